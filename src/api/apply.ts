@@ -1,0 +1,79 @@
+/**
+ * @file Where every operation of the API meets a graph: inside a trace it becomes nodes; outside it runs at once, through
+ * a program of that one operation which is kept for the next call with the same types and attributes.
+ */
+import { withLocation } from "../base/errors.ts";
+import { at } from "../base/invariant.ts";
+import { attrsKey } from "../ir/attrs.ts";
+import { Build } from "../ir/build.ts";
+import type { Graph } from "../ir/graph.ts";
+import { structuralKey } from "../ir/hash.ts";
+import type { AnyOp, Attrs, OpDef } from "../ir/op.ts";
+import { tensorType, typeText } from "../ir/type.ts";
+import { sourceLocation } from "../trace/source-location.ts";
+import type { Tensor } from "../trace/tensor.ts";
+import { currentTrace, requireActive, type TracedGraph } from "../trace/trace.ts";
+import { runConcrete } from "./execute.ts";
+
+/** A map that forgets what was not asked for longest. */
+class Recent<K, V> {
+  readonly #entries = new Map<K, V>();
+  readonly #limit: number;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  get(key: K, make: () => V): V {
+    const value = this.#entries.get(key) ?? make();
+    // Map keeps insertion order: the first entry is the one longest unused
+    this.#entries.delete(key);
+    this.#entries.set(key, value);
+    if (this.#entries.size > this.#limit) {
+      for (const oldest of this.#entries.keys()) {
+        this.#entries.delete(oldest);
+        break;
+      }
+    }
+    return value;
+  }
+}
+
+const operations = new WeakMap<AnyOp, Recent<string, TracedGraph>>();
+const programs = new Recent<string, object>(256);
+
+function programOf<A>(op: OpDef<A>, inputs: readonly Tensor[], attrs: NoInfer<A>): TracedGraph {
+  let known = operations.get(op as AnyOp);
+  if (!known) {
+    known = new Recent(64);
+    operations.set(op as AnyOp, known);
+  }
+  const key = `${inputs.map(typeText).join(",")}{${attrsKey(op as AnyOp, attrs as Attrs)}}`;
+  return known.get(key, () => {
+    const b = new Build(op.name);
+    const params = inputs.map((x) => b.param(tensorType(x.dtype, x.shape)));
+    return { graph: b.finish(b.callAll(op, params, attrs)), captures: [] };
+  });
+}
+
+/** Applies an operation with one result. */
+export function applyOp<A>(op: OpDef<A>, inputs: readonly Tensor[], attrs: NoInfer<A>): Tensor {
+  const trace = currentTrace();
+  if (trace) return at(trace.record(op, inputs, attrs), 0);
+  inputs.forEach(requireActive);
+  try {
+    const program = programOf(op, inputs, attrs);
+    return at(runConcrete(program, program, inputs), 0);
+  } catch (error) {
+    throw withLocation(error, sourceLocation());
+  }
+}
+
+/** Applies a graph to one tensor for each of its parameters: inlined in a trace, run at once outside. */
+export function applyGraph(graph: Graph, inputs: readonly Tensor[]): readonly Tensor[] {
+  const trace = currentTrace();
+  if (trace) return trace.inline(graph, inputs);
+  inputs.forEach(requireActive);
+  const key = programs.get(structuralKey(graph), () => ({}));
+  return runConcrete(key, { graph, captures: [] }, inputs);
+}

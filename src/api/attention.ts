@@ -1,0 +1,50 @@
+/** @file Attention: every query takes a mean of values, weighted by how well it matches their keys. */
+import { at } from "../base/invariant.ts";
+import { typeText } from "../ir/type.ts";
+import type { Tensor } from "../trace/tensor.ts";
+import { arange } from "./create.ts";
+import { greaterEqual, mul, where } from "./elementwise.ts";
+import { matmul } from "./linear.ts";
+import { softmax } from "./normalize.ts";
+import { fail, requireFloat } from "./operands.ts";
+import { expandDims } from "./shape.ts";
+
+export interface AttentionOptions {
+  /** Bool, true where a query may see a key; broadcasts to [..., queries, keys]. */
+  readonly mask?: Tensor;
+  /** Query i sees keys up to position i, counted from the ends when there are more keys than queries. */
+  readonly causal?: boolean;
+  /** 1 / √depth by default. */
+  readonly scale?: number;
+}
+
+/**
+ * softmax(q·kᵀ · scale) · v for q [..., queries, depth], k [..., keys, depth], v [..., keys, width].
+ *
+ * @example
+ * import { attention, ones } from "tidemark";
+ *
+ * const x = ones([2, 4, 8, 16]); // batch, heads, positions, depth
+ * console.log(attention(x, x, x, { causal: true }).shape); // [2, 4, 8, 16]
+ */
+export function attention(q: Tensor, k: Tensor, v: Tensor, options: AttentionOptions = {}): Tensor {
+  requireFloat("attention", q);
+  if (q.rank < 2 || k.rank < 2) {
+    fail(
+      "ShapeMismatch",
+      `attention: takes [..., positions, depth], got ${typeText(q)}, ${typeText(k)}`,
+      "add axes with expandDims",
+    );
+  }
+  const [queries, depth] = [at(q.shape, q.rank - 2), at(q.shape, q.rank - 1)];
+  const keys = at(k.shape, k.rank - 2);
+  // scaling q costs less than scaling the scores
+  const scores = matmul(mul(q, options.scale ?? 1 / Math.sqrt(depth)), k, { tb: true });
+  let seen = scores;
+  if (options.mask) seen = where(options.mask, seen, Number.NEGATIVE_INFINITY);
+  if (options.causal) {
+    const past = greaterEqual(expandDims(arange(keys - queries, keys), 1), expandDims(arange(keys), 0));
+    seen = where(past, seen, Number.NEGATIVE_INFINITY);
+  }
+  return matmul(softmax(seen), v);
+}

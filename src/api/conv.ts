@@ -1,0 +1,86 @@
+/** @file Convolutions over [batch, channels, …space], with weights [out, in / groups, …kernel]. */
+import { at } from "../base/invariant.ts";
+import { typeText } from "../ir/type.ts";
+import * as ops from "../ops/conv.ts";
+import type { Tensor } from "../trace/tensor.ts";
+import { applyOp } from "./apply.ts";
+import { fail } from "./operands.ts";
+import { type Padding, type PerAxis, paddingOf, perAxis } from "./window.ts";
+
+export interface ConvOptions {
+  readonly stride?: PerAxis;
+  /** Zeros around the input; 0 by default. */
+  readonly padding?: Padding;
+  readonly dilation?: PerAxis;
+  readonly groups?: number;
+}
+
+export interface ConvTransposeOptions extends ConvOptions {
+  /** Added to the size of the result on one side, to choose among those a strided convolution would map to the input. */
+  readonly outputPadding?: PerAxis;
+}
+
+function requireRank(name: string, x: Tensor, w: Tensor, axes: number): void {
+  if (x.rank === axes + 2 && w.rank === axes + 2) return;
+  const space = axes === 1 ? "length" : "height, width";
+  fail(
+    "ShapeMismatch",
+    `${name}: takes x [batch, channels, ${space}] and w [out, in, ${space}], got ${typeText(x)}, ${typeText(w)}`,
+    "add the missing axes with expandDims",
+  );
+}
+
+function convolve(name: string, axes: number, x: Tensor, w: Tensor, options: ConvOptions): Tensor {
+  requireRank(name, x, w, axes);
+  const stride = perAxis(name, "stride", options.stride, axes, 1);
+  const dilation = perAxis(name, "dilation", options.dilation, axes, 1);
+  const { lo, hi } = paddingOf(name, options.padding, x.shape.slice(2), { extent: w.shape.slice(2), stride, dilation });
+  return applyOp(ops.conv, [x, w], { stride, lo, hi, dilation, groups: options.groups ?? 1 });
+}
+
+function transposed(name: string, axes: number, x: Tensor, w: Tensor, options: ConvTransposeOptions): Tensor {
+  requireRank(name, x, w, axes);
+  const stride = perAxis(name, "stride", options.stride, axes, 1);
+  const dilation = perAxis(name, "dilation", options.dilation, axes, 1);
+  const extra = perAxis(name, "outputPadding", options.outputPadding, axes, 0);
+  const kernel = w.shape.slice(2);
+  const input = x.shape.slice(2);
+  // the convolution that this is the transpose of maps size to input: input = ⌊(size + lo + hi - span) / stride⌋ + 1
+  const sized = input.map((n, k) => n * at(stride, k));
+  const { lo, hi } = paddingOf(name, options.padding, sized, { extent: kernel, stride, dilation });
+  const size = input.map((n, k) => {
+    const span = (at(kernel, k) - 1) * at(dilation, k) + 1;
+    return options.padding === "same"
+      ? at(sized, k)
+      : (n - 1) * at(stride, k) + span - at(lo, k) - at(hi, k) + at(extra, k);
+  });
+  return applyOp(ops.convInput, [x, w], { stride, lo, hi, dilation, groups: options.groups ?? 1, size });
+}
+
+/** Convolution of x [batch, in, length] with w [out, in / groups, kernel]. */
+export function conv1d(x: Tensor, w: Tensor, options: ConvOptions = {}): Tensor {
+  return convolve("conv1d", 1, x, w, options);
+}
+
+/**
+ * Convolution of x [batch, in, height, width] with w [out, in / groups, kernel height, kernel width].
+ *
+ * @example
+ * import { conv2d, ones } from "tidemark";
+ *
+ * const y = conv2d(ones([1, 3, 8, 8]), ones([4, 3, 3, 3]), { stride: 2, padding: "same" });
+ * console.log(y.shape); // [1, 4, 4, 4]
+ */
+export function conv2d(x: Tensor, w: Tensor, options: ConvOptions = {}): Tensor {
+  return convolve("conv2d", 2, x, w, options);
+}
+
+/** Transpose of conv1d: x [batch, in, length] with w [in, out / groups, kernel]. */
+export function convTranspose1d(x: Tensor, w: Tensor, options: ConvTransposeOptions = {}): Tensor {
+  return transposed("convTranspose1d", 1, x, w, options);
+}
+
+/** Transpose of conv2d: x [batch, in, height, width] with w [in, out / groups, kernel height, kernel width]. */
+export function convTranspose2d(x: Tensor, w: Tensor, options: ConvTransposeOptions = {}): Tensor {
+  return transposed("convTranspose2d", 2, x, w, options);
+}

@@ -1,0 +1,239 @@
+/**
+ * @file Functions with a say in their own derivative: recomputation on request, and rules given by the user.
+ *
+ * A rule is traced into regions of one node (ops/control.ts). Concrete tensors that a rule closes over become further
+ * inputs of the node, whose cotangents are zero; traced floats it must take as arguments, or their derivative would be
+ * lost without a word.
+ */
+import { at } from "../base/invariant.ts";
+import { Build } from "../ir/build.ts";
+import type { Graph, Value } from "../ir/graph.ts";
+import { sameType, type TensorType, tensorType, typeText } from "../ir/type.ts";
+import { isFloat } from "../kernel/dtype.ts";
+import { call, customJvp as customJvpOp, customVjp as customVjpOp } from "../ops/control.ts";
+import { fullLike } from "../ops/create.ts";
+import type { AnyFunction } from "../trace/function.ts";
+import type { Tensor } from "../trace/tensor.ts";
+import { currentTrace, type TracedGraph, traceGraph } from "../trace/trace.ts";
+import { flattenLike, leafCount, type Tree, type TreeDef, unflatten } from "../trace/tree.ts";
+import { type Bound, bind } from "./grad.ts";
+import { fail, fullOf } from "./operands.ts";
+
+const isFloatType = (type: TensorType): boolean => isFloat(type.dtype);
+const typesOf = (values: readonly Value[]): readonly TensorType[] => values.map((value) => value.type);
+const tensorsOf = (traced: TracedGraph): readonly Tensor[] => traced.captures.map((capture) => capture.tensor);
+
+/**
+ * The same function, with a request to keep only its arguments for the backward pass and to run it again there.
+ *
+ * @example
+ * import { checkpoint, grad, tensor } from "tidemark";
+ *
+ * const block = checkpoint((x) => x.sin().exp());
+ * console.log(grad((x) => block(x).sum())(tensor([0])).toArray()); // [1]
+ */
+export function checkpoint<Args extends readonly Tree[] = [Tensor], R extends Tree = Tensor>(
+  fn: (...args: Args) => R,
+): (...args: Args) => R {
+  return (...args) => {
+    const trace = currentTrace();
+    if (!trace) return fn(...args);
+    const { traced, inputs } = bind(fn as AnyFunction, args);
+    const attrs = { checkpoint: true, name: traced.graph.name };
+    const results = trace.record(call, inputs, attrs, { regions: [traced.graph] });
+    return unflatten(traced.resultTree, results) as R;
+  };
+}
+
+function requireClosed(name: string, what: string, traced: TracedGraph): void {
+  const open = tensorsOf(traced).find((tensor) => tensor.isTraced && isFloat(tensor.dtype));
+  if (!open) return;
+  fail(
+    "InvalidArgument",
+    `${name}: ${what} closes over the traced tensor ${typeText(open)}`,
+    "pass it as an argument, so that the rule can give its derivative",
+  );
+}
+
+/** Paths of leaves that have no derivative. */
+function integerPaths({ traced }: Bound): ReadonlySet<string> {
+  return new Set(traced.leaves.filter((leaf) => !isFloatType(leaf.type)).map((leaf) => leaf.path));
+}
+
+/** Checks derivatives given by a rule against what they belong to. */
+function requireTypes(name: string, what: string, made: readonly Tensor[], wanted: readonly TensorType[]): void {
+  made.forEach((tensor, i) => {
+    const type = at(wanted, i);
+    if (sameType(tensorType(tensor.dtype, tensor.shape), type)) return;
+    fail(
+      "ShapeMismatch",
+      `${name}: the rule gave the ${what} ${typeText(tensor)} for ${typeText(type)}`,
+      "both must have one type",
+    );
+  });
+}
+
+/** Tensors for all values, zeros for those without a derivative. */
+function besides(types: readonly TensorType[], floats: readonly Tensor[]): readonly Tensor[] {
+  let next = 0;
+  return types.map((type) => (isFloatType(type) ? at(floats, next++) : fullOf(type.dtype, type.shape, 0)));
+}
+
+export interface CustomVjpRule<Args extends readonly Tree[], R extends Tree, Saved extends Tree> {
+  /** The value, and what the backward rule needs. */
+  forward(...args: Args): readonly [R, Saved];
+  /** Cotangents of the arguments, one for each, of their structure; what stands in the place of integers is ignored. */
+  backward(saved: Saved, cotangent: R): readonly Tree[];
+}
+
+function traceBackward(
+  bound: Bound,
+  [valueTree, savedTree]: readonly [TreeDef, TreeDef],
+  backward: (saved: never, cotangent: never) => readonly unknown[],
+): TracedGraph {
+  const { graph, argTrees, leaves } = bound.traced;
+  const types = typesOf(graph.results);
+  const values = types.slice(0, leafCount(valueTree));
+  const saved = types.slice(values.length);
+  const params = [...saved, ...values.filter(isFloatType)].map((type, i) => ({
+    type,
+    name: i < saved.length ? "saved" : "ct",
+  }));
+  const skip = integerPaths(bound);
+  return traceGraph(`${graph.name}_backward`, params, (tensors) => {
+    const cotangent = unflatten(valueTree, besides(values, tensors.slice(saved.length)));
+    const made = backward(unflatten(savedTree, tensors.slice(0, saved.length)) as never, cotangent as never);
+    const list = Array.isArray(made) ? (made as readonly unknown[]) : [];
+    const flat = argTrees.flatMap((tree, n) => flattenLike(tree, list[n], `cotangents[${n}]`, skip));
+    requireTypes("customVjp", "cotangent", flat, leaves.map((leaf) => leaf.type).filter(isFloatType));
+    return flat;
+  });
+}
+
+/** The node's inputs are those of forward, then what backward captured, which forward hands through among the saved. */
+function vjpRegions(forward: Graph, results: number, backward: TracedGraph): readonly [Graph, Graph] {
+  const captured = tensorsOf(backward).map((tensor) => tensorType(tensor.dtype, tensor.shape));
+  const f = new Build(forward.name);
+  const inputs = forward.params.map((param) => f.param(param.type, param.name));
+  const handed = captured.map((type) => f.param(type, "captured"));
+  const made = f.inline(forward, inputs);
+  const b = new Build(backward.graph.name);
+  const savedTypes = typesOf(forward.results.slice(results));
+  const saved = savedTypes.map((type) => b.param(type, "saved"));
+  const constants = captured.map((type) => b.param(type, "captured"));
+  const cts = typesOf(forward.results.slice(0, results))
+    .filter(isFloatType)
+    .map((type) => b.param(type, "ct"));
+  const cotangents = b.inline(backward.graph, [...saved, ...cts, ...constants]);
+  const floats = [...inputs, ...handed].filter((value) => isFloatType(value.type));
+  const zeros = floats.slice(cotangents.length).map((value) => fullLike(b, value, 0));
+  return [f.finish([...made, ...handed]), b.finish([...cotangents, ...zeros])];
+}
+
+/**
+ * A function with a reverse-mode derivative of your own. `forward` returns the value and what is saved; `backward` gets
+ * what was saved and the cotangent of the value and returns cotangents of the arguments, in an array. `fn` and
+ * `forward` must agree: fn runs outside of programs, forward inside.
+ *
+ * @example
+ * import { customVjp, grad, tensor } from "tidemark";
+ *
+ * const clipped = customVjp((x) => x, {
+ *   forward: (x) => [x, []],
+ *   backward: (_, ct) => [ct.clamp(-1, 1)],
+ * });
+ * console.log(grad((x) => clipped(x).mul(5).sum())(tensor([3])).toArray()); // [1]
+ */
+export function customVjp<Args extends readonly Tree[] = [Tensor], R extends Tree = Tensor, Saved extends Tree = Tree>(
+  fn: (...args: Args) => R,
+  rule: CustomVjpRule<Args, R, Saved>,
+): (...args: Args) => R {
+  return (...args) => {
+    const trace = currentTrace();
+    if (!trace) return fn(...args);
+    const bound = bind(rule.forward as AnyFunction, args);
+    const { graph, resultTree } = bound.traced;
+    const pair = resultTree.kind === "array" && resultTree.items.length === 2 ? resultTree.items : null;
+    if (!pair)
+      return fail("InvalidTree", "customVjp: forward must return [value, saved]", "saved may be an empty array");
+    const valueTree = at(pair, 0);
+    const backward = traceBackward(bound, [valueTree, at(pair, 1)], rule.backward as never);
+    requireClosed("customVjp", "forward", bound.traced);
+    requireClosed("customVjp", "backward", backward);
+    const results = leafCount(valueTree);
+    const regions = vjpRegions(graph, results, backward);
+    const made = trace.record(customVjpOp, [...bound.inputs, ...tensorsOf(backward)], { results }, { regions });
+    return unflatten(valueTree, made.slice(0, results)) as R;
+  };
+}
+
+/** From arguments and their tangents to the tangent of the value, which must be linear in the tangents. */
+export type CustomJvpRule<Args extends readonly Tree[], R extends Tree> = (primals: Args, tangents: Args) => R;
+
+function traceTangent(bound: Bound, rule: (primals: never, tangents: never) => unknown): TracedGraph {
+  const { graph, leaves, argTrees, resultTree } = bound.traced;
+  const types = leaves.map((leaf) => leaf.type);
+  const params = [...leaves.map((leaf) => ({ type: leaf.type, name: "x" }))];
+  const tangentParams = types.filter(isFloatType).map((type) => ({ type, name: "t" }));
+  const trees = (tensors: readonly Tensor[]): readonly unknown[] =>
+    argTrees.map((tree, n) =>
+      unflatten(
+        tree,
+        tensors.filter((_, i) => leaves[i]?.argument === n),
+      ),
+    );
+  return traceGraph(`${graph.name}_tangent`, [...params, ...tangentParams], (tensors) => {
+    const primals = tensors.slice(0, types.length);
+    const tangents = besides(types, tensors.slice(types.length));
+    const made = rule(trees(primals) as never, trees(tangents) as never);
+    const results = typesOf(graph.results);
+    const all = flattenLike(resultTree, made, "tangent").filter((_, i) => isFloatType(at(results, i)));
+    requireTypes("customJvp", "tangent", all, results.filter(isFloatType));
+    return all;
+  });
+}
+
+/** The node's inputs are those of the body, then what the rule captured; their tangents are not read. */
+function jvpRegions(bound: Bound, rule: TracedGraph): readonly [Graph, Graph] {
+  const { graph, leaves } = bound.traced;
+  const captured = tensorsOf(rule).map((tensor) => tensorType(tensor.dtype, tensor.shape));
+  const f = new Build(graph.name);
+  const inputs = graph.params.map((param) => f.param(param.type, param.name));
+  for (const type of captured) f.param(type, "captured");
+  const body = f.finish(f.inline(graph, inputs));
+  const t = new Build(rule.graph.name);
+  const primals = body.params.map((param) => t.param(param.type, param.name));
+  const tangents = typesOf(primals)
+    .filter(isFloatType)
+    .map((type) => t.param(type, "t"));
+  const own = leaves.filter((leaf) => isFloatType(leaf.type)).length;
+  const constants = primals.slice(inputs.length);
+  const made = t.inline(rule.graph, [...primals.slice(0, leaves.length), ...tangents.slice(0, own), ...constants]);
+  return [body, t.finish(made)];
+}
+
+/**
+ * A function with a forward-mode derivative of your own; reverse mode follows by transposition.
+ *
+ * @example
+ * import { customJvp, grad, tensor } from "tidemark";
+ *
+ * const softSign = customJvp((x) => x.sign(), ([x], [t]) => t.div(x.abs().add(1).square()));
+ * console.log(grad((x) => softSign(x).sum())(tensor([1])).toArray()); // [0.25]
+ */
+export function customJvp<Args extends readonly Tree[] = [Tensor], R extends Tree = Tensor>(
+  fn: (...args: Args) => R,
+  rule: CustomJvpRule<Args, R>,
+): (...args: Args) => R {
+  return (...args) => {
+    const trace = currentTrace();
+    if (!trace) return fn(...args);
+    const bound = bind(fn as AnyFunction, args);
+    const tangent = traceTangent(bound, rule as never);
+    requireClosed("customJvp", "the function", bound.traced);
+    requireClosed("customJvp", "the rule", tangent);
+    const regions = jvpRegions(bound, tangent);
+    const made = trace.record(customJvpOp, [...bound.inputs, ...tensorsOf(tangent)], {}, { regions });
+    return unflatten(bound.traced.resultTree, made) as R;
+  };
+}

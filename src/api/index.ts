@@ -1,0 +1,39 @@
+/** @file The library's entry point: tensors, operations, derivatives. */
+export { type ErrorCode, TidemarkError } from "../base/errors.ts";
+export type { Shape, TensorType } from "../ir/type.ts";
+export type { DType } from "../kernel/dtype.ts";
+export { type TensorOptions, tensor } from "../trace/literal.ts";
+export type { TensorStorage, TypedArray } from "../trace/storage.ts";
+export type { NestedArray } from "../trace/tensor.ts";
+export type { Tree } from "../trace/tree.ts";
+export * from "./attention.ts";
+export * from "./conv.ts";
+export * from "./create.ts";
+export * from "./custom.ts";
+export * from "./einsum.ts";
+export * from "./elementwise.ts";
+export { type ArgNums, type AuxOptions, type GradOf, type GradOptions, grad, valueAndGrad } from "./grad.ts";
+export {
+  diagonal,
+  dynamicSlice,
+  dynamicUpdate,
+  gather,
+  oneHot,
+  type Starts,
+  scatterAdd,
+  scatterAddAlong,
+  take,
+} from "./indexing.ts";
+export * from "./jacobian.ts";
+export * from "./join.ts";
+export * from "./linear.ts";
+export * from "./loss.ts";
+export { Tensor } from "./methods.ts";
+export * from "./modes.ts";
+export * from "./normalize.ts";
+export type { Axes, TensorLike } from "./operands.ts";
+export * from "./pool.ts";
+export { type DrawOptions, dropout, random, type Tensors } from "./random.ts";
+export * from "./reduce.ts";
+export * from "./shape.ts";
+export type { Padding, PerAxis } from "./window.ts";

@@ -1,0 +1,72 @@
+/** @file The matrix product for operands of any rank. */
+import { at } from "../base/invariant.ts";
+import { type TensorType, tensorType, typeText } from "../ir/type.ts";
+import * as ops from "../ops/matmul.ts";
+import type { Tensor } from "../trace/tensor.ts";
+import { applyOp } from "./apply.ts";
+import { broadcastShapes, broadcastToShape, fail } from "./operands.ts";
+import { reshape } from "./shape.ts";
+
+export interface MatmulOptions {
+  /** Read the left side with its last two axes swapped. */
+  readonly ta?: boolean;
+  /** Read the right side with its last two axes swapped. */
+  readonly tb?: boolean;
+}
+
+/** Batches [..., m, k] · [k, n] with nothing on the right to batch over are one product [... m, k] · [k, n]. */
+function flattenBatch(x: Tensor, w: Tensor, tb: boolean): Tensor {
+  const lead = x.shape.slice(0, -1);
+  const n = at(w.shape, tb ? 0 : 1);
+  const y = applyOp(ops.matmul, [reshape(x, [-1, at(x.shape, x.rank - 1)]), w], { ta: false, tb });
+  return reshape(y, [...lead, n]);
+}
+
+/**
+ * The matrix product over the last two axes; leading axes broadcast. A vector on the left is a row, on the right a
+ * column, and its axis is not in the result.
+ *
+ * @example
+ * import { matmul, tensor } from "tidemark";
+ *
+ * const w = tensor([[1, 2], [3, 4]]);
+ * console.log(matmul(w, tensor([1, 1])).toArray()); // [3, 7]
+ * console.log(matmul(w, w, { tb: true }).toArray()); // [[5, 11], [11, 25]]
+ */
+export function matmul(x: Tensor, w: Tensor, options: MatmulOptions = {}): Tensor {
+  const { ta = false, tb = false } = options;
+  if (x.rank === 0 || w.rank === 0) {
+    fail("ShapeMismatch", `matmul: a scalar has no product: ${typeText(x)}, ${typeText(w)}`, "use mul to scale");
+  }
+  const left = x.rank === 1 ? reshape(x, ta ? [-1, 1] : [1, -1]) : x;
+  const right = w.rank === 1 ? reshape(w, tb ? [1, -1] : [-1, 1]) : w;
+  const y = product(left, right, ta, tb);
+  if (x.rank > 1 && w.rank > 1) return y;
+  const shape = [...y.shape];
+  if (w.rank === 1) shape.pop();
+  if (x.rank === 1) shape.splice(w.rank === 1 ? shape.length - 1 : shape.length - 2, 1);
+  return reshape(y, shape);
+}
+
+function product(left: Tensor, right: Tensor, ta: boolean, tb: boolean): Tensor {
+  const contracted = at(right.shape, tb ? 1 : 0) === at(left.shape, left.rank - 1);
+  if (left.rank > 2 && right.rank === 2 && !ta && contracted && left.elements > 0) return flattenBatch(left, right, tb);
+  const batch = (t: Tensor): TensorType => tensorType(t.dtype, t.shape.slice(0, -2));
+  const lead = broadcastShapes("matmul", [batch(left), batch(right)], [left, right]);
+  const wide = (t: Tensor): Tensor => broadcastToShape(t, [...lead, ...t.shape.slice(-2)]);
+  return applyOp(ops.matmul, [wide(left), wide(right)], { ta, tb });
+}
+
+/** Σ a·b over all elements of two vectors. */
+export function dot(a: Tensor, b: Tensor): Tensor {
+  if (a.rank !== 1 || b.rank !== 1)
+    fail("ShapeMismatch", `dot: takes two vectors, got ${typeText(a)}, ${typeText(b)}`, "use matmul");
+  return matmul(a, b);
+}
+
+/** a[i] · b[j] of two vectors. */
+export function outer(a: Tensor, b: Tensor): Tensor {
+  if (a.rank !== 1 || b.rank !== 1)
+    fail("ShapeMismatch", `outer: takes two vectors, got ${typeText(a)}, ${typeText(b)}`, "use reshape");
+  return matmul(reshape(a, [-1, 1]), reshape(b, [1, -1]));
+}

@@ -1,0 +1,128 @@
+/** @file Normalisation: to probabilities, and to zero mean and unit variance over various groups of axes. */
+import { at } from "../base/invariant.ts";
+import { typeText } from "../ir/type.ts";
+import type { Tensor } from "../trace/tensor.ts";
+import { add, div, exp, log, mul, rsqrt, square, stopGradient, sub } from "./elementwise.ts";
+import { type Axes, fail, normalAxis, requireFloat } from "./operands.ts";
+import { max, mean, sum, variance } from "./reduce.ts";
+import { reshape } from "./shape.ts";
+
+/** x - max x: the result of softmax does not change, and nothing overflows. */
+function shifted(x: Tensor, axis: number): Tensor {
+  return sub(x, stopGradient(max(x, axis, { keepDims: true })));
+}
+
+/**
+ * eˣ / Σ eˣ along an axis, the last by default.
+ *
+ * @example
+ * import { softmax, tensor } from "tidemark";
+ *
+ * console.log(softmax(tensor([0, 0])).toArray()); // [0.5, 0.5]
+ */
+export function softmax(x: Tensor, axis = -1): Tensor {
+  requireFloat("softmax", x);
+  const e = exp(shifted(x, normalAxis("softmax", axis, x)));
+  return div(e, sum(e, axis, { keepDims: true }));
+}
+
+/** log softmax along an axis, the last by default. */
+export function logSoftmax(x: Tensor, axis = -1): Tensor {
+  requireFloat("logSoftmax", x);
+  const s = shifted(x, normalAxis("logSoftmax", axis, x));
+  return sub(s, log(sum(exp(s), axis, { keepDims: true })));
+}
+
+/** Scale and offset that follow a normalisation, and what keeps its divisor from zero. */
+export interface AffineOptions {
+  readonly scale?: Tensor;
+  readonly offset?: Tensor;
+  readonly eps?: number;
+}
+
+function affine(x: Tensor, scale: Tensor | undefined, offset: Tensor | undefined): Tensor {
+  const scaled = scale ? mul(x, scale) : x;
+  return offset ? add(scaled, offset) : scaled;
+}
+
+function standardized(x: Tensor, axes: Axes, eps: number): Tensor {
+  const centred = sub(x, mean(x, axes, { keepDims: true }));
+  return mul(centred, rsqrt(add(mean(square(centred), axes, { keepDims: true }), eps)));
+}
+
+export interface LayerNormOptions extends AffineOptions {
+  /** The axes to normalise over; the last by default. */
+  readonly axes?: Axes;
+}
+
+/**
+ * Zero mean and unit variance over the last axis, then scale and offset.
+ *
+ * @example
+ * import { layerNorm, ones, tensor } from "tidemark";
+ *
+ * const y = layerNorm(tensor([[1, 3]]), { scale: ones([2]) });
+ * console.log(y.mean().item()); // 0
+ */
+export function layerNorm(x: Tensor, options: LayerNormOptions = {}): Tensor {
+  requireFloat("layerNorm", x);
+  return affine(standardized(x, options.axes ?? -1, options.eps ?? 1e-5), options.scale, options.offset);
+}
+
+/** x divided by its root mean square over the last axis, then scaled. */
+export function rmsNorm(x: Tensor, options: LayerNormOptions = {}): Tensor {
+  requireFloat("rmsNorm", x);
+  const power = mean(square(x), options.axes ?? -1, { keepDims: true });
+  return affine(mul(x, rsqrt(add(power, options.eps ?? 1e-5))), options.scale, options.offset);
+}
+
+/** A vector over channels, shaped to meet [batch, channels, …space]. */
+const perChannel = (v: Tensor, x: Tensor): Tensor => reshape(v, [-1, ...x.shape.slice(2).map(() => 1)]);
+
+const perChannelOrNone = (v: Tensor | undefined, x: Tensor): Tensor | undefined => v && perChannel(v, x);
+
+export interface BatchNormOptions extends AffineOptions {
+  /** Statistics to use in place of the batch's own, one number for each channel: for inference. */
+  readonly mean?: Tensor;
+  readonly variance?: Tensor;
+}
+
+export interface BatchNormResult {
+  readonly y: Tensor;
+  /** Statistics of this batch, for running averages. */
+  readonly mean: Tensor;
+  readonly variance: Tensor;
+}
+
+/** Zero mean and unit variance for each channel of [batch, channels, …space] over all other axes. */
+export function batchNorm(x: Tensor, options: BatchNormOptions = {}): BatchNormResult {
+  requireFloat("batchNorm", x);
+  if (x.rank < 2)
+    fail(
+      "ShapeMismatch",
+      `batchNorm: takes [batch, channels, …], got ${typeText(x)}`,
+      "add a batch axis: expandDims(x, 0)",
+    );
+  const axes = x.shape.map((_, axis) => axis).filter((axis) => axis !== 1);
+  const centre = options.mean ?? mean(x, axes);
+  const spread = options.variance ?? variance(x, axes);
+  const inverse = rsqrt(add(spread, options.eps ?? 1e-5));
+  const y = mul(sub(x, perChannel(centre, x)), perChannel(inverse, x));
+  const scaled = affine(y, perChannelOrNone(options.scale, x), perChannelOrNone(options.offset, x));
+  return { y: scaled, mean: centre, variance: spread };
+}
+
+/** Zero mean and unit variance over groups of channels of [batch, channels, …space], then scale and offset by channel. */
+export function groupNorm(x: Tensor, groups: number, options: AffineOptions = {}): Tensor {
+  requireFloat("groupNorm", x);
+  if (x.rank < 2 || !Number.isInteger(at(x.shape, 1) / groups)) {
+    fail(
+      "ShapeMismatch",
+      `groupNorm: ${typeText(x)} does not have channels in ${groups} equal groups`,
+      "choose a divisor of the channels",
+    );
+  }
+  const grouped = reshape(x, [at(x.shape, 0), groups, -1]);
+  const y = reshape(standardized(grouped, -1, options.eps ?? 1e-5), x.shape);
+  return affine(y, perChannelOrNone(options.scale, x), perChannelOrNone(options.offset, x));
+}

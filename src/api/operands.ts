@@ -1,0 +1,148 @@
+/**
+ * @file What operations do to their arguments first: JavaScript numbers take the element type of the tensors beside
+ * them, shapes are broadcast against each other from the right, axes count from either end.
+ *
+ *   f32[8,1,6] with f32[7,1]      8 1 6
+ *                                   7 1
+ *                                 8 7 6
+ */
+import { type ErrorCode, TidemarkError } from "../base/errors.ts";
+import { type Shape, sameShape, shapeText, type TensorType, typeText } from "../ir/type.ts";
+import { type DType, isFloat } from "../kernel/dtype.ts";
+import { broadcast } from "../ops/broadcast.ts";
+import { full } from "../ops/create.ts";
+import { sourceLocation } from "../trace/source-location.ts";
+import { ArrayStorage, newArray } from "../trace/storage.ts";
+import { Tensor } from "../trace/tensor.ts";
+import { currentTrace } from "../trace/trace.ts";
+import { applyOp } from "./apply.ts";
+
+/** A tensor, or a number that becomes one of the same element type as the tensors it is used with. */
+export type TensorLike = Tensor | number | boolean;
+
+/** One axis or several; negative ones count from the end. */
+export type Axes = number | readonly number[];
+
+/** Throws a user's error at the user's line. */
+export function fail(code: ErrorCode, summary: string, help?: string): never {
+  throw new TidemarkError(code, summary, { where: sourceLocation(), help });
+}
+
+/** A tensor of one value. */
+export function fullOf(dtype: DType, shape: Shape, value: number): Tensor {
+  if (currentTrace()) return applyOp(full, [], { dtype, shape, value });
+  const elements = shape.reduce((n, extent) => n * extent, 1);
+  return new Tensor(new ArrayStorage(dtype, shape, newArray(dtype, elements).fill(value)));
+}
+
+/** A number or boolean as a tensor of an element type and shape. */
+export function constantOf(name: string, value: number | boolean, dtype: DType, shape: Shape): Tensor {
+  if (typeof value === "boolean" && dtype !== "bool") {
+    fail("DtypeMismatch", `${name}: ${value} with a tensor of ${dtype}`, "use a number, or cast the tensor to bool");
+  }
+  if (dtype === "bool" && typeof value === "number") {
+    fail("DtypeMismatch", `${name}: the number ${value} with a tensor of bool`, 'convert it first: cast(x, "f32")');
+  }
+  if (dtype === "i32" && !Number.isInteger(value)) {
+    fail(
+      "DtypeMismatch",
+      `${name}: ${value} with a tensor of i32`,
+      `use a whole number, or cast the tensor: cast(x, "f32")`,
+    );
+  }
+  return fullOf(dtype, shape, Number(value));
+}
+
+/** A number as an f32 scalar, a boolean as a bool one, a tensor as it is. */
+export function asTensor(name: string, x: TensorLike): Tensor {
+  if (x instanceof Tensor) return x;
+  if (typeof x === "number") return constantOf(name, x, "f32", []);
+  if (typeof x === "boolean") return constantOf(name, x, "bool", []);
+  return fail(
+    "InvalidArgument",
+    `${name}: takes tensors and numbers, got ${x === null ? "null" : typeof x}`,
+    "make a tensor first: tensor(data)",
+  );
+}
+
+/** The shape that all broadcast to; `shown` is what an error shows in their place. */
+export function broadcastShapes(
+  name: string,
+  tensors: readonly TensorType[],
+  shown: readonly TensorType[] = tensors,
+): Shape {
+  const rank = Math.max(0, ...tensors.map((x) => x.shape.length));
+  return Array.from({ length: rank }, (_, axis) => {
+    let extent = 1;
+    for (const { shape } of tensors) {
+      const own = shape[axis - rank + shape.length] ?? 1;
+      if (own === 1 || own === extent) continue;
+      if (extent !== 1) {
+        const behind = (tensors[0]?.shape.length ?? 0) - (shown[0]?.shape.length ?? 0);
+        const types = shown.map(typeText).join(", ");
+        fail(
+          "ShapeMismatch",
+          `${name}: shapes do not broadcast: ${extent} and ${own} at axis ${axis - rank + behind} of ${types}`,
+          "extents must be equal or 1, counted from the right; reshape, transpose or expandDims one side",
+        );
+      }
+      extent = own;
+    }
+    return extent;
+  });
+}
+
+/** Repeats a tensor to a shape that it broadcasts to. */
+export function broadcastToShape(x: Tensor, shape: Shape): Tensor {
+  if (sameShape(x.shape, shape)) return x;
+  const axes = x.shape.map((_, axis) => axis + shape.length - x.rank);
+  return applyOp(broadcast, [x], { shape, axes });
+}
+
+/** Tensors of one element type and one shape, from what the user gave. */
+export function operands(name: string, ...given: readonly TensorLike[]): readonly Tensor[] {
+  const tensors = given.filter((x) => x instanceof Tensor);
+  const [first] = tensors;
+  if (!first) return operands(name, ...given.map((x) => asTensor(name, x)));
+  const other = tensors.find((x) => x.dtype !== first.dtype);
+  if (other) {
+    fail(
+      "DtypeMismatch",
+      `${name}: element types differ: ${typeText(first)}, ${typeText(other)}`,
+      `convert one side: cast(x, "${isFloat(other.dtype) ? other.dtype : first.dtype}")`,
+    );
+  }
+  const shape = broadcastShapes(name, tensors);
+  return given.map((x) => {
+    if (x instanceof Tensor) return broadcastToShape(x, shape);
+    if (typeof x === "number" || typeof x === "boolean") return constantOf(name, x, first.dtype, shape);
+    return asTensor(name, x);
+  });
+}
+
+/** An axis counted from the front. */
+export function normalAxis(name: string, axis: number, x: Tensor, rank: number = x.rank): number {
+  if (Number.isInteger(axis) && axis >= -rank && axis < rank) return axis < 0 ? axis + rank : axis;
+  return fail(
+    "InvalidAxis",
+    `${name}: axis ${axis} of ${typeText(x)}, which has rank ${rank}`,
+    rank === 0 ? "a scalar has no axes" : `axes run from 0 to ${rank - 1}, or from -${rank} to -1`,
+  );
+}
+
+/** Axes counted from the front, increasing; all axes when none are given. */
+export function normalAxes(name: string, axes: Axes | undefined, x: Tensor): readonly number[] {
+  if (axes === undefined) return x.shape.map((_, axis) => axis);
+  const list = (typeof axes === "number" ? [axes] : axes).map((axis) => normalAxis(name, axis, x));
+  const sorted = [...new Set(list)].sort((a, b) => a - b);
+  if (sorted.length !== list.length) {
+    fail("InvalidAxis", `${name}: axes ${shapeText(list)} of ${typeText(x)} name an axis twice`, "name each axis once");
+  }
+  return sorted;
+}
+
+/** Throws unless the tensor has float elements. */
+export function requireFloat(name: string, x: Tensor): void {
+  if (isFloat(x.dtype)) return;
+  fail("DtypeMismatch", `${name}: takes f32 or f64, got ${typeText(x)}`, 'convert it first: cast(x, "f32")');
+}

@@ -1,0 +1,78 @@
+/** @file Pooling: reductions over sliding windows of the trailing axes. The windows are never stored. */
+import { elementsOf, typeText } from "../ir/type.ts";
+import { unfold } from "../ops/window.ts";
+import type { Tensor } from "../trace/tensor.ts";
+import { applyOp } from "./apply.ts";
+import { onesLike } from "./create.ts";
+import { div } from "./elementwise.ts";
+import { fail, requireFloat } from "./operands.ts";
+import { max, sum } from "./reduce.ts";
+import { slice } from "./shape.ts";
+import { type Padding, type PerAxis, paddingOf, perAxis } from "./window.ts";
+
+export interface PoolOptions {
+  /** Distance between windows; the window itself by default, so that they tile. */
+  readonly stride?: PerAxis;
+  readonly padding?: Padding;
+  readonly dilation?: PerAxis;
+}
+
+/** Windows as trailing axes, with `value` where they hang over the edge. */
+function windows(name: string, axes: number, x: Tensor, window: PerAxis, options: PoolOptions, value: number): Tensor {
+  if (x.rank < axes)
+    fail("ShapeMismatch", `${name}: pools over ${axes} axes, got ${typeText(x)}`, "give [batch, channels, …space]");
+  const extent = perAxis(name, "window", window, axes, 1);
+  const stride = perAxis(name, "stride", options.stride ?? extent, axes, 1);
+  const dilation = perAxis(name, "dilation", options.dilation, axes, 1);
+  const { lo, hi } = paddingOf(name, options.padding, x.shape.slice(-axes), { extent, stride, dilation });
+  return applyOp(unfold, [x], { window: extent, stride, lo, hi, dilation, value });
+}
+
+const last = (axes: number): readonly number[] => Array.from({ length: axes }, (_, k) => k - axes);
+
+function maxPool(name: string, axes: number, x: Tensor, window: PerAxis, options: PoolOptions): Tensor {
+  requireFloat(name, x);
+  return max(windows(name, axes, x, window, options, Number.NEGATIVE_INFINITY), last(axes));
+}
+
+function avgPool(name: string, axes: number, x: Tensor, window: PerAxis, options: PoolOptions): Tensor {
+  requireFloat(name, x);
+  const wide = windows(name, axes, x, window, options, 0);
+  const total = sum(wide, last(axes));
+  const padded = options.padding !== undefined && options.padding !== "valid" && options.padding !== 0;
+  if (!padded) return div(total, elementsOf(wide.shape.slice(-axes)));
+  // a window over the edge is averaged over what it holds: the same for every leading position
+  const one = slice(
+    onesLike(x),
+    x.shape.slice(0, -axes).map(() => [0, 1] as const),
+  );
+  return div(total, sum(windows(name, axes, one, window, options, 0), last(axes)));
+}
+
+/** The largest of each window along the last axis. */
+export function maxPool1d(x: Tensor, window: PerAxis, options: PoolOptions = {}): Tensor {
+  return maxPool("maxPool1d", 1, x, window, options);
+}
+
+/**
+ * The largest of each window over the last two axes.
+ *
+ * @example
+ * import { arange, maxPool2d } from "tidemark";
+ *
+ * const x = arange(16).cast("f32").reshape([1, 1, 4, 4]);
+ * console.log(maxPool2d(x, 2).toArray()); // [[[[5, 7], [13, 15]]]]
+ */
+export function maxPool2d(x: Tensor, window: PerAxis, options: PoolOptions = {}): Tensor {
+  return maxPool("maxPool2d", 2, x, window, options);
+}
+
+/** The mean of each window along the last axis; padding is not counted. */
+export function avgPool1d(x: Tensor, window: PerAxis, options: PoolOptions = {}): Tensor {
+  return avgPool("avgPool1d", 1, x, window, options);
+}
+
+/** The mean of each window over the last two axes; padding is not counted. */
+export function avgPool2d(x: Tensor, window: PerAxis, options: PoolOptions = {}): Tensor {
+  return avgPool("avgPool2d", 2, x, window, options);
+}

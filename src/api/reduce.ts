@@ -1,0 +1,179 @@
+/** @file Reductions over axes: all axes by default; negative ones count from the end; keepDims leaves extents of 1. */
+import { at } from "../base/invariant.ts";
+import type { OpDef } from "../ir/op.ts";
+import { elementsOf, typeText } from "../ir/type.ts";
+import { isFloat } from "../kernel/dtype.ts";
+import { type ReduceAttrs, sum as sumOp } from "../ops/broadcast.ts";
+import { iota } from "../ops/create.ts";
+import * as ops from "../ops/reduce.ts";
+import { cumsum as cumsumOp } from "../ops/scan.ts";
+import type { Tensor } from "../trace/tensor.ts";
+import { applyOp } from "./apply.ts";
+import {
+  add,
+  cast,
+  div,
+  equal,
+  exp,
+  isnan,
+  log,
+  logicalOr,
+  mul,
+  sqrt,
+  square,
+  stopGradient,
+  sub,
+  where,
+} from "./elementwise.ts";
+import { type Axes, fail, normalAxes, normalAxis, requireFloat } from "./operands.ts";
+import { reshape } from "./shape.ts";
+
+export interface ReduceOptions {
+  /** Keep the reduced axes with extent 1. */
+  readonly keepDims?: boolean;
+}
+
+function reduce(
+  name: string,
+  op: OpDef<ReduceAttrs>,
+  x: Tensor,
+  axes: Axes | undefined,
+  options: ReduceOptions,
+): Tensor {
+  const list = normalAxes(name, axes, x);
+  const y = applyOp(op, [x], { axes: list });
+  return options.keepDims
+    ? reshape(
+        y,
+        x.shape.map((extent, axis) => (list.includes(axis) ? 1 : extent)),
+      )
+    : y;
+}
+
+/** Number of elements that are reduced into one. */
+const countOf = (name: string, x: Tensor, axes: Axes | undefined): number =>
+  elementsOf(normalAxes(name, axes, x).map((axis) => at(x.shape, axis)));
+
+/**
+ * The sum over axes. Bools are counted, as i32.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ *
+ * const x = tensor([[1, 2], [3, 4]]);
+ * console.log(x.sum().item(), x.sum(0).toArray(), x.sum(-1, { keepDims: true }).shape); // 10 [4, 6] [2, 1]
+ */
+export function sum(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
+  return reduce("sum", sumOp, x.dtype === "bool" ? cast(x, "i32") : x, axes, options);
+}
+
+/** The mean over axes. */
+export function mean(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
+  requireFloat("mean", x);
+  return div(sum(x, axes, options), countOf("mean", x, axes));
+}
+
+/** The largest over axes; NaN if one of them is. */
+export function max(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
+  return reduce("max", ops.reduceMax, x, axes, options);
+}
+
+/** The smallest over axes; NaN if one of them is. */
+export function min(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
+  return reduce("min", ops.reduceMin, x, axes, options);
+}
+
+/** The product over axes. */
+export function prod(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
+  return reduce("prod", ops.reduceProd, x, axes, options);
+}
+
+/** Whether one of them holds. */
+export function any(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
+  return reduce("any", ops.any, x, axes, options);
+}
+
+/** Whether all of them hold. */
+export function all(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
+  return reduce("all", ops.all, x, axes, options);
+}
+
+export interface VarianceOptions extends ReduceOptions {
+  /** The divisor is the number of elements minus this. */
+  readonly ddof?: number;
+}
+
+/** The variance over axes. */
+export function variance(x: Tensor, axes?: Axes, options: VarianceOptions = {}): Tensor {
+  const n = countOf("variance", x, axes) - (options.ddof ?? 0);
+  if (n <= 0)
+    fail(
+      "InvalidArgument",
+      `variance: ddof ${options.ddof} of ${n + (options.ddof ?? 0)} elements`,
+      "ddof must be smaller",
+    );
+  const centred = sub(x, mean(x, axes, { keepDims: true }));
+  return div(sum(square(centred), axes, options), n);
+}
+
+/** The standard deviation over axes. */
+export function std(x: Tensor, axes?: Axes, options: VarianceOptions = {}): Tensor {
+  return sqrt(variance(x, axes, options));
+}
+
+/** log Σ eˣ over axes, without overflow. */
+export function logsumexp(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
+  requireFloat("logsumexp", x);
+  const top = max(x, axes, { keepDims: true });
+  // an infinite maximum would give ∞ - ∞
+  const shift = stopGradient(where(equal(sub(top, top), 0), top, 0));
+  const total = log(sum(exp(sub(x, shift)), axes, options));
+  return add(total, options.keepDims ? shift : reshape(shift, total.shape));
+}
+
+/** The first position of the extremum along an axis: NaN counts as one, as in max and min. */
+function argExtremum(
+  name: string,
+  x: Tensor,
+  axis: number | undefined,
+  extremum: typeof max,
+  options: ReduceOptions,
+): Tensor {
+  const flat = axis === undefined ? reshape(x, [-1]) : x;
+  const along = axis === undefined ? 0 : normalAxis(name, axis, x);
+  const extent = at(flat.shape, along);
+  if (extent === 0)
+    fail("InvalidArgument", `${name}: axis ${along} of ${typeText(flat)} has no elements`, "check for emptiness first");
+  const best = equal(flat, extremum(flat, along, { keepDims: true }));
+  const hit = isFloat(x.dtype) ? logicalOr(best, isnan(flat)) : best;
+  const position = applyOp(iota, [], { shape: flat.shape, axis: along });
+  const first = min(where(hit, position, extent), along, axis === undefined ? {} : options);
+  return axis === undefined && options.keepDims
+    ? reshape(
+        first,
+        x.shape.map(() => 1),
+      )
+    : first;
+}
+
+/** Position of the first largest element along an axis, or among all; NaN counts as largest. i32. */
+export function argmax(x: Tensor, axis?: number, options: ReduceOptions = {}): Tensor {
+  return argExtremum("argmax", x, axis, max, options);
+}
+
+/** Position of the first smallest element along an axis, or among all; NaN counts as smallest. i32. */
+export function argmin(x: Tensor, axis?: number, options: ReduceOptions = {}): Tensor {
+  return argExtremum("argmin", x, axis, min, options);
+}
+
+/** Running sums along an axis; with `reverse` from its end. */
+export function cumsum(x: Tensor, axis = 0, options: { readonly reverse?: boolean } = {}): Tensor {
+  return applyOp(cumsumOp, [x], { axis: normalAxis("cumsum", axis, x), reverse: options.reverse ?? false });
+}
+
+/** The Euclidean norm over axes; its derivative at zero is zero. */
+export function norm(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
+  const total = sum(mul(x, x), axes, options);
+  const zero = equal(total, 0);
+  return where(zero, 0, sqrt(where(zero, 1, total)));
+}

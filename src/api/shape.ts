@@ -1,0 +1,211 @@
+/** @file Operations that move elements about and compute nothing. */
+import { grouped } from "../base/errors.ts";
+import { at } from "../base/invariant.ts";
+import { elementsOf, type Shape, shapeText, typeText } from "../ir/type.ts";
+import * as movement from "../ops/movement.ts";
+import * as ops from "../ops/slice.ts";
+import type { Tensor } from "../trace/tensor.ts";
+import { applyOp } from "./apply.ts";
+import { type Axes, broadcastToShape, fail, normalAxes, normalAxis } from "./operands.ts";
+
+/**
+ * The same elements in the same order under another shape; one extent may be -1 and is worked out.
+ *
+ * @example
+ * import { arange } from "tidemark";
+ *
+ * console.log(arange(6).reshape([2, -1]).toArray()); // [[0, 1, 2], [3, 4, 5]]
+ */
+export function reshape(x: Tensor, shape: Shape): Tensor {
+  const open = shape.indexOf(-1);
+  let wanted = shape;
+  if (open >= 0) {
+    const known = elementsOf(shape.filter((_, axis) => axis !== open));
+    wanted = shape.with(open, known === 0 ? 0 : x.elements / known);
+  }
+  if (elementsOf(wanted) !== x.elements || wanted.some((extent) => !Number.isInteger(extent) || extent < 0)) {
+    fail(
+      "ShapeMismatch",
+      `reshape: ${typeText(x)} has ${grouped(x.elements)} elements, which do not fill ${shapeText(shape)}`,
+      "the product of the extents must stay the same; at most one extent may be -1",
+    );
+  }
+  return wanted.length === x.rank && wanted.every((extent, axis) => extent === x.shape[axis])
+    ? x
+    : applyOp(movement.reshape, [x], { shape: wanted });
+}
+
+/** The axes in another order: axis i of the result is axis perm[i]; reversed when no order is given. */
+export function transpose(x: Tensor, perm?: readonly number[]): Tensor {
+  const order = perm?.map((axis) => normalAxis("transpose", axis, x)) ?? x.shape.map((_, axis) => x.rank - 1 - axis);
+  if (new Set(order).size !== x.rank || order.length !== x.rank) {
+    fail(
+      "InvalidAxis",
+      `transpose: ${shapeText(perm ?? [])} is not an order of the axes of ${typeText(x)}`,
+      "name every axis once",
+    );
+  }
+  return order.every((axis, i) => axis === i) ? x : applyOp(movement.transpose, [x], { perm: order });
+}
+
+/** Two axes exchanged. */
+export function swapAxes(x: Tensor, a: number, b: number): Tensor {
+  const [p, q] = [normalAxis("swapAxes", a, x), normalAxis("swapAxes", b, x)];
+  const partner = (axis: number): number => (axis === p ? q : p);
+  return transpose(
+    x,
+    x.shape.map((_, axis) => (axis === p || axis === q ? partner(axis) : axis)),
+  );
+}
+
+/** Repeated along axes of extent 1 and along new axes in front. */
+export function broadcastTo(x: Tensor, shape: Shape): Tensor {
+  const from = shape.length - x.rank;
+  const fits = from >= 0 && x.shape.every((extent, axis) => extent === 1 || extent === shape[axis + from]);
+  if (!fits) {
+    fail(
+      "ShapeMismatch",
+      `broadcastTo: ${typeText(x)} does not broadcast to ${shapeText(shape)}`,
+      "extents must be equal or 1, counted from the right",
+    );
+  }
+  return broadcastToShape(x, shape);
+}
+
+/** New axes of extent 1, at these places of the result. */
+export function expandDims(x: Tensor, axes: Axes): Tensor {
+  const list = typeof axes === "number" ? [axes] : axes;
+  const rank = x.rank + list.length;
+  const places = new Set(list.map((axis) => normalAxis("expandDims", axis, x, rank)));
+  let next = 0;
+  return reshape(
+    x,
+    Array.from({ length: rank }, (_, axis) => (places.has(axis) ? 1 : at(x.shape, next++))),
+  );
+}
+
+/** Without axes of extent 1: all of them, or those given. */
+export function squeeze(x: Tensor, axes?: Axes): Tensor {
+  const ones = x.shape.flatMap((extent, axis) => (extent === 1 ? [axis] : []));
+  const gone = axes === undefined ? ones : normalAxes("squeeze", axes, x);
+  const wide = gone.find((axis) => x.shape[axis] !== 1);
+  if (wide !== undefined) {
+    fail(
+      "ShapeMismatch",
+      `squeeze: axis ${wide} of ${typeText(x)} has extent ${x.shape[wide]}, not 1`,
+      "use reshape to merge axes",
+    );
+  }
+  return reshape(
+    x,
+    x.shape.filter((_, axis) => !gone.includes(axis)),
+  );
+}
+
+/**
+ * What to take along an axis: everything (null); from start up to, not including, stop, by step; or one position, whose
+ * axis then disappears. Negative positions count from the end, and a negative step goes backwards.
+ */
+export type Range = null | number | readonly [start: number | null, stop?: number | null, step?: number];
+
+interface Taken {
+  readonly start: number;
+  readonly limit: number;
+  readonly stride: number;
+  readonly flipped: boolean;
+  readonly dropped: boolean;
+}
+
+const ALL = { stride: 1, flipped: false, dropped: false } as const;
+
+function positionOf(range: number, extent: number, axis: number, x: Tensor): number {
+  if (Number.isInteger(range) && range >= -extent && range < extent) return range < 0 ? range + extent : range;
+  return fail(
+    "InvalidArgument",
+    `slice: position ${range} on axis ${axis} of ${typeText(x)}`,
+    `the axis has extent ${extent}`,
+  );
+}
+
+function takenOf(range: Range, extent: number, axis: number, x: Tensor): Taken {
+  if (range === null) return { ...ALL, start: 0, limit: extent };
+  if (typeof range === "number") {
+    const start = positionOf(range, extent, axis, x);
+    return { ...ALL, start, limit: start + 1, dropped: true };
+  }
+  const [from, to = null, step = 1] = range;
+  if (!Number.isInteger(step) || step === 0) {
+    fail("InvalidArgument", `slice: step ${step} on axis ${axis} of ${typeText(x)}`, "a step is a whole number, not 0");
+  }
+  const clamp = (n: number, lo: number, hi: number): number => Math.max(lo, Math.min(hi, n < 0 ? n + extent : n));
+  if (step > 0) {
+    const start = from === null ? 0 : clamp(from, 0, extent);
+    const limit = to === null ? extent : clamp(to, 0, extent);
+    return { ...ALL, start, limit: Math.max(start, limit), stride: step };
+  }
+  // backwards from `first` down to, not including, `last`: the same elements forwards, then reversed
+  const first = from === null ? extent - 1 : clamp(from, -1, extent - 1);
+  const last = to === null ? -1 : clamp(to, -1, extent - 1);
+  const count = Math.max(0, Math.ceil((first - last) / -step));
+  const start = count === 0 ? 0 : first + (count - 1) * step;
+  return { start, limit: count === 0 ? 0 : first + 1, stride: -step, flipped: true, dropped: false };
+}
+
+/**
+ * A part of a tensor, by ranges along its first axes.
+ *
+ * @example
+ * import { arange } from "tidemark";
+ *
+ * const x = arange(12).reshape([3, 4]);
+ * console.log(x.slice([[1, null], [0, 4, 2]]).toArray()); // [[4, 6], [8, 10]]
+ * console.log(x.slice([-1, [null, null, -1]]).toArray()); // [11, 10, 9, 8]
+ */
+export function slice(x: Tensor, ranges: readonly Range[]): Tensor {
+  if (ranges.length > x.rank) {
+    fail(
+      "InvalidAxis",
+      `slice: ${ranges.length} ranges for ${typeText(x)}`,
+      `give at most ${x.rank}, one for each axis`,
+    );
+  }
+  const taken = x.shape.map((extent, axis) => takenOf(ranges[axis] ?? null, extent, axis, x));
+  const whole = taken.every((t, axis) => t.start === 0 && t.limit === x.shape[axis] && t.stride === 1);
+  const part = whole
+    ? x
+    : applyOp(ops.slice, [x], {
+        start: taken.map((t) => t.start),
+        limit: taken.map((t) => t.limit),
+        stride: taken.map((t) => t.stride),
+      });
+  const reversed = taken.flatMap((t, axis) => (t.flipped ? [axis] : []));
+  const turned = reversed.length > 0 ? flip(part, reversed) : part;
+  return reshape(
+    turned,
+    turned.shape.filter((_, axis) => !taken[axis]?.dropped),
+  );
+}
+
+/** Elements around: `widths` is a number for all sides, or [before, after] for each axis. */
+export function pad(x: Tensor, widths: number | readonly (readonly [number, number])[], value = 0): Tensor {
+  const list = typeof widths === "number" ? x.shape.map(() => [widths, widths] as const) : widths;
+  if (list.length !== x.rank) {
+    fail(
+      "InvalidArgument",
+      `pad: ${list.length} widths for ${typeText(x)}`,
+      `give [before, after] for each of its ${x.rank} axes`,
+    );
+  }
+  if (list.every(([lo, hi]) => lo === 0 && hi === 0)) return x;
+  return applyOp(ops.pad, [x], {
+    lo: list.map(([lo]) => lo),
+    hi: list.map(([, hi]) => hi),
+    interior: list.map(() => 0),
+    value,
+  });
+}
+
+/** Reversed along axes; along all when none are given. */
+export function flip(x: Tensor, axes?: Axes): Tensor {
+  return applyOp(movement.flip, [x], { axes: normalAxes("flip", axes, x) });
+}

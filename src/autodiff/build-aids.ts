@@ -1,0 +1,28 @@
+/** @file Small aids of both modes: names for what a rule made, and the numbers of replays. */
+import type { Build } from "../ir/build.ts";
+import type { Graph, Value } from "../ir/graph.ts";
+import { newValue } from "../ir/graph.ts";
+
+/**
+ * Gives a name to what a rule made, if that came out of the node appended last and has none: rules do not know what
+ * their results mean. Nothing can have used the value yet, so it is simply made again under its name. Nodes before
+ * number `since` are not the rule's.
+ */
+export function nameLast(b: Build, value: Value, name: string | undefined, since: number): Value {
+  const last = b.nodes[b.nodes.length - 1];
+  if (b.nodes.length <= since || !name || value.name || last?.outputs.length !== 1 || last.outputs[0] !== value)
+    return value;
+  const named = newValue(value.type, name);
+  b.nodes.pop();
+  b.append({ ...last, outputs: [named] });
+  return named;
+}
+
+/** The greatest replay number in a graph and its regions; 0 when nothing is a replay. */
+export function maxReplay(graph: Graph): number {
+  let most = 0;
+  for (const node of graph.nodes) {
+    most = Math.max(most, node.replay, ...node.regions.map(maxReplay));
+  }
+  return most;
+}

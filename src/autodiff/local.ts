@@ -1,0 +1,89 @@
+/**
+ * @file The derivative of one node from its operation's declaration, in both modes. Every form gives both:
+ *
+ *                   forward                              reverse
+ *   elementwise     t_y = Σ ∂y/∂xᵢ · t_xᵢ                d_xᵢ = d_y · ∂y/∂xᵢ
+ *   multilinear     t_y = Σ f(x₀, …, t_xᵢ, …)            d_xᵢ = fᵢᵀ(d_y)
+ *   jointly linear  t_y = f(t_x₀, t_x₁, …)               the same
+ *   general         as the rule says
+ */
+import { invariant } from "../base/invariant.ts";
+import type { Build } from "../ir/build.ts";
+import type { Node, Value } from "../ir/graph.ts";
+import { resultOf } from "../ir/graph.ts";
+import type { Partial } from "../ir/op.ts";
+import { fullLike } from "../ops/create.ts";
+import { apply } from "../ops/define.ts";
+import { add, mul, neg } from "../ops/elementwise.ts";
+import { nameLast } from "./build-aids.ts";
+
+/** v · ∂y/∂xᵢ, for a cotangent or a tangent v: the diagonal is its own transpose. */
+function scaled(b: Build, v: Value, partial: Partial<never>, node: Node): Value | null {
+  if (partial === "zero") return null;
+  if (partial === "one") return v;
+  if (partial === "minus_one") return apply(b, neg, v);
+  return apply(b, mul, v, partial(b, node.inputs, resultOf(node), node.attrs as never));
+}
+
+const hint = (prefix: string, value: Value): string | undefined => (value.name ? prefix + value.name : undefined);
+
+/** Cotangents of the inputs in `active` from that of the only output; null elsewhere and for zero. */
+export function pullbackOfNode(
+  b: Build,
+  node: Node,
+  active: readonly number[],
+  cts: readonly (Value | null)[],
+): readonly (Value | null)[] {
+  const [ct] = cts;
+  const { derivative, name } = node.op;
+  const made: (Value | null)[] = node.inputs.map(() => null);
+  if (!ct) return made;
+  for (const i of active) {
+    const since = b.nodes.length;
+    let value: Value | null = null;
+    if (derivative.kind === "elementwise") value = scaled(b, ct, derivative.partials[i] ?? "zero", node);
+    else if (derivative.kind === "multilinear") value = derivative.transpose(b, ct, node.inputs, i, node.attrs);
+    else if (derivative.kind === "general") value = derivative.vjp(b, node.inputs, resultOf(node), ct, i, node.attrs);
+    else invariant(false, () => `${name} has no derivative of its own`);
+    made[i] = value && nameLast(b, value, hint("d_", node.inputs[i] as Value), since);
+  }
+  return made;
+}
+
+/** The tangent of the only output from those of the inputs in `active`; null for zero. */
+export function pushforwardOfNode(
+  b: Build,
+  node: Node,
+  active: readonly number[],
+  tangents: readonly (Value | null)[],
+): Value | null {
+  const { derivative, name } = node.op;
+  const y = resultOf(node);
+  const since = b.nodes.length;
+  let sum: Value | null = null;
+  const accumulate = (term: Value | null): void => {
+    if (term) sum = sum ? apply(b, add, sum, term) : term;
+  };
+  if (derivative.kind === "general") sum = derivative.jvp(b, node.inputs, y, tangents, node.attrs);
+  else if (derivative.kind === "multilinear" && derivative.jointly) {
+    // inputs it is not linear in (conditions, indices) stay; those without a tangent have a tangent of zero
+    const linear = (i: number): boolean => derivative.linear?.includes(i) ?? true;
+    const inputs = node.inputs.map((x, i) => (linear(i) ? (tangents[i] ?? fullLike(b, x, 0)) : x));
+    sum = b.call(node.op, inputs, node.attrs);
+  } else {
+    for (const i of active) {
+      const t = tangents[i] as Value;
+      if (derivative.kind === "elementwise") accumulate(scaled(b, t, derivative.partials[i] ?? "zero", node));
+      else if (derivative.kind === "multilinear") {
+        accumulate(
+          b.call(
+            node.op,
+            node.inputs.map((x, j) => (j === i ? t : x)),
+            node.attrs,
+          ),
+        );
+      } else invariant(false, () => `${name} has no derivative of its own`);
+    }
+  }
+  return sum && nameLast(b, sum, hint("t_", y), since);
+}

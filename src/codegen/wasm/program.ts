@@ -1,0 +1,56 @@
+/**
+ * @file A placed program as one WebAssembly module: a function for each distinct kernel, and `run`, which calls them in
+ * order with the addresses of the plan. The module imports one memory, the arena, and allocates nothing.
+ */
+import type { Kernel } from "../../kernel/loops.ts";
+import { Code, ModuleBuilder } from "./encoder.ts";
+import { type EmitOptions, KernelLibrary, slotBytes } from "./kernel.ts";
+
+/** A kernel with the address of each operand. */
+export interface PlacedKernel {
+  readonly kernel: Kernel;
+  readonly addresses: readonly number[];
+}
+
+/** Bytes moved within the arena after the last kernel. */
+export interface PlacedCopy {
+  readonly from: number;
+  readonly to: number;
+  readonly bytes: number;
+}
+
+export interface WasmModule {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  /** Distinct kernel functions. */
+  readonly functions: number;
+}
+
+/** Calls in one function, so that no engine meets a body too large to optimise. */
+const CALLS_PER_FUNCTION = 512;
+
+export const PAGE = 65536;
+
+/** Pages for an arena: registers may be loaded up to 16 bytes past the last element. */
+export function pagesOf(arenaBytes: number): number {
+  return Math.ceil((arenaBytes + 64) / PAGE);
+}
+
+export function emitProgram(steps: readonly PlacedKernel[], copies: readonly PlacedCopy[], arenaBytes: number, options: EmitOptions): WasmModule {
+  const module = new ModuleBuilder();
+  const library = new KernelLibrary(module, options);
+  const parts: number[] = [];
+  for (let at = 0; at < steps.length; at += CALLS_PER_FUNCTION) {
+    const part = new Code([]);
+    for (const { kernel, addresses } of steps.slice(at, at + CALLS_PER_FUNCTION)) {
+      const { fn, slots } = library.function(kernel);
+      for (const slot of slots) part.i32Const((addresses[slot.operand] ?? 0) + slotBytes(kernel, slot));
+      part.call(fn);
+    }
+    parts.push(module.add(part));
+  }
+  const run = new Code([]);
+  for (const part of parts) run.call(part);
+  for (const { from, to, bytes } of copies) run.i32Const(to).i32Const(from).i32Const(bytes).memoryCopy();
+  module.export("run", module.add(run));
+  return { bytes: module.finish(pagesOf(arenaBytes)), functions: library.count };
+}

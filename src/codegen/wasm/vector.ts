@@ -1,0 +1,464 @@
+/**
+ * @file Emits expressions as vector code. One loop counter, `vec`, is spread over the lanes of a register; a context
+ * says by how much the counter is shifted (unrolling) and whether only lane 0 matters (the last elements of a row).
+ *
+ *   counter v        v+0 v+1 v+2 v+3        one register, context { shift: 0 }
+ *                    v+4 v+5 v+6 v+7        the next one,  context { shift: 4 }
+ *
+ * A load whose index is linear in `vec` is one vector load (stride 1), a splat (stride 0) or one load a lane with fixed
+ * distances; anything else computes an address for each lane. Loads that are linear in the counter of the innermost
+ * loop (`inner`) walk a pointer instead of recomputing the address.
+ *
+ * Values that do not depend on `vec` are the same in all lanes, in either mode. Invariant: no value is computed twice in
+ * one scope; what is computed under a guard is forgotten after it.
+ */
+import { InternalError } from "../../base/invariant.ts";
+import { bytesOf, type ScalarType } from "../../kernel/dtype.ts";
+import type { Bound, Expr, Index, LoopVar } from "../../kernel/expr.ts";
+import { walkExpr } from "../../kernel/expr.ts";
+import type { Code } from "./encoder.ts";
+import { OP } from "./encoder.ts";
+import { ACCUMULATOR, type Interner } from "./intern.ts";
+import { emitScalarFn, laneBytes, rampConstant, splatConstant } from "./scalar.ts";
+
+export interface Context {
+  readonly shift: number;
+  readonly single: boolean;
+  /** Under a guard addresses may be out of range in other lanes, so no offset is left to the load instruction. */
+  readonly guarded: boolean;
+}
+
+export const VECTOR: Context = { shift: 0, single: false, guarded: false };
+export const SINGLE: Context = { shift: 0, single: true, guarded: false };
+
+/** The local that holds the address of an operand's element number `offset`. */
+export type SlotLookup = (operand: number, offset: number) => number;
+
+interface Pointer {
+  readonly local: number;
+  /** Bytes to go on per unit of the inner counter. */
+  readonly step: number;
+}
+
+/** The counter's coefficient, or null when it also occurs under a division or in a run-time index. */
+export function linearCoefficient(interner: Interner, index: Index, v: LoopVar | null): number | null {
+  if (!v) return 0;
+  let coef = 0;
+  for (const term of index.terms) {
+    if (term.atom === v) coef = term.coef;
+    else if (term.atom.kind === "value" ? interner.vars(term.atom.expr).has(v) : term.atom.kind !== "var" && interner.indexVars(term.atom.of).has(v)) {
+      return null;
+    }
+  }
+  return coef;
+}
+
+export class VectorEmitter {
+  readonly code: Code;
+  readonly interner: Interner;
+  /** Lanes of a register in this nest: 4, or 2 when 64-bit types occur. */
+  readonly lanes: 4 | 2;
+  /** Locals of the loop counters. */
+  readonly vars: Map<LoopVar, number> = new Map();
+  vec: LoopVar | null = null;
+  readonly #slot: SlotLookup;
+  #pointers = new Map<string, Pointer>();
+  #cache = new Map<string, number>();
+  #uses = new Map<number, number>();
+
+  constructor(code: Code, interner: Interner, lanes: 4 | 2, slot: SlotLookup) {
+    this.code = code;
+    this.interner = interner;
+    this.lanes = lanes;
+    this.#slot = slot;
+  }
+
+  /** Runs `body`; values and pointers that it makes known are forgotten afterwards. */
+  scope(body: () => void): void {
+    const [cache, pointers, uses] = [this.#cache, this.#pointers, this.#uses];
+    this.#cache = new Map(cache);
+    this.#pointers = new Map(pointers);
+    this.#uses = new Map(uses);
+    body();
+    this.#cache = cache;
+    this.#pointers = pointers;
+    this.#uses = uses;
+  }
+
+  /** Counts uses, so that shared values get a local. Call once with all expressions of a loop body. */
+  countUses(roots: readonly Expr[]): void {
+    const seen = new Set<number>();
+    const visit = (expr: Expr): void => {
+      const id = this.interner.id(expr);
+      this.#uses.set(id, (this.#uses.get(id) ?? 0) + 1);
+      if (seen.has(id)) return;
+      seen.add(id);
+      if (expr.kind === "call") expr.args.forEach(visit);
+      else if (expr.kind === "guard") {
+        visit(expr.then);
+        visit(expr.otherwise);
+      }
+    };
+    roots.forEach(visit);
+  }
+
+  /** Makes pointers for all loads (and the given stores) that are linear in `inner`; counters must hold their start. */
+  preparePointers(roots: readonly Expr[], stores: readonly { operand: number; index: Index; dtype: ScalarType }[], inner: LoopVar | null): void {
+    const add = (operand: number, index: Index, dtype: ScalarType): void => {
+      const key = this.#accessKey(operand, index);
+      if (this.#pointers.has(key)) return;
+      const coef = linearCoefficient(this.interner, index, inner);
+      if (coef === null || linearCoefficient(this.interner, index, this.vec) === null) return;
+      const local = this.code.local("i32");
+      this.#emitFullAddress(operand, index, dtype, VECTOR);
+      this.code.set(local);
+      this.#pointers.set(key, { local, step: coef * bytesOf(dtype) });
+    };
+    const seen = new Set<Expr>();
+    for (const root of roots) {
+      walkExpr(root, (e) => { if (e.kind === "load" && !this.#isUniform(e)) add(e.operand, e.index, e.dtype); }, seen);
+    }
+    for (const store of stores) add(store.operand, store.index, store.dtype);
+  }
+
+  /** Moves all pointers of this scope on by `count` turns of the inner counter. */
+  bumpPointers(count: number): void {
+    for (const { local, step } of this.#pointers.values()) this.code.increment(local, step * count);
+  }
+
+  /** Forgets pointers, for a loop that makes its own. */
+  dropPointers(): void {
+    this.#pointers = new Map();
+  }
+
+  /** Computes ahead of a loop what does not depend on its counter. */
+  hoist(roots: readonly Expr[], inner: LoopVar, contexts: readonly Context[]): void {
+    let seen = new Set<number>();
+    const visit = (expr: Expr, ctx: Context): void => {
+      const id = this.interner.id(expr);
+      if (expr.kind === "const" || expr.kind === "acc" || seen.has(id)) return;
+      seen.add(id);
+      if (this.#isCached(expr, ctx)) return;
+      const vars = this.interner.vars(expr);
+      if (!vars.has(ACCUMULATOR) && !vars.has(inner)) {
+        this.emit(expr, ctx);
+        const local = this.code.local("v128");
+        this.code.set(local);
+        this.#cache.set(this.#cacheKey(expr, ctx), local);
+      } else if (expr.kind === "call") for (const arg of expr.args) visit(arg, ctx);
+    };
+    for (const ctx of contexts) {
+      seen = new Set();
+      for (const root of roots) visit(root, ctx);
+    }
+  }
+
+  /** Gives an expression a known value, e.g. the accumulator. */
+  bind(expr: Expr, ctx: Context, local: number): void {
+    this.#cache.set(this.#cacheKey(expr, ctx), local);
+  }
+
+  #isCached(expr: Expr, ctx: Context): boolean {
+    return this.#cache.has(this.#cacheKey(expr, ctx));
+  }
+
+  #isUniform(expr: Expr): boolean {
+    const vars = this.interner.vars(expr);
+    return !vars.has(ACCUMULATOR) && (!this.vec || !vars.has(this.vec));
+  }
+
+  #cacheKey(expr: Expr, ctx: Context): string {
+    const id = this.interner.id(expr);
+    if (this.#isUniform(expr)) return `${id}`;
+    return `${id}@${ctx.shift}${ctx.single ? "s" : "v"}`;
+  }
+
+  /** Leaves the value on the stack. */
+  emit(expr: Expr, ctx: Context): void {
+    if (expr.kind === "const") {
+      this.code.v128Const(splatConstant(expr.dtype, expr.value));
+      return;
+    }
+    const key = this.#cacheKey(expr, ctx);
+    const known = this.#cache.get(key);
+    if (known !== undefined) {
+      this.code.get(known);
+      return;
+    }
+    this.#emitNew(expr, ctx);
+    if ((this.#uses.get(this.interner.id(expr)) ?? 0) > 1) {
+      const local = this.code.local("v128");
+      this.code.tee(local);
+      this.#cache.set(key, local);
+    }
+  }
+
+  #emitNew(expr: Expr, ctx: Context): void {
+    switch (expr.kind) {
+      case "load":
+        this.#emitLoad(expr.operand, expr.index, expr.dtype, ctx);
+        return;
+      case "index":
+        this.#emitIndexValue(expr.index, ctx);
+        return;
+      case "call":
+        this.#emitCall(expr, ctx);
+        return;
+      case "guard":
+        this.#emitGuard(expr, ctx);
+        return;
+      default:
+        throw new InternalError(`${expr.kind} expression has no value here`);
+    }
+  }
+
+  #emitCall(expr: Extract<Expr, { kind: "call" }>, ctx: Context): void {
+    const { fn, args } = expr;
+    const [first, second] = args;
+    if (!first) throw new InternalError(`${fn} without arguments`);
+    if (fn === "pick") {
+      const [mask, a, b] = args as [Expr, Expr, Expr];
+      this.emit(a, ctx);
+      this.emit(b, ctx);
+      this.emit(mask, ctx);
+    } else if ((fn === "shl" || fn === "shr_u" || fn === "shr_s") && second?.kind === "const") {
+      this.emit(first, ctx);
+      this.code.i32Const(Number(second.value));
+    } else for (const arg of args) this.emit(arg, ctx);
+    emitScalarFn(this.code, fn, fn === "pick" ? expr.dtype : first.dtype, expr.dtype);
+  }
+
+  // ---- indices and addresses --------------------------------------------------------------------------------------
+
+  /** Leaves the index at lane 0 of the context on the stack as i32. */
+  emitIndex(index: Index, ctx: Context): void {
+    const { code } = this;
+    let pushed = false;
+    const plus = (): void => {
+      if (pushed) code.op(OP.i32Add);
+      pushed = true;
+    };
+    let offset = index.offset;
+    for (const { atom, coef } of index.terms) {
+      if (atom.kind === "var") {
+        const local = this.vars.get(atom);
+        if (local === undefined) throw new InternalError(`counter ${atom.name} is not in scope`);
+        code.get(local);
+        if (atom === this.vec) offset += coef * ctx.shift;
+      } else if (atom.kind === "value") {
+        this.emit(atom.expr, { ...ctx, single: true });
+        code.simd("extract_i32", 0);
+      } else {
+        this.emitIndex(atom.of, ctx);
+        emitDivMod(code, atom.kind, atom.by);
+      }
+      if (coef !== 1) code.i32Const(coef).op(OP.i32Mul);
+      plus();
+    }
+    if (offset !== 0 || !pushed) {
+      code.i32Const(offset);
+      plus();
+    }
+  }
+
+  #accessKey(operand: number, index: Index): string {
+    return `${operand}:${this.interner.indexKey(index)}`;
+  }
+
+  #emitFullAddress(operand: number, index: Index, dtype: ScalarType, ctx: Context): void {
+    const { code } = this;
+    code.get(this.#slot(operand, index.offset));
+    const rest: Index = { ...index, offset: 0 };
+    if (rest.terms.length === 0) return;
+    this.emitIndex(rest, ctx);
+    if (bytesOf(dtype) > 1) code.i32Const(Math.log2(bytesOf(dtype))).op(OP.i32Shl);
+    code.op(OP.i32Add);
+  }
+
+  /** Leaves an address on the stack; returns what the instruction must add to it. */
+  #emitAddress(operand: number, index: Index, dtype: ScalarType, ctx: Context): number {
+    const pointer = this.#pointers.get(this.#accessKey(operand, index));
+    if (!pointer) {
+      this.#emitFullAddress(operand, index, dtype, ctx);
+      return 0;
+    }
+    const coef = linearCoefficient(this.interner, index, this.vec) ?? 0;
+    const ahead = coef * ctx.shift * bytesOf(dtype);
+    this.code.get(pointer.local);
+    if (ahead >= 0 && !ctx.guarded) return ahead;
+    if (ahead !== 0) this.code.i32Const(ahead).op(OP.i32Add);
+    return 0;
+  }
+
+  #emitIndexValue(index: Index, ctx: Context): void {
+    const coef = linearCoefficient(this.interner, index, this.vec);
+    if (ctx.single || coef !== null) {
+      this.emitIndex(index, ctx);
+      this.code.simd("splat_i32");
+      if (coef && !ctx.single) this.code.v128Const(rampConstant(coef)).simd("i32x4_add");
+      return;
+    }
+    this.code.v128Const(splatConstant("i32", 0));
+    for (let lane = 0; lane < this.lanes; lane++) {
+      this.emitIndex(index, { ...ctx, shift: ctx.shift + lane, single: true });
+      this.code.simd("replace_i32", lane);
+    }
+  }
+
+  // ---- loads and stores -------------------------------------------------------------------------------------------
+
+  #emitLoad(operand: number, index: Index, dtype: ScalarType, ctx: Context): void {
+    const coef = linearCoefficient(this.interner, index, this.vec);
+    if (coef === 0) {
+      this.#emitSplatLoad(operand, index, dtype, ctx);
+      return;
+    }
+    if (ctx.single || coef === 1) {
+      this.#emitDenseLoad(operand, index, dtype, ctx);
+      return;
+    }
+    const { code } = this;
+    const out = code.local("v128");
+    code.v128Const(splatConstant("i32", 0)).set(out);
+    for (let lane = 0; lane < this.lanes; lane++) {
+      const offset = this.#emitAddress(operand, index, dtype, { ...ctx, shift: ctx.shift + lane, single: true });
+      code.get(out);
+      // a bool's byte lands in the lowest byte of its 32-bit lane
+      if (dtype === "bool") code.memory("load8_lane", offset, lane * 4);
+      else if (laneBytes(dtype) === 8) code.memory("load64_lane", offset, lane);
+      else code.memory("load32_lane", offset, lane);
+      code.set(out);
+    }
+    code.get(out);
+    if (dtype === "bool") code.simd("i32x4_neg");
+  }
+
+  #emitSplatLoad(operand: number, index: Index, dtype: ScalarType, ctx: Context): void {
+    const { code } = this;
+    const offset = this.#emitAddress(operand, index, dtype, ctx);
+    if (dtype === "bool") {
+      code.v128Const(splatConstant("i32", 0)).memory("load8_lane", offset, 0);
+      code.v128Const(splatConstant("i32", 0)).shuffle([0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3]).simd("i32x4_neg");
+    } else code.memory(laneBytes(dtype) === 8 ? "load64_splat" : "load32_splat", offset);
+  }
+
+  /** Consecutive elements, or one. */
+  #emitDenseLoad(operand: number, index: Index, dtype: ScalarType, ctx: Context): void {
+    const { code } = this;
+    const count = ctx.single ? 1 : this.lanes;
+    const offset = this.#emitAddress(operand, index, dtype, ctx);
+    if (dtype === "bool") {
+      const zeros = splatConstant("i32", 0);
+      if (count === 4) code.memory("load32_zero", offset);
+      else code.v128Const(zeros).memory(count === 2 ? "load16_lane" : "load8_lane", offset, 0);
+      code.simd("i16x8_extend_low_i8x16_u").simd("i32x4_extend_low_i16x8_u").simd("i32x4_neg");
+    } else {
+      const bytes = count * bytesOf(dtype);
+      code.memory(bytes === 16 ? "load" : bytes === 8 ? "load64_zero" : "load32_zero", offset);
+    }
+  }
+
+  /** Stores the register in `local`. */
+  emitStore(operand: number, index: Index, dtype: ScalarType, local: number, ctx: Context): void {
+    const { code } = this;
+    const coef = linearCoefficient(this.interner, index, this.vec);
+    if (ctx.single || coef === 1) {
+      const offset = this.#emitAddress(operand, index, dtype, ctx);
+      this.#emitStoreValue(dtype, local);
+      this.#storeLanes(dtype, ctx.single ? 1 : this.lanes, 0, offset);
+      return;
+    }
+    if (dtype === "bool") {
+      this.#emitStoreValue(dtype, local);
+      local = code.local("v128");
+      code.set(local);
+    }
+    for (let lane = 0; lane < this.lanes; lane++) {
+      const offset = this.#emitAddress(operand, index, dtype, { ...ctx, shift: ctx.shift + lane, single: true });
+      code.get(local);
+      this.#storeLanes(dtype, 1, lane, offset);
+    }
+  }
+
+  /** The register as it goes to memory: bools narrowed to bytes. */
+  #emitStoreValue(dtype: ScalarType, local: number): void {
+    this.code.get(local);
+    if (dtype !== "bool") return;
+    this.code.get(local).simd("i16x8_narrow_i32x4_s");
+    const narrowed = this.code.local("v128");
+    this.code.tee(narrowed).get(narrowed).simd("i8x16_narrow_i16x8_s").v128Const(new Uint8Array(16).fill(1)).simd("and");
+  }
+
+  #storeLanes(dtype: ScalarType, count: number, lane: number, offset: number): void {
+    const bytes = count * bytesOf(dtype);
+    if (bytes === 16) this.code.memory("store", offset);
+    else if (bytes === 8) this.code.memory("store64_lane", offset, lane);
+    else if (bytes === 4) this.code.memory("store32_lane", offset, lane);
+    else this.code.memory(bytes === 2 ? "store16_lane" : "store8_lane", offset, lane);
+  }
+
+  // ---- guards -----------------------------------------------------------------------------------------------------
+
+  /** Leaves 1 when all bounds hold at lane 0 of the context. */
+  emitBounds(bounds: readonly Bound[], ctx: Context): void {
+    bounds.forEach((bound, i) => {
+      // lo ≤ x < hi as one unsigned comparison
+      this.emitIndex({ ...bound.index, offset: bound.index.offset - bound.lo }, ctx);
+      this.code.i32Const(Math.max(0, bound.hi - bound.lo)).op(OP.i32LtU);
+      if (i > 0) this.code.op(OP.i32And);
+    });
+    if (bounds.length === 0) this.code.i32Const(1);
+  }
+
+  #emitGuard(expr: Extract<Expr, { kind: "guard" }>, ctx: Context): void {
+    const { code } = this;
+    const inner: Context = { ...ctx, guarded: true };
+    const uniform = expr.bounds.every((b) => linearCoefficient(this.interner, b.index, this.vec) === 0);
+    const branch = (e: Expr, c: Context): void => this.scope(() => this.emit(e, c));
+    if (ctx.single || uniform) {
+      this.emitBounds(expr.bounds, ctx);
+      code.if("v128", () => branch(expr.then, inner), () => branch(expr.otherwise, ctx));
+      return;
+    }
+    const lanewise = (): void => this.#emitLanewise(expr, inner);
+    // With bounds linear in the lane, both ends inside means all inside.
+    if (!expr.bounds.every((b) => linearCoefficient(this.interner, b.index, this.vec) !== null)) {
+      lanewise();
+      return;
+    }
+    this.emitBounds(expr.bounds, ctx);
+    this.emitBounds(expr.bounds, { ...ctx, shift: ctx.shift + this.lanes - 1 });
+    code.op(OP.i32And);
+    code.if("v128", () => branch(expr.then, inner), lanewise);
+  }
+
+  #emitLanewise(expr: Extract<Expr, { kind: "guard" }>, ctx: Context): void {
+    const { code } = this;
+    const out = code.local("v128");
+    this.scope(() => this.emit(expr.otherwise, ctx));
+    code.set(out);
+    for (let lane = 0; lane < this.lanes; lane++) {
+      const one: Context = { shift: ctx.shift + lane, single: true, guarded: true };
+      this.emitBounds(expr.bounds, one);
+      code.if(null, () => {
+        code.get(out);
+        this.scope(() => this.emit(expr.then, one));
+        code.shuffle(insertLane(lane, laneBytes(expr.dtype))).set(out);
+      });
+    }
+    code.get(out);
+  }
+}
+
+/** Shuffle that puts lane 0 of the second register into a lane of the first. */
+function insertLane(lane: number, bytes: number): number[] {
+  return Array.from({ length: 16 }, (_, i) => (Math.floor(i / bytes) === lane ? 16 + (i % bytes) : i));
+}
+
+function emitDivMod(code: Code, kind: "div" | "mod", by: number): void {
+  const log = Math.log2(by);
+  if (Number.isInteger(log)) {
+    if (kind === "div") code.i32Const(log).op(OP.i32ShrU);
+    else code.i32Const(by - 1).op(OP.i32And);
+  } else code.i32Const(by).op(kind === "div" ? OP.i32DivU : OP.i32RemU);
+}

@@ -1,0 +1,129 @@
+/**
+ * @file Attributes as data: their text, their equality, and what an operation expects of them. Numbers print so that
+ * they read back as the same double, -0, inf and nan included. An operation declares no schema; its defaults and its
+ * samples say which attributes there are and of what kind.
+ */
+import type { AnyOp, Attr, Attrs } from "./op.ts";
+
+/** Letters, digits, `_` and `.`, not starting with a digit or a dot. */
+export const NAME = /^[\p{L}_][\p{L}\p{N}_.]*$/u;
+
+/** Bare words that are not strings inside attributes. */
+const WORDS: ReadonlySet<string> = new Set(["true", "false", "inf", "nan"]);
+
+/** The shortest text that reads back as the same double. */
+export function numberText(n: number): string {
+  if (Number.isNaN(n)) return "nan";
+  if (Object.is(n, -0)) return "-0";
+  if (n === Number.POSITIVE_INFINITY) return "inf";
+  return n === Number.NEGATIVE_INFINITY ? "-inf" : String(n);
+}
+
+/** `[2,3]`, `f32`, `"a b"`, `0.5`, `true`: a string that is a plain name needs no quotes. */
+export function attrText(attr: Attr): string {
+  if (typeof attr === "number") return numberText(attr);
+  if (typeof attr === "boolean") return String(attr);
+  if (typeof attr === "string") return NAME.test(attr) && !WORDS.has(attr) ? attr : JSON.stringify(attr);
+  return `[${attr.map(attrText).join(",")}]`;
+}
+
+/** The value of a bare word in attribute position. */
+export function attrOfWord(word: string): Attr {
+  if (word === "inf") return Number.POSITIVE_INFINITY;
+  if (word === "nan") return Number.NaN;
+  return WORDS.has(word) ? word === "true" : word;
+}
+
+/** Deep equality in which 0 and -0 differ and nan equals itself. */
+export function sameAttr(a: Attr, b: Attr): boolean {
+  if (typeof a !== "object" || typeof b !== "object") return Object.is(a, b);
+  return a.length === b.length && a.every((item, i) => sameAttr(item, b[i] as Attr));
+}
+
+/** The attributes with those left out filled in. */
+export function withDefaults(op: AnyOp, attrs: Attrs): Attrs {
+  return { ...(op.defaults as Attrs), ...attrs };
+}
+
+/** ` {axis=1, keep}`, sorted by key, without those that equal the defaults; empty when none is left. */
+export function attrsText(op: AnyOp, attrs: Attrs): string {
+  const defaults = op.defaults as Attrs;
+  const parts: string[] = [];
+  for (const key of Object.keys(attrs).sort()) {
+    const value = attrs[key] as Attr;
+    const usual = defaults[key];
+    if (usual !== undefined && sameAttr(usual, value)) continue;
+    parts.push(value === true ? key : `${key}=${attrText(value)}`);
+  }
+  return parts.length === 0 ? "" : ` {${parts.join(", ")}}`;
+}
+
+/** Equal keys mean equal attributes; written defaults and left-out ones are the same. */
+export function attrsKey(op: AnyOp, attrs: Attrs): string {
+  const all = withDefaults(op, attrs);
+  return Object.keys(all)
+    .sort()
+    .map((key) => `${key}=${keyText(all[key] as Attr)}`)
+    .join(",");
+}
+
+/** Like the text, but strings are always quoted, so that `"1"` and 1 differ whatever the text rules are. */
+function keyText(attr: Attr): string {
+  if (typeof attr === "string") return JSON.stringify(attr);
+  return typeof attr === "object" ? `[${attr.map(keyText).join(",")}]` : attrText(attr);
+}
+
+/** Whether something is what attributes may hold. */
+export function isAttr(value: unknown): value is Attr {
+  if (Array.isArray(value)) return value.every(isAttr);
+  return typeof value === "number" || typeof value === "string" || typeof value === "boolean";
+}
+
+export type AttrKind = "number" | "string" | "boolean" | "list";
+
+export function attrKind(attr: Attr): AttrKind {
+  return typeof attr === "object" ? "list" : (typeof attr as AttrKind);
+}
+
+interface Schema {
+  readonly kinds: ReadonlyMap<string, ReadonlySet<AttrKind>>;
+  /** Keys that every sample gives and that have no default. */
+  readonly required: readonly string[];
+}
+
+/** Facts about operations, worked out once for each. */
+const schemas = new WeakMap<AnyOp, Schema>();
+
+function schemaOf(op: AnyOp): Schema {
+  const known = schemas.get(op);
+  if (known) return known;
+  const samples = op.samples.map((sample) => sample.attrs as Attrs);
+  const kinds = new Map<string, Set<AttrKind>>();
+  for (const attrs of [op.defaults as Attrs, ...samples]) {
+    for (const [key, value] of Object.entries(attrs)) {
+      kinds.set(key, (kinds.get(key) ?? new Set()).add(attrKind(value)));
+    }
+  }
+  const required = [...kinds.keys()].filter((key) => !(key in op.defaults) && samples.every((attrs) => key in attrs));
+  const schema = { kinds, required };
+  schemas.set(op, schema);
+  return schema;
+}
+
+/** What is wrong with the attributes written for an operation, judged by its defaults and samples. */
+export function attrProblems(op: AnyOp, given: Attrs): readonly string[] {
+  const { kinds, required } = schemaOf(op);
+  const problems: string[] = [];
+  for (const [key, value] of Object.entries(given)) {
+    const expected = kinds.get(key);
+    if (!expected) {
+      // Operations with regions have no samples; their attributes are judged by `infer` alone.
+      const known = kinds.size === 0 ? "it has none" : `it has ${[...kinds.keys()].sort().join(", ")}`;
+      if (op.samples.length > 0) problems.push(`${op.name} has no attribute ${key} (${known})`);
+    } else if (!expected.has(attrKind(value))) {
+      problems.push(`attribute ${key} of ${op.name} is a ${[...expected].join(" or ")}, got ${attrText(value)}`);
+    }
+  }
+  for (const key of required) if (!(key in given)) problems.push(`${op.name} needs the attribute ${key}`);
+  return problems;
+}

@@ -1,0 +1,120 @@
+/**
+ * @file The builder that appends nodes to a graph under construction. Shape rules run here, so a graph that was built is
+ * typed. Used by tracing, by derivative rules and by passes.
+ */
+import { withLocation } from "../base/errors.ts";
+import { invariant } from "../base/invariant.ts";
+import type { Graph, Node, Phase, Value } from "./graph.ts";
+import { newValue } from "./graph.ts";
+import type { AnyOp, Attrs, OpDef } from "./op.ts";
+import type { TensorType } from "./type.ts";
+
+export interface NodeOptions {
+  readonly name?: string | undefined;
+  readonly regions?: readonly Graph[];
+  readonly phase?: Phase;
+  readonly where?: string | undefined;
+  readonly replay?: number;
+}
+
+export class Build {
+  readonly name: string;
+  readonly params: Value[] = [];
+  readonly nodes: Node[] = [];
+  /** Defaults for nodes appended from here on. */
+  phase: Phase = "forward";
+  where: string | undefined;
+  replay = 0;
+  readonly #producer = new Map<Value, Node>();
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  param(type: TensorType, name?: string): Value {
+    const value = newValue(type, name);
+    this.params.push(value);
+    return value;
+  }
+
+  /** Appends a node with one result. */
+  call<A>(op: OpDef<A>, inputs: readonly Value[], attrs: A, options: NodeOptions = {}): Value {
+    const [value] = this.callAll(op, inputs, attrs, options);
+    invariant(value, () => `${op.name} has no result`);
+    return value;
+  }
+
+  /** Appends a node and returns all its results. */
+  callAll<A>(op: OpDef<A>, inputs: readonly Value[], attrs: A, options: NodeOptions = {}): readonly Value[] {
+    const where = options.where ?? this.where;
+    const regions = options.regions ?? [];
+    let types: readonly TensorType[];
+    try {
+      types = op.infer(
+        inputs.map((v) => v.type),
+        attrs,
+        regions,
+      );
+    } catch (error) {
+      throw withLocation(error, where);
+    }
+    const outputs = types.map((type) => newValue(type, options.name));
+    const node: Node = {
+      op: op as AnyOp,
+      inputs,
+      attrs: attrs as Attrs,
+      outputs,
+      regions,
+      phase: options.phase ?? this.phase,
+      where,
+      replay: options.replay ?? this.replay,
+    };
+    this.append(node);
+    return outputs;
+  }
+
+  /** Appends a finished node as it is. */
+  append(node: Node): void {
+    this.nodes.push(node);
+    for (const output of node.outputs) this.#producer.set(output, node);
+  }
+
+  /** The node that made a value in this builder, or undefined for parameters. */
+  producer(value: Value): Node | undefined {
+    return this.#producer.get(value);
+  }
+
+  finish(results: readonly Value[]): Graph {
+    return { name: this.name, params: [...this.params], nodes: [...this.nodes], results };
+  }
+
+  /** Appends a graph's nodes with its parameters bound to `inputs`; returns what its results became. */
+  inline(graph: Graph, inputs: readonly Value[], override: NodeOptions = {}): readonly Value[] {
+    const map = new Map<Value, Value>();
+    graph.params.forEach((param, i) => {
+      const input = inputs[i];
+      if (input) map.set(param, input);
+    });
+    const resolve = (value: Value): Value => {
+      const found = map.get(value);
+      invariant(found, () => `value ${value.name ?? value.id} of ${graph.name} is not defined before its use`);
+      return found;
+    };
+    for (const node of graph.nodes) {
+      const outputs = node.outputs.map((v) => newValue(v.type, v.name));
+      this.append({
+        ...node,
+        inputs: node.inputs.map(resolve),
+        outputs,
+        phase: override.phase ?? node.phase,
+        where: node.where ?? override.where,
+        replay: override.replay ?? node.replay,
+      });
+      node.outputs.forEach((v, i) => {
+        const made = outputs[i];
+        if (made) map.set(v, made);
+      });
+    }
+    return graph.results.map(resolve);
+  }
+}

@@ -1,0 +1,52 @@
+/**
+ * @file The graph: typed SSA with regions. Nodes are in execution order; a value is defined once, by a parameter or by a
+ * node; a node's `op` is the OpDef itself, so there is no registry. Regions are closed: a region's nodes see only its
+ * own parameters, and the node's inputs are what they are bound to.
+ */
+import { invariant } from "../base/invariant.ts";
+import type { AnyOp, Attrs } from "./op.ts";
+import type { TensorType } from "./type.ts";
+
+/** Which part of a training step a node belongs to; the planner and the printer show it. */
+export type Phase = "forward" | "backward" | "update";
+
+export interface Value {
+  /** Unique within the process; orders and breaks ties. */
+  readonly id: number;
+  readonly type: TensorType;
+  /** A hint for the printer, from the user's names. */
+  readonly name: string | undefined;
+}
+
+export interface Node {
+  readonly op: AnyOp;
+  readonly inputs: readonly Value[];
+  readonly attrs: Attrs;
+  readonly outputs: readonly Value[];
+  readonly regions: readonly Graph[];
+  readonly phase: Phase;
+  /** The user's source line, `model.ts:21:14`. */
+  readonly where: string | undefined;
+  /** Nodes of one replay of a checkpointed call share a number: equal nodes of different replays are not merged. */
+  readonly replay: number;
+}
+
+export interface Graph {
+  readonly name: string;
+  readonly params: readonly Value[];
+  readonly nodes: readonly Node[];
+  readonly results: readonly Value[];
+}
+
+let nextId = 0;
+
+export function newValue(type: TensorType, name?: string): Value {
+  return { id: nextId++, type, name };
+}
+
+/** The only result of a node that has one. */
+export function resultOf(node: Node): Value {
+  const [value] = node.outputs;
+  invariant(value && node.outputs.length === 1, () => `${node.op.name} has ${node.outputs.length} results`);
+  return value;
+}

@@ -1,0 +1,155 @@
+/**
+ * @file What an operation is: one declaration with everything about it that does not depend on a target. No layer asks
+ * an operation for its name; whatever a layer needs to know is a field here, and every field is mandatory.
+ */
+import type { Combine } from "../kernel/loops.ts";
+import type { Expr, Index } from "../kernel/expr.ts";
+import type { Position } from "../kernel/position.ts";
+import type { Build } from "./build.ts";
+import type { Graph, Node, Value } from "./graph.ts";
+import type { TensorType } from "./type.ts";
+
+/** Attributes are plain data so that they print, parse and compare. */
+export type Attr = number | string | boolean | readonly Attr[];
+export type Attrs = { readonly [key: string]: Attr };
+export type NoAttrs = Record<never, never>;
+
+/** ∂y/∂xᵢ of an elementwise operation as graph expressions over the inputs x and the output y. */
+export type Partial<A> = "one" | "minus_one" | "zero" | ((b: Build, x: readonly Value[], y: Value, attrs: A) => Value);
+
+/**
+ * Both modes follow from each form; a rule never computes the primal. Only inputs of a float type have derivatives.
+ *
+ * - elementwise: yᵢ depends on the inputs' i-th elements alone.
+ * - multilinear: linear in each input of `linear` (all float inputs by default) on its own; `transpose` is the
+ *   cotangent of input i. Forward mode replaces input i by its tangent.
+ * - general: both modes by hand, tested against each other. `null` stands for zero.
+ * - region: the operation is defined by its regions and is differentiated through them (see autodiff/).
+ */
+export type Derivative<A> =
+  | { readonly kind: "none" }
+  | { readonly kind: "elementwise"; readonly partials: readonly Partial<A>[] }
+  | {
+      readonly kind: "multilinear";
+      /** Inputs that it is linear in; the others are not differentiated (indices). Default: every float input. */
+      readonly linear?: readonly number[];
+      /** Linear in all of them jointly (add-like: concat, scatter_add): forward mode is one application to all tangents. */
+      readonly jointly?: boolean;
+      transpose(b: Build, ct: Value, x: readonly Value[], i: number, attrs: A): Value;
+    }
+  | {
+      readonly kind: "general";
+      jvp(b: Build, x: readonly Value[], y: Value, t: readonly (Value | null)[], attrs: A): Value | null;
+      vjp(b: Build, x: readonly Value[], y: Value, ct: Value, i: number, attrs: A): Value | null;
+    }
+  | { readonly kind: "region" };
+
+export interface Cost {
+  readonly flops: number;
+}
+
+/** Reads one element of an input at a position of that input's shape. */
+export type Reader = (at: Position) => Expr;
+
+export interface LowerContext<A> {
+  readonly inputs: readonly Reader[];
+  readonly inTypes: readonly TensorType[];
+  readonly outType: TensorType;
+  readonly attrs: A;
+}
+
+export interface ContractShape {
+  readonly batch: readonly number[];
+  readonly m: number;
+  readonly n: number;
+  readonly k: number;
+}
+
+/**
+ * How the output is computed, element by element (kernel/loops.ts has the forms). Results are row-major.
+ *
+ * `map` may be computed inside any consumer. `fusion` says when that is wise:
+ *  - "always": costs nothing but index arithmetic (views, constants, counters); never stored for its own sake
+ *  - "once": computed where it is used if that is in one place
+ */
+export type Lowering<A> =
+  | { readonly kind: "map"; readonly fusion: "always" | "once"; value(c: LowerContext<A>, at: Position): Expr }
+  | {
+      readonly kind: "reduce";
+      readonly combine: Combine;
+      /** Extents of the reduce counters, outermost first; and whether the last one is the input's last axis. */
+      counters(inTypes: readonly TensorType[], attrs: A): { readonly extents: readonly number[]; readonly lanes: "loops" | "reduce" };
+      body(c: LowerContext<A>, at: Position, r: readonly Index[]): Expr;
+    }
+  | { readonly kind: "scan"; axis(inTypes: readonly TensorType[], attrs: A): number; readonly reverse: (attrs: A) => boolean }
+  | {
+      readonly kind: "contract";
+      /** The output, row-major, is [...batch, m, n]. */
+      shape(inTypes: readonly TensorType[], attrs: A): ContractShape;
+      a(c: LowerContext<A>, batch: readonly Index[], i: Index, k: Index): Expr;
+      b(c: LowerContext<A>, batch: readonly Index[], k: Index, j: Index): Expr;
+    }
+  /** Copy of input 0 with element `target(u)` increased by `value(u)` for every u in `updates`; null drops the update. */
+  | {
+      readonly kind: "scatter";
+      updates(inTypes: readonly TensorType[], attrs: A): readonly number[];
+      target(c: LowerContext<A>, u: Position): { readonly bounds: readonly import("../kernel/expr.ts").Bound[]; readonly index: Index };
+      value(c: LowerContext<A>, u: Position): Expr;
+    }
+  /** Input by input into slices of the output along an axis. */
+  | { readonly kind: "concat"; axis(attrs: A): number }
+  | { readonly kind: "shuffle" }
+  /** Regions: inlined before lowering, or lowered by the node's own region (fusion groups). */
+  | { readonly kind: "region" };
+
+/** Reference data: every element type as doubles, bools and integers exactly. */
+export type Reference = Float64Array;
+
+export interface EvaluateContext<A> {
+  readonly inputs: readonly Reference[];
+  readonly inTypes: readonly TensorType[];
+  readonly outTypes: readonly TensorType[];
+  readonly attrs: A;
+  readonly regions: readonly Graph[];
+  /** Evaluates a region on inputs. */
+  run(graph: Graph, inputs: readonly Reference[]): readonly Reference[];
+}
+
+/** One case for the generic tests: input types, attributes, and the range to draw inputs from. */
+export interface Sample<A> {
+  readonly inputs: readonly TensorType[];
+  readonly attrs: A;
+  /** Inputs are drawn from [lo, hi), integers rounded down; per input or for all. Default [-2, 2). */
+  readonly range?: readonly [number, number] | readonly (readonly [number, number])[];
+  /** The operation is not differentiable (or not smooth enough for differences) over this range. */
+  readonly smooth?: boolean;
+}
+
+export interface OpDef<A = NoAttrs> {
+  /** snake_case, as in the text of graphs. */
+  readonly name: string;
+  /** Attributes that are omitted from the text when equal to these. */
+  readonly defaults: { readonly [K in keyof A]?: A[K] };
+  /** Types of the results; throws TidemarkError when the inputs do not fit. */
+  infer(inputs: readonly TensorType[], attrs: A, regions: readonly Graph[]): readonly TensorType[];
+  readonly derivative: Derivative<A>;
+  cost(inputs: readonly TensorType[], outputs: readonly TensorType[], attrs: A, regions: readonly Graph[]): Cost;
+  readonly lower: Lowering<A>;
+  /** The result shares the storage of this input when both are stored (reshape). */
+  readonly alias: number | null;
+  /**
+   * Elementwise, and the reference in doubles, rounded once to the result's type, has the bits of every target: integers
+   * and bools, and of floats what IEEE 754 rounds correctly. Such an operation on constants is a constant (`fold`).
+   */
+  readonly exactInDouble?: true;
+  /** The region that computes exactly the results from the inputs: the pass `inline` puts it in the node's place. */
+  readonly inlines?: number;
+  /** Rewrites to something simpler, or null; must not change a bit of the result. Used by `canonicalize`. */
+  simplify(b: Build, node: Node, attrs: A): Value | null;
+  evaluate(c: EvaluateContext<A>): readonly Reference[];
+  readonly samples: readonly Sample<A>[];
+}
+
+/** The one sanctioned `any`: attribute types are contravariant. */
+// biome-ignore lint/suspicious/noExplicitAny: see above
+export type AnyOp = OpDef<any>;

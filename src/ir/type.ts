@@ -1,0 +1,53 @@
+/** @file Tensor types and their text, and small facts about shapes. */
+import { bytesOf, type DType } from "../kernel/dtype.ts";
+
+export type Shape = readonly number[];
+
+export interface TensorType {
+  readonly dtype: DType;
+  readonly shape: Shape;
+}
+
+export function tensorType(dtype: DType, shape: Shape): TensorType {
+  return { dtype, shape };
+}
+
+/** Number of elements; a scalar has one. */
+export function elementsOf(shape: Shape): number {
+  let n = 1;
+  for (const extent of shape) n *= extent;
+  return n;
+}
+
+export function byteLength(type: TensorType): number {
+  return elementsOf(type.shape) * bytesOf(type.dtype);
+}
+
+export function sameShape(a: Shape, b: Shape): boolean {
+  return a.length === b.length && a.every((extent, axis) => extent === b[axis]);
+}
+
+export function sameType(a: TensorType, b: TensorType): boolean {
+  return a.dtype === b.dtype && sameShape(a.shape, b.shape);
+}
+
+/** `f32[32,128]`. */
+export function typeText(type: TensorType): string {
+  return `${type.dtype}[${type.shape.join(",")}]`;
+}
+
+/** `[32,128]`. */
+export function shapeText(shape: Shape): string {
+  return `[${shape.join(",")}]`;
+}
+
+/** Row-major strides in elements. */
+export function stridesOf(shape: Shape): number[] {
+  const strides: number[] = new Array(shape.length);
+  let stride = 1;
+  for (let axis = shape.length - 1; axis >= 0; axis--) {
+    strides[axis] = stride;
+    stride *= shape[axis] ?? 1;
+  }
+  return strides;
+}

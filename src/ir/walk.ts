@@ -1,0 +1,190 @@
+/**
+ * @file Ways through a graph, and rewriting one into another. Graphs are immutable: a rewrite walks the old nodes in
+ * order and builds the new list beside it, with a map from old values to new ones.
+ *
+ *   old   a ── p = tanh(a) ── q = tanh(a) ── r = add(p, q)
+ *                  keep           q ↦ p          keep, as add(p, p)
+ *   new   a ── p = tanh(a) ── r = add(p, p)
+ *
+ * A value that is kept stays the same object, so metadata survives, and a rewrite that changes nothing returns the very
+ * graph it was given: passes detect their fixpoint by identity.
+ */
+import { at, invariant } from "../base/invariant.ts";
+import { Build } from "./build.ts";
+import type { Graph, Node, Value } from "./graph.ts";
+import { sameType, typeText } from "./type.ts";
+
+/** Every node of a graph and of its regions, outer before inner. */
+export function* allNodes(graph: Graph): Generator<Node> {
+  for (const node of graph.nodes) {
+    yield node;
+    for (const region of node.regions) yield* allNodes(region);
+  }
+}
+
+export interface Use {
+  readonly node: Node;
+  /** Which input of the node. */
+  readonly input: number;
+}
+
+/** For every value its uses in order; values without one map to an empty list. Results of the graph are not uses. */
+export function usersOf(graph: Graph): ReadonlyMap<Value, readonly Use[]> {
+  const users = new Map<Value, Use[]>();
+  for (const param of graph.params) users.set(param, []);
+  for (const node of graph.nodes) {
+    node.inputs.forEach((value, input) => {
+      const uses = users.get(value);
+      if (uses) uses.push({ node, input });
+      else users.set(value, [{ node, input }]);
+    });
+    for (const output of node.outputs) users.set(output, users.get(output) ?? []);
+  }
+  return users;
+}
+
+/** The node that makes each value; parameters are not in the map. */
+export function producersOf(graph: Graph): ReadonlyMap<Value, Node> {
+  const producers = new Map<Value, Node>();
+  for (const node of graph.nodes) for (const output of node.outputs) producers.set(output, node);
+  return producers;
+}
+
+/** The nodes that the given values depend on. */
+export function nodesFor(graph: Graph, values: readonly Value[] = graph.results): ReadonlySet<Node> {
+  const wanted = new Set(values);
+  const needed = new Set<Node>();
+  for (let i = graph.nodes.length - 1; i >= 0; i--) {
+    const node = graph.nodes[i] as Node;
+    if (!node.outputs.some((output) => wanted.has(output))) continue;
+    needed.add(node);
+    for (const input of node.inputs) wanted.add(input);
+  }
+  return needed;
+}
+
+/** The same nodes in an order that respects their dependencies, as near to the given order as possible. */
+export function topological(nodes: readonly Node[]): readonly Node[] {
+  const producer = new Map<Value, Node>();
+  for (const node of nodes) for (const output of node.outputs) producer.set(output, node);
+  const waiting = new Set<Node>();
+  const done = new Set<Node>();
+  // An explicit stack: graphs are deeper than the call stack.
+  const stack: Node[] = [];
+  for (const root of nodes) {
+    stack.push(root);
+    while (stack.length > 0) {
+      const node = stack[stack.length - 1] as Node;
+      const missing = done.has(node)
+        ? []
+        : node.inputs.flatMap((v) => producer.get(v) ?? []).filter((n) => !done.has(n));
+      if (missing.length === 0) {
+        done.add(node); // sets keep insertion order
+        stack.pop();
+        continue;
+      }
+      waiting.add(node);
+      invariant(
+        missing.every((n) => !waiting.has(n)),
+        () => `${node.op.name} depends on itself`,
+      );
+      stack.push(...missing.reverse());
+    }
+  }
+  return [...done];
+}
+
+/** A new graph built from an old one, node by node: every node is kept, or its results are replaced. */
+export class Rewrite {
+  /** Where new nodes go. */
+  readonly build: Build;
+  readonly #graph: Graph;
+  readonly #now = new Map<Value, Value>();
+  #changed = false;
+
+  constructor(graph: Graph) {
+    this.#graph = graph;
+    this.build = new Build(graph.name);
+    this.build.params.push(...graph.params);
+  }
+
+  /** What a value of the old graph is in the new one. */
+  value(old: Value): Value {
+    return this.#now.get(old) ?? old;
+  }
+
+  /** Uses of `old` from here on read `now`. */
+  replace(old: Value, now: Value): void {
+    invariant(sameType(old.type, now.type), () => `${typeText(old.type)} replaced by ${typeText(now.type)}`);
+    this.#changed = true;
+    if (old !== now) this.#now.set(old, now);
+  }
+
+  /** An old node that reads the new graph; the node itself when its inputs are what they were. */
+  current(node: Node): Node {
+    const inputs = node.inputs.map((input) => this.value(input));
+    return inputs.every((input, i) => input === node.inputs[i]) ? node : { ...node, inputs };
+  }
+
+  /** Appends a node with the results it had, reading the new graph. */
+  keep(node: Node): void {
+    this.build.append(this.current(node));
+  }
+
+  /** The new graph, or the old one when nothing changed. */
+  finish(): Graph {
+    const { nodes } = this.build;
+    const same = nodes.length === this.#graph.nodes.length && nodes.every((node, i) => node === this.#graph.nodes[i]);
+    if (same && !this.#changed) return this.#graph;
+    return this.build.finish(this.#graph.results.map((result) => this.value(result)));
+  }
+}
+
+/**
+ * Given a node that reads the new graph: null to keep it, or the values in the new graph that its results become. New
+ * nodes appended to `b` take the node's phase, source line and replay number.
+ */
+export type Visit = (b: Build, node: Node) => readonly Value[] | null;
+
+/** The items mapped; the same list when every item maps to itself. */
+function mapSame<T>(items: readonly T[], map: (item: T) => T): readonly T[] {
+  const mapped = items.map(map);
+  return mapped.every((item, i) => item === items[i]) ? items : mapped;
+}
+
+/** Rewrites a graph and, before each node, its regions. `visitor` is asked once a graph: it may keep state in it. */
+export function rewriteGraph(graph: Graph, visitor: (graph: Graph) => Visit): Graph {
+  const rewrite = new Rewrite(graph);
+  const visit = visitor(graph);
+  const { build } = rewrite;
+  for (const old of graph.nodes) {
+    const regions = mapSame(old.regions, (region) => rewriteGraph(region, visitor));
+    const node = rewrite.current(regions === old.regions ? old : { ...old, regions });
+    build.phase = node.phase;
+    build.where = node.where;
+    build.replay = node.replay;
+    const before = build.nodes.length;
+    const made = visit(build, node);
+    if (!made) {
+      invariant(build.nodes.length === before, () => `${node.op.name} was kept after nodes were made for it`);
+      build.append(node);
+      continue;
+    }
+    invariant(made.length === node.outputs.length, () => `${node.op.name}: ${made.length} replacements`);
+    if (takeOver(build, node, made, before)) continue;
+    for (const [i, output] of node.outputs.entries()) rewrite.replace(output, at(made, i));
+  }
+  return rewrite.finish();
+}
+
+/** When the last new node makes the replacement of an only result and has no name, it makes that result itself. */
+function takeOver(build: Build, node: Node, made: readonly Value[], before: number): boolean {
+  const last = build.nodes[build.nodes.length - 1];
+  const [output] = node.outputs;
+  if (!last || !output || build.nodes.length === before || node.outputs.length !== 1) return false;
+  if (last.outputs.length !== 1 || last.outputs[0] !== made[0] || made[0]?.name !== undefined) return false;
+  invariant(sameType(output.type, at(made, 0).type), () => `${node.op.name} replaced by another type`);
+  build.nodes.pop();
+  build.append({ ...last, outputs: [output] });
+  return true;
+}

@@ -1,0 +1,112 @@
+/**
+ * @file The scalar language: what one element of a kernel's result is. Target-neutral; a target gives text or bytes to
+ * each `ScalarFn` and to nothing else. Transcendental functions are not here: `math.ts` writes them in these, so that
+ * every target computes the same bits.
+ *
+ * Two sorts refer to each other. An `Index` is an integer that addresses memory, kept as a sum of atoms with constant
+ * coefficients so that strides can be read off. An `Expr` is a value of an element type.
+ *
+ *   x[b*128 + t*4 + h]        Index   { terms: [128 b, 4 t, 1 h], offset: 0 }
+ *   max(x[…] + bias[h], 0)    Expr    call max (call add (load x …, load bias …), const 0)
+ *
+ * Invariant: expressions are immutable and may be shared; equal sharing is not required (code generation merges them).
+ */
+import type { ScalarType } from "./dtype.ts";
+
+/** A loop counter, 0 ≤ var < extent. */
+export interface LoopVar {
+  readonly kind: "var";
+  readonly name: string;
+  readonly extent: number;
+}
+
+/** Non-linear parts of an index. `of` of div and mod is never negative. `value` is an i32 expression within [lo, hi]. */
+export type Atom =
+  | LoopVar
+  | { readonly kind: "div"; readonly of: Index; readonly by: number }
+  | { readonly kind: "mod"; readonly of: Index; readonly by: number }
+  | { readonly kind: "value"; readonly expr: Expr; readonly lo: number; readonly hi: number; readonly id: number };
+
+export interface Term {
+  readonly atom: Atom;
+  readonly coef: number;
+}
+
+export interface Index {
+  /** Sorted by atom key; no zero coefficients; no two terms with one atom. */
+  readonly terms: readonly Term[];
+  readonly offset: number;
+  /** Equal keys mean equal indices. */
+  readonly key: string;
+}
+
+/** lo ≤ index < hi. */
+export interface Bound {
+  readonly index: Index;
+  readonly lo: number;
+  readonly hi: number;
+}
+
+/**
+ * What a target must provide. Floats follow IEEE 754; `min`/`max` propagate NaN; `nearest` rounds half to even; `div` on
+ * i32 truncates and gives 0 for a zero divisor; shifts take the count from a constant second argument; `convert` from
+ * float to i32 truncates and saturates (NaN → 0), to bool tests ≠ 0; `bitcast` pairs f32/i32 and f64/i64; `wrap` and
+ * `extend` go between i64 and i32 (signed). Comparisons give bool. `pick` is (bool, a, b) → a where true, else b.
+ * On i64 only: add sub and or xor shl shr_u shr_s bitcast wrap extend pick.
+ */
+export type ScalarFn =
+  | "add" | "sub" | "mul" | "div" | "neg" | "abs" | "sqrt" | "min" | "max"
+  | "floor" | "ceil" | "nearest" | "trunc"
+  | "eq" | "ne" | "lt" | "le"
+  | "and" | "or" | "xor" | "not" | "shl" | "shr_u" | "shr_s"
+  | "pick" | "convert" | "bitcast" | "wrap" | "extend";
+
+export type Expr =
+  | { readonly kind: "const"; readonly dtype: ScalarType; readonly value: number | bigint }
+  /** Element `index` of operand number `operand` of the kernel. */
+  | { readonly kind: "load"; readonly dtype: ScalarType; readonly operand: number; readonly index: Index }
+  /** An index as an i32 value. */
+  | { readonly kind: "index"; readonly dtype: "i32"; readonly index: Index }
+  | { readonly kind: "call"; readonly dtype: ScalarType; readonly fn: ScalarFn; readonly args: readonly Expr[] }
+  /** `then` where all bounds hold, else `otherwise`; loads inside `then` happen only where they hold. */
+  | { readonly kind: "guard"; readonly dtype: ScalarType; readonly bounds: readonly Bound[]; readonly then: Expr; readonly otherwise: Expr }
+  /** The finished accumulator, in the epilogue of a reduction or a product. */
+  | { readonly kind: "acc"; readonly dtype: ScalarType };
+
+export function constant(dtype: ScalarType, value: number | bigint): Expr {
+  return { kind: "const", dtype, value };
+}
+
+export function load(dtype: ScalarType, operand: number, index: Index): Expr {
+  return { kind: "load", dtype, operand, index };
+}
+
+/** Applies a function whose result has the type of its last argument, or the type given. */
+export function call(fn: ScalarFn, args: readonly Expr[], dtype?: ScalarType): Expr {
+  const last = args[args.length - 1];
+  return { kind: "call", fn, args, dtype: dtype ?? last?.dtype ?? "f32" };
+}
+
+export function compare(fn: "eq" | "ne" | "lt" | "le", a: Expr, b: Expr): Expr {
+  return { kind: "call", fn, args: [a, b], dtype: "bool" };
+}
+
+/** Calls `visit` on every distinct expression object below and including `root`, children first; indices too. */
+export function walkExpr(root: Expr, visit: (expr: Expr) => void, seen: Set<Expr> = new Set()): void {
+  if (seen.has(root)) return;
+  seen.add(root);
+  const inIndex = (index: Index): void => {
+    for (const { atom } of index.terms) {
+      if (atom.kind === "div" || atom.kind === "mod") inIndex(atom.of);
+      else if (atom.kind === "value") walkExpr(atom.expr, visit, seen);
+    }
+  };
+  if (root.kind === "load" || root.kind === "index") inIndex(root.index);
+  else if (root.kind === "call") for (const arg of root.args) walkExpr(arg, visit, seen);
+  else if (root.kind === "guard") {
+    for (const bound of root.bounds) inIndex(bound.index);
+    walkExpr(root.then, visit, seen);
+    walkExpr(root.otherwise, visit, seen);
+  }
+  visit(root);
+}

@@ -1,0 +1,250 @@
+/**
+ * @file Evaluates expressions. A DAG is compiled once into a flat list of steps over numbered slots, children first, so
+ * that every distinct object is worked out once per element and shared objects stay shared:
+ *
+ *   exp(x) · exp(x)      slot 0  load x
+ *                        slot 1… the steps of exp
+ *                        slot 9  mul 8 8
+ *
+ * Numbers live in a Float64Array, which holds every f32, f64, i32 and bool exactly; i64 values in a BigInt64Array, which
+ * also wraps them. The two sides of a guard are lists of their own, run only when chosen: what is first needed inside a
+ * side is unknown outside of it and is compiled again there.
+ */
+import { at, invariant } from "../base/invariant.ts";
+import type { Expr, Index } from "./expr.ts";
+import { bigFn, bitcast, converter, numberFn, type Scalar } from "./interpret-scalar.ts";
+
+/** Storage of one operand; bools are bytes 0 and 1. */
+export type TypedArray = Float32Array | Float64Array | Int32Array | Uint8Array;
+
+/** What expressions refer to. Counters are known by name; `acc` is what `acc` expressions stand for. */
+export interface Environment {
+  readonly buffers: readonly TypedArray[];
+  readonly counters: Map<string, { value: number }>;
+  readonly acc: { value: Scalar };
+}
+
+export function environment(buffers: readonly TypedArray[]): Environment {
+  return { buffers, counters: new Map(), acc: { value: 0 } };
+}
+
+/** The cell of a counter, made when first asked for. */
+export function counterCell(env: Environment, name: string): { value: number } {
+  let cell = env.counters.get(name);
+  if (!cell) env.counters.set(name, (cell = { value: 0 }));
+  return cell;
+}
+
+type Step = () => void;
+
+/** The steps of one list, and the slots of what is known while it runs. */
+interface Block {
+  readonly steps: Step[];
+  readonly known: Map<Expr, number>;
+  readonly outer: Block | null;
+}
+
+/** Compiled expressions. `run` evaluates them for the present counters; then `value` and `address` read results. */
+export class Program {
+  readonly #env: Environment;
+  readonly #top: Block = { steps: [], known: new Map(), outer: null };
+  // Room for slots is found after all roots are compiled, before the first run.
+  #numbers: Float64Array = new Float64Array(0);
+  #bigs: BigInt64Array = new BigInt64Array(0);
+  #slots = 0;
+
+  constructor(env: Environment) {
+    this.#env = env;
+  }
+
+  /** Compiles an expression; returns a reader of its value after `run`. */
+  value(expr: Expr): () => Scalar {
+    const slot = this.#compile(expr, this.#top);
+    return expr.dtype === "i64" ? () => this.#bigs[slot] as bigint : () => this.#numbers[slot] as number;
+  }
+
+  /** As `value`, for types that are numbers. */
+  number(expr: Expr): () => number {
+    invariant(expr.dtype !== "i64", () => "an i64 is not a number");
+    const slot = this.#compile(expr, this.#top);
+    return () => this.#numbers[slot] as number;
+  }
+
+  /** Compiles an index; the reader works it out from the counters and the run-time values of the last `run`. */
+  address(index: Index): () => number {
+    return this.#index(index, this.#top);
+  }
+
+  run(): void {
+    if (this.#numbers.length < this.#slots) {
+      this.#numbers = new Float64Array(this.#slots);
+      this.#bigs = new BigInt64Array(this.#slots);
+    }
+    runSteps(this.#top.steps);
+  }
+
+  #compile(expr: Expr, block: Block): number {
+    for (let b: Block | null = block; b; b = b.outer) {
+      const slot = b.known.get(expr);
+      if (slot !== undefined) return slot;
+    }
+    const slot = expr.kind === "call" ? this.#call(expr, block) : this.#leaf(expr, block);
+    block.known.set(expr, slot);
+    return slot;
+  }
+
+  #emitNumber(block: Block, compute: () => number): number {
+    const slot = this.#slots++;
+    block.steps.push(() => {
+      this.#numbers[slot] = compute();
+    });
+    return slot;
+  }
+
+  #emit(block: Block, dtype: Expr["dtype"], compute: () => Scalar): number {
+    if (dtype !== "i64") return this.#emitNumber(block, compute as () => number);
+    const slot = this.#slots++;
+    block.steps.push(() => {
+      this.#bigs[slot] = compute() as bigint;
+    });
+    return slot;
+  }
+
+  #leaf(expr: Exclude<Expr, { kind: "call" }>, block: Block): number {
+    switch (expr.kind) {
+      case "const":
+        return this.#constant(expr, block);
+      case "acc": {
+        const { acc } = this.#env;
+        return this.#emit(block, expr.dtype, () => acc.value);
+      }
+      case "index": {
+        const index = this.#index(expr.index, block);
+        return this.#emitNumber(block, () => index() | 0);
+      }
+      case "load":
+        return this.#load(expr, block);
+      case "guard":
+        return this.#guard(expr, block);
+    }
+  }
+
+  #constant(expr: Extract<Expr, { kind: "const" }>, block: Block): number {
+    const { dtype } = expr;
+    if (dtype === "i64") {
+      const value = BigInt(expr.value);
+      return this.#emit(block, dtype, () => value);
+    }
+    const given = Number(expr.value);
+    const value = dtype === "f32" ? Math.fround(given) : dtype === "i32" ? given | 0 : dtype === "bool" ? +(given !== 0) : given;
+    return this.#emitNumber(block, () => value);
+  }
+
+  #load(expr: Extract<Expr, { kind: "load" }>, block: Block): number {
+    const buffer = at(this.#env.buffers, expr.operand);
+    const index = this.#index(expr.index, block);
+    return this.#emitNumber(block, () => {
+      const i = index();
+      const value = buffer[i];
+      invariant(value !== undefined, () => `load of element ${i} of operand ${expr.operand}, which has ${buffer.length}`);
+      return value;
+    });
+  }
+
+  #guard(expr: Extract<Expr, { kind: "guard" }>, block: Block): number {
+    const bounds = expr.bounds.map(({ index, lo, hi }) => ({ index: this.#index(index, block), lo, hi }));
+    const side = (root: Expr): { readonly steps: readonly Step[]; readonly slot: number } => {
+      const inner: Block = { steps: [], known: new Map(), outer: block };
+      const slot = this.#compile(root, inner);
+      return { steps: inner.steps, slot };
+    };
+    const then = side(expr.then);
+    const otherwise = side(expr.otherwise);
+    const big = expr.dtype === "i64";
+    return this.#emit(block, expr.dtype, () => {
+      const chosen = bounds.every(({ index, lo, hi }) => lo <= index() && index() < hi) ? then : otherwise;
+      runSteps(chosen.steps);
+      return (big ? this.#bigs[chosen.slot] : this.#numbers[chosen.slot]) as Scalar;
+    });
+  }
+
+  #call(expr: Extract<Expr, { kind: "call" }>, block: Block): number {
+    const { fn, dtype } = expr;
+    const slots = expr.args.map((arg) => this.#compile(arg, block));
+    const [a = 0, b = 0, c = 0] = slots;
+    const from = at(expr.args, 0).dtype;
+    const read = (slot: number, type: Expr["dtype"]): Scalar =>
+      (type === "i64" ? this.#bigs[slot] : this.#numbers[slot]) as Scalar;
+    switch (fn) {
+      case "pick":
+        return this.#emit(block, dtype, () => read((this.#numbers[a] as number) !== 0 ? b : c, dtype));
+      case "bitcast": {
+        const cast = bitcast(from, dtype);
+        return this.#emit(block, dtype, () => cast(read(a, from)));
+      }
+      case "convert": {
+        const convert = converter(from, dtype);
+        return this.#emitNumber(block, () => convert(this.#numbers[a] as number));
+      }
+      case "wrap":
+        return this.#emitNumber(block, () => Number(BigInt.asIntN(32, this.#bigs[a] as bigint)));
+      case "extend":
+        return this.#emit(block, "i64", () => BigInt(this.#numbers[a] as number));
+    }
+    if (dtype === "i64") {
+      const apply = bigFn(fn);
+      return this.#emit(block, dtype, () => apply(this.#bigs[a] as bigint, this.#bigs[b] as bigint));
+    }
+    const apply = numberFn(fn, from);
+    const step = (): number => {
+      const numbers = this.#numbers;
+      return apply(numbers[a] as number, numbers[b] as number);
+    };
+    return this.#emitNumber(block, step);
+  }
+
+  /** Σ coef · atom + offset, with floor division: `of` is never negative in div and mod. */
+  #index(index: Index, block: Block): () => number {
+    const parts = index.terms.map(({ atom, coef }): (() => number) => {
+      if (atom.kind === "var") {
+        const cell = counterCell(this.#env, atom.name);
+        return () => coef * cell.value;
+      }
+      if (atom.kind === "value") {
+        const slot = this.#compile(atom.expr, block);
+        return () => coef * (this.#numbers[slot] as number);
+      }
+      const of = this.#index(atom.of, block);
+      const { by } = atom;
+      if (atom.kind === "div") return () => coef * Math.floor(of() / by);
+      return () => coef * (of() % by);
+    });
+    const { offset } = index;
+    if (parts.length === 0) return () => offset;
+    const [only] = parts;
+    if (parts.length === 1 && only) return () => only() + offset;
+    return () => {
+      let sum = offset;
+      for (const part of parts) sum += part();
+      return sum;
+    };
+  }
+}
+
+function runSteps(steps: readonly Step[]): void {
+  for (let i = 0; i < steps.length; i++) (steps[i] as Step)();
+}
+
+/** The value of one expression for given storage and counters. */
+export function evaluate(
+  expr: Expr,
+  given: { readonly buffers?: readonly TypedArray[]; readonly counters?: Readonly<Record<string, number>>; readonly acc?: Scalar } = {},
+): Scalar {
+  const env = environment(given.buffers ?? []);
+  for (const [name, value] of Object.entries(given.counters ?? {})) counterCell(env, name).value = value;
+  env.acc.value = given.acc ?? 0;
+  const program = new Program(env);
+  const value = program.value(expr);
+  program.run();
+  return value();
+}

@@ -1,0 +1,140 @@
+/**
+ * @file What each `ScalarFn` means, in plain JavaScript numbers: the reference that every target is compared with.
+ *
+ * f32, f64, i32 and bool values are JavaScript numbers that the type can hold exactly; i64 values are bigints. An f32
+ * operation is the f64 operation rounded once: for + - · / and √ of f32 operands this is the correctly rounded f32
+ * result, since 53 ≥ 2·24 + 2 (Figueroa, When is double rounding innocuous?, 1995).
+ *
+ * Invariant: a result is always a value of its type: f32 results have passed `Math.fround`, i32 results `| 0`, bools are
+ * 0 or 1. The payload of a NaN is unspecified, so its `bitcast` is too.
+ */
+import { invariant } from "../base/invariant.ts";
+import type { ScalarType } from "./dtype.ts";
+import type { ScalarFn } from "./expr.ts";
+
+export type Scalar = number | bigint;
+export type NumberFn = (a: number, b: number) => number;
+export type BigFn = (a: bigint, b: bigint) => bigint;
+
+const TO_INTEGER = 2 ** 52;
+
+/** Rounds half to even, keeping the sign of zero: adding 2^52 leaves no room for a fraction. */
+function nearest(x: number): number {
+  const size = Math.abs(x);
+  if (!(size < TO_INTEGER)) return x;
+  const rounded = size + TO_INTEGER - TO_INTEGER;
+  return x < 0 || Object.is(x, -0) ? -rounded : rounded;
+}
+
+const FLOAT: Partial<Record<ScalarFn, NumberFn>> = {
+  add: (a, b) => a + b,
+  sub: (a, b) => a - b,
+  mul: (a, b) => a * b,
+  div: (a, b) => a / b,
+  neg: (a) => -a,
+  abs: (a) => Math.abs(a),
+  sqrt: (a) => Math.sqrt(a),
+  min: (a, b) => Math.min(a, b),
+  max: (a, b) => Math.max(a, b),
+  floor: (a) => Math.floor(a),
+  ceil: (a) => Math.ceil(a),
+  nearest: (a) => nearest(a),
+  trunc: (a) => Math.trunc(a),
+};
+
+/** The float functions that must round when the type is f32; the others return an f32 when given one. */
+const FLOAT_ROUNDED: Partial<Record<ScalarFn, NumberFn>> = {
+  add: (a, b) => Math.fround(a + b),
+  sub: (a, b) => Math.fround(a - b),
+  mul: (a, b) => Math.fround(a * b),
+  div: (a, b) => Math.fround(a / b),
+  sqrt: (a) => Math.fround(Math.sqrt(a)),
+};
+
+const INT: Partial<Record<ScalarFn, NumberFn>> = {
+  add: (a, b) => (a + b) | 0,
+  sub: (a, b) => (a - b) | 0,
+  mul: (a, b) => Math.imul(a, b),
+  div: (a, b) => (b === 0 ? 0 : (a / b) | 0),
+  neg: (a) => -a | 0,
+  abs: (a) => Math.abs(a) | 0,
+  min: (a, b) => Math.min(a, b),
+  max: (a, b) => Math.max(a, b),
+  and: (a, b) => a & b,
+  or: (a, b) => a | b,
+  xor: (a, b) => a ^ b,
+  not: (a) => ~a,
+  shl: (a, b) => a << b,
+  shr_u: (a, b) => (a >>> b) | 0,
+  shr_s: (a, b) => a >> b,
+};
+
+const BOOL: Partial<Record<ScalarFn, NumberFn>> = {
+  and: (a, b) => a & b,
+  or: (a, b) => a | b,
+  xor: (a, b) => a ^ b,
+  not: (a) => a ^ 1,
+};
+
+const COMPARE: Partial<Record<ScalarFn, NumberFn>> = {
+  eq: (a, b) => (a === b ? 1 : 0),
+  ne: (a, b) => (a !== b ? 1 : 0),
+  lt: (a, b) => (a < b ? 1 : 0),
+  le: (a, b) => (a <= b ? 1 : 0),
+};
+
+/** On bigints; the caller wraps results to 64 bits by storing them in a BigInt64Array. */
+const BIG: Partial<Record<ScalarFn, BigFn>> = {
+  add: (a, b) => a + b,
+  sub: (a, b) => a - b,
+  and: (a, b) => a & b,
+  or: (a, b) => a | b,
+  xor: (a, b) => a ^ b,
+  shl: (a, b) => a << (b & 63n),
+  shr_u: (a, b) => BigInt.asUintN(64, a) >> (b & 63n),
+  shr_s: (a, b) => a >> (b & 63n),
+};
+
+/** The function on numbers of type `dtype` (the type of the operands). */
+export function numberFn(fn: ScalarFn, dtype: ScalarType): NumberFn {
+  const table = dtype === "i32" ? INT : dtype === "bool" ? BOOL : FLOAT;
+  const found = (dtype === "f32" ? FLOAT_ROUNDED[fn] : undefined) ?? table[fn] ?? COMPARE[fn];
+  invariant(dtype !== "i64" && found, () => `${fn} is not defined on ${dtype}`);
+  return found;
+}
+
+export function bigFn(fn: ScalarFn): BigFn {
+  const found = BIG[fn];
+  invariant(found, () => `${fn} is not defined on i64`);
+  return found;
+}
+
+/** Truncates and saturates; NaN → 0. */
+function saturate(x: number): number {
+  return x >= 0x7fffffff ? 0x7fffffff : x <= -0x80000000 ? -0x80000000 : Math.trunc(x) | 0;
+}
+
+/** `convert` between element types. */
+export function converter(from: ScalarType, to: ScalarType): (a: number) => number {
+  invariant(from !== "i64" && to !== "i64", () => "convert is not defined on i64; wrap and extend are");
+  if (to === "bool") return (a) => (a !== 0 ? 1 : 0);
+  if (to === "i32") return saturate;
+  return to === "f32" ? Math.fround : (a) => a;
+}
+
+const cell = new DataView(new ArrayBuffer(8));
+
+/** The bits of one of the pairs f32/i32, f64/i64 read as the other. */
+export function bitcast(from: ScalarType, to: ScalarType): (a: Scalar) => Scalar {
+  switch (`${from} ${to}`) {
+    case "f32 i32":
+      return (a) => (cell.setFloat32(0, a as number), cell.getInt32(0));
+    case "i32 f32":
+      return (a) => (cell.setInt32(0, a as number), cell.getFloat32(0));
+    case "f64 i64":
+      return (a) => (cell.setFloat64(0, a as number), cell.getBigInt64(0));
+    case "i64 f64":
+      return (a) => (cell.setBigInt64(0, a as bigint), cell.getFloat64(0));
+  }
+  invariant(false, () => `bitcast is not defined from ${from} to ${to}`);
+}

@@ -1,0 +1,197 @@
+/**
+ * @file Runs kernels element by element: the oracle with which generated code is compared bit by bit. Slow, plain, and
+ * literal about the order of arithmetic that `loops.ts` prescribes for each kind of nest.
+ *
+ * Where that file leaves the start of a sum open it is decided here: `reduce` starts from `identityOf`, `scan` and
+ * `contract` from +0.
+ */
+import { at, invariant } from "../base/invariant.ts";
+import type { ScalarType } from "./dtype.ts";
+import type { Bound, LoopVar } from "./expr.ts";
+import { counterCell, environment, Program, type Environment, type TypedArray } from "./interpret-expr.ts";
+import { numberFn, type NumberFn } from "./interpret-scalar.ts";
+import {
+  identityOf, type ContractNest, type Kernel, type MapNest, type Nest, type ReduceNest, type ScanNest, type ScatterNest,
+  type ShuffleNest, type Store,
+} from "./loops.ts";
+
+export { evaluate, type TypedArray } from "./interpret-expr.ts";
+
+/** Runs the nests of a kernel, one after the other, over storage given for every operand (scratch too). */
+export function interpretKernel(kernel: Kernel, buffers: readonly TypedArray[]): void {
+  invariant(buffers.length === kernel.operands.length, () => `${kernel.operands.length} operands, ${buffers.length} buffers`);
+  for (const nest of kernel.nests) runNest(nest, environment(buffers));
+}
+
+function runNest(nest: Nest, env: Environment): void {
+  switch (nest.kind) {
+    case "map":
+      return runMap(nest, env);
+    case "reduce":
+      return runReduce(nest, env);
+    case "scan":
+      return runScan(nest, env);
+    case "contract":
+      return runContract(nest, env);
+    case "scatter":
+      return runScatter(nest, env);
+    case "shuffle":
+      return runShuffle(nest, env);
+  }
+}
+
+/** Calls `body` for every value of the counters, the last one running fastest. */
+function forEach(loops: readonly LoopVar[], env: Environment, body: () => void, depth = 0): void {
+  const loop = loops[depth];
+  if (!loop) return body();
+  const cell = counterCell(env, loop.name);
+  for (let i = 0; i < loop.extent; i++) {
+    cell.value = i;
+    forEach(loops, env, body, depth + 1);
+  }
+}
+
+/** Evaluates all stores of an iteration, addresses and values, before writing any. */
+function storing(stores: readonly Store[], env: Environment): () => void {
+  const program = new Program(env);
+  const targets = stores.map(({ operand, index, value }) => ({
+    buffer: at(env.buffers, operand),
+    operand,
+    address: program.address(index),
+    value: program.number(value),
+  }));
+  return () => {
+    program.run();
+    for (const { buffer, operand, address, value } of targets) write(buffer, operand, address(), value());
+  };
+}
+
+function write(buffer: TypedArray, operand: number, address: number, value: number): void {
+  invariant(address >= 0 && address < buffer.length, () => `store to ${address} of operand ${operand} of ${buffer.length}`);
+  buffer[address] = value;
+}
+
+function runMap(nest: MapNest, env: Environment): void {
+  if (nest.unlessSame) {
+    const [a, b] = nest.unlessSame.map((operand) => at(env.buffers, operand));
+    if (a && b && a.buffer === b.buffer && a.byteOffset === b.byteOffset) return;
+  }
+  forEach(nest.loops, env, storing(nest.stores, env));
+}
+
+/** Accumulators for lanes "reduce": four vectors of `lanes` each. */
+function laneCount(dtype: ScalarType): number {
+  return dtype === "f64" ? 2 : 4;
+}
+
+function runReduce(nest: ReduceNest, env: Environment): void {
+  const { reduce, dtype } = nest;
+  const program = new Program(env);
+  const body = program.number(nest.body);
+  const store = storing(nest.stores, env);
+  const combine = numberFn(nest.combine, dtype);
+  const lanes = laneCount(dtype);
+  const acc = new Float64Array(4 * lanes);
+  const last = nest.lanes === "reduce" ? reduce[reduce.length - 1] : undefined;
+  const counter = last ? counterCell(env, last.name) : { value: 0 };
+  // The accumulator that takes element r of the last counter's n.
+  const extent = last?.extent ?? 1;
+  const filled = extent - (extent % (4 * lanes));
+  const inVectors = extent - (extent % lanes);
+  const slotOf = (r: number): number => {
+    if (!last) return 0;
+    return r < filled ? r % (4 * lanes) : r < inVectors ? r % lanes : 0;
+  };
+  forEach(nest.loops, env, () => {
+    acc.fill(identityOf(nest.combine, dtype));
+    forEach(reduce, env, () => {
+      program.run();
+      const slot = slotOf(counter.value);
+      acc[slot] = combine(acc[slot] as number, body());
+    });
+    env.acc.value = last ? joinLanes(acc, lanes, combine) : at(acc, 0);
+    store();
+  });
+}
+
+/** ((q0 ⊕ q1) ⊕ (q2 ⊕ q3)) lane by lane, then lanes (0 ⊕ 2) ⊕ (1 ⊕ 3), or 0 ⊕ 1 where there are two. */
+function joinLanes(acc: Float64Array, lanes: number, both: NumberFn): number {
+  const lane = (i: number): number =>
+    both(both(at(acc, i), at(acc, lanes + i)), both(at(acc, 2 * lanes + i), at(acc, 3 * lanes + i)));
+  if (lanes === 2) return both(lane(0), lane(1));
+  return both(both(lane(0), lane(2)), both(lane(1), lane(3)));
+}
+
+function runScan(nest: ScanNest, env: Environment): void {
+  const program = new Program(env);
+  const body = program.number(nest.body);
+  const store = storing(nest.stores, env);
+  const add = numberFn("add", nest.dtype);
+  forEach(nest.loops, env, () => {
+    let sum = 0;
+    forEach([nest.along], env, () => {
+      program.run();
+      sum = add(sum, body());
+      env.acc.value = sum;
+      store();
+    });
+  });
+}
+
+function runContract(nest: ContractNest, env: Environment): void {
+  const program = new Program(env);
+  const a = program.number(nest.a);
+  const b = program.number(nest.b);
+  const store = storing(nest.stores, env);
+  const add = numberFn("add", nest.dtype);
+  const mul = numberFn("mul", nest.dtype);
+  forEach([...nest.batch, nest.rows, nest.cols], env, () => {
+    let sum = 0;
+    forEach([nest.depth], env, () => {
+      program.run();
+      sum = add(sum, mul(a(), b()));
+    });
+    env.acc.value = sum;
+    store();
+  });
+}
+
+function runScatter(nest: ScatterNest, env: Environment): void {
+  const guards = new Program(env);
+  const within = nest.bounds.map(({ index, lo, hi }: Bound) => ({ index: guards.address(index), lo, hi }));
+  const program = new Program(env);
+  const address = program.address(nest.index);
+  const value = program.number(nest.value);
+  const target = at(env.buffers, nest.operand);
+  const add = numberFn("add", nest.value.dtype);
+  forEach(nest.loops, env, () => {
+    guards.run();
+    if (!within.every(({ index, lo, hi }) => lo <= index() && index() < hi)) return;
+    program.run();
+    const i = address();
+    write(target, nest.operand, i, add(target[i] as number, value()));
+  });
+}
+
+/**
+ * Fisher-Yates from the back: element i changes places with j = floor(u · (i + 1) / 2^32), u the bits as unsigned. The
+ * product is formed from halves of u, since it can exceed 2^53.
+ */
+function runShuffle(nest: ShuffleNest, env: Environment): void {
+  const program = new Program(env);
+  const bits = program.number(nest.bits);
+  const out = at(env.buffers, nest.operand);
+  const counter = counterCell(env, nest.along.name);
+  const n = nest.along.extent;
+  for (let i = 0; i < n; i++) write(out, nest.operand, i, i);
+  for (let i = n - 1; i >= 1; i--) {
+    counter.value = i;
+    program.run();
+    const u = bits() >>> 0;
+    const low = Math.floor(((u & 0xffff) * (i + 1)) / 0x10000);
+    const j = Math.floor(((u >>> 16) * (i + 1) + low) / 0x10000);
+    const moved = out[i] as number;
+    out[i] = out[j] as number;
+    out[j] = moved;
+  }
+}

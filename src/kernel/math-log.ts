@@ -1,0 +1,82 @@
+/**
+ * @file log, log1p, softplus.
+ *
+ * x = m·2^e with √½ ≤ m < √2, f = m - 1 (exact), s = f / (2 + f), and with z = s²
+ *
+ *   log m = log (1+s)/(1-s) = 2s + s·R(z) = f - ½f² + s·(½f² + R(z)),   R(z) = ⅔z + ⅖z² + …
+ *
+ * in which the large part f is exact (fdlibm, e_log.c, 1993). The coefficients of R are published ones for f64 and a fit
+ * of ours for f32.
+ */
+import { constant, type Expr } from "./expr.ts";
+import { formatOf, splitAnyExponent, splitExponent, type Split } from "./float-format.ts";
+import { expOfNegative } from "./math-exp.ts";
+import { abs, add, div, eq, lt, max, mul, neg, pick, polynomial, sub } from "./scalar-ops.ts";
+
+interface LogTable {
+  /** R(z) / z. */
+  readonly r: readonly number[];
+  /** ln 2 in two parts; e·part is exact for the first. */
+  readonly ln2: readonly [number, number];
+  readonly tiny: number;
+}
+
+const TABLES: Record<"f32" | "f64", LogTable> = {
+  f32: {
+    r: [0.666666627, 0.400009722, 0.284987926, 0.242788583],
+    ln2: [6.9313812256e-1, 9.0580006145e-6],
+    tiny: 2 ** -26,
+  },
+  f64: {
+    r: [
+      6.666666666666735130e-1, 3.999999999940941908e-1, 2.857142874366239149e-1, 2.222219843214978396e-1,
+      1.818357216161805012e-1, 1.531383769920937332e-1, 1.479819860511658591e-1,
+    ],
+    ln2: [6.93147180369123816490e-1, 1.90821492927058770002e-10],
+    tiny: 2 ** -55,
+  },
+};
+
+/** log (m·2^e) + low. */
+function logPlus({ m, e }: Split, low: Expr | null): Expr {
+  const table = TABLES[formatOf(m).dtype];
+  const f = sub(m, 1);
+  const s = div(f, add(f, 2));
+  const z = mul(s, s);
+  const halfSquare = mul(mul(f, 0.5), f);
+  const r = mul(z, polynomial(z, table.r));
+  const small = mul(e, table.ln2[1]);
+  const correction = add(mul(s, add(halfSquare, r)), low ? add(small, low) : small);
+  return add(mul(e, table.ln2[0]), sub(f, sub(halfSquare, correction)));
+}
+
+/** log 0 = -∞, log ∞ = ∞; of less, and of NaN, NaN. */
+function withSpecial(x: Expr, result: Expr): Expr {
+  const ofPositive = pick(lt(x, Number.POSITIVE_INFINITY), result, x);
+  const nan = constant(x.dtype, Number.NaN);
+  return pick(lt(0, x), ofPositive, pick(eq(x, 0), Number.NEGATIVE_INFINITY, nan));
+}
+
+export function log(x: Expr): Expr {
+  return withSpecial(x, logPlus(splitAnyExponent(x), null));
+}
+
+/**
+ * log u + c/u where u = 1 + x rounded and c = (1 + x) - u, the part that rounding lost (exact: Knuth's two-sum, which
+ * does not ask which of 1 and x is larger).
+ */
+export function log1p(x: Expr): Expr {
+  const u = add(x, 1);
+  const xPart = sub(u, 1);
+  const c = add(sub(1, sub(u, xPart)), sub(x, xPart));
+  const result = withSpecial(u, logPlus(splitExponent(u), div(c, u)));
+  return pick(lt(abs(x), TABLES[formatOf(x).dtype].tiny), x, result);
+}
+
+/** log (1 + eˣ) = max(x, 0) + log1p(e^-|x|). The argument of log1p is in [0, 1], which spares its special cases. */
+export function softplus(x: Expr): Expr {
+  const y = expOfNegative(neg(abs(x)));
+  const u = add(y, 1);
+  const c = sub(y, sub(u, 1));
+  return add(max(x, 0), logPlus(splitExponent(u), div(c, u)));
+}

@@ -1,0 +1,127 @@
+/**
+ * @file sin, cos, tan. x = n·π/2 + r with |r| ≤ π/4, then sin r and cos r by polynomials, chosen and signed by n mod 4:
+ *
+ *   n mod 4     0      1      2      3
+ *   sin x     sin r  cos r -sin r -cos r
+ *   cos x     cos r -sin r -cos r  sin r
+ *   tan x     sin r / cos r (n even), -cos r / sin r (n odd)
+ *
+ * π/2 is subtracted in parts so short that n·part is exact (Cody and Waite), and with them the differences while they
+ * cancel; this holds for |n| < 2^16 in f32 (parts of 8 bits: |x| ≤ 1e5) and |n| < 2^20 in f64 (33 bits: |x| ≤ 1.6e6).
+ * Beyond, accuracy fades and is gone at 2^22 (2^51), but results stay within their ranges; sin ∞ is NaN.
+ *
+ * The polynomials: for f64 those of fdlibm (k_sin.c, k_cos.c, 1993), for f32 minimax fits of ours.
+ */
+import type { Expr } from "./expr.ts";
+import { bitsOf, FLOAT_FORMATS, floatOf, formatOf, roundToInteger } from "./float-format.ts";
+import { add, and, clamp, div, lt, mul, ne, or, pick, polynomial, shl, sub, xor } from "./scalar-ops.ts";
+
+interface TrigTable {
+  /** π/2 in parts, and how many of them can be subtracted without any rounding. */
+  readonly halfPi: readonly number[];
+  readonly exact: number;
+  /** (sin r / r - 1) / r² in r². */
+  readonly sin: readonly number[];
+  /** (cos r - 1 + r²/2) / r⁴ in r². */
+  readonly cos: readonly number[];
+}
+
+const TABLES: Record<"f32" | "f64", TrigTable> = {
+  f32: {
+    halfPi: [1.5703125, 4.84466552734375e-4, -6.4074993133544921875e-7, 9.8953023552894592285e-10, 2.563344068257089603e-12],
+    exact: 2,
+    sin: [-0.166666552, 0.0083321901, -0.000195184053],
+    cos: [0.0416666456, -0.00138873095, 2.44323273e-5],
+  },
+  f64: {
+    halfPi: [1.5707963267341256142, 6.0771005063039659766e-11, 2.0222662487959506315e-21],
+    exact: 1,
+    sin: [
+      -1.66666666666666324348e-1, 8.33333333332248946124e-3, -1.98412698298579493134e-4, 2.75573137070700676789e-6,
+      -2.50507602534068634195e-8, 1.58969099521155010221e-10,
+    ],
+    cos: [
+      4.16666666666666019037e-2, -1.38888888888741095749e-3, 2.48015872894767294178e-5, -2.75573143513906633035e-7,
+      2.08757232129817482790e-9, -1.13596475577881948265e-11,
+    ],
+  },
+};
+
+interface Quadrant {
+  readonly sin: Expr;
+  readonly cos: Expr;
+  /** Its low bits are n. */
+  readonly low: Expr;
+}
+
+function quadrantOf(x: Expr): Quadrant {
+  const table = TABLES[formatOf(x).dtype];
+  const { n, low } = roundToInteger(mul(x, 2 / Math.PI));
+  const parts = table.halfPi.map((part) => mul(n, part));
+  let r = x;
+  for (const part of parts.slice(0, table.exact)) r = sub(r, part);
+  // The first difference that may be rounded: what it loses goes into the next part, so that one rounding remains.
+  const [first = r, second = r, ...others] = parts.slice(table.exact);
+  const rounded = sub(r, first);
+  const lost = sub(sub(r, rounded), first);
+  r = sub(rounded, sub(second, lost));
+  for (const part of others) r = sub(r, part);
+  // Of no effect where the reduction is good; else it keeps the polynomials in range.
+  return { ...circlePoint(clamp(r, -0.8, 0.8)), low };
+}
+
+/** sin r and cos r for |r| ≤ 0.8. */
+function circlePoint(r: Expr): { readonly sin: Expr; readonly cos: Expr } {
+  const table = TABLES[formatOf(r).dtype];
+  const z = mul(r, r);
+  const sin = add(r, mul(mul(r, z), polynomial(z, table.sin)));
+  const half = mul(z, 0.5);
+  const w = sub(1, half);
+  // What rounding took from 1 - z/2 is put back into the small part.
+  const lost = sub(sub(1, w), half);
+  const cos = add(w, add(lost, mul(mul(z, z), polynomial(z, table.cos))));
+  return { sin, cos };
+}
+
+/** Bit 0. There is no comparison of i64: there the bit becomes the sign of a float that is not zero. */
+function isOdd(low: Expr): Expr {
+  if (low.dtype === "i32") return ne(and(low, 1), 0);
+  return lt(floatOf(or(shl(low, 63), FLOAT_FORMATS.f64.one)), 0);
+}
+
+/** Moves a bit of the integer to the sign of y. */
+function flipByBit(y: Expr, low: Expr, bit: 0 | 1): Expr {
+  const { dtype, signBit } = formatOf(y);
+  const toSign = (dtype === "f32" ? 31 : 63) - bit;
+  return floatOf(xor(bitsOf(y), and(shl(low, toSign), signBit)));
+}
+
+export function sin(x: Expr): Expr {
+  const { sin, cos, low } = quadrantOf(x);
+  return flipByBit(pick(isOdd(low), cos, sin), low, 1);
+}
+
+function next(n: Expr): Expr {
+  return add(n, n.dtype === "i64" ? 1n : 1);
+}
+
+/** cos x = sin (x + π/2): the table above, one column further. */
+export function cos(x: Expr): Expr {
+  const { sin, cos, low } = quadrantOf(x);
+  return flipByBit(pick(isOdd(low), sin, cos), next(low), 1);
+}
+
+export function tan(x: Expr): Expr {
+  const { sin, cos, low } = quadrantOf(x);
+  const odd = isOdd(low);
+  const quotient = div(pick(odd, cos, sin), pick(odd, sin, cos));
+  return flipByBit(quotient, low, 0);
+}
+
+/** cos 2πu for 0 ≤ u ≤ 1, with nothing lost to reduction: quarters of the circle are told apart exactly. */
+export function cosOfTurns(u: Expr): Expr {
+  const quarters = mul(u, 4);
+  const { n, low } = roundToInteger(quarters);
+  const { sin, cos } = circlePoint(mul(sub(quarters, n), Math.PI / 2));
+  return flipByBit(pick(isOdd(low), sin, cos), next(low), 1);
+}

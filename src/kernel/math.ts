@@ -1,0 +1,37 @@
+/**
+ * @file The mathematical functions of kernels, written in the scalar functions of `expr.ts` alone: no branches (lanes
+ * differ) and no fused multiply-add, so every target that follows IEEE 754 computes the same bits. Each takes f32 or f64
+ * and gives the same. The parts are in math-exp, math-log, math-pow, math-trig, math-erf and random.
+ *
+ * `ULP_BOUNDS` states how far results are from the true ones, in units of the last place of the true result; the tests
+ * assert it. Special values follow IEEE 754 and the C library: NaN gives NaN, infinities and signed zeros as usual.
+ */
+import type { Expr } from "./expr.ts";
+import { sigmoid } from "./math-exp.ts";
+import { add, div, max, mul, sqrt } from "./scalar-ops.ts";
+
+export { erf } from "./math-erf.ts";
+export { exp, expm1, sigmoid, tanh } from "./math-exp.ts";
+export { log, log1p, softplus } from "./math-log.ts";
+export { pow } from "./math-pow.ts";
+export { cos, sin, tan } from "./math-trig.ts";
+export { normalFromBits, threefry, uniformFromBits } from "./random.ts";
+
+export function rsqrt(x: Expr): Expr {
+  return div(1, sqrt(x));
+}
+
+/** x·sigmoid(x). The factor is bounded so that -∞ gives -0, not ∞·0. */
+export function silu(x: Expr): Expr {
+  return mul(max(x, -1e30), sigmoid(x));
+}
+
+/**
+ * The tanh form of x·Φ(x), ½x(1 + tanh u) with u = √(2/π)(x + 0.044715x³), as x·sigmoid(2u): the same function, without
+ * the cancellation that costs the tanh form its relative accuracy at negative x.
+ */
+export function gelu(x: Expr): Expr {
+  const cube = mul(mul(x, x), x);
+  const twiceU = mul(add(x, mul(cube, 0.044715)), 2 * 0.7978845608028654);
+  return mul(max(x, -1e30), sigmoid(twiceU));
+}

@@ -1,0 +1,127 @@
+/**
+ * @file Kernels as text, for golden files, for people, and as the key under which equal kernels share their code. Each
+ * distinct expression is a numbered line, so shared work shows as shared.
+ */
+import type { Bound, Expr, Index } from "./expr.ts";
+import type { Kernel, Nest, Store } from "./loops.ts";
+
+/** How an operand at a constant element offset is named; equal kernels at other offsets get equal text through this. */
+export type OperandName = (operand: number, offset: number) => string;
+
+const plain: OperandName = (operand, offset) => (offset === 0 ? `p${operand}` : `p${operand}+${offset}`);
+
+class Printer {
+  readonly lines: string[] = [];
+  readonly #name: OperandName;
+  readonly #byText = new Map<string, string>();
+  readonly #byExpr = new Map<Expr, string>();
+
+  constructor(name: OperandName) {
+    this.#name = name;
+  }
+
+  index(index: Index, offset = index.offset): string {
+    const parts = index.terms.map(({ atom, coef }) => {
+      const scale = coef === 1 ? "" : `${coef} `;
+      if (atom.kind === "var") return `${scale}${atom.name}`;
+      if (atom.kind === "value") return `${scale}${this.expr(atom.expr)}`;
+      return `${scale}((${this.index(atom.of)}) ${atom.kind} ${atom.by})`;
+    });
+    if (offset !== 0 || parts.length === 0) parts.push(`${offset}`);
+    return parts.join(" + ");
+  }
+
+  access(operand: number, index: Index): string {
+    return `${this.#name(operand, index.offset)}[${this.index(index, 0)}]`;
+  }
+
+  bounds(bounds: readonly Bound[]): string {
+    return bounds.map((b) => `${b.lo} ≤ ${this.index(b.index)} < ${b.hi}`).join(", ");
+  }
+
+  expr(expr: Expr): string {
+    const known = this.#byExpr.get(expr);
+    if (known) return known;
+    const text = this.#text(expr);
+    let name = text;
+    if (expr.kind !== "const" && expr.kind !== "acc") {
+      name = this.#byText.get(text) ?? "";
+      if (!name) {
+        name = `%${this.#byText.size}`;
+        this.#byText.set(text, name);
+        this.lines.push(`    ${name}: ${expr.dtype} = ${text}`);
+      }
+    }
+    this.#byExpr.set(expr, name);
+    return name;
+  }
+
+  #text(expr: Expr): string {
+    switch (expr.kind) {
+      case "const":
+        return `${Object.is(expr.value, -0) ? "-0" : expr.value}:${expr.dtype}`;
+      case "load":
+        return this.access(expr.operand, expr.index);
+      case "index":
+        return `index(${this.index(expr.index)})`;
+      case "call":
+        return `${expr.fn}(${expr.args.map((a) => this.expr(a)).join(", ")})`;
+      case "guard":
+        return `if ${this.bounds(expr.bounds)} then ${this.expr(expr.then)} else ${this.expr(expr.otherwise)}`;
+      case "acc":
+        return "acc";
+    }
+  }
+
+  stores(stores: readonly Store[]): void {
+    const values = stores.map((s) => this.expr(s.value));
+    stores.forEach((s, i) => this.lines.push(`    ${this.access(s.operand, s.index)} ← ${values[i]}`));
+  }
+}
+
+const loopsText = (loops: readonly { readonly name: string; readonly extent: number }[]): string =>
+  loops.map((v) => `${v.name} < ${v.extent}`).join(", ");
+
+function printNest(nest: Nest, p: Printer): void {
+  switch (nest.kind) {
+    case "map": {
+      const unless = nest.unlessSame ? ` unless p${nest.unlessSame[0]} is p${nest.unlessSame[1]}` : "";
+      p.lines.push(`  map ${loopsText(nest.loops)}${unless}`);
+      p.stores(nest.stores);
+      return;
+    }
+    case "reduce":
+    case "scan": {
+      const over = nest.kind === "reduce" ? `${nest.combine} over ${loopsText(nest.reduce)} lanes ${nest.lanes}` : `along ${loopsText([nest.along])}`;
+      p.lines.push(`  ${nest.kind} ${loopsText(nest.loops)} | ${over}: ${nest.dtype}`);
+      p.lines.push(`    acc ⊕ ${p.expr(nest.body)}`);
+      p.stores(nest.stores);
+      return;
+    }
+    case "contract":
+      p.lines.push(`  contract ${loopsText(nest.batch)} | ${loopsText([nest.rows, nest.cols, nest.depth])}: ${nest.dtype} scratch p${nest.scratch}`);
+      p.lines.push(`    acc ⊕ ${p.expr(nest.a)} · ${p.expr(nest.b)}`);
+      p.stores(nest.stores);
+      return;
+    case "scatter": {
+      p.lines.push(`  scatter ${loopsText(nest.loops)}`);
+      const value = p.expr(nest.value);
+      p.lines.push(`    if ${p.bounds(nest.bounds)}: ${p.access(nest.operand, nest.index)} += ${value}`);
+      return;
+    }
+    case "shuffle":
+      p.lines.push(`  shuffle ${loopsText([nest.along])}`);
+      p.lines.push(`    ${p.expr(nest.bits)} → p${nest.operand}`);
+  }
+}
+
+export function printKernel(kernel: Kernel, name: OperandName = plain): string {
+  const operands = kernel.operands.map((o, i) => `p${i}: ${o.role} ${o.dtype}[${o.elements}]`);
+  const lines = [`kernel(${operands.join(", ")})`];
+  for (const nest of kernel.nests) {
+    const p = new Printer(name);
+    printNest(nest, p);
+    lines.push(...p.lines);
+  }
+  return lines.join("\n");
+}

@@ -1,0 +1,272 @@
+/**
+ * @file From a node of the fused graph to its kernel. A node is one operation, or a fusion group whose region holds at
+ * most one operation that is not a plain map: its *anchor* (a product, a reduction, a scan, a scatter, a concatenation).
+ * What comes before the anchor is computed where the anchor reads; what comes after it, where its result is stored.
+ *
+ *   fused(x, w, b) { h = relu(x); y = matmul(h, w); z = add(y, broadcast(b)); return z }
+ *
+ *   contract: a = max(x[…], 0), b = w[…], store acc + b[…]
+ *
+ * Composition is by calling: an operation's `lower` asks a reader for its inputs at a position; the reader of a stored
+ * value answers with a load, that of an inner value by asking that value's operation in turn.
+ */
+import { InternalError, invariant } from "../base/invariant.ts";
+import type { Graph, Node, Value } from "../ir/graph.ts";
+import type { LowerContext, Lowering, Reader } from "../ir/op.ts";
+import { elementsOf, type TensorType } from "../ir/type.ts";
+import { collapseLoops } from "../kernel/collapse.ts";
+import type { ScalarType } from "../kernel/dtype.ts";
+import { type Expr, type Index, type LoopVar, load } from "../kernel/expr.ts";
+import { addIndex, constIndex, linearIndex, offsetIndex, scaleIndex, varIndex } from "../kernel/index-math.ts";
+import type { Kernel, Nest, Operand, Store } from "../kernel/loops.ts";
+import { Position } from "../kernel/position.ts";
+
+/** What a target tells the compiler about its products. */
+export interface LowerTraits {
+  /** Elements of workspace for a product of this size. */
+  contractScratch(dtype: ScalarType, m: number, n: number, k: number): number;
+}
+
+export interface Lowered {
+  readonly kernel: Kernel;
+  /** What each operand is bound to; null for workspace. */
+  readonly values: readonly (Value | null)[];
+}
+
+type AnyLowering = Lowering<never>;
+
+class Composer {
+  readonly operands: Operand[] = [];
+  readonly values: (Value | null)[] = [];
+  readonly #region: Graph;
+  readonly #producer = new Map<Value, Node>();
+  readonly #paramOperand = new Map<Value, number>();
+  readonly #memo = new Map<Value, Map<string, Expr>>();
+  readonly #anchor: Node | null;
+  /** Where the anchor's result is known: the element being stored. */
+  #accKey: string | null = null;
+
+  constructor(region: Graph, inputs: readonly Value[], outputs: readonly Value[]) {
+    this.#region = region;
+    let anchor: Node | null = null;
+    for (const node of region.nodes) {
+      for (const out of node.outputs) this.#producer.set(out, node);
+      if (node.op.lower.kind !== "map") {
+        invariant(!anchor, () => `${region.name} has two anchors: ${anchor?.op.name} and ${node.op.name}`);
+        anchor = node;
+      }
+    }
+    this.#anchor = anchor;
+    region.params.forEach((param, i) => {
+      this.#paramOperand.set(param, this.#operand(param.type, "in", inputs[i] ?? null));
+    });
+    for (const out of outputs) this.#operand(out.type, "out", out);
+  }
+
+  #operand(type: TensorType, role: Operand["role"], value: Value | null): number {
+    this.values.push(value);
+    return this.operands.push({ dtype: type.dtype, elements: elementsOf(type.shape), role }) - 1;
+  }
+
+  scratch(dtype: ScalarType, elements: number): number {
+    this.values.push(null);
+    return this.operands.push({ dtype, elements, role: "scratch" }) - 1;
+  }
+
+  outputOperand(i: number): number {
+    return this.#region.params.length + i;
+  }
+
+  reader(value: Value): Reader {
+    const operand = this.#paramOperand.get(value);
+    if (operand !== undefined) return (at) => load(value.type.dtype, operand, at.linear);
+    const node = this.#producer.get(value);
+    invariant(node, () => `${value.name ?? value.id} is not defined in ${this.#region.name}`);
+    if (node === this.#anchor) {
+      return (at) => {
+        invariant(at.key === this.#accKey, () => `${node.op.name} is read away from the element being stored`);
+        return { kind: "acc", dtype: value.type.dtype };
+      };
+    }
+    return (at) => {
+      const memo = this.#memo.get(value) ?? new Map<string, Expr>();
+      this.#memo.set(value, memo);
+      let expr = memo.get(at.key);
+      if (!expr) {
+        const lower = node.op.lower as AnyLowering;
+        invariant(lower.kind === "map", () => `${node.op.name} cannot be computed in place`);
+        expr = lower.value(this.context(node), at);
+        memo.set(at.key, expr);
+      }
+      return expr;
+    };
+  }
+
+  context(node: Node): LowerContext<never> {
+    const [out] = node.outputs;
+    invariant(out, () => `${node.op.name} has no result`);
+    return {
+      inputs: node.inputs.map((v) => this.reader(v)),
+      inTypes: node.inputs.map((v) => v.type),
+      outType: out.type,
+      attrs: node.attrs as never,
+    };
+  }
+
+  /** Stores of all results at the element with this number. */
+  stores(linear: Index): readonly Store[] {
+    this.#accKey = Position.linear([], linear).key;
+    return this.#region.results.map((value, i) => ({
+      operand: this.outputOperand(i),
+      index: linear,
+      value: this.reader(value)(Position.linear(value.type.shape, linear)),
+    }));
+  }
+
+  /** Stores at a position known by its multi-index in the shape of the (first) result. */
+  storesAt(at: Position): readonly Store[] {
+    this.#accKey = at.key;
+    return this.#region.results.map((value, i) => {
+      const own = sameExtents(value.type.shape, at.shape) ? at : at.reshaped(value.type.shape);
+      return { operand: this.outputOperand(i), index: at.linear, value: this.reader(value)(own) };
+    });
+  }
+
+  get anchor(): Node | null {
+    return this.#anchor;
+  }
+
+  get firstResult(): Value {
+    const [first] = this.#region.results;
+    invariant(first, () => `${this.#region.name} has no result`);
+    return first;
+  }
+}
+
+const sameExtents = (a: readonly number[], b: readonly number[]): boolean => a.length === b.length && a.every((n, i) => n === b[i]);
+
+function counters(prefix: string, extents: readonly number[]): LoopVar[] {
+  return extents.map((extent, i) => ({ kind: "var", name: `${prefix}${i}`, extent }));
+}
+
+function mapNests(c: Composer): readonly Nest[] {
+  const { shape } = c.firstResult.type;
+  const loops = counters("i", shape);
+  return [{ kind: "map", loops, stores: c.storesAt(Position.at(shape, loops.map(varIndex))) }];
+}
+
+function reduceNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: "reduce" }>): readonly Nest[] {
+  const context = c.context(node);
+  const { shape } = context.outType;
+  const loops = counters("i", shape);
+  const { extents, lanes } = lower.counters(context.inTypes, context.attrs);
+  const reduce = counters("r", extents);
+  const at = Position.at(shape, loops.map(varIndex));
+  const body = lower.body(context, at, reduce.map(varIndex));
+  return [{ kind: "reduce", loops, reduce, lanes, combine: lower.combine, dtype: context.outType.dtype, body, stores: c.storesAt(at) }];
+}
+
+function scanNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: "scan" }>): readonly Nest[] {
+  const context = c.context(node);
+  const { shape } = context.outType;
+  const axis = lower.axis(context.inTypes, context.attrs);
+  const all = counters("i", shape);
+  const along: LoopVar = { kind: "var", name: "s", extent: shape[axis] ?? 1 };
+  const forward = varIndex(along);
+  const turn = lower.reverse(context.attrs) ? offsetIndex(scaleIndex(forward, -1), along.extent - 1) : forward;
+  const at = Position.at(shape, all.map((v, i) => (i === axis ? turn : varIndex(v))));
+  const read = context.inputs[0];
+  invariant(read, () => "scan without input");
+  return [{ kind: "scan", loops: all.filter((_, i) => i !== axis), along, dtype: context.outType.dtype, body: read(at), stores: c.storesAt(at) }];
+}
+
+function contractNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: "contract" }>, traits: LowerTraits): readonly Nest[] {
+  const context = c.context(node);
+  const { batch: extents, m, n, k } = lower.shape(context.inTypes, context.attrs);
+  const { dtype } = context.outType;
+  const batch = counters("b", extents);
+  const [rows, cols, depth]: LoopVar[] = [["m", m], ["n", n], ["k", k]].map(([name, extent]) => ({ kind: "var", name: name as string, extent: extent as number }));
+  invariant(rows && cols && depth, () => "counters of a product");
+  const [b, i, j, l] = [batch.map(varIndex), varIndex(rows), varIndex(cols), varIndex(depth)];
+  const a = lower.a(context, b, i, l);
+  const right = lower.b(context, b, l, j);
+  const stores = c.stores(linearIndex([...b, i, j], [...extents, m, n]));
+  const scratch = c.scratch(dtype, traits.contractScratch(dtype, m, n, k));
+  return [{ kind: "contract", batch, rows, cols, depth, dtype, a, b: right, stores, scratch }];
+}
+
+function scatterNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: "scatter" }>): readonly Nest[] {
+  const context = c.context(node);
+  const { shape } = context.outType;
+  const out = c.outputOperand(0);
+  const loops = counters("i", shape);
+  const at = Position.at(shape, loops.map(varIndex));
+  const first = context.inputs[0]?.(at);
+  invariant(first, () => "scatter without input");
+  const same = first.kind === "load" ? ([first.operand, out] as const) : null;
+  const copy: Nest = { kind: "map", loops, stores: [{ operand: out, index: at.linear, value: first }], ...(same ? { unlessSame: same } : {}) };
+  const updates = lower.updates(context.inTypes, context.attrs);
+  const turns = counters("u", updates);
+  const u = Position.at(updates, turns.map(varIndex));
+  const target = lower.target(context, u);
+  return [copy, { kind: "scatter", loops: turns, bounds: target.bounds, operand: out, index: target.index, value: lower.value(context, u) }];
+}
+
+function concatNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: "concat" }>): readonly Nest[] {
+  const context = c.context(node);
+  const { shape } = context.outType;
+  const axis = lower.axis(context.attrs);
+  let start = 0;
+  return context.inTypes.map((type, i) => {
+    const loops = counters("i", type.shape);
+    const idx = loops.map(varIndex);
+    const target = idx.map((index, a) => (a === axis ? addIndex(index, constIndex(start)) : index));
+    start += type.shape[axis] ?? 0;
+    const read = context.inputs[i];
+    invariant(read, () => "concat input");
+    return { kind: "map", loops, stores: [{ operand: c.outputOperand(0), index: linearIndex(target, shape), value: read(Position.at(type.shape, idx)) }] };
+  });
+}
+
+function shuffleNests(c: Composer, node: Node): readonly Nest[] {
+  const context = c.context(node);
+  const along: LoopVar = { kind: "var", name: "s", extent: elementsOf(context.outType.shape) };
+  const bits = context.inputs[0]?.(Position.at(context.outType.shape, [varIndex(along)]));
+  invariant(bits, () => "shuffle without bits");
+  return [{ kind: "shuffle", along, bits, operand: c.outputOperand(0) }];
+}
+
+function anchorNests(c: Composer, node: Node, traits: LowerTraits): readonly Nest[] {
+  const lower = node.op.lower as AnyLowering;
+  switch (lower.kind) {
+    case "reduce":
+      return reduceNests(c, node, lower);
+    case "scan":
+      return scanNests(c, node, lower);
+    case "contract":
+      return contractNests(c, node, lower, traits);
+    case "scatter":
+      return scatterNests(c, node, lower);
+    case "concat":
+      return concatNests(c, node, lower);
+    case "shuffle":
+      return shuffleNests(c, node);
+    default:
+      throw new InternalError(`${node.op.name} has no kernel of its own; regions are inlined before lowering`);
+  }
+}
+
+/** A lone operation as the region that a fusion group would be. */
+function regionOf(node: Node): Graph {
+  const [region] = node.regions;
+  if (region && node.op.lower.kind === "region") return region;
+  return { name: node.op.name, params: [...new Set(node.inputs)], nodes: [node], results: node.outputs };
+}
+
+export function lowerNode(node: Node, traits: LowerTraits): Lowered {
+  const region = regionOf(node);
+  const inputs = node.op.lower.kind === "region" ? node.inputs : region.params;
+  const c = new Composer(region, inputs, node.outputs);
+  const nests = c.anchor ? anchorNests(c, c.anchor, traits) : mapNests(c);
+  return { kernel: collapseLoops({ operands: c.operands, nests }), values: c.values };
+}

@@ -1,0 +1,147 @@
+/** @file Every operation there is, for the parser of graphs and for tests over all of them. Nothing else needs the list. */
+import type { AnyOp } from "../ir/op.ts";
+import { broadcast, sum } from "./broadcast.ts";
+import { call, customJvp, customVjp, fused } from "./control.ts";
+import { conv, convInput, convWeight } from "./conv.ts";
+import { full, iota } from "./create.ts";
+import { dynamicSlice, dynamicUpdate } from "./dynamic.ts";
+import {
+  abs,
+  add,
+  and,
+  ceil,
+  clamp,
+  div,
+  eq,
+  floor,
+  ge,
+  gt,
+  isnan,
+  le,
+  lt,
+  max,
+  min,
+  mul,
+  ne,
+  neg,
+  not,
+  or,
+  relu,
+  round,
+  sign,
+  sqrt,
+  square,
+  sub,
+  xor,
+} from "./elementwise.ts";
+import { gather, scatterAdd, scatterAddAlong, take } from "./indexing.ts";
+import { cos, erf, exp, expm1, gelu, log, log1p, pow, rsqrt, sigmoid, silu, sin, softplus, tan, tanh } from "./math.ts";
+import { matmul } from "./matmul.ts";
+import { flip, reshape, transpose } from "./movement.ts";
+import { randomBernoulli, randomBits, randomNormal, randomUniform, shuffle } from "./random.ts";
+import { all, any, reduceMax, reduceMin, reduceProd } from "./reduce.ts";
+import { cumsum } from "./scan.ts";
+import { cast, stopGradient, where } from "./select.ts";
+import { concat, pad, slice } from "./slice.ts";
+import { fold, unfold } from "./window.ts";
+
+export const allOps: readonly AnyOp[] = [
+  // create
+  full,
+  iota,
+  // elementwise
+  add,
+  sub,
+  mul,
+  div,
+  neg,
+  abs,
+  sign,
+  square,
+  sqrt,
+  floor,
+  ceil,
+  round,
+  min,
+  max,
+  clamp,
+  relu,
+  eq,
+  ne,
+  lt,
+  le,
+  gt,
+  ge,
+  isnan,
+  and,
+  or,
+  xor,
+  not,
+  // math
+  exp,
+  expm1,
+  log,
+  log1p,
+  sin,
+  cos,
+  tan,
+  tanh,
+  sigmoid,
+  erf,
+  rsqrt,
+  gelu,
+  silu,
+  softplus,
+  pow,
+  // select
+  where,
+  cast,
+  stopGradient,
+  // broadcast
+  broadcast,
+  sum,
+  // reduce
+  reduceMax,
+  reduceMin,
+  reduceProd,
+  any,
+  all,
+  // scan
+  cumsum,
+  // movement
+  reshape,
+  transpose,
+  flip,
+  // slice
+  slice,
+  pad,
+  concat,
+  // window
+  unfold,
+  fold,
+  // indexing
+  take,
+  scatterAdd,
+  gather,
+  scatterAddAlong,
+  // dynamic
+  dynamicSlice,
+  dynamicUpdate,
+  // matmul
+  matmul,
+  // conv
+  conv,
+  convInput,
+  convWeight,
+  // random
+  randomBits,
+  randomUniform,
+  randomNormal,
+  randomBernoulli,
+  shuffle,
+  // control
+  call,
+  fused,
+  customVjp,
+  customJvp,
+];

@@ -1,0 +1,121 @@
+/**
+ * @file Operations that are defined by regions: calls, fusion groups, and functions with derivatives of the user's own.
+ * Each computes its results by running its first region on its inputs; they differ in what other layers may do with them.
+ *
+ *   call         a function applied; with `checkpoint` a request to recompute its inside in the backward pass
+ *   fused        nodes that become one kernel; made by the fusion pass, never by users
+ *   custom_vjp   forward  x… → y…, saved…            backward  saved…, ct of y… → ct of x…
+ *   custom_jvp   forward  x… → y…                    tangent   x…, t of x… → t of y…
+ *
+ * Cotangents and tangents exist for floats alone: `ct of y…` has one entry for each float among y…, in order. The saved
+ * values are further results of the node, so that the planner sees them like any other.
+ */
+import { TidemarkError } from "../base/errors.ts";
+import { at } from "../base/invariant.ts";
+import type { Graph, Value } from "../ir/graph.ts";
+import type { Cost, EvaluateContext, NoAttrs, OpDef, Reference } from "../ir/op.ts";
+import { sameType, type TensorType, typeText } from "../ir/type.ts";
+import { isFloat } from "../kernel/dtype.ts";
+import { defineOp } from "./define.ts";
+
+const typesOf = (values: readonly Value[]): readonly TensorType[] => values.map((value) => value.type);
+const floats = (types: readonly TensorType[]): readonly TensorType[] => types.filter((type) => isFloat(type.dtype));
+const listText = (types: readonly TensorType[]): string => `(${types.map(typeText).join(", ")})`;
+
+function requireTypes(what: string, got: readonly TensorType[], expected: readonly TensorType[]): void {
+  if (got.length === expected.length && got.every((type, i) => sameType(type, at(expected, i)))) return;
+  throw new TidemarkError("InvalidGraph", `${what} ${listText(got)}, expected ${listText(expected)}`);
+}
+
+function requireRegions(name: string, regions: readonly Graph[], count: number): void {
+  if (regions.length === count) return;
+  throw new TidemarkError("InvalidGraph", `${name}: has ${regions.length} regions, needs ${count}`);
+}
+
+/** Floating-point operations of everything in a graph. */
+export function graphCost(graph: Graph): Cost {
+  let flops = 0;
+  for (const { op, inputs, outputs, attrs, regions } of graph.nodes) {
+    flops += op.cost(typesOf(inputs), typesOf(outputs), attrs, regions).flops;
+  }
+  return { flops };
+}
+
+/** Checks the region that computes the results and gives their types. */
+function inferBody(name: string, inputs: readonly TensorType[], body: Graph): readonly TensorType[] {
+  requireTypes(`${name}: region ${body.name} takes`, typesOf(body.params), inputs);
+  return typesOf(body.results);
+}
+
+/** What all operations with a body have in common. */
+const bodied = {
+  derivative: { kind: "region" },
+  lower: { kind: "region" },
+  cost: (_: readonly TensorType[], __: readonly TensorType[], ___: unknown, regions: readonly Graph[]): Cost =>
+    graphCost(at(regions, 0)),
+  evaluate: (c: EvaluateContext<unknown>): readonly Reference[] => c.run(at(c.regions, 0), c.inputs),
+  // Samples have no regions; control.test.ts tests these operations in programs.
+  samples: [],
+} as const;
+
+export type CallAttrs = { readonly checkpoint: boolean; readonly name: string };
+
+/** A function applied to the inputs. */
+export const call: OpDef<CallAttrs> = defineOp<CallAttrs>({
+  ...bodied,
+  name: "call",
+  defaults: { checkpoint: false, name: "" },
+  infer(inputs, _, regions) {
+    requireRegions("call", regions, 1);
+    return inferBody("call", inputs, at(regions, 0));
+  },
+  inlines: 0,
+});
+
+/** Nodes that run as one kernel. */
+export const fused: OpDef<NoAttrs> = defineOp<NoAttrs>({
+  ...bodied,
+  name: "fused",
+  infer(inputs, _, regions) {
+    requireRegions("fused", regions, 1);
+    return inferBody("fused", inputs, at(regions, 0));
+  },
+});
+
+/** `results` is the number of results proper; those after them are saved for the backward region. */
+export type CustomVjpAttrs = { readonly results: number };
+
+/** A function with a reverse derivative of its own. */
+export const customVjp: OpDef<CustomVjpAttrs> = defineOp<CustomVjpAttrs>({
+  ...bodied,
+  name: "custom_vjp",
+  infer(inputs, { results }, regions) {
+    requireRegions("custom_vjp", regions, 2);
+    const all = inferBody("custom_vjp", inputs, at(regions, 0));
+    if (!Number.isInteger(results) || results < 1 || results > all.length) {
+      const summary = `custom_vjp: results=${results}, but the forward region gives ${all.length}`;
+      throw new TidemarkError("InvalidGraph", summary, { help: "results counts the results before the saved values" });
+    }
+    const backward = at(regions, 1);
+    const expected = [...all.slice(results), ...floats(all.slice(0, results))];
+    requireTypes(`custom_vjp: region ${backward.name} takes`, typesOf(backward.params), expected);
+    requireTypes(`custom_vjp: region ${backward.name} returns`, typesOf(backward.results), floats(inputs));
+    return all;
+  },
+  inlines: 0,
+});
+
+/** A function with a forward derivative of its own. */
+export const customJvp: OpDef<NoAttrs> = defineOp<NoAttrs>({
+  ...bodied,
+  name: "custom_jvp",
+  infer(inputs, _, regions) {
+    requireRegions("custom_jvp", regions, 2);
+    const results = inferBody("custom_jvp", inputs, at(regions, 0));
+    const tangent = at(regions, 1);
+    requireTypes(`custom_jvp: region ${tangent.name} takes`, typesOf(tangent.params), [...inputs, ...floats(inputs)]);
+    requireTypes(`custom_jvp: region ${tangent.name} returns`, typesOf(tangent.results), floats(results));
+    return results;
+  },
+  inlines: 0,
+});

@@ -1,0 +1,244 @@
+/**
+ * @file Convolution, over any number of spatial axes. With s = p · stride + r · dilation - lo (see conv-geometry.ts), one
+ * form that is linear in each of three tensors,
+ *
+ *     T(x, w, y) = Σ over n, o, c, p, r of  x[n, c, s] · w[o, c, r] · y[n, o, p]
+ *
+ * has three partial derivatives, and those are the operations here:
+ *
+ *     conv(x, w)        = ∂T/∂y      the convolution
+ *     conv_input(y, w)  = ∂T/∂x      its gradient to the input, also known as the transposed convolution
+ *     conv_weight(x, y) = ∂T/∂w      its gradient to the weights
+ *
+ * So each one's transposes are the other two, and derivatives of any order stay among the three. With groups, channels
+ * of group g of the input meet those of group g of the result alone.
+ *
+ * All three are matrix products whose panels are gathered from the tensors while they are packed, so no column matrix
+ * is ever stored. Padding, and for conv_input the positions between strides, read as zero through guards.
+ */
+import { at } from "../base/invariant.ts";
+import type { ContractShape, Derivative, LowerContext, OpDef, Reference, Sample } from "../ir/op.ts";
+import { elementsOf, type TensorType, tensorType } from "../ir/type.ts";
+import { type Bound, constant, type Expr, type Index } from "../kernel/expr.ts";
+import { addIndex, divIndex, modIndex, offsetIndex, scaleIndex, splitIndex } from "../kernel/index-math.ts";
+import { Position } from "../kernel/position.ts";
+import {
+  type ConvAttrs,
+  type ConvInputAttrs,
+  type ConvWeightAttrs,
+  convGeometry,
+  convInputGeometry,
+  convWeightGeometry,
+  eachTerm,
+  type Geometry,
+  shapeOfW,
+  shapeOfX,
+  shapeOfY,
+  sharedAttrs,
+} from "./conv-geometry.ts";
+import { convInputSamples, convSamples, convWeightSamples } from "./conv-samples.ts";
+import { defineOp } from "./define.ts";
+import { guarded } from "./guard.ts";
+
+export type { ConvAttrs, ConvInputAttrs, ConvWeightAttrs } from "./conv-geometry.ts";
+
+// ---- reading panels ------------------------------------------------------------------------------------------------
+
+/** A row-major tensor [rows, columns, …rest] at (row, column, rest), the last as one number: no division for a stored one. */
+function read(c: LowerContext<unknown>, i: number, row: Index, column: Index, rest: Index): Expr {
+  const { shape } = at(c.inTypes, i);
+  const inner = elementsOf(shape.slice(2));
+  const linear = addIndex(scaleIndex(row, at(shape, 1) * inner), scaleIndex(column, inner), rest);
+  return at(c.inputs, i)(Position.linear(shape, linear));
+}
+
+/** Input 0 at (n, channel, …place), or zero where a bound fails. */
+function readWhere(c: LowerContext<unknown>, place: readonly Index[], bounds: readonly Bound[]): Expr {
+  const { dtype, shape } = at(c.inTypes, 0);
+  return guarded(bounds, () => at(c.inputs, 0)(Position.at(shape, place)), constant(dtype, 0));
+}
+
+/** x at what place `p` of the result sees through tap `r`: s = p · stride + r · dilation - lo. */
+function readSeen(c: LowerContext<unknown>, g: Geometry, n: Index, channel: Index, p: Index, r: Index): Expr {
+  if (isPointwise(g)) return read(c, 0, n, channel, p);
+  const places = splitIndex(p, g.output);
+  const taps = splitIndex(r, g.kernel);
+  const s = g.input.map((_, axis) => {
+    const first = scaleIndex(at(places, axis), at(g.stride, axis));
+    return offsetIndex(addIndex(first, scaleIndex(at(taps, axis), at(g.dilation, axis))), -at(g.lo, axis));
+  });
+  return readWhere(
+    c,
+    [n, channel, ...s],
+    s.map((index, axis) => ({ index, lo: 0, hi: at(g.input, axis) })),
+  );
+}
+
+/** y at the place that sees `s` of the input through tap `r`: p = (s + lo - r · dilation) / stride, where that is whole. */
+function readSeeing(c: LowerContext<unknown>, g: Geometry, n: Index, channel: Index, s: Index, r: Index): Expr {
+  if (isPointwise(g)) return read(c, 0, n, channel, s);
+  const positions = splitIndex(s, g.input);
+  const taps = splitIndex(r, g.kernel);
+  const bounds: Bound[] = [];
+  const p = g.output.map((hi, axis) => {
+    const back = scaleIndex(at(taps, axis), -at(g.dilation, axis));
+    const steps = addIndex(offsetIndex(at(positions, axis), at(g.lo, axis)), back);
+    const index = divIndex(steps, at(g.stride, axis));
+    bounds.push({ index: modIndex(steps, at(g.stride, axis)), lo: 0, hi: 1 }, { index, lo: 0, hi });
+    return index;
+  });
+  return readWhere(c, [n, channel, ...p], bounds);
+}
+
+/** Every place sees the position of its own number and no other. */
+function isPointwise(g: Geometry): boolean {
+  return g.input.every(
+    (extent, axis) => extent === g.output[axis] && g.kernel[axis] === 1 && g.stride[axis] === 1 && g.lo[axis] === 0,
+  );
+}
+
+// ---- the three operations ------------------------------------------------------------------------------------------
+
+/** What tells the three apart. `batch` of the matrix product always ends with the group. */
+interface View<A extends ConvAttrs> {
+  readonly name: string;
+  geometry(inputs: readonly TensorType[], attrs: A): Geometry;
+  result(g: Geometry): readonly number[];
+  product(g: Geometry): ContractShape;
+  a(c: LowerContext<A>, g: Geometry, batch: readonly Index[], i: Index, k: Index): Expr;
+  b(c: LowerContext<A>, g: Geometry, batch: readonly Index[], k: Index, j: Index): Expr;
+  readonly transpose: Extract<Derivative<A>, { kind: "multilinear" }>["transpose"];
+  /** Elements of the result and of both inputs in the term x[e] · w[f] · y[h]. */
+  term(e: number, f: number, h: number): readonly [number, number, number];
+  readonly samples: readonly Sample<A>[];
+}
+
+function defineView<A extends ConvAttrs>(view: View<A>): OpDef<A> {
+  const product = (inputs: readonly TensorType[], attrs: A): ContractShape =>
+    view.product(view.geometry(inputs, attrs));
+  return defineOp<A>({
+    name: view.name,
+    defaults: { groups: 1 } as OpDef<A>["defaults"],
+    infer: (inputs, attrs) => [tensorType(at(inputs, 0).dtype, view.result(view.geometry(inputs, attrs)))],
+    derivative: { kind: "multilinear", transpose: view.transpose },
+    cost(inputs, _, attrs) {
+      // What the product computes, padding included.
+      const { batch, m, n, k } = product(inputs, attrs);
+      return { flops: 2 * elementsOf(batch) * m * n * k };
+    },
+    lower: {
+      kind: "contract",
+      shape: product,
+      a: (c, batch, i, k) => view.a(c, view.geometry(c.inTypes, c.attrs), batch, i, k),
+      b: (c, batch, k, j) => view.b(c, view.geometry(c.inTypes, c.attrs), batch, k, j),
+    },
+    evaluate({ inputs, inTypes, attrs }) {
+      const g = view.geometry(inTypes, attrs);
+      const [left, right] = inputs as [Reference, Reference];
+      const out = new Float64Array(elementsOf(view.result(g)));
+      eachTerm(g, (e, f, h) => {
+        const [to, i, j] = view.term(e, f, h);
+        out[to] = at(out, to) + at(left, i) * at(right, j);
+      });
+      return [out];
+    },
+    samples: view.samples,
+  });
+}
+
+/** Channel number of channel `c` of the group that `batch` ends with. */
+function inGroup(batch: readonly Index[], perGroup: number, c: Index): Index {
+  return addIndex(scaleIndex(at(batch, batch.length - 1), perGroup), c);
+}
+
+/** A counter over `outer` × the elements of `inner`, as the two. */
+function pair(counter: Index, outer: number, inner: readonly number[]): readonly [Index, Index] {
+  const [first, second] = splitIndex(counter, [outer, elementsOf(inner)]);
+  return [first as Index, second as Index];
+}
+
+/** y[n, o, p] = Σ over c, r of x[n, c, s] · w[o, c, r]. */
+export const conv: OpDef<ConvAttrs> = defineView<ConvAttrs>({
+  name: "conv",
+  geometry: convGeometry,
+  result: shapeOfY,
+  product: (g) => ({
+    batch: [g.batch, g.groups],
+    m: g.outChannels,
+    n: elementsOf(g.output),
+    k: g.inChannels * elementsOf(g.kernel),
+  }),
+  a(c, g, batch, i, k) {
+    // A row of w is stored in the order of k, which need not be taken apart.
+    const rows = scaleIndex(inGroup(batch, g.outChannels, i), g.inChannels * elementsOf(g.kernel));
+    return at(c.inputs, 1)(Position.linear(shapeOfW(g), addIndex(rows, k)));
+  },
+  b(c, g, batch, k, j) {
+    const [inner, r] = pair(k, g.inChannels, g.kernel);
+    return readSeen(c, g, at(batch, 0), inGroup(batch, g.inChannels, inner), j, r);
+  },
+  // ∂/∂x and ∂/∂w of T(x, w, dy)
+  transpose: (b, dy, x, i, attrs) =>
+    i === 0
+      ? b.call(convInput, [dy, at(x, 1)], { ...sharedAttrs(attrs), size: at(x, 0).type.shape.slice(2) })
+      : b.call(convWeight, [at(x, 0), dy], { ...sharedAttrs(attrs), kernel: at(x, 1).type.shape.slice(2) }),
+  term: (e, f, h) => [h, e, f],
+  samples: convSamples,
+});
+
+/** x[n, c, s] = Σ over o and those p, r that see s of y[n, o, p] · w[o, c, r]. */
+export const convInput: OpDef<ConvInputAttrs> = defineView<ConvInputAttrs>({
+  name: "conv_input",
+  geometry: convInputGeometry,
+  result: shapeOfX,
+  product: (g) => ({
+    batch: [g.batch, g.groups],
+    m: g.inChannels,
+    n: elementsOf(g.input),
+    k: g.outChannels * elementsOf(g.kernel),
+  }),
+  a(c, g, batch, i, k) {
+    const [inner, r] = pair(k, g.outChannels, g.kernel);
+    return read(c, 1, inGroup(batch, g.outChannels, inner), i, r);
+  },
+  b(c, g, batch, k, j) {
+    const [inner, r] = pair(k, g.outChannels, g.kernel);
+    return readSeeing(c, g, at(batch, 0), inGroup(batch, g.outChannels, inner), j, r);
+  },
+  // ∂/∂y and ∂/∂w of T(dx, w, y)
+  transpose: (b, dx, x, i, attrs) =>
+    i === 0
+      ? b.call(conv, [dx, at(x, 1)], sharedAttrs(attrs))
+      : b.call(convWeight, [dx, at(x, 0)], { ...sharedAttrs(attrs), kernel: at(x, 1).type.shape.slice(2) }),
+  term: (e, f, h) => [e, h, f],
+  samples: convInputSamples,
+});
+
+/** w[o, c, r] = Σ over n, p of x[n, c, s] · y[n, o, p]. */
+export const convWeight: OpDef<ConvWeightAttrs> = defineView<ConvWeightAttrs>({
+  name: "conv_weight",
+  geometry: convWeightGeometry,
+  result: shapeOfW,
+  product: (g) => ({
+    batch: [g.groups],
+    m: g.outChannels,
+    n: g.inChannels * elementsOf(g.kernel),
+    k: g.batch * elementsOf(g.output),
+  }),
+  a(c, g, batch, i, k) {
+    const [n, p] = pair(k, g.batch, g.output);
+    return read(c, 1, n, inGroup(batch, g.outChannels, i), p);
+  },
+  b(c, g, batch, k, j) {
+    const [n, p] = pair(k, g.batch, g.output);
+    const [inner, r] = pair(j, g.inChannels, g.kernel);
+    return readSeen(c, g, n, inGroup(batch, g.inChannels, inner), p, r);
+  },
+  // ∂/∂x and ∂/∂y of T(x, dw, y)
+  transpose: (b, dw, x, i, attrs) =>
+    i === 0
+      ? b.call(convInput, [at(x, 1), dw], { ...sharedAttrs(attrs), size: at(x, 0).type.shape.slice(2) })
+      : b.call(conv, [at(x, 0), dw], sharedAttrs(attrs)),
+  term: (e, f, h) => [f, e, h],
+  samples: convWeightSamples,
+});

@@ -1,0 +1,150 @@
+/** @file Makers of operation declarations: they fill in what a whole family shares, and keep every field mandatory. */
+import { TidemarkError } from "../base/errors.ts";
+import type { Expr } from "../kernel/expr.ts";
+import type { DType } from "../kernel/dtype.ts";
+import type { Build } from "../ir/build.ts";
+import type { Value } from "../ir/graph.ts";
+import type { NoAttrs, OpDef, Partial, Sample } from "../ir/op.ts";
+import { elementsOf, sameShape, type TensorType, tensorType, typeText } from "../ir/type.ts";
+
+/** Fields with a harmless default; all others must be given. */
+type Defaulted = "defaults" | "alias" | "simplify";
+
+export function defineOp<A>(op: Omit<OpDef<A>, Defaulted> & { [K in Defaulted]?: OpDef<A>[K] }): OpDef<A> {
+  return { defaults: {}, alias: null, simplify: () => null, ...op };
+}
+
+/** Element types an operation takes: floats; floats and i32; bool; anything. */
+export type Domain = "float" | "number" | "bool" | "any";
+
+const DOMAIN: Record<Domain, readonly DType[]> = {
+  float: ["f32", "f64"],
+  number: ["f32", "f64", "i32"],
+  bool: ["bool"],
+  any: ["f32", "f64", "i32", "bool"],
+};
+
+export function requireDomain(name: string, domain: Domain, types: readonly TensorType[]): void {
+  for (const type of types) {
+    if (DOMAIN[domain].includes(type.dtype)) continue;
+    const wanted = DOMAIN[domain].join(", ");
+    throw new TidemarkError("DtypeMismatch", `${name}: takes ${wanted}, got ${typeText(type)}`, {
+      help: domain === "float" ? 'convert it first: cast(x, "f32")' : `convert it first with cast(x, "${DOMAIN[domain][0]}")`,
+    });
+  }
+}
+
+/** All inputs have one shape and, unless they are exempt, one dtype. */
+export function requireSame(name: string, types: readonly TensorType[]): TensorType {
+  const [first] = types;
+  if (!first) throw new TidemarkError("InvalidArgument", `${name}: needs at least one input`);
+  for (const type of types) {
+    if (!sameShape(first.shape, type.shape)) {
+      throw new TidemarkError("ShapeMismatch", `${name}: shapes differ: ${types.map(typeText).join(", ")}`, {
+        help: "broadcast one side to the other's shape, or reshape it",
+      });
+    }
+    if (first.dtype !== type.dtype) {
+      throw new TidemarkError("DtypeMismatch", `${name}: element types differ: ${types.map(typeText).join(", ")}`, {
+        help: `convert one side: cast(x, "${first.dtype}")`,
+      });
+    }
+  }
+  return first;
+}
+
+export function requireAxis(name: string, axis: number, rank: number): void {
+  if (Number.isInteger(axis) && axis >= 0 && axis < rank) return;
+  throw new TidemarkError("InvalidAxis", `${name}: axis ${axis} of a tensor of rank ${rank}`, {
+    help: rank === 0 ? "a scalar has no axes" : `axes run from 0 to ${rank - 1} (or -${rank} to -1)`,
+  });
+}
+
+export interface ElementwiseSpec<A> {
+  readonly inputs: number;
+  readonly domain: Domain;
+  /** Element type of the result; default that of the inputs. */
+  readonly out?: DType;
+  readonly defaults?: OpDef<A>["defaults"];
+  /** One per input; absent for results that are not floats. */
+  readonly partials?: readonly Partial<A>[];
+  scalar(x: readonly Expr[], attrs: A): Expr;
+  reference(x: readonly number[], attrs: A): number;
+  /** The same for i32 where doubles lose low bits; the result is wrapped to 32 bits in any case. */
+  integer?(x: readonly number[], attrs: A): number;
+  /** See OpDef. */
+  readonly exactInDouble?: true;
+  /** Floating-point operations an element, for the cost model. */
+  readonly flops?: number;
+  readonly range?: Sample<A>["range"];
+  /** Points to keep clear of: not smooth anywhere near, so differences are not taken. */
+  readonly smooth?: boolean;
+  readonly attrSamples?: readonly A[];
+  readonly simplify?: OpDef<A>["simplify"];
+}
+
+function elementwiseSamples<A>(spec: ElementwiseSpec<A>): readonly Sample<A>[] {
+  const shapes: readonly (readonly number[])[] = [[3, 5], [], [0, 4], [17]];
+  const attrsList = spec.attrSamples ?? [{} as A];
+  const samples: Sample<A>[] = [];
+  for (const dtype of DOMAIN[spec.domain]) {
+    for (const shape of shapes) {
+      for (const attrs of attrsList) {
+        const types = Array.from({ length: spec.inputs }, () => tensorType(dtype, shape));
+        const range = spec.range ?? ([-2, 2] as const);
+        samples.push({ inputs: types, attrs, range: dtype === "bool" ? [0, 2] : range, smooth: spec.smooth ?? true });
+      }
+    }
+  }
+  return samples;
+}
+
+/** y[i] = f(x₀[i], x₁[i], …): everything follows from the scalar function, its partials and its meaning in doubles. */
+export function elementwise<A = NoAttrs>(name: string, spec: ElementwiseSpec<A>): OpDef<A> {
+  return defineOp<A>({
+    name,
+    defaults: spec.defaults ?? {},
+    infer(inputs) {
+      if (inputs.length !== spec.inputs) {
+        throw new TidemarkError("InvalidArgument", `${name}: takes ${spec.inputs} inputs, got ${inputs.length}`);
+      }
+      requireDomain(name, spec.domain, inputs);
+      const first = requireSame(name, inputs);
+      return [tensorType(spec.out ?? first.dtype, first.shape)];
+    },
+    derivative: spec.partials ? { kind: "elementwise", partials: spec.partials } : { kind: "none" },
+    cost: (_, [out]) => ({ flops: (spec.flops ?? 1) * (out ? elementsOf(out.shape) : 0) }),
+    lower: {
+      kind: "map",
+      fusion: "once",
+      value: (c, at) => spec.scalar(c.inputs.map((read) => read(at)), c.attrs),
+    },
+    ...(spec.simplify ? { simplify: spec.simplify } : {}),
+    ...(spec.exactInDouble ? { exactInDouble: true } : {}),
+    evaluate({ inputs, attrs, outTypes }) {
+      const [type] = outTypes;
+      const out = new Float64Array(type ? elementsOf(type.shape) : 0);
+      const x: number[] = new Array(inputs.length).fill(0);
+      const wrap = type?.dtype === "i32";
+      const meaning = wrap && spec.integer ? spec.integer : spec.reference;
+      for (let e = 0; e < out.length; e++) {
+        for (let i = 0; i < inputs.length; i++) x[i] = inputs[i]?.[e] ?? 0;
+        const value = meaning(x, attrs);
+        out[e] = wrap ? value | 0 : value;
+      }
+      return [out];
+    },
+    samples: elementwiseSamples(spec),
+  });
+}
+
+/** The inputs of the node that made a value, if that node applies `op`. For simplifications. */
+export function inputsIfMadeBy(b: Build, value: Value | undefined, op: OpDef<NoAttrs>): readonly Value[] | null {
+  const node = value && b.producer(value);
+  return node?.op === op ? node.inputs : null;
+}
+
+/** Shorthand for derivative rules: applies an operation without attributes. */
+export function apply(b: Build, op: OpDef<NoAttrs>, ...inputs: readonly Value[]): Value {
+  return b.call(op, inputs, {});
+}

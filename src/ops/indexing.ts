@@ -1,0 +1,267 @@
+/**
+ * @file Reading and adding at positions that are known only at run time. Two families, each a read and its transpose:
+ *
+ *   take(x, indices) {axis}      whole rows:     y[a, i…, b] = x[a, indices[i…], b]      ↔  scatter_add
+ *   gather(x, indices) {axis}    element-wise:   y[a, i, b] = x[a, indices[a, i, b], b]  ↔  scatter_add_along
+ *
+ * An index out of range, negative ones included, is never an access to memory: a read gives `outside` (NaN, so that the
+ * mistake shows; integers and bools have none and give 0), an addition is dropped. The transpose of an addition
+ * therefore reads with `outside` zero. Additions run one after the other in the order of the updates, so sums over
+ * repeated indices have one defined order and one set of bits.
+ */
+import { TidemarkError } from "../base/errors.ts";
+import { at as item } from "../base/invariant.ts";
+import type { LowerContext, OpDef, Reference, Sample } from "../ir/op.ts";
+import { elementsOf, type Shape, sameShape, type TensorType, tensorType, typeText } from "../ir/type.ts";
+import { DTYPES, type DType, isFloat } from "../kernel/dtype.ts";
+import { type Bound, constant, type Expr, type Index } from "../kernel/expr.ts";
+import { valueIndex } from "../kernel/index-math.ts";
+import { Position } from "../kernel/position.ts";
+import { requireIndices, requireInputs, requireSameDtype } from "./checks.ts";
+import { fullLike } from "./create.ts";
+import { defineOp, requireAxis, requireDomain } from "./define.ts";
+import { guarded } from "./guard.ts";
+import { addIn, elementAt, forEachIndex, tabulate } from "./reference.ts";
+
+export type AxisAttrs = { readonly axis: number };
+
+/** What a read out of range gives. */
+export type ReadAttrs = AxisAttrs & { readonly outside: "nan" | "zero" };
+
+function outsideValue(dtype: DType, { outside }: ReadAttrs): number {
+  return outside === "nan" && isFloat(dtype) ? Number.NaN : 0;
+}
+
+function requireOutside(name: string, { outside }: ReadAttrs): void {
+  if (outside === "nan" || outside === "zero") return;
+  const summary = `${name}: outside is ${JSON.stringify(outside)}, which is neither "nan" nor "zero"`;
+  throw new TidemarkError("InvalidArgument", summary, { help: 'leave it out, or write outside="zero"' });
+}
+
+/** A run-time index into an axis of `extent` elements: the bound that it must keep, and the index where it does. */
+function checkedIndex(raw: Expr, extent: number): { readonly bound: Bound; readonly index: Index } {
+  const bound = { index: valueIndex(raw, -0x80000000, 0x7fffffff), lo: 0, hi: extent };
+  return { bound, index: valueIndex(raw, 0, Math.max(0, extent - 1)) };
+}
+
+/**
+ * How one family pairs elements: given a position in the result of the read (equally: in the updates), where its index
+ * stands among the indices, and which element of x belongs to it once the index is known. One rule for the kernels, on
+ * index expressions, and for the reference, on numbers.
+ */
+interface Pairing {
+  /** Shape of the result of the read. */
+  shape(x: Shape, indices: Shape, axis: number): Shape;
+  indexAt<I>(idx: readonly I[], indexRank: number, axis: number): readonly I[];
+  elementAt<I>(idx: readonly I[], index: I, indexRank: number, axis: number): readonly I[];
+}
+
+const byRows: Pairing = {
+  shape: (x, indices, axis) => [...x.slice(0, axis), ...indices, ...x.slice(axis + 1)],
+  indexAt: (idx, indexRank, axis) => idx.slice(axis, axis + indexRank),
+  elementAt: (idx, index, indexRank, axis) => [...idx.slice(0, axis), index, ...idx.slice(axis + indexRank)],
+};
+
+const alongAxis: Pairing = {
+  shape: (_, indices) => indices,
+  indexAt: (idx) => idx,
+  elementAt: (idx, index, _, axis) => idx.with(axis, index),
+};
+
+/** Bounds on, and position of, the element of x that belongs to position `at`. */
+function pairedElement<A extends AxisAttrs>(pairing: Pairing, c: LowerContext<A>, at: Position) {
+  const [{ shape }, indices] = [item(c.inTypes, 0), item(c.inTypes, 1)];
+  const { axis } = c.attrs;
+  const rank = indices.shape.length;
+  const raw = item(c.inputs, 1)(Position.at(indices.shape, pairing.indexAt(at.idx, rank, axis)));
+  const { bound, index } = checkedIndex(raw, item(shape, axis));
+  return { bounds: [bound], position: Position.at(shape, pairing.elementAt(at.idx, index, rank, axis)) };
+}
+
+/** Element number in x that belongs to multi-index `idx`, or -1 where its index is out of range. */
+function pairedNumber(pairing: Pairing, types: readonly TensorType[], indices: Reference, axis: number) {
+  const [x, of] = [item(types, 0).shape, item(types, 1).shape];
+  return (idx: readonly number[]): number => {
+    const index = item(indices, elementAt(of, pairing.indexAt(idx, of.length, axis)));
+    return elementAt(x, pairing.elementAt(idx, index, of.length, axis));
+  };
+}
+
+interface PairSpec {
+  readonly pairing: Pairing;
+  readonly cases: readonly { readonly x: Shape; readonly indices: Shape; readonly axis: number }[];
+  check(name: string, x: TensorType, indices: TensorType, axis: number): void;
+}
+
+/** One sample with all indices in range and one with some outside, for each case and element type. */
+function pairSamples<A>(
+  { pairing, cases }: PairSpec,
+  dtypes: readonly DType[],
+  withUpdates: boolean,
+  attrs: (axis: number, strays: boolean) => A,
+): readonly Sample<A>[] {
+  return dtypes.flatMap((dtype) =>
+    cases.flatMap(({ x, indices, axis }) =>
+      [false, true].map((strays) => {
+        const types = [tensorType(dtype, x), tensorType("i32", indices)];
+        const values = dtype === "bool" ? ([0, 2] as const) : ([-2, 2] as const);
+        const extent = item(x, axis);
+        const within = strays ? ([-2, extent + 2] as const) : ([0, Math.max(1, extent)] as const);
+        return {
+          inputs: withUpdates ? [...types, tensorType(dtype, pairing.shape(x, indices, axis))] : types,
+          attrs: attrs(axis, strays),
+          range: withUpdates ? [values, within, values] : [values, within],
+          // A stray read is NaN, from which no differences can be taken; a stray update is dropped, which is smooth.
+          smooth: withUpdates || (!strays && extent > 0),
+        };
+      }),
+    ),
+  );
+}
+
+function reading(name: string, spec: PairSpec, adding: () => OpDef<AxisAttrs>): OpDef<ReadAttrs> {
+  const { pairing } = spec;
+  return defineOp<ReadAttrs>({
+    name,
+    defaults: { axis: 0, outside: "nan" },
+    infer(inputs, attrs) {
+      requireInputs(name, ["x", "indices"], inputs);
+      const [x, indices] = [item(inputs, 0), item(inputs, 1)];
+      requireOutside(name, attrs);
+      spec.check(name, x, indices, attrs.axis);
+      return [tensorType(x.dtype, pairing.shape(x.shape, indices.shape, attrs.axis))];
+    },
+    derivative: {
+      kind: "multilinear",
+      linear: [0],
+      transpose: (b, ct, x, _, { axis }) => b.call(adding(), [fullLike(b, item(x, 0), 0), item(x, 1), ct], { axis }),
+    },
+    cost: (_, [out]) => ({ flops: out ? elementsOf(out.shape) : 0 }),
+    lower: {
+      kind: "map",
+      fusion: "once",
+      value(c, at) {
+        const { bounds, position } = pairedElement(pairing, c, at);
+        const { dtype } = item(c.inTypes, 0);
+        return guarded(bounds, () => item(c.inputs, 0)(position), constant(dtype, outsideValue(dtype, c.attrs)));
+      },
+    },
+    evaluate({ inputs, inTypes, outTypes, attrs }) {
+      const element = pairedNumber(pairing, inTypes, item(inputs, 1), attrs.axis);
+      const outside = outsideValue(item(inTypes, 0).dtype, attrs);
+      return [
+        tabulate(item(outTypes, 0).shape, (idx) => {
+          const e = element(idx);
+          return e < 0 ? outside : item(item(inputs, 0), e);
+        }),
+      ];
+    },
+    samples: [
+      ...pairSamples<ReadAttrs>(spec, DTYPES, false, (axis) => ({ axis, outside: "nan" })),
+      ...pairSamples<ReadAttrs>(spec, ["f32"], false, (axis) => ({ axis, outside: "zero" })).map((sample) => ({
+        ...sample,
+        smooth: true,
+      })),
+    ],
+  });
+}
+
+function adding(name: string, spec: PairSpec, reader: () => OpDef<ReadAttrs>): OpDef<AxisAttrs> {
+  const { pairing } = spec;
+  return defineOp<AxisAttrs>({
+    name,
+    defaults: { axis: 0 },
+    infer(inputs, { axis }) {
+      requireInputs(name, ["x", "indices", "updates"], inputs);
+      const [x, indices, updates] = [item(inputs, 0), item(inputs, 1), item(inputs, 2)];
+      requireDomain(name, "number", [x]);
+      spec.check(name, x, indices, axis);
+      requireSameDtype(name, ["x", "updates"], x, updates);
+      const wanted = tensorType(x.dtype, pairing.shape(x.shape, indices.shape, axis));
+      if (sameShape(wanted.shape, updates.shape)) return [x];
+      const summary =
+        `${name}: updates are ${typeText(updates)}, but x ${typeText(x)} with ` +
+        `indices ${typeText(indices)} on axis ${axis} takes ${typeText(wanted)}`;
+      throw new TidemarkError("ShapeMismatch", summary, { help: "reshape, transpose or broadcast the updates" });
+    },
+    derivative: {
+      kind: "multilinear",
+      linear: [0, 2],
+      jointly: true,
+      transpose: (b, ct, x, i, { axis }) =>
+        i === 0 ? ct : b.call<ReadAttrs>(reader(), [ct, item(x, 1)], { axis, outside: "zero" }),
+    },
+    cost: ([, , updates]) => ({ flops: updates ? elementsOf(updates.shape) : 0 }),
+    lower: {
+      kind: "scatter",
+      updates: ([, , updates]) => updates?.shape ?? [],
+      target(c, u) {
+        const { bounds, position } = pairedElement(pairing, c, u);
+        return { bounds, index: position.linear };
+      },
+      value: (c, u) => item(c.inputs, 2)(u),
+    },
+    evaluate({ inputs, inTypes, attrs: { axis } }) {
+      const element = pairedNumber(pairing, inTypes, item(inputs, 1), axis);
+      const { dtype } = item(inTypes, 0);
+      const out = Float64Array.from(item(inputs, 0));
+      forEachIndex(item(inTypes, 2).shape, (idx, u) => {
+        const e = element(idx);
+        if (e >= 0) out[e] = addIn(dtype, item(out, e), item(item(inputs, 2), u));
+      });
+      return [out];
+    },
+    samples: pairSamples<AxisAttrs>(spec, ["f32", "f64", "i32"], true, (axis) => ({ axis })),
+  });
+}
+
+const rows: PairSpec = {
+  pairing: byRows,
+  check(name, x, indices, axis) {
+    requireIndices(name, "indices", indices);
+    requireAxis(name, axis, x.shape.length);
+  },
+  cases: [
+    { x: [5, 3], indices: [4], axis: 0 },
+    { x: [2, 4, 3], indices: [2, 3], axis: 1 },
+    { x: [3, 4], indices: [], axis: 1 },
+    { x: [6], indices: [0], axis: 0 },
+    { x: [0, 2], indices: [3], axis: 0 },
+  ],
+};
+
+const aligned: PairSpec = {
+  pairing: alongAxis,
+  check(name, x, indices, axis) {
+    requireIndices(name, "indices", indices);
+    requireAxis(name, axis, x.shape.length);
+    const differs = x.shape.findIndex((extent, a) => a !== axis && extent !== indices.shape[a]);
+    if (x.shape.length === indices.shape.length && differs < 0) return;
+    const what =
+      x.shape.length !== indices.shape.length
+        ? `ranks differ: x ${typeText(x)}, indices ${typeText(indices)}`
+        : `extents of axis ${differs} differ: x ${typeText(x)}, indices ${typeText(indices)}`;
+    throw new TidemarkError("ShapeMismatch", `${name}: ${what}`, {
+      help: `x and indices must agree on every axis but axis ${axis}; to pick whole rows, use take`,
+    });
+  },
+  cases: [
+    { x: [5, 3], indices: [2, 3], axis: 0 },
+    { x: [3, 4], indices: [3, 6], axis: 1 },
+    { x: [2, 3, 2], indices: [2, 4, 2], axis: 1 },
+    { x: [4], indices: [0], axis: 0 },
+    { x: [0], indices: [2], axis: 0 },
+  ],
+};
+
+/** x with its axis replaced by the rows that `indices` name: y[a, i…, b] = x[a, indices[i…], b]. */
+export const take: OpDef<ReadAttrs> = reading("take", rows, () => scatterAdd);
+
+/** x with updates[a, i…, b] added to element [a, indices[i…], b]. */
+export const scatterAdd: OpDef<AxisAttrs> = adding("scatter_add", rows, () => take);
+
+/** One index for each element: y[a, i, b] = x[a, indices[a, i, b], b]. */
+export const gather: OpDef<ReadAttrs> = reading("gather", aligned, () => scatterAddAlong);
+
+/** x with updates[a, i, b] added to element [a, indices[a, i, b], b]. */
+export const scatterAddAlong: OpDef<AxisAttrs> = adding("scatter_add_along", aligned, () => gather);

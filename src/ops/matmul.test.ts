@@ -1,0 +1,108 @@
+/** @file The matrix product: small cases by hand, its table of transposes, and what its errors say. */
+import { describe, expect, it } from "vitest";
+import { runReference } from "../../tests/support/lowering.ts";
+import { at } from "../base/invariant.ts";
+import { hostRandom } from "../base/random.ts";
+import { Build } from "../ir/build.ts";
+import type { Node } from "../ir/graph.ts";
+import type { Reference } from "../ir/op.ts";
+import { elementsOf, type TensorType, tensorType, typeText } from "../ir/type.ts";
+import { type MatmulAttrs, matmul } from "./matmul.ts";
+import { transpose } from "./movement.ts";
+
+const FLAGS: readonly MatmulAttrs[] = [false, true].flatMap((ta) => [false, true].map((tb) => ({ ta, tb })));
+
+const run = (types: readonly TensorType[], attrs: MatmulAttrs, inputs: readonly Reference[]): Reference =>
+  runReference(matmul, types, attrs, inputs);
+
+function draw(type: TensorType, seed: number): Reference {
+  const random = hostRandom(seed);
+  return Float64Array.from({ length: elementsOf(type.shape) }, () => random.next() * 4 - 2);
+}
+
+const dot = (a: Reference, b: Reference): number => a.reduce((sum, v, i) => sum + v * at(b, i), 0);
+
+describe("matmul", () => {
+  it("multiplies in all four readings of its sides", () => {
+    // [1 2 3; 4 5 6] · [1 2; 3 4; 5 6] = [22 28; 49 64]
+    const x = { false: [1, 2, 3, 4, 5, 6], true: [1, 4, 2, 5, 3, 6] };
+    const w = { false: [1, 2, 3, 4, 5, 6], true: [1, 3, 5, 2, 4, 6] };
+    for (const attrs of FLAGS) {
+      const types = [tensorType("f64", attrs.ta ? [3, 2] : [2, 3]), tensorType("f64", attrs.tb ? [2, 3] : [3, 2])];
+      const inputs = [Float64Array.from(x[`${attrs.ta}`]), Float64Array.from(w[`${attrs.tb}`])];
+      expect([...run(types, attrs, inputs)]).toEqual([22, 28, 49, 64]);
+    }
+  });
+
+  it("keeps batches apart, sums nothing to zero, and wraps integers around", () => {
+    const plain = { ta: false, tb: false };
+    const batched = [tensorType("f64", [2, 1, 2]), tensorType("f64", [2, 2, 1])];
+    expect([...run(batched, plain, [Float64Array.of(1, 2, 3, 4), Float64Array.of(1, 10, 1, 10)])]).toEqual([21, 43]);
+    const empty = [tensorType("f32", [2, 0]), tensorType("f32", [0, 3])];
+    expect([...run(empty, plain, [new Float64Array(0), new Float64Array(0)])]).toEqual([0, 0, 0, 0, 0, 0]);
+    const whole = [tensorType("i32", [1, 2]), tensorType("i32", [2, 1])];
+    expect([...run(whole, plain, [Float64Array.of(0x7fffffff, 1), Float64Array.of(0x7fffffff, 2)])]).toEqual([3]);
+  });
+
+  it("has transposes that are single products and satisfy ⟨dy, X·W⟩ = ⟨dx, x⟩ = ⟨dw, w⟩", () => {
+    for (const attrs of FLAGS) {
+      const x = tensorType("f64", attrs.ta ? [2, 4, 3] : [2, 3, 4]);
+      const w = tensorType("f64", attrs.tb ? [2, 5, 4] : [2, 4, 5]);
+      const y = tensorType("f64", [2, 3, 5]);
+      const data = [draw(x, 1), draw(w, 2), draw(y, 3)] as const;
+      const expected = dot(data[2], run([x, w], attrs, [data[0], data[1]]));
+      for (const i of [0, 1]) {
+        const b = new Build("test");
+        const params = [x, w, y].map((type) => b.param(type));
+        if (matmul.derivative.kind !== "multilinear") return expect.fail("not multilinear");
+        const result = matmul.derivative.transpose(b, at(params, 2), params.slice(0, 2), i, attrs);
+        expect(typeText(result.type)).toBe(typeText(at([x, w], i)));
+        expect(b.nodes).toHaveLength(1);
+        const node = at(b.nodes, 0);
+        const inputs = node.inputs.map((v) => at(data, params.indexOf(v)));
+        const back = run(
+          node.inputs.map((v) => v.type),
+          node.attrs as MatmulAttrs,
+          inputs,
+        );
+        expect(dot(back, at(data, i))).toBeCloseTo(expected, 9);
+      }
+    }
+  });
+
+  it("takes a transposed input as a flag", () => {
+    const b = new Build("test");
+    const x = b.param(tensorType("f32", [2, 4, 3]));
+    const w = b.param(tensorType("f32", [2, 4, 5]));
+    const swapped = b.call(transpose, [x], { perm: [0, 2, 1] });
+    b.call(matmul, [swapped, w], { ta: false, tb: false });
+    const node = at(b.nodes, 1);
+    const simpler = matmul.simplify(b, node, node.attrs as MatmulAttrs);
+    const made = b.producer(simpler ?? swapped) as Node;
+    expect(made.inputs).toEqual([x, w]);
+    expect(made.attrs).toEqual({ ta: true, tb: false });
+    expect(matmul.simplify(b, made, made.attrs as MatmulAttrs)).toBeNull();
+    // A permutation that moves a batch axis stays.
+    const moved = b.call(transpose, [x], { perm: [1, 0, 2] });
+    const other = b.param(tensorType("f32", [4, 3, 6]));
+    b.call(matmul, [moved, other], { ta: false, tb: false });
+    const last = at(b.nodes, b.nodes.length - 1);
+    expect(matmul.simplify(b, last, last.attrs as MatmulAttrs)).toBeNull();
+  });
+
+  it("says in its errors which numbers differ and what to do", () => {
+    const fail = (x: TensorType, w: TensorType) => () => matmul.infer([x, w], { ta: false, tb: false }, []);
+    const f32 = (...shape: number[]): TensorType => tensorType("f32", shape);
+    expect(fail(f32(32, 128), f32(64, 16))).toThrow(
+      "ShapeMismatch: matmul: inner dimensions differ: 128 in x f32[32,128], 64 in w f32[64,16]",
+    );
+    expect(fail(f32(32, 128), f32(16, 128))).toThrow(
+      "help: w seems to be stored [out, in]: matmul(x, w, { tb: true })",
+    );
+    expect(fail(f32(128, 32), f32(128, 16))).toThrow("matmul(x, w, { ta: true })");
+    expect(fail(f32(128), f32(128, 16))).toThrow("matmul: takes two tensors of one rank, 2 or more, got x f32[128]");
+    expect(fail(f32(2, 3, 4), f32(5, 4, 3))).toThrow("matmul: batch axes differ: [2] and [5]");
+    expect(fail(f32(3, 4), tensorType("f64", [4, 3]))).toThrow("DtypeMismatch: matmul: element types differ");
+    expect(fail(tensorType("bool", [3, 4]), tensorType("bool", [4, 3]))).toThrow("DtypeMismatch");
+  });
+});

@@ -1,0 +1,203 @@
+/**
+ * @file The matrix product, y[…, i, j] = Σ_k x[…, i, k] · w[…, k, j]. Both sides have the same leading (batch) axes: what
+ * broadcasts or has one axis is brought to this form before it gets here. The flags `ta` and `tb` read a side with its
+ * last two axes swapped, so that every derivative of a product is one product, with no transposed copy in between.
+ *
+ *   ta = false: x is [… m k]      tb = false: w is [… k n]
+ *   ta = true:  x is [… k m]      tb = true:  w is [… n k]
+ *
+ * Invariant: the sum runs over k from 0 upwards, whatever the flags; an empty sum is zero.
+ */
+import { TidemarkError } from "../base/errors.ts";
+import { at } from "../base/invariant.ts";
+import type { Build } from "../ir/build.ts";
+import type { Node, Value } from "../ir/graph.ts";
+import type { ContractShape, EvaluateContext, OpDef, Reader, Sample } from "../ir/op.ts";
+import { elementsOf, sameShape, shapeText, type TensorType, tensorType, typeText } from "../ir/type.ts";
+import type { Index } from "../kernel/expr.ts";
+import { Position } from "../kernel/position.ts";
+import { requireInputs, requireSameDtype } from "./checks.ts";
+import { defineOp, requireDomain } from "./define.ts";
+import { type TransposeAttrs, transpose } from "./movement.ts";
+
+export type MatmulAttrs = { readonly ta: boolean; readonly tb: boolean };
+
+/** The last two axes in the order in which the product reads them. */
+function matrixAxes(type: TensorType, transposed: boolean): readonly [number, number] {
+  const rank = type.shape.length;
+  const rows = at(type.shape, rank - 2);
+  const cols = at(type.shape, rank - 1);
+  return transposed ? [cols, rows] : [rows, cols];
+}
+
+function contraction(inputs: readonly TensorType[], { ta, tb }: MatmulAttrs): ContractShape {
+  const [m, k] = matrixAxes(at(inputs, 0), ta);
+  const [, n] = matrixAxes(at(inputs, 1), tb);
+  return { batch: at(inputs, 0).shape.slice(0, -2), m, n, k };
+}
+
+/** What to change so that the inner dimensions meet: one flag if that is enough. */
+function innerHelp(x: TensorType, w: TensorType, { ta, tb }: MatmulAttrs): string {
+  const [m, k] = matrixAxes(x, ta);
+  const [rows, n] = matrixAxes(w, tb);
+  if (k === n) return `w seems to be stored ${tb ? "[in, out]" : "[out, in]"}: matmul(x, w, { tb: ${!tb} })`;
+  if (m === rows) return `x seems to be stored the other way round: matmul(x, w, { ta: ${!ta} })`;
+  return "x needs as many columns as w has rows";
+}
+
+function inferMatmul(inputs: readonly TensorType[], attrs: MatmulAttrs): readonly TensorType[] {
+  requireInputs("matmul", ["x", "w"], inputs);
+  requireDomain("matmul", "number", inputs);
+  const [x, w] = [at(inputs, 0), at(inputs, 1)];
+  requireSameDtype("matmul", ["x", "w"], x, w);
+  const both = `x ${typeText(x)} and w ${typeText(w)}`;
+  if (x.shape.length < 2 || w.shape.length !== x.shape.length) {
+    throw new TidemarkError("ShapeMismatch", `matmul: takes two tensors of one rank, 2 or more, got ${both}`, {
+      help: "reshape a vector to a row [1, k] or a column [k, 1], and broadcast missing batch axes",
+    });
+  }
+  const batch = x.shape.slice(0, -2);
+  if (!sameShape(batch, w.shape.slice(0, -2))) {
+    const text = `${shapeText(batch)} and ${shapeText(w.shape.slice(0, -2))}`;
+    throw new TidemarkError("ShapeMismatch", `matmul: batch axes differ: ${text} in ${both}`, {
+      help: "broadcast the leading axes of one side to those of the other",
+    });
+  }
+  const [m, k] = matrixAxes(x, attrs.ta);
+  const [rows, n] = matrixAxes(w, attrs.tb);
+  if (k !== rows) {
+    const read = (flag: boolean): string => (flag ? " (read transposed)" : "");
+    const numbers = `${k} in x ${typeText(x)}${read(attrs.ta)}, ${rows} in w ${typeText(w)}${read(attrs.tb)}`;
+    throw new TidemarkError("ShapeMismatch", `matmul: inner dimensions differ: ${numbers}`, {
+      help: innerHelp(x, w, attrs),
+    });
+  }
+  return [tensorType(x.dtype, [...batch, m, n])];
+}
+
+/**
+ * With X = x or xᵀ and W = w or wᵀ as the flags say, Y = X·W gives dX = dY·Wᵀ and dW = Xᵀ·dY. A side that was read
+ * transposed wants its own transpose, (dY·Wᵀ)ᵀ = W·dYᵀ and (Xᵀ·dY)ᵀ = dYᵀ·X:
+ *
+ *   ta tb   dx                       dw
+ *   -  -    matmul(dy, w)  {tb}      matmul(x, dy)  {ta}
+ *   -  tb   matmul(dy, w)            matmul(dy, x)  {ta}
+ *   ta -    matmul(w, dy)  {tb}      matmul(x, dy)
+ *   ta tb   matmul(w, dy)  {ta tb}   matmul(dy, x)  {ta tb}
+ */
+function matmulTranspose(b: Build, dy: Value, x: readonly Value[], i: number, { ta, tb }: MatmulAttrs): Value {
+  const left = at(x, 0);
+  const right = at(x, 1);
+  if (i === 0) {
+    return ta ? b.call(matmul, [right, dy], { ta: tb, tb: true }) : b.call(matmul, [dy, right], { ta: false, tb: !tb });
+  }
+  return tb ? b.call(matmul, [dy, left], { ta: true, tb: ta }) : b.call(matmul, [left, dy], { ta: !ta, tb: false });
+}
+
+/** The input of a transposition that swaps the last two axes and nothing else, or null. */
+function untransposed(b: Build, value: Value): Value | null {
+  const node = b.producer(value);
+  if (node?.op !== transpose) return null;
+  const rank = value.type.shape.length;
+  const perm = (node.attrs as TransposeAttrs).perm;
+  const swaps = perm.every((from, to) => from === (to < rank - 2 ? to : 2 * rank - 3 - to));
+  return swaps ? at(node.inputs, 0) : null;
+}
+
+/** A transposed input becomes a flag: the same elements are multiplied and added in the same order. */
+function foldTransposes(b: Build, node: Node, { ta, tb }: MatmulAttrs): Value | null {
+  const x = untransposed(b, at(node.inputs, 0));
+  const w = untransposed(b, at(node.inputs, 1));
+  if (!x && !w) return null;
+  const inputs = [x ?? at(node.inputs, 0), w ?? at(node.inputs, 1)];
+  return b.call(matmul, inputs, { ta: ta !== (x !== null), tb: tb !== (w !== null) });
+}
+
+function evaluateMatmul({ inputs, inTypes, outTypes, attrs }: EvaluateContext<MatmulAttrs>): readonly [Float64Array] {
+  const { m, n, k } = contraction(inTypes, attrs);
+  const x = at(inputs, 0);
+  const w = at(inputs, 1);
+  const out = new Float64Array(elementsOf(at(outTypes, 0).shape));
+  const whole = at(outTypes, 0).dtype === "i32";
+  for (let e = 0; e < out.length; e++) {
+    const j = e % n;
+    const i = Math.floor(e / n) % m;
+    const t = Math.floor(e / (n * m));
+    let sum = 0;
+    for (let r = 0; r < k; r++) {
+      const a = at(x, t * m * k + (attrs.ta ? r * m + i : i * k + r));
+      const b = at(w, t * k * n + (attrs.tb ? j * k + r : r * n + j));
+      sum = whole ? (sum + Math.imul(a, b)) | 0 : sum + a * b;
+    }
+    out[e] = sum;
+  }
+  return [out];
+}
+
+function matmulSamples(): readonly Sample<MatmulAttrs>[] {
+  const samples: Sample<MatmulAttrs>[] = [];
+  const sides = (batch: readonly number[], m: number, k: number, n: number, flags: MatmulAttrs) => ({
+    x: [...batch, ...(flags.ta ? [k, m] : [m, k])],
+    w: [...batch, ...(flags.tb ? [n, k] : [k, n])],
+  });
+  const push = (
+    dtype: "f32" | "f64" | "i32",
+    flags: MatmulAttrs,
+    batch: readonly number[],
+    mkn: readonly number[],
+  ): void => {
+    const { x, w } = sides(batch, at(mkn, 0), at(mkn, 1), at(mkn, 2), flags);
+    samples.push({
+      inputs: [tensorType(dtype, x), tensorType(dtype, w)],
+      attrs: flags,
+      range: dtype === "i32" ? [-9, 9] : [-2, 2],
+    });
+  };
+  for (const ta of [false, true]) {
+    for (const tb of [false, true]) {
+      for (const dtype of ["f32", "f64", "i32"] as const) {
+        push(dtype, { ta, tb }, [], [3, 5, 4]);
+        push(dtype, { ta, tb }, [2, 3], [2, 3, 5]);
+      }
+      push("f32", { ta, tb }, [], [17, 33, 19]);
+      push("f32", { ta, tb }, [], [1, 6, 1]);
+      push("f32", { ta, tb }, [], [4, 0, 3]);
+    }
+  }
+  const plain = { ta: false, tb: false };
+  push("f32", plain, [], [0, 3, 4]);
+  push("f32", plain, [], [3, 4, 0]);
+  push("f64", plain, [0], [2, 3, 4]);
+  push("i32", plain, [2], [2, 0, 2]);
+  push("f64", plain, [], [1, 1, 1]);
+  return samples;
+}
+
+export const matmul: OpDef<MatmulAttrs> = defineOp<MatmulAttrs>({
+  name: "matmul",
+  defaults: { ta: false, tb: false },
+  infer: inferMatmul,
+  derivative: { kind: "multilinear", transpose: matmulTranspose },
+  cost(inputs, _, attrs) {
+    const { batch, m, n, k } = contraction(inputs, attrs);
+    return { flops: 2 * elementsOf(batch) * m * n * k };
+  },
+  lower: {
+    kind: "contract",
+    shape: contraction,
+    a: (c, batch, i, k) => readMatrix(at(c.inputs, 0), at(c.inTypes, 0), batch, c.attrs.ta ? [k, i] : [i, k]),
+    b: (c, batch, k, j) => readMatrix(at(c.inputs, 1), at(c.inTypes, 1), batch, c.attrs.tb ? [j, k] : [k, j]),
+  },
+  simplify: foldTransposes,
+  evaluate: evaluateMatmul,
+  samples: matmulSamples(),
+});
+
+function readMatrix(
+  read: Reader,
+  type: TensorType,
+  batch: readonly Index[],
+  last: readonly [Index, Index],
+): ReturnType<Reader> {
+  return read(Position.at(type.shape, [...batch, ...last]));
+}

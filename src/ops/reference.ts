@@ -1,0 +1,66 @@
+/** @file Loops for the reference meanings of operations that move elements about, and sample cases in many types. */
+import type { Sample } from "../ir/op.ts";
+import { elementsOf, type Shape, tensorType } from "../ir/type.ts";
+import type { DType } from "../kernel/dtype.ts";
+
+/** Visits every multi-index of a shape in row-major order. `idx` is one array, overwritten from visit to visit. */
+export function forEachIndex(shape: Shape, visit: (idx: readonly number[], element: number) => void): void {
+  const idx: number[] = new Array(shape.length).fill(0);
+  const elements = elementsOf(shape);
+  for (let e = 0; e < elements; e++) {
+    visit(idx, e);
+    for (let axis = shape.length - 1; axis >= 0; axis--) {
+      const next = (idx[axis] ?? 0) + 1;
+      idx[axis] = next === shape[axis] ? 0 : next;
+      if (next !== shape[axis]) break;
+    }
+  }
+}
+
+/** Row-major element number of a multi-index, or -1 where it lies outside of the shape. */
+export function elementAt(shape: Shape, idx: readonly number[]): number {
+  let element = 0;
+  for (let axis = 0; axis < shape.length; axis++) {
+    const i = idx[axis] ?? 0;
+    const extent = shape[axis] ?? 1;
+    if (i < 0 || i >= extent || !Number.isInteger(i)) return -1;
+    element = element * extent + i;
+  }
+  return element;
+}
+
+/** The tensor with `value(idx)` at each multi-index. */
+export function tabulate(shape: Shape, value: (idx: readonly number[], element: number) => number): Float64Array {
+  const out = new Float64Array(elementsOf(shape));
+  forEachIndex(shape, (idx, e) => {
+    out[e] = value(idx, e);
+  });
+  return out;
+}
+
+/** a + b as the element type adds: i32 wraps around. */
+export function addIn(dtype: DType, a: number, b: number): number {
+  return dtype === "i32" ? (a + b) | 0 : a + b;
+}
+
+/** A constant as the element type holds it. */
+export function storedIn(dtype: DType, value: number): number {
+  if (dtype === "i32") return value | 0;
+  return dtype === "f32" ? Math.fround(value) : value;
+}
+
+export interface Case<A> {
+  readonly shapes: readonly Shape[];
+  readonly attrs: A;
+}
+
+/** Each case once in each element type. */
+export function samplesIn<A>(dtypes: readonly DType[], cases: readonly Case<A>[]): readonly Sample<A>[] {
+  return dtypes.flatMap((dtype) =>
+    cases.map(({ shapes, attrs }) => ({
+      inputs: shapes.map((shape) => tensorType(dtype, shape)),
+      attrs,
+      range: dtype === "bool" ? ([0, 2] as const) : ([-2, 2] as const),
+    })),
+  );
+}

@@ -1,0 +1,261 @@
+/**
+ * @file Cutting out, padding and joining. All are linear (pad: affine), and slices are the transposes of the other two.
+ * A slice with strides leaves holes behind when it is transposed; that is what the interior padding of `pad` is for:
+ *
+ *   x        a b c d e f g                 ct         p q r
+ *   slice      b   d   f    {1, 7, 2}      pad      0 p 0 q 0 r 0     {lo 1, interior 1, hi 1}
+ */
+import { TidemarkError } from "../base/errors.ts";
+import { at as item } from "../base/invariant.ts";
+import type { Value } from "../ir/graph.ts";
+import type { OpDef } from "../ir/op.ts";
+import { elementsOf, sameShape, type TensorType, tensorType, typeText } from "../ir/type.ts";
+import { DTYPES } from "../kernel/dtype.ts";
+import { type Bound, constant, type Index } from "../kernel/expr.ts";
+import { divIndex, modIndex, offsetIndex, scaleIndex } from "../kernel/index-math.ts";
+import { Position } from "../kernel/position.ts";
+import { requireFill, requireList, requireOne, requireSameDtype } from "./checks.ts";
+import { type FullAttrs, full } from "./create.ts";
+import { defineOp, requireAxis } from "./define.ts";
+import { guarded } from "./guard.ts";
+import { movedFull } from "./movement.ts";
+import { elementAt, samplesIn, storedIn, tabulate } from "./reference.ts";
+
+export type SliceAttrs = {
+  readonly start: readonly number[];
+  readonly limit: readonly number[];
+  readonly stride: readonly number[];
+};
+
+/** Elements start, start + stride, … below limit, along every axis. */
+export const slice: OpDef<SliceAttrs> = defineOp<SliceAttrs>({
+  name: "slice",
+  infer(inputs, { start, limit, stride }) {
+    const x = requireOne("slice", inputs);
+    const count = x.shape.length;
+    requireList("slice", "start", start, { count, least: 0, of: typeText(x) });
+    requireList("slice", "limit", limit, { count, least: 0, of: typeText(x) });
+    requireList("slice", "stride", stride, { count, least: 1, of: typeText(x) });
+    const shape = x.shape.map((extent, axis) => {
+      const [from, to] = [item(start, axis), item(limit, axis)];
+      if (from <= to && to <= extent) return Math.ceil((to - from) / item(stride, axis));
+      const summary = `slice: [${from}, ${to}) on axis ${axis} is not within the extent ${extent} of ${typeText(x)}`;
+      throw new TidemarkError("InvalidArgument", summary, { help: `choose 0 ≤ start ≤ limit ≤ ${extent}` });
+    });
+    return [tensorType(x.dtype, shape)];
+  },
+  derivative: {
+    kind: "multilinear",
+    transpose(b, ct, x, _, { start, stride }) {
+      const lo = start;
+      // The last element taken is start + stride (n - 1); what lies beyond is padded.
+      const hi = item(x, 0).type.shape.map((extent, axis) => {
+        const n = item(ct.type.shape, axis);
+        return extent - item(start, axis) - (n === 0 ? 0 : (n - 1) * item(stride, axis) + 1);
+      });
+      return b.call(pad, [ct], { lo, hi, interior: stride.map((s) => s - 1), value: 0 });
+    },
+  },
+  cost: () => ({ flops: 0 }),
+  lower: {
+    kind: "map",
+    fusion: "always",
+    value(c, at) {
+      const { start, stride } = c.attrs;
+      const idx = at.idx.map((i, axis) => offsetIndex(scaleIndex(i, item(stride, axis)), item(start, axis)));
+      return item(c.inputs, 0)(Position.at(item(c.inTypes, 0).shape, idx));
+    },
+  },
+  simplify(b, node) {
+    const x = item(node.inputs, 0);
+    const { shape } = item(node.outputs, 0).type;
+    // As many elements along every axis as there are: all of them.
+    return sameShape(shape, x.type.shape) ? x : movedFull(b, x, shape);
+  },
+  evaluate({ inputs: [x], inTypes, outTypes, attrs: { start, stride } }) {
+    const from = item(inTypes, 0).shape;
+    const source = (idx: readonly number[]) => idx.map((i, axis) => item(start, axis) + i * item(stride, axis));
+    return [tabulate(item(outTypes, 0).shape, (idx) => item(x ?? [], elementAt(from, source(idx))))];
+  },
+  samples: samplesIn(DTYPES, [
+    { shapes: [[4, 5]], attrs: { start: [1, 0], limit: [3, 4], stride: [1, 1] } },
+    { shapes: [[7]], attrs: { start: [1], limit: [7], stride: [2] } },
+    { shapes: [[8, 3]], attrs: { start: [0, 0], limit: [8, 3], stride: [3, 2] } },
+    { shapes: [[4, 2]], attrs: { start: [2, 0], limit: [2, 2], stride: [1, 1] } },
+    { shapes: [[]], attrs: { start: [], limit: [], stride: [] } },
+  ]),
+});
+
+export type PadAttrs = {
+  /** Elements put before, after, and between each two neighbours, along every axis. */
+  readonly lo: readonly number[];
+  readonly hi: readonly number[];
+  readonly interior: readonly number[];
+  readonly value: number;
+};
+
+/** Extent of n elements with `gap` elements between neighbours. */
+function spanOf(n: number, gap: number): number {
+  return n === 0 ? 0 : n + (n - 1) * gap;
+}
+
+/** The input with `value` around and between its elements. */
+export const pad: OpDef<PadAttrs> = defineOp<PadAttrs>({
+  name: "pad",
+  defaults: { value: 0 },
+  infer(inputs, { lo, hi, interior, value }) {
+    const x = requireOne("pad", inputs);
+    const form = { count: x.shape.length, least: 0, of: typeText(x) };
+    requireList("pad", "lo", lo, form);
+    requireList("pad", "hi", hi, form);
+    requireList("pad", "interior", interior, form);
+    requireFill("pad", value, x.dtype);
+    const shape = x.shape.map((n, axis) => item(lo, axis) + spanOf(n, item(interior, axis)) + item(hi, axis));
+    return [tensorType(x.dtype, shape)];
+  },
+  // Affine: the value is constant, so tangents are padded with 0.
+  derivative: {
+    kind: "general",
+    jvp: (b, _x, _y, [t], attrs) => (t ? b.call(pad, [t], { ...attrs, value: 0 }) : null),
+    vjp(b, x, _y, ct, _i, { lo, interior }) {
+      const limit = item(x, 0).type.shape.map((n, axis) => item(lo, axis) + spanOf(n, item(interior, axis)));
+      return b.call(slice, [ct], { start: lo, limit, stride: interior.map((gap) => gap + 1) });
+    },
+  },
+  cost: (_, [out]) => ({ flops: out ? elementsOf(out.shape) : 0 }),
+  lower: {
+    kind: "map",
+    fusion: "once",
+    value(c, at) {
+      const { shape, dtype } = item(c.inTypes, 0);
+      const bounds: Bound[] = [];
+      const idx = shape.map((n, axis): Index => {
+        const step = item(c.attrs.interior, axis) + 1;
+        // Position past the leading padding; an element stands at every multiple of step below the span.
+        const past = offsetIndex(item(at.idx, axis), -item(c.attrs.lo, axis));
+        bounds.push({ index: past, lo: 0, hi: spanOf(n, step - 1) }, { index: modIndex(past, step), lo: 0, hi: 1 });
+        return divIndex(past, step);
+      });
+      return guarded(bounds, () => item(c.inputs, 0)(Position.at(shape, idx)), constant(dtype, c.attrs.value));
+    },
+  },
+  simplify(b, node, { lo, hi, interior, value }) {
+    const x = item(node.inputs, 0);
+    if (sameShape(item(node.outputs, 0).type.shape, x.type.shape)) return x;
+    const made = b.producer(x);
+    if (made?.op === full && Object.is((made.attrs as FullAttrs).value, value)) {
+      return movedFull(b, x, item(node.outputs, 0).type.shape);
+    }
+    if (made?.op !== pad || [...interior, ...(made.attrs as PadAttrs).interior].some((gap) => gap !== 0)) return null;
+    const inner = made.attrs as PadAttrs;
+    if (!Object.is(inner.value, value)) return null;
+    const sum = (p: readonly number[], q: readonly number[]): number[] => p.map((n, axis) => n + item(q, axis));
+    return b.call(pad, [item(made.inputs, 0)], { lo: sum(lo, inner.lo), hi: sum(hi, inner.hi), interior, value });
+  },
+  evaluate({ inputs: [x], inTypes, outTypes, attrs: { lo, interior, value } }) {
+    const { shape, dtype } = item(inTypes, 0);
+    const source = (idx: readonly number[]) => idx.map((i, axis) => (i - item(lo, axis)) / (item(interior, axis) + 1));
+    return [
+      tabulate(item(outTypes, 0).shape, (idx) => {
+        const e = elementAt(shape, source(idx));
+        return e < 0 ? storedIn(dtype, value) : item(x ?? [], e);
+      }),
+    ];
+  },
+  samples: samplesIn(DTYPES, [
+    { shapes: [[2, 3]], attrs: { lo: [1, 0], hi: [0, 2], interior: [0, 0], value: 0 } },
+    { shapes: [[4]], attrs: { lo: [1], hi: [2], interior: [2], value: 1 } },
+    { shapes: [[3, 2]], attrs: { lo: [0, 3], hi: [0, 0], interior: [1, 0], value: 1 } },
+    { shapes: [[0, 2]], attrs: { lo: [2, 0], hi: [1, 1], interior: [3, 1], value: 1 } },
+    { shapes: [[]], attrs: { lo: [], hi: [], interior: [], value: 0 } },
+  ]),
+});
+
+export type ConcatAttrs = { readonly axis: number };
+
+function requireJoinable(first: TensorType, next: TensorType, axis: number): void {
+  requireSameDtype("concat", ["the first input", "another"], first, next);
+  const differs = first.shape.findIndex((extent, a) => a !== axis && extent !== next.shape[a]);
+  if (first.shape.length === next.shape.length && differs < 0) return;
+  const what =
+    first.shape.length !== next.shape.length
+      ? `ranks differ: ${typeText(first)}, ${typeText(next)}`
+      : `extents of axis ${differs} differ: ${first.shape[differs]} in ${typeText(first)}, ` +
+        `${next.shape[differs]} in ${typeText(next)}`;
+  throw new TidemarkError("ShapeMismatch", `concat: ${what}`, {
+    help: `joining along axis ${axis}, all other axes must agree: reshape, slice or pad one of the inputs`,
+  });
+}
+
+/** The inputs one after the other along an axis. */
+export const concat: OpDef<ConcatAttrs> = defineOp<ConcatAttrs>({
+  name: "concat",
+  defaults: { axis: 0 },
+  infer(inputs, { axis }) {
+    const [first] = inputs;
+    if (!first) throw new TidemarkError("InvalidArgument", "concat: needs at least one input, got none");
+    requireAxis("concat", axis, first.shape.length);
+    let extent = 0;
+    for (const next of inputs) {
+      requireJoinable(first, next, axis);
+      extent += item(next.shape, axis);
+    }
+    return [tensorType(first.dtype, first.shape.with(axis, extent))];
+  },
+  derivative: {
+    kind: "multilinear",
+    jointly: true,
+    transpose(b, ct, x, i, { axis }) {
+      const extentOf = (v: Value): number => item(v.type.shape, axis);
+      const from = x.slice(0, i).reduce((sum, v) => sum + extentOf(v), 0);
+      const whole = ct.type.shape;
+      return b.call(slice, [ct], {
+        start: whole.map((_, a) => (a === axis ? from : 0)),
+        limit: whole.with(axis, from + extentOf(item(x, i))),
+        stride: whole.map(() => 1),
+      });
+    },
+  },
+  cost: () => ({ flops: 0 }),
+  lower: { kind: "concat", axis: ({ axis }) => axis },
+  simplify: (_, node) => (node.inputs.length === 1 ? item(node.inputs, 0) : null),
+  evaluate({ inputs, inTypes, outTypes, attrs: { axis } }) {
+    const { shape } = item(outTypes, 0);
+    const out = new Float64Array(elementsOf(shape));
+    const outer = elementsOf(shape.slice(0, axis));
+    const row = elementsOf(shape.slice(axis));
+    let from = 0;
+    inputs.forEach((x, i) => {
+      const part = elementsOf(item(inTypes, i).shape.slice(axis));
+      for (let o = 0; o < outer; o++) out.set(x.subarray(o * part, (o + 1) * part), o * row + from);
+      from += part;
+    });
+    return [out];
+  },
+  samples: samplesIn(DTYPES, [
+    {
+      shapes: [
+        [2, 3],
+        [4, 3],
+      ],
+      attrs: { axis: 0 },
+    },
+    {
+      shapes: [
+        [2, 3],
+        [2, 1],
+        [2, 2],
+      ],
+      attrs: { axis: 1 },
+    },
+    { shapes: [[3], [0], [2]], attrs: { axis: 0 } },
+    { shapes: [[2, 1, 2]], attrs: { axis: 2 } },
+    {
+      shapes: [
+        [0, 2],
+        [0, 3],
+      ],
+      attrs: { axis: 1 },
+    },
+  ]),
+});

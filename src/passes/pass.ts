@@ -1,0 +1,10 @@
+/** @file What a pass is: a named pure function on graphs. Deterministic, without state; the input is left as it was. */
+import type { Graph } from "../ir/graph.ts";
+
+export interface Pass {
+  /** Like its file; also the name of its `.ir` tests. */
+  readonly name: string;
+  run(graph: Graph): Graph;
+  /** Passes that must have run before this one wherever both are used. */
+  readonly after?: readonly string[];
+}

@@ -1,0 +1,67 @@
+/** @file Which passes run, in which order and why; and the runner. */
+import { invariant } from "../base/invariant.ts";
+import type { Graph } from "../ir/graph.ts";
+import { violations, violationText } from "../ir/verify.ts";
+import { canonicalize } from "./canonicalize.ts";
+import { cse } from "./cse.ts";
+import { dce } from "./dce.ts";
+import { fold } from "./fold.ts";
+import { inline } from "./inline.ts";
+import type { Pass } from "./pass.ts";
+
+/** Every pass on a joint program before the planner sees it. */
+export const pipeline: readonly Pass[] = [
+  // Everything below looks at neighbours; a call hides them.
+  inline,
+  // Derivative rules write x * 1 and reshapes of reshapes freely: fewer, plainer nodes for what follows.
+  canonicalize,
+  // After broadcasts of constants have become constants of their shape.
+  fold,
+  // What folding made constant may be neutral now (x * (2 - 1)).
+  canonicalize,
+  // After the plainer form has made equal nodes look equal.
+  cse,
+  // Merging gives operands that are the same value (where(c, a, a)).
+  canonicalize,
+  // Last: all of the above leave unused nodes behind.
+  dce,
+];
+
+export interface RunOptions {
+  /** Check the graph after every pass; a violation is a defect of that pass. */
+  readonly verify?: boolean;
+  /** Told about the graph after every pass. */
+  observe?(pass: Pass, graph: Graph): void;
+}
+
+/** Order violations: a pass whose `after` names one that first runs later. */
+export function orderProblems(passes: readonly Pass[]): readonly string[] {
+  const first = new Map<string, number>();
+  passes.forEach((pass, i) => {
+    if (!first.has(pass.name)) first.set(pass.name, i);
+  });
+  const problems = new Set<string>();
+  passes.forEach((pass, i) => {
+    for (const name of pass.after ?? []) {
+      const position = first.get(name);
+      if (position !== undefined && position > i) problems.add(`${pass.name} must run after ${name}`);
+    }
+  });
+  return [...problems];
+}
+
+/** Runs passes one after the other. */
+export function runPasses(graph: Graph, passes: readonly Pass[], options: RunOptions = {}): Graph {
+  const problems = orderProblems(passes);
+  invariant(problems.length === 0, () => `order of passes: ${problems.join("; ")}`);
+  let current = graph;
+  for (const pass of passes) {
+    current = pass.run(current);
+    if (options.verify) {
+      const found = violations(current);
+      invariant(found.length === 0, () => `${pass.name} broke ${graph.name}: ${violationText(current, found)}`);
+    }
+    options.observe?.(pass, current);
+  }
+  return current;
+}

@@ -1,0 +1,121 @@
+/**
+ * @file Who may live in whose storage? Merges values into buffers, in three stages:
+ *
+ *   1. alias steps: renamed values are one storage by definition (liveness.ts)
+ *   2. slots: the result that replaces a donated parameter is laid over it, if the parameter's content is dead when the
+ *      result is written, or dies in that very step and the step allows it. Otherwise a final copy is due (copies.ts)
+ *   3. in place: a written value takes over the storage of a value that the step reads for the last time
+ *
+ * A buffer under construction is a list of storages whose lifespans follow each other. Two neighbours may touch in one
+ * step: the step reads the one for the last time and writes the other, and says that they may share storage.
+ *
+ *       step   0   1   2   3   4   5   6
+ *       p      ████████████████            p's last reader is step 3 …
+ *       t                  ████████████    … which writes t over p: [p, t] is in its inPlace list
+ *       r                          ████    and step 5 writes r over t. r replaces p: it ends in p's slot
+ *       buffer ████████████████████████
+ *
+ * Invariant: in every buffer, sorted by start, lifespans are disjoint except for such permitted touches. Near-linear:
+ * joining looks at two storages, but for buffers of donated parameters, which are compared in full.
+ */
+import { at } from "../base/invariant.ts";
+import type { Value } from "../ir/graph.ts";
+import { assembleProblem, type Group, type Groups } from "./assemble.ts";
+import { type Storage, type Storages, storagesOf } from "./liveness.ts";
+import type { Assignment } from "./problem.ts";
+import { needsSlot, type PlanStep, type Program, replacementOf, returnStepOf } from "./program.ts";
+
+type GrowingGroup = { -readonly [K in keyof Group]: Group[K] } & { storages: Storage[] };
+
+/** Decides which values share buffers; addresses come later. */
+export function assignBuffers(program: Program, capacity: number = Number.POSITIVE_INFINITY): Assignment {
+  const storages = storagesOf(program);
+  return assembleProblem(program, storages, groupStorages(program, storages), capacity);
+}
+
+/** Stages 2 and 3. */
+function groupStorages(program: Program, storages: Storages): Groups {
+  const groups: GrowingGroup[] = storages.all.map((storage) => ({
+    storages: [storage],
+    wholeRun: storage.isParam && needsSlot(program, at(storage.values, 0)),
+    filledByCopy: false,
+  }));
+  const groupOf = (value: Value): GrowingGroup => at(groups, storages.of(value).id);
+  /** `b`, the smaller one as a rule, goes up in `a`. */
+  const join = (a: GrowingGroup, b: GrowingGroup): void => {
+    for (const storage of b.storages) groups[storage.id] = a;
+    const inSequence = at(a.storages, a.storages.length - 1).lifespan.start < at(b.storages, 0).lifespan.start;
+    if (inSequence) a.storages.push(...b.storages);
+    else a.storages = merged(a.storages, b.storages);
+    a.wholeRun ||= b.wholeRun;
+    a.filledByCopy ||= b.filledByCopy;
+  };
+  const canJoin = (a: Group, b: Group): boolean => mayJoin(program, storages, a, b);
+
+  const pending: Value[] = [];
+  for (const param of program.params) {
+    const result = replacementOf(program, param);
+    const slot = groupOf(param);
+    if (!result || groupOf(result) === slot) continue;
+    if (canJoin(slot, groupOf(result))) {
+      join(slot, groupOf(result));
+    } else {
+      slot.filledByCopy = true;
+      pending.push(param);
+    }
+  }
+
+  const inPlace = new Map<Value, Value>();
+  for (const step of program.steps) {
+    for (const written of step.writes) {
+      // A whole-run slot costs nothing to write into: those candidates first.
+      const candidates = step.inPlace.filter(([, w]) => w === written).map(([read]) => read);
+      const free = candidates.filter((read) => groupOf(read).wholeRun);
+      const others = candidates.filter((read) => !groupOf(read).wholeRun);
+      for (const read of [...free, ...others]) {
+        if (!mayTouch(program.steps, storages, storages.of(read), storages.of(written))) continue;
+        const together = groupOf(read) === groupOf(written);
+        if (!together && !canJoin(groupOf(read), groupOf(written))) continue;
+        if (!together) join(groupOf(read), groupOf(written));
+        inPlace.set(written, read);
+        break;
+      }
+    }
+  }
+  return { of: groupOf, inPlace, pending };
+}
+
+/** Whether two buffers can be one: all lifespans disjoint but for permitted touches, and no final copy in between. */
+function mayJoin(program: Program, storages: Storages, a: Group, b: Group): boolean {
+  const neededAtReturn = (group: Group) => group.storages.some((s) => s.lifespan.end > returnStepOf(program));
+  if ((a.filledByCopy && neededAtReturn(b)) || (b.filledByCopy && neededAtReturn(a))) return false;
+  const compatible = (earlier: Storage, later: Storage): boolean =>
+    earlier.lifespan.end <= later.lifespan.start || mayTouch(program.steps, storages, earlier, later);
+  // One after the other: only the seam has to be looked at.
+  const last = at(a.storages, a.storages.length - 1);
+  const next = at(b.storages, 0);
+  if (last.lifespan.end - 1 <= next.lifespan.start) return compatible(last, next);
+  const all = merged(a.storages, b.storages);
+  // Neighbours suffice: x and z with y between could only meet in y's first step, where y would have to be read.
+  return all.every((storage, i) => {
+    const following = all[i + 1];
+    return following === undefined || compatible(storage, following);
+  });
+}
+
+/**
+ * Whether `earlier` dies in the step that writes `later`, and that step may write it over: every name under which the
+ * step reads the earlier storage must be allowed to share with what it writes.
+ */
+function mayTouch(steps: readonly PlanStep[], storages: Storages, earlier: Storage, later: Storage): boolean {
+  const step = steps[later.lifespan.start];
+  if (earlier.lifespan.end - 1 !== later.lifespan.start || later.isParam || !step) return false;
+  const written = at(later.values, 0);
+  const reads = step.reads.filter((v) => storages.of(v) === earlier);
+  return reads.length > 0 && reads.every((v) => step.inPlace.some(([r, w]) => r === v && w === written));
+}
+
+/** Two lists sorted by start, then id, as one. */
+function merged(a: readonly Storage[], b: readonly Storage[]): Storage[] {
+  return [...a, ...b].sort((x, y) => x.lifespan.start - y.lifespan.start || x.id - y.id);
+}

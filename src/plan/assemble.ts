@@ -1,0 +1,113 @@
+/**
+ * @file From groups of values to a placement problem: numbers the buffers, adds workspace and final copies, and lays the
+ * persistent storage out at the bottom of the arena in parameter order, where it stays between runs:
+ *
+ *       ├── persistent: w1 │ w2 │ m1 │ … ──┼── everything else, placed by place.ts ──┤
+ *       0                                  persistent bytes                          height
+ *
+ * Numbering: persistent buffers first, then by birth; within a step, values before workspace.
+ */
+import { at } from "../base/invariant.ts";
+import type { Value } from "../ir/graph.ts";
+import { finalCopies } from "./copies.ts";
+import type { Storage, Storages } from "./liveness.ts";
+import { type Assignment, alignUp, type Buffer, type BufferId, type BufferKind, type Lifespan } from "./problem.ts";
+import { type Program, returnStepOf } from "./program.ts";
+
+/** A buffer under construction. */
+export interface Group {
+  /** Sorted by start, then id. */
+  readonly storages: readonly Storage[];
+  /** It is a slot that must exist for the whole run, whatever is in it. */
+  readonly wholeRun: boolean;
+  /** A final copy writes it at the return step: nothing that joins it may be needed then. */
+  readonly filledByCopy: boolean;
+}
+
+export interface Groups {
+  readonly of: (value: Value) => Group;
+  /** Written value → the value read in the same step whose storage it takes over. */
+  readonly inPlace: ReadonlyMap<Value, Value>;
+  /** Donated parameters whose replacement is stored elsewhere. */
+  readonly pending: readonly Value[];
+}
+
+/** A buffer without its number. */
+type Draft = Omit<Buffer, "id" | "fixedAt"> & { readonly group?: Group; readonly step?: number };
+
+export function assembleProblem(program: Program, storages: Storages, groups: Groups, capacity: number): Assignment {
+  const drafts = draftBuffers(program, storages, groups);
+  const buffers: Buffer[] = [];
+  const scratch: BufferId[][] = program.steps.map(() => []);
+  const bufferOfGroup = new Map<Group, BufferId>();
+  const add = ({ group, step, ...rest }: Draft, fixedAt?: number): BufferId => {
+    const id = buffers.length;
+    buffers.push(fixedAt === undefined ? { id, ...rest } : { id, ...rest, fixedAt });
+    if (group) bufferOfGroup.set(group, id);
+    if (step !== undefined) at(scratch, step).push(id);
+    return id;
+  };
+  let floor = 0;
+  for (const draft of drafts.filter((d) => d.kind === "persistent")) {
+    add(draft, floor);
+    floor += alignUp(draft.bytes, program.alignment);
+  }
+  const others = drafts.filter((d) => d.kind !== "persistent");
+  for (const draft of others.sort((a, b) => a.lifespan.start - b.lifespan.start)) add(draft);
+
+  const bufferOf = new Map<Value, BufferId>();
+  for (const storage of storages.all) {
+    for (const value of storage.values) bufferOf.set(value, bufferOfGroup.get(groups.of(value)) ?? -1);
+  }
+  const returnStep = returnStepOf(program);
+  const aside = (value: Value, isResult: boolean): BufferId =>
+    add({
+      values: [],
+      lifespan: { start: returnStep, end: returnStep + 1 },
+      bytes: storages.of(value).bytes,
+      align: program.alignment,
+      kind: isResult ? "result" : "scratch",
+    });
+  const { copies, resultBuffers } = finalCopies(program, groups.pending, bufferOf, aside);
+  const problem = { buffers, capacity, alignment: program.alignment };
+  return { program, problem, bufferOf, scratch, inPlace: groups.inPlace, copies, resultBuffers };
+}
+
+/** All buffers in order of their first storage, then workspace in order of steps. */
+function draftBuffers(program: Program, storages: Storages, groups: Groups): Draft[] {
+  const whole: Lifespan = { start: 0, end: returnStepOf(program) + 1 };
+  const kindOf = kinds(program);
+  const seen = new Set<Group>();
+  const drafts: Draft[] = [];
+  for (const storage of storages.all) {
+    const group = groups.of(at(storage.values, 0));
+    if (seen.has(group)) continue;
+    seen.add(group);
+    const values = group.storages.flatMap((s) => s.values);
+    const first = at(group.storages, 0);
+    const end = group.storages.reduce((latest, s) => Math.max(latest, s.lifespan.end), 0);
+    const lifespan = group.wholeRun ? whole : { start: first.lifespan.start, end };
+    drafts.push({ values, lifespan, bytes: first.bytes, align: program.alignment, kind: kindOf(values), group });
+  }
+  program.steps.forEach((step, i) => {
+    for (const bytes of step.scratch) {
+      const lifespan = { start: i, end: i + 1 };
+      drafts.push({ values: [], lifespan, bytes, align: program.alignment, kind: "scratch", step: i });
+    }
+  });
+  return drafts;
+}
+
+/** What a buffer of these values is for: what it must be kept for, else the phase of its first writer. */
+function kinds(program: Program): (values: readonly Value[]) => BufferKind {
+  const params = new Set(program.params);
+  const results = new Set(program.results);
+  const byPhase = { forward: "activation", backward: "gradient", update: "update" } as const;
+  const phases = new Map(program.steps.flatMap((step) => step.writes.map((v) => [v, step.node.phase] as const)));
+  return (values) => {
+    if (values.some((v) => program.persistent.has(v))) return "persistent";
+    if (values.some((v) => params.has(v))) return "input";
+    if (values.some((v) => results.has(v))) return "result";
+    return byPhase[phases.get(at(values, 0)) ?? "forward"];
+  };
+}

@@ -1,0 +1,48 @@
+/**
+ * @file The most that must be live at once: no placement of these buffers needs a smaller arena. Sizes count rounded up
+ * to the problem's alignment, because every offset and the height are multiples of it.
+ *
+ *     bytes     ┌──┐
+ *               │b2│           live: 2 4 7 4 2        bound = 7 at step 2
+ *          ┌────┴──┴──┐
+ *       ┌──┴────b1────┴──┐
+ *       └───────b0───────┘
+ *          0  1  2  3  4
+ *
+ * The maximum is reached where some buffer starts, so only those steps are looked at: O(n log n).
+ */
+import { alignUp, type Bound, type Problem } from "./problem.ts";
+
+/** The most live bytes, the first step that has them, and what is live there. */
+export function boundOf(problem: Problem): Bound {
+  const { buffers, alignment } = problem;
+  const starts = [...buffers].sort((a, b) => a.lifespan.start - b.lifespan.start);
+  const ends = [...buffers].sort((a, b) => a.lifespan.end - b.lifespan.end);
+  let live = 0;
+  let freed = 0;
+  let best = { bytes: 0, step: 0 };
+  starts.forEach((buffer, i) => {
+    const step = buffer.lifespan.start;
+    for (let next = ends[freed]; next && next.lifespan.end <= step; next = ends[freed]) {
+      live -= alignUp(next.bytes, alignment);
+      freed += 1;
+    }
+    live += alignUp(buffer.bytes, alignment);
+    const lastOfStep = starts[i + 1]?.lifespan.start !== step;
+    if (lastOfStep && live > best.bytes) best = { bytes: live, step };
+  });
+  const alive = buffers.filter((b) => b.lifespan.start <= best.step && best.step < b.lifespan.end && b.bytes > 0);
+  return { ...best, live: alive.map((b) => b.id) };
+}
+
+/** Live bytes at every step of [0, steps), rounded up to the alignment. */
+export function liveBytes(problem: Problem, steps: number): Float64Array {
+  const change = new Float64Array(steps + 1);
+  for (const { lifespan, bytes } of problem.buffers) {
+    const rounded = alignUp(bytes, problem.alignment);
+    change[lifespan.start] = (change[lifespan.start] ?? 0) + rounded;
+    change[lifespan.end] = (change[lifespan.end] ?? 0) - rounded;
+  }
+  let live = 0;
+  return change.map((delta) => (live += delta)).subarray(0, steps);
+}

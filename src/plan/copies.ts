@@ -1,0 +1,69 @@
+/**
+ * @file Final copies: donated parameters whose replacement could not be written over them receive it after the last
+ * step. All of them happen "at once", so they are put in an order in which no copy overwrites what is still needed:
+ *
+ *     p ← q, r ← p     r ← p goes first
+ *     p ← q, q ← p     a swap: p is put aside, p ← q, q ← aside
+ *     p ← r, and p itself is also a result: p is put aside, and the result is found there
+ *
+ * A storage is written by at most one copy, so this is the classic sequencing of a parallel move. Storage put aside lives
+ * for the return step only. Rare in real programs; constant work when there is nothing to copy.
+ */
+import { at } from "../base/invariant.ts";
+import type { Value } from "../ir/graph.ts";
+import type { BufferId, Copy } from "./problem.ts";
+import { type Program, replacementOf } from "./program.ts";
+
+export interface FinalCopies {
+  readonly copies: readonly Copy[];
+  readonly resultBuffers: readonly BufferId[];
+}
+
+interface Move {
+  readonly value: Value;
+  readonly param: Value;
+  readonly from: BufferId;
+  readonly to: BufferId;
+}
+
+/** `aside` makes a new buffer for a value that has to leave its own. */
+export function finalCopies(
+  program: Program,
+  pending: readonly Value[],
+  bufferOf: ReadonlyMap<Value, BufferId>,
+  aside: (value: Value, isResult: boolean) => BufferId,
+): FinalCopies {
+  const home = (value: Value): BufferId => bufferOf.get(value) ?? -1;
+  const moves: Move[] = [];
+  for (const param of pending) {
+    const value = replacementOf(program, param);
+    if (value) moves.push({ value, param, from: home(value), to: home(param) });
+  }
+  const copies: Copy[] = [];
+  /** Overwritten buffer → where its content was put. */
+  const moved = new Map<BufferId, BufferId>();
+  const putAside = (value: Value, isResult: boolean): void => {
+    const from = home(value);
+    if (moved.has(from)) return;
+    const to = aside(value, isResult);
+    moved.set(from, to);
+    copies.push({ value, from, to, param: null });
+  };
+  const overwritten = new Set(moves.map((move) => move.to));
+  for (const result of program.results) if (overwritten.has(home(result))) putAside(result, true);
+
+  let waiting = moves;
+  while (waiting.length > 0) {
+    const needed = new Set(waiting.map((move) => move.from).filter((from) => !moved.has(from)));
+    const ready = waiting.filter((move) => !needed.has(move.to));
+    for (const { value, param, from, to } of ready) copies.push({ value, from: moved.get(from) ?? from, to, param });
+    waiting = waiting.filter((move) => needed.has(move.to));
+    // Only cycles are left: break one by putting a content aside.
+    if (ready.length === 0) {
+      const blocked = at(waiting, 0);
+      const reader = waiting.find((move) => move.from === blocked.to) ?? blocked;
+      putAside(reader.value, false);
+    }
+  }
+  return { copies, resultBuffers: program.results.map((result) => moved.get(home(result)) ?? home(result)) };
+}

@@ -1,0 +1,61 @@
+/**
+ * @file MiniMalloc's file format: one buffer per line, `id,lower,upper,size` and `offset` once placed. Lifespans are
+ * half-open. Columns are found by the header, in any order; others are ignored.
+ *
+ *     id,lower,upper,size,offset
+ *     b1,0,3,4,8
+ */
+import { TidemarkError } from "../base/errors.ts";
+import type { Buffer, Problem } from "./problem.ts";
+
+export interface CsvProblem {
+  readonly problem: Problem;
+  /** The ids of the file, by buffer. */
+  readonly names: readonly string[];
+  /** Given offsets, if the file has that column. */
+  readonly offsets: readonly number[] | null;
+}
+
+const REQUIRED = ["id", "lower", "upper", "size"] as const;
+
+/** Reads a problem; all faulty lines are reported at once. */
+export function parseCsv(text: string, capacity: number = Number.POSITIVE_INFINITY): CsvProblem {
+  const lines = text.split(/\r?\n/);
+  const header = (lines[0] ?? "").split(",").map((cell) => cell.trim());
+  const missing = REQUIRED.filter((column) => !header.includes(column));
+  if (missing.length > 0) {
+    throw new TidemarkError("ParseError", `csv: no column ${missing.join(", ")} in the header "${lines[0] ?? ""}"`, {
+      help: "the first line names the columns: id,lower,upper,size and optionally offset",
+    });
+  }
+  const placed = header.includes("offset");
+  const buffers: Buffer[] = [];
+  const names: string[] = [];
+  const offsets: number[] = [];
+  const faults: string[] = [];
+  lines.slice(1).forEach((line, i) => {
+    if (line.trim() === "") return;
+    const cells = line.split(",").map((cell) => cell.trim());
+    const cell = (column: string): string => cells[header.indexOf(column)] ?? "";
+    const whole = (column: string): number => (/^\d+$/.test(cell(column)) ? Number(cell(column)) : Number.NaN);
+    const [start, end, bytes] = [whole("lower"), whole("upper"), whole("size")];
+    const offset = placed ? whole("offset") : 0;
+    if (![start, end, bytes, offset].every(Number.isSafeInteger)) faults.push(`line ${i + 2}: not a whole number in "${line}"`);
+    else if (start >= end) faults.push(`line ${i + 2}: lower ${start} is not below upper ${end}`);
+    const id = buffers.length;
+    buffers.push({ id, values: [], lifespan: { start, end }, bytes, align: 1, kind: "activation" });
+    names.push(cell("id"));
+    offsets.push(offset);
+  });
+  if (faults.length > 0) throw new TidemarkError("ParseError", `csv: ${faults.join("\n  ")}`);
+  return { problem: { buffers, capacity, alignment: 1 }, names, offsets: placed ? offsets : null };
+}
+
+/** Writes a problem, with offsets if there are any. Names default to the buffers' ids. */
+export function printCsv(problem: Problem, offsets?: readonly number[], names?: readonly string[]): string {
+  const rows = problem.buffers.map(({ id, lifespan, bytes }) => {
+    const cells = [names?.[id] ?? `${id}`, lifespan.start, lifespan.end, bytes, ...(offsets ? [offsets[id] ?? 0] : [])];
+    return cells.join(",");
+  });
+  return `${[[...REQUIRED, ...(offsets ? ["offset"] : [])].join(","), ...rows].join("\n")}\n`;
+}

@@ -1,0 +1,43 @@
+/**
+ * @file `tidemark/plan`: memory planning on its own. Describe a schedule as a `Program`, get a `Plan`, look at it, check
+ * it.
+ *
+ * ```ts
+ * const plan = planProgram(program, { budgetBytes: 1 << 20 });
+ * console.log(printPlan(plan), memoryMap(plan), reportText(plan));
+ * ```
+ */
+export { assignBuffers } from "./alias.ts";
+export { boundOf, liveBytes } from "./bound.ts";
+export { type CsvProblem, parseCsv, printCsv } from "./csv.ts";
+export { type Explanation, explainText, explainValue } from "./explain.ts";
+export { type PlanJson, planJson } from "./json.ts";
+export { type LiveBuffer, liveAt } from "./live.ts";
+export { liveness } from "./liveness.ts";
+export { memoryChart } from "./memory-chart.ts";
+export { type MapOptions, memoryMap } from "./memory-map.ts";
+export { orderSteps } from "./order.ts";
+export { greedyStrategies, type Placement, place, type Strategy } from "./place.ts";
+export { type PlanOptions, planProgram } from "./plan.ts";
+export { printPlan } from "./print.ts";
+export {
+  type Assignment,
+  addressOf,
+  BUFFER_KINDS,
+  type Bound,
+  type Buffer,
+  type BufferId,
+  type BufferKind,
+  type Copy,
+  heightOf,
+  type Lifespan,
+  type Plan,
+  type Problem,
+  rangeOf,
+  type Step,
+} from "./problem.ts";
+export { checkProgram, type PlanStep, type Program, replacementOf, returnStepOf } from "./program.ts";
+export { type KindReport, type PlanReport, reportPlan, reportText } from "./report.ts";
+export { formatStatement, type Statement, type StatementFormat } from "./statement.ts";
+export type { Rule, Violation } from "./rules.ts";
+export { validate } from "./validate.ts";

@@ -1,0 +1,107 @@
+/**
+ * @file A plan as plain data, for files, for the viewer and for other programs. Values and buffers are numbered by their
+ * position in the lists; nothing refers to objects of this process. `version` changes when a field changes its meaning.
+ */
+import { typeText } from "../ir/type.ts";
+import { nameValues } from "./names.ts";
+import { addressOf, type BufferKind, type Plan } from "./problem.ts";
+import { replacementOf } from "./program.ts";
+import { formatStatement } from "./statement.ts";
+
+export interface PlanJson {
+  readonly version: 1;
+  readonly name: string;
+  /** Bytes of the arena, the least that any placement needs, the budget (null: none). */
+  readonly heightBytes: number;
+  readonly boundBytes: number;
+  readonly budgetBytes: number | null;
+  /** The first step at which `boundBytes` are live. */
+  readonly boundStep: number;
+  readonly alignment: number;
+  readonly strategy: string;
+  /** `start` and `end` are steps, half-open; step `steps.length` is the return. `values` index into `values`. */
+  readonly buffers: readonly {
+    readonly kind: BufferKind;
+    readonly start: number;
+    readonly end: number;
+    readonly offset: number;
+    readonly bytes: number;
+    readonly values: readonly number[];
+  }[];
+  /** `over` is the value whose storage it took over in place, or null. */
+  readonly values: readonly {
+    readonly name: string;
+    readonly type: string;
+    readonly buffer: number;
+    readonly offset: number;
+    readonly over: number | null;
+  }[];
+  /** In execution order. `alias` steps run no kernel. `scratch` are buffers. */
+  readonly steps: readonly {
+    readonly op: string;
+    readonly text: string;
+    readonly phase: string;
+    readonly where: string | null;
+    readonly reads: readonly number[];
+    readonly writes: readonly number[];
+    readonly scratch: readonly number[];
+    readonly alias: boolean;
+  }[];
+  /** `replacement` is the index of the result that ends in its storage, or null. */
+  readonly params: readonly {
+    readonly value: number;
+    readonly persistent: boolean;
+    readonly donated: boolean;
+    readonly replacement: number | null;
+  }[];
+  /** The value, and the buffer that holds it when the run is over. */
+  readonly results: readonly { readonly value: number; readonly buffer: number }[];
+  /** After the last step, in order; `param` is the donated parameter that is replaced, or null. */
+  readonly copies: readonly { readonly value: number; readonly from: number; readonly to: number; readonly param: number | null }[];
+}
+
+export function planJson(plan: Plan): PlanJson {
+  const { program, problem } = plan;
+  const nameOf = nameValues(program);
+  const values = [...plan.bufferOf.keys()];
+  const numbers = new Map(values.map((value, i) => [value, i]));
+  const indexOf = (value: (typeof values)[number]): number => numbers.get(value) ?? -1;
+  return {
+    version: 1,
+    name: program.name,
+    heightBytes: plan.height,
+    boundBytes: plan.bound.bytes,
+    budgetBytes: Number.isFinite(problem.capacity) ? problem.capacity : null,
+    boundStep: plan.bound.step,
+    alignment: problem.alignment,
+    strategy: plan.strategy,
+    buffers: problem.buffers.map(({ id, kind, lifespan, bytes, values: held }) => ({
+      kind, ...lifespan, offset: plan.offsets[id] ?? 0, bytes, values: held.map(indexOf),
+    })),
+    values: values.map((value) => {
+      const { buffer, from } = addressOf(plan, value);
+      const over = plan.inPlace.get(value);
+      return { name: nameOf(value), type: typeText(value.type), buffer, offset: from, over: over ? indexOf(over) : null };
+    }),
+    steps: program.steps.map((step, i) => ({
+      op: step.node.op.name,
+      text: formatStatement(step, nameOf, (v) => plan.bufferOf.has(v)).call,
+      phase: step.node.phase,
+      where: step.node.where ?? null,
+      reads: step.reads.map(indexOf),
+      writes: step.writes.map(indexOf),
+      scratch: plan.scratch[i] ?? [],
+      alias: step.alias !== null,
+    })),
+    params: program.params.map((param) => ({
+      value: indexOf(param),
+      persistent: program.persistent.has(param),
+      donated: program.donated.has(param),
+      replacement: replacementOf(program, param) ? (program.donated.get(param) ?? null) : null,
+    })),
+    results: program.results.map((value, i) => ({ value: indexOf(value), buffer: plan.resultBuffers[i] ?? -1 })),
+    copies: plan.copies.map(({ value, from, to, param }) => ({
+      value: indexOf(value), from, to, param: param ? indexOf(param) : null,
+    })),
+  };
+}

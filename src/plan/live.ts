@@ -1,0 +1,69 @@
+/**
+ * @file What is live at a step, and why: the table under every statement about a peak. A buffer is written here, read
+ * here, workspace of this step, or waiting: for a later reader, for the caller, or for the next run.
+ */
+import type { Value } from "../ir/graph.ts";
+import type { NameOf } from "./names.ts";
+import { alignUp, type BufferId, type BufferKind, type Plan, type Step } from "./problem.ts";
+
+export interface LiveBuffer {
+  readonly buffer: BufferId;
+  /** The value in it at that step; undefined for workspace and for slots that wait for their replacement. */
+  readonly value: Value | undefined;
+  /** Rounded up to the alignment. */
+  readonly bytes: number;
+  readonly kind: BufferKind;
+  readonly why: "written here" | "read here" | "workspace" | "persistent" | "result" | "held for later";
+  /** The next step that reads it, for `held for later`. */
+  readonly nextReader?: Step;
+}
+
+/** Buffers live at a step, the largest first. */
+export function liveAt(plan: Plan, step: Step): readonly LiveBuffer[] {
+  const { buffers, alignment } = plan.problem;
+  const { content, nextReader } = around(plan, step);
+  const now = plan.program.steps[step];
+  const written = new Set(now?.writes.map((v) => plan.bufferOf.get(v)));
+  const read = new Map(now?.reads.map((v) => [plan.bufferOf.get(v), v]));
+  return buffers
+    .filter(({ lifespan, bytes }) => lifespan.start <= step && step < lifespan.end && bytes > 0)
+    .map(({ id, bytes, kind, values }): LiveBuffer => {
+      const base = { buffer: id, value: content.get(id), bytes: alignUp(bytes, alignment), kind };
+      const next = nextReader.get(id);
+      if (written.has(id)) return { ...base, why: "written here" };
+      if (read.has(id)) return { ...base, value: read.get(id), why: "read here" };
+      if (values.length === 0) return { ...base, why: "workspace" };
+      if (kind === "persistent") return { ...base, why: "persistent" };
+      if (next !== undefined) return { ...base, why: "held for later", nextReader: next };
+      return { ...base, why: "result" };
+    })
+    .sort((a, b) => b.bytes - a.bytes || a.buffer - b.buffer);
+}
+
+/** Per buffer, the last value written at or before a step, and the first step after it that reads the buffer. */
+function around(plan: Plan, step: Step): { content: Map<BufferId, Value>; nextReader: Map<BufferId, Step> } {
+  const content = new Map<BufferId, Value>();
+  const nextReader = new Map<BufferId, Step>();
+  const home = (value: Value): BufferId => plan.bufferOf.get(value) ?? -1;
+  for (const param of plan.program.params) content.set(home(param), param);
+  plan.program.steps.forEach(({ reads, writes }, i) => {
+    if (i <= step) for (const value of writes) content.set(home(value), value);
+    else for (const value of reads) if (!nextReader.has(home(value))) nextReader.set(home(value), i);
+  });
+  return { content, nextReader };
+}
+
+/** `bytes` of what is live at a step that the step itself does not touch and that is not persistent. */
+export function waitingBytes(live: readonly LiveBuffer[]): number {
+  return live.filter((b) => b.why === "held for later" || b.why === "result").reduce((sum, b) => sum + b.bytes, 0);
+}
+
+/** `held for step 21` and the like. */
+export function whyText({ why, nextReader }: LiveBuffer): string {
+  return nextReader === undefined ? why : `held for step ${nextReader}`;
+}
+
+/** What to call a live buffer. */
+export function liveName({ value, why }: LiveBuffer, nameOf: NameOf): string {
+  return value ? nameOf(value) : `(${why})`;
+}

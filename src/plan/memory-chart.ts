@@ -1,0 +1,83 @@
+/**
+ * @file Memory over time as a stacked chart of text: one letter per kind of buffer, persistent storage at the bottom.
+ *
+ *      57,408 |             R|  peak, bound
+ *             |      ggg  RRR|
+ *             |aaaaaaaagggggR|
+ *      14,352 |PPPPPPPPPPPPPP|
+ *        step  0           15
+ *
+ * A column stands for one or more steps and shows the one with the most live bytes. Rows are filled where at least half
+ * of their bytes are live, so the top of the tightest column is the bound; `peak` is higher where placing left gaps.
+ */
+import { grouped } from "../base/errors.ts";
+import { at } from "../base/invariant.ts";
+import { type MapOptions, KIND_LETTERS } from "./memory-map.ts";
+import { alignUp, BUFFER_KINDS, type Plan } from "./problem.ts";
+
+/** Live bytes by kind over the schedule. */
+export function memoryChart(plan: Plan, { width = 100, height = 16 }: MapOptions = {}): string {
+  const steps = plan.program.steps.length + 1;
+  const label = Math.max(grouped(plan.height).length, 4) + 2;
+  const columns = Math.max(1, Math.min(width - label - 17, steps));
+  const byKind = liveByKind(plan, steps);
+  const tightest = Array.from({ length: columns }, (_, column) => tightestStep(byKind, column, columns, steps));
+  const unit = Math.max(1, plan.height) / height;
+  const lines: string[] = [];
+  for (let row = height - 1; row >= 0; row--) {
+    const level = (row + 0.5) * unit;
+    const cells = tightest.map((step) => letterAt(byKind, step, level)).join("");
+    const shown = row % 4 === 3 || row === height - 1 ? grouped(Math.round((row + 1) * unit)) : "";
+    lines.push(`${shown.padStart(label)} |${cells}|${marks(plan, row, unit, height)}`);
+  }
+  const last = `${steps - 1}`;
+  const used = BUFFER_KINDS.filter((kind) => plan.problem.buffers.some((b) => b.kind === kind && b.bytes > 0));
+  lines.push(`${"step".padStart(label)}  0${columns > last.length ? last.padStart(columns - 1) : ""}`.trimEnd());
+  lines.push(`${" ".repeat(label)}  ${used.map((kind) => `${KIND_LETTERS[kind]} ${kind}`).join(", ")}`.trimEnd());
+  return `${lines.join("\n")}\n`;
+}
+
+/** Per kind, live bytes at each step. */
+function liveByKind(plan: Plan, steps: number): readonly Float64Array[] {
+  const live = BUFFER_KINDS.map(() => new Float64Array(steps + 1));
+  for (const { kind, lifespan, bytes } of plan.problem.buffers) {
+    const mine = at(live, BUFFER_KINDS.indexOf(kind));
+    const rounded = alignUp(bytes, plan.problem.alignment);
+    mine[lifespan.start] = at(mine, lifespan.start) + rounded;
+    mine[lifespan.end] = at(mine, lifespan.end) - rounded;
+  }
+  for (const mine of live) for (let step = 1; step < mine.length; step++) mine[step] = at(mine, step) + at(mine, step - 1);
+  return live;
+}
+
+/** The step with the most live bytes among those that a column stands for. */
+function tightestStep(byKind: readonly Float64Array[], column: number, columns: number, steps: number): number {
+  const from = Math.floor((column * steps) / columns);
+  const to = Math.max(from + 1, Math.floor(((column + 1) * steps) / columns));
+  let best = { step: from, bytes: -1 };
+  for (let step = from; step < to; step++) {
+    const bytes = byKind.reduce((sum, kind) => sum + at(kind, step), 0);
+    if (bytes > best.bytes) best = { step, bytes };
+  }
+  return best.step;
+}
+
+/** The kind whose part of the stack is at a level of bytes. */
+function letterAt(byKind: readonly Float64Array[], step: number, level: number): string {
+  let top = 0;
+  for (const [k, kind] of BUFFER_KINDS.entries()) {
+    top += at(at(byKind, k), step);
+    if (level < top) return KIND_LETTERS[kind];
+  }
+  return " ";
+}
+
+/** `peak` and `bound` beside the rows that they fall into. */
+function marks(plan: Plan, row: number, unit: number, height: number): string {
+  const rowOf = (bytes: number) => Math.min(height - 1, Math.max(0, Math.ceil(bytes / unit - 1e-9) - 1));
+  const names = [
+    ...(rowOf(plan.height) === row ? ["peak"] : []),
+    ...(rowOf(plan.bound.bytes) === row ? ["bound"] : []),
+  ];
+  return names.length > 0 ? ` ${names.join(", ")}` : "";
+}

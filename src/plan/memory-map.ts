@@ -1,0 +1,147 @@
+/**
+ * @file The arena as a picture: time across, bytes up. Small plans are drawn exactly, one row per band of addresses
+ * between two borders of buffers:
+ *
+ *       0x00040 |.   b1──────────────|
+ *       0x00000 |b0──────────────b2──|
+ *        step    0   1   2   3   4
+ *
+ * Large plans are scaled down: each cell stands for some steps and some bytes and shows the letter of the kind of buffer
+ * that fills most of it, or a dot where most is free.
+ */
+import { grouped } from "../base/errors.ts";
+import { at } from "../base/invariant.ts";
+import { BUFFER_KINDS, type Buffer, type BufferKind, type Plan, rangeOf } from "./problem.ts";
+
+export interface MapOptions {
+  /** Columns of text, at most. */
+  readonly width?: number | undefined;
+  /** Rows of the picture, at most. */
+  readonly height?: number | undefined;
+}
+
+export const KIND_LETTERS: Record<BufferKind, string> = {
+  persistent: "P",
+  input: "I",
+  result: "R",
+  activation: "a",
+  gradient: "g",
+  update: "u",
+  scratch: "s",
+};
+
+/** Columns per step in an exact map. */
+const PITCH = 4;
+
+/** The arena over time; exact if it fits into `width` columns and `height` rows, scaled down otherwise. */
+export function memoryMap(plan: Plan, { width = 100, height = 32 }: MapOptions = {}): string {
+  const steps = plan.program.steps.length + 1;
+  const bands = bandsOf(plan);
+  const label = addressWidth(plan.height);
+  const exact = bands.length <= height && label + 4 + steps * PITCH <= width;
+  return exact ? exactMap(plan, bands, steps, label) : scaledMap(plan, steps, width - label - 4, height, label);
+}
+
+interface Band {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Ranges of addresses that no buffer's border crosses, lowest first, those that are ever used. */
+function bandsOf(plan: Plan): Band[] {
+  const used = plan.problem.buffers.filter((b) => b.bytes > 0).map((b) => rangeOf(plan, b.id));
+  const borders = [...new Set(used.flatMap(({ from, to }) => [from, to]))].sort((a, b) => a - b);
+  const bands = borders.slice(1).map((to, i) => ({ from: at(borders, i), to }));
+  return bands.filter((band) => used.some(({ from, to }) => from <= band.from && band.to <= to));
+}
+
+function addressWidth(height: number): number {
+  return Math.max(5, height.toString(16).length) + 2;
+}
+
+function address(bytes: number, width: number): string {
+  return `0x${bytes.toString(16).padStart(width - 2, "0")}`;
+}
+
+function exactMap(plan: Plan, bands: readonly Band[], steps: number, label: number): string {
+  const rows = [...bands].reverse().map((band) => {
+    const cells = new Array<string>(steps * PITCH).fill(" ");
+    for (let step = 0; step < steps; step++) cells[step * PITCH] = ".";
+    for (const buffer of plan.problem.buffers) {
+      const { from, to } = rangeOf(plan, buffer.id);
+      if (buffer.bytes === 0 || from > band.from || to < band.to) continue;
+      const length = (buffer.lifespan.end - buffer.lifespan.start) * PITCH;
+      const bar = `b${buffer.id}`.padEnd(length, "─").slice(0, length);
+      for (let i = 0; i < length; i++) cells[buffer.lifespan.start * PITCH + i] = bar.charAt(i);
+    }
+    return `${address(band.from, label)} |${cells.join("")}|`;
+  });
+  let axis = "";
+  for (let step = 0; step < steps; step++) axis += `${step}`.padEnd(PITCH).slice(0, PITCH);
+  return `${[...rows, `${"step".padStart(label)}  ${axis}`.trimEnd()].join("\n")}\n`;
+}
+
+function scaledMap(plan: Plan, steps: number, maxColumns: number, maxRows: number, label: number): string {
+  const columns = Math.max(1, Math.min(maxColumns, steps));
+  const rows = Math.max(1, Math.min(maxRows, plan.height));
+  const cells = fillCells(plan, steps, columns, rows);
+  const lines: string[] = [];
+  for (let row = rows - 1; row >= 0; row--) {
+    const from = Math.floor((row * plan.height) / rows);
+    lines.push(`${address(from, label)} |${cells.slice(row * columns, (row + 1) * columns).join("")}|`);
+  }
+  const last = `${steps - 1}`;
+  const axis = `0${last.padStart(Math.max(last.length + 1, columns - 1))}`;
+  const used = BUFFER_KINDS.filter((kind) => plan.problem.buffers.some((b) => b.kind === kind && b.bytes > 0));
+  const cell = `1 cell = ${(steps / columns).toFixed(1)} steps × ${grouped(Math.ceil(plan.height / rows))} bytes`;
+  return `${[
+    ...lines,
+    `${"step".padStart(label)}  ${axis}`,
+    `${" ".repeat(label)}  ${used.map((kind) => `${KIND_LETTERS[kind]} ${kind}`).join(", ")}, . free`,
+    `${" ".repeat(label)}  ${cell}`,
+  ].join("\n")}\n`;
+}
+
+/** Per cell, row by row from the bottom, the letter of what covers most of its area. */
+function fillCells(plan: Plan, steps: number, columns: number, rows: number): string[] {
+  const area = BUFFER_KINDS.map(() => new Float64Array(columns * rows));
+  for (const buffer of plan.problem.buffers) {
+    if (buffer.bytes > 0) addArea(plan, buffer, at(area, BUFFER_KINDS.indexOf(buffer.kind)), { steps, columns, rows });
+  }
+  return Array.from({ length: columns * rows }, (_, cell) => {
+    let best = { letter: ".", area: 1 - area.reduce((sum, kind) => sum + at(kind, cell), 0) };
+    BUFFER_KINDS.forEach((kind, k) => {
+      const covered = at(at(area, k), cell);
+      if (covered > best.area + 1e-9) best = { letter: KIND_LETTERS[kind], area: covered };
+    });
+    return best.letter;
+  });
+}
+
+interface Grid {
+  readonly steps: number;
+  readonly columns: number;
+  readonly rows: number;
+}
+
+/** Adds the fraction of every cell that a buffer covers. */
+function addArea(plan: Plan, buffer: Buffer, area: Float64Array, { steps, columns, rows }: Grid): void {
+  const { from, to } = rangeOf(plan, buffer.id);
+  const across = covered((buffer.lifespan.start * columns) / steps, (buffer.lifespan.end * columns) / steps, columns);
+  const up = covered((from * rows) / plan.height, (to * rows) / plan.height, rows);
+  for (const [row, dy] of up) {
+    for (const [column, dx] of across) {
+      const cell = row * columns + column;
+      area[cell] = at(area, cell) + dx * dy;
+    }
+  }
+}
+
+/** Unit cells that [from, to) touches, with how much of each. */
+function covered(from: number, to: number, count: number): readonly (readonly [number, number])[] {
+  const cells: [number, number][] = [];
+  for (let i = Math.floor(from); i < Math.min(count, Math.ceil(to)); i++) {
+    cells.push([i, Math.min(to, i + 1) - Math.max(from, i)]);
+  }
+  return cells;
+}

@@ -1,0 +1,44 @@
+/**
+ * @file The planner: when (order), who shares (alias), where (place), how good (bound).
+ *
+ *     Program ─ orderSteps ─→ Program ─ assignBuffers ─→ Assignment ─ place ─→ Plan
+ *
+ * Every stage is a pure function and deterministic: ties are broken by ids in program order. The budget does not change
+ * the plan; a plan over budget is refused with what is live at the tightest step.
+ */
+import { assignBuffers } from "./alias.ts";
+import { boundOf } from "./bound.ts";
+import { planInfeasible } from "./infeasible.ts";
+import { orderSteps } from "./order.ts";
+import { place } from "./place.ts";
+import type { Plan } from "./problem.ts";
+import { checkProgram, type Program } from "./program.ts";
+
+export interface PlanOptions {
+  /** The arena may not be larger; default: no limit. */
+  readonly budgetBytes?: number | undefined;
+  /** Keep the program's order of steps; default: run steps early where that saves memory. */
+  readonly keepOrder?: boolean | undefined;
+}
+
+/** Plans a program's memory, or throws `PlanInfeasible` when the arena would exceed the budget. */
+export function planProgram(program: Program, options: PlanOptions = {}): Plan {
+  checkProgram(program);
+  const capacity = options.budgetBytes ?? Number.POSITIVE_INFINITY;
+  const ordered = options.keepOrder ? program : orderSteps(program);
+  let plan = planInOrder(ordered, capacity);
+  // An order with a lower bound is not always packed lower; program order is the other candidate.
+  if (ordered !== program && plan.height > plan.bound.bytes) {
+    const other = planInOrder(program, capacity);
+    if (other.height < plan.height) plan = other;
+  }
+  if (plan.height > capacity) throw planInfeasible(plan);
+  return plan;
+}
+
+/** A plan for the steps in the order that they have. */
+function planInOrder(program: Program, capacity: number): Plan {
+  const assignment = assignBuffers(program, capacity);
+  const bound = boundOf(assignment.problem);
+  return { ...assignment, ...place(assignment.problem, bound.bytes), bound };
+}

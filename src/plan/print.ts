@@ -1,0 +1,122 @@
+/**
+ * @file A plan as text: the program with addresses. Each statement ends in `@ buffer[from:to]`, and in `over x` when it
+ * is written into the storage of x. Workspace follows as `scratch`. Comments mark where the phase changes.
+ *
+ *     func train(
+ *       w: f32[64,16] @ b0[0:4096] persistent, becomes w_1
+ *       x: f32[32,64] @ b1[4096:12288]
+ *     ) {
+ *       y:   f32[32,16] = matmul(x, w)    @ b2[12288:14336] scratch b3[14336:16384]
+ *       // update
+ *       w_1: f32[64,16] = sub(w, y)       @ b0[0:4096] over w
+ *       return w_1
+ *     }
+ *
+ * Canonical: equal plans print equally.
+ */
+import { grouped } from "../base/errors.ts";
+import { at } from "../base/invariant.ts";
+import type { Phase, Value } from "../ir/graph.ts";
+import { typeText } from "../ir/type.ts";
+import { type NameOf, nameValues } from "./names.ts";
+import { type BufferId, type Plan, rangeOf } from "./problem.ts";
+import { type PlanStep, replacementOf } from "./program.ts";
+import { formatStatement, type StatementFormat } from "./statement.ts";
+
+/** Columns are aligned up to these widths; longer cells push what follows to the right. */
+const MAX_CALL = 56;
+const MAX_TYPE = 24;
+
+/** The whole program with addresses. */
+export function printPlan(plan: Plan, format: StatementFormat = formatStatement): string {
+  const { program } = plan;
+  const nameOf = nameValues(program);
+  const lines = [
+    `// ${grouped(plan.problem.buffers.length)} buffers, ${grouped(plan.height)} bytes, bound ${grouped(plan.bound.bytes)}`,
+    ...head(plan, nameOf),
+    ...body(plan, nameOf, format),
+    ...plan.copies.map((copy) => {
+      const goal = copy.param ? ` over ${nameOf(copy.param)}` : "";
+      return `  copy ${nameOf(copy.value)} from ${place(plan, copy.from)} to ${place(plan, copy.to)}${goal}`;
+    }),
+    `  return ${program.results.map((v, i) => nameOf(v) + elsewhere(plan, v, i)).join(", ")}`.trimEnd(),
+    "}",
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+/** `b3[0:16384]`. */
+export function place(plan: Plan, id: BufferId): string {
+  const { from, to } = rangeOf(plan, id);
+  return `b${id}[${from}:${to}]`;
+}
+
+function head(plan: Plan, nameOf: NameOf): string[] {
+  const { name, params } = plan.program;
+  if (params.length === 0) return [`func ${name}() {`];
+  const rows = params.map((param) => [`${nameOf(param)}:`, typeText(param.type), paramPlace(plan, param, nameOf)]);
+  return [`func ${name}(`, ...columns(rows, [MAX_TYPE, MAX_TYPE]), ") {"];
+}
+
+function paramPlace(plan: Plan, param: Value, nameOf: NameOf): string {
+  const { persistent, donated } = plan.program;
+  const result = replacementOf(plan.program, param);
+  const notes = [
+    ...(persistent.has(param) ? ["persistent"] : []),
+    ...(result ? [`becomes ${nameOf(result)}`] : []),
+    ...(donated.has(param) && !result ? ["donated"] : []),
+  ];
+  return `@ ${place(plan, plan.bufferOf.get(param) ?? -1)} ${notes.join(", ")}`.trimEnd();
+}
+
+function body(plan: Plan, nameOf: NameOf, format: StatementFormat): string[] {
+  const { program } = plan;
+  const rows = program.steps.map((step, i) => {
+    const { names, types, call } = format(step, nameOf, (v) => plan.bufferOf.has(v));
+    return [`${names}:`, types, `= ${call}`, `${places(plan, step, nameOf)}${scratchText(plan, i)}`.trim()];
+  });
+  const texts = columns(rows, [MAX_TYPE, MAX_TYPE, MAX_CALL]);
+  const lines: string[] = [];
+  let phase: Phase = "forward";
+  program.steps.forEach((step, i) => {
+    if (step.node.phase !== phase) lines.push(`  // ${step.node.phase}`);
+    phase = step.node.phase;
+    lines.push(at(texts, i));
+  });
+  return lines;
+}
+
+function places(plan: Plan, step: PlanStep, nameOf: NameOf): string {
+  const texts = step.writes.map((value) => {
+    const over = overwritten(plan, step, value);
+    const id = plan.bufferOf.get(value) ?? -1;
+    return `${place(plan, id)}${over ? ` over ${nameOf(over)}` : ""}`;
+  });
+  return texts.length > 0 ? `@ ${texts.join(", ")}` : "";
+}
+
+function scratchText(plan: Plan, step: number): string {
+  const ids = plan.scratch[step] ?? [];
+  return ids.length > 0 ? ` scratch ${ids.map((id) => place(plan, id)).join(", ")}` : "";
+}
+
+/** The value whose storage is taken over: in place, by renaming, or as the replacement of a donated parameter. */
+function overwritten(plan: Plan, step: PlanStep, value: Value): Value | undefined {
+  const read = plan.inPlace.get(value) ?? step.alias?.[0];
+  if (read) return read;
+  const { program, bufferOf, problem } = plan;
+  const buffer = problem.buffers[bufferOf.get(value) ?? -1];
+  return buffer?.values.find((v) => program.donated.has(v) && replacementOf(program, v) === value);
+}
+
+/** A result that was put aside from being overwritten says where it is. */
+function elsewhere(plan: Plan, result: Value, index: number): string {
+  const id = plan.resultBuffers[index] ?? -1;
+  return id === plan.bufferOf.get(result) ? "" : ` @ ${place(plan, id)}`;
+}
+
+/** Rows of cells, all but the last padded to their column's width, up to a limit. */
+function columns(rows: readonly (readonly string[])[], limits: readonly number[]): string[] {
+  const widths = limits.map((limit, c) => Math.min(limit, rows.reduce((w, row) => Math.max(w, row[c]?.length ?? 0), 0)));
+  return rows.map((row) => `  ${row.map((cell, c) => cell.padEnd(widths[c] ?? 0)).join(" ")}`.trimEnd());
+}

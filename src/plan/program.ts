@@ -1,0 +1,96 @@
+/**
+ * @file What the planner plans: a schedule of steps over stored values. A step is one kernel, or a node that only renames
+ * storage. The planner knows no target and no kernel: whoever lowers a graph says here what each step reads, writes and
+ * needs as workspace, and which pairs may share storage.
+ *
+ * Time is counted in steps. Parameters are in place before step 0. The step after the last one, `returnStep`, is where
+ * results are read and where donated parameters receive their replacements:
+ *
+ *     inputs written │ step 0 │ step 1 │ … │ step n-1 │ returnStep = n: final copies, then results are read
+ */
+import { invariant } from "../base/invariant.ts";
+import type { Node, Value } from "../ir/graph.ts";
+import { byteLength } from "../ir/type.ts";
+
+/** One step of the schedule: one kernel, or a node that only renames storage. */
+export interface PlanStep {
+  /** For text and reports. */
+  readonly node: Node;
+  /** Distinct stored values it reads. */
+  readonly reads: readonly Value[];
+  readonly writes: readonly Value[];
+  /** Bytes of each workspace. */
+  readonly scratch: readonly number[];
+  /** [read, written] pairs that may share storage. */
+  readonly inPlace: readonly (readonly [Value, Value])[];
+  /** [read, written]: written IS read's storage (reshape); no kernel. */
+  readonly alias: readonly [Value, Value] | null;
+}
+
+export interface Program {
+  readonly name: string;
+  readonly params: readonly Value[];
+  /** Parameters whose storage may be overwritten, with the index of the result that replaces them (or -1). */
+  readonly donated: ReadonlyMap<Value, number>;
+  readonly results: readonly Value[];
+  readonly steps: readonly PlanStep[];
+  /** Parameters that stay in the arena between runs (donated state, captured constants). */
+  readonly persistent: ReadonlySet<Value>;
+  /** Bytes; every offset is a multiple of it. */
+  readonly alignment: number;
+}
+
+/** The step after the last one: final copies happen and results are read. */
+export function returnStepOf(program: Program): number {
+  return program.steps.length;
+}
+
+/** The result that must be in a donated parameter's storage after the run, if there is one. */
+export function replacementOf(program: Program, param: Value): Value | undefined {
+  const index = program.donated.get(param);
+  return index === undefined || index < 0 ? undefined : program.results[index];
+}
+
+/** Persistent parameters keep their storage between runs; replaced ones must find their replacement in it. */
+export function needsSlot(program: Program, param: Value): boolean {
+  return program.persistent.has(param) || replacementOf(program, param) !== undefined;
+}
+
+/** Checks that a program is one: single assignment, definitions before uses, sizes of shared storage equal. */
+export function checkProgram(program: Program): void {
+  const name = program.name;
+  const text = (v: Value) => `${v.name ?? "value"}#${v.id}`;
+  const params = new Set(program.params);
+  const { alignment } = program;
+  invariant(params.size === program.params.length, () => `${name}: a parameter is listed twice`);
+  invariant(Number.isInteger(alignment) && alignment > 0, () => `${name}: alignment ${alignment}`);
+  const defined = new Set(program.params);
+  program.steps.forEach((step, i) => {
+    for (const v of step.reads) invariant(defined.has(v), () => `${name}: step ${i} reads ${text(v)} before it is written`);
+    for (const v of step.writes) {
+      invariant(!defined.has(v), () => `${name}: step ${i} writes ${text(v)}, which exists already`);
+      defined.add(v);
+    }
+    checkSharing(step, (what) => `${name}: step ${i} (${step.node.op.name}): ${what}`);
+  });
+  for (const v of program.results) invariant(defined.has(v), () => `${name}: result ${text(v)} is never written`);
+  for (const v of program.persistent) invariant(params.has(v), () => `${name}: persistent ${text(v)} is not a parameter`);
+  for (const [param, index] of program.donated) {
+    invariant(params.has(param), () => `${name}: donated ${text(param)} is not a parameter`);
+    const result = replacementOf(program, param);
+    invariant(index === -1 || result, () => `${name}: ${text(param)} is donated to result ${index}, which does not exist`);
+    invariant(!result || byteLength(result.type) === byteLength(param.type), () =>
+      `${name}: ${text(param)} is replaced by ${text(result ?? param)} of another size`);
+  }
+}
+
+function checkSharing(step: PlanStep, message: (what: string) => string): void {
+  const pairs = step.alias ? [...step.inPlace, step.alias] : step.inPlace;
+  for (const [read, written] of pairs) {
+    invariant(step.reads.includes(read) && step.writes.includes(written), () => message("shares storage of values it does not touch"));
+    invariant(byteLength(read.type) === byteLength(written.type), () => message("shares storage of values of different sizes"));
+  }
+  if (!step.alias) return;
+  const bare = step.reads.length === 1 && step.writes.length === 1 && step.scratch.length === 0 && step.inPlace.length === 0;
+  invariant(bare, () => message("an alias reads one value, writes one value and needs no workspace"));
+}

@@ -1,0 +1,121 @@
+/**
+ * @file The numbers of a plan. A peak says little without its bound (what no placement can beat), its floor (what stays
+ * between runs) and what it would be without any reuse, so a report always has all of them.
+ */
+import { grouped } from "../base/errors.ts";
+import { liveBytes } from "./bound.ts";
+import { type LiveBuffer, liveAt, liveName, whyText } from "./live.ts";
+import { nameValues } from "./names.ts";
+import { alignUp, BUFFER_KINDS, type BufferKind, type Plan, type Step } from "./problem.ts";
+import { stepText } from "./statement.ts";
+import { table } from "./table.ts";
+
+export interface KindReport {
+  readonly kind: BufferKind;
+  readonly buffers: number;
+  /** Sum over all buffers of the kind. */
+  readonly bytes: number;
+  /** Of what is live at the tightest step. */
+  readonly bytesAtPeak: number;
+}
+
+export interface PlanReport {
+  readonly name: string;
+  readonly steps: number;
+  readonly strategy: string;
+  /** The arena. */
+  readonly peakBytes: number;
+  readonly boundBytes: number;
+  /** peak / bound; 1 for a program that stores nothing. */
+  readonly ratio: number;
+  /** Stays in the arena between runs. */
+  readonly persistentBytes: number;
+  /** The rest of the arena. */
+  readonly ephemeralBytes: number;
+  /** Every stored value and workspace in a place of its own. */
+  readonly withoutReuseBytes: number;
+  /** Mean of live bytes over all steps. */
+  readonly meanLiveBytes: number;
+  readonly buffers: number;
+  readonly values: number;
+  readonly valuesInPlace: number;
+  readonly valuesRenamed: number;
+  readonly copies: number;
+  readonly copiedBytes: number;
+  readonly kinds: readonly KindReport[];
+  readonly tightest: { readonly step: Step; readonly text: string; readonly where: string | undefined; readonly live: readonly LiveBuffer[] };
+}
+
+export function reportPlan(plan: Plan): PlanReport {
+  const { program, problem, bound, height } = plan;
+  const rounded = (bytes: number) => alignUp(bytes, problem.alignment);
+  const live = liveAt(plan, bound.step);
+  const kinds = BUFFER_KINDS.map((kind): KindReport => {
+    const buffers = problem.buffers.filter((b) => b.kind === kind);
+    const bytesAtPeak = live.filter((b) => b.kind === kind).reduce((sum, b) => sum + b.bytes, 0);
+    return { kind, buffers: buffers.length, bytes: buffers.reduce((sum, b) => sum + rounded(b.bytes), 0), bytesAtPeak };
+  }).filter((kind) => kind.buffers > 0);
+  const persistentBytes = kinds.find((k) => k.kind === "persistent")?.bytes ?? 0;
+  const renamed = new Set(program.steps.flatMap((s) => (s.alias ? [s.alias[1]] : [])));
+  // A buffer's values all have its size; renamed ones are not stored again.
+  const withoutReuseBytes = problem.buffers.reduce((sum, b) => {
+    const stored = b.values.filter((v) => !renamed.has(v)).length;
+    return sum + rounded(b.bytes) * Math.max(1, stored);
+  }, 0);
+  const liveSum = liveBytes(problem, program.steps.length).reduce((sum, bytes) => sum + bytes, 0);
+  const step = program.steps[bound.step];
+  const text = step ? stepText(step, nameValues(program), (v) => plan.bufferOf.has(v)) : "return";
+  return {
+    name: program.name,
+    steps: program.steps.length,
+    strategy: plan.strategy,
+    peakBytes: height,
+    boundBytes: bound.bytes,
+    ratio: bound.bytes > 0 ? height / bound.bytes : 1,
+    persistentBytes,
+    ephemeralBytes: height - persistentBytes,
+    withoutReuseBytes,
+    meanLiveBytes: program.steps.length > 0 ? Math.round(liveSum / program.steps.length) : 0,
+    buffers: problem.buffers.length,
+    values: plan.bufferOf.size,
+    valuesInPlace: plan.inPlace.size,
+    valuesRenamed: renamed.size,
+    copies: plan.copies.length,
+    copiedBytes: plan.copies.reduce((sum, copy) => sum + (problem.buffers[copy.to]?.bytes ?? 0), 0),
+    kinds,
+    tightest: { step: bound.step, text, where: step?.node.where, live },
+  };
+}
+
+/** The report for people; `mostLive` buffers of the tightest step are named. */
+export function reportText(plan: Plan, mostLive = 8): string {
+  const r = reportPlan(plan);
+  const nameOf = nameValues(plan.program);
+  const { live, step, text, where } = r.tightest;
+  const budget = Number.isFinite(plan.problem.capacity) ? grouped(plan.problem.capacity) : "none";
+  const numbers = [
+    ["peak", grouped(r.peakBytes), `${r.ratio.toFixed(3)} × bound, by ${r.strategy}`],
+    ["bound", grouped(r.boundBytes), "most bytes live at once"],
+    ["budget", budget, ""],
+    ["persistent", grouped(r.persistentBytes), "kept between runs"],
+    ["ephemeral", grouped(r.ephemeralBytes), ""],
+    ["without reuse", grouped(r.withoutReuseBytes), `${(r.withoutReuseBytes / Math.max(1, r.peakBytes)).toFixed(2)} × peak`],
+  ];
+  const kindRows = r.kinds.map((k) => [k.kind, grouped(k.buffers), grouped(k.bytes), grouped(k.bytesAtPeak)]);
+  const liveRows = live.slice(0, mostLive).map((b) => [`b${b.buffer}`, liveName(b, nameOf), grouped(b.bytes), whyText(b)]);
+  const more = live.length > mostLive ? [`    … ${live.length - mostLive} more`] : [];
+  const lines = [
+    `${r.name}: ${grouped(r.steps)} steps, ${grouped(r.values)} values in ${grouped(r.buffers)} buffers, ` +
+      `${grouped(r.valuesInPlace)} in place, ${grouped(r.valuesRenamed)} renamed, ${grouped(r.copies)} copied at the end`,
+    ...indented(2, table(numbers, ["left", "right", "left"])),
+    ...indented(2, table([["kind", "buffers", "bytes", "at peak"], ...kindRows], ["left", "right", "right", "right"])),
+    `  tightest at step ${step}, ${text}${where ? ` (${where})` : ""}:`,
+    ...indented(4, table(liveRows, ["left", "left", "right", "left"])),
+    ...more,
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+function indented(spaces: number, lines: readonly string[]): string[] {
+  return lines.map((line) => " ".repeat(spaces) + line);
+}

@@ -1,0 +1,199 @@
+/**
+ * @file Is a plan right? Shares no code with the planner: it derives lifespans, renamings and permissions again from the
+ * program, compares all pairs, and reports every broken rule. Obvious before fast: O(buffers²), with small constants.
+ * The last check is a symbolic execution (simulate.ts), which needs no notion of lifespan at all.
+ */
+import { grouped } from "../base/errors.ts";
+import type { Value } from "../ir/graph.ts";
+import { byteLength } from "../ir/type.ts";
+import type { Plan } from "./problem.ts";
+import type { Program } from "./program.ts";
+import type { Report, Rule, Violation } from "./rules.ts";
+import { simulate } from "./simulate.ts";
+
+/** All broken rules; empty for a correct plan. `program` is what was to be planned, before steps were ordered. */
+export function validate(program: Program, plan: Plan): readonly Violation[] {
+  const found: Violation[] = [];
+  const report = (rule: Rule, message: string): void => {
+    found.push({ rule, message });
+  };
+  checkSchedule(program, plan, report);
+  if (!checkStorage(plan, report)) return found; // the rest would look into buffers that are not there
+  checkAddresses(plan, report);
+  checkPairs(plan, report);
+  checkSharing(plan, report);
+  simulate(plan, report);
+  return found;
+}
+
+const text = (value: Value): string => `${value.name ?? "value"}#${value.id}`;
+
+/** The plan's program is the given one, perhaps with its steps in another order that defines before it uses. */
+function checkSchedule(program: Program, plan: Plan, report: Report): void {
+  const planned = plan.program;
+  const steps = new Set(planned.steps);
+  if (steps.size !== planned.steps.length) report("schedule", "a step runs twice");
+  for (const step of program.steps) if (!steps.has(step)) report("schedule", `a step that writes ${step.writes.map(text)} is missing`);
+  if (planned.steps.length > program.steps.length) report("schedule", "there are steps that the program does not have");
+  const same = (a: readonly Value[], b: readonly Value[]) => a.length === b.length && a.every((v, i) => v === b[i]);
+  if (!same(program.params, planned.params) || !same(program.results, planned.results)) {
+    report("schedule", "parameters or results are not the program's");
+  }
+  const written = new Set(planned.params);
+  planned.steps.forEach((step, i) => {
+    for (const v of step.reads) if (!written.has(v)) report("read-before-write", `step ${i} reads ${text(v)} before it is written`);
+    for (const v of step.writes) written.add(v);
+  });
+  for (const v of planned.results) if (!written.has(v)) report("result-missing", `result ${text(v)} is never written`);
+}
+
+/** Everything has a buffer that is large enough. */
+function checkStorage(plan: Plan, report: Report): boolean {
+  const { program, problem } = plan;
+  let complete = true;
+  const need = (id: number | undefined, bytes: number, what: string): void => {
+    const buffer = id === undefined ? undefined : problem.buffers[id];
+    const offset = id === undefined ? undefined : plan.offsets[id];
+    if (!buffer || offset === undefined) {
+      report("no-storage", `${what} has no buffer`);
+      complete = false;
+    } else if (buffer.bytes < bytes) {
+      report("no-storage", `${what} needs ${grouped(bytes)} bytes, b${id} has ${grouped(buffer.bytes)}`);
+    }
+  };
+  for (const v of program.params) need(plan.bufferOf.get(v), byteLength(v.type), text(v));
+  program.steps.forEach((step, i) => {
+    for (const v of [...step.reads, ...step.writes]) need(plan.bufferOf.get(v), byteLength(v.type), text(v));
+    step.scratch.forEach((bytes, k) => {
+      need(plan.scratch[i]?.[k], bytes, `workspace ${k} of step ${i}`);
+    });
+  });
+  program.results.forEach((v, i) => {
+    need(plan.bufferOf.get(v), byteLength(v.type), `result ${text(v)}`);
+    need(plan.resultBuffers[i], byteLength(v.type), `result ${i}, ${text(v)}, at the end`);
+  });
+  for (const { value, from, to } of plan.copies) {
+    need(from, byteLength(value.type), `the source of the copy of ${text(value)}`);
+    need(to, byteLength(value.type), `the target of the copy of ${text(value)}`);
+  }
+  return complete;
+}
+
+function checkAddresses(plan: Plan, report: Report): void {
+  for (const buffer of plan.problem.buffers) {
+    const from = plan.offsets[buffer.id] ?? Number.NaN;
+    if (!(from >= 0 && from + buffer.bytes <= plan.height)) {
+      report("out-of-arena", `b${buffer.id}[${from}:${from + buffer.bytes}] is outside of the arena [0:${plan.height}]`);
+    }
+    if (from % buffer.align !== 0 || from % plan.program.alignment !== 0) {
+      report("misaligned", `b${buffer.id} starts at ${from}, not a multiple of ${buffer.align}`);
+    }
+  }
+}
+
+/** No two buffers share bytes and a step. */
+function checkPairs(plan: Plan, report: Report): void {
+  const { buffers } = plan.problem;
+  const from = Float64Array.from(buffers, (b) => plan.offsets[b.id] ?? 0);
+  const to = Float64Array.from(buffers, (b, i) => (from[i] ?? 0) + b.bytes);
+  buffers.forEach((a, i) => {
+    const [aFrom, aTo] = [from[i] ?? 0, to[i] ?? 0];
+    for (let j = i + 1; j < buffers.length; j++) {
+      const bFrom = from[j] ?? 0;
+      if (aFrom >= (to[j] ?? 0) || bFrom >= aTo) continue;
+      const b = buffers[j];
+      if (!b || a.bytes === 0 || b.bytes === 0) continue;
+      if (a.lifespan.start >= b.lifespan.end || b.lifespan.start >= a.lifespan.end) continue;
+      const workspace = plan.scratch.some((ids) => ids.includes(a.id) || ids.includes(b.id));
+      const when = Math.max(a.lifespan.start, b.lifespan.start);
+      report(
+        workspace ? "scratch-overlap" : "overlap",
+        `b${a.id}[${aFrom}:${aTo}] and b${b.id}[${bFrom}:${bFrom + b.bytes}] are both live at step ${when}`,
+      );
+    }
+  });
+}
+
+/** What one value must be able to rely on, worked out from the program alone. */
+interface Need {
+  /** The step that writes it, -1 for parameters. */
+  readonly written: number;
+  /** The last step that needs its content; the return step for results and undonated persistent parameters. */
+  readonly until: number;
+}
+
+function needs(program: Program): Map<Value, Need> {
+  const end = program.steps.length;
+  const result = new Map<Value, Need>();
+  const values: [Value, number][] = program.params.map((v) => [v, -1]);
+  program.steps.forEach((step, i) => {
+    for (const v of step.writes) values.push([v, i]);
+  });
+  const lastRead = new Map<Value, number>();
+  program.steps.forEach((step, i) => {
+    for (const v of step.reads) lastRead.set(v, i);
+  });
+  const returned = new Set(program.results);
+  for (const [v, written] of values) {
+    const kept = returned.has(v) || (program.persistent.has(v) && !program.donated.has(v));
+    result.set(v, { written, until: kept ? end : Math.max(written, lastRead.get(v) ?? written) });
+  }
+  return result;
+}
+
+/** Values of one buffer: it exists while they are needed; they are names of each other, follow each other, or may meet. */
+function checkSharing(plan: Plan, report: Report): void {
+  const { program } = plan;
+  const need = needs(program);
+  const original = new Map<Value, Value>();
+  const rootOf = (v: Value): Value => original.get(v) ?? v;
+  for (const { alias } of program.steps) {
+    if (!alias) continue;
+    original.set(alias[1], rootOf(alias[0]));
+    if (plan.bufferOf.get(alias[0]) !== plan.bufferOf.get(alias[1])) {
+      report("alias", `${text(alias[1])} is ${text(alias[0])} under another name, but in another buffer`);
+    }
+  }
+  const inBuffer = new Map<number, Value[]>();
+  for (const v of need.keys()) {
+    const id = plan.bufferOf.get(v) ?? -1;
+    inBuffer.set(id, [...(inBuffer.get(id) ?? []), v]);
+  }
+  for (const [id, values] of inBuffer) {
+    const lifespan = plan.problem.buffers[id]?.lifespan ?? { start: 0, end: 0 };
+    for (const v of values) {
+      const { written, until } = need.get(v) ?? { written: 0, until: 0 };
+      const slot = program.persistent.has(v) || (program.donated.get(v) ?? -1) >= 0;
+      const last = slot ? program.steps.length : until;
+      if (lifespan.start > Math.max(written, 0) || lifespan.end <= last) {
+        report("lifespan", `b${id} lives for [${lifespan.start}, ${lifespan.end}), but ${text(v)} is needed in steps ${Math.max(written, 0)} to ${last}`);
+      }
+    }
+    checkMeetings(plan, values, need, rootOf, report);
+  }
+  plan.scratch.forEach((ids, step) => {
+    for (const id of ids) {
+      const span = plan.problem.buffers[id]?.lifespan;
+      if (span && (span.start > step || span.end <= step)) report("lifespan", `workspace b${id} does not live at step ${step}`);
+    }
+  });
+}
+
+/** Any two values of one buffer. */
+function checkMeetings(plan: Plan, values: readonly Value[], need: ReadonlyMap<Value, Need>, rootOf: (v: Value) => Value, report: Report): void {
+  const { program } = plan;
+  for (const a of values) {
+    for (const b of values) {
+      const [first, second] = [need.get(a), need.get(b)];
+      if (!first || !second || a === b || rootOf(a) === rootOf(b) || byteLength(a.type) === 0) continue;
+      if (first.written > second.written || (first.written === second.written && a.id > b.id)) continue;
+      const protectedParam = program.persistent.has(a) && !program.donated.has(a);
+      if (protectedParam) report("persistent-overwritten", `${text(b)} is written into the storage of ${text(a)}, which is not donated`);
+      else if (first.until > second.written) report("in-place", `${text(b)} is written over ${text(a)} at step ${second.written}, which is needed until step ${first.until}`);
+      else if (first.until === second.written || first.written === second.written) {
+        const allowed = program.steps[second.written]?.inPlace.some(([r, w]) => r === a && w === b);
+        if (!allowed) report("in-place", `step ${second.written} may not write ${text(b)} over ${text(a)}`);
+      }
+    }
+  }
+}

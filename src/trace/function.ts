@@ -1,0 +1,155 @@
+/**
+ * @file Tracing a user's function: its arguments are taken apart into tensors, the function runs once on traced stand-ins
+ * of the same structure, and what it returns is taken apart again. The key says when a trace may be used again: equal
+ * structure, equal types, equal constants.
+ */
+import { TidemarkError } from "../base/errors.ts";
+import type { Graph } from "../ir/graph.ts";
+import { type TensorType, tensorType, typeText } from "../ir/type.ts";
+import { tensor } from "./literal.ts";
+import { sourceLocation } from "./source-location.ts";
+import type { Tensor } from "./tensor.ts";
+import { type Capture, traceGraph } from "./trace.ts";
+import { flatten, type TreeDef, treeKey, unflatten } from "./tree.ts";
+
+/** Any function: its arguments are checked when it is called. */
+export type AnyFunction = (...args: never[]) => unknown;
+
+/** A tensor among the arguments. */
+export interface LeafInfo {
+  /** `params.layers[2].w`. */
+  readonly path: string;
+  readonly type: TensorType;
+  /** Which argument it is in. */
+  readonly argument: number;
+}
+
+export interface Traced {
+  /** Parameters: the leaves of the arguments in order, then the captures in order. */
+  readonly graph: Graph;
+  readonly leaves: readonly LeafInfo[];
+  readonly argTrees: readonly TreeDef[];
+  /** Outside of any other trace all of these are concrete: `capture.tensor.storage`. */
+  readonly captures: readonly Capture[];
+  /** Puts the graph's results into the structure that the function returned. */
+  readonly resultTree: TreeDef;
+  readonly cacheKey: string;
+}
+
+/** Names of a function's parameters, read off its text; `arg0` where that is not a plain name. */
+export function argumentNames(fn: AnyFunction, count: number): readonly string[] {
+  const text = fn.toString().replace(/\/\*.*?\*\/|\/\/.*$/gms, "");
+  const single = /^(?:async\s+)?([A-Za-z_$][\w$]*)\s*=>/.exec(text);
+  const list = single ? (single[1] ?? "") : topLevel(text.slice(text.indexOf("(") + 1));
+  const names = splitTopLevel(list).map((part) => /^\s*([A-Za-z_$][\w$]*)\s*(?:=|$)/.exec(part)?.[1]);
+  return Array.from({ length: count }, (_, i) => names[i] ?? `arg${i}`);
+}
+
+/** The text up to the bracket that closes the one before it. */
+function topLevel(text: string): string {
+  let depth = 0;
+  for (let i = 0; i < text.length; i++) {
+    if ("([{".includes(text[i] as string)) depth++;
+    else if (")]}".includes(text[i] as string) && depth-- === 0) return text.slice(0, i);
+  }
+  return text;
+}
+
+function splitTopLevel(text: string): readonly string[] {
+  const parts = [""];
+  let depth = 0;
+  for (const c of text) {
+    if ("([{".includes(c)) depth++;
+    else if (")]}".includes(c)) depth--;
+    if (c === "," && depth === 0) parts.push("");
+    else parts[parts.length - 1] += c;
+  }
+  return parts;
+}
+
+export interface FlatArguments {
+  readonly tensors: readonly Tensor[];
+  readonly leaves: readonly LeafInfo[];
+  readonly trees: readonly TreeDef[];
+  readonly key: string;
+}
+
+/** Takes arguments apart. The key is equal for calls that can share a trace. */
+export function flattenArguments(fn: AnyFunction, args: readonly unknown[]): FlatArguments {
+  const names = argumentNames(fn, args.length);
+  const tensors: Tensor[] = [];
+  const leaves: LeafInfo[] = [];
+  const trees = args.map((arg, argument) => {
+    const flat = flatten(arg, names[argument] as string);
+    flat.leaves.forEach((leaf, i) => {
+      tensors.push(leaf);
+      leaves.push({ path: flat.paths[i] as string, type: tensorType(leaf.dtype, leaf.shape), argument });
+    });
+    return flat.def;
+  });
+  const key = `${trees.map(treeKey).join(",")}:${leaves.map((leaf) => typeText(leaf.type)).join(",")}`;
+  return { tensors, leaves, trees, key };
+}
+
+/** `params.layers[2].w` → `params_layers_2_w`. */
+const identifier = (path: string): string => path.replaceAll(/[^\w]+/g, "_").replace(/_$/, "");
+
+const nameOf = (fn: AnyFunction): string => (/^[A-Za-z_][\w]*$/.test(fn.name) ? fn.name : "fn");
+
+function requireResult(fn: AnyFunction, result: unknown): void {
+  const where = sourceLocation();
+  const name = fn.name ? `function ${fn.name}` : "the function";
+  if (typeof result === "object" && result !== null && "then" in result) {
+    throw new TidemarkError("SideEffect", `${name} is async: it returned a promise`, {
+      where,
+      help: "a traced function runs once, straight through; await what it needs before, and pass it in",
+    });
+  }
+  if (result === undefined) {
+    throw new TidemarkError("InvalidTree", `${name} returned nothing`, {
+      where,
+      help: "return a tensor, or an array or object of tensors",
+    });
+  }
+}
+
+/** Numbers and booleans in a result are constants of the program: they become tensors. */
+function withTensors(value: unknown): unknown {
+  if (typeof value === "number" || typeof value === "boolean") return tensor(value);
+  if (Array.isArray(value)) return value.map(withTensors);
+  if (typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype) {
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withTensors(item)]));
+  }
+  return value;
+}
+
+/** Traces a function on arguments; only their structure, types and constants matter. */
+export function traceFunction(fn: AnyFunction, args: readonly unknown[]): Traced {
+  return traceFlat(fn, flattenArguments(fn, args));
+}
+
+export function traceFlat(fn: AnyFunction, flat: FlatArguments): Traced {
+  const params = flat.leaves.map((leaf) => ({ type: leaf.type, name: identifier(leaf.path) }));
+  let resultTree: TreeDef | undefined;
+  const { graph, captures } = traceGraph(nameOf(fn), params, (tensors) => {
+    let next = 0;
+    const args = flat.trees.map((tree, argument) => {
+      const count = flat.leaves.filter((leaf) => leaf.argument === argument).length;
+      next += count;
+      return unflatten(tree, tensors.slice(next - count, next)) as never;
+    });
+    const result = fn(...args);
+    requireResult(fn, result);
+    const flatResult = flatten(withTensors(result), "result", "result");
+    resultTree = flatResult.def;
+    return flatResult.leaves;
+  });
+  return {
+    graph,
+    leaves: flat.leaves,
+    argTrees: flat.trees,
+    captures,
+    resultTree: resultTree as TreeDef,
+    cacheKey: flat.key,
+  };
+}

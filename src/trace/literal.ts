@@ -1,0 +1,109 @@
+/** @file Tensors from JavaScript values: numbers, nested arrays, typed arrays. */
+import { grouped, TidemarkError } from "../base/errors.ts";
+import { elementsOf, type Shape, shapeText } from "../ir/type.ts";
+import type { DType } from "../kernel/dtype.ts";
+import { sourceLocation } from "./source-location.ts";
+import { ArrayStorage, newArray, type TypedArray } from "./storage.ts";
+import { type NestedArray, Tensor } from "./tensor.ts";
+
+export interface TensorOptions {
+  /** Defaults to the shape of the nesting, or one axis for a typed array. */
+  readonly shape?: Shape;
+  /** Defaults to f32; bool for booleans; the array's own type for typed arrays (Uint8Array is bool). */
+  readonly dtype?: DType;
+}
+
+function fail(summary: string, help: string): never {
+  throw new TidemarkError("InvalidArgument", `tensor: ${summary}`, { where: sourceLocation(), help });
+}
+
+function dtypeOfArray(data: TypedArray): DType {
+  if (data instanceof Float32Array) return "f32";
+  if (data instanceof Float64Array) return "f64";
+  return data instanceof Int32Array ? "i32" : "bool";
+}
+
+function isTypedArray(data: unknown): data is TypedArray {
+  return (
+    data instanceof Float32Array ||
+    data instanceof Float64Array ||
+    data instanceof Int32Array ||
+    data instanceof Uint8Array
+  );
+}
+
+const isArray = (data: unknown): data is readonly unknown[] => Array.isArray(data);
+
+/** The shape of nested arrays, from their first elements; `flatten` finds out whether the rest agrees. */
+function nestedShape(data: NestedArray): number[] {
+  const shape: number[] = [];
+  for (let level: unknown = data; isArray(level); level = level[0]) shape.push(level.length);
+  return shape;
+}
+
+function flatten(data: unknown, shape: Shape, axis: number, path: string, out: (number | boolean)[]): void {
+  const extent = shape[axis];
+  if (extent === undefined) {
+    if (typeof data === "number" || typeof data === "boolean") {
+      out.push(data);
+      return;
+    }
+    const found = isArray(data) ? `an array of ${data.length}` : `${data === null ? "null" : typeof data}`;
+    fail(`data${path} is ${found} where a number should be`, "give nested arrays of numbers, all of one depth");
+  }
+  if (!isArray(data) || data.length !== extent) {
+    const found = isArray(data) ? `an array of ${data.length}` : `${typeof data} ${String(data)}`;
+    fail(`ragged array: data${path} is ${found}, its siblings are arrays of ${extent}`, "all rows must have one length");
+  }
+  data.forEach((item, i) => {
+    flatten(item, shape, axis + 1, `${path}[${i}]`, out);
+  });
+}
+
+function converted(source: ArrayLike<number | boolean>, dtype: DType): TypedArray {
+  const out = newArray(dtype, source.length);
+  for (let i = 0; i < source.length; i++) {
+    const value = Number(source[i]);
+    if (dtype === "i32" && (!Number.isInteger(value) || Math.abs(value) > 2 ** 31)) {
+      fail(`${value} is not a whole number that fits i32`, 'use dtype "f32", or round the data first');
+    }
+    out[i] = dtype === "bool" ? Number(value !== 0) : value;
+  }
+  return out;
+}
+
+/**
+ * A tensor from a number, nested arrays, or a typed array (which is copied).
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ *
+ * const x = tensor([[1, 2], [3, 4]]);
+ * console.log(x.shape, x.dtype); // [2, 2] "f32"
+ * const labels = tensor([3, 1], { dtype: "i32" });
+ * console.log(labels.toArray()); // [3, 1]
+ */
+export function tensor(data: NestedArray | TypedArray, options: TensorOptions = {}): Tensor {
+  let source: ArrayLike<number | boolean>;
+  let shape: Shape;
+  let dtype: DType;
+  if (isTypedArray(data)) {
+    source = data;
+    shape = [data.length];
+    dtype = options.dtype ?? dtypeOfArray(data);
+  } else {
+    shape = nestedShape(data);
+    const flat: (number | boolean)[] = [];
+    flatten(data, shape, 0, "", flat);
+    source = flat;
+    dtype = options.dtype ?? (flat.length > 0 && flat.every((x) => typeof x === "boolean") ? "bool" : "f32");
+  }
+  const wanted = options.shape ?? shape;
+  if (elementsOf(wanted) !== source.length || wanted.some((extent) => !Number.isInteger(extent) || extent < 0)) {
+    fail(
+      `${grouped(source.length)} elements do not fill shape ${shapeText(wanted)}`,
+      `the extents must be whole numbers whose product is ${grouped(source.length)}`,
+    );
+  }
+  return new Tensor(new ArrayStorage(dtype, [...wanted], converted(source, dtype)));
+}

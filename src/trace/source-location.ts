@@ -1,0 +1,70 @@
+/**
+ * @file The user's source line, from the call stack: the innermost frame that is not inside the library. It goes onto
+ * graph nodes and into errors. Understands the stacks of V8 (`at f (file:1:2)`) and of Firefox and Safari (`f@file:1:2`).
+ *
+ * The library's own directory is read off the stack once, when this file is loaded, so it works from src/ and dist/ and
+ * needs neither import.meta nor paths. In a bundle, where library and user share one file, there are no locations.
+ */
+import { InternalError } from "../base/invariant.ts";
+
+interface Frame {
+  readonly fn: string;
+  readonly file: string;
+  readonly line: string;
+  readonly column: string;
+}
+
+/** Deep enough to get out of composite operations; more frames cost more time for every node of a trace. */
+const DEPTH = 24;
+
+const V8 = /^\s*at (?:(?:async )?(.*?) \()?(.*?):(\d+):(\d+)\)?$/;
+const GECKO = /^(.*?)@(.*?):(\d+):(\d+)$/;
+
+/** One line of a stack in either format, or null. */
+export function parseFrame(line: string): Frame | null {
+  const found = V8.exec(line) ?? GECKO.exec(line);
+  const [, fn, file, row, column] = found ?? [];
+  if (file === undefined || row === undefined || column === undefined) return null;
+  return { fn: fn ?? "", file: file.replace(/^file:\/\//, "").replace(/[?#].*$/, ""), line: row, column };
+}
+
+/** The innermost frame outside `root`, as `model.ts:21:14 in decoder`; test files beside the code are users too. */
+export function locate(stack: string, root: string): string | undefined {
+  for (const line of stack.split("\n")) {
+    const frame = parseFrame(line);
+    if (!frame || frame.file.startsWith("node:")) continue;
+    if (frame.file.startsWith(root) && !frame.file.includes(".test.")) continue;
+    const name = frame.file.slice(frame.file.lastIndexOf("/") + 1);
+    const fn = /^(?:Module\.|Object\.|new )?([A-Za-z_$][\w$]*)$/.exec(frame.fn)?.[1];
+    const place = `${name}:${frame.line}:${frame.column}`;
+    return fn && fn !== "anonymous" ? `${place} in ${fn}` : place;
+  }
+  return undefined;
+}
+
+/** The call stack as text; an error is made for it and never thrown. */
+function stackNow(): string {
+  const limited = Error as { stackTraceLimit?: number };
+  const before = limited.stackTraceLimit;
+  limited.stackTraceLimit = DEPTH;
+  const { stack } = new InternalError("stack");
+  if (before !== undefined) limited.stackTraceLimit = before;
+  return stack ?? "";
+}
+
+/** The directory two levels up from this file, with its slash; null when this file has been bundled into another. */
+function libraryRoot(): string | null {
+  for (const line of stackNow().split("\n")) {
+    const root = /^(.*\/)trace\/source-location\.[cm]?[jt]s$/.exec(parseFrame(line)?.file ?? "")?.[1];
+    if (root) return root;
+  }
+  return null;
+}
+
+const ROOT = libraryRoot();
+
+/** Where the user called into the library just now. */
+export function sourceLocation(): string | undefined {
+  if (ROOT === null) return undefined;
+  return locate(stackNow(), ROOT);
+}

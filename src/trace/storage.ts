@@ -1,0 +1,46 @@
+/** @file Where a concrete tensor's elements are. Programs may hold them in an arena; a literal holds an array. */
+import { invariant } from "../base/invariant.ts";
+import { elementsOf, type Shape } from "../ir/type.ts";
+import type { DType } from "../kernel/dtype.ts";
+
+export type TypedArray = Float32Array | Float64Array | Int32Array | Uint8Array;
+
+export interface TensorStorage {
+  readonly dtype: DType;
+  readonly shape: Shape;
+  /** The elements, row-major; the caller must not write to them or keep them beyond the next run of a program. */
+  read(): TypedArray;
+}
+
+/** Zeroed elements of a dtype. */
+export function newArray(dtype: DType, elements: number): TypedArray {
+  switch (dtype) {
+    case "f32":
+      return new Float32Array(elements);
+    case "f64":
+      return new Float64Array(elements);
+    case "i32":
+      return new Int32Array(elements);
+    case "bool":
+      return new Uint8Array(elements);
+  }
+}
+
+/** Storage in a JavaScript array of its own. */
+export class ArrayStorage implements TensorStorage {
+  readonly dtype: DType;
+  readonly shape: Shape;
+  readonly #data: TypedArray;
+
+  /** Takes the array over. */
+  constructor(dtype: DType, shape: Shape, data: TypedArray) {
+    invariant(data.length === elementsOf(shape), () => `${data.length} elements for shape [${shape.join(",")}]`);
+    this.dtype = dtype;
+    this.shape = shape;
+    this.#data = data;
+  }
+
+  read(): TypedArray {
+    return this.#data;
+  }
+}

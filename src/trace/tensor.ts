@@ -1,0 +1,139 @@
+/**
+ * @file The tensor that users hold. It is in one of two states: concrete, with elements in a storage, or traced, a value
+ * of a graph under construction that has a type and no elements yet. Operations look the same on both; what only a
+ * concrete tensor can do (hand out numbers, decide a branch) is an error on a traced one.
+ *
+ * The methods for operations (`x.add(y)`, `x.sum()`) are those functions of the API that take a tensor first;
+ * `api/methods.ts` puts them on the prototype and adds their types to `TensorMethods`.
+ */
+import { TidemarkError } from "../base/errors.ts";
+import { invariant } from "../base/invariant.ts";
+import type { Value } from "../ir/graph.ts";
+import { elementsOf, type Shape, shapeText, typeText } from "../ir/type.ts";
+import type { DType } from "../kernel/dtype.ts";
+import { sourceLocation } from "./source-location.ts";
+import type { TensorStorage, TypedArray } from "./storage.ts";
+import type { Trace } from "./trace.ts";
+
+/** A tensor's place in a trace. */
+export interface TracedState {
+  readonly trace: Trace;
+  readonly value: Value;
+  /** The user's line that made it. */
+  readonly where: string | undefined;
+}
+
+/** Nested arrays of numbers, or of booleans for bool tensors. */
+export type NestedArray = number | boolean | readonly NestedArray[];
+
+/** Filled in by `api/methods.ts`. */
+// biome-ignore lint/suspicious/noEmptyInterface: a place for declarations to merge into
+export interface TensorMethods {}
+
+export interface Tensor extends TensorMethods {}
+
+/** An n-dimensional array of one element type: concrete, or a value of a program being traced. */
+// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the methods are installed by api/methods.ts
+export class Tensor {
+  readonly dtype: DType;
+  readonly shape: Shape;
+  readonly #state: TracedState | TensorStorage;
+
+  /** Use `tensor(...)` and operations to make tensors. @internal */
+  constructor(state: TracedState | TensorStorage) {
+    const { dtype, shape } = "trace" in state ? state.value.type : state;
+    this.dtype = dtype;
+    this.shape = shape;
+    this.#state = state;
+  }
+
+  /** Number of axes. */
+  get rank(): number {
+    return this.shape.length;
+  }
+
+  /** Number of elements. */
+  get elements(): number {
+    return elementsOf(this.shape);
+  }
+
+  /** Whether this is a value of a program being traced, with no elements to look at. */
+  get isTraced(): boolean {
+    return "trace" in this.#state;
+  }
+
+  /** The place in a trace; null for a concrete tensor. @internal */
+  get traced(): TracedState | null {
+    return "trace" in this.#state ? this.#state : null;
+  }
+
+  /** Where the elements are; null for a traced tensor. @internal */
+  get storage(): TensorStorage | null {
+    return "trace" in this.#state ? null : this.#state;
+  }
+
+  /** A copy of the elements, row-major. Bools are 0 and 1 in a Uint8Array. */
+  data(): TypedArray {
+    return this.#read("data()").slice();
+  }
+
+  /** The only element, as a number; of a bool tensor 0 or 1. */
+  item(): number {
+    const data = this.#read("item()");
+    const [value] = data;
+    if (value === undefined || data.length !== 1) {
+      throw new TidemarkError("ShapeMismatch", `item(): ${typeText(this)} has ${data.length} elements, not one`, {
+        where: sourceLocation(),
+        help: "use data() or toArray() for all elements",
+      });
+    }
+    return value;
+  }
+
+  /** The elements as nested arrays; of a bool tensor as booleans. */
+  toArray(): NestedArray {
+    const data = this.#read("toArray()");
+    let next = 0;
+    const nested = (axis: number): NestedArray => {
+      const extent = this.shape[axis];
+      if (extent !== undefined) return Array.from({ length: extent }, () => nested(axis + 1));
+      const value = data[next++] as number;
+      return this.dtype === "bool" ? value !== 0 : value;
+    };
+    return nested(0);
+  }
+
+  /** `f32[2,2] [[1, 2], [3, 4]]`, cut short for large tensors; a traced tensor shows its type. */
+  toString(): string {
+    if (this.isTraced) return `Tensor(${typeText(this)}, traced)`;
+    if (this.elements > 64) return `Tensor(${typeText(this)})`;
+    return `Tensor(${typeText(this)} ${JSON.stringify(this.toArray()).replaceAll(",", ", ")})`;
+  }
+
+  [Symbol.for("nodejs.util.inspect.custom")](): string {
+    return this.toString();
+  }
+
+  /** Conversion to a number: the only element of a concrete tensor; an error for a traced one. */
+  [Symbol.toPrimitive](hint: string): string | number {
+    if (hint === "string") return this.toString();
+    this.#read("conversion to a number");
+    return this.item();
+  }
+
+  #read(what: string): TypedArray {
+    const state = this.#state;
+    if (!("trace" in state)) return state.read();
+    throw new TidemarkError("SideEffect", `${what} of ${typeText(this)}, which has no elements while it is traced`, {
+      where: sourceLocation(),
+      help: "return the tensor and read it outside; choose between values with where(condition, a, b) in place of if",
+    });
+  }
+}
+
+/** The storage of a tensor that is known to be concrete. */
+export function storageOf(tensor: Tensor): TensorStorage {
+  const { storage } = tensor;
+  invariant(storage, () => `tensor of shape ${shapeText(tensor.shape)} is traced`);
+  return storage;
+}

@@ -1,0 +1,156 @@
+/**
+ * @file Recording. While a trace is active, operations append nodes to its graph and give back tensors that stand for
+ * their results. Traces nest: differentiating a function inside a traced function traces the inner one on its own. What
+ * the inner function closes over is captured:
+ *
+ *   outer: x ──────────┐                 a tensor of an outer trace, or a concrete tensor, becomes an extra parameter of
+ *          inner: y ── mul ── …          the inner graph; whoever uses the inner graph binds it again
+ *
+ * Invariant: every value in a trace's graph is made by that trace. A tensor that outlives its trace is refused.
+ */
+import { TidemarkError } from "../base/errors.ts";
+import { Build, type NodeOptions } from "../ir/build.ts";
+import type { Graph, Value } from "../ir/graph.ts";
+import type { OpDef } from "../ir/op.ts";
+import { elementsOf, type TensorType, tensorType, typeText } from "../ir/type.ts";
+import { full } from "../ops/create.ts";
+import { sourceLocation } from "./source-location.ts";
+import type { TensorStorage } from "./storage.ts";
+import { storageOf, Tensor } from "./tensor.ts";
+
+/** A tensor from outside that became a parameter. Outermost traces capture concrete tensors alone. */
+export interface Capture {
+  readonly value: Value;
+  readonly tensor: Tensor;
+}
+
+const stack: Trace[] = [];
+
+/** The innermost active trace, or null outside of all. */
+export function currentTrace(): Trace | null {
+  return stack[stack.length - 1] ?? null;
+}
+
+/** Concrete tensors up to this many elements, all equal, are constants of the graph instead of parameters. */
+const UNIFORM_ELEMENTS = 16;
+
+function uniformValue(storage: TensorStorage): number | null {
+  if (elementsOf(storage.shape) > UNIFORM_ELEMENTS) return null;
+  const data = storage.read();
+  const [first] = data;
+  return first !== undefined && data.every((x) => Object.is(x, first)) ? first : null;
+}
+
+export class Trace {
+  readonly build: Build;
+  readonly captures: Capture[] = [];
+  readonly #captured = new Map<Value | TensorStorage, Value>();
+  #finished = false;
+  #replays = 0;
+
+  constructor(name: string) {
+    this.build = new Build(name);
+  }
+
+  get finished(): boolean {
+    return this.#finished;
+  }
+
+  param(type: TensorType, name?: string): Tensor {
+    return this.#tensor(this.build.param(type, name), undefined);
+  }
+
+  #tensor(value: Value, where: string | undefined): Tensor {
+    return new Tensor({ trace: this, value, where });
+  }
+
+  /** The value that stands for a tensor in this trace. */
+  lift(tensor: Tensor): Value {
+    const { traced } = tensor;
+    if (traced?.trace === this) return traced.value;
+    if (traced) {
+      requireActive(tensor);
+      return this.#capture(traced.value, tensor);
+    }
+    const storage = storageOf(tensor);
+    const known = this.#captured.get(storage);
+    if (known) return known;
+    const { dtype, shape } = tensor;
+    const value = uniformValue(storage);
+    if (value === null) return this.#capture(storage, tensor);
+    const made = this.build.call(full, [], { dtype, shape, value });
+    this.#captured.set(storage, made);
+    return made;
+  }
+
+  #capture(key: Value | TensorStorage, tensor: Tensor): Value {
+    const known = this.#captured.get(key);
+    if (known) return known;
+    const value = this.build.param(tensorType(tensor.dtype, tensor.shape), tensor.traced?.value.name ?? "captured");
+    this.#captured.set(key, value);
+    this.captures.push({ value, tensor });
+    return value;
+  }
+
+  /** Appends a node. */
+  record<A>(op: OpDef<A>, inputs: readonly Tensor[], attrs: NoInfer<A>, options: NodeOptions = {}): readonly Tensor[] {
+    const where = sourceLocation();
+    const values = inputs.map((tensor) => this.lift(tensor));
+    const outputs = this.build.callAll(op, values, attrs, { where, ...options });
+    return outputs.map((value) => this.#tensor(value, where));
+  }
+
+  /** Appends a graph's nodes; replays in it get numbers that are new in this trace. */
+  inline(graph: Graph, inputs: readonly Tensor[]): readonly Tensor[] {
+    const where = sourceLocation();
+    const values = inputs.map((tensor) => this.lift(tensor));
+    const offset = this.#replays;
+    const nodes = graph.nodes.map((node) => {
+      if (node.replay === 0) return node;
+      this.#replays = Math.max(this.#replays, node.replay + offset);
+      return { ...node, replay: node.replay + offset };
+    });
+    const results = this.build.inline({ ...graph, nodes }, values, { where });
+    return results.map((value) => this.#tensor(value, where));
+  }
+
+  /** Runs `body` with this trace active; the tensors made by it are refused afterwards. */
+  run<T>(body: () => T): T {
+    stack.push(this);
+    try {
+      return body();
+    } finally {
+      stack.pop();
+      this.#finished = true;
+    }
+  }
+}
+
+/** Throws unless the tensor is concrete or its trace is active. */
+export function requireActive(tensor: Tensor): void {
+  const { traced } = tensor;
+  if (!traced?.trace.finished) return;
+  const from = traced.where ? ` at ${traced.where}` : "";
+  throw new TidemarkError("TraceLeak", `${typeText(tensor)} was made${from} inside a trace that has ended`, {
+    where: sourceLocation(),
+    help: "return it from the traced function in place of storing it in a variable outside",
+  });
+}
+
+export interface TracedGraph {
+  /** Parameters: one for each type given, then the captures. */
+  readonly graph: Graph;
+  readonly captures: readonly Capture[];
+}
+
+/** The graph of `body` on parameters of the given types. */
+export function traceGraph(
+  name: string,
+  params: readonly { readonly type: TensorType; readonly name?: string | undefined }[],
+  body: (params: readonly Tensor[]) => readonly Tensor[],
+): TracedGraph {
+  const trace = new Trace(name);
+  const tensors = params.map((param) => trace.param(param.type, param.name));
+  const results = trace.run(() => body(tensors).map((tensor) => trace.lift(tensor)));
+  return { graph: trace.build.finish(results), captures: trace.captures };
+}

@@ -1,0 +1,180 @@
+/**
+ * @file Nested objects and arrays of tensors: what functions take and return. A tree is taken apart into its tensors, in
+ * the order of the object's keys, and a `TreeDef` that puts others in their place. Numbers and booleans among arguments
+ * belong to the structure: they are constants of the trace.
+ *
+ *   { w: Tensor, layers: [Tensor, 2] }   ⇄   [w, layers[0]]   and   {w:*,layers:[*,2]}
+ *
+ * Two trees with the same keys in another order are different structures, because their tensors come in another order.
+ */
+import { TidemarkError } from "../base/errors.ts";
+import { sourceLocation } from "./source-location.ts";
+import { Tensor } from "./tensor.ts";
+
+/**
+ * A tensor, or arrays and plain objects of trees, nested at will; numbers and booleans are constants. Other leaves are
+ * refused at run time: TypeScript cannot say it in a way that accepts interfaces.
+ */
+export type Tree = number | boolean | object;
+
+export type TreeDef =
+  | { readonly kind: "tensor"; readonly path: string }
+  | { readonly kind: "static"; readonly value: number | boolean; readonly path: string }
+  | { readonly kind: "array"; readonly items: readonly TreeDef[]; readonly path: string }
+  | { readonly kind: "object"; readonly entries: readonly (readonly [string, TreeDef])[]; readonly path: string };
+
+export interface Flat {
+  readonly leaves: readonly Tensor[];
+  /** Beside the leaves, `params.layers[2].w`. */
+  readonly paths: readonly string[];
+  readonly def: TreeDef;
+}
+
+const MAX_DEPTH = 100;
+
+/** What trees are used for, and what may stand in them. */
+const ROLE_HELP = {
+  argument: "pass tensors, numbers, booleans, and arrays and plain objects of them; close over anything else",
+  result: "return tensors, and arrays and plain objects of them",
+} as const;
+
+export type TreeRole = keyof typeof ROLE_HELP;
+
+function isPlainObject(value: object): value is Record<string, unknown> {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
+/** What a leaf is, for messages. */
+function describe(value: unknown): string {
+  if (value === null) return "null";
+  if (typeof value === "string") return `the string ${JSON.stringify(value)}`;
+  if (typeof value === "object") return `an object of class ${value.constructor?.name ?? "?"}`;
+  return typeof value === "function" ? "a function" : String(value);
+}
+
+const member = (path: string, key: string): string =>
+  /^[A-Za-z_$][\w$]*$/.test(key) ? `${path}.${key}` : `${path}[${JSON.stringify(key)}]`;
+
+interface Walk {
+  readonly leaves: Tensor[];
+  readonly paths: string[];
+  readonly role: TreeRole;
+}
+
+function defOf(value: unknown, path: string, walk: Walk, depth: number): TreeDef {
+  if (value instanceof Tensor) {
+    walk.leaves.push(value);
+    walk.paths.push(path);
+    return { kind: "tensor", path };
+  }
+  if (typeof value === "number" || typeof value === "boolean") return { kind: "static", value, path };
+  if (depth > MAX_DEPTH) {
+    throw new TidemarkError("InvalidTree", `${path.slice(0, 40)}… is nested more than ${MAX_DEPTH} deep`, {
+      where: sourceLocation(),
+      help: "an object that contains itself cannot be passed",
+    });
+  }
+  if (Array.isArray(value)) {
+    const items = value.map((item, i) => defOf(item, `${path}[${i}]`, walk, depth + 1));
+    return { kind: "array", items, path };
+  }
+  if (typeof value === "object" && value !== null && isPlainObject(value)) {
+    const entries = Object.entries(value).map(
+      ([key, item]) => [key, defOf(item, member(path, key), walk, depth + 1)] as const,
+    );
+    return { kind: "object", entries, path };
+  }
+  throw new TidemarkError("InvalidTree", `${path} is ${describe(value)}, not a tensor`, {
+    where: sourceLocation(),
+    help: ROLE_HELP[walk.role],
+  });
+}
+
+/** Takes a tree apart; `path` names its root in messages. */
+export function flatten(tree: unknown, path: string, role: TreeRole = "argument"): Flat {
+  const walk: Walk = { leaves: [], paths: [], role };
+  const def = defOf(tree, path, walk, 0);
+  return { leaves: walk.leaves, paths: walk.paths, def };
+}
+
+/** Puts leaves in the places of a structure, in order. */
+export function unflatten<T>(def: TreeDef, leaves: readonly T[]): unknown {
+  let next = 0;
+  const build = (node: TreeDef): unknown => {
+    switch (node.kind) {
+      case "tensor":
+        return leaves[next++];
+      case "static":
+        return node.value;
+      case "array":
+        return node.items.map(build);
+      case "object":
+        return Object.fromEntries(node.entries.map(([key, item]) => [key, build(item)]));
+    }
+  };
+  return build(def);
+}
+
+/** Equal keys mean equal structures, constants included. */
+export function treeKey(def: TreeDef): string {
+  switch (def.kind) {
+    case "tensor":
+      return "*";
+    case "static":
+      return Object.is(def.value, -0) ? "-0" : String(def.value);
+    case "array":
+      return `[${def.items.map(treeKey).join(",")}]`;
+    case "object":
+      return `{${def.entries.map(([key, item]) => `${JSON.stringify(key)}:${treeKey(item)}`).join(",")}}`;
+  }
+}
+
+const NOTHING: ReadonlySet<string> = new Set();
+
+/**
+ * The leaves of a tree that must have the structure of another; keys may come in another order. Whatever stands in the
+ * place of a leaf whose path (in the other) is in `skip` is passed over.
+ */
+export function flattenLike(
+  def: TreeDef,
+  tree: unknown,
+  path: string,
+  skip: ReadonlySet<string> = NOTHING,
+): readonly Tensor[] {
+  const mismatch = (wanted: string): never => {
+    throw new TidemarkError("InvalidTree", `${path} should be ${wanted}, like ${def.path}; it is ${describe(tree)}`, {
+      where: sourceLocation(),
+      help: "both must have one structure",
+    });
+  };
+  switch (def.kind) {
+    case "tensor":
+      if (skip.has(def.path)) return [];
+      return tree instanceof Tensor ? [tree] : mismatch("a tensor");
+    case "static":
+      return [];
+    case "array": {
+      if (!Array.isArray(tree) || tree.length !== def.items.length) return mismatch(`an array of ${def.items.length}`);
+      return def.items.flatMap((item, i) => flattenLike(item, tree[i], `${path}[${i}]`, skip));
+    }
+    case "object": {
+      if (typeof tree !== "object" || tree === null || !isPlainObject(tree)) return mismatch("an object");
+      return def.entries.flatMap(([key, item]) => flattenLike(item, tree[key], member(path, key), skip));
+    }
+  }
+}
+
+/** Number of tensors in a structure. */
+export function leafCount(def: TreeDef): number {
+  if (def.kind === "tensor") return 1;
+  if (def.kind === "array") return def.items.reduce((n, item) => n + leafCount(item), 0);
+  return def.kind === "object" ? def.entries.reduce((n, [, item]) => n + leafCount(item), 0) : 0;
+}
+
+/** The constants in a structure. */
+export function staticsOf(def: TreeDef): readonly (TreeDef & { kind: "static" })[] {
+  if (def.kind === "static") return [def];
+  if (def.kind === "array") return def.items.flatMap(staticsOf);
+  return def.kind === "object" ? def.entries.flatMap(([, item]) => staticsOf(item)) : [];
+}

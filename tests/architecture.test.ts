@@ -1,0 +1,231 @@
+/**
+ * @file The rules of the house, checked on the project's own files. Each rule is a pure function from files to
+ * violations; it runs here on the project, where it must find nothing, and on a small wrong example, where it must find
+ * something.
+ */
+import { describe, expect, it } from "vitest";
+import {
+  anyViolations,
+  errorViolations,
+  headerViolations,
+  opNameViolations,
+  type SizeException,
+  sizeViolations,
+} from "./support/code-rules.ts";
+import {
+  errorCodes,
+  errorSectionViolations,
+  linkViolations,
+  lockViolations,
+  machineViolations,
+  passNames,
+  passViolations,
+} from "./support/document-rules.ts";
+import { cycleViolations, layerViolations, testImportViolations } from "./support/layer-rules.ts";
+import { type ProjectFile, projectFiles } from "./support/project.ts";
+
+/** Code that may be longer than 500 lines a file or 60 lines a function, each with its reason. */
+const LONGER: readonly SizeException[] = [];
+
+const files = projectFiles();
+
+/** Small files for the wrong examples: `path → text`. */
+function made(texts: Readonly<Record<string, string>>): readonly ProjectFile[] {
+  return Object.entries(texts).map(([path, text]) => ({ path, text }));
+}
+
+function fileAt(path: string): ProjectFile {
+  const file = files.find((f) => f.path === path);
+  if (!file) throw new Error(`the project has no ${path}`);
+  return file;
+}
+
+describe("layers", () => {
+  it("import only from their own layer or to the left", () => {
+    expect(layerViolations(files)).toEqual([]);
+  });
+
+  it("are refused when an arrow points right, to a sibling, to a test, to an entry point or to Node", () => {
+    const wrong = made({
+      "src/base/a.ts": 'import type { B } from "../ir/b.ts";',
+      "src/ir/b.ts": 'export type B = import("../plan/p.ts").P;',
+      "src/plan/p.ts": 'export * from "./index.ts";',
+      "src/plan/index.ts": "export type P = 1;",
+      "src/trace/t.ts": 'import "../passes/x.ts";',
+      "src/passes/x.ts": 'import { readFileSync } from "node:fs"; import "../ir/b.test.ts";',
+      "src/ir/b.test.ts": 'import "../api/missing.ts";',
+      "src/elsewhere/y.ts": "",
+      "src/cli/main.ts": 'import "node:fs"; import "highs"; await import("./missing.ts");',
+    });
+    expect(layerViolations(wrong)).toEqual([
+      "src/base/a.ts:1: imports ../ir/b.ts: ir/ is to the right of base/",
+      "src/ir/b.ts:1: imports ../plan/p.ts: plan/ is to the right of ir/",
+      "src/plan/p.ts:1: imports ./index.ts: index.ts is an entry point for users; import the file itself",
+      "src/trace/t.ts:1: imports ../passes/x.ts: siblings do not see each other",
+      "src/passes/x.ts:1: imports node:fs: passes/ has no Node modules and the package has no dependencies",
+      "src/passes/x.ts:1: imports ../ir/b.test.ts: only tests import tests",
+      expect.stringContaining("src/elsewhere/y.ts: belongs to no layer"),
+      "src/cli/main.ts:1: imports highs: cli/ has no Node modules and the package has no dependencies",
+      "src/cli/main.ts:1: imports ./missing.ts: there is no src/cli/missing.ts",
+    ]);
+  });
+
+  it("and everything else that is not a test import no tests", () => {
+    expect(testImportViolations(files)).toEqual([]);
+    const wrong = made({ "bench/run.ts": 'import { x } from "../tests/support/x.ts";' });
+    expect(testImportViolations(wrong)).toHaveLength(1);
+  });
+
+  it("have no import cycles", () => {
+    expect(cycleViolations(files)).toEqual([]);
+  });
+
+  it("have a cycle when values import each other, and none when types of one layer do", () => {
+    const pair = (how: string): readonly ProjectFile[] =>
+      made({
+        "src/ir/a.ts": 'import { b } from "./b.ts";',
+        "src/ir/b.ts": 'export * from "./c.ts";',
+        "src/ir/c.ts": `${how} { a } from "./a.ts";`,
+      });
+    expect(cycleViolations(pair("import"))).toEqual([
+      "import cycle: src/ir/a.ts → src/ir/b.ts → src/ir/c.ts → src/ir/a.ts",
+    ]);
+    expect(cycleViolations(pair("import type"))).toEqual([]);
+    expect(cycleViolations(pair("export type"))).toEqual([]);
+  });
+});
+
+describe("code", () => {
+  it("keeps to 500 lines a file and 60 lines a function", () => {
+    expect(sizeViolations(files, LONGER)).toEqual([]);
+  });
+
+  it("is refused beyond that, unless it is a listed exception that is still needed", () => {
+    const body = "x();\n".repeat(60);
+    const wrong = made({
+      "src/ir/long.ts": `${"\n".repeat(500)}f();`,
+      "src/ir/a.ts": `function declared() {\n${body}}\nconst arrow = () => {\n${body}};\nclass C { method() {\n${body}} }`,
+      "src/ir/a.test.ts": `describe("it", () => {\n${body}});`,
+    });
+    expect(sizeViolations(wrong, [])).toEqual([
+      "src/ir/long.ts: 501 lines, the limit is 500",
+      "src/ir/a.ts:1: declared has 62 lines, the limit is 60",
+      "src/ir/a.ts:63: arrow has 62 lines, the limit is 60",
+      "src/ir/a.ts:125: method has 62 lines, the limit is 60",
+    ]);
+    const exceptions: readonly SizeException[] = [
+      { path: "src/ir/long.ts", reason: "a table" },
+      { path: "src/ir/a.ts", name: "declared", reason: "one switch" },
+      { path: "src/ir/gone.ts", reason: "a table" },
+    ];
+    const left = sizeViolations(wrong, exceptions);
+    expect(left).toHaveLength(3);
+    expect(left).toContain("src/ir/gone.ts: the exception for the file (a table) is no longer needed");
+  });
+
+  it("opens every file by saying what it is for", () => {
+    expect(headerViolations(files)).toEqual([]);
+    const wrong = made({
+      "src/a.ts": "export {};",
+      "b.mjs": "#!/usr/bin/env node\n/** @file Good. */",
+      "c.ts": "/**\n * @file Good.\n */",
+    });
+    expect(headerViolations(wrong)).toEqual(["src/a.ts: does not open with /** @file … */"]);
+  });
+
+  it("throws only TidemarkError and InternalError", () => {
+    expect(errorViolations(files)).toEqual([]);
+    const wrong = made({
+      "src/ir/a.ts":
+        'throw new Error("bad");\nthrow RangeError("bad");\nclass Own extends Error {}\nclass InternalError extends Error {}',
+    });
+    expect(errorViolations(wrong).map((v) => v.slice(0, "src/ir/a.ts:1".length))).toEqual([
+      "src/ir/a.ts:1",
+      "src/ir/a.ts:2",
+      "src/ir/a.ts:3",
+    ]);
+  });
+
+  it("has one `any`", () => {
+    expect(anyViolations(files)).toEqual([]);
+    const wrong = made({
+      "src/ir/op.ts": "type AnyOp = OpDef<any>;\nconst x = 1 as any;",
+      "src/ir/b.ts": "type AnyOp = OpDef<any>;\n// any word\nexpect.any(Number);",
+    });
+    expect(anyViolations(wrong).map((v) => v.split(": ")[0])).toEqual(["src/ir/op.ts:2", "src/ir/b.ts:1"]);
+  });
+
+  it("never asks an operation for its name", () => {
+    expect(opNameViolations(files)).toEqual([]);
+    const asked = [
+      'if (node.op.name === "add") f();',
+      'if ("add" != op.name) f();',
+      "switch (node.op.name) {}",
+      "if (names.has(node.op.name)) f();",
+      'if (innerOp.name.startsWith("a")) f();',
+    ];
+    const text = [...asked, "label(node.op.name);", "if (node.name === x.name) f();"].join("\n");
+    expect(opNameViolations(made({ "src/plan/a.ts": text }))).toHaveLength(asked.length);
+    expect(opNameViolations(made({ "src/ir/print.ts": text }))).toEqual([]);
+  });
+});
+
+describe("documents", () => {
+  it("have a test in text for every pass", () => {
+    expect(passViolations(files)).toEqual([]);
+    const pass = made({
+      "src/passes/fold.ts":
+        "export const constantFold: Pass = {};\nexport const other: Graph = {};\nconst inner: Pass = {};",
+      "src/passes/fuse.ts": "export function fuse(options: Options): Pass { return x; }",
+      "src/passes/pipeline.ts":
+        "export const pipeline: readonly Pass[] = [];\nexport function named(name: string): Pass {}",
+      "tests/passes/fuse.ir": "",
+    });
+    expect(pass.slice(0, 3).map(passNames)).toEqual([["constant-fold"], ["fuse"], []]);
+    expect(passViolations(pass)).toEqual(["src/passes/fold.ts: the pass has no tests/passes/constant-fold.ir"]);
+  });
+
+  it("explain every error code with a wrong and a right example", () => {
+    const codes = errorCodes(fileAt("src/base/errors.ts"));
+    expect(codes).toContain("ShapeMismatch");
+    expect(errorSectionViolations(codes, fileAt("docs/errors.md"))).toEqual([]);
+    const text = "# Errors\n\n## A\n\nWrong:\n\n```ts\n```\n\nRight:\n\n```ts\n```\n\n## C\n\nWords.\n";
+    expect(errorSectionViolations(["A", "B"], { path: "e.md", text })).toEqual([
+      "e.md: has no section '## B'",
+      "e.md: 'C' is no ErrorCode",
+      "e.md: 'C' lacks a block after 'Wrong:' or 'Right:'",
+    ]);
+  });
+
+  it("have links that lead somewhere", () => {
+    expect(linkViolations(files)).toEqual([]);
+    const wrong = made({
+      "docs/a.md":
+        "[b](b.md#the-end) [up](../README.md) [dir](../docs/) [x](gone.md) [y](b.md#gone) `[c](code.md)` [w](https://doi.org/1)",
+      "docs/b.md": "## The end!\n\n```\n[not](a-link.md)\n```\n",
+      "README.md": "[docs]: docs/gone.md\n",
+    });
+    expect(linkViolations(wrong)).toEqual([
+      "docs/a.md:1: the link gone.md leads nowhere",
+      "docs/a.md:1: the link b.md#gone names a heading that docs/b.md does not have",
+      "README.md:1: the link docs/gone.md leads nowhere",
+    ]);
+  });
+
+  it("and all other files mention no machine's paths, no unlisted hosts and no registry", () => {
+    expect(machineViolations(files)).toEqual([]);
+    const path = ["", "home", "someone", "model.ts"].join("/");
+    const wrong = made({
+      "a.ts": `// see ${path}\nimport "../home/someone/b.ts";\nconst url = "${["https:", "", "example.org"].join("/")}";`,
+      "package-lock.json": '"resolved": "x"',
+    });
+    expect(machineViolations(wrong).map((v) => v.split(": ")[0])).toEqual(["a.ts:1", "a.ts:3", "package-lock.json:1"]);
+  });
+
+  it("and the lock has an entry for every dependency", () => {
+    expect(lockViolations(fileAt("package-lock.json"))).toEqual([]);
+    const packages = { "node_modules/a": { optionalDependencies: { b: "1", c: "1" } }, "node_modules/b": {} };
+    const text = JSON.stringify({ packages });
+    expect(lockViolations({ path: "lock", text })).toEqual(["lock: node_modules/a depends on c, which has no entry"]);
+  });
+});

@@ -1,0 +1,163 @@
+/**
+ * @file What users read when they make a mistake: one golden file in tests/errors/ for each. UPDATE=1 rewrites them. Line
+ * and column are left out, so that this file can be edited.
+ */
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import type { Tensor } from "../src/api/index.ts";
+import * as tm from "../src/api/index.ts";
+
+const FOLDER = join(import.meta.dirname, "errors");
+const x = tm.tensor([1, 2, 3]);
+const m = tm.tensor([
+  [1, 2, 3],
+  [4, 5, 6],
+]);
+const labels = tm.tensor([1, 0], { dtype: "i32" });
+/** Runs a function inside a trace. */
+const traced = (fn: (v: Tensor) => unknown) => tm.grad(fn as (v: Tensor) => Tensor)(x);
+/** Hides a wrong type from the compiler, as JavaScript would. */
+const wrong = <T>(value: unknown): T => value as T;
+
+let leaked: Tensor | undefined;
+
+const cases: Readonly<Record<string, () => unknown>> = {
+  // shapes
+  "add-shapes": () => m.add(tm.tensor([1, 2])),
+  "matmul-inner": () => m.matmul(tm.ones([2, 3])),
+  "matmul-transposed": () => m.matmul(tm.ones([4, 3])),
+  "matmul-batch": () => tm.ones([2, 3, 4]).matmul(tm.ones([3, 4, 5])),
+  "matmul-scalar": () => m.matmul(tm.tensor(2)),
+  "reshape-elements": () => m.reshape([4, -1]),
+  "broadcast-to": () => m.broadcastTo([3, 3]),
+  "concat-shapes": () => tm.concat([m, tm.ones([2, 2])]),
+  "concat-nothing": () => tm.concat([]),
+  "stack-shapes": () => tm.stack([x, tm.ones([2])]),
+  "split-unequal": () => x.split(2),
+  "squeeze-wide": () => m.squeeze(0),
+  "item-of-many": () => x.item(),
+  "tensor-ragged": () => tm.tensor([[1, 2], [3]]),
+  "tensor-shape": () => tm.tensor([1, 2, 3], { shape: [2, 2] }),
+  "conv-rank": () => tm.conv2d(m, m),
+  "conv-channels": () => tm.conv2d(tm.ones([1, 3, 8, 8]), tm.ones([4, 2, 3, 3])),
+  "cross-entropy-targets": () => tm.crossEntropy(m, tm.tensor([1, 0, 1], { dtype: "i32" })),
+  "einsum-letters": () => tm.einsum("ij,j->i", m, tm.ones([2])),
+  "einsum-operands": () => tm.einsum("ij,jk", m),
+  "einsum-output": () => tm.einsum("ij->ik", m),
+  "slice-position": () => m.slice([2]),
+  "slice-ranges": () => x.slice([null, null]),
+  "pad-widths": () => m.pad([[1, 1]]),
+  // element types
+  "add-dtypes": () => x.add(tm.arange(3)),
+  "add-fraction-to-i32": () => labels.add(0.5),
+  "add-number-to-bool": () => x.greater(0).add(1),
+  "exp-of-i32": () => labels.exp(),
+  "where-condition": () => tm.where(x, 1, 2),
+  "mean-of-i32": () => labels.mean(),
+  "take-float-indices": () => m.take(x),
+  "one-hot-floats": () => tm.oneHot(x, 3),
+  "tensor-fraction-i32": () => tm.tensor([0.5], { dtype: "i32" }),
+  // axes
+  "sum-axis": () => m.sum(2),
+  "sum-axis-twice": () => m.sum([0, -2]),
+  "sum-axis-of-scalar": () => tm.tensor(1).sum(0),
+  "transpose-order": () => m.transpose([0, 0]),
+  // arguments
+  "add-string": () => x.add(wrong<number>("1")),
+  "dropout-rate": () => tm.dropout(x, 1, tm.random.key(0)),
+  "random-seed": () => tm.random.key(0.5),
+  "clamp-bounds": () => x.clamp(1, 0),
+  "argmax-empty": () => tm.zeros([0]).argmax(),
+  "zeros-shape": () => tm.zeros([-1]),
+  // trees and results
+  "argument-string": () =>
+    tm.grad((p: { layers: Tensor[]; name: string }) => p.layers[0]!.sum())({ layers: [x], name: "a" }),
+  "argument-class": () => tm.grad((p: { at: Date }) => wrong<Tensor>(p.at))({ at: new Date(0) }),
+  "argument-undefined": () =>
+    tm.grad((p: { layers: readonly { w: Tensor }[] }) => p.layers[0]!.w)({
+      layers: [{ w: x }, { w: wrong<Tensor>(undefined) }],
+    }),
+  "returns-nothing": () => traced(() => undefined),
+  "returns-string": () => traced(() => ({ loss: "low" })),
+  "returns-promise": () => traced(async (v) => v.sum()),
+  "returns-several": () => traced((v) => [v.sum(), v]),
+  "aux-missing": () =>
+    tm.grad(
+      wrong<(v: Tensor) => [Tensor, Tensor]>((v: Tensor) => v.sum()),
+      { hasAux: true },
+    )(x),
+  // derivatives
+  "loss-not-scalar": () => traced((v) => v.square()),
+  "loss-integer": () => traced((v) => v.sum().cast("i32")),
+  "grad-of-labels": () => tm.grad((y: { labels: Tensor }) => y.labels.cast("f32").sum())({ labels }),
+  "grad-of-number": () => tm.grad((p: { w: Tensor; rate: number }) => p.w.sum())({ w: x, rate: 0.1 }),
+  "grad-argnums": () => tm.grad((v: Tensor) => v.sum(), { argnums: wrong<0>(1) })(x),
+  "jvp-tangent-shape": () => tm.jvp((v) => v, [x], [tm.ones([2])]),
+  "jvp-tangent-structure": () => tm.jvp((p: { w: Tensor }) => p.w, [{ w: x }], [wrong<{ w: Tensor }>({ v: x })]),
+  "jvp-custom-vjp": () => {
+    const f = tm.customVjp((v) => v, { forward: (v) => [v, []], backward: (_, ct) => [ct] });
+    return tm.jvp((v) => f(v), [x], [x]);
+  },
+  "custom-vjp-shape": () => {
+    const f = tm.customVjp((v) => v, { forward: (v) => [v, []], backward: (_, ct) => [ct.sum()] });
+    return traced((v) => f(v).sum());
+  },
+  "custom-vjp-closure": () =>
+    traced((v) => {
+      const f = tm.customVjp((u) => u.mul(v), { forward: (u) => [u.mul(v), []], backward: (_, ct) => [ct] });
+      return f(x).sum();
+    }),
+  "jacobian-of-tree": () => tm.jacobian((p: { w: Tensor }) => p.w)({ w: x }),
+  // what a trace cannot do
+  "trace-data": () => traced((v) => tm.tensor(v.data()).sum()),
+  "trace-item": () => traced((v) => v.mul(v.sum().item()).sum()),
+  "trace-branch": () => traced((v) => (wrong<number>(v.sum()) > 0 ? v.sum() : v.sum().neg())),
+  "trace-arithmetic": () => traced((v) => tm.tensor(wrong<number>(v) * 2).sum()),
+  "trace-leak": () => {
+    traced((v) => {
+      leaked = v.mul(2);
+      return v.sum();
+    });
+    return leaked?.add(1);
+  },
+  "trace-leak-into-trace": () => {
+    traced((v) => {
+      leaked = v.mul(2);
+      return v.sum();
+    });
+    return traced((v) => v.mul(leaked as Tensor).sum());
+  },
+};
+
+/** The message of the error, with places left out. */
+function messageOf(run: () => unknown): string {
+  try {
+    run();
+  } catch (error) {
+    expect(error).toBeInstanceOf(tm.TidemarkError);
+    return `${(error as Error).message.replaceAll(/(\.test\.ts):\d+:\d+/g, "$1:LINE")}\n`;
+  }
+  return "no error\n";
+}
+
+describe("errors", () => {
+  for (const [name, run] of Object.entries(cases)) {
+    it(`say what is wrong: ${name}`, () => {
+      const text = messageOf(run);
+      const file = join(FOLDER, `${name}.txt`);
+      if (process.env.UPDATE) {
+        mkdirSync(FOLDER, { recursive: true });
+        writeFileSync(file, text);
+      }
+      expect(text).toBe(readFileSync(file, "utf8"));
+      expect(text, "every error names the user's line").toContain("errors.test.ts:LINE");
+      expect(text, "every error says what to do").toContain("\n  help: ");
+    });
+  }
+
+  it("have no golden file without a case", () => {
+    const known = new Set(Object.keys(cases).map((name) => `${name}.txt`));
+    expect(readdirSync(FOLDER).filter((name) => !known.has(name))).toEqual([]);
+  });
+});

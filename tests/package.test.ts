@@ -1,0 +1,114 @@
+/**
+ * @file What people install works: the package is built, packed and installed into an empty project without a network,
+ * then used from JavaScript and from TypeScript. The subpaths come from the exports map, so a new one is tested as soon
+ * as it is listed. The build goes to a folder of its own: other tests may be reading dist/.
+ */
+import { execFileSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ROOT, subpathSources } from "./support/project.ts";
+
+interface Manifest {
+  readonly scripts: Readonly<Record<string, string>>;
+  readonly dependencies?: Readonly<Record<string, string>>;
+}
+
+const manifestText = readFileSync(join(ROOT, "package.json"), "utf8");
+const manifest = JSON.parse(manifestText) as Manifest;
+const sources = subpathSources(manifestText);
+const subpaths = [...sources].filter(([, source]) => existsSync(join(ROOT, source))).map(([name]) => name);
+
+/** Runs a command; on failure the error carries everything it printed. */
+function run(cwd: string, command: string, ...args: readonly string[]): string {
+  try {
+    return execFileSync(command, args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+  } catch (error) {
+    const { stdout, stderr } = error as { stdout: string; stderr: string };
+    throw new Error(`${command} ${args.join(" ")} failed:\n${stdout}${stderr}`);
+  }
+}
+
+const tsc = (cwd: string, ...args: readonly string[]): string =>
+  run(cwd, process.execPath, join(ROOT, "node_modules", "typescript", "bin", "tsc"), ...args);
+
+/** Paths below a folder, with forward slashes. */
+function filesBelow(folder: string): readonly string[] {
+  const names = readdirSync(folder, { recursive: true, encoding: "utf8" });
+  return names.map((name) => name.replaceAll("\\", "/")).sort();
+}
+
+describe("the manifest", () => {
+  it("exports only what has a source", () => {
+    const missing = [...sources].filter(([, source]) => !existsSync(join(ROOT, source)));
+    expect(missing.map(([name, source]) => `package.json exports ${name}, but there is no ${source}`)).toEqual([]);
+  });
+
+  it("runs nothing on the machine of a person who installs it", () => {
+    const scripts = ["preinstall", "install", "postinstall"].filter((name) => name in manifest.scripts);
+    expect(scripts).toEqual([]);
+    expect(manifest.dependencies ?? {}).toEqual({});
+  });
+});
+
+describe("the installed package", () => {
+  const folder = mkdtempSync(join(tmpdir(), "tidemark-package-"));
+  const staging = join(folder, "staging");
+  const consumer = join(folder, "consumer");
+  const installed = join(consumer, "node_modules", "tidemark");
+
+  beforeAll(() => {
+    mkdirSync(staging);
+    for (const name of ["package.json", "bin", "README.md", "LICENSE", "CHANGELOG.md"]) {
+      if (existsSync(join(ROOT, name))) cpSync(join(ROOT, name), join(staging, name), { recursive: true });
+    }
+    tsc(ROOT, "-p", "tsconfig.build.json", "--outDir", join(staging, "dist"));
+    // Scripts are off because they would build; a person who installs the archive has none to switch off.
+    run(staging, "npm", "pack", "--ignore-scripts", "--pack-destination", folder);
+    const archive = readdirSync(folder).find((name) => name.endsWith(".tgz")) ?? "";
+    cpSync(join(ROOT, "tests", "fixtures", "consumer"), consumer, { recursive: true });
+    writeFileSync(join(consumer, "package.json"), '{ "name": "consumer", "private": true, "type": "module" }');
+    run(consumer, "npm", "install", "--offline", "--no-audit", "--no-fund", join(folder, archive));
+  });
+
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  it("is alone in the project that installs it", () => {
+    expect(readdirSync(join(consumer, "node_modules")).filter((name) => !name.startsWith("."))).toEqual(["tidemark"]);
+  });
+
+  it("carries code, types and maps with their sources, and neither tests nor sources beside them", () => {
+    const paths = filesBelow(installed);
+    expect(paths).toContain("LICENSE");
+    expect(paths.filter((path) => /\.test\.|^src\b|^tests\b/.test(path))).toEqual([]);
+    const modules = paths.filter((path) => /^dist\/.*\.js$/.test(path));
+    expect(modules.length).toBeGreaterThan(0);
+    const partners = modules.flatMap((path) => [path.replace(/js$/, "d.ts"), `${path}.map`]);
+    expect(partners.filter((path) => !paths.includes(path))).toEqual([]);
+    const map = JSON.parse(readFileSync(join(installed, `${modules[0]}.map`), "utf8")) as { sourcesContent?: string[] };
+    expect(map.sourcesContent?.[0]).toContain("@file");
+  });
+
+  it("carries what its command imports", () => {
+    const command = readFileSync(join(installed, "bin", "tidemark.js"), "utf8");
+    const imported = [...command.matchAll(/from "\.\.\/(.*)"/g)].map((match) => match[1] ?? "");
+    expect(imported).toHaveLength(1);
+    expect(imported.filter((path) => !existsSync(join(installed, path)))).toEqual([]);
+  });
+
+  it("is imported from JavaScript by every subpath", () => {
+    const output = run(consumer, process.execPath, "use.mjs", ...subpaths);
+    const found = JSON.parse(output.trim().split("\n").at(-1) ?? "") as Record<string, readonly string[]>;
+    expect(Object.keys(found)).toEqual(subpaths);
+    expect(Object.entries(found).filter(([, names]) => names.length === 0)).toEqual([]);
+  });
+
+  it("type-checks in a strict project that checks the types of its libraries too", () => {
+    const lines = subpaths.map((name, i) => `export * as subpath${i} from "${name}";`);
+    writeFileSync(join(consumer, "subpaths.ts"), `${lines.join("\n")}\nexport {};\n`);
+    expect(tsc(consumer, "-p", ".")).toBe("");
+    writeFileSync(join(consumer, "wrong.ts"), 'import "tidemark/no-such-subpath";\n');
+    expect(() => tsc(consumer, "-p", ".", "--noUncheckedSideEffectImports")).toThrow("tidemark/no-such-subpath");
+  });
+});

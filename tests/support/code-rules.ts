@@ -1,0 +1,136 @@
+/** @file Rules about the text of code: sizes, headers, errors, `any`, and asking an operation for its name. */
+import { basename } from "node:path";
+import { isProduct, isScript, isTest, type ProjectFile } from "./project.ts";
+import { type Ast, isAst, lastName, lineAt, select } from "./syntax.ts";
+
+export const MAX_FILE_LINES = 500;
+export const MAX_FUNCTION_LINES = 60;
+
+/** What may be longer than the limits, and why. `name` is a function; without one the file is meant. */
+export interface SizeException {
+  readonly path: string;
+  readonly name?: string;
+  readonly reason: string;
+}
+
+export function sizeViolations(files: readonly ProjectFile[], exceptions: readonly SizeException[]): readonly string[] {
+  const found = files.filter((f) => isScript(f.path)).flatMap((file) => [...longFile(file), ...longFunctions(file)]);
+  const matches = (e: SizeException, v: SizeViolation): boolean => e.path === v.path && e.name === v.name;
+  const stale = exceptions.filter((e) => !found.some((v) => matches(e, v)));
+  return [
+    ...found.filter((v) => !exceptions.some((e) => matches(e, v))).map((v) => v.message),
+    ...stale.map((e) => `${e.path}: the exception for ${e.name ?? "the file"} (${e.reason}) is no longer needed`),
+  ];
+}
+
+interface SizeViolation {
+  readonly path: string;
+  readonly name?: string;
+  readonly message: string;
+}
+
+function longFile({ path, text }: ProjectFile): readonly SizeViolation[] {
+  const lines = text.trimEnd().split("\n").length;
+  return lines <= MAX_FILE_LINES ? [] : [{ path, message: `${path}: ${lines} lines, the limit is ${MAX_FILE_LINES}` }];
+}
+
+/** In tests, functions handed to `describe`, `it` and the like are sections rather than functions. */
+function longFunctions(file: ProjectFile): readonly SizeViolation[] {
+  const long: SizeViolation[] = [];
+  select(file, (node, ancestors) => {
+    if (!/^(FunctionDeclaration|FunctionExpression|ArrowFunctionExpression)$/.test(node.type)) return false;
+    const parent = ancestors.at(-1);
+    if (isTest(file.path) && parent?.type === "CallExpression") return false;
+    const line = lineAt(file, node.start);
+    const lines = lineAt(file, node.end) - line + 1;
+    if (lines <= MAX_FUNCTION_LINES) return false;
+    const name = lastName(node.id) ?? lastName(parent?.key) ?? lastName(parent?.id) ?? "a function";
+    const message = `${file.path}:${line}: ${name} has ${lines} lines, the limit is ${MAX_FUNCTION_LINES}`;
+    long.push({ path: file.path, name, message });
+    return true;
+  });
+  return long;
+}
+
+export function headerViolations(files: readonly ProjectFile[]): readonly string[] {
+  return files
+    .filter((file) => isScript(file.path) && !/^(#!.*\n)?\/\*\*\s(\s*\*\s)?@file\s/.test(file.text))
+    .map((file) => `${file.path}: does not open with /** @file … */`);
+}
+
+/** Users' mistakes are TidemarkErrors, ours are InternalErrors; there is no third kind. */
+export function errorViolations(files: readonly ProjectFile[]): readonly string[] {
+  const kinds = ["TidemarkError", "InternalError"];
+  return files
+    .filter((file) => isProduct(file.path))
+    .flatMap((file) => {
+      const made = select(file, (n) => /^(New|Call)Expression$/.test(n.type) && isBareError(n.callee));
+      const derived = select(
+        file,
+        (n) => n.type === "ClassDeclaration" && isBareError(n.superClass) && !kinds.includes(lastName(n.id) ?? ""),
+      );
+      return [
+        ...made.map((n) => `${place(file, n)}: a bare error; throw a TidemarkError with a code, or use invariant`),
+        ...derived.map((n) => `${place(file, n)}: a new kind of error; the kinds are ${kinds.join(" and ")}`),
+      ];
+    });
+}
+
+function isBareError(callee: unknown): boolean {
+  return (
+    isAst(callee) &&
+    callee.type === "Identifier" &&
+    /^(|Type|Range|Syntax|Reference|Eval|URI)Error$/.test(lastName(callee) ?? "")
+  );
+}
+
+/** The one sanctioned `any` is in the declaration of AnyOp: attribute types are contravariant. */
+export function anyViolations(files: readonly ProjectFile[]): readonly string[] {
+  return files
+    .filter((file) => isScript(file.path))
+    .flatMap((file) => {
+      const found = select(file, (node, ancestors) => {
+        const sanctioned =
+          file.path === "src/ir/op.ts" &&
+          ancestors.some((a) => a.type === "TSTypeAliasDeclaration" && lastName(a.id) === "AnyOp");
+        return node.type === "TSAnyKeyword" && !sanctioned;
+      });
+      return found.map((node) => `${place(file, node)}: any; the only one is AnyOp in src/ir/op.ts`);
+    });
+}
+
+/** What a layer needs to know of an operation is a field of it; only the text form deals in names. */
+export function opNameViolations(files: readonly ProjectFile[]): readonly string[] {
+  return files
+    .filter((file) => isProduct(file.path) && !["print.ts", "parse.ts"].includes(basename(file.path)))
+    .flatMap((file) =>
+      select(file, asksOpName).map((node) => `${place(file, node)}: asks an operation for its name; give it a field`),
+    );
+}
+
+function asksOpName(node: Ast): boolean {
+  switch (node.type) {
+    case "BinaryExpression":
+      return /^[!=]==?$/.test(String(node.operator)) && (isOpName(node.left) || isOpName(node.right));
+    case "SwitchStatement":
+      return isOpName(node.discriminant);
+    case "CallExpression": {
+      const member = isAst(node.callee) && node.callee.type === "MemberExpression" ? lastName(node.callee) : null;
+      if (isAst(node.callee) && isOpName(node.callee.object))
+        return /^(startsWith|endsWith|includes|match)$/.test(member ?? "");
+      return /^(has|includes|indexOf|test)$/.test(member ?? "") && (node.arguments as unknown[]).some(isOpName);
+    }
+    default:
+      return false;
+  }
+}
+
+/** `op.name`, `node.op.name`, `someOp.name`. */
+function isOpName(node: unknown): boolean {
+  if (!isAst(node) || node.type !== "MemberExpression" || lastName(node.property) !== "name") return false;
+  return /^op$|Op$/.test(lastName(node.object) ?? "");
+}
+
+function place(file: ProjectFile, node: Ast): string {
+  return `${file.path}:${lineAt(file, node.start)}`;
+}

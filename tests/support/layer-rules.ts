@@ -1,0 +1,103 @@
+/**
+ * @file Who may import whom.
+ *
+ *   base → kernel → ir → ops → { trace autodiff passes lower } → plan → codegen → runtime → api → { nn optim } → cli
+ *
+ * A file imports from its own layer and from layers to its left; within braces siblings do not see each other. Types
+ * count like values here: a type that points right is a dependency of ideas. Inside one layer types may refer to each
+ * other in circles, values may not.
+ */
+import { isProduct, isTest, type ProjectFile } from "./project.ts";
+import { importsOf, resolveImport } from "./syntax.ts";
+
+export const LAYERS: readonly (readonly string[])[] = [
+  ["base"],
+  ["kernel"],
+  ["ir"],
+  ["ops"],
+  ["trace", "autodiff", "passes", "lower"],
+  ["plan"],
+  ["codegen"],
+  ["runtime"],
+  ["api"],
+  ["nn", "optim"],
+  ["cli"],
+];
+
+/** The layers that may use Node. */
+const ON_NODE: readonly string[] = ["cli"];
+
+export function layerOf(path: string): string {
+  return path.split("/")[1] ?? "";
+}
+
+function rankOf(layer: string): number {
+  return LAYERS.findIndex((group) => group.includes(layer));
+}
+
+export function layerViolations(files: readonly ProjectFile[]): readonly string[] {
+  const paths = new Set(files.map((file) => file.path));
+  return files
+    .filter((file) => isProduct(file.path))
+    .flatMap((file) => {
+      const from = layerOf(file.path);
+      if (rankOf(from) < 0) return [`${file.path}: belongs to no layer; the layers are ${LAYERS.flat().join(", ")}`];
+      return importsOf(file).flatMap(({ specifier, line }) => {
+        const place = `${file.path}:${line}: imports ${specifier}`;
+        const target = resolveImport(file.path, specifier);
+        if (target === null) {
+          const allowed = specifier.startsWith("node:") && ON_NODE.includes(from);
+          return allowed ? [] : [`${place}: ${from}/ has no Node modules and the package has no dependencies`];
+        }
+        return targetViolations(place, from, target, paths);
+      });
+    });
+}
+
+function targetViolations(place: string, from: string, target: string, paths: ReadonlySet<string>): readonly string[] {
+  if (!paths.has(target)) return [`${place}: there is no ${target}`];
+  if (isTest(target)) return [`${place}: only tests import tests`];
+  if (!target.startsWith("src/")) return [`${place}: the product imports only from src/`];
+  if (target.endsWith("/index.ts")) return [`${place}: index.ts is an entry point for users; import the file itself`];
+  const to = layerOf(target);
+  if (from === to || rankOf(to) < rankOf(from)) return [];
+  const why = rankOf(to) === rankOf(from) ? "siblings do not see each other" : `${to}/ is to the right of ${from}/`;
+  return [`${place}: ${why}`];
+}
+
+/** Benchmarks, examples and scripts are no tests, so they do not import any. */
+export function testImportViolations(files: readonly ProjectFile[]): readonly string[] {
+  return files
+    .filter((file) => /\.m?[jt]s$/.test(file.path) && !isTest(file.path) && !isProduct(file.path))
+    .flatMap((file) =>
+      importsOf(file)
+        .filter(({ specifier }) => isTest(resolveImport(file.path, specifier) ?? ""))
+        .map(({ specifier, line }) => `${file.path}:${line}: imports ${specifier}: only tests import tests`),
+    );
+}
+
+/** Each cycle once, as `a.ts → b.ts → a.ts`, found by depth-first search from every file in order of path. */
+export function cycleViolations(files: readonly ProjectFile[]): readonly string[] {
+  const edges = new Map<string, readonly string[]>();
+  for (const file of files.filter((f) => isProduct(f.path))) {
+    const targets = importsOf(file).flatMap(({ specifier, typeOnly }) => {
+      const target = resolveImport(file.path, specifier);
+      return target === null || (typeOnly && layerOf(target) === layerOf(file.path)) ? [] : [target];
+    });
+    edges.set(file.path, targets);
+  }
+  const finished = new Set<string>();
+  const open: string[] = [];
+  const cycles: string[] = [];
+  const visit = (path: string): void => {
+    const start = open.indexOf(path);
+    if (start >= 0) cycles.push(`import cycle: ${[...open.slice(start), path].join(" → ")}`);
+    if (start >= 0 || finished.has(path)) return;
+    open.push(path);
+    for (const next of edges.get(path) ?? []) visit(next);
+    open.pop();
+    finished.add(path);
+  };
+  for (const path of edges.keys()) visit(path);
+  return cycles;
+}

@@ -1,0 +1,116 @@
+/**
+ * @file Runs one operation's lowering by itself, with stored inputs and nothing fused, through the interpreter: what an
+ * operation says in `lower` is compared with what it says in `evaluate`.
+ */
+import { at, invariant } from "../../src/base/invariant.ts";
+import type { LowerContext, OpDef, Reference } from "../../src/ir/op.ts";
+import { elementsOf, type TensorType } from "../../src/ir/type.ts";
+import type { DType } from "../../src/kernel/dtype.ts";
+import { type LoopVar, load } from "../../src/kernel/expr.ts";
+import { linearIndex, offsetIndex, scaleIndex, varIndex } from "../../src/kernel/index-math.ts";
+import { interpretKernel, type TypedArray } from "../../src/kernel/interpret.ts";
+import type { Kernel, Nest } from "../../src/kernel/loops.ts";
+import { Position } from "../../src/kernel/position.ts";
+
+const ARRAY = { f32: Float32Array, f64: Float64Array, i32: Int32Array, bool: Uint8Array } as const;
+
+export function typedArray(dtype: DType, values: ArrayLike<number>): TypedArray {
+  return ARRAY[dtype].from(values);
+}
+
+const loop = (name: string, extent: number): LoopVar => ({ kind: "var", name, extent });
+
+/** The kernel of one operation: inputs are operands 0 …, the result comes next, then scratch. */
+export function kernelOf<A>(op: OpDef<A>, inTypes: readonly TensorType[], attrs: A): Kernel {
+  const outType = at(op.infer(inTypes, attrs, []), 0);
+  const inputs = inTypes.map((type, i) => (place: Position) => load(type.dtype, i, place.linear));
+  const nest = nestOf(op, { inputs, inTypes, outType, attrs });
+  return {
+    operands: [
+      ...inTypes.map(({ dtype, shape }) => ({ dtype, elements: elementsOf(shape), role: "in" as const })),
+      { dtype: outType.dtype, elements: elementsOf(outType.shape), role: "out" },
+      { dtype: outType.dtype, elements: 0, role: "scratch" },
+    ],
+    nests: [nest],
+  };
+}
+
+function nestOf<A>(op: OpDef<A>, c: LowerContext<A>): Nest {
+  const { lower } = op;
+  const { dtype, shape } = c.outType;
+  const operand = c.inTypes.length;
+  const acc = { kind: "acc", dtype } as const;
+  switch (lower.kind) {
+    case "map": {
+      const loops = shape.map((extent, axis) => loop(`i${axis}`, extent));
+      const place = Position.at(shape, loops.map(varIndex));
+      return { kind: "map", loops, stores: [{ operand, index: place.linear, value: lower.value(c, place) }] };
+    }
+    case "contract": {
+      const { batch, m, n, k } = lower.shape(c.inTypes, c.attrs);
+      const loops = batch.map((extent, axis) => loop(`b${axis}`, extent));
+      const [rows, cols, depth] = [loop("i", m), loop("j", n), loop("k", k)];
+      const outer = loops.map(varIndex);
+      const [i, j, r] = [varIndex(rows), varIndex(cols), varIndex(depth)];
+      const index = linearIndex([...outer, i, j], [...batch, m, n]);
+      const [a, b] = [lower.a(c, outer, i, r), lower.b(c, outer, r, j)];
+      return {
+        kind: "contract",
+        batch: loops,
+        rows,
+        cols,
+        depth,
+        dtype,
+        a,
+        b,
+        stores: [{ operand, index, value: acc }],
+        scratch: operand + 1,
+      };
+    }
+    case "scan": {
+      const axis = lower.axis(c.inTypes, c.attrs);
+      const counters = shape.map((extent, i) => loop(`i${i}`, extent));
+      const idx = counters.map(varIndex);
+      // From the other end: element n - 1 - i.
+      if (lower.reverse(c.attrs)) idx[axis] = offsetIndex(scaleIndex(at(idx, axis), -1), at(shape, axis) - 1);
+      const place = Position.at(shape, idx);
+      const loops = counters.filter((_, i) => i !== axis);
+      const stores = [{ operand, index: place.linear, value: acc }];
+      return { kind: "scan", loops, along: at(counters, axis), dtype, body: at(c.inputs, 0)(place), stores };
+    }
+    case "shuffle": {
+      const along = loop("i", at(shape, 0));
+      return { kind: "shuffle", along, bits: at(c.inputs, 0)(Position.at(shape, [varIndex(along)])), operand };
+    }
+    default:
+      invariant(false, () => `${op.name}: lowering ${lower.kind} is not run by itself here`);
+  }
+}
+
+/** The result of a lowering, computed in the element type. */
+export function runLowering<A>(
+  op: OpDef<A>,
+  inTypes: readonly TensorType[],
+  attrs: A,
+  inputs: readonly ArrayLike<number>[],
+): TypedArray {
+  const kernel = kernelOf(op, inTypes, attrs);
+  const result = at(kernel.operands, inTypes.length);
+  const out = typedArray(result.dtype as DType, new Float64Array(result.elements).fill(Number.NaN));
+  const given = inTypes.map((type, i) => typedArray(type.dtype, at(inputs, i)));
+  interpretKernel(kernel, [...given, out, new Float64Array(0)]);
+  return out;
+}
+
+/** What an operation means, in doubles. */
+export function runReference<A>(
+  op: OpDef<A>,
+  inTypes: readonly TensorType[],
+  attrs: A,
+  inputs: readonly ArrayLike<number>[],
+): Reference {
+  const outTypes = op.infer(inTypes, attrs, []);
+  const run = (): never => invariant(false, () => `${op.name} has no regions`) as never;
+  const given = inputs.map((values) => Float64Array.from(values));
+  return at(op.evaluate({ inputs: given, inTypes, outTypes, attrs, regions: [], run }), 0);
+}
