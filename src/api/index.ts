@@ -7,6 +7,7 @@ export type { TensorStorage, TypedArray } from "../trace/storage.ts";
 export type { NestedArray } from "../trace/tensor.ts";
 export type { Tree } from "../trace/tree.ts";
 export * from "./attention.ts";
+export { type Compiled, type CompileOptions, compile, type ProgramInfo } from "./compile.ts";
 export * from "./conv.ts";
 export * from "./create.ts";
 export * from "./custom.ts";

@@ -5,27 +5,38 @@
  *
  * Invariant: words are kept as signed 32-bit integers; only their bits have a meaning.
  */
-import { at } from "./invariant.ts";
 
-const ROTATIONS: readonly number[] = [13, 15, 26, 6, 17, 29, 16, 24];
 /** Keeps an all-zero key from being a fixed point. */
 const PARITY = 0x1bd11bda;
 
 export type Words = readonly [number, number];
 
-/** Two random words for a key and a counter of two words each. */
+const turn = (x: number, by: number): number => (x << by) | (x >>> (32 - by));
+
+/** Two random words for a key and a counter of two words each. Plain locals, no arrays: initial weights are drawn here. */
 export function threefry(key: Words, counter: Words): Words {
-  const keys = [key[0] | 0, key[1] | 0, key[0] ^ key[1] ^ PARITY];
-  let a = (counter[0] + key[0]) | 0;
-  let b = (counter[1] + key[1]) | 0;
-  for (let round = 0; round < 20; round++) {
-    const turn = at(ROTATIONS, round % 8);
+  let k0 = key[0] | 0;
+  let k1 = key[1] | 0;
+  let k2 = k0 ^ k1 ^ PARITY;
+  let a = (counter[0] + k0) | 0;
+  let b = (counter[1] + k1) | 0;
+  for (let group = 1; group <= 5; group++) {
+    const odd = group % 2 === 1;
     a = (a + b) | 0;
-    b = ((b << turn) | (b >>> (32 - turn))) ^ a;
-    if (round % 4 !== 3) continue;
-    const step = (round + 1) / 4;
-    a = (a + at(keys, step % 3)) | 0;
-    b = (b + at(keys, (step + 1) % 3) + step) | 0;
+    b = turn(b, odd ? 13 : 17) ^ a;
+    a = (a + b) | 0;
+    b = turn(b, odd ? 15 : 29) ^ a;
+    a = (a + b) | 0;
+    b = turn(b, odd ? 26 : 16) ^ a;
+    a = (a + b) | 0;
+    b = turn(b, odd ? 6 : 24) ^ a;
+    // the three words of the key take turns
+    a = (a + k1) | 0;
+    b = (b + k2 + group) | 0;
+    const first = k0;
+    k0 = k1;
+    k1 = k2;
+    k2 = first;
   }
   return [a, b];
 }

@@ -71,9 +71,11 @@ export interface ContractShape {
  * `map` may be computed inside any consumer. `fusion` says when that is wise:
  *  - "always": costs nothing but index arithmetic (views, constants, counters); never stored for its own sake
  *  - "once": computed where it is used if that is in one place
+ *
+ * `pointwise`: every element depends on the elements of the inputs with the same number alone.
  */
 export type Lowering<A> =
-  | { readonly kind: "map"; readonly fusion: "always" | "once"; value(c: LowerContext<A>, at: Position): Expr }
+  | { readonly kind: "map"; readonly fusion: "always" | "once"; readonly pointwise?: true; value(c: LowerContext<A>, at: Position): Expr }
   | {
       readonly kind: "reduce";
       readonly combine: Combine;

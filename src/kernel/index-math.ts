@@ -5,6 +5,7 @@
  *   div(12 a + 4 b + c, 4) = 3 a + b                 when 0 ≤ c < 4
  *   mod(12 a + 4 b + c, 4) = c                       when 0 ≤ c < 4
  *   4 (x div 4) + (x mod 4) = x
+ *   4 ((x div 4) mod 3) + (x mod 4) = x mod 12
  *   (x mod 12) div 4 = (x div 4) mod 3,  (x div 3) div 4 = x div 12
  *
  * Invariant: `of` inside div and mod atoms is non-negative (shifted by a multiple of the divisor when made).
@@ -24,7 +25,9 @@ function atomKey(atom: Atom): string {
   }
 }
 
-function make(terms: readonly Term[], offset: number): Index {
+function make(terms: readonly Term[], rawOffset: number): Index {
+  // Not -0, which would make equal indices look different.
+  const offset = rawOffset + 0;
   const sorted = terms.length < 2 ? terms : [...terms].sort((a, b) => (atomKey(a.atom) < atomKey(b.atom) ? -1 : 1));
   let key = sorted.map((t) => `${t.coef}*${atomKey(t.atom)}`).join("+");
   if (offset !== 0 || sorted.length === 0) key += `+${offset}`;
@@ -55,6 +58,30 @@ export function valueIndex(expr: Expr, lo: number, hi: number): Index {
   return make([{ atom: { kind: "value", expr, lo, hi, id }, coef: 1 }], 0);
 }
 
+/**
+ * Finds a remainder with its quotient, takes both out and returns what they add up to.
+ *
+ *   c·n·(x div n) + c·(x mod n) = c·x
+ *   c·n·((x div n) mod m) + c·(x mod n) = c·(x mod n·m)
+ */
+function joinRemainder(terms: Map<string, Term>): Index | null {
+  for (const [key, { atom, coef }] of terms) {
+    if (atom.kind !== "mod" || coef === 0) continue;
+    const partners = [...terms].filter(([, term]) => term.coef === coef * atom.by);
+    if (partners.length === 0) continue;
+    const quotient = divIndex(atom.of, atom.by);
+    for (const [partnerKey, { atom: partner }] of partners) {
+      const isQuotient = quotient.key === `1*${partnerKey}`;
+      const isPart = partner.kind === "mod" && partner.of.key === quotient.key;
+      if (!isQuotient && !isPart) continue;
+      terms.delete(key);
+      terms.delete(partnerKey);
+      return scaleIndex(isPart ? modIndex(atom.of, atom.by * partner.by) : atom.of, coef);
+    }
+  }
+  return null;
+}
+
 export function addIndex(...parts: readonly Index[]): Index {
   const byKey = new Map<string, { atom: Atom; coef: number }>();
   let offset = 0;
@@ -68,22 +95,9 @@ export function addIndex(...parts: readonly Index[]): Index {
     offset += part.offset;
     for (const { atom, coef } of part.terms) put(atom, coef);
   }
-  // c·n·(x div n) + c·(x mod n) = c·x
-  let again = true;
-  while (again) {
-    again = false;
-    for (const [key, { atom, coef }] of byKey) {
-      if (atom.kind !== "mod" || coef === 0) continue;
-      const partnerKey = `(${atom.of.key})/${atom.by}`;
-      const partner = byKey.get(partnerKey);
-      if (!partner || partner.coef !== coef * atom.by) continue;
-      byKey.delete(key);
-      byKey.delete(partnerKey);
-      offset += coef * atom.of.offset;
-      for (const term of atom.of.terms) put(term.atom, coef * term.coef);
-      again = true;
-      break;
-    }
+  for (let whole = joinRemainder(byKey); whole; whole = joinRemainder(byKey)) {
+    offset += whole.offset;
+    for (const term of whole.terms) put(term.atom, term.coef);
   }
   return make([...byKey.values()].filter((t) => t.coef !== 0), offset);
 }

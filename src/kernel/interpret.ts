@@ -2,8 +2,7 @@
  * @file Runs kernels element by element: the oracle with which generated code is compared bit by bit. Slow, plain, and
  * literal about the order of arithmetic that `loops.ts` prescribes for each kind of nest.
  *
- * Where that file leaves the start of a sum open it is decided here: `reduce` starts from `identityOf`, `scan` and
- * `contract` from +0.
+ * Sums start from +0 in every kind of nest, so a sum of negative zeros is +0.
  */
 import { at, invariant } from "../base/invariant.ts";
 import type { ScalarType } from "./dtype.ts";

@@ -12,6 +12,7 @@
  *
  * The polynomials: for f64 those of fdlibm (k_sin.c, k_cos.c, 1993), for f32 minimax fits of ours.
  */
+import { at } from "../base/invariant.ts";
 import type { Expr } from "./expr.ts";
 import { bitsOf, FLOAT_FORMATS, floatOf, formatOf, roundToInteger } from "./float-format.ts";
 import { add, and, clamp, div, lt, mul, ne, or, pick, polynomial, shl, sub, xor } from "./scalar-ops.ts";
@@ -59,13 +60,18 @@ function quadrantOf(x: Expr): Quadrant {
   const { n, low } = roundToInteger(mul(x, 2 / Math.PI));
   const parts = table.halfPi.map((part) => mul(n, part));
   let r = x;
-  for (const part of parts.slice(0, table.exact)) r = sub(r, part);
-  // The first difference that may be rounded: what it loses goes into the next part, so that one rounding remains.
-  const [first = r, second = r, ...others] = parts.slice(table.exact);
-  const rounded = sub(r, first);
-  const lost = sub(sub(r, rounded), first);
-  r = sub(rounded, sub(second, lost));
-  for (const part of others) r = sub(r, part);
+  let lost: Expr | null = null;
+  // Differences that may be rounded give up what they lose, (r - next) - part, so that one rounding remains, the last.
+  parts.slice(0, -1).forEach((part, i) => {
+    const next = sub(r, part);
+    if (i >= table.exact) {
+      const loss = sub(sub(r, next), part);
+      lost = lost ? add(lost, loss) : loss;
+    }
+    r = next;
+  });
+  const last = at(parts, parts.length - 1);
+  r = lost ? add(r, sub(lost, last)) : sub(r, last);
   // Of no effect where the reduction is good; else it keeps the polynomials in range.
   return { ...circlePoint(clamp(r, -0.8, 0.8)), low };
 }

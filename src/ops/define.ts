@@ -117,6 +117,7 @@ export function elementwise<A = NoAttrs>(name: string, spec: ElementwiseSpec<A>)
     lower: {
       kind: "map",
       fusion: "once",
+      pointwise: true,
       value: (c, at) => spec.scalar(c.inputs.map((read) => read(at)), c.attrs),
     },
     ...(spec.simplify ? { simplify: spec.simplify } : {}),

@@ -34,7 +34,7 @@ export const where: OpDef<NoAttrs> = defineOp<NoAttrs>({
     },
   },
   cost: (_, [out]) => ({ flops: out ? elementsOf(out.shape) : 0 }),
-  lower: { kind: "map", fusion: "once", value: (c, at) => call("pick", c.inputs.map((read) => read(at))) },
+  lower: { kind: "map", fusion: "once", pointwise: true, value: (c, at) => call("pick", c.inputs.map((read) => read(at))) },
   exactInDouble: true,
   simplify(b, node) {
     const [c, x, y] = node.inputs as [Value, Value, Value];
@@ -83,6 +83,7 @@ export const cast: OpDef<CastAttrs> = defineOp<CastAttrs>({
   lower: {
     kind: "map",
     fusion: "once",
+    pointwise: true,
     value: (c, at) => {
       const x = c.inputs[0]?.(at) as Expr;
       return x.dtype === c.attrs.dtype ? x : call("convert", [x], c.attrs.dtype);

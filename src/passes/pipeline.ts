@@ -6,6 +6,7 @@ import { canonicalize } from "./canonicalize.ts";
 import { cse } from "./cse.ts";
 import { dce } from "./dce.ts";
 import { fold } from "./fold.ts";
+import { fuse } from "./fuse.ts";
 import { inline } from "./inline.ts";
 import type { Pass } from "./pass.ts";
 
@@ -65,3 +66,10 @@ export function runPasses(graph: Graph, passes: readonly Pass[], options: RunOpt
   }
   return current;
 }
+
+/** Everything that happens to a graph before it is planned and lowered. */
+export const fusedPipeline: readonly Pass[] = [
+  ...pipeline,
+  // On the smallest graph; after it nodes are kernels, so nothing that looks at operations may follow.
+  fuse,
+];

@@ -53,7 +53,10 @@ function flatten(data: unknown, shape: Shape, axis: number, path: string, out: (
   }
   if (!isArray(data) || data.length !== extent) {
     const found = isArray(data) ? `an array of ${data.length}` : `${typeof data} ${String(data)}`;
-    fail(`ragged array: data${path} is ${found}, its siblings are arrays of ${extent}`, "all rows must have one length");
+    fail(
+      `ragged array: data${path} is ${found}, its siblings are arrays of ${extent}`,
+      "all rows must have one length",
+    );
   }
   data.forEach((item, i) => {
     flatten(item, shape, axis + 1, `${path}[${i}]`, out);

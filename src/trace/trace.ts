@@ -10,7 +10,7 @@
  */
 import { TidemarkError } from "../base/errors.ts";
 import { Build, type NodeOptions } from "../ir/build.ts";
-import type { Graph, Value } from "../ir/graph.ts";
+import type { Graph, Phase, Value } from "../ir/graph.ts";
 import type { OpDef } from "../ir/op.ts";
 import { elementsOf, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { full } from "../ops/create.ts";
@@ -123,6 +123,19 @@ export class Trace {
       stack.pop();
       this.#finished = true;
     }
+  }
+}
+
+/** Marks the nodes that `body` records as part of a phase; graphs inlined meanwhile keep their own. */
+export function inPhase<T>(phase: Phase, body: () => T): T {
+  const build = currentTrace()?.build;
+  if (!build) return body();
+  const before = build.phase;
+  build.phase = phase;
+  try {
+    return body();
+  } finally {
+    build.phase = before;
   }
 }
 

@@ -172,6 +172,13 @@ export function leafCount(def: TreeDef): number {
   return def.kind === "object" ? def.entries.reduce((n, [, item]) => n + leafCount(item), 0) : 0;
 }
 
+/** Paths of the tensors in a structure, in order. */
+export function leafPaths(def: TreeDef): readonly string[] {
+  if (def.kind === "tensor") return [def.path];
+  if (def.kind === "array") return def.items.flatMap(leafPaths);
+  return def.kind === "object" ? def.entries.flatMap(([, item]) => leafPaths(item)) : [];
+}
+
 /** The constants in a structure. */
 export function staticsOf(def: TreeDef): readonly (TreeDef & { kind: "static" })[] {
   if (def.kind === "static") return [def];

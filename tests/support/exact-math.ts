@@ -218,7 +218,8 @@ export function ulpsOff(got: number, truth: Real): number {
   const exact = fixed(truth, scale);
   const top = exact === 0n ? -1022 : (exact < 0n ? -exact : exact).toString(2).length - 1 - scale;
   const ulp = BigInt(scale) + BigInt(Math.max(top, -1022) - 52);
-  // Past the largest number, infinity counts as the next power of two.
+  if (top >= 1024 && !Number.isFinite(got)) return got > 0 === exact > 0n ? 0 : Number.POSITIVE_INFINITY;
+  // Short of overflow, infinity counts as the next power of two.
   const value = Number.isFinite(got) ? fixed(realFromNumber(got), scale) : (got > 0 ? 1n : -1n) << BigInt(scale + 1024);
   const off = ((value - exact) << 20n) / (1n << ulp);
   return Math.abs(Number(off)) / 2 ** 20;

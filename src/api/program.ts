@@ -1,0 +1,149 @@
+/**
+ * @file A compiled program and its arguments: writes what is not there yet, runs, hands out results. Donated arguments
+ * that are already in their slot are not touched; results that replace them stay in the arena.
+ */
+import { at } from "../base/invariant.ts";
+import type { Graph } from "../ir/graph.ts";
+import { sameType, type TensorType, tensorType } from "../ir/type.ts";
+import { Executable } from "../runtime/executable.ts";
+import { ResidentStorage } from "../runtime/resident.ts";
+import { ArrayStorage, type TensorStorage } from "../trace/storage.ts";
+import { storageOf, Tensor } from "../trace/tensor.ts";
+
+export interface ProgramOptions {
+  readonly name: string;
+  /** Parameter → the result that takes over its storage. */
+  readonly donated?: ReadonlyMap<number, number>;
+  /** Parameters from this one on are captured constants: written once. */
+  readonly firstCapture?: number;
+  readonly budgetBytes?: number | undefined;
+  readonly verify?: boolean;
+}
+
+export class LoadedProgram {
+  readonly executable: Executable;
+  readonly #name: string;
+  readonly #graph: Graph;
+  readonly #donated: ReadonlyMap<number, number>;
+  readonly #replaces: ReadonlyMap<number, number>;
+  /** What is in the slot of a persistent parameter. */
+  readonly #inSlot = new Map<number, TensorStorage>();
+  readonly #firstCapture: number;
+
+  constructor(graph: Graph, options: ProgramOptions) {
+    this.#name = options.name;
+    this.#graph = graph;
+    this.#donated = options.donated ?? new Map();
+    this.#replaces = new Map([...this.#donated].flatMap(([param, result]) => (result >= 0 ? [[result, param]] : [])));
+    this.#firstCapture = options.firstCapture ?? graph.params.length;
+    const persistent = new Set([...this.#donated].flatMap(([param, result]) => (result >= 0 ? [param] : [])));
+    for (let i = this.#firstCapture; i < graph.params.length; i++) persistent.add(i);
+    this.executable = Executable.from(graph, {
+      donated: this.#donated,
+      persistent,
+      budgetBytes: options.budgetBytes,
+      verify: options.verify ?? false,
+    });
+  }
+
+  run(args: readonly Tensor[]): readonly Tensor[] {
+    const storages = args.map(storageOf);
+    this.#write(storages);
+    this.executable.run();
+    return this.#results();
+  }
+
+  #write(storages: readonly TensorStorage[]): void {
+    const { executable } = this;
+    const { params } = executable.placed;
+    // What is already in its slot stays; everything else is read before any slot is overwritten.
+    const pending: { readonly param: number; readonly data: ReturnType<TensorStorage["read"]> }[] = [];
+    storages.forEach((storage, i) => {
+      const address = at(params, i);
+      const persistent = this.#donated.has(i) || i >= this.#firstCapture;
+      const here =
+        persistent && (i >= this.#firstCapture ? this.#inSlot.get(i) === storage : isAt(storage, executable, address));
+      if (here) return;
+      const data = storage.read();
+      pending.push({ param: i, data: ownedBy(storage, executable) ? data.slice() : data });
+    });
+    storages.forEach((storage, i) => {
+      if (this.#donated.has(i) && storage instanceof ResidentStorage) storage.consume(this.#name);
+    });
+    for (const { param, data } of pending) {
+      const before = this.#inSlot.get(param);
+      if (before instanceof ResidentStorage) before.moveOut();
+      executable.write(at(this.#graph.params, param).type, at(params, param), data);
+      const storage = at(storages, param);
+      if (param >= this.#firstCapture) this.#inSlot.set(param, storage);
+    }
+  }
+
+  #results(): readonly Tensor[] {
+    const { executable } = this;
+    return this.#graph.results.map((value, i) => {
+      const { type } = value;
+      const param = this.#replaces.get(i);
+      const address = at(executable.placed.results, i);
+      if (param === undefined) return copyOut(executable, type, address);
+      const storage = new ResidentStorage(type, executable, at(executable.placed.params, param));
+      this.#inSlot.set(param, storage);
+      return new Tensor(storage);
+    });
+  }
+}
+
+function isAt(storage: TensorStorage, executable: Executable, address: number): boolean {
+  return storage instanceof ResidentStorage && storage.isAt(executable, address);
+}
+
+/** Whether reading gives a view into this program's arena, which writing may destroy. */
+function ownedBy(storage: TensorStorage, executable: Executable): boolean {
+  return (
+    storage instanceof ResidentStorage && executable.placed.params.some((address) => storage.isAt(executable, address))
+  );
+}
+
+function copyOut(executable: Executable, type: TensorType, address: number): Tensor {
+  return new Tensor(new ArrayStorage(type.dtype, type.shape, executable.view(type, address).slice()));
+}
+
+/**
+ * Which result takes over which donated argument: the one at the same path below its own root, else the first of the
+ * same type that is left.
+ */
+export function matchDonated(
+  params: readonly { readonly index: number; readonly path: string; readonly type: TensorType }[],
+  results: readonly { readonly path: string; readonly type: TensorType }[],
+): ReadonlyMap<number, number> {
+  const taken = new Set<number>();
+  const matched = new Map<number, number>();
+  const find = (test: (result: { readonly path: string; readonly type: TensorType }) => boolean): number =>
+    results.findIndex((result, i) => !taken.has(i) && test(result));
+  const take = (index: number, result: number): void => {
+    taken.add(result);
+    matched.set(index, result);
+  };
+  const byPath = new Map<string, number[]>();
+  results.forEach((result, i) => {
+    for (const tail of tails(result.path)) byPath.set(tail, [...(byPath.get(tail) ?? []), i]);
+  });
+  for (const { index, path, type } of params) {
+    const below = path.replace(/^[^.[]+/, "");
+    const found = (byPath.get(below) ?? []).find((i) => !taken.has(i) && sameType(at(results, i).type, type));
+    if (found !== undefined) take(index, found);
+  }
+  for (const { index, type } of params) {
+    if (matched.has(index)) continue;
+    const found = find((result) => sameType(result.type, tensorType(type.dtype, type.shape)));
+    matched.set(index, -1);
+    if (found >= 0) take(index, found);
+  }
+  return matched;
+}
+
+/** `result[0].params.w` → itself and what is left after each step from the root. */
+function tails(path: string): readonly string[] {
+  const steps = path.match(/^[^.[]+|\.[^.[]+|\[[^\]]*\]/g) ?? [];
+  return steps.map((_, i) => steps.slice(i + 1).join(""));
+}

@@ -1,0 +1,178 @@
+/**
+ * @file Fusion: groups of nodes become `fused` nodes, each one kernel. What may join whom is decided in fuse-groups.ts;
+ * here the groups become regions. Views and constants are copied into every group that reads through them, so after this
+ * pass every node is a kernel, or a reshape of something stored that the graph returns.
+ */
+import { at, invariant } from "../base/invariant.ts";
+import type { Graph, Node, Value } from "../ir/graph.ts";
+import { newValue, resultOf } from "../ir/graph.ts";
+import { nodesFor, producersOf } from "../ir/walk.ts";
+import { fused } from "../ops/control.ts";
+import { FUSE_DEFAULTS, type FuseOptions, type Group, Grouping, isInlined } from "./fuse-groups.ts";
+import type { Pass } from "./pass.ts";
+
+/** Inlined nodes that are returned and are not mere names of storage. */
+function storedViews(graph: Graph, producer: ReadonlyMap<Value, Node>): ReadonlySet<Node> {
+  const roots = new Set<Node>();
+  for (const result of graph.results) {
+    let node = producer.get(result);
+    // through reshapes, which need no storage of their own, to what they reshape
+    while (node && isInlined(node) && node.op.alias !== null) node = producer.get(at(node.inputs, node.op.alias));
+    if (node && isInlined(node)) roots.add(node);
+  }
+  return roots;
+}
+
+class Regions {
+  readonly #producer: ReadonlyMap<Value, Node>;
+  readonly #grouping: Grouping;
+  readonly #roots: ReadonlySet<Node>;
+
+  constructor(producer: ReadonlyMap<Value, Node>, grouping: Grouping, roots: ReadonlySet<Node>) {
+    this.#producer = producer;
+    this.#grouping = grouping;
+    this.#roots = roots;
+  }
+
+  /** The node for a group: itself when it is alone and reads stored values, else a fused node. */
+  nodeOf(group: Group): Node {
+    const stored = group.nodes.filter((node) => this.#grouping.isStored(node, group));
+    const outputs = stored.flatMap((node) => node.outputs);
+    const map = new Map<Value, Value>();
+    const inputs: Value[] = [];
+    const params: Value[] = [];
+    const nodes: Node[] = [];
+    const members = new Set(group.nodes);
+    const resolve = (value: Value): Value => {
+      const known = map.get(value);
+      if (known) return known;
+      const maker = this.#producer.get(value);
+      if (maker && (members.has(maker) || (isInlined(maker) && !this.#roots.has(maker)))) {
+        this.#copy(maker, resolve, map, nodes);
+        return at([map.get(value)] as Value[], 0);
+      }
+      const param = newValue(value.type, value.name);
+      map.set(value, param);
+      inputs.push(value);
+      params.push(param);
+      return param;
+    };
+    for (const node of group.nodes) for (const out of node.outputs) resolve(out);
+    const results = outputs.map(resolve);
+    const [only] = group.nodes;
+    const plain = group.nodes.length === 1 && only && nodes.length === 1 && !needsRegion(only);
+    if (plain) return only;
+    const lead = group.anchor ?? (group.nodes[group.nodes.length - 1] as Node);
+    const region: Graph = { name: lead.op.name, params, nodes, results };
+    const phase = at(stored, 0).phase;
+    return { op: fused, inputs, attrs: {}, outputs, regions: [region], phase, where: lead.where, replay: lead.replay };
+  }
+
+  #copy(node: Node, resolve: (value: Value) => Value, map: Map<Value, Value>, nodes: Node[]): void {
+    const inputs = node.inputs.map(resolve);
+    const outputs = node.outputs.map((v) => newValue(v.type, v.name));
+    node.outputs.forEach((v, i) => map.set(v, at(outputs, i)));
+    nodes.push({ ...node, inputs, outputs });
+  }
+}
+
+/** A returned view is stored by a kernel; on its own a reshape would only name storage. */
+function needsRegion(node: Node): boolean {
+  return isInlined(node) && node.op.alias !== null;
+}
+
+/** Groups in an order that respects their dependencies, earlier nodes first. */
+function orderGroups(groups: readonly Group[], grouping: Grouping): readonly Group[] {
+  const waiting = new Map<Group, Set<Group>>(groups.map((g) => [g, new Set()]));
+  const readers = new Map<Group, Set<Group>>(groups.map((g) => [g, new Set()]));
+  for (const edge of grouping.edges) {
+    const [from, to] = [grouping.group(edge.from), grouping.group(edge.to)];
+    if (from === to) continue;
+    waiting.get(to)?.add(from);
+    readers.get(from)?.add(to);
+  }
+  const ready = new ReadyList(groups.filter((g) => waiting.get(g)?.size === 0));
+  const order: Group[] = [];
+  for (let group = ready.pop(); group; group = ready.pop()) {
+    order.push(group);
+    for (const reader of readers.get(group) ?? []) {
+      const left = waiting.get(reader);
+      left?.delete(group);
+      if (left?.size === 0) ready.push(reader);
+    }
+  }
+  invariant(order.length === groups.length, () => "fusion made a cycle");
+  return order;
+}
+
+/** Smallest id first: a binary heap. */
+class ReadyList {
+  readonly #heap: Group[] = [];
+
+  constructor(groups: readonly Group[]) {
+    for (const group of groups) this.push(group);
+  }
+
+  push(group: Group): void {
+    const heap = this.#heap;
+    let i = heap.push(group) - 1;
+    while (i > 0) {
+      const parent = (i - 1) >> 1;
+      if ((heap[parent] as Group).id <= group.id) break;
+      heap[i] = heap[parent] as Group;
+      i = parent;
+    }
+    heap[i] = group;
+  }
+
+  pop(): Group | undefined {
+    const heap = this.#heap;
+    const top = heap[0];
+    const last = heap.pop();
+    if (top === undefined || last === undefined || heap.length === 0) return top;
+    let i = 0;
+    for (;;) {
+      let child = 2 * i + 1;
+      if (child >= heap.length) break;
+      if (child + 1 < heap.length && (heap[child + 1] as Group).id < (heap[child] as Group).id) child++;
+      if ((heap[child] as Group).id >= last.id) break;
+      heap[i] = heap[child] as Group;
+      i = child;
+    }
+    heap[i] = last;
+    return top;
+  }
+}
+
+function fuseGraph(whole: Graph, options: FuseOptions): Graph {
+  const needed = nodesFor(whole);
+  const graph: Graph = { ...whole, nodes: whole.nodes.filter((node) => needed.has(node)) };
+  const producer = producersOf(graph);
+  const roots = storedViews(graph, producer);
+  const grouping = new Grouping(graph, roots, options);
+  const regions = new Regions(producer, grouping, roots);
+  const groups = orderGroups([...new Set(grouping.groupOf.values())], grouping);
+  const nodes = groups.map((group) => regions.nodeOf(group));
+  return { ...graph, nodes: [...nodes, ...returnedNames(graph, producer, roots)] };
+}
+
+/** Reshapes of stored values that the graph returns, in order. */
+function returnedNames(graph: Graph, producer: ReadonlyMap<Value, Node>, roots: ReadonlySet<Node>): readonly Node[] {
+  const wanted = new Set<Node>();
+  for (const result of graph.results) {
+    let node = producer.get(result);
+    while (node && isInlined(node) && !roots.has(node)) {
+      wanted.add(node);
+      node = producer.get(at(node.inputs, node.op.alias ?? 0));
+    }
+  }
+  return graph.nodes.filter((node) => wanted.has(node) && resultOf(node));
+}
+
+/** A fusion pass with its own limits. */
+export function fuseWith(options: Partial<FuseOptions>): Pass {
+  return { name: "fuse", after: ["inline", "canonicalize", "cse", "dce"], run: (graph) => fuseGraph(graph, { ...FUSE_DEFAULTS, ...options }) };
+}
+
+/** Makes one kernel of nodes that can share their loops: maps with maps, in front of and behind anchors. */
+export const fuse: Pass = fuseWith({});

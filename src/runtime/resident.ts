@@ -1,0 +1,53 @@
+/**
+ * @file Storage of tensors that live in a program's arena: parameters and optimizer state between steps. A resident
+ * tensor's elements stay where the last run left them; nobody has to free or move anything:
+ *
+ *   resident ──(read)──────────────→ a view of the arena, no copy
+ *   resident ──(donated to a run)──→ consumed: its storage now holds the result that replaced it
+ *   resident ──(slot needed for other data)──→ copied out to an array of its own, still readable
+ */
+import { TidemarkError } from "../base/errors.ts";
+import type { Shape, TensorType } from "../ir/type.ts";
+import type { DType } from "../kernel/dtype.ts";
+import type { Elements, Executable } from "./executable.ts";
+
+type State =
+  | { readonly kind: "resident"; readonly home: Executable; readonly address: number }
+  | { readonly kind: "array"; readonly data: Elements }
+  | { readonly kind: "consumed"; readonly by: string };
+
+export class ResidentStorage {
+  readonly dtype: DType;
+  readonly shape: Shape;
+  #state: State;
+
+  constructor(type: TensorType, home: Executable, address: number) {
+    this.dtype = type.dtype;
+    this.shape = type.shape;
+    this.#state = { kind: "resident", home, address };
+  }
+
+  read(): Elements {
+    const state = this.#state;
+    if (state.kind === "resident") return state.home.view(this, state.address);
+    if (state.kind === "array") return state.data;
+    throw new TidemarkError("DonatedTensor", `this ${this.dtype}[${this.shape.join(",")}] was donated to ${state.by} and its storage was reused`, {
+      help: "use the tensor that the call returned in its place, or leave the argument out of `donate`",
+    });
+  }
+
+  isAt(home: Executable, address: number): boolean {
+    const state = this.#state;
+    return state.kind === "resident" && state.home === home && state.address === address;
+  }
+
+  /** Its storage is about to be taken over by what replaces it. */
+  consume(by: string): void {
+    if (this.#state.kind === "resident") this.#state = { kind: "consumed", by };
+  }
+
+  /** Its slot is needed for something else: keep the elements in an array. */
+  moveOut(): void {
+    if (this.#state.kind === "resident") this.#state = { kind: "array", data: this.read().slice() };
+  }
+}
