@@ -35,14 +35,30 @@ export interface Format {
 
 export const FLOAT_FORMATS: Record<FloatType, Format> = {
   f32: {
-    dtype: "f32", int: "i32", fractionBits: 23, one: 0x3f800000, signBit: -0x80000000, magic: 1.5 * 2 ** 23,
-    magicBits: 0x4b400000, upperHalf: 0xfffff000 | 0, sqrtHalf: 0x3f3504f3, exponentBits: 0xff800000 | 0,
+    dtype: "f32",
+    int: "i32",
+    fractionBits: 23,
+    one: 0x3f800000,
+    signBit: -0x80000000,
+    magic: 1.5 * 2 ** 23,
+    magicBits: 0x4b400000,
+    upperHalf: 0xfffff000 | 0,
+    sqrtHalf: 0x3f3504f3,
+    exponentBits: 0xff800000 | 0,
     minNormal: 2 ** -126,
   },
   f64: {
-    dtype: "f64", int: "i64", fractionBits: 52, one: 0x3ff0000000000000n, signBit: -0x8000000000000000n,
-    magic: 1.5 * 2 ** 52, magicBits: 0x4338000000000000n, upperHalf: -0x100000000n, sqrtHalf: 0x3fe6a09e667f3bcdn,
-    exponentBits: -0x10000000000000n, minNormal: 2 ** -1022,
+    dtype: "f64",
+    int: "i64",
+    fractionBits: 52,
+    one: 0x3ff0000000000000n,
+    signBit: -0x8000000000000000n,
+    magic: 1.5 * 2 ** 52,
+    magicBits: 0x4338000000000000n,
+    upperHalf: -0x100000000n,
+    sqrtHalf: 0x3fe6a09e667f3bcdn,
+    exponentBits: -0x10000000000000n,
+    minNormal: 2 ** -1022,
   },
 };
 

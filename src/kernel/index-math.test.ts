@@ -1,10 +1,22 @@
 /** @file Indices against plain integer arithmetic: random expressions, at samples of their counters. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { constant, load, type Atom, type Expr, type Index, type LoopVar } from "./expr.ts";
+import { type Atom, constant, type Expr, type Index, type LoopVar, load } from "./expr.ts";
 import {
-  addIndex, constIndex, divIndex, indexDependsOn, linearIndex, modIndex, offsetIndex, rangeOf, scaleIndex, splitIndex,
-  substitute, valueIndex, varIndex, ZERO,
+  addIndex,
+  constIndex,
+  divIndex,
+  indexDependsOn,
+  linearIndex,
+  modIndex,
+  offsetIndex,
+  rangeOf,
+  scaleIndex,
+  splitIndex,
+  substitute,
+  valueIndex,
+  varIndex,
+  ZERO,
 } from "./index-math.ts";
 
 const A: LoopVar = { kind: "var", name: "a", extent: 5 };
@@ -62,20 +74,30 @@ const { tree } = fc.letrec<{ tree: Case }>((tie) => ({
   tree: fc.oneof(
     { maxDepth: 6, withCrossShrink: true },
     leaf,
-    fc.array(tie("tree"), { minLength: 2, maxLength: 3 }).map((parts): Case => ({
-      index: addIndex(...parts.map((p) => p.index)),
-      plain: (x) => parts.reduce((sum, p) => sum + p.plain(x), 0),
-    })),
-    fc.tuple(tie("tree"), factor).map(([p, k]): Case => ({ index: scaleIndex(p.index, k), plain: (x) => k * p.plain(x) })),
-    fc.tuple(tie("tree"), factor).map(([p, k]): Case => ({ index: offsetIndex(p.index, k), plain: (x) => k + p.plain(x) })),
-    fc.tuple(tie("tree"), divisor).map(([p, n]): Case => ({
-      index: divIndex(p.index, n),
-      plain: (x) => Math.floor(p.plain(x) / n),
-    })),
-    fc.tuple(tie("tree"), divisor).map(([p, n]): Case => ({
-      index: modIndex(p.index, n),
-      plain: (x) => floorMod(p.plain(x), n),
-    })),
+    fc.array(tie("tree"), { minLength: 2, maxLength: 3 }).map(
+      (parts): Case => ({
+        index: addIndex(...parts.map((p) => p.index)),
+        plain: (x) => parts.reduce((sum, p) => sum + p.plain(x), 0),
+      }),
+    ),
+    fc
+      .tuple(tie("tree"), factor)
+      .map(([p, k]): Case => ({ index: scaleIndex(p.index, k), plain: (x) => k * p.plain(x) })),
+    fc
+      .tuple(tie("tree"), factor)
+      .map(([p, k]): Case => ({ index: offsetIndex(p.index, k), plain: (x) => k + p.plain(x) })),
+    fc.tuple(tie("tree"), divisor).map(
+      ([p, n]): Case => ({
+        index: divIndex(p.index, n),
+        plain: (x) => Math.floor(p.plain(x) / n),
+      }),
+    ),
+    fc.tuple(tie("tree"), divisor).map(
+      ([p, n]): Case => ({
+        index: modIndex(p.index, n),
+        plain: (x) => floorMod(p.plain(x), n),
+      }),
+    ),
   ),
 }));
 
@@ -112,36 +134,61 @@ function divOrSelf(atom: Atom): Index {
 
 describe("an index", () => {
   it("has the value of the integer expression it was built from", () => {
-    fc.assert(fc.property(tree, ({ index, plain }) => {
-      expectEqual((x) => valueOf(index, x), plain);
-    }), RUNS);
+    fc.assert(
+      fc.property(tree, ({ index, plain }) => {
+        expectEqual((x) => valueOf(index, x), plain);
+      }),
+      RUNS,
+    );
   });
 
   it("stays within rangeOf", () => {
-    fc.assert(fc.property(tree, ({ index, plain }) => {
-      const [lo, hi] = rangeOf(index);
-      const outside = SAMPLES.map(plain).filter((n) => n < lo || n > hi);
-      expect(outside).toEqual([]);
-    }), RUNS);
+    fc.assert(
+      fc.property(tree, ({ index, plain }) => {
+        const [lo, hi] = rangeOf(index);
+        const outside = SAMPLES.map(plain).filter((n) => n < lo || n > hi);
+        expect(outside).toEqual([]);
+      }),
+      RUNS,
+    );
   });
 
   it("is in normal form: no zero coefficients, no atom twice, no negative zero", () => {
-    fc.assert(fc.property(tree, ({ index }) => expectNormal(index)), { ...RUNS, numRuns: 500 });
+    fc.assert(
+      fc.property(tree, ({ index }) => expectNormal(index)),
+      { ...RUNS, numRuns: 500 },
+    );
   });
 
   it("divides into quotient and remainder that add up to it again", () => {
-    fc.assert(fc.property(tree, divisor, ({ index }, n) => {
-      const again = addIndex(scaleIndex(divIndex(index, n), n), modIndex(index, n));
-      expectEqual((x) => valueOf(again, x), (x) => valueOf(index, x));
-    }), RUNS);
+    fc.assert(
+      fc.property(tree, divisor, ({ index }, n) => {
+        const again = addIndex(scaleIndex(divIndex(index, n), n), modIndex(index, n));
+        expectEqual(
+          (x) => valueOf(again, x),
+          (x) => valueOf(index, x),
+        );
+      }),
+      RUNS,
+    );
   });
 
   it("keeps its value under a substitution of counters", () => {
-    fc.assert(fc.property(tree, tree, ({ index, plain }, inner) => {
-      const replacement = modIndex(inner.index, B.extent);
-      const replaced = substitute(index, (v) => (v === B ? replacement : varIndex(v)), (e) => e);
-      expectEqual((x) => valueOf(replaced, x), (x) => plain({ ...x, b: floorMod(inner.plain(x), B.extent) }));
-    }), { ...RUNS, numRuns: 700 });
+    fc.assert(
+      fc.property(tree, tree, ({ index, plain }, inner) => {
+        const replacement = modIndex(inner.index, B.extent);
+        const replaced = substitute(
+          index,
+          (v) => (v === B ? replacement : varIndex(v)),
+          (e) => e,
+        );
+        expectEqual(
+          (x) => valueOf(replaced, x),
+          (x) => plain({ ...x, b: floorMod(inner.plain(x), B.extent) }),
+        );
+      }),
+      { ...RUNS, numRuns: 700 },
+    );
   });
 });
 
@@ -149,17 +196,23 @@ describe("multi-indices", () => {
   const shapes = fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 4 });
 
   it("are split from an element number and joined to it again", () => {
-    fc.assert(fc.property(tree, shapes, ({ index }, shape) => {
-      const elements = shape.reduce((x, y) => x * y, 1);
-      const linear = modIndex(index, elements);
-      const parts = splitIndex(linear, shape);
-      const joined = linearIndex(parts, shape);
-      parts.forEach((part, axis) => {
-        const outside = SAMPLES.map((x) => valueOf(part, x)).filter((n) => n < 0 || n >= (shape[axis] ?? 1));
-        expect(outside).toEqual([]);
-      });
-      expectEqual((x) => valueOf(joined, x), (x) => valueOf(linear, x));
-    }), { ...RUNS, numRuns: 700 });
+    fc.assert(
+      fc.property(tree, shapes, ({ index }, shape) => {
+        const elements = shape.reduce((x, y) => x * y, 1);
+        const linear = modIndex(index, elements);
+        const parts = splitIndex(linear, shape);
+        const joined = linearIndex(parts, shape);
+        parts.forEach((part, axis) => {
+          const outside = SAMPLES.map((x) => valueOf(part, x)).filter((n) => n < 0 || n >= (shape[axis] ?? 1));
+          expect(outside).toEqual([]);
+        });
+        expectEqual(
+          (x) => valueOf(joined, x),
+          (x) => valueOf(linear, x),
+        );
+      }),
+      { ...RUNS, numRuns: 700 },
+    );
   });
 
   it("of counters come back as the counters", () => {

@@ -99,13 +99,19 @@ export function addIndex(...parts: readonly Index[]): Index {
     offset += whole.offset;
     for (const term of whole.terms) put(term.atom, term.coef);
   }
-  return make([...byKey.values()].filter((t) => t.coef !== 0), offset);
+  return make(
+    [...byKey.values()].filter((t) => t.coef !== 0),
+    offset,
+  );
 }
 
 export function scaleIndex(index: Index, by: number): Index {
   if (by === 0) return ZERO;
   if (by === 1) return index;
-  return make(index.terms.map((t) => ({ atom: t.atom, coef: t.coef * by })), index.offset * by);
+  return make(
+    index.terms.map((t) => ({ atom: t.atom, coef: t.coef * by })),
+    index.offset * by,
+  );
 }
 
 export function offsetIndex(index: Index, by: number): Index {
@@ -169,7 +175,10 @@ export function divIndex(index: Index, by: number): Index {
   if (g > 1) {
     // floor((g x + r) / (g m)) = floor(x / m) for 0 ≤ r < g
     const r = ((rest.offset % g) + g) % g;
-    const reduced = make(rest.terms.map((t) => ({ atom: t.atom, coef: t.coef / g })), (rest.offset - r) / g);
+    const reduced = make(
+      rest.terms.map((t) => ({ atom: t.atom, coef: t.coef / g })),
+      (rest.offset - r) / g,
+    );
     return addIndex(make(whole, wholeOffset), divIndex(reduced, by / g));
   }
   const only = rest.terms.length === 1 && rest.offset === 0 && rest.terms[0]?.coef === 1 ? rest.terms[0].atom : null;
@@ -192,7 +201,10 @@ export function modIndex(index: Index, by: number): Index {
   const g = gcdAll(by, rest.terms);
   if (g > 1) {
     const r = ((rest.offset % g) + g) % g;
-    const reduced = make(rest.terms.map((t) => ({ atom: t.atom, coef: t.coef / g })), (rest.offset - r) / g);
+    const reduced = make(
+      rest.terms.map((t) => ({ atom: t.atom, coef: t.coef / g })),
+      (rest.offset - r) / g,
+    );
     return offsetIndex(scaleIndex(modIndex(reduced, by / g), g), r);
   }
   const only = rest.terms.length === 1 && rest.offset === 0 && rest.terms[0]?.coef === 1 ? rest.terms[0].atom : null;

@@ -135,8 +135,8 @@ export class Program {
       const value = BigInt(expr.value);
       return this.#emit(block, dtype, () => value);
     }
-    const given = Number(expr.value);
-    const value = dtype === "f32" ? Math.fround(given) : dtype === "i32" ? given | 0 : dtype === "bool" ? +(given !== 0) : given;
+    // An i32 may be given as unsigned; otherwise this is the conversion from f64.
+    const value = dtype === "i32" ? Number(expr.value) | 0 : converter("f64", dtype)(Number(expr.value));
     return this.#emitNumber(block, () => value);
   }
 
@@ -146,7 +146,10 @@ export class Program {
     return this.#emitNumber(block, () => {
       const i = index();
       const value = buffer[i];
-      invariant(value !== undefined, () => `load of element ${i} of operand ${expr.operand}, which has ${buffer.length}`);
+      invariant(
+        value !== undefined,
+        () => `load of element ${i} of operand ${expr.operand}, which has ${buffer.length}`,
+      );
       return value;
     });
   }
@@ -238,7 +241,11 @@ function runSteps(steps: readonly Step[]): void {
 /** The value of one expression for given storage and counters. */
 export function evaluate(
   expr: Expr,
-  given: { readonly buffers?: readonly TypedArray[]; readonly counters?: Readonly<Record<string, number>>; readonly acc?: Scalar } = {},
+  given: {
+    readonly buffers?: readonly TypedArray[];
+    readonly counters?: Readonly<Record<string, number>>;
+    readonly acc?: Scalar;
+  } = {},
 ): Scalar {
   const env = environment(given.buffers ?? []);
   for (const [name, value] of Object.entries(given.counters ?? {})) counterCell(env, name).value = value;

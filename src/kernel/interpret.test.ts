@@ -2,25 +2,38 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { at } from "../base/invariant.ts";
-import { call, compare, constant, load, type Expr, type LoopVar, type ScalarFn } from "./expr.ts";
 import type { DType, ScalarType } from "./dtype.ts";
+import { call, compare, constant, type Expr, type LoopVar, load, type ScalarFn } from "./expr.ts";
 import { addIndex, constIndex, divIndex, modIndex, scaleIndex, valueIndex, varIndex, ZERO } from "./index-math.ts";
 import { evaluate, interpretKernel, type TypedArray } from "./interpret.ts";
 import type { Combine, Kernel, Nest, Operand } from "./loops.ts";
 
 const loop = (name: string, extent: number): LoopVar => ({ kind: "var", name, extent });
 
-function apply(fn: ScalarFn, type: ScalarType, args: readonly (number | bigint)[], result: ScalarType = type): number | bigint {
-  return evaluate(call(fn, args.map((x) => constant(type, x)), result));
+function apply(
+  fn: ScalarFn,
+  type: ScalarType,
+  args: readonly (number | bigint)[],
+  result: ScalarType = type,
+): number | bigint {
+  return evaluate(
+    call(
+      fn,
+      args.map((x) => constant(type, x)),
+      result,
+    ),
+  );
 }
 
 /** Operands `in` except the last, which is `out`. */
 function kernel(nests: readonly Nest[], buffers: readonly TypedArray[]): Kernel {
-  const operands = buffers.map((buffer, i): Operand => ({
-    dtype: dtypeOf(buffer),
-    elements: buffer.length,
-    role: i === buffers.length - 1 ? "out" : "in",
-  }));
+  const operands = buffers.map(
+    (buffer, i): Operand => ({
+      dtype: dtypeOf(buffer),
+      elements: buffer.length,
+      role: i === buffers.length - 1 ? "out" : "in",
+    }),
+  );
   return { operands, nests };
 }
 
@@ -46,7 +59,16 @@ describe("scalar functions", () => {
   });
 
   it("round to integers, halves to even, with the sign of zero", () => {
-    const cases = [[0.5, 0], [1.5, 2], [2.5, 2], [-0.5, -0], [-1.5, -2], [-0, -0], [8388609, 8388609], [1e30, 1e30]] as const;
+    const cases = [
+      [0.5, 0],
+      [1.5, 2],
+      [2.5, 2],
+      [-0.5, -0],
+      [-1.5, -2],
+      [-0, -0],
+      [8388609, 8388609],
+      [1e30, 1e30],
+    ] as const;
     for (const [x, y] of cases) expect(apply("nearest", "f64", [x])).toBe(y);
     expect(apply("nearest", "f64", [4503599627370495.5])).toBe(4503599627370496);
     expect(apply("floor", "f32", [-0.5])).toBe(-1);
@@ -109,10 +131,13 @@ describe("scalar functions", () => {
     expect(apply("bitcast", "f32", [1], "i32")).toBe(0x3f800000);
     expect(apply("bitcast", "i32", [-0x80000000], "f32")).toBe(-0);
     expect(apply("bitcast", "f64", [-2], "i64")).toBe(-0x4000000000000000n);
-    fc.assert(fc.property(fc.double({ noNaN: true }), (x) => {
-      const bits = call("bitcast", [constant("f64", x)], "i64");
-      return Object.is(evaluate(call("bitcast", [bits], "f64")), x);
-    }), { seed: 5 });
+    fc.assert(
+      fc.property(fc.double({ noNaN: true }), (x) => {
+        const bits = call("bitcast", [constant("f64", x)], "i64");
+        return Object.is(evaluate(call("bitcast", [bits], "f64")), x);
+      }),
+      { seed: 5 },
+    );
   });
 
   it("compare, and pick by the result", () => {
@@ -145,7 +170,11 @@ describe("expressions", () => {
     const shifted = addIndex(varIndex(i), constIndex(-2));
     const x = load("f32", 0, shifted);
     const guard: Expr = {
-      kind: "guard", dtype: "f32", bounds: [{ index: shifted, lo: 0, hi: 3 }], then: x, otherwise: constant("f32", -1),
+      kind: "guard",
+      dtype: "f32",
+      bounds: [{ index: shifted, lo: 0, hi: 3 }],
+      then: x,
+      otherwise: constant("f32", -1),
     };
     // The same load outside of a guard would be out of bounds, so it must not have run for i = 0.
     const stores = [{ operand: 1, index: varIndex(i), value: guard }];
@@ -159,7 +188,11 @@ describe("expressions", () => {
     const x = load("f64", 0, varIndex(i));
     const square = call("mul", [x, x]);
     const guard = (lo: number, hi: number): Expr => ({
-      kind: "guard", dtype: "f64", bounds: [{ index: varIndex(i), lo, hi }], then: square, otherwise: constant("f64", 0),
+      kind: "guard",
+      dtype: "f64",
+      bounds: [{ index: varIndex(i), lo, hi }],
+      then: square,
+      otherwise: constant("f64", 0),
     });
     const value = call("add", [call("add", [guard(1, 2), guard(2, 4)]), square]);
     const stores = [{ operand: 1, index: varIndex(i), value }];
@@ -173,15 +206,26 @@ describe("map", () => {
     const i = loop("i", 3);
     const [x, y] = [load("i32", 0, varIndex(i)), load("i32", 1, varIndex(i))];
     const [a, b] = [Int32Array.of(1, 2, 3), Int32Array.of(4, 5, 6)];
-    const stores = [{ operand: 0, index: varIndex(i), value: y }, { operand: 1, index: varIndex(i), value: x }];
+    const stores = [
+      { operand: 0, index: varIndex(i), value: y },
+      { operand: 1, index: varIndex(i), value: x },
+    ];
     run({ kind: "map", loops: [i], stores }, a, b);
-    expect([[...a], [...b]]).toEqual([[4, 5, 6], [1, 2, 3]]);
+    expect([[...a], [...b]]).toEqual([
+      [4, 5, 6],
+      [1, 2, 3],
+    ]);
   });
 
   it("is skipped when its two operands share storage, and runs otherwise", () => {
     const i = loop("i", 2);
     const value = call("add", [load("i32", 0, varIndex(i)), constant("i32", 1)]);
-    const nest: Nest = { kind: "map", loops: [i], stores: [{ operand: 1, index: varIndex(i), value }], unlessSame: [0, 1] };
+    const nest: Nest = {
+      kind: "map",
+      loops: [i],
+      stores: [{ operand: 1, index: varIndex(i), value }],
+      unlessSame: [0, 1],
+    };
     const memory = Int32Array.of(5, 6);
     expect([...run(nest, memory, new Int32Array(memory.buffer))]).toEqual([5, 6]);
     expect([...run(nest, memory, new Int32Array(2))]).toEqual([6, 7]);
@@ -195,11 +239,22 @@ describe("map", () => {
 });
 
 /** out[i] = ⊕ over j, k of x[i, j, k]. */
-function reduction(shape: readonly [number, number, number], lanes: "loops" | "reduce", combine: Combine, dtype: DType): Nest {
+function reduction(
+  shape: readonly [number, number, number],
+  lanes: "loops" | "reduce",
+  combine: Combine,
+  dtype: DType,
+): Nest {
   const [i, j, k] = [loop("i", shape[0]), loop("j", shape[1]), loop("k", shape[2])];
   const index = addIndex(scaleIndex(varIndex(i), shape[1] * shape[2]), scaleIndex(varIndex(j), shape[2]), varIndex(k));
   return {
-    kind: "reduce", loops: [i], reduce: [j, k], lanes, combine, dtype, body: load(dtype, 0, index),
+    kind: "reduce",
+    loops: [i],
+    reduce: [j, k],
+    lanes,
+    combine,
+    dtype,
+    body: load(dtype, 0, index),
     stores: [{ operand: 1, index: varIndex(i), value: { kind: "acc", dtype } }],
   };
 }
@@ -214,26 +269,33 @@ describe("reduce", () => {
   });
 
   it("adds f32 in sixteen accumulators, then four, then one, and joins them pairwise", () => {
-    fc.assert(fc.property(fc.integer({ min: 0, max: 70 }), fc.integer({ min: 1, max: 2 }), fc.nat(), (n, outer, seed) => {
-      const x = Float32Array.from({ length: n * outer }, (_, i) => Math.fround(Math.sin(seed + i * 1.7) * 10 ** ((i * 7) % 9)));
-      // As the documentation has it, spelled out: q[g][l] is lane l of group g.
-      const q = Array.from({ length: 4 }, () => [0, 0, 0, 0]);
-      const put = (g: number, l: number, v: number): void => {
-        const group = at(q, g);
-        group[l] = Math.fround(at(group, l) + v);
-      };
-      for (let o = 0; o < outer; o++) {
-        let r = 0;
-        for (; r + 16 <= n; r += 16) for (let s = 0; s < 16; s++) put(s >> 2, s & 3, at(x, o * n + r + s));
-        for (; r + 4 <= n; r += 4) for (let s = 0; s < 4; s++) put(0, s, at(x, o * n + r + s));
-        for (; r < n; r++) put(0, 0, at(x, o * n + r));
-      }
-      const f = (a: number, b: number): number => Math.fround(a + b);
-      const lane = [0, 1, 2, 3].map((l) => f(f(at(at(q, 0), l), at(at(q, 1), l)), f(at(at(q, 2), l), at(at(q, 3), l))));
-      const wanted = f(f(at(lane, 0), at(lane, 2)), f(at(lane, 1), at(lane, 3)));
-      const got = run(reduction([1, outer, n], "reduce", "add", "f32"), x, new Float32Array(1));
-      expect(at(got, 0)).toBe(wanted);
-    }), { seed: 8, numRuns: 300 });
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 70 }), fc.integer({ min: 1, max: 2 }), fc.nat(), (n, outer, seed) => {
+        const x = Float32Array.from({ length: n * outer }, (_, i) =>
+          Math.fround(Math.sin(seed + i * 1.7) * 10 ** ((i * 7) % 9)),
+        );
+        // As the documentation has it, spelled out: q[g][l] is lane l of group g.
+        const q = Array.from({ length: 4 }, () => [0, 0, 0, 0]);
+        const put = (g: number, l: number, v: number): void => {
+          const group = at(q, g);
+          group[l] = Math.fround(at(group, l) + v);
+        };
+        for (let o = 0; o < outer; o++) {
+          let r = 0;
+          for (; r + 16 <= n; r += 16) for (let s = 0; s < 16; s++) put(s >> 2, s & 3, at(x, o * n + r + s));
+          for (; r + 4 <= n; r += 4) for (let s = 0; s < 4; s++) put(0, s, at(x, o * n + r + s));
+          for (; r < n; r++) put(0, 0, at(x, o * n + r));
+        }
+        const f = (a: number, b: number): number => Math.fround(a + b);
+        const lane = [0, 1, 2, 3].map((l) =>
+          f(f(at(at(q, 0), l), at(at(q, 1), l)), f(at(at(q, 2), l), at(at(q, 3), l))),
+        );
+        const wanted = f(f(at(lane, 0), at(lane, 2)), f(at(lane, 1), at(lane, 3)));
+        const got = run(reduction([1, outer, n], "reduce", "add", "f32"), x, new Float32Array(1));
+        expect(at(got, 0)).toBe(wanted);
+      }),
+      { seed: 8, numRuns: 300 },
+    );
   });
 
   it("adds f64 in eight accumulators, two lanes each", () => {
@@ -247,7 +309,8 @@ describe("reduce", () => {
 
   it("combines by maximum, minimum, product, any and all", () => {
     const x = Float32Array.from({ length: 19 }, (_, i) => ((i * 5) % 19) - 9);
-    const of = (combine: Combine): number => at(run(reduction([1, 1, 19], "reduce", combine, "f32"), x, new Float32Array(1)), 0);
+    const of = (combine: Combine): number =>
+      at(run(reduction([1, 1, 19], "reduce", combine, "f32"), x, new Float32Array(1)), 0);
     expect([of("max"), of("min"), of("mul")]).toEqual([9, -9, -0]);
     const ints = Int32Array.of(0x7fffffff, 2, -5);
     expect([...run(reduction([1, 1, 3], "loops", "add", "i32"), ints, new Int32Array(1))]).toEqual([0x7ffffffc]);
@@ -258,8 +321,12 @@ describe("reduce", () => {
 
   it("of nothing is the identity", () => {
     for (const lanes of ["loops", "reduce"] as const) {
-      expect([...run(reduction([2, 0, 3], lanes, "add", "f32"), new Float32Array(0), new Float32Array(2))]).toEqual([0, 0]);
-      expect([...run(reduction([1, 1, 0], lanes, "max", "f32"), new Float32Array(0), new Float32Array(1))]).toEqual([-Infinity]);
+      expect([...run(reduction([2, 0, 3], lanes, "add", "f32"), new Float32Array(0), new Float32Array(2))]).toEqual([
+        0, 0,
+      ]);
+      expect([...run(reduction([1, 1, 0], lanes, "max", "f32"), new Float32Array(0), new Float32Array(1))]).toEqual([
+        -Infinity,
+      ]);
     }
   });
 });
@@ -270,7 +337,12 @@ describe("the other nests", () => {
     const index = addIndex(scaleIndex(varIndex(i), 3), varIndex(k));
     const value = call("mul", [{ kind: "acc", dtype: "f32" }, constant("f32", 2)]);
     const nest: Nest = {
-      kind: "scan", loops: [i], along: k, dtype: "f32", body: load("f32", 0, index), stores: [{ operand: 1, index, value }],
+      kind: "scan",
+      loops: [i],
+      along: k,
+      dtype: "f32",
+      body: load("f32", 0, index),
+      stores: [{ operand: 1, index, value }],
     };
     expect([...run(nest, Float32Array.of(1, 2, 3, 10, 20, 30), new Float32Array(6))]).toEqual([2, 6, 12, 20, 60, 120]);
   });
@@ -281,7 +353,13 @@ describe("the other nests", () => {
     const y = Float32Array.from({ length: 15 }, (_, i) => Math.cos(i) / 7);
     const index = addIndex(scaleIndex(varIndex(m), 3), varIndex(n));
     const nest: Nest = {
-      kind: "contract", batch: [], rows: m, cols: n, depth: k, dtype: "f32", scratch: 2,
+      kind: "contract",
+      batch: [],
+      rows: m,
+      cols: n,
+      depth: k,
+      dtype: "f32",
+      scratch: 2,
       a: load("f32", 0, addIndex(scaleIndex(varIndex(m), 5), varIndex(k))),
       b: load("f32", 1, addIndex(scaleIndex(varIndex(k), 3), varIndex(n))),
       stores: [{ operand: 3, index, value: call("neg", [{ kind: "acc", dtype: "f32" }]) }],
@@ -300,9 +378,19 @@ describe("the other nests", () => {
     const i = loop("i", 5);
     const to = valueIndex(load("i32", 0, varIndex(i)), -1, 3);
     const nest: Nest = {
-      kind: "scatter", loops: [i], bounds: [{ index: to, lo: 0, hi: 3 }], operand: 2, index: to, value: load("f32", 1, varIndex(i)),
+      kind: "scatter",
+      loops: [i],
+      bounds: [{ index: to, lo: 0, hi: 3 }],
+      operand: 2,
+      index: to,
+      value: load("f32", 1, varIndex(i)),
     };
-    const out = run(nest, Int32Array.of(1, 1, -1, 3, 1), Float32Array.of(2 ** 24, 1, 5, 5, 1), Float32Array.of(1, 0, 0));
+    const out = run(
+      nest,
+      Int32Array.of(1, 1, -1, 3, 1),
+      Float32Array.of(2 ** 24, 1, 5, 5, 1),
+      Float32Array.of(1, 0, 0),
+    );
     expect([...out]).toEqual([1, 2 ** 24, 0]);
   });
 
@@ -315,23 +403,29 @@ describe("the other nests", () => {
   });
 
   it("shuffle picks its partner exactly, with integers as the judge", () => {
-    fc.assert(fc.property(fc.array(fc.integer(), { minLength: 1, maxLength: 40 }), (bits) => {
-      const i = loop("i", bits.length);
-      const wanted = bits.map((_, n) => n);
-      for (let n = bits.length - 1; n >= 1; n--) {
-        const j = Number((BigInt(at(bits, n) >>> 0) * BigInt(n + 1)) >> 32n);
-        [wanted[n], wanted[j]] = [at(wanted, j), at(wanted, n)];
-      }
-      const nest: Nest = { kind: "shuffle", along: i, bits: load("i32", 0, varIndex(i)), operand: 1 };
-      expect([...run(nest, Int32Array.from(bits), new Int32Array(bits.length))]).toEqual(wanted);
-    }), { seed: 9 });
+    fc.assert(
+      fc.property(fc.array(fc.integer(), { minLength: 1, maxLength: 40 }), (bits) => {
+        const i = loop("i", bits.length);
+        const wanted = bits.map((_, n) => n);
+        for (let n = bits.length - 1; n >= 1; n--) {
+          const j = Number((BigInt(at(bits, n) >>> 0) * BigInt(n + 1)) >> 32n);
+          [wanted[n], wanted[j]] = [at(wanted, j), at(wanted, n)];
+        }
+        const nest: Nest = { kind: "shuffle", along: i, bits: load("i32", 0, varIndex(i)), operand: 1 };
+        expect([...run(nest, Int32Array.from(bits), new Int32Array(bits.length))]).toEqual(wanted);
+      }),
+      { seed: 9 },
+    );
   });
 
   it("of one kernel run one after the other", () => {
     const i = loop("i", 2);
     const plusOne = (from: number, to: number): Nest => ({
-      kind: "map", loops: [i],
-      stores: [{ operand: to, index: varIndex(i), value: call("add", [load("i32", from, varIndex(i)), constant("i32", 1)]) }],
+      kind: "map",
+      loops: [i],
+      stores: [
+        { operand: to, index: varIndex(i), value: call("add", [load("i32", from, varIndex(i)), constant("i32", 1)]) },
+      ],
     });
     const buffers = [Int32Array.of(1, 2), new Int32Array(2), new Int32Array(2)];
     interpretKernel(kernel([plusOne(0, 1), plusOne(1, 2)], buffers), buffers);

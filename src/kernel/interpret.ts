@@ -7,18 +7,29 @@
 import { at, invariant } from "../base/invariant.ts";
 import type { ScalarType } from "./dtype.ts";
 import type { Bound, LoopVar } from "./expr.ts";
-import { counterCell, environment, Program, type Environment, type TypedArray } from "./interpret-expr.ts";
-import { numberFn, type NumberFn } from "./interpret-scalar.ts";
+import { counterCell, type Environment, environment, Program, type TypedArray } from "./interpret-expr.ts";
+import { type NumberFn, numberFn } from "./interpret-scalar.ts";
 import {
-  identityOf, type ContractNest, type Kernel, type MapNest, type Nest, type ReduceNest, type ScanNest, type ScatterNest,
-  type ShuffleNest, type Store,
+  type ContractNest,
+  identityOf,
+  type Kernel,
+  type MapNest,
+  type Nest,
+  type ReduceNest,
+  type ScanNest,
+  type ScatterNest,
+  type ShuffleNest,
+  type Store,
 } from "./loops.ts";
 
 export { evaluate, type TypedArray } from "./interpret-expr.ts";
 
 /** Runs the nests of a kernel, one after the other, over storage given for every operand (scratch too). */
 export function interpretKernel(kernel: Kernel, buffers: readonly TypedArray[]): void {
-  invariant(buffers.length === kernel.operands.length, () => `${kernel.operands.length} operands, ${buffers.length} buffers`);
+  invariant(
+    buffers.length === kernel.operands.length,
+    () => `${kernel.operands.length} operands, ${buffers.length} buffers`,
+  );
   for (const nest of kernel.nests) runNest(nest, environment(buffers));
 }
 
@@ -66,7 +77,10 @@ function storing(stores: readonly Store[], env: Environment): () => void {
 }
 
 function write(buffer: TypedArray, operand: number, address: number, value: number): void {
-  invariant(address >= 0 && address < buffer.length, () => `store to ${address} of operand ${operand} of ${buffer.length}`);
+  invariant(
+    address >= 0 && address < buffer.length,
+    () => `store to ${address} of operand ${operand} of ${buffer.length}`,
+  );
   buffer[address] = value;
 }
 

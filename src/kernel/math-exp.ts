@@ -5,7 +5,7 @@
  * eˣ = 2ⁿ·eʳ, and eʳ = 1 + r + r²·P(r). P is a minimax fit (Remez exchange) of ours.
  */
 import type { Expr } from "./expr.ts";
-import { bitsOf, floatOf, formatOf, powerOfTwo, roundToInteger, scaleByPower, type Format } from "./float-format.ts";
+import { bitsOf, type Format, floatOf, formatOf, powerOfTwo, roundToInteger, scaleByPower } from "./float-format.ts";
 import { abs, add, and, clamp, div, lt, max, min, mul, neg, or, pick, polynomial, sub } from "./scalar-ops.ts";
 
 interface ExpTable {
@@ -23,18 +23,23 @@ interface ExpTable {
 
 const TABLES: Record<"f32" | "f64", ExpTable> = {
   f32: {
-    ln2: [0.693359375, -2.12194440e-4],
+    ln2: [0.693359375, -2.1219444e-4],
     p: [0.5, 0.166665763, 0.0416663736, 0.00836323481, 0.00139412167],
-    lo: -104, hi: 89, expm1Lo: -18, tiny: 2 ** -26,
+    lo: -104,
+    hi: 89,
+    expm1Lo: -18,
+    tiny: 2 ** -26,
   },
   f64: {
-    ln2: [6.93147180369123816490e-1, 1.90821492927058770002e-10],
+    ln2: [6.9314718036912381649e-1, 1.90821492927058770002e-10],
     p: [
       0.5, 0.16666666666666674, 0.041666666666623817, 0.0083333333333221009, 0.0013888888917368311,
-      0.00019841269886913522, 2.480152105607597e-5, 2.7557241975988105e-6, 2.7620202390998955e-7,
-      2.5110183898756362e-8,
+      0.00019841269886913522, 2.480152105607597e-5, 2.7557241975988105e-6, 2.7620202390998955e-7, 2.5110183898756362e-8,
     ],
-    lo: -746, hi: 710, expm1Lo: -38, tiny: 2 ** -55,
+    lo: -746,
+    hi: 710,
+    expm1Lo: -38,
+    tiny: 2 ** -55,
   },
 };
 

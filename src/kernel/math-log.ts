@@ -9,7 +9,7 @@
  * of ours for f32.
  */
 import { constant, type Expr } from "./expr.ts";
-import { formatOf, splitAnyExponent, splitExponent, type Split } from "./float-format.ts";
+import { formatOf, type Split, splitAnyExponent, splitExponent } from "./float-format.ts";
 import { expOfNegative } from "./math-exp.ts";
 import { abs, add, div, eq, lt, max, mul, neg, pick, polynomial, sub } from "./scalar-ops.ts";
 
@@ -29,10 +29,10 @@ const TABLES: Record<"f32" | "f64", LogTable> = {
   },
   f64: {
     r: [
-      6.666666666666735130e-1, 3.999999999940941908e-1, 2.857142874366239149e-1, 2.222219843214978396e-1,
+      6.66666666666673513e-1, 3.999999999940941908e-1, 2.857142874366239149e-1, 2.222219843214978396e-1,
       1.818357216161805012e-1, 1.531383769920937332e-1, 1.479819860511658591e-1,
     ],
-    ln2: [6.93147180369123816490e-1, 1.90821492927058770002e-10],
+    ln2: [6.9314718036912381649e-1, 1.90821492927058770002e-10],
     tiny: 2 ** -55,
   },
 };

@@ -8,9 +8,35 @@
  * without a fused multiply-add. L is a minimax fit of ours.
  */
 import { constant, type Expr } from "./expr.ts";
-import { bitsOf, floatOf, formatOf, roundToInteger, scaleByPower, splitAnyExponent, upperHalf, type Format } from "./float-format.ts";
+import {
+  bitsOf,
+  type Format,
+  floatOf,
+  formatOf,
+  roundToInteger,
+  scaleByPower,
+  splitAnyExponent,
+  upperHalf,
+} from "./float-format.ts";
 import { expTail } from "./math-exp.ts";
-import { abs, add, and, clamp, div, eq, floor, lt, mul, ne, not, or, pick, polynomial, sub, xor } from "./scalar-ops.ts";
+import {
+  abs,
+  add,
+  and,
+  clamp,
+  div,
+  eq,
+  floor,
+  lt,
+  mul,
+  ne,
+  not,
+  or,
+  pick,
+  polynomial,
+  sub,
+  xor,
+} from "./scalar-ops.ts";
 
 interface PowTable {
   /** (3/2 · log((1+s)/(1-s))/s - 3 - z) / z² in z = s². */
@@ -30,7 +56,8 @@ const TABLES: Record<"f32" | "f64", PowTable> = {
     l: [0.599999964, 0.428579599, 0.332694232, 0.293391943],
     cp: [0.96179670095443725586, 0.9619140625, -1.1736857413779944181e-4],
     ln2: [0.69314718246459960938, 0.693115234375, 3.1946183298714458942e-5],
-    yLimit: 2 ** 31, limit: 160,
+    yLimit: 2 ** 31,
+    limit: 160,
   },
   f64: {
     l: [
@@ -39,7 +66,8 @@ const TABLES: Record<"f32" | "f64", PowTable> = {
     ],
     cp: [9.61796693925975554329e-1, 9.61796700954437255859e-1, -7.02846165095275826516e-9],
     ln2: [6.93147180559945286227e-1, 6.93147182464599609375e-1, -1.90465429995776804525e-9],
-    yLimit: 2 ** 65, limit: 1200,
+    yLimit: 2 ** 65,
+    limit: 1200,
   },
 };
 

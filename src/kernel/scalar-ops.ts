@@ -2,9 +2,10 @@
  * @file Short names for building expressions, so that formulas read as formulas. A plain number among the arguments
  * becomes a constant of the type of the expression beside it: `mul(x, 0.5)`.
  */
-import { call, compare, constant, type Expr } from "./expr.ts";
-import type { ScalarType } from "./dtype.ts";
+
 import { at, invariant } from "../base/invariant.ts";
+import type { ScalarType } from "./dtype.ts";
+import { call, compare, constant, type Expr } from "./expr.ts";
 
 /** An expression, or a constant of the type of its neighbour. */
 export type Arg = Expr | number | bigint;

@@ -218,7 +218,8 @@ function concatNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind
   const axis = lower.axis(context.attrs);
   let start = 0;
   return context.inTypes.map((type, i) => {
-    const loops = counters("i", type.shape);
+    // Names of their own: expressions are shared between nests by the names of their counters.
+    const loops = counters(`c${i}_`, type.shape);
     const idx = loops.map(varIndex);
     const target = idx.map((index, a) => (a === axis ? addIndex(index, constIndex(start)) : index));
     start += type.shape[axis] ?? 0;

@@ -11,7 +11,7 @@ import { at } from "../base/invariant.ts";
 import { normalFromBits, threefry } from "../base/random.ts";
 import { elementsOf, shapeText } from "../ir/type.ts";
 import { sourceLocation } from "../trace/source-location.ts";
-import { drawn, type Initializer } from "./initializers.ts";
+import { drawn, type Initializer } from "./distributions.ts";
 import { DRAW, wordsOf } from "./key.ts";
 
 function dot(a: Float64Array, b: Float64Array): number {

@@ -8,6 +8,7 @@ import type { Graph, Node, Value } from "../ir/graph.ts";
 import { bytesOf } from "../kernel/dtype.ts";
 import { inPlacePairs } from "../kernel/loops.ts";
 import { type Lowered, lowerNode, type LowerTraits } from "../lower/lower.ts";
+import type { Pass } from "../passes/pass.ts";
 import { fusedPipeline, runPasses } from "../passes/pipeline.ts";
 import { planProgram } from "../plan/plan.ts";
 import type { Plan } from "../plan/problem.ts";
@@ -24,6 +25,8 @@ export interface AssembleOptions {
   readonly budgetBytes?: number | undefined;
   /** Check the graph after every pass. */
   readonly verify?: boolean;
+  /** What happens to the graph first; default: everything, fusion last. */
+  readonly passes?: readonly Pass[];
 }
 
 /** A program with an address for everything. */
@@ -68,7 +71,7 @@ function kernelStep(node: Node, { kernel, values }: Lowered): PlanStep {
 
 export function assemble(graph: Graph, traits: LowerTraits, options: AssembleOptions = {}): PlacedProgram {
   const started = performance.now();
-  const optimised = runPasses(graph, fusedPipeline, options.verify ? { verify: true } : {});
+  const optimised = runPasses(graph, options.passes ?? fusedPipeline, options.verify ? { verify: true } : {});
   const lowered = new Map<Node, Lowered>();
   const steps = optimised.nodes.map((node) => {
     const alias = aliasStep(node);

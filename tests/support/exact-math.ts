@@ -128,10 +128,32 @@ export function tanh(x: number): Real {
   return quotient(m, m + shift(2n, -e), -e);
 }
 
-export function sigmoid(x: number): Real {
+/** Of a fixed-point number with 2048 bits. */
+function sigmoidFixed(x: bigint): bigint {
   const f = 2048;
-  const power = fixed(exp(-Math.abs(x)), f);
-  return quotient(x < 0 ? power : one(f), one(f) + power, f);
+  const power = fixed(expFixed(x < 0n ? x : -x, f), f);
+  return over(x < 0n ? power : one(f), one(f) + power, f);
+}
+
+export function sigmoid(x: number): Real {
+  return { m: sigmoidFixed(fixed(realFromNumber(x), 2048)), e: -2048 };
+}
+
+export function silu(x: number): Real {
+  const y = fixed(realFromNumber(x), 2048);
+  return { m: y * sigmoidFixed(y), e: -4096 };
+}
+
+/** x·sigmoid(2c(x + 0.044715x³)), c and 0.044715 being the doubles of that name. */
+export function gelu(x: number): Real {
+  const f = 2048;
+  const [y, c, k] = [x, 2 * 0.7978845608028654, 0.044715].map((v) => fixed(realFromNumber(v), f)) as [
+    bigint,
+    bigint,
+    bigint,
+  ];
+  const cube = times(times(y, y, f), y, f);
+  return { m: y * sigmoidFixed(times(c, y + times(k, cube, f), f)), e: -2 * f };
 }
 
 export function softplus(x: number): Real {
@@ -155,7 +177,12 @@ function circle(x: number): { readonly sin: bigint; readonly cos: bigint; readon
     term = times(term, r, f) / BigInt(k + 1);
   }
   const [c = 0n, s = 0n] = parts;
-  const turned = [[s, c], [c, -s], [-s, -c], [-c, s]][Number(((n % 4n) + 4n) % 4n)];
+  const turned = [
+    [s, c],
+    [c, -s],
+    [-s, -c],
+    [-c, s],
+  ][Number(((n % 4n) + 4n) % 4n)];
   return { sin: turned?.[0] ?? 0n, cos: turned?.[1] ?? 0n, f };
 }
 

@@ -1,0 +1,74 @@
+/**
+ * @file Multi-head self-attention (A. Vaswani and others, 2017). Queries, keys and values of all heads come from one
+ * product, since three products that read the same input are slower than one:
+ *
+ *   x [..., t, d] ── qkv [d, 3d] ── [..., t, 3, heads, d/heads] ── q, k, v each [..., heads, t, d/heads]
+ *                                                                   └── attention ── [..., t, d] ── out [d, d]
+ */
+import { attention } from "../api/attention.ts";
+import { split } from "../api/join.ts";
+import { reshape, swapAxes } from "../api/shape.ts";
+import { typeText } from "../ir/type.ts";
+import type { Tensor } from "../trace/tensor.ts";
+import { glorotUniform, type Initializer, type ParamDType, zeros } from "./distributions.ts";
+import { partKey } from "./key.ts";
+import { fail, type Layer, requireCounts, requireExtent, type Weights } from "./layer.ts";
+import { linear } from "./linear.ts";
+
+export interface MultiHeadAttentionOptions<B extends boolean = true> {
+  readonly heads: number;
+  /** A position sees itself and those before it. */
+  readonly causal?: boolean;
+  readonly bias?: B;
+  /** Of both products; Glorot uniform by default, with offsets zero. */
+  readonly weight?: Initializer;
+  readonly dtype?: ParamDType;
+}
+
+export interface AttentionParams<B extends boolean = true> {
+  /** w [features, 3 · features]: columns of queries, of keys, of values, each one head after the other. */
+  readonly qkv: Weights<B>;
+  readonly out: Weights<B>;
+}
+
+/**
+ * Self-attention of [..., positions, features] with several heads.
+ *
+ * @example
+ * import { ones } from "tidemark";
+ * import { multiHeadAttention } from "tidemark/nn";
+ *
+ * const layer = multiHeadAttention(16, { heads: 4, causal: true });
+ * console.log(layer.apply(layer.init(0), ones([2, 5, 16])).shape); // [2, 5, 16]
+ */
+export function multiHeadAttention<B extends boolean = true>(
+  features: number,
+  options: MultiHeadAttentionOptions<B>,
+): Layer<AttentionParams<B>> {
+  const { heads, causal = false, dtype = "f32" } = options;
+  requireCounts("multiHeadAttention", { features, heads });
+  if (features % heads !== 0) {
+    const message = `multiHeadAttention: ${features} features in ${heads} heads`;
+    fail("InvalidArgument", message, "choose a number of heads that divides the features");
+  }
+  // each of the three is a map of its own: it scales by its own fans
+  const weight = options.weight ?? glorotUniform({ fanIn: features, fanOut: features });
+  const shared = { weight, offset: zeros(), dtype, ...(options.bias === undefined ? {} : { bias: options.bias }) };
+  const qkv = linear<B>(features, 3 * features, shared);
+  const out = linear<B>(features, features, shared);
+  const byHead = (x: Tensor): Tensor =>
+    swapAxes(reshape(x, [...x.shape.slice(0, -1), heads, features / heads]), -2, -3);
+  return {
+    init: (key) => ({ qkv: qkv.init(partKey(key, 0)), out: out.init(partKey(key, 1)) }),
+    apply: (params, x, { mask } = {}) => {
+      requireExtent("multiHeadAttention", x, -1, "features", features);
+      if (x.rank < 2) {
+        const message = `multiHeadAttention: takes [..., positions, features], got ${typeText(x)}`;
+        fail("ShapeMismatch", message, "add the axis of positions: expandDims(x, 0)");
+      }
+      const [q, k, v] = split(qkv.apply(params.qkv, x), 3, -1).map(byHead) as [Tensor, Tensor, Tensor];
+      const y = attention(q, k, v, { causal, ...(mask ? { mask } : {}) });
+      return out.apply(params.out, reshape(swapAxes(y, -2, -3), x.shape));
+    },
+  };
+}

@@ -1,0 +1,55 @@
+/** @file `tidemark/nn`: layers as pairs of functions over plain trees of parameters. */
+export {
+  avgPool2d,
+  dropout,
+  flatten,
+  gelu,
+  geluTanh,
+  lambda,
+  maxPool2d,
+  relu,
+  sigmoid,
+  silu,
+  softmax,
+  tanh,
+} from "./activation.ts";
+export { type AttentionParams, type MultiHeadAttentionOptions, multiHeadAttention } from "./attention.ts";
+export { type BatchNormLayerOptions, type BatchNormState, batchNorm } from "./batch-norm.ts";
+export {
+  type ConvLayerOptions,
+  type ConvTransposeLayerOptions,
+  conv1d,
+  conv2d,
+  convTranspose1d,
+  convTranspose2d,
+} from "./conv.ts";
+export type { Fans, Initializer, ParamDType } from "./distributions.ts";
+export { initializers } from "./initializers.ts";
+export type { Key } from "./key.ts";
+export type {
+  AnyLayer,
+  ApplyOptions,
+  Layer,
+  NoParams,
+  ParamsOf,
+  StatefulLayer,
+  StateOf,
+  WeightOptions,
+  Weights,
+} from "./layer.ts";
+export { type EmbeddingOptions, type EmbeddingParams, embedding, linear } from "./linear.ts";
+export { type AffineParams, groupNorm, layerNorm, type NormOptions, rmsNorm, type ScaleParams } from "./norm.ts";
+export {
+  type Cell,
+  type CellOptions,
+  type GruParams,
+  type GruState,
+  gruCell,
+  type LstmParams,
+  type LstmState,
+  lstmCell,
+  type Unrolled,
+  unroll,
+} from "./recurrent.ts";
+export { sequential } from "./sequential.ts";
+export { type TransformerBlockOptions, type TransformerBlockParams, transformerBlock } from "./transformer.ts";

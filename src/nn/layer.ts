@@ -1,0 +1,92 @@
+/**
+ * @file What a layer is: a pair of functions. `init` makes parameters, a plain tree of tensors; `apply` is a function of
+ * parameters and input. Nothing is stored in the layer and nothing is written to, so layers nest, differentiate and
+ * compile like any other function. What changes while training besides parameters (running statistics) is state: it goes
+ * in and comes out.
+ */
+import { grouped, TidemarkError } from "../base/errors.ts";
+import { typeText } from "../ir/type.ts";
+import { sourceLocation } from "../trace/source-location.ts";
+import type { Tensor } from "../trace/tensor.ts";
+import type { Tree } from "../trace/tree.ts";
+import type { Initializer, ParamDType } from "./distributions.ts";
+import type { Key } from "./key.ts";
+
+export interface ApplyOptions {
+  /** Training: dropout drops, batch normalisation uses the batch's statistics. False by default. */
+  readonly train?: boolean | undefined;
+  /** For layers that draw random numbers while training; use a new one for every step. */
+  readonly key?: Tensor | undefined;
+  /** For attention: bool, true where a position may see another; broadcasts to [..., positions, positions]. */
+  readonly mask?: Tensor | undefined;
+}
+
+/** A function of parameters and an input, and a way to make the parameters. */
+export interface Layer<P extends Tree = Tree> {
+  init(key: Key): P;
+  apply(params: P, x: Tensor, options?: ApplyOptions): Tensor;
+  /** Whether `apply` draws random numbers while training, and so needs a key. */
+  readonly random?: boolean;
+}
+
+/** A layer with something besides parameters that changes while training. */
+export interface StatefulLayer<P extends Tree = Tree, S extends Tree = Tree> {
+  init(key: Key): P;
+  initState(): S;
+  /** The output and the next state, which is the given one unless `train` is set. */
+  apply(params: P, state: S, x: Tensor, options?: ApplyOptions): readonly [Tensor, S];
+  readonly random?: boolean;
+}
+
+/** Any layer: parameters go from its `init` to its `apply`, and only its own types know what they are. */
+export type AnyLayer = Layer<never> | StatefulLayer<never, never>;
+
+/** The parameters of a layer. */
+export type ParamsOf<L> = L extends { init(key: Key): infer P } ? P : never;
+
+/** The state of a layer; that of a layer without state is an empty object. */
+export type StateOf<L> = L extends { initState(): infer S } ? S : NoParams;
+
+/** Parameters of a layer that has none. */
+export type NoParams = Readonly<Record<never, Tensor>>;
+
+/** A weight, and an offset unless the layer was made without. */
+export type Weights<B extends boolean> = { readonly w: Tensor } & (B extends false ? unknown : { readonly b: Tensor });
+
+export interface WeightOptions<B extends boolean = true> {
+  /** Whether an offset is added; true by default. */
+  readonly bias?: B;
+  readonly weight?: Initializer;
+  readonly offset?: Initializer;
+  readonly dtype?: ParamDType;
+}
+
+/** Throws a user's error at the user's line. @internal */
+export function fail(
+  code: "ShapeMismatch" | "InvalidArgument" | "DtypeMismatch",
+  summary: string,
+  help: string,
+): never {
+  throw new TidemarkError(code, summary, { where: sourceLocation(), help });
+}
+
+/** Throws unless all are whole numbers from 1 up. @internal */
+export function requireCounts(layer: string, counts: Readonly<Record<string, number>>): void {
+  for (const [name, count] of Object.entries(counts)) {
+    if (Number.isInteger(count) && count >= 1) continue;
+    fail("InvalidArgument", `${layer}: ${name} ${count}`, "give a whole number from 1 up");
+  }
+}
+
+/** Throws unless an axis of x has the extent that the layer was made for; negative axes count from the end. @internal */
+export function requireExtent(layer: string, x: Tensor, axis: number, what: string, expected: number): void {
+  const found = x.shape.at(axis);
+  if (x.shape.length > (axis < 0 ? -axis - 1 : axis) && found === expected) return;
+  const got = found === undefined ? typeText(x) : `${grouped(found)} in ${typeText(x)}`;
+  const place = axis === -1 ? "the last axis" : `axis ${axis}`;
+  fail(
+    "ShapeMismatch",
+    `${layer}: made for ${grouped(expected)} ${what}, got ${got}`,
+    `${place} holds the ${what}: reshape the input, or make the layer with ${found ?? "that many"}`,
+  );
+}

@@ -1,0 +1,69 @@
+/** @file Linear maps of the last axis, and tables of vectors by number. */
+import { add } from "../api/elementwise.ts";
+import { take } from "../api/indexing.ts";
+import { matmul } from "../api/linear.ts";
+import { typeText } from "../ir/type.ts";
+import type { Tensor } from "../trace/tensor.ts";
+import { fanInUniform, type Initializer, normal, type ParamDType } from "./distributions.ts";
+import { partKey } from "./key.ts";
+import { fail, type Layer, requireCounts, requireExtent, type WeightOptions, type Weights } from "./layer.ts";
+
+/**
+ * x·w + b over the last axis, with w [in, out]. Starts uniform in ±√(1 / in), like its offset.
+ *
+ * @example
+ * import { ones } from "tidemark";
+ * import { linear } from "tidemark/nn";
+ *
+ * const layer = linear(3, 2);
+ * const params = layer.init(0);
+ * console.log(params.w.shape, params.b.shape, layer.apply(params, ones([5, 3])).shape); // [3, 2] [2] [5, 2]
+ */
+export function linear<B extends boolean = true>(
+  inFeatures: number,
+  outFeatures: number,
+  options: WeightOptions<B> = {},
+): Layer<Weights<B>> {
+  requireCounts("linear", { inFeatures, outFeatures });
+  const { bias = true, dtype = "f32" } = options;
+  const fans = { fanIn: inFeatures, fanOut: outFeatures };
+  const weight = options.weight ?? fanInUniform(fans);
+  const offset = options.offset ?? fanInUniform(fans);
+  return {
+    init: (key) => {
+      const w = weight(partKey(key, 0), [inFeatures, outFeatures], dtype);
+      return (bias ? { w, b: offset(partKey(key, 1), [outFeatures], dtype) } : { w }) as Weights<B>;
+    },
+    apply: (params, x) => {
+      requireExtent("linear", x, -1, "features", inFeatures);
+      const { w, b } = params as { readonly w: Tensor; readonly b?: Tensor };
+      const y = matmul(x, w);
+      return b ? add(y, b) : y;
+    },
+  };
+}
+
+export interface EmbeddingParams {
+  readonly table: Tensor;
+}
+
+export interface EmbeddingOptions {
+  /** Standard normal by default. */
+  readonly table?: Initializer;
+  readonly dtype?: ParamDType;
+}
+
+/** A vector for each number: i32 [...] becomes [..., features]. A number outside of the table gives NaN. */
+export function embedding(count: number, features: number, options: EmbeddingOptions = {}): Layer<EmbeddingParams> {
+  requireCounts("embedding", { count, features });
+  const table = options.table ?? normal(1);
+  return {
+    init: (key) => ({ table: table(partKey(key, 0), [count, features], options.dtype ?? "f32") }),
+    apply: (params, x) => {
+      if (x.dtype !== "i32") {
+        fail("DtypeMismatch", `embedding: takes i32 numbers, got ${typeText(x)}`, 'convert them: x.cast("i32")');
+      }
+      return take(params.table, x);
+    },
+  };
+}

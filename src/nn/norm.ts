@@ -1,0 +1,63 @@
+/** @file Normalisation layers without memory: each example is normalised by its own statistics. */
+import { groupNorm as groupNormOf, layerNorm as layerNormOf, rmsNorm as rmsNormOf } from "../api/normalize.ts";
+import type { Tensor } from "../trace/tensor.ts";
+import { ones, type ParamDType, zeros } from "./distributions.ts";
+import { fail, type Layer, requireCounts, requireExtent } from "./layer.ts";
+
+export interface NormOptions {
+  /** Keeps the divisor from zero; 1e-5 by default. */
+  readonly eps?: number;
+  readonly dtype?: ParamDType;
+}
+
+export interface ScaleParams {
+  readonly scale: Tensor;
+}
+
+export interface AffineParams extends ScaleParams {
+  readonly offset: Tensor;
+}
+
+/** Scale one and offset zero, one number for each feature. @internal */
+export function initialAffine(features: number, dtype: ParamDType = "f32"): AffineParams {
+  return { scale: ones()(0, [features], dtype), offset: zeros()(0, [features], dtype) };
+}
+
+/** Zero mean and unit variance over the last axis, then scale and offset. */
+export function layerNorm(features: number, options: NormOptions = {}): Layer<AffineParams> {
+  requireCounts("layerNorm", { features });
+  return {
+    init: () => initialAffine(features, options.dtype),
+    apply: ({ scale, offset }, x) => {
+      requireExtent("layerNorm", x, -1, "features", features);
+      return layerNormOf(x, { scale, offset, eps: options.eps ?? 1e-5 });
+    },
+  };
+}
+
+/** Division by the root mean square over the last axis, then scale. */
+export function rmsNorm(features: number, options: NormOptions = {}): Layer<ScaleParams> {
+  requireCounts("rmsNorm", { features });
+  return {
+    init: () => ({ scale: ones()(0, [features], options.dtype) }),
+    apply: ({ scale }, x) => {
+      requireExtent("rmsNorm", x, -1, "features", features);
+      return rmsNormOf(x, { scale, eps: options.eps ?? 1e-5 });
+    },
+  };
+}
+
+/** Zero mean and unit variance over groups of channels of [batch, channels, …space], then scale and offset by channel. */
+export function groupNorm(groups: number, channels: number, options: NormOptions = {}): Layer<AffineParams> {
+  requireCounts("groupNorm", { groups, channels });
+  if (channels % groups !== 0) {
+    fail("InvalidArgument", `groupNorm: ${channels} channels in ${groups} groups`, "choose a divisor of the channels");
+  }
+  return {
+    init: () => initialAffine(channels, options.dtype),
+    apply: ({ scale, offset }, x) => {
+      requireExtent("groupNorm", x, 1, "channels", channels);
+      return groupNormOf(x, groups, { scale, offset, eps: options.eps ?? 1e-5 });
+    },
+  };
+}

@@ -1,0 +1,182 @@
+/**
+ * @file Recurrent cells: functions from an input and a state to the next state. Gates are computed together, one product
+ * for the input and one for the state, and cut apart afterwards; their order and their equations are PyTorch's.
+ *
+ *   x₀      x₁      x₂
+ *   │       │       │
+ *   s₀ ─ cell ─ s₁ ─ cell ─ s₂ ─ cell ─ s₃       unroll: outputs of s₁ s₂ s₃, and s₃
+ */
+import { add, mul, sigmoid, sub, tanh } from "../api/elementwise.ts";
+import { split } from "../api/join.ts";
+import { matmul } from "../api/linear.ts";
+import { slice } from "../api/shape.ts";
+import { at } from "../base/invariant.ts";
+import { typeText } from "../ir/type.ts";
+import { Tensor } from "../trace/tensor.ts";
+import type { Tree } from "../trace/tree.ts";
+import { fanInUniform, type Initializer, type ParamDType, zeros } from "./distributions.ts";
+import { type Key, partKey } from "./key.ts";
+import { fail, requireCounts, requireExtent } from "./layer.ts";
+
+export interface Cell<P extends Tree = Tree, S extends Tree = Tree> {
+  init(key: Key): P;
+  /** The state before the first input: zeros. */
+  initState(batch: number): S;
+  /** The state after one input [batch, features]. */
+  step(params: P, x: Tensor, state: S): S;
+  /** What of the state is shown to the next layer: [batch, hidden]. */
+  output(state: S): Tensor;
+}
+
+export interface CellOptions {
+  /** Of the weights that meet the state; all parameters start uniform in ±√(1 / hidden) by default. */
+  readonly recurrent?: Initializer;
+  /** Of the weights that meet the input. */
+  readonly weight?: Initializer;
+  readonly offset?: Initializer;
+  readonly dtype?: ParamDType;
+}
+
+interface Draws {
+  readonly weight: Initializer;
+  readonly recurrent: Initializer;
+  readonly offset: Initializer;
+  readonly dtype: ParamDType;
+}
+
+function drawsOf(hidden: number, options: CellOptions): Draws {
+  const usual = fanInUniform({ fanIn: hidden, fanOut: hidden });
+  const { weight = usual, recurrent = usual, offset = usual, dtype = "f32" } = options;
+  return { weight, recurrent, offset, dtype };
+}
+
+export interface LstmState {
+  /** The output. */
+  readonly h: Tensor;
+  /** The memory. */
+  readonly c: Tensor;
+}
+
+export interface LstmParams {
+  /** [in, 4 · hidden]: input gate, forget gate, candidate, output gate. */
+  readonly wx: Tensor;
+  /** [hidden, 4 · hidden]. */
+  readonly wh: Tensor;
+  /** [4 · hidden]. */
+  readonly b: Tensor;
+}
+
+/**
+ * Long short-term memory (S. Hochreiter, J. Schmidhuber, 1997; F. Gers and others, 2000):
+ *
+ *   i, f, o = sigmoid(x·wx + h·wh + b)    g = tanh(…)    c' = f·c + i·g    h' = o · tanh c'
+ */
+export function lstmCell(inFeatures: number, hidden: number, options: CellOptions = {}): Cell<LstmParams, LstmState> {
+  requireCounts("lstmCell", { inFeatures, hidden });
+  const { weight, recurrent, offset, dtype } = drawsOf(hidden, options);
+  return {
+    init: (key) => ({
+      wx: weight(partKey(key, 0), [inFeatures, 4 * hidden], dtype),
+      wh: recurrent(partKey(key, 1), [hidden, 4 * hidden], dtype),
+      b: offset(partKey(key, 2), [4 * hidden], dtype),
+    }),
+    initState: (batch) => ({ h: zeros()(0, [batch, hidden], dtype), c: zeros()(0, [batch, hidden], dtype) }),
+    step: ({ wx, wh, b }, x, { h, c }) => {
+      requireExtent("lstmCell", x, -1, "features", inFeatures);
+      requireExtent("lstmCell", h, -1, "hidden features", hidden);
+      const gates = add(add(matmul(x, wx), matmul(h, wh)), b);
+      const [i, f, g, o] = split(gates, 4, -1) as readonly Tensor[] as readonly [Tensor, Tensor, Tensor, Tensor];
+      const memory = add(mul(sigmoid(f), c), mul(sigmoid(i), tanh(g)));
+      return { h: mul(sigmoid(o), tanh(memory)), c: memory };
+    },
+    output: ({ h }) => h,
+  };
+}
+
+export interface GruState {
+  readonly h: Tensor;
+}
+
+export interface GruParams {
+  /** [in, 3 · hidden]: reset gate, update gate, candidate. */
+  readonly wx: Tensor;
+  /** [hidden, 3 · hidden]. */
+  readonly wh: Tensor;
+  /** [3 · hidden], beside the input. */
+  readonly bx: Tensor;
+  /** [3 · hidden], beside the state: the candidate's is inside the reset gate. */
+  readonly bh: Tensor;
+}
+
+/**
+ * Gated recurrent unit (K. Cho and others, 2014), with the reset gate behind the product:
+ *
+ *   r, z = sigmoid(x·wx + bx + h·wh + bh)    n = tanh(x·wx + bx + r·(h·wh + bh))    h' = n + z·(h - n)
+ */
+export function gruCell(inFeatures: number, hidden: number, options: CellOptions = {}): Cell<GruParams, GruState> {
+  requireCounts("gruCell", { inFeatures, hidden });
+  const { weight, recurrent, offset, dtype } = drawsOf(hidden, options);
+  return {
+    init: (key) => ({
+      wx: weight(partKey(key, 0), [inFeatures, 3 * hidden], dtype),
+      wh: recurrent(partKey(key, 1), [hidden, 3 * hidden], dtype),
+      bx: offset(partKey(key, 2), [3 * hidden], dtype),
+      bh: offset(partKey(key, 3), [3 * hidden], dtype),
+    }),
+    initState: (batch) => ({ h: zeros()(0, [batch, hidden], dtype) }),
+    step: ({ wx, wh, bx, bh }, x, { h }) => {
+      requireExtent("gruCell", x, -1, "features", inFeatures);
+      requireExtent("gruCell", h, -1, "hidden features", hidden);
+      const [xr, xz, xn] = split(add(matmul(x, wx), bx), 3, -1) as [Tensor, Tensor, Tensor];
+      const [hr, hz, hn] = split(add(matmul(h, wh), bh), 3, -1) as [Tensor, Tensor, Tensor];
+      const candidate = tanh(add(xn, mul(sigmoid(add(xr, hr)), hn)));
+      return { h: add(candidate, mul(sigmoid(add(xz, hz)), sub(h, candidate))) };
+    },
+    output: ({ h }) => h,
+  };
+}
+
+export interface Unrolled<S> {
+  /** One for each input, [batch, hidden]; `stack(outputs, 1)` makes one tensor of them. */
+  readonly outputs: readonly Tensor[];
+  /** After the last input. */
+  readonly state: S;
+}
+
+/**
+ * Runs a cell over a sequence: [batch, time, features], or a list of [batch, features]. The outputs are a list, which the
+ * next layer takes as it is, so that no copy of all of them is made between layers.
+ *
+ * @example
+ * import { ones, stack } from "tidemark";
+ * import { lstmCell, unroll } from "tidemark/nn";
+ *
+ * const cell = lstmCell(3, 5);
+ * const { outputs, state } = unroll(cell, cell.init(0), ones([2, 7, 3]));
+ * console.log(stack(outputs, 1).shape, state.c.shape); // [2, 7, 5] [2, 5]
+ */
+export function unroll<P extends Tree, S extends Tree>(
+  cell: Cell<P, S>,
+  params: P,
+  inputs: Tensor | readonly Tensor[],
+  initial?: S,
+): Unrolled<S> {
+  const list = inputs instanceof Tensor ? alongTime(inputs) : inputs;
+  let state = initial ?? cell.initState(batchOf(list));
+  const outputs = list.map((x) => {
+    state = cell.step(params, x, state);
+    return cell.output(state);
+  });
+  return { outputs, state };
+}
+
+function alongTime(x: Tensor): readonly Tensor[] {
+  if (x.rank !== 3) fail("ShapeMismatch", `unroll: takes [batch, time, features], got ${typeText(x)}`, "reshape it");
+  return Array.from({ length: at(x.shape, 1) }, (_, t) => slice(x, [null, t]));
+}
+
+function batchOf(list: readonly Tensor[]): number {
+  const first = list[0]?.shape[0];
+  if (first !== undefined) return first;
+  return fail("InvalidArgument", "unroll: an empty sequence has no batch", "pass the initial state, or check first");
+}

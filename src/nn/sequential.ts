@@ -1,0 +1,82 @@
+/**
+ * @file Layers one after the other. Parameters are a tuple, one entry for each layer, and so are their types; as soon as
+ * one of the layers has state, so has the sequence.
+ */
+import { random } from "../api/random.ts";
+import { at } from "../base/invariant.ts";
+import type { Tree } from "../trace/tree.ts";
+import { type Key, partKey } from "./key.ts";
+import type { AnyLayer, ApplyOptions, Layer, NoParams, ParamsOf, StatefulLayer, StateOf } from "./layer.ts";
+
+type Params<L> = { readonly [K in keyof L]: ParamsOf<L[K]> };
+type State<L> = { readonly [K in keyof L]: StateOf<L[K]> };
+
+/** Options for part `index`: its random numbers are its own. @internal */
+export function partOptions(options: ApplyOptions | undefined, index: number, draws = true): ApplyOptions | undefined {
+  if (!options?.key || !draws) return options;
+  return { ...options, key: random.foldIn(options.key, index) };
+}
+
+const isStateful = (layer: AnyLayer): layer is StatefulLayer<never, never> => "initState" in layer;
+
+/**
+ * Layers one after the other.
+ *
+ * @example
+ * import { grad, ones } from "tidemark";
+ * import { linear, relu, sequential } from "tidemark/nn";
+ *
+ * const model = sequential(linear(4, 8), relu(), linear(8, 2));
+ * const params = model.init(0);
+ * console.log(model.apply(params, ones([3, 4])).shape); // [3, 2]
+ * const slopes = grad((p: typeof params) => model.apply(p, ones([3, 4])).square().mean())(params);
+ * console.log(slopes[2].w.shape); // [8, 2]
+ */
+export function sequential<const L extends readonly Layer<never>[]>(...layers: L): Layer<Params<L>>;
+/** With a layer that has state among them. */
+export function sequential<const L extends readonly AnyLayer[]>(...layers: L): StatefulLayer<Params<L>, State<L>>;
+export function sequential(...layers: readonly AnyLayer[]): object {
+  return layers.some(isStateful) ? statefulSequence(layers) : plainSequence(layers as readonly Layer<never>[]);
+}
+
+/** What both kinds share. */
+function sequenceOf(layers: readonly AnyLayer[]) {
+  const draws = layers.map((layer) => layer.random ?? false);
+  return {
+    random: draws.includes(true),
+    init: (key: Key): readonly Tree[] => layers.map((layer, i) => layer.init(partKey(key, i))),
+    optionsFor: (options: ApplyOptions | undefined, i: number) => partOptions(options, i, at(draws, i)),
+  };
+}
+
+function plainSequence(layers: readonly Layer<never>[]): Layer<readonly Tree[]> {
+  const { optionsFor, ...shared } = sequenceOf(layers);
+  return {
+    ...shared,
+    apply: (params, x, options) =>
+      layers.reduce((y, layer, i) => layer.apply(at(params, i) as never, y, optionsFor(options, i)), x),
+  };
+}
+
+function statefulSequence(layers: readonly AnyLayer[]): StatefulLayer<readonly Tree[], readonly Tree[]> {
+  const { optionsFor, ...shared } = sequenceOf(layers);
+  const none: NoParams = {};
+  return {
+    ...shared,
+    initState: () => layers.map((layer): Tree => (isStateful(layer) ? layer.initState() : none)),
+    apply: (params, state, x, options) => {
+      let y = x;
+      const next = layers.map((layer, i): Tree => {
+        const [own, kept] = [at(params, i) as never, at(state, i) as never];
+        if (!isStateful(layer)) {
+          y = layer.apply(own, y, optionsFor(options, i));
+          return kept;
+        }
+        const [made, after] = layer.apply(own, kept, y, optionsFor(options, i));
+        y = made;
+        return after;
+      });
+      return [y, next];
+    },
+  };
+}

@@ -1,0 +1,77 @@
+/**
+ * @file The block that transformers are stacked from, with normalisation before each part (R. Xiong and others, ICML
+ * 2020), so that a straight path of additions leads from the loss to every block:
+ *
+ *   x ─┬─ norm ── attention ─┬─ + ─┬─ norm ── up ── gelu ── down ─┬─ + ─ y
+ *      └─────────────────────┘     └──────────────────────────────┘
+ */
+import { add } from "../api/elementwise.ts";
+import type { Tensor } from "../trace/tensor.ts";
+import { dropout as dropoutLayer, geluTanhOf } from "./activation.ts";
+import { type AttentionParams, multiHeadAttention } from "./attention.ts";
+import { type Initializer, normal, type ParamDType, zeros } from "./distributions.ts";
+import { partKey } from "./key.ts";
+import { type ApplyOptions, type Layer, requireExtent, type Weights } from "./layer.ts";
+import { linear } from "./linear.ts";
+import { type AffineParams, layerNorm } from "./norm.ts";
+import { partOptions } from "./sequential.ts";
+
+export interface TransformerBlockOptions {
+  readonly heads: number;
+  /** Width of the inner layer; four times the features by default. */
+  readonly hidden?: number;
+  readonly causal?: boolean;
+  /** After attention and after the inner layer, while training; 0 by default. */
+  readonly dropout?: number;
+  readonly eps?: number;
+  /** Of all products; normal with deviation 0.02 by default, offsets zero. */
+  readonly weight?: Initializer;
+  readonly dtype?: ParamDType;
+}
+
+export interface TransformerBlockParams {
+  readonly norm1: AffineParams;
+  readonly attention: AttentionParams;
+  readonly norm2: AffineParams;
+  readonly up: Weights<true>;
+  readonly down: Weights<true>;
+}
+
+/**
+ * A transformer block over [..., positions, features].
+ *
+ * @example
+ * import { ones } from "tidemark";
+ * import { transformerBlock } from "tidemark/nn";
+ *
+ * const block = transformerBlock(16, { heads: 4, causal: true });
+ * console.log(block.apply(block.init(0), ones([2, 5, 16])).shape); // [2, 5, 16]
+ */
+export function transformerBlock(features: number, options: TransformerBlockOptions): Layer<TransformerBlockParams> {
+  const { heads, hidden = 4 * features, causal = false, eps = 1e-5, dtype = "f32" } = options;
+  const weights = { weight: options.weight ?? normal(0.02), offset: zeros(), dtype };
+  const norm = layerNorm(features, { eps, dtype });
+  const attention = multiHeadAttention(features, { heads, causal, weight: weights.weight, dtype });
+  const up = linear(features, hidden, weights);
+  const down = linear(hidden, features, weights);
+  const drop = dropoutLayer(options.dropout ?? 0);
+  const dropped = (x: Tensor, given: ApplyOptions | undefined, place: number): Tensor =>
+    drop.apply({}, x, partOptions(given, place, drop.random));
+  return {
+    random: drop.random ?? false,
+    init: (key) => ({
+      norm1: norm.init(key),
+      attention: attention.init(partKey(key, 0)),
+      norm2: norm.init(key),
+      up: up.init(partKey(key, 1)),
+      down: down.init(partKey(key, 2)),
+    }),
+    apply: (params, x, given) => {
+      requireExtent("transformerBlock", x, -1, "features", features);
+      const seen = attention.apply(params.attention, norm.apply(params.norm1, x), given);
+      const middle = add(x, dropped(seen, given, 0));
+      const inner = geluTanhOf(up.apply(params.up, norm.apply(params.norm2, middle)));
+      return add(middle, dropped(down.apply(params.down, inner), given, 1));
+    },
+  };
+}
