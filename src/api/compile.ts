@@ -11,8 +11,9 @@ import { graphCost } from "../ops/control.ts";
 import type { Plan } from "../plan/problem.ts";
 import { validate } from "../plan/validate.ts";
 import { type AnyFunction, flattenArguments, type Traced, traceFlat } from "../trace/function.ts";
+import type { Tensor } from "../trace/tensor.ts";
 import { currentTrace, requireActive } from "../trace/trace.ts";
-import { leafPaths, unflatten } from "../trace/tree.ts";
+import { leafPaths, type Tree, unflatten } from "../trace/tree.ts";
 import { LoadedProgram, matchDonated } from "./program.ts";
 
 export interface CompileOptions {
@@ -24,6 +25,8 @@ export interface CompileOptions {
   readonly name?: string;
   /** Check the graph after every pass and the plan with the independent validator. */
   readonly validate?: boolean;
+  /** For finding faults: runs operation by operation and throws where NaN first appears. Slow; nothing is donated. */
+  readonly checkNaN?: boolean;
 }
 
 /** What a compiled program is and needs. */
@@ -45,7 +48,7 @@ export interface ProgramInfo {
   readonly compileMs: number;
 }
 
-export interface Compiled<A extends unknown[], R> {
+export interface Compiled<A extends readonly unknown[], R> {
   (...args: A): R;
   /** Plans and compiles for these arguments without running. */
   program(...args: A): ProgramInfo;
@@ -80,6 +83,7 @@ function build(fn: AnyFunction, flat: ReturnType<typeof flattenArguments>, optio
     firstCapture: traced.leaves.length,
     budgetBytes: options.memory === undefined ? undefined : parseBytes(options.memory),
     verify: options.validate ?? false,
+    checkNaN: options.checkNaN ?? false,
   });
   const { placed, moduleBytes, kernelFunctions } = program.executable;
   if (options.validate) requireValidPlan(placed.plan);
@@ -113,7 +117,10 @@ function build(fn: AnyFunction, flat: ReturnType<typeof flattenArguments>, optio
  * console.log(scale(tensor([1, 2, 3])).toArray()); // [3, 5, 7]
  * ```
  */
-export function compile<A extends unknown[], R>(fn: (...args: A) => R, options: CompileOptions = {}): Compiled<A, R> {
+export function compile<A extends readonly Tree[] = [Tensor], R = unknown>(
+  fn: (...args: A) => R,
+  options: CompileOptions = {},
+): Compiled<A, R> {
   const cache = new Map<string, Entry>();
   const entryFor = (flat: ReturnType<typeof flattenArguments>): Entry => {
     let entry = cache.get(flat.key);

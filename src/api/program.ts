@@ -5,7 +5,9 @@
 import { at } from "../base/invariant.ts";
 import type { Graph } from "../ir/graph.ts";
 import { sameType, type TensorType, tensorType } from "../ir/type.ts";
+import { pipeline } from "../passes/pipeline.ts";
 import { Executable } from "../runtime/executable.ts";
+import { runChecked } from "../runtime/check-nan.ts";
 import { ResidentStorage } from "../runtime/resident.ts";
 import { ArrayStorage, type TensorStorage } from "../trace/storage.ts";
 import { storageOf, Tensor } from "../trace/tensor.ts";
@@ -18,6 +20,8 @@ export interface ProgramOptions {
   readonly firstCapture?: number;
   readonly budgetBytes?: number | undefined;
   readonly verify?: boolean;
+  /** Look for NaN in arguments and after every operation. */
+  readonly checkNaN?: boolean;
 }
 
 export class LoadedProgram {
@@ -29,11 +33,14 @@ export class LoadedProgram {
   /** What is in the slot of a persistent parameter. */
   readonly #inSlot = new Map<number, TensorStorage>();
   readonly #firstCapture: number;
+  readonly #checkNaN: boolean;
 
   constructor(graph: Graph, options: ProgramOptions) {
     this.#name = options.name;
     this.#graph = graph;
-    this.#donated = options.donated ?? new Map();
+    this.#checkNaN = options.checkNaN ?? false;
+    // A watched program updates nothing in place, so that arguments survive an error.
+    this.#donated = this.#checkNaN ? new Map() : (options.donated ?? new Map());
     this.#replaces = new Map([...this.#donated].flatMap(([param, result]) => (result >= 0 ? [[result, param]] : [])));
     this.#firstCapture = options.firstCapture ?? graph.params.length;
     const persistent = new Set([...this.#donated].flatMap(([param, result]) => (result >= 0 ? [param] : [])));
@@ -43,13 +50,16 @@ export class LoadedProgram {
       persistent,
       budgetBytes: options.budgetBytes,
       verify: options.verify ?? false,
+      // Operation by operation, so that the one to blame can be named.
+      ...(this.#checkNaN ? { stepwise: true, passes: pipeline } : {}),
     });
   }
 
   run(args: readonly Tensor[]): readonly Tensor[] {
     const storages = args.map(storageOf);
     this.#write(storages);
-    this.executable.run();
+    if (this.#checkNaN) runChecked(this.executable);
+    else this.executable.run();
     return this.#results();
   }
 

@@ -14,6 +14,7 @@ export type ErrorCode =
   | "SideEffect"
   | "NotDifferentiable"
   | "DonatedTensor"
+  | "NotANumber"
   | "ParseError"
   | "InvalidGraph"
   | "InvalidPlan"

@@ -51,3 +51,8 @@ export function stridesOf(shape: Shape): number[] {
   }
   return strides;
 }
+
+/** The multi-index of a row-major element number. */
+export function splitElement(element: number, shape: Shape): number[] {
+  return stridesOf(shape).map((stride, axis) => Math.floor(element / stride) % (shape[axis] ?? 1));
+}

@@ -31,7 +31,7 @@ const d = valueIndex(D_EXPR, -3, 7);
 
 type Values = Readonly<Record<string, number>>;
 
-function valueOf(index: Index, values: Values): number {
+function numberOf(index: Index, values: Values): number {
   let sum = index.offset;
   for (const { atom, coef } of index.terms) sum += coef * atomValue(atom, values);
   return sum;
@@ -42,10 +42,10 @@ function atomValue(atom: Atom, values: Values): number {
     case "var":
       return values[atom.name] ?? Number.NaN;
     case "value":
-      return values["d"] ?? Number.NaN;
+      return values.d ?? Number.NaN;
     case "div":
     case "mod": {
-      const of = valueOf(atom.of, values);
+      const of = numberOf(atom.of, values);
       if (of < 0) expect.fail(`${of} is divided, which should never be negative`);
       return atom.kind === "div" ? Math.floor(of / atom.by) : of % atom.by;
     }
@@ -62,7 +62,7 @@ interface Case {
 
 const leaf: fc.Arbitrary<Case> = fc.oneof(
   fc.constantFrom(...VARS).map((v): Case => ({ index: varIndex(v), plain: (x) => x[v.name] ?? Number.NaN })),
-  fc.constant<Case>({ index: d, plain: (x) => x["d"] ?? Number.NaN }),
+  fc.constant<Case>({ index: d, plain: (x) => x.d ?? Number.NaN }),
   fc.integer({ min: -20, max: 20 }).map((n): Case => ({ index: constIndex(n), plain: () => n })),
   fc.constant<Case>({ index: varIndex(ONCE), plain: () => 0 }),
 );
@@ -136,7 +136,7 @@ describe("an index", () => {
   it("has the value of the integer expression it was built from", () => {
     fc.assert(
       fc.property(tree, ({ index, plain }) => {
-        expectEqual((x) => valueOf(index, x), plain);
+        expectEqual((x) => numberOf(index, x), plain);
       }),
       RUNS,
     );
@@ -165,8 +165,8 @@ describe("an index", () => {
       fc.property(tree, divisor, ({ index }, n) => {
         const again = addIndex(scaleIndex(divIndex(index, n), n), modIndex(index, n));
         expectEqual(
-          (x) => valueOf(again, x),
-          (x) => valueOf(index, x),
+          (x) => numberOf(again, x),
+          (x) => numberOf(index, x),
         );
       }),
       RUNS,
@@ -183,7 +183,7 @@ describe("an index", () => {
           (e) => e,
         );
         expectEqual(
-          (x) => valueOf(replaced, x),
+          (x) => numberOf(replaced, x),
           (x) => plain({ ...x, b: floorMod(inner.plain(x), B.extent) }),
         );
       }),
@@ -203,12 +203,12 @@ describe("multi-indices", () => {
         const parts = splitIndex(linear, shape);
         const joined = linearIndex(parts, shape);
         parts.forEach((part, axis) => {
-          const outside = SAMPLES.map((x) => valueOf(part, x)).filter((n) => n < 0 || n >= (shape[axis] ?? 1));
+          const outside = SAMPLES.map((x) => numberOf(part, x)).filter((n) => n < 0 || n >= (shape[axis] ?? 1));
           expect(outside).toEqual([]);
         });
         expectEqual(
-          (x) => valueOf(joined, x),
-          (x) => valueOf(linear, x),
+          (x) => numberOf(joined, x),
+          (x) => numberOf(linear, x),
         );
       }),
       { ...RUNS, numRuns: 700 },

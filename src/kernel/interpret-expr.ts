@@ -30,8 +30,8 @@ export function environment(buffers: readonly TypedArray[]): Environment {
 
 /** The cell of a counter, made when first asked for. */
 export function counterCell(env: Environment, name: string): { value: number } {
-  let cell = env.counters.get(name);
-  if (!cell) env.counters.set(name, (cell = { value: 0 }));
+  const cell = env.counters.get(name) ?? { value: 0 };
+  env.counters.set(name, cell);
   return cell;
 }
 

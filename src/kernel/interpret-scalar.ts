@@ -83,6 +83,16 @@ const COMPARE: Partial<Record<ScalarFn, NumberFn>> = {
   le: (a, b) => (a <= b ? 1 : 0),
 };
 
+type Table = Partial<Record<ScalarFn, NumberFn>>;
+
+const TABLES: Record<ScalarType, Table> = {
+  f32: { ...COMPARE, ...FLOAT, ...FLOAT_ROUNDED },
+  f64: { ...COMPARE, ...FLOAT },
+  i32: { ...COMPARE, ...INT },
+  bool: { ...COMPARE, ...BOOL },
+  i64: {},
+};
+
 /** On bigints; the caller wraps results to 64 bits by storing them in a BigInt64Array. */
 const BIG: Partial<Record<ScalarFn, BigFn>> = {
   add: (a, b) => a + b,
@@ -97,9 +107,8 @@ const BIG: Partial<Record<ScalarFn, BigFn>> = {
 
 /** The function on numbers of type `dtype` (the type of the operands). */
 export function numberFn(fn: ScalarFn, dtype: ScalarType): NumberFn {
-  const table = dtype === "i32" ? INT : dtype === "bool" ? BOOL : FLOAT;
-  const found = (dtype === "f32" ? FLOAT_ROUNDED[fn] : undefined) ?? table[fn] ?? COMPARE[fn];
-  invariant(dtype !== "i64" && found, () => `${fn} is not defined on ${dtype}`);
+  const found = TABLES[dtype][fn];
+  invariant(found, () => `${fn} is not defined on ${dtype}`);
   return found;
 }
 
@@ -111,7 +120,7 @@ export function bigFn(fn: ScalarFn): BigFn {
 
 /** Truncates and saturates; NaN → 0. */
 function saturate(x: number): number {
-  return x >= 0x7fffffff ? 0x7fffffff : x <= -0x80000000 ? -0x80000000 : Math.trunc(x) | 0;
+  return Math.trunc(Math.min(Math.max(x, -0x80000000), 0x7fffffff)) | 0;
 }
 
 /** `convert` between element types. */
@@ -124,17 +133,28 @@ export function converter(from: ScalarType, to: ScalarType): (a: number) => numb
 
 const cell = new DataView(new ArrayBuffer(8));
 
+const CASTS: Record<string, (a: Scalar) => Scalar> = {
+  "f32 i32": (a) => {
+    cell.setFloat32(0, a as number);
+    return cell.getInt32(0);
+  },
+  "i32 f32": (a) => {
+    cell.setInt32(0, a as number);
+    return cell.getFloat32(0);
+  },
+  "f64 i64": (a) => {
+    cell.setFloat64(0, a as number);
+    return cell.getBigInt64(0);
+  },
+  "i64 f64": (a) => {
+    cell.setBigInt64(0, a as bigint);
+    return cell.getFloat64(0);
+  },
+};
+
 /** The bits of one of the pairs f32/i32, f64/i64 read as the other. */
 export function bitcast(from: ScalarType, to: ScalarType): (a: Scalar) => Scalar {
-  switch (`${from} ${to}`) {
-    case "f32 i32":
-      return (a) => (cell.setFloat32(0, a as number), cell.getInt32(0));
-    case "i32 f32":
-      return (a) => (cell.setInt32(0, a as number), cell.getFloat32(0));
-    case "f64 i64":
-      return (a) => (cell.setFloat64(0, a as number), cell.getBigInt64(0));
-    case "i64 f64":
-      return (a) => (cell.setBigInt64(0, a as bigint), cell.getFloat64(0));
-  }
-  invariant(false, () => `bitcast is not defined from ${from} to ${to}`);
+  const cast = CASTS[`${from} ${to}`];
+  invariant(cast, () => `bitcast is not defined from ${from} to ${to}`);
+  return cast;
 }

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { at } from "../base/invariant.ts";
 import type { DType, ScalarType } from "./dtype.ts";
-import { call, compare, constant, type Expr, type LoopVar, load, type ScalarFn } from "./expr.ts";
+import { call, compare, constant, type Expr, type Index, type LoopVar, load, type ScalarFn } from "./expr.ts";
 import { addIndex, constIndex, divIndex, modIndex, scaleIndex, valueIndex, varIndex, ZERO } from "./index-math.ts";
 import { evaluate, interpretKernel, type TypedArray } from "./interpret.ts";
 import type { Combine, Kernel, Nest, Operand } from "./loops.ts";
@@ -23,6 +23,10 @@ function apply(
       result,
     ),
   );
+}
+
+function guarded(index: Index, lo: number, hi: number, then: Expr, otherwise: Expr): Expr {
+  return { kind: "guard", dtype: otherwise.dtype, bounds: [{ index, lo, hi }], then, otherwise };
 }
 
 /** Operands `in` except the last, which is `out`. */
@@ -169,13 +173,7 @@ describe("expressions", () => {
     const i = loop("i", 8);
     const shifted = addIndex(varIndex(i), constIndex(-2));
     const x = load("f32", 0, shifted);
-    const guard: Expr = {
-      kind: "guard",
-      dtype: "f32",
-      bounds: [{ index: shifted, lo: 0, hi: 3 }],
-      then: x,
-      otherwise: constant("f32", -1),
-    };
+    const guard = guarded(shifted, 0, 3, x, constant("f32", -1));
     // The same load outside of a guard would be out of bounds, so it must not have run for i = 0.
     const stores = [{ operand: 1, index: varIndex(i), value: guard }];
     const out = run({ kind: "map", loops: [i], stores }, Float32Array.of(10, 20, 30), new Float32Array(8));
@@ -187,13 +185,7 @@ describe("expressions", () => {
     const i = loop("i", 4);
     const x = load("f64", 0, varIndex(i));
     const square = call("mul", [x, x]);
-    const guard = (lo: number, hi: number): Expr => ({
-      kind: "guard",
-      dtype: "f64",
-      bounds: [{ index: varIndex(i), lo, hi }],
-      then: square,
-      otherwise: constant("f64", 0),
-    });
+    const guard = (lo: number, hi: number): Expr => guarded(varIndex(i), lo, hi, square, constant("f64", 0));
     const value = call("add", [call("add", [guard(1, 2), guard(2, 4)]), square]);
     const stores = [{ operand: 1, index: varIndex(i), value }];
     const out = run({ kind: "map", loops: [i], stores }, Float64Array.of(1, 2, 3, 4), new Float64Array(4));

@@ -36,24 +36,33 @@ export function interpretKernel(kernel: Kernel, buffers: readonly TypedArray[]):
 function runNest(nest: Nest, env: Environment): void {
   switch (nest.kind) {
     case "map":
-      return runMap(nest, env);
+      runMap(nest, env);
+      break;
     case "reduce":
-      return runReduce(nest, env);
+      runReduce(nest, env);
+      break;
     case "scan":
-      return runScan(nest, env);
+      runScan(nest, env);
+      break;
     case "contract":
-      return runContract(nest, env);
+      runContract(nest, env);
+      break;
     case "scatter":
-      return runScatter(nest, env);
+      runScatter(nest, env);
+      break;
     case "shuffle":
-      return runShuffle(nest, env);
+      runShuffle(nest, env);
+      break;
   }
 }
 
 /** Calls `body` for every value of the counters, the last one running fastest. */
 function forEach(loops: readonly LoopVar[], env: Environment, body: () => void, depth = 0): void {
   const loop = loops[depth];
-  if (!loop) return body();
+  if (!loop) {
+    body();
+    return;
+  }
   const cell = counterCell(env, loop.name);
   for (let i = 0; i < loop.extent; i++) {
     cell.value = i;
@@ -107,14 +116,7 @@ function runReduce(nest: ReduceNest, env: Environment): void {
   const acc = new Float64Array(4 * lanes);
   const last = nest.lanes === "reduce" ? reduce[reduce.length - 1] : undefined;
   const counter = last ? counterCell(env, last.name) : { value: 0 };
-  // The accumulator that takes element r of the last counter's n.
-  const extent = last?.extent ?? 1;
-  const filled = extent - (extent % (4 * lanes));
-  const inVectors = extent - (extent % lanes);
-  const slotOf = (r: number): number => {
-    if (!last) return 0;
-    return r < filled ? r % (4 * lanes) : r < inVectors ? r % lanes : 0;
-  };
+  const slotOf = last ? accumulatorOf(last.extent, lanes) : () => 0;
   forEach(nest.loops, env, () => {
     acc.fill(identityOf(nest.combine, dtype));
     forEach(reduce, env, () => {
@@ -125,6 +127,15 @@ function runReduce(nest: ReduceNest, env: Environment): void {
     env.acc.value = last ? joinLanes(acc, lanes, combine) : at(acc, 0);
     store();
   });
+}
+
+/** The accumulator that takes element r of n: by sixteens while they are full (eights for f64), by fours, one by one. */
+function accumulatorOf(n: number, lanes: number): (r: number) => number {
+  const all = 4 * lanes;
+  return (r) => {
+    if (r < n - (n % all)) return r % all;
+    return r < n - (n % lanes) ? r % lanes : 0;
+  };
 }
 
 /** ((q0 ⊕ q1) ⊕ (q2 ⊕ q3)) lane by lane, then lanes (0 ⊕ 2) ⊕ (1 ⊕ 3), or 0 ⊕ 1 where there are two. */

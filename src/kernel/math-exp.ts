@@ -6,7 +6,7 @@
  */
 import type { Expr } from "./expr.ts";
 import { bitsOf, type Format, floatOf, formatOf, powerOfTwo, roundToInteger, scaleByPower } from "./float-format.ts";
-import { abs, add, and, clamp, div, lt, max, min, mul, neg, or, pick, polynomial, sub } from "./scalar-ops.ts";
+import { abs, add, and, clamp, div, lt, max, mul, neg, or, pick, polynomial, sub } from "./scalar-ops.ts";
 
 interface ExpTable {
   readonly ln2: readonly [number, number];
@@ -31,10 +31,10 @@ const TABLES: Record<"f32" | "f64", ExpTable> = {
     tiny: 2 ** -26,
   },
   f64: {
-    ln2: [6.9314718036912381649e-1, 1.90821492927058770002e-10],
+    ln2: [0.6931471803691238, 1.9082149292705877e-10],
     p: [
-      0.5, 0.16666666666666674, 0.041666666666623817, 0.0083333333333221009, 0.0013888888917368311,
-      0.00019841269886913522, 2.480152105607597e-5, 2.7557241975988105e-6, 2.7620202390998955e-7, 2.5110183898756362e-8,
+      0.5, 0.16666666666666674, 0.04166666666662382, 0.008333333333322101, 0.001388888891736831, 0.00019841269886913522,
+      2.480152105607597e-5, 2.7557241975988105e-6, 2.7620202390998955e-7, 2.5110183898756362e-8,
     ],
     lo: -746,
     hi: 710,
@@ -96,12 +96,12 @@ export function sigmoid(x: Expr): Expr {
   return div(pick(lt(x, 0), e, 1), add(1, e));
 }
 
-/** t / (t + 2) with t = e^2|x| - 1, which is 1 to the last bit from 2|x| = 40 on; the sign of x put back at the end. */
+/** t / (2 - t) with t = 1 - e^-2|x|, which is 1 to the last bit from 2|x| = 40 on; the sign of x put back at the end. */
 export function tanh(x: Expr): Expr {
   const { format, table } = tableOf(x);
-  const { expm1, low } = reduce(min(abs(mul(x, 2)), 40), table);
+  const { expm1, low } = reduce(max(mul(abs(x), -2), -40), table);
   const power = powerOfTwo(low, format);
-  const t = add(mul(power, expm1), sub(power, 1));
+  const t = sub(sub(1, power), mul(power, expm1));
   const sign = and(bitsOf(x), format.signBit);
-  return floatOf(or(bitsOf(div(t, add(t, 2))), sign));
+  return floatOf(or(bitsOf(div(t, sub(2, t))), sign));
 }

@@ -50,11 +50,11 @@ export const ULP_BOUNDS: Readonly<Record<"f32" | "f64", Readonly<Record<MathName
     tan: 3.25,
     tanh: 2.5,
     sigmoid: 2.5,
-    erf: 2,
+    erf: 2.25,
     pow: 1.1,
     rsqrt: 1.5,
     softplus: 2,
-    gelu: 4,
+    gelu: 3,
     silu: 3.5,
   },
   f64: {

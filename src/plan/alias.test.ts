@@ -1,3 +1,4 @@
+/** @file Buffers are shared where they may be and nowhere else; slots of donated parameters are filled in place where possible. */
 import { describe, expect, it } from "vitest";
 import { ProgramBuilder } from "../../tests/support/plan-programs.ts";
 import type { Value } from "../ir/graph.ts";
@@ -56,7 +57,14 @@ describe("a written value takes over the storage of an operand", () => {
     const [y, z] = [b.call("tmp", [x]), b.call("tmp", [x])];
     const program = b.finish("p", [y, z]);
     const [first] = program.steps;
-    const both = { ...program.steps[1]!, writes: [y, z], inPlace: [[x, y], [x, z]] as const };
+    const both = {
+      ...program.steps[1]!,
+      writes: [y, z],
+      inPlace: [
+        [x, y],
+        [x, z],
+      ] as const,
+    };
     const joint = { ...program, steps: [first!, both] };
     expect(together(joint, x, y)).toBe(true);
     expect(together(joint, y, z)).toBe(false);
@@ -85,7 +93,12 @@ describe("the replacement of a donated parameter", () => {
     expect(bufferOf.get(next)).toBe(bufferOf.get(p));
     expect(copies).toEqual([]);
     expect(resultBuffers).toEqual([0]);
-    expect(problem.buffers[0]).toMatchObject({ kind: "persistent", fixedAt: 0, lifespan: { start: 0, end: 3 }, values: [p, next] });
+    expect(problem.buffers[0]).toMatchObject({
+      kind: "persistent",
+      fixedAt: 0,
+      lifespan: { start: 0, end: 3 },
+      values: [p, next],
+    });
   });
 
   it("needs no permission once the parameter is dead, and the way there may be in the slot too", () => {
@@ -116,7 +129,13 @@ describe("the replacement of a donated parameter", () => {
     const nextP = b.call("f", [p]);
     const nextQ = b.call("f", [q], { over: [q] });
     const late = b.call("f", [q]);
-    const program = b.finish("p", [nextP, nextQ, late], { donated: [[p, 0], [q, 1]], persistent: [p, q] });
+    const program = b.finish("p", [nextP, nextQ, late], {
+      donated: [
+        [p, 0],
+        [q, 1],
+      ],
+      persistent: [p, q],
+    });
     const { bufferOf, copies } = assignBuffers(program);
     expect(copies).toEqual([
       { value: nextP, from: bufferOf.get(nextP), to: bufferOf.get(p), param: p },
@@ -128,7 +147,13 @@ describe("the replacement of a donated parameter", () => {
     const b = new ProgramBuilder();
     const [p, q] = [b.param("p", [4]), b.param("q", [4])];
     const next = b.call("f", [p, q], { over: [p, q] });
-    const program = b.finish("p", [next, next], { donated: [[p, 0], [q, 1]], persistent: [p, q] });
+    const program = b.finish("p", [next, next], {
+      donated: [
+        [p, 0],
+        [q, 1],
+      ],
+      persistent: [p, q],
+    });
     const { bufferOf, copies } = assignBuffers(program);
     expect(bufferOf.get(next)).toBe(bufferOf.get(p));
     expect(copies.map((c) => c.param)).toEqual([q]);
@@ -141,6 +166,18 @@ describe("the replacement of a donated parameter", () => {
     const program = b.finish("p", [name], { donated: [[p, 0]], persistent: [p] });
     expect(assignBuffers(program).copies).toEqual([]);
   });
+});
+
+it("keeps results out of a slot that a final copy fills", () => {
+  const b = new ProgramBuilder();
+  const p = b.param("p", [4]);
+  const next = b.call("f", [p], { name: "next" });
+  const other = b.call("f", [p], { name: "other", over: [p] });
+  const passing = b.call("f", [other], { name: "passing" });
+  const finish = (results: readonly Value[]) => b.finish("p", results, { donated: [[p, 0]], persistent: [p] });
+  expect(together(finish([next, passing]), p, other)).toBe(true);
+  expect(together(finish([next, other]), p, other)).toBe(false);
+  expect(assignBuffers(finish([next, other])).copies).toHaveLength(1);
 });
 
 it("gives values of no bytes a buffer of no bytes", () => {
@@ -162,7 +199,14 @@ it("numbers persistent buffers first, lays them out in order, and tells kinds by
   const r = b.call("g", [u]);
   const { problem, scratch } = assignBuffers(b.finish("p", [r], { persistent: [w, c] }), 4096);
   expect(problem.buffers.map((buffer) => buffer.kind)).toEqual([
-    "persistent", "persistent", "input", "activation", "scratch", "gradient", "update", "result",
+    "persistent",
+    "persistent",
+    "input",
+    "activation",
+    "scratch",
+    "gradient",
+    "update",
+    "result",
   ]);
   expect(problem.buffers.map((buffer) => buffer.fixedAt)).toEqual([0, 64, ...new Array(6).fill(undefined)]);
   expect(scratch).toEqual([[4], [], [], []]);

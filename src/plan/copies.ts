@@ -49,13 +49,17 @@ export function finalCopies(
     moved.set(from, to);
     copies.push({ value, from, to, param: null });
   };
+  // A result whose storage is overwritten is found where a copy takes it anyway, else put aside.
   const overwritten = new Set(moves.map((move) => move.to));
-  for (const result of program.results) if (overwritten.has(home(result))) putAside(result, true);
+  for (const result of program.results) {
+    const copied = moves.some((move) => move.from === home(result));
+    if (overwritten.has(home(result)) && !copied) putAside(result, true);
+  }
 
   let waiting = moves;
   while (waiting.length > 0) {
     const needed = new Set(waiting.map((move) => move.from).filter((from) => !moved.has(from)));
-    const ready = waiting.filter((move) => !needed.has(move.to));
+    const ready = waiting;
     for (const { value, param, from, to } of ready) copies.push({ value, from: moved.get(from) ?? from, to, param });
     waiting = waiting.filter((move) => needed.has(move.to));
     // Only cycles are left: break one by putting a content aside.
@@ -65,5 +69,10 @@ export function finalCopies(
       putAside(reader.value, false);
     }
   }
-  return { copies, resultBuffers: program.results.map((result) => moved.get(home(result)) ?? home(result)) };
+  const resultBuffers = program.results.map((result) => {
+    if (!overwritten.has(home(result))) return home(result);
+    const move = moves.find(({ from }) => from === home(result));
+    return move?.to ?? moved.get(home(result)) ?? home(result);
+  });
+  return { copies, resultBuffers };
 }

@@ -40,7 +40,8 @@ export function parseCsv(text: string, capacity: number = Number.POSITIVE_INFINI
     const whole = (column: string): number => (/^\d+$/.test(cell(column)) ? Number(cell(column)) : Number.NaN);
     const [start, end, bytes] = [whole("lower"), whole("upper"), whole("size")];
     const offset = placed ? whole("offset") : 0;
-    if (![start, end, bytes, offset].every(Number.isSafeInteger)) faults.push(`line ${i + 2}: not a whole number in "${line}"`);
+    if (![start, end, bytes, offset].every(Number.isSafeInteger))
+      faults.push(`line ${i + 2}: not a whole number in "${line}"`);
     else if (start >= end) faults.push(`line ${i + 2}: lower ${start} is not below upper ${end}`);
     const id = buffers.length;
     buffers.push({ id, values: [], lifespan: { start, end }, bytes, align: 1, kind: "activation" });

@@ -69,19 +69,27 @@ function unknownValue(plan: Plan, name: string, nameOf: NameOf): TidemarkError {
 function lifetimeSentences(plan: Plan, fate: Omit<Explanation, "sentences">, nameOf: NameOf): string[] {
   const { program } = plan;
   const { value, lifespan, bufferLifespan, readers } = fate;
-  const text = (step: Step) => `step ${step}, ${stepText(at(program.steps, step), nameOf, (v) => plan.bufferOf.has(v))}`;
-  const born = program.params.includes(value) ? "it is a parameter, there from step 0" : `it is written at ${text(lifespan.start)}`;
+  const text = (step: Step) =>
+    `step ${step}, ${stepText(at(program.steps, step), nameOf, (v) => plan.bufferOf.has(v))}`;
+  const born = program.params.includes(value)
+    ? "it is a parameter, there from step 0"
+    : `it is written at ${text(lifespan.start)}`;
   const lastReader = readers[readers.length - 1];
-  let death = lastReader === undefined ? "nobody reads it" : `its ${readers.length > 1 ? `last of ${readers.length} readers` : "only reader"} is ${text(lastReader)}`;
+  let death =
+    lastReader === undefined
+      ? "nobody reads it"
+      : `its ${readers.length > 1 ? `last of ${readers.length} readers` : "only reader"} is ${text(lastReader)}`;
   if (program.results.includes(value)) death = "it is a result, so it lives to the end";
-  else if (program.persistent.has(value) && !program.donated.has(value)) death = "it is persistent and not donated, so it is never overwritten";
+  else if (program.persistent.has(value) && !program.donated.has(value))
+    death = "it is persistent and not donated, so it is never overwritten";
   const sentences = [born, death];
   if (bufferLifespan.start !== lifespan.start || bufferLifespan.end !== lifespan.end) {
     sentences.push(`its content lives for steps ${spanText(lifespan)}, its buffer for ${spanText(bufferLifespan)}`);
   }
   const result = replacementOf(program, value);
   const copy = plan.copies.find((c) => c.param === value);
-  if (result && copy) sentences.push(`${nameOf(result)} replaces it by a final copy: ${noSlotReason(plan, value, result, nameOf)}`);
+  if (result && copy)
+    sentences.push(`${nameOf(result)} replaces it by a final copy: ${noSlotReason(plan, value, result, nameOf)}`);
   else if (result) sentences.push(`${nameOf(result)} replaces it in the same storage`);
   return sentences;
 }
@@ -94,7 +102,8 @@ function noSlotReason(plan: Plan, param: Value, result: Value, nameOf: NameOf): 
   const writer = program.steps.findIndex((step) => step.writes.includes(root));
   if (writer < 0) return `${nameOf(result)} is a parameter's storage itself`;
   const late = program.steps.findIndex((step, i) => i > writer && step.reads.some((v) => rootOf(v) === param));
-  if (late >= 0) return `${nameOf(param)} is still read at step ${late}, after ${nameOf(root)} is written at step ${writer}`;
+  if (late >= 0)
+    return `${nameOf(param)} is still read at step ${late}, after ${nameOf(root)} is written at step ${writer}`;
   if (program.results.some((r) => rootOf(r) === param)) return `${nameOf(param)} is a result as well`;
   const taken = program.params.find((p) => p !== param && bufferOf.get(p) === bufferOf.get(result));
   if (taken) return `${nameOf(result)} is already in the storage of ${nameOf(taken)}`;
@@ -117,7 +126,9 @@ function originSentences(plan: Plan, value: Value, nameOf: NameOf): string[] {
   const over = plan.inPlace.get(value);
   if (over) return [`it is written over ${nameOf(over)}, which dies there`];
   if (step.reads.length === 0) return [];
-  return step.reads.map((read) => `it is not written over ${nameOf(read)}: ${notInPlace(plan, step, index, read, value, nameOf)}`);
+  return step.reads.map(
+    (read) => `it is not written over ${nameOf(read)}: ${notInPlace(plan, step, index, read, value, nameOf)}`,
+  );
 }
 
 function notInPlace(plan: Plan, step: PlanStep, index: Step, read: Value, value: Value, nameOf: NameOf): string {

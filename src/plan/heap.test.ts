@@ -1,3 +1,4 @@
+/** @file The heap against sorting. */
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { StepHeap } from "./heap.ts";

@@ -23,8 +23,8 @@ export { printPlan } from "./print.ts";
 export {
   type Assignment,
   addressOf,
-  BUFFER_KINDS,
   type Bound,
+  BUFFER_KINDS,
   type Buffer,
   type BufferId,
   type BufferKind,
@@ -38,6 +38,6 @@ export {
 } from "./problem.ts";
 export { checkProgram, type PlanStep, type Program, replacementOf, returnStepOf } from "./program.ts";
 export { type KindReport, type PlanReport, reportPlan, reportText } from "./report.ts";
-export { formatStatement, type Statement, type StatementFormat } from "./statement.ts";
 export type { Rule, Violation } from "./rules.ts";
+export { formatStatement, type Statement, type StatementFormat } from "./statement.ts";
 export { validate } from "./validate.ts";

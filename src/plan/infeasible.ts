@@ -43,7 +43,8 @@ function verdict(plan: Plan, live: readonly LiveBuffer[]): string {
   if (bound.bytes <= problem.capacity) {
     return `no more than ${grouped(bound.bytes)} bytes are live at once; ${grouped(height - bound.bytes)} are lost between buffers`;
   }
-  if (waiting === 0) return "only what this step touches and persistent storage are live there, so no order and no recomputation can go lower";
+  if (waiting === 0)
+    return "only what this step touches and persistent storage are live there, so no order and no recomputation can go lower";
   return `${grouped(waiting)} of ${grouped(bound.bytes)} bytes wait there for later steps or for the caller`;
 }
 

@@ -57,7 +57,12 @@ export interface PlanJson {
   /** The value, and the buffer that holds it when the run is over. */
   readonly results: readonly { readonly value: number; readonly buffer: number }[];
   /** After the last step, in order; `param` is the donated parameter that is replaced, or null. */
-  readonly copies: readonly { readonly value: number; readonly from: number; readonly to: number; readonly param: number | null }[];
+  readonly copies: readonly {
+    readonly value: number;
+    readonly from: number;
+    readonly to: number;
+    readonly param: number | null;
+  }[];
 }
 
 export function planJson(plan: Plan): PlanJson {
@@ -76,12 +81,22 @@ export function planJson(plan: Plan): PlanJson {
     alignment: problem.alignment,
     strategy: plan.strategy,
     buffers: problem.buffers.map(({ id, kind, lifespan, bytes, values: held }) => ({
-      kind, ...lifespan, offset: plan.offsets[id] ?? 0, bytes, values: held.map(indexOf),
+      kind,
+      ...lifespan,
+      offset: plan.offsets[id] ?? 0,
+      bytes,
+      values: held.map(indexOf),
     })),
     values: values.map((value) => {
       const { buffer, from } = addressOf(plan, value);
       const over = plan.inPlace.get(value);
-      return { name: nameOf(value), type: typeText(value.type), buffer, offset: from, over: over ? indexOf(over) : null };
+      return {
+        name: nameOf(value),
+        type: typeText(value.type),
+        buffer,
+        offset: from,
+        over: over ? indexOf(over) : null,
+      };
     }),
     steps: program.steps.map((step, i) => ({
       op: step.node.op.name,
@@ -101,7 +116,10 @@ export function planJson(plan: Plan): PlanJson {
     })),
     results: program.results.map((value, i) => ({ value: indexOf(value), buffer: plan.resultBuffers[i] ?? -1 })),
     copies: plan.copies.map(({ value, from, to, param }) => ({
-      value: indexOf(value), from, to, param: param ? indexOf(param) : null,
+      value: indexOf(value),
+      from,
+      to,
+      param: param ? indexOf(param) : null,
     })),
   };
 }

@@ -1,3 +1,4 @@
+/** @file Lifespans and renamed storage of small programs. */
 import { describe, expect, it } from "vitest";
 import { ProgramBuilder } from "../../tests/support/plan-programs.ts";
 import { liveness, storagesOf } from "./liveness.ts";
@@ -25,7 +26,15 @@ describe("liveness", () => {
     const [kept, state, given] = [b.param("kept", [4]), b.param("state", [4]), b.param("given", [4])];
     const y = b.call("f", [kept, state, given]);
     const z = b.call("f", [y]);
-    const spans = liveness(b.finish("p", [z], { persistent: [kept, state], donated: [[state, 0], [given, -1]] }));
+    const spans = liveness(
+      b.finish("p", [z], {
+        persistent: [kept, state],
+        donated: [
+          [state, 0],
+          [given, -1],
+        ],
+      }),
+    );
     expect([kept, state, given].map((v) => spans.get(v)?.end)).toEqual([3, 1, 1]);
   });
 });

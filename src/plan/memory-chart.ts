@@ -12,7 +12,7 @@
  */
 import { grouped } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
-import { type MapOptions, KIND_LETTERS } from "./memory-map.ts";
+import { KIND_LETTERS, type MapOptions } from "./memory-map.ts";
 import { alignUp, BUFFER_KINDS, type Plan } from "./problem.ts";
 
 /** Live bytes by kind over the schedule. */
@@ -46,7 +46,8 @@ function liveByKind(plan: Plan, steps: number): readonly Float64Array[] {
     mine[lifespan.start] = at(mine, lifespan.start) + rounded;
     mine[lifespan.end] = at(mine, lifespan.end) - rounded;
   }
-  for (const mine of live) for (let step = 1; step < mine.length; step++) mine[step] = at(mine, step) + at(mine, step - 1);
+  for (const mine of live)
+    for (let step = 1; step < mine.length; step++) mine[step] = at(mine, step) + at(mine, step - 1);
   return live;
 }
 

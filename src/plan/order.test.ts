@@ -1,3 +1,4 @@
+/** @file Updates run early, nothing needs more memory than before, and every order is a valid one. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ProgramBuilder, randomProgram, trainingStep } from "../../tests/support/plan-programs.ts";
@@ -44,7 +45,13 @@ describe("orderSteps", () => {
     const [p, q] = [b.param("p", [64]), b.param("q", [64])];
     const nextP = b.call("f", [p, q], { name: "next_p", over: [p] });
     const nextQ = b.call("f", [q, p], { name: "next_q", over: [q] });
-    const program = b.finish("p", [nextP, nextQ], { donated: [[p, 0], [q, 1]], persistent: [p, q] });
+    const program = b.finish("p", [nextP, nextQ], {
+      donated: [
+        [p, 0],
+        [q, 1],
+      ],
+      persistent: [p, q],
+    });
     expect(() => checkProgram(orderSteps(program))).not.toThrow();
   });
 

@@ -117,6 +117,11 @@ function elsewhere(plan: Plan, result: Value, index: number): string {
 
 /** Rows of cells, all but the last padded to their column's width, up to a limit. */
 function columns(rows: readonly (readonly string[])[], limits: readonly number[]): string[] {
-  const widths = limits.map((limit, c) => Math.min(limit, rows.reduce((w, row) => Math.max(w, row[c]?.length ?? 0), 0)));
+  const widths = limits.map((limit, c) =>
+    Math.min(
+      limit,
+      rows.reduce((w, row) => Math.max(w, row[c]?.length ?? 0), 0),
+    ),
+  );
   return rows.map((row) => `  ${row.map((cell, c) => cell.padEnd(widths[c] ?? 0)).join(" ")}`.trimEnd());
 }

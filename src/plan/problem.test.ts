@@ -1,3 +1,4 @@
+/** @file Small facts about buffers and addresses. */
 import { expect, it } from "vitest";
 import { trainingStep } from "../../tests/support/plan-programs.ts";
 import { planProgram } from "./plan.ts";
@@ -14,7 +15,14 @@ it("counts lifespans half-open", () => {
 
 it("measures the arena up to its last byte, rounded up; buffers of no bytes do not count", () => {
   const lifespan = { start: 0, end: 1 };
-  const buffer = (id: number, bytes: number) => ({ id, bytes, lifespan, values: [], align: 64, kind: "activation" as const });
+  const buffer = (id: number, bytes: number) => ({
+    id,
+    bytes,
+    lifespan,
+    values: [],
+    align: 64,
+    kind: "activation" as const,
+  });
   const problem = { buffers: [buffer(0, 4), buffer(1, 0)], capacity: Number.POSITIVE_INFINITY, alignment: 64 };
   expect(heightOf(problem, [64, 640])).toBe(128);
 });

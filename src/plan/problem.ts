@@ -119,7 +119,10 @@ export function rangeOf(plan: Plan, id: BufferId): { readonly from: number; read
 }
 
 /** Where a value is in the arena while it lives. */
-export function addressOf(plan: Plan, value: Value): { readonly buffer: BufferId; readonly from: number; readonly to: number } {
+export function addressOf(
+  plan: Plan,
+  value: Value,
+): { readonly buffer: BufferId; readonly from: number; readonly to: number } {
   const buffer = plan.bufferOf.get(value) ?? -1;
   return { buffer, ...rangeOf(plan, buffer) };
 }

@@ -1,3 +1,4 @@
+/** @file What is a program and what is not. */
 import { describe, expect, it } from "vitest";
 import { ProgramBuilder, trainingStep } from "../../tests/support/plan-programs.ts";
 import { checkProgram, needsSlot, type Program, replacementOf, returnStepOf } from "./program.ts";
@@ -35,7 +36,13 @@ describe("donated parameters", () => {
     const b = new ProgramBuilder();
     const [p, q, r] = [b.param("p", [4]), b.param("q", [4]), b.param("r", [4])];
     const y = b.call("f", [p, q]);
-    const program = b.finish("p", [y], { donated: [[p, 0], [q, -1]], persistent: [r] });
+    const program = b.finish("p", [y], {
+      donated: [
+        [p, 0],
+        [q, -1],
+      ],
+      persistent: [r],
+    });
     expect([p, q, r].map((v) => replacementOf(program, v))).toEqual([y, undefined, undefined]);
     expect([p, q, r].map((v) => needsSlot(program, v))).toEqual([true, false, true]);
     expect(returnStepOf(program)).toBe(1);

@@ -66,7 +66,8 @@ export function checkProgram(program: Program): void {
   invariant(Number.isInteger(alignment) && alignment > 0, () => `${name}: alignment ${alignment}`);
   const defined = new Set(program.params);
   program.steps.forEach((step, i) => {
-    for (const v of step.reads) invariant(defined.has(v), () => `${name}: step ${i} reads ${text(v)} before it is written`);
+    for (const v of step.reads)
+      invariant(defined.has(v), () => `${name}: step ${i} reads ${text(v)} before it is written`);
     for (const v of step.writes) {
       invariant(!defined.has(v), () => `${name}: step ${i} writes ${text(v)}, which exists already`);
       defined.add(v);
@@ -74,23 +75,34 @@ export function checkProgram(program: Program): void {
     checkSharing(step, (what) => `${name}: step ${i} (${step.node.op.name}): ${what}`);
   });
   for (const v of program.results) invariant(defined.has(v), () => `${name}: result ${text(v)} is never written`);
-  for (const v of program.persistent) invariant(params.has(v), () => `${name}: persistent ${text(v)} is not a parameter`);
+  for (const v of program.persistent)
+    invariant(params.has(v), () => `${name}: persistent ${text(v)} is not a parameter`);
   for (const [param, index] of program.donated) {
     invariant(params.has(param), () => `${name}: donated ${text(param)} is not a parameter`);
     const result = replacementOf(program, param);
-    invariant(index === -1 || result, () => `${name}: ${text(param)} is donated to result ${index}, which does not exist`);
-    invariant(!result || byteLength(result.type) === byteLength(param.type), () =>
-      `${name}: ${text(param)} is replaced by ${text(result ?? param)} of another size`);
+    invariant(
+      index === -1 || result,
+      () => `${name}: ${text(param)} is donated to result ${index}, which does not exist`,
+    );
+    invariant(
+      !result || byteLength(result.type) === byteLength(param.type),
+      () => `${name}: ${text(param)} is replaced by ${text(result ?? param)} of another size`,
+    );
   }
 }
 
 function checkSharing(step: PlanStep, message: (what: string) => string): void {
   const pairs = step.alias ? [...step.inPlace, step.alias] : step.inPlace;
   for (const [read, written] of pairs) {
-    invariant(step.reads.includes(read) && step.writes.includes(written), () => message("shares storage of values it does not touch"));
-    invariant(byteLength(read.type) === byteLength(written.type), () => message("shares storage of values of different sizes"));
+    invariant(step.reads.includes(read) && step.writes.includes(written), () =>
+      message("shares storage of values it does not touch"),
+    );
+    invariant(byteLength(read.type) === byteLength(written.type), () =>
+      message("shares storage of values of different sizes"),
+    );
   }
   if (!step.alias) return;
-  const bare = step.reads.length === 1 && step.writes.length === 1 && step.scratch.length === 0 && step.inPlace.length === 0;
+  const bare =
+    step.reads.length === 1 && step.writes.length === 1 && step.scratch.length === 0 && step.inPlace.length === 0;
   invariant(bare, () => message("an alias reads one value, writes one value and needs no workspace"));
 }

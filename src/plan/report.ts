@@ -43,7 +43,12 @@ export interface PlanReport {
   readonly copies: number;
   readonly copiedBytes: number;
   readonly kinds: readonly KindReport[];
-  readonly tightest: { readonly step: Step; readonly text: string; readonly where: string | undefined; readonly live: readonly LiveBuffer[] };
+  readonly tightest: {
+    readonly step: Step;
+    readonly text: string;
+    readonly where: string | undefined;
+    readonly live: readonly LiveBuffer[];
+  };
 }
 
 export function reportPlan(plan: Plan): PlanReport {
@@ -99,10 +104,16 @@ export function reportText(plan: Plan, mostLive = 8): string {
     ["budget", budget, ""],
     ["persistent", grouped(r.persistentBytes), "kept between runs"],
     ["ephemeral", grouped(r.ephemeralBytes), ""],
-    ["without reuse", grouped(r.withoutReuseBytes), `${(r.withoutReuseBytes / Math.max(1, r.peakBytes)).toFixed(2)} × peak`],
+    [
+      "without reuse",
+      grouped(r.withoutReuseBytes),
+      `${(r.withoutReuseBytes / Math.max(1, r.peakBytes)).toFixed(2)} × peak`,
+    ],
   ];
   const kindRows = r.kinds.map((k) => [k.kind, grouped(k.buffers), grouped(k.bytes), grouped(k.bytesAtPeak)]);
-  const liveRows = live.slice(0, mostLive).map((b) => [`b${b.buffer}`, liveName(b, nameOf), grouped(b.bytes), whyText(b)]);
+  const liveRows = live
+    .slice(0, mostLive)
+    .map((b) => [`b${b.buffer}`, liveName(b, nameOf), grouped(b.bytes), whyText(b)]);
   const more = live.length > mostLive ? [`    … ${live.length - mostLive} more`] : [];
   const lines = [
     `${r.name}: ${grouped(r.steps)} steps, ${grouped(r.values)} values in ${grouped(r.buffers)} buffers, ` +

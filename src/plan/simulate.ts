@@ -61,7 +61,8 @@ class Simulation {
     }
     const scratch = step.scratch.map((bytes, k) => this.#range(this.#plan.scratch[i]?.[k] ?? -1, bytes));
     for (const range of scratch) this.#write(range, null);
-    for (const v of step.reads) this.#expect(v, this.#rangeOf(v), "scratch-overlap", `step ${i} reads it and has workspace there`);
+    for (const v of step.reads)
+      this.#expect(v, this.#rangeOf(v), "scratch-overlap", `step ${i} reads it and has workspace there`);
     // A step writes while it reads: what it writes over must be allowed, and lie exactly on what it replaces.
     for (const w of step.writes) {
       const to = this.#rangeOf(w);
@@ -69,13 +70,16 @@ class Simulation {
         const at = this.#rangeOf(r);
         if (at.from >= to.to || to.from >= at.to) continue;
         const allowed = step.inPlace.some(([read, written]) => read === r && written === w);
-        if (!allowed || at.from !== to.from) this.#report("in-place", `step ${i} writes ${text(w)} over ${text(r)} while it reads it`);
+        if (!allowed || at.from !== to.from)
+          this.#report("in-place", `step ${i} writes ${text(w)} over ${text(r)} while it reads it`);
       }
     }
     for (const w of step.writes) this.#write(this.#rangeOf(w), this.#define(w));
-    for (const w of step.writes) this.#expect(w, this.#rangeOf(w), "execution", `step ${i} wrote it together with others`);
+    for (const w of step.writes)
+      this.#expect(w, this.#rangeOf(w), "execution", `step ${i} wrote it together with others`);
     for (const range of scratch) {
-      if (range.to > range.from && !this.#holds(range, null)) this.#report("scratch-overlap", `step ${i} writes into its own workspace [${range.from}:${range.to})`);
+      if (range.to > range.from && !this.#holds(range, null))
+        this.#report("scratch-overlap", `step ${i} writes into its own workspace [${range.from}:${range.to})`);
     }
   }
 

@@ -33,7 +33,8 @@ function checkSchedule(program: Program, plan: Plan, report: Report): void {
   const planned = plan.program;
   const steps = new Set(planned.steps);
   if (steps.size !== planned.steps.length) report("schedule", "a step runs twice");
-  for (const step of program.steps) if (!steps.has(step)) report("schedule", `a step that writes ${step.writes.map(text)} is missing`);
+  for (const step of program.steps)
+    if (!steps.has(step)) report("schedule", `a step that writes ${step.writes.map(text)} is missing`);
   if (planned.steps.length > program.steps.length) report("schedule", "there are steps that the program does not have");
   const same = (a: readonly Value[], b: readonly Value[]) => a.length === b.length && a.every((v, i) => v === b[i]);
   if (!same(program.params, planned.params) || !same(program.results, planned.results)) {
@@ -41,7 +42,8 @@ function checkSchedule(program: Program, plan: Plan, report: Report): void {
   }
   const written = new Set(planned.params);
   planned.steps.forEach((step, i) => {
-    for (const v of step.reads) if (!written.has(v)) report("read-before-write", `step ${i} reads ${text(v)} before it is written`);
+    for (const v of step.reads)
+      if (!written.has(v)) report("read-before-write", `step ${i} reads ${text(v)} before it is written`);
     for (const v of step.writes) written.add(v);
   });
   for (const v of planned.results) if (!written.has(v)) report("result-missing", `result ${text(v)} is never written`);
@@ -83,7 +85,10 @@ function checkAddresses(plan: Plan, report: Report): void {
   for (const buffer of plan.problem.buffers) {
     const from = plan.offsets[buffer.id] ?? Number.NaN;
     if (!(from >= 0 && from + buffer.bytes <= plan.height)) {
-      report("out-of-arena", `b${buffer.id}[${from}:${from + buffer.bytes}] is outside of the arena [0:${plan.height}]`);
+      report(
+        "out-of-arena",
+        `b${buffer.id}[${from}:${from + buffer.bytes}] is outside of the arena [0:${plan.height}]`,
+      );
     }
     if (from % buffer.align !== 0 || from % plan.program.alignment !== 0) {
       report("misaligned", `b${buffer.id} starts at ${from}, not a multiple of ${buffer.align}`);
@@ -166,7 +171,10 @@ function checkSharing(plan: Plan, report: Report): void {
       const slot = program.persistent.has(v) || (program.donated.get(v) ?? -1) >= 0;
       const last = slot ? program.steps.length : until;
       if (lifespan.start > Math.max(written, 0) || lifespan.end <= last) {
-        report("lifespan", `b${id} lives for [${lifespan.start}, ${lifespan.end}), but ${text(v)} is needed in steps ${Math.max(written, 0)} to ${last}`);
+        report(
+          "lifespan",
+          `b${id} lives for [${lifespan.start}, ${lifespan.end}), but ${text(v)} is needed in steps ${Math.max(written, 0)} to ${last}`,
+        );
       }
     }
     checkMeetings(plan, values, need, rootOf, report);
@@ -174,13 +182,20 @@ function checkSharing(plan: Plan, report: Report): void {
   plan.scratch.forEach((ids, step) => {
     for (const id of ids) {
       const span = plan.problem.buffers[id]?.lifespan;
-      if (span && (span.start > step || span.end <= step)) report("lifespan", `workspace b${id} does not live at step ${step}`);
+      if (span && (span.start > step || span.end <= step))
+        report("lifespan", `workspace b${id} does not live at step ${step}`);
     }
   });
 }
 
 /** Any two values of one buffer. */
-function checkMeetings(plan: Plan, values: readonly Value[], need: ReadonlyMap<Value, Need>, rootOf: (v: Value) => Value, report: Report): void {
+function checkMeetings(
+  plan: Plan,
+  values: readonly Value[],
+  need: ReadonlyMap<Value, Need>,
+  rootOf: (v: Value) => Value,
+  report: Report,
+): void {
   const { program } = plan;
   for (const a of values) {
     for (const b of values) {
@@ -188,8 +203,13 @@ function checkMeetings(plan: Plan, values: readonly Value[], need: ReadonlyMap<V
       if (!first || !second || a === b || rootOf(a) === rootOf(b) || byteLength(a.type) === 0) continue;
       if (first.written > second.written || (first.written === second.written && a.id > b.id)) continue;
       const protectedParam = program.persistent.has(a) && !program.donated.has(a);
-      if (protectedParam) report("persistent-overwritten", `${text(b)} is written into the storage of ${text(a)}, which is not donated`);
-      else if (first.until > second.written) report("in-place", `${text(b)} is written over ${text(a)} at step ${second.written}, which is needed until step ${first.until}`);
+      if (protectedParam)
+        report("persistent-overwritten", `${text(b)} is written into the storage of ${text(a)}, which is not donated`);
+      else if (first.until > second.written)
+        report(
+          "in-place",
+          `${text(b)} is written over ${text(a)} at step ${second.written}, which is needed until step ${first.until}`,
+        );
       else if (first.until === second.written || first.written === second.written) {
         const allowed = program.steps[second.written]?.inPlace.some(([r, w]) => r === a && w === b);
         if (!allowed) report("in-place", `step ${second.written} may not write ${text(b)} over ${text(a)}`);

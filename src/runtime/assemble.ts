@@ -35,6 +35,8 @@ export interface PlacedProgram {
   readonly graph: Graph;
   readonly plan: Plan;
   readonly kernels: readonly PlacedKernel[];
+  /** The node of each kernel. */
+  readonly kernelNodes: readonly Node[];
   readonly copies: readonly PlacedCopy[];
   /** Addresses of parameters and, after the run, of results. */
   readonly params: readonly number[];
@@ -117,5 +119,6 @@ function place(plan: Plan, lowered: ReadonlyMap<Node, Lowered>): Omit<PlacedProg
     to: bufferAddress(c.to),
     bytes: plan.problem.buffers[c.from]?.bytes ?? 0,
   }));
-  return { kernels, copies, params: plan.program.params.map(address), results: plan.resultBuffers.map(bufferAddress) };
+  const kernelNodes = plan.program.steps.flatMap((step) => (lowered.has(step.node) ? [step.node] : []));
+  return { kernels, kernelNodes, copies, params: plan.program.params.map(address), results: plan.resultBuffers.map(bufferAddress) };
 }

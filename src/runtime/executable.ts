@@ -3,6 +3,7 @@
  * that calls into the module once and allocates nothing.
  */
 import { TidemarkError } from "../base/errors.ts";
+import { invariant } from "../base/invariant.ts";
 import { contractScratch } from "../codegen/wasm/contract.ts";
 import { detectFeatures } from "../codegen/wasm/features.ts";
 import { emitProgram, PAGE, pagesOf } from "../codegen/wasm/program.ts";
@@ -26,9 +27,10 @@ export class Executable {
   /** Distinct kernel functions in the module. */
   readonly kernelFunctions: number;
   readonly #memory: WebAssembly.Memory;
+  readonly #exports: Readonly<Record<string, unknown>>;
   readonly #run: () => void;
 
-  constructor(placed: PlacedProgram, fma: boolean) {
+  constructor(placed: PlacedProgram, fma: boolean, stepwise = false) {
     this.placed = placed;
     const { height } = placed.plan;
     if (pagesOf(height) * PAGE > LARGEST_ARENA) {
@@ -36,19 +38,20 @@ export class Executable {
         help: "use smaller batches",
       });
     }
-    const { bytes, functions } = emitProgram(placed.kernels, placed.copies, height, { fma });
+    const { bytes, functions } = emitProgram(placed.kernels, placed.copies, height, { fma, stepwise });
     this.moduleBytes = bytes.length;
     this.kernelFunctions = functions;
     const pages = pagesOf(height);
     this.#memory = new WebAssembly.Memory({ initial: pages, maximum: pages });
     const instance = new WebAssembly.Instance(new WebAssembly.Module(bytes), { env: { memory: this.#memory } });
+    this.#exports = instance.exports;
     this.#run = instance.exports["run"] as () => void;
   }
 
   /** Traced graph in, ready to run out. */
-  static from(graph: Graph, options: AssembleOptions = {}): Executable {
+  static from(graph: Graph, options: AssembleOptions & { readonly stepwise?: boolean } = {}): Executable {
     const fma = detectFeatures().relaxedMadd;
-    return new Executable(assemble(graph, wasmTraits(fma), options), fma);
+    return new Executable(assemble(graph, wasmTraits(fma), options), fma, options.stepwise ?? false);
   }
 
   /** The elements at an address, in the arena itself: gone with the next run. */
@@ -73,6 +76,16 @@ export class Executable {
 
   run(): void {
     this.#run();
+  }
+
+  /** Runs kernel by kernel, calling `after` in between; only for programs made `stepwise`. */
+  runStepwise(after: (kernel: number) => void): void {
+    this.placed.kernels.forEach((_, i) => {
+      (this.#exports[`step${i}`] as () => void)();
+      after(i);
+    });
+    // Final copies are in `run` alone; programs that are watched do not donate.
+    invariant(this.placed.copies.length === 0, () => "a watched program has copies after its last kernel");
   }
 
   /** Overwrites everything that does not survive between runs, to show that nothing depends on it. */

@@ -48,8 +48,8 @@ const one = (f: number): bigint => 1n << BigInt(f);
 function memo(compute: (f: number) => bigint): (f: number) => bigint {
   const known = new Map<number, bigint>();
   return (f) => {
-    let value = known.get(f);
-    if (value === undefined) known.set(f, (value = compute(f)));
+    const value = known.get(f) ?? compute(f);
+    known.set(f, value);
     return value;
   };
 }

@@ -4,7 +4,7 @@
  * persistent parameters, results that are parameters, values of no bytes).
  */
 import fc from "fast-check";
-import { newValue, type Node, type Phase, type Value } from "../../src/ir/graph.ts";
+import { type Node, newValue, type Phase, type Value } from "../../src/ir/graph.ts";
 import type { AnyOp, OpDef } from "../../src/ir/op.ts";
 import { byteLength, type Shape, tensorType } from "../../src/ir/type.ts";
 import type { PlanStep, Program } from "../../src/plan/program.ts";
@@ -109,7 +109,12 @@ export function trainingStep(layers = 2, width = 32, batch = 16): Program {
   let h = x;
   for (const [i, w] of weights.entries()) {
     inputs.push(h);
-    const z = b.call("matmul", [h, w], { name: `z${i}`, shape: [batch, width], scratch: [1024], where: `model.ts:${10 + i}:3` });
+    const z = b.call("matmul", [h, w], {
+      name: `z${i}`,
+      shape: [batch, width],
+      scratch: [1024],
+      where: `model.ts:${10 + i}:3`,
+    });
     h = b.call("relu", [z], { name: `h${i}`, over: [z] });
   }
   const loss = b.call("loss", [h], { name: "loss", shape: [] });
@@ -117,11 +122,29 @@ export function trainingStep(layers = 2, width = 32, batch = 16): Program {
   const gradients: Value[] = [];
   for (let i = layers - 1; i >= 0; i--) {
     const w = weights[i]!;
-    gradients.unshift(b.call("matmul_t", [inputs[i]!, ct], { name: `d_w${i}`, shape: [width, width], phase: "backward", scratch: [1024] }));
-    if (i > 0) ct = b.call("back", [ct, w, inputs[i]!], { name: `d_h${i}`, shape: [batch, width], phase: "backward", over: [inputs[i]!] });
+    gradients.unshift(
+      b.call("matmul_t", [inputs[i]!, ct], {
+        name: `d_w${i}`,
+        shape: [width, width],
+        phase: "backward",
+        scratch: [1024],
+      }),
+    );
+    if (i > 0)
+      ct = b.call("back", [ct, w, inputs[i]!], {
+        name: `d_h${i}`,
+        shape: [batch, width],
+        phase: "backward",
+        over: [inputs[i]!],
+      });
   }
-  const updated = weights.map((w, i) => b.call("sgd", [w, gradients[i]!], { name: `w${i}`, phase: "update", over: [w, gradients[i]!] }));
-  return b.finish("train", [loss, ...updated], { donated: weights.map((w, i) => [w, i + 1] as const), persistent: weights });
+  const updated = weights.map((w, i) =>
+    b.call("sgd", [w, gradients[i]!], { name: `w${i}`, phase: "update", over: [w, gradients[i]!] }),
+  );
+  return b.finish("train", [loss, ...updated], {
+    donated: weights.map((w, i) => [w, i + 1] as const),
+    persistent: weights,
+  });
 }
 
 /** Shapes of random values; few sizes, so that values can share storage, and one of no bytes. */
@@ -145,13 +168,18 @@ const stepChoice: fc.Arbitrary<StepChoice> = fc.record({
   phase: fc.nat(2),
 });
 
-const paramChoice = fc.record({ shape: fc.nat(SHAPES.length - 1), persistent: fc.boolean(), donated: fc.nat(3), replacement: fc.nat(1000) });
+const paramChoice = fc.record({
+  shape: fc.nat(SHAPES.length - 1),
+  persistent: fc.boolean(),
+  donated: fc.nat(3),
+  replacement: fc.nat(1000),
+});
 
 /** Any program that `checkProgram` accepts. */
 export const randomProgram: fc.Arbitrary<Program> = fc
   .record({
     params: fc.array(paramChoice, { maxLength: 5 }),
-    steps: fc.array(stepChoice, { maxLength: 14 }),
+    steps: fc.array(stepChoice, { maxLength: 14, size: "max" }),
     results: fc.array(fc.nat(1000), { maxLength: 5 }),
     alignment: fc.constantFrom(1, 4, 64),
   })
@@ -175,12 +203,15 @@ export const randomProgram: fc.Arbitrary<Program> = fc
 function addStep(b: ProgramBuilder, choice: StepChoice, values: readonly Value[]): Value[] {
   const phase = (["forward", "backward", "update"] as const)[choice.phase]!;
   // Recent values are read more often, so that lifespans have different lengths.
-  const pick = (r: number): Value => (r % 2 === 0 ? values[r % values.length]! : values[values.length - 1 - (r % Math.min(3, values.length))]!);
+  const pick = (r: number): Value =>
+    r % 2 === 0 ? values[r % values.length]! : values[values.length - 1 - (r % Math.min(3, values.length))]!;
   const reads = values.length > 0 ? [...new Set(choice.reads.map(pick))] : [];
   if (choice.kind < 2 && reads[0]) return [b.rename(reads[0], { phase })];
   const writes = choice.writes.map((s) => newValue(tensorType("f32", SHAPES[s]!)));
   const pairs = reads.flatMap((r) => writes.map((w) => [r, w] as const));
-  const inPlace = pairs.filter(([r, w], i) => byteLength(r.type) === byteLength(w.type) && ((choice.allow >> i % 8) & 1) === 1);
+  const inPlace = pairs.filter(
+    ([r, w], i) => byteLength(r.type) === byteLength(w.type) && ((choice.allow >> (i % 8)) & 1) === 1,
+  );
   b.step("op", { reads, writes, inPlace, scratch: choice.scratch }, { phase });
   return writes;
 }

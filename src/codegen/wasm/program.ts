@@ -35,18 +35,31 @@ export function pagesOf(arenaBytes: number): number {
   return Math.ceil((arenaBytes + 64) / PAGE);
 }
 
-export function emitProgram(steps: readonly PlacedKernel[], copies: readonly PlacedCopy[], arenaBytes: number, options: EmitOptions): WasmModule {
+export interface ProgramEmitOptions extends EmitOptions {
+  /** Also export every call on its own, as `step0`, `step1`, …, to look at the arena in between. */
+  readonly stepwise?: boolean;
+}
+
+export function emitProgram(
+  steps: readonly PlacedKernel[],
+  copies: readonly PlacedCopy[],
+  arenaBytes: number,
+  options: ProgramEmitOptions,
+): WasmModule {
+  const perFunction = options.stepwise ? 1 : CALLS_PER_FUNCTION;
   const module = new ModuleBuilder();
   const library = new KernelLibrary(module, options);
   const parts: number[] = [];
-  for (let at = 0; at < steps.length; at += CALLS_PER_FUNCTION) {
+  for (let at = 0; at < steps.length; at += perFunction) {
     const part = new Code([]);
-    for (const { kernel, addresses } of steps.slice(at, at + CALLS_PER_FUNCTION)) {
+    for (const { kernel, addresses } of steps.slice(at, at + perFunction)) {
       const { fn, slots } = library.function(kernel);
       for (const slot of slots) part.i32Const((addresses[slot.operand] ?? 0) + slotBytes(kernel, slot));
       part.call(fn);
     }
-    parts.push(module.add(part));
+    const fn = module.add(part);
+    if (options.stepwise) module.export(`step${parts.length}`, fn);
+    parts.push(fn);
   }
   const run = new Code([]);
   for (const part of parts) run.call(part);

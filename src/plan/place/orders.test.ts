@@ -1,9 +1,26 @@
+/** @file The orders of placement on one small problem. */
 import { expect, it } from "vitest";
 import type { Buffer, Problem } from "../problem.ts";
 import { PLACEMENT_ORDERS } from "./orders.ts";
 
-const rows = [[0, 2, 8], [1, 5, 4], [4, 5, 8], [2, 4, 16], [2, 4, 16], [6, 9, 1]] as const;
-const buffers = rows.map(([start, end, bytes], id): Buffer => ({ id, lifespan: { start, end }, bytes, align: 1, values: [], kind: "activation" }));
+const rows = [
+  [0, 2, 8],
+  [1, 5, 4],
+  [4, 5, 8],
+  [2, 4, 16],
+  [2, 4, 16],
+  [6, 9, 1],
+] as const;
+const buffers = rows.map(
+  ([start, end, bytes], id): Buffer => ({
+    id,
+    lifespan: { start, end },
+    bytes,
+    align: 1,
+    values: [],
+    kind: "activation",
+  }),
+);
 const problem: Problem = { buffers, capacity: Number.POSITIVE_INFINITY, alignment: 1 };
 
 function order(name: string): readonly number[] {

@@ -86,7 +86,9 @@ function rangeArgMax(values: Float64Array): (from: number, to: number) => number
   const rows: Int32Array[] = [Int32Array.from(values, (_, i) => i)];
   for (let width = 2; width <= values.length; width *= 2) {
     const half = rows[rows.length - 1] ?? new Int32Array(0);
-    rows.push(Int32Array.from({ length: values.length - width + 1 }, (_, i) => better(half[i] ?? 0, half[i + width / 2] ?? 0)));
+    rows.push(
+      Int32Array.from({ length: values.length - width + 1 }, (_, i) => better(half[i] ?? 0, half[i + width / 2] ?? 0)),
+    );
   }
   return (from, to) => {
     const k = 31 - Math.clz32(to - from);

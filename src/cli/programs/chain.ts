@@ -1,0 +1,38 @@
+/**
+ * @file `chain64`, `chain256`: x ← x + relu(x w1) w2, 64 or 256 times, width 256, batch 256, mean squared error, SGD. All
+ * blocks are alike, so what a plan keeps of them is easy to read.
+ */
+import { add, relu } from "../../api/elementwise.ts";
+import { matmul } from "../../api/linear.ts";
+import { mse } from "../../api/loss.ts";
+import type { Tensor } from "../../trace/tensor.ts";
+import { he, INPUT_STREAM, parameters, TARGET_STREAM, uniform } from "./data.ts";
+import { sgd } from "./optimizers.ts";
+import type { State, TrainingProgram } from "./program.ts";
+import { training } from "./training.ts";
+
+const [WIDTH, BATCH] = [256, 256];
+
+interface ChainParams {
+  readonly blocks: readonly { readonly w1: Tensor; readonly w2: Tensor }[];
+}
+
+export function chain(depth: number): TrainingProgram<State<ChainParams>> {
+  return training<ChainParams>({
+    name: `chain${depth}`,
+    title: `residual MLP, ${depth} blocks of 256, batch 256, SGD`,
+    optimizer: sgd(1e-3),
+    params() {
+      const p = parameters();
+      const shape = [WIDTH, WIDTH];
+      // variance 1 / (width · depth) into the sum, so that its variance stays of the order of the input's
+      const small = Math.sqrt(3 / WIDTH) / Math.sqrt(depth);
+      return { blocks: Array.from({ length: depth }, () => ({ w1: p.draw(shape, he(WIDTH)), w2: p.draw(shape, small) })) };
+    },
+    batch: () => [uniform([BATCH, WIDTH], INPUT_STREAM, 1), uniform([BATCH, WIDTH], TARGET_STREAM, 1)],
+    loss({ blocks }, x, y) {
+      const last = blocks.reduce((h, { w1, w2 }) => add(h, matmul(relu(matmul(h, w1)), w2)), x);
+      return mse(last, y);
+    },
+  });
+}

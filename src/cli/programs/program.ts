@@ -1,0 +1,36 @@
+/**
+ * @file What the command line calls a program: a whole training step over one state, with values to start from. A module
+ * that exports one under the name `program` is used like the built-in ones:
+ *
+ * ```js
+ * import { mse, tensor, valueAndGrad } from "tidemark";
+ *
+ * export const program = {
+ *   name: "line",
+ *   init: () => ({ params: { w: tensor([[1], [2]]) } }),
+ *   batch: () => [tensor([[1, 2], [3, 4]]), tensor([[1], [0]])],
+ *   step(state, x, y) {
+ *     const [loss, g] = valueAndGrad((p) => mse(x.matmul(p.w), y))(state.params);
+ *     return [{ params: { w: state.params.w.sub(g.w.mul(0.1)) } }, loss];
+ *   },
+ * };
+ * ```
+ */
+import type { Tensor } from "../../trace/tensor.ts";
+
+/** Parameters under `params`, whatever the optimizer remembers beside them. */
+export interface State<P extends object = object> {
+  readonly params: P;
+}
+
+export interface TrainingProgram<S = object> {
+  readonly name: string;
+  /** One line about what it is. */
+  readonly title?: string;
+  /** The state before the first step. */
+  init(): S;
+  /** The other arguments of a step. */
+  batch(): readonly Tensor[];
+  /** One step: the new state, with the structure of the old one, and the loss. Compiled with the state donated. */
+  step(state: S, ...batch: Tensor[]): readonly [S, Tensor];
+}

@@ -1,0 +1,41 @@
+/** @file Adagrad (J. Duchi, E. Hazan, Y. Singer, JMLR 2011): steps over the root of the sum of all squares so far. */
+import { add, div, mul, sqrt, square, sub } from "../api/elementwise.ts";
+import type { TensorLike } from "../api/operands.ts";
+import type { Tensor } from "../trace/tensor.ts";
+import {
+  type DecayOptions,
+  type Leaf,
+  type Optimizer,
+  type OptimizerOptions,
+  optimizer,
+  requireRanges,
+} from "./optimizer.ts";
+import { penalized } from "./sgd.ts";
+
+export interface AdagradOptions extends OptimizerOptions, DecayOptions {
+  /** The rate of update t is lr / (1 + (t-1)·lrDecay); 0 by default. */
+  readonly lrDecay?: number;
+  /** What the sum of squares starts from; 0 by default. */
+  readonly initial?: number;
+  /** 1e-10 by default. */
+  readonly eps?: number;
+}
+
+/** s ← s + g², p ← p - lr · g / (√s + ε). The rate is 0.01 by default. */
+export function adagrad(options: AdagradOptions = {}): Optimizer {
+  const { lr = 0.01, lrDecay = 0, initial = 0, eps = 1e-10, weightDecay = 0 } = options;
+  requireRanges("adagrad", [
+    ["lrDecay", lrDecay, 0, Number.POSITIVE_INFINITY],
+    ["initial", initial, 0, Number.POSITIVE_INFINITY],
+    ["eps", eps, 0, Number.POSITIVE_INFINITY],
+    ["weightDecay", weightDecay, 0, Number.POSITIVE_INFINITY],
+  ]);
+  const scalars = (rate: TensorLike, t: Tensor): TensorLike =>
+    lrDecay === 0 ? rate : div(rate, add(mul(sub(t, 1), lrDecay), 1));
+  const update = (leaf: Leaf, rate: TensorLike) => {
+    const g = penalized(leaf, options);
+    const squares = add(leaf.slots.squares as Tensor, square(g));
+    return { param: sub(leaf.param, mul(div(g, add(sqrt(squares), eps)), rate)), slots: { squares } };
+  };
+  return optimizer({ name: "adagrad", slots: { squares: initial }, scalars, update }, lr, options.clip);
+}

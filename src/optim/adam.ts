@@ -1,0 +1,97 @@
+/**
+ * @file Adam (D. Kingma, J. Ba, ICLR 2015) and AdamW, whose weight decay is apart from the gradient (I. Loshchilov, F.
+ * Hutter, ICLR 2019).
+ *
+ *   m ← β₁·m + (1-β₁)·g      v ← β₂·v + (1-β₂)·g²
+ *   p ← p - lr/(1-β₁ᵗ) · m / (√v/√(1-β₂ᵗ) + ε)
+ *
+ * 1 - βᵗ is computed as -expm1(t·ln β): at t = 1 and β = 0.999 the plain formula would lose four digits in f32.
+ */
+import { add, div, expm1, mul, neg, rsqrt, sqrt, square, sub } from "../api/elementwise.ts";
+import type { TensorLike } from "../api/operands.ts";
+import type { Tensor } from "../trace/tensor.ts";
+import {
+  type DecayOptions,
+  type Leaf,
+  type Optimizer,
+  type OptimizerOptions,
+  optimizer,
+  type Rule,
+  requireRanges,
+} from "./optimizer.ts";
+import { penalized } from "./sgd.ts";
+
+export interface AdamOptions extends OptimizerOptions, DecayOptions {
+  /** How slowly the mean of gradients forgets; 0.9 by default. */
+  readonly beta1?: number;
+  /** How slowly the mean of their squares does; 0.999 by default. */
+  readonly beta2?: number;
+  /** 1e-8 by default. */
+  readonly eps?: number;
+}
+
+interface Scalars {
+  /** lr / (1 - β₁ᵗ). */
+  readonly stepSize: TensorLike;
+  /** 1 / √(1 - β₂ᵗ). */
+  readonly inverse: TensorLike;
+  /** 1 - lr·λ. */
+  readonly shrink: TensorLike;
+}
+
+/** 1 - βᵗ. */
+function correction(beta: number, t: Tensor): Tensor {
+  return neg(expm1(mul(t, Math.log(beta))));
+}
+
+function adamRule(name: string, options: AdamOptions, decoupled: boolean): Rule<Scalars> {
+  const { beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weightDecay = 0 } = options;
+  requireRanges(name, [
+    ["beta1", beta1, 0, 1],
+    ["beta2", beta2, 0, 1],
+    ["eps", eps, 0, Number.POSITIVE_INFINITY],
+    ["weightDecay", weightDecay, 0, Number.POSITIVE_INFINITY],
+  ]);
+  const shrinks = decoupled && weightDecay > 0;
+  return {
+    name,
+    slots: { m: 0, v: 0 },
+    scalars: (rate, t) => ({
+      stepSize: beta1 === 0 ? rate : div(rate, correction(beta1, t)),
+      inverse: beta2 === 0 ? 1 : rsqrt(correction(beta2, t)),
+      // numbers stay numbers: they take the element type of the parameter
+      shrink: typeof rate === "number" ? 1 - rate * weightDecay : sub(1, mul(rate, weightDecay)),
+    }),
+    update: (leaf: Leaf, { stepSize, inverse, shrink }) => {
+      const g = decoupled ? leaf.grad : penalized(leaf, options);
+      const m = add(mul(leaf.slots.m as Tensor, beta1), mul(g, 1 - beta1));
+      const v = add(mul(leaf.slots.v as Tensor, beta2), mul(square(g), 1 - beta2));
+      const denominator = add(mul(sqrt(v), inverse), eps);
+      const kept = shrinks && options.decays?.(leaf.path) !== false ? mul(leaf.param, shrink) : leaf.param;
+      return { param: sub(kept, mul(div(m, denominator), stepSize)), slots: { m, v } };
+    },
+  };
+}
+
+/**
+ * Adam; `weightDecay` is a penalty, part of the gradient. The rate is 0.001 by default.
+ *
+ * @example
+ * import { grad, tensor } from "tidemark";
+ * import { adam } from "tidemark/optim";
+ *
+ * const optimizer = adam({ lr: 0.1 });
+ * let state = optimizer.init({ x: tensor([3]) });
+ * const slope = grad((p: typeof state.params) => p.x.square().sum());
+ * for (let i = 0; i < 3; i++) state = optimizer.update(state, slope(state.params));
+ * console.log(state.params.x.item().toFixed(1)); // "2.7"
+ */
+export function adam(options: AdamOptions = {}): Optimizer {
+  return optimizer(adamRule("adam", options, false), options.lr ?? 0.001, options.clip);
+}
+
+/** Adam with p ← p·(1 - lr·weightDecay) before the step; 0.01 by default. The rate is 0.001 by default. */
+export function adamw(options: AdamOptions = {}): Optimizer {
+  const weightDecay = options.weightDecay ?? 0.01;
+  return optimizer(adamRule("adamw", { ...options, weightDecay }, true), options.lr ?? 0.001, options.clip);
+}

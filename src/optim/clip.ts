@@ -1,0 +1,68 @@
+/** @file Functions from gradients to gradients, applied before an optimizer uses them. */
+import { add, cast, clamp, div, minimum, mul, sqrt, square } from "../api/elementwise.ts";
+import { sum } from "../api/reduce.ts";
+import { TidemarkError } from "../base/errors.ts";
+import type { DType } from "../kernel/dtype.ts";
+import { tensor } from "../trace/literal.ts";
+import { sourceLocation } from "../trace/source-location.ts";
+import type { Tensor } from "../trace/tensor.ts";
+import { flatten, type Tree, unflatten } from "../trace/tree.ts";
+
+/** Gradients to gradients of the same structure. */
+export type GradientTransform = <P extends Tree>(grads: P) => P;
+
+function requirePositive(name: string, limit: number): void {
+  if (limit > 0) return;
+  throw new TidemarkError("InvalidArgument", `${name}: limit ${limit}`, {
+    where: sourceLocation(),
+    help: "give a number above 0",
+  });
+}
+
+/** The Euclidean norm of all gradients taken together. */
+export function globalNorm(grads: Tree): Tensor {
+  const { leaves } = flatten(grads, "grads");
+  const dtype: DType = leaves.some((leaf) => leaf.dtype === "f64") ? "f64" : "f32";
+  const squares = leaves.map((leaf) => cast(sum(square(leaf)), dtype));
+  return squares.length === 0 ? tensor(0) : sqrt(squares.reduce((total, part) => add(total, part)));
+}
+
+/**
+ * Scales all gradients down together where their common norm exceeds a limit: g · min(1, limit / (‖g‖ + 10⁻⁶)). All
+ * gradients are kept until the last of them is there, so the plan of a program with it needs room for all.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { clipByGlobalNorm } from "tidemark/optim";
+ *
+ * const grads = clipByGlobalNorm(1)({ w: tensor([3, 4]) });
+ * console.log(grads.w.norm().item().toFixed(3)); // "1.000"
+ */
+export function clipByGlobalNorm(limit: number): GradientTransform {
+  requirePositive("clipByGlobalNorm", limit);
+  return <P extends Tree>(grads: P): P => {
+    const { leaves, def } = flatten(grads, "grads");
+    const scale = minimum(div(limit, add(globalNorm(grads), 1e-6)), 1);
+    return unflatten(
+      def,
+      leaves.map((leaf) => mul(leaf, cast(scale, leaf.dtype))),
+    ) as P;
+  };
+}
+
+/** Cuts every element off at ±limit. */
+export function clipByValue(limit: number): GradientTransform {
+  requirePositive("clipByValue", limit);
+  return <P extends Tree>(grads: P): P => {
+    const { leaves, def } = flatten(grads, "grads");
+    return unflatten(
+      def,
+      leaves.map((leaf) => clamp(leaf, -limit, limit)),
+    ) as P;
+  };
+}
+
+/** Transforms one after the other. */
+export function chain(...transforms: readonly GradientTransform[]): GradientTransform {
+  return (grads) => transforms.reduce((g, transform) => transform(g), grads);
+}

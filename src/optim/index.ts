@@ -1,0 +1,20 @@
+/** @file `tidemark/optim`: optimizers as pure functions over one state, learning rates over steps, gradient clipping. */
+
+export { type AdagradOptions, adagrad } from "./adagrad.ts";
+export { type AdamOptions, adam, adamw } from "./adam.ts";
+export { chain, clipByGlobalNorm, clipByValue, type GradientTransform, globalNorm } from "./clip.ts";
+export type { DecayOptions, Optimizer, OptimizerOptions, OptimizerState } from "./optimizer.ts";
+export { type RmspropOptions, rmsprop } from "./rmsprop.ts";
+export {
+  constant,
+  cosine,
+  exponential,
+  type LearningRate,
+  linear,
+  linearWarmup,
+  piecewise,
+  type Schedule,
+  stepDecay,
+  warmupCosine,
+} from "./schedules.ts";
+export { type SgdOptions, sgd } from "./sgd.ts";

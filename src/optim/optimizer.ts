@@ -1,0 +1,168 @@
+/**
+ * @file What an optimizer is: a pure function from a state and gradients to the next state. The state is one tree, the
+ * parameters among it, and the next state has the same structure, leaf by leaf of the same type:
+ *
+ *   state = { params, slots: { name: like params, … }, step: i32[] }
+ *
+ * so a compiled training step that is given the state to keep (`donate`) updates every leaf where it is. Each rule below
+ * this file says what becomes of one parameter; walking the tree, the learning rate and clipping are here.
+ */
+import { add, cast } from "../api/elementwise.ts";
+import { fullOf } from "../api/operands.ts";
+import { TidemarkError } from "../base/errors.ts";
+import { at } from "../base/invariant.ts";
+import { sameType, tensorType, typeText } from "../ir/type.ts";
+import { type DType, isFloat } from "../kernel/dtype.ts";
+import { tensor } from "../trace/literal.ts";
+import { sourceLocation } from "../trace/source-location.ts";
+import type { Tensor } from "../trace/tensor.ts";
+import { inPhase } from "../trace/trace.ts";
+import { type Flat, flatten, flattenLike, type Tree, unflatten } from "../trace/tree.ts";
+import type { GradientTransform } from "./clip.ts";
+import type { LearningRate } from "./schedules.ts";
+
+export interface OptimizerState<P extends Tree = Tree> {
+  readonly params: P;
+  /** What the optimizer remembers, by name, each a tree like the parameters. */
+  readonly slots: { readonly [name: string]: P };
+  /** Updates so far, i32[]. */
+  readonly step: Tensor;
+}
+
+export interface Optimizer {
+  /** The state before the first update; it takes the parameters over. */
+  init<P extends Tree>(params: P): OptimizerState<P>;
+  /** The state after one update. */
+  update<P extends Tree>(state: OptimizerState<P>, grads: NoInfer<P>): OptimizerState<P>;
+}
+
+export interface OptimizerOptions {
+  /** A number, or a function of the step. */
+  readonly lr?: LearningRate;
+  /** Applied to the gradients before anything else: `clipByGlobalNorm(1)`. */
+  readonly clip?: GradientTransform;
+}
+
+export interface DecayOptions {
+  /** How strongly parameters are pulled to zero; 0 by default. */
+  readonly weightDecay?: number;
+  /** Which parameters are, by path (`params[0].w`); all by default. */
+  readonly decays?: (path: string) => boolean;
+}
+
+/** One parameter in one update. */
+export interface Leaf {
+  readonly path: string;
+  readonly param: Tensor;
+  readonly grad: Tensor;
+  readonly slots: Readonly<Record<string, Tensor>>;
+}
+
+/** What becomes of it. */
+export interface UpdatedLeaf {
+  readonly param: Tensor;
+  readonly slots: Readonly<Record<string, Tensor>>;
+}
+
+/** How one kind of optimizer updates one parameter. `C`: scalars that are the same for all parameters of a type. */
+export interface Rule<C> {
+  readonly name: string;
+  /** Names of the slots, with the value they start from. */
+  readonly slots: Readonly<Record<string, number>>;
+  /** @param t the number of this update, from 1, in the element type of the parameters */
+  scalars(rate: Tensor | number, t: Tensor): C;
+  update(leaf: Leaf, scalars: C): UpdatedLeaf;
+}
+
+/** Throws a user's error at the user's line. @internal */
+export function fail(
+  code: "InvalidArgument" | "ShapeMismatch" | "DtypeMismatch",
+  summary: string,
+  help: string,
+): never {
+  throw new TidemarkError(code, summary, { where: sourceLocation(), help });
+}
+
+/** Throws unless numbers are within bounds: `[name, value, lo, hi]`, the upper bound not included. @internal */
+export function requireRanges(name: string, ranges: readonly (readonly [string, number, number, number])[]): void {
+  for (const [what, value, lo, hi] of ranges) {
+    if (value >= lo && value < hi) continue;
+    const upper = hi === Number.POSITIVE_INFINITY ? "" : ` and below ${hi}`;
+    fail("InvalidArgument", `${name}: ${what} ${value}`, `give a number of at least ${lo}${upper}`);
+  }
+}
+
+function requireFloats(name: string, { leaves, paths }: Flat): void {
+  leaves.forEach((leaf, i) => {
+    if (isFloat(leaf.dtype)) return;
+    fail(
+      "DtypeMismatch",
+      `${name}: ${paths[i]} is ${typeText(leaf)}, and only f32 and f64 can be trained`,
+      "keep what is not trained outside of the parameters",
+    );
+  });
+}
+
+function requireMatch(name: string, path: string, param: Tensor, grad: Tensor): void {
+  if (sameType(tensorType(param.dtype, param.shape), tensorType(grad.dtype, grad.shape))) return;
+  fail(
+    "ShapeMismatch",
+    `${name}: the gradient of ${path} is ${typeText(grad)}, the parameter is ${typeText(param)}`,
+    "pass what grad or valueAndGrad returned for these parameters",
+  );
+}
+
+/** Calls `make` once for each argument. */
+function once<K, V>(make: (key: K) => V): (key: K) => V {
+  const made = new Map<K, V>();
+  return (key) => {
+    if (!made.has(key)) made.set(key, make(key));
+    return made.get(key) as V;
+  };
+}
+
+/** An optimizer from a rule for one parameter. @internal */
+export function optimizer<C>(rule: Rule<C>, lr: LearningRate, clip: GradientTransform | undefined): Optimizer {
+  if (typeof lr === "number") requireRanges(rule.name, [["lr", lr, 0, Number.POSITIVE_INFINITY]]);
+  const slotNames = Object.keys(rule.slots);
+
+  function updated<P extends Tree>(state: OptimizerState<P>, grads: P): OptimizerState<P> {
+    const flat = flatten(state.params, "params");
+    requireFloats(rule.name, flat);
+    const clipped = flattenLike(flat.def, clip ? clip(grads) : grads, "grads");
+    const slots = slotNames.map((slot) => flattenLike(flat.def, state.slots[slot], `slots.${slot}`));
+    const step = add(state.step, 1);
+    const rate = typeof lr === "number" ? lr : lr(state.step);
+    const scalars = once((dtype: DType): C => {
+      return rule.scalars(typeof rate === "number" ? rate : cast(rate, dtype), cast(step, dtype));
+    });
+    const leaves = flat.leaves.map((param, i) => {
+      const grad = at(clipped, i);
+      const path = at(flat.paths, i);
+      requireMatch(rule.name, path, param, grad);
+      const own = Object.fromEntries(slotNames.map((slot, s) => [slot, at(at(slots, s), i)]));
+      return rule.update({ path, param, grad, slots: own }, scalars(param.dtype));
+    });
+    const rebuild = (of: (leaf: UpdatedLeaf) => Tensor): P => unflatten(flat.def, leaves.map(of)) as P;
+    return {
+      params: rebuild((leaf) => leaf.param),
+      slots: Object.fromEntries(slotNames.map((slot) => [slot, rebuild((leaf) => leaf.slots[slot] as Tensor)])),
+      step,
+    };
+  }
+
+  return {
+    init: (params) => {
+      const flat = flatten(params, "params");
+      requireFloats(rule.name, flat);
+      const filled = (value: number) =>
+        unflatten(
+          flat.def,
+          flat.leaves.map((leaf) => fullOf(leaf.dtype, leaf.shape, value)),
+        ) as typeof params;
+      const slots = Object.entries(rule.slots).map(([slot, value]) => [slot, filled(value)] as const);
+      return { params, slots: Object.fromEntries(slots), step: tensor(0, { dtype: "i32" }) };
+    },
+    update: (state, grads) => inPhase("update", () => updated(state, grads)),
+  };
+}

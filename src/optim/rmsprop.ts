@@ -1,0 +1,48 @@
+/** @file RMSprop (T. Hinton, lecture 6 of Neural networks for machine learning, 2012): steps over a fading root mean square. */
+import { add, div, mul, sqrt, square, sub } from "../api/elementwise.ts";
+import type { TensorLike } from "../api/operands.ts";
+import type { Tensor } from "../trace/tensor.ts";
+import {
+  type DecayOptions,
+  type Leaf,
+  type Optimizer,
+  type OptimizerOptions,
+  optimizer,
+  requireRanges,
+} from "./optimizer.ts";
+import { penalized } from "./sgd.ts";
+
+export interface RmspropOptions extends OptimizerOptions, DecayOptions {
+  /** How slowly the mean of squares forgets; 0.99 by default. */
+  readonly alpha?: number;
+  /** 1e-8 by default. */
+  readonly eps?: number;
+  /** How much of the velocity is kept; 0 by default, which needs no slot. */
+  readonly momentum?: number;
+  /** Divide by the deviation in place of the root mean square; one slot more. */
+  readonly centered?: boolean;
+}
+
+/** s ← α·s + (1-α)·g², p ← p - lr · g / (√s + ε). The rate is 0.01 by default. */
+export function rmsprop(options: RmspropOptions = {}): Optimizer {
+  const { lr = 0.01, alpha = 0.99, eps = 1e-8, momentum = 0, centered = false, weightDecay = 0 } = options;
+  requireRanges("rmsprop", [
+    ["alpha", alpha, 0, 1],
+    ["eps", eps, 0, Number.POSITIVE_INFINITY],
+    ["momentum", momentum, 0, 1],
+    ["weightDecay", weightDecay, 0, Number.POSITIVE_INFINITY],
+  ]);
+  const blend = (past: Tensor | undefined, now: Tensor): Tensor => add(mul(past as Tensor, alpha), mul(now, 1 - alpha));
+  const update = (leaf: Leaf, rate: TensorLike) => {
+    const g = penalized(leaf, options);
+    const squares = blend(leaf.slots.squares, square(g));
+    const mean = centered ? blend(leaf.slots.mean, g) : undefined;
+    const spread = mean ? sub(squares, square(mean)) : squares;
+    const scaled = div(g, add(sqrt(spread), eps));
+    const velocity = momentum > 0 ? add(mul(leaf.slots.velocity as Tensor, momentum), scaled) : undefined;
+    const param = sub(leaf.param, mul(velocity ?? scaled, rate));
+    return { param, slots: { squares, ...(mean ? { mean } : {}), ...(velocity ? { velocity } : {}) } };
+  };
+  const slots = { squares: 0, ...(centered ? { mean: 0 } : {}), ...(momentum > 0 ? { velocity: 0 } : {}) };
+  return optimizer({ name: "rmsprop", slots, scalars: (rate) => rate, update }, lr, options.clip);
+}

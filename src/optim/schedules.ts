@@ -1,0 +1,111 @@
+/**
+ * @file Learning rates that change: functions from the number of updates so far (i32[], from 0) to a scalar. They are
+ * traced into the training step, so a program is compiled once and the rate is computed from the state it carries.
+ *
+ *   warmupCosine   ╱‾‾╲                cosine ‾‾╲            stepDecay ‾‾|__
+ *                 ╱    ╲__                       ╲__                        |__
+ */
+import { add, cast, clamp, cos, div, less, mul, pow, where } from "../api/elementwise.ts";
+import { TidemarkError } from "../base/errors.ts";
+import { at } from "../base/invariant.ts";
+import { tensor } from "../trace/literal.ts";
+import { sourceLocation } from "../trace/source-location.ts";
+import type { Tensor } from "../trace/tensor.ts";
+
+/** The rate of the update after `step` updates. */
+export type Schedule = (step: Tensor) => Tensor;
+
+/** A rate that stays, or a schedule. */
+export type LearningRate = number | Schedule;
+
+function requireSteps(name: string, counts: Readonly<Record<string, number>>): void {
+  for (const [what, count] of Object.entries(counts)) {
+    if (Number.isInteger(count) && count > 0) continue;
+    throw new TidemarkError("InvalidArgument", `${name}: ${what} ${count}`, {
+      where: sourceLocation(),
+      help: "give a whole number of steps from 1 up",
+    });
+  }
+}
+
+/** (step - from) / steps, kept between 0 and 1. */
+const progress = (step: Tensor, from: number, steps: number): Tensor =>
+  clamp(div(add(cast(step, "f32"), -from), steps), 0, 1);
+
+/** The same rate throughout. */
+export function constant(value: number): Schedule {
+  return () => tensor(value);
+}
+
+/** From one rate to another along a straight line of `steps` updates, then the second one. */
+export function linear(from: number, to: number, steps: number): Schedule {
+  requireSteps("linear", { steps });
+  return (step) => add(mul(progress(step, 0, steps), to - from), from);
+}
+
+/** peak · (step + 1) / steps, then the peak: the first update already moves. */
+export function linearWarmup(peak: number, steps: number): Schedule {
+  requireSteps("linearWarmup", { steps });
+  return (step) => mul(progress(step, -1, steps), peak);
+}
+
+/** From peak to end along half a period of the cosine (I. Loshchilov, F. Hutter, ICLR 2017), then the end. */
+export function cosine(peak: number, steps: number, end = 0): Schedule {
+  requireSteps("cosine", { steps });
+  return (step) => halfCosine(progress(step, 0, steps), peak, end);
+}
+
+// end + (peak - end) · (1 + cos πp) / 2
+function halfCosine(p: Tensor, peak: number, end: number): Tensor {
+  return add(mul(add(cos(mul(p, Math.PI)), 1), (peak - end) / 2), end);
+}
+
+/**
+ * Linear warm-up over the first `warmup` updates, then the cosine down to `end` at update number `total`.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { warmupCosine } from "tidemark/optim";
+ *
+ * const rate = warmupCosine(0.1, { warmup: 10, total: 110 });
+ * console.log(rate(tensor(60, { dtype: "i32" })).item().toFixed(3)); // "0.050"
+ */
+export function warmupCosine(
+  peak: number,
+  options: { readonly warmup: number; readonly total: number; readonly end?: number },
+): Schedule {
+  const { warmup, total, end = 0 } = options;
+  requireSteps("warmupCosine", { warmup, total, "total - warmup": total - warmup });
+  const rise = linearWarmup(peak, warmup);
+  return (step) => where(less(step, warmup), rise(step), halfCosine(progress(step, warmup, total - warmup), peak, end));
+}
+
+/** start · factor^(step / every). */
+export function exponential(start: number, factor: number, every = 1): Schedule {
+  requireSteps("exponential", { every });
+  return (step) => mul(pow(factor, div(cast(step, "f32"), every)), start);
+}
+
+/** start · factor^⌊step / every⌋. */
+export function stepDecay(start: number, factor: number, every: number): Schedule {
+  requireSteps("stepDecay", { every });
+  // division of i32 truncates
+  return (step) => mul(pow(factor, cast(div(step, every), "f32")), start);
+}
+
+/** values[i] from update boundaries[i - 1] on: one value more than boundaries, which increase. */
+export function piecewise(boundaries: readonly number[], values: readonly number[]): Schedule {
+  const increasing = boundaries.every((b, i) => i === 0 || b > at(boundaries, i - 1));
+  if (values.length !== boundaries.length + 1 || !increasing) {
+    throw new TidemarkError(
+      "InvalidArgument",
+      `piecewise: ${values.length} values for boundaries [${boundaries.join(", ")}]`,
+      { where: sourceLocation(), help: "give increasing boundaries and one value more than boundaries" },
+    );
+  }
+  return (step) =>
+    boundaries.reduceRight<Tensor>(
+      (later, boundary, i) => where(less(step, boundary), at(values, i), later),
+      tensor(at(values, values.length - 1)),
+    );
+}

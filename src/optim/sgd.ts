@@ -1,0 +1,56 @@
+/** @file Stochastic gradient descent, with momentum as PyTorch defines it: the velocity is not scaled by the rate. */
+import { add, mul, sub } from "../api/elementwise.ts";
+import type { TensorLike } from "../api/operands.ts";
+import type { Tensor } from "../trace/tensor.ts";
+import {
+  type DecayOptions,
+  fail,
+  type Leaf,
+  type Optimizer,
+  type OptimizerOptions,
+  optimizer,
+  requireRanges,
+} from "./optimizer.ts";
+
+export interface SgdOptions extends OptimizerOptions, DecayOptions {
+  /** How much of the velocity is kept; 0 by default, which needs no slot. */
+  readonly momentum?: number;
+  /** Look ahead along the velocity. */
+  readonly nesterov?: boolean;
+}
+
+/** The gradient with weight decay as a penalty: g + λ·p. @internal */
+export function penalized({ path, param, grad }: Leaf, { weightDecay = 0, decays }: DecayOptions): Tensor {
+  if (weightDecay === 0 || decays?.(path) === false) return grad;
+  return add(grad, mul(param, weightDecay));
+}
+
+/**
+ * v ← μ·v + g, p ← p - lr·v; with nesterov p ← p - lr·(g + μ·v).
+ *
+ * @example
+ * import { grad, tensor } from "tidemark";
+ * import { sgd } from "tidemark/optim";
+ *
+ * const optimizer = sgd({ lr: 0.25 });
+ * const state = optimizer.init({ x: tensor([4]) });
+ * const next = optimizer.update(state, grad((p: typeof state.params) => p.x.square().sum())(state.params));
+ * console.log(next.params.x.toArray(), next.step.item()); // [2] 1
+ */
+export function sgd(options: SgdOptions = {}): Optimizer {
+  const { lr = 0.01, momentum = 0, nesterov = false, weightDecay = 0 } = options;
+  requireRanges("sgd", [
+    ["momentum", momentum, 0, 1],
+    ["weightDecay", weightDecay, 0, Number.POSITIVE_INFINITY],
+  ]);
+  if (nesterov && momentum === 0) fail("InvalidArgument", "sgd: nesterov without momentum", "give a momentum above 0");
+  const update = (leaf: Leaf, rate: TensorLike) => {
+    const g = penalized(leaf, options);
+    if (momentum === 0) return { param: sub(leaf.param, mul(g, rate)), slots: {} };
+    const velocity = add(mul(leaf.slots.velocity as Tensor, momentum), g);
+    const direction = nesterov ? add(g, mul(velocity, momentum)) : velocity;
+    return { param: sub(leaf.param, mul(direction, rate)), slots: { velocity } };
+  };
+  const slots: Readonly<Record<string, number>> = momentum === 0 ? {} : { velocity: 0 };
+  return optimizer({ name: "sgd", slots, scalars: (rate) => rate, update }, lr, options.clip);
+}
