@@ -1,6 +1,6 @@
 /** @file NaN: it passes through programs unharmed, and `checkNaN` says where it came from. */
 import { expect, test } from "vitest";
-import { compile, tensor } from "../src/api/index.ts";
+import { compile, type Tensor, tensor } from "../src/api/index.ts";
 
 const bad = [1, Number.NaN, -3];
 
@@ -20,7 +20,7 @@ test("checkNaN names the operation and the line that made it", () => {
 });
 
 test("checkNaN leaves clean programs alone, donated or not", () => {
-  const step = compile((s, x) => [s.add(x), s.mul(x).sum()] as const, { donate: [0], checkNaN: true });
+  const step = compile((s: Tensor, x: Tensor) => [s.add(x), s.mul(x).sum()] as const, { donate: [0], checkNaN: true });
   let state = tensor([1, 2]);
   for (let i = 0; i < 3; i++) [state] = step(state, tensor([1, 1]));
   expect(state.toArray()).toEqual([4, 5]);

@@ -179,7 +179,7 @@ export function relu(x: TensorLike): Tensor {
   return unary("relu", ops.relu, x);
 }
 
-/** x · Φ(x) with the normal distribution function Φ. */
+/** x/2 · (1 + tanh(√(2/π) · (x + 0.044715·x³))): close to x · Φ(x) with the normal distribution function Φ. */
 export function gelu(x: TensorLike): Tensor {
   return unary("gelu", math.gelu, x);
 }

@@ -63,6 +63,8 @@ export interface ContractShape {
   readonly m: number;
   readonly n: number;
   readonly k: number;
+  /** Length of the runs of k along which both sides read memory in even strides; divides k. Default: all of k. */
+  readonly run?: number;
 }
 
 /**

@@ -346,6 +346,7 @@ describe("the other nests", () => {
     const index = addIndex(scaleIndex(varIndex(m), 3), varIndex(n));
     const nest: Nest = {
       kind: "contract",
+      split: null,
       batch: [],
       rows: m,
       cols: n,

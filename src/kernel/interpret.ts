@@ -171,7 +171,7 @@ function runContract(nest: ContractNest, env: Environment): void {
   const mul = numberFn("mul", nest.dtype);
   forEach([...nest.batch, nest.rows, nest.cols], env, () => {
     let sum = 0;
-    forEach([nest.depth], env, () => {
+    forEach(nest.split ?? [nest.depth], env, () => {
       program.run();
       sum = add(sum, mul(a(), b()));
     });

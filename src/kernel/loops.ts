@@ -76,6 +76,8 @@ export interface ContractNest {
   readonly rows: LoopVar;
   readonly cols: LoopVar;
   readonly depth: LoopVar;
+  /** When given, `a` and `b` use these two counters in place of depth: depth = outer · inner.extent + inner. */
+  readonly split: readonly [outer: LoopVar, inner: LoopVar] | null;
   readonly dtype: ScalarType;
   /** Over batch, rows, depth. */
   readonly a: Expr;

@@ -99,7 +99,7 @@ function printNest(nest: Nest, p: Printer): void {
       return;
     }
     case "contract":
-      p.lines.push(`  contract ${loopsText(nest.batch)} | ${loopsText([nest.rows, nest.cols, nest.depth])}: ${nest.dtype} scratch p${nest.scratch}`);
+      p.lines.push(`  contract ${loopsText(nest.batch)} | ${loopsText([nest.rows, nest.cols, ...(nest.split ?? [nest.depth])])}: ${nest.dtype} scratch p${nest.scratch}`);
       p.lines.push(`    acc ⊕ ${p.expr(nest.a)} · ${p.expr(nest.b)}`);
       p.stores(nest.stores);
       return;

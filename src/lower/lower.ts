@@ -18,7 +18,7 @@ import { collapseLoops } from "../kernel/collapse.ts";
 import type { ScalarType } from "../kernel/dtype.ts";
 import { type Expr, type Index, type LoopVar, load } from "../kernel/expr.ts";
 import { addIndex, constIndex, linearIndex, offsetIndex, scaleIndex, varIndex } from "../kernel/index-math.ts";
-import type { Kernel, Nest, Operand, Store } from "../kernel/loops.ts";
+import type { ContractNest, Kernel, Nest, Operand, Store } from "../kernel/loops.ts";
 import { Position } from "../kernel/position.ts";
 
 /** What a target tells the compiler about its products. */
@@ -145,8 +145,10 @@ class Composer {
 
 const sameExtents = (a: readonly number[], b: readonly number[]): boolean => a.length === b.length && a.every((n, i) => n === b[i]);
 
+const counter = (name: string, extent: number): LoopVar => ({ kind: "var", name, extent });
+
 function counters(prefix: string, extents: readonly number[]): LoopVar[] {
-  return extents.map((extent, i) => ({ kind: "var", name: `${prefix}${i}`, extent }));
+  return extents.map((extent, i) => counter(`${prefix}${i}`, extent));
 }
 
 function mapNests(c: Composer): readonly Nest[] {
@@ -182,17 +184,18 @@ function scanNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: 
 
 function contractNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: "contract" }>, traits: LowerTraits): readonly Nest[] {
   const context = c.context(node);
-  const { batch: extents, m, n, k } = lower.shape(context.inTypes, context.attrs);
+  const { batch: extents, m, n, k, run = k } = lower.shape(context.inTypes, context.attrs);
   const { dtype } = context.outType;
   const batch = counters("b", extents);
-  const [rows, cols, depth]: LoopVar[] = [["m", m], ["n", n], ["k", k]].map(([name, extent]) => ({ kind: "var", name: name as string, extent: extent as number }));
-  invariant(rows && cols && depth, () => "counters of a product");
-  const [b, i, j, l] = [batch.map(varIndex), varIndex(rows), varIndex(cols), varIndex(depth)];
+  const [rows, cols, depth] = [counter("m", m), counter("n", n), counter("k", k)];
+  const split: ContractNest["split"] = run > 1 && run < k ? [counter("k0", k / run), counter("k1", run)] : null;
+  const [b, i, j] = [batch.map(varIndex), varIndex(rows), varIndex(cols)];
+  const l = split ? addIndex(scaleIndex(varIndex(split[0]), run), varIndex(split[1])) : varIndex(depth);
   const a = lower.a(context, b, i, l);
   const right = lower.b(context, b, l, j);
   const stores = c.stores(linearIndex([...b, i, j], [...extents, m, n]));
   const scratch = c.scratch(dtype, traits.contractScratch(dtype, m, n, k));
-  return [{ kind: "contract", batch, rows, cols, depth, dtype, a, b: right, stores, scratch }];
+  return [{ kind: "contract", batch, rows, cols, depth, split, dtype, a, b: right, stores, scratch }];
 }
 
 function scatterNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: "scatter" }>): readonly Nest[] {

@@ -1,12 +1,12 @@
 /** @file Layers without parameters: any function of one tensor, the usual activations, flattening, pooling, dropout. */
 import {
   add,
+  erf,
   gelu as geluOf,
   mul,
   relu as reluOf,
   sigmoid as sigmoidOf,
   silu as siluOf,
-  square,
   tanh as tanhOf,
 } from "../api/elementwise.ts";
 import { softmax as softmaxOf } from "../api/normalize.ts";
@@ -37,22 +37,14 @@ export function relu(): Layer<NoParams> {
   return lambda(reluOf);
 }
 
-/** x · Φ(x), exact. */
+/** x/2 · (1 + tanh(√(2/π) · (x + 0.044715·x³))) (D. Hendrycks, K. Gimpel, 2016), as GPT-2 has it. */
 export function gelu(): Layer<NoParams> {
   return lambda(geluOf);
 }
 
-/** x/2 · (1 + tanh(√(2/π) · (x + 0.044715·x³))), the approximation of gelu that GPT-2 uses (D. Hendrycks, K. Gimpel, 2016). */
-export function geluTanh(): Layer<NoParams> {
-  return lambda(geluTanhOf);
-}
-
-/** @internal */
-export function geluTanhOf(x: Tensor): Tensor {
-  // √(2/π) · (x + c·x³) = x · (√(2/π) + √(2/π)·c · x²)
-  const root = Math.sqrt(2 / Math.PI);
-  const inner = mul(x, add(mul(square(x), root * 0.044715), root));
-  return mul(mul(x, 0.5), add(tanhOf(inner), 1));
+/** x · Φ(x) with the normal distribution function Φ(x) = (1 + erf(x/√2)) / 2, which the other form is close to. */
+export function geluExact(): Layer<NoParams> {
+  return lambda((x) => mul(mul(x, 0.5), add(erf(mul(x, Math.SQRT1_2)), 1)));
 }
 
 /** x · sigmoid(x). */

@@ -4,7 +4,7 @@ export {
   dropout,
   flatten,
   gelu,
-  geluTanh,
+  geluExact,
   lambda,
   maxPool2d,
   relu,

@@ -5,9 +5,9 @@
  *   x ─┬─ norm ── attention ─┬─ + ─┬─ norm ── up ── gelu ── down ─┬─ + ─ y
  *      └─────────────────────┘     └──────────────────────────────┘
  */
-import { add } from "../api/elementwise.ts";
+import { add, gelu } from "../api/elementwise.ts";
 import type { Tensor } from "../trace/tensor.ts";
-import { dropout as dropoutLayer, geluTanhOf } from "./activation.ts";
+import { dropout as dropoutLayer } from "./activation.ts";
 import { type AttentionParams, multiHeadAttention } from "./attention.ts";
 import { type Initializer, normal, type ParamDType, zeros } from "./distributions.ts";
 import { partKey } from "./key.ts";
@@ -70,7 +70,7 @@ export function transformerBlock(features: number, options: TransformerBlockOpti
       requireExtent("transformerBlock", x, -1, "features", features);
       const seen = attention.apply(params.attention, norm.apply(params.norm1, x), given);
       const middle = add(x, dropped(seen, given, 0));
-      const inner = geluTanhOf(up.apply(params.up, norm.apply(params.norm2, middle)));
+      const inner = gelu(up.apply(params.up, norm.apply(params.norm2, middle)));
       return add(middle, dropped(down.apply(params.down, inner), given, 1));
     },
   };

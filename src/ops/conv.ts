@@ -157,6 +157,15 @@ function pair(counter: Index, outer: number, inner: readonly number[]): readonly
   return [first as Index, second as Index];
 }
 
+/**
+ * The depth of a product over taps and channels. Channels run fastest: what a tap sees, and whether it is inside, is
+ * then worked out once for all channels while a panel is packed.
+ */
+function tapAndChannel(k: Index, g: Geometry, channels: number): readonly [Index, Index] {
+  const [tap, channel] = splitIndex(k, [elementsOf(g.kernel), channels]);
+  return [tap as Index, channel as Index];
+}
+
 /** y[n, o, p] = Σ over c, r of x[n, c, s] · w[o, c, r]. */
 export const conv: OpDef<ConvAttrs> = defineView<ConvAttrs>({
   name: "conv",
@@ -166,15 +175,15 @@ export const conv: OpDef<ConvAttrs> = defineView<ConvAttrs>({
     batch: [g.batch, g.groups],
     m: g.outChannels,
     n: elementsOf(g.output),
-    k: g.inChannels * elementsOf(g.kernel),
+    k: elementsOf(g.kernel) * g.inChannels,
+    run: g.inChannels,
   }),
   a(c, g, batch, i, k) {
-    // A row of w is stored in the order of k, which need not be taken apart.
-    const rows = scaleIndex(inGroup(batch, g.outChannels, i), g.inChannels * elementsOf(g.kernel));
-    return at(c.inputs, 1)(Position.linear(shapeOfW(g), addIndex(rows, k)));
+    const [r, inner] = tapAndChannel(k, g, g.inChannels);
+    return read(c, 1, inGroup(batch, g.outChannels, i), inner, r);
   },
   b(c, g, batch, k, j) {
-    const [inner, r] = pair(k, g.inChannels, g.kernel);
+    const [r, inner] = tapAndChannel(k, g, g.inChannels);
     return readSeen(c, g, at(batch, 0), inGroup(batch, g.inChannels, inner), j, r);
   },
   // ∂/∂x and ∂/∂w of T(x, w, dy)
@@ -195,14 +204,15 @@ export const convInput: OpDef<ConvInputAttrs> = defineView<ConvInputAttrs>({
     batch: [g.batch, g.groups],
     m: g.inChannels,
     n: elementsOf(g.input),
-    k: g.outChannels * elementsOf(g.kernel),
+    k: elementsOf(g.kernel) * g.outChannels,
+    run: g.outChannels,
   }),
   a(c, g, batch, i, k) {
-    const [inner, r] = pair(k, g.outChannels, g.kernel);
+    const [r, inner] = tapAndChannel(k, g, g.outChannels);
     return read(c, 1, inGroup(batch, g.outChannels, inner), i, r);
   },
   b(c, g, batch, k, j) {
-    const [inner, r] = pair(k, g.outChannels, g.kernel);
+    const [r, inner] = tapAndChannel(k, g, g.outChannels);
     return readSeeing(c, g, at(batch, 0), inGroup(batch, g.outChannels, inner), j, r);
   },
   // ∂/∂y and ∂/∂w of T(dx, w, y)
@@ -224,6 +234,7 @@ export const convWeight: OpDef<ConvWeightAttrs> = defineView<ConvWeightAttrs>({
     m: g.outChannels,
     n: g.inChannels * elementsOf(g.kernel),
     k: g.batch * elementsOf(g.output),
+    run: g.output[g.output.length - 1] ?? 1,
   }),
   a(c, g, batch, i, k) {
     const [n, p] = pair(k, g.batch, g.output);

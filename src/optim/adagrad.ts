@@ -8,9 +8,9 @@ import {
   type Optimizer,
   type OptimizerOptions,
   optimizer,
+  penalized,
   requireRanges,
 } from "./optimizer.ts";
-import { penalized } from "./sgd.ts";
 
 export interface AdagradOptions extends OptimizerOptions, DecayOptions {
   /** The rate of update t is lr / (1 + (t-1)·lrDecay); 0 by default. */

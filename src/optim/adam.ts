@@ -16,10 +16,10 @@ import {
   type Optimizer,
   type OptimizerOptions,
   optimizer,
+  penalized,
   type Rule,
   requireRanges,
 } from "./optimizer.ts";
-import { penalized } from "./sgd.ts";
 
 export interface AdamOptions extends OptimizerOptions, DecayOptions {
   /** How slowly the mean of gradients forgets; 0.9 by default. */

@@ -7,7 +7,7 @@
  * so a compiled training step that is given the state to keep (`donate`) updates every leaf where it is. Each rule below
  * this file says what becomes of one parameter; walking the tree, the learning rate and clipping are here.
  */
-import { add, cast } from "../api/elementwise.ts";
+import { add, cast, mul } from "../api/elementwise.ts";
 import { fullOf } from "../api/operands.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
@@ -90,6 +90,12 @@ export function requireRanges(name: string, ranges: readonly (readonly [string, 
     const upper = hi === Number.POSITIVE_INFINITY ? "" : ` and below ${hi}`;
     fail("InvalidArgument", `${name}: ${what} ${value}`, `give a number of at least ${lo}${upper}`);
   }
+}
+
+/** The gradient with weight decay as a penalty: g + λ·p. @internal */
+export function penalized({ path, param, grad }: Leaf, { weightDecay = 0, decays }: DecayOptions): Tensor {
+  if (weightDecay === 0 || decays?.(path) === false) return grad;
+  return add(grad, mul(param, weightDecay));
 }
 
 function requireFloats(name: string, { leaves, paths }: Flat): void {

@@ -8,9 +8,9 @@ import {
   type Optimizer,
   type OptimizerOptions,
   optimizer,
+  penalized,
   requireRanges,
 } from "./optimizer.ts";
-import { penalized } from "./sgd.ts";
 
 export interface RmspropOptions extends OptimizerOptions, DecayOptions {
   /** How slowly the mean of squares forgets; 0.99 by default. */

@@ -9,6 +9,7 @@ import {
   type Optimizer,
   type OptimizerOptions,
   optimizer,
+  penalized,
   requireRanges,
 } from "./optimizer.ts";
 
@@ -17,12 +18,6 @@ export interface SgdOptions extends OptimizerOptions, DecayOptions {
   readonly momentum?: number;
   /** Look ahead along the velocity. */
   readonly nesterov?: boolean;
-}
-
-/** The gradient with weight decay as a penalty: g + λ·p. @internal */
-export function penalized({ path, param, grad }: Leaf, { weightDecay = 0, decays }: DecayOptions): Tensor {
-  if (weightDecay === 0 || decays?.(path) === false) return grad;
-  return add(grad, mul(param, weightDecay));
 }
 
 /**

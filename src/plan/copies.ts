@@ -59,7 +59,7 @@ export function finalCopies(
   let waiting = moves;
   while (waiting.length > 0) {
     const needed = new Set(waiting.map((move) => move.from).filter((from) => !moved.has(from)));
-    const ready = waiting;
+    const ready = waiting.filter((move) => !needed.has(move.to));
     for (const { value, param, from, to } of ready) copies.push({ value, from: moved.get(from) ?? from, to, param });
     waiting = waiting.filter((move) => needed.has(move.to));
     // Only cycles are left: break one by putting a content aside.

@@ -60,6 +60,7 @@ function nestOf<A>(op: OpDef<A>, c: LowerContext<A>): Nest {
         rows,
         cols,
         depth,
+        split: null,
         dtype,
         a,
         b,

@@ -5,10 +5,11 @@
 import { add, relu } from "../../api/elementwise.ts";
 import { matmul } from "../../api/linear.ts";
 import { mse } from "../../api/loss.ts";
+import { sgd } from "../../optim/sgd.ts";
+import type { OptimizerState } from "../../optim/optimizer.ts";
 import type { Tensor } from "../../trace/tensor.ts";
 import { he, INPUT_STREAM, parameters, TARGET_STREAM, uniform } from "./data.ts";
-import { sgd } from "./optimizers.ts";
-import type { State, TrainingProgram } from "./program.ts";
+import type { TrainingProgram } from "./program.ts";
 import { training } from "./training.ts";
 
 const [WIDTH, BATCH] = [256, 256];
@@ -17,11 +18,11 @@ interface ChainParams {
   readonly blocks: readonly { readonly w1: Tensor; readonly w2: Tensor }[];
 }
 
-export function chain(depth: number): TrainingProgram<State<ChainParams>> {
+export function chain(depth: number): TrainingProgram<OptimizerState<ChainParams>> {
   return training<ChainParams>({
     name: `chain${depth}`,
     title: `residual MLP, ${depth} blocks of 256, batch 256, SGD`,
-    optimizer: sgd(1e-3),
+    optimizer: sgd({ lr: 1e-3 }),
     params() {
       const p = parameters();
       const shape = [WIDTH, WIDTH];

@@ -7,11 +7,12 @@ import { add, relu } from "../../api/elementwise.ts";
 import { matmul } from "../../api/linear.ts";
 import { crossEntropy } from "../../api/loss.ts";
 import { reshape } from "../../api/shape.ts";
+import { sgd } from "../../optim/sgd.ts";
+import type { OptimizerState } from "../../optim/optimizer.ts";
 import { tensor } from "../../trace/literal.ts";
 import type { Tensor } from "../../trace/tensor.ts";
 import { classIds, he, INPUT_STREAM, parameters, TARGET_STREAM, uniform } from "./data.ts";
-import { momentum } from "./optimizers.ts";
-import type { State, TrainingProgram } from "./program.ts";
+import type { TrainingProgram } from "./program.ts";
 import { training } from "./training.ts";
 
 const BATCH = 32;
@@ -24,10 +25,10 @@ type CnnParams = Readonly<Record<Name, Tensor>>;
 /** One number for each channel of [batch, channels, height, width]. */
 const perChannel = (b: Tensor): Tensor => reshape(b, [-1, 1, 1]);
 
-export const cnn: TrainingProgram<State<CnnParams>> = training<CnnParams>({
+export const cnn: TrainingProgram<OptimizerState<CnnParams>> = training<CnnParams>({
   name: "cnn",
   title: "CNN 28x28, batch 32, SGD with momentum",
-  optimizer: momentum(0.01, 0.9),
+  optimizer: sgd({ lr: 0.01, momentum: 0.9 }),
   params() {
     const p = parameters();
     return {

@@ -10,11 +10,12 @@ import { matmul } from "../../api/linear.ts";
 import { crossEntropy } from "../../api/loss.ts";
 import { layerNorm } from "../../api/normalize.ts";
 import { reshape, transpose } from "../../api/shape.ts";
+import { adamw } from "../../optim/adam.ts";
+import type { OptimizerState } from "../../optim/optimizer.ts";
 import { tensor } from "../../trace/literal.ts";
 import type { Tensor } from "../../trace/tensor.ts";
 import { classIds, INPUT_STREAM, type Parameters, parameters } from "./data.ts";
-import { adam } from "./optimizers.ts";
-import type { State, TrainingProgram } from "./program.ts";
+import type { TrainingProgram } from "./program.ts";
 import { training } from "./training.ts";
 
 const [BATCH, TIME, WIDTH, HEADS, BLOCKS, VOCABULARY] = [8, 128, 128, 4, 4, 512];
@@ -76,10 +77,10 @@ function batch(): readonly [Tensor, Tensor] {
   return [from(0), from(1)];
 }
 
-export const gpt: TrainingProgram<State<GptParams>> = training<GptParams>({
+export const gpt: TrainingProgram<OptimizerState<GptParams>> = training<GptParams>({
   name: "gpt",
   title: "GPT, 4 blocks of 128 with 4 heads, 128 positions, vocabulary 512, batch 8, AdamW",
-  optimizer: adam(3e-4, 0.01),
+  optimizer: adamw({ lr: 3e-4, weightDecay: 0.01 }),
   params() {
     const p = parameters();
     return {

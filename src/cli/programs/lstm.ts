@@ -10,11 +10,12 @@ import { split } from "../../api/join.ts";
 import { matmul } from "../../api/linear.ts";
 import { crossEntropy } from "../../api/loss.ts";
 import { reshape, transpose } from "../../api/shape.ts";
+import { sgd } from "../../optim/sgd.ts";
+import type { OptimizerState } from "../../optim/optimizer.ts";
 import { tensor } from "../../trace/literal.ts";
 import type { Tensor } from "../../trace/tensor.ts";
 import { classIds, INPUT_STREAM, parameters, TARGET_STREAM, uniform } from "./data.ts";
-import { sgd } from "./optimizers.ts";
-import type { State, TrainingProgram } from "./program.ts";
+import type { TrainingProgram } from "./program.ts";
 import { training } from "./training.ts";
 
 const [BATCH, TIME, INPUT, HIDDEN, CLASSES] = [32, 64, 64, 256, 10];
@@ -22,10 +23,10 @@ const SCALE = 1 / Math.sqrt(HIDDEN);
 
 type LstmParams = Readonly<Record<"wx" | "wh" | "b" | "wo" | "bo", Tensor>>;
 
-export const lstm: TrainingProgram<State<LstmParams>> = training<LstmParams>({
+export const lstm: TrainingProgram<OptimizerState<LstmParams>> = training<LstmParams>({
   name: "lstm",
   title: "LSTM, 64 steps, 64 inputs, 256 hidden, batch 32, SGD",
-  optimizer: sgd(0.1),
+  optimizer: sgd({ lr: 0.1 }),
   params() {
     const p = parameters();
     return {

@@ -2,11 +2,12 @@
 import { add, relu } from "../../api/elementwise.ts";
 import { matmul } from "../../api/linear.ts";
 import { crossEntropy } from "../../api/loss.ts";
+import { adam } from "../../optim/adam.ts";
+import type { OptimizerState } from "../../optim/optimizer.ts";
 import { tensor } from "../../trace/literal.ts";
 import type { Tensor } from "../../trace/tensor.ts";
 import { classIds, he, INPUT_STREAM, parameters, TARGET_STREAM, uniform } from "./data.ts";
-import { adam } from "./optimizers.ts";
-import type { State, TrainingProgram } from "./program.ts";
+import type { TrainingProgram } from "./program.ts";
 import { training } from "./training.ts";
 
 const BATCH = 128;
@@ -25,10 +26,10 @@ interface MlpParams {
   readonly layers: readonly Dense[];
 }
 
-export const mlp: TrainingProgram<State<MlpParams>> = training<MlpParams>({
+export const mlp: TrainingProgram<OptimizerState<MlpParams>> = training<MlpParams>({
   name: "mlp",
   title: "MLP 784-512-512-10, batch 128, Adam",
-  optimizer: adam(1e-3),
+  optimizer: adam({ lr: 1e-3 }),
   params() {
     const p = parameters();
     return { layers: WIDTHS.map(([from, to]) => ({ w: p.draw([from, to], he(from)), b: p.fill([to], 0) })) };

@@ -18,11 +18,6 @@
  */
 import type { Tensor } from "../../trace/tensor.ts";
 
-/** Parameters under `params`, whatever the optimizer remembers beside them. */
-export interface State<P extends object = object> {
-  readonly params: P;
-}
-
 export interface TrainingProgram<S = object> {
   readonly name: string;
   /** One line about what it is. */

@@ -1,8 +1,8 @@
 /** @file A program from a model: parameters, a batch, a loss and an optimizer make a training step. */
 import { valueAndGrad } from "../../api/grad.ts";
+import type { Optimizer, OptimizerState } from "../../optim/optimizer.ts";
 import type { Tensor } from "../../trace/tensor.ts";
-import type { Optimizer } from "./optimizers.ts";
-import type { State, TrainingProgram } from "./program.ts";
+import type { TrainingProgram } from "./program.ts";
 
 export interface Model<P extends object> {
   readonly name: string;
@@ -13,16 +13,16 @@ export interface Model<P extends object> {
   loss(params: P, x: Tensor, y: Tensor): Tensor;
 }
 
-export function training<P extends object>(model: Model<P>): TrainingProgram<State<P>> {
+export function training<P extends object>(model: Model<P>): TrainingProgram<OptimizerState<P>> {
   const { name, title, optimizer } = model;
   const gradients = valueAndGrad((params: P, x: Tensor, y: Tensor) => model.loss(params, x, y));
   // a function in an object literal takes the name of its key, and the traced graph takes the function's
   const named = {
-    [name]: (state: State<P>, x: Tensor, y: Tensor): readonly [State<P>, Tensor] => {
+    [name]: (state: OptimizerState<P>, x: Tensor, y: Tensor): readonly [OptimizerState<P>, Tensor] => {
       const [loss, grads] = gradients(state.params, x, y);
-      return [optimizer.update(state, grads), loss];
+      return [optimizer.update(state, grads as P), loss];
     },
   };
-  const step = named[name] as TrainingProgram<State<P>>["step"];
+  const step = named[name] as TrainingProgram<OptimizerState<P>>["step"];
   return { name, title, init: () => optimizer.init(model.params()), batch: () => model.batch(), step };
 }

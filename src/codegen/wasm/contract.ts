@@ -175,7 +175,7 @@ class ContractEmitter {
 
   /** Packs one panel of `count` lanes along `lane`, whose base is in a local, into dst: [depth][count]. */
   pack(expr: Expr, lane: LoopVar, base: number, count: number): void {
-    const { em, nest, locals, width } = this;
+    const { em, locals, width } = this;
     const { code } = em;
     const extent = lane.extent;
     const ragged = extent % count !== 0;
@@ -186,23 +186,18 @@ class ContractEmitter {
     em.scope(() => {
       em.vec = across;
       em.vars.set(across, base);
-      const depth = code.local("i32");
-      em.vars.set(nest.depth, depth);
-      code.get(locals.pc).set(depth);
-      em.countUses([safe]);
-      em.dropPointers();
-      em.preparePointers([safe], [], nest.depth);
       const contexts: Context[] = [];
       for (let shift = 0; shift < count; ) {
         const whole = shift + em.lanes <= count;
         contexts.push(whole ? { ...VECTOR, shift } : { ...SINGLE, shift });
         shift += whole ? em.lanes : 1;
       }
-      const end = code.local("i32");
-      code.get(locals.pc).get(locals.kcur).op(OP.i32Add).set(end);
-      code.while(
-        () => code.get(depth).get(end).op(OP.i32LtS),
-        () => {
+      this.depthRuns((inner, turn) => {
+        em.countUses([safe]);
+        em.dropPointers();
+        em.hoistBounds([safe], inner, contexts);
+        em.preparePointers([safe], [], inner, contexts);
+        turn(() => {
           em.scope(() => {
             for (const ctx of contexts) {
               code.get(locals.dst);
@@ -214,10 +209,48 @@ class ContractEmitter {
             }
           });
           em.bumpPointers(1);
-          code.increment(locals.dst, count * width).increment(depth, 1);
-        },
-      );
+          code.increment(locals.dst, count * width);
+        });
+      });
     });
+  }
+
+  /**
+   * Walks the depth block. With a split depth, run by run: `body` prepares for a run of the inner counter and then calls
+   * `turn` with what happens at each element of it.
+   */
+  depthRuns(body: (inner: LoopVar, turn: (each: () => void) => void) => void): void {
+    const { em, nest, locals } = this;
+    const { code } = em;
+    const [depth, end] = [code.local("i32"), code.local("i32")];
+    code.get(locals.pc).tee(depth).get(locals.kcur).op(OP.i32Add).set(end);
+    if (!nest.split) {
+      em.vars.set(nest.depth, depth);
+      body(nest.depth, (each) => {
+        code.while(() => code.get(depth).get(end).op(OP.i32LtS), () => {
+          each();
+          code.increment(depth, 1);
+        });
+      });
+      return;
+    }
+    const [outer, inner] = nest.split;
+    const [first, second, stop] = [code.local("i32"), code.local("i32"), code.local("i32")];
+    em.vars.set(outer, first);
+    em.vars.set(inner, second);
+    code.while(() => code.get(depth).get(end).op(OP.i32LtS), () => em.scope(() => {
+      // first = depth div run, second = depth mod run, stop = min(run, second + what is left of the block)
+      code.get(depth).i32Const(inner.extent).op(OP.i32DivU).set(first);
+      code.get(depth).i32Const(inner.extent).op(OP.i32RemU).set(second);
+      code.get(second).get(end).op(OP.i32Add).get(depth).op(OP.i32Sub).tee(stop).i32Const(inner.extent).op(OP.i32GtS);
+      code.if(null, () => code.i32Const(inner.extent).set(stop));
+      body(inner, (each) => {
+        code.while(() => code.get(second).get(stop).op(OP.i32LtS), () => {
+          each();
+          code.increment(second, 1).increment(depth, 1);
+        });
+      });
+    }));
   }
 
   /** A counter of extent one has no variable in indices; edges of a panel still need one to be tested against. */

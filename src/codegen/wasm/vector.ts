@@ -63,6 +63,8 @@ export class VectorEmitter {
   vec: LoopVar | null = null;
   readonly #slot: SlotLookup;
   #pointers = new Map<string, Pointer>();
+  /** Locals that hold whether bounds are met, for bounds that a loop does not change. */
+  #bounds = new Map<string, number>();
   #cache = new Map<string, number>();
   #uses = new Map<number, number>();
 
@@ -75,7 +77,8 @@ export class VectorEmitter {
 
   /** Runs `body`; values and pointers that it makes known are forgotten afterwards. */
   scope(body: () => void): void {
-    const [cache, pointers, uses] = [this.#cache, this.#pointers, this.#uses];
+    const [cache, pointers, uses, bounds] = [this.#cache, this.#pointers, this.#uses, this.#bounds];
+    this.#bounds = new Map(bounds);
     this.#cache = new Map(cache);
     this.#pointers = new Map(pointers);
     this.#uses = new Map(uses);
@@ -83,6 +86,7 @@ export class VectorEmitter {
     this.#cache = cache;
     this.#pointers = pointers;
     this.#uses = uses;
+    this.#bounds = bounds;
   }
 
   /** Counts uses, so that shared values get a local. Call once with all expressions of a loop body. */
@@ -102,23 +106,63 @@ export class VectorEmitter {
     roots.forEach(visit);
   }
 
-  /** Makes pointers for all loads (and the given stores) that are linear in `inner`; counters must hold their start. */
-  preparePointers(roots: readonly Expr[], stores: readonly { operand: number; index: Index; dtype: ScalarType }[], inner: LoopVar | null): void {
+  /**
+   * Makes pointers for all loads (and the given stores) that are linear in `inner`; counters must hold their start. A
+   * load that is not linear in the lanes gets a pointer for each lane of the contexts, if any are given.
+   */
+  preparePointers(
+    roots: readonly Expr[],
+    stores: readonly { operand: number; index: Index; dtype: ScalarType }[],
+    inner: LoopVar | null,
+    contexts: readonly Context[] = [],
+  ): void {
     const add = (operand: number, index: Index, dtype: ScalarType): void => {
       const key = this.#accessKey(operand, index);
-      if (this.#pointers.has(key)) return;
       const coef = linearCoefficient(this.interner, index, inner);
-      if (coef === null || linearCoefficient(this.interner, index, this.vec) === null) return;
-      const local = this.code.local("i32");
-      this.#emitFullAddress(operand, index, dtype, VECTOR);
-      this.code.set(local);
-      this.#pointers.set(key, { local, step: coef * bytesOf(dtype) });
+      if (coef === null) return;
+      const even = linearCoefficient(this.interner, index, this.vec) !== null;
+      for (const lane of even ? [null] : this.#lanesOf(contexts)) {
+        const name = lane === null ? key : `${key}#${lane}`;
+        if (this.#pointers.has(name)) continue;
+        const local = this.code.local("i32");
+        this.#emitFullAddress(operand, index, dtype, { ...SINGLE, shift: lane ?? 0 });
+        this.code.set(local);
+        this.#pointers.set(name, { local, step: coef * bytesOf(dtype) });
+      }
     };
     const seen = new Set<Expr>();
     for (const root of roots) {
       walkExpr(root, (e) => { if (e.kind === "load" && !this.#isUniform(e)) add(e.operand, e.index, e.dtype); }, seen);
     }
     for (const store of stores) add(store.operand, store.index, store.dtype);
+  }
+
+  /** Distances from the vector counter that the contexts cover. */
+  #lanesOf(contexts: readonly Context[]): readonly number[] {
+    return contexts.flatMap(({ shift, single }) => Array.from({ length: single ? 1 : this.lanes }, (_, lane) => shift + lane));
+  }
+
+  /** Works out ahead of a loop which guards hold, where the loop's counter does not matter. */
+  hoistBounds(roots: readonly Expr[], inner: LoopVar, contexts: readonly Context[]): void {
+    const seen = new Set<Expr>();
+    for (const root of roots) {
+      walkExpr(root, (e) => {
+        if (e.kind !== "guard" || e.bounds.some((b) => this.interner.indexVars(b.index).has(inner))) return;
+        for (const shift of this.#lanesOf(contexts)) {
+          const key = this.#boundsKey(e.bounds, shift);
+          if (this.#bounds.has(key)) continue;
+          this.emitBounds(e.bounds, { ...SINGLE, shift });
+          const local = this.code.local("i32");
+          this.code.set(local);
+          this.#bounds.set(key, local);
+        }
+      }, seen);
+    }
+  }
+
+  #boundsKey(bounds: readonly Bound[], shift: number): string {
+    const uniform = bounds.every((b) => !this.vec || !this.interner.indexVars(b.index).has(this.vec));
+    return `${bounds.map((b) => `${this.interner.indexKey(b.index)}:${b.lo}:${b.hi}`).join()}@${uniform ? "" : shift}`;
   }
 
   /** Moves all pointers of this scope on by `count` turns of the inner counter. */
@@ -277,7 +321,13 @@ export class VectorEmitter {
 
   /** Leaves an address on the stack; returns what the instruction must add to it. */
   #emitAddress(operand: number, index: Index, dtype: ScalarType, ctx: Context): number {
-    const pointer = this.#pointers.get(this.#accessKey(operand, index));
+    const key = this.#accessKey(operand, index);
+    const own = this.#pointers.get(`${key}#${ctx.shift}`);
+    if (own) {
+      this.code.get(own.local);
+      return 0;
+    }
+    const pointer = this.#pointers.get(key);
     if (!pointer) {
       this.#emitFullAddress(operand, index, dtype, ctx);
       return 0;
@@ -401,6 +451,11 @@ export class VectorEmitter {
 
   /** Leaves 1 when all bounds hold at lane 0 of the context. */
   emitBounds(bounds: readonly Bound[], ctx: Context): void {
+    const known = this.#bounds.get(this.#boundsKey(bounds, ctx.shift));
+    if (known !== undefined) {
+      this.code.get(known);
+      return;
+    }
     bounds.forEach((bound, i) => {
       // lo ≤ x < hi as one unsigned comparison
       this.emitIndex({ ...bound.index, offset: bound.index.offset - bound.lo }, ctx);
@@ -441,8 +496,14 @@ export class VectorEmitter {
       const one: Context = { shift: ctx.shift + lane, single: true, guarded: true };
       this.emitBounds(expr.bounds, one);
       code.if(null, () => {
+        const { then } = expr;
+        if (then.kind === "load" && then.dtype !== "bool" && !this.#isCached(then, one)) {
+          const offset = this.#emitAddress(then.operand, then.index, then.dtype, one);
+          code.get(out).memory(laneBytes(then.dtype) === 8 ? "load64_lane" : "load32_lane", offset, lane).set(out);
+          return;
+        }
         code.get(out);
-        this.scope(() => this.emit(expr.then, one));
+        this.scope(() => this.emit(then, one));
         code.shuffle(insertLane(lane, laneBytes(expr.dtype))).set(out);
       });
     }
