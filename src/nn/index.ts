@@ -28,6 +28,8 @@ export { initializers } from "./initializers.ts";
 export type { Key } from "./key.ts";
 export type {
   AnyLayer,
+  AnyPlainLayer,
+  AnyStatefulLayer,
   ApplyOptions,
   Layer,
   NoParams,

@@ -38,8 +38,22 @@ export interface StatefulLayer<P extends Tree = Tree, S extends Tree = Tree> {
   readonly random?: boolean;
 }
 
-/** Any layer: parameters go from its `init` to its `apply`, and only its own types know what they are. */
-export type AnyLayer = Layer<never> | StatefulLayer<never, never>;
+/** A layer without state whose parameters only it knows: they go from its `init` to its `apply`. */
+export interface AnyPlainLayer {
+  init(key: Key): Tree;
+  apply(params: never, x: Tensor, options?: ApplyOptions): Tensor;
+  readonly random?: boolean;
+}
+
+/** The same with state. */
+export interface AnyStatefulLayer {
+  init(key: Key): Tree;
+  initState(): Tree;
+  apply(params: never, state: never, x: Tensor, options?: ApplyOptions): readonly [Tensor, Tree];
+  readonly random?: boolean;
+}
+
+export type AnyLayer = AnyPlainLayer | AnyStatefulLayer;
 
 /** The parameters of a layer. */
 export type ParamsOf<L> = L extends { init(key: Key): infer P } ? P : never;

@@ -6,7 +6,17 @@ import { random } from "../api/random.ts";
 import { at } from "../base/invariant.ts";
 import type { Tree } from "../trace/tree.ts";
 import { type Key, partKey } from "./key.ts";
-import type { AnyLayer, ApplyOptions, Layer, NoParams, ParamsOf, StatefulLayer, StateOf } from "./layer.ts";
+import type {
+  AnyLayer,
+  AnyPlainLayer,
+  AnyStatefulLayer,
+  ApplyOptions,
+  Layer,
+  NoParams,
+  ParamsOf,
+  StatefulLayer,
+  StateOf,
+} from "./layer.ts";
 
 type Params<L> = { readonly [K in keyof L]: ParamsOf<L[K]> };
 type State<L> = { readonly [K in keyof L]: StateOf<L[K]> };
@@ -17,7 +27,7 @@ export function partOptions(options: ApplyOptions | undefined, index: number, dr
   return { ...options, key: random.foldIn(options.key, index) };
 }
 
-const isStateful = (layer: AnyLayer): layer is StatefulLayer<never, never> => "initState" in layer;
+const isStateful = (layer: AnyLayer): layer is AnyStatefulLayer => "initState" in layer;
 
 /**
  * Layers one after the other.
@@ -32,11 +42,11 @@ const isStateful = (layer: AnyLayer): layer is StatefulLayer<never, never> => "i
  * const slopes = grad((p: typeof params) => model.apply(p, ones([3, 4])).square().mean())(params);
  * console.log(slopes[2].w.shape); // [8, 2]
  */
-export function sequential<const L extends readonly Layer<never>[]>(...layers: L): Layer<Params<L>>;
+export function sequential<const L extends readonly AnyPlainLayer[]>(...layers: L): Layer<Params<L>>;
 /** With a layer that has state among them. */
 export function sequential<const L extends readonly AnyLayer[]>(...layers: L): StatefulLayer<Params<L>, State<L>>;
 export function sequential(...layers: readonly AnyLayer[]): object {
-  return layers.some(isStateful) ? statefulSequence(layers) : plainSequence(layers as readonly Layer<never>[]);
+  return layers.some(isStateful) ? statefulSequence(layers) : plainSequence(layers as readonly AnyPlainLayer[]);
 }
 
 /** What both kinds share. */
@@ -49,7 +59,7 @@ function sequenceOf(layers: readonly AnyLayer[]) {
   };
 }
 
-function plainSequence(layers: readonly Layer<never>[]): Layer<readonly Tree[]> {
+function plainSequence(layers: readonly AnyPlainLayer[]): Layer<readonly Tree[]> {
   const { optionsFor, ...shared } = sequenceOf(layers);
   return {
     ...shared,

@@ -5,8 +5,8 @@
 import { add, relu } from "../../api/elementwise.ts";
 import { matmul } from "../../api/linear.ts";
 import { mse } from "../../api/loss.ts";
-import { sgd } from "../../optim/sgd.ts";
 import type { OptimizerState } from "../../optim/optimizer.ts";
+import { sgd } from "../../optim/sgd.ts";
 import type { Tensor } from "../../trace/tensor.ts";
 import { he, INPUT_STREAM, parameters, TARGET_STREAM, uniform } from "./data.ts";
 import type { TrainingProgram } from "./program.ts";
@@ -28,7 +28,9 @@ export function chain(depth: number): TrainingProgram<OptimizerState<ChainParams
       const shape = [WIDTH, WIDTH];
       // variance 1 / (width · depth) into the sum, so that its variance stays of the order of the input's
       const small = Math.sqrt(3 / WIDTH) / Math.sqrt(depth);
-      return { blocks: Array.from({ length: depth }, () => ({ w1: p.draw(shape, he(WIDTH)), w2: p.draw(shape, small) })) };
+      return {
+        blocks: Array.from({ length: depth }, () => ({ w1: p.draw(shape, he(WIDTH)), w2: p.draw(shape, small) })),
+      };
     },
     batch: () => [uniform([BATCH, WIDTH], INPUT_STREAM, 1), uniform([BATCH, WIDTH], TARGET_STREAM, 1)],
     loss({ blocks }, x, y) {

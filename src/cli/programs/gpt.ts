@@ -54,8 +54,7 @@ function blockParams(p: Parameters): Block {
 const norm = (x: Tensor, scale: Tensor, offset: Tensor): Tensor => layerNorm(x, { scale, offset, eps: 1e-5 });
 
 /** [tokens, width] → [batch, heads, positions, width of a head]. */
-const headsOf = (x: Tensor): Tensor =>
-  transpose(reshape(x, [BATCH, TIME, HEADS, WIDTH / HEADS]), [0, 2, 1, 3]);
+const headsOf = (x: Tensor): Tensor => transpose(reshape(x, [BATCH, TIME, HEADS, WIDTH / HEADS]), [0, 2, 1, 3]);
 
 /** Tokens are rows throughout, [batch · positions, width], so that every layer is one product of matrices. */
 function block(x: Tensor, p: Block): Tensor {

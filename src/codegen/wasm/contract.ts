@@ -21,13 +21,15 @@ import type { Expr, Index, LoopVar } from "../../kernel/expr.ts";
 import { varIndex } from "../../kernel/index-math.ts";
 import type { ContractNest, Operand } from "../../kernel/loops.ts";
 import { OP } from "./encoder.ts";
-import { type Tile, tileOf } from "./micro-kernel.ts";
+import { columnsOf, type Tile, tileOf } from "./micro-kernel.ts";
 import { emitCounters } from "./nests.ts";
 import { type Context, SINGLE, VECTOR, type VectorEmitter } from "./vector.ts";
 
-const ROWS = 128;
+/** Longest depth that is summed in one go: up to here no partial sums are kept. */
 const DEPTH = 512;
-const COLUMNS = 384;
+/** Bytes of the packed A block and of the block of partial sums; decisions/0004 has the measurements. */
+const BLOCK_BYTES = 192 * 1024;
+const SUMS_BYTES = 256 * 1024;
 
 export interface Blocking {
   readonly tile: Tile;
@@ -43,17 +45,21 @@ export interface Blocking {
 }
 
 const roundUp = (n: number, to: number): number => Math.ceil(n / to) * to;
+/** The greatest multiple of `to` that is at most n, but at least one. */
+const roundDown = (n: number, to: number): number => Math.max(1, Math.floor(n / to)) * to;
 
 /** Block sizes for a product. Pure: the planner asks for the scratch size before code exists. */
 export function blockingOf(dtype: ScalarType, fma: boolean, m: number, n: number, k: number): Blocking {
   const kind = dtype === "f64" || dtype === "i32" ? dtype : "f32";
   const tile = tileOf(kind, fma);
   const mr = tile.rows;
-  const nr = (tile.vectors * 16) / bytesOf(kind);
+  const width = bytesOf(kind);
+  const nr = columnsOf(kind, tile);
   const deep = k > DEPTH;
-  const kc = Math.min(k, DEPTH);
-  const mc = Math.min(roundUp(m, mr), roundUp(ROWS, mr));
-  const nc = deep ? Math.min(roundUp(n, nr), roundUp(COLUMNS, nr)) : roundUp(n, nr);
+  // Equal cuts: a last block of a few elements would pay for packing and get nothing.
+  const kc = deep ? Math.ceil(k / Math.ceil(k / DEPTH)) : k;
+  const mc = Math.min(roundUp(m, mr), roundDown(BLOCK_BYTES / (Math.max(1, kc) * width), mr));
+  const nc = deep ? Math.min(roundUp(n, nr), roundDown(SUMS_BYTES / (mc * width), nr)) : roundUp(n, nr);
   return { tile, mr, nr, mc, kc, nc, deep, scratch: [mc * kc, kc * nr, deep ? mc * nc : mr * nr] };
 }
 

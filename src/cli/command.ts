@@ -1,0 +1,133 @@
+/**
+ * @file What a command is: a name, its arguments and options as data, and a function. Parsing, `--help` and complaints
+ * about wrong options follow from the data, so that every command behaves alike.
+ */
+import { parseArgs } from "node:util";
+import { TidemarkError } from "../base/errors.ts";
+import { nearest } from "./suggest.ts";
+
+/** Where a command writes: results to `out`, everything about the way there to `err`. Texts end with a line break. */
+export interface Io {
+  out(text: string): void;
+  err(text: string): void;
+}
+
+export interface OptionSpec {
+  /** What the value is called in the help; an option without one is a switch. */
+  readonly value?: string;
+  readonly help: string;
+}
+
+/** Arguments after parsing. */
+export interface Arguments {
+  readonly positionals: readonly string[];
+  /** The value of an option, if it was given. */
+  value(name: string): string | undefined;
+  has(name: string): boolean;
+}
+
+export interface Command {
+  readonly name: string;
+  /** `PROGRAM`, or several; one in brackets may be left out. */
+  readonly positionals: readonly string[];
+  readonly summary: string;
+  /** Further lines of the help. */
+  readonly details?: string;
+  readonly options: Readonly<Record<string, OptionSpec>>;
+  run(args: Arguments, io: Io): void | Promise<void>;
+}
+
+const HELP: OptionSpec = { help: "show this text" };
+
+export function usageError(summary: string, help: string): TidemarkError {
+  return new TidemarkError("UsageError", summary, { help });
+}
+
+/** The text of `tidemark NAME --help`. */
+export function commandHelp(command: Command): string {
+  const rows = Object.entries({ ...command.options, help: HELP }).map(([name, { value, help }]) => {
+    return [`--${name}${value ? ` ${value}` : ""}`, help] as const;
+  });
+  const width = Math.max(...rows.map(([left]) => left.length));
+  const lines = [
+    `usage: ${["tidemark", command.name, ...command.positionals].join(" ")} [options]`,
+    "",
+    command.summary,
+    ...(command.details ? ["", command.details] : []),
+    "",
+    "options:",
+    ...rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+/** Reads arguments as the command declares them; null when help is asked for. */
+export function parseArguments(command: Command, argv: readonly string[]): Arguments | null {
+  const specs = { ...command.options, help: HELP };
+  const types = Object.entries(specs).map(
+    ([name, { value }]) => [name, { type: value ? "string" : "boolean" }] as const,
+  );
+  const options = Object.fromEntries(types) as Record<string, { type: "string" | "boolean" }>;
+  const parsed = orUsageError(command, () => parseArgs({ args: [...argv], options, allowPositionals: true }));
+  const values = parsed.values as Readonly<Record<string, string | boolean | undefined>>;
+  if (values.help) return null;
+  requireCount(command, parsed.positionals, values);
+  return {
+    positionals: parsed.positionals,
+    value(name) {
+      const value = values[name];
+      return typeof value === "string" ? value : undefined;
+    },
+    has: (name) => values[name] !== undefined,
+  };
+}
+
+function requireCount(command: Command, given: readonly string[], values: Readonly<Record<string, unknown>>): void {
+  const required = command.positionals.filter((name) => !name.startsWith("["));
+  // a switch like --list stands for the whole request
+  if (given.length === 0 && values.list) return;
+  const missing = required.slice(given.length);
+  const help = `tidemark ${command.name} --help`;
+  if (missing.length > 0) throw usageError(`${command.name}: ${missing.join(" and ")} missing`, help);
+  const extra = given.slice(command.positionals.length);
+  if (extra.length > 0) throw usageError(`${command.name}: what is ${extra.join(" ")} for?`, help);
+}
+
+/** Node's complaints in our words. */
+function orUsageError<T>(command: Command, parse: () => T): T {
+  try {
+    return parse();
+  } catch (error) {
+    const { code, message } = error as Error & { readonly code?: string };
+    if (!code?.startsWith("ERR_PARSE_ARGS")) throw error;
+    const unknown = /Unknown option '(-[^']*)'/.exec(message)?.[1];
+    if (!unknown) throw usageError(`${command.name}: ${message.split(". ")[0]}`, `tidemark ${command.name} --help`);
+    const known = [...Object.keys(command.options), "help"].map((name) => `--${name}`);
+    const near = nearest(unknown, known);
+    const guess = near.length > 0 ? `did you mean ${near.join(" or ")}?` : `options are ${known.join(", ")}`;
+    throw usageError(`${command.name}: unknown option ${unknown}`, guess);
+  }
+}
+
+/** A whole number of at least `least`. */
+export function wholeNumber(args: Arguments, name: string, fallback: number, least: number): number {
+  const text = args.value(name);
+  if (text === undefined) return fallback;
+  const n = Number(text);
+  if (/^\d+$/.test(text) && Number.isSafeInteger(n) && n >= least) return n;
+  throw usageError(`--${name} ${text}`, `give a whole number of at least ${least}`);
+}
+
+/** One of a few words. */
+export function choice<T extends string>(args: Arguments, name: string, words: readonly [T, ...T[]]): T {
+  const text = args.value(name);
+  if (text === undefined) return words[0];
+  const found = words.find((word) => word === text);
+  if (found === undefined) throw usageError(`--${name} ${text}`, `this version has ${words.join(", ")}`);
+  return found;
+}
+
+/** The last line on stdout. */
+export function writeJson(io: Io, value: object): void {
+  io.out(`${JSON.stringify(value)}\n`);
+}

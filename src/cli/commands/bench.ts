@@ -1,0 +1,156 @@
+/**
+ * @file `tidemark bench`: trains a program for some steps and reports time, memory, losses and a hash of where it got to.
+ * A step is forward, backward and update, and ends when its loss is a JavaScript number. The first third of the steps,
+ * at most three, warms up: it counts in the losses and not in the times.
+ */
+import { createHash } from "node:crypto";
+import { formatBytes } from "../../base/bytes.ts";
+import { grouped, TidemarkError } from "../../base/errors.ts";
+import { table } from "../../plan/table.ts";
+import { storageOf } from "../../trace/tensor.ts";
+import { flatten } from "../../trace/tree.ts";
+import { type Arguments, type Command, type Io, usageError, wholeNumber, writeJson } from "../command.ts";
+import { loadProgram } from "../load.ts";
+import { baselineRss, peakRss } from "../memory.ts";
+import { compileStep, PLAN_OPTIONS, type PlanFigures, planSettings, planWithin } from "../plan-figures.ts";
+import type { AnyProgram } from "../programs/built-in.ts";
+
+const DEFAULT_STEPS = 20;
+const MOST_WARM_UP = 3;
+
+export interface BenchFigures extends PlanFigures {
+  readonly stepMs: { readonly median: number; readonly p10: number; readonly p90: number };
+  /** From trace to ready to run. */
+  readonly compileMs: number;
+  /** Of the whole process; null where the system does not say. */
+  readonly peakRssBytes: number | null;
+  /** Before the program was made. */
+  readonly baselineRssBytes: number | null;
+  /** Of every step, from the first. */
+  readonly losses: readonly number[];
+  /** SHA-256 over the bytes of all parameters after the last step, in the order of the state's tree. */
+  readonly stateHash: string;
+  readonly moduleBytes: number;
+  readonly kernelFunctions: number;
+  readonly kernelCalls: number;
+  readonly threads: number;
+  readonly steps: number;
+}
+
+/** The value below which a share of the sorted numbers lies, interpolated between neighbours. */
+export function quantile(numbers: readonly number[], share: number): number {
+  const sorted = [...numbers].sort((a, b) => a - b);
+  const position = share * (sorted.length - 1);
+  const [below, above] = [sorted[Math.floor(position)], sorted[Math.ceil(position)]];
+  if (below === undefined || above === undefined) return Number.NaN;
+  return below + (above - below) * (position - Math.floor(position));
+}
+
+/** Over `state.params` where there is one, over the whole state otherwise. */
+export function stateHash(state: object): string {
+  const hash = createHash("sha256");
+  const hashed = "params" in state ? state.params : state;
+  for (const leaf of flatten(hashed, "state").leaves) {
+    const { buffer, byteOffset, byteLength } = storageOf(leaf).read();
+    hash.update(new Uint8Array(buffer, byteOffset, byteLength));
+  }
+  return hash.digest("hex");
+}
+
+interface Run {
+  readonly losses: readonly number[];
+  readonly ms: readonly number[];
+  readonly state: object;
+}
+
+type StepFunction = (state: object) => readonly [object, { item(): number }];
+
+function runSteps(step: StepFunction, first: object, steps: number): Run {
+  const losses: number[] = [];
+  const ms: number[] = [];
+  let state = first;
+  for (let i = 0; i < steps; i++) {
+    const started = performance.now();
+    const [next, loss] = step(state);
+    losses.push(loss.item());
+    ms.push(performance.now() - started);
+    state = next;
+  }
+  return { losses, ms: ms.slice(Math.min(MOST_WARM_UP, Math.floor(steps / 3))), state };
+}
+
+function requireOneThread(args: Arguments): void {
+  const threads = wholeNumber(args, "threads", 1, 1);
+  if (threads === 1) return;
+  const help = "leave --threads out, or give 1";
+  throw new TidemarkError("TargetUnsupported", `wasm runs on one thread in this version, not ${threads}`, { help });
+}
+
+function measure(program: AnyProgram, args: Arguments, io: Io): BenchFigures {
+  const settings = planSettings(args);
+  const steps = wholeNumber(args, "steps", DEFAULT_STEPS, 1);
+  requireOneThread(args);
+  const baselineRssBytes = baselineRss();
+  const first = program.init();
+  const batch = program.batch();
+  const { planned, figures, refusal } = planWithin(program.name, settings, (budgetBytes) =>
+    compileStep(program, first, batch, budgetBytes),
+  );
+  if (refusal) throw refusal;
+  io.err(`${program.name}: compiled in ${planned.compileMs.toFixed(0)} ms, running ${grouped(steps)} steps\n`);
+  const { losses, ms, state } = runSteps((current) => planned.step(current, batch), first, steps);
+  const { compileMs, moduleBytes, kernelFunctions, kernelCalls } = planned;
+  return {
+    ...figures,
+    stepMs: { median: quantile(ms, 0.5), p10: quantile(ms, 0.1), p90: quantile(ms, 0.9) },
+    ...{ compileMs, peakRssBytes: peakRss(), baselineRssBytes, losses, stateHash: stateHash(state) },
+    ...{ moduleBytes, kernelFunctions, kernelCalls, threads: 1, steps },
+  };
+}
+
+function benchText(f: BenchFigures): string {
+  const rss = f.peakRssBytes === null || f.baselineRssBytes === null ? null : f.peakRssBytes - f.baselineRssBytes;
+  const rows = [
+    ["step", `${f.stepMs.median.toFixed(2)} ms`, `p10 ${f.stepMs.p10.toFixed(2)}, p90 ${f.stepMs.p90.toFixed(2)}`],
+    [
+      "compile",
+      `${f.compileMs.toFixed(0)} ms`,
+      `${grouped(f.kernelCalls)} kernel calls of ${f.kernelFunctions} functions`,
+    ],
+    ["arena", formatBytes(f.arenaBytes), `${(f.arenaBytes / f.lowerBoundBytes).toFixed(3)} × bound`],
+    ["peak RSS", rss === null ? "unknown" : formatBytes(rss), "over the process before the program was made"],
+    ["rate", `${(f.totalFlops / f.stepMs.median / 1e6).toFixed(1)} GFLOP/s`, `${grouped(f.totalFlops)} flops a step`],
+    ["loss", `${f.losses.at(-1)?.toPrecision(6)}`, `after ${f.steps} steps, ${f.losses[0]?.toPrecision(6)} at first`],
+    ["state", f.stateHash.slice(0, 16), "SHA-256 of the parameters, first digits"],
+  ];
+  return `${f.program} on ${f.target}, ${f.strategy}\n${table(rows, ["left", "right", "left"])
+    .map((l) => `  ${l}\n`)
+    .join("")}`;
+}
+
+export const bench: Command = {
+  name: "bench",
+  positionals: ["PROGRAM"],
+  summary: "train a program for some steps and measure it",
+  options: {
+    steps: {
+      value: "N",
+      help: `how many, ${DEFAULT_STEPS} by default; the first third, at most ${MOST_WARM_UP}, warms up`,
+    },
+    threads: { value: "N", help: "1 in this version" },
+    ...PLAN_OPTIONS,
+    json: { help: "print one line of JSON" },
+  },
+  async run(args, io) {
+    const loaded = await loadProgram(args.positionals[0] as string);
+    if (loaded.kind === "graph") {
+      throw usageError(
+        `bench: ${loaded.name} is a graph without values to start from`,
+        "use tidemark plan, or a module",
+      );
+    }
+    const figures = measure(loaded.program, args, io);
+    if (args.has("json")) writeJson(io, figures);
+    else io.out(benchText(figures));
+  },
+};

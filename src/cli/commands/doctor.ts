@@ -1,0 +1,103 @@
+/**
+ * @file `tidemark doctor`: what this machine offers and what Tidemark makes of it. Everything is tried, nothing is
+ * guessed: instructions by compiling a module that has them, tools by running them.
+ */
+import { spawnSync } from "node:child_process";
+import { availableParallelism, cpus, totalmem } from "node:os";
+import { formatBytes } from "../../base/bytes.ts";
+import { detectFeatures, type Features } from "../../codegen/wasm/features.ts";
+import { table } from "../../plan/table.ts";
+import { type Command, writeJson } from "../command.ts";
+
+interface Tool {
+  readonly command: string;
+  /** The first line of what it says about itself. */
+  readonly version: string;
+}
+
+interface TargetState {
+  readonly name: string;
+  readonly available: boolean;
+  readonly note: string;
+}
+
+interface Findings {
+  readonly node: string;
+  readonly platform: string;
+  readonly cpu: string;
+  readonly threads: number;
+  readonly memoryBytes: number;
+  readonly wasm: Features;
+  readonly targets: readonly TargetState[];
+  readonly compiler: Tool | null;
+  readonly mpi: Tool | null;
+  readonly gpus: readonly string[];
+}
+
+/** Standard output of a command, or null when it is not there, fails or takes too long. */
+function outputOf(command: string, args: readonly string[]): string | null {
+  const { status, stdout } = spawnSync(command, args, { encoding: "utf8", timeout: 5000 });
+  return status === 0 && stdout.trim() !== "" ? stdout.trim() : null;
+}
+
+function firstOf(commands: readonly string[]): Tool | null {
+  for (const command of commands) {
+    const version = outputOf(command, ["--version"])?.split("\n")[0];
+    if (version !== undefined) return { command, version };
+  }
+  return null;
+}
+
+function wasmTarget({ simd, relaxedMadd }: Features): TargetState {
+  const missing = "this engine has no 128-bit vectors";
+  const slow =
+    "no fused multiply-add: products run at about half speed (a newer Node, or --experimental-wasm-relaxed-simd)";
+  const note = relaxedMadd ? "vectors and fused multiply-add, one thread" : slow;
+  return { name: "wasm", available: simd, note: simd ? note : missing };
+}
+
+const LATER: readonly TargetState[] = ["native", "webgpu", "cuda"].map((name) => {
+  return { name, available: false, note: "not in this version of Tidemark" };
+});
+
+function findings(): Findings {
+  const wasm = detectFeatures();
+  const gpus = outputOf("nvidia-smi", ["--query-gpu=name,memory.total", "--format=csv,noheader"]);
+  return {
+    node: process.versions.node,
+    platform: `${process.platform} ${process.arch}`,
+    cpu: cpus()[0]?.model.trim() ?? "unknown",
+    threads: availableParallelism(),
+    memoryBytes: totalmem(),
+    wasm,
+    targets: [wasmTarget(wasm), ...LATER],
+    compiler: firstOf(["cc", "gcc", "clang"]),
+    mpi: firstOf(["mpirun", "mpiexec"]),
+    gpus: gpus === null ? [] : gpus.split("\n"),
+  };
+}
+
+function findingsText(f: Findings): string {
+  const toolText = (tool: Tool | null): string => (tool ? `${tool.command}: ${tool.version}` : "none found");
+  const rows = [
+    ["node", `${f.node} on ${f.platform}`],
+    ["cpu", `${f.cpu}, ${f.threads} threads, ${formatBytes(f.memoryBytes)}`],
+    ...f.targets.map((t) => [t.name, `${t.available ? "available" : "not available"}: ${t.note}`]),
+    ["compiler", toolText(f.compiler)],
+    ["MPI", toolText(f.mpi)],
+    ["GPU", f.gpus.length > 0 ? f.gpus.join("; ") : "none found by nvidia-smi"],
+  ];
+  return `${table(rows, ["left", "left"]).join("\n")}\n`;
+}
+
+export const doctor: Command = {
+  name: "doctor",
+  positionals: [],
+  summary: "show what this machine can do: targets, threads, compiler, MPI, GPU",
+  options: { json: { help: "print one line of JSON" } },
+  run(args, io) {
+    const found = findings();
+    if (args.has("json")) writeJson(io, found);
+    else io.out(findingsText(found));
+  },
+};

@@ -1,0 +1,47 @@
+/** @file `tidemark pack`: places the buffers of a file, in MiniMalloc's format, at offsets that do not collide. */
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { parseBytes } from "../../base/bytes.ts";
+import { grouped, TidemarkError } from "../../base/errors.ts";
+import { boundOf } from "../../plan/bound.ts";
+import { parseCsv, printCsv } from "../../plan/csv.ts";
+import { place } from "../../plan/place.ts";
+import { type Command, usageError, writeJson } from "../command.ts";
+
+export const pack: Command = {
+  name: "pack",
+  positionals: ["FILE.csv"],
+  summary: "place the buffers of a file (id,lower,upper,size) in as little memory as possible",
+  details: "Lifespans are half-open. Exit code 1 when the buffers do not fit the capacity.",
+  options: {
+    capacity: { value: "SIZE", help: "the most bytes that they may take" },
+    output: { value: "FILE", help: "write the buffers with their offsets" },
+    json: { help: "print one line of JSON" },
+  },
+  run(args, io) {
+    const file = args.positionals[0] as string;
+    if (!existsSync(file)) throw usageError(`pack: there is no file ${file}`, "give the path of a .csv file");
+    const limit = args.value("capacity");
+    const capacity = limit === undefined ? null : parseBytes(limit);
+    const { problem, names } = parseCsv(readFileSync(file, "utf8"), capacity ?? Number.POSITIVE_INFINITY);
+    const started = performance.now();
+    const lowerBoundBytes = boundOf(problem).bytes;
+    const { offsets, height, strategy } = place(problem, lowerBoundBytes);
+    const ms = performance.now() - started;
+    const feasible = capacity === null || height <= capacity;
+    const output = args.value("output");
+    if (output !== undefined && feasible) writeFileSync(output, printCsv(problem, offsets, names));
+    // meeting the bound proves that nothing is lower, a bound above the capacity that nothing fits
+    const proven = height === lowerBoundBytes || (capacity !== null && lowerBoundBytes > capacity);
+    const buffers = problem.buffers.length;
+    if (!args.has("json")) {
+      const ratio = (height / Math.max(1, lowerBoundBytes)).toFixed(3);
+      io.out(
+        `${grouped(buffers)} buffers in ${grouped(height)} bytes, ${ratio} × bound, by ${strategy}, ${ms.toFixed(0)} ms\n`,
+      );
+    } else writeJson(io, { buffers, capacity, lowerBoundBytes, heightBytes: height, feasible, proven, ms });
+    if (feasible) return;
+    const summary = `the buffers were placed in ${grouped(height)} bytes, the capacity is ${grouped(capacity as number)}`;
+    const help = proven ? `no placement is below ${grouped(lowerBoundBytes)} bytes` : `raise it to ${grouped(height)}`;
+    throw new TidemarkError("PlanInfeasible", summary, { help });
+  },
+};

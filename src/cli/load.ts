@@ -1,0 +1,81 @@
+/** @file From a word on the command line to a program: a built-in name, a module that exports one, or a graph as text. */
+import { existsSync, readFileSync } from "node:fs";
+import { basename, extname, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { TidemarkError } from "../base/errors.ts";
+import type { Graph } from "../ir/graph.ts";
+import { parse } from "../ir/parse.ts";
+import { verify } from "../ir/verify.ts";
+import { allOps } from "../ops/all.ts";
+import { type AnyProgram, BUILT_IN } from "./programs/built-in.ts";
+import { nearest } from "./suggest.ts";
+
+/** A training step with values to start from, or a graph, of which only the types are known. */
+export type Loaded =
+  | { readonly kind: "training"; readonly name: string; readonly program: AnyProgram }
+  | { readonly kind: "graph"; readonly name: string; readonly graph: Graph };
+
+const MODULES: readonly string[] = [".js", ".mjs", ".ts", ".mts"];
+
+function unknown(summary: string, help: string): TidemarkError {
+  return new TidemarkError("UnknownProgram", summary, { help });
+}
+
+/** Functions of a `.ir` file. */
+export function readGraphs(path: string): readonly Graph[] {
+  if (!existsSync(path)) throw unknown(`there is no file ${path}`, "give the path of a .ir file");
+  const graphs = parse(readFileSync(path, "utf8"), allOps, { file: basename(path) });
+  for (const graph of graphs) verify(graph);
+  return graphs;
+}
+
+export async function loadProgram(word: string): Promise<Loaded> {
+  const builtIn = BUILT_IN.find((program) => program.name === word);
+  if (builtIn) return { kind: "training", name: builtIn.name, program: builtIn };
+  const extension = extname(word);
+  if (extension === ".ir") {
+    const [graph, ...more] = readGraphs(word);
+    if (graph && more.length === 0) return { kind: "graph", name: graph.name, graph };
+    throw unknown(`${word} holds ${more.length + Number(!!graph)} functions`, "a program is a file with one function");
+  }
+  if (!MODULES.includes(extension)) throw unknownName(word);
+  if (!existsSync(word)) throw unknown(`there is no file ${word}`, "give the path of a module, or a built-in name");
+  const program = await moduleProgram(word);
+  return { kind: "training", name: program.name, program };
+}
+
+function unknownName(word: string): TidemarkError {
+  const names = BUILT_IN.map((program) => program.name);
+  const near = nearest(word, names);
+  const guess = near.length > 0 ? `did you mean ${near.join(" or ")}? ` : "";
+  const files = "or give a file: .js, .mjs, .ts or .ir";
+  return unknown(`there is no program ${word}`, `${guess}built in are ${names.join(", ")}; ${files}`);
+}
+
+async function moduleProgram(path: string): Promise<AnyProgram> {
+  const { program } = await importModule(path);
+  const functions = ["init", "batch", "step"] as const;
+  const members = (typeof program === "object" && program !== null ? program : {}) as Partial<AnyProgram>;
+  const missing = functions.filter((name) => typeof members[name] !== "function");
+  if (missing.length > 0) {
+    const summary =
+      program === undefined ? "exports no `program`" : `\`program\` has no function ${missing.join(", ")}`;
+    throw unknown(`${path}: ${summary}`, "export const program = { name, init(), batch(), step(state, ...batch) }");
+  }
+  return { ...(members as AnyProgram), name: members.name ?? basename(path, extname(path)) };
+}
+
+async function importModule(path: string): Promise<{ readonly program?: unknown }> {
+  const url = pathToFileURL(resolve(path)).href;
+  try {
+    return (await import(url)) as { readonly program?: unknown };
+  } catch (error) {
+    const { code, message } = error as Error & { readonly code?: string };
+    if (code === "ERR_UNKNOWN_FILE_EXTENSION" || (error instanceof SyntaxError && path.endsWith("ts"))) {
+      const help = "compile it to .js, or use Node 22.18 or newer with types that can be erased";
+      throw unknown(`${path}: Node ${process.versions.node} does not read this TypeScript (${message})`, help);
+    }
+    if (error instanceof TidemarkError) throw error;
+    throw unknown(`${path} could not be loaded: ${message}`, "run it with node to see where");
+  }
+}

@@ -1,0 +1,89 @@
+/**
+ * @file The command line. `main` finds the command, runs it and turns what went wrong into an exit code: 0 done, 1 a
+ * mistake of the user's (the message, no stack), 2 one of ours (with the stack).
+ */
+import { readFileSync } from "node:fs";
+import { TidemarkError } from "../base/errors.ts";
+import { type Command, commandHelp, type Io, parseArguments, usageError } from "./command.ts";
+import { bench } from "./commands/bench.ts";
+import { doctor } from "./commands/doctor.ts";
+import { opt } from "./commands/opt.ts";
+import { pack } from "./commands/pack.ts";
+import { plan } from "./commands/plan.ts";
+import { trace } from "./commands/trace.ts";
+import { BUILT_IN } from "./programs/built-in.ts";
+import { nearest } from "./suggest.ts";
+
+const COMMANDS: readonly Command[] = [plan, bench, trace, opt, pack, doctor];
+
+/** The package's version; its manifest is two levels up from here in the sources and in what is published. */
+export function version(): string {
+  const manifest = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+  return (JSON.parse(manifest) as { readonly version: string }).version;
+}
+
+function help(): string {
+  const width = Math.max(...COMMANDS.map((command) => command.name.length));
+  const programs = BUILT_IN.map(({ name, title }) => `  ${name.padEnd(8)}  ${title}`);
+  return [
+    "usage: tidemark COMMAND [arguments] [options]",
+    "",
+    "Plans the memory of training programs, runs them, and shows what it did.",
+    "",
+    "commands:",
+    ...COMMANDS.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`),
+    "",
+    "PROGRAM is a module (.js, .mjs, .ts) that exports `program`, a graph (.ir), or built in:",
+    ...programs,
+    "",
+    "tidemark COMMAND --help shows a command's options; tidemark --version the version.",
+    "",
+  ].join("\n");
+}
+
+function commandNamed(name: string): Command {
+  const found = COMMANDS.find((command) => command.name === name);
+  if (found) return found;
+  const names = COMMANDS.map((command) => command.name);
+  const near = nearest(name, names);
+  const guess = near.length > 0 ? `did you mean ${near.join(" or ")}? ` : "";
+  throw usageError(`there is no command ${name}`, `${guess}commands are ${names.join(", ")}`);
+}
+
+async function run(argv: readonly string[], io: Io): Promise<void> {
+  const [name, ...rest] = argv;
+  if (name === undefined) throw usageError("no command given", "tidemark --help");
+  if (name === "--version" || name === "-v") return io.out(`${version()}\n`);
+  if (name === "--help" || name === "-h" || name === "help") {
+    return io.out(rest[0] === undefined ? help() : commandHelp(commandNamed(rest[0])));
+  }
+  if (name.startsWith("-")) throw usageError(`unknown option ${name}`, "options follow the command; tidemark --help");
+  const command = commandNamed(name);
+  const args = parseArguments(command, rest);
+  if (args === null) return io.out(commandHelp(command));
+  await command.run(args, io);
+}
+
+/** The process's own streams; a reader that goes away (`| head`) ends the process quietly. */
+function processIo(): Io {
+  process.stdout.on("error", (error: Error & { readonly code?: string }) => {
+    if (error.code !== "EPIPE") throw error;
+    process.exit(0);
+  });
+  return { out: (text) => process.stdout.write(text), err: (text) => process.stderr.write(text) };
+}
+
+/** Runs the command line `tidemark ...argv` and gives the exit code. */
+export async function main(argv: readonly string[], io: Io = processIo()): Promise<number> {
+  try {
+    await run(argv, io);
+    return 0;
+  } catch (error) {
+    if (error instanceof TidemarkError) {
+      io.err(`${error.message}\n`);
+      return 1;
+    }
+    io.err(`${error instanceof Error ? error.stack : String(error)}\n`);
+    return 2;
+  }
+}

@@ -1,0 +1,17 @@
+/** @file Every function of the API that takes or makes tensors, with what to call it on; the generic tests run over this. */
+import type { Family, Float, FunctionSample } from "./sample.ts";
+import { elementwise } from "./samples/elementwise.ts";
+import { indexing } from "./samples/indexing.ts";
+import { networks } from "./samples/networks.ts";
+import { products } from "./samples/products.ts";
+import { reduce } from "./samples/reduce.ts";
+import { shape } from "./samples/shape.ts";
+import { windows } from "./samples/windows.ts";
+
+const families: readonly Family[] = [elementwise, reduce, shape, indexing, products, windows, networks];
+
+/** Samples of every function for one float type, under the function's name. */
+export function samplesByName(t: Float): ReadonlyMap<string, readonly FunctionSample[]> {
+  const all = families.flatMap((family) => family(t));
+  return Map.groupBy(all, (sample) => sample.name);
+}
