@@ -2,15 +2,11 @@
 import { at } from "../base/invariant.ts";
 import { typeText } from "../ir/type.ts";
 import type { Tensor } from "../trace/tensor.ts";
-import { add, div, exp, log, mul, rsqrt, square, stopGradient, sub } from "./elementwise.ts";
+import { customJvp } from "./custom.ts";
+import { add, exp, mul, rsqrt, square, sub } from "./elementwise.ts";
 import { type Axes, fail, normalAxis, requireFloat } from "./operands.ts";
-import { max, mean, sum, variance } from "./reduce.ts";
+import { logsumexp, mean, variance } from "./reduce.ts";
 import { reshape } from "./shape.ts";
-
-/** x - max x: the result of softmax does not change, and nothing overflows. */
-function shifted(x: Tensor, axis: number): Tensor {
-  return sub(x, stopGradient(max(x, axis, { keepDims: true })));
-}
 
 /**
  * eˣ / Σ eˣ along an axis, the last by default.
@@ -22,15 +18,14 @@ function shifted(x: Tensor, axis: number): Tensor {
  */
 export function softmax(x: Tensor, axis = -1): Tensor {
   requireFloat("softmax", x);
-  const e = exp(shifted(x, normalAxis("softmax", axis, x)));
-  return div(e, sum(e, axis, { keepDims: true }));
+  // eˣ / Σ eˣ = e^(x - log Σ eˣ): its derivative needs the result alone
+  return exp(logSoftmax(x, normalAxis("softmax", axis, x)));
 }
 
 /** log softmax along an axis, the last by default. */
 export function logSoftmax(x: Tensor, axis = -1): Tensor {
   requireFloat("logSoftmax", x);
-  const s = shifted(x, normalAxis("logSoftmax", axis, x));
-  return sub(s, log(sum(exp(s), axis, { keepDims: true })));
+  return sub(x, logsumexp(x, normalAxis("logSoftmax", axis, x), { keepDims: true }));
 }
 
 /** Scale and offset that follow a normalisation, and what keeps its divisor from zero. */
@@ -45,10 +40,32 @@ function affine(x: Tensor, scale: Tensor | undefined, offset: Tensor | undefined
   return offset ? add(scaled, offset) : scaled;
 }
 
-function standardized(x: Tensor, axes: Axes, eps: number): Tensor {
-  const centred = sub(x, mean(x, axes, { keepDims: true }));
-  return mul(centred, rsqrt(add(mean(square(centred), axes, { keepDims: true }), eps)));
+/** x scaled to a mean square of one, and the scale. */
+function unitPower(x: Tensor, axes: Axes, eps: number): readonly [unit: Tensor, scale: Tensor] {
+  const scale = rsqrt(add(mean(square(x), axes, { keepDims: true }), eps));
+  return [mul(x, scale), scale];
 }
+
+/**
+ * x (centred or not) scaled to a mean square of one. With u the result and r the scale the derivative is
+ *
+ *   t ↦ r · (t' - u · mean(u · t'))      t' = t - mean t if centred
+ *
+ * which needs u and r; what led there is not kept for the backward pass.
+ */
+function scaledToUnit(x: Tensor, axes: Axes, eps: number, centred: boolean): Tensor {
+  const centre = (v: Tensor): Tensor => (centred ? sub(v, mean(v, axes, { keepDims: true })) : v);
+  return customJvp(
+    (v: Tensor) => unitPower(centre(v), axes, eps)[0],
+    ([v], [t]) => {
+      const [unit, scale] = unitPower(centre(v), axes, eps);
+      const moved = centre(t);
+      return mul(scale, sub(moved, mul(unit, mean(mul(unit, moved), axes, { keepDims: true }))));
+    },
+  )(x);
+}
+
+const standardized = (x: Tensor, axes: Axes, eps: number): Tensor => scaledToUnit(x, axes, eps, true);
 
 export interface LayerNormOptions extends AffineOptions {
   /** The axes to normalise over; the last by default. */
@@ -72,8 +89,7 @@ export function layerNorm(x: Tensor, options: LayerNormOptions = {}): Tensor {
 /** x divided by its root mean square over the last axis, then scaled. */
 export function rmsNorm(x: Tensor, options: LayerNormOptions = {}): Tensor {
   requireFloat("rmsNorm", x);
-  const power = mean(square(x), options.axes ?? -1, { keepDims: true });
-  return affine(mul(x, rsqrt(add(power, options.eps ?? 1e-5))), options.scale, options.offset);
+  return affine(scaledToUnit(x, options.axes ?? -1, options.eps ?? 1e-5, false), options.scale, options.offset);
 }
 
 /** A vector over channels, shaped to meet [batch, channels, …space]. */

@@ -9,6 +9,7 @@ import * as ops from "../ops/reduce.ts";
 import { cumsum as cumsumOp } from "../ops/scan.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { applyOp } from "./apply.ts";
+import { customJvp } from "./custom.ts";
 import {
   add,
   cast,
@@ -121,14 +122,32 @@ export function std(x: Tensor, axes?: Axes, options: VarianceOptions = {}): Tens
   return sqrt(variance(x, axes, options));
 }
 
-/** log Σ eˣ over axes, without overflow. */
-export function logsumexp(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
-  requireFloat("logsumexp", x);
+/** log Σ eˣ over axes, which are kept with extent one. */
+function logsumexpKept(x: Tensor, axes: Axes | undefined): Tensor {
   const top = max(x, axes, { keepDims: true });
   // an infinite maximum would give ∞ - ∞
   const shift = stopGradient(where(equal(sub(top, top), 0), top, 0));
-  const total = log(sum(exp(sub(x, shift)), axes, options));
-  return add(total, options.keepDims ? shift : reshape(shift, total.shape));
+  return add(log(sum(exp(sub(x, shift)), axes, { keepDims: true })), shift);
+}
+
+/**
+ * log Σ eˣ over axes, without overflow.
+ *
+ * Its derivative is Σ softmax(x) · t, so all that a backward pass keeps is x or, where it is computed anyway, softmax(x):
+ * not the shifted exponentials in between.
+ */
+export function logsumexp(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
+  requireFloat("logsumexp", x);
+  const value = (v: Tensor): Tensor => {
+    const kept = logsumexpKept(v, axes);
+    return options.keepDims ? kept : reshape(kept, reducedShape("logsumexp", v, axes));
+  };
+  return customJvp(value, ([v], [t]) => sum(mul(exp(sub(v, logsumexpKept(v, axes))), t), axes, options))(x);
+}
+
+function reducedShape(name: string, x: Tensor, axes: Axes | undefined): readonly number[] {
+  const gone = normalAxes(name, axes, x);
+  return x.shape.filter((_, axis) => !gone.includes(axis));
 }
 
 /** The first position of the extremum along an axis: NaN counts as one, as in max and min. */

@@ -4,7 +4,7 @@
  */
 import { parseArgs } from "node:util";
 import { TidemarkError } from "../base/errors.ts";
-import { nearest } from "./suggest.ts";
+import { guess } from "./suggest.ts";
 
 /** Where a command writes: results to `out`, everything about the way there to `err`. Texts end with a line break. */
 export interface Io {
@@ -103,9 +103,10 @@ function orUsageError<T>(command: Command, parse: () => T): T {
     const unknown = /Unknown option '(-[^']*)'/.exec(message)?.[1];
     if (!unknown) throw usageError(`${command.name}: ${message.split(". ")[0]}`, `tidemark ${command.name} --help`);
     const known = [...Object.keys(command.options), "help"].map((name) => `--${name}`);
-    const near = nearest(unknown, known);
-    const guess = near.length > 0 ? `did you mean ${near.join(" or ")}?` : `options are ${known.join(", ")}`;
-    throw usageError(`${command.name}: unknown option ${unknown}`, guess);
+    throw usageError(
+      `${command.name}: unknown option ${unknown}`,
+      `${guess(unknown, known)}options are ${known.join(", ")}`,
+    );
   }
 }
 

@@ -8,7 +8,7 @@ import { parse } from "../ir/parse.ts";
 import { verify } from "../ir/verify.ts";
 import { allOps } from "../ops/all.ts";
 import { type AnyProgram, BUILT_IN } from "./programs/built-in.ts";
-import { nearest } from "./suggest.ts";
+import { guess } from "./suggest.ts";
 
 /** A training step with values to start from, or a graph, of which only the types are known. */
 export type Loaded =
@@ -46,10 +46,8 @@ export async function loadProgram(word: string): Promise<Loaded> {
 
 function unknownName(word: string): TidemarkError {
   const names = BUILT_IN.map((program) => program.name);
-  const near = nearest(word, names);
-  const guess = near.length > 0 ? `did you mean ${near.join(" or ")}? ` : "";
   const files = "or give a file: .js, .mjs, .ts or .ir";
-  return unknown(`there is no program ${word}`, `${guess}built in are ${names.join(", ")}; ${files}`);
+  return unknown(`there is no program ${word}`, `${guess(word, names)}built in are ${names.join(", ")}; ${files}`);
 }
 
 async function moduleProgram(path: string): Promise<AnyProgram> {

@@ -12,7 +12,7 @@ import { pack } from "./commands/pack.ts";
 import { plan } from "./commands/plan.ts";
 import { trace } from "./commands/trace.ts";
 import { BUILT_IN } from "./programs/built-in.ts";
-import { nearest } from "./suggest.ts";
+import { guess } from "./suggest.ts";
 
 const COMMANDS: readonly Command[] = [plan, bench, trace, opt, pack, doctor];
 
@@ -45,9 +45,7 @@ function commandNamed(name: string): Command {
   const found = COMMANDS.find((command) => command.name === name);
   if (found) return found;
   const names = COMMANDS.map((command) => command.name);
-  const near = nearest(name, names);
-  const guess = near.length > 0 ? `did you mean ${near.join(" or ")}? ` : "";
-  throw usageError(`there is no command ${name}`, `${guess}commands are ${names.join(", ")}`);
+  throw usageError(`there is no command ${name}`, `${guess(name, names)}commands are ${names.join(", ")}`);
 }
 
 async function run(argv: readonly string[], io: Io): Promise<void> {

@@ -18,7 +18,7 @@ import { at, invariant } from "../base/invariant.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { resultOf } from "../ir/graph.ts";
 import { producersOf } from "../ir/walk.ts";
-import { elementsOf } from "../ir/type.ts";
+import { byteLength, elementsOf } from "../ir/type.ts";
 
 /** A read of a stored value by a node, straight or through views. */
 export interface Edge {
@@ -47,11 +47,49 @@ export interface FuseOptions {
   readonly maxPackedFlops: number;
 }
 
+/** Which merges a round may make. */
+type Stage = (from: Group, to: Group, role: Role) => boolean;
+type Role = "body" | "prologue";
+
+/**
+ * Work in front of a reduction saves storing its input, so it comes first. A map between two products is better off
+ * behind the first, where it runs once an element, than in front of the second, which may pack it several times.
+ */
+const STAGES: readonly Stage[] = [
+  (_, to, role) => role === "prologue" && to.anchor !== null && to.anchor.op.lower.kind !== "contract",
+  (from) => from.anchor !== null,
+  () => true,
+];
+
 export const FUSE_DEFAULTS: FuseOptions = { maxNodes: 48, maxPackedFlops: 8 };
 
-/** Views and constants that are repeated wherever they are read. */
-export function isInlined(node: Node): boolean {
-  return node.op.lower.kind === "map" && node.op.lower.fusion === "always";
+/** Work an element below which it is cheaper to compute something again than to store it and read it back. */
+const CHEAP_FLOPS = 16;
+/** How much larger than everything it is made from a value must be to be cheaper to make than to read. */
+const EXPANSION = 8;
+
+/**
+ * Nodes that are repeated wherever they are read: views and constants, and what is made cheaply from much smaller
+ * things (a mask from labels, a table from a vector), which would take more memory to keep than to make.
+ */
+export function inlinedNodes(graph: Graph): ReadonlySet<Node> {
+  const inlined = new Set<Node>();
+  const madeFrom = new Map<Value, { readonly flops: number; readonly sources: ReadonlySet<Value> }>();
+  for (const node of graph.nodes) {
+    const { lower } = node.op;
+    if (lower.kind !== "map") continue;
+    const out = resultOf(node);
+    const parts = node.inputs.map((v) => madeFrom.get(v) ?? { flops: 0, sources: new Set([v]) });
+    const own = node.op.cost(node.inputs.map((v) => v.type), [out.type], node.attrs, node.regions).flops;
+    const flops = parts.reduce((sum, p) => sum + p.flops, own / Math.max(1, elementsOf(out.type.shape)));
+    const sources = new Set(parts.flatMap((p) => [...p.sources]));
+    const bytes = [...sources].reduce((sum, v) => sum + byteLength(v.type), 0);
+    const cheap = lower.pointwise && flops <= CHEAP_FLOPS && bytes * EXPANSION <= byteLength(out.type);
+    if (lower.fusion !== "always" && !cheap) continue;
+    inlined.add(node);
+    madeFrom.set(out, { flops, sources });
+  }
+  return inlined;
 }
 
 /** Only these anchors leave their result in an accumulator that what follows can read. */
@@ -68,36 +106,37 @@ export class Grouping {
   readonly #in = new Map<Node, Edge[]>();
   readonly #kept: Set<Value>;
   readonly #options: FuseOptions;
-  readonly #roots: ReadonlySet<Node>;
+  readonly #inlined: ReadonlySet<Node>;
 
-  /** `roots` are inlined nodes that have to be stored all the same, because the graph returns them. */
-  constructor(graph: Graph, roots: ReadonlySet<Node>, options: FuseOptions) {
+  /** `inlined` nodes are in no group of their own. */
+  constructor(graph: Graph, inlined: ReadonlySet<Node>, options: FuseOptions) {
     this.#options = options;
-    this.#roots = roots;
+    this.#inlined = inlined;
     this.#kept = new Set(graph.results);
     const producer = producersOf(graph);
     graph.nodes.forEach((node, i) => this.#order.set(node, i));
     for (const node of graph.nodes) {
-      if (isInlined(node) && !roots.has(node)) continue;
+      if (inlined.has(node)) continue;
       this.groupOf.set(node, newGroup(this.#order.get(node) as number, node));
       this.#out.set(node, []);
       this.#in.set(node, []);
-      for (const edge of readsOf(node, producer, roots)) {
+      for (const edge of readsOf(node, producer, inlined)) {
         this.edges.push(edge);
         this.#out.get(edge.from)?.push(edge);
         this.#in.get(node)?.push(edge);
       }
     }
     this.#keepAliases(graph, producer);
-    // A merge may hide a value from its last outside reader and so allow another: go round until nothing changes.
-    while (this.edges.filter((edge) => this.#tryMerge(edge)).length > 0);
+    // Best first; and a merge may hide a value from its last outside reader and so allow another: go round each stage
+    // until nothing changes.
+    for (const stage of STAGES) while (this.edges.filter((edge) => this.#tryMerge(edge, stage)).length > 0);
   }
 
   /** A returned reshape shares storage with what it reshapes, which therefore has to be stored. */
   #keepAliases(graph: Graph, producer: ReadonlyMap<Value, Node>): void {
     for (const result of graph.results) {
       let node = producer.get(result);
-      while (node && isInlined(node) && !this.#roots.has(node) && node.op.alias !== null) {
+      while (node && this.#inlined.has(node) && node.op.alias !== null) {
         const source = at(node.inputs, node.op.alias);
         this.#kept.add(source);
         node = producer.get(source);
@@ -117,14 +156,14 @@ export class Grouping {
     return (this.#out.get(node) ?? []).some((edge) => this.group(edge.to) !== inside);
   }
 
-  #tryMerge(edge: Edge): boolean {
+  #tryMerge(edge: Edge, stage: Stage): boolean {
     const [from, to] = [this.group(edge.from), this.group(edge.to)];
     if (from === to || from.nodes.length + to.nodes.length > this.#options.maxNodes) return false;
     if (from.anchor?.op.lower.kind === "region" || to.anchor?.op.lower.kind === "region") return false;
     const between = from.nodes.flatMap((node) => (this.#out.get(node) ?? []).filter((e) => this.group(e.to) === to));
     if (between.some((e) => e.expands) || !this.#keepsPhase(from, to)) return false;
     const role = this.#roleFor(from, to, between);
-    if (!role || this.#makesCycle(from, to)) return false;
+    if (!role || !stage(from, to, role) || this.#makesCycle(from, to)) return false;
     this.#merge(from, to, role);
     return true;
   }
@@ -139,7 +178,7 @@ export class Grouping {
   }
 
   /** As what the producers' nodes join: evaluated at the stored element, or wherever the readers need them. */
-  #roleFor(from: Group, to: Group, between: readonly Edge[]): "body" | "prologue" | null {
+  #roleFor(from: Group, to: Group, between: readonly Edge[]): Role | null {
     const intoBody = between.every((e) => to.body.has(e.to) && e.to !== to.anchor);
     const intoFront = between.every((e) => !to.body.has(e.to) || e.to === to.anchor);
     const hidden = from.nodes.every((node) => !this.#storedBeyond(node, from, to));
@@ -202,7 +241,7 @@ export class Grouping {
     return group.id;
   }
 
-  #merge(from: Group, to: Group, role: "body" | "prologue"): void {
+  #merge(from: Group, to: Group, role: Role): void {
     const target: Group = from.id < to.id ? from : to;
     const anchor = from.anchor ?? to.anchor;
     const body = new Set(to.body);
@@ -224,17 +263,18 @@ function newGroup(id: number, node: Node): Group {
 }
 
 /** The stored values that a node reads, through views. */
-function readsOf(node: Node, producer: ReadonlyMap<Value, Node>, roots: ReadonlySet<Node>): readonly Edge[] {
+function readsOf(node: Node, producer: ReadonlyMap<Value, Node>, inlined: ReadonlySet<Node>): readonly Edge[] {
   const edges: Edge[] = [];
   const visit = (value: Value, identity: boolean, wanted: number): void => {
     const from = producer.get(value);
     if (!from) return;
     const elements = elementsOf(value.type.shape);
-    if (!isInlined(from) || roots.has(from)) {
+    if (!inlined.has(from)) {
       edges.push({ from, to: node, identity, expands: wanted > elements });
       return;
     }
-    const straight = identity && from.op.alias !== null;
+    const { lower } = from.op;
+    const straight = identity && (from.op.alias !== null || (lower.kind === "map" && lower.pointwise === true));
     for (const input of from.inputs) visit(input, straight, Math.max(wanted, elements));
   };
   const pointwise = node.op.lower.kind === "map" && node.op.lower.pointwise === true;

@@ -5,33 +5,35 @@
  */
 import { at, invariant } from "../base/invariant.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
-import { newValue, resultOf } from "../ir/graph.ts";
+import { newValue } from "../ir/graph.ts";
 import { nodesFor, producersOf } from "../ir/walk.ts";
 import { fused } from "../ops/control.ts";
-import { FUSE_DEFAULTS, type FuseOptions, type Group, Grouping, isInlined } from "./fuse-groups.ts";
+import { FUSE_DEFAULTS, type FuseOptions, type Group, Grouping, inlinedNodes } from "./fuse-groups.ts";
 import type { Pass } from "./pass.ts";
 
-/** Inlined nodes that are returned and are not mere names of storage. */
-function storedViews(graph: Graph, producer: ReadonlyMap<Value, Node>): ReadonlySet<Node> {
-  const roots = new Set<Node>();
+/** Nodes that need no storage: the inlined ones, less those that are returned and are not mere names of storage. */
+function storelessNodes(graph: Graph, producer: ReadonlyMap<Value, Node>): ReadonlySet<Node> {
+  const inlined = new Set(inlinedNodes(graph));
+  const returned = new Set<Node>();
   for (const result of graph.results) {
     let node = producer.get(result);
     // through reshapes, which need no storage of their own, to what they reshape
-    while (node && isInlined(node) && node.op.alias !== null) node = producer.get(at(node.inputs, node.op.alias));
-    if (node && isInlined(node)) roots.add(node);
+    while (node && inlined.has(node) && node.op.alias !== null) node = producer.get(at(node.inputs, node.op.alias));
+    if (node) returned.add(node);
   }
-  return roots;
+  for (const node of returned) inlined.delete(node);
+  return inlined;
 }
 
 class Regions {
   readonly #producer: ReadonlyMap<Value, Node>;
   readonly #grouping: Grouping;
-  readonly #roots: ReadonlySet<Node>;
+  readonly #inlined: ReadonlySet<Node>;
 
-  constructor(producer: ReadonlyMap<Value, Node>, grouping: Grouping, roots: ReadonlySet<Node>) {
+  constructor(producer: ReadonlyMap<Value, Node>, grouping: Grouping, inlined: ReadonlySet<Node>) {
     this.#producer = producer;
     this.#grouping = grouping;
-    this.#roots = roots;
+    this.#inlined = inlined;
   }
 
   /** The node for a group: itself when it is alone and reads stored values, else a fused node. */
@@ -47,7 +49,7 @@ class Regions {
       const known = map.get(value);
       if (known) return known;
       const maker = this.#producer.get(value);
-      if (maker && (members.has(maker) || (isInlined(maker) && !this.#roots.has(maker)))) {
+      if (maker && (members.has(maker) || this.#inlined.has(maker))) {
         this.#copy(maker, resolve, map, nodes);
         return at([map.get(value)] as Value[], 0);
       }
@@ -60,7 +62,8 @@ class Regions {
     for (const node of group.nodes) for (const out of node.outputs) resolve(out);
     const results = outputs.map(resolve);
     const [only] = group.nodes;
-    const plain = group.nodes.length === 1 && only && nodes.length === 1 && !needsRegion(only);
+    // On its own a stored reshape would only name storage; in a region it is a kernel that copies.
+    const plain = group.nodes.length === 1 && only && nodes.length === 1 && only.op.alias === null;
     if (plain) return only;
     const lead = group.anchor ?? (group.nodes[group.nodes.length - 1] as Node);
     const region: Graph = { name: lead.op.name, params, nodes, results };
@@ -74,11 +77,6 @@ class Regions {
     node.outputs.forEach((v, i) => map.set(v, at(outputs, i)));
     nodes.push({ ...node, inputs, outputs });
   }
-}
-
-/** A returned view is stored by a kernel; on its own a reshape would only name storage. */
-function needsRegion(node: Node): boolean {
-  return isInlined(node) && node.op.alias !== null;
 }
 
 /** Groups in an order that respects their dependencies, earlier nodes first. */
@@ -148,25 +146,25 @@ function fuseGraph(whole: Graph, options: FuseOptions): Graph {
   const needed = nodesFor(whole);
   const graph: Graph = { ...whole, nodes: whole.nodes.filter((node) => needed.has(node)) };
   const producer = producersOf(graph);
-  const roots = storedViews(graph, producer);
-  const grouping = new Grouping(graph, roots, options);
-  const regions = new Regions(producer, grouping, roots);
+  const inlined = storelessNodes(graph, producer);
+  const grouping = new Grouping(graph, inlined, options);
+  const regions = new Regions(producer, grouping, inlined);
   const groups = orderGroups([...new Set(grouping.groupOf.values())], grouping);
   const nodes = groups.map((group) => regions.nodeOf(group));
-  return { ...graph, nodes: [...nodes, ...returnedNames(graph, producer, roots)] };
+  return { ...graph, nodes: [...nodes, ...returnedNames(graph, producer, inlined)] };
 }
 
 /** Reshapes of stored values that the graph returns, in order. */
-function returnedNames(graph: Graph, producer: ReadonlyMap<Value, Node>, roots: ReadonlySet<Node>): readonly Node[] {
+function returnedNames(graph: Graph, producer: ReadonlyMap<Value, Node>, inlined: ReadonlySet<Node>): readonly Node[] {
   const wanted = new Set<Node>();
   for (const result of graph.results) {
     let node = producer.get(result);
-    while (node && isInlined(node) && !roots.has(node)) {
+    while (node && inlined.has(node)) {
       wanted.add(node);
       node = producer.get(at(node.inputs, node.op.alias ?? 0));
     }
   }
-  return graph.nodes.filter((node) => wanted.has(node) && resultOf(node));
+  return graph.nodes.filter((node) => wanted.has(node));
 }
 
 /** A fusion pass with its own limits. */

@@ -12,6 +12,11 @@ const families: readonly Family[] = [elementwise, reduce, shape, indexing, produ
 
 /** Samples of every function for one float type, under the function's name. */
 export function samplesByName(t: Float): ReadonlyMap<string, readonly FunctionSample[]> {
-  const all = families.flatMap((family) => family(t));
-  return Map.groupBy(all, (sample) => sample.name);
+  const groups = new Map<string, FunctionSample[]>();
+  for (const sample of families.flatMap((family) => family(t))) {
+    const group = groups.get(sample.name) ?? [];
+    group.push(sample);
+    groups.set(sample.name, group);
+  }
+  return groups;
 }

@@ -51,7 +51,7 @@ function firstOf(commands: readonly string[]): Tool | null {
 function wasmTarget({ simd, relaxedMadd }: Features): TargetState {
   const missing = "this engine has no 128-bit vectors";
   const slow =
-    "no fused multiply-add: products run at about half speed (a newer Node, or --experimental-wasm-relaxed-simd)";
+    "no fused multiply-add: products are slower than they could be (a newer Node, or --experimental-wasm-relaxed-simd)";
   const note = relaxedMadd ? "vectors and fused multiply-add, one thread" : slow;
   return { name: "wasm", available: simd, note: simd ? note : missing };
 }

@@ -4,7 +4,7 @@ import type { Pass } from "../../passes/pass.ts";
 import { fusedPipeline, runPasses } from "../../passes/pipeline.ts";
 import { type Command, usageError } from "../command.ts";
 import { readGraphs } from "../load.ts";
-import { nearest } from "../suggest.ts";
+import { guess } from "../suggest.ts";
 
 /** Every pass once, in the order in which they first run. */
 const PASSES: readonly Pass[] = [...new Set(fusedPipeline)];
@@ -13,9 +13,7 @@ export function passNamed(name: string): Pass {
   const found = PASSES.find((pass) => pass.name === name);
   if (found) return found;
   const names = PASSES.map((pass) => pass.name);
-  const near = nearest(name, names);
-  const guess = near.length > 0 ? `did you mean ${near.join(" or ")}? ` : "";
-  throw usageError(`there is no pass ${name}`, `${guess}passes are ${names.join(", ")}`);
+  throw usageError(`there is no pass ${name}`, `${guess(name, names)}passes are ${names.join(", ")}`);
 }
 
 export const opt: Command = {

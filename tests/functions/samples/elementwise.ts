@@ -12,6 +12,8 @@ type Unary = readonly [name: string, fn: (x: TensorLike) => Tensor, formula: (v:
 
 const sigmoid = (v: number): number => 1 / (1 + Math.exp(-v));
 
+const geluOf = (v: number): number => (v / 2) * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (v + 0.044715 * v ** 3)));
+
 const UNARY: readonly Unary[] = [
   ["neg", tm.neg, (v) => -v],
   ["abs", tm.abs, Math.abs],
@@ -33,7 +35,7 @@ const UNARY: readonly Unary[] = [
   ["sigmoid", tm.sigmoid, sigmoid],
   ["erf", tm.erf, erfOf],
   ["relu", tm.relu, (v) => Math.max(v, 0)],
-  ["gelu", tm.gelu, (v) => (v / 2) * (1 + erfOf(v / Math.SQRT2))],
+  ["gelu", tm.gelu, geluOf],
   ["silu", tm.silu, (v) => v * sigmoid(v)],
   ["softplus", tm.softplus, (v) => Math.log1p(Math.exp(v))],
 ];

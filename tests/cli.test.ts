@@ -1,0 +1,303 @@
+/** @file The command line: what it prints, where, and with which exit code. */
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { main } from "../src/cli/main.ts";
+import { ROOT } from "./support/project.ts";
+
+interface Outcome {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+async function tidemark(...argv: readonly string[]): Promise<Outcome> {
+  let [out, err] = ["", ""];
+  const io = {
+    out: (text: string) => {
+      out += text;
+    },
+    err: (text: string) => {
+      err += text;
+    },
+  };
+  return { code: await main(argv, io), out, err };
+}
+
+/** The JSON object that is the last line. */
+function lastLine(out: string): Record<string, unknown> {
+  expect(out.endsWith("}\n")).toBe(true);
+  return JSON.parse(out.trimEnd().split("\n").at(-1) ?? "") as Record<string, unknown>;
+}
+
+/** A mistake of the user's: exit code 1, a message that starts with its code, no stack. */
+function expectRefusal({ code, err }: Outcome, start: string): void {
+  expect(err).toContain(start);
+  expect(err.startsWith(start.split(":")[0] as string)).toBe(true);
+  expect(err).not.toMatch(/^\s+at .*:\d+:\d+\)$/m);
+  expect(code).toBe(1);
+}
+
+const folder = mkdtempSync(join(tmpdir(), "tidemark-cli-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function file(name: string, text: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+const GRAPH = `func twice(x: f32[32,64], w: f32[64,16]) {
+  a: f32[32,16] = matmul(x, w)
+  b: f32[32,16] = matmul(x, w)
+  y: f32[32,16] = add(a, b)
+  return y
+}
+`;
+
+const PLAN_NUMBERS = [
+  ...["arenaBytes", "lowerBoundBytes", "persistentBytes", "storeAllArenaBytes", "nodes", "recomputedNodes"],
+  ...["recomputedFlops", "totalFlops", "predictedMs", "planMs", "minimumBudgetBytes"],
+];
+
+describe("tidemark plan", () => {
+  it("gives every field of the contract", async () => {
+    const { code, out, err } = await tidemark("plan", "mlp", "--json");
+    expect([code, err]).toEqual([0, ""]);
+    const figures = lastLine(out);
+    expect(figures).toMatchObject({ program: "mlp", target: "wasm", strategy: "store-all", budgetBytes: null });
+    expect(figures.feasible).toBe(true);
+    for (const name of PLAN_NUMBERS) expect(figures[name], name).toEqual(expect.any(Number));
+    // parameters, two moments each, and the step counter
+    const state = 3 * 4 * (784 * 512 + 512 + 512 * 512 + 512 + 512 * 10 + 10) + 4;
+    expect(figures.persistentBytes).toBe(state);
+    expect(figures.arenaBytes).toBeGreaterThan(state);
+    expect(figures.arenaBytes).toBeGreaterThanOrEqual(figures.lowerBoundBytes as number);
+    // three products forward, five backward, two flops for each multiply-add
+    expect(figures.totalFlops).toBeGreaterThan(2 * 128 * (2 * 784 * 512 + 3 * 512 * 512 + 3 * 512 * 10));
+  });
+
+  it("takes a budget that is just enough and refuses one that is a byte short", async () => {
+    const { arenaBytes } = lastLine((await tidemark("plan", "mlp", "--json")).out);
+    const enough = await tidemark("plan", "mlp", "--json", "--budget", String(arenaBytes));
+    expect(enough.code).toBe(0);
+    expect(lastLine(enough.out)).toMatchObject({ feasible: true, budgetBytes: arenaBytes, arenaBytes });
+    const budget = (arenaBytes as number) - 1;
+    const short = await tidemark("plan", "mlp", "--json", "--budget", String(budget));
+    expectRefusal(short, "PlanInfeasible: mlp needs");
+    expect(lastLine(short.out)).toMatchObject({ feasible: false, budgetBytes: budget, minimumBudgetBytes: arenaBytes });
+    expect((await tidemark("plan", "mlp", "--budget", String(budget))).out).toBe("");
+  });
+
+  it("shows report, chart, map and text to people", async () => {
+    const path = file("twice.ir", GRAPH);
+    const { code, out } = await tidemark("plan", path, "--map", "--text");
+    expect(code).toBe(0);
+    for (const part of ["func twice(", "@ b", "0x0", "× bound", "planned in"]) expect(out).toContain(part);
+    const { out: json } = await tidemark("plan", path, "--json");
+    expect(lastLine(json)).toMatchObject({ program: "twice", persistentBytes: 0, feasible: true });
+  });
+
+  it("reads sizes with units and refuses what is none", async () => {
+    const { out } = await tidemark("plan", file("twice.ir", GRAPH), "--budget", "1.5MiB", "--json");
+    expect(lastLine(out).budgetBytes).toBe(1.5 * 2 ** 20);
+    expectRefusal(await tidemark("plan", "mlp", "--budget", "lots"), 'UsageError: --budget: byte size "lots"');
+  });
+
+  it("suggests names for a program that does not exist", async () => {
+    expectRefusal(await tidemark("plan", "lsmt"), "UnknownProgram: there is no program lsmt");
+    expect((await tidemark("plan", "lsmt")).err).toContain("did you mean lstm?");
+    expect((await tidemark("plan", "resnet51")).err).toContain("built in are mlp, cnn, lstm, gpt, chain64, chain256");
+    expectRefusal(await tidemark("plan", "./none.mjs"), "UnknownProgram: there is no file ./none.mjs");
+    expectRefusal(await tidemark("plan", join(folder, "none.ir")), "UnknownProgram: there is no file");
+    expectRefusal(await tidemark("plan", file("bad.ir", "func f( {")), "ParseError");
+    expectRefusal(await tidemark("plan", file("two.ir", GRAPH + GRAPH.replace("twice", "again"))), "UnknownProgram");
+  });
+
+  it("names what this version has for a target or strategy that it does not", async () => {
+    expectRefusal(await tidemark("plan", "mlp", "--target", "cuda"), "UsageError: --target cuda");
+    expectRefusal(await tidemark("plan", "mlp", "--strategy", "magic"), "UsageError: --strategy magic");
+  });
+});
+
+describe("tidemark bench", () => {
+  it("gives the plan's fields, times, memory, losses and a hash of the state", async () => {
+    const { code, out, err } = await tidemark("bench", "mlp", "--steps", "4", "--json");
+    expect(code).toBe(0);
+    expect(err).toContain("mlp: compiled in");
+    const figures = lastLine(out);
+    for (const name of [...PLAN_NUMBERS, "compileMs", "moduleBytes", "kernelFunctions", "kernelCalls"]) {
+      expect(figures[name], name).toEqual(expect.any(Number));
+    }
+    expect(figures.threads).toBe(1);
+    expect(figures.stateHash).toMatch(/^[0-9a-f]{64}$/);
+    const { median, p10, p90 } = figures.stepMs as Record<string, number>;
+    expect(p10! <= median! && median! <= p90!).toBe(true);
+    const losses = figures.losses as readonly number[];
+    expect(losses).toHaveLength(4);
+    expect(losses[0]).toBeCloseTo(2.62625, 4);
+    expect(losses[3]).toBeLessThan(losses[0] as number);
+    if (process.platform === "linux") {
+      expect(figures.peakRssBytes as number).toBeGreaterThanOrEqual(figures.baselineRssBytes as number);
+    }
+  });
+
+  it("ends in the same bits in every run, and in others after another number of steps", async () => {
+    const hashAfter = async (steps: number): Promise<unknown> =>
+      lastLine((await tidemark("bench", "mlp", "--steps", String(steps), "--json")).out).stateHash;
+    const two = await hashAfter(2);
+    expect(await hashAfter(2)).toBe(two);
+    expect(await hashAfter(3)).not.toBe(two);
+  });
+
+  it("refuses what it cannot run", async () => {
+    expectRefusal(await tidemark("bench", "mlp", "--threads", "2"), "TargetUnsupported: wasm runs on one thread");
+    expectRefusal(await tidemark("bench", "mlp", "--steps", "0"), "UsageError: --steps 0");
+    expectRefusal(await tidemark("bench", file("twice.ir", GRAPH)), "UsageError: bench: twice is a graph");
+    expectRefusal(await tidemark("bench", "mlp", "--budget", "1MB"), "PlanInfeasible: mlp needs");
+  });
+});
+
+describe("tidemark opt and trace", () => {
+  it("print graphs after passes", async () => {
+    const path = file("twice.ir", GRAPH);
+    expect((await tidemark("trace", path)).out).toBe(GRAPH);
+    const { out } = await tidemark("opt", "cse,dce", path);
+    expect(out).toContain("add(a, a)");
+    expect((await tidemark("trace", path, "--print-after", "cse")).out).toBe(
+      `// after cse\n${GRAPH.replace(/ {2}b: .*\n/, "").replace("add(a, b)", "add(a, a)")}\n`,
+    );
+    expect((await tidemark("trace", path, "--print-after", "all")).out).toContain("// after canonicalize, run 1 of 3");
+  });
+
+  it("print the traced step of a program, which reads back", async () => {
+    const { out } = await tidemark("trace", "mlp");
+    const path = file("mlp.ir", out);
+    expect((await tidemark("trace", path)).out).toBe(out);
+  });
+
+  it("list the passes and know their names", async () => {
+    const { out } = await tidemark("opt", "--list");
+    expect(out.split("\n").slice(0, 2)).toEqual(["inline", "canonicalize"]);
+    expectRefusal(await tidemark("opt", "cze", file("twice.ir", GRAPH)), "UsageError: there is no pass cze");
+    expectRefusal(await tidemark("opt", "cse"), "UsageError: opt: FILE.ir missing");
+  });
+});
+
+describe("tidemark pack", () => {
+  const CSV = "id,lower,upper,size\na,0,2,4\nb,1,3,4\nc,2,4,4\n";
+
+  it("places buffers and writes their offsets", async () => {
+    const [path, output] = [file("in.csv", CSV), join(folder, "out.csv")];
+    const { code, out } = await tidemark("pack", path, "--json", "--output", output);
+    expect(code).toBe(0);
+    expect(lastLine(out)).toMatchObject({
+      ...{ buffers: 3, capacity: null, lowerBoundBytes: 8, heightBytes: 8, feasible: true, proven: true },
+    });
+    expect(readFileSync(output, "utf8")).toMatch(/^id,lower,upper,size,offset\na,0,2,4,\d\n/);
+  });
+
+  it("refuses a capacity that is too small", async () => {
+    const outcome = await tidemark("pack", file("in.csv", CSV), "--json", "--capacity", "7");
+    expectRefusal(outcome, "PlanInfeasible: the buffers were placed in 8 bytes, the capacity is 7");
+    expect(lastLine(outcome.out)).toMatchObject({ feasible: false, proven: true });
+  });
+});
+
+describe("the command line", () => {
+  it("explains itself and every command", async () => {
+    const { code, out } = await tidemark("--help");
+    expect(code).toBe(0);
+    const names = [...out.matchAll(/^ {2}([a-z]+) {2,}/gm)].map((match) => match[1] as string);
+    const commands = names.slice(0, names.indexOf("mlp"));
+    expect(commands).toEqual(["plan", "bench", "trace", "opt", "pack", "doctor"]);
+    for (const name of commands) {
+      const help = await tidemark(name, "--help");
+      expect([help.code, help.err]).toEqual([0, ""]);
+      expect(help.out).toContain(`usage: tidemark ${name}`);
+    }
+  });
+
+  it("has the version of the package", async () => {
+    const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { version: string };
+    expect(await tidemark("--version")).toEqual({ code: 0, out: `${manifest.version}\n`, err: "" });
+  });
+
+  it("refuses commands, options and arguments that it does not know", async () => {
+    expectRefusal(await tidemark(), "UsageError: no command given");
+    expectRefusal(await tidemark("paln", "mlp"), "UsageError: there is no command paln");
+    expectRefusal(await tidemark("plan"), "UsageError: plan: PROGRAM missing");
+    expectRefusal(await tidemark("plan", "mlp", "cnn"), "UsageError: plan: what is cnn for?");
+    expectRefusal(await tidemark("plan", "mlp", "--jsno"), "UsageError: plan: unknown option --jsno");
+    expectRefusal(await tidemark("plan", "mlp", "--budget"), "UsageError: plan: Option '--budget <value>'");
+  });
+
+  it("tells what the machine can do", async () => {
+    const found = lastLine((await tidemark("doctor", "--json")).out);
+    expect(found).toMatchObject({ node: process.versions.node, wasm: { simd: true } });
+    expect(found.targets).toContainEqual(expect.objectContaining({ name: "wasm", available: true }));
+    expect((await tidemark("doctor")).out).toContain("compiler");
+  });
+});
+
+describe("the command as installed", () => {
+  const PROGRAM = `import { mse, tensor, valueAndGrad } from "./dist/api/index.js";
+export const program = {
+  name: "line",
+  init: () => ({ params: { w: tensor([[1], [2]]) } }),
+  batch: () => [tensor([[1, 2], [3, 4]]), tensor([[1], [0]])],
+  step(state, x, y) {
+    const [loss, g] = valueAndGrad((p) => mse(x.matmul(p.w), y))(state.params);
+    return [{ params: { w: state.params.w.sub(g.w.mul(0.01)) } }, loss];
+  },
+};
+`;
+
+  const command = (...args: readonly string[]): Outcome => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, ["bin/tidemark.js", ...args], {
+      ...{ cwd: folder, encoding: "utf8" },
+    });
+    return { code: status ?? -1, out: stdout, err: stderr };
+  };
+
+  beforeAll(() => {
+    const tsc = join(ROOT, "node_modules", "typescript", "bin", "tsc");
+    const args = [tsc, "-p", "tsconfig.build.json", "--outDir", join(folder, "dist")];
+    const { status, stdout } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: "utf8" });
+    expect(stdout).toBe("");
+    expect(status).toBe(0);
+    mkdirSync(join(folder, "bin"));
+    cpSync(join(ROOT, "bin", "tidemark.js"), join(folder, "bin", "tidemark.js"));
+    cpSync(join(ROOT, "package.json"), join(folder, "package.json"));
+  });
+
+  it("runs modules that export a program", () => {
+    file("line.mjs", PROGRAM);
+    const { code, out } = command("bench", "line.mjs", "--steps", "2", "--json");
+    expect(code).toBe(0);
+    const { program, losses } = lastLine(out) as { program: string; losses: readonly number[] };
+    expect(program).toBe("line");
+    // predictions 5 and 11 for targets 1 and 0: (4² + 11²) / 2
+    expect(losses[0]).toBe(68.5);
+    expect(losses[1]).toBeLessThan(68.5);
+  });
+
+  it("says what is wrong with a module", () => {
+    file("empty.mjs", "export const model = 1;\n");
+    expectRefusal(command("plan", "empty.mjs"), "UnknownProgram: empty.mjs: exports no `program`");
+    file("part.mjs", PROGRAM.replace("init:", "start:"));
+    expectRefusal(command("plan", "part.mjs"), "UnknownProgram: part.mjs: `program` has no function init");
+    file("broken.mjs", "export const = 1;\n");
+    expectRefusal(command("plan", "broken.mjs"), "UnknownProgram: broken.mjs could not be loaded");
+  });
+
+  it("exits with 1 for the user's mistakes and with 2 and a stack for others", () => {
+    expectRefusal(command("plan", "lsmt"), "UnknownProgram: there is no program lsmt");
+    file("thrower.mjs", PROGRAM.replace("const [loss, g]", "null.x; const [loss, g]"));
+    const { code, out, err } = command("plan", "thrower.mjs", "--json");
+    expect([code, out]).toEqual([2, ""]);
+    expect(err).toMatch(/^TypeError: .*\n\s+at /);
+  });
+});
