@@ -3,6 +3,7 @@
  * operation and every one of its samples.
  */
 import { describe, expect, test } from "vitest";
+import { hostRandom } from "../src/base/random.ts";
 import { contractScratch } from "../src/codegen/wasm/contract.ts";
 import { emitProgram, pagesOf } from "../src/codegen/wasm/program.ts";
 import { Build } from "../src/ir/build.ts";
@@ -13,7 +14,6 @@ import { interpretKernel } from "../src/kernel/interpret.ts";
 import type { Kernel } from "../src/kernel/loops.ts";
 import { lowerNode } from "../src/lower/lower.ts";
 import { allOps } from "../src/ops/all.ts";
-import { hostRandom } from "../src/base/random.ts";
 
 type Buffer = Float32Array<ArrayBuffer> | Float64Array<ArrayBuffer> | Int32Array<ArrayBuffer> | Uint8Array<ArrayBuffer>;
 
@@ -37,12 +37,18 @@ function runWasm(kernel: Kernel, buffers: readonly Buffer[]): void {
   new Uint8Array(memory.buffer).fill(0xa5);
   kernel.operands.forEach((o, i) => {
     const source = buffers[i] as Buffer;
-    if (o.role === "in") (bufferOf(o.dtype, o.elements, memory.buffer as ArrayBuffer, addresses[i]) as Float32Array).set(source as Float32Array);
+    if (o.role === "in")
+      (bufferOf(o.dtype, o.elements, memory.buffer as ArrayBuffer, addresses[i]) as Float32Array).set(
+        source as Float32Array,
+      );
   });
   const instance = new WebAssembly.Instance(new WebAssembly.Module(bytes), { env: { memory } });
   (instance.exports.run as () => void)();
   kernel.operands.forEach((o, i) => {
-    if (o.role === "out") (buffers[i] as Float32Array).set(bufferOf(o.dtype, o.elements, memory.buffer as ArrayBuffer, addresses[i]) as Float32Array);
+    if (o.role === "out")
+      (buffers[i] as Float32Array).set(
+        bufferOf(o.dtype, o.elements, memory.buffer as ArrayBuffer, addresses[i]) as Float32Array,
+      );
   });
 }
 
@@ -91,7 +97,7 @@ function check(op: AnyOp, sample: Sample<unknown>): void {
     const at = values.indexOf(out);
     expect(wasm[at], "wasm against the interpreter").toEqual(plain[at]);
     const expected = reference[i] as Float64Array;
-    const tolerance = out.type.dtype === "f64" ? 1e-11 : out.type.dtype === "f32" ? 1e-4 : 0;
+    const tolerance = { f64: 1e-11, f32: 1e-4, i32: 0, bool: 0 }[out.type.dtype];
     for (let e = 0; e < expected.length; e++) {
       const [got, want] = [(wasm[at] as Buffer)[e] as number, expected[e] as number];
       if (Object.is(got, want) || got === want) continue;
@@ -109,7 +115,9 @@ describe("every operation on WebAssembly equals the interpreter bit for bit and 
         try {
           check(op, sample);
         } catch (error) {
-          throw new Error(`${op.name}(${sample.inputs.map(typeText).join(", ")}) ${JSON.stringify(sample.attrs)}`, { cause: error });
+          throw new Error(`${op.name}(${sample.inputs.map(typeText).join(", ")}) ${JSON.stringify(sample.attrs)}`, {
+            cause: error,
+          });
         }
       }
     });

@@ -11,8 +11,8 @@ import { evaluate } from "../src/ir/evaluate.ts";
 import type { Graph, Value } from "../src/ir/graph.ts";
 import type { Reference } from "../src/ir/op.ts";
 import { print } from "../src/ir/print.ts";
-import { allNodes } from "../src/ir/walk.ts";
 import { elementsOf } from "../src/ir/type.ts";
+import { allNodes } from "../src/ir/walk.ts";
 import { isFloat, type ScalarType } from "../src/kernel/dtype.ts";
 import { interpretKernel } from "../src/kernel/interpret.ts";
 import { pipeline } from "../src/passes/pipeline.ts";
@@ -38,7 +38,12 @@ function runOn(executable: Executable, graph: Graph, inputs: readonly Reference[
   return results(executable, graph);
 }
 
-function expectClose(graph: Graph, got: readonly Elements[], want: readonly Reference[], tolerance: Record<string, number>): void {
+function expectClose(
+  graph: Graph,
+  got: readonly Elements[],
+  want: readonly Reference[],
+  tolerance: Record<string, number>,
+): void {
   graph.results.forEach((value, i) => {
     const [a, b] = [got[i] as Elements, want[i] as Reference];
     // Sizes of whole tensors set the scale: cancellation makes single elements arbitrarily small.
@@ -59,7 +64,12 @@ function usesF32(graph: Graph): boolean {
   return [...allNodes(graph)].some((node) => [...node.inputs, ...node.outputs].some((v) => v.type.dtype === "f32"));
 }
 
-const tolerances = (graph: Graph): Record<string, number> => ({ f32: 2e-3, f64: usesF32(graph) ? 2e-3 : 1e-9, i32: 0, bool: 0 });
+const tolerances = (graph: Graph): Record<string, number> => ({
+  f32: 2e-3,
+  f64: usesF32(graph) ? 2e-3 : 1e-9,
+  i32: 0,
+  bool: 0,
+});
 
 /** The same placed kernels, interpreted over a plain buffer. */
 function interpret(executable: Executable, graph: Graph, inputs: readonly Reference[]): Elements[] {
@@ -71,9 +81,12 @@ function interpret(executable: Executable, graph: Graph, inputs: readonly Refere
     return dtype === "i32" ? new Int32Array(arena, at, elements) : new Uint8Array(arena, at, elements);
   };
   const viewOf = (v: Value, at: number): Elements => view(v.type.dtype, elementsOf(v.type.shape), at);
-  graph.params.forEach((param, i) => viewOf(param, params[i] as number).set(inputs[i] as Reference));
+  for (const [i, param] of graph.params.entries()) viewOf(param, params[i] as number).set(inputs[i] as Reference);
   for (const { kernel, addresses } of kernels) {
-    interpretKernel(kernel, kernel.operands.map((o, i) => view(o.dtype, o.elements, addresses[i] as number)));
+    interpretKernel(
+      kernel,
+      kernel.operands.map((o, i) => view(o.dtype, o.elements, addresses[i] as number)),
+    );
   }
   for (const { from, to, bytes } of copies) new Uint8Array(arena).copyWithin(to, from, from + bytes);
   return graph.results.map((value, i) => viewOf(value, outputs[i] as number).slice());
@@ -96,7 +109,9 @@ function checkProgram(graph: Graph, seed: number, reference: boolean): void {
   expect(runOn(plain, graph, inputs), `fusion changed bits of\n${print(graph)}`).toEqual(first);
   fused.poison();
   expect(runOn(fused, graph, inputs), `an earlier run shows in\n${print(graph)}`).toEqual(first);
-  expect(interpret(fused, graph, inputs), `WebAssembly differs from the interpreter on\n${print(graph)}`).toEqual(first);
+  expect(interpret(fused, graph, inputs), `WebAssembly differs from the interpreter on\n${print(graph)}`).toEqual(
+    first,
+  );
   if (reference) expectClose(graph, first, evaluate(graph, inputs, { round: true }), tolerances(graph));
 }
 
@@ -112,7 +127,9 @@ describe("random programs", () => {
 
   test("agree with the reference where no jump can hide a rounding error", () => {
     fc.assert(
-      fc.property(seeds, (seed) => checkProgram(randomGraph(seed, { nodes: 5 + (seed % 30), smooth: true }), seed, true)),
+      fc.property(seeds, (seed) =>
+        checkProgram(randomGraph(seed, { nodes: 5 + (seed % 30), smooth: true }), seed, true),
+      ),
       { numRuns: 100, seed: 3 },
     );
   });
@@ -120,7 +137,13 @@ describe("random programs", () => {
   test("have gradients that run alike, and reverse mode agrees with forward mode and differences", () => {
     fc.assert(
       fc.property(seeds, (seed) => {
-        const graph = randomGraph(seed, { nodes: 4 + (seed % 20), smooth: true, scalar: true, regions: false, dtypes: ["f64"] });
+        const graph = randomGraph(seed, {
+          nodes: 4 + (seed % 20),
+          smooth: true,
+          scalar: true,
+          regions: false,
+          dtypes: ["f64"],
+        });
         const active = graph.params.map((p) => isFloat(p.type.dtype));
         const backward = vjp(graph, active);
         checkProgram(backward, seed, true);
@@ -135,7 +158,9 @@ describe("random programs", () => {
 function checkDirections(graph: Graph, active: readonly boolean[], seed: number): void {
   const x = randomInputs(graph, seed);
   const t = randomInputs(graph, seed + 1);
-  const ones = graph.results.filter((r) => isFloat(r.type.dtype)).map((r) => new Float64Array(r.type.shape.reduce((n, e) => n * e, 1)).fill(1));
+  const ones = graph.results
+    .filter((r) => isFloat(r.type.dtype))
+    .map((r) => new Float64Array(r.type.shape.reduce((n, e) => n * e, 1)).fill(1));
   const floatResults = graph.results.flatMap((r, i) => (isFloat(r.type.dtype) ? [i] : []));
   const backward = runOn(Executable.from(vjp(graph, active)), vjp(graph, active), [...x, ...ones]);
   const gradients = backward.slice(graph.results.length);
@@ -153,8 +178,14 @@ function checkDirections(graph: Graph, active: readonly boolean[], seed: number)
   };
   const differences = (shifted(1) - shifted(-1)) / (2 * h);
   const scale = Math.max(1, Math.abs(reverse), Math.abs(forwardSum));
-  expect(Math.abs(reverse - forwardSum) / scale, `reverse ${reverse}, forward ${forwardSum}\n${print(graph)}`).toBeLessThan(usesF32(graph) ? 1e-4 : 1e-9);
-  expect(Math.abs(reverse - differences) / scale, `reverse ${reverse}, differences ${differences}\n${print(graph)}`).toBeLessThan(1e-4);
+  expect(
+    Math.abs(reverse - forwardSum) / scale,
+    `reverse ${reverse}, forward ${forwardSum}\n${print(graph)}`,
+  ).toBeLessThan(usesF32(graph) ? 1e-4 : 1e-9);
+  expect(
+    Math.abs(reverse - differences) / scale,
+    `reverse ${reverse}, differences ${differences}\n${print(graph)}`,
+  ).toBeLessThan(1e-4);
 }
 
 function dot(a: Elements, b: Reference | Elements): number {

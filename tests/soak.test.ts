@@ -12,9 +12,13 @@ function child(script: string): { readonly before: number; readonly after: numbe
     const settle = async () => { for (let i = 0; i < 4; i++) { gc(); await new Promise((r) => setTimeout(r, 20)); } };
     const rss = () => process.memoryUsage.rss();
     ${script}`;
-  const output = execFileSync(process.execPath, ["--expose-gc", "--max-old-space-size=128", "--input-type=module", "-e", source], {
-    encoding: "utf8",
-  });
+  const output = execFileSync(
+    process.execPath,
+    ["--expose-gc", "--max-old-space-size=128", "--input-type=module", "-e", source],
+    {
+      encoding: "utf8",
+    },
+  );
   return JSON.parse(output) as { before: number; after: number };
 }
 

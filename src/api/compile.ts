@@ -77,14 +77,17 @@ function build(fn: AnyFunction, flat: ReturnType<typeof flattenArguments>, optio
   const paths = leafPaths(traced.resultTree);
   const results = traced.graph.results.map((value, i) => ({ path: at(paths, i), type: value.type }));
   const name = options.name ?? traced.graph.name;
-  const program = new LoadedProgram(traced.graph, {
-    name,
-    donated: matchDonated(params, results),
-    firstCapture: traced.leaves.length,
-    budgetBytes: options.memory === undefined ? undefined : parseBytes(options.memory),
-    verify: options.validate ?? false,
-    checkNaN: options.checkNaN ?? false,
-  });
+  const program = new LoadedProgram(
+    { ...traced.graph, name },
+    {
+      name,
+      donated: matchDonated(params, results),
+      firstCapture: traced.leaves.length,
+      budgetBytes: options.memory === undefined ? undefined : parseBytes(options.memory),
+      verify: options.validate ?? false,
+      checkNaN: options.checkNaN ?? false,
+    },
+  );
   const { placed, moduleBytes, kernelFunctions } = program.executable;
   if (options.validate) requireValidPlan(placed.plan);
   const ready = performance.now();

@@ -2,8 +2,9 @@
  * @file What an operation is: one declaration with everything about it that does not depend on a target. No layer asks
  * an operation for its name; whatever a layer needs to know is a field here, and every field is mandatory.
  */
-import type { Combine } from "../kernel/loops.ts";
+
 import type { Expr, Index } from "../kernel/expr.ts";
+import type { Combine } from "../kernel/loops.ts";
 import type { Position } from "../kernel/position.ts";
 import type { Build } from "./build.ts";
 import type { Graph, Node, Value } from "./graph.ts";
@@ -77,15 +78,27 @@ export interface ContractShape {
  * `pointwise`: every element depends on the elements of the inputs with the same number alone.
  */
 export type Lowering<A> =
-  | { readonly kind: "map"; readonly fusion: "always" | "once"; readonly pointwise?: true; value(c: LowerContext<A>, at: Position): Expr }
+  | {
+      readonly kind: "map";
+      readonly fusion: "always" | "once";
+      readonly pointwise?: true;
+      value(c: LowerContext<A>, at: Position): Expr;
+    }
   | {
       readonly kind: "reduce";
       readonly combine: Combine;
       /** Extents of the reduce counters, outermost first; and whether the last one is the input's last axis. */
-      counters(inTypes: readonly TensorType[], attrs: A): { readonly extents: readonly number[]; readonly lanes: "loops" | "reduce" };
+      counters(
+        inTypes: readonly TensorType[],
+        attrs: A,
+      ): { readonly extents: readonly number[]; readonly lanes: "loops" | "reduce" };
       body(c: LowerContext<A>, at: Position, r: readonly Index[]): Expr;
     }
-  | { readonly kind: "scan"; axis(inTypes: readonly TensorType[], attrs: A): number; readonly reverse: (attrs: A) => boolean }
+  | {
+      readonly kind: "scan";
+      axis(inTypes: readonly TensorType[], attrs: A): number;
+      readonly reverse: (attrs: A) => boolean;
+    }
   | {
       readonly kind: "contract";
       /** The output, row-major, is [...batch, m, n]. */
@@ -97,7 +110,10 @@ export type Lowering<A> =
   | {
       readonly kind: "scatter";
       updates(inTypes: readonly TensorType[], attrs: A): readonly number[];
-      target(c: LowerContext<A>, u: Position): { readonly bounds: readonly import("../kernel/expr.ts").Bound[]; readonly index: Index };
+      target(
+        c: LowerContext<A>,
+        u: Position,
+      ): { readonly bounds: readonly import("../kernel/expr.ts").Bound[]; readonly index: Index };
       value(c: LowerContext<A>, u: Position): Expr;
     }
   /** Input by input into slices of the output along an axis. */

@@ -25,21 +25,25 @@ function divisions(index: Index): number {
 interface Merge {
   readonly index: (index: Index) => Index;
   readonly expr: (expr: Expr) => Expr;
+  /** Whether everything so far stayed linear in the merged counter. */
+  succeeded(): boolean;
 }
-
-class Failed extends Error {}
 
 function mergeOf(outer: LoopVar, inner: LoopVar, merged: LoopVar): Merge {
   const c = varIndex(merged);
   const [high, low] = [divIndex(c, inner.extent), modIndex(c, inner.extent)];
-  const counter = (v: LoopVar): Index => (v === outer ? high : v === inner ? low : varIndex(v));
+  const counter = (v: LoopVar): Index => {
+    if (v === outer) return high;
+    return v === inner ? low : varIndex(v);
+  };
+  let worse = false;
   const index = (old: Index, visit: (expr: Expr) => Expr): Index => {
     const made = substitute(old, counter, visit);
-    if (divisions(made) > divisions(old)) throw new Failed();
+    if (divisions(made) > divisions(old)) worse = true;
     return made;
   };
   const expr = (e: Expr): Expr => mapIndices(e, index);
-  return { expr, index: (i) => index(i, expr) };
+  return { expr, index: (i) => index(i, expr), succeeded: () => !worse };
 }
 
 function mapStores(stores: readonly Store[], m: Merge): readonly Store[] {
@@ -54,7 +58,13 @@ function applyMerge(nest: Nest, loops: readonly LoopVar[], m: Merge): Nest {
     case "scan":
       return { ...nest, loops, body: m.expr(nest.body), stores: mapStores(nest.stores, m) };
     case "scatter":
-      return { ...nest, loops, index: m.index(nest.index), value: m.expr(nest.value), bounds: nest.bounds.map((b) => ({ ...b, index: m.index(b.index) })) };
+      return {
+        ...nest,
+        loops,
+        index: m.index(nest.index),
+        value: m.expr(nest.value),
+        bounds: nest.bounds.map((b) => ({ ...b, index: m.index(b.index) })),
+      };
     default:
       return nest;
   }
@@ -69,12 +79,11 @@ function collapseNest(nest: Nest): Nest {
     if (!outer || !inner || outer.extent === 0 || inner.extent === 0) continue;
     const merged: LoopVar = { kind: "var", name: `${outer.name}${inner.name}`, extent: outer.extent * inner.extent };
     const shorter = [...loops.slice(0, i), merged, ...loops.slice(i + 2)];
-    try {
-      result = applyMerge(result, shorter, mergeOf(outer, inner, merged));
-      loops.splice(i, 2, merged);
-    } catch (error) {
-      if (!(error instanceof Failed)) throw error;
-    }
+    const merge = mergeOf(outer, inner, merged);
+    const made = applyMerge(result, shorter, merge);
+    if (!merge.succeeded()) continue;
+    result = made;
+    loops.splice(i, 2, merged);
   }
   return result;
 }

@@ -55,11 +55,35 @@ export interface Bound {
  * On i64 only: add sub and or xor shl shr_u shr_s bitcast wrap extend pick.
  */
 export type ScalarFn =
-  | "add" | "sub" | "mul" | "div" | "neg" | "abs" | "sqrt" | "min" | "max"
-  | "floor" | "ceil" | "nearest" | "trunc"
-  | "eq" | "ne" | "lt" | "le"
-  | "and" | "or" | "xor" | "not" | "shl" | "shr_u" | "shr_s"
-  | "pick" | "convert" | "bitcast" | "wrap" | "extend";
+  | "add"
+  | "sub"
+  | "mul"
+  | "div"
+  | "neg"
+  | "abs"
+  | "sqrt"
+  | "min"
+  | "max"
+  | "floor"
+  | "ceil"
+  | "nearest"
+  | "trunc"
+  | "eq"
+  | "ne"
+  | "lt"
+  | "le"
+  | "and"
+  | "or"
+  | "xor"
+  | "not"
+  | "shl"
+  | "shr_u"
+  | "shr_s"
+  | "pick"
+  | "convert"
+  | "bitcast"
+  | "wrap"
+  | "extend";
 
 export type Expr =
   | { readonly kind: "const"; readonly dtype: ScalarType; readonly value: number | bigint }
@@ -69,7 +93,13 @@ export type Expr =
   | { readonly kind: "index"; readonly dtype: "i32"; readonly index: Index }
   | { readonly kind: "call"; readonly dtype: ScalarType; readonly fn: ScalarFn; readonly args: readonly Expr[] }
   /** `then` where all bounds hold, else `otherwise`; loads inside `then` happen only where they hold. */
-  | { readonly kind: "guard"; readonly dtype: ScalarType; readonly bounds: readonly Bound[]; readonly then: Expr; readonly otherwise: Expr }
+  | {
+      readonly kind: "guard";
+      readonly dtype: ScalarType;
+      readonly bounds: readonly Bound[];
+      readonly then: Expr;
+      readonly otherwise: Expr;
+    }
   /** The finished accumulator, in the epilogue of a reduction or a product. */
   | { readonly kind: "acc"; readonly dtype: ScalarType };
 

@@ -17,9 +17,10 @@
  * `reduce` with lanes "loops" adds sequentially, with lanes "reduce" in a fixed interleaving over its last counter (see
  * REDUCE_LANES); `contract` adds along depth sequentially; `scan` and `scatter` in loop order.
  */
+
+import type { ScalarType } from "./dtype.ts";
 import type { Bound, Expr, Index, LoopVar } from "./expr.ts";
 import { walkExpr } from "./expr.ts";
-import type { ScalarType } from "./dtype.ts";
 
 export interface Operand {
   readonly dtype: ScalarType;
@@ -140,7 +141,14 @@ export function nestExprs(nest: Nest): { readonly atStore: readonly Expr[]; read
     case "contract":
       return { atStore: nest.stores.map((s) => s.value), elsewhere: [nest.a, nest.b] };
     case "scatter":
-      return { atStore: [], elsewhere: [nest.value, { kind: "index", dtype: "i32", index: nest.index }, ...nest.bounds.map((b) => ({ kind: "index", dtype: "i32", index: b.index }) as const)] };
+      return {
+        atStore: [],
+        elsewhere: [
+          nest.value,
+          { kind: "index", dtype: "i32", index: nest.index },
+          ...nest.bounds.map((b) => ({ kind: "index", dtype: "i32", index: b.index }) as const),
+        ],
+      };
     case "shuffle":
       return { atStore: [], elsewhere: [nest.bits] };
   }
@@ -154,21 +162,30 @@ export function inPlacePairs(kernel: Kernel): readonly (readonly [number, number
   const first = kernel.nests[0];
   if (!first) return [];
   if (kernel.nests.length > 1) {
-    return first.kind === "map" && first.unlessSame && onlyReadBy(kernel, first.unlessSame[0]) ? [first.unlessSame] : [];
+    return first.kind === "map" && first.unlessSame && onlyReadBy(kernel, first.unlessSame[0])
+      ? [first.unlessSame]
+      : [];
   }
   const { atStore, elsewhere } = nestExprs(first);
   const stores = "stores" in first ? first.stores : [];
   const reads = new Map<number, Set<string>>();
   const barred = new Set<number>();
   const seen = new Set<Expr>();
-  for (const expr of elsewhere) walkExpr(expr, (e) => { if (e.kind === "load") barred.add(e.operand); });
-  for (const expr of atStore) {
+  for (const expr of elsewhere)
     walkExpr(expr, (e) => {
-      if (e.kind !== "load") return;
-      const keys = reads.get(e.operand) ?? new Set();
-      keys.add(e.index.key);
-      reads.set(e.operand, keys);
-    }, seen);
+      if (e.kind === "load") barred.add(e.operand);
+    });
+  for (const expr of atStore) {
+    walkExpr(
+      expr,
+      (e) => {
+        if (e.kind !== "load") return;
+        const keys = reads.get(e.operand) ?? new Set();
+        keys.add(e.index.key);
+        reads.set(e.operand, keys);
+      },
+      seen,
+    );
   }
   const pairs: (readonly [number, number])[] = [];
   kernel.operands.forEach((input, i) => {
@@ -190,7 +207,9 @@ function onlyReadBy(kernel: Kernel, operand: number): boolean {
     const { atStore, elsewhere } = nestExprs(nest);
     let read = false;
     for (const expr of [...atStore, ...elsewhere]) {
-      walkExpr(expr, (e) => { if (e.kind === "load" && e.operand === operand) read = true; });
+      walkExpr(expr, (e) => {
+        if (e.kind === "load" && e.operand === operand) read = true;
+      });
     }
     return !read;
   });

@@ -75,7 +75,7 @@ class Printer {
 
   stores(stores: readonly Store[]): void {
     const values = stores.map((s) => this.expr(s.value));
-    stores.forEach((s, i) => this.lines.push(`    ${this.access(s.operand, s.index)} ← ${values[i]}`));
+    for (const [i, s] of stores.entries()) this.lines.push(`    ${this.access(s.operand, s.index)} ← ${values[i]}`);
   }
 }
 
@@ -92,14 +92,19 @@ function printNest(nest: Nest, p: Printer): void {
     }
     case "reduce":
     case "scan": {
-      const over = nest.kind === "reduce" ? `${nest.combine} over ${loopsText(nest.reduce)} lanes ${nest.lanes}` : `along ${loopsText([nest.along])}`;
+      const over =
+        nest.kind === "reduce"
+          ? `${nest.combine} over ${loopsText(nest.reduce)} lanes ${nest.lanes}`
+          : `along ${loopsText([nest.along])}`;
       p.lines.push(`  ${nest.kind} ${loopsText(nest.loops)} | ${over}: ${nest.dtype}`);
       p.lines.push(`    acc ⊕ ${p.expr(nest.body)}`);
       p.stores(nest.stores);
       return;
     }
     case "contract":
-      p.lines.push(`  contract ${loopsText(nest.batch)} | ${loopsText([nest.rows, nest.cols, ...(nest.split ?? [nest.depth])])}: ${nest.dtype} scratch p${nest.scratch}`);
+      p.lines.push(
+        `  contract ${loopsText(nest.batch)} | ${loopsText([nest.rows, nest.cols, ...(nest.split ?? [nest.depth])])}: ${nest.dtype} scratch p${nest.scratch}`,
+      );
       p.lines.push(`    acc ⊕ ${p.expr(nest.a)} · ${p.expr(nest.b)}`);
       p.stores(nest.stores);
       return;

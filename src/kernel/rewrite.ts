@@ -28,7 +28,10 @@ function rebuild(expr: Expr, visit: (expr: Expr) => Expr, map: (index: Index) =>
     case "guard": {
       const bounds = expr.bounds.map((b) => ({ ...b, index: map(b.index) }));
       const [then, otherwise] = [visit(expr.then), visit(expr.otherwise)];
-      const same = then === expr.then && otherwise === expr.otherwise && bounds.every((b, i) => b.index.key === expr.bounds[i]?.index.key);
+      const same =
+        then === expr.then &&
+        otherwise === expr.otherwise &&
+        bounds.every((b, i) => b.index.key === expr.bounds[i]?.index.key);
       return same ? expr : { ...expr, bounds, then, otherwise };
     }
     default:

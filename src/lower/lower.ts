@@ -143,7 +143,8 @@ class Composer {
   }
 }
 
-const sameExtents = (a: readonly number[], b: readonly number[]): boolean => a.length === b.length && a.every((n, i) => n === b[i]);
+const sameExtents = (a: readonly number[], b: readonly number[]): boolean =>
+  a.length === b.length && a.every((n, i) => n === b[i]);
 
 const counter = (name: string, extent: number): LoopVar => ({ kind: "var", name, extent });
 
@@ -165,7 +166,18 @@ function reduceNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind
   const reduce = counters("r", extents);
   const at = Position.at(shape, loops.map(varIndex));
   const body = lower.body(context, at, reduce.map(varIndex));
-  return [{ kind: "reduce", loops, reduce, lanes, combine: lower.combine, dtype: context.outType.dtype, body, stores: c.storesAt(at) }];
+  return [
+    {
+      kind: "reduce",
+      loops,
+      reduce,
+      lanes,
+      combine: lower.combine,
+      dtype: context.outType.dtype,
+      body,
+      stores: c.storesAt(at),
+    },
+  ];
 }
 
 function scanNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: "scan" }>): readonly Nest[] {
@@ -176,13 +188,30 @@ function scanNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: 
   const along: LoopVar = { kind: "var", name: "s", extent: shape[axis] ?? 1 };
   const forward = varIndex(along);
   const turn = lower.reverse(context.attrs) ? offsetIndex(scaleIndex(forward, -1), along.extent - 1) : forward;
-  const at = Position.at(shape, all.map((v, i) => (i === axis ? turn : varIndex(v))));
+  const at = Position.at(
+    shape,
+    all.map((v, i) => (i === axis ? turn : varIndex(v))),
+  );
   const read = context.inputs[0];
   invariant(read, () => "scan without input");
-  return [{ kind: "scan", loops: all.filter((_, i) => i !== axis), along, dtype: context.outType.dtype, body: read(at), stores: c.storesAt(at) }];
+  return [
+    {
+      kind: "scan",
+      loops: all.filter((_, i) => i !== axis),
+      along,
+      dtype: context.outType.dtype,
+      body: read(at),
+      stores: c.storesAt(at),
+    },
+  ];
 }
 
-function contractNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: "contract" }>, traits: LowerTraits): readonly Nest[] {
+function contractNests(
+  c: Composer,
+  node: Node,
+  lower: Extract<AnyLowering, { kind: "contract" }>,
+  traits: LowerTraits,
+): readonly Nest[] {
   const context = c.context(node);
   const { batch: extents, m, n, k, run = k } = lower.shape(context.inTypes, context.attrs);
   const { dtype } = context.outType;
@@ -207,12 +236,27 @@ function scatterNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kin
   const first = context.inputs[0]?.(at);
   invariant(first, () => "scatter without input");
   const same = first.kind === "load" ? ([first.operand, out] as const) : null;
-  const copy: Nest = { kind: "map", loops, stores: [{ operand: out, index: at.linear, value: first }], ...(same ? { unlessSame: same } : {}) };
+  const copy: Nest = {
+    kind: "map",
+    loops,
+    stores: [{ operand: out, index: at.linear, value: first }],
+    ...(same ? { unlessSame: same } : {}),
+  };
   const updates = lower.updates(context.inTypes, context.attrs);
   const turns = counters("u", updates);
   const u = Position.at(updates, turns.map(varIndex));
   const target = lower.target(context, u);
-  return [copy, { kind: "scatter", loops: turns, bounds: target.bounds, operand: out, index: target.index, value: lower.value(context, u) }];
+  return [
+    copy,
+    {
+      kind: "scatter",
+      loops: turns,
+      bounds: target.bounds,
+      operand: out,
+      index: target.index,
+      value: lower.value(context, u),
+    },
+  ];
 }
 
 function concatNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: "concat" }>): readonly Nest[] {
@@ -228,7 +272,13 @@ function concatNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind
     start += type.shape[axis] ?? 0;
     const read = context.inputs[i];
     invariant(read, () => "concat input");
-    return { kind: "map", loops, stores: [{ operand: c.outputOperand(0), index: linearIndex(target, shape), value: read(Position.at(type.shape, idx)) }] };
+    return {
+      kind: "map",
+      loops,
+      stores: [
+        { operand: c.outputOperand(0), index: linearIndex(target, shape), value: read(Position.at(type.shape, idx)) },
+      ],
+    };
   });
 }
 

@@ -1,11 +1,11 @@
 /** @file Operations that make tensors from nothing: constants and counters. They cost nothing once fused. */
 import { TidemarkError } from "../base/errors.ts";
-import { constant as constantExpr } from "../kernel/expr.ts";
-import type { DType } from "../kernel/dtype.ts";
 import type { Build } from "../ir/build.ts";
 import type { Value } from "../ir/graph.ts";
 import type { OpDef } from "../ir/op.ts";
 import { elementsOf, tensorType } from "../ir/type.ts";
+import type { DType } from "../kernel/dtype.ts";
+import { constant as constantExpr } from "../kernel/expr.ts";
 import { defineOp, requireAxis } from "./define.ts";
 import { storedIn } from "./reference.ts";
 
@@ -13,7 +13,10 @@ export type FullAttrs = { readonly dtype: DType; readonly shape: readonly number
 
 export function requireShape(name: string, shape: readonly number[]): void {
   if (shape.every((extent) => Number.isInteger(extent) && extent >= 0)) return;
-  throw new TidemarkError("InvalidArgument", `${name}: shape [${shape.join(",")}] has an extent that is not a whole number ≥ 0`);
+  throw new TidemarkError(
+    "InvalidArgument",
+    `${name}: shape [${shape.join(",")}] has an extent that is not a whole number ≥ 0`,
+  );
 }
 
 /** A tensor of one value throughout. */

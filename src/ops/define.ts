@@ -1,11 +1,11 @@
 /** @file Makers of operation declarations: they fill in what a whole family shares, and keep every field mandatory. */
 import { TidemarkError } from "../base/errors.ts";
-import type { Expr } from "../kernel/expr.ts";
-import type { DType } from "../kernel/dtype.ts";
 import type { Build } from "../ir/build.ts";
 import type { Value } from "../ir/graph.ts";
 import type { NoAttrs, OpDef, Partial, Sample } from "../ir/op.ts";
 import { elementsOf, sameShape, type TensorType, tensorType, typeText } from "../ir/type.ts";
+import type { DType } from "../kernel/dtype.ts";
+import type { Expr } from "../kernel/expr.ts";
 
 /** Fields with a harmless default; all others must be given. */
 type Defaulted = "defaults" | "alias" | "simplify";
@@ -29,7 +29,10 @@ export function requireDomain(name: string, domain: Domain, types: readonly Tens
     if (DOMAIN[domain].includes(type.dtype)) continue;
     const wanted = DOMAIN[domain].join(", ");
     throw new TidemarkError("DtypeMismatch", `${name}: takes ${wanted}, got ${typeText(type)}`, {
-      help: domain === "float" ? 'convert it first: cast(x, "f32")' : `convert it first with cast(x, "${DOMAIN[domain][0]}")`,
+      help:
+        domain === "float"
+          ? 'convert it first: cast(x, "f32")'
+          : `convert it first with cast(x, "${DOMAIN[domain][0]}")`,
     });
   }
 }
@@ -118,7 +121,11 @@ export function elementwise<A = NoAttrs>(name: string, spec: ElementwiseSpec<A>)
       kind: "map",
       fusion: "once",
       pointwise: true,
-      value: (c, at) => spec.scalar(c.inputs.map((read) => read(at)), c.attrs),
+      value: (c, at) =>
+        spec.scalar(
+          c.inputs.map((read) => read(at)),
+          c.attrs,
+        ),
     },
     ...(spec.simplify ? { simplify: spec.simplify } : {}),
     ...(spec.exactInDouble ? { exactInDouble: true } : {}),

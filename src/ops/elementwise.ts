@@ -6,11 +6,11 @@
  * not x (it turns -0 into 0), but x + -0 and x - 0 are.
  */
 import { roundHalfEven } from "../base/special.ts";
-import { call, compare, constant, type Expr } from "../kernel/expr.ts";
 import type { Build } from "../ir/build.ts";
 import type { Node, Value } from "../ir/graph.ts";
 import type { NoAttrs, OpDef } from "../ir/op.ts";
 import { isFloat } from "../kernel/dtype.ts";
+import { call, compare, constant, type Expr } from "../kernel/expr.ts";
 import { fullLike, splatOf } from "./create.ts";
 import { apply, elementwise, inputsIfMadeBy } from "./define.ts";
 import { where } from "./select.ts";
@@ -211,7 +211,11 @@ export const floor: OpDef<NoAttrs> = elementwise("floor", {
   scalar: (x) => call("floor", x),
   reference: (x) => Math.floor(num(x, 0)),
   exactInDouble: true,
-  simplify: idempotent(() => floor, () => ceil, () => round),
+  simplify: idempotent(
+    () => floor,
+    () => ceil,
+    () => round,
+  ),
 });
 
 export const ceil: OpDef<NoAttrs> = elementwise("ceil", {
@@ -221,7 +225,11 @@ export const ceil: OpDef<NoAttrs> = elementwise("ceil", {
   scalar: (x) => call("ceil", x),
   reference: (x) => Math.ceil(num(x, 0)),
   exactInDouble: true,
-  simplify: idempotent(() => floor, () => ceil, () => round),
+  simplify: idempotent(
+    () => floor,
+    () => ceil,
+    () => round,
+  ),
 });
 
 /** Rounds half to even. */
@@ -232,7 +240,11 @@ export const round: OpDef<NoAttrs> = elementwise("round", {
   scalar: (x) => call("nearest", x),
   reference: (x) => roundHalfEven(num(x, 0)),
   exactInDouble: true,
-  simplify: idempotent(() => floor, () => ceil, () => round),
+  simplify: idempotent(
+    () => floor,
+    () => ceil,
+    () => round,
+  ),
 });
 
 /** 1 where a wins, 1/2 where both are equal: the two partials of an extremum sum to one. */
@@ -307,12 +319,36 @@ function comparison(
   });
 }
 
-export const eq: OpDef<NoAttrs> = comparison("eq", (a, b) => compare("eq", a, b), (a, b) => a === b);
-export const ne: OpDef<NoAttrs> = comparison("ne", (a, b) => compare("ne", a, b), (a, b) => a !== b);
-export const lt: OpDef<NoAttrs> = comparison("lt", (a, b) => compare("lt", a, b), (a, b) => a < b);
-export const le: OpDef<NoAttrs> = comparison("le", (a, b) => compare("le", a, b), (a, b) => a <= b);
-export const gt: OpDef<NoAttrs> = comparison("gt", (a, b) => compare("lt", b, a), (a, b) => a > b);
-export const ge: OpDef<NoAttrs> = comparison("ge", (a, b) => compare("le", b, a), (a, b) => a >= b);
+export const eq: OpDef<NoAttrs> = comparison(
+  "eq",
+  (a, b) => compare("eq", a, b),
+  (a, b) => a === b,
+);
+export const ne: OpDef<NoAttrs> = comparison(
+  "ne",
+  (a, b) => compare("ne", a, b),
+  (a, b) => a !== b,
+);
+export const lt: OpDef<NoAttrs> = comparison(
+  "lt",
+  (a, b) => compare("lt", a, b),
+  (a, b) => a < b,
+);
+export const le: OpDef<NoAttrs> = comparison(
+  "le",
+  (a, b) => compare("le", a, b),
+  (a, b) => a <= b,
+);
+export const gt: OpDef<NoAttrs> = comparison(
+  "gt",
+  (a, b) => compare("lt", b, a),
+  (a, b) => a > b,
+);
+export const ge: OpDef<NoAttrs> = comparison(
+  "ge",
+  (a, b) => compare("le", b, a),
+  (a, b) => a >= b,
+);
 
 export const isnan: OpDef<NoAttrs> = elementwise("isnan", {
   inputs: 1,

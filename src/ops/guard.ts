@@ -11,6 +11,5 @@ export function guarded(bounds: readonly Bound[], then: () => Expr, otherwise: E
     if (least < bound.lo || most >= bound.hi) open.push(bound);
   }
   if (open.length === 0) return then();
-  // biome-ignore lint/suspicious/noThenProperty: the scalar language names its branches so; guards are never awaited
   return { kind: "guard", dtype: otherwise.dtype, bounds: open, then: then(), otherwise };
 }

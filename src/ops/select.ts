@@ -1,10 +1,10 @@
 /** @file Choosing between values, converting between element types, and stopping gradients. */
 import { TidemarkError } from "../base/errors.ts";
-import type { DType } from "../kernel/dtype.ts";
-import { call, type Expr } from "../kernel/expr.ts";
 import type { Value } from "../ir/graph.ts";
 import type { NoAttrs, OpDef } from "../ir/op.ts";
 import { elementsOf, sameShape, tensorType, typeText } from "../ir/type.ts";
+import type { DType } from "../kernel/dtype.ts";
+import { call, type Expr } from "../kernel/expr.ts";
 import { fullLike, splatOf } from "./create.ts";
 import { apply, defineOp, requireDomain, requireSame } from "./define.ts";
 
@@ -14,12 +14,18 @@ export const where: OpDef<NoAttrs> = defineOp<NoAttrs>({
   infer(inputs) {
     const [c, a, b] = inputs;
     if (!c || !a || !b || inputs.length !== 3) {
-      throw new TidemarkError("InvalidArgument", `where: takes a condition and two values, got ${inputs.length} inputs`);
+      throw new TidemarkError(
+        "InvalidArgument",
+        `where: takes a condition and two values, got ${inputs.length} inputs`,
+      );
     }
     requireDomain("where (condition)", "bool", [c]);
     const type = requireSame("where", [a, b]);
     if (!sameShape(c.shape, type.shape)) {
-      throw new TidemarkError("ShapeMismatch", `where: condition ${typeText(c)} and values ${typeText(type)} differ in shape`);
+      throw new TidemarkError(
+        "ShapeMismatch",
+        `where: condition ${typeText(c)} and values ${typeText(type)} differ in shape`,
+      );
     }
     return [type];
   },
@@ -34,7 +40,16 @@ export const where: OpDef<NoAttrs> = defineOp<NoAttrs>({
     },
   },
   cost: (_, [out]) => ({ flops: out ? elementsOf(out.shape) : 0 }),
-  lower: { kind: "map", fusion: "once", pointwise: true, value: (c, at) => call("pick", c.inputs.map((read) => read(at))) },
+  lower: {
+    kind: "map",
+    fusion: "once",
+    pointwise: true,
+    value: (c, at) =>
+      call(
+        "pick",
+        c.inputs.map((read) => read(at)),
+      ),
+  },
   exactInDouble: true,
   simplify(b, node) {
     const [c, x, y] = node.inputs as [Value, Value, Value];

@@ -17,8 +17,8 @@
 import { at, invariant } from "../base/invariant.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { resultOf } from "../ir/graph.ts";
-import { producersOf } from "../ir/walk.ts";
 import { byteLength, elementsOf } from "../ir/type.ts";
+import { producersOf } from "../ir/walk.ts";
 
 /** A read of a stored value by a node, straight or through views. */
 export interface Edge {
@@ -80,7 +80,12 @@ export function inlinedNodes(graph: Graph): ReadonlySet<Node> {
     if (lower.kind !== "map") continue;
     const out = resultOf(node);
     const parts = node.inputs.map((v) => madeFrom.get(v) ?? { flops: 0, sources: new Set([v]) });
-    const own = node.op.cost(node.inputs.map((v) => v.type), [out.type], node.attrs, node.regions).flops;
+    const own = node.op.cost(
+      node.inputs.map((v) => v.type),
+      [out.type],
+      node.attrs,
+      node.regions,
+    ).flops;
     const flops = parts.reduce((sum, p) => sum + p.flops, own / Math.max(1, elementsOf(out.type.shape)));
     const sources = new Set(parts.flatMap((p) => [...p.sources]));
     const bytes = [...sources].reduce((sum, v) => sum + byteLength(v.type), 0);
@@ -114,7 +119,7 @@ export class Grouping {
     this.#inlined = inlined;
     this.#kept = new Set(graph.results);
     const producer = producersOf(graph);
-    graph.nodes.forEach((node, i) => this.#order.set(node, i));
+    for (const [i, node] of graph.nodes.entries()) this.#order.set(node, i);
     for (const node of graph.nodes) {
       if (inlined.has(node)) continue;
       this.groupOf.set(node, newGroup(this.#order.get(node) as number, node));
@@ -247,7 +252,9 @@ export class Grouping {
     const body = new Set(to.body);
     if (role === "body") for (const node of from.body) body.add(node);
     const elements = role === "body" && from.anchor ? from.elements : to.elements;
-    const nodes = [...from.nodes, ...to.nodes].sort((a, b) => (this.#order.get(a) as number) - (this.#order.get(b) as number));
+    const nodes = [...from.nodes, ...to.nodes].sort(
+      (a, b) => (this.#order.get(a) as number) - (this.#order.get(b) as number),
+    );
     target.nodes.splice(0, target.nodes.length, ...nodes);
     target.anchor = anchor;
     target.body.clear();

@@ -74,7 +74,7 @@ class Regions {
   #copy(node: Node, resolve: (value: Value) => Value, map: Map<Value, Value>, nodes: Node[]): void {
     const inputs = node.inputs.map(resolve);
     const outputs = node.outputs.map((v) => newValue(v.type, v.name));
-    node.outputs.forEach((v, i) => map.set(v, at(outputs, i)));
+    for (const [i, v] of node.outputs.entries()) map.set(v, at(outputs, i));
     nodes.push({ ...node, inputs, outputs });
   }
 }
@@ -169,7 +169,11 @@ function returnedNames(graph: Graph, producer: ReadonlyMap<Value, Node>, inlined
 
 /** A fusion pass with its own limits. */
 export function fuseWith(options: Partial<FuseOptions>): Pass {
-  return { name: "fuse", after: ["inline", "canonicalize", "cse", "dce"], run: (graph) => fuseGraph(graph, { ...FUSE_DEFAULTS, ...options }) };
+  return {
+    name: "fuse",
+    after: ["inline", "canonicalize", "cse", "dce"],
+    run: (graph) => fuseGraph(graph, { ...FUSE_DEFAULTS, ...options }),
+  };
 }
 
 /** Makes one kernel of nodes that can share their loops: maps with maps, in front of and behind anchors. */

@@ -7,7 +7,7 @@ import type { PlacedCopy, PlacedKernel } from "../codegen/wasm/program.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { bytesOf } from "../kernel/dtype.ts";
 import { inPlacePairs } from "../kernel/loops.ts";
-import { type Lowered, lowerNode, type LowerTraits } from "../lower/lower.ts";
+import { type Lowered, type LowerTraits, lowerNode } from "../lower/lower.ts";
 import type { Pass } from "../passes/pass.ts";
 import { fusedPipeline, runPasses } from "../passes/pipeline.ts";
 import { planProgram } from "../plan/plan.ts";
@@ -112,13 +112,26 @@ function place(plan: Plan, lowered: ReadonlyMap<Node, Lowered>): Omit<PlacedProg
     const made = lowered.get(step.node);
     if (!made) return [];
     const scratch = [...(plan.scratch[i] ?? [])];
-    return [{ kernel: made.kernel, addresses: made.values.map((v) => (v ? address(v) : bufferAddress(scratch.shift() ?? -1))) }];
+    return [
+      {
+        kernel: made.kernel,
+        addresses: made.values.map((v) => (v ? address(v) : bufferAddress(scratch.shift() ?? -1))),
+      },
+    ];
   });
-  const copies = plan.copies.map((c): PlacedCopy => ({
-    from: bufferAddress(c.from),
-    to: bufferAddress(c.to),
-    bytes: plan.problem.buffers[c.from]?.bytes ?? 0,
-  }));
+  const copies = plan.copies.map(
+    (c): PlacedCopy => ({
+      from: bufferAddress(c.from),
+      to: bufferAddress(c.to),
+      bytes: plan.problem.buffers[c.from]?.bytes ?? 0,
+    }),
+  );
   const kernelNodes = plan.program.steps.flatMap((step) => (lowered.has(step.node) ? [step.node] : []));
-  return { kernels, kernelNodes, copies, params: plan.program.params.map(address), results: plan.resultBuffers.map(bufferAddress) };
+  return {
+    kernels,
+    kernelNodes,
+    copies,
+    params: plan.program.params.map(address),
+    results: plan.resultBuffers.map(bufferAddress),
+  };
 }

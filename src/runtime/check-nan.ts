@@ -24,8 +24,7 @@ function findNaN(executable: Executable, value: Value, address: number): Found |
   return count > 0 ? { count, first: splitElement(first, value.type.shape) } : null;
 }
 
-const countText = ({ count, first }: Found): string =>
-  `${grouped(count)} NaN, the first at [${first.join(",")}]`;
+const countText = ({ count, first }: Found): string => `${grouped(count)} NaN, the first at [${first.join(",")}]`;
 
 /** Runs a stepwise program; throws `NotANumber` at the first operation that makes NaN out of numbers. */
 export function runChecked(executable: Executable): void {

@@ -34,9 +34,13 @@ export class Executable {
     this.placed = placed;
     const { height } = placed.plan;
     if (pagesOf(height) * PAGE > LARGEST_ARENA) {
-      throw new TidemarkError("TargetUnsupported", `the arena of ${height} bytes is beyond the 4 GiB of a WebAssembly memory`, {
-        help: "use smaller batches",
-      });
+      throw new TidemarkError(
+        "TargetUnsupported",
+        `the arena of ${height} bytes is beyond the 4 GiB of a WebAssembly memory`,
+        {
+          help: "use smaller batches",
+        },
+      );
     }
     const { bytes, functions } = emitProgram(placed.kernels, placed.copies, height, { fma, stepwise });
     this.moduleBytes = bytes.length;
@@ -45,7 +49,7 @@ export class Executable {
     this.#memory = new WebAssembly.Memory({ initial: pages, maximum: pages });
     const instance = new WebAssembly.Instance(new WebAssembly.Module(bytes), { env: { memory: this.#memory } });
     this.#exports = instance.exports;
-    this.#run = instance.exports["run"] as () => void;
+    this.#run = instance.exports.run as () => void;
   }
 
   /** Traced graph in, ready to run out. */
@@ -95,7 +99,7 @@ export class Executable {
     const kept = plan.problem.buffers.filter((b) => b.kind === "persistent");
     const saved = kept.map((b) => bytes.slice(plan.offsets[b.id], (plan.offsets[b.id] ?? 0) + b.bytes));
     bytes.fill(0xff);
-    kept.forEach((b, i) => bytes.set(saved[i] as Uint8Array, plan.offsets[b.id]));
+    for (const [i, b] of kept.entries()) bytes.set(saved[i] as Uint8Array, plan.offsets[b.id]);
   }
 }
 

@@ -31,9 +31,13 @@ export class ResidentStorage {
     const state = this.#state;
     if (state.kind === "resident") return state.home.view(this, state.address);
     if (state.kind === "array") return state.data;
-    throw new TidemarkError("DonatedTensor", `this ${this.dtype}[${this.shape.join(",")}] was donated to ${state.by} and its storage was reused`, {
-      help: "use the tensor that the call returned in its place, or leave the argument out of `donate`",
-    });
+    throw new TidemarkError(
+      "DonatedTensor",
+      `this ${this.dtype}[${this.shape.join(",")}] was donated to ${state.by} and its storage was reused`,
+      {
+        help: "use the tensor that the call returned in its place, or leave the argument out of `donate`",
+      },
+    );
   }
 
   isAt(home: Executable, address: number): boolean {

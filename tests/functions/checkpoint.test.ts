@@ -9,6 +9,9 @@ import { expectSameBits } from "./compare.ts";
 import { differentiable, floatType, scalarOf } from "./differentiable.ts";
 import { dataFor, type FunctionSample, labelOf, listOf, tensorsFor } from "./sample.ts";
 
+/** Recomputation does not depend on geometry: the first few samples of each function will do. */
+const SAMPLES = 6;
+
 function check(sample: FunctionSample, label: string): number {
   const tensors = tensorsFor(sample, dataFor(sample, 5));
   const floats = tensors.filter((_, i) => floatType(sample.inputs[i]!));
@@ -28,7 +31,7 @@ describe("checkpointed gradients have the same bits", () => {
   let replays = 0;
   for (const [name, samples] of differentiable("f32")) {
     test(`through ${name}`, () => {
-      samples.forEach((sample, i) => {
+      samples.slice(0, SAMPLES).forEach((sample, i) => {
         replays += check(sample, labelOf(sample, i));
       });
     });

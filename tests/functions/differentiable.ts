@@ -29,7 +29,7 @@ export function traceSample(sample: FunctionSample, seed = 5): TracedSample {
 export function differentiable(t: Float): readonly (readonly [string, readonly FunctionSample[]])[] {
   return [...samplesByName(t)].flatMap(([name, all]) => {
     const samples = all.filter((sample) => {
-      if (sample.smooth === false || !sample.inputs.some(floatType)) return false;
+      if (sample.smooth === false || sample.valuesOnly || !sample.inputs.some(floatType)) return false;
       return traceSample(sample).graph.results.some(({ type }) => floatType(type));
     });
     return samples.length > 0 ? [[name, samples] as const] : [];

@@ -20,6 +20,8 @@ export interface FunctionSample {
   readonly range?: Range | readonly Range[];
   /** Has two derivatives over this range, away from multiples of 1/64. Default true. */
   readonly smooth?: boolean;
+  /** Other samples of the function have the same derivatives. */
+  readonly valuesOnly?: boolean;
   reference?(...inputs: Plain[]): Plain | readonly Plain[];
 }
 

@@ -15,15 +15,15 @@
  * and sums are the kernel's scratch operand, planned with everything else. Sums run along depth in order, so blocking
  * never changes a bit.
  */
-import { invariant } from "../../base/invariant.ts";
 import { bytesOf, type ScalarType } from "../../kernel/dtype.ts";
-import type { Expr, Index, LoopVar } from "../../kernel/expr.ts";
+import type { Expr, LoopVar } from "../../kernel/expr.ts";
 import { varIndex } from "../../kernel/index-math.ts";
 import type { ContractNest, Operand } from "../../kernel/loops.ts";
+import { type Context, SINGLE, VECTOR } from "./addresses.ts";
 import { OP } from "./encoder.ts";
 import { columnsOf, type Tile, tileOf } from "./micro-kernel.ts";
-import { emitCounters } from "./nests.ts";
-import { type Context, SINGLE, VECTOR, type VectorEmitter } from "./vector.ts";
+import { emitCounters, emitStores, storeTargets } from "./nests.ts";
+import type { VectorEmitter } from "./vector.ts";
 
 /** Longest depth that is summed in one go: up to here no partial sums are kept. */
 const DEPTH = 512;
@@ -85,7 +85,10 @@ class ContractEmitter {
   readonly parts: ContractParts;
   readonly block: Blocking;
   readonly width: number;
-  readonly locals: Record<"ic" | "jc" | "pc" | "jr" | "ip" | "kcur" | "mend" | "nend" | "a" | "b" | "c" | "tile" | "dst", number>;
+  readonly locals: Record<
+    "ic" | "jc" | "pc" | "jr" | "ip" | "kcur" | "mend" | "nend" | "a" | "b" | "c" | "tile" | "dst",
+    number
+  >;
 
   constructor(em: VectorEmitter, nest: ContractNest, operands: readonly Operand[], parts: ContractParts) {
     this.em = em;
@@ -96,13 +99,30 @@ class ContractEmitter {
     this.width = bytesOf(nest.dtype);
     const i32 = (): number => em.code.local("i32");
     this.locals = {
-      ic: i32(), jc: i32(), pc: i32(), jr: i32(), ip: i32(), kcur: i32(), mend: i32(), nend: i32(),
-      a: i32(), b: i32(), c: i32(), tile: i32(), dst: i32(),
+      ic: i32(),
+      jc: i32(),
+      pc: i32(),
+      jr: i32(),
+      ip: i32(),
+      kcur: i32(),
+      mend: i32(),
+      nend: i32(),
+      a: i32(),
+      b: i32(),
+      c: i32(),
+      tile: i32(),
+      dst: i32(),
     };
   }
 
   /** for (local = from; local < to; local += step) body; from and to are constants or locals. */
-  loop(local: number, from: number | { local: number }, to: number | { local: number }, step: number, body: () => void): void {
+  loop(
+    local: number,
+    from: number | { local: number },
+    to: number | { local: number },
+    step: number,
+    body: () => void,
+  ): void {
     const { code } = this.em;
     const push = (v: number | { local: number }): void => {
       if (typeof v === "number") code.i32Const(v);
@@ -111,7 +131,11 @@ class ContractEmitter {
     push(from);
     code.set(local);
     code.while(
-      () => { code.get(local); push(to); code.op(OP.i32LtS); },
+      () => {
+        code.get(local);
+        push(to);
+        code.op(OP.i32LtS);
+      },
       () => {
         this.em.scope(body);
         code.increment(local, step);
@@ -132,44 +156,73 @@ class ContractEmitter {
     const [m, n, k] = [nest.rows.extent, nest.cols.extent, nest.depth.extent];
     const [aElements, bElements] = block.scratch;
     code.get(parts.scratch).set(locals.a);
-    code.get(parts.scratch).i32Const(aElements * width).op(OP.i32Add).tee(locals.b);
-    code.i32Const(bElements * width).op(OP.i32Add).set(locals.c);
-    emitCounters(em, nest.batch.filter((v) => v.extent !== 1), () => {
-      this.loop(locals.jc, 0, n, block.nc, () => {
-        this.setMin(locals.nend, locals.jc, block.nc, n);
-        this.loop(locals.ic, 0, m, block.mc, () => {
-          this.setMin(locals.mend, locals.ic, block.mc, m);
-          if (!block.deep) {
-            code.i32Const(0).set(locals.pc).i32Const(k).set(locals.kcur);
-            this.depthBlock();
-            return;
-          }
-          this.loop(locals.pc, 0, k, block.kc, () => {
-            this.setMin(locals.kcur, locals.pc, block.kc, k);
-            code.get(locals.kcur).get(locals.pc).op(OP.i32Sub).set(locals.kcur);
-            this.depthBlock();
-          });
-          this.loop(locals.ip, { local: locals.ic }, { local: locals.mend }, block.mr, () => {
-            this.tileAddress();
-            this.finish({ local: locals.jc }, { local: locals.nend }, block.nc * width);
+    code
+      .get(parts.scratch)
+      .i32Const(aElements * width)
+      .op(OP.i32Add)
+      .tee(locals.b);
+    code
+      .i32Const(bElements * width)
+      .op(OP.i32Add)
+      .set(locals.c);
+    emitCounters(
+      em,
+      nest.batch.filter((v) => v.extent !== 1),
+      () => {
+        this.loop(locals.jc, 0, n, block.nc, () => {
+          this.setMin(locals.nend, locals.jc, block.nc, n);
+          this.loop(locals.ic, 0, m, block.mc, () => {
+            this.setMin(locals.mend, locals.ic, block.mc, m);
+            if (!block.deep) {
+              code.i32Const(0).set(locals.pc).i32Const(k).set(locals.kcur);
+              this.depthBlock();
+              return;
+            }
+            this.loop(locals.pc, 0, k, block.kc, () => {
+              this.setMin(locals.kcur, locals.pc, block.kc, k);
+              code.get(locals.kcur).get(locals.pc).op(OP.i32Sub).set(locals.kcur);
+              this.depthBlock();
+            });
+            this.loop(locals.ip, { local: locals.ic }, { local: locals.mend }, block.mr, () => {
+              this.tileAddress();
+              this.finish({ local: locals.jc }, { local: locals.nend }, block.nc * width);
+            });
           });
         });
-      });
-    });
+      },
+    );
   }
 
   /** Address of the row panel's sums at the first column of the block. */
   tileAddress(): void {
     const { code } = this.em;
     const { locals, block, width } = this;
-    code.get(locals.c).get(locals.ip).get(locals.ic).op(OP.i32Sub).i32Const(block.nc * width).op(OP.i32Mul).op(OP.i32Add).set(locals.tile);
+    code
+      .get(locals.c)
+      .get(locals.ip)
+      .get(locals.ic)
+      .op(OP.i32Sub)
+      .i32Const(block.nc * width)
+      .op(OP.i32Mul)
+      .op(OP.i32Add)
+      .set(locals.tile);
   }
 
   depthBlock(): void {
     const { em, nest, block, locals, width } = this;
     const { code } = em;
     this.loop(locals.ip, { local: locals.ic }, { local: locals.mend }, block.mr, () => {
-      code.get(locals.a).get(locals.ip).get(locals.ic).op(OP.i32Sub).get(locals.kcur).op(OP.i32Mul).i32Const(width).op(OP.i32Mul).op(OP.i32Add).set(locals.dst);
+      code
+        .get(locals.a)
+        .get(locals.ip)
+        .get(locals.ic)
+        .op(OP.i32Sub)
+        .get(locals.kcur)
+        .op(OP.i32Mul)
+        .i32Const(width)
+        .op(OP.i32Mul)
+        .op(OP.i32Add)
+        .set(locals.dst);
       this.pack(nest.a, nest.rows, locals.ip, block.mr);
     });
     this.loop(locals.jr, { local: locals.jc }, { local: locals.nend }, block.nr, () => {
@@ -233,10 +286,13 @@ class ContractEmitter {
     if (!nest.split) {
       em.vars.set(nest.depth, depth);
       body(nest.depth, (each) => {
-        code.while(() => code.get(depth).get(end).op(OP.i32LtS), () => {
-          each();
-          code.increment(depth, 1);
-        });
+        code.while(
+          () => code.get(depth).get(end).op(OP.i32LtS),
+          () => {
+            each();
+            code.increment(depth, 1);
+          },
+        );
       });
       return;
     }
@@ -244,19 +300,34 @@ class ContractEmitter {
     const [first, second, stop] = [code.local("i32"), code.local("i32"), code.local("i32")];
     em.vars.set(outer, first);
     em.vars.set(inner, second);
-    code.while(() => code.get(depth).get(end).op(OP.i32LtS), () => em.scope(() => {
-      // first = depth div run, second = depth mod run, stop = min(run, second + what is left of the block)
-      code.get(depth).i32Const(inner.extent).op(OP.i32DivU).set(first);
-      code.get(depth).i32Const(inner.extent).op(OP.i32RemU).set(second);
-      code.get(second).get(end).op(OP.i32Add).get(depth).op(OP.i32Sub).tee(stop).i32Const(inner.extent).op(OP.i32GtS);
-      code.if(null, () => code.i32Const(inner.extent).set(stop));
-      body(inner, (each) => {
-        code.while(() => code.get(second).get(stop).op(OP.i32LtS), () => {
-          each();
-          code.increment(second, 1).increment(depth, 1);
-        });
-      });
-    }));
+    code.while(
+      () => code.get(depth).get(end).op(OP.i32LtS),
+      () =>
+        em.scope(() => {
+          // first = depth div run, second = depth mod run, stop = min(run, second + what is left of the block)
+          code.get(depth).i32Const(inner.extent).op(OP.i32DivU).set(first);
+          code.get(depth).i32Const(inner.extent).op(OP.i32RemU).set(second);
+          code
+            .get(second)
+            .get(end)
+            .op(OP.i32Add)
+            .get(depth)
+            .op(OP.i32Sub)
+            .tee(stop)
+            .i32Const(inner.extent)
+            .op(OP.i32GtS);
+          code.if(null, () => code.i32Const(inner.extent).set(stop));
+          body(inner, (each) => {
+            code.while(
+              () => code.get(second).get(stop).op(OP.i32LtS),
+              () => {
+                each();
+                code.increment(second, 1).increment(depth, 1);
+              },
+            );
+          });
+        }),
+    );
   }
 
   /** A counter of extent one has no variable in indices; edges of a panel still need one to be tested against. */
@@ -274,7 +345,16 @@ class ContractEmitter {
     const { em, block, locals, width, parts } = this;
     const { code } = em;
     const micro = (): void => {
-      code.get(locals.a).get(locals.ip).get(locals.ic).op(OP.i32Sub).get(locals.kcur).op(OP.i32Mul).i32Const(width).op(OP.i32Mul).op(OP.i32Add);
+      code
+        .get(locals.a)
+        .get(locals.ip)
+        .get(locals.ic)
+        .op(OP.i32Sub)
+        .get(locals.kcur)
+        .op(OP.i32Mul)
+        .i32Const(width)
+        .op(OP.i32Mul)
+        .op(OP.i32Add);
       code.get(locals.b).get(locals.kcur).get(locals.tile);
       code.i32Const((block.deep ? block.nc : block.nr) * width);
       if (block.deep) code.get(locals.pc);
@@ -283,7 +363,15 @@ class ContractEmitter {
     };
     if (block.deep) {
       this.tileAddress();
-      code.get(locals.tile).get(locals.jr).get(locals.jc).op(OP.i32Sub).i32Const(width).op(OP.i32Mul).op(OP.i32Add).set(locals.tile);
+      code
+        .get(locals.tile)
+        .get(locals.jr)
+        .get(locals.jc)
+        .op(OP.i32Sub)
+        .i32Const(width)
+        .op(OP.i32Mul)
+        .op(OP.i32Add)
+        .set(locals.tile);
       micro();
       return;
     }
@@ -300,11 +388,7 @@ class ContractEmitter {
     const { code } = em;
     const [row, rowEnd, sums, col] = [code.local("i32"), code.local("i32"), code.local("i32"), code.local("i32")];
     const values = nest.stores.map((s) => s.value);
-    const targets = nest.stores.map((s) => {
-      const operand = operands[s.operand];
-      invariant(operand, () => `kernel has no operand ${s.operand}`);
-      return { operand: s.operand, index: s.index, dtype: operand.dtype };
-    });
+    const targets = storeTargets(nest.stores, operands);
     this.setMin(rowEnd, locals.ip, block.mr, nest.rows.extent);
     code.get(locals.tile).set(sums);
     this.loop(row, { local: locals.ip }, { local: rowEnd }, 1, () => {
@@ -320,13 +404,18 @@ class ContractEmitter {
       code.get(sums).set(at);
       const run = (ctx: Context, count: number): void => {
         code.while(
-          () => { code.get(col).i32Const(count).op(OP.i32Add).get(to.local).op(OP.i32LeS); },
+          () => {
+            code.get(col).i32Const(count).op(OP.i32Add).get(to.local).op(OP.i32LeS);
+          },
           () => {
             em.scope(() => {
               const acc = code.local("v128");
-              code.get(at).memory(count * width === 16 ? "load" : count * width === 8 ? "load64_zero" : "load32_zero", 0).set(acc);
+              code
+                .get(at)
+                .loadBytes(count * width, 0)
+                .set(acc);
               em.bind({ kind: "acc", dtype: nest.dtype }, ctx, acc);
-              this.storeAll(targets, values, ctx);
+              emitStores(em, nest.stores, operands, ctx);
             });
             em.bumpPointers(count);
             code.increment(col, count).increment(at, count * width);
@@ -338,20 +427,14 @@ class ContractEmitter {
       code.increment(sums, stride);
     });
   }
-
-  storeAll(targets: readonly { operand: number; index: Index; dtype: ScalarType }[], values: readonly Expr[], ctx: Context): void {
-    const { em } = this;
-    const results = values.map((value) => {
-      em.emit(value, ctx);
-      const local = em.code.local("v128");
-      em.code.set(local);
-      return local;
-    });
-    targets.forEach((t, i) => em.emitStore(t.operand, t.index, t.dtype, results[i] as number, ctx));
-  }
 }
 
-export function emitContract(em: VectorEmitter, nest: ContractNest, operands: readonly Operand[], parts: ContractParts): void {
+export function emitContract(
+  em: VectorEmitter,
+  nest: ContractNest,
+  operands: readonly Operand[],
+  parts: ContractParts,
+): void {
   if (nest.rows.extent === 0 || nest.cols.extent === 0 || nest.batch.some((v) => v.extent === 0)) return;
   new ContractEmitter(em, nest, operands, parts).emit();
 }

@@ -34,39 +34,137 @@ function signedLeb(n: number): number[] {
 
 /** One-byte instructions. */
 export const OP = {
-  return: 0x0f, drop: 0x1a, i32Eqz: 0x45, i32Eq: 0x46, i32Ne: 0x47, i32LtS: 0x48, i32LtU: 0x49, i32GtS: 0x4a, i32LeS: 0x4c, i32GeS: 0x4e,
-  i32Add: 0x6a, i32Sub: 0x6b, i32Mul: 0x6c, i32DivS: 0x6d, i32DivU: 0x6e, i32RemU: 0x70, i32And: 0x71, i32Or: 0x72,
-  i32Shl: 0x74, i32ShrU: 0x76, i64Mul: 0x7e, i64ShrU: 0x88, i64ExtendI32U: 0xad, i32WrapI64: 0xa7,
+  return: 0x0f,
+  drop: 0x1a,
+  i32Eqz: 0x45,
+  i32Eq: 0x46,
+  i32Ne: 0x47,
+  i32LtS: 0x48,
+  i32LtU: 0x49,
+  i32GtS: 0x4a,
+  i32LeS: 0x4c,
+  i32GeS: 0x4e,
+  i32Add: 0x6a,
+  i32Sub: 0x6b,
+  i32Mul: 0x6c,
+  i32DivS: 0x6d,
+  i32DivU: 0x6e,
+  i32RemU: 0x70,
+  i32And: 0x71,
+  i32Or: 0x72,
+  i32Shl: 0x74,
+  i32ShrU: 0x76,
+  i64Mul: 0x7e,
+  i64ShrU: 0x88,
+  i64ExtendI32U: 0xad,
+  i32WrapI64: 0xa7,
 } as const;
 
 /** Instructions behind the 0xfd prefix, by the specification's names. */
 export const SIMD = {
-  splat_i32: 17, splat_i64: 18, splat_f32: 19, splat_f64: 20,
-  extract_i32: 27, replace_i32: 28, extract_f32: 31, replace_f32: 32, extract_f64: 33, replace_f64: 34,
-  f32x4_eq: 65, f32x4_ne: 66, f32x4_lt: 67, f32x4_le: 69, f64x2_eq: 71, f64x2_ne: 72, f64x2_lt: 73, f64x2_le: 75,
-  i32x4_eq: 55, i32x4_ne: 56, i32x4_lt_s: 57, i32x4_le_s: 61,
-  not: 77, and: 78, andnot: 79, or: 80, xor: 81, bitselect: 82, any_true: 83,
-  f32x4_demote_f64x2_zero: 94, f64x2_promote_low_f32x4: 95,
-  i8x16_narrow_i16x8_s: 101, f32x4_ceil: 103, f32x4_floor: 104, f32x4_trunc: 105, f32x4_nearest: 106,
-  f64x2_ceil: 116, f64x2_floor: 117, f64x2_trunc: 122, f64x2_nearest: 148,
-  i16x8_narrow_i32x4_s: 133, i16x8_extend_low_i8x16_u: 137, i32x4_extend_low_i16x8_u: 169,
-  i32x4_abs: 160, i32x4_neg: 161, i32x4_shl: 171, i32x4_shr_s: 172, i32x4_shr_u: 173, i32x4_add: 174, i32x4_sub: 177, i32x4_mul: 181,
-  i32x4_min_s: 182, i32x4_max_s: 184,
-  i64x2_extend_low_i32x4_s: 199, i64x2_shl: 203, i64x2_shr_s: 204, i64x2_shr_u: 205, i64x2_add: 206, i64x2_sub: 209,
-  f32x4_abs: 224, f32x4_neg: 225, f32x4_sqrt: 227, f32x4_add: 228, f32x4_sub: 229, f32x4_mul: 230, f32x4_div: 231, f32x4_min: 232, f32x4_max: 233,
-  f64x2_abs: 236, f64x2_neg: 237, f64x2_sqrt: 239, f64x2_add: 240, f64x2_sub: 241, f64x2_mul: 242, f64x2_div: 243, f64x2_min: 244, f64x2_max: 245,
-  i32x4_trunc_sat_f32x4_s: 248, f32x4_convert_i32x4_s: 250, i32x4_trunc_sat_f64x2_s_zero: 252, f64x2_convert_low_i32x4_s: 254,
-  f32x4_relaxed_madd: 0x105, f64x2_relaxed_madd: 0x107,
+  splat_i32: 17,
+  splat_i64: 18,
+  splat_f32: 19,
+  splat_f64: 20,
+  extract_i32: 27,
+  replace_i32: 28,
+  extract_f32: 31,
+  replace_f32: 32,
+  extract_f64: 33,
+  replace_f64: 34,
+  f32x4_eq: 65,
+  f32x4_ne: 66,
+  f32x4_lt: 67,
+  f32x4_le: 69,
+  f64x2_eq: 71,
+  f64x2_ne: 72,
+  f64x2_lt: 73,
+  f64x2_le: 75,
+  i32x4_eq: 55,
+  i32x4_ne: 56,
+  i32x4_lt_s: 57,
+  i32x4_le_s: 61,
+  not: 77,
+  and: 78,
+  andnot: 79,
+  or: 80,
+  xor: 81,
+  bitselect: 82,
+  any_true: 83,
+  f32x4_demote_f64x2_zero: 94,
+  f64x2_promote_low_f32x4: 95,
+  i8x16_narrow_i16x8_s: 101,
+  f32x4_ceil: 103,
+  f32x4_floor: 104,
+  f32x4_trunc: 105,
+  f32x4_nearest: 106,
+  f64x2_ceil: 116,
+  f64x2_floor: 117,
+  f64x2_trunc: 122,
+  f64x2_nearest: 148,
+  i16x8_narrow_i32x4_s: 133,
+  i16x8_extend_low_i8x16_u: 137,
+  i32x4_extend_low_i16x8_u: 169,
+  i32x4_abs: 160,
+  i32x4_neg: 161,
+  i32x4_shl: 171,
+  i32x4_shr_s: 172,
+  i32x4_shr_u: 173,
+  i32x4_add: 174,
+  i32x4_sub: 177,
+  i32x4_mul: 181,
+  i32x4_min_s: 182,
+  i32x4_max_s: 184,
+  i64x2_extend_low_i32x4_s: 199,
+  i64x2_shl: 203,
+  i64x2_shr_s: 204,
+  i64x2_shr_u: 205,
+  i64x2_add: 206,
+  i64x2_sub: 209,
+  f32x4_abs: 224,
+  f32x4_neg: 225,
+  f32x4_sqrt: 227,
+  f32x4_add: 228,
+  f32x4_sub: 229,
+  f32x4_mul: 230,
+  f32x4_div: 231,
+  f32x4_min: 232,
+  f32x4_max: 233,
+  f64x2_abs: 236,
+  f64x2_neg: 237,
+  f64x2_sqrt: 239,
+  f64x2_add: 240,
+  f64x2_sub: 241,
+  f64x2_mul: 242,
+  f64x2_div: 243,
+  f64x2_min: 244,
+  f64x2_max: 245,
+  i32x4_trunc_sat_f32x4_s: 248,
+  f32x4_convert_i32x4_s: 250,
+  i32x4_trunc_sat_f64x2_s_zero: 252,
+  f64x2_convert_low_i32x4_s: 254,
+  f32x4_relaxed_madd: 0x105,
+  f64x2_relaxed_madd: 0x107,
 } as const;
 
 export type SimdOp = keyof typeof SIMD;
 
 /** Loads and stores with a memory argument: [opcode, log2 of the natural alignment]. */
 const VECTOR_MEMORY = {
-  load: [0, 4], load32_splat: [9, 2], load64_splat: [10, 3], store: [11, 4],
-  load8_lane: [84, 0], load16_lane: [85, 1], load32_lane: [86, 2], load64_lane: [87, 3],
-  store8_lane: [88, 0], store16_lane: [89, 1], store32_lane: [90, 2], store64_lane: [91, 3],
-  load32_zero: [92, 2], load64_zero: [93, 3],
+  load: [0, 4],
+  load32_splat: [9, 2],
+  load64_splat: [10, 3],
+  store: [11, 4],
+  load8_lane: [84, 0],
+  load16_lane: [85, 1],
+  load32_lane: [86, 2],
+  load64_lane: [87, 3],
+  store8_lane: [88, 0],
+  store16_lane: [89, 1],
+  store32_lane: [90, 2],
+  store64_lane: [91, 3],
+  load32_zero: [92, 2],
+  load64_zero: [93, 3],
 } as const;
 
 export type VectorMemoryOp = keyof typeof VECTOR_MEMORY;
@@ -106,6 +204,12 @@ export class Code {
     this.bytes.push(0xfd, ...unsignedLeb(opcode), Math.min(align, 2), ...unsignedLeb(offset));
     if (lane !== undefined) this.bytes.push(lane);
     return this;
+  }
+
+  /** The first 16, 8 or 4 bytes of a register, the rest zero. */
+  loadBytes(bytes: number, offset: number): this {
+    if (bytes === 16) return this.memory("load", offset);
+    return this.memory(bytes === 8 ? "load64_zero" : "load32_zero", offset);
   }
 
   shuffle(lanes: readonly number[]): this {
@@ -250,7 +354,14 @@ export class ModuleBuilder {
     section(1, types, out);
     section(2, [1, ...name("env"), ...name("memory"), 0x02, 0x00, ...unsignedLeb(pages)], out);
     section(3, [...unsignedLeb(this.#functions.length), ...this.#functions.flatMap((f) => unsignedLeb(f.type))], out);
-    section(7, [...unsignedLeb(this.#exports.length), ...this.#exports.flatMap((e) => [...name(e.name), 0x00, ...unsignedLeb(e.fn)])], out);
+    section(
+      7,
+      [
+        ...unsignedLeb(this.#exports.length),
+        ...this.#exports.flatMap((e) => [...name(e.name), 0x00, ...unsignedLeb(e.fn)]),
+      ],
+      out,
+    );
     const bodies: number[] = [...unsignedLeb(this.#functions.length)];
     for (const { code } of this.#functions) {
       const locals: number[] = [];

@@ -4,8 +4,8 @@
  * unrolled network of a thousand layers has the code of a few).
  */
 import { invariant } from "../../base/invariant.ts";
-import { type Expr, walkExpr } from "../../kernel/expr.ts";
 import { bytesOf } from "../../kernel/dtype.ts";
+import { type Expr, walkExpr } from "../../kernel/expr.ts";
 import type { Kernel, Nest } from "../../kernel/loops.ts";
 import { nestExprs } from "../../kernel/loops.ts";
 import { printKernel } from "../../kernel/print.ts";
@@ -47,7 +47,14 @@ function slotsOf(kernel: Kernel): readonly Slot[] {
   };
   for (const nest of kernel.nests) {
     const seen = new Set<Expr>();
-    for (const expr of allExprs(nest)) walkExpr(expr, (e) => { if (e.kind === "load") add(e.operand, e.index.offset); }, seen);
+    for (const expr of allExprs(nest))
+      walkExpr(
+        expr,
+        (e) => {
+          if (e.kind === "load") add(e.operand, e.index.offset);
+        },
+        seen,
+      );
     if ("stores" in nest) for (const store of nest.stores) add(store.operand, store.index.offset);
     if (nest.kind === "contract") add(nest.scratch, 0);
     if (nest.kind === "scatter") add(nest.operand, nest.index.offset);
@@ -61,9 +68,22 @@ function slotsOf(kernel: Kernel): readonly Slot[] {
 function lanesOf(kernel: Kernel, nest: Nest): 4 | 2 {
   let wide = false;
   const seen = new Set<Expr>();
-  for (const expr of allExprs(nest)) walkExpr(expr, (e) => { if (laneBytes(e.dtype) === 8) wide = true; }, seen);
+  for (const expr of allExprs(nest))
+    walkExpr(
+      expr,
+      (e) => {
+        if (laneBytes(e.dtype) === 8) wide = true;
+      },
+      seen,
+    );
   const stored = "stores" in nest ? nest.stores.map((s) => s.operand) : [];
-  if (stored.some((i) => { const o = kernel.operands[i]; return o && laneBytes(o.dtype) === 8; })) wide = true;
+  if (
+    stored.some((i) => {
+      const o = kernel.operands[i];
+      return o && laneBytes(o.dtype) === 8;
+    })
+  )
+    wide = true;
   return wide ? 2 : 4;
 }
 
@@ -107,7 +127,11 @@ export class KernelLibrary {
       case "map":
         if (nest.unlessSame) {
           const [a, b] = nest.unlessSame;
-          code.get(slot(a, 0)).get(slot(b, 0)).op(OP.i32Ne).if(null, () => emitMap(em, nest, kernel.operands));
+          code
+            .get(slot(a, 0))
+            .get(slot(b, 0))
+            .op(OP.i32Ne)
+            .if(null, () => emitMap(em, nest, kernel.operands));
         } else emitMap(em, nest, kernel.operands);
         return;
       case "reduce":

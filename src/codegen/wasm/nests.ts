@@ -10,12 +10,13 @@
  */
 import { invariant } from "../../base/invariant.ts";
 import type { ScalarType } from "../../kernel/dtype.ts";
-import { call, type Expr, type LoopVar, load } from "../../kernel/expr.ts";
+import { call, type Expr, type Index, type LoopVar, load } from "../../kernel/expr.ts";
 import type { Combine, MapNest, Operand, ReduceNest, ScanNest, ScatterNest, Store } from "../../kernel/loops.ts";
 import { identityOf } from "../../kernel/loops.ts";
+import { type Context, linearCoefficient, SINGLE, VECTOR } from "./addresses.ts";
 import { OP } from "./encoder.ts";
 import { emitScalarFn, laneBytes, splatConstant } from "./scalar.ts";
-import { type Context, linearCoefficient, SINGLE, VECTOR, type VectorEmitter } from "./vector.ts";
+import type { VectorEmitter } from "./vector.ts";
 
 /** for counters: body. Counters that run once are not loops. */
 export function emitCounters(em: VectorEmitter, loops: readonly LoopVar[], body: () => void): void {
@@ -38,7 +39,13 @@ export function emitCounters(em: VectorEmitter, loops: readonly LoopVar[], body:
 }
 
 /** Walks a counter in strides, widest first; `body` runs with the counter's local set and must leave it alone. */
-function emitStrides(em: VectorEmitter, v: LoopVar, strides: readonly number[], body: (stride: number) => void, after: (stride: number) => void): void {
+function emitStrides(
+  em: VectorEmitter,
+  v: LoopVar,
+  strides: readonly number[],
+  body: (stride: number) => void,
+  after: (stride: number) => void,
+): void {
   const { code } = em;
   const local = code.local("i32");
   em.vars.set(v, local);
@@ -48,7 +55,11 @@ function emitStrides(em: VectorEmitter, v: LoopVar, strides: readonly number[], 
     if (left < stride) continue;
     left %= stride;
     code.while(
-      () => code.get(local).i32Const(v.extent - stride).op(OP.i32LeS),
+      () =>
+        code
+          .get(local)
+          .i32Const(v.extent - stride)
+          .op(OP.i32LeS),
       () => {
         em.scope(() => body(stride));
         after(stride);
@@ -59,7 +70,12 @@ function emitStrides(em: VectorEmitter, v: LoopVar, strides: readonly number[], 
 }
 
 /** Computes all stored values, then stores them. */
-function emitStores(em: VectorEmitter, stores: readonly Store[], operands: readonly Operand[], ctx: Context): void {
+export function emitStores(
+  em: VectorEmitter,
+  stores: readonly Store[],
+  operands: readonly Operand[],
+  ctx: Context,
+): void {
   const values = stores.map((store) => {
     em.emit(store.value, ctx);
     const local = em.code.local("v128");
@@ -77,6 +93,14 @@ function operandType(operands: readonly Operand[], i: number): ScalarType {
   return operand.dtype;
 }
 
+/** Where stores go, for pointers. */
+export function storeTargets(
+  stores: readonly Store[],
+  operands: readonly Operand[],
+): readonly { readonly operand: number; readonly index: Index; readonly dtype: ScalarType }[] {
+  return stores.map(({ operand, index }) => ({ operand, index, dtype: operandType(operands, operand) }));
+}
+
 const live = (loops: readonly LoopVar[]): LoopVar[] => loops.filter((v) => v.extent !== 1);
 
 export function emitMap(em: VectorEmitter, nest: MapNest, operands: readonly Operand[]): void {
@@ -85,7 +109,7 @@ export function emitMap(em: VectorEmitter, nest: MapNest, operands: readonly Ope
   const inner = loops.pop() ?? null;
   em.vec = inner;
   const values = nest.stores.map((s) => s.value);
-  const targets = nest.stores.map((s) => ({ operand: s.operand, index: s.index, dtype: operandType(operands, s.operand) }));
+  const targets = storeTargets(nest.stores, operands);
   emitCounters(em, loops, () => {
     em.countUses(values);
     if (!inner) {
@@ -149,10 +173,18 @@ function emitReduceAcross(em: VectorEmitter, nest: ReduceNest, operands: readonl
           em.countUses([nest.body]);
           em.preparePointers([nest.body], [], last);
           em.hoist([nest.body], last, [VECTOR]);
-          emitStrides(em, last, [wide, mid, 1], (stride) => {
-            if (stride === 1) accumulate(accs[0] as number, SINGLE);
-            else for (let i = 0; i * em.lanes < stride; i++) accumulate(accs[i] as number, { ...VECTOR, shift: i * em.lanes });
-          }, (stride) => em.bumpPointers(stride));
+          emitStrides(
+            em,
+            last,
+            [wide, mid, 1],
+            (stride) => {
+              if (stride === 1) accumulate(accs[0] as number, SINGLE);
+              else
+                for (let i = 0; i * em.lanes < stride; i++)
+                  accumulate(accs[i] as number, { ...VECTOR, shift: i * em.lanes });
+            },
+            (stride) => em.bumpPointers(stride),
+          );
         });
       });
     }
@@ -172,7 +204,12 @@ function joinAccumulators(em: VectorEmitter, nest: ReduceNest, accs: readonly nu
   const join = (): void => emitCombine(em, nest.combine, nest.dtype);
   const perGroup = mid / em.lanes;
   const halves = Array.from({ length: perGroup }, (_, h) => {
-    const [q0, q1, q2, q3] = [0, 1, 2, 3].map((g) => accs[g * perGroup + h] as number) as [number, number, number, number];
+    const [q0, q1, q2, q3] = [0, 1, 2, 3].map((g) => accs[g * perGroup + h] as number) as [
+      number,
+      number,
+      number,
+      number,
+    ];
     code.get(q0).get(q1);
     join();
     code.get(q2).get(q3);
@@ -185,7 +222,11 @@ function joinAccumulators(em: VectorEmitter, nest: ReduceNest, accs: readonly nu
   const out = halves[0] as number;
   const swap = (from: number): void => {
     // lane 0 + the lane at byte `from`
-    code.get(out).get(out).get(out).shuffle(Array.from({ length: 16 }, (_, i) => (i + from) % 16));
+    code
+      .get(out)
+      .get(out)
+      .get(out)
+      .shuffle(Array.from({ length: 16 }, (_, i) => (i + from) % 16));
     join();
     code.set(out);
   };
@@ -211,14 +252,28 @@ function emitReduceDown(em: VectorEmitter, nest: ReduceNest, operands: readonly 
       emitReduceTile(em, nest, operands, [SINGLE]);
       return;
     }
-    emitStrides(em, across, [em.lanes * 4, em.lanes, 1], (stride) => {
-      const contexts = stride === 1 ? [SINGLE] : Array.from({ length: stride / em.lanes }, (_, i) => ({ ...VECTOR, shift: i * em.lanes }));
-      emitReduceTile(em, nest, operands, contexts);
-    }, () => {});
+    emitStrides(
+      em,
+      across,
+      [em.lanes * 4, em.lanes, 1],
+      (stride) => {
+        const contexts =
+          stride === 1
+            ? [SINGLE]
+            : Array.from({ length: stride / em.lanes }, (_, i) => ({ ...VECTOR, shift: i * em.lanes }));
+        emitReduceTile(em, nest, operands, contexts);
+      },
+      () => {},
+    );
   });
 }
 
-function emitReduceTile(em: VectorEmitter, nest: ReduceNest, operands: readonly Operand[], contexts: readonly Context[]): void {
+function emitReduceTile(
+  em: VectorEmitter,
+  nest: ReduceNest,
+  operands: readonly Operand[],
+  contexts: readonly Context[],
+): void {
   const { code } = em;
   const identity = splatConstant(nest.dtype, identityOf(nest.combine, nest.dtype));
   const accs = contexts.map(() => code.local("v128"));
@@ -234,19 +289,21 @@ function emitReduceTile(em: VectorEmitter, nest: ReduceNest, operands: readonly 
     });
   };
   if (nest.reduce.every((v) => v.extent > 0)) {
-    emitCounters(em, counters, () => em.scope(() => {
-      em.countUses([nest.body]);
-      if (!inner) {
-        step();
-        return;
-      }
-      const local = code.local("i32");
-      em.vars.set(inner, local);
-      code.i32Const(0).set(local);
-      em.preparePointers([nest.body], [], inner);
-      em.hoist([nest.body], inner, contexts);
-      emitStrides(em, inner, [1], step, () => em.bumpPointers(1));
-    }));
+    emitCounters(em, counters, () =>
+      em.scope(() => {
+        em.countUses([nest.body]);
+        if (!inner) {
+          step();
+          return;
+        }
+        const local = code.local("i32");
+        em.vars.set(inner, local);
+        code.i32Const(0).set(local);
+        em.preparePointers([nest.body], [], inner);
+        em.hoist([nest.body], inner, contexts);
+        emitStrides(em, inner, [1], step, () => em.bumpPointers(1));
+      }),
+    );
   }
   em.scope(() => {
     em.countUses(nest.stores.map((s) => s.value));
@@ -263,7 +320,7 @@ export function emitScan(em: VectorEmitter, nest: ScanNest, operands: readonly O
   const kept = live(nest.loops);
   const across = kept.pop() ?? null;
   const exprs = [nest.body, ...nest.stores.map((s) => s.value)];
-  const targets = nest.stores.map((s) => ({ operand: s.operand, index: s.index, dtype: operandType(operands, s.operand) }));
+  const targets = storeTargets(nest.stores, operands);
   const run = (ctx: Context): void => {
     const acc = code.local("v128");
     code.v128Const(splatConstant(nest.dtype, 0)).set(acc);
@@ -272,18 +329,31 @@ export function emitScan(em: VectorEmitter, nest: ScanNest, operands: readonly O
     code.i32Const(0).set(local);
     em.countUses(exprs);
     em.preparePointers(exprs, targets, nest.along.extent === 1 ? null : nest.along);
-    emitStrides(em, nest.along, [1], () => {
-      code.get(acc);
-      em.emit(nest.body, ctx);
-      emitCombine(em, "add", nest.dtype);
-      code.set(acc);
-      em.bind({ kind: "acc", dtype: nest.dtype }, ctx, acc);
-      emitStores(em, nest.stores, operands, ctx);
-    }, () => em.bumpPointers(1));
+    emitStrides(
+      em,
+      nest.along,
+      [1],
+      () => {
+        code.get(acc);
+        em.emit(nest.body, ctx);
+        emitCombine(em, "add", nest.dtype);
+        code.set(acc);
+        em.bind({ kind: "acc", dtype: nest.dtype }, ctx, acc);
+        emitStores(em, nest.stores, operands, ctx);
+      },
+      () => em.bumpPointers(1),
+    );
   };
   emitCounters(em, kept, () => {
     em.vec = across;
-    if (across) emitStrides(em, across, [em.lanes, 1], (stride) => run(stride === 1 ? SINGLE : VECTOR), () => {});
+    if (across)
+      emitStrides(
+        em,
+        across,
+        [em.lanes, 1],
+        (stride) => run(stride === 1 ? SINGLE : VECTOR),
+        () => {},
+      );
     else run(SINGLE);
   });
 }
@@ -296,24 +366,33 @@ export function emitScatter(em: VectorEmitter, nest: ScatterNest, operands: read
   const store: Store = { operand: nest.operand, index: nest.index, value: sum };
   const loops = live(nest.loops);
   const inner = loops.at(-1) ?? null;
-  const dense = inner !== null && linearCoefficient(em.interner, nest.index, inner) === 1 &&
+  const dense =
+    inner !== null &&
+    linearCoefficient(em.interner, nest.index, inner) === 1 &&
     nest.bounds.every((b) => linearCoefficient(em.interner, b.index, inner) === 0);
   if (dense) loops.pop();
   em.vec = dense ? inner : null;
   emitCounters(em, loops, () => {
     em.emitBounds(nest.bounds, SINGLE);
-    em.code.if(null, () => em.scope(() => {
-      em.countUses([sum]);
-      if (!dense || !inner) {
-        emitStores(em, [store], operands, SINGLE);
-        return;
-      }
-      const start = em.code.local("i32");
-      em.vars.set(inner, start);
-      em.code.i32Const(0).set(start);
-      em.preparePointers([sum], [{ operand: nest.operand, index: nest.index, dtype }], inner);
-      emitStrides(em, inner, [em.lanes, 1], (stride) => emitStores(em, [store], operands, stride === 1 ? SINGLE : VECTOR),
-        (stride) => em.bumpPointers(stride));
-    }));
+    em.code.if(null, () =>
+      em.scope(() => {
+        em.countUses([sum]);
+        if (!dense || !inner) {
+          emitStores(em, [store], operands, SINGLE);
+          return;
+        }
+        const start = em.code.local("i32");
+        em.vars.set(inner, start);
+        em.code.i32Const(0).set(start);
+        em.preparePointers([sum], [{ operand: nest.operand, index: nest.index, dtype }], inner);
+        emitStrides(
+          em,
+          inner,
+          [em.lanes, 1],
+          (stride) => emitStores(em, [store], operands, stride === 1 ? SINGLE : VECTOR),
+          (stride) => em.bumpPointers(stride),
+        );
+      }),
+    );
   });
 }

@@ -15,26 +15,76 @@ import { OP } from "./encoder.ts";
 type Table = Partial<Record<ScalarFn, SimdOp>>;
 
 const F32: Table = {
-  add: "f32x4_add", sub: "f32x4_sub", mul: "f32x4_mul", div: "f32x4_div", neg: "f32x4_neg", abs: "f32x4_abs",
-  sqrt: "f32x4_sqrt", min: "f32x4_min", max: "f32x4_max", floor: "f32x4_floor", ceil: "f32x4_ceil",
-  nearest: "f32x4_nearest", trunc: "f32x4_trunc", eq: "f32x4_eq", ne: "f32x4_ne", lt: "f32x4_lt", le: "f32x4_le",
+  add: "f32x4_add",
+  sub: "f32x4_sub",
+  mul: "f32x4_mul",
+  div: "f32x4_div",
+  neg: "f32x4_neg",
+  abs: "f32x4_abs",
+  sqrt: "f32x4_sqrt",
+  min: "f32x4_min",
+  max: "f32x4_max",
+  floor: "f32x4_floor",
+  ceil: "f32x4_ceil",
+  nearest: "f32x4_nearest",
+  trunc: "f32x4_trunc",
+  eq: "f32x4_eq",
+  ne: "f32x4_ne",
+  lt: "f32x4_lt",
+  le: "f32x4_le",
 };
 
 const F64: Table = {
-  add: "f64x2_add", sub: "f64x2_sub", mul: "f64x2_mul", div: "f64x2_div", neg: "f64x2_neg", abs: "f64x2_abs",
-  sqrt: "f64x2_sqrt", min: "f64x2_min", max: "f64x2_max", floor: "f64x2_floor", ceil: "f64x2_ceil",
-  nearest: "f64x2_nearest", trunc: "f64x2_trunc", eq: "f64x2_eq", ne: "f64x2_ne", lt: "f64x2_lt", le: "f64x2_le",
+  add: "f64x2_add",
+  sub: "f64x2_sub",
+  mul: "f64x2_mul",
+  div: "f64x2_div",
+  neg: "f64x2_neg",
+  abs: "f64x2_abs",
+  sqrt: "f64x2_sqrt",
+  min: "f64x2_min",
+  max: "f64x2_max",
+  floor: "f64x2_floor",
+  ceil: "f64x2_ceil",
+  nearest: "f64x2_nearest",
+  trunc: "f64x2_trunc",
+  eq: "f64x2_eq",
+  ne: "f64x2_ne",
+  lt: "f64x2_lt",
+  le: "f64x2_le",
 };
 
 const I32: Table = {
-  add: "i32x4_add", sub: "i32x4_sub", mul: "i32x4_mul", neg: "i32x4_neg", abs: "i32x4_abs", min: "i32x4_min_s",
-  max: "i32x4_max_s", eq: "i32x4_eq", ne: "i32x4_ne", lt: "i32x4_lt_s", le: "i32x4_le_s", and: "and", or: "or",
-  xor: "xor", not: "not", shl: "i32x4_shl", shr_u: "i32x4_shr_u", shr_s: "i32x4_shr_s",
+  add: "i32x4_add",
+  sub: "i32x4_sub",
+  mul: "i32x4_mul",
+  neg: "i32x4_neg",
+  abs: "i32x4_abs",
+  min: "i32x4_min_s",
+  max: "i32x4_max_s",
+  eq: "i32x4_eq",
+  ne: "i32x4_ne",
+  lt: "i32x4_lt_s",
+  le: "i32x4_le_s",
+  and: "and",
+  or: "or",
+  xor: "xor",
+  not: "not",
+  shl: "i32x4_shl",
+  shr_u: "i32x4_shr_u",
+  shr_s: "i32x4_shr_s",
 };
 
 const I64: Table = {
-  add: "i64x2_add", sub: "i64x2_sub", and: "and", or: "or", xor: "xor", not: "not", shl: "i64x2_shl",
-  shr_u: "i64x2_shr_u", shr_s: "i64x2_shr_s",
+  add: "i64x2_add",
+  sub: "i64x2_sub",
+  and: "and",
+  or: "or",
+  xor: "xor",
+  not: "not",
+  shl: "i64x2_shl",
+  shr_u: "i64x2_shr_u",
+  shr_s: "i64x2_shr_s",
 };
 
 const BOOL: Table = { and: "and", or: "or", xor: "xor", not: "not", eq: "i32x4_eq", ne: "i32x4_ne" };
@@ -77,12 +127,24 @@ function widenMask(code: Code, to: ScalarType): void {
 function convert(code: Code, from: ScalarType, to: ScalarType): void {
   const key = `${from}>${to}`;
   switch (key) {
-    case "f32>f64": code.simd("f64x2_promote_low_f32x4"); return;
-    case "f64>f32": code.simd("f32x4_demote_f64x2_zero"); return;
-    case "i32>f32": code.simd("f32x4_convert_i32x4_s"); return;
-    case "i32>f64": code.simd("f64x2_convert_low_i32x4_s"); return;
-    case "f32>i32": code.simd("i32x4_trunc_sat_f32x4_s"); return;
-    case "f64>i32": code.simd("i32x4_trunc_sat_f64x2_s_zero"); return;
+    case "f32>f64":
+      code.simd("f64x2_promote_low_f32x4");
+      return;
+    case "f64>f32":
+      code.simd("f32x4_demote_f64x2_zero");
+      return;
+    case "i32>f32":
+      code.simd("f32x4_convert_i32x4_s");
+      return;
+    case "i32>f64":
+      code.simd("f64x2_convert_low_i32x4_s");
+      return;
+    case "f32>i32":
+      code.simd("i32x4_trunc_sat_f32x4_s");
+      return;
+    case "f64>i32":
+      code.simd("i32x4_trunc_sat_f64x2_s_zero");
+      return;
     case "bool>f32":
     case "bool>i32":
     case "bool>f64":

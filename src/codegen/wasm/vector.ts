@@ -14,79 +14,24 @@
  */
 import { InternalError } from "../../base/invariant.ts";
 import { bytesOf, type ScalarType } from "../../kernel/dtype.ts";
-import type { Bound, Expr, Index, LoopVar } from "../../kernel/expr.ts";
-import { walkExpr } from "../../kernel/expr.ts";
-import type { Code } from "./encoder.ts";
+import type { Expr, Index, LoopVar } from "../../kernel/expr.ts";
+import { AddressEmitter, type Context, linearCoefficient } from "./addresses.ts";
 import { OP } from "./encoder.ts";
-import { ACCUMULATOR, type Interner } from "./intern.ts";
+import { ACCUMULATOR } from "./intern.ts";
 import { emitScalarFn, laneBytes, rampConstant, splatConstant } from "./scalar.ts";
 
-export interface Context {
-  readonly shift: number;
-  readonly single: boolean;
-  /** Under a guard addresses may be out of range in other lanes, so no offset is left to the load instruction. */
-  readonly guarded: boolean;
-}
-
-export const VECTOR: Context = { shift: 0, single: false, guarded: false };
-export const SINGLE: Context = { shift: 0, single: true, guarded: false };
-
-/** The local that holds the address of an operand's element number `offset`. */
-export type SlotLookup = (operand: number, offset: number) => number;
-
-interface Pointer {
-  readonly local: number;
-  /** Bytes to go on per unit of the inner counter. */
-  readonly step: number;
-}
-
-/** The counter's coefficient, or null when it also occurs under a division or in a run-time index. */
-export function linearCoefficient(interner: Interner, index: Index, v: LoopVar | null): number | null {
-  if (!v) return 0;
-  let coef = 0;
-  for (const term of index.terms) {
-    if (term.atom === v) coef = term.coef;
-    else if (term.atom.kind === "value" ? interner.vars(term.atom.expr).has(v) : term.atom.kind !== "var" && interner.indexVars(term.atom.of).has(v)) {
-      return null;
-    }
-  }
-  return coef;
-}
-
-export class VectorEmitter {
-  readonly code: Code;
-  readonly interner: Interner;
-  /** Lanes of a register in this nest: 4, or 2 when 64-bit types occur. */
-  readonly lanes: 4 | 2;
-  /** Locals of the loop counters. */
-  readonly vars: Map<LoopVar, number> = new Map();
-  vec: LoopVar | null = null;
-  readonly #slot: SlotLookup;
-  #pointers = new Map<string, Pointer>();
-  /** Locals that hold whether bounds are met, for bounds that a loop does not change. */
-  #bounds = new Map<string, number>();
+export class VectorEmitter extends AddressEmitter {
   #cache = new Map<string, number>();
   #uses = new Map<number, number>();
 
-  constructor(code: Code, interner: Interner, lanes: 4 | 2, slot: SlotLookup) {
-    this.code = code;
-    this.interner = interner;
-    this.lanes = lanes;
-    this.#slot = slot;
-  }
-
   /** Runs `body`; values and pointers that it makes known are forgotten afterwards. */
-  scope(body: () => void): void {
-    const [cache, pointers, uses, bounds] = [this.#cache, this.#pointers, this.#uses, this.#bounds];
-    this.#bounds = new Map(bounds);
+  override scope(body: () => void): void {
+    const [cache, uses] = [this.#cache, this.#uses];
     this.#cache = new Map(cache);
-    this.#pointers = new Map(pointers);
     this.#uses = new Map(uses);
-    body();
+    super.scope(body);
     this.#cache = cache;
-    this.#pointers = pointers;
     this.#uses = uses;
-    this.#bounds = bounds;
   }
 
   /** Counts uses, so that shared values get a local. Call once with all expressions of a loop body. */
@@ -104,75 +49,6 @@ export class VectorEmitter {
       }
     };
     roots.forEach(visit);
-  }
-
-  /**
-   * Makes pointers for all loads (and the given stores) that are linear in `inner`; counters must hold their start. A
-   * load that is not linear in the lanes gets a pointer for each lane of the contexts, if any are given.
-   */
-  preparePointers(
-    roots: readonly Expr[],
-    stores: readonly { operand: number; index: Index; dtype: ScalarType }[],
-    inner: LoopVar | null,
-    contexts: readonly Context[] = [],
-  ): void {
-    const add = (operand: number, index: Index, dtype: ScalarType): void => {
-      const key = this.#accessKey(operand, index);
-      const coef = linearCoefficient(this.interner, index, inner);
-      if (coef === null) return;
-      const even = linearCoefficient(this.interner, index, this.vec) !== null;
-      for (const lane of even ? [null] : this.#lanesOf(contexts)) {
-        const name = lane === null ? key : `${key}#${lane}`;
-        if (this.#pointers.has(name)) continue;
-        const local = this.code.local("i32");
-        this.#emitFullAddress(operand, index, dtype, { ...SINGLE, shift: lane ?? 0 });
-        this.code.set(local);
-        this.#pointers.set(name, { local, step: coef * bytesOf(dtype) });
-      }
-    };
-    const seen = new Set<Expr>();
-    for (const root of roots) {
-      walkExpr(root, (e) => { if (e.kind === "load" && !this.#isUniform(e)) add(e.operand, e.index, e.dtype); }, seen);
-    }
-    for (const store of stores) add(store.operand, store.index, store.dtype);
-  }
-
-  /** Distances from the vector counter that the contexts cover. */
-  #lanesOf(contexts: readonly Context[]): readonly number[] {
-    return contexts.flatMap(({ shift, single }) => Array.from({ length: single ? 1 : this.lanes }, (_, lane) => shift + lane));
-  }
-
-  /** Works out ahead of a loop which guards hold, where the loop's counter does not matter. */
-  hoistBounds(roots: readonly Expr[], inner: LoopVar, contexts: readonly Context[]): void {
-    const seen = new Set<Expr>();
-    for (const root of roots) {
-      walkExpr(root, (e) => {
-        if (e.kind !== "guard" || e.bounds.some((b) => this.interner.indexVars(b.index).has(inner))) return;
-        for (const shift of this.#lanesOf(contexts)) {
-          const key = this.#boundsKey(e.bounds, shift);
-          if (this.#bounds.has(key)) continue;
-          this.emitBounds(e.bounds, { ...SINGLE, shift });
-          const local = this.code.local("i32");
-          this.code.set(local);
-          this.#bounds.set(key, local);
-        }
-      }, seen);
-    }
-  }
-
-  #boundsKey(bounds: readonly Bound[], shift: number): string {
-    const uniform = bounds.every((b) => !this.vec || !this.interner.indexVars(b.index).has(this.vec));
-    return `${bounds.map((b) => `${this.interner.indexKey(b.index)}:${b.lo}:${b.hi}`).join()}@${uniform ? "" : shift}`;
-  }
-
-  /** Moves all pointers of this scope on by `count` turns of the inner counter. */
-  bumpPointers(count: number): void {
-    for (const { local, step } of this.#pointers.values()) this.code.increment(local, step * count);
-  }
-
-  /** Forgets pointers, for a loop that makes its own. */
-  dropPointers(): void {
-    this.#pointers = new Map();
   }
 
   /** Computes ahead of a loop what does not depend on its counter. */
@@ -206,14 +82,9 @@ export class VectorEmitter {
     return this.#cache.has(this.#cacheKey(expr, ctx));
   }
 
-  #isUniform(expr: Expr): boolean {
-    const vars = this.interner.vars(expr);
-    return !vars.has(ACCUMULATOR) && (!this.vec || !vars.has(this.vec));
-  }
-
   #cacheKey(expr: Expr, ctx: Context): string {
     const id = this.interner.id(expr);
-    if (this.#isUniform(expr)) return `${id}`;
+    if (this.isUniform(expr)) return `${id}`;
     return `${id}@${ctx.shift}${ctx.single ? "s" : "v"}`;
   }
 
@@ -272,74 +143,6 @@ export class VectorEmitter {
     emitScalarFn(this.code, fn, fn === "pick" ? expr.dtype : first.dtype, expr.dtype);
   }
 
-  // ---- indices and addresses --------------------------------------------------------------------------------------
-
-  /** Leaves the index at lane 0 of the context on the stack as i32. */
-  emitIndex(index: Index, ctx: Context): void {
-    const { code } = this;
-    let pushed = false;
-    const plus = (): void => {
-      if (pushed) code.op(OP.i32Add);
-      pushed = true;
-    };
-    let offset = index.offset;
-    for (const { atom, coef } of index.terms) {
-      if (atom.kind === "var") {
-        const local = this.vars.get(atom);
-        if (local === undefined) throw new InternalError(`counter ${atom.name} is not in scope`);
-        code.get(local);
-        if (atom === this.vec) offset += coef * ctx.shift;
-      } else if (atom.kind === "value") {
-        this.emit(atom.expr, { ...ctx, single: true });
-        code.simd("extract_i32", 0);
-      } else {
-        this.emitIndex(atom.of, ctx);
-        emitDivMod(code, atom.kind, atom.by);
-      }
-      if (coef !== 1) code.i32Const(coef).op(OP.i32Mul);
-      plus();
-    }
-    if (offset !== 0 || !pushed) {
-      code.i32Const(offset);
-      plus();
-    }
-  }
-
-  #accessKey(operand: number, index: Index): string {
-    return `${operand}:${this.interner.indexKey(index)}`;
-  }
-
-  #emitFullAddress(operand: number, index: Index, dtype: ScalarType, ctx: Context): void {
-    const { code } = this;
-    code.get(this.#slot(operand, index.offset));
-    const rest: Index = { ...index, offset: 0 };
-    if (rest.terms.length === 0) return;
-    this.emitIndex(rest, ctx);
-    if (bytesOf(dtype) > 1) code.i32Const(Math.log2(bytesOf(dtype))).op(OP.i32Shl);
-    code.op(OP.i32Add);
-  }
-
-  /** Leaves an address on the stack; returns what the instruction must add to it. */
-  #emitAddress(operand: number, index: Index, dtype: ScalarType, ctx: Context): number {
-    const key = this.#accessKey(operand, index);
-    const own = this.#pointers.get(`${key}#${ctx.shift}`);
-    if (own) {
-      this.code.get(own.local);
-      return 0;
-    }
-    const pointer = this.#pointers.get(key);
-    if (!pointer) {
-      this.#emitFullAddress(operand, index, dtype, ctx);
-      return 0;
-    }
-    const coef = linearCoefficient(this.interner, index, this.vec) ?? 0;
-    const ahead = coef * ctx.shift * bytesOf(dtype);
-    this.code.get(pointer.local);
-    if (ahead >= 0 && !ctx.guarded) return ahead;
-    if (ahead !== 0) this.code.i32Const(ahead).op(OP.i32Add);
-    return 0;
-  }
-
   #emitIndexValue(index: Index, ctx: Context): void {
     const coef = linearCoefficient(this.interner, index, this.vec);
     if (ctx.single || coef !== null) {
@@ -371,7 +174,7 @@ export class VectorEmitter {
     const out = code.local("v128");
     code.v128Const(splatConstant("i32", 0)).set(out);
     for (let lane = 0; lane < this.lanes; lane++) {
-      const offset = this.#emitAddress(operand, index, dtype, { ...ctx, shift: ctx.shift + lane, single: true });
+      const offset = this.emitAddress(operand, index, dtype, { ...ctx, shift: ctx.shift + lane, single: true });
       code.get(out);
       // a bool's byte lands in the lowest byte of its 32-bit lane
       if (dtype === "bool") code.memory("load8_lane", offset, lane * 4);
@@ -385,10 +188,13 @@ export class VectorEmitter {
 
   #emitSplatLoad(operand: number, index: Index, dtype: ScalarType, ctx: Context): void {
     const { code } = this;
-    const offset = this.#emitAddress(operand, index, dtype, ctx);
+    const offset = this.emitAddress(operand, index, dtype, ctx);
     if (dtype === "bool") {
       code.v128Const(splatConstant("i32", 0)).memory("load8_lane", offset, 0);
-      code.v128Const(splatConstant("i32", 0)).shuffle([0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3]).simd("i32x4_neg");
+      code
+        .v128Const(splatConstant("i32", 0))
+        .shuffle([0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3])
+        .simd("i32x4_neg");
     } else code.memory(laneBytes(dtype) === 8 ? "load64_splat" : "load32_splat", offset);
   }
 
@@ -396,15 +202,14 @@ export class VectorEmitter {
   #emitDenseLoad(operand: number, index: Index, dtype: ScalarType, ctx: Context): void {
     const { code } = this;
     const count = ctx.single ? 1 : this.lanes;
-    const offset = this.#emitAddress(operand, index, dtype, ctx);
+    const offset = this.emitAddress(operand, index, dtype, ctx);
     if (dtype === "bool") {
       const zeros = splatConstant("i32", 0);
       if (count === 4) code.memory("load32_zero", offset);
       else code.v128Const(zeros).memory(count === 2 ? "load16_lane" : "load8_lane", offset, 0);
       code.simd("i16x8_extend_low_i8x16_u").simd("i32x4_extend_low_i16x8_u").simd("i32x4_neg");
     } else {
-      const bytes = count * bytesOf(dtype);
-      code.memory(bytes === 16 ? "load" : bytes === 8 ? "load64_zero" : "load32_zero", offset);
+      code.loadBytes(count * bytesOf(dtype), offset);
     }
   }
 
@@ -413,19 +218,20 @@ export class VectorEmitter {
     const { code } = this;
     const coef = linearCoefficient(this.interner, index, this.vec);
     if (ctx.single || coef === 1) {
-      const offset = this.#emitAddress(operand, index, dtype, ctx);
+      const offset = this.emitAddress(operand, index, dtype, ctx);
       this.#emitStoreValue(dtype, local);
       this.#storeLanes(dtype, ctx.single ? 1 : this.lanes, 0, offset);
       return;
     }
+    let stored = local;
     if (dtype === "bool") {
       this.#emitStoreValue(dtype, local);
-      local = code.local("v128");
-      code.set(local);
+      stored = code.local("v128");
+      code.set(stored);
     }
     for (let lane = 0; lane < this.lanes; lane++) {
-      const offset = this.#emitAddress(operand, index, dtype, { ...ctx, shift: ctx.shift + lane, single: true });
-      code.get(local);
+      const offset = this.emitAddress(operand, index, dtype, { ...ctx, shift: ctx.shift + lane, single: true });
+      code.get(stored);
       this.#storeLanes(dtype, 1, lane, offset);
     }
   }
@@ -436,7 +242,12 @@ export class VectorEmitter {
     if (dtype !== "bool") return;
     this.code.get(local).simd("i16x8_narrow_i32x4_s");
     const narrowed = this.code.local("v128");
-    this.code.tee(narrowed).get(narrowed).simd("i8x16_narrow_i16x8_s").v128Const(new Uint8Array(16).fill(1)).simd("and");
+    this.code
+      .tee(narrowed)
+      .get(narrowed)
+      .simd("i8x16_narrow_i16x8_s")
+      .v128Const(new Uint8Array(16).fill(1))
+      .simd("and");
   }
 
   #storeLanes(dtype: ScalarType, count: number, lane: number, offset: number): void {
@@ -449,22 +260,6 @@ export class VectorEmitter {
 
   // ---- guards -----------------------------------------------------------------------------------------------------
 
-  /** Leaves 1 when all bounds hold at lane 0 of the context. */
-  emitBounds(bounds: readonly Bound[], ctx: Context): void {
-    const known = this.#bounds.get(this.#boundsKey(bounds, ctx.shift));
-    if (known !== undefined) {
-      this.code.get(known);
-      return;
-    }
-    bounds.forEach((bound, i) => {
-      // lo ≤ x < hi as one unsigned comparison
-      this.emitIndex({ ...bound.index, offset: bound.index.offset - bound.lo }, ctx);
-      this.code.i32Const(Math.max(0, bound.hi - bound.lo)).op(OP.i32LtU);
-      if (i > 0) this.code.op(OP.i32And);
-    });
-    if (bounds.length === 0) this.code.i32Const(1);
-  }
-
   #emitGuard(expr: Extract<Expr, { kind: "guard" }>, ctx: Context): void {
     const { code } = this;
     const inner: Context = { ...ctx, guarded: true };
@@ -472,7 +267,11 @@ export class VectorEmitter {
     const branch = (e: Expr, c: Context): void => this.scope(() => this.emit(e, c));
     if (ctx.single || uniform) {
       this.emitBounds(expr.bounds, ctx);
-      code.if("v128", () => branch(expr.then, inner), () => branch(expr.otherwise, ctx));
+      code.if(
+        "v128",
+        () => branch(expr.then, inner),
+        () => branch(expr.otherwise, ctx),
+      );
       return;
     }
     const lanewise = (): void => this.#emitLanewise(expr, inner);
@@ -498,8 +297,11 @@ export class VectorEmitter {
       code.if(null, () => {
         const { then } = expr;
         if (then.kind === "load" && then.dtype !== "bool" && !this.#isCached(then, one)) {
-          const offset = this.#emitAddress(then.operand, then.index, then.dtype, one);
-          code.get(out).memory(laneBytes(then.dtype) === 8 ? "load64_lane" : "load32_lane", offset, lane).set(out);
+          const offset = this.emitAddress(then.operand, then.index, then.dtype, one);
+          code
+            .get(out)
+            .memory(laneBytes(then.dtype) === 8 ? "load64_lane" : "load32_lane", offset, lane)
+            .set(out);
           return;
         }
         code.get(out);
@@ -514,12 +316,4 @@ export class VectorEmitter {
 /** Shuffle that puts lane 0 of the second register into a lane of the first. */
 function insertLane(lane: number, bytes: number): number[] {
   return Array.from({ length: 16 }, (_, i) => (Math.floor(i / bytes) === lane ? 16 + (i % bytes) : i));
-}
-
-function emitDivMod(code: Code, kind: "div" | "mod", by: number): void {
-  const log = Math.log2(by);
-  if (Number.isInteger(log)) {
-    if (kind === "div") code.i32Const(log).op(OP.i32ShrU);
-    else code.i32Const(by - 1).op(OP.i32And);
-  } else code.i32Const(by).op(kind === "div" ? OP.i32DivU : OP.i32RemU);
 }

@@ -83,8 +83,9 @@ const floats = (t: Float, shapes: readonly Shape[]) => shapes.map((shape) => ten
 
 function binarySamples(table: readonly Binary[], t: Float): readonly FunctionSample[] {
   return table.flatMap(([name, fn, formula, range]) =>
-    PAIRS.map((pair): FunctionSample => {
-      return { name, inputs: floats(t, pair), call: (a, b) => fn(a!, b!), reference: each(formula), ...(range && { range }) };
+    PAIRS.map((pair, i): FunctionSample => {
+      const sample = { name, inputs: floats(t, pair), valuesOnly: i % 2 === 0, reference: each(formula) };
+      return { ...sample, call: (a, b) => fn(a!, b!), ...(range && { range }) };
     }),
   );
 }
@@ -137,8 +138,9 @@ const chosen: Family = (t) => [
 
 export const elementwise: Family = (t) => [
   ...UNARY.flatMap(([name, fn, formula, range]) =>
-    SHAPES.map((shape): FunctionSample => {
-      return { name, inputs: floats(t, [shape]), call: (x) => fn(x!), reference: each(formula), ...(range && { range }) };
+    SHAPES.map((shape, i): FunctionSample => {
+      const sample = { name, inputs: floats(t, [shape]), valuesOnly: i !== 1, reference: each(formula) };
+      return { ...sample, call: (x) => fn(x!), ...(range && { range }) };
     }),
   ),
   ...binarySamples([...ARITHMETIC, ...COMPARISONS], t),
