@@ -7,7 +7,7 @@ import * as ops from "../ops/random.ts";
 import { tensor } from "../trace/literal.ts";
 import { Tensor } from "../trace/tensor.ts";
 import { applyOp } from "./apply.ts";
-import { add, mul, where } from "./elementwise.ts";
+import { add, minimum, mul, where } from "./elementwise.ts";
 import { concat } from "./join.ts";
 import { constantOf, fail } from "./operands.ts";
 import { expandDims, slice } from "./shape.ts";
@@ -47,6 +47,22 @@ export interface DrawOptions {
   readonly dtype?: "f32" | "f64";
 }
 
+/** The largest number of an element type below x. */
+function below(x: number, dtype: "f32" | "f64"): number {
+  if (x === 0) return dtype === "f32" ? -(2 ** -149) : -Number.MIN_VALUE;
+  const view = new DataView(new ArrayBuffer(8));
+  // numbers of one sign are ordered like their bits
+  if (dtype === "f32") {
+    view.setFloat32(0, x);
+    if (view.getFloat32(0) < x) return view.getFloat32(0);
+    view.setInt32(0, view.getInt32(0) - Math.sign(x));
+    return view.getFloat32(0);
+  }
+  view.setFloat64(0, x);
+  view.setBigInt64(0, view.getBigInt64(0) - BigInt(Math.sign(x)));
+  return view.getFloat64(0);
+}
+
 /** Uniform in [lo, hi), [0, 1) by default. */
 function uniform(
   from: Tensor,
@@ -54,8 +70,11 @@ function uniform(
   options: DrawOptions & { readonly lo?: number; readonly hi?: number } = {},
 ): Tensor {
   const { dtype = "f32", lo = 0, hi = 1 } = options;
+  if (!(lo < hi)) fail("InvalidArgument", `random.uniform: nothing is in [${lo}, ${hi})`, "lo must be below hi");
   const u = applyOp(ops.randomUniform, [from], { shape, dtype, stream: STREAM.draw });
-  return lo === 0 && hi === 1 ? u : add(mul(u, hi - lo), lo);
+  if (lo === 0 && hi === 1) return u;
+  // rounding must not carry a draw up to the open bound
+  return minimum(add(mul(u, hi - lo), lo), below(hi, dtype));
 }
 
 /** Normal, with mean 0 and deviation 1 by default. */

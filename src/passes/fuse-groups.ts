@@ -168,9 +168,30 @@ export class Grouping {
     const between = from.nodes.flatMap((node) => (this.#out.get(node) ?? []).filter((e) => this.group(e.to) === to));
     if (between.some((e) => e.expands) || !this.#keepsPhase(from, to)) return false;
     const role = this.#roleFor(from, to, between);
-    if (!role || !stage(from, to, role) || this.#makesCycle(from, to)) return false;
+    if (!role || !stage(from, to, role) || !this.#timely(from, to) || this.#makesCycle(from, to)) return false;
     this.#merge(from, to, role);
     return true;
+  }
+
+  /**
+   * A merged group runs when the last of its inputs is there. If the readers also wait for something that is made after
+   * the producers, what the producers read waits with them: sums of many products would keep all products alive. Then
+   * merging must not keep more than it saves.
+   */
+  #timely(from: Group, to: Group): boolean {
+    const last = Math.max(...from.nodes.map((n) => this.#order.get(n) as number));
+    const waits = to.nodes.some((node) =>
+      (this.#in.get(node) ?? []).some((e) => {
+        const group = this.group(e.from);
+        return group !== from && group !== to && (this.#order.get(e.from) as number) > last;
+      }),
+    );
+    if (!waits) return true;
+    if (from.anchor) return false;
+    const sources = new Set(from.nodes.flatMap((n) => (this.#in.get(n) ?? []).map((e) => e.from)));
+    for (const node of from.nodes) sources.delete(node);
+    const hidden = from.nodes.filter((node) => !this.#storedBeyond(node, from, to));
+    return bytesOfAll(sources) <= bytesOfAll(hidden);
   }
 
   /** Moving forward work into the backward pass must not keep two values alive in place of one. */
@@ -262,6 +283,13 @@ export class Grouping {
     target.elements = elements;
     for (const node of nodes) this.groupOf.set(node, target);
   }
+}
+
+/** Bytes of all that the nodes make. */
+function bytesOfAll(nodes: Iterable<Node>): number {
+  let bytes = 0;
+  for (const node of nodes) for (const value of node.outputs) bytes += byteLength(value.type);
+  return bytes;
 }
 
 function newGroup(id: number, node: Node): Group {

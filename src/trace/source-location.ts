@@ -28,12 +28,17 @@ export function parseFrame(line: string): Frame | null {
   return { fn: fn ?? "", file: file.replace(/^file:\/\//, "").replace(/[?#].*$/, ""), line: row, column };
 }
 
-/** The innermost frame outside `root`, as `model.ts:21:14 in decoder`; test files beside the code are users too. */
+/** Programs and tests that live beside the library's code are its users. */
+function isUsers(file: string, root: string): boolean {
+  return file.includes(".test.") || file.startsWith(`${root}cli/programs/`);
+}
+
+/** The innermost frame outside `root`, as `model.ts:21:14 in decoder`. */
 export function locate(stack: string, root: string): string | undefined {
   for (const line of stack.split("\n")) {
     const frame = parseFrame(line);
     if (!frame || frame.file.startsWith("node:")) continue;
-    if (frame.file.startsWith(root) && !frame.file.includes(".test.")) continue;
+    if (frame.file.startsWith(root) && !isUsers(frame.file, root)) continue;
     const name = frame.file.slice(frame.file.lastIndexOf("/") + 1);
     const fn = /^(?:Module\.|Object\.|new )?([A-Za-z_$][\w$]*)$/.exec(frame.fn)?.[1];
     const place = `${name}:${frame.line}:${frame.column}`;

@@ -17,7 +17,10 @@ export type Parts = Readonly<Record<string, string>>;
 const PART = /(<!-- generated: ([\w-]+) -->\n)[\s\S]*?(<!-- end -->)/g;
 
 /** The document with every part made anew, and the names of parts that nobody makes or that are not there. */
-export function regenerate(text: string, parts: Parts): { readonly text: string; readonly problems: readonly string[] } {
+export function regenerate(
+  text: string,
+  parts: Parts,
+): { readonly text: string; readonly problems: readonly string[] } {
   const left = new Set(Object.keys(parts));
   const problems: string[] = [];
   const made = text.replace(PART, (whole, opening: string, name: string, closing: string) => {
