@@ -28,6 +28,7 @@ export {
 export * from "./jacobian.ts";
 export * from "./join.ts";
 export * from "./linear.ts";
+export { logsumexp } from "./log-sum.ts";
 export * from "./loss.ts";
 export { Tensor } from "./methods.ts";
 export * from "./modes.ts";

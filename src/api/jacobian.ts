@@ -18,7 +18,7 @@ import { arange } from "./create.ts";
 import { cast, equal } from "./elementwise.ts";
 import { activeParams, type Bound, bind, grad, positions, requireFloatLeaves } from "./grad.ts";
 import { stack } from "./join.ts";
-import { fail } from "./operands.ts";
+import { fail, fullOf } from "./operands.ts";
 import { reshape } from "./shape.ts";
 
 /** One at element i, zero elsewhere. */
@@ -76,6 +76,7 @@ export function jacobian<Args extends readonly Tree[] = [Tensor]>(
     const shape = [...y.shape, ...x.shape];
     const reverse = elementsOf(y.shape) <= elementsOf(x.shape);
     const [from, derivative] = reverse ? [y, vjpGraph(graph, active)] : [x, jvpGraph(graph, active)];
+    if (elementsOf(shape) === 0) return fullOf(x.dtype, shape, 0);
     const parts = Array.from({ length: elementsOf(from.shape) }, (_, i) => {
       const made = applyGraph(derivative, [...bound.inputs, basis(i, from.dtype, from.shape)]);
       return reshape(at(made, 1), [-1]);

@@ -19,6 +19,7 @@ import {
 } from "./indexing.ts";
 import { repeat, split, tile } from "./join.ts";
 import * as linear from "./linear.ts";
+import { logsumexp } from "./log-sum.ts";
 import * as loss from "./loss.ts";
 import * as normalize from "./normalize.ts";
 import * as pool from "./pool.ts";
@@ -27,7 +28,7 @@ import * as reduce from "./reduce.ts";
 import * as shape from "./shape.ts";
 
 const single = {
-  ...{ onesLike, tril, triu, zerosLike, repeat, split, tile, dropout, var: reduce.variance },
+  ...{ onesLike, tril, triu, zerosLike, repeat, split, tile, dropout, logsumexp, var: reduce.variance },
   ...{ diagonal, dynamicSlice, dynamicUpdate, gather, oneHot, scatterAdd, scatterAddAlong, take },
 } as const;
 

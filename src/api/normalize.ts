@@ -4,8 +4,9 @@ import { typeText } from "../ir/type.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { customJvp } from "./custom.ts";
 import { add, exp, mul, rsqrt, square, sub } from "./elementwise.ts";
+import { logProbabilities } from "./log-sum.ts";
 import { type Axes, fail, normalAxis, requireFloat } from "./operands.ts";
-import { logsumexp, mean, variance } from "./reduce.ts";
+import { mean, variance } from "./reduce.ts";
 import { reshape } from "./shape.ts";
 
 /**
@@ -25,7 +26,7 @@ export function softmax(x: Tensor, axis = -1): Tensor {
 /** log softmax along an axis, the last by default. */
 export function logSoftmax(x: Tensor, axis = -1): Tensor {
   requireFloat("logSoftmax", x);
-  return sub(x, logsumexp(x, normalAxis("logSoftmax", axis, x), { keepDims: true }));
+  return logProbabilities(x, normalAxis("logSoftmax", axis, x));
 }
 
 /** Scale and offset that follow a normalisation, and what keeps its divisor from zero. */

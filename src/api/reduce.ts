@@ -9,23 +9,7 @@ import * as ops from "../ops/reduce.ts";
 import { cumsum as cumsumOp } from "../ops/scan.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { applyOp } from "./apply.ts";
-import { customJvp } from "./custom.ts";
-import {
-  add,
-  cast,
-  div,
-  equal,
-  exp,
-  isnan,
-  log,
-  logicalOr,
-  mul,
-  sqrt,
-  square,
-  stopGradient,
-  sub,
-  where,
-} from "./elementwise.ts";
+import { cast, div, equal, isnan, logicalOr, mul, sqrt, square, sub, where } from "./elementwise.ts";
 import { type Axes, fail, normalAxes, normalAxis, requireFloat } from "./operands.ts";
 import { reshape } from "./shape.ts";
 
@@ -106,13 +90,9 @@ export interface VarianceOptions extends ReduceOptions {
 
 /** The variance over axes. */
 export function variance(x: Tensor, axes?: Axes, options: VarianceOptions = {}): Tensor {
-  const n = countOf("variance", x, axes) - (options.ddof ?? 0);
-  if (n <= 0)
-    fail(
-      "InvalidArgument",
-      `variance: ddof ${options.ddof} of ${n + (options.ddof ?? 0)} elements`,
-      "ddof must be smaller",
-    );
+  const { ddof = 0 } = options;
+  const n = countOf("variance", x, axes) - ddof;
+  if (n <= 0) fail("InvalidArgument", `variance: ddof ${ddof} of ${n + ddof} elements`, "ddof must be smaller");
   const centred = sub(x, mean(x, axes, { keepDims: true }));
   return div(sum(square(centred), axes, options), n);
 }
@@ -120,34 +100,6 @@ export function variance(x: Tensor, axes?: Axes, options: VarianceOptions = {}):
 /** The standard deviation over axes. */
 export function std(x: Tensor, axes?: Axes, options: VarianceOptions = {}): Tensor {
   return sqrt(variance(x, axes, options));
-}
-
-/** log Σ eˣ over axes, which are kept with extent one. */
-function logsumexpKept(x: Tensor, axes: Axes | undefined): Tensor {
-  const top = max(x, axes, { keepDims: true });
-  // an infinite maximum would give ∞ - ∞
-  const shift = stopGradient(where(equal(sub(top, top), 0), top, 0));
-  return add(log(sum(exp(sub(x, shift)), axes, { keepDims: true })), shift);
-}
-
-/**
- * log Σ eˣ over axes, without overflow.
- *
- * Its derivative is Σ softmax(x) · t, so all that a backward pass keeps is x or, where it is computed anyway, softmax(x):
- * not the shifted exponentials in between.
- */
-export function logsumexp(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
-  requireFloat("logsumexp", x);
-  const value = (v: Tensor): Tensor => {
-    const kept = logsumexpKept(v, axes);
-    return options.keepDims ? kept : reshape(kept, reducedShape("logsumexp", v, axes));
-  };
-  return customJvp(value, ([v], [t]) => sum(mul(exp(sub(v, logsumexpKept(v, axes))), t), axes, options))(x);
-}
-
-function reducedShape(name: string, x: Tensor, axes: Axes | undefined): readonly number[] {
-  const gone = normalAxes(name, axes, x);
-  return x.shape.filter((_, axis) => !gone.includes(axis));
 }
 
 /** The first position of the extremum along an axis: NaN counts as one, as in max and min. */

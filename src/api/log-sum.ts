@@ -1,0 +1,61 @@
+/**
+ * @file log Σ eˣ and the logarithms of probabilities: written so that large x lose nothing and so that a backward pass
+ * keeps results, not what led to them.
+ */
+import type { Tensor } from "../trace/tensor.ts";
+import { customJvp } from "./custom.ts";
+import { add, equal, exp, log, mul, stopGradient, sub, where } from "./elementwise.ts";
+import { type Axes, normalAxes, requireFloat } from "./operands.ts";
+import { max, type ReduceOptions, sum } from "./reduce.ts";
+import { reshape } from "./shape.ts";
+
+interface Exponentials {
+  /** The greatest x, or 0 where that is infinite: ∞ - ∞ would follow. */
+  readonly shift: Tensor;
+  /** log eˣ / Σ eˣ, worked out from x - shift, so that large x lose nothing. */
+  readonly logs: Tensor;
+  /** log Σ e^(x - shift). */
+  readonly total: Tensor;
+}
+
+function exponentials(x: Tensor, axes: Axes | undefined): Exponentials {
+  const top = max(x, axes, { keepDims: true });
+  const shift = stopGradient(where(equal(sub(top, top), 0), top, 0));
+  const shifted = sub(x, shift);
+  const total = log(sum(exp(shifted), axes, { keepDims: true }));
+  return { shift, logs: sub(shifted, total), total };
+}
+
+/** Σ p · t with p = eˣ / Σ eˣ: the derivative of log Σ eˣ along t. */
+function expected(x: Tensor, t: Tensor, axes: Axes | undefined, options: ReduceOptions): Tensor {
+  return sum(mul(exp(exponentials(x, axes).logs), t), axes, options);
+}
+
+/**
+ * log Σ eˣ over axes, without overflow.
+ *
+ * Its derivative is Σ softmax(x) · t, so all that a backward pass keeps is x or, where it is computed anyway, softmax(x):
+ * not the shifted exponentials in between.
+ */
+export function logsumexp(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
+  requireFloat("logsumexp", x);
+  const value = (v: Tensor): Tensor => {
+    const { total, shift } = exponentials(v, axes);
+    const kept = add(total, shift);
+    return options.keepDims ? kept : reshape(kept, reducedShape("logsumexp", v, axes));
+  };
+  return customJvp(value, ([v], [t]) => expected(v, t, axes, options))(x);
+}
+
+/** x - log Σ eˣ over axes; its derivative t - Σ eʸ · t needs the result y alone. @internal */
+export function logProbabilities(x: Tensor, axes: Axes): Tensor {
+  return customJvp(
+    (v: Tensor) => exponentials(v, axes).logs,
+    ([v], [t]) => sub(t, expected(v, t, axes, { keepDims: true })),
+  )(x);
+}
+
+function reducedShape(name: string, x: Tensor, axes: Axes | undefined): readonly number[] {
+  const gone = normalAxes(name, axes, x);
+  return x.shape.filter((_, axis) => !gone.includes(axis));
+}

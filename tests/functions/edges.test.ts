@@ -1,0 +1,143 @@
+/**
+ * @file Where formulas end: ties, NaN, infinities, zero spread, nothing at all. Every case is run eagerly and compiled,
+ * and what it should give is written out.
+ */
+import { describe, expect, test } from "vitest";
+import * as tm from "../../src/api/index.ts";
+import { compile, type NestedArray, type Tensor, tensor } from "../../src/api/index.ts";
+
+const { NaN: nan, POSITIVE_INFINITY: inf } = Number;
+
+const f64 = (data: NestedArray): Tensor => tensor(data, { dtype: "f64" });
+
+/** The value, the same whether compiled or not. */
+function both(f: (x: Tensor) => Tensor, x: Tensor): NestedArray {
+  const value = f(x).toArray();
+  expect(compile(f)(x).toArray()).toEqual(value);
+  return value;
+}
+
+describe("extrema", () => {
+  const table = f64([
+    [1, 3, 3, 2],
+    [nan, 5, nan, 9],
+    [-inf, -inf, -inf, -inf],
+    [0, -0, 0, inf],
+  ]);
+
+  test("argmax and argmin take the first of ties, and NaN before all", () => {
+    expect(both((x) => x.argmax(1), table)).toEqual([1, 0, 0, 3]);
+    expect(both((x) => x.argmin(1), table)).toEqual([0, 0, 0, 0]);
+    expect(both((x) => x.argmax(), table)).toBe(4);
+    expect(both((x) => x.argmax(0), table)).toEqual([1, 1, 1, 3]);
+    const wide = f64(Array.from({ length: 100 }, (_, i) => (i === 37 || i === 61 ? 7 : i / 100)));
+    expect(both((x) => x.argmax(), wide)).toBe(37);
+    expect(both((x) => x.neg().argmin(), wide)).toBe(37);
+  });
+
+  test("max and min are NaN where NaN is", () => {
+    expect(both((x) => x.max(1), table)).toEqual([3, nan, -inf, inf]);
+    expect(both((x) => x.min(1), table)).toEqual([1, nan, -inf, 0]);
+    for (let i = 0; i < 40; i++) {
+      const long = f64(Array.from({ length: 40 }, (_, k) => (k === i ? nan : k)));
+      expect(both((x) => x.max(), long)).toBe(nan);
+    }
+  });
+
+  test("gradients of max go to ties in a way that sums to the whole", () => {
+    const slope = tm.grad((x) => x.max(1).sum())(f64([[1, 3, 3, 2], [4, 0, 0, 0]])).toArray() as number[][];
+    expect(slope[0]!.reduce((s, v) => s + v, 0)).toBe(1);
+    expect([slope[0]![0], slope[0]![3]]).toEqual([0, 0]);
+    expect(slope[1]).toEqual([1, 0, 0, 0]);
+  });
+
+  test("maxPool sees padding as nothing, even among infinities", () => {
+    const x = f64([[-inf, -inf, -5]]);
+    expect(both((v) => tm.maxPool1d(v, 3, { stride: 1, padding: 1 }), x)).toEqual([[-inf, -5, -5]]);
+  });
+});
+
+describe("softmax and its kin", () => {
+  test("do not overflow", () => {
+    expect(both((x) => x.softmax(), f64([1e300, 1e300]))).toEqual([0.5, 0.5]);
+    expect(both((x) => x.logSoftmax(), f64([1000, 0]))).toEqual([0, -1000]);
+    expect(both((x) => x.logsumexp(), f64([-1000, -1000]))).toBe(-1000 + Math.LN2);
+    expect(both((x) => x.logsumexp(1), f64([[inf, 0], [-inf, -inf], [-inf, 3]]))).toEqual([inf, -inf, 3]);
+  });
+
+  test("give masked places nothing, in the gradient too", () => {
+    const x = f64([1, -inf, 1]);
+    expect(both((v) => v.softmax(), x)).toEqual([0.5, 0, 0.5]);
+    const w = f64([1, 2, 3]);
+    expect(tm.grad((v) => v.softmax().mul(w).sum())(x).toArray()).toEqual([-0.5, 0, 0.5]);
+    expect(tm.grad((v: Tensor) => v.logsumexp())(x).toArray()).toEqual([0.5, 0, 0.5]);
+  });
+
+  test("crossEntropy passes over impossible classes that are not the target", () => {
+    const target = tensor([2], { dtype: "i32" });
+    const loss = (x: Tensor): Tensor => tm.crossEntropy(x, target);
+    expect(both(loss, f64([[0, -inf, 0]]))).toBe(Math.LN2);
+    expect(tm.grad(loss)(f64([[0, -inf, 0]])).toArray()).toEqual([[0.5, 0, -0.5]]);
+    expect(both(loss, f64([[0, 0, 2000]]))).toBe(0);
+  });
+
+  test("attention gives what a query cannot see no gradient", () => {
+    const q = f64([[1, 0], [0, 1], [1, 1]]);
+    const loss = (k: Tensor): Tensor => tm.attention(q, k, k, { causal: true }).slice([0]).sum();
+    expect(tm.grad(loss)(q).toArray()).toEqual([[1, 1], [0, 0], [0, 0]]);
+  });
+});
+
+describe("statistics of little", () => {
+  test("variance of equal elements is zero, and norm has a derivative there", () => {
+    expect(both((x) => x.variance(1), f64([[3, 3, 3], [1, 1, 1]]))).toEqual([0, 0]);
+    expect(both((x) => x.norm(1), f64([[0, 0], [3, 4]]))).toEqual([0, 5]);
+    expect(tm.grad((x) => x.norm(1).sum())(f64([[0, 0], [3, 4]])).toArray()).toEqual([[0, 0], [0.6, 0.8]]);
+    expect(tm.grad((x: Tensor) => tm.layerNorm(x).slice([0]).sum())(f64([2, 2])).toArray()).toEqual([
+      expect.closeTo(158.11, 2),
+      expect.closeTo(-158.11, 2),
+    ]);
+  });
+
+  test("variance takes no more freedom than there is", () => {
+    expect(() => tm.variance(f64([1]), 0, { ddof: 1 })).toThrow("ddof 1 of 1 elements");
+    expect(() => tm.variance(tm.zeros([0]))).toThrow("ddof 0 of 0 elements");
+  });
+
+  test("sums of nothing are zero, products one, means NaN, extrema refused", () => {
+    const none = tm.zeros([2, 0]);
+    expect(both((x) => x.sum(1), none)).toEqual([0, 0]);
+    expect(both((x) => x.prod(1), none)).toEqual([1, 1]);
+    expect(both((x) => x.mean(1), none)).toEqual([nan, nan]);
+    expect(both((x) => x.cast("bool").any(1), none)).toEqual([false, false]);
+    expect(both((x) => x.cast("bool").all(1), none)).toEqual([true, true]);
+    for (const f of [tm.max, tm.min, tm.argmax, tm.argmin] as const) expect(() => f(none, 1)).toThrow("has no elements");
+  });
+
+  test("tensors without elements go through products, windows and derivatives", () => {
+    expect(both((x) => x.matmul(tm.ones([0, 3])), tm.zeros([2, 0]))).toEqual([[0, 0, 0], [0, 0, 0]]);
+    expect(both((x) => tm.conv1d(x, tm.ones([2, 3, 2])), tm.zeros([0, 3, 4]))).toEqual([]);
+    expect(tm.grad((x: Tensor) => x.square().sum())(tm.zeros([0, 4])).shape).toEqual([0, 4]);
+    expect(tm.jacobian((x: Tensor) => x.slice([[0, 0]]))(tm.ones([3])).shape).toEqual([0, 3]);
+    expect(tm.jacobian((x: Tensor) => x.sum())(tm.zeros([0])).shape).toEqual([0]);
+    expect(tm.jacobian((x: Tensor) => x.sum().add(tm.ones([2])))(tm.zeros([0])).shape).toEqual([2, 0]);
+  });
+});
+
+describe("integers", () => {
+  const i32 = (data: NestedArray): Tensor => tensor(data, { dtype: "i32" });
+
+  test("wrap around, divide towards zero and compare exactly", () => {
+    expect(both((x) => x.add(1), i32([2147483647]))).toEqual([-2147483648]);
+    expect(both((x) => x.mul(65537), i32([65537]))).toEqual([131073]);
+    expect(both((x) => x.div(3), i32([-7, 7]))).toEqual([-2, 2]);
+    expect(both((x) => x.equal(16777217), i32([16777217, 16777216]))).toEqual([true, false]);
+    expect(both((x) => x.max(), i32([-2147483648, -5]))).toBe(-5);
+    expect(both((x) => x.sum(), i32([2147483647, 1]))).toBe(-2147483648);
+  });
+
+  test("become floats and back by truncation", () => {
+    expect(both((x) => x.cast("f32"), i32([16777217]))).toEqual([16777216]);
+    expect(both((x) => x.cast("i32"), f64([-1.9, 1.9, -0.5]))).toEqual([-1, 1, 0]);
+  });
+});
