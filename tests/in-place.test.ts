@@ -136,7 +136,7 @@ const programs: Readonly<Record<string, (b: Build, x: Value, y: Value) => readon
   },
   "rows of x, backwards, and x": (b, x) => {
     const rows = b.call(flip, [b.call(iota, [], { shape: [x.type.shape[0] as number], axis: 0 })], { axes: [0] });
-    return [b.call(add, [b.call(take, [x, rows], { axis: 0, outside: "nan" }), x], {})];
+    return [b.call(add, [b.call(take, [x, rows], { axis: 0, outside: "nan" as const }), x], {})];
   },
 };
 

@@ -47,7 +47,14 @@ describe("the tiny compiler", () => {
   });
 
   it("gives zero for what the result does not depend on", () => {
-    const graph = dce(vjp(trace(((a: Tensor) => a.sum()) as (...x: Tensor[]) => Tensor, [[1, 2], [2, 2]])));
+    const graph = dce(
+      vjp(
+        trace(((a: Tensor) => a.sum()) as (...x: Tensor[]) => Tensor, [
+          [1, 2],
+          [2, 2],
+        ]),
+      ),
+    );
     expect(run(planOf(graph), [[1, 2], [1, 2, 3, 4], [1]])).toEqual([[3], [1, 1], [0, 0, 0, 0]]);
   });
 

@@ -76,7 +76,7 @@ export function jacobian<Args extends readonly Tree[] = [Tensor]>(
     const shape = [...y.shape, ...x.shape];
     const reverse = elementsOf(y.shape) <= elementsOf(x.shape);
     const [from, derivative] = reverse ? [y, vjpGraph(graph, active)] : [x, jvpGraph(graph, active)];
-    if (elementsOf(shape) === 0) return fullOf(x.dtype, shape, 0);
+    if (elementsOf(shape) === 0) return fullOf(reverse ? x.dtype : y.dtype, shape, 0);
     const parts = Array.from({ length: elementsOf(from.shape) }, (_, i) => {
       const made = applyGraph(derivative, [...bound.inputs, basis(i, from.dtype, from.shape)]);
       return reshape(at(made, 1), [-1]);

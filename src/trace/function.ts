@@ -36,13 +36,23 @@ export interface Traced {
   readonly cacheKey: string;
 }
 
+const knownNames = new WeakMap<AnyFunction, readonly (string | undefined)[]>();
+
 /** Names of a function's parameters, read off its text; `arg0` where that is not a plain name. */
 export function argumentNames(fn: AnyFunction, count: number): readonly string[] {
+  let names = knownNames.get(fn);
+  if (!names) {
+    names = parameterNames(fn);
+    knownNames.set(fn, names);
+  }
+  return Array.from({ length: count }, (_, i) => names[i] ?? `arg${i}`);
+}
+
+function parameterNames(fn: AnyFunction): readonly (string | undefined)[] {
   const text = fn.toString().replace(/\/\*.*?\*\/|\/\/.*$/gms, "");
   const single = /^(?:async\s+)?([A-Za-z_$][\w$]*)\s*=>/.exec(text);
   const list = single ? (single[1] ?? "") : topLevel(text.slice(text.indexOf("(") + 1));
-  const names = splitTopLevel(list).map((part) => /^\s*([A-Za-z_$][\w$]*)\s*(?:=|$)/.exec(part)?.[1]);
-  return Array.from({ length: count }, (_, i) => names[i] ?? `arg${i}`);
+  return splitTopLevel(list).map((part) => /^\s*([A-Za-z_$][\w$]*)\s*(?:=|$)/.exec(part)?.[1]);
 }
 
 /** The text up to the bracket that closes the one before it. */
