@@ -15,8 +15,8 @@ import { inPlacePairs } from "../src/kernel/loops.ts";
 import { lowerNode } from "../src/lower/lower.ts";
 import { allOps } from "../src/ops/all.ts";
 import { iota } from "../src/ops/create.ts";
-import { take } from "../src/ops/indexing.ts";
 import { add, mul, relu, sub } from "../src/ops/elementwise.ts";
+import { take } from "../src/ops/indexing.ts";
 import { exp } from "../src/ops/math.ts";
 import { matmul } from "../src/ops/matmul.ts";
 import { flip, reshape, transpose } from "../src/ops/movement.ts";
@@ -125,7 +125,7 @@ const programs: Readonly<Record<string, (b: Build, x: Value, y: Value) => readon
   "x · x": (b, x) => [b.call(mul, [x, x], {})],
   "x - x · y": (b, x, y) => [b.call(sub, [x, b.call(mul, [x, y], {})], {})],
   "x · xᵀ": (b, x) => [b.call(matmul, [x, x], { ta: false, tb: true })],
-  "xᵀ": (b, x) => [b.call(transpose, [x], { perm: [1, 0] })],
+  xᵀ: (b, x) => [b.call(transpose, [x], { perm: [1, 0] })],
   "x + xᵀ": (b, x) => [b.call(add, [x, b.call(transpose, [x], { perm: [1, 0] })], {})],
   "y, unused x": (b, _, y) => [b.call(exp, [y], {})],
   "x and e^x": (b, x) => [b.call(exp, [x], {}), x],
@@ -139,7 +139,6 @@ const programs: Readonly<Record<string, (b: Build, x: Value, y: Value) => readon
     return [b.call(add, [b.call(take, [x, rows], { axis: 0, outside: "nan" as const }), x], {})];
   },
 };
-
 
 const square = tensorType("f32", [9, 9]);
 
@@ -179,8 +178,21 @@ describe("programs give the same bits with arguments donated", () => {
     const [x, y] = [b.param(square, "x"), b.param(square, "y")];
     const graph = b.finish([b.call(sub, [y, x], {}), b.call(mul, [x, y], {}), y, x]);
     const fresh = run(Executable.from(graph), graph, squares);
-    for (const [p, q] of [[0, 1], [1, 0], [2, 3], [3, 2], [0, 2], [3, 1]] as const) {
-      const options = { donated: new Map([[0, p], [1, q]]), persistent: new Set([0, 1]) };
+    for (const [p, q] of [
+      [0, 1],
+      [1, 0],
+      [2, 3],
+      [3, 2],
+      [0, 2],
+      [3, 1],
+    ] as const) {
+      const options = {
+        donated: new Map([
+          [0, p],
+          [1, q],
+        ]),
+        persistent: new Set([0, 1]),
+      };
       const executable = Executable.from(graph, options);
       expect(run(executable, graph, squares), `results ${p} and ${q}`).toEqual(fresh);
       const { params } = executable.placed;
@@ -213,20 +225,23 @@ describe("chains", () => {
     (b, h, y) => b.call(mul, [y, h], {}),
   ];
 
-  test.each([1, 2, 3, 4])("of %i operations have the same bits with and without sharing, in fewer buffers", (length) => {
-    const b = new Build("chain");
-    const [x, y] = [b.param(square, "x"), b.param(square, "y")];
-    const graph = b.finish([steps.slice(0, length).reduce((h, step) => step(b, h, y), x)]);
-    // without fusion, which would leave nothing to share
-    const placed = assemble(graph, wasmTraits(), { passes: pipeline, donated: new Map([[0, -1]]) });
-    const apart = withoutSharing(placed);
-    expect(placed.kernels.length).toBe(length);
-    expect(placed.plan.problem.buffers.length).toBe(2);
-    expect(apart.plan.problem.buffers.length).toBe(2 + length);
-    expect(placed.plan.height).toBe(2 * 384);
-    expect(apart.plan.height).toBeGreaterThan(placed.plan.height);
-    const fma = detectFeatures().relaxedMadd;
-    const [together, alone] = [placed, apart].map((p) => run(new Executable(p, fma), graph, squares));
-    expect(together).toEqual(alone);
-  });
+  test.each([1, 2, 3, 4])(
+    "of %i operations have the same bits with and without sharing, in fewer buffers",
+    (length) => {
+      const b = new Build("chain");
+      const [x, y] = [b.param(square, "x"), b.param(square, "y")];
+      const graph = b.finish([steps.slice(0, length).reduce((h, step) => step(b, h, y), x)]);
+      // without fusion, which would leave nothing to share
+      const placed = assemble(graph, wasmTraits(), { passes: pipeline, donated: new Map([[0, -1]]) });
+      const apart = withoutSharing(placed);
+      expect(placed.kernels.length).toBe(length);
+      expect(placed.plan.problem.buffers.length).toBe(2);
+      expect(apart.plan.problem.buffers.length).toBe(2 + length);
+      expect(placed.plan.height).toBe(2 * 384);
+      expect(apart.plan.height).toBeGreaterThan(placed.plan.height);
+      const fma = detectFeatures().relaxedMadd;
+      const [together, alone] = [placed, apart].map((p) => run(new Executable(p, fma), graph, squares));
+      expect(together).toEqual(alone);
+    },
+  );
 });

@@ -2,7 +2,8 @@
 import type { Shape } from "../ir/type.ts";
 import type { DType } from "../kernel/dtype.ts";
 import { iota } from "../ops/create.ts";
-import type { Tensor } from "../trace/tensor.ts";
+import { AbstractStorage } from "../trace/storage.ts";
+import { Tensor } from "../trace/tensor.ts";
 import { applyOp } from "./apply.ts";
 import { add, cast, equal, greaterEqual, lessEqual, mul, where } from "./elementwise.ts";
 import { constantOf, fail, fullOf } from "./operands.ts";
@@ -45,6 +46,21 @@ export function zerosLike(x: Tensor): Tensor {
 /** Ones with the type of another tensor. */
 export function onesLike(x: Tensor): Tensor {
   return fullOf(x.dtype, x.shape, 1);
+}
+
+/**
+ * A tensor of a type and without elements, to plan with: it costs no memory whatever its shape is. Reading it, or running
+ * anything on it, is an error.
+ *
+ * @example
+ * import { plan, spec } from "tidemark";
+ *
+ * const square = plan((x) => x.matmul(x));
+ * console.log(square(spec([65536, 65536])).arenaBytes > 2 ** 35); // true
+ */
+export function spec(shape: Shape, dtype: DType = "f32"): Tensor {
+  requireShape("spec", shape);
+  return new Tensor(new AbstractStorage(dtype, [...shape]));
 }
 
 /** Whole numbers from 0 (or start) up to, not including, stop, by step; i32. */

@@ -43,8 +43,7 @@ export class LoadedProgram {
     this.#donated = this.#checkNaN ? new Map() : (options.donated ?? new Map());
     this.#replaces = new Map([...this.#donated].flatMap(([param, result]) => (result >= 0 ? [[result, param]] : [])));
     this.#firstCapture = options.firstCapture ?? graph.params.length;
-    const persistent = new Set([...this.#donated].flatMap(([param, result]) => (result >= 0 ? [param] : [])));
-    for (let i = this.#firstCapture; i < graph.params.length; i++) persistent.add(i);
+    const persistent = persistentParams(graph, this.#donated, this.#firstCapture);
     this.executable = Executable.from(graph, {
       donated: this.#donated,
       persistent,
@@ -101,6 +100,17 @@ export class LoadedProgram {
       return new Tensor(storage);
     });
   }
+}
+
+/** Parameters that stay in the arena between runs: those that a result replaces, and captured constants. */
+export function persistentParams(
+  graph: Graph,
+  donated: ReadonlyMap<number, number>,
+  firstCapture: number,
+): ReadonlySet<number> {
+  const persistent = new Set([...donated].flatMap(([param, result]) => (result >= 0 ? [param] : [])));
+  for (let i = firstCapture; i < graph.params.length; i++) persistent.add(i);
+  return persistent;
 }
 
 function isAt(storage: TensorStorage, executable: Executable, address: number): boolean {

@@ -1,6 +1,7 @@
 /** @file Where a concrete tensor's elements are. Programs may hold them in an arena; a literal holds an array. */
+import { TidemarkError } from "../base/errors.ts";
 import { invariant } from "../base/invariant.ts";
-import { elementsOf, type Shape } from "../ir/type.ts";
+import { elementsOf, type Shape, typeText } from "../ir/type.ts";
 import type { DType } from "../kernel/dtype.ts";
 
 export type TypedArray = Float32Array | Float64Array | Int32Array | Uint8Array;
@@ -8,6 +9,8 @@ export type TypedArray = Float32Array | Float64Array | Int32Array | Uint8Array;
 export interface TensorStorage {
   readonly dtype: DType;
   readonly shape: Shape;
+  /** There are no elements: it is a type to plan with, and reading is an error. */
+  readonly abstract?: true;
   /** The elements, row-major; the caller must not write to them or keep them beyond the next run of a program. */
   read(): TypedArray;
 }
@@ -42,5 +45,23 @@ export class ArrayStorage implements TensorStorage {
 
   read(): TypedArray {
     return this.#data;
+  }
+}
+
+/** A type in the place of elements: enough to trace and to plan, nothing to run on. */
+export class AbstractStorage implements TensorStorage {
+  readonly dtype: DType;
+  readonly shape: Shape;
+  readonly abstract = true;
+
+  constructor(dtype: DType, shape: Shape) {
+    this.dtype = dtype;
+    this.shape = shape;
+  }
+
+  read(): never {
+    throw new TidemarkError("InvalidArgument", `this ${typeText(this)} is a spec: it has a type and no elements`, {
+      help: "plan with it; to run, make a tensor of that type",
+    });
   }
 }

@@ -103,9 +103,10 @@ export class Tensor {
     return nested(0);
   }
 
-  /** `f32[2,2] [[1, 2], [3, 4]]`, cut short for large tensors; a traced tensor shows its type. */
+  /** `f32[2,2] [[1, 2], [3, 4]]`, cut short for large tensors; a traced tensor and a spec show their type. */
   toString(): string {
     if (this.isTraced) return `Tensor(${typeText(this)}, traced)`;
+    if (this.storage?.abstract) return `Tensor(${typeText(this)}, spec)`;
     if (this.elements > 64) return `Tensor(${typeText(this)})`;
     return `Tensor(${typeText(this)} ${JSON.stringify(this.toArray()).replaceAll(",", ", ")})`;
   }

@@ -35,7 +35,7 @@ export function currentTrace(): Trace | null {
 const UNIFORM_ELEMENTS = 16;
 
 function uniformValue(storage: TensorStorage): number | null {
-  if (elementsOf(storage.shape) > UNIFORM_ELEMENTS) return null;
+  if (storage.abstract || elementsOf(storage.shape) > UNIFORM_ELEMENTS) return null;
   const data = storage.read();
   const [first] = data;
   return first !== undefined && data.every((x) => Object.is(x, first)) ? first : null;

@@ -25,5 +25,6 @@ export function expectSameBits(got: Tensor, want: Tensor, label: string): void {
     return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
   };
   const [a, b] = [bytes(got), bytes(want)];
-  if (a.some((byte, i) => byte !== b[i])) expect([...got.data()], `${label}: bits differ`).toEqual([...want.data(), "bits"]);
+  if (a.some((byte, i) => byte !== b[i]))
+    expect([...got.data()], `${label}: bits differ`).toEqual([...want.data(), "bits"]);
 }

@@ -48,7 +48,12 @@ export function scalarOf(
     const results = call(...inputs).filter((result) => isFloat(result.dtype));
     const parts = results.map((y, i) => {
       const type = tensorType(y.dtype, y.shape);
-      return y.square().mul(0.5).add(y).mul(tensorOf(type, draw(type, 50 + i, [-1, 1]))).sum();
+      return y
+        .square()
+        .mul(0.5)
+        .add(y)
+        .mul(tensorOf(type, draw(type, 50 + i, [-1, 1])))
+        .sum();
     });
     return parts.reduce((a, b) => a.add(b));
   };

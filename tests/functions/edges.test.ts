@@ -49,7 +49,14 @@ describe("extrema", () => {
   });
 
   test("gradients of max go to ties in a way that sums to the whole", () => {
-    const slope = tm.grad((x) => x.max(1).sum())(f64([[1, 3, 3, 2], [4, 0, 0, 0]])).toArray() as number[][];
+    const slope = tm
+      .grad((x) => x.max(1).sum())(
+        f64([
+          [1, 3, 3, 2],
+          [4, 0, 0, 0],
+        ]),
+      )
+      .toArray() as number[][];
     expect(slope[0]!.reduce((s, v) => s + v, 0)).toBe(1);
     expect([slope[0]![0], slope[0]![3]]).toEqual([0, 0]);
     expect(slope[1]).toEqual([1, 0, 0, 0]);
@@ -71,41 +78,101 @@ describe("softmax and its kin", () => {
     ]);
     expect(both((x) => x.logSoftmax(), f64([1000, 0]))).toEqual([0, -1000]);
     expect(both((x) => x.logsumexp(), f64([-1000, -1000]))).toEqual(near(-1000 + Math.LN2));
-    expect(both((x) => x.logsumexp(1), f64([[inf, 0], [-inf, -inf], [-inf, 3]]))).toEqual([inf, -inf, 3]);
+    expect(
+      both(
+        (x) => x.logsumexp(1),
+        f64([
+          [inf, 0],
+          [-inf, -inf],
+          [-inf, 3],
+        ]),
+      ),
+    ).toEqual([inf, -inf, 3]);
   });
 
   test("give masked places nothing, in the gradient too", () => {
     const x = f64([1, -inf, 1]);
     expect(both((v) => v.softmax(), x)).toEqual(near([0.5, 0, 0.5]));
     const w = f64([1, 2, 3]);
-    expect(tm.grad((v) => v.softmax().mul(w).sum())(x).toArray()).toEqual(near([-0.5, 0, 0.5]));
-    expect(tm.grad((v: Tensor) => v.logsumexp())(x).toArray()).toEqual(near([0.5, 0, 0.5]));
+    expect(
+      tm
+        .grad((v) => v.softmax().mul(w).sum())(x)
+        .toArray(),
+    ).toEqual(near([-0.5, 0, 0.5]));
+    expect(
+      tm
+        .grad((v: Tensor) => v.logsumexp())(x)
+        .toArray(),
+    ).toEqual(near([0.5, 0, 0.5]));
   });
 
   test("crossEntropy passes over impossible classes that are not the target", () => {
     const target = tensor([2], { dtype: "i32" });
     const loss = (x: Tensor): Tensor => tm.crossEntropy(x, target);
     expect(both(loss, f64([[0, -inf, 0]]))).toEqual(near(Math.LN2));
-    expect(tm.grad(loss)(f64([[0, -inf, 0]])).toArray()).toEqual(near([[0.5, 0, -0.5]]));
+    expect(
+      tm
+        .grad(loss)(f64([[0, -inf, 0]]))
+        .toArray(),
+    ).toEqual(near([[0.5, 0, -0.5]]));
     expect(both(loss, f64([[0, 0, 2000]]))).toEqual(near(0));
   });
 
   test("attention gives what a query cannot see no gradient", () => {
-    const q = f64([[1, 0], [0, 1], [1, 1]]);
+    const q = f64([
+      [1, 0],
+      [0, 1],
+      [1, 1],
+    ]);
     const loss = (k: Tensor): Tensor => tm.attention(q, k, k, { causal: true }).slice([0]).sum();
-    expect(tm.grad(loss)(q).toArray()).toEqual([[1, 1], [0, 0], [0, 0]]);
+    expect(tm.grad(loss)(q).toArray()).toEqual([
+      [1, 1],
+      [0, 0],
+      [0, 0],
+    ]);
   });
 });
 
 describe("statistics of little", () => {
   test("variance of equal elements is zero, and norm has a derivative there", () => {
-    expect(both((x) => x.variance(1), f64([[3, 3, 3], [1, 1, 1]]))).toEqual([0, 0]);
-    expect(both((x) => x.norm(1), f64([[0, 0], [3, 4]]))).toEqual([0, 5]);
-    expect(tm.grad((x) => x.norm(1).sum())(f64([[0, 0], [3, 4]])).toArray()).toEqual(near([[0, 0], [0.6, 0.8]]));
-    expect(tm.grad((x: Tensor) => tm.layerNorm(x).slice([0]).sum())(f64([2, 2])).toArray()).toEqual([
-      expect.closeTo(158.11, 2),
-      expect.closeTo(-158.11, 2),
-    ]);
+    expect(
+      both(
+        (x) => x.variance(1),
+        f64([
+          [3, 3, 3],
+          [1, 1, 1],
+        ]),
+      ),
+    ).toEqual([0, 0]);
+    expect(
+      both(
+        (x) => x.norm(1),
+        f64([
+          [0, 0],
+          [3, 4],
+        ]),
+      ),
+    ).toEqual([0, 5]);
+    expect(
+      tm
+        .grad((x) => x.norm(1).sum())(
+          f64([
+            [0, 0],
+            [3, 4],
+          ]),
+        )
+        .toArray(),
+    ).toEqual(
+      near([
+        [0, 0],
+        [0.6, 0.8],
+      ]),
+    );
+    expect(
+      tm
+        .grad((x: Tensor) => tm.layerNorm(x).slice([0]).sum())(f64([2, 2]))
+        .toArray(),
+    ).toEqual([expect.closeTo(158.11, 2), expect.closeTo(-158.11, 2)]);
   });
 
   test("variance takes no more freedom than there is", () => {
@@ -120,11 +187,15 @@ describe("statistics of little", () => {
     expect(both((x) => x.mean(1), none)).toEqual([nan, nan]);
     expect(both((x) => x.cast("bool").any(1), none)).toEqual([false, false]);
     expect(both((x) => x.cast("bool").all(1), none)).toEqual([true, true]);
-    for (const f of [tm.max, tm.min, tm.argmax, tm.argmin] as const) expect(() => f(none, 1)).toThrow("has no elements");
+    for (const f of [tm.max, tm.min, tm.argmax, tm.argmin] as const)
+      expect(() => f(none, 1)).toThrow("has no elements");
   });
 
   test("tensors without elements go through products, windows and derivatives", () => {
-    expect(both((x) => x.matmul(tm.ones([0, 3])), tm.zeros([2, 0]))).toEqual([[0, 0, 0], [0, 0, 0]]);
+    expect(both((x) => x.matmul(tm.ones([0, 3])), tm.zeros([2, 0]))).toEqual([
+      [0, 0, 0],
+      [0, 0, 0],
+    ]);
     expect(both((x) => tm.conv1d(x, tm.ones([2, 3, 2])), tm.zeros([0, 3, 4]))).toEqual([]);
     expect(tm.grad((x: Tensor) => x.square().sum())(tm.zeros([0, 4])).shape).toEqual([0, 4]);
     expect(tm.jacobian((x: Tensor) => x.slice([[0, 0]]))(tm.ones([3])).shape).toEqual([0, 3]);

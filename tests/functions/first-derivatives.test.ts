@@ -34,7 +34,11 @@ function expectSameOnWasm(graph: Graph, inputs: Data, label: string): Data {
 
 /** (f(x + h t) - f(x - h t)) / 2h for every float result. */
 function differences(graph: Graph, x: Data, t: readonly (Float64Array | null)[], h: number): Data {
-  const at = (by: number): Data => evaluate(graph, x.map((v, i) => v.map((e, k) => e + by * (t[i]?.[k] ?? 0))));
+  const at = (by: number): Data =>
+    evaluate(
+      graph,
+      x.map((v, i) => v.map((e, k) => e + by * (t[i]?.[k] ?? 0))),
+    );
   const [up, down] = [at(h), at(-h)];
   return graph.results.flatMap(({ type }, i) =>
     floatType(type) ? [up[i]!.map((e, k) => (e - down[i]![k]!) / (2 * h))] : [],

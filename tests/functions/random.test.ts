@@ -43,9 +43,17 @@ describe.each(["f32", "f64"] as const)("random %s", (dtype) => {
     const [mean, variance] = momentsOf(u);
     expect(mean).toBeCloseTo(1 / 2, 2);
     expect(variance).toBeCloseTo(1 / 12, 2);
-    expectUniformCounts(countsOf(u.map((v) => Math.floor(64 * v)), 64));
+    expectUniformCounts(
+      countsOf(
+        u.map((v) => Math.floor(64 * v)),
+        64,
+      ),
+    );
     // neighbours are independent: pairs fill the square
-    const pairs = Uint16Array.from({ length: N / 2 }, (_, i) => 16 * Math.floor(16 * u[2 * i]!) + Math.floor(16 * u[2 * i + 1]!));
+    const pairs = Uint16Array.from(
+      { length: N / 2 },
+      (_, i) => 16 * Math.floor(16 * u[2 * i]!) + Math.floor(16 * u[2 * i + 1]!),
+    );
     expectUniformCounts(countsOf(pairs, 256));
   });
 
@@ -100,7 +108,17 @@ describe("keys", () => {
       expectSameBits(draw(random.key(99)), first, "again");
       expectSameBits(compile(draw)(key), first, "compiled");
       const inside = compile((k: Tensor, x: Tensor) => [draw(k), matmul(x, x).add(draw(k).cast("f32").sum())] as const);
-      expectSameBits(inside(key, tensor([[1, 2], [3, 4]]))[0], first, "in a larger program");
+      expectSameBits(
+        inside(
+          key,
+          tensor([
+            [1, 2],
+            [3, 4],
+          ]),
+        )[0],
+        first,
+        "in a larger program",
+      );
       const others = [98, 100, 99 + 2 ** 32, -99].map((seed) => draw(random.key(seed)).data().join());
       expect(new Set([first.data().join(), ...others]).size).toBe(5);
     });
@@ -109,7 +127,9 @@ describe("keys", () => {
   test("that are split or folded give numbers without correlation", () => {
     const key = random.key(5);
     const [a, b] = random.split(key);
-    const streams = [key, a, b, random.foldIn(key, 0), random.foldIn(key, 1)].map((k) => doubles(random.normal(k, [N])));
+    const streams = [key, a, b, random.foldIn(key, 0), random.foldIn(key, 1)].map((k) =>
+      doubles(random.normal(k, [N])),
+    );
     for (let i = 0; i < streams.length; i++) {
       for (let j = 0; j < i; j++) {
         const correlation = streams[i]!.reduce((s, v, e) => s + v * streams[j]![e]!, 0) / N;
@@ -154,7 +174,12 @@ describe("bernoulli and permutation", () => {
     expect(orders.size).toBe(6);
     expectUniformCounts([...orders.values()]);
     const long = random.permutation(random.key(8), 4096).data();
-    expectUniformCounts(countsOf(Array.from(long.slice(0, 2048), (v) => v >> 8), 16));
+    expectUniformCounts(
+      countsOf(
+        Array.from(long.slice(0, 2048), (v) => v >> 8),
+        16,
+      ),
+    );
   });
 });
 
@@ -163,7 +188,11 @@ describe("dropout", () => {
   const key = random.key(11);
 
   test("keeps at its rate, scales what it keeps, and its gradient is the very mask", () => {
-    for (const [rate, scale] of [[0.5, 2], [0.75, 4], [0.1, Math.fround(1 / 0.9)]] as const) {
+    for (const [rate, scale] of [
+      [0.5, 2],
+      [0.75, 4],
+      [0.1, Math.fround(1 / 0.9)],
+    ] as const) {
       const y = dropout(x, rate, key).data();
       const slope = compile(grad((v: Tensor) => dropout(v, rate, key).sum()))(x).data();
       let kept = 0;

@@ -24,7 +24,10 @@ function checkSecond(sample: FunctionSample, label: string): void {
   const gradient = grad(loss);
   const moved = (e: Tensor, along: Tensor, by: number): Tensor => {
     const t = along.data();
-    return tensorOf(e, doubles(e).map((value, k) => value + by * t[k]!));
+    return tensorOf(
+      e,
+      doubles(e).map((value, k) => value + by * t[k]!),
+    );
   };
   const at = (by: number): readonly Float64Array[] => gradient(x.map((e, i) => moved(e, v[i]!, by))).map(doubles);
   const [up, down] = [at(h), at(-h)];

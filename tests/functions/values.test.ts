@@ -7,8 +7,8 @@ import { describe, expect, test } from "vitest";
 import * as api from "../../src/api/index.ts";
 import { compile } from "../../src/api/index.ts";
 import { evaluate } from "../../src/ir/evaluate.ts";
-import { storageOf } from "../../src/trace/tensor.ts";
 import { traceFunction } from "../../src/trace/function.ts";
+import { storageOf } from "../../src/trace/tensor.ts";
 import { expectClose, expectSameBits, TOLERANCE } from "./compare.ts";
 import type { Plain } from "./plain.ts";
 import { dataFor, doubles, type FunctionSample, labelOf, listOf, tensorsFor } from "./sample.ts";
@@ -25,7 +25,10 @@ function check(sample: FunctionSample, label: string): void {
   const eager = call(...tensors);
   compiled.forEach((result, i) => {
     const name = `${label}, result ${i}`;
-    expect([result.dtype, ...result.shape], name).toEqual([graph.results[i]!.type.dtype, ...graph.results[i]!.type.shape]);
+    expect([result.dtype, ...result.shape], name).toEqual([
+      graph.results[i]!.type.dtype,
+      ...graph.results[i]!.type.shape,
+    ]);
     expectClose(doubles(result), interpreted[i]!, TOLERANCE[result.dtype], `${name} against the interpreter`);
     expectSameBits(eager[i]!, result, `${name}, one operation at a time`);
   });

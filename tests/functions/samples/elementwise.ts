@@ -1,6 +1,7 @@
 /** @file Samples of functions one element at a time: each against its formula, on vectors of odd length, scalars and nothing. */
-import * as tm from "../../../src/api/index.ts";
+
 import type { Tensor, TensorLike } from "../../../src/api/index.ts";
+import * as tm from "../../../src/api/index.ts";
 import { type Shape, tensorType } from "../../../src/ir/type.ts";
 import { each, erfOf } from "../plain.ts";
 import { bool, type Family, type Float, type FunctionSample, i32, type Range } from "../sample.ts";
@@ -72,9 +73,15 @@ const LOGIC: readonly Binary[] = [
 
 /** Pairs that broadcast against each other in every way. */
 const PAIRS: readonly (readonly [Shape, Shape])[] = [
-  [[5, 7], [5, 7]],
+  [
+    [5, 7],
+    [5, 7],
+  ],
   [[5, 7], [7]],
-  [[5, 1], [1, 6]],
+  [
+    [5, 1],
+    [1, 6],
+  ],
   [[], [3]],
   [[2, 0], [1]],
 ];
@@ -127,8 +134,19 @@ const chosen: Family = (t) => [
     call: (x) => tm.clamp(x!, -0.5, 1),
     reference: each((v) => Math.min(Math.max(v, -0.5), 1)),
   },
-  { name: "isnan", inputs: floats(t, [[5]]), call: (x) => tm.isnan(tm.sqrt(x!)), reference: each((v) => Number(v < 0)) },
-  { name: "stopGradient", inputs: floats(t, [[5]]), smooth: false, call: (x) => tm.stopGradient(x!), reference: each((v) => v) },
+  {
+    name: "isnan",
+    inputs: floats(t, [[5]]),
+    call: (x) => tm.isnan(tm.sqrt(x!)),
+    reference: each((v) => Number(v < 0)),
+  },
+  {
+    name: "stopGradient",
+    inputs: floats(t, [[5]]),
+    smooth: false,
+    call: (x) => tm.stopGradient(x!),
+    reference: each((v) => v),
+  },
   { name: "cast", inputs: floats(t, [[5, 3]]), call: (x) => tm.cast(x!, "i32"), reference: each(Math.trunc) },
   { name: "cast", inputs: [i32(6)], range: [-9, 9], call: (x) => tm.cast(x!, t), reference: each((v) => v) },
   { name: "cast", inputs: [i32(9)], call: (x) => tm.cast(x!, "bool"), reference: each((v) => Number(v !== 0)) },
@@ -147,7 +165,13 @@ export const elementwise: Family = (t) => [
   ...binarySamples([["div", tm.div, (a, b) => a / b, [0.5, 2]]], t),
   ...binarySamples([["pow", tm.pow, (a, b) => a ** b, [0.5, 2]]], t),
   ...[...ARITHMETIC, ...COMPARISONS].flatMap(integerSamples),
-  { name: "div", inputs: [i32(9)], range: [-9, 9], call: (x) => tm.div(x!, 2), reference: each((v) => Math.trunc(v / 2)) },
+  {
+    name: "div",
+    inputs: [i32(9)],
+    range: [-9, 9],
+    call: (x) => tm.div(x!, 2),
+    reference: each((v) => Math.trunc(v / 2)),
+  },
   ...LOGIC.map(([name, fn, formula]): FunctionSample => {
     return { name, inputs: [bool(3, 5), bool(5)], call: (a, b) => fn(a!, b!), reference: each(formula) };
   }),

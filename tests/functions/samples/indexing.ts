@@ -47,7 +47,12 @@ const fitted = (x: Plain, starts: ArrayLike<number>, sizes: Shape): Index =>
   x.shape.map((extent, axis) => Math.max(0, Math.min(starts[axis]!, extent - sizes[axis]!)));
 
 const window = (sizes: Shape) => (x: Plain, starts: Plain) =>
-  build(sizes, (index) => get(x, index.map((i, axis) => i + fitted(x, starts.data, sizes)[axis]!)));
+  build(sizes, (index) =>
+    get(
+      x,
+      index.map((i, axis) => i + fitted(x, starts.data, sizes)[axis]!),
+    ),
+  );
 
 const updated = (x: Plain, update: Plain, starts: Plain): Plain => {
   const from = fitted(x, starts.data, update.shape);
@@ -57,39 +62,178 @@ const updated = (x: Plain, update: Plain, starts: Plain): Plain => {
   });
 };
 
-const gathering: Family = (t) => {
+const takes: Family = (t) => {
   const x = (...shape: Shape) => tensorType(t, shape);
   const values = [-2, 2] as const;
   return [
-    { name: "take", inputs: [x(5, 3), i32(7)], range: [values, [0, 5]], call: (a, i) => tm.take(a!, i!), reference: taken(0) },
-    { name: "take", inputs: [x(2, 6, 3), i32(2, 2)], range: [values, [0, 6]], call: (a, i) => tm.take(a!, i!, 1), reference: taken(1) },
-    { name: "take", inputs: [x(5, 3), i32(9)], range: [values, [-3, 8]], smooth: false, call: (a, i) => tm.take(a!, i!), reference: taken(0) },
-    { name: "take", inputs: [x(5), i32()], range: [values, [0, 5]], call: (a, i) => tm.take(a!, i!), reference: taken(0) },
-    { name: "take", inputs: [x(5, 2), i32(0)], range: [values, [0, 5]], call: (a, i) => tm.take(a!, i!), reference: taken(0) },
-    { name: "take", inputs: [i32(5, 2), i32(4)], range: [[-9, 9], [0, 5]], call: (a, i) => tm.take(a!, i!), reference: taken(0) },
-    { name: "gather", inputs: [x(5, 3), i32(2, 3)], range: [values, [0, 5]], call: (a, i) => tm.gather(a!, i!), reference: gathered(0) },
-    { name: "gather", inputs: [x(4, 6), i32(4, 9)], range: [values, [0, 6]], call: (a, i) => tm.gather(a!, i!, -1), reference: gathered(1) },
-    { name: "gather", inputs: [x(4, 6), i32(4, 9)], range: [values, [-2, 8]], smooth: false, call: (a, i) => tm.gather(a!, i!, 1), reference: gathered(1) },
-    { name: "oneHot", inputs: [i32(2, 3)], range: [-1, 5], call: (i) => tm.oneHot(i!, 4, t), reference: (i) => build([2, 3, 4], (at) => Number(get(i!, at.slice(0, 2)) === at[2])) },
-    { name: "oneHot", inputs: [i32()], range: [0, 3], call: (i) => tm.oneHot(i!, 3, "bool"), reference: (i) => build([3], (at) => Number(i!.data[0] === at[0])) },
+    {
+      name: "take",
+      inputs: [x(5, 3), i32(7)],
+      range: [values, [0, 5]],
+      call: (a, i) => tm.take(a!, i!),
+      reference: taken(0),
+    },
+    {
+      name: "take",
+      inputs: [x(2, 6, 3), i32(2, 2)],
+      range: [values, [0, 6]],
+      call: (a, i) => tm.take(a!, i!, 1),
+      reference: taken(1),
+    },
+    {
+      name: "take",
+      inputs: [x(5, 3), i32(9)],
+      range: [values, [-3, 8]],
+      smooth: false,
+      call: (a, i) => tm.take(a!, i!),
+      reference: taken(0),
+    },
+    {
+      name: "take",
+      inputs: [x(5), i32()],
+      range: [values, [0, 5]],
+      call: (a, i) => tm.take(a!, i!),
+      reference: taken(0),
+    },
+    {
+      name: "take",
+      inputs: [x(5, 2), i32(0)],
+      range: [values, [0, 5]],
+      call: (a, i) => tm.take(a!, i!),
+      reference: taken(0),
+    },
+    {
+      name: "take",
+      inputs: [i32(5, 2), i32(4)],
+      range: [
+        [-9, 9],
+        [0, 5],
+      ],
+      call: (a, i) => tm.take(a!, i!),
+      reference: taken(0),
+    },
   ];
 };
 
-const scattering: Family = (t) => {
+const gathers: Family = (t) => {
+  const x = (...shape: Shape) => tensorType(t, shape);
+  const values = [-2, 2] as const;
+  return [
+    {
+      name: "gather",
+      inputs: [x(5, 3), i32(2, 3)],
+      range: [values, [0, 5]],
+      call: (a, i) => tm.gather(a!, i!),
+      reference: gathered(0),
+    },
+    {
+      name: "gather",
+      inputs: [x(4, 6), i32(4, 9)],
+      range: [values, [0, 6]],
+      call: (a, i) => tm.gather(a!, i!, -1),
+      reference: gathered(1),
+    },
+    {
+      name: "gather",
+      inputs: [x(4, 6), i32(4, 9)],
+      range: [values, [-2, 8]],
+      smooth: false,
+      call: (a, i) => tm.gather(a!, i!, 1),
+      reference: gathered(1),
+    },
+    {
+      name: "oneHot",
+      inputs: [i32(2, 3)],
+      range: [-1, 5],
+      call: (i) => tm.oneHot(i!, 4, t),
+      reference: (i) => build([2, 3, 4], (at) => Number(get(i!, at.slice(0, 2)) === at[2])),
+    },
+    {
+      name: "oneHot",
+      inputs: [i32()],
+      range: [0, 3],
+      call: (i) => tm.oneHot(i!, 3, "bool"),
+      reference: (i) => build([3], (at) => Number(i!.data[0] === at[0])),
+    },
+  ];
+};
+
+const scatters: Family = (t) => {
   const x = (...shape: Shape) => tensorType(t, shape);
   const values = [-2, 2] as const;
   const at = (lo: number, hi: number) => [values, [lo, hi], values] as const;
   return [
-    { name: "scatterAdd", inputs: [x(5, 3), i32(7), x(7, 3)], range: at(0, 5), call: (a, i, u) => tm.scatterAdd(a!, i!, u!), reference: addedRows(0) },
-    { name: "scatterAdd", inputs: [x(2, 4, 3), i32(5), x(2, 5, 3)], range: at(-2, 6), call: (a, i, u) => tm.scatterAdd(a!, i!, u!, 1), reference: addedRows(1) },
-    { name: "scatterAdd", inputs: [x(5), i32(0), x(0)], range: at(0, 5), call: (a, i, u) => tm.scatterAdd(a!, i!, u!), reference: addedRows(0) },
-    { name: "scatterAddAlong", inputs: [x(5, 3), i32(4, 3), x(4, 3)], range: at(0, 5), call: (a, i, u) => tm.scatterAddAlong(a!, i!, u!), reference: addedElements(0) },
-    { name: "scatterAddAlong", inputs: [x(3, 5), i32(3, 6), x(3, 6)], range: at(-1, 7), call: (a, i, u) => tm.scatterAddAlong(a!, i!, u!, 1), reference: addedElements(1) },
-    { name: "dynamicSlice", inputs: [x(5, 6), i32(2)], range: [values, [-3, 7]], call: (a, s) => tm.dynamicSlice(a!, s!, [2, 3]), reference: window([2, 3]) },
-    { name: "dynamicSlice", inputs: [x(5, 6), i32()], range: [values, [0, 4]], call: (a, s) => tm.dynamicSlice(a!, [s!, 1], [2, 3]), reference: (a, s) => window([2, 3])(a!, { shape: [2], data: [s!.data[0]!, 1] }) },
-    { name: "dynamicUpdate", inputs: [x(5, 6), x(2, 3), i32(2)], range: [values, values, [-3, 7]], call: (a, u, s) => tm.dynamicUpdate(a!, u!, s!), reference: updated },
-    { name: "dynamicUpdate", inputs: [x(4), x(0), i32(1)], range: [values, values, [0, 4]], call: (a, u, s) => tm.dynamicUpdate(a!, u!, s!), reference: updated },
+    {
+      name: "scatterAdd",
+      inputs: [x(5, 3), i32(7), x(7, 3)],
+      range: at(0, 5),
+      call: (a, i, u) => tm.scatterAdd(a!, i!, u!),
+      reference: addedRows(0),
+    },
+    {
+      name: "scatterAdd",
+      inputs: [x(2, 4, 3), i32(5), x(2, 5, 3)],
+      range: at(-2, 6),
+      call: (a, i, u) => tm.scatterAdd(a!, i!, u!, 1),
+      reference: addedRows(1),
+    },
+    {
+      name: "scatterAdd",
+      inputs: [x(5), i32(0), x(0)],
+      range: at(0, 5),
+      call: (a, i, u) => tm.scatterAdd(a!, i!, u!),
+      reference: addedRows(0),
+    },
+    {
+      name: "scatterAddAlong",
+      inputs: [x(5, 3), i32(4, 3), x(4, 3)],
+      range: at(0, 5),
+      call: (a, i, u) => tm.scatterAddAlong(a!, i!, u!),
+      reference: addedElements(0),
+    },
+    {
+      name: "scatterAddAlong",
+      inputs: [x(3, 5), i32(3, 6), x(3, 6)],
+      range: at(-1, 7),
+      call: (a, i, u) => tm.scatterAddAlong(a!, i!, u!, 1),
+      reference: addedElements(1),
+    },
   ];
 };
 
-export const indexing: Family = (t) => [...gathering(t), ...scattering(t)];
+const windows: Family = (t) => {
+  const x = (...shape: Shape) => tensorType(t, shape);
+  const values = [-2, 2] as const;
+  return [
+    {
+      name: "dynamicSlice",
+      inputs: [x(5, 6), i32(2)],
+      range: [values, [-3, 7]],
+      call: (a, s) => tm.dynamicSlice(a!, s!, [2, 3]),
+      reference: window([2, 3]),
+    },
+    {
+      name: "dynamicSlice",
+      inputs: [x(5, 6), i32()],
+      range: [values, [0, 4]],
+      call: (a, s) => tm.dynamicSlice(a!, [s!, 1], [2, 3]),
+      reference: (a, s) => window([2, 3])(a!, { shape: [2], data: [s!.data[0]!, 1] }),
+    },
+    {
+      name: "dynamicUpdate",
+      inputs: [x(5, 6), x(2, 3), i32(2)],
+      range: [values, values, [-3, 7]],
+      call: (a, u, s) => tm.dynamicUpdate(a!, u!, s!),
+      reference: updated,
+    },
+    {
+      name: "dynamicUpdate",
+      inputs: [x(4), x(0), i32(1)],
+      range: [values, values, [0, 4]],
+      call: (a, u, s) => tm.dynamicUpdate(a!, u!, s!),
+      reference: updated,
+    },
+  ];
+};
+
+export const indexing: Family = (t) => [...takes(t), ...gathers(t), ...scatters(t), ...windows(t)];

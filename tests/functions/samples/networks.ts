@@ -1,7 +1,20 @@
 /** @file Samples of normalisations, losses, attention and dropout, against their formulas. */
 import * as tm from "../../../src/api/index.ts";
 import { type Shape, tensorType } from "../../../src/ir/type.ts";
-import { along, average, build, each, get, inGroups, type Plain, reduceBy, softmaxOf, spread, standardOf, total } from "../plain.ts";
+import {
+  along,
+  average,
+  build,
+  each,
+  get,
+  inGroups,
+  type Plain,
+  reduceBy,
+  softmaxOf,
+  spread,
+  standardOf,
+  total,
+} from "../plain.ts";
 import { attentionOf } from "../plain-windows.ts";
 import { bool, type Family, type FunctionSample, i32 } from "../sample.ts";
 
@@ -44,7 +57,12 @@ const layers: Family = (t) => {
   const x = (...shape: Shape) => tensorType(t, shape);
   const affine = [x(3, 5), x(5), x(5)];
   return [
-    { name: "layerNorm", inputs: [x(3, 5)], call: (a) => tm.layerNorm(a!), reference: (a) => along(a!, [-1], standardOf()) },
+    {
+      name: "layerNorm",
+      inputs: [x(3, 5)],
+      call: (a) => tm.layerNorm(a!),
+      reference: (a) => along(a!, [-1], standardOf()),
+    },
     {
       name: "layerNorm",
       inputs: affine,
@@ -93,7 +111,11 @@ const channels: Family = (t) => {
     {
       name: "batchNorm",
       inputs: [x(2, 3, 4), x(3), x(3)],
-      range: [[-2, 2], [-1, 1], [0.5, 2]],
+      range: [
+        [-2, 2],
+        [-1, 1],
+        [0.5, 2],
+      ],
       call: (a, mean, variance) => tm.batchNorm(a!, { mean: mean!, variance: variance! }).y,
       reference: (a, mean, variance) =>
         build(a!.shape, (i) => (get(a!, i) - get(mean!, [i[1]!])) / Math.sqrt(get(variance!, [i[1]!]) + 1e-5)),
@@ -108,7 +130,13 @@ const channels: Family = (t) => {
       name: "groupNorm",
       inputs: [x(2, 4, 2, 3), x(4), x(4)],
       call: (a, scale, offset) => tm.groupNorm(a!, 1, { scale: scale!, offset: offset! }),
-      reference: (a, scale, offset) => scaled(inGroups(a!, ([n]) => `${n}`, standardOf()), 1, scale, offset),
+      reference: (a, scale, offset) =>
+        scaled(
+          inGroups(a!, ([n]) => `${n}`, standardOf()),
+          1,
+          scale,
+          offset,
+        ),
     },
   ];
 };
@@ -127,21 +155,31 @@ const losses: Family = (t) => {
     {
       name: "crossEntropy",
       inputs: [x(4, 5), i32(4)],
-      range: [[-2, 2], [0, 5]],
+      range: [
+        [-2, 2],
+        [0, 5],
+      ],
       call: (a, y) => tm.crossEntropy(a!, y!, { reduction }),
       reference: (a, y) => REDUCTIONS[reduction](build([4], (i) => surprise(a!, i, (c) => Number(c === get(y!, i))))),
     },
     {
       name: "crossEntropy",
       inputs: [x(2, 3, 4), i32(2, 3)],
-      range: [[-9, 9], [0, 4]],
+      range: [
+        [-9, 9],
+        [0, 4],
+      ],
       call: (a, y) => tm.crossEntropy(a!, y!, { reduction }),
-      reference: (a, y) => REDUCTIONS[reduction](build([2, 3], (i) => surprise(a!, i, (c) => Number(c === get(y!, i))))),
+      reference: (a, y) =>
+        REDUCTIONS[reduction](build([2, 3], (i) => surprise(a!, i, (c) => Number(c === get(y!, i))))),
     },
     {
       name: "crossEntropy",
       inputs: [x(3, 4), x(3, 4)],
-      range: [[-2, 2], [0.25, 1]],
+      range: [
+        [-2, 2],
+        [0.25, 1],
+      ],
       call: (a, y) => tm.crossEntropy(a!, y!, { reduction }),
       reference: (a, y) => REDUCTIONS[reduction](build([3], (i) => surprise(a!, i, (c) => get(y!, [...i, c])))),
     },
@@ -178,8 +216,7 @@ const attentions: Family = (t) => {
         const own = tm.greaterEqual(tm.arange(4).expandDims(1), tm.arange(6)); // so that every query sees a key
         return tm.attention(q!, k!, v!, { mask: mask!.logicalOr(own), scale: 0.7 });
       },
-      reference: (q, k, v, mask) =>
-        attentionOf([q!, k!, v!], (i, j) => get(mask!, [i, j]) === 1 || i >= j, 0.7),
+      reference: (q, k, v, mask) => attentionOf([q!, k!, v!], (i, j) => get(mask!, [i, j]) === 1 || i >= j, 0.7),
     },
     {
       name: "attention",
@@ -193,12 +230,14 @@ const attentions: Family = (t) => {
 const KEY = [-0x80000000, 0x80000000] as const;
 
 const drawn: Family = (t) => [
-  ...[0, 0.25, 0.9].map((rate): FunctionSample => ({
-    name: "dropout",
-    inputs: [tensorType(t, [5, 7]), i32(2)],
-    range: [[-2, 2], KEY],
-    call: (x, key) => tm.dropout(x!, rate, key!),
-  })),
+  ...[0, 0.25, 0.9].map(
+    (rate): FunctionSample => ({
+      name: "dropout",
+      inputs: [tensorType(t, [5, 7]), i32(2)],
+      range: [[-2, 2], KEY],
+      call: (x, key) => tm.dropout(x!, rate, key!),
+    }),
+  ),
 ];
 
 export const networks: Family = (t) => [

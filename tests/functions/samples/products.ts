@@ -7,19 +7,43 @@ import { type Family, type FunctionSample, i32 } from "../sample.ts";
 type Sides = readonly [left: Shape, right: Shape, options?: tm.MatmulOptions];
 
 const SIDES: readonly Sides[] = [
-  [[3, 5], [5, 4]],
-  [[17, 19], [19, 23]],
-  [[1, 1], [1, 1]],
+  [
+    [3, 5],
+    [5, 4],
+  ],
+  [
+    [17, 19],
+    [19, 23],
+  ],
+  [
+    [1, 1],
+    [1, 1],
+  ],
   [[5], [5]],
   [[5], [5, 4]],
   [[3, 5], [5]],
-  [[2, 3, 5], [5, 4]],
+  [
+    [2, 3, 5],
+    [5, 4],
+  ],
   [[2, 3, 5], [5]],
   [[5], [2, 5, 4]],
-  [[3, 5], [2, 5, 4]],
-  [[2, 3, 5], [2, 5, 4]],
-  [[2, 1, 3, 5], [6, 5, 4]],
-  [[1, 3, 5], [4, 5, 2]],
+  [
+    [3, 5],
+    [2, 5, 4],
+  ],
+  [
+    [2, 3, 5],
+    [2, 5, 4],
+  ],
+  [
+    [2, 1, 3, 5],
+    [6, 5, 4],
+  ],
+  [
+    [1, 3, 5],
+    [4, 5, 2],
+  ],
   [[5, 3], [5, 4], { ta: true }],
   [[3, 5], [4, 5], { tb: true }],
   [[5, 3], [4, 5], { ta: true, tb: true }],
@@ -28,15 +52,28 @@ const SIDES: readonly Sides[] = [
   [[2, 5, 3], [2, 4, 5], { ta: true, tb: true }],
   [[5], [5, 4], { ta: true }],
   [[1, 5], [4], { tb: true }],
-  [[0, 5], [5, 4]],
-  [[3, 0], [0, 4]],
-  [[2, 0, 5], [5, 4]],
-  [[0, 3, 5], [5, 4]],
+  [
+    [0, 5],
+    [5, 4],
+  ],
+  [
+    [3, 0],
+    [0, 4],
+  ],
+  [
+    [2, 0, 5],
+    [5, 4],
+  ],
+  [
+    [0, 3, 5],
+    [5, 4],
+  ],
 ];
 
 /** With `ta` a vector on the left is a column: its product with a matrix of k rows makes sense for k = 1 alone. */
 const meaningful = ([left, right, options]: Sides): boolean =>
-  !(options?.ta && left.length === 1 && right.at(-2) !== 1) && !(options?.tb && right.length === 1 && left.at(-1) !== 1);
+  !(options?.ta && left.length === 1 && right.at(-2) !== 1) &&
+  !(options?.tb && right.length === 1 && left.at(-1) !== 1);
 
 const EINSUMS: readonly (readonly [string, ...Shape[]])[] = [
   ["ij,jk->ik", [3, 5], [5, 4]],
@@ -71,22 +108,50 @@ const EINSUMS: readonly (readonly [string, ...Shape[]])[] = [
 export const products: Family = (t) => {
   const types = (shapes: readonly Shape[]) => shapes.map((shape) => tensorType(t, shape));
   return [
-    ...SIDES.filter(meaningful).map(([left, right, options]): FunctionSample => ({
-      name: "matmul",
-      inputs: types([left, right]),
-      call: (a, b) => tm.matmul(a!, b!, options),
-      reference: (a, b) => matmulOf(a!, b!, options?.ta, options?.tb),
-    })),
-    ...EINSUMS.map(([spec, ...shapes]): FunctionSample => ({
+    ...SIDES.filter(meaningful).map(
+      ([left, right, options]): FunctionSample => ({
+        name: "matmul",
+        inputs: types([left, right]),
+        call: (a, b) => tm.matmul(a!, b!, options),
+        reference: (a, b) => matmulOf(a!, b!, options?.ta, options?.tb),
+      }),
+    ),
+    ...EINSUMS.map(
+      ([spec, ...shapes]): FunctionSample => ({
+        name: "einsum",
+        inputs: types(shapes),
+        call: (...list) => tm.einsum(spec, ...list),
+        reference: (...list) => einsumOf(spec, list),
+      }),
+    ),
+    {
       name: "einsum",
-      inputs: types(shapes),
-      call: (...list) => tm.einsum(spec, ...list),
-      reference: (...list) => einsumOf(spec, list),
-    })),
-    { name: "einsum", inputs: types([[3, 2], [3, 4]]), call: (a, b) => tm.einsum("ji,jk", a!, b!), reference: (a, b) => einsumOf("ji,jk->ik", [a!, b!]) },
-    { name: "einsum", inputs: types([[3, 3]]), call: (a) => tm.einsum("ij,jk->ik", a!, a!), reference: (a) => einsumOf("ij,jk->ik", [a!, a!]) },
+      inputs: types([
+        [3, 2],
+        [3, 4],
+      ]),
+      call: (a, b) => tm.einsum("ji,jk", a!, b!),
+      reference: (a, b) => einsumOf("ji,jk->ik", [a!, b!]),
+    },
+    {
+      name: "einsum",
+      inputs: types([[3, 3]]),
+      call: (a) => tm.einsum("ij,jk->ik", a!, a!),
+      reference: (a) => einsumOf("ij,jk->ik", [a!, a!]),
+    },
     { name: "dot", inputs: types([[9], [9]]), call: (a, b) => tm.dot(a!, b!), reference: (a, b) => matmulOf(a!, b!) },
-    { name: "outer", inputs: types([[3], [4]]), call: (a, b) => tm.outer(a!, b!), reference: (a, b) => einsumOf("i,j->ij", [a!, b!]) },
-    { name: "matmul", inputs: [i32(3, 4), i32(4, 2)], range: [-9, 9], call: (a, b) => tm.matmul(a!, b!), reference: (a, b) => matmulOf(a!, b!) },
+    {
+      name: "outer",
+      inputs: types([[3], [4]]),
+      call: (a, b) => tm.outer(a!, b!),
+      reference: (a, b) => einsumOf("i,j->ij", [a!, b!]),
+    },
+    {
+      name: "matmul",
+      inputs: [i32(3, 4), i32(4, 2)],
+      range: [-9, 9],
+      call: (a, b) => tm.matmul(a!, b!),
+      reference: (a, b) => matmulOf(a!, b!),
+    },
   ];
 };

@@ -1,6 +1,7 @@
 /** @file Samples of reductions: all axes, one, several, kept, negative; one element; nothing to reduce. */
-import * as tm from "../../../src/api/index.ts";
+
 import type { Axes, ReduceOptions, Tensor } from "../../../src/api/index.ts";
+import * as tm from "../../../src/api/index.ts";
 import { type Shape, tensorType } from "../../../src/ir/type.ts";
 import { along, average, type Plain, reduceBy, spread, total } from "../plain.ts";
 import { bool, type Family, type Float, type FunctionSample, i32, type Range } from "../sample.ts";
@@ -65,7 +66,12 @@ const spreads: Family = (t) =>
       return [
         { name: "variance", inputs, call: (x) => tm.variance(x!, axes, { keepDims }), reference: by((v) => spread(v)) },
         { name: "variance", inputs, call: (x) => tm.variance(x!, axes, options), reference: by((v) => spread(v, 1)) },
-        { name: "std", inputs, call: (x) => tm.std(x!, axes, { keepDims }), reference: by((v) => Math.sqrt(spread(v))) },
+        {
+          name: "std",
+          inputs,
+          call: (x) => tm.std(x!, axes, { keepDims }),
+          reference: by((v) => Math.sqrt(spread(v))),
+        },
       ];
     });
 

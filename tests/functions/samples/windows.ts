@@ -13,7 +13,12 @@ function padding({ pad }: Geometry, axes: number): { padding?: tm.Padding } {
 
 function options(geometry: Geometry, axes: number): tm.ConvOptions {
   const { stride, dilation, groups } = geometry;
-  return { ...(stride && { stride }), ...(dilation && { dilation }), ...(groups && { groups }), ...padding(geometry, axes) };
+  return {
+    ...(stride && { stride }),
+    ...(dilation && { dilation }),
+    ...(groups && { groups }),
+    ...padding(geometry, axes),
+  };
 }
 
 /** All of one kind, then mixtures. */
@@ -39,17 +44,22 @@ const cases = (size: Shape, kernel: Shape): readonly Case[] =>
 const transposedCases = (size: Shape, kernel: Shape): readonly Case[] =>
   GEOMETRIES.map((geometry) => [[2, 4, ...size], [4, 6 / (geometry.groups ?? 1), ...kernel], geometry]);
 
+const convolutionsByName = { conv1d: tm.conv1d, conv2d: tm.conv2d } as const;
+
 const convolutions: Family = (t) => {
-  const make = (name: "conv1d" | "conv2d", list: readonly Case[]): readonly FunctionSample[] =>
+  const make = (name: keyof typeof convolutionsByName, list: readonly Case[]): readonly FunctionSample[] =>
     list.map(([x, w, geometry]) => ({
       name,
       inputs: [tensorType(t, x), tensorType(t, w)],
-      call: (a, b) => tm[name](a!, b!, options(geometry, name === "conv1d" ? 1 : 2)),
+      call: (a, b) => convolutionsByName[name](a!, b!, options(geometry, name === "conv1d" ? 1 : 2)),
       reference: (a, b) => convOf(a!, b!, geometry),
     }));
   return [
     ...make("conv1d", cases([9], [3])),
-    ...make("conv2d", cases([5, 7], [3, 2]).filter((_, i) => i !== 9)),
+    ...make(
+      "conv2d",
+      cases([5, 7], [3, 2]).filter((_, i) => i !== 9),
+    ),
     ...make("conv2d", [
       [[1, 4, 6, 6], [4, 1, 3, 3], { groups: 4, pad: "same" }],
       [[1, 1, 5, 5], [1, 1, 5, 5], {}],
@@ -72,12 +82,14 @@ const convolutions: Family = (t) => {
   ];
 };
 
+const transposesByName = { convTranspose1d: tm.convTranspose1d, convTranspose2d: tm.convTranspose2d } as const;
+
 const transposed: Family = (t) => {
-  const make = (name: "convTranspose1d" | "convTranspose2d", list: readonly Case[]): readonly FunctionSample[] =>
+  const make = (name: keyof typeof transposesByName, list: readonly Case[]): readonly FunctionSample[] =>
     list.map(([x, w, geometry]) => ({
       name,
       inputs: [tensorType(t, x), tensorType(t, w)],
-      call: (a, b) => tm[name](a!, b!, options(geometry, name === "convTranspose1d" ? 1 : 2)),
+      call: (a, b) => transposesByName[name](a!, b!, options(geometry, name === "convTranspose1d" ? 1 : 2)),
       reference: (a, b) => convTransposeOf(a!, b!, geometry),
     }));
   return [
@@ -102,9 +114,16 @@ const POOLS: readonly Geometry[] = [
 
 const largest = (held: readonly number[]): number => Math.max(...held);
 
+const poolsByName = {
+  maxPool1d: tm.maxPool1d,
+  maxPool2d: tm.maxPool2d,
+  avgPool1d: tm.avgPool1d,
+  avgPool2d: tm.avgPool2d,
+} as const;
+
 const pools: Family = (t) => {
   const make = (
-    name: "maxPool1d" | "maxPool2d" | "avgPool1d" | "avgPool2d",
+    name: keyof typeof poolsByName,
     shape: Shape,
     window: readonly number[],
     geometry: Geometry,
@@ -113,7 +132,7 @@ const pools: Family = (t) => {
     inputs: [tensorType(t, shape)],
     call: (x) => {
       const { groups: _, ...rest } = options(geometry, window.length);
-      return tm[name](x!, window, rest);
+      return poolsByName[name](x!, window, rest);
     },
     reference: (x) => poolOf(x!, window, name.startsWith("max") ? largest : average, geometry),
   });

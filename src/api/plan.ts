@@ -1,0 +1,152 @@
+/**
+ * @file `plan`: what a program would need, without making it. The function is traced, differentiated, optimised and
+ * placed as `compile` does it; then nothing is emitted and nothing allocated, so arguments may be specs (`spec`,
+ * `specsOf`) and arenas may be larger than any memory here.
+ *
+ *   trace ─→ passes ─→ kernels ─→ plan ─┬─→ PlanInfo                       plan
+ *                                       └─→ WebAssembly, an arena, a run   compile
+ */
+import { parseBytes } from "../base/bytes.ts";
+import { TidemarkError } from "../base/errors.ts";
+import { at } from "../base/invariant.ts";
+import type { Graph } from "../ir/graph.ts";
+import { graphCost } from "../ops/control.ts";
+import type { Plan } from "../plan/problem.ts";
+import { validate } from "../plan/validate.ts";
+import { assemble, type PlacedProgram } from "../runtime/assemble.ts";
+import { wasmTraits } from "../runtime/executable.ts";
+import { type AnyFunction, type FlatArguments, flattenArguments, type Traced, traceFlat } from "../trace/function.ts";
+import type { Tensor } from "../trace/tensor.ts";
+import { leafPaths, type Tree, unflatten } from "../trace/tree.ts";
+import { spec } from "./create.ts";
+import { matchDonated, persistentParams } from "./program.ts";
+
+export interface PlanningOptions {
+  /** Positions of arguments whose tensors are given up to the call: they are updated in place. */
+  readonly donate?: readonly number[];
+  /** The most bytes that the arena may take: `"64MB"`, `"16MiB"` or a number. */
+  readonly memory?: string | number;
+  /** For reports and error messages. */
+  readonly name?: string;
+  /** Check the graph after every pass and the plan with the independent validator. */
+  readonly validate?: boolean;
+}
+
+/** What a program needs. */
+export interface PlanInfo {
+  /** After all passes, in planned order. */
+  readonly graph: Graph;
+  readonly plan: Plan;
+  readonly arenaBytes: number;
+  readonly lowerBoundBytes: number;
+  readonly persistentBytes: number;
+  /** Where each parameter of the graph comes from: `state.params.w0` of the arguments, or `captured[0]`. */
+  readonly paths: readonly string[];
+  /** Floating-point operations of one run. */
+  readonly flops: number;
+  readonly kernelCalls: number;
+  readonly traceMs: number;
+  /** Passes, kernels and the plan. */
+  readonly planMs: number;
+}
+
+/** A traced function with the parts of `PlanningOptions` that are about its arguments worked out. @internal */
+export interface TracedProgram {
+  readonly traced: Traced;
+  /** The traced graph under the program's name. */
+  readonly graph: Graph;
+  readonly donated: ReadonlyMap<number, number>;
+  readonly firstCapture: number;
+  readonly budgetBytes: number | undefined;
+  readonly traceMs: number;
+}
+
+/** @internal */
+export function traceProgram(fn: AnyFunction, flat: FlatArguments, options: PlanningOptions): TracedProgram {
+  const started = performance.now();
+  const traced = traceFlat(fn, flat);
+  const traceMs = performance.now() - started;
+  const donate = new Set(options.donate ?? []);
+  const params = traced.leaves.flatMap((leaf, index) =>
+    donate.has(leaf.argument) ? [{ index, path: leaf.path, type: leaf.type }] : [],
+  );
+  const paths = leafPaths(traced.resultTree);
+  const results = traced.graph.results.map((value, i) => ({ path: at(paths, i), type: value.type }));
+  return {
+    traced,
+    graph: { ...traced.graph, name: options.name ?? traced.graph.name },
+    donated: matchDonated(params, results),
+    firstCapture: traced.leaves.length,
+    budgetBytes: options.memory === undefined ? undefined : parseBytes(options.memory),
+    traceMs,
+  };
+}
+
+/** The numbers of a placed program; throws when `options.validate` finds the plan broken. @internal */
+export function planInfo({ traced, traceMs }: TracedProgram, placed: PlacedProgram, options: PlanningOptions): PlanInfo {
+  const { plan, graph } = placed;
+  if (options.validate) requireValidPlan(plan);
+  return {
+    graph,
+    plan,
+    arenaBytes: plan.height,
+    lowerBoundBytes: plan.bound.bytes,
+    persistentBytes: plan.problem.buffers.reduce((sum, b) => sum + (b.kind === "persistent" ? b.bytes : 0), 0),
+    paths: [...traced.leaves.map((leaf) => leaf.path), ...traced.captures.map((_, i) => `captured[${i}]`)],
+    flops: graphCost(graph).flops,
+    kernelCalls: placed.kernels.length,
+    traceMs,
+    planMs: placed.planMs,
+  };
+}
+
+function requireValidPlan(plan: Plan): void {
+  const broken = validate(plan.program, plan);
+  if (broken.length === 0) return;
+  throw new TidemarkError("InvalidPlan", broken.map((b) => `${b.rule}: ${b.message}`).join("\n  "));
+}
+
+/**
+ * Plans a function over tensors without compiling it: the result takes the function's arguments and says what a program
+ * for arguments of these types would need. Throws `PlanInfeasible` when that is more than `memory`.
+ *
+ * @example
+ * import { plan, spec, type Tensor, valueAndGrad } from "tidemark";
+ *
+ * const step = (w: Tensor, x: Tensor) => valueAndGrad((v: Tensor) => x.matmul(v).tanh().sum())(w);
+ * const { arenaBytes, lowerBoundBytes } = plan(step)(spec([64, 16]), spec([32, 64]));
+ * console.log(arenaBytes === lowerBoundBytes); // true
+ */
+export function plan<A extends readonly Tree[] = [Tensor], R = unknown>(
+  fn: (...args: A) => R,
+  options: PlanningOptions = {},
+): (...args: A) => PlanInfo {
+  return (...args) => {
+    const program = traceProgram(fn as AnyFunction, flattenArguments(fn as AnyFunction, args), options);
+    const { graph, donated, firstCapture, budgetBytes } = program;
+    const persistent = persistentParams(graph, donated, firstCapture);
+    const verify = options.validate ?? false;
+    return planInfo(program, assemble(graph, wasmTraits(), { donated, persistent, budgetBytes, verify }), options);
+  };
+}
+
+/**
+ * What a function returns, as specs: it is traced and not run, so that the state of a model can be planned with before
+ * there is memory for it. Constants of the function are specs of their types as well.
+ *
+ * @example
+ * import { spec, specsOf } from "tidemark";
+ * import { adam } from "tidemark/optim";
+ *
+ * const state = specsOf(() => adam().init({ w: spec([50257, 768]) }))();
+ * console.log(state.slots.m.w.shape); // [50257, 768]
+ */
+export function specsOf<A extends readonly Tree[], R>(fn: (...args: A) => R): (...args: A) => R {
+  return (...args) => {
+    const { graph, resultTree } = traceFlat(fn as AnyFunction, flattenArguments(fn as AnyFunction, args));
+    return unflatten(
+      resultTree,
+      graph.results.map(({ type }) => spec(type.shape, type.dtype)),
+    ) as R;
+  };
+}
