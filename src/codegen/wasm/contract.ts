@@ -208,21 +208,20 @@ class ContractEmitter {
       .set(locals.tile);
   }
 
+  /** Leaves the address of the packed panel of the current rows on the stack. */
+  pushPanel(): void {
+    const { code } = this.em;
+    const { locals } = this;
+    code.get(locals.a).get(locals.ip).get(locals.ic).op(OP.i32Sub);
+    code.get(locals.kcur).op(OP.i32Mul).i32Const(this.width).op(OP.i32Mul).op(OP.i32Add);
+  }
+
   depthBlock(): void {
-    const { em, nest, block, locals, width } = this;
+    const { em, nest, block, locals } = this;
     const { code } = em;
     this.loop(locals.ip, { local: locals.ic }, { local: locals.mend }, block.mr, () => {
-      code
-        .get(locals.a)
-        .get(locals.ip)
-        .get(locals.ic)
-        .op(OP.i32Sub)
-        .get(locals.kcur)
-        .op(OP.i32Mul)
-        .i32Const(width)
-        .op(OP.i32Mul)
-        .op(OP.i32Add)
-        .set(locals.dst);
+      this.pushPanel();
+      code.set(locals.dst);
       this.pack(nest.a, nest.rows, locals.ip, block.mr);
     });
     this.loop(locals.jr, { local: locals.jc }, { local: locals.nend }, block.nr, () => {
@@ -345,16 +344,7 @@ class ContractEmitter {
     const { em, block, locals, width, parts } = this;
     const { code } = em;
     const micro = (): void => {
-      code
-        .get(locals.a)
-        .get(locals.ip)
-        .get(locals.ic)
-        .op(OP.i32Sub)
-        .get(locals.kcur)
-        .op(OP.i32Mul)
-        .i32Const(width)
-        .op(OP.i32Mul)
-        .op(OP.i32Add);
+      this.pushPanel();
       code.get(locals.b).get(locals.kcur).get(locals.tile);
       code.i32Const((block.deep ? block.nc : block.nr) * width);
       if (block.deep) code.get(locals.pc);
