@@ -129,11 +129,18 @@ export function identityOf(combine: Combine, dtype: ScalarType): number {
   }
 }
 
+const asExpr = (index: Index): Expr => ({ kind: "index", dtype: "i32", index });
+
+/** Addresses of stores that are themselves data (an update at a place known at run time). */
+function dataAddresses(stores: readonly Store[]): readonly Expr[] {
+  return stores.filter((s) => s.index.terms.some(({ atom }) => atom.kind !== "var")).map((s) => asExpr(s.index));
+}
+
 /** Expressions evaluated at the stored element, and those evaluated elsewhere (reduction bodies, panels, addresses). */
 export function nestExprs(nest: Nest): { readonly atStore: readonly Expr[]; readonly elsewhere: readonly Expr[] } {
   switch (nest.kind) {
     case "map":
-      return { atStore: nest.stores.map((s) => s.value), elsewhere: [] };
+      return { atStore: nest.stores.map((s) => s.value), elsewhere: dataAddresses(nest.stores) };
     case "reduce":
       return { atStore: nest.stores.map((s) => s.value), elsewhere: [nest.body] };
     case "scan":
@@ -143,11 +150,7 @@ export function nestExprs(nest: Nest): { readonly atStore: readonly Expr[]; read
     case "scatter":
       return {
         atStore: [],
-        elsewhere: [
-          nest.value,
-          { kind: "index", dtype: "i32", index: nest.index },
-          ...nest.bounds.map((b) => ({ kind: "index", dtype: "i32", index: b.index }) as const),
-        ],
+        elsewhere: [nest.value, asExpr(nest.index), ...nest.bounds.map((b) => asExpr(b.index))],
       };
     case "shuffle":
       return { atStore: [], elsewhere: [nest.bits] };
@@ -156,61 +159,70 @@ export function nestExprs(nest: Nest): { readonly atStore: readonly Expr[]; read
 
 /**
  * Pairs [in, out] of operands that may share storage: the input is read only at the very element that is stored, in the
- * same iteration. A kernel of several nests allows it only for the pair of its `unlessSame` copy.
+ * same iteration. Where several nests run one after the other, that holds for the first one, and no other reads the input;
+ * but what an `unlessSame` copy copies, which is then not touched by it, a later nest may read where it stores:
+ *
+ *   copy unless same:  y[i] = x[i]              x and y in one place: nothing happens
+ *   map over a window: y[2 u + 1] = x[2 u + 1] · s[u]
  */
 export function inPlacePairs(kernel: Kernel): readonly (readonly [number, number])[] {
-  const first = kernel.nests[0];
+  const [first, ...rest] = kernel.nests;
   if (!first) return [];
-  if (kernel.nests.length > 1) {
-    return first.kind === "map" && first.unlessSame && onlyReadBy(kernel, first.unlessSame[0])
-      ? [first.unlessSame]
-      : [];
-  }
-  const { atStore, elsewhere } = nestExprs(first);
-  const stores = "stores" in first ? first.stores : [];
-  const reads = new Map<number, Set<string>>();
-  const barred = new Set<number>();
-  const seen = new Set<Expr>();
-  for (const expr of elsewhere)
-    walkExpr(expr, (e) => {
-      if (e.kind === "load") barred.add(e.operand);
+  const copied = first.kind === "map" ? first.unlessSame : undefined;
+  const later = rest.map((nest) => ({ nest, reads: readsOf(nest) }));
+  return pairsOf(first, readsOf(first), kernel.operands).filter(([from, to]) => {
+    const untouched = copied?.[0] === from && copied[1] === to;
+    return later.every(({ nest, reads }) => {
+      if (!reads.atStore.has(from) && !reads.elsewhere.has(from)) return true;
+      return untouched && pairsOf(nest, reads, kernel.operands).some(([f, t]) => f === from && t === to);
     });
-  for (const expr of atStore) {
+  });
+}
+
+interface Reads {
+  /** Operand → keys of the indices at which it is read where the nest stores. */
+  readonly atStore: ReadonlyMap<number, ReadonlySet<string>>;
+  /** Operands read anywhere else. */
+  readonly elsewhere: ReadonlySet<number>;
+}
+
+function readsOf(nest: Nest): Reads {
+  const exprs = nestExprs(nest);
+  const atStore = new Map<number, Set<string>>();
+  const elsewhere = new Set<number>();
+  for (const expr of exprs.elsewhere)
+    walkExpr(expr, (e) => {
+      if (e.kind === "load") elsewhere.add(e.operand);
+    });
+  const seen = new Set<Expr>();
+  for (const expr of exprs.atStore) {
     walkExpr(
       expr,
       (e) => {
         if (e.kind !== "load") return;
-        const keys = reads.get(e.operand) ?? new Set();
+        const keys = atStore.get(e.operand) ?? new Set();
         keys.add(e.index.key);
-        reads.set(e.operand, keys);
+        atStore.set(e.operand, keys);
       },
       seen,
     );
   }
+  return { atStore, elsewhere };
+}
+
+/** The pairs that one nest on its own allows. */
+function pairsOf(nest: Nest, reads: Reads, operands: readonly Operand[]): readonly (readonly [number, number])[] {
+  const stores = "stores" in nest ? nest.stores : [];
   const pairs: (readonly [number, number])[] = [];
-  kernel.operands.forEach((input, i) => {
-    const keys = reads.get(i);
-    if (input.role !== "in" || barred.has(i) || !keys || keys.size !== 1) return;
+  operands.forEach((input, i) => {
+    const keys = reads.atStore.get(i);
+    if (input.role !== "in" || reads.elsewhere.has(i) || keys?.size !== 1) return;
     for (const store of stores) {
-      const out = kernel.operands[store.operand];
+      const out = operands[store.operand];
       if (out && out.dtype === input.dtype && out.elements === input.elements && keys.has(store.index.key)) {
         pairs.push([i, store.operand]);
       }
     }
   });
   return pairs;
-}
-
-/** Whether an operand is read by the first nest alone. */
-function onlyReadBy(kernel: Kernel, operand: number): boolean {
-  return kernel.nests.slice(1).every((nest) => {
-    const { atStore, elsewhere } = nestExprs(nest);
-    let read = false;
-    for (const expr of [...atStore, ...elsewhere]) {
-      walkExpr(expr, (e) => {
-        if (e.kind === "load" && e.operand === operand) read = true;
-      });
-    }
-    return !read;
-  });
 }

@@ -1,7 +1,8 @@
 /**
  * @file From a node of the fused graph to its kernel. A node is one operation, or a fusion group whose region holds at
- * most one operation that is not a plain map: its *anchor* (a product, a reduction, a scan, a scatter, a concatenation).
- * What comes before the anchor is computed where the anchor reads; what comes after it, where its result is stored.
+ * most one operation that is not a plain map: its *anchor* (a product, a reduction, a scan, a scatter, an update of a
+ * window, a concatenation). What comes before the anchor is computed where the anchor reads; what comes after it, where
+ * its result is stored.
  *
  *   fused(x, w, b) { h = relu(x); y = matmul(h, w); z = add(y, broadcast(b)); return z }
  *
@@ -20,6 +21,7 @@ import { type Expr, type Index, type LoopVar, load } from "../kernel/expr.ts";
 import { addIndex, constIndex, linearIndex, offsetIndex, scaleIndex, varIndex } from "../kernel/index-math.ts";
 import type { ContractNest, Kernel, Nest, Operand, Store } from "../kernel/loops.ts";
 import { Position } from "../kernel/position.ts";
+import { tileLoops } from "../kernel/tile.ts";
 
 /** What a target tells the compiler about its products. */
 export interface LowerTraits {
@@ -227,32 +229,45 @@ function contractNests(
   return [{ kind: "contract", batch, rows, cols, depth, split, dtype, a, b: right, stores, scratch }];
 }
 
-function scatterNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: "scatter" }>): readonly Nest[] {
-  const context = c.context(node);
+/** Copies the first input to the result; nothing to do where the two share storage. */
+function copyNest(c: Composer, context: LowerContext<never>): Nest {
   const { shape } = context.outType;
   const out = c.outputOperand(0);
   const loops = counters("i", shape);
   const at = Position.at(shape, loops.map(varIndex));
   const first = context.inputs[0]?.(at);
-  invariant(first, () => "scatter without input");
-  const same = first.kind === "load" ? ([first.operand, out] as const) : null;
-  const copy: Nest = {
-    kind: "map",
-    loops,
-    stores: [{ operand: out, index: at.linear, value: first }],
-    ...(same ? { unlessSame: same } : {}),
-  };
+  invariant(first, () => "nothing to copy");
+  const same = first.kind === "load" && first.index.key === at.key ? ([first.operand, out] as const) : null;
+  const stores = [{ operand: out, index: at.linear, value: first }];
+  return { kind: "map", loops, stores, ...(same ? { unlessSame: same } : {}) };
+}
+
+function updateNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: "update" }>): readonly Nest[] {
+  const context = c.context(node);
+  const updates = lower.updates(context.inTypes, context.attrs);
+  // Names of their own: expressions are shared between nests by the names of their counters.
+  const loops = counters("u", updates);
+  const u = Position.at(updates, loops.map(varIndex));
+  const index = lower.target(context, u);
+  return [
+    copyNest(c, context),
+    { kind: "map", loops, stores: [{ operand: c.outputOperand(0), index, value: lower.value(context, u) }] },
+  ];
+}
+
+function scatterNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: "scatter" }>): readonly Nest[] {
+  const context = c.context(node);
   const updates = lower.updates(context.inTypes, context.attrs);
   const turns = counters("u", updates);
   const u = Position.at(updates, turns.map(varIndex));
   const target = lower.target(context, u);
   return [
-    copy,
+    copyNest(c, context),
     {
       kind: "scatter",
       loops: turns,
       bounds: target.bounds,
-      operand: out,
+      operand: c.outputOperand(0),
       index: target.index,
       value: lower.value(context, u),
     },
@@ -301,6 +316,8 @@ function anchorNests(c: Composer, node: Node, traits: LowerTraits): readonly Nes
       return contractNests(c, node, lower, traits);
     case "scatter":
       return scatterNests(c, node, lower);
+    case "update":
+      return updateNests(c, node, lower);
     case "concat":
       return concatNests(c, node, lower);
     case "shuffle":
@@ -322,5 +339,5 @@ export function lowerNode(node: Node, traits: LowerTraits): Lowered {
   const inputs = node.op.lower.kind === "region" ? node.inputs : region.params;
   const c = new Composer(region, inputs, node.outputs);
   const nests = c.anchor ? anchorNests(c, c.anchor, traits) : mapNests(c);
-  return { kernel: collapseLoops({ operands: c.operands, nests }), values: c.values };
+  return { kernel: tileLoops(collapseLoops({ operands: c.operands, nests })), values: c.values };
 }

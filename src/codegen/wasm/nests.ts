@@ -257,11 +257,7 @@ function emitReduceDown(em: VectorEmitter, nest: ReduceNest, operands: readonly 
       across,
       [em.lanes * 4, em.lanes, 1],
       (stride) => {
-        const contexts =
-          stride === 1
-            ? [SINGLE]
-            : Array.from({ length: stride / em.lanes }, (_, i) => ({ ...VECTOR, shift: i * em.lanes }));
-        emitReduceTile(em, nest, operands, contexts);
+        emitReduceTile(em, nest, operands, contextsOf(em, stride));
       },
       () => {},
     );
@@ -316,46 +312,62 @@ function emitReduceTile(
 
 export function emitScan(em: VectorEmitter, nest: ScanNest, operands: readonly Operand[]): void {
   if (nest.along.extent === 0 || nest.loops.some((v) => v.extent === 0)) return;
-  const { code } = em;
   const kept = live(nest.loops);
   const across = kept.pop() ?? null;
-  const exprs = [nest.body, ...nest.stores.map((s) => s.value)];
-  const targets = storeTargets(nest.stores, operands);
-  const run = (ctx: Context): void => {
-    const acc = code.local("v128");
-    code.v128Const(splatConstant(nest.dtype, 0)).set(acc);
-    const local = code.local("i32");
-    em.vars.set(nest.along, local);
-    code.i32Const(0).set(local);
-    em.countUses(exprs);
-    em.preparePointers(exprs, targets, nest.along.extent === 1 ? null : nest.along);
+  emitCounters(em, kept, () => {
+    em.vec = across;
+    if (!across) {
+      emitScanTile(em, nest, operands, [SINGLE]);
+      return;
+    }
     emitStrides(
       em,
-      nest.along,
-      [1],
-      () => {
+      across,
+      [em.lanes * 4, em.lanes, 1],
+      (stride) => emitScanTile(em, nest, operands, contextsOf(em, stride)),
+      () => {},
+    );
+  });
+}
+
+/** Contexts that cover a stride: whole registers, or a single element. */
+function contextsOf(em: VectorEmitter, stride: number): readonly Context[] {
+  if (stride === 1) return [SINGLE];
+  return Array.from({ length: stride / em.lanes }, (_, i) => ({ ...VECTOR, shift: i * em.lanes }));
+}
+
+function emitScanTile(
+  em: VectorEmitter,
+  nest: ScanNest,
+  operands: readonly Operand[],
+  contexts: readonly Context[],
+): void {
+  const { code } = em;
+  const exprs = [nest.body, ...nest.stores.map((s) => s.value)];
+  const accs = contexts.map(() => code.local("v128"));
+  for (const acc of accs) code.v128Const(splatConstant(nest.dtype, 0)).set(acc);
+  const local = code.local("i32");
+  em.vars.set(nest.along, local);
+  code.i32Const(0).set(local);
+  em.countUses(exprs);
+  em.preparePointers(exprs, storeTargets(nest.stores, operands), nest.along.extent === 1 ? null : nest.along);
+  emitStrides(
+    em,
+    nest.along,
+    [1],
+    () => {
+      for (const [i, ctx] of contexts.entries()) {
+        const acc = accs[i] as number;
         code.get(acc);
         em.emit(nest.body, ctx);
         emitCombine(em, "add", nest.dtype);
         code.set(acc);
         em.bind({ kind: "acc", dtype: nest.dtype }, ctx, acc);
         emitStores(em, nest.stores, operands, ctx);
-      },
-      () => em.bumpPointers(1),
-    );
-  };
-  emitCounters(em, kept, () => {
-    em.vec = across;
-    if (across)
-      emitStrides(
-        em,
-        across,
-        [em.lanes, 1],
-        (stride) => run(stride === 1 ? SINGLE : VECTOR),
-        () => {},
-      );
-    else run(SINGLE);
-  });
+      }
+    },
+    () => em.bumpPointers(1),
+  );
 }
 
 /** One update after the other; elements of one row at once when they land side by side. */
