@@ -114,6 +114,43 @@ const cases: Readonly<Record<string, () => unknown>> = {
   "trace-item": () => traced((v) => v.mul(v.sum().item()).sum()),
   "trace-branch": () => traced((v) => (wrong<number>(v.sum()) > 0 ? v.sum() : v.sum().neg())),
   "trace-arithmetic": () => traced((v) => tm.tensor(wrong<number>(v) * 2).sum()),
+  // changes
+  "change-outside": () => x.setAt(0, 1),
+  "change-concrete": () => traced((v) => x.addInPlace(v).sum()),
+  "change-view-of-concrete": () => traced((v) => x.slice([[1, null]]).assign(v.slice([[1, null]])).sum()),
+  "change-closure": () => tm.compile((v: Tensor) => tm.grad((w: Tensor) => v.addInPlace(w).sum())(v))(x),
+  "change-closure-of-checkpoint": () => traced((v) => tm.checkpoint((w: Tensor) => v.T.fill(0).add(w))(v).sum()),
+  "change-broadcast": () => traced((v) => v.broadcastTo([2, 3]).slice([0]).mulInPlace(2).sum()),
+  "change-not-returned": () =>
+    tm.compile(function step(state: { w: Tensor }, dw: Tensor) {
+      state.w.subInPlace(dw);
+      return dw.sum();
+    })({ w: x }, x),
+  "change-not-returned-view": () =>
+    tm.compile((v: Tensor) => {
+      v.reshape([3, 1]).setAt(-1, 0);
+      return v.sum();
+    })(x),
+  "change-not-returned-inside": () =>
+    tm.compile((v: Tensor) => {
+      const spoil = tm.compile((w: Tensor) => w.mulInPlace(2).sum());
+      return [v, spoil(v)];
+    })(x),
+  "change-not-returned-checkpoint": () => traced((v) => tm.checkpoint((w: Tensor) => w.mulInPlace(2).sum())(v)),
+  "change-shape": () => traced((v) => v.assign(tm.ones([2])).sum()),
+  "change-dtype": () => traced((v) => v.setAt(0, labels.slice([0])).sum()),
+  "change-fraction-of-i32": () => tm.compile((n: Tensor) => n.addAt(0, 0.5))(labels),
+  "change-row": () => traced((v) => v.setAt(3, 0).sum()),
+  "change-row-of-scalar": () => traced((v) => v.sum().addAt(0, 1)),
+  "change-rows-twice": () => tm.compile((v: Tensor, rows: Tensor) => v.setAt(rows, 1))(x, labels),
+  "change-rows-floats": () => traced((v) => v.addAt(v, 1).sum()),
+  "change-leaked": () => {
+    traced((v) => {
+      leaked = v.mul(2);
+      return v.sum();
+    });
+    return traced((v) => (leaked as Tensor).addInPlace(v).sum());
+  },
   "trace-leak": () => {
     traced((v) => {
       leaked = v.mul(2);

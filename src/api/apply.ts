@@ -56,6 +56,12 @@ function programOf<A>(op: OpDef<A>, inputs: readonly Tensor[], attrs: NoInfer<A>
   });
 }
 
+/** The same elements in a tensor of its own; outside of traces, where nothing changes, the tensor itself. */
+export function ownCopy(x: Tensor): Tensor {
+  const trace = currentTrace();
+  return trace ? trace.copy(x) : x;
+}
+
 /** Applies an operation with one result. */
 export function applyOp<A>(op: OpDef<A>, inputs: readonly Tensor[], attrs: NoInfer<A>): Tensor {
   const trace = currentTrace();

@@ -3,7 +3,7 @@
  * shapes and constants of its arguments; after that a call writes its inputs, runs the module once and hands out results.
  */
 
-import { type AnyFunction, type FlatArguments, flattenArguments, type Traced } from "../trace/function.ts";
+import { type AnyFunction, callByValue, type FlatArguments, flattenArguments, type Traced } from "../trace/function.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { currentTrace, requireActive } from "../trace/trace.ts";
 import { type Tree, unflatten } from "../trace/tree.ts";
@@ -79,8 +79,9 @@ export function compile<A extends readonly (Tree | undefined)[] = [Tensor], R = 
     return entry;
   };
   const compiled = (...args: A): R => {
-    // Inside another trace a compiled function is the function itself.
-    if (currentTrace()) return fn(...args);
+    // Inside another trace a compiled function is the function itself, but for changes to its arguments.
+    const trace = currentTrace();
+    if (trace) return callByValue(trace, fn as AnyFunction, args) as R;
     const flat = flattenArguments(fn as AnyFunction, args);
     for (const leaf of flat.tensors) requireActive(leaf);
     const { traced, program } = entryFor(flat);

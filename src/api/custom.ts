@@ -38,7 +38,7 @@ export function checkpoint<Args extends readonly Tree[] = [Tensor], R extends Tr
   return (...args) => {
     const trace = currentTrace();
     if (!trace) return fn(...args);
-    const { traced, inputs } = bind(fn as AnyFunction, args);
+    const { traced, inputs } = bind(fn as AnyFunction, args, "returned");
     const attrs = { checkpoint: true, name: traced.graph.name };
     const results = trace.record(call, inputs, attrs, { regions: [traced.graph] });
     return unflatten(traced.resultTree, results) as R;
@@ -151,7 +151,7 @@ export function customVjp<Args extends readonly Tree[] = [Tensor], R extends Tre
   return (...args) => {
     const trace = currentTrace();
     if (!trace) return fn(...args);
-    const bound = bind(rule.forward as AnyFunction, args);
+    const bound = bind(rule.forward as AnyFunction, args, "returned");
     const { graph, resultTree } = bound.traced;
     const pair = resultTree.kind === "array" && resultTree.items.length === 2 ? resultTree.items : null;
     if (!pair)
@@ -228,7 +228,7 @@ export function customJvp<Args extends readonly Tree[] = [Tensor], R extends Tre
   return (...args) => {
     const trace = currentTrace();
     if (!trace) return fn(...args);
-    const bound = bind(fn as AnyFunction, args);
+    const bound = bind(fn as AnyFunction, args, "returned");
     const tangent = traceTangent(bound, rule as never);
     requireClosed("customJvp", "the function", bound.traced);
     requireClosed("customJvp", "the rule", tangent);

@@ -10,6 +10,7 @@
  */
 import { elementsOf, typeText } from "../ir/type.ts";
 import type { Tensor } from "../trace/tensor.ts";
+import { ownCopy } from "./apply.ts";
 import { diagonal } from "./indexing.ts";
 import { matmul } from "./linear.ts";
 import { fail } from "./operands.ts";
@@ -177,5 +178,5 @@ export function einsum(spec: string, ...operands: readonly Tensor[]): Tensor {
     left = [...left.filter((_, n) => n !== i && n !== j), made];
   }
   const [last] = left as [Named];
-  return arranged(withoutLone(last, output), output);
+  return ownCopy(arranged(withoutLone(last, output), output));
 }

@@ -7,7 +7,8 @@ import * as ops from "../ops/elementwise.ts";
 import * as math from "../ops/math.ts";
 import * as choose from "../ops/select.ts";
 import type { Tensor } from "../trace/tensor.ts";
-import { applyOp } from "./apply.ts";
+import { atOneLine } from "../trace/trace.ts";
+import { applyOp, ownCopy } from "./apply.ts";
 import { asTensor, broadcastShapes, broadcastToShape, fail, operands, type TensorLike } from "./operands.ts";
 
 function unary(name: string, op: OpDef<NoAttrs>, x: TensorLike): Tensor {
@@ -15,7 +16,7 @@ function unary(name: string, op: OpDef<NoAttrs>, x: TensorLike): Tensor {
 }
 
 function binary(name: string, op: OpDef<NoAttrs>, a: TensorLike, b: TensorLike): Tensor {
-  return applyOp(op, operands(name, a, b), {});
+  return atOneLine(() => applyOp(op, operands(name, a, b), {}));
 }
 
 // ---- arithmetic --------------------------------------------------------------------------------------------------
@@ -61,7 +62,7 @@ export function maximum(a: TensorLike, b: TensorLike): Tensor {
 
 /** Exponents that need no logarithm. */
 const SIMPLE_POWERS: ReadonlyMap<number, (x: Tensor) => Tensor> = new Map([
-  [1, (x) => x],
+  [1, (x) => ownCopy(x)],
   [2, (x) => square(x)],
   [3, (x) => mul(square(x), x)],
   [0.5, (x) => sqrt(x)],
@@ -267,7 +268,7 @@ export function where(condition: TensorLike, a: TensorLike, b: TensorLike): Tens
 /** Converts the element type: to i32 truncating, to bool by ≠ 0. */
 export function cast(x: TensorLike, dtype: DType): Tensor {
   const from = asTensor("cast", x);
-  return from.dtype === dtype ? from : applyOp(choose.cast, [from], { dtype });
+  return from.dtype === dtype ? ownCopy(from) : applyOp(choose.cast, [from], { dtype });
 }
 
 /** x itself, but no derivative goes through it. */

@@ -6,8 +6,16 @@ import { type Seed, vjp } from "../autodiff/vjp.ts";
 import { at } from "../base/invariant.ts";
 import { typeText } from "../ir/type.ts";
 import { isFloat } from "../kernel/dtype.ts";
-import { type AnyFunction, type FlatArguments, flattenArguments, type Traced, traceFlat } from "../trace/function.ts";
+import {
+  type AnyFunction,
+  type ArgumentChanges,
+  type FlatArguments,
+  flattenArguments,
+  type Traced,
+  traceFlat,
+} from "../trace/function.ts";
 import type { Tensor } from "../trace/tensor.ts";
+import { currentTrace } from "../trace/trace.ts";
 import { staticsOf, type Tree, type TreeDef, unflatten } from "../trace/tree.ts";
 import { applyGraph } from "./apply.ts";
 import { fail } from "./operands.ts";
@@ -39,10 +47,13 @@ export interface Bound {
 }
 
 /** Traces a function on these arguments. @internal */
-export function bind(fn: AnyFunction, args: readonly unknown[]): Bound {
+export function bind(fn: AnyFunction, args: readonly unknown[], changes: ArgumentChanges = "local"): Bound {
   const flat = flattenArguments(fn, args);
-  const traced = traceFlat(fn, flat);
-  return { flat, traced, inputs: [...flat.tensors, ...traced.captures.map((capture) => capture.tensor)] };
+  // What they stand for now: a pullback may run when they have been changed.
+  const trace = currentTrace();
+  const own = flat.tensors.map((tensor) => (trace && tensor.isTraced ? trace.copy(tensor) : tensor));
+  const traced = traceFlat(fn, flat, changes);
+  return { flat, traced, inputs: [...own, ...traced.captures.map((capture) => capture.tensor)] };
 }
 
 /** Marks the parameters that are leaves of some arguments; captures are constants to this derivative. @internal */

@@ -2,9 +2,9 @@
 export { type ErrorCode, TidemarkError } from "../base/errors.ts";
 export type { Shape, TensorType } from "../ir/type.ts";
 export type { DType } from "../kernel/dtype.ts";
+export { allOps } from "../ops/all.ts";
 export { type TensorOptions, tensor } from "../trace/literal.ts";
 export type { TensorStorage, TypedArray } from "../trace/storage.ts";
-export { allOps } from "../ops/all.ts";
 export type { NestedArray } from "../trace/tensor.ts";
 export type { Tree } from "../trace/tree.ts";
 export * from "./attention.ts";
@@ -33,6 +33,7 @@ export { logsumexp } from "./log-sum.ts";
 export * from "./loss.ts";
 export { Tensor } from "./methods.ts";
 export * from "./modes.ts";
+export type { Place } from "./mutation.ts";
 export * from "./normalize.ts";
 export type { Axes, TensorLike } from "./operands.ts";
 export { type PlanInfo, type PlanningOptions, plan, specsOf } from "./plan.ts";

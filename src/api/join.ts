@@ -3,7 +3,7 @@ import { at } from "../base/invariant.ts";
 import { sameShape, shapeText, typeText } from "../ir/type.ts";
 import * as ops from "../ops/slice.ts";
 import type { Tensor } from "../trace/tensor.ts";
-import { applyOp } from "./apply.ts";
+import { applyOp, ownCopy } from "./apply.ts";
 import { broadcastToShape, fail, normalAxis } from "./operands.ts";
 import { expandDims, reshape, slice } from "./shape.ts";
 
@@ -24,7 +24,7 @@ function firstOf(name: string, tensors: readonly Tensor[]): Tensor {
  */
 export function concat(tensors: readonly Tensor[], axis = 0): Tensor {
   const first = firstOf("concat", tensors);
-  return tensors.length === 1 ? first : applyOp(ops.concat, tensors, { axis: normalAxis("concat", axis, first) });
+  return tensors.length === 1 ? ownCopy(first) : applyOp(ops.concat, tensors, { axis: normalAxis("concat", axis, first) });
 }
 
 /** Tensors of one shape along a new axis. */
@@ -84,9 +84,11 @@ export function tile(x: Tensor, counts: readonly number[]): Tensor {
     spread,
     shape.flatMap((extent, axis) => [at(times, axis), extent]),
   );
-  return reshape(
-    repeated,
-    shape.map((extent, axis) => extent * at(times, axis)),
+  return ownCopy(
+    reshape(
+      repeated,
+      shape.map((extent, axis) => extent * at(times, axis)),
+    ),
   );
 }
 
@@ -97,5 +99,5 @@ export function repeat(x: Tensor, count: number, axis = 0): Tensor {
   const along = normalAxis("repeat", axis, x);
   const wide = expandDims(x, along + 1);
   const spread = broadcastToShape(wide, wide.shape.with(along + 1, count));
-  return reshape(spread, x.shape.with(along, at(x.shape, along) * count));
+  return ownCopy(reshape(spread, x.shape.with(along, at(x.shape, along) * count)));
 }

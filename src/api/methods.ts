@@ -21,6 +21,7 @@ import { repeat, split, tile } from "./join.ts";
 import * as linear from "./linear.ts";
 import { logsumexp } from "./log-sum.ts";
 import * as loss from "./loss.ts";
+import * as mutation from "./mutation.ts";
 import * as normalize from "./normalize.ts";
 import * as pool from "./pool.ts";
 import { dropout } from "./random.ts";
@@ -32,7 +33,7 @@ const single = {
   ...{ diagonal, dynamicSlice, dynamicUpdate, gather, oneHot, scatterAdd, scatterAddAlong, take },
 } as const;
 
-const families = [elementwise, shape, reduce, linear, normalize, conv, pool, loss, attention, single] as const;
+const families = [elementwise, shape, reduce, linear, normalize, conv, pool, loss, attention, mutation, single] as const;
 
 /** A function without its first parameter. */
 type Method<F> = F extends (x: Tensor, ...rest: infer Rest) => infer R ? (...rest: Rest) => R : never;
@@ -47,6 +48,7 @@ type AllMethods = MethodsOf<typeof elementwise> &
   MethodsOf<typeof pool> &
   MethodsOf<typeof loss> &
   MethodsOf<typeof attention> &
+  MethodsOf<typeof mutation> &
   MethodsOf<typeof single>;
 
 declare module "../trace/tensor.ts" {

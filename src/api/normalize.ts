@@ -2,6 +2,7 @@
 import { at } from "../base/invariant.ts";
 import { typeText } from "../ir/type.ts";
 import type { Tensor } from "../trace/tensor.ts";
+import { atOneLine } from "../trace/trace.ts";
 import { customJvp } from "./custom.ts";
 import { add, exp, mul, rsqrt, square, sub } from "./elementwise.ts";
 import { logProbabilities } from "./log-sum.ts";
@@ -56,14 +57,15 @@ function unitPower(x: Tensor, axes: Axes, eps: number): readonly [unit: Tensor, 
  */
 function scaledToUnit(x: Tensor, axes: Axes, eps: number, centred: boolean): Tensor {
   const centre = (v: Tensor): Tensor => (centred ? sub(v, mean(v, axes, { keepDims: true })) : v);
-  return customJvp(
+  const normalized = customJvp(
     (v: Tensor) => unitPower(centre(v), axes, eps)[0],
     ([v], [t]) => {
       const [unit, scale] = unitPower(centre(v), axes, eps);
       const moved = centre(t);
       return mul(scale, sub(moved, mul(unit, mean(mul(unit, moved), axes, { keepDims: true }))));
     },
-  )(x);
+  );
+  return atOneLine(() => normalized(x));
 }
 
 const standardized = (x: Tensor, axes: Axes, eps: number): Tensor => scaledToUnit(x, axes, eps, true);
@@ -121,12 +123,16 @@ export function batchNorm(x: Tensor, options: BatchNormOptions = {}): BatchNormR
       "add a batch axis: expandDims(x, 0)",
     );
   const axes = x.shape.map((_, axis) => axis).filter((axis) => axis !== 1);
-  const centre = options.mean ?? mean(x, axes);
-  const spread = options.variance ?? variance(x, axes);
-  const inverse = rsqrt(add(spread, options.eps ?? 1e-5));
-  const y = mul(sub(x, perChannel(centre, x)), perChannel(inverse, x));
-  const scaled = affine(y, perChannelOrNone(options.scale, x), perChannelOrNone(options.offset, x));
-  return { y: scaled, mean: centre, variance: spread };
+  return atOneLine(() => {
+    const eps = options.eps ?? 1e-5;
+    const centre = options.mean ?? mean(x, axes);
+    const spread = options.variance ?? variance(x, axes);
+    const given = options.mean !== undefined || options.variance !== undefined;
+    const scaledBy = (r: Tensor): Tensor => mul(sub(x, perChannel(centre, x)), perChannel(r, x));
+    const y = given ? scaledBy(rsqrt(add(spread, eps))) : standardized(x, axes, eps);
+    const scaled = affine(y, perChannelOrNone(options.scale, x), perChannelOrNone(options.offset, x));
+    return { y: scaled, mean: centre, variance: spread };
+  });
 }
 
 /** Zero mean and unit variance over groups of channels of [batch, channels, …space], then scale and offset by channel. */

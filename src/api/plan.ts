@@ -64,7 +64,7 @@ export interface TracedProgram {
 /** @internal */
 export function traceProgram(fn: AnyFunction, flat: FlatArguments, options: PlanningOptions): TracedProgram {
   const started = performance.now();
-  const traced = traceFlat(fn, flat);
+  const traced = traceFlat(fn, flat, "returned");
   const traceMs = performance.now() - started;
   const donate = new Set(options.donate ?? []);
   const params = traced.leaves.flatMap((leaf, index) =>
@@ -83,7 +83,11 @@ export function traceProgram(fn: AnyFunction, flat: FlatArguments, options: Plan
 }
 
 /** The numbers of a placed program; throws when `options.validate` finds the plan broken. @internal */
-export function planInfo({ traced, traceMs }: TracedProgram, placed: PlacedProgram, options: PlanningOptions): PlanInfo {
+export function planInfo(
+  { traced, traceMs }: TracedProgram,
+  placed: PlacedProgram,
+  options: PlanningOptions,
+): PlanInfo {
   const { plan, graph } = placed;
   if (options.validate) requireValidPlan(plan);
   return {

@@ -6,7 +6,7 @@ import type { Shape } from "../ir/type.ts";
 import * as ops from "../ops/random.ts";
 import { tensor } from "../trace/literal.ts";
 import { Tensor } from "../trace/tensor.ts";
-import { applyOp } from "./apply.ts";
+import { applyOp, ownCopy } from "./apply.ts";
 import { add, minimum, mul, where } from "./elementwise.ts";
 import { concat } from "./join.ts";
 import { constantOf, fail } from "./operands.ts";
@@ -123,7 +123,7 @@ export const random = { key, split, foldIn, uniform, normal, bernoulli, permutat
  */
 export function dropout(x: Tensor, rate: number, from: Tensor): Tensor {
   if (!(rate >= 0 && rate < 1)) fail("InvalidArgument", `dropout: rate ${rate}`, "a rate is at least 0 and below 1");
-  if (rate === 0) return x;
+  if (rate === 0) return ownCopy(x);
   const kept = bernoulli(from, 1 - rate, x.shape);
   return where(kept, mul(x, 1 / (1 - rate)), 0);
 }

@@ -8,6 +8,7 @@ import { iota } from "../ops/create.ts";
 import * as ops from "../ops/reduce.ts";
 import { cumsum as cumsumOp } from "../ops/scan.ts";
 import type { Tensor } from "../trace/tensor.ts";
+import { atOneLine } from "../trace/trace.ts";
 import { applyOp } from "./apply.ts";
 import { cast, div, equal, isnan, logicalOr, mul, sqrt, square, sub, where } from "./elementwise.ts";
 import { type Axes, fail, normalAxes, normalAxis, requireFloat } from "./operands.ts";
@@ -55,7 +56,7 @@ export function sum(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor
 /** The mean over axes. */
 export function mean(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
   requireFloat("mean", x);
-  return div(sum(x, axes, options), countOf("mean", x, axes));
+  return atOneLine(() => div(sum(x, axes, options), countOf("mean", x, axes)));
 }
 
 /** The largest over axes; NaN if one of them is. */
@@ -93,8 +94,10 @@ export function variance(x: Tensor, axes?: Axes, options: VarianceOptions = {}):
   const { ddof = 0 } = options;
   const n = countOf("variance", x, axes) - ddof;
   if (n <= 0) fail("InvalidArgument", `variance: ddof ${ddof} of ${n + ddof} elements`, "ddof must be smaller");
-  const centred = sub(x, mean(x, axes, { keepDims: true }));
-  return div(sum(square(centred), axes, options), n);
+  return atOneLine(() => {
+    const centred = sub(x, mean(x, axes, { keepDims: true }));
+    return div(sum(square(centred), axes, options), n);
+  });
 }
 
 /** The standard deviation over axes. */

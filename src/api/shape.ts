@@ -5,7 +5,7 @@ import { elementsOf, type Shape, shapeText, typeText } from "../ir/type.ts";
 import * as movement from "../ops/movement.ts";
 import * as ops from "../ops/slice.ts";
 import type { Tensor } from "../trace/tensor.ts";
-import { applyOp } from "./apply.ts";
+import { applyOp, ownCopy } from "./apply.ts";
 import { type Axes, broadcastToShape, fail, normalAxes, normalAxis } from "./operands.ts";
 
 /**
@@ -196,7 +196,7 @@ export function pad(x: Tensor, widths: number | readonly (readonly [number, numb
       `give [before, after] for each of its ${x.rank} axes`,
     );
   }
-  if (list.every(([lo, hi]) => lo === 0 && hi === 0)) return x;
+  if (list.every(([lo, hi]) => lo === 0 && hi === 0)) return ownCopy(x);
   return applyOp(ops.pad, [x], {
     lo: list.map(([lo]) => lo),
     hi: list.map(([, hi]) => hi),

@@ -23,10 +23,14 @@ function passes(node: Node, i: number): boolean {
 }
 
 /** The inputs of a node through which a derivative flows, in order; none when no result is a float. */
-export function activeInputs(node: Node, isActive: (value: Value) => boolean): readonly number[] {
+export function activeInputs(
+  node: Node,
+  inputs: readonly Value[],
+  isActive: (value: Value) => boolean,
+): readonly number[] {
   if (!node.outputs.some((value) => isFloat(value.type.dtype))) return [];
   const found: number[] = [];
-  node.inputs.forEach((value, i) => {
+  inputs.forEach((value, i) => {
     if (isFloat(value.type.dtype) && passes(node, i) && isActive(value)) found.push(i);
   });
   return found;

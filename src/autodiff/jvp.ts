@@ -49,7 +49,7 @@ class Forward {
   #step(node: Node, useful: boolean): void {
     const { b } = this;
     const inputs = node.inputs.map((value) => this.#resolve(value));
-    const active = activeInputs({ ...node, inputs }, (value) => this.#tangents.has(value));
+    const active = activeInputs(node, inputs, (value) => this.#tangents.has(value));
     if (active.length === 0 || !useful) {
       this.#copy(node, inputs);
       return;

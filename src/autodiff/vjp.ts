@@ -113,7 +113,7 @@ class Reverse {
   }
 
   #step(node: Node, inputs: readonly Value[], marks: Marks, tape: Entry[]): readonly Value[] {
-    const active = activeInputs({ ...node, inputs }, (value) => this.isActive(value));
+    const active = activeInputs(node, inputs, (value) => this.isActive(value));
     if (active.length === 0) return this.#copy(node, inputs, marks).outputs;
     const rule = node.op.derivative.kind === "region" ? regionRule(node) : null;
     let outputs: readonly Value[];

@@ -8,8 +8,8 @@
  * of 256 × 256 matrices, and streaming through memory. On another machine the figure is as far off as that machine is,
  * but the ratio of two plans still means something.
  */
-import { byteLength } from "../ir/type.ts";
-import { graphCost } from "../ops/control.ts";
+import type { Value } from "../ir/graph.ts";
+import { byteLength, type TensorType } from "../ir/type.ts";
 import type { Plan } from "../plan/problem.ts";
 
 export interface MachineRates {
@@ -27,12 +27,15 @@ export const WASM_RATES = {
   plain: { flops: 39e9, bytes: 10e9, overhead: 1e-6 },
 } as const satisfies Record<string, MachineRates>;
 
+const typesOf = (values: readonly Value[]): readonly TensorType[] => values.map((value) => value.type);
+
 /** Milliseconds of one run of a plan. */
 export function predictedMs(plan: Plan, rates: MachineRates): number {
   let seconds = 0;
   for (const { node, reads, writes, alias } of plan.program.steps) {
     if (alias) continue;
-    const { flops } = graphCost({ name: "", params: [], nodes: [node], results: [] });
+    const [inputs, outputs] = [typesOf(node.inputs), typesOf(node.outputs)];
+    const { flops } = node.op.cost(inputs, outputs, node.attrs, node.regions);
     const bytes = [...reads, ...writes].reduce((sum, value) => sum + byteLength(value.type), 0);
     seconds += Math.max(flops / rates.flops, bytes / rates.bytes) + rates.overhead;
   }

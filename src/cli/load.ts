@@ -7,7 +7,7 @@ import type { Graph } from "../ir/graph.ts";
 import { parse } from "../ir/parse.ts";
 import { verify } from "../ir/verify.ts";
 import { allOps } from "../ops/all.ts";
-import { type AnyProgram, BUILT_IN } from "./programs/built-in.ts";
+import { type AnyProgram, ALL_PROGRAMS } from "./programs/built-in.ts";
 import { guess } from "./suggest.ts";
 
 /** A training step with values to start from, or a graph, of which only the types are known. */
@@ -30,7 +30,7 @@ export function readGraphs(path: string): readonly Graph[] {
 }
 
 export async function loadProgram(word: string): Promise<Loaded> {
-  const builtIn = BUILT_IN.find((program) => program.name === word);
+  const builtIn = ALL_PROGRAMS.find((program) => program.name === word);
   if (builtIn) return { kind: "training", name: builtIn.name, program: builtIn };
   const extension = extname(word);
   if (extension === ".ir") {
@@ -45,7 +45,7 @@ export async function loadProgram(word: string): Promise<Loaded> {
 }
 
 function unknownName(word: string): TidemarkError {
-  const names = BUILT_IN.map((program) => program.name);
+  const names = ALL_PROGRAMS.map((program) => program.name);
   const files = "or give a file: .js, .mjs, .ts or .ir";
   return unknown(`there is no program ${word}`, `${guess(word, names)}built in are ${names.join(", ")}; ${files}`);
 }

@@ -11,7 +11,7 @@ import { opt } from "./commands/opt.ts";
 import { pack } from "./commands/pack.ts";
 import { plan } from "./commands/plan.ts";
 import { trace } from "./commands/trace.ts";
-import { BUILT_IN } from "./programs/built-in.ts";
+import { ALL_PROGRAMS } from "./programs/built-in.ts";
 import { guess } from "./suggest.ts";
 
 const COMMANDS: readonly Command[] = [plan, bench, trace, opt, pack, doctor];
@@ -24,7 +24,8 @@ export function version(): string {
 
 function help(): string {
   const width = Math.max(...COMMANDS.map((command) => command.name.length));
-  const programs = BUILT_IN.map(({ name, title }) => `  ${name.padEnd(8)}  ${title}`);
+  const longest = Math.max(...ALL_PROGRAMS.map(({ name }) => name.length));
+  const programs = ALL_PROGRAMS.map(({ name, title }) => `  ${name.padEnd(longest)}  ${title}`);
   return [
     "usage: tidemark COMMAND [arguments] [options]",
     "",

@@ -2,17 +2,19 @@
  * @file Planning a program under a budget and the numbers of the outcome, for `plan` and `bench` alike. A budget that is
  * too small has numbers too: those of the plan that would be needed.
  */
-import { type CompileOptions, compile, type ProgramInfo } from "../api/compile.ts";
+import { type PlanInfo, plan } from "../api/plan.ts";
 import { parseBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
+import { at } from "../base/invariant.ts";
 import { detectFeatures } from "../codegen/wasm/features.ts";
 import type { Graph, Node } from "../ir/graph.ts";
+import { byteLength } from "../ir/type.ts";
 import { allNodes } from "../ir/walk.ts";
 import { graphCost } from "../ops/control.ts";
+import { withinBudget } from "../plan/plan.ts";
 import type { Plan } from "../plan/problem.ts";
 import { assemble } from "../runtime/assemble.ts";
 import { wasmTraits } from "../runtime/executable.ts";
-import type { Tensor } from "../trace/tensor.ts";
 import { type Arguments, choice, type OptionSpec, usageError } from "./command.ts";
 import { predictedMs, WASM_RATES } from "./estimate.ts";
 import type { Loaded } from "./load.ts";
@@ -48,15 +50,24 @@ function budgetOf(text: string): number {
   }
 }
 
+/** What stays in the arena between steps. */
+export interface PersistentFigures {
+  readonly persistentBytes: number;
+  readonly parameterBytes: number;
+  readonly optimizerBytes: number;
+  readonly constantBytes: number;
+}
+
 /** The numbers of a plan; sizes are plain bytes. */
-export interface PlanFigures {
+export interface PlanFigures extends PersistentFigures {
   readonly program: string;
   readonly target: string;
   readonly strategy: string;
   readonly budgetBytes: number | null;
   readonly arenaBytes: number;
   readonly lowerBoundBytes: number;
-  readonly persistentBytes: number;
+  /** The rest of the arena. */
+  readonly ephemeralBytes: number;
   /** Of the plan that keeps everything and has no budget. */
   readonly storeAllArenaBytes: number;
   /** Steps of the schedule. */
@@ -66,18 +77,16 @@ export interface PlanFigures {
   /** Recomputation included. */
   readonly totalFlops: number;
   readonly predictedMs: number;
+  readonly traceMs: number;
+  /** Passes, kernels and the plan. */
   readonly planMs: number;
   readonly feasible: boolean;
   /** The smallest budget for which the strategy has a plan. */
   readonly minimumBudgetBytes: number;
 }
 
-/** A planned program. */
-export interface Planned {
-  readonly graph: Graph;
-  readonly plan: Plan;
-  readonly planMs: number;
-}
+/** A planned program, with the place that each of its parameters has in the arguments. */
+export type Planned = Pick<PlanInfo, "graph" | "plan" | "planMs" | "traceMs" | "paths">;
 
 export interface PlanOutcome {
   /** Within the budget; without one where the budget is too small. */
@@ -87,18 +96,24 @@ export interface PlanOutcome {
   readonly refusal: TidemarkError | null;
 }
 
-/** Plans within the settings' budget; `make` plans within a given one, or throws `PlanInfeasible`. */
-export function planWithin<T extends Planned>(
-  name: string,
-  settings: PlanSettings,
-  make: (budgetBytes: number | undefined) => T,
-): PlanOutcome & { readonly planned: T } {
-  const { budgetBytes } = settings;
-  const free = make(undefined);
-  const within = budgetBytes === null ? free : orRefusal(() => make(budgetBytes));
-  const refusal = within instanceof TidemarkError ? within : null;
-  const planned = within instanceof TidemarkError ? free : within;
-  return { planned, figures: figuresOf(name, settings, planned, free, refusal === null), refusal };
+/** Plans what was named on the command line; nothing is allocated. */
+export function planLoaded(loaded: Loaded, settings: PlanSettings): PlanOutcome {
+  const free = loaded.kind === "graph" ? planGraph(loaded.graph) : planStep(loaded.program);
+  // The budget refuses plans and does not change them: one plan answers for all budgets.
+  const limited = orRefusal(() => withinBudget(free.plan, settings.budgetBytes ?? Number.POSITIVE_INFINITY));
+  const refusal = limited instanceof TidemarkError ? limited : null;
+  const planned = limited instanceof TidemarkError ? free : { ...free, plan: limited };
+  return { planned, figures: figuresOf(loaded.name, settings, planned, free, refusal === null), refusal };
+}
+
+function planGraph(graph: Graph): Planned {
+  return { ...assemble(graph, wasmTraits()), traceMs: 0, paths: graph.params.map((param) => param.name ?? "") };
+}
+
+/** A training step with its state donated. */
+function planStep(program: AnyProgram): Planned {
+  const args = program.specs?.() ?? ([program.init(), ...program.batch()] as const);
+  return plan(program.step, { donate: [0], name: program.name })(...args);
 }
 
 function orRefusal<T>(make: () => T): T | TidemarkError {
@@ -113,62 +128,49 @@ function orRefusal<T>(make: () => T): T | TidemarkError {
 function figuresOf(
   program: string,
   { target, strategy, budgetBytes }: PlanSettings,
-  { graph, plan, planMs }: Planned,
+  { graph, plan: made, planMs, traceMs, paths }: Planned,
   free: Planned,
   feasible: boolean,
 ): PlanFigures {
   const rates = detectFeatures().relaxedMadd ? WASM_RATES.fused : WASM_RATES.plain;
   const replayed = graph.nodes.filter((node) => [...withInner(node)].some((inner) => inner.replay > 0));
   const operations = [...allNodes(graph)].filter((node) => node.replay > 0 && node.regions.length === 0);
+  const persistent = persistentFigures(made, paths);
   return {
     ...{ program, target, strategy, budgetBytes },
-    arenaBytes: plan.height,
-    lowerBoundBytes: plan.bound.bytes,
-    persistentBytes: plan.problem.buffers.reduce((sum, b) => sum + (b.kind === "persistent" ? b.bytes : 0), 0),
+    arenaBytes: made.height,
+    lowerBoundBytes: made.bound.bytes,
+    ...persistent,
+    ephemeralBytes: made.height - persistent.persistentBytes,
     storeAllArenaBytes: free.plan.height,
     nodes: graph.nodes.length,
     recomputedNodes: replayed.length,
     recomputedFlops: graphCost({ ...graph, nodes: operations }).flops,
     totalFlops: graphCost(graph).flops,
-    predictedMs: predictedMs(plan, rates),
-    planMs,
-    feasible,
+    predictedMs: predictedMs(made, rates),
+    ...{ traceMs, planMs, feasible },
     minimumBudgetBytes: free.plan.height,
   };
+}
+
+/**
+ * What stays between steps, by what it is: `state.params` and the rest of the state, or the whole state where it has no
+ * member of that name; constants are what the step closes over.
+ */
+export function persistentFigures(made: Plan, paths: readonly string[]): PersistentFigures {
+  const { params, persistent, donated } = made.program;
+  const isParameter = (path: string): boolean => /^\w+\.params\b/.test(path);
+  const named = paths.some(isParameter);
+  const bytes = { parameterBytes: 0, optimizerBytes: 0, constantBytes: 0 };
+  params.forEach((param, i) => {
+    if (!persistent.has(param)) return;
+    const ofState = !named || isParameter(at(paths, i)) ? "parameterBytes" : "optimizerBytes";
+    bytes[donated.has(param) ? ofState : "constantBytes"] += byteLength(param.type);
+  });
+  return { persistentBytes: bytes.parameterBytes + bytes.optimizerBytes + bytes.constantBytes, ...bytes };
 }
 
 function* withInner(node: Node): Generator<Node> {
   yield node;
   for (const region of node.regions) yield* allNodes(region);
-}
-
-/** A program compiled within a budget, and what it takes to run it. */
-export interface CompiledProgram extends ProgramInfo {
-  step(state: object, batch: readonly Tensor[]): readonly [object, Tensor];
-}
-
-/** Compiles a training step for the shapes of its first arguments, its state donated. */
-export function compileStep(
-  program: AnyProgram,
-  state: object,
-  batch: readonly Tensor[],
-  budgetBytes: number | undefined,
-): CompiledProgram {
-  const options: CompileOptions = {
-    donate: [0],
-    name: program.name,
-    ...(budgetBytes === undefined ? {} : { memory: budgetBytes }),
-  };
-  const step = compile(program.step, options);
-  return { ...step.program(state, ...batch), step: (current, args) => step(current, ...args) };
-}
-
-/** Plans what was named on the command line. */
-export function planLoaded(loaded: Loaded, settings: PlanSettings): PlanOutcome {
-  if (loaded.kind === "graph") {
-    return planWithin(loaded.name, settings, (budgetBytes) => assemble(loaded.graph, wasmTraits(), { budgetBytes }));
-  }
-  const { program } = loaded;
-  const [state, batch] = [program.init(), program.batch()];
-  return planWithin(loaded.name, settings, (budgetBytes) => compileStep(program, state, batch, budgetBytes));
 }

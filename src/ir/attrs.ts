@@ -61,7 +61,10 @@ export function attrsText(op: AnyOp, attrs: Attrs): string {
 /** Equal keys mean equal attributes; written defaults and left-out ones are the same. */
 export function attrsKey(op: AnyOp, attrs: Attrs): string {
   const all = withDefaults(op, attrs);
-  return Object.keys(all)
+  const keys = Object.keys(all);
+  // most operations have no attributes
+  if (keys.length === 0) return "";
+  return keys
     .sort()
     .map((key) => `${key}=${keyText(all[key] as Attr)}`)
     .join(",");

@@ -25,7 +25,9 @@ export class Build {
   phase: Phase = "forward";
   where: string | undefined;
   replay = 0;
+  /** Of the first `#indexed` nodes: made when it is asked for, which few builders are. */
   readonly #producer = new Map<Value, Node>();
+  #indexed = 0;
 
   constructor(name: string) {
     this.name = name;
@@ -76,11 +78,16 @@ export class Build {
   /** Appends a finished node as it is. */
   append(node: Node): void {
     this.nodes.push(node);
-    for (const output of node.outputs) this.#producer.set(output, node);
+    // A node that was taken back and replaced is indexed again.
+    this.#indexed = Math.min(this.#indexed, this.nodes.length - 1);
   }
 
   /** The node that made a value in this builder, or undefined for parameters. */
   producer(value: Value): Node | undefined {
+    for (; this.#indexed < this.nodes.length; this.#indexed++) {
+      const node = this.nodes[this.#indexed] as Node;
+      for (const output of node.outputs) this.#producer.set(output, node);
+    }
     return this.#producer.get(value);
   }
 

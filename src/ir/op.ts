@@ -116,11 +116,32 @@ export type Lowering<A> =
       ): { readonly bounds: readonly import("../kernel/expr.ts").Bound[]; readonly index: Index };
       value(c: LowerContext<A>, u: Position): Expr;
     }
+  /**
+   * Copy of input 0 in which element `target(u)` is `value(u)` for every u in `updates`; no two have one target. When the
+   * copy is in place, only those elements are touched.
+   */
+  | {
+      readonly kind: "update";
+      updates(inTypes: readonly TensorType[], attrs: A): readonly number[];
+      target(c: LowerContext<A>, u: Position): Index;
+      value(c: LowerContext<A>, u: Position): Expr;
+    }
   /** Input by input into slices of the output along an axis. */
   | { readonly kind: "concat"; axis(attrs: A): number }
   | { readonly kind: "shuffle" }
   /** Regions: inlined before lowering, or lowered by the node's own region (fusion groups). */
   | { readonly kind: "region" };
+
+/**
+ * The result shows elements of its only input, each at most once: to a user who changes tensors (trace/cell.ts) the two
+ * are one. `write` is the input with other elements in their place; null where elements are shown more than once, so that
+ * there is no writing. `add` is the input with `update` added to the elements shown; without it the view shows all
+ * elements, and `write` does not look at the input.
+ */
+export interface ViewRule<A> {
+  readonly write: ((b: Build, x: Value, update: Value, attrs: A) => Value) | null;
+  readonly add?: (b: Build, x: Value, update: Value, attrs: A) => Value;
+}
 
 /** Reference data: every element type as doubles, bools and integers exactly. */
 export type Reference = Float64Array;
@@ -157,6 +178,8 @@ export interface OpDef<A = NoAttrs> {
   readonly lower: Lowering<A>;
   /** The result shares the storage of this input when both are stored (reshape). */
   readonly alias: number | null;
+  /** For operations whose result is a view to the user. */
+  readonly view?: ViewRule<A>;
   /**
    * Elementwise, and the reference in doubles, rounded once to the result's type, has the bits of every target: integers
    * and bools, and of floats what IEEE 754 rounds correctly. Such an operation on constants is a constant (`fold`).

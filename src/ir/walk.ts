@@ -122,8 +122,9 @@ export class Rewrite {
 
   /** An old node that reads the new graph; the node itself when its inputs are what they were. */
   current(node: Node): Node {
-    const inputs = node.inputs.map((input) => this.value(input));
-    return inputs.every((input, i) => input === node.inputs[i]) ? node : { ...node, inputs };
+    // Most nodes read nothing that changed, and nothing is to be made for them.
+    if (!node.inputs.some((input) => this.#now.has(input))) return node;
+    return { ...node, inputs: node.inputs.map((input) => this.value(input)) };
   }
 
   /** Appends a node with the results it had, reading the new graph. */
@@ -148,6 +149,7 @@ export type Visit = (b: Build, node: Node) => readonly Value[] | null;
 
 /** The items mapped; the same list when every item maps to itself. */
 function mapSame<T>(items: readonly T[], map: (item: T) => T): readonly T[] {
+  if (items.length === 0) return items;
   const mapped = items.map(map);
   return mapped.every((item, i) => item === items[i]) ? items : mapped;
 }

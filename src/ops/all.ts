@@ -42,7 +42,7 @@ import { randomBernoulli, randomBits, randomNormal, randomUniform, shuffle } fro
 import { all, any, reduceMax, reduceMin, reduceProd } from "./reduce.ts";
 import { cumsum } from "./scan.ts";
 import { cast, stopGradient, where } from "./select.ts";
-import { concat, pad, slice } from "./slice.ts";
+import { concat, pad, slice, sliceAdd, sliceUpdate } from "./slice.ts";
 import { fold, unfold } from "./window.ts";
 
 export const allOps: readonly AnyOp[] = [
@@ -114,6 +114,8 @@ export const allOps: readonly AnyOp[] = [
   flip,
   // slice
   slice,
+  sliceUpdate,
+  sliceAdd,
   pad,
   concat,
   // window

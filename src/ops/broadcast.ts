@@ -68,6 +68,7 @@ export const broadcast: OpDef<BroadcastAttrs> = defineOp<BroadcastAttrs>({
       return sameShape(summed.type.shape, from) ? summed : b.call(reshape, [summed], { shape: from });
     },
   },
+  view: { write: null },
   cost: () => ({ flops: 0 }),
   lower: {
     kind: "map",

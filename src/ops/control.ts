@@ -32,12 +32,17 @@ function requireRegions(name: string, regions: readonly Graph[], count: number):
   throw new TidemarkError("InvalidGraph", `${name}: has ${regions.length} regions, needs ${count}`);
 }
 
-/** Floating-point operations of everything in a graph. */
+const costs = new WeakMap<Graph, Cost>();
+
+/** Floating-point operations of everything in a graph; worked out once for each. */
 export function graphCost(graph: Graph): Cost {
+  const known = costs.get(graph);
+  if (known) return known;
   let flops = 0;
   for (const { op, inputs, outputs, attrs, regions } of graph.nodes) {
     flops += op.cost(typesOf(inputs), typesOf(outputs), attrs, regions).flops;
   }
+  costs.set(graph, { flops });
   return { flops };
 }
 

@@ -14,13 +14,12 @@ import { at as item } from "../base/invariant.ts";
 import type { NoAttrs, OpDef, Reader, Reference, Sample } from "../ir/op.ts";
 import { elementsOf, type Shape, sameShape, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { DTYPES } from "../kernel/dtype.ts";
-import { type Bound, call, constant, type Index } from "../kernel/expr.ts";
-import { addIndex, constIndex, scaleIndex, valueIndex, ZERO } from "../kernel/index-math.ts";
+import { call, constant, type Index } from "../kernel/expr.ts";
+import { addIndex, constIndex, linearIndex, valueIndex, ZERO } from "../kernel/index-math.ts";
 import { Position } from "../kernel/position.ts";
 import { requireIndices, requireInputs, requireList, requireSameDtype } from "./checks.ts";
 import { fullLike } from "./create.ts";
 import { apply, defineOp } from "./define.ts";
-import { guarded } from "./guard.ts";
 import { elementAt, tabulate } from "./reference.ts";
 
 export type DynamicSliceAttrs = { readonly sizes: readonly number[] };
@@ -150,21 +149,17 @@ export const dynamicUpdate: OpDef<NoAttrs> = defineOp<NoAttrs>({
   },
   cost: (_, [out]) => ({ flops: out ? elementsOf(out.shape) : 0 }),
   lower: {
-    kind: "map",
-    fusion: "once",
-    value(c, at) {
+    kind: "update",
+    updates: ([, update]) => update?.shape ?? [],
+    target(c, u) {
       const { shape } = item(c.inTypes, 0);
-      const sizes = item(c.inTypes, 1).shape;
-      const before = item(c.inputs, 0)(at);
-      if (elementsOf(sizes) === 0) return before;
-      const bounds: Bound[] = [];
-      const inside = clampedStarts(item(c.inputs, 2), shape, sizes).map((start, axis): Index => {
-        const index = addIndex(item(at.idx, axis), scaleIndex(start, -1));
-        bounds.push({ index, lo: 0, hi: item(sizes, axis) });
-        return index;
-      });
-      return guarded(bounds, () => item(c.inputs, 1)(Position.at(sizes, inside)), before);
+      const starts = clampedStarts(item(c.inputs, 2), shape, item(c.inTypes, 1).shape);
+      return linearIndex(
+        starts.map((start, axis) => addIndex(start, item(u.idx, axis))),
+        shape,
+      );
     },
+    value: (c, u) => item(c.inputs, 1)(u),
   },
   simplify(_, node) {
     const [x, update] = [item(node.inputs, 0), item(node.inputs, 1)];

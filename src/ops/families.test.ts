@@ -22,14 +22,14 @@ import { gather, scatterAdd, scatterAddAlong, take } from "./indexing.ts";
 import * as math from "./math.ts";
 import { flip, reshape, transpose } from "./movement.ts";
 import { all, any, reduceMax, reduceMin, reduceProd } from "./reduce.ts";
-import { concat, pad, slice } from "./slice.ts";
+import { concat, pad, slice, sliceAdd, sliceUpdate } from "./slice.ts";
 import { fold, unfold } from "./window.ts";
 
 const OPS: readonly AnyOp[] = [
   ...[math.exp, math.expm1, math.log, math.log1p, math.sin, math.cos, math.tan, math.tanh, math.sigmoid, math.erf],
   ...[math.rsqrt, math.pow, math.gelu, math.silu, math.softplus],
   ...[broadcast, sum, reduceMax, reduceMin, reduceProd, any, all],
-  ...[reshape, transpose, flip, slice, pad, concat, unfold, fold],
+  ...[reshape, transpose, flip, slice, sliceUpdate, sliceAdd, pad, concat, unfold, fold],
   ...[take, scatterAdd, gather, scatterAddAlong, dynamicSlice, dynamicUpdate],
 ];
 
@@ -121,6 +121,11 @@ function kernelOf(op: AnyOp, inTypes: readonly TensorType[], attrs: unknown, fla
     nests.push({ kind: "map", loops, stores: [{ operand: out, index: at.linear, value: inputs[0]!(at) }] });
     const value = lower.value(c, u.at);
     nests.push({ kind: "scatter", loops: u.loops, ...lower.target(c, u.at), operand: out, value });
+  } else if (lower.kind === "update") {
+    const u = over(lower.updates(inTypes, attrs), "u");
+    nests.push({ kind: "map", loops, stores: [{ operand: out, index: at.linear, value: inputs[0]!(at) }] });
+    const store = { operand: out, index: lower.target(c, u.at), value: lower.value(c, u.at) };
+    nests.push({ kind: "map", loops: u.loops, stores: [store] });
   } else if (lower.kind === "concat") {
     const axis = lower.axis(attrs);
     let from = 0;

@@ -49,6 +49,7 @@ export const reshape: OpDef<ReshapeAttrs> = defineOp<ReshapeAttrs>({
     value: (c, at) => item(c.inputs, 0)(at.reshaped(item(c.inTypes, 0).shape)),
   },
   alias: 0,
+  view: { write: (b, x, update) => b.call(reshape, [update], { shape: x.type.shape }) },
   simplify(b, node, { shape }) {
     const x = item(node.inputs, 0);
     if (sameShape(x.type.shape, shape)) return x;
@@ -73,6 +74,8 @@ function movesOnlyOnes(perm: readonly number[], shape: Shape): boolean {
   return moved.every((axis, i) => i === 0 || item(moved, i - 1) < axis);
 }
 
+const inverse = (perm: readonly number[]): readonly number[] => perm.map((_axis, i) => perm.indexOf(i));
+
 /** Output axis i is input axis perm[i]. */
 export const transpose: OpDef<TransposeAttrs> = defineOp<TransposeAttrs>({
   name: "transpose",
@@ -95,8 +98,9 @@ export const transpose: OpDef<TransposeAttrs> = defineOp<TransposeAttrs>({
   },
   derivative: {
     kind: "multilinear",
-    transpose: (b, ct, _, __, { perm }) => b.call(transpose, [ct], { perm: perm.map((_axis, i) => perm.indexOf(i)) }),
+    transpose: (b, ct, _, __, { perm }) => b.call(transpose, [ct], { perm: inverse(perm) }),
   },
+  view: { write: (b, _, update, { perm }) => b.call(transpose, [update], { perm: inverse(perm) }) },
   cost: () => ({ flops: 0 }),
   lower: {
     kind: "map",
@@ -145,6 +149,7 @@ export const flip: OpDef<FlipAttrs> = defineOp<FlipAttrs>({
     return [x];
   },
   derivative: { kind: "multilinear", transpose: (b, ct, _, __, attrs) => b.call(flip, [ct], attrs) },
+  view: { write: (b, _, update, attrs) => b.call(flip, [update], attrs) },
   cost: () => ({ flops: 0 }),
   lower: {
     kind: "map",

@@ -1,31 +1,65 @@
 /**
- * @file Cutting out, padding and joining. All are linear (pad: affine), and slices are the transposes of the other two.
- * A slice with strides leaves holes behind when it is transposed; that is what the interior padding of `pad` is for:
+ * @file Cutting out, writing back, padding and joining. All are linear (pad: affine), and slices are the transposes of the
+ * others. A slice with strides leaves holes behind when it is transposed; that is what the interior padding of `pad` is
+ * for:
  *
  *   x        a b c d e f g                 ct         p q r
  *   slice      b   d   f    {1, 7, 2}      pad      0 p 0 q 0 r 0     {lo 1, interior 1, hi 1}
+ *
+ *   slice_update(x, [p q r]) {1, 2}     a p c q e r g         slice_add     a b+p c d+q e f+r g
  */
 import { TidemarkError } from "../base/errors.ts";
 import { at as item } from "../base/invariant.ts";
+import type { Build } from "../ir/build.ts";
 import type { Value } from "../ir/graph.ts";
 import type { OpDef } from "../ir/op.ts";
 import { elementsOf, sameShape, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { DTYPES } from "../kernel/dtype.ts";
-import { type Bound, constant, type Index } from "../kernel/expr.ts";
+import { type Bound, call, constant, type Index } from "../kernel/expr.ts";
 import { divIndex, modIndex, offsetIndex, scaleIndex } from "../kernel/index-math.ts";
 import { Position } from "../kernel/position.ts";
-import { requireFill, requireList, requireOne, requireSameDtype } from "./checks.ts";
-import { type FullAttrs, full } from "./create.ts";
-import { defineOp, requireAxis } from "./define.ts";
+import { requireFill, requireInputs, requireList, requireOne, requireSameDtype } from "./checks.ts";
+import { type FullAttrs, full, fullLike, splatOf } from "./create.ts";
+import { apply, defineOp, requireAxis, requireDomain } from "./define.ts";
+import { add } from "./elementwise.ts";
 import { guarded } from "./guard.ts";
 import { movedFull } from "./movement.ts";
-import { elementAt, samplesIn, storedIn, tabulate } from "./reference.ts";
+import { addIn, elementAt, forEachIndex, samplesIn, storedIn, tabulate } from "./reference.ts";
+import { apart, limitOf, type Selection, sameSelection, within } from "./selection.ts";
 
 export type SliceAttrs = {
   readonly start: readonly number[];
   readonly limit: readonly number[];
   readonly stride: readonly number[];
 };
+
+const selectionOf = ({ start, stride }: WindowAttrs, extents: readonly number[]): Selection => ({
+  start,
+  stride,
+  extents,
+});
+
+/** What a selection takes from x. */
+function taken(b: Build, x: Value, wanted: Selection): Value {
+  const { start, stride } = wanted;
+  return b.call(slice, [x], { start, limit: start.map((_, axis) => limitOf(wanted, axis)), stride });
+}
+
+/**
+ * What a slice reads of a tensor that was written to before: the update that it lies inside of, if no later one touches it.
+ * Otherwise it reads the newest version, never an older one, whose storage the newest may have taken over.
+ */
+function readBack(b: Build, x: Value, wanted: Selection): Value | null {
+  for (let write = b.producer(x); write; write = b.producer(item(write.inputs, 0))) {
+    if (write.op !== sliceUpdate && write.op !== sliceAdd) return null;
+    const update = item(write.inputs, 1);
+    const written = selectionOf(write.attrs as WindowAttrs, update.type.shape);
+    const inside = write.op === sliceUpdate ? within(wanted, written) : null;
+    if (inside) return taken(b, update, inside);
+    if (!apart(wanted, written)) return null;
+  }
+  return null;
+}
 
 /** Elements start, start + stride, … below limit, along every axis. */
 export const slice: OpDef<SliceAttrs> = defineOp<SliceAttrs>({
@@ -66,11 +100,16 @@ export const slice: OpDef<SliceAttrs> = defineOp<SliceAttrs>({
       return item(c.inputs, 0)(Position.at(item(c.inTypes, 0).shape, idx));
     },
   },
-  simplify(b, node) {
+  view: {
+    write: (b, x, update, { start, stride }) => b.call(sliceUpdate, [x, update], { start, stride }),
+    add: (b, x, update, { start, stride }) => b.call(sliceAdd, [x, update], { start, stride }),
+  },
+  simplify(b, node, attrs) {
     const x = item(node.inputs, 0);
     const { shape } = item(node.outputs, 0).type;
     // As many elements along every axis as there are: all of them.
-    return sameShape(shape, x.type.shape) ? x : movedFull(b, x, shape);
+    if (sameShape(shape, x.type.shape)) return x;
+    return movedFull(b, x, shape) ?? readBack(b, x, selectionOf(attrs, shape));
   },
   evaluate({ inputs: [x], inTypes, outTypes, attrs: { start, stride } }) {
     const from = item(inTypes, 0).shape;
@@ -85,6 +124,114 @@ export const slice: OpDef<SliceAttrs> = defineOp<SliceAttrs>({
     { shapes: [[]], attrs: { start: [], limit: [], stride: [] } },
   ]),
 });
+
+export type WindowAttrs = { readonly start: readonly number[]; readonly stride: readonly number[] };
+
+function requireWindow(name: string, x: TensorType, update: TensorType, attrs: WindowAttrs): void {
+  requireSameDtype(name, ["x", "update"], x, update);
+  const count = x.shape.length;
+  if (update.shape.length !== count) {
+    const summary = `${name}: ranks differ: x ${typeText(x)}, update ${typeText(update)}`;
+    throw new TidemarkError("ShapeMismatch", summary, { help: "reshape the update: an axis may have extent 1" });
+  }
+  requireList(name, "start", attrs.start, { count, least: 0, of: typeText(x) });
+  requireList(name, "stride", attrs.stride, { count, least: 1, of: typeText(x) });
+  x.shape.forEach((extent, axis) => {
+    const limit = limitOf(selectionOf(attrs, update.shape), axis);
+    if (limit <= extent) return;
+    const summary =
+      `${name}: an update of ${update.shape[axis]} from ${attrs.start[axis]} by ${attrs.stride[axis]} ` +
+      `on axis ${axis} ends at ${limit}, beyond ${typeText(x)}`;
+    throw new TidemarkError("InvalidArgument", summary, { help: `it must end at ${extent} or before` });
+  });
+}
+
+/** Puts an update into the place of the elements that a slice takes, or adds it to them. */
+function writing(name: string, adds: boolean): OpDef<WindowAttrs> {
+  return defineOp<WindowAttrs>({
+    name,
+    infer(inputs, attrs) {
+      requireInputs(name, ["x", "update"], inputs);
+      const x = item(inputs, 0);
+      if (adds) requireDomain(name, "number", [x]);
+      requireWindow(name, x, item(inputs, 1), attrs);
+      return [x];
+    },
+    derivative: {
+      kind: "multilinear",
+      jointly: true,
+      transpose(b, ct, x, i, attrs) {
+        const update = item(x, 1);
+        if (i === 1) return taken(b, ct, selectionOf(attrs, update.type.shape));
+        // What was overwritten does not matter to the result.
+        return adds ? ct : b.call(sliceUpdate, [ct, fullLike(b, update, 0)], attrs);
+      },
+    },
+    cost: ([, update]) => ({ flops: adds && update ? elementsOf(update.shape) : 0 }),
+    lower: {
+      kind: "update",
+      updates: ([, update]) => update?.shape ?? [],
+      target: (c, u) => windowPosition(c.attrs, item(c.inTypes, 0), u).linear,
+      value(c, u) {
+        const update = item(c.inputs, 1)(u);
+        if (!adds) return update;
+        return call("add", [item(c.inputs, 0)(windowPosition(c.attrs, item(c.inTypes, 0), u)), update]);
+      },
+    },
+    simplify(b, node, attrs) {
+      const [x, update] = [item(node.inputs, 0), item(node.inputs, 1)];
+      const { shape } = update.type;
+      if (elementsOf(shape) === 0) return x;
+      if (sameShape(shape, x.type.shape)) return adds ? apply(b, add, x, update) : update;
+      return !adds && isIdle(b, x, update, attrs) ? x : null;
+    },
+    evaluate({ inputs, inTypes, attrs: { start, stride } }) {
+      const { shape, dtype } = item(inTypes, 0);
+      const out = Float64Array.from(item(inputs, 0));
+      forEachIndex(item(inTypes, 1).shape, (idx, u) => {
+        const e = elementAt(
+          shape,
+          idx.map((i, axis) => item(start, axis) + i * item(stride, axis)),
+        );
+        const value = item(item(inputs, 1), u);
+        out[e] = adds ? addIn(dtype, item(out, e), value) : value;
+      });
+      return [out];
+    },
+    samples: samplesIn(adds ? DTYPES.filter((dtype) => dtype !== "bool") : DTYPES, WINDOWS),
+  });
+}
+
+const WINDOWS = [
+  { shapes: [[4, 5], [2, 4]], attrs: { start: [1, 0], stride: [1, 1] } },
+  { shapes: [[17], [6]], attrs: { start: [1], stride: [3] } },
+  { shapes: [[8, 3], [3, 2]], attrs: { start: [0, 0], stride: [3, 2] } },
+  { shapes: [[3, 2, 20], [1, 2, 17]], attrs: { start: [2, 0, 3], stride: [1, 1, 1] } },
+  { shapes: [[4, 2], [0, 2]], attrs: { start: [2, 0], stride: [1, 1] } },
+  { shapes: [[5], [5]], attrs: { start: [0], stride: [1] } },
+  { shapes: [[], []], attrs: { start: [], stride: [] } },
+];
+
+function windowPosition({ start, stride }: WindowAttrs, { shape }: TensorType, u: Position): Position {
+  const idx = u.idx.map((i, axis) => offsetIndex(scaleIndex(i, item(stride, axis)), item(start, axis)));
+  return Position.at(shape, idx);
+}
+
+/** Whether a write puts into x what is there already. */
+function isIdle(b: Build, x: Value, update: Value, attrs: WindowAttrs): boolean {
+  const splat = splatOf(b, x);
+  if (splat !== null && Object.is(splat, splatOf(b, update))) return true;
+  const read = b.producer(update);
+  if (read?.op !== slice || read.inputs[0] !== x) return false;
+  const { shape } = update.type;
+  return sameSelection(selectionOf(read.attrs as SliceAttrs, shape), selectionOf(attrs, shape));
+}
+
+/** x with the elements that slice {start, stride} takes replaced by `update`; in place where x is not needed any more. */
+export const sliceUpdate: OpDef<WindowAttrs> = writing("slice_update", false);
+
+/** x with `update` added to the elements that slice {start, stride} takes. */
+export const sliceAdd: OpDef<WindowAttrs> = writing("slice_add", true);
 
 export type PadAttrs = {
   /** Elements put before, after, and between each two neighbours, along every axis. */

@@ -16,7 +16,7 @@ import { type DType, isFloat } from "../kernel/dtype.ts";
 import { tensor } from "../trace/literal.ts";
 import { sourceLocation } from "../trace/source-location.ts";
 import type { Tensor } from "../trace/tensor.ts";
-import { inPhase } from "../trace/trace.ts";
+import { atOneLine, inPhase } from "../trace/trace.ts";
 import { type Flat, flatten, flattenLike, type Tree, unflatten } from "../trace/tree.ts";
 import type { GradientTransform } from "./clip.ts";
 import type { LearningRate } from "./schedules.ts";
@@ -166,9 +166,9 @@ export function optimizer<C>(rule: Rule<C>, lr: LearningRate, clip: GradientTran
           flat.def,
           flat.leaves.map((leaf) => fullOf(leaf.dtype, leaf.shape, value)),
         ) as typeof params;
-      const slots = Object.entries(rule.slots).map(([slot, value]) => [slot, filled(value)] as const);
+      const slots = atOneLine(() => Object.entries(rule.slots).map(([slot, value]) => [slot, filled(value)] as const));
       return { params, slots: Object.fromEntries(slots), step: tensor(0, { dtype: "i32" }) };
     },
-    update: (state, grads) => inPhase("update", () => updated(state, grads)),
+    update: (state, grads) => atOneLine(() => inPhase("update", () => updated(state, grads))),
   };
 }

@@ -4,27 +4,42 @@
  */
 import { invariant } from "../base/invariant.ts";
 import type { Build } from "../ir/build.ts";
-import type { Graph, Node, Value } from "../ir/graph.ts";
+import type { Node, Value } from "../ir/graph.ts";
+import { resultOf } from "../ir/graph.ts";
 import { rewriteGraph } from "../ir/walk.ts";
 import type { Pass } from "./pass.ts";
 
 /** Far more than any chain of rewrites needs; identities that undo each other are a defect. */
 const LIMIT = 100;
 
-function simplifyNode(b: Build, node: Node): readonly Value[] | null {
+/**
+ * An identity looks at its node and at what made its inputs, which is settled when the node is reached. What it makes is
+ * settled before the next node is looked at, so one walk gets everywhere.
+ */
+function settle(b: Build, node: Node, depth: number): Value | null {
+  invariant(depth < LIMIT, () => `canonicalize: ${node.op.name} still changes after ${LIMIT} rewrites`);
+  const before = b.nodes.length;
   const simpler = node.op.simplify(b, node, node.attrs);
+  if (!simpler || b.nodes.length === before) return simpler;
+  const now = new Map<Value, Value>();
+  const current = (value: Value): Value => now.get(value) ?? value;
+  for (const made of b.nodes.splice(before)) {
+    const fresh = made.inputs.some((input) => now.has(input)) ? { ...made, inputs: made.inputs.map(current) } : made;
+    const settled = settle(b, fresh, depth + 1);
+    if (settled) now.set(resultOf(made), settled);
+    else b.append(fresh);
+  }
+  return current(simpler);
+}
+
+function simplifyNode(b: Build, node: Node): readonly Value[] | null {
+  const simpler = settle(b, node, 0);
   return simpler && [simpler];
 }
 
-function fixpoint(graph: Graph): Graph {
-  let before = graph;
-  for (let round = 0; round < LIMIT; round++) {
-    const after = rewriteGraph(before, () => simplifyNode);
-    if (after === before) return after;
-    before = after;
-  }
-  invariant(false, () => `canonicalize: ${graph.name} still changes after ${LIMIT} rounds`);
-}
-
-/** Applies the operations' own simplifications to a fixpoint. */
-export const canonicalize: Pass = { name: "canonicalize", after: ["inline"], run: fixpoint };
+/** Applies the operations' own simplifications until none applies. */
+export const canonicalize: Pass = {
+  name: "canonicalize",
+  after: ["inline"],
+  run: (graph) => rewriteGraph(graph, () => simplifyNode),
+};

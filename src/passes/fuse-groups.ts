@@ -14,16 +14,31 @@
  *
  * Invariant: merging never makes the graph of groups cyclic; ties go to the earlier node.
  */
-import { at, invariant } from "../base/invariant.ts";
+import { at } from "../base/invariant.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { resultOf } from "../ir/graph.ts";
 import { byteLength, elementsOf } from "../ir/type.ts";
 import { producersOf } from "../ir/walk.ts";
+import { ledTo, rankTogether } from "./fuse-ranks.ts";
+import { Overwrites } from "./overwrites.ts";
+
+/** A node and its place among the others. */
+export interface Member {
+  readonly node: Node;
+  /** Its position in the graph. */
+  readonly position: number;
+  group: Group;
+  /** What it reads, and who reads it. */
+  readonly in: Edge[];
+  readonly out: Edge[];
+  /** The graph returns what it makes. */
+  kept: boolean;
+}
 
 /** A read of a stored value by a node, straight or through views. */
 export interface Edge {
-  readonly from: Node;
-  readonly to: Node;
+  readonly from: Member;
+  readonly to: Member;
   /** The reader needs the producer's element of the same number alone: pointwise, straight or through reshapes. */
   readonly identity: boolean;
   /** Elements are read more than once on the way (through a broadcast). */
@@ -32,12 +47,17 @@ export interface Edge {
 
 export interface Group {
   readonly id: number;
-  readonly nodes: Node[];
+  /** In the order of the graph. */
+  members: readonly Member[];
   anchor: Node | null;
   /** Evaluated at the element being stored; the anchor is among them. */
-  readonly body: Set<Node>;
+  body: ReadonlySet<Member>;
   /** Elements of the space that the body runs over. */
   elements: number;
+  /** Every group ranks above those it reads; there are gaps. */
+  rank: number;
+  /** When it was last merged, counted in attempts to merge. */
+  changed: number;
 }
 
 export interface FuseOptions {
@@ -104,114 +124,81 @@ function hasEpilogue(node: Node): boolean {
 }
 
 export class Grouping {
-  readonly groupOf = new Map<Node, Group>();
   readonly edges: Edge[] = [];
-  readonly #order = new Map<Node, number>();
-  readonly #out = new Map<Node, Edge[]>();
-  readonly #in = new Map<Node, Edge[]>();
-  readonly #kept: Set<Value>;
+  readonly #members: readonly Member[];
   readonly #options: FuseOptions;
-  readonly #inlined: ReadonlySet<Node>;
+  readonly #overwrites: Overwrites;
+  /** Attempts to merge so far. */
+  #attempts = 0;
 
   /** `inlined` nodes are in no group of their own. */
   constructor(graph: Graph, inlined: ReadonlySet<Node>, options: FuseOptions) {
     this.#options = options;
-    this.#inlined = inlined;
-    this.#kept = new Set(graph.results);
+    this.#overwrites = new Overwrites(graph, inlined);
     const producer = producersOf(graph);
-    for (const [i, node] of graph.nodes.entries()) this.#order.set(node, i);
-    for (const node of graph.nodes) {
+    const memberOf = new Map<Node, Member>();
+    for (const [position, node] of graph.nodes.entries()) {
       if (inlined.has(node)) continue;
-      this.groupOf.set(node, newGroup(this.#order.get(node) as number, node));
-      this.#out.set(node, []);
-      this.#in.set(node, []);
-      for (const edge of readsOf(node, producer, inlined)) {
+      const member = newMember(node, position);
+      memberOf.set(node, member);
+      for (const edge of readsOf(member, producer, memberOf)) {
         this.edges.push(edge);
-        this.#out.get(edge.from)?.push(edge);
-        this.#in.get(node)?.push(edge);
+        edge.from.out.push(edge);
+        member.in.push(edge);
       }
     }
-    this.#keepAliases(graph, producer);
-    // Best first; and a merge may hide a value from its last outside reader and so allow another: go round each stage
-    // until nothing changes.
-    for (const stage of STAGES) while (this.edges.filter((edge) => this.#tryMerge(edge, stage)).length > 0);
+    this.#members = [...memberOf.values()];
+    for (const result of graph.results) keep(result, producer, memberOf);
+    for (const stage of STAGES) this.#mergeAll(stage);
   }
 
-  /** A returned reshape shares storage with what it reshapes, which therefore has to be stored. */
-  #keepAliases(graph: Graph, producer: ReadonlyMap<Value, Node>): void {
-    for (const result of graph.results) {
-      let node = producer.get(result);
-      while (node && this.#inlined.has(node) && node.op.alias !== null) {
-        const source = at(node.inputs, node.op.alias);
-        this.#kept.add(source);
-        node = producer.get(source);
-      }
+  /** All groups, by their first nodes. */
+  groups(): readonly Group[] {
+    return [...new Set(this.#members.map((member) => member.group))];
+  }
+
+  /**
+   * Goes round until nothing changes, since a merge may hide a value from its last outside reader and so allow another.
+   * What speaks against merging two groups is in the two, or is a detour, which other merges do not remove: an edge is
+   * tried again only when one of its ends has changed.
+   */
+  #mergeAll(stage: Stage): void {
+    const tried = new Int32Array(this.edges.length).fill(-1);
+    for (let merged = true; merged; ) {
+      merged = false;
+      this.edges.forEach((edge, i) => {
+        const [from, to] = [edge.from.group, edge.to.group];
+        if (from === to || Math.max(from.changed, to.changed) <= (tried[i] as number)) return;
+        this.#attempts += 1;
+        tried[i] = this.#attempts;
+        if (this.#tryMerge(from, to, stage)) merged = true;
+      });
     }
   }
 
-  group(node: Node): Group {
-    const group = this.groupOf.get(node);
-    invariant(group, () => `${node.op.name} is in no group`);
-    return group;
-  }
-
-  /** Whether a node's result is read outside of a group, or returned. */
-  isStored(node: Node, inside: Group): boolean {
-    if (node.outputs.some((v) => this.#kept.has(v))) return true;
-    return (this.#out.get(node) ?? []).some((edge) => this.group(edge.to) !== inside);
-  }
-
-  #tryMerge(edge: Edge, stage: Stage): boolean {
-    const [from, to] = [this.group(edge.from), this.group(edge.to)];
-    if (from === to || from.nodes.length + to.nodes.length > this.#options.maxNodes) return false;
+  #tryMerge(from: Group, to: Group, stage: Stage): boolean {
+    if (from.members.length + to.members.length > this.#options.maxNodes) return false;
     if (from.anchor?.op.lower.kind === "region" || to.anchor?.op.lower.kind === "region") return false;
-    const between = from.nodes.flatMap((node) => (this.#out.get(node) ?? []).filter((e) => this.group(e.to) === to));
-    if (between.some((e) => e.expands) || !this.#keepsPhase(from, to)) return false;
+    const between = from.members.flatMap((member) => member.out.filter((e) => e.to.group === to));
+    if (between.some((e) => e.expands) || !keepsPhase(from, to)) return false;
     const role = this.#roleFor(from, to, between);
-    if (!role || !stage(from, to, role) || !this.#timely(from, to) || this.#makesCycle(from, to)) return false;
+    if (!role || !stage(from, to, role) || !timely(from, to)) return false;
+    if (this.#overwrites.separates(nodesOf(from), nodesOf(to))) return false;
+    const after = ledTo(from, to);
+    if (!after) return false;
+    rankTogether(from, to, after);
     this.#merge(from, to, role);
     return true;
   }
 
-  /**
-   * A merged group runs when the last of its inputs is there. If the readers also wait for something that is made after
-   * the producers, what the producers read waits with them: sums of many products would keep all products alive. Then
-   * merging must not keep more than it saves.
-   */
-  #timely(from: Group, to: Group): boolean {
-    const last = Math.max(...from.nodes.map((n) => this.#order.get(n) as number));
-    const waits = to.nodes.some((node) =>
-      (this.#in.get(node) ?? []).some((e) => {
-        const group = this.group(e.from);
-        return group !== from && group !== to && (this.#order.get(e.from) as number) > last;
-      }),
-    );
-    if (!waits) return true;
-    if (from.anchor) return false;
-    const sources = new Set(from.nodes.flatMap((n) => (this.#in.get(n) ?? []).map((e) => e.from)));
-    for (const node of from.nodes) sources.delete(node);
-    const hidden = from.nodes.filter((node) => !this.#storedBeyond(node, from, to));
-    return bytesOfAll(sources) <= bytesOfAll(hidden);
-  }
-
-  /** Moving forward work into the backward pass must not keep two values alive in place of one. */
-  #keepsPhase(from: Group, to: Group): boolean {
-    const forward = from.nodes.every((n) => n.phase === "forward");
-    if (!forward || to.nodes.some((n) => n.phase === "forward")) return true;
-    const sources = new Set(from.nodes.flatMap((n) => (this.#in.get(n) ?? []).map((e) => e.from)));
-    for (const node of from.nodes) sources.delete(node);
-    return from.anchor === null && sources.size <= 1;
-  }
-
   /** As what the producers' nodes join: evaluated at the stored element, or wherever the readers need them. */
   #roleFor(from: Group, to: Group, between: readonly Edge[]): Role | null {
-    const intoBody = between.every((e) => to.body.has(e.to) && e.to !== to.anchor);
-    const intoFront = between.every((e) => !to.body.has(e.to) || e.to === to.anchor);
-    const hidden = from.nodes.every((node) => !this.#storedBeyond(node, from, to));
+    const intoBody = between.every((e) => to.body.has(e.to) && e.to.node !== to.anchor);
+    const intoFront = between.every((e) => !to.body.has(e.to) || e.to.node === to.anchor);
     if (intoFront) {
       // in front of an anchor: any map whose value nobody else needs
-      if (from.anchor || !hidden) return null;
-      if (to.anchor?.op.lower.kind === "contract" && this.#flops(from) > this.#options.maxPackedFlops) return null;
+      if (from.anchor || !hides(from, to)) return null;
+      if (to.anchor?.op.lower.kind === "contract" && flopsOf(from) > this.#options.maxPackedFlops) return null;
       return "prologue";
     }
     if (!intoBody) return null;
@@ -219,100 +206,132 @@ export class Grouping {
     if (from.anchor) return aligned && !to.anchor && hasEpilogue(from.anchor) ? "body" : null;
     if (aligned) return to.anchor && !hasEpilogue(to.anchor) ? null : "body";
     // read at other positions: only if it need not be stored
-    return hidden ? "prologue" : null;
-  }
-
-  /** Whether a value is read outside of the two groups, or returned. */
-  #storedBeyond(node: Node, from: Group, to: Group): boolean {
-    if (node.outputs.some((v) => this.#kept.has(v))) return true;
-    return (this.#out.get(node) ?? []).some((e) => {
-      const group = this.group(e.to);
-      return group !== from && group !== to;
-    });
-  }
-
-  #flops(group: Group): number {
-    let flops = 0;
-    for (const node of group.nodes) {
-      const types = node.inputs.map((v) => v.type);
-      const out = resultOf(node).type;
-      flops += node.op.cost(types, [out], node.attrs, node.regions).flops / Math.max(1, elementsOf(out.shape));
-    }
-    return flops;
-  }
-
-  /** Whether some path leads from `from` to `to` through a third group. */
-  #makesCycle(from: Group, to: Group): boolean {
-    const last = Math.max(...to.nodes.map((n) => this.#order.get(n) as number));
-    const seen = new Set<Group>([from]);
-    const stack: Group[] = [];
-    const push = (group: Group, direct: boolean): boolean => {
-      for (const node of group.nodes) {
-        for (const edge of this.#out.get(node) ?? []) {
-          const next = this.group(edge.to);
-          if (next === to && !direct) return true;
-          if (next === to || seen.has(next) || this.#first(next) > last) continue;
-          seen.add(next);
-          stack.push(next);
-        }
-      }
-      return false;
-    };
-    push(from, true);
-    while (stack.length > 0) if (push(stack.pop() as Group, false)) return true;
-    return false;
-  }
-
-  #first(group: Group): number {
-    return group.id;
+    return hides(from, to) ? "prologue" : null;
   }
 
   #merge(from: Group, to: Group, role: Role): void {
     const target: Group = from.id < to.id ? from : to;
     const anchor = from.anchor ?? to.anchor;
-    const body = new Set(to.body);
-    if (role === "body") for (const node of from.body) body.add(node);
+    const body = role === "body" ? new Set([...to.body, ...from.body]) : to.body;
     const elements = role === "body" && from.anchor ? from.elements : to.elements;
-    const nodes = [...from.nodes, ...to.nodes].sort(
-      (a, b) => (this.#order.get(a) as number) - (this.#order.get(b) as number),
-    );
-    target.nodes.splice(0, target.nodes.length, ...nodes);
+    target.members = [...from.members, ...to.members].sort((a, b) => a.position - b.position);
     target.anchor = anchor;
-    target.body.clear();
-    for (const node of body) target.body.add(node);
+    target.body = body;
     target.elements = elements;
-    for (const node of nodes) this.groupOf.set(node, target);
+    target.changed = this.#attempts;
+    for (const member of target.members) member.group = target;
   }
 }
 
+const nodesOf = (group: Group): readonly Node[] => group.members.map(({ node }) => node);
+
+/** What the graph returns is stored; so is what a returned reshape reshapes, since it shares that storage. */
+function keep(result: Value, producer: ReadonlyMap<Value, Node>, memberOf: ReadonlyMap<Node, Member>): void {
+  for (let node = producer.get(result); node; ) {
+    const member = memberOf.get(node);
+    if (member) {
+      member.kept = true;
+      return;
+    }
+    node = node.op.alias === null ? undefined : producer.get(at(node.inputs, node.op.alias));
+  }
+}
+
+/** Whether a node's result is read outside of its group, or returned. */
+export function isStored({ kept, out, group }: Member): boolean {
+  return kept || out.some((edge) => edge.to.group !== group);
+}
+
+/** Whether nothing of `from` is read outside of the two groups, or returned. */
+function hides(from: Group, to: Group): boolean {
+  return from.members.every((member) => !storedBeyond(member, from, to));
+}
+
+function storedBeyond({ kept, out }: Member, from: Group, to: Group): boolean {
+  return kept || out.some((e) => e.to.group !== from && e.to.group !== to);
+}
+
+/**
+ * A merged group runs when the last of its inputs is there. If the readers also wait for something that is made after
+ * the producers, what the producers read waits with them: sums of many products would keep all products alive. Then
+ * merging must not keep more than it saves.
+ */
+function timely(from: Group, to: Group): boolean {
+  const last = at(from.members, from.members.length - 1).position;
+  const waits = to.members.some((member) =>
+    member.in.some(({ from: read }) => read.group !== from && read.group !== to && read.position > last),
+  );
+  if (!waits) return true;
+  if (from.anchor) return false;
+  const hidden = from.members.filter((member) => !storedBeyond(member, from, to));
+  return bytesOfAll(sourcesOf(from)) <= bytesOfAll(hidden);
+}
+
+/** Moving forward work into the backward pass must not keep two values alive in place of one. */
+function keepsPhase(from: Group, to: Group): boolean {
+  const forward = from.members.every(({ node }) => node.phase === "forward");
+  if (!forward || to.members.some(({ node }) => node.phase === "forward")) return true;
+  return from.anchor === null && sourcesOf(from).size <= 1;
+}
+
+/** The nodes outside of a group that it reads. */
+function sourcesOf(group: Group): ReadonlySet<Member> {
+  const sources = new Set<Member>();
+  for (const member of group.members) for (const edge of member.in) sources.add(edge.from);
+  for (const member of group.members) sources.delete(member);
+  return sources;
+}
+
+/** Work an element of everything in a group. */
+function flopsOf(group: Group): number {
+  let flops = 0;
+  for (const { node } of group.members) {
+    const types = node.inputs.map((v) => v.type);
+    const out = resultOf(node).type;
+    flops += node.op.cost(types, [out], node.attrs, node.regions).flops / Math.max(1, elementsOf(out.shape));
+  }
+  return flops;
+}
+
 /** Bytes of all that the nodes make. */
-function bytesOfAll(nodes: Iterable<Node>): number {
+function bytesOfAll(members: Iterable<Member>): number {
   let bytes = 0;
-  for (const node of nodes) for (const value of node.outputs) bytes += byteLength(value.type);
+  for (const { node } of members) for (const value of node.outputs) bytes += byteLength(value.type);
   return bytes;
 }
 
-function newGroup(id: number, node: Node): Group {
+function newMember(node: Node, position: number): Member {
   const elements = node.outputs[0] ? elementsOf(node.outputs[0].type.shape) : 0;
-  return { id, nodes: [node], anchor: node.op.lower.kind === "map" ? null : node, body: new Set([node]), elements };
+  const anchor = node.op.lower.kind === "map" ? null : node;
+  const group: Group = { id: position, members: [], anchor, body: new Set(), elements, rank: position, changed: 0 };
+  const member: Member = { node, position, group, in: [], out: [], kept: false };
+  group.members = [member];
+  group.body = new Set(group.members);
+  return member;
 }
 
 /** The stored values that a node reads, through views. */
-function readsOf(node: Node, producer: ReadonlyMap<Value, Node>, inlined: ReadonlySet<Node>): readonly Edge[] {
+function readsOf(
+  to: Member,
+  producer: ReadonlyMap<Value, Node>,
+  memberOf: ReadonlyMap<Node, Member>,
+): readonly Edge[] {
   const edges: Edge[] = [];
   const visit = (value: Value, identity: boolean, wanted: number): void => {
-    const from = producer.get(value);
-    if (!from) return;
+    const node = producer.get(value);
+    if (!node) return;
     const elements = elementsOf(value.type.shape);
-    if (!inlined.has(from)) {
-      edges.push({ from, to: node, identity, expands: wanted > elements });
+    const from = memberOf.get(node);
+    if (from) {
+      edges.push({ from, to, identity, expands: wanted > elements });
       return;
     }
-    const { lower } = from.op;
-    const straight = identity && (from.op.alias !== null || (lower.kind === "map" && lower.pointwise === true));
-    for (const input of from.inputs) visit(input, straight, Math.max(wanted, elements));
+    const { lower } = node.op;
+    const straight = identity && (node.op.alias !== null || (lower.kind === "map" && lower.pointwise === true));
+    for (const input of node.inputs) visit(input, straight, Math.max(wanted, elements));
   };
-  const pointwise = node.op.lower.kind === "map" && node.op.lower.pointwise === true;
-  for (const input of node.inputs) visit(input, pointwise, 0);
+  const { lower } = to.node.op;
+  const pointwise = lower.kind === "map" && lower.pointwise === true;
+  for (const input of to.node.inputs) visit(input, pointwise, 0);
   return edges;
 }

@@ -8,10 +8,14 @@ import type { Graph, Node, Value } from "../ir/graph.ts";
 import { newValue } from "../ir/graph.ts";
 import { nodesFor, producersOf } from "../ir/walk.ts";
 import { fused } from "../ops/control.ts";
-import { FUSE_DEFAULTS, type FuseOptions, type Group, Grouping, inlinedNodes } from "./fuse-groups.ts";
+import { type Edge, FUSE_DEFAULTS, type FuseOptions, type Group, Grouping, inlinedNodes, isStored } from "./fuse-groups.ts";
+import { Overwrites } from "./overwrites.ts";
 import type { Pass } from "./pass.ts";
 
-/** Nodes that need no storage: the inlined ones, less those that are returned and are not mere names of storage. */
+/**
+ * Nodes that need no storage: the inlined ones, less those that are returned and are not mere names of storage, and those
+ * read when what they are made from may have been overwritten.
+ */
 function storelessNodes(graph: Graph, producer: ReadonlyMap<Value, Node>): ReadonlySet<Node> {
   const inlined = new Set(inlinedNodes(graph));
   const returned = new Set<Node>();
@@ -22,29 +26,29 @@ function storelessNodes(graph: Graph, producer: ReadonlyMap<Value, Node>): Reado
     if (node) returned.add(node);
   }
   for (const node of returned) inlined.delete(node);
+  for (const node of new Overwrites(graph, inlined).lateViews()) inlined.delete(node);
   return inlined;
 }
 
 class Regions {
   readonly #producer: ReadonlyMap<Value, Node>;
-  readonly #grouping: Grouping;
   readonly #inlined: ReadonlySet<Node>;
 
-  constructor(producer: ReadonlyMap<Value, Node>, grouping: Grouping, inlined: ReadonlySet<Node>) {
+  constructor(producer: ReadonlyMap<Value, Node>, inlined: ReadonlySet<Node>) {
     this.#producer = producer;
-    this.#grouping = grouping;
     this.#inlined = inlined;
   }
 
   /** The node for a group: itself when it is alone and reads stored values, else a fused node. */
   nodeOf(group: Group): Node {
-    const stored = group.nodes.filter((node) => this.#grouping.isStored(node, group));
+    const own = group.members.map(({ node }) => node);
+    const stored = group.members.filter(isStored).map(({ node }) => node);
     const outputs = stored.flatMap((node) => node.outputs);
     const map = new Map<Value, Value>();
     const inputs: Value[] = [];
     const params: Value[] = [];
     const nodes: Node[] = [];
-    const members = new Set(group.nodes);
+    const members = new Set(own);
     const resolve = (value: Value): Value => {
       const known = map.get(value);
       if (known) return known;
@@ -59,13 +63,13 @@ class Regions {
       params.push(param);
       return param;
     };
-    for (const node of group.nodes) for (const out of node.outputs) resolve(out);
+    for (const node of own) for (const out of node.outputs) resolve(out);
     const results = outputs.map(resolve);
-    const [only] = group.nodes;
+    const [only] = own;
     // On its own a stored reshape would only name storage; in a region it is a kernel that copies.
-    const plain = group.nodes.length === 1 && only && nodes.length === 1 && only.op.alias === null;
+    const plain = own.length === 1 && only && nodes.length === 1 && only.op.alias === null;
     if (plain) return only;
-    const lead = group.anchor ?? (group.nodes[group.nodes.length - 1] as Node);
+    const lead = group.anchor ?? at(own, own.length - 1);
     const region: Graph = { name: lead.op.name, params, nodes, results };
     const phase = at(stored, 0).phase;
     return { op: fused, inputs, attrs: {}, outputs, regions: [region], phase, where: lead.where, replay: lead.replay };
@@ -79,28 +83,40 @@ class Regions {
   }
 }
 
-/** Groups in an order that respects their dependencies, earlier nodes first. */
-function orderGroups(groups: readonly Group[], grouping: Grouping): readonly Group[] {
+/**
+ * Groups in an order that respects their dependencies, earlier nodes first; but what can be read before it is overwritten
+ * is read before.
+ */
+function orderGroups(groups: readonly Group[], edges: readonly Edge[], overwrites: Overwrites): readonly Group[] {
+  const groupOf = new Map<Node, Group>(groups.flatMap((g) => g.members.map(({ node }) => [node, g] as const)));
   const waiting = new Map<Group, Set<Group>>(groups.map((g) => [g, new Set()]));
   const readers = new Map<Group, Set<Group>>(groups.map((g) => [g, new Set()]));
-  for (const edge of grouping.edges) {
-    const [from, to] = [grouping.group(edge.from), grouping.group(edge.to)];
+  for (const edge of edges) {
+    const [from, to] = [edge.from.group, edge.to.group];
     if (from === to) continue;
     waiting.get(to)?.add(from);
     readers.get(from)?.add(to);
   }
   const ready = new ReadyList(groups.filter((g) => waiting.get(g)?.size === 0));
-  const order: Group[] = [];
-  for (let group = ready.pop(); group; group = ready.pop()) {
-    order.push(group);
+  const order = new Set<Group>();
+  const run = (group: Group): void => {
+    if (order.has(group)) return;
+    order.add(group);
     for (const reader of readers.get(group) ?? []) {
       const left = waiting.get(reader);
       left?.delete(group);
       if (left?.size === 0) ready.push(reader);
     }
+  };
+  for (let group = ready.pop(); group; group = ready.pop()) {
+    for (const node of group.anchor ? overwrites.readersBefore(group.anchor) : []) {
+      const reader = groupOf.get(node);
+      if (reader && waiting.get(reader)?.size === 0) run(reader);
+    }
+    run(group);
   }
-  invariant(order.length === groups.length, () => "fusion made a cycle");
-  return order;
+  invariant(order.size === groups.length, () => "fusion made a cycle");
+  return [...order];
 }
 
 /** Smallest id first: a binary heap. */
@@ -148,8 +164,8 @@ function fuseGraph(whole: Graph, options: FuseOptions): Graph {
   const producer = producersOf(graph);
   const inlined = storelessNodes(graph, producer);
   const grouping = new Grouping(graph, inlined, options);
-  const regions = new Regions(producer, grouping, inlined);
-  const groups = orderGroups([...new Set(grouping.groupOf.values())], grouping);
+  const regions = new Regions(producer, inlined);
+  const groups = orderGroups(grouping.groups(), grouping.edges, new Overwrites(graph, inlined));
   const nodes = groups.map((group) => regions.nodeOf(group));
   return { ...graph, nodes: [...nodes, ...returnedNames(graph, producer, inlined)] };
 }

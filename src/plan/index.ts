@@ -18,7 +18,7 @@ export { memoryChart } from "./memory-chart.ts";
 export { type MapOptions, memoryMap } from "./memory-map.ts";
 export { orderSteps } from "./order.ts";
 export { greedyStrategies, type Placement, place, type Strategy } from "./place.ts";
-export { type PlanOptions, planProgram } from "./plan.ts";
+export { type PlanOptions, planProgram, withinBudget } from "./plan.ts";
 export { printPlan } from "./print.ts";
 export {
   type Assignment,

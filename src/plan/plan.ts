@@ -32,8 +32,15 @@ export function planProgram(program: Program, options: PlanOptions = {}): Plan {
     const other = planInOrder(program, capacity);
     if (other.height < plan.height) plan = other;
   }
-  if (plan.height > capacity) throw planInfeasible(plan);
-  return plan;
+  return withinBudget(plan, capacity);
+}
+
+/** The plan under a budget; throws `PlanInfeasible` when the arena exceeds it. */
+export function withinBudget(plan: Plan, budgetBytes: number): Plan {
+  const { problem } = plan;
+  const limited = problem.capacity === budgetBytes ? plan : { ...plan, problem: { ...problem, capacity: budgetBytes } };
+  if (plan.height > budgetBytes) throw planInfeasible(limited);
+  return limited;
 }
 
 /** A plan for the steps in the order that they have. */

@@ -6,8 +6,9 @@ import { invariant } from "../base/invariant.ts";
 import type { PlacedCopy, PlacedKernel } from "../codegen/wasm/program.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { bytesOf } from "../kernel/dtype.ts";
-import { inPlacePairs } from "../kernel/loops.ts";
-import { type Lowered, type LowerTraits, lowerNode } from "../lower/lower.ts";
+import { inPlacePairs, type Kernel } from "../kernel/loops.ts";
+import type { Lowered, LowerTraits } from "../lower/lower.ts";
+import { sharedLowering } from "../lower/share.ts";
 import type { Pass } from "../passes/pass.ts";
 import { fusedPipeline, runPasses } from "../passes/pipeline.ts";
 import { planProgram } from "../plan/plan.ts";
@@ -52,8 +53,10 @@ function aliasStep(node: Node): PlanStep | null {
   return { node, reads: [input], writes: [output], scratch: [], inPlace: [], alias: [input, output] };
 }
 
-function kernelStep(node: Node, { kernel, values }: Lowered): PlanStep {
-  const inPlace = inPlacePairs(kernel).flatMap(([from, to]): (readonly [Value, Value])[] => {
+type Pairs = ReturnType<typeof inPlacePairs>;
+
+function kernelStep(node: Node, { kernel, values }: Lowered, pairs: Pairs): PlanStep {
+  const inPlace = pairs.flatMap(([from, to]): (readonly [Value, Value])[] => {
     const [read, written] = [values[from], values[to]];
     return read && written ? [[read, written]] : [];
   });
@@ -75,12 +78,19 @@ export function assemble(graph: Graph, traits: LowerTraits, options: AssembleOpt
   const started = performance.now();
   const optimised = runPasses(graph, options.passes ?? fusedPipeline, options.verify ? { verify: true } : {});
   const lowered = new Map<Node, Lowered>();
+  const lower = sharedLowering(traits);
+  const pairs = new Map<Kernel, Pairs>();
+  const pairsOf = (kernel: Kernel): Pairs => {
+    const found = pairs.get(kernel) ?? inPlacePairs(kernel);
+    pairs.set(kernel, found);
+    return found;
+  };
   const steps = optimised.nodes.map((node) => {
     const alias = aliasStep(node);
     if (alias) return alias;
-    const made = lowerNode(node, traits);
+    const made = lower(node);
     lowered.set(node, made);
-    return kernelStep(node, made);
+    return kernelStep(node, made, pairsOf(made.kernel));
   });
   const param = (i: number): Value => {
     const value = optimised.params[i];

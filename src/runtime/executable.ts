@@ -19,7 +19,8 @@ export function wasmTraits(fma: boolean = detectFeatures().relaxedMadd): LowerTr
   return { contractScratch: (dtype, m, n, k) => contractScratch(dtype, fma, m, n, k) };
 }
 
-const LARGEST_ARENA = 65536 * PAGE;
+/** Of a WebAssembly memory with addresses of 32 bits. */
+export const LARGEST_ARENA_BYTES = 65536 * PAGE;
 
 export class Executable {
   readonly placed: PlacedProgram;
@@ -33,7 +34,7 @@ export class Executable {
   constructor(placed: PlacedProgram, fma: boolean, stepwise = false) {
     this.placed = placed;
     const { height } = placed.plan;
-    if (pagesOf(height) * PAGE > LARGEST_ARENA) {
+    if (pagesOf(height) * PAGE > LARGEST_ARENA_BYTES) {
       throw new TidemarkError(
         "TargetUnsupported",
         `the arena of ${height} bytes is beyond the 4 GiB of a WebAssembly memory`,

@@ -6,11 +6,12 @@
 import { TidemarkError } from "../base/errors.ts";
 import type { Graph } from "../ir/graph.ts";
 import { type TensorType, tensorType, typeText } from "../ir/type.ts";
+import { rootOf } from "./cell.ts";
 import { tensor } from "./literal.ts";
 import { sourceLocation } from "./source-location.ts";
 import type { Tensor } from "./tensor.ts";
-import { type Capture, traceGraph } from "./trace.ts";
-import { flatten, type TreeDef, treeKey, unflatten } from "./tree.ts";
+import { type Capture, type Trace, traceGraph } from "./trace.ts";
+import { type Flat, flatten, leafCount, type TreeDef, treeKey, unflatten } from "./tree.ts";
 
 /** Any function: its arguments are checked when it is called. */
 export type AnyFunction = (...args: never[]) => unknown;
@@ -107,17 +108,16 @@ const identifier = (path: string): string => path.replaceAll(/[^\w]+/g, "_").rep
 const nameOf = (fn: AnyFunction): string => (/^[A-Za-z_][\w]*$/.test(fn.name) ? fn.name : "fn");
 
 function requireResult(fn: AnyFunction, result: unknown): void {
-  const where = sourceLocation();
   const name = fn.name ? `function ${fn.name}` : "the function";
   if (typeof result === "object" && result !== null && "then" in result) {
     throw new TidemarkError("SideEffect", `${name} is async: it returned a promise`, {
-      where,
+      where: sourceLocation(),
       help: "a traced function runs once, straight through; await what it needs before, and pass it in",
     });
   }
   if (result === undefined) {
     throw new TidemarkError("InvalidTree", `${name} returned nothing`, {
-      where,
+      where: sourceLocation(),
       help: "return a tensor, or an array or object of tensors",
     });
   }
@@ -133,26 +133,64 @@ function withTensors(value: unknown): unknown {
   return value;
 }
 
+/**
+ * A function gets its arguments by value: what it does to them the caller does not see. Where the caller would expect to
+ * (compile: it is still the same function), a changed argument must be among the results.
+ */
+export type ArgumentChanges = "local" | "returned";
+
+function requireReturned(fn: AnyFunction, flat: FlatArguments, args: readonly Tensor[], results: readonly Tensor[]): void {
+  const returned = new Set(results.flatMap(({ traced }) => (traced ? [rootOf(traced.cell)] : [])));
+  args.forEach(({ traced }, i) => {
+    const root = traced && rootOf(traced.cell);
+    if (!root || root.version === 0 || returned.has(root)) return;
+    const name = fn.name || "the function";
+    const { path } = flat.leaves[i] as LeafInfo;
+    throw new TidemarkError("SideEffect", `${name} changes its argument ${path} and does not return it`, {
+      where: root.changedAt,
+      help: `return ${path} too, which hands the change to the caller; or change a copy: ${path}.copy()`,
+    });
+  });
+}
+
+/** Runs a function on stand-ins for the tensors among its arguments; gives back the tensors of its result. */
+function callOn(fn: AnyFunction, flat: FlatArguments, tensors: readonly Tensor[], changes: ArgumentChanges): Flat {
+  let next = 0;
+  const args = flat.trees.map((tree) => {
+    const count = leafCount(tree);
+    next += count;
+    return unflatten(tree, tensors.slice(next - count, next)) as never;
+  });
+  const result = fn(...args);
+  requireResult(fn, result);
+  const made = flatten(withTensors(result), "result", "result");
+  if (changes === "returned") requireReturned(fn, flat, tensors, made.leaves);
+  return made;
+}
+
 /** Traces a function on arguments; only their structure, types and constants matter. */
 export function traceFunction(fn: AnyFunction, args: readonly unknown[]): Traced {
   return traceFlat(fn, flattenArguments(fn, args));
 }
 
-export function traceFlat(fn: AnyFunction, flat: FlatArguments): Traced {
+/** A function called inside a trace, by value like a program of its own. */
+export function callByValue(trace: Trace, fn: AnyFunction, args: readonly unknown[]): unknown {
+  const flat = flattenArguments(fn, args);
+  const own = flat.tensors.map((tensor) => trace.copy(tensor));
+  const { def, leaves } = callOn(fn, flat, own, "returned");
+  return unflatten(
+    def,
+    leaves.map((tensor) => trace.copy(tensor)),
+  );
+}
+
+export function traceFlat(fn: AnyFunction, flat: FlatArguments, changes: ArgumentChanges = "local"): Traced {
   const params = flat.leaves.map((leaf) => ({ type: leaf.type, name: identifier(leaf.path) }));
   let resultTree: TreeDef | undefined;
   const { graph, captures } = traceGraph(nameOf(fn), params, (tensors) => {
-    let next = 0;
-    const args = flat.trees.map((tree, argument) => {
-      const count = flat.leaves.filter((leaf) => leaf.argument === argument).length;
-      next += count;
-      return unflatten(tree, tensors.slice(next - count, next)) as never;
-    });
-    const result = fn(...args);
-    requireResult(fn, result);
-    const flatResult = flatten(withTensors(result), "result", "result");
-    resultTree = flatResult.def;
-    return flatResult.leaves;
+    const { def, leaves } = callOn(fn, flat, tensors, changes);
+    resultTree = def;
+    return leaves;
   });
   return {
     graph,

@@ -14,8 +14,13 @@ interface Frame {
   readonly column: string;
 }
 
-/** Deep enough to get out of composite operations; more frames cost more time for every node of a trace. */
-const DEPTH = 24;
+/**
+ * Frames to look at: few at first, as every frame costs time for every node of a trace; then enough to get out of the
+ * deepest composite operations.
+ */
+const DEPTHS = [10, 24] as const;
+/** Stacks remembered with what was found in them. Loops and repeated layers come from few lines. */
+const MOST_KNOWN = 2048;
 
 const V8 = /^\s*at (?:(?:async )?(.*?) \()?(.*?):(\d+):(\d+)\)?$/;
 const GECKO = /^(.*?)@(.*?):(\d+):(\d+)$/;
@@ -48,10 +53,10 @@ export function locate(stack: string, root: string): string | undefined {
 }
 
 /** The call stack as text; an error is made for it and never thrown. */
-function stackNow(): string {
+function stackNow(depth: number): string {
   const limited = Error as { stackTraceLimit?: number };
   const before = limited.stackTraceLimit;
-  limited.stackTraceLimit = DEPTH;
+  limited.stackTraceLimit = depth;
   const { stack } = new InternalError("stack");
   if (before !== undefined) limited.stackTraceLimit = before;
   return stack ?? "";
@@ -59,7 +64,7 @@ function stackNow(): string {
 
 /** The directory two levels up from this file, with its slash; null when this file has been bundled into another. */
 function libraryRoot(): string | null {
-  for (const line of stackNow().split("\n")) {
+  for (const line of stackNow(DEPTHS[0]).split("\n")) {
     const root = /^(.*\/)trace\/source-location\.[cm]?[jt]s$/.exec(parseFrame(line)?.file ?? "")?.[1];
     if (root) return root;
   }
@@ -68,8 +73,20 @@ function libraryRoot(): string | null {
 
 const ROOT = libraryRoot();
 
+const known = new Map<string, string | undefined>();
+
 /** Where the user called into the library just now. */
 export function sourceLocation(): string | undefined {
   if (ROOT === null) return undefined;
-  return locate(stackNow(), ROOT);
+  for (const depth of DEPTHS) {
+    const stack = stackNow(depth);
+    let found = known.get(stack);
+    if (found === undefined && !known.has(stack)) {
+      found = locate(stack, ROOT);
+      if (known.size >= MOST_KNOWN) known.clear();
+      known.set(stack, found);
+    }
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }

@@ -1,16 +1,17 @@
 /**
  * @file The tensor that users hold. It is in one of two states: concrete, with elements in a storage, or traced, a value
  * of a graph under construction that has a type and no elements yet. Operations look the same on both; what only a
- * concrete tensor can do (hand out numbers, decide a branch) is an error on a traced one.
+ * concrete tensor can do (hand out numbers, decide a branch) is an error on a traced one, and what only a traced one can
+ * do (change) is an error on a concrete one.
  *
  * The methods for operations (`x.add(y)`, `x.sum()`) are those functions of the API that take a tensor first;
  * `api/methods.ts` puts them on the prototype and adds their types to `TensorMethods`.
  */
 import { TidemarkError } from "../base/errors.ts";
 import { invariant } from "../base/invariant.ts";
-import type { Value } from "../ir/graph.ts";
 import { elementsOf, type Shape, shapeText, typeText } from "../ir/type.ts";
 import type { DType } from "../kernel/dtype.ts";
+import type { Cell } from "./cell.ts";
 import { sourceLocation } from "./source-location.ts";
 import type { TensorStorage, TypedArray } from "./storage.ts";
 import type { Trace } from "./trace.ts";
@@ -18,7 +19,8 @@ import type { Trace } from "./trace.ts";
 /** A tensor's place in a trace. */
 export interface TracedState {
   readonly trace: Trace;
-  readonly value: Value;
+  /** What it stands for: `trace.lift` gives the value of the day. */
+  readonly cell: Cell;
   /** The user's line that made it. */
   readonly where: string | undefined;
 }
@@ -41,7 +43,7 @@ export class Tensor {
 
   /** Use `tensor(...)` and operations to make tensors. @internal */
   constructor(state: TracedState | TensorStorage) {
-    const { dtype, shape } = "trace" in state ? state.value.type : state;
+    const { dtype, shape } = "trace" in state ? state.cell.value.type : state;
     this.dtype = dtype;
     this.shape = shape;
     this.#state = state;

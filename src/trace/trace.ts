@@ -6,14 +6,17 @@
  *   outer: x ──────────┐                 a tensor of an outer trace, or a concrete tensor, becomes an extra parameter of
  *          inner: y ── mul ── …          the inner graph; whoever uses the inner graph binds it again
  *
- * Invariant: every value in a trace's graph is made by that trace. A tensor that outlives its trace is refused.
+ * Invariant: every value in a trace's graph is made by that trace. A tensor that outlives its trace is refused. What is
+ * captured is the value of that moment; an inner trace cannot change it.
  */
 import { TidemarkError } from "../base/errors.ts";
+import { invariant } from "../base/invariant.ts";
 import { Build, type NodeOptions } from "../ir/build.ts";
 import type { Graph, Phase, Value } from "../ir/graph.ts";
-import type { OpDef } from "../ir/op.ts";
+import type { AnyOp, Attrs, OpDef } from "../ir/op.ts";
 import { elementsOf, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { full } from "../ops/create.ts";
+import { addToCell, type Cell, newRoot, newView, valueOf, writeCell } from "./cell.ts";
 import { sourceLocation } from "./source-location.ts";
 import type { TensorStorage } from "./storage.ts";
 import { storageOf, Tensor } from "./tensor.ts";
@@ -57,36 +60,39 @@ export class Trace {
   }
 
   param(type: TensorType, name?: string): Tensor {
-    return this.#tensor(this.build.param(type, name), undefined);
+    return this.#tensor(newRoot(this.build.param(type, name)), undefined);
   }
 
-  #tensor(value: Value, where: string | undefined): Tensor {
-    return new Tensor({ trace: this, value, where });
+  #tensor(cell: Cell, where: string | undefined): Tensor {
+    return new Tensor({ trace: this, cell, where });
   }
 
   /** The value that stands for a tensor in this trace. */
   lift(tensor: Tensor): Value {
     const { traced } = tensor;
-    if (traced?.trace === this) return traced.value;
+    if (traced?.trace === this) return valueOf(this.build, traced.cell);
     if (traced) {
       requireActive(tensor);
-      return this.#capture(traced.value, tensor);
+      const { trace, where } = traced;
+      const value = trace.lift(tensor);
+      return this.#capture(value, () => trace.#tensor(newRoot(value), where), value.name);
     }
     const storage = storageOf(tensor);
     const known = this.#captured.get(storage);
     if (known) return known;
     const { dtype, shape } = tensor;
     const value = uniformValue(storage);
-    if (value === null) return this.#capture(storage, tensor);
+    if (value === null) return this.#capture(storage, () => tensor, undefined);
     const made = this.build.call(full, [], { dtype, shape, value });
     this.#captured.set(storage, made);
     return made;
   }
 
-  #capture(key: Value | TensorStorage, tensor: Tensor): Value {
+  #capture(key: Value | TensorStorage, tensorOf: () => Tensor, name: string | undefined): Value {
     const known = this.#captured.get(key);
     if (known) return known;
-    const value = this.build.param(tensorType(tensor.dtype, tensor.shape), tensor.traced?.value.name ?? "captured");
+    const tensor = tensorOf();
+    const value = this.build.param(tensorType(tensor.dtype, tensor.shape), name ?? "captured");
     this.#captured.set(key, value);
     this.captures.push({ value, tensor });
     return value;
@@ -94,15 +100,40 @@ export class Trace {
 
   /** Appends a node. */
   record<A>(op: OpDef<A>, inputs: readonly Tensor[], attrs: NoInfer<A>, options: NodeOptions = {}): readonly Tensor[] {
-    const where = sourceLocation();
+    const where = lineNow();
     const values = inputs.map((tensor) => this.lift(tensor));
     const outputs = this.build.callAll(op, values, attrs, { where, ...options });
-    return outputs.map((value) => this.#tensor(value, where));
+    if (!op.view) return outputs.map((value) => this.#tensor(newRoot(value), where));
+    const [base] = inputs;
+    const [value] = values;
+    invariant(base && value, () => `${op.name} shows nothing`);
+    const shown = base.traced?.trace === this ? base.traced.cell : newRoot(value, "captured");
+    return outputs.map((made) => this.#tensor(newView(op as AnyOp, attrs as Attrs, made, shown, where), where));
+  }
+
+  /** A tensor of its own that stands for what another stands for now; what is outside is captured. */
+  copy(tensor: Tensor): Tensor {
+    return this.#tensor(newRoot(this.lift(tensor)), lineNow());
+  }
+
+  /** Makes a tensor of this trace, and all views of it and of its base, stand for new elements. */
+  assign(tensor: Tensor, elements: Tensor): void {
+    writeCell(this.build, this.#ownCell(tensor), this.lift(elements), lineNow());
+  }
+
+  /** The same for adding. */
+  increase(tensor: Tensor, addend: Tensor): void {
+    addToCell(this.build, this.#ownCell(tensor), this.lift(addend), lineNow());
+  }
+
+  #ownCell({ traced }: Tensor): Cell {
+    invariant(traced?.trace === this, () => "a trace changes its own tensors alone");
+    return traced.cell;
   }
 
   /** Appends a graph's nodes; replays in it get numbers that are new in this trace. */
   inline(graph: Graph, inputs: readonly Tensor[]): readonly Tensor[] {
-    const where = sourceLocation();
+    const where = lineNow();
     const values = inputs.map((tensor) => this.lift(tensor));
     const offset = this.#replays;
     const nodes = graph.nodes.map((node) => {
@@ -111,7 +142,7 @@ export class Trace {
       return { ...node, replay: node.replay + offset };
     });
     const results = this.build.inline({ ...graph, nodes }, values, { where });
-    return results.map((value) => this.#tensor(value, where));
+    return results.map((value) => this.#tensor(newRoot(value), where));
   }
 
   /** Runs `body` with this trace active; the tensors made by it are refused afterwards. */
@@ -123,6 +154,22 @@ export class Trace {
       stack.pop();
       this.#finished = true;
     }
+  }
+}
+
+/** The user's line under which everything is recorded for now. */
+let oneLine: { readonly where: string | undefined } | null = null;
+
+const lineNow = (): string | undefined => (oneLine ? oneLine.where : sourceLocation());
+
+/** Records all of `body`, which is the library's, under the user's line that called it: looked up once, not for each node. */
+export function atOneLine<T>(body: () => T): T {
+  if (!currentTrace() || oneLine) return body();
+  oneLine = { where: sourceLocation() };
+  try {
+    return body();
+  } finally {
+    oneLine = null;
   }
 }
 

@@ -6,10 +6,10 @@ import { describe, expect, test } from "vitest";
 import { checkpoint, compile, type Tensor, valueAndGrad } from "../../src/api/index.ts";
 import { allNodes } from "../../src/ir/walk.ts";
 import { expectSameBits } from "./compare.ts";
-import { differentiable, floatType, scalarOf } from "./differentiable.ts";
+import { differentiable, floatType, scalarOf, some } from "./differentiable.ts";
 import { dataFor, type FunctionSample, labelOf, listOf, tensorsFor } from "./sample.ts";
 
-/** Recomputation does not depend on geometry: the first few samples of each function will do. */
+/** Recomputation does not depend on geometry: a few samples of each function will do. */
 const SAMPLES = 6;
 
 function check(sample: FunctionSample, label: string): number {
@@ -31,7 +31,7 @@ describe("checkpointed gradients have the same bits", () => {
   let replays = 0;
   for (const [name, samples] of differentiable("f32")) {
     test(`through ${name}`, () => {
-      samples.slice(0, SAMPLES).forEach((sample, i) => {
+      some(samples, SAMPLES).forEach((sample, i) => {
         replays += check(sample, labelOf(sample, i));
       });
     });

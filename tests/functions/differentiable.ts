@@ -36,6 +36,12 @@ export function differentiable(t: Float): readonly (readonly [string, readonly F
   });
 }
 
+/** At most so many of a list, evenly spread. */
+export function some<T>(list: readonly T[], most: number): readonly T[] {
+  const step = Math.max(1, list.length / most);
+  return list.filter((_, i) => Math.floor(i / step) !== Math.floor((i - 1) / step));
+}
+
 /** Σ weights · (y²/2 + y) over all float results y, as a function of the float inputs: curved even where y is linear. */
 export function scalarOf(
   sample: FunctionSample,

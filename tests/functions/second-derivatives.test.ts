@@ -5,8 +5,11 @@
 import { describe, test } from "vitest";
 import { grad, hvp, type Tensor } from "../../src/api/index.ts";
 import { expectClose } from "./compare.ts";
-import { differentiable, floatType, scalarOf } from "./differentiable.ts";
+import { differentiable, floatType, scalarOf, some } from "./differentiable.ts";
 import { dataFor, doubles, draw, type FunctionSample, labelOf, tensorOf, tensorsFor } from "./sample.ts";
+
+/** Shapes and strides matter to first derivatives; these rest on the same rules. */
+const SAMPLES = 8;
 
 function checkSecond(sample: FunctionSample, label: string): void {
   const data = dataFor(sample, 5);
@@ -41,7 +44,7 @@ function checkSecond(sample: FunctionSample, label: string): void {
 describe("second derivatives agree", () => {
   for (const [name, samples] of differentiable("f64")) {
     test(`of ${name}`, () => {
-      samples.forEach((sample, i) => {
+      some(samples, SAMPLES).forEach((sample, i) => {
         checkSecond(sample, labelOf(sample, i));
       });
     });

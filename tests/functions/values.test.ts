@@ -56,7 +56,7 @@ for (const t of ["f32", "f64"] as const) {
 
 /** What the API exports besides functions from tensors to tensors; each has tests of its own. */
 const OTHERS = new Set([
-  ...["TidemarkError", "Tensor", "tensor", "compile", "random"],
+  ...["TidemarkError", "Tensor", "tensor", "compile", "plan", "spec", "specsOf", "random"],
   ...["grad", "valueAndGrad", "vjp", "jvp", "hvp", "jacobian", "hessian"],
   ...["checkpoint", "customVjp", "customJvp"],
 ]);

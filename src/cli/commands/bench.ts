@@ -4,15 +4,17 @@
  * at most three, warms up: it counts in the losses and not in the times.
  */
 import { createHash } from "node:crypto";
+import { compile } from "../../api/compile.ts";
 import { formatBytes } from "../../base/bytes.ts";
 import { grouped, TidemarkError } from "../../base/errors.ts";
 import { table } from "../../plan/table.ts";
+import { LARGEST_ARENA_BYTES } from "../../runtime/executable.ts";
 import { storageOf } from "../../trace/tensor.ts";
 import { flatten } from "../../trace/tree.ts";
 import { type Arguments, type Command, type Io, usageError, wholeNumber, writeJson } from "../command.ts";
 import { loadProgram } from "../load.ts";
 import { baselineRss, peakRss } from "../memory.ts";
-import { compileStep, PLAN_OPTIONS, type PlanFigures, planSettings, planWithin } from "../plan-figures.ts";
+import { PLAN_OPTIONS, type PlanFigures, planLoaded, planSettings } from "../plan-figures.ts";
 import type { AnyProgram } from "../programs/built-in.ts";
 
 const DEFAULT_STEPS = 20;
@@ -86,20 +88,28 @@ function requireOneThread(args: Arguments): void {
   throw new TidemarkError("TargetUnsupported", `wasm runs on one thread in this version, not ${threads}`, { help });
 }
 
+function requireMemory({ program, arenaBytes }: PlanFigures): void {
+  if (arenaBytes <= LARGEST_ARENA_BYTES) return;
+  const summary = `${program} needs an arena of ${formatBytes(arenaBytes)}, and a WebAssembly memory ends at 4 GiB`;
+  const help = `tidemark plan ${program} shows what takes it; run it with a smaller batch or smaller layers`;
+  throw new TidemarkError("TargetUnsupported", summary, { help });
+}
+
 function measure(program: AnyProgram, args: Arguments, io: Io): BenchFigures {
   const settings = planSettings(args);
   const steps = wholeNumber(args, "steps", DEFAULT_STEPS, 1);
   requireOneThread(args);
   const baselineRssBytes = baselineRss();
-  const first = program.init();
-  const batch = program.batch();
-  const { planned, figures, refusal } = planWithin(program.name, settings, (budgetBytes) =>
-    compileStep(program, first, batch, budgetBytes),
-  );
+  // planned first, on types alone: what does not fit is refused before its parameters are made
+  const { figures, refusal } = planLoaded({ kind: "training", name: program.name, program }, settings);
   if (refusal) throw refusal;
-  io.err(`${program.name}: compiled in ${planned.compileMs.toFixed(0)} ms, running ${grouped(steps)} steps\n`);
-  const { losses, ms, state } = runSteps((current) => planned.step(current, batch), first, steps);
-  const { compileMs, moduleBytes, kernelFunctions, kernelCalls } = planned;
+  requireMemory(figures);
+  const [first, batch] = [program.init(), program.batch()];
+  const memory = settings.budgetBytes === null ? {} : { memory: settings.budgetBytes };
+  const step = compile(program.step, { donate: [0], name: program.name, ...memory });
+  const { compileMs, moduleBytes, kernelFunctions, kernelCalls } = step.program(first, ...batch);
+  io.err(`${program.name}: compiled in ${compileMs.toFixed(0)} ms, running ${grouped(steps)} steps\n`);
+  const { losses, ms, state } = runSteps((current) => step(current, ...batch), first, steps);
   return {
     ...figures,
     stepMs: { median: quantile(ms, 0.5), p10: quantile(ms, 0.1), p90: quantile(ms, 0.9) },
@@ -118,6 +128,8 @@ function benchText(f: BenchFigures): string {
       `${grouped(f.kernelCalls)} kernel calls of ${f.kernelFunctions} functions`,
     ],
     ["arena", formatBytes(f.arenaBytes), `${(f.arenaBytes / f.lowerBoundBytes).toFixed(3)} × bound`],
+    ["parameters", formatBytes(f.parameterBytes), `and ${formatBytes(f.optimizerBytes)} of optimizer state, ${formatBytes(f.constantBytes)} of constants`],
+    ["code", formatBytes(f.moduleBytes), "of WebAssembly"],
     ["peak RSS", rss === null ? "unknown" : formatBytes(rss), "over the process before the program was made"],
     ["rate", `${(f.totalFlops / f.stepMs.median / 1e6).toFixed(1)} GFLOP/s`, `${grouped(f.totalFlops)} flops a step`],
     ["loss", `${f.losses.at(-1)?.toPrecision(6)}`, `after ${f.steps} steps, ${f.losses[0]?.toPrecision(6)} at first`],

@@ -8,7 +8,7 @@ import { mse } from "../../api/loss.ts";
 import type { OptimizerState } from "../../optim/optimizer.ts";
 import { sgd } from "../../optim/sgd.ts";
 import type { Tensor } from "../../trace/tensor.ts";
-import { he, INPUT_STREAM, parameters, TARGET_STREAM, uniform } from "./data.ts";
+import { he, INPUT_STREAM, TARGET_STREAM } from "./data.ts";
 import type { TrainingProgram } from "./program.ts";
 import { training } from "./training.ts";
 
@@ -23,8 +23,7 @@ export function chain(depth: number): TrainingProgram<OptimizerState<ChainParams
     name: `chain${depth}`,
     title: `residual MLP, ${depth} blocks of 256, batch 256, SGD`,
     optimizer: sgd({ lr: 1e-3 }),
-    params() {
-      const p = parameters();
+    params(p) {
       const shape = [WIDTH, WIDTH];
       // variance 1 / (width · depth) into the sum, so that its variance stays of the order of the input's
       const small = Math.sqrt(3 / WIDTH) / Math.sqrt(depth);
@@ -32,7 +31,7 @@ export function chain(depth: number): TrainingProgram<OptimizerState<ChainParams
         blocks: Array.from({ length: depth }, () => ({ w1: p.draw(shape, he(WIDTH)), w2: p.draw(shape, small) })),
       };
     },
-    batch: () => [uniform([BATCH, WIDTH], INPUT_STREAM, 1), uniform([BATCH, WIDTH], TARGET_STREAM, 1)],
+    batch: (n) => [n.data([BATCH, WIDTH], INPUT_STREAM), n.data([BATCH, WIDTH], TARGET_STREAM)],
     loss({ blocks }, x, y) {
       const last = blocks.reduce((h, { w1, w2 }) => add(h, matmul(relu(matmul(h, w1)), w2)), x);
       return mse(last, y);

@@ -9,9 +9,8 @@ import { crossEntropy } from "../../api/loss.ts";
 import { reshape } from "../../api/shape.ts";
 import type { OptimizerState } from "../../optim/optimizer.ts";
 import { sgd } from "../../optim/sgd.ts";
-import { tensor } from "../../trace/literal.ts";
 import type { Tensor } from "../../trace/tensor.ts";
-import { classIds, he, INPUT_STREAM, parameters, TARGET_STREAM, uniform } from "./data.ts";
+import { classIds, he, INPUT_STREAM, TARGET_STREAM } from "./data.ts";
 import type { TrainingProgram } from "./program.ts";
 import { training } from "./training.ts";
 
@@ -29,8 +28,7 @@ export const cnn: TrainingProgram<OptimizerState<CnnParams>> = training<CnnParam
   name: "cnn",
   title: "CNN 28x28, batch 32, SGD with momentum",
   optimizer: sgd({ lr: 0.01, momentum: 0.9 }),
-  params() {
-    const p = parameters();
+  params(p) {
     return {
       c1: p.draw([32, 1, 3, 3], he(9)),
       c1b: p.fill([32], 0),
@@ -42,7 +40,7 @@ export const cnn: TrainingProgram<OptimizerState<CnnParams>> = training<CnnParam
       d2b: p.fill([10], 0),
     };
   },
-  batch: () => [uniform([BATCH, 1, 28, 28], INPUT_STREAM, 1), tensor(classIds(BATCH, TARGET_STREAM, 10))],
+  batch: (n) => [n.data([BATCH, 1, 28, 28], INPUT_STREAM), n.ids([BATCH], () => classIds(BATCH, TARGET_STREAM, 10))],
   loss(p, x, y) {
     const first = relu(add(conv2d(x, p.c1), perChannel(p.c1b)));
     const second = relu(add(conv2d(first, p.c2, { stride: 2 }), perChannel(p.c2b)));

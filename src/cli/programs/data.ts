@@ -5,6 +5,7 @@
  *
  *   u(i, s) = mix(i · 0x9e3779b1 + s · 0x85ebca6b mod 2³²) / 2³²   in [0, 1)
  */
+import { spec } from "../../api/create.ts";
 import type { Shape } from "../../ir/type.ts";
 import { elementsOf } from "../../ir/type.ts";
 import { tensor } from "../../trace/literal.ts";
@@ -40,14 +41,19 @@ export const TARGET_STREAM = 10002;
 /** The bound of a uniform distribution that keeps variance through a layer with relu (He et al. 2015). */
 export const he = (fanIn: number): number => Math.sqrt(6 / fanIn);
 
-/** Initial parameters. Parameter number n, counted from 1 in the order of the calls, is drawn from stream n. */
-export interface Parameters {
+/** Where a program's numbers come from: drawn for a run, types alone for a plan. */
+export interface Numbers {
+  /** A parameter. Parameter number n, counted from 1 in the order of the calls, is drawn from stream n. */
   draw(shape: Shape, scale: number): Tensor;
-  /** One value throughout; takes a number all the same. */
+  /** A parameter of one value throughout; takes a number all the same. */
   fill(shape: Shape, value: number): Tensor;
+  /** Uniform in [-1, 1), from a stream of its own. */
+  data(shape: Shape, stream: number): Tensor;
+  /** Whole numbers; `make` is called when they are needed. */
+  ids(shape: Shape, make: () => Int32Array): Tensor;
 }
 
-export function parameters(): Parameters {
+export function drawn(): Numbers {
   let made = 0;
   return {
     draw(shape, scale) {
@@ -58,5 +64,14 @@ export function parameters(): Parameters {
       made += 1;
       return tensor(new Float32Array(elementsOf(shape)).fill(value), { shape });
     },
+    data: (shape, stream) => uniform(shape, stream, 1),
+    ids: (shape, make) => tensor(make(), { shape }),
   };
 }
+
+export const typesAlone: Numbers = {
+  draw: (shape) => spec(shape),
+  fill: (shape) => spec(shape),
+  data: (shape) => spec(shape),
+  ids: (shape) => spec(shape, "i32"),
+};

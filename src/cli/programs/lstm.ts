@@ -12,9 +12,8 @@ import { crossEntropy } from "../../api/loss.ts";
 import { reshape, transpose } from "../../api/shape.ts";
 import type { OptimizerState } from "../../optim/optimizer.ts";
 import { sgd } from "../../optim/sgd.ts";
-import { tensor } from "../../trace/literal.ts";
 import type { Tensor } from "../../trace/tensor.ts";
-import { classIds, INPUT_STREAM, parameters, TARGET_STREAM, uniform } from "./data.ts";
+import { classIds, INPUT_STREAM, TARGET_STREAM } from "./data.ts";
 import type { TrainingProgram } from "./program.ts";
 import { training } from "./training.ts";
 
@@ -27,8 +26,7 @@ export const lstm: TrainingProgram<OptimizerState<LstmParams>> = training<LstmPa
   name: "lstm",
   title: "LSTM, 64 steps, 64 inputs, 256 hidden, batch 32, SGD",
   optimizer: sgd({ lr: 0.1 }),
-  params() {
-    const p = parameters();
+  params(p) {
     return {
       wx: p.draw([INPUT, 4 * HIDDEN], SCALE),
       wh: p.draw([HIDDEN, 4 * HIDDEN], SCALE),
@@ -37,7 +35,10 @@ export const lstm: TrainingProgram<OptimizerState<LstmParams>> = training<LstmPa
       bo: p.fill([CLASSES], 0),
     };
   },
-  batch: () => [uniform([BATCH, TIME, INPUT], INPUT_STREAM, 1), tensor(classIds(BATCH, TARGET_STREAM, CLASSES))],
+  batch: (n) => [
+    n.data([BATCH, TIME, INPUT], INPUT_STREAM),
+    n.ids([BATCH], () => classIds(BATCH, TARGET_STREAM, CLASSES)),
+  ],
   loss(p, x, y) {
     const byTime = reshape(transpose(x, [1, 0, 2]), [TIME * BATCH, INPUT]);
     const gates = split(add(matmul(byTime, p.wx), p.b), TIME);

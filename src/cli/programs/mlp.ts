@@ -4,9 +4,8 @@ import { matmul } from "../../api/linear.ts";
 import { crossEntropy } from "../../api/loss.ts";
 import { adam } from "../../optim/adam.ts";
 import type { OptimizerState } from "../../optim/optimizer.ts";
-import { tensor } from "../../trace/literal.ts";
 import type { Tensor } from "../../trace/tensor.ts";
-import { classIds, he, INPUT_STREAM, parameters, TARGET_STREAM, uniform } from "./data.ts";
+import { classIds, he, INPUT_STREAM, TARGET_STREAM } from "./data.ts";
 import type { TrainingProgram } from "./program.ts";
 import { training } from "./training.ts";
 
@@ -30,11 +29,10 @@ export const mlp: TrainingProgram<OptimizerState<MlpParams>> = training<MlpParam
   name: "mlp",
   title: "MLP 784-512-512-10, batch 128, Adam",
   optimizer: adam({ lr: 1e-3 }),
-  params() {
-    const p = parameters();
+  params(p) {
     return { layers: WIDTHS.map(([from, to]) => ({ w: p.draw([from, to], he(from)), b: p.fill([to], 0) })) };
   },
-  batch: () => [uniform([BATCH, 784], INPUT_STREAM, 1), tensor(classIds(BATCH, TARGET_STREAM, 10))],
+  batch: (n) => [n.data([BATCH, 784], INPUT_STREAM), n.ids([BATCH], () => classIds(BATCH, TARGET_STREAM, 10))],
   loss({ layers }, x, y) {
     const logits = layers.reduce((h, { w, b }, i) => {
       const z = add(matmul(h, w), b);

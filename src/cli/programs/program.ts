@@ -26,6 +26,8 @@ export interface TrainingProgram<S = object> {
   init(): S;
   /** The other arguments of a step. */
   batch(): readonly Tensor[];
+  /** The arguments of a step as specs, to plan without making their values; `init()` and `batch()` by default. */
+  specs?(): readonly [S, ...Tensor[]];
   /** One step: the new state, with the structure of the old one, and the loss. Compiled with the state donated. */
   step(state: S, ...batch: Tensor[]): readonly [S, Tensor];
 }

@@ -1,15 +1,17 @@
 /** @file A program from a model: parameters, a batch, a loss and an optimizer make a training step. */
 import { valueAndGrad } from "../../api/grad.ts";
+import { specsOf } from "../../api/plan.ts";
 import type { Optimizer, OptimizerState } from "../../optim/optimizer.ts";
 import type { Tensor } from "../../trace/tensor.ts";
+import { drawn, type Numbers, typesAlone } from "./data.ts";
 import type { TrainingProgram } from "./program.ts";
 
 export interface Model<P extends object> {
   readonly name: string;
   readonly title: string;
   readonly optimizer: Optimizer;
-  params(): P;
-  batch(): readonly [Tensor, Tensor];
+  params(numbers: Numbers): P;
+  batch(numbers: Numbers): readonly [Tensor, Tensor];
   loss(params: P, x: Tensor, y: Tensor): Tensor;
 }
 
@@ -24,5 +26,11 @@ export function training<P extends object>(model: Model<P>): TrainingProgram<Opt
     },
   };
   const step = named[name] as TrainingProgram<OptimizerState<P>>["step"];
-  return { name, title, init: () => optimizer.init(model.params()), batch: () => model.batch(), step };
+  const state = (numbers: Numbers): OptimizerState<P> => optimizer.init(model.params(numbers));
+  return {
+    ...{ name, title, step },
+    init: () => state(drawn()),
+    batch: () => model.batch(drawn()),
+    specs: () => [specsOf(() => state(typesAlone))(), ...model.batch(typesAlone)],
+  };
 }

@@ -1,0 +1,180 @@
+/**
+ * @file Reads that must come before a write. An update or a scatter writes its result over its first input if nobody needs
+ * that any more. Fusion decides when a value is read: where it is computed inside of a consumer, that is when the consumer
+ * runs. Moved behind the write, a read of one row would keep the whole old version alive:
+ *
+ *   r = slice(x₀)            stored: one row, then x₁ takes over x₀'s storage
+ *   x₁ = update(x₀, …)
+ *   s = add(x₁, r)           r computed here reads x₀: a copy of all of it
+ *
+ * The write's own kernel may read what it overwrites, at the very elements that it writes.
+ */
+import { at } from "../base/invariant.ts";
+import type { Graph, Node, Value } from "../ir/graph.ts";
+import { resultOf } from "../ir/graph.ts";
+import type { LowerContext, Lowering, Reader } from "../ir/op.ts";
+import { byteLength } from "../ir/type.ts";
+import { producersOf } from "../ir/walk.ts";
+import { type Expr, type LoopVar, load } from "../kernel/expr.ts";
+import { varIndex } from "../kernel/index-math.ts";
+import { Position } from "../kernel/position.ts";
+
+const NO_NODES: readonly Node[] = [];
+
+export class Overwrites {
+  readonly #graph: Graph;
+  readonly #producer: ReadonlyMap<Value, Node>;
+  readonly #inlined: ReadonlySet<Node>;
+  readonly #order: ReadonlyMap<Node, number>;
+  /** Stored value → the nodes that may write over it. */
+  readonly #writers = new Map<Value, Node[]>();
+  readonly #read = new Map<Value, ReadonlySet<Value>>();
+  #readers: ReadonlyMap<Value, readonly Node[]> | null = null;
+
+  /** `inlined` nodes are computed wherever they are read. */
+  constructor(graph: Graph, inlined: ReadonlySet<Node>) {
+    this.#graph = graph;
+    this.#producer = producersOf(graph);
+    this.#inlined = inlined;
+    this.#order = new Map(graph.nodes.map((node, i) => [node, i]));
+    for (const node of graph.nodes) {
+      const { kind } = node.op.lower;
+      if (kind !== "update" && kind !== "scatter") continue;
+      const over = this.#storageOf(at(node.inputs, 0));
+      this.#writers.set(over, [...(this.#writers.get(over) ?? []), node]);
+    }
+  }
+
+  /** Inlined nodes that are better stored, because a reader comes after a write to what they are made from. */
+  lateViews(): readonly Node[] {
+    if (this.#writers.size === 0) return NO_NODES;
+    const late = new Set<Node>();
+    for (const reader of this.#graph.nodes) {
+      if (this.#inlined.has(reader)) continue;
+      for (const input of reader.inputs) {
+        const view = this.#producer.get(input);
+        if (!view || !this.#inlined.has(view) || late.has(view)) continue;
+        const made = resultOf(view);
+        const isLate = [...this.#readBy(made)].some((value) => {
+          return byteLength(made.type) < byteLength(value.type) && this.#isBehind(value, [view], [reader]);
+        });
+        if (isLate) late.add(view);
+      }
+    }
+    return [...late];
+  }
+
+  /** Whether computing the nodes `from` together with `to` would move a read behind a write, and storing them is cheaper. */
+  separates(from: readonly Node[], to: readonly Node[]): boolean {
+    if (this.#writers.size === 0) return false;
+    const bytes = from.reduce((sum, node) => sum + byteLength(resultOf(node).type), 0);
+    return from.some((node) =>
+      node.inputs.some((input) =>
+        [...this.#readBy(input)].some((value) => bytes < byteLength(value.type) && this.#isBehind(value, from, to)),
+      ),
+    );
+  }
+
+  /** Whether some write over the value, which `from` reads, comes before `to`, or is in it and at other elements. */
+  #isBehind(value: Value, from: readonly Node[], to: readonly Node[]): boolean {
+    const last = Math.max(...to.map((node) => this.#order.get(node) as number));
+    return (this.#writers.get(value) ?? NO_NODES).some((write) => {
+      if (to.includes(write)) return !this.#readsWhereItWrites(write, value, new Set([...from, ...to]));
+      return (this.#order.get(write) as number) < last;
+    });
+  }
+
+  /** The other nodes that read what a node overwrites and make less of it: they are to run before. */
+  readersBefore(write: Node): readonly Node[] {
+    const { kind } = write.op.lower;
+    if (kind !== "update" && kind !== "scatter") return NO_NODES;
+    const over = this.#storageOf(at(write.inputs, 0));
+    const bytes = byteLength(over.type);
+    this.#readers ??= this.#readersOfOverwritten();
+    return (this.#readers.get(over) ?? NO_NODES).filter((n) => n !== write && byteLength(resultOf(n).type) < bytes);
+  }
+
+  #readersOfOverwritten(): ReadonlyMap<Value, readonly Node[]> {
+    const readers = new Map<Value, Node[]>([...this.#writers.keys()].map((value) => [value, []]));
+    for (const node of this.#graph.nodes) {
+      if (this.#inlined.has(node)) continue;
+      for (const value of new Set(node.inputs.flatMap((v) => [...this.#readBy(v)]))) readers.get(value)?.push(node);
+    }
+    return readers;
+  }
+
+  /** What a value is a mere name of. */
+  #storageOf(value: Value): Value {
+    const node = this.#producer.get(value);
+    if (!node || !this.#inlined.has(node) || node.op.alias === null) return value;
+    return this.#storageOf(at(node.inputs, node.op.alias));
+  }
+
+  /** The stored values that are read to compute a value. */
+  #readBy(value: Value): ReadonlySet<Value> {
+    const known = this.#read.get(value);
+    if (known) return known;
+    const node = this.#producer.get(value);
+    const made =
+      node && this.#inlined.has(node)
+        ? new Set(node.inputs.flatMap((input) => [...this.#readBy(input)]))
+        : new Set([value]);
+    this.#read.set(value, made);
+    return made;
+  }
+
+  /** Whether a write, with `inside` in its kernel, reads the value it overwrites only at the element being written. */
+  #readsWhereItWrites(write: Node, value: Value, inside: ReadonlySet<Node>): boolean {
+    const lower = write.op.lower as Lowering<never>;
+    const reads = new ReadTracker(value, (v) => {
+      const node = this.#producer.get(v);
+      return node && node !== write && (inside.has(node) || this.#inlined.has(node)) ? node : null;
+    });
+    const context = reads.context(write);
+    if (lower.kind !== "update") return !write.inputs.slice(1).some((input) => this.#readBy(input).has(value));
+    const shape = lower.updates(context.inTypes, context.attrs);
+    const counters = shape.map((extent, i): LoopVar => ({ kind: "var", name: `u${i}`, extent }));
+    const u = Position.at(shape, counters.map(varIndex));
+    const target = lower.target(context, u);
+    if (reads.keys.size > 0) return false;
+    lower.value(context, u);
+    return [...reads.keys].every((key) => key === target.key);
+  }
+}
+
+/** Computes elements as a kernel would and notes where one value is read. */
+class ReadTracker {
+  readonly keys = new Set<string>();
+  readonly #value: Value;
+  readonly #nodeOf: (value: Value) => Node | null;
+  readonly #known = new Map<Value, Map<string, Expr>>();
+
+  /** `nodeOf` gives the node of a value that is computed in the kernel, null for one that is loaded. */
+  constructor(value: Value, nodeOf: (value: Value) => Node | null) {
+    this.#value = value;
+    this.#nodeOf = nodeOf;
+  }
+
+  context(node: Node): LowerContext<never> {
+    return {
+      inputs: node.inputs.map((input) => this.#reader(input)),
+      inTypes: node.inputs.map((input) => input.type),
+      outType: resultOf(node).type,
+      attrs: node.attrs as never,
+    };
+  }
+
+  #reader(value: Value): Reader {
+    const node = value === this.#value ? null : this.#nodeOf(value);
+    const lower = node?.op.lower as Lowering<never> | undefined;
+    return (place) => {
+      if (value === this.#value) this.keys.add(place.key);
+      if (!node || lower?.kind !== "map") return load(value.type.dtype, 0, place.linear);
+      const known = this.#known.get(value) ?? new Map<string, Expr>();
+      this.#known.set(value, known);
+      const expr = known.get(place.key) ?? lower.value(this.context(node), place);
+      known.set(place.key, expr);
+      return expr;
+    };
+  }
+}

@@ -1,0 +1,137 @@
+/**
+ * @file The least that can be live while one step runs, over all orders: what has run before it is a set of steps that
+ * holds all its ancestors and none of its descendants, and among those sets the one with the fewest live bytes is a
+ * minimum cut.
+ *
+ *                      u ◄─────────── v needs u: if v has run, so has u               (v → u, no limit)
+ *                        \
+ *     ran before ─────── w ──bytes──→ [storage] ──→ each reader ─────── not run yet
+ *     (source)                        live: w has run, some reader has not               (sink)
+ *
+ * Two uses. The value bounds the peak of every order from below: an order whose peak step is at its cut is optimal.
+ * And the set says how to make an order better: those of the set before the step, all others after it.
+ *
+ * Where the order decides whether something gets into a slot, or over something else, it is taken to: the bound holds
+ * all the same. Steps that are neither ancestors nor descendants are all that is looked at. Dinic's algorithm; work is
+ * counted in edges looked at.
+ */
+import { at } from "../../base/invariant.ts";
+import { Flow } from "./flow.ts";
+import { fromOf, type Lists, listOf } from "./lists.ts";
+import type { Model } from "./model.ts";
+
+export interface Cut {
+  /** No order has less live while the step runs. */
+  readonly bytes: number;
+  /** Two sets with that value (all of the smaller are in the larger), as marks of the steps that run before the step. */
+  readonly smallest: Uint8Array;
+  readonly largest: Uint8Array;
+}
+
+const [MIDDLE, BEFORE, AFTER] = [0, 1, 2];
+const [SOURCE, SINK] = [0, 1];
+
+/** `credit`: edges that may be looked at; the cut is null when it takes more. */
+export function minimumCut(model: Model, step: number, credit: number): { readonly cut: Cut | null; readonly work: number } {
+  const { steps } = model;
+  const side = sides(model, step);
+  const flow = new Flow(2, credit);
+  const node = new Int32Array(steps);
+  for (let i = 0; i < steps; i++) {
+    if (side[i] === MIDDLE) node[i] = flow.addNode();
+    else node[i] = side[i] === BEFORE ? SOURCE : SINK;
+  }
+  const always = at(model.scratch, step) + written(model, step, side) + addStorages(model, side, node, flow);
+  addDependencies(model, side, node, flow);
+  const value = flow.maximum(SOURCE, SINK);
+  const work = credit - flow.credit;
+  if (value === null) return { cut: null, work };
+  const [reached, reaching] = [flow.reachedFrom(SOURCE), flow.reaching(SINK)];
+  const [smallest, largest] = [new Uint8Array(steps), new Uint8Array(steps)];
+  for (let i = 0; i < steps; i++) {
+    if (side[i] === AFTER) continue;
+    const middle = side[i] === MIDDLE;
+    smallest[i] = middle ? (reached[node[i] as number] as number) : 1;
+    largest[i] = middle && reaching[node[i] as number] ? 0 : 1;
+  }
+  return { cut: { bytes: always + value, smallest, largest }, work };
+}
+
+/** Edges for storages; returns the bytes that are live whatever has run. */
+function addStorages(model: Model, side: Uint8Array, node: Int32Array, flow: Flow): number {
+  const { storages, bytes, kept, writer, readers, isSlot, movable } = model;
+  let always = 0;
+  for (let id = 0; id < storages; id++) {
+    const size = bytes[id] as number;
+    if (isSlot[id]) always += size;
+    const made = writer[id] as number;
+    const from = made < 0 ? SOURCE : (node[made] as number);
+    if (isSlot[id] || movable[id] || from === SINK || size === 0) continue;
+    let [needed, waiting] = [kept[id] === 1, 0];
+    for (let k = fromOf(readers, id); k < fromOf(readers, id + 1); k++) {
+      const at = side[readers.items[k] as number];
+      if (at === AFTER) needed = true;
+      else if (at === MIDDLE) waiting += 1;
+    }
+    if (needed && from === SOURCE) always += size;
+    else if (needed) flow.addEdge(from, SINK, size);
+    if (needed || waiting === 0) continue;
+    const storage = flow.addNode();
+    flow.addEdge(from, storage, size);
+    for (let k = fromOf(readers, id); k < fromOf(readers, id + 1); k++) {
+      const reader = readers.items[k] as number;
+      if (side[reader] === MIDDLE) flow.addEdge(storage, node[reader] as number, Number.POSITIVE_INFINITY);
+    }
+  }
+  return always;
+}
+
+function addDependencies(model: Model, side: Uint8Array, node: Int32Array, flow: Flow): void {
+  const { steps, predecessors } = model;
+  for (let i = 0; i < steps; i++) {
+    if (side[i] !== MIDDLE) continue;
+    for (let k = fromOf(predecessors, i); k < fromOf(predecessors, i + 1); k++) {
+      const before = predecessors.items[k] as number;
+      if (side[before] === MIDDLE) flow.addEdge(node[i] as number, node[before] as number, Number.POSITIVE_INFINITY);
+    }
+  }
+}
+
+/** Which steps must run before the step, and which are the step itself or must run after it. */
+function sides(model: Model, step: number): Uint8Array {
+  const side = new Uint8Array(model.steps).fill(MIDDLE);
+  const spread = (lists: Lists, mark: number): void => {
+    const stack = [step];
+    for (let i = stack.pop(); i !== undefined; i = stack.pop()) {
+      for (let k = fromOf(lists, i); k < fromOf(lists, i + 1); k++) {
+        const next = lists.items[k] as number;
+        if (side[next] === mark) continue;
+        side[next] = mark;
+        stack.push(next);
+      }
+    }
+  };
+  spread(model.predecessors, BEFORE);
+  spread(model.successors, AFTER);
+  side[step] = AFTER;
+  return side;
+}
+
+/** Bytes that the step needs for what it writes when as much as possible is written over what it reads. */
+function written(model: Model, step: number, side: Uint8Array): number {
+  const { writes, over, bytes, kept, readers, movable } = model;
+  const taken = new Set<number>();
+  const mayDie = (id: number): boolean =>
+    !kept[id] && listOf(readers, id).every((reader) => reader === step || side[reader] !== AFTER);
+  let sum = 0;
+  for (const id of listOf(writes, step)) {
+    let free = movable[id] === 1;
+    for (let k = fromOf(over, step); k < fromOf(over, step + 1) && !free; k += 2) {
+      const read = at(over.items, k + 1);
+      free = over.items[k] === id && !taken.has(read) && mayDie(read);
+      if (free) taken.add(read);
+    }
+    if (!free) sum += at(bytes, id);
+  }
+  return sum;
+}

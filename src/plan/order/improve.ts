@@ -1,0 +1,148 @@
+/**
+ * @file Makes an order better where it is tightest. Two moves, made while the peak falls (or fewer steps have it):
+ *
+ *   split    The minimum cut of the peak step (cut.ts) says what had better run before it and what after it. Steps on the
+ *            wrong side cross over and stay next to it:
+ *
+ *                … a  b  x  c ▲ d  y  e …        b belongs after the peak step, y before it
+ *                … a  x  c  y ▲ b  d  e …
+ *
+ *            Elsewhere this may cost more; then the new peak is split in turn, a few times, before it counts as failed.
+ *   window   Steps around the peak are searched for an order that stays below it (search.ts), windows growing until
+ *            one has it. Up to a thousand steps, the whole program is the last window: if that is searched to the end, the
+ *            order is optimal.
+ *
+ * It is also known to be when the peak step is at its cut. All work is counted in steps run, never in time, so that
+ * outcomes do not depend on the machine.
+ */
+import { at } from "../../base/invariant.ts";
+import { minimumCut } from "./cut.ts";
+import type { ListScheduler } from "./list.ts";
+import { Memory, type Peak, peakOf } from "./memory.ts";
+import type { Model } from "./model.ts";
+import { Search } from "./search.ts";
+
+export interface Ordering {
+  readonly order: ArrayLike<number>;
+  readonly peak: Peak;
+  /** No order has a lower peak. */
+  readonly optimal: boolean;
+}
+
+/** Steps around the peak, and steps that may be tried for one such window. The last one is for whole programs. */
+const WINDOWS = [16, 64, 256, 1000];
+const WINDOW_WORK = 100_000;
+/** Splits in a row that may fail to make the order better. */
+const DETOUR = 6;
+/** Work of all moves together, in steps run: a third of a second or so. */
+const WORK = 3e6;
+/** What other work costs, in steps run for each step of the program. */
+const [CUT, LIST] = [3, 5];
+
+export class Improver {
+  readonly #model: Model;
+  readonly #lists: ListScheduler;
+  readonly #memory: Memory;
+  /** Where searches begin. */
+  readonly #place: Memory;
+  readonly #search: Search;
+  #work = WORK;
+
+  constructor(model: Model, lists: ListScheduler) {
+    this.#model = model;
+    this.#lists = lists;
+    this.#memory = new Memory(model);
+    this.#place = new Memory(model);
+    this.#search = new Search(this.#place);
+  }
+
+  measure(order: ArrayLike<number>): Ordering {
+    this.#work -= order.length;
+    return { order, peak: peakOf(this.#memory, order), optimal: false };
+  }
+
+  /** Splits at the peak, and at the peaks that this leads to. The best of what comes up. */
+  split(start: Ordering): Ordering {
+    let [best, current] = [start, start];
+    for (let detour = 0; detour < DETOUR && this.#work > 0; ) {
+      const step = at(current.order, current.peak.position);
+      const { cut, work } = minimumCut(this.#model, step, this.#work);
+      this.#work -= work + CUT * this.#model.steps;
+      if (!cut) return best;
+      if (cut.bytes >= best.peak.bytes) return { ...best, optimal: true };
+      current = this.#lowest([cut.smallest, cut.largest].map((before) => splitAt(current.order, before, step)));
+      if (isBetter(current, best)) [best, detour] = [current, 0];
+      else detour += 1;
+    }
+    return best;
+  }
+
+  /** Searches windows around the peak, and splits what that leads to, as long as it helps. */
+  search(start: Ordering): Ordering {
+    let best = start;
+    while (this.#work > 0 && !best.optimal) {
+      const found = this.#window(best);
+      if (found === best) break;
+      best = found.optimal ? found : this.split(found);
+    }
+    return best;
+  }
+
+  /** The best of some orders, as they are and with steps that free memory run early. */
+  #lowest(orders: readonly ArrayLike<number>[]): Ordering {
+    this.#work -= LIST * this.#model.steps * orders.length;
+    const all = orders.flatMap((order) => [order, this.#lists.order(order, 0)]);
+    return all.map((order) => this.measure(order)).reduce((a, b) => (isBetter(b, a) ? b : a));
+  }
+
+  #window(start: Ordering): Ordering {
+    const { order, peak } = start;
+    const n = order.length;
+    for (const most of WINDOWS) {
+      const steps = Math.min(most, n);
+      if (this.#work <= 0 || (most === WINDOWS.at(-1) && steps < n)) return start;
+      const from = Math.max(0, Math.min(peak.position - (steps >> 1), n - steps));
+      const better = this.#solve(start, from, from + steps, steps === n ? this.#work : WINDOW_WORK);
+      if (better !== start || steps === n) return better;
+    }
+    return start;
+  }
+
+  /** A better order of the steps at [from, to), if there is one and it is found. */
+  #solve(start: Ordering, from: number, to: number, credit: number): Ordering {
+    this.#work -= from;
+    this.#place.reset();
+    for (let k = 0; k < from; k++) this.#place.run(at(start.order, k));
+    this.#search.begin(Array.prototype.slice.call(start.order, from, to), credit);
+    const { answer, order } = this.#search.find(start.peak.bytes - 1);
+    this.#work -= credit - this.#search.credit;
+    const whole = to - from === start.order.length;
+    if (answer === "none" && whole) return { ...start, optimal: true };
+    if (answer !== "found") return start;
+    const all = Int32Array.from(start.order);
+    all.set(order, from);
+    const better = this.measure(all);
+    return isBetter(better, start) ? better : start;
+  }
+}
+
+/** Lower, or reached by fewer steps. */
+export function isBetter(a: Ordering, b: Ordering): boolean {
+  return a.peak.bytes < b.peak.bytes || (a.peak.bytes === b.peak.bytes && a.peak.count < b.peak.count);
+}
+
+/** Steps of the set, the step, all others; each as they were. */
+function splitAt(order: ArrayLike<number>, before: Uint8Array, step: number): Int32Array {
+  const split = new Int32Array(order.length);
+  let k = 0;
+  const take = (wanted: (i: number) => boolean): void => {
+    for (let j = 0; j < order.length; j++) {
+      const i = order[j] as number;
+      if (wanted(i)) split[k++] = i;
+    }
+  };
+  take((i) => before[i] === 1);
+  take((i) => i === step);
+  take((i) => before[i] === 0 && i !== step);
+  return split;
+}

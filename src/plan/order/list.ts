@@ -1,0 +1,161 @@
+/**
+ * @file List scheduling: a given order, except that a step that leaves no more memory live than before runs as soon as it
+ * is ready. That runs an optimizer's updates as soon as their gradient is whole, so that gradients of all layers are never
+ * live together:
+ *
+ *     program order   d3  d2  d1  u3 u2 u1        gradients d3, d2, d1 live side by side
+ *     eager           d3 u3  d2 u2  d1 u1         each dies in its update
+ *
+ * A result that replaces a donated parameter costs nothing once nobody else reads the parameter: it takes over the slot.
+ * So that it can, the step that writes it waits for the other readers of the parameter, unless one of them needs its
+ * outcome.
+ *
+ * "Last reader" is known without search: per storage, the number of readers to come and the sum of their numbers; when
+ * one is left, the sum is its number. Of several eager steps the one that frees most goes first. A step's balance only
+ * ever falls, so it is queued again when it does, and entries of steps that ran are skipped. O((n + edges) log n).
+ */
+import { at } from "../../base/invariant.ts";
+import { StepHeap } from "../heap.ts";
+import { fromOf, type Lists, lengthOf, lengthsOf, listOf, makeLists } from "./lists.ts";
+import { Memory } from "./memory.ts";
+import type { Model } from "./model.ts";
+import { Reach } from "./reach.ts";
+
+/** How steps that are ready and not eager are chosen: as in a given order, or the one that adds least. */
+export type Rule = "order" | "balance";
+
+export class ListScheduler {
+  readonly #model: Model;
+  /** Step → writers of replacements that wait for it. */
+  readonly #waiters: Lists;
+
+  constructor(model: Model) {
+    this.#model = model;
+    this.#waiters = waitersOf(model);
+  }
+
+  /** `base`: any valid order. `slack`: bytes that a step may add and still run early. */
+  order(base: ArrayLike<number>, slack: number, rule: Rule = "order"): Int32Array {
+    return new Run(this.#model, this.#waiters, base, slack, rule).run();
+  }
+}
+
+/** Writers of replacements wait for the other readers of the parameter where that makes no cycle. */
+function waitersOf(model: Model): Lists {
+  const { claims, writer, readers } = model;
+  const reach = new Reach(model.successors);
+  const pairs: (readonly [number, number])[] = [];
+  for (let storage = 0; storage < model.storages; storage++) {
+    if (lengthOf(claims, storage) === 0) continue;
+    const step = at(writer, storage);
+    const others = [...listOf(readers, at(listOf(claims, storage), 0))].filter((reader) => reader !== step);
+    if (others.some((reader) => reader > step) && reach.meets(step, others) !== "no") continue;
+    for (const reader of others) pairs.push([reader, step]);
+  }
+  return makeLists(model.steps, (add) => {
+    for (const [reader, step] of pairs) add(reader, step);
+  });
+}
+
+class Run {
+  readonly #model: Model;
+  readonly #waiters: Lists;
+  readonly #memory: Memory;
+  readonly #base: ArrayLike<number>;
+  readonly #rank: Int32Array;
+  readonly #slack: number;
+  readonly #rule: Rule;
+  /** Per step: inputs that it waits for, and readers of its slot. */
+  readonly #inputsMissing: Int32Array;
+  readonly #readersAhead: Int32Array;
+  /** Per storage: the sum of the numbers of its readers to come. */
+  readonly #readerSum: Float64Array;
+  readonly #eager = new StepHeap();
+  readonly #ready = new StepHeap();
+  /** Steps to be announced, and when each was last. */
+  readonly #touched: number[] = [];
+  readonly #touchedAt: Int32Array;
+
+  constructor(model: Model, waiters: Lists, base: ArrayLike<number>, slack: number, rule: Rule) {
+    this.#model = model;
+    this.#waiters = waiters;
+    this.#memory = new Memory(model);
+    this.#base = base;
+    this.#rank = new Int32Array(model.steps);
+    for (let k = 0; k < model.steps; k++) this.#rank[base[k] as number] = k;
+    this.#slack = slack;
+    this.#rule = rule;
+    this.#inputsMissing = lengthsOf(model.predecessors);
+    this.#readersAhead = new Int32Array(model.steps);
+    for (const step of waiters.items) this.#readersAhead[step] = at(this.#readersAhead, step) + 1;
+    this.#readerSum = new Float64Array(model.storages);
+    const { readers } = model;
+    for (let id = 0; id < model.storages; id++) {
+      let sum = 0;
+      for (let k = fromOf(readers, id); k < fromOf(readers, id + 1); k++) sum += readers.items[k] as number;
+      this.#readerSum[id] = sum;
+    }
+    this.#touchedAt = new Int32Array(model.steps);
+  }
+
+  run(): Int32Array {
+    const n = this.#model.steps;
+    const order = new Int32Array(n);
+    const { done } = this.#memory;
+    for (let i = 0; i < n; i++) this.#announce(i);
+    let [first, count] = [0, 0];
+    while (count < n) {
+      let next = this.#eager.pop() ?? this.#ready.pop();
+      if (next !== undefined && done[next]) continue;
+      if (next === undefined) {
+        // Steps wait for each other's reads of donated storage. The first one has all its inputs: let it not wait.
+        while (done[this.#base[first] as number]) first += 1;
+        next = this.#base[first] as number;
+      }
+      order[count] = next;
+      count += 1;
+      this.#memory.run(next);
+      this.#release(next);
+    }
+    return order;
+  }
+
+  /** Queues a step that can run. */
+  #announce(i: number): void {
+    if (this.#memory.done[i] || (this.#inputsMissing[i] as number) > 0 || (this.#readersAhead[i] as number) > 0) return;
+    const balance = this.#memory.balance(i);
+    if (balance <= this.#slack) this.#eager.push(i, balance);
+    else this.#ready.push(i, this.#rule === "order" ? (this.#rank[i] as number) : balance);
+  }
+
+  /** After a step ran: its readers' inputs are there, storages have a reader less. */
+  #release(i: number): void {
+    const { successors, reads, replacement, writer } = this.#model;
+    const touched = this.#touched;
+    for (let k = fromOf(successors, i); k < fromOf(successors, i + 1); k++) {
+      const next = successors.items[k] as number;
+      this.#inputsMissing[next] = (this.#inputsMissing[next] as number) - 1;
+      touched.push(next);
+    }
+    for (let k = fromOf(this.#waiters, i); k < fromOf(this.#waiters, i + 1); k++) {
+      const next = this.#waiters.items[k] as number;
+      this.#readersAhead[next] = (this.#readersAhead[next] as number) - 1;
+      touched.push(next);
+    }
+    for (let k = fromOf(reads, i); k < fromOf(reads, i + 1); k++) {
+      const storage = reads.items[k] as number;
+      const left = this.#memory.pending[storage] as number;
+      const sum = (this.#readerSum[storage] as number) - i;
+      this.#readerSum[storage] = sum;
+      if (left === 1) touched.push(sum);
+      const result = replacement[storage] as number;
+      if (result >= 0 && left <= 1 && (writer[result] as number) >= 0) touched.push(writer[result] as number);
+    }
+    for (const step of touched) {
+      if (this.#touchedAt[step] === this.#memory.ran) continue;
+      this.#touchedAt[step] = this.#memory.ran;
+      this.#announce(step);
+    }
+    touched.length = 0;
+  }
+}

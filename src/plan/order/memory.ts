@@ -1,0 +1,199 @@
+/**
+ * @file Bytes live while steps run one after the other: the one account that all searches for an order share. It counts
+ * as alias.ts assigns, step by step and without looking ahead:
+ *
+ *     while step i runs   what was live, its workspace, and what it writes, except what it writes
+ *                           - into a slot: the slot is there all the time
+ *                           - over something that it reads for the last time
+ *     after it            less what it read for the last time, and what it wrote for nobody
+ *
+ * A storage is live from its writer to its last reader, which the count of readers to come tells. Where it lives is
+ * decided when it is written: in a slot if it replaces a parameter that nobody needs any more, or if it is written over
+ * something in a slot and the slot will not be wanted before it dies (`Model.passing`).
+ *
+ * In one way alias.ts is better than this account: a chain of values, each written over the one before, that ends in a
+ * slot may have been there all along, if the slot's content died before the chain began. So the bound of the assignment is
+ * at most the peak counted here, and equal where there is no such chain; the test measures both.
+ */
+import { at } from "../../base/invariant.ts";
+import { fromOf, lengthOf, lengthsOf } from "./lists.ts";
+import type { Model } from "./model.ts";
+
+const NOWHERE = -1;
+
+export class Memory {
+  /** Bytes live between steps. */
+  live: number;
+  /** Steps that have run. */
+  ran = 0;
+  readonly model: Model;
+  /** Per storage: readers that have not run, and the slot that it is in. */
+  readonly pending: Int32Array;
+  readonly home: Int32Array;
+  readonly done: Uint8Array;
+  /** Parameters that nobody reads are there for the first step. */
+  readonly #idle: number;
+  readonly #start: number;
+  readonly #readers: Int32Array;
+  readonly #homes: Int32Array;
+  /** Storage → the number of the `run` in which something was written over it. */
+  readonly #taken: Int32Array;
+  #runs = 0;
+
+  constructor(model: Model) {
+    this.model = model;
+    const { storages, bytes, writer, isSlot, kept, readers } = model;
+    this.#readers = lengthsOf(readers);
+    this.pending = this.#readers.slice();
+    this.#homes = new Int32Array(storages).fill(NOWHERE);
+    for (let id = 0; id < storages; id++) if (isSlot[id]) this.#homes[id] = id;
+    this.home = this.#homes.slice();
+    this.#taken = new Int32Array(storages);
+    this.done = new Uint8Array(model.steps);
+    let [live, idle] = [0, 0];
+    for (let id = 0; id < storages && at(writer, id) < 0; id++) {
+      live += at(bytes, id);
+      if (!isSlot[id] && !kept[id] && this.pending[id] === 0) idle += at(bytes, id);
+    }
+    [this.live, this.#start, this.#idle] = [live, live, idle];
+  }
+
+  /** Before the first step again. */
+  reset(): void {
+    this.pending.set(this.#readers);
+    this.home.set(this.#homes);
+    this.done.fill(0);
+    this.live = this.#start;
+    this.ran = 0;
+  }
+
+  /** Runs a step whose inputs are there; returns the bytes live meanwhile. */
+  run(step: number): number {
+    const { reads, writes, bytes, kept, scratch } = this.model;
+    const { pending, home } = this;
+    this.#runs += 1;
+    let during = this.live + (scratch[step] as number);
+    let after = this.ran === 0 ? this.live - this.#idle : this.live;
+    for (let k = fromOf(reads, step); k < fromOf(reads, step + 1); k++) {
+      const read = reads.items[k] as number;
+      const left = (pending[read] as number) - 1;
+      pending[read] = left;
+      if (left === 0 && !kept[read] && home[read] === NOWHERE) after -= bytes[read] as number;
+    }
+    for (let k = fromOf(writes, step); k < fromOf(writes, step + 1); k++) {
+      const written = writes.items[k] as number;
+      const slot = this.#claimed(step, written);
+      const over = slot === NOWHERE ? this.#overwritten(step, written) : NOWHERE;
+      const inSlot = slot === NOWHERE && over !== NOWHERE ? (home[over] as number) : slot;
+      home[written] = inSlot;
+      if (over !== NOWHERE) this.#taken[over] = this.#runs;
+      if (inSlot !== NOWHERE) continue;
+      if (over === NOWHERE) during += bytes[written] as number;
+      if ((pending[written] as number) > 0 || kept[written]) after += bytes[written] as number;
+    }
+    this.done[step] = 1;
+    this.live = after;
+    this.ran += 1;
+    return during;
+  }
+
+  /** Takes back the last `run`, before which `live` bytes were live. */
+  undo(step: number, live: number): void {
+    const { reads, writes } = this.model;
+    for (let k = fromOf(reads, step); k < fromOf(reads, step + 1); k++) {
+      const read = reads.items[k] as number;
+      this.pending[read] = (this.pending[read] as number) + 1;
+    }
+    for (let k = fromOf(writes, step); k < fromOf(writes, step + 1); k++) this.home[writes.items[k] as number] = NOWHERE;
+    this.done[step] = 0;
+    this.live = live;
+    this.ran -= 1;
+  }
+
+  /** Bytes that running the step now would add to what is live afterwards. */
+  balance(step: number): number {
+    const before = this.live;
+    this.run(step);
+    const balance = this.live - before;
+    this.undo(step, before);
+    return balance;
+  }
+
+  /** Whether the step, which has just run, wrote something beside a slot that in another order would be in it. */
+  missedSlot(step: number): boolean {
+    const { writes, movable } = this.model;
+    for (let k = fromOf(writes, step); k < fromOf(writes, step + 1); k++) {
+      const written = writes.items[k] as number;
+      if (movable[written] && this.home[written] === NOWHERE) return true;
+    }
+    return false;
+  }
+
+  /** The slot that `written` is to end in, if the slot's content is dead or dies in this step, which may overwrite it. */
+  #claimed(step: number, written: number): number {
+    const { claims, kept, readers } = this.model;
+    for (let k = fromOf(claims, written); k < fromOf(claims, written + 1); k++) {
+      const slot = claims.items[k] as number;
+      if (kept[slot] || (this.pending[slot] as number) > 0) continue;
+      if (lengthOf(readers, slot) === 0 ? this.ran > 0 : this.#isFree(step, written, slot)) return slot;
+    }
+    return NOWHERE;
+  }
+
+  /** Whether a step, if it reads a storage that is dead now, may write over it. */
+  #isFree(step: number, written: number, read: number): boolean {
+    const { reads, over } = this.model;
+    for (let k = fromOf(reads, step); k < fromOf(reads, step + 1); k++) {
+      if (reads.items[k] !== read) continue;
+      for (let o = fromOf(over, step); o < fromOf(over, step + 1); o += 2) {
+        if (over.items[o] === written && over.items[o + 1] === read) return true;
+      }
+      return false;
+    }
+    return true;
+  }
+
+  /** What dies in the step and is written over: something in a slot if there is any, because that is free. */
+  #overwritten(step: number, written: number): number {
+    const { over, kept } = this.model;
+    let found = NOWHERE;
+    for (let k = fromOf(over, step); k < fromOf(over, step + 1); k += 2) {
+      const read = over.items[k + 1] as number;
+      if (over.items[k] !== written || kept[read] || (this.pending[read] as number) > 0) continue;
+      if (this.#taken[read] === this.#runs) continue;
+      const slot = this.home[read] as number;
+      if (slot === NOWHERE && found === NOWHERE) found = read;
+      if (slot !== NOWHERE && this.#mayPass(written, slot)) return read;
+    }
+    return found;
+  }
+
+  /** Whether the slot will not be wanted for its replacement, or for a copy of it, before `written` dies. */
+  #mayPass(written: number, slot: number): boolean {
+    const { replacement, passing, storages, kept, writer } = this.model;
+    const result = replacement[slot] as number;
+    if (result < 0 || passing.has(written * storages + slot)) return true;
+    // The replacement is elsewhere already: it will be copied in at the end.
+    const elsewhere = (writer[result] as number) < 0 || this.done[writer[result] as number] === 1;
+    return elsewhere && !kept[written];
+  }
+}
+
+export interface Peak {
+  readonly bytes: number;
+  /** First position that has it, and how many have. */
+  readonly position: number;
+  readonly count: number;
+}
+
+/** The most that is live at once when the steps run in this order. */
+export function peakOf(memory: Memory, order: ArrayLike<number>): Peak {
+  memory.reset();
+  let [bytes, position, count] = [memory.live, 0, 0];
+  for (let k = 0; k < order.length; k++) {
+    const during = memory.run(order[k] as number);
+    if (during > bytes) [bytes, position, count] = [during, k, 1];
+    else if (during === bytes) count += 1;
+  }
+  return { bytes, position, count };
+}

@@ -1,0 +1,240 @@
+/**
+ * @file Branch and bound: is there a placement of a given height? After MiniMalloc (Moffitt, ASPLOS 2023) and the
+ * schedule-or-postpone branching of constraint programming (Le Pape et al., 1994), read sideways: sections are machines,
+ * sizes are durations, offsets are starting times.
+ *
+ *     choose   a section that is in the way most often and has the least room left (fail first, Boussemart et al., 2004),
+ *              among those whose floor is below the lowest top that any item can still have: there nothing fits under
+ *     branch   an item of it goes to its lowest offset | it does not, so it stands on something that comes later
+ *     bound    floor + rest > capacity in some section (stock.ts)
+ *     split    where no unplaced item crosses, the two sides are solved one after the other, the smaller one first; if
+ *              one has no solution, what the other did does not matter
+ *     memory   states that have been searched in vain are remembered by fingerprint, also from one run to the next
+ *
+ * The order in which items are tried (`priority`) decides how lucky a run is; runs end after a number of nodes and are
+ * repeated with others (search.ts). Choices wait on an explicit stack, so depth costs no JavaScript frames:
+ *
+ *     stack:  choice a │ choice b │ split [0,4) [4,9) │ choice c │ …      solved: pop down to the split, next part
+ *                                                                        failed: pop up to a choice that has a second way
+ */
+import type { Sections } from "./sections.ts";
+import { Stock } from "./stock.ts";
+
+export type Outcome = "found" | "none" | "limit";
+
+/** Fields of one entry of the stack. */
+const FIELDS = 9;
+const [KIND, LEFT, RIGHT, MARK, ITEM, BASE1, BASE2, PRINT1, PRINT2] = [0, 1, 2, 3, 4, 5, 6, 7, 8] as const;
+const [PLACED, DELAYED, SPLIT] = [0, 1, 2] as const;
+
+export class Branch {
+  readonly stock: Stock;
+  /** Per item: larger is tried first. */
+  readonly priority: Float64Array;
+  /** Steps of all runs. */
+  nodes = 0;
+  readonly #seen1: Int32Array;
+  readonly #seen2: Int32Array;
+  #salt = 0;
+  #stack = new Int32Array(FIELDS * 256);
+  #depth = 0;
+  /** Parts of splits that are still to be solved: pairs of sections, the next one last. */
+  readonly #parts: number[] = [];
+  /** What is being solved: sections [left, right), and the fingerprint of everything else. */
+  #left = 0;
+  #right = 0;
+  #base1 = 0;
+  #base2 = 0;
+
+  /** Remembers up to `memory` states, a power of two. */
+  constructor(sections: Sections, memory: number) {
+    this.stock = new Stock(sections);
+    this.priority = new Float64Array(sections.n);
+    this.#seen1 = new Int32Array(memory);
+    this.#seen2 = new Int32Array(memory);
+  }
+
+  /** Looks for a placement of at most `capacity` units, in `stock.offset` if found. */
+  run(capacity: number, limit: number): Outcome {
+    const { stock } = this;
+    if (!stock.reset(capacity)) return "none";
+    this.#salt = Math.imul(capacity | 0, 0x9e3779b1) ^ Math.imul((capacity / 4294967296) | 0, 0x85ebca6b);
+    this.#depth = 0;
+    this.#parts.length = 0;
+    this.#enter(0, stock.sections.count);
+    const last = this.nodes + limit;
+    for (;;) {
+      this.nodes += 1;
+      if (this.nodes > last) return "limit";
+      const item = this.#isKnown() ? -1 : this.#choose();
+      if (item === -2) {
+        if (!this.#solved()) return "found";
+        continue;
+      }
+      if (item >= 0) {
+        this.#pushChoice(item);
+        if (stock.place(item)) {
+          this.#split();
+          continue;
+        }
+      }
+      if (!this.#backtrack()) return "none";
+    }
+  }
+
+  /** The item to branch on; -2 when all are placed. */
+  #choose(): number {
+    const { low, floor, rest, blame, capacity, startsAt, list, base, live } = this.stock;
+    const { size } = this.stock.sections;
+    let lowestTop = Number.POSITIVE_INFINITY;
+    for (let i = startsAt[this.#left] as number, e = startsAt[this.#right] as number; i < e; i++) {
+      const top = (low[i] as number) + (size[i] as number);
+      if (top < lowestTop) lowestTop = top;
+    }
+    if (lowestTop === Number.POSITIVE_INFINITY) return -2;
+    const little = capacity / 1024;
+    let section = -1;
+    let least = Number.POSITIVE_INFINITY;
+    for (let s = this.#left; s < this.#right; s++) {
+      const bottom = floor[s] as number;
+      if (bottom >= lowestTop) continue;
+      const key = (capacity - bottom - (rest[s] as number) + little) / (1 + (blame[s] as number));
+      if (key > least || (key === least && bottom >= (floor[section] as number))) continue;
+      least = key;
+      section = s;
+    }
+    let item = -1;
+    let best = Number.NEGATIVE_INFINITY;
+    const bottom = floor[section] as number;
+    for (let p = base[section] as number, e = p + (live[section] as number); p < e; p++) {
+      const i = list[p] as number;
+      if (low[i] !== bottom) continue;
+      const value = this.priority[i] as number;
+      if (value < best || (value === best && i > item)) continue;
+      best = value;
+      item = i;
+    }
+    return item;
+  }
+
+  /** Goes back to the last choice that has a second way and takes it; false when there is none. */
+  #backtrack(): boolean {
+    const { stock } = this;
+    while (this.#depth > 0) {
+      const top = (this.#depth - 1) * FIELDS;
+      const stack = this.#stack;
+      stock.undo(stack[top + MARK] as number);
+      const kind = stack[top + KIND];
+      if (kind === SPLIT) {
+        this.#parts.length = stack[top + ITEM] as number;
+      } else {
+        this.#left = stack[top + LEFT] as number;
+        this.#right = stack[top + RIGHT] as number;
+        this.#base1 = stack[top + BASE1] as number;
+        this.#base2 = stack[top + BASE2] as number;
+        if (kind === PLACED) {
+          stack[top + KIND] = DELAYED;
+          if (stock.delay(stack[top + ITEM] as number)) return true;
+          stock.undo(stack[top + MARK] as number);
+        }
+        this.#remember(stack[top + PRINT1] as number, stack[top + PRINT2] as number);
+      }
+      this.#depth -= 1;
+    }
+    return false;
+  }
+
+  /** The current part is solved: its choices are final. Goes on with the next part; false when there is none. */
+  #solved(): boolean {
+    while (this.#depth > 0) {
+      const top = (this.#depth - 1) * FIELDS;
+      if (this.#stack[top + KIND] === SPLIT && this.#parts.length > (this.#stack[top + ITEM] as number)) {
+        const right = this.#parts.pop() as number;
+        this.#enter(this.#parts.pop() as number, right);
+        return true;
+      }
+      this.#depth -= 1;
+    }
+    return false;
+  }
+
+  /** Cuts what is being solved where nothing crosses. */
+  #split(): void {
+    const { cross, floor, startsAt, low } = this.stock;
+    const found: (readonly [left: number, right: number, items: number])[] = [];
+    let start = this.#left;
+    for (let s = this.#left + 1; s <= this.#right; s++) {
+      if (s < this.#right && cross[s] !== 0) continue;
+      if (s - start > 1 || floor[start] !== Number.POSITIVE_INFINITY) {
+        let items = 0;
+        for (let i = startsAt[start] as number, e = startsAt[s] as number; i < e; i++) {
+          if (low[i] !== Number.POSITIVE_INFINITY) items += 1;
+        }
+        if (items > 0) found.push([start, s, items]);
+      }
+      start = s;
+    }
+    const [only] = found;
+    if (only && found.length === 1 && only[0] === this.#left && only[1] === this.#right) return;
+    if (!only || found.length === 1) {
+      if (only) this.#enter(only[0], only[1]);
+      return;
+    }
+    const entry = this.#grow();
+    this.#stack[entry + KIND] = SPLIT;
+    this.#stack[entry + MARK] = this.stock.mark;
+    this.#stack[entry + ITEM] = this.#parts.length;
+    found.sort((a, b) => b[2] - a[2] || b[0] - a[0]);
+    for (const [left, right] of found) this.#parts.push(left, right);
+    const right = this.#parts.pop() as number;
+    this.#enter(this.#parts.pop() as number, right);
+  }
+
+  #enter(left: number, right: number): void {
+    const { startsAt } = this.stock;
+    const [part1, part2] = this.stock.printOf(startsAt[left] as number, startsAt[right] as number);
+    this.#left = left;
+    this.#right = right;
+    this.#base1 = this.stock.print1 ^ part1;
+    this.#base2 = this.stock.print2 ^ part2;
+  }
+
+  #pushChoice(item: number): void {
+    const entry = this.#grow();
+    const stack = this.#stack;
+    stack[entry + KIND] = PLACED;
+    stack[entry + LEFT] = this.#left;
+    stack[entry + RIGHT] = this.#right;
+    stack[entry + MARK] = this.stock.mark;
+    stack[entry + ITEM] = item;
+    stack[entry + BASE1] = this.#base1;
+    stack[entry + BASE2] = this.#base2;
+    stack[entry + PRINT1] = this.stock.print1 ^ this.#base1 ^ this.#salt;
+    stack[entry + PRINT2] = this.stock.print2 ^ this.#base2;
+  }
+
+  /** Room for one more entry; its position. */
+  #grow(): number {
+    const entry = this.#depth * FIELDS;
+    if (entry + FIELDS > this.#stack.length) {
+      const larger = new Int32Array(2 * this.#stack.length);
+      larger.set(this.#stack);
+      this.#stack = larger;
+    }
+    this.#depth += 1;
+    return entry;
+  }
+
+  #isKnown(): boolean {
+    const one = this.stock.print1 ^ this.#base1 ^ this.#salt;
+    const two = this.stock.print2 ^ this.#base2;
+    const slot = (one ^ (two >>> 7)) & (this.#seen1.length - 1);
+    return one !== 0 && this.#seen1[slot] === one && this.#seen2[slot] === two;
+  }
+
+  #remember(one: number, two: number): void {
+    const slot = (one ^ (two >>> 7)) & (this.#seen1.length - 1);
+    this.#seen1[slot] = one;
+    this.#seen2[slot] = two;
+  }
+}

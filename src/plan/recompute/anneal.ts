@@ -1,0 +1,208 @@
+/**
+ * @file Search over sequences. Adding a computation anywhere after the first, or taking away one that is not the first,
+ * always leaves a valid sequence: only its time and bytes change. So simulated annealing works on sequences directly,
+ * with bytes above the budget as a penalty whose price adapts until about a third of what is visited fits.
+ *
+ * Moves: take one repetition away; compute a value again just before one of its uses, alone or with ancestors that are
+ * not held there; shift a repetition; take one away and repair the step that this hurts most by computing something else
+ * again. Kirkpatrick et al., "Optimization by simulated annealing", 1983.
+ */
+import type { FlatGraph } from "./flat-graph.ts";
+import { Timeline } from "./timeline.ts";
+
+export interface AnnealOptions {
+  readonly seed: number;
+  /** Edits to try. */
+  readonly moves: number;
+  /** The time by the clock at which to stop early. */
+  readonly deadline: number;
+  /** First and last temperature, in costs of an average operation. */
+  readonly hot: number;
+  readonly cold: number;
+}
+
+/** An edit that was made: a step added, or an operation taken away from before a step. */
+interface Edit {
+  readonly step: number;
+  /** -1 for a step that was added. */
+  readonly op: number;
+  readonly before: number;
+}
+
+interface Walk {
+  readonly line: Timeline;
+  readonly below: (count: number) => number;
+  readonly edits: Edit[];
+}
+
+/** Uniform in [0, 1) from a 32-bit state (Marsaglia's xorshift): several draws a move, so cheaper than `hostRandom`. */
+export function dice(seed: number): () => number {
+  let x = (Math.imul(seed + 1, 0x9e3779b9) ^ 0x2545f491) | 0 || 1;
+  return () => {
+    x ^= x << 13;
+    x ^= x >>> 17;
+    x ^= x << 5;
+    return (x >>> 0) / 2 ** 32;
+  };
+}
+
+/** The best sequence within `budget` found from `initial`, which may itself be above it; null if none was met. */
+export function anneal(
+  graph: FlatGraph,
+  budget: number,
+  initial: readonly number[],
+  options: AnnealOptions,
+): number[] | null {
+  const random = dice(options.seed);
+  const line = new Timeline(graph, budget, initial);
+  const walk: Walk = { line, below: (count) => Math.floor(random() * count), edits: [] };
+  let best: number[] | null = line.over > 0 ? null : [...initial];
+  let bestCost = line.over > 0 ? Number.POSITIVE_INFINITY : line.cost;
+  const mean = graph.baseCost / graph.ops;
+  let price = graph.baseCost / budget;
+  let [fitting, temperature] = [0, mean * options.hot];
+  const began = performance.now();
+  for (let move = 0; move < options.moves; move++) {
+    if (move % 256 === 0) {
+      const now = performance.now();
+      if (now > options.deadline) break;
+      // whichever ends first, moves or time, is cold at its end
+      const part = Math.max(move / options.moves, (now - began) / Math.max(1, options.deadline - began));
+      temperature = mean * options.hot * (options.cold / options.hot) ** part;
+      price *= fitting > 240 ? 0.9 : 1.1;
+      fitting = 0;
+    }
+    const { cost, over } = line;
+    walk.edits.length = 0;
+    const made = propose(walk, random());
+    const worse = line.cost - cost + price * (line.over - over);
+    if (!made || (worse > 0 && random() >= Math.exp(-worse / temperature))) undo(walk);
+    if (line.over > 0) continue;
+    fitting++;
+    if (line.cost >= bestCost * (1 - 1e-12)) continue;
+    bestCost = line.cost;
+    best = line.sequence();
+  }
+  return best;
+}
+
+function undo({ line, edits }: Walk): void {
+  const renamed = new Map<number, number>();
+  const current = (step: number): number => renamed.get(step) ?? step;
+  for (let edit = edits.pop(); edit; edit = edits.pop()) {
+    if (edit.op < 0) line.remove(current(edit.step));
+    else renamed.set(edit.step, line.insert(edit.op, current(edit.before)));
+  }
+}
+
+function add(walk: Walk, op: number, before: number): number {
+  const step = walk.line.insert(op, before);
+  walk.edits.push({ step, op: -1, before });
+  return step;
+}
+
+function propose(walk: Walk, roll: number): boolean {
+  if (roll < 0.25) return takeAway(walk) >= 0;
+  if (roll < 0.5) return repeat(walk);
+  if (roll < 0.75) return shift(walk);
+  if (roll < 0.88) return takeAway(walk) >= 0 && repeat(walk);
+  return exchange(walk);
+}
+
+/** Takes a random repetition away and returns the step that came after it, or -1. */
+function takeAway(walk: Walk): number {
+  const { line, below, edits } = walk;
+  if (line.repetitions.length === 0) return -1;
+  const step = line.repetitions[below(line.repetitions.length)]!;
+  const before = line.next[step]!;
+  edits.push({ step, op: line.op[step]!, before });
+  line.remove(step);
+  return before;
+}
+
+function randomStep({ line, below }: Walk): number {
+  const k = below(line.end + 1 + line.repetitions.length);
+  return k <= line.end ? k : line.repetitions[k - line.end - 1]!;
+}
+
+/** Computes something that a random step reads again just before it. */
+function repeat(walk: Walk): boolean {
+  const value = randomInput(walk, randomStep(walk));
+  if (value < 0) return false;
+  return repeatBefore(walk, value, lastPicked);
+}
+
+let lastPicked = -1;
+
+function randomInput({ line, below }: Walk, step: number): number {
+  const { graph } = line;
+  lastPicked = step;
+  if (step === line.end) return graph.results.length === 0 ? -1 : graph.results[below(graph.results.length)]!;
+  const op = line.op[step]!;
+  const from = graph.inputStart[op]!;
+  const count = graph.inputStart[op + 1]! - from;
+  return count === 0 ? -1 : graph.inputs[from + below(count)]!;
+}
+
+/** Adds the operation that makes `value` before `step`, and some of the ancestors that are not held there. */
+function repeatBefore(walk: Walk, value: number, step: number): boolean {
+  const { line, below } = walk;
+  const maker = line.graph.producer[value]!;
+  if (line.graph.once[maker] || line.op[line.previous[step]!] === maker) return false;
+  const added = add(walk, maker, step);
+  if (below(2) === 0) ancestors(walk, added, 12);
+  return true;
+}
+
+function ancestors(walk: Walk, step: number, most: number): number {
+  const { line, below } = walk;
+  const { graph } = line;
+  const op = line.op[step]!;
+  let left = most;
+  for (let i = graph.inputStart[op]!; i < graph.inputStart[op + 1]! && left > 0; i++) {
+    const v = graph.inputs[i]!;
+    const maker = graph.producer[v]!;
+    if (graph.once[maker] || below(2) === 0) continue;
+    if (line.op[line.previous[step]!] === maker) continue;
+    left = ancestors(walk, add(walk, maker, step), left - 1);
+  }
+  return left;
+}
+
+/** Moves a repetition by some steps, either way. */
+function shift(walk: Walk): boolean {
+  const { line, below } = walk;
+  let at = takeAway(walk);
+  if (at < 0) return false;
+  const { op } = walk.edits.at(-1)!;
+  const far = 1 + below(8);
+  if (below(3) === 0) {
+    at = randomStep(walk);
+    if (line.label[at]! <= line.label[op]!) return false;
+  } else if (below(2) === 0) {
+    for (let k = 0; k < far && at !== line.end; k++) at = line.next[at]!;
+  } else {
+    for (let k = 0; k < far && line.previous[at] !== op; k++) at = line.previous[at]!;
+  }
+  add(walk, op, at);
+  return true;
+}
+
+/** Takes one away and, where that is above the budget, computes another value again that is held there unused. */
+function exchange(walk: Walk): boolean {
+  const { line, below } = walk;
+  if (takeAway(walk) < 0) return false;
+  const { worst } = line;
+  if (worst < 0) return true;
+  for (let attempt = 0; attempt < 12; attempt++) {
+    // a later step that reads something held since before the worst one
+    let at = worst;
+    if (below(2) === 0) for (let k = 1 + below(40); k > 0 && at !== line.end; k--) at = line.next[at]!;
+    else at = randomStep(walk);
+    if (line.label[at]! <= line.label[worst]!) continue;
+    const value = randomInput(walk, at);
+    if (value < 0 || line.label[line.touchBefore(value, at)]! >= line.label[worst]!) continue;
+    return repeatBefore(walk, value, at);
+  }
+  return true;
+}

@@ -1,0 +1,382 @@
+/**
+ * @file Eviction with look-ahead. The operations run in their order; when bytes are short, the present value that is
+ * worth least is dropped, and what is missing later is computed again on demand.
+ *
+ * ```
+ *   worth(v) = (cost to compute v again, with its absent ancestors) · bytes(v)^-b · (time to its next use)^-a
+ * ```
+ *
+ * Two things set this apart from eviction at run time (Kirisame et al., "Dynamic tensor rematerialization", 2021): the
+ * next use is known, and it counts uses through absent descendants, since computing those again reads v. A value is
+ * freed for nothing only when nobody needs it any more, absent descendants included.
+ *
+ * Invariants: `need[v]` = later first executions that read v + absent, needed values computed from v (+ 1 for results);
+ * a value is present, or absent and needed (then its operation is pending), or of no use.
+ */
+import type { FlatGraph } from "./flat-graph.ts";
+
+export interface Scoring {
+  /** Exponent of the time to the next use. */
+  readonly a: number;
+  /** Exponent of the bytes. */
+  readonly b: number;
+  /** Distance in operations, or in time that they take. */
+  readonly clock: "ops" | "time";
+  /** Factors of the worth of each value, for the search around a scoring. */
+  readonly factor?: Float64Array;
+}
+
+/** What is looked at for one worth, at most; beyond it the cost is large enough, and the next use near enough. */
+const REACH = 400;
+/** Rounds of computing inputs again for one operation before the budget counts as too small. */
+const ROUNDS = 60;
+
+interface State {
+  readonly graph: FlatGraph;
+  readonly budget: number;
+  readonly present: Uint8Array;
+  readonly pinned: Int32Array;
+  readonly need: Int32Array;
+  /** Absent, needed outputs of each operation. */
+  readonly pending: Int32Array;
+  /** The next reader of each value among operations that have not run. */
+  readonly nextUse: Int32Array;
+  readonly list: Int32Array;
+  readonly slot: Int32Array;
+  /** Worth without the time: stale when an ancestor or descendant came or went. */
+  readonly again: Float64Array;
+  readonly due: Float64Array;
+  readonly stale: Uint8Array;
+  readonly weight: Float64Array;
+  readonly clock: Float64Array;
+  readonly mark: Int32Array;
+  readonly stack: number[];
+  readonly sequence: number[];
+  stamp: number;
+  count: number;
+  live: number;
+  now: number;
+}
+
+/** The sequence within `budget` bytes, or null where this scoring finds none. */
+export function lookAhead(graph: FlatGraph, budget: number, scoring: Scoring): number[] | null {
+  const state = start(graph, budget, scoring);
+  for (let op = 0; op < graph.ops; op++) {
+    state.now = op;
+    if (!materialize(state, op) || !run(state, op, scoring.a)) return null;
+    pinInputs(state, op, -1);
+    advance(state, op);
+  }
+  return state.sequence;
+}
+
+function start(graph: FlatGraph, budget: number, scoring: Scoring): State {
+  const { ops, values, bytes, useStart, uses, result } = graph;
+  const need = Int32Array.from({ length: values }, (_, v) => useStart[v + 1]! - useStart[v]! + result[v]!);
+  const clock = new Float64Array(ops + 1);
+  const mean = Math.max(graph.baseCost / Math.max(1, ops), Number.MIN_VALUE);
+  for (let op = 0; op < ops; op++) {
+    // every operation takes some time, lest a stretch of free ones has no length
+    clock[op + 1] = clock[op]! + (scoring.clock === "ops" ? 1 : graph.cost[op]! / mean + 0.01);
+  }
+  const weight = Float64Array.from(
+    { length: values },
+    (_, v) => Math.max(bytes[v]!, 1) ** -scoring.b * (scoring.factor?.[v] ?? 1),
+  );
+  return {
+    graph,
+    budget,
+    present: new Uint8Array(values),
+    pinned: new Int32Array(values),
+    need,
+    pending: new Int32Array(ops),
+    nextUse: Int32Array.from({ length: values }, (_, v) => (useStart[v]! < useStart[v + 1]! ? uses[useStart[v]!]! : ops)),
+    list: new Int32Array(values),
+    slot: new Int32Array(values).fill(-1),
+    again: new Float64Array(values),
+    due: new Float64Array(values),
+    stale: new Uint8Array(values).fill(1),
+    weight,
+    clock,
+    mark: new Int32Array(Math.max(ops, values)),
+    stack: [],
+    sequence: [],
+    stamp: 0,
+    count: 0,
+    live: 0,
+    now: 0,
+  };
+}
+
+function enter(state: State, value: number): void {
+  state.present[value] = 1;
+  state.live += state.graph.bytes[value]!;
+  state.slot[value] = state.count;
+  state.list[state.count++] = value;
+  state.stale[value] = 1;
+}
+
+function leave(state: State, value: number): void {
+  state.present[value] = 0;
+  state.live -= state.graph.bytes[value]!;
+  const slot = state.slot[value]!;
+  const last = state.list[--state.count]!;
+  state.list[slot] = last;
+  state.slot[last] = slot;
+  state.slot[value] = -1;
+}
+
+/** One more need for `value`; an absent one becomes pending, and so do the absent values that it is computed from. */
+function require(state: State, value: number): void {
+  const { stack, graph, need, present, pending } = state;
+  const base = stack.length;
+  stack.push(value);
+  while (stack.length > base) {
+    const v = stack.pop()!;
+    if (need[v]!++ > 0 || present[v]) continue;
+    const op = graph.producer[v]!;
+    if (pending[op]!++ === 0) for (let i = graph.inputStart[op]!; i < graph.inputStart[op + 1]!; i++) stack.push(graph.inputs[i]!);
+  }
+}
+
+/** One need less; a value without any is freed, or if absent forgotten together with what it was to be computed from. */
+function release(state: State, value: number): void {
+  const { stack, graph, need, present } = state;
+  const base = stack.length;
+  stack.push(value);
+  while (stack.length > base) {
+    const v = stack.pop()!;
+    if (--need[v]! > 0) continue;
+    if (present[v]) leave(state, v);
+    else settle(state, graph.producer[v]!);
+  }
+}
+
+/** One absent, needed output less: an operation with none left needs its inputs no more. Leaves them on the stack. */
+function settle(state: State, op: number): void {
+  const { graph, pending, stack } = state;
+  if (--pending[op]! > 0) return;
+  for (let i = graph.inputStart[op]!; i < graph.inputStart[op + 1]!; i++) stack.push(graph.inputs[i]!);
+}
+
+function releaseStack(state: State, base: number): void {
+  while (state.stack.length > base) release(state, state.stack.pop()!);
+}
+
+function drop(state: State, value: number): void {
+  const { graph, pending } = state;
+  leave(state, value);
+  const op = graph.producer[value]!;
+  if (pending[op]!++ === 0) for (let i = graph.inputStart[op]!; i < graph.inputStart[op + 1]!; i++) require(state, graph.inputs[i]!);
+  disturb(state, value);
+}
+
+/** Marks the worth of present values stale that depends on whether `value` is here: through absent ones, both ways. */
+function disturb(state: State, value: number): void {
+  const { graph, present, stale, mark, stack } = state;
+  const visit = (v: number, stamp: number): void => {
+    if (mark[v] === stamp) return;
+    mark[v] = stamp;
+    if (present[v]) stale[v] = 1;
+    else stack.push(v);
+  };
+  for (const down of [true, false]) {
+    const stamp = ++state.stamp;
+    mark[value] = stamp;
+    stack.push(value);
+    for (let seen = 0; stack.length > 0; seen++) {
+      const v = stack.pop()!;
+      if (seen > REACH) continue;
+      const op = graph.producer[v]!;
+      if (!down) {
+        for (let i = graph.inputStart[op]!; i < graph.inputStart[op + 1]!; i++) visit(graph.inputs[i]!, stamp);
+        continue;
+      }
+      for (let u = graph.useStart[v]!; u < graph.useStart[v + 1]!; u++) {
+        const user = graph.uses[u]!;
+        if (user >= state.now) break;
+        for (let o = graph.outputStart[user]!; o < graph.outputStart[user + 1]!; o++) visit(graph.outputs[o]!, stamp);
+      }
+    }
+  }
+}
+
+/** Cost of computing `value` again with its absent ancestors; infinite when one of them may not run again. */
+function costAgain(state: State, value: number): number {
+  const { graph, present, mark, stack } = state;
+  const stamp = ++state.stamp;
+  let [cost, seen] = [0, 0];
+  stack.push(graph.producer[value]!);
+  mark[graph.producer[value]!] = stamp;
+  while (stack.length > 0) {
+    const op = stack.pop()!;
+    cost += graph.once[op] ? Number.POSITIVE_INFINITY : graph.cost[op]!;
+    if (++seen > REACH) continue;
+    for (let i = graph.inputStart[op]!; i < graph.inputStart[op + 1]!; i++) {
+      const input = graph.inputs[i]!;
+      const maker = graph.producer[input]!;
+      if (present[input] || mark[maker] === stamp) continue;
+      mark[maker] = stamp;
+      stack.push(maker);
+    }
+  }
+  return cost;
+}
+
+/** When `value` is read next: by an operation that has not run, or for computing an absent, needed value again. */
+function dueOf(state: State, value: number): number {
+  const { graph, pending, nextUse, mark, stack, present } = state;
+  const stamp = ++state.stamp;
+  let [due, seen] = [graph.ops, 0];
+  stack.push(value);
+  while (stack.length > 0) {
+    const v = stack.pop()!;
+    if (nextUse[v]! < due) due = nextUse[v]!;
+    if (++seen > REACH) continue;
+    for (let u = graph.useStart[v]!; u < graph.useStart[v + 1]!; u++) {
+      const user = graph.uses[u]!;
+      if (user >= state.now) break;
+      if (pending[user]! === 0 || mark[user] === stamp) continue;
+      mark[user] = stamp;
+      for (let o = graph.outputStart[user]!; o < graph.outputStart[user + 1]!; o++) {
+        const output = graph.outputs[o]!;
+        if (!present[output] && state.need[output]! > 0) stack.push(output);
+      }
+    }
+  }
+  return due;
+}
+
+/** Drops values until `bytes` more fit beside what is present. */
+function makeRoom(state: State, bytes: number, a: number): boolean {
+  const { list, pinned, again, due, stale, weight, clock, graph } = state;
+  const limit = state.budget - bytes - graph.pinnedBytes[state.now]!;
+  while (state.live > limit) {
+    let [best, worst] = [-1, Number.POSITIVE_INFINITY];
+    const now = clock[state.now]!;
+    for (let k = 0; k < state.count; k++) {
+      const v = list[k]!;
+      if (pinned[v]! > 0 || graph.bytes[v] === 0) continue;
+      if (stale[v]) {
+        again[v] = (costAgain(state, v) + 1e-9 * graph.baseCost) * weight[v]!;
+        due[v] = dueOf(state, v);
+        stale[v] = 0;
+      }
+      const score = again[v]! * Math.max(clock[due[v]!]! - now, 0.01) ** -a;
+      if (score < worst) [best, worst] = [v, score];
+    }
+    if (best < 0) return false;
+    drop(state, best);
+  }
+  return true;
+}
+
+function pinInputs(state: State, op: number, by: number): void {
+  const { graph, pinned } = state;
+  for (let i = graph.inputStart[op]!; i < graph.inputStart[op + 1]!; i++) pinned[graph.inputs[i]!]! += by;
+}
+
+/** Absent ancestors of `op` that it needs, each after those that it needs itself (post-order). */
+function missing(state: State, op: number): number[] {
+  const { graph, present, mark } = state;
+  const stamp = ++state.stamp;
+  const order: number[] = [];
+  const path = [op];
+  const cursor = [graph.inputStart[op]!];
+  while (path.length > 0) {
+    const top = path.at(-1)!;
+    const i = cursor[cursor.length - 1]!++;
+    if (i >= graph.inputStart[top + 1]!) {
+      order.push(top);
+      path.pop();
+      cursor.pop();
+      continue;
+    }
+    const maker = graph.producer[graph.inputs[i]!]!;
+    if (present[graph.inputs[i]!] || mark[maker] === stamp) continue;
+    mark[maker] = stamp;
+    path.push(maker);
+    cursor.push(graph.inputStart[maker]!);
+  }
+  order.pop();
+  return order;
+}
+
+/** Makes the inputs of `op` present and pins them. */
+function materialize(state: State, op: number): boolean {
+  pinInputs(state, op, 1);
+  for (let round = 0; round < ROUNDS; round++) {
+    const order = missing(state, op);
+    if (order.length === 0) return true;
+    for (const absent of order) {
+      // what one of them needs may have been dropped for the one before: the next round sees to it
+      if (!inputsPresent(state, absent)) break;
+      pinInputs(state, absent, 1);
+      const done = run(state, absent, 1);
+      pinInputs(state, absent, -1);
+      if (!done) return false;
+      restore(state, absent);
+    }
+  }
+  return false;
+}
+
+function inputsPresent({ graph, present }: State, op: number): boolean {
+  for (let i = graph.inputStart[op]!; i < graph.inputStart[op + 1]!; i++) if (!present[graph.inputs[i]!]) return false;
+  return true;
+}
+
+/** Room for what `op` writes, and its place in the sequence. */
+function run(state: State, op: number, a: number): boolean {
+  const { graph, present } = state;
+  let bytes = graph.madeBytes[op]!;
+  for (let o = graph.outputStart[op]!; o < graph.outputStart[op + 1]!; o++) {
+    const v = graph.outputs[o]!;
+    if (!present[v]) continue;
+    // written anew while it is here: the same bytes, which may not go in between
+    bytes -= graph.bytes[v]!;
+    state.pinned[v]!++;
+  }
+  const fits = makeRoom(state, bytes, a);
+  for (let o = graph.outputStart[op]!; o < graph.outputStart[op + 1]!; o++) {
+    const v = graph.outputs[o]!;
+    if (present[v]) state.pinned[v]!--;
+  }
+  state.sequence.push(op);
+  return fits;
+}
+
+/** After computing `op` again: outputs that are needed are present, its inputs have served. */
+function restore(state: State, op: number): void {
+  const { graph, present, need } = state;
+  const back: number[] = [];
+  for (let o = graph.outputStart[op]!; o < graph.outputStart[op + 1]!; o++) {
+    const v = graph.outputs[o]!;
+    if (!present[v] && need[v]! > 0) back.push(v);
+  }
+  const base = state.stack.length;
+  for (const v of back) {
+    enter(state, v);
+    settle(state, op);
+  }
+  releaseStack(state, base);
+  for (const v of back) disturb(state, v);
+}
+
+/** After the first execution of `op`: its outputs are present if anyone needs them, its inputs have one reader less. */
+function advance(state: State, op: number): void {
+  const { graph, need, nextUse, stale } = state;
+  state.now = op + 1;
+  for (let o = graph.outputStart[op]!; o < graph.outputStart[op + 1]!; o++) {
+    const v = graph.outputs[o]!;
+    if (need[v]! > 0) enter(state, v);
+  }
+  for (let i = graph.inputStart[op]!; i < graph.inputStart[op + 1]!; i++) {
+    const v = graph.inputs[i]!;
+    let u = graph.useStart[v]!;
+    while (u < graph.useStart[v + 1]! && graph.uses[u]! <= op) u++;
+    nextUse[v] = u < graph.useStart[v + 1]! ? graph.uses[u]! : graph.ops;
+    stale[v] = 1;
+    release(state, v);
+  }
+}

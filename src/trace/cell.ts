@@ -1,0 +1,136 @@
+/**
+ * @file What a tensor of a trace stands for. Graphs never change a value; users may change a tensor. So a tensor holds a
+ * cell, and the cell holds the value that the tensor stands for now: to change the tensor is to put another value into
+ * the cell. The graph sees versions, each made from the one before:
+ *
+ *   x.setAt(0, a); x.setAt(1, b)          x₁ = slice_update(x₀, a)     x₂ = slice_update(x₁, b)
+ *
+ * Views (reshape, transpose, slice …) share the elements of their base. A view's cell remembers how it was made, so that
+ * it can be made again from the base's value of the day, and written back into it:
+ *
+ *              write: base' = view.write(base, value), and so on down to the root
+ *   root ◄──── view ◄──── view
+ *        ────►      ────► read: made again when the root has a newer version
+ *
+ * Invariant: only roots have a version; a view's value is right when it carries the root's version. Derivatives, passes
+ * and the planner know nothing of all this.
+ */
+import { invariant } from "../base/invariant.ts";
+import type { Build } from "../ir/build.ts";
+import type { Value } from "../ir/graph.ts";
+import type { AnyOp, Attrs, ViewRule } from "../ir/op.ts";
+import { sameType } from "../ir/type.ts";
+import { apply } from "../ops/define.ts";
+import { add } from "../ops/elementwise.ts";
+
+export interface Root {
+  readonly kind: "root";
+  /** Captured: what is outside of the trace, which it cannot change. */
+  readonly origin: "own" | "captured";
+  value: Value;
+  /** Changes so far. */
+  version: number;
+  /** The user's line of the last change. */
+  changedAt: string | undefined;
+}
+
+export interface View {
+  readonly kind: "view";
+  readonly base: Cell;
+  readonly op: AnyOp;
+  readonly attrs: Attrs;
+  /** The user's line that made it. */
+  readonly where: string | undefined;
+  value: Value;
+  /** The root's, when the value was made. */
+  version: number;
+}
+
+export type Cell = Root | View;
+
+export function newRoot(value: Value, origin: Root["origin"] = "own"): Root {
+  return { kind: "root", origin, value, version: 0, changedAt: undefined };
+}
+
+/** The cell of what a view operation made. */
+export function newView(op: AnyOp, attrs: Attrs, value: Value, base: Cell, where: string | undefined): View {
+  return { kind: "view", base, op, attrs, where, value, version: rootOf(base).version };
+}
+
+export function rootOf(cell: Cell): Root {
+  let at = cell;
+  while (at.kind === "view") at = at.base;
+  return at;
+}
+
+/** Whether a view on the way to the root shows elements more than once. */
+export function isRepeated(cell: Cell): boolean {
+  return cell.kind === "view" && (ruleOf(cell).write === null || isRepeated(cell.base));
+}
+
+function ruleOf({ op }: View): ViewRule<Attrs> {
+  const { view } = op as { readonly view?: ViewRule<Attrs> };
+  invariant(view, () => `${op.name} is not a view`);
+  return view;
+}
+
+/** The value of the day. */
+export function valueOf(b: Build, cell: Cell): Value {
+  if (cell.kind === "root") return cell.value;
+  const { version } = rootOf(cell);
+  if (cell.version !== version) {
+    cell.value = b.call(cell.op, [valueOf(b, cell.base)], cell.attrs, { where: cell.where });
+    cell.version = version;
+  }
+  return cell.value;
+}
+
+/** Makes a cell stand for another value, and with it all that shares its elements. */
+export function writeCell(b: Build, cell: Cell, value: Value, where: string | undefined): void {
+  invariant(sameType(cell.value.type, value.type), () => "a tensor keeps its type");
+  if (cell.kind === "root") {
+    cell.value = value;
+    cell.version += 1;
+    cell.changedAt = where;
+    return;
+  }
+  const { write } = ruleOf(cell);
+  invariant(write, () => `${cell.op.name} cannot be written to`);
+  const base = at(b, where, () => write(b, valueOf(b, cell.base), value, cell.attrs));
+  writeCell(b, cell.base, base, where);
+  cell.value = value;
+  cell.version = rootOf(cell).version;
+}
+
+/**
+ * Adds to a cell. Through views that show everything the addend is brought to the base; a slice has an operation for it,
+ * whose derivative with respect to the base is the identity (that of a write of a sum is not).
+ */
+export function addToCell(b: Build, cell: Cell, delta: Value, where: string | undefined): void {
+  if (cell.kind === "root") {
+    writeCell(
+      b,
+      cell,
+      at(b, where, () => apply(b, add, cell.value, delta)),
+      where,
+    );
+    return;
+  }
+  const { write, add: addition } = ruleOf(cell);
+  invariant(write, () => `${cell.op.name} cannot be written to`);
+  const base = valueOf(b, cell.base);
+  const made = at(b, where, () => (addition ?? write)(b, base, delta, cell.attrs));
+  if (addition) writeCell(b, cell.base, made, where);
+  else addToCell(b, cell.base, made, where);
+}
+
+/** Runs `body` with its nodes attributed to a line. */
+function at<T>(b: Build, where: string | undefined, body: () => T): T {
+  const before = b.where;
+  b.where = where;
+  try {
+    return body();
+  } finally {
+    b.where = before;
+  }
+}
