@@ -79,6 +79,38 @@ describe("tidemark plan", () => {
     expect(figures.totalFlops).toBeGreaterThan(2 * 128 * (2 * 784 * 512 + 3 * 512 * 512 + 3 * 512 * 10));
   });
 
+  it("says what of the persistent memory is parameters, optimizer state and constants", async () => {
+    const figures = lastLine((await tidemark("plan", "cnn", "--json")).out);
+    const parameters = 4 * (32 * 9 + 32 + 64 * 288 + 64 + 64 * 144 * 128 + 128 + 1280 + 10);
+    // momentum for every parameter, and the step counter
+    expect(figures).toMatchObject({ parameterBytes: parameters, optimizerBytes: parameters + 4, constantBytes: 0 });
+    expect(figures.persistentBytes).toBe(2 * parameters + 4);
+    expect(figures.ephemeralBytes).toBe((figures.arenaBytes as number) - (figures.persistentBytes as number));
+  });
+
+  it("plans what is too large to run here, and bench refuses it", async () => {
+    const { code, out } = await tidemark("plan", "gpt2-small", "--json");
+    expect(code).toBe(0);
+    const figures = lastLine(out);
+    expect(figures.parameterBytes).toBe(4 * 124_439_808);
+    expect(figures.arenaBytes).toBeGreaterThan(2 ** 32);
+    expectRefusal(await tidemark("bench", "gpt2-small"), "TargetUnsupported: gpt2-small needs an arena of");
+    const short = await tidemark("plan", "gpt2-small", "--budget", "1GiB");
+    expectRefusal(short, "PlanInfeasible: gpt2-small needs");
+  });
+
+  it("explains a value or a buffer", async () => {
+    const byPath = await tidemark("plan", "mlp", "--explain", "state.params.layers[0].w");
+    expect(byPath.out).toMatch(/^state_params_layers_0_w: f32\[784,512\] is at b\d+\[\d+:\d+\], 1,605,632 bytes\n/);
+    expect(byPath.out).toContain("replaces it in the same storage");
+    const byBuffer = await tidemark("plan", "mlp", "--explain", "b0");
+    expect(byBuffer.out).toMatch(/^b0 is at \[0:\d+\], .* bytes, for steps \[0, \d+\): persistent\n/);
+    expectRefusal(
+      await tidemark("plan", "mlp", "--explain", "nothing"),
+      "InvalidArgument: explain: mlp stores no value",
+    );
+  });
+
   it("takes a budget that is just enough and refuses one that is a byte short", async () => {
     const { arenaBytes } = lastLine((await tidemark("plan", "mlp", "--json")).out);
     const enough = await tidemark("plan", "mlp", "--json", "--budget", String(arenaBytes));

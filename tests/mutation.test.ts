@@ -26,7 +26,15 @@ import { pipeline } from "../src/passes/pipeline.ts";
 import { validate } from "../src/plan/validate.ts";
 import { Executable } from "../src/runtime/executable.ts";
 import { traceFunction } from "../src/trace/function.ts";
-import { elements, type Machine, placesOf, plain, programs, runProgram, type Step } from "./helpers/mutation-programs.ts";
+import {
+  elements,
+  type Machine,
+  placesOf,
+  plain,
+  programs,
+  runProgram,
+  type Step,
+} from "./helpers/mutation-programs.ts";
 
 const SHAPES = [
   [2, 3, 4],
@@ -37,7 +45,8 @@ const draw = (seed: number, n: number): Float64Array => {
   const numbers = hostRandom(seed);
   return Float64Array.from({ length: n }, () => numbers.next() * 2 - 1);
 };
-const dataOf = (seed: number): readonly Float64Array[] => SHAPES.map((shape, i) => draw(seed + i, shape.length === 3 ? 24 : 12));
+const dataOf = (seed: number): readonly Float64Array[] =>
+  SHAPES.map((shape, i) => draw(seed + i, shape.length === 3 ? 24 : 12));
 const tensorsOf = (data: readonly Float64Array[]): [Tensor, Tensor] =>
   data.map((values, i) => tensor(values, { shape: SHAPES[i]! })) as [Tensor, Tensor];
 
@@ -105,7 +114,7 @@ describe("random programs of views, reads and changes", () => {
           }
         }
       }),
-      { seed: 11, numRuns: 60 },
+      { seed: 11, numRuns: 50 },
     );
   });
 
@@ -131,7 +140,7 @@ describe("random programs of views, reads and changes", () => {
         expect(bitsOf(Executable.from(graph, { donated, persistent: new Set([0]) }))).toEqual(want);
         expect(bitsOf(Executable.from(graph, { donated, persistent: new Set([0]), passes: pipeline }))).toEqual(want);
       }),
-      { seed: 12, numRuns: 60 },
+      { seed: 12, numRuns: 25 },
     );
   });
 
@@ -158,7 +167,7 @@ describe("random programs of views, reads and changes", () => {
         const twice = grad((x: Tensor, y: Tensor) => again(x, y).loss, { argnums: [0, 1] });
         expectClose([dot(compile(twice)(...args))], [want], 2e-6, "recomputed");
       }),
-      { seed: 13, numRuns: 50 },
+      { seed: 13, numRuns: 40 },
     );
   });
 });
@@ -173,22 +182,59 @@ describe("a change", () => {
       turned.setAt([2, 0], -1);
       return [x, column, turned, old, x.reshape([-1])];
     });
-    const [x, column, turned, old, flat] = f(tensor([[1, 2, 3], [4, 5, 6]]));
-    expect(x!.toArray()).toEqual([[1, 2, -1], [7, 7, 7]]);
+    const [x, column, turned, old, flat] = f(
+      tensor([
+        [1, 2, 3],
+        [4, 5, 6],
+      ]),
+    );
+    expect(x!.toArray()).toEqual([
+      [1, 2, -1],
+      [7, 7, 7],
+    ]);
     expect(column!.toArray()).toEqual([1, 7]);
-    expect(turned!.toArray()).toEqual([[1, 7], [2, 7], [-1, 7]]);
-    expect(old!.toArray()).toEqual([[1, 2, 3], [4, 5, 6]]);
+    expect(turned!.toArray()).toEqual([
+      [1, 7],
+      [2, 7],
+      [-1, 7],
+    ]);
+    expect(old!.toArray()).toEqual([
+      [1, 2, 3],
+      [4, 5, 6],
+    ]);
     expect(flat!.toArray()).toEqual([1, 2, -1, 7, 7, 7]);
   });
 
   test("through overlapping views reads everything before it writes", () => {
-    const f = compile((x: Tensor) => {
-      x.slice([[1, null]]).assign(x.slice([[0, -1]]));
-      return x;
-    }, { donate: [0] });
+    const f = compile(
+      (x: Tensor) => {
+        x.slice([[1, null]]).assign(x.slice([[0, -1]]));
+        return x;
+      },
+      { donate: [0] },
+    );
     expect(f(row(1, 2, 3, 4)).toArray()).toEqual([1, 1, 2, 3]);
+    const sums = compile(
+      (x: Tensor) => {
+        const [low, high] = [x.slice([[0, -1]]), x.slice([[1, null]])];
+        high.assign(low.mul(10).add(high));
+        return x;
+      },
+      { donate: [0] },
+    );
+    expect(sums(row(1, 2, 3, 4)).toArray()).toEqual([1, 12, 23, 34]);
     const turn = compile((x: Tensor) => x.assign(x.T), { donate: [0] });
-    expect(turn(tensor([[1, 2], [3, 4]])).toArray()).toEqual([[1, 3], [2, 4]]);
+    expect(
+      turn(
+        tensor([
+          [1, 2],
+          [3, 4],
+        ]),
+      ).toArray(),
+    ).toEqual([
+      [1, 3],
+      [2, 4],
+    ]);
   });
 
   test("of a broadcast's base shows in the broadcast", () => {
@@ -197,7 +243,10 @@ describe("a change", () => {
       x.addInPlace(1);
       return [x, wide];
     });
-    expect(f(row(1, 2))[1]!.toArray()).toEqual([[2, 3], [2, 3]]);
+    expect(f(row(1, 2))[1]!.toArray()).toEqual([
+      [2, 3],
+      [2, 3],
+    ]);
   });
 
   test("of what any other operation made does not show in its operand", () => {
@@ -246,7 +295,11 @@ describe("a change", () => {
       x.addInPlace(1);
       return [first, grad(scaled)(x), x];
     });
-    expect(f(row(1, 2)).map((t) => t.toArray())).toEqual([[1, 2], [2, 3], [2, 3]]);
+    expect(f(row(1, 2)).map((t) => t.toArray())).toEqual([
+      [1, 2],
+      [2, 3],
+      [2, 3],
+    ]);
   });
 
   test("inside of a rule for derivatives is its own affair", () => {
@@ -259,26 +312,38 @@ describe("a change", () => {
 
   test("keeps integers and bools what they are", () => {
     const f = compile((n: Tensor, m: Tensor) => {
-      n.setAt(0, 5).addAt([[1, null]], n.slice([0])).divInPlace(2);
+      n.setAt(0, 5)
+        .addAt([[1, null]], n.slice([0]))
+        .divInPlace(2);
       m.setAt(0, false);
       return [n, m];
     });
     const [n, m] = f(i32([1, 2, 3]), tensor([true, true]));
-    expect([n!.toArray(), m!.toArray()]).toEqual([[2, 3, 4], [false, true]]);
+    expect([n!.toArray(), m!.toArray()]).toEqual([
+      [2, 3, 4],
+      [false, true],
+    ]);
   });
 });
 
 const ROWS = 100;
-const table = (): Tensor => tensor(Float32Array.from({ length: ROWS * 16 }, (_, i) => i % 7), { shape: [ROWS, 16] });
+const table = (): Tensor =>
+  tensor(
+    Float32Array.from({ length: ROWS * 16 }, (_, i) => i % 7),
+    { shape: [ROWS, 16] },
+  );
 const BYTES = 4 * ROWS * 16;
 const vector = tensor(Float32Array.from({ length: 16 }, (_, i) => i));
 
 describe("a plan", () => {
   test("writes a hundred rows of a donated buffer in place", () => {
-    const f = compile((x: Tensor, v: Tensor) => {
-      for (let i = 0; i < ROWS; i++) x.setAt(i, v.mul(i));
-      return x;
-    }, { donate: [0], validate: true });
+    const f = compile(
+      (x: Tensor, v: Tensor) => {
+        for (let i = 0; i < ROWS; i++) x.setAt(i, v.mul(i));
+        return x;
+      },
+      { donate: [0], validate: true },
+    );
     const { plan, arenaBytes, kernelCalls } = f.program(table(), vector);
     expect(plan.copies).toEqual([]);
     expect([kernelCalls, plan.inPlace.size]).toEqual([ROWS, ROWS]);
@@ -322,32 +387,66 @@ describe("a plan", () => {
   test("adds at rows known at run time in place", () => {
     const f = compile((x: Tensor, rows: Tensor) => x.addAt(rows, 1).addAt(rows, 1), { donate: [0], validate: true });
     expect(f.program(table(), i32([1, 2, 1])).plan.copies).toEqual([]);
-    expect(f(zeros([4, 2]), i32([1, 2, 1, 9])).toArray()).toEqual([[0, 0], [4, 4], [2, 2], [0, 0]]);
+    expect(f(zeros([4, 2]), i32([1, 2, 1, 9])).toArray()).toEqual([
+      [0, 0],
+      [4, 4],
+      [2, 2],
+      [0, 0],
+    ]);
+  });
+
+  test("does not take a copy in another order for no copy", () => {
+    // the rows of the transpose are read from x across, so that x cannot be overwritten meanwhile
+    const f = compile((x: Tensor, rows: Tensor) => x.T.scatterAdd(rows, ones([1, 3])), { donate: [0], validate: true });
+    const x = tensor([
+      [1, 2, 3],
+      [4, 5, 6],
+      [7, 8, 9],
+    ]);
+    expect(f(x, i32([1])).toArray()).toEqual([
+      [1, 4, 7],
+      [3, 6, 9],
+      [3, 6, 9],
+    ]);
   });
 
   test("copies where the old version is needed later, and gives both", () => {
-    const f = compile((x: Tensor) => {
-      const old = x.copy();
-      x.setAt(0, 0);
-      return [x, old.mul(x)];
-    }, { donate: [0], validate: true });
+    const f = compile(
+      (x: Tensor) => {
+        const old = x.copy();
+        x.setAt(0, 0);
+        return [x, old.mul(x)];
+      },
+      { donate: [0], validate: true },
+    );
     const { arenaBytes } = f.program(table());
     expect(arenaBytes).toBeGreaterThanOrEqual(2 * BYTES);
     const [x, product] = f(row(2, 3));
-    expect([x!.toArray(), product!.toArray()]).toEqual([[0, 3], [0, 9]]);
+    expect([x!.toArray(), product!.toArray()]).toEqual([
+      [0, 3],
+      [0, 9],
+    ]);
     const kept = compile((v: Tensor) => [v.copy(), v.setAt(0, 0)], { donate: [0], validate: true });
-    expect(kept(row(2, 3)).map((v) => v.toArray())).toEqual([[2, 3], [0, 3]]);
+    expect(kept(row(2, 3)).map((v) => v.toArray())).toEqual([
+      [2, 3],
+      [0, 3],
+    ]);
   });
 
   test("keeps no version for the backward pass that it does not need", () => {
-    const f = compile(grad((v: Tensor) => {
-      const x = ones([ROWS, 16]);
-      for (let i = 0; i < 40; i++) x.setAt(i, v.mul(i)).addAt(i + 1, v);
-      return x.mul(table()).sum();
-    }), { validate: true });
+    const f = compile(
+      grad((v: Tensor) => {
+        const x = ones([ROWS, 16]);
+        for (let i = 0; i < 40; i++) x.setAt(i, v.mul(i)).addAt(i + 1, v);
+        return x.mul(table()).sum();
+      }),
+      { validate: true },
+    );
     // a version each would be 80 · BYTES
     expect(f.program(vector).arenaBytes).toBeLessThan(4 * BYTES);
-    const sums = (table().toArray() as number[][]).map((r, i) => r.map((t) => t * (i < 40 ? i : i === 40 ? 1 : 0)));
+    // row i is i · v, row 40 is 1 + v, the rest is constant
+    const factor = (i: number): number => (i < 40 ? i : Number(i === 40));
+    const sums = (table().toArray() as number[][]).map((r, i) => r.map((t) => t * factor(i)));
     const want = vector.data().map((_, c) => sums.reduce((s, r) => s + r[c]!, 0));
     expect(Array.from(f(vector).data())).toEqual(Array.from(want));
   });

@@ -1,7 +1,7 @@
 /** @file Tensors put together, taken apart and repeated. */
 import { at } from "../base/invariant.ts";
 import { sameShape, shapeText, typeText } from "../ir/type.ts";
-import * as ops from "../ops/slice.ts";
+import * as ops from "../ops/concat.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { applyOp, ownCopy } from "./apply.ts";
 import { broadcastToShape, fail, normalAxis } from "./operands.ts";
@@ -24,7 +24,9 @@ function firstOf(name: string, tensors: readonly Tensor[]): Tensor {
  */
 export function concat(tensors: readonly Tensor[], axis = 0): Tensor {
   const first = firstOf("concat", tensors);
-  return tensors.length === 1 ? ownCopy(first) : applyOp(ops.concat, tensors, { axis: normalAxis("concat", axis, first) });
+  return tensors.length === 1
+    ? ownCopy(first)
+    : applyOp(ops.concat, tensors, { axis: normalAxis("concat", axis, first) });
 }
 
 /** Tensors of one shape along a new axis. */

@@ -33,7 +33,19 @@ const single = {
   ...{ diagonal, dynamicSlice, dynamicUpdate, gather, oneHot, scatterAdd, scatterAddAlong, take },
 } as const;
 
-const families = [elementwise, shape, reduce, linear, normalize, conv, pool, loss, attention, mutation, single] as const;
+const families = [
+  elementwise,
+  shape,
+  reduce,
+  linear,
+  normalize,
+  conv,
+  pool,
+  loss,
+  attention,
+  mutation,
+  single,
+] as const;
 
 /** A function without its first parameter. */
 type Method<F> = F extends (x: Tensor, ...rest: infer Rest) => infer R ? (...rest: Rest) => R : never;

@@ -2,12 +2,12 @@
  * @file The builder that appends nodes to a graph under construction. Shape rules run here, so a graph that was built is
  * typed. Used by tracing, by derivative rules and by passes.
  */
-import { withLocation } from "../base/errors.ts";
+import { grouped, TidemarkError, withLocation } from "../base/errors.ts";
 import { invariant } from "../base/invariant.ts";
 import type { Graph, Node, Phase, Value } from "./graph.ts";
 import { newValue } from "./graph.ts";
 import type { AnyOp, Attrs, OpDef } from "./op.ts";
-import type { TensorType } from "./type.ts";
+import { elementsOf, type TensorType, typeText } from "./type.ts";
 
 export interface NodeOptions {
   readonly name?: string | undefined;
@@ -15,6 +15,17 @@ export interface NodeOptions {
   readonly phase?: Phase;
   readonly where?: string | undefined;
   readonly replay?: number;
+}
+
+/** Elements are numbered with 32-bit integers in kernels, whether a tensor is stored or not. */
+const MOST_ELEMENTS = 2 ** 31 - 1;
+
+function requireAddressable(name: string, type: TensorType): void {
+  const elements = elementsOf(type.shape);
+  if (elements <= MOST_ELEMENTS) return;
+  throw new TidemarkError("ShapeMismatch", `${name}: ${typeText(type)} would have ${grouped(elements)} elements`, {
+    help: `a tensor has at most ${grouped(MOST_ELEMENTS)}; work on parts of it`,
+  });
 }
 
 export class Build {
@@ -57,6 +68,7 @@ export class Build {
         attrs,
         regions,
       );
+      for (const type of types) requireAddressable(op.name, type);
     } catch (error) {
       throw withLocation(error, where);
     }

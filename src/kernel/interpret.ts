@@ -11,6 +11,10 @@ import { counterCell, type Environment, environment, Program, type TypedArray } 
 import { type NumberFn, numberFn } from "./interpret-scalar.ts";
 import {
   type ContractNest,
+  depthRun,
+  FOLD_TURNS,
+  foldRun,
+  folds,
   identityOf,
   type Kernel,
   type MapNest,
@@ -117,16 +121,68 @@ function runReduce(nest: ReduceNest, env: Environment): void {
   const last = nest.lanes === "reduce" ? reduce[reduce.length - 1] : undefined;
   const counter = last ? counterCell(env, last.name) : { value: 0 };
   const slotOf = last ? accumulatorOf(last.extent, lanes) : () => 0;
+  const identity = identityOf(nest.combine, dtype);
+  const folding = folds(nest) ? new Folding(acc, identity, combine) : null;
+  // Counters that run once are no loops, unless lanes are spread over them.
+  const innermost = last ?? reduce.findLast((v) => v.extent !== 1);
+  const inner = innermost ? counterCell(env, innermost.name) : { value: 0 };
+  const [extent, run] = [innermost?.extent ?? 0, foldRun(nest)];
   forEach(nest.loops, env, () => {
-    acc.fill(identityOf(nest.combine, dtype));
+    acc.fill(identity);
+    folding?.restart();
     forEach(reduce, env, () => {
       program.run();
       const slot = slotOf(counter.value);
       acc[slot] = combine(acc[slot] as number, body());
+      const next = inner.value + 1;
+      if (next % run === 0) folding?.fold();
+      if (next === extent) folding?.fold();
     });
+    folding?.finish();
     env.acc.value = last ? joinLanes(acc, lanes, combine) : at(acc, 0);
     store();
   });
+}
+
+/** The middle and total accumulators of a long reduction. */
+class Folding {
+  readonly #acc: Float64Array;
+  readonly #middle: Float64Array;
+  readonly #total: Float64Array;
+  readonly #identity: number;
+  readonly #combine: NumberFn;
+  #folds = 0;
+
+  constructor(acc: Float64Array, identity: number, combine: NumberFn) {
+    this.#acc = acc;
+    this.#middle = new Float64Array(acc.length);
+    this.#total = new Float64Array(acc.length);
+    this.#identity = identity;
+    this.#combine = combine;
+  }
+
+  restart(): void {
+    this.#middle.fill(this.#identity);
+    this.#total.fill(this.#identity);
+    this.#folds = 0;
+  }
+
+  #into(target: Float64Array, source: Float64Array): void {
+    for (let i = 0; i < source.length; i++) target[i] = this.#combine(at(target, i), at(source, i));
+    source.fill(this.#identity);
+  }
+
+  fold(): void {
+    this.#into(this.#middle, this.#acc);
+    this.#folds += 1;
+    if (this.#folds % FOLD_TURNS === 0) this.#into(this.#total, this.#middle);
+  }
+
+  /** Leaves the totals where the accumulators were. */
+  finish(): void {
+    this.#into(this.#total, this.#middle);
+    this.#acc.set(this.#total);
+  }
 }
 
 /** The accumulator that takes element r of n: by sixteens while they are full (eights for f64), by fours, one by one. */
@@ -169,13 +225,20 @@ function runContract(nest: ContractNest, env: Environment): void {
   const store = storing(nest.stores, env);
   const add = numberFn("add", nest.dtype);
   const mul = numberFn("mul", nest.dtype);
+  const run = depthRun(nest.depth.extent);
   forEach([...nest.batch, nest.rows, nest.cols], env, () => {
+    let total = 0;
     let sum = 0;
+    let k = 0;
     forEach(nest.split ?? [nest.depth], env, () => {
       program.run();
       sum = add(sum, mul(a(), b()));
+      k += 1;
+      if (k % run !== 0 && k !== nest.depth.extent) return;
+      total = k <= run ? sum : add(total, sum);
+      sum = 0;
     });
-    env.acc.value = sum;
+    env.acc.value = total;
     store();
   });
 }

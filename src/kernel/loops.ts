@@ -14,8 +14,9 @@
  * is read only at the element that is stored.
  *
  * The order of arithmetic is part of a nest's meaning, never a choice of the target or of what was fused into it:
- * `reduce` with lanes "loops" adds sequentially, with lanes "reduce" in a fixed interleaving over its last counter (see
- * REDUCE_LANES); `contract` adds along depth sequentially; `scan` and `scatter` in loop order.
+ * `reduce` with lanes "loops" adds sequentially, with lanes "reduce" in a fixed interleaving over its last counter, both
+ * in folds of limited length (see ReduceNest); `contract` sums runs of at most 512 along depth and adds up the runs (see
+ * depthRun); `scan` and `scatter` go in loop order.
  */
 
 import type { ScalarType } from "./dtype.ts";
@@ -50,6 +51,12 @@ export interface MapNest {
  * range that fills sixteen, then per r mod 4 (joining accumulators 0-3), then one by one into accumulator 0; they are
  * joined as ((q0+q1)+(q2+q3)) over the four groups of four, then lane 0+lane 2, lane 1+lane 3, and the two sums. For
  * f64 the numbers are 8 and 2. Outer reduce counters run sequentially on the same accumulators.
+ *
+ * Long sums and products of floats (`folds`) are folded, so that their error grows with hundreds and not with millions of
+ * terms: after every `foldRun` elements of the last counter, and at the end of its range, each accumulator is combined
+ * into a middle one and starts anew; after every 256 folds the middle ones are combined into totals; at the end all are.
+ *
+ *   acc ── 256 turns ──→ middle ── 256 folds ──→ total
  */
 export interface ReduceNest {
   readonly kind: "reduce";
@@ -111,6 +118,29 @@ export type Nest = MapNest | ReduceNest | ScanNest | ContractNest | ScatterNest 
 export interface Kernel {
   readonly operands: readonly Operand[];
   readonly nests: readonly Nest[];
+}
+
+/** Turns of an accumulator between folds, and folds of a middle one. */
+export const FOLD_TURNS = 256;
+
+/** Elements of the last counter between folds. */
+export function foldRun(nest: ReduceNest): number {
+  if (nest.lanes === "loops") return FOLD_TURNS;
+  return FOLD_TURNS * (nest.dtype === "f64" ? 8 : 16);
+}
+
+/** Whether a reduction is long enough, and of a kind, to be folded: rounding is what folding is for. */
+export function folds(nest: ReduceNest): boolean {
+  const rounds = (nest.dtype === "f32" || nest.dtype === "f64") && (nest.combine === "add" || nest.combine === "mul");
+  return rounds && nest.reduce.reduce((turns, v) => turns * v.extent, 1) > foldRun(nest);
+}
+
+/** Longest run along the depth of a product that is summed in one go. */
+const LONGEST_DEPTH = 512;
+
+/** Length of the runs: equal cuts of at most 512. Each is summed from zero, then they are added up in order. */
+export function depthRun(depth: number): number {
+  return depth <= LONGEST_DEPTH ? depth : Math.ceil(depth / Math.ceil(depth / LONGEST_DEPTH));
 }
 
 /** The value that changes nothing when combined. */

@@ -31,6 +31,10 @@ class Printer {
     return parts.join(" + ");
   }
 
+  operand(operand: number): string {
+    return this.#name(operand, 0);
+  }
+
   access(operand: number, index: Index): string {
     return `${this.#name(operand, index.offset)}[${this.index(index, 0)}]`;
   }
@@ -82,10 +86,10 @@ class Printer {
 const loopsText = (loops: readonly { readonly name: string; readonly extent: number }[]): string =>
   loops.map((v) => `${v.name} < ${v.extent}`).join(", ");
 
-function printNest(nest: Nest, p: Printer): void {
+function writeNest(nest: Nest, p: Printer): void {
   switch (nest.kind) {
     case "map": {
-      const unless = nest.unlessSame ? ` unless p${nest.unlessSame[0]} is p${nest.unlessSame[1]}` : "";
+      const unless = nest.unlessSame ? ` unless ${nest.unlessSame.map((o) => p.operand(o)).join(" is ")}` : "";
       p.lines.push(`  map ${loopsText(nest.loops)}${unless}`);
       p.stores(nest.stores);
       return;
@@ -103,7 +107,7 @@ function printNest(nest: Nest, p: Printer): void {
     }
     case "contract":
       p.lines.push(
-        `  contract ${loopsText(nest.batch)} | ${loopsText([nest.rows, nest.cols, ...(nest.split ?? [nest.depth])])}: ${nest.dtype} scratch p${nest.scratch}`,
+        `  contract ${loopsText(nest.batch)} | ${loopsText([nest.rows, nest.cols, ...(nest.split ?? [nest.depth])])}: ${nest.dtype} scratch ${p.operand(nest.scratch)}`,
       );
       p.lines.push(`    acc ⊕ ${p.expr(nest.a)} · ${p.expr(nest.b)}`);
       p.stores(nest.stores);
@@ -116,17 +120,18 @@ function printNest(nest: Nest, p: Printer): void {
     }
     case "shuffle":
       p.lines.push(`  shuffle ${loopsText([nest.along])}`);
-      p.lines.push(`    ${p.expr(nest.bits)} → p${nest.operand}`);
+      p.lines.push(`    ${p.expr(nest.bits)} → ${p.operand(nest.operand)}`);
   }
+}
+
+/** One nest; the loops of equal work on other data have equal text when operands are named by their place in it. */
+export function printNest(nest: Nest, name: OperandName = plain): string {
+  const p = new Printer(name);
+  writeNest(nest, p);
+  return p.lines.join("\n");
 }
 
 export function printKernel(kernel: Kernel, name: OperandName = plain): string {
   const operands = kernel.operands.map((o, i) => `p${i}: ${o.role} ${o.dtype}[${o.elements}]`);
-  const lines = [`kernel(${operands.join(", ")})`];
-  for (const nest of kernel.nests) {
-    const p = new Printer(name);
-    printNest(nest, p);
-    lines.push(...p.lines);
-  }
-  return lines.join("\n");
+  return [`kernel(${operands.join(", ")})`, ...kernel.nests.map((nest) => printNest(nest, name))].join("\n");
 }

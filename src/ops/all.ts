@@ -1,6 +1,7 @@
 /** @file Every operation there is, for the parser of graphs and for tests over all of them. Nothing else needs the list. */
 import type { AnyOp } from "../ir/op.ts";
 import { broadcast, sum } from "./broadcast.ts";
+import { concat } from "./concat.ts";
 import { call, customJvp, customVjp, fused } from "./control.ts";
 import { conv, convInput, convWeight } from "./conv.ts";
 import { full, iota } from "./create.ts";
@@ -42,7 +43,7 @@ import { randomBernoulli, randomBits, randomNormal, randomUniform, shuffle } fro
 import { all, any, reduceMax, reduceMin, reduceProd } from "./reduce.ts";
 import { cumsum } from "./scan.ts";
 import { cast, stopGradient, where } from "./select.ts";
-import { concat, pad, slice, sliceAdd, sliceUpdate } from "./slice.ts";
+import { pad, slice, sliceAdd, sliceUpdate } from "./slice.ts";
 import { fold, unfold } from "./window.ts";
 
 export const allOps: readonly AnyOp[] = [

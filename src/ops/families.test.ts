@@ -15,6 +15,7 @@ import { interpretKernel, type TypedArray } from "../kernel/interpret.ts";
 import type { Kernel, Nest } from "../kernel/loops.ts";
 import { Position } from "../kernel/position.ts";
 import { broadcast, sum } from "./broadcast.ts";
+import { concat } from "./concat.ts";
 import { type FullAttrs, full } from "./create.ts";
 import { dynamicSlice, dynamicUpdate } from "./dynamic.ts";
 import { mul } from "./elementwise.ts";
@@ -22,7 +23,7 @@ import { gather, scatterAdd, scatterAddAlong, take } from "./indexing.ts";
 import * as math from "./math.ts";
 import { flip, reshape, transpose } from "./movement.ts";
 import { all, any, reduceMax, reduceMin, reduceProd } from "./reduce.ts";
-import { concat, pad, slice, sliceAdd, sliceUpdate } from "./slice.ts";
+import { pad, slice, sliceAdd, sliceUpdate } from "./slice.ts";
 import { fold, unfold } from "./window.ts";
 
 const OPS: readonly AnyOp[] = [

@@ -7,12 +7,13 @@ import type { AnyOp, OpDef, Reference } from "../ir/op.ts";
 import { type TensorType, tensorType } from "../ir/type.ts";
 import type { DType } from "../kernel/dtype.ts";
 import { broadcast, sum } from "./broadcast.ts";
+import { concat } from "./concat.ts";
 import { dynamicSlice, dynamicUpdate } from "./dynamic.ts";
 import { gather, scatterAdd, scatterAddAlong, take } from "./indexing.ts";
 import { pow } from "./math.ts";
 import { flip, reshape, transpose } from "./movement.ts";
 import { all, any, reduceMax, reduceMin, reduceProd } from "./reduce.ts";
-import { concat, pad, slice } from "./slice.ts";
+import { pad, slice } from "./slice.ts";
 import { fold, unfold } from "./window.ts";
 
 interface Tensor {

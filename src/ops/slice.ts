@@ -1,7 +1,6 @@
 /**
- * @file Cutting out, writing back, padding and joining. All are linear (pad: affine), and slices are the transposes of the
- * others. A slice with strides leaves holes behind when it is transposed; that is what the interior padding of `pad` is
- * for:
+ * @file Cutting out, writing back and padding. All are linear (pad: affine), and slices are the transposes of the others.
+ * A slice with strides leaves holes behind when it is transposed; that is what the interior padding of `pad` is for:
  *
  *   x        a b c d e f g                 ct         p q r
  *   slice      b   d   f    {1, 7, 2}      pad      0 p 0 q 0 r 0     {lo 1, interior 1, hi 1}
@@ -20,7 +19,7 @@ import { divIndex, modIndex, offsetIndex, scaleIndex } from "../kernel/index-mat
 import { Position } from "../kernel/position.ts";
 import { requireFill, requireInputs, requireList, requireOne, requireSameDtype } from "./checks.ts";
 import { type FullAttrs, full, fullLike, splatOf } from "./create.ts";
-import { apply, defineOp, requireAxis, requireDomain } from "./define.ts";
+import { apply, defineOp, requireDomain } from "./define.ts";
 import { add } from "./elementwise.ts";
 import { guarded } from "./guard.ts";
 import { movedFull } from "./movement.ts";
@@ -203,11 +202,35 @@ function writing(name: string, adds: boolean): OpDef<WindowAttrs> {
 }
 
 const WINDOWS = [
-  { shapes: [[4, 5], [2, 4]], attrs: { start: [1, 0], stride: [1, 1] } },
+  {
+    shapes: [
+      [4, 5],
+      [2, 4],
+    ],
+    attrs: { start: [1, 0], stride: [1, 1] },
+  },
   { shapes: [[17], [6]], attrs: { start: [1], stride: [3] } },
-  { shapes: [[8, 3], [3, 2]], attrs: { start: [0, 0], stride: [3, 2] } },
-  { shapes: [[3, 2, 20], [1, 2, 17]], attrs: { start: [2, 0, 3], stride: [1, 1, 1] } },
-  { shapes: [[4, 2], [0, 2]], attrs: { start: [2, 0], stride: [1, 1] } },
+  {
+    shapes: [
+      [8, 3],
+      [3, 2],
+    ],
+    attrs: { start: [0, 0], stride: [3, 2] },
+  },
+  {
+    shapes: [
+      [3, 2, 20],
+      [1, 2, 17],
+    ],
+    attrs: { start: [2, 0, 3], stride: [1, 1, 1] },
+  },
+  {
+    shapes: [
+      [4, 2],
+      [0, 2],
+    ],
+    attrs: { start: [2, 0], stride: [1, 1] },
+  },
   { shapes: [[5], [5]], attrs: { start: [0], stride: [1] } },
   { shapes: [[], []], attrs: { start: [], stride: [] } },
 ];
@@ -315,94 +338,5 @@ export const pad: OpDef<PadAttrs> = defineOp<PadAttrs>({
     { shapes: [[3, 2]], attrs: { lo: [0, 3], hi: [0, 0], interior: [1, 0], value: 1 } },
     { shapes: [[0, 2]], attrs: { lo: [2, 0], hi: [1, 1], interior: [3, 1], value: 1 } },
     { shapes: [[]], attrs: { lo: [], hi: [], interior: [], value: 0 } },
-  ]),
-});
-
-export type ConcatAttrs = { readonly axis: number };
-
-function requireJoinable(first: TensorType, next: TensorType, axis: number): void {
-  requireSameDtype("concat", ["the first input", "another"], first, next);
-  const differs = first.shape.findIndex((extent, a) => a !== axis && extent !== next.shape[a]);
-  if (first.shape.length === next.shape.length && differs < 0) return;
-  const what =
-    first.shape.length !== next.shape.length
-      ? `ranks differ: ${typeText(first)}, ${typeText(next)}`
-      : `extents of axis ${differs} differ: ${first.shape[differs]} in ${typeText(first)}, ` +
-        `${next.shape[differs]} in ${typeText(next)}`;
-  throw new TidemarkError("ShapeMismatch", `concat: ${what}`, {
-    help: `joining along axis ${axis}, all other axes must agree: reshape, slice or pad one of the inputs`,
-  });
-}
-
-/** The inputs one after the other along an axis. */
-export const concat: OpDef<ConcatAttrs> = defineOp<ConcatAttrs>({
-  name: "concat",
-  defaults: { axis: 0 },
-  infer(inputs, { axis }) {
-    const [first] = inputs;
-    if (!first) throw new TidemarkError("InvalidArgument", "concat: needs at least one input, got none");
-    requireAxis("concat", axis, first.shape.length);
-    let extent = 0;
-    for (const next of inputs) {
-      requireJoinable(first, next, axis);
-      extent += item(next.shape, axis);
-    }
-    return [tensorType(first.dtype, first.shape.with(axis, extent))];
-  },
-  derivative: {
-    kind: "multilinear",
-    jointly: true,
-    transpose(b, ct, x, i, { axis }) {
-      const extentOf = (v: Value): number => item(v.type.shape, axis);
-      const from = x.slice(0, i).reduce((sum, v) => sum + extentOf(v), 0);
-      const whole = ct.type.shape;
-      return b.call(slice, [ct], {
-        start: whole.map((_, a) => (a === axis ? from : 0)),
-        limit: whole.with(axis, from + extentOf(item(x, i))),
-        stride: whole.map(() => 1),
-      });
-    },
-  },
-  cost: () => ({ flops: 0 }),
-  lower: { kind: "concat", axis: ({ axis }) => axis },
-  simplify: (_, node) => (node.inputs.length === 1 ? item(node.inputs, 0) : null),
-  evaluate({ inputs, inTypes, outTypes, attrs: { axis } }) {
-    const { shape } = item(outTypes, 0);
-    const out = new Float64Array(elementsOf(shape));
-    const outer = elementsOf(shape.slice(0, axis));
-    const row = elementsOf(shape.slice(axis));
-    let from = 0;
-    inputs.forEach((x, i) => {
-      const part = elementsOf(item(inTypes, i).shape.slice(axis));
-      for (let o = 0; o < outer; o++) out.set(x.subarray(o * part, (o + 1) * part), o * row + from);
-      from += part;
-    });
-    return [out];
-  },
-  samples: samplesIn(DTYPES, [
-    {
-      shapes: [
-        [2, 3],
-        [4, 3],
-      ],
-      attrs: { axis: 0 },
-    },
-    {
-      shapes: [
-        [2, 3],
-        [2, 1],
-        [2, 2],
-      ],
-      attrs: { axis: 1 },
-    },
-    { shapes: [[3], [0], [2]], attrs: { axis: 0 } },
-    { shapes: [[2, 1, 2]], attrs: { axis: 2 } },
-    {
-      shapes: [
-        [0, 2],
-        [0, 3],
-      ],
-      attrs: { axis: 1 },
-    },
   ]),
 });

@@ -311,11 +311,7 @@ function newMember(node: Node, position: number): Member {
 }
 
 /** The stored values that a node reads, through views. */
-function readsOf(
-  to: Member,
-  producer: ReadonlyMap<Value, Node>,
-  memberOf: ReadonlyMap<Node, Member>,
-): readonly Edge[] {
+function readsOf(to: Member, producer: ReadonlyMap<Value, Node>, memberOf: ReadonlyMap<Node, Member>): readonly Edge[] {
   const edges: Edge[] = [];
   const visit = (value: Value, identity: boolean, wanted: number): void => {
     const node = producer.get(value);

@@ -8,7 +8,15 @@ import type { Graph, Node, Value } from "../ir/graph.ts";
 import { newValue } from "../ir/graph.ts";
 import { nodesFor, producersOf } from "../ir/walk.ts";
 import { fused } from "../ops/control.ts";
-import { type Edge, FUSE_DEFAULTS, type FuseOptions, type Group, Grouping, inlinedNodes, isStored } from "./fuse-groups.ts";
+import {
+  type Edge,
+  FUSE_DEFAULTS,
+  type FuseOptions,
+  type Group,
+  Grouping,
+  inlinedNodes,
+  isStored,
+} from "./fuse-groups.ts";
 import { Overwrites } from "./overwrites.ts";
 import type { Pass } from "./pass.ts";
 

@@ -67,7 +67,10 @@ export class Overwrites {
   /** Whether computing the nodes `from` together with `to` would move a read behind a write, and storing them is cheaper. */
   separates(from: readonly Node[], to: readonly Node[]): boolean {
     if (this.#writers.size === 0) return false;
-    const bytes = from.reduce((sum, node) => sum + byteLength(resultOf(node).type), 0);
+    // What would have to be stored between the two.
+    const read = new Set(to.flatMap((node) => node.inputs.flatMap((input) => [...this.#readBy(input)])));
+    const stored = from.map(resultOf).filter((value) => read.has(value));
+    const bytes = stored.reduce((sum, value) => sum + byteLength(value.type), 0);
     return from.some((node) =>
       node.inputs.some((input) =>
         [...this.#readBy(input)].some((value) => bytes < byteLength(value.type) && this.#isBehind(value, from, to)),

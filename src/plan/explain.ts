@@ -1,17 +1,17 @@
 /**
- * @file Answers about one value: where is it, why does it live that long, why did it (not) take over an operand's
- * storage, and what uses its place before and after it. Every reason is worked out from the plan on the spot, none is
- * recorded while planning.
+ * @file Answers about one value or buffer: where is it, why does it live that long, why did it (not) take over an
+ * operand's storage, and what uses its place before and after it. Every reason is worked out from the plan on the spot,
+ * none is recorded while planning.
  */
 import { grouped, TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import type { Value } from "../ir/graph.ts";
 import { typeText } from "../ir/type.ts";
+import { noSlotReason, notInPlaceReason, stepName } from "./explain-reasons.ts";
 import { liveness } from "./liveness.ts";
 import { type NameOf, nameValues } from "./names.ts";
 import { addressOf, type BufferId, type Lifespan, type Plan, rangeOf, type Step } from "./problem.ts";
-import { type PlanStep, replacementOf } from "./program.ts";
-import { stepText } from "./statement.ts";
+import { replacementOf } from "./program.ts";
 import { listed } from "./table.ts";
 
 export interface Explanation {
@@ -29,7 +29,7 @@ export interface Explanation {
   readonly sentences: readonly string[];
 }
 
-/** Explains a value, given by its name in the plan's text or itself. */
+/** Explains a value, given by its name in the plan's text, by its path in the arguments, or itself. */
 export function explainValue(plan: Plan, which: string | Value): Explanation {
   const nameOf = nameValues(plan.program);
   const value = typeof which === "string" ? findValue(plan, which, nameOf) : which;
@@ -48,13 +48,23 @@ export function explainValue(plan: Plan, which: string | Value): Explanation {
   return { ...fates, sentences };
 }
 
+/** What `explainValue` says, as text; `b12` asks for a buffer. */
 export function explainText(plan: Plan, which: string | Value): string {
-  const [first, ...rest] = explainValue(plan, which).sentences;
-  return `${[first, ...rest.map((sentence) => `  ${sentence}`)].join("\n")}\n`;
+  const nameOf = nameValues(plan.program);
+  const id = typeof which === "string" ? /^b(\d+)$/.exec(which)?.[1] : undefined;
+  const named = [...plan.bufferOf.keys()].some((value) => nameOf(value) === which);
+  const buffer = id === undefined || named ? undefined : plan.problem.buffers[Number(id)];
+  const sentences = buffer ? bufferSentences(plan, buffer.id, nameOf) : explainValue(plan, which).sentences;
+  return `${sentences.map((sentence, i) => (i === 0 ? sentence : `  ${sentence}`)).join("\n")}\n`;
 }
 
+/** By name; or as a path, `state.params.w`, of which everything but letters and digits became `_` in the name. */
 function findValue(plan: Plan, name: string, nameOf: NameOf): Value {
   for (const value of plan.bufferOf.keys()) if (nameOf(value) === name) return value;
+  const path = name.replaceAll(/\W+/g, "_").replace(/_$/, "");
+  const { params } = plan.program;
+  const found = params.find((p) => p.name === path) ?? params.find((p) => p.name?.endsWith(`_${path}`));
+  if (found) return found;
   throw unknownValue(plan, name, nameOf);
 }
 
@@ -66,23 +76,40 @@ function unknownValue(plan: Plan, name: string, nameOf: NameOf): TidemarkError {
   });
 }
 
+function bufferSentences(plan: Plan, id: BufferId, nameOf: NameOf): readonly string[] {
+  const { kind, bytes, lifespan, values } = at(plan.problem.buffers, id);
+  const { from, to } = rangeOf(plan, id);
+  const step = plan.scratch.findIndex((ids) => ids.includes(id));
+  const use = step < 0 ? kind : `workspace of ${stepName(plan, step, nameOf)}`;
+  const writers = new Map(plan.program.steps.flatMap(({ writes }, i) => writes.map((v) => [v, i] as const)));
+  return [
+    `b${id} is at [${from}:${to}], ${grouped(bytes)} bytes, for steps ${spanText(lifespan)}: ${use}`,
+    ...values.map((value) => {
+      const writer = writers.get(value);
+      const origin = writer === undefined ? "is there from step 0" : `is written at ${stepName(plan, writer, nameOf)}`;
+      return `${nameOf(value)}: ${typeText(value.type)} ${origin}`;
+    }),
+    ...sharingSentences(plan, id, null, nameOf),
+  ];
+}
+
 function lifetimeSentences(plan: Plan, fate: Omit<Explanation, "sentences">, nameOf: NameOf): string[] {
   const { program } = plan;
   const { value, lifespan, bufferLifespan, readers } = fate;
-  const text = (step: Step) =>
-    `step ${step}, ${stepText(at(program.steps, step), nameOf, (v) => plan.bufferOf.has(v))}`;
-  const born = program.params.includes(value)
-    ? "it is a parameter, there from step 0"
-    : `it is written at ${text(lifespan.start)}`;
-  const lastReader = readers[readers.length - 1];
+  const text = (step: Step) => stepName(plan, step, nameOf);
+  const isParam = program.params.includes(value);
+  const born = isParam ? "it is a parameter, there from step 0" : `it is written at ${text(lifespan.start)}`;
+  const last = readers[readers.length - 1];
   let death =
-    lastReader === undefined
+    last === undefined
       ? "nobody reads it"
-      : `its ${readers.length > 1 ? `last of ${readers.length} readers` : "only reader"} is ${text(lastReader)}`;
+      : `its ${readers.length > 1 ? `last of ${readers.length} readers` : "only reader"} is ${text(last)}`;
   if (program.results.includes(value)) death = "it is a result, so it lives to the end";
   else if (program.persistent.has(value) && !program.donated.has(value))
     death = "it is persistent and not donated, so it is never overwritten";
   const sentences = [born, death];
+  const wait = isParam ? null : longestWait(lifespan.start, readers);
+  if (wait) sentences.push(`from step ${wait.from} on it waits ${grouped(wait.steps)} steps for ${text(wait.reader)}`);
   if (bufferLifespan.start !== lifespan.start || bufferLifespan.end !== lifespan.end) {
     sentences.push(`its content lives for steps ${spanText(lifespan)}, its buffer for ${spanText(bufferLifespan)}`);
   }
@@ -94,27 +121,14 @@ function lifetimeSentences(plan: Plan, fate: Omit<Explanation, "sentences">, nam
   return sentences;
 }
 
-/** Why the replacement of a donated parameter was not written over it. */
-function noSlotReason(plan: Plan, param: Value, result: Value, nameOf: NameOf): string {
-  const { program, bufferOf } = plan;
-  const rootOf = roots(plan);
-  const root = rootOf(result);
-  const writer = program.steps.findIndex((step) => step.writes.includes(root));
-  if (writer < 0) return `${nameOf(result)} is a parameter's storage itself`;
-  const late = program.steps.findIndex((step, i) => i > writer && step.reads.some((v) => rootOf(v) === param));
-  if (late >= 0)
-    return `${nameOf(param)} is still read at step ${late}, after ${nameOf(root)} is written at step ${writer}`;
-  if (program.results.some((r) => rootOf(r) === param)) return `${nameOf(param)} is a result as well`;
-  const taken = program.params.find((p) => p !== param && bufferOf.get(p) === bufferOf.get(result));
-  if (taken) return `${nameOf(result)} is already in the storage of ${nameOf(taken)}`;
-  return `step ${writer} reads ${nameOf(param)} and may not write ${nameOf(root)} over it`;
-}
-
-/** Follows renamings back to what was written. */
-function roots(plan: Plan): (value: Value) => Value {
-  const original = new Map<Value, Value>();
-  for (const { alias } of plan.program.steps) if (alias) original.set(alias[1], original.get(alias[0]) ?? alias[0]);
-  return (value) => original.get(value) ?? value;
+/** The longest time between two uses: what computing it again would save. Null when it is hardly any. */
+function longestWait(written: Step, readers: readonly Step[]): { from: Step; steps: number; reader: Step } | null {
+  let longest = { from: 0, steps: 1, reader: 0 };
+  readers.forEach((reader, i) => {
+    const before = readers[i - 1] ?? written;
+    if (reader - before - 1 > longest.steps) longest = { from: before + 1, steps: reader - before - 1, reader };
+  });
+  return longest.steps > 1 ? longest : null;
 }
 
 /** In place over what, or why over none of the operands. */
@@ -125,31 +139,14 @@ function originSentences(plan: Plan, value: Value, nameOf: NameOf): string[] {
   if (step.alias) return [`it is another name of ${nameOf(step.alias[0])}`];
   const over = plan.inPlace.get(value);
   if (over) return [`it is written over ${nameOf(over)}, which dies there`];
-  if (step.reads.length === 0) return [];
   return step.reads.map(
-    (read) => `it is not written over ${nameOf(read)}: ${notInPlace(plan, step, index, read, value, nameOf)}`,
+    (read) => `it is not written over ${nameOf(read)}: ${notInPlaceReason(plan, index, read, value, nameOf)}`,
   );
 }
 
-function notInPlace(plan: Plan, step: PlanStep, index: Step, read: Value, value: Value, nameOf: NameOf): string {
-  const { program } = plan;
-  const rootOf = roots(plan);
-  if (!step.inPlace.some(([r, w]) => r === read && w === value)) return "the step does not allow it";
-  const root = rootOf(read);
-  const later = program.steps.findIndex((s, i) => i > index && s.reads.some((v) => rootOf(v) === root));
-  if (later >= 0) return `step ${later} still reads ${rootOf(read) === read ? "it" : nameOf(root)}`;
-  if (program.results.some((r) => rootOf(r) === root)) return "it is a result";
-  if (program.persistent.has(root) && !program.donated.has(root)) return "it is persistent and not donated";
-  const other = step.writes.find((w) => w !== value && plan.bufferOf.get(w) === plan.bufferOf.get(read));
-  if (other) return `${nameOf(other)} took it`;
-  const unlike = step.reads.find((v) => v !== read && rootOf(v) === root);
-  if (unlike) return `the step reads the same storage as ${nameOf(unlike)} too`;
-  return "both are bound to storage that is in use at the same time";
-}
-
 /** Other values in the buffer, and buffers in the same bytes at other times. */
-function sharingSentences(plan: Plan, id: BufferId, value: Value, nameOf: NameOf): string[] {
-  const others = at(plan.problem.buffers, id).values.filter((v) => v !== value);
+function sharingSentences(plan: Plan, id: BufferId, value: Value | null, nameOf: NameOf): string[] {
+  const others = value ? at(plan.problem.buffers, id).values.filter((v) => v !== value) : [];
   const mine = rangeOf(plan, id);
   const here = at(plan.problem.buffers, id).lifespan;
   const sharing = plan.problem.buffers.filter((b) => {

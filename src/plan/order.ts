@@ -72,7 +72,7 @@ export function orderings(model: Model): readonly Ordering[] {
   for (let base = given; !best.optimal; base = best) {
     const back = backwardOrder(model, base.order, 0);
     const trees = base === given ? treeOrder(model) : base.order;
-    const orders = [back, lists.order(back, 0), trees, lists.order(trees, 0), lists.order(base.order, 0, "balance")];
+    const orders = [back, lists.order(back, 0), trees, lists.order(trees, 0)];
     found.push(...orders.map((order) => improver.measure(order)));
     const starts = found.slice(-orders.length).sort(byPeak).slice(0, STARTS);
     found.push(...starts.map((start) => improver.split(start)));

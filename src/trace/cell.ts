@@ -75,11 +75,11 @@ function ruleOf({ op }: View): ViewRule<Attrs> {
 }
 
 /** The value of the day. */
-export function valueOf(b: Build, cell: Cell): Value {
+export function currentValue(b: Build, cell: Cell): Value {
   if (cell.kind === "root") return cell.value;
   const { version } = rootOf(cell);
   if (cell.version !== version) {
-    cell.value = b.call(cell.op, [valueOf(b, cell.base)], cell.attrs, { where: cell.where });
+    cell.value = b.call(cell.op, [currentValue(b, cell.base)], cell.attrs, { where: cell.where });
     cell.version = version;
   }
   return cell.value;
@@ -96,7 +96,7 @@ export function writeCell(b: Build, cell: Cell, value: Value, where: string | un
   }
   const { write } = ruleOf(cell);
   invariant(write, () => `${cell.op.name} cannot be written to`);
-  const base = at(b, where, () => write(b, valueOf(b, cell.base), value, cell.attrs));
+  const base = at(b, where, () => write(b, currentValue(b, cell.base), value, cell.attrs));
   writeCell(b, cell.base, base, where);
   cell.value = value;
   cell.version = rootOf(cell).version;
@@ -118,7 +118,7 @@ export function addToCell(b: Build, cell: Cell, delta: Value, where: string | un
   }
   const { write, add: addition } = ruleOf(cell);
   invariant(write, () => `${cell.op.name} cannot be written to`);
-  const base = valueOf(b, cell.base);
+  const base = currentValue(b, cell.base);
   const made = at(b, where, () => (addition ?? write)(b, base, delta, cell.attrs));
   if (addition) writeCell(b, cell.base, made, where);
   else addToCell(b, cell.base, made, where);

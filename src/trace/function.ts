@@ -139,7 +139,12 @@ function withTensors(value: unknown): unknown {
  */
 export type ArgumentChanges = "local" | "returned";
 
-function requireReturned(fn: AnyFunction, flat: FlatArguments, args: readonly Tensor[], results: readonly Tensor[]): void {
+function requireReturned(
+  fn: AnyFunction,
+  flat: FlatArguments,
+  args: readonly Tensor[],
+  results: readonly Tensor[],
+): void {
   const returned = new Set(results.flatMap(({ traced }) => (traced ? [rootOf(traced.cell)] : [])));
   args.forEach(({ traced }, i) => {
     const root = traced && rootOf(traced.cell);

@@ -16,7 +16,7 @@ import type { Graph, Phase, Value } from "../ir/graph.ts";
 import type { AnyOp, Attrs, OpDef } from "../ir/op.ts";
 import { elementsOf, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { full } from "../ops/create.ts";
-import { addToCell, type Cell, newRoot, newView, valueOf, writeCell } from "./cell.ts";
+import { addToCell, type Cell, currentValue, newRoot, newView, writeCell } from "./cell.ts";
 import { sourceLocation } from "./source-location.ts";
 import type { TensorStorage } from "./storage.ts";
 import { storageOf, Tensor } from "./tensor.ts";
@@ -70,7 +70,7 @@ export class Trace {
   /** The value that stands for a tensor in this trace. */
   lift(tensor: Tensor): Value {
     const { traced } = tensor;
-    if (traced?.trace === this) return valueOf(this.build, traced.cell);
+    if (traced?.trace === this) return currentValue(this.build, traced.cell);
     if (traced) {
       requireActive(tensor);
       const { trace, where } = traced;

@@ -72,14 +72,11 @@ function positions(range: RangeLike, extent: number): number[] {
   if (typeof range === "number") return [range < 0 ? range + extent : range];
   const [start, stop, step] = range;
   const from = (n: number): number => (n < 0 ? n + extent : n);
+  const ends = step > 0 ? [0, extent] : [extent - 1, -1];
+  const first = start === null ? at(ends, 0) : from(start);
+  const limit = stop === null ? at(ends, 1) : from(stop);
   const taken: number[] = [];
-  for (let i = 0; i < extent; i++) {
-    const p = step > 0 ? i : extent - 1 - i;
-    const first = start === null ? (step > 0 ? 0 : extent - 1) : from(start);
-    const past = stop === null ? false : step > 0 ? p >= from(stop) : p <= from(stop);
-    const before = step > 0 ? p < first : p > first;
-    if (!before && !past && (p - first) % step === 0) taken.push(p);
-  }
+  for (let p = first; step > 0 ? p < limit : p > limit; p += step) taken.push(p);
   return taken;
 }
 
@@ -111,8 +108,10 @@ const OPERATIONS = {
 } as const;
 
 function changeAt(x: Places, place: PlaceLike, y: Places | number, f: (old: number, value: number) => number): void {
-  if (typeof place === "number") return change(plain.slice(x, [place]), y, f);
-  if (!("rows" in place) && !("row" in place)) return change(plain.slice(x, place), y, f);
+  if (typeof place === "number" || !("rows" in place || "row" in place)) {
+    change(plain.slice(x, typeof place === "number" ? [place] : place), y, f);
+    return;
+  }
   const rows = "rows" in place ? place.rows : [place.row];
   const rest = x.shape.slice(1);
   const values = broadcast(y, "rows" in place ? [rows.length, ...rest] : rest);
@@ -159,11 +158,7 @@ export const plain: Machine<Places> = {
       x.shape,
     );
   },
-  sum: (x) =>
-    fresh(
-      [elements(x).reduce((a, b) => a + b, 0)],
-      [],
-    ),
+  sum: (x) => fresh([elements(x).reduce((a, b) => a + b, 0)], []),
   setAt: (x, place, value) => changeAt(x, place, value, OPERATIONS.set),
   addAt: (x, place, value) => changeAt(x, place, value, OPERATIONS.add),
   assign: (x, value) => change(x, value, OPERATIONS.set),

@@ -11,6 +11,7 @@ import type { NoAttrs, OpDef, Reference } from "../../src/ir/op.ts";
 import { elementsOf, type Shape, tensorType } from "../../src/ir/type.ts";
 import { type DType, isFloat } from "../../src/kernel/dtype.ts";
 import { broadcast, sum } from "../../src/ops/broadcast.ts";
+import { concat } from "../../src/ops/concat.ts";
 import { call, customVjp } from "../../src/ops/control.ts";
 import { full, iota } from "../../src/ops/create.ts";
 import * as element from "../../src/ops/elementwise.ts";
@@ -20,7 +21,7 @@ import { flip, reshape, transpose } from "../../src/ops/movement.ts";
 import { reduceMax, reduceMin } from "../../src/ops/reduce.ts";
 import { cumsum } from "../../src/ops/scan.ts";
 import { cast, where } from "../../src/ops/select.ts";
-import { concat, pad, slice } from "../../src/ops/slice.ts";
+import { pad, slice } from "../../src/ops/slice.ts";
 import { Random } from "./random.ts";
 
 export interface RandomGraphOptions {

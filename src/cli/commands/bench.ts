@@ -128,7 +128,11 @@ function benchText(f: BenchFigures): string {
       `${grouped(f.kernelCalls)} kernel calls of ${f.kernelFunctions} functions`,
     ],
     ["arena", formatBytes(f.arenaBytes), `${(f.arenaBytes / f.lowerBoundBytes).toFixed(3)} × bound`],
-    ["parameters", formatBytes(f.parameterBytes), `and ${formatBytes(f.optimizerBytes)} of optimizer state, ${formatBytes(f.constantBytes)} of constants`],
+    [
+      "parameters",
+      formatBytes(f.parameterBytes),
+      `and ${formatBytes(f.optimizerBytes)} of optimizer state, ${formatBytes(f.constantBytes)} of constants`,
+    ],
     ["code", formatBytes(f.moduleBytes), "of WebAssembly"],
     ["peak RSS", rss === null ? "unknown" : formatBytes(rss), "over the process before the program was made"],
     ["rate", `${(f.totalFlops / f.stepMs.median / 1e6).toFixed(1)} GFLOP/s`, `${grouped(f.totalFlops)} flops a step`],

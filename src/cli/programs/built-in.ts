@@ -5,7 +5,7 @@ import { gpt, gpt2Small } from "./gpt.ts";
 import { lstm } from "./lstm.ts";
 import { mlp } from "./mlp.ts";
 import type { TrainingProgram } from "./program.ts";
-import { resnet1001, resnet50 } from "./resnet.ts";
+import { resnet50, resnet1001 } from "./resnet.ts";
 import { unet } from "./unet.ts";
 
 /** A program whose state nobody looks into. */

@@ -4,9 +4,10 @@
  */
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
+import { typeText } from "../../ir/type.ts";
 import { storageOf, type Tensor } from "../../trace/tensor.ts";
 import { flatten } from "../../trace/tree.ts";
-import { type AnyProgram, BUILT_IN } from "./built-in.ts";
+import { ALL_PROGRAMS, type AnyProgram, BUILT_IN, LARGE } from "./built-in.ts";
 import { classIds, hash01, uniform } from "./data.ts";
 
 const EXPECTED: readonly (readonly [name: string, params: number, paramsHash: string, batchHash: string])[] = [
@@ -48,9 +49,29 @@ describe("built-in programs", () => {
   });
 
   it("have distinct names, and steps named like them", () => {
-    const names = BUILT_IN.map((program) => program.name);
+    const names = ALL_PROGRAMS.map((program) => program.name);
     expect(new Set(names).size).toBe(names.length);
-    expect(BUILT_IN.map((program) => program.step.name)).toEqual(names);
-    expect(EXPECTED.map(([name]) => name)).toEqual(names);
+    expect(ALL_PROGRAMS.map((program) => program.step.name)).toEqual(names);
+    expect(EXPECTED.map(([name]) => name)).toEqual(BUILT_IN.map((program) => program.name));
+  });
+
+  it.each(BUILT_IN.map((program) => [program.name, program] as const))("%s has specs of its values", (_, program) => {
+    const types = (args: readonly unknown[]): readonly string[] => flatten(args, "args").leaves.map(typeText);
+    expect(types(program.specs?.() ?? [])).toEqual(types([program.init(), ...program.batch()]));
+  });
+});
+
+describe("large programs", () => {
+  // of the published models: torchvision's resnet50, He et al. 2016, Radford et al. 2019, Ronneberger et al. 2015
+  it.each([
+    ["resnet50", 25_557_032],
+    ["resnet1001", 10_328_154],
+    ["gpt2-small", 124_439_808],
+    ["unet", 31_030_658],
+  ])("%s has %i parameters", (name, count) => {
+    const [state] = LARGE.find((program) => program.name === name)?.specs?.() ?? [];
+    const { leaves } = flatten((state as { params: object }).params, "params");
+    expect(leaves.reduce((sum, leaf) => sum + leaf.elements, 0)).toBe(count);
+    expect(() => leaves[0]?.data()).toThrow("is a spec: it has a type and no elements");
   });
 });

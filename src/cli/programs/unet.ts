@@ -44,7 +44,10 @@ function convParams(p: Numbers, from: number, to: number, kernel: number): Conv 
   return { w: p.draw([to, from, kernel, kernel], he(from * kernel ** 2)), b: p.fill([to], 0) };
 }
 
-const pairParams = (p: Numbers, from: number, to: number): Pair => [convParams(p, from, to, 3), convParams(p, to, to, 3)];
+const pairParams = (p: Numbers, from: number, to: number): Pair => [
+  convParams(p, from, to, 3),
+  convParams(p, to, to, 3),
+];
 
 const biased = (x: Tensor, b: Tensor): Tensor => add(x, reshape(b, [-1, 1, 1]));
 const conv = (x: Tensor, { w, b }: Conv): Tensor => biased(conv2d(x, w, { padding: "same" }), b);

@@ -18,15 +18,13 @@
 import { bytesOf, type ScalarType } from "../../kernel/dtype.ts";
 import type { Expr, LoopVar } from "../../kernel/expr.ts";
 import { varIndex } from "../../kernel/index-math.ts";
-import type { ContractNest, Operand } from "../../kernel/loops.ts";
+import { type ContractNest, depthRun, type Operand } from "../../kernel/loops.ts";
 import { type Context, SINGLE, VECTOR } from "./addresses.ts";
 import { OP } from "./encoder.ts";
 import { columnsOf, type Tile, tileOf } from "./micro-kernel.ts";
 import { emitCounters, emitStores, storeTargets } from "./nests.ts";
 import type { VectorEmitter } from "./vector.ts";
 
-/** Longest depth that is summed in one go: up to here no partial sums are kept. */
-const DEPTH = 512;
 /** Bytes of the packed A block and of the block of partial sums; decisions/0004 has the measurements. */
 const BLOCK_BYTES = 192 * 1024;
 const SUMS_BYTES = 256 * 1024;
@@ -55,9 +53,8 @@ export function blockingOf(dtype: ScalarType, fma: boolean, m: number, n: number
   const mr = tile.rows;
   const width = bytesOf(kind);
   const nr = columnsOf(kind, tile);
-  const deep = k > DEPTH;
-  // Equal cuts: a last block of a few elements would pay for packing and get nothing.
-  const kc = deep ? Math.ceil(k / Math.ceil(k / DEPTH)) : k;
+  const kc = depthRun(k);
+  const deep = kc < k;
   const mc = Math.min(roundUp(m, mr), roundDown(BLOCK_BYTES / (Math.max(1, kc) * width), mr));
   const nc = deep ? Math.min(roundUp(n, nr), roundDown(SUMS_BYTES / (mc * width), nr)) : roundUp(n, nr);
   return { tile, mr, nr, mc, kc, nc, deep, scratch: [mc * kc, kc * nr, deep ? mc * nc : mr * nr] };

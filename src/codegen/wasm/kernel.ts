@@ -1,14 +1,14 @@
 /**
- * @file One kernel as one WebAssembly function. Its parameters are addresses: one for each operand and constant element
- * offset that the kernel uses, so that kernels which differ only in where their data lies share one function (an
- * unrolled network of a thousand layers has the code of a few).
+ * @file Each nest of a kernel as one WebAssembly function. Its parameters are addresses: one for each operand and
+ * constant element offset that it uses, so that nests which differ only in where their data lies share one function (an
+ * unrolled network of a thousand layers has the code of a few, a concatenation of a hundred equal parts that of one).
  */
 import { invariant } from "../../base/invariant.ts";
 import { bytesOf } from "../../kernel/dtype.ts";
 import { type Expr, walkExpr } from "../../kernel/expr.ts";
 import type { Kernel, Nest } from "../../kernel/loops.ts";
 import { nestExprs } from "../../kernel/loops.ts";
-import { printKernel } from "../../kernel/print.ts";
+import { printNest } from "../../kernel/print.ts";
 import { emitContract } from "./contract.ts";
 import { Code, type ModuleBuilder, OP } from "./encoder.ts";
 import { Interner } from "./intern.ts";
@@ -40,27 +40,25 @@ function allExprs(nest: Nest): readonly Expr[] {
   return [...atStore, ...elsewhere];
 }
 
-function slotsOf(kernel: Kernel): readonly Slot[] {
+function slotsOf(nest: Nest): readonly Slot[] {
   const slots = new Map<string, Slot>();
   const add = (operand: number, offset: number): void => {
     slots.set(`${operand}+${offset}`, { operand, offset });
   };
-  for (const nest of kernel.nests) {
-    const seen = new Set<Expr>();
-    for (const expr of allExprs(nest))
-      walkExpr(
-        expr,
-        (e) => {
-          if (e.kind === "load") add(e.operand, e.index.offset);
-        },
-        seen,
-      );
-    if ("stores" in nest) for (const store of nest.stores) add(store.operand, store.index.offset);
-    if (nest.kind === "contract") add(nest.scratch, 0);
-    if (nest.kind === "scatter") add(nest.operand, nest.index.offset);
-    if (nest.kind === "shuffle") add(nest.operand, 0);
-    if (nest.kind === "map" && nest.unlessSame) for (const operand of nest.unlessSame) add(operand, 0);
-  }
+  const seen = new Set<Expr>();
+  for (const expr of allExprs(nest))
+    walkExpr(
+      expr,
+      (e) => {
+        if (e.kind === "load") add(e.operand, e.index.offset);
+      },
+      seen,
+    );
+  if ("stores" in nest) for (const store of nest.stores) add(store.operand, store.index.offset);
+  if (nest.kind === "contract") add(nest.scratch, 0);
+  if (nest.kind === "scatter") add(nest.operand, nest.index.offset);
+  if (nest.kind === "shuffle") add(nest.operand, 0);
+  if (nest.kind === "map" && nest.unlessSame) for (const operand of nest.unlessSame) add(operand, 0);
   return [...slots.values()];
 }
 
@@ -87,7 +85,7 @@ function lanesOf(kernel: Kernel, nest: Nest): 4 | 2 {
   return wide ? 2 : 4;
 }
 
-/** Emits kernels into a module, each distinct one once. */
+/** Emits the nests of kernels into a module, each distinct one once. */
 export class KernelLibrary {
   readonly #module: ModuleBuilder;
   readonly #options: EmitOptions;
@@ -103,19 +101,25 @@ export class KernelLibrary {
     return this.#byText.size;
   }
 
-  function(kernel: Kernel): KernelFunction {
-    const slots = slotsOf(kernel);
+  /** The calls that run a kernel, one for each nest. */
+  functions(kernel: Kernel): readonly KernelFunction[] {
+    return kernel.nests.map((nest) => this.#function(kernel, nest));
+  }
+
+  #function(kernel: Kernel, nest: Nest): KernelFunction {
+    const slots = slotsOf(nest);
     const number = new Map(slots.map((s, i) => [`${s.operand}+${s.offset}`, i]));
-    const text = printKernel(kernel, (operand, offset) => `s${number.get(`${operand}+${offset}`)}`);
-    const known = this.#byText.get(text);
-    if (known) return { fn: known.fn, slots };
-    const code = new Code(slots.map(() => "i32" as const));
     const slot = (operand: number, offset: number): number => {
       const local = number.get(`${operand}+${offset}`);
       invariant(local !== undefined, () => `no slot for operand ${operand} + ${offset}`);
       return local;
     };
-    for (const nest of kernel.nests) this.#emitNest(code, kernel, nest, slot);
+    const types = slots.map((s) => kernel.operands[s.operand]?.dtype).join();
+    const text = `${types}\n${printNest(nest, (operand, offset) => `s${slot(operand, offset)}`)}`;
+    const known = this.#byText.get(text);
+    if (known) return { fn: known.fn, slots };
+    const code = new Code(slots.map(() => "i32" as const));
+    this.#emitNest(code, kernel, nest, slot);
     const made = { fn: this.#module.add(code), slots };
     this.#byText.set(text, made);
     return made;

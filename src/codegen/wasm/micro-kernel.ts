@@ -11,9 +11,9 @@
  *     │ │ │       │  c20  │  c21  │
  *     └─┴─┴─      └───────┴───────┘
  *
- * Invariant: every element is ((c + a₀b₀) + a₁b₁) + … in the order of k, with one multiplication and one addition each,
- * or one fused multiply-add. Its bits depend on nothing but the order of k: not on the tile, not on how the depth is
- * cut into blocks that accumulate into c, not on the neighbours.
+ * Invariant: every element is c + ((a₀b₀ + a₁b₁) + …) in the order of k, with one multiplication and one addition each,
+ * or one fused multiply-add. Its bits depend on nothing but the order of k and where the depth is cut into blocks: not
+ * on the tile, not on the neighbours.
  *
  * The tile is as large as registers allow. On x64 V8 gives out 15 of the 16 vector registers; next to c and b's row k
  * the loop needs the spread element and, without fused multiply-add, the product: MR·V + V + 2 ≤ 15, or + 1. A register
@@ -66,8 +66,8 @@ export function columnsOf(dtype: ProductType, tile: Tile): number {
 
 /**
  * Adds the function `(a, b, depth, c, strideBytes, accumulate)`, all i32, and returns its number. Addresses are in
- * bytes; c's rows are `strideBytes` apart. With `accumulate` ≠ 0 the tile is added to, otherwise written without being
- * read. A depth of 0 leaves the tile or writes zeros. No alignment is needed. `fma` needs relaxed SIMD (see
+ * bytes; c's rows are `strideBytes` apart. With `accumulate` ≠ 0 the sums are added to the tile, otherwise written
+ * without reading it. A depth of 0 leaves the tile or writes zeros. No alignment is needed. `fma` needs relaxed SIMD (see
  * features.ts).
  */
 export function addMicroKernel(
@@ -91,15 +91,18 @@ export function addMicroKernel(
     }
   };
 
-  // Locals start as zeros.
-  code.get(accumulate).if(null, () => eachVector((sum, offset) => code.get(row).memory("load", offset).set(sum)));
   code.get(a).get(depth).i32Const(rowBytes).op(OP.i32Mul).op(OP.i32Add).set(end);
   const more = (): Code => code.get(a).get(end).op(OP.i32Ne);
   const turn = (): void => {
     emitOuterProduct(code, ARITHMETIC[dtype], { a, b, sums, bytes: bytesOf(dtype), fma });
     code.increment(a, rowBytes).increment(b, tile.vectors * VECTOR_BYTES);
   };
+  // Locals start as zeros: a block is summed on its own and then added, which keeps long sums accurate.
   more().if(null, () => code.repeat(turn, more));
+  const addTo = (sum: number, offset: number): void => {
+    code.get(row).memory("load", offset).get(sum).simd(ARITHMETIC[dtype].add).set(sum);
+  };
+  code.get(accumulate).if(null, () => eachVector(addTo));
   eachVector((sum, offset) => code.get(row).get(sum).memory("store", offset));
   return module.add(code);
 }

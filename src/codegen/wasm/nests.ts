@@ -12,7 +12,7 @@ import { invariant } from "../../base/invariant.ts";
 import type { ScalarType } from "../../kernel/dtype.ts";
 import { call, type Expr, type Index, type LoopVar, load } from "../../kernel/expr.ts";
 import type { Combine, MapNest, Operand, ReduceNest, ScanNest, ScatterNest, Store } from "../../kernel/loops.ts";
-import { identityOf } from "../../kernel/loops.ts";
+import { FOLD_TURNS, foldRun, folds, identityOf } from "../../kernel/loops.ts";
 import { type Context, linearCoefficient, SINGLE, VECTOR } from "./addresses.ts";
 import { OP } from "./encoder.ts";
 import { emitScalarFn, laneBytes, splatConstant } from "./scalar.ts";
@@ -38,6 +38,12 @@ export function emitCounters(em: VectorEmitter, loops: readonly LoopVar[], body:
   );
 }
 
+/** What to do after every `run` elements of a counter; `run` is a multiple of the widest stride. */
+interface Runs {
+  readonly run: number;
+  emit(): void;
+}
+
 /** Walks a counter in strides, widest first; `body` runs with the counter's local set and must leave it alone. */
 function emitStrides(
   em: VectorEmitter,
@@ -45,12 +51,38 @@ function emitStrides(
   strides: readonly number[],
   body: (stride: number) => void,
   after: (stride: number) => void,
+  runs?: Runs,
 ): void {
   const { code } = em;
   const local = code.local("i32");
   em.vars.set(v, local);
   code.i32Const(0).set(local);
+  const turn = (stride: number): void => {
+    em.scope(() => body(stride));
+    after(stride);
+    code.increment(local, stride);
+  };
   let left = v.extent;
+  const [widest] = strides;
+  if (runs && widest && left >= runs.run) {
+    left %= runs.run;
+    const end = code.local("i32");
+    code.while(
+      () =>
+        code
+          .get(local)
+          .i32Const(v.extent - runs.run)
+          .op(OP.i32LeS),
+      () => {
+        code.get(local).i32Const(runs.run).op(OP.i32Add).set(end);
+        code.while(
+          () => code.get(local).get(end).op(OP.i32LtS),
+          () => turn(widest),
+        );
+        runs.emit();
+      },
+    );
+  }
   for (const stride of strides) {
     if (left < stride) continue;
     left %= stride;
@@ -60,12 +92,64 @@ function emitStrides(
           .get(local)
           .i32Const(v.extent - stride)
           .op(OP.i32LeS),
-      () => {
-        em.scope(() => body(stride));
-        after(stride);
-        code.increment(local, stride);
-      },
+      () => turn(stride),
     );
+  }
+  runs?.emit();
+}
+
+/** The middle and total accumulators of a long reduction; see ReduceNest. */
+class FoldEmitter {
+  readonly #em: VectorEmitter;
+  readonly #nest: ReduceNest;
+  readonly #accs: readonly number[];
+  readonly #middle: readonly number[];
+  readonly #total: readonly number[];
+  readonly #folds: number;
+  readonly runs: Runs;
+
+  constructor(em: VectorEmitter, nest: ReduceNest, accs: readonly number[]) {
+    this.#em = em;
+    this.#nest = nest;
+    this.#accs = accs;
+    this.#middle = accs.map(() => em.code.local("v128"));
+    this.#total = accs.map(() => em.code.local("v128"));
+    this.#folds = em.code.local("i32");
+    this.runs = { run: foldRun(nest), emit: () => this.#fold() };
+  }
+
+  restart(): void {
+    this.#clear(this.#middle);
+    this.#clear(this.#total);
+    this.#em.code.i32Const(0).set(this.#folds);
+  }
+
+  #clear(locals: readonly number[]): void {
+    const identity = splatConstant(this.#nest.dtype, identityOf(this.#nest.combine, this.#nest.dtype));
+    for (const local of locals) this.#em.code.v128Const(identity).set(local);
+  }
+
+  #into(target: readonly number[], source: readonly number[]): void {
+    for (const [i, local] of target.entries()) {
+      this.#em.code.get(local).get(source[i] as number);
+      emitCombine(this.#em, this.#nest.combine, this.#nest.dtype);
+      this.#em.code.set(local);
+    }
+    this.#clear(source);
+  }
+
+  #fold(): void {
+    const { code } = this.#em;
+    this.#into(this.#middle, this.#accs);
+    code.increment(this.#folds, 1);
+    code.get(this.#folds).i32Const(FOLD_TURNS).op(OP.i32RemU).op(OP.i32Eqz);
+    code.if(null, () => this.#into(this.#total, this.#middle));
+  }
+
+  /** Leaves the totals where the accumulators were. */
+  finish(): void {
+    this.#into(this.#total, this.#middle);
+    for (const [i, acc] of this.#accs.entries()) this.#em.code.get(this.#total[i] as number).set(acc);
   }
 }
 
@@ -161,8 +245,10 @@ function emitReduceAcross(em: VectorEmitter, nest: ReduceNest, operands: readonl
     emitCombine(em, nest.combine, nest.dtype);
     code.set(acc);
   };
+  const fold = folds(nest) ? new FoldEmitter(em, nest, accs) : null;
   emitCounters(em, live(nest.loops), () => {
     for (const acc of accs) code.v128Const(identity).set(acc);
+    fold?.restart();
     em.vec = last;
     if (nest.reduce.every((v) => v.extent > 0)) {
       emitCounters(em, live(nest.reduce.slice(0, -1)), () => {
@@ -184,10 +270,12 @@ function emitReduceAcross(em: VectorEmitter, nest: ReduceNest, operands: readonl
                   accumulate(accs[i] as number, { ...VECTOR, shift: i * em.lanes });
             },
             (stride) => em.bumpPointers(stride),
+            fold?.runs,
           );
         });
       });
     }
+    fold?.finish();
     const total = joinAccumulators(em, nest, accs, mid);
     em.vec = null;
     em.scope(() => {
@@ -274,6 +362,8 @@ function emitReduceTile(
   const identity = splatConstant(nest.dtype, identityOf(nest.combine, nest.dtype));
   const accs = contexts.map(() => code.local("v128"));
   for (const acc of accs) code.v128Const(identity).set(acc);
+  const fold = folds(nest) ? new FoldEmitter(em, nest, accs) : null;
+  fold?.restart();
   const counters = live(nest.reduce);
   const inner = counters.pop() ?? null;
   const step = (): void => {
@@ -297,10 +387,11 @@ function emitReduceTile(
         code.i32Const(0).set(local);
         em.preparePointers([nest.body], [], inner);
         em.hoist([nest.body], inner, contexts);
-        emitStrides(em, inner, [1], step, () => em.bumpPointers(1));
+        emitStrides(em, inner, [1], step, () => em.bumpPointers(1), fold?.runs);
       }),
     );
   }
+  fold?.finish();
   em.scope(() => {
     em.countUses(nest.stores.map((s) => s.value));
     contexts.forEach((ctx, i) => {

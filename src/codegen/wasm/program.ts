@@ -53,9 +53,10 @@ export function emitProgram(
   for (let at = 0; at < steps.length; at += perFunction) {
     const part = new Code([]);
     for (const { kernel, addresses } of steps.slice(at, at + perFunction)) {
-      const { fn, slots } = library.function(kernel);
-      for (const slot of slots) part.i32Const((addresses[slot.operand] ?? 0) + slotBytes(kernel, slot));
-      part.call(fn);
+      for (const { fn, slots } of library.functions(kernel)) {
+        for (const slot of slots) part.i32Const((addresses[slot.operand] ?? 0) + slotBytes(kernel, slot));
+        part.call(fn);
+      }
     }
     const fn = module.add(part);
     if (options.stepwise) module.export(`step${parts.length}`, fn);

@@ -32,7 +32,11 @@ const [MIDDLE, BEFORE, AFTER] = [0, 1, 2];
 const [SOURCE, SINK] = [0, 1];
 
 /** `credit`: edges that may be looked at; the cut is null when it takes more. */
-export function minimumCut(model: Model, step: number, credit: number): { readonly cut: Cut | null; readonly work: number } {
+export function minimumCut(
+  model: Model,
+  step: number,
+  credit: number,
+): { readonly cut: Cut | null; readonly work: number } {
   const { steps } = model;
   const side = sides(model, step);
   const flow = new Flow(2, credit);

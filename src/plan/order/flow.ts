@@ -64,7 +64,7 @@ export class Flow {
     seen[sink] = 1;
     const stack = [sink];
     for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
-      for (let e = this.#first[node] as number; e >= 0; e = (this.#next[e] as number)) {
+      for (let e = this.#first[node] as number; e >= 0; e = this.#next[e] as number) {
         const before = this.#to[e] as number;
         if (seen[before] || (this.#left[e ^ 1] as number) <= 0) continue;
         seen[before] = 1;
@@ -80,7 +80,7 @@ export class Flow {
     const queue = [source];
     for (let head = 0; head < queue.length; head++) {
       const node = queue[head] as number;
-      for (let e = this.#first[node] as number; e >= 0; e = (this.#next[e] as number)) {
+      for (let e = this.#first[node] as number; e >= 0; e = this.#next[e] as number) {
         this.#credit -= 1;
         const to = this.#to[e] as number;
         if ((level[to] as number) >= 0 || (this.#left[e] as number) <= 0) continue;
@@ -103,15 +103,15 @@ export class Flow {
         const back = path.pop();
         if (back === undefined) return 0;
         node = this.#to[back ^ 1] as number;
-        current[node] = (this.#next[(current[node] as number)] as number);
-      } else if ((this.#left[e] as number) > 0 && level[(this.#to[e] as number)] === (level[node] as number) + 1) {
+        current[node] = this.#next[current[node] as number] as number;
+      } else if ((this.#left[e] as number) > 0 && level[this.#to[e] as number] === (level[node] as number) + 1) {
         path.push(e);
         node = this.#to[e] as number;
       } else {
         current[node] = this.#next[e] as number;
       }
     }
-    const amount = path.reduce((least, e) => Math.min(least, (this.#left[e] as number)), Number.POSITIVE_INFINITY);
+    const amount = path.reduce((least, e) => Math.min(least, this.#left[e] as number), Number.POSITIVE_INFINITY);
     for (const e of path) {
       this.#left[e] = (this.#left[e] as number) - amount;
       this.#left[e ^ 1] = (this.#left[e ^ 1] as number) + amount;

@@ -30,7 +30,7 @@ export interface Ordering {
 }
 
 /** Steps around the peak, and steps that may be tried for one such window. The last one is for whole programs. */
-const WINDOWS = [16, 64, 256, 1000];
+const WINDOWS = [16, 64, 256, 2000];
 const WINDOW_WORK = 100_000;
 /** Splits in a row that may fail to make the order better. */
 const DETOUR = 6;

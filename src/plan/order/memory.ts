@@ -31,7 +31,7 @@ export class Memory {
   readonly pending: Int32Array;
   readonly home: Int32Array;
   readonly done: Uint8Array;
-  /** Parameters that nobody reads are there for the first step. */
+  /** Bytes of parameters that nobody reads: they are there for the first step, and are not counted in `live`. */
   readonly #idle: number;
   readonly #start: number;
   readonly #readers: Int32Array;
@@ -52,8 +52,8 @@ export class Memory {
     this.done = new Uint8Array(model.steps);
     let [live, idle] = [0, 0];
     for (let id = 0; id < storages && at(writer, id) < 0; id++) {
-      live += at(bytes, id);
-      if (!isSlot[id] && !kept[id] && this.pending[id] === 0) idle += at(bytes, id);
+      if (isSlot[id] || kept[id] || at(this.pending, id) > 0) live += at(bytes, id);
+      else idle += at(bytes, id);
     }
     [this.live, this.#start, this.#idle] = [live, live, idle];
   }
@@ -72,8 +72,8 @@ export class Memory {
     const { reads, writes, bytes, kept, scratch } = this.model;
     const { pending, home } = this;
     this.#runs += 1;
-    let during = this.live + (scratch[step] as number);
-    let after = this.ran === 0 ? this.live - this.#idle : this.live;
+    let during = this.live + (scratch[step] as number) + (this.ran === 0 ? this.#idle : 0);
+    let after = this.live;
     for (let k = fromOf(reads, step); k < fromOf(reads, step + 1); k++) {
       const read = reads.items[k] as number;
       const left = (pending[read] as number) - 1;
@@ -104,7 +104,8 @@ export class Memory {
       const read = reads.items[k] as number;
       this.pending[read] = (this.pending[read] as number) + 1;
     }
-    for (let k = fromOf(writes, step); k < fromOf(writes, step + 1); k++) this.home[writes.items[k] as number] = NOWHERE;
+    for (let k = fromOf(writes, step); k < fromOf(writes, step + 1); k++)
+      this.home[writes.items[k] as number] = NOWHERE;
     this.done[step] = 0;
     this.live = live;
     this.ran -= 1;
@@ -189,7 +190,7 @@ export interface Peak {
 /** The most that is live at once when the steps run in this order. */
 export function peakOf(memory: Memory, order: ArrayLike<number>): Peak {
   memory.reset();
-  let [bytes, position, count] = [memory.live, 0, 0];
+  let [bytes, position, count] = [0, 0, 0];
   for (let k = 0; k < order.length; k++) {
     const during = memory.run(order[k] as number);
     if (during > bytes) [bytes, position, count] = [during, k, 1];

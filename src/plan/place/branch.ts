@@ -18,7 +18,7 @@
  *                                                                        failed: pop up to a choice that has a second way
  */
 import type { Sections } from "./sections.ts";
-import { Stock } from "./stock.ts";
+import { BLOCK_BITS, Stock } from "./stock.ts";
 
 export type Outcome = "found" | "none" | "limit";
 
@@ -54,8 +54,8 @@ export class Branch {
     this.#seen2 = new Int32Array(memory);
   }
 
-  /** Looks for a placement of at most `capacity` units, in `stock.offset` if found. */
-  run(capacity: number, limit: number): Outcome {
+  /** Looks for a placement of at most `capacity` units, in `stock.offset` if found. `late` ends it from outside. */
+  run(capacity: number, limit: number, late: () => boolean = () => false): Outcome {
     const { stock } = this;
     if (!stock.reset(capacity)) return "none";
     this.#salt = Math.imul(capacity | 0, 0x9e3779b1) ^ Math.imul((capacity / 4294967296) | 0, 0x85ebca6b);
@@ -65,7 +65,7 @@ export class Branch {
     const last = this.nodes + limit;
     for (;;) {
       this.nodes += 1;
-      if (this.nodes > last) return "limit";
+      if (this.nodes > last || ((this.nodes & 255) === 0 && late())) return "limit";
       const item = this.#isKnown() ? -1 : this.#choose();
       if (item === -2) {
         if (!this.#solved()) return "found";
@@ -85,23 +85,23 @@ export class Branch {
   /** The item to branch on; -2 when all are placed. */
   #choose(): number {
     const { low, floor, rest, blame, capacity, startsAt, list, base, live } = this.stock;
-    const { size } = this.stock.sections;
-    let lowestTop = Number.POSITIVE_INFINITY;
-    for (let i = startsAt[this.#left] as number, e = startsAt[this.#right] as number; i < e; i++) {
-      const top = (low[i] as number) + (size[i] as number);
-      if (top < lowestTop) lowestTop = top;
-    }
+    const lowestTop = this.stock.lowestTop(startsAt[this.#left] as number, startsAt[this.#right] as number);
     if (lowestTop === Number.POSITIVE_INFINITY) return -2;
     const little = capacity / 1024;
     let section = -1;
     let least = Number.POSITIVE_INFINITY;
-    for (let s = this.#left; s < this.#right; s++) {
-      const bottom = floor[s] as number;
-      if (bottom >= lowestTop) continue;
-      const key = (capacity - bottom - (rest[s] as number) + little) / (1 + (blame[s] as number));
-      if (key > least || (key === least && bottom >= (floor[section] as number))) continue;
-      least = key;
-      section = s;
+    for (let s = this.#left; s < this.#right; ) {
+      const block = s >> BLOCK_BITS;
+      const end = Math.min((block + 1) << BLOCK_BITS, this.#right);
+      if (this.stock.lowestFloor(block) >= lowestTop) s = end;
+      for (; s < end; s++) {
+        const bottom = floor[s] as number;
+        if (bottom >= lowestTop) continue;
+        const key = (capacity - bottom - (rest[s] as number) + little) / (1 + (blame[s] as number));
+        if (key > least || (key === least && bottom >= (floor[section] as number))) continue;
+        least = key;
+        section = s;
+      }
     }
     let item = -1;
     let best = Number.NEGATIVE_INFINITY;

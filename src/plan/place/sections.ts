@@ -9,9 +9,10 @@
  *     b0  ┌┴──┴───┴────┴┐                  b0 covers [0, 2), b1 [0, 1), b2 and b3 [1, 2)
  *
  * Items are numbered by first section, so those of a range of sections that nothing crosses are a range too. Buffers of
- * no bytes are no items.
+ * no bytes are no items. Nor is what is live all the time, if it can be the ground under everything else: nothing crosses
+ * it, so it can change places with all that is below it.
  */
-import { alignUp, type Problem } from "../problem.ts";
+import { alignUp, type Buffer, type Problem } from "../problem.ts";
 
 export interface Sections {
   /** Items and sections. */
@@ -28,8 +29,11 @@ export interface Sections {
   readonly fixed: Float64Array;
   /** Per item: of what its offset is a multiple, in units; null when that is 1 for all. */
   readonly align: Float64Array | null;
-  /** Per section, the most that its items add up to: the least height there. */
+  /** Per section, what its items add up to: the least height there. */
   readonly load: Float64Array;
+  /** Bytes below everything, and the buffers there. Offsets of items count from there. */
+  readonly ground: number;
+  readonly grounded: ReadonlyMap<number, number>;
 }
 
 function gcd(a: number, b: number): number {
@@ -40,55 +44,85 @@ function gcd(a: number, b: number): number {
 
 /** The items of a problem and the sections they cover. */
 export function sectionsOf(problem: Problem): Sections {
-  const buffers = problem.buffers.filter((b) => b.bytes > 0);
-  const rounded = new Map(buffers.map((b) => [b.id, alignUp(b.bytes, problem.alignment)]));
-  const sizeOf = (id: number): number => rounded.get(id) ?? 0;
-  let unit = 0;
-  for (const b of buffers) unit = gcd(gcd(unit, sizeOf(b.id)), b.fixedAt ?? 0);
-  if (buffers.some((b) => b.align > problem.alignment)) unit = gcd(unit, problem.alignment);
+  const sizeOf = (b: Buffer): number => alignUp(b.bytes, problem.alignment);
+  const { ground, grounded } = groundOf(problem);
+  const buffers = problem.buffers.filter((b) => b.bytes > 0 && !grounded.has(b.id));
+  const aligned = buffers.some((b) => b.align > problem.alignment);
+  let unit = aligned ? problem.alignment : 0;
+  for (const b of buffers) unit = gcd(gcd(unit, sizeOf(b)), b.fixedAt === undefined ? 0 : b.fixedAt - ground);
   unit = Math.max(1, unit);
-
-  // ends before starts at one step: lifespans are half-open
-  const starts = [...buffers].sort((a, b) => a.lifespan.start - b.lifespan.start || a.id - b.id);
-  const ends = [...buffers].sort((a, b) => a.lifespan.end - b.lifespan.end || a.id - b.id);
-  const first = new Map<number, number>();
-  const last = new Map<number, number>();
-  let [count, open, e] = [0, false, 0];
-  const closeUntil = (step: number): void => {
-    for (let b = ends[e]; b && b.lifespan.end <= step; b = ends[++e]) {
-      if (open) count += 1;
-      open = false;
-      last.set(b.id, count);
-    }
-  };
-  for (const b of starts) {
-    closeUntil(b.lifespan.start);
-    first.set(b.id, count);
-    open = true;
-  }
-  closeUntil(Number.POSITIVE_INFINITY);
-
-  const hi = Int32Array.from(starts, (b) => last.get(b.id) ?? 0);
-  const lo = Int32Array.from(starts, (b) => first.get(b.id) ?? 0);
-  const size = Float64Array.from(starts, (b) => sizeOf(b.id) / unit);
+  buffers.sort((a, b) => a.lifespan.start - b.lifespan.start || a.id - b.id);
+  const { lo, hi, count } = cover(buffers);
+  const size = Float64Array.from(buffers, (b) => sizeOf(b) / unit);
   const change = new Float64Array(count + 1);
-  starts.forEach((_, i) => {
-    change[lo[i] ?? 0] = (change[lo[i] ?? 0] ?? 0) + (size[i] ?? 0);
-    change[hi[i] ?? 0] = (change[hi[i] ?? 0] ?? 0) - (size[i] ?? 0);
+  size.forEach((units, i) => {
+    change[lo[i] as number] = (change[lo[i] as number] as number) + units;
+    change[hi[i] as number] = (change[hi[i] as number] as number) - units;
   });
   let live = 0;
-  const load = change.map((delta) => (live += delta)).subarray(0, count);
-  const align = Float64Array.from(starts, (b) => Math.max(1, b.align / unit));
   return {
-    n: starts.length,
+    n: buffers.length,
     count,
     unit,
-    ids: Int32Array.from(starts, (b) => b.id),
+    ids: Int32Array.from(buffers, (b) => b.id),
     size,
     lo,
     hi,
-    fixed: Float64Array.from(starts, (b) => (b.fixedAt === undefined ? -1 : b.fixedAt / unit)),
-    align: align.some((a) => a > 1) ? align : null,
-    load,
+    fixed: Float64Array.from(buffers, (b) => (b.fixedAt === undefined ? -1 : (b.fixedAt - ground) / unit)),
+    align: aligned ? Float64Array.from(buffers, (b) => Math.max(1, b.align / unit)) : null,
+    load: change.map((delta) => (live += delta)).subarray(0, count),
+    ground,
+    grounded,
   };
+}
+
+/** Sections [lo, hi) of buffers that are sorted by start. */
+function cover(buffers: readonly Buffer[]): { lo: Int32Array; hi: Int32Array; count: number } {
+  const byEnd = buffers.map((_, i) => i);
+  const endOf = (i: number | undefined): number => buffers[i ?? -1]?.lifespan.end ?? Number.POSITIVE_INFINITY;
+  byEnd.sort((a, b) => endOf(a) - endOf(b) || a - b);
+  const lo = new Int32Array(buffers.length);
+  const hi = new Int32Array(buffers.length);
+  let [count, open, next] = [0, false, 0];
+  // ends come before starts at one step: lifespans are half-open
+  const closeUntil = (step: number): void => {
+    for (; endOf(byEnd[next]) <= step && next < byEnd.length; next++) {
+      if (open) count += 1;
+      open = false;
+      hi[byEnd[next] as number] = count;
+    }
+  };
+  buffers.forEach((b, i) => {
+    closeUntil(b.lifespan.start);
+    lo[i] = count;
+    open = true;
+  });
+  closeUntil(Number.MAX_VALUE);
+  return { lo, hi, count };
+}
+
+/** Buffers that are live all the time: fixed ones that lie at the bottom without gaps, then, if all can move, the others. */
+function groundOf({ buffers, alignment }: Problem): Pick<Sections, "ground" | "grounded"> {
+  const used = buffers.filter((b) => b.bytes > 0);
+  const first = used.reduce((step, b) => Math.min(step, b.lifespan.end), Number.POSITIVE_INFINITY);
+  const last = used.reduce((step, b) => Math.max(step, b.lifespan.start), 0);
+  // it meets everything if it is there before anything ends and until everything has started
+  const whole = used.filter((b) => b.lifespan.start < first && b.lifespan.end > last);
+  const fixed = whole.filter((b) => b.fixedAt !== undefined).sort((a, b) => (a.fixedAt ?? 0) - (b.fixedAt ?? 0));
+  const grounded = new Map<number, number>();
+  const largest = used.reduce((most, b) => Math.max(most, b.align), alignment);
+  let ground = 0;
+  if (largest > alignment) return { ground, grounded };
+  for (const b of fixed) {
+    if (b.fixedAt !== ground) break;
+    grounded.set(b.id, ground);
+    ground = alignUp(ground + b.bytes, alignment);
+  }
+  if (used.some((b) => b.fixedAt !== undefined && !grounded.has(b.id))) return { ground, grounded };
+  for (const b of whole) {
+    if (b.fixedAt !== undefined) continue;
+    grounded.set(b.id, ground);
+    ground = alignUp(ground + b.bytes, alignment);
+  }
+  return { ground, grounded };
 }

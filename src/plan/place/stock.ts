@@ -12,9 +12,13 @@
  * A floor counts what can never be filled any more: the lowest offset of everything that is still to come, not the top of
  * what is there. `raise` and `place` write to a trail; `undo` goes back to a mark. All costs are in items and sections
  * next to the changed item; nothing is allocated. Each state has a 64-bit fingerprint, the exclusive or of one number
- * per unplaced item, kept up to date.
+ * per unplaced item, kept up to date. Lowest tops and floors are known for blocks of 64 items and 64 sections, so that
+ * search looks only into blocks that changed or matter.
  */
 import type { Sections } from "./sections.ts";
+
+/** Items or sections per block: 2 to the power of this. */
+export const BLOCK_BITS = 6;
 
 export class Stock {
   readonly sections: Sections;
@@ -36,6 +40,10 @@ export class Stock {
   print1 = 0;
   print2 = 0;
   capacity = 0;
+  /** Per block of items, the lowest top that one can still have; NaN when that has to be found again. */
+  readonly #blockTop: Float64Array;
+  /** Per block of sections, the lowest floor; NaN as above. */
+  readonly #blockFloor: Float64Array;
   /** Where item i stands in the list of section s: where[home[i] + s]. */
   readonly #where: Int32Array;
   readonly #home: Int32Array;
@@ -58,6 +66,8 @@ export class Stock {
     this.cross = new Int32Array(count + 1);
     this.blame = new Float64Array(count);
     this.live = new Int32Array(count);
+    this.#blockTop = new Float64Array((n >> BLOCK_BITS) + 1);
+    this.#blockFloor = new Float64Array((count >> BLOCK_BITS) + 1);
     this.#atFloor = new Int32Array(count);
     this.#dirty = new Int32Array(count);
     this.startsAt = new Int32Array(count + 1).fill(n);
@@ -87,6 +97,8 @@ export class Stock {
     this.cross.fill(0);
     this.floor.fill(0);
     this.rest.set(load);
+    this.#blockTop.fill(Number.NaN);
+    this.#blockFloor.fill(Number.NaN);
     this.print1 = 0;
     this.print2 = 0;
     for (let i = 0; i < n; i++) {
@@ -176,6 +188,7 @@ export class Stock {
       const old = this.#trailOld[this.#trailEnd] as number;
       if (what < 0) {
         floor[~what] = old;
+        this.#blockFloor[~what >> BLOCK_BITS] = Number.NaN;
         this.#atFloor[~what] = 0;
         continue;
       }
@@ -191,8 +204,46 @@ export class Stock {
       }
       if (!placed) this.#imprint(what, low[what] as number);
       low[what] = old;
+      this.#blockTop[what >> BLOCK_BITS] = Number.NaN;
       this.#imprint(what, old);
     }
+  }
+
+  /** The lowest top that one of items [from, to) can still have. */
+  lowestTop(from: number, to: number): number {
+    const { low } = this;
+    const { size } = this.sections;
+    let least = Number.POSITIVE_INFINITY;
+    for (let i = from; i < to; ) {
+      const end = Math.min(((i >> BLOCK_BITS) + 1) << BLOCK_BITS, this.sections.n);
+      const whole = (i & ((1 << BLOCK_BITS) - 1)) === 0 && end <= to;
+      const known = this.#blockTop[i >> BLOCK_BITS] as number;
+      let lowest = whole ? known : Number.NaN;
+      if (lowest !== lowest) {
+        lowest = Number.POSITIVE_INFINITY;
+        for (let j = i, stop = Math.min(end, to); j < stop; j++) {
+          const top = (low[j] as number) + (size[j] as number);
+          if (top < lowest) lowest = top;
+        }
+        if (whole) this.#blockTop[i >> BLOCK_BITS] = lowest;
+      }
+      if (lowest < least) least = lowest;
+      i = end;
+    }
+    return least;
+  }
+
+  /** The lowest floor of a block of sections. */
+  lowestFloor(block: number): number {
+    let least = this.#blockFloor[block] as number;
+    if (least === least) return least;
+    least = Number.POSITIVE_INFINITY;
+    const end = Math.min((block + 1) << BLOCK_BITS, this.sections.count);
+    for (let s = block << BLOCK_BITS; s < end; s++) {
+      if ((this.floor[s] as number) < least) least = this.floor[s] as number;
+    }
+    this.#blockFloor[block] = least;
+    return least;
   }
 
   /** The part of the fingerprint that items [from, to) make up. */
@@ -221,6 +272,7 @@ export class Stock {
     this.#remember(j, old);
     this.#imprint(j, old);
     low[j] = value;
+    this.#blockTop[j >> BLOCK_BITS] = Number.NaN;
     if (value !== Number.POSITIVE_INFINITY) this.#imprint(j, value);
     for (let s = lo[j] as number, e = hi[j] as number; s < e; s++) {
       if (floor[s] !== old) continue;
@@ -245,6 +297,7 @@ export class Stock {
       }
       this.#remember(~s, floor[s] as number);
       floor[s] = least;
+      this.#blockFloor[s >> BLOCK_BITS] = Number.NaN;
       this.#atFloor[s] = times;
       if (times > 0 && least + (this.rest[s] as number) > this.capacity) return this.#stuckAt(s);
     }

@@ -37,12 +37,13 @@ interface Walk {
 
 /** Uniform in [0, 1) from a 32-bit state (Marsaglia's xorshift): several draws a move, so cheaper than `hostRandom`. */
 export function dice(seed: number): () => number {
-  let x = (Math.imul(seed + 1, 0x9e3779b9) ^ 0x2545f491) | 0 || 1;
+  // Vigna & Blackman style: two multiplicative mixes of a counter (splitmix32)
+  let x = Math.imul(seed + 1, 0x9e3779b9) | 0;
   return () => {
-    x ^= x << 13;
-    x ^= x >>> 17;
-    x ^= x << 5;
-    return (x >>> 0) / 2 ** 32;
+    x = (x + 0x9e3779b9) | 0;
+    let z = Math.imul(x ^ (x >>> 16), 0x21f0aaad);
+    z = Math.imul(z ^ (z >>> 15), 0x735a2d97);
+    return ((z ^ (z >>> 15)) >>> 0) / 2 ** 32;
   };
 }
 
@@ -69,7 +70,7 @@ export function anneal(
       // whichever ends first, moves or time, is cold at its end
       const part = Math.max(move / options.moves, (now - began) / Math.max(1, options.deadline - began));
       temperature = mean * options.hot * (options.cold / options.hot) ** part;
-      price *= fitting > 240 ? 0.9 : 1.1;
+      price *= fitting > 100 ? 0.9 : 1.1;
       fitting = 0;
     }
     const { cost, over } = line;

@@ -63,7 +63,7 @@ export function lookAhead(graph: FlatGraph, budget: number, scoring: Scoring): n
   const state = start(graph, budget, scoring);
   for (let op = 0; op < graph.ops; op++) {
     state.now = op;
-    if (!materialize(state, op) || !run(state, op, scoring.a)) return null;
+    if (!materialize(state, op, scoring.a) || !run(state, op, scoring.a)) return null;
     pinInputs(state, op, -1);
     advance(state, op);
   }
@@ -303,7 +303,7 @@ function missing(state: State, op: number): number[] {
 }
 
 /** Makes the inputs of `op` present and pins them. */
-function materialize(state: State, op: number): boolean {
+function materialize(state: State, op: number, a: number): boolean {
   pinInputs(state, op, 1);
   for (let round = 0; round < ROUNDS; round++) {
     const order = missing(state, op);
@@ -312,7 +312,7 @@ function materialize(state: State, op: number): boolean {
       // what one of them needs may have been dropped for the one before: the next round sees to it
       if (!inputsPresent(state, absent)) break;
       pinInputs(state, absent, 1);
-      const done = run(state, absent, 1);
+      const done = run(state, absent, a);
       pinInputs(state, absent, -1);
       if (!done) return false;
       restore(state, absent);

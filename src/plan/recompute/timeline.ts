@@ -47,7 +47,7 @@ export class Timeline {
   constructor(graph: FlatGraph, budget: number, sequence: readonly number[], capacity = 2 * sequence.length + 64) {
     const n = graph.ops;
     this.graph = graph;
-    this.budget = budget;
+    this.budget = Math.floor(budget);
     this.end = n;
     this.op = new Int32Array(capacity).fill(-1);
     this.next = new Int32Array(capacity).fill(-1);

@@ -1,0 +1,77 @@
+/**
+ * @file Many runs of the look-ahead planner: a portfolio of scorings, then a search around the best ones that changes the
+ * worth of a few values at a time and keeps what is not worse. Which scoring wins differs by graph and budget: long
+ * recomputations favour a distant next use, tight budgets large values.
+ */
+import { dice } from "./anneal.ts";
+import type { FlatGraph } from "./flat-graph.ts";
+import { lookAhead, type Scoring } from "./look-ahead.ts";
+
+const EXPONENTS: readonly (readonly [number, number])[] = [
+  [0.5, 1],
+  [1, 1],
+  [0.25, 1],
+  [0.5, 0.5],
+  [2, 1],
+  [1, 0.5],
+  [1, 2],
+  [0, 1],
+];
+
+export const SCORINGS: readonly Scoring[] = EXPONENTS.flatMap(([a, b]) => [
+  { a, b, clock: "ops" as const },
+  { a, b, clock: "time" as const },
+]);
+
+export interface Found {
+  readonly sequence: readonly number[];
+  readonly cost: number;
+  readonly scoring: Scoring;
+}
+
+function costOf(graph: FlatGraph, sequence: readonly number[]): number {
+  let cost = 0;
+  for (const op of sequence) cost += graph.cost[op] as number;
+  return cost;
+}
+
+/** What each scoring finds, the cheapest first. Stops at `deadline` once something is found. */
+export function portfolio(graph: FlatGraph, budget: number, deadline = Number.POSITIVE_INFINITY): readonly Found[] {
+  const found: Found[] = [];
+  for (const scoring of SCORINGS) {
+    if (found.length > 0 && performance.now() > deadline) break;
+    const sequence = lookAhead(graph, budget, scoring);
+    if (sequence) found.push({ sequence, cost: costOf(graph, sequence), scoring });
+  }
+  return found.sort((p, q) => p.cost - q.cost);
+}
+
+export interface PerturbOptions {
+  readonly seed: number;
+  readonly rounds: number;
+  readonly deadline: number;
+}
+
+/** The cheapest of `rounds` runs around `start`, each with the worth of some values changed by a factor. */
+export function perturb(graph: FlatGraph, budget: number, start: Found, options: PerturbOptions): Found {
+  const random = dice(options.seed);
+  let factor = start.scoring.factor ?? new Float64Array(graph.values).fill(1);
+  let best = start;
+  for (let round = 0; round < options.rounds && performance.now() < options.deadline; round++) {
+    const trial = factor.slice();
+    // mostly a few values, at times many
+    const share = random() < 0.7 ? 3 / graph.values : random() * 0.3;
+    const strength = random() < 0.5 ? 1 : 4;
+    for (let v = 0; v < trial.length; v++) {
+      if (random() < share) trial[v] = Math.exp((random() - 0.5) * 2 * strength);
+    }
+    const scoring = { ...start.scoring, factor: trial };
+    const sequence = lookAhead(graph, budget, scoring);
+    if (!sequence) continue;
+    const cost = costOf(graph, sequence);
+    if (cost > best.cost) continue;
+    factor = trial;
+    best = { sequence, cost, scoring };
+  }
+  return best;
+}
