@@ -66,6 +66,9 @@ export interface ContractShape {
   readonly k: number;
   /** Length of the runs of k along which both sides read memory in even strides; divides k. Default: all of k. */
   readonly run?: number;
+  /** What n and k count, when each is a product of several extents: their factors, outermost first. */
+  readonly columns?: readonly number[];
+  readonly depths?: readonly number[];
 }
 
 /**

@@ -12,6 +12,9 @@ export function tensorType(dtype: DType, shape: Shape): TensorType {
   return { dtype, shape };
 }
 
+/** Elements are numbered with 32-bit integers in kernels, whether a tensor is stored or not. */
+export const MOST_ELEMENTS: number = 2 ** 31 - 1;
+
 /** Number of elements; a scalar has one. */
 export function elementsOf(shape: Shape): number {
   let n = 1;

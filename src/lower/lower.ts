@@ -13,11 +13,11 @@
  */
 import { InternalError, invariant } from "../base/invariant.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
-import type { LowerContext, Lowering, Reader } from "../ir/op.ts";
+import type { ContractShape, LowerContext, Lowering, Reader } from "../ir/op.ts";
 import { elementsOf, type TensorType } from "../ir/type.ts";
 import { collapseLoops } from "../kernel/collapse.ts";
 import type { ScalarType } from "../kernel/dtype.ts";
-import { type Expr, type Index, type LoopVar, load } from "../kernel/expr.ts";
+import { call, type Expr, type Index, type LoopVar, load } from "../kernel/expr.ts";
 import { addIndex, constIndex, linearIndex, offsetIndex, scaleIndex, varIndex } from "../kernel/index-math.ts";
 import type { ContractNest, Kernel, Nest, Operand, Store } from "../kernel/loops.ts";
 import { Position } from "../kernel/position.ts";
@@ -215,7 +215,9 @@ function contractNests(
   traits: LowerTraits,
 ): readonly Nest[] {
   const context = c.context(node);
-  const { batch: extents, m, n, k, run = k } = lower.shape(context.inTypes, context.attrs);
+  const product = lower.shape(context.inTypes, context.attrs);
+  const { batch: extents, m, n, k, run = k } = product;
+  if (isThin(product)) return thinNests(c, context, lower, product);
   const { dtype } = context.outType;
   const batch = counters("b", extents);
   const [rows, cols, depth] = [counter("m", m), counter("n", n), counter("k", k)];
@@ -253,6 +255,34 @@ function updateNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind
     copyNest(c, context),
     { kind: "map", loops, stores: [{ operand: c.outputOperand(0), index, value: lower.value(context, u) }] },
   ];
+}
+
+/** A product with a side of one row or column has nothing to reuse: packing it would cost more than it saves. */
+function isThin({ m, n, columns }: ContractShape): boolean {
+  return n === 1 || (m === 1 && columns !== undefined);
+}
+
+/** Elements of a counter that are worth a register of their own. */
+const WORTH_LANES = 16;
+
+/** The product as a plain sum over all its counters, none of them merged, so that memory is read in even strides. */
+function thinNests(
+  c: Composer,
+  context: LowerContext<never>,
+  lower: Extract<AnyLowering, { kind: "contract" }>,
+  { batch, m, n, k, columns = [n], depths = [k] }: ContractShape,
+): readonly Nest[] {
+  const { dtype } = context.outType;
+  const [b, rows, cols] = [counters("b", batch), counter("m", m), counters("n", columns)];
+  const reduce = counters("k", depths);
+  const [i, j] = [varIndex(rows), linearIndex(cols.map(varIndex), columns)];
+  const l = linearIndex(reduce.map(varIndex), depths);
+  const at = b.map(varIndex);
+  const body = call("mul", [lower.a(context, at, i, l), lower.b(context, at, l, j)]);
+  const stores = c.stores(linearIndex([...at, i, j], [...batch, m, n]));
+  const across = (columns.at(-1) ?? 1) < WORTH_LANES && (depths.at(-1) ?? 1) >= WORTH_LANES;
+  const lanes = across ? "reduce" : "loops";
+  return [{ kind: "reduce", loops: [...b, rows, ...cols], reduce, lanes, combine: "add", dtype, body, stores }];
 }
 
 function scatterNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: "scatter" }>): readonly Nest[] {

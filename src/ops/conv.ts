@@ -177,6 +177,8 @@ export const conv: OpDef<ConvAttrs> = defineView<ConvAttrs>({
     n: elementsOf(g.output),
     k: elementsOf(g.kernel) * g.inChannels,
     run: g.inChannels,
+    columns: g.output,
+    depths: [...g.kernel, g.inChannels],
   }),
   a(c, g, batch, i, k) {
     const [r, inner] = tapAndChannel(k, g, g.inChannels);
@@ -206,6 +208,8 @@ export const convInput: OpDef<ConvInputAttrs> = defineView<ConvInputAttrs>({
     n: elementsOf(g.input),
     k: elementsOf(g.kernel) * g.outChannels,
     run: g.outChannels,
+    columns: g.input,
+    depths: [...g.kernel, g.outChannels],
   }),
   a(c, g, batch, i, k) {
     const [r, inner] = tapAndChannel(k, g, g.outChannels);
@@ -235,6 +239,8 @@ export const convWeight: OpDef<ConvWeightAttrs> = defineView<ConvWeightAttrs>({
     n: g.inChannels * elementsOf(g.kernel),
     k: g.batch * elementsOf(g.output),
     run: g.output[g.output.length - 1] ?? 1,
+    columns: [g.inChannels, ...g.kernel],
+    depths: [g.batch, ...g.output],
   }),
   a(c, g, batch, i, k) {
     const [n, p] = pair(k, g.batch, g.output);

@@ -22,8 +22,8 @@ import { type ContractNest, depthRun, type Operand } from "../../kernel/loops.ts
 import { type Context, SINGLE, VECTOR } from "./addresses.ts";
 import { OP } from "./encoder.ts";
 import { columnsOf, type Tile, tileOf } from "./micro-kernel.ts";
-import { emitCounters, emitStores, storeTargets } from "./nests.ts";
 import type { VectorEmitter } from "./vector.ts";
+import { emitCounters, emitStores, storeTargets } from "./walk.ts";
 
 /** Bytes of the packed A block and of the block of partial sums; decisions/0004 has the measurements. */
 const BLOCK_BYTES = 192 * 1024;

@@ -1,191 +1,19 @@
-/**
- * @file Loop nests as WebAssembly: maps, reductions, scans and scatters. Products are in contract.ts.
- *
- * A row of n elements is walked in strides: as many whole registers as fit (several at a time where accumulators would
- * wait for each other), then single elements in lane 0:
- *
- *   n = 23:   [0..15] four registers   [16..19] one register   20  21  22
- *
- * The order of additions is that of kernel/loops.ts, whatever was fused in.
- */
-import { invariant } from "../../base/invariant.ts";
-import type { ScalarType } from "../../kernel/dtype.ts";
-import { call, type Expr, type Index, type LoopVar, load } from "../../kernel/expr.ts";
-import type { Combine, MapNest, Operand, ReduceNest, ScanNest, ScatterNest, Store } from "../../kernel/loops.ts";
-import { FOLD_TURNS, foldRun, folds, identityOf } from "../../kernel/loops.ts";
+/** @file Maps, scans and scatters as WebAssembly. Reductions are in reduce.ts, products in contract.ts. */
+import { call, type Expr, load } from "../../kernel/expr.ts";
+import type { MapNest, Operand, ScanNest, ScatterNest, Store } from "../../kernel/loops.ts";
 import { type Context, linearCoefficient, SINGLE, VECTOR } from "./addresses.ts";
-import { OP } from "./encoder.ts";
-import { emitScalarFn, laneBytes, splatConstant } from "./scalar.ts";
+import { splatConstant } from "./scalar.ts";
 import type { VectorEmitter } from "./vector.ts";
-
-/** for counters: body. Counters that run once are not loops. */
-export function emitCounters(em: VectorEmitter, loops: readonly LoopVar[], body: () => void): void {
-  const [first, ...rest] = loops;
-  if (!first) {
-    body();
-    return;
-  }
-  const { code } = em;
-  const local = code.local("i32");
-  em.vars.set(first, local);
-  code.i32Const(0).set(local);
-  code.while(
-    () => code.get(local).i32Const(first.extent).op(OP.i32LtS),
-    () => {
-      em.scope(() => emitCounters(em, rest, body));
-      code.increment(local, 1);
-    },
-  );
-}
-
-/** What to do after every `run` elements of a counter; `run` is a multiple of the widest stride. */
-interface Runs {
-  readonly run: number;
-  emit(): void;
-}
-
-/** Walks a counter in strides, widest first; `body` runs with the counter's local set and must leave it alone. */
-function emitStrides(
-  em: VectorEmitter,
-  v: LoopVar,
-  strides: readonly number[],
-  body: (stride: number) => void,
-  after: (stride: number) => void,
-  runs?: Runs,
-): void {
-  const { code } = em;
-  const local = code.local("i32");
-  em.vars.set(v, local);
-  code.i32Const(0).set(local);
-  const turn = (stride: number): void => {
-    em.scope(() => body(stride));
-    after(stride);
-    code.increment(local, stride);
-  };
-  let left = v.extent;
-  const [widest] = strides;
-  if (runs && widest && left >= runs.run) {
-    left %= runs.run;
-    const end = code.local("i32");
-    code.while(
-      () =>
-        code
-          .get(local)
-          .i32Const(v.extent - runs.run)
-          .op(OP.i32LeS),
-      () => {
-        code.get(local).i32Const(runs.run).op(OP.i32Add).set(end);
-        code.while(
-          () => code.get(local).get(end).op(OP.i32LtS),
-          () => turn(widest),
-        );
-        runs.emit();
-      },
-    );
-  }
-  for (const stride of strides) {
-    if (left < stride) continue;
-    left %= stride;
-    code.while(
-      () =>
-        code
-          .get(local)
-          .i32Const(v.extent - stride)
-          .op(OP.i32LeS),
-      () => turn(stride),
-    );
-  }
-  runs?.emit();
-}
-
-/** The middle and total accumulators of a long reduction; see ReduceNest. */
-class FoldEmitter {
-  readonly #em: VectorEmitter;
-  readonly #nest: ReduceNest;
-  readonly #accs: readonly number[];
-  readonly #middle: readonly number[];
-  readonly #total: readonly number[];
-  readonly #folds: number;
-  readonly runs: Runs;
-
-  constructor(em: VectorEmitter, nest: ReduceNest, accs: readonly number[]) {
-    this.#em = em;
-    this.#nest = nest;
-    this.#accs = accs;
-    this.#middle = accs.map(() => em.code.local("v128"));
-    this.#total = accs.map(() => em.code.local("v128"));
-    this.#folds = em.code.local("i32");
-    this.runs = { run: foldRun(nest), emit: () => this.#fold() };
-  }
-
-  restart(): void {
-    this.#clear(this.#middle);
-    this.#clear(this.#total);
-    this.#em.code.i32Const(0).set(this.#folds);
-  }
-
-  #clear(locals: readonly number[]): void {
-    const identity = splatConstant(this.#nest.dtype, identityOf(this.#nest.combine, this.#nest.dtype));
-    for (const local of locals) this.#em.code.v128Const(identity).set(local);
-  }
-
-  #into(target: readonly number[], source: readonly number[]): void {
-    for (const [i, local] of target.entries()) {
-      this.#em.code.get(local).get(source[i] as number);
-      emitCombine(this.#em, this.#nest.combine, this.#nest.dtype);
-      this.#em.code.set(local);
-    }
-    this.#clear(source);
-  }
-
-  #fold(): void {
-    const { code } = this.#em;
-    this.#into(this.#middle, this.#accs);
-    code.increment(this.#folds, 1);
-    code.get(this.#folds).i32Const(FOLD_TURNS).op(OP.i32RemU).op(OP.i32Eqz);
-    code.if(null, () => this.#into(this.#total, this.#middle));
-  }
-
-  /** Leaves the totals where the accumulators were. */
-  finish(): void {
-    this.#into(this.#total, this.#middle);
-    for (const [i, acc] of this.#accs.entries()) this.#em.code.get(this.#total[i] as number).set(acc);
-  }
-}
-
-/** Computes all stored values, then stores them. */
-export function emitStores(
-  em: VectorEmitter,
-  stores: readonly Store[],
-  operands: readonly Operand[],
-  ctx: Context,
-): void {
-  const values = stores.map((store) => {
-    em.emit(store.value, ctx);
-    const local = em.code.local("v128");
-    em.code.set(local);
-    return local;
-  });
-  stores.forEach((store, i) => {
-    em.emitStore(store.operand, store.index, operandType(operands, store.operand), values[i] as number, ctx);
-  });
-}
-
-function operandType(operands: readonly Operand[], i: number): ScalarType {
-  const operand = operands[i];
-  invariant(operand, () => `kernel has no operand ${i}`);
-  return operand.dtype;
-}
-
-/** Where stores go, for pointers. */
-export function storeTargets(
-  stores: readonly Store[],
-  operands: readonly Operand[],
-): readonly { readonly operand: number; readonly index: Index; readonly dtype: ScalarType }[] {
-  return stores.map(({ operand, index }) => ({ operand, index, dtype: operandType(operands, operand) }));
-}
-
-const live = (loops: readonly LoopVar[]): LoopVar[] => loops.filter((v) => v.extent !== 1);
+import {
+  contextsOf,
+  emitCombine,
+  emitCounters,
+  emitStores,
+  emitStrides,
+  live,
+  operandType,
+  storeTargets,
+} from "./walk.ts";
 
 export function emitMap(em: VectorEmitter, nest: MapNest, operands: readonly Operand[]): void {
   const loops = live(nest.loops);
@@ -215,192 +43,6 @@ export function emitMap(em: VectorEmitter, nest: MapNest, operands: readonly Ope
   });
 }
 
-function emitCombine(em: VectorEmitter, combine: Combine, dtype: ScalarType): void {
-  emitScalarFn(em.code, combine, dtype, dtype);
-}
-
-export function emitReduce(em: VectorEmitter, nest: ReduceNest, operands: readonly Operand[]): void {
-  if (nest.loops.some((v) => v.extent === 0)) return;
-  if (nest.lanes === "reduce") emitReduceAcross(em, nest, operands);
-  else emitReduceDown(em, nest, operands);
-}
-
-/** The last reduce counter is spread over the lanes; see ReduceNest for the order. */
-function emitReduceAcross(em: VectorEmitter, nest: ReduceNest, operands: readonly Operand[]): void {
-  const { code } = em;
-  const last = nest.reduce.at(-1);
-  invariant(last, () => "a reduction without counters");
-  const mid = laneBytes(nest.dtype) === 8 ? 2 : 4;
-  const wide = mid * 4;
-  const accs = Array.from({ length: wide / em.lanes }, () => code.local("v128"));
-  const identity = splatConstant(nest.dtype, identityOf(nest.combine, nest.dtype));
-  const laneZero = new Uint8Array(16).fill(255, 0, laneBytes(nest.dtype));
-  const accumulate = (acc: number, ctx: Context): void => {
-    code.get(acc);
-    em.emit(nest.body, ctx);
-    if (ctx.single) {
-      const value = code.local("v128");
-      code.set(value).get(value).v128Const(identity).v128Const(laneZero).simd("bitselect");
-    }
-    emitCombine(em, nest.combine, nest.dtype);
-    code.set(acc);
-  };
-  const fold = folds(nest) ? new FoldEmitter(em, nest, accs) : null;
-  emitCounters(em, live(nest.loops), () => {
-    for (const acc of accs) code.v128Const(identity).set(acc);
-    fold?.restart();
-    em.vec = last;
-    if (nest.reduce.every((v) => v.extent > 0)) {
-      emitCounters(em, live(nest.reduce.slice(0, -1)), () => {
-        em.scope(() => {
-          const start = code.local("i32");
-          em.vars.set(last, start);
-          code.i32Const(0).set(start);
-          em.countUses([nest.body]);
-          em.preparePointers([nest.body], [], last);
-          em.hoist([nest.body], last, [VECTOR]);
-          emitStrides(
-            em,
-            last,
-            [wide, mid, 1],
-            (stride) => {
-              if (stride === 1) accumulate(accs[0] as number, SINGLE);
-              else
-                for (let i = 0; i * em.lanes < stride; i++)
-                  accumulate(accs[i] as number, { ...VECTOR, shift: i * em.lanes });
-            },
-            (stride) => em.bumpPointers(stride),
-            fold?.runs,
-          );
-        });
-      });
-    }
-    fold?.finish();
-    const total = joinAccumulators(em, nest, accs, mid);
-    em.vec = null;
-    em.scope(() => {
-      em.bind({ kind: "acc", dtype: nest.dtype }, SINGLE, total);
-      em.countUses(nest.stores.map((s) => s.value));
-      emitStores(em, nest.stores, operands, SINGLE);
-    });
-  });
-}
-
-/** ((q0+q1)+(q2+q3)) over four groups of `mid` lanes, then across the lanes; the sum ends in lane 0. */
-function joinAccumulators(em: VectorEmitter, nest: ReduceNest, accs: readonly number[], mid: number): number {
-  const { code } = em;
-  const join = (): void => emitCombine(em, nest.combine, nest.dtype);
-  const perGroup = mid / em.lanes;
-  const halves = Array.from({ length: perGroup }, (_, h) => {
-    const [q0, q1, q2, q3] = [0, 1, 2, 3].map((g) => accs[g * perGroup + h] as number) as [
-      number,
-      number,
-      number,
-      number,
-    ];
-    code.get(q0).get(q1);
-    join();
-    code.get(q2).get(q3);
-    join();
-    join();
-    const local = code.local("v128");
-    code.set(local);
-    return local;
-  });
-  const out = halves[0] as number;
-  const swap = (from: number): void => {
-    // lane 0 + the lane at byte `from`
-    code
-      .get(out)
-      .get(out)
-      .get(out)
-      .shuffle(Array.from({ length: 16 }, (_, i) => (i + from) % 16));
-    join();
-    code.set(out);
-  };
-  if (perGroup === 2) {
-    code.get(out).get(halves[1] as number);
-    join();
-    code.set(out);
-    swap(4);
-  } else if (em.lanes === 4) {
-    swap(8);
-    swap(4);
-  } else swap(laneBytes(nest.dtype));
-  return out;
-}
-
-/** Sequential sums, with the last kept counter spread over the lanes. */
-function emitReduceDown(em: VectorEmitter, nest: ReduceNest, operands: readonly Operand[]): void {
-  const kept = live(nest.loops);
-  const across = kept.pop() ?? null;
-  emitCounters(em, kept, () => {
-    em.vec = across;
-    if (!across) {
-      emitReduceTile(em, nest, operands, [SINGLE]);
-      return;
-    }
-    emitStrides(
-      em,
-      across,
-      [em.lanes * 4, em.lanes, 1],
-      (stride) => {
-        emitReduceTile(em, nest, operands, contextsOf(em, stride));
-      },
-      () => {},
-    );
-  });
-}
-
-function emitReduceTile(
-  em: VectorEmitter,
-  nest: ReduceNest,
-  operands: readonly Operand[],
-  contexts: readonly Context[],
-): void {
-  const { code } = em;
-  const identity = splatConstant(nest.dtype, identityOf(nest.combine, nest.dtype));
-  const accs = contexts.map(() => code.local("v128"));
-  for (const acc of accs) code.v128Const(identity).set(acc);
-  const fold = folds(nest) ? new FoldEmitter(em, nest, accs) : null;
-  fold?.restart();
-  const counters = live(nest.reduce);
-  const inner = counters.pop() ?? null;
-  const step = (): void => {
-    contexts.forEach((ctx, i) => {
-      code.get(accs[i] as number);
-      em.emit(nest.body, ctx);
-      emitCombine(em, nest.combine, nest.dtype);
-      code.set(accs[i] as number);
-    });
-  };
-  if (nest.reduce.every((v) => v.extent > 0)) {
-    emitCounters(em, counters, () =>
-      em.scope(() => {
-        em.countUses([nest.body]);
-        if (!inner) {
-          step();
-          return;
-        }
-        const local = code.local("i32");
-        em.vars.set(inner, local);
-        code.i32Const(0).set(local);
-        em.preparePointers([nest.body], [], inner);
-        em.hoist([nest.body], inner, contexts);
-        emitStrides(em, inner, [1], step, () => em.bumpPointers(1), fold?.runs);
-      }),
-    );
-  }
-  fold?.finish();
-  em.scope(() => {
-    em.countUses(nest.stores.map((s) => s.value));
-    contexts.forEach((ctx, i) => {
-      em.bind({ kind: "acc", dtype: nest.dtype }, ctx, accs[i] as number);
-      emitStores(em, nest.stores, operands, ctx);
-    });
-  });
-}
-
 export function emitScan(em: VectorEmitter, nest: ScanNest, operands: readonly Operand[]): void {
   if (nest.along.extent === 0 || nest.loops.some((v) => v.extent === 0)) return;
   const kept = live(nest.loops);
@@ -411,20 +53,16 @@ export function emitScan(em: VectorEmitter, nest: ScanNest, operands: readonly O
       emitScanTile(em, nest, operands, [SINGLE]);
       return;
     }
+    // Wide stripes use whole cache lines; where neighbours are far apart they would only crowd the cache.
+    const dense = nest.stores.every((s) => linearCoefficient(em.interner, s.index, across) === 1);
     emitStrides(
       em,
       across,
-      [em.lanes * 4, em.lanes, 1],
+      dense ? [em.lanes * 4, em.lanes, 1] : [em.lanes, 1],
       (stride) => emitScanTile(em, nest, operands, contextsOf(em, stride)),
       () => {},
     );
   });
-}
-
-/** Contexts that cover a stride: whole registers, or a single element. */
-function contextsOf(em: VectorEmitter, stride: number): readonly Context[] {
-  if (stride === 1) return [SINGLE];
-  return Array.from({ length: stride / em.lanes }, (_, i) => ({ ...VECTOR, shift: i * em.lanes }));
 }
 
 function emitScanTile(

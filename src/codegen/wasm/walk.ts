@@ -1,0 +1,141 @@
+/**
+ * @file Loops as WebAssembly, and what every kind of nest does with them: counters, strides, stores. A row of n elements
+ * is walked in strides: as many whole registers as fit (several at a time where accumulators would wait for each other),
+ * then single elements in lane 0:
+ *
+ *   n = 23:   [0..15] four registers   [16..19] one register   20  21  22
+ */
+import { invariant } from "../../base/invariant.ts";
+import type { ScalarType } from "../../kernel/dtype.ts";
+import type { Index, LoopVar } from "../../kernel/expr.ts";
+import type { Combine, Operand, Store } from "../../kernel/loops.ts";
+import { type Context, SINGLE, VECTOR } from "./addresses.ts";
+import { OP } from "./encoder.ts";
+import { emitScalarFn } from "./scalar.ts";
+import type { VectorEmitter } from "./vector.ts";
+
+/** for counters: body. Counters that run once are not loops. */
+export function emitCounters(em: VectorEmitter, loops: readonly LoopVar[], body: () => void): void {
+  const [first, ...rest] = loops;
+  if (!first) {
+    body();
+    return;
+  }
+  const { code } = em;
+  const local = code.local("i32");
+  em.vars.set(first, local);
+  code.i32Const(0).set(local);
+  code.while(
+    () => code.get(local).i32Const(first.extent).op(OP.i32LtS),
+    () => {
+      em.scope(() => emitCounters(em, rest, body));
+      code.increment(local, 1);
+    },
+  );
+}
+
+/** What to do after every `run` elements of a counter; `run` is a multiple of the widest stride. */
+export interface Runs {
+  readonly run: number;
+  emit(): void;
+}
+
+/** Walks a counter in strides, widest first; `body` runs with the counter's local set and must leave it alone. */
+export function emitStrides(
+  em: VectorEmitter,
+  v: LoopVar,
+  strides: readonly number[],
+  body: (stride: number) => void,
+  after: (stride: number) => void,
+  runs?: Runs,
+): void {
+  const { code } = em;
+  const local = code.local("i32");
+  em.vars.set(v, local);
+  code.i32Const(0).set(local);
+  const turn = (stride: number): void => {
+    em.scope(() => body(stride));
+    after(stride);
+    code.increment(local, stride);
+  };
+  let left = v.extent;
+  const [widest] = strides;
+  if (runs && widest && left >= runs.run) {
+    left %= runs.run;
+    const end = code.local("i32");
+    code.while(
+      () =>
+        code
+          .get(local)
+          .i32Const(v.extent - runs.run)
+          .op(OP.i32LeS),
+      () => {
+        code.get(local).i32Const(runs.run).op(OP.i32Add).set(end);
+        code.while(
+          () => code.get(local).get(end).op(OP.i32LtS),
+          () => turn(widest),
+        );
+        runs.emit();
+      },
+    );
+  }
+  for (const stride of strides) {
+    if (left < stride) continue;
+    left %= stride;
+    code.while(
+      () =>
+        code
+          .get(local)
+          .i32Const(v.extent - stride)
+          .op(OP.i32LeS),
+      () => turn(stride),
+    );
+  }
+  runs?.emit();
+}
+
+/** Computes all stored values, then stores them. */
+export function emitStores(
+  em: VectorEmitter,
+  stores: readonly Store[],
+  operands: readonly Operand[],
+  ctx: Context,
+): void {
+  const values = stores.map((store) => {
+    em.emit(store.value, ctx);
+    const local = em.code.local("v128");
+    em.code.set(local);
+    return local;
+  });
+  stores.forEach((store, i) => {
+    em.emitStore(store.operand, store.index, operandType(operands, store.operand), values[i] as number, ctx);
+  });
+}
+
+export function operandType(operands: readonly Operand[], i: number): ScalarType {
+  const operand = operands[i];
+  invariant(operand, () => `kernel has no operand ${i}`);
+  return operand.dtype;
+}
+
+/** Where stores go, for pointers. */
+export function storeTargets(
+  stores: readonly Store[],
+  operands: readonly Operand[],
+): readonly { readonly operand: number; readonly index: Index; readonly dtype: ScalarType }[] {
+  return stores.map(({ operand, index }) => ({ operand, index, dtype: operandType(operands, operand) }));
+}
+
+/** Counters that run more than once. */
+export const live = (loops: readonly LoopVar[]): LoopVar[] => loops.filter((v) => v.extent !== 1);
+
+/** Combines the two registers on the stack. */
+export function emitCombine(em: VectorEmitter, combine: Combine, dtype: ScalarType): void {
+  emitScalarFn(em.code, combine, dtype, dtype);
+}
+
+/** Contexts that cover a stride: whole registers, or a single element. */
+export function contextsOf(em: VectorEmitter, stride: number): readonly Context[] {
+  if (stride === 1) return [SINGLE];
+  return Array.from({ length: stride / em.lanes }, (_, i) => ({ ...VECTOR, shift: i * em.lanes }));
+}
