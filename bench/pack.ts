@@ -84,6 +84,8 @@ for (const file of positionals.length > 0 ? positionals : allFiles()) {
   const name = file.replace(/^.*\//, "").replace(/\.csv$/, "");
   const ratio = (height / targetBytes).toFixed(5);
   const status = wrong > 0 ? `${wrong} WRONG` : proven;
-  console.log([name, problem.buffers.length, targetBytes, height, ratio, status, ms.toFixed(0), nodes, strategy].join(" | "));
+  console.log(
+    [name, problem.buffers.length, targetBytes, height, ratio, status, ms.toFixed(0), nodes, strategy].join(" | "),
+  );
   if (wrong > 0) process.exitCode = 1;
 }

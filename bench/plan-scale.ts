@@ -12,9 +12,10 @@
  *             a reduction that is broadcast back; the gradient of everything, and updates of the weights
  *   chain     x ← x + relu(x w) v, with gradient and updates: deep, narrow, residual
  *
- * `growth` is the exponent between neighbouring sizes: 1 is linear, 2 quadratic.
+ * `growth` is the exponent of processor time between neighbouring sizes: 1 is linear, 2 quadratic.
  */
 import { vjp } from "../src/autodiff/vjp.ts";
+import { hostRandom } from "../src/base/random.ts";
 import { Build } from "../src/ir/build.ts";
 import type { Graph, Value } from "../src/ir/graph.ts";
 import { tensorType } from "../src/ir/type.ts";
@@ -25,7 +26,6 @@ import { tanh } from "../src/ops/math.ts";
 import { matmul } from "../src/ops/matmul.ts";
 import { assemble } from "../src/runtime/assemble.ts";
 import { wasmTraits } from "../src/runtime/executable.ts";
-import { Random } from "../tests/helpers/random.ts";
 
 const SIZES = [5000, 10000, 20000, 50000];
 const WIDTH = 8;
@@ -44,16 +44,17 @@ function centred(b: Build, x: Value): Value {
 }
 
 function layered(seed: number, layers: number): Graph {
-  const r = new Random(seed);
+  const random = hostRandom(seed);
+  const pick = <T>(list: readonly T[]): T => list[Math.floor(random.next() * list.length)] as T;
   const b = new Build("layered");
   const made: Value[] = Array.from({ length: WIDTH }, () => b.param(table));
   for (let layer = 0; layer < layers; layer++) {
     const recent = made.slice(-3 * WIDTH);
     for (let i = 0; i < WIDTH; i++) {
-      const [x, y] = [r.pick(recent), r.pick(recent)];
-      const kind = r.next();
-      if (kind < 0.35) made.push(b.call(r.pick([add, mul, sub]), [x, y], {}));
-      else if (kind < 0.65) made.push(b.call(r.pick([relu, tanh]), [x], {}));
+      const [x, y] = [pick(recent), pick(recent)];
+      const kind = random.next();
+      if (kind < 0.35) made.push(b.call(pick([add, mul, sub]), [x, y], {}));
+      else if (kind < 0.65) made.push(b.call(pick([relu, tanh]), [x], {}));
       else made.push(kind < 0.85 ? product(b, x) : centred(b, x));
     }
   }
@@ -107,15 +108,27 @@ function stepOfSize(kind: Kind, nodes: number): Step {
   return trainingStep(KINDS[kind](1, Math.round(nodes / perLayer)));
 }
 
+/** Time of this thread and of its helpers: other work on the machine does not count. */
+function cpuMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
+
 function measure(kind: Kind, nodes: number): { readonly ms: number; readonly text: string } {
   const { graph, donated } = stepOfSize(kind, nodes);
   const persistent = new Set(donated.keys());
-  const started = performance.now();
+  const started = [performance.now(), cpuMs()] as const;
   const { plan } = assemble(graph, wasmTraits(), { donated, persistent });
-  const ms = performance.now() - started;
+  const [wall, ms] = [performance.now() - started[0], cpuMs() - started[1]];
   const ratio = (plan.height / plan.bound.bytes).toFixed(4);
   const rss = (process.memoryUsage().rss / 2 ** 20).toFixed(0);
-  const figures = [graph.nodes.length, plan.program.steps.length, plan.problem.buffers.length, ms.toFixed(0)];
+  const figures = [
+    graph.nodes.length,
+    plan.program.steps.length,
+    plan.problem.buffers.length,
+    wall.toFixed(0),
+    ms.toFixed(0),
+  ];
   return { ms, text: `${figures.map((f) => String(f).padStart(8)).join("")}  ${ratio}  ${rss.padStart(6)} MiB` };
 }
 
@@ -124,7 +137,7 @@ const words = process.argv.slice(2);
 const kinds = (Object.keys(KINDS) as Kind[]).filter((k) => words.includes(k) || !words.some((w) => w in KINDS));
 const numbers = words.map(Number).filter((n) => n > 0);
 for (const kind of kinds) {
-  console.log(`${kind.padEnd(8)}   nodes   steps buffers      ms   ratio        rss  growth`);
+  console.log(`${kind.padEnd(8)}   nodes   steps buffers      ms  cpu ms   ratio        rss  growth`);
   let before: { readonly nodes: number; readonly ms: number } | null = null;
   for (const nodes of numbers.length > 0 ? numbers : SIZES) {
     const { ms, text } = measure(kind, nodes);

@@ -76,9 +76,13 @@ export function applyOp<A>(op: OpDef<A>, inputs: readonly Tensor[], attrs: NoInf
 }
 
 /** Applies a graph to one tensor for each of its parameters: inlined in a trace, run at once outside. */
-export function applyGraph(graph: Graph, inputs: readonly Tensor[]): readonly Tensor[] {
+export function applyGraph(
+  graph: Graph,
+  inputs: readonly Tensor[],
+  use: "once" | "again" = "again",
+): readonly Tensor[] {
   const trace = currentTrace();
-  if (trace) return trace.inline(graph, inputs);
+  if (trace) return trace.inline(graph, inputs, use);
   inputs.forEach(requireActive);
   const key = programs.get(structuralKey(graph), () => ({}));
   return runConcrete(key, { graph, captures: [] }, inputs);

@@ -1,12 +1,13 @@
 /** @file Attention: every query takes a mean of values, weighted by how well it matches their keys. */
 import { at } from "../base/invariant.ts";
 import { typeText } from "../ir/type.ts";
+import { fail, type OptionKinds, requireOptions, requireTensor } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { arange } from "./create.ts";
 import { greaterEqual, mul, where } from "./elementwise.ts";
 import { matmul } from "./linear.ts";
 import { softmax } from "./normalize.ts";
-import { fail, requireFloat } from "./operands.ts";
+import { requireFloat } from "./operands.ts";
 import { expandDims } from "./shape.ts";
 
 export interface AttentionOptions {
@@ -18,6 +19,8 @@ export interface AttentionOptions {
   readonly scale?: number;
 }
 
+const OPTIONS: OptionKinds<AttentionOptions> = { mask: "a tensor", causal: "a boolean", scale: "a number" };
+
 /**
  * softmax(q·kᵀ · scale) · v for q [..., queries, depth], k [..., keys, depth], v [..., keys, width].
  *
@@ -28,6 +31,8 @@ export interface AttentionOptions {
  * console.log(attention(x, x, x, { causal: true }).shape); // [2, 4, 8, 16]
  */
 export function attention(q: Tensor, k: Tensor, v: Tensor, options: AttentionOptions = {}): Tensor {
+  requireOptions("attention", options, OPTIONS);
+  for (const [what, x] of Object.entries({ q, k, v })) requireTensor("attention", what, x);
   requireFloat("attention", q);
   if (q.rank < 2 || k.rank < 2) {
     fail(

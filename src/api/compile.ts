@@ -3,17 +3,27 @@
  * shapes and constants of its arguments; after that a call writes its inputs, runs the module once and hands out results.
  */
 
+import { type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import { type AnyFunction, callByValue, type FlatArguments, flattenArguments, type Traced } from "../trace/function.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { currentTrace, requireActive } from "../trace/trace.ts";
 import { type Tree, unflatten } from "../trace/tree.ts";
-import { type PlanInfo, type PlanningOptions, planInfo, traceProgram } from "./plan.ts";
+import {
+  PLANNING_OPTIONS,
+  type PlanInfo,
+  type PlanningOptions,
+  planInfo,
+  requirePlanning,
+  traceProgram,
+} from "./plan.ts";
 import { LoadedProgram } from "./program.ts";
 
 export interface CompileOptions extends PlanningOptions {
   /** For finding faults: runs operation by operation and throws where NaN first appears. Slow; nothing is donated. */
   readonly checkNaN?: boolean;
 }
+
+const OPTIONS: OptionKinds<CompileOptions> = { ...PLANNING_OPTIONS, checkNaN: "a boolean" };
 
 /** What a compiled program is and needs. */
 export interface ProgramInfo extends PlanInfo {
@@ -69,6 +79,9 @@ export function compile<A extends readonly (Tree | undefined)[] = [Tensor], R = 
   fn: (...args: A) => R,
   options: CompileOptions = {},
 ): Compiled<A, R> {
+  requireFunction("compile", "its first argument", fn);
+  requireOptions("compile", options, OPTIONS);
+  requirePlanning("compile", options);
   const cache = new Map<string, Entry>();
   const entryFor = (flat: FlatArguments): Entry => {
     let entry = cache.get(flat.key);

@@ -2,9 +2,9 @@
 import { at } from "../base/invariant.ts";
 import { typeText } from "../ir/type.ts";
 import * as ops from "../ops/conv.ts";
+import { fail, type OptionKinds, requireOptions, requireTensor } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { applyOp } from "./apply.ts";
-import { fail } from "./operands.ts";
 import { type Padding, type PerAxis, paddingOf, perAxis } from "./window.ts";
 
 export interface ConvOptions {
@@ -20,7 +20,17 @@ export interface ConvTransposeOptions extends ConvOptions {
   readonly outputPadding?: PerAxis;
 }
 
+const OPTIONS: OptionKinds<ConvOptions> = {
+  stride: "anything",
+  padding: "anything",
+  dilation: "anything",
+  groups: "a number",
+};
+const TRANSPOSE_OPTIONS: OptionKinds<ConvTransposeOptions> = { ...OPTIONS, outputPadding: "anything" };
+
 function requireRank(name: string, x: Tensor, w: Tensor, axes: number): void {
+  requireTensor(name, "x", x);
+  requireTensor(name, "w", w);
   if (x.rank === axes + 2 && w.rank === axes + 2) return;
   const space = axes === 1 ? "length" : "height, width";
   fail(
@@ -31,6 +41,7 @@ function requireRank(name: string, x: Tensor, w: Tensor, axes: number): void {
 }
 
 function convolve(name: string, axes: number, x: Tensor, w: Tensor, options: ConvOptions): Tensor {
+  requireOptions(name, options, OPTIONS);
   requireRank(name, x, w, axes);
   const stride = perAxis(name, "stride", options.stride, axes, 1);
   const dilation = perAxis(name, "dilation", options.dilation, axes, 1);
@@ -38,11 +49,27 @@ function convolve(name: string, axes: number, x: Tensor, w: Tensor, options: Con
   return applyOp(ops.conv, [x, w], { stride, lo, hi, dilation, groups: options.groups ?? 1 });
 }
 
+/** Of the sizes that a convolution with this stride maps to the input, all but the smallest need it: stride - 1 of them. */
+function outputPaddingOf(name: string, options: ConvTransposeOptions, stride: readonly number[]): readonly number[] {
+  const extra = perAxis(name, "outputPadding", options.outputPadding, stride.length, 0);
+  if (options.padding === "same" && extra.some((n) => n !== 0)) {
+    const help = 'leave one of them out: with "same" the size is that of the input times the stride';
+    fail("InvalidArgument", `${name}: outputPadding [${extra.join(",")}] with padding "same"`, help);
+  }
+  if (extra.every((n, k) => n >= 0 && n < at(stride, k))) return extra;
+  return fail(
+    "InvalidArgument",
+    `${name}: outputPadding [${extra.join(",")}] with stride [${stride.join(",")}]`,
+    "outputPadding is at least 0 and below the stride",
+  );
+}
+
 function transposed(name: string, axes: number, x: Tensor, w: Tensor, options: ConvTransposeOptions): Tensor {
+  requireOptions(name, options, TRANSPOSE_OPTIONS);
   requireRank(name, x, w, axes);
   const stride = perAxis(name, "stride", options.stride, axes, 1);
   const dilation = perAxis(name, "dilation", options.dilation, axes, 1);
-  const extra = perAxis(name, "outputPadding", options.outputPadding, axes, 0);
+  const extra = outputPaddingOf(name, options, stride);
   const kernel = w.shape.slice(2);
   const input = x.shape.slice(2);
   // the convolution that this is the transpose of maps size to input: input = ⌊(size + lo + hi - span) / stride⌋ + 1

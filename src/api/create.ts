@@ -2,21 +2,19 @@
 import type { Shape } from "../ir/type.ts";
 import type { DType } from "../kernel/dtype.ts";
 import { iota } from "../ops/create.ts";
+import { fail, requireDType, requireShape, requireTensor } from "../trace/arguments.ts";
 import { AbstractStorage } from "../trace/storage.ts";
 import { Tensor } from "../trace/tensor.ts";
 import { applyOp } from "./apply.ts";
 import { add, cast, equal, greaterEqual, lessEqual, mul, where } from "./elementwise.ts";
-import { constantOf, fail, fullOf } from "./operands.ts";
-
-function requireShape(name: string, shape: Shape): void {
-  if (shape.every((extent) => Number.isInteger(extent) && extent >= 0)) return;
-  fail("InvalidArgument", `${name}: shape [${shape.join(",")}]`, "extents are whole numbers ≥ 0");
-}
+import { constantOf, fullOf } from "./operands.ts";
 
 /** A tensor of one value throughout. */
 export function full(shape: Shape, value: number | boolean, dtype?: DType): Tensor {
   requireShape("full", shape);
-  return constantOf("full", value, dtype ?? (typeof value === "boolean" ? "bool" : "f32"), shape);
+  const made = dtype ?? (typeof value === "boolean" ? "bool" : "f32");
+  requireDType("full", made);
+  return constantOf("full", value, made, shape);
 }
 
 /**
@@ -29,22 +27,26 @@ export function full(shape: Shape, value: number | boolean, dtype?: DType): Tens
  */
 export function zeros(shape: Shape, dtype: DType = "f32"): Tensor {
   requireShape("zeros", shape);
+  requireDType("zeros", dtype);
   return fullOf(dtype, shape, 0);
 }
 
 /** Ones. */
 export function ones(shape: Shape, dtype: DType = "f32"): Tensor {
   requireShape("ones", shape);
+  requireDType("ones", dtype);
   return fullOf(dtype, shape, 1);
 }
 
 /** Zeros with the type of another tensor. */
 export function zerosLike(x: Tensor): Tensor {
+  requireTensor("zerosLike", "x", x);
   return fullOf(x.dtype, x.shape, 0);
 }
 
 /** Ones with the type of another tensor. */
 export function onesLike(x: Tensor): Tensor {
+  requireTensor("onesLike", "x", x);
   return fullOf(x.dtype, x.shape, 1);
 }
 
@@ -56,10 +58,11 @@ export function onesLike(x: Tensor): Tensor {
  * import { plan, spec } from "tidemark";
  *
  * const square = plan((x) => x.matmul(x));
- * console.log(square(spec([65536, 65536])).arenaBytes > 2 ** 35); // true
+ * console.log(square(spec([32768, 32768])).arenaBytes > 2 ** 33); // true
  */
 export function spec(shape: Shape, dtype: DType = "f32"): Tensor {
   requireShape("spec", shape);
+  requireDType("spec", dtype);
   return new Tensor(new AbstractStorage(dtype, [...shape]));
 }
 
@@ -96,11 +99,13 @@ function coordinates(rows: number, columns: number): readonly [Tensor, Tensor] {
 /** The identity matrix. */
 export function eye(rows: number, columns: number = rows, dtype: DType = "f32"): Tensor {
   requireShape("eye", [rows, columns]);
+  requireDType("eye", dtype);
   const [i, j] = coordinates(rows, columns);
   return cast(equal(i, j), dtype);
 }
 
 function triangle(name: string, x: Tensor, keep: (rows: Tensor, columns: Tensor) => Tensor): Tensor {
+  requireTensor(name, "x", x);
   const [rows, columns] = x.shape.slice(-2);
   if (rows === undefined || columns === undefined) {
     return fail(

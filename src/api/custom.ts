@@ -12,12 +12,13 @@ import { sameType, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { isFloat } from "../kernel/dtype.ts";
 import { call, customJvp as customJvpOp, customVjp as customVjpOp } from "../ops/control.ts";
 import { fullLike } from "../ops/create.ts";
-import type { AnyFunction } from "../trace/function.ts";
+import { fail, requireFunction } from "../trace/arguments.ts";
+import { type AnyFunction, traceFlat } from "../trace/function.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { currentTrace, type TracedGraph, traceGraph } from "../trace/trace.ts";
-import { flattenLike, leafCount, type Tree, type TreeDef, unflatten } from "../trace/tree.ts";
+import { flattenLike, leafCount, type Tree, type TreeDef, treeKey, unflatten } from "../trace/tree.ts";
 import { type Bound, bind } from "./grad.ts";
-import { fail, fullOf } from "./operands.ts";
+import { fullOf } from "./operands.ts";
 
 const isFloatType = (type: TensorType): boolean => isFloat(type.dtype);
 const typesOf = (values: readonly Value[]): readonly TensorType[] => values.map((value) => value.type);
@@ -35,6 +36,7 @@ const tensorsOf = (traced: TracedGraph): readonly Tensor[] => traced.captures.ma
 export function checkpoint<Args extends readonly Tree[] = [Tensor], R extends Tree = Tensor>(
   fn: (...args: Args) => R,
 ): (...args: Args) => R {
+  requireFunction("checkpoint", "its argument", fn);
   return (...args) => {
     const trace = currentTrace();
     if (!trace) return fn(...args);
@@ -130,6 +132,20 @@ function vjpRegions(forward: Graph, results: number, backward: TracedGraph): rea
   return [f.finish([...made, ...handed]), b.finish([...cotangents, ...zeros])];
 }
 
+/** Throws unless the function itself gives what its forward rule gives as the value. */
+function requireAgreement(fn: AnyFunction, { flat, traced: { graph } }: Bound, valueTree: TreeDef): void {
+  const plain = traceFlat(fn, flat);
+  const text = (tree: TreeDef, { results }: Graph): string =>
+    `${treeKey(tree).replaceAll("*", "tensor")} of ${results
+      .slice(0, leafCount(tree))
+      .map((v) => typeText(v.type))
+      .join(", ")}`;
+  const [own, ruled] = [text(plain.resultTree, plain.graph), text(valueTree, graph)];
+  if (own === ruled) return;
+  const help = "both compute the same value: forward(...) returns [fn(...), saved]";
+  fail("ShapeMismatch", `customVjp: the function gives ${own}, its forward rule ${ruled}`, help);
+}
+
 /**
  * A function with a reverse-mode derivative of your own. `forward` returns the value and what is saved; `backward` gets
  * what was saved and the cotangent of the value and returns cotangents of the arguments, in an array. `fn` and
@@ -148,6 +164,10 @@ export function customVjp<Args extends readonly Tree[] = [Tensor], R extends Tre
   fn: (...args: Args) => R,
   rule: CustomVjpRule<Args, R, Saved>,
 ): (...args: Args) => R {
+  requireFunction("customVjp", "its first argument", fn);
+  requireFunction("customVjp", "forward", rule?.forward);
+  requireFunction("customVjp", "backward", rule?.backward);
+  const agreed = new Set<string>();
   return (...args) => {
     const trace = currentTrace();
     if (!trace) return fn(...args);
@@ -157,6 +177,8 @@ export function customVjp<Args extends readonly Tree[] = [Tensor], R extends Tre
     if (!pair)
       return fail("InvalidTree", "customVjp: forward must return [value, saved]", "saved may be an empty array");
     const valueTree = at(pair, 0);
+    if (!agreed.has(bound.flat.key)) requireAgreement(fn as AnyFunction, bound, valueTree);
+    agreed.add(bound.flat.key);
     const backward = traceBackward(bound, [valueTree, at(pair, 1)], rule.backward as never);
     requireClosed("customVjp", "forward", bound.traced);
     requireClosed("customVjp", "backward", backward);
@@ -225,6 +247,8 @@ export function customJvp<Args extends readonly Tree[] = [Tensor], R extends Tre
   fn: (...args: Args) => R,
   rule: CustomJvpRule<Args, R>,
 ): (...args: Args) => R {
+  requireFunction("customJvp", "its first argument", fn);
+  requireFunction("customJvp", "the rule", rule);
   return (...args) => {
     const trace = currentTrace();
     if (!trace) return fn(...args);

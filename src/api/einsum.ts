@@ -6,14 +6,16 @@
  *                       inner: in both and not wanted later (j)     right [b…, k…, n…]
  *                       rows, columns: in one of them (i, k)        result [b…, m…, n…]
  *
- * An index that occurs twice in one operand takes its diagonal; one that occurs nowhere else is summed at once.
+ * An index that occurs twice in one operand takes its diagonal; one that occurs nowhere else is summed at once. The axes
+ * behind `...` get letters of their own, counted from the last of them, and broadcast: an operand in which such an axis
+ * has extent 1 where others have more loses it, and its product with the others does the rest.
  */
 import { elementsOf, typeText } from "../ir/type.ts";
+import { describe, fail, requireTensor } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { ownCopy } from "./apply.ts";
 import { diagonal } from "./indexing.ts";
 import { matmul } from "./linear.ts";
-import { fail } from "./operands.ts";
 import { sum } from "./reduce.ts";
 import { reshape, transpose } from "./shape.ts";
 
@@ -23,53 +25,117 @@ interface Named {
   readonly axes: string;
 }
 
+/** Operands and the axes of the result, all axes with letters. */
 interface Spec {
-  readonly inputs: readonly string[];
+  readonly inputs: readonly Named[];
   readonly output: string;
 }
 
-function parse(spec: string, count: number): Spec {
+const DOTS = "...";
+const TERM = /^[A-Za-z]*(?:\.\.\.)?[A-Za-z]*$/;
+
+/** The letter of axis -1 - i of those behind the dots: one that users do not write. */
+const dotLetter = (i: number): string => String.fromCharCode(0xe000 + i);
+
+/** The letters of `count` axes behind dots, in order. */
+const dotLetters = (count: number): string =>
+  Array.from({ length: count }, (_, i) => dotLetter(count - 1 - i)).join("");
+
+interface Terms {
+  readonly inputs: readonly string[];
+  /** Null where there is no arrow. */
+  readonly output: string | null;
+}
+
+function termsOf(spec: string, operands: readonly Tensor[]): Terms {
+  if (typeof spec !== "string") {
+    fail("InvalidArgument", `einsum: the first argument is ${describe(spec)}`, 'it is the text, as in "ij,jk->ik"');
+  }
+  operands.forEach((x, i) => {
+    requireTensor("einsum", `operand ${i}`, x);
+  });
   const [left = "", right, ...more] = spec.replaceAll(" ", "").split("->");
   const inputs = left.split(",");
-  const letters = /^[A-Za-z]*$/;
-  if (more.length > 0 || ![...inputs, right ?? ""].every((part) => letters.test(part))) {
-    fail("InvalidArgument", `einsum: cannot read "${spec}"`, 'write letters for axes, as in "ij,jk->ik"');
-  }
-  if (inputs.length !== count) {
+  if (more.length > 0 || ![...inputs, right ?? ""].every((part) => TERM.test(part))) {
     fail(
       "InvalidArgument",
-      `einsum: "${spec}" names ${inputs.length} operands, got ${count}`,
+      `einsum: cannot read "${spec}"`,
+      'write letters for axes, as in "ij,jk->ik" or "...ij->...ji"',
+    );
+  }
+  if (inputs.length !== operands.length) {
+    fail(
+      "InvalidArgument",
+      `einsum: "${spec}" names ${inputs.length} operands, got ${operands.length}`,
       "one list of letters for each",
     );
   }
-  // without an arrow the output has the indices that occur once, in alphabetical order
-  const all = inputs.join("");
-  const implicit = [...new Set(all)]
-    .filter((c) => all.split(c).length === 2)
-    .sort()
-    .join("");
-  const output = right ?? implicit;
-  const unknown = [...output].find((c, i) => !all.includes(c) || output.indexOf(c) !== i);
+  return { inputs, output: right ?? null };
+}
+
+/** An operand with a letter for each axis. */
+function named(x: Tensor, term: string, i: number): Named {
+  const letters = term.replace(DOTS, "").length;
+  const behind = x.rank - letters;
+  if (behind === 0 || (behind > 0 && term.includes(DOTS))) return { x, axes: term.replace(DOTS, dotLetters(behind)) };
+  return fail(
+    "ShapeMismatch",
+    `einsum: operand ${i} is ${typeText(x)}, but "${term}" names ${letters} axes`,
+    `one letter for each axis, or ... for those without`,
+  );
+}
+
+/** Operands without the axes of extent 1 behind the dots that are wider in another. */
+function broadcastDots(spec: string, given: readonly Named[]): readonly Named[] {
+  const widest = new Map<string, number>();
+  for (const { x, axes } of given) {
+    [...axes].forEach((c, axis) => {
+      const [extent, most] = [x.shape[axis] as number, widest.get(c) ?? 1];
+      if (c < dotLetter(0) || extent === 1) return;
+      if (most !== 1 && most !== extent) {
+        const help = "axes behind the dots broadcast: they are equal or 1, counted from the last";
+        fail("ShapeMismatch", `einsum: ... of "${spec}" has extents ${most} and ${extent} in one place`, help);
+      }
+      widest.set(c, extent);
+    });
+  }
+  return given.map(({ x, axes }) => {
+    const stays = (c: string, axis: number): boolean => x.shape[axis] !== 1 || !widest.has(c);
+    const shape = x.shape.filter((_, axis) => stays(axes[axis] as string, axis));
+    return { x: reshape(x, shape), axes: [...axes].filter(stays).join("") };
+  });
+}
+
+function parse(spec: string, operands: readonly Tensor[]): Spec {
+  const terms = termsOf(spec, operands);
+  const given = operands.map((x, i) => named(x, terms.inputs[i] as string, i));
+  const written = terms.inputs.join("").replaceAll(".", "");
+  const isDot = (c: string): boolean => c >= dotLetter(0);
+  const most = Math.max(0, ...given.map(({ axes }) => [...axes].filter(isDot).length));
+  // without an arrow the output has the dots, then the indices that occur once, in alphabetical order
+  const once = [...new Set(written)].filter((c) => written.split(c).length === 2).sort();
+  const right = terms.output ?? DOTS + once.join("");
+  if (most > 0 && !right.includes(DOTS)) {
+    fail(
+      "InvalidArgument",
+      `einsum: no ... in the output of "${spec}"`,
+      "the axes behind the dots stay: write them there",
+    );
+  }
+  const letters = right.replace(DOTS, "");
+  const unknown = [...letters].find((c, i) => !written.includes(c) || letters.indexOf(c) !== i);
   if (unknown)
     fail(
       "InvalidArgument",
       `einsum: index ${unknown} in the output of "${spec}"`,
       "each output index must occur in an operand, and once",
     );
-  return { inputs, output };
+  return { inputs: broadcastDots(spec, given), output: right.replace(DOTS, dotLetters(most)) };
 }
 
-function requireExtents(spec: string, inputs: readonly string[], operands: readonly Tensor[]): void {
+function requireExtents(spec: string, inputs: readonly Named[]): void {
   const extents = new Map<string, number>();
-  inputs.forEach((axes, i) => {
-    const x = operands[i] as Tensor;
-    if (axes.length !== x.rank) {
-      fail(
-        "ShapeMismatch",
-        `einsum: operand ${i} is ${typeText(x)}, but "${axes}" names ${axes.length} axes`,
-        "one letter for each axis",
-      );
-    }
+  inputs.forEach(({ x, axes }, i) => {
     [...axes].forEach((c, axis) => {
       const extent = x.shape[axis] as number;
       const known = extents.get(c);
@@ -151,20 +217,22 @@ function cheapestPair(
 }
 
 /**
- * Products of tensors summed over named axes: indices in the output stay, the others are summed. Without `->` the
- * output has the indices that occur once, in alphabetical order.
+ * Products of tensors summed over named axes: indices in the output stay, the others are summed. `...` stands for any
+ * further axes, which broadcast. Without `->` the output has those, then the indices that occur once, in alphabetical
+ * order.
  *
  * @example
- * import { einsum, tensor } from "tidemark";
+ * import { einsum, ones, tensor } from "tidemark";
  *
  * const a = tensor([[1, 2], [3, 4]]);
  * console.log(einsum("ij,kj->ik", a, a).toArray()); // [[5, 11], [11, 25]]
  * console.log(einsum("ii", a).item()); // 5
+ * console.log(einsum("...ij->...ji", ones([7, 2, 3])).shape); // [7, 3, 2]
  */
 export function einsum(spec: string, ...operands: readonly Tensor[]): Tensor {
-  const { inputs, output } = parse(spec, operands.length);
-  requireExtents(spec, inputs, operands);
-  let left = inputs.map((axes, i) => withoutRepeats({ x: operands[i] as Tensor, axes }));
+  const { inputs, output } = parse(spec, operands);
+  requireExtents(spec, inputs);
+  let left = inputs.map(withoutRepeats);
   const wantedBy = (...used: readonly number[]): string =>
     output +
     left

@@ -6,10 +6,11 @@ import type { DType } from "../kernel/dtype.ts";
 import * as ops from "../ops/elementwise.ts";
 import * as math from "../ops/math.ts";
 import * as choose from "../ops/select.ts";
+import { describe, fail, requireDType } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { atOneLine } from "../trace/trace.ts";
 import { applyOp, ownCopy } from "./apply.ts";
-import { asTensor, broadcastShapes, broadcastToShape, fail, operands, type TensorLike } from "./operands.ts";
+import { asTensor, broadcastShapes, broadcastToShape, operands, type TensorLike } from "./operands.ts";
 
 function unary(name: string, op: OpDef<NoAttrs>, x: TensorLike): Tensor {
   return applyOp(op, [asTensor(name, x)], {});
@@ -123,6 +124,9 @@ export function round(x: TensorLike): Tensor {
 
 /** x cut off below `lo` and above `hi`. */
 export function clamp(x: TensorLike, lo: number, hi: number): Tensor {
+  if (typeof lo !== "number" || typeof hi !== "number") {
+    fail("InvalidArgument", `clamp: bounds ${describe(lo)} and ${describe(hi)}`, "give two numbers: clamp(x, -1, 1)");
+  }
   if (!(lo <= hi)) fail("InvalidArgument", `clamp: the lower bound ${lo} is above the upper bound ${hi}`, "swap them");
   return applyOp(ops.clamp, [asTensor("clamp", x)], { min: lo, max: hi });
 }
@@ -197,12 +201,21 @@ export function softplus(x: TensorLike): Tensor {
 
 // ---- comparisons and logic -----------------------------------------------------------------------------------------
 
+/** a = b, of bools too. */
 export function equal(a: TensorLike, b: TensorLike): Tensor {
-  return binary("equal", ops.eq, a, b);
+  return atOneLine(() => {
+    const pair = operands("equal", a, b);
+    if (pair[0]?.dtype !== "bool") return applyOp(ops.eq, pair, {});
+    return applyOp(ops.not, [applyOp(ops.xor, pair, {})], {});
+  });
 }
 
+/** a ≠ b, of bools too. */
 export function notEqual(a: TensorLike, b: TensorLike): Tensor {
-  return binary("notEqual", ops.ne, a, b);
+  return atOneLine(() => {
+    const pair = operands("notEqual", a, b);
+    return applyOp(pair[0]?.dtype === "bool" ? ops.xor : ops.ne, pair, {});
+  });
 }
 
 export function less(a: TensorLike, b: TensorLike): Tensor {
@@ -268,6 +281,7 @@ export function where(condition: TensorLike, a: TensorLike, b: TensorLike): Tens
 /** Converts the element type: to i32 truncating, to bool by ≠ 0. */
 export function cast(x: TensorLike, dtype: DType): Tensor {
   const from = asTensor("cast", x);
+  requireDType("cast", dtype);
   return from.dtype === dtype ? ownCopy(from) : applyOp(choose.cast, [from], { dtype });
 }
 

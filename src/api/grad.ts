@@ -6,6 +6,7 @@ import { type Seed, vjp } from "../autodiff/vjp.ts";
 import { at } from "../base/invariant.ts";
 import { typeText } from "../ir/type.ts";
 import { isFloat } from "../kernel/dtype.ts";
+import { fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import {
   type AnyFunction,
   type ArgumentChanges,
@@ -18,7 +19,6 @@ import type { Tensor } from "../trace/tensor.ts";
 import { currentTrace } from "../trace/trace.ts";
 import { staticsOf, type Tree, type TreeDef, unflatten } from "../trace/tree.ts";
 import { applyGraph } from "./apply.ts";
-import { fail } from "./operands.ts";
 
 /** Which arguments are differentiated: a position, or a list of positions. */
 export type ArgNums = number | readonly number[];
@@ -37,6 +37,9 @@ export interface GradOptions<N extends ArgNums> {
 export interface AuxOptions<N extends ArgNums> extends GradOptions<N> {
   readonly hasAux: true;
 }
+
+/** With and without hasAux. */
+const OPTIONS: OptionKinds<AuxOptions<ArgNums>> = { argnums: "anything", hasAux: "a boolean" };
 
 /** A function traced together with the tensors that its graph's parameters stand for. @internal */
 export interface Bound {
@@ -66,9 +69,13 @@ export function activeParams({ traced }: Bound, argnums: readonly number[]): rea
 
 /** Argument positions, checked; negative ones count from the end. @internal */
 export function positions(name: string, argnums: ArgNums, count: number): readonly number[] {
-  return (typeof argnums === "number" ? [argnums] : argnums).map((n) => {
+  return (Array.isArray(argnums) ? (argnums as readonly number[]) : [argnums as number]).map((n) => {
     if (Number.isInteger(n) && n >= -count && n < count) return n < 0 ? n + count : n;
-    return fail("InvalidArgument", `${name}: argnums names argument ${n} of a call with ${count}`, "count from 0");
+    return fail(
+      "InvalidArgument",
+      `${name}: argnums names argument ${String(n)} of a call with ${count}`,
+      "count from 0",
+    );
   });
 }
 
@@ -137,7 +144,7 @@ function gradients(
   requireScalarLoss(name, bound, hasAux);
   const seeds = traced.graph.results.map((_, i): Seed => (i === 0 ? "one" : "zero"));
   const joint = vjp(traced.graph, activeParams(bound, wanted), seeds);
-  const made = applyGraph(joint, bound.inputs);
+  const made = applyGraph(joint, bound.inputs, "once");
   const results = made.slice(0, traced.graph.results.length);
   const byArgument = cotangentTrees(bound, wanted, made.slice(results.length));
   const auxTree = hasAux && traced.resultTree.kind === "array" ? at(traced.resultTree.items, 1) : null;
@@ -182,6 +189,8 @@ export function grad<Args extends readonly Tree[], Aux extends Tree, const N ext
   options: AuxOptions<N>,
 ): (...args: Args) => [GradOf<Args, N>, Aux];
 export function grad(fn: AnyFunction, options: { argnums?: ArgNums; hasAux?: boolean } = {}): AnyFunction {
+  requireFunction("grad", "its argument", fn);
+  requireOptions("grad", options, OPTIONS);
   const { argnums = 0, hasAux = false } = options;
   return (...args) => {
     const { grads, aux } = gradients("grad", fn, args, argnums, hasAux);
@@ -209,6 +218,8 @@ export function valueAndGrad<Args extends readonly Tree[], Aux extends Tree, con
   options: AuxOptions<N>,
 ): (...args: Args) => [[Tensor, Aux], GradOf<Args, N>];
 export function valueAndGrad(fn: AnyFunction, options: { argnums?: ArgNums; hasAux?: boolean } = {}): AnyFunction {
+  requireFunction("valueAndGrad", "its argument", fn);
+  requireOptions("valueAndGrad", options, OPTIONS);
   const { argnums = 0, hasAux = false } = options;
   return (...args) => {
     const { loss, grads, aux } = gradients("valueAndGrad", fn, args, argnums, hasAux);

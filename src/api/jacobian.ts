@@ -8,6 +8,7 @@ import { vjp as vjpGraph } from "../autodiff/vjp.ts";
 import { at } from "../base/invariant.ts";
 import { elementsOf, type Shape, typeText } from "../ir/type.ts";
 import { type DType, isFloat } from "../kernel/dtype.ts";
+import { fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import type { AnyFunction } from "../trace/function.ts";
 import { ArrayStorage, newArray } from "../trace/storage.ts";
 import { Tensor } from "../trace/tensor.ts";
@@ -18,8 +19,15 @@ import { arange } from "./create.ts";
 import { cast, equal } from "./elementwise.ts";
 import { activeParams, type Bound, bind, grad, positions, requireFloatLeaves } from "./grad.ts";
 import { stack } from "./join.ts";
-import { fail, fullOf } from "./operands.ts";
+import { fullOf } from "./operands.ts";
 import { reshape } from "./shape.ts";
+
+export interface MatrixOptions {
+  /** The argument to differentiate; the first one by default. */
+  readonly argnums?: number;
+}
+
+const OPTIONS: OptionKinds<MatrixOptions> = { argnums: "a number" };
 
 /** One at element i, zero elsewhere. */
 function basis(i: number, dtype: DType, shape: Shape): Tensor {
@@ -60,8 +68,10 @@ function requireMatrix(name: string, bound: Bound, n: number): void {
  */
 export function jacobian<Args extends readonly Tree[] = [Tensor]>(
   fn: (...args: Args) => Tensor,
-  options: { readonly argnums?: number } = {},
+  options: MatrixOptions = {},
 ): (...args: Args) => Tensor {
+  requireFunction("jacobian", "its argument", fn);
+  requireOptions("jacobian", options, OPTIONS);
   return (...args) => {
     const [n] = positions("jacobian", options.argnums ?? 0, args.length) as readonly [number];
     const bound = bind(fn as AnyFunction, args);
@@ -97,8 +107,10 @@ export function jacobian<Args extends readonly Tree[] = [Tensor]>(
  */
 export function hessian<Args extends readonly Tree[] = [Tensor]>(
   fn: (...args: Args) => Tensor,
-  options: { readonly argnums?: number } = {},
+  options: MatrixOptions = {},
 ): (...args: Args) => Tensor {
+  requireFunction("hessian", "its argument", fn);
+  requireOptions("hessian", options, OPTIONS);
   const { argnums = 0 } = options;
   return jacobian(grad(fn, { argnums }) as (...args: Args) => Tensor, options);
 }

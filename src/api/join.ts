@@ -2,12 +2,17 @@
 import { at } from "../base/invariant.ts";
 import { sameShape, shapeText, typeText } from "../ir/type.ts";
 import * as ops from "../ops/concat.ts";
+import { fail, requireArray, requireTensor } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { applyOp, ownCopy } from "./apply.ts";
-import { broadcastToShape, fail, normalAxis } from "./operands.ts";
+import { broadcastToShape, normalAxis } from "./operands.ts";
 import { expandDims, reshape, slice } from "./shape.ts";
 
 function firstOf(name: string, tensors: readonly Tensor[]): Tensor {
+  requireArray(name, "the tensors", tensors, `${name}([x, y])`);
+  tensors.forEach((x, i) => {
+    requireTensor(name, `item ${i}`, x);
+  });
   return (
     tensors[0] ??
     fail("InvalidArgument", `${name}: needs at least one tensor, got none`, "check the list for emptiness first")
@@ -46,11 +51,16 @@ export function stack(tensors: readonly Tensor[], axis = 0): Tensor {
   );
 }
 
+/** None unless the number of parts is one. */
+const equalParts = (extent: number, parts: number): readonly number[] =>
+  Number.isInteger(parts) && parts > 0 ? new Array<number>(parts).fill(extent / parts) : [-1];
+
 /** Cut along an axis into equal parts, or into parts of the given extents. */
 export function split(x: Tensor, parts: number | readonly number[], axis = 0): readonly Tensor[] {
   const along = normalAxis("split", axis, x);
   const extent = at(x.shape, along);
-  const sizes = typeof parts === "number" ? new Array<number>(parts).fill(extent / parts) : parts;
+  if (typeof parts !== "number") requireArray("split", "parts", parts, "x.split([2, 3]); a number makes equal parts");
+  const sizes = typeof parts === "number" ? equalParts(extent, parts) : parts;
   if (sizes.reduce((n, size) => n + size, 0) !== extent || sizes.some((size) => !Number.isInteger(size) || size < 0)) {
     const wanted = typeof parts === "number" ? `${parts} equal parts` : `parts of ${shapeText(parts)}`;
     fail(
@@ -71,6 +81,8 @@ export function split(x: Tensor, parts: number | readonly number[], axis = 0): r
 
 /** The whole tensor, `counts` times along each axis; counts for missing axes in front are allowed. */
 export function tile(x: Tensor, counts: readonly number[]): Tensor {
+  requireTensor("tile", "x", x);
+  requireArray("tile", "counts", counts, "x.tile([2, 1])");
   const rank = Math.max(x.rank, counts.length);
   const shape = [...new Array<number>(rank - x.rank).fill(1), ...x.shape];
   const times = [...new Array<number>(rank - counts.length).fill(1), ...counts];

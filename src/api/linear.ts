@@ -2,9 +2,10 @@
 import { at } from "../base/invariant.ts";
 import { type TensorType, tensorType, typeText } from "../ir/type.ts";
 import * as ops from "../ops/matmul.ts";
+import { fail, type OptionKinds, requireOptions, requireTensor } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { applyOp } from "./apply.ts";
-import { broadcastShapes, broadcastToShape, fail } from "./operands.ts";
+import { broadcastShapes, broadcastToShape } from "./operands.ts";
 import { reshape } from "./shape.ts";
 
 export interface MatmulOptions {
@@ -13,6 +14,8 @@ export interface MatmulOptions {
   /** Read the right side with its last two axes swapped. */
   readonly tb?: boolean;
 }
+
+const OPTIONS: OptionKinds<MatmulOptions> = { ta: "a boolean", tb: "a boolean" };
 
 /** Batches [..., m, k] · [k, n] with nothing on the right to batch over are one product [... m, k] · [k, n]. */
 function flattenBatch(x: Tensor, w: Tensor, tb: boolean): Tensor {
@@ -34,6 +37,9 @@ function flattenBatch(x: Tensor, w: Tensor, tb: boolean): Tensor {
  * console.log(matmul(w, w, { tb: true }).toArray()); // [[5, 11], [11, 25]]
  */
 export function matmul(x: Tensor, w: Tensor, options: MatmulOptions = {}): Tensor {
+  requireTensor("matmul", "x", x);
+  requireTensor("matmul", "w", w, "a number scales: x.mul(2)");
+  requireOptions("matmul", options, OPTIONS);
   const { ta = false, tb = false } = options;
   if (x.rank === 0 || w.rank === 0) {
     fail("ShapeMismatch", `matmul: a scalar has no product: ${typeText(x)}, ${typeText(w)}`, "use mul to scale");
@@ -48,6 +54,13 @@ export function matmul(x: Tensor, w: Tensor, options: MatmulOptions = {}): Tenso
   return reshape(y, shape);
 }
 
+function requireVectors(name: string, a: Tensor, b: Tensor, help: string): void {
+  requireTensor(name, "a", a);
+  requireTensor(name, "b", b);
+  if (a.rank === 1 && b.rank === 1) return;
+  fail("ShapeMismatch", `${name}: takes two vectors, got ${typeText(a)}, ${typeText(b)}`, help);
+}
+
 function product(left: Tensor, right: Tensor, ta: boolean, tb: boolean): Tensor {
   const contracted = at(right.shape, tb ? 1 : 0) === at(left.shape, left.rank - 1);
   if (left.rank > 2 && right.rank === 2 && !ta && contracted && left.elements > 0) return flattenBatch(left, right, tb);
@@ -59,14 +72,12 @@ function product(left: Tensor, right: Tensor, ta: boolean, tb: boolean): Tensor 
 
 /** Σ a·b over all elements of two vectors. */
 export function dot(a: Tensor, b: Tensor): Tensor {
-  if (a.rank !== 1 || b.rank !== 1)
-    fail("ShapeMismatch", `dot: takes two vectors, got ${typeText(a)}, ${typeText(b)}`, "use matmul");
+  requireVectors("dot", a, b, "use matmul");
   return matmul(a, b);
 }
 
 /** a[i] · b[j] of two vectors. */
 export function outer(a: Tensor, b: Tensor): Tensor {
-  if (a.rank !== 1 || b.rank !== 1)
-    fail("ShapeMismatch", `outer: takes two vectors, got ${typeText(a)}, ${typeText(b)}`, "use reshape");
+  requireVectors("outer", a, b, "use reshape");
   return matmul(reshape(a, [-1, 1]), reshape(b, [1, -1]));
 }

@@ -2,12 +2,15 @@
  * @file log Σ eˣ and the logarithms of probabilities: written so that large x lose nothing and so that a backward pass
  * keeps results, not what led to them.
  */
+import { type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { customJvp } from "./custom.ts";
 import { add, equal, exp, log, mul, stopGradient, sub, where } from "./elementwise.ts";
-import { type Axes, normalAxes, requireFloat } from "./operands.ts";
+import { type Axes, fullOf, normalAxes, requireFloat } from "./operands.ts";
 import { max, type ReduceOptions, sum } from "./reduce.ts";
 import { reshape } from "./shape.ts";
+
+const OPTIONS: OptionKinds<ReduceOptions> = { keepDims: "a boolean" };
 
 interface Exponentials {
   /** The greatest x, or 0 where that is infinite: ∞ - ∞ would follow. */
@@ -18,9 +21,19 @@ interface Exponentials {
   readonly total: Tensor;
 }
 
+function shiftOf(x: Tensor, axes: Axes | undefined): Tensor {
+  const over = normalAxes("logsumexp", axes, x);
+  // nothing has no greatest, and log Σ over nothing is -∞ whatever the shift
+  if (over.some((axis) => x.shape[axis] === 0)) {
+    const kept = x.shape.map((extent, axis) => (over.includes(axis) ? 1 : extent));
+    return fullOf(x.dtype, kept, 0);
+  }
+  const top = max(x, over, { keepDims: true });
+  return stopGradient(where(equal(sub(top, top), 0), top, 0));
+}
+
 function exponentials(x: Tensor, axes: Axes | undefined): Exponentials {
-  const top = max(x, axes, { keepDims: true });
-  const shift = stopGradient(where(equal(sub(top, top), 0), top, 0));
+  const shift = shiftOf(x, axes);
   const shifted = sub(x, shift);
   const total = log(sum(exp(shifted), axes, { keepDims: true }));
   return { shift, logs: sub(shifted, total), total };
@@ -32,13 +45,14 @@ function expected(x: Tensor, t: Tensor, axes: Axes | undefined, options: ReduceO
 }
 
 /**
- * log Σ eˣ over axes, without overflow.
+ * log Σ eˣ over axes, without overflow; over nothing it is -∞.
  *
  * Its derivative is Σ softmax(x) · t, so all that a backward pass keeps is x or, where it is computed anyway, softmax(x):
  * not the shifted exponentials in between.
  */
 export function logsumexp(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
   requireFloat("logsumexp", x);
+  requireOptions("logsumexp", options, OPTIONS);
   const value = (v: Tensor): Tensor => {
     const { total, shift } = exponentials(v, axes);
     const kept = add(total, shift);

@@ -1,27 +1,45 @@
 /** @file Losses over batches of predictions. */
+
 import { at } from "../base/invariant.ts";
+import { guess } from "../base/suggest.ts";
 import { sameShape, typeText } from "../ir/type.ts";
+import { describe, fail, type OptionKinds, requireOptions, requireTensor } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
-import { mul, neg, square, sub, where } from "./elementwise.ts";
+import { greaterEqual, less, logicalAnd, mul, neg, square, sub, where } from "./elementwise.ts";
 import { oneHotMask } from "./indexing.ts";
 import { logSoftmax } from "./normalize.ts";
-import { fail, requireFloat } from "./operands.ts";
+import { requireFloat } from "./operands.ts";
 import { mean, sum } from "./reduce.ts";
 
 /** What becomes of the losses of single examples. */
 export type Reduction = "mean" | "sum" | "none";
 
-function reduced(losses: Tensor, reduction: Reduction): Tensor {
-  if (reduction === "none") return losses;
-  return reduction === "sum" ? sum(losses) : mean(losses);
-}
-
 export interface LossOptions {
+  /** "mean" by default. */
   readonly reduction?: Reduction;
 }
 
+const OPTIONS: OptionKinds<LossOptions> = { reduction: "anything" };
+
+/** Each way from the losses of single examples to the result. */
+const REDUCTIONS: Readonly<Record<Reduction, (losses: Tensor) => Tensor>> = {
+  mean: (losses) => mean(losses),
+  sum: (losses) => sum(losses),
+  none: (losses) => losses,
+};
+
+function reductionOf(name: string, options: LossOptions): (losses: Tensor) => Tensor {
+  requireOptions(name, options, OPTIONS);
+  const { reduction = "mean" } = options;
+  if (Object.hasOwn(REDUCTIONS, reduction)) return REDUCTIONS[reduction];
+  const names = Object.keys(REDUCTIONS);
+  const help = `${guess(String(reduction), names)}reductions are ${names.join(", ")}`;
+  return fail("InvalidArgument", `${name}: there is no reduction ${describe(reduction)}`, help);
+}
+
 /**
- * Cross entropy of logits [..., classes] against class numbers (i32, [...]) or probabilities ([..., classes]).
+ * Cross entropy of logits [..., classes] against class numbers (i32, [...]) or probabilities ([..., classes]). The loss
+ * of an example whose class number is out of range is NaN.
  *
  * @example
  * import { crossEntropy, tensor } from "tidemark";
@@ -31,6 +49,13 @@ export interface LossOptions {
  */
 export function crossEntropy(logits: Tensor, targets: Tensor, options: LossOptions = {}): Tensor {
   requireFloat("crossEntropy", logits);
+  requireTensor(
+    "crossEntropy",
+    "targets",
+    targets,
+    'class numbers are an i32 tensor: tensor([3, 1], { dtype: "i32" })',
+  );
+  const reduced = reductionOf("crossEntropy", options);
   const asClasses = targets.dtype === "i32";
   const expected = asClasses ? logits.shape.slice(0, -1) : logits.shape;
   if (logits.rank === 0 || !sameShape(targets.shape, expected)) {
@@ -41,14 +66,15 @@ export function crossEntropy(logits: Tensor, targets: Tensor, options: LossOptio
     );
   }
   const logs = logSoftmax(logits);
+  if (!asClasses) return reduced(neg(sum(mul(targets, logs), -1)));
+  const classes = at(logits.shape, logits.rank - 1);
   // the mask is compared on the fly, so neither it nor a table of ones is stored
-  const picked = asClasses
-    ? where(oneHotMask(targets, at(logits.shape, logits.rank - 1)), logs, 0)
-    : mul(targets, logs);
-  return reduced(neg(sum(picked, -1)), options.reduction ?? "mean");
+  const losses = neg(sum(where(oneHotMask(targets, classes), logs, 0), -1));
+  const inRange = logicalAnd(greaterEqual(targets, 0), less(targets, classes));
+  return reduced(where(inRange, losses, Number.NaN));
 }
 
 /** Squared differences. */
 export function mse(prediction: Tensor, target: Tensor, options: LossOptions = {}): Tensor {
-  return reduced(square(sub(prediction, target)), options.reduction ?? "mean");
+  return reductionOf("mse", options)(square(sub(prediction, target)));
 }

@@ -4,12 +4,13 @@ import { vjp as vjpGraph } from "../autodiff/vjp.ts";
 import { at } from "../base/invariant.ts";
 import { sameShape, typeText } from "../ir/type.ts";
 import { isFloat } from "../kernel/dtype.ts";
+import { fail, requireArray, requireFunction } from "../trace/arguments.ts";
 import type { AnyFunction } from "../trace/function.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { flattenLike, type Tree, unflatten } from "../trace/tree.ts";
 import { applyGraph } from "./apply.ts";
 import { activeParams, bind, grad } from "./grad.ts";
-import { fail, fullOf } from "./operands.ts";
+import { fullOf } from "./operands.ts";
 
 /** Tensors that stand beside others, one for each float among them: checked, and without those beside integers. */
 function floatsBeside(
@@ -51,6 +52,7 @@ export function vjp<Args extends readonly Tree[] = [Tensor], R extends Tree = Te
   fn: (...args: Args) => R,
   ...args: Args
 ): [R, (cotangent: R) => Args] {
+  requireFunction("vjp", "its first argument", fn);
   const bound = bind(fn as AnyFunction, args);
   const { traced, flat, inputs } = bound;
   const results = applyGraph(traced.graph, inputs);
@@ -90,6 +92,13 @@ export function jvp<Args extends readonly Tree[] = [Tensor], R extends Tree = Te
   primals: Args,
   tangents: NoInfer<Args>,
 ): [R, R] {
+  requireFunction("jvp", "its first argument", fn);
+  requireArray("jvp", "the arguments", primals, "jvp(f, [x], [t])");
+  requireArray("jvp", "the tangents", tangents, "jvp(f, [x], [t])");
+  if (tangents.length !== primals.length) {
+    const summary = `jvp: ${tangents.length} tangents for ${primals.length} arguments`;
+    fail("InvalidArgument", summary, "give one tangent for each argument: jvp(f, [x, y], [tx, ty])");
+  }
   const bound = bind(fn as AnyFunction, primals);
   const { traced, flat, inputs } = bound;
   const given = flat.trees.flatMap((tree, n) => flattenLike(tree, tangents[n], `tangents[${n}]`));
@@ -121,6 +130,8 @@ export function hvp<A extends Tree = Tensor, Rest extends readonly Tree[] = []>(
   args: readonly [A, ...Rest],
   vector: NoInfer<A>,
 ): A {
+  requireFunction("hvp", "its first argument", fn);
+  requireArray("hvp", "the arguments", args, "hvp(f, [x], v)");
   const [x, ...rest] = args;
   const gradient = grad(fn as (...args: readonly [A, ...Rest]) => Tensor);
   const along = (arg0: A): A => gradient(...([arg0, ...rest] as unknown as readonly [A, ...Rest])) as A;

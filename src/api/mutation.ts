@@ -7,13 +7,14 @@
  * split, diagonal). Everything else makes a tensor of its own.
  */
 import { type Shape, tensorType, typeText } from "../ir/type.ts";
+import { fail } from "../trace/arguments.ts";
 import { isRepeated, rootOf } from "../trace/cell.ts";
 import { Tensor } from "../trace/tensor.ts";
 import { currentTrace, requireActive, type Trace } from "../trace/trace.ts";
 import { ownCopy } from "./apply.ts";
 import { div, greaterEqual, less, logicalAnd, mul, neg, where } from "./elementwise.ts";
 import { dynamicSlice, dynamicUpdate, scatterAdd } from "./indexing.ts";
-import { broadcastToShape, constantOf, fail, type TensorLike } from "./operands.ts";
+import { broadcastToShape, constantOf, type TensorLike } from "./operands.ts";
 import { type Range, reshape, slice } from "./shape.ts";
 
 /**

@@ -1,12 +1,13 @@
 /** @file Normalisation: to probabilities, and to zero mean and unit variance over various groups of axes. */
 import { at } from "../base/invariant.ts";
 import { typeText } from "../ir/type.ts";
+import { fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { atOneLine } from "../trace/trace.ts";
 import { customJvp } from "./custom.ts";
 import { add, exp, mul, rsqrt, square, sub } from "./elementwise.ts";
 import { logProbabilities } from "./log-sum.ts";
-import { type Axes, fail, normalAxis, requireFloat } from "./operands.ts";
+import { type Axes, normalAxis, requireFloat } from "./operands.ts";
 import { mean, variance } from "./reduce.ts";
 import { reshape } from "./shape.ts";
 
@@ -36,6 +37,8 @@ export interface AffineOptions {
   readonly offset?: Tensor;
   readonly eps?: number;
 }
+
+const AFFINE: OptionKinds<AffineOptions> = { scale: "a tensor", offset: "a tensor", eps: "a number" };
 
 function affine(x: Tensor, scale: Tensor | undefined, offset: Tensor | undefined): Tensor {
   const scaled = scale ? mul(x, scale) : x;
@@ -75,6 +78,8 @@ export interface LayerNormOptions extends AffineOptions {
   readonly axes?: Axes;
 }
 
+const LAYER_NORM: OptionKinds<LayerNormOptions> = { ...AFFINE, axes: "anything" };
+
 /**
  * Zero mean and unit variance over the last axis, then scale and offset.
  *
@@ -86,12 +91,14 @@ export interface LayerNormOptions extends AffineOptions {
  */
 export function layerNorm(x: Tensor, options: LayerNormOptions = {}): Tensor {
   requireFloat("layerNorm", x);
+  requireOptions("layerNorm", options, LAYER_NORM);
   return affine(standardized(x, options.axes ?? -1, options.eps ?? 1e-5), options.scale, options.offset);
 }
 
 /** x divided by its root mean square over the last axis, then scaled. */
 export function rmsNorm(x: Tensor, options: LayerNormOptions = {}): Tensor {
   requireFloat("rmsNorm", x);
+  requireOptions("rmsNorm", options, LAYER_NORM);
   return affine(scaledToUnit(x, options.axes ?? -1, options.eps ?? 1e-5, false), options.scale, options.offset);
 }
 
@@ -113,9 +120,17 @@ export interface BatchNormResult {
   readonly variance: Tensor;
 }
 
+const BATCH_NORM: OptionKinds<BatchNormOptions> = { ...AFFINE, mean: "a tensor", variance: "a tensor" };
+
 /** Zero mean and unit variance for each channel of [batch, channels, …space] over all other axes. */
 export function batchNorm(x: Tensor, options: BatchNormOptions = {}): BatchNormResult {
   requireFloat("batchNorm", x);
+  requireOptions("batchNorm", options, BATCH_NORM);
+  if ((options.mean === undefined) !== (options.variance === undefined)) {
+    const [given, missing] = options.mean === undefined ? ["variance", "mean"] : ["mean", "variance"];
+    const help = "statistics are given together: { mean, variance }; without both they are the batch's own";
+    fail("InvalidArgument", `batchNorm: got ${given} without ${missing}`, help);
+  }
   if (x.rank < 2)
     fail(
       "ShapeMismatch",
@@ -125,20 +140,28 @@ export function batchNorm(x: Tensor, options: BatchNormOptions = {}): BatchNormR
   const axes = x.shape.map((_, axis) => axis).filter((axis) => axis !== 1);
   return atOneLine(() => {
     const eps = options.eps ?? 1e-5;
-    const centre = options.mean ?? mean(x, axes);
-    const spread = options.variance ?? variance(x, axes);
-    const given = options.mean !== undefined || options.variance !== undefined;
-    const scaledBy = (r: Tensor): Tensor => mul(sub(x, perChannel(centre, x)), perChannel(r, x));
-    const y = given ? scaledBy(rsqrt(add(spread, eps))) : standardized(x, axes, eps);
+    // worked out when asked for: training without running averages does not read them
+    const stats = {
+      get mean(): Tensor {
+        return options.mean ?? mean(x, axes);
+      },
+      get variance(): Tensor {
+        return options.variance ?? variance(x, axes);
+      },
+    };
+    const given = options.mean !== undefined;
+    const scaledBy = (r: Tensor): Tensor => mul(sub(x, perChannel(stats.mean, x)), perChannel(r, x));
+    const y = given ? scaledBy(rsqrt(add(stats.variance, eps))) : standardized(x, axes, eps);
     const scaled = affine(y, perChannelOrNone(options.scale, x), perChannelOrNone(options.offset, x));
-    return { y: scaled, mean: centre, variance: spread };
+    return Object.assign(stats, { y: scaled });
   });
 }
 
 /** Zero mean and unit variance over groups of channels of [batch, channels, …space], then scale and offset by channel. */
 export function groupNorm(x: Tensor, groups: number, options: AffineOptions = {}): Tensor {
   requireFloat("groupNorm", x);
-  if (x.rank < 2 || !Number.isInteger(at(x.shape, 1) / groups)) {
+  requireOptions("groupNorm", options, AFFINE);
+  if (x.rank < 2 || !Number.isInteger(groups) || groups < 1 || at(x.shape, 1) % groups !== 0) {
     fail(
       "ShapeMismatch",
       `groupNorm: ${typeText(x)} does not have channels in ${groups} equal groups`,

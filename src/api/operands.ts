@@ -6,12 +6,10 @@
  *                                   7 1
  *                                 8 7 6
  */
-import { type ErrorCode, TidemarkError } from "../base/errors.ts";
-import { type Shape, sameShape, shapeText, type TensorType, typeText } from "../ir/type.ts";
+import { elementsOf, type Shape, sameShape, shapeText, type TensorType, typeText } from "../ir/type.ts";
 import { type DType, isFloat } from "../kernel/dtype.ts";
 import { broadcast } from "../ops/broadcast.ts";
-import { full } from "../ops/create.ts";
-import { sourceLocation } from "../trace/source-location.ts";
+import { describe, fail, requireI32, requireShape, requireTensor } from "../trace/arguments.ts";
 import { ArrayStorage, newArray } from "../trace/storage.ts";
 import { Tensor } from "../trace/tensor.ts";
 import { currentTrace } from "../trace/trace.ts";
@@ -23,33 +21,26 @@ export type TensorLike = Tensor | number | boolean;
 /** One axis or several; negative ones count from the end. */
 export type Axes = number | readonly number[];
 
-/** Throws a user's error at the user's line. */
-export function fail(code: ErrorCode, summary: string, help?: string): never {
-  throw new TidemarkError(code, summary, { where: sourceLocation(), help });
-}
-
 /** A tensor of one value. */
 export function fullOf(dtype: DType, shape: Shape, value: number): Tensor {
-  if (currentTrace()) return applyOp(full, [], { dtype, shape, value });
-  const elements = shape.reduce((n, extent) => n * extent, 1);
-  return new Tensor(new ArrayStorage(dtype, shape, newArray(dtype, elements).fill(value)));
+  const trace = currentTrace();
+  if (trace) return trace.constant(dtype, shape, value);
+  requireShape("full", shape);
+  return new Tensor(new ArrayStorage(dtype, shape, newArray(dtype, elementsOf(shape)).fill(value)));
 }
 
 /** A number or boolean as a tensor of an element type and shape. */
 export function constantOf(name: string, value: number | boolean, dtype: DType, shape: Shape): Tensor {
+  if (typeof value !== "number" && typeof value !== "boolean") {
+    fail("InvalidArgument", `${name}: takes a number or a boolean, got ${describe(value)}`, "give a number");
+  }
   if (typeof value === "boolean" && dtype !== "bool") {
     fail("DtypeMismatch", `${name}: ${value} with a tensor of ${dtype}`, "use a number, or cast the tensor to bool");
   }
   if (dtype === "bool" && typeof value === "number") {
     fail("DtypeMismatch", `${name}: the number ${value} with a tensor of bool`, 'convert it first: cast(x, "f32")');
   }
-  if (dtype === "i32" && !Number.isInteger(value)) {
-    fail(
-      "DtypeMismatch",
-      `${name}: ${value} with a tensor of i32`,
-      `use a whole number, or cast the tensor: cast(x, "f32")`,
-    );
-  }
+  if (dtype === "i32") requireI32(name, Number(value));
   return fullOf(dtype, shape, Number(value));
 }
 
@@ -60,7 +51,7 @@ export function asTensor(name: string, x: TensorLike): Tensor {
   if (typeof x === "boolean") return constantOf(name, x, "bool", []);
   return fail(
     "InvalidArgument",
-    `${name}: takes tensors and numbers, got ${x === null ? "null" : typeof x}`,
+    `${name}: takes tensors and numbers, got ${describe(x)}`,
     "make a tensor first: tensor(data)",
   );
 }
@@ -120,8 +111,17 @@ export function operands(name: string, ...given: readonly TensorLike[]): readonl
   });
 }
 
+const AXES_HELP = "an axis is a whole number; where several are taken, a list of them";
+
 /** An axis counted from the front. */
-export function normalAxis(name: string, axis: number, x: Tensor, rank: number = x.rank): number {
+export function normalAxis(name: string, axis: number, x: Tensor, rank?: number): number {
+  requireTensor(name, "x", x);
+  return axisWithin(name, axis, x, rank ?? x.rank);
+}
+
+function axisWithin(name: string, axis: number, x: Tensor, rank: number): number {
+  if (typeof axis !== "number")
+    fail("InvalidAxis", `${name}: ${describe(axis)} as an axis of ${typeText(x)}`, AXES_HELP);
   if (Number.isInteger(axis) && axis >= -rank && axis < rank) return axis < 0 ? axis + rank : axis;
   return fail(
     "InvalidAxis",
@@ -132,8 +132,11 @@ export function normalAxis(name: string, axis: number, x: Tensor, rank: number =
 
 /** Axes counted from the front, increasing; all axes when none are given. */
 export function normalAxes(name: string, axes: Axes | undefined, x: Tensor): readonly number[] {
+  requireTensor(name, "x", x);
   if (axes === undefined) return x.shape.map((_, axis) => axis);
-  const list = (typeof axes === "number" ? [axes] : axes).map((axis) => normalAxis(name, axis, x));
+  const list = (Array.isArray(axes) ? (axes as readonly number[]) : [axes as number]).map((axis) =>
+    normalAxis(name, axis, x),
+  );
   const sorted = [...new Set(list)].sort((a, b) => a - b);
   if (sorted.length !== list.length) {
     fail("InvalidAxis", `${name}: axes ${shapeText(list)} of ${typeText(x)} name an axis twice`, "name each axis once");
@@ -143,6 +146,7 @@ export function normalAxes(name: string, axes: Axes | undefined, x: Tensor): rea
 
 /** Throws unless the tensor has float elements. */
 export function requireFloat(name: string, x: Tensor): void {
+  requireTensor(name, "x", x);
   if (isFloat(x.dtype)) return;
   fail("DtypeMismatch", `${name}: takes f32 or f64, got ${typeText(x)}`, 'convert it first: cast(x, "f32")');
 }

@@ -6,8 +6,9 @@
  *   trace ─→ passes ─→ kernels ─→ plan ─┬─→ PlanInfo                       plan
  *                                       └─→ WebAssembly, an arena, a run   compile
  */
+
 import { parseBytes } from "../base/bytes.ts";
-import { TidemarkError } from "../base/errors.ts";
+import { TidemarkError, withLocation } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import type { Graph } from "../ir/graph.ts";
 import { graphCost } from "../ops/control.ts";
@@ -15,7 +16,9 @@ import type { Plan } from "../plan/problem.ts";
 import { validate } from "../plan/validate.ts";
 import { assemble, type PlacedProgram } from "../runtime/assemble.ts";
 import { wasmTraits } from "../runtime/executable.ts";
+import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import { type AnyFunction, type FlatArguments, flattenArguments, type Traced, traceFlat } from "../trace/function.ts";
+import { sourceLocation } from "../trace/source-location.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { leafPaths, type Tree, unflatten } from "../trace/tree.ts";
 import { spec } from "./create.ts";
@@ -30,6 +33,41 @@ export interface PlanningOptions {
   readonly name?: string;
   /** Check the graph after every pass and the plan with the independent validator. */
   readonly validate?: boolean;
+}
+
+/** @internal */
+export const PLANNING_OPTIONS: OptionKinds<PlanningOptions> = {
+  donate: "anything",
+  memory: "anything",
+  name: "a text",
+  validate: "a boolean",
+};
+
+/** Throws unless options can be right for some call; whether donated arguments exist shows when it is made. @internal */
+export function requirePlanning(name: string, options: PlanningOptions): void {
+  budgetOf(options);
+  const donate: unknown = options.donate ?? [];
+  const positions = Array.isArray(donate) ? (donate as readonly unknown[]) : null;
+  if (positions?.every((n) => Number.isInteger(n) && (n as number) >= 0)) return;
+  const got = positions ? `[${positions.map(String).join(", ")}]` : describe(donate);
+  fail("InvalidArgument", `${name}: donate is ${got}`, "give a list of argument positions, from 0: { donate: [0] }");
+}
+
+function budgetOf({ memory }: PlanningOptions): number | undefined {
+  if (memory === undefined) return undefined;
+  try {
+    if (typeof memory === "number" || typeof memory === "string") return parseBytes(memory);
+  } catch (error) {
+    throw withLocation(error, sourceLocation());
+  }
+  return fail("InvalidArgument", `memory is ${describe(memory)}`, 'give bytes, or a size with its unit: "64MiB"');
+}
+
+function requireDonated(donate: readonly number[], { trees }: FlatArguments): void {
+  const missing = donate.find((n) => n >= trees.length);
+  if (missing === undefined) return;
+  const summary = `donate names argument ${missing} of a call with ${trees.length}`;
+  fail("InvalidArgument", summary, "positions count from 0; donate arguments that the call has");
 }
 
 /** What a program needs. */
@@ -63,6 +101,7 @@ export interface TracedProgram {
 
 /** @internal */
 export function traceProgram(fn: AnyFunction, flat: FlatArguments, options: PlanningOptions): TracedProgram {
+  requireDonated(options.donate ?? [], flat);
   const started = performance.now();
   const traced = traceFlat(fn, flat, "returned");
   const traceMs = performance.now() - started;
@@ -77,7 +116,7 @@ export function traceProgram(fn: AnyFunction, flat: FlatArguments, options: Plan
     graph: { ...traced.graph, name: options.name ?? traced.graph.name },
     donated: matchDonated(params, results),
     firstCapture: traced.leaves.length,
-    budgetBytes: options.memory === undefined ? undefined : parseBytes(options.memory),
+    budgetBytes: budgetOf(options),
     traceMs,
   };
 }
@@ -125,6 +164,9 @@ export function plan<A extends readonly Tree[] = [Tensor], R = unknown>(
   fn: (...args: A) => R,
   options: PlanningOptions = {},
 ): (...args: A) => PlanInfo {
+  requireFunction("plan", "its first argument", fn);
+  requireOptions("plan", options, PLANNING_OPTIONS);
+  requirePlanning("plan", options);
   return (...args) => {
     const program = traceProgram(fn as AnyFunction, flattenArguments(fn as AnyFunction, args), options);
     const { graph, donated, firstCapture, budgetBytes } = program;
@@ -143,9 +185,10 @@ export function plan<A extends readonly Tree[] = [Tensor], R = unknown>(
  * import { adam } from "tidemark/optim";
  *
  * const state = specsOf(() => adam().init({ w: spec([50257, 768]) }))();
- * console.log(state.slots.m.w.shape); // [50257, 768]
+ * console.log(state.slots.m?.w.shape); // [50257, 768]
  */
 export function specsOf<A extends readonly Tree[], R>(fn: (...args: A) => R): (...args: A) => R {
+  requireFunction("specsOf", "its argument", fn);
   return (...args) => {
     const { graph, resultTree } = traceFlat(fn as AnyFunction, flattenArguments(fn as AnyFunction, args));
     return unflatten(

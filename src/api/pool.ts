@@ -1,11 +1,13 @@
 /** @file Pooling: reductions over sliding windows of the trailing axes. The windows are never stored. */
+import { at } from "../base/invariant.ts";
 import { elementsOf, typeText } from "../ir/type.ts";
 import { unfold } from "../ops/window.ts";
+import { fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { applyOp } from "./apply.ts";
 import { onesLike } from "./create.ts";
 import { div } from "./elementwise.ts";
-import { fail, requireFloat } from "./operands.ts";
+import { requireFloat } from "./operands.ts";
 import { max, sum } from "./reduce.ts";
 import { slice } from "./shape.ts";
 import { type Padding, type PerAxis, paddingOf, perAxis } from "./window.ts";
@@ -17,6 +19,15 @@ export interface PoolOptions {
   readonly dilation?: PerAxis;
 }
 
+const OPTIONS: OptionKinds<PoolOptions> = { stride: "anything", padding: "anything", dilation: "anything" };
+
+/** With more padding than half a window there would be windows of nothing else. */
+function requireNarrowPadding(name: string, pads: readonly number[], reach: readonly number[]): void {
+  if (pads.every((n, k) => 2 * n <= at(reach, k))) return;
+  const summary = `${name}: padding [${pads.join(",")}] for windows that reach over [${reach.join(",")}]`;
+  fail("InvalidArgument", summary, "padding is at most half of the window; pad(x, …) adds more");
+}
+
 /** Windows as trailing axes, with `value` where they hang over the edge. */
 function windows(name: string, axes: number, x: Tensor, window: PerAxis, options: PoolOptions, value: number): Tensor {
   if (x.rank < axes)
@@ -25,6 +36,9 @@ function windows(name: string, axes: number, x: Tensor, window: PerAxis, options
   const stride = perAxis(name, "stride", options.stride ?? extent, axes, 1);
   const dilation = perAxis(name, "dilation", options.dilation, axes, 1);
   const { lo, hi } = paddingOf(name, options.padding, x.shape.slice(-axes), { extent, stride, dilation });
+  const reach = extent.map((n, k) => (n - 1) * at(dilation, k) + 1);
+  requireNarrowPadding(name, lo, reach);
+  requireNarrowPadding(name, hi, reach);
   return applyOp(unfold, [x], { window: extent, stride, lo, hi, dilation, value });
 }
 
@@ -32,11 +46,13 @@ const last = (axes: number): readonly number[] => Array.from({ length: axes }, (
 
 function maxPool(name: string, axes: number, x: Tensor, window: PerAxis, options: PoolOptions): Tensor {
   requireFloat(name, x);
+  requireOptions(name, options, OPTIONS);
   return max(windows(name, axes, x, window, options, Number.NEGATIVE_INFINITY), last(axes));
 }
 
 function avgPool(name: string, axes: number, x: Tensor, window: PerAxis, options: PoolOptions): Tensor {
   requireFloat(name, x);
+  requireOptions(name, options, OPTIONS);
   const wide = windows(name, axes, x, window, options, 0);
   const total = sum(wide, last(axes));
   const padded = options.padding !== undefined && options.padding !== "valid" && options.padding !== 0;

@@ -9,6 +9,7 @@ import { pipeline } from "../passes/pipeline.ts";
 import { runChecked } from "../runtime/check-nan.ts";
 import { Executable } from "../runtime/executable.ts";
 import { ResidentStorage } from "../runtime/resident.ts";
+import { sourceLocation } from "../trace/source-location.ts";
 import { ArrayStorage, type TensorStorage } from "../trace/storage.ts";
 import { storageOf, Tensor } from "../trace/tensor.ts";
 
@@ -76,9 +77,7 @@ export class LoadedProgram {
       const data = storage.read();
       pending.push({ param: i, data: ownedBy(storage, executable) ? data.slice() : data });
     });
-    storages.forEach((storage, i) => {
-      if (this.#donated.has(i) && storage instanceof ResidentStorage) storage.consume(this.#name);
-    });
+    this.#consume(storages);
     for (const { param, data } of pending) {
       const before = this.#inSlot.get(param);
       if (before instanceof ResidentStorage) before.moveOut();
@@ -86,6 +85,13 @@ export class LoadedProgram {
       const storage = at(storages, param);
       if (param >= this.#firstCapture) this.#inSlot.set(param, storage);
     }
+  }
+
+  #consume(storages: readonly TensorStorage[]): void {
+    const given = storages.filter((storage, i) => this.#donated.has(i) && storage instanceof ResidentStorage);
+    if (given.length === 0) return;
+    const where = sourceLocation();
+    for (const storage of given) (storage as ResidentStorage).consume(this.#name, where);
   }
 
   #results(): readonly Tensor[] {

@@ -4,12 +4,13 @@
  */
 import type { Shape } from "../ir/type.ts";
 import * as ops from "../ops/random.ts";
+import { describe, fail, type OptionKinds, requireOptions, requireShape, requireTensor } from "../trace/arguments.ts";
 import { tensor } from "../trace/literal.ts";
 import { Tensor } from "../trace/tensor.ts";
 import { applyOp, ownCopy } from "./apply.ts";
 import { add, minimum, mul, where } from "./elementwise.ts";
 import { concat } from "./join.ts";
-import { constantOf, fail } from "./operands.ts";
+import { constantOf } from "./operands.ts";
 import { expandDims, slice } from "./shape.ts";
 
 /** Uses of one key that must not see each other's numbers. */
@@ -18,8 +19,12 @@ const STREAM = { draw: 0, split: 1, fold: 2 } as const;
 /** A key from a seed: a whole number up to 2⁵³. */
 function key(seed: number): Tensor {
   if (!Number.isSafeInteger(seed))
-    fail("InvalidArgument", `random.key: seed ${seed}`, "a seed is a whole number up to 2^53");
+    fail("InvalidArgument", `random.key: seed ${describe(seed)}`, "a seed is a whole number up to 2^53");
   return tensor(new Int32Array([Math.floor(seed / 2 ** 32) | 0, seed | 0]));
+}
+
+function requireKey(name: string, from: unknown): asserts from is Tensor {
+  requireTensor(name, "the key", from, `make one: random.key(${typeof from === "number" ? from : 0})`);
 }
 
 /** N tensors: a tuple when N is known to the compiler. */
@@ -32,12 +37,15 @@ export type Tensors<N extends number, A extends readonly Tensor[] = readonly []>
 /** Independent keys from one, which should not be used again. */
 function split<N extends number = 2>(from: Tensor, count?: N): Tensors<N> {
   const n = count ?? 2;
+  requireKey("random.split", from);
+  requireShape("random.split", [n]);
   const bits = applyOp(ops.randomBits, [from], { shape: [n, 2], stream: STREAM.split });
   return Array.from({ length: n }, (_, i) => slice(bits, [i])) as readonly Tensor[] as Tensors<N>;
 }
 
 /** A key for each number, from one key: for step numbers and the like. */
 function foldIn(from: Tensor, data: number | Tensor): Tensor {
+  requireKey("random.foldIn", from);
   const number = data instanceof Tensor ? data : constantOf("random.foldIn", data, "i32", []);
   const words = concat([constantOf("random.foldIn", 0, "i32", [1]), expandDims(number, 0)]);
   return applyOp(ops.randomBits, [add(from, words)], { shape: [2], stream: STREAM.fold });
@@ -45,6 +53,25 @@ function foldIn(from: Tensor, data: number | Tensor): Tensor {
 
 export interface DrawOptions {
   readonly dtype?: "f32" | "f64";
+}
+
+interface UniformOptions extends DrawOptions {
+  readonly lo?: number;
+  readonly hi?: number;
+}
+
+interface NormalOptions extends DrawOptions {
+  readonly mean?: number;
+  readonly std?: number;
+}
+
+const UNIFORM: OptionKinds<UniformOptions> = { dtype: '"f32" or "f64"', lo: "a number", hi: "a number" };
+const NORMAL: OptionKinds<NormalOptions> = { dtype: '"f32" or "f64"', mean: "a number", std: "a number" };
+
+/** What all draws take. */
+function requireDraw(name: string, from: unknown, shape: Shape): void {
+  requireKey(name, from);
+  requireShape(name, shape);
 }
 
 /** The largest number of an element type below x. */
@@ -64,11 +91,9 @@ function below(x: number, dtype: "f32" | "f64"): number {
 }
 
 /** Uniform in [lo, hi), [0, 1) by default. */
-function uniform(
-  from: Tensor,
-  shape: Shape,
-  options: DrawOptions & { readonly lo?: number; readonly hi?: number } = {},
-): Tensor {
+function uniform(from: Tensor, shape: Shape, options: UniformOptions = {}): Tensor {
+  requireDraw("random.uniform", from, shape);
+  requireOptions("random.uniform", options, UNIFORM);
   const { dtype = "f32", lo = 0, hi = 1 } = options;
   if (!(lo < hi)) fail("InvalidArgument", `random.uniform: nothing is in [${lo}, ${hi})`, "lo must be below hi");
   const u = applyOp(ops.randomUniform, [from], { shape, dtype, stream: STREAM.draw });
@@ -78,11 +103,9 @@ function uniform(
 }
 
 /** Normal, with mean 0 and deviation 1 by default. */
-function normal(
-  from: Tensor,
-  shape: Shape,
-  options: DrawOptions & { readonly mean?: number; readonly std?: number } = {},
-): Tensor {
+function normal(from: Tensor, shape: Shape, options: NormalOptions = {}): Tensor {
+  requireDraw("random.normal", from, shape);
+  requireOptions("random.normal", options, NORMAL);
   const { dtype = "f32", mean = 0, std = 1 } = options;
   const z = applyOp(ops.randomNormal, [from], { shape, dtype, stream: STREAM.draw });
   const scaled = std === 1 ? z : mul(z, std);
@@ -91,11 +114,13 @@ function normal(
 
 /** True with probability p. */
 function bernoulli(from: Tensor, p: number, shape: Shape): Tensor {
+  requireDraw("random.bernoulli", from, shape);
   return applyOp(ops.randomBernoulli, [from], { shape, p, stream: STREAM.draw });
 }
 
 /** 0 … n-1 in random order, i32. */
 function permutation(from: Tensor, n: number): Tensor {
+  requireDraw("random.permutation", from, [n]);
   return applyOp(ops.shuffle, [applyOp(ops.randomBits, [from], { shape: [n], stream: STREAM.draw })], {});
 }
 
@@ -122,7 +147,11 @@ export const random = { key, split, foldIn, uniform, normal, bernoulli, permutat
  * console.log(y.max().item()); // 2
  */
 export function dropout(x: Tensor, rate: number, from: Tensor): Tensor {
-  if (!(rate >= 0 && rate < 1)) fail("InvalidArgument", `dropout: rate ${rate}`, "a rate is at least 0 and below 1");
+  requireTensor("dropout", "x", x);
+  requireKey("dropout", from);
+  if (!(typeof rate === "number" && rate >= 0 && rate < 1)) {
+    fail("InvalidArgument", `dropout: rate ${String(rate)}`, "a rate is at least 0 and below 1");
+  }
   if (rate === 0) return ownCopy(x);
   const kept = bernoulli(from, 1 - rate, x.shape);
   return where(kept, mul(x, 1 / (1 - rate)), 0);

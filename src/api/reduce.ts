@@ -7,17 +7,20 @@ import { type ReduceAttrs, sum as sumOp } from "../ops/broadcast.ts";
 import { iota } from "../ops/create.ts";
 import * as ops from "../ops/reduce.ts";
 import { cumsum as cumsumOp } from "../ops/scan.ts";
+import { fail, type OptionKinds, requireOptions, requireTensor } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { atOneLine } from "../trace/trace.ts";
 import { applyOp } from "./apply.ts";
 import { cast, div, equal, isnan, logicalOr, mul, sqrt, square, sub, where } from "./elementwise.ts";
-import { type Axes, fail, normalAxes, normalAxis, requireFloat } from "./operands.ts";
+import { type Axes, normalAxes, normalAxis, requireFloat } from "./operands.ts";
 import { reshape } from "./shape.ts";
 
 export interface ReduceOptions {
   /** Keep the reduced axes with extent 1. */
   readonly keepDims?: boolean;
 }
+
+const REDUCE_OPTIONS: OptionKinds<ReduceOptions> = { keepDims: "a boolean" };
 
 function reduce(
   name: string,
@@ -27,6 +30,7 @@ function reduce(
   options: ReduceOptions,
 ): Tensor {
   const list = normalAxes(name, axes, x);
+  requireOptions(name, options, REDUCE_OPTIONS);
   const y = applyOp(op, [x], { axes: list });
   return options.keepDims
     ? reshape(
@@ -50,6 +54,7 @@ const countOf = (name: string, x: Tensor, axes: Axes | undefined): number =>
  * console.log(x.sum().item(), x.sum(0).toArray(), x.sum(-1, { keepDims: true }).shape); // 10 [4, 6] [2, 1]
  */
 export function sum(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
+  requireTensor("sum", "x", x);
   return reduce("sum", sumOp, x.dtype === "bool" ? cast(x, "i32") : x, axes, options);
 }
 
@@ -89,14 +94,18 @@ export interface VarianceOptions extends ReduceOptions {
   readonly ddof?: number;
 }
 
+const VARIANCE_OPTIONS: OptionKinds<VarianceOptions> = { ...REDUCE_OPTIONS, ddof: "a number" };
+
 /** The variance over axes. */
 export function variance(x: Tensor, axes?: Axes, options: VarianceOptions = {}): Tensor {
-  const { ddof = 0 } = options;
+  requireFloat("variance", x);
+  requireOptions("variance", options, VARIANCE_OPTIONS);
+  const { ddof = 0, keepDims = false } = options;
   const n = countOf("variance", x, axes) - ddof;
   if (n <= 0) fail("InvalidArgument", `variance: ddof ${ddof} of ${n + ddof} elements`, "ddof must be smaller");
   return atOneLine(() => {
     const centred = sub(x, mean(x, axes, { keepDims: true }));
-    return div(sum(square(centred), axes, options), n);
+    return div(sum(square(centred), axes, { keepDims }), n);
   });
 }
 
@@ -113,6 +122,8 @@ function argExtremum(
   extremum: typeof max,
   options: ReduceOptions,
 ): Tensor {
+  requireTensor(name, "x", x);
+  requireOptions(name, options, REDUCE_OPTIONS);
   const flat = axis === undefined ? reshape(x, [-1]) : x;
   const along = axis === undefined ? 0 : normalAxis(name, axis, x);
   const extent = at(flat.shape, along);
@@ -140,8 +151,16 @@ export function argmin(x: Tensor, axis?: number, options: ReduceOptions = {}): T
   return argExtremum("argmin", x, axis, min, options);
 }
 
+export interface CumsumOptions {
+  /** Sum from the end. */
+  readonly reverse?: boolean;
+}
+
+const CUMSUM_OPTIONS: OptionKinds<CumsumOptions> = { reverse: "a boolean" };
+
 /** Running sums along an axis; with `reverse` from its end. */
-export function cumsum(x: Tensor, axis = 0, options: { readonly reverse?: boolean } = {}): Tensor {
+export function cumsum(x: Tensor, axis = 0, options: CumsumOptions = {}): Tensor {
+  requireOptions("cumsum", options, CUMSUM_OPTIONS);
   return applyOp(cumsumOp, [x], { axis: normalAxis("cumsum", axis, x), reverse: options.reverse ?? false });
 }
 

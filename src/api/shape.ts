@@ -4,9 +4,10 @@ import { at } from "../base/invariant.ts";
 import { elementsOf, type Shape, shapeText, typeText } from "../ir/type.ts";
 import * as movement from "../ops/movement.ts";
 import * as ops from "../ops/slice.ts";
+import { describe, fail, requireArray, requireTensor } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { applyOp, ownCopy } from "./apply.ts";
-import { type Axes, broadcastToShape, fail, normalAxes, normalAxis } from "./operands.ts";
+import { type Axes, broadcastToShape, normalAxes, normalAxis } from "./operands.ts";
 
 /**
  * The same elements in the same order under another shape; one extent may be -1 and is worked out.
@@ -17,6 +18,8 @@ import { type Axes, broadcastToShape, fail, normalAxes, normalAxis } from "./ope
  * console.log(arange(6).reshape([2, -1]).toArray()); // [[0, 1, 2], [3, 4, 5]]
  */
 export function reshape(x: Tensor, shape: Shape): Tensor {
+  requireTensor("reshape", "x", x);
+  requireArray("reshape", "the shape", shape, "x.reshape([2, -1])");
   const open = shape.indexOf(-1);
   let wanted = shape;
   if (open >= 0) {
@@ -37,6 +40,8 @@ export function reshape(x: Tensor, shape: Shape): Tensor {
 
 /** The axes in another order: axis i of the result is axis perm[i]; reversed when no order is given. */
 export function transpose(x: Tensor, perm?: readonly number[]): Tensor {
+  requireTensor("transpose", "x", x);
+  if (perm !== undefined) requireArray("transpose", "the order", perm, "x.transpose([1, 0])");
   const order = perm?.map((axis) => normalAxis("transpose", axis, x)) ?? x.shape.map((_, axis) => x.rank - 1 - axis);
   if (new Set(order).size !== x.rank || order.length !== x.rank) {
     fail(
@@ -60,8 +65,11 @@ export function swapAxes(x: Tensor, a: number, b: number): Tensor {
 
 /** Repeated along axes of extent 1 and along new axes in front. */
 export function broadcastTo(x: Tensor, shape: Shape): Tensor {
+  requireTensor("broadcastTo", "x", x);
+  requireArray("broadcastTo", "the shape", shape, "x.broadcastTo([2, 3])");
   const from = shape.length - x.rank;
-  const fits = from >= 0 && x.shape.every((extent, axis) => extent === 1 || extent === shape[axis + from]);
+  const isExtents = shape.every((extent) => Number.isInteger(extent) && extent >= 0);
+  const fits = isExtents && from >= 0 && x.shape.every((extent, axis) => extent === 1 || extent === shape[axis + from]);
   if (!fits) {
     fail(
       "ShapeMismatch",
@@ -74,7 +82,8 @@ export function broadcastTo(x: Tensor, shape: Shape): Tensor {
 
 /** New axes of extent 1, at these places of the result. */
 export function expandDims(x: Tensor, axes: Axes): Tensor {
-  const list = typeof axes === "number" ? [axes] : axes;
+  requireTensor("expandDims", "x", x);
+  const list = Array.isArray(axes) ? (axes as readonly number[]) : [axes as number];
   const rank = x.rank + list.length;
   const places = new Set(list.map((axis) => normalAxis("expandDims", axis, x, rank)));
   let next = 0;
@@ -86,6 +95,7 @@ export function expandDims(x: Tensor, axes: Axes): Tensor {
 
 /** Without axes of extent 1: all of them, or those given. */
 export function squeeze(x: Tensor, axes?: Axes): Tensor {
+  requireTensor("squeeze", "x", x);
   const ones = x.shape.flatMap((extent, axis) => (extent === 1 ? [axis] : []));
   const gone = axes === undefined ? ones : normalAxes("squeeze", axes, x);
   const wide = gone.find((axis) => x.shape[axis] !== 1);
@@ -127,12 +137,22 @@ function positionOf(range: number, extent: number, axis: number, x: Tensor): num
   );
 }
 
+const isBound = (bound: unknown): boolean => bound === null || bound === undefined || Number.isInteger(bound);
+
+function requireRange(range: readonly unknown[], axis: number, x: Tensor): void {
+  if (Array.isArray(range) && range.length <= 3 && range.every(isBound)) return;
+  const got = Array.isArray(range) ? `[${range.map(String).join(", ")}]` : describe(range);
+  const help = "a range is null, a position, or [start, stop, step] with null for an open end";
+  fail("InvalidArgument", `slice: ${got} on axis ${axis} of ${typeText(x)}`, help);
+}
+
 function takenOf(range: Range, extent: number, axis: number, x: Tensor): Taken {
   if (range === null) return { ...ALL, start: 0, limit: extent };
   if (typeof range === "number") {
     const start = positionOf(range, extent, axis, x);
     return { ...ALL, start, limit: start + 1, dropped: true };
   }
+  requireRange(range, axis, x);
   const [from, to = null, step = 1] = range;
   if (!Number.isInteger(step) || step === 0) {
     fail("InvalidArgument", `slice: step ${step} on axis ${axis} of ${typeText(x)}`, "a step is a whole number, not 0");
@@ -162,6 +182,8 @@ function takenOf(range: Range, extent: number, axis: number, x: Tensor): Taken {
  * console.log(x.slice([-1, [null, null, -1]]).toArray()); // [11, 10, 9, 8]
  */
 export function slice(x: Tensor, ranges: readonly Range[]): Tensor {
+  requireTensor("slice", "x", x);
+  requireArray("slice", "the ranges", ranges, "x.slice([1]) is row 1, x.slice([[1, 3]]) rows 1 and 2");
   if (ranges.length > x.rank) {
     fail(
       "InvalidAxis",
@@ -188,7 +210,9 @@ export function slice(x: Tensor, ranges: readonly Range[]): Tensor {
 
 /** Elements around: `widths` is a number for all sides, or [before, after] for each axis. */
 export function pad(x: Tensor, widths: number | readonly (readonly [number, number])[], value = 0): Tensor {
+  requireTensor("pad", "x", x);
   const list = typeof widths === "number" ? x.shape.map(() => [widths, widths] as const) : widths;
+  requireArray("pad", "the widths", list, "x.pad([[1, 1], [0, 2]])");
   if (list.length !== x.rank) {
     fail(
       "InvalidArgument",
@@ -196,6 +220,17 @@ export function pad(x: Tensor, widths: number | readonly (readonly [number, numb
       `give [before, after] for each of its ${x.rank} axes`,
     );
   }
+  list.forEach((pair, axis) => {
+    const isPair = Array.isArray(pair) && pair.length === 2 && pair.every((n) => Number.isInteger(n) && n >= 0);
+    if (isPair) return;
+    const got = Array.isArray(pair) ? `[${pair.map(String).join(", ")}]` : describe(pair);
+    fail(
+      "InvalidArgument",
+      `pad: axis ${axis} gets ${got}`,
+      "give [before, after] for each axis: x.pad([[1, 1], [0, 2]])",
+    );
+  });
+  if (typeof value !== "number") fail("InvalidArgument", `pad: the value is ${describe(value)}`, "give a number");
   if (list.every(([lo, hi]) => lo === 0 && hi === 0)) return ownCopy(x);
   return applyOp(ops.pad, [x], {
     lo: list.map(([lo]) => lo),

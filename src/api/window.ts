@@ -1,12 +1,19 @@
 /** @file How convolution and pooling say where their windows go. */
 import { at } from "../base/invariant.ts";
-import { fail } from "./operands.ts";
+import { describe, fail } from "../trace/arguments.ts";
 
 /** One number for all spatial axes, or one for each. */
 export type PerAxis = number | readonly number[];
 
-/** The same on all sides; [before, after] for each axis; nothing ("valid"); or as much as gives ⌈size / stride⌉ ("same"). */
-export type Padding = number | "same" | "valid" | readonly (readonly [number, number])[];
+/**
+ * The same on all sides; for each axis a number or [before, after]; nothing ("valid"); or as much as gives
+ * ⌈size / stride⌉ ("same").
+ */
+export type Padding = number | "same" | "valid" | readonly (number | readonly [before: number, after: number])[];
+
+function isWholeList(list: unknown, count: number): list is readonly number[] {
+  return Array.isArray(list) && list.length === count && list.every(Number.isInteger);
+}
 
 /** One number for each spatial axis. */
 export function perAxis(
@@ -16,11 +23,12 @@ export function perAxis(
   axes: number,
   usual: number,
 ): readonly number[] {
-  const list = typeof value === "object" ? value : new Array<number>(axes).fill(value ?? usual);
-  if (list.length === axes && list.every(Number.isInteger)) return list;
+  const list: unknown = Array.isArray(value) ? value : new Array<unknown>(axes).fill(value ?? usual);
+  if (isWholeList(list, axes)) return list;
+  const got = Array.isArray(value) ? `[${value.join(",")}]` : describe(value);
   return fail(
     "InvalidArgument",
-    `${name}: ${what} [${list.join(",")}] for ${axes} spatial axes`,
+    `${name}: ${what} ${got} for ${axes} spatial axes`,
     "give a whole number, or one for each axis",
   );
 }
@@ -37,7 +45,6 @@ export function paddingOf(
   },
 ): { readonly lo: readonly number[]; readonly hi: readonly number[] } {
   if (padding === undefined || padding === "valid") return { lo: size.map(() => 0), hi: size.map(() => 0) };
-  if (typeof padding === "number") return { lo: size.map(() => padding), hi: size.map(() => padding) };
   if (padding === "same") {
     const total = size.map((extent, k) => {
       const stride = at(window.stride, k);
@@ -47,12 +54,14 @@ export function paddingOf(
     // the odd one goes behind
     return { lo: total.map((n) => Math.floor(n / 2)), hi: total.map((n) => Math.ceil(n / 2)) };
   }
-  if (typeof padding === "string" || padding.length !== size.length) {
-    fail(
-      "InvalidArgument",
-      `${name}: padding ${JSON.stringify(padding)}`,
-      'use a number, "same", "valid", or [before, after] for each axis',
-    );
+  const list: readonly unknown[] = Array.isArray(padding) ? padding : size.map(() => padding);
+  const pairs = list.map((item) => (Array.isArray(item) ? item : [item, item]));
+  if (pairs.length === size.length && pairs.every((pair) => isWholeList(pair, 2))) {
+    return { lo: pairs.map(([lo]) => lo as number), hi: pairs.map(([, hi]) => hi as number) };
   }
-  return { lo: padding.map(([lo]) => lo), hi: padding.map(([, hi]) => hi) };
+  return fail(
+    "InvalidArgument",
+    `${name}: padding ${JSON.stringify(padding)} for ${size.length} spatial axes`,
+    'use a whole number, "same", "valid", or for each axis a number or [before, after]',
+  );
 }

@@ -4,7 +4,7 @@
  */
 import { parseArgs } from "node:util";
 import { TidemarkError } from "../base/errors.ts";
-import { guess } from "./suggest.ts";
+import { guess } from "../base/suggest.ts";
 
 /** Where a command writes: results to `out`, everything about the way there to `err`. Texts end with a line break. */
 export interface Io {

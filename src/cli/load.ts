@@ -8,7 +8,7 @@ import { parse } from "../ir/parse.ts";
 import { verify } from "../ir/verify.ts";
 import { allOps } from "../ops/all.ts";
 import { type AnyProgram, ALL_PROGRAMS } from "./programs/built-in.ts";
-import { guess } from "./suggest.ts";
+import { guess } from "../base/suggest.ts";
 
 /** A training step with values to start from, or a graph, of which only the types are known. */
 export type Loaded =

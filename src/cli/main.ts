@@ -10,11 +10,12 @@ import { doctor } from "./commands/doctor.ts";
 import { opt } from "./commands/opt.ts";
 import { pack } from "./commands/pack.ts";
 import { plan } from "./commands/plan.ts";
+import { remat } from "./commands/remat.ts";
 import { trace } from "./commands/trace.ts";
 import { ALL_PROGRAMS } from "./programs/built-in.ts";
-import { guess } from "./suggest.ts";
+import { guess } from "../base/suggest.ts";
 
-const COMMANDS: readonly Command[] = [plan, bench, trace, opt, pack, doctor];
+const COMMANDS: readonly Command[] = [plan, bench, trace, opt, pack, remat, doctor];
 
 /** The package's version; its manifest is two levels up from here in the sources and in what is published. */
 export function version(): string {

@@ -62,12 +62,11 @@ export function attrsText(op: AnyOp, attrs: Attrs): string {
 export function attrsKey(op: AnyOp, attrs: Attrs): string {
   const all = withDefaults(op, attrs);
   const keys = Object.keys(all);
-  // most operations have no attributes
-  if (keys.length === 0) return "";
-  return keys
-    .sort()
-    .map((key) => `${key}=${keyText(all[key] as Attr)}`)
-    .join(",");
+  // most operations have at most one attribute
+  if (keys.length > 1) keys.sort();
+  let text = "";
+  for (const key of keys) text += `${text && ","}${key}=${keyText(all[key] as Attr)}`;
+  return text;
 }
 
 /** Like the text, but strings are always quoted, so that `"1"` and 1 differ whatever the text rules are. */

@@ -107,6 +107,17 @@ export class Build {
     return { name: this.name, params: [...this.params], nodes: [...this.nodes], results };
   }
 
+  /** `inline` for a graph that nobody else has: its own values are taken over, and so are most of its nodes. */
+  absorb(graph: Graph, inputs: readonly Value[], where: string | undefined): readonly Value[] {
+    const bound = new Map(graph.params.map((param, i) => [param, inputs[i] ?? param]));
+    const resolve = (value: Value): Value => bound.get(value) ?? value;
+    for (const node of graph.nodes) {
+      const same = node.where !== undefined && !node.inputs.some((input) => bound.has(input));
+      this.append(same ? node : { ...node, inputs: node.inputs.map(resolve), where: node.where ?? where });
+    }
+    return graph.results.map(resolve);
+  }
+
   /** Appends a graph's nodes with its parameters bound to `inputs`; returns what its results became. */
   inline(graph: Graph, inputs: readonly Value[], override: NodeOptions = {}): readonly Value[] {
     const map = new Map<Value, Value>();

@@ -15,8 +15,9 @@ import { dropout as dropoutOf } from "../api/random.ts";
 import { reshape } from "../api/shape.ts";
 import type { PerAxis } from "../api/window.ts";
 import { elementsOf, typeText } from "../ir/type.ts";
+import { fail, requireFunction, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
-import { fail, type Layer, type NoParams } from "./layer.ts";
+import { APPLY_OPTIONS, type Layer, type NoParams } from "./layer.ts";
 
 /**
  * A layer from a function of a tensor.
@@ -29,6 +30,7 @@ import { fail, type Layer, type NoParams } from "./layer.ts";
  * console.log(cube.apply(cube.init(0), tensor([2])).toArray()); // [8]
  */
 export function lambda(fn: (x: Tensor) => Tensor): Layer<NoParams> {
+  requireFunction("lambda", "its argument", fn);
   return { init: () => ({}), apply: (_, x) => fn(x) };
 }
 
@@ -87,11 +89,15 @@ export function avgPool2d(window: PerAxis, options: PoolOptions = {}): Layer<NoP
 
 /** While training, sets elements to zero at a rate and scales the others up; needs a key then. Otherwise the identity. */
 export function dropout(rate: number): Layer<NoParams> {
-  if (!(rate >= 0 && rate < 1)) fail("InvalidArgument", `dropout: rate ${rate}`, "a rate is at least 0 and below 1");
+  if (!(typeof rate === "number" && rate >= 0 && rate < 1)) {
+    fail("InvalidArgument", `dropout: rate ${String(rate)}`, "a rate is at least 0 and below 1");
+  }
   return {
     random: rate > 0,
     init: () => ({}),
-    apply: (_, x, { train = false, key } = {}) => {
+    apply: (_, x, options = {}) => {
+      requireOptions("dropout", options, APPLY_OPTIONS);
+      const { train = false, key } = options;
       if (!train || rate === 0) return x;
       if (!key) {
         fail(

@@ -9,10 +9,11 @@ import { attention } from "../api/attention.ts";
 import { split } from "../api/join.ts";
 import { reshape, swapAxes } from "../api/shape.ts";
 import { typeText } from "../ir/type.ts";
+import { fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { glorotUniform, type Initializer, type ParamDType, zeros } from "./distributions.ts";
 import { partKey } from "./key.ts";
-import { fail, type Layer, requireCounts, requireExtent, type Weights } from "./layer.ts";
+import { APPLY_OPTIONS, type Layer, requireCounts, requireExtent, type Weights } from "./layer.ts";
 import { linear } from "./linear.ts";
 
 export interface MultiHeadAttentionOptions<B extends boolean = true> {
@@ -24,6 +25,14 @@ export interface MultiHeadAttentionOptions<B extends boolean = true> {
   readonly weight?: Initializer;
   readonly dtype?: ParamDType;
 }
+
+const OPTIONS: OptionKinds<MultiHeadAttentionOptions> = {
+  heads: "a number",
+  causal: "a boolean",
+  bias: "a boolean",
+  weight: "a function",
+  dtype: '"f32" or "f64"',
+};
 
 export interface AttentionParams<B extends boolean = true> {
   /** w [features, 3 · features]: columns of queries, of keys, of values, each one head after the other. */
@@ -45,6 +54,7 @@ export function multiHeadAttention<B extends boolean = true>(
   features: number,
   options: MultiHeadAttentionOptions<B>,
 ): Layer<AttentionParams<B>> {
+  requireOptions<MultiHeadAttentionOptions<boolean>>("multiHeadAttention", options, OPTIONS);
   const { heads, causal = false, dtype = "f32" } = options;
   requireCounts("multiHeadAttention", { features, heads });
   if (features % heads !== 0) {
@@ -60,7 +70,9 @@ export function multiHeadAttention<B extends boolean = true>(
     swapAxes(reshape(x, [...x.shape.slice(0, -1), heads, features / heads]), -2, -3);
   return {
     init: (key) => ({ qkv: qkv.init(partKey(key, 0)), out: out.init(partKey(key, 1)) }),
-    apply: (params, x, { mask } = {}) => {
+    apply: (params, x, given = {}) => {
+      requireOptions("multiHeadAttention", given, APPLY_OPTIONS);
+      const { mask } = given;
       requireExtent("multiHeadAttention", x, -1, "features", features);
       if (x.rank < 2) {
         const message = `multiHeadAttention: takes [..., positions, features], got ${typeText(x)}`;

@@ -7,10 +7,11 @@
  */
 import { add, mul, stopGradient } from "../api/elementwise.ts";
 import { batchNorm as batchNormOf } from "../api/normalize.ts";
+import { fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { ones, zeros } from "./distributions.ts";
-import { fail, requireCounts, requireExtent, type StatefulLayer } from "./layer.ts";
-import { type AffineParams, initialAffine, type NormOptions } from "./norm.ts";
+import { APPLY_OPTIONS, requireCounts, requireExtent, type StatefulLayer } from "./layer.ts";
+import { type AffineParams, initialAffine, NORM_OPTIONS, type NormOptions } from "./norm.ts";
 
 export interface BatchNormState {
   readonly mean: Tensor;
@@ -21,6 +22,8 @@ export interface BatchNormLayerOptions extends NormOptions {
   /** The weight of the new batch in the running averages; 0.1 by default. */
   readonly momentum?: number;
 }
+
+const OPTIONS: OptionKinds<BatchNormLayerOptions> = { ...NORM_OPTIONS, momentum: "a number" };
 
 /**
  * Batch normalisation of [batch, channels, …space].
@@ -40,6 +43,7 @@ export function batchNorm(
 ): StatefulLayer<AffineParams, BatchNormState> {
   const { eps = 1e-5, momentum = 0.1, dtype } = options;
   requireCounts("batchNorm", { channels });
+  requireOptions("batchNorm", options, OPTIONS);
   if (!(momentum >= 0 && momentum <= 1)) {
     fail("InvalidArgument", `batchNorm: momentum ${momentum}`, "a momentum is between 0 and 1");
   }
@@ -48,7 +52,9 @@ export function batchNorm(
   return {
     init: () => initialAffine(channels, dtype),
     initState: () => ({ mean: zeros()(0, [channels], dtype), variance: ones()(0, [channels], dtype) }),
-    apply: (params, state, x, { train = false } = {}) => {
+    apply: (params, state, x, given = {}) => {
+      requireOptions("batchNorm", given, APPLY_OPTIONS);
+      const { train = false } = given;
       requireExtent("batchNorm", x, 1, "channels", channels);
       if (!train) return [batchNormOf(x, { ...params, ...state, eps }).y, state];
       const n = x.elements / channels;

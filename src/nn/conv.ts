@@ -4,15 +4,25 @@ import { add } from "../api/elementwise.ts";
 import { reshape } from "../api/shape.ts";
 import { type PerAxis, perAxis } from "../api/window.ts";
 import { elementsOf } from "../ir/type.ts";
+import { fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { fanInUniform } from "./distributions.ts";
 import { partKey } from "./key.ts";
-import { fail, type Layer, requireCounts, requireExtent, type WeightOptions, type Weights } from "./layer.ts";
+import { type Layer, requireCounts, requireExtent, WEIGHT_OPTIONS, type WeightOptions, type Weights } from "./layer.ts";
 
 export interface ConvLayerOptions<B extends boolean = true> extends WeightOptions<B>, api.ConvOptions {}
 export interface ConvTransposeLayerOptions<B extends boolean = true>
   extends WeightOptions<B>,
     api.ConvTransposeOptions {}
+
+const OPTIONS: OptionKinds<ConvLayerOptions> = {
+  ...WEIGHT_OPTIONS,
+  stride: "anything",
+  padding: "anything",
+  dilation: "anything",
+  groups: "a number",
+};
+const TRANSPOSE_OPTIONS: OptionKinds<ConvTransposeLayerOptions> = { ...OPTIONS, outputPadding: "anything" };
 
 /** What tells the four convolutions apart. */
 interface Kind {
@@ -37,6 +47,8 @@ function convolution<B extends boolean>(
   options: ConvTransposeLayerOptions<B>,
 ): Layer<Weights<B>> {
   const { name, axes, transposed } = kind;
+  const kinds = transposed ? TRANSPOSE_OPTIONS : (OPTIONS as typeof TRANSPOSE_OPTIONS);
+  requireOptions<ConvTransposeLayerOptions<boolean>>(name, options, kinds);
   const { inChannels, outChannels } = channels;
   const { groups = 1, bias = true, dtype = "f32" } = options;
   requireCounts(name, { inChannels, outChannels, groups });

@@ -8,11 +8,10 @@
  * Fans follow from the shape: weights of `linear` are [in, out], of convolutions [out, in, …window]; whoever has another
  * layout gives its fans.
  */
-import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import { normalFromBits, threefry, uniformFromBits, type Words } from "../base/random.ts";
 import { elementsOf, type Shape, shapeText } from "../ir/type.ts";
-import { sourceLocation } from "../trace/source-location.ts";
+import { fail, requireShape } from "../trace/arguments.ts";
 import { ArrayStorage, newArray, type TypedArray } from "../trace/storage.ts";
 import { Tensor } from "../trace/tensor.ts";
 import { DRAW, type Key, wordsOf } from "./key.ts";
@@ -30,6 +29,7 @@ export interface Fans {
 
 /** A concrete parameter whose elements come from a function of the key's words and the position. @internal */
 export function drawn(shape: Shape, dtype: ParamDType, element: (index: number) => number): Tensor {
+  requireShape("an initializer", shape);
   const data: TypedArray = newArray(dtype, elementsOf(shape));
   for (let i = 0; i < data.length; i++) data[i] = element(i);
   return new Tensor(new ArrayStorage(dtype, [...shape], data));
@@ -72,10 +72,8 @@ const AGAIN = 16;
 /** Normal, but drawn again while further than `limit` deviations from the mean. */
 export function truncatedNormal(std = 0.02, mean = 0, limit = 2): Initializer {
   if (!(limit >= 0.1)) {
-    throw new TidemarkError("InvalidArgument", `truncatedNormal: limit ${limit} leaves next to nothing to draw`, {
-      where: sourceLocation(),
-      help: "give the limit in deviations, at least 0.1",
-    });
+    const summary = `truncatedNormal: limit ${limit} leaves next to nothing to draw`;
+    fail("InvalidArgument", summary, "give the limit in deviations, at least 0.1");
   }
   const within = (words: Words, i: number, dtype: ParamDType): number => {
     for (let attempt = 0; ; attempt++) {
@@ -93,10 +91,8 @@ export function truncatedNormal(std = 0.02, mean = 0, limit = 2): Initializer {
 /** Inputs and outputs of a weight: [in, out], or [out, in, …window]; a vector counts for both. */
 export function fansOf(shape: Shape): Fans {
   if (shape.length === 0) {
-    throw new TidemarkError("ShapeMismatch", `a scalar ${shapeText(shape)} has no fans to scale by`, {
-      where: sourceLocation(),
-      help: "use constant, uniform or normal for scalars",
-    });
+    const help = "use constant, uniform or normal for scalars";
+    fail("ShapeMismatch", `a scalar ${shapeText(shape)} has no fans to scale by`, help);
   }
   if (shape.length === 1) return { fanIn: at(shape, 0), fanOut: at(shape, 0) };
   if (shape.length === 2) return { fanIn: at(shape, 0), fanOut: at(shape, 1) };

@@ -7,12 +7,11 @@
  *             └─ part 1: threefry(key, [1, 3])
  */
 import { random } from "../api/random.ts";
-import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import { threefry, type Words } from "../base/random.ts";
 import { typeText } from "../ir/type.ts";
+import { fail, requireTensor } from "../trace/arguments.ts";
 import { tensor } from "../trace/literal.ts";
-import { sourceLocation } from "../trace/source-location.ts";
 import type { Tensor } from "../trace/tensor.ts";
 
 /** A key of two words (`random.key`), or a seed. */
@@ -26,11 +25,9 @@ export const DRAW = 0;
 /** The two words of a key. */
 export function wordsOf(key: Key): Words {
   const made = typeof key === "number" ? random.key(key) : key;
+  requireTensor("init", "the key", made, "pass random.key(seed), or the seed itself");
   if (made.dtype !== "i32" || made.shape.length !== 1 || made.shape[0] !== 2) {
-    throw new TidemarkError("InvalidArgument", `a key is i32[2], got ${typeText(made)}`, {
-      where: sourceLocation(),
-      help: "pass random.key(seed), or the seed itself",
-    });
+    fail("InvalidArgument", `a key is i32[2], got ${typeText(made)}`, "pass random.key(seed), or the seed itself");
   }
   const words = made.data();
   return [at(words, 0), at(words, 1)];

@@ -4,9 +4,9 @@
  * compile like any other function. What changes while training besides parameters (running statistics) is state: it goes
  * in and comes out.
  */
-import { grouped, TidemarkError } from "../base/errors.ts";
+import { grouped } from "../base/errors.ts";
 import { typeText } from "../ir/type.ts";
-import { sourceLocation } from "../trace/source-location.ts";
+import { describe, fail, type OptionKinds, requireTensor } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import type { Tree } from "../trace/tree.ts";
 import type { Initializer, ParamDType } from "./distributions.ts";
@@ -20,6 +20,9 @@ export interface ApplyOptions {
   /** For attention: bool, true where a position may see another; broadcasts to [..., positions, positions]. */
   readonly mask?: Tensor | undefined;
 }
+
+/** @internal */
+export const APPLY_OPTIONS: OptionKinds<ApplyOptions> = { train: "a boolean", key: "a tensor", mask: "a tensor" };
 
 /** A function of parameters and an input, and a way to make the parameters. */
 export interface Layer<P extends Tree = Tree> {
@@ -75,25 +78,25 @@ export interface WeightOptions<B extends boolean = true> {
   readonly dtype?: ParamDType;
 }
 
-/** Throws a user's error at the user's line. @internal */
-export function fail(
-  code: "ShapeMismatch" | "InvalidArgument" | "DtypeMismatch",
-  summary: string,
-  help: string,
-): never {
-  throw new TidemarkError(code, summary, { where: sourceLocation(), help });
-}
+/** @internal */
+export const WEIGHT_OPTIONS: OptionKinds<WeightOptions> = {
+  bias: "a boolean",
+  weight: "a function",
+  offset: "a function",
+  dtype: '"f32" or "f64"',
+};
 
 /** Throws unless all are whole numbers from 1 up. @internal */
 export function requireCounts(layer: string, counts: Readonly<Record<string, number>>): void {
   for (const [name, count] of Object.entries(counts)) {
     if (Number.isInteger(count) && count >= 1) continue;
-    fail("InvalidArgument", `${layer}: ${name} ${count}`, "give a whole number from 1 up");
+    fail("InvalidArgument", `${layer}: ${name} ${describe(count)}`, "give a whole number from 1 up");
   }
 }
 
 /** Throws unless an axis of x has the extent that the layer was made for; negative axes count from the end. @internal */
 export function requireExtent(layer: string, x: Tensor, axis: number, what: string, expected: number): void {
+  requireTensor(layer, "the input", x);
   const found = x.shape.at(axis);
   if (x.shape.length > (axis < 0 ? -axis - 1 : axis) && found === expected) return;
   const got = found === undefined ? typeText(x) : `${grouped(found)} in ${typeText(x)}`;

@@ -3,10 +3,11 @@ import { add } from "../api/elementwise.ts";
 import { take } from "../api/indexing.ts";
 import { matmul } from "../api/linear.ts";
 import { typeText } from "../ir/type.ts";
+import { fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { fanInUniform, type Initializer, normal, type ParamDType } from "./distributions.ts";
 import { partKey } from "./key.ts";
-import { fail, type Layer, requireCounts, requireExtent, type WeightOptions, type Weights } from "./layer.ts";
+import { type Layer, requireCounts, requireExtent, WEIGHT_OPTIONS, type WeightOptions, type Weights } from "./layer.ts";
 
 /**
  * x·w + b over the last axis, with w [in, out]. Starts uniform in ±√(1 / in), like its offset.
@@ -25,6 +26,7 @@ export function linear<B extends boolean = true>(
   options: WeightOptions<B> = {},
 ): Layer<Weights<B>> {
   requireCounts("linear", { inFeatures, outFeatures });
+  requireOptions<WeightOptions<boolean>>("linear", options, WEIGHT_OPTIONS);
   const { bias = true, dtype = "f32" } = options;
   const fans = { fanIn: inFeatures, fanOut: outFeatures };
   const weight = options.weight ?? fanInUniform(fans);
@@ -53,9 +55,12 @@ export interface EmbeddingOptions {
   readonly dtype?: ParamDType;
 }
 
+const EMBEDDING_OPTIONS: OptionKinds<EmbeddingOptions> = { table: "a function", dtype: '"f32" or "f64"' };
+
 /** A vector for each number: i32 [...] becomes [..., features]. A number outside of the table gives NaN. */
 export function embedding(count: number, features: number, options: EmbeddingOptions = {}): Layer<EmbeddingParams> {
   requireCounts("embedding", { count, features });
+  requireOptions("embedding", options, EMBEDDING_OPTIONS);
   const table = options.table ?? normal(1);
   return {
     init: (key) => ({ table: table(partKey(key, 0), [count, features], options.dtype ?? "f32") }),

@@ -1,14 +1,18 @@
 /** @file Normalisation layers without memory: each example is normalised by its own statistics. */
 import { groupNorm as groupNormOf, layerNorm as layerNormOf, rmsNorm as rmsNormOf } from "../api/normalize.ts";
+import { fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { ones, type ParamDType, zeros } from "./distributions.ts";
-import { fail, type Layer, requireCounts, requireExtent } from "./layer.ts";
+import { type Layer, requireCounts, requireExtent } from "./layer.ts";
 
 export interface NormOptions {
   /** Keeps the divisor from zero; 1e-5 by default. */
   readonly eps?: number;
   readonly dtype?: ParamDType;
 }
+
+/** @internal */
+export const NORM_OPTIONS: OptionKinds<NormOptions> = { eps: "a number", dtype: '"f32" or "f64"' };
 
 export interface ScaleParams {
   readonly scale: Tensor;
@@ -26,6 +30,7 @@ export function initialAffine(features: number, dtype: ParamDType = "f32"): Affi
 /** Zero mean and unit variance over the last axis, then scale and offset. */
 export function layerNorm(features: number, options: NormOptions = {}): Layer<AffineParams> {
   requireCounts("layerNorm", { features });
+  requireOptions("layerNorm", options, NORM_OPTIONS);
   return {
     init: () => initialAffine(features, options.dtype),
     apply: ({ scale, offset }, x) => {
@@ -38,6 +43,7 @@ export function layerNorm(features: number, options: NormOptions = {}): Layer<Af
 /** Division by the root mean square over the last axis, then scale. */
 export function rmsNorm(features: number, options: NormOptions = {}): Layer<ScaleParams> {
   requireCounts("rmsNorm", { features });
+  requireOptions("rmsNorm", options, NORM_OPTIONS);
   return {
     init: () => ({ scale: ones()(0, [features], options.dtype) }),
     apply: ({ scale }, x) => {
@@ -50,6 +56,7 @@ export function rmsNorm(features: number, options: NormOptions = {}): Layer<Scal
 /** Zero mean and unit variance over groups of channels of [batch, channels, …space], then scale and offset by channel. */
 export function groupNorm(groups: number, channels: number, options: NormOptions = {}): Layer<AffineParams> {
   requireCounts("groupNorm", { groups, channels });
+  requireOptions("groupNorm", options, NORM_OPTIONS);
   if (channels % groups !== 0) {
     fail("InvalidArgument", `groupNorm: ${channels} channels in ${groups} groups`, "choose a divisor of the channels");
   }

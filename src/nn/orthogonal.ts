@@ -6,11 +6,10 @@
  * ("twice is enough": Giraud and others, Numer. Math. 101, 2005), in doubles. The result is distributed evenly over all
  * orthogonal matrices, because the diagonal of R is positive by construction. O(n²·m) for n vectors of length m.
  */
-import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import { normalFromBits, threefry } from "../base/random.ts";
 import { elementsOf, shapeText } from "../ir/type.ts";
-import { sourceLocation } from "../trace/source-location.ts";
+import { fail } from "../trace/arguments.ts";
 import { drawn, type Initializer } from "./distributions.ts";
 import { DRAW, wordsOf } from "./key.ts";
 
@@ -38,10 +37,8 @@ function orthonormalize(rows: readonly Float64Array[]): void {
 export function orthogonal(gain = 1): Initializer {
   return (key, shape, dtype = "f32") => {
     if (shape.length < 2) {
-      throw new TidemarkError("ShapeMismatch", `orthogonal: needs a matrix, got shape ${shapeText(shape)}`, {
-        where: sourceLocation(),
-        help: "use normal or uniform for vectors",
-      });
+      const help = "use normal or uniform for vectors";
+      fail("ShapeMismatch", `orthogonal: needs a matrix, got shape ${shapeText(shape)}`, help);
     }
     const words = wordsOf(key);
     const height = at(shape, 0);

@@ -12,11 +12,12 @@ import { matmul } from "../api/linear.ts";
 import { slice } from "../api/shape.ts";
 import { at } from "../base/invariant.ts";
 import { typeText } from "../ir/type.ts";
+import { fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import { Tensor } from "../trace/tensor.ts";
 import type { Tree } from "../trace/tree.ts";
 import { fanInUniform, type Initializer, type ParamDType, zeros } from "./distributions.ts";
 import { type Key, partKey } from "./key.ts";
-import { fail, requireCounts, requireExtent } from "./layer.ts";
+import { requireCounts, requireExtent } from "./layer.ts";
 
 export interface Cell<P extends Tree = Tree, S extends Tree = Tree> {
   init(key: Key): P;
@@ -37,6 +38,13 @@ export interface CellOptions {
   readonly dtype?: ParamDType;
 }
 
+const OPTIONS: OptionKinds<CellOptions> = {
+  recurrent: "a function",
+  weight: "a function",
+  offset: "a function",
+  dtype: '"f32" or "f64"',
+};
+
 interface Draws {
   readonly weight: Initializer;
   readonly recurrent: Initializer;
@@ -44,7 +52,8 @@ interface Draws {
   readonly dtype: ParamDType;
 }
 
-function drawsOf(hidden: number, options: CellOptions): Draws {
+function drawsOf(name: string, hidden: number, options: CellOptions): Draws {
+  requireOptions(name, options, OPTIONS);
   const usual = fanInUniform({ fanIn: hidden, fanOut: hidden });
   const { weight = usual, recurrent = usual, offset = usual, dtype = "f32" } = options;
   return { weight, recurrent, offset, dtype };
@@ -73,7 +82,7 @@ export interface LstmParams {
  */
 export function lstmCell(inFeatures: number, hidden: number, options: CellOptions = {}): Cell<LstmParams, LstmState> {
   requireCounts("lstmCell", { inFeatures, hidden });
-  const { weight, recurrent, offset, dtype } = drawsOf(hidden, options);
+  const { weight, recurrent, offset, dtype } = drawsOf("lstmCell", hidden, options);
   return {
     init: (key) => ({
       wx: weight(partKey(key, 0), [inFeatures, 4 * hidden], dtype),
@@ -115,7 +124,7 @@ export interface GruParams {
  */
 export function gruCell(inFeatures: number, hidden: number, options: CellOptions = {}): Cell<GruParams, GruState> {
   requireCounts("gruCell", { inFeatures, hidden });
-  const { weight, recurrent, offset, dtype } = drawsOf(hidden, options);
+  const { weight, recurrent, offset, dtype } = drawsOf("gruCell", hidden, options);
   return {
     init: (key) => ({
       wx: weight(partKey(key, 0), [inFeatures, 3 * hidden], dtype),

@@ -4,18 +4,20 @@
  */
 import { random } from "../api/random.ts";
 import { at } from "../base/invariant.ts";
+import { describe, fail, requireOptions } from "../trace/arguments.ts";
 import type { Tree } from "../trace/tree.ts";
 import { type Key, partKey } from "./key.ts";
-import type {
-  AnyLayer,
-  AnyPlainLayer,
-  AnyStatefulLayer,
-  ApplyOptions,
-  Layer,
-  NoParams,
-  ParamsOf,
-  StatefulLayer,
-  StateOf,
+import {
+  type AnyLayer,
+  type AnyPlainLayer,
+  type AnyStatefulLayer,
+  APPLY_OPTIONS,
+  type ApplyOptions,
+  type Layer,
+  type NoParams,
+  type ParamsOf,
+  type StatefulLayer,
+  type StateOf,
 } from "./layer.ts";
 
 type Params<L> = { readonly [K in keyof L]: ParamsOf<L[K]> };
@@ -46,7 +48,18 @@ export function sequential<const L extends readonly AnyPlainLayer[]>(...layers: 
 /** With a layer that has state among them. */
 export function sequential<const L extends readonly AnyLayer[]>(...layers: L): StatefulLayer<Params<L>, State<L>>;
 export function sequential(...layers: readonly AnyLayer[]): object {
+  layers.forEach(requireLayer);
   return layers.some(isStateful) ? statefulSequence(layers) : plainSequence(layers as readonly AnyPlainLayer[]);
+}
+
+function requireLayer(layer: unknown, i: number): void {
+  const { init, apply } = (typeof layer === "object" && layer !== null ? layer : {}) as Partial<AnyLayer>;
+  if (typeof init === "function" && typeof apply === "function") return;
+  const help =
+    typeof layer === "function" && layer.name
+      ? `call it: ${layer.name}(…) makes a layer; lambda(fn) makes one of a function of a tensor`
+      : "a layer is an object with init and apply, as linear(2, 3) or relu() make them";
+  fail("InvalidArgument", `sequential: item ${i} is ${describe(layer)}, not a layer`, help);
 }
 
 /** What both kinds share. */
@@ -55,26 +68,30 @@ function sequenceOf(layers: readonly AnyLayer[]) {
   return {
     random: draws.includes(true),
     init: (key: Key): readonly Tree[] => layers.map((layer, i) => layer.init(partKey(key, i))),
+    requireApply: (options: ApplyOptions | undefined) => requireOptions("sequential", options ?? {}, APPLY_OPTIONS),
     optionsFor: (options: ApplyOptions | undefined, i: number) => partOptions(options, i, at(draws, i)),
   };
 }
 
 function plainSequence(layers: readonly AnyPlainLayer[]): Layer<readonly Tree[]> {
-  const { optionsFor, ...shared } = sequenceOf(layers);
+  const { optionsFor, requireApply, ...shared } = sequenceOf(layers);
   return {
     ...shared,
-    apply: (params, x, options) =>
-      layers.reduce((y, layer, i) => layer.apply(at(params, i) as never, y, optionsFor(options, i)), x),
+    apply: (params, x, options) => {
+      requireApply(options);
+      return layers.reduce((y, layer, i) => layer.apply(at(params, i) as never, y, optionsFor(options, i)), x);
+    },
   };
 }
 
 function statefulSequence(layers: readonly AnyLayer[]): StatefulLayer<readonly Tree[], readonly Tree[]> {
-  const { optionsFor, ...shared } = sequenceOf(layers);
+  const { optionsFor, requireApply, ...shared } = sequenceOf(layers);
   const none: NoParams = {};
   return {
     ...shared,
     initState: () => layers.map((layer): Tree => (isStateful(layer) ? layer.initState() : none)),
     apply: (params, state, x, options) => {
+      requireApply(options);
       let y = x;
       const next = layers.map((layer, i): Tree => {
         const [own, kept] = [at(params, i) as never, at(state, i) as never];

@@ -5,7 +5,9 @@
  *   x ─┬─ norm ── attention ─┬─ + ─┬─ norm ── up ── gelu ── down ─┬─ + ─ y
  *      └─────────────────────┘     └──────────────────────────────┘
  */
+
 import { add, gelu } from "../api/elementwise.ts";
+import { type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { dropout as dropoutLayer } from "./activation.ts";
 import { type AttentionParams, multiHeadAttention } from "./attention.ts";
@@ -29,6 +31,16 @@ export interface TransformerBlockOptions {
   readonly dtype?: ParamDType;
 }
 
+const OPTIONS: OptionKinds<TransformerBlockOptions> = {
+  heads: "a number",
+  hidden: "a number",
+  causal: "a boolean",
+  dropout: "a number",
+  eps: "a number",
+  weight: "a function",
+  dtype: '"f32" or "f64"',
+};
+
 export interface TransformerBlockParams {
   readonly norm1: AffineParams;
   readonly attention: AttentionParams;
@@ -48,6 +60,7 @@ export interface TransformerBlockParams {
  * console.log(block.apply(block.init(0), ones([2, 5, 16])).shape); // [2, 5, 16]
  */
 export function transformerBlock(features: number, options: TransformerBlockOptions): Layer<TransformerBlockParams> {
+  requireOptions("transformerBlock", options, OPTIONS);
   const { heads, hidden = 4 * features, causal = false, eps = 1e-5, dtype = "f32" } = options;
   const weights = { weight: options.weight ?? normal(0.02), offset: zeros(), dtype };
   const norm = layerNorm(features, { eps, dtype });

@@ -1,8 +1,10 @@
 /** @file Adagrad (J. Duchi, E. Hazan, Y. Singer, JMLR 2011): steps over the root of the sum of all squares so far. */
 import { add, div, mul, sqrt, square, sub } from "../api/elementwise.ts";
 import type { TensorLike } from "../api/operands.ts";
+import { type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import {
+  COMMON_OPTIONS,
   type DecayOptions,
   type Leaf,
   type Optimizer,
@@ -21,8 +23,16 @@ export interface AdagradOptions extends OptimizerOptions, DecayOptions {
   readonly eps?: number;
 }
 
+const OPTIONS: OptionKinds<AdagradOptions> = {
+  ...COMMON_OPTIONS,
+  lrDecay: "a number",
+  initial: "a number",
+  eps: "a number",
+};
+
 /** s ← s + g², p ← p - lr · g / (√s + ε). The rate is 0.01 by default. */
 export function adagrad(options: AdagradOptions = {}): Optimizer {
+  requireOptions("adagrad", options, OPTIONS);
   const { lr = 0.01, lrDecay = 0, initial = 0, eps = 1e-10, weightDecay = 0 } = options;
   requireRanges("adagrad", [
     ["lrDecay", lrDecay, 0, Number.POSITIVE_INFINITY],

@@ -9,8 +9,10 @@
  */
 import { add, div, expm1, mul, neg, rsqrt, sqrt, square, sub } from "../api/elementwise.ts";
 import type { TensorLike } from "../api/operands.ts";
+import { type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import {
+  COMMON_OPTIONS,
   type DecayOptions,
   type Leaf,
   type Optimizer,
@@ -30,6 +32,8 @@ export interface AdamOptions extends OptimizerOptions, DecayOptions {
   readonly eps?: number;
 }
 
+const OPTIONS: OptionKinds<AdamOptions> = { ...COMMON_OPTIONS, beta1: "a number", beta2: "a number", eps: "a number" };
+
 interface Scalars {
   /** lr / (1 - β₁ᵗ). */
   readonly stepSize: TensorLike;
@@ -45,6 +49,7 @@ function correction(beta: number, t: Tensor): Tensor {
 }
 
 function adamRule(name: string, options: AdamOptions, decoupled: boolean): Rule<Scalars> {
+  requireOptions(name, options, OPTIONS);
   const { beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weightDecay = 0 } = options;
   requireRanges(name, [
     ["beta1", beta1, 0, 1],
@@ -92,6 +97,7 @@ export function adam(options: AdamOptions = {}): Optimizer {
 
 /** Adam with p ← p·(1 - lr·weightDecay) before the step; 0.01 by default. The rate is 0.001 by default. */
 export function adamw(options: AdamOptions = {}): Optimizer {
+  requireOptions("adamw", options, OPTIONS);
   const weightDecay = options.weightDecay ?? 0.01;
   return optimizer(adamRule("adamw", { ...options, weightDecay }, true), options.lr ?? 0.001, options.clip);
 }

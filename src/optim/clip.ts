@@ -1,10 +1,9 @@
 /** @file Functions from gradients to gradients, applied before an optimizer uses them. */
 import { add, cast, clamp, div, minimum, mul, sqrt, square } from "../api/elementwise.ts";
 import { sum } from "../api/reduce.ts";
-import { TidemarkError } from "../base/errors.ts";
 import type { DType } from "../kernel/dtype.ts";
+import { describe, fail, requireFunction } from "../trace/arguments.ts";
 import { tensor } from "../trace/literal.ts";
-import { sourceLocation } from "../trace/source-location.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { flatten, type Tree, unflatten } from "../trace/tree.ts";
 
@@ -12,11 +11,8 @@ import { flatten, type Tree, unflatten } from "../trace/tree.ts";
 export type GradientTransform = <P extends Tree>(grads: P) => P;
 
 function requirePositive(name: string, limit: number): void {
-  if (limit > 0) return;
-  throw new TidemarkError("InvalidArgument", `${name}: limit ${limit}`, {
-    where: sourceLocation(),
-    help: "give a number above 0",
-  });
+  if (typeof limit === "number" && limit > 0) return;
+  fail("InvalidArgument", `${name}: limit ${describe(limit)}`, "give a number above 0");
 }
 
 /** The Euclidean norm of all gradients taken together. */
@@ -64,5 +60,6 @@ export function clipByValue(limit: number): GradientTransform {
 
 /** Transforms one after the other. */
 export function chain(...transforms: readonly GradientTransform[]): GradientTransform {
+  for (const transform of transforms) requireFunction("chain", "a transform", transform);
   return (grads) => transforms.reduce((g, transform) => transform(g), grads);
 }

@@ -15,6 +15,7 @@ export {
   piecewise,
   type Schedule,
   stepDecay,
+  type WarmupOptions,
   warmupCosine,
 } from "./schedules.ts";
 export { type SgdOptions, sgd } from "./sgd.ts";

@@ -9,12 +9,11 @@
  */
 import { add, cast, mul } from "../api/elementwise.ts";
 import { fullOf } from "../api/operands.ts";
-import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import { sameType, tensorType, typeText } from "../ir/type.ts";
 import { type DType, isFloat } from "../kernel/dtype.ts";
+import { fail, type OptionKinds } from "../trace/arguments.ts";
 import { tensor } from "../trace/literal.ts";
-import { sourceLocation } from "../trace/source-location.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { atOneLine, inPhase } from "../trace/trace.ts";
 import { type Flat, flatten, flattenLike, type Tree, unflatten } from "../trace/tree.ts";
@@ -50,6 +49,14 @@ export interface DecayOptions {
   readonly decays?: (path: string) => boolean;
 }
 
+/** @internal */
+export const COMMON_OPTIONS: OptionKinds<OptimizerOptions & DecayOptions> = {
+  lr: "a number or a function",
+  clip: "a function",
+  weightDecay: "a number",
+  decays: "a function",
+};
+
 /** One parameter in one update. */
 export interface Leaf {
   readonly path: string;
@@ -72,15 +79,6 @@ export interface Rule<C> {
   /** @param t the number of this update, from 1, in the element type of the parameters */
   scalars(rate: Tensor | number, t: Tensor): C;
   update(leaf: Leaf, scalars: C): UpdatedLeaf;
-}
-
-/** Throws a user's error at the user's line. @internal */
-export function fail(
-  code: "InvalidArgument" | "ShapeMismatch" | "DtypeMismatch",
-  summary: string,
-  help: string,
-): never {
-  throw new TidemarkError(code, summary, { where: sourceLocation(), help });
 }
 
 /** Throws unless numbers are within bounds: `[name, value, lo, hi]`, the upper bound not included. @internal */

@@ -1,8 +1,10 @@
 /** @file RMSprop (T. Hinton, lecture 6 of Neural networks for machine learning, 2012): steps over a fading root mean square. */
 import { add, div, mul, sqrt, square, sub } from "../api/elementwise.ts";
 import type { TensorLike } from "../api/operands.ts";
+import { type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import {
+  COMMON_OPTIONS,
   type DecayOptions,
   type Leaf,
   type Optimizer,
@@ -23,8 +25,17 @@ export interface RmspropOptions extends OptimizerOptions, DecayOptions {
   readonly centered?: boolean;
 }
 
+const OPTIONS: OptionKinds<RmspropOptions> = {
+  ...COMMON_OPTIONS,
+  alpha: "a number",
+  eps: "a number",
+  momentum: "a number",
+  centered: "a boolean",
+};
+
 /** s ← α·s + (1-α)·g², p ← p - lr · g / (√s + ε). The rate is 0.01 by default. */
 export function rmsprop(options: RmspropOptions = {}): Optimizer {
+  requireOptions("rmsprop", options, OPTIONS);
   const { lr = 0.01, alpha = 0.99, eps = 1e-8, momentum = 0, centered = false, weightDecay = 0 } = options;
   requireRanges("rmsprop", [
     ["alpha", alpha, 0, 1],

@@ -6,10 +6,9 @@
  *                 ╱    ╲__                       ╲__                        |__
  */
 import { add, cast, clamp, cos, div, less, mul, pow, where } from "../api/elementwise.ts";
-import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
+import { describe, fail, type OptionKinds, requireArray, requireOptions } from "../trace/arguments.ts";
 import { tensor } from "../trace/literal.ts";
-import { sourceLocation } from "../trace/source-location.ts";
 import type { Tensor } from "../trace/tensor.ts";
 
 /** The rate of the update after `step` updates. */
@@ -21,10 +20,14 @@ export type LearningRate = number | Schedule;
 function requireSteps(name: string, counts: Readonly<Record<string, number>>): void {
   for (const [what, count] of Object.entries(counts)) {
     if (Number.isInteger(count) && count > 0) continue;
-    throw new TidemarkError("InvalidArgument", `${name}: ${what} ${count}`, {
-      where: sourceLocation(),
-      help: "give a whole number of steps from 1 up",
-    });
+    fail("InvalidArgument", `${name}: ${what} ${describe(count)}`, "give a whole number of steps from 1 up");
+  }
+}
+
+function requireRates(name: string, rates: Readonly<Record<string, number>>): void {
+  for (const [what, rate] of Object.entries(rates)) {
+    if (Number.isFinite(rate)) continue;
+    fail("InvalidArgument", `${name}: ${what} ${describe(rate)}`, "give a finite number");
   }
 }
 
@@ -34,23 +37,27 @@ const progress = (step: Tensor, from: number, steps: number): Tensor =>
 
 /** The same rate throughout. */
 export function constant(value: number): Schedule {
+  requireRates("constant", { value });
   return () => tensor(value);
 }
 
 /** From one rate to another along a straight line of `steps` updates, then the second one. */
 export function linear(from: number, to: number, steps: number): Schedule {
+  requireRates("linear", { from, to });
   requireSteps("linear", { steps });
   return (step) => add(mul(progress(step, 0, steps), to - from), from);
 }
 
 /** peak · (step + 1) / steps, then the peak: the first update already moves. */
 export function linearWarmup(peak: number, steps: number): Schedule {
+  requireRates("linearWarmup", { peak });
   requireSteps("linearWarmup", { steps });
   return (step) => mul(progress(step, -1, steps), peak);
 }
 
 /** From peak to end along half a period of the cosine (I. Loshchilov, F. Hutter, ICLR 2017), then the end. */
 export function cosine(peak: number, steps: number, end = 0): Schedule {
+  requireRates("cosine", { peak, end });
   requireSteps("cosine", { steps });
   return (step) => halfCosine(progress(step, 0, steps), peak, end);
 }
@@ -59,6 +66,17 @@ export function cosine(peak: number, steps: number, end = 0): Schedule {
 function halfCosine(p: Tensor, peak: number, end: number): Tensor {
   return add(mul(add(cos(mul(p, Math.PI)), 1), (peak - end) / 2), end);
 }
+
+export interface WarmupOptions {
+  /** Updates until the peak. */
+  readonly warmup: number;
+  /** Updates until the end. */
+  readonly total: number;
+  /** The rate from there on; 0 by default. */
+  readonly end?: number;
+}
+
+const WARMUP_OPTIONS: OptionKinds<WarmupOptions> = { warmup: "a number", total: "a number", end: "a number" };
 
 /**
  * Linear warm-up over the first `warmup` updates, then the cosine down to `end` at update number `total`.
@@ -70,10 +88,9 @@ function halfCosine(p: Tensor, peak: number, end: number): Tensor {
  * const rate = warmupCosine(0.1, { warmup: 10, total: 110 });
  * console.log(rate(tensor(60, { dtype: "i32" })).item().toFixed(3)); // "0.050"
  */
-export function warmupCosine(
-  peak: number,
-  options: { readonly warmup: number; readonly total: number; readonly end?: number },
-): Schedule {
+export function warmupCosine(peak: number, options: WarmupOptions): Schedule {
+  requireOptions("warmupCosine", options, WARMUP_OPTIONS);
+  requireRates("warmupCosine", { peak, end: options.end ?? 0 });
   const { warmup, total, end = 0 } = options;
   requireSteps("warmupCosine", { warmup, total, "total - warmup": total - warmup });
   const rise = linearWarmup(peak, warmup);
@@ -82,12 +99,14 @@ export function warmupCosine(
 
 /** start · factor^(step / every). */
 export function exponential(start: number, factor: number, every = 1): Schedule {
+  requireRates("exponential", { start, factor });
   requireSteps("exponential", { every });
   return (step) => mul(pow(factor, div(cast(step, "f32"), every)), start);
 }
 
 /** start · factor^⌊step / every⌋. */
 export function stepDecay(start: number, factor: number, every: number): Schedule {
+  requireRates("stepDecay", { start, factor });
   requireSteps("stepDecay", { every });
   // division of i32 truncates
   return (step) => mul(pow(factor, cast(div(step, every), "f32")), start);
@@ -95,13 +114,12 @@ export function stepDecay(start: number, factor: number, every: number): Schedul
 
 /** values[i] from update boundaries[i - 1] on: one value more than boundaries, which increase. */
 export function piecewise(boundaries: readonly number[], values: readonly number[]): Schedule {
+  requireArray("piecewise", "the boundaries", boundaries, "piecewise([10, 20], [0.1, 0.01, 0.001])");
+  requireArray("piecewise", "the values", values, "piecewise([10, 20], [0.1, 0.01, 0.001])");
   const increasing = boundaries.every((b, i) => i === 0 || b > at(boundaries, i - 1));
   if (values.length !== boundaries.length + 1 || !increasing) {
-    throw new TidemarkError(
-      "InvalidArgument",
-      `piecewise: ${values.length} values for boundaries [${boundaries.join(", ")}]`,
-      { where: sourceLocation(), help: "give increasing boundaries and one value more than boundaries" },
-    );
+    const summary = `piecewise: ${values.length} values for boundaries [${boundaries.join(", ")}]`;
+    fail("InvalidArgument", summary, "give increasing boundaries and one value more than boundaries");
   }
   return (step) =>
     boundaries.reduceRight<Tensor>(

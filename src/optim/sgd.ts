@@ -1,10 +1,11 @@
 /** @file Stochastic gradient descent, with momentum as PyTorch defines it: the velocity is not scaled by the rate. */
 import { add, mul, sub } from "../api/elementwise.ts";
 import type { TensorLike } from "../api/operands.ts";
+import { fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import {
+  COMMON_OPTIONS,
   type DecayOptions,
-  fail,
   type Leaf,
   type Optimizer,
   type OptimizerOptions,
@@ -20,6 +21,8 @@ export interface SgdOptions extends OptimizerOptions, DecayOptions {
   readonly nesterov?: boolean;
 }
 
+const OPTIONS: OptionKinds<SgdOptions> = { ...COMMON_OPTIONS, momentum: "a number", nesterov: "a boolean" };
+
 /**
  * v ← μ·v + g, p ← p - lr·v; with nesterov p ← p - lr·(g + μ·v).
  *
@@ -33,6 +36,7 @@ export interface SgdOptions extends OptimizerOptions, DecayOptions {
  * console.log(next.params.x.toArray(), next.step.item()); // [2] 1
  */
 export function sgd(options: SgdOptions = {}): Optimizer {
+  requireOptions("sgd", options, OPTIONS);
   const { lr = 0.01, momentum = 0, nesterov = false, weightDecay = 0 } = options;
   requireRanges("sgd", [
     ["momentum", momentum, 0, 1],

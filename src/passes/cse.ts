@@ -25,9 +25,10 @@ function merge(): Visit {
   const opNumber = numberOps();
   const seen = new Map<string, readonly Value[]>();
   const keyOf = (node: Node): string => {
-    const inputs = node.inputs.map((input) => input.id).join(",");
-    const regions = node.regions.map((region) => `[${structuralKey(region)}]`).join("");
-    return `${opNumber(node.op)}(${inputs}){${attrsKey(node.op, node.attrs)}}~${node.replay}${regions}`;
+    let key = `${opNumber(node.op)}~${node.replay}{${attrsKey(node.op, node.attrs)}}`;
+    for (const input of node.inputs) key += `,${input.id}`;
+    for (const region of node.regions) key += `[${structuralKey(region)}]`;
+    return key;
   };
   return (_, node) => {
     const key = keyOf(node);

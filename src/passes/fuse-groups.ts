@@ -33,6 +33,8 @@ export interface Member {
   readonly out: Edge[];
   /** The graph returns what it makes. */
   kept: boolean;
+  /** It is evaluated at the element being stored, as its group's anchor is. */
+  inBody: boolean;
 }
 
 /** A read of a stored value by a node, straight or through views. */
@@ -50,8 +52,6 @@ export interface Group {
   /** In the order of the graph. */
   members: readonly Member[];
   anchor: Node | null;
-  /** Evaluated at the element being stored; the anchor is among them. */
-  body: ReadonlySet<Member>;
   /** Elements of the space that the body runs over. */
   elements: number;
   /** Every group ranks above those it reads; there are gaps. */
@@ -99,6 +99,9 @@ export function inlinedNodes(graph: Graph): ReadonlySet<Node> {
     const { lower } = node.op;
     if (lower.kind !== "map") continue;
     const out = resultOf(node);
+    // Most read something that is stored and about as large as what they make.
+    const large = (v: Value): boolean => !madeFrom.has(v) && byteLength(v.type) * EXPANSION > byteLength(out.type);
+    if (lower.fusion !== "always" && node.inputs.some(large)) continue;
     const parts = node.inputs.map((v) => madeFrom.get(v) ?? { flops: 0, sources: new Set([v]) });
     const own = node.op.cost(
       node.inputs.map((v) => v.type),
@@ -193,8 +196,8 @@ export class Grouping {
 
   /** As what the producers' nodes join: evaluated at the stored element, or wherever the readers need them. */
   #roleFor(from: Group, to: Group, between: readonly Edge[]): Role | null {
-    const intoBody = between.every((e) => to.body.has(e.to) && e.to.node !== to.anchor);
-    const intoFront = between.every((e) => !to.body.has(e.to) || e.to.node === to.anchor);
+    const intoBody = between.every((e) => e.to.inBody && e.to.node !== to.anchor);
+    const intoFront = between.every((e) => !e.to.inBody || e.to.node === to.anchor);
     if (intoFront) {
       // in front of an anchor: any map whose value nobody else needs
       if (from.anchor || !hides(from, to)) return null;
@@ -202,7 +205,7 @@ export class Grouping {
       return "prologue";
     }
     if (!intoBody) return null;
-    const aligned = from.elements === to.elements && between.every((e) => e.identity && from.body.has(e.from));
+    const aligned = from.elements === to.elements && between.every((e) => e.identity && e.from.inBody);
     if (from.anchor) return aligned && !to.anchor && hasEpilogue(from.anchor) ? "body" : null;
     if (aligned) return to.anchor && !hasEpilogue(to.anchor) ? null : "body";
     // read at other positions: only if it need not be stored
@@ -212,11 +215,10 @@ export class Grouping {
   #merge(from: Group, to: Group, role: Role): void {
     const target: Group = from.id < to.id ? from : to;
     const anchor = from.anchor ?? to.anchor;
-    const body = role === "body" ? new Set([...to.body, ...from.body]) : to.body;
+    if (role === "prologue") for (const member of from.members) member.inBody = false;
     const elements = role === "body" && from.anchor ? from.elements : to.elements;
     target.members = [...from.members, ...to.members].sort((a, b) => a.position - b.position);
     target.anchor = anchor;
-    target.body = body;
     target.elements = elements;
     target.changed = this.#attempts;
     for (const member of target.members) member.group = target;
@@ -303,10 +305,9 @@ function bytesOfAll(members: Iterable<Member>): number {
 function newMember(node: Node, position: number): Member {
   const elements = node.outputs[0] ? elementsOf(node.outputs[0].type.shape) : 0;
   const anchor = node.op.lower.kind === "map" ? null : node;
-  const group: Group = { id: position, members: [], anchor, body: new Set(), elements, rank: position, changed: 0 };
-  const member: Member = { node, position, group, in: [], out: [], kept: false };
+  const group: Group = { id: position, members: [], anchor, elements, rank: position, changed: 0 };
+  const member: Member = { node, position, group, in: [], out: [], kept: false, inBody: true };
   group.members = [member];
-  group.body = new Set(group.members);
   return member;
 }
 

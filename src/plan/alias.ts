@@ -67,7 +67,7 @@ function groupStorages(program: Program, storages: Storages): Groups {
 
   const inPlace = new Map<Value, Value>();
   for (const step of program.steps) {
-    for (const written of step.writes) {
+    for (const written of step.inPlace.length > 0 ? step.writes : []) {
       // A whole-run slot costs nothing to write into: those candidates first.
       const candidates = step.inPlace.filter(([, w]) => w === written).map(([read]) => read);
       const free = candidates.filter((read) => groupOf(read).wholeRun);

@@ -11,7 +11,7 @@ import { at } from "../base/invariant.ts";
 import type { Value } from "../ir/graph.ts";
 import { finalCopies } from "./copies.ts";
 import type { Storage, Storages } from "./liveness.ts";
-import { type Assignment, alignUp, type Buffer, type BufferId, type BufferKind, type Lifespan } from "./problem.ts";
+import { type Assignment, alignUp, type Buffer, type BufferId, type BufferKind, type Lifespan, type Step } from "./problem.ts";
 import { type Program, returnStepOf } from "./program.ts";
 
 /** A buffer under construction. */
@@ -83,11 +83,12 @@ function draftBuffers(program: Program, storages: Storages, groups: Groups): Dra
     const group = groups.of(at(storage.values, 0));
     if (seen.has(group)) continue;
     seen.add(group);
-    const values = group.storages.flatMap((s) => s.values);
     const first = at(group.storages, 0);
+    const values = group.storages.length === 1 ? first.values : group.storages.flatMap((s) => s.values);
     const end = group.storages.reduce((latest, s) => Math.max(latest, s.lifespan.end), 0);
     const lifespan = group.wholeRun ? whole : { start: first.lifespan.start, end };
-    drafts.push({ values, lifespan, bytes: first.bytes, align: program.alignment, kind: kindOf(values), group });
+    const kind = kindOf(values, first.lifespan.start);
+    drafts.push({ values, lifespan, bytes: first.bytes, align: program.alignment, kind, group });
   }
   program.steps.forEach((step, i) => {
     for (const bytes of step.scratch) {
@@ -99,15 +100,15 @@ function draftBuffers(program: Program, storages: Storages, groups: Groups): Dra
 }
 
 /** What a buffer of these values is for: what it must be kept for, else the phase of its first writer. */
-function kinds(program: Program): (values: readonly Value[]) => BufferKind {
+function kinds(program: Program): (values: readonly Value[], first: Step) => BufferKind {
   const params = new Set(program.params);
   const results = new Set(program.results);
   const byPhase = { forward: "activation", backward: "gradient", update: "update" } as const;
-  const phases = new Map(program.steps.flatMap((step) => step.writes.map((v) => [v, step.node.phase] as const)));
-  return (values) => {
+  // The writer of a buffer's first value is the step that the buffer begins with.
+  return (values, first) => {
     if (values.some((v) => program.persistent.has(v))) return "persistent";
     if (values.some((v) => params.has(v))) return "input";
     if (values.some((v) => results.has(v))) return "result";
-    return byPhase[phases.get(at(values, 0)) ?? "forward"];
+    return byPhase[program.steps[first]?.node.phase ?? "forward"];
   };
 }

@@ -17,6 +17,7 @@ export { liveness } from "./liveness.ts";
 export { memoryChart } from "./memory-chart.ts";
 export { type MapOptions, memoryMap } from "./memory-map.ts";
 export { orderSteps } from "./order.ts";
+export { type SearchOptions, type SearchResult, searchPlacement } from "./place/search.ts";
 export { greedyStrategies, type Placement, place, type Strategy } from "./place.ts";
 export { type PlanOptions, planProgram, withinBudget } from "./plan.ts";
 export { printPlan } from "./print.ts";

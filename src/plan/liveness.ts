@@ -15,23 +15,27 @@ import { byteLength } from "../ir/type.ts";
 import type { Lifespan } from "./problem.ts";
 import { type Program, returnStepOf } from "./program.ts";
 
+interface Span {
+  start: number;
+  end: number;
+}
+
 /** Lifespan of every stored value's content. */
 export function liveness(program: Program): ReadonlyMap<Value, Lifespan> {
-  const start = new Map<Value, number>();
-  const end = new Map<Value, number>();
-  const define = (value: Value, step: number) => {
-    start.set(value, step);
-    end.set(value, step + 1);
+  const spans = new Map<Value, Span>();
+  const extend = (value: Value, end: number): void => {
+    const span = spans.get(value);
+    if (span) span.end = end;
   };
-  for (const param of program.params) define(param, 0);
+  for (const param of program.params) spans.set(param, { start: 0, end: 1 });
   program.steps.forEach((step, i) => {
-    for (const value of step.reads) end.set(value, i + 1);
-    for (const value of step.writes) define(value, i);
+    for (const value of step.reads) extend(value, i + 1);
+    for (const value of step.writes) spans.set(value, { start: i, end: i + 1 });
   });
   const whole = returnStepOf(program) + 1;
-  for (const value of program.results) end.set(value, whole);
-  for (const param of program.persistent) if (!program.donated.has(param)) end.set(param, whole);
-  return new Map([...start].map(([value, s]) => [value, { start: s, end: end.get(value) ?? s + 1 }]));
+  for (const value of program.results) extend(value, whole);
+  for (const param of program.persistent) if (!program.donated.has(param)) extend(param, whole);
+  return spans;
 }
 
 /** Values that are the same bytes by definition: one that is written, and its renamings. */
@@ -53,30 +57,30 @@ export interface Storages {
 /** Joins values over alias steps. */
 export function storagesOf(program: Program): Storages {
   const lifespans = liveness(program);
-  const groups: Value[][] = program.params.map((param) => [param]);
-  const groupOf = new Map<Value, Value[]>(groups.map((group, i) => [program.params[i] as Value, group]));
-  for (const step of program.steps) {
-    const shared = step.alias ? groupOf.get(step.alias[0]) : undefined;
-    for (const value of step.writes) {
-      const group = shared ?? [];
-      if (!shared) groups.push(group);
-      group.push(value);
-      groupOf.set(value, group);
-    }
-  }
+  const all: Storage[] = [];
   const storageOf = new Map<Value, Storage>();
-  const all = groups.map((values, id): Storage => {
-    const spans = values.map((v) => lifespans.get(v) as Lifespan);
-    const lifespan = { start: spans[0]?.start ?? 0, end: spans.reduce((end, span) => Math.max(end, span.end), 0) };
-    const bytes = byteLength((values[0] as Value).type);
-    const storage = { id, values, bytes, lifespan, isParam: id < program.params.length };
-    for (const value of values) storageOf.set(value, storage);
-    return storage;
-  });
+  const add = (value: Value, isParam: boolean): void => {
+    const { start, end } = lifespans.get(value) as Lifespan;
+    const storage = { id: all.length, values: [value], bytes: byteLength(value.type), lifespan: { start, end }, isParam };
+    all.push(storage);
+    storageOf.set(value, storage);
+  };
+  for (const param of program.params) add(param, true);
+  for (const { alias, writes } of program.steps) {
+    if (!alias) for (const value of writes) add(value, false);
+    else rename(storageOf, alias[0], alias[1], (lifespans.get(alias[1]) as Lifespan).end);
+  }
   const of = (value: Value): Storage => {
     const storage = storageOf.get(value);
-    invariant(storage, () => `${program.name}: ${value.name ?? "value"}#${value.id} is not stored`);
-    return storage;
+    if (storage) return storage;
+    return invariant(false, () => `${program.name}: ${value.name ?? "value"}#${value.id} is not stored`) as never;
   };
   return { all, of };
+}
+
+function rename(storageOf: Map<Value, Storage>, from: Value, to: Value, end: number): void {
+  const storage = storageOf.get(from) as { values: Value[]; lifespan: { end: number } } & Storage;
+  storage.values.push(to);
+  storage.lifespan.end = Math.max(storage.lifespan.end, end);
+  storageOf.set(to, storage);
 }

@@ -26,42 +26,48 @@ import type { Program } from "./program.ts";
  * Shares of the peak that a step may add and still run early. Something small is often all that a large update waits for
  * (a learning rate, a norm), and to have it early costs next to nothing.
  */
-const SLACKS = [0, 1 / 4096, 1 / 64];
+export const SLACKS: readonly number[] = [0, 1 / 4096, 1 / 64];
 /** Orders that are improved in each round. */
 const STARTS = 3;
-/** Programs of more steps are compared by the account alone where it is exact. */
+/** Of programs of more steps, only the best order is compared with the given one, and not even that if the account is exact. */
 const COMPARED = 5000;
+
+export interface Orderings {
+  /**
+   * The lowest peak first, equal ones as they were found: orders with a lower peak than the given one, and those that run
+   * steps early at the same peak.
+   */
+  readonly better: readonly Ordering[];
+  /** The lowest peak, which may be the given order's, and whether no order has a lower one. */
+  readonly bytes: number;
+  readonly optimal: boolean;
+}
 
 /** The program with its steps in an order that needs no more memory at once than the given one. */
 export function orderSteps(program: Program): Program {
   if (program.steps.length < 2) return program;
   const model = modelOf(program);
-  const candidates = orderings(model).filter(({ order }) => !isGiven(order));
+  const large = model.steps > COMPARED;
+  const found = findOrders(model).better.filter(({ order }) => !isGiven(order));
   const inOrder = ({ order }: Ordering): Program => ({
     ...program,
     steps: Array.from(order, (step) => at(program.steps, step)),
   });
-  const [first] = candidates;
-  if (!first) return program;
-  if (model.exact && model.steps > COMPARED) return inOrder(first);
   // The account may be above the bound (memory.ts), for some orders more than for others: the bound decides.
+  const candidates = (model.exact || large ? found.slice(0, 1) : found).map(inOrder);
+  if (model.exact && large) return candidates[0] ?? program;
   let best = program;
   let bytes = maxLive(program);
   for (const candidate of candidates) {
-    const next = inOrder(candidate);
-    const height = maxLive(next);
-    // With equal peaks any of these orders is better than the program's: less is live on average.
-    if (height < bytes || (height === bytes && best === program)) [best, bytes] = [next, height];
-    if (model.exact) break;
+    const height = maxLive(candidate);
+    // With equal peaks the first of these is better than the program's order: less is live on average.
+    if (height < bytes || (height === bytes && best === program)) [best, bytes] = [candidate, height];
   }
   return best;
 }
 
-/**
- * Orders with the lowest peak first, equal ones as they are listed here: those with a lower peak than the given order, and
- * those that run steps early at the same peak.
- */
-export function orderings(model: Model): readonly Ordering[] {
+/** Everything that was tried and is worth looking at. */
+export function findOrders(model: Model): Orderings {
   const lists = new ListScheduler(model);
   const improver = new Improver(model, lists);
   const given = improver.measure(Int32Array.from({ length: model.steps }, (_, i) => i));
@@ -70,25 +76,31 @@ export function orderings(model: Model): readonly Ordering[] {
   let best = improver.split(lowest(found));
   found.push(best);
   for (let base = given; !best.optimal; base = best) {
-    const back = backwardOrder(model, base.order, 0);
+    const back = backwardOrder(model, base.order);
     const trees = base === given ? treeOrder(model) : base.order;
     const orders = [back, lists.order(back, 0), trees, lists.order(trees, 0)];
-    found.push(...orders.map((order) => improver.measure(order)));
-    const starts = found.slice(-orders.length).sort(byPeak).slice(0, STARTS);
-    found.push(...starts.map((start) => improver.split(start)));
+    const starts = orders.map((order) => improver.measure(order)).sort(byPeak);
+    found.push(...starts, ...starts.slice(0, STARTS).map((start) => improver.split(start)));
     const next = lowest(found);
-    if (next === best || !isBetter(next, best)) break;
+    if (!isBetter(next, best)) break;
     best = next;
   }
-  if (!best.optimal) found.push(improver.search(best));
-  return found.filter(({ peak }, k) => peak.bytes < given.peak.bytes + (k < slacks.length ? 1 : 0)).sort(byPeak);
+  if (!best.optimal) best = improver.search(best);
+  found.push(best);
+  const isBetterThanGiven = ({ peak }: Ordering, k: number): boolean =>
+    peak.bytes < given.peak.bytes || (k < slacks.length && peak.bytes === given.peak.bytes);
+  const better = found.filter(isBetterThanGiven).sort(byPeak);
+  return { better, bytes: best.peak.bytes, optimal: best.optimal };
 }
 
 /** Array.prototype.sort is stable: the first of equals stays first. */
 const byPeak = (a: Ordering, b: Ordering): number => a.peak.bytes - b.peak.bytes;
 
 function lowest(orderings: readonly Ordering[]): Ordering {
-  return orderings.reduce((a, b) => (isBetter(b, a) || (b.optimal && b.peak.bytes === a.peak.bytes) ? b : a));
+  return orderings.reduce((a, b) => {
+    if (a.optimal) return a;
+    return isBetter(b, a) || (b.optimal && b.peak.bytes === a.peak.bytes) ? b : a;
+  });
 }
 
 function isGiven(order: ArrayLike<number>): boolean {

@@ -4,6 +4,7 @@ import type { Value } from "../ir/graph.ts";
 import { namer, nodeText } from "../ir/print.ts";
 import { splitElement } from "../ir/type.ts";
 import { isFloat } from "../kernel/dtype.ts";
+import { sourceLocation } from "../trace/source-location.ts";
 import type { Executable } from "./executable.ts";
 
 interface Found {
@@ -33,6 +34,7 @@ export function runChecked(executable: Executable): void {
     const found = findNaN(executable, param, params[i] ?? 0);
     if (!found) return;
     throw new TidemarkError("NotANumber", `argument ${param.name ?? i} has ${countText(found)}`, {
+      where: sourceLocation(),
       help: "look at where the data comes from; isnan(x) and where(...) can replace missing values",
     });
   });

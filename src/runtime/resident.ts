@@ -9,12 +9,13 @@
 import { TidemarkError } from "../base/errors.ts";
 import type { Shape, TensorType } from "../ir/type.ts";
 import type { DType } from "../kernel/dtype.ts";
+import { sourceLocation } from "../trace/source-location.ts";
 import type { Elements, Executable } from "./executable.ts";
 
 type State =
   | { readonly kind: "resident"; readonly home: Executable; readonly address: number }
   | { readonly kind: "array"; readonly data: Elements }
-  | { readonly kind: "consumed"; readonly by: string };
+  | { readonly kind: "consumed"; readonly by: string; readonly where: string | undefined };
 
 export class ResidentStorage {
   readonly dtype: DType;
@@ -33,8 +34,9 @@ export class ResidentStorage {
     if (state.kind === "array") return state.data;
     throw new TidemarkError(
       "DonatedTensor",
-      `this ${this.dtype}[${this.shape.join(",")}] was donated to ${state.by} and its storage was reused`,
+      `this ${this.dtype}[${this.shape.join(",")}] was donated to ${state.by}${state.where ? ` at ${state.where}` : ""} and its storage was reused`,
       {
+        where: sourceLocation(),
         help: "use the tensor that the call returned in its place, or leave the argument out of `donate`",
       },
     );
@@ -46,8 +48,8 @@ export class ResidentStorage {
   }
 
   /** Its storage is about to be taken over by what replaces it. */
-  consume(by: string): void {
-    if (this.#state.kind === "resident") this.#state = { kind: "consumed", by };
+  consume(by: string, where: string | undefined): void {
+    if (this.#state.kind === "resident") this.#state = { kind: "consumed", by, where };
   }
 
   /** Its slot is needed for something else: keep the elements in an array. */

@@ -7,7 +7,6 @@ import { TidemarkError } from "../base/errors.ts";
 import type { Graph } from "../ir/graph.ts";
 import { type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { rootOf } from "./cell.ts";
-import { tensor } from "./literal.ts";
 import { sourceLocation } from "./source-location.ts";
 import type { Tensor } from "./tensor.ts";
 import { type Capture, type Trace, traceGraph } from "./trace.ts";
@@ -123,16 +122,6 @@ function requireResult(fn: AnyFunction, result: unknown): void {
   }
 }
 
-/** Numbers and booleans in a result are constants of the program: they become tensors. */
-function withTensors(value: unknown): unknown {
-  if (typeof value === "number" || typeof value === "boolean") return tensor(value);
-  if (Array.isArray(value)) return value.map(withTensors);
-  if (typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype) {
-    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withTensors(item)]));
-  }
-  return value;
-}
-
 /**
  * A function gets its arguments by value: what it does to them the caller does not see. Where the caller would expect to
  * (compile: it is still the same function), a changed argument must be among the results.
@@ -158,6 +147,19 @@ function requireReturned(
   });
 }
 
+/** Calls a function; where it stumbles and has got too few arguments, that is what the error is about. */
+function calledWith(fn: AnyFunction, args: readonly never[]): unknown {
+  try {
+    return fn(...args);
+  } catch (error) {
+    if (!(error instanceof TypeError) || args.length >= fn.length) throw error;
+    const missing = argumentNames(fn, fn.length).slice(args.length).join(", ");
+    const summary = `${fn.name || "the function"} was called without ${missing}, and failed: ${error.message}`;
+    const help = `it has ${fn.length} arguments, ${args.length} were given; pass the others, or give them defaults`;
+    throw new TidemarkError("InvalidArgument", summary, { where: sourceLocation(), help });
+  }
+}
+
 /** Runs a function on stand-ins for the tensors among its arguments; gives back the tensors of its result. */
 function callOn(fn: AnyFunction, flat: FlatArguments, tensors: readonly Tensor[], changes: ArgumentChanges): Flat {
   let next = 0;
@@ -166,9 +168,9 @@ function callOn(fn: AnyFunction, flat: FlatArguments, tensors: readonly Tensor[]
     next += count;
     return unflatten(tree, tensors.slice(next - count, next)) as never;
   });
-  const result = fn(...args);
+  const result = calledWith(fn, args);
   requireResult(fn, result);
-  const made = flatten(withTensors(result), "result", "result");
+  const made = flatten(result, "result", "result");
   if (changes === "returned") requireReturned(fn, flat, tensors, made.leaves);
   return made;
 }

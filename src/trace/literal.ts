@@ -1,8 +1,8 @@
 /** @file Tensors from JavaScript values: numbers, nested arrays, typed arrays. */
-import { grouped, TidemarkError } from "../base/errors.ts";
+import { grouped } from "../base/errors.ts";
 import { elementsOf, type Shape, shapeText } from "../ir/type.ts";
 import type { DType } from "../kernel/dtype.ts";
-import { sourceLocation } from "./source-location.ts";
+import { describe, fail as failAt, type OptionKinds, requireExtents, requireI32, requireOptions } from "./arguments.ts";
 import { ArrayStorage, newArray, type TypedArray } from "./storage.ts";
 import { type NestedArray, Tensor } from "./tensor.ts";
 
@@ -14,8 +14,10 @@ export interface TensorOptions {
 }
 
 function fail(summary: string, help: string): never {
-  throw new TidemarkError("InvalidArgument", `tensor: ${summary}`, { where: sourceLocation(), help });
+  return failAt("InvalidArgument", `tensor: ${summary}`, help);
 }
+
+const OPTIONS: OptionKinds<TensorOptions> = { shape: "anything", dtype: "an element type" };
 
 function dtypeOfArray(data: TypedArray): DType {
   if (data instanceof Float32Array) return "f32";
@@ -48,13 +50,14 @@ function flatten(data: unknown, shape: Shape, axis: number, path: string, out: (
       out.push(data);
       return;
     }
-    const found = isArray(data) ? `an array of ${data.length}` : `${data === null ? "null" : typeof data}`;
-    fail(`data${path} is ${found} where a number should be`, "give nested arrays of numbers, all of one depth");
+    fail(
+      `data${path} is ${describe(data)} where a number should be`,
+      "give nested arrays of numbers, all of one depth",
+    );
   }
   if (!isArray(data) || data.length !== extent) {
-    const found = isArray(data) ? `an array of ${data.length}` : `${typeof data} ${String(data)}`;
     fail(
-      `ragged array: data${path} is ${found}, its siblings are arrays of ${extent}`,
+      `ragged array: data${path} is ${describe(data)}, its siblings are arrays of ${extent}`,
       "all rows must have one length",
     );
   }
@@ -67,9 +70,7 @@ function converted(source: ArrayLike<number | boolean>, dtype: DType): TypedArra
   const out = newArray(dtype, source.length);
   for (let i = 0; i < source.length; i++) {
     const value = Number(source[i]);
-    if (dtype === "i32" && (!Number.isInteger(value) || Math.abs(value) > 2 ** 31)) {
-      fail(`${value} is not a whole number that fits i32`, 'use dtype "f32", or round the data first');
-    }
+    if (dtype === "i32") requireI32("tensor", value);
     out[i] = dtype === "bool" ? Number(value !== 0) : value;
   }
   return out;
@@ -87,6 +88,7 @@ function converted(source: ArrayLike<number | boolean>, dtype: DType): TypedArra
  * console.log(labels.toArray()); // [3, 1]
  */
 export function tensor(data: NestedArray | TypedArray, options: TensorOptions = {}): Tensor {
+  requireOptions("tensor", options, OPTIONS);
   let source: ArrayLike<number | boolean>;
   let shape: Shape;
   let dtype: DType;
@@ -102,7 +104,8 @@ export function tensor(data: NestedArray | TypedArray, options: TensorOptions = 
     dtype = options.dtype ?? (flat.length > 0 && flat.every((x) => typeof x === "boolean") ? "bool" : "f32");
   }
   const wanted = options.shape ?? shape;
-  if (elementsOf(wanted) !== source.length || wanted.some((extent) => !Number.isInteger(extent) || extent < 0)) {
+  requireExtents("tensor", wanted);
+  if (elementsOf(wanted) !== source.length) {
     fail(
       `${grouped(source.length)} elements do not fill shape ${shapeText(wanted)}`,
       `the extents must be whole numbers whose product is ${grouped(source.length)}`,

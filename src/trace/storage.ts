@@ -1,8 +1,10 @@
 /** @file Where a concrete tensor's elements are. Programs may hold them in an arena; a literal holds an array. */
-import { TidemarkError } from "../base/errors.ts";
+import { formatBytes } from "../base/bytes.ts";
+import { grouped, TidemarkError } from "../base/errors.ts";
 import { invariant } from "../base/invariant.ts";
 import { elementsOf, type Shape, typeText } from "../ir/type.ts";
-import type { DType } from "../kernel/dtype.ts";
+import { bytesOf, type DType } from "../kernel/dtype.ts";
+import { sourceLocation } from "./source-location.ts";
 
 export type TypedArray = Float32Array | Float64Array | Int32Array | Uint8Array;
 
@@ -17,6 +19,23 @@ export interface TensorStorage {
 
 /** Zeroed elements of a dtype. */
 export function newArray(dtype: DType, elements: number): TypedArray {
+  try {
+    return allocated(dtype, elements);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    const bytes = formatBytes(elements * bytesOf(dtype));
+    throw new TidemarkError(
+      "InvalidArgument",
+      `${grouped(elements)} elements of ${dtype} take ${bytes}, which cannot be had`,
+      {
+        where: sourceLocation(),
+        help: "work on parts of it; to plan with a type of that size use spec(shape)",
+      },
+    );
+  }
+}
+
+function allocated(dtype: DType, elements: number): TypedArray {
   switch (dtype) {
     case "f32":
       return new Float32Array(elements);
@@ -61,6 +80,7 @@ export class AbstractStorage implements TensorStorage {
 
   read(): never {
     throw new TidemarkError("InvalidArgument", `this ${typeText(this)} is a spec: it has a type and no elements`, {
+      where: sourceLocation(),
       help: "plan with it; to run, make a tensor of that type",
     });
   }

@@ -127,9 +127,13 @@ export class Tensor {
   #read(what: string): TypedArray {
     const state = this.#state;
     if (!("trace" in state)) return state.read();
-    throw new TidemarkError("SideEffect", `${what} of ${typeText(this)}, which has no elements while it is traced`, {
+    const constant = state.trace.isConstant(state.cell.value);
+    const why = constant ? ": operations on constants inside a traced function are traced too" : " while it is traced";
+    throw new TidemarkError("SideEffect", `${what} of ${typeText(this)}, which has no elements${why}`, {
       where: sourceLocation(),
-      help: "return the tensor and read it outside; choose between values with where(condition, a, b) in place of if",
+      help: constant
+        ? "compute it outside of the function, and use the number or the tensor inside"
+        : "return the tensor and read it outside; choose between values with where(condition, a, b) in place of if",
     });
   }
 }

@@ -14,7 +14,8 @@ import { invariant } from "../base/invariant.ts";
 import { Build, type NodeOptions } from "../ir/build.ts";
 import type { Graph, Phase, Value } from "../ir/graph.ts";
 import type { AnyOp, Attrs, OpDef } from "../ir/op.ts";
-import { elementsOf, type TensorType, tensorType, typeText } from "../ir/type.ts";
+import { elementsOf, type Shape, type TensorType, tensorType, typeText } from "../ir/type.ts";
+import type { DType } from "../kernel/dtype.ts";
 import { full } from "../ops/create.ts";
 import { addToCell, type Cell, currentValue, newRoot, newView, writeCell } from "./cell.ts";
 import { sourceLocation } from "./source-location.ts";
@@ -48,6 +49,7 @@ export class Trace {
   readonly build: Build;
   readonly captures: Capture[] = [];
   readonly #captured = new Map<Value | TensorStorage, Value>();
+  readonly #constants = new Map<string, Value>();
   #finished = false;
   #replays = 0;
 
@@ -98,6 +100,21 @@ export class Trace {
     return value;
   }
 
+  /** Whether a value of this trace is made without its arguments: from numbers, and from concrete tensors outside. */
+  isConstant(value: Value): boolean {
+    const concrete = new Set(this.captures.flatMap((capture) => (capture.tensor.isTraced ? [] : [capture.value])));
+    const seen = new Set<Value>();
+    const pending = [value];
+    for (let next = pending.pop(); next; next = pending.pop()) {
+      if (seen.has(next) || concrete.has(next)) continue;
+      seen.add(next);
+      const node = this.build.producer(next);
+      if (!node) return false;
+      pending.push(...node.inputs);
+    }
+    return true;
+  }
+
   /** Appends a node. */
   record<A>(op: OpDef<A>, inputs: readonly Tensor[], attrs: NoInfer<A>, options: NodeOptions = {}): readonly Tensor[] {
     const where = lineNow();
@@ -109,6 +126,14 @@ export class Trace {
     invariant(base && value, () => `${op.name} shows nothing`);
     const shown = base.traced?.trace === this ? base.traced.cell : newRoot(value, "captured");
     return outputs.map((made) => this.#tensor(newView(op as AnyOp, attrs as Attrs, made, shown, where), where));
+  }
+
+  /** A tensor of one value throughout; those of one type and value are one node of the graph. */
+  constant(dtype: DType, shape: Shape, value: number): Tensor {
+    const key = `${dtype}[${shape.join(",")}] ${Object.is(value, -0) ? "-0" : value}`;
+    const known = this.#constants.get(key) ?? this.build.call(full, [], { dtype, shape, value }, { where: lineNow() });
+    this.#constants.set(key, known);
+    return this.#tensor(newRoot(known), undefined);
   }
 
   /** A tensor of its own that stands for what another stands for now; what is outside is captured. */
@@ -131,8 +156,11 @@ export class Trace {
     return traced.cell;
   }
 
-  /** Appends a graph's nodes; replays in it get numbers that are new in this trace. */
-  inline(graph: Graph, inputs: readonly Tensor[]): readonly Tensor[] {
+  /**
+   * Appends a graph's nodes; replays in it get numbers that are new in this trace. A graph that is used this once is taken
+   * over, one that is used again is copied.
+   */
+  inline(graph: Graph, inputs: readonly Tensor[], use: "once" | "again" = "again"): readonly Tensor[] {
     const where = lineNow();
     const values = inputs.map((tensor) => this.lift(tensor));
     const offset = this.#replays;
@@ -141,7 +169,8 @@ export class Trace {
       this.#replays = Math.max(this.#replays, node.replay + offset);
       return { ...node, replay: node.replay + offset };
     });
-    const results = this.build.inline({ ...graph, nodes }, values, { where });
+    const all = { ...graph, nodes };
+    const results = use === "once" ? this.build.absorb(all, values, where) : this.build.inline(all, values, { where });
     return results.map((value) => this.#tensor(newRoot(value), where));
   }
 

@@ -7,7 +7,9 @@
  *
  * Two trees with the same keys in another order are different structures, because their tensors come in another order.
  */
-import { TidemarkError } from "../base/errors.ts";
+import { TidemarkError, withLocation } from "../base/errors.ts";
+import { describe } from "./arguments.ts";
+import { tensor } from "./literal.ts";
 import { sourceLocation } from "./source-location.ts";
 import { Tensor } from "./tensor.ts";
 
@@ -45,14 +47,6 @@ function isPlainObject(value: object): value is Record<string, unknown> {
   return prototype === Object.prototype || prototype === null;
 }
 
-/** What a leaf is, for messages. */
-function describe(value: unknown): string {
-  if (value === null) return "null";
-  if (typeof value === "string") return `the string ${JSON.stringify(value)}`;
-  if (typeof value === "object") return `an object of class ${value.constructor?.name ?? "?"}`;
-  return typeof value === "function" ? "a function" : String(value);
-}
-
 const member = (path: string, key: string): string =>
   /^[A-Za-z_$][\w$]*$/.test(key) ? `${path}.${key}` : `${path}[${JSON.stringify(key)}]`;
 
@@ -62,17 +56,21 @@ interface Walk {
   readonly role: TreeRole;
 }
 
+function leafOf(value: Tensor, path: string, walk: Walk): TreeDef {
+  walk.leaves.push(value);
+  walk.paths.push(path);
+  return { kind: "tensor", path };
+}
+
+/** Errors have no place yet: from deep in a tree, the user's line is out of the stack's sight. */
 function defOf(value: unknown, path: string, walk: Walk, depth: number): TreeDef {
-  if (value instanceof Tensor) {
-    walk.leaves.push(value);
-    walk.paths.push(path);
-    return { kind: "tensor", path };
+  if (value instanceof Tensor) return leafOf(value, path, walk);
+  if (typeof value === "number" || typeof value === "boolean") {
+    return walk.role === "result" ? leafOf(tensor(value), path, walk) : { kind: "static", value, path };
   }
-  if (typeof value === "number" || typeof value === "boolean") return { kind: "static", value, path };
   if (depth > MAX_DEPTH) {
     throw new TidemarkError("InvalidTree", `${path.slice(0, 40)}… is nested more than ${MAX_DEPTH} deep`, {
-      where: sourceLocation(),
-      help: "an object that contains itself cannot be passed",
+      help: "a tree that contains itself has no end; make it flatter, or leave the way back out",
     });
   }
   if (Array.isArray(value)) {
@@ -85,17 +83,21 @@ function defOf(value: unknown, path: string, walk: Walk, depth: number): TreeDef
     );
     return { kind: "object", entries, path };
   }
-  throw new TidemarkError("InvalidTree", `${path} is ${describe(value)}, not a tensor`, {
-    where: sourceLocation(),
-    help: ROLE_HELP[walk.role],
-  });
+  throw new TidemarkError("InvalidTree", `${path} is ${describe(value)}, not a tensor`, { help: ROLE_HELP[walk.role] });
 }
 
-/** Takes a tree apart; `path` names its root in messages. */
+/**
+ * Takes a tree apart; `path` names its root in messages. Numbers and booleans in a result become tensors: they are
+ * constants of the program.
+ */
 export function flatten(tree: unknown, path: string, role: TreeRole = "argument"): Flat {
   const walk: Walk = { leaves: [], paths: [], role };
-  const def = defOf(tree, path, walk, 0);
-  return { leaves: walk.leaves, paths: walk.paths, def };
+  try {
+    const def = defOf(tree, path, walk, 0);
+    return { leaves: walk.leaves, paths: walk.paths, def };
+  } catch (error) {
+    throw withLocation(error, sourceLocation());
+  }
 }
 
 /** Puts leaves in the places of a structure, in order. */
@@ -142,9 +144,16 @@ export function flattenLike(
   path: string,
   skip: ReadonlySet<string> = NOTHING,
 ): readonly Tensor[] {
+  try {
+    return leavesLike(def, tree, path, skip);
+  } catch (error) {
+    throw withLocation(error, sourceLocation());
+  }
+}
+
+function leavesLike(def: TreeDef, tree: unknown, path: string, skip: ReadonlySet<string>): readonly Tensor[] {
   const mismatch = (wanted: string): never => {
     throw new TidemarkError("InvalidTree", `${path} should be ${wanted}, like ${def.path}; it is ${describe(tree)}`, {
-      where: sourceLocation(),
       help: "both must have one structure",
     });
   };
@@ -156,11 +165,11 @@ export function flattenLike(
       return [];
     case "array": {
       if (!Array.isArray(tree) || tree.length !== def.items.length) return mismatch(`an array of ${def.items.length}`);
-      return def.items.flatMap((item, i) => flattenLike(item, tree[i], `${path}[${i}]`, skip));
+      return def.items.flatMap((item, i) => leavesLike(item, tree[i], `${path}[${i}]`, skip));
     }
     case "object": {
       if (typeof tree !== "object" || tree === null || !isPlainObject(tree)) return mismatch("an object");
-      return def.entries.flatMap(([key, item]) => flattenLike(item, tree[key], member(path, key), skip));
+      return def.entries.flatMap(([key, item]) => leavesLike(item, tree[key], member(path, key), skip));
     }
   }
 }

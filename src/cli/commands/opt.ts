@@ -4,7 +4,7 @@ import type { Pass } from "../../passes/pass.ts";
 import { fusedPipeline, runPasses } from "../../passes/pipeline.ts";
 import { type Command, usageError } from "../command.ts";
 import { readGraphs } from "../load.ts";
-import { guess } from "../suggest.ts";
+import { guess } from "../../base/suggest.ts";
 
 /** Every pass once, in the order in which they first run. */
 const PASSES: readonly Pass[] = [...new Set(fusedPipeline)];

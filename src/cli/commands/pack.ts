@@ -4,17 +4,20 @@ import { parseBytes } from "../../base/bytes.ts";
 import { grouped, TidemarkError } from "../../base/errors.ts";
 import { boundOf } from "../../plan/bound.ts";
 import { parseCsv, printCsv } from "../../plan/csv.ts";
-import { place } from "../../plan/place.ts";
-import { type Command, usageError, writeJson } from "../command.ts";
+import { searchPlacement } from "../../plan/place/search.ts";
+import { type Command, usageError, wholeNumber, writeJson } from "../command.ts";
 
 export const pack: Command = {
   name: "pack",
   positionals: ["FILE.csv"],
   summary: "place the buffers of a file (id,lower,upper,size) in as little memory as possible",
-  details: "Lifespans are half-open. Exit code 1 when the buffers do not fit the capacity.",
+  details:
+    "Lifespans are half-open. With a capacity, the first placement that fits is taken; without, the lowest that is found\n" +
+    "in time. Exit code 1 when the buffers do not fit the capacity.",
   options: {
     capacity: { value: "SIZE", help: "the most bytes that they may take" },
     output: { value: "FILE", help: "write the buffers with their offsets" },
+    timeout: { value: "S", help: "seconds to search for (10); less when nothing can be lower" },
     json: { help: "print one line of JSON" },
   },
   run(args, io) {
@@ -25,13 +28,17 @@ export const pack: Command = {
     const { problem, names } = parseCsv(readFileSync(file, "utf8"), capacity ?? Number.POSITIVE_INFINITY);
     const started = performance.now();
     const lowerBoundBytes = boundOf(problem).bytes;
-    const { offsets, height, strategy } = place(problem, lowerBoundBytes);
+    const { offsets, height, strategy, ...found } = searchPlacement(problem, {
+      targetBytes: lowerBoundBytes,
+      timeoutMs: 1000 * wholeNumber(args, "timeout", 10, 0),
+      ...(capacity === null ? {} : { capacityBytes: capacity }),
+    });
     const ms = performance.now() - started;
     const feasible = capacity === null || height <= capacity;
     const output = args.value("output");
     if (output !== undefined && feasible) writeFileSync(output, printCsv(problem, offsets, names));
-    // meeting the bound proves that nothing is lower, a bound above the capacity that nothing fits
-    const proven = height === lowerBoundBytes || (capacity !== null && lowerBoundBytes > capacity);
+    // either that nothing is lower, or that nothing fits the capacity
+    const proven = found.proven || (capacity !== null && found.boundBytes > capacity);
     const buffers = problem.buffers.length;
     if (!args.has("json")) {
       const ratio = (height / Math.max(1, lowerBoundBytes)).toFixed(3);
@@ -41,7 +48,7 @@ export const pack: Command = {
     } else writeJson(io, { buffers, capacity, lowerBoundBytes, heightBytes: height, feasible, proven, ms });
     if (feasible) return;
     const summary = `the buffers were placed in ${grouped(height)} bytes, the capacity is ${grouped(capacity as number)}`;
-    const help = proven ? `no placement is below ${grouped(lowerBoundBytes)} bytes` : `raise it to ${grouped(height)}`;
+    const help = proven ? `no placement is below ${grouped(found.boundBytes)} bytes` : `raise it to ${grouped(height)}`;
     throw new TidemarkError("PlanInfeasible", summary, { help });
   },
 };

@@ -14,8 +14,8 @@ import { StepHeap } from "../heap.ts";
 import { fromOf, lengthOf, lengthsOf, listOf } from "./lists.ts";
 import type { Model } from "./model.ts";
 
-/** An order made from its end. `slack`: bytes that may come back with a step that is placed as soon as possible. */
-export function backwardOrder(model: Model, base: ArrayLike<number>, slack: number): Int32Array {
+/** An order made from its end; `base` is any valid order. */
+export function backwardOrder(model: Model, base: ArrayLike<number>): Int32Array {
   const { steps: n, reads, readers, predecessors, successors, bytes, kept, isSlot, claims, writes } = model;
   const rank = new Int32Array(n);
   for (let k = 0; k < n; k++) rank[base[k] as number] = k;
@@ -37,7 +37,7 @@ export function backwardOrder(model: Model, base: ArrayLike<number>, slack: numb
   const announce = (i: number): void => {
     if (placed[i] || at(waiting, i) > 0) return;
     const cost = balance(i);
-    if (cost <= slack) early.push(i, cost);
+    if (cost <= 0) early.push(i, cost);
     else ready.push(i, -at(rank, i));
   };
   for (let i = 0; i < n; i++) announce(i);

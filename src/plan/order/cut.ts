@@ -45,7 +45,8 @@ export function minimumCut(
     if (side[i] === MIDDLE) node[i] = flow.addNode();
     else node[i] = side[i] === BEFORE ? SOURCE : SINK;
   }
-  const always = at(model.scratch, step) + written(model, step, side) + addStorages(model, side, node, flow);
+  const fixed = at(model.scratch, step) + addWrites(model, step, side, node, flow);
+  const always = fixed + addStorages(model, side, node, flow);
   addDependencies(model, side, node, flow);
   const value = flow.maximum(SOURCE, SINK);
   const work = credit - flow.credit;
@@ -121,21 +122,35 @@ function sides(model: Model, step: number): Uint8Array {
   return side;
 }
 
-/** Bytes that the step needs for what it writes when as much as possible is written over what it reads. */
-function written(model: Model, step: number, side: Uint8Array): number {
+/**
+ * What the step writes. It can write over something that it reads if nobody after it needs that; then all other readers
+ * have to run before it, or the bytes are needed after all. Where there is a choice it is taken to work out. Returns the
+ * bytes that are needed whatever has run.
+ */
+function addWrites(model: Model, step: number, side: Uint8Array, node: Int32Array, flow: Flow): number {
   const { writes, over, bytes, kept, readers, movable } = model;
-  const taken = new Set<number>();
   const mayDie = (id: number): boolean =>
     !kept[id] && listOf(readers, id).every((reader) => reader === step || side[reader] !== AFTER);
-  let sum = 0;
-  for (const id of listOf(writes, step)) {
-    let free = movable[id] === 1;
-    for (let k = fromOf(over, step); k < fromOf(over, step + 1) && !free; k += 2) {
-      const read = at(over.items, k + 1);
-      free = over.items[k] === id && !taken.has(read) && mayDie(read);
-      if (free) taken.add(read);
-    }
-    if (!free) sum += at(bytes, id);
+  const candidates: number[] = [];
+  for (let k = fromOf(over, step); k < fromOf(over, step + 1); k += 2) {
+    if (mayDie(at(over.items, k + 1))) candidates.push(at(over.items, k), at(over.items, k + 1));
   }
-  return sum;
+  const taken = new Set<number>();
+  let always = 0;
+  for (const id of listOf(writes, step)) {
+    const mine = candidates.filter((read, k) => k % 2 === 1 && candidates[k - 1] === id && !taken.has(read));
+    const [first] = mine;
+    if (movable[id]) continue;
+    if (first === undefined) {
+      always += at(bytes, id);
+      continue;
+    }
+    taken.add(first);
+    const others = [...listOf(readers, first)].filter((reader) => side[reader] === MIDDLE);
+    if (candidates.length > 2 || others.length === 0) continue;
+    const storage = flow.addNode();
+    flow.addEdge(SOURCE, storage, at(bytes, id));
+    for (const reader of others) flow.addEdge(storage, at(node, reader), Number.POSITIVE_INFINITY);
+  }
+  return always;
 }

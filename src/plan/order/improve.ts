@@ -35,7 +35,7 @@ const WINDOW_WORK = 100_000;
 /** Splits in a row that may fail to make the order better. */
 const DETOUR = 6;
 /** Work of all moves together, in steps run: a third of a second or so. */
-const WORK = 3e6;
+const WORK = 6e6;
 /** What other work costs, in steps run for each step of the program. */
 const [CUT, LIST] = [3, 5];
 

@@ -21,9 +21,6 @@ import { Memory } from "./memory.ts";
 import type { Model } from "./model.ts";
 import { Reach } from "./reach.ts";
 
-/** How steps that are ready and not eager are chosen: as in a given order, or the one that adds least. */
-export type Rule = "order" | "balance";
-
 export class ListScheduler {
   readonly #model: Model;
   /** Step → writers of replacements that wait for it. */
@@ -35,8 +32,8 @@ export class ListScheduler {
   }
 
   /** `base`: any valid order. `slack`: bytes that a step may add and still run early. */
-  order(base: ArrayLike<number>, slack: number, rule: Rule = "order"): Int32Array {
-    return new Run(this.#model, this.#waiters, base, slack, rule).run();
+  order(base: ArrayLike<number>, slack: number): Int32Array {
+    return new Run(this.#model, this.#waiters, base, slack).run();
   }
 }
 
@@ -64,7 +61,6 @@ class Run {
   readonly #base: ArrayLike<number>;
   readonly #rank: Int32Array;
   readonly #slack: number;
-  readonly #rule: Rule;
   /** Per step: inputs that it waits for, and readers of its slot. */
   readonly #inputsMissing: Int32Array;
   readonly #readersAhead: Int32Array;
@@ -76,7 +72,7 @@ class Run {
   readonly #touched: number[] = [];
   readonly #touchedAt: Int32Array;
 
-  constructor(model: Model, waiters: Lists, base: ArrayLike<number>, slack: number, rule: Rule) {
+  constructor(model: Model, waiters: Lists, base: ArrayLike<number>, slack: number) {
     this.#model = model;
     this.#waiters = waiters;
     this.#memory = new Memory(model);
@@ -84,7 +80,6 @@ class Run {
     this.#rank = new Int32Array(model.steps);
     for (let k = 0; k < model.steps; k++) this.#rank[base[k] as number] = k;
     this.#slack = slack;
-    this.#rule = rule;
     this.#inputsMissing = lengthsOf(model.predecessors);
     this.#readersAhead = new Int32Array(model.steps);
     for (const step of waiters.items) this.#readersAhead[step] = at(this.#readersAhead, step) + 1;
@@ -125,7 +120,7 @@ class Run {
     if (this.#memory.done[i] || (this.#inputsMissing[i] as number) > 0 || (this.#readersAhead[i] as number) > 0) return;
     const balance = this.#memory.balance(i);
     if (balance <= this.#slack) this.#eager.push(i, balance);
-    else this.#ready.push(i, this.#rule === "order" ? (this.#rank[i] as number) : balance);
+    else this.#ready.push(i, this.#rank[i] as number);
   }
 
   /** After a step ran: its readers' inputs are there, storages have a reader less. */

@@ -61,7 +61,9 @@ export class Branch {
     this.#salt = Math.imul(capacity | 0, 0x9e3779b1) ^ Math.imul((capacity / 4294967296) | 0, 0x85ebca6b);
     this.#depth = 0;
     this.#parts.length = 0;
-    this.#enter(0, stock.sections.count);
+    const { count, lo, hi } = stock.sections;
+    this.#enter(0, count);
+    this.#split(0, count);
     const last = this.nodes + limit;
     for (;;) {
       this.nodes += 1;
@@ -74,7 +76,7 @@ export class Branch {
       if (item >= 0) {
         this.#pushChoice(item);
         if (stock.place(item)) {
-          this.#split();
+          this.#split(lo[item] as number, hi[item] as number);
           continue;
         }
       }
@@ -158,9 +160,12 @@ export class Branch {
     return false;
   }
 
-  /** Cuts what is being solved where nothing crosses. */
-  #split(): void {
+  /** Cuts what is being solved where nothing crosses any more, which can only have come about within [from, to). */
+  #split(from: number, to: number): void {
     const { cross, floor, startsAt, low } = this.stock;
+    let cut = from + 1;
+    while (cut < to && cross[cut] !== 0) cut += 1;
+    if (cut >= to) return;
     const found: (readonly [left: number, right: number, items: number])[] = [];
     let start = this.#left;
     for (let s = this.#left + 1; s <= this.#right; s++) {

@@ -38,6 +38,8 @@ export interface SearchOptions {
 export interface SearchResult extends Placement {
   /** No placement is lower. */
   readonly proven: boolean;
+  /** No placement is below this: `targetBytes`, or more where the search could rule heights out. */
+  readonly boundBytes: number;
   /** Steps of both methods. */
   readonly nodes: number;
 }
@@ -57,13 +59,18 @@ const AIMS_AT_CAPACITY = [0, 1, 0, 0.5] as const;
 /** How much of the distance to the bound a repair tries to make up for. */
 const CUTS = [0.1, 0.3, 0.1, 1, 0.03, 0.6] as const;
 
+/** Every so many repairs, a placement from nothing. */
+const FRESH = 7;
+
 /** The lowest placement that can be found within the limits. */
 export function searchPlacement(problem: Problem, options: SearchOptions): SearchResult {
   const began = performance.now();
   const goal = Math.max(options.targetBytes, options.capacityBytes ?? options.targetBytes);
   const start = options.start ?? placeGreedily(problem, goal);
-  if (start.height <= goal || problem.buffers.length === 0) {
-    return { ...start, proven: start.height <= options.targetBytes, nodes: 0 };
+  const hopeless = (options.capacityBytes ?? goal) < options.targetBytes;
+  if (start.height <= goal || hopeless) {
+    const boundBytes = options.targetBytes;
+    return { ...start, proven: start.height <= boundBytes, boundBytes, nodes: 0 };
   }
   const deadline = began + (options.timeoutMs ?? Number.POSITIVE_INFINITY);
   const workLimit = options.workLimit ?? Number.POSITIVE_INFINITY;
@@ -118,13 +125,13 @@ class Search {
     this.#offset = Float64Array.from(sections.ids, (id) => units(start.offsets[id] ?? 0));
     this.#best = Math.ceil(units(start.height));
     this.#strategy = start.strategy;
-    this.#nodeLimit = Math.max(LEAST_NODES, 2 * sections.n);
+    this.#nodeLimit = Math.max(LEAST_NODES, sections.n + Math.min(sections.n, 2000));
     // what is live all the time may lie elsewhere in the start
     if (sections.grounded.size > 0) this.#settle();
   }
 
   get done(): boolean {
-    return this.#best <= Math.max(this.#bound, this.#goal);
+    return this.#best <= Math.max(this.#bound, this.#goal) || (this.#hasCapacity && this.#bound > this.#goal);
   }
 
   get work(): number {
@@ -145,7 +152,8 @@ class Search {
     });
     const nodes = this.#repair.steps + (this.#branch?.nodes ?? 0);
     const height = heightOf(this.#problem, offsets);
-    return { offsets, height, strategy: this.#strategy, proven: this.#best <= this.#bound, nodes };
+    const boundBytes = this.#bound * unit + ground;
+    return { offsets, height, strategy: this.#strategy, proven: this.#best <= this.#bound, boundBytes, nodes };
   }
 
   /** Lets everything sink by what lay below it and is on the ground now, in order of offset. */
@@ -186,13 +194,13 @@ class Search {
 
   #runRepair(): void {
     const repair = this.#repair;
-    const cut = CUTS[this.#rounds % CUTS.length] as number;
-    const distance = Math.max(1, Math.ceil(cut * (this.#best - this.#bound)));
-    const limit = this.#hasCapacity ? this.#goal : Math.max(this.#bound, this.#best - distance);
-    const fresh = this.#rounds % 8 === 7;
+    const gap = this.#best - this.#bound;
+    const fresh = this.#rounds % FRESH === 0;
+    const cut = fresh ? 0.5 : (CUTS[this.#rounds % CUTS.length] as number);
+    const limit = this.#hasCapacity ? this.#goal : Math.max(this.#bound, this.#best - Math.max(1, Math.ceil(cut * gap)));
     this.#rounds += 1;
     const fits = fresh
-      ? repair.build(limit, 8 * this.#stepLimit)
+      ? repair.build(limit, 10 * this.#stepLimit)
       : repair.load(this.#offset, limit) && repair.fit(this.#stepLimit);
     if (fits) this.#accept(repair.offset, fresh ? "repair/build" : "repair/lower");
     else this.#stepLimit = Math.ceil(this.#stepLimit * 1.1);

@@ -219,7 +219,7 @@ export class Stock {
       const whole = (i & ((1 << BLOCK_BITS) - 1)) === 0 && end <= to;
       const known = this.#blockTop[i >> BLOCK_BITS] as number;
       let lowest = whole ? known : Number.NaN;
-      if (lowest !== lowest) {
+      if (Number.isNaN(lowest)) {
         lowest = Number.POSITIVE_INFINITY;
         for (let j = i, stop = Math.min(end, to); j < stop; j++) {
           const top = (low[j] as number) + (size[j] as number);
@@ -236,7 +236,7 @@ export class Stock {
   /** The lowest floor of a block of sections. */
   lowestFloor(block: number): number {
     let least = this.#blockFloor[block] as number;
-    if (least === least) return least;
+    if (!Number.isNaN(least)) return least;
     least = Number.POSITIVE_INFINITY;
     const end = Math.min((block + 1) << BLOCK_BITS, this.sections.count);
     for (let s = block << BLOCK_BITS; s < end; s++) {
@@ -336,11 +336,13 @@ export class Stock {
 
   /** Adds "item i at `value`" to the fingerprint, or takes it away. */
   #imprint(i: number, value: number): void {
-    let x = Math.imul(i + 1, 0x9e3779b1) ^ Math.imul(value | 0, 0x85ebca6b) ^ Math.imul((value / 4294967296) | 0, 0xc2b2ae35);
+    let x =
+      Math.imul(i + 1, 0x9e3779b1) ^ Math.imul(value | 0, 0x85ebca6b) ^ Math.imul((value / 4294967296) | 0, 0xc2b2ae35);
     x = Math.imul(x ^ (x >>> 15), 0x2c1b3c6d);
     x = Math.imul(x ^ (x >>> 12), 0x297a2d39);
     this.print1 ^= x ^ (x >>> 15);
-    let y = Math.imul(value | 0, 0x27d4eb2f) ^ Math.imul(i + 1, 0x165667b1) ^ Math.imul((value / 4294967296) | 0, 0x9e3779b1);
+    let y =
+      Math.imul(value | 0, 0x27d4eb2f) ^ Math.imul(i + 1, 0x165667b1) ^ Math.imul((value / 4294967296) | 0, 0x9e3779b1);
     y = Math.imul(y ^ (y >>> 13), 0x5bd1e995);
     y = Math.imul(y ^ (y >>> 16), 0x7feb352d);
     this.print2 ^= y ^ (y >>> 14);

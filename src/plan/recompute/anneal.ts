@@ -114,16 +114,16 @@ function propose(walk: Walk, roll: number): boolean {
 function takeAway(walk: Walk): number {
   const { line, below, edits } = walk;
   if (line.repetitions.length === 0) return -1;
-  const step = line.repetitions[below(line.repetitions.length)]!;
-  const before = line.next[step]!;
-  edits.push({ step, op: line.op[step]!, before });
+  const step = line.repetitions[below(line.repetitions.length)] as number;
+  const before = line.next[step] as number;
+  edits.push({ step, op: line.op[step] as number, before });
   line.remove(step);
   return before;
 }
 
 function randomStep({ line, below }: Walk): number {
   const k = below(line.end + 1 + line.repetitions.length);
-  return k <= line.end ? k : line.repetitions[k - line.end - 1]!;
+  return k <= line.end ? k : (line.repetitions[k - line.end - 1] as number);
 }
 
 /** Computes something that a random step reads again just before it. */
@@ -138,18 +138,19 @@ let lastPicked = -1;
 function randomInput({ line, below }: Walk, step: number): number {
   const { graph } = line;
   lastPicked = step;
-  if (step === line.end) return graph.results.length === 0 ? -1 : graph.results[below(graph.results.length)]!;
-  const op = line.op[step]!;
-  const from = graph.inputStart[op]!;
-  const count = graph.inputStart[op + 1]! - from;
-  return count === 0 ? -1 : graph.inputs[from + below(count)]!;
+  if (step === line.end)
+    return graph.results.length === 0 ? -1 : (graph.results[below(graph.results.length)] as number);
+  const op = line.op[step] as number;
+  const from = graph.inputStart[op] as number;
+  const count = (graph.inputStart[op + 1] as number) - from;
+  return count === 0 ? -1 : (graph.inputs[from + below(count)] as number);
 }
 
 /** Adds the operation that makes `value` before `step`, and some of the ancestors that are not held there. */
 function repeatBefore(walk: Walk, value: number, step: number): boolean {
   const { line, below } = walk;
-  const maker = line.graph.producer[value]!;
-  if (line.graph.once[maker] || line.op[line.previous[step]!] === maker) return false;
+  const maker = line.graph.producer[value] as number;
+  if (line.graph.once[maker] || line.op[line.previous[step] as number] === maker) return false;
   const added = add(walk, maker, step);
   if (below(2) === 0) ancestors(walk, added, 12);
   return true;
@@ -158,13 +159,13 @@ function repeatBefore(walk: Walk, value: number, step: number): boolean {
 function ancestors(walk: Walk, step: number, most: number): number {
   const { line, below } = walk;
   const { graph } = line;
-  const op = line.op[step]!;
+  const op = line.op[step] as number;
   let left = most;
-  for (let i = graph.inputStart[op]!; i < graph.inputStart[op + 1]! && left > 0; i++) {
-    const v = graph.inputs[i]!;
-    const maker = graph.producer[v]!;
+  for (let i = graph.inputStart[op] as number; i < (graph.inputStart[op + 1] as number) && left > 0; i++) {
+    const v = graph.inputs[i] as number;
+    const maker = graph.producer[v] as number;
     if (graph.once[maker] || below(2) === 0) continue;
-    if (line.op[line.previous[step]!] === maker) continue;
+    if (line.op[line.previous[step] as number] === maker) continue;
     left = ancestors(walk, add(walk, maker, step), left - 1);
   }
   return left;
@@ -175,15 +176,15 @@ function shift(walk: Walk): boolean {
   const { line, below } = walk;
   let at = takeAway(walk);
   if (at < 0) return false;
-  const { op } = walk.edits.at(-1)!;
+  const { op } = walk.edits.at(-1) as Edit;
   const far = 1 + below(8);
   if (below(3) === 0) {
     at = randomStep(walk);
-    if (line.label[at]! <= line.label[op]!) return false;
+    if ((line.label[at] as number) <= (line.label[op] as number)) return false;
   } else if (below(2) === 0) {
-    for (let k = 0; k < far && at !== line.end; k++) at = line.next[at]!;
+    for (let k = 0; k < far && at !== line.end; k++) at = line.next[at] as number;
   } else {
-    for (let k = 0; k < far && line.previous[at] !== op; k++) at = line.previous[at]!;
+    for (let k = 0; k < far && line.previous[at] !== op; k++) at = line.previous[at] as number;
   }
   add(walk, op, at);
   return true;
@@ -198,11 +199,11 @@ function exchange(walk: Walk): boolean {
   for (let attempt = 0; attempt < 12; attempt++) {
     // a later step that reads something held since before the worst one
     let at = worst;
-    if (below(2) === 0) for (let k = 1 + below(40); k > 0 && at !== line.end; k--) at = line.next[at]!;
+    if (below(2) === 0) for (let k = 1 + below(40); k > 0 && at !== line.end; k--) at = line.next[at] as number;
     else at = randomStep(walk);
-    if (line.label[at]! <= line.label[worst]!) continue;
+    if ((line.label[at] as number) <= (line.label[worst] as number)) continue;
     const value = randomInput(walk, at);
-    if (value < 0 || line.label[line.touchBefore(value, at)]! >= line.label[worst]!) continue;
+    if (value < 0 || (line.label[line.touchBefore(value, at)] as number) >= (line.label[worst] as number)) continue;
     return repeatBefore(walk, value, at);
   }
   return true;

@@ -72,16 +72,19 @@ export function lookAhead(graph: FlatGraph, budget: number, scoring: Scoring): n
 
 function start(graph: FlatGraph, budget: number, scoring: Scoring): State {
   const { ops, values, bytes, useStart, uses, result } = graph;
-  const need = Int32Array.from({ length: values }, (_, v) => useStart[v + 1]! - useStart[v]! + result[v]!);
+  const need = Int32Array.from(
+    { length: values },
+    (_, v) => (useStart[v + 1] as number) - (useStart[v] as number) + (result[v] as number),
+  );
   const clock = new Float64Array(ops + 1);
   const mean = Math.max(graph.baseCost / Math.max(1, ops), Number.MIN_VALUE);
   for (let op = 0; op < ops; op++) {
     // every operation takes some time, lest a stretch of free ones has no length
-    clock[op + 1] = clock[op]! + (scoring.clock === "ops" ? 1 : graph.cost[op]! / mean + 0.01);
+    clock[op + 1] = (clock[op] as number) + (scoring.clock === "ops" ? 1 : (graph.cost[op] as number) / mean + 0.01);
   }
   const weight = Float64Array.from(
     { length: values },
-    (_, v) => Math.max(bytes[v]!, 1) ** -scoring.b * (scoring.factor?.[v] ?? 1),
+    (_, v) => Math.max(bytes[v] as number, 1) ** -scoring.b * (scoring.factor?.[v] ?? 1),
   );
   return {
     graph,
@@ -90,7 +93,9 @@ function start(graph: FlatGraph, budget: number, scoring: Scoring): State {
     pinned: new Int32Array(values),
     need,
     pending: new Int32Array(ops),
-    nextUse: Int32Array.from({ length: values }, (_, v) => (useStart[v]! < useStart[v + 1]! ? uses[useStart[v]!]! : ops)),
+    nextUse: Int32Array.from({ length: values }, (_, v) =>
+      (useStart[v] as number) < (useStart[v + 1] as number) ? (uses[useStart[v] as number] as number) : ops,
+    ),
     list: new Int32Array(values),
     slot: new Int32Array(values).fill(-1),
     again: new Float64Array(values),
@@ -110,7 +115,7 @@ function start(graph: FlatGraph, budget: number, scoring: Scoring): State {
 
 function enter(state: State, value: number): void {
   state.present[value] = 1;
-  state.live += state.graph.bytes[value]!;
+  state.live += state.graph.bytes[value] as number;
   state.slot[value] = state.count;
   state.list[state.count++] = value;
   state.stale[value] = 1;
@@ -118,9 +123,9 @@ function enter(state: State, value: number): void {
 
 function leave(state: State, value: number): void {
   state.present[value] = 0;
-  state.live -= state.graph.bytes[value]!;
-  const slot = state.slot[value]!;
-  const last = state.list[--state.count]!;
+  state.live -= state.graph.bytes[value] as number;
+  const slot = state.slot[value] as number;
+  const last = state.list[--state.count] as number;
   state.list[slot] = last;
   state.slot[last] = slot;
   state.slot[value] = -1;
@@ -132,10 +137,12 @@ function require(state: State, value: number): void {
   const base = stack.length;
   stack.push(value);
   while (stack.length > base) {
-    const v = stack.pop()!;
-    if (need[v]!++ > 0 || present[v]) continue;
-    const op = graph.producer[v]!;
-    if (pending[op]!++ === 0) for (let i = graph.inputStart[op]!; i < graph.inputStart[op + 1]!; i++) stack.push(graph.inputs[i]!);
+    const v = stack.pop() as number;
+    if ((need[v] as number)++ > 0 || present[v]) continue;
+    const op = graph.producer[v] as number;
+    if ((pending[op] as number)++ === 0)
+      for (let i = graph.inputStart[op] as number; i < (graph.inputStart[op + 1] as number); i++)
+        stack.push(graph.inputs[i] as number);
   }
 }
 
@@ -145,29 +152,32 @@ function release(state: State, value: number): void {
   const base = stack.length;
   stack.push(value);
   while (stack.length > base) {
-    const v = stack.pop()!;
-    if (--need[v]! > 0) continue;
+    const v = stack.pop() as number;
+    if (--(need[v] as number) > 0) continue;
     if (present[v]) leave(state, v);
-    else settle(state, graph.producer[v]!);
+    else settle(state, graph.producer[v] as number);
   }
 }
 
 /** One absent, needed output less: an operation with none left needs its inputs no more. Leaves them on the stack. */
 function settle(state: State, op: number): void {
   const { graph, pending, stack } = state;
-  if (--pending[op]! > 0) return;
-  for (let i = graph.inputStart[op]!; i < graph.inputStart[op + 1]!; i++) stack.push(graph.inputs[i]!);
+  if (--(pending[op] as number) > 0) return;
+  for (let i = graph.inputStart[op] as number; i < (graph.inputStart[op + 1] as number); i++)
+    stack.push(graph.inputs[i] as number);
 }
 
 function releaseStack(state: State, base: number): void {
-  while (state.stack.length > base) release(state, state.stack.pop()!);
+  while (state.stack.length > base) release(state, state.stack.pop() as number);
 }
 
 function drop(state: State, value: number): void {
   const { graph, pending } = state;
   leave(state, value);
-  const op = graph.producer[value]!;
-  if (pending[op]!++ === 0) for (let i = graph.inputStart[op]!; i < graph.inputStart[op + 1]!; i++) require(state, graph.inputs[i]!);
+  const op = graph.producer[value] as number;
+  if ((pending[op] as number)++ === 0)
+    for (let i = graph.inputStart[op] as number; i < (graph.inputStart[op + 1] as number); i++)
+      require(state, graph.inputs[i] as number);
   disturb(state, value);
 }
 
@@ -185,17 +195,19 @@ function disturb(state: State, value: number): void {
     mark[value] = stamp;
     stack.push(value);
     for (let seen = 0; stack.length > 0; seen++) {
-      const v = stack.pop()!;
+      const v = stack.pop() as number;
       if (seen > REACH) continue;
-      const op = graph.producer[v]!;
+      const op = graph.producer[v] as number;
       if (!down) {
-        for (let i = graph.inputStart[op]!; i < graph.inputStart[op + 1]!; i++) visit(graph.inputs[i]!, stamp);
+        for (let i = graph.inputStart[op] as number; i < (graph.inputStart[op + 1] as number); i++)
+          visit(graph.inputs[i] as number, stamp);
         continue;
       }
-      for (let u = graph.useStart[v]!; u < graph.useStart[v + 1]!; u++) {
-        const user = graph.uses[u]!;
+      for (let u = graph.useStart[v] as number; u < (graph.useStart[v + 1] as number); u++) {
+        const user = graph.uses[u] as number;
         if (user >= state.now) break;
-        for (let o = graph.outputStart[user]!; o < graph.outputStart[user + 1]!; o++) visit(graph.outputs[o]!, stamp);
+        for (let o = graph.outputStart[user] as number; o < (graph.outputStart[user + 1] as number); o++)
+          visit(graph.outputs[o] as number, stamp);
       }
     }
   }
@@ -206,15 +218,15 @@ function costAgain(state: State, value: number): number {
   const { graph, present, mark, stack } = state;
   const stamp = ++state.stamp;
   let [cost, seen] = [0, 0];
-  stack.push(graph.producer[value]!);
-  mark[graph.producer[value]!] = stamp;
+  stack.push(graph.producer[value] as number);
+  mark[graph.producer[value] as number] = stamp;
   while (stack.length > 0) {
-    const op = stack.pop()!;
-    cost += graph.once[op] ? Number.POSITIVE_INFINITY : graph.cost[op]!;
+    const op = stack.pop() as number;
+    cost += graph.once[op] ? Number.POSITIVE_INFINITY : (graph.cost[op] as number);
     if (++seen > REACH) continue;
-    for (let i = graph.inputStart[op]!; i < graph.inputStart[op + 1]!; i++) {
-      const input = graph.inputs[i]!;
-      const maker = graph.producer[input]!;
+    for (let i = graph.inputStart[op] as number; i < (graph.inputStart[op + 1] as number); i++) {
+      const input = graph.inputs[i] as number;
+      const maker = graph.producer[input] as number;
       if (present[input] || mark[maker] === stamp) continue;
       mark[maker] = stamp;
       stack.push(maker);
@@ -230,17 +242,17 @@ function dueOf(state: State, value: number): number {
   let [due, seen] = [graph.ops, 0];
   stack.push(value);
   while (stack.length > 0) {
-    const v = stack.pop()!;
-    if (nextUse[v]! < due) due = nextUse[v]!;
+    const v = stack.pop() as number;
+    if ((nextUse[v] as number) < due) due = nextUse[v] as number;
     if (++seen > REACH) continue;
-    for (let u = graph.useStart[v]!; u < graph.useStart[v + 1]!; u++) {
-      const user = graph.uses[u]!;
+    for (let u = graph.useStart[v] as number; u < (graph.useStart[v + 1] as number); u++) {
+      const user = graph.uses[u] as number;
       if (user >= state.now) break;
-      if (pending[user]! === 0 || mark[user] === stamp) continue;
+      if ((pending[user] as number) === 0 || mark[user] === stamp) continue;
       mark[user] = stamp;
-      for (let o = graph.outputStart[user]!; o < graph.outputStart[user + 1]!; o++) {
-        const output = graph.outputs[o]!;
-        if (!present[output] && state.need[output]! > 0) stack.push(output);
+      for (let o = graph.outputStart[user] as number; o < (graph.outputStart[user + 1] as number); o++) {
+        const output = graph.outputs[o] as number;
+        if (!present[output] && (state.need[output] as number) > 0) stack.push(output);
       }
     }
   }
@@ -250,19 +262,19 @@ function dueOf(state: State, value: number): number {
 /** Drops values until `bytes` more fit beside what is present. */
 function makeRoom(state: State, bytes: number, a: number): boolean {
   const { list, pinned, again, due, stale, weight, clock, graph } = state;
-  const limit = state.budget - bytes - graph.pinnedBytes[state.now]!;
+  const limit = state.budget - bytes - (graph.pinnedBytes[state.now] as number);
   while (state.live > limit) {
     let [best, worst] = [-1, Number.POSITIVE_INFINITY];
-    const now = clock[state.now]!;
+    const now = clock[state.now] as number;
     for (let k = 0; k < state.count; k++) {
-      const v = list[k]!;
-      if (pinned[v]! > 0 || graph.bytes[v] === 0) continue;
+      const v = list[k] as number;
+      if ((pinned[v] as number) > 0 || graph.bytes[v] === 0) continue;
       if (stale[v]) {
-        again[v] = (costAgain(state, v) + 1e-9 * graph.baseCost) * weight[v]!;
+        again[v] = (costAgain(state, v) + 1e-9 * graph.baseCost) * (weight[v] as number);
         due[v] = dueOf(state, v);
         stale[v] = 0;
       }
-      const score = again[v]! * Math.max(clock[due[v]!]! - now, 0.01) ** -a;
+      const score = (again[v] as number) * Math.max((clock[due[v] as number] as number) - now, 0.01) ** -a;
       if (score < worst) [best, worst] = [v, score];
     }
     if (best < 0) return false;
@@ -273,7 +285,8 @@ function makeRoom(state: State, bytes: number, a: number): boolean {
 
 function pinInputs(state: State, op: number, by: number): void {
   const { graph, pinned } = state;
-  for (let i = graph.inputStart[op]!; i < graph.inputStart[op + 1]!; i++) pinned[graph.inputs[i]!]! += by;
+  for (let i = graph.inputStart[op] as number; i < (graph.inputStart[op + 1] as number); i++)
+    (pinned[graph.inputs[i] as number] as number) += by;
 }
 
 /** Absent ancestors of `op` that it needs, each after those that it needs itself (post-order). */
@@ -282,21 +295,21 @@ function missing(state: State, op: number): number[] {
   const stamp = ++state.stamp;
   const order: number[] = [];
   const path = [op];
-  const cursor = [graph.inputStart[op]!];
+  const cursor = [graph.inputStart[op] as number];
   while (path.length > 0) {
-    const top = path.at(-1)!;
-    const i = cursor[cursor.length - 1]!++;
-    if (i >= graph.inputStart[top + 1]!) {
+    const top = path.at(-1) as number;
+    const i = (cursor[cursor.length - 1] as number)++;
+    if (i >= (graph.inputStart[top + 1] as number)) {
       order.push(top);
       path.pop();
       cursor.pop();
       continue;
     }
-    const maker = graph.producer[graph.inputs[i]!]!;
-    if (present[graph.inputs[i]!] || mark[maker] === stamp) continue;
+    const maker = graph.producer[graph.inputs[i] as number] as number;
+    if (present[graph.inputs[i] as number] || mark[maker] === stamp) continue;
     mark[maker] = stamp;
     path.push(maker);
-    cursor.push(graph.inputStart[maker]!);
+    cursor.push(graph.inputStart[maker] as number);
   }
   order.pop();
   return order;
@@ -322,25 +335,26 @@ function materialize(state: State, op: number, a: number): boolean {
 }
 
 function inputsPresent({ graph, present }: State, op: number): boolean {
-  for (let i = graph.inputStart[op]!; i < graph.inputStart[op + 1]!; i++) if (!present[graph.inputs[i]!]) return false;
+  for (let i = graph.inputStart[op] as number; i < (graph.inputStart[op + 1] as number); i++)
+    if (!present[graph.inputs[i] as number]) return false;
   return true;
 }
 
 /** Room for what `op` writes, and its place in the sequence. */
 function run(state: State, op: number, a: number): boolean {
   const { graph, present } = state;
-  let bytes = graph.madeBytes[op]!;
-  for (let o = graph.outputStart[op]!; o < graph.outputStart[op + 1]!; o++) {
-    const v = graph.outputs[o]!;
+  let bytes = graph.madeBytes[op] as number;
+  for (let o = graph.outputStart[op] as number; o < (graph.outputStart[op + 1] as number); o++) {
+    const v = graph.outputs[o] as number;
     if (!present[v]) continue;
     // written anew while it is here: the same bytes, which may not go in between
-    bytes -= graph.bytes[v]!;
-    state.pinned[v]!++;
+    bytes -= graph.bytes[v] as number;
+    (state.pinned[v] as number)++;
   }
   const fits = makeRoom(state, bytes, a);
-  for (let o = graph.outputStart[op]!; o < graph.outputStart[op + 1]!; o++) {
-    const v = graph.outputs[o]!;
-    if (present[v]) state.pinned[v]!--;
+  for (let o = graph.outputStart[op] as number; o < (graph.outputStart[op + 1] as number); o++) {
+    const v = graph.outputs[o] as number;
+    if (present[v]) (state.pinned[v] as number)--;
   }
   state.sequence.push(op);
   return fits;
@@ -350,9 +364,9 @@ function run(state: State, op: number, a: number): boolean {
 function restore(state: State, op: number): void {
   const { graph, present, need } = state;
   const back: number[] = [];
-  for (let o = graph.outputStart[op]!; o < graph.outputStart[op + 1]!; o++) {
-    const v = graph.outputs[o]!;
-    if (!present[v] && need[v]! > 0) back.push(v);
+  for (let o = graph.outputStart[op] as number; o < (graph.outputStart[op + 1] as number); o++) {
+    const v = graph.outputs[o] as number;
+    if (!present[v] && (need[v] as number) > 0) back.push(v);
   }
   const base = state.stack.length;
   for (const v of back) {
@@ -367,15 +381,15 @@ function restore(state: State, op: number): void {
 function advance(state: State, op: number): void {
   const { graph, need, nextUse, stale } = state;
   state.now = op + 1;
-  for (let o = graph.outputStart[op]!; o < graph.outputStart[op + 1]!; o++) {
-    const v = graph.outputs[o]!;
-    if (need[v]! > 0) enter(state, v);
+  for (let o = graph.outputStart[op] as number; o < (graph.outputStart[op + 1] as number); o++) {
+    const v = graph.outputs[o] as number;
+    if ((need[v] as number) > 0) enter(state, v);
   }
-  for (let i = graph.inputStart[op]!; i < graph.inputStart[op + 1]!; i++) {
-    const v = graph.inputs[i]!;
-    let u = graph.useStart[v]!;
-    while (u < graph.useStart[v + 1]! && graph.uses[u]! <= op) u++;
-    nextUse[v] = u < graph.useStart[v + 1]! ? graph.uses[u]! : graph.ops;
+  for (let i = graph.inputStart[op] as number; i < (graph.inputStart[op + 1] as number); i++) {
+    const v = graph.inputs[i] as number;
+    let u = graph.useStart[v] as number;
+    while (u < (graph.useStart[v + 1] as number) && (graph.uses[u] as number) <= op) u++;
+    nextUse[v] = u < (graph.useStart[v + 1] as number) ? (graph.uses[u] as number) : graph.ops;
     stale[v] = 1;
     release(state, v);
   }

@@ -6,17 +6,22 @@
  */
 import type { FlatGraph } from "./flat-graph.ts";
 import { profiler } from "./profile.ts";
-import { printStageProgram, sequenceOf, type StageWindow, wholeWindow } from "./stage-program.ts";
+import { printStageProgram, type StageWindow, sequenceOf, wholeWindow } from "./stage-program.ts";
 
 export interface SolverAnswer {
   /** `optimal`: proven; `feasible`: stopped with an answer; `infeasible`: proven that there is none; `unknown`: stopped. */
   readonly status: "optimal" | "feasible" | "infeasible" | "unknown";
   readonly objective: number;
+  /** No answer has a smaller objective. */
+  readonly bound: number;
   readonly value: (name: string) => number;
 }
 
 /** Solves a program in CPLEX's LP format. */
-export type IntegerSolver = (program: string, options: { readonly seconds: number; readonly gap: number }) => SolverAnswer;
+export type IntegerSolver = (
+  program: string,
+  options: { readonly seconds: number; readonly gap: number },
+) => SolverAnswer;
 
 export interface OptimalOptions {
   readonly deadline: number;
@@ -30,7 +35,7 @@ export interface OptimalAnswer {
   readonly sequence: readonly number[] | null;
   /** No schedule with this order of first executions costs less. */
   readonly bound: number;
-  /** The solver showed that nothing is cheaper than the sequence, or than what was known. */
+  /** The solver showed that no schedule in stages is cheaper than the sequence, or than what was known. */
   readonly proven: boolean;
 }
 
@@ -74,8 +79,11 @@ export function solveOptimal(
     if (cutoff < 0) return { sequence: null, bound, proven: true };
     const program = printStageProgram(graph, window, { budget, tight, cutoff, relaxed: false });
     const answer = solver(program, { seconds, gap: options.gap });
-    if (answer.status === "infeasible") return { sequence: null, bound: options.known, proven: true };
-    if (answer.status === "optimal") bound = Math.max(bound, graph.baseCost * (1 + (answer.objective * (1 - options.gap)) / 1000));
+    // with bytes inside stages the program is about schedules in stages; only without is it about all
+    const all = tight.size === 0;
+    if (answer.status === "infeasible") return { sequence: null, bound: all ? options.known : bound, proven: true };
+    const least = Math.min(options.known, graph.baseCost * (1 + Math.max(0, answer.bound * (1 - 1e-9)) / 1000));
+    if (all && Number.isFinite(least)) bound = Math.max(bound, least);
     if (answer.status === "unknown") return { sequence: null, bound, proven: false };
     const sequence = sequenceOf(window, (name) => answer.value(name) > 0.5);
     const pairs = broken(graph, budget, sequence);

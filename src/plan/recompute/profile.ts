@@ -36,23 +36,25 @@ export function profiler(graph: FlatGraph, budget: number, longest: number): Pro
   const profile = (sequence: Int32Array, length: number): Profile => {
     held.fill(0, 0, length + 2);
     for (let p = 0; p < length; p++) {
-      const op = sequence[p]!;
-      for (let i = inputStart[op]!, end = inputStart[op + 1]!; i < end; i++) {
-        const v = inputs[i]!;
-        const size = bytes[v]!;
-        held[last[v]! + 1]! += size;
-        held[p + 1]! -= size;
+      const op = sequence[p] as number;
+      for (let i = inputStart[op] as number, end = inputStart[op + 1] as number; i < end; i++) {
+        const v = inputs[i] as number;
+        const size = bytes[v] as number;
+        (held[(last[v] as number) + 1] as number) += size;
+        (held[p + 1] as number) -= size;
         last[v] = p;
       }
-      for (let o = outputStart[op]!, end = outputStart[op + 1]!; o < end; o++) last[outputs[o]!] = p;
+      for (let o = outputStart[op] as number, end = outputStart[op + 1] as number; o < end; o++)
+        last[outputs[o] as number] = p;
     }
-    for (let r = 0; r < results.length; r++) held[last[results[r]!]! + 1]! += bytes[results[r]!]!;
+    for (let r = 0; r < results.length; r++)
+      (held[(last[results[r] as number] as number) + 1] as number) += bytes[results[r] as number] as number;
     let [now, peakBytes, overBytes, total, started] = [0, 0, 0, 0, 0];
     for (let p = 0; p < length; p++) {
-      const op = sequence[p]!;
-      now += held[p]!;
-      total += cost[op]!;
-      const at = now + madeBytes[op]! + pinnedBytes[started]!;
+      const op = sequence[p] as number;
+      now += held[p] as number;
+      total += cost[op] as number;
+      const at = now + (madeBytes[op] as number) + (pinnedBytes[started] as number);
       if (op === started) started++;
       bytesAt[p] = at;
       if (at > peakBytes) peakBytes = at;

@@ -167,9 +167,22 @@ class StageProgram {
       if (maker > op) parts.push([share, this.#held(stage, v)]);
       if (maker >= op || maker >= stage) continue;
       const held = this.#name(`H_${stage}_${op}_${v}`);
-      this.#atMost(this.#sum([[1, this.#held(stage + 1, v)], [-1, held]]), 0);
+      this.#atMost(
+        this.#sum([
+          [1, this.#held(stage + 1, v)],
+          [-1, held],
+        ]),
+        0,
+      );
       for (const user of usesOf(graph, v)) {
-        if (user >= op && user <= stage) this.#atMost(this.#sum([[1, this.#runs(stage, user)], [-1, held]]), 0);
+        if (user >= op && user <= stage)
+          this.#atMost(
+            this.#sum([
+              [1, this.#runs(stage, user)],
+              [-1, held],
+            ]),
+            0,
+          );
       }
       parts.push([share, held]);
     }
@@ -191,12 +204,16 @@ class StageProgram {
       }
     }
     const scale = 1000 / Math.max(graph.baseCost, Number.MIN_VALUE);
-    const costs = objective.filter(([cost]) => cost > 0).map(([cost, name]) => [cost * scale, name] as [number, string]);
+    const costs = objective
+      .filter(([cost]) => cost > 0)
+      .map(([cost, name]) => [cost * scale, name] as [number, string]);
     const { cutoff } = this.#options;
     if (Number.isFinite(cutoff) && costs.length > 0) this.#rows.push(`${printed(costs)} <= ${cutoff * scale}`);
     const names = [...this.#names];
     const whole = names.filter((name) => !name.startsWith("H"));
-    const bounds = (this.#options.relaxed ? names : names.filter((name) => name.startsWith("H"))).map((n) => ` 0 <= ${n} <= 1`);
+    const bounds = (this.#options.relaxed ? names : names.filter((name) => name.startsWith("H"))).map(
+      (n) => ` 0 <= ${n} <= 1`,
+    );
     return [
       "Minimize",
       ` cost: ${costs.length > 0 ? printed(costs) : "0 ZERO"}`,

@@ -71,7 +71,7 @@ export class Timeline {
       if (before >= 0) next[before] = step;
       previous[step] = before;
       label[step] = (order.length + 1) * SPACING;
-      this.#pinned[step] = graph.pinnedBytes[started]!;
+      this.#pinned[step] = graph.pinnedBytes[started] as number;
       before = step;
       order.push(step);
     };
@@ -79,31 +79,31 @@ export class Timeline {
       const step = index === started ? index : this.#take();
       append(step);
       op[step] = index;
-      this.cost += graph.cost[index]!;
+      this.cost += graph.cost[index] as number;
       if (index === started) started++;
       else this.#enlist(step);
-      for (let i = graph.inputStart[index]!; i < graph.inputStart[index + 1]!; i++) {
-        const v = graph.inputs[i]!;
-        invariant(last[v]! >= 0, () => `operation ${index} reads value ${v} before it is written`);
-        change[last[v]! + 1]! += graph.bytes[v]!;
-        change[p + 1]! -= graph.bytes[v]!;
+      for (let i = graph.inputStart[index] as number; i < (graph.inputStart[index + 1] as number); i++) {
+        const v = graph.inputs[i] as number;
+        invariant((last[v] as number) >= 0, () => `operation ${index} reads value ${v} before it is written`);
+        (change[(last[v] as number) + 1] as number) += graph.bytes[v] as number;
+        (change[p + 1] as number) -= graph.bytes[v] as number;
         last[v] = p;
-        this.#touches[v]!.push(step);
+        (this.#touches[v] as number[]).push(step);
       }
-      for (let o = graph.outputStart[index]!; o < graph.outputStart[index + 1]!; o++) {
-        last[graph.outputs[o]!] = p;
-        this.#touches[graph.outputs[o]!]!.push(step);
+      for (let o = graph.outputStart[index] as number; o < (graph.outputStart[index + 1] as number); o++) {
+        last[graph.outputs[o] as number] = p;
+        (this.#touches[graph.outputs[o] as number] as number[]).push(step);
       }
     });
     invariant(started === graph.ops, () => `the sequence runs ${started} of ${graph.ops} operations`);
     for (const v of graph.results) {
-      change[last[v]! + 1]! += graph.bytes[v]!;
-      this.#touches[v]!.push(this.end);
+      (change[(last[v] as number) + 1] as number) += graph.bytes[v] as number;
+      (this.#touches[v] as number[]).push(this.end);
     }
     append(this.end);
     let held = 0;
     order.forEach((step, p) => {
-      held += change[p]!;
+      held += change[p] as number;
       this.#held[step] = held;
       this.over += this.#excess(step);
     });
@@ -111,56 +111,60 @@ export class Timeline {
 
   sequence(): number[] {
     const found: number[] = [];
-    for (let step = 0; step !== this.end; step = this.next[step]!) found.push(this.op[step]!);
+    for (let step = 0; step !== this.end; step = this.next[step] as number) found.push(this.op[step] as number);
     return found;
   }
 
   bytesAt(step: number): number {
-    const op = this.op[step]!;
-    return this.#held[step]! + this.#pinned[step]! + (op < 0 ? 0 : this.graph.madeBytes[op]!);
+    const op = this.op[step] as number;
+    return (
+      (this.#held[step] as number) +
+      (this.#pinned[step] as number) +
+      (op < 0 ? 0 : (this.graph.madeBytes[op] as number))
+    );
   }
 
   /** The step that touches `value` last before `step`. */
   touchBefore(value: number, step: number): number {
-    const touches = this.#touches[value]!;
-    return touches[this.#rank(touches, this.label[step]!) - 1]!;
+    const touches = this.#touches[value] as number[];
+    return touches[this.#rank(touches, this.label[step] as number) - 1] as number;
   }
 
   /** Whether `value` is held from before `step` into it or beyond. */
   heldInto(value: number, step: number): boolean {
-    const touches = this.#touches[value]!;
-    return this.#reads(touches[this.#rank(touches, this.label[step]!)], value);
+    const touches = this.#touches[value] as number[];
+    return this.#reads(touches[this.#rank(touches, this.label[step] as number)], value);
   }
 
   /** Adds a computation of `op` before `step`, which comes after the first one. Returns the new step. */
   insert(op: number, step: number): number {
     const { graph } = this;
-    const at = this.label[step]!;
+    const at = this.label[step] as number;
     this.#from.length = 0;
     this.#by.length = 0;
-    let held = this.#held[step]!;
-    for (let o = graph.outputStart[op]!; o < graph.outputStart[op + 1]!; o++) {
-      const v = graph.outputs[o]!;
-      const touches = this.#touches[v]!;
+    let held = this.#held[step] as number;
+    for (let o = graph.outputStart[op] as number; o < (graph.outputStart[op + 1] as number); o++) {
+      const v = graph.outputs[o] as number;
+      const touches = this.#touches[v] as number[];
       const rank = this.#rank(touches, at);
       if (!this.#reads(touches[rank], v)) continue;
-      this.#range(touches[rank - 1]!, -graph.bytes[v]!);
-      held -= graph.bytes[v]!;
+      this.#range(touches[rank - 1] as number, -(graph.bytes[v] as number));
+      held -= graph.bytes[v] as number;
     }
-    for (let i = graph.inputStart[op]!; i < graph.inputStart[op + 1]!; i++) {
-      const v = graph.inputs[i]!;
-      const touches = this.#touches[v]!;
+    for (let i = graph.inputStart[op] as number; i < (graph.inputStart[op + 1] as number); i++) {
+      const v = graph.inputs[i] as number;
+      const touches = this.#touches[v] as number[];
       const rank = this.#rank(touches, at);
       if (this.#reads(touches[rank], v)) continue;
-      this.#range(touches[rank - 1]!, graph.bytes[v]!);
-      held += graph.bytes[v]!;
+      this.#range(touches[rank - 1] as number, graph.bytes[v] as number);
+      held += graph.bytes[v] as number;
     }
     this.worst = -1;
     this.#worstBytes = this.budget;
-    this.#walk(this.previous[step]!);
+    this.#walk(this.previous[step] as number);
     const added = this.#link(op, step);
     this.#held[added] = held;
-    this.cost += graph.cost[op]!;
+    this.cost += graph.cost[op] as number;
     const excess = this.#excess(added);
     this.over += excess;
     if (excess > 0 && this.bytesAt(added) > this.#worstBytes) this.worst = added;
@@ -171,22 +175,24 @@ export class Timeline {
   /** Takes a repetition away. */
   remove(step: number): void {
     const { graph } = this;
-    const op = this.op[step]!;
+    const op = this.op[step] as number;
     this.#from.length = 0;
     this.#by.length = 0;
-    for (let o = graph.outputStart[op]!; o < graph.outputStart[op + 1]!; o++) this.#untouch(graph.outputs[o]!, step, true);
-    for (let i = graph.inputStart[op]!; i < graph.inputStart[op + 1]!; i++) this.#untouch(graph.inputs[i]!, step, false);
+    for (let o = graph.outputStart[op] as number; o < (graph.outputStart[op + 1] as number); o++)
+      this.#untouch(graph.outputs[o] as number, step, true);
+    for (let i = graph.inputStart[op] as number; i < (graph.inputStart[op + 1] as number); i++)
+      this.#untouch(graph.inputs[i] as number, step, false);
     this.over -= this.#excess(step);
-    this.cost -= graph.cost[op]!;
-    const before = this.previous[step]!;
-    const after = this.next[step]!;
+    this.cost -= graph.cost[op] as number;
+    const before = this.previous[step] as number;
+    const after = this.next[step] as number;
     this.next[before] = after;
     this.previous[after] = before;
     this.worst = -1;
     this.#worstBytes = this.budget;
     this.#walk(before);
-    const slot = this.#slot[step]!;
-    const last = this.repetitions.pop()!;
+    const slot = this.#slot[step] as number;
+    const last = this.repetitions.pop() as number;
     if (last !== step) {
       this.repetitions[slot] = last;
       this.#slot[last] = slot;
@@ -207,7 +213,7 @@ export class Timeline {
     let [low, high] = [0, touches.length];
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (this.label[touches[middle]!]! < label) low = middle + 1;
+      if ((this.label[touches[middle] as number] as number) < label) low = middle + 1;
       else high = middle;
     }
     return low;
@@ -216,9 +222,9 @@ export class Timeline {
   /** Keeps ranges by where they begin, the latest first. */
   #range(from: number, by: number): void {
     let k = this.#from.length;
-    while (k > 0 && this.label[this.#from[k - 1]!]! < this.label[from]!) {
-      this.#from[k] = this.#from[k - 1]!;
-      this.#by[k] = this.#by[k - 1]!;
+    while (k > 0 && (this.label[this.#from[k - 1] as number] as number) < (this.label[from] as number)) {
+      this.#from[k] = this.#from[k - 1] as number;
+      this.#by[k] = this.#by[k - 1] as number;
       k--;
     }
     this.#from[k] = from;
@@ -231,11 +237,14 @@ export class Timeline {
     const count = this.#from.length;
     let [by, k] = [0, 0];
     for (const bytes of this.#by) by += bytes;
-    for (let step = last; k < count; step = previous[step]!) {
-      while (k < count && this.#from[k] === step) by -= this.#by[k++]!;
+    for (let step = last; k < count; step = previous[step] as number) {
+      while (k < count && this.#from[k] === step) by -= this.#by[k++] as number;
       if (by === 0) continue;
-      const old = this.#held[step]! + this.#pinned[step]! + graph.madeBytes[this.op[step]!]!;
-      this.#held[step]! += by;
+      const old =
+        (this.#held[step] as number) +
+        (this.#pinned[step] as number) +
+        (graph.madeBytes[this.op[step] as number] as number);
+      (this.#held[step] as number) += by;
       const now = old + by;
       if (old > budget) this.over -= old - budget;
       if (now <= budget) continue;
@@ -248,43 +257,45 @@ export class Timeline {
   }
 
   #untouch(value: number, step: number, written: boolean): void {
-    const touches = this.#touches[value]!;
-    const rank = this.#rank(touches, this.label[step]!);
+    const touches = this.#touches[value] as number[];
+    const rank = this.#rank(touches, this.label[step] as number);
     const read = this.#reads(touches[rank + 1], value);
     // written: the copy before has to last; read: if nobody reads on, the copy before may end
-    if (written && read) this.#range(touches[rank - 1]!, this.graph.bytes[value]!);
-    if (!written && !read) this.#range(touches[rank - 1]!, -this.graph.bytes[value]!);
+    if (written && read) this.#range(touches[rank - 1] as number, this.graph.bytes[value] as number);
+    if (!written && !read) this.#range(touches[rank - 1] as number, -(this.graph.bytes[value] as number));
     touches.splice(rank, 1);
   }
 
   #touch(op: number, step: number): void {
     const { graph } = this;
     const add = (v: number): void => {
-      const touches = this.#touches[v]!;
-      touches.splice(this.#rank(touches, this.label[step]!), 0, step);
+      const touches = this.#touches[v] as number[];
+      touches.splice(this.#rank(touches, this.label[step] as number), 0, step);
     };
-    for (let o = graph.outputStart[op]!; o < graph.outputStart[op + 1]!; o++) add(graph.outputs[o]!);
-    for (let i = graph.inputStart[op]!; i < graph.inputStart[op + 1]!; i++) add(graph.inputs[i]!);
+    for (let o = graph.outputStart[op] as number; o < (graph.outputStart[op + 1] as number); o++)
+      add(graph.outputs[o] as number);
+    for (let i = graph.inputStart[op] as number; i < (graph.inputStart[op + 1] as number); i++)
+      add(graph.inputs[i] as number);
   }
 
   #link(op: number, after: number): number {
     const step = this.#take();
-    const before = this.previous[after]!;
-    if (this.label[after]! - this.label[before]! < 2 ** -20) this.#relabel();
-    this.label[step] = (this.label[before]! + this.label[after]!) / 2;
+    const before = this.previous[after] as number;
+    if ((this.label[after] as number) - (this.label[before] as number) < 2 ** -20) this.#relabel();
+    this.label[step] = ((this.label[before] as number) + (this.label[after] as number)) / 2;
     this.op[step] = op;
     this.next[before] = step;
     this.previous[step] = before;
     this.next[step] = after;
     this.previous[after] = step;
-    this.#pinned[step] = this.#pinned[after]!;
+    this.#pinned[step] = this.#pinned[after] as number;
     this.#enlist(step);
     return step;
   }
 
   #relabel(): void {
     let label = SPACING;
-    for (let step = 0; step >= 0; step = this.next[step]!) {
+    for (let step = 0; step >= 0; step = this.next[step] as number) {
       this.label[step] = label;
       label += SPACING;
     }

@@ -2,7 +2,7 @@
  * @file Names close to one that does not exist, by edit distance: letters inserted, deleted, replaced, or neighbours
  * swapped (optimal string alignment; Damerau 1964).
  */
-import { at } from "../base/invariant.ts";
+import { at } from "./invariant.ts";
 
 /** d[i][j]: edits from the first i letters of a to the first j of b. */
 function distance(a: string, b: string): number {

@@ -1,0 +1,77 @@
+/** @file `tidemark remat`: plans recomputation for a graph in a file, within a number of bytes. */
+import { existsSync, readFileSync } from "node:fs";
+import { parseBytes } from "../../base/bytes.ts";
+import { grouped, TidemarkError } from "../../base/errors.ts";
+import { at } from "../../base/invariant.ts";
+import { leastBytes } from "../../plan/recompute/auto.ts";
+import { baseSequence, type RecomputeProblem } from "../../plan/recompute/problem.ts";
+import { readGraph } from "../../plan/recompute/read-graph.ts";
+import { simulate } from "../../plan/recompute/simulate.ts";
+import { planRecompute, STRATEGIES } from "../../plan/recompute/strategies.ts";
+import { type Command, usageError, writeJson } from "../command.ts";
+import { loadSolver } from "../highs.ts";
+
+/** Strategies that may ask the solver. */
+const SOLVED: readonly string[] = ["auto", "optimal"];
+
+/** Bytes, or below 1 a fraction of the peak without recomputation. */
+function budgetOf(problem: RecomputeProblem, text: string | undefined): number {
+  if (text === undefined) throw usageError("remat: no budget given", "--budget 256MB, or --budget 0.8 of the peak");
+  if (/^0?\.[0-9]+$/.test(text)) return Math.floor(Number(text) * simulate(problem, baseSequence(problem)).peakBytes);
+  return parseBytes(text);
+}
+
+function secondsOf(text: string | undefined): number {
+  const seconds = Number(text ?? "10");
+  if (!(seconds > 0)) throw usageError(`remat: --timeout ${text} is no time`, "give seconds, as in --timeout 10");
+  return seconds;
+}
+
+export const remat: Command = {
+  name: "remat",
+  positionals: ["GRAPH.json"],
+  summary: "order a graph's operations, some of them repeatedly, within a number of bytes at the least cost",
+  details: [
+    "GRAPH.json is node-link JSON (nodes: id, cost_cpu, cost_ram; links: source, target) or a trace (size, const,",
+    "outputs, ops). A value lives from a computation of it to its last use before the next one. Exit code 1 when no plan",
+    `fits. Strategies: ${STRATEGIES.join(", ")}.`,
+  ].join("\n"),
+  options: {
+    budget: { value: "SIZE", help: "the most bytes live at a time; a number below 1 is a fraction of the peak now" },
+    strategy: { value: "NAME", help: "how to plan; auto unless told" },
+    timeout: { value: "S", help: "seconds that planning may take; 10 unless told" },
+    json: { help: "print one line of JSON" },
+  },
+  async run(args, io) {
+    const file = args.positionals[0] as string;
+    if (!existsSync(file)) throw usageError(`remat: there is no file ${file}`, "give the path of a .json file");
+    const problem = readGraph(readFileSync(file, "utf8"));
+    const budget = budgetOf(problem, args.value("budget"));
+    const strategy = args.value("strategy") ?? "auto";
+    const seconds = secondsOf(args.value("timeout"));
+    const started = performance.now();
+    const solver = SOLVED.includes(strategy) ? await loadSolver() : undefined;
+    const answer = planRecompute(problem, budget, strategy, { seconds, solver });
+    const ms = performance.now() - started;
+    const { peakBytes, cost, baseCost, boundCost, feasible, proven } = answer;
+    const sequence = answer.sequence.map((op) => at(problem.ops, op).id);
+    if (args.has("json")) {
+      const bound = Number.isFinite(boundCost) ? boundCost : null;
+      const found = { strategy: answer.strategy, budgetBytes: budget, peakBytes, cost, baseCost, boundCost: bound };
+      writeJson(io, { ...found, feasible, proven, ms, sequence });
+    } else {
+      const ratio = (n: number): string => (n / Math.max(baseCost, Number.MIN_VALUE)).toFixed(4);
+      const repeated = sequence.length - problem.ops.length;
+      io.out(`${grouped(problem.ops.length)} operations, ${grouped(repeated)} repetitions, by ${answer.strategy}\n`);
+      io.out(`${grouped(peakBytes)} of ${grouped(budget)} bytes, ${ms.toFixed(0)} ms\n`);
+      io.out(`cost ${ratio(cost)}, bound ${ratio(boundCost)}${proven && feasible ? ", optimal" : ""}\n`);
+    }
+    if (feasible) return;
+    const needs = proven ? "no plan fits" : "no plan was found that fits";
+    throw new TidemarkError("PlanInfeasible", `${needs} ${grouped(budget)} bytes`, {
+      help: `one operation alone needs ${grouped(leastBytes(problem))} bytes; without recomputation it is ${grouped(
+        simulate(problem, baseSequence(problem)).peakBytes,
+      )}`,
+    });
+  },
+};

@@ -1,0 +1,103 @@
+/**
+ * @file Recomputation by rule: which forward values are kept for the backward half, the rest computed again where
+ * backward first reads them.
+ *
+ * ```
+ *   forward    1  2  3 | 4  5  6 | 7  8  9      | ends a segment; what crosses a bar is kept: 3, 6
+ *   backward   (7 8) 9' 8' 7'  (4 5) 6' 5' 4'  …   a segment is computed again as a whole, once
+ * ```
+ *
+ * With n operations and segments of √n, about 2√n values are held at a time and one more forward pass is paid: Chen et
+ * al., "Training deep nets with sublinear memory cost", 2016.
+ */
+import { at } from "../../base/invariant.ts";
+import { baseSequence, type RecomputeProblem, type Sequence } from "./problem.ts";
+import { simulate } from "./simulate.ts";
+
+/** The number of forward operations: marked by the graph, else those up to the peak without recomputation. */
+export function forwardOps(problem: RecomputeProblem): number {
+  const marked = problem.ops.findIndex((op) => op.backward === true);
+  return marked >= 0 ? marked : simulate(problem, baseSequence(problem)).peakStep + 1;
+}
+
+function makers(problem: RecomputeProblem): ReadonlyMap<number, number> {
+  return new Map(problem.ops.flatMap((op, index) => op.outputs.map((value) => [value, index] as const)));
+}
+
+/**
+ * The sequence that holds the values of `kept` from forward to backward and computes others again at their first use
+ * there. `retain`: what was computed again stays until its last use; otherwise each backward operation starts afresh.
+ */
+export function keepOnly(problem: RecomputeProblem, kept: ReadonlySet<number>, retain = true): Sequence {
+  const forward = forwardOps(problem);
+  const maker = makers(problem);
+  const sequence: number[] = [];
+  let present = new Set<number>(kept);
+  const again = (value: number): void => {
+    const op = at(problem.ops, maker.get(value) ?? 0);
+    if (present.has(value) || op.once || (maker.get(value) ?? 0) >= forward) return;
+    for (const output of op.outputs) present.add(output);
+    for (const input of op.inputs) again(input);
+    sequence.push(maker.get(value) ?? 0);
+  };
+  problem.ops.forEach((op, index) => {
+    if (index >= forward) {
+      if (!retain) present = new Set(kept);
+      for (const value of op.inputs) again(value);
+    }
+    sequence.push(index);
+  });
+  return sequence;
+}
+
+/** Forward values that cross the bars set after every `length` forward operations. */
+export function crossing(problem: RecomputeProblem, length: number): ReadonlySet<number> {
+  const forward = forwardOps(problem);
+  const maker = makers(problem);
+  const segment = (op: number): number => Math.floor(op / length);
+  const kept = new Set<number>();
+  problem.ops.slice(0, forward).forEach((op, index) => {
+    for (const value of op.inputs) if (segment(maker.get(value) ?? 0) < segment(index)) kept.add(value);
+  });
+  return kept;
+}
+
+export function everyK(problem: RecomputeProblem, length: number): Sequence {
+  return keepOnly(problem, crossing(problem, Math.max(1, length)));
+}
+
+export function squareRoot(problem: RecomputeProblem): Sequence {
+  return everyK(problem, Math.ceil(Math.sqrt(forwardOps(problem))));
+}
+
+/** Nothing is kept: every backward operation computes all that it reads from the constants. */
+export function recomputeAll(problem: RecomputeProblem): Sequence {
+  return keepOnly(problem, new Set(), false);
+}
+
+/** Keeps the values of operations for which `keep` says so: products and convolutions, say. */
+export function selective(problem: RecomputeProblem, keep: (op: number) => boolean): Sequence {
+  return keepOnly(problem, new Set(problem.ops.flatMap((op, index) => (keep(index) ? op.outputs : []))));
+}
+
+/** Cost per byte of what each operation writes: what is worth keeping. */
+export function intensity(problem: RecomputeProblem): readonly number[] {
+  return problem.ops.map(
+    (op) =>
+      op.cost /
+      Math.max(
+        1,
+        op.outputs.reduce((sum, v) => sum + at(problem.bytes, v), 0),
+      ),
+  );
+}
+
+/** The cheapest of `sequences` within the budget, or null. */
+export function cheapest(problem: RecomputeProblem, budget: number, sequences: Iterable<Sequence>): Sequence | null {
+  let [best, least]: [Sequence | null, number] = [null, Number.POSITIVE_INFINITY];
+  for (const sequence of sequences) {
+    const { cost, peakBytes, violations } = simulate(problem, sequence);
+    if (violations.length === 0 && peakBytes <= budget && cost < least) [best, least] = [sequence, cost];
+  }
+  return best;
+}

@@ -1,0 +1,109 @@
+/** @file Every way to plan recomputation, by name. Rules with a free number try a ladder of them and take the cheapest that fits. */
+import { TidemarkError } from "../../base/errors.ts";
+import { at } from "../../base/invariant.ts";
+import { type Answer, type AutoOptions, auto, leastBytes } from "./auto.ts";
+import { chainPlan } from "./chain-of-graph.ts";
+import { dropBound } from "./drop-bound.ts";
+import { flatGraph } from "./flat-graph.ts";
+import { minCut } from "./min-cut.ts";
+import { solveOptimal } from "./optimal.ts";
+import { perturb, portfolio } from "./portfolio.ts";
+import { baseCost, baseSequence, type RecomputeProblem, type Sequence } from "./problem.ts";
+import { cheapest, everyK, forwardOps, intensity, keepOnly, recomputeAll, selective, squareRoot } from "./segments.ts";
+import { simulate } from "./simulate.ts";
+
+type Rule = (problem: RecomputeProblem, budget: number, options: AutoOptions) => Sequence | null;
+
+/** Thresholds that split what operations cost per byte into `steps` parts of equal count. */
+function ladder(problem: RecomputeProblem, steps: number): readonly number[] {
+  const sorted = [...intensity(problem)].sort((a, b) => a - b);
+  const picks = Array.from({ length: steps }, (_, i) => at(sorted, Math.floor((i * (sorted.length - 1)) / steps)));
+  return [...new Set([...picks, Number.POSITIVE_INFINITY])];
+}
+
+const RULES: Readonly<Record<string, Rule>> = {
+  "store-all": baseSequence,
+  "recompute-all": recomputeAll,
+  "every-k": (problem, budget) => {
+    const most = forwardOps(problem);
+    const lengths: number[] = [];
+    for (let length = 2; length <= most; length = Math.ceil(length * 1.15)) lengths.push(length);
+    return cheapest(
+      problem,
+      budget,
+      lengths.map((length) => everyK(problem, length)),
+    );
+  },
+  sqrt: squareRoot,
+  selective: (problem, budget) => {
+    const worth = intensity(problem);
+    return cheapest(
+      problem,
+      budget,
+      ladder(problem, 24).map((limit) => selective(problem, (op) => at(worth, op) >= limit)),
+    );
+  },
+  "min-cut": (problem, budget) => {
+    const worth = intensity(problem);
+    const keeps = ladder(problem, 12).map((limit) => minCut(problem, (op) => at(worth, op) < limit));
+    return cheapest(
+      problem,
+      budget,
+      keeps.map((kept) => keepOnly(problem, kept)),
+    );
+  },
+  chain: chainPlan,
+  "look-ahead": (problem, budget, { seconds = 10, effort }) => {
+    const graph = flatGraph(problem);
+    const deadline = effort === undefined ? performance.now() + seconds * 1000 : Number.POSITIVE_INFINITY;
+    const [best] = portfolio(graph, budget, deadline);
+    if (!best) return null;
+    const rounds = effort === undefined ? 3000 : 100 * effort;
+    return perturb(graph, budget, best, { seed: 0, rounds, deadline }).sequence;
+  },
+};
+
+/** All names that `planRecompute` takes. */
+export const STRATEGIES: readonly string[] = [...Object.keys(RULES), "optimal", "auto"];
+
+function answerOf(problem: RecomputeProblem, budget: number, sequence: Sequence | null, strategy: string): Answer {
+  const tried = sequence ?? baseSequence(problem);
+  const { cost, peakBytes } = simulate(problem, tried);
+  const feasible = peakBytes <= budget;
+  const boundCost = feasible && sequence === null ? cost : dropBound(flatGraph(problem), Math.floor(budget));
+  const proven = feasible ? cost <= boundCost * (1 + 1e-12) : leastBytes(problem) > budget;
+  return { feasible, sequence: tried, peakBytes, cost, baseCost: baseCost(problem), boundCost, proven, strategy };
+}
+
+function optimal(problem: RecomputeProblem, budget: number, options: AutoOptions): Answer {
+  if (!options.solver) {
+    throw new TidemarkError("InvalidArgument", "strategy optimal: there is no solver of integer programs", {
+      help: "install the optional package highs, or take the strategy auto",
+    });
+  }
+  const base = answerOf(problem, budget, baseSequence(problem), "optimal");
+  if (base.proven) return base;
+  const deadline = performance.now() + (options.seconds ?? 10) * 1000;
+  const known = Number.POSITIVE_INFINITY;
+  const found = solveOptimal(flatGraph(problem), Math.floor(budget), options.solver, { deadline, gap: 1e-6, known });
+  const answer = answerOf(problem, budget, found.sequence, "optimal");
+  return { ...answer, boundCost: Math.max(answer.boundCost, found.bound), proven: found.proven };
+}
+
+/** Plans `problem` within `budget` bytes by the strategy of that name. */
+export function planRecompute(
+  problem: RecomputeProblem,
+  budget: number,
+  strategy = "auto",
+  options: AutoOptions = {},
+): Answer {
+  if (strategy === "auto") return auto(problem, budget, options);
+  if (strategy === "optimal") return optimal(problem, budget, options);
+  const rule = RULES[strategy];
+  if (!rule) {
+    throw new TidemarkError("InvalidArgument", `there is no recomputation strategy ${strategy}`, {
+      help: `strategies are ${STRATEGIES.join(", ")}`,
+    });
+  }
+  return answerOf(problem, budget, rule(problem, budget, options), strategy);
+}

@@ -1,0 +1,127 @@
+/**
+ * @file What users pass, checked: JavaScript hands over anything, and what is not caught here would fail somewhere inside
+ * with a message about nothing that the user wrote, or worse, not fail. Every check throws at the user's line, names the
+ * function and the argument, shows what it got and says what to pass.
+ *
+ * Options are declared once as data beside their interface, `{ keepDims: "a boolean" }`; the compiler sees to it that
+ * both have the same names, and a name that is not among them is refused with the nearest one that is.
+ */
+import { type ErrorCode, grouped, TidemarkError } from "../base/errors.ts";
+import { guess } from "../base/suggest.ts";
+import { elementsOf, MOST_ELEMENTS, type Shape, shapeText, typeText } from "../ir/type.ts";
+import { DTYPES, type DType } from "../kernel/dtype.ts";
+import { sourceLocation } from "./source-location.ts";
+import { Tensor } from "./tensor.ts";
+
+/** Throws a user's error at the user's line. */
+export function fail(code: ErrorCode, summary: string, help?: string): never {
+  throw new TidemarkError(code, summary, { where: sourceLocation(), help });
+}
+
+/** What a value is, for messages. */
+export function describe(value: unknown): string {
+  if (value === null || value === undefined) return String(value);
+  if (value instanceof Tensor) return `the tensor ${typeText(value)}`;
+  if (Array.isArray(value)) return `an array of ${value.length}`;
+  if (typeof value === "object")
+    return value.constructor === Object ? "an object" : `an object of class ${classOf(value)}`;
+  if (typeof value === "function") return value.name ? `the function ${value.name}` : "a function";
+  return typeof value === "string" ? `the string ${JSON.stringify(value)}` : String(value);
+}
+
+const classOf = (value: object): string => value.constructor?.name ?? "?";
+
+const isI32 = (value: unknown): boolean => typeof value === "number" && (value | 0) === value;
+
+/** A whole number that i32 can hold. */
+export function requireI32(name: string, value: number): void {
+  if (isI32(value)) return;
+  const help = 'i32 holds whole numbers from -2,147,483,648 to 2,147,483,647; others need "f32" or "f64"';
+  fail("DtypeMismatch", `${name}: ${value} is not a whole number that fits i32`, help);
+}
+
+export function requireTensor(name: string, what: string, value: unknown, help?: string): asserts value is Tensor {
+  if (value instanceof Tensor) return;
+  fail(
+    "InvalidArgument",
+    `${name}: ${what} must be a tensor, got ${describe(value)}`,
+    help ?? "make one: tensor(data)",
+  );
+}
+
+export function requireFunction(name: string, what: string, value: unknown): void {
+  if (typeof value === "function") return;
+  fail(
+    "InvalidArgument",
+    `${name}: ${what} must be a function, got ${describe(value)}`,
+    `${name}((x) => x.square().sum())`,
+  );
+}
+
+/** A list, and not the single item or the items one by one; `example` shows how to pass it. */
+export function requireArray(name: string, what: string, value: unknown, example: string): void {
+  if (Array.isArray(value)) return;
+  fail("InvalidArgument", `${name}: ${what} must be a list, got ${describe(value)}`, `pass a list: ${example}`);
+}
+
+export function requireDType(name: string, dtype: unknown): asserts dtype is DType {
+  if (DTYPES.some((known) => known === dtype)) return;
+  fail("InvalidArgument", `${name}: the element type is ${describe(dtype)}`, `element types are ${DTYPES.join(", ")}`);
+}
+
+const isExtent = (extent: unknown): boolean => Number.isInteger(extent) && (extent as number) >= 0;
+
+/** A list of whole numbers ≥ 0. */
+export function requireExtents(name: string, shape: Shape): void {
+  requireArray(name, "the shape", shape, `${name}([2, 3])`);
+  if (!shape.every(isExtent))
+    fail("InvalidArgument", `${name}: shape ${shapeText(shape)}`, "extents are whole numbers ≥ 0");
+}
+
+/** The same, of a tensor that is to be stored. */
+export function requireShape(name: string, shape: Shape): void {
+  requireExtents(name, shape);
+  const elements = elementsOf(shape);
+  if (elements <= MOST_ELEMENTS) return;
+  const help = `a tensor has at most ${grouped(MOST_ELEMENTS)}; work on parts of it`;
+  fail("ShapeMismatch", `${name}: ${shapeText(shape)} would have ${grouped(elements)} elements`, help);
+}
+
+const isNumber = (value: unknown): boolean => typeof value === "number";
+
+/** What an option may be; the name of each is how messages say it. */
+const KINDS = {
+  "a boolean": (value) => typeof value === "boolean",
+  "a number": isNumber,
+  "a number or a function": (value) => typeof value === "function" || isNumber(value),
+  "a function": (value) => typeof value === "function",
+  "a tensor": (value) => value instanceof Tensor,
+  "a text": (value) => typeof value === "string",
+  '"f32" or "f64"': (value) => value === "f32" || value === "f64",
+  "an element type": (value) => DTYPES.some((known) => known === value),
+  /** Checked by whoever uses it, which takes several kinds. */
+  anything: () => true,
+} as const satisfies Record<string, (value: unknown) => boolean>;
+
+/** The kind of every option of an interface. */
+export type OptionKinds<T> = { readonly [K in keyof Required<T>]: keyof typeof KINDS };
+
+/** Throws unless `options` is an object with no other names than those of `kinds`, and values of those kinds. */
+export function requireOptions<T extends object>(name: string, options: T, kinds: OptionKinds<T>): void {
+  const known = Object.keys(kinds);
+  const list = `options are { ${known.join(", ")} }`;
+  if (typeof options !== "object" || options === null || Array.isArray(options) || options instanceof Tensor) {
+    fail("InvalidArgument", `${name}: options must be an object, got ${describe(options)}`, list);
+  }
+  for (const [option, value] of Object.entries(options)) {
+    const kind = (kinds as Readonly<Record<string, keyof typeof KINDS>>)[option];
+    if (!known.includes(option) || !kind)
+      fail("InvalidArgument", `${name}: there is no option ${option}`, `${guess(option, known)}${list}`);
+    if (value === undefined || KINDS[kind](value)) continue;
+    fail(
+      "InvalidArgument",
+      `${name}: ${option} must be ${kind}, got ${describe(value)}`,
+      `leave it out, or give ${kind}`,
+    );
+  }
+}
