@@ -66,5 +66,5 @@ test("more parts than a function may have parameters can be put together", () =>
 
 test("a tensor with more elements than can be numbered is refused", () => {
   const f = compile((x) => full([65536, 32768], 1).mul(x).sum());
-  expect(() => f(tensor(1))).toThrow(/ShapeMismatch: full: f32\[65536,32768\] would have 2,147,483,648 elements/);
+  expect(() => f(tensor(1))).toThrow(/ShapeMismatch: full: .*\[65536,32768\] would have 2,147,483,648 elements/);
 });

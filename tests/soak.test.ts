@@ -51,5 +51,6 @@ test("programs that are made and dropped leave nothing behind", () => {
     const before = rss();
     make(1000); await settle();
     console.log(JSON.stringify({ before, after: rss() }));`);
-  expect(after - before).toBeLessThan(20e6);
+  // A thousand arenas that were kept would be 64 MB and more; the collector's own swings are well below.
+  expect(after - before).toBeLessThan(40e6);
 }, 240_000);
