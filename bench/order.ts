@@ -25,8 +25,7 @@ import type { Program } from "../src/plan/program.ts";
 import { assemble } from "../src/runtime/assemble.ts";
 import { wasmTraits } from "../src/runtime/executable.ts";
 import { flattenArguments } from "../src/trace/function.ts";
-import { branchedProgram, layeredProgram, treeProgram } from "../tests/support/order-programs.ts";
-import { trainingStep } from "../tests/support/plan-programs.ts";
+import { branchedProgram, layeredProgram, trainingProgram, treeProgram } from "./order-programs.ts";
 
 /** A built-in training step as it is handed to the planner, before its steps are ordered. */
 function traced({ step, init, batch }: AnyProgram): Program {
@@ -136,11 +135,7 @@ function random(): void {
 function large(): void {
   line(["large", "steps", "given", "ordered", "ms"]);
   for (const steps of [5000, 20_000, 50_000]) {
-    const made = [
-      trainingStep(steps / 5, 8, 4),
-      layeredProgram(steps, 40, 1),
-      branchedProgram(Math.floor(steps / 15), 1),
-    ];
+    const made = [trainingProgram(steps / 5), layeredProgram(steps, 40, 1), branchedProgram(Math.floor(steps / 15), 1)];
     for (const program of made) {
       const [ordered, ms] = cpuMs(() => orderSteps(program));
       line([program.name, program.steps.length, peak(program), peak(ordered), ms.toFixed(0)]);

@@ -187,6 +187,9 @@ describe("tidemark bench", () => {
   it("refuses what it cannot run", async () => {
     expectRefusal(await tidemark("bench", "mlp", "--threads", "2"), "TargetUnsupported: wasm runs on one thread");
     expectRefusal(await tidemark("bench", "mlp", "--steps", "0"), "UsageError: --steps 0");
+    expectRefusal(await tidemark("bench", "mlp", "--steps", "-5"), "UsageError: --steps -5");
+    expectRefusal(await tidemark("bench", "mlp", "--steps=-5"), "UsageError: --steps -5");
+    expectRefusal(await tidemark("plan", "mlp", "--budget", "-5"), 'UsageError: --budget: byte size "-5": is negative');
     expectRefusal(await tidemark("bench", file("twice.ir", GRAPH)), "UsageError: bench: twice is a graph");
     expectRefusal(await tidemark("bench", "mlp", "--budget", "1MB"), "PlanInfeasible: mlp needs");
   });
@@ -215,6 +218,7 @@ describe("tidemark opt and trace", () => {
     expect(out.split("\n").slice(0, 2)).toEqual(["inline", "canonicalize"]);
     expectRefusal(await tidemark("opt", "cze", file("twice.ir", GRAPH)), "UsageError: there is no pass cze");
     expectRefusal(await tidemark("opt", "cse"), "UsageError: opt: FILE.ir missing");
+    expectRefusal(await tidemark("opt", "cse", folder), `UsageError: cannot read ${folder}: it is a folder`);
   });
 });
 
@@ -236,6 +240,22 @@ describe("tidemark pack", () => {
     expectRefusal(outcome, "PlanInfeasible: the buffers were placed in 8 bytes, the capacity is 7");
     expect(lastLine(outcome.out)).toMatchObject({ feasible: false, proven: true });
   });
+
+  it("refuses files that it cannot read or write, and ids that come twice", async () => {
+    const nowhere = join(folder, "none", "out.csv");
+    expectRefusal(await tidemark("pack", folder), `UsageError: cannot read ${folder}: it is a folder`);
+    expectRefusal(await tidemark("pack", nowhere), `UsageError: cannot read ${nowhere}: there is no such file`);
+    expectRefusal(
+      await tidemark("pack", file("in.csv", CSV), "--output", nowhere),
+      `UsageError: cannot write ${nowhere}: there is no such file or folder`,
+    );
+    expectRefusal(
+      await tidemark("pack", file("in.csv", CSV), "--capacity", "some"),
+      "UsageError: --capacity: byte size",
+    );
+    const twice = file("twice.csv", `${CSV}a,5,6,1\n`);
+    expectRefusal(await tidemark("pack", twice), "ParseError: csv: line 5: the id a is that of line 2");
+  });
 });
 
 describe("the command line", () => {
@@ -244,7 +264,7 @@ describe("the command line", () => {
     expect(code).toBe(0);
     const names = [...out.matchAll(/^ {2}([a-z]+) {2,}/gm)].map((match) => match[1] as string);
     const commands = names.slice(0, names.indexOf("mlp"));
-    expect(commands).toEqual(["plan", "bench", "trace", "opt", "pack", "doctor"]);
+    expect(commands).toEqual(["plan", "bench", "trace", "opt", "pack", "remat", "doctor"]);
     for (const name of commands) {
       const help = await tidemark(name, "--help");
       expect([help.code, help.err]).toEqual([0, ""]);
@@ -264,6 +284,21 @@ describe("the command line", () => {
     expectRefusal(await tidemark("plan", "mlp", "cnn"), "UsageError: plan: what is cnn for?");
     expectRefusal(await tidemark("plan", "mlp", "--jsno"), "UsageError: plan: unknown option --jsno");
     expectRefusal(await tidemark("plan", "mlp", "--budget"), "UsageError: plan: Option '--budget <value>'");
+  });
+
+  it("exits with 2 and a stack for what is not the user's mistake", async () => {
+    let err = "";
+    const broken = { out: undefined as never, err: (text: string) => (err += text) };
+    expect(await main(["--version"], broken)).toBe(2);
+    expect(err).toMatch(/^TypeError: .*\n\s+at .*main\.ts/);
+  });
+
+  it("tells what a module must export", async () => {
+    for (const name of ["plan", "bench", "trace"]) {
+      const { out } = await tidemark(name, "--help");
+      for (const part of ["init()", "batch()", "step(state, ...batch)", "[next state, loss]"])
+        expect(out).toContain(part);
+    }
   });
 
   it("tells what the machine can do", async () => {
@@ -325,11 +360,28 @@ export const program = {
     expectRefusal(command("plan", "broken.mjs"), "UnknownProgram: broken.mjs could not be loaded");
   });
 
-  it("exits with 1 for the user's mistakes and with 2 and a stack for others", () => {
-    expectRefusal(command("plan", "lsmt"), "UnknownProgram: there is no program lsmt");
+  it("says which promise a module breaks", () => {
+    const refusal = (change: readonly [string, string], start: string): void => {
+      file("changed.mjs", PROGRAM.replace(...change));
+      const { code, err } = command("bench", "changed.mjs", "--steps", "2");
+      // what a step returns shows when it has run, below the line that it was compiled
+      expectRefusal({ code, out: "", err: err.replace(/^line: compiled .*\n/, "") }, `UnknownProgram: line: ${start}`);
+    };
+    refusal(["init: () => ({ params: { w: tensor([[1], [2]]) } })", "init: () => 3"], "init() returned 3");
+    refusal(["batch: () => [", "batch: () => tensor(1) ?? ["], "batch() returned the tensor f32[]");
+    refusal(["batch: () => [", "batch: () => [3, "], "item 0 of batch() is 3");
+    refusal(["return [{", "return {} && [loss]; [{"], "step returned an array of 1");
+    refusal([", loss];", ", x];"], "step returned the tensor f32[2,2] as the loss");
+    refusal(["params: { w: state", "params: { v: state"], "step returned a state that differs from the one it got");
+  });
+
+  it("exits with 1 and the line for what a module throws", () => {
     file("thrower.mjs", PROGRAM.replace("const [loss, g]", "null.x; const [loss, g]"));
-    const { code, out, err } = command("plan", "thrower.mjs", "--json");
-    expect([code, out]).toEqual([2, ""]);
-    expect(err).toMatch(/^TypeError: .*\n\s+at /);
+    for (const name of ["plan", "bench", "trace"]) {
+      const outcome = command(name, "thrower.mjs");
+      expectRefusal(outcome, "UnknownProgram: TypeError: Cannot read properties of null (reading 'x')");
+      expect(outcome.err).toContain("\n  at thrower.mjs:7:10 in step\n");
+      expect(outcome.out).toBe("");
+    }
   });
 });

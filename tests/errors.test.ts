@@ -7,6 +7,8 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Tensor } from "../src/api/index.ts";
 import * as tm from "../src/api/index.ts";
+import * as nn from "../src/nn/index.ts";
+import * as optim from "../src/optim/index.ts";
 
 const FOLDER = join(import.meta.dirname, "errors");
 const x = tm.tensor([1, 2, 3]);
@@ -70,7 +72,90 @@ const cases: Readonly<Record<string, () => unknown>> = {
   "clamp-bounds": () => x.clamp(1, 0),
   "argmax-empty": () => tm.zeros([0]).argmax(),
   "zeros-shape": () => tm.zeros([-1]),
+  // the wrong kind of argument
+  "zeros-number": () => tm.zeros(wrong<number[]>(3)),
+  "zeros-too-many": () => tm.zeros([1e6, 1e6]),
+  "zeros-dtype": () => tm.zeros([2], wrong<"f32">("f16")),
+  "full-string": () => tm.full([2], wrong<number>("a")),
+  "tensor-dtype": () => tm.tensor([1], { dtype: wrong<"f32">("f16") }),
+  "tensor-beyond-i32": () => tm.tensor([2 ** 31], { dtype: "i32" }),
+  "add-beyond-i32": () => labels.add(3e9),
+  "reshape-number": () => m.reshape(wrong<number[]>(6)),
+  "transpose-number": () => m.transpose(wrong<number[]>(1)),
+  "slice-number": () => m.slice(wrong<null[]>(1)),
+  "slice-range": () => m.slice([[0.5, 2]]),
+  "pad-numbers": () => m.pad(wrong<[number, number][]>([1, 1])),
+  "cast-nothing": () => x.cast(wrong<"f32">(undefined)),
+  "cast-dtype": () => x.cast(wrong<"f32">("f16")),
+  "sum-axis-string": () => m.sum(wrong<number>("0")),
+  "sum-axis-null": () => m.sum(wrong<number>(null)),
+  "sum-array": () => tm.sum(wrong<Tensor>([1, 2])),
+  "sum-option": () => m.sum(0, wrong<object>({ keepdims: true })),
+  "sum-options-number": () => m.sum(0, wrong<object>(1)),
+  "stack-numbers": () => tm.stack(wrong<Tensor[]>([1, 2])),
+  "concat-tensor": () => tm.concat(wrong<Tensor[]>(x)),
+  "matmul-number": () => m.matmul(wrong<Tensor>(2)),
+  "einsum-number": () => tm.einsum(wrong<string>(3), x),
+  "einsum-number-operand": () => tm.einsum("i->", wrong<Tensor>(3)),
+  "einsum-dots": () => tm.einsum("...i,...i", tm.ones([2, 3]), tm.ones([4, 3])),
+  "einsum-dots-lost": () => tm.einsum("...i->i", m),
+  "take-number": () => m.take(wrong<Tensor>(0)),
+  "uniform-key": () => tm.random.uniform(wrong<Tensor>(0), [2]),
+  "uniform-option": () => tm.random.uniform(tm.random.key(0), [2], wrong<object>({ low: 0 })),
+  "dropout-no-key": () => tm.dropout(x, 0.5, wrong<Tensor>(undefined)),
+  "conv-padding": () => tm.conv2d(tm.ones([1, 1, 4, 4]), tm.ones([1, 1, 3, 3]), { padding: [[1, 1, 1]] as never }),
+  "conv-option": () => tm.conv2d(tm.ones([1, 1, 4, 4]), tm.ones([1, 1, 3, 3]), wrong<object>({ strides: 2 })),
+  "conv-transpose-output-padding": () =>
+    tm.convTranspose2d(tm.ones([1, 1, 4, 4]), tm.ones([1, 1, 3, 3]), { stride: 2, outputPadding: 2 }),
+  "pool-padding": () => tm.maxPool2d(tm.ones([1, 1, 4, 4]), 2, { padding: 2 }),
+  "cross-entropy-reduction": () => tm.crossEntropy(m, labels, { reduction: wrong<"mean">("avg") }),
+  "cross-entropy-labels-array": () => tm.crossEntropy(m, wrong<Tensor>([1, 0])),
+  "batch-norm-half": () => tm.batchNorm(m, { mean: x }),
+  "jvp-lists": () => tm.jvp((v) => v, wrong<[Tensor]>(x), wrong<[Tensor]>(x)),
+  "jvp-tangent-missing": () => tm.jvp((v) => v, [x], wrong<[Tensor]>([])),
+  "compile-number": () => tm.compile(wrong<() => Tensor>(3)),
+  "compile-option": () => tm.compile((v: Tensor) => v, wrong<object>({ donat: [0] })),
+  "compile-memory": () => tm.compile((v: Tensor) => v, { memory: "lots" }),
+  "compile-memory-list": () => tm.compile((v: Tensor) => v, { memory: wrong<number>([1]) }),
+  "compile-missing-argument": () => tm.compile((v: Tensor) => v.add(1))(...wrong<[Tensor]>([])),
+  "compile-spec": () => tm.compile((v: Tensor) => v.add(1))(tm.spec([2])),
+  "donate-number": () => tm.compile((v: Tensor) => v, { donate: wrong<number[]>(0) }),
+  "donate-fraction": () => tm.compile((v: Tensor) => v, { donate: [0.5] }),
+  "donate-missing": () => tm.compile((v: Tensor) => v, { donate: [3] })(x),
+  "donated-read": () => {
+    const step = tm.compile((v: Tensor) => v.add(1), { donate: [0] });
+    const held = step(x);
+    step(held);
+    return held.toArray();
+  },
+  "grad-number": () => tm.grad(wrong<() => Tensor>(3)),
+  "grad-option": () => tm.grad((v: Tensor) => v.sum(), wrong<object>({ argnum: 0 })),
+  "check-nan-argument": () => tm.compile((v: Tensor) => v.add(1), { checkNaN: true })(tm.tensor([0, Number.NaN])),
+  "custom-vjp-disagrees": () => {
+    const f = tm.customVjp((v) => v.sum(), { forward: (v) => [v, []], backward: (_, ct) => [ct] });
+    return traced((v) => f(v).sum());
+  },
+  "adam-rate": () => optim.adam({ lr: wrong<number>("1") }),
+  "adam-beta": () => optim.adam({ beta1: -0.5 }),
+  "adam-option": () => optim.adam(wrong<object>({ learningRate: 1 })),
+  "sequential-function": () => nn.sequential(nn.linear(2, 3), wrong<nn.Layer>(nn.relu)),
+  "linear-option": () => nn.linear(2, 3, wrong<object>({ biass: false })),
+  "apply-option": () => {
+    const model = nn.sequential(nn.dropout(0.5));
+    return model.apply(model.init(0), x, wrong<object>({ training: true }));
+  },
   // trees and results
+  "argument-cycle": () => {
+    const loop: { self?: object } = {};
+    loop.self = loop;
+    return tm.compile((v: object) => v)(loop);
+  },
+  "result-cycle": () =>
+    traced((v) => {
+      const loop: { v: Tensor; self?: object } = { v };
+      loop.self = loop;
+      return loop;
+    }),
   "argument-string": () =>
     tm.grad((p: { layers: Tensor[]; name: string }) => p.layers[0]!.sum())({ layers: [x], name: "a" }),
   "argument-class": () => tm.grad((p: { at: Date }) => wrong<Tensor>(p.at))({ at: new Date(0) }),
@@ -112,14 +197,26 @@ const cases: Readonly<Record<string, () => unknown>> = {
   // what a trace cannot do
   "trace-data": () => traced((v) => tm.tensor(v.data()).sum()),
   "trace-item": () => traced((v) => v.mul(v.sum().item()).sum()),
+  "trace-item-constant": () => traced((v) => v.mul(tm.tensor([3, 4]).sum().item()).sum()),
   "trace-branch": () => traced((v) => (wrong<number>(v.sum()) > 0 ? v.sum() : v.sum().neg())),
   "trace-arithmetic": () => traced((v) => tm.tensor(wrong<number>(v) * 2).sum()),
   // changes
   "change-outside": () => x.setAt(0, 1),
   "change-concrete": () => traced((v) => x.addInPlace(v).sum()),
-  "change-view-of-concrete": () => traced((v) => x.slice([[1, null]]).assign(v.slice([[1, null]])).sum()),
+  "change-view-of-concrete": () =>
+    traced((v) =>
+      x
+        .slice([[1, null]])
+        .assign(v.slice([[1, null]]))
+        .sum(),
+    ),
   "change-closure": () => tm.compile((v: Tensor) => tm.grad((w: Tensor) => v.addInPlace(w).sum())(v))(x),
-  "change-closure-of-checkpoint": () => traced((v) => tm.checkpoint((w: Tensor) => v.T.fill(0).add(w))(v).sum()),
+  "change-closure-of-checkpoint": () =>
+    traced((v) =>
+      tm
+        .checkpoint((w: Tensor) => v.T.fill(0).add(w))(v)
+        .sum(),
+    ),
   "change-broadcast": () => traced((v) => v.broadcastTo([2, 3]).slice([0]).mulInPlace(2).sum()),
   "change-not-returned": () =>
     tm.compile(function step(state: { w: Tensor }, dw: Tensor) {

@@ -74,8 +74,12 @@ describe("the installed package", () => {
 
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  it("is alone in the project that installs it", () => {
-    expect(readdirSync(join(consumer, "node_modules")).filter((name) => !name.startsWith("."))).toEqual(["tidemark"]);
+  it("brings nothing with it but what its manifest calls optional", () => {
+    const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+    const optional = Object.keys(manifest.optionalDependencies ?? {});
+    expect(manifest.dependencies).toBeUndefined();
+    const brought = readdirSync(join(consumer, "node_modules")).filter((name) => !name.startsWith("."));
+    expect(brought.filter((name) => !optional.includes(name))).toEqual(["tidemark"]);
   });
 
   it("carries code, types and maps with their sources, and neither tests nor sources beside them", () => {

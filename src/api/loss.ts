@@ -3,7 +3,7 @@
 import { at } from "../base/invariant.ts";
 import { guess } from "../base/suggest.ts";
 import { sameShape, typeText } from "../ir/type.ts";
-import { describe, fail, type OptionKinds, requireOptions, requireTensor } from "../trace/arguments.ts";
+import { fail, type OptionKinds, requireOptions, requireTensor } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { greaterEqual, less, logicalAnd, mul, neg, square, sub, where } from "./elementwise.ts";
 import { oneHotMask } from "./indexing.ts";
@@ -34,7 +34,7 @@ function reductionOf(name: string, options: LossOptions): (losses: Tensor) => Te
   if (Object.hasOwn(REDUCTIONS, reduction)) return REDUCTIONS[reduction];
   const names = Object.keys(REDUCTIONS);
   const help = `${guess(String(reduction), names)}reductions are ${names.join(", ")}`;
-  return fail("InvalidArgument", `${name}: there is no reduction ${describe(reduction)}`, help);
+  return fail("InvalidArgument", `${name}: there is no reduction ${JSON.stringify(reduction)}`, help);
 }
 
 /**

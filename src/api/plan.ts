@@ -8,7 +8,7 @@
  */
 
 import { parseBytes } from "../base/bytes.ts";
-import { TidemarkError, withLocation } from "../base/errors.ts";
+import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import type { Graph } from "../ir/graph.ts";
 import { graphCost } from "../ops/control.ts";
@@ -18,7 +18,6 @@ import { assemble, type PlacedProgram } from "../runtime/assemble.ts";
 import { wasmTraits } from "../runtime/executable.ts";
 import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import { type AnyFunction, type FlatArguments, flattenArguments, type Traced, traceFlat } from "../trace/function.ts";
-import { sourceLocation } from "../trace/source-location.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { leafPaths, type Tree, unflatten } from "../trace/tree.ts";
 import { spec } from "./create.ts";
@@ -49,18 +48,21 @@ export function requirePlanning(name: string, options: PlanningOptions): void {
   const donate: unknown = options.donate ?? [];
   const positions = Array.isArray(donate) ? (donate as readonly unknown[]) : null;
   if (positions?.every((n) => Number.isInteger(n) && (n as number) >= 0)) return;
-  const got = positions ? `[${positions.map(String).join(", ")}]` : describe(donate);
+  const got = positions ? JSON.stringify(positions) : describe(donate);
   fail("InvalidArgument", `${name}: donate is ${got}`, "give a list of argument positions, from 0: { donate: [0] }");
 }
 
 function budgetOf({ memory }: PlanningOptions): number | undefined {
   if (memory === undefined) return undefined;
-  try {
-    if (typeof memory === "number" || typeof memory === "string") return parseBytes(memory);
-  } catch (error) {
-    throw withLocation(error, sourceLocation());
+  if (typeof memory !== "number" && typeof memory !== "string") {
+    fail("InvalidArgument", `memory is ${describe(memory)}`, 'give bytes, or a size with its unit: "64MiB"');
   }
-  return fail("InvalidArgument", `memory is ${describe(memory)}`, 'give bytes, or a size with its unit: "64MiB"');
+  try {
+    return parseBytes(memory);
+  } catch (error) {
+    if (!(error instanceof TidemarkError)) throw error;
+    return fail(error.code, `memory: ${error.summary}`, error.help);
+  }
 }
 
 function requireDonated(donate: readonly number[], { trees }: FlatArguments): void {

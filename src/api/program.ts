@@ -9,7 +9,7 @@ import { pipeline } from "../passes/pipeline.ts";
 import { runChecked } from "../runtime/check-nan.ts";
 import { Executable } from "../runtime/executable.ts";
 import { ResidentStorage } from "../runtime/resident.ts";
-import { sourceLocation } from "../trace/source-location.ts";
+import { laterLocation } from "../trace/source-location.ts";
 import { ArrayStorage, type TensorStorage } from "../trace/storage.ts";
 import { storageOf, Tensor } from "../trace/tensor.ts";
 
@@ -90,7 +90,7 @@ export class LoadedProgram {
   #consume(storages: readonly TensorStorage[]): void {
     const given = storages.filter((storage, i) => this.#donated.has(i) && storage instanceof ResidentStorage);
     if (given.length === 0) return;
-    const where = sourceLocation();
+    const where = laterLocation();
     for (const storage of given) (storage as ResidentStorage).consume(this.#name, where);
   }
 
@@ -151,12 +151,18 @@ export function matchDonated(
     matched.set(index, result);
   };
   const byPath = new Map<string, number[]>();
+  // Only paths that are looked for: every result ends in the empty one.
+  const wanted = new Set(params.map(({ path }) => belowRoot(path)));
   results.forEach((result, i) => {
-    for (const tail of tails(result.path)) byPath.set(tail, [...(byPath.get(tail) ?? []), i]);
+    for (const tail of tails(result.path)) {
+      if (!wanted.has(tail)) continue;
+      const found = byPath.get(tail);
+      if (found) found.push(i);
+      else byPath.set(tail, [i]);
+    }
   });
   for (const { index, path, type } of params) {
-    const below = path.replace(/^[^.[]+/, "");
-    const found = (byPath.get(below) ?? []).find((i) => !taken.has(i) && sameType(at(results, i).type, type));
+    const found = (byPath.get(belowRoot(path)) ?? []).find((i) => !taken.has(i) && sameType(at(results, i).type, type));
     if (found !== undefined) take(index, found);
   }
   for (const { index, type } of params) {
@@ -167,6 +173,9 @@ export function matchDonated(
   }
   return matched;
 }
+
+/** `state.params.w` → `.params.w`. */
+const belowRoot = (path: string): string => path.replace(/^[^.[]+/, "");
 
 /** `result[0].params.w` → itself and what is left after each step from the root. */
 function tails(path: string): readonly string[] {

@@ -3,6 +3,7 @@
  * about wrong options follow from the data, so that every command behaves alike.
  */
 import { parseArgs } from "node:util";
+import { parseBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { guess } from "../base/suggest.ts";
 
@@ -68,7 +69,9 @@ export function parseArguments(command: Command, argv: readonly string[]): Argum
     ([name, { value }]) => [name, { type: value ? "string" : "boolean" }] as const,
   );
   const options = Object.fromEntries(types) as Record<string, { type: "string" | "boolean" }>;
-  const parsed = orUsageError(command, () => parseArgs({ args: [...argv], options, allowPositionals: true }));
+  const parsed = orUsageError(command, () =>
+    parseArgs({ args: withNegatives(argv, options), options, allowPositionals: true }),
+  );
   const values = parsed.values as Readonly<Record<string, string | boolean | undefined>>;
   if (values.help) return null;
   requireCount(command, parsed.positionals, values);
@@ -80,6 +83,21 @@ export function parseArguments(command: Command, argv: readonly string[]): Argum
     },
     has: (name) => values[name] !== undefined,
   };
+}
+
+/** `--steps -5` as `--steps=-5`: a number behind an option that takes a value is its value, and negative ones are refused. */
+function withNegatives(
+  argv: readonly string[],
+  options: Readonly<Record<string, { readonly type: string }>>,
+): string[] {
+  const joined: string[] = [];
+  for (const word of argv) {
+    const before = joined.at(-1) ?? "";
+    const takesValue = before.startsWith("--") && options[before.slice(2)]?.type === "string";
+    if (takesValue && /^-[\d.]/.test(word)) joined[joined.length - 1] = `${before}=${word}`;
+    else joined.push(word);
+  }
+  return joined;
 }
 
 function requireCount(command: Command, given: readonly string[], values: Readonly<Record<string, unknown>>): void {
@@ -117,6 +135,17 @@ export function wholeNumber(args: Arguments, name: string, fallback: number, lea
   const n = Number(text);
   if (/^\d+$/.test(text) && Number.isSafeInteger(n) && n >= least) return n;
   throw usageError(`--${name} ${text}`, `give a whole number of at least ${least}`);
+}
+
+/** A number of bytes, with a unit or without; null when it is not given. */
+export function sizeOf(args: Arguments, name: string): number | null {
+  const text = args.value(name);
+  try {
+    return text === undefined ? null : parseBytes(text);
+  } catch (error) {
+    if (error instanceof TidemarkError) throw usageError(`--${name}: ${error.summary}`, error.help ?? "");
+    throw error;
+  }
 }
 
 /** One of a few words. */

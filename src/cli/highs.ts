@@ -47,7 +47,7 @@ function valuesOf(model: Model): ReadonlyMap<string, number> {
 function solve(highs: Highs, program: string, seconds: number, gap: number): SolverAnswer {
   const model = highs.createModel({ format: "lp", data: program });
   try {
-    model.options.set({ time_limit: seconds, mip_rel_gap: gap, output_flag: false });
+    model.options.set({ time_limit: Math.min(seconds, 1e6), mip_rel_gap: gap, output_flag: false });
     model.run();
     const status = statusOf(model);
     const whole = program.includes("\nBinary\n");

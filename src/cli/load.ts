@@ -1,14 +1,16 @@
 /** @file From a word on the command line to a program: a built-in name, a module that exports one, or a graph as text. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { basename, extname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { TidemarkError } from "../base/errors.ts";
+import { guess } from "../base/suggest.ts";
 import type { Graph } from "../ir/graph.ts";
 import { parse } from "../ir/parse.ts";
 import { verify } from "../ir/verify.ts";
 import { allOps } from "../ops/all.ts";
-import { type AnyProgram, ALL_PROGRAMS } from "./programs/built-in.ts";
-import { guess } from "../base/suggest.ts";
+import { checkedProgram } from "./contract.ts";
+import { readText } from "./files.ts";
+import { ALL_PROGRAMS, type AnyProgram } from "./programs/built-in.ts";
 
 /** A training step with values to start from, or a graph, of which only the types are known. */
 export type Loaded =
@@ -24,7 +26,7 @@ function unknown(summary: string, help: string): TidemarkError {
 /** Functions of a `.ir` file. */
 export function readGraphs(path: string): readonly Graph[] {
   if (!existsSync(path)) throw unknown(`there is no file ${path}`, "give the path of a .ir file");
-  const graphs = parse(readFileSync(path, "utf8"), allOps, { file: basename(path) });
+  const graphs = parse(readText(path, ".ir"), allOps, { file: basename(path) });
   for (const graph of graphs) verify(graph);
   return graphs;
 }
@@ -60,7 +62,8 @@ async function moduleProgram(path: string): Promise<AnyProgram> {
       program === undefined ? "exports no `program`" : `\`program\` has no function ${missing.join(", ")}`;
     throw unknown(`${path}: ${summary}`, "export const program = { name, init(), batch(), step(state, ...batch) }");
   }
-  return { ...(members as AnyProgram), name: members.name ?? basename(path, extname(path)) };
+  const name = typeof members.name === "string" ? members.name : basename(path, extname(path));
+  return checkedProgram({ ...(members as AnyProgram), name });
 }
 
 async function importModule(path: string): Promise<{ readonly program?: unknown }> {

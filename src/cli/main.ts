@@ -4,6 +4,8 @@
  */
 import { readFileSync } from "node:fs";
 import { TidemarkError } from "../base/errors.ts";
+import { guess } from "../base/suggest.ts";
+import { thrownAt } from "../trace/source-location.ts";
 import { type Command, commandHelp, type Io, parseArguments, usageError } from "./command.ts";
 import { bench } from "./commands/bench.ts";
 import { doctor } from "./commands/doctor.ts";
@@ -13,7 +15,6 @@ import { plan } from "./commands/plan.ts";
 import { remat } from "./commands/remat.ts";
 import { trace } from "./commands/trace.ts";
 import { ALL_PROGRAMS } from "./programs/built-in.ts";
-import { guess } from "../base/suggest.ts";
 
 const COMMANDS: readonly Command[] = [plan, bench, trace, opt, pack, remat, doctor];
 
@@ -73,12 +74,22 @@ function processIo(): Io {
   return { out: (text) => process.stdout.write(text), err: (text) => process.stderr.write(text) };
 }
 
+/** What a module threw by itself is the user's: said in one line, where it was thrown. */
+function asUsers(error: unknown): unknown {
+  if (error instanceof TidemarkError) return error;
+  const where = error instanceof Error ? thrownAt(error) : "a module, which threw no error";
+  if (where === undefined) return error;
+  const help = "it is thrown by the module, not by tidemark: run the module with node to see the whole stack";
+  return new TidemarkError("UnknownProgram", String(error), { where, help });
+}
+
 /** Runs the command line `tidemark ...argv` and gives the exit code. */
 export async function main(argv: readonly string[], io: Io = processIo()): Promise<number> {
   try {
     await run(argv, io);
     return 0;
-  } catch (error) {
+  } catch (thrown) {
+    const error = asUsers(thrown);
     if (error instanceof TidemarkError) {
       io.err(`${error.message}\n`);
       return 1;

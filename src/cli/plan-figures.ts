@@ -3,7 +3,6 @@
  * too small has numbers too: those of the plan that would be needed.
  */
 import { type PlanInfo, plan } from "../api/plan.ts";
-import { parseBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import { detectFeatures } from "../codegen/wasm/features.ts";
@@ -15,7 +14,7 @@ import { withinBudget } from "../plan/plan.ts";
 import type { Plan } from "../plan/problem.ts";
 import { assemble } from "../runtime/assemble.ts";
 import { wasmTraits } from "../runtime/executable.ts";
-import { type Arguments, choice, type OptionSpec, usageError } from "./command.ts";
+import { type Arguments, choice, type OptionSpec, sizeOf } from "./command.ts";
 import { predictedMs, WASM_RATES } from "./estimate.ts";
 import type { Loaded } from "./load.ts";
 import type { AnyProgram } from "./programs/built-in.ts";
@@ -33,21 +32,11 @@ export interface PlanSettings {
 }
 
 export function planSettings(args: Arguments): PlanSettings {
-  const budget = args.value("budget");
   return {
     target: choice(args, "target", ["wasm"]),
     strategy: choice(args, "strategy", ["store-all"]),
-    budgetBytes: budget === undefined ? null : budgetOf(budget),
+    budgetBytes: sizeOf(args, "budget"),
   };
-}
-
-function budgetOf(text: string): number {
-  try {
-    return parseBytes(text);
-  } catch (error) {
-    if (error instanceof TidemarkError) throw usageError(`--budget: ${error.summary}`, error.help ?? "");
-    throw error;
-  }
 }
 
 /** What stays in the arena between steps. */

@@ -7,7 +7,7 @@ import { invariant } from "../base/invariant.ts";
 import type { Graph, Node, Phase, Value } from "./graph.ts";
 import { newValue } from "./graph.ts";
 import type { AnyOp, Attrs, OpDef } from "./op.ts";
-import { elementsOf, type TensorType, typeText } from "./type.ts";
+import { elementsOf, MOST_ELEMENTS, type TensorType, typeText } from "./type.ts";
 
 export interface NodeOptions {
   readonly name?: string | undefined;
@@ -18,8 +18,6 @@ export interface NodeOptions {
 }
 
 /** Elements are numbered with 32-bit integers in kernels, whether a tensor is stored or not. */
-const MOST_ELEMENTS = 2 ** 31 - 1;
-
 function requireAddressable(name: string, type: TensorType): void {
   const elements = elementsOf(type.shape);
   if (elements <= MOST_ELEMENTS) return;

@@ -11,7 +11,15 @@ import { at } from "../base/invariant.ts";
 import type { Value } from "../ir/graph.ts";
 import { finalCopies } from "./copies.ts";
 import type { Storage, Storages } from "./liveness.ts";
-import { type Assignment, alignUp, type Buffer, type BufferId, type BufferKind, type Lifespan, type Step } from "./problem.ts";
+import {
+  type Assignment,
+  alignUp,
+  type Buffer,
+  type BufferId,
+  type BufferKind,
+  type Lifespan,
+  type Step,
+} from "./problem.ts";
 import { type Program, returnStepOf } from "./program.ts";
 
 /** A buffer under construction. */

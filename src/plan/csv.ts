@@ -33,6 +33,7 @@ export function parseCsv(text: string, capacity: number = Number.POSITIVE_INFINI
   const names: string[] = [];
   const offsets: number[] = [];
   const faults: string[] = [];
+  const lineOf = new Map<string, number>();
   lines.slice(1).forEach((line, i) => {
     if (line.trim() === "") return;
     const cells = line.split(",").map((cell) => cell.trim());
@@ -43,12 +44,18 @@ export function parseCsv(text: string, capacity: number = Number.POSITIVE_INFINI
     if (![start, end, bytes, offset].every(Number.isSafeInteger))
       faults.push(`line ${i + 2}: not a whole number in "${line}"`);
     else if (start >= end) faults.push(`line ${i + 2}: lower ${start} is not below upper ${end}`);
+    const known = lineOf.get(cell("id"));
+    if (known !== undefined) faults.push(`line ${i + 2}: the id ${cell("id")} is that of line ${known}`);
+    lineOf.set(cell("id"), known ?? i + 2);
     const id = buffers.length;
     buffers.push({ id, values: [], lifespan: { start, end }, bytes, align: 1, kind: "activation" });
     names.push(cell("id"));
     offsets.push(offset);
   });
-  if (faults.length > 0) throw new TidemarkError("ParseError", `csv: ${faults.join("\n  ")}`);
+  if (faults.length > 0) {
+    const help = "a line is one buffer: an id of its own, lower < upper and size in whole numbers";
+    throw new TidemarkError("ParseError", `csv: ${faults.join("\n  ")}`, { help });
+  }
   return { problem: { buffers, capacity, alignment: 1 }, names, offsets: placed ? offsets : null };
 }
 

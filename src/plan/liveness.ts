@@ -61,7 +61,13 @@ export function storagesOf(program: Program): Storages {
   const storageOf = new Map<Value, Storage>();
   const add = (value: Value, isParam: boolean): void => {
     const { start, end } = lifespans.get(value) as Lifespan;
-    const storage = { id: all.length, values: [value], bytes: byteLength(value.type), lifespan: { start, end }, isParam };
+    const storage = {
+      id: all.length,
+      values: [value],
+      bytes: byteLength(value.type),
+      lifespan: { start, end },
+      isParam,
+    };
     all.push(storage);
     storageOf.set(value, storage);
   };

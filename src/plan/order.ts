@@ -8,7 +8,8 @@
  *     trees.ts      branches by hills and valleys; optimal for trees
  *     improve.ts    takes the lowest of these and makes the peak lower: minimum cuts, then exact search around it
  *
- * Never worse than program order: in the end, orders are compared by their bounds after buffers were assigned.
+ * Never worse than program order: in the end, orders are compared by their bounds after buffers were assigned. A copy at
+ * the end of the run that program order does not have (slots.ts) is accepted where it saves four times its bytes.
  * Deterministic: ties are broken by position, and work is counted in steps. Small programs are solved exactly; large
  * ones take O((n + edges) log n) and a constant amount of improvement.
  */
@@ -29,8 +30,12 @@ import type { Program } from "./program.ts";
 export const SLACKS: readonly number[] = [0, 1 / 4096, 1 / 64];
 /** Orders that are improved in each round. */
 const STARTS = 3;
-/** Of programs of more steps, only the best order is compared with the given one, and not even that if the account is exact. */
-const COMPARED = 5000;
+/** Bytes of the peak that a byte copied at the end of every run has to save. */
+const COPY_WORTH = 4;
+/** Orders that are assigned buffers, to be compared by what they really need. */
+const COMPARED = 4;
+/** For programs of more steps it is one, and orders with further copies are not looked for. */
+const LARGE = 5000;
 
 export interface Orderings {
   /**
@@ -46,24 +51,40 @@ export interface Orderings {
 /** The program with its steps in an order that needs no more memory at once than the given one. */
 export function orderSteps(program: Program): Program {
   if (program.steps.length < 2) return program;
-  const model = modelOf(program);
-  const large = model.steps > COMPARED;
-  const found = findOrders(model).better.filter(({ order }) => !isGiven(order));
-  const inOrder = ({ order }: Ordering): Program => ({
+  const [careful, large] = [modelOf(program), program.steps.length > LARGE];
+  const found = [...candidates(careful, careful.exact || large ? 1 : COMPARED)];
+  const inOrder = (order: ArrayLike<number>): Program => ({
     ...program,
     steps: Array.from(order, (step) => at(program.steps, step)),
   });
+  if (large && careful.exact) return found[0] ? inOrder(found[0]) : program;
+  if (!large && careful.settled.includes(1)) found.push(...candidates(modelOf(program, "allow"), COMPARED));
   // The account may be above the bound (memory.ts), for some orders more than for others: the bound decides.
-  const candidates = (model.exact || large ? found.slice(0, 1) : found).map(inOrder);
-  if (model.exact && large) return candidates[0] ?? program;
-  let best = program;
-  let bytes = maxLive(program);
-  for (const candidate of candidates) {
-    const height = maxLive(candidate);
-    // With equal peaks the first of these is better than the program's order: less is live on average.
-    if (height < bytes || (height === bytes && best === program)) [best, bytes] = [candidate, height];
+  const given = needsOf(program);
+  let [best, cost] = [program, given.cost];
+  for (const order of found) {
+    const next = inOrder(order);
+    const needs = needsOf(next);
+    // With equal needs the first of these is better than the program's order: less is live on average.
+    const better = needs.cost < cost || (needs.cost === cost && best === program);
+    if (needs.bytes <= given.bytes && better) [best, cost] = [next, needs.cost];
   }
   return best;
+}
+
+/** The best orders that are not the given one. */
+function candidates(model: Model, most: number): readonly ArrayLike<number>[] {
+  const isGiven = (order: ArrayLike<number>): boolean => Array.prototype.every.call(order, (step, k) => step === k);
+  const orders = findOrders(model).better.map(({ order }) => order);
+  return orders.filter((order) => !isGiven(order)).slice(0, most);
+}
+
+/** The bound of a program in the order that it has, and the same with what copies at the end are worth. */
+function needsOf(program: Program): { readonly bytes: number; readonly cost: number } {
+  const { problem, copies } = assignBuffers(program);
+  const { bytes } = boundOf(problem);
+  const copied = copies.reduce((sum, { from }) => sum + at(problem.buffers, from).bytes, 0);
+  return { bytes, cost: bytes + COPY_WORTH * copied };
 }
 
 /** Everything that was tried and is worth looking at. */
@@ -101,12 +122,4 @@ function lowest(orderings: readonly Ordering[]): Ordering {
     if (a.optimal) return a;
     return isBetter(b, a) || (b.optimal && b.peak.bytes === a.peak.bytes) ? b : a;
   });
-}
-
-function isGiven(order: ArrayLike<number>): boolean {
-  return Array.prototype.every.call(order, (step, k) => step === k);
-}
-
-function maxLive(program: Program): number {
-  return boundOf(assignBuffers(program).problem).bytes;
 }

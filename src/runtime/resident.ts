@@ -7,7 +7,7 @@
  *   resident ──(slot needed for other data)──→ copied out to an array of its own, still readable
  */
 import { TidemarkError } from "../base/errors.ts";
-import type { Shape, TensorType } from "../ir/type.ts";
+import { type Shape, type TensorType, typeText } from "../ir/type.ts";
 import type { DType } from "../kernel/dtype.ts";
 import { sourceLocation } from "../trace/source-location.ts";
 import type { Elements, Executable } from "./executable.ts";
@@ -15,7 +15,7 @@ import type { Elements, Executable } from "./executable.ts";
 type State =
   | { readonly kind: "resident"; readonly home: Executable; readonly address: number }
   | { readonly kind: "array"; readonly data: Elements }
-  | { readonly kind: "consumed"; readonly by: string; readonly where: string | undefined };
+  | { readonly kind: "consumed"; readonly by: string; readonly where: () => string | undefined };
 
 export class ResidentStorage {
   readonly dtype: DType;
@@ -32,14 +32,12 @@ export class ResidentStorage {
     const state = this.#state;
     if (state.kind === "resident") return state.home.view(this, state.address);
     if (state.kind === "array") return state.data;
-    throw new TidemarkError(
-      "DonatedTensor",
-      `this ${this.dtype}[${this.shape.join(",")}] was donated to ${state.by}${state.where ? ` at ${state.where}` : ""} and its storage was reused`,
-      {
-        where: sourceLocation(),
-        help: "use the tensor that the call returned in its place, or leave the argument out of `donate`",
-      },
-    );
+    const [type, donatedAt] = [typeText(this), state.where()];
+    const taken = `${state.by}${donatedAt ? ` at ${donatedAt}` : ""}`;
+    throw new TidemarkError("DonatedTensor", `this ${type} was donated to ${taken} and its storage was reused`, {
+      where: sourceLocation(),
+      help: "use the tensor that the call returned in its place, or leave the argument out of `donate`",
+    });
   }
 
   isAt(home: Executable, address: number): boolean {
@@ -48,7 +46,7 @@ export class ResidentStorage {
   }
 
   /** Its storage is about to be taken over by what replaces it. */
-  consume(by: string, where: string | undefined): void {
+  consume(by: string, where: () => string | undefined): void {
     if (this.#state.kind === "resident") this.#state = { kind: "consumed", by, where };
   }
 

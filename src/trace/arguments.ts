@@ -98,7 +98,7 @@ const KINDS = {
   "a tensor": (value) => value instanceof Tensor,
   "a text": (value) => typeof value === "string",
   '"f32" or "f64"': (value) => value === "f32" || value === "f64",
-  "an element type": (value) => DTYPES.some((known) => known === value),
+  '"f32", "f64", "i32" or "bool"': (value) => DTYPES.some((known) => known === value),
   /** Checked by whoever uses it, which takes several kinds. */
   anything: () => true,
 } as const satisfies Record<string, (value: unknown) => boolean>;

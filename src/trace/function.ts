@@ -155,7 +155,7 @@ function calledWith(fn: AnyFunction, args: readonly never[]): unknown {
     if (!(error instanceof TypeError) || args.length >= fn.length) throw error;
     const missing = argumentNames(fn, fn.length).slice(args.length).join(", ");
     const summary = `${fn.name || "the function"} was called without ${missing}, and failed: ${error.message}`;
-    const help = `it has ${fn.length} arguments, ${args.length} were given; pass the others, or give them defaults`;
+    const help = `${args.length} of ${fn.length} arguments were given: pass the others, or give them defaults`;
     throw new TidemarkError("InvalidArgument", summary, { where: sourceLocation(), help });
   }
 }

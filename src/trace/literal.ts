@@ -17,7 +17,7 @@ function fail(summary: string, help: string): never {
   return failAt("InvalidArgument", `tensor: ${summary}`, help);
 }
 
-const OPTIONS: OptionKinds<TensorOptions> = { shape: "anything", dtype: "an element type" };
+const OPTIONS: OptionKinds<TensorOptions> = { shape: "anything", dtype: '"f32", "f64", "i32" or "bool"' };
 
 function dtypeOfArray(data: TypedArray): DType {
   if (data instanceof Float32Array) return "f32";

@@ -52,14 +52,31 @@ export function locate(stack: string, root: string): string | undefined {
   return undefined;
 }
 
-/** The call stack as text; an error is made for it and never thrown. */
-function stackNow(depth: number): string {
+/** Where an error was thrown, if that is not in the library. */
+export function thrownAt(error: Error): string | undefined {
+  const first = error.stack?.split("\n").find((line) => parseFrame(line) !== null);
+  if (ROOT === null || first === undefined) return undefined;
+  const { file } = parseFrame(first) as Frame;
+  return file.startsWith(ROOT) || file.startsWith("node:") ? undefined : locate(first, ROOT);
+}
+
+/** An error that holds the call stack and is never thrown. */
+function errorNow(depth: number): InternalError {
   const limited = Error as { stackTraceLimit?: number };
   const before = limited.stackTraceLimit;
   limited.stackTraceLimit = depth;
-  const { stack } = new InternalError("stack");
+  const error = new InternalError("stack");
   if (before !== undefined) limited.stackTraceLimit = before;
-  return stack ?? "";
+  return error;
+}
+
+/** The call stack as text. */
+const stackNow = (depth: number): string => errorNow(depth).stack ?? "";
+
+/** The user's line of this moment, found when it is asked for: making the text of a stack is most of the work. */
+export function laterLocation(): () => string | undefined {
+  const error = errorNow(DEPTHS[1]);
+  return () => (ROOT === null ? undefined : locate(error.stack ?? "", ROOT));
 }
 
 /** The directory two levels up from this file, with its slash; null when this file has been bundled into another. */

@@ -221,3 +221,98 @@ describe("integers", () => {
     expect(both((x) => x.cast("i32"), f64([-1.9, 1.9, -0.5]))).toEqual([-1, 1, 0]);
   });
 });
+
+describe("class numbers out of range", () => {
+  const logits = f64([
+    [0, 0],
+    [1, 1],
+    [2, 2],
+  ]);
+  const classes = tensor([1, 2, -1], { dtype: "i32" });
+
+  test("make the loss of their example NaN, and so the mean", () => {
+    const loss = (reduction: tm.Reduction) => (x: Tensor) => tm.crossEntropy(x, classes, { reduction });
+    expect(both(loss("none"), logits)).toEqual([near(Math.LN2), nan, nan]);
+    expect(both(loss("mean"), logits)).toBe(nan);
+    expect(both(loss("sum"), logits)).toBe(nan);
+  });
+
+  test("leave the gradients of the other examples alone", () => {
+    const slope = tm.grad((x: Tensor) => tm.crossEntropy(x, classes, { reduction: "sum" }))(logits);
+    expect(slope.toArray()).toEqual(
+      near([
+        [0.5, -0.5],
+        [0, 0],
+        [0, 0],
+      ]),
+    );
+  });
+});
+
+describe("probabilities of nothing", () => {
+  test("are nothing, and the logarithm of their sum is -∞", () => {
+    const x = tm.zeros([2, 0]);
+    for (const f of [tm.softmax, tm.logSoftmax]) {
+      expect(both((v) => f(v), x)).toEqual([[], []]);
+      expect(both((v) => f(v, 0), x)).toEqual([[], []]);
+      expect(tm.grad((v: Tensor) => f(v).sum())(x).shape).toEqual([2, 0]);
+    }
+    expect(both((v) => tm.logsumexp(v, 1), x)).toEqual([-inf, -inf]);
+    expect(both((v) => tm.logsumexp(v, 1, { keepDims: true }), x)).toEqual([[-inf], [-inf]]);
+    expect(both((v) => tm.logsumexp(v), x)).toBe(-inf);
+    expect(both((v) => tm.logsumexp(v, 0), x)).toEqual([]);
+  });
+});
+
+describe("bools", () => {
+  test("are equal or not", () => {
+    const x = tensor([true, false, true, false]);
+    const y = tensor([true, true, false, false]);
+    expect(both((v) => v.equal(y), x)).toEqual([true, false, false, true]);
+    expect(both((v) => v.notEqual(y), x)).toEqual([false, true, true, false]);
+    expect(both((v) => v.equal(true), x)).toEqual([true, false, true, false]);
+  });
+});
+
+describe("diagonals of matrices that are not square", () => {
+  test.each([
+    [2, 3],
+    [3, 2],
+    [1, 4],
+    [4, 1],
+    [0, 3],
+    [3, 0],
+  ])("of %i by %i elements are as long as the shorter side", (rows, columns) => {
+    const x = tm.arange(rows * columns).reshape([rows, columns]);
+    const expected = Array.from({ length: Math.min(rows, columns) }, (_, i) => i * columns + i);
+    expect(both((v) => v.diagonal(), x)).toEqual(expected);
+    expect(both((v) => v.diagonal(1, 0), x)).toEqual(expected);
+  });
+
+  test("spread gradients over what they took", () => {
+    const slope = tm.grad((x: Tensor) =>
+      x
+        .diagonal()
+        .mul(tensor([5, 7]))
+        .sum(),
+    )(tm.zeros([2, 3]));
+    expect(slope.toArray()).toEqual([
+      [5, 0, 0],
+      [0, 7, 0],
+    ]);
+  });
+});
+
+describe("padding of convolutions", () => {
+  test("may be one number for each axis, and is that on both sides", () => {
+    const [x, w] = [tm.ones([1, 1, 3, 3]), tm.ones([1, 1, 3, 3])];
+    const [one, two] = [
+      [1, 1],
+      [2, 2],
+    ] as const;
+    const pairs = tm.conv2d(x, w, { padding: [one, two] });
+    expect(tm.conv2d(x, w, { padding: [1, 2] }).toArray()).toEqual(pairs.toArray());
+    expect(tm.conv2d(x, w, { padding: [1, [2, 2]] }).toArray()).toEqual(pairs.toArray());
+    expect(tm.maxPool2d(x, 3, { padding: [1, 0], stride: 1 }).shape).toEqual([1, 1, 3, 1]);
+  });
+});

@@ -9,9 +9,10 @@ import { formatBytes } from "../../base/bytes.ts";
 import { grouped, TidemarkError } from "../../base/errors.ts";
 import { table } from "../../plan/table.ts";
 import { LARGEST_ARENA_BYTES } from "../../runtime/executable.ts";
-import { storageOf } from "../../trace/tensor.ts";
+import { storageOf, type Tensor } from "../../trace/tensor.ts";
 import { flatten } from "../../trace/tree.ts";
 import { type Arguments, type Command, type Io, usageError, wholeNumber, writeJson } from "../command.ts";
+import { CONTRACT, stepResult } from "../contract.ts";
 import { loadProgram } from "../load.ts";
 import { baselineRss, peakRss } from "../memory.ts";
 import { PLAN_OPTIONS, type PlanFigures, planLoaded, planSettings } from "../plan-figures.ts";
@@ -65,15 +66,15 @@ interface Run {
   readonly state: object;
 }
 
-type StepFunction = (state: object) => readonly [object, { item(): number }];
-
-function runSteps(step: StepFunction, first: object, steps: number): Run {
+function runSteps(name: string, step: (state: object) => unknown, first: object, steps: number): Run {
   const losses: number[] = [];
   const ms: number[] = [];
   let state = first;
   for (let i = 0; i < steps; i++) {
     const started = performance.now();
-    const [next, loss] = step(state);
+    const made = step(state);
+    // one program makes results of one structure: the first step answers for all
+    const [next, loss] = i === 0 ? stepResult(name, first, made) : (made as readonly [object, Tensor]);
     losses.push(loss.item());
     ms.push(performance.now() - started);
     state = next;
@@ -109,7 +110,7 @@ function measure(program: AnyProgram, args: Arguments, io: Io): BenchFigures {
   const step = compile(program.step, { donate: [0], name: program.name, ...memory });
   const { compileMs, moduleBytes, kernelFunctions, kernelCalls } = step.program(first, ...batch);
   io.err(`${program.name}: compiled in ${compileMs.toFixed(0)} ms, running ${grouped(steps)} steps\n`);
-  const { losses, ms, state } = runSteps((current) => step(current, ...batch), first, steps);
+  const { losses, ms, state } = runSteps(program.name, (current) => step(current, ...batch), first, steps);
   return {
     ...figures,
     stepMs: { median: quantile(ms, 0.5), p10: quantile(ms, 0.1), p90: quantile(ms, 0.9) },
@@ -148,6 +149,7 @@ export const bench: Command = {
   name: "bench",
   positionals: ["PROGRAM"],
   summary: "train a program for some steps and measure it",
+  details: CONTRACT,
   options: {
     steps: {
       value: "N",

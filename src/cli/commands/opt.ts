@@ -1,10 +1,11 @@
 /** @file `tidemark opt`: runs passes on graphs in a file and prints what becomes of them. */
+
+import { guess } from "../../base/suggest.ts";
 import { print } from "../../ir/print.ts";
 import type { Pass } from "../../passes/pass.ts";
 import { fusedPipeline, runPasses } from "../../passes/pipeline.ts";
 import { type Command, usageError } from "../command.ts";
 import { readGraphs } from "../load.ts";
-import { guess } from "../../base/suggest.ts";
 
 /** Every pass once, in the order in which they first run. */
 const PASSES: readonly Pass[] = [...new Set(fusedPipeline)];

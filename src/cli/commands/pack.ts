@@ -1,11 +1,10 @@
 /** @file `tidemark pack`: places the buffers of a file, in MiniMalloc's format, at offsets that do not collide. */
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { parseBytes } from "../../base/bytes.ts";
 import { grouped, TidemarkError } from "../../base/errors.ts";
 import { boundOf } from "../../plan/bound.ts";
 import { parseCsv, printCsv } from "../../plan/csv.ts";
 import { searchPlacement } from "../../plan/place/search.ts";
-import { type Command, usageError, wholeNumber, writeJson } from "../command.ts";
+import { type Command, sizeOf, wholeNumber, writeJson } from "../command.ts";
+import { readText, writeText } from "../files.ts";
 
 export const pack: Command = {
   name: "pack",
@@ -22,10 +21,8 @@ export const pack: Command = {
   },
   run(args, io) {
     const file = args.positionals[0] as string;
-    if (!existsSync(file)) throw usageError(`pack: there is no file ${file}`, "give the path of a .csv file");
-    const limit = args.value("capacity");
-    const capacity = limit === undefined ? null : parseBytes(limit);
-    const { problem, names } = parseCsv(readFileSync(file, "utf8"), capacity ?? Number.POSITIVE_INFINITY);
+    const capacity = sizeOf(args, "capacity");
+    const { problem, names } = parseCsv(readText(file, ".csv"), capacity ?? Number.POSITIVE_INFINITY);
     const started = performance.now();
     const lowerBoundBytes = boundOf(problem).bytes;
     const { offsets, height, strategy, ...found } = searchPlacement(problem, {
@@ -36,7 +33,7 @@ export const pack: Command = {
     const ms = performance.now() - started;
     const feasible = capacity === null || height <= capacity;
     const output = args.value("output");
-    if (output !== undefined && feasible) writeFileSync(output, printCsv(problem, offsets, names));
+    if (output !== undefined && feasible) writeText(output, printCsv(problem, offsets, names));
     // either that nothing is lower, or that nothing fits the capacity
     const proven = found.proven || (capacity !== null && found.boundBytes > capacity);
     const buffers = problem.buffers.length;

@@ -6,6 +6,7 @@ import { memoryMap } from "../../plan/memory-map.ts";
 import { printPlan } from "../../plan/print.ts";
 import { reportText } from "../../plan/report.ts";
 import { type Command, writeJson } from "../command.ts";
+import { CONTRACT } from "../contract.ts";
 import { loadProgram } from "../load.ts";
 import { PLAN_OPTIONS, type PlanFigures, planLoaded, planSettings } from "../plan-figures.ts";
 
@@ -22,7 +23,7 @@ export const plan: Command = {
   name: "plan",
   positionals: ["PROGRAM"],
   summary: "plan a program's memory and show the plan",
-  details: "Shows the numbers and live bytes over time. Exit code 1 when the program does not fit the budget.",
+  details: `Shows the numbers and live bytes over time. Exit code 1 when the program does not fit the budget.\n\n${CONTRACT}`,
   options: {
     ...PLAN_OPTIONS,
     explain: { value: "VALUE", help: "where one value (h, state.params.w0) or buffer (b12) is, how long, and why" },

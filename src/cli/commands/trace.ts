@@ -4,6 +4,7 @@ import { print } from "../../ir/print.ts";
 import { fusedPipeline, runPasses } from "../../passes/pipeline.ts";
 import { traceFunction } from "../../trace/function.ts";
 import type { Command } from "../command.ts";
+import { CONTRACT } from "../contract.ts";
 import { type Loaded, loadProgram } from "../load.ts";
 import { passNamed } from "./opt.ts";
 
@@ -17,6 +18,7 @@ export const trace: Command = {
   name: "trace",
   positionals: ["PROGRAM"],
   summary: "print the graph of a program's step",
+  details: CONTRACT,
   options: {
     "print-after": { value: "PASS", help: "the graph after each run of a pass, of all passes with `all`" },
     locations: { help: "append the source line of every node" },

@@ -1,7 +1,8 @@
 /** @file Minimum cuts against all sets of steps, and against the peaks of all orders. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { layeredProgram, leastPeak } from "../../../tests/support/order-programs.ts";
+import { layeredProgram } from "../../../bench/order-programs.ts";
+import { leastPeak } from "../../../tests/support/orders.ts";
 import { ProgramBuilder, randomProgram, trainingStep } from "../../../tests/support/plan-programs.ts";
 import { minimumCut } from "./cut.ts";
 import { listOf } from "./lists.ts";

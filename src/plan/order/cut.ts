@@ -64,14 +64,14 @@ export function minimumCut(
 
 /** Edges for storages; returns the bytes that are live whatever has run. */
 function addStorages(model: Model, side: Uint8Array, node: Int32Array, flow: Flow): number {
-  const { storages, bytes, kept, writer, readers, isSlot, movable } = model;
+  const { storages, bytes, kept, writer, readers, isSlot, movable, settled } = model;
   let always = 0;
   for (let id = 0; id < storages; id++) {
     const size = bytes[id] as number;
     if (isSlot[id]) always += size;
     const made = writer[id] as number;
     const from = made < 0 ? SOURCE : (node[made] as number);
-    if (isSlot[id] || movable[id] || from === SINK || size === 0) continue;
+    if (isSlot[id] || movable[id] || settled[id] || from === SINK || size === 0) continue;
     let [needed, waiting] = [kept[id] === 1, 0];
     for (let k = fromOf(readers, id); k < fromOf(readers, id + 1); k++) {
       const at = side[readers.items[k] as number];
@@ -128,7 +128,7 @@ function sides(model: Model, step: number): Uint8Array {
  * bytes that are needed whatever has run.
  */
 function addWrites(model: Model, step: number, side: Uint8Array, node: Int32Array, flow: Flow): number {
-  const { writes, over, bytes, kept, readers, movable } = model;
+  const { writes, over, bytes, kept, readers, movable, settled } = model;
   const mayDie = (id: number): boolean =>
     !kept[id] && listOf(readers, id).every((reader) => reader === step || side[reader] !== AFTER);
   const candidates: number[] = [];
@@ -140,7 +140,7 @@ function addWrites(model: Model, step: number, side: Uint8Array, node: Int32Arra
   for (const id of listOf(writes, step)) {
     const mine = candidates.filter((read, k) => k % 2 === 1 && candidates[k - 1] === id && !taken.has(read));
     const [first] = mine;
-    if (movable[id]) continue;
+    if (movable[id] || settled[id]) continue;
     if (first === undefined) {
       always += at(bytes, id);
       continue;

@@ -37,16 +37,16 @@ export class ListScheduler {
   }
 }
 
-/** Writers of replacements wait for the other readers of the parameter where that makes no cycle. */
+/** Writers of replacements wait for the other readers of the parameter where that makes no cycle, if not in any order. */
 function waitersOf(model: Model): Lists {
-  const { claims, writer, readers } = model;
+  const { claims, writer, readers, settled } = model;
   const reach = new Reach(model.successors);
   const pairs: (readonly [number, number])[] = [];
   for (let storage = 0; storage < model.storages; storage++) {
-    if (lengthOf(claims, storage) === 0) continue;
+    if (lengthOf(claims, storage) === 0 || settled[storage]) continue;
     const step = at(writer, storage);
     const others = [...listOf(readers, at(listOf(claims, storage), 0))].filter((reader) => reader !== step);
-    if (others.some((reader) => reader > step) && reach.meets(step, others) !== "no") continue;
+    if (reach.meets(step, others) !== "no") continue;
     for (const reader of others) pairs.push([reader, step]);
   }
   return makeLists(model.steps, (add) => {

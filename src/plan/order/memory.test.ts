@@ -1,7 +1,8 @@
 /** @file The account of memory against buffers as they are assigned, for random programs in random orders. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { numbers, randomOrder } from "../../../tests/support/order-programs.ts";
+import { numbers } from "../../../bench/order-programs.ts";
+import { randomOrder } from "../../../tests/support/orders.ts";
 import { ProgramBuilder, randomProgram, trainingStep } from "../../../tests/support/plan-programs.ts";
 import { assignBuffers } from "../alias.ts";
 import { liveBytes } from "../bound.ts";

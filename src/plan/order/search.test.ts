@@ -1,7 +1,8 @@
 /** @file The search against one without rules; windows; and what it says when its credit is spent. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { branchedProgram, layeredProgram, leastPeak, treeProgram } from "../../../tests/support/order-programs.ts";
+import { branchedProgram, layeredProgram, treeProgram } from "../../../bench/order-programs.ts";
+import { leastPeak } from "../../../tests/support/orders.ts";
 import { randomProgram } from "../../../tests/support/plan-programs.ts";
 import type { Program } from "../program.ts";
 import { Memory, peakOf } from "./memory.ts";

@@ -1,7 +1,8 @@
 /** @file Liu's order is the best one for trees, and a valid one for everything. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { layeredProgram, leastPeak, treeProgram } from "../../../tests/support/order-programs.ts";
+import { layeredProgram, treeProgram } from "../../../bench/order-programs.ts";
+import { leastPeak } from "../../../tests/support/orders.ts";
 import { randomProgram } from "../../../tests/support/plan-programs.ts";
 import { checkProgram, type Program } from "../program.ts";
 import { backwardOrder } from "./backward.ts";

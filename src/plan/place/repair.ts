@@ -45,7 +45,7 @@ export class Repair {
   readonly #spare: Int32Array;
 
   constructor(sections: Sections, contemporaries: Contemporaries, random: Random) {
-    const { n, count, size, lo, hi, fixed } = sections;
+    const { n, count, size, lo, hi } = sections;
     this.#sections = sections;
     this.#contemporaries = contemporaries;
     this.#random = random;
@@ -59,7 +59,6 @@ export class Repair {
     this.#spare = new Int32Array(n);
     const largest = size.reduce((most, x) => Math.max(most, x), 1);
     this.#hardness = size.map((x, i) => (x / largest) * (((hi[i] as number) - (lo[i] as number)) / Math.max(1, count)));
-    for (let i = 0; i < n; i++) if ((fixed[i] as number) >= 0) this.#put(i, fixed[i] as number);
   }
 
   /** Starts from a placement, cut off at `limit`. False when a fixed item is above it. */
@@ -90,19 +89,22 @@ export class Repair {
 
   /** Builds a placement from nothing, the hardest items first. */
   build(limit: number, steps: number): boolean {
-    const { n } = this.#sections;
+    const { n, fixed, size } = this.#sections;
     const hardness = this.#hardness;
     this.#begin(limit);
-    for (let i = 0; i < n; i++) this.#inside[i] = 0;
+    for (let i = 0; i < n; i++) {
+      const at = fixed[i] as number;
+      if (at < 0) this.#inside[i] = 0;
+      else if (at + (size[i] as number) > limit) return false;
+      else this.#put(i, at);
+    }
     const order = Int32Array.from({ length: n }, (_, i) => i);
     order.sort((a, b) => (hardness[b] as number) - (hardness[a] as number) || a - b);
     const last = this.steps + steps;
     let next = 0;
     for (const level of LEVELS) {
       for (let i = order[next]; i !== undefined && (hardness[i] as number) >= level; i = order[++next]) {
-        const at = this.#sections.fixed[i] as number;
-        if (at >= 0) this.#put(i, at);
-        else if (!this.#insert(i)) return false;
+        if ((fixed[i] as number) < 0 && !this.#insert(i)) return false;
       }
       if (!this.fit(last - this.steps)) return false;
     }

@@ -10,9 +10,11 @@
  *                 │        best, a height that is shown to be impossible lifts the bound. They meet: proven.
  *           bound ┤──────  With a capacity, aims are the bound and the capacity, and the search ends below the capacity.
  *
- * Aiming at the bound first makes more room never a disadvantage: the same runs happen, and others that are easier. Runs
+ * Runs that aim at the bound and runs that aim higher are two lines that share nothing but the best placement, and take
+ * turns. So more room is no disadvantage: what is found without it is found with it, after twice the time at worst. Runs
  * end after a number of nodes, so what is found does not depend on the clock; the clock only says when to stop.
  */
+import { at } from "../../base/invariant.ts";
 import { heightOf, type Problem } from "../problem.ts";
 import { Branch } from "./branch.ts";
 import { Contemporaries } from "./contemporaries.ts";
@@ -52,10 +54,12 @@ const LEAST_NODES = 1500;
 const FADE = 0.97;
 const GROWTH = 1.02;
 const NOISE = 0.1;
-/** Where the exact method aims, from the bound (0) to the best (1) or the capacity. Their number has no common factor with
- *  the number of orders, so every aim meets every order. */
-const AIMS_BELOW_BEST = [0, 0.5, 0.9, 0, 0.25, 0.75] as const;
-const AIMS_AT_CAPACITY = [0, 1, 0, 0.5] as const;
+/** Where the second line of the exact method aims, from the bound (0) to the best or the capacity (1). Their numbers have
+ *  no common factor with the number of orders, so every aim meets every order. */
+const AIMS_BELOW_BEST = [0.5, 0.9, 0.25, 0.75] as const;
+const AIMS_AT_CAPACITY = [1, 1, 0.5] as const;
+/** Up to so many items the exact method gets three times the work of repair, beyond as much. */
+const FEW = 600;
 /** How much of the distance to the bound a repair tries to make up for. */
 const CUTS = [0.1, 0.3, 0.1, 1, 0.03, 0.6] as const;
 
@@ -80,13 +84,24 @@ export function searchPlacement(problem: Problem, options: SearchOptions): Searc
   return search.result();
 }
 
+/** Runs of the exact method that learn from each other. */
+interface Line {
+  readonly branch: Branch;
+  readonly random: Random;
+  runs: number;
+  nodeLimit: number;
+}
+
 class Search {
   readonly #problem: Problem;
   readonly #sections: Sections;
-  readonly #random: Random;
+  readonly #seed: number;
   readonly #keys: Keys;
   readonly #repair: Repair;
-  readonly #branch: Branch | null;
+  /** Aiming at the bound, and above; made when needed. Not at all when there are too many items. */
+  readonly #lines: Line[] = [];
+  readonly #exact: boolean;
+  #turn = 0;
   /** In units above ground: no placement is below `bound`, one of height `best` is known, `goal` is low enough. */
   #bound: number;
   #best: number;
@@ -95,8 +110,6 @@ class Search {
   readonly #late: () => boolean;
   readonly #offset: Float64Array;
   #strategy: string;
-  #runs = 0;
-  #nodeLimit: number;
   #exactWork = 0;
   #rounds = 0;
   #stepLimit = 2000;
@@ -111,13 +124,13 @@ class Search {
     this.#late = late;
     const sections = sectionsOf(problem);
     this.#sections = sections;
-    this.#random = randomFrom(seed);
+    this.#seed = seed;
     const contemporaries = new Contemporaries(sections);
-    this.#repair = new Repair(sections, contemporaries, this.#random);
+    this.#repair = new Repair(sections, contemporaries, randomFrom(seed));
     this.#keys = keysOf(sections);
     let entries = 0;
     for (let i = 0; i < sections.n; i++) entries += (sections.hi[i] as number) - (sections.lo[i] as number);
-    this.#branch = entries <= EXACT_ENTRIES ? new Branch(sections, MEMORY) : null;
+    this.#exact = entries <= EXACT_ENTRIES;
     const units = (bytes: number): number => (bytes - sections.ground) / sections.unit;
     this.#bound = Math.ceil(units(targetBytes));
     this.#hasCapacity = capacityBytes !== undefined;
@@ -125,7 +138,6 @@ class Search {
     this.#offset = Float64Array.from(sections.ids, (id) => units(start.offsets[id] ?? 0));
     this.#best = Math.ceil(units(start.height));
     this.#strategy = start.strategy;
-    this.#nodeLimit = Math.max(LEAST_NODES, sections.n + Math.min(sections.n, 2000));
     // what is live all the time may lie elsewhere in the start
     if (sections.grounded.size > 0) this.#settle();
   }
@@ -135,12 +147,18 @@ class Search {
   }
 
   get work(): number {
-    return this.#exactWork + 8 * this.#repair.work;
+    return this.#exactWork + this.#repairWork;
+  }
+
+  /** Each item looked at costs about as much as eight at a node; each round looks at all once, whatever comes of it. */
+  get #repairWork(): number {
+    return 8 * (this.#repair.work + this.#rounds * this.#sections.n);
   }
 
   /** One run of the method that has had less work. */
   step(): void {
-    if (this.#branch && this.#exactWork <= 8 * this.#repair.work + 1e6) this.#runExact(this.#branch);
+    const share = this.#sections.n <= FEW ? 3 : 1;
+    if (this.#exact && this.#exactWork <= share * this.#repairWork + 1e6) this.#runExact();
     else this.#runRepair();
   }
 
@@ -150,7 +168,7 @@ class Search {
     ids.forEach((id, i) => {
       offsets[id] = (this.#offset[i] as number) * unit + ground;
     });
-    const nodes = this.#repair.steps + (this.#branch?.nodes ?? 0);
+    const nodes = this.#lines.reduce((sum, { branch }) => sum + branch.nodes, this.#repair.steps);
     const height = heightOf(this.#problem, offsets);
     const boundBytes = this.#bound * unit + ground;
     return { offsets, height, strategy: this.#strategy, proven: this.#best <= this.#bound, boundBytes, nodes };
@@ -171,25 +189,42 @@ class Search {
     this.#best = this.#heightOf(offset);
   }
 
-  #runExact(branch: Branch): void {
+  #runExact(): void {
     const { n, count } = this.#sections;
-    const aims = this.#hasCapacity ? AIMS_AT_CAPACITY : AIMS_BELOW_BEST;
     const upper = this.#hasCapacity ? this.#goal : this.#best;
-    const aim = this.#bound + (aims[this.#runs % aims.length] as number) * (upper - this.#bound);
-    const capacity = Math.min(this.#best - 1, Math.floor(aim));
-    const key = this.#keys[this.#runs % this.#keys.length] ?? { name: "", of: new Float64Array(n) };
-    const noise = this.#runs < this.#keys.length ? 0 : NOISE;
+    const number = upper > this.#bound ? this.#turn++ % 2 : 0;
+    const line = this.#line(number);
+    const { branch, random, runs } = line;
+    const aims = this.#hasCapacity ? AIMS_AT_CAPACITY : AIMS_BELOW_BEST;
+    const aim = number === 0 ? 0 : (aims[runs % aims.length] as number);
+    const capacity = Math.min(this.#best - 1, Math.floor(this.#bound + aim * (upper - this.#bound)));
+    const key = at(this.#keys, runs % this.#keys.length);
+    const noise = runs < this.#keys.length ? 0 : NOISE;
     key.of.forEach((value, i) => {
-      branch.priority[i] = value + noise * (this.#random() + this.#random() - 1);
+      branch.priority[i] = value + noise * (random() + random() - 1);
     });
     const before = branch.nodes;
-    const outcome = branch.run(capacity, this.#nodeLimit, this.#late);
+    const outcome = branch.run(capacity, line.nodeLimit, this.#late);
     this.#exactWork += (branch.nodes - before) * (n + count) + 4 * n;
     if (outcome === "found") this.#accept(branch.stock.offset, `exact/${key.name}`);
     if (outcome === "none") this.#bound = Math.max(this.#bound, capacity + 1);
-    this.#runs += 1;
-    if (this.#runs % this.#keys.length === 0) this.#nodeLimit = Math.floor(this.#nodeLimit * GROWTH);
+    line.runs += 1;
+    if (line.runs % this.#keys.length === 0) line.nodeLimit = Math.floor(line.nodeLimit * GROWTH);
     for (let s = 0; s < count; s++) branch.stock.blame[s] = (branch.stock.blame[s] as number) * FADE;
+  }
+
+  #line(number: number): Line {
+    const known = this.#lines[number];
+    if (known) return known;
+    const { n } = this.#sections;
+    const line: Line = {
+      branch: new Branch(this.#sections, MEMORY),
+      random: randomFrom(this.#seed),
+      runs: 0,
+      nodeLimit: Math.max(LEAST_NODES, n + Math.min(n, 2000)),
+    };
+    this.#lines[number] = line;
+    return line;
   }
 
   #runRepair(): void {
@@ -197,7 +232,9 @@ class Search {
     const gap = this.#best - this.#bound;
     const fresh = this.#rounds % FRESH === 0;
     const cut = fresh ? 0.5 : (CUTS[this.#rounds % CUTS.length] as number);
-    const limit = this.#hasCapacity ? this.#goal : Math.max(this.#bound, this.#best - Math.max(1, Math.ceil(cut * gap)));
+    const limit = this.#hasCapacity
+      ? this.#goal
+      : Math.max(this.#bound, this.#best - Math.max(1, Math.ceil(cut * gap)));
     this.#rounds += 1;
     const fits = fresh
       ? repair.build(limit, 10 * this.#stepLimit)

@@ -12,7 +12,7 @@ import { anneal } from "./anneal.ts";
 import { dropBound } from "./drop-bound.ts";
 import { type FlatGraph, flatGraph } from "./flat-graph.ts";
 import { type IntegerSolver, solveOptimal } from "./optimal.ts";
-import { type Found, perturb, portfolio } from "./portfolio.ts";
+import { type Found, portfolio, tournament } from "./portfolio.ts";
 import { baseSequence, type RecomputeProblem, type Sequence } from "./problem.ts";
 import { simulate } from "./simulate.ts";
 import { improveWindows } from "./windows.ts";
@@ -118,7 +118,11 @@ export function auto(problem: RecomputeProblem, budget: number, options: AutoOpt
 
 function improve(search: Search): void {
   const { graph, budget } = search;
-  const found = portfolio(graph, budget, until(search, 0.3));
+  const found = [...portfolio(graph, budget, until(search, 0.3))];
+  // annealing can start above the budget: from a plan for a little more, if there is none
+  for (let more = 1.05; found.length === 0 && more < 2 && performance.now() < until(search, 0.5); more *= 1.1) {
+    found.push(...portfolio(graph, Math.floor(budget * more), until(search, 0.5)));
+  }
   offer(search, found[0]?.sequence ?? null, "look-ahead");
   const exact = search.options.solver !== undefined && graph.ops <= EXACT_OPS;
   if (exact) {
@@ -126,11 +130,9 @@ function improve(search: Search): void {
     solve(search, 0.85);
     if (search.proven) return;
   }
-  const around = found.slice(0, 3).map((start, k) => {
-    const rounds = (search.options.effort ?? Number.POSITIVE_INFINITY) * 100;
-    return perturb(graph, budget, start, { seed: k, rounds, deadline: until(search, 0.3 + 0.08 * (k + 1)) });
-  });
-  around.sort((p, q) => p.cost - q.cost);
+  const rounds = (search.options.effort ?? Number.POSITIVE_INFINITY) * 300;
+  const deadline = until(search, 0.5);
+  const around = search.best ? tournament(graph, budget, found.slice(0, 6), { seed: 1, rounds, deadline }) : found;
   offer(search, around[0]?.sequence ?? null, "look-ahead");
   annealFrom(search, around, exact ? 1 : 0.85);
   windows(search);

@@ -44,10 +44,9 @@ function boundAt(graph: FlatGraph, budget: number, t: number): number {
   items.sort((p, q) => p.cost * q.bytes - q.cost * p.bytes);
   let cost = 0;
   for (const item of items) {
-    const part = Math.min(1, excess / item.bytes);
-    cost += part * item.cost;
-    excess -= part * item.bytes;
-    if (excess <= 0) return cost;
+    if (excess <= item.bytes) return cost + (excess / item.bytes) * item.cost;
+    cost += item.cost;
+    excess -= item.bytes;
   }
   return Number.POSITIVE_INFINITY;
 }

@@ -49,25 +49,37 @@ interface State {
   readonly stale: Uint8Array;
   readonly weight: Float64Array;
   readonly clock: Float64Array;
+  readonly urgent: Float64Array;
+  readonly urgentAt: Int32Array;
   readonly mark: Int32Array;
   readonly stack: number[];
   readonly sequence: number[];
+  /** What repetitions may still cost. */
+  allowance: number;
   stamp: number;
   count: number;
   live: number;
   now: number;
 }
 
-/** The sequence within `budget` bytes, or null where this scoring finds none. */
-export function lookAhead(graph: FlatGraph, budget: number, scoring: Scoring): number[] | null {
+/** The sequence within `budget` bytes, or null where this scoring finds none that costs at most `dearest`. */
+export function lookAhead(
+  graph: FlatGraph,
+  budget: number,
+  scoring: Scoring,
+  dearest = Number.POSITIVE_INFINITY,
+): number[] | null {
   const state = start(graph, budget, scoring);
+  state.allowance = (dearest - graph.baseCost) * (1 + 1e-12);
   for (let op = 0; op < graph.ops; op++) {
     state.now = op;
-    if (!materialize(state, op, scoring.a) || !run(state, op, scoring.a)) return null;
-    pinInputs(state, op, -1);
+    const inputs = inputsOf(graph, op);
+    if (!materialize(state, inputs, scoring.a) || !run(state, op, scoring.a)) return null;
+    pin(state, inputs, -1);
     advance(state, op);
   }
-  return state.sequence;
+  state.now = graph.ops;
+  return materialize(state, graph.results, scoring.a) ? state.sequence : null;
 }
 
 function start(graph: FlatGraph, budget: number, scoring: Scoring): State {
@@ -103,9 +115,12 @@ function start(graph: FlatGraph, budget: number, scoring: Scoring): State {
     stale: new Uint8Array(values).fill(1),
     weight,
     clock,
+    urgent: new Float64Array(ops + 1),
+    urgentAt: new Int32Array(ops + 1).fill(-1),
     mark: new Int32Array(Math.max(ops, values)),
     stack: [],
     sequence: [],
+    allowance: Number.POSITIVE_INFINITY,
     stamp: 0,
     count: 0,
     live: 0,
@@ -259,75 +274,104 @@ function dueOf(state: State, value: number): number {
   return due;
 }
 
+/** (time to operation `due`)^-a, remembered while the same operation waits. */
+function urgency(state: State, due: number, a: number): number {
+  const { urgent, urgentAt, clock, now } = state;
+  if (urgentAt[due] !== now) {
+    urgentAt[due] = now;
+    urgent[due] = Math.max((clock[due] as number) - (clock[now] as number), 0.01) ** -a;
+  }
+  return urgent[due] as number;
+}
+
+/** The present, unpinned value of at least `least` bytes that is worth least, or -1. */
+function worthLeast(state: State, a: number, least: number): number {
+  const { list, pinned, again, due, stale, weight, graph } = state;
+  let [best, worst] = [-1, Number.POSITIVE_INFINITY];
+  for (let k = 0; k < state.count; k++) {
+    const v = list[k] as number;
+    if ((graph.bytes[v] as number) < least || (pinned[v] as number) > 0) continue;
+    if (stale[v]) {
+      again[v] = (costAgain(state, v) + 1e-9 * graph.baseCost) * (weight[v] as number);
+      due[v] = dueOf(state, v);
+      stale[v] = 0;
+    }
+    const score = (again[v] as number) * urgency(state, due[v] as number, a);
+    if (score >= worst) continue;
+    best = v;
+    worst = score;
+  }
+  return best;
+}
+
 /** Drops values until `bytes` more fit beside what is present. */
 function makeRoom(state: State, bytes: number, a: number): boolean {
-  const { list, pinned, again, due, stale, weight, clock, graph } = state;
-  const limit = state.budget - bytes - (graph.pinnedBytes[state.now] as number);
+  const limit = state.budget - bytes - (state.graph.pinnedBytes[state.now] as number);
   while (state.live > limit) {
-    let [best, worst] = [-1, Number.POSITIVE_INFINITY];
-    const now = clock[state.now] as number;
-    for (let k = 0; k < state.count; k++) {
-      const v = list[k] as number;
-      if ((pinned[v] as number) > 0 || graph.bytes[v] === 0) continue;
-      if (stale[v]) {
-        again[v] = (costAgain(state, v) + 1e-9 * graph.baseCost) * (weight[v] as number);
-        due[v] = dueOf(state, v);
-        stale[v] = 0;
-      }
-      const score = (again[v] as number) * Math.max((clock[due[v] as number] as number) - now, 0.01) ** -a;
-      if (score < worst) [best, worst] = [v, score];
-    }
-    if (best < 0) return false;
-    drop(state, best);
+    // crumbs are looked at only when there is nothing else
+    let victim = worthLeast(state, a, state.budget * 1e-5);
+    if (victim < 0) victim = worthLeast(state, a, 1);
+    if (victim < 0) return false;
+    drop(state, victim);
   }
   return true;
 }
 
-function pinInputs(state: State, op: number, by: number): void {
-  const { graph, pinned } = state;
-  for (let i = graph.inputStart[op] as number; i < (graph.inputStart[op + 1] as number); i++)
-    (pinned[graph.inputs[i] as number] as number) += by;
+function inputsOf(graph: FlatGraph, op: number): Int32Array {
+  return graph.inputs.subarray(graph.inputStart[op] as number, graph.inputStart[op + 1] as number);
 }
 
-/** Absent ancestors of `op` that it needs, each after those that it needs itself (post-order). */
-function missing(state: State, op: number): number[] {
+function pin({ pinned }: State, values: Int32Array, by: number): void {
+  for (const v of values) pinned[v] = (pinned[v] as number) + by;
+}
+
+/** Operations to run again for `values`: those that make the absent ones, each after those that it needs (post-order). */
+function missing(state: State, values: Int32Array): number[] {
   const { graph, present, mark } = state;
+  const { producer } = graph;
   const stamp = ++state.stamp;
   const order: number[] = [];
-  const path = [op];
-  const cursor = [graph.inputStart[op] as number];
+  // a path of operations, the first of which stands for the asker, and how far the inputs of each are seen to
+  const path = [-1];
+  const lists = [values];
+  const cursor = [0];
   while (path.length > 0) {
-    const top = path.at(-1) as number;
-    const i = (cursor[cursor.length - 1] as number)++;
-    if (i >= (graph.inputStart[top + 1] as number)) {
-      order.push(top);
-      path.pop();
+    const depth = path.length - 1;
+    const list = lists[depth] as Int32Array;
+    const k = cursor[depth] as number;
+    cursor[depth] = k + 1;
+    if (k >= list.length) {
+      order.push(path.pop() as number);
+      lists.pop();
       cursor.pop();
       continue;
     }
-    const maker = graph.producer[graph.inputs[i] as number] as number;
-    if (present[graph.inputs[i] as number] || mark[maker] === stamp) continue;
+    const maker = producer[list[k] as number] as number;
+    if (present[list[k] as number] || mark[maker] === stamp) continue;
     mark[maker] = stamp;
     path.push(maker);
-    cursor.push(graph.inputStart[maker] as number);
+    lists.push(inputsOf(graph, maker));
+    cursor.push(0);
   }
   order.pop();
   return order;
 }
 
-/** Makes the inputs of `op` present and pins them. */
-function materialize(state: State, op: number, a: number): boolean {
-  pinInputs(state, op, 1);
+/** Makes `values` present and pins them. */
+function materialize(state: State, values: Int32Array, a: number): boolean {
+  pin(state, values, 1);
   for (let round = 0; round < ROUNDS; round++) {
-    const order = missing(state, op);
+    const order = missing(state, values);
     if (order.length === 0) return true;
     for (const absent of order) {
       // what one of them needs may have been dropped for the one before: the next round sees to it
       if (!inputsPresent(state, absent)) break;
-      pinInputs(state, absent, 1);
+      const inputs = inputsOf(state.graph, absent);
+      pin(state, inputs, 1);
       const done = run(state, absent, a);
-      pinInputs(state, absent, -1);
-      if (!done) return false;
+      pin(state, inputs, -1);
+      state.allowance -= state.graph.cost[absent] as number;
+      if (!done || state.allowance < 0) return false;
       restore(state, absent);
     }
   }

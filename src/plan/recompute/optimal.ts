@@ -85,7 +85,7 @@ export function solveOptimal(
     const least = Math.min(options.known, graph.baseCost * (1 + Math.max(0, answer.bound * (1 - 1e-9)) / 1000));
     if (all && Number.isFinite(least)) bound = Math.max(bound, least);
     if (answer.status === "unknown") return { sequence: null, bound, proven: false };
-    const sequence = sequenceOf(window, (name) => answer.value(name) > 0.5);
+    const sequence = sequenceOf(graph, window, (name) => answer.value(name) > 0.5);
     const pairs = broken(graph, budget, sequence);
     if (pairs === null) return { sequence, bound, proven: answer.status === "optimal" };
     const before = tight.size;
@@ -108,5 +108,5 @@ export function solveWindow(
   const program = printStageProgram(graph, window, { budget, tight: new Set(), cutoff, relaxed: false });
   const answer = solver(program, { seconds, gap: options.gap });
   if (answer.status !== "optimal" && answer.status !== "feasible") return null;
-  return sequenceOf(window, (name) => answer.value(name) > 0.5);
+  return sequenceOf(graph, window, (name) => answer.value(name) > 0.5);
 }

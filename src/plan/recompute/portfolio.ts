@@ -35,11 +35,11 @@ function costOf(graph: FlatGraph, sequence: readonly number[]): number {
   return cost;
 }
 
-/** What each scoring finds, the cheapest first. Stops at `deadline` once something is found. */
+/** What each scoring finds, the cheapest first. At least one is tried, the others until `deadline`. */
 export function portfolio(graph: FlatGraph, budget: number, deadline = Number.POSITIVE_INFINITY): readonly Found[] {
   const found: Found[] = [];
   for (const scoring of SCORINGS) {
-    if (found.length > 0 && performance.now() > deadline) break;
+    if (scoring !== SCORINGS[0] && performance.now() > deadline) break;
     const sequence = lookAhead(graph, budget, scoring);
     if (sequence) found.push({ sequence, cost: costOf(graph, sequence), scoring });
   }
@@ -55,23 +55,42 @@ export interface PerturbOptions {
 /** The cheapest of `rounds` runs around `start`, each with the worth of some values changed by a factor. */
 export function perturb(graph: FlatGraph, budget: number, start: Found, options: PerturbOptions): Found {
   const random = dice(options.seed);
-  let factor = start.scoring.factor ?? new Float64Array(graph.values).fill(1);
   let best = start;
   for (let round = 0; round < options.rounds && performance.now() < options.deadline; round++) {
-    const trial = factor.slice();
+    const factor = best.scoring.factor?.slice() ?? new Float64Array(graph.values).fill(1);
     // mostly a few values, at times many
     const share = random() < 0.7 ? 3 / graph.values : random() * 0.3;
     const strength = random() < 0.5 ? 1 : 4;
-    for (let v = 0; v < trial.length; v++) {
-      if (random() < share) trial[v] = Math.exp((random() - 0.5) * 2 * strength);
+    for (let v = 0; v < factor.length; v++) {
+      if (random() < share) factor[v] = Math.exp((random() - 0.5) * 2 * strength);
     }
-    const scoring = { ...start.scoring, factor: trial };
-    const sequence = lookAhead(graph, budget, scoring);
-    if (!sequence) continue;
-    const cost = costOf(graph, sequence);
-    if (cost > best.cost) continue;
-    factor = trial;
-    best = { sequence, cost, scoring };
+    const scoring = { ...start.scoring, factor };
+    const sequence = lookAhead(graph, budget, scoring, best.cost);
+    if (sequence) best = { sequence, cost: costOf(graph, sequence), scoring };
   }
   return best;
+}
+
+/** Several starts at once: all for a while, then the better half for as long, down to one. */
+export function tournament(
+  graph: FlatGraph,
+  budget: number,
+  starts: readonly Found[],
+  options: PerturbOptions,
+): Found[] {
+  const field = [...starts];
+  const levels = Math.max(1, Math.ceil(Math.log2(Math.max(1, field.length))) + 1);
+  const began = performance.now();
+  let left = field.length;
+  for (let level = 0; level < levels; level++) {
+    for (let k = 0; k < left; k++) {
+      const until = began + ((options.deadline - began) * (level + (k + 1) / left)) / levels;
+      const deadline = Number.isFinite(options.deadline) ? until : options.deadline;
+      const rounds = options.rounds / (levels * left);
+      field[k] = perturb(graph, budget, field[k] as Found, { seed: options.seed + 31 * level + k, rounds, deadline });
+    }
+    field.sort((p, q) => p.cost - q.cost);
+    left = Math.max(1, left >> 1);
+  }
+  return field;
 }

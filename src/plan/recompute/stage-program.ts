@@ -41,16 +41,27 @@ export interface ProgramOptions {
   readonly relaxed: boolean;
 }
 
+/** All stages, and one more that reads the results: they may be computed again after the last operation. */
 export function wholeWindow(graph: FlatGraph): StageWindow {
-  return { from: 0, to: graph.ops, enter: new Set(), leave: new Set(graph.results), candidates: null };
+  return { from: 0, to: graph.ops + 1, enter: new Set(), leave: new Set(), candidates: null };
 }
 
-const inputsOf = (graph: FlatGraph, op: number): Int32Array =>
-  graph.inputs.subarray(graph.inputStart[op] as number, graph.inputStart[op + 1] as number);
-const outputsOf = (graph: FlatGraph, op: number): Int32Array =>
-  graph.outputs.subarray(graph.outputStart[op] as number, graph.outputStart[op + 1] as number);
-const usesOf = (graph: FlatGraph, value: number): Int32Array =>
-  graph.uses.subarray(graph.useStart[value] as number, graph.useStart[value + 1] as number);
+// stage `ops` stands for the end: an operation that reads the results, writes nothing and costs nothing
+
+function inputsOf(graph: FlatGraph, op: number): Int32Array {
+  if (op === graph.ops) return graph.results;
+  return graph.inputs.subarray(graph.inputStart[op] as number, graph.inputStart[op + 1] as number);
+}
+
+function outputsOf(graph: FlatGraph, op: number): Int32Array {
+  if (op === graph.ops) return new Int32Array(0);
+  return graph.outputs.subarray(graph.outputStart[op] as number, graph.outputStart[op + 1] as number);
+}
+
+function usesOf(graph: FlatGraph, value: number): readonly number[] {
+  const uses = graph.uses.subarray(graph.useStart[value] as number, graph.useStart[value + 1] as number);
+  return graph.result[value] ? [...uses, graph.ops] : [...uses];
+}
 
 /** A sum of named terms and a number. */
 interface Sum {
@@ -151,7 +162,7 @@ class StageProgram {
   #bytesAtEnd(stage: number): void {
     const graph = this.#graph;
     const operands = new Set([...inputsOf(graph, stage), ...outputsOf(graph, stage)]);
-    let fixed = (graph.madeBytes[stage] as number) + (graph.pinnedBytes[stage] as number);
+    let fixed = (graph.madeBytes[stage] ?? 0) + (graph.pinnedBytes[stage] as number);
     for (const v of inputsOf(graph, stage)) fixed += graph.bytes[v] as number;
     const rest = this.#values.filter((v) => (graph.producer[v] as number) < stage && !operands.has(v));
     const sum = this.#sum(rest.map((v) => [this.#share(graph.bytes[v] as number), this.#held(stage + 1, v)] as const));
@@ -245,11 +256,11 @@ export function printStageProgram(graph: FlatGraph, window: StageWindow, options
 }
 
 /** The operations of each stage of the window, read from the variables that are 1. */
-export function sequenceOf(window: StageWindow, isOne: (name: string) => boolean): number[] {
+export function sequenceOf(graph: FlatGraph, window: StageWindow, isOne: (name: string) => boolean): number[] {
   const sequence: number[] = [];
   for (let stage = window.from; stage < window.to; stage++) {
     for (let op = 0; op < stage; op++) if (isOne(`R_${stage}_${op}`)) sequence.push(op);
-    sequence.push(stage);
+    if (stage < graph.ops) sequence.push(stage);
   }
   return sequence;
 }

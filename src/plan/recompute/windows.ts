@@ -47,6 +47,9 @@ function candidatesOf(graph: FlatGraph, ran: readonly number[], held: Iterable<n
   return found;
 }
 
+/** Stages times candidates that a program may have: a few seconds of solving. */
+const LARGEST = 12_000;
+
 export interface WindowOptions {
   /** Stages a window has, at most. */
   readonly stages: number;
@@ -83,6 +86,7 @@ export function improveWindows(
     const enter = heldAt(graph, best, at(starts, from));
     const leave = heldAt(graph, best, at(starts, to));
     const window: StageWindow = { from, to, enter, leave, candidates: candidatesOf(graph, ran, [...enter, ...leave]) };
+    if ((to - from) * (window.candidates?.size ?? 0) > LARGEST) continue;
     const deadline = Math.min(options.deadline, performance.now() + options.seconds * 1000);
     const inside = solveWindow(graph, budget, window, solver, { deadline, gap: 1e-4, known });
     if (inside === null) continue;

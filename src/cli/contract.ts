@@ -1,0 +1,66 @@
+/**
+ * @file What a module that exports `program` promises, and whether it keeps it. Modules are JavaScript: whatever their
+ * functions return is looked at before it is used, and what is wrong is said in the words of the contract.
+ */
+import { TidemarkError } from "../base/errors.ts";
+import { typeText } from "../ir/type.ts";
+import { describe } from "../trace/arguments.ts";
+import { Tensor } from "../trace/tensor.ts";
+import { flatten, treeKey } from "../trace/tree.ts";
+import type { AnyProgram } from "./programs/built-in.ts";
+
+/** For `--help`; the README has the same with an example. */
+export const CONTRACT: string = [
+  "A module exports `program`, an object with",
+  "  name                    for reports (the file's name unless given)",
+  "  init()                  the state before the first step: an object of tensors, to any depth",
+  "  batch()                 a list of tensors: the further arguments of a step",
+  "  step(state, ...batch)   [next state, loss]: the state with the same structure and types, the loss a scalar",
+  "  specs()                 optional: [state, ...batch] as specs, to plan without making values",
+].join("\n");
+
+function broken(name: string, summary: string, help: string): TidemarkError {
+  return new TidemarkError("UnknownProgram", `${name}: ${summary}`, { help });
+}
+
+function requireState(name: string, state: unknown): object {
+  if (typeof state === "object" && state !== null && !(state instanceof Promise)) return state;
+  throw broken(name, `init() returned ${describe(state)}`, "return the state: an object of tensors, { params: { w } }");
+}
+
+function requireBatch(name: string, batch: unknown): readonly Tensor[] {
+  if (!Array.isArray(batch)) {
+    throw broken(name, `batch() returned ${describe(batch)}`, "return a list, also of one tensor: [x]");
+  }
+  const other = batch.findIndex((x) => !(x instanceof Tensor));
+  if (other < 0) return batch as readonly Tensor[];
+  throw broken(name, `item ${other} of batch() is ${describe(batch[other])}`, "return a list of tensors: [x, y]");
+}
+
+/** A module's program with its values checked as they are made; `step` stays as it is, since it is traced. */
+export function checkedProgram(program: AnyProgram): AnyProgram {
+  return {
+    ...program,
+    init: () => requireState(program.name, program.init()),
+    batch: () => requireBatch(program.name, program.batch()),
+  };
+}
+
+const shapeOf = (state: unknown): string => {
+  const { def, leaves } = flatten(state, "state");
+  return `${treeKey(def)}:${leaves.map(typeText).join(",")}`;
+};
+
+/** What a step returned, if it is the next state and the loss. */
+export function stepResult(name: string, state: object, result: unknown): readonly [object, Tensor] {
+  const help = "step(state, ...batch) returns [next state, loss]";
+  if (!Array.isArray(result) || result.length !== 2) throw broken(name, `step returned ${describe(result)}`, help);
+  const [next, loss] = result as [unknown, unknown];
+  if (!(loss instanceof Tensor) || loss.elements !== 1) {
+    const got = describe(loss);
+    throw broken(name, `step returned ${got} as the loss`, `${help}, and the loss is one number: loss.mean()`);
+  }
+  if (typeof next === "object" && next !== null && shapeOf(next) === shapeOf(state)) return [next, loss];
+  const keeps = "the next state has the structure and the types of the state";
+  throw broken(name, "step returned a state that differs from the one it got", `${help}; ${keeps}`);
+}

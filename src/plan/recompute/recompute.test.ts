@@ -1,0 +1,229 @@
+/** @file Every planner of recomputation against the checker, the profiles against each other, and tiny graphs exactly. */
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { leastCost, randomProblem, trainingChain } from "../../../tests/support/recompute-graphs.ts";
+import { loadSolver } from "../../cli/highs.ts";
+import { anneal, dice } from "./anneal.ts";
+import { auto, leastBytes } from "./auto.ts";
+import { dropBound } from "./drop-bound.ts";
+import { flatGraph } from "./flat-graph.ts";
+import { lookAhead } from "./look-ahead.ts";
+import { relaxedBound } from "./optimal.ts";
+import { SCORINGS } from "./portfolio.ts";
+import { baseSequence, checkProblem, type RecomputeProblem } from "./problem.ts";
+import { profiler } from "./profile.ts";
+import { simulate } from "./simulate.ts";
+import { planRecompute, STRATEGIES } from "./strategies.ts";
+import { Timeline } from "./timeline.ts";
+import { improveWindows } from "./windows.ts";
+
+const solver = await loadSolver();
+const seeds = fc.integer({ min: 0, max: 100_000 });
+
+/** A budget between what is certainly needed and what is needed without recomputation. */
+function budgetOf(problem: RecomputeProblem, part: number): number {
+  const peak = simulate(problem, baseSequence(problem)).peakBytes;
+  const least = leastBytes(problem);
+  return Math.floor(least + (peak - least) * part);
+}
+
+describe("simulate", () => {
+  it("counts what is held, what runs and what is pinned", () => {
+    const problem = trainingChain(
+      4,
+      () => 10,
+      () => 1,
+    );
+    // f0 … f3 b3: four layers and one gradient
+    expect(simulate(problem, baseSequence(problem))).toEqual({ peakBytes: 50, peakStep: 4, cost: 12, violations: [] });
+    // f2 again for b2, and f1 for b1: at most f0 f1 and two gradients
+    const sequence = [0, 1, 2, 3, 4, 0, 1, 2, 5, 0, 1, 6, 7];
+    expect(simulate(problem, sequence)).toEqual({ peakBytes: 40, peakStep: 11, cost: 17, violations: [] });
+    const pinned = { ...problem, pinnedBytes: problem.pinnedBytes.map((_, k) => (k < 6 ? 0 : 7)) };
+    expect(simulate(pinned, sequence)).toMatchObject({ peakBytes: 47, peakStep: 11 });
+  });
+
+  it("reports steps out of order, missing operations, missing results and repetitions that are not allowed", () => {
+    const problem = trainingChain(
+      2,
+      () => 10,
+      () => 1,
+    );
+    expect(simulate(problem, [0, 1, 2]).violations).toEqual([
+      "1 operations never run",
+      "result 3 is not present at the end",
+    ]);
+    expect(simulate(problem, [1, 0, 2, 3]).violations).toContain("step 0: f1 reads value 0, which is not present");
+    const once = { ...problem, ops: problem.ops.map((op) => ({ ...op, once: true })) };
+    expect(simulate(once, [0, 0, 1, 2, 3]).violations).toEqual(["step 1: f0 may run only once"]);
+  });
+});
+
+describe("timeline", () => {
+  it("has the cost and bytes of its sequence after any edits, and so has the profiler", () => {
+    fc.assert(
+      fc.property(seeds, (seed) => {
+        const problem = checkProblem(randomProblem(seed, 14));
+        const graph = flatGraph(problem);
+        const budget = budgetOf(problem, 0.5);
+        const random = dice(seed);
+        const below = (n: number): number => Math.floor(random() * n);
+        const line = new Timeline(graph, budget, baseSequence(problem), 20);
+        for (let edit = 0; edit < 60; edit++) {
+          const repetition = line.repetitions[below(2 * line.repetitions.length)];
+          let step = below(graph.ops);
+          const op = step;
+          for (let k = 1 + below(10); k > 0 && step !== line.end; k--) step = line.next[step]!;
+          if (repetition === undefined) line.insert(op, step);
+          else line.remove(repetition);
+        }
+        const sequence = line.sequence();
+        const { cost, peakBytes, violations } = simulate(problem, sequence);
+        const profile = profiler(graph, budget, sequence.length).profile(Int32Array.from(sequence), sequence.length);
+        expect(violations).toEqual([]);
+        expect(profile.peakBytes).toBe(peakBytes);
+        expect(profile.cost).toBe(cost);
+        expect(line.cost).toBe(cost);
+        expect(line.over - Math.max(0, line.bytesAt(line.end) - budget)).toBe(profile.overBytes);
+        expect(sequence.length).toBe(graph.ops + line.repetitions.length);
+      }),
+      { seed: 3, numRuns: 200 },
+    );
+  });
+});
+
+describe("look-ahead", () => {
+  it("gives valid plans within the budget with every scoring, and finds the plain one where that fits", () => {
+    fc.assert(
+      fc.property(seeds, fc.constantFrom(0.2, 0.5, 0.8, 1), (seed, part) => {
+        const problem = randomProblem(seed, 40);
+        const graph = flatGraph(problem);
+        const budget = budgetOf(problem, part);
+        for (const scoring of SCORINGS) {
+          const sequence = lookAhead(graph, budget, scoring);
+          if (part === 1) expect(sequence).toEqual(baseSequence(problem));
+          if (!sequence) continue;
+          const { peakBytes, violations } = simulate(problem, sequence);
+          expect(violations).toEqual([]);
+          expect(peakBytes).toBeLessThanOrEqual(budget);
+        }
+      }),
+      { seed: 5, numRuns: 60 },
+    );
+  });
+
+  it("does not repeat what may run only once", () => {
+    const problem = trainingChain(
+      12,
+      () => 10,
+      () => 1,
+    );
+    const once = { ...problem, ops: problem.ops.map((op, index) => ({ ...op, once: index === 4 })) };
+    const sequence = lookAhead(flatGraph(once), 80, SCORINGS[0]!);
+    expect(sequence).not.toBeNull();
+    expect(simulate(once, sequence!).violations).toEqual([]);
+  });
+});
+
+describe("tiny graphs", () => {
+  it("are planned at the least cost of all, by a search over every state, and no bound is above it", () => {
+    fc.assert(
+      fc.property(seeds, fc.constantFrom(0.3, 0.6, 0.9), (seed, part) => {
+        const problem = randomProblem(seed, 7);
+        if (problem.bytes.length > 9) return;
+        const budget = budgetOf(problem, part);
+        const least = leastCost(problem, budget);
+        const answer = auto(problem, budget, { effort: 0.2, solver });
+        expect(answer.feasible).toBe(Number.isFinite(least));
+        expect(dropBound(flatGraph(problem), budget)).toBeLessThanOrEqual(least + 1e-9);
+        expect(answer.boundCost).toBeLessThanOrEqual(least * (1 + 1e-6));
+        if (answer.feasible) expect(answer.cost).toBe(least);
+        if (solver) {
+          const bound = relaxedBound(flatGraph(problem), budget, solver, Number.POSITIVE_INFINITY);
+          expect(bound).toBeLessThanOrEqual(least * (1 + 1e-6));
+        }
+      }),
+      { seed: 11, numRuns: 60 },
+    );
+  });
+
+  it("cost the same with the integer program alone", () => {
+    if (!solver) return expect.fail("the package highs is not installed");
+    for (let seed = 0; seed < 25; seed++) {
+      const problem = randomProblem(seed, 7);
+      if (problem.bytes.length > 9) continue;
+      const budget = budgetOf(problem, 0.4);
+      const answer = planRecompute(problem, budget, "optimal", { solver, seconds: 20 });
+      const least = leastCost(problem, budget);
+      if (Number.isFinite(least) && answer.feasible) expect(answer.cost).toBe(least);
+    }
+  });
+});
+
+describe("strategies", () => {
+  const problem = trainingChain(
+    30,
+    (layer) => 8 + (layer % 5),
+    (layer) => 3 + (layer % 7),
+  );
+
+  it.each(STRATEGIES)("%s gives valid sequences with true figures on a chain", (strategy) => {
+    const budget = budgetOf(problem, 0.5);
+    const answer = planRecompute(problem, budget, strategy, { seconds: 2, effort: 0.3, solver });
+    const { peakBytes, cost, violations } = simulate(problem, answer.sequence);
+    expect(violations).toEqual([]);
+    expect(answer).toMatchObject({ peakBytes, cost, feasible: peakBytes <= budget });
+    if (answer.feasible) expect(answer.boundCost).toBeLessThanOrEqual(cost * (1 + 1e-9));
+    if (!["store-all", "recompute-all", "sqrt"].includes(strategy)) expect(answer.feasible).toBe(true);
+  });
+
+  it("rank as they should: nothing beats the optimum of the chain, and auto reaches it", () => {
+    const budget = budgetOf(problem, 0.4);
+    const cost = (strategy: string): number => {
+      const answer = planRecompute(problem, budget, strategy, { effort: 1, solver });
+      return answer.feasible ? answer.cost : Number.POSITIVE_INFINITY;
+    };
+    const best = cost("auto");
+    for (const strategy of ["every-k", "selective", "min-cut", "chain", "look-ahead"]) {
+      expect(cost(strategy)).toBeGreaterThanOrEqual(best * 0.999);
+    }
+  });
+
+  it("are deterministic when effort is counted in steps", () => {
+    const random = randomProblem(8, 60);
+    const plan = (): unknown => auto(random, budgetOf(random, 0.5), { effort: 0.5 });
+    expect(plan()).toEqual(plan());
+  });
+
+  it("prove that a budget below one operation's operands is impossible", () => {
+    const answer = auto(problem, leastBytes(problem) - 1, { solver });
+    expect(answer).toMatchObject({ feasible: false, proven: true });
+  });
+
+  it("refuse a name that is none", () => {
+    expect(() => planRecompute(problem, 100, "magic")).toThrow("there is no recomputation strategy magic");
+  });
+});
+
+describe("improvements", () => {
+  it("leave a plan within its budget and never make it dearer", () => {
+    for (let seed = 0; seed < 8; seed++) {
+      const problem = randomProblem(seed, 40);
+      const graph = flatGraph(problem);
+      const budget = budgetOf(problem, 0.5);
+      const start = lookAhead(graph, budget, SCORINGS[0]!);
+      if (!start) continue;
+      const { cost } = simulate(problem, start);
+      const options = { seed, moves: 5000, deadline: Number.POSITIVE_INFINITY, hot: 0.3, cold: 0.01 };
+      const better = anneal(graph, budget, start, options)!;
+      const limits = { stages: 12, seconds: 2, deadline: Number.POSITIVE_INFINITY };
+      const windows = solver ? improveWindows(graph, budget, better, solver, limits) : better;
+      for (const sequence of [better, windows]) {
+        const found = simulate(problem, sequence);
+        expect(found.violations).toEqual([]);
+        expect(found.peakBytes).toBeLessThanOrEqual(budget);
+        expect(found.cost).toBeLessThanOrEqual(cost);
+      }
+    }
+  });
+});
