@@ -97,18 +97,19 @@ describe("small graphs at ten budgets", () => {
     const solver = await loadSolver();
     if (!solver) return expect.fail("the package highs is not installed");
     const problem = trainingChain(
-      12,
+      9,
       (layer) => 10 + ((layer * 7) % 5) * 6,
       (layer) => 3 + ((layer * 5) % 7),
     );
-    const random = randomProblem(21, 24);
+    const random = randomProblem(21, 18);
     for (const graph of [problem, random]) {
       const peak = simulate(graph, baseSequence(graph)).peakBytes;
       for (let tenth = 1; tenth <= 10; tenth++) {
         const budget = Math.floor((peak * (20 - tenth)) / 20);
         const exact = planRecompute(graph, budget, "optimal", { solver, seconds: 20 });
         if (!exact.feasible || !exact.proven) continue;
-        expect(auto(graph, budget, { effort: 0.5 }).cost).toBeLessThanOrEqual(exact.cost * 1.01);
+        expect(auto(graph, budget, { effort: 0.3, solver }).cost).toBeLessThanOrEqual(exact.cost * 1.01);
+        expect(auto(graph, budget, { effort: 1 }).cost).toBeLessThanOrEqual(exact.cost * 1.01);
       }
     }
   }, 60_000);

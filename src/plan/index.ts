@@ -38,6 +38,18 @@ export {
   type Step,
 } from "./problem.ts";
 export { checkProgram, type PlanStep, type Program, replacementOf, returnStepOf } from "./program.ts";
+export { type Answer, type AutoOptions, leastBytes } from "./recompute/auto.ts";
+export type { IntegerSolver, SolverAnswer } from "./recompute/optimal.ts";
+export {
+  baseSequence,
+  checkProblem,
+  type RecomputeOp,
+  type RecomputeProblem,
+  type Sequence,
+} from "./recompute/problem.ts";
+export { readGraph } from "./recompute/read-graph.ts";
+export { type Simulation, simulate } from "./recompute/simulate.ts";
+export { planRecompute, STRATEGIES } from "./recompute/strategies.ts";
 export { type KindReport, type PlanReport, reportPlan, reportText } from "./report.ts";
 export type { Rule, Violation } from "./rules.ts";
 export { formatStatement, type Statement, type StatementFormat } from "./statement.ts";

@@ -31,6 +31,8 @@ export class Repair {
   readonly #sections: Sections;
   readonly #contemporaries: Contemporaries;
   readonly #random: Random;
+  /** Ends everything from outside. */
+  readonly #late: () => boolean;
   readonly #top: Float64Array;
   readonly #inside: Uint8Array;
   /** size · length, each relative to the largest. */
@@ -44,11 +46,12 @@ export class Repair {
   readonly #byTop: Int32Array;
   readonly #spare: Int32Array;
 
-  constructor(sections: Sections, contemporaries: Contemporaries, random: Random) {
+  constructor(sections: Sections, contemporaries: Contemporaries, random: Random, late: () => boolean) {
     const { n, count, size, lo, hi } = sections;
     this.#sections = sections;
     this.#contemporaries = contemporaries;
     this.#random = random;
+    this.#late = late;
     this.offset = new Float64Array(n);
     this.#top = new Float64Array(n);
     this.#inside = new Uint8Array(n);
@@ -87,24 +90,30 @@ export class Repair {
     return true;
   }
 
-  /** Builds a placement from nothing, the hardest items first. */
-  build(limit: number, steps: number): boolean {
-    const { n, fixed, size } = this.#sections;
+  /** Items that are harder than a level, the hardest first. */
+  hardest(level: number): number[] {
+    const hardness = this.#hardness;
+    const items = [...hardness.keys()].filter((i) => (hardness[i] as number) >= level);
+    return items.sort((a, b) => (hardness[b] as number) - (hardness[a] as number) || a - b);
+  }
+
+  /** Builds a placement, the hardest items first, from nothing or around some that are placed already, by buffer. */
+  build(limit: number, steps: number, core?: ReadonlyMap<number, number>): boolean {
+    const { n, ids, fixed, size } = this.#sections;
     const hardness = this.#hardness;
     this.#begin(limit);
     for (let i = 0; i < n; i++) {
-      const at = fixed[i] as number;
-      if (at < 0) this.#inside[i] = 0;
+      const at = (fixed[i] as number) >= 0 ? (fixed[i] as number) : core?.get(ids[i] as number);
+      if (at === undefined) this.#inside[i] = 0;
       else if (at + (size[i] as number) > limit) return false;
       else this.#put(i, at);
     }
-    const order = Int32Array.from({ length: n }, (_, i) => i);
-    order.sort((a, b) => (hardness[b] as number) - (hardness[a] as number) || a - b);
+    const order = this.hardest(0);
     const last = this.steps + steps;
     let next = 0;
     for (const level of LEVELS) {
       for (let i = order[next]; i !== undefined && (hardness[i] as number) >= level; i = order[++next]) {
-        if ((fixed[i] as number) < 0 && !this.#insert(i)) return false;
+        if (this.#inside[i] === 0 && !this.#insert(i)) return false;
       }
       if (!this.fit(last - this.steps)) return false;
     }
@@ -137,6 +146,7 @@ export class Repair {
   #insert(i: number): boolean {
     const { size } = this.#sections;
     this.steps += 1;
+    if ((this.steps & 63) === 0 && this.#late()) return false;
     const all = this.#contemporaries.of(i);
     let count = 0;
     for (let p = 0; p < all.length; p++) {

@@ -130,7 +130,7 @@ function improve(search: Search): void {
     solve(search, 0.85);
     if (search.proven) return;
   }
-  const rounds = (search.options.effort ?? Number.POSITIVE_INFINITY) * 300;
+  const rounds = (search.options.effort ?? Number.POSITIVE_INFINITY) * 300 * Math.min(1, 300 / graph.ops);
   const deadline = until(search, 0.5);
   const around = search.best ? tournament(graph, budget, found.slice(0, 6), { seed: 1, rounds, deadline }) : found;
   offer(search, around[0]?.sequence ?? null, "look-ahead");
@@ -143,7 +143,7 @@ function improve(search: Search): void {
 function annealFrom(search: Search, starts: readonly Found[], part: number): void {
   const { graph, budget, options } = search;
   const deadline = until(search, part);
-  const moves = options.effort === undefined ? 2e6 : options.effort * 3e4;
+  const moves = options.effort === undefined ? 2e6 : options.effort * 5e4;
   const rounds = options.effort === undefined ? 1000 : 3;
   const left = deadline - performance.now();
   for (let round = 0; round < rounds && performance.now() < deadline - 5; round++) {
