@@ -90,25 +90,19 @@ export class Repair {
     return true;
   }
 
-  /** Items that are harder than a level, the hardest first. */
-  hardest(level: number): number[] {
-    const hardness = this.#hardness;
-    const items = [...hardness.keys()].filter((i) => (hardness[i] as number) >= level);
-    return items.sort((a, b) => (hardness[b] as number) - (hardness[a] as number) || a - b);
-  }
-
-  /** Builds a placement, the hardest items first, from nothing or around some that are placed already, by buffer. */
-  build(limit: number, steps: number, core?: ReadonlyMap<number, number>): boolean {
-    const { n, ids, fixed, size } = this.#sections;
+  /** Builds a placement from nothing, the hardest items first. */
+  build(limit: number, steps: number): boolean {
+    const { n, fixed, size } = this.#sections;
     const hardness = this.#hardness;
     this.#begin(limit);
     for (let i = 0; i < n; i++) {
-      const at = (fixed[i] as number) >= 0 ? (fixed[i] as number) : core?.get(ids[i] as number);
-      if (at === undefined) this.#inside[i] = 0;
+      const at = fixed[i] as number;
+      if (at < 0) this.#inside[i] = 0;
       else if (at + (size[i] as number) > limit) return false;
       else this.#put(i, at);
     }
-    const order = this.hardest(0);
+    const order = Int32Array.from({ length: n }, (_, i) => i);
+    order.sort((a, b) => (hardness[b] as number) - (hardness[a] as number) || a - b);
     const last = this.steps + steps;
     let next = 0;
     for (const level of LEVELS) {

@@ -18,7 +18,6 @@ import { at } from "../../base/invariant.ts";
 import { heightOf, type Problem } from "../problem.ts";
 import { Branch } from "./branch.ts";
 import { Contemporaries } from "./contemporaries.ts";
-import { Core } from "./core.ts";
 import { type Placement, placeGreedily } from "./grid.ts";
 import { type Keys, keysOf } from "./keys.ts";
 import { type Random, randomFrom } from "./random.ts";
@@ -66,10 +65,6 @@ const CUTS = [0.1, 0.3, 0.1, 1, 0.03, 0.6] as const;
 
 /** Every so many repairs, a placement from nothing. */
 const FRESH = 7;
-/** What makes an item hard (repair.ts), and what is spent on placing those alone. */
-const CORE = 1e-3;
-const CORE_TRIES = 8;
-const CORE_NODES = 3000;
 
 /** The lowest placement that can be found within the limits. */
 export function searchPlacement(problem: Problem, options: SearchOptions): SearchResult {
@@ -118,8 +113,6 @@ class Search {
   #exactWork = 0;
   #rounds = 0;
   #stepLimit = 2000;
-  #builds = 0;
-  #core: Core | null = null;
 
   constructor(
     problem: Problem,
@@ -154,7 +147,7 @@ class Search {
   }
 
   get work(): number {
-    return this.#exactWork + this.#repairWork + (this.#core?.work ?? 0);
+    return this.#exactWork + this.#repairWork;
   }
 
   /** Each item looked at costs about as much as eight at a node; each round looks at all once, whatever comes of it. */
@@ -175,10 +168,7 @@ class Search {
     ids.forEach((id, i) => {
       offsets[id] = (this.#offset[i] as number) * unit + ground;
     });
-    const nodes = this.#lines.reduce(
-      (sum, { branch }) => sum + branch.nodes,
-      this.#repair.steps + (this.#core?.nodes ?? 0),
-    );
+    const nodes = this.#lines.reduce((sum, { branch }) => sum + branch.nodes, this.#repair.steps);
     const height = heightOf(this.#problem, offsets);
     const boundBytes = this.#bound * unit + ground;
     return { offsets, height, strategy: this.#strategy, proven: this.#best <= this.#bound, boundBytes, nodes };
@@ -246,26 +236,11 @@ class Search {
       ? this.#goal
       : Math.max(this.#bound, this.#best - Math.max(1, Math.ceil(cut * gap)));
     this.#rounds += 1;
-    const core = fresh ? this.#placeCore(limit) : null;
     const fits = fresh
-      ? repair.build(limit, 10 * this.#stepLimit, core ?? undefined)
+      ? repair.build(limit, 10 * this.#stepLimit)
       : repair.load(this.#offset, limit) && repair.fit(this.#stepLimit);
     if (fits) this.#accept(repair.offset, fresh ? "repair/build" : "repair/lower");
     else this.#stepLimit = Math.ceil(this.#stepLimit * 1.1);
-  }
-
-  /** A placement of the hardest items alone, every other time. */
-  #placeCore(limit: number): ReadonlyMap<number, number> | null {
-    this.#builds += 1;
-    if (this.#builds % 2 === 0) return null;
-    const items = this.#repair.hardest(CORE);
-    if (items.length === 0 || items.length > FEW || 2 * items.length > this.#sections.n) return null;
-    this.#core ??= new Core(this.#problem, this.#sections, items, randomFrom(this.#seed));
-    for (let tries = 0; tries < CORE_TRIES; tries++) {
-      const found = this.#core.place(limit, CORE_NODES, this.#late);
-      if (found) return found;
-    }
-    return null;
   }
 
   #accept(offset: Float64Array, strategy: string): void {

@@ -47,8 +47,8 @@ function candidatesOf(graph: FlatGraph, ran: readonly number[], held: Iterable<n
   return found;
 }
 
-/** Stages times candidates that a program may have: a few seconds of solving. */
-const LARGEST = 12_000;
+/** Stages times candidates that a program may have: about a second of solving. */
+const LARGEST = 6_000;
 
 export interface WindowOptions {
   /** Stages a window has, at most. */
