@@ -128,16 +128,13 @@ function randomStep({ line, below }: Walk): number {
 
 /** Computes something that a random step reads again just before it. */
 function repeat(walk: Walk): boolean {
-  const value = randomInput(walk, randomStep(walk));
-  if (value < 0) return false;
-  return repeatBefore(walk, value, lastPicked);
+  const step = randomStep(walk);
+  const value = randomInput(walk, step);
+  return value >= 0 && repeatBefore(walk, value, step);
 }
-
-let lastPicked = -1;
 
 function randomInput({ line, below }: Walk, step: number): number {
   const { graph } = line;
-  lastPicked = step;
   if (step === line.end)
     return graph.results.length === 0 ? -1 : (graph.results[below(graph.results.length)] as number);
   const op = line.op[step] as number;

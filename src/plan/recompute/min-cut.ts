@@ -3,8 +3,8 @@
  * be computed again is a source, what backward reads is a sink:
  *
  * ```
- *   source ─∞→ [a: 8] ─→ [b: 8] ─→ [c: 2] ─→ sink       cut at c: 2 bytes are kept; a and b are computed again from c?
- *                            └───→ [d: 4] ─→ sink       no: they need not be, everything backward reads is beyond the cut
+ *   source ─∞→ [a: 8] ─→ [b: 8] ─→ [c: 2] ─→ sink       a may not be computed again; backward reads c and d.
+ *                            └───→ [d: 4] ─→ sink       The cut is {c, d}: 6 bytes, less than keeping b or a.
  * ```
  *
  * A path from source to sink is a value that would be computed again from something that cannot be; the cut of least
