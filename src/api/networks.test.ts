@@ -1,23 +1,11 @@
 /** @file Operations of neural networks: shapes and values against plain loops, and their gradients. */
 import { describe, expect, test } from "vitest";
+import { close as closeTo, data } from "../../tests/support/api-values.ts";
 import * as tm from "./index.ts";
 import { type Tensor, tensor } from "./index.ts";
 
-function data(shape: readonly number[], seed = 1): Tensor {
-  const n = shape.reduce((a, b) => a * b, 1);
-  return tensor(
-    Float64Array.from({ length: n }, (_, i) => Math.sin(12.9898 * (i + 1) + 78.233 * seed)),
-    { shape },
-  );
-}
-
-function close(actual: Tensor, expected: ArrayLike<number>, digits = 9): void {
-  const got = actual.data();
-  expect(got.length).toBe(expected.length);
-  got.forEach((v, i) => {
-    expect(v).toBeCloseTo(expected[i]!, digits);
-  });
-}
+/** To the digits that these values are known to. */
+const close = (actual: Tensor, expected: ArrayLike<number>, digits = 9): void => closeTo(actual, expected, digits);
 
 /** Gradient of Σ c·f(x) against a difference along one direction. */
 function checkGradient(f: (x: Tensor) => Tensor, x: Tensor): void {

@@ -1,27 +1,14 @@
 /** @file Operations as users call them: values against plain loops, on tensors and as methods, and their gradients. */
 import { describe, expect, test } from "vitest";
+import { close as closeTo, data } from "../../tests/support/api-values.ts";
 import * as tm from "./index.ts";
 import { type Tensor, tensor } from "./index.ts";
 
 const f64 = (data: tm.NestedArray): Tensor => tensor(data, { dtype: "f64" });
 const i32 = (data: tm.NestedArray): Tensor => tensor(data, { dtype: "i32" });
 
-/** Deterministic data in (-1, 1), nested to a shape. */
-function data(shape: readonly number[], seed = 1): Tensor {
-  const n = shape.reduce((a, b) => a * b, 1);
-  return tensor(
-    Float64Array.from({ length: n }, (_, i) => Math.sin(12.9898 * (i + 1) + 78.233 * seed)),
-    { shape },
-  );
-}
-
-function close(actual: Tensor, expected: ArrayLike<number>, digits = 6): void {
-  const got = actual.data();
-  expect(got.length).toBe(expected.length);
-  got.forEach((v, i) => {
-    expect(v).toBeCloseTo(expected[i]!, digits);
-  });
-}
+/** To the digits that these values are known to. */
+const close = (actual: Tensor, expected: ArrayLike<number>, digits = 6): void => closeTo(actual, expected, digits);
 
 /** Gradient of Σ c·f(x) against central differences, for fixed weights c. */
 function checkGradient(f: (x: Tensor) => Tensor, x: Tensor): void {

@@ -148,7 +148,9 @@ export function planInfo(
 function requireValidPlan(plan: Plan): void {
   const broken = validate(plan.program, plan);
   if (broken.length === 0) return;
-  throw new TidemarkError("InvalidPlan", broken.map((b) => `${b.rule}: ${b.message}`).join("\n  "));
+  throw new TidemarkError("InvalidPlan", broken.map((b) => `${b.rule}: ${b.message}`).join("\n  "), {
+    help: "this is a mistake of the planner's: report it with the text of the traced graph",
+  });
 }
 
 /**

@@ -7,7 +7,7 @@ import { contractScratch } from "../codegen/wasm/contract.ts";
 import { detectFeatures } from "../codegen/wasm/features.ts";
 import { emitProgram, PAGE, pagesOf } from "../codegen/wasm/program.ts";
 import type { Graph } from "../ir/graph.ts";
-import { byteLength, elementsOf, type TensorType } from "../ir/type.ts";
+import { elementsOf, type TensorType } from "../ir/type.ts";
 import type { LowerTraits } from "../lower/lower.ts";
 import { type AssembleOptions, assemble, type PlacedProgram } from "./assemble.ts";
 
@@ -101,9 +101,4 @@ export class Executable {
     bytes.fill(0xff);
     for (const [i, b] of kept.entries()) bytes.set(saved[i] as Uint8Array, plan.offsets[b.id]);
   }
-}
-
-/** Bytes of everything a program is given, for reports. */
-export function inputBytes(graph: Graph): number {
-  return graph.params.reduce((sum, v) => sum + byteLength(v.type), 0);
 }
