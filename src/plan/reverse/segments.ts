@@ -1,0 +1,79 @@
+/**
+ * @file The engine of all schedules that keep states alone and choose where by a *split*: from a kept state with steps up
+ * to `end` left, how far to the next one? The same choice is made again whenever the state is restored, so nothing is
+ * remembered but what is kept: memory is proportional to the number of snapshots.
+ *
+ * ```
+ *   held   0───────────p1──────p2───┐ sweep: split, keep, split, keep, … until one step is left
+ *                                   └─ tape end-1, reverse end-1, restore the last held state, again
+ * ```
+ *
+ * A state from which one step is left is not kept on the way, and given up when it is restored.
+ */
+import { at as item } from "../../base/invariant.ts";
+import { type Action, type Actions, type Place, WORK } from "./action.ts";
+
+/** How far to advance from `from`, at least 1 and less than `end - from`, with `snapshots` > 1 places, its own counted. */
+export type Split = (from: number, end: number, snapshots: number) => number;
+
+/** A state that is kept. */
+export interface Held extends Place {
+  readonly step: number;
+}
+
+/** A step's tape made and used at once. */
+export function* tapeAndReverse(step: number): Actions {
+  yield { kind: "tape", step, level: WORK, slot: 0 };
+  yield { kind: "reverse", step, level: WORK, slot: 0 };
+}
+
+const snapshot = ({ step, level, slot }: Held): Action => ({ kind: "snapshot", step, level, slot });
+const restore = ({ step, level, slot }: Held): Action => ({ kind: "restore", step, level, slot });
+
+/**
+ * Reverses the steps before `end`. `held` are the kept states in order of steps, x₀ first; `free` the places left, the
+ * next one to use last; `current` the step of the current state, if it is one to start from. Both lists are used up.
+ */
+export function* reverseSegments(
+  end: number,
+  held: Held[],
+  free: Place[],
+  split: Split,
+  current: number | null,
+): Actions {
+  for (let left = end; left > 0; left--) {
+    let here = left === end ? current : null;
+    if (here === null) {
+      const last = item(held, held.length - 1);
+      yield restore(last);
+      here = last.step;
+      if (left - here === 1) {
+        held.pop();
+        free.push(last);
+        yield { kind: "free", level: last.level, slot: last.slot };
+      }
+    }
+    while (left - here > 1) {
+      if (held.at(-1)?.step !== here) {
+        const kept: Held = { ...item(free, free.length - 1), step: here };
+        free.pop();
+        held.push(kept);
+        yield snapshot(kept);
+      }
+      const to: number = free.length === 0 ? left - 1 : here + split(here, left, free.length + 1);
+      yield { kind: "advance", from: here, to };
+      here = to;
+    }
+    yield* tapeAndReverse(left - 1);
+  }
+}
+
+/** A whole schedule from x₀ as the current state; `places` are used in their order. */
+export function bySplits(steps: number, places: readonly Place[], split: Split): Actions {
+  return reverseSegments(steps, [], [...places].reverse(), split, 0);
+}
+
+/** Slots 0 … n - 1 of a level. */
+export function placesOf(level: number, n: number): readonly Place[] {
+  return Array.from({ length: n }, (_, slot) => ({ level, slot }));
+}
