@@ -3,11 +3,12 @@
  * guessed: instructions by compiling a module that has them, tools by running them.
  */
 import { spawnSync } from "node:child_process";
-import { availableParallelism, cpus, totalmem } from "node:os";
+import { availableParallelism, totalmem } from "node:os";
 import { formatBytes } from "../../base/bytes.ts";
 import { detectFeatures, type Features } from "../../codegen/wasm/features.ts";
 import { table } from "../../plan/table.ts";
-import { type Command, writeJson } from "../command.ts";
+import { type Command, type Io, writeJson } from "../command.ts";
+import { cpuName, type MachineModel, machineModel, ratesText } from "../machine.ts";
 
 interface Tool {
   readonly command: string;
@@ -32,6 +33,8 @@ interface Findings {
   readonly compiler: Tool | null;
   readonly mpi: Tool | null;
   readonly gpus: readonly string[];
+  /** What times are predicted with. */
+  readonly speed: MachineModel;
 }
 
 /** Standard output of a command, or null when it is not there, fails or takes too long. */
@@ -60,13 +63,13 @@ const LATER: readonly TargetState[] = ["native", "webgpu", "cuda"].map((name) =>
   return { name, available: false, note: "not in this version of Tidemark" };
 });
 
-function findings(): Findings {
+function findings(io: Io): Findings {
   const wasm = detectFeatures();
   const gpus = outputOf("nvidia-smi", ["--query-gpu=name,memory.total", "--format=csv,noheader"]);
   return {
     node: process.versions.node,
     platform: `${process.platform} ${process.arch}`,
-    cpu: cpus()[0]?.model.trim() ?? "unknown",
+    cpu: cpuName(),
     threads: availableParallelism(),
     memoryBytes: totalmem(),
     wasm,
@@ -74,7 +77,13 @@ function findings(): Findings {
     compiler: firstOf(["cc", "gcc", "clang"]),
     mpi: firstOf(["mpirun", "mpiexec"]),
     gpus: gpus === null ? [] : gpus.split("\n"),
+    speed: machineModel(io.err),
   };
+}
+
+function speedText({ costs, costModel, date }: MachineModel): string {
+  const from = costModel === "default" ? "not calibrated (tidemark calibrate)" : `calibrated ${date?.slice(0, 10)}`;
+  return `${from}: ${ratesText(costs)}`;
 }
 
 function findingsText(f: Findings): string {
@@ -83,6 +92,7 @@ function findingsText(f: Findings): string {
     ["node", `${f.node} on ${f.platform}`],
     ["cpu", `${f.cpu}, ${f.threads} threads, ${formatBytes(f.memoryBytes)}`],
     ...f.targets.map((t) => [t.name, `${t.available ? "available" : "not available"}: ${t.note}`]),
+    ["speed", speedText(f.speed)],
     ["compiler", toolText(f.compiler)],
     ["MPI", toolText(f.mpi)],
     ["GPU", f.gpus.length > 0 ? f.gpus.join("; ") : "none found by nvidia-smi"],
@@ -96,7 +106,7 @@ export const doctor: Command = {
   summary: "show what this machine can do: targets, threads, compiler, MPI, GPU",
   options: { json: { help: "print one line of JSON" } },
   run(args, io) {
-    const found = findings();
+    const found = findings(io);
     if (args.has("json")) writeJson(io, found);
     else io.out(findingsText(found));
   },

@@ -1,0 +1,52 @@
+/**
+ * @file `tidemark calibrate`: measures this machine once, so that predicted times are times of this machine. What it finds
+ * is kept for `plan`, `bench` and all others that predict.
+ */
+
+import { table } from "../../plan/table.ts";
+import { calibrate as measure } from "../../runtime/calibrate.ts";
+import { type Command, writeJson } from "../command.ts";
+import { cpuName, keepModel, machinePath, ratesText } from "../machine.ts";
+
+/** Rough figures in a fraction of a second, with a stream that stays in caches. */
+const QUICK = { msEach: 5, streamBytes: 6 * 2 ** 20 };
+
+export const calibrate: Command = {
+  name: "calibrate",
+  positionals: [],
+  summary: "measure this machine's speed once, so that predicted times fit it",
+  details: [
+    "Takes about three seconds; close what else is running. The rates are kept in TIDEMARK_CACHE,",
+    "else in XDG_CACHE_HOME/tidemark, else in ~/.cache/tidemark, and count for this processor and this",
+    "major version of Node. Without them, predictions use those of one core of a server.",
+  ].join("\n"),
+  options: {
+    quick: { help: "rougher, in a fraction of a second" },
+    json: { help: "print one line of JSON" },
+  },
+  run(args, io) {
+    const started = performance.now();
+    const { model, samples } = measure(args.has("quick") ? QUICK : {});
+    const ms = performance.now() - started;
+    const path = machinePath();
+    const problem = keepModel(model, new Date());
+    if (problem !== null) {
+      io.err(`${path} cannot be written (${problem}): the rates are not kept; set TIDEMARK_CACHE to another folder\n`);
+    }
+    const kept = problem === null ? path : null;
+    if (args.has("json")) {
+      writeJson(io, {
+        ...{ cpu: cpuName(), node: process.versions.node, target: model.name },
+        kept,
+        ms,
+        model,
+        samples,
+      });
+      return;
+    }
+    const rows = samples.map(({ name, seconds }) => [name, `${(seconds * 1e6).toFixed(1)} µs`]);
+    const lines = table(rows, ["left", "right"]).map((line) => `  ${line}\n`);
+    io.out(`${model.name} on ${cpuName()}\n${lines.join("")}${ratesText(model)}\n`);
+    if (kept !== null) io.out(`kept in ${kept}\n`);
+  },
+};

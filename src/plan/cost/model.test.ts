@@ -1,0 +1,116 @@
+/** @file Times are positive, never fall when work grows, and add up over a plan. */
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { Build } from "../../ir/build.ts";
+import type { Graph } from "../../ir/graph.ts";
+import { tensorType } from "../../ir/type.ts";
+import { sharedLowering } from "../../lower/share.ts";
+import { add } from "../../ops/elementwise.ts";
+import { matmul } from "../../ops/matmul.ts";
+import { planProgram } from "../plan.ts";
+import type { Plan } from "../problem.ts";
+import { type CostModel, DEFAULT_MODELS, msOf, planMs } from "./model.ts";
+import { NO_WORK, type Work, workOfNode } from "./work.ts";
+
+const amount = fc.double({ min: 0, max: 1e15, noNaN: true });
+const works = fc.record({ productFlops: amount, arithmetic: amount, bytes: amount, calls: fc.nat(1e6) });
+const rate = fc.double({ min: 1e3, max: 1e14, noNaN: true });
+const models = fc.record({
+  name: fc.constant("any"),
+  productRate: rate,
+  arithmeticRate: rate,
+  byteRate: rate,
+  cachedByteRate: rate,
+  cacheBytes: fc.nat(2 ** 30),
+  callSeconds: fc.double({ min: 1e-12, max: 1e-2, noNaN: true }),
+});
+const SEEDED = { seed: 14, numRuns: 300 } as const;
+
+describe("the time of a kernel", () => {
+  it("is nothing for no work and positive for any", () => {
+    fc.assert(
+      fc.property(works, models, (work, model) => {
+        const none = work.productFlops + work.arithmetic + work.bytes + work.calls === 0;
+        const ms = msOf(work, model);
+        expect(Number.isFinite(ms)).toBe(true);
+        if (!none) expect(ms).toBeGreaterThan(0);
+        expect(msOf(NO_WORK, model)).toBe(0);
+      }),
+      SEEDED,
+    );
+  });
+
+  it("never falls when any part of the work grows", () => {
+    const parts = fc.constantFrom("productFlops", "arithmetic", "bytes", "calls" as const);
+    fc.assert(
+      fc.property(works, models, parts, fc.nat(1e9), (work, model, part, more) => {
+        const grown: Work = { ...work, [part]: work[part as keyof Work] + more };
+        expect(msOf(grown, model)).toBeGreaterThanOrEqual(msOf(work, model));
+      }),
+      SEEDED,
+    );
+  });
+
+  it("is by hand: computing or moving, whichever takes longer, and the calls", () => {
+    const model: CostModel = {
+      ...{ name: "round", productRate: 4e9, arithmeticRate: 1e9, byteRate: 1e9, cachedByteRate: 4e9 },
+      ...{ cacheBytes: 4e6, callSeconds: 1e-3 },
+    };
+    expect(msOf({ productFlops: 8e6, arithmetic: 3e6, bytes: 1e6, calls: 2 }, model)).toBeCloseTo(2 + 3 + 2, 9);
+    expect(msOf({ productFlops: 0, arithmetic: 0, bytes: 4e6, calls: 1 }, model)).toBeCloseTo(1 + 1, 9);
+    expect(msOf({ productFlops: 0, arithmetic: 0, bytes: 9e6, calls: 1 }, model)).toBeCloseTo(1 + 5 + 1, 9);
+  });
+
+  it("takes memory as uncached where a model says nothing of caches", () => {
+    const model: CostModel = { name: "plain", productRate: 1, arithmeticRate: 1, byteRate: 1e9, callSeconds: 1e-9 };
+    expect(msOf({ ...NO_WORK, bytes: 2e6 }, model)).toBeCloseTo(2, 9);
+  });
+});
+
+/** (x·w + x)·w as a plan without fusion; x is kept between runs. */
+function planned(): { readonly plan: Plan; readonly graph: Graph } {
+  const b = new Build("f");
+  const [x, w] = [b.param(tensorType("f32", [32, 32])), b.param(tensorType("f32", [32, 32]))];
+  const y = b.call(add, [b.call(matmul, [x, w], { ta: false, tb: false }), x], {});
+  const graph = b.finish([b.call(matmul, [y, w], { ta: false, tb: false })]);
+  const steps = graph.nodes.map((node) => ({
+    node,
+    reads: node.inputs,
+    writes: node.outputs,
+    ...{ scratch: [], inPlace: [], alias: null },
+  }));
+  const { name, params, results } = graph;
+  const program = { name, params, results, steps, donated: new Map(), persistent: new Set([x]), alignment: 64 };
+  return { plan: planProgram(program), graph };
+}
+
+describe("the time of a plan", () => {
+  const model = DEFAULT_MODELS.wasm;
+
+  it("is that of its steps and of the arguments that are written", () => {
+    const { plan, graph } = planned();
+    const steps = graph.nodes.reduce((ms, node) => ms + msOf(workOfNode(node), model), 0);
+    const written = msOf({ ...NO_WORK, bytes: 2 * 32 * 32 * 4, calls: 1 }, model);
+    expect(planMs(plan, model)).toBeCloseTo(steps + written, 12);
+  });
+
+  it("is the same with kernels that are at hand and without", () => {
+    const { plan, graph } = planned();
+    const lower = sharedLowering({ contractScratch: () => 0 });
+    const lowered = new Map(graph.nodes.map((node) => [node, lower(node)]));
+    expect(planMs(plan, model, lowered)).toBe(planMs(plan, model));
+  });
+
+  it("halves on a machine that is twice as fast", () => {
+    const { plan } = planned();
+    const twice: CostModel = {
+      ...model,
+      productRate: 2 * model.productRate,
+      arithmeticRate: 2 * model.arithmeticRate,
+      byteRate: 2 * model.byteRate,
+      cachedByteRate: 2 * (model.cachedByteRate ?? 0),
+      callSeconds: model.callSeconds / 2,
+    };
+    expect(planMs(plan, twice)).toBeCloseTo(planMs(plan, model) / 2, 12);
+  });
+});

@@ -1,0 +1,158 @@
+/**
+ * @file The work of each form of loop nest: how often its body runs, what the body does (instructions.ts), and, for
+ * products, what packing adds. Counted as targets run it, not as the mathematics has it: rows whose length is no multiple
+ * of a register end in turns with one lane in use; the sides of a product are rounded up to its tile; an input gradient
+ * of a strided convolution multiplies the zeros between its elements.
+ */
+import type { Expr, LoopVar } from "../../kernel/expr.ts";
+import type {
+  ContractNest,
+  MapNest,
+  Nest,
+  ReduceNest,
+  ScanNest,
+  ScatterNest,
+  ShuffleNest,
+  Store,
+} from "../../kernel/loops.ts";
+import { depthRun } from "../../kernel/loops.ts";
+import { BodyCounter, Dependence, LANES, type Place, WEIGHT } from "./instructions.ts";
+
+/** How a target blocks its products. */
+export interface ProductTile {
+  readonly rows: number;
+  readonly columns: number;
+  /** Bytes of the left side that are packed at a time; the right side is packed once for each such block. */
+  readonly blockBytes: number;
+}
+
+/** What a nest computes: flops of products, and element operations (a vector operation counts for all its lanes). */
+export interface NestWork {
+  readonly productFlops: number;
+  readonly arithmetic: number;
+}
+
+const product = (loops: readonly LoopVar[]): number => loops.reduce((n, v) => n * v.extent, 1);
+const live = (loops: readonly LoopVar[]): LoopVar[] => loops.filter((v) => v.extent !== 1);
+/** Turns over a row: whole registers, then element by element. */
+const turnsOf = (extent: number): number => Math.floor(extent / LANES) + (extent % LANES);
+const roundUp = (n: number, to: number): number => Math.ceil(n / to) * to;
+const arithmetic = (vectorOperations: number): NestWork => ({
+  productFlops: 0,
+  arithmetic: vectorOperations * LANES,
+});
+
+function counter(place: Place, exprs: readonly Expr[], stores: readonly Store[]): BodyCounter {
+  const body = new BodyCounter(place);
+  for (const expr of exprs) body.add(expr);
+  for (const store of stores) body.store(store);
+  return body;
+}
+
+/** A loop over registers, several of them in one turn. */
+function loop(body: BodyCounter, registers: number, abreast = 1): number {
+  const { each, turn, entry } = body.count;
+  return entry + registers * (each + turn / abreast);
+}
+
+function mapWork({ loops, stores }: MapNest): NestWork {
+  const outer = live(loops);
+  const inner = outer.pop() ?? null;
+  return arithmetic(product(outer) * loop(counter({ lane: inner, inner }, [], stores), turnsOf(inner?.extent ?? 1)));
+}
+
+/** Registers that a reduction sums up in one turn, so that additions need not wait for each other. */
+const ABREAST = 4;
+
+/** Folding adds nothing that shows: one combination in 256. */
+function reduceWork(nest: ReduceNest): NestWork {
+  const [kept, reduced] = [live(nest.loops), live(nest.reduce)];
+  const inner = reduced.pop() ?? null;
+  const across = nest.lanes === "reduce";
+  const lane = across ? inner : (kept.pop() ?? null);
+  const body = counter({ lane, inner }, [nest.body], []);
+  body.simple(1);
+  const end = counter({ lane: across ? null : lane, inner: null }, [], nest.stores).count.each;
+  const [rows, runs] = [product(kept), product(reduced)];
+  const registers = turnsOf(lane?.extent ?? 1);
+  if (across) {
+    // accumulators are joined at the end of every row
+    return arithmetic(rows * (runs * loop(body, registers, ABREAST) + end + 3 * LANES * WEIGHT.simple));
+  }
+  const abreast = Math.min(ABREAST, registers);
+  return arithmetic(rows * registers * (runs * loop(body, inner?.extent ?? 1, abreast) + end));
+}
+
+function scanWork({ loops, along, body, stores }: ScanNest): NestWork {
+  const outer = live(loops);
+  const lane = outer.pop() ?? null;
+  const all = counter({ lane, inner: along }, [body], stores);
+  all.simple(1);
+  return arithmetic(product(outer) * turnsOf(lane?.extent ?? 1) * loop(all, along.extent));
+}
+
+/** A vector at a time where a row lands side by side, else one update after the other. */
+function scatterWork({ loops, bounds, index, value, operand }: ScatterNest): NestWork {
+  const dependence = new Dependence();
+  const outer = live(loops);
+  const last = outer.at(-1) ?? null;
+  const dense =
+    last !== null &&
+    dependence.coefficient(index, last) === 1 &&
+    bounds.every((bound) => dependence.coefficient(bound.index, last) === 0);
+  const inner = dense ? last : null;
+  if (dense) outer.pop();
+  const body = counter({ lane: inner, inner }, [], [{ operand, index, value }]);
+  body.simple(2 + 2 * bounds.length);
+  return arithmetic(product(outer) * loop(body, turnsOf(inner?.extent ?? 1)));
+}
+
+/**
+ * Panels of both sides are packed element by element from their expressions, in runs along the depth; tiles are stored
+ * row by row as they are finished.
+ */
+function contractWork(nest: ContractNest, tile: ProductTile, elementBytes: number): NestWork {
+  const [m, n, k] = [nest.rows.extent, nest.cols.extent, nest.depth.extent];
+  const [high, wide] = [roundUp(m, tile.rows), roundUp(n, tile.columns)];
+  const batch = product(nest.batch);
+  const inner = nest.split?.[1] ?? nest.depth;
+  const runs = k / Math.max(1, inner.extent);
+  const panel = (expr: Expr, lane: LoopVar, lanes: number): number => {
+    const { each, turn, entry } = counter({ lane, inner, panel: true }, [expr], []).count;
+    const registers = Math.max(1, lanes / LANES);
+    // every register of a panel is stored
+    return runs * (entry * registers + inner.extent * (turn + WEIGHT.bump + registers * (each + WEIGHT.access)));
+  };
+  const kc = Math.max(1, depthRun(k));
+  const block = Math.max(tile.rows, Math.floor(tile.blockBytes / (kc * elementBytes) / tile.rows) * tile.rows);
+  const left = (high / tile.rows) * panel(nest.a, nest.rows, tile.rows);
+  const right = (wide / tile.columns) * panel(nest.b, nest.cols, tile.columns) * Math.ceil(m / block);
+  const end = counter({ lane: nest.cols, inner: nest.cols }, [], nest.stores).count;
+  const pieces = kc < k ? 1 : wide / tile.columns;
+  const stores = m * (pieces * end.entry + turnsOf(n) * (end.each + end.turn + WEIGHT.access + WEIGHT.bump));
+  return { productFlops: 2 * batch * high * wide * k, arithmetic: LANES * batch * (left + right + stores) };
+}
+
+/** Two elements change places for every element, one at a time. */
+function shuffleWork({ along, bits }: ShuffleNest): NestWork {
+  const body = counter({ lane: null, inner: along }, [bits], []);
+  body.simple(3 * LANES);
+  return arithmetic(loop(body, along.extent));
+}
+
+export function nestWork(nest: Nest, tile: ProductTile, elementBytes: number): NestWork {
+  switch (nest.kind) {
+    case "map":
+      return mapWork(nest);
+    case "reduce":
+      return reduceWork(nest);
+    case "scan":
+      return scanWork(nest);
+    case "scatter":
+      return scatterWork(nest);
+    case "contract":
+      return contractWork(nest, tile, elementBytes);
+    case "shuffle":
+      return shuffleWork(nest);
+  }
+}

@@ -1,0 +1,178 @@
+/**
+ * @file What a kernel does, enough to predict its time. It is read off the kernel itself, lowered as for running: what is
+ * free once fused (views, broadcasts, constants, operands that never reach memory) is free here because it is not in the
+ * kernel, and what the kernel does beyond the mathematics (packing, padding, single elements at the ends of rows) counts.
+ *
+ *   fused(x, w, b) { h = relu(x); y = matmul(h, w); z = add(y, broadcast(b)) }
+ *
+ *   productFlops   of the product, its sides rounded up to the target's tile
+ *   arithmetic     max where x is packed, add where z is stored, the packing and storing themselves
+ *   bytes          x, w, b read, z written: h and y are not in memory
+ *   calls          1
+ *
+ * Pure: the same node has the same work, and equal nodes are lowered once.
+ */
+import type { Graph, Node } from "../../ir/graph.ts";
+import { bytesOf } from "../../kernel/dtype.ts";
+import { type Expr, type Index, type LoopVar, walkExpr } from "../../kernel/expr.ts";
+import type { Kernel, Nest } from "../../kernel/loops.ts";
+import { nestExprs } from "../../kernel/loops.ts";
+import { sharedLowering } from "../../lower/share.ts";
+import { graphCost } from "../../ops/control.ts";
+import { Dependence } from "./instructions.ts";
+import { nestWork, type ProductTile } from "./nests.ts";
+
+/** What a kernel does: enough to predict its time. */
+export interface Work {
+  /** Of matrix products and convolutions. */
+  readonly productFlops: number;
+  /** Element operations outside products: an addition is 1, a division 5, a transcendental function what it is made of. */
+  readonly arithmetic: number;
+  /** Read and written in memory, each element of an operand once. */
+  readonly bytes: number;
+  /** Kernels launched; none for views. */
+  readonly calls: number;
+}
+
+export interface WorkOptions {
+  /** Default: 4 × 8, blocks of 192 KiB. */
+  readonly tile?: ProductTile;
+  /** The first result is in the place of an input: what only copies that input does nothing. */
+  readonly inPlace?: boolean;
+}
+
+export const NO_WORK: Work = { productFlops: 0, arithmetic: 0, bytes: 0, calls: 0 };
+export const DEFAULT_TILE: ProductTile = { rows: 4, columns: 8, blockBytes: 192 * 1024 };
+
+export function addWork(a: Work, b: Work): Work {
+  return {
+    productFlops: a.productFlops + b.productFlops,
+    arithmetic: a.arithmetic + b.arithmetic,
+    bytes: a.bytes + b.bytes,
+    calls: a.calls + b.calls,
+  };
+}
+
+const scaleWork = (work: Work, by: number): Work => ({
+  productFlops: work.productFlops * by,
+  arithmetic: work.arithmetic * by,
+  bytes: work.bytes * by,
+  calls: work.calls * by,
+});
+
+/** Kernels that are remembered for equal nodes; then it starts anew, so that a long process does not keep them all. */
+const MOST_REMEMBERED = 4096;
+// Work does not look at workspace.
+const newLowering = (): ReturnType<typeof sharedLowering> => sharedLowering({ contractScratch: () => 0 });
+let lowering = newLowering();
+let asked = 0;
+
+const kernels = new WeakMap<Node, Kernel>();
+
+function kernelOf(node: Node): Kernel {
+  const found = kernels.get(node);
+  if (found) return found;
+  if (asked++ >= MOST_REMEMBERED) [lowering, asked] = [newLowering(), 0];
+  const { kernel } = lowering(node);
+  kernels.set(node, kernel);
+  return kernel;
+}
+
+/** What running a node takes: nothing for a view, one kernel for an operation or fusion group, else the sum of its inside. */
+export function workOfNode(node: Node, options: WorkOptions = {}): Work {
+  if (node.op.alias !== null) return NO_WORK;
+  if (!isKernel(node)) return regionWork(node, options);
+  return kernelWork(kernelOf(node), options);
+}
+
+const hasRegions = ({ op }: Node): boolean => op.lower.kind === "region" || op.lower.kind === "control";
+
+/** Whether a node becomes one kernel: a plain operation, or a region of such with at most one that is not a map. */
+function isKernel(node: Node): boolean {
+  if (!hasRegions(node)) return true;
+  const [region, ...others] = node.regions;
+  if (node.op.lower.kind === "control" || !region || others.length > 0) return false;
+  const anchors = region.nodes.filter((inner) => inner.op.lower.kind !== "map");
+  return anchors.length <= 1 && !anchors.some(hasRegions);
+}
+
+/** Calls, loops and branches: how often regions run shows in what the node costs, compared with running each once. */
+function regionWork({ op, inputs, outputs, attrs, regions }: Node, options: WorkOptions): Work {
+  const once = regions.map((region) => graphWork(region, options)).reduce(addWork, NO_WORK);
+  const inside = regions.reduce((sum, region) => sum + graphCost(region).flops, 0);
+  const [from, to] = [inputs.map((value) => value.type), outputs.map((value) => value.type)];
+  const { flops } = op.cost(from, to, attrs, regions);
+  return inside > 0 && flops > 0 ? scaleWork(once, flops / inside) : once;
+}
+
+/** Of all nodes of a graph, each on its own. */
+export function graphWork(graph: Graph, options: WorkOptions = {}): Work {
+  return graph.nodes.reduce((sum, node) => addWork(sum, workOfNode(node, options)), NO_WORK);
+}
+
+/** By kernel: with one tile, in place or not. */
+const known = new WeakMap<Kernel, Map<string, Work>>();
+
+/** Of a lowered kernel. */
+export function kernelWork(kernel: Kernel, { tile = DEFAULT_TILE, inPlace = false }: WorkOptions = {}): Work {
+  const key = `${tile.rows},${tile.columns},${tile.blockBytes},${inPlace}`;
+  const works = known.get(kernel) ?? new Map<string, Work>();
+  known.set(kernel, works);
+  const found = works.get(key);
+  if (found) return found;
+  const nests = kernel.nests.filter((nest) => !(inPlace && nest.kind === "map" && nest.unlessSame));
+  const made = nests.reduce((sum, nest) => {
+    const elementBytes = "dtype" in nest ? bytesOf(nest.dtype) : 4;
+    const { productFlops, arithmetic } = nestWork(nest, tile, elementBytes);
+    // registers hold half as many elements of 64 bits, and everything in such a nest keeps step with them
+    const wide = isWide(nest, kernel) ? 2 : 1;
+    return addWork(sum, { productFlops: wide * productFlops, arithmetic: wide * arithmetic, bytes: 0, calls: 1 });
+  }, NO_WORK);
+  const work = { ...made, bytes: touchedBytes(kernel, nests) };
+  works.set(key, work);
+  return work;
+}
+
+/** Whether a nest computes, loads or stores anything of 64 bits. */
+function isWide(nest: Nest, kernel: Kernel): boolean {
+  const stored = "stores" in nest ? nest.stores.map(({ operand }) => kernel.operands[operand]?.dtype) : [];
+  const types = new Set(stored);
+  const { atStore, elsewhere } = nestExprs(nest);
+  const seen = new Set<Expr>();
+  for (const root of [...atStore, ...elsewhere]) walkExpr(root, (e) => types.add(e.dtype), seen);
+  return types.has("f64") || types.has("i64");
+}
+
+/** Elements of operands that nests touch: as many as the counters in their indices can tell apart, at most all. */
+function touchedBytes(kernel: Kernel, nests: readonly Nest[]): number {
+  const elements = new Map<number, number>();
+  const dependence = new Dependence();
+  for (const nest of nests) {
+    const places = new Map<string, { readonly operand: number; readonly index: Index }>();
+    const touch = (operand: number, index: Index): void => {
+      places.set(`${operand}:${index.key}`, { operand, index });
+    };
+    const { atStore, elsewhere } = nestExprs(nest);
+    const seen = new Set<Expr>();
+    for (const root of [...atStore, ...elsewhere]) {
+      walkExpr(root, (e) => (e.kind === "load" ? touch(e.operand, e.index) : undefined), seen);
+    }
+    if ("stores" in nest) for (const store of nest.stores) touch(store.operand, store.index);
+    else if (nest.kind === "scatter") touch(nest.operand, nest.index);
+    for (const { operand, index } of places.values()) {
+      const distinct = extent(dependence.ofIndex(index));
+      elements.set(operand, (elements.get(operand) ?? 0) + distinct);
+    }
+    if (nest.kind === "shuffle") elements.set(nest.operand, nest.along.extent);
+  }
+  return kernel.operands.reduce((bytes, operand, i) => {
+    const touched = operand.role === "scratch" ? 0 : Math.min(operand.elements, elements.get(i) ?? 0);
+    return bytes + touched * bytesOf(operand.dtype);
+  }, 0);
+}
+
+function extent(vars: ReadonlySet<LoopVar>): number {
+  let n = 1;
+  for (const v of vars) n *= v.extent;
+  return n;
+}

@@ -1,0 +1,252 @@
+/**
+ * @file How fast this machine is: a handful of small programs, compiled and run like any other, and the rates of a cost
+ * model (plan/cost/model.ts) read off their times. A program is there for each term of the model, so that no equations
+ * have to be solved: what is known already is subtracted, what remains belongs to one term.
+ *
+ *   many tiny kernels      → callSeconds
+ *   functions and sums     → arithmeticRate          − calls
+ *   products               → productRate             − calls, packing
+ *   streams in caches      → cachedByteRate
+ *   a stream beyond them   → byteRate                − the cached part
+ *
+ * Other programs run at the same time: of all repetitions the fastest counts, and of several programs for one term the
+ * median of their rates.
+ */
+import { at, invariant } from "../base/invariant.ts";
+import { blockingOf } from "../codegen/wasm/contract.ts";
+import { detectFeatures } from "../codegen/wasm/features.ts";
+import { Build } from "../ir/build.ts";
+import type { Graph, Value } from "../ir/graph.ts";
+import { tensorType } from "../ir/type.ts";
+import { sum } from "../ops/broadcast.ts";
+import { add, div, mul, sqrt } from "../ops/elementwise.ts";
+import { erf, exp, sigmoid, tanh } from "../ops/math.ts";
+import { matmul } from "../ops/matmul.ts";
+import { transpose } from "../ops/movement.ts";
+import { fusedPipeline } from "../passes/pipeline.ts";
+import { type CostModel, DEFAULT_MODELS } from "../plan/cost/model.ts";
+import type { ProductTile } from "../plan/cost/nests.ts";
+import { addWork, NO_WORK, type Work, workOfNode } from "../plan/cost/work.ts";
+import { Executable } from "./executable.ts";
+
+export interface CalibrationOptions {
+  /** Milliseconds for each program; default 150. */
+  readonly msEach?: number;
+  /** Bytes of the largest stream; default 96 MiB. Smaller than the caches, it finds their speed. */
+  readonly streamBytes?: number;
+}
+
+/** One measured program. */
+export interface CalibrationSample {
+  readonly name: string;
+  readonly seconds: number;
+  readonly work: Work;
+}
+
+export interface Calibration {
+  readonly model: CostModel;
+  readonly samples: readonly CalibrationSample[];
+}
+
+/** Which term of the model a program is for. */
+export type Family = "calls" | "arithmetic" | "product" | "cached" | "memory";
+
+interface Experiment {
+  readonly name: string;
+  readonly family: Family;
+  readonly graph: Graph;
+}
+
+export type Families = ReadonlyMap<Family, readonly CalibrationSample[]>;
+
+/** The model that describes WebAssembly with or without fused multiply-add. */
+export function wasmModel(fma: boolean = detectFeatures().relaxedMadd): CostModel {
+  return DEFAULT_MODELS[fma ? "wasm-relaxed" : "wasm"];
+}
+
+/** How the code generator blocks products, as the cost model takes it. */
+export function productTile(fma: boolean): ProductTile {
+  const { mr, nr, mc, kc } = blockingOf("f32", fma, 2 ** 20, 2 ** 20, 512);
+  return { rows: mr, columns: nr, blockBytes: mc * kc * Float32Array.BYTES_PER_ELEMENT };
+}
+
+/** A graph of one result over f32 parameters. */
+function graphOf(shapes: readonly (readonly number[])[], body: (b: Build, x: readonly Value[]) => Value): Graph {
+  const b = new Build("calibrate");
+  const params = shapes.map((shape) => b.param(tensorType("f32", shape)));
+  return b.finish([body(b, params)]);
+}
+
+/** Products one after the other, each with a right side of its own: as in training, it is not in the nearest cache. */
+function productsOf(count: number, m: number, n: number, k: number, ta: boolean, tb: boolean): Experiment {
+  const [left, right] = [ta ? [k, m] : [m, k], tb ? [n, k] : [k, n]];
+  const b = new Build("calibrate");
+  const x = b.param(tensorType("f32", left));
+  const results = Array.from({ length: count }, () => {
+    return b.call(matmul, [x, b.param(tensorType("f32", right))], { ta, tb });
+  });
+  return { name: `${count} products ${m}x${n}x${k}`, family: "product", graph: b.finish(results) };
+}
+
+function streamOf(family: Family, bytes: number): Experiment {
+  const elements = Math.floor(bytes / 12);
+  const graph = graphOf([[elements], [elements]], (b, [x, y]) => b.call(add, [x as Value, y as Value], {}));
+  return { name: `stream of ${Math.round(bytes / 1024)} KiB`, family, graph };
+}
+
+const TINY_KERNELS = 400;
+
+function tinyKernels(): Experiment {
+  const graph = graphOf([[4]], (b, [x]) => {
+    let y = x as Value;
+    for (let i = 0; i < TINY_KERNELS; i++) y = b.call(add, [y, x as Value], {});
+    return y;
+  });
+  return { name: `${TINY_KERNELS} tiny kernels`, family: "calls", graph };
+}
+
+/** Elementwise chains as training has them, sums, and a transposition: all within the second cache. */
+function arithmeticPrograms(): readonly Experiment[] {
+  const one = (name: string, shape: readonly number[], body: (b: Build, x: Value) => Value): Experiment => ({
+    name,
+    family: "arithmetic",
+    graph: graphOf([shape], (b, [x]) => body(b, x as Value)),
+  });
+  return [
+    one("tanh and sigmoid", [64, 256], (b, x) => b.call(mul, [b.call(tanh, [x], {}), b.call(sigmoid, [x], {})], {})),
+    one("erf and exp", [64, 256], (b, x) => b.call(add, [b.call(erf, [x], {}), b.call(exp, [x], {})], {})),
+    one("quotients and roots", [64, 256], (b, x) => {
+      const root = b.call(sqrt, [b.call(add, [b.call(mul, [x, x], {}), x], {})], {});
+      return b.call(div, [x, b.call(add, [root, x], {})], {});
+    }),
+    one("sums of rows", [256, 192], (b, x) => b.call(sum, [b.call(mul, [x, x], {})], { axes: [1] })),
+    one("sums of columns", [192, 256], (b, x) => b.call(sum, [b.call(mul, [x, x], {})], { axes: [0] })),
+    one("transposition", [192, 192], (b, x) => b.call(transpose, [x], { perm: [1, 0] })),
+  ];
+}
+
+/** Smaller than the second cache of most machines, and than the third. */
+const CACHED_BYTES = [96 * 1024, 768 * 1024] as const;
+const STREAM_BYTES = 96 * 2 ** 20;
+const MS_EACH = 150;
+
+function experiments(streamBytes: number): readonly Experiment[] {
+  return [
+    tinyKernels(),
+    ...arithmeticPrograms(),
+    productsOf(8, 256, 256, 256, false, false),
+    productsOf(4, 128, 512, 512, false, true),
+    productsOf(4, 512, 512, 128, true, false),
+    productsOf(8, 32, 1024, 256, false, false),
+    ...CACHED_BYTES.map((bytes) => streamOf("cached", bytes)),
+    streamOf("memory", streamBytes),
+  ];
+}
+
+const LEAST_REPETITIONS = 4;
+
+/** Numbers around 1: nothing overflows, nothing is denormal. */
+function fill(executable: Executable): void {
+  const { plan, params } = executable.placed;
+  plan.program.params.forEach((param, i) => {
+    const data = executable.view(param.type, at(params, i));
+    for (let e = 0; e < data.length; e++) data[e] = 0.5 + (e % 64) / 64;
+  });
+}
+
+/** Repeats until the time is over. */
+function repeatFor(ms: number, act: () => void): void {
+  const end = performance.now() + ms;
+  for (let i = 0; i < LEAST_REPETITIONS || performance.now() < end; i++) act();
+}
+
+/** Seconds of the fastest run; short programs run several times between looks at the clock. */
+function fastestRun(executable: Executable, msEach: number): number {
+  executable.run();
+  const first = performance.now();
+  executable.run();
+  const turns = Math.max(1, Math.min(1000, Math.floor(0.2 / Math.max(1e-4, performance.now() - first))));
+  let best = Number.POSITIVE_INFINITY;
+  repeatFor(msEach, () => {
+    const started = performance.now();
+    for (let turn = 0; turn < turns; turn++) executable.run();
+    best = Math.min(best, (performance.now() - started) / turns);
+  });
+  return best / 1000;
+}
+
+/**
+ * Seconds of all kernels, the fastest run of each: on a busy machine a millisecond without interruption is found, a run of
+ * ten is not.
+ */
+function fastestKernels(executable: Executable, msEach: number): number {
+  const best = executable.placed.kernels.map(() => Number.POSITIVE_INFINITY);
+  repeatFor(msEach, () => {
+    let started = performance.now();
+    executable.runStepwise((kernel) => {
+      best[kernel] = Math.min(at(best, kernel), performance.now() - started);
+      started = performance.now();
+    });
+  });
+  return best.reduce((sum, ms) => sum + ms, 0) / 1000;
+}
+
+function measure({ name, graph, family }: Experiment, tile: ProductTile, msEach: number): CalibrationSample {
+  const [stepwise, unfused] = [family === "product", family === "calls"];
+  // no passes: every node is a kernel of its own
+  const executable = Executable.from(graph, { passes: unfused ? [] : fusedPipeline, stepwise });
+  const work = executable.placed.kernelNodes.map((node) => workOfNode(node, { tile })).reduce(addWork, NO_WORK);
+  fill(executable);
+  return { name, work, seconds: stepwise ? fastestKernels(executable, msEach) : fastestRun(executable, msEach) };
+}
+
+function median(numbers: readonly number[]): number {
+  const sorted = numbers.filter((n) => Number.isFinite(n) && n > 0).sort((a, b) => a - b);
+  invariant(sorted.length > 0, () => "no program was slow enough to be timed");
+  const [low, high] = [sorted[Math.floor((sorted.length - 1) / 2)], sorted[Math.ceil((sorted.length - 1) / 2)]];
+  return ((low ?? 0) + (high ?? 0)) / 2;
+}
+
+/** Rates from measured programs. Pure: the same samples make the same model. */
+export function modelFrom(samples: Families, name: string, tile: ProductTile): CostModel {
+  const of = (family: Family): readonly CalibrationSample[] => samples.get(family) ?? [];
+  // Where the clock is too coarse for a difference, the whole time is blamed: rates stay positive.
+  const rest = (seconds: number, known: number): number => (seconds > known ? seconds - known : seconds);
+  const callSeconds = median(of("calls").map(({ seconds, work }) => seconds / work.calls));
+  const arithmeticRate = median(
+    of("arithmetic").map(({ seconds, work }) => work.arithmetic / rest(seconds, work.calls * callSeconds)),
+  );
+  const productRate = median(
+    of("product").map(({ seconds, work }) => {
+      const known = work.arithmetic / arithmeticRate + work.calls * callSeconds;
+      return work.productFlops / rest(seconds, known);
+    }),
+  );
+  const cachedByteRate = median(of("cached").map(({ seconds, work }) => work.bytes / seconds));
+  const { cacheBytes = 0 } = DEFAULT_MODELS.wasm;
+  const byteRate = median(
+    of("memory").map(({ seconds, work }) => {
+      const cached = Math.min(work.bytes, cacheBytes);
+      const beyond = work.bytes > cached ? work.bytes - cached : work.bytes;
+      return beyond / rest(seconds, cached / cachedByteRate);
+    }),
+  );
+  return {
+    ...{ name, productRate, arithmeticRate, byteRate: Math.min(byteRate, cachedByteRate) },
+    ...{ cachedByteRate, cacheBytes, callSeconds, tile },
+  };
+}
+
+/** Runs the programs and derives a model of WebAssembly on this machine. */
+export function calibrate(options: CalibrationOptions = {}): Calibration {
+  const { msEach = MS_EACH, streamBytes = STREAM_BYTES } = options;
+  const fma = detectFeatures().relaxedMadd;
+  const tile = productTile(fma);
+  const families = new Map<Family, CalibrationSample[]>();
+  const samples = experiments(streamBytes).map((experiment) => {
+    const sample = measure(experiment, tile, msEach);
+    families.set(experiment.family, [...(families.get(experiment.family) ?? []), sample]);
+    return sample;
+  });
+  return { model: modelFrom(families, wasmModel(fma).name, tile), samples };
+}
