@@ -3,12 +3,14 @@ import { existsSync, readFileSync } from "node:fs";
 import { parseBytes } from "../../base/bytes.ts";
 import { grouped, TidemarkError } from "../../base/errors.ts";
 import { at } from "../../base/invariant.ts";
-import { leastBytes } from "../../plan/recompute/auto.ts";
-import { baseSequence, type RecomputeProblem } from "../../plan/recompute/problem.ts";
+import { fitArena } from "../../plan/recompute/arena.ts";
+import { type Answer, type AutoOptions, leastBytes } from "../../plan/recompute/auto.ts";
+import { type PackedSequence, packSequence } from "../../plan/recompute/pack-sequence.ts";
+import { baseSequence, type RecomputeProblem, type Sequence } from "../../plan/recompute/problem.ts";
 import { readGraph } from "../../plan/recompute/read-graph.ts";
 import { simulate } from "../../plan/recompute/simulate.ts";
 import { planRecompute, STRATEGIES } from "../../plan/recompute/strategies.ts";
-import { type Command, usageError, writeJson } from "../command.ts";
+import { type Command, type Io, usageError, writeJson } from "../command.ts";
 import { loadSolver } from "../highs.ts";
 
 /** Strategies that may ask the solver. */
@@ -27,6 +29,35 @@ function secondsOf(text: string | undefined): number {
   return seconds;
 }
 
+/** A plan, and with `--arena` where its values lie. */
+interface Found {
+  readonly answer: Answer;
+  readonly arenaBytes?: number;
+  readonly packed?: PackedSequence;
+}
+
+/** A plan whose values have addresses below `budget`. */
+function planArena(problem: RecomputeProblem, budget: number, strategy: string, options: AutoOptions): Found {
+  // a tenth of the time for each packing, so that several plans can be packed
+  const timeoutMs = (options.seconds ?? 10) * 100;
+  const pack = (sequence: Sequence) => packSequence(problem, sequence, budget, { timeoutMs });
+  const fit = fitArena(problem, budget, pack, { ...options, strategy });
+  if (fit) return { answer: fit.plan, arenaBytes: fit.realised.arenaBytes, packed: fit.realised.result };
+  const answer = planRecompute(problem, budget, "store-all", options);
+  return { answer: { ...answer, feasible: false, strategy } };
+}
+
+function writeWords(io: Io, problem: RecomputeProblem, budget: number, found: Found, ms: number): void {
+  const { answer, arenaBytes } = found;
+  const { sequence, peakBytes, cost, baseCost, boundCost, proven, feasible } = answer;
+  const ratio = (n: number): string => (n / Math.max(baseCost, Number.MIN_VALUE)).toFixed(4);
+  const repeated = sequence.length - problem.ops.length;
+  io.out(`${grouped(problem.ops.length)} operations, ${grouped(repeated)} repetitions, by ${answer.strategy}\n`);
+  const arena = arenaBytes === undefined ? "" : ` live, an arena of ${grouped(arenaBytes)}`;
+  io.out(`${grouped(peakBytes)} of ${grouped(budget)} bytes${arena}, ${ms.toFixed(0)} ms\n`);
+  io.out(`cost ${ratio(cost)}, bound ${ratio(boundCost)}${proven && feasible ? ", optimal" : ""}\n`);
+}
+
 export const remat: Command = {
   name: "remat",
   positionals: ["GRAPH.json"],
@@ -34,12 +65,14 @@ export const remat: Command = {
   details: [
     "GRAPH.json is node-link JSON (nodes: id, cost_cpu, cost_ram; links: source, target) or a trace (size, const,",
     "outputs, ops). A value lives from a computation of it to its last use before the next one. Exit code 1 when no plan",
-    `fits. Strategies: ${STRATEGIES.join(", ")}.`,
+    "fits. With --arena, JSON has `offsets` (per entry of the sequence, where each output lies) and `constants`.",
+    `Strategies: ${STRATEGIES.join(", ")}.`,
   ].join("\n"),
   options: {
     budget: { value: "SIZE", help: "the most bytes live at a time; a number below 1 is a fraction of the peak now" },
     strategy: { value: "NAME", help: "how to plan; auto unless told" },
     timeout: { value: "S", help: "seconds that planning may take; 10 unless told" },
+    arena: { help: "the budget holds for addresses too: what the arena needs with its holes, not only live bytes" },
     json: { help: "print one line of JSON" },
   },
   async run(args, io) {
@@ -51,20 +84,21 @@ export const remat: Command = {
     const seconds = secondsOf(args.value("timeout"));
     const started = performance.now();
     const solver = SOLVED.includes(strategy) ? await loadSolver() : undefined;
-    const answer = planRecompute(problem, budget, strategy, { seconds, solver });
+    const options = { seconds, solver };
+    const found = args.has("arena")
+      ? planArena(problem, budget, strategy, options)
+      : { answer: planRecompute(problem, budget, strategy, options) };
     const ms = performance.now() - started;
-    const { peakBytes, cost, baseCost, boundCost, feasible, proven } = answer;
-    const sequence = answer.sequence.map((op) => at(problem.ops, op).id);
+    const { peakBytes, cost, baseCost, boundCost, feasible, proven } = found.answer;
     if (args.has("json")) {
+      const sequence = found.answer.sequence.map((op) => at(problem.ops, op).id);
       const bound = Number.isFinite(boundCost) ? boundCost : null;
-      const found = { strategy: answer.strategy, budgetBytes: budget, peakBytes, cost, baseCost, boundCost: bound };
-      writeJson(io, { ...found, feasible, proven, ms, sequence });
+      const costs = { cost, baseCost, boundCost: bound, feasible, proven };
+      const bytes = { budgetBytes: budget, peakBytes, arenaBytes: found.arenaBytes };
+      // properties that are undefined are left out
+      writeJson(io, { strategy: found.answer.strategy, ...bytes, ...costs, ms, sequence, ...found.packed });
     } else {
-      const ratio = (n: number): string => (n / Math.max(baseCost, Number.MIN_VALUE)).toFixed(4);
-      const repeated = sequence.length - problem.ops.length;
-      io.out(`${grouped(problem.ops.length)} operations, ${grouped(repeated)} repetitions, by ${answer.strategy}\n`);
-      io.out(`${grouped(peakBytes)} of ${grouped(budget)} bytes, ${ms.toFixed(0)} ms\n`);
-      io.out(`cost ${ratio(cost)}, bound ${ratio(boundCost)}${proven && feasible ? ", optimal" : ""}\n`);
+      writeWords(io, problem, budget, found, ms);
     }
     if (feasible) return;
     const needs = proven ? "no plan fits" : "no plan was found that fits";

@@ -35,15 +35,22 @@ interface Walk {
   readonly edits: Edit[];
 }
 
-/** Uniform in [0, 1) from a 32-bit state (Marsaglia's xorshift): several draws a move, so cheaper than `hostRandom`. */
+function mixed(x: number): number {
+  let z = Math.imul(x ^ (x >>> 16), 0x21f0aaad);
+  z = Math.imul(z ^ (z >>> 15), 0x735a2d97);
+  return z ^ (z >>> 15);
+}
+
+/**
+ * Uniform in [0, 1): two multiplicative mixes of a counter (splitmix32); several draws a move, so cheaper than
+ * `hostRandom`. The counter starts at a mix of the seed: were the starts of two seeds a few draws apart, two walks would
+ * sooner or later meet at the same place of the same stream and be one walk from there on.
+ */
 export function dice(seed: number): () => number {
-  // Vigna & Blackman style: two multiplicative mixes of a counter (splitmix32)
-  let x = Math.imul(seed + 1, 0x9e3779b9) | 0;
+  let x = mixed(Math.imul(seed + 1, 0x85ebca6b) ^ 0x3c6ef372);
   return () => {
     x = (x + 0x9e3779b9) | 0;
-    let z = Math.imul(x ^ (x >>> 16), 0x21f0aaad);
-    z = Math.imul(z ^ (z >>> 15), 0x735a2d97);
-    return ((z ^ (z >>> 15)) >>> 0) / 2 ** 32;
+    return (mixed(x) >>> 0) / 2 ** 32;
   };
 }
 

@@ -9,11 +9,14 @@
  */
 import { at } from "../../base/invariant.ts";
 import { anneal } from "./anneal.ts";
+import { beam } from "./beam.ts";
 import { dropBound } from "./drop-bound.ts";
 import { type FlatGraph, flatGraph } from "./flat-graph.ts";
+import type { Level } from "./levels.ts";
 import { type IntegerSolver, solveOptimal } from "./optimal.ts";
 import { type Found, portfolio, tournament } from "./portfolio.ts";
 import { baseSequence, type RecomputeProblem, type Sequence } from "./problem.ts";
+import { relieve } from "./relief.ts";
 import { simulate } from "./simulate.ts";
 import { improveWindows } from "./windows.ts";
 
@@ -23,6 +26,12 @@ export interface AutoOptions {
   /** Instead of time: 1 is about a second for a hundred operations. */
   readonly effort?: number;
   readonly solver?: IntegerSolver | undefined;
+  /** What segments are made of; default: operations. */
+  readonly level?: Level | undefined;
+  /** A sequence to start from, within the budget or not. */
+  readonly start?: Sequence | undefined;
+  /** Factors of what values are worth to look-ahead: those below 1 are dropped sooner. */
+  readonly worth?: Float64Array | undefined;
 }
 
 export interface Answer {
@@ -41,6 +50,18 @@ export interface Answer {
 
 /** Largest graphs that are solved exactly, and those whose relaxation is. */
 const EXACT_OPS = 130;
+/** Largest graphs for the search over states, its widths and what it may expand in a stage; more where nothing fits. */
+const BEAM_OPS = 60;
+const BEAMS: readonly (readonly [number, number])[] = [
+  [30, 2_000],
+  [100, 2_000],
+];
+const WIDE_BEAMS: readonly (readonly [number, number])[] = [
+  [100, 20_000],
+  [1000, 50_000],
+];
+
+const RELIEF_OPS = 250;
 
 /** Bytes that the operation with the largest operands needs; no order and no recomputation goes lower. */
 export function leastBytes(problem: RecomputeProblem): number {
@@ -97,10 +118,11 @@ export function auto(problem: RecomputeProblem, budget: number, options: AutoOpt
     proven: false,
   };
   offer(search, base, "store-all");
-  if (search.best) search.proven = true;
+  offer(search, options.start ?? null, "start");
+  if (search.strategy === "store-all") search.proven = true;
   else search.bound = leastBytes(problem) > budget ? Number.POSITIVE_INFINITY : dropBound(graph, search.budget);
   if (search.bound === Number.POSITIVE_INFINITY) search.proven = true;
-  else if (!search.best) improve(search);
+  else if (!search.proven) improve(search);
   const sequence = search.best ?? base;
   const { cost, peakBytes } = simulate(problem, sequence);
   const feasible = search.best !== null;
@@ -116,49 +138,103 @@ export function auto(problem: RecomputeProblem, budget: number, options: AutoOpt
   };
 }
 
-function improve(search: Search): void {
-  const { graph, budget } = search;
-  const found = [...portfolio(graph, budget, until(search, 0.3))];
-  // annealing can start above the budget: from a plan for a little more, if there is none
+/** Look-ahead's plans, the cheapest first; above the budget if there are none within it, for annealing to start from. */
+function firstPlans(search: Search): readonly Found[] {
+  const { graph, budget, options } = search;
+  const found = [...portfolio(graph, budget, until(search, 0.3), options.worth)];
   for (let more = 1.05; found.length === 0 && more < 2 && performance.now() < until(search, 0.5); more *= 1.1) {
     found.push(...portfolio(graph, Math.floor(budget * more), until(search, 0.5)));
   }
   offer(search, found[0]?.sequence ?? null, "look-ahead");
-  const exact = search.options.solver !== undefined && graph.ops <= EXACT_OPS;
+  return found;
+}
+
+/** Relief is quadratic and knows no effort: with the clock running it is cut off, otherwise it is for small graphs. */
+function hasRelief({ graph, options }: Search): boolean {
+  return options.effort === undefined || graph.ops <= RELIEF_OPS;
+}
+
+/** A sequence that is a little above the budget, repaired: by relief, else by annealing so cold that it changes little. */
+function repairStart(search: Search, start: Sequence): void {
+  const { graph, budget, options } = search;
+  const moves = options.effort === undefined ? 2e6 : options.effort * 2e4;
+  if (hasRelief(search)) offer(search, relieve(graph, budget, until(search, 0.3), start), "relief");
+  for (let round = 0; round < 4 && !search.best; round++) {
+    const deadline = until(search, 0.1 * (round + 1));
+    offer(search, anneal(graph, budget, start, { seed: round, moves, deadline, hot: 0.1, cold: 0.01 }), "anneal");
+  }
+}
+
+/** The search over states, narrow and wide, on graphs that are small enough for it. */
+function searchStates(search: Search, beams: typeof BEAMS, part: number): void {
+  const { graph, budget, options } = search;
+  if (graph.ops > BEAM_OPS) return;
+  const share = Math.min(1, options.effort ?? 1);
+  for (const [width, most] of beams) {
+    const expansions = Math.ceil(most * share);
+    offer(search, beam(graph, budget, { width, expansions, deadline: until(search, part) }), "beam");
+  }
+}
+
+function improve(search: Search): void {
+  const { graph, budget } = search;
+  const { solver, effort, start } = search.options;
+  if (start) repairStart(search, start);
+  const fresh = !(start && search.best);
+  const relieved = fresh && hasRelief(search) ? [relieve(graph, budget, until(search, 0.15))] : [];
+  for (const sequence of relieved) offer(search, sequence, "relief");
+  if (fresh) searchStates(search, BEAMS, 0.15);
+  const found = fresh ? firstPlans(search) : [];
+  if (!search.best) searchStates(search, WIDE_BEAMS, 0.4);
+  const exact = solver !== undefined && graph.ops <= EXACT_OPS;
+  const starts = [...relieved, ...found.map(({ sequence }) => sequence)];
   if (exact) {
-    annealFrom(search, found, 0.25);
+    annealFrom(search, starts, 0.25);
     solve(search, 0.85);
     if (search.proven) return;
   }
-  const rounds = (search.options.effort ?? Number.POSITIVE_INFINITY) * 300 * Math.min(1, 300 / graph.ops);
+  const rounds = (effort ?? Number.POSITIVE_INFINITY) * 300 * Math.min(1, 300 / graph.ops);
   const deadline = until(search, 0.42);
-  const around = search.best ? tournament(graph, budget, found.slice(0, 6), { seed: 1, rounds, deadline }) : found;
-  offer(search, around[0]?.sequence ?? null, "look-ahead");
-  annealFrom(search, around, exact ? 1 : 0.85);
+  // where relief is far ahead, variations of look-ahead are no match for it
+  const excess = (found[0]?.cost ?? Number.POSITIVE_INFINITY) - graph.baseCost;
+  if (search.best && excess < 1.5 * (search.cost - graph.baseCost)) {
+    const around = tournament(graph, budget, found.slice(0, 6), { seed: 1, rounds, deadline });
+    starts.splice(relieved.length, starts.length, ...around.map(({ sequence }) => sequence));
+    offer(search, around[0]?.sequence ?? null, "look-ahead");
+  }
+  annealFrom(search, starts, exact ? 1 : 0.85);
   windows(search);
-  annealFrom(search, around, 1);
+  annealFrom(search, starts, 1);
 }
 
-/** Rounds of annealing from the best and from the runners-up, hot and less hot, until `part` of the time is spent. */
-function annealFrom(search: Search, starts: readonly Found[], part: number): void {
-  const { graph, budget, options } = search;
+/** First temperatures of the rounds, and where each starts. */
+const ROUNDS = [
+  { hot: 0.3, from: "best" },
+  { hot: 1, from: "other" },
+  { hot: 1, from: "best" },
+  { hot: 1, from: "nothing" },
+  { hot: 0.3, from: "other" },
+  { hot: 3, from: "best" },
+] as const;
+
+/** Rounds of annealing from the best, from other plans and from none, until `part` of the time is spent. */
+function annealFrom(search: Search, starts: readonly Sequence[], part: number): void {
+  const { graph, budget, options, problem } = search;
   const deadline = until(search, part);
-  const moves = options.effort === undefined ? 2e6 : options.effort * 5e4;
-  const rounds = options.effort === undefined ? 1000 : 3;
+  // with little to search, more and shorter rounds
+  const small = graph.ops <= BEAM_OPS;
+  const counted = small ? 6 : 3;
+  const rounds = options.effort === undefined ? 1000 : counted;
+  const moves = options.effort === undefined ? 2e6 : (options.effort * 1.5e5) / counted;
   const left = deadline - performance.now();
   for (let round = 0; round < rounds && performance.now() < deadline - 5; round++) {
-    const other = starts[(round + 1) % Math.max(1, starts.length)]?.sequence;
-    const start = (round % 3 === 2 ? other : search.best) ?? other ?? baseSequence(search.problem);
+    const { hot, from } = ROUNDS[round % ROUNDS.length] as (typeof ROUNDS)[number];
+    const nothing = baseSequence(problem);
+    const other = starts[(round >> 1) % Math.max(1, starts.length)] ?? nothing;
+    const start = { best: search.best ?? other, other, nothing: small ? nothing : (search.best ?? other) }[from];
     const slice = options.effort === undefined ? performance.now() + Math.max(300, left / 4) : deadline;
-    const hot = round % 2 === 0 ? 0.3 : 1;
-    const result = anneal(graph, budget, start, {
-      seed: round,
-      moves,
-      deadline: Math.min(slice, deadline),
-      hot,
-      cold: 0.01,
-    });
-    offer(search, result, "anneal");
+    const until = Math.min(slice, deadline);
+    offer(search, anneal(graph, budget, start, { seed: round, moves, deadline: until, hot, cold: 0.01 }), "anneal");
   }
 }
 

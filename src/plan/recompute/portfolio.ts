@@ -36,10 +36,16 @@ function costOf(graph: FlatGraph, sequence: readonly number[]): number {
 }
 
 /** What each scoring finds, the cheapest first. At least one is tried, the others until `deadline`. */
-export function portfolio(graph: FlatGraph, budget: number, deadline = Number.POSITIVE_INFINITY): readonly Found[] {
+export function portfolio(
+  graph: FlatGraph,
+  budget: number,
+  deadline = Number.POSITIVE_INFINITY,
+  factor?: Float64Array,
+): readonly Found[] {
   const found: Found[] = [];
-  for (const scoring of SCORINGS) {
-    if (scoring !== SCORINGS[0] && performance.now() > deadline) break;
+  for (const plain of SCORINGS) {
+    if (plain !== SCORINGS[0] && performance.now() > deadline) break;
+    const scoring = factor ? { ...plain, factor } : plain;
     const sequence = lookAhead(graph, budget, scoring);
     if (sequence) found.push({ sequence, cost: costOf(graph, sequence), scoring });
   }

@@ -29,6 +29,8 @@ export interface RecomputeOp {
   readonly once?: boolean;
   /** Belongs to the backward half; schemes that need to know where forward ends read it. */
   readonly backward?: boolean;
+  /** The part of the program that it belongs to: `encoder/block3`. */
+  readonly scope?: string | undefined;
 }
 
 export interface RecomputeProblem {

@@ -11,13 +11,22 @@
  * al., "Training deep nets with sublinear memory cost", 2016.
  */
 import { at } from "../../base/invariant.ts";
+import { type Level, unitsOf } from "./levels.ts";
 import { baseSequence, type RecomputeProblem, type Sequence } from "./problem.ts";
 import { simulate } from "./simulate.ts";
 
-/** The number of forward operations: marked by the graph, else those up to the peak without recomputation. */
+/**
+ * Where forward ends: marked by the graph, else at the peak without recomputation. An order for the peak may run a few
+ * marked operations on the other side; the bar stands where the fewest do.
+ */
 export function forwardOps(problem: RecomputeProblem): number {
-  const marked = problem.ops.findIndex((op) => op.backward === true);
-  return marked >= 0 ? marked : simulate(problem, baseSequence(problem)).peakStep + 1;
+  if (!problem.ops.some((op) => op.backward)) return simulate(problem, baseSequence(problem)).peakStep + 1;
+  let [best, at, right] = [0, 0, 0];
+  problem.ops.forEach((op, index) => {
+    right += op.backward ? -1 : 1;
+    if (right >= best) [best, at] = [right, index + 1];
+  });
+  return at;
 }
 
 function makers(problem: RecomputeProblem): ReadonlyMap<number, number> {
@@ -50,11 +59,12 @@ export function keepOnly(problem: RecomputeProblem, kept: ReadonlySet<number>, r
   return sequence;
 }
 
-/** Forward values that cross the bars set after every `length` forward operations. */
-export function crossing(problem: RecomputeProblem, length: number): ReadonlySet<number> {
+/** Forward values that cross the bars set after every `length` units of forward operations. */
+export function crossing(problem: RecomputeProblem, length: number, level: Level = "operation"): ReadonlySet<number> {
   const forward = forwardOps(problem);
   const maker = makers(problem);
-  const segment = (op: number): number => Math.floor(op / length);
+  const units = unitsOf(problem, forward, level);
+  const segment = (op: number): number => Math.floor(at(units, op) / length);
   const kept = new Set<number>();
   problem.ops.slice(0, forward).forEach((op, index) => {
     for (const value of op.inputs) if (segment(maker.get(value) ?? 0) < segment(index)) kept.add(value);
@@ -62,12 +72,17 @@ export function crossing(problem: RecomputeProblem, length: number): ReadonlySet
   return kept;
 }
 
-export function everyK(problem: RecomputeProblem, length: number): Sequence {
-  return keepOnly(problem, crossing(problem, Math.max(1, length)));
+export function everyK(problem: RecomputeProblem, length: number, level: Level = "operation"): Sequence {
+  return keepOnly(problem, crossing(problem, Math.max(1, length), level));
 }
 
-export function squareRoot(problem: RecomputeProblem): Sequence {
-  return everyK(problem, Math.ceil(Math.sqrt(forwardOps(problem))));
+/** Units of forward operations at a level. */
+export function unitCount(problem: RecomputeProblem, level: Level = "operation"): number {
+  return (unitsOf(problem, forwardOps(problem), level).at(-1) ?? -1) + 1;
+}
+
+export function squareRoot(problem: RecomputeProblem, level: Level = "operation"): Sequence {
+  return everyK(problem, Math.ceil(Math.sqrt(unitCount(problem, level))), level);
 }
 
 /** Nothing is kept: every backward operation computes all that it reads from the constants. */

@@ -2,6 +2,7 @@
 import { TidemarkError } from "../../base/errors.ts";
 import { at } from "../../base/invariant.ts";
 import { type Answer, type AutoOptions, auto, leastBytes } from "./auto.ts";
+import { calls } from "./calls.ts";
 import { chainPlan } from "./chain-of-graph.ts";
 import { dropBound } from "./drop-bound.ts";
 import { flatGraph } from "./flat-graph.ts";
@@ -9,7 +10,7 @@ import { minCut } from "./min-cut.ts";
 import { solveOptimal } from "./optimal.ts";
 import { perturb, portfolio } from "./portfolio.ts";
 import { baseCost, baseSequence, type RecomputeProblem, type Sequence } from "./problem.ts";
-import { cheapest, everyK, forwardOps, intensity, keepOnly, recomputeAll, selective, squareRoot } from "./segments.ts";
+import { cheapest, everyK, intensity, keepOnly, recomputeAll, selective, squareRoot, unitCount } from "./segments.ts";
 import { simulate } from "./simulate.ts";
 
 type Rule = (problem: RecomputeProblem, budget: number, options: AutoOptions) => Sequence | null;
@@ -24,17 +25,22 @@ function ladder(problem: RecomputeProblem, steps: number): readonly number[] {
 const RULES: Readonly<Record<string, Rule>> = {
   "store-all": baseSequence,
   "recompute-all": recomputeAll,
-  "every-k": (problem, budget) => {
-    const most = forwardOps(problem);
+  "every-k": (problem, budget, { level }) => {
+    const most = unitCount(problem, level);
     const lengths: number[] = [];
-    for (let length = 2; length <= most; length = Math.ceil(length * 1.15)) lengths.push(length);
+    for (
+      let length = level === undefined || level === "operation" ? 2 : 1;
+      length <= most;
+      length = Math.max(length + 1, Math.ceil(length * 1.15))
+    )
+      lengths.push(length);
     return cheapest(
       problem,
       budget,
-      lengths.map((length) => everyK(problem, length)),
+      lengths.map((length) => everyK(problem, length, level)),
     );
   },
-  sqrt: squareRoot,
+  sqrt: (problem, _, { level }) => squareRoot(problem, level),
   selective: (problem, budget) => {
     const worth = intensity(problem);
     return cheapest(
@@ -52,6 +58,7 @@ const RULES: Readonly<Record<string, Rule>> = {
       keeps.map((kept) => keepOnly(problem, kept)),
     );
   },
+  calls,
   chain: chainPlan,
   "look-ahead": (problem, budget, { seconds = 10, effort }) => {
     const graph = flatGraph(problem);

@@ -136,6 +136,14 @@ export class Timeline {
     return this.#reads(touches[this.#rank(touches, this.label[step] as number)], value);
   }
 
+  /** The step that reads `value` next after `step`, if it is held across `step` without being touched there; else -1. */
+  readAfter(value: number, step: number): number {
+    const touches = this.#touches[value] as number[];
+    const rank = this.#rank(touches, this.label[step] as number);
+    const next = touches[rank];
+    return rank > 0 && next !== step && this.#reads(next, value) ? (next as number) : -1;
+  }
+
   /** Adds a computation of `op` before `step`, which comes after the first one. Returns the new step. */
   insert(op: number, step: number): number {
     const { graph } = this;
