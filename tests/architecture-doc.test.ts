@@ -10,6 +10,7 @@ import { describe, expect, it, vi } from "vitest";
 import { type Tensor, valueAndGrad, zeros } from "../src/api/index.ts";
 import { at } from "../src/base/invariant.ts";
 import { detectFeatures } from "../src/codegen/wasm/features.ts";
+import { isKernel } from "../src/codegen/wasm/program.ts";
 import { print } from "../src/ir/print.ts";
 import { type MathName, ULP_BOUNDS } from "../src/kernel/math.ts";
 import { printKernel } from "../src/kernel/print.ts";
@@ -44,7 +45,9 @@ function stages(): Parts {
     [1, 1],
   ]);
   const placed = assemble(traced, wasmTraits(false), { donated, persistent: new Set(donated.keys()), verify: true });
-  const products = placed.kernels.filter(({ kernel }) => kernel.nests.some((nest) => nest.kind === "contract"));
+  const products = placed.kernels
+    .filter(isKernel)
+    .filter(({ kernel }) => kernel.nests.some((nest) => nest.kind === "contract"));
   return {
     loss: block(print(traceFunction(lossOf, [w, x, y]).graph)),
     joint: block(print(traced)),

@@ -262,6 +262,99 @@ const cases: Readonly<Record<string, () => unknown>> = {
     });
     return traced((v) => v.mul(leaked as Tensor).sum());
   },
+  // loops and branches
+  "scan-state-type": () => tm.scan((s) => [s.cast("f64"), s], tm.tensor(0), x),
+  "scan-state-structure": () =>
+    tm.scan((s) => wrong<never>([{ h: s.h }, s.h]), { h: tm.tensor(0), c: tm.tensor(0) } as tm.Tree & { h: Tensor }, x),
+  "scan-not-a-pair": () => tm.scan((s) => wrong<never>(s), tm.tensor(0), x),
+  "scan-no-length": () => tm.scan((s) => [s, s], tm.tensor(0), null),
+  "scan-lengths": () => tm.scan((s) => [s, s], tm.tensor(0), [x, m]),
+  "scan-length-of-rows": () => tm.scan((s) => [s, s], tm.tensor(0), x, { length: 4 }),
+  "scan-scalar-rows": () => tm.scan((s) => [s, s], tm.tensor(0), tm.tensor(1)),
+  "scan-no-state": () => tm.scan((s) => [s, []], [] as tm.Tree, x),
+  "scan-function": () => tm.scan(wrong<() => never>(3), tm.tensor(0), x),
+  "scan-option": () => tm.scan((s) => [s, s], tm.tensor(0), x, wrong({ lenght: 3 })),
+  "scan-async": () =>
+    tm.scan(
+      wrong<() => never>(async (s: Tensor) => [s, s]),
+      tm.tensor(0),
+      x,
+    ),
+  "for-loop-state": () => tm.forLoop(3, m, (_, s) => s.sum(0)),
+  "for-loop-negative": () => tm.forLoop(-1, x, (_, s) => s),
+  "for-loop-count": () => tm.forLoop(tm.tensor(2.5), x, (_, s) => s),
+  "while-test": () =>
+    tm.whileLoop(
+      (s) => s,
+      (s) => s,
+      x,
+    ),
+  "while-test-number": () =>
+    tm.whileLoop(
+      (s) => s.less(1),
+      (s) => s,
+      x,
+    ),
+  "while-state": () =>
+    tm.whileLoop(
+      (s) => s.sum().less(1),
+      (s) => s.sum(),
+      x,
+    ),
+  "while-steps": () =>
+    tm.whileLoop(
+      (s) => s.sum().less(1),
+      (s) => s,
+      x,
+      { maxSteps: 1.5 },
+    ),
+  "while-snapshots": () =>
+    tm.whileLoop(
+      (s) => s.sum().less(1),
+      (s) => s,
+      x,
+      { snapshots: 0 },
+    ),
+  "cond-types": () =>
+    tm.cond(
+      x.sum().less(1),
+      (v) => v,
+      (v) => v.sum(),
+      x,
+    ),
+  "cond-structures": () =>
+    tm.cond(
+      x.sum().less(1),
+      (v) => wrong<Tensor>([v]),
+      (v) => v,
+      x,
+    ),
+  "cond-predicate": () =>
+    tm.cond(
+      x.less(1),
+      (v) => v,
+      (v) => v,
+      x,
+    ),
+  "cond-boolean": () =>
+    tm.cond(
+      wrong(true),
+      (v) => v,
+      (v) => v,
+      x,
+    ),
+  "switch-index": () => tm.switchCase(tm.tensor(1), [(v) => v], x),
+  "switch-branches": () => tm.switchCase(tm.tensor(1, { dtype: "i32" }), [], x),
+  "switch-branch": () => tm.switchCase(tm.tensor(1, { dtype: "i32" }), [wrong<(v: Tensor) => Tensor>(x)], x),
+  "loop-leak": () => {
+    let kept = x;
+    tm.forLoop(3, x, (_, s) => {
+      kept = s;
+      return s.add(1);
+    });
+    return kept.data();
+  },
+  "loop-branch": () => tm.forLoop(3, tm.tensor(1), (_, s) => (s.item() > 1 ? s : s.add(1))),
 };
 
 /** The message of the error, with places left out. */

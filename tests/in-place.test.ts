@@ -25,7 +25,8 @@ import { slice } from "../src/ops/slice.ts";
 import { pipeline } from "../src/passes/pipeline.ts";
 import { planProgram } from "../src/plan/plan.ts";
 import { validate } from "../src/plan/validate.ts";
-import { type AssembleOptions, assemble, type PlacedProgram } from "../src/runtime/assemble.ts";
+import { type AssembleOptions, assemble } from "../src/runtime/assemble.ts";
+import type { PlacedProgram } from "../src/runtime/assembler.ts";
 import { type Elements, Executable, wasmTraits } from "../src/runtime/executable.ts";
 
 type Data = readonly Float64Array[];

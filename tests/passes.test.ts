@@ -13,13 +13,13 @@ import { violations } from "../src/ir/verify.ts";
 import { allNodes } from "../src/ir/walk.ts";
 import { allOps } from "../src/ops/all.ts";
 import type { Pass } from "../src/passes/pass.ts";
-import { fusedPipeline, orderProblems, pipeline, runPasses } from "../src/passes/pipeline.ts";
+import { allPasses, orderProblems, pipeline, runPasses } from "../src/passes/pipeline.ts";
 import { type PassCase, readCases, writeCases } from "./helpers/pass-cases.ts";
 import { randomGraph, randomInputs } from "./helpers/random-graph.ts";
 
 const directory = new URL("passes/", import.meta.url);
 const update = process.env.UPDATE === "1";
-const byName = new Map<string, Pass>(fusedPipeline.map((pass) => [pass.name, pass]));
+const byName = new Map<string, Pass>(allPasses.map((pass) => [pass.name, pass]));
 
 function passesOf(names: readonly string[]): readonly Pass[] {
   if (names.includes("pipeline")) return pipeline;

@@ -7,6 +7,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { jvp } from "../src/autodiff/jvp.ts";
 import { vjp } from "../src/autodiff/vjp.ts";
+import { isKernel } from "../src/codegen/wasm/program.ts";
 import { evaluate } from "../src/ir/evaluate.ts";
 import type { Graph, Value } from "../src/ir/graph.ts";
 import type { Reference } from "../src/ir/op.ts";
@@ -82,7 +83,7 @@ function interpret(executable: Executable, graph: Graph, inputs: readonly Refere
   };
   const viewOf = (v: Value, at: number): Elements => view(v.type.dtype, elementsOf(v.type.shape), at);
   for (const [i, param] of graph.params.entries()) viewOf(param, params[i] as number).set(inputs[i] as Reference);
-  for (const { kernel, addresses } of kernels) {
+  for (const { kernel, addresses } of kernels.filter(isKernel)) {
     interpretKernel(
       kernel,
       kernel.operands.map((o, i) => view(o.dtype, o.elements, addresses[i] as number)),

@@ -48,12 +48,14 @@ interface Entry {
 function build(fn: AnyFunction, flat: FlatArguments, options: CompileOptions): Entry {
   const started = performance.now();
   const source = traceProgram(fn, flat, options);
-  const { traced, graph, donated, firstCapture, budgetBytes } = source;
+  const { traced, graph, donated, firstCapture, memory } = source;
   const program = new LoadedProgram(graph, {
     name: graph.name,
     donated,
     firstCapture,
-    budgetBytes,
+    memory,
+    costs: options.costs,
+    solver: options.solver,
     verify: options.validate ?? false,
     checkNaN: options.checkNaN ?? false,
   });

@@ -7,7 +7,7 @@
  */
 import { at } from "../base/invariant.ts";
 import { Build } from "../ir/build.ts";
-import type { Graph, Value } from "../ir/graph.ts";
+import { type Graph, REGION, type Value } from "../ir/graph.ts";
 import { sameType, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { isFloat } from "../kernel/dtype.ts";
 import { call, customJvp as customJvpOp, customVjp as customVjpOp } from "../ops/control.ts";
@@ -40,10 +40,12 @@ export function checkpoint<Args extends readonly Tree[] = [Tensor], R extends Tr
   return (...args) => {
     const trace = currentTrace();
     if (!trace) return fn(...args);
-    const { traced, inputs } = bind(fn as AnyFunction, args, "returned");
-    const attrs = { checkpoint: true, name: traced.graph.name };
-    const results = trace.record(call, inputs, attrs, { regions: [traced.graph] });
-    return unflatten(traced.resultTree, results) as R;
+    return trace.inScope(`${REGION}${fn.name || "checkpoint"}`, () => {
+      const { traced, inputs } = bind(fn as AnyFunction, args, "returned");
+      const attrs = { checkpoint: true, name: traced.graph.name };
+      const results = trace.record(call, inputs, attrs, { regions: [traced.graph] });
+      return unflatten(traced.resultTree, results) as R;
+    });
   };
 }
 

@@ -2,7 +2,8 @@
  * @file Gradients of scalar functions. Inside a trace the function is traced on its own, differentiated, and the joint
  * graph takes the place of the call, so gradients nest to any order; outside, the joint graph runs at once.
  */
-import { type Seed, vjp } from "../autodiff/vjp.ts";
+import type { Seed } from "../autodiff/joint.ts";
+import { vjp } from "../autodiff/vjp.ts";
 import { at } from "../base/invariant.ts";
 import { typeText } from "../ir/type.ts";
 import { isFloat } from "../kernel/dtype.ts";

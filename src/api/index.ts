@@ -9,6 +9,15 @@ export type { NestedArray } from "../trace/tensor.ts";
 export type { Tree } from "../trace/tree.ts";
 export * from "./attention.ts";
 export { type Compiled, type CompileOptions, compile, type ProgramInfo } from "./compile.ts";
+export {
+  cond,
+  forLoop,
+  type ScanOptions,
+  scan,
+  switchCase,
+  type WhileOptions,
+  whileLoop,
+} from "./control.ts";
 export * from "./conv.ts";
 export * from "./create.ts";
 export * from "./custom.ts";
@@ -40,5 +49,6 @@ export { type PlanInfo, type PlanningOptions, plan, specsOf } from "./plan.ts";
 export * from "./pool.ts";
 export { type DrawOptions, dropout, random, type Tensors } from "./random.ts";
 export * from "./reduce.ts";
+export { scope } from "./scope.ts";
 export * from "./shape.ts";
 export type { Padding, PerAxis } from "./window.ts";

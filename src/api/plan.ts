@@ -12,9 +12,13 @@ import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import type { Graph } from "../ir/graph.ts";
 import { graphCost } from "../ops/control.ts";
+import type { CostModel } from "../plan/cost/model.ts";
 import type { Plan } from "../plan/problem.ts";
+import { LEVELS, type Level } from "../plan/recompute/levels.ts";
+import type { IntegerSolver } from "../plan/recompute/optimal.ts";
+import { STRATEGIES } from "../plan/recompute/strategies.ts";
 import { validate } from "../plan/validate.ts";
-import { assemble, type PlacedProgram } from "../runtime/assemble.ts";
+import { type ChosenProgram, type MemoryRequest, ProgramPlans } from "../runtime/assemble.ts";
 import { wasmTraits } from "../runtime/executable.ts";
 import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import { type AnyFunction, type FlatArguments, flattenArguments, type Traced, traceFlat } from "../trace/function.ts";
@@ -26,8 +30,21 @@ import { matchDonated, persistentParams } from "./program.ts";
 export interface PlanningOptions {
   /** Positions of arguments whose tensors are given up to the call: they are updated in place. */
   readonly donate?: readonly number[];
-  /** The most bytes that the arena may take: `"64MB"`, `"16MiB"` or a number. */
+  /**
+   * The most bytes that the arena may take: `"64MB"`, `"16MiB"` or a number; what does not fit is computed again. `"min"`:
+   * as few as possible.
+   */
   readonly memory?: string | number;
+  /** In place of `memory`: as few bytes as possible at this multiple of the predicted time, 1.3 for example. */
+  readonly maxSlowdown?: number;
+  /** Who decides what is computed again: one of `STRATEGIES`; default: `"auto"`. */
+  readonly strategy?: string;
+  /** What strategies with segments cut at: `"operation"`, or parts as named by `scope` and `checkpoint`. */
+  readonly segments?: Level;
+  /** How long kernels take on this machine; default: those of a server's core. */
+  readonly costs?: CostModel;
+  /** Solves integer programs for the strategy `"optimal"`; the command line has one. */
+  readonly solver?: IntegerSolver;
   /** For reports and error messages. */
   readonly name?: string;
   /** Check the graph after every pass and the plan with the independent validator. */
@@ -38,13 +55,18 @@ export interface PlanningOptions {
 export const PLANNING_OPTIONS: OptionKinds<PlanningOptions> = {
   donate: "anything",
   memory: "anything",
+  maxSlowdown: "anything",
+  strategy: "a text",
+  segments: "a text",
+  costs: "anything",
+  solver: "a function",
   name: "a text",
   validate: "a boolean",
 };
 
 /** Throws unless options can be right for some call; whether donated arguments exist shows when it is made. @internal */
 export function requirePlanning(name: string, options: PlanningOptions): void {
-  budgetOf(options);
+  requestOf(options);
   const donate: unknown = options.donate ?? [];
   const positions = Array.isArray(donate) ? (donate as readonly unknown[]) : null;
   if (positions?.every((n) => Number.isInteger(n) && (n as number) >= 0)) return;
@@ -52,10 +74,29 @@ export function requirePlanning(name: string, options: PlanningOptions): void {
   fail("InvalidArgument", `${name}: donate is ${got}`, "give a list of argument positions, from 0: { donate: [0] }");
 }
 
-function budgetOf({ memory }: PlanningOptions): number | undefined {
+/** What the options ask of memory. */
+function requestOf({ memory, maxSlowdown, strategy, segments }: PlanningOptions): MemoryRequest {
+  if (segments !== undefined && !LEVELS.includes(segments)) {
+    fail("InvalidArgument", `segments is ${describe(segments)}`, `give one of ${LEVELS.join(", ")}`);
+  }
+  if (strategy !== undefined && !STRATEGIES.includes(strategy)) {
+    fail("InvalidArgument", `strategy is ${describe(strategy)}`, `give one of ${STRATEGIES.join(", ")}`);
+  }
+  if (maxSlowdown !== undefined && !(typeof maxSlowdown === "number" && maxSlowdown >= 1)) {
+    const help = "give a factor of the time without recomputation, at least 1: { maxSlowdown: 1.3 }";
+    fail("InvalidArgument", `maxSlowdown is ${describe(maxSlowdown)}`, help);
+  }
+  if (memory === "min") {
+    if (maxSlowdown === undefined) return { least: true, strategy, segments };
+    fail("InvalidArgument", 'memory is "min" and maxSlowdown is given', "give one of them: both ask for few bytes");
+  }
+  return { budgetBytes: budgetOf(memory), maxSlowdown, strategy, segments };
+}
+
+function budgetOf(memory: unknown): number | undefined {
   if (memory === undefined) return undefined;
   if (typeof memory !== "number" && typeof memory !== "string") {
-    fail("InvalidArgument", `memory is ${describe(memory)}`, 'give bytes, or a size with its unit: "64MiB"');
+    fail("InvalidArgument", `memory is ${describe(memory)}`, 'give bytes, a size with its unit ("64MiB"), or "min"');
   }
   try {
     return parseBytes(memory);
@@ -78,6 +119,13 @@ export interface PlanInfo {
   readonly graph: Graph;
   readonly plan: Plan;
   readonly arenaBytes: number;
+  /** With nothing computed again. */
+  readonly storeAllArenaBytes: number;
+  /** Who decided what is computed again. */
+  readonly strategy: string;
+  /** How long a run should take, and the same as a multiple of what it would take with nothing computed again. */
+  readonly predictedMs: number;
+  readonly slowdown: number;
   readonly lowerBoundBytes: number;
   readonly persistentBytes: number;
   /** Where each parameter of the graph comes from: `state.params.w0` of the arguments, or `captured[0]`. */
@@ -97,7 +145,7 @@ export interface TracedProgram {
   readonly graph: Graph;
   readonly donated: ReadonlyMap<number, number>;
   readonly firstCapture: number;
-  readonly budgetBytes: number | undefined;
+  readonly memory: MemoryRequest;
   readonly traceMs: number;
 }
 
@@ -118,31 +166,36 @@ export function traceProgram(fn: AnyFunction, flat: FlatArguments, options: Plan
     graph: { ...traced.graph, name: options.name ?? traced.graph.name },
     donated: matchDonated(params, results),
     firstCapture: traced.leaves.length,
-    budgetBytes: budgetOf(options),
+    memory: requestOf(options),
     traceMs,
   };
 }
 
 /** The numbers of a placed program; throws when `options.validate` finds the plan broken. @internal */
-export function planInfo(
-  { traced, traceMs }: TracedProgram,
-  placed: PlacedProgram,
-  options: PlanningOptions,
-): PlanInfo {
+export function planInfo(source: TracedProgram, placed: ChosenProgram, options: PlanningOptions): PlanInfo {
   const { plan, graph } = placed;
   if (options.validate) requireValidPlan(plan);
   return {
     graph,
     plan,
     arenaBytes: plan.height,
+    storeAllArenaBytes: placed.storeAll.arenaBytes,
+    strategy: placed.strategy,
+    predictedMs: placed.predictedMs,
+    slowdown: placed.predictedMs / placed.storeAll.predictedMs,
     lowerBoundBytes: plan.bound.bytes,
     persistentBytes: plan.problem.buffers.reduce((sum, b) => sum + (b.kind === "persistent" ? b.bytes : 0), 0),
-    paths: [...traced.leaves.map((leaf) => leaf.path), ...traced.captures.map((_, i) => `captured[${i}]`)],
+    paths: pathsOf(source),
     flops: graphCost(graph).flops,
     kernelCalls: placed.kernels.length,
-    traceMs,
+    traceMs: source.traceMs,
     planMs: placed.planMs,
   };
+}
+
+/** Where each parameter of the program comes from. @internal */
+export function pathsOf({ traced }: TracedProgram): readonly string[] {
+  return [...traced.leaves.map((leaf) => leaf.path), ...traced.captures.map((_, i) => `captured[${i}]`)];
 }
 
 function requireValidPlan(plan: Plan): void {
@@ -172,12 +225,24 @@ export function plan<A extends readonly Tree[] = [Tensor], R = unknown>(
   requireOptions("plan", options, PLANNING_OPTIONS);
   requirePlanning("plan", options);
   return (...args) => {
-    const program = traceProgram(fn as AnyFunction, flattenArguments(fn as AnyFunction, args), options);
-    const { graph, donated, firstCapture, budgetBytes } = program;
-    const persistent = persistentParams(graph, donated, firstCapture);
-    const verify = options.validate ?? false;
-    return planInfo(program, assemble(graph, wasmTraits(), { donated, persistent, budgetBytes, verify }), options);
+    const { source, plans } = plansOf(fn as AnyFunction, args, options);
+    const started = performance.now();
+    const chosen = plans.choose(source.memory);
+    return planInfo(source, plans.placed(chosen, plans.baseMs + performance.now() - started), options);
   };
+}
+
+/** All plans of a function's program for arguments like these. @internal */
+export function plansOf(
+  fn: AnyFunction,
+  args: readonly unknown[],
+  options: PlanningOptions,
+): { readonly source: TracedProgram; readonly plans: ProgramPlans } {
+  const source = traceProgram(fn, flattenArguments(fn, args), options);
+  const { graph, donated, firstCapture } = source;
+  const persistent = persistentParams(graph, donated, firstCapture);
+  const { costs, solver, validate: verify = false } = options;
+  return { source, plans: new ProgramPlans(graph, wasmTraits(), { donated, persistent, costs, solver, verify }) };
 }
 
 /**

@@ -6,6 +6,9 @@ import { at } from "../base/invariant.ts";
 import type { Graph } from "../ir/graph.ts";
 import { sameType, type TensorType, tensorType } from "../ir/type.ts";
 import { pipeline } from "../passes/pipeline.ts";
+import type { CostModel } from "../plan/cost/model.ts";
+import type { IntegerSolver } from "../plan/recompute/optimal.ts";
+import type { ChosenProgram, MemoryRequest } from "../runtime/assemble.ts";
 import { runChecked } from "../runtime/check-nan.ts";
 import { Executable } from "../runtime/executable.ts";
 import { ResidentStorage } from "../runtime/resident.ts";
@@ -19,14 +22,16 @@ export interface ProgramOptions {
   readonly donated?: ReadonlyMap<number, number>;
   /** Parameters from this one on are captured constants: written once. */
   readonly firstCapture?: number;
-  readonly budgetBytes?: number | undefined;
+  readonly memory?: MemoryRequest;
+  readonly costs?: CostModel | undefined;
+  readonly solver?: IntegerSolver | undefined;
   readonly verify?: boolean;
   /** Look for NaN in arguments and after every operation. */
   readonly checkNaN?: boolean;
 }
 
 export class LoadedProgram {
-  readonly executable: Executable;
+  readonly executable: Executable<ChosenProgram>;
   readonly #name: string;
   readonly #graph: Graph;
   readonly #donated: ReadonlyMap<number, number>;
@@ -48,7 +53,9 @@ export class LoadedProgram {
     this.executable = Executable.from(graph, {
       donated: this.#donated,
       persistent,
-      budgetBytes: options.budgetBytes,
+      memory: options.memory,
+      costs: options.costs,
+      solver: options.solver,
       verify: options.verify ?? false,
       // Operation by operation, so that the one to blame can be named.
       ...(this.#checkNaN ? { stepwise: true, passes: pipeline } : {}),

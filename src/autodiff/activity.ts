@@ -47,3 +47,36 @@ export function usefulNodes(graph: Graph): ReadonlySet<Node> {
   }
   return useful;
 }
+
+/** Which results of a graph may depend on the parameters marked active. */
+export function reached(graph: Graph, active: readonly boolean[]): readonly boolean[] {
+  const found = new Set(graph.params.filter((param, i) => active[i] && isFloat(param.type.dtype)));
+  for (const node of graph.nodes) {
+    if (activeInputs(node, node.inputs, (value) => found.has(value)).length === 0) continue;
+    for (const value of node.outputs) if (isFloat(value.type.dtype)) found.add(value);
+  }
+  return graph.results.map((value) => found.has(value));
+}
+
+/**
+ * The parameters of a loop's body that are active in some turn: those marked, and carries that depend on them. `first` is
+ * the number of the first carry among the parameters; results begin with the carries.
+ */
+export function activeInLoop(
+  body: Graph,
+  active: readonly boolean[],
+  first: number,
+  carries: number,
+): readonly boolean[] {
+  const now = [...active];
+  for (let grown = true; grown; ) {
+    grown = false;
+    const results = reached(body, now);
+    for (let k = 0; k < carries; k++) {
+      if (!results[k] || now[first + k]) continue;
+      now[first + k] = true;
+      grown = true;
+    }
+  }
+  return now;
+}

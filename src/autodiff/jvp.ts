@@ -11,6 +11,7 @@ import { newValue } from "../ir/graph.ts";
 import { isFloat } from "../kernel/dtype.ts";
 import { full, fullLike } from "../ops/create.ts";
 import { activeInputs, usefulNodes } from "./activity.ts";
+import { type Pushed, pushControl, type Transformed } from "./jvp-control.ts";
 import { pushforwardOfNode } from "./local.ts";
 import { regionRule } from "./region.ts";
 
@@ -108,6 +109,12 @@ class Forward {
         const made = b.callAll(node.op, [...inputs, ...given], node.attrs, { regions: [graph] });
         const tangents = tangentOf.map((at) => (at === null ? undefined : made[node.outputs.length + at]));
         bind(made.slice(0, node.outputs.length), tangents);
+        return;
+      }
+      default: {
+        const given = inputs.map((value) => this.#tangents.get(value) ?? null);
+        const made: Pushed = pushControl(b, rule.kind, { ...node, inputs }, given, transform);
+        bind(made.outputs, made.tangents);
       }
     }
   }
@@ -133,12 +140,6 @@ class Forward {
     });
     return { graph: b.finish([...results, ...tangents]), tangentOf };
   }
-}
-
-interface Transformed {
-  readonly graph: Graph;
-  /** For each result, which of the tangents at the end is its own; null when it is zero or not a float. */
-  readonly tangentOf: readonly (number | null)[];
 }
 
 function transform(graph: Graph, active: readonly boolean[], allResults: boolean): Transformed {

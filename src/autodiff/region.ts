@@ -1,7 +1,10 @@
 /** @file How operations with regions are differentiated (ops/control.ts says what their regions mean). */
 import { at, invariant } from "../base/invariant.ts";
 import type { Graph, Node } from "../ir/graph.ts";
+import { switchOp } from "../ops/branch.ts";
 import { type CallAttrs, type CustomVjpAttrs, call, customJvp, customVjp } from "../ops/control.ts";
+import { scan, whileLoop } from "../ops/loops.ts";
+import { unwind } from "../ops/unwind.ts";
 
 export type RegionRule =
   /** A plain call: its nodes take its place. */
@@ -11,9 +14,15 @@ export type RegionRule =
   /** x… → y… ++ saved…, and saved… ++ ct of y… → ct of x…; the first `results` are y…. */
   | { readonly kind: "custom_vjp"; readonly results: number; readonly forward: Graph; readonly backward: Graph }
   /** x… ++ t of x… → t of y…, linear in the tangents. */
-  | { readonly kind: "custom_jvp"; readonly tangent: Graph };
+  | { readonly kind: "custom_jvp"; readonly tangent: Graph }
+  /** Loops and branches: the derivative is another one (jvp-control.ts, vjp-loops.ts, vjp-switch.ts). */
+  | { readonly kind: "scan" | "while" | "unwind" | "switch" };
 
 export function regionRule({ op, attrs, regions }: Node): RegionRule {
+  if (op === scan) return { kind: "scan" };
+  if (op === whileLoop) return { kind: "while" };
+  if (op === unwind) return { kind: "unwind" };
+  if (op === switchOp) return { kind: "switch" };
   const body = at(regions, 0);
   if (op === call) return { kind: (attrs as CallAttrs).checkpoint ? "replay" : "inline", body };
   if (op === customVjp) {

@@ -21,22 +21,22 @@ import type { Graph, Node, Phase, Value } from "../ir/graph.ts";
 import { newValue } from "../ir/graph.ts";
 import { isFloat } from "../kernel/dtype.ts";
 import { full, fullLike } from "../ops/create.ts";
-import { add } from "../ops/elementwise.ts";
 import { reshape } from "../ops/movement.ts";
 import { activeInputs } from "./activity.ts";
 import { maxReplay } from "./build-aids.ts";
+import { Cotangents, type Joint, type JointRequest, type Pullback, type Seed } from "./joint.ts";
 import { pullbackOfNode } from "./local.ts";
 import { regionRule } from "./region.ts";
+import { expandUnwind } from "./unwind-loops.ts";
+import { reverseLoop, reverseWhile } from "./vjp-loops.ts";
+import { pullSwitch } from "./vjp-switch.ts";
 
-/**
- * One step of the tape: from the cotangents of its outputs to those of its inputs; null is zero. A step that is itself a
- * walk adds to `all` on its own.
- */
+/** One step of the tape. */
 interface Entry {
   readonly inputs: readonly Value[];
   readonly outputs: readonly Value[];
   readonly where: string | undefined;
-  pullback(cts: readonly (Value | null)[], all: Cotangents): readonly (Value | null)[];
+  readonly pullback: Pullback;
 }
 
 /** How the forward walk marks what it copies. */
@@ -52,26 +52,6 @@ const AS_IS: Marks = { phase: null, replay: (of) => of, name: (of) => of };
 function inside(node: Node, marks: Marks): Marks {
   const phase = marks.phase ?? (node.phase === "forward" ? null : node.phase);
   return { ...marks, phase, replay: (of) => marks.replay(of === 0 ? node.replay : of) };
-}
-
-/** Appends `d_…` sums as contributions arrive. */
-class Cotangents {
-  readonly #b: Build;
-  readonly #sums = new Map<Value, Value>();
-
-  constructor(b: Build) {
-    this.#b = b;
-  }
-
-  of(value: Value): Value | null {
-    return this.#sums.get(value) ?? null;
-  }
-
-  add(value: Value, contribution: Value): void {
-    const sum = this.#sums.get(value);
-    const hint = value.name ? `d_${value.name}` : undefined;
-    this.#sums.set(value, sum ? this.#b.call(add, [sum, contribution], {}, { name: hint }) : contribution);
-  }
 }
 
 class Reverse {
@@ -137,6 +117,12 @@ class Reverse {
         outputs = this.#copy(node, inputs, marks).outputs;
         tape.push(this.#replayEntry(rule.body, inputs, outputs, node.where));
         break;
+      case "unwind":
+        return this.forward(expandUnwind(node), inputs, inside(node, marks), tape);
+      case "scan":
+      case "while":
+      case "switch":
+        return this.#control(rule.kind, node, inputs, marks, tape);
       default: {
         const copy = this.#copy(node, inputs, marks);
         outputs = copy.outputs;
@@ -144,6 +130,25 @@ class Reverse {
       }
     }
     for (const value of outputs) this.activate(value);
+    return outputs;
+  }
+
+  /** A loop or branch: its derivative is another one. */
+  #control(
+    kind: "scan" | "while" | "switch",
+    node: Node,
+    inputs: readonly Value[],
+    marks: Marks,
+    tape: Entry[],
+  ): readonly Value[] {
+    const active = inputs.map((value) => this.isActive(value));
+    const context = { b: this.b, joint: jointOf, append: (made: Node) => this.#copy(made, made.inputs, marks) };
+    const rules = { scan: reverseLoop, while: reverseWhile, switch: pullSwitch };
+    const { outputs, activeOutputs, pullback } = rules[kind](context, { ...node, inputs }, active);
+    tape.push({ inputs, outputs, where: node.where, pullback });
+    outputs.forEach((value, i) => {
+      if (activeOutputs[i]) this.activate(value);
+    });
     return outputs;
   }
 
@@ -264,8 +269,8 @@ class Reverse {
     });
   }
 
-  /** Cotangents of the float results in, cotangents of the active parameters out. */
-  run(graph: Graph, active: readonly boolean[], seeds: readonly Seed[]): Graph {
+  /** The graph's nodes, then those from the cotangents of its results to those of its active parameters. */
+  joint(graph: Graph, { active, seeds, sums = [] }: JointRequest): Joint {
     const { b } = this;
     const params = graph.params.map((param) => b.param(param.type, param.name));
     params.forEach((param, i) => {
@@ -273,31 +278,43 @@ class Reverse {
     });
     const tape: Entry[] = [];
     const results = this.forward(graph, params, AS_IS, tape);
+    const forwardNodes = b.nodes.length;
     b.phase = "backward";
     const cts = new Cotangents(b);
-    results.forEach((value, i) => {
+    const sumParams = params.map((param, i) => (sums[i] ? b.param(param.type, hintOf(param, "sum")) : null));
+    params.forEach((param, i) => {
+      const sum = sumParams[i];
+      if (sum) cts.add(param, sum);
+    });
+    const seedParams = results.map((value, i) => {
       const seed = seeds[i] ?? "param";
-      if (!isFloat(value.type.dtype) || seed === "zero") return;
-      const name = value.name ? `d_${value.name}` : "d_result";
+      if (!isFloat(value.type.dtype) || seed === "zero") return null;
+      const name = hintOf(value, "result");
       const ct = seed === "param" ? b.param(value.type, name) : b.call(full, [], { ...value.type, value: 1 }, { name });
       if (this.isActive(value)) cts.add(value, ct);
+      return seed === "param" ? ct : null;
     });
     this.backward(tape, cts);
-    const wanted = params.filter((param, i) => active[i] && isFloat(param.type.dtype));
-    const made = wanted.map(
-      (param) => cts.of(param) ?? b.call(full, [], { ...param.type, value: 0 }, { name: `d_${param.name ?? "param"}` }),
-    );
-    return b.finish([...results, ...made]);
+    const cotangents = params.map((param, i) => (active[i] ? cts.of(param) : null));
+    return { b, params, results, forwardNodes, seedParams, sumParams, cotangents };
   }
 }
 
-/** Where the cotangent of a float result comes from: a new parameter, ones, or there is none. */
-export type Seed = "param" | "one" | "zero";
+const hintOf = (value: Value, otherwise: string): string => `d_${value.name ?? otherwise}`;
+
+function jointOf(graph: Graph, request: JointRequest): Joint {
+  return new Reverse(graph).joint(graph, request);
+}
 
 /**
  * The joint graph: params ++ cotangents of float results → results ++ cotangents of the float parameters marked active,
  * each group in its order. `seeds` may fix the cotangents of some results in place of a parameter.
  */
 export function vjp(graph: Graph, active: readonly boolean[], seeds: readonly Seed[] = []): Graph {
-  return new Reverse(graph).run(graph, active, seeds);
+  const { b, params, results, cotangents } = jointOf(graph, { active, seeds });
+  const made = params.flatMap((param, i) => {
+    if (!active[i] || !isFloat(param.type.dtype)) return [];
+    return [cotangents[i] ?? b.call(full, [], { ...param.type, value: 0 }, { name: hintOf(param, "param") })];
+  });
+  return b.finish([...results, ...made]);
 }

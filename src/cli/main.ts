@@ -8,15 +8,18 @@ import { guess } from "../base/suggest.ts";
 import { thrownAt } from "../trace/source-location.ts";
 import { type Command, commandHelp, type Io, parseArguments, usageError } from "./command.ts";
 import { bench } from "./commands/bench.ts";
+import { calibrate } from "./commands/calibrate.ts";
+import { curve } from "./commands/curve.ts";
 import { doctor } from "./commands/doctor.ts";
 import { opt } from "./commands/opt.ts";
 import { pack } from "./commands/pack.ts";
 import { plan } from "./commands/plan.ts";
 import { remat } from "./commands/remat.ts";
+import { revolve } from "./commands/revolve.ts";
 import { trace } from "./commands/trace.ts";
 import { ALL_PROGRAMS } from "./programs/built-in.ts";
 
-const COMMANDS: readonly Command[] = [plan, bench, trace, opt, pack, remat, doctor];
+const COMMANDS: readonly Command[] = [plan, bench, curve, trace, opt, pack, remat, revolve, calibrate, doctor];
 
 /** The package's version; its manifest is two levels up from here in the sources and in what is published. */
 export function version(): string {

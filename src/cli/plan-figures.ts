@@ -2,40 +2,73 @@
  * @file Planning a program under a budget and the numbers of the outcome, for `plan` and `bench` alike. A budget that is
  * too small has numbers too: those of the plan that would be needed.
  */
-import { type PlanInfo, plan } from "../api/plan.ts";
+import { type PlanningOptions, pathsOf, plansOf } from "../api/plan.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
-import { detectFeatures } from "../codegen/wasm/features.ts";
 import type { Graph, Node } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
 import { allNodes } from "../ir/walk.ts";
 import { graphCost } from "../ops/control.ts";
-import { withinBudget } from "../plan/plan.ts";
+import type { Candidate } from "../plan/budget/family.ts";
 import type { Plan } from "../plan/problem.ts";
-import { assemble } from "../runtime/assemble.ts";
+import { LEVELS } from "../plan/recompute/levels.ts";
+import type { IntegerSolver } from "../plan/recompute/optimal.ts";
+import { STRATEGIES } from "../plan/recompute/strategies.ts";
+import { type MemoryRequest, ProgramPlans } from "../runtime/assemble.ts";
+import type { Made } from "../runtime/assembler.ts";
 import { wasmTraits } from "../runtime/executable.ts";
-import { type Arguments, choice, type OptionSpec, sizeOf } from "./command.ts";
-import { predictedMs, WASM_RATES } from "./estimate.ts";
+import type { AnyFunction } from "../trace/function.ts";
+import { type Arguments, choice, type Io, type OptionSpec, sizeOf, usageError } from "./command.ts";
+import { loadSolver } from "./highs.ts";
 import type { Loaded } from "./load.ts";
-import type { AnyProgram } from "./programs/built-in.ts";
+import { type MachineModel, machineModel } from "./machine.ts";
 
 export const PLAN_OPTIONS = {
-  budget: { value: "SIZE", help: "the most bytes that the arena may take: 64MiB, 1.5GB, 4096" },
-  strategy: { value: "NAME", help: "what is kept for the backward pass: store-all" },
+  budget: { value: "SIZE", help: "the most bytes that the arena may take: 64MiB, 1.5GB, 4096; or min" },
+  "max-slowdown": { value: "X", help: "as few bytes as possible at X times the predicted time: 1.3" },
+  strategy: { value: "NAME", help: `who decides what is computed again: ${STRATEGIES.join(", ")}; default: auto` },
+  segments: { value: "LEVEL", help: `what segments are made of: ${LEVELS.join(", ")}; default: operation` },
   target: { value: "NAME", help: "what the program is compiled for: wasm" },
 } as const satisfies Record<string, OptionSpec>;
 
 export interface PlanSettings {
   readonly target: "wasm";
-  readonly strategy: "store-all";
-  readonly budgetBytes: number | null;
+  readonly memory: MemoryRequest;
+  readonly machine: MachineModel;
+  readonly solver: IntegerSolver | undefined;
 }
 
-export function planSettings(args: Arguments): PlanSettings {
+export async function planSettings(args: Arguments, io: Io): Promise<PlanSettings> {
+  const strategy = args.value("strategy") === undefined ? undefined : choice(args, "strategy", ["auto", ...STRATEGIES]);
+  const least = args.value("budget") === "min";
+  const slowdown = args.value("max-slowdown");
+  const maxSlowdown = slowdown === undefined ? undefined : Number(slowdown);
+  if (maxSlowdown !== undefined && !(maxSlowdown >= 1)) {
+    throw usageError(`--max-slowdown ${slowdown}`, "give a factor of the time without recomputation, at least 1");
+  }
+  if (maxSlowdown !== undefined && least) {
+    throw usageError("--budget min with --max-slowdown", "give one of them: both ask for few bytes");
+  }
+  const budgetBytes = least ? undefined : (sizeOf(args, "budget") ?? undefined);
   return {
     target: choice(args, "target", ["wasm"]),
-    strategy: choice(args, "strategy", ["store-all"]),
-    budgetBytes: sizeOf(args, "budget"),
+    memory: { budgetBytes, least, maxSlowdown, strategy, segments: choice(args, "segments", LEVELS) },
+    machine: machineModel(io.err),
+    solver: strategy === "optimal" ? await loadSolver() : undefined,
+  };
+}
+
+/** The same for `compile`. */
+export function compileOptions({ memory, machine, solver }: PlanSettings): PlanningOptions {
+  const { budgetBytes, least, maxSlowdown, strategy, segments } = memory;
+  const bytes = least ? "min" : budgetBytes;
+  return {
+    costs: machine.costs,
+    ...(bytes === undefined ? {} : { memory: bytes }),
+    ...(maxSlowdown === undefined ? {} : { maxSlowdown }),
+    ...(strategy === undefined ? {} : { strategy }),
+    ...(segments === undefined ? {} : { segments }),
+    ...(solver === undefined ? {} : { solver }),
   };
 }
 
@@ -66,43 +99,73 @@ export interface PlanFigures extends PersistentFigures {
   /** Recomputation included. */
   readonly totalFlops: number;
   readonly predictedMs: number;
+  readonly storeAllPredictedMs: number;
+  /** Whether that is by the speed of this machine (`tidemark calibrate`). */
+  readonly costModel: MachineModel["costModel"];
   readonly traceMs: number;
   /** Passes, kernels and the plan. */
   readonly planMs: number;
   readonly feasible: boolean;
-  /** The smallest budget for which the strategy has a plan. */
+  /** The smallest budget for which the strategy found a plan. */
   readonly minimumBudgetBytes: number;
 }
 
 /** A planned program, with the place that each of its parameters has in the arguments. */
-export type Planned = Pick<PlanInfo, "graph" | "plan" | "planMs" | "traceMs" | "paths">;
+export interface Planned {
+  readonly graph: Graph;
+  readonly plan: Plan;
+  readonly paths: readonly string[];
+  readonly predictedMs: number;
+  readonly strategy: string;
+}
 
-export interface PlanOutcome {
-  /** Within the budget; without one where the budget is too small. */
+/** Everything that a program can be planned as. */
+export interface LoadedPlans {
+  readonly plans: ProgramPlans;
+  readonly paths: readonly string[];
+  readonly traceMs: number;
+}
+
+export interface PlanOutcome extends LoadedPlans {
+  /** Within the budget; the smallest where the budget is too small. */
   readonly planned: Planned;
-  readonly figures: PlanFigures;
+  /** All numbers; the smallest budget takes a search of its own the first time. */
+  figures(): PlanFigures;
   /** Why the budget is too small. */
   readonly refusal: TidemarkError | null;
 }
 
-/** Plans what was named on the command line; nothing is allocated. */
-export function planLoaded(loaded: Loaded, settings: PlanSettings): PlanOutcome {
-  const free = loaded.kind === "graph" ? planGraph(loaded.graph) : planStep(loaded.program);
-  // The budget refuses plans and does not change them: one plan answers for all budgets.
-  const limited = orRefusal(() => withinBudget(free.plan, settings.budgetBytes ?? Number.POSITIVE_INFINITY));
-  const refusal = limited instanceof TidemarkError ? limited : null;
-  const planned = limited instanceof TidemarkError ? free : { ...free, plan: limited };
-  return { planned, figures: figuresOf(loaded.name, settings, planned, free, refusal === null), refusal };
-}
-
-function planGraph(graph: Graph): Planned {
-  return { ...assemble(graph, wasmTraits()), traceMs: 0, paths: graph.params.map((param) => param.name ?? "") };
-}
-
-/** A training step with its state donated. */
-function planStep(program: AnyProgram): Planned {
+/** What was named on the command line, ready to be planned; nothing is allocated. */
+export function plansOfLoaded(loaded: Loaded, { machine, solver }: PlanSettings): LoadedPlans {
+  const { costs } = machine;
+  if (loaded.kind === "graph") {
+    const plans = new ProgramPlans(loaded.graph, wasmTraits(), { costs, solver });
+    return { plans, traceMs: 0, paths: loaded.graph.params.map((param) => param.name ?? "") };
+  }
+  const { program } = loaded;
   const args = program.specs?.() ?? ([program.init(), ...program.batch()] as const);
-  return plan(program.step, { donate: [0], name: program.name })(...args);
+  const options = { donate: [0], name: program.name, costs, ...(solver === undefined ? {} : { solver }) };
+  const { plans, source } = plansOf(program.step as AnyFunction, args, options);
+  return { plans, traceMs: source.traceMs, paths: pathsOf(source) };
+}
+
+/** Plans what was named on the command line. */
+export function planLoaded(loaded: Loaded, settings: PlanSettings): PlanOutcome {
+  const loadedPlans = plansOfLoaded(loaded, settings);
+  const { plans, paths } = loadedPlans;
+  const { memory } = settings;
+  const started = performance.now();
+  const chosen = orRefusal(() => plans.choose(memory));
+  const planMs = plans.baseMs + performance.now() - started;
+  const refusal = chosen instanceof TidemarkError ? chosen : null;
+  const least = (): Candidate<Made> => plans.family(memory.strategy ?? "auto", memory.segments).least();
+  const { result, predictedMs, strategy } = chosen instanceof TidemarkError ? least() : chosen;
+  const capacity = refusal ? Number.POSITIVE_INFINITY : (memory.budgetBytes ?? Number.POSITIVE_INFINITY);
+  const plan = { ...result.plan, problem: { ...result.plan.problem, capacity } };
+  const planned = { graph: result.graph, plan, paths, predictedMs, strategy };
+  const figures = (): PlanFigures =>
+    figuresOf(loaded.name, settings, planned, loadedPlans, planMs, least().arenaBytes, refusal === null);
+  return { ...loadedPlans, planned, figures, refusal };
 }
 
 function orRefusal<T>(make: () => T): T | TidemarkError {
@@ -114,31 +177,40 @@ function orRefusal<T>(make: () => T): T | TidemarkError {
   }
 }
 
-function figuresOf(
-  program: string,
-  { target, strategy, budgetBytes }: PlanSettings,
-  { graph, plan: made, planMs, traceMs, paths }: Planned,
-  free: Planned,
-  feasible: boolean,
-): PlanFigures {
-  const rates = detectFeatures().relaxedMadd ? WASM_RATES.fused : WASM_RATES.plain;
+/** Nodes and work that are there because something is computed again. */
+export function recomputed(graph: Graph): { readonly nodes: number; readonly flops: number } {
   const replayed = graph.nodes.filter((node) => [...withInner(node)].some((inner) => inner.replay > 0));
   const operations = [...allNodes(graph)].filter((node) => node.replay > 0 && node.regions.length === 0);
+  return { nodes: replayed.length, flops: graphCost({ ...graph, nodes: operations }).flops };
+}
+
+function figuresOf(
+  program: string,
+  { target, memory, machine }: PlanSettings,
+  { graph, plan: made, paths, predictedMs, strategy }: Planned,
+  { plans, traceMs }: LoadedPlans,
+  planMs: number,
+  minimumBudgetBytes: number,
+  feasible: boolean,
+): PlanFigures {
+  const again = recomputed(graph);
   const persistent = persistentFigures(made, paths);
   return {
-    ...{ program, target, strategy, budgetBytes },
+    ...{ program, target, strategy },
+    budgetBytes: memory.budgetBytes ?? null,
     arenaBytes: made.height,
     lowerBoundBytes: made.bound.bytes,
     ...persistent,
     ephemeralBytes: made.height - persistent.persistentBytes,
-    storeAllArenaBytes: free.plan.height,
+    storeAllArenaBytes: plans.storeAll.arenaBytes,
     nodes: graph.nodes.length,
-    recomputedNodes: replayed.length,
-    recomputedFlops: graphCost({ ...graph, nodes: operations }).flops,
+    recomputedNodes: again.nodes,
+    recomputedFlops: again.flops,
     totalFlops: graphCost(graph).flops,
-    predictedMs: predictedMs(made, rates),
-    ...{ traceMs, planMs, feasible },
-    minimumBudgetBytes: free.plan.height,
+    predictedMs,
+    storeAllPredictedMs: plans.storeAll.predictedMs,
+    costModel: machine.costModel,
+    ...{ traceMs, planMs, feasible, minimumBudgetBytes },
   };
 }
 

@@ -58,12 +58,48 @@ export function attrsText(op: AnyOp, attrs: Attrs): string {
   return parts.length === 0 ? "" : ` {${parts.join(", ")}}`;
 }
 
+/** Whether attributes are equal; written defaults and left-out ones are the same. */
+export function sameAttrs(op: AnyOp, a: Attrs, b: Attrs): boolean {
+  if (a === b) return true;
+  const defaults = op.defaults as Attrs;
+  const agree = (key: string): boolean => {
+    const [x, y] = [a[key] ?? defaults[key], b[key] ?? defaults[key]];
+    return x !== undefined && y !== undefined && sameAttr(x, y);
+  };
+  return Object.keys(a).every(agree) && Object.keys(b).every((key) => key in a || agree(key));
+}
+
+/** A number that is equal for equal attributes. */
+export function attrsHash(op: AnyOp, attrs: Attrs): number {
+  const defaults = op.defaults as Attrs;
+  let hash = 0;
+  for (const key of Object.keys(attrs)) {
+    const [value, usual] = [attrs[key] as Attr, defaults[key]];
+    // A sum, so that the order does not matter, of what is not left out.
+    if (usual === undefined || !sameAttr(value, usual)) hash += attrHash(value, key.length + key.charCodeAt(0));
+  }
+  return hash | 0;
+}
+
+function attrHash(attr: Attr, seed: number): number {
+  if (typeof attr === "number") return Math.imul(seed ^ (attr * 65537), 0x9e3779b1);
+  if (typeof attr === "boolean") return seed * 3 + Number(attr);
+  let hash = seed;
+  if (typeof attr === "string") for (let i = 0; i < attr.length; i++) hash = Math.imul(hash ^ attr.charCodeAt(i), 31);
+  else for (const item of attr) hash = attrHash(item, hash ^ (hash >>> 15));
+  return hash;
+}
+
 /** Equal keys mean equal attributes; written defaults and left-out ones are the same. */
 export function attrsKey(op: AnyOp, attrs: Attrs): string {
-  const all = withDefaults(op, attrs);
-  const keys = Object.keys(all);
-  // most operations have at most one attribute
-  if (keys.length > 1) keys.sort();
+  const given = Object.keys(attrs);
+  const usual = Object.keys(op.defaults as Attrs);
+  // most operations have none or one, and whoever makes nodes writes all of them
+  if (given.length === 0 && usual.length === 0) return "";
+  const complete = usual.every((key) => key in attrs);
+  const all = complete ? attrs : withDefaults(op, attrs);
+  const keys = complete ? given : Object.keys(all);
+  if (keys.some((key, i) => i > 0 && key < (keys[i - 1] as string))) keys.sort();
   let text = "";
   for (const key of keys) text += `${text && ","}${key}=${keyText(all[key] as Attr)}`;
   return text;
@@ -71,8 +107,12 @@ export function attrsKey(op: AnyOp, attrs: Attrs): string {
 
 /** Like the text, but strings are always quoted, so that `"1"` and 1 differ whatever the text rules are. */
 function keyText(attr: Attr): string {
+  if (typeof attr === "number") return numberText(attr);
   if (typeof attr === "string") return JSON.stringify(attr);
-  return typeof attr === "object" ? `[${attr.map(keyText).join(",")}]` : attrText(attr);
+  if (typeof attr === "boolean") return String(attr);
+  let text = "";
+  for (const item of attr) text += `${text && ","}${keyText(item)}`;
+  return `[${text}]`;
 }
 
 /** Whether something is what attributes may hold. */

@@ -34,6 +34,7 @@ export class Build {
   phase: Phase = "forward";
   where: string | undefined;
   replay = 0;
+  scope: string | undefined;
   /** Of the first `#indexed` nodes: made when it is asked for, which few builders are. */
   readonly #producer = new Map<Value, Node>();
   #indexed = 0;
@@ -80,6 +81,7 @@ export class Build {
       phase: options.phase ?? this.phase,
       where,
       replay: options.replay ?? this.replay,
+      scope: this.scope,
     };
     this.append(node);
     return outputs;

@@ -10,6 +10,9 @@ import type { TensorType } from "./type.ts";
 /** Which part of a training step a node belongs to; the planner and the printer show it. */
 export type Phase = "forward" | "backward" | "update";
 
+/** Before the name of a part (`Node.scope`) that a checkpoint makes. */
+export const REGION = "@";
+
 export interface Value {
   /** Unique within the process; orders and breaks ties. */
   readonly id: number;
@@ -29,6 +32,8 @@ export interface Node {
   readonly where: string | undefined;
   /** Nodes of one replay of a checkpointed call share a number: equal nodes of different replays are not merged. */
   readonly replay: number;
+  /** The part of the program it belongs to, outermost first, as users name parts: `encoder/block3`. */
+  readonly scope?: string | undefined;
 }
 
 export interface Graph {

@@ -5,26 +5,39 @@
  */
 import { attrsKey } from "./attrs.ts";
 import type { Graph, Value } from "./graph.ts";
+import type { AnyOp } from "./op.ts";
 import { typeText } from "./type.ts";
 
-/** A string that is equal exactly for structurally equal graphs; as long as the graph. */
-export function structuralKey(graph: Graph): string {
+/**
+ * A string that is equal exactly for structurally equal graphs; as long as the graph. Operations count by name; where two
+ * may have one name, `opText` tells them apart.
+ */
+export function structuralKey(graph: Graph, opText: (op: AnyOp) => string | number = (op) => op.name): string {
   const numbers = new Map<Value, number>();
-  const define = (value: Value): string => {
-    numbers.set(value, numbers.size);
-    return typeText(value.type);
-  };
-  // A value that is not defined has no number; verify reports it, the key only has to be stable.
-  const use = (value: Value): string => String(numbers.get(value) ?? "?");
-  const lines = [`(${graph.params.map(define).join(",")})`];
-  for (const node of graph.nodes) {
-    const inputs = node.inputs.map(use).join(",");
-    const regions = node.regions.map((region) => `[${structuralKey(region)}]`).join("");
-    const attrs = attrsKey(node.op, node.attrs);
-    lines.push(`${node.outputs.map(define).join(",")}=${node.op.name}(${inputs}){${attrs}}~${node.replay}${regions}`);
+  let key = `(${defined(graph.params, numbers)})`;
+  for (const { op, inputs, outputs, attrs, replay, regions } of graph.nodes) {
+    const read = used(inputs, numbers);
+    key += `\n${defined(outputs, numbers)}=${opText(op)}(${read}){${attrsKey(op, attrs)}}~${replay}`;
+    for (const region of regions) key += `[${structuralKey(region, opText)}]`;
   }
-  lines.push(`>${graph.results.map(use).join(",")}`);
-  return lines.join("\n");
+  return `${key}\n>${used(graph.results, numbers)}`;
+}
+
+/** Types of values, which get their numbers here. */
+function defined(values: readonly Value[], numbers: Map<Value, number>): string {
+  let text = "";
+  for (const value of values) {
+    numbers.set(value, numbers.size);
+    text += text === "" ? typeText(value.type) : `,${typeText(value.type)}`;
+  }
+  return text;
+}
+
+/** Numbers of values. One that is not defined has none; verify reports it, the key only has to be stable. */
+function used(values: readonly Value[], numbers: ReadonlyMap<Value, number>): string {
+  let text = "";
+  for (const value of values) text += `${text === "" ? "" : ","}${numbers.get(value) ?? "?"}`;
+  return text;
 }
 
 /** Whether two graphs are structurally equal. */

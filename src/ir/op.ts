@@ -133,7 +133,12 @@ export type Lowering<A> =
   | { readonly kind: "concat"; axis(attrs: A): number }
   | { readonly kind: "shuffle" }
   /** Regions: inlined before lowering, or lowered by the node's own region (fusion groups). */
-  | { readonly kind: "region" };
+  | { readonly kind: "region" }
+  /** Regions that run several times or not at all: programs within the program, never part of a kernel. */
+  | { readonly kind: "control"; readonly form: ControlForm };
+
+/** How an operation runs its regions (ops/loops.ts, ops/unwind.ts, ops/branch.ts say what is bound to what). */
+export type ControlForm = "scan" | "while" | "unwind" | "switch";
 
 /**
  * The result shows elements of its only input, each at most once: to a user who changes tensors (trace/cell.ts) the two

@@ -36,12 +36,14 @@ export function sameType(a: TensorType, b: TensorType): boolean {
 
 /** `f32[32,128]`. */
 export function typeText(type: TensorType): string {
-  return `${type.dtype}[${type.shape.join(",")}]`;
+  return type.dtype + shapeText(type.shape);
 }
 
 /** `[32,128]`. */
 export function shapeText(shape: Shape): string {
-  return `[${shape.join(",")}]`;
+  let text = "";
+  for (const extent of shape) text += text === "" ? extent : `,${extent}`;
+  return `[${text}]`;
 }
 
 /** Row-major strides in elements. */

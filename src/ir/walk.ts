@@ -9,7 +9,7 @@
  * A value that is kept stays the same object, so metadata survives, and a rewrite that changes nothing returns the very
  * graph it was given: passes detect their fixpoint by identity.
  */
-import { at, invariant } from "../base/invariant.ts";
+import { at, InternalError, invariant } from "../base/invariant.ts";
 import { Build } from "./build.ts";
 import type { Graph, Node, Value } from "./graph.ts";
 import { sameType, typeText } from "./type.ts";
@@ -18,7 +18,13 @@ import { sameType, typeText } from "./type.ts";
 export function* allNodes(graph: Graph): Generator<Node> {
   for (const node of graph.nodes) {
     yield node;
-    for (const region of node.regions) yield* allNodes(region);
+    // Most nodes have no regions, and those of most regions have none.
+    for (const region of node.regions) {
+      for (const inner of region.nodes) {
+        if (inner.regions.length === 0) yield inner;
+        else yield* allNodes({ ...region, nodes: [inner] });
+      }
+    }
   }
 }
 
@@ -63,6 +69,19 @@ export function nodesFor(graph: Graph, values: readonly Value[] = graph.results)
   return needed;
 }
 
+/** The graph without nodes that no result depends on; regions are left as they are. */
+export function withLiveNodes(graph: Graph): Graph {
+  const wanted = new Set(graph.results);
+  const live: Node[] = [];
+  for (let i = graph.nodes.length - 1; i >= 0; i--) {
+    const node = graph.nodes[i] as Node;
+    if (!node.outputs.some((output) => wanted.has(output))) continue;
+    live.push(node);
+    for (const input of node.inputs) wanted.add(input);
+  }
+  return live.length === graph.nodes.length ? graph : { ...graph, nodes: live.reverse() };
+}
+
 /** The same nodes in an order that respects their dependencies, as near to the given order as possible. */
 export function topological(nodes: readonly Node[]): readonly Node[] {
   const producer = new Map<Value, Node>();
@@ -105,7 +124,7 @@ export class Rewrite {
   constructor(graph: Graph) {
     this.#graph = graph;
     this.build = new Build(graph.name);
-    this.build.params.push(...graph.params);
+    for (const param of graph.params) this.build.params.push(param);
   }
 
   /** What a value of the old graph is in the new one. */
@@ -122,9 +141,11 @@ export class Rewrite {
 
   /** An old node that reads the new graph; the node itself when its inputs are what they were. */
   current(node: Node): Node {
-    // Most nodes read nothing that changed, and nothing is to be made for them.
-    if (!node.inputs.some((input) => this.#now.has(input))) return node;
-    return { ...node, inputs: node.inputs.map((input) => this.value(input)) };
+    for (const input of node.inputs) {
+      if (this.#now.has(input)) return { ...node, inputs: node.inputs.map((old) => this.value(old)) };
+    }
+    // Most nodes read nothing that changed, and nothing is made for them.
+    return node;
   }
 
   /** Appends a node with the results it had, reading the new graph. */
@@ -147,36 +168,44 @@ export class Rewrite {
  */
 export type Visit = (b: Build, node: Node) => readonly Value[] | null;
 
-/** The items mapped; the same list when every item maps to itself. */
-function mapSame<T>(items: readonly T[], map: (item: T) => T): readonly T[] {
-  if (items.length === 0) return items;
-  const mapped = items.map(map);
-  return mapped.every((item, i) => item === items[i]) ? items : mapped;
+/** A node with its regions rewritten; the same node when that changes none of them. */
+function withRegions(node: Node, visitor: (graph: Graph) => Visit): Node {
+  const regions = node.regions.map((region) => rewriteGraph(region, visitor));
+  return regions.every((region, i) => region === node.regions[i]) ? node : { ...node, regions };
 }
 
 /** Rewrites a graph and, before each node, its regions. `visitor` is asked once a graph: it may keep state in it. */
 export function rewriteGraph(graph: Graph, visitor: (graph: Graph) => Visit): Graph {
   const rewrite = new Rewrite(graph);
   const visit = visitor(graph);
-  const { build } = rewrite;
   for (const old of graph.nodes) {
-    const regions = mapSame(old.regions, (region) => rewriteGraph(region, visitor));
-    const node = rewrite.current(regions === old.regions ? old : { ...old, regions });
-    build.phase = node.phase;
-    build.where = node.where;
-    build.replay = node.replay;
-    const before = build.nodes.length;
-    const made = visit(build, node);
-    if (!made) {
-      invariant(build.nodes.length === before, () => `${node.op.name} was kept after nodes were made for it`);
-      build.append(node);
-      continue;
-    }
-    invariant(made.length === node.outputs.length, () => `${node.op.name}: ${made.length} replacements`);
-    if (takeOver(build, node, made, before)) continue;
-    for (const [i, output] of node.outputs.entries()) rewrite.replace(output, at(made, i));
+    const node = rewrite.current(old.regions.length === 0 ? old : withRegions(old, visitor));
+    rewriteNode(rewrite, node, visit);
   }
   return rewrite.finish();
+}
+
+/** For every node of every pass: nothing is allocated here for nodes that are kept. */
+function rewriteNode(rewrite: Rewrite, node: Node, visit: Visit): void {
+  const { build } = rewrite;
+  build.phase = node.phase;
+  build.where = node.where;
+  build.replay = node.replay;
+  build.scope = node.scope;
+  const before = build.nodes.length;
+  const made = visit(build, node);
+  if (made) {
+    replaceResults(rewrite, node, made, before);
+    return;
+  }
+  if (build.nodes.length !== before) throw new InternalError(`${node.op.name} was kept after nodes were made for it`);
+  build.append(node);
+}
+
+function replaceResults(rewrite: Rewrite, node: Node, made: readonly Value[], before: number): void {
+  invariant(made.length === node.outputs.length, () => `${node.op.name}: ${made.length} replacements`);
+  if (takeOver(rewrite.build, node, made, before)) return;
+  for (const [i, output] of node.outputs.entries()) rewrite.replace(output, at(made, i));
 }
 
 /** When the last new node makes the replacement of an only result and has no name, it makes that result itself. */

@@ -9,7 +9,6 @@
 import type { Node, Value } from "../ir/graph.ts";
 import { structuralKey } from "../ir/hash.ts";
 import type { AnyOp } from "../ir/op.ts";
-import { allNodes } from "../ir/walk.ts";
 import type { Kernel } from "../kernel/loops.ts";
 import { type Lowered, type LowerTraits, lowerNode } from "./lower.ts";
 
@@ -31,7 +30,7 @@ export function sharedLowering(traits: LowerTraits): (node: Node) => Lowered {
   };
   const keyOf = (node: Node): string => {
     const graph = { name: "", params: [...new Set(node.inputs)], nodes: [node], results: node.outputs };
-    return `${structuralKey(graph)}|${[...allNodes(graph)].map((inner) => opNumber(inner.op)).join(",")}`;
+    return structuralKey(graph, opNumber);
   };
   return (node) => {
     const key = keyOf(node);

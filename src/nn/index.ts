@@ -50,6 +50,8 @@ export {
   type LstmParams,
   type LstmState,
   lstmCell,
+  type Scanned,
+  scanCell,
   type Unrolled,
   unroll,
 } from "./recurrent.ts";

@@ -1,6 +1,7 @@
 /** @file Layers beyond their numbers: what they are made of, how they nest, what they refuse. */
 import { describe, expect, expectTypeOf, it } from "vitest";
-import { compile, grad, ones, random, type Tensor, tensor } from "../api/index.ts";
+import { compile, grad, ones, random, stack, type Tensor, tensor } from "../api/index.ts";
+import { flatten } from "../trace/tree.ts";
 import * as nn from "./index.ts";
 
 const x = random.normal(random.key(3), [8, 4]);
@@ -135,6 +136,38 @@ describe("recurrent cells", () => {
     const rest = nn.unroll(first, params, inputs.slice([null, [3, 6]]), half.state);
     expect(rest.state.c.data()).toEqual(lower.state.c.data());
   });
+
+  it("give the same bits as a loop of the program, with gradients, continued from a state", () => {
+    const inputs = random.normal(random.key(1), [2, 6, 4]);
+    const run = (cell: nn.Cell<object, object>): void => {
+      const params = cell.init(0);
+      const looped = compile((p: object, x: Tensor) => nn.scanCell(cell, p, x))(params, inputs);
+      const written = compile((p: object, x: Tensor) => {
+        const { outputs, state } = nn.unroll(cell, p, x);
+        return { outputs: stack(outputs, 1), state };
+      })(params, inputs);
+      const bits = (tree: object): readonly number[][] => flatten(tree, "tree").leaves.map((leaf) => [...leaf.data()]);
+      expect(bits(looped)).toEqual(bits(written));
+      const half = nn.scanCell(cell, params, inputs.slice([null, [0, 3]]));
+      const rest = nn.scanCell(cell, params, inputs.slice([null, [3, 6]]), half.state);
+      expect(bits(rest.state)).toEqual(bits(looped.state));
+      const [a, b] = [
+        grad((p: object) => nn.scanCell(cell, p, inputs).outputs.square().sum())(params),
+        grad((p: object) =>
+          stack(nn.unroll(cell, p, inputs).outputs, 1)
+            .square()
+            .sum(),
+        )(params),
+      ].map(bits);
+      a?.forEach((leaf, n) => {
+        leaf.forEach((v, i) => {
+          expect(v).toBeCloseTo(b?.[n]?.[i] ?? Number.NaN, 4);
+        });
+      });
+    };
+    run(nn.lstmCell(4, 5) as unknown as nn.Cell<object, object>);
+    run(nn.gruCell(4, 3) as unknown as nn.Cell<object, object>);
+  });
 });
 
 describe("layers refuse", () => {
@@ -159,6 +192,7 @@ describe("layers refuse", () => {
     ["transformerBlock: made for 8 features", () => apply(nn.transformerBlock(8, { heads: 2 }), x)],
     ["lstmCell: made for 3 features, got 4", () => nn.unroll(nn.lstmCell(3, 2), nn.lstmCell(3, 2).init(0), [x])],
     ["unroll: takes [batch, time, features]", () => nn.unroll(nn.lstmCell(4, 2), nn.lstmCell(4, 2).init(0), x)],
+    ["scanCell: takes [batch, time, features]", () => nn.scanCell(nn.lstmCell(4, 2), nn.lstmCell(4, 2).init(0), x)],
     ["unroll: an empty sequence", () => nn.unroll(nn.lstmCell(4, 2), nn.lstmCell(4, 2).init(0), [])],
     ["dropout: rate 1", () => nn.dropout(1)],
     ["flatten: f32[8,4] has no axis 3", () => apply(nn.flatten(3), x)],

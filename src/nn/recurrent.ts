@@ -4,12 +4,13 @@
  *
  *   x₀      x₁      x₂
  *   │       │       │
- *   s₀ ─ cell ─ s₁ ─ cell ─ s₂ ─ cell ─ s₃       unroll: outputs of s₁ s₂ s₃, and s₃
+ *   s₀ ─ cell ─ s₁ ─ cell ─ s₂ ─ cell ─ s₃       unroll, scanCell: outputs of s₁ s₂ s₃, and s₃
  */
+import { scan } from "../api/control.ts";
 import { add, mul, sigmoid, sub, tanh } from "../api/elementwise.ts";
 import { split } from "../api/join.ts";
 import { matmul } from "../api/linear.ts";
-import { slice } from "../api/shape.ts";
+import { slice, transpose } from "../api/shape.ts";
 import { at } from "../base/invariant.ts";
 import { typeText } from "../ir/type.ts";
 import { fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
@@ -179,8 +180,50 @@ export function unroll<P extends Tree, S extends Tree>(
   return { outputs, state };
 }
 
+export interface Scanned<S> {
+  /** [batch, time, hidden]. */
+  readonly outputs: Tensor;
+  /** After the last input. */
+  readonly state: S;
+}
+
+/**
+ * Runs a cell over a sequence [batch, time, features] as a loop of the program: the same numbers as `unroll`, with code
+ * and compile time that do not depend on how long the sequence is.
+ *
+ * @example
+ * import { ones } from "tidemark";
+ * import { lstmCell, scanCell } from "tidemark/nn";
+ *
+ * const cell = lstmCell(3, 5);
+ * const { outputs, state } = scanCell(cell, cell.init(0), ones([2, 7, 3]));
+ * console.log(outputs.shape, state.c.shape); // [2, 7, 5] [2, 5]
+ */
+export function scanCell<P extends Tree, S extends Tree>(
+  cell: Cell<P, S>,
+  params: P,
+  inputs: Tensor,
+  initial?: S,
+): Scanned<S> {
+  requireSequence("scanCell", inputs);
+  const first = initial ?? cell.initState(at(inputs.shape, 0));
+  const [state, outputs] = scan<S, Tensor, Tensor>(
+    (before, x) => {
+      const after = cell.step(params, x, before);
+      return [after, cell.output(after)];
+    },
+    first,
+    transpose(inputs, [1, 0, 2]),
+  );
+  return { outputs: transpose(outputs, [1, 0, 2]), state };
+}
+
+function requireSequence(name: string, x: Tensor): void {
+  if (x.rank !== 3) fail("ShapeMismatch", `${name}: takes [batch, time, features], got ${typeText(x)}`, "reshape it");
+}
+
 function alongTime(x: Tensor): readonly Tensor[] {
-  if (x.rank !== 3) fail("ShapeMismatch", `unroll: takes [batch, time, features], got ${typeText(x)}`, "reshape it");
+  requireSequence("unroll", x);
   return Array.from({ length: at(x.shape, 1) }, (_, t) => slice(x, [null, t]));
 }
 

@@ -3,8 +3,10 @@
  * one of the layers has state, so has the sequence.
  */
 import { random } from "../api/random.ts";
+import { scope } from "../api/scope.ts";
 import { at } from "../base/invariant.ts";
 import { describe, fail, requireOptions } from "../trace/arguments.ts";
+import type { Tensor } from "../trace/tensor.ts";
 import type { Tree } from "../trace/tree.ts";
 import { type Key, partKey } from "./key.ts";
 import {
@@ -79,7 +81,9 @@ function plainSequence(layers: readonly AnyPlainLayer[]): Layer<readonly Tree[]>
     ...shared,
     apply: (params, x, options) => {
       requireApply(options);
-      return layers.reduce((y, layer, i) => layer.apply(at(params, i) as never, y, optionsFor(options, i)), x);
+      const apply = (y: Tensor, layer: AnyPlainLayer, i: number): Tensor =>
+        scope(`layer${i}`, () => layer.apply(at(params, i) as never, y, optionsFor(options, i)));
+      return layers.reduce(apply, x);
     },
   };
 }
@@ -96,10 +100,10 @@ function statefulSequence(layers: readonly AnyLayer[]): StatefulLayer<readonly T
       const next = layers.map((layer, i): Tree => {
         const [own, kept] = [at(params, i) as never, at(state, i) as never];
         if (!isStateful(layer)) {
-          y = layer.apply(own, y, optionsFor(options, i));
+          y = scope(`layer${i}`, () => layer.apply(own, y, optionsFor(options, i)));
           return kept;
         }
-        const [made, after] = layer.apply(own, kept, y, optionsFor(options, i));
+        const [made, after] = scope(`layer${i}`, () => layer.apply(own, kept, y, optionsFor(options, i)));
         y = made;
         return after;
       });

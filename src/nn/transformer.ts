@@ -7,6 +7,7 @@
  */
 
 import { add, gelu } from "../api/elementwise.ts";
+import { scope } from "../api/scope.ts";
 import { type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { dropout as dropoutLayer } from "./activation.ts";
@@ -81,10 +82,14 @@ export function transformerBlock(features: number, options: TransformerBlockOpti
     }),
     apply: (params, x, given) => {
       requireExtent("transformerBlock", x, -1, "features", features);
-      const seen = attention.apply(params.attention, norm.apply(params.norm1, x), given);
-      const middle = add(x, dropped(seen, given, 0));
-      const inner = gelu(up.apply(params.up, norm.apply(params.norm2, middle)));
-      return add(middle, dropped(down.apply(params.down, inner), given, 1));
+      const middle = scope("attention", () => {
+        const seen = attention.apply(params.attention, norm.apply(params.norm1, x), given);
+        return add(x, dropped(seen, given, 0));
+      });
+      return scope("feed-forward", () => {
+        const inner = gelu(up.apply(params.up, norm.apply(params.norm2, middle)));
+        return add(middle, dropped(down.apply(params.down, inner), given, 1));
+      });
     },
   };
 }

@@ -1,5 +1,6 @@
 /** @file Every operation there is, for the parser of graphs and for tests over all of them. Nothing else needs the list. */
 import type { AnyOp } from "../ir/op.ts";
+import { switchOp } from "./branch.ts";
 import { broadcast, sum } from "./broadcast.ts";
 import { concat } from "./concat.ts";
 import { call, customJvp, customVjp, fused } from "./control.ts";
@@ -36,6 +37,7 @@ import {
   xor,
 } from "./elementwise.ts";
 import { gather, scatterAdd, scatterAddAlong, take } from "./indexing.ts";
+import { scan, whileLoop } from "./loops.ts";
 import { cos, erf, exp, expm1, gelu, log, log1p, pow, rsqrt, sigmoid, silu, sin, softplus, tan, tanh } from "./math.ts";
 import { matmul } from "./matmul.ts";
 import { flip, reshape, transpose } from "./movement.ts";
@@ -44,6 +46,7 @@ import { all, any, reduceMax, reduceMin, reduceProd } from "./reduce.ts";
 import { cumsum } from "./scan.ts";
 import { cast, stopGradient, where } from "./select.ts";
 import { pad, slice, sliceAdd, sliceUpdate } from "./slice.ts";
+import { unwind } from "./unwind.ts";
 import { fold, unfold } from "./window.ts";
 
 export const allOps: readonly AnyOp[] = [
@@ -147,4 +150,9 @@ export const allOps: readonly AnyOp[] = [
   fused,
   customVjp,
   customJvp,
+  // loops and branches
+  scan,
+  whileLoop,
+  unwind,
+  switchOp,
 ];

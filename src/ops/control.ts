@@ -12,25 +12,11 @@
  */
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
-import type { Graph, Value } from "../ir/graph.ts";
+import type { Graph } from "../ir/graph.ts";
 import type { Cost, EvaluateContext, NoAttrs, OpDef, Reference } from "../ir/op.ts";
-import { sameType, type TensorType, typeText } from "../ir/type.ts";
-import { isFloat } from "../kernel/dtype.ts";
+import type { TensorType } from "../ir/type.ts";
 import { defineOp } from "./define.ts";
-
-const typesOf = (values: readonly Value[]): readonly TensorType[] => values.map((value) => value.type);
-const floats = (types: readonly TensorType[]): readonly TensorType[] => types.filter((type) => isFloat(type.dtype));
-const listText = (types: readonly TensorType[]): string => `(${types.map(typeText).join(", ")})`;
-
-function requireTypes(what: string, got: readonly TensorType[], expected: readonly TensorType[]): void {
-  if (got.length === expected.length && got.every((type, i) => sameType(type, at(expected, i)))) return;
-  throw new TidemarkError("InvalidGraph", `${what} ${listText(got)}, expected ${listText(expected)}`);
-}
-
-function requireRegions(name: string, regions: readonly Graph[], count: number): void {
-  if (regions.length === count) return;
-  throw new TidemarkError("InvalidGraph", `${name}: has ${regions.length} regions, needs ${count}`);
-}
+import { floats, requireRegions, requireTypes, typesOf } from "./region-checks.ts";
 
 const costs = new WeakMap<Graph, Cost>();
 

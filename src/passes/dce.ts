@@ -1,19 +1,25 @@
-/** @file Dead code: nodes that no result depends on. */
-import type { Graph, Node } from "../ir/graph.ts";
-import { nodesFor } from "../ir/walk.ts";
+/**
+ * @file Dead code: nodes that no result depends on, and of loops and branches whatever nobody needs (narrow.ts). One walk
+ * from the end: who is needed is known when a node is reached.
+ */
+import type { Graph, Node, Value } from "../ir/graph.ts";
+import { narrow } from "./narrow.ts";
 import type { Pass } from "./pass.ts";
 
 function live(graph: Graph): Graph {
-  const needed = nodesFor(graph);
-  const nodes = graph.nodes.filter((node) => needed.has(node)).map(withLiveRegions);
+  const wanted = new Set<Value>(graph.results);
+  const isWanted = (value: Value): boolean => wanted.has(value);
+  const nodes: Node[] = [];
+  for (let i = graph.nodes.length - 1; i >= 0; i--) {
+    const old = graph.nodes[i] as Node;
+    if (!old.outputs.some(isWanted)) continue;
+    const node = narrow(old, isWanted, live);
+    for (const input of node.inputs) wanted.add(input);
+    nodes.push(node);
+  }
+  nodes.reverse();
   const same = nodes.length === graph.nodes.length && nodes.every((node, i) => node === graph.nodes[i]);
   return same ? graph : { ...graph, nodes };
-}
-
-/** Parameters and results of a region are its node's business and stay. */
-function withLiveRegions(node: Node): Node {
-  const regions = node.regions.map(live);
-  return regions.every((region, i) => region === node.regions[i]) ? node : { ...node, regions };
 }
 
 /** Removes nodes that no result depends on, in regions too. */

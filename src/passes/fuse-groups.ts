@@ -18,9 +18,8 @@ import { at } from "../base/invariant.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { resultOf } from "../ir/graph.ts";
 import { byteLength, elementsOf } from "../ir/type.ts";
-import { producersOf } from "../ir/walk.ts";
 import { ledTo, rankTogether } from "./fuse-ranks.ts";
-import { Overwrites } from "./overwrites.ts";
+import type { Overwrites } from "./overwrites.ts";
 
 /** A node and its place among the others. */
 export interface Member {
@@ -58,6 +57,8 @@ export interface Group {
   rank: number;
   /** When it was last merged, counted in attempts to merge. */
   changed: number;
+  /** It is never merged: a node with regions, or a name of storage. */
+  readonly alone: boolean;
 }
 
 export interface FuseOptions {
@@ -67,8 +68,11 @@ export interface FuseOptions {
   readonly maxPackedFlops: number;
 }
 
-/** Which merges a round may make. */
-type Stage = (from: Group, to: Group, role: Role) => boolean;
+/** Which merges a round may make. The first test is the cheaper one: it does not need to know the role. */
+interface Stage {
+  tries(from: Group, to: Group): boolean;
+  accepts(role: Role): boolean;
+}
 type Role = "body" | "prologue";
 
 /**
@@ -76,9 +80,12 @@ type Role = "body" | "prologue";
  * behind the first, where it runs once an element, than in front of the second, which may pack it several times.
  */
 const STAGES: readonly Stage[] = [
-  (_, to, role) => role === "prologue" && to.anchor !== null && to.anchor.op.lower.kind !== "contract",
-  (from) => from.anchor !== null,
-  () => true,
+  {
+    tries: (_, to) => to.anchor !== null && to.anchor.op.lower.kind !== "contract",
+    accepts: (role) => role === "prologue",
+  },
+  { tries: (from) => from.anchor !== null, accepts: () => true },
+  { tries: () => true, accepts: () => true },
 ];
 
 export const FUSE_DEFAULTS: FuseOptions = { maxNodes: 48, maxPackedFlops: 8 };
@@ -128,21 +135,27 @@ function hasEpilogue(node: Node): boolean {
 
 export class Grouping {
   readonly edges: Edge[] = [];
-  readonly #members: readonly Member[];
+  readonly #memberOf = new Map<Node, Member>();
   readonly #options: FuseOptions;
   readonly #overwrites: Overwrites;
   /** Attempts to merge so far. */
   #attempts = 0;
 
-  /** `inlined` nodes are in no group of their own. */
-  constructor(graph: Graph, inlined: ReadonlySet<Node>, options: FuseOptions) {
+  /** `inlined` nodes are in no group of their own, `named` ones in groups of one. */
+  constructor(
+    graph: Graph,
+    producer: ReadonlyMap<Value, Node>,
+    inlined: ReadonlySet<Node>,
+    named: ReadonlySet<Node>,
+    overwrites: Overwrites,
+    options: FuseOptions,
+  ) {
     this.#options = options;
-    this.#overwrites = new Overwrites(graph, inlined);
-    const producer = producersOf(graph);
-    const memberOf = new Map<Node, Member>();
+    this.#overwrites = overwrites;
+    const memberOf = this.#memberOf;
     for (const [position, node] of graph.nodes.entries()) {
       if (inlined.has(node)) continue;
-      const member = newMember(node, position);
+      const member = newMember(node, position, named.has(node));
       memberOf.set(node, member);
       for (const edge of readsOf(member, producer, memberOf)) {
         this.edges.push(edge);
@@ -150,14 +163,20 @@ export class Grouping {
         member.in.push(edge);
       }
     }
-    this.#members = [...memberOf.values()];
     for (const result of graph.results) keep(result, producer, memberOf);
     for (const stage of STAGES) this.#mergeAll(stage);
   }
 
   /** All groups, by their first nodes. */
   groups(): readonly Group[] {
-    return [...new Set(this.#members.map((member) => member.group))];
+    const groups = new Set<Group>();
+    for (const member of this.#memberOf.values()) groups.add(member.group);
+    return [...groups];
+  }
+
+  /** The group of a node; undefined for an inlined one. */
+  groupOf(node: Node): Group | undefined {
+    return this.#memberOf.get(node)?.group;
   }
 
   /**
@@ -181,11 +200,11 @@ export class Grouping {
 
   #tryMerge(from: Group, to: Group, stage: Stage): boolean {
     if (from.members.length + to.members.length > this.#options.maxNodes) return false;
-    if (from.anchor?.op.lower.kind === "region" || to.anchor?.op.lower.kind === "region") return false;
-    const between = from.members.flatMap((member) => member.out.filter((e) => e.to.group === to));
+    if (from.alone || to.alone || !stage.tries(from, to)) return false;
+    const between = edgesBetween(from, to);
     if (between.some((e) => e.expands) || !keepsPhase(from, to)) return false;
     const role = this.#roleFor(from, to, between);
-    if (!role || !stage(from, to, role) || !timely(from, to)) return false;
+    if (!role || !stage.accepts(role) || !timely(from, to)) return false;
     if (this.#overwrites.separates(nodesOf(from), nodesOf(to))) return false;
     const after = ledTo(from, to);
     if (!after) return false;
@@ -217,12 +236,31 @@ export class Grouping {
     const anchor = from.anchor ?? to.anchor;
     if (role === "prologue") for (const member of from.members) member.inBody = false;
     const elements = role === "body" && from.anchor ? from.elements : to.elements;
-    target.members = [...from.members, ...to.members].sort((a, b) => a.position - b.position);
+    target.members = inOrder(from.members, to.members);
     target.anchor = anchor;
     target.elements = elements;
     target.changed = this.#attempts;
     for (const member of target.members) member.group = target;
   }
+}
+
+/** Two lists in the order of the graph as one. */
+function inOrder(a: readonly Member[], b: readonly Member[]): readonly Member[] {
+  const all: Member[] = new Array(a.length + b.length);
+  for (let i = 0, j = 0; i + j < all.length; ) {
+    const [x, y] = [a[i], b[j]];
+    const first = x && !(y && y.position < x.position) ? x : (y as Member);
+    all[i + j] = first;
+    if (first === x) i += 1;
+    else j += 1;
+  }
+  return all;
+}
+
+function edgesBetween(from: Group, to: Group): readonly Edge[] {
+  const edges: Edge[] = [];
+  for (const { out } of from.members) for (const edge of out) if (edge.to.group === to) edges.push(edge);
+  return edges;
 }
 
 const nodesOf = (group: Group): readonly Node[] => group.members.map(({ node }) => node);
@@ -269,8 +307,13 @@ function timely(from: Group, to: Group): boolean {
   return bytesOfAll(sourcesOf(from)) <= bytesOfAll(hidden);
 }
 
-/** Moving forward work into the backward pass must not keep two values alive in place of one. */
+/**
+ * Moving forward work into the backward pass must not keep two values alive in place of one. What is computed again is
+ * forward work: what reads it behind its loops would have to be there first, as in backward it is not made from it alone.
+ */
 function keepsPhase(from: Group, to: Group): boolean {
+  const { anchor } = from;
+  if (anchor && anchor.replay > 0 && to.members.some(({ node }) => node.replay !== anchor.replay)) return false;
   const forward = from.members.every(({ node }) => node.phase === "forward");
   if (!forward || to.members.some(({ node }) => node.phase === "forward")) return true;
   return from.anchor === null && sourcesOf(from).size <= 1;
@@ -302,10 +345,12 @@ function bytesOfAll(members: Iterable<Member>): number {
   return bytes;
 }
 
-function newMember(node: Node, position: number): Member {
+function newMember(node: Node, position: number, named: boolean): Member {
   const elements = node.outputs[0] ? elementsOf(node.outputs[0].type.shape) : 0;
-  const anchor = node.op.lower.kind === "map" ? null : node;
-  const group: Group = { id: position, members: [], anchor, elements, rank: position, changed: 0 };
+  const { kind } = node.op.lower;
+  const anchor = kind === "map" ? null : node;
+  const alone = named || kind === "region" || kind === "control";
+  const group: Group = { id: position, members: [], anchor, elements, rank: position, changed: 0, alone };
   const member: Member = { node, position, group, in: [], out: [], kept: false, inBody: true };
   group.members = [member];
   return member;

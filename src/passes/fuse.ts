@@ -6,26 +6,22 @@
 import { at, invariant } from "../base/invariant.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { newValue } from "../ir/graph.ts";
-import { nodesFor, producersOf } from "../ir/walk.ts";
+import { producersOf, withLiveNodes } from "../ir/walk.ts";
 import { fused } from "../ops/control.ts";
-import {
-  type Edge,
-  FUSE_DEFAULTS,
-  type FuseOptions,
-  type Group,
-  Grouping,
-  inlinedNodes,
-  isStored,
-} from "./fuse-groups.ts";
+import { FUSE_DEFAULTS, type FuseOptions, type Group, Grouping, inlinedNodes, isStored } from "./fuse-groups.ts";
 import { Overwrites } from "./overwrites.ts";
 import type { Pass } from "./pass.ts";
 
+/** Loops and branches: they run regions, read memory, and are in no kernel. */
+const isControl = (node: Node): boolean => node.op.lower.kind === "control";
+
 /**
- * Nodes that need no storage: the inlined ones, less those that are returned and are not mere names of storage, and those
- * read when what they are made from may have been overwritten.
+ * Nodes that need no storage: the inlined ones, less those that are returned and are not mere names of storage, those
+ * read when what they are made from may have been overwritten, and those that a loop or branch reads.
  */
 function storelessNodes(graph: Graph, producer: ReadonlyMap<Value, Node>): ReadonlySet<Node> {
   const inlined = new Set(inlinedNodes(graph));
+  for (const node of readByControl(graph, producer)) inlined.delete(node);
   const returned = new Set<Node>();
   for (const result of graph.results) {
     let node = producer.get(result);
@@ -34,36 +30,58 @@ function storelessNodes(graph: Graph, producer: ReadonlyMap<Value, Node>): Reado
     if (node) returned.add(node);
   }
   for (const node of returned) inlined.delete(node);
-  for (const node of new Overwrites(graph, inlined).lateViews()) inlined.delete(node);
+  for (const node of new Overwrites(graph, producer, inlined).lateViews()) inlined.delete(node);
   return inlined;
+}
+
+/** What loops and branches read, and what the names among that are names of. */
+function readByControl(graph: Graph, producer: ReadonlyMap<Value, Node>): ReadonlySet<Node> {
+  const found = new Set<Node>();
+  for (const value of graph.nodes.filter(isControl).flatMap((node) => node.inputs)) {
+    for (let node = producer.get(value); node && !found.has(node); ) {
+      found.add(node);
+      node = node.op.alias === null ? undefined : producer.get(at(node.inputs, node.op.alias));
+    }
+  }
+  return found;
+}
+
+/** The regions of loops and branches are programs of their own. */
+function withFusedRegions(node: Node, options: FuseOptions): Node {
+  return isControl(node) ? { ...node, regions: node.regions.map((region) => fuseGraph(region, options)) } : node;
 }
 
 class Regions {
   readonly #producer: ReadonlyMap<Value, Node>;
-  readonly #inlined: ReadonlySet<Node>;
+  readonly #grouping: Grouping;
+  readonly #named: ReadonlySet<Node>;
 
-  constructor(producer: ReadonlyMap<Value, Node>, inlined: ReadonlySet<Node>) {
+  /** `named` are nodes that stay names of storage. */
+  constructor(producer: ReadonlyMap<Value, Node>, grouping: Grouping, named: ReadonlySet<Node>) {
     this.#producer = producer;
-    this.#inlined = inlined;
+    this.#grouping = grouping;
+    this.#named = named;
   }
 
   /** The node for a group: itself when it is alone and reads stored values, else a fused node. */
   nodeOf(group: Group): Node {
     const own = group.members.map(({ node }) => node);
+    const [only] = own;
+    if (own.length === 1 && only && this.#isPlain(only)) return only;
     const stored = group.members.filter(isStored).map(({ node }) => node);
     const outputs = stored.flatMap((node) => node.outputs);
     const map = new Map<Value, Value>();
     const inputs: Value[] = [];
     const params: Value[] = [];
     const nodes: Node[] = [];
-    const members = new Set(own);
     const resolve = (value: Value): Value => {
       const known = map.get(value);
       if (known) return known;
       const maker = this.#producer.get(value);
-      if (maker && (members.has(maker) || this.#inlined.has(maker))) {
+      // What is in no group is inlined.
+      if (maker && (this.#grouping.groupOf(maker) ?? group) === group) {
         this.#copy(maker, resolve, map, nodes);
-        return at([map.get(value)] as Value[], 0);
+        return map.get(value) as Value;
       }
       const param = newValue(value.type, value.name);
       map.set(value, param);
@@ -73,14 +91,22 @@ class Regions {
     };
     for (const node of own) for (const out of node.outputs) resolve(out);
     const results = outputs.map(resolve);
-    const [only] = own;
-    // On its own a stored reshape would only name storage; in a region it is a kernel that copies.
-    const plain = own.length === 1 && only && nodes.length === 1 && only.op.alias === null;
-    if (plain) return only;
     const lead = group.anchor ?? at(own, own.length - 1);
     const region: Graph = { name: lead.op.name, params, nodes, results };
     const phase = at(stored, 0).phase;
     return { op: fused, inputs, attrs: {}, outputs, regions: [region], phase, where: lead.where, replay: lead.replay };
+  }
+
+  /**
+   * Reads stored values alone. On its own a stored reshape would only name storage, which is enough for a loop; in a
+   * region it is a kernel that copies.
+   */
+  #isPlain(node: Node): boolean {
+    if (node.op.alias !== null && !this.#named.has(node)) return false;
+    return node.inputs.every((input) => {
+      const maker = this.#producer.get(input);
+      return !maker || this.#grouping.groupOf(maker) !== undefined;
+    });
   }
 
   #copy(node: Node, resolve: (value: Value) => Value, map: Map<Value, Value>, nodes: Node[]): void {
@@ -95,31 +121,29 @@ class Regions {
  * Groups in an order that respects their dependencies, earlier nodes first; but what can be read before it is overwritten
  * is read before.
  */
-function orderGroups(groups: readonly Group[], edges: readonly Edge[], overwrites: Overwrites): readonly Group[] {
-  const groupOf = new Map<Node, Group>(groups.flatMap((g) => g.members.map(({ node }) => [node, g] as const)));
-  const waiting = new Map<Group, Set<Group>>(groups.map((g) => [g, new Set()]));
-  const readers = new Map<Group, Set<Group>>(groups.map((g) => [g, new Set()]));
-  for (const edge of edges) {
-    const [from, to] = [edge.from.group, edge.to.group];
-    if (from === to) continue;
-    waiting.get(to)?.add(from);
-    readers.get(from)?.add(to);
-  }
-  const ready = new ReadyList(groups.filter((g) => waiting.get(g)?.size === 0));
+function orderGroups(grouping: Grouping, overwrites: Overwrites): readonly Group[] {
+  const groups = grouping.groups();
+  /** By the group's id: its edges from groups that have not run. */
+  const waiting = new Int32Array((groups.at(-1)?.id ?? -1) + 1);
+  const change = (to: Group, by: number): number => {
+    const left = at(waiting, to.id) + by;
+    waiting[to.id] = left;
+    return left;
+  };
+  for (const { from, to } of grouping.edges) if (from.group !== to.group) change(to.group, 1);
+  const ready = new ReadyList(groups.filter((group) => waiting[group.id] === 0));
   const order = new Set<Group>();
   const run = (group: Group): void => {
     if (order.has(group)) return;
     order.add(group);
-    for (const reader of readers.get(group) ?? []) {
-      const left = waiting.get(reader);
-      left?.delete(group);
-      if (left?.size === 0) ready.push(reader);
+    for (const { out } of group.members) {
+      for (const { to } of out) if (to.group !== group && change(to.group, -1) === 0) ready.push(to.group);
     }
   };
   for (let group = ready.pop(); group; group = ready.pop()) {
     for (const node of group.anchor ? overwrites.readersBefore(group.anchor) : []) {
-      const reader = groupOf.get(node);
-      if (reader && waiting.get(reader)?.size === 0) run(reader);
+      const reader = grouping.groupOf(node);
+      if (reader && waiting[reader.id] === 0) run(reader);
     }
     run(group);
   }
@@ -167,13 +191,15 @@ class ReadyList {
 }
 
 function fuseGraph(whole: Graph, options: FuseOptions): Graph {
-  const needed = nodesFor(whole);
-  const graph: Graph = { ...whole, nodes: whole.nodes.filter((node) => needed.has(node)) };
+  const live = withLiveNodes(whole);
+  const graph = { ...live, nodes: live.nodes.map((node) => withFusedRegions(node, options)) };
   const producer = producersOf(graph);
   const inlined = storelessNodes(graph, producer);
-  const grouping = new Grouping(graph, inlined, options);
-  const regions = new Regions(producer, inlined);
-  const groups = orderGroups(grouping.groups(), grouping.edges, new Overwrites(graph, inlined));
+  const named = new Set([...readByControl(graph, producer)].filter((node) => node.op.alias !== null));
+  const overwrites = new Overwrites(graph, producer, inlined);
+  const grouping = new Grouping(graph, producer, inlined, named, overwrites, options);
+  const regions = new Regions(producer, grouping, named);
+  const groups = orderGroups(grouping, overwrites);
   const nodes = groups.map((group) => regions.nodeOf(group));
   return { ...graph, nodes: [...nodes, ...returnedNames(graph, producer, inlined)] };
 }

@@ -41,6 +41,7 @@ function inlineRegion(b: Build, call: Node, region: Graph, replayOf: (inner: num
       phase: laterPhase(call.phase, node.phase),
       where: node.where ?? call.where,
       replay: replayOf(node.replay),
+      scope: node.scope ?? call.scope,
     });
     for (const [i, value] of node.outputs.entries()) now.set(value, at(outputs, i));
   }

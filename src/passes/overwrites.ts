@@ -14,29 +14,31 @@ import type { Graph, Node, Value } from "../ir/graph.ts";
 import { resultOf } from "../ir/graph.ts";
 import type { LowerContext, Lowering, Reader } from "../ir/op.ts";
 import { byteLength } from "../ir/type.ts";
-import { producersOf } from "../ir/walk.ts";
 import { type Expr, type LoopVar, load } from "../kernel/expr.ts";
 import { varIndex } from "../kernel/index-math.ts";
 import { Position } from "../kernel/position.ts";
 
 const NO_NODES: readonly Node[] = [];
+const NO_VALUES: readonly Value[] = [];
+
+const bytesMade = (node: Node): number => node.outputs.reduce((sum, { type }) => sum + byteLength(type), 0);
 
 export class Overwrites {
   readonly #graph: Graph;
   readonly #producer: ReadonlyMap<Value, Node>;
   readonly #inlined: ReadonlySet<Node>;
-  readonly #order: ReadonlyMap<Node, number>;
   /** Stored value → the nodes that may write over it. */
   readonly #writers = new Map<Value, Node[]>();
-  readonly #read = new Map<Value, ReadonlySet<Value>>();
+  /** Value → those of the overwritten values that are read to compute it. */
+  readonly #read = new Map<Value, readonly Value[]>();
+  #order: ReadonlyMap<Node, number> | null = null;
   #readers: ReadonlyMap<Value, readonly Node[]> | null = null;
 
   /** `inlined` nodes are computed wherever they are read. */
-  constructor(graph: Graph, inlined: ReadonlySet<Node>) {
+  constructor(graph: Graph, producer: ReadonlyMap<Value, Node>, inlined: ReadonlySet<Node>) {
     this.#graph = graph;
-    this.#producer = producersOf(graph);
+    this.#producer = producer;
     this.#inlined = inlined;
-    this.#order = new Map(graph.nodes.map((node, i) => [node, i]));
     for (const node of graph.nodes) {
       const { kind } = node.op.lower;
       if (kind !== "update" && kind !== "scatter") continue;
@@ -55,7 +57,7 @@ export class Overwrites {
         const view = this.#producer.get(input);
         if (!view || !this.#inlined.has(view) || late.has(view)) continue;
         const made = resultOf(view);
-        const isLate = [...this.#readBy(made)].some((value) => {
+        const isLate = this.#overwrittenIn(made).some((value) => {
           return byteLength(made.type) < byteLength(value.type) && this.#isBehind(value, [view], [reader]);
         });
         if (isLate) late.add(view);
@@ -67,23 +69,24 @@ export class Overwrites {
   /** Whether computing the nodes `from` together with `to` would move a read behind a write, and storing them is cheaper. */
   separates(from: readonly Node[], to: readonly Node[]): boolean {
     if (this.#writers.size === 0) return false;
+    const values = new Set(from.flatMap((node) => node.inputs.flatMap((input) => this.#overwrittenIn(input))));
+    if (values.size === 0) return false;
     // What would have to be stored between the two.
-    const read = new Set(to.flatMap((node) => node.inputs.flatMap((input) => [...this.#readBy(input)])));
+    const read = new Set<Value>();
+    for (const node of to) for (const input of node.inputs) this.#collect(input, read);
     const stored = from.map(resultOf).filter((value) => read.has(value));
     const bytes = stored.reduce((sum, value) => sum + byteLength(value.type), 0);
-    return from.some((node) =>
-      node.inputs.some((input) =>
-        [...this.#readBy(input)].some((value) => bytes < byteLength(value.type) && this.#isBehind(value, from, to)),
-      ),
-    );
+    return [...values].some((value) => bytes < byteLength(value.type) && this.#isBehind(value, from, to));
   }
 
   /** Whether some write over the value, which `from` reads, comes before `to`, or is in it and at other elements. */
   #isBehind(value: Value, from: readonly Node[], to: readonly Node[]): boolean {
-    const last = Math.max(...to.map((node) => this.#order.get(node) as number));
+    this.#order ??= new Map(this.#graph.nodes.map((node, i) => [node, i]));
+    const order = this.#order;
+    const last = Math.max(...to.map((node) => order.get(node) as number));
     return (this.#writers.get(value) ?? NO_NODES).some((write) => {
       if (to.includes(write)) return !this.#readsWhereItWrites(write, value, new Set([...from, ...to]));
-      return (this.#order.get(write) as number) < last;
+      return (order.get(write) as number) < last;
     });
   }
 
@@ -94,14 +97,14 @@ export class Overwrites {
     const over = this.#storageOf(at(write.inputs, 0));
     const bytes = byteLength(over.type);
     this.#readers ??= this.#readersOfOverwritten();
-    return (this.#readers.get(over) ?? NO_NODES).filter((n) => n !== write && byteLength(resultOf(n).type) < bytes);
+    return (this.#readers.get(over) ?? NO_NODES).filter((n) => n !== write && bytesMade(n) < bytes);
   }
 
   #readersOfOverwritten(): ReadonlyMap<Value, readonly Node[]> {
     const readers = new Map<Value, Node[]>([...this.#writers.keys()].map((value) => [value, []]));
     for (const node of this.#graph.nodes) {
       if (this.#inlined.has(node)) continue;
-      for (const value of new Set(node.inputs.flatMap((v) => [...this.#readBy(v)]))) readers.get(value)?.push(node);
+      for (const value of new Set(node.inputs.flatMap((v) => this.#overwrittenIn(v)))) readers.get(value)?.push(node);
     }
     return readers;
   }
@@ -113,17 +116,27 @@ export class Overwrites {
     return this.#storageOf(at(node.inputs, node.op.alias));
   }
 
-  /** The stored values that are read to compute a value. */
-  #readBy(value: Value): ReadonlySet<Value> {
+  /** The stored values that are read to compute a value and that something writes over. */
+  #overwrittenIn(value: Value): readonly Value[] {
     const known = this.#read.get(value);
     if (known) return known;
     const node = this.#producer.get(value);
-    const made =
-      node && this.#inlined.has(node)
-        ? new Set(node.inputs.flatMap((input) => [...this.#readBy(input)]))
-        : new Set([value]);
+    let made: readonly Value[];
+    if (node && this.#inlined.has(node)) {
+      made = [...new Set(node.inputs.flatMap((input) => this.#overwrittenIn(input)))];
+    } else {
+      made = this.#writers.has(value) ? [value] : NO_VALUES;
+    }
     this.#read.set(value, made);
     return made;
+  }
+
+  /** Adds a value, and if it is inlined all that is read to compute it. */
+  #collect(value: Value, seen: Set<Value>): void {
+    if (seen.has(value)) return;
+    seen.add(value);
+    const node = this.#producer.get(value);
+    if (node && this.#inlined.has(node)) for (const input of node.inputs) this.#collect(input, seen);
   }
 
   /** Whether a write, with `inside` in its kernel, reads the value it overwrites only at the element being written. */
@@ -134,7 +147,8 @@ export class Overwrites {
       return node && node !== write && (inside.has(node) || this.#inlined.has(node)) ? node : null;
     });
     const context = reads.context(write);
-    if (lower.kind !== "update") return !write.inputs.slice(1).some((input) => this.#readBy(input).has(value));
+    if (lower.kind !== "update")
+      return !write.inputs.slice(1).some((input) => this.#overwrittenIn(input).includes(value));
     const shape = lower.updates(context.inTypes, context.attrs);
     const counters = shape.map((extent, i): LoopVar => ({ kind: "var", name: `u${i}`, extent }));
     const u = Position.at(shape, counters.map(varIndex));

@@ -7,8 +7,11 @@ import { cse } from "./cse.ts";
 import { dce } from "./dce.ts";
 import { fold } from "./fold.ts";
 import { fuse } from "./fuse.ts";
+import { hoist } from "./hoist.ts";
 import { inline } from "./inline.ts";
+import { mergeReplays } from "./merge-replays.ts";
 import type { Pass } from "./pass.ts";
+import { sink } from "./sink.ts";
 
 /** Every pass on a joint program before the planner sees it. */
 export const pipeline: readonly Pass[] = [
@@ -18,7 +21,10 @@ export const pipeline: readonly Pass[] = [
   canonicalize,
   // After broadcasts of constants have become constants of their shape.
   fold,
-  // What folding made constant may be neutral now (x * (2 - 1)).
+  // Loops and branches read memory: what need not be there goes inside, what is the same in every turn comes out.
+  sink,
+  hoist,
+  // What folding made constant may be neutral now (x * (2 - 1)), and constants have come to where they are used.
   canonicalize,
   // After the plainer form has made equal nodes look equal.
   cse,
@@ -51,13 +57,15 @@ export function orderProblems(passes: readonly Pass[]): readonly string[] {
   return [...problems];
 }
 
-/** Runs passes one after the other. */
+/** Runs passes one after the other. A pass leaves its own outcome as it is, so on that it need not run again. */
 export function runPasses(graph: Graph, passes: readonly Pass[], options: RunOptions = {}): Graph {
   const problems = orderProblems(passes);
   invariant(problems.length === 0, () => `order of passes: ${problems.join("; ")}`);
+  const outcomes = new Map<Pass, Graph>();
   let current = graph;
   for (const pass of passes) {
-    current = pass.run(current);
+    if (outcomes.get(pass) !== current) current = pass.run(current);
+    outcomes.set(pass, current);
     if (options.verify) {
       const found = violations(current);
       invariant(found.length === 0, () => `${pass.name} broke ${graph.name}: ${violationText(current, found)}`);
@@ -73,3 +81,6 @@ export const fusedPipeline: readonly Pass[] = [
   // On the smallest graph; after it nodes are kernels, so nothing that looks at operations may follow.
   fuse,
 ];
+
+/** Every pass once; `merge-replays` runs when there is a budget, in front of the planner. */
+export const allPasses: readonly Pass[] = [...new Set([...fusedPipeline, mergeReplays])];

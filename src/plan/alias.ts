@@ -40,7 +40,7 @@ function groupStorages(program: Program, storages: Storages): Groups {
     wholeRun: storage.isParam && needsSlot(program, at(storage.values, 0)),
     filledByCopy: false,
   }));
-  const groupOf = (value: Value): GrowingGroup => at(groups, storages.of(value).id);
+  const groupOf = ({ id }: Storage): GrowingGroup => groups[id] as GrowingGroup;
   /** `b`, the smaller one as a rule, goes up in `a`. */
   const join = (a: GrowingGroup, b: GrowingGroup): void => {
     for (const storage of b.storages) groups[storage.id] = a;
@@ -55,10 +55,11 @@ function groupStorages(program: Program, storages: Storages): Groups {
   const pending: Value[] = [];
   for (const param of program.params) {
     const result = replacementOf(program, param);
-    const slot = groupOf(param);
-    if (!result || groupOf(result) === slot) continue;
-    if (canJoin(slot, groupOf(result))) {
-      join(slot, groupOf(result));
+    if (!result) continue;
+    const [slot, replacing] = [groupOf(storages.of(param)), groupOf(storages.of(result))];
+    if (replacing === slot) continue;
+    if (canJoin(slot, replacing)) {
+      join(slot, replacing);
     } else {
       slot.filledByCopy = true;
       pending.push(param);
@@ -66,20 +67,24 @@ function groupStorages(program: Program, storages: Storages): Groups {
   }
 
   const inPlace = new Map<Value, Value>();
+  /** Whether `written` is, or now becomes, one buffer with `read`, which dies in the step. */
+  const takesOver = (written: Storage, read: Storage): boolean => {
+    if (!mayTouch(program.steps, storages, read, written)) return false;
+    const [into, from] = [groupOf(read), groupOf(written)];
+    if (into !== from && !canJoin(into, from)) return false;
+    if (into !== from) join(into, from);
+    return true;
+  };
   for (const step of program.steps) {
-    for (const written of step.inPlace.length > 0 ? step.writes : []) {
+    if (step.inPlace.length === 0) continue;
+    for (const written of step.writes) {
+      const storage = storages.of(written);
+      const candidates = step.inPlace.filter(([, w]) => w === written);
+      const isFree = ([read]: readonly [Value, Value]): boolean => groupOf(storages.of(read)).wholeRun;
       // A whole-run slot costs nothing to write into: those candidates first.
-      const candidates = step.inPlace.filter(([, w]) => w === written).map(([read]) => read);
-      const free = candidates.filter((read) => groupOf(read).wholeRun);
-      const others = candidates.filter((read) => !groupOf(read).wholeRun);
-      for (const read of [...free, ...others]) {
-        if (!mayTouch(program.steps, storages, storages.of(read), storages.of(written))) continue;
-        const together = groupOf(read) === groupOf(written);
-        if (!together && !canJoin(groupOf(read), groupOf(written))) continue;
-        if (!together) join(groupOf(read), groupOf(written));
-        inPlace.set(written, read);
-        break;
-      }
+      const sorted = candidates.length < 2 ? candidates : partition(candidates, isFree);
+      const taken = sorted.find(([read]) => takesOver(storage, storages.of(read)));
+      if (taken) inPlace.set(written, taken[0]);
     }
   }
   return { of: groupOf, inPlace, pending };
@@ -87,6 +92,8 @@ function groupStorages(program: Program, storages: Storages): Groups {
 
 /** Whether two buffers can be one: all lifespans disjoint but for permitted touches, and no final copy in between. */
 function mayJoin(program: Program, storages: Storages, a: Group, b: Group): boolean {
+  // Two parameters are there at once, before the first step.
+  if (at(a.storages, 0).isParam && at(b.storages, 0).isParam) return false;
   const neededAtReturn = (group: Group) => group.storages.some((s) => s.lifespan.end > returnStepOf(program));
   if ((a.filledByCopy && neededAtReturn(b)) || (b.filledByCopy && neededAtReturn(a))) return false;
   const compatible = (earlier: Storage, later: Storage): boolean =>
@@ -111,8 +118,18 @@ function mayTouch(steps: readonly PlanStep[], storages: Storages, earlier: Stora
   const step = steps[later.lifespan.start];
   if (earlier.lifespan.end - 1 !== later.lifespan.start || later.isParam || !step) return false;
   const written = at(later.values, 0);
-  const reads = step.reads.filter((v) => storages.of(v) === earlier);
-  return reads.length > 0 && reads.every((v) => step.inPlace.some(([r, w]) => r === v && w === written));
+  let isRead = false;
+  for (const value of step.reads) {
+    if (storages.of(value) !== earlier) continue;
+    isRead = true;
+    if (!step.inPlace.some(([r, w]) => r === value && w === written)) return false;
+  }
+  return isRead;
+}
+
+/** What passes the test, then what does not, each in the order given. */
+function partition<T>(items: readonly T[], test: (item: T) => boolean): readonly T[] {
+  return [...items.filter(test), ...items.filter((item) => !test(item))];
 }
 
 /** Two lists sorted by start, then id, as one. */

@@ -33,7 +33,7 @@ export interface Group {
 }
 
 export interface Groups {
-  readonly of: (value: Value) => Group;
+  readonly of: (storage: Storage) => Group;
   /** Written value → the value read in the same step whose storage it takes over. */
   readonly inPlace: ReadonlyMap<Value, Value>;
   /** Donated parameters whose replacement is stored elsewhere. */
@@ -48,9 +48,11 @@ export function assembleProblem(program: Program, storages: Storages, groups: Gr
   const buffers: Buffer[] = [];
   const scratch: BufferId[][] = program.steps.map(() => []);
   const bufferOfGroup = new Map<Group, BufferId>();
-  const add = ({ group, step, ...rest }: Draft, fixedAt?: number): BufferId => {
+  const add = (draft: Draft, fixedAt?: number): BufferId => {
+    const { values, lifespan, bytes, align, kind, group, step } = draft;
     const id = buffers.length;
-    buffers.push(fixedAt === undefined ? { id, ...rest } : { id, ...rest, fixedAt });
+    const buffer = { id, values, lifespan, bytes, align, kind };
+    buffers.push(fixedAt === undefined ? buffer : { ...buffer, fixedAt });
     if (group) bufferOfGroup.set(group, id);
     if (step !== undefined) at(scratch, step).push(id);
     return id;
@@ -65,7 +67,8 @@ export function assembleProblem(program: Program, storages: Storages, groups: Gr
 
   const bufferOf = new Map<Value, BufferId>();
   for (const storage of storages.all) {
-    for (const value of storage.values) bufferOf.set(value, bufferOfGroup.get(groups.of(value)) ?? -1);
+    const id = bufferOfGroup.get(groups.of(storage)) ?? -1;
+    for (const value of storage.values) bufferOf.set(value, id);
   }
   const returnStep = returnStepOf(program);
   const aside = (value: Value, isResult: boolean): BufferId =>
@@ -88,7 +91,7 @@ function draftBuffers(program: Program, storages: Storages, groups: Groups): Dra
   const seen = new Set<Group>();
   const drafts: Draft[] = [];
   for (const storage of storages.all) {
-    const group = groups.of(at(storage.values, 0));
+    const group = groups.of(storage);
     if (seen.has(group)) continue;
     seen.add(group);
     const first = at(group.storages, 0);

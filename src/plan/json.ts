@@ -46,6 +46,8 @@ export interface PlanJson {
     readonly writes: readonly number[];
     readonly scratch: readonly number[];
     readonly alias: boolean;
+    /** Of a loop or branch: the plans of what it runs. What persists in them lies where the step's own values lie. */
+    readonly bodies?: readonly PlanJson[];
   }[];
   /** `replacement` is the index of the result that ends in its storage, or null. */
   readonly params: readonly {
@@ -107,6 +109,7 @@ export function planJson(plan: Plan): PlanJson {
       writes: step.writes.map(indexOf),
       scratch: plan.scratch[i] ?? [],
       alias: step.alias !== null,
+      ...(step.bodies ? { bodies: step.bodies.map(planJson) } : {}),
     })),
     params: program.params.map((param) => ({
       value: indexOf(param),

@@ -13,28 +13,44 @@ import { invariant } from "../base/invariant.ts";
 import type { Value } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
 import type { Lifespan } from "./problem.ts";
-import { type Program, returnStepOf } from "./program.ts";
+import { type PlanStep, type Program, returnStepOf } from "./program.ts";
 
 interface Span {
   start: number;
   end: number;
 }
 
+/**
+ * The rules above, in program order: `begin` where a value's content comes to be, with the step that writes it (null for
+ * parameters), and `need` for every later end that its lifespan has to reach.
+ */
+function visitSpans(
+  program: Program,
+  begin: (value: Value, span: Span, step: PlanStep | null) => void,
+  need: (value: Value, end: number) => void,
+): void {
+  // An empty slot has no content to keep.
+  for (const param of program.params) begin(param, { start: 0, end: program.empty?.has(param) ? 0 : 1 }, null);
+  program.steps.forEach((step, i) => {
+    for (const value of step.reads) need(value, i + 1);
+    for (const value of step.writes) begin(value, { start: i, end: i + 1 }, step);
+  });
+  const whole = returnStepOf(program) + 1;
+  for (const value of program.results) need(value, whole);
+  for (const param of program.persistent) if (!program.donated.has(param)) need(param, whole);
+}
+
 /** Lifespan of every stored value's content. */
 export function liveness(program: Program): ReadonlyMap<Value, Lifespan> {
   const spans = new Map<Value, Span>();
-  const extend = (value: Value, end: number): void => {
-    const span = spans.get(value);
-    if (span) span.end = end;
-  };
-  for (const param of program.params) spans.set(param, { start: 0, end: 1 });
-  program.steps.forEach((step, i) => {
-    for (const value of step.reads) extend(value, i + 1);
-    for (const value of step.writes) spans.set(value, { start: i, end: i + 1 });
-  });
-  const whole = returnStepOf(program) + 1;
-  for (const value of program.results) extend(value, whole);
-  for (const param of program.persistent) if (!program.donated.has(param)) extend(param, whole);
+  visitSpans(
+    program,
+    (value, span) => spans.set(value, span),
+    (value, end) => {
+      const span = spans.get(value);
+      if (span) span.end = end;
+    },
+  );
   return spans;
 }
 
@@ -56,37 +72,32 @@ export interface Storages {
 
 /** Joins values over alias steps. */
 export function storagesOf(program: Program): Storages {
-  const lifespans = liveness(program);
   const all: Storage[] = [];
-  const storageOf = new Map<Value, Storage>();
-  const add = (value: Value, isParam: boolean): void => {
-    const { start, end } = lifespans.get(value) as Lifespan;
-    const storage = {
-      id: all.length,
-      values: [value],
-      bytes: byteLength(value.type),
-      lifespan: { start, end },
-      isParam,
-    };
-    all.push(storage);
-    storageOf.set(value, storage);
-  };
-  for (const param of program.params) add(param, true);
-  for (const { alias, writes } of program.steps) {
-    if (!alias) for (const value of writes) add(value, false);
-    else rename(storageOf, alias[0], alias[1], (lifespans.get(alias[1]) as Lifespan).end);
-  }
+  const storageOf = new Map<Value, Storage & { readonly values: Value[]; readonly lifespan: Span }>();
+  visitSpans(
+    program,
+    (value, lifespan, step) => {
+      const renamed = step?.alias ? storageOf.get(step.alias[0]) : undefined;
+      if (renamed) {
+        renamed.values.push(value);
+        renamed.lifespan.end = Math.max(renamed.lifespan.end, lifespan.end);
+        storageOf.set(value, renamed);
+        return;
+      }
+      const bytes = byteLength(value.type);
+      const storage = { id: all.length, values: [value], bytes, lifespan, isParam: step === null };
+      all.push(storage);
+      storageOf.set(value, storage);
+    },
+    (value, end) => {
+      const storage = storageOf.get(value);
+      if (storage) storage.lifespan.end = end;
+    },
+  );
   const of = (value: Value): Storage => {
     const storage = storageOf.get(value);
     if (storage) return storage;
     return invariant(false, () => `${program.name}: ${value.name ?? "value"}#${value.id} is not stored`) as never;
   };
   return { all, of };
-}
-
-function rename(storageOf: Map<Value, Storage>, from: Value, to: Value, end: number): void {
-  const storage = storageOf.get(from) as { values: Value[]; lifespan: { end: number } } & Storage;
-  storage.values.push(to);
-  storage.lifespan.end = Math.max(storage.lifespan.end, end);
-  storageOf.set(to, storage);
 }

@@ -17,7 +17,8 @@ import { at } from "../base/invariant.ts";
 import { assignBuffers } from "./alias.ts";
 import { boundOf } from "./bound.ts";
 import { backwardOrder } from "./order/backward.ts";
-import { Improver, isBetter, type Ordering } from "./order/improve.ts";
+import { Improver, isBetter, type Ordering, WORK } from "./order/improve.ts";
+import { sameOrder } from "./order/known.ts";
 import { ListScheduler } from "./order/list.ts";
 import { type Model, modelOf } from "./order/model.ts";
 import { treeOrder } from "./order/trees.ts";
@@ -48,21 +49,23 @@ export interface Orderings {
   readonly optimal: boolean;
 }
 
-/** The program with its steps in an order that needs no more memory at once than the given one. */
-export function orderSteps(program: Program): Program {
+/** The program with its steps in an order that needs no more memory at once than the given one; `work` limits the search. */
+export function orderSteps(program: Program, work: number = WORK): Program {
   if (program.steps.length < 2) return program;
   const [careful, large] = [modelOf(program), program.steps.length > LARGE];
-  const found = [...candidates(careful, careful.exact || large ? 1 : COMPARED)];
+  const found = [...candidates(careful, careful.exact || large ? 1 : COMPARED, work)];
   const inOrder = (order: ArrayLike<number>): Program => ({
     ...program,
     steps: Array.from(order, (step) => at(program.steps, step)),
   });
   if (large && careful.exact) return found[0] ? inOrder(found[0]) : program;
-  if (!large && careful.settled.includes(1)) found.push(...candidates(modelOf(program, "allow"), COMPARED));
+  if (!large && careful.settled.includes(1)) found.push(...candidates(modelOf(program, "allow"), COMPARED, work));
   // The account may be above the bound (memory.ts), for some orders more than for others: the bound decides.
   const given = needsOf(program);
   let [best, cost] = [program, given.cost];
-  for (const order of found) {
+  for (const [k, order] of found.entries()) {
+    // What equals an earlier one is no better.
+    if (found.slice(0, k).some((earlier) => sameOrder(earlier, order))) continue;
     const next = inOrder(order);
     const needs = needsOf(next);
     // With equal needs the first of these is better than the program's order: less is live on average.
@@ -73,11 +76,13 @@ export function orderSteps(program: Program): Program {
 }
 
 /** The best orders that are not the given one. */
-function candidates(model: Model, most: number): readonly ArrayLike<number>[] {
-  const isGiven = (order: ArrayLike<number>): boolean => Array.prototype.every.call(order, (step, k) => step === k);
-  const orders = findOrders(model).better.map(({ order }) => order);
-  return orders.filter((order) => !isGiven(order)).slice(0, most);
+function candidates(model: Model, most: number, work: number): readonly ArrayLike<number>[] {
+  const given = givenOrder(model);
+  const orders = findOrders(model, work).better.map(({ order }) => order);
+  return orders.filter((order) => !sameOrder(order, given)).slice(0, most);
 }
+
+const givenOrder = (model: Model): Int32Array => Int32Array.from({ length: model.steps }, (_, i) => i);
 
 /** The bound of a program in the order that it has, and the same with what copies at the end are worth. */
 function needsOf(program: Program): { readonly bytes: number; readonly cost: number } {
@@ -88,10 +93,10 @@ function needsOf(program: Program): { readonly bytes: number; readonly cost: num
 }
 
 /** Everything that was tried and is worth looking at. */
-export function findOrders(model: Model): Orderings {
+export function findOrders(model: Model, work: number = WORK): Orderings {
   const lists = new ListScheduler(model);
-  const improver = new Improver(model, lists);
-  const given = improver.measure(Int32Array.from({ length: model.steps }, (_, i) => i));
+  const improver = new Improver(model, lists, work);
+  const given = improver.measure(givenOrder(model));
   const slacks = SLACKS.map((share) => Math.floor(given.peak.bytes * share));
   const found = [...slacks.map((slack) => improver.measure(lists.order(given.order, slack))), given];
   let best = improver.split(lowest(found));
@@ -99,7 +104,7 @@ export function findOrders(model: Model): Orderings {
   for (let base = given; !best.optimal; base = best) {
     const back = backwardOrder(model, base.order);
     const trees = base === given ? treeOrder(model) : base.order;
-    const orders = [back, lists.order(back, 0), trees, lists.order(trees, 0)];
+    const orders = [back, improver.early(back), trees, improver.early(trees)];
     const starts = orders.map((order) => improver.measure(order)).sort(byPeak);
     found.push(...starts, ...starts.slice(0, STARTS).map((start) => improver.split(start)));
     const next = lowest(found);

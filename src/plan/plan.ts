@@ -19,13 +19,16 @@ export interface PlanOptions {
   readonly budgetBytes?: number | undefined;
   /** Keep the program's order of steps; default: run steps early where that saves memory. */
   readonly keepOrder?: boolean | undefined;
+  /** Limits the search for an order, in steps run; default: about a third of a second. */
+  readonly orderWork?: number | undefined;
 }
 
 /** Plans a program's memory, or throws `PlanInfeasible` when the arena would exceed the budget. */
 export function planProgram(program: Program, options: PlanOptions = {}): Plan {
   checkProgram(program);
   const capacity = options.budgetBytes ?? Number.POSITIVE_INFINITY;
-  const ordered = options.keepOrder ? program : orderSteps(program);
+  if (options.keepOrder) return withinBudget(planInOrder(program, capacity), capacity);
+  const ordered = orderSteps(program, options.orderWork);
   let plan = planInOrder(ordered, capacity);
   // An order with a lower bound is not always packed lower; program order is the other candidate.
   if (ordered !== program && plan.height > plan.bound.bytes) {

@@ -81,9 +81,16 @@ function body(plan: Plan, nameOf: NameOf, format: StatementFormat): string[] {
   program.steps.forEach((step, i) => {
     if (step.node.phase !== phase) lines.push(`  // ${step.node.phase}`);
     phase = step.node.phase;
-    lines.push(at(texts, i));
+    lines.push(at(texts, i), ...bodyLines(step, format));
   });
   return lines;
+}
+
+/** Bodies of a loop or branch, below their step: what persists in them lies where the step's own values lie. */
+function bodyLines({ bodies = [] }: PlanStep, format: StatementFormat): readonly string[] {
+  if (bodies.length === 0) return [];
+  const inside = bodies.flatMap((body) => printPlan(body, format).trimEnd().split("\n"));
+  return ["  {", ...inside.map((line) => `    ${line}`), "  }"];
 }
 
 function places(plan: Plan, step: PlanStep, nameOf: NameOf): string {

@@ -11,6 +11,7 @@
 import { invariant } from "../base/invariant.ts";
 import type { Node, Value } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
+import type { Plan } from "./problem.ts";
 
 /** One step of the schedule: one kernel, or a node that only renames storage. */
 export interface PlanStep {
@@ -25,6 +26,8 @@ export interface PlanStep {
   readonly inPlace: readonly (readonly [Value, Value])[];
   /** [read, written]: written IS read's storage (reshape); no kernel. */
   readonly alias: readonly [Value, Value] | null;
+  /** Programs that the step runs, any number of times: bodies of a loop, branches. Their workspace is in `scratch`. */
+  readonly bodies?: readonly Plan[];
 }
 
 export interface Program {
@@ -36,6 +39,8 @@ export interface Program {
   readonly steps: readonly PlanStep[];
   /** Parameters that stay in the arena between runs (donated state, captured constants). */
   readonly persistent: ReadonlySet<Value>;
+  /** Persistent parameters that hold nothing at first and that nobody reads: slots for the results that replace them. */
+  readonly empty?: ReadonlySet<Value>;
   /** Bytes; every offset is a multiple of it. */
   readonly alignment: number;
 }

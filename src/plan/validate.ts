@@ -6,8 +6,8 @@
 import { grouped } from "../base/errors.ts";
 import type { Value } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
-import type { Plan } from "./problem.ts";
-import type { Program } from "./program.ts";
+import { alignUp, type Plan } from "./problem.ts";
+import type { PlanStep, Program } from "./program.ts";
 import type { Report, Rule, Violation } from "./rules.ts";
 import { simulate } from "./simulate.ts";
 
@@ -23,7 +23,23 @@ export function validate(program: Program, plan: Plan): readonly Violation[] {
   checkPairs(plan, report);
   checkSharing(plan, report);
   simulate(plan, report);
+  plan.program.steps.forEach((step, i) => {
+    for (const body of step.bodies ?? []) found.push(...checkBody(step, i, body));
+  });
   return found;
+}
+
+/** What a step runs has a plan of its own; all of it but what persists lies in the step's first workspace. */
+function checkBody(step: PlanStep, i: number, body: Plan): readonly Violation[] {
+  const where = `${body.program.name} of step ${i}`;
+  const found = validate(body.program, body).map(({ rule, message }) => ({ rule, message: `${where}: ${message}` }));
+  const { buffers, alignment } = body.problem;
+  const outside = buffers.reduce((sum, b) => sum + (b.kind === "persistent" ? alignUp(b.bytes, alignment) : 0), 0);
+  const inside = body.height - outside;
+  const workspace = step.scratch[0] ?? 0;
+  if (inside <= workspace) return found;
+  const message = `${where} needs ${grouped(inside)} bytes of workspace, the step has ${grouped(workspace)}`;
+  return [...found, { rule: "no-storage", message }];
 }
 
 const text = (value: Value): string => `${value.name ?? "value"}#${value.id}`;

@@ -1,147 +1,184 @@
 /**
- * @file From a traced graph to a placed program: passes, kernels, plan, addresses. What comes out is data; nothing has
- * been compiled for a machine yet, so `plan` commands and `compile` share everything up to here.
+ * @file From a traced graph to the plan that was asked for: everything stored, or what fits a budget, or the smallest.
+ *
+ * ```
+ *   graph ─ passes ─→ before fusion ─ fuse, lower, plan ─→ everything stored ─ fits ─────────────────→ done
+ *                          ▲                                     │ does not
+ *                          │                                 slices: what can be computed again, at what cost
+ *                    a graph with replays ←─ sequence ←─ planner of recomputation ←─╮
+ *                          │                                                        │ where the arena is above the target
+ *                          ╰──────── fuse, lower, plan ─→ a real plan ──────────────╯
+ * ```
+ *
+ * The budget is on the arena of the real plan: after fusion, order and placement, with workspace and what persists.
  */
-import { invariant } from "../base/invariant.ts";
-import type { PlacedCopy, PlacedKernel } from "../codegen/wasm/program.ts";
-import type { Graph, Node, Value } from "../ir/graph.ts";
-import { bytesOf } from "../kernel/dtype.ts";
-import { inPlacePairs, type Kernel } from "../kernel/loops.ts";
-import type { Lowered, LowerTraits } from "../lower/lower.ts";
-import { sharedLowering } from "../lower/share.ts";
+import type { Graph } from "../ir/graph.ts";
+import type { LowerTraits } from "../lower/lower.ts";
+import { fuse } from "../passes/fuse.ts";
+import { mergeReplays } from "../passes/merge-replays.ts";
 import type { Pass } from "../passes/pass.ts";
-import { fusedPipeline, runPasses } from "../passes/pipeline.ts";
-import { planProgram } from "../plan/plan.ts";
-import type { Plan } from "../plan/problem.ts";
-import type { PlanStep, Program } from "../plan/program.ts";
+import { pipeline, runPasses } from "../passes/pipeline.ts";
+import { planConflicts } from "../plan/budget/conflicts.ts";
+import { type Candidate, type FamilyOptions, Front, Ladder, PlanFamily, type Realise } from "../plan/budget/family.ts";
+import { replayGraph } from "../plan/budget/replay.ts";
+import { type SlicedProgram, sliceProgram } from "../plan/budget/slices.ts";
+import { type CostModel, DEFAULT_MODELS, planMs } from "../plan/cost/model.ts";
+import { planInfeasible } from "../plan/infeasible.ts";
+import { leastBytes } from "../plan/recompute/auto.ts";
+import type { Level } from "../plan/recompute/levels.ts";
+import type { IntegerSolver } from "../plan/recompute/optimal.ts";
+import { Assembler, type AssemblerOptions, type Made, type PlacedProgram, placedProgram } from "./assembler.ts";
 
-/** Bytes; a cache line. */
-export const ALIGNMENT = 64;
-
-export interface AssembleOptions {
-  /** Parameter numbers whose storage may be overwritten, with the number of the result that replaces them or -1. */
-  readonly donated?: ReadonlyMap<number, number>;
-  /** Parameter numbers that stay in the arena between runs. */
-  readonly persistent?: ReadonlySet<number>;
+/** What a user may ask of memory. */
+export interface MemoryRequest {
+  /** The arena may not be larger. */
   readonly budgetBytes?: number | undefined;
-  /** Check the graph after every pass. */
-  readonly verify?: boolean;
-  /** What happens to the graph first; default: everything, fusion last. */
+  /** As small as possible. */
+  readonly least?: boolean | undefined;
+  /** As small as possible at this multiple of the predicted time of storing everything. */
+  readonly maxSlowdown?: number | undefined;
+  /** Who decides what is computed again; default: `auto`. */
+  readonly strategy?: string | undefined;
+  /** What segments are made of, for strategies that have segments; default: operations. */
+  readonly segments?: Level | undefined;
+}
+
+export interface AssembleOptions extends AssemblerOptions {
+  readonly memory?: MemoryRequest | undefined;
+  readonly costs?: CostModel | undefined;
+  /** For the strategy `optimal`. */
+  readonly solver?: IntegerSolver | undefined;
+  /** What happens to the graph instead of the usual passes; then everything is stored. */
   readonly passes?: readonly Pass[];
 }
 
-/** A program with an address for everything. */
-export interface PlacedProgram {
-  /** After all passes, in the planned order. */
-  readonly graph: Graph;
-  readonly plan: Plan;
-  readonly kernels: readonly PlacedKernel[];
-  /** The node of each kernel. */
-  readonly kernelNodes: readonly Node[];
-  readonly copies: readonly PlacedCopy[];
-  /** Addresses of parameters and, after the run, of results. */
-  readonly params: readonly number[];
-  readonly results: readonly number[];
-  /** Time spent on passes, kernels and the plan. */
-  readonly planMs: number;
+/** A placed program and what it was chosen from. */
+export interface ChosenProgram extends PlacedProgram {
+  readonly strategy: string;
+  readonly predictedMs: number;
+  readonly storeAll: { readonly arenaBytes: number; readonly predictedMs: number };
 }
 
-function aliasStep(node: Node): PlanStep | null {
-  const [output] = node.outputs;
-  const input = node.op.alias === null ? undefined : node.inputs[node.op.alias];
-  if (!input || !output) return null;
-  return { node, reads: [input], writes: [output], scratch: [], inPlace: [], alias: [input, output] };
+/** Strategies that aim at a number of bytes; the others are rules that do not know it. */
+const AIMING: ReadonlySet<string> = new Set(["auto", "look-ahead", "chain", "optimal"]);
+
+/** Work of a plan of recomputation: about as long as fusing and placing the program takes. */
+const effortFor = (ops: number): number => Math.min(0.025, 8 / Math.max(1, ops));
+
+/** All plans of a program. */
+export class ProgramPlans {
+  readonly storeAll: Candidate<Made>;
+  /** Time spent on what all plans share. */
+  readonly baseMs: number;
+  readonly #asWritten: Candidate<Made>;
+  readonly #families = new Map<string, PlanFamily<Made>>();
+  readonly #merged: Graph;
+  #sliced: SlicedProgram | undefined;
+  readonly #assembler: Assembler;
+  readonly #model: CostModel;
+  readonly #solver: IntegerSolver | undefined;
+
+  constructor(graph: Graph, traits: LowerTraits, options: AssembleOptions) {
+    const started = performance.now();
+    this.#assembler = new Assembler(traits, options);
+    this.#model = options.costs ?? DEFAULT_MODELS.wasm;
+    this.#solver = options.solver;
+    const { verify = false, passes } = options;
+    const written = runPasses(graph, passes ?? pipeline, verify ? { verify } : {});
+    this.#asWritten = this.#candidate(this.#assembler.make(written, passes ? [] : [fuse]), "as written");
+    this.#merged = passes ? written : mergeReplays.run(written);
+    this.storeAll =
+      this.#merged === written
+        ? { ...this.#asWritten, strategy: "store-all" }
+        : this.#candidate(this.#assembler.make(this.#merged, [fuse]), "store-all");
+    this.baseMs = performance.now() - started;
+  }
+
+  /** What is asked for; throws `PlanInfeasible` where there is no such plan. */
+  choose(request: MemoryRequest): Candidate<Made> {
+    const { budgetBytes, least = false, maxSlowdown, strategy } = request;
+    const budget = budgetBytes ?? Number.POSITIVE_INFINITY;
+    if (strategy === undefined && budgetBytes === undefined && !least && maxSlowdown === undefined)
+      return this.#asWritten;
+    const found = this.#find(request);
+    // With a free hand, what the user's checkpoints ask for is one more plan.
+    const written =
+      strategy === undefined && !least && maxSlowdown === undefined && this.#asWritten.arenaBytes <= budget;
+    if (written && !(found && found.predictedMs <= this.#asWritten.predictedMs)) return this.#asWritten;
+    if (found && found.arenaBytes <= budget) return found;
+    const { plan } = this.family(strategy ?? "auto", request.segments).least().result;
+    throw planInfeasible({ ...plan, problem: { ...plan.problem, capacity: budget } });
+  }
+
+  #find({ budgetBytes, least, maxSlowdown, strategy = "auto", segments }: MemoryRequest): Candidate<Made> | null {
+    const family = this.family(strategy, segments);
+    if (least) return family.least();
+    if (maxSlowdown !== undefined) return family.slowedBy(maxSlowdown);
+    if (budgetBytes !== undefined) return family.within(budgetBytes);
+    // Without a number of bytes to aim at, a rule does the most that it can.
+    return AIMING.has(strategy) ? family.base : family.least();
+  }
+
+  /** A plan with its kernels bound to addresses. */
+  placed(chosen: Candidate<Made>, planMs: number): ChosenProgram {
+    const { arenaBytes, predictedMs } = this.storeAll;
+    return {
+      ...placedProgram(chosen.result, planMs),
+      strategy: chosen.strategy,
+      predictedMs: chosen.predictedMs,
+      storeAll: { arenaBytes, predictedMs },
+    };
+  }
+
+  /** What the operation with the largest operands needs: no plan is smaller. */
+  floorBytes(): number {
+    return Math.min(leastBytes(this.#slices().problem), this.storeAll.arenaBytes);
+  }
+
+  #slices(): SlicedProgram {
+    this.#sliced ??= sliceProgram(this.#merged, this.storeAll.result.plan, this.#model);
+    return this.#sliced;
+  }
+
+  /** The plans of one strategy. */
+  family(strategy: string, segments: Level = "operation"): PlanFamily<Made> {
+    const key = `${strategy} of ${segments}s`;
+    const known = this.#families.get(key);
+    if (known) return known;
+    const sliced = this.#slices();
+    const { problem } = sliced;
+    const realise: Realise<Made> = (sequence, target) => {
+      const replayed = replayGraph(sliced, sequence);
+      const made = this.#assembler.make(replayed.graph, [fuse], target);
+      const result = this.#candidate(made, strategy);
+      return { arenaBytes: result.arenaBytes, result, conflicts: planConflicts(made.plan, target, sliced, replayed) };
+    };
+    const options: FamilyOptions = {
+      strategy,
+      effort: effortFor(problem.ops.length),
+      solver: this.#solver,
+      level: segments,
+    };
+    const Rungs = AIMING.has(strategy) ? Ladder : Front;
+    const family = new PlanFamily(this.storeAll, new Rungs(problem, this.storeAll, realise, options));
+    this.#families.set(key, family);
+    return family;
+  }
+
+  #candidate(result: Made, strategy: string): Candidate<Made> {
+    return {
+      strategy,
+      arenaBytes: result.plan.height,
+      predictedMs: planMs(result.plan, this.#model, result.lowered),
+      result,
+    };
+  }
 }
 
-type Pairs = ReturnType<typeof inPlacePairs>;
-
-function kernelStep(node: Node, { kernel, values }: Lowered, pairs: Pairs): PlanStep {
-  const inPlace = pairs.flatMap(([from, to]): (readonly [Value, Value])[] => {
-    const [read, written] = [values[from], values[to]];
-    return read && written ? [[read, written]] : [];
-  });
-  const scratch = kernel.operands.filter((o) => o.role === "scratch").map((o) => o.elements * bytesOf(o.dtype));
-  const distinct = [...new Set(node.inputs)];
-  // The same value under two operands is read in two places: neither may be overwritten on the other's word.
-  const repeated = new Set(distinct.filter((v) => values.filter((w) => w === v).length > 1));
-  return {
-    node,
-    reads: distinct,
-    writes: node.outputs,
-    scratch,
-    inPlace: inPlace.filter(([read]) => !repeated.has(read)),
-    alias: null,
-  };
-}
-
-export function assemble(graph: Graph, traits: LowerTraits, options: AssembleOptions = {}): PlacedProgram {
+/** A traced graph, planned as asked. */
+export function assemble(graph: Graph, traits: LowerTraits, options: AssembleOptions = {}): ChosenProgram {
   const started = performance.now();
-  const optimised = runPasses(graph, options.passes ?? fusedPipeline, options.verify ? { verify: true } : {});
-  const lowered = new Map<Node, Lowered>();
-  const lower = sharedLowering(traits);
-  const pairs = new Map<Kernel, Pairs>();
-  const pairsOf = (kernel: Kernel): Pairs => {
-    const found = pairs.get(kernel) ?? inPlacePairs(kernel);
-    pairs.set(kernel, found);
-    return found;
-  };
-  const steps = optimised.nodes.map((node) => {
-    const alias = aliasStep(node);
-    if (alias) return alias;
-    const made = lower(node);
-    lowered.set(node, made);
-    return kernelStep(node, made, pairsOf(made.kernel));
-  });
-  const param = (i: number): Value => {
-    const value = optimised.params[i];
-    invariant(value, () => `${graph.name} has no parameter ${i}`);
-    return value;
-  };
-  const program: Program = {
-    name: graph.name,
-    params: optimised.params,
-    donated: new Map([...(options.donated ?? [])].map(([p, r]) => [param(p), r])),
-    results: optimised.results,
-    steps,
-    persistent: new Set([...(options.persistent ?? [])].map(param)),
-    alignment: ALIGNMENT,
-  };
-  const plan = planProgram(program, { budgetBytes: options.budgetBytes });
-  const ordered = { ...optimised, nodes: plan.program.steps.map((s) => s.node) };
-  return { ...place(plan, lowered), graph: ordered, plan, planMs: performance.now() - started };
-}
-
-function place(plan: Plan, lowered: ReadonlyMap<Node, Lowered>): Omit<PlacedProgram, "graph" | "plan" | "planMs"> {
-  const bufferAddress = (id: number): number => plan.offsets[id] ?? 0;
-  const address = (value: Value): number => {
-    const id = plan.bufferOf.get(value);
-    invariant(id !== undefined, () => `${value.name ?? value.id} has no place`);
-    return bufferAddress(id);
-  };
-  const kernels = plan.program.steps.flatMap((step, i): PlacedKernel[] => {
-    const made = lowered.get(step.node);
-    if (!made) return [];
-    const scratch = [...(plan.scratch[i] ?? [])];
-    return [
-      {
-        kernel: made.kernel,
-        addresses: made.values.map((v) => (v ? address(v) : bufferAddress(scratch.shift() ?? -1))),
-      },
-    ];
-  });
-  const copies = plan.copies.map(
-    (c): PlacedCopy => ({
-      from: bufferAddress(c.from),
-      to: bufferAddress(c.to),
-      bytes: plan.problem.buffers[c.from]?.bytes ?? 0,
-    }),
-  );
-  const kernelNodes = plan.program.steps.flatMap((step) => (lowered.has(step.node) ? [step.node] : []));
-  return {
-    kernels,
-    kernelNodes,
-    copies,
-    params: plan.program.params.map(address),
-    results: plan.resultBuffers.map(bufferAddress),
-  };
+  const plans = new ProgramPlans(graph, traits, options);
+  const chosen = plans.choose(options.memory ?? {});
+  return plans.placed(chosen, performance.now() - started);
 }

@@ -9,7 +9,8 @@ import { emitProgram, PAGE, pagesOf } from "../codegen/wasm/program.ts";
 import type { Graph } from "../ir/graph.ts";
 import { elementsOf, type TensorType } from "../ir/type.ts";
 import type { LowerTraits } from "../lower/lower.ts";
-import { type AssembleOptions, assemble, type PlacedProgram } from "./assemble.ts";
+import { type AssembleOptions, assemble, type ChosenProgram } from "./assemble.ts";
+import type { PlacedProgram } from "./assembler.ts";
 
 export type Elements = Float32Array | Float64Array | Int32Array | Uint8Array;
 
@@ -21,8 +22,8 @@ export function wasmTraits(fma: boolean = detectFeatures().relaxedMadd): LowerTr
 /** Of a WebAssembly memory with addresses of 32 bits. */
 export const LARGEST_ARENA_BYTES = 65536 * PAGE;
 
-export class Executable {
-  readonly placed: PlacedProgram;
+export class Executable<P extends PlacedProgram = PlacedProgram> {
+  readonly placed: P;
   readonly moduleBytes: number;
   /** Distinct kernel functions in the module. */
   readonly kernelFunctions: number;
@@ -30,7 +31,7 @@ export class Executable {
   readonly #exports: Readonly<Record<string, unknown>>;
   readonly #run: () => void;
 
-  constructor(placed: PlacedProgram, fma: boolean, stepwise = false) {
+  constructor(placed: P, fma: boolean, stepwise = false) {
     this.placed = placed;
     const { height } = placed.plan;
     if (pagesOf(height) * PAGE > LARGEST_ARENA_BYTES) {
@@ -53,7 +54,10 @@ export class Executable {
   }
 
   /** Traced graph in, ready to run out. */
-  static from(graph: Graph, options: AssembleOptions & { readonly stepwise?: boolean } = {}): Executable {
+  static from(
+    graph: Graph,
+    options: AssembleOptions & { readonly stepwise?: boolean } = {},
+  ): Executable<ChosenProgram> {
     const fma = detectFeatures().relaxedMadd;
     return new Executable(assemble(graph, wasmTraits(fma), options), fma, options.stepwise ?? false);
   }

@@ -49,12 +49,12 @@ export function requireTensor(name: string, what: string, value: unknown, help?:
   );
 }
 
-export function requireFunction(name: string, what: string, value: unknown): void {
+export function requireFunction(name: string, what: string, value: unknown, example?: string): void {
   if (typeof value === "function") return;
   fail(
     "InvalidArgument",
     `${name}: ${what} must be a function, got ${describe(value)}`,
-    `${name}((x) => x.square().sum())`,
+    example ?? `${name}((x) => x.square().sum())`,
   );
 }
 

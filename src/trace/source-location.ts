@@ -4,6 +4,10 @@
  *
  * The library's own directory is read off the stack once, when this file is loaded, so it works from src/ and dist/ and
  * needs neither import.meta nor paths. In a bundle, where library and user share one file, there are no locations.
+ *
+ * Every node of a trace has a line, and most of the time of tracing would go into the texts of stacks. V8 hands out frames
+ * as objects too: the user's frame is found among those, and its text alone is the key to what was found before. The
+ * location itself always comes from the text of a whole stack, to which source maps and other hooks have been applied.
  */
 import { InternalError } from "../base/invariant.ts";
 
@@ -60,14 +64,43 @@ export function thrownAt(error: Error): string | undefined {
   return file.startsWith(ROOT) || file.startsWith("node:") ? undefined : locate(first, ROOT);
 }
 
+/** What V8 adds to `Error`, and other engines do not have. */
+interface V8Errors {
+  stackTraceLimit?: number;
+  captureStackTrace?(holder: object): void;
+  prepareStackTrace?: ((error: unknown, frames: readonly V8Frame[]) => unknown) | undefined;
+}
+
+/** Its text is that of its line in a stack. */
+interface V8Frame {
+  getFileName(): string | null | undefined;
+}
+
+const errors = Error as unknown as V8Errors;
+
 /** An error that holds the call stack and is never thrown. */
 function errorNow(depth: number): InternalError {
-  const limited = Error as { stackTraceLimit?: number };
-  const before = limited.stackTraceLimit;
-  limited.stackTraceLimit = depth;
+  const before = errors.stackTraceLimit;
+  errors.stackTraceLimit = depth;
   const error = new InternalError("stack");
-  if (before !== undefined) limited.stackTraceLimit = before;
+  if (before !== undefined) errors.stackTraceLimit = before;
   return error;
+}
+
+/** The innermost of `depth` frames that passes the test; null if none does, or where frames cannot be had. */
+function findFrame(depth: number, test: (frame: V8Frame) => boolean): V8Frame | null {
+  const { stackTraceLimit, prepareStackTrace, captureStackTrace } = errors;
+  if (!captureStackTrace || stackTraceLimit === undefined) return null;
+  const holder: { stack?: V8Frame | null } = {};
+  errors.stackTraceLimit = depth;
+  errors.prepareStackTrace = (_, frames) => frames.find(test) ?? null;
+  try {
+    captureStackTrace(holder);
+    return holder.stack ?? null;
+  } finally {
+    errors.stackTraceLimit = stackTraceLimit;
+    errors.prepareStackTrace = prepareStackTrace;
+  }
 }
 
 /** The call stack as text. */
@@ -90,20 +123,47 @@ function libraryRoot(): string | null {
 
 const ROOT = libraryRoot();
 
+/** Directory of the library's scripts as they run, which source maps may show under another name; null without frames. */
+const SCRIPTS =
+  findFrame(1, () => true)
+    ?.getFileName()
+    ?.replace(/trace\/source-location\.[cm]?[jt]s$/, "") ?? null;
+
+/** Whether scripts are the user's, by their names. */
+const isOutside = new Map<string, boolean>();
+
+function isUsersFrame(frame: V8Frame): boolean {
+  const file = frame.getFileName();
+  if (!file) return false;
+  let outside = isOutside.get(file);
+  if (outside === undefined) {
+    const root = SCRIPTS ?? "";
+    outside = !file.startsWith("node:") && (!file.startsWith(root) || isUsers(file, root));
+    isOutside.set(file, outside);
+  }
+  return outside;
+}
+
+/** User's frame, or a whole stack where frames cannot be had → location. */
 const known = new Map<string, string | undefined>();
+
+/** The text of the user's frame; null if there is none among the frames looked at. */
+function usersFrame(): string | null {
+  for (const depth of DEPTHS) {
+    const frame = findFrame(depth, isUsersFrame);
+    if (frame) return String(frame);
+  }
+  return null;
+}
 
 /** Where the user called into the library just now. */
 export function sourceLocation(): string | undefined {
   if (ROOT === null) return undefined;
-  for (const depth of DEPTHS) {
-    const stack = stackNow(depth);
-    let found = known.get(stack);
-    if (found === undefined && !known.has(stack)) {
-      found = locate(stack, ROOT);
-      if (known.size >= MOST_KNOWN) known.clear();
-      known.set(stack, found);
-    }
-    if (found !== undefined) return found;
+  const key = SCRIPTS === null ? stackNow(DEPTHS[1]) : usersFrame();
+  if (key === null) return undefined;
+  if (!known.has(key)) {
+    if (known.size >= MOST_KNOWN) known.clear();
+    known.set(key, locate(SCRIPTS === null ? key : stackNow(DEPTHS[1]), ROOT));
   }
-  return undefined;
+  return known.get(key);
 }

@@ -52,9 +52,28 @@ export class Trace {
   readonly #constants = new Map<string, Value>();
   #finished = false;
   #replays = 0;
+  /** How often each name of a part was used. */
+  readonly #scopes = new Map<string, number>();
 
   constructor(name: string) {
     this.build = new Build(name);
+    // What a function is traced into belongs to the part of the program that calls it.
+    this.build.scope = currentTrace()?.build.scope;
+  }
+
+  /** Nodes recorded by `fn` belong to a part of this name; the second part of a name is `name#2`. */
+  inScope<T>(name: string, fn: () => T): T {
+    const { build } = this;
+    const outer = build.scope;
+    const path = outer === undefined ? name : `${outer}/${name}`;
+    const times = (this.#scopes.get(path) ?? 0) + 1;
+    this.#scopes.set(path, times);
+    build.scope = times === 1 ? path : `${path}#${times}`;
+    try {
+      return fn();
+    } finally {
+      build.scope = outer;
+    }
   }
 
   get finished(): boolean {

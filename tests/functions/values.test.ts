@@ -59,6 +59,8 @@ const OTHERS = new Set([
   ...["TidemarkError", "Tensor", "tensor", "compile", "plan", "spec", "specsOf", "random"],
   ...["grad", "valueAndGrad", "vjp", "jvp", "hvp", "jacobian", "hessian"],
   ...["checkpoint", "customVjp", "customJvp"],
+  // functions of functions: tests/control-flow
+  ...["scan", "forLoop", "whileLoop", "cond", "switchCase"],
 ]);
 
 test("every function that the API exports has samples", () => {

@@ -15,7 +15,7 @@ import { type Arguments, type Command, type Io, usageError, wholeNumber, writeJs
 import { CONTRACT, stepResult } from "../contract.ts";
 import { loadProgram } from "../load.ts";
 import { baselineRss, peakRss } from "../memory.ts";
-import { PLAN_OPTIONS, type PlanFigures, planLoaded, planSettings } from "../plan-figures.ts";
+import { compileOptions, PLAN_OPTIONS, type PlanFigures, planLoaded, planSettings } from "../plan-figures.ts";
 import type { AnyProgram } from "../programs/built-in.ts";
 
 const DEFAULT_STEPS = 20;
@@ -89,32 +89,32 @@ function requireOneThread(args: Arguments): void {
   throw new TidemarkError("TargetUnsupported", `wasm runs on one thread in this version, not ${threads}`, { help });
 }
 
-function requireMemory({ program, arenaBytes }: PlanFigures): void {
+function requireMemory(program: string, arenaBytes: number): void {
   if (arenaBytes <= LARGEST_ARENA_BYTES) return;
   const summary = `${program} needs an arena of ${formatBytes(arenaBytes)}, and a WebAssembly memory ends at 4 GiB`;
   const help = `tidemark plan ${program} shows what takes it; run it with a smaller batch or smaller layers`;
   throw new TidemarkError("TargetUnsupported", summary, { help });
 }
 
-function measure(program: AnyProgram, args: Arguments, io: Io): BenchFigures {
-  const settings = planSettings(args);
+async function measure(program: AnyProgram, args: Arguments, io: Io): Promise<BenchFigures> {
+  const settings = await planSettings(args, io);
   const steps = wholeNumber(args, "steps", DEFAULT_STEPS, 1);
   requireOneThread(args);
   const baselineRssBytes = baselineRss();
   // planned first, on types alone: what does not fit is refused before its parameters are made
-  const { figures, refusal } = planLoaded({ kind: "training", name: program.name, program }, settings);
+  const { figures, planned, refusal } = planLoaded({ kind: "training", name: program.name, program }, settings);
   if (refusal) throw refusal;
-  requireMemory(figures);
+  requireMemory(program.name, planned.plan.height);
   const [first, batch] = [program.init(), program.batch()];
-  const memory = settings.budgetBytes === null ? {} : { memory: settings.budgetBytes };
-  const step = compile(program.step, { donate: [0], name: program.name, ...memory });
+  const step = compile(program.step, { donate: [0], name: program.name, ...compileOptions(settings) });
   const { compileMs, moduleBytes, kernelFunctions, kernelCalls } = step.program(first, ...batch);
   io.err(`${program.name}: compiled in ${compileMs.toFixed(0)} ms, running ${grouped(steps)} steps\n`);
   const { losses, ms, state } = runSteps(program.name, (current) => step(current, ...batch), first, steps);
+  const peakRssBytes = peakRss();
   return {
-    ...figures,
+    ...figures(),
     stepMs: { median: quantile(ms, 0.5), p10: quantile(ms, 0.1), p90: quantile(ms, 0.9) },
-    ...{ compileMs, peakRssBytes: peakRss(), baselineRssBytes, losses, stateHash: stateHash(state) },
+    ...{ compileMs, peakRssBytes, baselineRssBytes, losses, stateHash: stateHash(state) },
     ...{ moduleBytes, kernelFunctions, kernelCalls, threads: 1, steps },
   };
 }
@@ -123,6 +123,11 @@ function benchText(f: BenchFigures): string {
   const rss = f.peakRssBytes === null || f.baselineRssBytes === null ? null : f.peakRssBytes - f.baselineRssBytes;
   const rows = [
     ["step", `${f.stepMs.median.toFixed(2)} ms`, `p10 ${f.stepMs.p10.toFixed(2)}, p90 ${f.stepMs.p90.toFixed(2)}`],
+    [
+      "predicted",
+      `${f.predictedMs.toFixed(2)} ms`,
+      `${(f.predictedMs / f.stepMs.median).toFixed(2)} × measured, by ${f.costModel} rates`,
+    ],
     [
       "compile",
       `${f.compileMs.toFixed(0)} ms`,
@@ -167,7 +172,7 @@ export const bench: Command = {
         "use tidemark plan, or a module",
       );
     }
-    const figures = measure(loaded.program, args, io);
+    const figures = await measure(loaded.program, args, io);
     if (args.has("json")) writeJson(io, figures);
     else io.out(benchText(figures));
   },

@@ -3,12 +3,12 @@
 import { guess } from "../../base/suggest.ts";
 import { print } from "../../ir/print.ts";
 import type { Pass } from "../../passes/pass.ts";
-import { fusedPipeline, runPasses } from "../../passes/pipeline.ts";
+import { allPasses, fusedPipeline, runPasses } from "../../passes/pipeline.ts";
 import { type Command, usageError } from "../command.ts";
 import { readGraphs } from "../load.ts";
 
 /** Every pass once, in the order in which they first run. */
-const PASSES: readonly Pass[] = [...new Set(fusedPipeline)];
+const PASSES: readonly Pass[] = allPasses;
 
 export function passNamed(name: string): Pass {
   const found = PASSES.find((pass) => pass.name === name);

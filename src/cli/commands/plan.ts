@@ -1,9 +1,11 @@
 /** @file `tidemark plan`: what a program needs, where its values are, and whether it fits a budget. */
 import { formatBytes } from "../../base/bytes.ts";
+import { grouped } from "../../base/errors.ts";
 import { explainText } from "../../plan/explain.ts";
 import { memoryChart } from "../../plan/memory-chart.ts";
 import { memoryMap } from "../../plan/memory-map.ts";
 import { printPlan } from "../../plan/print.ts";
+import type { Plan } from "../../plan/problem.ts";
 import { reportText } from "../../plan/report.ts";
 import { type Command, writeJson } from "../command.ts";
 import { CONTRACT } from "../contract.ts";
@@ -19,6 +21,21 @@ function persistentText(f: PlanFigures): string {
   return `kept between runs: ${parts.map(([bytes, what]) => `${formatBytes(bytes)} of ${what}`).join(", ")}`;
 }
 
+/** What recomputation costs and saves; nothing where there is none. */
+function recomputationText(f: PlanFigures): string {
+  const least = `the smallest budget with a plan is ${formatBytes(f.minimumBudgetBytes)}\n`;
+  if (f.recomputedNodes === 0) return `nothing is computed again; ${least}`;
+  const [arena, time] = [f.arenaBytes / f.storeAllArenaBytes, f.predictedMs / f.storeAllPredictedMs];
+  const saved = `${arena.toFixed(3)} × the arena of storing everything at ${time.toFixed(3)} × its predicted time`;
+  return `${grouped(f.recomputedNodes)} kernels compute something again (${f.strategy}): ${saved}; ${least}`;
+}
+
+function planText(made: Plan, f: PlanFigures): string {
+  const predicted = `a step is predicted to take ${f.predictedMs.toFixed(1)} ms by ${f.costModel} rates`;
+  const lines = [reportText(made), memoryChart(made), persistentText(f)];
+  return `${lines.join("\n")}\n${recomputationText(f)}planned in ${f.planMs.toFixed(0)} ms, ${predicted}\n`;
+}
+
 export const plan: Command = {
   name: "plan",
   positionals: ["PROGRAM"],
@@ -32,7 +49,7 @@ export const plan: Command = {
     json: { help: "print one line of JSON in place of the report" },
   },
   async run(args, io) {
-    const settings = planSettings(args);
+    const settings = await planSettings(args, io);
     const loaded = await loadProgram(args.positionals[0] as string);
     const { planned, figures, refusal } = planLoaded(loaded, settings);
     const asked = args.value("explain");
@@ -40,15 +57,9 @@ export const plan: Command = {
     else if (refusal === null) {
       if (args.has("text")) io.out(`${printPlan(planned.plan)}\n`);
       if (args.has("map")) io.out(`${memoryMap(planned.plan)}\n`);
-      if (!args.has("json")) {
-        io.out(`${reportText(planned.plan)}\n${memoryChart(planned.plan)}\n`);
-        io.out(`${persistentText(figures)}\n`);
-        io.out(
-          `planned in ${figures.planMs.toFixed(0)} ms, a step is predicted to take ${figures.predictedMs.toFixed(1)} ms\n`,
-        );
-      }
+      if (!args.has("json")) io.out(planText(planned.plan, figures()));
     }
-    if (args.has("json")) writeJson(io, figures);
+    if (args.has("json")) writeJson(io, figures());
     if (refusal) throw refusal;
   },
 };

@@ -5,6 +5,7 @@
 import { add, relu } from "../../api/elementwise.ts";
 import { matmul } from "../../api/linear.ts";
 import { mse } from "../../api/loss.ts";
+import { scope } from "../../api/scope.ts";
 import type { OptimizerState } from "../../optim/optimizer.ts";
 import { sgd } from "../../optim/sgd.ts";
 import type { Tensor } from "../../trace/tensor.ts";
@@ -33,7 +34,9 @@ export function chain(depth: number): TrainingProgram<OptimizerState<ChainParams
     },
     batch: (n) => [n.data([BATCH, WIDTH], INPUT_STREAM), n.data([BATCH, WIDTH], TARGET_STREAM)],
     loss({ blocks }, x, y) {
-      const last = blocks.reduce((h, { w1, w2 }) => add(h, matmul(relu(matmul(h, w1)), w2)), x);
+      const block = (h: Tensor, { w1, w2 }: ChainParams["blocks"][number]): Tensor =>
+        scope("block", () => add(h, matmul(relu(matmul(h, w1)), w2)));
+      const last = blocks.reduce(block, x);
       return mse(last, y);
     },
   });

@@ -10,6 +10,7 @@ import { split } from "../../api/join.ts";
 import { matmul } from "../../api/linear.ts";
 import { crossEntropy } from "../../api/loss.ts";
 import { layerNorm } from "../../api/normalize.ts";
+import { scope } from "../../api/scope.ts";
 import { reshape, transpose } from "../../api/shape.ts";
 import { adamw } from "../../optim/adam.ts";
 import type { OptimizerState } from "../../optim/optimizer.ts";
@@ -105,7 +106,7 @@ function languageModel(name: string, title: string, size: Size): TrainingProgram
     loss(p, x, y) {
       const embedded = reshape(add(take(p.tok, x), p.pos), [batch * time, width]);
       const last = norm(
-        p.blocks.reduce((h, b) => block(size, h, b), embedded),
+        p.blocks.reduce((h, b) => scope("block", () => block(size, h, b)), embedded),
         p.lnfg,
         p.lnfb,
       );

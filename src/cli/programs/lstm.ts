@@ -1,15 +1,17 @@
 /**
  * @file `lstm`: 64 time steps of 64 inputs, 256 hidden, the last state classified, on a batch of 32, cross entropy, SGD.
- * Time is unrolled; the input's share of all gates is one product before the loop.
+ * Time is a loop of the program; the input's share of the gates is computed in the turn that reads it, so that the gates
+ * of all turns are never in memory at once.
  *
  *   i, f, g, o = x wx + b + h wh;   c ← σ(f) c + σ(i) tanh(g);   h ← σ(o) tanh(c)
  */
+import { scan } from "../../api/control.ts";
 import { zeros } from "../../api/create.ts";
 import { add, mul, sigmoid, tanh } from "../../api/elementwise.ts";
 import { split } from "../../api/join.ts";
 import { matmul } from "../../api/linear.ts";
 import { crossEntropy } from "../../api/loss.ts";
-import { reshape, transpose } from "../../api/shape.ts";
+import { transpose } from "../../api/shape.ts";
 import type { OptimizerState } from "../../optim/optimizer.ts";
 import { sgd } from "../../optim/sgd.ts";
 import type { Tensor } from "../../trace/tensor.ts";
@@ -19,6 +21,9 @@ import { training } from "./training.ts";
 
 const [BATCH, TIME, INPUT, HIDDEN, CLASSES] = [32, 64, 64, 256, 10];
 const SCALE = 1 / Math.sqrt(HIDDEN);
+
+/** Output and memory. */
+type State = readonly [h: Tensor, c: Tensor];
 
 type LstmParams = Readonly<Record<"wx" | "wh" | "b" | "wo" | "bo", Tensor>>;
 
@@ -40,15 +45,15 @@ export const lstm: TrainingProgram<OptimizerState<LstmParams>> = training<LstmPa
     n.ids([BATCH], () => classIds(BATCH, TARGET_STREAM, CLASSES)),
   ],
   loss(p, x, y) {
-    const byTime = reshape(transpose(x, [1, 0, 2]), [TIME * BATCH, INPUT]);
-    const gates = split(add(matmul(byTime, p.wx), p.b), TIME);
-    let h = zeros([BATCH, HIDDEN]);
-    let c = zeros([BATCH, HIDDEN]);
-    for (const own of gates) {
+    const turn = ([h, c]: State, now: Tensor): State => {
+      const own = add(matmul(now, p.wx), p.b);
       const [i, f, g, o] = split(add(matmul(h, p.wh), own), 4, 1) as [Tensor, Tensor, Tensor, Tensor];
-      c = add(mul(sigmoid(f), c), mul(sigmoid(i), tanh(g)));
-      h = mul(sigmoid(o), tanh(c));
-    }
+      const memory = add(mul(sigmoid(f), c), mul(sigmoid(i), tanh(g)));
+      return [mul(sigmoid(o), tanh(memory)), memory];
+    };
+    const zero = zeros([BATCH, HIDDEN]);
+    const byTime = transpose(x, [1, 0, 2]);
+    const [[h]] = scan<State, Tensor, readonly Tensor[]>((state, now) => [turn(state, now), []], [zero, zero], byTime);
     return crossEntropy(add(matmul(h, p.wo), p.bo), y);
   },
 });

@@ -13,6 +13,7 @@ import { crossEntropy } from "../../api/loss.ts";
 import { batchNorm } from "../../api/normalize.ts";
 import { maxPool2d } from "../../api/pool.ts";
 import { mean } from "../../api/reduce.ts";
+import { scope } from "../../api/scope.ts";
 import type { OptimizerState } from "../../optim/optimizer.ts";
 import { sgd } from "../../optim/sgd.ts";
 import type { Tensor } from "../../trace/tensor.ts";
@@ -99,8 +100,12 @@ function normFirst(x: Tensor, { units: [a, b, c], shortcut }: Bottleneck, stride
 
 /** A stage halves height and width in its first block, the first stage does not. */
 function stagesOf(x: Tensor, stages: ResNetParams["stages"], block: typeof normFirst): Tensor {
+  const first = (stage: number, i: number): boolean => stage > 0 && i === 0;
   return stages.reduce(
-    (h, blocks, stage) => blocks.reduce((v, p, i) => block(v, p, stage > 0 && i === 0 ? 2 : 1), h),
+    (h, blocks, stage) =>
+      scope("stage", () =>
+        blocks.reduce((v, p, i) => scope("block", () => block(v, p, first(stage, i) ? 2 : 1)), h),
+      ),
     x,
   );
 }

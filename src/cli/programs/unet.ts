@@ -14,6 +14,7 @@ import { add, relu } from "../../api/elementwise.ts";
 import { concat } from "../../api/join.ts";
 import { crossEntropy } from "../../api/loss.ts";
 import { maxPool2d } from "../../api/pool.ts";
+import { scope } from "../../api/scope.ts";
 import { reshape, transpose } from "../../api/shape.ts";
 import type { OptimizerState } from "../../optim/optimizer.ts";
 import { sgd } from "../../optim/sgd.ts";
@@ -51,7 +52,7 @@ const pairParams = (p: Numbers, from: number, to: number): Pair => [
 
 const biased = (x: Tensor, b: Tensor): Tensor => add(x, reshape(b, [-1, 1, 1]));
 const conv = (x: Tensor, { w, b }: Conv): Tensor => biased(conv2d(x, w, { padding: "same" }), b);
-const twice = (x: Tensor, pair: Pair): Tensor => pair.reduce((h, c) => relu(conv(h, c)), x);
+const twice = (x: Tensor, pair: Pair): Tensor => scope("pair", () => pair.reduce((h, c) => relu(conv(h, c)), x));
 
 export const unet: TrainingProgram<OptimizerState<UnetParams>> = training<UnetParams>({
   name: "unet",

@@ -227,6 +227,12 @@ export class Code {
     return this;
   }
 
+  /** One byte, the rest zero. */
+  i32Load8(offset = 0): this {
+    this.bytes.push(0x2d, 0, ...unsignedLeb(offset));
+    return this;
+  }
+
   i32Store(offset = 0): this {
     this.bytes.push(0x36, 2, ...unsignedLeb(offset));
     return this;

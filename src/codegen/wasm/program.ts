@@ -4,13 +4,25 @@
  */
 import type { Kernel } from "../../kernel/loops.ts";
 import { Code, ModuleBuilder } from "./encoder.ts";
-import { type EmitOptions, KernelLibrary, slotBytes } from "./kernel.ts";
+import { type EmitOptions, KernelLibrary } from "./kernel.ts";
+import { int, ScriptEmitter, type Statement } from "./script.ts";
 
 /** A kernel with the address of each operand. */
 export interface PlacedKernel {
   readonly kernel: Kernel;
   readonly addresses: readonly number[];
 }
+
+/** Kernels in loops and branches. */
+export interface PlacedControl {
+  readonly kernel: null;
+  readonly script: readonly Statement[];
+}
+
+/** One step of a program. */
+export type PlacedStep = PlacedKernel | PlacedControl;
+
+export const isKernel = (step: PlacedStep): step is PlacedKernel => step.kernel !== null;
 
 /** Bytes moved within the arena after the last kernel. */
 export interface PlacedCopy {
@@ -41,7 +53,7 @@ export interface ProgramEmitOptions extends EmitOptions {
 }
 
 export function emitProgram(
-  steps: readonly PlacedKernel[],
+  steps: readonly PlacedStep[],
   copies: readonly PlacedCopy[],
   arenaBytes: number,
   options: ProgramEmitOptions,
@@ -52,11 +64,10 @@ export function emitProgram(
   const parts: number[] = [];
   for (let at = 0; at < steps.length; at += perFunction) {
     const part = new Code([]);
-    for (const { kernel, addresses } of steps.slice(at, at + perFunction)) {
-      for (const { fn, slots } of library.functions(kernel)) {
-        for (const slot of slots) part.i32Const((addresses[slot.operand] ?? 0) + slotBytes(kernel, slot));
-        part.call(fn);
-      }
+    const emitter = new ScriptEmitter(module, library, part);
+    for (const step of steps.slice(at, at + perFunction)) {
+      if (step.kernel) emitter.emit([{ kind: "kernel", kernel: step.kernel, addresses: step.addresses.map(int) }]);
+      else emitter.emit(step.script);
     }
     const fn = module.add(part);
     if (options.stepwise) module.export(`step${parts.length}`, fn);

@@ -16,7 +16,8 @@
  * outcomes do not depend on the machine.
  */
 import { at } from "../../base/invariant.ts";
-import { minimumCut } from "./cut.ts";
+import { type Cut, minimumCut } from "./cut.ts";
+import { KnownOrders } from "./known.ts";
 import type { ListScheduler } from "./list.ts";
 import { Memory, type Peak, peakOf } from "./memory.ts";
 import type { Model } from "./model.ts";
@@ -35,7 +36,7 @@ const WINDOW_WORK = 100_000;
 /** Splits in a row that may fail to make the order better. */
 const DETOUR = 6;
 /** Work of all moves together, in steps run: a third of a second or so. */
-const WORK = 6e6;
+export const WORK = 6e6;
 /** What other work costs, in steps run for each step of the program. */
 const [CUT, LIST] = [3, 5];
 
@@ -46,9 +47,14 @@ export class Improver {
   /** Where searches begin. */
   readonly #place: Memory;
   readonly #search: Search;
-  #work = WORK;
+  readonly #known = new KnownOrders();
+  /** Step → its minimum cut, and the work that it took to find. */
+  readonly #cuts = new Map<number, { readonly cut: Cut; readonly work: number }>();
+  #work: number;
 
-  constructor(model: Model, lists: ListScheduler) {
+  /** `work`: of all moves together, in steps run. */
+  constructor(model: Model, lists: ListScheduler, work: number = WORK) {
+    this.#work = work;
     this.#model = model;
     this.#lists = lists;
     this.#memory = new Memory(model);
@@ -58,7 +64,16 @@ export class Improver {
 
   measure(order: ArrayLike<number>): Ordering {
     this.#work -= order.length;
-    return { order, peak: peakOf(this.#memory, order), optimal: false };
+    const known = this.#known.of(order);
+    known.peak ??= peakOf(this.#memory, order);
+    return { order: known.order, peak: known.peak, optimal: false };
+  }
+
+  /** The order with steps that free memory run early. */
+  early(order: ArrayLike<number>): ArrayLike<number> {
+    const known = this.#known.of(order);
+    known.early ??= this.#lists.order(order, 0);
+    return known.early;
   }
 
   /** Splits at the peak, and at the peaks that this leads to. The best of what comes up. */
@@ -66,7 +81,7 @@ export class Improver {
     let [best, current] = [start, start];
     for (let detour = 0; detour < DETOUR && this.#work > 0; ) {
       const step = at(current.order, current.peak.position);
-      const { cut, work } = minimumCut(this.#model, step, this.#work);
+      const { cut, work } = this.#cutAt(step);
       this.#work -= work + CUT * this.#model.steps;
       if (!cut) return best;
       if (cut.bytes >= best.peak.bytes) return { ...best, optimal: true };
@@ -75,6 +90,14 @@ export class Improver {
       else detour += 1;
     }
     return best;
+  }
+
+  #cutAt(step: number): { readonly cut: Cut | null; readonly work: number } {
+    const known = this.#cuts.get(step);
+    if (known && known.work <= this.#work) return known;
+    const { cut, work } = minimumCut(this.#model, step, this.#work);
+    if (cut) this.#cuts.set(step, { cut, work });
+    return { cut, work };
   }
 
   /** Searches windows around the peak, and splits what that leads to, as long as it helps. */
@@ -91,7 +114,7 @@ export class Improver {
   /** The best of some orders, as they are and with steps that free memory run early. */
   #lowest(orders: readonly ArrayLike<number>[]): Ordering {
     this.#work -= LIST * this.#model.steps * orders.length;
-    const all = orders.flatMap((order) => [order, this.#lists.order(order, 0)]);
+    const all = orders.flatMap((order) => [order, this.early(order)]);
     return all.map((order) => this.measure(order)).reduce((a, b) => (isBetter(b, a) ? b : a));
   }
 
@@ -134,15 +157,14 @@ export function isBetter(a: Ordering, b: Ordering): boolean {
 /** Steps of the set, the step, all others; each as they were. */
 function splitAt(order: ArrayLike<number>, before: Uint8Array, step: number): Int32Array {
   const split = new Int32Array(order.length);
-  let k = 0;
-  const take = (wanted: (i: number) => boolean): void => {
-    for (let j = 0; j < order.length; j++) {
-      const i = order[j] as number;
-      if (wanted(i)) split[k++] = i;
-    }
-  };
-  take((i) => before[i] === 1);
-  take((i) => i === step);
-  take((i) => before[i] === 0 && i !== step);
+  let first = 0;
+  for (let i = 0; i < order.length; i++) first += before[i] as number;
+  let [k, rest] = [0, first + 1];
+  split[first] = step;
+  for (let j = 0; j < order.length; j++) {
+    const i = order[j] as number;
+    if (before[i] === 1) split[k++] = i;
+    else if (i !== step) split[rest++] = i;
+  }
   return split;
 }

@@ -9,21 +9,33 @@ export interface Lists {
   readonly items: Int32Array;
 }
 
-/** `count` lists; `visit` calls `add(list, item)` for every item, twice over and in the same order both times. */
+/** `count` lists; `visit` calls `add(list, item)` for every item. Items of a list stay in the order of their calls. */
 export function makeLists(count: number, visit: (add: (list: number, item: number) => void) => void): Lists {
-  const from = new Int32Array(count + 1);
-  visit((list) => {
-    from[list + 1] = (from[list + 1] as number) + 1;
+  const [lists, items]: [number[], number[]] = [[], []];
+  visit((list, item) => {
+    lists.push(list);
+    items.push(item);
   });
+  return sorted(count, lists, items);
+}
+
+/** Puts item k into list `lists[k]`. */
+function sorted(count: number, lists: ArrayLike<number>, items: ArrayLike<number>): Lists {
+  const from = new Int32Array(count + 1);
+  for (let k = 0; k < lists.length; k++) {
+    const after = (lists[k] as number) + 1;
+    from[after] = (from[after] as number) + 1;
+  }
   for (let i = 0; i < count; i++) from[i + 1] = (from[i + 1] as number) + (from[i] as number);
   const next = from.slice(0, count);
-  const items = new Int32Array(from[count] as number);
-  visit((list, item) => {
-    const k = next[list] as number;
-    items[k] = item;
-    next[list] = k + 1;
-  });
-  return { from, items };
+  const placed = new Int32Array(items.length);
+  for (let k = 0; k < lists.length; k++) {
+    const list = lists[k] as number;
+    const place = next[list] as number;
+    placed[place] = items[k] as number;
+    next[list] = place + 1;
+  }
+  return { from, items: placed };
 }
 
 /** Where list i begins and where list i - 1 ends. */
@@ -47,10 +59,9 @@ export function listOf(lists: Lists, i: number): Int32Array {
 
 /** For every item, the lists that hold it, in order. */
 export function inverse(lists: Lists, count: number): Lists {
-  return makeLists(count, (add) => {
-    for (let list = 0; list + 1 < lists.from.length; list++) {
-      const end = lists.from[list + 1] as number;
-      for (let k = lists.from[list] as number; k < end; k++) add(lists.items[k] as number, list);
-    }
-  });
+  const holders = new Int32Array(lists.items.length);
+  for (let list = 0; list + 1 < lists.from.length; list++) {
+    holders.fill(list, fromOf(lists, list), fromOf(lists, list + 1));
+  }
+  return sorted(count, lists.items, holders);
 }

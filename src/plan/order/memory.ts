@@ -67,28 +67,30 @@ export class Memory {
     this.ran = 0;
   }
 
-  /** Runs a step whose inputs are there; returns the bytes live meanwhile. */
+  /** Runs a step whose inputs are there; returns the bytes live meanwhile. All searches spend their time here. */
   run(step: number): number {
-    const { reads, writes, bytes, kept, scratch } = this.model;
+    const { reads, writes, over, claims, bytes, kept, scratch } = this.model;
     const { pending, home } = this;
     this.#runs += 1;
     let during = this.live + (scratch[step] as number) + (this.ran === 0 ? this.#idle : 0);
     let after = this.live;
-    for (let k = fromOf(reads, step); k < fromOf(reads, step + 1); k++) {
+    const [lastRead, lastWrite] = [fromOf(reads, step + 1), fromOf(writes, step + 1)];
+    for (let k = fromOf(reads, step); k < lastRead; k++) {
       const read = reads.items[k] as number;
       const left = (pending[read] as number) - 1;
       pending[read] = left;
       if (left === 0 && !kept[read] && home[read] === NOWHERE) after -= bytes[read] as number;
     }
-    for (let k = fromOf(writes, step); k < fromOf(writes, step + 1); k++) {
+    const mayOverwrite = fromOf(over, step) < fromOf(over, step + 1);
+    for (let k = fromOf(writes, step); k < lastWrite; k++) {
       const written = writes.items[k] as number;
-      const slot = this.#claimed(step, written);
-      const over = slot === NOWHERE ? this.#overwritten(step, written) : NOWHERE;
-      const inSlot = slot === NOWHERE && over !== NOWHERE ? (home[over] as number) : slot;
+      const claimed = fromOf(claims, written) < fromOf(claims, written + 1) ? this.#claimed(step, written) : NOWHERE;
+      const taken = claimed === NOWHERE && mayOverwrite ? this.#overwritten(step, written) : NOWHERE;
+      const inSlot = taken === NOWHERE ? claimed : (home[taken] as number);
       home[written] = inSlot;
-      if (over !== NOWHERE) this.#taken[over] = this.#runs;
+      if (taken !== NOWHERE) this.#taken[taken] = this.#runs;
       if (inSlot !== NOWHERE) continue;
-      if (over === NOWHERE) during += bytes[written] as number;
+      if (taken === NOWHERE) during += bytes[written] as number;
       if ((pending[written] as number) > 0 || kept[written]) after += bytes[written] as number;
     }
     this.done[step] = 1;
@@ -100,12 +102,13 @@ export class Memory {
   /** Takes back the last `run`, before which `live` bytes were live. */
   undo(step: number, live: number): void {
     const { reads, writes } = this.model;
-    for (let k = fromOf(reads, step); k < fromOf(reads, step + 1); k++) {
+    const { pending, home } = this;
+    const [lastRead, lastWrite] = [fromOf(reads, step + 1), fromOf(writes, step + 1)];
+    for (let k = fromOf(reads, step); k < lastRead; k++) {
       const read = reads.items[k] as number;
-      this.pending[read] = (this.pending[read] as number) + 1;
+      pending[read] = (pending[read] as number) + 1;
     }
-    for (let k = fromOf(writes, step); k < fromOf(writes, step + 1); k++)
-      this.home[writes.items[k] as number] = NOWHERE;
+    for (let k = fromOf(writes, step); k < lastWrite; k++) home[writes.items[k] as number] = NOWHERE;
     this.done[step] = 0;
     this.live = live;
     this.ran -= 1;

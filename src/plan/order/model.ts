@@ -90,8 +90,12 @@ export function modelOf(program: Program, copies: "avoid" | "allow" = "avoid"): 
 }
 
 function distinct(values: readonly Value[], idOf: (value: Value) => number): readonly number[] {
-  const ids = values.map(idOf);
-  return ids.length < 2 ? ids : ids.filter((id, k) => ids.indexOf(id) === k);
+  const ids: number[] = [];
+  for (const value of values) {
+    const id = idOf(value);
+    if (!ids.includes(id)) ids.push(id);
+  }
+  return ids;
 }
 
 /** Definitions before uses, and what else is to be waited for. A renaming is a step: its readers wait for it. */
@@ -101,12 +105,18 @@ function predecessorsOf(program: Program, waits: readonly (readonly [number, num
     for (const value of step.writes) writer.set(value, i);
   });
   const more = new Map<number, number[]>();
-  for (const [step, before] of waits) more.set(step, [...(more.get(step) ?? []), before]);
+  for (const [step, before] of waits) {
+    const list = more.get(step);
+    if (list) list.push(before);
+    else more.set(step, [before]);
+  }
   const parameter = -1;
+  const writerOf = (value: Value): number => writer.get(value) ?? parameter;
   return makeLists(program.steps.length, (add) => {
     program.steps.forEach((step, i) => {
-      const before = distinct(step.reads, (v) => writer.get(v) ?? parameter);
-      for (const from of new Set([...before, ...(more.get(i) ?? [])])) if (from !== parameter) add(i, from);
+      const before = distinct(step.reads, writerOf);
+      const others = more.get(i);
+      for (const from of others ? new Set([...before, ...others]) : before) if (from !== parameter) add(i, from);
     });
   });
 }
@@ -116,14 +126,15 @@ function sharingOf(program: Program, { of }: Storages): Lists {
   return makeLists(program.steps.length, (add) => {
     program.steps.forEach(({ writes, reads, inPlace }, i) => {
       if (inPlace.length === 0) return;
+      const stored = reads.map(of);
       for (const written of writes) {
-        const tried = new Set<Storage>();
+        const allowed = (v: Value): boolean => inPlace.some(([r, x]) => r === v && x === written);
+        const tried: Storage[] = [];
         for (const [read, w] of inPlace) {
           const storage = of(read);
-          if (w !== written || tried.has(storage)) continue;
-          tried.add(storage);
-          const allowed = (v: Value) => inPlace.some(([r, x]) => r === v && x === written);
-          if (!reads.every((v) => of(v) !== storage || allowed(v))) continue;
+          if (w !== written || tried.includes(storage)) continue;
+          tried.push(storage);
+          if (!reads.every((v, k) => stored[k] !== storage || allowed(v))) continue;
           add(i, of(written).id);
           add(i, storage.id);
         }

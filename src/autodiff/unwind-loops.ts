@@ -1,0 +1,75 @@
+/**
+ * @file An `unwind` as the two loops that it stands for, which can be differentiated again: for each turn from the last to
+ * the first, its state is computed from the first one on, and the turn is reversed.
+ *
+ *   while j > 0:   j = j - 1;   c = c₀;   while p < j: c = step(p, c), p = p + 1;   a = back(j, c, a)
+ *
+ * It takes more turns than an unwind, but their reverses are unwinds in turn. Used for reverse over reverse alone.
+ */
+import { at, invariant } from "../base/invariant.ts";
+import { Build } from "../ir/build.ts";
+import type { Graph, Node, Value } from "../ir/graph.ts";
+import { full } from "../ops/create.ts";
+import { apply } from "../ops/define.ts";
+import { add, lt, sub } from "../ops/elementwise.ts";
+import { whileLoop } from "../ops/loops.ts";
+import { INDEX } from "../ops/region-checks.ts";
+import { type UnwindAttrs, unwindParts } from "../ops/unwind.ts";
+
+const number = (b: Build, value: number): Value => b.call(full, [], { ...INDEX, value });
+
+const paramsLike = (b: Build, values: readonly Value[]): readonly Value[] =>
+  values.map((value) => b.param(value.type, value.name));
+
+/** A test of a counter against another number, both among the parameters. */
+function testOf(
+  types: readonly Value[],
+  smaller: (params: readonly Value[], b: Build) => readonly [Value, Value],
+): Graph {
+  const b = new Build("test");
+  const params = paramsLike(b, types);
+  const [small, large] = smaller(params, b);
+  return b.finish([apply(b, lt, small, large)]);
+}
+
+/** p, c… | goal, k…  →  p + 1, step(p, c…, k…) */
+function advanceBody(step: Graph, inputs: readonly Value[], carries: number): Graph {
+  const b = new Build("advance");
+  b.param(INDEX, "i");
+  const [p, ...rest] = paramsLike(b, inputs);
+  invariant(p, () => "advance has no counter");
+  const made = b.inline(step, [p, ...rest.slice(0, carries), ...rest.slice(carries + 1)]);
+  return b.finish([apply(b, add, p, number(b, 1)), ...made]);
+}
+
+/** The same function of the same inputs. */
+export function expandUnwind(node: Node): Graph {
+  const { carries, adjoints, consts, step, back, xs, ws } = unwindParts(node);
+  const { slots } = node.attrs as UnwindAttrs;
+  invariant(xs.length + ws.length === 0, () => "a loop with a schedule is not differentiated again");
+  const b = new Build("unwind");
+  const [count, ...inputs] = paramsLike(b, node.inputs);
+  invariant(count, () => "unwind has no count");
+  const [nc, na] = [carries.length, adjoints.length];
+  const [c, a, k] = [inputs.slice(0, nc), inputs.slice(nc, nc + na), inputs.slice(nc + na)];
+  // j, a… | c…, k…
+  const outer = [count, ...a, ...c, ...k];
+  const turn = new Build("turn");
+  turn.param(INDEX, "i");
+  const [j, ...own] = paramsLike(turn, outer);
+  invariant(j, () => "turn has no counter");
+  const [cts, rest] = [own.slice(0, na), own.slice(na)];
+  const goal = apply(turn, sub, j, number(turn, 1));
+  // p, c… | goal, k…
+  const inner = [number(turn, 0), ...rest.slice(0, nc), goal, ...rest.slice(nc)];
+  const advance = advanceBody(step, inner, nc);
+  const isBefore = testOf(inner, (params) => [at(params, 0), at(params, nc + 1)]);
+  const attrs = { carries: nc + 1, length: 0, slots };
+  const reached = turn.callAll(whileLoop, inner, attrs, { regions: [isBefore, advance] });
+  const made = turn.inline(back, [goal, ...reached.slice(1, 1 + nc), ...cts, ...rest.slice(nc)]);
+  const body = turn.finish([goal, ...made]);
+  const isLeft = testOf(outer, (params, t) => [number(t, 0), at(params, 0)]);
+  const all = b.callAll(whileLoop, outer, { carries: na + 1, length: 0, slots }, { regions: [isLeft, body] });
+  invariant(consts.length === k.length, () => "unwind lost a constant");
+  return b.finish(all.slice(1, 1 + na));
+}

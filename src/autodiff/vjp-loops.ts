@@ -1,0 +1,464 @@
+/**
+ * @file Reverse mode through loops. The reverse of a loop is a loop in the other direction over what the forward loop left
+ * behind (residuals.ts), with the cotangents of the carries as its state:
+ *
+ *   c, ys, rs = scan(c₀, xs, k)                                     the same loop, which also stacks residuals
+ *   …
+ *   d_c₀, d_k, d_xs = scan(d_c, sums, rs, xs, d_ys, k) {reverse}    body: d_c', sums, r, x, d_y, k → d_c, sums, d_x
+ *
+ * Nothing here decides what is kept in the end: that the residuals are stacked is how the two loops are connected, and a
+ * planner that finds a loop whose stacks only its reverse reads may put an `unwind` of the two bodies in its place.
+ *
+ * Cotangents of constants are sums over all turns. They are carries too, begin with the sum that exists already, and are
+ * added to in the order in which the unrolled loop would add. Where there is none yet they begin with -0, which is what
+ * adding changes nothing to, the sign of zero included.
+ *
+ * A `while` that says how many turns there can be is the same with a count. Without a bound there is no room to plan for
+ * its residuals: its reverse is an `unwind` (ops/unwind.ts), which computes states again.
+ */
+import { at, invariant } from "../base/invariant.ts";
+import { Build } from "../ir/build.ts";
+import type { Graph, Node, Value } from "../ir/graph.ts";
+import { newValue } from "../ir/graph.ts";
+import { full } from "../ops/create.ts";
+import {
+  type LoopParts,
+  type ScanAttrs,
+  scan,
+  scanParts,
+  type WhileAttrs,
+  type WhileParts,
+  whileParts,
+} from "../ops/loops.ts";
+import { INDEX, stackType } from "../ops/region-checks.ts";
+import { unwind } from "../ops/unwind.ts";
+import { activeInLoop, reached } from "./activity.ts";
+import type { Cotangents, Joint, JointRequest, ReverseContext, Reversed, Seed } from "./joint.ts";
+import { type BodyLayout, chooseResiduals, type Residuals } from "./residuals.ts";
+
+/** A loop that is being reversed. */
+interface Loop {
+  readonly parts: LoopParts;
+  readonly length: number;
+  readonly reverse: boolean;
+  /** Parameters of the body that are active, and results that they reach. */
+  readonly active: readonly boolean[];
+  readonly results: readonly boolean[];
+}
+
+const minusZero = (b: Build, like: Value): Value => b.call(full, [], { ...like.type, value: -0 });
+const isFirst = (values: readonly Value[], i: number): boolean => values.indexOf(at(values, i)) === i;
+const seedsOf = (some: readonly boolean[]): readonly Seed[] => some.map((one) => (one ? "param" : "zero"));
+
+function loopOf(parts: LoopParts, inputs: readonly boolean[], length: number, reverse: boolean): Loop {
+  const active = activeInLoop(parts.body, [false, ...inputs], 1, parts.carries.length);
+  return { parts, length, reverse, active, results: reached(parts.body, active) };
+}
+
+function layoutOf({ carries, xs }: LoopParts, params: readonly Value[]): BodyLayout {
+  const first = 1 + carries.length;
+  return {
+    index: at(params, 0),
+    carries: params.slice(1, first),
+    xs: params.slice(first, first + xs.length),
+    consts: params.slice(first + xs.length),
+  };
+}
+
+/** The reverse of one turn: constants have sums. */
+function requestFor({ parts, active }: Loop, seeds: readonly Seed[]): JointRequest {
+  const firstConst = 1 + parts.carries.length + parts.xs.length;
+  return { active, seeds, sums: active.map((one, i) => one && i >= firstConst) };
+}
+
+/**
+ * The reverse of one turn for the cotangents that there are, and which carries have one: those that get one from outside,
+ * and those that some turn gives one.
+ */
+function reverseTurn(context: ReverseContext, loop: Loop, cts: readonly (Value | null)[]) {
+  const { carries, ys } = loop.parts;
+  const carried = carries.map((_, k) => at(cts, k) !== null);
+  for (;;) {
+    const rows = ys.map((_, y) => at(cts, carries.length + y) !== null);
+    const some = [...carried, ...rows].map((one, r) => one && at(loop.results, r));
+    const joint = context.joint(loop.parts.body, requestFor(loop, seedsOf(some)));
+    const more = carries.flatMap((_, k) => (joint.cotangents[1 + k] && !carried[k] ? [k] : []));
+    if (more.length === 0) return { joint, carried: carries.flatMap((_, k) => (carried[k] ? [k] : [])) };
+    for (const k of more) carried[k] = true;
+  }
+}
+
+/** Constants that the reverse of a turn adds to, by position. */
+function summedConsts({ parts }: Loop, { cotangents, sumParams }: Joint): readonly number[] {
+  const first = 1 + parts.carries.length + parts.xs.length;
+  return parts.consts.flatMap((_, k) => {
+    const [cotangent, sum] = [cotangents[first + k] ?? null, sumParams[first + k] ?? null];
+    return sum && cotangent !== sum ? [k] : [];
+  });
+}
+
+/** First values of the sums: where a constant is read under two names, only one of them continues the sum so far. */
+function begunSums(b: Build, { consts }: LoopParts, summed: readonly number[], all: Cotangents): readonly Value[] {
+  return summed.map((k) => {
+    const outer = at(consts, k);
+    return (isFirst(consts, k) ? all.of(outer) : null) ?? minusZero(b, outer);
+  });
+}
+
+/** Hands sums on: to `all` where they continue it, else as contributions. */
+function handSums(
+  { consts }: LoopParts,
+  summed: readonly number[],
+  made: readonly Value[],
+  all: Cotangents,
+): readonly (Value | null)[] {
+  const contributions: (Value | null)[] = consts.map(() => null);
+  for (const [n, k] of summed.entries()) {
+    if (isFirst(consts, k) && all.of(at(consts, k))) all.replace(at(consts, k), at(made, n));
+    else contributions[k] = at(made, n);
+  }
+  return contributions;
+}
+
+/** Something outside that a body reads whole, or row by row. */
+interface Source {
+  readonly kind: "row" | "const";
+  readonly outer: Value;
+}
+
+/** Builds the body of the reversed loop, taking what it reads from where it is. */
+class ReverseBody {
+  readonly #b: Build;
+  readonly #now = new Map<Value, Value>();
+  readonly #again = new Map<Value, Node>();
+  /** Parameters that stand for rows and constants, with the outer value of each. */
+  readonly xs: { readonly param: Value; readonly outer: Value }[] = [];
+  readonly consts: { readonly param: Value; readonly outer: Value }[] = [];
+  readonly #sources: ReadonlyMap<Value, Source>;
+
+  constructor(name: string, sources: ReadonlyMap<Value, Source>, again: readonly Node[]) {
+    this.#b = new Build(name);
+    this.#b.phase = "backward";
+    this.#sources = sources;
+    for (const node of again) for (const value of node.outputs) this.#again.set(value, node);
+  }
+
+  get b(): Build {
+    return this.#b;
+  }
+
+  /** A value of the joint graph is this one here. */
+  bind(value: Value, now: Value): void {
+    this.#now.set(value, now);
+  }
+
+  readonly resolve = (value: Value): Value => {
+    const known = this.#now.get(value);
+    if (known) return known;
+    const node = this.#again.get(value);
+    if (node) {
+      this.append(node);
+      return this.#now.get(value) as Value;
+    }
+    const source = this.#sources.get(value);
+    invariant(source, () => `the reverse of a loop reads ${value.name ?? value.id}, which is not kept`);
+    const param = newValue(value.type, value.name);
+    (source.kind === "row" ? this.xs : this.consts).push({ param, outer: source.outer });
+    this.#now.set(value, param);
+    return param;
+  };
+
+  append(node: Node): void {
+    const inputs = node.inputs.map(this.resolve);
+    const outputs = node.outputs.map((value) => newValue(value.type, value.name));
+    this.#b.append({ ...node, inputs, outputs });
+    node.outputs.forEach((value, i) => {
+      this.#now.set(value, at(outputs, i));
+    });
+  }
+
+  finish(carries: readonly Value[], index: Value, results: readonly Value[]): Graph {
+    const rest = [...this.xs, ...this.consts].map(({ param }) => param);
+    return { name: this.#b.name, params: [index, ...carries, ...rest], nodes: [...this.#b.nodes], results };
+  }
+}
+
+/** The nodes of the reverse part that the given values depend on, in order. */
+function reverseNodes({ b, forwardNodes }: Joint, values: readonly Value[]): readonly Node[] {
+  const wanted = new Set(values);
+  const needed = b.nodes
+    .slice(forwardNodes)
+    .reverse()
+    .filter((node) => {
+      if (!node.outputs.some((value) => wanted.has(value))) return false;
+      for (const value of node.inputs) wanted.add(value);
+      return true;
+    });
+  return needed.reverse();
+}
+
+/** Values of two joint graphs of one body: their forward parts are equal. */
+function sameIn(from: Joint, to: Joint): (value: Value) => Value {
+  const pairs = new Map<Value, Value>();
+  from.params.forEach((param, i) => {
+    pairs.set(param, at(to.params, i));
+  });
+  from.b.nodes.slice(0, from.forwardNodes).forEach((node, n) => {
+    node.outputs.forEach((value, i) => {
+      pairs.set(value, at(at(to.b.nodes, n).outputs, i));
+    });
+  });
+  return (value) => {
+    const found = pairs.get(value);
+    invariant(found, () => `${value.name ?? value.id} is not in the forward part`);
+    return found;
+  };
+}
+
+/** What the forward loop left: stacks by value of the first joint graph, and the last carries. */
+interface Left {
+  readonly first: Joint;
+  readonly residuals: Residuals;
+  readonly stacks: ReadonlyMap<Value, Value>;
+  readonly last: readonly Value[];
+  /** The number of turns, where it is not `length`. */
+  readonly count: Value | null;
+}
+
+/** Where the reverse of a turn finds what it reads. */
+function sourcesFor(loop: Loop, joint: Joint, { first, stacks }: Left): ReadonlyMap<Value, Source> {
+  const same = sameIn(first, joint);
+  const sources = new Map<Value, Source>();
+  for (const [value, outer] of stacks) sources.set(same(value), { kind: "row", outer });
+  const layout = layoutOf(loop.parts, joint.params);
+  layout.xs.forEach((param, i) => {
+    sources.set(param, { kind: "row", outer: at(loop.parts.xs, i) });
+  });
+  layout.consts.forEach((param, i) => {
+    sources.set(param, { kind: "const", outer: at(loop.parts.consts, i) });
+  });
+  return sources;
+}
+
+/** The state of a reversed loop: parameters of its body, and what each is at first. */
+interface State {
+  readonly params: readonly Value[];
+  readonly begin: readonly Value[];
+  /** Per shifted carry, the value of the joint graph that it is in the next turn. */
+  readonly shifted: readonly Value[];
+}
+
+/** Cotangents of carries, then sums of constants, then carries that are handed back by one turn. */
+function stateOf(
+  b: Build,
+  body: ReverseBody,
+  { loop, left, joint, carried, summed }: Turn,
+  cts: readonly (Value | null)[],
+  all: Cotangents,
+): State {
+  const { parts } = loop;
+  const params: Value[] = [];
+  const begin: Value[] = [];
+  const carry = (value: Value | null, like: Value, first: Value): void => {
+    const param = newValue(like.type, value?.name);
+    if (value) body.bind(value, param);
+    params.push(param);
+    begin.push(first);
+  };
+  for (const k of carried) {
+    const like = at(joint.params, 1 + k);
+    carry(joint.seedParams[k] ?? null, like, at(cts, k) ?? minusZero(b, like));
+  }
+  const firstConst = 1 + parts.carries.length + parts.xs.length;
+  begunSums(b, parts, summed, all).forEach((first, n) => {
+    carry(joint.sumParams[firstConst + at(summed, n)] ?? null, first, first);
+  });
+  const same = sameIn(left.first, joint);
+  const { carries } = layoutOf(parts, left.first.params);
+  const shifted = left.residuals.shifted.map(([before, after]) => {
+    carry(same(after), before, at(left.last, carries.indexOf(before)));
+    return same(before);
+  });
+  return { params, begin, shifted };
+}
+
+/** One turn of a loop with its reverse. */
+interface Turn {
+  readonly loop: Loop;
+  readonly left: Left;
+  readonly joint: Joint;
+  /** Carries that have a cotangent, and constants that are added to. */
+  readonly carried: readonly number[];
+  readonly summed: readonly number[];
+}
+
+/** Parameters for the row's number and for the cotangents of rows. */
+function bindRows(body: ReverseBody, { loop: { parts }, joint }: Turn, cts: readonly (Value | null)[]): Value {
+  const index = newValue(INDEX, "i");
+  body.bind(at(joint.params, 0), index);
+  const nc = parts.carries.length;
+  parts.ys.forEach((_, y) => {
+    const seed = joint.seedParams[nc + y];
+    if (!seed) return;
+    const param = newValue(seed.type, seed.name);
+    body.bind(seed, param);
+    body.xs.push({ param, outer: at(cts, nc + y) as Value });
+  });
+  return index;
+}
+
+/** The results of a turn's reverse: next cotangents and sums, and cotangents of rows (by position in `dxs`). */
+function turnResults(body: ReverseBody, { loop: { parts }, joint, carried, summed }: Turn, dxs: readonly number[]) {
+  const [nc, nx] = [parts.carries.length, parts.xs.length];
+  const numbers = [...carried.map((k) => 1 + k), ...summed.map((k) => 1 + nc + nx + k), ...dxs.map((x) => 1 + nc + x)];
+  const wanted = numbers.flatMap((i) => joint.cotangents[i] ?? []);
+  for (const node of reverseNodes(joint, wanted)) body.append(node);
+  const resolved = numbers.map((i) => {
+    const cotangent = joint.cotangents[i];
+    return cotangent ? body.resolve(cotangent) : body.b.call(full, [], { ...at(joint.params, i).type, value: 0 });
+  });
+  const state = carried.length + summed.length;
+  return { next: resolved.slice(0, state), rows: resolved.slice(state) };
+}
+
+/** The reversed loop, appended; gives contributions to carries, xs and constants. */
+function appendReverse(
+  context: ReverseContext,
+  loop: Loop,
+  left: Left,
+  cts: readonly (Value | null)[],
+  all: Cotangents,
+): readonly (Value | null)[] {
+  const { parts, length } = loop;
+  const { joint, carried } = reverseTurn(context, loop, cts);
+  const turn: Turn = { loop, left, joint, carried, summed: summedConsts(loop, joint) };
+  const again = left.residuals.again.map((node) => at(joint.b.nodes, left.first.b.nodes.indexOf(node)));
+  const body = new ReverseBody(`${parts.body.name}_reverse`, sourcesFor(loop, joint, left), again);
+  const state = stateOf(context.b, body, turn, cts, all);
+  const index = bindRows(body, turn, cts);
+  const dxs = parts.xs.flatMap((_, x) => (joint.cotangents[1 + parts.carries.length + x] ? [x] : []));
+  const { next, rows } = turnResults(body, turn, dxs);
+  const region = body.finish(state.params, index, [...next, ...state.shifted.map(body.resolve), ...rows]);
+  const outer = [...state.begin, ...body.xs.map((x) => x.outer), ...body.consts.map((k) => k.outer)];
+  const attrs = {
+    carries: state.params.length,
+    xs: body.xs.length,
+    length,
+    reverse: !loop.reverse,
+    counted: left.count !== null,
+  };
+  const inputs = left.count ? [left.count, ...outer] : outer;
+  const outputs = context.b.callAll(scan, inputs, attrs, { regions: [region] });
+  const sums = outputs.slice(carried.length, carried.length + turn.summed.length);
+  const stacks = outputs.slice(state.params.length);
+  return [
+    ...parts.carries.map((_, k) => outputs[carried.indexOf(k)] ?? null),
+    ...parts.xs.map((_, x) => stacks[dxs.indexOf(x)] ?? null),
+    ...handSums(parts, turn.summed, sums, all),
+  ];
+}
+
+/** The forward loop with residuals among its stacks. */
+function forwardLoop(context: ReverseContext, loop: Loop, node: Node, body: number): { copy: Node; left: Left } {
+  const { parts, length } = loop;
+  const first = context.joint(parts.body, requestFor(loop, seedsOf(loop.results)));
+  const residuals = chooseResiduals(first, layoutOf(parts, first.params));
+  const ys = first.results.slice(parts.carries.length);
+  const extra = residuals.kept.filter((value) => !ys.includes(value));
+  const region: Graph = {
+    name: parts.body.name,
+    params: first.params,
+    nodes: first.b.nodes.slice(0, first.forwardNodes),
+    results: [...first.results, ...extra],
+  };
+  const regions = node.regions.map((other, n) => (n === body ? region : other));
+  const own = parts.carries.length + parts.ys.length;
+  const stacked = extra.map((value) => newValue(stackType(value.type, length), value.name));
+  const outputs = [...node.outputs.slice(0, own), ...stacked, ...node.outputs.slice(own)];
+  const copy = context.append({ ...node, regions, outputs });
+  const stacks = new Map<Value, Value>();
+  for (const value of residuals.kept) {
+    const y = ys.indexOf(value);
+    const place = y >= 0 ? parts.carries.length + y : own + extra.indexOf(value);
+    stacks.set(value, at(copy.outputs, place));
+  }
+  return { copy, left: { first, residuals, stacks, last: copy.outputs.slice(0, parts.carries.length), count: null } };
+}
+
+export function reverseLoop(context: ReverseContext, node: Node, active: readonly boolean[]): Reversed {
+  const parts = scanParts(node);
+  const { length, reverse, counted } = node.attrs as ScanAttrs;
+  const skipped = counted ? 1 : 0;
+  const loop = loopOf(parts, active.slice(skipped), length, reverse);
+  const { copy, left } = forwardLoop(context, loop, node, 0);
+  return {
+    outputs: copy.outputs.slice(0, node.outputs.length),
+    activeOutputs: loop.results,
+    pullback: (cts, all) => {
+      const made = appendReverse(context, loop, { ...left, count: parts.count }, cts, all);
+      return counted ? [null, ...made] : made;
+    },
+  };
+}
+
+export function reverseWhile(context: ReverseContext, node: Node, active: readonly boolean[]): Reversed {
+  const parts = whileParts(node);
+  const { length } = node.attrs as WhileAttrs;
+  const loop = loopOf(parts, active, length, false);
+  const own = parts.carries.length + parts.ys.length;
+  const activeOutputs = [...loop.results, false];
+  if (length === 0) {
+    const copy = context.append(node);
+    return {
+      outputs: copy.outputs,
+      activeOutputs,
+      pullback: (cts, all) => appendUnwind(context, loop, node, at(copy.outputs, own), cts, all),
+    };
+  }
+  const { copy, left } = forwardLoop(context, loop, node, 1);
+  const count = at(copy.outputs, copy.outputs.length - 1);
+  return {
+    outputs: [...copy.outputs.slice(0, own), count],
+    activeOutputs,
+    pullback: (cts, all) => appendReverse(context, loop, { ...left, count }, cts, all),
+  };
+}
+
+/** The reverse of a loop without a bound: states are computed again. */
+function appendUnwind(
+  context: ReverseContext,
+  loop: Loop,
+  node: Node,
+  count: Value,
+  cts: readonly (Value | null)[],
+  all: Cotangents,
+): readonly (Value | null)[] {
+  const { b } = context;
+  const { carries, consts, body } = loop.parts as WhileParts;
+  const { joint, carried } = reverseTurn(context, loop, cts);
+  const summed = summedConsts(loop, joint);
+  const layout = layoutOf(loop.parts, joint.params);
+  const first = 1 + carries.length;
+  const cotangent = (i: number): Value =>
+    joint.cotangents[i] ?? joint.b.call(full, [], { ...at(joint.params, i).type, value: 0 });
+  const adjoints = [
+    ...carried.map((k) => joint.seedParams[k] ?? newValue(at(layout.carries, k).type, "unused")),
+    ...summed.map((k) => joint.sumParams[first + k] as Value),
+  ];
+  const results = [...carried.map((k) => cotangent(1 + k)), ...summed.map((k) => cotangent(first + k))];
+  const back: Graph = {
+    name: `${body.name}_vjp`,
+    params: [layout.index, ...layout.carries, ...adjoints, ...layout.consts],
+    nodes: [...joint.b.nodes],
+    results,
+  };
+  const begin = [
+    ...carried.map((k) => at(cts, k) ?? minusZero(b, at(carries, k))),
+    ...begunSums(b, loop.parts, summed, all),
+  ];
+  const { slots } = node.attrs as WhileAttrs;
+  const attrs = { carries: carries.length, adjoints: adjoints.length, xs: 0, length: 0, slots };
+  const made = b.callAll(unwind, [count, ...carries, ...begin, ...consts], attrs, { regions: [body, back] });
+  const sums = handSums(loop.parts, summed, made.slice(carried.length), all);
+  return [...carries.map((_, k) => made[carried.indexOf(k)] ?? null), ...sums];
+}

@@ -1,0 +1,103 @@
+/**
+ * @file `tidemark curve`: memory against time. Every strategy's plans of one program on the same axes, from storing
+ * everything down to the smallest that the strategy finds, beside the bound that no plan can pass.
+ *
+ *   planners that aim at bytes (auto, look-ahead, chain)     as many budgets as asked for, at equal ratios
+ *   rules (every-k, sqrt, selective, …)                      all of their plans that no other plan of theirs beats
+ */
+import { formatBytes } from "../../base/bytes.ts";
+import type { Candidate } from "../../plan/budget/family.ts";
+import { STRATEGIES } from "../../plan/recompute/strategies.ts";
+import { table } from "../../plan/table.ts";
+import type { Made } from "../../runtime/assembler.ts";
+import { type Arguments, type Command, type Io, usageError, wholeNumber, writeJson } from "../command.ts";
+import { loadProgram } from "../load.ts";
+import { machineModel } from "../machine.ts";
+import { plansOfLoaded, recomputed } from "../plan-figures.ts";
+
+export interface CurvePoint {
+  readonly strategy: string;
+  /** Null for plans of rules, which do not aim at one. */
+  readonly budgetBytes: number | null;
+  readonly arenaBytes: number;
+  readonly predictedMs: number;
+  readonly recomputedFlops: number;
+}
+
+/** Small graphs only: its plans take a solver and its time. */
+const WITHOUT_SOLVER: readonly string[] = STRATEGIES.filter((name) => name !== "optimal");
+
+function strategiesOf(args: Arguments): readonly string[] {
+  const text = args.value("strategies");
+  if (text === undefined) return WITHOUT_SOLVER;
+  const names = text.split(",");
+  const unknown = names.find((name) => !WITHOUT_SOLVER.includes(name));
+  if (unknown !== undefined) {
+    throw usageError(`--strategies: there is no ${unknown}`, `strategies are ${WITHOUT_SOLVER.join(", ")}`);
+  }
+  return names;
+}
+
+const pointOf = (budgetBytes: number | null, { strategy, ...c }: Candidate<Made>, name: string): CurvePoint => ({
+  strategy: name === strategy ? strategy : name,
+  budgetBytes,
+  arenaBytes: c.arenaBytes,
+  predictedMs: c.predictedMs,
+  recomputedFlops: recomputed(c.result.graph).flops,
+});
+
+/** A row of characters as long as a number is large. */
+const bar = (share: number): string => "█".repeat(Math.max(1, Math.round(share * 40)));
+
+function curveText(points: readonly CurvePoint[], storeAll: Candidate<Made>, floorBytes: number): string {
+  const rows = points.map((p) => [
+    p.strategy,
+    formatBytes(p.arenaBytes),
+    `${(p.arenaBytes / storeAll.arenaBytes).toFixed(3)} ×`,
+    `${p.predictedMs.toFixed(1)} ms`,
+    `${(p.predictedMs / storeAll.predictedMs).toFixed(3)} ×`,
+    bar(p.arenaBytes / storeAll.arenaBytes),
+  ]);
+  const lines = table(rows, ["left", "right", "right", "right", "right", "left"]);
+  return `${lines.join("\n")}\nno plan is below ${formatBytes(floorBytes)}: what one operation and the state need\n`;
+}
+
+async function run(args: Arguments, io: Io): Promise<void> {
+  const count = wholeNumber(args, "points", 10, 2);
+  const strategies = strategiesOf(args);
+  const loaded = await loadProgram(args.positionals[0] as string);
+  const machine = machineModel(io.err);
+  const { plans } = plansOfLoaded(loaded, { target: "wasm", memory: {}, machine, solver: undefined });
+  const { storeAll } = plans;
+  const points: CurvePoint[] = [];
+  for (const name of strategies) {
+    const began = performance.now();
+    const family = plans.family(name);
+    for (const { budgetBytes, plan } of family.curve(count)) points.push(pointOf(budgetBytes, plan, name));
+    io.err(`${name}: ${((performance.now() - began) / 1000).toFixed(1)} s\n`);
+  }
+  const floorBytes = plans.floorBytes();
+  if (!args.has("json")) return io.out(curveText(points, storeAll, floorBytes));
+  writeJson(io, {
+    program: loaded.name,
+    target: "wasm",
+    costModel: machine.costModel,
+    storeAllArenaBytes: storeAll.arenaBytes,
+    storeAllPredictedMs: storeAll.predictedMs,
+    lowerBoundBytes: floorBytes,
+    points,
+  });
+}
+
+export const curve: Command = {
+  name: "curve",
+  positionals: ["PROGRAM"],
+  summary: "memory against time for every way to plan a program",
+  details: "Each line is a plan: its arena, its predicted time, and both over those of storing everything.",
+  options: {
+    points: { value: "N", help: "budgets for planners that aim at bytes, 10 by default" },
+    strategies: { value: "A,B,…", help: `some of ${WITHOUT_SOLVER.join(", ")}` },
+    json: { help: "print one line of JSON" },
+  },
+  run,
+};

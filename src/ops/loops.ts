@@ -1,0 +1,191 @@
+/**
+ * @file Loops as operations: a body that is planned and compiled once and runs many times inside of the program.
+ *
+ *   scan     carries c…, stacks xs…, constants k…        body(i, c…, x…, k…) → c…, y…        → c…, ys…
+ *   while    carries c…, constants k…                    test(c…, k…) → bool
+ *                                                        body(i, c…, k…) → c…, y…            → c…, ys…, count
+ *
+ *     xs   [ x₀ │ x₁ │ x₂ ]           one row a turn, from the last to the first when `reverse`
+ *             │    │    │
+ *     c₀ ── body ─ body ─ body ── c₃
+ *             │    │    │
+ *     ys   [ y₀ │ y₁ │ y₂ ]           row i belongs to x's row i in either direction
+ *
+ * `i` is the row's number, which is the turn's number unless the loop is reversed. A *counted* scan takes the number of
+ * turns as its first input, an i32 of at most `length`: it is how the rows that a `while` has written are read. Rows that
+ * were not written are unspecified, and nothing the library makes reads them. A `while` with length > 0 ends after as many
+ * turns whatever the test says; without (0) it can have no ys, which would need room for an unknown number of rows.
+ */
+import { TidemarkError } from "../base/errors.ts";
+import { at } from "../base/invariant.ts";
+import type { Graph, Node, Value } from "../ir/graph.ts";
+import type { OpDef, Reference } from "../ir/op.ts";
+import type { TensorType } from "../ir/type.ts";
+import { graphCost } from "./control.ts";
+import { defineOp } from "./define.ts";
+import {
+  emptyStacks,
+  INDEX,
+  putRows,
+  requireCount,
+  requireRegions,
+  requireTypes,
+  rowOf,
+  rowType,
+  stackType,
+  TRUTH,
+  typesOf,
+} from "./region-checks.ts";
+
+export type ScanAttrs = {
+  readonly carries: number;
+  readonly xs: number;
+  readonly length: number;
+  readonly reverse: boolean;
+  readonly counted: boolean;
+};
+
+/** `slots`: states that its reverse may hold at once when it is not bounded (unwind.ts). */
+export type WhileAttrs = { readonly carries: number; readonly length: number; readonly slots: number };
+
+/** States held at once unless something else is asked for: a million turns then take 5.5 sweeps. */
+export const DEFAULT_SLOTS = 32;
+
+/** The most turns of a loop: rows and turns are numbered with i32. */
+export const MOST_TURNS = 2 ** 31 - 1;
+
+/** What the inputs and results of a loop are. */
+export interface LoopParts {
+  /** The number of turns of a counted scan. */
+  readonly count: Value | null;
+  readonly carries: readonly Value[];
+  readonly xs: readonly Value[];
+  readonly consts: readonly Value[];
+  readonly body: Graph;
+  /** Results: the last carries, the stacks. */
+  readonly last: readonly Value[];
+  readonly ys: readonly Value[];
+}
+
+export function scanParts({ inputs, outputs, attrs, regions }: Node): LoopParts {
+  const { carries, xs, counted } = attrs as ScanAttrs;
+  const first = counted ? 1 : 0;
+  return {
+    count: counted ? at(inputs, 0) : null,
+    carries: inputs.slice(first, first + carries),
+    xs: inputs.slice(first + carries, first + carries + xs),
+    consts: inputs.slice(first + carries + xs),
+    body: at(regions, 0),
+    last: outputs.slice(0, carries),
+    ys: outputs.slice(carries),
+  };
+}
+
+export interface WhileParts extends LoopParts {
+  readonly test: Graph;
+  /** The result that says how many turns there were. */
+  readonly turns: Value;
+}
+
+export function whileParts({ inputs, outputs, attrs, regions }: Node): WhileParts {
+  const { carries } = attrs as WhileAttrs;
+  return {
+    count: null,
+    carries: inputs.slice(0, carries),
+    xs: [],
+    consts: inputs.slice(carries),
+    test: at(regions, 0),
+    body: at(regions, 1),
+    last: outputs.slice(0, carries),
+    ys: outputs.slice(carries, -1),
+    turns: at(outputs, outputs.length - 1),
+  };
+}
+
+/** Types of the body's y…, after checking that it gives back the carries it takes. */
+function requireBody(name: string, body: Graph, carries: readonly TensorType[], rest: readonly TensorType[]) {
+  requireTypes(`${name}: region ${body.name} takes`, typesOf(body.params), [INDEX, ...carries, ...rest]);
+  const results = typesOf(body.results);
+  requireTypes(`${name}: region ${body.name} returns carries`, results.slice(0, carries.length), carries);
+  return results.slice(carries.length);
+}
+
+/** A body run for the rows of stacks, with a state handed from turn to turn. */
+export const scan: OpDef<ScanAttrs> = defineOp<ScanAttrs>({
+  name: "scan",
+  defaults: { carries: 0, xs: 0, reverse: false, counted: false },
+  infer(inputs, { carries, xs, length, counted }, regions) {
+    requireRegions("scan", regions, 1);
+    requireCount("scan", "length", length, MOST_TURNS);
+    const given = counted ? inputs.slice(1) : inputs;
+    if (counted) requireTypes("scan: the count is", inputs.slice(0, 1), [INDEX]);
+    requireCount("scan", "carries", carries, given.length);
+    requireCount("scan", "xs", xs, given.length - carries);
+    const states = given.slice(0, carries);
+    const rows = given.slice(carries, carries + xs).map((stack) => rowType("scan", stack, length));
+    const ys = requireBody("scan", at(regions, 0), states, [...rows, ...given.slice(carries + xs)]);
+    return [...states, ...ys.map((row) => stackType(row, length))];
+  },
+  derivative: { kind: "region" },
+  cost: (_, __, { length }, regions) => ({ flops: length * graphCost(at(regions, 0)).flops }),
+  lower: { kind: "control", form: "scan" },
+  evaluate({ inputs, attrs: { carries, xs, length, reverse, counted }, regions, run }) {
+    const body = at(regions, 0);
+    const turns = counted ? Math.min(Math.max(at(at(inputs, 0), 0), 0), length) : length;
+    const given = counted ? inputs.slice(1) : inputs;
+    const [stacks, consts] = [given.slice(carries, carries + xs), given.slice(carries + xs)];
+    const ys = emptyStacks(typesOf(body.results.slice(carries)), length);
+    let state: readonly Reference[] = given.slice(0, carries);
+    for (let turn = 0; turn < turns; turn++) {
+      const i = reverse ? turns - 1 - turn : turn;
+      const rows = stacks.map((stack) => rowOf(stack, i, length));
+      const made = run(body, [Float64Array.of(i), ...state, ...rows, ...consts]);
+      state = made.slice(0, carries);
+      putRows(ys, made.slice(carries), i);
+    }
+    return [...state, ...ys];
+  },
+  // Samples have no regions; loops.test.ts tests these operations in programs.
+  samples: [],
+});
+
+/** A body run as long as a test of its state holds. */
+export const whileLoop: OpDef<WhileAttrs> = defineOp<WhileAttrs>({
+  name: "while",
+  defaults: { carries: 0, length: 0, slots: DEFAULT_SLOTS },
+  infer(inputs, { carries, length }, regions) {
+    requireRegions("while", regions, 2);
+    requireCount("while", "length", length, MOST_TURNS);
+    requireCount("while", "carries", carries, inputs.length);
+    const test = at(regions, 0);
+    requireTypes(`while: region ${test.name} takes`, typesOf(test.params), inputs);
+    requireTypes(`while: region ${test.name} returns`, typesOf(test.results), [TRUTH]);
+    const states = inputs.slice(0, carries);
+    const ys = requireBody("while", at(regions, 1), states, inputs.slice(carries));
+    if (length === 0 && ys.length > 0) {
+      const summary = `while: region ${at(regions, 1).name} returns ${ys.length} rows a turn without a length`;
+      throw new TidemarkError("InvalidGraph", summary, { help: "give the most turns there can be as length" });
+    }
+    return [...states, ...ys.map((row) => stackType(row, length)), INDEX];
+  },
+  derivative: { kind: "region" },
+  // The number of turns is not known: one is counted.
+  cost: (_, __, ___, regions) => ({ flops: regions.reduce((sum, region) => sum + graphCost(region).flops, 0) }),
+  lower: { kind: "control", form: "while" },
+  evaluate({ inputs, attrs: { carries, length }, regions, run }) {
+    const [test, body] = [at(regions, 0), at(regions, 1)];
+    const consts = inputs.slice(carries);
+    const ys = emptyStacks(typesOf(body.results.slice(carries)), length);
+    let state: readonly Reference[] = inputs.slice(0, carries);
+    let turn = 0;
+    const most = length === 0 ? MOST_TURNS : length;
+    while (turn < most && at(run(test, [...state, ...consts]), 0)[0] !== 0) {
+      const made = run(body, [Float64Array.of(turn), ...state, ...consts]);
+      state = made.slice(0, carries);
+      putRows(ys, made.slice(carries), turn);
+      turn++;
+    }
+    return [...state, ...ys, Float64Array.of(turn)];
+  },
+  samples: [],
+});

@@ -1,0 +1,123 @@
+/**
+ * @file The reverse of a loop whose states were not kept: they are computed again, from the first one.
+ *
+ *   unwind   count, carries c…, adjoints a…, stacks xs…, constants k…
+ *            step(i, c…, x…, k…)       → c…           one turn forward
+ *            back(i, c…, a…, x…, k…)   → a…, w…       one turn backward, at the state c before that turn
+ *            → a…, ws…
+ *
+ *     c₀ ─ step ─ c₁ ─ step ─ c₂            count = 3
+ *                             │
+ *     a₀ ─ back ── back ── back ── a        back runs at c₂, c₁, c₀ in this order
+ *
+ * `slots` states can be held at once: with count ≤ slots every state is kept, beyond that some are computed several times.
+ * Which ones are held when is decided at run time from the count (runtime/unwind.ts), because a `while` does not say
+ * beforehand how many turns it takes. The schedule changes no result: a state computed again is the same state.
+ * Rows beyond the count are unspecified. Without stacks `length` is 0.
+ */
+import { at } from "../base/invariant.ts";
+import type { Graph, Node, Value } from "../ir/graph.ts";
+import type { OpDef, Reference } from "../ir/op.ts";
+import { graphCost } from "./control.ts";
+import { defineOp } from "./define.ts";
+import { DEFAULT_SLOTS, MOST_TURNS } from "./loops.ts";
+import {
+  emptyStacks,
+  INDEX,
+  putRows,
+  requireCount,
+  requireRegions,
+  requireTypes,
+  rowOf,
+  rowType,
+  stackType,
+  typesOf,
+} from "./region-checks.ts";
+
+export type UnwindAttrs = {
+  readonly carries: number;
+  readonly adjoints: number;
+  readonly xs: number;
+  readonly length: number;
+  readonly slots: number;
+};
+
+export interface UnwindParts {
+  readonly count: Value;
+  readonly carries: readonly Value[];
+  readonly adjoints: readonly Value[];
+  readonly xs: readonly Value[];
+  readonly consts: readonly Value[];
+  readonly step: Graph;
+  readonly back: Graph;
+  readonly last: readonly Value[];
+  readonly ws: readonly Value[];
+}
+
+export function unwindParts({ inputs, outputs, attrs, regions }: Node): UnwindParts {
+  const { carries, adjoints, xs } = attrs as UnwindAttrs;
+  const [a, x, k] = [1 + carries, 1 + carries + adjoints, 1 + carries + adjoints + xs];
+  return {
+    count: at(inputs, 0),
+    carries: inputs.slice(1, a),
+    adjoints: inputs.slice(a, x),
+    xs: inputs.slice(x, k),
+    consts: inputs.slice(k),
+    step: at(regions, 0),
+    back: at(regions, 1),
+    last: outputs.slice(0, adjoints),
+    ws: outputs.slice(adjoints),
+  };
+}
+
+/** A loop run backwards over states that are computed again. */
+export const unwind: OpDef<UnwindAttrs> = defineOp<UnwindAttrs>({
+  name: "unwind",
+  defaults: { carries: 0, adjoints: 0, xs: 0, length: 0, slots: DEFAULT_SLOTS },
+  infer([count, ...given], { carries, adjoints, xs, length, slots }, regions) {
+    requireRegions("unwind", regions, 2);
+    requireTypes("unwind: the count is", count ? [count] : [], [INDEX]);
+    requireCount("unwind", "length", length, MOST_TURNS);
+    requireCount("unwind", "slots", slots - 1);
+    requireCount("unwind", "carries", carries, given.length);
+    requireCount("unwind", "adjoints", adjoints, given.length - carries);
+    requireCount("unwind", "xs", xs, given.length - carries - adjoints);
+    const state = given.slice(0, carries);
+    const cts = given.slice(carries, carries + adjoints);
+    const rows = given.slice(carries + adjoints, carries + adjoints + xs).map((s) => rowType("unwind", s, length));
+    const rest = [...rows, ...given.slice(carries + adjoints + xs)];
+    const [step, back] = [at(regions, 0), at(regions, 1)];
+    requireTypes(`unwind: region ${step.name} takes`, typesOf(step.params), [INDEX, ...state, ...rest]);
+    requireTypes(`unwind: region ${step.name} returns`, typesOf(step.results), state);
+    requireTypes(`unwind: region ${back.name} takes`, typesOf(back.params), [INDEX, ...state, ...cts, ...rest]);
+    const results = typesOf(back.results);
+    requireTypes(`unwind: region ${back.name} returns`, results.slice(0, adjoints), cts);
+    return [...cts, ...results.slice(adjoints).map((row) => stackType(row, length))];
+  },
+  derivative: { kind: "region" },
+  // The number of turns may not be known: one is counted.
+  cost: (_, __, { length }, regions) => ({
+    flops: Math.max(1, length) * regions.reduce((sum, region) => sum + graphCost(region).flops, 0),
+  }),
+  lower: { kind: "control", form: "unwind" },
+  evaluate({ inputs, attrs: { carries, adjoints, xs, length }, regions, run }) {
+    const [step, back] = [at(regions, 0), at(regions, 1)];
+    const turns = Math.max(0, at(at(inputs, 0), 0));
+    const given = inputs.slice(1);
+    const stacks = given.slice(carries + adjoints, carries + adjoints + xs);
+    const consts = given.slice(carries + adjoints + xs);
+    const rest = (i: number): readonly Reference[] => [...stacks.map((s) => rowOf(s, i, length)), ...consts];
+    const states: (readonly Reference[])[] = [given.slice(0, carries)];
+    for (let i = 0; i + 1 < turns; i++) states.push(run(step, [Float64Array.of(i), ...at(states, i), ...rest(i)]));
+    const ws = emptyStacks(typesOf(back.results.slice(adjoints)), length);
+    let a: readonly Reference[] = given.slice(carries, carries + adjoints);
+    for (let i = turns - 1; i >= 0; i--) {
+      const made = run(back, [Float64Array.of(i), ...at(states, i), ...a, ...rest(i)]);
+      a = made.slice(0, adjoints);
+      putRows(ws, made.slice(adjoints), i);
+    }
+    return [...a, ...ws];
+  },
+  // Samples have no regions; unwind.test.ts tests it in programs.
+  samples: [],
+});

@@ -1,0 +1,146 @@
+/**
+ * @file Out of the loop: what a body computes from constants of the loop alone is the same in every turn and is computed
+ * once, before. It becomes a further constant. Only what is worth a place in memory: operations with loops of their own
+ * and costly functions that make no more than they read; cheap maps cost nothing where they are fused.
+ *
+ *   scan(c, k) { body(i, c, k) { w = matmul(k, k); … } }      →      w = matmul(k, k);  scan(c, w) { body(i, c, w) { … } }
+ */
+import { at } from "../base/invariant.ts";
+import type { Build } from "../ir/build.ts";
+import { type Graph, type Node, newValue, type Value } from "../ir/graph.ts";
+import type { ControlForm } from "../ir/op.ts";
+import { byteLength, elementsOf } from "../ir/type.ts";
+import { rewriteGraph, type Visit } from "../ir/walk.ts";
+import { scanParts, whileParts } from "../ops/loops.ts";
+import { unwindParts } from "../ops/unwind.ts";
+import type { Pass } from "./pass.ts";
+
+/** Work an element from which a map is not cheap. */
+const COSTLY_FLOPS = 8;
+
+const bytesOf = (values: readonly Value[]): number => values.reduce((sum, { type }) => sum + byteLength(type), 0);
+
+/** `sources`: what is in memory that the node is made from. */
+function isWorthwhile({ op, inputs, outputs, attrs, regions }: Node, sources: ReadonlySet<Value>): boolean {
+  const { lower } = op;
+  if (lower.kind !== "map") return true;
+  if (lower.fusion === "always" || bytesOf(outputs) > bytesOf([...sources])) return false;
+  const types = outputs.map((value) => value.type);
+  const { flops } = op.cost(
+    inputs.map((value) => value.type),
+    types,
+    attrs,
+    regions,
+  );
+  return flops >= COSTLY_FLOPS * elementsOf(at(types, 0).shape);
+}
+
+/** A region whose last parameters are constants; those after `first`. */
+interface Place {
+  readonly region: Graph;
+  readonly first: number;
+}
+
+/** Nodes that depend on constants alone and are worth a place in memory. */
+function worthMoving({ region, first }: Place): ReadonlySet<Node> {
+  /** Values that are the same in every turn, with what is in memory that they are made from. */
+  const sources = new Map(region.params.slice(first).map((param) => [param, new Set([param])]));
+  const found = new Set<Node>();
+  for (const node of region.nodes) {
+    if (!node.inputs.every((value) => sources.has(value))) continue;
+    const from = new Set(node.inputs.flatMap((value) => [...(sources.get(value) ?? [])]));
+    const moves = isWorthwhile(node, from);
+    if (moves) found.add(node);
+    for (const value of node.outputs) sources.set(value, moves ? new Set([value]) : from);
+  }
+  return found;
+}
+
+/** Values of a region that move out: made by nodes worth it, and read by nodes that stay (or are results). */
+function movedValues({ region, first }: Place): readonly Value[] {
+  const worth = worthMoving({ region, first });
+  const made = new Set([...worth].flatMap((node) => node.outputs));
+  const read = new Set(region.results);
+  // A cheap node that reads what moved out stays; a worthwhile one moves along.
+  for (const node of region.nodes) if (!worth.has(node)) for (const value of node.inputs) read.add(value);
+  return [...made].filter((value) => read.has(value));
+}
+
+/** Appends what a region computes for some values, from the outer values of its constants. */
+function computeOutside(b: Build, { region, first }: Place, consts: readonly Value[], values: readonly Value[]) {
+  const now = new Map<Value, Value>();
+  region.params.slice(first).forEach((param, i) => {
+    now.set(param, at(consts, i));
+  });
+  const wanted = new Set(values);
+  const needed = [...region.nodes].reverse().filter((node) => {
+    if (!node.outputs.some((value) => wanted.has(value))) return false;
+    for (const value of node.inputs) wanted.add(value);
+    return true;
+  });
+  for (const node of needed.reverse()) {
+    const outputs = node.outputs.map((value) => newValue(value.type, value.name));
+    const inputs = node.inputs.map((value) => now.get(value) as Value);
+    b.append({ ...node, inputs, outputs, phase: b.phase, replay: b.replay, where: node.where ?? b.where });
+    node.outputs.forEach((value, i) => {
+      now.set(value, at(outputs, i));
+    });
+  }
+  return values.map((value) => now.get(value) as Value);
+}
+
+/** The region with more constants at the end, some of which are values it computed. */
+function withConstants(region: Graph, total: readonly Value[], own: readonly Value[], from: number): Graph {
+  const params = total.map((value) => newValue(value.type, value.name));
+  const now = new Map(own.map((value, i) => [value, at(params, from + i)]));
+  const resolve = (value: Value): Value => now.get(value) ?? value;
+  const nodes = region.nodes
+    .filter((node) => !node.outputs.every((value) => now.has(value)))
+    .map((node) => (node.inputs.some((v) => now.has(v)) ? { ...node, inputs: node.inputs.map(resolve) } : node));
+  return { ...region, params: [...region.params, ...params], nodes, results: region.results.map(resolve) };
+}
+
+/** The regions of a loop with the number of their first constant. */
+function placesOf(
+  node: Node,
+  form: ControlForm,
+): { readonly places: readonly Place[]; readonly consts: readonly Value[] } {
+  const end = (region: Graph, consts: readonly Value[]): Place => ({
+    region,
+    first: region.params.length - consts.length,
+  });
+  if (form === "scan") {
+    const { body, consts } = scanParts(node);
+    return { places: [end(body, consts)], consts };
+  }
+  if (form === "while") {
+    const { test, body, consts } = whileParts(node);
+    return { places: [end(test, consts), end(body, consts)], consts };
+  }
+  if (form === "unwind") {
+    const { step, back, consts } = unwindParts(node);
+    return { places: [end(step, consts), end(back, consts)], consts };
+  }
+  return { places: [], consts: [] };
+}
+
+const visit: Visit = (b, node) => {
+  const { lower } = node.op;
+  if (lower.kind !== "control") return null;
+  const { places, consts } = placesOf(node, lower.form);
+  const moved = places.map(movedValues);
+  const total = moved.flat();
+  if (total.length === 0) return null;
+  const outside = places.flatMap((place, n) => computeOutside(b, place, consts, at(moved, n)));
+  let from = 0;
+  const regions = places.map(({ region }, n) => {
+    const own = at(moved, n);
+    from += own.length;
+    return withConstants(region, total, own, from - own.length);
+  });
+  b.append({ ...node, inputs: [...node.inputs, ...outside], regions });
+  return node.outputs;
+};
+
+/** Computes once what a loop would compute in every turn. */
+export const hoist: Pass = { name: "hoist", after: ["inline"], run: (graph) => rewriteGraph(graph, () => visit) };

@@ -1,0 +1,45 @@
+/**
+ * @file What is known about orders that were looked at. Moves that lead nowhere lead there again: of the orders that the
+ * improver measures, three quarters are ones that it has measured before. Equal orders are found by a hash of their
+ * steps and compared in full, so what is remembered is exact. Work is charged as if it were done (improve.ts): what is
+ * found does not depend on what is remembered.
+ */
+import type { Peak } from "./memory.ts";
+
+export interface KnownOrder {
+  readonly order: ArrayLike<number>;
+  peak: Peak | null;
+  /** The same with steps that free memory run early. */
+  early: ArrayLike<number> | null;
+}
+
+export class KnownOrders {
+  readonly #byHash = new Map<number, KnownOrder[]>();
+
+  /** What is known about an order; nothing at first. */
+  of(order: ArrayLike<number>): KnownOrder {
+    const hash = hashOf(order);
+    const alike = this.#byHash.get(hash) ?? [];
+    const found = alike.find((known) => sameOrder(known.order, order));
+    if (found) return found;
+    const fresh: KnownOrder = { order, peak: null, early: null };
+    this.#byHash.set(hash, [...alike, fresh]);
+    return fresh;
+  }
+}
+
+function hashOf(order: ArrayLike<number>): number {
+  let h = 0;
+  for (let k = 0; k < order.length; k++) {
+    h = Math.imul(h ^ (order[k] as number), 0x9e3779b1);
+    h ^= h >>> 15;
+  }
+  return h;
+}
+
+export function sameOrder(a: ArrayLike<number>, b: ArrayLike<number>): boolean {
+  if (a === b) return true;
+  if (a.length !== b.length) return false;
+  for (let k = 0; k < a.length; k++) if (a[k] !== b[k]) return false;
+  return true;
+}

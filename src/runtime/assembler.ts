@@ -1,0 +1,206 @@
+/**
+ * @file From a graph to a placed program: the last passes, kernels, plan, addresses. What comes out is data; nothing has
+ * been compiled for a machine yet, so `plan` commands and `compile` share everything up to here.
+ */
+import { at, invariant } from "../base/invariant.ts";
+import type { PlacedCopy, PlacedStep } from "../codegen/wasm/program.ts";
+import { int } from "../codegen/wasm/script.ts";
+import type { Graph, Node, Value } from "../ir/graph.ts";
+import { bytesOf } from "../kernel/dtype.ts";
+import { inPlacePairs, type Kernel } from "../kernel/loops.ts";
+import type { Lowered, LowerTraits } from "../lower/lower.ts";
+import { sharedLowering } from "../lower/share.ts";
+import type { Pass } from "../passes/pass.ts";
+import { runPasses } from "../passes/pipeline.ts";
+import { planProgram } from "../plan/plan.ts";
+import type { Plan } from "../plan/problem.ts";
+import type { PlanStep, Program } from "../plan/program.ts";
+import { ALIGNMENT, type Unit } from "./body.ts";
+import { controlUnit } from "./control.ts";
+
+/** Of the search for an order for one of many variants, in steps run. */
+const VARIANT_WORK = 3e5;
+
+export interface AssemblerOptions {
+  /** Parameter numbers whose storage may be overwritten, with the number of the result that replaces them or -1. */
+  readonly donated?: ReadonlyMap<number, number>;
+  /** Parameter numbers that stay in the arena between runs. */
+  readonly persistent?: ReadonlySet<number>;
+  /** Check the graph after every pass. */
+  readonly verify?: boolean;
+}
+
+/** A program with an address for everything. */
+export interface PlacedProgram {
+  /** After all passes, in the planned order. */
+  readonly graph: Graph;
+  readonly plan: Plan;
+  /** Kernels, and loops and branches of them. */
+  readonly kernels: readonly PlacedStep[];
+  /** The node of each. */
+  readonly kernelNodes: readonly Node[];
+  readonly copies: readonly PlacedCopy[];
+  /** Addresses of parameters and, after the run, of results. */
+  readonly params: readonly number[];
+  readonly results: readonly number[];
+  /** Time spent on passes, kernels and the plan. */
+  readonly planMs: number;
+}
+
+function aliasStep(node: Node): PlanStep | null {
+  const [output] = node.outputs;
+  const input = node.op.alias === null ? undefined : node.inputs[node.op.alias];
+  if (!input || !output) return null;
+  return { node, reads: [input], writes: [output], scratch: [], inPlace: [], alias: [input, output] };
+}
+
+type Pairs = ReturnType<typeof inPlacePairs>;
+
+function kernelStep(node: Node, { kernel, values }: Lowered, pairs: Pairs): PlanStep {
+  const inPlace = pairs.flatMap(([from, to]): (readonly [Value, Value])[] => {
+    const [read, written] = [values[from], values[to]];
+    return read && written ? [[read, written]] : [];
+  });
+  const scratch = kernel.operands.filter((o) => o.role === "scratch").map((o) => o.elements * bytesOf(o.dtype));
+  const distinct = [...new Set(node.inputs)];
+  // The same value under two operands is read in two places: neither may be overwritten on the other's word.
+  const repeated = new Set(distinct.filter((v) => values.filter((w) => w === v).length > 1));
+  return {
+    node,
+    reads: distinct,
+    writes: node.outputs,
+    scratch,
+    inPlace: inPlace.filter(([read]) => !repeated.has(read)),
+    alias: null,
+  };
+}
+
+/** A graph after fusion with its plan; kernels are there, addresses are not yet bound to them. */
+export interface Made {
+  readonly graph: Graph;
+  readonly plan: Plan;
+  readonly lowered: ReadonlyMap<Node, Lowered>;
+  /** Loops and branches. */
+  readonly controls: ReadonlyMap<Node, Unit>;
+}
+
+/** Fuses, lowers and plans graphs that are variants of one program; equal kernels are lowered once for all of them. */
+export class Assembler {
+  readonly #lower: (node: Node) => Lowered;
+  readonly #options: AssemblerOptions;
+  readonly #pairs = new Map<Kernel, Pairs>();
+
+  constructor(traits: LowerTraits, options: AssemblerOptions) {
+    this.#lower = sharedLowering(traits);
+    this.#options = options;
+  }
+
+  /** `passes`: what is left to be done to `graph`. Its order is changed only if it is above `target` as it is. */
+  make(graph: Graph, passes: readonly Pass[], target = 0): Made {
+    const { verify = false, donated = [], persistent = [] } = this.#options;
+    const optimised = runPasses(graph, passes, verify ? { verify } : {});
+    const lowered = new Map<Node, Lowered>();
+    const controls = new Map<Node, Unit>();
+    const steps = optimised.nodes.map((node) => {
+      const alias = aliasStep(node);
+      if (alias || node.op.lower.kind !== "control") return alias ?? this.#kernelStep(node, lowered);
+      const unit = this.#unit(node);
+      controls.set(node, unit);
+      return unit.step;
+    });
+    const param = (i: number): Value => {
+      const value = optimised.params[i];
+      invariant(value, () => `${graph.name} has no parameter ${i}`);
+      return value;
+    };
+    const program: Program = {
+      name: graph.name,
+      params: optimised.params,
+      donated: new Map([...donated].map(([p, r]) => [param(p), r])),
+      results: optimised.results,
+      steps,
+      persistent: new Set([...persistent].map(param)),
+      alignment: ALIGNMENT,
+    };
+    const given = target > 0 ? planProgram(program, { keepOrder: true }) : null;
+    const orderWork = target > 0 ? VARIANT_WORK : undefined;
+    const plan = given && given.height <= target ? given : planProgram(program, { orderWork });
+    return { graph: { ...optimised, nodes: plan.program.steps.map((step) => step.node) }, plan, lowered, controls };
+  }
+
+  /** A node of a body. */
+  #unit(node: Node): Unit {
+    const alias = aliasStep(node);
+    if (alias) return { step: alias, statements: () => [] };
+    const { lower } = node.op;
+    if (lower.kind === "control") return controlUnit(node, lower.form, (inner) => this.#unit(inner));
+    const lowered = new Map<Node, Lowered>();
+    const step = this.#kernelStep(node, lowered);
+    const { kernel, values } = lowered.get(node) as Lowered;
+    return {
+      step,
+      statements(address, scratch) {
+        let next = 0;
+        const addresses = values.map((value) => (value ? address(value) : at(scratch, next++)));
+        return [{ kind: "kernel", kernel, addresses }];
+      },
+    };
+  }
+
+  #kernelStep(node: Node, lowered: Map<Node, Lowered>): PlanStep {
+    const made = this.#lower(node);
+    lowered.set(node, made);
+    const pairs = this.#pairs.get(made.kernel) ?? inPlacePairs(made.kernel);
+    this.#pairs.set(made.kernel, pairs);
+    return kernelStep(node, made, pairs);
+  }
+}
+
+/** Binds kernels to the addresses of the plan. */
+export function placedProgram({ graph, plan, lowered, controls }: Made, planMs: number): PlacedProgram {
+  return { ...place(plan, lowered, controls), graph, plan, planMs };
+}
+
+function place(
+  plan: Plan,
+  lowered: ReadonlyMap<Node, Lowered>,
+  controls: ReadonlyMap<Node, Unit>,
+): Omit<PlacedProgram, "graph" | "plan" | "planMs"> {
+  const bufferAddress = (id: number): number => plan.offsets[id] ?? 0;
+  const address = (value: Value): number => {
+    const id = plan.bufferOf.get(value);
+    invariant(id !== undefined, () => `${value.name ?? value.id} has no place`);
+    return bufferAddress(id);
+  };
+  const kernels = plan.program.steps.flatMap((step, i): PlacedStep[] => {
+    const made = lowered.get(step.node);
+    const scratch = [...(plan.scratch[i] ?? [])];
+    const unit = controls.get(step.node);
+    if (unit) {
+      const places = scratch.map((id) => int(bufferAddress(id)));
+      return [{ kernel: null, script: unit.statements((v) => int(address(v)), places) }];
+    }
+    if (!made) return [];
+    return [
+      {
+        kernel: made.kernel,
+        addresses: made.values.map((v) => (v ? address(v) : bufferAddress(scratch.shift() ?? -1))),
+      },
+    ];
+  });
+  const copies = plan.copies.map(
+    (c): PlacedCopy => ({
+      from: bufferAddress(c.from),
+      to: bufferAddress(c.to),
+      bytes: plan.problem.buffers[c.from]?.bytes ?? 0,
+    }),
+  );
+  const kernelNodes = plan.program.steps.flatMap((step) => (lowered.has(step.node) || controls.has(step.node) ? [step.node] : []));
+  return {
+    kernels,
+    kernelNodes,
+    copies,
+    params: plan.program.params.map(address),
+    results: plan.resultBuffers.map(bufferAddress),
+  };
+}
