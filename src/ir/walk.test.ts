@@ -9,7 +9,7 @@ import { type Graph, type Node, resultOf } from "./graph.ts";
 import { parse } from "./parse.ts";
 import { print } from "./print.ts";
 import { violations } from "./verify.ts";
-import { allNodes, nodesFor, producersOf, Rewrite, rewriteGraph, topological, usersOf } from "./walk.ts";
+import { allNodes, nodesFor, producersOf, Rewrite, rewriteGraph, topological, usersOf, withLiveNodes } from "./walk.ts";
 
 const graphOf = (text: string): Graph => parse(text, allOps)[0]!;
 const sample = graphOf(`func f(a: f32[4], unused: f32[4]) {
@@ -32,6 +32,9 @@ describe("walking", () => {
     expect(producersOf(sample).has(sample.params[0]!)).toBe(false);
     expect([...nodesFor(sample)]).toEqual([q, p]);
     expect([...nodesFor(sample, [resultOf(r)])]).toEqual([r, p]);
+    const live = withLiveNodes(sample);
+    expect(live.nodes).toEqual([p, q]);
+    expect(withLiveNodes(live)).toBe(live);
     expect([...allNodes(sample)].map((node) => node.op.name)).toEqual(["tanh", "add", "call", "tanh"]);
   });
 

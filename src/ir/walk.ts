@@ -56,22 +56,9 @@ export function producersOf(graph: Graph): ReadonlyMap<Value, Node> {
   return producers;
 }
 
-/** The nodes that the given values depend on. */
-export function nodesFor(graph: Graph, values: readonly Value[] = graph.results): ReadonlySet<Node> {
+/** The nodes that the given values depend on, the last one first. */
+function liveNodes(graph: Graph, values: readonly Value[]): Node[] {
   const wanted = new Set(values);
-  const needed = new Set<Node>();
-  for (let i = graph.nodes.length - 1; i >= 0; i--) {
-    const node = graph.nodes[i] as Node;
-    if (!node.outputs.some((output) => wanted.has(output))) continue;
-    needed.add(node);
-    for (const input of node.inputs) wanted.add(input);
-  }
-  return needed;
-}
-
-/** The graph without nodes that no result depends on; regions are left as they are. */
-export function withLiveNodes(graph: Graph): Graph {
-  const wanted = new Set(graph.results);
   const live: Node[] = [];
   for (let i = graph.nodes.length - 1; i >= 0; i--) {
     const node = graph.nodes[i] as Node;
@@ -79,6 +66,17 @@ export function withLiveNodes(graph: Graph): Graph {
     live.push(node);
     for (const input of node.inputs) wanted.add(input);
   }
+  return live;
+}
+
+/** The nodes that the given values depend on. */
+export function nodesFor(graph: Graph, values: readonly Value[] = graph.results): ReadonlySet<Node> {
+  return new Set(liveNodes(graph, values));
+}
+
+/** The graph without nodes that no result depends on; regions are left as they are. */
+export function withLiveNodes(graph: Graph): Graph {
+  const live = liveNodes(graph, graph.results);
   return live.length === graph.nodes.length ? graph : { ...graph, nodes: live.reverse() };
 }
 

@@ -31,9 +31,9 @@ describe("allOps", () => {
   });
 
   it("has samples of every operation that is not made of regions, and each of them has a type", () => {
-    expect(allOps.filter((op) => op.derivative.kind !== "region" && op.samples.length === 0).map((op) => op.name)).toEqual(
-      [],
-    );
+    expect(
+      allOps.filter((op) => op.derivative.kind !== "region" && op.samples.length === 0).map((op) => op.name),
+    ).toEqual([]);
     for (const op of allOps) {
       if (op.derivative.kind === "region") continue;
       for (const { inputs, attrs } of op.samples)

@@ -8,12 +8,10 @@ import type { Graph, Node, Value } from "../ir/graph.ts";
 import { newValue } from "../ir/graph.ts";
 import { producersOf, withLiveNodes } from "../ir/walk.ts";
 import { fused } from "../ops/control.ts";
+import { isControl } from "./control-nodes.ts";
 import { FUSE_DEFAULTS, type FuseOptions, type Group, Grouping, inlinedNodes, isStored } from "./fuse-groups.ts";
 import { Overwrites } from "./overwrites.ts";
 import type { Pass } from "./pass.ts";
-
-/** Loops and branches: they run regions, read memory, and are in no kernel. */
-const isControl = (node: Node): boolean => node.op.lower.kind === "control";
 
 /**
  * Nodes that need no storage: the inlined ones, less those that are returned and are not mere names of storage, those

@@ -13,6 +13,7 @@ import { byteLength, elementsOf } from "../ir/type.ts";
 import { rewriteGraph, type Visit } from "../ir/walk.ts";
 import { scanParts, whileParts } from "../ops/loops.ts";
 import { unwindParts } from "../ops/unwind.ts";
+import { hasControl } from "./control-nodes.ts";
 import type { Pass } from "./pass.ts";
 
 /** Work an element from which a map is not cheap. */
@@ -143,4 +144,8 @@ const visit: Visit = (b, node) => {
 };
 
 /** Computes once what a loop would compute in every turn. */
-export const hoist: Pass = { name: "hoist", after: ["inline"], run: (graph) => rewriteGraph(graph, () => visit) };
+export const hoist: Pass = {
+  name: "hoist",
+  after: ["inline"],
+  run: (graph) => (hasControl(graph) ? rewriteGraph(graph, () => visit) : graph),
+};

@@ -16,6 +16,7 @@ import { type BroadcastAttrs, broadcast } from "../ops/broadcast.ts";
 import { type FullAttrs, full } from "../ops/create.ts";
 import { type ScanAttrs, scanParts } from "../ops/loops.ts";
 import { unwindParts } from "../ops/unwind.ts";
+import { hasControl } from "./control-nodes.ts";
 import type { Pass } from "./pass.ts";
 
 /** What a parameter of a region is to be instead: a constant, or a repetition of something that is handed in. */
@@ -136,4 +137,8 @@ const visit: Visit = (b, node) => {
 };
 
 /** Makes constants inside of loops and branches, and loops read one row of what has equal rows. */
-export const sink: Pass = { name: "sink", after: ["inline"], run: (graph) => rewriteGraph(graph, () => visit) };
+export const sink: Pass = {
+  name: "sink",
+  after: ["inline"],
+  run: (graph) => (hasControl(graph) ? rewriteGraph(graph, () => visit) : graph),
+};

@@ -195,7 +195,9 @@ function place(
       bytes: plan.problem.buffers[c.from]?.bytes ?? 0,
     }),
   );
-  const kernelNodes = plan.program.steps.flatMap((step) => (lowered.has(step.node) || controls.has(step.node) ? [step.node] : []));
+  const kernelNodes = plan.program.steps.flatMap((step) =>
+    lowered.has(step.node) || controls.has(step.node) ? [step.node] : [],
+  );
   return {
     kernels,
     kernelNodes,

@@ -167,6 +167,15 @@ describe("source lines", () => {
     }
     expect(here()).toMatch(/^trace\.test\.ts:\d+:\d+ in here$/);
   });
+
+  test("are found again from the same line, and leave the engine's settings as they were", () => {
+    const settings = () => [Error.stackTraceLimit, Error.prepareStackTrace];
+    const before = settings();
+    const found = Array.from({ length: 3 }, () => sourceLocation());
+    expect(new Set(found).size).toBe(1);
+    expect(sourceLocation()).not.toBe(found[0]);
+    expect(settings()).toEqual(before);
+  });
 });
 
 describe("tensors", () => {

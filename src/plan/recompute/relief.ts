@@ -1,6 +1,6 @@
 /**
- * @file A plan by relief: starts with every operation once and, as long as a step is above the budget, computes one of
- * the values that are held across the fullest step again just before its next use.
+ * @file A plan by relief: starts with every operation once and, as long as a step is above the budget, computes values
+ * that are held across the fullest step again just before their next use.
  *
  * ```
  *   bytes   budget ┄┄┄┄┄▟█▙┄┄┄┄        v is held across the peak and read at r. Computing it again before r frees its
@@ -8,17 +8,32 @@
  *                   v━━━━━━━━━r        those again too.
  * ```
  *
- * Of all values the one is taken that frees bytes above the budget at the least cost per byte. Where eviction in order
- * of time gets stuck (graphs in which all is read soon, and computing again needs much), this finds a plan.
+ * Of all values the one is taken that frees bytes above the budget at the least cost per byte. How much one frees is
+ * first estimated (its bytes times the steps above the budget that it is held across, from one pass over the sequence)
+ * and found out by trying for the most promising; the fullest step is brought below the budget before the next pass. In
+ * the end repetitions that turned out needless are taken away. Where eviction in order of time gets stuck (graphs in
+ * which all is read soon, and computing again needs much), this finds a plan.
  */
 import type { FlatGraph } from "./flat-graph.ts";
 import { Timeline } from "./timeline.ts";
 
-/** Values to try at a step: first those with the most bytes for the cost of their operation, more if none of them helps. */
-const CANDIDATES = 24;
+/** Values to try for one move: on small graphs, and at least on large ones, where trying is dear. */
+const TRIALS = 24;
+const FEWEST_TRIALS = 4;
+/** Operations up to which all `TRIALS` are made; beyond, as many fewer as steps are more. */
+const SMALL = 300;
 /** Operations to compute again for one value, at most: at first, and where nothing else helps. */
 const LONGEST = 12;
 const LONGER = 60;
+
+export interface ReliefOptions {
+  /** The time by the clock at which to stop. */
+  readonly deadline?: number;
+  /** Steps to walk over, at most: about 10 ns each. */
+  readonly work?: number;
+  /** Where to start from; every operation once unless told. */
+  readonly start?: readonly number[];
+}
 
 interface Trial {
   readonly value: number;
@@ -27,27 +42,79 @@ interface Trial {
   readonly most: number;
 }
 
-/** The step with the most bytes above the budget that is not yet given up. */
-function fullest(line: Timeline, givenUp: ReadonlySet<number>): number {
-  let [worst, most] = [-1, line.budget];
+interface Relief {
+  readonly line: Timeline;
+  /** Steps above the budget up to and including each, from the latest pass; by step. */
+  full: Int32Array;
+  readonly givenUp: Set<number>;
+  readonly deadline: number;
+  readonly work: number;
+}
+
+function spent({ line, deadline, work }: Relief): boolean {
+  return line.work > work || performance.now() > deadline;
+}
+
+/** The step with the most bytes above the budget that is not yet given up, or -1. Counts the steps above it on the way. */
+function fullest(relief: Relief): number {
+  const { line, givenUp } = relief;
+  if (relief.full.length < line.op.length) relief.full = new Int32Array(line.op.length);
+  const { full } = relief;
+  let [worst, most, count] = [-1, line.budget, 0];
   for (let step = 0; step !== line.end; step = line.next[step] as number) {
     const bytes = line.bytesAt(step);
+    if (bytes > line.budget) count++;
+    full[step] = count;
     if (bytes > most && !givenUp.has(step)) [worst, most] = [step, bytes];
   }
+  full[line.end] = count;
+  line.work += line.end + line.repetitions.length;
   return worst;
 }
 
-function candidates(line: Timeline, step: number): readonly (readonly [number, number])[] {
+interface Held {
+  readonly value: number;
+  /** Estimated cost for each byte above the budget that it frees. */
+  readonly price: number;
+}
+
+/** Bytes of `value` at the steps above the budget from its last touch before `step` to there. */
+function share({ line, full }: Relief, value: number, step: number): number {
+  const across = (full[step] as number) - (full[line.touchBefore(value, step)] as number);
+  return (line.graph.bytes[value] as number) * Math.max(0, across);
+}
+
+/** Estimated price of computing `value` again before `read`: its absent operands are held longer, or computed again too. */
+function priceOf(relief: Relief, value: number, read: number): number {
+  const { line } = relief;
   const { graph } = line;
-  const found: (readonly [number, number, number])[] = [];
-  for (let v = 0; v < graph.values; v++) {
-    const op = graph.producer[v] as number;
-    if (op < 0 || graph.once[op] || graph.bytes[v] === 0) continue;
-    const read = line.readAfter(v, step);
-    if (read >= 0) found.push([v, read, (graph.cost[op] as number) / (graph.bytes[v] as number)]);
+  const op = graph.producer[value] as number;
+  const freed = Math.max(1, share(relief, value, read));
+  let [net, cost] = [freed, graph.cost[op] as number];
+  for (let i = graph.inputStart[op] as number; i < (graph.inputStart[op + 1] as number); i++) {
+    const input = graph.inputs[i] as number;
+    if (line.heldInto(input, read)) continue;
+    const maker = graph.producer[input] as number;
+    net -= share(relief, input, read);
+    cost += graph.once[maker] ? Number.POSITIVE_INFINITY : (graph.cost[maker] as number);
   }
-  found.sort((p, q) => p[2] - q[2] || p[0] - q[0]);
-  return found.map(([v, read]) => [v, read]);
+  const longer = net > 0 ? (graph.cost[op] as number) / net : Number.POSITIVE_INFINITY;
+  return Math.min(longer, cost / freed);
+}
+
+/** What is held across a step without being touched there, the most promising first. */
+function heldAcross(relief: Relief, step: number): readonly Held[] {
+  const { line } = relief;
+  const { graph } = line;
+  const found: Held[] = [];
+  for (let value = 0; value < graph.values; value++) {
+    const op = graph.producer[value] as number;
+    if (op < 0 || graph.once[op] || graph.bytes[value] === 0) continue;
+    const read = line.readAfter(value, step);
+    if (read >= 0) found.push({ value, price: priceOf(relief, value, read) });
+  }
+  line.work += 4 * graph.values + 20 * found.length;
+  return found.sort((p, q) => p.price - q.price || p.value - q.value);
 }
 
 /** Computes `value` again before `before`, and up to `most` operations also what it reads and is not held there, and so on. */
@@ -74,14 +141,12 @@ function apply(line: Timeline, { value, before, most }: Trial): number[] {
 }
 
 /** The trial of some values that frees the most for its cost, or null if none frees anything. */
-function bestOf(
-  line: Timeline,
-  values: readonly (readonly [number, number])[],
-  lengths: readonly number[],
-): Trial | null {
+function bestOf(line: Timeline, step: number, values: readonly Held[], lengths: readonly number[]): Trial | null {
   const { cost, over } = line;
   let [best, least]: [Trial | null, number] = [null, Number.POSITIVE_INFINITY];
-  for (const [value, before] of values) {
+  for (const { value } of values) {
+    const before = line.readAfter(value, step);
+    if (before < 0) continue;
     let longest = 0;
     for (const most of lengths) {
       const trial = { value, before, most };
@@ -98,30 +163,56 @@ function bestOf(
   return best;
 }
 
-function bestTrial(line: Timeline, step: number): Trial | null {
-  const values = candidates(line, step);
-  for (let from = 0; from < values.length; from += CANDIDATES) {
-    const found = bestOf(line, values.slice(from, from + CANDIDATES), [1, LONGEST]);
+/** A value to compute again: the best of the first few, of the next if none of them helps, at last with long recomputations. */
+function bestTrial(relief: Relief, step: number, values: readonly Held[]): Trial | null {
+  const { line } = relief;
+  const trials = Math.max(FEWEST_TRIALS, Math.min(TRIALS, Math.round((TRIALS * SMALL) / line.end)));
+  for (let from = 0; from < values.length; from += trials) {
+    const found = bestOf(line, step, values.slice(from, from + trials), [1, LONGEST]);
     if (found) return found;
+    if (spent(relief)) return null;
   }
-  return bestOf(line, values.slice(0, 3 * CANDIDATES), [LONGER]);
+  return bestOf(line, step, values.slice(0, 3 * trials), [LONGER]);
 }
 
-/** The sequence that relief ends with, from `start` or every operation once; it may still be above the budget. */
-export function relieve(
-  graph: FlatGraph,
-  budget: number,
-  deadline = Number.POSITIVE_INFINITY,
-  start: readonly number[] = Array.from({ length: graph.ops }, (_, op) => op),
-): number[] {
-  const line = new Timeline(graph, budget, start);
-  const givenUp = new Set<number>();
-  while (line.over > 0 && performance.now() < deadline) {
-    const step = fullest(line, givenUp);
-    if (step < 0) break;
-    const trial = bestTrial(line, step);
-    if (trial) apply(line, trial);
-    else givenUp.add(step);
+/** Brings a step below the budget, or gives it up. */
+function relieveStep(relief: Relief, step: number): void {
+  const { line } = relief;
+  let values = heldAcross(relief, step);
+  while (line.bytesAt(step) > line.budget && !spent(relief)) {
+    const trial = bestTrial(relief, step, values);
+    if (!trial) {
+      relief.givenUp.add(step);
+      return;
+    }
+    apply(line, trial);
+    values = values.filter(({ value }) => value !== trial.value);
   }
+}
+
+/** Takes repetitions away that the budget does not need, the dearest first. */
+function tidy(relief: Relief): void {
+  const { line } = relief;
+  const costOf = (step: number): number => line.graph.cost[line.op[step] as number] as number;
+  for (const step of [...line.repetitions].sort((p, q) => costOf(q) - costOf(p) || p - q)) {
+    if (spent(relief)) return;
+    const op = line.op[step] as number;
+    const before = line.next[step] as number;
+    line.remove(step);
+    if (line.over > 0) line.insert(op, before);
+  }
+}
+
+/** The sequence that relief ends with; it may still be above the budget. */
+export function relieve(graph: FlatGraph, budget: number, options: ReliefOptions = {}): number[] {
+  const { deadline = Number.POSITIVE_INFINITY, work = Number.POSITIVE_INFINITY, start } = options;
+  const line = new Timeline(graph, budget, start ?? Array.from({ length: graph.ops }, (_, op) => op));
+  const relief: Relief = { line, full: new Int32Array(0), givenUp: new Set(), deadline, work };
+  while (line.over > 0 && !spent(relief)) {
+    const step = fullest(relief);
+    if (step < 0) break;
+    relieveStep(relief, step);
+  }
+  if (line.over === 0) tidy(relief);
   return line.sequence();
 }

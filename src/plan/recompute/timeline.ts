@@ -18,6 +18,8 @@ import { invariant } from "../../base/invariant.ts";
 import type { FlatGraph } from "./flat-graph.ts";
 
 const SPACING = 2 ** 20;
+/** What an edit takes besides its walk, in steps of one. */
+const EDIT = 20;
 
 export class Timeline {
   readonly graph: FlatGraph;
@@ -28,6 +30,8 @@ export class Timeline {
   cost = 0;
   /** Bytes above the budget, summed over steps. */
   over = 0;
+  /** What edits have taken so far, in steps walked over: searches that have no clock count it. */
+  work = 0;
   /** The last edit's worst step: the one furthest above the budget among those it made worse, or -1. */
   worst = -1;
   op: Int32Array;
@@ -245,7 +249,9 @@ export class Timeline {
     const count = this.#from.length;
     let [by, k] = [0, 0];
     for (const bytes of this.#by) by += bytes;
+    let walked = EDIT;
     for (let step = last; k < count; step = previous[step] as number) {
+      walked++;
       while (k < count && this.#from[k] === step) by -= this.#by[k++] as number;
       if (by === 0) continue;
       const old =
@@ -262,6 +268,7 @@ export class Timeline {
         this.worst = step;
       }
     }
+    this.work += walked;
   }
 
   #untouch(value: number, step: number, written: boolean): void {

@@ -1,0 +1,10 @@
+/** @file Finding loops and branches: most programs have none, and then there is nothing to do for them. */
+import type { Graph, Node } from "../ir/graph.ts";
+
+/** Loops and branches: they run regions, read memory, and are in no kernel. */
+export const isControl = (node: Node): boolean => node.op.lower.kind === "control";
+
+/** Whether there is one in a graph or in its regions. */
+export function hasControl(graph: Graph): boolean {
+  return graph.nodes.some((node) => isControl(node) || (node.regions.length > 0 && node.regions.some(hasControl)));
+}
