@@ -12,7 +12,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { plansOf } from "../src/api/plan.ts";
 import { chain } from "../src/cli/programs/chain.ts";
-import type { Candidate } from "../src/plan/budget/family.ts";
+import type { Candidate } from "../src/plan/budget/rungs.ts";
 import { table } from "../src/plan/table.ts";
 import type { Made } from "../src/runtime/assembler.ts";
 import type { AnyFunction } from "../src/trace/function.ts";

@@ -123,6 +123,34 @@ describe("tidemark plan", () => {
     expect((await tidemark("plan", "mlp", "--budget", String(budget))).out).toBe("");
   });
 
+  it("computes again what does not fit, within the budget and at the predicted cost", async () => {
+    const all = lastLine((await tidemark("plan", "cnn", "--json")).out);
+    const tight = lastLine((await tidemark("plan", "cnn", "--json", "--budget", "14MB")).out);
+    expect(tight).toMatchObject({ feasible: true, budgetBytes: 14e6, strategy: "auto" });
+    expect(tight.arenaBytes).toBeLessThanOrEqual(14e6);
+    expect(tight.storeAllArenaBytes).toBe(all.arenaBytes);
+    expect(tight.recomputedNodes).toBeGreaterThan(0);
+    expect(tight.recomputedFlops).toBeGreaterThan(0);
+    expect(tight.predictedMs).toBeGreaterThan(all.predictedMs as number);
+    const least = lastLine((await tidemark("plan", "cnn", "--json", "--budget", "min")).out);
+    expect(least.arenaBytes).toBe(all.minimumBudgetBytes);
+    const slow = lastLine((await tidemark("plan", "cnn", "--json", "--max-slowdown", "1.05")).out);
+    expect(slow.predictedMs).toBeLessThanOrEqual(1.05 * (all.predictedMs as number));
+    expect(slow.arenaBytes).toBeLessThan(all.arenaBytes as number);
+    const text = (await tidemark("plan", "cnn", "--budget", "14MB")).out;
+    expect(text).toMatch(/kernels compute something again \(auto\): 0\.\d+ × the arena/);
+  });
+
+  it("plans by the strategy that is named", async () => {
+    const { strategy } = lastLine((await tidemark("plan", "cnn", "--json", "--strategy", "selective")).out);
+    expect(strategy).toBe("selective");
+    expectRefusal(
+      await tidemark("plan", "cnn", "--budget", "min", "--max-slowdown", "1.1"),
+      "UsageError: --budget min with --max-slowdown",
+    );
+    expectRefusal(await tidemark("plan", "cnn", "--max-slowdown", "0.3"), "UsageError: --max-slowdown 0.3");
+  });
+
   it("shows report, chart, map and text to people", async () => {
     const path = file("twice.ir", GRAPH);
     const { code, out } = await tidemark("plan", path, "--map", "--text");
@@ -258,13 +286,49 @@ describe("tidemark pack", () => {
   });
 });
 
+describe("tidemark curve", () => {
+  it("gives every strategy's plans with their budgets, arenas and times", async () => {
+    const { code, out } = await tidemark("curve", "cnn", "--points", "3", "--json");
+    expect(code).toBe(0);
+    const { points, lowerBoundBytes, storeAllArenaBytes } = lastLine(out) as {
+      points: { strategy: string; arenaBytes: number; predictedMs: number; recomputedFlops: number }[];
+      lowerBoundBytes: number;
+      storeAllArenaBytes: number;
+    };
+    expect(new Set(points.map((p) => p.strategy)).size).toBeGreaterThan(5);
+    for (const { arenaBytes, predictedMs, recomputedFlops } of points) {
+      expect(arenaBytes).toBeGreaterThanOrEqual(lowerBoundBytes);
+      expect(predictedMs).toBeGreaterThan(0);
+      expect(recomputedFlops).toBeGreaterThanOrEqual(0);
+    }
+    const auto = points.filter((p) => p.strategy === "auto").map((p) => p.arenaBytes);
+    expect(auto[0]).toBe(storeAllArenaBytes);
+    expect([...auto].sort((a, b) => b - a)).toEqual(auto);
+    expectRefusal(
+      await tidemark("curve", "cnn", "--strategies", "magic"),
+      "UsageError: --strategies: there is no magic",
+    );
+  });
+});
+
 describe("the command line", () => {
   it("explains itself and every command", async () => {
     const { code, out } = await tidemark("--help");
     expect(code).toBe(0);
     const names = [...out.matchAll(/^ {2}([a-z]+) {2,}/gm)].map((match) => match[1] as string);
     const commands = names.slice(0, names.indexOf("mlp"));
-    expect(commands).toEqual(["plan", "bench", "trace", "opt", "pack", "remat", "doctor"]);
+    expect(commands).toEqual([
+      "plan",
+      "bench",
+      "curve",
+      "trace",
+      "opt",
+      "pack",
+      "remat",
+      "revolve",
+      "calibrate",
+      "doctor",
+    ]);
     for (const name of commands) {
       const help = await tidemark(name, "--help");
       expect([help.code, help.err]).toEqual([0, ""]);

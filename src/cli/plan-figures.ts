@@ -9,7 +9,7 @@ import type { Graph, Node } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
 import { allNodes } from "../ir/walk.ts";
 import { graphCost } from "../ops/control.ts";
-import type { Candidate } from "../plan/budget/family.ts";
+import type { Candidate } from "../plan/budget/rungs.ts";
 import type { Plan } from "../plan/problem.ts";
 import { LEVELS } from "../plan/recompute/levels.ts";
 import type { IntegerSolver } from "../plan/recompute/optimal.ts";
@@ -106,7 +106,7 @@ export interface PlanFigures extends PersistentFigures {
   /** Passes, kernels and the plan. */
   readonly planMs: number;
   readonly feasible: boolean;
-  /** The smallest budget for which the strategy found a plan. */
+  /** The smallest budget for which the strategy found a plan; not searched for further in large programs. */
   readonly minimumBudgetBytes: number;
 }
 
@@ -159,12 +159,13 @@ export function planLoaded(loaded: Loaded, settings: PlanSettings): PlanOutcome 
   const planMs = plans.baseMs + performance.now() - started;
   const refusal = chosen instanceof TidemarkError ? chosen : null;
   const least = (): Candidate<Made> => plans.family(memory.strategy ?? "auto", memory.segments).least();
+  const known = (): Candidate<Made> => plans.family(memory.strategy ?? "auto", memory.segments).leastKnown();
   const { result, predictedMs, strategy } = chosen instanceof TidemarkError ? least() : chosen;
   const capacity = refusal ? Number.POSITIVE_INFINITY : (memory.budgetBytes ?? Number.POSITIVE_INFINITY);
   const plan = { ...result.plan, problem: { ...result.plan.problem, capacity } };
   const planned = { graph: result.graph, plan, paths, predictedMs, strategy };
   const figures = (): PlanFigures =>
-    figuresOf(loaded.name, settings, planned, loadedPlans, planMs, least().arenaBytes, refusal === null);
+    figuresOf(loaded.name, settings, planned, loadedPlans, planMs, known().arenaBytes, refusal === null);
   return { ...loadedPlans, planned, figures, refusal };
 }
 

@@ -19,12 +19,12 @@ import { mergeReplays } from "../passes/merge-replays.ts";
 import type { Pass } from "../passes/pass.ts";
 import { pipeline, runPasses } from "../passes/pipeline.ts";
 import { planConflicts } from "../plan/budget/conflicts.ts";
-import { type Candidate, type FamilyOptions, Front, Ladder, PlanFamily, type Realise } from "../plan/budget/family.ts";
+import { PlanFamily } from "../plan/budget/family.ts";
 import { replayGraph } from "../plan/budget/replay.ts";
+import { type Candidate, type FamilyOptions, Front, Ladder, type Realise } from "../plan/budget/rungs.ts";
 import { type SlicedProgram, sliceProgram } from "../plan/budget/slices.ts";
 import { type CostModel, DEFAULT_MODELS, planMs } from "../plan/cost/model.ts";
 import { planInfeasible } from "../plan/infeasible.ts";
-import { leastBytes } from "../plan/recompute/auto.ts";
 import type { Level } from "../plan/recompute/levels.ts";
 import type { IntegerSolver } from "../plan/recompute/optimal.ts";
 import { Assembler, type AssemblerOptions, type Made, type PlacedProgram, placedProgram } from "./assembler.ts";
@@ -85,11 +85,12 @@ export class ProgramPlans {
     this.#solver = options.solver;
     const { verify = false, passes } = options;
     const written = runPasses(graph, passes ?? pipeline, verify ? { verify } : {});
-    this.#asWritten = this.#candidate(this.#assembler.make(written, passes ? [] : [fuse]), "as written");
     this.#merged = passes ? written : mergeReplays.run(written);
+    const asked = this.#merged === written ? "store-all" : "checkpoint";
+    this.#asWritten = this.#candidate(this.#assembler.make(written, passes ? [] : [fuse]), asked);
     this.storeAll =
       this.#merged === written
-        ? { ...this.#asWritten, strategy: "store-all" }
+        ? this.#asWritten
         : this.#candidate(this.#assembler.make(this.#merged, [fuse]), "store-all");
     this.baseMs = performance.now() - started;
   }
@@ -132,7 +133,7 @@ export class ProgramPlans {
 
   /** What the operation with the largest operands needs: no plan is smaller. */
   floorBytes(): number {
-    return Math.min(leastBytes(this.#slices().problem), this.storeAll.arenaBytes);
+    return this.#slices().floorBytes;
   }
 
   #slices(): SlicedProgram {

@@ -6,7 +6,7 @@
  *   rules (every-k, sqrt, selective, …)                      all of their plans that no other plan of theirs beats
  */
 import { formatBytes } from "../../base/bytes.ts";
-import type { Candidate } from "../../plan/budget/family.ts";
+import type { Candidate } from "../../plan/budget/rungs.ts";
 import { STRATEGIES } from "../../plan/recompute/strategies.ts";
 import { table } from "../../plan/table.ts";
 import type { Made } from "../../runtime/assembler.ts";

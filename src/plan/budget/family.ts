@@ -15,52 +15,8 @@
  * Monotone by construction: a larger budget has all plans of a smaller one to choose from, so it is never slower; and of
  * plans that fit, equally fast ones are told apart by their bytes, so a smaller budget never takes a larger arena.
  */
-import { at } from "../../base/invariant.ts";
-import { fitArena, type Realised } from "../recompute/arena.ts";
-import { leastBytes } from "../recompute/auto.ts";
-import type { Level } from "../recompute/levels.ts";
-import type { IntegerSolver } from "../recompute/optimal.ts";
-import { baseCost, type RecomputeProblem, type Sequence } from "../recompute/problem.ts";
-import { planRecompute } from "../recompute/strategies.ts";
+import type { Candidate, Rungs } from "./rungs.ts";
 
-/** What a plan of the family needs and takes. */
-export interface Candidate<R> {
-  /** Who decided what is computed again. */
-  readonly strategy: string;
-  readonly arenaBytes: number;
-  readonly predictedMs: number;
-  readonly result: R;
-}
-
-/** Makes a real plan of a sequence and says where it is above the target. */
-export type Realise<R> = (sequence: Sequence, targetBytes: number) => Realised<Candidate<R>>;
-
-export interface FamilyOptions {
-  /** One of `STRATEGIES`. */
-  readonly strategy: string;
-  /** Work of one plan, as `planRecompute` counts it. */
-  readonly effort: number;
-  readonly solver?: IntegerSolver | undefined;
-  /** What segments are made of. */
-  readonly level?: Level | undefined;
-}
-
-/** Plans in steps from fast to small, made when they are asked for. */
-interface Rungs<R> {
-  /** Rungs are numbered from 1. */
-  readonly count: number;
-  /** Whether plans are made for a number of bytes. */
-  readonly aims: boolean;
-  /** The first rung that is meant for budgets of this size. */
-  firstFor(budgetBytes: number): number;
-  /** What a plan of this rung is expected to take; infinite where there is none. */
-  expectedMs(rung: number): number;
-  /** The plans that were made for it; not all of them reach its target. */
-  climb(rung: number): readonly Candidate<R>[];
-}
-
-/** Rungs between storing everything and `floorBytes` for planners that aim at a number of bytes. */
-const RUNGS = 40;
 /** A rung that is expected to take this much longer than the best plan is not climbed. */
 const HOPELESS = 1.01;
 /** How many hopeless rungs end the search. */
@@ -87,14 +43,16 @@ export class PlanFamily<R> {
     let best: Candidate<R> | null = null;
     let hopeless = 0;
     const first = rungs.firstFor(budgetBytes);
-    for (let rung = first; rung <= rungs.count && hopeless < PATIENCE; rung++) {
-      const expected = rungs.expectedMs(rung);
-      const sure = rung < first + SURE && expected < Number.POSITIVE_INFINITY;
-      if (best && !sure && expected > best.predictedMs * HOPELESS) {
+    const enough = (rung: number): boolean => best !== null && rungs.costly && rung > first;
+    for (let rung = first; rung <= rungs.count && hopeless < PATIENCE && !enough(rung); rung++) {
+      if (best && rung >= first + SURE && rungs.expectedMs(rung) > best.predictedMs * HOPELESS) {
         hopeless += 1;
         continue;
       }
-      for (const candidate of rungs.climb(rung)) {
+      const found = rungs.climb(rung);
+      // Where nothing was found, there is nothing below.
+      if (found.length === 0) break;
+      for (const candidate of found) {
         if (candidate.arenaBytes <= budgetBytes && isFaster(candidate, best)) best = candidate;
       }
     }
@@ -118,6 +76,14 @@ export class PlanFamily<R> {
     );
   }
 
+  /** The smallest plan; for large programs the smallest of those that were made so far, if any was. */
+  leastKnown(): Candidate<R> {
+    const { costly, count } = this.#rungs;
+    const made = Array.from({ length: count }, (_, i) => this.#rungs.climbed(i + 1)).flat();
+    if (!costly || made.length === 0) return this.least();
+    return made.reduce((a, b) => (isSmaller(b, a) ? b : a), this.base);
+  }
+
   /** Plans from everything stored to the smallest, as the strategy has them: by budget, or all of a rule's. */
   curve(points: number): readonly { readonly budgetBytes: number | null; readonly plan: Candidate<R> }[] {
     const { count, aims } = this.#rungs;
@@ -136,7 +102,8 @@ export class PlanFamily<R> {
   /** Of the plans of a rung and those above it. */
   #smallest(from: number, allowed: (candidate: Candidate<R>) => boolean): Candidate<R> {
     let best = this.base;
-    for (let rung = Math.min(from, this.#rungs.count), tried = 0; rung >= 1 && tried < AROUND; rung--) {
+    const around = this.#rungs.costly ? 1 : AROUND;
+    for (let rung = Math.min(from, this.#rungs.count), tried = 0; rung >= 1 && tried < around; rung--) {
       if (this.#rungs.expectedMs(rung) === Number.POSITIVE_INFINITY) continue;
       for (const candidate of this.#rungs.climb(rung)) {
         if (allowed(candidate) && isSmaller(candidate, best)) best = candidate;
@@ -155,111 +122,6 @@ export class PlanFamily<R> {
       else no = middle;
     }
     return yes;
-  }
-}
-
-const ATTEMPTS = 4;
-
-/** Rungs at fixed ratios for planners that aim at a number of bytes. */
-export class Ladder<R> implements Rungs<R> {
-  readonly count = RUNGS;
-  readonly aims = true;
-  readonly #problem: RecomputeProblem;
-  readonly #base: Candidate<R>;
-  readonly #floorBytes: number;
-  readonly #realise: Realise<R>;
-  readonly #options: FamilyOptions;
-  readonly #climbed = new Map<number, readonly Candidate<R>[]>();
-  readonly #expected = new Map<number, number>();
-
-  constructor(problem: RecomputeProblem, base: Candidate<R>, realise: Realise<R>, options: FamilyOptions) {
-    this.#problem = problem;
-    this.#base = base;
-    this.#floorBytes = Math.min(leastBytes(problem), base.arenaBytes);
-    this.#realise = realise;
-    this.#options = options;
-  }
-
-  targetOf(rung: number): number {
-    const [most, least] = [this.#base.arenaBytes, this.#floorBytes];
-    return rung === RUNGS ? least : Math.floor(most * (least / most) ** (rung / RUNGS));
-  }
-
-  firstFor(budgetBytes: number): number {
-    let rung = 1;
-    while (rung <= RUNGS && this.targetOf(rung) > budgetBytes) rung++;
-    return rung;
-  }
-
-  expectedMs(rung: number): number {
-    const known = this.#expected.get(rung);
-    if (known !== undefined) return known;
-    const { strategy, effort, solver } = this.#options;
-    const options = strategy === "auto" ? { effort: 0 } : { effort, solver };
-    // What look-ahead finds without a search is near enough to what is found with one.
-    const planner = strategy === "auto" ? "look-ahead" : strategy;
-    const { feasible, cost } = planRecompute(this.#problem, this.targetOf(rung), planner, options);
-    const expected = feasible ? this.#base.predictedMs + cost - baseCost(this.#problem) : Number.POSITIVE_INFINITY;
-    this.#expected.set(rung, expected);
-    return expected;
-  }
-
-  climb(rung: number): readonly Candidate<R>[] {
-    const known = this.#climbed.get(rung);
-    if (known) return known;
-    const target = this.targetOf(rung);
-    const candidates: Candidate<R>[] = [];
-    const realise = (sequence: Sequence): Realised<Candidate<R>> => {
-      const made = this.#realise(sequence, target);
-      candidates.push(made.result);
-      return made;
-    };
-    fitArena(this.#problem, target, realise, { ...this.#options, attempts: ATTEMPTS });
-    this.#climbed.set(rung, candidates);
-    return candidates;
-  }
-}
-
-/** The plans of a rule with a number that can be chosen (the length of segments, say): each that is not beaten by another. */
-export class Front<R> implements Rungs<R> {
-  readonly aims = false;
-  readonly #points: readonly { readonly sequence: Sequence; readonly expectedMs: number }[];
-  readonly #realise: Realise<R>;
-  readonly #climbed = new Map<number, readonly Candidate<R>[]>();
-
-  constructor(
-    problem: RecomputeProblem,
-    base: Candidate<R>,
-    realise: Realise<R>,
-    { strategy, ...options }: FamilyOptions,
-  ) {
-    const points = [];
-    for (let budget = Number.POSITIVE_INFINITY; ; ) {
-      const { feasible, sequence, cost, peakBytes } = planRecompute(problem, budget, strategy, options);
-      if (!feasible) break;
-      points.push({ sequence, expectedMs: base.predictedMs + cost - baseCost(problem) });
-      budget = peakBytes - 1;
-    }
-    this.#points = points;
-    this.#realise = realise;
-  }
-
-  get count(): number {
-    return this.#points.length;
-  }
-
-  firstFor(): number {
-    return 1;
-  }
-
-  expectedMs(rung: number): number {
-    return at(this.#points, rung - 1).expectedMs;
-  }
-
-  climb(rung: number): readonly Candidate<R>[] {
-    const known = this.#climbed.get(rung) ?? [this.#realise(at(this.#points, rung - 1).sequence, 0).result];
-    this.#climbed.set(rung, known);
-    return known;
   }
 }
 

@@ -21,6 +21,7 @@ import type { CostModel } from "../cost/model.ts";
 import { msOf } from "../cost/model.ts";
 import { type Work, workOfNode } from "../cost/work.ts";
 import { alignUp, type Plan } from "../problem.ts";
+import { leastBytes } from "../recompute/auto.ts";
 import type { RecomputeOp, RecomputeProblem } from "../recompute/problem.ts";
 
 /** What computes one stored node again. */
@@ -32,6 +33,8 @@ export interface Slice {
 }
 
 export interface SlicedProgram {
+  /** The most that one operation's operands and workspace take, and what persists: no plan of these slices is smaller. */
+  readonly floorBytes: number;
   /** Before fusion: every slice's nodes are its. */
   readonly graph: Graph;
   readonly problem: RecomputeProblem;
@@ -52,7 +55,13 @@ export function sliceProgram(graph: Graph, plan: Plan, model: CostModel): Sliced
   const rootOf = roots(plan);
   const results = new Set(graph.results.flatMap((value) => numberOf.get(rootOf(value)) ?? []));
   const bare = { name: graph.name, ops, bytes, results: [...results], pinnedBytes: [] };
-  return { graph, problem: corrected(bare, slices, plan), slices, values, numberOf };
+  const problem = corrected(bare, slices, plan);
+  const persistent = persistentBytes(plan);
+  const floorBytes = Math.min(
+    leastBytes({ ...problem, pinnedBytes: problem.pinnedBytes.map(() => persistent) }),
+    plan.height,
+  );
+  return { graph, problem, floorBytes, slices, values, numberOf };
 }
 
 /** Persistent storage is there whether a value is in it or not. */
@@ -150,10 +159,7 @@ function workOfSlice(nodes: readonly Node[], inputs: readonly Value[], isMap: bo
  */
 function corrected(problem: RecomputeProblem, slices: readonly Slice[], plan: Plan): RecomputeProblem {
   const planned = liveBytes(plan);
-  const persistent = plan.problem.buffers.reduce(
-    (sum, b) => sum + (b.kind === "persistent" ? alignUp(b.bytes, plan.problem.alignment) : 0),
-    0,
-  );
+  const persistent = persistentBytes(plan);
   const counted = countedBytes(problem);
   const pinnedBytes: number[] = [];
   const ops = problem.ops.map((op, k) => {
@@ -162,6 +168,11 @@ function corrected(problem: RecomputeProblem, slices: readonly Slice[], plan: Pl
     return more >= 0 ? op : { ...op, scratchBytes: (op.scratchBytes ?? 0) + more };
   });
   return { ...problem, ops, pinnedBytes: [...pinnedBytes, persistent] };
+}
+
+function persistentBytes({ problem }: Plan): number {
+  const kept = problem.buffers.filter((buffer) => buffer.kind === "persistent");
+  return kept.reduce((sum, { bytes }) => sum + alignUp(bytes, problem.alignment), 0);
 }
 
 /** Bytes of all buffers live at each step of a plan. */

@@ -10,68 +10,78 @@
  *            │ a │ b  │
  *
  * To be put somewhere by force makes an item weigh more, so that it is not pushed out at once: that ends going in circles.
- * What is hard to place, large and long, weighs more from the start. The same holds for building a placement from
- * nothing: `build` puts the hardest items in first and repairs before it goes on to the next.
+ * What is hard to place, large and long, weighs more from the start. Weights and places are kept when the height is
+ * lowered further: one long walk comes lower than many short ones.
  */
-import type { Contemporaries } from "./contemporaries.ts";
 import type { Random } from "./random.ts";
 import type { Sections } from "./sections.ts";
+import { Shelves } from "./shelves.ts";
 
 /** A fixed item weighs more than everything else together. */
 const FIXED = 1e9;
-/** Hardness of items at which `build` stops to repair. */
-const LEVELS = [3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 0] as const;
 
 export class Repair {
-  readonly offset: Float64Array;
   /** Items put back so far, a measure of time. */
   steps = 0;
-  /** Pairs of items looked at so far, another one. */
-  work = 0;
   readonly #sections: Sections;
-  readonly #contemporaries: Contemporaries;
+  readonly #shelves: Shelves;
   readonly #random: Random;
   /** Ends everything from outside. */
   readonly #late: () => boolean;
-  readonly #top: Float64Array;
-  readonly #inside: Uint8Array;
-  /** size · length, each relative to the largest. */
+  /** √(size · length), each relative to the largest: what an item weighs at first, and by how much it gains. */
   readonly #hardness: Float64Array;
   readonly #weight: Float64Array;
   readonly #pool: Int32Array;
   #pooled = 0;
   #limit = 0;
-  /** Contemporaries that are inside, by offset and by top. */
-  readonly #byOffset: Int32Array;
-  readonly #byTop: Int32Array;
-  readonly #spare: Int32Array;
 
-  constructor(sections: Sections, contemporaries: Contemporaries, random: Random, late: () => boolean) {
+  constructor(sections: Sections, random: Random, late: () => boolean) {
     const { n, count, size, lo, hi } = sections;
     this.#sections = sections;
-    this.#contemporaries = contemporaries;
+    this.#shelves = new Shelves(sections);
     this.#random = random;
     this.#late = late;
-    this.offset = new Float64Array(n);
-    this.#top = new Float64Array(n);
-    this.#inside = new Uint8Array(n);
     this.#weight = new Float64Array(n);
     this.#pool = new Int32Array(n);
-    this.#byOffset = new Int32Array(n);
-    this.#byTop = new Int32Array(n);
-    this.#spare = new Int32Array(n);
     const largest = size.reduce((most, x) => Math.max(most, x), 1);
-    this.#hardness = size.map((x, i) => (x / largest) * (((hi[i] as number) - (lo[i] as number)) / Math.max(1, count)));
+    const length = (i: number): number => ((hi[i] as number) - (lo[i] as number)) / Math.max(1, count);
+    this.#hardness = size.map((x, i) => Math.sqrt((x / largest) * length(i)));
+  }
+
+  get offset(): Float64Array {
+    return this.#shelves.offset;
+  }
+
+  /** Pairs of items looked at so far, another measure of time. */
+  get work(): number {
+    return this.#shelves.work;
   }
 
   /** Starts from a placement, cut off at `limit`. False when a fixed item is above it. */
   load(offset: Float64Array, limit: number): boolean {
-    const { n, size } = this.#sections;
-    this.#begin(limit);
+    const { n, size, fixed } = this.#sections;
+    this.#limit = limit;
+    this.#pooled = 0;
+    this.#shelves.clear();
+    const within: number[] = [];
     for (let i = 0; i < n; i++) {
-      const from = offset[i] as number;
-      if (from + (size[i] as number) <= limit) this.#put(i, from);
-      else if (!this.#evict(i)) return false;
+      const isFixed = (fixed[i] as number) >= 0;
+      this.#weight[i] = isFixed ? FIXED : (this.#hardness[i] as number);
+      this.#shelves.offset[i] = offset[i] as number;
+      if ((offset[i] as number) + (size[i] as number) <= limit) within.push(i);
+      else if (isFixed) return false;
+      else this.#pool[this.#pooled++] = i;
+    }
+    this.#shelves.fill(Int32Array.from(within));
+    return true;
+  }
+
+  /** Goes on with another limit; what sticks out of it joins the pool. False when that is fixed. */
+  aimAt(limit: number): boolean {
+    const { inside, top } = this.#shelves;
+    this.#limit = limit;
+    for (let i = 0; i < this.#sections.n; i++) {
+      if (inside[i] === 1 && (top[i] as number) > limit && !this.#evict(i)) return false;
     }
     return true;
   }
@@ -85,98 +95,53 @@ export class Repair {
       const item = this.#pool[at] as number;
       this.#pooled -= 1;
       this.#pool[at] = this.#pool[this.#pooled] as number;
-      if (!this.#insert(item)) return false;
+      if (this.#insert(item)) continue;
+      this.#pool[this.#pooled++] = item;
+      return false;
     }
     return true;
-  }
-
-  /** Builds a placement from nothing, the hardest items first. */
-  build(limit: number, steps: number): boolean {
-    const { n, fixed, size } = this.#sections;
-    const hardness = this.#hardness;
-    this.#begin(limit);
-    for (let i = 0; i < n; i++) {
-      const at = fixed[i] as number;
-      if (at < 0) this.#inside[i] = 0;
-      else if (at + (size[i] as number) > limit) return false;
-      else this.#put(i, at);
-    }
-    const order = Int32Array.from({ length: n }, (_, i) => i);
-    order.sort((a, b) => (hardness[b] as number) - (hardness[a] as number) || a - b);
-    const last = this.steps + steps;
-    let next = 0;
-    for (const level of LEVELS) {
-      for (let i = order[next]; i !== undefined && (hardness[i] as number) >= level; i = order[++next]) {
-        if (this.#inside[i] === 0 && !this.#insert(i)) return false;
-      }
-      if (!this.fit(last - this.steps)) return false;
-    }
-    return true;
-  }
-
-  #begin(limit: number): void {
-    this.#limit = limit;
-    this.#pooled = 0;
-    const { fixed } = this.#sections;
-    this.#hardness.forEach((hardness, i) => {
-      this.#weight[i] = (fixed[i] as number) >= 0 ? FIXED : Math.sqrt(hardness);
-    });
-  }
-
-  #put(i: number, offset: number): void {
-    this.offset[i] = offset;
-    this.#top[i] = offset + (this.#sections.size[i] as number);
-    this.#inside[i] = 1;
   }
 
   #evict(i: number): boolean {
     if ((this.#weight[i] as number) >= FIXED) return false;
-    this.#inside[i] = 0;
+    this.#shelves.take(i);
     this.#pool[this.#pooled++] = i;
     return true;
   }
 
   /** Puts an item in, by force if need be; false when it does not fit even then. */
   #insert(i: number): boolean {
-    const { size } = this.#sections;
     this.steps += 1;
     if ((this.steps & 63) === 0 && this.#late()) return false;
-    const all = this.#contemporaries.of(i);
-    let count = 0;
-    for (let p = 0; p < all.length; p++) {
-      const j = all[p] as number;
-      if (this.#inside[j] === 1) this.#byOffset[count++] = j;
-    }
-    this.work += all.length + count;
-    this.#byTop.set(this.#byOffset.subarray(0, count));
-    sortBy(this.#byOffset, this.offset, count, this.#spare);
+    const { offset, top, byOffset } = this.#shelves;
+    const count = this.#shelves.around(i);
     const gap = this.#gapFor(i, count);
     if (gap >= 0) {
-      this.#put(i, gap);
+      this.#shelves.put(i, gap);
       return true;
     }
-    sortBy(this.#byTop, this.#top, count, this.#spare);
+    this.#shelves.aroundByTop(i);
     const from = this.#cheapestFor(i, count);
     if (from < 0) return false;
-    const to = from + (size[i] as number);
+    const to = from + (this.#sections.size[i] as number);
     for (let p = 0; p < count; p++) {
-      const j = this.#byOffset[p] as number;
-      if ((this.offset[j] as number) < to && (this.#top[j] as number) > from) this.#evict(j);
+      const j = byOffset[p] as number;
+      if ((offset[j] as number) < to && (top[j] as number) > from) this.#evict(j);
     }
-    this.#weight[i] = (this.#weight[i] as number) + Math.sqrt(this.#hardness[i] as number);
-    this.#put(i, from);
+    this.#weight[i] = (this.#weight[i] as number) + (this.#hardness[i] as number);
+    this.#shelves.put(i, from);
     return true;
   }
 
-  /** The lowest gap among the first `count` of #byOffset, or -1. */
+  /** The lowest gap among the first `count` by offset, or -1. */
   #gapFor(i: number, count: number): number {
+    const { offset, top, byOffset } = this.#shelves;
     const size = this.#sections.size[i] as number;
     let floor = 0;
     for (let p = 0; p < count; p++) {
-      const j = this.#byOffset[p] as number;
-      if ((this.offset[j] as number) - floor >= size) return floor;
-      const top = this.#up(i, this.#top[j] as number);
-      if (top > floor) floor = top;
+      const j = byOffset[p] as number;
+      if ((offset[j] as number) - floor >= size) return floor;
+      if ((top[j] as number) > floor) floor = this.#up(i, top[j] as number);
     }
     return floor + size <= this.#limit ? floor : -1;
   }
@@ -186,6 +151,8 @@ export class Repair {
    * starts below p + size, less what ends at or below p; both sums grow with p.
    */
   #cheapestFor(i: number, count: number): number {
+    const { offset, top, byOffset, byTop } = this.#shelves;
+    const weight = this.#weight;
     const size = this.#sections.size[i] as number;
     let best = FIXED / 2;
     let from = -1;
@@ -196,11 +163,11 @@ export class Repair {
         const p = this.#candidate(i, q, count, above);
         if (p < 0) continue;
         if (p + size > this.#limit) break;
-        for (; starts < count && (this.offset[this.#byOffset[starts] as number] as number) < p + size; starts++) {
-          started += this.#weight[this.#byOffset[starts] as number] as number;
+        for (; starts < count && (offset[byOffset[starts] as number] as number) < p + size; starts++) {
+          started += weight[byOffset[starts] as number] as number;
         }
-        for (; ends < count && (this.#top[this.#byTop[ends] as number] as number) <= p; ends++) {
-          ended += this.#weight[this.#byTop[ends] as number] as number;
+        for (; ends < count && (top[byTop[ends] as number] as number) <= p; ends++) {
+          ended += weight[byTop[ends] as number] as number;
         }
         const cost = started - ended;
         if (cost > best) continue;
@@ -214,12 +181,13 @@ export class Repair {
 
   /** Positions in rising order, -1 for none: on tops, with 0 first; or under offsets, with the limit last. */
   #candidate(i: number, q: number, count: number, above: boolean): number {
+    const { offset, top, byOffset, byTop } = this.#shelves;
     if (above) {
       if (q < 0) return 0;
-      return q < count ? this.#up(i, this.#top[this.#byTop[q] as number] as number) : -1;
+      return q < count ? this.#up(i, top[byTop[q] as number] as number) : -1;
     }
     if (q < 0) return -1;
-    const ceiling = q < count ? (this.offset[this.#byOffset[q] as number] as number) : this.#limit;
+    const ceiling = q < count ? (offset[byOffset[q] as number] as number) : this.#limit;
     const { align } = this.#sections;
     const from = ceiling - (this.#sections.size[i] as number);
     return align ? Math.floor(from / (align[i] as number)) * (align[i] as number) : from;
@@ -228,32 +196,5 @@ export class Repair {
   #up(i: number, offset: number): number {
     const { align } = this.#sections;
     return align ? Math.ceil(offset / (align[i] as number)) * (align[i] as number) : offset;
-  }
-}
-
-/** Sorts the first `count` of `items` by a key: runs of eight by insertion, then merged. */
-export function sortBy(items: Int32Array, key: Float64Array, count: number, spare: Int32Array): void {
-  for (let run = 0; run < count; run += 8) {
-    for (let i = run + 1, end = Math.min(count, run + 8); i < end; i++) {
-      const item = items[i] as number;
-      const value = key[item] as number;
-      let at = i - 1;
-      for (; at >= run && (key[items[at] as number] as number) > value; at--) items[at + 1] = items[at] as number;
-      items[at + 1] = item;
-    }
-  }
-  for (let width = 8; width < count; width *= 2) {
-    for (let from = 0; from + width < count; from += 2 * width) {
-      const mid = from + width;
-      const end = Math.min(count, mid + width);
-      if ((key[items[mid - 1] as number] as number) <= (key[items[mid] as number] as number)) continue;
-      spare.set(items.subarray(from, mid), 0);
-      let [a, b, out] = [0, mid, from];
-      while (a < width && b < end) {
-        const second = (key[items[b] as number] as number) < (key[spare[a] as number] as number);
-        items[out++] = second ? (items[b++] as number) : (spare[a++] as number);
-      }
-      while (a < width) items[out++] = spare[a++] as number;
-    }
   }
 }

@@ -1,0 +1,174 @@
+/**
+ * @file Where the plans of a family come from. Planners that aim at a number of bytes climb a ladder of targets at fixed
+ * ratios; a rule with a number that can be chosen (the length of segments, say) has all its plans that none of its others
+ * beats. Either way a rung's plans depend on the program alone, not on who asks.
+ */
+import { at } from "../../base/invariant.ts";
+import { fitArena, type Realised } from "../recompute/arena.ts";
+import type { Level } from "../recompute/levels.ts";
+import type { IntegerSolver } from "../recompute/optimal.ts";
+import { baseCost, type RecomputeProblem, type Sequence } from "../recompute/problem.ts";
+import { planRecompute } from "../recompute/strategies.ts";
+
+/** What a plan of the family needs and takes. */
+export interface Candidate<R> {
+  /** Who decided what is computed again. */
+  readonly strategy: string;
+  readonly arenaBytes: number;
+  readonly predictedMs: number;
+  readonly result: R;
+}
+
+/** Makes a real plan of a sequence and says where it is above the target. */
+export type Realise<R> = (sequence: Sequence, targetBytes: number) => Realised<Candidate<R>>;
+
+export interface FamilyOptions {
+  /** No plan is smaller. */
+  readonly floorBytes: number;
+  /** One of `STRATEGIES`. */
+  readonly strategy: string;
+  /** Work of one plan, as `planRecompute` counts it. */
+  readonly effort: number;
+  readonly solver?: IntegerSolver | undefined;
+  /** What segments are made of. */
+  readonly level?: Level | undefined;
+}
+
+/** Plans in steps from fast to small, made when they are asked for. */
+export interface Rungs<R> {
+  /** Rungs are numbered from 1. */
+  readonly count: number;
+  /** Whether plans are made for a number of bytes. */
+  readonly aims: boolean;
+  /** Whether a plan takes seconds to make, so that the first that fits has to do. */
+  readonly costly: boolean;
+  /** The first rung that is meant for budgets of this size. */
+  firstFor(budgetBytes: number): number;
+  /** What a plan of this rung is expected to take; infinite where there is none. */
+  expectedMs(rung: number): number;
+  /** The plans that were made for it; not all of them reach its target. */
+  climb(rung: number): readonly Candidate<R>[];
+  /** Those that were made before. */
+  climbed(rung: number): readonly Candidate<R>[];
+}
+
+/** Rungs between storing everything and `floorBytes` for planners that aim at a number of bytes. */
+const RUNGS = 40;
+/** Plans that are tried for a rung, and for one of a large program. */
+const [ATTEMPTS, FEW_ATTEMPTS] = [4, 2];
+/** A large program. */
+const COSTLY_OPS = 3000;
+
+/** Rungs at fixed ratios for planners that aim at a number of bytes. */
+export class Ladder<R> implements Rungs<R> {
+  readonly count = RUNGS;
+  readonly aims = true;
+  readonly costly: boolean;
+  readonly #problem: RecomputeProblem;
+  readonly #base: Candidate<R>;
+  readonly #floorBytes: number;
+  readonly #realise: Realise<R>;
+  readonly #options: FamilyOptions;
+  readonly #climbed = new Map<number, readonly Candidate<R>[]>();
+  readonly #expected = new Map<number, number>();
+
+  constructor(problem: RecomputeProblem, base: Candidate<R>, realise: Realise<R>, options: FamilyOptions) {
+    this.costly = problem.ops.length > COSTLY_OPS;
+    this.#problem = problem;
+    this.#base = base;
+    this.#floorBytes = options.floorBytes;
+    this.#realise = realise;
+    this.#options = options;
+  }
+
+  targetOf(rung: number): number {
+    const [most, least] = [this.#base.arenaBytes, this.#floorBytes];
+    return rung === RUNGS ? least : Math.floor(most * (least / most) ** (rung / RUNGS));
+  }
+
+  firstFor(budgetBytes: number): number {
+    let rung = 1;
+    while (rung <= RUNGS && this.targetOf(rung) > budgetBytes) rung++;
+    return rung;
+  }
+
+  expectedMs(rung: number): number {
+    const known = this.#expected.get(rung);
+    if (known !== undefined) return known;
+    const { strategy, effort, solver } = this.#options;
+    const options = strategy === "auto" ? { effort: 0 } : { effort, solver };
+    // What look-ahead finds without a search is near enough to what is found with one.
+    const planner = strategy === "auto" ? "look-ahead" : strategy;
+    const { feasible, cost } = planRecompute(this.#problem, this.targetOf(rung), planner, options);
+    const expected = feasible ? this.#base.predictedMs + cost - baseCost(this.#problem) : Number.POSITIVE_INFINITY;
+    this.#expected.set(rung, expected);
+    return expected;
+  }
+
+  climbed(rung: number): readonly Candidate<R>[] {
+    return this.#climbed.get(rung) ?? [];
+  }
+
+  climb(rung: number): readonly Candidate<R>[] {
+    const known = this.#climbed.get(rung);
+    if (known) return known;
+    const target = this.targetOf(rung);
+    const candidates: Candidate<R>[] = [];
+    const realise = (sequence: Sequence): Realised<Candidate<R>> => {
+      const made = this.#realise(sequence, target);
+      candidates.push(made.result);
+      return made;
+    };
+    fitArena(this.#problem, target, realise, { ...this.#options, attempts: this.costly ? FEW_ATTEMPTS : ATTEMPTS });
+    this.#climbed.set(rung, candidates);
+    return candidates;
+  }
+}
+
+/** The plans of a rule with a number that can be chosen (the length of segments, say): each that is not beaten by another. */
+export class Front<R> implements Rungs<R> {
+  readonly aims = false;
+  readonly costly = false;
+  readonly #points: readonly { readonly sequence: Sequence; readonly expectedMs: number }[];
+  readonly #realise: Realise<R>;
+  readonly #climbed = new Map<number, readonly Candidate<R>[]>();
+
+  constructor(
+    problem: RecomputeProblem,
+    base: Candidate<R>,
+    realise: Realise<R>,
+    { strategy, ...options }: FamilyOptions,
+  ) {
+    const points = [];
+    for (let budget = Number.POSITIVE_INFINITY; ; ) {
+      const { feasible, sequence, cost, peakBytes } = planRecompute(problem, budget, strategy, options);
+      if (!feasible) break;
+      points.push({ sequence, expectedMs: base.predictedMs + cost - baseCost(problem) });
+      budget = peakBytes - 1;
+    }
+    this.#points = points;
+    this.#realise = realise;
+  }
+
+  get count(): number {
+    return this.#points.length;
+  }
+
+  firstFor(): number {
+    return 1;
+  }
+
+  expectedMs(rung: number): number {
+    return at(this.#points, rung - 1).expectedMs;
+  }
+
+  climbed(rung: number): readonly Candidate<R>[] {
+    return this.#climbed.get(rung) ?? [];
+  }
+
+  climb(rung: number): readonly Candidate<R>[] {
+    const known = this.#climbed.get(rung) ?? [this.#realise(at(this.#points, rung - 1).sequence, 0).result];
+    this.#climbed.set(rung, known);
+    return known;
+  }
+}
