@@ -79,14 +79,21 @@ function powerLaw(points: readonly (readonly [number, number])[]): { readonly a:
   return { a: Math.exp(my - b * mx), b };
 }
 
-function exponents(label: string, points: readonly (readonly [number, number])[]): string {
-  const { a, b } = powerLaw(points);
+/** Exponents over all points, over the first half of them and over the last; the middle one belongs to both. */
+function exponents(
+  points: readonly (readonly [number, number])[],
+): readonly [all: number, first: number, last: number] {
   const half = Math.ceil(points.length / 2);
-  const parts =
-    points.length < 4
-      ? ""
-      : `; first half ${powerLaw(points.slice(0, half)).b.toFixed(2)}, last half ${powerLaw(points.slice(-half)).b.toFixed(2)}`;
-  return `${label}: ${a.toPrecision(3)} · depth^${b.toFixed(2)}${parts}`;
+  return [points, points.slice(0, half), points.slice(-half)].map((part) => powerLaw(part).b) as [
+    number,
+    number,
+    number,
+  ];
+}
+
+function lawText(label: string, points: readonly (readonly [number, number])[]): string {
+  const [all, first, last] = exponents(points).map((b) => b.toFixed(2));
+  return `${label}: ${powerLaw(points).a.toPrecision(3)} · depth^${all}; first half ${first}, last half ${last}`;
 }
 
 function report(ways: readonly Way[]): void {
@@ -106,7 +113,7 @@ function report(ways: readonly Way[]): void {
   );
   for (const { label, rows } of ways) {
     console.log(
-      exponents(
+      lawText(
         `bytes, ${label} (MiB)`,
         rows.map(({ depth, mib }) => [depth, mib]),
       ),
@@ -114,7 +121,7 @@ function report(ways: readonly Way[]): void {
   }
   for (const { label, rows } of ways) {
     console.log(
-      exponents(
+      lawText(
         `planning time, ${label} (s)`,
         rows.map(({ depth, seconds }) => [depth, seconds]),
       ),
@@ -129,7 +136,8 @@ function draw(ways: readonly Way[]): void {
   const [low, high] = [Math.min(...all) / 1.5, Math.max(...all) * 1.5];
   const series = ways.map(({ label, look, rows }): Series => {
     const points = rows.map(({ depth, mib }) => [depth, mib] as const);
-    return { ...look, label: `${label}: depth^${powerLaw(points).b.toFixed(2)}`, points };
+    const [, first, last] = exponents(points);
+    return { ...look, label: `${label}: exponent ${first.toFixed(2)}, then ${last.toFixed(2)}`, points };
   });
   const x = { label: "blocks", scale: "log", from: first / 1.2, to: last * 1.2 } as const;
   const y = { label: "arena without weights, MiB", scale: "log", from: low, to: high } as const;

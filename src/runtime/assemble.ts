@@ -155,6 +155,7 @@ export class ProgramPlans {
       return { arenaBytes: result.arenaBytes, result, conflicts: planConflicts(made.plan, target, sliced, replayed) };
     };
     const options: FamilyOptions = {
+      floorBytes: sliced.floorBytes,
       strategy,
       effort: effortFor(problem.ops.length),
       solver: this.#solver,

@@ -146,51 +146,23 @@ export class Repair {
     return floor + size <= this.#limit ? floor : -1;
   }
 
-  /**
-   * The offset at which least is in the way: on the top of something or right under it. What is in the way at p is what
-   * starts below p + size, less what ends at or below p; both sums grow with p.
-   */
+  /** The offset at which least is in the way: on the top of something or right under it. */
   #cheapestFor(i: number, count: number): number {
     const { offset, top, byOffset, byTop } = this.#shelves;
-    const weight = this.#weight;
-    const size = this.#sections.size[i] as number;
-    let best = FIXED / 2;
-    let from = -1;
-    let ties = 0;
-    for (const above of [true, false]) {
-      let [starts, ends, started, ended] = [0, 0, 0, 0];
-      for (let q = -1; q <= count; q++) {
-        const p = this.#candidate(i, q, count, above);
-        if (p < 0) continue;
-        if (p + size > this.#limit) break;
-        for (; starts < count && (offset[byOffset[starts] as number] as number) < p + size; starts++) {
-          started += weight[byOffset[starts] as number] as number;
-        }
-        for (; ends < count && (top[byTop[ends] as number] as number) <= p; ends++) {
-          ended += weight[byTop[ends] as number] as number;
-        }
-        const cost = started - ended;
-        if (cost > best) continue;
-        ties = cost < best ? 1 : ties + 1;
-        best = cost;
-        if (ties === 1 || this.#random() * ties < 1) from = p;
-      }
+    for (let p = 0; p < count; p++) {
+      const first = byOffset[p] as number;
+      this.#offsets[p] = offset[first] as number;
+      this.#starting[p] = this.#weight[first] as number;
+      const second = byTop[p] as number;
+      this.#tops[p] = top[second] as number;
+      this.#ending[p] = this.#weight[second] as number;
     }
-    return from;
-  }
-
-  /** Positions in rising order, -1 for none: on tops, with 0 first; or under offsets, with the limit last. */
-  #candidate(i: number, q: number, count: number, above: boolean): number {
-    const { offset, top, byOffset, byTop } = this.#shelves;
-    if (above) {
-      if (q < 0) return 0;
-      return q < count ? this.#up(i, top[byTop[q] as number] as number) : -1;
-    }
-    if (q < 0) return -1;
-    const ceiling = q < count ? (offset[byOffset[q] as number] as number) : this.#limit;
-    const { align } = this.#sections;
-    const from = ceiling - (this.#sections.size[i] as number);
-    return align ? Math.floor(from / (align[i] as number)) * (align[i] as number) : from;
+    this.#best = FIXED / 2;
+    this.#from = -1;
+    this.#ties = 0;
+    this.#weigh(i, count, 0, -1);
+    this.#weigh(i, count, 0, count);
+    return this.#from;
   }
 
   #up(i: number, offset: number): number {

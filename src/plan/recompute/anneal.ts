@@ -14,6 +14,8 @@ export interface AnnealOptions {
   readonly seed: number;
   /** Edits to try. */
   readonly moves: number;
+  /** Steps to walk over, at most. */
+  readonly work?: number;
   /** The time by the clock at which to stop early. */
   readonly deadline: number;
   /** First and last temperature, in costs of an average operation. */
@@ -70,12 +72,13 @@ export function anneal(
   let price = graph.baseCost / budget;
   let [fitting, temperature] = [0, mean * options.hot];
   const began = performance.now();
-  for (let move = 0; move < options.moves; move++) {
+  const { work = Number.POSITIVE_INFINITY, moves, deadline } = options;
+  for (let move = 0; move < moves; move++) {
     if (move % 256 === 0) {
       const now = performance.now();
-      if (now > options.deadline) break;
-      // whichever ends first, moves or time, is cold at its end
-      const part = Math.max(move / options.moves, (now - began) / Math.max(1, options.deadline - began));
+      if (now > deadline || line.work > work) break;
+      // whichever ends first, moves, work or time, is cold at its end
+      const part = Math.max(move / moves, line.work / work, (now - began) / Math.max(1, deadline - began));
       temperature = mean * options.hot * (options.cold / options.hot) ** part;
       price *= fitting > 100 ? 0.9 : 1.1;
       fitting = 0;
@@ -90,6 +93,7 @@ export function anneal(
     if (line.cost >= bestCost * (1 - 1e-12)) continue;
     bestCost = line.cost;
     best = line.sequence();
+    line.work += best.length;
   }
   return best;
 }

@@ -13,6 +13,7 @@ import { beam } from "./beam.ts";
 import { dropBound } from "./drop-bound.ts";
 import { type FlatGraph, flatGraph } from "./flat-graph.ts";
 import type { Level } from "./levels.ts";
+import { allowanceOf, type Meter } from "./meter.ts";
 import { type IntegerSolver, solveOptimal } from "./optimal.ts";
 import { type Found, portfolio, tournament } from "./portfolio.ts";
 import { baseSequence, type RecomputeProblem, type Sequence } from "./problem.ts";
@@ -48,6 +49,8 @@ export interface Answer {
   readonly strategy: string;
 }
 
+/** Of the time, what relief from nothing may take. */
+const RELIEF = 0.25;
 /** Largest graphs that are solved exactly, and those whose relaxation is. */
 const EXACT_OPS = 130;
 /** Largest graphs for the search over states, its widths and what it may expand in a stage; more where nothing fits. */
@@ -60,8 +63,6 @@ const WIDE_BEAMS: readonly (readonly [number, number])[] = [
   [100, 20_000],
   [1000, 50_000],
 ];
-
-const RELIEF_OPS = 250;
 
 /** Bytes that the operation with the largest operands needs; no order and no recomputation goes lower. */
 export function leastBytes(problem: RecomputeProblem): number {
@@ -91,6 +92,11 @@ interface Search {
 function until(search: Search, part: number): number {
   if (search.options.effort !== undefined) return Number.POSITIVE_INFINITY;
   return search.began + (search.options.seconds ?? 10) * 970 * part;
+}
+
+/** A part of the work that `effort` stands for. */
+function share({ graph, options }: Search, part: number): Meter {
+  return { left: part * allowanceOf(graph.ops, options.effort) };
 }
 
 function offer(search: Search, sequence: Sequence | null, strategy: string): void {
@@ -141,27 +147,25 @@ export function auto(problem: RecomputeProblem, budget: number, options: AutoOpt
 /** Look-ahead's plans, the cheapest first; above the budget if there are none within it, for annealing to start from. */
 function firstPlans(search: Search): readonly Found[] {
   const { graph, budget, options } = search;
-  const found = [...portfolio(graph, budget, until(search, 0.3), options.worth)];
-  for (let more = 1.05; found.length === 0 && more < 2 && performance.now() < until(search, 0.5); more *= 1.1) {
-    found.push(...portfolio(graph, Math.floor(budget * more), until(search, 0.5)));
+  const found = [...portfolio(graph, budget, until(search, 0.3), options.worth, share(search, 0.4))];
+  const meter = share(search, 0.4);
+  for (let more = 1.05; !search.best && found.length === 0 && more < 2 && meter.left > 0; more *= 1.1) {
+    if (performance.now() > until(search, 0.5)) break;
+    found.push(...portfolio(graph, Math.floor(budget * more), until(search, 0.5), undefined, meter));
   }
   offer(search, found[0]?.sequence ?? null, "look-ahead");
   return found;
-}
-
-/** Relief is quadratic and knows no effort: with the clock running it is cut off, otherwise it is for small graphs. */
-function hasRelief({ graph, options }: Search): boolean {
-  return options.effort === undefined || graph.ops <= RELIEF_OPS;
 }
 
 /** A sequence that is a little above the budget, repaired: by relief, else by annealing so cold that it changes little. */
 function repairStart(search: Search, start: Sequence): void {
   const { graph, budget, options } = search;
   const moves = options.effort === undefined ? 2e6 : options.effort * 2e4;
-  if (hasRelief(search)) offer(search, relieve(graph, budget, until(search, 0.3), start), "relief");
+  const work = share(search, 0.4).left;
+  offer(search, relieve(graph, budget, { deadline: until(search, 0.3), work, start }), "relief");
   for (let round = 0; round < 4 && !search.best; round++) {
-    const deadline = until(search, 0.1 * (round + 1));
-    offer(search, anneal(graph, budget, start, { seed: round, moves, deadline, hot: 0.1, cold: 0.01 }), "anneal");
+    const limits = { moves, work: work / 4, deadline: until(search, 0.1 * (round + 1)) };
+    offer(search, anneal(graph, budget, start, { seed: round, ...limits, hot: 0.1, cold: 0.01 }), "anneal");
   }
 }
 
@@ -181,7 +185,8 @@ function improve(search: Search): void {
   const { solver, effort, start } = search.options;
   if (start) repairStart(search, start);
   const fresh = !(start && search.best);
-  const relieved = fresh && hasRelief(search) ? [relieve(graph, budget, until(search, 0.15))] : [];
+  const limits = { deadline: until(search, RELIEF), work: share(search, 0.4).left };
+  const relieved = fresh ? [relieve(graph, budget, limits)] : [];
   for (const sequence of relieved) offer(search, sequence, "relief");
   if (fresh) searchStates(search, BEAMS, 0.15);
   const found = fresh ? firstPlans(search) : [];
@@ -198,7 +203,8 @@ function improve(search: Search): void {
   // where relief is far ahead, variations of look-ahead are no match for it
   const excess = (found[0]?.cost ?? Number.POSITIVE_INFINITY) - graph.baseCost;
   if (search.best && excess < 1.5 * (search.cost - graph.baseCost)) {
-    const around = tournament(graph, budget, found.slice(0, 6), { seed: 1, rounds, deadline });
+    const meter = share(search, 0.4);
+    const around = tournament(graph, budget, found.slice(0, 6), { seed: 1, rounds, deadline, meter });
     starts.splice(relieved.length, starts.length, ...around.map(({ sequence }) => sequence));
     offer(search, around[0]?.sequence ?? null, "look-ahead");
   }
@@ -226,6 +232,7 @@ function annealFrom(search: Search, starts: readonly Sequence[], part: number): 
   const counted = small ? 6 : 3;
   const rounds = options.effort === undefined ? 1000 : counted;
   const moves = options.effort === undefined ? 2e6 : (options.effort * 1.5e5) / counted;
+  const work = share(search, 1 / counted).left;
   const left = deadline - performance.now();
   for (let round = 0; round < rounds && performance.now() < deadline - 5; round++) {
     const { hot, from } = ROUNDS[round % ROUNDS.length] as (typeof ROUNDS)[number];
@@ -233,8 +240,8 @@ function annealFrom(search: Search, starts: readonly Sequence[], part: number): 
     const other = starts[(round >> 1) % Math.max(1, starts.length)] ?? nothing;
     const start = { best: search.best ?? other, other, nothing: small ? nothing : (search.best ?? other) }[from];
     const slice = options.effort === undefined ? performance.now() + Math.max(300, left / 4) : deadline;
-    const until = Math.min(slice, deadline);
-    offer(search, anneal(graph, budget, start, { seed: round, moves, deadline: until, hot, cold: 0.01 }), "anneal");
+    const limits = { moves, work, deadline: Math.min(slice, deadline) };
+    offer(search, anneal(graph, budget, start, { seed: round, ...limits, hot, cold: 0.01 }), "anneal");
   }
 }
 

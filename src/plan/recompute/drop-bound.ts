@@ -14,8 +14,9 @@ import { at } from "../../base/invariant.ts";
 import type { FlatGraph } from "./flat-graph.ts";
 import { profiler } from "./profile.ts";
 
-/** Stages to look at, those with the most bytes. */
+/** Stages to look at, those with the most bytes: at most so many, fewer on large graphs, whose stages differ little. */
 const STAGES = 400;
+const STAGE_OPS = 200_000;
 
 /** Bytes of the values of `op` that are read after stage `t` and are no operands of it. */
 function bytesBeyond(graph: FlatGraph, op: number, t: number, operands: ReadonlySet<number>): number {
@@ -57,5 +58,11 @@ export function dropBound(graph: FlatGraph, budget: number): number {
   const order = Int32Array.from({ length: graph.ops }, (_, op) => op);
   profile(order, graph.ops);
   const busiest = [...order].filter((t) => at(bytesAt, t) > budget).sort((s, t) => at(bytesAt, t) - at(bytesAt, s));
-  return graph.baseCost + busiest.slice(0, STAGES).reduce((most, t) => Math.max(most, boundAt(graph, budget, t)), 0);
+  let resultBytes = 0;
+  for (const v of graph.results) resultBytes += at(graph.bytes, v);
+  // all results are there at the last step, whichever it is
+  const constants = Math.min(at(graph.pinnedBytes, graph.ops), at(graph.pinnedBytes, Math.max(0, graph.ops - 1)));
+  if (resultBytes + constants > budget) return Number.POSITIVE_INFINITY;
+  const stages = Math.min(STAGES, Math.ceil(STAGE_OPS / graph.ops));
+  return graph.baseCost + busiest.slice(0, stages).reduce((most, t) => Math.max(most, boundAt(graph, budget, t)), 0);
 }

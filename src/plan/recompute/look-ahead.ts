@@ -14,6 +14,7 @@
  * a value is present, or absent and needed (then its operation is pending), or of no use.
  */
 import type { FlatGraph } from "./flat-graph.ts";
+import { type Meter, unmetered } from "./meter.ts";
 
 export interface Scoring {
   /** Exponent of the time to the next use. */
@@ -54,6 +55,7 @@ interface State {
   readonly mark: Int32Array;
   readonly stack: number[];
   readonly sequence: number[];
+  readonly meter: Meter;
   /** What repetitions may still cost. */
   allowance: number;
   stamp: number;
@@ -62,14 +64,16 @@ interface State {
   now: number;
 }
 
-/** The sequence within `budget` bytes, or null where this scoring finds none that costs at most `dearest`. */
+/** The sequence within `budget` bytes, or null where this scoring finds none that costs at most `dearest`, or not in time. */
 export function lookAhead(
   graph: FlatGraph,
   budget: number,
   scoring: Scoring,
   dearest = Number.POSITIVE_INFINITY,
+  meter: Meter = unmetered(),
 ): number[] | null {
-  const state = start(graph, budget, scoring);
+  meter.left -= 10 * (graph.ops + graph.values);
+  const state = start(graph, budget, scoring, meter);
   state.allowance = (dearest - graph.baseCost) * (1 + 1e-12);
   for (let op = 0; op < graph.ops; op++) {
     state.now = op;
@@ -82,7 +86,7 @@ export function lookAhead(
   return materialize(state, graph.results, scoring.a) ? state.sequence : null;
 }
 
-function start(graph: FlatGraph, budget: number, scoring: Scoring): State {
+function start(graph: FlatGraph, budget: number, scoring: Scoring, meter: Meter): State {
   const { ops, values, bytes, useStart, uses, result } = graph;
   const need = Int32Array.from(
     { length: values },
@@ -120,6 +124,7 @@ function start(graph: FlatGraph, budget: number, scoring: Scoring): State {
     mark: new Int32Array(Math.max(ops, values)),
     stack: [],
     sequence: [],
+    meter,
     allowance: Number.POSITIVE_INFINITY,
     stamp: 0,
     count: 0,
@@ -211,6 +216,7 @@ function disturb(state: State, value: number): void {
     stack.push(value);
     for (let seen = 0; stack.length > 0; seen++) {
       const v = stack.pop() as number;
+      state.meter.left -= 4;
       if (seen > REACH) continue;
       const op = graph.producer[v] as number;
       if (!down) {
@@ -247,6 +253,7 @@ function costAgain(state: State, value: number): number {
       stack.push(maker);
     }
   }
+  state.meter.left -= 4 * seen;
   return cost;
 }
 
@@ -271,6 +278,7 @@ function dueOf(state: State, value: number): number {
       }
     }
   }
+  state.meter.left -= 4 * seen;
   return due;
 }
 
@@ -288,6 +296,7 @@ function urgency(state: State, due: number, a: number): number {
 function worthLeast(state: State, a: number, least: number): number {
   const { list, pinned, again, due, stale, weight, graph } = state;
   let [best, worst] = [-1, Number.POSITIVE_INFINITY];
+  state.meter.left -= state.count;
   for (let k = 0; k < state.count; k++) {
     const v = list[k] as number;
     if ((graph.bytes[v] as number) < least || (pinned[v] as number) > 0) continue;
@@ -311,7 +320,7 @@ function makeRoom(state: State, bytes: number, a: number): boolean {
     // crumbs are looked at only when there is nothing else
     let victim = worthLeast(state, a, state.budget * 1e-5);
     if (victim < 0) victim = worthLeast(state, a, 1);
-    if (victim < 0) return false;
+    if (victim < 0 || state.meter.left < 0) return false;
     drop(state, victim);
   }
   return true;
@@ -354,6 +363,7 @@ function missing(state: State, values: Int32Array): number[] {
     cursor.push(0);
   }
   order.pop();
+  state.meter.left -= 8 * order.length;
   return order;
 }
 
@@ -363,6 +373,7 @@ function materialize(state: State, values: Int32Array, a: number): boolean {
   for (let round = 0; round < ROUNDS; round++) {
     const order = missing(state, values);
     if (order.length === 0) return true;
+    if (state.meter.left < 0) return false;
     for (const absent of order) {
       // what one of them needs may have been dropped for the one before: the next round sees to it
       if (!inputsPresent(state, absent)) break;

@@ -6,6 +6,7 @@
 import { dice } from "./anneal.ts";
 import type { FlatGraph } from "./flat-graph.ts";
 import { lookAhead, type Scoring } from "./look-ahead.ts";
+import { type Meter, metered, unmetered } from "./meter.ts";
 
 const EXPONENTS: readonly (readonly [number, number])[] = [
   [0.5, 1],
@@ -35,18 +36,23 @@ function costOf(graph: FlatGraph, sequence: readonly number[]): number {
   return cost;
 }
 
-/** What each scoring finds, the cheapest first. At least one is tried, the others until `deadline`. */
+/** Of the work for all scorings, the most that one of them may take: one that does not find its way is no loss. */
+const SHARE = 0.5;
+
+/** What each scoring finds, the cheapest first. At least one is tried, the others until `deadline` or the work is done. */
 export function portfolio(
   graph: FlatGraph,
   budget: number,
   deadline = Number.POSITIVE_INFINITY,
   factor?: Float64Array,
+  meter: Meter = unmetered(),
 ): readonly Found[] {
   const found: Found[] = [];
+  const most = meter.left * SHARE;
   for (const plain of SCORINGS) {
-    if (plain !== SCORINGS[0] && performance.now() > deadline) break;
+    if (plain !== SCORINGS[0] && (performance.now() > deadline || meter.left <= 0)) break;
     const scoring = factor ? { ...plain, factor } : plain;
-    const sequence = lookAhead(graph, budget, scoring);
+    const sequence = metered(meter, most, (part) => lookAhead(graph, budget, scoring, undefined, part));
     if (sequence) found.push({ sequence, cost: costOf(graph, sequence), scoring });
   }
   return found.sort((p, q) => p.cost - q.cost);
@@ -56,13 +62,15 @@ export interface PerturbOptions {
   readonly seed: number;
   readonly rounds: number;
   readonly deadline: number;
+  readonly meter?: Meter;
 }
 
 /** The cheapest of `rounds` runs around `start`, each with the worth of some values changed by a factor. */
 export function perturb(graph: FlatGraph, budget: number, start: Found, options: PerturbOptions): Found {
-  const random = dice(options.seed);
+  const { seed, rounds, deadline, meter = unmetered() } = options;
+  const random = dice(seed);
   let best = start;
-  for (let round = 0; round < options.rounds && performance.now() < options.deadline; round++) {
+  for (let round = 0; round < rounds && performance.now() < deadline && meter.left > 0; round++) {
     const factor = best.scoring.factor?.slice() ?? new Float64Array(graph.values).fill(1);
     // mostly a few values, at times many
     const share = random() < 0.7 ? 3 / graph.values : random() * 0.3;
@@ -71,7 +79,7 @@ export function perturb(graph: FlatGraph, budget: number, start: Found, options:
       if (random() < share) factor[v] = Math.exp((random() - 0.5) * 2 * strength);
     }
     const scoring = { ...start.scoring, factor };
-    const sequence = lookAhead(graph, budget, scoring, best.cost);
+    const sequence = lookAhead(graph, budget, scoring, best.cost, meter);
     if (sequence) best = { sequence, cost: costOf(graph, sequence), scoring };
   }
   return best;
@@ -93,7 +101,8 @@ export function tournament(
       const until = began + ((options.deadline - began) * (level + (k + 1) / left)) / levels;
       const deadline = Number.isFinite(options.deadline) ? until : options.deadline;
       const rounds = options.rounds / (levels * left);
-      field[k] = perturb(graph, budget, field[k] as Found, { seed: options.seed + 31 * level + k, rounds, deadline });
+      const seed = options.seed + 31 * level + k;
+      field[k] = perturb(graph, budget, field[k] as Found, { ...options, seed, rounds, deadline });
     }
     field.sort((p, q) => p.cost - q.cost);
     left = Math.max(1, left >> 1);

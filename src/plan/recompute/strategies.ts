@@ -6,6 +6,7 @@ import { calls } from "./calls.ts";
 import { chainPlan } from "./chain-of-graph.ts";
 import { dropBound } from "./drop-bound.ts";
 import { flatGraph } from "./flat-graph.ts";
+import { allowanceOf } from "./meter.ts";
 import { minCut } from "./min-cut.ts";
 import { solveOptimal } from "./optimal.ts";
 import { perturb, portfolio } from "./portfolio.ts";
@@ -63,10 +64,11 @@ const RULES: Readonly<Record<string, Rule>> = {
   "look-ahead": (problem, budget, { seconds = 10, effort }) => {
     const graph = flatGraph(problem);
     const deadline = effort === undefined ? performance.now() + seconds * 1000 : Number.POSITIVE_INFINITY;
-    const [best] = portfolio(graph, budget, deadline);
+    const meter = { left: allowanceOf(graph.ops, effort) };
+    const [best] = portfolio(graph, budget, deadline, undefined, meter);
     if (!best) return null;
     const rounds = effort === undefined ? 3000 : 100 * effort;
-    return perturb(graph, budget, best, { seed: 0, rounds, deadline }).sequence;
+    return perturb(graph, budget, best, { seed: 0, rounds, deadline, meter }).sequence;
   },
 };
 
@@ -78,7 +80,8 @@ function answerOf(problem: RecomputeProblem, budget: number, sequence: Sequence 
   const { cost, peakBytes } = simulate(problem, tried);
   const feasible = peakBytes <= budget;
   const boundCost = feasible && sequence === null ? cost : dropBound(flatGraph(problem), Math.floor(budget));
-  const proven = feasible ? cost <= boundCost * (1 + 1e-12) : leastBytes(problem) > budget;
+  const impossible = boundCost === Number.POSITIVE_INFINITY || leastBytes(problem) > budget;
+  const proven = feasible ? cost <= boundCost * (1 + 1e-12) : impossible;
   return { feasible, sequence: tried, peakBytes, cost, baseCost: baseCost(problem), boundCost, proven, strategy };
 }
 
