@@ -19,6 +19,7 @@ export {
   whileLoop,
 } from "./control.ts";
 export * from "./conv.ts";
+export * from "./coupling.ts";
 export * from "./create.ts";
 export * from "./custom.ts";
 export * from "./einsum.ts";
@@ -49,6 +50,7 @@ export { type PlanInfo, type PlanningOptions, plan, specsOf } from "./plan.ts";
 export * from "./pool.ts";
 export { type DrawOptions, dropout, random, type Tensors } from "./random.ts";
 export * from "./reduce.ts";
+export * from "./reversible.ts";
 export { scope } from "./scope.ts";
 export * from "./shape.ts";
 export type { Padding, PerAxis } from "./window.ts";

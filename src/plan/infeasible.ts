@@ -13,7 +13,8 @@ import { table } from "./table.ts";
 /** Buffers named in the message; the rest is summed up. */
 const SHOWN = 8;
 
-export function planInfeasible(plan: Plan): TidemarkError {
+/** `searched`: the plan is the smallest that was found, with whatever helps computed again. */
+export function planInfeasible(plan: Plan, searched = false): TidemarkError {
   const { program, bound, height, problem } = plan;
   const nameOf = nameValues(program);
   const live = liveAt(plan, bound.step);
@@ -21,11 +22,12 @@ export function planInfeasible(plan: Plan): TidemarkError {
   const where = step ? `step ${bound.step}, ${stepText(step, nameOf, (v) => plan.bufferOf.has(v))}` : "the return";
   const lines = [
     `${program.name} needs ${grouped(height)} bytes, the budget is ${grouped(problem.capacity)}`,
+    ...(searched ? ["  that is the smallest plan found, with whatever helps computed again"] : []),
     `  tightest at ${where}:`,
     ...liveTable(live, nameOf).map((line) => `    ${line}`),
     `  ${verdict(plan, live)}`,
   ];
-  const help = `raise the budget to ${grouped(height)}${advice(plan, live)}`;
+  const help = `raise the budget to ${grouped(height)}${advice(plan, live, searched)}`;
   return new TidemarkError("PlanInfeasible", lines.join("\n"), { where: step?.node.where, help });
 }
 
@@ -48,8 +50,9 @@ function verdict(plan: Plan, live: readonly LiveBuffer[]): string {
   return `${grouped(waiting)} of ${grouped(bound.bytes)} bytes wait there for later steps or for the caller`;
 }
 
-function advice(plan: Plan, live: readonly LiveBuffer[]): string {
+function advice(plan: Plan, live: readonly LiveBuffer[], searched: boolean): string {
   if (plan.bound.bytes <= plan.problem.capacity) return "";
+  if (searched) return ", use smaller batches, or split what is large at this step into parts";
   return waitingBytes(live) > 0
     ? ", use smaller batches, or recompute what waits (checkpoint)"
     : ", use smaller batches, or split this step";

@@ -108,7 +108,8 @@ export class ProgramPlans {
     if (written && !(found && found.predictedMs <= this.#asWritten.predictedMs)) return this.#asWritten;
     if (found && found.arenaBytes <= budget) return found;
     const { plan } = this.family(strategy ?? "auto", request.segments).least().result;
-    throw planInfeasible({ ...plan, problem: { ...plan.problem, capacity: budget } });
+    const limited = { ...plan, problem: { ...plan.problem, capacity: budget } };
+    throw planInfeasible(limited, (strategy ?? "auto") !== "store-all");
   }
 
   #find({ budgetBytes, least, maxSlowdown, strategy = "auto", segments }: MemoryRequest): Candidate<Made> | null {

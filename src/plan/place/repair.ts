@@ -34,6 +34,16 @@ export class Repair {
   readonly #pool: Int32Array;
   #pooled = 0;
   #limit = 0;
+  /** For weighing: contemporaries' offsets and tops in order, the weights that start and end there, where to try. */
+  readonly #offsets: Float64Array;
+  readonly #tops: Float64Array;
+  readonly #starting: Float64Array;
+  readonly #ending: Float64Array;
+  readonly #candidates: Float64Array;
+  /** The best so far: its weight, where it is, and how many are as good. */
+  #least = 0;
+  #from = -1;
+  #ties = 0;
 
   constructor(sections: Sections, random: Random, late: () => boolean) {
     const { n, count, size, lo, hi } = sections;
@@ -43,6 +53,11 @@ export class Repair {
     this.#late = late;
     this.#weight = new Float64Array(n);
     this.#pool = new Int32Array(n);
+    this.#offsets = new Float64Array(n);
+    this.#tops = new Float64Array(n);
+    this.#starting = new Float64Array(n);
+    this.#ending = new Float64Array(n);
+    this.#candidates = new Float64Array(n + 1);
     const largest = size.reduce((most, x) => Math.max(most, x), 1);
     const length = (i: number): number => ((hi[i] as number) - (lo[i] as number)) / Math.max(1, count);
     this.#hardness = size.map((x, i) => Math.sqrt((x / largest) * length(i)));
@@ -146,7 +161,7 @@ export class Repair {
     return floor + size <= this.#limit ? floor : -1;
   }
 
-  /** The offset at which least is in the way: on the top of something or right under it. */
+  /** The offset at which least is in the way: on the top of something, or right under something. */
   #cheapestFor(i: number, count: number): number {
     const { offset, top, byOffset, byTop } = this.#shelves;
     for (let p = 0; p < count; p++) {
@@ -157,12 +172,43 @@ export class Repair {
       this.#tops[p] = top[second] as number;
       this.#ending[p] = this.#weight[second] as number;
     }
-    this.#best = FIXED / 2;
+    const { align } = this.#sections;
+    const step = align ? (align[i] as number) : 0;
+    const size = this.#sections.size[i] as number;
+    const candidates = this.#candidates;
+    candidates[0] = 0;
+    for (let p = 0; p < count; p++) candidates[p + 1] = this.#up(i, this.#tops[p] as number);
+    this.#least = FIXED / 2;
     this.#from = -1;
     this.#ties = 0;
-    this.#weigh(i, count, 0, -1);
-    this.#weigh(i, count, 0, count);
+    this.#weigh(size, count);
+    for (let p = 0; p <= count; p++) {
+      const under = (p < count ? (this.#offsets[p] as number) : this.#limit) - size;
+      candidates[p] = step > 0 ? Math.floor(under / step) * step : under;
+    }
+    this.#weigh(size, count);
     return this.#from;
+  }
+
+  /**
+   * What is in the way at p is what starts below p + size, less what ends at or below p; both sums grow with p. The best
+   * of count + 1 candidates, which rise, goes to #from.
+   */
+  #weigh(size: number, count: number): void {
+    const [offsets, tops, starting, ending] = [this.#offsets, this.#tops, this.#starting, this.#ending];
+    let [starts, ends, cost] = [0, 0, 0];
+    for (let q = 0; q <= count; q++) {
+      const p = this.#candidates[q] as number;
+      if (p < 0) continue;
+      const to = p + size;
+      if (to > this.#limit) break;
+      for (; starts < count && (offsets[starts] as number) < to; starts++) cost += starting[starts] as number;
+      for (; ends < count && (tops[ends] as number) <= p; ends++) cost -= ending[ends] as number;
+      if (cost > this.#least) continue;
+      this.#ties = cost < this.#least ? 1 : this.#ties + 1;
+      this.#least = cost;
+      if (this.#ties === 1 || this.#random() * this.#ties < 1) this.#from = p;
+    }
   }
 
   #up(i: number, offset: number): number {

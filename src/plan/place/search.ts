@@ -1,23 +1,23 @@
 /**
- * @file Search for a low placement, by two methods in turns on about equal shares of work:
+ * @file Search for a low placement, by two methods in turns:
  *
  *     exact   branch and bound (branch.ts) in short runs with different orders. Decides whether a height is possible
  *             where that can be decided at all, and is quickest when the height that it aims at is tight.
- *     repair  ejection (repair.ts): lowers the best placement so far a little at a time. For problems that are too large
- *             for the exact method, or too loose.
+ *     repair  ejection (repair.ts): long walks that come down a little at a time. For problems that are too large for the
+ *             exact method, or too loose.
  *
- *     bytes  best ┤──────  repair aims just below the best, exact at several heights in between; what is found lowers the
- *                 │        best, a height that is shown to be impossible lifts the bound. They meet: proven.
- *           bound ┤──────  With a capacity, aims are the bound and the capacity, and the search ends below the capacity.
+ *     bytes  best ┤──────  a walk aims a little below the lowest that it has been, exact at the bound and at several
+ *                 │        heights in between; what is found lowers the best, a height that is shown to be impossible
+ *           bound ┤──────  lifts the bound. They meet: proven.
  *
- * Runs that aim at the bound and runs that aim higher are two lines that share nothing but the best placement, and take
- * turns. So more room is no disadvantage: what is found without it is found with it, after twice the time at worst. Runs
- * end after a number of nodes, so what is found does not depend on the clock; the clock only says when to stop.
+ * More room is never a disadvantage. A capacity says when to stop and nothing else: what is tried, and in which order, is
+ * a function of the problem and the seed, and the best only gets lower; so with more room the search ends at the same
+ * attempt or an earlier one. Attempts end after a number of steps, so what is found does not depend on the clock; the
+ * clock only says when to stop.
  */
 import { at } from "../../base/invariant.ts";
 import { heightOf, type Problem } from "../problem.ts";
 import { Branch } from "./branch.ts";
-import { Contemporaries } from "./contemporaries.ts";
 import { type Placement, placeGreedily } from "./grid.ts";
 import { type Keys, keysOf } from "./keys.ts";
 import { type Random, randomFrom } from "./random.ts";
@@ -54,17 +54,19 @@ const LEAST_NODES = 1500;
 const FADE = 0.97;
 const GROWTH = 1.02;
 const NOISE = 0.1;
-/** Where the second line of the exact method aims, from the bound (0) to the best or the capacity (1). Their numbers have
- *  no common factor with the number of orders, so every aim meets every order. */
-const AIMS_BELOW_BEST = [0.5, 0.9, 0.25, 0.75] as const;
-const AIMS_AT_CAPACITY = [1, 1, 0.5] as const;
+/** Where the second line of the exact method aims, from the bound (0) to the best (1). Their number has no common factor
+ *  with the number of orders, so every aim meets every order. */
+const AIMS = [0.5, 0.9, 0.25, 0.75] as const;
 /** Up to so many items the exact method gets three times the work of repair, beyond as much. */
 const FEW = 600;
-/** How much of the distance to the bound a repair tries to make up for. */
-const CUTS = [0.1, 0.3, 0.1, 1, 0.03, 0.6] as const;
-
-/** Every so many repairs, a placement from nothing. */
-const FRESH = 7;
+/** Of more items, the exact method finds a placement in few runs or not at all: after these, it gets a fifth. */
+const HOPEFUL = 40;
+/** How much of the distance to the bound a walk tries to make up for at once. */
+const CUT = 0.1;
+/** Steps of a walk at a time; walks begin anew after so many times in vain, the next one later. */
+const STRIDE = 2000;
+const PATIENCE = 25;
+const MORE_PATIENCE = 1.5;
 
 /** The lowest placement that can be found within the limits. */
 export function searchPlacement(problem: Problem, options: SearchOptions): SearchResult {
@@ -111,8 +113,13 @@ class Search {
   readonly #offset: Float64Array;
   #strategy: string;
   #exactWork = 0;
-  #rounds = 0;
-  #stepLimit = 2000;
+  /** Runs of the exact method since it last found something. */
+  #vain = 0;
+  /** The walk of repair: the lowest that it has been, and how long it has been in vain. */
+  #walkBest = 0;
+  #strides = 0;
+  #idle = Number.POSITIVE_INFINITY;
+  #patience = PATIENCE;
 
   constructor(
     problem: Problem,
@@ -125,8 +132,7 @@ class Search {
     const sections = sectionsOf(problem);
     this.#sections = sections;
     this.#seed = seed;
-    const contemporaries = new Contemporaries(sections);
-    this.#repair = new Repair(sections, contemporaries, randomFrom(seed), late);
+    this.#repair = new Repair(sections, randomFrom(seed), late);
     this.#keys = keysOf(sections);
     let entries = 0;
     for (let i = 0; i < sections.n; i++) entries += (sections.hi[i] as number) - (sections.lo[i] as number);
@@ -150,14 +156,14 @@ class Search {
     return this.#exactWork + this.#repairWork;
   }
 
-  /** Each item looked at costs about as much as eight at a node; each round looks at all once, whatever comes of it. */
+  /** Each item looked at costs about as much as four at a node; each stride looks at all once, whatever comes of it. */
   get #repairWork(): number {
-    return 8 * (this.#repair.work + this.#rounds * this.#sections.n);
+    return 4 * (this.#repair.work + this.#strides * this.#sections.n);
   }
 
-  /** One run of the method that has had less work. */
+  /** One run of the method that has had less work than is due to it. */
   step(): void {
-    const share = this.#sections.n <= FEW ? 3 : 1;
+    const share = this.#sections.n <= FEW ? 3 : this.#vain < HOPEFUL ? 1 : 0.2;
     if (this.#exact && this.#exactWork <= share * this.#repairWork + 1e6) this.#runExact();
     else this.#runRepair();
   }
@@ -191,13 +197,11 @@ class Search {
 
   #runExact(): void {
     const { n, count } = this.#sections;
-    const upper = this.#hasCapacity ? this.#goal : this.#best;
-    const number = upper > this.#bound ? this.#turn++ % 2 : 0;
+    const number = this.#best > this.#bound + 1 ? this.#turn++ % 2 : 0;
     const line = this.#line(number);
     const { branch, random, runs } = line;
-    const aims = this.#hasCapacity ? AIMS_AT_CAPACITY : AIMS_BELOW_BEST;
-    const aim = number === 0 ? 0 : (aims[runs % aims.length] as number);
-    const capacity = Math.min(this.#best - 1, Math.floor(this.#bound + aim * (upper - this.#bound)));
+    const aim = number === 0 ? 0 : (AIMS[runs % AIMS.length] as number);
+    const capacity = Math.min(this.#best - 1, Math.floor(this.#bound + aim * (this.#best - this.#bound)));
     const key = at(this.#keys, runs % this.#keys.length);
     const noise = runs < this.#keys.length ? 0 : NOISE;
     key.of.forEach((value, i) => {
@@ -206,6 +210,7 @@ class Search {
     const before = branch.nodes;
     const outcome = branch.run(capacity, line.nodeLimit, this.#late);
     this.#exactWork += (branch.nodes - before) * (n + count) + 4 * n;
+    this.#vain = outcome === "limit" ? this.#vain + 1 : 0;
     if (outcome === "found") this.#accept(branch.stock.offset, `exact/${key.name}`);
     if (outcome === "none") this.#bound = Math.max(this.#bound, capacity + 1);
     line.runs += 1;
@@ -227,20 +232,29 @@ class Search {
     return line;
   }
 
+  /** A stride of the walk. When it gets nowhere any more, a new one starts at the best placement. */
   #runRepair(): void {
     const repair = this.#repair;
-    const gap = this.#best - this.#bound;
-    const fresh = this.#rounds % FRESH === 0;
-    const cut = fresh ? 0.5 : (CUTS[this.#rounds % CUTS.length] as number);
-    const limit = this.#hasCapacity
-      ? this.#goal
-      : Math.max(this.#bound, this.#best - Math.max(1, Math.ceil(cut * gap)));
-    this.#rounds += 1;
-    const fits = fresh
-      ? repair.build(limit, 10 * this.#stepLimit)
-      : repair.load(this.#offset, limit) && repair.fit(this.#stepLimit);
-    if (fits) this.#accept(repair.offset, fresh ? "repair/build" : "repair/lower");
-    else this.#stepLimit = Math.ceil(this.#stepLimit * 1.1);
+    this.#strides += 1;
+    if (this.#idle > this.#patience) {
+      if (this.#strides > 1) this.#patience *= MORE_PATIENCE;
+      this.#idle = 0;
+      this.#walkBest = this.#best;
+      if (!repair.load(this.#offset, this.#below(this.#best))) return;
+    }
+    if (!repair.fit(STRIDE)) {
+      this.#idle += 1;
+      return;
+    }
+    this.#idle = 0;
+    this.#walkBest = Math.min(this.#walkBest, this.#heightOf(repair.offset));
+    this.#accept(repair.offset, "repair");
+    repair.aimAt(this.#below(this.#walkBest));
+  }
+
+  /** Where a walk aims that has come down to `height`. */
+  #below(height: number): number {
+    return Math.max(this.#bound, height - Math.max(1, Math.ceil(CUT * (height - this.#bound))));
   }
 
   #accept(offset: Float64Array, strategy: string): void {

@@ -185,7 +185,7 @@ function improve(search: Search): void {
   const { solver, effort, start } = search.options;
   if (start) repairStart(search, start);
   const fresh = !(start && search.best);
-  const limits = { deadline: until(search, RELIEF), work: share(search, 0.4).left };
+  const limits = { deadline: until(search, RELIEF), work: share(search, 1).left };
   const relieved = fresh ? [relieve(graph, budget, limits)] : [];
   for (const sequence of relieved) offer(search, sequence, "relief");
   if (fresh) searchStates(search, BEAMS, 0.15);

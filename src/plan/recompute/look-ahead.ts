@@ -296,7 +296,7 @@ function urgency(state: State, due: number, a: number): number {
 function worthLeast(state: State, a: number, least: number): number {
   const { list, pinned, again, due, stale, weight, graph } = state;
   let [best, worst] = [-1, Number.POSITIVE_INFINITY];
-  state.meter.left -= state.count;
+  state.meter.left -= 2 * state.count;
   for (let k = 0; k < state.count; k++) {
     const v = list[k] as number;
     if ((graph.bytes[v] as number) < least || (pinned[v] as number) > 0) continue;

@@ -22,6 +22,8 @@ const TRIALS = 24;
 const FEWEST_TRIALS = 4;
 /** Operations up to which all `TRIALS` are made; beyond, as many fewer as steps are more. */
 const SMALL = 300;
+/** How often so many are tried on large graphs before long recomputations are. */
+const BATCHES = 8;
 /** Operations to compute again for one value, at most: at first, and where nothing else helps. */
 const LONGEST = 12;
 const LONGER = 60;
@@ -167,7 +169,8 @@ function bestOf(line: Timeline, step: number, values: readonly Held[], lengths: 
 function bestTrial(relief: Relief, step: number, values: readonly Held[]): Trial | null {
   const { line } = relief;
   const trials = Math.max(FEWEST_TRIALS, Math.min(TRIALS, Math.round((TRIALS * SMALL) / line.end)));
-  for (let from = 0; from < values.length; from += trials) {
+  const most = trials < TRIALS ? BATCHES * trials : values.length;
+  for (let from = 0; from < Math.min(most, values.length); from += trials) {
     const found = bestOf(line, step, values.slice(from, from + trials), [1, LONGEST]);
     if (found) return found;
     if (spent(relief)) return null;
