@@ -13,7 +13,6 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { plansOf } from "../src/api/plan.ts";
 import { chain } from "../src/cli/programs/chain.ts";
 import type { Candidate } from "../src/plan/budget/rungs.ts";
-import { table } from "../src/plan/table.ts";
 import type { Made } from "../src/runtime/assembler.ts";
 import type { AnyFunction } from "../src/trace/function.ts";
 import { doublings, drawFigure, type Series } from "./chart.ts";
@@ -97,20 +96,16 @@ function lawText(label: string, points: readonly (readonly [number, number])[]):
 }
 
 function report(ways: readonly Way[]): void {
-  const header = ["depth", ...ways.flatMap(({ label }) => [label, "time", "planned in"])];
-  const rows = (ways[0]?.rows ?? []).map(({ depth }, i) => [
-    String(depth),
-    ...ways.flatMap(({ rows }) => {
+  const line = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
+  const header = ["blocks", ...ways.flatMap(({ label }) => [`${label}, MiB`, "time", "planned in"])];
+  console.log([line(header), line(header.map(() => "---:"))].join("\n"));
+  for (const [i, { depth }] of (ways[0]?.rows ?? []).entries()) {
+    const cells = ways.flatMap(({ rows }) => {
       const row = rows[i];
-      return row ? [`${row.mib.toFixed(2)} MiB`, `${row.slowdown.toFixed(2)} ×`, `${row.seconds.toFixed(2)} s`] : [];
-    }),
-  ]);
-  console.log(
-    table(
-      [header, ...rows],
-      header.map(() => "right"),
-    ).join("\n"),
-  );
+      return row ? [row.mib.toFixed(2), `${row.slowdown.toFixed(2)} ×`, `${row.seconds.toFixed(1)} s`] : [];
+    });
+    console.log(line([String(depth), ...cells]));
+  }
   for (const { label, rows } of ways) {
     console.log(
       lawText(

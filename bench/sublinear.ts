@@ -11,11 +11,12 @@
  *   ours          as few bytes as possible at 1.3 times the predicted time              planned and measured
  *
  * The largest workspace counts once in the first two. Parameters and optimizer state are left out of all. *Measured* is
- * the size of the WebAssembly memory after two steps in a process of its own, and how far its resident set rose above
- * what it was when the program had been compiled and not run.
+ * the size of the WebAssembly memory after two steps in a process of its own, how much of it the system holds in pages, and
+ * how far the resident set of the process rose above what it was when the program had been compiled and not run. The last
+ * is a few MiB off to either side: the heap of JavaScript grows and shrinks meanwhile.
  */
 import { execFileSync } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { type Compiled, compile } from "../src/api/compile.ts";
 import { type PlanningOptions, plansOf } from "../src/api/plan.ts";
 import { baselineRss, peakRss } from "../src/cli/memory.ts";
@@ -35,7 +36,7 @@ const KINDS = {
     title: "residual network",
     unit: "blocks",
     sizes: [4, 8, 16, 32, 64, 128],
-    measuredTo: 32,
+    measuredTo: 64,
   },
   lstm: {
     make: unrolled,
@@ -59,7 +60,10 @@ interface Measured {
   readonly arenaBytes: number;
   readonly persistentBytes: number;
   readonly memoryBytes: number;
-  readonly rssBytes: number | null;
+  /** Of the WebAssembly memory; null where the system does not say. */
+  readonly residentBytes: number | null;
+  /** Of the process, at its peak, above what it was before the first step. */
+  readonly processBytes: number | null;
 }
 
 interface Row {
@@ -98,6 +102,20 @@ function planned(program: AnyProgram): Omit<Row, "size" | "measured"> {
   return { ...unshared(plan), persistentBytes, planned: Object.fromEntries(figures) as Row["planned"] };
 }
 
+/** Resident bytes of the one writable mapping of that size: the memory, which has unreadable guards on both sides. */
+function residentOf(bytes: number): number | null {
+  try {
+    const maps = readFileSync("/proc/self/smaps", "utf8").split(/\n(?=[0-9a-f]+-[0-9a-f]+ )/);
+    const own = maps.filter(
+      (text) => /^\S+ rw/.test(text) && text.includes(`\nSize:${String(bytes / 1024).padStart(19)} kB`),
+    );
+    const rss = own.length === 1 ? /\nRss:\s+(\d+) kB/.exec(own[0] as string) : null;
+    return rss ? Number(rss[1]) * 1024 : null;
+  } catch {
+    return null;
+  }
+}
+
 /** In a process of its own: compiles, runs two steps, prints what they took. */
 function measureHere(kind: Kind, size: number, way: Way): void {
   const program: AnyProgram = KINDS[kind].make(size);
@@ -114,8 +132,10 @@ function measureHere(kind: Kind, size: number, way: Way): void {
   const after = peakRss();
   const [leaf] = flatten(state, "state").leaves;
   const memoryBytes = leaf ? storageOf(leaf).read().buffer.byteLength : 0;
-  const rssBytes = before === null || after === null ? null : after - before;
-  process.stdout.write(JSON.stringify({ arenaBytes, persistentBytes, memoryBytes, rssBytes } satisfies Measured));
+  const processBytes = before === null || after === null ? null : after - before;
+  const residentBytes = residentOf(memoryBytes);
+  const measured: Measured = { arenaBytes, persistentBytes, memoryBytes, residentBytes, processBytes };
+  process.stdout.write(JSON.stringify(measured));
 }
 
 function measure(kind: Kind, size: number): Row["measured"] {
@@ -136,15 +156,15 @@ function markdown(kind: Kind, rows: readonly Row[]): string {
     const paid = ({ bytes, slowdown }: typeof sqrt): readonly string[] => [mib(bytes), `${slowdown.toFixed(2)} ×`];
     return line([String(size), mib(noSharing), mib(inPlace), mib(sharing.bytes), ...paid(sqrt), ...paid(ours)]);
   });
-  const second = [unit, ...WAY_NAMES.flatMap((way) => [`${way}: planned`, "memory", "resident"])];
-  const ran = rows.flatMap(({ size, measured }) => {
-    if (!measured) return [];
-    const cells = WAY_NAMES.flatMap((way) => {
-      const { arenaBytes, memoryBytes, rssBytes } = measured[way];
-      return [mib(arenaBytes), mib(memoryBytes), rssBytes === null ? "unknown" : mib(rssBytes)];
-    });
-    return [line([String(size), ...cells])];
-  });
+  const second = [unit, "plan", "planned", "memory", "resident", "process"];
+  const orUnknown = (bytes: number | null): string => (bytes === null ? "unknown" : mib(bytes));
+  const ran = rows.flatMap(({ size, measured }) =>
+    (measured ? WAY_NAMES : []).map((way) => {
+      const m = (measured as Readonly<Record<Way, Measured>>)[way];
+      const counted = [mib(m.arenaBytes), mib(m.memoryBytes), orUnknown(m.residentBytes), orUnknown(m.processBytes)];
+      return line([String(size), way, ...counted]);
+    }),
+  );
   const rule = (cells: readonly string[]): string => line(cells.map(() => "---:"));
   const parts = [`${title}, estimated, MiB without what persists`, "", line(first), rule(first), ...estimated];
   return [...parts, "", `${title}, measured, MiB with what persists`, "", line(second), rule(second), ...ran, ""].join(

@@ -15,7 +15,14 @@ import type { Graph } from "../ir/graph.ts";
 import type { OpDef } from "../ir/op.ts";
 import { sameType, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { switchOp } from "../ops/branch.ts";
-import { DEFAULT_SLOTS, MOST_TURNS, scan as scanOp, whileLoop as whileOp } from "../ops/loops.ts";
+import {
+  DEFAULT_SLOTS,
+  MOST_TURNS,
+  REVERSALS,
+  type Reversal,
+  scan as scanOp,
+  whileLoop as whileOp,
+} from "../ops/loops.ts";
 import { INDEX } from "../ops/region-checks.ts";
 import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import { Tensor } from "../trace/tensor.ts";
@@ -107,9 +114,32 @@ export interface ScanOptions {
   readonly length?: number;
   /** From the last row to the first; y's still lie where their rows lie. */
   readonly reverse?: boolean;
+  /**
+   * How its derivative gets at the states of turns: `"store-all"` keeps what it reads of each, the others hold some states
+   * and compute the rest again. Without it the planner decides, from `memory` of `compile`.
+   */
+  readonly reversal?: Reversal;
+  /** How many states `reversal` may hold; for `"periodic"` the number of pieces. */
+  readonly snapshots?: number;
 }
 
-const SCAN: OptionKinds<ScanOptions> = { length: "a number", reverse: "a boolean" };
+const SCAN: OptionKinds<ScanOptions> = {
+  length: "a number",
+  reverse: "a boolean",
+  reversal: "a text",
+  snapshots: "a number",
+};
+
+/** The part of a scan's attributes that says how it is reversed. */
+function reversalOf(name: string, { reversal = "auto", snapshots = 0 }: ScanOptions) {
+  if (!REVERSALS.includes(reversal)) {
+    fail("InvalidArgument", `${name}: reversal is ${describe(reversal)}`, `give one of ${REVERSALS.join(", ")}`);
+  }
+  if (!Number.isInteger(snapshots) || snapshots < 0) {
+    fail("InvalidArgument", `${name}: snapshots is ${snapshots}`, "the reverse holds a whole number ≥ 1 of states");
+  }
+  return { reversal, snapshots };
+}
 
 /** The number of rows that all stacks have, or the length that is given. */
 function lengthOf(stacks: Flat, { length }: ScanOptions): number {
@@ -178,7 +208,14 @@ function scanAs<S extends Tree, X extends Tree | null, Y extends Tree>(
     made = flatten(pair[1], "y", "result");
     return [...sameState(name, state, pair[0]), ...made.leaves];
   });
-  const attrs = { carries: count, xs: rows.length, length, reverse: options.reverse ?? false, counted: false };
+  const attrs = {
+    carries: count,
+    xs: rows.length,
+    length,
+    reverse: options.reverse ?? false,
+    counted: false,
+    ...reversalOf(name, options),
+  };
   const captured = body.captures.map(({ tensor }) => tensor);
   const results = applyRegions(scanOp, [...state.leaves, ...stacks.leaves, ...captured], attrs, [body.graph]);
   const ys = unflatten((made as Flat).def, results.slice(count)) as Y;
@@ -198,23 +235,25 @@ export function forLoop<S extends Tree = Tensor>(
   n: number | Tensor,
   init: S,
   fn: (i: Tensor, state: S) => S,
-  options: WhileOptions = {},
+  options: ForOptions = {},
 ): S {
   requireFunction("forLoop", "its last argument", fn, "forLoop(n, init, (i, state) => state.mul(2))");
   if (typeof n === "number") {
     requireTurns("forLoop", "n", n);
-    return scanAs<S, null, Tree>("forLoop", (state, _, i) => [fn(i, state), []], init, null, { length: n })[0];
+    const { maxSteps: _, ...how } = options;
+    return scanAs<S, null, Tree>("forLoop", (state, _, i) => [fn(i, state), []], init, null, { ...how, length: n })[0];
   }
   if (!(n instanceof Tensor) || n.dtype !== "i32" || n.rank > 0) {
     fail("InvalidArgument", `forLoop: n is ${describe(n)}`, "give a whole number, or an i32 scalar");
   }
+  const { reversal: _, ...bounds } = options;
   // Counted by the state: the test sees nothing else.
   const start = sub(n, n);
   return whileLoop<readonly [Tensor, S]>(
     ([i]) => less(i, n),
     ([i, state]) => [add(i, 1), fn(i, state)],
     [start, init],
-    options,
+    bounds,
   )[1];
 }
 
@@ -224,6 +263,9 @@ export interface WhileOptions {
   /** Without maxSteps: how many states the reverse may hold at once; others are computed again. 32 by default. */
   readonly snapshots?: number;
 }
+
+/** `reversal` is for a number of turns that is a constant, `maxSteps` for one that is not. */
+export interface ForOptions extends WhileOptions, Pick<ScanOptions, "reversal"> {}
 
 const WHILE: OptionKinds<WhileOptions> = { maxSteps: "a number", snapshots: "a number" };
 

@@ -16,7 +16,7 @@
  */
 import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
-import type { Tree } from "../trace/tree.ts";
+import { flatten, type Tree } from "../trace/tree.ts";
 import { add, mul, round, stopGradient, sub } from "./elementwise.ts";
 import { vjp } from "./modes.ts";
 import { type Reversible, reversible } from "./reversible.ts";
@@ -108,7 +108,7 @@ export function additiveCoupling<X extends Tree = Tensor, F extends Tree = Tree,
         const x1 = minus(y1, step(fOf));
         const [through2, slopesF] = pullF(d1);
         const slopes = [slopesF, slopesG] as const;
-        return [[x1, x2], [d1, plus(c2, through2)], params.length === 0 ? params : slopes];
+        return [[x1, x2], [d1, plus(c2, through2)], flatten(params, "params").leaves.length === 0 ? params : slopes];
       },
     },
   );

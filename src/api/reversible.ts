@@ -141,11 +141,13 @@ export function reversibleChain<X extends Tree = Tensor, P extends Tree = Tree>(
       return blocks.reduceRight((state, { rule }, k) => rule.inverse(state, paramsOf(params, k)), y);
     },
     backward: (y, params, cotangent) => {
-      let [state, ct] = [y, cotangent];
+      let state: X = y;
+      let ct: X = cotangent;
       const slopes: P[] = [];
       for (let k = blocks.length - 1; k >= 0; k--) {
         const [x, dx, dparams] = at(blocks, k).rule.backward(state, paramsOf(params, k), ct);
-        [state, ct] = [x, dx];
+        state = x;
+        ct = dx;
         slopes.unshift(dparams);
       }
       return [state, ct, params.length === 0 ? params : slopes];

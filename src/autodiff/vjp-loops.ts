@@ -346,6 +346,8 @@ function appendReverse(
     length,
     reverse: !loop.reverse,
     counted: left.count !== null,
+    reversal: "auto",
+    snapshots: 0,
   };
   const inputs = left.count ? [left.count, ...outer] : outer;
   const outputs = context.b.callAll(scan, inputs, attrs, { regions: [region] });

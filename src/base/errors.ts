@@ -20,6 +20,7 @@ export type ErrorCode =
   | "InvalidPlan"
   | "PlanInfeasible"
   | "TargetUnsupported"
+  | "StorageError"
   | "UnknownProgram"
   | "UsageError";
 

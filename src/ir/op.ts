@@ -135,10 +135,17 @@ export type Lowering<A> =
   /** Regions: inlined before lowering, or lowered by the node's own region (fusion groups). */
   | { readonly kind: "region" }
   /** Regions that run several times or not at all: programs within the program, never part of a kernel. */
-  | { readonly kind: "control"; readonly form: ControlForm };
+  | {
+      readonly kind: "control";
+      readonly form: ControlForm;
+      /** How often each region runs, where that is known; otherwise it shows in the cost alone. */
+      runs?(attrs: A): readonly number[];
+      /** Bytes that are copied beside what regions do. */
+      copied?(attrs: A, inputs: readonly TensorType[]): number;
+    };
 
-/** How an operation runs its regions (ops/loops.ts, ops/unwind.ts, ops/branch.ts say what is bound to what). */
-export type ControlForm = "scan" | "while" | "unwind" | "switch";
+/** How an operation runs its regions (ops/{loops,unwind,rewind,branch}.ts say what is bound to what). */
+export type ControlForm = "scan" | "while" | "unwind" | "record" | "rewind" | "switch";
 
 /**
  * The result shows elements of its only input, each at most once: to a user who changes tensors (trace/cell.ts) the two

@@ -55,5 +55,6 @@ export {
   type Unrolled,
   unroll,
 } from "./recurrent.ts";
+export { type ReversibleParts, type ReversibleSequenceOptions, reversibleSequence } from "./reversible.ts";
 export { sequential } from "./sequential.ts";
 export { type TransformerBlockOptions, type TransformerBlockParams, transformerBlock } from "./transformer.ts";

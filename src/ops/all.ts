@@ -43,6 +43,7 @@ import { matmul } from "./matmul.ts";
 import { flip, reshape, transpose } from "./movement.ts";
 import { randomBernoulli, randomBits, randomNormal, randomUniform, shuffle } from "./random.ts";
 import { all, any, reduceMax, reduceMin, reduceProd } from "./reduce.ts";
+import { record, rewind } from "./rewind.ts";
 import { cumsum } from "./scan.ts";
 import { cast, stopGradient, where } from "./select.ts";
 import { pad, slice, sliceAdd, sliceUpdate } from "./slice.ts";
@@ -154,5 +155,7 @@ export const allOps: readonly AnyOp[] = [
   scan,
   whileLoop,
   unwind,
+  record,
+  rewind,
   switchOp,
 ];

@@ -59,7 +59,7 @@ describe("scan", () => {
 
   test("refuses bodies and stacks that do not fit", () => {
     const body = graphOf("func body(i: i32[], c: f32[], x: f32[]) { return c, x }");
-    const attrs = { carries: 1, xs: 1, length: 3, reverse: false, counted: false };
+    const attrs = { carries: 1, xs: 1, length: 3, reverse: false, counted: false, reversal: "auto", snapshots: 0 };
     expect(scan.infer([f, stack], attrs, [body])).toEqual([f, stack]);
     expect(() => scan.infer([f, stack], attrs, [])).toThrow("scan: has 0 regions, needs 1");
     expect(() => scan.infer([f, f], attrs, [body])).toThrow("scan: f32[] has no leading axis of length 3");

@@ -37,12 +37,19 @@ import {
   typesOf,
 } from "./region-checks.ts";
 
+/** How the reverse of a scan gets at the states of turns: `auto` leaves it to the planner. */
+export const REVERSALS = ["auto", "store-all", "binomial", "binary", "periodic", "square-root"] as const;
+export type Reversal = (typeof REVERSALS)[number];
+
+/** `reversal` is one of REVERSALS, `snapshots` the number of states for it (0: as many as it needs or the planner likes). */
 export type ScanAttrs = {
   readonly carries: number;
   readonly xs: number;
   readonly length: number;
   readonly reverse: boolean;
   readonly counted: boolean;
+  readonly reversal: string;
+  readonly snapshots: number;
 };
 
 /** `slots`: states that its reverse may hold at once when it is not bounded (unwind.ts). */
@@ -113,10 +120,14 @@ function requireBody(name: string, body: Graph, carries: readonly TensorType[], 
 /** A body run for the rows of stacks, with a state handed from turn to turn. */
 export const scan: OpDef<ScanAttrs> = defineOp<ScanAttrs>({
   name: "scan",
-  defaults: { carries: 0, xs: 0, reverse: false, counted: false },
-  infer(inputs, { carries, xs, length, counted }, regions) {
+  defaults: { carries: 0, xs: 0, reverse: false, counted: false, reversal: "auto", snapshots: 0 },
+  infer(inputs, { carries, xs, length, counted, reversal, snapshots }, regions) {
     requireRegions("scan", regions, 1);
     requireCount("scan", "length", length, MOST_TURNS);
+    requireCount("scan", "snapshots", snapshots, MOST_TURNS);
+    if (!(REVERSALS as readonly string[]).includes(reversal)) {
+      throw new TidemarkError("InvalidGraph", `scan: there is no reversal ${reversal}`);
+    }
     const given = counted ? inputs.slice(1) : inputs;
     if (counted) requireTypes("scan: the count is", inputs.slice(0, 1), [INDEX]);
     requireCount("scan", "carries", carries, given.length);
@@ -128,7 +139,7 @@ export const scan: OpDef<ScanAttrs> = defineOp<ScanAttrs>({
   },
   derivative: { kind: "region" },
   cost: (_, __, { length }, regions) => ({ flops: length * graphCost(at(regions, 0)).flops }),
-  lower: { kind: "control", form: "scan" },
+  lower: { kind: "control", form: "scan", runs: ({ length }) => [length] },
   evaluate({ inputs, attrs: { carries, xs, length, reverse, counted }, regions, run }) {
     const body = at(regions, 0);
     const turns = counted ? Math.min(Math.max(at(at(inputs, 0), 0), 0), length) : length;

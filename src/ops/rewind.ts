@@ -24,7 +24,7 @@ import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import type { OpDef, Reference } from "../ir/op.ts";
-import { type TensorType, tensorType } from "../ir/type.ts";
+import { byteLength, type TensorType, tensorType } from "../ir/type.ts";
 import { graphCost } from "./control.ts";
 import { defineOp } from "./define.ts";
 import { type LoopParts, MOST_TURNS, type ScanAttrs, scan, scanParts } from "./loops.ts";
@@ -200,7 +200,16 @@ export const rewind: OpDef<RewindAttrs> = defineOp<RewindAttrs>({
   cost: (_, __, { length, advances }, regions) => ({
     flops: advances * graphCost(at(regions, 0)).flops + length * graphCost(at(regions, 1)).flops,
   }),
-  lower: { kind: "control", form: "rewind", runs: ({ length, advances }) => [advances, length] },
+  lower: {
+    kind: "control",
+    form: "rewind",
+    runs: ({ length, advances }) => [advances, length],
+    // Each turn starts from a held state, and a state is held for about every turn that is not the last of its sweep.
+    copied: ({ states, slots, length, advances }, inputs) => {
+      const bytes = inputs.slice(2, 2 + states).reduce((sum, held) => sum + byteLength(held) / (slots + 1), 0);
+      return bytes * (length + Math.min(length, advances));
+    },
+  },
   evaluate({ inputs, attrs: { states, adjoints, xs, length, reverse, slots }, regions, run }) {
     const [step, back] = [at(regions, 0), at(regions, 1)];
     const count = Math.min(Math.max(0, at(at(inputs, 0), 0)), length);

@@ -21,7 +21,7 @@ type Wanted = (value: Value) => boolean;
 export type Live = (graph: Graph) => Graph;
 
 /** The parameters that some results depend on. */
-function readsFor(graph: Graph, results: readonly Value[]): ReadonlySet<Value> {
+export function readsFor(graph: Graph, results: readonly Value[]): ReadonlySet<Value> {
   const read = new Set(results);
   for (const node of nodesFor(graph, results)) for (const value of node.inputs) read.add(value);
   return read;
@@ -34,7 +34,7 @@ const count = (some: readonly boolean[]): number => some.filter((one) => one).le
  * Which carries are needed: `states` are parameters of the body, its results begin with their next values. `others` are
  * results that are needed in any case.
  */
-function neededCarries(
+export function neededCarries(
   body: Graph,
   states: readonly Value[],
   first: readonly boolean[],
@@ -162,6 +162,9 @@ const FORMS: Record<ControlForm, (node: Node, wanted: Wanted, live: Live) => Nod
   scan: narrowScan,
   while: narrowWhile,
   unwind: narrowUnwind,
+  // The planner makes these of what is needed, and the two fit each other.
+  record: (node) => node,
+  rewind: (node) => node,
   switch: narrowSwitch,
 };
 

@@ -120,6 +120,10 @@ function sinkInto(b: Build, node: Node): Node | null {
       return sinkConstants(b, node, Number(node.attrs.carries), (region, input) => input + region);
     case "switch":
       return sinkConstants(b, node, 1, (_, input) => input - 1);
+    // Made by the planner, after this pass.
+    case "record":
+    case "rewind":
+      return null;
     case "unwind": {
       const { carries, adjoints, xs } = unwindParts(node);
       const skipped = carries.length + adjoints.length;

@@ -34,8 +34,18 @@ export function explainValue(plan: Plan, which: string | Value): Explanation {
   const nameOf = nameValues(plan.program);
   const value = typeof which === "string" ? findValue(plan, which, nameOf) : which;
   if (!plan.bufferOf.has(value)) throw unknownValue(plan, nameOf(value), nameOf);
+  return explained(plan, value, nameOf, liveness(plan.program));
+}
+
+/** What `explainValue` says about each stored value. */
+export function explainAll(plan: Plan): ReadonlyMap<Value, Explanation> {
+  const [nameOf, lifespans] = [nameValues(plan.program), liveness(plan.program)];
+  return new Map([...plan.bufferOf.keys()].map((value) => [value, explained(plan, value, nameOf, lifespans)]));
+}
+
+function explained(plan: Plan, value: Value, nameOf: NameOf, lifespans: ReadonlyMap<Value, Lifespan>): Explanation {
   const { buffer, from, to } = addressOf(plan, value);
-  const lifespan = liveness(plan.program).get(value) ?? { start: 0, end: 0 };
+  const lifespan = lifespans.get(value) ?? { start: 0, end: 0 };
   const readers = plan.program.steps.flatMap((step, i) => (step.reads.includes(value) ? [i] : []));
   const bufferLifespan = at(plan.problem.buffers, buffer).lifespan;
   const fates = { value, name: nameOf(value), buffer, from, to, lifespan, bufferLifespan, readers };

@@ -10,12 +10,12 @@
 export { assignBuffers } from "./alias.ts";
 export { boundOf, liveBytes } from "./bound.ts";
 export { type CsvProblem, parseCsv, printCsv } from "./csv.ts";
-export { type Explanation, explainText, explainValue } from "./explain.ts";
-export { type PlanJson, planJson } from "./json.ts";
+export { type Explanation, explainAll, explainText, explainValue } from "./explain.ts";
+export { PLAN_JSON_VERSION, type PlanJson, type PlanJsonOptions, planJson } from "./json.ts";
 export { type LiveBuffer, liveAt } from "./live.ts";
 export { liveness } from "./liveness.ts";
 export { memoryChart } from "./memory-chart.ts";
-export { type MapOptions, memoryMap } from "./memory-map.ts";
+export { type MapOptions, memoryMap, type Paint } from "./memory-map.ts";
 export { orderSteps } from "./order.ts";
 export { type SearchOptions, type SearchResult, searchPlacement } from "./place/search.ts";
 export { greedyStrategies, type Placement, place, type Strategy } from "./place.ts";
@@ -38,6 +38,7 @@ export {
   type Step,
 } from "./problem.ts";
 export { checkProgram, type PlanStep, type Program, replacementOf, returnStepOf } from "./program.ts";
+export { checkedPlan, readPlanJson } from "./read-json.ts";
 export { type Answer, type AutoOptions, leastBytes } from "./recompute/auto.ts";
 export type { IntegerSolver, SolverAnswer } from "./recompute/optimal.ts";
 export {
@@ -53,4 +54,5 @@ export { planRecompute, STRATEGIES } from "./recompute/strategies.ts";
 export { type KindReport, type PlanReport, reportPlan, reportText } from "./report.ts";
 export type { Rule, Violation } from "./rules.ts";
 export { formatStatement, type Statement, type StatementFormat } from "./statement.ts";
+export { planTrace, predictedStepMs, type TraceEvent, type TraceFile } from "./trace-events.ts";
 export { validate } from "./validate.ts";

@@ -1,12 +1,24 @@
 /**
  * @file A plan as plain data, for files, for the viewer and for other programs. Values and buffers are numbered by their
- * position in the lists; nothing refers to objects of this process. `version` changes when a field changes its meaning.
+ * position in the lists; nothing refers to objects of this process. `version` changes when a field changes its meaning;
+ * new fields that may be missing do not change it. docs/plan-json.md is the description for other programs, read-json.ts
+ * the way back.
  */
+import type { Value } from "../ir/graph.ts";
 import { typeText } from "../ir/type.ts";
+import { explainAll } from "./explain.ts";
 import { nameValues } from "./names.ts";
 import { addressOf, type BufferKind, type Plan } from "./problem.ts";
-import { replacementOf } from "./program.ts";
+import { type PlanStep, replacementOf } from "./program.ts";
 import { formatStatement } from "./statement.ts";
+
+/** The newest version of the format. */
+export const PLAN_JSON_VERSION = 1;
+
+export interface PlanJsonOptions {
+  /** With the sentences of `explainValue` for each value. */
+  readonly stories?: boolean | undefined;
+}
 
 export interface PlanJson {
   readonly version: 1;
@@ -35,6 +47,10 @@ export interface PlanJson {
     readonly buffer: number;
     readonly offset: number;
     readonly over: number | null;
+    /** What it holds was computed before and is computed again here. */
+    readonly again?: boolean;
+    /** Where it is, how long and why, in sentences. */
+    readonly story?: readonly string[];
   }[];
   /** In execution order. `alias` steps run no kernel. `scratch` are buffers. */
   readonly steps: readonly {
@@ -67,14 +83,25 @@ export interface PlanJson {
   }[];
 }
 
-export function planJson(plan: Plan): PlanJson {
+/** Whether a step computes one of its values again: it is a replay, or the part of it that makes the value is one. */
+function isAgain({ node, bodies }: PlanStep, value: Value): boolean {
+  if (node.replay > 0 || bodies) return node.replay > 0;
+  const result = node.outputs.indexOf(value);
+  return node.regions.some(({ nodes, results }) =>
+    nodes.some(({ outputs, replay }) => replay > 0 && outputs.some((v) => v === results[result])),
+  );
+}
+
+export function planJson(plan: Plan, options: PlanJsonOptions = {}): PlanJson {
   const { program, problem } = plan;
   const nameOf = nameValues(program);
   const values = [...plan.bufferOf.keys()];
   const numbers = new Map(values.map((value, i) => [value, i]));
   const indexOf = (value: (typeof values)[number]): number => numbers.get(value) ?? -1;
+  const stories = options.stories ? explainAll(plan) : null;
+  const again = new Set(program.steps.flatMap((step) => step.writes.filter((value) => isAgain(step, value))));
   return {
-    version: 1,
+    version: PLAN_JSON_VERSION,
     name: program.name,
     heightBytes: plan.height,
     boundBytes: plan.bound.bytes,
@@ -98,6 +125,8 @@ export function planJson(plan: Plan): PlanJson {
         buffer,
         offset: from,
         over: over ? indexOf(over) : null,
+        ...(again.has(value) ? { again: true } : {}),
+        ...(stories ? { story: stories.get(value)?.sentences ?? [] } : {}),
       };
     }),
     steps: program.steps.map((step, i) => ({
@@ -109,7 +138,7 @@ export function planJson(plan: Plan): PlanJson {
       writes: step.writes.map(indexOf),
       scratch: plan.scratch[i] ?? [],
       alias: step.alias !== null,
-      ...(step.bodies ? { bodies: step.bodies.map(planJson) } : {}),
+      ...(step.bodies ? { bodies: step.bodies.map((body) => planJson(body, options)) } : {}),
     })),
     params: program.params.map((param) => ({
       value: indexOf(param),

@@ -12,11 +12,11 @@
  */
 import { grouped } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
-import { KIND_LETTERS, type MapOptions } from "./memory-map.ts";
+import { KIND_LETTERS, letterKey, type MapOptions, paintLetters } from "./memory-map.ts";
 import { alignUp, BUFFER_KINDS, type Plan } from "./problem.ts";
 
 /** Live bytes by kind over the schedule. */
-export function memoryChart(plan: Plan, { width = 100, height = 16 }: MapOptions = {}): string {
+export function memoryChart(plan: Plan, { width = 100, height = 16, paint }: MapOptions = {}): string {
   const steps = plan.program.steps.length + 1;
   const label = Math.max(grouped(plan.height).length, 4) + 2;
   const columns = Math.max(1, Math.min(width - label - 17, steps));
@@ -28,17 +28,16 @@ export function memoryChart(plan: Plan, { width = 100, height = 16 }: MapOptions
     const level = (row + 0.5) * unit;
     const cells = tightest.map((step) => letterAt(byKind, step, level)).join("");
     const shown = row % 4 === 3 || row === height - 1 ? grouped(Math.round((row + 1) * unit)) : "";
-    lines.push(`${shown.padStart(label)} |${cells}|${marks(plan, row, unit, height)}`);
+    lines.push(`${shown.padStart(label)} |${paintLetters(cells, paint)}|${marks(plan, row, unit, height)}`);
   }
   const last = `${steps - 1}`;
-  const used = BUFFER_KINDS.filter((kind) => plan.problem.buffers.some((b) => b.kind === kind && b.bytes > 0));
   lines.push(`${"step".padStart(label)}  0${columns > last.length ? last.padStart(columns - 1) : ""}`.trimEnd());
-  lines.push(`${" ".repeat(label)}  ${used.map((kind) => `${KIND_LETTERS[kind]} ${kind}`).join(", ")}`.trimEnd());
+  lines.push(`${" ".repeat(label)}  ${letterKey(plan, paint)}`.trimEnd());
   return `${lines.join("\n")}\n`;
 }
 
-/** Per kind, live bytes at each step. */
-function liveByKind(plan: Plan, steps: number): readonly Float64Array[] {
+/** Per kind, live bytes at each of `steps` steps, the return among them. */
+export function liveByKind(plan: Plan, steps: number): readonly Float64Array[] {
   const live = BUFFER_KINDS.map(() => new Float64Array(steps + 1));
   for (const { kind, lifespan, bytes } of plan.problem.buffers) {
     const mine = at(live, BUFFER_KINDS.indexOf(kind));

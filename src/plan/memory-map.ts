@@ -18,7 +18,12 @@ export interface MapOptions {
   readonly width?: number | undefined;
   /** Rows of the picture, at most. */
   readonly height?: number | undefined;
+  /** Colours cells that show a kind of buffer; by default they stay as they are. */
+  readonly paint?: Paint | undefined;
 }
+
+/** Text of one kind of buffer, made to look like it. */
+export type Paint = (text: string, kind: BufferKind) => string;
 
 export const KIND_LETTERS: Record<BufferKind, string> = {
   persistent: "P",
@@ -30,16 +35,42 @@ export const KIND_LETTERS: Record<BufferKind, string> = {
   scratch: "s",
 };
 
+const KIND_OF_LETTER: ReadonlyMap<string, BufferKind> = new Map(BUFFER_KINDS.map((kind) => [KIND_LETTERS[kind], kind]));
+
+/** A row of letters, each run of one kind painted once. */
+export function paintLetters(letters: string, paint: Paint | undefined): string {
+  if (!paint) return letters;
+  return letters.replaceAll(/(\w)\1*/g, (run, letter: string) => {
+    const kind = KIND_OF_LETTER.get(letter);
+    return kind ? paint(run, kind) : run;
+  });
+}
+
+/** `P persistent, s scratch`: what the letters of a picture mean. */
+export function letterKey(plan: Plan, paint: Paint | undefined): string {
+  const used = BUFFER_KINDS.filter((kind) => plan.problem.buffers.some((b) => b.kind === kind && b.bytes > 0));
+  return used.map((kind) => `${paintLetters(KIND_LETTERS[kind], paint)} ${kind}`).join(", ");
+}
+
 /** Columns per step in an exact map. */
 const PITCH = 4;
 
 /** The arena over time; exact if it fits into `width` columns and `height` rows, scaled down otherwise. */
-export function memoryMap(plan: Plan, { width = 100, height = 32 }: MapOptions = {}): string {
+export function memoryMap(plan: Plan, { width = 100, height = 32, paint }: MapOptions = {}): string {
   const steps = plan.program.steps.length + 1;
   const bands = bandsOf(plan);
   const label = addressWidth(plan.height);
   const exact = bands.length <= height && label + 4 + steps * PITCH <= width;
-  return exact ? exactMap(plan, bands, steps, label) : scaledMap(plan, steps, width - label - 4, height, label);
+  if (exact) return exactMap(plan, bands, { steps, label, paint });
+  return scaledMap(plan, width - label - 4, height, { steps, label, paint });
+}
+
+interface Drawing {
+  /** The return step included. */
+  readonly steps: number;
+  /** Width of the addresses. */
+  readonly label: number;
+  readonly paint: Paint | undefined;
 }
 
 interface Band {
@@ -63,7 +94,7 @@ function address(bytes: number, width: number): string {
   return `0x${bytes.toString(16).padStart(width - 2, "0")}`;
 }
 
-function exactMap(plan: Plan, bands: readonly Band[], steps: number, label: number): string {
+function exactMap(plan: Plan, bands: readonly Band[], { steps, label, paint }: Drawing): string {
   const rows = [...bands].reverse().map((band) => {
     const cells = new Array<string>(steps * PITCH).fill(" ");
     for (let step = 0; step < steps; step++) cells[step * PITCH] = ".";
@@ -72,7 +103,9 @@ function exactMap(plan: Plan, bands: readonly Band[], steps: number, label: numb
       if (buffer.bytes === 0 || from > band.from || to < band.to) continue;
       const length = (buffer.lifespan.end - buffer.lifespan.start) * PITCH;
       const bar = `b${buffer.id}`.padEnd(length, "─").slice(0, length);
-      for (let i = 0; i < length; i++) cells[buffer.lifespan.start * PITCH + i] = bar.charAt(i);
+      for (let i = 0; i < length; i++) {
+        cells[buffer.lifespan.start * PITCH + i] = paint ? paint(bar.charAt(i), buffer.kind) : bar.charAt(i);
+      }
     }
     return `${address(band.from, label)} |${cells.join("")}|`;
   });
@@ -81,23 +114,23 @@ function exactMap(plan: Plan, bands: readonly Band[], steps: number, label: numb
   return `${[...rows, `${"step".padStart(label)}  ${axis}`.trimEnd()].join("\n")}\n`;
 }
 
-function scaledMap(plan: Plan, steps: number, maxColumns: number, maxRows: number, label: number): string {
+function scaledMap(plan: Plan, maxColumns: number, maxRows: number, { steps, label, paint }: Drawing): string {
   const columns = Math.max(1, Math.min(maxColumns, steps));
   const rows = Math.max(1, Math.min(maxRows, plan.height));
   const cells = fillCells(plan, steps, columns, rows);
   const lines: string[] = [];
   for (let row = rows - 1; row >= 0; row--) {
     const from = Math.floor((row * plan.height) / rows);
-    lines.push(`${address(from, label)} |${cells.slice(row * columns, (row + 1) * columns).join("")}|`);
+    const letters = cells.slice(row * columns, (row + 1) * columns).join("");
+    lines.push(`${address(from, label)} |${paintLetters(letters, paint)}|`);
   }
   const last = `${steps - 1}`;
   const axis = `0${last.padStart(Math.max(last.length + 1, columns - 1))}`;
-  const used = BUFFER_KINDS.filter((kind) => plan.problem.buffers.some((b) => b.kind === kind && b.bytes > 0));
   const cell = `1 cell = ${(steps / columns).toFixed(1)} steps × ${grouped(Math.ceil(plan.height / rows))} bytes`;
   return `${[
     ...lines,
     `${"step".padStart(label)}  ${axis}`,
-    `${" ".repeat(label)}  ${used.map((kind) => `${KIND_LETTERS[kind]} ${kind}`).join(", ")}, . free`,
+    `${" ".repeat(label)}  ${letterKey(plan, paint)}, . free`,
     `${" ".repeat(label)}  ${cell}`,
   ].join("\n")}\n`;
 }

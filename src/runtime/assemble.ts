@@ -18,16 +18,17 @@ import { fuse } from "../passes/fuse.ts";
 import { mergeReplays } from "../passes/merge-replays.ts";
 import type { Pass } from "../passes/pass.ts";
 import { pipeline, runPasses } from "../passes/pipeline.ts";
-import { planConflicts } from "../plan/budget/conflicts.ts";
-import { PlanFamily } from "../plan/budget/family.ts";
-import { replayGraph } from "../plan/budget/replay.ts";
-import { type Candidate, type FamilyOptions, Front, Ladder, type Realise } from "../plan/budget/rungs.ts";
-import { type SlicedProgram, sliceProgram } from "../plan/budget/slices.ts";
-import { type CostModel, DEFAULT_MODELS, planMs } from "../plan/cost/model.ts";
+import type { PlanFamily } from "../plan/budget/family.ts";
+import { loopGroups } from "../plan/budget/loop-plans.ts";
+import { asAsked, rewindLoops } from "../plan/budget/rewind.ts";
+import type { Candidate } from "../plan/budget/rungs.ts";
+import { type CostModel, DEFAULT_MODELS } from "../plan/cost/model.ts";
 import { planInfeasible } from "../plan/infeasible.ts";
 import type { Level } from "../plan/recompute/levels.ts";
 import type { IntegerSolver } from "../plan/recompute/optimal.ts";
 import { Assembler, type AssemblerOptions, type Made, type PlacedProgram, placedProgram } from "./assembler.ts";
+import { AIMING, candidateOf, GraphPlans, type PlanTools } from "./graph-plans.ts";
+import { LoopForms } from "./loop-forms.ts";
 
 /** What a user may ask of memory. */
 export interface MemoryRequest {
@@ -59,39 +60,32 @@ export interface ChosenProgram extends PlacedProgram {
   readonly storeAll: { readonly arenaBytes: number; readonly predictedMs: number };
 }
 
-/** Strategies that aim at a number of bytes; the others are rules that do not know it. */
-const AIMING: ReadonlySet<string> = new Set(["auto", "look-ahead", "chain", "optimal"]);
-
-/** Work of a plan of recomputation: about as long as fusing and placing the program takes. */
-const effortFor = (ops: number): number => Math.min(0.025, 8 / Math.max(1, ops));
-
 /** All plans of a program. */
 export class ProgramPlans {
   readonly storeAll: Candidate<Made>;
   /** Time spent on what all plans share. */
   readonly baseMs: number;
   readonly #asWritten: Candidate<Made>;
-  readonly #families = new Map<string, PlanFamily<Made>>();
+  readonly #stored: GraphPlans;
   readonly #merged: Graph;
-  #sliced: SlicedProgram | undefined;
-  readonly #assembler: Assembler;
-  readonly #model: CostModel;
-  readonly #solver: IntegerSolver | undefined;
+  readonly #tools: PlanTools;
+  #forms: LoopForms | null | undefined;
 
   constructor(graph: Graph, traits: LowerTraits, options: AssembleOptions) {
     const started = performance.now();
-    this.#assembler = new Assembler(traits, options);
-    this.#model = options.costs ?? DEFAULT_MODELS.wasm;
-    this.#solver = options.solver;
+    const assembler = new Assembler(traits, options);
+    this.#tools = { assembler, model: options.costs ?? DEFAULT_MODELS.wasm, solver: options.solver };
     const { verify = false, passes } = options;
-    const written = runPasses(graph, passes ?? pipeline, verify ? { verify } : {});
+    const cleaned = runPasses(graph, passes ?? pipeline, verify ? { verify } : {});
+    const written = passes ? cleaned : rewindLoops(cleaned, asAsked);
     this.#merged = passes ? written : mergeReplays.run(written);
     const asked = this.#merged === written ? "store-all" : "checkpoint";
-    this.#asWritten = this.#candidate(this.#assembler.make(written, passes ? [] : [fuse]), asked);
+    this.#asWritten = candidateOf(assembler.make(written, passes ? [] : [fuse]), asked, this.#tools);
     this.storeAll =
       this.#merged === written
         ? this.#asWritten
-        : this.#candidate(this.#assembler.make(this.#merged, [fuse]), "store-all");
+        : candidateOf(assembler.make(this.#merged, [fuse]), "store-all", this.#tools);
+    this.#stored = new GraphPlans(this.#merged, this.storeAll, this.#tools);
     this.baseMs = performance.now() - started;
   }
 
@@ -107,18 +101,39 @@ export class ProgramPlans {
       strategy === undefined && !least && maxSlowdown === undefined && this.#asWritten.arenaBytes <= budget;
     if (written && !(found && found.predictedMs <= this.#asWritten.predictedMs)) return this.#asWritten;
     if (found && found.arenaBytes <= budget) return found;
-    const { plan } = this.family(strategy ?? "auto", request.segments).least().result;
+    const forms = this.#loopForms(strategy ?? "auto");
+    const { plan } = (forms ? forms.smallest(request.segments) : this.least(request)).result;
     const limited = { ...plan, problem: { ...plan.problem, capacity: budget } };
     throw planInfeasible(limited, (strategy ?? "auto") !== "store-all");
   }
 
-  #find({ budgetBytes, least, maxSlowdown, strategy = "auto", segments }: MemoryRequest): Candidate<Made> | null {
+  #find(request: MemoryRequest): Candidate<Made> | null {
+    const { budgetBytes, least, maxSlowdown, strategy = "auto", segments } = request;
+    if (least) return this.least(request);
     const family = this.family(strategy, segments);
-    if (least) return family.least();
-    if (maxSlowdown !== undefined) return family.slowedBy(maxSlowdown);
-    if (budgetBytes !== undefined) return family.within(budgetBytes);
+    const forms = this.#loopForms(strategy);
+    if (maxSlowdown !== undefined) {
+      const found = forms?.underMs(this.storeAll.predictedMs * maxSlowdown, segments);
+      return found ?? family.slowedBy(maxSlowdown);
+    }
+    if (budgetBytes !== undefined) return forms ? forms.within(budgetBytes, segments) : family.within(budgetBytes);
     // Without a number of bytes to aim at, a rule does the most that it can.
     return AIMING.has(strategy) ? family.base : family.least();
+  }
+
+  /** The smallest plan. */
+  least({ strategy = "auto", segments }: MemoryRequest): Candidate<Made> {
+    return this.#loopForms(strategy)?.least(segments) ?? this.family(strategy, segments).least();
+  }
+
+  /** With loops that the planner may decide about: their forms. Strategies by name are about operations alone. */
+  #loopForms(strategy: string): LoopForms | null {
+    if (strategy !== "auto") return null;
+    if (this.#forms === undefined) {
+      const groups = loopGroups(this.#merged, this.#tools.model);
+      this.#forms = groups.length === 0 ? null : new LoopForms(this.#merged, this.#stored, groups, this.#tools);
+    }
+    return this.#forms;
   }
 
   /** A plan with its kernels bound to addresses. */
@@ -132,49 +147,14 @@ export class ProgramPlans {
     };
   }
 
-  /** What the operation with the largest operands needs: no plan is smaller. */
+  /** What the operation with the largest operands needs: no plan is smaller, unless loops hold less. */
   floorBytes(): number {
-    return this.#slices().floorBytes;
+    return this.#stored.floorBytes();
   }
 
-  #slices(): SlicedProgram {
-    this.#sliced ??= sliceProgram(this.#merged, this.storeAll.result.plan, this.#model);
-    return this.#sliced;
-  }
-
-  /** The plans of one strategy. */
+  /** The plans of one strategy, loops as they are stored. */
   family(strategy: string, segments: Level = "operation"): PlanFamily<Made> {
-    const key = `${strategy} of ${segments}s`;
-    const known = this.#families.get(key);
-    if (known) return known;
-    const sliced = this.#slices();
-    const { problem } = sliced;
-    const realise: Realise<Made> = (sequence, target) => {
-      const replayed = replayGraph(sliced, sequence);
-      const made = this.#assembler.make(replayed.graph, [fuse], target);
-      const result = this.#candidate(made, strategy);
-      return { arenaBytes: result.arenaBytes, result, conflicts: planConflicts(made.plan, target, sliced, replayed) };
-    };
-    const options: FamilyOptions = {
-      floorBytes: sliced.floorBytes,
-      strategy,
-      effort: effortFor(problem.ops.length),
-      solver: this.#solver,
-      level: segments,
-    };
-    const Rungs = AIMING.has(strategy) ? Ladder : Front;
-    const family = new PlanFamily(this.storeAll, new Rungs(problem, this.storeAll, realise, options));
-    this.#families.set(key, family);
-    return family;
-  }
-
-  #candidate(result: Made, strategy: string): Candidate<Made> {
-    return {
-      strategy,
-      arenaBytes: result.plan.height,
-      predictedMs: planMs(result.plan, this.#model, result.lowered),
-      result,
-    };
+    return this.#stored.family(strategy, segments);
   }
 }
 

@@ -1,6 +1,19 @@
 /** @file What loops and branches share: their step of the plan, and where the parameters of their bodies are found. */
 import { at, InternalError } from "../base/invariant.ts";
-import { copy, type Int, plus, type Statement, times } from "../codegen/wasm/script.ts";
+import {
+  choose,
+  copy,
+  type Int,
+  int,
+  intOp,
+  type Local,
+  loadAt,
+  plus,
+  read,
+  type Statement,
+  set,
+  times,
+} from "../codegen/wasm/script.ts";
 import type { Node, Value } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
 import type { PlanStep } from "../plan/program.ts";
@@ -63,4 +76,20 @@ export function rowsAt(
 /** The statements before the first turn: every carry in its slot. */
 export function fillSlots(pairs: readonly (readonly [Value, Value])[], address: (value: Value) => Int): Statement[] {
   return pairs.flatMap(([from, to]) => copy(address(to), address(from), byteLength(from.type)));
+}
+
+/** Sets the number of turns: what the count says, at least 0 and at most `length`; without one `length`. */
+export function turnsOf(
+  count: Value | null,
+  length: number,
+  local: Local,
+  address: (value: Value) => Int,
+): readonly Statement[] {
+  if (!count) return [set(local, int(length))];
+  const now = read(local);
+  return [
+    set(local, loadAt(address(count))),
+    choose(intOp("lt", now, int(0)), [set(local, int(0))]),
+    choose(intOp("lt", int(length), now), [set(local, int(length))]),
+  ];
 }

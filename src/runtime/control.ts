@@ -29,8 +29,9 @@ import type { Node, Value } from "../ir/graph.ts";
 import type { ControlForm } from "../ir/op.ts";
 import { sameType } from "../ir/type.ts";
 import { type LoopParts, MOST_TURNS, type ScanAttrs, scanParts, type WhileAttrs, whileParts } from "../ops/loops.ts";
-import { Binding, CELL_BYTES, controlStep, fillSlots, rowsAt, zip } from "./binding.ts";
+import { Binding, CELL_BYTES, controlStep, fillSlots, rowsAt, turnsOf, zip } from "./binding.ts";
 import { type Body, planBody, type Unit, type UnitOf } from "./body.ts";
+import { recordUnit, rewindUnit } from "./rewind.ts";
 import { unwindUnit } from "./unwind.ts";
 
 /** The unit of a node with regions that it controls. */
@@ -44,6 +45,10 @@ export function controlUnit(node: Node, form: ControlForm, unitOf: UnitOf): Unit
       return switchUnit(node, unitOf);
     case "unwind":
       return unwindUnit(node, unitOf);
+    case "record":
+      return recordUnit(node, unitOf);
+    case "rewind":
+      return rewindUnit(node, unitOf);
   }
 }
 
@@ -66,16 +71,6 @@ function turn(
   return [...counter, ...body.statements(binding.of, workspace)];
 }
 
-/** A value of at most `most`, at least 0. */
-function clamped(local: Local, value: Int, most: number): readonly Statement[] {
-  const now = read(local);
-  return [
-    set(local, value),
-    choose(intOp("lt", now, int(0)), [set(local, int(0))]),
-    choose(intOp("lt", int(most), now), [set(local, int(most))]),
-  ];
-}
-
 function scanUnit(node: Node, unitOf: UnitOf): Unit {
   const parts = scanParts(node);
   const { length, reverse } = node.attrs as ScanAttrs;
@@ -92,8 +87,7 @@ function scanUnit(node: Node, unitOf: UnitOf): Unit {
       const loop = reverse
         ? [set(i, read(turns)), repeatWhile(intOp("lt", int(0), read(i)), [set(i, plus(read(i), -1)), ...run])]
         : [set(i, int(0)), repeatWhile(intOp("lt", read(i), read(turns)), [...run, set(i, plus(read(i), 1))])];
-      const limit = count ? clamped(turns, loadAt(address(count)), length) : [set(turns, int(length))];
-      return [...limit, ...fillSlots(pairs, address), ...loop];
+      return [...turnsOf(count, length, turns, address), ...fillSlots(pairs, address), ...loop];
     },
   };
 }

@@ -58,7 +58,7 @@ function looped({ body, carries, xs, reverse }: Case): Graph {
   const inputs = own.map(({ type }, i) =>
     b.param(i >= carries && i < carries + xs ? { ...type, shape: [TURNS, ...type.shape] } : type),
   );
-  const attrs = { carries, xs, length: TURNS, reverse, counted: false };
+  const attrs = { carries, xs, length: TURNS, reverse, counted: false, reversal: "auto", snapshots: 0 };
   return b.finish(b.callAll(scan, inputs, attrs, { regions: [body] }));
 }
 

@@ -1,7 +1,8 @@
 /**
  * @file Who may import whom.
  *
- *   base → kernel → ir → ops → { trace autodiff passes lower } → plan → codegen → runtime → api → { nn optim } → cli
+ *   base → kernel → ir → ops → { trace autodiff passes lower } → plan → codegen → runtime → api → { nn optim sim view } →
+ *   { node cli }
  *
  * A file imports from its own layer and from layers to its left; within braces siblings do not see each other. Types
  * count like values here: a type that points right is a dependency of ideas. Inside one layer types may refer to each
@@ -20,12 +21,12 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["codegen"],
   ["runtime"],
   ["api"],
-  ["nn", "optim"],
-  ["cli"],
+  ["nn", "optim", "sim", "view"],
+  ["node", "cli"],
 ];
 
 /** The layers that may use Node. */
-const ON_NODE: readonly string[] = ["cli"];
+const ON_NODE: readonly string[] = ["node", "cli"];
 
 /** Optional packages, each with the one file that may load it. */
 const ADAPTERS: Readonly<Record<string, string>> = { highs: "src/cli/highs.ts" };

@@ -125,12 +125,12 @@ export class PlanFamily<R> {
   }
 }
 
-function isFaster<R>(a: Candidate<R>, b: Candidate<R> | null): boolean {
+export function isFaster<R>(a: Candidate<R>, b: Candidate<R> | null): boolean {
   if (b === null || a.predictedMs < b.predictedMs) return true;
   return a.predictedMs === b.predictedMs && a.arenaBytes < b.arenaBytes;
 }
 
-function isSmaller<R>(a: Candidate<R>, b: Candidate<R>): boolean {
+export function isSmaller<R>(a: Candidate<R>, b: Candidate<R>): boolean {
   if (a.arenaBytes < b.arenaBytes) return true;
   return a.arenaBytes === b.arenaBytes && a.predictedMs < b.predictedMs;
 }

@@ -16,7 +16,7 @@ import { byteLength } from "../../ir/type.ts";
 import type { Lowered } from "../../lower/lower.ts";
 import type { Plan } from "../problem.ts";
 import type { ProductTile } from "./nests.ts";
-import { DEFAULT_TILE, kernelWork, NO_WORK, type Work, workOfNode } from "./work.ts";
+import { controlRuns, DEFAULT_TILE, kernelWork, NO_WORK, type Work, workOfNode } from "./work.ts";
 
 /** The speed of a target on a machine. */
 export interface CostModel {
@@ -81,8 +81,17 @@ export function planMs(plan: Plan, model: CostModel, lowered?: ReadonlyMap<Node,
   const moved = (bytes: number): number => msOf({ ...NO_WORK, bytes: 2 * bytes, calls: 1 }, model);
   let ms = 0;
   for (const param of params) if (!persistent.has(param)) ms += moved(byteLength(param.type));
-  for (const { node, alias, writes } of steps) {
+  for (const { node, alias, writes, bodies } of steps) {
     if (alias) continue;
+    const control = bodies && controlRuns(node);
+    if (control) {
+      // A turn at a time: what a body works on may fit the caches, what a loop works on in all its turns does not.
+      bodies.forEach((body, n) => {
+        ms += at(control.runs, n) * planMs(body, model);
+      });
+      ms += moved(control.copied);
+      continue;
+    }
     const [first] = writes;
     const inPlace = first !== undefined && plan.inPlace.has(first);
     const options = { inPlace, ...(model.tile ? { tile: model.tile } : {}) };

@@ -96,9 +96,29 @@ function isKernel(node: Node): boolean {
   return anchors.length <= 1 && !anchors.some(hasRegions);
 }
 
-/** Calls, loops and branches: how often regions run shows in what the node costs, compared with running each once. */
-function regionWork({ op, inputs, outputs, attrs, regions }: Node, options: WorkOptions): Work {
-  const once = regions.map((region) => graphWork(region, options)).reduce(addWork, NO_WORK);
+/** How often regions run, where a node says so, and the bytes that it copies itself. */
+export function controlRuns({
+  op,
+  inputs,
+  attrs,
+}: Node): { readonly runs: readonly number[]; readonly copied: number } | null {
+  const { lower } = op;
+  const runs = lower.kind === "control" ? lower.runs?.(attrs) : undefined;
+  if (!runs || lower.kind !== "control") return null;
+  const types = inputs.map((value) => value.type);
+  return { runs, copied: lower.copied?.(attrs, types) ?? 0 };
+}
+
+/** Calls, loops and branches: how often regions run is said, or shows in the cost compared with running each once. */
+function regionWork(node: Node, options: WorkOptions): Work {
+  const { op, inputs, outputs, attrs, regions } = node;
+  const works = regions.map((region) => graphWork(region, options));
+  const known = controlRuns(node);
+  if (known) {
+    const moved = { ...NO_WORK, bytes: 2 * known.copied };
+    return works.reduce((sum, work, n) => addWork(sum, scaleWork(work, known.runs[n] ?? 0)), moved);
+  }
+  const once = works.reduce(addWork, NO_WORK);
   const inside = regions.reduce((sum, region) => sum + graphCost(region).flops, 0);
   const [from, to] = [inputs.map((value) => value.type), outputs.map((value) => value.type)];
   const { flops } = op.cost(from, to, attrs, regions);

@@ -1,6 +1,6 @@
 /**
  * @file The grid of greedy placements: every order with both fits, the lowest arena wins. Stops as soon as one is low
- * enough, gives a try up when it is no better than the best so far, and tries no more once it has looked at WORK_LIMIT
+ * enough, gives a try up when it is no better than the best so far, and tries no more once it has looked at so many
  * pairs of buffers (thousands of buffers that are all live together).
  */
 import { heightOf, type Problem } from "../problem.ts";
@@ -43,14 +43,14 @@ export function greedyStrategies(problem: Problem): readonly Strategy[] {
 }
 
 /** The lowest of all greedy placements, the first of equals, or the first that is at most `enough` bytes. */
-export function placeGreedily(problem: Problem, enough: number): Placement {
+export function placeGreedily(problem: Problem, enough: number, workLimit: number = WORK_LIMIT): Placement {
   let best: Placement = { offsets: [], height: Number.POSITIVE_INFINITY, strategy: "" };
   for (const strategy of greedyStrategies(problem)) {
     // Heights are multiples of the alignment: a buffer that ends within the last unit does not make a lower one.
     const offsets = strategy.place(best.height - problem.alignment + 1);
     const height = offsets ? heightOf(problem, offsets) : Number.POSITIVE_INFINITY;
     if (offsets && height < best.height) best = { offsets, height, strategy: strategy.name };
-    if (best.height <= enough || strategy.work() > WORK_LIMIT) break;
+    if (best.height <= enough || strategy.work() > workLimit) break;
   }
   return best;
 }

@@ -48,7 +48,7 @@ export class Repair {
   constructor(sections: Sections, random: Random, late: () => boolean) {
     const { n, count, size, lo, hi } = sections;
     this.#sections = sections;
-    this.#shelves = new Shelves(sections);
+    this.#shelves = new Shelves(sections, true);
     this.#random = random;
     this.#late = late;
     this.#weight = new Float64Array(n);

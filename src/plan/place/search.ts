@@ -49,6 +49,8 @@ export interface SearchResult extends Placement {
 /** Lists of all sections' items of more than this would take too much memory for the exact method. */
 const EXACT_ENTRIES = 1 << 24;
 const MEMORY = 1 << 18;
+/** Greedy placements of tens of thousands of buffers: about two seconds. */
+const GREEDY_WORK = 3e8;
 const LEAST_NODES = 1500;
 /** What is learned about sections fades, what is tried gets longer. */
 const FADE = 0.97;
@@ -56,11 +58,11 @@ const GROWTH = 1.02;
 const NOISE = 0.1;
 /** Where the second line of the exact method aims, from the bound (0) to the best (1). Their number has no common factor
  *  with the number of orders, so every aim meets every order. */
-const AIMS = [0.5, 0.9, 0.25, 0.75] as const;
+const AIMS = [0.7, 0.9] as const;
 /** Up to so many items the exact method gets three times the work of repair, beyond as much. */
 const FEW = 600;
 /** Of more items, the exact method finds a placement in few runs or not at all: after these, it gets a fifth. */
-const HOPEFUL = 40;
+const HOPEFUL = 12;
 /** How much of the distance to the bound a walk tries to make up for at once. */
 const CUT = 0.1;
 /** Steps of a walk at a time; walks begin anew after so many times in vain, the next one later. */
@@ -72,7 +74,7 @@ const MORE_PATIENCE = 1.5;
 export function searchPlacement(problem: Problem, options: SearchOptions): SearchResult {
   const began = performance.now();
   const goal = Math.max(options.targetBytes, options.capacityBytes ?? options.targetBytes);
-  const start = options.start ?? placeGreedily(problem, goal);
+  const start = options.start ?? placeGreedily(problem, goal, GREEDY_WORK);
   const hopeless = (options.capacityBytes ?? goal) < options.targetBytes;
   if (start.height <= goal || hopeless) {
     const boundBytes = options.targetBytes;
@@ -163,8 +165,10 @@ class Search {
 
   /** One run of the method that has had less work than is due to it. */
   step(): void {
-    const share = this.#sections.n <= FEW ? 3 : this.#vain < HOPEFUL ? 1 : 0.2;
-    if (this.#exact && this.#exactWork <= share * this.#repairWork + 1e6) this.#runExact();
+    const { n, count } = this.#sections;
+    const share = n <= FEW ? 3 : this.#vain < HOPEFUL ? 1 : 0.2;
+    const next = 2 * n * (n + count);
+    if (this.#exact && this.#exactWork + next <= share * this.#repairWork + 2e6) this.#runExact();
     else this.#runRepair();
   }
 

@@ -77,7 +77,7 @@ export function sectionsOf(problem: Problem): Sections {
 }
 
 /** Sections [lo, hi) of buffers that are sorted by start. */
-function cover(buffers: readonly Buffer[]): { lo: Int32Array; hi: Int32Array; count: number } {
+export function cover(buffers: readonly Buffer[]): { lo: Int32Array; hi: Int32Array; count: number } {
   const byEnd = buffers.map((_, i) => i);
   const endOf = (i: number | undefined): number => buffers[i ?? -1]?.lifespan.end ?? Number.POSITIVE_INFINITY;
   byEnd.sort((a, b) => endOf(a) - endOf(b) || a - b);

@@ -13,7 +13,15 @@
  *
  * An item is listed in every window that it touches, at every scale; it asks in the finest window that holds it.
  */
-import type { Sections } from "./sections.ts";
+
+/** Items and the sections [lo, hi) that they cover, of `count`. */
+export interface Spans {
+  readonly n: number;
+  readonly count: number;
+  readonly size: Float64Array;
+  readonly lo: Int32Array;
+  readonly hi: Int32Array;
+}
 
 /** Windows of a scale, at most, and how much coarser the next scale is. */
 const FINEST = 512;
@@ -21,7 +29,7 @@ const COARSER = 8;
 /** Fewer sections than this to a stride are not worth a scale. */
 const LEAST_STRIDE = 4;
 
-/** Sorted lists of one scale: those of window w are [base[w], base[w] + count[w]) of each order. */
+/** Sorted lists of one scale: those of window w are [base[w], base[w] + count[w]) of each order; `byTop` if wanted. */
 interface Scale {
   readonly stride: number;
   readonly base: Int32Array;
@@ -39,21 +47,21 @@ export class Shelves {
   readonly byTop: Int32Array;
   /** Entries read so far, a measure of time. */
   work = 0;
-  readonly #sections: Sections;
+  readonly #spans: Spans;
   /** Coarsest first. */
   readonly #scales: readonly Scale[];
   /** Per item, the scale in which it asks. */
   readonly #scaleOf: Uint8Array;
 
-  constructor(sections: Sections) {
-    const { n, count, lo, hi } = sections;
-    this.#sections = sections;
+  constructor(spans: Spans, withTops: boolean) {
+    const { n, count, lo, hi } = spans;
+    this.#spans = spans;
     this.offset = new Float64Array(n);
     this.top = new Float64Array(n);
     this.inside = new Uint8Array(n);
     this.byOffset = new Int32Array(n + 1);
     this.byTop = new Int32Array(n + 1);
-    this.#scales = stridesFor(n, count).map((stride) => scaleOf(sections, stride));
+    this.#scales = stridesFor(n, count).map((stride) => scaleOf(spans, stride, withTops));
     this.#scaleOf = Uint8Array.from({ length: n }, (_, i) => {
       const length = (hi[i] as number) - (lo[i] as number);
       return this.#scales.reduce((finest, { stride }, k) => (length <= stride ? k : finest), 0);
@@ -68,7 +76,7 @@ export class Shelves {
   /** Places many items at once. */
   fill(items: Int32Array): void {
     const { offset, top } = this;
-    const { size } = this.#sections;
+    const { size } = this.#spans;
     for (const i of items) {
       top[i] = (offset[i] as number) + (size[i] as number);
       this.inside[i] = 1;
@@ -90,14 +98,14 @@ export class Shelves {
 
   put(i: number, offset: number): void {
     this.offset[i] = offset;
-    this.top[i] = offset + (this.#sections.size[i] as number);
+    this.top[i] = offset + (this.#spans.size[i] as number);
     this.inside[i] = 1;
     for (const scale of this.#scales) {
       for (let w = this.#first(scale, i), e = this.#last(scale, i); w <= e; w++) {
         const from = scale.base[w] as number;
         const to = from + (scale.count[w] as number);
         insert(scale.byOffset, this.offset, i, from, to);
-        insert(scale.byTop, this.top, i, from, to);
+        if (scale.byTop.length > 0) insert(scale.byTop, this.top, i, from, to);
         scale.count[w] = to - from + 1;
       }
     }
@@ -129,7 +137,7 @@ export class Shelves {
   }
 
   #filter(scale: Scale, from: Int32Array, to: Int32Array, i: number): number {
-    const { lo, hi } = this.#sections;
+    const { lo, hi } = this.#spans;
     const start = lo[i] as number;
     const end = hi[i] as number;
     const w = scale.stride === 0 ? 0 : Math.floor(start / scale.stride);
@@ -147,11 +155,11 @@ export class Shelves {
   }
 
   #first({ stride }: Scale, i: number): number {
-    return stride === 0 ? 0 : Math.max(0, Math.floor((this.#sections.lo[i] as number) / stride) - 1);
+    return stride === 0 ? 0 : Math.max(0, Math.floor((this.#spans.lo[i] as number) / stride) - 1);
   }
 
   #last({ stride }: Scale, i: number): number {
-    return stride === 0 ? 0 : Math.floor(((this.#sections.hi[i] as number) - 1) / stride);
+    return stride === 0 ? 0 : Math.floor(((this.#spans.hi[i] as number) - 1) / stride);
   }
 }
 
@@ -166,7 +174,7 @@ function stridesFor(n: number, count: number): number[] {
   return [0, ...strides];
 }
 
-function scaleOf({ n, count, lo, hi }: Sections, stride: number): Scale {
+function scaleOf({ n, count, lo, hi }: Spans, stride: number, withTops: boolean): Scale {
   const windows = stride === 0 ? 1 : Math.floor((count - 1) / stride) + 1;
   const base = new Int32Array(windows + 1);
   for (let i = 0; i < n; i++) {
@@ -181,7 +189,7 @@ function scaleOf({ n, count, lo, hi }: Sections, stride: number): Scale {
     base,
     count: new Int32Array(windows),
     byOffset: new Int32Array(total),
-    byTop: new Int32Array(total),
+    byTop: new Int32Array(withTops ? total : 0),
   };
 }
 

@@ -9,7 +9,6 @@
  */
 import { at } from "../../base/invariant.ts";
 import { anneal } from "./anneal.ts";
-import { beam } from "./beam.ts";
 import { dropBound } from "./drop-bound.ts";
 import { type FlatGraph, flatGraph } from "./flat-graph.ts";
 import type { Level } from "./levels.ts";
@@ -19,6 +18,8 @@ import { type Found, portfolio, tournament } from "./portfolio.ts";
 import { baseSequence, type RecomputeProblem, type Sequence } from "./problem.ts";
 import { relieve } from "./relief.ts";
 import { simulate } from "./simulate.ts";
+import { fitsBits } from "./state-bounds.ts";
+import { searchStates } from "./state-search.ts";
 import { improveWindows } from "./windows.ts";
 
 export interface AutoOptions {
@@ -53,16 +54,10 @@ export interface Answer {
 const RELIEF = 0.25;
 /** Largest graphs that are solved exactly, and those whose relaxation is. */
 const EXACT_OPS = 130;
-/** Largest graphs for the search over states, its widths and what it may expand in a stage; more where nothing fits. */
-const BEAM_OPS = 60;
-const BEAMS: readonly (readonly [number, number])[] = [
-  [30, 2_000],
-  [100, 2_000],
-];
-const WIDE_BEAMS: readonly (readonly [number, number])[] = [
-  [100, 20_000],
-  [1000, 50_000],
-];
+/** Widths of the search over states, and by how much it gets wider each time. */
+const NARROW = 10;
+const WIDEST = 30_000;
+const WIDER = 4;
 
 /** Bytes that the operation with the largest operands needs; no order and no recomputation goes lower. */
 export function leastBytes(problem: RecomputeProblem): number {
@@ -169,14 +164,21 @@ function repairStart(search: Search, start: Sequence): void {
   }
 }
 
-/** The search over states, narrow and wide, on graphs that are small enough for it. */
-function searchStates(search: Search, beams: typeof BEAMS, part: number): void {
-  const { graph, budget, options } = search;
-  if (graph.ops > BEAM_OPS) return;
-  const share = Math.min(1, options.effort ?? 1);
-  for (const [width, most] of beams) {
-    const expansions = Math.ceil(most * share);
-    offer(search, beam(graph, budget, { width, expansions, deadline: until(search, part) }), "beam");
+/** The search over states, wider and wider until it is complete, on graphs that are small enough for it. */
+function widen(search: Search, from: number, to: number, part: number, work: number): void {
+  const { graph, budget } = search;
+  if (!fitsBits(graph)) return;
+  const meter = share(search, work);
+  const deadline = until(search, part);
+  for (let width = from; width <= to && meter.left > 0 && performance.now() < deadline; width *= WIDER) {
+    const cutoff = (search.cost - graph.baseCost) * (1 - 1e-12);
+    const { sequence, complete } = searchStates(graph, budget, { width, cutoff, deadline, meter });
+    offer(search, sequence, "states");
+    if (!complete) continue;
+    // nothing is cheaper, whatever is computed how often; or there is no plan at all
+    search.bound = search.cost;
+    search.proven = true;
+    return;
   }
 }
 
@@ -188,14 +190,15 @@ function improve(search: Search): void {
   const limits = { deadline: until(search, RELIEF), work: share(search, 1).left };
   const relieved = fresh ? [relieve(graph, budget, limits)] : [];
   for (const sequence of relieved) offer(search, sequence, "relief");
-  if (fresh) searchStates(search, BEAMS, 0.15);
+  if (fresh) widen(search, NARROW, NARROW * WIDER, 0.15, 0.3);
+  if (search.proven) return;
   const found = fresh ? firstPlans(search) : [];
-  if (!search.best) searchStates(search, WIDE_BEAMS, 0.4);
   const exact = solver !== undefined && graph.ops <= EXACT_OPS;
   const starts = [...relieved, ...found.map(({ sequence }) => sequence)];
   if (exact) {
     annealFrom(search, starts, 0.25);
-    solve(search, 0.85);
+    widen(search, NARROW, WIDEST, 0.4, 2);
+    if (!search.proven) solve(search, 0.85);
     if (search.proven) return;
   }
   const rounds = (effort ?? Number.POSITIVE_INFINITY) * 300 * Math.min(1, 300 / graph.ops);
@@ -208,7 +211,10 @@ function improve(search: Search): void {
     starts.splice(relieved.length, starts.length, ...around.map(({ sequence }) => sequence));
     offer(search, around[0]?.sequence ?? null, "look-ahead");
   }
-  annealFrom(search, starts, exact ? 1 : 0.85);
+  const widened = fitsBits(graph) && !exact;
+  annealFrom(search, starts, exact ? 1 : widened ? 0.5 : 0.85);
+  if (widened) widen(search, NARROW * WIDER, WIDEST, 0.8, 2);
+  if (search.proven) return;
   windows(search);
   annealFrom(search, starts, 1);
 }
@@ -228,7 +234,7 @@ function annealFrom(search: Search, starts: readonly Sequence[], part: number): 
   const { graph, budget, options, problem } = search;
   const deadline = until(search, part);
   // with little to search, more and shorter rounds
-  const small = graph.ops <= BEAM_OPS;
+  const small = fitsBits(graph);
   const counted = small ? 6 : 3;
   const rounds = options.effort === undefined ? 1000 : counted;
   const moves = options.effort === undefined ? 2e6 : (options.effort * 1.5e5) / counted;

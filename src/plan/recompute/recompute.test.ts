@@ -5,16 +5,17 @@ import { leastCost, randomProblem, trainingChain } from "../../../tests/support/
 import { loadSolver } from "../../cli/highs.ts";
 import { anneal, dice } from "./anneal.ts";
 import { auto, leastBytes } from "./auto.ts";
-import { beam } from "./beam.ts";
 import { dropBound } from "./drop-bound.ts";
 import { flatGraph } from "./flat-graph.ts";
 import { lookAhead } from "./look-ahead.ts";
+import { unmetered } from "./meter.ts";
 import { relaxedBound } from "./optimal.ts";
 import { SCORINGS } from "./portfolio.ts";
 import { baseSequence, checkProblem, type RecomputeProblem } from "./problem.ts";
 import { profiler } from "./profile.ts";
 import { relieve } from "./relief.ts";
 import { simulate } from "./simulate.ts";
+import { searchStates } from "./state-search.ts";
 import { planRecompute, STRATEGIES } from "./strategies.ts";
 import { Timeline } from "./timeline.ts";
 import { improveWindows } from "./windows.ts";
@@ -102,30 +103,65 @@ describe("dice", () => {
   });
 });
 
-describe("relief and the search over states", () => {
-  it("give valid plans, within the budget where they say so, that cost no less than the least", () => {
-    let [within, found] = [0, 0];
+describe("relief", () => {
+  it("gives valid plans that cost no less than the least, most of them within the budget", () => {
+    let within = 0;
     for (let seed = 0; seed < 12; seed++) {
       const problem = randomProblem(seed, 7);
-      const peak = simulate(problem, baseSequence(problem)).peakBytes;
-      const budget = Math.floor(peak * 0.85);
-      const least = leastCost(problem, budget);
+      const budget = Math.floor(simulate(problem, baseSequence(problem)).peakBytes * 0.85);
       const relieved = simulate(problem, relieve(flatGraph(problem), budget));
       expect(relieved.violations).toEqual([]);
-      if (relieved.peakBytes <= budget) within += 1;
-      if (relieved.peakBytes <= budget) expect(relieved.cost).toBeGreaterThanOrEqual(least);
-      const options = { width: 50, expansions: 1000, deadline: Number.POSITIVE_INFINITY };
-      const sequence = beam(flatGraph(problem), budget, options);
-      expect(sequence !== null).toBe(Number.isFinite(least));
-      if (sequence === null) continue;
-      found += 1;
-      const states = simulate(problem, sequence);
-      expect(states.violations).toEqual([]);
-      expect(states.peakBytes).toBeLessThanOrEqual(budget);
-      expect(states.cost).toBeGreaterThanOrEqual(least);
+      if (relieved.peakBytes > budget) continue;
+      within += 1;
+      expect(relieved.cost).toBeGreaterThanOrEqual(leastCost(problem, budget));
     }
     expect(within).toBeGreaterThan(3);
-    expect(found).toBeGreaterThan(3);
+  });
+
+  it("stops when its work is done", () => {
+    const problem = randomProblem(5, 60);
+    const budget = budgetOf(problem, 0.3);
+    const short = relieve(flatGraph(problem), budget, { work: 1 });
+    expect(simulate(problem, short).violations).toEqual([]);
+    expect(short.length).toBeLessThan(relieve(flatGraph(problem), budget).length);
+  });
+});
+
+describe("the search over states", () => {
+  const options = { cutoff: Number.POSITIVE_INFINITY, deadline: Number.POSITIVE_INFINITY };
+
+  it("finds the least cost of tiny graphs when nothing is left out, or that there is no plan", () => {
+    let [none, found] = [0, 0];
+    for (let seed = 0; seed < 40; seed++) {
+      const problem = randomProblem(seed, 7);
+      const budget = budgetOf(problem, (seed % 4) / 4);
+      const least = leastCost(problem, budget);
+      const meter = unmetered();
+      const { sequence, complete } = searchStates(flatGraph(problem), budget, { ...options, width: 3000, meter });
+      expect(complete).toBe(true);
+      expect(sequence !== null).toBe(Number.isFinite(least));
+      none += Number(sequence === null);
+      if (sequence === null) continue;
+      found += 1;
+      const { violations, peakBytes, cost } = simulate(problem, sequence);
+      expect(violations).toEqual([]);
+      expect(peakBytes).toBeLessThanOrEqual(budget);
+      expect(cost).toBeCloseTo(least, 9);
+    }
+    expect(none).toBeGreaterThan(0);
+    expect(found).toBeGreaterThan(20);
+  });
+
+  it("gives valid plans with more values than a double has bits, and says when it left something out", () => {
+    const problem = randomProblem(4, 52);
+    expect(problem.bytes.length).toBeGreaterThan(53);
+    const budget = budgetOf(problem, 0.7);
+    const meter = { left: 1e6 };
+    const { sequence, complete } = searchStates(flatGraph(problem), budget, { ...options, width: 20, meter });
+    expect(complete).toBe(false);
+    const { violations, peakBytes } = simulate(problem, sequence ?? []);
+    expect(violations).toEqual([]);
+    expect(peakBytes).toBeLessThanOrEqual(budget);
   });
 });
 

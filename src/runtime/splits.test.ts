@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { at } from "../base/invariant.ts";
 import { type Int, int, type Local, type Statement } from "../codegen/wasm/script.ts";
-import { binomialSplit } from "./unwind.ts";
+import { binomialSplit } from "./splits.ts";
 
 /** Numbers of 32 bits, without memory and kernels. */
 class Machine {

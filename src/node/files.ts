@@ -1,0 +1,67 @@
+/**
+ * @file The few things that durable storage asks of a file system, so that tests can stand in for one that is full or
+ * that stops in the middle. A file is either whole under its name or not there:
+ *
+ *   write NAME.PID.tmp ─→ fsync ─→ rename to NAME ─→ fsync of the folder
+ *
+ * A crash before the rename leaves a `.tmp`, which nobody reads; one after it leaves the whole file.
+ */
+import { mkdir, open, readdir, rename, rm } from "node:fs/promises";
+
+export interface Files {
+  makeFolder(path: string): Promise<void>;
+  list(folder: string): Promise<readonly string[]>;
+  /** Creates or overwrites; on return the contents are on the disk. */
+  write(path: string, contents: Uint8Array): Promise<void>;
+  rename(from: string, to: string): Promise<void>;
+  /** Makes renames in a folder last. */
+  syncFolder(path: string): Promise<void>;
+  sizeOf(path: string): Promise<number>;
+  /** Fills the buffer from the beginning of the file; how many bytes there were. */
+  read(path: string, into: Uint8Array): Promise<number>;
+  /** A file that is not there counts as removed. */
+  remove(path: string): Promise<void>;
+}
+
+/** Systems that cannot open a folder cannot sync it either, and need not. */
+const NO_FOLDER_SYNC: ReadonlySet<string> = new Set(["EISDIR", "EPERM", "EACCES", "EINVAL"]);
+
+async function withFile<T>(path: string, flags: string, use: (file: Awaited<ReturnType<typeof open>>) => Promise<T>) {
+  const file = await open(path, flags);
+  try {
+    return await use(file);
+  } finally {
+    await file.close();
+  }
+}
+
+export const NODE_FILES: Files = {
+  async makeFolder(path) {
+    await mkdir(path, { recursive: true });
+  },
+  list: (folder) => readdir(folder),
+  write: (path, contents) =>
+    withFile(path, "w", async (file) => {
+      // a write may take less than it is given
+      for (let done = 0; done < contents.length; ) done += (await file.write(contents, done)).bytesWritten;
+      await file.sync();
+    }),
+  rename,
+  async syncFolder(path) {
+    try {
+      await withFile(path, "r", (folder) => folder.sync());
+    } catch (error) {
+      if (!NO_FOLDER_SYNC.has((error as NodeJS.ErrnoException).code ?? "")) throw error;
+    }
+  },
+  sizeOf: (path) => withFile(path, "r", async (file) => (await file.stat()).size),
+  read: (path, into) =>
+    withFile(path, "r", async (file) => {
+      let done = 0;
+      for (let got = -1; got !== 0 && done < into.length; done += got) {
+        got = (await file.read(into, done, into.length - done, done)).bytesRead;
+      }
+      return done;
+    }),
+  remove: (path) => rm(path, { force: true }),
+};

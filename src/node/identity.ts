@@ -1,0 +1,85 @@
+/**
+ * @file What makes two runs the same run: code, shapes, numbers. A folder says in `run.json` whose it is, part by part, so
+ * that a run with another step, other constants or other arithmetic is refused by name; every file in it carries the hash
+ * of all parts.
+ */
+import { dirname, join } from "node:path";
+import { TidemarkError } from "../base/errors.ts";
+import { detectFeatures } from "../codegen/wasm/features.ts";
+import type { Graph } from "../ir/graph.ts";
+import { structuralKey } from "../ir/hash.ts";
+import type { Tensor } from "../trace/tensor.ts";
+import type { Files } from "./files.ts";
+import { sectionOf } from "./layout.ts";
+import { digestOf, storageError } from "./snapshot-file.ts";
+
+const MANIFEST = "run.json";
+const FORMAT = "tidemark run 1";
+/** Ours have half a kilobyte. */
+const LONGEST = 64 * 1024;
+
+/** Named parts, in words that a user knows. */
+export type Identity = Readonly<Record<string, string | number>>;
+
+const text = new TextEncoder();
+const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex").slice(0, 32);
+
+export const hashOfGraph = (graph: Graph): string => hex(digestOf(text.encode(structuralKey(graph))));
+export const hashOfTensors = (tensors: readonly Tensor[]): string => hex(digestOf(...sectionOf(tensors)));
+
+/** Whether products are fused with additions changes bits. */
+export const arithmetic = (): string => (detectFeatures().relaxedMadd ? "fused multiply-add" : "plain");
+
+export function fingerprintOf(identity: Identity): Uint8Array {
+  return digestOf(text.encode(JSON.stringify([FORMAT, Object.entries(identity)])));
+}
+
+async function readManifest(files: Files, path: string): Promise<string> {
+  const size = await files.sizeOf(path);
+  const bytes = new Uint8Array(Math.min(size, LONGEST));
+  await files.read(path, bytes);
+  return new TextDecoder().decode(bytes);
+}
+
+function partsOf(path: string, manifest: string): Identity {
+  let parsed: unknown = null;
+  try {
+    parsed = JSON.parse(manifest);
+  } catch {
+    // told below
+  }
+  const { format, run } = (parsed ?? {}) as { readonly format?: unknown; readonly run?: unknown };
+  if (format === FORMAT && typeof run === "object" && run !== null) return run as Identity;
+  throw new TidemarkError("StorageError", `${path} does not say whose folder this is`, {
+    help: "give the folder of this run, or one that is empty or not there yet",
+  });
+}
+
+function requireSame(folder: string, there: Identity, here: Identity): void {
+  const names = new Set([...Object.keys(there), ...Object.keys(here)]);
+  const other = [...names].filter((name) => there[name] !== here[name]);
+  if (other.length === 0) return;
+  throw new TidemarkError("StorageError", `${folder} holds another run: not the same ${other.join(", ")}`, {
+    help: "go on with the code and the values that it was begun with, or give an empty folder",
+  });
+}
+
+/** Makes a folder this run's; whether it was already. */
+export async function claimFolder(files: Files, folder: string, identity: Identity): Promise<boolean> {
+  const path = join(folder, MANIFEST);
+  const aside = `${path}.${process.pid}.tmp`;
+  try {
+    await files.makeFolder(folder);
+    if ((await files.list(folder)).includes(MANIFEST)) {
+      requireSame(folder, partsOf(path, await readManifest(files, path)), identity);
+      return true;
+    }
+    await files.write(aside, text.encode(`${JSON.stringify({ format: FORMAT, run: identity }, null, 2)}\n`));
+    await files.rename(aside, path);
+    await files.syncFolder(folder);
+    await files.syncFolder(dirname(folder));
+    return false;
+  } catch (error) {
+    throw storageError("write", path, error, "then run again");
+  }
+}

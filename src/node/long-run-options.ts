@@ -1,0 +1,116 @@
+/** @file What can be asked of a long run, checked, and losses of steps as a part of the state. */
+import { spec, zeros } from "../api/create.ts";
+import { specsOf } from "../api/plan.ts";
+import { MOST_TURNS } from "../ops/loops.ts";
+import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
+import type { AnyFunction } from "../trace/function.ts";
+import { Tensor } from "../trace/tensor.ts";
+import type { Tree } from "../trace/tree.ts";
+import type { Progress } from "./execution.ts";
+import type { FileCosts } from "./measure.ts";
+
+export interface DiskOptions {
+  /** The most that snapshots may take there; default: no limit. */
+  readonly bytes?: string | number;
+  /** Default: measured. */
+  readonly costs?: FileCosts;
+}
+
+export interface LongRunOptions<S extends Tree, C extends readonly Tree[]> {
+  /** From the state before step `i`, an i32 scalar, to the one after it. What it closes over has no gradient. */
+  readonly step: (state: S, i: Tensor, ...constants: C) => S;
+  readonly steps: number;
+  /** The first state. */
+  readonly state: S;
+  /** The same in every step; they have gradients too. */
+  readonly constants?: C;
+  /** A scalar of the last state. */
+  readonly loss?: (state: S, ...constants: C) => Tensor;
+  /** A scalar of the state before each step; all are added up, and to `loss` where there is one. */
+  readonly stepLoss?: (state: S, i: Tensor, ...constants: C) => Tensor;
+  /** The most bytes for programs, buffers and snapshots: `"64MB"` or a number. */
+  readonly memory: string | number;
+  /** Keep snapshots in `directory` too, where that is faster than running steps again. */
+  readonly disk?: DiskOptions;
+  /** A folder of the run's own: with one, the run goes on where it was when it is called again. */
+  readonly directory?: string;
+  /** Steps run or reversed between durable points; default: about a second, and a twentieth of the time at most. */
+  readonly every?: number;
+  /** Called now and then, at most every few milliseconds. */
+  readonly onProgress?: (progress: Progress) => void;
+}
+
+const OPTIONS: OptionKinds<LongRunOptions<Tree, readonly Tree[]>> = {
+  step: "a function",
+  steps: "a number",
+  state: "anything",
+  constants: "anything",
+  loss: "a function",
+  stepLoss: "a function",
+  memory: "anything",
+  disk: "anything",
+  directory: "a text",
+  every: "a number",
+  onProgress: "a function",
+};
+
+const DISK_OPTIONS: OptionKinds<DiskOptions> = { bytes: "anything", costs: "anything" };
+
+/** A whole number from `least` on. */
+export function requireWhole(name: string, value: unknown, least: number, help: string): void {
+  if (Number.isInteger(value) && (value as number) >= least && (value as number) <= MOST_TURNS) return;
+  fail("InvalidArgument", `${name} is ${describe(value)}`, help);
+}
+
+export function requireLongRun<S extends Tree, C extends readonly Tree[]>(options: LongRunOptions<S, C>): void {
+  requireOptions("longRun", options as unknown as LongRunOptions<Tree, readonly Tree[]>, OPTIONS);
+  requireFunction("longRun", "step", options.step, "longRun({ step: (state, i) => state, … })");
+  requireWhole("longRun: steps", options.steps, 0, "give a whole number, 0 or more");
+  if (options.every !== undefined)
+    requireWhole("longRun: every", options.every, 1, "give a number of steps, 1 or more");
+  if (!options.loss && !options.stepLoss) {
+    fail("InvalidArgument", "longRun: there is no loss", "give loss, a function of the last state, or stepLoss");
+  }
+  if (options.constants !== undefined && !Array.isArray(options.constants)) {
+    fail("InvalidArgument", `longRun: constants are ${describe(options.constants)}`, "give a list: constants: [k]");
+  }
+  if (typeof options.memory !== "string" && typeof options.memory !== "number") {
+    fail("InvalidArgument", `longRun: memory is ${describe(options.memory)}`, 'give a number of bytes: memory: "64MB"');
+  }
+  if (!options.disk) return;
+  requireOptions("longRun: disk", options.disk, DISK_OPTIONS);
+  if (options.directory === undefined) {
+    fail("InvalidArgument", "longRun: disk without a directory", "give directory, the folder for the snapshots");
+  }
+}
+
+/** A run whose losses of steps, if there are any, are summed up in its state. */
+export interface WholeRun {
+  readonly step: (state: Tree, i: Tensor, ...constants: readonly Tree[]) => Tree;
+  readonly state: Tree;
+  readonly loss: AnyFunction;
+}
+
+interface Summed {
+  readonly state: Tree;
+  readonly total: Tensor;
+}
+
+export function withTotal<S extends Tree, C extends readonly Tree[]>(options: LongRunOptions<S, C>): WholeRun {
+  const { step, loss, stepLoss } = options as unknown as LongRunOptions<Tree, readonly Tree[]>;
+  if (!stepLoss) return { step, state: options.state, loss: loss as AnyFunction };
+  const constants = (options.constants ?? []) as readonly Tree[];
+  const each: unknown = specsOf(stepLoss)(options.state, spec([], "i32"), ...constants);
+  if (!(each instanceof Tensor) || each.rank > 0) {
+    return fail("ShapeMismatch", `longRun: stepLoss gives ${describe(each)}`, "reduce it with sum() or mean()");
+  }
+  return {
+    state: { state: options.state, total: zeros([], each.dtype) },
+    step: (now, i, ...rest) => {
+      const { state, total } = now as Summed;
+      return { state: step(state, i, ...rest), total: total.add(stepLoss(state, i, ...rest)) };
+    },
+    loss: ((now: Summed, ...rest: readonly Tree[]) =>
+      loss ? now.total.add(loss(now.state, ...rest)) : now.total) as AnyFunction,
+  };
+}

@@ -1,0 +1,262 @@
+/**
+ * @file The programs of a step, each in an arena of its own, and the one state that travels between them. What crosses
+ * from one to another is copied from arena to arena; nothing is allocated once they are made.
+ *
+ * ```
+ *   advance   x ⟲               tape   x ⟲ ─→ r               reverse   r ─→ a ⟲             loss   x ─→ value, d_x, d_k
+ *             ╰── current ──────────╯   ╰──── slot or straight ────╯      ╰── begun by ───────────────────╯
+ * ```
+ */
+import { at } from "../base/invariant.ts";
+import { PAGE, pagesOf } from "../codegen/wasm/program.ts";
+import type { Graph } from "../ir/graph.ts";
+import { byteLength, type TensorType } from "../ir/type.ts";
+import { isFloat } from "../kernel/dtype.ts";
+import { Executable } from "../runtime/executable.ts";
+import type { Tensor } from "../trace/tensor.ts";
+import { bytesOfView, copySection, gather, type Layout, layoutOf, type Section, scatter, sectionOf } from "./layout.ts";
+import type { BoundGraph, LossGraph, ReverseGraphs } from "./step-graphs.ts";
+
+const typesOf = (values: readonly { readonly type: TensorType }[]): readonly TensorType[] => values.map((v) => v.type);
+
+/** One of the programs: parameters are what changes between runs, then constants that are written once. */
+class Program {
+  readonly arenaBytes: number;
+  readonly #executable: Executable;
+  readonly #graph: Graph;
+
+  /** `first`, `count`: the parameters that results 0 … count - 1 replace. */
+  constructor({ graph, constants }: BoundGraph, first: number, count: number) {
+    const donated = new Map(Array.from({ length: count }, (_, k) => [first + k, k]));
+    const fixed = graph.params.length - constants.length;
+    const persistent = new Set([...donated.keys(), ...constants.map((_, k) => fixed + k)]);
+    this.#graph = graph;
+    this.#executable = Executable.from(graph, { donated, persistent });
+    this.arenaBytes = pagesOf(this.#executable.placed.plan.height) * PAGE;
+    copySection(sectionOf(constants), this.params(fixed, constants.length));
+  }
+
+  params(first: number, count: number): Section {
+    return this.#views(this.#graph.params, this.#executable.placed.params, first, count);
+  }
+
+  results(numbers: readonly number[]): Section {
+    return numbers.flatMap((n) => this.#views(this.#graph.results, this.#executable.placed.results, n, 1));
+  }
+
+  #views(
+    values: readonly { readonly type: TensorType }[],
+    addresses: readonly number[],
+    first: number,
+    count: number,
+  ): Section {
+    return values.slice(first, first + count).map(({ type }, k) => {
+      return bytesOfView(this.#executable.view(type, at(addresses, first + k)));
+    });
+  }
+
+  run(): void {
+    this.#executable.run();
+  }
+}
+
+/** The first parameter of a step's programs: its number. */
+class Counter {
+  readonly #view: DataView;
+
+  constructor(program: Program) {
+    const [bytes] = program.params(0, 1);
+    this.#view = new DataView((bytes as Uint8Array).buffer, (bytes as Uint8Array).byteOffset, 4);
+  }
+
+  set(step: number): void {
+    this.#view.setInt32(0, step, true);
+  }
+}
+
+/** A program of one step with its number. */
+class StepProgram extends Program {
+  readonly #counter: Counter;
+
+  constructor(bound: BoundGraph, count: number) {
+    super(bound, 1, count);
+    this.#counter = new Counter(this);
+  }
+
+  runAt(step: number): void {
+    this.#counter.set(step);
+    this.run();
+  }
+}
+
+/** Steps forward. The state is current in one of the programs. */
+export class ForwardPrograms {
+  readonly state: Layout;
+  readonly #advance: StepProgram;
+  readonly #home: Section;
+  protected current: Section;
+
+  constructor(advance: BoundGraph, states: number) {
+    this.state = layoutOf(typesOf(advance.graph.params.slice(1, 1 + states)));
+    this.#advance = new StepProgram(advance, states);
+    this.#home = this.#advance.params(1, states);
+    this.current = this.#home;
+  }
+
+  get arenaBytes(): number {
+    return this.#advance.arenaBytes;
+  }
+
+  advance(step: number): void {
+    this.moveTo(this.#home);
+    this.#advance.runAt(step);
+  }
+
+  readState(block: Uint8Array): void {
+    gather(this.state, this.current, block);
+  }
+
+  writeState(block: Uint8Array): void {
+    this.current = this.#home;
+    scatter(this.state, block, this.#home);
+  }
+
+  /** From tensors, in the order of the leaves. */
+  startFrom(tensors: readonly Tensor[]): void {
+    this.current = this.#home;
+    copySection(sectionOf(tensors), this.#home);
+  }
+
+  protected moveTo(section: Section): void {
+    if (this.current === section) return;
+    copySection(this.current, section);
+    this.current = section;
+  }
+}
+
+interface ReverseParts {
+  readonly advance: BoundGraph;
+  readonly reverse: ReverseGraphs;
+  readonly loss: LossGraph;
+  readonly states: number;
+  readonly constants: readonly Tensor[];
+}
+
+/** Steps forward and back. */
+export class ReversePrograms extends ForwardPrograms {
+  readonly tapeLayout: Layout;
+  /** The reverse's state, the loss, and the loss's cotangents of leaves that the reverse does not touch. */
+  readonly adjoint: Layout;
+  readonly #parts: ReverseParts;
+  readonly #tape: StepProgram;
+  readonly #tapeState: Section;
+  readonly #tapeOut: Section;
+  readonly #reverse: StepProgram;
+  readonly #tapeIn: Section;
+  readonly #adjoint: Section;
+  readonly #loss: Program;
+  /** Leaves that the reverse does not touch. */
+  readonly #others: readonly number[];
+  /** The loss, then cotangents of `#others`. */
+  readonly #outcome: Section;
+
+  constructor(parts: ReverseParts) {
+    super(parts.advance, parts.states);
+    const { reverse, loss, states } = parts;
+    this.#parts = parts;
+    this.#tape = new StepProgram(reverse.tape, states);
+    this.#tapeState = this.#tape.params(1, states);
+    this.#tapeOut = this.#tape.results(reverse.residuals);
+    const { params } = reverse.reverse.graph;
+    const [adjoints, rows] = [reverse.adjoint.length, reverse.residuals.length];
+    this.#reverse = new StepProgram(reverse.reverse, adjoints);
+    this.#adjoint = this.#reverse.params(1, adjoints);
+    this.#tapeIn = this.#reverse.params(1 + adjoints, rows);
+    this.tapeLayout = layoutOf(typesOf(params.slice(1 + adjoints, 1 + adjoints + rows)));
+    const { graph } = loss.bound;
+    this.#loss = new Program({ graph, constants: [...parts.constants, ...loss.bound.constants] }, 0, 0);
+    const leaves = graph.params.slice(0, states + parts.constants.length);
+    this.#others = leaves.flatMap(({ type }, leaf) => (isFloat(type.dtype) && this.#roleOf(leaf) < 0 ? [leaf] : []));
+    const outcome = [at(graph.results, 0), ...this.#others.map((leaf) => at(leaves, leaf))];
+    this.#outcome = outcome.map(({ type }) => new Uint8Array(byteLength(type)));
+    this.adjoint = layoutOf([...typesOf(params.slice(1, 1 + adjoints)), ...typesOf(outcome)]);
+  }
+
+  override get arenaBytes(): number {
+    return super.arenaBytes + this.#tape.arenaBytes + this.#reverse.arenaBytes + this.#loss.arenaBytes;
+  }
+
+  /** Runs a step and leaves its tape where it is. */
+  tape(step: number): void {
+    this.moveTo(this.#tapeState);
+    this.#tape.runAt(step);
+  }
+
+  readTape(block: Uint8Array): void {
+    gather(this.tapeLayout, this.#tapeOut, block);
+  }
+
+  /** Runs the reverse of a step on a tape, or on the one that was just left. */
+  reverse(step: number, tape: Uint8Array | null): void {
+    if (tape) scatter(this.tapeLayout, tape, this.#tapeIn);
+    else copySection(this.#tapeOut, this.#tapeIn);
+    this.#reverse.runAt(step);
+  }
+
+  readAdjoint(block: Uint8Array): void {
+    gather(this.adjoint, [...this.#adjoint, ...this.#outcome], block);
+  }
+
+  writeAdjoint(block: Uint8Array): void {
+    scatter(this.adjoint, block, [...this.#adjoint, ...this.#outcome]);
+  }
+
+  /** Computes the loss of the current state, which begins the adjoint. */
+  begin(): void {
+    const { states, loss, reverse } = this.#parts;
+    copySection(this.current, this.#loss.params(0, states));
+    this.#loss.run();
+    reverse.adjoint.forEach((role, k) => {
+      const into = at(this.#adjoint, k);
+      if (role.kind === "state") into.set(at(this.current, role.leaf));
+      else if (role.kind === "cotangent") into.set(this.#lossCotangent(role.leaf));
+      else if (loss.reaches[role.constant]) into.set(this.#lossCotangent(states + role.constant));
+      else fillMinusZero(into, at(this.adjoint.types, k));
+    });
+    copySection([...this.#loss.results([0]), ...this.#others.map((leaf) => this.#lossCotangent(leaf))], this.#outcome);
+  }
+
+  #lossCotangent(leaf: number): Uint8Array {
+    const { params } = this.#parts.loss.bound.graph;
+    const before = params.slice(0, leaf).filter(({ type }) => isFloat(type.dtype)).length;
+    return at(this.#loss.results([1 + before]), 0);
+  }
+
+  /** The part of the adjoint that is the cotangent of a leaf of state and constants, or -1. */
+  #roleOf(leaf: number): number {
+    const { reverse, states } = this.#parts;
+    return reverse.adjoint.findIndex(
+      (role) =>
+        (role.kind === "cotangent" && role.leaf === leaf) || (role.kind === "sum" && role.constant === leaf - states),
+    );
+  }
+
+  get value(): Uint8Array {
+    return at(this.#outcome, 0);
+  }
+
+  /** The cotangent of a leaf of state and constants; null is zero. `stepped`: whether any step has been reversed. */
+  cotangent(leaf: number, stepped: boolean): Uint8Array | null {
+    const part = this.#roleOf(leaf);
+    if (part >= 0) return at(this.#adjoint, part);
+    const other = this.#others.indexOf(leaf);
+    // a leaf of the state that no step hands on has an influence only where there are no steps
+    return other < 0 || (stepped && leaf < this.#parts.states) ? null : at(this.#outcome, 1 + other);
+  }
+}
+
+/** What adding changes nothing to, the sign of zero included. */
+function fillMinusZero(bytes: Uint8Array, { dtype }: TensorType): void {
+  const elements = dtype === "f64" ? Float64Array : Float32Array;
+  new elements(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength / elements.BYTES_PER_ELEMENT).fill(-0);
+}

@@ -1,0 +1,101 @@
+/**
+ * @file The form of a file that holds a block of bytes, and the errors about it.
+ *
+ * ```
+ *    0  "TIDEMARK"          8  version, u32        12  kind, u32
+ *   16  step, f64          24  bytes that follow, f64
+ *   32  fingerprint of the run, 32 bytes
+ *   64  SHA-256 of bytes 0 … 63 and of the contents
+ *   96  the contents
+ * ```
+ *
+ * Numbers are little-endian. The step is in the file as well as in its name, so that a renamed file is found out.
+ */
+import { createHash } from "node:crypto";
+import { grouped, TidemarkError } from "../base/errors.ts";
+
+const MAGIC = new TextEncoder().encode("TIDEMARK");
+const VERSION = 1;
+export const HEADER_BYTES = 96;
+const FINGERPRINT_AT = 32;
+const DIGEST_AT = 64;
+
+/** A state before a step, or cotangents with the steps from this one on reversed. */
+export const KINDS = ["state", "adjoint"] as const;
+export type Kind = (typeof KINDS)[number];
+
+/** What a file is about. */
+export interface Label {
+  readonly kind: Kind;
+  readonly step: number;
+}
+
+const NAME = /^(state|adjoint)-(\d+)\.tide$/;
+
+export const fileName = ({ kind, step }: Label): string => `${kind}-${step}.tide`;
+
+export function labelOf(name: string): Label | null {
+  const match = NAME.exec(name);
+  return match ? { kind: match[1] as Kind, step: Number(match[2]) } : null;
+}
+
+export function digestOf(...parts: readonly Uint8Array[]): Uint8Array {
+  const hash = createHash("sha256");
+  for (const part of parts) hash.update(part);
+  return hash.digest();
+}
+
+const sameBytes = (a: Uint8Array, b: Uint8Array): boolean =>
+  a.length === b.length && a.every((byte, i) => byte === b[i]);
+
+/** Writes the header of a file whose contents are in place. */
+export function seal(file: Uint8Array, { kind, step }: Label, fingerprint: Uint8Array): void {
+  const view = new DataView(file.buffer, file.byteOffset, HEADER_BYTES);
+  file.set(MAGIC);
+  view.setUint32(8, VERSION, true);
+  view.setUint32(12, KINDS.indexOf(kind), true);
+  view.setFloat64(16, step, true);
+  view.setFloat64(24, file.length - HEADER_BYTES, true);
+  file.set(fingerprint, FINGERPRINT_AT);
+  file.set(digestOf(file.subarray(0, DIGEST_AT), file.subarray(HEADER_BYTES)), DIGEST_AT);
+}
+
+/** What is wrong with a file of `size` bytes, of which those that fit are in `file`; null for nothing. */
+export function problemOf(file: Uint8Array, size: number, label: Label, fingerprint: Uint8Array): string | null {
+  if (size !== file.length) return `it has ${grouped(size)} bytes and should have ${grouped(file.length)}`;
+  const view = new DataView(file.buffer, file.byteOffset, HEADER_BYTES);
+  if (!sameBytes(file.subarray(0, MAGIC.length), MAGIC)) return "it does not begin like a snapshot";
+  if (view.getUint32(8, true) !== VERSION) return `it is of version ${view.getUint32(8, true)}, not ${VERSION}`;
+  const digest = digestOf(file.subarray(0, DIGEST_AT), file.subarray(HEADER_BYTES));
+  if (!sameBytes(file.subarray(DIGEST_AT, HEADER_BYTES), digest)) return "its contents do not match its checksum";
+  if (!sameBytes(file.subarray(FINGERPRINT_AT, DIGEST_AT), fingerprint)) return "it belongs to another run";
+  const [kind, step] = [KINDS[view.getUint32(12, true)], view.getFloat64(16, true)];
+  return kind === label.kind && step === label.step ? null : `it holds the ${kind} of step ${step}`;
+}
+
+/** What Node's codes mean to somebody who waits for a run. */
+const REASONS: Readonly<Record<string, readonly [string, string]>> = {
+  ENOSPC: ["the disk is full", "free some space"],
+  EDQUOT: ["the quota is used up", "free some space"],
+  EFBIG: ["the file is larger than is allowed", "raise the limit on the size of files"],
+  EACCES: ["it is not permitted", "make the folder writable"],
+  EROFS: ["the file system is read-only", "give a folder that can be written"],
+  ENOENT: ["it is not there any more", "leave the files of a run alone while it runs"],
+  ENOTDIR: ["a part of the path is not a folder", "give the path of a folder"],
+  EEXIST: ["a part of the path is not a folder", "give the path of a folder"],
+  EIO: ["the device reports an error", "look after the disk"],
+};
+
+/** An error of the file system as one of ours; anything else stays what it is. */
+export function storageError(doing: "write" | "read", path: string, error: unknown, after: string): unknown {
+  const { code } = error as NodeJS.ErrnoException;
+  if (error instanceof TidemarkError || code === undefined) return error;
+  const [what, todo] = REASONS[code] ?? [code, "look after the folder"];
+  return new TidemarkError("StorageError", `cannot ${doing} ${path}: ${what}`, { help: `${todo}; ${after}` });
+}
+
+export function damaged(path: string, problem: string): TidemarkError {
+  return new TidemarkError("StorageError", `${path} is damaged: ${problem}`, {
+    help: "remove the file: what it held is computed again from what is left",
+  });
+}

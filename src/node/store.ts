@@ -1,0 +1,208 @@
+/**
+ * @file A folder of facts about a run: "the state before step 700 is this", "the cotangents with the steps from 400 on
+ * reversed are that". A fact does not depend on the others, so files may become durable in any order and any part of
+ * them may be missing: whatever is found is right, and whatever is not is computed again. Nothing has to be consistent
+ * across files, which is what makes a kill at any moment harmless.
+ *
+ * Writing goes on beside computing, through a window of buffers that are allocated once:
+ *
+ * ```
+ *   arena ─ copy ─→ buffer 0 ─ write, fsync, rename, fsync ─→ state-700.tide
+ *                   buffer 1 ─ write, …
+ *                   none free: whoever wants to write waits
+ * ```
+ *
+ * The first write that fails stops the run at its next call here; files that were durable stay.
+ */
+import { join } from "node:path";
+import { invariant } from "../base/invariant.ts";
+import type { Files } from "./files.ts";
+import {
+  damaged,
+  fileName,
+  HEADER_BYTES,
+  type Kind,
+  type Label,
+  labelOf,
+  problemOf,
+  seal,
+  storageError,
+} from "./snapshot-file.ts";
+
+/** Buffers of the window. */
+export const WINDOW = 2;
+
+export interface StoreOptions {
+  readonly folder: string;
+  readonly fingerprint: Uint8Array;
+  /** Bytes of the contents, by kind. */
+  readonly sizes: Readonly<Record<Kind, number>>;
+  /** What can be said to somebody whose disk is full. */
+  readonly afterFailure: string;
+}
+
+/** What the buffers of a store take. */
+export function windowBytes(sizes: Readonly<Record<Kind, number>>): number {
+  return WINDOW * (HEADER_BYTES + Math.max(...Object.values(sizes)));
+}
+
+export class Store {
+  /** Of the last write that became durable. */
+  writeMs = 0;
+  written = 0;
+  read = 0;
+  readonly #files: Files;
+  readonly #options: StoreOptions;
+  readonly #free: Uint8Array[];
+  readonly #waiting: (() => void)[] = [];
+  /** By name; each resolves, whether the write succeeds or not. */
+  readonly #inFlight = new Map<string, Promise<void>>();
+  #failure: unknown = null;
+
+  constructor(files: Files, options: StoreOptions) {
+    this.#files = files;
+    this.#options = options;
+    const bytes = windowBytes(options.sizes) / WINDOW;
+    this.#free = Array.from({ length: WINDOW }, () => new Uint8Array(bytes));
+  }
+
+  get busy(): boolean {
+    return this.#inFlight.size > 0;
+  }
+
+  pathOf(label: Label): string {
+    return join(this.#options.folder, fileName(label));
+  }
+
+  /** What is there, whether it can be read or not. Leftovers of writers that are gone are removed. */
+  async labels(): Promise<readonly Label[]> {
+    const { folder } = this.#options;
+    const names = await this.#files.list(folder);
+    for (const name of names) if (isLeftover(name)) await this.#files.remove(join(folder, name));
+    return names.flatMap((name) => labelOf(name) ?? []);
+  }
+
+  /** Has a block filled and written; returns when the block is filled. */
+  async put(label: Label, fill: (block: Uint8Array) => void): Promise<void> {
+    const name = fileName(label);
+    // the same fact is on its way
+    if (this.#inFlight.has(name)) return;
+    const buffer = await this.#buffer();
+    const file = buffer.subarray(0, HEADER_BYTES + this.#options.sizes[label.kind]);
+    fill(file.subarray(HEADER_BYTES));
+    seal(file, label, this.#options.fingerprint);
+    const started = performance.now();
+    const done = this.#write(name, file)
+      .then(() => {
+        this.written++;
+        this.writeMs = performance.now() - started;
+      })
+      .catch((error: unknown) => {
+        this.#failure ??= storageError("write", this.pathOf(label), error, this.#options.afterFailure);
+      })
+      .finally(() => {
+        this.#inFlight.delete(name);
+        this.#release(buffer);
+      });
+    this.#inFlight.set(name, done);
+  }
+
+  async #write(name: string, file: Uint8Array): Promise<void> {
+    const { folder } = this.#options;
+    const path = join(folder, name);
+    const aside = `${path}.${process.pid}.tmp`;
+    try {
+      await this.#files.write(aside, file);
+      await this.#files.rename(aside, path);
+    } catch (error) {
+      // what was written of it takes space that may be all that is missing
+      await this.#files.remove(aside).catch(() => undefined);
+      throw error;
+    }
+    await this.#files.syncFolder(folder);
+  }
+
+  /** Reads and checks a file; throws `StorageError` where there is none that is whole. */
+  async get(label: Label, use: (block: Uint8Array) => void): Promise<void> {
+    await this.#inFlight.get(fileName(label));
+    const buffer = await this.#buffer();
+    try {
+      const path = this.pathOf(label);
+      const file = buffer.subarray(0, HEADER_BYTES + this.#options.sizes[label.kind]);
+      const size = await this.#fill(path, file);
+      const problem = problemOf(file, size, label, this.#options.fingerprint);
+      if (problem !== null) throw damaged(path, problem);
+      use(file.subarray(HEADER_BYTES));
+      this.read++;
+    } finally {
+      this.#release(buffer);
+    }
+  }
+
+  async #fill(path: string, file: Uint8Array): Promise<number> {
+    try {
+      const size = await this.#files.sizeOf(path);
+      return size === file.length ? await this.#files.read(path, file) : size;
+    } catch (error) {
+      throw storageError("read", path, error, "what it held is computed again from what is left");
+    }
+  }
+
+  async remove(label: Label): Promise<void> {
+    await this.#inFlight.get(fileName(label));
+    await this.#files.remove(this.pathOf(label));
+  }
+
+  /** Waits until a file that was put is durable. */
+  async durable(label: Label): Promise<void> {
+    await this.#inFlight.get(fileName(label));
+    this.check();
+  }
+
+  /** Waits until everything is durable. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#inFlight.values());
+    this.check();
+  }
+
+  /** Counts from here on. */
+  forget(): void {
+    this.written = 0;
+    this.read = 0;
+  }
+
+  /** Throws what went wrong with a write. */
+  check(): void {
+    if (this.#failure !== null) throw this.#failure;
+  }
+
+  async #buffer(): Promise<Uint8Array> {
+    this.check();
+    while (this.#free.length === 0) {
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+      this.check();
+    }
+    const buffer = this.#free.pop();
+    invariant(buffer, () => "no buffer");
+    return buffer;
+  }
+
+  #release(buffer: Uint8Array): void {
+    this.#free.push(buffer);
+    this.#waiting.shift()?.();
+  }
+}
+
+/** Half-written files of a process that is gone, or of this one before. */
+function isLeftover(name: string): boolean {
+  const match = /\.(\d+)\.tmp$/.exec(name);
+  if (!match) return false;
+  const pid = Number(match[1]);
+  if (pid === process.pid) return true;
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ESRCH";
+  }
+}

@@ -1,0 +1,194 @@
+/**
+ * @file A training loop that can be killed. The step is compiled with its state donated, so parameters and moments stay
+ * in the arena; now and then they are copied out and written to a folder, beside the steps that follow. Called again with
+ * the same arguments the loop goes on from the last checkpoint, to the same bits: batches are a function of the step's
+ * number, so that nothing has to be remembered about them.
+ */
+import { compile } from "../api/compile.ts";
+import { TidemarkError } from "../base/errors.ts";
+import { at } from "../base/invariant.ts";
+import { type TensorType, tensorType } from "../ir/type.ts";
+import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
+import { type AnyFunction, flattenArguments, type Traced, traceFlat } from "../trace/function.ts";
+import type { Tensor } from "../trace/tensor.ts";
+import { type Flat, flatten, flattenLike, type Tree, unflatten } from "../trace/tree.ts";
+import { type Files, NODE_FILES } from "./files.ts";
+import { arithmetic, claimFolder, fingerprintOf, hashOfGraph, hashOfTensors, type Identity } from "./identity.ts";
+import { gather, type Layout, layoutOf, sectionOf, tensorsOf } from "./layout.ts";
+import { requireWhole } from "./long-run-options.ts";
+import { Pace } from "./pace.ts";
+import { Store } from "./store.ts";
+import { Trail } from "./trail.ts";
+
+export interface TrainOptions<S extends Tree, B extends readonly Tree[]> {
+  /** One step: the next state, of the same structure and types, and the loss. */
+  readonly step: (state: S, ...batch: B) => readonly [S, Tensor];
+  readonly state: S;
+  readonly steps: number;
+  /** The further arguments of step `i`: the same ones whenever it is asked. */
+  readonly batch: (i: number) => Readonly<B> | Promise<Readonly<B>>;
+  readonly directory: string;
+  /** Steps between checkpoints; default: about a second, and a twentieth of the time at most. */
+  readonly every?: number;
+  /** Called after each step. */
+  readonly onStep?: (i: number, loss: Tensor) => void;
+}
+
+export interface TrainResult<S> {
+  readonly state: S;
+  /** Of the last step; null where there was none. */
+  readonly loss: Tensor | null;
+  /** Steps that this process ran. */
+  readonly ran: number;
+  readonly resumed: boolean;
+  /** Checkpoints that were found damaged and passed over. */
+  readonly damaged: readonly string[];
+}
+
+const OPTIONS: OptionKinds<TrainOptions<Tree, readonly Tree[]>> = {
+  step: "a function",
+  state: "anything",
+  steps: "a number",
+  batch: "a function",
+  directory: "a text",
+  every: "a number",
+  onStep: "a function",
+};
+
+function requireTrain(options: TrainOptions<Tree, readonly Tree[]>): void {
+  requireOptions("train", options, OPTIONS);
+  requireFunction("train", "step", options.step, "train({ step: (state, x, y) => [state, loss], … })");
+  requireFunction("train", "batch", options.batch, "train({ batch: (i) => [x, y], … })");
+  requireWhole("train: steps", options.steps, 0, "give a whole number, 0 or more");
+  if (options.every !== undefined) requireWhole("train: every", options.every, 1, "give a number of steps, 1 or more");
+  if (typeof options.directory !== "string") {
+    fail("InvalidArgument", `train: directory is ${describe(options.directory)}`, "give the path of a folder");
+  }
+}
+
+/** The state with the last loss, as a block. */
+interface Checkpoint {
+  readonly layout: Layout;
+  readonly flat: Flat;
+}
+
+function checkpointOf({ graph, resultTree }: Traced, flat: Flat): Checkpoint {
+  const loss = resultTree.kind === "array" && resultTree.items.length === 2 ? resultTree.items[1] : undefined;
+  if (loss?.kind !== "tensor") fail("InvalidTree", "train: step must return [state, loss]", "return [state, loss]");
+  const states = flat.leaves.map((leaf): TensorType => tensorType(leaf.dtype, leaf.shape));
+  return { layout: layoutOf([...states, at(graph.results, graph.results.length - 1).type]), flat };
+}
+
+/** How many steps are done does not make it another run: more may be asked for later. */
+function identityOf(traced: Traced, start: readonly Tensor[]): Identity {
+  return {
+    what: "training",
+    step: hashOfGraph(traced.graph),
+    state: hashOfTensors(start),
+    captured: hashOfTensors(traced.captures.map(({ tensor }) => tensor)),
+    arithmetic: arithmetic(),
+  };
+}
+
+interface Point {
+  readonly step: number;
+  readonly state: Tree;
+  readonly loss: Tensor | null;
+}
+
+/** The last checkpoint that is whole, at most `steps` steps in; throws where there are some and none is whole. */
+async function lastPoint(store: Store, { layout, flat }: Checkpoint, steps: number, damaged: string[]) {
+  const there = (await store.labels()).map(({ step }) => step).sort((a, b) => a - b);
+  let failure: unknown = null;
+  for (const step of there.filter((each) => each <= steps).reverse()) {
+    let leaves: readonly Tensor[] = [];
+    try {
+      await store.get({ kind: "state", step }, (block) => {
+        leaves = tensorsOf(layout, block);
+      });
+      const point: Point = { step, state: unflatten(flat.def, leaves) as Tree, loss: leaves.at(-1) ?? null };
+      return { point, there };
+    } catch (error) {
+      if (!(error instanceof TidemarkError)) throw error;
+      damaged.push(error.summary);
+      failure = error;
+    }
+  }
+  if (failure !== null) throw failure;
+  return { point: null, there };
+}
+
+/**
+ * Trains for a number of steps; killed at any moment and called again, it goes on from the last checkpoint.
+ *
+ * @example
+ * import { mkdtempSync } from "node:fs";
+ * import { tmpdir } from "node:os";
+ * import { join } from "node:path";
+ * import { type Tensor, tensor, valueAndGrad } from "tidemark";
+ * import { train } from "tidemark/node";
+ *
+ * const { state, loss } = await train({
+ *   step(w: Tensor, x: Tensor) {
+ *     const [value, dw] = valueAndGrad((v: Tensor) => v.sub(x).square().sum())(w);
+ *     return [w.sub(dw.mul(0.1)), value];
+ *   },
+ *   state: tensor([0, 0]),
+ *   steps: 100,
+ *   batch: (i) => [tensor([1, i % 2])],
+ *   directory: mkdtempSync(join(tmpdir(), "training-")),
+ * });
+ * console.log(state.toArray(), loss?.item());
+ */
+export async function train<S extends Tree, B extends readonly Tree[]>(
+  options: TrainOptions<S, B>,
+  files: Files = NODE_FILES,
+): Promise<TrainResult<S>> {
+  const {
+    step,
+    steps,
+    batch,
+    directory,
+    every = null,
+    onStep,
+  } = options as unknown as TrainOptions<Tree, readonly Tree[]>;
+  requireTrain(options as unknown as TrainOptions<Tree, readonly Tree[]>);
+  const flat = flatten(options.state, "state", "result");
+  const first = unflatten(flat.def, flat.leaves) as Tree;
+  const traced = traceFlat(step as AnyFunction, flattenArguments(step as AnyFunction, [first, ...(await batch(0))]));
+  const checkpoint = checkpointOf(traced, flat);
+  const identity = identityOf(traced, flat.leaves);
+  await claimFolder(files, directory, identity);
+  const store = new Store(files, {
+    folder: directory,
+    fingerprint: fingerprintOf(identity),
+    sizes: { state: checkpoint.layout.bytes, adjoint: 0 },
+    afterFailure: "then train again: it goes on from the last checkpoint",
+  });
+  const damaged: string[] = [];
+  const { point, there } = await lastPoint(store, checkpoint, steps, damaged);
+  const trail = new Trail(store, "state", there);
+  const pace = new Pace(every);
+  const run = compile(step, { donate: [0] });
+  let { state, loss, step: i } = point ?? { state: first, loss: null, step: 0 };
+  const begun = i;
+  const save = async (): Promise<void> => {
+    const leaves = [...flattenLike(flat.def, state, "state"), ...(loss ? [loss] : [])];
+    await trail.add(
+      i,
+      (block) => gather(checkpoint.layout, sectionOf(leaves), block),
+      () => false,
+    );
+    pace.saved();
+  };
+  while (i < steps) {
+    [state, loss] = run(state, ...(await batch(i)));
+    onStep?.(i, loss);
+    i++;
+    if (pace.stepped(store.writeMs) && i < steps) await save();
+    if (pace.wantsBreath(store.busy)) await pace.breathe();
+  }
+  if (i > begun) await save();
+  await store.settled();
+  return { state: state as S, loss, ran: i - begun, resumed: point !== null, damaged };
+}

@@ -1,0 +1,135 @@
+/**
+ * @file The two nodes that a loop and its reverse become when the stacks between them are not kept.
+ *
+ *   rows from nothing but inputs   scan     and  scan       no state is needed: rows are made again in place
+ *   the number of turns is known   record   and  rewind     the forward loop holds states on its way
+ *   it shows at the end (while)    while    and  unwind     states are computed again from the first one
+ */
+import { at, invariant } from "../../base/invariant.ts";
+import { type Graph, type Node, newValue, type Value } from "../../ir/graph.ts";
+import type { AnyOp, Attrs } from "../../ir/op.ts";
+import { tensorType } from "../../ir/type.ts";
+import { type FullAttrs, full } from "../../ops/create.ts";
+import { type ScanAttrs, whileLoop } from "../../ops/loops.ts";
+import { INDEX, stackType } from "../../ops/region-checks.ts";
+import { type RecordAttrs, type RewindAttrs, record, rewind } from "../../ops/rewind.ts";
+import { type UnwindAttrs, unwind } from "../../ops/unwind.ts";
+import { dce } from "../../passes/dce.ts";
+import type { LoopPair } from "./loop-pairs.ts";
+import type { Schedule } from "./reversal.ts";
+import type { Inputs } from "./rewind-regions.ts";
+
+/** A forward loop without the stacks, with results of its own at the end. */
+function withoutStacks({ forward, forwardParts, stacks }: LoopPair): Node {
+  const { body, carries } = forwardParts;
+  const gone = new Set(stacks);
+  const last = forward.regions.length - 1;
+  const results = body.results.filter((_, r) => r < carries.length || !gone.has(at(forward.outputs, r)));
+  const regions = forward.regions.map((region, n) => (n === last ? dce.run({ ...region, results }) : region));
+  return { ...forward, outputs: forward.outputs.filter((value) => !gone.has(value)), regions };
+}
+
+/** What stands in the places of the two loops. */
+export interface Replacement {
+  readonly forward: Node;
+  readonly backward: readonly Node[];
+}
+
+/** A constant beside a node. */
+function constantFor(node: Node, attrs: FullAttrs): Node {
+  const type = tensorType(attrs.dtype, attrs.shape);
+  return { ...node, op: full as AnyOp, inputs: [], attrs: { ...attrs }, outputs: [newValue(type)], regions: [] };
+}
+
+/** First adjoints, each a value of its own where it is a constant: one that is read twice cannot be written over. */
+function ownAdjoints({ backward, backwardParts }: LoopPair, producer: ReadonlyMap<Value, Node>) {
+  const constants: Node[] = [];
+  const adjoints = backwardParts.carries.map((value, i, all) => {
+    const made = producer.get(value);
+    if (made?.op !== full || all.indexOf(value) === i) return value;
+    const constant = constantFor(backward, made.attrs as FullAttrs);
+    constants.push(constant);
+    return at(constant.outputs, 0);
+  });
+  return { adjoints, constants };
+}
+
+/** A pair in its new form; `regions` are step and back. */
+export function replacementOf(
+  pair: LoopPair,
+  schedule: Schedule,
+  { rows, consts }: Inputs,
+  regions: StepAndBack,
+  producer: ReadonlyMap<Value, Node>,
+): Replacement {
+  const { adjoints, constants } = ownAdjoints(pair, producer);
+  const given: Given = { adjoints, rest: [...rows.outer, ...consts.outer], xs: rows.outer.length };
+  const held = pair.forward.op === whileLoop ? unwound : rewound;
+  const make = pair.kept.length === 0 ? rescanned : held;
+  const { forward, backward } = make(pair, schedule, given, regions);
+  return { forward, backward: [...constants, ...backward] };
+}
+
+interface StepAndBack {
+  readonly step: Graph;
+  readonly back: Graph;
+}
+
+/** Inputs of the reverse; the first `xs` of `rest` are stacks. */
+interface Given {
+  readonly adjoints: readonly Value[];
+  readonly rest: readonly Value[];
+  readonly xs: number;
+}
+
+function rescanned(pair: LoopPair, _: Schedule, { adjoints, rest, xs }: Given, { back }: StepAndBack): Replacement {
+  const { backward, backwardParts } = pair;
+  const { count } = backwardParts;
+  const attrs = { ...(backward.attrs as ScanAttrs), xs };
+  const inputs = [...(count ? [count] : []), ...adjoints, ...rest];
+  return { forward: withoutStacks(pair), backward: [{ ...backward, inputs, attrs, regions: [back] }] };
+}
+
+function unwound(pair: LoopPair, { slots }: Schedule, { adjoints, rest, xs }: Given, made: StepAndBack): Replacement {
+  const { backward, backwardParts, forwardParts, kept, length } = pair;
+  const { count } = backwardParts;
+  invariant(count, () => "the reverse of a while has no count");
+  const attrs: UnwindAttrs = { carries: kept.length, adjoints: adjoints.length, xs, length, slots };
+  const inputs = [count, ...kept.map((k) => at(forwardParts.carries, k)), ...adjoints, ...rest];
+  const regions = [made.step, made.back];
+  const node: Node = { ...backward, op: unwind as AnyOp, inputs, attrs: attrs as Attrs, regions };
+  return { forward: withoutStacks(pair), backward: [node] };
+}
+
+function rewound(pair: LoopPair, schedule: Schedule, { adjoints, rest, xs }: Given, made: StepAndBack): Replacement {
+  const { forward, backward, backwardParts, kept, length } = pair;
+  const { advances, ...rule } = schedule;
+  const rows = rule.slots + 1;
+  const storage = (): readonly Value[] => [
+    ...kept.map((k) => newValue(stackType(at(forward.outputs, k).type, rows), "held")),
+    newValue(tensorType("i32", [rows]), "turns"),
+  ];
+  const [held, after] = [storage(), storage()];
+  const plain = withoutStacks(pair);
+  const { reversal: _, snapshots: __, ...own } = plain.attrs as ScanAttrs;
+  const recordAttrs: RecordAttrs = { ...own, ...rule, kept };
+  const recorded: Node = {
+    ...plain,
+    op: record as AnyOp,
+    attrs: recordAttrs as Attrs,
+    outputs: [...plain.outputs, ...held],
+  };
+  const counter = backwardParts.count ? [] : [constantFor(backward, { ...INDEX, value: length })];
+  const count = backwardParts.count ?? at(at(counter, 0).outputs, 0);
+  const shape = { states: kept.length, adjoints: adjoints.length, xs, length, reverse: own.reverse };
+  const attrs: RewindAttrs = { ...shape, ...rule, advances };
+  const node: Node = {
+    ...backward,
+    op: rewind as AnyOp,
+    inputs: [count, at(held, held.length - 1), ...held.slice(0, -1), ...adjoints, ...rest],
+    attrs: attrs as Attrs,
+    outputs: [...backward.outputs, ...after],
+    regions: [made.step, made.back],
+  };
+  return { forward: recorded, backward: [...counter, node] };
+}

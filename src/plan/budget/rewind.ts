@@ -1,0 +1,76 @@
+/**
+ * @file Loops whose stacks are not kept: states are held instead, and what the reverse reads is computed again from those.
+ * Nothing else changes: rows come from the same state by the same operations, and the reverse adds in the order that it
+ * did, so every bit stays.
+ *
+ * ```
+ *   forward ══ stacks ══> reverse        →        forward ── held states ──> back(…forward body, reverse body…)
+ * ```
+ *
+ * Of nested loops the outer one is first. Its reverse then has the whole forward body in front of it, so that an inner
+ * loop and its reverse, which were in two bodies before, are beside each other and are found there.
+ */
+import type { Graph, Node } from "../../ir/graph.ts";
+import { producersOf } from "../../ir/walk.ts";
+import type { Reversal, ScanAttrs } from "../../ops/loops.ts";
+import { controlRuns } from "../cost/work.ts";
+import { findPairs, type LoopPair } from "./loop-pairs.ts";
+import { namedSchedule, type Schedule } from "./reversal.ts";
+import { replacementOf } from "./rewind-nodes.ts";
+import { backOf, inputsOf, stepOf } from "./rewind-regions.ts";
+
+/** A loop as it is found: alone in its graph, or inside of others that run it `runs` times. */
+export interface FoundLoop {
+  readonly pair: LoopPair;
+  readonly runs: number;
+  readonly depth: number;
+}
+
+/** A loop that was rewritten, with its new parts. */
+export interface Rewound extends FoundLoop {
+  readonly step: Graph;
+  readonly back: Graph;
+}
+
+/** What is to become of a loop; null: its stacks are kept. */
+export type Decide = (loop: FoundLoop) => Schedule | null;
+
+/** What users asked for, of a loop that they did not leave to the planner. */
+export const asAsked: Decide = ({ pair: { forward, length } }) => {
+  const { reversal, snapshots } = forward.attrs as Partial<ScanAttrs>;
+  return namedSchedule((reversal ?? "auto") as Reversal, length, snapshots ?? 0);
+};
+
+/** A graph with loops in the form that was decided on, in regions too. `seen` is told about each that was rewritten. */
+export function rewindLoops(
+  graph: Graph,
+  decide: Decide,
+  seen: (loop: Rewound) => void = () => {},
+  runs = 1,
+  depth = 0,
+): Graph {
+  const within = (node: Node): Node => {
+    if (node.op.lower.kind !== "control") return node;
+    const often = controlRuns(node)?.runs ?? [];
+    const regions = node.regions.map((region, n) =>
+      rewindLoops(region, decide, seen, runs * (often[n] ?? 1), depth + 1),
+    );
+    return regions.every((region, n) => region === node.regions[n]) ? node : { ...node, regions };
+  };
+  const replaced = new Map<Node, readonly Node[]>();
+  const producer = producersOf(graph);
+  for (const pair of findPairs(graph)) {
+    const loop = { pair, runs, depth };
+    const schedule = decide(loop);
+    if (!schedule) continue;
+    const inputs = inputsOf(pair);
+    const regions = { step: stepOf(pair, inputs), back: backOf(pair, inputs) };
+    seen({ ...loop, ...regions });
+    const { forward, backward } = replacementOf(pair, schedule, inputs, regions, producer);
+    replaced.set(pair.forward, [forward]);
+    replaced.set(pair.backward, backward);
+  }
+  const nodes = graph.nodes.flatMap((node) => replaced.get(node) ?? [node]).map(within);
+  const same = nodes.length === graph.nodes.length && nodes.every((node, i) => node === graph.nodes[i]);
+  return same ? graph : { ...graph, nodes };
+}

@@ -1,0 +1,229 @@
+/**
+ * @file The way back from a plan file: text that may be cut off, edited, hostile or from a newer version becomes a
+ * `PlanJson` in which every number is a whole number that can be counted on and every index points somewhere, or a
+ * message that says what is wrong and where. Nothing of a file is executed, and whoever reads on needs no checks of his own.
+ *
+ * Fields that are not known are ignored; optional ones are checked where they are present.
+ */
+import { TidemarkError } from "../base/errors.ts";
+import { PLAN_JSON_VERSION, type PlanJson } from "./json.ts";
+import { BUFFER_KINDS } from "./problem.ts";
+
+/** Plans inside of plans: loops in loops. */
+const DEEPEST = 32;
+/** Faults that one message names. */
+const NAMED = 5;
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Reads a plan file. */
+export function readPlanJson(text: string): PlanJson {
+  return checkedPlan(parsed(text));
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw notReadable(`plan file: not JSON (${why.slice(0, 120)})`, "it may be cut off: write it again");
+  }
+}
+
+function notReadable(summary: string, help: string): TidemarkError {
+  return new TidemarkError("ParseError", summary, { help });
+}
+
+/** Data that claims to be a plan. */
+export function checkedPlan(data: unknown): PlanJson {
+  const { version } = fieldsOf(data) ?? {};
+  if (typeof version !== "number" || !Number.isInteger(version) || version < 1) {
+    throw notReadable("plan file: there is no version in it", "tidemark plan PROGRAM --plan-json FILE writes one");
+  }
+  if (version > PLAN_JSON_VERSION) {
+    const summary = `plan file: version ${version}, this reads up to version ${PLAN_JSON_VERSION}`;
+    throw notReadable(summary, "it is from a newer Tidemark: update this one");
+  }
+  const faults = new Faults();
+  checkPlan(data, "", faults, 0);
+  faults.throwAny();
+  return data as PlanJson;
+}
+
+class Faults {
+  readonly #found: string[] = [];
+  #count = 0;
+
+  add(where: string, what: string): void {
+    this.#count += 1;
+    if (this.#found.length < NAMED) this.#found.push(`${where || "plan"}: ${what}`);
+  }
+
+  throwAny(): void {
+    if (this.#count === 0) return;
+    const more = this.#count > this.#found.length ? `\n  … ${this.#count - this.#found.length} more` : "";
+    throw notReadable(`plan file: ${this.#found.join("\n  ")}${more}`, "docs/plan-json.md has the format");
+  }
+}
+
+function fieldsOf(data: unknown): Fields | null {
+  return typeof data === "object" && data !== null && !Array.isArray(data) ? (data as Fields) : null;
+}
+
+/** How a wrong thing is shown: short, whatever it is. */
+function shown(value: unknown): string {
+  const text = typeof value === "string" ? JSON.stringify(value) : String(value);
+  return text.length > 40 ? `${text.slice(0, 40)}…` : text;
+}
+
+/** One object of the file with its place, for checks that read like a list of fields. */
+class Checked {
+  readonly #fields: Fields;
+  readonly where: string;
+  readonly faults: Faults;
+
+  constructor(data: unknown, where: string, faults: Faults) {
+    const fields = fieldsOf(data);
+    if (!fields) faults.add(where, `${shown(data)} is not an object`);
+    this.#fields = fields ?? {};
+    this.where = where;
+    this.faults = faults;
+  }
+
+  get(name: string): unknown {
+    return Object.hasOwn(this.#fields, name) ? this.#fields[name] : undefined;
+  }
+
+  #path(name: string): string {
+    return this.where === "" ? name : `${this.where}.${name}`;
+  }
+
+  text(...names: readonly string[]): void {
+    for (const name of names)
+      if (typeof this.get(name) !== "string") this.faults.add(this.#path(name), `${shown(this.get(name))} is not text`);
+  }
+
+  flag(...names: readonly string[]): void {
+    for (const name of names) {
+      if (typeof this.get(name) !== "boolean") this.faults.add(this.#path(name), "is neither true nor false");
+    }
+  }
+
+  /** A whole number of at least 0 and below `limit`; 0 where it is not. */
+  whole(name: string, limit: number = Number.MAX_SAFE_INTEGER, orNull = false): number {
+    const value = this.get(name);
+    if (orNull && value === null) return 0;
+    if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0 && value < limit) return value;
+    const range = limit === Number.MAX_SAFE_INTEGER ? "a whole number of at least 0" : `an index below ${limit}`;
+    this.faults.add(this.#path(name), `${shown(value)} is not ${range}`);
+    return 0;
+  }
+
+  list(name: string): readonly unknown[] {
+    const value = this.get(name);
+    if (Array.isArray(value)) return value;
+    this.faults.add(this.#path(name), `${shown(value)} is not a list`);
+    return [];
+  }
+
+  objects(name: string, check: (item: Checked, index: number) => void): void {
+    this.list(name).forEach((item, i) => {
+      check(new Checked(item, `${this.#path(name)}[${i}]`, this.faults), i);
+    });
+  }
+
+  indices(name: string, limit: number): void {
+    this.list(name).forEach((item, i) => {
+      const good = typeof item === "number" && Number.isInteger(item) && item >= 0 && item < limit;
+      if (!good) this.faults.add(`${this.#path(name)}[${i}]`, `${shown(item)} is not an index below ${limit}`);
+    });
+  }
+}
+
+function checkPlan(data: unknown, where: string, faults: Faults, depth: number): void {
+  if (depth > DEEPEST) {
+    faults.add(where, `more than ${DEEPEST} plans inside each other`);
+    return;
+  }
+  const plan = new Checked(data, where, faults);
+  plan.text("name", "strategy");
+  const height = plan.whole("heightBytes");
+  plan.whole("boundBytes");
+  plan.whole("budgetBytes", Number.MAX_SAFE_INTEGER, true);
+  if (plan.whole("alignment") === 0) faults.add(`${where}alignment`, "is 0");
+  const [buffers, values, steps] = [plan.list("buffers").length, plan.list("values").length, plan.list("steps").length];
+  plan.whole("boundStep", steps + 1);
+  plan.objects("buffers", (buffer) => checkBuffer(buffer, values, steps, height));
+  plan.objects("values", (value) => {
+    value.text("name", "type");
+    value.whole("buffer", buffers);
+    value.whole("offset");
+    value.whole("over", values, true);
+    if (value.get("again") !== undefined) value.flag("again");
+    if (value.get("story") !== undefined && value.list("story").some((s) => typeof s !== "string"))
+      faults.add(`${value.where}.story`, "is not a list of texts");
+  });
+  plan.objects("steps", (step) => checkStep(step, values, buffers, depth));
+  checkEnds(plan, values, buffers);
+  checkOverChains(plan, values);
+}
+
+function checkBuffer(buffer: Checked, values: number, steps: number, height: number): void {
+  const kind = buffer.get("kind");
+  if (!BUFFER_KINDS.some((known) => known === kind))
+    buffer.faults.add(`${buffer.where}.kind`, `${shown(kind)} is not one of ${BUFFER_KINDS.join(", ")}`);
+  const [start, end] = [buffer.whole("start", steps + 1), buffer.whole("end", steps + 2)];
+  if (start >= end) buffer.faults.add(buffer.where, `lives for steps [${start}, ${end}): none`);
+  const [offset, bytes] = [buffer.whole("offset"), buffer.whole("bytes")];
+  if (bytes > 0 && offset + bytes > height)
+    buffer.faults.add(buffer.where, `ends at ${offset + bytes}, above the arena's ${height}`);
+  buffer.indices("values", values);
+}
+
+function checkStep(step: Checked, values: number, buffers: number, depth: number): void {
+  step.text("op", "text", "phase");
+  if (step.get("where") !== null) step.text("where");
+  step.indices("reads", values);
+  step.indices("writes", values);
+  step.indices("scratch", buffers);
+  step.flag("alias");
+  if (step.get("bodies") === undefined) return;
+  step.list("bodies").forEach((body, i) => {
+    checkPlan(body, `${step.where}.bodies[${i}]`, step.faults, depth + 1);
+  });
+}
+
+function checkEnds(plan: Checked, values: number, buffers: number): void {
+  plan.objects("params", (param) => {
+    param.whole("value", values);
+    param.flag("persistent", "donated");
+    param.whole("replacement", plan.list("results").length, true);
+  });
+  plan.objects("results", (result) => {
+    result.whole("value", values);
+    result.whole("buffer", buffers);
+  });
+  plan.objects("copies", (copy) => {
+    copy.whole("value", values);
+    copy.whole("from", buffers);
+    copy.whole("to", buffers);
+    copy.whole("param", values, true);
+  });
+}
+
+/** Storage is taken over from what was there before; a circle would have no first. */
+function checkOverChains(plan: Checked, count: number): void {
+  const over = plan.list("values").map((value) => fieldsOf(value)?.over);
+  const state = new Uint8Array(count); // 0 not seen, 1 on this chain, 2 known to end
+  for (let first = 0; first < count; first++) {
+    const chain: number[] = [];
+    let at: unknown = first;
+    while (typeof at === "number" && at >= 0 && at < count && state[at] === 0) {
+      state[at] = 1;
+      chain.push(at);
+      at = over[at];
+    }
+    if (typeof at === "number" && state[at] === 1) plan.faults.add(`values[${first}].over`, "leads back to itself");
+    for (const seen of chain) state[seen] = 2;
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * @file The plans of one form of a program: everything in it stored, and the families of plans that compute some of it
+ * again, by strategy. Loops are as they are in the graph; the forms that differ in their loops are plan/budget/loop-plans.ts.
+ */
+import type { Graph } from "../ir/graph.ts";
+import { fuse } from "../passes/fuse.ts";
+import { planConflicts } from "../plan/budget/conflicts.ts";
+import { PlanFamily } from "../plan/budget/family.ts";
+import { replayGraph } from "../plan/budget/replay.ts";
+import { type Candidate, type FamilyOptions, Front, Ladder, type Realise } from "../plan/budget/rungs.ts";
+import { type SlicedProgram, sliceProgram } from "../plan/budget/slices.ts";
+import { type CostModel, planMs } from "../plan/cost/model.ts";
+import type { Level } from "../plan/recompute/levels.ts";
+import type { IntegerSolver } from "../plan/recompute/optimal.ts";
+import type { Assembler, Made } from "./assembler.ts";
+
+/** Strategies that aim at a number of bytes; the others are rules that do not know it. */
+export const AIMING: ReadonlySet<string> = new Set(["auto", "look-ahead", "chain", "optimal"]);
+
+/** Work of a plan of recomputation: about as long as fusing and placing the program takes. */
+const effortFor = (ops: number): number => Math.min(0.025, 8 / Math.max(1, ops));
+
+/** What makes plans, for all forms of a program. */
+export interface PlanTools {
+  readonly assembler: Assembler;
+  readonly model: CostModel;
+  readonly solver: IntegerSolver | undefined;
+}
+
+/** A real plan with its numbers. */
+export function candidateOf(result: Made, strategy: string, { model }: PlanTools): Candidate<Made> {
+  const predictedMs = planMs(result.plan, model, result.lowered);
+  return { strategy, arenaBytes: result.plan.height, predictedMs, result };
+}
+
+export class GraphPlans {
+  /** Everything stored. */
+  readonly base: Candidate<Made>;
+  readonly #graph: Graph;
+  readonly #tools: PlanTools;
+  readonly #families = new Map<string, PlanFamily<Made>>();
+  #sliced: SlicedProgram | undefined;
+
+  /** `graph` is before fusion, `base` its plan. */
+  constructor(graph: Graph, base: Candidate<Made>, tools: PlanTools) {
+    this.#graph = graph;
+    this.base = base;
+    this.#tools = tools;
+  }
+
+  /** What the operation with the largest operands needs: no plan is smaller. */
+  floorBytes(): number {
+    return this.#slices().floorBytes;
+  }
+
+  #slices(): SlicedProgram {
+    this.#sliced ??= sliceProgram(this.#graph, this.base.result.plan, this.#tools.model);
+    return this.#sliced;
+  }
+
+  /** The plans of one strategy. */
+  family(strategy: string, segments: Level = "operation"): PlanFamily<Made> {
+    const key = `${strategy} of ${segments}s`;
+    const known = this.#families.get(key);
+    if (known) return known;
+    const sliced = this.#slices();
+    const { problem } = sliced;
+    const realise: Realise<Made> = (sequence, target) => {
+      const replayed = replayGraph(sliced, sequence);
+      const made = this.#tools.assembler.make(replayed.graph, [fuse], target);
+      const result = candidateOf(made, strategy, this.#tools);
+      return { arenaBytes: result.arenaBytes, result, conflicts: planConflicts(made.plan, target, sliced, replayed) };
+    };
+    const options: FamilyOptions = {
+      floorBytes: sliced.floorBytes,
+      strategy,
+      effort: effortFor(problem.ops.length),
+      solver: this.#tools.solver,
+      level: segments,
+    };
+    const Rungs = AIMING.has(strategy) ? Ladder : Front;
+    const family = new PlanFamily(this.base, new Rungs(problem, this.base, realise, options));
+    this.#families.set(key, family);
+    return family;
+  }
+}

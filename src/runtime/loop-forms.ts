@@ -1,0 +1,98 @@
+/**
+ * @file The forms of a program with loops: what its loops hold (plan/budget/loop-plans.ts) together with what else is
+ * computed again. A budget is answered by the fastest of
+ *
+ *   loops alone     as many states as fit, everything else stored
+ *   both            a few fixed levels of the loops, the rest by the planner of recomputation
+ *
+ * Levels are fixed and each family is monotone, so their best is: more bytes never cost time.
+ */
+import { at } from "../base/invariant.ts";
+import type { Graph } from "../ir/graph.ts";
+import { fuse } from "../passes/fuse.ts";
+import { isFaster, isSmaller } from "../plan/budget/family.ts";
+import { type LoopChoice, type LoopGroup, LoopPlans, withChoice } from "../plan/budget/loop-plans.ts";
+import type { Candidate } from "../plan/budget/rungs.ts";
+import type { Level } from "../plan/recompute/levels.ts";
+import type { Made } from "./assembler.ts";
+import { candidateOf, GraphPlans, type PlanTools } from "./graph-plans.ts";
+
+const STRATEGY = "auto";
+
+export class LoopForms {
+  readonly #graph: Graph;
+  readonly #tools: PlanTools;
+  readonly #loops: LoopPlans<Made>;
+  /** Forms that are combined with recomputation; the last one holds as few states as can be, whatever that takes. */
+  readonly #forms: readonly (() => GraphPlans)[];
+  readonly #tightest: () => GraphPlans;
+
+  /** `stored` is the form whose loops keep their stacks. */
+  constructor(graph: Graph, stored: GraphPlans, groups: readonly LoopGroup[], tools: PlanTools) {
+    this.#graph = graph;
+    this.#tools = tools;
+    this.#loops = new LoopPlans(groups, (choice) => (choice.size === 0 ? stored.base : this.#realise(choice)));
+    const { levels, few } = this.#loops;
+    this.#forms = [() => stored, this.#formAt(at(levels, levels.length >> 1)), this.#formAt(few)];
+    this.#tightest = this.#formAt(at(levels, levels.length - 1));
+  }
+
+  #realise(choice: LoopChoice): Candidate<Made> {
+    return candidateOf(this.#tools.assembler.make(withChoice(this.#graph, choice), [fuse]), STRATEGY, this.#tools);
+  }
+
+  #formAt(choice: LoopChoice): () => GraphPlans {
+    let made: GraphPlans | undefined;
+    return () => {
+      made ??= this.#newForm(choice);
+      return made;
+    };
+  }
+
+  #newForm(choice: LoopChoice): GraphPlans {
+    const graph = withChoice(this.#graph, choice);
+    // A form of its own: slices are nodes of this very graph.
+    const base = candidateOf(this.#tools.assembler.make(graph, [fuse]), STRATEGY, this.#tools);
+    return new GraphPlans(graph, base, this.#tools);
+  }
+
+  /** The fastest plan within a budget; null where none was found. */
+  within(budgetBytes: number, segments?: Level): Candidate<Made> | null {
+    let best = this.#loops.within(budgetBytes);
+    for (const form of this.#forms) {
+      const plans = form();
+      const hopeless = best !== null && plans.base.predictedMs >= best.predictedMs;
+      if (hopeless || plans.floorBytes() > budgetBytes) continue;
+      const found = plans.family(STRATEGY, segments).within(budgetBytes);
+      if (found && isFaster(found, best)) best = found;
+    }
+    return best ?? this.#tightest().family(STRATEGY, segments).within(budgetBytes);
+  }
+
+  /** The smallest plan that does not run loops hundreds of times for the last few states. */
+  least(segments?: Level): Candidate<Made> {
+    const both = at(this.#forms, this.#forms.length - 1)()
+      .family(STRATEGY, segments)
+      .least();
+    const alone = this.#loops.at(this.#loops.few);
+    return isSmaller(alone, both) ? alone : both;
+  }
+
+  /** The smallest plan there is, however long it takes. */
+  smallest(segments?: Level): Candidate<Made> {
+    return this.#tightest().family(STRATEGY, segments).least();
+  }
+
+  /** The smallest plan that is predicted to take no more than so long. */
+  underMs(limitMs: number, segments?: Level): Candidate<Made> | null {
+    let best = this.#loops.underMs(limitMs);
+    for (const form of this.#forms) {
+      const plans = form();
+      const { predictedMs } = plans.base;
+      if (predictedMs > limitMs || (best !== null && plans.floorBytes() >= best.arenaBytes)) continue;
+      const found = plans.family(STRATEGY, segments).slowedBy(limitMs / predictedMs);
+      if (best === null || isSmaller(found, best)) best = found;
+    }
+    return best;
+  }
+}

@@ -1,0 +1,208 @@
+/**
+ * @file Dormand-Prince with steps of the size that the tolerance asks for. One turn of a `whileLoop` is one attempt: all
+ * stages, an estimate of the error, and either the step or a smaller next attempt.
+ *
+ *   ──●────────●───────────────●──▫─────●──▶ t        ● ends of accepted steps
+ *         ▲            ▲           ▲                  ▫ an attempt that was too long
+ *         └────────────┴───────────┴─ wanted times: read off the polynomial over the step they fall into
+ *
+ * The reverse is the discrete adjoint: the derivative of the steps that were taken, with their sizes for constants.
+ * Sizes are chosen from rounded error estimates and change by jumps when an attempt fails; their influence on the result
+ * is of the order of the tolerance, and its derivative is noise. The last step ends at the last time whatever its size,
+ * so derivatives by times are there too. An attempt that fails adds nothing to the gradient: zero times its derivatives,
+ * which is why these must be finite (an attempt so long that the right side overflows makes the gradient NaN; the first
+ * size is chosen with care, and `firstStep` bounds it). The loop has no bound that the planner would have to reserve rows for: its
+ * reverse holds `snapshots` states and computes the others again.
+ */
+import { whileLoop } from "../api/control.ts";
+import {
+  abs,
+  add,
+  cast,
+  clamp,
+  div,
+  equal,
+  greater,
+  greaterEqual,
+  isnan,
+  less,
+  lessEqual,
+  logicalAnd,
+  maximum,
+  minimum,
+  mul,
+  notEqual,
+  pow,
+  sign,
+  sqrt,
+  square,
+  stopGradient,
+  sub,
+  where,
+} from "../api/elementwise.ts";
+import { fullOf } from "../api/operands.ts";
+import { sum } from "../api/reduce.ts";
+import { at } from "../base/invariant.ts";
+import { elementsOf } from "../ir/type.ts";
+import type { Tensor } from "../trace/tensor.ts";
+import { advance, type Field, increment, type Leaves } from "./state.ts";
+import { DOPRI5, DOPRI5_BEND, DOPRI5_EMBEDDED, stages, weighted } from "./steps.ts";
+
+export interface Control {
+  readonly rtol: number;
+  readonly atol: number;
+  readonly maxSteps: number;
+  readonly snapshots: number;
+  /** No larger first attempt. */
+  readonly firstStep: number;
+}
+
+/** The last accepted step, for reading between its ends. */
+export type LastStep = {
+  readonly t: Tensor;
+  readonly h: Tensor;
+  readonly y: Leaves;
+  readonly k: Leaves;
+  readonly bend: Leaves;
+};
+
+/** Where a solution stands: the state y at t, its slope k, the size to try next, attempts so far. */
+export type Cursor = {
+  readonly t: Tensor;
+  readonly y: Leaves;
+  readonly k: Leaves;
+  readonly h: Tensor;
+  readonly tries: Tensor;
+  /** Empty where nothing is read between steps. */
+  readonly last: readonly LastStep[];
+};
+
+/** Where a solution ends, and which way it goes: 1, -1, or 0 when there is no way to go. */
+export interface Goal {
+  readonly end: Tensor;
+  readonly way: Tensor;
+}
+
+const ERRORS = DOPRI5.b.map((weight, i) => weight - at(DOPRI5_EMBEDDED, i));
+const [SAFETY, LEAST_FACTOR, MOST_FACTOR] = [0.9, 0.2, 10];
+
+const f64 = (value: number): Tensor => fullOf("f64", [], value);
+
+/** The root of the mean square of x over what is tolerated, over all elements of the state. */
+function norm(x: Leaves, tolerated: Leaves): Tensor {
+  const squares = x.map((leaf, i) => cast(sum(square(div(leaf, at(tolerated, i)))), "f64"));
+  const count = x.reduce((n, leaf) => n + elementsOf(leaf.shape), 0);
+  return sqrt(
+    mul(
+      squares.reduce((total, part) => add(total, part)),
+      1 / Math.max(1, count),
+    ),
+  );
+}
+
+const tolerance = ({ rtol, atol }: Control, sizes: Leaves): Leaves => sizes.map((y) => add(mul(y, rtol), atol));
+
+/** A first size from how fast the slope itself changes (Hairer, Nørsett, Wanner, II.4). */
+function firstSize(field: Field, control: Control, { end, way }: Goal, t: Tensor, y: Leaves, k: Leaves): Tensor {
+  const room = abs(sub(end, t));
+  const tolerated = tolerance(control, y.map(abs));
+  const [size, slope] = [norm(y, tolerated), norm(k, tolerated)];
+  const still = minimum(size, slope);
+  const guess = minimum(room, where(less(still, 1e-5), f64(1e-6), div(mul(size, 0.01), slope)));
+  const there = mul(way, guess);
+  const ahead = field(advance(y, there, [[1, k]]), add(t, there));
+  const change = ahead.map((leaf, i) => sub(leaf, at(k, i)));
+  const steepest = maximum(slope, div(norm(change, tolerated), maximum(guess, 1e-300)));
+  const fitting = where(lessEqual(steepest, 1e-15), maximum(mul(guess, 1e-3), 1e-6), pow(div(0.01, steepest), 1 / 5));
+  const chosen = minimum(minimum(mul(guess, 100), fitting), minimum(room, control.firstStep));
+  // Where nothing can be said the first attempts fail and find a size.
+  return mul(way, where(isnan(chosen), mul(room, 1e-3), chosen));
+}
+
+export function begin(field: Field, control: Control, goal: Goal, from: Tensor, y0: Leaves, reads: boolean): Cursor {
+  const k = field(y0, from);
+  const [t, y, slope] = [stopGradient(from), y0.map(stopGradient), k.map(stopGradient)];
+  const h = stopGradient(firstSize(field, control, goal, t, y, slope));
+  // One as size: nothing is read off this step, and nothing may divide by its size.
+  const last = reads ? [{ t: from, h: f64(1), y: y0, k, bend: y0 }] : [];
+  return { t: from, y: y0, k, h, tries: fullOf("i32", [], 0), last };
+}
+
+function attempt(field: Field, control: Control, { end }: Goal, cursor: Cursor): Cursor {
+  const { t, y, k, tries, last } = cursor;
+  const room = sub(end, t);
+  const isLast = greaterEqual(abs(cursor.h), abs(room));
+  const h = where(isLast, room, stopGradient(cursor.h));
+  const ks = stages(DOPRI5, field, y, t, h, k);
+  const [next, slope] = [advance(y, h, weighted(DOPRI5.b, ks)), at(ks, ks.length - 1)];
+  const sizes = y.map((leaf, i) => maximum(abs(leaf), abs(at(next, i))));
+  const off = increment(h, weighted(ERRORS, ks));
+  const error = norm(off.map(stopGradient), tolerance(control, sizes.map(stopGradient)));
+  const accepted = lessEqual(error, 1);
+  const factor = clamp(mul(pow(error, -1 / 5), SAFETY), LEAST_FACTOR, MOST_FACTOR);
+  const size = stopGradient(mul(h, where(isnan(error), f64(LEAST_FACTOR), factor)));
+  const either = (yes: Leaves, no: Leaves): Leaves => yes.map((leaf, i) => where(accepted, leaf, at(no, i)));
+  const read = last.map((before) => ({
+    t: where(accepted, t, before.t),
+    h: where(accepted, h, before.h),
+    y: either(y, before.y),
+    k: either(k, before.k),
+    bend: either(increment(h, weighted(DOPRI5_BEND, ks)), before.bend),
+  }));
+  const reached = where(isLast, end, add(t, h));
+  return {
+    t: where(accepted, reached, t),
+    y: either(next, y),
+    k: either(slope, k),
+    h: size,
+    tries: add(tries, 1),
+    last: read,
+  };
+}
+
+const isAhead = (target: Tensor, { way }: Goal, { t }: Cursor): Tensor => greater(mul(sub(target, t), way), 0);
+
+/** Steps until the target is reached or passed, or until there is no going on. */
+export function proceed(field: Field, control: Control, goal: Goal, target: Tensor, from: Cursor): Cursor {
+  const goesOn = (cursor: Cursor): Tensor => {
+    const hasTries = less(cursor.tries, control.maxSteps);
+    const moves = notEqual(add(cursor.t, cursor.h), cursor.t);
+    return logicalAnd(isAhead(target, goal, cursor), logicalAnd(hasTries, moves));
+  };
+  return whileLoop<Cursor>(goesOn, (cursor) => attempt(field, control, goal, cursor), from, {
+    snapshots: control.snapshots,
+  });
+}
+
+/** 0: the end was reached. 1: not within maxSteps. 2: steps became too small to move at all. */
+export function statusOf({ maxSteps }: Control, goal: Goal, cursor: Cursor): Tensor {
+  const [done, outOfTries] = [fullOf("i32", [], 0), fullOf("i32", [], 1)];
+  const failed = where(greaterEqual(cursor.tries, maxSteps), outOfTries, fullOf("i32", [], 2));
+  return where(isAhead(goal.end, goal, cursor), failed, done);
+}
+
+/** The state at a time that the cursor has reached or passed; NaN where it has not. */
+export function stateAt(goal: Goal, target: Tensor, cursor: Cursor): Leaves {
+  const missing = isAhead(target, goal, cursor);
+  const read = cursor.last.length === 0 ? cursor.y : readOff(at(cursor.last, 0), target, cursor);
+  return read.map((leaf) => where(missing, fullOf(leaf.dtype, leaf.shape, Number.NaN), leaf));
+}
+
+/** The polynomial of fourth order over the last step, which has the states and slopes of both ends. */
+function readOff({ t, h, y, k, bend }: LastStep, target: Tensor, cursor: Cursor): Leaves {
+  const part = div(sub(target, t), h);
+  const isEnd = equal(target, cursor.t);
+  return y.map((from, i) => {
+    const to = at(cursor.y, i);
+    const theta = cast(part, from.dtype);
+    const rest = sub(1, theta);
+    const [size, difference] = [cast(h, from.dtype), sub(to, from)];
+    const rise = sub(mul(size, at(k, i)), difference);
+    const fall = sub(sub(difference, mul(size, at(cursor.k, i))), rise);
+    const inner = add(fall, mul(rest, at(bend, i)));
+    const curve = add(from, mul(theta, add(difference, mul(rest, add(rise, mul(theta, inner))))));
+    return where(isEnd, to, curve);
+  });
+}
+
+export const goalOf = (from: Tensor, end: Tensor): Goal => ({ end, way: stopGradient(sign(sub(end, from))) });

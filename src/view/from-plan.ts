@@ -1,0 +1,66 @@
+/**
+ * @file A plan as a picture. The page tells more kinds apart than a plan does, by who reads what when:
+ *
+ *   kept         made in the forward pass, read in the backward pass
+ *   forward      made in the forward pass and read only there
+ *   recomputed   holds what a step computed again
+ */
+import type { PlanJson } from "../plan/json.ts";
+import { type Picture, type PictureStep, type PictureValue, VIEW_KINDS, type ViewKind } from "./picture.ts";
+
+/** Phases that come after the forward pass. */
+const LATER: ReadonlySet<string> = new Set(["backward", "update"]);
+
+/** A plan that was read or made: indices are known to be right. */
+export function pictureOfPlan(plan: PlanJson): Picture {
+  const written = new Map<number, number>();
+  plan.steps.forEach(({ writes }, s) => {
+    for (const v of writes) written.set(v, s);
+  });
+  const kinds = kindsOf(plan, written);
+  const { buffers } = plan;
+  return {
+    name: plan.name,
+    source: "plan",
+    heightBytes: plan.heightBytes,
+    boundBytes: plan.boundBytes,
+    boundStep: plan.boundStep,
+    budgetBytes: plan.budgetBytes,
+    alignment: plan.alignment,
+    strategy: plan.strategy,
+    columns: plan.steps.length + 1,
+    rects: {
+      start: buffers.map((b) => b.start),
+      end: buffers.map((b) => b.end),
+      from: buffers.map((b) => b.offset),
+      bytes: buffers.map((b) => b.bytes),
+      kind: kinds.map((kind) => VIEW_KINDS.indexOf(kind)),
+    },
+    values: plan.values.map(
+      ({ name, type, buffer, over, story }, v): PictureValue => ({
+        ...{ name, type, rect: buffer, over, written: written.get(v) ?? null, story: story ?? [] },
+      }),
+    ),
+    steps: plan.steps.map(
+      ({ text, phase, where, reads, writes, scratch, alias, bodies }): PictureStep => ({
+        ...{ text, phase, where, reads, writes, scratch, alias },
+        again: writes.some((v) => plan.values[v]?.again === true),
+        bodies: (bodies ?? []).map(pictureOfPlan),
+      }),
+    ),
+  };
+}
+
+/** Per buffer. */
+function kindsOf(plan: PlanJson, written: ReadonlyMap<number, number>): readonly ViewKind[] {
+  const phaseOf = (v: number): string | undefined => plan.steps[written.get(v) ?? -1]?.phase;
+  const readLater = new Set<number>();
+  for (const { phase, reads } of plan.steps) if (LATER.has(phase)) for (const v of reads) readLater.add(v);
+  return plan.buffers.map(({ kind, values }): ViewKind => {
+    if (kind !== "activation" && kind !== "gradient") return kind;
+    if (values.some((v) => plan.values[v]?.again === true)) return "recomputed";
+    if (kind === "gradient") return "gradient";
+    const kept = values.some((v) => readLater.has(v) && !LATER.has(phaseOf(v) ?? ""));
+    return kept ? "kept" : "forward";
+  });
+}

@@ -1,0 +1,58 @@
+/**
+ * @file The page as one text: shell, script and data. It loads nothing from anywhere. Data is a block that no browser
+ * runs, with every `<` written as an escape, so no name in a plan can end the block; the policy allows the one script
+ * that is meant, by its digest, and no other.
+ */
+import type { ViewData } from "./data.ts";
+
+export interface PageParts {
+  /** The bundled page, as `scriptText` gives it. */
+  readonly script: string;
+  /** SHA-256 of `script` in base 64. */
+  readonly digest: string;
+  readonly data: ViewData;
+}
+
+/** Code as it may stand in a page: nothing in it closes the element. What is digested must be this very text. */
+export function scriptText(code: string): string {
+  return code.replaceAll(/<(?=\/script|!--)/gi, "\\x3c").trim();
+}
+
+/** JSON as it may stand in a page. */
+export function dataText(data: unknown): string {
+  const escapes: Readonly<Record<string, string>> = { "<": "\\u003c", "\u2028": "\\u2028", "\u2029": "\\u2029" };
+  return JSON.stringify(data).replaceAll(/[<\u2028\u2029]/g, (c) => escapes[c] ?? c);
+}
+
+function escaped(text: string): string {
+  const names: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
+  return text.replaceAll(/[&<>"]/g, (c) => names[c] ?? c);
+}
+
+export function pageHtml({ script, digest, data }: PageParts): string {
+  const policy = [
+    "default-src 'none'",
+    `script-src 'sha256-${digest}'`,
+    "style-src 'unsafe-inline'",
+    "img-src data: blob:",
+    `connect-src ${data.live ? "'self'" : "'none'"}`,
+    "base-uri 'none'",
+    "form-action 'none'",
+  ].join("; ");
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${escaped(data.title)} · Tidemark</title>
+</head>
+<body>
+<noscript>This page draws with a script of its own; it loads nothing.</noscript>
+<script type="application/json" id="data">${dataText(data)}</script>
+<script>${script}</script>
+</body>
+</html>
+`;
+}

@@ -1,0 +1,82 @@
+/** @file Two plans: their numbers beside each other, and what became of every value, what matters most first. */
+import { formatBytes } from "../../base/bytes.ts";
+import { grouped } from "../../base/errors.ts";
+import { differences } from "../difference.ts";
+import { rectCount } from "../picture.ts";
+import { button, h, replace } from "./dom.ts";
+import { type Shown, type State, type Store, selectValue } from "./store.ts";
+
+const LISTED = 40;
+
+export interface CompareView {
+  readonly element: HTMLElement;
+  draw(state: State, before: State | null): void;
+}
+
+export function compareView(store: Store): CompareView {
+  const element = h("div", { class: "compare" });
+  return {
+    element,
+    draw(state, before) {
+      if (before && before.sides === state.sides) return;
+      const [a, b] = state.sides;
+      replace(element, ...(b ? [numbers(a, b), valueTable(store, a, b)] : []));
+    },
+  };
+}
+
+const signed = (bytes: number): string => `${bytes > 0 ? "+" : ""}${formatBytes(bytes)}`;
+
+function numbers(a: Shown, b: Shown): HTMLElement {
+  const again = ({ picture }: Shown): number => picture.steps.filter((s) => s.again).length;
+  const ms = ({ entry }: Shown): number | null => entry.predictedMs;
+  const bytes = (name: string, of: (s: Shown) => number) =>
+    [name, formatBytes(of(a)), formatBytes(of(b)), signed(of(b) - of(a))] as const;
+  const count = (name: string, of: (s: Shown) => number) =>
+    [name, grouped(of(a)), grouped(of(b)), `${of(b) - of(a) > 0 ? "+" : ""}${grouped(of(b) - of(a))}`] as const;
+  const [timeA, timeB] = [ms(a), ms(b)];
+  const rows = [
+    bytes("arena", (s) => s.picture.heightBytes),
+    bytes("bound", (s) => s.picture.boundBytes),
+    count("steps", (s) => s.picture.steps.length),
+    count("buffers", (s) => rectCount(s.picture.rects)),
+    count("steps computing again", again),
+    ...(timeA === null || timeB === null
+      ? []
+      : [["predicted ms", timeA.toFixed(2), timeB.toFixed(2), `${(timeB / timeA).toFixed(3)} ×`] as const]),
+  ];
+  const head = h("tr", {}, ...["", "A", "B", "B − A"].map((t) => h("th", { scope: "col" }, t)));
+  return h(
+    "table",
+    { class: "numbers" },
+    h("caption", {}, `A: ${a.entry.label} · B: ${b.entry.label}`),
+    h("thead", {}, head),
+    h("tbody", {}, ...rows.map(([name, ...cells]) => row(name, cells))),
+  );
+}
+
+const row = (name: string, cells: readonly string[]): HTMLElement =>
+  h("tr", {}, h("th", { scope: "row" }, name), ...cells.map((cell) => h("td", {}, cell)));
+
+function valueTable(store: Store, a: Shown, b: Shown): HTMLElement {
+  const all = differences(a.picture, b.picture);
+  const changed = all.filter(({ change }) => change !== "same");
+  const rows = changed.slice(0, LISTED).map(({ name, change, byteSteps, a: inA, b: inB }) => {
+    const select = (): void => (inA === null ? selectValue(store, 1, inB ?? 0) : selectValue(store, 0, inA));
+    const cells = [h("td", {}, change), h("td", {}, `${signed(byteSteps)} · steps`)];
+    return h("tr", {}, h("th", { scope: "row" }, button(name, select, { class: "link" })), ...cells);
+  });
+  const same = all.length - changed.length;
+  const more = changed.length > LISTED ? `; ${changed.length - LISTED} more that change less are not listed` : "";
+  return h(
+    "div",
+    { class: "differences" },
+    h(
+      "table",
+      { class: "values" },
+      h("caption", {}, "values, by what they add to memory over time"),
+      h("tbody", {}, ...rows),
+    ),
+    h("p", { class: "quiet" }, `${changed.length} values differ, ${same} are the same${more}.`),
+  );
+}

@@ -1,0 +1,125 @@
+/**
+ * @file Moving about in a plane: wheel, drag, pinch and keys become changes of the frame. Pure functions on frames first,
+ * then the listeners.
+ */
+import type { Frame, Store } from "./store.ts";
+import { wholeFrame } from "./store.ts";
+
+/** The smallest share of time that fills the plane. */
+const CLOSEST = 1e-6;
+
+/** Zooms so that a point, given as shares of the frame from the left and from below, stays where it is. */
+export function zoomed(frame: Frame, whole: Frame, across: number, up: number, x: number, y: number): Frame {
+  const [t, a] = [frame.t0 + (frame.t1 - frame.t0) * x, frame.a0 + (frame.a1 - frame.a0) * y];
+  const time = Math.min(1, Math.max(CLOSEST, (frame.t1 - frame.t0) * across));
+  const bytes = Math.min(whole.a1, Math.max(16, (frame.a1 - frame.a0) * up));
+  return inside({ t0: t - time * x, t1: t + time * (1 - x), a0: a - bytes * y, a1: a + bytes * (1 - y) }, whole);
+}
+
+/** Moves by shares of the frame. */
+export function moved(frame: Frame, whole: Frame, right: number, up: number): Frame {
+  const [dt, da] = [(frame.t1 - frame.t0) * right, (frame.a1 - frame.a0) * up];
+  return inside({ t0: frame.t0 + dt, t1: frame.t1 + dt, a0: frame.a0 + da, a1: frame.a1 + da }, whole);
+}
+
+function inside({ t0, t1, a0, a1 }: Frame, whole: Frame): Frame {
+  const time = Math.min(1, t1 - t0);
+  const bytes = Math.min(whole.a1, a1 - a0);
+  const left = Math.min(Math.max(0, t0), 1 - time);
+  const low = Math.min(Math.max(0, a0), whole.a1 - bytes);
+  return { t0: left, t1: left + time, a0: low, a1: low + bytes };
+}
+
+/** Where a pointer is, as shares of the plane from the left and from below. */
+export type Locate = (event: { readonly clientX: number; readonly clientY: number }) => {
+  readonly x: number;
+  readonly y: number;
+};
+
+export interface Gestures {
+  /** A press that was no drag. */
+  click(x: number, y: number): void;
+  hover(x: number, y: number): void;
+  leave(): void;
+}
+
+/** @param vertical whether addresses move as well: not in charts of time alone */
+export function listen(canvas: HTMLElement, store: Store, locate: Locate, vertical: boolean, does: Gestures): void {
+  const change = (next: (frame: Frame, whole: Frame) => Frame): void => {
+    const { frame, sides } = store.get();
+    store.set({ frame: next(frame, wholeFrame(sides)) });
+  };
+  canvas.addEventListener(
+    "wheel",
+    (event) => {
+      // A page that is scrolled past a drawing stays scrollable: zoom takes a key or a drawing that has the focus.
+      if (!event.ctrlKey && !event.shiftKey && !event.altKey && document.activeElement !== canvas) return;
+      event.preventDefault();
+      const { x, y } = locate(event);
+      const factor = Math.exp(Math.max(-60, Math.min(60, event.deltaY || event.deltaX)) * 0.004);
+      const [across, up] = [event.altKey ? 1 : factor, event.shiftKey || !vertical ? 1 : factor];
+      change((frame, whole) => zoomed(frame, whole, across, up, x, y));
+    },
+    { passive: false },
+  );
+  canvas.addEventListener("dblclick", () => change((_, whole) => whole));
+  canvas.addEventListener("pointerleave", () => does.leave());
+  listenToPointers(canvas, change, locate, vertical, does);
+}
+
+function listenToPointers(
+  canvas: HTMLElement,
+  change: (next: (frame: Frame, whole: Frame) => Frame) => void,
+  locate: Locate,
+  vertical: boolean,
+  does: Gestures,
+): void {
+  const down = new Map<number, { x: number; y: number }>();
+  let travelled = 0;
+  canvas.addEventListener("pointerdown", (event) => {
+    canvas.setPointerCapture(event.pointerId);
+    if (down.size === 0) travelled = 0;
+    down.set(event.pointerId, locate(event));
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    const now = locate(event);
+    const before = down.get(event.pointerId);
+    if (!before) return does.hover(now.x, now.y);
+    travelled += Math.abs(now.x - before.x) + Math.abs(now.y - before.y);
+    const other = [...down].find(([id]) => id !== event.pointerId)?.[1];
+    down.set(event.pointerId, now);
+    if (other) {
+      const across = Math.max(0.02, Math.abs(before.x - other.x)) / Math.max(0.02, Math.abs(now.x - other.x));
+      change((frame, whole) => zoomed(frame, whole, across, vertical ? across : 1, other.x, other.y));
+    } else if (travelled > 0.008) {
+      change((frame, whole) => moved(frame, whole, before.x - now.x, vertical ? before.y - now.y : 0));
+    }
+    return undefined;
+  });
+  const up = (event: PointerEvent): void => {
+    if (!down.delete(event.pointerId) || event.type === "pointercancel") return;
+    const { x, y } = locate(event);
+    if (travelled <= 0.008) does.click(x, y);
+  };
+  canvas.addEventListener("pointerup", up);
+  canvas.addEventListener("pointercancel", up);
+}
+
+/** Keys of a plane that has the focus; false where the key means nothing here. */
+export function keyMoves(key: string, store: Store): boolean {
+  const { frame, sides } = store.get();
+  const whole = wholeFrame(sides);
+  const found: Readonly<Record<string, () => Frame>> = {
+    ArrowLeft: () => moved(frame, whole, -0.15, 0),
+    ArrowRight: () => moved(frame, whole, 0.15, 0),
+    ArrowUp: () => moved(frame, whole, 0, 0.15),
+    ArrowDown: () => moved(frame, whole, 0, -0.15),
+    "+": () => zoomed(frame, whole, 0.7, 0.7, 0.5, 0.5),
+    "=": () => zoomed(frame, whole, 0.7, 0.7, 0.5, 0.5),
+    "-": () => zoomed(frame, whole, 1 / 0.7, 1 / 0.7, 0.5, 0.5),
+    "0": () => whole,
+  };
+  const next = Object.hasOwn(found, key) ? found[key] : undefined;
+  if (next) store.set({ frame: next() });
+  return next !== undefined;
+}

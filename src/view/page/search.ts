@@ -1,0 +1,63 @@
+/** @file Search by name: what matches is bright in the map, the best matches are a list to choose from. */
+import { button, h, replace } from "./dom.ts";
+import { type Shown, type State, type Store, selectValue } from "./store.ts";
+
+const LISTED = 12;
+
+/** Values whose names have the words; those that begin with them first. */
+export function found({ picture }: Shown, query: string): readonly number[] {
+  const words = query.trim().toLowerCase();
+  if (words === "") return [];
+  const hits = picture.values.flatMap(({ name }, v) => (name.toLowerCase().includes(words) ? [v] : []));
+  const rank = (v: number): number => (picture.values[v]?.name.toLowerCase().startsWith(words) ? 0 : 1);
+  return hits.sort((a, b) => rank(a) - rank(b) || a - b);
+}
+
+export interface SearchView {
+  readonly element: HTMLElement;
+  readonly input: HTMLInputElement;
+  draw(state: State, before: State | null): void;
+}
+
+export function searchView(store: Store): SearchView {
+  const input = h("input", { type: "search", placeholder: "search by name  ( / )", "aria-label": "search by name" });
+  const results = h("div", { class: "results", role: "group", "aria-label": "matches" });
+  const choose = (value: number): void => {
+    selectValue(store, 0, value);
+    results.hidden = true;
+  };
+  input.addEventListener("input", () => {
+    results.hidden = false;
+    store.set({ query: input.value });
+  });
+  input.addEventListener("focus", () => {
+    results.hidden = false;
+  });
+  input.addEventListener("keydown", (event) => {
+    const [first] = found(store.get().sides[0], input.value);
+    if (event.key === "Enter" && first !== undefined) choose(first);
+    if (event.key !== "Escape") return;
+    input.value = "";
+    store.set({ query: "" });
+    input.blur();
+  });
+  const element = h("div", { class: "search" }, input, results);
+  element.addEventListener("focusout", (event) => {
+    if (!element.contains(event.relatedTarget as Node | null)) results.hidden = true;
+  });
+  return {
+    ...{ element, input },
+    draw(state, before) {
+      if (before && before.query === state.query && before.sides === state.sides) return;
+      const [shown] = state.sides;
+      const hits = found(shown, state.query);
+      const rows = hits.slice(0, LISTED).map((v) => {
+        const { name = "", type = "" } = shown.picture.values[v] ?? {};
+        return button(h("span", {}, h("b", {}, name), ` ${type}`), () => choose(v), { class: "hit" });
+      });
+      const count = hits.length === 1 ? "1 match" : `${hits.length} matches`;
+      replace(results, ...rows, state.query === "" ? null : h("p", { class: "quiet" }, count));
+      results.classList.toggle("empty", state.query === "");
+    },
+  };
+}

@@ -1,0 +1,163 @@
+/**
+ * @file The one state of the page. Views read it and change it by `set`; every change is followed by one redraw of all
+ * views in the next frame, so that what is selected in one is selected in all.
+ */
+import type { ViewCurve, ViewEntry } from "../data.ts";
+import { matchValues } from "../difference.ts";
+import {
+  KIND_LABELS,
+  liveColumns,
+  type Picture,
+  readersOf,
+  rectCount,
+  VIEW_KINDS,
+  type ViewKind,
+  valuesByRect,
+  withColumns,
+} from "../picture.ts";
+import type { Window } from "../raster.ts";
+import { type Theme, themeOf } from "./palette.ts";
+
+/** A picture with what views look up in it. */
+export interface Shown {
+  readonly entry: ViewEntry;
+  readonly picture: Picture;
+  /** Per kind, per moment. */
+  readonly live: readonly Float64Array[];
+  readonly total: Float64Array;
+  readonly byRect: readonly (readonly number[])[];
+  readonly readers: readonly (readonly number[])[];
+}
+
+/** `side` is which of the two pictures; a step may be selected without a rectangle. */
+export interface Selection {
+  readonly side: number;
+  readonly rect: number | null;
+  readonly value: number | null;
+  readonly step: number | null;
+}
+
+/** Time as a share of all moments, so that plans of different length line up; addresses in bytes. */
+export type Frame = Window;
+
+export interface State {
+  readonly title: string;
+  readonly entries: readonly ViewEntry[];
+  readonly sides: readonly [Shown, ...Shown[]];
+  readonly frame: Frame;
+  readonly selection: Selection | null;
+  readonly query: string;
+  readonly curve: ViewCurve | null;
+  readonly live: boolean;
+  /** The budget that the slider is at. */
+  readonly budgetBytes: number | null;
+  readonly busy: boolean;
+  /** What went wrong last. */
+  readonly message: string;
+  readonly theme: Theme;
+}
+
+export interface Store {
+  get(): State;
+  set(change: Partial<State>): void;
+  onChange(listener: (state: State, before: State) => void): void;
+}
+
+export function shownOf(entry: ViewEntry): Shown {
+  const picture = withColumns(entry.picture);
+  const live = liveColumns(picture);
+  const total = new Float64Array(picture.columns);
+  for (const mine of live) for (let t = 0; t < total.length; t++) total[t] = (total[t] ?? 0) + (mine[t] ?? 0);
+  return { entry, picture, live, total, byRect: valuesByRect(picture), readers: readersOf(picture) };
+}
+
+/** Everything. */
+export function wholeFrame(sides: readonly Shown[]): Frame {
+  const highest = Math.max(1, ...sides.map(({ picture }) => Math.max(picture.heightBytes, picture.budgetBytes ?? 0)));
+  const top = Math.min(highest, 1.3 * Math.max(1, ...sides.map(({ picture }) => picture.heightBytes)));
+  return { t0: 0, t1: 1, a0: 0, a1: top };
+}
+
+export function createStore(first: Omit<State, "frame" | "theme">, dark: boolean): Store {
+  let state: State = { ...first, frame: wholeFrame(first.sides), theme: themeOf(dark) };
+  let drawn = state;
+  let waiting = false;
+  const listeners: ((state: State, before: State) => void)[] = [];
+  const redraw = (): void => {
+    waiting = false;
+    const before = drawn;
+    drawn = state;
+    for (const listener of listeners) listener(state, before);
+  };
+  return {
+    get: () => state,
+    set(change) {
+      state = { ...state, ...change };
+      if (!waiting) requestAnimationFrame(redraw);
+      waiting = true;
+    },
+    onChange: (listener) => listeners.push(listener),
+  };
+}
+
+export const kindOf = ({ picture }: Shown, rect: number): ViewKind =>
+  VIEW_KINDS[picture.rects.kind[rect] ?? 0] ?? "allocation";
+
+/** What to call a rectangle: what it holds first, or what it is for. */
+export function rectName(shown: Shown, rect: number): string {
+  const first = shown.byRect[rect]?.[0];
+  const name = first === undefined ? undefined : shown.picture.values[first]?.name;
+  return name ?? KIND_LABELS[kindOf(shown, rect)];
+}
+
+/** The value of a rectangle at a moment: the last one written before it. */
+export function valueAt({ byRect, picture }: Shown, rect: number, time: number): number | null {
+  const values = byRect[rect] ?? [];
+  const found = values.findLast((v) => (picture.values[v]?.written ?? -1) <= time);
+  return found ?? values[0] ?? null;
+}
+
+export function selectRect(store: Store, side: number, rect: number, time?: number): void {
+  const shown = store.get().sides[side];
+  if (!shown || rect < 0 || rect >= rectCount(shown.picture.rects)) return;
+  const value = valueAt(shown, rect, time ?? shown.picture.rects.start[rect] ?? 0);
+  const written = value === null ? null : (shown.picture.values[value]?.written ?? null);
+  const scratchOf = value === null ? (shown.picture.rects.start[rect] ?? null) : null;
+  store.set({ selection: { side, rect, value, step: written ?? scratchOf } });
+}
+
+export function selectValue(store: Store, side: number, value: number): void {
+  const found = store.get().sides[side]?.picture.values[value];
+  if (found) store.set({ selection: { side, rect: found.rect, value, step: found.written } });
+}
+
+/** A step, with what it writes or works in. */
+export function selectStep(store: Store, side: number, step: number): void {
+  const shown = store.get().sides[side];
+  const found = shown?.picture.steps[step];
+  const value = found?.writes[0] ?? found?.reads[0] ?? null;
+  const rect = value === null ? (found?.scratch[0] ?? null) : (shown?.picture.values[value]?.rect ?? null);
+  if (shown) store.set({ selection: { side, rect, value, step: Math.min(step, shown.picture.columns - 1) } });
+}
+
+/** The selection as another side sees it: the same value there. */
+export function selectionOn(state: State, side: number): Selection | null {
+  const { selection, sides } = state;
+  if (!selection || selection.side === side) return selection;
+  const [here, there] = [sides[selection.side], sides[side]];
+  if (!here || !there || selection.value === null) return null;
+  const value = matched(here, there)[selection.value] ?? -1;
+  const found = there.picture.values[value];
+  return found ? { side, value, rect: found.rect, step: found.written } : null;
+}
+
+const matches = new WeakMap<Shown, WeakMap<Shown, Int32Array>>();
+
+/** Per value of one side, the same value of another. */
+export function matched(from: Shown, to: Shown): Int32Array {
+  const known = matches.get(from) ?? new WeakMap<Shown, Int32Array>();
+  matches.set(from, known);
+  const found = known.get(to) ?? matchValues(from.picture, to.picture);
+  known.set(to, found);
+  return found;
+}

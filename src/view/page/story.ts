@@ -1,0 +1,155 @@
+/**
+ * @file One value's story: what it is, where and when it lives, why it is kept or computed again, what it reads and who
+ * reads it, and what is in its place before and after. What can be seen from the picture is worked out here; the reasons
+ * come with the plan.
+ */
+import { formatBytes } from "../../base/bytes.ts";
+import { grouped } from "../../base/errors.ts";
+import { KIND_LABELS, neighbours } from "../picture.ts";
+import { button, type Child, h, replace } from "./dom.ts";
+import { kindColour } from "./palette.ts";
+import {
+  kindOf,
+  rectName,
+  type Selection,
+  type Shown,
+  type State,
+  type Store,
+  selectRect,
+  selectStep,
+  selectValue,
+} from "./store.ts";
+
+/** So many names of a list are shown. */
+const LISTED = 12;
+
+export interface StoryView {
+  readonly element: HTMLElement;
+  draw(state: State, before: State | null): void;
+}
+
+export function storyView(store: Store, openBody: (step: number, body: number) => void): StoryView {
+  const element = h("div", { class: "story", "aria-live": "polite" });
+  return {
+    element,
+    draw(state, before) {
+      if (before && before.selection === state.selection && before.sides === state.sides) return;
+      const { selection, sides } = state;
+      const shown = selection ? sides[selection.side] : undefined;
+      if (!selection || !shown) {
+        replace(element, h("p", { class: "quiet" }, "Select a rectangle, a step or a name to see its story."));
+        return;
+      }
+      replace(element, ...storyOf(store, shown, selection, openBody));
+    },
+  };
+}
+
+function storyOf(
+  store: Store,
+  shown: Shown,
+  selection: Selection,
+  openBody: (step: number, body: number) => void,
+): readonly Child[] {
+  const { picture } = shown;
+  const value = selection.value === null ? null : picture.values[selection.value];
+  const step = selection.step === null ? undefined : picture.steps[selection.step];
+  const bodies = step?.bodies.map((body, b) =>
+    button(`look inside: ${body.name}`, () => openBody(selection.step ?? 0, b), { class: "link" }),
+  );
+  return [
+    selection.rect === null
+      ? h("h3", {}, `step ${selection.step}`)
+      : heading(shown, selection.rect, value?.name ?? null),
+    ...(selection.rect === null ? [] : [whyText(shown, selection)]),
+    facts(store, shown, selection),
+    ...(bodies ?? []),
+    ...(value && value.story.length > 0
+      ? [h("details", { open: true }, h("summary", {}, "reasons"), list(value.story.slice(1)))]
+      : []),
+  ];
+}
+
+const list = (sentences: readonly string[]): HTMLElement => h("ul", {}, ...sentences.map((s) => h("li", {}, s)));
+
+function heading(shown: Shown, rect: number, name: string | null): HTMLElement {
+  const kind = kindOf(shown, rect);
+  const dot = h("span", { class: "dot", style: `background:${kindColour(kind, false)}` });
+  return h("h3", {}, dot, name ?? rectName(shown, rect), h("small", {}, KIND_LABELS[kind]));
+}
+
+/** Why it is in memory for as long as it is, in one or two sentences. */
+function whyText(shown: Shown, { rect, value }: Selection): HTMLElement {
+  const { picture, readers } = shown;
+  const { start, end, bytes } = picture.rects;
+  const at = rect ?? 0;
+  const [from, to] = [start[at] ?? 0, end[at] ?? 0];
+  const atPeak = from <= picture.boundStep && picture.boundStep < to;
+  const size = formatBytes(bytes[at] ?? 0);
+  const peak = atPeak
+    ? `It is live at the tightest step ${picture.boundStep}, where it takes ${percent(bytes[at] ?? 0, picture.boundBytes)} of the bound.`
+    : `It is not live at the tightest step ${picture.boundStep}.`;
+  const mine = value === null ? [] : (readers[value] ?? []);
+  const later = mine.find((s) => picture.steps[s]?.phase === "backward" || picture.steps[s]?.phase === "update");
+  const texts: Readonly<Record<string, string>> = {
+    persistent: "It stays in the arena between runs.",
+    input: "It is written by the caller before step 0.",
+    result: "It is handed to the caller, so it lives to the end.",
+    kept: `It is kept for the backward pass: step ${later ?? "?"} reads it, and ${size} wait for ${to - from} steps.`,
+    forward: "Only the forward pass reads it.",
+    recomputed: `It is computed again shortly before it is read, so that its ${size} need not wait from the forward pass to here.`,
+    gradient: "A derivative on its way from the loss to the parameters.",
+    update: "Part of the new state.",
+    scratch: "Workspace of one kernel.",
+    allocation: "Given out and taken back while memory was recorded.",
+  };
+  return h("p", {}, `${texts[kindOf(shown, at)] ?? ""} ${peak}`);
+}
+
+const percent = (part: number, whole: number): string => `${((100 * part) / Math.max(1, whole)).toFixed(1)} %`;
+
+function facts(store: Store, shown: Shown, selection: Selection): HTMLElement {
+  const { picture, readers } = shown;
+  const { rect, value, side } = selection;
+  const { start, end, from, bytes } = picture.rects;
+  const found = value === null ? undefined : picture.values[value];
+  const step = selection.step === null ? undefined : picture.steps[selection.step];
+  const rows: [string, Child][] = [];
+  if (found) rows.push(["type", found.type]);
+  if (rect !== null) {
+    const low = from[rect] ?? 0;
+    rows.push(["size", `${grouped(bytes[rect] ?? 0)} bytes`]);
+    rows.push(["place", `b${rect}, 0x${low.toString(16)}–0x${(low + (bytes[rect] ?? 0)).toString(16)}`]);
+    rows.push(["lives", `steps ${start[rect]} to ${(end[rect] ?? 0) - 1}`]);
+  }
+  if (step?.where) rows.push(["source", step.where]);
+  if (step) rows.push(["step", stepLinks(store, shown, side, [selection.step ?? 0])]);
+  if (step && step.reads.length > 0) rows.push(["reads", valueLinks(store, shown, side, step.reads)]);
+  if (value !== null) rows.push(["read by", stepLinks(store, shown, side, readers[value] ?? [])]);
+  if (found && found.over !== null) rows.push(["written over", valueLinks(store, shown, side, [found.over])]);
+  if (rect !== null) {
+    const sharing = (shown.byRect[rect] ?? []).filter((v) => v !== value);
+    if (sharing.length > 0) rows.push(["shares with", valueLinks(store, shown, side, sharing)]);
+    const { before, after } = neighbours(picture.rects, rect);
+    rows.push(["before it", rectLinks(store, shown, side, before)], ["after it", rectLinks(store, shown, side, after)]);
+  }
+  return h("dl", {}, ...rows.flatMap(([name, what]) => [h("dt", {}, name), h("dd", {}, what)]));
+}
+
+function links<T>(items: readonly T[], make: (item: T) => HTMLElement): HTMLElement {
+  const more = items.length > LISTED ? ` … ${items.length - LISTED} more` : "";
+  if (items.length === 0) return h("span", { class: "quiet" }, "nothing");
+  return h("span", { class: "links" }, ...items.slice(0, LISTED).map(make), more);
+}
+
+const valueLinks = (store: Store, { picture }: Shown, side: number, values: readonly number[]): HTMLElement =>
+  links(values, (v) => button(picture.values[v]?.name ?? "?", () => selectValue(store, side, v), { class: "link" }));
+
+const stepLinks = (store: Store, { picture }: Shown, side: number, steps: readonly number[]): HTMLElement =>
+  links(steps, (s) => {
+    const text = `${s} ${picture.steps[s]?.text.replace(/\(.*$/s, "") ?? "return"}`;
+    return button(text, () => selectStep(store, side, s), { class: "link" });
+  });
+
+const rectLinks = (store: Store, shown: Shown, side: number, rects: readonly number[]): HTMLElement =>
+  links(rects, (r) => button(rectName(shown, r), () => selectRect(store, side, r), { class: "link" }));

@@ -1,0 +1,77 @@
+/**
+ * @file A file by its name: a plan (`.json`), a snapshot of PyTorch's allocator (`.pickle`), or a placed table in
+ * MiniMalloc's format (`.csv`). The command line and the page read files by this alone.
+ */
+import { TidemarkError } from "../base/errors.ts";
+import { boundOf } from "../plan/bound.ts";
+import { parseCsv } from "../plan/csv.ts";
+import { heightOf } from "../plan/problem.ts";
+import { readPlanJson } from "../plan/read-json.ts";
+import type { ViewEntry } from "./data.ts";
+import { pictureOfPlan } from "./from-plan.ts";
+import { utf8 } from "./pickle.ts";
+import { type Picture, VIEW_KINDS } from "./picture.ts";
+import { readSnapshot } from "./snapshot.ts";
+
+export const FILE_KINDS: readonly string[] = [".json", ".pickle", ".pkl", ".csv"];
+
+const extension = (name: string): string => /\.[^./\\]*$/.exec(name)?.[0].toLowerCase() ?? "";
+
+/** Whether a word names a file of one of the kinds. */
+export const isViewFile = (name: string): boolean => FILE_KINDS.includes(extension(name));
+
+/** What is in a file, at least one entry. */
+export function entriesOfFile(name: string, bytes: Uint8Array): readonly ViewEntry[] {
+  const label = name.replace(/^.*[\\/]/, "");
+  const entry = (picture: Picture, more = ""): ViewEntry => ({
+    ...{ label: `${label}${more}`, budgetBytes: picture.budgetBytes, predictedMs: null, picture },
+  });
+  switch (extension(name)) {
+    case ".json":
+      return [entry(pictureOfPlan(readPlanJson(utf8(bytes))))];
+    case ".csv":
+      return [entry(pictureOfTable(utf8(bytes), label))];
+    case ".pickle":
+    case ".pkl": {
+      const pictures = readSnapshot(bytes, label);
+      return pictures.map((picture) => entry(picture, pictures.length > 1 ? picture.name.slice(label.length) : ""));
+    }
+    default:
+      throw new TidemarkError("InvalidArgument", `${label}: not a kind of file that can be shown`, {
+        help: `these can: ${FILE_KINDS.join(", ")}`,
+      });
+  }
+}
+
+/** Buffers with offsets and nothing else: there are no steps to name. */
+function pictureOfTable(text: string, name: string): Picture {
+  const { problem, names, offsets } = parseCsv(text);
+  if (!offsets) {
+    throw new TidemarkError("ParseError", `csv: ${name} has no column offset`, {
+      help: "tidemark pack places buffers; --out writes them with their offsets",
+    });
+  }
+  const { buffers } = problem;
+  const columns = buffers.reduce((last, { lifespan }) => Math.max(last, lifespan.end), 1);
+  if (columns > 1e7) {
+    throw new TidemarkError("ParseError", `csv: ${name} has ${columns} moments`, { help: "at most 10,000,000 are drawn" });
+  }
+  const bound = boundOf(problem, columns - 1);
+  return {
+    ...{ name, source: "snapshot", columns, budgetBytes: null, alignment: 1, strategy: "given" },
+    heightBytes: heightOf(problem, offsets),
+    boundBytes: bound.bytes,
+    boundStep: bound.step,
+    rects: {
+      start: buffers.map((b) => b.lifespan.start),
+      end: buffers.map((b) => b.lifespan.end),
+      from: offsets,
+      bytes: buffers.map((b) => b.bytes),
+      kind: buffers.map(() => VIEW_KINDS.indexOf("allocation")),
+    },
+    values: buffers.map((b, v) => ({
+      ...{ name: names[v] ?? `${v}`, type: `${b.bytes} bytes`, rect: v, over: null, written: null, story: [] },
+    })),
+    steps: [],
+  };
+}

@@ -1,0 +1,243 @@
+/**
+ * @file Memory snapshots of PyTorch (`torch.cuda.memory._dump_snapshot`, a pickle file) as pictures, one a device. A
+ * snapshot is a list of events and the state of the allocator at its end:
+ *
+ *   device_traces[d]   alloc, free_requested, free_completed, segment_alloc, … each with address, size and Python stack
+ *   segments           address, total_size, blocks with size and state
+ *
+ * Time is counted in events that give out or take back memory. What the trace frees without having given it out was
+ * there before; what the blocks still hold was never freed. Addresses are those of the device with the gaps between
+ * segments taken out, in order:
+ *
+ *   device    ░░░████░░░░░░░██░░      picture    ██████
+ */
+import { formatBytes } from "../base/bytes.ts";
+import { TidemarkError } from "../base/errors.ts";
+import { type PickleValue, readPickle } from "./pickle.ts";
+import { type Picture, type PictureStep, type PictureValue, VIEW_KINDS } from "./picture.ts";
+
+interface Event {
+  readonly action: string;
+  readonly addr: number;
+  readonly size: number;
+  readonly where: string | null;
+}
+
+interface Block {
+  readonly addr: number;
+  readonly size: number;
+  readonly where: string | null;
+  readonly start: number;
+  end: number;
+  /** Given out before the trace begins. */
+  readonly early: boolean;
+}
+
+interface Range {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Reads a snapshot file: a picture for each device that has memory. */
+export function readSnapshot(bytes: Uint8Array, name: string): readonly Picture[] {
+  const data = readPickle(bytes);
+  const traces = get(data, "device_traces");
+  const segments = get(data, "segments");
+  if (!Array.isArray(segments) && !Array.isArray(traces)) {
+    throw new TidemarkError("ParseError", "snapshot: there are neither segments nor device_traces in it", {
+      help: "give a file that torch.cuda.memory._dump_snapshot wrote",
+    });
+  }
+  const segmentList = Array.isArray(segments) ? segments : [];
+  const traceList = Array.isArray(traces) ? traces : [];
+  const devices = Math.max(traceList.length, 1 + Math.max(-1, ...segmentList.map((s) => whole(get(s, "device")))));
+  const pictures: Picture[] = [];
+  for (let d = 0; d < Math.min(devices, 1024); d++) {
+    const own = segmentList.filter((s) => whole(get(s, "device")) === d);
+    const trace = traceList[d];
+    const picture = deviceEvents(Array.isArray(trace) ? trace : [], own, `${name}, device ${d}`);
+    if (picture) pictures.push(picture);
+  }
+  if (pictures.length > 0) return pictures;
+  throw new TidemarkError("ParseError", "snapshot: no device has memory or a history in it", {
+    help: "call torch.cuda.memory._record_memory_history() before what is to be recorded",
+  });
+}
+
+function get(data: PickleValue | undefined, key: string): PickleValue | undefined {
+  return data instanceof Map ? data.get(key) : undefined;
+}
+
+/** A size or an address; what is none of them counts as 0. */
+function whole(value: PickleValue | undefined): number {
+  const n = typeof value === "bigint" ? Number(value) : value;
+  return typeof n === "number" && Number.isFinite(n) && n >= 0 ? Math.floor(n) : 0;
+}
+
+/** The innermost line of Python that is not PyTorch's own, else the innermost that there is. */
+function whereOf(frames: PickleValue | undefined, known: Map<PickleValue, string | null>): string | null {
+  if (!Array.isArray(frames) || frames.length === 0) return null;
+  const before = known.get(frames);
+  if (before !== undefined) return before;
+  const texts = frames.slice(0, 512).map((frame) => {
+    const [file, line, fn] = [get(frame, "filename"), get(frame, "line"), get(frame, "name")];
+    const path = typeof file === "string" ? file : "?";
+    return { own: /[\\/]torch[\\/]|\?\?|\.cpp|\.so/.test(path), text: `${path}:${whole(line)} in ${String(fn)}` };
+  });
+  const where = (texts.find(({ own }) => !own) ?? texts[0])?.text ?? null;
+  known.set(frames, where);
+  return where;
+}
+
+/** Actions that give out and take back memory; `free_completed` follows `free_requested` where streams are done. */
+const COUNTED: ReadonlySet<string> = new Set(["alloc", "free_completed"]);
+
+function deviceEvents(trace: readonly PickleValue[], segments: readonly PickleValue[], name: string): Picture | null {
+  const known = new Map<PickleValue, string | null>();
+  const events = trace
+    .map((entry): Event => {
+      const [action, frames] = [get(entry, "action"), get(entry, "frames")];
+      const [addr, size] = [whole(get(entry, "addr")), whole(get(entry, "size"))];
+      return { action: typeof action === "string" ? action : "", addr, size, where: whereOf(frames, known) };
+    })
+    .filter(({ action }) => COUNTED.has(action));
+  const blocks = blocksOf(events, liveBlocks(segments, known));
+  if (blocks.length === 0) return null;
+  const ranges = segments.map((s): Range => {
+    const from = whole(get(s, "address"));
+    return { from, to: from + whole(get(s, "total_size")) };
+  });
+  return pictureOf(name, events, blocks, compactor([...ranges, ...blocks.map(rangeOf)]));
+}
+
+const rangeOf = ({ addr, size }: Block): Range => ({ from: addr, to: addr + size });
+
+/** What the allocator still holds at the end. */
+function liveBlocks(segments: readonly PickleValue[], known: Map<PickleValue, string | null>): readonly Event[] {
+  const live: Event[] = [];
+  for (const segment of segments) {
+    let next = whole(get(segment, "address"));
+    const blocks = get(segment, "blocks");
+    for (const block of Array.isArray(blocks) ? blocks : []) {
+      const addr = get(block, "address") === undefined ? next : whole(get(block, "address"));
+      const size = whole(get(block, "size"));
+      next = addr + size;
+      const where = whereOf(get(block, "frames"), known);
+      if (String(get(block, "state")).startsWith("active")) live.push({ action: "live", addr, size, where });
+    }
+  }
+  return live;
+}
+
+/** Pairs what is given out with what is taken back, in order of the beginning. */
+function blocksOf(events: readonly Event[], live: readonly Event[]): readonly Block[] {
+  const columns = events.length + 1;
+  const open = new Map<number, Block>();
+  const blocks: Block[] = [];
+  const add = (event: Event, start: number, end: number, early: boolean): Block => {
+    const block: Block = { addr: event.addr, size: event.size, where: event.where, start, end, early };
+    if (block.size > 0) blocks.push(block);
+    return block;
+  };
+  events.forEach((event, i) => {
+    if (event.action === "alloc") {
+      // An event between the two was lost: the earlier block ended at the latest here.
+      const lost = open.get(event.addr);
+      if (lost) lost.end = Math.max(lost.start + 1, i);
+      open.set(event.addr, add(event, i, columns, false));
+      return;
+    }
+    const block = open.get(event.addr);
+    open.delete(event.addr);
+    if (block) block.end = i;
+    else if (i > 0) add({ ...event, where: null }, 0, i, true);
+  });
+  for (const event of live) if (!open.has(event.addr)) add(event, 0, columns, true);
+  return blocks.sort((a, b) => a.start - b.start || a.addr - b.addr);
+}
+
+/** From addresses of the device to offsets without gaps: by bisection in the union of all ranges. */
+function compactor(ranges: readonly Range[]): { readonly offset: (addr: number) => number; readonly height: number } {
+  const sorted = ranges.filter(({ from, to }) => to > from).sort((a, b) => a.from - b.from || a.to - b.to);
+  const merged: { from: number; to: number; at: number }[] = [];
+  for (const { from, to } of sorted) {
+    const last = merged.at(-1);
+    if (last && from <= last.to) last.to = Math.max(last.to, to);
+    else merged.push({ from, to, at: 0 });
+  }
+  let height = 0;
+  for (const range of merged) {
+    range.at = height;
+    height += range.to - range.from;
+  }
+  const offset = (addr: number): number => {
+    let [low, high] = [0, merged.length - 1];
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if ((merged[middle]?.from ?? 0) <= addr) low = middle;
+      else high = middle - 1;
+    }
+    const range = merged[low];
+    return range ? range.at + addr - range.from : 0;
+  };
+  return { offset, height };
+}
+
+function pictureOf(
+  name: string,
+  events: readonly Event[],
+  blocks: readonly Block[],
+  { offset, height }: ReturnType<typeof compactor>,
+): Picture {
+  const columns = events.length + 1;
+  const written = new Map(blocks.flatMap((block, v) => (block.early ? [] : [[block.start, v] as const])));
+  const ended = new Map(blocks.flatMap((block, v) => (block.end < columns ? [[block.end, v] as const] : [])));
+  const kindOf = ({ early, end }: Block) => VIEW_KINDS.indexOf(early && end === columns ? "persistent" : "allocation");
+  const peak = peakOf(blocks, columns);
+  return {
+    ...{
+      name,
+      source: "snapshot",
+      columns,
+      heightBytes: height,
+      budgetBytes: null,
+      alignment: 1,
+      strategy: "recorded",
+    },
+    boundBytes: peak.bytes,
+    boundStep: peak.step,
+    rects: {
+      start: blocks.map((b) => b.start),
+      end: blocks.map((b) => b.end),
+      from: blocks.map((b) => offset(b.addr)),
+      bytes: blocks.map((b) => b.size),
+      kind: blocks.map(kindOf),
+    },
+    values: blocks.map((block, v): PictureValue => {
+      const story = block.where ? [`given out at ${block.where}`] : [];
+      const type = `${block.size} bytes at 0x${block.addr.toString(16)}`;
+      return { name: `a${v}`, type, rect: v, over: null, written: block.early ? null : block.start, story };
+    }),
+    steps: events.map(({ action, size, where }, i): PictureStep => {
+      const [mine, freed] = [written.get(i), ended.get(i)];
+      const text = `${action === "alloc" ? "alloc" : "free"} ${formatBytes(size)}`;
+      const writes = action === "alloc" && mine !== undefined ? [mine] : [];
+      const reads = action !== "alloc" && freed !== undefined ? [freed] : [];
+      return { text, phase: "", where, reads, writes, scratch: [], alias: false, again: false, bodies: [] };
+    }),
+  };
+}
+
+function peakOf(blocks: readonly Block[], columns: number): { readonly bytes: number; readonly step: number } {
+  const change = new Float64Array(columns + 1);
+  for (const { start, end, size } of blocks) {
+    change[start] = (change[start] ?? 0) + size;
+    change[end] = (change[end] ?? 0) - size;
+  }
+  let [live, best] = [0, { bytes: 0, step: 0 }];
+  for (let step = 0; step < columns; step++) {
+    live += change[step] ?? 0;
+    if (live > best.bytes) best = { bytes: live, step };
+  }
+  return best;
+}

@@ -1,0 +1,138 @@
+/**
+ * @file The examples' cores at tiny sizes, against the sources: the folder is copied beside the tests with its imports of
+ * the package pointed at src/. What a person sees (pictures, exit codes) is the same code at full size.
+ */
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { pathToFileURL } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { ProgramInfo, Tensor } from "../src/api/index.ts";
+import { againstSources } from "./support/examples.ts";
+import { ROOT, subpathSources } from "./support/project.ts";
+
+interface Made {
+  readonly info: ProgramInfo;
+  readonly within: boolean;
+}
+
+interface Trained {
+  readonly losses: readonly number[];
+  readonly made: Made & { readonly how?: string };
+}
+
+/** What the cores export; they are JavaScript. */
+interface Cores {
+  survey(sizes: object): object;
+  anomaly(known: object): Tensor;
+  invert(known: object, how: object): { medium: Tensor; misfits: readonly number[]; made: Made };
+  likeness(a: Tensor, b: Tensor): number;
+  optimise(settings: object): Trained & { readonly places: Tensor };
+  spiral(sizes: object): { truth: Tensor };
+  learn(data: object, how: object): Trained & { readonly learned: Tensor };
+  distance(a: Tensor, b: Tensor): number;
+  shades(rows: readonly (readonly number[])[], range: readonly [number, number]): string;
+  canvas(lists: object, frame: object): string;
+  beside(pictures: object): string;
+}
+
+const sources = subpathSources(readFileSync(join(ROOT, "package.json"), "utf8"));
+let folder = "";
+
+async function core<K extends keyof Cores>(path: string): Promise<Pick<Cores, K>> {
+  return import(/* @vite-ignore */ pathToFileURL(join(folder, path)).href);
+}
+
+beforeAll(() => {
+  const parent = join(ROOT, "tests", ".examples");
+  mkdirSync(parent, { recursive: true });
+  folder = mkdtempSync(join(parent, "cores-"));
+  cpSync(join(ROOT, "examples"), folder, { recursive: true });
+  for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
+    const path = join(folder, name);
+    if (!name.endsWith(".mjs")) continue;
+    writeFileSync(path, againstSources(readFileSync(path, "utf8"), relative(ROOT, path), sources));
+  }
+});
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const AMPLE = 2 ** 30;
+
+describe("the examples", () => {
+  it("find a medium from waves: the misfit falls and the medium grows alike", async () => {
+    const { survey, anomaly, invert, likeness } = await core<"survey" | "anomaly" | "invert" | "likeness">(
+      "wave-inversion/wave.mjs",
+    );
+    const known = survey({ size: 18, shots: 2, steps: 50 });
+    const { medium, misfits, made } = invert(known, { iterations: 12, memory: AMPLE, rate: 0.02 });
+    expect(medium.dtype).toBe("f64");
+    expect(made.within).toBe(true);
+    expect(misfits.at(-1)).toBeLessThan((misfits[0] as number) / 3);
+    expect(likeness(medium, anomaly(known))).toBeGreaterThan(0.4);
+  });
+
+  it("find a medium with the same misfits, bit by bit, whatever the budget", async () => {
+    const { survey, invert } = await core<"survey" | "invert">("wave-inversion/wave.mjs");
+    const known = survey({ size: 14, shots: 1, steps: 40 });
+    const [ample, tight] = [AMPLE, 60_000].map((memory) => invert(known, { iterations: 3, memory }));
+    expect(tight?.misfits).toEqual(ample?.misfits);
+    expect(tight?.made.info.storeAllArenaBytes).toBeGreaterThan(60_000);
+  });
+
+  it("find a wind for a cloth, also in an arena that could not hold its motion", async () => {
+    const { optimise } = await core<"optimise">("cloth/cloth.mjs");
+    const settings = { size: 5, parts: 2, target: [0, 0.3, -0.9] };
+    const ample = optimise({ ...settings, steps: 400, iterations: 12, memory: AMPLE });
+    expect(ample.losses.at(-1)).toBeLessThan((ample.losses[0] as number) / 2);
+    expect(ample.places.shape).toEqual([5, 5, 3]);
+    const budget = 48 * 2 ** 10;
+    const { made } = optimise({ ...settings, steps: 400, iterations: 0, memory: budget });
+    expect(made.within).toBe(true);
+    expect(made.info.arenaBytes).toBeLessThanOrEqual(budget);
+    expect(ample.made.info.arenaBytes).toBeGreaterThan(4 * budget);
+  });
+
+  it("find the equation behind a spiral", async () => {
+    const { spiral, learn, distance } = await core<"spiral" | "learn" | "distance">("neural-ode/spiral.mjs");
+    const data = spiral({ points: 12, duration: 1 });
+    const { learned, losses } = learn(data, { hidden: 8, length: 4, iterations: 60, memory: AMPLE });
+    expect(losses.at(-1)).toBeLessThan((losses[0] as number) / 10);
+    expect(distance(learned, data.truth)).toBeLessThan(0.3);
+  });
+
+  it("draw what they find", async () => {
+    const { shades, canvas, beside } = await core<"shades" | "canvas" | "beside">("shared/picture.mjs");
+    expect(
+      shades(
+        [
+          [0, 1],
+          [0, 1],
+          [1, 0],
+        ],
+        [0, 1],
+      ),
+    ).toBe(" @\n@ ");
+    const frame = { width: 3, height: 2, x: [0, 1], y: [0, 1] };
+    expect(
+      canvas(
+        [
+          {
+            mark: "o",
+            points: [
+              [0, 0],
+              [1, 1],
+              [9, 9],
+            ],
+          },
+        ],
+        frame,
+      ),
+    ).toBe("+---+\n|  o|\n|o  |\n+---+");
+    expect(
+      beside([
+        ["a", "1\n22"],
+        ["b", "3"],
+      ]),
+    ).toBe("a    b\n1    3\n22");
+  });
+});
