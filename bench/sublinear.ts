@@ -13,10 +13,11 @@
  * The largest workspace counts once in the first two. Parameters and optimizer state are left out of all. *Measured* is
  * the size of the WebAssembly memory after two steps in a process of its own, how much of it the system holds in pages, and
  * how far the resident set of the process rose above what it was when the program had been compiled and not run. The last
- * is a few MiB off to either side: the heap of JavaScript grows and shrinks meanwhile.
+ * has about a MiB of JavaScript's own in it; without waiting for the garbage of planning to go it means nothing.
  */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { setTimeout } from "node:timers/promises";
 import { type Compiled, compile } from "../src/api/compile.ts";
 import { type PlanningOptions, plansOf } from "../src/api/plan.ts";
 import { baselineRss, peakRss } from "../src/cli/memory.ts";
@@ -117,7 +118,7 @@ function residentOf(bytes: number): number | null {
 }
 
 /** In a process of its own: compiles, runs two steps, prints what they took. */
-function measureHere(kind: Kind, size: number, way: Way): void {
+async function measureHere(kind: Kind, size: number, way: Way): Promise<void> {
   const program: AnyProgram = KINDS[kind].make(size);
   const compiled = compile(program.step as never, { donate: [0], ...WAYS[way] }) as unknown as Compiled<
     [object, ...Tensor[]],
@@ -126,7 +127,11 @@ function measureHere(kind: Kind, size: number, way: Way): void {
   let state = program.init();
   const batch = program.batch();
   const { arenaBytes, persistentBytes } = compiled.program(state, ...batch);
-  globalThis.gc?.();
+  // what planning left behind goes back to the system first, partly in the background
+  for (let i = 0; i < 4; i++) {
+    globalThis.gc?.();
+    await setTimeout(500);
+  }
   const before = baselineRss();
   for (let i = 0; i < 2; i++) [state] = compiled(state, ...batch);
   const after = peakRss();
@@ -224,7 +229,7 @@ function rowsOf(kind: Kind): readonly Row[] {
 }
 
 const [command, kind, size, way] = process.argv.slice(2);
-if (command === "measure") measureHere(kind as Kind, Number(size), way as Way);
+if (command === "measure") await measureHere(kind as Kind, Number(size), way as Way);
 else {
   const all = (Object.keys(KINDS) as readonly Kind[]).map((name) => ({ name, rows: rowsOf(name) }));
   for (const { name, rows } of all) console.log(markdown(name, rows));

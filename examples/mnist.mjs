@@ -14,7 +14,7 @@ import { parseArgs } from "node:util";
 import { compile, crossEntropy, random, tensor, valueAndGrad } from "tidemark";
 import { conv2d, flatten, lambda, linear, maxPool2d, relu, sequential } from "tidemark/nn";
 import { adam, warmupCosine } from "tidemark/optim";
-import { memoryChart, reportText } from "tidemark/plan";
+import { memoryChart, reportText, terminalPaint, wantsColour } from "tidemark/plan";
 
 const BATCH = 128;
 const TEST_BATCH = 500;
@@ -146,7 +146,8 @@ function report(info) {
 kept between steps; no plan can do with less than ${mib(info.lowerBoundBytes)}. ${info.kernelCalls} kernel calls,
 ${(info.flops / 1e6).toFixed(0)} Mflop, ready in ${seconds(info.compileMs)}.\n`);
   console.log(reportText(info.plan));
-  console.log(memoryChart(info.plan));
+  const paint = wantsColour(process.stdout.isTTY === true, process.env) ? terminalPaint : undefined;
+  console.log(memoryChart(info.plan, { paint }));
 }
 
 function usage(message) {

@@ -11,6 +11,7 @@ export * from "./attention.ts";
 export { type Compiled, type CompileOptions, compile, type ProgramInfo } from "./compile.ts";
 export {
   cond,
+  type ForOptions,
   forLoop,
   type ScanOptions,
   scan,

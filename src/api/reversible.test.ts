@@ -6,9 +6,13 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   additiveCoupling,
+  checkpoint,
   compile,
+  cond,
   drift,
+  forLoop,
   grad,
+  hvp,
   jvp,
   onGrid,
   plan,
@@ -78,13 +82,63 @@ describe("a reversible block", () => {
     expect(scale.inverse(scale(tensor([3]), tensor([1])), tensor([1])).item()).toBeCloseTo(3, 5);
   });
 
+  it("goes into loops, checkpoints and other blocks, and has products with the Hessian", () => {
+    const plain = (x: Tensor, p: Tensor): Tensor => x.mul(p.exp());
+    const p = tensor([0.3, -0.2], { dtype: "f64" });
+    const x = tensor([1.5, -2], { dtype: "f64" });
+    const uses: readonly ((f: typeof plain, q: Tensor) => Tensor)[] = [
+      (f, q) => forLoop(3, x, (_, state) => f(state.sin(), q)),
+      (f, q) => checkpoint((v, w: Tensor) => f(v, w).sin())(x, q),
+      (f, q) =>
+        cond(
+          q.sum().greater(0),
+          (v, w: Tensor) => f(v, w),
+          (v) => v,
+          x,
+          q,
+        ),
+    ];
+    for (const use of uses) {
+      const slope = (f: typeof plain) => grad((q: Tensor) => use(f, q).square().sum())(p);
+      expect(most(slope(scale), slope(plain))).toBeLessThan(1e-12);
+    }
+    const product = (f: typeof plain) => hvp((q: Tensor) => f(x, q).square().sum(), [p], x);
+    expect(most(product(scale), product(plain))).toBeLessThan(1e-12);
+    const nested = reversibleLoop(reversibleChain(scale, reversibleLoop(scale, 2)), 2);
+    const slope = grad((q: Tensor) => nested(x, [q, q]).sum())(p);
+    expect(most(slope, x.mul(p.mul(6).exp()).mul(6))).toBeLessThan(1e-10);
+  });
+
+  it("takes whole numbers and constants among its parameters", () => {
+    interface Params {
+      readonly w: Tensor;
+      readonly n: Tensor;
+      readonly power: number;
+    }
+    const block = reversible<Tensor, Params>(
+      (v, { w, n, power }) => v.add(w.mul(n.cast("f32")).mul(power)),
+      (v, { w, n, power }) => v.sub(w.mul(n.cast("f32")).mul(power)),
+    );
+    const n = tensor(3, { dtype: "i32" });
+    const slope = grad((w: Tensor) => reversibleLoop(block, 5)(tensor([1]), { w, n, power: 2 }).sum());
+    expect(slope(tensor([1])).item()).toBe(30);
+  });
+
   it("keeps its output and none of its insides", () => {
-    // Ten sines, each of which wants its input; undone one after the other by arcsines we do not have, so by a stand-in.
-    const forward = (x: Tensor): Tensor => Array.from({ length: 10 }).reduce((v: Tensor) => v.sin(), x);
-    const block = reversible(forward, (y) => y.mul(1.5));
-    const bytes = (f: (x: Tensor) => Tensor): number =>
-      plan((x: Tensor) => grad((v: Tensor) => f(f(v)).sum())(x))(spec([4096])).arenaBytes;
-    expect(bytes(block)).toBeLessThan(bytes(forward));
+    // Two products with a wide layer between them: plain blocks keep it for all of them, these for one at a time.
+    const wide = (x: Tensor, { up, down }: { up: Tensor; down: Tensor }): Tensor => x.matmul(up).tanh().matmul(down);
+    const block = additiveCoupling(wide, wide);
+    const part = { up: spec([8, 128]), down: spec([128, 8]) };
+    const bytes = (apply: typeof block.rule.forward): number => {
+      const twice = (v: Pair, p: readonly [typeof part, typeof part]): Tensor => loss(apply(apply(v, p), p));
+      return plan((v: Pair, p: readonly [typeof part, typeof part]) => grad(twice)(v, p))(
+        [spec([256, 8]), spec([256, 8])],
+        [part, part],
+      ).arenaBytes;
+    };
+    const layerBytes = 256 * 128 * 4;
+    expect(bytes(block.rule.forward)).toBeGreaterThan(4 * layerBytes);
+    expect(bytes(block)).toBeLessThan(3 * layerBytes);
   });
 
   it("refuses traced tensors that it closes over, forward mode, and what is no block", () => {

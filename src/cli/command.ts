@@ -6,12 +6,19 @@ import { parseArgs } from "node:util";
 import { parseBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { guess } from "../base/suggest.ts";
+import type { Paint } from "../plan/memory-map.ts";
+import { terminalPaint } from "../plan/terminal.ts";
 
 /** Where a command writes: results to `out`, everything about the way there to `err`. Texts end with a line break. */
 export interface Io {
   out(text: string): void;
   err(text: string): void;
+  /** Whether `out` goes to a person's terminal that shows colours. */
+  readonly colour?: boolean;
 }
+
+/** How pictures of memory are painted where a command writes. */
+export const paintFor = (io: Io): { readonly paint?: Paint } => (io.colour ? { paint: terminalPaint } : {});
 
 export interface OptionSpec {
   /** What the value is called in the help; an option without one is a switch. */

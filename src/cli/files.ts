@@ -25,6 +25,11 @@ export function readText(path: string, kind: string): string {
   return asUsage(`cannot read ${path}`, `give the path of a ${kind} file`, () => readFileSync(path, "utf8"));
 }
 
+/** The bytes of a file of some kind. */
+export function readBytes(path: string, kind: string): Uint8Array {
+  return asUsage(`cannot read ${path}`, `give the path of a ${kind} file`, () => readFileSync(path));
+}
+
 export function writeText(path: string, text: string): void {
   asUsage(`cannot write ${path}`, "give the path of a file in a folder that exists", () => writeFileSync(path, text));
 }

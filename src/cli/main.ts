@@ -5,6 +5,7 @@
 import { readFileSync } from "node:fs";
 import { TidemarkError } from "../base/errors.ts";
 import { guess } from "../base/suggest.ts";
+import { wantsColour } from "../plan/terminal.ts";
 import { thrownAt } from "../trace/source-location.ts";
 import { type Command, commandHelp, type Io, parseArguments, usageError } from "./command.ts";
 import { bench } from "./commands/bench.ts";
@@ -17,9 +18,10 @@ import { plan } from "./commands/plan.ts";
 import { remat } from "./commands/remat.ts";
 import { revolve } from "./commands/revolve.ts";
 import { trace } from "./commands/trace.ts";
+import { view } from "./commands/view.ts";
 import { ALL_PROGRAMS } from "./programs/built-in.ts";
 
-const COMMANDS: readonly Command[] = [plan, bench, curve, trace, opt, pack, remat, revolve, calibrate, doctor];
+const COMMANDS: readonly Command[] = [plan, view, bench, curve, trace, opt, pack, remat, revolve, calibrate, doctor];
 
 /** The package's version; its manifest is two levels up from here in the sources and in what is published. */
 export function version(): string {
@@ -74,7 +76,11 @@ function processIo(): Io {
     if (error.code !== "EPIPE") throw error;
     process.exit(0);
   });
-  return { out: (text) => process.stdout.write(text), err: (text) => process.stderr.write(text) };
+  return {
+    out: (text) => process.stdout.write(text),
+    err: (text) => process.stderr.write(text),
+    colour: wantsColour(process.stdout.isTTY === true, process.env),
+  };
 }
 
 /** What a module threw by itself is the user's: said in one line, where it was thrown. */

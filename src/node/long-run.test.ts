@@ -143,7 +143,7 @@ describe("its schedule", () => {
     for (const [steps, slots] of [
       [10, 1],
       [57, 3],
-      [200, 6],
+      [200, 3],
     ] as const) {
       const memory = 4 * 65536 + stateBytes + slots * stateBytes;
       const { counts, schedule } = await longRun({ ...heavy, steps, memory });

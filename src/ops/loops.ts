@@ -180,9 +180,11 @@ export const whileLoop: OpDef<WhileAttrs> = defineOp<WhileAttrs>({
     return [...states, ...ys.map((row) => stackType(row, length)), INDEX];
   },
   derivative: { kind: "region" },
-  // The number of turns is not known: one is counted.
-  cost: (_, __, ___, regions) => ({ flops: regions.reduce((sum, region) => sum + graphCost(region).flops, 0) }),
-  lower: { kind: "control", form: "while" },
+  // The number of turns is not known: the most there can be are counted, or one.
+  cost: (_, __, { length }, regions) => ({
+    flops: Math.max(1, length) * regions.reduce((sum, region) => sum + graphCost(region).flops, 0),
+  }),
+  lower: { kind: "control", form: "while", runs: ({ length }) => [Math.max(1, length), Math.max(1, length)] },
   evaluate({ inputs, attrs: { carries, length }, regions, run }) {
     const [test, body] = [at(regions, 0), at(regions, 1)];
     const consts = inputs.slice(carries);

@@ -34,12 +34,14 @@ import {
   typesOf,
 } from "./region-checks.ts";
 
+/** `advances`: how many turns forward it makes at most, for what it costs; 0 where the number of turns has no bound. */
 export type UnwindAttrs = {
   readonly carries: number;
   readonly adjoints: number;
   readonly xs: number;
   readonly length: number;
   readonly slots: number;
+  readonly advances: number;
 };
 
 export interface UnwindParts {
@@ -73,7 +75,7 @@ export function unwindParts({ inputs, outputs, attrs, regions }: Node): UnwindPa
 /** A loop run backwards over states that are computed again. */
 export const unwind: OpDef<UnwindAttrs> = defineOp<UnwindAttrs>({
   name: "unwind",
-  defaults: { carries: 0, adjoints: 0, xs: 0, length: 0, slots: DEFAULT_SLOTS },
+  defaults: { carries: 0, adjoints: 0, xs: 0, length: 0, slots: DEFAULT_SLOTS, advances: 0 },
   infer([count, ...given], { carries, adjoints, xs, length, slots }, regions) {
     requireRegions("unwind", regions, 2);
     requireTypes("unwind: the count is", count ? [count] : [], [INDEX]);
@@ -96,10 +98,16 @@ export const unwind: OpDef<UnwindAttrs> = defineOp<UnwindAttrs>({
   },
   derivative: { kind: "region" },
   // The number of turns may not be known: one is counted.
-  cost: (_, __, { length }, regions) => ({
-    flops: Math.max(1, length) * regions.reduce((sum, region) => sum + graphCost(region).flops, 0),
+  cost: (_, __, { length, advances }, regions) => ({
+    flops:
+      Math.max(1, length, advances) * graphCost(at(regions, 0)).flops +
+      Math.max(1, length) * graphCost(at(regions, 1)).flops,
   }),
-  lower: { kind: "control", form: "unwind" },
+  lower: {
+    kind: "control",
+    form: "unwind",
+    runs: ({ length, advances }) => [Math.max(1, length, advances), Math.max(1, length)],
+  },
   evaluate({ inputs, attrs: { carries, adjoints, xs, length }, regions, run }) {
     const [step, back] = [at(regions, 0), at(regions, 1)];
     const turns = Math.max(0, at(at(inputs, 0), 0));

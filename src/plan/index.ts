@@ -54,5 +54,6 @@ export { planRecompute, STRATEGIES } from "./recompute/strategies.ts";
 export { type KindReport, type PlanReport, reportPlan, reportText } from "./report.ts";
 export type { Rule, Violation } from "./rules.ts";
 export { formatStatement, type Statement, type StatementFormat } from "./statement.ts";
+export { terminalPaint, wantsColour } from "./terminal.ts";
 export { planTrace, predictedStepMs, type TraceEvent, type TraceFile } from "./trace-events.ts";
 export { validate } from "./validate.ts";

@@ -1,17 +1,32 @@
-/** @file The schedule of recomputed states: as many turns as the best there is, found by trying all. */
+/**
+ * @file Reversal from held states as the module runs it: followed here by an interpreter of its statements, whose actions
+ * are given to the checker of schedules, and counted against the least there can be.
+ */
 import { describe, expect, it } from "vitest";
 import { at } from "../base/invariant.ts";
 import { type Int, int, type Local, type Statement } from "../codegen/wasm/script.ts";
-import { binomialSplit } from "./splits.ts";
+import type { Reversal } from "../ops/loops.ts";
+import type { SplitAttrs } from "../ops/rewind.ts";
+import { namedSchedule } from "../plan/budget/reversal.ts";
+import { type Action, memoryLevel, WORK } from "../plan/reverse/action.ts";
+import { leastAdvances } from "../plan/reverse/binomial.ts";
+import { checkActions } from "../plan/reverse/check.ts";
+import { binomialSplit, type HeldStates, recordStates, walkBack } from "./splits.ts";
 
-/** Numbers of 32 bits, without memory and kernels. */
+/** Numbers of 32 bits and a few words of memory; a kernel is whatever the test says it is. */
 class Machine {
   readonly locals = new Map<Local, number>();
+  readonly memory = new Map<number, number>();
+  readonly onCopy: (to: number, from: number) => void;
+
+  constructor(onCopy: (to: number, from: number) => void = () => {}) {
+    this.onCopy = onCopy;
+  }
 
   value(e: Int): number {
     if (e.kind === "const") return e.value;
     if (e.kind === "local") return this.locals.get(e.local) ?? 0;
-    if (e.kind === "load") throw new Error("the schedule loads nothing");
+    if (e.kind === "load") return this.memory.get(this.value(e.at)) ?? 0;
     const [a, b] = [this.value(e.a), this.value(e.b)];
     const results = {
       add: (a + b) | 0,
@@ -31,10 +46,98 @@ class Machine {
       if (s.kind === "set") this.locals.set(s.local, this.value(s.value));
       else if (s.kind === "if") this.run(this.value(s.test) !== 0 ? s.then : s.else);
       else if (s.kind === "while") while (this.value(s.test) !== 0) this.run(s.body);
+      else if (s.kind === "store") this.memory.set(this.value(s.at), this.value(s.value));
+      else if (s.kind === "copy") this.onCopy(this.value(s.to), this.value(s.from));
       else throw new Error(`the schedule has no ${s.kind}`);
     }
   }
 }
+
+/** Places of the machine: turns of slots lie from 0, a copy between WORKING and a slot is a snapshot or a restore. */
+const WORKING = -1;
+const [STEP, BACK] = [-2, -3];
+
+/** The actions of a recorded loop and its reverse. */
+function actionsOf(length: number, rule: SplitAttrs): readonly Action[] {
+  const actions: Action[] = [];
+  const held = new Set<number>();
+  let current = 0;
+  const machine = new Machine((to, from) => {
+    if (to === STEP) {
+      const last = actions.at(-1);
+      if (last?.kind === "advance") actions[actions.length - 1] = { ...last, to: from + 1 };
+      else actions.push({ kind: "advance", from, to: from + 1 });
+      current = from + 1;
+    } else if (to === BACK) {
+      actions.push({ kind: "tape", step: from, level: WORK, slot: 0 });
+      actions.push({ kind: "reverse", step: from, level: WORK, slot: 0 });
+    } else if (from === WORKING) {
+      if (held.has(to)) actions.push({ kind: "free", level: 0, slot: to });
+      held.add(to);
+      actions.push({ kind: "snapshot", step: current, level: 0, slot: to });
+    } else {
+      current = machine.memory.get(from) ?? -1;
+      actions.push({ kind: "restore", step: current, level: 0, slot: from });
+    }
+  });
+  const moved = (to: Int, from: Int): readonly Statement[] => [{ kind: "copy", to, from, bytes: 1 }];
+  const states: HeldStates = {
+    rule,
+    save: (slot) => moved(slot, int(WORKING)),
+    restore: (slot) => moved(int(WORKING), slot),
+    turnOf: (slot) => ({ kind: "load", at: slot, bytes: 4 }),
+    setTurn: (slot, turn) => [{ kind: "store", at: slot, value: turn }],
+    step: (turn) => moved(int(STEP), { kind: "local", local: turn }),
+  };
+  const top: Local = { name: "top" };
+  machine.run(recordStates(states, int(length), top));
+  machine.run(walkBack(states, int(length), top, true, (turn) => moved(int(BACK), { kind: "local", local: turn })));
+  // What is left in slots at the end is let go.
+  return [...actions, ...[...held].map((slot): Action => ({ kind: "free", level: 0, slot }))];
+}
+
+function countsOf(length: number, rule: SplitAttrs) {
+  return checkActions(length, [memoryLevel(rule.slots)], actionsOf(length, rule));
+}
+
+describe("a recorded loop and its reverse", () => {
+  it("never read a state that is not held, and make as few turns as the best schedule: 60 turns, 9 slots", () => {
+    for (let length = 1; length <= 60; length++) {
+      for (let slots = 1; slots <= 9; slots++) {
+        const counts = countsOf(length, { slots, split: "binomial", every: 0 });
+        expect(counts.problem, `${length} turns, ${slots} slots`).toBeNull();
+        expect(counts.advances, `${length} turns, ${slots} slots`).toBe(leastAdvances(length, slots));
+      }
+    }
+  });
+
+  it.each([
+    [1000, 5],
+    [10_000, 46],
+    [10_000, 495],
+    [100_000, 12],
+  ])("make as few turns as the best schedule: %i turns, %i slots", (length, slots) => {
+    const counts = countsOf(length, { slots, split: "binomial", every: 0 });
+    expect(counts.problem).toBeNull();
+    expect(counts.advances).toBe(leastAdvances(length, slots));
+  });
+
+  it.each(["binomial", "binary", "periodic", "square-root"] as const satisfies readonly Reversal[])(
+    "by %s make as many turns as the plan says, in the slots that it gives",
+    (name) => {
+      for (const snapshots of [0, 1, 2, 3, 7]) {
+        for (const length of [1, 2, 3, 4, 7, 10, 31, 64, 100]) {
+          const schedule = namedSchedule(name, length, snapshots);
+          if (!schedule) throw new Error(`${name} has no schedule`);
+          const counts = countsOf(length, schedule);
+          const text = `${length} turns, ${snapshots} snapshots`;
+          expect(counts.problem, text).toBeNull();
+          expect(counts.advances - (length - 1), text).toBe(schedule.advances);
+        }
+      }
+    },
+  );
+});
 
 function split(length: number, slots: number): number {
   const m: Local = { name: "m" };

@@ -58,7 +58,8 @@ function kindsOf(plan: PlanJson, written: ReadonlyMap<number, number>): readonly
   for (const { phase, reads } of plan.steps) if (LATER.has(phase)) for (const v of reads) readLater.add(v);
   return plan.buffers.map(({ kind, values }): ViewKind => {
     if (kind !== "activation" && kind !== "gradient") return kind;
-    if (values.some((v) => plan.values[v]?.again === true)) return "recomputed";
+    // What was there first decides: later values took its storage over.
+    if (plan.values[values[0] ?? -1]?.again === true) return "recomputed";
     if (kind === "gradient") return "gradient";
     const kept = values.some((v) => readLater.has(v) && !LATER.has(phaseOf(v) ?? ""));
     return kept ? "kept" : "forward";

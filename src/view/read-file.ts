@@ -48,15 +48,17 @@ function pictureOfTable(text: string, name: string): Picture {
   const { problem, names, offsets } = parseCsv(text);
   if (!offsets) {
     throw new TidemarkError("ParseError", `csv: ${name} has no column offset`, {
-      help: "tidemark pack places buffers; --out writes them with their offsets",
+      help: "tidemark pack places buffers; --output writes them with their offsets",
     });
   }
   const { buffers } = problem;
   const columns = buffers.reduce((last, { lifespan }) => Math.max(last, lifespan.end), 1);
   if (columns > 1e7) {
-    throw new TidemarkError("ParseError", `csv: ${name} has ${columns} moments`, { help: "at most 10,000,000 are drawn" });
+    throw new TidemarkError("ParseError", `csv: ${name} has ${columns} moments`, {
+      help: "at most 10,000,000 are drawn",
+    });
   }
-  const bound = boundOf(problem, columns - 1);
+  const bound = boundOf(problem);
   return {
     ...{ name, source: "snapshot", columns, budgetBytes: null, alignment: 1, strategy: "given" },
     heightBytes: heightOf(problem, offsets),

@@ -7,11 +7,13 @@ import { createHash } from "node:crypto";
 import { compile } from "../../api/compile.ts";
 import { formatBytes } from "../../base/bytes.ts";
 import { grouped, TidemarkError } from "../../base/errors.ts";
+import { memoryChart } from "../../plan/memory-chart.ts";
+import type { Plan } from "../../plan/problem.ts";
 import { table } from "../../plan/table.ts";
 import { LARGEST_ARENA_BYTES } from "../../runtime/executable.ts";
 import { storageOf, type Tensor } from "../../trace/tensor.ts";
 import { flatten } from "../../trace/tree.ts";
-import { type Arguments, type Command, type Io, usageError, wholeNumber, writeJson } from "../command.ts";
+import { type Arguments, type Command, type Io, paintFor, usageError, wholeNumber, writeJson } from "../command.ts";
 import { CONTRACT, stepResult } from "../contract.ts";
 import { loadProgram } from "../load.ts";
 import { baselineRss, peakRss } from "../memory.ts";
@@ -96,7 +98,12 @@ function requireMemory(program: string, arenaBytes: number): void {
   throw new TidemarkError("TargetUnsupported", summary, { help });
 }
 
-async function measure(program: AnyProgram, args: Arguments, io: Io): Promise<BenchFigures> {
+interface Measured {
+  readonly figures: BenchFigures;
+  readonly plan: Plan;
+}
+
+async function measure(program: AnyProgram, args: Arguments, io: Io): Promise<Measured> {
   const settings = await planSettings(args, io);
   const steps = wholeNumber(args, "steps", DEFAULT_STEPS, 1);
   requireOneThread(args);
@@ -111,12 +118,13 @@ async function measure(program: AnyProgram, args: Arguments, io: Io): Promise<Be
   io.err(`${program.name}: compiled in ${compileMs.toFixed(0)} ms, running ${grouped(steps)} steps\n`);
   const { losses, ms, state } = runSteps(program.name, (current) => step(current, ...batch), first, steps);
   const peakRssBytes = peakRss();
-  return {
+  const measured = {
     ...figures(),
     stepMs: { median: quantile(ms, 0.5), p10: quantile(ms, 0.1), p90: quantile(ms, 0.9) },
     ...{ compileMs, peakRssBytes, baselineRssBytes, losses, stateHash: stateHash(state) },
     ...{ moduleBytes, kernelFunctions, kernelCalls, threads: 1, steps },
   };
+  return { figures: measured, plan: planned.plan };
 }
 
 function benchText(f: BenchFigures): string {
@@ -172,8 +180,8 @@ export const bench: Command = {
         "use tidemark plan, or a module",
       );
     }
-    const figures = await measure(loaded.program, args, io);
+    const { figures, plan } = await measure(loaded.program, args, io);
     if (args.has("json")) writeJson(io, figures);
-    else io.out(benchText(figures));
+    else io.out(`${benchText(figures)}\n${memoryChart(plan, paintFor(io))}`);
   },
 };

@@ -1,16 +1,27 @@
 /** @file `tidemark plan`: what a program needs, where its values are, and whether it fits a budget. */
 import { formatBytes } from "../../base/bytes.ts";
 import { grouped } from "../../base/errors.ts";
+import { printCsv } from "../../plan/csv.ts";
 import { explainText } from "../../plan/explain.ts";
+import { planJson } from "../../plan/json.ts";
 import { memoryChart } from "../../plan/memory-chart.ts";
 import { memoryMap } from "../../plan/memory-map.ts";
 import { printPlan } from "../../plan/print.ts";
 import type { Plan } from "../../plan/problem.ts";
 import { reportText } from "../../plan/report.ts";
-import { type Command, writeJson } from "../command.ts";
+import { planTrace, predictedStepMs } from "../../plan/trace-events.ts";
+import { type Arguments, type Command, type Io, paintFor, writeJson } from "../command.ts";
 import { CONTRACT } from "../contract.ts";
+import { writeText } from "../files.ts";
 import { loadProgram } from "../load.ts";
-import { PLAN_OPTIONS, type PlanFigures, planLoaded, planSettings } from "../plan-figures.ts";
+import {
+  PLAN_OPTIONS,
+  type PlanFigures,
+  type PlanOutcome,
+  type PlanSettings,
+  planLoaded,
+  planSettings,
+} from "../plan-figures.ts";
 
 function persistentText(f: PlanFigures): string {
   const parts = [
@@ -30,10 +41,22 @@ function recomputationText(f: PlanFigures): string {
   return `${grouped(f.recomputedNodes)} kernels compute something again (${f.strategy}): ${saved}; ${least}`;
 }
 
-function planText(made: Plan, f: PlanFigures): string {
+function planText(made: Plan, f: PlanFigures, io: Io): string {
   const predicted = `a step is predicted to take ${f.predictedMs.toFixed(1)} ms by ${f.costModel} rates`;
-  const lines = [reportText(made), memoryChart(made), persistentText(f)];
+  const lines = [reportText(made), memoryChart(made, paintFor(io)), persistentText(f)];
   return `${lines.join("\n")}\n${recomputationText(f)}planned in ${f.planMs.toFixed(0)} ms, ${predicted}\n`;
+}
+
+/** The plan for other programs, as many files as are asked for. */
+function writeFiles(args: Arguments, { planned }: PlanOutcome, { machine }: PlanSettings): void {
+  const { plan: made } = planned;
+  const [json, trace, csv] = ["plan-json", "chrome-trace", "csv"].map((name) => args.value(name));
+  if (json !== undefined) writeText(json, `${JSON.stringify(planJson(made, { stories: true }))}\n`);
+  if (trace !== undefined) {
+    const events = planTrace(made, (step) => predictedStepMs(made, step, machine.costs));
+    writeText(trace, `${JSON.stringify(events)}\n`);
+  }
+  if (csv !== undefined) writeText(csv, printCsv(made.problem, made.offsets));
 }
 
 export const plan: Command = {
@@ -47,18 +70,26 @@ export const plan: Command = {
     map: { help: "draw the arena: time across, addresses up" },
     text: { help: "print the program with the address of every value" },
     json: { help: "print one line of JSON in place of the report" },
+    "plan-json": { value: "FILE", help: "write the whole plan, for `tidemark view` and for other programs" },
+    "chrome-trace": {
+      value: "FILE",
+      help: "write kernels and memory over predicted time, for chrome://tracing and Perfetto",
+    },
+    csv: { value: "FILE", help: "write the placed buffers in MiniMalloc's format" },
   },
   async run(args, io) {
     const settings = await planSettings(args, io);
     const loaded = await loadProgram(args.positionals[0] as string);
-    const { planned, figures, refusal } = planLoaded(loaded, settings);
+    const outcome = planLoaded(loaded, settings);
+    const { planned, figures, refusal } = outcome;
     const asked = args.value("explain");
     if (refusal === null && asked !== undefined) io.out(explainText(planned.plan, asked));
     else if (refusal === null) {
       if (args.has("text")) io.out(`${printPlan(planned.plan)}\n`);
-      if (args.has("map")) io.out(`${memoryMap(planned.plan)}\n`);
-      if (!args.has("json")) io.out(planText(planned.plan, figures()));
+      if (args.has("map")) io.out(`${memoryMap(planned.plan, paintFor(io))}\n`);
+      if (!args.has("json")) io.out(planText(planned.plan, figures(), io));
     }
+    if (refusal === null) writeFiles(args, outcome, settings);
     if (args.has("json")) writeJson(io, figures());
     if (refusal) throw refusal;
   },

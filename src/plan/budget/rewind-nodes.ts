@@ -90,11 +90,18 @@ function rescanned(pair: LoopPair, _: Schedule, { adjoints, rest, xs }: Given, {
   return { forward: withoutStacks(pair), backward: [{ ...backward, inputs, attrs, regions: [back] }] };
 }
 
-function unwound(pair: LoopPair, { slots }: Schedule, { adjoints, rest, xs }: Given, made: StepAndBack): Replacement {
+function unwound(
+  pair: LoopPair,
+  { slots, advances: again }: Schedule,
+  { adjoints, rest, xs }: Given,
+  made: StepAndBack,
+): Replacement {
   const { backward, backwardParts, forwardParts, kept, length } = pair;
   const { count } = backwardParts;
   invariant(count, () => "the reverse of a while has no count");
-  const attrs: UnwindAttrs = { carries: kept.length, adjoints: adjoints.length, xs, length, slots };
+  // The states that a schedule starts from are not there yet.
+  const advances = again + Math.max(0, length - 1);
+  const attrs: UnwindAttrs = { carries: kept.length, adjoints: adjoints.length, xs, length, slots, advances };
   const inputs = [count, ...kept.map((k) => at(forwardParts.carries, k)), ...adjoints, ...rest];
   const regions = [made.step, made.back];
   const node: Node = { ...backward, op: unwind as AnyOp, inputs, attrs: attrs as Attrs, regions };

@@ -19,7 +19,7 @@ import { baseSequence, type RecomputeProblem, type Sequence } from "./problem.ts
 import { relieve } from "./relief.ts";
 import { simulate } from "./simulate.ts";
 import { fitsBits } from "./state-bounds.ts";
-import { searchStates } from "./state-search.ts";
+import { improveByStates, searchStates } from "./state-search.ts";
 import { improveWindows } from "./windows.ts";
 
 export interface AutoOptions {
@@ -58,6 +58,12 @@ const EXACT_OPS = 130;
 const NARROW = 10;
 const WIDEST = 30_000;
 const WIDER = 4;
+/** Stages of windows that are searched over states, and the width of the search. */
+const WINDOWS: readonly (readonly [number, number])[] = [
+  [6, 20],
+  [10, 20],
+  [16, 40],
+];
 
 /** Bytes that the operation with the largest operands needs; no order and no recomputation goes lower. */
 export function leastBytes(problem: RecomputeProblem): number {
@@ -182,6 +188,22 @@ function widen(search: Search, from: number, to: number, part: number, work: num
   }
 }
 
+/** Windows of plans searched over states, on graphs that are small enough for it: of the best and of other starts. */
+function polish(search: Search, starts: readonly Sequence[], part: number, work: number): void {
+  const { graph, budget, problem } = search;
+  if (!fitsBits(graph)) return;
+  const meter = share(search, work);
+  const deadline = until(search, part);
+  for (const start of [search.best, ...starts]) {
+    if (start === null || simulate(problem, start).peakBytes > budget) continue;
+    let polished: Sequence = start;
+    for (const [stages, width] of WINDOWS) {
+      polished = improveByStates(graph, budget, polished, stages, { width, deadline, meter });
+    }
+    offer(search, polished, "states");
+  }
+}
+
 function improve(search: Search): void {
   const { graph, budget } = search;
   const { solver, effort, start } = search.options;
@@ -197,7 +219,8 @@ function improve(search: Search): void {
   const starts = [...relieved, ...found.map(({ sequence }) => sequence)];
   if (exact) {
     annealFrom(search, starts, 0.25);
-    widen(search, NARROW, WIDEST, 0.4, 2);
+    polish(search, starts.slice(0, 4), 0.3, 1);
+    widen(search, NARROW * WIDER, WIDEST, 0.4, 2);
     if (!search.proven) solve(search, 0.85);
     if (search.proven) return;
   }
@@ -213,8 +236,12 @@ function improve(search: Search): void {
   }
   const widened = fitsBits(graph) && !exact;
   annealFrom(search, starts, exact ? 1 : widened ? 0.5 : 0.85);
-  if (widened) widen(search, NARROW * WIDER, WIDEST, 0.8, 2);
-  if (search.proven) return;
+  if (widened) {
+    polish(search, starts.slice(0, 4), 0.6, 1);
+    widen(search, NARROW * WIDER, WIDEST, 0.8, 2);
+    if (search.proven) return;
+    polish(search, [], 0.85, 0.5);
+  }
   windows(search);
   annealFrom(search, starts, 1);
 }

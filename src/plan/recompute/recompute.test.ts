@@ -15,7 +15,7 @@ import { baseSequence, checkProblem, type RecomputeProblem } from "./problem.ts"
 import { profiler } from "./profile.ts";
 import { relieve } from "./relief.ts";
 import { simulate } from "./simulate.ts";
-import { searchStates } from "./state-search.ts";
+import { improveByStates, searchStates } from "./state-search.ts";
 import { planRecompute, STRATEGIES } from "./strategies.ts";
 import { Timeline } from "./timeline.ts";
 import { improveWindows } from "./windows.ts";
@@ -155,13 +155,30 @@ describe("the search over states", () => {
   it("gives valid plans with more values than a double has bits, and says when it left something out", () => {
     const problem = randomProblem(4, 52);
     expect(problem.bytes.length).toBeGreaterThan(53);
-    const budget = budgetOf(problem, 0.7);
-    const meter = { left: 1e6 };
+    const budget = budgetOf(problem, 0.9);
+    const meter = { left: 1e7 };
     const { sequence, complete } = searchStates(flatGraph(problem), budget, { ...options, width: 20, meter });
     expect(complete).toBe(false);
     const { violations, peakBytes } = simulate(problem, sequence ?? []);
     expect(violations).toEqual([]);
     expect(peakBytes).toBeLessThanOrEqual(budget);
+  });
+
+  it("improves windows of a plan and leaves it within its budget", () => {
+    for (const [seed, better] of [
+      [15, true],
+      [3, false],
+    ] as const) {
+      const problem = randomProblem(seed, 27);
+      const graph = flatGraph(problem);
+      const budget = budgetOf(problem, 0.2);
+      const before = lookAhead(graph, budget, SCORINGS[0]!) ?? relieve(graph, budget);
+      const limits = { width: 20, deadline: Number.POSITIVE_INFINITY, meter: { left: 1e7 } };
+      const after = simulate(problem, improveByStates(graph, budget, before, 6, limits));
+      expect(after.violations).toEqual([]);
+      expect(after.peakBytes).toBeLessThanOrEqual(budget);
+      if (better) expect(after.cost).toBeLessThan(simulate(problem, before).cost);
+    }
   });
 });
 

@@ -29,7 +29,7 @@ export function fitsBits(graph: FlatGraph): boolean {
 }
 
 /** One half of a set as bits. */
-function bits(list: Int32Array, half: 0 | 1): number {
+export function bits(list: Iterable<number>, half: 0 | 1): number {
   let mask = 0;
   for (const entry of list) if (entry >> 5 === half) mask |= 1 << (entry & 31);
   return mask;
@@ -38,11 +38,12 @@ function bits(list: Int32Array, half: 0 | 1): number {
 export class StateBounds {
   readonly graph: FlatGraph;
   readonly budget: number;
+  readonly end: number;
   readonly inLo: Int32Array;
   readonly inHi: Int32Array;
   readonly outLo: Int32Array;
   readonly outHi: Int32Array;
-  /** Values that operations from each on read for their first execution, and results. */
+  /** Values that operations from each on read for their first execution, and what is wanted in the end. */
   readonly readLo: Int32Array;
   readonly readHi: Int32Array;
   readonly #crossings: readonly (Crossing | null)[];
@@ -52,8 +53,10 @@ export class StateBounds {
   /** What has been looked at so far. */
   work = 0;
 
-  constructor(graph: FlatGraph, budget: number) {
+  /** The stage to reach, with the values of `wanted` present: the end with all results, or the end of a window. */
+  constructor(graph: FlatGraph, budget: number, end: number, wanted: Iterable<number>) {
     this.graph = graph;
+    this.end = end;
     this.budget = budget;
     const masks = (start: Int32Array, entries: Int32Array, half: 0 | 1): Int32Array =>
       Int32Array.from({ length: graph.ops }, (_, op) => bits(entries.subarray(start[op], start[op + 1]), half));
@@ -61,15 +64,15 @@ export class StateBounds {
     this.inHi = masks(graph.inputStart, graph.inputs, 1);
     this.outLo = masks(graph.outputStart, graph.outputs, 0);
     this.outHi = masks(graph.outputStart, graph.outputs, 1);
-    this.readLo = new Int32Array(graph.ops + 1);
-    this.readHi = new Int32Array(graph.ops + 1);
-    this.readLo[graph.ops] = bits(graph.results, 0);
-    this.readHi[graph.ops] = bits(graph.results, 1);
-    for (let op = graph.ops - 1; op >= 0; op--) {
+    this.readLo = new Int32Array(end + 1);
+    this.readHi = new Int32Array(end + 1);
+    this.readLo[end] = bits(wanted, 0);
+    this.readHi[end] = bits(wanted, 1);
+    for (let op = end - 1; op >= 0; op--) {
       this.readLo[op] = (this.readLo[op + 1] as number) | (this.inLo[op] as number);
       this.readHi[op] = (this.readHi[op + 1] as number) | (this.inHi[op] as number);
     }
-    this.#crossings = Array.from({ length: graph.ops }, (_, t) => this.#crossingOf(t));
+    this.#crossings = Array.from({ length: end }, (_, t) => this.#crossingOf(t));
   }
 
   /** What crosses the first execution of `t`; null if all of it fits. */
@@ -127,7 +130,7 @@ export class StateBounds {
   #more(stage: number, enough: number): number {
     const { graph, pendingLo, pendingHi } = this;
     let most = 0;
-    for (let t = stage; t < graph.ops && most < enough; t++) {
+    for (let t = stage; t < this.end && most < enough; t++) {
       const crossing = this.#crossings[t] as Crossing | null;
       if (crossing === null) continue;
       const { ops, bytes } = crossing;

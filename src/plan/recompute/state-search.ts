@@ -14,7 +14,16 @@
  */
 import type { FlatGraph } from "./flat-graph.ts";
 import type { Meter } from "./meter.ts";
-import { StateBounds } from "./state-bounds.ts";
+import { bits, StateBounds } from "./state-bounds.ts";
+import { heldAt, stageStarts } from "./windows.ts";
+
+/** What to search: from a stage with some values present to another with at least some; everything unless told. */
+export interface StateWindow {
+  readonly from: number;
+  readonly to: number;
+  readonly enter: Iterable<number>;
+  readonly leave: Iterable<number>;
+}
 
 export interface StateOptions {
   /** States that go on to the next stage. */
@@ -101,8 +110,8 @@ class StateSearch {
   /** Nothing was left out so far. */
   complete = true;
 
-  constructor(graph: FlatGraph, budget: number, options: StateOptions) {
-    this.#bounds = new StateBounds(graph, budget);
+  constructor(graph: FlatGraph, budget: number, window: StateWindow, options: StateOptions) {
+    this.#bounds = new StateBounds(graph, budget, window.to, window.leave);
     this.#options = options;
     this.#scratch = Float64Array.from({ length: graph.ops }, (_, op) => {
       const made = this.#bounds.bytesOf(this.#bounds.outLo[op] as number, this.#bounds.outHi[op] as number);
@@ -192,8 +201,8 @@ class StateSearch {
     const { cutoff, width } = this.#options;
     bounds.assess(stage, state.lo, state.hi, 0);
     const { pendingLo, pendingHi } = bounds;
-    let wantedLo = (stage < graph.ops ? inLo[stage] : bounds.readLo[stage]) as number;
-    let wantedHi = (stage < graph.ops ? inHi[stage] : bounds.readHi[stage]) as number;
+    let wantedLo = (stage < bounds.end ? inLo[stage] : bounds.readLo[stage]) as number;
+    let wantedHi = (stage < bounds.end ? inHi[stage] : bounds.readHi[stage]) as number;
     const soon: number[] = [];
     for (let op = stage - 1; op >= 0; op--) {
       const absentLo = (outLo[op] as number) & ~state.lo;
@@ -218,9 +227,9 @@ class StateSearch {
   /** The best states after the stage's operation; for the stage after the last, one with all results. */
   advance(stage: number, states: readonly State[]): readonly State[] {
     const bounds = this.#bounds;
-    const { graph, inLo, inHi, readLo, readHi } = bounds;
+    const { inLo, inHi, readLo, readHi } = bounds;
     const { width } = this.#options;
-    const last = stage === graph.ops;
+    const last = stage === bounds.end;
     const targetLo = (last ? readLo[stage] : inLo[stage]) as number;
     const targetHi = (last ? readHi[stage] : inHi[stage]) as number;
     const queue = new Queue();
@@ -274,14 +283,53 @@ class StateSearch {
   }
 }
 
-/** The cheapest sequence within `budget` that is found. */
-export function searchStates(graph: FlatGraph, budget: number, options: StateOptions): StateAnswer {
-  const search = new StateSearch(graph, budget, options);
-  let states: readonly State[] = [{ lo: 0, hi: 0, cost: 0, rank: 0, op: -1, from: null }];
-  for (let stage = 0; stage <= graph.ops && states.length > 0; stage++) states = search.advance(stage, states);
+/** The cheapest sequence within `budget` that is found, or of a window the part of one. */
+export function searchStates(
+  graph: FlatGraph,
+  budget: number,
+  options: StateOptions,
+  window: StateWindow = { from: 0, to: graph.ops, enter: [], leave: graph.results },
+): StateAnswer {
+  const search = new StateSearch(graph, budget, window, options);
+  const enter = { lo: bits(window.enter, 0), hi: bits(window.enter, 1) };
+  let states: readonly State[] = [{ ...enter, cost: 0, rank: 0, op: -1, from: null }];
+  for (let stage = window.from; stage <= window.to && states.length > 0; stage++) states = search.advance(stage, states);
   const { complete } = search;
   if (states.length === 0) return { sequence: null, complete };
   const sequence: number[] = [];
   for (let state = states[0] ?? null; state && state.op >= 0; state = state.from) sequence.push(state.op);
   return { sequence: sequence.reverse(), complete };
+}
+
+/** `sequence` with windows of so many stages searched alone, one after the other, until none of them gets cheaper. */
+export function improveByStates(
+  graph: FlatGraph,
+  budget: number,
+  sequence: readonly number[],
+  stages: number,
+  { width, deadline, meter }: Omit<StateOptions, "cutoff">,
+): readonly number[] {
+  const costOf = (ops: readonly number[]): number => ops.reduce((sum, op) => sum + (graph.cost[op] as number), 0);
+  let best = sequence;
+  const half = Math.max(1, stages >> 1);
+  let unchanged = 0;
+  for (let from = 0; unchanged * half < graph.ops + stages && meter.left > 0; from += half) {
+    if (from >= graph.ops) from = 0;
+    unchanged++;
+    const to = Math.min(graph.ops, from + stages);
+    const starts = stageStarts(graph, best);
+    const [first, end] = [starts[from] as number, to === graph.ops ? best.length : (starts[to] as number)];
+    const inside = best.slice(first, end);
+    let cutoff = costOf(inside);
+    for (let op = from; op < to; op++) cutoff -= graph.cost[op] as number;
+    if (cutoff <= 0) continue;
+    const leave = to === graph.ops ? graph.results : heldAt(graph, best, end);
+    const window = { from, to, enter: heldAt(graph, best, first), leave };
+    const options = { width, deadline, meter, cutoff: cutoff * (1 - 1e-9) };
+    const found = searchStates(graph, budget, options, window).sequence;
+    if (!found) continue;
+    best = [...best.slice(0, first), ...found, ...best.slice(end)];
+    unchanged = 0;
+  }
+  return best;
 }

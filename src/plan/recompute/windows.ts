@@ -10,7 +10,7 @@ import { profiler } from "./profile.ts";
 import type { StageWindow } from "./stage-program.ts";
 
 /** Where each stage begins in the sequence, and the end. */
-function stageStarts(graph: FlatGraph, sequence: readonly number[]): readonly number[] {
+export function stageStarts(graph: FlatGraph, sequence: readonly number[]): readonly number[] {
   const starts = [0];
   sequence.forEach((op, p) => {
     if (op === starts.length - 1 && starts.length <= graph.ops) starts.push(p + 1);
@@ -19,7 +19,7 @@ function stageStarts(graph: FlatGraph, sequence: readonly number[]): readonly nu
 }
 
 /** Values held across the gap before position `p`: those whose next touch is a read. */
-function heldAt(graph: FlatGraph, sequence: readonly number[], p: number): Set<number> {
+export function heldAt(graph: FlatGraph, sequence: readonly number[], p: number): Set<number> {
   const held = new Set<number>();
   const touched = new Set<number>();
   for (let q = p; q < sequence.length; q++) {

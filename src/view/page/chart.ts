@@ -75,7 +75,7 @@ function draw(canvas: HTMLCanvasElement, state: State): void {
   const { x, y, w, h: high } = plane(surface);
   const view = windowOf(state.frame, shown);
   const tops = state.sides.map((s) => Math.max(s.picture.heightBytes, s.picture.boundBytes));
-  const most = Math.max(1, ...tops) * 1.06;
+  const most = Math.max(1, ...tops) * 1.18;
   context.clearRect(0, 0, surface.width, surface.height);
   const columns = Math.max(1, Math.floor(w));
   const steps = tightestSteps(shown.total, view.t0, view.t1, columns);
@@ -153,7 +153,7 @@ function drawLines(surface: Surface, lines: readonly Line[], most: number): void
     context.lineTo(x + w, at);
     context.stroke();
     context.setLineDash([]);
-    const text = `${name} ${formatBytes(bytes)}`;
+    const text = w < 420 ? name : `${name} ${formatBytes(bytes)}`;
     const width = context.measureText(text).width;
     right -= width + 12;
     context.fillStyle = colour;

@@ -75,7 +75,7 @@ export function shownOf(entry: ViewEntry): Shown {
 export function wholeFrame(sides: readonly Shown[]): Frame {
   const highest = Math.max(1, ...sides.map(({ picture }) => Math.max(picture.heightBytes, picture.budgetBytes ?? 0)));
   const top = Math.min(highest, 1.3 * Math.max(1, ...sides.map(({ picture }) => picture.heightBytes)));
-  return { t0: 0, t1: 1, a0: 0, a1: top };
+  return { t0: 0, t1: 1, a0: 0, a1: top * 1.02 };
 }
 
 export function createStore(first: Omit<State, "frame" | "theme">, dark: boolean): Store {

@@ -1,0 +1,24 @@
+/**
+ * @file The page of `tidemark view` as text. Its script is bundled when the package is built and lies beside the compiled
+ * files; run from the sources, it is that of the last build.
+ */
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
+import { TidemarkError } from "../base/errors.ts";
+import type { ViewData } from "../view/data.ts";
+import { pageHtml, scriptText } from "../view/html.ts";
+
+const PLACES = ["../view/page.bundle.js", "../../dist/view/page.bundle.js"] as const;
+
+function pageScript(): string {
+  const found = PLACES.map((place) => new URL(place, import.meta.url)).find((url) => existsSync(url));
+  if (found) return scriptText(readFileSync(found, "utf8"));
+  throw new TidemarkError("UsageError", "view: the page is not built", { help: "npm run build" });
+}
+
+/** The whole page. */
+export function pageOf(data: ViewData): string {
+  const script = pageScript();
+  const digest = createHash("sha256").update(script, "utf8").digest("base64");
+  return pageHtml({ script, digest, data });
+}

@@ -1,0 +1,81 @@
+/**
+ * @file The server behind the page: loopback only, reads only. A request must name this machine as its host, so that no
+ * other page can reach the server under a name of its own (DNS rebinding).
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { TidemarkError } from "../base/errors.ts";
+import type { LivePlans } from "./view-data.ts";
+
+export interface ViewServer {
+  /** Where the page is. */
+  readonly url: string;
+  readonly closed: Promise<void>;
+  close(): void;
+}
+
+interface Reply {
+  readonly status: number;
+  readonly type: string;
+  readonly body: string;
+}
+
+const HOST = "127.0.0.1";
+const json = (value: unknown): Reply => ({ status: 200, type: "application/json", body: JSON.stringify(value) });
+const text = (status: number, body: string): Reply => ({ status, type: "text/plain", body: `${body}\n` });
+
+/** @param port 0: any that is free */
+export async function serveView(page: string, plans: LivePlans | null, port: number): Promise<ViewServer> {
+  const server = createServer((request, response) => {
+    const own = (server.address() as AddressInfo | null)?.port;
+    send(response, replyTo(request, page, plans, [`${HOST}:${own}`, `localhost:${own}`]));
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (error: Error & { readonly code?: string }) => {
+      const summary = `view: port ${port}: ${error.code ?? error.message}`;
+      reject(new TidemarkError("UsageError", summary, { help: "give another --port, or none for one that is free" }));
+    });
+    server.listen(port, HOST, resolve);
+  });
+  const closed = new Promise<void>((resolve) => {
+    server.once("close", () => resolve());
+  });
+  const close = (): void => {
+    server.close();
+    server.closeAllConnections();
+  };
+  return { url: `http://${HOST}:${(server.address() as AddressInfo).port}/`, closed, close };
+}
+
+function replyTo(
+  { method, headers, url = "/" }: IncomingMessage,
+  page: string,
+  plans: LivePlans | null,
+  hosts: readonly string[],
+): Reply {
+  if (!hosts.includes(headers.host ?? "")) return text(403, "this server answers to its own address only");
+  if (method !== "GET" && method !== "HEAD") return text(405, "this server is only read from");
+  const { pathname, searchParams } = new URL(url, `http://${HOST}`);
+  try {
+    if (pathname === "/") return { status: 200, type: "text/html; charset=utf-8", body: page };
+    if (pathname === "/curve" && plans) return json({ curve: plans.curve() });
+    if (pathname === "/plan" && plans) {
+      const budget = Number(searchParams.get("budget") ?? "x");
+      return Number.isSafeInteger(budget) && budget >= 0 ? json(plans.within(budget)) : text(400, "budget=BYTES");
+    }
+  } catch (error) {
+    return text(500, error instanceof Error ? error.message : String(error));
+  }
+  return text(404, "not found");
+}
+
+function send(response: ServerResponse, { status, type, body }: Reply): void {
+  response.writeHead(status, {
+    "content-type": type,
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+  });
+  response.end(body);
+}

@@ -1,0 +1,28 @@
+/** @file What the keys do. */
+import { button, h } from "./dom.ts";
+
+const KEYS: readonly (readonly [string, string])[] = [
+  ["/", "search by name; Enter takes the first match, Escape leaves"],
+  ["Tab", "from view to view"],
+  ["[  ]", "previous and next buffer in the map, step in the chart"],
+  ["← → ↑ ↓", "move in the map and the chart, go through steps in the program, change the budget at its slider"],
+  ["+  −  0", "zoom in, out, show everything"],
+  ["Escape", "select nothing"],
+];
+
+export function helpDialog(): HTMLDialogElement {
+  const rows = KEYS.map(([key, what]) => h("tr", {}, h("td", {}, h("kbd", {}, key)), h("td", {}, what)));
+  const dialog = h(
+    "dialog",
+    { "aria-label": "keys and help" },
+    h("table", {}, h("tbody", {}, ...rows)),
+    h(
+      "p",
+      { class: "quiet" },
+      "Drag moves, the wheel zooms once a drawing has the focus (with Ctrl always; Shift: time alone, Alt: addresses alone), " +
+        "a double click shows everything. Plan files, PyTorch snapshots and placed tables can be dropped anywhere, with Shift to compare.",
+    ),
+  );
+  dialog.append(button("close", () => dialog.close()));
+  return dialog;
+}

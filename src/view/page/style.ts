@@ -1,0 +1,108 @@
+/** @file How the page looks: one column on a phone, two from 1000 pixels on, light and dark by the same variables. */
+
+const LIGHT =
+  "--bg:#f4f6f8;--card:#fff;--text:#1b2430;--quiet:#5a6675;--line:#d5dae1;--accent:#0b5cad;--mark:#e3edf8;--bad:#b3261e";
+const DARK =
+  "--bg:#0e1116;--card:#14181f;--text:#e6e9ef;--quiet:#9aa4b2;--line:#343c49;--accent:#7db7ff;--mark:#22334a;--bad:#ff8a65";
+
+export const STYLE = `
+:root{${LIGHT};color-scheme:light;font:14px/1.45 system-ui,sans-serif}
+:root[data-theme=dark]{${DARK};color-scheme:dark}
+*{box-sizing:border-box}
+body{margin:0;background:var(--bg);color:var(--text)}
+header{display:flex;flex-wrap:wrap;gap:8px 12px;align-items:center;padding:8px 14px;background:var(--card);
+  border-bottom:1px solid var(--line);position:sticky;top:0;z-index:3}
+h1{font-size:16px;margin:0;overflow:hidden;text-overflow:ellipsis;white-space:nowrap;max-width:40vw}
+h2{font-size:12px;margin:0 0 6px;color:var(--quiet);font-weight:600;letter-spacing:.03em}
+h3{font-size:15px;margin:0 0 6px;overflow-wrap:anywhere}
+h3 small{color:var(--quiet);font-weight:400;margin-left:8px}
+select,input,button,.button{font:inherit;color:var(--text);background:var(--card);border:1px solid var(--line);
+  border-radius:6px;padding:4px 9px}
+select{max-width:200px}
+button,.button{cursor:pointer;white-space:nowrap}
+button:hover,.button:hover{border-color:var(--quiet)}
+:focus-visible,.button:focus-within{outline:2px solid var(--accent);outline-offset:1px}
+.file{position:absolute;width:1px;height:1px;opacity:0;pointer-events:none}
+.spacer{flex:1}
+.search{position:relative;flex:1 1 190px;max-width:320px}
+.search input{width:100%}
+.results{position:absolute;top:100%;left:0;right:0;background:var(--card);border:1px solid var(--line);border-radius:0 0 6px 6px;
+  box-shadow:0 6px 18px rgb(0 0 0/18%);z-index:4;padding:4px;max-height:60vh;overflow:auto}
+.results.empty,[hidden]{display:none!important}
+.hit{display:block;width:100%;text-align:left;border:0;overflow:hidden;text-overflow:ellipsis;padding:5px 8px;
+  font:12px ui-monospace,Menlo,Consolas,monospace;color:var(--quiet)}
+.hit b{color:var(--text)}
+.hit:hover,.hit:focus{background:var(--mark)}
+main{display:grid;grid-template-columns:minmax(0,1fr);gap:12px;padding:12px;max-width:2200px;margin:0 auto}
+.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(112px,1fr));gap:8px;padding:12px 12px 0;max-width:2200px;margin:0 auto}
+.figure{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:7px 10px;min-width:0}
+.figure b{display:block;font-size:17px;font-variant-numeric:tabular-nums;white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
+.figure span{color:var(--quiet);font-size:12px}
+section{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:10px 12px;min-width:0}
+.plane{display:block;width:100%;touch-action:pan-y;cursor:crosshair;border-radius:4px}
+.map{height:clamp(230px,44vh,620px)}
+.chart{height:190px}
+.maps{display:grid;gap:10px;grid-template-columns:minmax(0,1fr)}
+.map-name{font-size:12px;color:var(--quiet);overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
+.hint{min-height:1.5em;font:12px/1.5 ui-monospace,Menlo,Consolas,monospace;color:var(--quiet);overflow:hidden;
+  text-overflow:ellipsis;white-space:nowrap}
+.legend{display:flex;flex-wrap:wrap;gap:3px 14px;margin:6px 0 0;padding:0;list-style:none;font-size:12px;color:var(--quiet)}
+.legend svg{width:14px;height:14px;vertical-align:-2px;margin-right:5px;border-radius:2px}
+.dot{display:inline-block;width:12px;height:12px;border-radius:3px;margin-right:7px;vertical-align:-1px}
+.curve{width:100%;max-height:300px;display:block;touch-action:none;cursor:ew-resize}
+.curve .axis{fill:none;stroke:var(--line)}
+.curve .floor{stroke:var(--quiet);stroke-dasharray:2 3}
+.curve .front{fill:none;stroke:var(--accent);stroke-width:1.5}
+.curve .point{fill:var(--accent)}
+.curve .here{fill:none;stroke:var(--text);stroke-width:2}
+.curve .budget{stroke:var(--bad);stroke-width:1.5;stroke-dasharray:7 4}
+.curve .handle{fill:var(--bad)}
+.curve .tick{font:10px ui-monospace,Menlo,Consolas,monospace;fill:var(--quiet)}
+.slider{display:flex;gap:10px;align-items:center;color:var(--quiet)}
+.slider input{flex:1;padding:0;min-width:0}
+.budget-text{display:block;font-variant-numeric:tabular-nums}
+.quiet{color:var(--quiet);margin:4px 0}
+.program{position:relative;height:clamp(200px,36vh,520px);overflow:auto;font:12px/24px ui-monospace,Menlo,Consolas,monospace}
+.rows{position:relative;min-width:max-content}
+.row{position:absolute;left:0;right:0;height:24px;display:flex;gap:10px;white-space:nowrap;cursor:pointer;padding-right:8px;min-width:100%;width:max-content}
+.row:hover{background:var(--mark)}
+.row.selected{background:var(--mark);box-shadow:inset 3px 0 var(--accent)}
+.row.reads{box-shadow:inset 3px 0 var(--quiet)}
+.number{color:var(--quiet);min-width:44px;text-align:right}
+.phase{color:var(--quiet);min-width:64px;font-style:italic}
+.code{min-width:260px}
+.badges{display:flex;gap:5px;align-items:center}
+.badge{line-height:16px;border:1px solid var(--line);border-radius:8px;padding:0 7px;color:var(--quiet);font-size:11px}
+.badge.again{background:#f0e442;color:#1b2430;border-color:#b8ae20}
+.badge.over{border-color:#009e73;color:inherit}
+.story dl{display:grid;grid-template-columns:max-content minmax(0,1fr);gap:3px 12px;margin:8px 0}
+.story dt{color:var(--quiet)}
+.story dd{margin:0;overflow-wrap:anywhere;font-variant-numeric:tabular-nums}
+.story ul{margin:6px 0;padding-left:18px;overflow-wrap:anywhere}
+.story p{margin:4px 0}
+.story summary{cursor:pointer;color:var(--quiet)}
+.link{border:0;padding:0;background:none;color:var(--accent);text-align:left;white-space:normal;overflow-wrap:anywhere;margin-right:10px}
+.link:hover{text-decoration:underline}
+table{border-collapse:collapse;width:100%;font-size:13px}
+caption{text-align:left;color:var(--quiet);font-size:12px;padding:4px 0}
+th,td{padding:2px 8px 2px 0;text-align:right;font-weight:400;font-variant-numeric:tabular-nums;vertical-align:top}
+th:first-child{text-align:left;overflow-wrap:anywhere}
+thead th{color:var(--quiet)}
+.values td:nth-child(2){text-align:left;color:var(--quiet)}
+.differences{max-height:340px;overflow:auto}
+.message{background:var(--card);border:1px solid var(--bad);border-left-width:5px;border-radius:6px;margin:12px 12px 0;
+  padding:8px 12px;white-space:pre-wrap;overflow-wrap:anywhere;font:12px/1.5 ui-monospace,Menlo,Consolas,monospace;display:flex;gap:12px;justify-content:space-between;align-items:start}
+dialog{background:var(--card);color:var(--text);border:1px solid var(--line);border-radius:10px;max-width:520px;width:calc(100% - 32px)}
+dialog table td{text-align:left}
+kbd{border:1px solid var(--line);border-radius:4px;padding:0 5px;font:12px ui-monospace,Menlo,Consolas,monospace}
+@media (min-width:760px){.maps.two{grid-template-columns:minmax(0,1fr) minmax(0,1fr)}}
+@media (min-width:1000px){
+  main{grid-template-columns:minmax(0,1fr) minmax(320px,400px)}
+  .left,.right{display:grid;gap:12px;align-content:start;min-width:0}
+}
+@media (max-width:999px){.left,.right{display:contents}.order-3{order:3}.order-4{order:4}.order-5{order:5}}
+@media (max-width:760px){header{position:static}}
+@media (max-width:480px){main,.figures{padding:8px;gap:8px}.figures{grid-template-columns:repeat(3,minmax(0,1fr))}
+  .figure b{font-size:14px}.code{min-width:180px}section{padding:8px}h1{max-width:60vw}}
+@media (prefers-reduced-motion:no-preference){button,.button{transition:border-color .12s}}
+`;

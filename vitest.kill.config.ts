@@ -1,0 +1,11 @@
+/** @file How the long test of kills runs: one process, lines printed as they come; not part of `npm test`. */
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    include: ["tests/node/hundred-kills.ts"],
+    pool: "forks",
+    maxWorkers: 1,
+    disableConsoleIntercept: true,
+  },
+});
