@@ -319,6 +319,7 @@ describe("the command line", () => {
     const commands = names.slice(0, names.indexOf("mlp"));
     expect(commands).toEqual([
       "plan",
+      "view",
       "bench",
       "curve",
       "trace",

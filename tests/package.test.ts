@@ -8,6 +8,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { bundlePage } from "./support/page-bundle.ts";
 import { ROOT, subpathSources } from "./support/project.ts";
 
 interface Manifest {
@@ -58,12 +59,13 @@ describe("the installed package", () => {
   const consumer = join(folder, "consumer");
   const installed = join(consumer, "node_modules", "tidemark");
 
-  beforeAll(() => {
+  beforeAll(async () => {
     mkdirSync(staging);
     for (const name of ["package.json", "bin", "README.md", "LICENSE", "CHANGELOG.md"]) {
       if (existsSync(join(ROOT, name))) cpSync(join(ROOT, name), join(staging, name), { recursive: true });
     }
     tsc(ROOT, "-p", "tsconfig.build.json", "--outDir", join(staging, "dist"));
+    await bundlePage(join(staging, "dist", "view", "page.bundle.js"));
     // Scripts are off because they would build; a person who installs the archive has none to switch off.
     run(staging, "npm", "pack", "--ignore-scripts", "--pack-destination", folder);
     const archive = readdirSync(folder).find((name) => name.endsWith(".tgz")) ?? "";
@@ -86,7 +88,7 @@ describe("the installed package", () => {
     const paths = filesBelow(installed);
     expect(paths).toContain("LICENSE");
     expect(paths.filter((path) => /\.test\.|^src\b|^tests\b/.test(path))).toEqual([]);
-    const modules = paths.filter((path) => /^dist\/.*\.js$/.test(path));
+    const modules = paths.filter((path) => /^dist\/.*\.js$/.test(path) && !path.endsWith(".bundle.js"));
     expect(modules.length).toBeGreaterThan(0);
     const partners = modules.flatMap((path) => [path.replace(/js$/, "d.ts"), `${path}.map`]);
     expect(partners.filter((path) => !paths.includes(path))).toEqual([]);
@@ -99,6 +101,24 @@ describe("the installed package", () => {
     const imported = [...command.matchAll(/from "\.\.\/(.*)"/g)].map((match) => match[1] ?? "");
     expect(imported).toHaveLength(1);
     expect(imported.filter((path) => !existsSync(join(installed, path)))).toEqual([]);
+  });
+
+  it("shows a plan as a page that needs no other file", () => {
+    const page = join(consumer, "page.html");
+    run(
+      consumer,
+      process.execPath,
+      join(installed, "bin", "tidemark.js"),
+      "view",
+      "mlp",
+      "--html",
+      page,
+      "--points",
+      "2",
+    );
+    const html = readFileSync(page, "utf8");
+    expect(html).toContain("<title>mlp · Tidemark</title>");
+    expect(html).not.toMatch(/\b(?:src|href)=/);
   });
 
   it("is imported from JavaScript by every subpath", () => {

@@ -30,7 +30,7 @@ function flatness({ size, parts, memory }) {
   console.log("\nsteps   arena of one iteration   with everything kept");
   for (const steps of [250, 500, 1000]) {
     const { made } = optimise({ size, parts, memory, steps, iterations: 0, target: TARGET });
-    const all = made.how === "planned" ? sizeText(made.info.storeAllArenaBytes) : "";
+    const all = made.how === "planned" ? sizeText(made.info.storeAllArenaBytes) : "more than the budget";
     console.log(`${String(steps).padEnd(8)}${sizeText(made.info.arenaBytes).padEnd(25)}${all}`);
   }
 }
@@ -52,8 +52,9 @@ function main() {
   };
   const settings = { size, steps, iterations, memory, parts: 10, target: TARGET };
   const { losses, places, made } = optimise({ ...settings, each });
-  const how = made.how === "planned" ? "the planner chose what is kept" : "a counted loop that holds few states";
-  console.log(`\n${steps} steps of a cloth of ${size} × ${size} masses; ${how}; ${budgetText(made, memory)}\n`);
+  const counted = `no plan of the whole motion within ${sizeText(memory)}, so a loop that holds few states: ${sizeText(made.info.arenaBytes)}`;
+  const how = made.how === "planned" ? budgetText(made, memory) : counted;
+  console.log(`\n${steps} steps of a cloth of ${size} × ${size} masses; ${how}\n`);
   console.log(
     beside([
       ["without wind", sideView(before)],

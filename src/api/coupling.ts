@@ -67,9 +67,9 @@ export type CouplingParams<F extends Tree, G extends Tree> = readonly [F, G];
  * parameters are the pair of those of f and g.
  *
  * @example
- * import { additiveCoupling, tensor } from "tidemark";
+ * import { additiveCoupling, type Tensor, tensor } from "tidemark";
  *
- * const block = additiveCoupling((x, w: typeof x) => x.mul(w), (x) => x.square());
+ * const block = additiveCoupling((x: Tensor, w: Tensor) => x.mul(w), (x: Tensor) => x.square());
  * const [a, b] = block([tensor([1]), tensor([2])], [tensor([10]), []]);
  * console.log(a.toArray(), b.toArray()); // [21] [443]
  */

@@ -19,12 +19,15 @@
  */
 import { at } from "../base/invariant.ts";
 import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
+import type { AnyFunction } from "../trace/function.ts";
 import type { Tensor } from "../trace/tensor.ts";
-import type { Tree } from "../trace/tree.ts";
+import { type Tree, unflatten } from "../trace/tree.ts";
+import { applyGraph } from "./apply.ts";
 import { forLoop, scan } from "./control.ts";
 import { zerosLike } from "./create.ts";
 import { customVjp } from "./custom.ts";
 import { abs, add, cast, maximum, sub } from "./elementwise.ts";
+import { bind } from "./grad.ts";
 import { vjp } from "./modes.ts";
 import { fullOf } from "./operands.ts";
 import { max } from "./reduce.ts";
@@ -67,10 +70,13 @@ const EXAMPLE = "reversible((x, p) => x.mul(p.exp()), (y, p) => y.div(p.exp()))"
  * through the inverse; forward mode is not defined.
  *
  * @example
- * import { grad, reversible, tensor } from "tidemark";
+ * import { grad, reversible, type Tensor, tensor } from "tidemark";
  *
- * const scale = reversible((x, p: typeof x) => x.mul(p.exp()), (y, p) => y.div(p.exp()));
- * const slope = grad((p) => scale(tensor([3]), p).sum());
+ * const scale = reversible(
+ *   (x: Tensor, p: Tensor) => x.mul(p.exp()),
+ *   (y: Tensor, p: Tensor) => y.div(p.exp()),
+ * );
+ * const slope = grad((p: Tensor) => scale(tensor([3]), p).sum());
  * console.log(slope(tensor([0])).toArray()); // [3]
  */
 export function reversible<X extends Tree = Tensor, P extends Tree = Tree, Y extends Tree = X>(
@@ -89,13 +95,23 @@ export function reversible<X extends Tree = Tensor, P extends Tree = Tree, Y ext
   return blockOf({ forward, inverse, backward: options.backward ?? pulled });
 }
 
+/**
+ * A function traced as a replay: what it computes again at values that were kept is equal to what the forward pass
+ * computed there, and would otherwise be merged with it and kept.
+ */
+function again<Args extends readonly Tree[], R extends Tree>(fn: (...args: Args) => R, args: Args): R {
+  const { traced, inputs } = bind(fn as AnyFunction, args);
+  const nodes = traced.graph.nodes.map((node) => ({ ...node, replay: node.replay + 1 }));
+  return unflatten(traced.resultTree, applyGraph({ ...traced.graph, nodes }, inputs)) as R;
+}
+
 function blockOf<X extends Tree, Y extends Tree, P extends Tree>(rule: ReversibleRule<X, Y, P>): Reversible<X, Y, P> {
   const apply = customVjp<[X, P], Y, readonly [Y, P]>(rule.forward, {
     forward: (x, params) => {
       const y = rule.forward(x, params);
       return [y, [y, params]];
     },
-    backward: ([y, params], cotangent) => rule.backward(y, params, cotangent).slice(1) as unknown as [X, P],
+    backward: ([y, params], cotangent) => again(rule.backward, [y, params, cotangent]).slice(1) as unknown as [X, P],
   });
   const none = [] as unknown as P;
   return Object.assign((x: X, params: P = none): Y => apply(x, params), {
@@ -114,9 +130,9 @@ function requireBlock(name: string, block: unknown): void {
  * those of each block.
  *
  * @example
- * import { reversible, reversibleChain, tensor } from "tidemark";
+ * import { reversible, reversibleChain, type Tensor, tensor } from "tidemark";
  *
- * const shift = reversible((x, p: typeof x) => x.add(p), (y, p) => y.sub(p));
+ * const shift = reversible((x: Tensor, p: Tensor) => x.add(p), (y: Tensor, p: Tensor) => y.sub(p));
  * const both = reversibleChain(shift, shift);
  * const y = both(tensor([1]), [tensor([2]), tensor([3])]);
  * console.log(y.toArray(), both.inverse(y, [tensor([2]), tensor([3])]).toArray()); // [6] [1]
@@ -159,11 +175,11 @@ export function reversibleChain<X extends Tree = Tensor, P extends Tree = Tree>(
  * One block `turns` times with the same parameters, as one block: the program and its memory are those of one turn.
  *
  * @example
- * import { grad, reversible, reversibleLoop, tensor } from "tidemark";
+ * import { grad, reversible, reversibleLoop, type Tensor, tensor } from "tidemark";
  *
- * const shift = reversible((x, p: typeof x) => x.add(p), (y, p) => y.sub(p));
+ * const shift = reversible((x: Tensor, p: Tensor) => x.add(p), (y: Tensor, p: Tensor) => y.sub(p));
  * const far = reversibleLoop(shift, 1000);
- * const slope = grad((p) => far(tensor([0]), p).sum());
+ * const slope = grad((p: Tensor) => far(tensor([0]), p).sum());
  * console.log(slope(tensor([1])).toArray()); // [1000]
  */
 export function reversibleLoop<X extends Tree = Tensor, P extends Tree = Tree>(
@@ -200,7 +216,7 @@ export function reversibleLoop<X extends Tree = Tensor, P extends Tree = Tree>(
  * import { additiveCoupling, drift, onGrid, tensor } from "tidemark";
  *
  * const block = additiveCoupling((x) => x.sin(), (x) => x.cos(), { grid: 2 ** -16 });
- * const x = onGrid([tensor([0.1, 2]), tensor([-3, 0.7])], 2 ** -16);
+ * const x = onGrid([tensor([0.1, 2]), tensor([-3, 0.7])] as const, 2 ** -16);
  * console.log(drift(block, x).item()); // 0
  */
 export function drift<X extends Tree, Y extends Tree, P extends Tree>(

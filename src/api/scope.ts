@@ -6,9 +6,9 @@ import { currentTrace } from "../trace/trace.ts";
  * Runs a function as a named part of the program; parts nest. Outside of a traced function it only runs it.
  *
  * @example
- * import { grad, scope, tensor } from "tidemark";
+ * import { grad, scope, type Tensor, tensor } from "tidemark";
  *
- * const block = (x) => scope("block", () => x.sin().exp());
+ * const block = (x: Tensor) => scope("block", () => x.sin().exp());
  * console.log(grad((x) => block(x).sum())(tensor([0])).toArray()); // [1]
  */
 export function scope<T>(name: string, fn: () => T): T {

@@ -16,9 +16,9 @@ function pageScript(): string {
   throw new TidemarkError("UsageError", "view: the page is not built", { help: "npm run build" });
 }
 
-/** The whole page. */
-export function pageOf(data: ViewData): string {
-  const script = pageScript();
+/** The whole page; `code` stands in for the script of the build. */
+export function pageOf(data: ViewData, code?: string): string {
+  const script = code === undefined ? pageScript() : scriptText(code);
   const digest = createHash("sha256").update(script, "utf8").digest("base64");
   return pageHtml({ script, digest, data });
 }

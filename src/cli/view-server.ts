@@ -60,7 +60,7 @@ function replyTo(
     if (pathname === "/") return { status: 200, type: "text/html; charset=utf-8", body: page };
     if (pathname === "/curve" && plans) return json({ curve: plans.curve() });
     if (pathname === "/plan" && plans) {
-      const budget = Number(searchParams.get("budget") ?? "x");
+      const budget = Number(searchParams.get("budget") || "x");
       return Number.isSafeInteger(budget) && budget >= 0 ? json(plans.within(budget)) : text(400, "budget=BYTES");
     }
   } catch (error) {

@@ -106,6 +106,7 @@ export class Execution {
     this.#base = base;
     this.#makeSlots(plan);
     this.#inMemory.clear();
+    this.#onDisk.clear();
     for (const action of plan.schedule.actions()) {
       const pending = this.#act(action);
       if (pending) await pending;

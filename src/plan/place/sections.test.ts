@@ -67,6 +67,6 @@ it("has two items share a section exactly if their buffers share a step", () => 
         }
       }
     }),
-    { numRuns: 300, seed: 3 },
+    { numRuns: 100, seed: 3 },
   );
 });

@@ -11,7 +11,9 @@ function spansFor(n: number, count: number, random: () => number): Spans {
 }
 
 function expected({ n, lo, hi }: Spans, { inside }: Shelves, i: number, key: Float64Array): number[] {
-  const near = Array.from({ length: n }, (_, j) => j).filter((j) => inside[j] === 1 && lo[j]! < hi[i]! && lo[i]! < hi[j]!);
+  const near = Array.from({ length: n }, (_, j) => j).filter(
+    (j) => inside[j] === 1 && lo[j]! < hi[i]! && lo[i]! < hi[j]!,
+  );
   return near.sort((a, b) => key[a]! - key[b]! || a - b);
 }
 

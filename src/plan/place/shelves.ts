@@ -92,8 +92,14 @@ export class Shelves {
         }
       }
     };
-    append(Int32Array.from(items).sort((a, b) => (offset[a] as number) - (offset[b] as number) || a - b), "byOffset");
-    append(Int32Array.from(items).sort((a, b) => (top[a] as number) - (top[b] as number) || a - b), "byTop");
+    append(
+      Int32Array.from(items).sort((a, b) => (offset[a] as number) - (offset[b] as number) || a - b),
+      "byOffset",
+    );
+    append(
+      Int32Array.from(items).sort((a, b) => (top[a] as number) - (top[b] as number) || a - b),
+      "byTop",
+    );
   }
 
   put(i: number, offset: number): void {

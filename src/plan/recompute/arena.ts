@@ -157,7 +157,7 @@ export function fitArena<R>(
   };
   let best: { readonly plan: Answer; readonly realised: Realised<R> } | null = null;
   let [start, bound, tried] = [options.start, 0, 0];
-  let [last, least] = [false, Number.POSITIVE_INFINITY];
+  let [last, least, holes] = [false, Number.POSITIVE_INFINITY, 0];
   while (tried < attempts) {
     const work = optionsOf(options, tried, last ? tried + 1 : attempts, began, lessons);
     const planned = planRecompute(adjusted(problem, lessons), targetBytes, options.strategy, { ...work, start });
@@ -186,8 +186,11 @@ export function fitArena<R>(
     if (late || last || (fits && same && (options.effort !== undefined || planned.proven))) break;
     if (fits) last = same;
     else learn(lessons, realised.conflicts, stageBytes(problem, sequence), targetBytes);
-    // where local remedies do not help, the next plan is tighter as a whole
-    if (!fits && tried > LOCAL) lessons.everywhere += realised.arenaBytes - targetBytes;
+    if (!fits) holes = Math.max(holes, realised.arenaBytes - peakBytes);
+    // where local remedies do not help, the next plan is tighter as a whole: by the most that was lost in holes so far
+    if (!fits && tried > LOCAL) {
+      lessons.everywhere = Math.max(lessons.everywhere + realised.arenaBytes - targetBytes, holes);
+    }
   }
   return best && { ...best, attempts: tried };
 }

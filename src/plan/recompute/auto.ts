@@ -50,14 +50,20 @@ export interface Answer {
   readonly strategy: string;
 }
 
-/** Of the time, what relief from nothing may take. */
+/** Of the time, what relief from nothing may take; on large graphs it is the most likely to find a plan at all. */
 const RELIEF = 0.25;
+const LARGE_RELIEF = 0.5;
+const LARGE = 1000;
 /** Largest graphs that are solved exactly, and those whose relaxation is. */
 const EXACT_OPS = 130;
 /** Widths of the search over states, and by how much it gets wider each time. */
 const NARROW = 10;
 const WIDEST = 30_000;
 const WIDER = 4;
+/** Its work for an effort of 1, the same for all graphs: how hard one is has little to do with its operations. */
+const STATE_WORK = 1e8;
+/** The least effort for which it is used. */
+const STATE_EFFORT = 0.2;
 /** Stages of windows that are searched over states, and the width of the search. */
 const WINDOWS: readonly (readonly [number, number])[] = [
   [6, 20],
@@ -95,9 +101,9 @@ function until(search: Search, part: number): number {
   return search.began + (search.options.seconds ?? 10) * 970 * part;
 }
 
-/** A part of the work that `effort` stands for. */
-function share({ graph, options }: Search, part: number): Meter {
-  return { left: part * allowanceOf(graph.ops, options.effort) };
+/** A part of the work that `effort` stands for; with the clock running, all of it that there is time for. */
+function share(search: Search, part: number): Meter {
+  return { left: part * allowanceOf(search.graph.ops, search.options.effort), deadline: until(search, 0.9) };
 }
 
 function offer(search: Search, sequence: Sequence | null, strategy: string): void {
@@ -148,11 +154,12 @@ export function auto(problem: RecomputeProblem, budget: number, options: AutoOpt
 /** Look-ahead's plans, the cheapest first; above the budget if there are none within it, for annealing to start from. */
 function firstPlans(search: Search): readonly Found[] {
   const { graph, budget, options } = search;
-  const found = [...portfolio(graph, budget, until(search, 0.3), options.worth, share(search, 0.4))];
+  const deadline = until(search, search.best ? 0.3 : 0.6);
+  const found = [...portfolio(graph, budget, deadline, options.worth, share(search, 0.4))];
   const meter = share(search, 0.4);
   for (let more = 1.05; !search.best && found.length === 0 && more < 2 && meter.left > 0; more *= 1.1) {
-    if (performance.now() > until(search, 0.5)) break;
-    found.push(...portfolio(graph, Math.floor(budget * more), until(search, 0.5), undefined, meter));
+    if (performance.now() > deadline) break;
+    found.push(...portfolio(graph, Math.floor(budget * more), deadline, undefined, meter));
   }
   offer(search, found[0]?.sequence ?? null, "look-ahead");
   return found;
@@ -170,11 +177,16 @@ function repairStart(search: Search, start: Sequence): void {
   }
 }
 
+/** Before it takes its first step, the search over states looks at every stage: not worth it where little is asked. */
+function hasStates({ options }: Search): boolean {
+  return options.effort === undefined || options.effort >= STATE_EFFORT;
+}
+
 /** The search over states, wider and wider until it is complete, on graphs that are small enough for it. */
 function widen(search: Search, from: number, to: number, part: number, work: number): void {
   const { graph, budget } = search;
-  if (!fitsBits(graph)) return;
-  const meter = share(search, work);
+  if (!fitsBits(graph) || !hasStates(search)) return;
+  const meter = { left: work * STATE_WORK * (search.options.effort ?? Number.POSITIVE_INFINITY) };
   const deadline = until(search, part);
   for (let width = from; width <= to && meter.left > 0 && performance.now() < deadline; width *= WIDER) {
     const cutoff = (search.cost - graph.baseCost) * (1 - 1e-12);
@@ -191,8 +203,8 @@ function widen(search: Search, from: number, to: number, part: number, work: num
 /** Windows of plans searched over states, on graphs that are small enough for it: of the best and of other starts. */
 function polish(search: Search, starts: readonly Sequence[], part: number, work: number): void {
   const { graph, budget, problem } = search;
-  if (!fitsBits(graph)) return;
-  const meter = share(search, work);
+  if (!fitsBits(graph) || !hasStates(search)) return;
+  const meter = { left: work * STATE_WORK * (search.options.effort ?? Number.POSITIVE_INFINITY) };
   const deadline = until(search, part);
   for (const start of [search.best, ...starts]) {
     if (start === null || simulate(problem, start).peakBytes > budget) continue;
@@ -209,18 +221,18 @@ function improve(search: Search): void {
   const { solver, effort, start } = search.options;
   if (start) repairStart(search, start);
   const fresh = !(start && search.best);
-  const limits = { deadline: until(search, RELIEF), work: share(search, 1).left };
+  const limits = { deadline: until(search, graph.ops > LARGE ? LARGE_RELIEF : RELIEF), work: share(search, 1).left };
   const relieved = fresh ? [relieve(graph, budget, limits)] : [];
   for (const sequence of relieved) offer(search, sequence, "relief");
-  if (fresh) widen(search, NARROW, NARROW * WIDER, 0.15, 0.3);
+  if (fresh) widen(search, NARROW, NARROW * WIDER, 0.15, 0.2);
   if (search.proven) return;
   const found = fresh ? firstPlans(search) : [];
   const exact = solver !== undefined && graph.ops <= EXACT_OPS;
   const starts = [...relieved, ...found.map(({ sequence }) => sequence)];
   if (exact) {
     annealFrom(search, starts, 0.25);
-    polish(search, starts.slice(0, 4), 0.3, 1);
-    widen(search, NARROW * WIDER, WIDEST, 0.4, 2);
+    polish(search, starts.slice(0, 4), 0.3, 0.4);
+    widen(search, NARROW * WIDER, WIDEST, 0.4, 1);
     if (!search.proven) solve(search, 0.85);
     if (search.proven) return;
   }
@@ -231,16 +243,20 @@ function improve(search: Search): void {
   if (search.best && excess < 1.5 * (search.cost - graph.baseCost)) {
     const meter = share(search, 0.4);
     const around = tournament(graph, budget, found.slice(0, 6), { seed: 1, rounds, deadline, meter });
-    starts.splice(relieved.length, starts.length, ...around.map(({ sequence }) => sequence));
     offer(search, around[0]?.sequence ?? null, "look-ahead");
+    // relief of a plan that fits takes away what is needless in it
+    const tidy = { deadline: until(search, 0.5), work: share(search, 0.1).left };
+    const tidied = around.map(({ sequence: start }) => relieve(graph, budget, { ...tidy, start }));
+    starts.splice(relieved.length, starts.length, ...tidied);
+    offer(search, tidied[0] ?? null, "look-ahead");
   }
   const widened = fitsBits(graph) && !exact;
   annealFrom(search, starts, exact ? 1 : widened ? 0.5 : 0.85);
   if (widened) {
-    polish(search, starts.slice(0, 4), 0.6, 1);
-    widen(search, NARROW * WIDER, WIDEST, 0.8, 2);
+    polish(search, starts.slice(0, 4), 0.6, 0.4);
+    widen(search, NARROW * WIDER, WIDEST, 0.8, 1);
     if (search.proven) return;
-    polish(search, [], 0.85, 0.5);
+    polish(search, [], 0.85, 0.2);
   }
   windows(search);
   annealFrom(search, starts, 1);

@@ -14,7 +14,7 @@
  * a value is present, or absent and needed (then its operation is pending), or of no use.
  */
 import type { FlatGraph } from "./flat-graph.ts";
-import { type Meter, unmetered } from "./meter.ts";
+import { exhausted, type Meter, unmetered } from "./meter.ts";
 
 export interface Scoring {
   /** Exponent of the time to the next use. */
@@ -373,7 +373,7 @@ function materialize(state: State, values: Int32Array, a: number): boolean {
   for (let round = 0; round < ROUNDS; round++) {
     const order = missing(state, values);
     if (order.length === 0) return true;
-    if (state.meter.left < 0) return false;
+    if (exhausted(state.meter)) return false;
     for (const absent of order) {
       // what one of them needs may have been dropped for the one before: the next round sees to it
       if (!inputsPresent(state, absent)) break;

@@ -4,6 +4,12 @@
  */
 export interface Meter {
   left: number;
+  /** The time by the clock at which nothing is left either, for searches that have one. */
+  readonly deadline?: number;
+}
+
+export function exhausted({ left, deadline }: Meter): boolean {
+  return left < 0 || (deadline !== undefined && performance.now() > deadline);
 }
 
 /** For a graph of `ops` operations: an effort of 1 is about a second for a hundred; some for each even without effort. */
@@ -19,7 +25,7 @@ export function unmetered(): Meter {
 /** Does `task` with at most `most` of what is left, and takes what it used from `meter`. */
 export function metered<T>(meter: Meter, most: number, task: (part: Meter) => T): T {
   const given = Math.min(meter.left, most);
-  const part = { left: given };
+  const part = { ...meter, left: given };
   const done = task(part);
   if (Number.isFinite(given)) meter.left -= given - part.left;
   return done;

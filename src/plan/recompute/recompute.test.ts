@@ -165,20 +165,20 @@ describe("the search over states", () => {
   });
 
   it("improves windows of a plan and leaves it within its budget", () => {
-    for (const [seed, better] of [
-      [15, true],
-      [3, false],
-    ] as const) {
+    let better = 0;
+    for (let seed = 1; seed < 16; seed += 2) {
       const problem = randomProblem(seed, 27);
       const graph = flatGraph(problem);
-      const budget = budgetOf(problem, 0.2);
-      const before = lookAhead(graph, budget, SCORINGS[0]!) ?? relieve(graph, budget);
+      const budget = budgetOf(problem, 0.5);
+      const before = lookAhead(graph, budget, SCORINGS[0]!);
+      if (!before) continue;
       const limits = { width: 20, deadline: Number.POSITIVE_INFINITY, meter: { left: 1e7 } };
       const after = simulate(problem, improveByStates(graph, budget, before, 6, limits));
       expect(after.violations).toEqual([]);
       expect(after.peakBytes).toBeLessThanOrEqual(budget);
-      if (better) expect(after.cost).toBeLessThan(simulate(problem, before).cost);
+      better += Number(after.cost < simulate(problem, before).cost);
     }
+    expect(better).toBeGreaterThan(1);
   });
 });
 

@@ -134,7 +134,7 @@ interface Line {
   readonly dash: readonly number[];
 }
 
-/** Names stand beside each other where lines are close. */
+/** Names stand beside each other above the highest line: lines may be close. */
 function drawLines(surface: Surface, lines: readonly Line[], most: number): void {
   const { context } = surface;
   const { x, y, w, h: high } = plane(surface);
@@ -142,8 +142,9 @@ function drawLines(surface: Surface, lines: readonly Line[], most: number): void
   context.textBaseline = "bottom";
   context.textAlign = "left";
   let right = x + w - 4;
-  for (const { name, bytes, colour, dash } of lines) {
-    if (bytes > most) continue;
+  const shown = lines.filter(({ bytes }) => bytes <= most);
+  const highest = y + high - (Math.max(...shown.map(({ bytes }) => bytes)) / most) * high;
+  for (const { name, bytes, colour, dash } of shown) {
     const at = Math.round(y + high - (bytes / most) * high) + 0.5;
     context.setLineDash([...dash]);
     context.strokeStyle = colour;
@@ -157,7 +158,7 @@ function drawLines(surface: Surface, lines: readonly Line[], most: number): void
     const width = context.measureText(text).width;
     right -= width + 12;
     context.fillStyle = colour;
-    context.fillText(text, right, Math.max(y + 12, at - 1));
+    context.fillText(text, right, Math.max(y + 12, highest - 2));
   }
 }
 

@@ -1,0 +1,73 @@
+/** @file The window of a store: writes go on beside the caller, as many as there are buffers, and no more. */
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { type Files, NODE_FILES } from "./files.ts";
+import { Store, WINDOW } from "./store.ts";
+
+const root = mkdtempSync(join(tmpdir(), "tidemark-store-"));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+const SIZE = 64;
+
+/** A store whose writes wait until they are let go, one by one. */
+function slowStore() {
+  const folder = mkdtempSync(join(root, "run-"));
+  const gates: (() => void)[] = [];
+  const files: Files = {
+    ...NODE_FILES,
+    async write(path, contents) {
+      await new Promise<void>((resolve) => gates.push(resolve));
+      await NODE_FILES.write(path, contents);
+    },
+  };
+  const sizes = { state: SIZE, adjoint: SIZE };
+  const store = new Store(files, { folder, fingerprint: new Uint8Array(32), sizes, afterFailure: "try again" });
+  return { store, folder, letGo: () => gates.shift()?.() };
+}
+
+const label = (step: number) => ({ kind: "state", step }) as const;
+const put = (store: Store, step: number): Promise<void> => store.put(label(step), (block) => block.fill(step));
+const turn = (): Promise<unknown> => new Promise((resolve) => setImmediate(resolve));
+
+describe("a store", () => {
+  it("takes as many blocks as it has buffers before any is written, then has its caller wait", async () => {
+    const { store, folder, letGo } = slowStore();
+    for (let step = 0; step < WINDOW; step++) await put(store, step);
+    expect([store.busy, store.written, readdirSync(folder)]).toEqual([true, 0, []]);
+    let taken = false;
+    const next = put(store, WINDOW).then(() => {
+      taken = true;
+    });
+    for (let i = 0; i < 20; i++) await turn();
+    expect(taken).toBe(false);
+    letGo();
+    await next;
+    expect(store.written).toBe(1);
+    for (let i = 0; i < WINDOW; i++) letGo();
+    await store.settled();
+    expect([store.written, store.busy, readdirSync(folder).length]).toEqual([WINDOW + 1, false, WINDOW + 1]);
+  });
+
+  it("reads what is still being written when it is there", async () => {
+    const { store, letGo } = slowStore();
+    await put(store, 7);
+    const seen: number[] = [];
+    const read = store.get(label(7), (block) => seen.push(...block));
+    await turn();
+    expect(seen).toEqual([]);
+    letGo();
+    await read;
+    expect(seen).toEqual(Array.from({ length: SIZE }, () => 7));
+  });
+
+  it("writes a fact that is on its way once", async () => {
+    const { store, letGo } = slowStore();
+    await put(store, 3);
+    await put(store, 3);
+    letGo();
+    await store.settled();
+    expect(store.written).toBe(1);
+  });
+});

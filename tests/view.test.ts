@@ -1,0 +1,286 @@
+/**
+ * @file The page in a real browser: every view shows the numbers of a known plan, what is selected in one is selected in
+ * all, search and the slider work, keys alone are enough, and a hostile file gets a message and nothing more.
+ */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { formatBytes } from "../src/base/bytes.ts";
+import { machineModel } from "../src/cli/machine.ts";
+import { pageOf } from "../src/cli/page.ts";
+import { planLoaded } from "../src/cli/plan-figures.ts";
+import { chain } from "../src/cli/programs/chain.ts";
+import { curveWithEntries, entryOf, livePlans } from "../src/cli/view-data.ts";
+import { serveView, type ViewServer } from "../src/cli/view-server.ts";
+import { planJson } from "../src/plan/json.ts";
+import type { ViewData } from "../src/view/data.ts";
+import { browserPath, launch, NO_BROWSER } from "./support/browser.ts";
+import { bundlePage } from "./support/page-bundle.ts";
+
+const path = browserPath();
+if (path === null) process.stderr.write(`\n*** ${NO_BROWSER} ***\n\n`);
+
+it("there is a browser to test the page with, on a build machine", () => {
+  if (process.env.CI === "true") expect(path, NO_BROWSER).not.toBeNull();
+});
+
+const folder = mkdtempSync(join(tmpdir(), "tidemark-page-"));
+const htmlFile = join(folder, "page.html");
+const settings = { target: "wasm", memory: {}, machine: machineModel(() => {}), solver: undefined } as const;
+const program = chain(6);
+const { plans, planned } = planLoaded({ kind: "training", name: program.name, program }, settings);
+const { plan } = planned;
+const whole = entryOf("as compiled", plan, planned.predictedMs, null);
+const base: ViewData = {
+  ...{ version: 1, title: program.name, entries: [whole], first: 0, second: null, curve: null, live: true },
+};
+
+describe.runIf(path !== null)("the page", () => {
+  let browser: Browser;
+  let server: ViewServer;
+  let page: Page;
+  const problems: string[] = [];
+
+  async function open(url: string, width = 1300, dark = false): Promise<void> {
+    page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme: dark ? "dark" : "light" });
+    page.on("pageerror", (error) => problems.push(error.message));
+    page.on("console", (message) => message.type() === "error" && problems.push(message.text()));
+    await page.goto(url);
+    await page.waitForSelector("html[data-ready]");
+  }
+
+  const text = async (selector: string): Promise<string> => (await page.textContent(selector)) ?? "";
+  const figure = (name: string): Promise<string> => text(`[data-figure="${name}"] b`);
+  /** Waits until a number is shown. */
+  const shows = (name: string, value: string): Promise<void> =>
+    page.locator(`[data-figure="${name}"] b`).getByText(value, { exact: true }).waitFor();
+  const mapLabel = async (): Promise<string> => (await page.getAttribute("canvas.map", "aria-label")) ?? "";
+  /** Shows and selects what the search finds first. */
+  async function find(name: string): Promise<void> {
+    await page.fill("input[type=search]", name);
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(".story h3");
+  }
+
+  beforeAll(async () => {
+    const bundle = join(folder, "page.js");
+    await bundlePage(bundle);
+    const script = readFileSync(bundle, "utf8");
+    const { curve, entries } = curveWithEntries(plans, 4, 1);
+    writeFileSync(htmlFile, pageOf({ ...base, entries: [whole, ...entries], curve, live: false }, script));
+    server = await serveView(pageOf(base, script), livePlans(plans, 4), 0);
+    browser = await launch(path as string);
+  });
+
+  afterEach(async () => {
+    await page?.close();
+    expect(problems.splice(0)).toEqual([]);
+  });
+
+  afterAll(async () => {
+    server?.close();
+    await browser?.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it("opens from disk and shows the plan's numbers in every view", async () => {
+    await open(pathToFileURL(htmlFile).href);
+    expect(await figure("arena")).toBe(formatBytes(plan.height));
+    expect(await figure("bound")).toBe(formatBytes(plan.bound.bytes));
+    expect(await figure("steps")).toBe(String(plan.program.steps.length));
+    expect(await mapLabel()).toContain(
+      `${plan.problem.buffers.length} buffers over ${plan.program.steps.length + 1} steps`,
+    );
+    const chart = await page.getAttribute("canvas.chart", "aria-label");
+    expect(chart).toContain(`at most ${formatBytes(plan.bound.bytes)} at step ${plan.bound.step}`);
+    expect(await page.locator(".curve .point").count()).toBeGreaterThan(2);
+    const first = planJson(plan).steps[0]!;
+    expect(await text("#step-0 .code")).toContain(first.text);
+    // What is drawn is not the background alone: each kind of the legend has its colour on the map.
+    const colours = await page.evaluate<number[]>(`(() => {
+      const { width, height } = document.querySelector("canvas.map");
+      const { data } = document.querySelector("canvas.map").getContext("2d").getImageData(0, 0, width, height);
+      return [...new Set(new Uint32Array(data.buffer))];
+    })()`);
+    expect(colours).toContain(0xffb27200); // persistent, 0xAABBGGRR
+    expect(colours).toContain(0xff009fe6); // kept for backward
+  });
+
+  it("selects in all views what is selected in one", async () => {
+    await open(pathToFileURL(htmlFile).href);
+    const { values, steps } = planJson(plan);
+    const step = Math.floor(steps.length / 2);
+    const value = values[steps[step]!.writes[0]!]!;
+    await page.locator(".program").evaluate((list, row) => {
+      list.scrollTop = row * 24 - 60;
+    }, step);
+    await page.click(`#step-${step}`);
+    await page.waitForSelector(`#step-${step}.selected`);
+    expect(await text(".story h3")).toContain(value.name);
+    expect(await mapLabel()).toContain(formatBytes(plan.problem.buffers[value.buffer]!.bytes));
+    const story = await text(".story");
+    expect(story).toContain(`b${value.buffer}, 0x${value.offset.toString(16)}`);
+    expect(story).toContain(value.type);
+    // On to what it reads, by the story's own links.
+    const read = values[steps[step]!.reads[0]!]!;
+    await page.click(`.story dd .link:text-is("${read.name}")`);
+    await page.locator(".story h3").getByText(read.name).waitFor();
+  });
+
+  it("selects the rectangle under the pointer, and moves and zooms the plane", async () => {
+    await open(pathToFileURL(htmlFile).href);
+    const box = (await page.locator("canvas.map").boundingBox())!;
+    // The lowest rectangle is persistent and always there: just above the bottom of the plane.
+    await page.mouse.click(box.x + box.width / 2, box.y + box.height - 26);
+    await page.waitForSelector(".story h3");
+    expect(await text(".story h3 small")).toBe("persistent");
+    const before = await page.locator("canvas.map").screenshot();
+    await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+    await page.mouse.wheel(0, -300);
+    await page.waitForTimeout(60);
+    expect(before.equals(await page.locator("canvas.map").screenshot())).toBe(false);
+  });
+
+  it("finds values by name", async () => {
+    await open(pathToFileURL(htmlFile).href);
+    await page.keyboard.press("/");
+    await page.keyboard.type("params");
+    await page.waitForSelector(".hit");
+    const expected = planJson(plan).values.filter((v) => v.name.includes("params")).length;
+    expect(await text(".results p")).toBe(`${expected} matches`);
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(".story h3");
+    expect(await text(".story h3")).toContain("params");
+  });
+
+  it("shows the plan of the budget at hand when the slider moves, in a file", async () => {
+    await open(pathToFileURL(htmlFile).href);
+    const least = Math.min(...curveWithEntries(plans, 4, 0).curve.points.map((p) => p.arenaBytes));
+    await page.focus("#budget");
+    await page.keyboard.press("Home");
+    await shows("arena", formatBytes(least));
+    expect(Number(await figure("computed again"))).toBeGreaterThan(0);
+    expect(await text(".legend")).toContain("recomputed");
+    await page.keyboard.press("End");
+    await shows("arena", formatBytes(plan.height));
+  });
+
+  it("plans for the very budget that the slider is at, from the server", async () => {
+    await open(server.url);
+    await page.waitForSelector(".curve .point");
+    const { curve } = curveWithEntries(plans, 4, 0);
+    const least = Math.min(...curve.points.map((p) => p.arenaBytes));
+    await page.focus("#budget");
+    await page.evaluate(`(() => {
+      const slider = document.querySelector("#budget");
+      slider.value = "437";
+      slider.dispatchEvent(new Event("input", { bubbles: true }));
+    })()`);
+    const budget = Math.round(least + ((plan.height - least) * 437) / 1000);
+    const chosen = plans.choose({ budgetBytes: budget });
+    await shows("arena", formatBytes(chosen.arenaBytes));
+    expect(await figure("budget")).toBe(formatBytes(budget));
+    expect(await figure("predicted")).toBe(`${chosen.predictedMs.toFixed(2)} ms`);
+  });
+
+  it("compares two plans: numbers, values, and the same selection in both maps", async () => {
+    await open(pathToFileURL(htmlFile).href);
+    await page.selectOption('select[aria-label="compare with"]', { index: 4 });
+    await page.waitForSelector(".compare table.numbers");
+    expect(await page.locator("canvas.map").count()).toBe(2);
+    const rows = await text(".compare table.numbers");
+    expect(rows).toContain(formatBytes(plan.height));
+    expect(await text(".differences p")).toMatch(/^\d+ values differ, \d+ are the same/);
+    await find("params");
+    const labels = await page.locator("canvas.map").evaluateAll((all) => all.map((c) => c.getAttribute("aria-label")));
+    expect(labels[0]).toContain("persistent");
+    expect(labels[1]).toContain(labels[0]!.split(" · ")[0]!);
+  });
+
+  it("works with keys alone", async () => {
+    await open(pathToFileURL(htmlFile).href);
+    const seen = new Set<string>();
+    for (let i = 0; i < 24; i++) {
+      await page.keyboard.press("Tab");
+      seen.add(await page.evaluate("`${document.activeElement.tagName}.${document.activeElement.className}`"));
+    }
+    for (const stop of ["CANVAS.plane map", "CANVAS.plane chart", "DIV.program", "INPUT.", "SELECT."])
+      expect(seen).toContain(stop);
+    await page.focus("canvas.map");
+    await page.keyboard.press("]");
+    await page.waitForSelector(".story h3");
+    const first = await mapLabel();
+    await page.keyboard.press("]");
+    await expect.poll(mapLabel).not.toBe(first);
+    await page.keyboard.press("Escape");
+    await page.waitForSelector(".story h3", { state: "detached" });
+    await page.focus(".program");
+    await page.keyboard.press("End");
+    await page.waitForSelector(`#step-${plan.program.steps.length - 1}.selected`);
+    await page.keyboard.press("?");
+    await page.waitForSelector("dialog[open]");
+  });
+
+  it("fits any screen from 360 pixels on, in light and dark", async () => {
+    await open(pathToFileURL(htmlFile).href, 360, true);
+    expect(await page.getAttribute("html", "data-theme")).toBe("dark");
+    await find("params");
+    for (const width of [360, 760, 1000, 2400]) {
+      await page.setViewportSize({ width, height: 800 });
+      expect(await page.evaluate("document.documentElement.scrollWidth"), `${width}`).toBeLessThanOrEqual(width);
+    }
+    await page.click("#theme");
+    await expect.poll(() => page.getAttribute("html", "data-theme")).toBe("light");
+  });
+
+  describe("given a file", () => {
+    const give = async (name: string, content: string | Buffer): Promise<void> => {
+      const buffer = typeof content === "string" ? Buffer.from(content) : content;
+      await page.setInputFiles('input[aria-label="open"]', { name, mimeType: "application/octet-stream", buffer });
+    };
+
+    it("with markup in its names shows the markup as text", async () => {
+      await open(pathToFileURL(htmlFile).href);
+      const evil = "<img src=x onerror=\"document.title='owned'\">";
+      const json = JSON.parse(JSON.stringify(planJson(plan, { stories: true })));
+      json.name = evil;
+      for (const value of json.values) [value.name, value.type, value.story] = [evil, evil, [evil, evil]];
+      for (const step of json.steps) [step.text, step.where, step.phase] = [evil, evil, evil];
+      await give(`${evil}.json`, JSON.stringify(json));
+      await page.locator("#step-0 .code").getByText("<img").first().waitFor();
+      await page.click("#step-0");
+      await page.waitForSelector(".story h3");
+      await find("<img");
+      expect(await page.locator("img").count()).toBe(0);
+      expect(await page.title()).toBe(`${program.name} · Tidemark`);
+    });
+
+    it("that is cut off, newer, without measure or circular says so and stays as it was", async () => {
+      const good = JSON.stringify(planJson(plan));
+      const spoilt = [
+        [good.slice(0, good.length / 2), "not JSON"],
+        [good.replace('"version":1', '"version":9'), "version 9, this reads up to"],
+        [good.replace(/"bytes":\d+/, '"bytes":1e300'), "is not a whole number"],
+        [good.replaceAll('"over":null', '"over":0'), "leads back to itself"],
+      ] as const;
+      await open(pathToFileURL(htmlFile).href);
+      for (const [file, message] of spoilt) {
+        await give("plan.json", file);
+        await page.locator(".message").getByText(message).waitFor();
+        expect(await figure("arena")).toBe(formatBytes(plan.height));
+      }
+    });
+
+    it("of PyTorch's allocator shows it", async () => {
+      await open(pathToFileURL(htmlFile).href);
+      await give("small.pickle", readFileSync(new URL("fixtures/snapshots/small.pickle", import.meta.url)));
+      await page.waitForSelector('[data-figure="most live"]');
+      expect(await figure("address range")).toBe("6 MiB");
+      expect(await figure("buffers")).toBe("5");
+      expect(await text("#step-0 .code")).toContain("alloc 1 MiB");
+    });
+  });
+});
