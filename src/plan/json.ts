@@ -9,7 +9,7 @@ import { typeText } from "../ir/type.ts";
 import { explainAll } from "./explain.ts";
 import { nameValues } from "./names.ts";
 import { addressOf, type BufferKind, type Plan } from "./problem.ts";
-import { type PlanStep, replacementOf } from "./program.ts";
+import { type PlanStep, type Program, replacementOf } from "./program.ts";
 import { formatStatement } from "./statement.ts";
 
 /** The newest version of the format. */
@@ -99,6 +99,15 @@ function isAgain({ node, bodies }: PlanStep, value: Value): boolean {
   );
 }
 
+function paramsJson(program: Program, indexOf: (value: Value) => number): PlanJson["params"] {
+  return program.params.map((param) => ({
+    value: indexOf(param),
+    persistent: program.persistent.has(param),
+    donated: program.donated.has(param),
+    replacement: replacementOf(program, param) ? (program.donated.get(param) ?? null) : null,
+  }));
+}
+
 export function planJson(plan: Plan, options: PlanJsonOptions = {}): PlanJson {
   const { program, problem } = plan;
   const nameOf = nameValues(program);
@@ -148,12 +157,7 @@ export function planJson(plan: Plan, options: PlanJsonOptions = {}): PlanJson {
       alias: step.alias !== null,
       ...(step.bodies ? { bodies: step.bodies.map((body) => planJson(body, options)) } : {}),
     })),
-    params: program.params.map((param) => ({
-      value: indexOf(param),
-      persistent: program.persistent.has(param),
-      donated: program.donated.has(param),
-      replacement: replacementOf(program, param) ? (program.donated.get(param) ?? null) : null,
-    })),
+    params: paramsJson(program, indexOf),
     results: program.results.map((value, i) => ({ value: indexOf(value), buffer: plan.resultBuffers[i] ?? -1 })),
     copies: plan.copies.map(({ value, from, to, param }) => ({
       value: indexOf(value),

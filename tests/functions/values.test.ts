@@ -58,7 +58,9 @@ for (const t of ["f32", "f64"] as const) {
 const OTHERS = new Set([
   ...["TidemarkError", "Tensor", "tensor", "compile", "plan", "spec", "specsOf", "random"],
   ...["grad", "valueAndGrad", "vjp", "jvp", "hvp", "jacobian", "hessian"],
-  ...["checkpoint", "customVjp", "customJvp"],
+  ...["checkpoint", "customVjp", "customJvp", "scope"],
+  // src/api/reversible.test.ts
+  ...["reversible", "reversibleChain", "reversibleLoop", "drift", "additiveCoupling", "onGrid"],
   // functions of functions: tests/control-flow
   ...["scan", "forLoop", "whileLoop", "cond", "switchCase"],
 ]);

@@ -103,9 +103,7 @@ function stagesOf(x: Tensor, stages: ResNetParams["stages"], block: typeof normF
   const first = (stage: number, i: number): boolean => stage > 0 && i === 0;
   return stages.reduce(
     (h, blocks, stage) =>
-      scope("stage", () =>
-        blocks.reduce((v, p, i) => scope("block", () => block(v, p, first(stage, i) ? 2 : 1)), h),
-      ),
+      scope("stage", () => blocks.reduce((v, p, i) => scope("block", () => block(v, p, first(stage, i) ? 2 : 1)), h)),
     x,
   );
 }

@@ -19,7 +19,8 @@ import { baseSequence, type RecomputeProblem, type Sequence } from "./problem.ts
 import { relieve } from "./relief.ts";
 import { simulate } from "./simulate.ts";
 import { fitsBits } from "./state-bounds.ts";
-import { improveByStates, searchStates } from "./state-search.ts";
+import { searchStates } from "./state-search.ts";
+import { improveByStates } from "./state-windows.ts";
 import { improveWindows } from "./windows.ts";
 
 export interface AutoOptions {
@@ -230,9 +231,9 @@ function improve(search: Search): void {
   const exact = solver !== undefined && graph.ops <= EXACT_OPS;
   const starts = [...relieved, ...found.map(({ sequence }) => sequence)];
   if (exact) {
-    annealFrom(search, starts, 0.25);
-    polish(search, starts.slice(0, 4), 0.3, 0.4);
-    widen(search, NARROW * WIDER, WIDEST, 0.4, 1);
+    annealFrom(search, starts, 0.15);
+    polish(search, starts.slice(0, 4), 0.2, 0.4);
+    widen(search, NARROW * WIDER, WIDEST, 0.3, 1);
     if (!search.proven) solve(search, 0.85);
     if (search.proven) return;
   }

@@ -15,7 +15,8 @@ import { baseSequence, checkProblem, type RecomputeProblem } from "./problem.ts"
 import { profiler } from "./profile.ts";
 import { relieve } from "./relief.ts";
 import { simulate } from "./simulate.ts";
-import { improveByStates, searchStates } from "./state-search.ts";
+import { searchStates } from "./state-search.ts";
+import { improveByStates } from "./state-windows.ts";
 import { planRecompute, STRATEGIES } from "./strategies.ts";
 import { Timeline } from "./timeline.ts";
 import { improveWindows } from "./windows.ts";

@@ -15,7 +15,6 @@
 import type { FlatGraph } from "./flat-graph.ts";
 import type { Meter } from "./meter.ts";
 import { bits, StateBounds } from "./state-bounds.ts";
-import { heldAt, stageStarts } from "./windows.ts";
 
 /** What to search: from a stage with some values present to another with at least some; everything unless told. */
 export interface StateWindow {
@@ -142,8 +141,13 @@ class StateSearch {
       const rank = cost + bounds.assess(first ? stage + 1 : stage, lo, hi, cutoff - cost);
       if (rank < cutoff) into({ lo, hi, cost, rank, op, from: state });
     };
-    if (excess <= 0) return reach(allLo, allHi);
-    this.#makeRoom(stage, [allLo & ~operandsLo, allHi & ~operandsHi], excess, (lo, hi) => reach(allLo & ~lo, allHi & ~hi));
+    if (excess <= 0) {
+      reach(allLo, allHi);
+      return;
+    }
+    this.#makeRoom(stage, [allLo & ~operandsLo, allHi & ~operandsHi], excess, (lo, hi) =>
+      reach(allLo & ~lo, allHi & ~hi),
+    );
   }
 
   /** The least sets of `loose` values that free `excess` bytes, those that are cheap to compute again first. */
@@ -213,7 +217,8 @@ class StateSearch {
         wantedLo |= inLo[op] as number;
         wantedHi |= inHi[op] as number;
       }
-      if (graph.once[op] || ((inLo[op] as number) & ~state.lo) !== 0 || ((inHi[op] as number) & ~state.hi) !== 0) continue;
+      if (graph.once[op] || ((inLo[op] as number) & ~state.lo) !== 0 || ((inHi[op] as number) & ~state.hi) !== 0)
+        continue;
       const pending = ((op < 32 ? pendingLo : pendingHi) >>> (op & 31)) & 1;
       // what is not pending is worth it only for computing again what is yet to be dropped, which is rare
       if (!pending && state.rank + (graph.cost[op] as number) >= cutoff) continue;
@@ -293,43 +298,11 @@ export function searchStates(
   const search = new StateSearch(graph, budget, window, options);
   const enter = { lo: bits(window.enter, 0), hi: bits(window.enter, 1) };
   let states: readonly State[] = [{ ...enter, cost: 0, rank: 0, op: -1, from: null }];
-  for (let stage = window.from; stage <= window.to && states.length > 0; stage++) states = search.advance(stage, states);
+  for (let stage = window.from; stage <= window.to && states.length > 0; stage++)
+    states = search.advance(stage, states);
   const { complete } = search;
   if (states.length === 0) return { sequence: null, complete };
   const sequence: number[] = [];
   for (let state = states[0] ?? null; state && state.op >= 0; state = state.from) sequence.push(state.op);
   return { sequence: sequence.reverse(), complete };
-}
-
-/** `sequence` with windows of so many stages searched alone, one after the other, until none of them gets cheaper. */
-export function improveByStates(
-  graph: FlatGraph,
-  budget: number,
-  sequence: readonly number[],
-  stages: number,
-  { width, deadline, meter }: Omit<StateOptions, "cutoff">,
-): readonly number[] {
-  const costOf = (ops: readonly number[]): number => ops.reduce((sum, op) => sum + (graph.cost[op] as number), 0);
-  let best = sequence;
-  const half = Math.max(1, stages >> 1);
-  let unchanged = 0;
-  for (let from = 0; unchanged * half < graph.ops + stages && meter.left > 0; from += half) {
-    if (from >= graph.ops) from = 0;
-    unchanged++;
-    const to = Math.min(graph.ops, from + stages);
-    const starts = stageStarts(graph, best);
-    const [first, end] = [starts[from] as number, to === graph.ops ? best.length : (starts[to] as number)];
-    const inside = best.slice(first, end);
-    let cutoff = costOf(inside);
-    for (let op = from; op < to; op++) cutoff -= graph.cost[op] as number;
-    if (cutoff <= 0) continue;
-    const leave = to === graph.ops ? graph.results : heldAt(graph, best, end);
-    const window = { from, to, enter: heldAt(graph, best, first), leave };
-    const options = { width, deadline, meter, cutoff: cutoff * (1 - 1e-9) };
-    const found = searchStates(graph, budget, options, window).sequence;
-    if (!found) continue;
-    best = [...best.slice(0, first), ...found, ...best.slice(end)];
-    unchanged = 0;
-  }
-  return best;
 }
