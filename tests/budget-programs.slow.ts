@@ -4,7 +4,7 @@
  * everything is stored; the WebAssembly memory has the pages that were planned; the arena is within the budget, and nothing
  * was ever written behind its end. The validator watches every plan.
  *
- *   npm run test:budgets                            all: hours
+ *   npm run test:budgets                            all: long
  *   npm run test:budgets -- -t "mlp under auto"     some
  *
  * Slow, so it is not among the tests of `npm test`; tests/budget.test.ts checks the same on small steps.

@@ -5,6 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { main } from "../src/cli/main.ts";
+import { parseCsv } from "../src/plan/csv.ts";
+import { readPlanJson } from "../src/plan/read-json.ts";
 import { ROOT } from "./support/project.ts";
 
 interface Outcome {
@@ -308,6 +310,49 @@ describe("tidemark curve", () => {
       await tidemark("curve", "cnn", "--strategies", "magic"),
       "UsageError: --strategies: there is no magic",
     );
+  });
+});
+
+describe("tidemark view", () => {
+  it("writes one file for a program, and for the plan file that plan writes", async () => {
+    const [plan, trace, csv] = ["plan.json", "trace.json", "placed.csv"].map((name) => join(folder, name)) as [
+      string,
+      string,
+      string,
+    ];
+    const files = ["--plan-json", plan, "--chrome-trace", trace, "--csv", csv];
+    const { out } = await tidemark("plan", file("view.ir", GRAPH), "--json", ...files);
+    const { arenaBytes } = lastLine(out);
+    expect(readPlanJson(readFileSync(plan, "utf8")).heightBytes).toBe(arenaBytes);
+    const { traceEvents } = JSON.parse(readFileSync(trace, "utf8")) as { traceEvents: { ph: string; dur?: number }[] };
+    const slices = traceEvents.filter(({ ph }) => ph === "X");
+    expect(slices.length).toBeGreaterThan(0);
+    expect(slices.every(({ dur }) => (dur ?? 0) > 0)).toBe(true);
+    const { problem, offsets } = parseCsv(readFileSync(csv, "utf8"));
+    const tops = problem.buffers.map(({ bytes }, i) => bytes + (offsets?.[i] ?? 0));
+    expect(Math.max(...tops)).toBeLessThanOrEqual(arenaBytes as number);
+    const page = join(folder, "page.html");
+    for (const words of [[file("view.ir", GRAPH)], [plan], [csv], [plan, plan]]) {
+      const { code, err } = await tidemark("view", ...words, "--html", page);
+      expect([code, err]).toEqual([0, `${page}: open it in a browser\n`]);
+      expect(readFileSync(page, "utf8")).toMatch(/^<!doctype html>.*<script>.+<\/script>\n<\/body>\n<\/html>\n$/s);
+    }
+  });
+
+  it("refuses files that it cannot show, with what is wrong with them", async () => {
+    expectRefusal(await tidemark("view", join(folder, "gone.json")), "UsageError: cannot read");
+    expectRefusal(await tidemark("view", file("cut.json", '{"version": 1, "na')), "ParseError: plan file: not JSON");
+    expectRefusal(await tidemark("view", file("new.json", '{"version": 7}')), "ParseError: plan file: version 7");
+    expectRefusal(await tidemark("view", file("no.json", "[1, 2]")), "ParseError: plan file: there is no version");
+    expectRefusal(
+      await tidemark("view", file("evil.pickle", "cos\nsystem\n.")),
+      "ParseError: pickle: the instruction GLOBAL",
+    );
+    expectRefusal(await tidemark("view", file("bare.csv", "id,lower,upper,size\na,0,1,4\n")), "ParseError: csv:");
+    expectRefusal(await tidemark("view", "no-program"), "UnknownProgram: there is no program no-program");
+    expectRefusal(await tidemark("view", "mlp", "--port", "x"), "UsageError: --port x");
+    const nowhere = join(folder, "no", "page.html");
+    expectRefusal(await tidemark("view", file("view.ir", GRAPH), "--html", nowhere), "UsageError: cannot write");
   });
 });
 

@@ -14,7 +14,7 @@ import { readGraph } from "../src/plan/recompute/read-graph.ts";
 import { simulate } from "../src/plan/recompute/simulate.ts";
 import { planRecompute } from "../src/plan/recompute/strategies.ts";
 import { randomProblem, trainingChain } from "./support/recompute-graphs.ts";
-import { trainingGraph } from "./support/training-graphs.ts";
+import { layeredGraph, trainingGraph } from "./support/training-graphs.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tidemark-remat-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -158,6 +158,48 @@ describe.skipIf(!solver)("small graphs at ten budgets", () => {
     },
     120_000,
   );
+});
+
+describe("auto with little effort", () => {
+  it("reaches the integer program's cost on a graph where only windows of the plan lead there", () => {
+    const graph = randomProblem(15, 27);
+    const least = leastBytes(graph);
+    const budget = Math.floor(least + (simulate(graph, baseSequence(graph)).peakBytes - least) * 0.2);
+    const { feasible, sequence } = auto(graph, budget, { effort: 0.3 });
+    expect(feasible).toBe(true);
+    // the proven optimum of the integer program is 619
+    expect(simulate(graph, sequence).cost).toBeLessThanOrEqual(619 * 1.01);
+  });
+
+  it.each([
+    ["layered", layeredGraph(1, 100), 0.8, 1.08],
+    ["layered", layeredGraph(1, 1000), 0.9, 1.01],
+    ["layered", layeredGraph(1, 1000), 0.8, 1.04],
+    ["layered", layeredGraph(1, 3000), 0.9, 1.02],
+    ["training", trainingGraph(3, 280), 0.3, 1.25],
+    ["training", trainingGraph(3, 900), 0.5, 1.12],
+  ] as const)(
+    "finds the same plan each time: %s graph $1.ops.length, at $2 of its peak",
+    (_, graph, fraction, most) => {
+      const budget = Math.floor(fraction * simulate(graph, baseSequence(graph)).peakBytes);
+      const effort = Math.min(0.025, 8 / graph.ops.length);
+      const { feasible, sequence, baseCost } = auto(graph, budget, { effort });
+      expect(feasible).toBe(true);
+      const { cost, peakBytes, violations } = simulate(graph, sequence);
+      expect(violations).toEqual([]);
+      expect(peakBytes).toBeLessThanOrEqual(budget);
+      expect(cost / baseCost).toBeLessThan(most);
+      expect(auto(graph, budget, { effort }).sequence).toEqual(sequence);
+    },
+  );
+
+  it("shows without a search that results alone are too much", () => {
+    const bytes = [10, 10, 10];
+    const ops = bytes.map((_, id) => ({ id, name: `op${id}`, cost: 1, inputs: [], outputs: [id] }));
+    const graph = { name: "results", ops, bytes, results: [0, 1, 2], pinnedBytes: [0, 0, 0, 0] };
+    expect(auto(graph, 29, { effort: 1 })).toMatchObject({ feasible: false, proven: true });
+    expect(auto(graph, 30, { effort: 1 })).toMatchObject({ feasible: true, proven: true, cost: 3 });
+  });
 });
 
 const SHARED = new URL("../../shared/bench/instances/", import.meta.url);

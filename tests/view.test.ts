@@ -5,7 +5,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { formatBytes } from "../src/base/bytes.ts";
@@ -17,7 +17,8 @@ import { curveWithEntries, entryOf, livePlans } from "../src/cli/view-data.ts";
 import { serveView, type ViewServer } from "../src/cli/view-server.ts";
 import { planJson } from "../src/plan/json.ts";
 import type { ViewData } from "../src/view/data.ts";
-import { browserPath, launch, NO_BROWSER } from "./support/browser.ts";
+import { entriesOfFile } from "../src/view/read-file.ts";
+import { browserPath, launch, NO_BROWSER, pictureDistance } from "./support/browser.ts";
 import { bundlePage } from "./support/page-bundle.ts";
 
 const path = browserPath();
@@ -27,6 +28,8 @@ it("there is a browser to test the page with, on a build machine", () => {
   if (process.env.CI === "true") expect(path, NO_BROWSER).not.toBeNull();
 });
 
+/** Pictures that were looked at, and the plan they show; UPDATE_PICTURES=1 takes them again. */
+const PICTURES = fileURLToPath(new URL("fixtures/page", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "tidemark-page-"));
 const htmlFile = join(folder, "page.html");
 const settings = { target: "wasm", memory: {}, machine: machineModel(() => {}), solver: undefined } as const;
@@ -42,6 +45,7 @@ describe.runIf(path !== null)("the page", () => {
   let browser: Browser;
   let server: ViewServer;
   let page: Page;
+  let script: string;
   const problems: string[] = [];
 
   async function open(url: string, width = 1300, dark = false): Promise<void> {
@@ -68,7 +72,7 @@ describe.runIf(path !== null)("the page", () => {
   beforeAll(async () => {
     const bundle = join(folder, "page.js");
     await bundlePage(bundle);
-    const script = readFileSync(bundle, "utf8");
+    script = readFileSync(bundle, "utf8");
     const { curve, entries } = curveWithEntries(plans, 4, 1);
     writeFileSync(htmlFile, pageOf({ ...base, entries: [whole, ...entries], curve, live: false }, script));
     server = await serveView(pageOf(base, script), livePlans(plans, 4), 0);
@@ -205,7 +209,7 @@ describe.runIf(path !== null)("the page", () => {
     const seen = new Set<string>();
     for (let i = 0; i < 24; i++) {
       await page.keyboard.press("Tab");
-      seen.add(await page.evaluate("`${document.activeElement.tagName}.${document.activeElement.className}`"));
+      seen.add(await page.evaluate("[document.activeElement.tagName, document.activeElement.className].join('.')"));
     }
     for (const stop of ["CANVAS.plane map", "CANVAS.plane chart", "DIV.program", "INPUT.", "SELECT."])
       expect(seen).toContain(stop);
@@ -234,6 +238,23 @@ describe.runIf(path !== null)("the page", () => {
     }
     await page.click("#theme");
     await expect.poll(() => page.getAttribute("html", "data-theme")).toBe("light");
+  });
+
+  it.each([
+    ["wide-light", 1300, false],
+    ["phone-dark", 360, true],
+  ])("looks as it did when it was last looked at: %s", async (name, width, dark) => {
+    // A plan that is kept: how programs are planned may change, how a plan is drawn should not by itself.
+    const entry = entriesOfFile("plan.json", readFileSync(join(PICTURES, "plan.json")))[0]!;
+    const file = join(folder, `${name}.html`);
+    writeFileSync(file, pageOf({ ...base, title: "kept plan", entries: [entry], live: false }, script));
+    await open(pathToFileURL(file).href, width, dark);
+    const kept = join(PICTURES, `${name}.png`);
+    const now = await page.screenshot();
+    if (process.env.UPDATE_PICTURES) writeFileSync(kept, now);
+    const { mean, most } = await pictureDistance(page, readFileSync(kept), now);
+    expect(mean, "mean difference of blocks, of 255").toBeLessThan(3);
+    expect(most, "largest difference of a block").toBeLessThan(64);
   });
 
   describe("given a file", () => {

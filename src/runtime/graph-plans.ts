@@ -73,6 +73,7 @@ export class GraphPlans {
     };
     const options: FamilyOptions = {
       floorBytes: sliced.floorBytes,
+      persistentBytes: sliced.persistentBytes,
       strategy,
       effort: effortFor(problem.ops.length),
       solver: this.#tools.solver,

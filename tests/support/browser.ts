@@ -4,7 +4,7 @@
  */
 import { existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
-import { type Browser, chromium } from "playwright-core";
+import { type Browser, chromium, type Page } from "playwright-core";
 
 /** CHROMIUM, or the first of the usual names on the path. */
 export function browserPath(env: NodeJS.ProcessEnv = process.env): string | null {
@@ -20,4 +20,29 @@ export const NO_BROWSER =
 export function launch(path: string): Promise<Browser> {
   // Containers have neither user namespaces for the sandbox nor a large /dev/shm; what is opened is our own page.
   return chromium.launch({ executablePath: path, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
+}
+
+/**
+ * How far two screenshots are apart, by blocks of 20 × 20 pixels: letters that another font draws elsewhere hardly count, a
+ * rectangle that is missing does. Pictures of different sizes are as far apart as can be.
+ */
+export async function pictureDistance(page: Page, a: Buffer, b: Buffer): Promise<{ mean: number; most: number }> {
+  const urls = [a, b].map((png) => `data:image/png;base64,${png.toString("base64")}`);
+  const code = `(async (urls) => {
+    const blocks = await Promise.all(urls.map(async (url) => {
+      const image = new Image();
+      image.src = url;
+      await image.decode();
+      const canvas = document.createElement("canvas");
+      [canvas.width, canvas.height] = [Math.ceil(image.width / 20), Math.ceil(image.height / 20)];
+      const context = canvas.getContext("2d");
+      context.imageSmoothingQuality = "high";
+      context.drawImage(image, 0, 0, canvas.width, canvas.height);
+      return { size: [image.width, image.height].join(), data: context.getImageData(0, 0, canvas.width, canvas.height).data };
+    }));
+    if (blocks[0].size !== blocks[1].size) return { mean: 255, most: 255 };
+    const apart = Array.from(blocks[0].data, (value, i) => Math.abs(value - blocks[1].data[i]));
+    return { mean: apart.reduce((sum, d) => sum + d, 0) / apart.length, most: Math.max(...apart) };
+  })(${JSON.stringify(urls)})`;
+  return page.evaluate<{ mean: number; most: number }>(code);
 }

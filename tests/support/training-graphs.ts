@@ -1,4 +1,7 @@
-/** @file Small training steps with branches, drawn from a seed: a random forward graph and its backward in reverse order. */
+/**
+ * @file Graphs drawn from a seed: training steps with branches (a random forward graph and its backward in reverse
+ * order), and layered ones without a backward half, in which much is held for long.
+ */
 import type { RecomputeOp, RecomputeProblem } from "../../src/plan/recompute/problem.ts";
 import { integers } from "./recompute-graphs.ts";
 
@@ -51,4 +54,32 @@ export function trainingGraph(seed: number, layers: number): RecomputeProblem {
   }
   const pinnedBytes = new Array<number>(ops.length + 1).fill(0);
   return { name: `training ${seed}`, ops, bytes, results, pinnedBytes };
+}
+
+/** `count` operations in layers; each reads some of the layer before, now and then one from anywhere before. */
+export function layeredGraph(seed: number, count: number): RecomputeProblem {
+  const draw = integers(seed);
+  const width = Math.max(3, Math.round(count ** 0.43));
+  const inputs: Set<number>[] = [];
+  const read = new Set<number>();
+  for (let [before, from] = [0, 0]; from < count; [before, from] = [from, inputs.length]) {
+    const layer = Math.min(count - from, draw(Math.ceil(width / 4), 2 * width));
+    for (let k = 0; k < layer; k++) {
+      const some = from === 0 ? [] : Array.from({ length: draw(1, 4) }, () => draw(before, from - 1));
+      if (from > 0 && draw(0, 4) < 2) some.push(draw(0, from - 1));
+      inputs.push(new Set(some));
+      for (const value of some) read.add(value);
+    }
+    // only the last layer has results
+    for (let value = before; value < from; value++) {
+      if (!read.has(value)) inputs[draw(from, inputs.length - 1)]!.add(value);
+      read.add(value);
+    }
+  }
+  const bytes = inputs.map(() => draw(1, 60) * (draw(0, 2) === 0 ? 50 : 10));
+  const ops = inputs.map((values, id) => {
+    return { id, name: `op${id}`, cost: draw(0, 1000), inputs: [...values], outputs: [id] };
+  });
+  const results = bytes.map((_, value) => value).filter((value) => !read.has(value));
+  return { name: `layered ${seed}`, ops, bytes, results, pinnedBytes: new Array<number>(count + 1).fill(0) };
 }

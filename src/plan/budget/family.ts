@@ -25,6 +25,8 @@ const PATIENCE = 2;
 const SURE = 3;
 /** Real plans differ from what was expected, to either side: so many rungs are looked at. */
 const AROUND = 3;
+/** The same where bytes are scarce and real plans miss their targets most. */
+const AROUND_LEAST = 5;
 
 export class PlanFamily<R> {
   /** Nothing is computed again. */
@@ -65,7 +67,7 @@ export class PlanFamily<R> {
   slowedBy(slowdown: number): Candidate<R> {
     const limit = this.base.predictedMs * slowdown;
     const last = this.#lowest((rung) => this.#rungs.expectedMs(rung) <= limit);
-    return this.#smallest(last + 1, (candidate) => candidate.predictedMs <= limit);
+    return this.#smallest(this.#rungs.costly ? last : last + 1, (candidate) => candidate.predictedMs <= limit);
   }
 
   /** The smallest plan found. */
@@ -73,6 +75,7 @@ export class PlanFamily<R> {
     return this.#smallest(
       this.#lowest((rung) => this.#rungs.expectedMs(rung) < Number.POSITIVE_INFINITY),
       () => true,
+      AROUND_LEAST,
     );
   }
 
@@ -100,10 +103,14 @@ export class PlanFamily<R> {
   }
 
   /** Of the plans of a rung and those above it. */
-  #smallest(from: number, allowed: (candidate: Candidate<R>) => boolean): Candidate<R> {
+  #smallest(from: number, allowed: (candidate: Candidate<R>) => boolean, around = AROUND): Candidate<R> {
     let best = this.base;
-    const around = this.#rungs.costly ? 1 : AROUND;
-    for (let rung = Math.min(from, this.#rungs.count), tried = 0; rung >= 1 && tried < around; rung--) {
+    const { costly } = this.#rungs;
+    for (
+      let rung = Math.min(from, this.#rungs.count), tried = 0;
+      rung >= 1 && tried < around && !(costly && best !== this.base);
+      rung--
+    ) {
       if (this.#rungs.expectedMs(rung) === Number.POSITIVE_INFINITY) continue;
       for (const candidate of this.#rungs.climb(rung)) {
         if (allowed(candidate) && isSmaller(candidate, best)) best = candidate;

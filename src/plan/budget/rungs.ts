@@ -25,6 +25,8 @@ export type Realise<R> = (sequence: Sequence, targetBytes: number) => Realised<C
 export interface FamilyOptions {
   /** No plan is smaller. */
   readonly floorBytes: number;
+  /** Is in all of them. */
+  readonly persistentBytes: number;
   /** One of `STRATEGIES`. */
   readonly strategy: string;
   /** Work of one plan, as `planRecompute` counts it. */
@@ -53,7 +55,7 @@ export interface Rungs<R> {
 }
 
 /** Rungs between storing everything and `floorBytes` for planners that aim at a number of bytes. */
-const RUNGS = 40;
+const RUNGS = 48;
 /** Plans that are tried for a rung, and for one of a large program. */
 const [ATTEMPTS, FEW_ATTEMPTS] = [4, 2];
 /** A large program. */
@@ -66,7 +68,6 @@ export class Ladder<R> implements Rungs<R> {
   readonly costly: boolean;
   readonly #problem: RecomputeProblem;
   readonly #base: Candidate<R>;
-  readonly #floorBytes: number;
   readonly #realise: Realise<R>;
   readonly #options: FamilyOptions;
   readonly #climbed = new Map<number, readonly Candidate<R>[]>();
@@ -76,14 +77,14 @@ export class Ladder<R> implements Rungs<R> {
     this.costly = problem.ops.length > COSTLY_OPS;
     this.#problem = problem;
     this.#base = base;
-    this.#floorBytes = options.floorBytes;
     this.#realise = realise;
     this.#options = options;
   }
 
   targetOf(rung: number): number {
-    const [most, least] = [this.#base.arenaBytes, this.#floorBytes];
-    return rung === RUNGS ? least : Math.floor(most * (least / most) ** (rung / RUNGS));
+    const { persistentBytes, floorBytes } = this.#options;
+    const [most, least] = [this.#base.arenaBytes - persistentBytes, Math.max(1, floorBytes - persistentBytes)];
+    return rung === RUNGS ? floorBytes : persistentBytes + Math.floor(most * (least / most) ** (rung / RUNGS));
   }
 
   firstFor(budgetBytes: number): number {
@@ -96,10 +97,9 @@ export class Ladder<R> implements Rungs<R> {
     const known = this.#expected.get(rung);
     if (known !== undefined) return known;
     const { strategy, effort, solver } = this.#options;
+    // What is found without a search is near enough to what is found with one.
     const options = strategy === "auto" ? { effort: 0 } : { effort, solver };
-    // What look-ahead finds without a search is near enough to what is found with one.
-    const planner = strategy === "auto" ? "look-ahead" : strategy;
-    const { feasible, cost } = planRecompute(this.#problem, this.targetOf(rung), planner, options);
+    const { feasible, cost } = planRecompute(this.#problem, this.targetOf(rung), strategy, options);
     const expected = feasible ? this.#base.predictedMs + cost - baseCost(this.#problem) : Number.POSITIVE_INFINITY;
     this.#expected.set(rung, expected);
     return expected;

@@ -35,6 +35,7 @@ export interface Slice {
 export interface SlicedProgram {
   /** The most that one operation's operands and workspace take, and what persists: no plan of these slices is smaller. */
   readonly floorBytes: number;
+  readonly persistentBytes: number;
   /** Before fusion: every slice's nodes are its. */
   readonly graph: Graph;
   readonly problem: RecomputeProblem;
@@ -61,7 +62,7 @@ export function sliceProgram(graph: Graph, plan: Plan, model: CostModel): Sliced
     leastBytes({ ...problem, pinnedBytes: problem.pinnedBytes.map(() => persistent) }),
     plan.height,
   );
-  return { graph, problem, floorBytes, slices, values, numberOf };
+  return { graph, problem, floorBytes, persistentBytes: persistent, slices, values, numberOf };
 }
 
 /** Persistent storage is there whether a value is in it or not. */

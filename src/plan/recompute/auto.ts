@@ -17,6 +17,8 @@ import { type IntegerSolver, solveOptimal } from "./optimal.ts";
 import { type Found, portfolio, tournament } from "./portfolio.ts";
 import { baseSequence, type RecomputeProblem, type Sequence } from "./problem.ts";
 import { relieve } from "./relief.ts";
+import { segmentPlans, selectivePlans } from "./rules.ts";
+import { cheapest } from "./segments.ts";
 import { simulate } from "./simulate.ts";
 import { fitsBits } from "./state-bounds.ts";
 import { searchStates } from "./state-search.ts";
@@ -217,14 +219,29 @@ function polish(search: Search, starts: readonly Sequence[], part: number, work:
   }
 }
 
+/** What the rules have within the budget, the cheapest of each kind: on deep and regular graphs they are hard to beat. */
+function byRules(search: Search): readonly Sequence[] {
+  const { problem, budget, graph } = search;
+  const large = graph.ops > LARGE;
+  const kinds = [segmentPlans(problem, "operation", large ? 1.5 : 1.2)];
+  if (!large) kinds.push(selectivePlans(problem));
+  if (problem.ops.some(({ scope }) => scope !== undefined)) kinds.push(segmentPlans(problem, "layer", 1.5));
+  return kinds.flatMap((plans) => {
+    const found = cheapest(problem, budget, plans);
+    offer(search, found, "rule");
+    return found ? [found] : [];
+  });
+}
+
 function improve(search: Search): void {
   const { graph, budget } = search;
   const { solver, effort, start } = search.options;
   if (start) repairStart(search, start);
   const fresh = !(start && search.best);
   const limits = { deadline: until(search, graph.ops > LARGE ? LARGE_RELIEF : RELIEF), work: share(search, 1).left };
-  const relieved = fresh ? [relieve(graph, budget, limits)] : [];
+  const relieved: Sequence[] = fresh ? [relieve(graph, budget, limits)] : [];
   for (const sequence of relieved) offer(search, sequence, "relief");
+  if (fresh) relieved.push(...byRules(search));
   if (fresh) widen(search, NARROW, NARROW * WIDER, 0.15, 0.2);
   if (search.proven) return;
   const found = fresh ? firstPlans(search) : [];
@@ -252,7 +269,8 @@ function improve(search: Search): void {
     offer(search, tidied[0] ?? null, "look-ahead");
   }
   const widened = fitsBits(graph) && !exact;
-  annealFrom(search, starts, exact ? 1 : widened ? 0.5 : 0.85);
+  const whole = exact ? 1 : 0.85;
+  annealFrom(search, starts, widened ? 0.5 : whole);
   if (widened) {
     polish(search, starts.slice(0, 4), 0.6, 0.4);
     widen(search, NARROW * WIDER, WIDEST, 0.8, 1);

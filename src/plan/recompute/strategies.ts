@@ -1,64 +1,27 @@
 /** @file Every way to plan recomputation, by name. Rules with a free number try a ladder of them and take the cheapest that fits. */
 import { TidemarkError } from "../../base/errors.ts";
-import { at } from "../../base/invariant.ts";
 import { type Answer, type AutoOptions, auto, leastBytes } from "./auto.ts";
 import { calls } from "./calls.ts";
 import { chainPlan } from "./chain-of-graph.ts";
 import { dropBound } from "./drop-bound.ts";
 import { flatGraph } from "./flat-graph.ts";
 import { allowanceOf } from "./meter.ts";
-import { minCut } from "./min-cut.ts";
 import { solveOptimal } from "./optimal.ts";
 import { perturb, portfolio } from "./portfolio.ts";
 import { baseCost, baseSequence, type RecomputeProblem, type Sequence } from "./problem.ts";
-import { cheapest, everyK, intensity, keepOnly, recomputeAll, selective, squareRoot, unitCount } from "./segments.ts";
+import { minCutPlans, segmentPlans, selectivePlans } from "./rules.ts";
+import { cheapest, recomputeAll, squareRoot } from "./segments.ts";
 import { simulate } from "./simulate.ts";
 
 type Rule = (problem: RecomputeProblem, budget: number, options: AutoOptions) => Sequence | null;
 
-/** Thresholds that split what operations cost per byte into `steps` parts of equal count. */
-function ladder(problem: RecomputeProblem, steps: number): readonly number[] {
-  const sorted = [...intensity(problem)].sort((a, b) => a - b);
-  const picks = Array.from({ length: steps }, (_, i) => at(sorted, Math.floor((i * (sorted.length - 1)) / steps)));
-  return [...new Set([...picks, Number.POSITIVE_INFINITY])];
-}
-
 const RULES: Readonly<Record<string, Rule>> = {
   "store-all": baseSequence,
   "recompute-all": recomputeAll,
-  "every-k": (problem, budget, { level }) => {
-    const most = unitCount(problem, level);
-    const lengths: number[] = [];
-    for (
-      let length = level === undefined || level === "operation" ? 2 : 1;
-      length <= most;
-      length = Math.max(length + 1, Math.ceil(length * 1.15))
-    )
-      lengths.push(length);
-    return cheapest(
-      problem,
-      budget,
-      lengths.map((length) => everyK(problem, length, level)),
-    );
-  },
+  "every-k": (problem, budget, { level }) => cheapest(problem, budget, segmentPlans(problem, level)),
   sqrt: (problem, _, { level }) => squareRoot(problem, level),
-  selective: (problem, budget) => {
-    const worth = intensity(problem);
-    return cheapest(
-      problem,
-      budget,
-      ladder(problem, 24).map((limit) => selective(problem, (op) => at(worth, op) >= limit)),
-    );
-  },
-  "min-cut": (problem, budget) => {
-    const worth = intensity(problem);
-    const keeps = ladder(problem, 12).map((limit) => minCut(problem, (op) => at(worth, op) < limit));
-    return cheapest(
-      problem,
-      budget,
-      keeps.map((kept) => keepOnly(problem, kept)),
-    );
-  },
+  selective: (problem, budget) => cheapest(problem, budget, selectivePlans(problem)),
+  "min-cut": (problem, budget) => cheapest(problem, budget, minCutPlans(problem)),
   calls,
   chain: chainPlan,
   "look-ahead": (problem, budget, { seconds = 10, effort }) => {

@@ -38,7 +38,8 @@ export function curveView(store: Store): CurveView {
   const slider = h("input", { type: "range", id: "budget", min: 0, max: 1000, step: 1, "aria-label": "budget" });
   const output = h("output", { for: "budget", class: "budget-text" });
   const note = h("p", { class: "quiet" });
-  const element = h("div", {}, drawing, h("label", { class: "slider" }, "budget", slider), output, note);
+  const label = h("label", { class: "slider" }, "budget", slider);
+  const element = h("div", {}, drawing, label, output, note);
   const planner = createPlanner(store);
   const ask = (bytes: number): void => {
     store.set({ budgetBytes: bytes });
@@ -68,7 +69,7 @@ export function curveView(store: Store): CurveView {
       if (before && before.curve === state.curve && before.sides === state.sides && !changedBudget(state, before))
         return;
       note.textContent = noteText(state);
-      slider.disabled = state.curve === null;
+      label.hidden = state.curve === null;
       replace(drawing, ...(state.curve ? marks(state.curve, state) : []));
       drawing.toggleAttribute("hidden", state.curve === null);
       if (!state.curve) return;

@@ -80,30 +80,57 @@ function heading(shown: Shown, rect: number, name: string | null): HTMLElement {
 
 /** Why it is in memory for as long as it is, in one or two sentences. */
 function whyText(shown: Shown, { rect, value }: Selection): HTMLElement {
-  const { picture, readers } = shown;
+  const { picture } = shown;
   const { start, end, bytes } = picture.rects;
   const at = rect ?? 0;
-  const [from, to] = [start[at] ?? 0, end[at] ?? 0];
+  const [from, to, size] = [start[at] ?? 0, end[at] ?? 0, bytes[at] ?? 0];
   const atPeak = from <= picture.boundStep && picture.boundStep < to;
-  const size = formatBytes(bytes[at] ?? 0);
   const peak = atPeak
-    ? `It is live at the tightest step ${picture.boundStep}, where it takes ${percent(bytes[at] ?? 0, picture.boundBytes)} of the bound.`
+    ? `It is live at the tightest step ${picture.boundStep}, where it takes ${percent(size, picture.boundBytes)} of the bound.`
     : `It is not live at the tightest step ${picture.boundStep}.`;
+  return h("p", {}, `${reasonOf(shown, at, value)} ${peak}`);
+}
+
+/** What the kind of a rectangle means for one of its values. */
+function reasonOf(shown: Shown, rect: number, value: number | null): string {
+  const { picture, readers } = shown;
+  const written = value === null ? null : (picture.values[value]?.written ?? null);
   const mine = value === null ? [] : (readers[value] ?? []);
-  const later = mine.find((s) => picture.steps[s]?.phase === "backward" || picture.steps[s]?.phase === "update");
-  const texts: Readonly<Record<string, string>> = {
-    persistent: "It stays in the arena between runs.",
-    input: "It is written by the caller before step 0.",
-    result: "It is handed to the caller, so it lives to the end.",
-    kept: `It is kept for the backward pass: step ${later ?? "?"} reads it, and ${size} wait for ${to - from} steps.`,
-    forward: "Only the forward pass reads it.",
-    recomputed: `It is computed again shortly before it is read, so that its ${size} need not wait from the forward pass to here.`,
-    gradient: "A derivative on its way from the loss to the parameters.",
-    update: "Part of the new state.",
-    scratch: "Workspace of one kernel.",
-    allocation: "Given out and taken back while memory was recorded.",
-  };
-  return h("p", {}, `${texts[kindOf(shown, at)] ?? ""} ${peak}`);
+  const size = formatBytes(picture.rects.bytes[rect] ?? 0);
+  const phase = (step: number): string => picture.steps[step]?.phase ?? "";
+  const later = mine.find((s) => phase(s) === "backward" || phase(s) === "update");
+  const earlier = mine.findLast((s) => later !== undefined && s < later) ?? written ?? 0;
+  switch (kindOf(shown, rect)) {
+    case "persistent":
+      return "Its storage stays in the arena between runs.";
+    case "input":
+      return written === null
+        ? "The caller writes it before step 0."
+        : `It is written over an input at step ${written}.`;
+    case "result":
+      return "Its storage is handed to the caller, so it lives to the end.";
+    case "kept":
+      return later === undefined
+        ? "Another value in its storage is kept for the backward pass."
+        : `It is kept for the backward pass: ${size} wait from step ${earlier} for step ${later}, which reads it.`;
+    case "forward":
+      return "Only the forward pass reads it.";
+    case "recomputed":
+      return againText(written, mine[0], size);
+    case "gradient":
+      return "It is computed in the backward pass.";
+    case "update":
+      return "It is computed in the update of the state.";
+    case "scratch":
+      return "Workspace of one kernel.";
+    case "allocation":
+      return "Given out and taken back while memory was recorded.";
+  }
+}
+
+function againText(written: number | null, reader: number | undefined, size: string): string {
+  const saved = `It is computed again at step ${written ?? 0}, so its ${size} do not wait from the forward pass to there.`;
+  return reader === undefined ? saved : `${saved} Step ${reader} is the first to read it.`;
 }
 
 const percent = (part: number, whole: number): string => `${((100 * part) / Math.max(1, whole)).toFixed(1)} %`;
