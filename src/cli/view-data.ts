@@ -5,18 +5,26 @@
 import { formatBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
 import type { Candidate } from "../plan/budget/rungs.ts";
-import { planJson } from "../plan/json.ts";
+import { type PlanJson, planJson } from "../plan/json.ts";
 import type { Plan } from "../plan/problem.ts";
 import type { ProgramPlans } from "../runtime/assemble.ts";
 import type { Made } from "../runtime/assembler.ts";
 import type { CurvePoint, PlanReply, ViewCurve, ViewEntry } from "../view/data.ts";
 import { pictureOfPlan } from "../view/from-plan.ts";
 
+/** Reasons take time that grows with the square of the program: seconds here, minutes at six times as many values. */
+const MOST_STORIES = 4000;
+
+/** A plan as data, with the reasons of its values unless there are too many. */
+export function planData(plan: Plan): PlanJson {
+  return planJson(plan, { stories: plan.bufferOf.size <= MOST_STORIES });
+}
+
 /** A plan with the budget it was made for. */
 export function entryOf(label: string, made: Plan, predictedMs: number, budgetBytes: number | null): ViewEntry {
   const capacity = budgetBytes ?? Number.POSITIVE_INFINITY;
   const plan = { ...made, problem: { ...made.problem, capacity } };
-  return { label, budgetBytes, predictedMs, picture: pictureOfPlan(planJson(plan, { stories: true })) };
+  return { label, budgetBytes, predictedMs, picture: pictureOfPlan(planData(plan)) };
 }
 
 export interface LivePlans {

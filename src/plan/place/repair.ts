@@ -44,6 +44,7 @@ export class Repair {
   #least = 0;
   #from = -1;
   #ties = 0;
+  #weighed = 0;
 
   constructor(sections: Sections, random: Random, late: () => boolean) {
     const { n, count, size, lo, hi } = sections;
@@ -69,7 +70,7 @@ export class Repair {
 
   /** Pairs of items looked at so far, another measure of time. */
   get work(): number {
-    return this.#shelves.work;
+    return this.#shelves.work + this.#weighed;
   }
 
   /** Starts from a placement, cut off at `limit`. False when a fixed item is above it. */
@@ -178,6 +179,7 @@ export class Repair {
     const candidates = this.#candidates;
     candidates[0] = 0;
     for (let p = 0; p < count; p++) candidates[p + 1] = this.#up(i, this.#tops[p] as number);
+    this.#weighed += 2 * count;
     this.#least = FIXED / 2;
     this.#from = -1;
     this.#ties = 0;

@@ -66,8 +66,14 @@ function storyOf(
     ...(bodies ?? []),
     ...(value && value.story.length > 0
       ? [h("details", { open: true }, h("summary", {}, "reasons"), list(value.story.slice(1)))]
-      : []),
+      : missingReasons(shown, value?.name)),
   ];
+}
+
+/** Large plans come without: they are worked out one at a time. */
+function missingReasons({ picture }: Shown, name: string | undefined): readonly Child[] {
+  if (picture.source !== "plan" || name === undefined) return [];
+  return [h("p", { class: "quiet" }, `More reasons: tidemark plan PROGRAM --explain ${name}`)];
 }
 
 const list = (sentences: readonly string[]): HTMLElement => h("ul", {}, ...sentences.map((s) => h("li", {}, s)));
