@@ -158,8 +158,8 @@ export function planLoaded(loaded: Loaded, settings: PlanSettings): PlanOutcome 
   const chosen = orRefusal(() => plans.choose(memory));
   const planMs = plans.baseMs + performance.now() - started;
   const refusal = chosen instanceof TidemarkError ? chosen : null;
-  const least = (): Candidate<Made> => plans.family(memory.strategy ?? "auto", memory.segments).least();
-  const known = (): Candidate<Made> => plans.family(memory.strategy ?? "auto", memory.segments).leastKnown();
+  const least = (): Candidate<Made> => plans.least(memory);
+  const known = (): Candidate<Made> => plans.leastKnown(memory);
   const { result, predictedMs, strategy } = chosen instanceof TidemarkError ? least() : chosen;
   const capacity = refusal ? Number.POSITIVE_INFINITY : (memory.budgetBytes ?? Number.POSITIVE_INFINITY);
   const plan = { ...result.plan, problem: { ...result.plan.problem, capacity } };

@@ -126,6 +126,11 @@ export class ProgramPlans {
     return this.#loopForms(strategy)?.least(segments) ?? this.family(strategy, segments).least();
   }
 
+  /** The smallest plan; of a large program the smallest of those that were made so far, if any was. */
+  leastKnown({ strategy = "auto", segments }: MemoryRequest): Candidate<Made> {
+    return this.#loopForms(strategy)?.least(segments) ?? this.family(strategy, segments).leastKnown();
+  }
+
   /** With loops that the planner may decide about: their forms. Strategies by name are about operations alone. */
   #loopForms(strategy: string): LoopForms | null {
     if (strategy !== "auto") return null;
