@@ -1,6 +1,7 @@
 /** @file Rules about what is written around the code: pass tests, error sections, links, hosts and paths. */
-import { basename, posix } from "node:path";
-import type { ProjectFile } from "./project.ts";
+import { existsSync } from "node:fs";
+import { basename, join, posix } from "node:path";
+import { type ProjectFile, ROOT } from "./project.ts";
 import { type Ast, isAst, lastName, lineAt, parse, walk } from "./syntax.ts";
 
 /** Hosts that tracked files may mention, and what for. */
@@ -93,7 +94,9 @@ export function linkViolations(files: readonly ProjectFile[]): readonly string[]
         const [path = "", anchor] = link.split("#");
         const target = path === "" ? file.path : posix.join(posix.dirname(file.path), path).replace(/\/$/, "");
         const place = `${file.path}:${lineAt(file, match.index)}: the link ${link}`;
-        if (!byPath.has(target) && !folders.has(target)) return [`${place} leads nowhere`];
+        // Pictures are no text files: they are looked for where they should be.
+        const isPicture = target.endsWith(".png") && existsSync(join(ROOT, target));
+        if (!byPath.has(target) && !folders.has(target) && !isPicture) return [`${place} leads nowhere`];
         const found = anchor === undefined || anchors(byPath.get(target)?.text ?? "").includes(anchor);
         return found ? [] : [`${place} names a heading that ${target} does not have`];
       }),
