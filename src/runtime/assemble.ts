@@ -126,7 +126,7 @@ export class ProgramPlans {
     return this.#loopForms(strategy)?.least(segments) ?? this.family(strategy, segments).least();
   }
 
-  /** The smallest plan; of a large program the smallest of those that were made so far, if any was. */
+  /** The smallest plan; of a large program the smallest of those that were made so far. */
   leastKnown({ strategy = "auto", segments }: MemoryRequest): Candidate<Made> {
     return this.#loopForms(strategy)?.least(segments) ?? this.family(strategy, segments).leastKnown();
   }

@@ -79,11 +79,11 @@ export class PlanFamily<R> {
     );
   }
 
-  /** The smallest plan; for large programs the smallest of those that were made so far, if any was. */
+  /** The smallest plan; for large programs the smallest of those that were made so far. */
   leastKnown(): Candidate<R> {
     const { costly, count } = this.#rungs;
+    if (!costly) return this.least();
     const made = Array.from({ length: count }, (_, i) => this.#rungs.climbed(i + 1)).flat();
-    if (!costly || made.length === 0) return this.least();
     return made.reduce((a, b) => (isSmaller(b, a) ? b : a), this.base);
   }
 
