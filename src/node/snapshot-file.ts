@@ -90,8 +90,8 @@ const REASONS: Readonly<Record<string, readonly [string, string]>> = {
 export function storageError(doing: "write" | "read", path: string, error: unknown, after: string): unknown {
   const { code } = error as NodeJS.ErrnoException;
   if (error instanceof TidemarkError || code === undefined) return error;
-  const [what, todo] = REASONS[code] ?? [code, "look after the folder"];
-  return new TidemarkError("StorageError", `cannot ${doing} ${path}: ${what}`, { help: `${todo}; ${after}` });
+  const [what, advice] = REASONS[code] ?? [code, "check that the folder is there and can be written"];
+  return new TidemarkError("StorageError", `cannot ${doing} ${path}: ${what}`, { help: `${advice}; ${after}` });
 }
 
 export function damaged(path: string, problem: string): TidemarkError {
