@@ -92,7 +92,7 @@ const browser = await chromium.launch({
 });
 console.log("rectangles  first ms  work ms p50  p95  frame ms p50  p95");
 for (const count of SIZES.length > 0 ? SIZES : [1000, 10_000, 100_000]) {
-  const entry = { label: "made up", budgetBytes: null, predictedMs: null, picture: picture(count) };
+  const entry = { label: "made up", budgetBytes: null, predictedMs: null, asks: null, picture: picture(count) };
   const data = { version: 1, title: "bench", entries: [entry], first: 0, second: null, curve: null, live: false };
   const file = join(folder, `${count}.html`);
   writeFileSync(file, pageOf(data));

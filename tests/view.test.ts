@@ -13,10 +13,10 @@ import { machineModel } from "../src/cli/machine.ts";
 import { pageOf } from "../src/cli/page.ts";
 import { planLoaded } from "../src/cli/plan-figures.ts";
 import { chain } from "../src/cli/programs/chain.ts";
-import { curveWithEntries, entryOf, livePlans } from "../src/cli/view-data.ts";
 import { serveView, type ViewServer } from "../src/cli/view-server.ts";
 import { planJson } from "../src/plan/json.ts";
 import type { ViewData } from "../src/view/data.ts";
+import { askingEntry, curveWithEntries, entryOf, FIRST, livePlans } from "../src/view/plans.ts";
 import { entriesOfFile } from "../src/view/read-file.ts";
 import { browserPath, launch, NO_BROWSER, pictureDistance } from "./support/browser.ts";
 import { bundlePage } from "./support/page-bundle.ts";
@@ -75,7 +75,8 @@ describe.runIf(path !== null)("the page", () => {
     script = readFileSync(bundle, "utf8");
     const { curve, entries } = curveWithEntries(plans, 4, 1);
     writeFileSync(htmlFile, pageOf({ ...base, entries: [whole, ...entries], curve, live: false }, script));
-    server = await serveView(pageOf(base, script), livePlans(plans, 4), 0);
+    const asking = askingEntry("as compiled", plan, planned.predictedMs, null, FIRST);
+    server = await serveView(pageOf({ ...base, entries: [asking] }, script), livePlans(plans, 4, plan), 0);
     browser = await launch(path as string);
   });
 
@@ -188,6 +189,26 @@ describe.runIf(path !== null)("the page", () => {
     await shows("arena", formatBytes(chosen.arenaBytes));
     expect(await figure("budget")).toBe(formatBytes(budget));
     expect(await figure("predicted")).toBe(`${chosen.predictedMs.toFixed(2)} ms`);
+  });
+
+  it("asks the server for the reasons of what is selected, of the first plan and of later ones", async () => {
+    await open(server.url);
+    const { values } = planJson(plan, { stories: true });
+    const name = values[values.length - 1]!.name;
+    await find(name);
+    await page.locator(".reasons li").first().waitFor();
+    const shown = (): Promise<string[]> => page.locator(".reasons li").allTextContents();
+    expect(await shown()).toEqual(values[values.length - 1]!.story!.slice(1));
+    await page.waitForSelector(".curve .point");
+    await page.focus("#budget");
+    await page.keyboard.press("Home");
+    const least = plans.choose({
+      budgetBytes: Math.min(...curveWithEntries(plans, 4, 0).curve.points.map((p) => p.arenaBytes)),
+    });
+    await shows("arena", formatBytes(least.arenaBytes));
+    await find(name);
+    const now = planJson(least.result.plan, { stories: true }).values.find((v) => v.name === name)!;
+    await expect.poll(shown).toEqual(now.story!.slice(1));
   });
 
   it("compares two plans: numbers, values, and the same selection in both maps", async () => {

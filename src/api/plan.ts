@@ -11,6 +11,7 @@ import { parseBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import type { Graph } from "../ir/graph.ts";
+import type { LowerTraits } from "../lower/lower.ts";
 import { graphCost } from "../ops/control.ts";
 import type { CostModel } from "../plan/cost/model.ts";
 import type { Plan } from "../plan/problem.ts";
@@ -232,17 +233,18 @@ export function plan<A extends readonly Tree[] = [Tensor], R = unknown>(
   };
 }
 
-/** All plans of a function's program for arguments like these. @internal */
+/** All plans of a function's program for arguments like these, for this engine unless other traits are given. @internal */
 export function plansOf(
   fn: AnyFunction,
   args: readonly unknown[],
   options: PlanningOptions,
+  traits: LowerTraits = wasmTraits(),
 ): { readonly source: TracedProgram; readonly plans: ProgramPlans } {
   const source = traceProgram(fn, flattenArguments(fn, args), options);
   const { graph, donated, firstCapture } = source;
   const persistent = persistentParams(graph, donated, firstCapture);
   const { costs, solver, validate: verify = false } = options;
-  return { source, plans: new ProgramPlans(graph, wasmTraits(), { donated, persistent, costs, solver, verify }) };
+  return { source, plans: new ProgramPlans(graph, traits, { donated, persistent, costs, solver, verify }) };
 }
 
 /**

@@ -6,10 +6,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { CurveReply, PlanReply } from "../view/data.ts";
+import { livePlans } from "../view/plans.ts";
 import { readGraphs } from "./load.ts";
 import { machineModel } from "./machine.ts";
 import { plansOfLoaded } from "./plan-figures.ts";
-import { livePlans } from "./view-data.ts";
 import { serveView, type ViewServer } from "./view-server.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tidemark-view-"));

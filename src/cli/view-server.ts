@@ -5,7 +5,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { TidemarkError } from "../base/errors.ts";
-import type { LivePlans } from "./view-data.ts";
+import type { LivePlans } from "../view/plans.ts";
 
 export interface ViewServer {
   /** Where the page is. */
@@ -62,6 +62,10 @@ function replyTo(
     if (pathname === "/plan" && plans) {
       const budget = Number(searchParams.get("budget") || "x");
       return Number.isSafeInteger(budget) && budget >= 0 ? json(plans.within(budget)) : text(400, "budget=BYTES");
+    }
+    if (pathname === "/story" && plans) {
+      const story = plans.story(searchParams.get("plan") ?? "", Number(searchParams.get("value") || "x"));
+      return story ? json({ story }) : text(404, "no such value");
     }
   } catch (error) {
     return text(500, error instanceof Error ? error.message : String(error));

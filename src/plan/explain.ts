@@ -7,9 +7,9 @@ import { grouped, TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import type { Value } from "../ir/graph.ts";
 import { typeText } from "../ir/type.ts";
+import { type PlanFacts, planFacts } from "./explain-facts.ts";
 import { noSlotReason, notInPlaceReason, stepName } from "./explain-reasons.ts";
-import { liveness } from "./liveness.ts";
-import { type NameOf, nameValues } from "./names.ts";
+import type { NameOf } from "./names.ts";
 import { addressOf, type BufferId, type Lifespan, type Plan, rangeOf, type Step } from "./problem.ts";
 import { replacementOf } from "./program.ts";
 import { listed } from "./table.ts";
@@ -31,40 +31,43 @@ export interface Explanation {
 
 /** Explains a value, given by its name in the plan's text, by its path in the arguments, or itself. */
 export function explainValue(plan: Plan, which: string | Value): Explanation {
-  const nameOf = nameValues(plan.program);
+  const facts = planFacts(plan);
+  const { nameOf } = facts;
   const value = typeof which === "string" ? findValue(plan, which, nameOf) : which;
   if (!plan.bufferOf.has(value)) throw unknownValue(plan, nameOf(value), nameOf);
-  return explained(plan, value, nameOf, liveness(plan.program));
+  return explained(facts, value);
 }
 
 /** What `explainValue` says about each stored value. */
 export function explainAll(plan: Plan): ReadonlyMap<Value, Explanation> {
-  const [nameOf, lifespans] = [nameValues(plan.program), liveness(plan.program)];
-  return new Map([...plan.bufferOf.keys()].map((value) => [value, explained(plan, value, nameOf, lifespans)]));
+  const facts = planFacts(plan);
+  return new Map([...plan.bufferOf.keys()].map((value) => [value, explained(facts, value)]));
 }
 
-function explained(plan: Plan, value: Value, nameOf: NameOf, lifespans: ReadonlyMap<Value, Lifespan>): Explanation {
+function explained(facts: PlanFacts, value: Value): Explanation {
+  const { plan, nameOf } = facts;
   const { buffer, from, to } = addressOf(plan, value);
-  const lifespan = lifespans.get(value) ?? { start: 0, end: 0 };
-  const readers = plan.program.steps.flatMap((step, i) => (step.reads.includes(value) ? [i] : []));
+  const lifespan = facts.lifespans.get(value) ?? { start: 0, end: 0 };
+  const readers = facts.readers(value);
   const bufferLifespan = at(plan.problem.buffers, buffer).lifespan;
   const fates = { value, name: nameOf(value), buffer, from, to, lifespan, bufferLifespan, readers };
   const sentences = [
     `${nameOf(value)}: ${typeText(value.type)} is at b${buffer}[${from}:${to}], ${grouped(to - from)} bytes`,
-    ...lifetimeSentences(plan, fates, nameOf),
-    ...originSentences(plan, value, nameOf),
-    ...sharingSentences(plan, buffer, value, nameOf),
+    ...lifetimeSentences(facts, fates),
+    ...originSentences(facts, value),
+    ...sharingSentences(facts, buffer, value),
   ];
   return { ...fates, sentences };
 }
 
 /** What `explainValue` says, as text; `b12` asks for a buffer. */
 export function explainText(plan: Plan, which: string | Value): string {
-  const nameOf = nameValues(plan.program);
+  const facts = planFacts(plan);
+  const { nameOf } = facts;
   const id = typeof which === "string" ? /^b(\d+)$/.exec(which)?.[1] : undefined;
   const named = [...plan.bufferOf.keys()].some((value) => nameOf(value) === which);
   const buffer = id === undefined || named ? undefined : plan.problem.buffers[Number(id)];
-  const sentences = buffer ? bufferSentences(plan, buffer.id, nameOf) : explainValue(plan, which).sentences;
+  const sentences = buffer ? bufferSentences(facts, buffer.id) : explainValue(plan, which).sentences;
   return `${sentences.map((sentence, i) => (i === 0 ? sentence : `  ${sentence}`)).join("\n")}\n`;
 }
 
@@ -86,35 +89,36 @@ function unknownValue(plan: Plan, name: string, nameOf: NameOf): TidemarkError {
   });
 }
 
-function bufferSentences(plan: Plan, id: BufferId, nameOf: NameOf): readonly string[] {
+function bufferSentences(facts: PlanFacts, id: BufferId): readonly string[] {
+  const { plan, nameOf, writers } = facts;
   const { kind, bytes, lifespan, values } = at(plan.problem.buffers, id);
   const { from, to } = rangeOf(plan, id);
   const step = plan.scratch.findIndex((ids) => ids.includes(id));
-  const use = step < 0 ? kind : `workspace of ${stepName(plan, step, nameOf)}`;
-  const writers = new Map(plan.program.steps.flatMap(({ writes }, i) => writes.map((v) => [v, i] as const)));
+  const use = step < 0 ? kind : `workspace of ${stepName(facts, step)}`;
   return [
     `b${id} is at [${from}:${to}], ${grouped(bytes)} bytes, for steps ${spanText(lifespan)}: ${use}`,
     ...values.map((value) => {
       const writer = writers.get(value);
-      const origin = writer === undefined ? "is there from step 0" : `is written at ${stepName(plan, writer, nameOf)}`;
+      const origin = writer === undefined ? "is there from step 0" : `is written at ${stepName(facts, writer)}`;
       return `${nameOf(value)}: ${typeText(value.type)} ${origin}`;
     }),
-    ...sharingSentences(plan, id, null, nameOf),
+    ...sharingSentences(facts, id, null),
   ];
 }
 
-function lifetimeSentences(plan: Plan, fate: Omit<Explanation, "sentences">, nameOf: NameOf): string[] {
+function lifetimeSentences(facts: PlanFacts, fate: Omit<Explanation, "sentences">): string[] {
+  const { plan, nameOf, writers } = facts;
   const { program } = plan;
   const { value, lifespan, bufferLifespan, readers } = fate;
-  const text = (step: Step) => stepName(plan, step, nameOf);
-  const isParam = program.params.includes(value);
+  const text = (step: Step) => stepName(facts, step);
+  const isParam = !writers.has(value);
   const born = isParam ? "it is a parameter, there from step 0" : `it is written at ${text(lifespan.start)}`;
   const last = readers[readers.length - 1];
   let death =
     last === undefined
       ? "nobody reads it"
       : `its ${readers.length > 1 ? `last of ${readers.length} readers` : "only reader"} is ${text(last)}`;
-  if (program.results.includes(value)) death = "it is a result, so it lives to the end";
+  if (facts.results.has(value)) death = "it is a result, so it lives to the end";
   else if (program.persistent.has(value) && !program.donated.has(value))
     death = "it is persistent and not donated, so it is never overwritten";
   const sentences = [born, death];
@@ -126,7 +130,7 @@ function lifetimeSentences(plan: Plan, fate: Omit<Explanation, "sentences">, nam
   const result = replacementOf(program, value);
   const copy = plan.copies.find((c) => c.param === value);
   if (result && copy)
-    sentences.push(`${nameOf(result)} replaces it by a final copy: ${noSlotReason(plan, value, result, nameOf)}`);
+    sentences.push(`${nameOf(result)} replaces it by a final copy: ${noSlotReason(facts, value, result)}`);
   else if (result) sentences.push(`${nameOf(result)} replaces it in the same storage`);
   return sentences;
 }
@@ -142,27 +146,27 @@ function longestWait(written: Step, readers: readonly Step[]): { from: Step; ste
 }
 
 /** In place over what, or why over none of the operands. */
-function originSentences(plan: Plan, value: Value, nameOf: NameOf): string[] {
-  const index = plan.program.steps.findIndex((s) => s.writes.includes(value));
+function originSentences(facts: PlanFacts, value: Value): string[] {
+  const { plan, nameOf } = facts;
+  const index = facts.writers.get(value) ?? -1;
   const step = plan.program.steps[index];
   if (!step) return [];
   if (step.alias) return [`it is another name of ${nameOf(step.alias[0])}`];
   const over = plan.inPlace.get(value);
   if (over) return [`it is written over ${nameOf(over)}, which dies there`];
   return step.reads.map(
-    (read) => `it is not written over ${nameOf(read)}: ${notInPlaceReason(plan, index, read, value, nameOf)}`,
+    (read) => `it is not written over ${nameOf(read)}: ${notInPlaceReason(facts, index, read, value)}`,
   );
 }
 
 /** Other values in the buffer, and buffers in the same bytes at other times. */
-function sharingSentences(plan: Plan, id: BufferId, value: Value | null, nameOf: NameOf): string[] {
-  const others = value ? at(plan.problem.buffers, id).values.filter((v) => v !== value) : [];
+function sharingSentences(facts: PlanFacts, id: BufferId, value: Value | null): string[] {
+  const { plan, nameOf } = facts;
+  const { buffers } = plan.problem;
+  const { lifespan: here, values } = at(buffers, id);
+  const others = value ? values.filter((v) => v !== value) : [];
   const mine = rangeOf(plan, id);
-  const here = at(plan.problem.buffers, id).lifespan;
-  const sharing = plan.problem.buffers.filter((b) => {
-    const range = rangeOf(plan, b.id);
-    return b.id !== id && b.bytes > 0 && range.from < mine.to && mine.from < range.to;
-  });
+  const sharing = facts.overlapping(id).map((other) => at(buffers, other));
   const text = (b: (typeof sharing)[number]) => `b${b.id} (${b.values[0] ? nameOf(b.values[0]) : "workspace"})`;
   const before = sharing.filter((b) => b.lifespan.end <= here.start).map(text);
   const after = sharing.filter((b) => b.lifespan.start >= here.end).map(text);

@@ -22,6 +22,21 @@ export function wasmTraits(fma: boolean = detectFeatures().relaxedMadd): LowerTr
 /** Of a WebAssembly memory with addresses of 32 bits. */
 export const LARGEST_ARENA_BYTES = 65536 * PAGE;
 
+/** The elements of a value at an address of an arena. */
+export function elementsAt(buffer: ArrayBuffer, type: TensorType, address: number): Elements {
+  const elements = elementsOf(type.shape);
+  switch (type.dtype) {
+    case "f32":
+      return new Float32Array(buffer, address, elements);
+    case "f64":
+      return new Float64Array(buffer, address, elements);
+    case "i32":
+      return new Int32Array(buffer, address, elements);
+    case "bool":
+      return new Uint8Array(buffer, address, elements);
+  }
+}
+
 export class Executable<P extends PlacedProgram = PlacedProgram> {
   readonly placed: P;
   readonly moduleBytes: number;
@@ -64,18 +79,7 @@ export class Executable<P extends PlacedProgram = PlacedProgram> {
 
   /** The elements at an address, in the arena itself: gone with the next run. */
   view(type: TensorType, address: number): Elements {
-    const { buffer } = this.#memory;
-    const elements = elementsOf(type.shape);
-    switch (type.dtype) {
-      case "f32":
-        return new Float32Array(buffer, address, elements);
-      case "f64":
-        return new Float64Array(buffer, address, elements);
-      case "i32":
-        return new Int32Array(buffer, address, elements);
-      case "bool":
-        return new Uint8Array(buffer, address, elements);
-    }
+    return elementsAt(this.#memory.buffer, type, address);
   }
 
   write(type: TensorType, address: number, data: Elements): void {

@@ -2,8 +2,9 @@
  * @file What the page is given: pictures, the trade-off curve they lie on, and whether there is somebody to ask for more.
  * A page in a file has all its plans with it; a page from the server asks for the plan of a budget:
  *
- *   GET curve              → CurveReply
- *   GET plan?budget=BYTES  → PlanReply
+ *   GET curve                     → CurveReply
+ *   GET plan?budget=BYTES         → PlanReply
+ *   GET story?plan=ASKS&value=N   → StoryReply
  */
 import type { Picture } from "./picture.ts";
 
@@ -13,6 +14,8 @@ export interface ViewEntry {
   readonly budgetBytes: number | null;
   readonly predictedMs: number | null;
   readonly picture: Picture;
+  /** What to ask for reasons of its values by; null: they are with it, or there are none. */
+  readonly asks: string | null;
 }
 
 export interface CurvePoint {
@@ -43,6 +46,9 @@ export interface ViewData {
 }
 
 export type PlanReply = { readonly entry: ViewEntry } | { readonly refusal: string };
+export interface StoryReply {
+  readonly story: readonly string[];
+}
 export interface CurveReply {
   readonly curve: ViewCurve;
 }

@@ -83,7 +83,7 @@ describe("the page's text", () => {
   it("cannot be left by anything in the data, the title or the script", () => {
     const name = '</script><script>alert(1)</script><!--"&\u2028';
     const picture = { ...pictureOfPlan(planJson(smallPlan())), name };
-    const entry = { label: name, budgetBytes: null, predictedMs: null, picture };
+    const entry = { label: name, budgetBytes: null, predictedMs: null, asks: null, picture };
     const data = {
       version: 1,
       title: name,

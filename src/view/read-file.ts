@@ -24,7 +24,7 @@ export const isViewFile = (name: string): boolean => FILE_KINDS.includes(extensi
 export function entriesOfFile(name: string, bytes: Uint8Array): readonly ViewEntry[] {
   const label = name.replace(/^.*[\\/]/, "");
   const entry = (picture: Picture, more = ""): ViewEntry => ({
-    ...{ label: `${label}${more}`, budgetBytes: picture.budgetBytes, predictedMs: null, picture },
+    ...{ label: `${label}${more}`, budgetBytes: picture.budgetBytes, predictedMs: null, picture, asks: null },
   });
   switch (extension(name)) {
     case ".json":

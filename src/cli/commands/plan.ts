@@ -3,6 +3,7 @@ import { formatBytes } from "../../base/bytes.ts";
 import { grouped } from "../../base/errors.ts";
 import { printCsv } from "../../plan/csv.ts";
 import { explainText } from "../../plan/explain.ts";
+import { planJson } from "../../plan/json.ts";
 import { memoryChart } from "../../plan/memory-chart.ts";
 import { memoryMap } from "../../plan/memory-map.ts";
 import { printPlan } from "../../plan/print.ts";
@@ -21,7 +22,6 @@ import {
   planLoaded,
   planSettings,
 } from "../plan-figures.ts";
-import { planData } from "../view-data.ts";
 
 function persistentText(f: PlanFigures): string {
   const parts = [
@@ -51,7 +51,7 @@ function planText(made: Plan, f: PlanFigures, io: Io): string {
 function writeFiles(args: Arguments, { planned }: PlanOutcome, { machine }: PlanSettings): void {
   const { plan: made } = planned;
   const [json, trace, csv] = ["plan-json", "chrome-trace", "csv"].map((name) => args.value(name));
-  if (json !== undefined) writeText(json, `${JSON.stringify(planData(made))}\n`);
+  if (json !== undefined) writeText(json, `${JSON.stringify(planJson(made, { stories: true }))}\n`);
   if (trace !== undefined) {
     const events = planTrace(made, (step) => predictedStepMs(made, step, machine.costs));
     writeText(trace, `${JSON.stringify(events)}\n`);

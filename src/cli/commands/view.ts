@@ -1,13 +1,13 @@
 /** @file `tidemark view`: a plan as a page, from a server on this machine or as one file. */
 import { basename } from "node:path";
 import type { ViewCurve, ViewData, ViewEntry } from "../../view/data.ts";
+import { askingEntry, curveWithEntries, entryOf, FIRST, type LivePlans, livePlans } from "../../view/plans.ts";
 import { entriesOfFile, FILE_KINDS, isViewFile } from "../../view/read-file.ts";
 import { type Arguments, type Command, type Io, wholeNumber } from "../command.ts";
 import { readBytes, writeText } from "../files.ts";
 import { loadProgram } from "../load.ts";
 import { pageOf } from "../page.ts";
 import { PLAN_OPTIONS, planLoaded, planSettings } from "../plan-figures.ts";
-import { curveWithEntries, entryOf, type LivePlans, livePlans } from "../view-data.ts";
 import { serveView } from "../view-server.ts";
 
 interface Source {
@@ -30,9 +30,13 @@ async function sourceOf(word: string, args: Arguments, io: Io): Promise<Source> 
   const { memory } = settings;
   const asked = memory.budgetBytes ?? (memory.least ? planned.plan.height : null);
   const label = asked === null && planned.strategy === "store-all" ? "as compiled" : `as asked (${planned.strategy})`;
-  const entry = entryOf(label, planned.plan, planned.predictedMs, asked);
   const points = wholeNumber(args, "points", 8, 2);
-  if (!args.has("html")) return { title: loaded.name, entries: [entry], curve: null, live: livePlans(plans, points) };
+  const { plan, predictedMs } = planned;
+  if (!args.has("html")) {
+    const first = askingEntry(label, plan, predictedMs, asked, FIRST);
+    return { title: loaded.name, entries: [first], curve: null, live: livePlans(plans, points, plan) };
+  }
+  const entry = entryOf(label, plan, predictedMs, asked);
   const { curve, entries } = curveWithEntries(plans, points, 1);
   return { title: loaded.name, entries: [entry, ...entries], curve, live: null };
 }

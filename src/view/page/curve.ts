@@ -1,10 +1,10 @@
 /**
  * @file Memory against time, with a budget that can be dragged: every plan is a point, the line is the budget, and what is
  * shown everywhere else is the fastest plan to the left of it. The slider below is the same for keys and screen readers.
- * A page from the server asks for the plan of exactly this budget; a page in a file has the plans of some.
+ * Where there is somebody to ask, the plan is that of exactly this budget; a page in a file has the plans of some.
  */
 import { formatBytes } from "../../base/bytes.ts";
-import { type CurveReply, type PlanReply, pointWithin, type ViewCurve, type ViewEntry } from "../data.ts";
+import { type PlanReply, pointWithin, type ViewCurve, type ViewEntry } from "../data.ts";
 import { h, replace, svg } from "./dom.ts";
 import { type State, type Store, shownOf, wholeFrame } from "./store.ts";
 
@@ -28,19 +28,22 @@ function scales({ points, floorBytes }: ViewCurve) {
   };
 }
 
+/** Whoever plans: the server, or a worker of the page. */
+export type PlanSource = (budgetBytes: number) => Promise<PlanReply>;
+
 export interface CurveView {
   readonly element: HTMLElement;
   draw(state: State, before: State | null): void;
 }
 
-export function curveView(store: Store): CurveView {
+export function curveView(store: Store, planFor: PlanSource): CurveView {
   const drawing = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "curve", role: "img" });
   const slider = h("input", { type: "range", id: "budget", min: 0, max: 1000, step: 1, "aria-label": "budget" });
   const output = h("output", { for: "budget", class: "budget-text" });
   const note = h("p", { class: "quiet" });
   const label = h("label", { class: "slider" }, "budget", slider);
   const element = h("div", {}, drawing, label, output, note);
-  const planner = createPlanner(store);
+  const planner = createPlanner(store, planFor);
   const ask = (bytes: number): void => {
     store.set({ budgetBytes: bytes });
     planner(bytes);
@@ -152,7 +155,7 @@ export function showEntry(store: Store, entry: ViewEntry): void {
 }
 
 /** Plans for budgets, one request at a time, the latest wish last. */
-function createPlanner(store: Store): (bytes: number) => void {
+function createPlanner(store: Store, planFor: PlanSource): (bytes: number) => void {
   let wanted: number | null = null;
   let running = false;
   const work = async (): Promise<void> => {
@@ -162,11 +165,11 @@ function createPlanner(store: Store): (bytes: number) => void {
       const bytes = wanted;
       wanted = null;
       try {
-        const reply = (await (await fetch(`plan?budget=${bytes}`)).json()) as PlanReply;
+        const reply = await planFor(bytes);
         if ("entry" in reply) showEntry(store, reply.entry);
         else store.set({ message: reply.refusal });
       } catch (error) {
-        store.set({ message: `the server does not answer: ${String(error)}` });
+        store.set({ message: `no plan: ${String(error)}` });
       }
     }
     running = false;
@@ -184,14 +187,4 @@ function createPlanner(store: Store): (bytes: number) => void {
     wanted = bytes;
     if (!running) void work();
   };
-}
-
-/** Asks the server for the curve; it takes as long as planning does. */
-export async function fetchCurve(store: Store): Promise<void> {
-  try {
-    const { curve } = (await (await fetch("curve")).json()) as CurveReply;
-    store.set({ curve });
-  } catch (error) {
-    store.set({ message: `no curve: ${String(error)}` });
-  }
 }

@@ -5,15 +5,15 @@
 import type { ViewData, ViewEntry } from "../data.ts";
 import { chartView } from "./chart.ts";
 import { compareView } from "./compare.ts";
-import { curveView, fetchCurve, showEntry } from "./curve.ts";
+import { curveView, showEntry } from "./curve.ts";
 import { button, h, replace } from "./dom.ts";
 import { acceptDrops, addEntries, fileButton, openFiles } from "./files.ts";
 import { helpDialog } from "./help.ts";
 import { drawFigures, drawLegend } from "./legend.ts";
-import { type MapView, mapView } from "./map.ts";
-import { themeOf } from "./palette.ts";
+import { mapsView, messageView, section, themeButton } from "./parts.ts";
 import { programView } from "./program.ts";
 import { searchView } from "./search.ts";
+import { fetchCurve, fetchPlan, fetchStory } from "./server.ts";
 import { createStore, type State, type Store, shownOf, wholeFrame } from "./store.ts";
 import { storyView } from "./story.ts";
 import { STYLE } from "./style.ts";
@@ -55,73 +55,20 @@ function entryMenu(store: Store, label: string, side: number, none: string | nul
   return { element: menu, draw };
 }
 
-function themeButton(store: Store): HTMLElement {
-  const element = button("", () => store.set({ theme: themeOf(!store.get().theme.dark) }), { id: "theme" });
-  const draw = ({ theme }: State): void => {
-    document.documentElement.dataset.theme = theme.dark ? "dark" : "light";
-    element.textContent = theme.dark ? "light" : "dark";
-    element.setAttribute("aria-label", theme.dark ? "use light colours" : "use dark colours");
-  };
-  draw(store.get());
-  store.onChange(draw);
-  return element;
-}
-
-/** The maps of all sides; a second one comes and goes. */
-function mapsView(store: Store, hint: HTMLElement) {
-  const element = h("div", { class: "maps" });
-  const views: MapView[] = [];
-  const draw = (state: State, before: State | null): void => {
-    while (views.length < state.sides.length) views.push(mapView(store, views.length, hint));
-    if (element.childElementCount !== state.sides.length || before?.sides !== state.sides) {
-      const named = state.sides.length > 1;
-      const boxes = state.sides.map(({ entry }, i) => {
-        const title = h("div", { class: "map-name" }, `${"AB".charAt(i)}: ${entry.label}`);
-        return h("div", {}, named ? title : null, (views[i] as MapView).element);
-      });
-      const focused = document.activeElement;
-      replace(element, ...boxes);
-      if (focused instanceof HTMLElement && element.contains(focused)) focused.focus();
-      element.classList.toggle("two", named);
-    }
-    state.sides.forEach((_, i) => {
-      views[i]?.draw(state, before);
-    });
-  };
-  return { element, draw };
-}
-
-function messageView(store: Store) {
-  const text = h("span", {});
-  const element = h(
-    "div",
-    { class: "message", role: "alert" },
-    text,
-    button("close", () => store.set({ message: "" })),
-  );
-  const draw = ({ message }: State): void => {
-    element.hidden = message === "";
-    if (text.textContent !== message) text.textContent = message;
-  };
-  return { element, draw };
-}
-
-const section = (name: string, order: string, ...children: readonly HTMLElement[]): HTMLElement =>
-  h("section", { "aria-label": name, class: order }, h("h2", {}, name), ...children);
-
 function openBody(store: Store, step: number, body: number): void {
   const [shown] = store.get().sides;
   const picture = shown.picture.steps[step]?.bodies[body];
   if (!picture) return;
   const label = `${shown.entry.label} / step ${step}, ${picture.name}`;
-  addEntries(store, [{ label, budgetBytes: null, predictedMs: null, picture }], "shown");
+  const asks = shown.entry.asks === null ? null : `${shown.entry.asks}/${step}.${body}`;
+  addEntries(store, [{ label, budgetBytes: null, predictedMs: null, picture, asks }], "shown");
 }
 
 function build(store: Store): (state: State, before: State | null) => void {
   const hint = h("div", { class: "hint" });
-  const [maps, chart, curve] = [mapsView(store, hint), chartView(store, hint), curveView(store)];
+  const [maps, chart, curve] = [mapsView(store, hint), chartView(store, hint), curveView(store, fetchPlan)];
   const program = programView(store);
-  const story = storyView(store, (step, body) => openBody(store, step, body));
+  const story = storyView(store, (step, body) => openBody(store, step, body), fetchStory);
   const [compare, search, message] = [compareView(store), searchView(store), messageView(store)];
   const plans = entryMenu(store, "plan", 0, null);
   const others = entryMenu(store, "compare with", 1, "compare with …");

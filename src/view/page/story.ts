@@ -28,8 +28,16 @@ export interface StoryView {
   draw(state: State, before: State | null): void;
 }
 
-export function storyView(store: Store, openBody: (step: number, body: number) => void): StoryView {
+/** Reasons of one value, from whoever has the plan. */
+export type StorySource = (asks: string, value: number) => Promise<readonly string[]>;
+
+export function storyView(
+  store: Store,
+  openBody: (step: number, body: number) => void,
+  source: StorySource,
+): StoryView {
   const element = h("div", { class: "story", "aria-live": "polite" });
+  const reasons = createReasons(source);
   return {
     element,
     draw(state, before) {
@@ -40,7 +48,7 @@ export function storyView(store: Store, openBody: (step: number, body: number) =
         replace(element, h("p", { class: "quiet" }, "Select a rectangle, a step or a name to see its story."));
         return;
       }
-      replace(element, ...storyOf(store, shown, selection, openBody));
+      replace(element, ...storyOf(store, shown, selection, openBody), ...reasons(shown, selection.value));
     },
   };
 }
@@ -64,16 +72,31 @@ function storyOf(
     ...(selection.rect === null ? [] : [whyText(shown, selection)]),
     facts(store, shown, selection),
     ...(bodies ?? []),
-    ...(value && value.story.length > 0
-      ? [h("details", { open: true }, h("summary", {}, "reasons"), list(value.story.slice(1)))]
-      : missingReasons(shown, value?.name)),
   ];
 }
 
-/** Large plans come without: they are worked out one at a time. */
-function missingReasons({ picture }: Shown, name: string | undefined): readonly Child[] {
-  if (picture.source !== "plan" || name === undefined) return [];
-  return [h("p", { class: "quiet" }, `More reasons: tidemark plan PROGRAM --explain ${name}`)];
+/** The reasons of a value: those that came with the plan, or a place that is filled when they have come. */
+function createReasons(source: StorySource): (shown: Shown, value: number | null) => readonly Child[] {
+  const known = new Map<string, Promise<readonly string[]>>();
+  const box = (...children: readonly Child[]): HTMLElement =>
+    h("details", { open: true, class: "reasons" }, h("summary", {}, "reasons"), ...children);
+  return ({ picture, entry }, value) => {
+    const story = value === null ? [] : (picture.values[value]?.story ?? []);
+    if (story.length > 0) return [box(list(story.slice(1)))];
+    if (value === null || entry.asks === null) return [];
+    const key = `${entry.asks}:${value}`;
+    const coming = known.get(key) ?? source(entry.asks, value);
+    known.set(key, coming);
+    const place = h("div", {}, "…");
+    coming.then(
+      (sentences) => replace(place, list(sentences.slice(1))),
+      (error) => {
+        known.delete(key);
+        replace(place, h("p", { class: "quiet" }, `They did not come: ${String(error)}`));
+      },
+    );
+    return [box(place)];
+  };
 }
 
 const list = (sentences: readonly string[]): HTMLElement => h("ul", {}, ...sentences.map((s) => h("li", {}, s)));

@@ -1,0 +1,22 @@
+/** @file The server that a page came from, as what views ask. */
+import type { CurveReply, PlanReply, StoryReply } from "../data.ts";
+import type { Store } from "./store.ts";
+
+async function answer<T>(path: string): Promise<T> {
+  return (await (await fetch(path)).json()) as T;
+}
+
+export const fetchPlan = (budgetBytes: number): Promise<PlanReply> => answer(`plan?budget=${budgetBytes}`);
+
+export async function fetchStory(asks: string, value: number): Promise<readonly string[]> {
+  return (await answer<StoryReply>(`story?plan=${encodeURIComponent(asks)}&value=${value}`)).story;
+}
+
+/** Puts the curve into the page; it takes as long as planning does. */
+export async function fetchCurve(store: Store): Promise<void> {
+  try {
+    store.set({ curve: (await answer<CurveReply>("curve")).curve });
+  } catch (error) {
+    store.set({ message: `no curve: ${String(error)}` });
+  }
+}
