@@ -24,7 +24,7 @@ import { findOrders, orderSteps, SLACKS } from "../src/plan/order.ts";
 import { planProgram } from "../src/plan/plan.ts";
 import type { Program } from "../src/plan/program.ts";
 import { assemble } from "../src/runtime/assemble.ts";
-import { wasmTraits } from "../src/runtime/executable.ts";
+import { wasmTraits } from "../src/runtime/wasm-target.ts";
 import { flattenArguments } from "../src/trace/function.ts";
 import { branchedProgram, layeredProgram, trainingProgram, treeProgram } from "./order-programs.ts";
 

@@ -5,7 +5,6 @@
  */
 import { describe, expect, test } from "vitest";
 import { hostRandom } from "../src/base/random.ts";
-import { detectFeatures } from "../src/codegen/wasm/features.ts";
 import { Build } from "../src/ir/build.ts";
 import type { Graph, Value } from "../src/ir/graph.ts";
 import type { AnyOp, Sample } from "../src/ir/op.ts";
@@ -27,7 +26,8 @@ import { planProgram } from "../src/plan/plan.ts";
 import { validate } from "../src/plan/validate.ts";
 import { type AssembleOptions, assemble } from "../src/runtime/assemble.ts";
 import type { PlacedProgram } from "../src/runtime/assembler.ts";
-import { type Elements, Executable, wasmTraits } from "../src/runtime/executable.ts";
+import { type Elements, Executable } from "../src/runtime/executable.ts";
+import { wasmTarget, wasmTraits } from "../src/runtime/wasm-target.ts";
 
 type Data = readonly Float64Array[];
 
@@ -65,7 +65,7 @@ function withoutSharing(placed: PlacedProgram): PlacedProgram {
 function runFresh(graph: Graph, inputs: Data, options: AssembleOptions = {}): readonly Uint8Array[] {
   const persistent = new Set(graph.params.keys());
   const placed = withoutSharing(assemble(graph, wasmTraits(), { ...options, persistent }));
-  return run(new Executable(placed, detectFeatures().relaxedMadd), graph, inputs);
+  return run(new Executable(placed, wasmTarget()), graph, inputs);
 }
 
 function rangeOf({ range = [-2, 2] }: Sample<unknown>, i: number): readonly [number, number] {
@@ -262,8 +262,7 @@ describe("chains", () => {
       expect(apart.plan.problem.buffers.length).toBe(2 + length);
       expect(placed.plan.height).toBe(2 * 384);
       expect(apart.plan.height).toBeGreaterThan(placed.plan.height);
-      const fma = detectFeatures().relaxedMadd;
-      const [together, alone] = [placed, apart].map((p) => run(new Executable(p, fma), graph, squares));
+      const [together, alone] = [placed, apart].map((p) => run(new Executable(p, wasmTarget()), graph, squares));
       expect(together).toEqual(alone);
     },
   );

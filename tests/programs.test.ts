@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { jvp } from "../src/autodiff/jvp.ts";
 import { vjp } from "../src/autodiff/vjp.ts";
-import { isKernel } from "../src/codegen/wasm/program.ts";
+import { isKernel } from "../src/codegen/placed.ts";
 import { evaluate } from "../src/ir/evaluate.ts";
 import type { Graph, Value } from "../src/ir/graph.ts";
 import type { Reference } from "../src/ir/op.ts";
@@ -19,7 +19,8 @@ import { interpretKernel } from "../src/kernel/interpret.ts";
 import { pipeline } from "../src/passes/pipeline.ts";
 import { validate } from "../src/plan/validate.ts";
 import { assemble } from "../src/runtime/assemble.ts";
-import { type Elements, Executable, wasmTraits } from "../src/runtime/executable.ts";
+import { type Elements, Executable } from "../src/runtime/executable.ts";
+import { wasmTarget, wasmTraits } from "../src/runtime/wasm-target.ts";
 import { randomGraph, randomInputs } from "./helpers/random-graph.ts";
 
 function load(executable: Executable, graph: Graph, inputs: readonly Reference[]): void {
@@ -99,8 +100,8 @@ function checkProgram(graph: Graph, seed: number, reference: boolean): void {
     return dtype === "f32" ? data.map(Math.fround) : data;
   });
   // Without fused multiply-add, which the interpreter does not have.
-  const fused = new Executable(assemble(graph, wasmTraits(false), { verify: true }), false);
-  const plain = new Executable(assemble(graph, wasmTraits(false), { passes: pipeline }), false);
+  const fused = new Executable(assemble(graph, wasmTraits(false), { verify: true }), wasmTarget(false));
+  const plain = new Executable(assemble(graph, wasmTraits(false), { passes: pipeline }), wasmTarget(false));
   for (const executable of [fused, plain]) {
     const { plan } = executable.placed;
     expect(validate(plan.program, plan), print(graph)).toEqual([]);

@@ -7,7 +7,7 @@ import { vjp } from "../src/autodiff/vjp.ts";
 import type { Graph } from "../src/ir/graph.ts";
 import { isFloat } from "../src/kernel/dtype.ts";
 import { assemble } from "../src/runtime/assemble.ts";
-import { wasmTraits } from "../src/runtime/executable.ts";
+import { wasmTraits } from "../src/runtime/wasm-target.ts";
 import { randomGraph } from "./helpers/random-graph.ts";
 
 const PROGRAMS = 1000;

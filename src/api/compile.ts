@@ -1,6 +1,6 @@
 /**
  * @file `compile`: a function over tensors becomes one program over one planned arena. Traced once for each structure,
- * shapes and constants of its arguments; after that a call writes its inputs, runs the module once and hands out results.
+ * shapes and constants of its arguments; after that a call writes its inputs, runs the code once and hands out results.
  */
 
 import { type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
@@ -14,6 +14,7 @@ import {
   type PlanningOptions,
   planInfo,
   requirePlanning,
+  targetOf,
   traceProgram,
 } from "./plan.ts";
 import { LoadedProgram } from "./program.ts";
@@ -27,6 +28,7 @@ const OPTIONS: OptionKinds<CompileOptions> = { ...PLANNING_OPTIONS, checkNaN: "a
 
 /** What a compiled program is and needs. */
 export interface ProgramInfo extends PlanInfo {
+  /** Of the code: a WebAssembly module, a shared object. */
   readonly moduleBytes: number;
   readonly kernelFunctions: number;
   /** From trace to ready. */
@@ -49,18 +51,20 @@ function build(fn: AnyFunction, flat: FlatArguments, options: CompileOptions): E
   const started = performance.now();
   const source = traceProgram(fn, flat, options);
   const { traced, graph, donated, firstCapture, memory } = source;
+  const chosen = targetOf(options);
   const program = new LoadedProgram(graph, {
     name: graph.name,
     donated,
     firstCapture,
     memory,
+    target: chosen.target,
     costs: options.costs,
     solver: options.solver,
     verify: options.validate ?? false,
     checkNaN: options.checkNaN ?? false,
   });
   const { placed, moduleBytes, kernelFunctions } = program.executable;
-  const info = planInfo(source, placed, options);
+  const info = planInfo(source, placed, options, chosen);
   const compileMs = performance.now() - started;
   return { traced, program, info: { ...info, moduleBytes, kernelFunctions, compileMs } };
 }

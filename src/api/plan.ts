@@ -11,7 +11,6 @@ import { parseBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import type { Graph } from "../ir/graph.ts";
-import type { LowerTraits } from "../lower/lower.ts";
 import { graphCost } from "../ops/control.ts";
 import type { CostModel } from "../plan/cost/model.ts";
 import type { Plan } from "../plan/problem.ts";
@@ -20,13 +19,17 @@ import type { IntegerSolver } from "../plan/recompute/optimal.ts";
 import { STRATEGIES } from "../plan/recompute/strategies.ts";
 import { validate } from "../plan/validate.ts";
 import { type ChosenProgram, type MemoryRequest, ProgramPlans } from "../runtime/assemble.ts";
-import { wasmTraits } from "../runtime/executable.ts";
+import { type ChosenTarget, chooseTarget, TARGET_NAMES, type TargetName } from "../runtime/choose-target.ts";
+import type { Target } from "../runtime/target.ts";
 import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import { type AnyFunction, type FlatArguments, flattenArguments, type Traced, traceFlat } from "../trace/function.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { leafPaths, type Tree, unflatten } from "../trace/tree.ts";
 import { spec } from "./create.ts";
 import { matchDonated, persistentParams } from "./program.ts";
+
+/** More than any machine's cores: a larger number is a mistake. */
+const MOST_THREADS = 1024;
 
 export interface PlanningOptions {
   /** Positions of arguments whose tensors are given up to the call: they are updated in place. */
@@ -42,6 +45,10 @@ export interface PlanningOptions {
   readonly strategy?: string;
   /** What strategies with segments cut at: `"operation"`, or parts as named by `scope` and `checkpoint`. */
   readonly segments?: Level;
+  /** What the program is compiled for: `"wasm"`; with `tidemark/node` also `"native"`, or `"auto"` for the faster one. */
+  readonly target?: TargetName;
+  /** How many threads run it; default: 1. */
+  readonly threads?: number;
   /** How long kernels take on this machine; default: those of a server's core. */
   readonly costs?: CostModel;
   /** Solves integer programs for the strategy `"optimal"`; the command line has one. */
@@ -59,6 +66,8 @@ export const PLANNING_OPTIONS: OptionKinds<PlanningOptions> = {
   maxSlowdown: "anything",
   strategy: "a text",
   segments: "a text",
+  target: "a text",
+  threads: "anything",
   costs: "anything",
   solver: "a function",
   name: "a text",
@@ -68,11 +77,27 @@ export const PLANNING_OPTIONS: OptionKinds<PlanningOptions> = {
 /** Throws unless options can be right for some call; whether donated arguments exist shows when it is made. @internal */
 export function requirePlanning(name: string, options: PlanningOptions): void {
   requestOf(options);
+  requireTarget(name, options);
   const donate: unknown = options.donate ?? [];
   const positions = Array.isArray(donate) ? (donate as readonly unknown[]) : null;
   if (positions?.every((n) => Number.isInteger(n) && (n as number) >= 0)) return;
   const got = positions ? JSON.stringify(positions) : describe(donate);
   fail("InvalidArgument", `${name}: donate is ${got}`, "give a list of argument positions, from 0: { donate: [0] }");
+}
+
+function requireTarget(name: string, { target, threads }: PlanningOptions): void {
+  if (target !== undefined && !TARGET_NAMES.includes(target)) {
+    fail("InvalidArgument", `${name}: target is ${describe(target)}`, `give one of ${TARGET_NAMES.join(", ")}`);
+  }
+  if (threads !== undefined && !(Number.isInteger(threads) && threads >= 1 && threads <= MOST_THREADS)) {
+    const help = `give a whole number from 1 to ${MOST_THREADS}`;
+    fail("InvalidArgument", `${name}: threads is ${describe(threads)}`, help);
+  }
+}
+
+/** The target of a program by its options. @internal */
+export function targetOf({ target = "wasm", threads }: PlanningOptions): ChosenTarget {
+  return chooseTarget(target, { threads });
 }
 
 /** What the options ask of memory. */
@@ -122,6 +147,9 @@ export interface PlanInfo {
   readonly arenaBytes: number;
   /** With nothing computed again. */
   readonly storeAllArenaBytes: number;
+  /** What it is for, and with `target: "auto"` why it is not for a faster one. */
+  readonly target: string;
+  readonly targetNote: string | null;
   /** Who decided what is computed again. */
   readonly strategy: string;
   /** How long a run should take, and the same as a multiple of what it would take with nothing computed again. */
@@ -173,7 +201,12 @@ export function traceProgram(fn: AnyFunction, flat: FlatArguments, options: Plan
 }
 
 /** The numbers of a placed program; throws when `options.validate` finds the plan broken. @internal */
-export function planInfo(source: TracedProgram, placed: ChosenProgram, options: PlanningOptions): PlanInfo {
+export function planInfo(
+  source: TracedProgram,
+  placed: ChosenProgram,
+  options: PlanningOptions,
+  { target, note }: ChosenTarget,
+): PlanInfo {
   const { plan, graph } = placed;
   if (options.validate) requireValidPlan(plan);
   return {
@@ -181,6 +214,8 @@ export function planInfo(source: TracedProgram, placed: ChosenProgram, options: 
     plan,
     arenaBytes: plan.height,
     storeAllArenaBytes: placed.storeAll.arenaBytes,
+    target: target.name,
+    targetNote: note,
     strategy: placed.strategy,
     predictedMs: placed.predictedMs,
     slowdown: placed.predictedMs / placed.storeAll.predictedMs,
@@ -226,25 +261,26 @@ export function plan<A extends readonly Tree[] = [Tensor], R = unknown>(
   requireOptions("plan", options, PLANNING_OPTIONS);
   requirePlanning("plan", options);
   return (...args) => {
-    const { source, plans } = plansOf(fn as AnyFunction, args, options);
+    const target = targetOf(options);
+    const { source, plans } = plansOf(fn as AnyFunction, args, options, target.target);
     const started = performance.now();
     const chosen = plans.choose(source.memory);
-    return planInfo(source, plans.placed(chosen, plans.baseMs + performance.now() - started), options);
+    return planInfo(source, plans.placed(chosen, plans.baseMs + performance.now() - started), options, target);
   };
 }
 
-/** All plans of a function's program for arguments like these, for this engine unless other traits are given. @internal */
+/** All plans of a function's program for arguments like these. @internal */
 export function plansOf(
   fn: AnyFunction,
   args: readonly unknown[],
   options: PlanningOptions,
-  traits: LowerTraits = wasmTraits(),
+  target: Pick<Target, "traits" | "costs"> = targetOf(options).target,
 ): { readonly source: TracedProgram; readonly plans: ProgramPlans } {
   const source = traceProgram(fn, flattenArguments(fn, args), options);
   const { graph, donated, firstCapture } = source;
   const persistent = persistentParams(graph, donated, firstCapture);
-  const { costs, solver, validate: verify = false } = options;
-  return { source, plans: new ProgramPlans(graph, traits, { donated, persistent, costs, solver, verify }) };
+  const { costs = target.costs, solver, validate: verify = false } = options;
+  return { source, plans: new ProgramPlans(graph, target.traits, { donated, persistent, costs, solver, verify }) };
 }
 
 /**

@@ -12,6 +12,7 @@ import type { ChosenProgram, MemoryRequest } from "../runtime/assemble.ts";
 import { runChecked } from "../runtime/check-nan.ts";
 import { Executable } from "../runtime/executable.ts";
 import { ResidentStorage } from "../runtime/resident.ts";
+import type { Target } from "../runtime/target.ts";
 import { laterLocation } from "../trace/source-location.ts";
 import { ArrayStorage, type TensorStorage } from "../trace/storage.ts";
 import { storageOf, Tensor } from "../trace/tensor.ts";
@@ -23,6 +24,8 @@ export interface ProgramOptions {
   /** Parameters from this one on are captured constants: written once. */
   readonly firstCapture?: number;
   readonly memory?: MemoryRequest;
+  /** Default: WebAssembly. */
+  readonly target?: Target | undefined;
   readonly costs?: CostModel | undefined;
   readonly solver?: IntegerSolver | undefined;
   readonly verify?: boolean;
@@ -54,6 +57,7 @@ export class LoadedProgram {
       donated: this.#donated,
       persistent,
       memory: options.memory,
+      target: options.target,
       costs: options.costs,
       solver: options.solver,
       verify: options.verify ?? false,

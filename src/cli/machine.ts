@@ -4,16 +4,17 @@
  * the same. Whatever else is in the file is not trusted: rates outside of what any machine has, a file that is too long or
  * no file at all leave the default model in place, with one line on stderr where somebody should look.
  *
- *   TIDEMARK_CACHE, or XDG_CACHE_HOME/tidemark, or ~/.cache/tidemark   /   cost-wasm.json
+ *   TIDEMARK_CACHE, or XDG_CACHE_HOME/tidemark, or ~/.cache/tidemark   /   cost-wasm.json, cost-native.json
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { cpus, homedir } from "node:os";
-import { isAbsolute, join } from "node:path";
-import { detectFeatures } from "../codegen/wasm/features.ts";
+import { cpus } from "node:os";
+import { join } from "node:path";
+import { cacheFolder } from "../node/cache-folder.ts";
 import type { CostModel } from "../plan/cost/model.ts";
-import { wasmModel } from "../runtime/calibrate.ts";
+import { wasmTarget } from "../runtime/wasm-target.ts";
 
 const VERSION = 1;
+const wasmModel = (): CostModel => wasmTarget().costs;
 /** Ours have half a kilobyte. */
 const LONGEST_FILE = 16 * 1024;
 
@@ -47,15 +48,9 @@ export interface MachineModel {
 export const cpuName = (): string => cpus()[0]?.model.trim() ?? "unknown";
 const majorOf = (version: string): string => version.split(".")[0] ?? "";
 
-function cacheFolder(env: NodeJS.ProcessEnv = process.env): string {
-  if (env.TIDEMARK_CACHE) return env.TIDEMARK_CACHE;
-  const base = env.XDG_CACHE_HOME;
-  return join(base && isAbsolute(base) ? base : join(homedir(), ".cache"), "tidemark");
-}
-
-/** Where the calibration of the target that programs run on here is kept. */
-export function machinePath(): string {
-  return join(cacheFolder(), `cost-${wasmModel().name}.json`);
+/** Where the calibration of a target is kept; of WebAssembly here if none is named. */
+export function machinePath({ name }: Pick<CostModel, "name"> = wasmModel()): string {
+  return join(cacheFolder(), `cost-${name}.json`);
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
@@ -90,10 +85,9 @@ function readMachine(path: string): MachineFile | string | null {
   }
 }
 
-/** The calibrated model where there is one for this processor and this Node, else the default. */
-export function machineModel(err: (text: string) => void): MachineModel {
-  const model = wasmModel(detectFeatures().relaxedMadd);
-  const path = machinePath();
+/** The calibrated model of a target where there is one for this processor and this Node, else its default. */
+export function machineModel(err: (text: string) => void, model: CostModel = wasmModel()): MachineModel {
+  const path = machinePath(model);
   const file = readMachine(path);
   const none: MachineModel = { costs: model, costModel: "default", date: null };
   if (typeof file === "string") {
@@ -112,7 +106,7 @@ export function machineModel(err: (text: string) => void): MachineModel {
 
 /** Keeps a model for later commands; returns why that failed, or null. */
 export function keepModel(model: CostModel, date: Date): string | null {
-  const path = machinePath();
+  const path = machinePath(model);
   const { productRate, arithmeticRate, byteRate, cachedByteRate = byteRate, callSeconds } = model;
   const file: MachineFile = {
     version: VERSION,

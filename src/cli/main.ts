@@ -2,10 +2,13 @@
  * @file The command line. `main` finds the command, runs it and turns what went wrong into an exit code: 0 done, 1 a
  * mistake of the user's (the message, no stack), 2 one of ours (with the stack).
  */
+
 import { readFileSync } from "node:fs";
 import { TidemarkError } from "../base/errors.ts";
 import { guess } from "../base/suggest.ts";
+import { nativeTarget } from "../node/native/target.ts";
 import { wantsColour } from "../plan/terminal.ts";
+import { provideNative } from "../runtime/choose-target.ts";
 import { thrownAt } from "../trace/source-location.ts";
 import { type Command, commandHelp, type Io, parseArguments, usageError } from "./command.ts";
 import { bench } from "./commands/bench.ts";
@@ -94,6 +97,7 @@ function asUsers(error: unknown): unknown {
 
 /** Runs the command line `tidemark ...argv` and gives the exit code. */
 export async function main(argv: readonly string[], io: Io = processIo()): Promise<number> {
+  provideNative(nativeTarget);
   try {
     await run(argv, io);
     return 0;

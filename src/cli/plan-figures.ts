@@ -16,9 +16,9 @@ import type { IntegerSolver } from "../plan/recompute/optimal.ts";
 import { STRATEGIES } from "../plan/recompute/strategies.ts";
 import { type MemoryRequest, ProgramPlans } from "../runtime/assemble.ts";
 import type { Made } from "../runtime/assembler.ts";
-import { wasmTraits } from "../runtime/executable.ts";
+import { chooseTarget, TARGET_NAMES } from "../runtime/choose-target.ts";
 import type { AnyFunction } from "../trace/function.ts";
-import { type Arguments, choice, type Io, type OptionSpec, sizeOf, usageError } from "./command.ts";
+import { type Arguments, choice, type Io, type OptionSpec, sizeOf, usageError, wholeNumber } from "./command.ts";
 import { loadSolver } from "./highs.ts";
 import type { Loaded } from "./load.ts";
 import { type MachineModel, machineModel } from "./machine.ts";
@@ -28,11 +28,13 @@ export const PLAN_OPTIONS = {
   "max-slowdown": { value: "X", help: "as few bytes as possible at X times the predicted time: 1.3" },
   strategy: { value: "NAME", help: `who decides what is computed again: ${STRATEGIES.join(", ")}; default: auto` },
   segments: { value: "LEVEL", help: `what segments are made of: ${LEVELS.join(", ")}; default: operation` },
-  target: { value: "NAME", help: "what the program is compiled for: wasm" },
+  target: { value: "NAME", help: `what the program is compiled for: ${TARGET_NAMES.join(", ")}; default: wasm` },
+  threads: { value: "N", help: "how many run it; default: 1, and with wasm no other number" },
 } as const satisfies Record<string, OptionSpec>;
 
 export interface PlanSettings {
-  readonly target: "wasm";
+  readonly target: "wasm" | "native";
+  readonly threads?: number;
   readonly memory: MemoryRequest;
   readonly machine: MachineModel;
   readonly solver: IntegerSolver | undefined;
@@ -50,19 +52,24 @@ export async function planSettings(args: Arguments, io: Io): Promise<PlanSetting
     throw usageError("--budget min with --max-slowdown", "give one of them: both ask for few bytes");
   }
   const budgetBytes = least ? undefined : (sizeOf(args, "budget") ?? undefined);
+  const threads = wholeNumber(args, "threads", 1, 1);
+  const { target, note } = chooseTarget(choice(args, "target", TARGET_NAMES), { threads });
+  if (note !== null) io.err(`${note}\n`);
   return {
-    target: choice(args, "target", ["wasm"]),
+    target: target.name,
+    threads: target.threads,
     memory: { budgetBytes, least, maxSlowdown, strategy, segments: choice(args, "segments", LEVELS) },
-    machine: machineModel(io.err),
+    machine: machineModel(io.err, target.costs),
     solver: strategy === "optimal" ? await loadSolver() : undefined,
   };
 }
 
 /** The same for `compile`. */
-export function compileOptions({ memory, machine, solver }: PlanSettings): PlanningOptions {
+export function compileOptions({ target, threads = 1, memory, machine, solver }: PlanSettings): PlanningOptions {
   const { budgetBytes, least, maxSlowdown, strategy, segments } = memory;
   const bytes = least ? "min" : budgetBytes;
   return {
+    ...{ target, threads },
     costs: machine.costs,
     ...(bytes === undefined ? {} : { memory: bytes }),
     ...(maxSlowdown === undefined ? {} : { maxSlowdown }),
@@ -136,15 +143,19 @@ export interface PlanOutcome extends LoadedPlans {
 }
 
 /** What was named on the command line, ready to be planned; nothing is allocated. */
-export function plansOfLoaded(loaded: Loaded, { machine, solver }: PlanSettings): LoadedPlans {
+export function plansOfLoaded(loaded: Loaded, { target, threads, machine, solver }: PlanSettings): LoadedPlans {
   const { costs } = machine;
   if (loaded.kind === "graph") {
-    const plans = new ProgramPlans(loaded.graph, wasmTraits(), { costs, solver });
+    const plans = new ProgramPlans(loaded.graph, chooseTarget(target, { threads }).target.traits, { costs, solver });
     return { plans, traceMs: 0, paths: loaded.graph.params.map((param) => param.name ?? "") };
   }
   const { program } = loaded;
   const args = program.specs?.() ?? ([program.init(), ...program.batch()] as const);
-  const options = { donate: [0], name: program.name, costs, ...(solver === undefined ? {} : { solver }) };
+  const options = {
+    ...{ donate: [0], name: program.name, target, costs },
+    ...(threads === undefined ? {} : { threads }),
+    ...(solver === undefined ? {} : { solver }),
+  };
   const { plans, source } = plansOf(program.step as AnyFunction, args, options);
   return { plans, traceMs: source.traceMs, paths: pathsOf(source) };
 }

@@ -1,12 +1,18 @@
 /**
- * @file `tidemark/node`: long runs from the host, with snapshots on disk, that survive being killed.
+ * @file `tidemark/node`: the target `native`, which importing this makes known to `compile`, and long runs from the host, with
+ * snapshots on disk, that survive being killed.
  *
  * ```ts
  * const { gradients } = await longRun({ step, steps: 1e6, state, loss, memory: "64MB", disk: {}, directory: "run" });
  * ```
  */
+import { provideNative } from "../runtime/choose-target.ts";
+import { nativeTarget } from "./native/target.ts";
+
 export type { Progress } from "./execution.ts";
 export { type LongRunCounts, type LongRunResult, longRun } from "./long-run.ts";
 export type { DiskOptions, LongRunOptions } from "./long-run-options.ts";
 export type { FileCosts } from "./measure.ts";
 export { type TrainOptions, type TrainResult, train } from "./train.ts";
+
+provideNative(nativeTarget);

@@ -3,8 +3,8 @@
  * been compiled for a machine yet, so `plan` commands and `compile` share everything up to here.
  */
 import { at, invariant } from "../base/invariant.ts";
-import type { PlacedCopy, PlacedStep } from "../codegen/wasm/program.ts";
-import { int } from "../codegen/wasm/script.ts";
+import type { PlacedCopy, PlacedStep } from "../codegen/placed.ts";
+import { int } from "../codegen/script.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { bytesOf } from "../kernel/dtype.ts";
 import { inPlacePairs, type Kernel } from "../kernel/loops.ts";

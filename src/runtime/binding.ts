@@ -13,7 +13,7 @@ import {
   type Statement,
   set,
   times,
-} from "../codegen/wasm/script.ts";
+} from "../codegen/script.ts";
 import type { Node, Value } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
 import type { PlanStep } from "../plan/program.ts";

@@ -12,7 +12,7 @@
  * turn. A row of a result is a parameter that nobody reads and that the result replaces: it is written where it belongs.
  */
 import { at, invariant } from "../base/invariant.ts";
-import { copy, type Int, plus, type Statement } from "../codegen/wasm/script.ts";
+import { copy, type Int, plus, type Statement } from "../codegen/script.ts";
 import { type Graph, type Node, newValue, type Value } from "../ir/graph.ts";
 import { planProgram } from "../plan/plan.ts";
 import { alignUp, type Plan } from "../plan/problem.ts";

@@ -1,8 +1,10 @@
 /** @file Rates come out of measured times as they went in; and a real, short calibration is a usable model. */
 import { describe, expect, it } from "vitest";
+import { blockingOf } from "../codegen/wasm/contract.ts";
 import { type CostModel, DEFAULT_MODELS, msOf } from "../plan/cost/model.ts";
+import type { ProductTile } from "../plan/cost/nests.ts";
 import type { Work } from "../plan/cost/work.ts";
-import { calibrate, type Families, modelFrom, productTile } from "./calibrate.ts";
+import { calibrate, type Families, modelFrom } from "./calibrate.ts";
 
 const MiB = 2 ** 20;
 
@@ -22,14 +24,14 @@ function samplesOn(model: CostModel): Families {
 }
 
 describe("calibration", () => {
-  const tile = productTile(false);
+  const tile = DEFAULT_MODELS.wasm.tile as ProductTile;
 
   it("finds the rates of a machine that follows the model exactly", () => {
     const machine: CostModel = {
       ...{ name: "made", productRate: 7e9, arithmeticRate: 3e9, byteRate: 2e9, cachedByteRate: 5e9 },
       ...{ cacheBytes: DEFAULT_MODELS.wasm.cacheBytes ?? 0, callSeconds: 2e-7, tile },
     };
-    const found = modelFrom(samplesOn(machine), "made", tile);
+    const found = modelFrom(samplesOn(machine), machine);
     for (const key of ["productRate", "arithmeticRate", "byteRate", "cachedByteRate", "callSeconds"] as const) {
       expect(found[key] as number).toBeCloseTo(
         machine[key] as number,
@@ -45,13 +47,17 @@ describe("calibration", () => {
     const families: Families = new Map(
       (["calls", "arithmetic", "product", "cached", "memory"] as const).map((family) => [family, [odd]]),
     );
-    const { name: _, tile: __, ...rates } = modelFrom(families, "odd", tile);
+    const { name: _, tile: __, ...rates } = modelFrom(families, DEFAULT_MODELS.wasm);
     for (const rate of Object.values(rates)) expect(rate).toBeGreaterThan(0);
   });
 
   it("knows how the code generator blocks products", () => {
-    expect(DEFAULT_MODELS.wasm.tile).toEqual(productTile(false));
-    expect(DEFAULT_MODELS["wasm-relaxed"].tile).toEqual(productTile(true));
+    const tileOf = (fma: boolean): ProductTile => {
+      const { mr, nr, mc, kc } = blockingOf("f32", fma, 2 ** 20, 2 ** 20, 512);
+      return { rows: mr, columns: nr, blockBytes: mc * kc * Float32Array.BYTES_PER_ELEMENT };
+    };
+    expect(DEFAULT_MODELS.wasm.tile).toEqual(tileOf(false));
+    expect(DEFAULT_MODELS["wasm-relaxed"].tile).toEqual(tileOf(true));
   });
 
   it("measures real programs", () => {

@@ -13,8 +13,6 @@
  * median of their rates.
  */
 import { at, invariant } from "../base/invariant.ts";
-import { blockingOf } from "../codegen/wasm/contract.ts";
-import { detectFeatures } from "../codegen/wasm/features.ts";
 import { Build } from "../ir/build.ts";
 import type { Graph, Value } from "../ir/graph.ts";
 import { tensorType } from "../ir/type.ts";
@@ -24,12 +22,15 @@ import { erf, exp, sigmoid, tanh } from "../ops/math.ts";
 import { matmul } from "../ops/matmul.ts";
 import { transpose } from "../ops/movement.ts";
 import { fusedPipeline } from "../passes/pipeline.ts";
-import { type CostModel, DEFAULT_MODELS } from "../plan/cost/model.ts";
-import type { ProductTile } from "../plan/cost/nests.ts";
-import { addWork, NO_WORK, type Work, workOfNode } from "../plan/cost/work.ts";
+import type { CostModel } from "../plan/cost/model.ts";
+import { addWork, DEFAULT_TILE, NO_WORK, type Work, workOfNode } from "../plan/cost/work.ts";
 import { Executable } from "./executable.ts";
+import type { Target } from "./target.ts";
+import { wasmTarget } from "./wasm-target.ts";
 
 export interface CalibrationOptions {
+  /** Default: WebAssembly. */
+  readonly target?: Target;
   /** Milliseconds for each program; default 150. */
   readonly msEach?: number;
   /** Bytes of the largest stream; default 96 MiB. Smaller than the caches, it finds their speed. */
@@ -58,17 +59,6 @@ interface Experiment {
 }
 
 export type Families = ReadonlyMap<Family, readonly CalibrationSample[]>;
-
-/** The model that describes WebAssembly with or without fused multiply-add. */
-export function wasmModel(fma: boolean = detectFeatures().relaxedMadd): CostModel {
-  return DEFAULT_MODELS[fma ? "wasm-relaxed" : "wasm"];
-}
-
-/** How the code generator blocks products, as the cost model takes it. */
-export function productTile(fma: boolean): ProductTile {
-  const { mr, nr, mc, kc } = blockingOf("f32", fma, 2 ** 20, 2 ** 20, 512);
-  return { rows: mr, columns: nr, blockBytes: mc * kc * Float32Array.BYTES_PER_ELEMENT };
-}
 
 /** A graph of one result over f32 parameters. */
 function graphOf(shapes: readonly (readonly number[])[], body: (b: Build, x: readonly Value[]) => Value): Graph {
@@ -191,10 +181,11 @@ function fastestKernels(executable: Executable, msEach: number): number {
   return best.reduce((sum, ms) => sum + ms, 0) / 1000;
 }
 
-function measure({ name, graph, family }: Experiment, tile: ProductTile, msEach: number): CalibrationSample {
+function measure({ name, graph, family }: Experiment, target: Target, msEach: number): CalibrationSample {
   const [stepwise, unfused] = [family === "product", family === "calls"];
   // no passes: every node is a kernel of its own
-  const executable = Executable.from(graph, { passes: unfused ? [] : fusedPipeline, stepwise });
+  const executable = Executable.from(graph, { target, passes: unfused ? [] : fusedPipeline, stepwise });
+  const { tile = DEFAULT_TILE } = target.costs;
   const work = executable.placed.kernelNodes.map((node) => workOfNode(node, { tile })).reduce(addWork, NO_WORK);
   fill(executable);
   return { name, work, seconds: stepwise ? fastestKernels(executable, msEach) : fastestRun(executable, msEach) };
@@ -208,7 +199,7 @@ function median(numbers: readonly number[]): number {
 }
 
 /** Rates from measured programs. Pure: the same samples make the same model. */
-export function modelFrom(samples: Families, name: string, tile: ProductTile): CostModel {
+export function modelFrom(samples: Families, { name, tile = DEFAULT_TILE, cacheBytes = 0 }: CostModel): CostModel {
   const of = (family: Family): readonly CalibrationSample[] => samples.get(family) ?? [];
   // Where the clock is too coarse for a difference, the whole time is blamed: rates stay positive.
   const rest = (seconds: number, known: number): number => (seconds > known ? seconds - known : seconds);
@@ -223,7 +214,6 @@ export function modelFrom(samples: Families, name: string, tile: ProductTile): C
     }),
   );
   const cachedByteRate = median(of("cached").map(({ seconds, work }) => work.bytes / seconds));
-  const { cacheBytes = 0 } = DEFAULT_MODELS.wasm;
   const byteRate = median(
     of("memory").map(({ seconds, work }) => {
       const cached = Math.min(work.bytes, cacheBytes);
@@ -237,16 +227,14 @@ export function modelFrom(samples: Families, name: string, tile: ProductTile): C
   };
 }
 
-/** Runs the programs and derives a model of WebAssembly on this machine. */
+/** Runs the programs and derives a model of a target on this machine. */
 export function calibrate(options: CalibrationOptions = {}): Calibration {
-  const { msEach = MS_EACH, streamBytes = STREAM_BYTES } = options;
-  const fma = detectFeatures().relaxedMadd;
-  const tile = productTile(fma);
+  const { msEach = MS_EACH, streamBytes = STREAM_BYTES, target = wasmTarget() } = options;
   const families = new Map<Family, CalibrationSample[]>();
   const samples = experiments(streamBytes).map((experiment) => {
-    const sample = measure(experiment, tile, msEach);
+    const sample = measure(experiment, target, msEach);
     families.set(experiment.family, [...(families.get(experiment.family) ?? []), sample]);
     return sample;
   });
-  return { model: modelFrom(families, wasmModel(fma).name, tile), samples };
+  return { model: modelFrom(families, target.costs), samples };
 }

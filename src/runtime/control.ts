@@ -24,7 +24,7 @@ import {
   type Statement,
   set,
   store,
-} from "../codegen/wasm/script.ts";
+} from "../codegen/script.ts";
 import type { Node, Value } from "../ir/graph.ts";
 import type { ControlForm } from "../ir/op.ts";
 import { sameType } from "../ir/type.ts";

@@ -23,7 +23,7 @@ import {
   set,
   store,
   times,
-} from "../codegen/wasm/script.ts";
+} from "../codegen/script.ts";
 import type { Node, Value } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
 import { type RecordAttrs, type RewindAttrs, recordParts, rewindParts, type SplitAttrs } from "../ops/rewind.ts";

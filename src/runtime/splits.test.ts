@@ -5,7 +5,7 @@
 import { describe, expect, it } from "vitest";
 import { ScriptMachine } from "../../tests/helpers/script-machine.ts";
 import { at } from "../base/invariant.ts";
-import { type Int, int, type Local, type Statement } from "../codegen/wasm/script.ts";
+import { type Int, int, type Local, type Statement } from "../codegen/script.ts";
 import type { Reversal } from "../ops/loops.ts";
 import type { SplitAttrs } from "../ops/rewind.ts";
 import { namedSchedule } from "../plan/budget/reversal.ts";

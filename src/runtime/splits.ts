@@ -24,7 +24,7 @@ import {
   repeatWhile,
   type Statement,
   set,
-} from "../codegen/wasm/script.ts";
+} from "../codegen/script.ts";
 import type { SplitAttrs } from "../ops/rewind.ts";
 
 const minus = (a: Int, b: Int): Int => intOp("sub", a, b);

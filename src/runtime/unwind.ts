@@ -15,7 +15,7 @@ import {
   type Statement,
   store,
   times,
-} from "../codegen/wasm/script.ts";
+} from "../codegen/script.ts";
 import type { Node, Value } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
 import { type UnwindAttrs, unwindParts } from "../ops/unwind.ts";

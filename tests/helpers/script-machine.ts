@@ -2,7 +2,7 @@
  * @file Runs the control of a compiled program without its kernels: counters, addresses, loops and branches as the module
  * has them. What kernels and copies would do is the caller's to say, or just counted.
  */
-import type { Int, Local, Statement } from "../../src/codegen/wasm/script.ts";
+import type { Int, Local, Statement } from "../../src/codegen/script.ts";
 
 export interface MachineEvents {
   onCopy?(to: number, from: number): void;

@@ -2,7 +2,7 @@
  * @file Who may import whom.
  *
  *   base → kernel → ir → ops → { trace autodiff passes lower } → plan → codegen → runtime → api → { nn optim sim view } →
- *   { node cli }
+ *   node → cli
  *
  * A file imports from its own layer and from layers to its left; within braces siblings do not see each other. Types
  * count like values here: a type that points right is a dependency of ideas. Inside one layer types may refer to each
@@ -22,7 +22,8 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["runtime"],
   ["api"],
   ["nn", "optim", "sim", "view"],
-  ["node", "cli"],
+  ["node"],
+  ["cli"],
 ];
 
 /** The layers that may use Node. */

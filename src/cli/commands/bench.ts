@@ -10,7 +10,7 @@ import { grouped, TidemarkError } from "../../base/errors.ts";
 import { memoryChart } from "../../plan/memory-chart.ts";
 import type { Plan } from "../../plan/problem.ts";
 import { table } from "../../plan/table.ts";
-import { LARGEST_ARENA_BYTES } from "../../runtime/executable.ts";
+import { LARGEST_ARENA_BYTES } from "../../runtime/wasm-target.ts";
 import { storageOf, type Tensor } from "../../trace/tensor.ts";
 import { flatten } from "../../trace/tree.ts";
 import { type Arguments, type Command, type Io, paintFor, usageError, wholeNumber, writeJson } from "../command.ts";
@@ -84,17 +84,10 @@ function runSteps(name: string, step: (state: object) => unknown, first: object,
   return { losses, ms: ms.slice(Math.min(MOST_WARM_UP, Math.floor(steps / 3))), state };
 }
 
-function requireOneThread(args: Arguments): void {
-  const threads = wholeNumber(args, "threads", 1, 1);
-  if (threads === 1) return;
-  const help = "leave --threads out, or give 1";
-  throw new TidemarkError("TargetUnsupported", `wasm runs on one thread in this version, not ${threads}`, { help });
-}
-
-function requireMemory(program: string, arenaBytes: number): void {
-  if (arenaBytes <= LARGEST_ARENA_BYTES) return;
+function requireMemory(program: string, target: string, arenaBytes: number): void {
+  if (target !== "wasm" || arenaBytes <= LARGEST_ARENA_BYTES) return;
   const summary = `${program} needs an arena of ${formatBytes(arenaBytes)}, and a WebAssembly memory ends at 4 GiB`;
-  const help = `tidemark plan ${program} shows what takes it; run it with a smaller batch or smaller layers`;
+  const help = `tidemark plan ${program} shows what takes it; run it with --target native, a smaller batch or smaller layers`;
   throw new TidemarkError("TargetUnsupported", summary, { help });
 }
 
@@ -106,12 +99,11 @@ interface Measured {
 async function measure(program: AnyProgram, args: Arguments, io: Io): Promise<Measured> {
   const settings = await planSettings(args, io);
   const steps = wholeNumber(args, "steps", DEFAULT_STEPS, 1);
-  requireOneThread(args);
   const baselineRssBytes = baselineRss();
   // planned first, on types alone: what does not fit is refused before its parameters are made
   const { figures, planned, refusal } = planLoaded({ kind: "training", name: program.name, program }, settings);
   if (refusal) throw refusal;
-  requireMemory(program.name, planned.plan.height);
+  requireMemory(program.name, settings.target, planned.plan.height);
   const [first, batch] = [program.init(), program.batch()];
   const step = compile(program.step, { donate: [0], name: program.name, ...compileOptions(settings) });
   const { compileMs, moduleBytes, kernelFunctions, kernelCalls } = step.program(first, ...batch);
@@ -122,10 +114,12 @@ async function measure(program: AnyProgram, args: Arguments, io: Io): Promise<Me
     ...figures(),
     stepMs: { median: quantile(ms, 0.5), p10: quantile(ms, 0.1), p90: quantile(ms, 0.9) },
     ...{ compileMs, peakRssBytes, baselineRssBytes, losses, stateHash: stateHash(state) },
-    ...{ moduleBytes, kernelFunctions, kernelCalls, threads: 1, steps },
+    ...{ moduleBytes, kernelFunctions, kernelCalls, threads: settings.threads ?? 1, steps },
   };
   return { figures: measured, plan: planned.plan };
 }
+
+const threadsText = (threads: number): string => (threads === 1 ? "one thread" : `${threads} threads`);
 
 function benchText(f: BenchFigures): string {
   const rss = f.peakRssBytes === null || f.baselineRssBytes === null ? null : f.peakRssBytes - f.baselineRssBytes;
@@ -147,13 +141,17 @@ function benchText(f: BenchFigures): string {
       formatBytes(f.parameterBytes),
       `and ${formatBytes(f.optimizerBytes)} of optimizer state, ${formatBytes(f.constantBytes)} of constants`,
     ],
-    ["code", formatBytes(f.moduleBytes), "of WebAssembly"],
+    ["code", formatBytes(f.moduleBytes), f.target === "wasm" ? "of WebAssembly" : "of machine code"],
     ["peak RSS", rss === null ? "unknown" : formatBytes(rss), "over the process before the program was made"],
     ["rate", `${(f.totalFlops / f.stepMs.median / 1e6).toFixed(1)} GFLOP/s`, `${grouped(f.totalFlops)} flops a step`],
     ["loss", `${f.losses.at(-1)?.toPrecision(6)}`, `after ${f.steps} steps, ${f.losses[0]?.toPrecision(6)} at first`],
     ["state", f.stateHash.slice(0, 16), "SHA-256 of the parameters, first digits"],
   ];
-  return `${f.program} on ${f.target}, ${f.strategy}\n${table(rows, ["left", "right", "left"])
+  return `${f.program} on ${f.target}, ${threadsText(f.threads)}, ${f.strategy}\n${table(rows, [
+    "left",
+    "right",
+    "left",
+  ])
     .map((l) => `  ${l}\n`)
     .join("")}`;
 }
@@ -168,7 +166,6 @@ export const bench: Command = {
       value: "N",
       help: `how many, ${DEFAULT_STEPS} by default; the first third, at most ${MOST_WARM_UP}, warms up`,
     },
-    threads: { value: "N", help: "1 in this version" },
     ...PLAN_OPTIONS,
     json: { help: "print one line of JSON" },
   },

@@ -5,7 +5,8 @@
 
 import { table } from "../../plan/table.ts";
 import { calibrate as measure } from "../../runtime/calibrate.ts";
-import { type Command, writeJson } from "../command.ts";
+import { chooseTarget } from "../../runtime/choose-target.ts";
+import { type Command, choice, writeJson } from "../command.ts";
 import { cpuName, keepModel, machinePath, ratesText } from "../machine.ts";
 
 /** Rough figures in a fraction of a second, with a stream that stays in caches. */
@@ -21,14 +22,16 @@ export const calibrate: Command = {
     "major version of Node. Without them, predictions use those of one core of a server.",
   ].join("\n"),
   options: {
+    target: { value: "NAME", help: "whose speed is measured: wasm, native; default: wasm" },
     quick: { help: "rougher, in a fraction of a second" },
     json: { help: "print one line of JSON" },
   },
   run(args, io) {
     const started = performance.now();
-    const { model, samples } = measure(args.has("quick") ? QUICK : {});
+    const { target } = chooseTarget(choice(args, "target", ["wasm", "native"]));
+    const { model, samples } = measure({ target, ...(args.has("quick") ? QUICK : {}) });
     const ms = performance.now() - started;
-    const path = machinePath();
+    const path = machinePath(model);
     const problem = keepModel(model, new Date());
     if (problem !== null) {
       io.err(`${path} cannot be written (${problem}): the rates are not kept; set TIDEMARK_CACHE to another folder\n`);

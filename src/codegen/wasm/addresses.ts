@@ -7,9 +7,9 @@ import { InternalError } from "../../base/invariant.ts";
 import { bytesOf, type ScalarType } from "../../kernel/dtype.ts";
 import type { Bound, Expr, Index, LoopVar } from "../../kernel/expr.ts";
 import { walkExpr } from "../../kernel/expr.ts";
+import { ACCUMULATOR, type Interner, linearCoefficient } from "../intern.ts";
 import type { Code } from "./encoder.ts";
 import { OP } from "./encoder.ts";
-import { ACCUMULATOR, type Interner } from "./intern.ts";
 
 export interface Context {
   readonly shift: number;
@@ -28,23 +28,6 @@ interface Pointer {
   readonly local: number;
   /** Bytes to go on per unit of the inner counter. */
   readonly step: number;
-}
-
-/** The counter's coefficient, or null when it also occurs under a division or in a run-time index. */
-export function linearCoefficient(interner: Interner, index: Index, v: LoopVar | null): number | null {
-  if (!v) return 0;
-  let coef = 0;
-  for (const term of index.terms) {
-    if (term.atom === v) coef = term.coef;
-    else if (
-      term.atom.kind === "value"
-        ? interner.vars(term.atom.expr).has(v)
-        : term.atom.kind !== "var" && interner.indexVars(term.atom.of).has(v)
-    ) {
-      return null;
-    }
-  }
-  return coef;
 }
 
 export abstract class AddressEmitter {

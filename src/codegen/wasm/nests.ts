@@ -1,7 +1,8 @@
 /** @file Maps, scans and scatters as WebAssembly. Reductions are in reduce.ts, products in contract.ts. */
 import { call, type Expr, load } from "../../kernel/expr.ts";
 import type { MapNest, Operand, ScanNest, ScatterNest, Store } from "../../kernel/loops.ts";
-import { type Context, linearCoefficient, SINGLE, VECTOR } from "./addresses.ts";
+import { linearCoefficient } from "../intern.ts";
+import { type Context, SINGLE, VECTOR } from "./addresses.ts";
 import { splatConstant } from "./scalar.ts";
 import type { VectorEmitter } from "./vector.ts";
 import {

@@ -2,34 +2,11 @@
  * @file A placed program as one WebAssembly module: a function for each distinct kernel, and `run`, which calls them in
  * order with the addresses of the plan. The module imports one memory, the arena, and allocates nothing.
  */
-import type { Kernel } from "../../kernel/loops.ts";
+import type { PlacedCopy, PlacedStep } from "../placed.ts";
+import { int } from "../script.ts";
 import { Code, ModuleBuilder } from "./encoder.ts";
 import { type EmitOptions, KernelLibrary } from "./kernel.ts";
-import { int, ScriptEmitter, type Statement } from "./script.ts";
-
-/** A kernel with the address of each operand. */
-export interface PlacedKernel {
-  readonly kernel: Kernel;
-  readonly addresses: readonly number[];
-}
-
-/** Kernels in loops and branches. */
-export interface PlacedControl {
-  readonly kernel: null;
-  readonly script: readonly Statement[];
-}
-
-/** One step of a program. */
-export type PlacedStep = PlacedKernel | PlacedControl;
-
-export const isKernel = (step: PlacedStep): step is PlacedKernel => step.kernel !== null;
-
-/** Bytes moved within the arena after the last kernel. */
-export interface PlacedCopy {
-  readonly from: number;
-  readonly to: number;
-  readonly bytes: number;
-}
+import { ScriptEmitter } from "./script.ts";
 
 export interface WasmModule {
   readonly bytes: Uint8Array<ArrayBuffer>;

@@ -1,7 +1,5 @@
 /** @file Loops, branches and numbers of scripts, run as WebAssembly; and how they are spread over functions. */
 import { describe, expect, it } from "vitest";
-import { Code, ModuleBuilder } from "./encoder.ts";
-import { KernelLibrary } from "./kernel.ts";
 import {
   choose,
   copy,
@@ -13,13 +11,15 @@ import {
   plus,
   read,
   repeatWhile,
-  ScriptEmitter,
   type Statement,
   sameInt,
   set,
   store,
   times,
-} from "./script.ts";
+} from "../script.ts";
+import { Code, ModuleBuilder } from "./encoder.ts";
+import { KernelLibrary } from "./kernel.ts";
+import { ScriptEmitter } from "./script.ts";
 
 /** Runs statements over a page of memory. */
 function run(statements: readonly Statement[], fill: (memory: Int32Array) => void = () => {}) {

@@ -15,9 +15,9 @@
 import { InternalError } from "../../base/invariant.ts";
 import { bytesOf, type ScalarType } from "../../kernel/dtype.ts";
 import type { Expr, Index, LoopVar } from "../../kernel/expr.ts";
-import { AddressEmitter, type Context, linearCoefficient } from "./addresses.ts";
+import { ACCUMULATOR, linearCoefficient } from "../intern.ts";
+import { AddressEmitter, type Context } from "./addresses.ts";
 import { OP } from "./encoder.ts";
-import { ACCUMULATOR } from "./intern.ts";
 import { emitScalarFn, laneBytes, rampConstant, splatConstant } from "./scalar.ts";
 
 export class VectorEmitter extends AddressEmitter {

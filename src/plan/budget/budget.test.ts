@@ -12,7 +12,7 @@ import { matmul } from "../../ops/matmul.ts";
 import { fuse } from "../../passes/fuse.ts";
 import { pipeline, runPasses } from "../../passes/pipeline.ts";
 import { Assembler } from "../../runtime/assembler.ts";
-import { wasmTraits } from "../../runtime/executable.ts";
+import { wasmTraits } from "../../runtime/wasm-target.ts";
 import { DEFAULT_MODELS } from "../cost/model.ts";
 import { baseSequence } from "../recompute/problem.ts";
 import { simulate } from "../recompute/simulate.ts";

@@ -39,7 +39,7 @@ export interface CostModel {
 }
 
 /** Before a machine is calibrated: WebAssembly on one thread, without and with fused multiply-add. */
-export const DEFAULT_MODELS: Readonly<Record<"wasm" | "wasm-relaxed", CostModel>> = {
+export const DEFAULT_MODELS: Readonly<Record<"wasm" | "wasm-relaxed" | "native", CostModel>> = {
   wasm: {
     name: "wasm",
     productRate: 39e9,
@@ -59,6 +59,16 @@ export const DEFAULT_MODELS: Readonly<Record<"wasm" | "wasm-relaxed", CostModel>
     cacheBytes: 4 * 2 ** 20,
     callSeconds: 4e-9,
     tile: { ...DEFAULT_TILE, rows: 6 },
+  },
+  native: {
+    name: "native",
+    productRate: 100e9,
+    arithmeticRate: 80e9,
+    byteRate: 20e9,
+    cachedByteRate: 100e9,
+    cacheBytes: 1 * 2 ** 20,
+    callSeconds: 4e-9,
+    tile: { ...DEFAULT_TILE, rows: 14 },
   },
 };
 

@@ -2,8 +2,8 @@
  * @file Structural numbering of expressions within one function: equal expressions get one number, so that they are
  * computed once. Also answers which loop counters an expression depends on.
  */
-import { at } from "../../base/invariant.ts";
-import type { Bound, Expr, Index, LoopVar } from "../../kernel/expr.ts";
+import { at } from "../base/invariant.ts";
+import type { Bound, Expr, Index, LoopVar } from "../kernel/expr.ts";
 
 /** Stands for the accumulator among the counters that an expression depends on. */
 export const ACCUMULATOR: LoopVar = { kind: "var", name: "acc", extent: 0 };
@@ -99,4 +99,21 @@ export class Interner {
     }
     return found;
   }
+}
+
+/** The counter's coefficient, or null when it also occurs under a division or in a run-time index. */
+export function linearCoefficient(interner: Interner, index: Index, v: LoopVar | null): number | null {
+  if (!v) return 0;
+  let coef = 0;
+  for (const term of index.terms) {
+    if (term.atom === v) coef = term.coef;
+    else if (
+      term.atom.kind === "value"
+        ? interner.vars(term.atom.expr).has(v)
+        : term.atom.kind !== "var" && interner.indexVars(term.atom.of).has(v)
+    ) {
+      return null;
+    }
+  }
+  return coef;
 }

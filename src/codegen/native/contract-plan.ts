@@ -1,0 +1,338 @@
+/**
+ * @file How a product is computed: which side lies in the lanes, what is read where it lies and what is packed, tiles,
+ * blocks, workspace. A pure function of the nest and the machine; the planner asks it for the workspace before there is code.
+ *
+ *   for batch
+ *     for blocks of tiles of the spread side                         as many as stay in the second-level cache
+ *       for blocks of panels of the vector side                      all, unless partial sums need a place of their own
+ *         for runs of the depth (depthRun)
+ *           pack the spread side's block, unless read where it lies
+ *           for panels: pack the vector side's panel, unless read where it lies
+ *             for tiles: sums in registers (gemm-micro.ts) → result, tile or partial sums;  stores after the last run
+ *
+ * Usually the columns of the result lie in the lanes, since results are stored along them. Swapped, its rows do: an image
+ * is then the spread side, which is read where it lies, and only the kernel's weights are packed; tiles are turned round
+ * before they are stored.
+ *
+ * A batch counter that the vector side does not depend on is more of the spread side (`folded`): a panel packed once serves
+ * all of it.
+ *
+ * Invariant: runs of the depth follow from its extent alone, so nothing here changes a bit.
+ */
+import type { Expr, LoopVar } from "../../kernel/expr.ts";
+import { walkExpr } from "../../kernel/expr.ts";
+import { type ContractNest, depthRun, type Operand } from "../../kernel/loops.ts";
+import { Interner, linearCoefficient } from "../intern.ts";
+import {
+  type Access,
+  accessOf,
+  depthStride,
+  evenTiling,
+  grainOf,
+  strideOf,
+  type Tiling,
+  tilingOf,
+} from "./contract-access.ts";
+import { bytesOfProduct, type DepthStep, type ProductType } from "./gemm-micro.ts";
+import type { NativeOptions } from "./options.ts";
+
+/** A product whose workspace is not known yet. */
+export type Product = Omit<ContractNest, "scratch">;
+
+/** How the spread side is read: in place, or packed as [row][depth] or as [depth][row]. */
+export type SpreadSide =
+  | { readonly kind: "direct"; readonly access: Access; readonly step: DepthStep }
+  | { readonly kind: "rows" | "along"; readonly stride: number; readonly step: number };
+
+/** How the vector side is read: in place; packed lane by lane; turned round from memory, or from rows computed first. */
+export type VectorSide =
+  | { readonly kind: "direct"; readonly access: Access; readonly step: DepthStep }
+  | { readonly kind: "along" }
+  | { readonly kind: "across"; readonly access: Access; readonly stride: number; readonly step: number }
+  | { readonly kind: "turned"; readonly stride: number };
+
+/** Columns of a tile: `count` panels of `widths` vectors, then one of `tail` for what is left. */
+export interface Panels {
+  readonly count: number;
+  readonly widths: readonly number[];
+  readonly tail: readonly number[];
+}
+
+export const widthOf = (widths: readonly number[]): number => widths.reduce((a, b) => a + b, 0);
+
+export interface ProductPlan {
+  readonly dtype: ProductType;
+  /** Lanes of a whole register. */
+  readonly lanes: number;
+  readonly swapped: boolean;
+  readonly spread: LoopVar;
+  readonly vector: LoopVar;
+  readonly spreadExpr: Expr;
+  readonly vectorExpr: Expr;
+  readonly batch: readonly LoopVar[];
+  readonly folded: readonly LoopVar[];
+  readonly s: SpreadSide;
+  readonly v: VectorSide;
+  readonly tiling: Tiling;
+  readonly panels: Panels;
+  /** Length of a run of the depth. */
+  readonly run: number;
+  /** Where sums go: a tile that is stored at once, the result itself, or a block of the workspace. */
+  readonly sums: "tile" | "result" | "block";
+  /** Tiles and panels of a block. */
+  readonly blockTiles: number;
+  readonly blockPanels: number;
+  /** Elements of the parts of one thread's workspace. */
+  readonly parts: Workspace;
+}
+
+export interface Workspace {
+  readonly spread: number;
+  readonly panel: number;
+  readonly rows: number;
+  readonly sums: number;
+  readonly tables: number;
+}
+
+/** Bytes of a packed block of the spread side, of one that is read in place, and of partial sums. */
+const PACKED_BYTES = 448 * 1024;
+const READ_BYTES = 2048 * 1024;
+const SUMS_BYTES = 256 * 1024;
+/** Lanes of a block of partial sums. */
+const SUMS_LANES = 256;
+
+/** Registers for sums, and the most rows of a tile with two vectors. */
+function tileLimits(options: NativeOptions): { readonly sums: number; readonly rows: number } {
+  return options.lanes === 16 ? { sums: 28, rows: 14 } : { sums: 12, rows: 6 };
+}
+
+/** Whole registers, then one as narrow as what is left allows. */
+function panelsOf(extent: number, lanes: number, perPanel: number): Panels {
+  const [whole, left] = [Math.floor(extent / lanes), extent % lanes];
+  let narrow = left === 0 ? 0 : lanes;
+  while (narrow > 4 && narrow / 2 >= left) narrow /= 2;
+  const widths = new Array<number>(perPanel).fill(lanes);
+  const count = Math.floor(whole / perPanel);
+  const tail = [...widths.slice(0, whole % perPanel), ...(narrow > 0 ? [narrow] : [])];
+  return { count, widths, tail };
+}
+
+/** Whether the last panel has no lanes beyond the matrix. */
+export function isExact({ count, widths, tail }: Panels, extent: number): boolean {
+  return count * widthOf(widths) + widthOf(tail) === extent;
+}
+
+/** Rows that lie a multiple of the first-level cache's period apart push each other out of it. */
+function collides(tiling: Tiling, bytes: number): boolean {
+  const lines = new Set((tiling.patterns[0] ?? []).map((offset) => Math.floor((offset * bytes) / 64)));
+  const sets = new Map<number, number>();
+  for (const line of lines) sets.set(line % 64, (sets.get(line % 64) ?? 0) + 1);
+  return Math.max(...sets.values()) > 8;
+}
+
+/** Cycles an element of an expression costs to compute with a counter in the lanes; rough, for comparisons alone. */
+function fillCost(interner: Interner, expr: Expr, v: LoopVar): number {
+  let [calls, guards] = [0, 0];
+  walkExpr(expr, (e) => {
+    if (e.kind === "call") calls += 1;
+    if (e.kind === "guard" && e.bounds.some((b) => linearCoefficient(interner, b.index, v) !== 0)) guards += 1;
+  });
+  const { whole, single } = grainOf(interner, expr, v);
+  return 0.1 + 0.1 * whole + 1.5 * single + 0.07 * calls + 0.5 * guards;
+}
+
+/** A block packed as [depth][row], rows of which are `stride` apart. */
+const alongSide = (stride: number): SpreadSide => ({ kind: "along", stride, step: stride });
+
+class Planner {
+  readonly nest: Product;
+  readonly operands: readonly Operand[];
+  readonly options: NativeOptions;
+  readonly interner: Interner = new Interner();
+  readonly dtype: ProductType;
+  readonly bytes: number;
+  readonly lanes: number;
+  readonly depth: readonly LoopVar[];
+  readonly run: number;
+
+  constructor(nest: Product, operands: readonly Operand[], options: NativeOptions) {
+    this.nest = nest;
+    this.operands = operands;
+    this.options = options;
+    this.dtype = nest.dtype as ProductType;
+    this.bytes = bytesOfProduct(this.dtype);
+    this.lanes = (options.lanes * 4) / this.bytes;
+    this.depth = nest.split ?? [nest.depth];
+    this.run = Math.max(1, depthRun(nest.depth.extent));
+  }
+
+  /** The better of both ways round; the rows of the result in the lanes only where that is clearly less work. */
+  best(): ProductPlan {
+    const [plain, swapped] = [this.plan(false), this.plan(true)];
+    return this.cycles(swapped) < 0.95 * this.cycles(plain) ? swapped : plain;
+  }
+
+  plan(swapped: boolean): ProductPlan {
+    const { nest, operands, options, run, lanes } = this;
+    const [spread, vector] = swapped ? [nest.cols, nest.rows] : [nest.rows, nest.cols];
+    const [spreadExpr, vectorExpr] = swapped ? [nest.b, nest.a] : [nest.a, nest.b];
+    const folded = nest.batch.filter(
+      (b) => b.extent > 1 && !this.interner.vars(vectorExpr).has(b) && this.interner.vars(spreadExpr).has(b),
+    );
+    const limits = tileLimits(options);
+    const vectors = Math.ceil(vector.extent / lanes);
+    const perPanel = Math.min(8, vectors, Math.max(2, Math.floor(limits.sums / Math.min(spread.extent, limits.rows))));
+    const most = Math.max(limits.rows, perPanel === 1 ? limits.rows : Math.floor(limits.sums / perPanel));
+    const access = accessOf(this.interner, spreadExpr, spread, this.depth, operands);
+    const s = this.spreadSide(access, spread, spreadExpr, most);
+    const panels = panelsOf(vector.extent, lanes, Math.max(1, perPanel));
+    const v = this.vectorSide(vectorExpr, vector);
+    const sums = this.sumsOf(swapped);
+    const rows = Math.max(...s.tiling.sizes);
+    const limit = (s.side.kind === "direct" ? READ_BYTES : PACKED_BYTES) / (run * this.bytes * rows);
+    const panelWidth = widthOf(panels.widths);
+    const blockPanels = sums === "block" ? Math.max(1, Math.floor(SUMS_LANES / panelWidth)) : panels.count + 1;
+    const sumsWidth = Math.min(blockPanels * panelWidth, panels.count * panelWidth + widthOf(panels.tail));
+    const forSums = sums === "block" ? SUMS_BYTES / (this.bytes * rows * sumsWidth) : Number.POSITIVE_INFINITY;
+    const perOuter = (spread.extent / s.tiling.period) * s.tiling.sizes.length;
+    const tiles = s.side.kind === "direct" ? perOuter * folded.reduce((n, b) => n * b.extent, 1) : perOuter;
+    const blockTiles = Math.max(1, Math.floor(Math.min(limit, forSums, tiles)));
+    const side: SpreadSide = s.side.kind === "along" ? alongSide(this.padded(blockTiles * rows)) : s.side;
+    const exact = isExact(panels, vector.extent);
+    const packedWidth = panels.count > 0 && v.kind !== "direct" ? panelWidth : widthOf(panels.tail);
+    const shape = { s: side, v, blockRows: blockTiles * rows, packedWidth, exact, sumsWidth, sums };
+    return {
+      dtype: this.dtype,
+      lanes,
+      swapped,
+      spread,
+      vector,
+      spreadExpr,
+      vectorExpr,
+      batch: nest.batch.filter((b) => b.extent !== 1 && !folded.includes(b)),
+      folded,
+      s: side,
+      v,
+      tiling: s.tiling,
+      panels,
+      run,
+      sums,
+      blockTiles,
+      blockPanels,
+      parts: this.workspace(shape),
+    };
+  }
+
+  /** A stride of whole registers that is no multiple of the cache's period. */
+  padded(elements: number): number {
+    return Math.ceil(elements / this.lanes) * this.lanes + this.lanes;
+  }
+
+  spreadSide(
+    access: Access | null,
+    v: LoopVar,
+    expr: Expr,
+    most: number,
+  ): { readonly side: SpreadSide; readonly tiling: Tiling } {
+    const tiling = access && tilingOf(access, v, most);
+    if (access && tiling && !collides(tiling, this.bytes)) {
+      const step = depthStride(access.depth, this.nest.depth, this.nest.split) ?? "table";
+      return { side: { kind: "direct", access, step }, tiling };
+    }
+    const inner = this.depth[this.depth.length - 1] as LoopVar;
+    const rows = fillCost(this.interner, expr, inner) <= fillCost(this.interner, expr, v) && inner.extent >= 8;
+    if (!rows) return { side: alongSide(0), tiling: evenTiling(v.extent, most, 1) };
+    const stride = this.padded(this.run);
+    return { side: { kind: "rows", stride, step: 1 }, tiling: evenTiling(v.extent, most, stride) };
+  }
+
+  vectorSide(expr: Expr, v: LoopVar): VectorSide {
+    const access = accessOf(this.interner, expr, v, this.depth, this.operands);
+    const stride = access && strideOf(access.lane, v);
+    const step = access && depthStride(access.depth, this.nest.depth, this.nest.split);
+    if (access && stride === 1) return { kind: "direct", access, step: step ?? "table" };
+    const inner = this.depth[this.depth.length - 1] as LoopVar;
+    if (access && stride !== null && step === 1) return { kind: "across", access, stride, step: 1 };
+    const [along, turned] = [fillCost(this.interner, expr, v), fillCost(this.interner, expr, inner) + 0.4];
+    if (turned < along && inner.extent >= this.lanes) return { kind: "turned", stride: this.padded(this.run) };
+    return { kind: "along" };
+  }
+
+  /** Sums wait in the result only where it is nothing but the sum, in rows along the lanes. */
+  sumsOf(swapped: boolean): ProductPlan["sums"] {
+    const { nest, operands } = this;
+    const [store] = nest.stores;
+    const plain = !swapped && nest.stores.length === 1 && store?.value.kind === "acc";
+    const along = store && linearCoefficient(this.interner, store.index, nest.cols) === 1;
+    if (plain && along && operands[store.operand]?.dtype === nest.dtype) return "result";
+    return this.run < nest.depth.extent ? "block" : "tile";
+  }
+
+  workspace(shape: {
+    readonly s: SpreadSide;
+    readonly v: VectorSide;
+    readonly blockRows: number;
+    /** Lanes of the widest panel that is packed, and whether none need be where the side is read in place. */
+    readonly packedWidth: number;
+    readonly exact: boolean;
+    readonly sumsWidth: number;
+    readonly sums: ProductPlan["sums"];
+  }): Workspace {
+    const { s, v, blockRows, packedWidth } = shape;
+    const { lanes, run } = this;
+    const line = 64 / this.bytes;
+    const lines = (n: number): number => Math.ceil(n / line) * line;
+    const spread = { direct: 0, rows: blockRows, along: run }[s.kind] * (s.kind === "direct" ? 0 : s.stride);
+    const tables =
+      (s.kind === "direct" && s.step === "table" ? run : 0) + (v.kind === "direct" && v.step === "table" ? run : 0);
+    return {
+      spread: lines(spread === 0 ? 0 : spread + lanes),
+      panel: v.kind === "direct" && shape.exact ? 0 : lines(run * shape.packedWidth + lanes),
+      rows: v.kind === "turned" ? lines(packedWidth * v.stride) : 0,
+      sums: shape.sums === "block" ? lines(blockRows * shape.sumsWidth + lanes) : 0,
+      tables: lines(tables),
+    };
+  }
+
+  /** Rough cycles of a plan: multiplications, packing, turning tiles. */
+  cycles(plan: ProductPlan): number {
+    const { nest, lanes } = this;
+    const all = [...plan.batch, ...plan.folded].reduce((n, b) => n * b.extent, 1);
+    const rows = all * plan.spread.extent;
+    const depth = nest.depth.extent;
+    const cost = (width: number): number => (width === lanes ? 1 : 0.5);
+    const of = (widths: readonly number[]): number => widths.reduce((sum, w) => sum + cost(w), 0);
+    const vectors = plan.panels.count * of(plan.panels.widths) + of(plan.panels.tail);
+    const height = plan.tiling.period / plan.tiling.sizes.length;
+    const perPanel = Math.max(1, Math.min(plan.panels.widths.length, vectors));
+    const held = height * perPanel;
+    const waits = Math.max(1, (perPanel + height / 2) / held, 6 / held);
+    const inner = this.depth[this.depth.length - 1] as LoopVar;
+    const fill = (expr: Expr, v: LoopVar): number => fillCost(this.interner, expr, v);
+    const spreadFill =
+      plan.s.kind === "direct" ? 0 : fill(plan.spreadExpr, plan.s.kind === "rows" ? inner : plan.spread);
+    const vectorFill = {
+      direct: 0,
+      along: fill(plan.vectorExpr, plan.vector),
+      across: 0.4,
+      turned: fill(plan.vectorExpr, inner) + 0.4,
+    }[plan.v.kind];
+    const tiles = (rows / plan.tiling.period) * plan.tiling.sizes.length;
+    const blocks = Math.max(1, tiles / plan.blockTiles);
+    return (
+      rows * vectors * depth * waits +
+      rows * depth * spreadFill +
+      blocks * plan.vector.extent * depth * vectorFill +
+      rows * plan.vector.extent * (plan.swapped ? 0.6 : 0.1)
+    );
+  }
+}
+
+export function planProduct(nest: Product, operands: readonly Operand[], options: NativeOptions): ProductPlan {
+  return new Planner(nest, operands, options).best();
+}
+
+/** Elements of one thread's workspace. */
+export function workspaceElements({ parts }: ProductPlan): number {
+  return parts.spread + parts.panel + parts.rows + parts.sums + parts.tables;
+}

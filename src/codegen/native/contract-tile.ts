@@ -1,0 +1,125 @@
+/**
+ * @file What happens to a finished tile of a product: the stores, with whatever was fused behind the product, while the
+ * tile is in cache.
+ *
+ *   plain     tile [rows of the result][columns]: a row at a time, columns in the lanes
+ *   swapped   tile [columns][rows of the result]: turned round by blocks of L × L first, so that columns are in the lanes
+ */
+import type { ContractNest, Operand } from "../../kernel/loops.ts";
+import { type ProductPlan, widthOf } from "./contract-plan.ts";
+import type { VectorEmitter } from "./emitter.ts";
+import { emitStores } from "./walk.ts";
+
+/** A tile in C: where it is, the distance of its rows, and its first row and column in the counters' terms. */
+export interface TilePlace {
+  readonly at: string;
+  readonly stride: string;
+  /** First element and number of the spread counter. */
+  readonly spread: string;
+  readonly rows: number;
+  /** First element of the vector counter. */
+  readonly vector: string;
+  readonly widths: readonly number[];
+  /** Lanes of the tile that are beyond the matrix. */
+  readonly beyond: number;
+}
+
+/** Stores a register of sums. */
+function storeSums(
+  em: VectorEmitter,
+  nest: ContractNest,
+  operands: readonly Operand[],
+  from: string,
+  count: number,
+): void {
+  const acc = em.code.name("acc");
+  em.code.line(`const ${em.type(nest.dtype)} ${acc} = *(const ${em.type(nest.dtype)}_mem *)(${from});`);
+  em.bind({ kind: "acc", dtype: nest.dtype }, acc);
+  emitStores(em, nest.stores, operands, count === em.lanes ? em.all : em.first(count));
+}
+
+function finishPlain(em: VectorEmitter, nest: ContractNest, operands: readonly Operand[], tile: TilePlace): void {
+  const { code } = em;
+  em.vec = nest.cols;
+  const [r, row, col] = [code.name("r"), em.counter(nest.rows), em.counter(nest.cols)];
+  const columns = widthOf(tile.widths) - tile.beyond;
+  const whole = columns - (columns % em.lanes);
+  em.block(`for (idx ${r} = 0; ${r} < ${tile.rows}; ${r}++)`, () => {
+    code.line(`const idx ${row} = ${tile.spread} + ${r};`);
+    if (whole > 0) {
+      em.block(`for (idx ${col} = ${tile.vector}; ${col} < ${tile.vector} + ${whole}; ${col} += ${em.lanes})`, () =>
+        storeSums(em, nest, operands, `${tile.at} + ${r} * ${tile.stride} + (${col} - (${tile.vector}))`, em.lanes),
+      );
+    }
+    if (whole === columns) return;
+    em.block("", () => {
+      code.line(`const idx ${col} = ${tile.vector} + ${whole};`);
+      storeSums(em, nest, operands, `${tile.at} + ${r} * ${tile.stride} + ${whole}`, columns - whole);
+    });
+  });
+  em.vec = null;
+}
+
+function finishSwapped(
+  em: VectorEmitter,
+  nest: ContractNest,
+  operands: readonly Operand[],
+  plan: ProductPlan,
+  tile: TilePlace,
+): void {
+  const { code } = em;
+  const { dtype, lanes } = plan;
+  em.vec = nest.cols;
+  const [g, block, turned] = [code.name("g"), code.name("block"), code.name("turned")];
+  const there = widthOf(tile.widths) - tile.beyond;
+  em.block(`for (idx ${g} = 0; ${g} < ${there}; ${g} += ${lanes})`, () => {
+    code.line(`tm_${dtype}x${lanes} ${block}[${lanes}];`);
+    code.line(`${dtype} ${turned}[${lanes * lanes}] __attribute__((aligned(64)));`);
+    const last = `(${there} - ${g} < ${lanes} ? ${there} - ${g} : ${lanes})`;
+    for (let first = 0; first < tile.rows; first += lanes) {
+      const rows = Math.min(lanes, tile.rows - first);
+      turnBlock(em, plan, `${tile.at} + ${first} * ${tile.stride} + ${g}`, tile.stride, rows, block, turned);
+      const [i, row, col] = [code.name("i"), em.counter(nest.rows), em.counter(nest.cols)];
+      em.block(`for (idx ${i} = 0, end = ${last}; ${i} < end; ${i}++)`, () => {
+        code.line(`const idx ${row} = ${tile.vector} + ${g} + ${i};`);
+        for (let at = 0; at < rows; at += em.lanes) {
+          em.block("", () => {
+            code.line(`const idx ${col} = ${tile.spread} + ${first + at};`);
+            storeSums(em, nest, operands, `${turned} + ${i} * ${lanes} + ${at}`, Math.min(em.lanes, rows - at));
+          });
+        }
+      });
+    }
+  });
+  em.vec = null;
+}
+
+/** Rows of a tile, as columns of `turned`. */
+function turnBlock(
+  em: VectorEmitter,
+  { dtype, lanes }: ProductPlan,
+  from: string,
+  stride: string,
+  rows: number,
+  block: string,
+  turned: string,
+): void {
+  const type = `tm_${dtype}x${lanes}`;
+  for (let r = 0; r < lanes; r++) {
+    const row = `*(const ${type}u *)(${from} + ${r} * ${stride})`;
+    em.code.line(`${block}[${r}] = ${r < rows ? row : `(${type}){0}`};`);
+  }
+  em.code.line(`tm_turn_${dtype}(${block}, ${turned}, ${lanes});`);
+}
+
+/** Runs the stores over a finished tile. */
+export function finishTile(
+  em: VectorEmitter,
+  nest: ContractNest,
+  operands: readonly Operand[],
+  plan: ProductPlan,
+  tile: TilePlace,
+): void {
+  if (plan.swapped) finishSwapped(em, nest, operands, plan, tile);
+  else finishPlain(em, nest, operands, tile);
+}

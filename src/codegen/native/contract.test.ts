@@ -1,0 +1,229 @@
+/**
+ * @file Products of every form against the interpreter, bit for bit: sizes around tiles and runs of the depth, sides in any
+ * layout, batches that one side does not have, windows with padding, work before and behind the product, several results.
+ * All of them are one program, computed once by one thread and once by three.
+ */
+import { beforeAll, describe, expect, it } from "vitest";
+import { bufferOf } from "../../../tests/support/kernel-samples.ts";
+import { loadSteps, plainTargets } from "../../../tests/support/targets.ts";
+import { at } from "../../base/invariant.ts";
+import { hostRandom } from "../../base/random.ts";
+import { bytesOf, type ScalarType } from "../../kernel/dtype.ts";
+import { call, constant, type Expr, type Index, type LoopVar, load } from "../../kernel/expr.ts";
+import {
+  addIndex,
+  divIndex,
+  linearIndex,
+  modIndex,
+  offsetIndex,
+  scaleIndex,
+  varIndex,
+} from "../../kernel/index-math.ts";
+import { interpretKernel, type TypedArray } from "../../kernel/interpret.ts";
+import type { ContractNest, Kernel, Operand } from "../../kernel/loops.ts";
+import { nativeTarget } from "../../node/native/target.ts";
+import type { PlacedKernel } from "../placed.ts";
+import type { Product } from "./contract-plan.ts";
+
+type Type = "f32" | "f64" | "i32";
+type Layout = "plain" | "turned" | "window" | "shared" | "fused" | "fused turned";
+type After = "sum" | "bias" | "two" | "other type";
+
+interface Case {
+  readonly dtype: Type;
+  readonly sizes: readonly [batch: number, m: number, n: number, k: number];
+  readonly a: Layout;
+  readonly b: Layout;
+  readonly after: After;
+  /** Length of the inner counter of the depth. */
+  readonly inner: number | null;
+}
+
+const loop = (name: string, extent: number): LoopVar => ({ kind: "var", name, extent });
+
+/** One side over [batch, lane, depth] in a layout, reading operand `operand`; and how many elements that has. */
+function side(
+  layout: Layout,
+  dtype: Type,
+  operand: number,
+  axes: readonly [LoopVar, LoopVar],
+  l: Index,
+  depth: number,
+): { expr: Expr; elements: number } {
+  const [batch, lane] = axes;
+  const [b, i] = [varIndex(batch), varIndex(lane)];
+  const [p, d] = [lane.extent, depth];
+  const turned = linearIndex([b, l, i], [batch.extent, d, p]);
+  const plain = linearIndex([b, i, l], [batch.extent, p, d]);
+  const relu = (x: Expr): Expr => call("max", [x, constant(dtype, 0)]);
+  switch (layout) {
+    case "plain":
+      return { expr: load(dtype, operand, plain), elements: batch.extent * p * d };
+    case "turned":
+      return { expr: load(dtype, operand, turned), elements: batch.extent * p * d };
+    case "shared":
+      return { expr: load(dtype, operand, linearIndex([i, l], [p, d])), elements: p * d };
+    case "fused":
+      return { expr: relu(load(dtype, operand, plain)), elements: batch.extent * p * d };
+    case "fused turned":
+      return { expr: relu(load(dtype, operand, turned)), elements: batch.extent * p * d };
+    case "window": {
+      // Place i of rows of five, seen through taps of a 3 x 3 window whose centre is (1, 1): zero outside of the image.
+      const [rows, taps] = [Math.ceil(p / 5), Math.ceil(d / 9)];
+      const y = offsetIndex(addIndex(divIndex(i, 5), modIndex(divIndex(l, 3), 3)), -1);
+      const x = offsetIndex(addIndex(modIndex(i, 5), modIndex(l, 3)), -1);
+      const index = linearIndex([b, divIndex(l, 9), y, x], [batch.extent, taps, rows, 5]);
+      const bounds = [
+        { index: y, lo: 0, hi: rows },
+        { index: x, lo: 0, hi: 5 },
+      ];
+      const expr: Expr = {
+        kind: "guard",
+        dtype,
+        bounds,
+        then: load(dtype, operand, index),
+        otherwise: constant(dtype, 0),
+      };
+      return { expr, elements: batch.extent * taps * rows * 5 };
+    }
+  }
+}
+
+function kernelOf(
+  { dtype, sizes, a, b, after, inner }: Case,
+  scratch: (nest: Product, operands: readonly Operand[]) => number,
+): Kernel {
+  const [count, m, n, k] = sizes;
+  const [batch, rows, cols, depth] = [loop("b", count), loop("m", m), loop("n", n), loop("k", k)];
+  const split: ContractNest["split"] = inner ? [loop("k0", k / inner), loop("k1", inner)] : null;
+  const l = split ? addIndex(scaleIndex(varIndex(split[0]), inner ?? 1), varIndex(split[1])) : varIndex(depth);
+  const left = side(a, dtype, 0, [batch, rows], l, k);
+  const right = side(b, dtype, 1, [batch, cols], l, k);
+  const index = linearIndex([batch, rows, cols].map(varIndex), [count, m, n]);
+  const acc: Expr = { kind: "acc", dtype };
+  const biased = call("add", [acc, load(dtype, 2, varIndex(cols))]);
+  const other: Type = dtype === "f64" ? "f32" : "f64";
+  const stored: Type = after === "other type" ? other : dtype;
+  const value = { sum: acc, bias: biased, two: biased, "other type": call("convert", [acc], stored) }[after];
+  const elements = count * m * n;
+  const operands: Operand[] = [
+    { dtype, elements: left.elements, role: "in" },
+    { dtype, elements: right.elements, role: "in" },
+    { dtype, elements: n, role: "in" },
+    { dtype: stored, elements, role: "out" },
+    { dtype, elements, role: "out" },
+  ];
+  const second = after === "two" ? [{ operand: 4, index, value: call("mul", [acc, acc]) }] : [];
+  const stores = [{ operand: 3, index, value }, ...second];
+  const nest: Product = {
+    kind: "contract",
+    batch: [batch],
+    rows,
+    cols,
+    depth,
+    split,
+    dtype,
+    a: left.expr,
+    b: right.expr,
+    stores,
+  };
+  operands.push({ dtype, elements: scratch(nest, operands), role: "scratch" });
+  return { operands, nests: [{ ...nest, scratch: 5 }] };
+}
+
+const CASES: readonly Case[] = cases();
+
+function cases(): readonly Case[] {
+  const random = hostRandom(7);
+  const pick = <T>(list: readonly T[]): T => at(list, Math.floor(random.next() * list.length));
+  const extents = [1, 2, 3, 5, 7, 8, 13, 14, 15, 16, 17, 20, 27, 29, 31, 32, 33, 35, 40, 47, 50, 65];
+  const layouts: readonly Layout[] = ["plain", "turned", "window", "shared", "fused", "fused turned"];
+  const made: Case[] = [];
+  for (let i = 0; i < 36; i++) {
+    const k = pick([0, 1, 2, 9, 16, 18, 31, 45, 64, 100]);
+    const inner =
+      k > 1 && random.next() < 0.4 ? at([2, 3, 4, 5, 9, 16].filter((n) => k % n === 0 && n < k).concat(k), 0) : null;
+    made.push({
+      dtype: pick<Type>(["f32", "f32", "f64", "i32"]),
+      sizes: [pick([1, 1, 3, 4]), pick(extents), pick(extents), k],
+      a: pick(layouts),
+      b: pick(layouts),
+      after: pick<After>(["sum", "sum", "bias", "two", "other type"]),
+      inner: inner === k ? null : inner,
+    });
+  }
+  // Several runs along the depth; sides larger than a block; rows that collide in the cache.
+  for (const after of ["sum", "bias"] as const) {
+    made.push({ dtype: "f32", sizes: [1, 9, 40, 1100], a: "plain", b: "turned", after, inner: null });
+    made.push({ dtype: "f32", sizes: [2, 10, 17, 1026], a: "window", b: "fused", after, inner: 9 });
+    made.push({ dtype: "f64", sizes: [1, 3, 33, 600], a: "fused turned", b: "plain", after, inner: 100 });
+    made.push({ dtype: "f32", sizes: [1, 28, 36, 1024], a: "plain", b: "shared", after, inner: null });
+  }
+  made.push({ dtype: "f64", sizes: [1, 230, 5, 514], a: "fused", b: "turned", after: "bias", inner: null });
+  made.push({ dtype: "f32", sizes: [3, 25, 36, 27], a: "shared", b: "window", after: "bias", inner: 3 });
+  return made;
+}
+
+const nameOf = (one: Case): string => JSON.stringify(Object.values(one));
+
+function results(target: ReturnType<typeof nativeTarget>): readonly (readonly TypedArray[])[] {
+  if (typeof target === "string") throw new Error(target);
+  let top = 64;
+  const steps = CASES.map((one): PlacedKernel => {
+    const kernel = kernelOf(one, (nest, operands) => target.traits.contractScratch(one.dtype, 0, 0, 0, nest, operands));
+    const addresses = kernel.operands.map(({ dtype, elements }) => {
+      top += Math.ceil((elements * bytesOf(dtype)) / 64 + 1) * 64;
+      return top - Math.ceil((elements * bytesOf(dtype)) / 64 + 1) * 64;
+    });
+    return { kernel, addresses };
+  });
+  const machine = loadSteps(target, steps, top);
+  new Uint8Array(machine.buffer, machine.start).fill(0xff);
+  const operand = ({ kernel, addresses }: PlacedKernel, i: number): TypedArray => {
+    const { dtype, elements } = at(kernel.operands, i);
+    return bufferOf(dtype as never, elements, machine.buffer, machine.start + at(addresses, i)) as TypedArray;
+  };
+  for (const step of steps) {
+    for (const [i, data] of inputs(step.kernel).entries()) operand(step, i).set(data as never);
+  }
+  machine.run();
+  return steps.map((step) => step.kernel.operands.map((_, i) => operand(step, i).slice()));
+}
+
+const ARRAY = { f32: Float32Array, f64: Float64Array, i32: Int32Array } as const;
+const emptyOf = (dtype: ScalarType, elements: number): TypedArray => new ARRAY[dtype as Type](elements);
+
+function inputs(kernel: Kernel): readonly TypedArray[] {
+  const random = hostRandom(3);
+  return kernel.operands.slice(0, 3).map(({ dtype, elements }) => {
+    const scale = dtype === "i32" ? 20 : 2;
+    return emptyOf(dtype, elements).map(() => (random.next() - 0.5) * scale) as TypedArray;
+  });
+}
+
+describe.skipIf(at(plainTargets, 1).missing)("products as C", () => {
+  let single: readonly (readonly TypedArray[])[] = [];
+  let threaded: readonly (readonly TypedArray[])[] = [];
+
+  beforeAll(() => {
+    single = results(nativeTarget({ fma: false }));
+    threaded = results(nativeTarget({ fma: false, threads: 3 }));
+  });
+
+  it("have the bits of the interpreter, whatever the layouts, sizes and stores", () => {
+    CASES.forEach((one, c) => {
+      const kernel = kernelOf(one, () => 0);
+      const buffers = [...inputs(kernel), ...kernel.operands.slice(3).map((o) => emptyOf(o.dtype, o.elements))];
+      interpretKernel(kernel, buffers);
+      const stored = one.after === "two" ? [3, 4] : [3];
+      for (const i of stored) expect(at(at(single, c), i), nameOf(one)).toEqual(at(buffers, i));
+    });
+  });
+
+  it("have the same bits on three threads", () => {
+    CASES.forEach((one, c) => {
+      const stored = one.after === "two" ? [3, 4] : [3];
+      for (const i of stored) expect(at(at(threaded, c), i), nameOf(one)).toEqual(at(at(single, c), i));
+    });
+  });
+});

@@ -1,0 +1,307 @@
+/**
+ * @file Emits expressions as C over registers. One loop counter, `vec`, is spread over the lanes:
+ *
+ *   counter v        v+0 v+1 v+2 … v+15        one register of `lanes` elements
+ *
+ * A load whose index is linear in `vec` is one load (stride 1), a splat (stride 0) or one load a lane; anything else
+ * computes an index for each lane. Every value is a named constant of C, so that none is computed twice; the compiler
+ * keeps pointers and takes constants out of loops.
+ *
+ * Not all lanes need be meant: `Context` says how many from the first (the end of a row), or which by a mask (inside of a
+ * guard). What is not meant is never loaded; it may be computed, on zeros, and is not stored.
+ */
+import { InternalError } from "../../base/invariant.ts";
+import type { ScalarType } from "../../kernel/dtype.ts";
+import { type Bound, type Expr, type Index, type LoopVar, walkExpr } from "../../kernel/expr.ts";
+import { rangeOf } from "../../kernel/index-math.ts";
+import { ACCUMULATOR, Interner, linearCoefficient } from "../intern.ts";
+import type { CCode } from "./c-code.ts";
+import { vectorType } from "./options.ts";
+import { constantText, scalarText } from "./scalar.ts";
+
+/** The lanes that are meant. */
+export interface Context {
+  /** From the first; a constant of the code. */
+  readonly count: number;
+  /** Name of a mask, or all of `count`. */
+  readonly mask: string | null;
+}
+
+/** The C name of the pointer to an operand's element number `offset`. */
+export type SlotName = (operand: number, offset: number) => string;
+
+const fitsI32 = (index: Index): boolean => {
+  const [lo, hi] = rangeOf(index);
+  return lo >= -0x80000000 && hi <= 0x7fffffff;
+};
+
+export class VectorEmitter {
+  readonly code: CCode;
+  readonly interner: Interner = new Interner();
+  readonly lanes: number;
+  readonly slot: SlotName;
+  /** The counter in the lanes. */
+  vec: LoopVar | null = null;
+  /** C names of loop counters. */
+  readonly vars: Map<LoopVar, string> = new Map();
+  #known = new Map<number, string>();
+
+  constructor(code: CCode, lanes: number, slot: SlotName) {
+    this.code = code;
+    this.lanes = lanes;
+    this.slot = slot;
+  }
+
+  /** All lanes. */
+  get all(): Context {
+    return { count: this.lanes, mask: null };
+  }
+
+  first(count: number): Context {
+    return { count, mask: null };
+  }
+
+  type(dtype: ScalarType): string {
+    return vectorType(dtype, this.lanes);
+  }
+
+  /** A block of C; what becomes known in it is forgotten after it. */
+  block(head: string, body: () => void): void {
+    const known = this.#known;
+    this.#known = new Map(known);
+    this.code.block(head, body);
+    this.#known = known;
+  }
+
+  /** for (counter = 0; counter < extent; counter++); a counter that runs once is no loop. */
+  loop(v: LoopVar, body: () => void): void {
+    if (v.extent === 1) {
+      body();
+      return;
+    }
+    const name = this.counter(v);
+    this.block(`for (idx ${name} = 0; ${name} < ${v.extent}; ${name}++)`, body);
+  }
+
+  loops(counters: readonly LoopVar[], body: () => void): void {
+    const [first, ...rest] = counters;
+    if (!first) body();
+    else this.loop(first, () => this.loops(rest, body));
+  }
+
+  /** A new C name for a counter. */
+  counter(v: LoopVar): string {
+    const name = this.code.name(`${v.name}_`);
+    this.vars.set(v, name);
+    return name;
+  }
+
+  /** Gives an expression a known value, e.g. the accumulator. */
+  bind(expr: Expr, name: string): void {
+    this.#known.set(this.interner.id(expr), name);
+  }
+
+  /** The C text of a value: a name or a constant. */
+  emit(expr: Expr, ctx: Context): string {
+    if (expr.kind === "const") return constantText(expr.dtype, expr.value, this.lanes);
+    const id = this.interner.id(expr);
+    const known = this.#known.get(id);
+    if (known) return known;
+    const name = this.#emitNew(expr, ctx);
+    this.#known.set(id, name);
+    return name;
+  }
+
+  /** Computes ahead of a loop what its counter does not change. */
+  hoist(roots: readonly Expr[], inner: LoopVar, ctx: Context): void {
+    const seen = new Set<number>();
+    const visit = (expr: Expr): void => {
+      const id = this.interner.id(expr);
+      if (expr.kind === "const" || expr.kind === "acc" || seen.has(id)) return;
+      seen.add(id);
+      const vars = this.interner.vars(expr);
+      if (!vars.has(ACCUMULATOR) && !vars.has(inner)) this.emit(expr, ctx);
+      else if (expr.kind === "call") expr.args.forEach(visit);
+    };
+    roots.forEach(visit);
+  }
+
+  #emitNew(expr: Exclude<Expr, { kind: "const" }>, ctx: Context): string {
+    switch (expr.kind) {
+      case "load":
+        return this.#load(expr, ctx);
+      case "index":
+        return this.#value("i32", this.#indexText(expr.index, ctx));
+      case "call": {
+        const texts = expr.args.map((arg) => this.emit(arg, ctx));
+        return this.#value(expr.dtype, scalarText(expr.fn, expr.args, texts, expr.dtype, this.lanes));
+      }
+      case "guard":
+        return this.#guard(expr, ctx);
+      case "acc":
+        throw new InternalError("the accumulator has no value here");
+    }
+  }
+
+  #value(dtype: ScalarType, text: string): string {
+    const name = this.code.name("t");
+    this.code.line(`const ${this.type(dtype)} ${name} = ${text};`);
+    return name;
+  }
+
+  /** A register filled lane by lane; `each` gives the element for the lane named by its argument. */
+  #byLane(dtype: ScalarType, ctx: Context, each: string): string {
+    const name = this.code.name("t");
+    const type = this.type(dtype);
+    this.code.line(`${type} ${name} = {0};`);
+    const when = ctx.mask ? `if (${ctx.mask}[l]) ` : "";
+    this.code.line(`#pragma GCC unroll ${this.lanes}`);
+    this.code.line(`for (int l = 0; l < ${ctx.count}; l++) ${when}${name}[l] = ${each};`);
+    return name;
+  }
+
+  // ---- indices ------------------------------------------------------------------------------------------------------
+
+  /** An index as C of type idx, without its constant offset where `bare`; at lane `lane` (a name), or lane 0. */
+  index(index: Index, ctx: Context, lane: string | null = null, bare = false): string {
+    const parts = index.terms.map(({ atom, coef }) => {
+      const text = this.#atom(atom, ctx, lane);
+      return coef === 1 ? text : `${coef} * ${text}`;
+    });
+    if ((index.offset !== 0 && !bare) || parts.length === 0) parts.push(String(bare ? 0 : index.offset));
+    return parts.join(" + ");
+  }
+
+  #atom(atom: Index["terms"][number]["atom"], ctx: Context, lane: string | null): string {
+    if (atom.kind === "var") {
+      const name = this.vars.get(atom);
+      if (name === undefined) throw new InternalError(`no counter ${atom.name} here`);
+      return atom === this.vec && lane ? `(${name} + ${lane})` : name;
+    }
+    if (atom.kind === "value") return `(idx)${this.emit(atom.expr, ctx)}[${lane ?? 0}]`;
+    const [word, suffix] = rangeOf(atom.of)[1] < 2 ** 32 ? ["u32", "u"] : ["u64", "ull"];
+    const of = this.index(atom.of, ctx, lane);
+    return `(idx)((${word})(${of}) ${atom.kind === "div" ? "/" : "%"} ${atom.by}${suffix})`;
+  }
+
+  coefficient(index: Index): number | null {
+    return linearCoefficient(this.interner, index, this.vec);
+  }
+
+  /** An index as a register of i32. */
+  #indexText(index: Index, ctx: Context): string {
+    const coef = this.coefficient(index);
+    if (coef !== null) return `${this.type("i32")}_ramp((i32)(${this.index(index, ctx)}), ${coef})`;
+    return this.#byLane("i32", ctx, `(i32)(${this.index(index, ctx, "l")})`);
+  }
+
+  /** Address of an element: pointer and index. */
+  #place(operand: number, index: Index, ctx: Context, lane: string | null): readonly [string, string] {
+    return [this.slot(operand, index.offset), this.index(index, ctx, lane, true)];
+  }
+
+  // ---- loads and stores ---------------------------------------------------------------------------------------------
+
+  #load(expr: Extract<Expr, { kind: "load" }>, ctx: Context): string {
+    const { dtype, operand, index } = expr;
+    const type = this.type(dtype);
+    const coef = this.coefficient(index);
+    const sign = dtype === "bool" ? "-" : "";
+    if (coef === 0) {
+      const [base, at] = this.#place(operand, index, ctx, null);
+      const element = `${sign}${base}[${at}]`;
+      return this.#value(
+        dtype,
+        `${type}_of(${ctx.mask ? `${this.type("bool")}_any(${ctx.mask}) ? ${element} : 0` : element})`,
+      );
+    }
+    if (coef === 1) {
+      const [base, at] = this.#place(operand, index, ctx, null);
+      const address = `${base} + (${at})`;
+      if (ctx.mask) return this.#value(dtype, `${type}_load_where(${address}, ${ctx.mask})`);
+      if (ctx.count < this.lanes) return this.#value(dtype, `${type}_load_first(${address}, ${ctx.count})`);
+      return this.#value(dtype, `${type}_load(${address})`);
+    }
+    const [base, at] = this.#place(operand, index, ctx, "l");
+    return this.#byLane(dtype, ctx, `${sign}${base}[${at}]`);
+  }
+
+  /** Stores a register that is known by name. */
+  store(operand: number, index: Index, dtype: ScalarType, value: string, ctx: Context): void {
+    const coef = this.coefficient(index);
+    const element = (lane: string): string => (dtype === "bool" ? `(u8)(${value}[${lane}] & 1)` : `${value}[${lane}]`);
+    if (coef === 1 && ctx.count > 1) {
+      const [base, at] = this.#place(operand, index, ctx, null);
+      const all = ctx.count === this.lanes;
+      const type = this.type(dtype);
+      this.code.line(`${type}_store${all ? "" : "_first"}(${base} + (${at}), ${value}${all ? "" : `, ${ctx.count}`});`);
+      return;
+    }
+    if (ctx.count === 1 || coef === 0) {
+      const [base, at] = this.#place(operand, index, ctx, null);
+      this.code.line(`${base}[${at}] = ${element("0")};`);
+      return;
+    }
+    const [base, at] = this.#place(operand, index, ctx, "l");
+    this.code.line(`#pragma GCC unroll ${this.lanes}`);
+    this.code.line(`for (int l = 0; l < ${ctx.count}; l++) ${base}[${at}] = ${element("l")};`);
+  }
+
+  // ---- guards -------------------------------------------------------------------------------------------------------
+
+  /** Whether bounds hold, as a C condition; for bounds that are the same in all lanes, or asked for lane 0. */
+  condition(bounds: readonly Bound[], ctx: Context): string {
+    const parts = bounds.map(({ index, lo, hi }) => {
+      const name = this.code.name("i");
+      this.code.line(`const idx ${name} = ${this.index(index, ctx)};`);
+      return `${lo} <= ${name} && ${name} < ${hi}`;
+    });
+    return parts.length === 0 ? "1" : parts.join(" && ");
+  }
+
+  #boundMask({ index, lo, hi }: Bound, ctx: Context): string {
+    if (fitsI32(index) && lo >= -0x80000000 && hi <= 0x7fffffff) {
+      const value = this.emit({ kind: "index", dtype: "i32", index }, ctx);
+      return `(${value} >= ${lo}) & (${value} < ${hi})`;
+    }
+    const at = this.index(index, ctx, "l");
+    return this.#byLane("bool", ctx, `-(${lo} <= ${at} && ${at} < ${hi})`);
+  }
+
+  #guard(expr: Extract<Expr, { kind: "guard" }>, ctx: Context): string {
+    const out = this.code.name("t");
+    const type = this.type(expr.dtype);
+    if (expr.bounds.every((b) => this.coefficient(b.index) === 0)) {
+      const holds = this.condition(expr.bounds, ctx);
+      this.code.line(`${type} ${out};`);
+      this.block(`if (${holds})`, () => this.code.line(`${out} = ${this.emit(expr.then, ctx)};`));
+      this.block("else", () => this.code.line(`${out} = ${this.emit(expr.otherwise, ctx)};`));
+      return out;
+    }
+    const bool = this.type("bool");
+    const holds = this.#value("bool", expr.bounds.map((b) => this.#boundMask(b, ctx)).join(" & "));
+    const meant = ctx.mask ?? (ctx.count < this.lanes ? `${bool}_first(${ctx.count})` : null);
+    const side = (mask: string): Context => ({
+      count: ctx.count,
+      mask: this.#value("bool", meant ? `${mask} & ${meant}` : mask),
+    });
+    this.code.line(`${type} ${out};`);
+    this.block("", () => {
+      const other = hasLoads(expr.otherwise) ? side(`~${holds}`) : ctx;
+      this.code.line(`${out} = ${this.emit(expr.otherwise, other)};`);
+    });
+    this.block("", () => {
+      const then = this.emit(expr.then, side(holds));
+      this.code.line(`${out} = ${type}_pick(${holds}, ${then}, ${out});`);
+    });
+    return out;
+  }
+}
+
+function hasLoads(expr: Expr): boolean {
+  let found = false;
+  walkExpr(expr, (e) => {
+    if (e.kind === "load") found = true;
+  });
+  return found;
+}

@@ -1,0 +1,110 @@
+/**
+ * @file The innermost loops of products in C: a tile of sums held in registers.
+ *
+ * One side's elements are spread over a vector one at a time (the `spread` side, a row of the tile each), the other's are
+ * read as vectors (the `vector` side). For each step of the depth every row's element meets every vector:
+ *
+ *            v0 (16)   v1 (16)   v2 (8)         widths: [16, 16, 8]
+ *   s0   →   c00       c01       c02            c += s · v, one rounding where the machine has the instruction
+ *   s1   →   c10       c11       c12
+ *
+ * Neither side need be packed: offsets of the rows are constants of the code (`pattern`), the step along the depth is a
+ * constant or comes from a table, so that matrices, transposed matrices, panels and images are all read where they lie.
+ *
+ * Invariant: an element of the tile is a plain sum in order of the depth, whatever the tile, so tiles never change bits.
+ */
+
+/** Element types of products. */
+export type ProductType = "f32" | "f64" | "i32";
+
+/** The C type of an element; integers wrap around (-fwrapv). */
+export const cTypeOf = (dtype: ProductType): string => dtype;
+
+export const bytesOfProduct = (dtype: ProductType): number => (dtype === "f64" ? 8 : 4);
+
+/** Step along the depth: a constant, or read from a table of offsets. */
+export type DepthStep = number | "table";
+
+export interface MicroShape {
+  readonly dtype: ProductType;
+  /** Lanes of each vector of a row of the tile. */
+  readonly widths: readonly number[];
+  /** Element offset of each row of the tile on the spread side. */
+  readonly pattern: readonly number[];
+  readonly spreadStep: DepthStep;
+  readonly vectorStep: DepthStep;
+}
+
+const vectorName = (dtype: ProductType, lanes: number): string => `tm_${dtype}x${lanes}`;
+
+/** Vector types of a width, aligned and not. */
+export function vectorTypes(dtype: ProductType, lanes: number): string {
+  const [name, bytes] = [vectorName(dtype, lanes), lanes * bytesOfProduct(dtype)];
+  const c = cTypeOf(dtype);
+  return (
+    `typedef ${c} ${name} __attribute__((vector_size(${bytes})));\n` +
+    `typedef ${c} ${name}u __attribute__((vector_size(${bytes}), aligned(${bytesOfProduct(dtype)}), may_alias));\n`
+  );
+}
+
+const constantStride = (pattern: readonly number[]): number | null => {
+  const step = (pattern[1] ?? 0) - (pattern[0] ?? 0);
+  return pattern.every((offset, i) => offset === i * step) ? step : null;
+};
+
+/** One name for each shape: equal tiles of different products are one function. */
+export function microName({ dtype, widths, pattern, spreadStep, vectorStep }: MicroShape): string {
+  const stride = constantStride(pattern);
+  const rows = stride === null ? `p${pattern.join("_")}` : `r${stride}`;
+  const step = (s: DepthStep): string => (s === "table" ? "t" : String(s));
+  return `tm_tile_${dtype}_${pattern.length}x${widths.join("_")}_${rows}_s${step(spreadStep)}_v${step(vectorStep)}`.replaceAll(
+    "-",
+    "n",
+  );
+}
+
+/**
+ * NAME(s, v, sAt, vAt, depth, c, ldc, more): sums of `depth` products into the tile at c, whose rows are ldc elements
+ * apart; added to what is there if `more`. sAt and vAt are the tables of offsets, if any.
+ */
+export function microKernel(shape: MicroShape, fma: boolean): string {
+  const { dtype, widths, pattern, spreadStep, vectorStep } = shape;
+  const c = cTypeOf(dtype);
+  const offsets = widths.map((_, j) => widths.slice(0, j).reduce((a, b) => a + b, 0));
+  const rows = pattern.map((_, i) => i);
+  const sum = (i: number, j: number): string => `c${i}_${j}`;
+  const type = (j: number): string => vectorName(dtype, widths[j] as number);
+  const out: string[] = [];
+  const at = (step: DepthStep, table: string): string => (step === "table" ? `${table}[k]` : `k * ${step}L`);
+  out.push(
+    `static __attribute__((noinline)) void ${microName(shape)}(const ${c} *restrict s, const ${c} *restrict v, ` +
+      `const int *restrict sAt, const int *restrict vAt, long depth, ${c} *restrict c, long ldc, int more) {`,
+  );
+  for (const i of rows) out.push(`  ${widths.map((_, j) => `${type(j)} ${sum(i, j)} = {0};`).join(" ")}`);
+  out.push("  for (long k = 0; k < depth; k++) {");
+  out.push(`    const ${c} *sk = s + ${at(spreadStep, "sAt")}, *vk = v + ${at(vectorStep, "vAt")};`);
+  widths.forEach((_, j) => {
+    out.push(`    ${type(j)} v${j} = *(const ${type(j)}u *)(vk + ${offsets[j]});`);
+  });
+  for (const i of rows) {
+    out.push(`    { ${c} x = sk[${pattern[i]}L]; ${widths.map((_, j) => `${sum(i, j)} += x * v${j};`).join(" ")} }`);
+  }
+  out.push("  }", "  if (more) {");
+  const place = (i: number, j: number): string => `*(${type(j)}u *)(c + ${i} * ldc + ${offsets[j]})`;
+  for (const i of rows)
+    out.push(`    ${widths.map((_, j) => `${sum(i, j)} = ${place(i, j)} + ${sum(i, j)};`).join(" ")}`);
+  out.push("  }");
+  for (const i of rows) out.push(`  ${widths.map((_, j) => `${place(i, j)} = ${sum(i, j)};`).join(" ")}`);
+  out.push("}");
+  const text = out.join("\n");
+  return fma ? fused(text) : `${text}\n`;
+}
+
+/** Everywhere else multiplication and addition stay apart (-ffp-contract=off); here they are one instruction. */
+function fused(text: string): string {
+  return (
+    "#if defined(__clang__)\n#pragma clang fp contract(fast)\n#else\n" +
+    `#pragma GCC push_options\n#pragma GCC optimize("fp-contract=fast")\n#endif\n${text}\n` +
+    "#if defined(__clang__)\n#pragma clang fp contract(off)\n#else\n#pragma GCC pop_options\n#endif\n"
+  );
+}

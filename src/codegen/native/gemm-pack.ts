@@ -1,0 +1,72 @@
+/**
+ * @file Matrices turned round, in C. Where memory runs along the depth of a product, the lanes of a panel lie a row apart:
+ * blocks of L × L are read as rows and turned round in registers, in log2 L rounds that swap the off-diagonal halves of ever
+ * smaller blocks.
+ *
+ *   a b | c d        a b  i j        a e  i m
+ *   e f | g h   →    e f  m n   →    b f  j n          L = 4: rounds of 2 and 1
+ *   ---------        c d  k l        c g  k o
+ *   i j | k l        g h  o p        d h  l p
+ *   m n | o p
+ *
+ * A panel is [depth][width]; lanes beyond the matrix are zero, so that tiles need not know where it ends.
+ */
+import { cTypeOf, type ProductType } from "./gemm-micro.ts";
+
+const list = (n: number): readonly number[] => Array.from({ length: n }, (_, i) => i);
+
+/** tm_turn_T: rows[i] of L lanes, to dst + i · step, as columns. */
+function turnText(dtype: ProductType, lanes: number): string {
+  const v = `tm_${dtype}x${lanes}`;
+  const out: string[] = [
+    `static inline __attribute__((always_inline)) void tm_turn_${dtype}(${v} *r, ${cTypeOf(dtype)} *dst, long step) {`,
+    `  ${v} x, y;`,
+  ];
+  for (let half = lanes / 2; half >= 1; half /= 2) {
+    const low = list(lanes).map((l) => ((l & half) === 0 ? l : l - half + lanes));
+    const high = list(lanes).map((l) => ((l & half) === 0 ? l + half : l + lanes));
+    for (const i of list(lanes)) {
+      if ((i & half) !== 0) continue;
+      out.push(
+        `  x = r[${i}], y = r[${i + half}];`,
+        `  r[${i}] = __builtin_shufflevector(x, y, ${low.join(", ")});`,
+        `  r[${i + half}] = __builtin_shufflevector(x, y, ${high.join(", ")});`,
+      );
+    }
+  }
+  for (const i of list(lanes)) out.push(`  *(${v}u *)(dst + ${i} * step) = r[${i}];`);
+  return `${[...out, "}"].join("\n")}\n`;
+}
+
+/**
+ * tm_across_T(src, ld, lanes, depth, dst, width): lane l of step k is src[l · ld + k]. `width` is a multiple of L or at
+ * most L. Steps that do not fill a block are copied one by one.
+ */
+function acrossText(dtype: ProductType, lanes: number): string {
+  const [c, v] = [cTypeOf(dtype), `tm_${dtype}x${lanes}`];
+  return `static __attribute__((noinline)) void tm_across_${dtype}(const ${c} *src, long ld, long lanes, long depth, ${c} *dst, long width) {
+  for (long l = 0; l < width; l += ${lanes}) {
+    long there = lanes - l < ${lanes} ? lanes - l : ${lanes}, room = width - l < ${lanes} ? width - l : ${lanes}, k = 0;
+    if (room == ${lanes}) for (; k + ${lanes} <= depth; k += ${lanes}) {
+      ${v} r[${lanes}];
+      if (there == ${lanes}) {
+        for (int i = 0; i < ${lanes}; i++) r[i] = *(const ${v}u *)(src + (l + i) * ld + k);
+      } else {
+        for (int i = 0; i < ${lanes}; i++) {
+          r[i] = (${v}){0};
+          if (i < there) r[i] = *(const ${v}u *)(src + (l + i) * ld + k);
+        }
+      }
+      tm_turn_${dtype}(r, dst + k * width + l, width);
+    }
+    for (; k < depth; k++)
+      for (long i = 0; i < room; i++) dst[k * width + l + i] = i < there ? src[(l + i) * ld + k] : 0;
+  }
+}
+`;
+}
+
+/** What turns matrices of a type round; `lanes` is a whole register. */
+export function packText(dtype: ProductType, lanes: number): string {
+  return turnText(dtype, lanes) + acrossText(dtype, lanes);
+}

@@ -1,0 +1,124 @@
+/**
+ * @file Each nest of a kernel as one C function, equal nests once. A function takes the units of its outermost loop that it
+ * shall compute, the number of its thread, and one pointer for each operand and constant offset in use:
+ *
+ *   static void k7(idx lo, idx hi, int thread, f32 *s0, f32 *s1)
+ */
+import type { Expr } from "../../kernel/expr.ts";
+import { walkExpr } from "../../kernel/expr.ts";
+import type { Kernel, Nest } from "../../kernel/loops.ts";
+import { nestExprs } from "../../kernel/loops.ts";
+import { isWide, nestKey, type Slot, slotNumbers, slotsOf } from "../slots.ts";
+import { CCode } from "./c-code.ts";
+import { emitContract, type ShareFunction } from "./contract.ts";
+import { VectorEmitter } from "./emitter.ts";
+import { emitMap, emitScan, emitScatter, emitShuffle } from "./nests.ts";
+import { elementType, lanesOf, type NativeOptions } from "./options.ts";
+import { emitReduce } from "./reduce.ts";
+import { product, type Units } from "./walk.ts";
+
+export interface NativeFunction {
+  readonly name: string;
+  readonly slots: readonly Slot[];
+  /** Of each slot: the C type it points to. */
+  readonly types: readonly string[];
+  readonly units: Units;
+  /** Scalar operations of one call, roughly: whether it is worth sharing. */
+  readonly work: number;
+}
+
+function emitNest(em: VectorEmitter, nest: Nest, kernel: Kernel, options: NativeOptions, share: ShareFunction): Units {
+  const { operands } = kernel;
+  switch (nest.kind) {
+    case "map":
+      if (nest.unlessSame) {
+        const [a, b] = nest.unlessSame.map((operand) => em.slot(operand, 0));
+        em.code.line(`if ((void *)${a} == (void *)${b}) return;`);
+      }
+      return emitMap(em, nest, operands);
+    case "reduce":
+      return emitReduce(em, nest, operands);
+    case "scan":
+      return emitScan(em, nest, operands);
+    case "scatter":
+      return emitScatter(em, nest, operands);
+    case "contract":
+      return emitContract(em, nest, operands, options, share);
+    case "shuffle":
+      return emitShuffle(em, nest);
+  }
+}
+
+/** Turns of the innermost loop, times what is computed in each. */
+function workOf(nest: Nest): number {
+  const { atStore, elsewhere } = nestExprs(nest);
+  let size = 0;
+  const seen = new Set<Expr>();
+  for (const expr of [...atStore, ...elsewhere]) walkExpr(expr, () => (size += 1), seen);
+  switch (nest.kind) {
+    case "map":
+    case "scatter":
+      return size * product(nest.loops);
+    case "reduce":
+      return size * product([...nest.loops, ...nest.reduce]);
+    case "scan":
+      return size * product([...nest.loops, nest.along]);
+    case "contract":
+      return size * product([...nest.batch, nest.rows, nest.cols, nest.depth]);
+    case "shuffle":
+      return size * nest.along.extent;
+  }
+}
+
+/** Emits the nests of kernels, each distinct one once. */
+export class NativeLibrary {
+  readonly #texts: string[] = [];
+  readonly #shared = new Map<string, string>();
+  readonly #options: NativeOptions;
+  readonly #byKey = new Map<string, NativeFunction>();
+  readonly #byKernel = new Map<Kernel, readonly NativeFunction[]>();
+
+  constructor(options: NativeOptions) {
+    this.#options = options;
+  }
+
+  /** What functions share, then the functions. */
+  get text(): string {
+    return [...this.#shared.values(), ...this.#texts].join("\n");
+  }
+
+  get count(): number {
+    return this.#byKey.size;
+  }
+
+  /** The calls that run a kernel, one for each nest. */
+  functions(kernel: Kernel): readonly NativeFunction[] {
+    const known = this.#byKernel.get(kernel);
+    if (known) return known;
+    const made = kernel.nests.map((nest) => this.#function(kernel, nest));
+    this.#byKernel.set(kernel, made);
+    return made;
+  }
+
+  #function(kernel: Kernel, nest: Nest): NativeFunction {
+    const slots = slotsOf(nest);
+    const slot = slotNumbers(slots);
+    const key = nestKey(kernel, nest, slots, slot);
+    const known = this.#byKey.get(key);
+    if (known) return { ...known, slots };
+    const name = `k${this.#byKey.size}`;
+    const types = slots.map(({ operand }) => elementType(kernel.operands[operand]?.dtype ?? "f32"));
+    const code = new CCode();
+    const lanes = lanesOf(this.#options, isWide(kernel, nest));
+    const em = new VectorEmitter(code, lanes, (operand, offset) => `s${slot(operand, offset)}`);
+    const units = emitNest(em, nest, kernel, this.#options, (shared, text) => {
+      if (!this.#shared.has(shared)) this.#shared.set(shared, text());
+    });
+    const params = types.map((type, i) => `${type} *s${i}`);
+    const head = ["idx lo", "idx hi", "int thread", ...params].join(", ");
+    this.#texts.push(`static NOINLINE void ${name}(${head}) {\n${code.lines.join("\n")}\n}\n`);
+    const made = { name, slots, types, units, work: workOf(nest) };
+    this.#byKey.set(key, made);
+    return made;
+  }
+}

@@ -1,0 +1,91 @@
+/** @file Maps, scans, scatters and shuffles as C. Reductions are in reduce.ts, products in contract.ts. */
+import { call, type Expr, load } from "../../kernel/expr.ts";
+import type { MapNest, Operand, ScanNest, ScatterNest, ShuffleNest, Store } from "../../kernel/loops.ts";
+import type { Context, VectorEmitter } from "./emitter.ts";
+import { constantText } from "./scalar.ts";
+import { emitOuter, emitRow, emitStores, live, operandType, UNDIVIDED, type Units } from "./walk.ts";
+
+/** Rows of maps and scans: over all counters but the last, then along it. */
+function emitRows(
+  em: VectorEmitter,
+  loops: readonly MapNest["loops"][number][],
+  values: readonly Expr[],
+  body: (ctx: Context) => void,
+): Units {
+  const outer = live(loops);
+  const inner = outer.pop() ?? null;
+  em.vec = inner;
+  if (!inner) {
+    body(em.first(1));
+    return UNDIVIDED;
+  }
+  const row = (shared: boolean): void => {
+    em.hoist(values, inner, em.all);
+    emitRow(em, inner, shared, body);
+  };
+  if (outer.length > 0) return emitOuter(em, outer, () => row(false));
+  row(true);
+  return { count: inner.extent, grain: em.lanes };
+}
+
+export function emitMap(em: VectorEmitter, nest: MapNest, operands: readonly Operand[]): Units {
+  if (nest.loops.some((v) => v.extent === 0)) return { count: 0, grain: 1 };
+  const values = nest.stores.map((s) => s.value);
+  return emitRows(em, nest.loops, values, (ctx) => emitStores(em, nest.stores, operands, ctx));
+}
+
+export function emitScan(em: VectorEmitter, nest: ScanNest, operands: readonly Operand[]): Units {
+  if (nest.along.extent === 0 || nest.loops.some((v) => v.extent === 0)) return { count: 0, grain: 1 };
+  return emitRows(em, nest.loops, [], (ctx) => {
+    const acc = em.code.name("acc");
+    em.code.line(`${em.type(nest.dtype)} ${acc} = ${constantText(nest.dtype, 0, em.lanes)};`);
+    em.loop(nest.along, () => {
+      em.code.line(`${acc} = ${acc} + ${em.emit(nest.body, ctx)};`);
+      em.bind({ kind: "acc", dtype: nest.dtype }, acc);
+      emitStores(em, nest.stores, operands, ctx);
+    });
+  });
+}
+
+/** One update after the other; elements of one row at once when they land side by side. */
+export function emitScatter(em: VectorEmitter, nest: ScatterNest, operands: readonly Operand[]): Units {
+  if (nest.loops.some((v) => v.extent === 0)) return { count: 0, grain: 1 };
+  const dtype = operandType(operands, nest.operand);
+  const sum: Expr = call("add", [load(dtype, nest.operand, nest.index), nest.value]);
+  const store: Store = { operand: nest.operand, index: nest.index, value: sum };
+  const loops = live(nest.loops);
+  const inner = loops.at(-1) ?? null;
+  em.vec = inner;
+  const dense =
+    inner !== null && em.coefficient(nest.index) === 1 && nest.bounds.every((b) => em.coefficient(b.index) === 0);
+  if (dense) loops.pop();
+  else em.vec = null;
+  em.loops(loops, () => {
+    const holds = em.condition(nest.bounds, em.first(1));
+    em.block(`if (${holds})`, () => {
+      if (!dense || !inner) emitStores(em, [store], operands, em.first(1));
+      else emitRow(em, inner, false, (ctx) => emitStores(em, [store], operands, ctx));
+    });
+  });
+  return UNDIVIDED;
+}
+
+/**
+ * Fisher-Yates from random bits: the output starts as 0, 1, 2, …; for i from the last element down, element i changes
+ * places with element floor(bits_i · (i + 1) / 2³²), bits taken as an unsigned number.
+ */
+export function emitShuffle(em: VectorEmitter, nest: ShuffleNest): Units {
+  const n = nest.along.extent;
+  const out = em.slot(nest.operand, 0);
+  em.vec = null;
+  em.code.line(`for (idx e = 0; e < ${n}; e++) ${out}[e] = (i32)e;`);
+  const i = em.counter(nest.along);
+  em.block(`for (idx ${i} = ${n - 1}; ${i} > 0; ${i}--)`, () => {
+    const bits = em.emit(nest.bits, em.first(1));
+    em.code.line(`const idx other = (idx)(((u64)(u32)(${bits}[0]) * (u64)(${i} + 1)) >> 32);`);
+    em.code.line(`const i32 moved = ${out}[${i}];`);
+    em.code.line(`${out}[${i}] = ${out}[other];`);
+    em.code.line(`${out}[other] = moved;`);
+  });
+  return UNDIVIDED;
+}

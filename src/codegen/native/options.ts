@@ -1,0 +1,27 @@
+/** @file What C code is generated for: a machine as far as the text depends on it. */
+import type { ScalarType } from "../../kernel/dtype.ts";
+
+/** The machine's compiler says what these are; the same options give the same text. */
+export interface NativeOptions {
+  /** 32-bit lanes of the widest register. */
+  readonly lanes: 4 | 8 | 16;
+  /** Products are rounded together with the sum they are added to: in `contract` alone. */
+  readonly fma: boolean;
+  /** Threads that run the program. Results do not depend on it; the workspace of products does. */
+  readonly threads: number;
+}
+
+/** Lanes of a vector in a nest; half as many where 64-bit values occur. */
+export function lanesOf(options: NativeOptions, wide: boolean): number {
+  return wide ? options.lanes / 2 : options.lanes;
+}
+
+/** The C type of an element in memory. */
+export function elementType(dtype: ScalarType): string {
+  return dtype === "bool" ? "u8" : dtype;
+}
+
+/** The C type of a register of `lanes` elements: a bool is a mask of 32-bit lanes, all ones or zero. */
+export function vectorType(dtype: ScalarType, lanes: number): string {
+  return `${dtype}x${lanes}`;
+}

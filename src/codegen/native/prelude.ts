@@ -1,0 +1,238 @@
+/**
+ * @file The top of every generated C file: element types, registers, and the functions of the scalar language that C has
+ * no operator for. Written in the vector types of GCC and Clang, which every processor can compile; where AVX or AVX-512
+ * has one instruction for what the plain form takes several for, that is used under `#if`.
+ *
+ * Names are the type, the lanes, and what is done: `f32x16_load`, `i32x8_div`. A bool in a register is a mask of 32-bit
+ * lanes (`boolx16`, all ones or zero), in memory a byte.
+ *
+ * Invariant: no function here rounds otherwise than the scalar language says. `min` and `max` propagate NaN and know that
+ * -0 < 0: the instruction answers its second operand for NaN and for equals, so both orders are asked and their bits
+ * joined.
+ */
+
+const HEAD = `#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
+#if defined(__AVX512DQ__) && defined(__AVX512VL__)
+#define AVX512_MASKS
+#endif
+typedef float f32;
+typedef double f64;
+typedef int32_t i32;
+typedef int64_t i64;
+typedef uint8_t u8;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int64_t idx;
+#define NOINLINE __attribute__((noinline, unused))
+#define INLINE static inline __attribute__((always_inline))
+f32 floorf(f32); f32 ceilf(f32); f32 truncf(f32); f32 rintf(f32); f32 sqrtf(f32); f32 fmaf(f32, f32, f32);
+f64 floor(f64); f64 ceil(f64); f64 trunc(f64); f64 rint(f64); f64 sqrt(f64); f64 fma(f64, f64, f64);
+`;
+
+interface Lane {
+  /** Type of an element in memory, and of a lane in a register. */
+  readonly memory: string;
+  readonly lane: string;
+  readonly bytes: number;
+}
+
+const LANES: Readonly<Record<string, Lane>> = {
+  f32: { memory: "f32", lane: "f32", bytes: 4 },
+  f64: { memory: "f64", lane: "f64", bytes: 8 },
+  i32: { memory: "i32", lane: "i32", bytes: 4 },
+  i64: { memory: "i64", lane: "i64", bytes: 8 },
+  u32: { memory: "u32", lane: "u32", bytes: 4 },
+  u64: { memory: "u64", lane: "u64", bytes: 8 },
+  u8: { memory: "u8", lane: "u8", bytes: 1 },
+};
+
+function typesText(n: number): string {
+  const lines = Object.entries(LANES).map(([name, { lane, bytes }]) => {
+    return `typedef ${lane} ${name}x${n} __attribute__((vector_size(${bytes * n})));
+typedef ${lane} ${name}x${n}_mem __attribute__((vector_size(${bytes * n}), aligned(${bytes}), may_alias));`;
+  });
+  return `${lines.join("\n")}\ntypedef i32x${n} boolx${n};\n`;
+}
+
+/** The intrinsic's suffix for float registers of a size, and under which macro it exists. */
+function registerOf(dtype: "f32" | "f64", n: number): { readonly prefix: string; readonly macro: string } | null {
+  const bytes = n * (dtype === "f32" ? 4 : 8);
+  if (bytes === 64) return { prefix: "_mm512", macro: "__AVX512F__" };
+  if (bytes === 32) return { prefix: "_mm256", macro: "__AVX__" };
+  if (bytes === 16) return { prefix: "_mm", macro: "__AVX__" };
+  return null;
+}
+
+/** \`fast\` where the processor has the instruction, else \`plain\`. */
+function either(macro: string | null, fast: string, plain: string): string {
+  return macro === null ? plain : `#if defined(${macro})\n${fast}\n#else\n${plain}\n#endif`;
+}
+
+/** A function applied to the lanes one by one, through an array so that the compiler sees an ordinary loop. */
+function lanewise(type: string, lane: string, name: string, n: number, fn: string): string {
+  return `INLINE ${type} ${type}_${name}(${type} a) {
+  ${lane} x[${n}]; memcpy(x, &a, sizeof a);
+  for (int l = 0; l < ${n}; l++) x[l] = ${fn}(x[l]);
+  memcpy(&a, x, sizeof a); return a;
+}`;
+}
+
+const ROUNDING = { floor: 9, ceil: 10, nearest: 8, trunc: 11 } as const;
+const LIBRARY = { floor: "floor", ceil: "ceil", nearest: "rint", trunc: "trunc" } as const;
+
+function floatText(dtype: "f32" | "f64", n: number): string {
+  const t = `${dtype}x${n}`;
+  const bits = `${dtype === "f32" ? "i32" : "i64"}x${n}`;
+  const suffix = dtype === "f32" ? "ps" : "pd";
+  const letter = dtype === "f32" ? "f" : "";
+  const register = registerOf(dtype, n);
+  const macro = register?.macro ?? null;
+  const fast = (name: string, args: string, rest = ""): string =>
+    `INLINE ${t} ${t}_${name}(${args}) { return (${t})${register?.prefix}_${rest}; }`;
+  const unary = Object.entries(ROUNDING).map(([name, mode]) => {
+    const op = register?.prefix === "_mm512" ? "roundscale" : "round";
+    return either(
+      macro,
+      fast(name, `${t} a`, `${op}_${suffix}(a, ${mode})`),
+      lanewise(t, dtype, name, n, `${LIBRARY[name as keyof typeof LIBRARY]}${letter}`),
+    );
+  });
+  const root = either(
+    macro,
+    fast("sqrt", `${t} a`, `sqrt_${suffix}(a)`),
+    lanewise(t, dtype, "sqrt", n, `sqrt${letter}`),
+  );
+  const less = (name: string, sign: string): string =>
+    either(
+      macro,
+      fast(`${name}2`, `${t} a, ${t} b`, `${name}_${suffix}(a, b)`),
+      `INLINE ${t} ${t}_${name}2(${t} a, ${t} b) { ${bits} m = a ${sign} b; return (${t})((m & (${bits})a) | (~m & (${bits})b)); }`,
+    );
+  const madd = either(
+    register && "__FMA__",
+    fast("fma", `${t} a, ${t} b, ${t} c`, `fmadd_${suffix}(a, b, c)`),
+    `INLINE ${t} ${t}_fma(${t} a, ${t} b, ${t} c) {
+  ${t} r; for (int l = 0; l < ${n}; l++) r[l] = fma${letter}(a[l], b[l], c[l]); return r;
+}`,
+  );
+  const signBit = dtype === "f32" ? "0x7fffffff" : "INT64_C(0x7fffffffffffffff)";
+  return `${[...unary, root, less("min", "<"), less("max", ">"), madd].join("\n")}
+INLINE ${t} ${t}_abs(${t} a) { return (${t})((${bits})a & ${signBit}); }
+INLINE ${t} ${t}_min(${t} a, ${t} b) { return (${t})((${bits})${t}_min2(a, b) | (${bits})${t}_min2(b, a)); }
+INLINE ${t} ${t}_max(${t} a, ${t} b) {
+  ${bits} both = (${bits})${t}_max2(a, b) & (${bits})${t}_max2(b, a);
+  ${bits} nan = (a != a) | (b != b);
+  return (${t})((nan & (${bits})(a + b)) | (~nan & both));
+}
+`;
+}
+
+/** Loads and stores of whole registers, of the first \`count\` lanes, and of the lanes of a mask. */
+function memoryText(dtype: "f32" | "f64" | "i32", n: number): string {
+  const t = `${dtype}x${n}`;
+  const register = registerOf(dtype === "i32" ? "f32" : dtype, n);
+  const suffix = { f32: "ps", f64: "pd", i32: "epi32" }[dtype];
+  const mask = register?.prefix ?? "";
+  const macro = register && "AVX512_MASKS";
+  const bits = dtype === "f64" ? 64 : 32;
+  const integer = `__m${n * bits}i`;
+  const value = dtype === "i32" ? `(${integer})v` : "v";
+  const wide = dtype === "f64" ? `__builtin_convertvector(m, i64x${n})` : "m";
+  const kmask = `${mask}_movepi${bits}_mask((${integer})${wide})`;
+  const ones = (count: string): string => `(((u32)1 << ${count}) - 1)`;
+  return `INLINE ${t} ${t}_load(const ${dtype} *p) { return *(const ${t}_mem *)p; }
+INLINE void ${t}_store(${dtype} *p, ${t} v) { *(${t}_mem *)p = v; }
+${either(
+  macro,
+  `INLINE ${t} ${t}_load_first(const ${dtype} *p, int count) { return (${t})${mask}_maskz_loadu_${suffix}(${ones("count")}, p); }
+INLINE void ${t}_store_first(${dtype} *p, ${t} v, int count) { ${mask}_mask_storeu_${suffix}(p, ${ones("count")}, ${value}); }
+INLINE ${t} ${t}_load_where(const ${dtype} *p, boolx${n} m) { return (${t})${mask}_maskz_loadu_${suffix}(${kmask}, p); }`,
+  `INLINE ${t} ${t}_load_first(const ${dtype} *p, int count) {
+  ${dtype} x[${n}] = {0}; memcpy(x, p, count * sizeof *p); return *(${t}_mem *)x;
+}
+INLINE void ${t}_store_first(${dtype} *p, ${t} v, int count) { memcpy(p, &v, count * sizeof *p); }
+INLINE ${t} ${t}_load_where(const ${dtype} *p, boolx${n} m) {
+  ${t} r = {0}; for (int l = 0; l < ${n}; l++) if (m[l]) r[l] = p[l]; return r;
+}`,
+)}
+`;
+}
+
+function boolText(n: number): string {
+  const t = `boolx${n}`;
+  return `INLINE ${t} ${t}_of(i32 x) { return x - (${t}){0}; }
+INLINE ${t} ${t}_widen(u8x${n} v) { return -__builtin_convertvector(v, ${t}); }
+INLINE ${t} ${t}_load(const u8 *p) { return ${t}_widen(*(const u8x${n}_mem *)p); }
+INLINE ${t} ${t}_load_first(const u8 *p, int count) {
+  u8 x[${n}] = {0}; memcpy(x, p, count); return ${t}_widen(*(u8x${n}_mem *)x);
+}
+INLINE ${t} ${t}_load_where(const u8 *p, ${t} m) {
+  u8x${n} r = {0}; for (int l = 0; l < ${n}; l++) if (m[l]) r[l] = p[l]; return ${t}_widen(r);
+}
+INLINE void ${t}_store(u8 *p, ${t} v) { *(u8x${n}_mem *)p = __builtin_convertvector(v & 1, u8x${n}); }
+INLINE void ${t}_store_first(u8 *p, ${t} v, int count) {
+  u8x${n} r = __builtin_convertvector(v & 1, u8x${n}); memcpy(p, &r, count);
+}
+INLINE ${t} ${t}_first(int count) { ${t} r; for (int l = 0; l < ${n}; l++) r[l] = l < count ? -1 : 0; return r; }
+INLINE int ${t}_any(${t} m) { i32 r = 0; for (int l = 0; l < ${n}; l++) r |= m[l]; return r != 0; }
+INLINE ${t} ${t}_pick(${t} m, ${t} a, ${t} b) { return (m & a) | (~m & b); }
+`;
+}
+
+function pickText(dtype: "f32" | "f64" | "i32" | "i64", n: number): string {
+  const [t, bits] = [`${dtype}x${n}`, `${dtype.endsWith("32") ? "i32" : "i64"}x${n}`];
+  const mask = bits.startsWith("i64") ? `__builtin_convertvector(m, ${bits})` : "m";
+  return `INLINE ${t} ${t}_of(${dtype} x) { return x - (${t}){0}; }
+INLINE ${t} ${t}_pick(boolx${n} m, ${t} a, ${t} b) {
+  ${bits} w = ${mask}; return (${t})((w & (${bits})a) | (~w & (${bits})b));
+}
+`;
+}
+
+function integerText(n: number): string {
+  const t = `i32x${n}`;
+  return `INLINE ${t} ${t}_abs(${t} a) { ${t} s = a >> 31; return (a ^ s) - s; }
+INLINE ${t} ${t}_min(${t} a, ${t} b) { return ${t}_pick(a < b, a, b); }
+INLINE ${t} ${t}_max(${t} a, ${t} b) { return ${t}_pick(a > b, a, b); }
+INLINE ${t} ${t}_div(${t} a, ${t} b) {
+  ${t} r; for (int l = 0; l < ${n}; l++) r[l] = b[l] == 0 ? 0 : b[l] == -1 ? (i32)(0 - (u32)a[l]) : a[l] / b[l];
+  return r;
+}
+INLINE ${t} ${t}_ramp(i32 from, i32 step) {
+  ${t} r; for (int l = 0; l < ${n}; l++) r[l] = l;
+  return from + r * step;
+}
+INLINE ${t} ${t}_of_f32(f32x${n} a) {
+  boolx${n} high = a >= 2147483648.0f, low = a < -2147483648.0f, in = (a == a) & ~high & ~low;
+  ${t} r = __builtin_convertvector(f32x${n}_pick(in, a, f32x${n}_of(0)), ${t});
+  return (high & 0x7fffffff) | (low & (-0x7fffffff - 1)) | (in & r);
+}
+INLINE ${t} ${t}_of_f64(f64x${n} a) {
+  boolx${n} high = __builtin_convertvector(a >= 2147483648.0, ${t}), low = __builtin_convertvector(a <= -2147483649.0, ${t});
+  boolx${n} in = __builtin_convertvector(a == a, ${t}) & ~high & ~low;
+  ${t} r = __builtin_convertvector(f64x${n}_pick(in, a, f64x${n}_of(0)), ${t});
+  return (high & 0x7fffffff) | (low & (-0x7fffffff - 1)) | (in & r);
+}
+`;
+}
+
+function lanesText(n: number): string {
+  return [
+    typesText(n),
+    ...(["f32", "f64", "i32", "i64"] as const).map((dtype) => pickText(dtype, n)),
+    ...(["f32", "f64"] as const).map((dtype) => floatText(dtype, n)),
+    ...(["f32", "f64", "i32"] as const).map((dtype) => memoryText(dtype, n)),
+    boolText(n),
+    integerText(n),
+  ].join("");
+}
+
+/** The functions that code over registers of these numbers of lanes uses. */
+export function preludeText(lanes: readonly number[]): string {
+  return HEAD + lanes.map(lanesText).join("");
+}

@@ -1,0 +1,82 @@
+/**
+ * @file A placed program as one C file: a function for each distinct nest, and `run_thread`, which calls them in order with
+ * the addresses of the plan. The file allocates nothing for the program; the arena is its caller's.
+ *
+ *   Team *tidemark_open(void)                  threads, asleep
+ *   void tidemark_run(Team *, u8 *arena)       one run
+ *   void tidemark_step(Team *, u8 *arena, int) one step of it, where asked for; on the caller's thread
+ *   void tidemark_close(Team *)
+ */
+import type { PlacedCopy, PlacedStep } from "../placed.ts";
+import { int, type Statement } from "../script.ts";
+import { CCode } from "./c-code.ts";
+import { NativeLibrary } from "./kernel.ts";
+import type { NativeOptions } from "./options.ts";
+import { preludeText } from "./prelude.ts";
+import { NativeScript } from "./script.ts";
+import { teamText } from "./team.ts";
+
+/** Calls in one C function: compilers take more than linear time for long ones. */
+const CALLS_PER_FUNCTION = 128;
+
+export interface NativeSource {
+  readonly text: string;
+  /** Distinct kernel functions. */
+  readonly functions: number;
+}
+
+export interface NativeEmitOptions extends NativeOptions {
+  /** Also `tidemark_step`, to look at the arena in between; for one thread. */
+  readonly stepwise?: boolean;
+}
+
+const COPY_BYTES = `static NOINLINE void copy_bytes(idx lo, idx hi, int thread, u8 *to, const u8 *from) {
+  (void)thread; memcpy(to + lo, from + lo, hi - lo);
+}
+`;
+
+const HEAD = "(Team *team, u8 *A, int thread)";
+
+const statementsOf = (step: PlacedStep): readonly Statement[] =>
+  step.kernel ? [{ kind: "kernel", kernel: step.kernel, addresses: step.addresses.map(int) }] : step.script;
+
+export function emitNativeProgram(
+  steps: readonly PlacedStep[],
+  copies: readonly PlacedCopy[],
+  options: NativeEmitOptions,
+): NativeSource {
+  const library = new NativeLibrary(options);
+  const parts: string[] = [];
+  const perFunction = options.stepwise ? 1 : CALLS_PER_FUNCTION;
+  const script = new NativeScript(library, new CCode());
+  const part = (statements: readonly Statement[], last: boolean): void => {
+    const code = new CCode();
+    script.continueIn(code);
+    script.emit(statements);
+    if (last) script.finish();
+    parts.push(`static NOINLINE void part${parts.length}${HEAD} {\n  (void)team; (void)A; (void)thread;
+${code.lines.join("\n")}\n}\n`);
+  };
+  for (let from = 0; from < steps.length; from += perFunction) {
+    part(steps.slice(from, from + perFunction).flatMap(statementsOf), false);
+  }
+  const moved = copies.map(({ from, to, bytes }): Statement => ({ kind: "copy", from: int(from), to: int(to), bytes }));
+  part(moved, true);
+  const calls = parts.map((_, i) => `  part${i}(team, A, thread);`);
+  const run = `static void run_thread${HEAD} {\n${calls.join("\n")}\n}\n`;
+  const text = [
+    preludeText([options.lanes, options.lanes / 2]),
+    teamText(options.threads),
+    COPY_BYTES,
+    library.text,
+    ...parts,
+    run,
+    options.stepwise ? stepwiseText(parts.length) : "",
+  ];
+  return { text: text.join("\n"), functions: library.count };
+}
+
+function stepwiseText(parts: number): string {
+  const cases = Array.from({ length: parts }, (_, i) => `    case ${i}: part${i}(team, A, 0); break;`);
+  return `void tidemark_step(Team *team, u8 *A, int step) {\n  switch (step) {\n${cases.join("\n")}\n  }\n}\n`;
+}

@@ -1,0 +1,346 @@
+/**
+ * @file Reductions as C. The order of additions is that of kernel/loops.ts, whatever was fused in and whatever the width of
+ * registers: across the lanes of the last counter (sixteen partial sums, eight of f64), or down sequential sums with the
+ * kept counter in the lanes; long ones in folds.
+ */
+import { invariant } from "../../base/invariant.ts";
+import { bytesOf } from "../../kernel/dtype.ts";
+import type { LoopVar } from "../../kernel/expr.ts";
+import type { Operand, ReduceNest } from "../../kernel/loops.ts";
+import { FOLD_TURNS, foldRun, folds, identityOf } from "../../kernel/loops.ts";
+import type { Context, VectorEmitter } from "./emitter.ts";
+import { constantText, scalarText } from "./scalar.ts";
+import { emitOuter, emitStores, live, UNDIVIDED, type Units } from "./walk.ts";
+
+/** Registers of a tile of columns that is summed down at once. */
+const TILE = 4;
+
+/** Accumulators in an array of registers, and for long sums the middle and total ones (see ReduceNest). */
+class Accumulators {
+  readonly acc: string;
+  readonly #em: VectorEmitter;
+  readonly #nest: ReduceNest;
+  readonly #count: number;
+  readonly #folds: { readonly middle: string; readonly total: string; readonly turns: string } | null;
+
+  constructor(em: VectorEmitter, nest: ReduceNest, count: number) {
+    const { code } = em;
+    this.#em = em;
+    this.#nest = nest;
+    this.#count = count;
+    this.acc = code.name("acc");
+    this.#folds = folds(nest)
+      ? { middle: code.name("middle"), total: code.name("total"), turns: code.name("turns") }
+      : null;
+    const arrays = this.#folds ? [this.acc, this.#folds.middle, this.#folds.total] : [this.acc];
+    for (const array of arrays) {
+      code.line(`${em.type(nest.dtype)} ${array}[${count}];`);
+      this.#each((u) => `${array}[${u}] = ${this.#identity()};`);
+    }
+    if (this.#folds) code.line(`int ${this.#folds.turns} = 0;`);
+  }
+
+  #identity(): string {
+    return constantText(this.#nest.dtype, identityOf(this.#nest.combine, this.#nest.dtype), this.#em.lanes);
+  }
+
+  #each(text: (u: string) => string): void {
+    if (this.#count === 1) this.#em.code.line(text("0"));
+    else this.#em.code.line(`for (int u = 0; u < ${this.#count}; u++) { ${text("u")} }`);
+  }
+
+  combine(a: string, b: string): string {
+    return combineText(this.#nest, a, b, this.#em.lanes);
+  }
+
+  #into(target: string, source: string): void {
+    this.#each((u) => {
+      const joined = this.combine(`${target}[${u}]`, `${source}[${u}]`);
+      return `${target}[${u}] = ${joined}; ${source}[${u}] = ${this.#identity()};`;
+    });
+  }
+
+  get folding(): boolean {
+    return this.#folds !== null;
+  }
+
+  fold(): void {
+    if (!this.#folds) return;
+    const { middle, total, turns } = this.#folds;
+    this.#into(middle, this.acc);
+    this.#em.code.block(`if (++${turns} % ${FOLD_TURNS} == 0)`, () => this.#into(total, middle));
+  }
+
+  /** Leaves the totals where the accumulators were. */
+  finish(): void {
+    if (!this.#folds) return;
+    const { middle, total } = this.#folds;
+    this.#into(total, middle);
+    this.#each((u) => `${this.acc}[${u}] = ${total}[${u}];`);
+  }
+}
+
+function combineText(nest: ReduceNest, a: string, b: string, lanes: number): string {
+  const args = [0, 1].map(() => ({ kind: "acc", dtype: nest.dtype }) as const);
+  return scalarText(nest.combine, args, [a, b], nest.dtype, lanes);
+}
+
+export function emitReduce(em: VectorEmitter, nest: ReduceNest, operands: readonly Operand[]): Units {
+  if (nest.loops.some((v) => v.extent === 0)) return { count: 0, grain: 1 };
+  return nest.lanes === "reduce" ? emitAcross(em, nest, operands) : emitDown(em, nest, operands);
+}
+
+// ---- across the lanes -------------------------------------------------------------------------------------------------
+
+function emitAcross(em: VectorEmitter, nest: ReduceNest, operands: readonly Operand[]): Units {
+  const outer = live(nest.loops);
+  const one = (): void => emitOneAcross(em, nest, operands);
+  if (outer.length > 0) return emitOuter(em, outer, one);
+  one();
+  return UNDIVIDED;
+}
+
+function emitOneAcross(em: VectorEmitter, nest: ReduceNest, operands: readonly Operand[]): void {
+  const { code } = em;
+  const last = nest.reduce.at(-1);
+  invariant(last, () => "a reduction without counters");
+  const group = bytesOf(nest.dtype) === 8 ? 2 : 4;
+  const wide = group * 4;
+  const registers = Math.max(1, wide / em.lanes);
+  const sums = new Accumulators(em, nest, registers);
+  em.vec = last;
+  if (nest.reduce.every((v) => v.extent > 0)) {
+    em.loops(live(nest.reduce.slice(0, -1)), () => {
+      em.hoist([nest.body], last, em.all);
+      emitLast(em, nest, last, sums, [wide, group]);
+    });
+  }
+  sums.finish();
+  const total = joinLanes(em, nest, sums, group);
+  em.vec = null;
+  const acc = code.name("acc");
+  code.line(`const ${em.type(nest.dtype)} ${acc} = ${em.type(nest.dtype)}_of(${total});`);
+  em.bind({ kind: "acc", dtype: nest.dtype }, acc);
+  emitStores(em, nest.stores, operands, em.first(1));
+}
+
+/** The last counter: whole rounds of `wide` elements, folded where long, then what is left. */
+function emitLast(
+  em: VectorEmitter,
+  nest: ReduceNest,
+  last: LoopVar,
+  sums: Accumulators,
+  [wide, group]: readonly [number, number],
+): void {
+  const { code } = em;
+  const whole = last.extent - (last.extent % wide);
+  const round = (name: string): void => {
+    for (let u = 0; u * em.lanes < wide; u++) {
+      // where a register is wider than a round, which no machine here has, only the first lanes are meant
+      const ctx = em.first(Math.min(em.lanes, wide));
+      const at = code.name("r");
+      em.block("", () => {
+        code.line(`const idx ${at} = ${name}${u === 0 ? "" : ` + ${u * em.lanes}`};`);
+        em.vars.set(last, at);
+        const slot = `${sums.acc}[${u}]`;
+        code.line(`${slot} = ${sums.combine(slot, em.emit(nest.body, ctx))};`);
+      });
+    }
+  };
+  const run = foldRun(nest);
+  let from = 0;
+  if (sums.folding && last.extent >= run) {
+    from = last.extent - (last.extent % run);
+    const [start, name] = [code.name("run"), code.name("r")];
+    em.block(`for (idx ${start} = 0; ${start} < ${from}; ${start} += ${run})`, () => {
+      em.block(`for (idx ${name} = ${start}; ${name} < ${start} + ${run}; ${name} += ${wide})`, () => round(name));
+      sums.fold();
+    });
+  }
+  if (whole > from) {
+    const name = code.name("r");
+    em.block(`for (idx ${name} = ${from}; ${name} < ${whole}; ${name} += ${wide})`, () => round(name));
+  }
+  if (last.extent > whole) emitRest(em, nest, last, sums, [whole, group]);
+  // A fold ends the range of the last counter, also where a whole run has just ended.
+  sums.fold();
+}
+
+/** What fills no round: by groups into the first group of accumulators, then one by one into the first of all. */
+function emitRest(
+  em: VectorEmitter,
+  nest: ReduceNest,
+  last: LoopVar,
+  sums: Accumulators,
+  [whole, group]: readonly [number, number],
+): void {
+  const { code } = em;
+  const count = last.extent - whole;
+  const lane = nest.dtype === "bool" ? "i32" : nest.dtype;
+  const [rest, first] = [code.name("rest"), code.name("first")];
+  em.block("", () => {
+    code.line(`${lane} ${rest}[${Math.ceil(count / em.lanes) * em.lanes}], ${first}[${em.lanes}];`);
+    for (let at = 0; at < count; at += em.lanes) {
+      em.block("", () => {
+        code.line(`const idx ${em.counter(last)} = ${whole + at};`);
+        const value = em.emit(nest.body, em.first(Math.min(em.lanes, count - at)));
+        const name = code.name("t");
+        code.line(`const ${em.type(nest.dtype)} ${name} = ${value};`);
+        code.line(`memcpy(${rest} + ${at}, &${name}, sizeof ${name});`);
+      });
+    }
+    code.line(`memcpy(${first}, ${sums.acc}, sizeof ${sums.acc}[0]);`);
+    const grouped = count - (count % group);
+    for (let at = 0; at < grouped; at += group) {
+      for (let l = 0; l < group; l++) combineLanes(em, nest, `${first}[${l}]`, `${rest}[${at + l}]`);
+    }
+    for (let at = grouped; at < count; at++) combineLanes(em, nest, `${first}[0]`, `${rest}[${at}]`);
+    code.line(`memcpy(${sums.acc}, ${first}, sizeof ${sums.acc}[0]);`);
+  });
+}
+
+/** One scalar of C combined with another: in lane 0 of registers, which are what the functions take. */
+function combineLanes(em: VectorEmitter, nest: ReduceNest, target: string, source: string): void {
+  const { code } = em;
+  const infix = { add: "+", mul: "*", or: "|", and: "&" }[nest.combine as "add"];
+  if (infix) {
+    code.line(`${target} = ${target} ${infix} ${source};`);
+    return;
+  }
+  const of = `${em.type(nest.dtype)}_of`;
+  code.line(`${target} = ${combineText(nest, `${of}(${target})`, `${of}(${source})`, em.lanes)}[0];`);
+}
+
+/** ((q0+q1)+(q2+q3)) over four groups, then across the lanes of a group. */
+function joinLanes(em: VectorEmitter, nest: ReduceNest, sums: Accumulators, group: number): string {
+  const { code } = em;
+  const lane = nest.dtype === "bool" ? "i32" : nest.dtype;
+  const all = code.name("all");
+  code.line(`${lane} ${all}[${Math.max(em.lanes, 4 * group)}];`);
+  code.line(`memcpy(${all}, ${sums.acc}, sizeof ${sums.acc});`);
+  const join = (a: number, b: number): void => combineLanes(em, nest, `${all}[${a}]`, `${all}[${b}]`);
+  for (let l = 0; l < group; l++) {
+    join(l, group + l);
+    join(2 * group + l, 3 * group + l);
+    join(l, 2 * group + l);
+  }
+  if (group === 4) {
+    join(0, 2);
+    join(1, 3);
+  }
+  join(0, 1);
+  return `${all}[0]`;
+}
+
+// ---- down the columns -------------------------------------------------------------------------------------------------
+
+/** Sequential sums, with the last kept counter spread over the lanes. */
+function emitDown(em: VectorEmitter, nest: ReduceNest, operands: readonly Operand[]): Units {
+  const outer = live(nest.loops);
+  const across = outer.pop() ?? null;
+  em.vec = across;
+  if (!across) {
+    emitTile(em, nest, operands, null, 1, em.first(1));
+    return UNDIVIDED;
+  }
+  if (outer.length > 0) return emitOuter(em, outer, () => emitColumns(em, nest, operands, across, false));
+  emitColumns(em, nest, operands, across, true);
+  return { count: across.extent, grain: em.lanes * TILE };
+}
+
+/** Tiles of several registers, then registers, then what is left. */
+function emitColumns(
+  em: VectorEmitter,
+  nest: ReduceNest,
+  operands: readonly Operand[],
+  across: LoopVar,
+  shared: boolean,
+): void {
+  const { code, lanes } = em;
+  const { extent } = across;
+  const tiles = extent - (extent % (lanes * TILE));
+  const whole = extent - (extent % lanes);
+  const columns = (from: number, to: number, step: number): void => {
+    if (to <= from) return;
+    const name = code.name("column");
+    const [start, end] = shared && from === 0 ? ["lo", `(hi < ${to} ? hi : ${to})`] : [String(from), String(to)];
+    em.block(`for (idx ${name} = ${start}; ${name} < ${end}; ${name} += ${step * lanes})`, () =>
+      emitTile(em, nest, operands, name, step, em.all),
+    );
+  };
+  columns(0, tiles, TILE);
+  if (extent === tiles) return;
+  const rest = (): void => {
+    columns(tiles === 0 && shared ? 0 : tiles, whole, 1);
+    if (extent > whole) em.block("", () => emitTile(em, nest, operands, String(whole), 1, em.first(extent - whole)));
+  };
+  if (shared) em.block(`if (hi == ${extent})`, rest);
+  else rest();
+}
+
+/** One tile: `count` registers of columns from `column` on. */
+function emitTile(
+  em: VectorEmitter,
+  nest: ReduceNest,
+  operands: readonly Operand[],
+  column: string | null,
+  count: number,
+  ctx: Context,
+): void {
+  const { code } = em;
+  const across = em.vec;
+  const sums = new Accumulators(em, nest, count);
+  const each = (body: (slot: string) => void): void => {
+    const run = (u: string): void => {
+      if (across && column !== null) {
+        code.line(`const idx ${em.counter(across)} = ${column}${u === "0" ? "" : ` + ${u} * ${em.lanes}`};`);
+      }
+      body(`${sums.acc}[${u}]`);
+    };
+    if (count === 1) em.block("", () => run("0"));
+    else {
+      code.line(`#pragma GCC unroll ${count}`);
+      em.block(`for (int u = 0; u < ${count}; u++)`, () => run("u"));
+    }
+  };
+  const turn = (): void => each((slot) => code.line(`${slot} = ${sums.combine(slot, em.emit(nest.body, ctx))};`));
+  const counters = live(nest.reduce);
+  const inner = counters.pop() ?? null;
+  if (nest.reduce.every((v) => v.extent > 0)) {
+    em.loops(counters, () => {
+      if (!inner) {
+        turn();
+        return;
+      }
+      emitTurns(em, nest, inner, sums, turn);
+    });
+  }
+  sums.finish();
+  each((slot) => {
+    em.bind({ kind: "acc", dtype: nest.dtype }, slot);
+    emitStores(em, nest.stores, operands, ctx);
+  });
+}
+
+/** The innermost reduce counter, with a fold after every run of it and at its end. */
+function emitTurns(em: VectorEmitter, nest: ReduceNest, inner: LoopVar, sums: Accumulators, turn: () => void): void {
+  if (!sums.folding) {
+    em.loop(inner, turn);
+    return;
+  }
+  const run = foldRun(nest);
+  const [start, name] = [em.code.name("run"), em.code.name("r")];
+  const whole = inner.extent - (inner.extent % run);
+  const turns = (from: string, to: string): void => {
+    em.vars.set(inner, name);
+    em.block(`for (idx ${name} = ${from}; ${name} < ${to}; ${name}++)`, turn);
+  };
+  if (whole > 0) {
+    em.block(`for (idx ${start} = 0; ${start} < ${whole}; ${start} += ${run})`, () => {
+      turns(start, `${start} + ${run}`);
+      sums.fold();
+    });
+  }
+  if (inner.extent > whole) turns(String(whole), String(inner.extent));
+  sums.fold();
+}

@@ -1,0 +1,123 @@
+/**
+ * @file The scalar functions as C expressions over registers. Operators where C has them on vector types, functions of the
+ * prelude otherwise. Signed integers wrap (`-fwrapv`), nothing is contracted (`-ffp-contract=off`).
+ */
+import { InternalError } from "../../base/invariant.ts";
+import type { ScalarType } from "../../kernel/dtype.ts";
+import type { Expr, ScalarFn } from "../../kernel/expr.ts";
+import { vectorType } from "./options.ts";
+
+const INFIX: Partial<Record<ScalarFn, string>> = {
+  add: "+",
+  sub: "-",
+  mul: "*",
+  div: "/",
+  and: "&",
+  or: "|",
+  xor: "^",
+  eq: "==",
+  ne: "!=",
+  lt: "<",
+  le: "<=",
+};
+
+const COMPARISONS: ReadonlySet<ScalarFn> = new Set(["eq", "ne", "lt", "le"]);
+const PREFIX: Partial<Record<ScalarFn, string>> = { neg: "-", not: "~" };
+const isLong = (dtype: ScalarType): boolean => dtype === "f64" || dtype === "i64";
+
+/** A number as C text, every bit of it. */
+export function literal(dtype: ScalarType, value: number | bigint): string {
+  if (dtype === "i64") return `(i64)UINT64_C(${BigInt.asUintN(64, BigInt(value))})`;
+  if (dtype === "i32") return `(i32)${Number(value) >>> 0}u`;
+  if (dtype === "bool") return value ? "-1" : "0";
+  const number = dtype === "f32" ? Math.fround(Number(value)) : Number(value);
+  const letter = dtype === "f32" ? "f" : "";
+  if (Number.isNaN(number)) return `__builtin_nan${letter}("")`;
+  if (!Number.isFinite(number)) return `${number < 0 ? "-" : ""}__builtin_inf${letter}()`;
+  const text = Object.is(number, -0) ? "-0" : String(number);
+  return `${/[.e]/.test(text) ? text : `${text}.0`}${letter}`;
+}
+
+/** A register with a constant in every lane. */
+export function constantText(dtype: ScalarType, value: number | bigint, lanes: number): string {
+  return `${vectorType(dtype, lanes)}_of(${literal(dtype, value)})`;
+}
+
+function convertText(from: ScalarType, to: ScalarType, a: string, lanes: number): string {
+  const type = vectorType(to, lanes);
+  if (to === "bool") return mask(`${a} != ${constantText(from, 0, lanes)}`, from, lanes);
+  if (from === "bool") {
+    if (to === "i32") return `(${a} & 1)`;
+    return to === "f32" ? `(${type})(${a} & 0x3f800000)` : `__builtin_convertvector(${a} & 1, ${type})`;
+  }
+  if (to === "i32") return `${type}_of_${from}(${a})`;
+  return `__builtin_convertvector(${a}, ${type})`;
+}
+
+/** A comparison of operands of a type, as a mask. */
+function mask(text: string, operands: ScalarType, lanes: number): string {
+  return isLong(operands) ? `__builtin_convertvector(${text}, ${vectorType("bool", lanes)})` : `(${text})`;
+}
+
+/**
+ * min and max with a constant need one instruction: which operand is answered for NaN and for equals is known. For a zero,
+ * `max(x, 0)` is 0 where x is -0, which adding 0 brings about.
+ */
+function limitText(fn: "min" | "max", dtype: "f32" | "f64", x: string, value: number, lanes: number): string | null {
+  const limit = dtype === "f32" ? Math.fround(value) : value;
+  if (Number.isNaN(limit)) return null;
+  const text = `${vectorType(dtype, lanes)}_${fn}2(${constantText(dtype, limit, lanes)}, ${x})`;
+  if (limit !== 0) return text;
+  const plain = Object.is(limit, 0) === (fn === "min");
+  if (plain) return text;
+  return fn === "max" ? `(${text} + 0)` : null;
+}
+
+/** Applies a function to registers. `args` are the expressions, `texts` their C names. */
+export function scalarText(
+  fn: ScalarFn,
+  args: readonly Expr[],
+  texts: readonly string[],
+  result: ScalarType,
+  lanes: number,
+): string {
+  const [a = "", b = "", c = ""] = texts;
+  const from = args[0]?.dtype ?? result;
+  const type = vectorType(result, lanes);
+  switch (fn) {
+    case "pick":
+      return `${type}_pick(${a}, ${b}, ${c})`;
+    case "convert":
+      return convertText(from, result, a, lanes);
+    case "bitcast":
+      return `(${type})${a}`;
+    case "wrap":
+    case "extend":
+      return `__builtin_convertvector(${a}, ${type})`;
+    case "shl":
+    case "shr_u":
+    case "shr_s": {
+      const count = args[1];
+      if (count?.kind !== "const") throw new InternalError("a shift by something that is not constant");
+      const by = Number(count.value) & (isLong(result) ? 63 : 31);
+      const unsigned = vectorType(result, lanes).replace("i", "u");
+      if (fn === "shr_s") return `(${a} >> ${by})`;
+      return `(${type})((${unsigned})${a} ${fn === "shl" ? "<<" : ">>"} ${by})`;
+    }
+    case "min":
+    case "max": {
+      if (result !== "f32" && result !== "f64") return `${type}_${fn}(${a}, ${b})`;
+      const at = args.findIndex((arg) => arg.kind === "const");
+      const limit = args[at];
+      const limited =
+        limit?.kind === "const" ? limitText(fn, result, texts[1 - at] ?? "", Number(limit.value), lanes) : null;
+      return limited ?? `${type}_${fn}(${a}, ${b})`;
+    }
+  }
+  if (fn === "div" && result === "i32") return `${type}_div(${a}, ${b})`;
+  const prefix = PREFIX[fn];
+  if (prefix) return `(${prefix}${a})`;
+  const infix = INFIX[fn];
+  if (!infix) return `${type}_${fn}(${a})`;
+  return COMPARISONS.has(fn) ? mask(`${a} ${infix} ${b}`, from, lanes) : `(${a} ${infix} ${b})`;
+}

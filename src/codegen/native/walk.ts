@@ -1,0 +1,99 @@
+/**
+ * @file Loops as C, and what every kind of nest does with them. The loop over results that is furthest out is the one that
+ * threads share: a nest's function runs units [lo, hi) of it. Which thread computes an element changes nothing about how.
+ *
+ *   loops [8, 3] × row of 100      24 units, one for each row
+ *   one loop of 4096               4096 units, cut at multiples of a register
+ *
+ * A row is walked in whole registers, then what is left in one register of which the first lanes are meant:
+ *
+ *   n = 23, 16 lanes:   [0 … 15]   [16 … 22 · · · · · · · · ·]
+ */
+import { invariant } from "../../base/invariant.ts";
+import type { ScalarType } from "../../kernel/dtype.ts";
+import type { LoopVar } from "../../kernel/expr.ts";
+import type { Operand, Store } from "../../kernel/loops.ts";
+import type { Context, VectorEmitter } from "./emitter.ts";
+
+/** How the work of a nest's function can be shared: pieces [lo, hi) of `count` units, cut at multiples of `grain`. */
+export interface Units {
+  readonly count: number;
+  readonly grain: number;
+}
+
+/** The work of one thread alone. */
+export const UNDIVIDED: Units = { count: 1, grain: 1 };
+
+/** Enough for any number of threads to share evenly. */
+const MANY_UNITS = 64;
+
+/** Counters that run more than once. */
+export const live = (loops: readonly LoopVar[]): LoopVar[] => loops.filter((v) => v.extent !== 1);
+
+export const product = (loops: readonly LoopVar[]): number => loops.reduce((n, v) => n * v.extent, 1);
+
+/** Writes `body` for every value of the counters, of which the outermost become units. */
+export function emitOuter(em: VectorEmitter, counters: readonly LoopVar[], body: () => void): Units {
+  let split = 0;
+  while (split < counters.length && product(counters.slice(0, split)) < MANY_UNITS) split += 1;
+  const [shared, rest] = [counters.slice(0, split), counters.slice(split)];
+  const count = product(shared);
+  if (count === 0) return { count: 0, grain: 1 };
+  const unit = em.code.name("unit_");
+  em.block(`for (idx ${unit} = lo; ${unit} < hi; ${unit}++)`, () => {
+    splitUnit(em, unit, shared);
+    em.loops(rest, body);
+  });
+  return { count, grain: 1 };
+}
+
+/** Counters from the number of a unit, the last one running fastest. */
+export function splitUnit(em: VectorEmitter, unit: string, counters: readonly LoopVar[]): void {
+  let inner = 1;
+  for (const [i, v] of [...counters.entries()].reverse()) {
+    const over = inner === 1 ? unit : `${unit} / ${inner}`;
+    em.code.line(`const idx ${em.counter(v)} = ${i === 0 ? over : `(${over}) % ${v.extent}`};`);
+    inner *= v.extent;
+  }
+}
+
+/** Walks a counter register by register. `shared`: it is the loop that threads share. */
+export function emitRow(em: VectorEmitter, v: LoopVar, shared: boolean, body: (ctx: Context) => void): void {
+  const whole = v.extent - (v.extent % em.lanes);
+  const tail = v.extent - whole;
+  if (whole > 0) {
+    const name = em.counter(v);
+    const [from, to] = shared ? ["lo", tail > 0 ? `(hi < ${whole} ? hi : ${whole})` : "hi"] : ["0", String(whole)];
+    em.block(`for (idx ${name} = ${from}; ${name} < ${to}; ${name} += ${em.lanes})`, () => body(em.all));
+  }
+  if (tail === 0) return;
+  em.block(shared ? `if (hi == ${v.extent})` : "", () => {
+    em.code.line(`const idx ${em.counter(v)} = ${whole};`);
+    body(em.first(tail));
+  });
+}
+
+export function operandType(operands: readonly Operand[], i: number): ScalarType {
+  const operand = operands[i];
+  invariant(operand, () => `kernel has no operand ${i}`);
+  return operand.dtype;
+}
+
+/** Computes all stored values, then stores them. */
+export function emitStores(
+  em: VectorEmitter,
+  stores: readonly Store[],
+  operands: readonly Operand[],
+  ctx: Context,
+): void {
+  const values = stores.map(({ value, operand }) => {
+    const text = em.emit(value, ctx);
+    if (value.kind !== "const") return text;
+    const name = em.code.name("t");
+    em.code.line(`const ${em.type(operandType(operands, operand))} ${name} = ${text};`);
+    return name;
+  });
+  stores.forEach(({ operand, index }, i) => {
+    em.store(operand, index, operandType(operands, operand), values[i] as string, ctx);
+  });
+}

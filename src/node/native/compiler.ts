@@ -1,0 +1,156 @@
+/**
+ * @file The system's C compiler: which there is, what it compiles for, and shared objects from text. Asked once for each
+ * process; what it says about the machine is kept on disk, so that a second start runs no compiler at all.
+ *
+ * Flags: everything the processor has (`-march=native`), and nothing that changes a rounding. `-ffp-contract=off` because
+ * fusing multiplications with additions is decided by the text; `-fno-math-errno` and `-fno-trapping-math` take away what
+ * only programs can see that look at error flags; never `-ffast-math`.
+ */
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { accessSync, constants, realpathSync, statSync } from "node:fs";
+import { cpus } from "node:os";
+import { delimiter, join } from "node:path";
+import { TidemarkError } from "../../base/errors.ts";
+import { readCached, writeCached } from "./cache.ts";
+
+const COMPILERS = ["cc", "gcc", "clang"] as const;
+
+/** In words of the compiler; the same for every program. */
+const FLAGS: readonly string[] = [
+  "-std=gnu11",
+  "-O3",
+  "-fPIC",
+  "-shared",
+  "-ffp-contract=off",
+  "-fno-math-errno",
+  "-fno-trapping-math",
+  "-fwrapv",
+  "-fno-strict-aliasing",
+  "-w",
+];
+const LIBRARIES = ["-lm", "-lpthread"];
+
+/** What makes code for this machine; `-march` is not known for every processor. */
+const MACHINE_FLAGS = ["-march=native", "-mcpu=native"] as const;
+
+export interface Compiler {
+  readonly command: string;
+  /** First line of `--version`. */
+  readonly version: string;
+  /** Compiler, its version, flags and processor: what a compiled file depends on beside its text. */
+  readonly identity: string;
+  readonly flags: readonly string[];
+  /** 32-bit lanes of the widest register. */
+  readonly lanes: 4 | 8 | 16;
+  readonly fma: boolean;
+}
+
+/** The file of a command in PATH. */
+function commandPath(command: string): string | null {
+  for (const folder of (process.env.PATH ?? "").split(delimiter)) {
+    const path = join(folder, command);
+    try {
+      accessSync(path, constants.X_OK);
+      if (folder !== "" && statSync(path).isFile()) return realpathSync(path);
+    } catch {
+      // not in this folder
+    }
+  }
+  return null;
+}
+
+function run(command: string, args: readonly string[], input = ""): string | null {
+  const { status, stdout } = spawnSync(command, args, { input, encoding: "utf8", maxBuffer: 2 ** 24 });
+  return status === 0 ? stdout : null;
+}
+
+function lanesIn(macros: ReadonlySet<string>): Compiler["lanes"] {
+  if (["__AVX512F__", "__AVX512DQ__", "__AVX512VL__"].every((macro) => macros.has(macro))) return 16;
+  return macros.has("__AVX__") ? 8 : 4;
+}
+
+interface Probe {
+  readonly version: string;
+  readonly machine: readonly string[];
+  readonly lanes: number;
+  readonly fma: boolean;
+}
+
+/** Asks a compiler for its version and for the macros that say what the processor has. */
+function probe(command: string): Probe | null {
+  const version = run(command, ["--version"])?.split("\n")[0];
+  if (version === undefined) return null;
+  for (const machine of [...MACHINE_FLAGS.map((flag) => [flag]), []]) {
+    const text = run(command, [...machine, "-dM", "-E", "-x", "c", "-"]);
+    if (text === null) continue;
+    const macros = new Set(text.split("\n").map((line) => line.split(" ")[1] ?? ""));
+    return { version, machine, lanes: lanesIn(macros), fma: macros.has("__FMA__") || macros.has("__ARM_FEATURE_FMA") };
+  }
+  return null;
+}
+
+function isProbe(value: unknown): value is Probe {
+  const { version, machine, lanes, fma } = (value ?? {}) as Partial<Probe>;
+  const flags = Array.isArray(machine) && machine.every((flag) => MACHINE_FLAGS.includes(flag));
+  return typeof version === "string" && flags && [4, 8, 16].includes(lanes ?? 0) && typeof fma === "boolean";
+}
+
+/** The probe of an earlier start where compiler and processor are the same. */
+function knownProbe(command: string, path: string): Probe | null {
+  const { size, mtimeMs } = statSync(path);
+  const key = `compiler-${digest(path, `${size}`, `${mtimeMs}`, cpus()[0]?.model ?? "")}.json`;
+  const cached = readCached(key);
+  if (cached !== null) {
+    try {
+      const value: unknown = JSON.parse(Buffer.from(cached).toString("utf8"));
+      if (isProbe(value)) return value;
+    } catch {
+      // made again below
+    }
+  }
+  const made = probe(command);
+  if (made) writeCached(key, Buffer.from(JSON.stringify(made)));
+  return made;
+}
+
+/** Hexadecimal digits of a hash over texts. */
+export function digest(...texts: readonly string[]): string {
+  const hash = createHash("sha256");
+  for (const text of texts) hash.update(`${text.length}:${text}`);
+  return hash.digest("hex").slice(0, 40);
+}
+
+let found: Compiler | string | undefined;
+
+/** The compiler of this machine, or one line that says why there is none. */
+export function systemCompiler(): Compiler | string {
+  found ??= findCompiler();
+  return found;
+}
+
+function findCompiler(): Compiler | string {
+  if (process.env.TIDEMARK_CC === "none") return "no C compiler: TIDEMARK_CC is none";
+  const wanted = process.env.TIDEMARK_CC ? [process.env.TIDEMARK_CC] : COMPILERS;
+  for (const command of wanted) {
+    const path = commandPath(command);
+    const probed = path === null ? null : knownProbe(command, path);
+    if (!path || !probed) continue;
+    const flags = [...FLAGS, ...probed.machine];
+    const identity = digest(path, probed.version, flags.join(" "), cpus()[0]?.model ?? "");
+    const { version, fma } = probed;
+    return { command: path, version, identity, flags, lanes: probed.lanes as Compiler["lanes"], fma };
+  }
+  return `no C compiler: looked for ${wanted.join(", ")} in PATH`;
+}
+
+/** Compiles text to a shared object at a path. */
+export function compileTo(compiler: Compiler, text: string, path: string): void {
+  const args = [...compiler.flags, "-x", "c", "-", "-o", path, ...LIBRARIES];
+  const { status, stderr, error } = spawnSync(compiler.command, args, { input: text, encoding: "utf8" });
+  if (status === 0) return;
+  const said = (error?.message ?? stderr).trim().split("\n").slice(0, 5).join("\n  ");
+  throw new TidemarkError("TargetUnsupported", `${compiler.command} refused the program:\n  ${said}`, {
+    help: "check that the compiler can build a shared object (headers of the C library, a linker), or use the target wasm",
+  });
+}

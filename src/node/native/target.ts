@@ -1,0 +1,74 @@
+/**
+ * @file The target `native`: C for this machine, compiled by its compiler, run on an arena of the process. Importing
+ * `tidemark/node` makes it known under its name.
+ */
+import { TidemarkError } from "../../base/errors.ts";
+import { contractScratch } from "../../codegen/native/contract.ts";
+import type { NativeOptions } from "../../codegen/native/options.ts";
+import { emitNativeProgram } from "../../codegen/native/program.ts";
+import { DEFAULT_MODELS } from "../../plan/cost/model.ts";
+import type { PlacedProgram } from "../../runtime/assembler.ts";
+import type { LoadOptions, Machine, Target, TargetAnswer, TargetRequest } from "../../runtime/target.ts";
+import { type Compiler, systemCompiler } from "./compiler.ts";
+import { foreignFunctions, libraryFor } from "./library.ts";
+
+/** Bytes; the arena starts at a multiple, as the plan's offsets do. */
+const ALIGNMENT = 64;
+
+type Koffi = Exclude<ReturnType<typeof foreignFunctions>, string>;
+
+/** Threads of programs that nobody can run any more are sent home. */
+const abandoned = new FinalizationRegistry<() => void>((close) => close());
+
+function load(
+  koffi: Koffi,
+  compiler: Compiler,
+  native: NativeOptions,
+  placed: PlacedProgram,
+  { stepwise }: LoadOptions,
+): Machine {
+  const options = stepwise ? { ...native, threads: 1, stepwise } : native;
+  const { text, functions } = emitNativeProgram(placed.kernels, placed.copies, options);
+  const library = libraryFor(koffi, compiler, text, stepwise);
+  const buffer = new ArrayBuffer(placed.plan.height + ALIGNMENT);
+  const address = koffi.address(new Uint8Array(buffer, 0, 1));
+  const start = (ALIGNMENT - Number(address % BigInt(ALIGNMENT))) % ALIGNMENT;
+  const arena = address + BigInt(start);
+  const team = library.open();
+  if (team === null) {
+    const summary = `${options.threads} threads could not be started`;
+    throw new TidemarkError("TargetUnsupported", summary, {
+      help: "ask for fewer threads, or raise the system's limit",
+    });
+  }
+  const { run, step, close } = library;
+  const machine: Machine = {
+    moduleBytes: library.bytes,
+    kernelFunctions: functions,
+    buffer,
+    start,
+    run: () => run(team, arena),
+    step: (i) => step?.(team, arena, i),
+  };
+  if (options.threads > 1) abandoned.register(machine, () => close(team));
+  return machine;
+}
+
+/** Code for the machine at hand; `fma: false` is for comparing with what has none. */
+export function nativeTarget(request: TargetRequest & { readonly fma?: boolean } = {}): TargetAnswer {
+  const compiler = systemCompiler();
+  if (typeof compiler === "string") return compiler;
+  const koffi = foreignFunctions();
+  if (typeof koffi === "string") return koffi;
+  const { threads = 1, fma = compiler.fma } = request;
+  const options: NativeOptions = { lanes: compiler.lanes, fma, threads };
+  const target: Target = {
+    name: "native",
+    threads,
+    traits: { contractScratch: (_dtype, _m, _n, _k, nest, operands) => contractScratch(nest, operands, options) },
+    costs: DEFAULT_MODELS.native,
+    arithmetic: `native, ${fma ? "fused multiply-add" : "plain"}`,
+    load: (placed, how) => load(koffi, compiler, options, placed, how),
+  };
+  return target;
+}

@@ -1,0 +1,87 @@
+/** @file Every operation on every one of its samples, as kernels with inputs, for comparing targets with the interpreter. */
+import { hostRandom } from "../../src/base/random.ts";
+import { Build } from "../../src/ir/build.ts";
+import type { AnyOp, Sample } from "../../src/ir/op.ts";
+import { elementsOf, type TensorType, typeText } from "../../src/ir/type.ts";
+import { bytesOf, type ScalarType } from "../../src/kernel/dtype.ts";
+import type { Kernel } from "../../src/kernel/loops.ts";
+import { type LowerTraits, lowerNode } from "../../src/lower/lower.ts";
+import { allOps } from "../../src/ops/all.ts";
+
+export type Buffer =
+  | Float32Array<ArrayBuffer>
+  | Float64Array<ArrayBuffer>
+  | Int32Array<ArrayBuffer>
+  | Uint8Array<ArrayBuffer>;
+
+export function bufferOf(dtype: ScalarType, elements: number, memory?: ArrayBuffer, at = 0): Buffer {
+  const source = memory ?? new ArrayBuffer(elements * bytesOf(dtype));
+  if (dtype === "f32") return new Float32Array(source, at, elements);
+  if (dtype === "f64") return new Float64Array(source, at, elements);
+  if (dtype === "i32") return new Int32Array(source, at, elements);
+  return new Uint8Array(source, at, elements);
+}
+
+/** One sample of an operation. */
+export interface KernelSample {
+  readonly op: AnyOp;
+  readonly sample: Sample<unknown>;
+  /** `add(f32[3], f32[3]) {}`. */
+  readonly name: string;
+  readonly kernel: Kernel;
+  readonly inputs: readonly Buffer[];
+  readonly outTypes: readonly TensorType[];
+  /** Operand numbers of the results. */
+  readonly outputs: readonly number[];
+  /** Storage for every operand: inputs filled, the rest zero. */
+  storage(): readonly Buffer[];
+}
+
+function randomInput(type: TensorType, range: readonly [number, number], next: () => number): Buffer {
+  const out = bufferOf(type.dtype, elementsOf(type.shape));
+  for (let i = 0; i < out.length; i++) {
+    const x = range[0] + (range[1] - range[0]) * next();
+    out[i] = type.dtype === "i32" || type.dtype === "bool" ? Math.floor(x) : x;
+  }
+  return out;
+}
+
+function rangeFor(sample: Sample<unknown>, i: number): readonly [number, number] {
+  const { range } = sample;
+  if (!range) return [-2, 2];
+  return (typeof range[0] === "number" ? range : range[i]) as readonly [number, number];
+}
+
+function kernelSample(op: AnyOp, sample: Sample<unknown>, traits: LowerTraits): KernelSample {
+  const source = hostRandom(7);
+  const b = new Build(op.name);
+  const params = sample.inputs.map((t) => b.param(t));
+  const outs = b.callAll(op, params, sample.attrs as never);
+  const [node] = b.nodes;
+  if (!node) throw new Error("no node");
+  const { kernel, values } = lowerNode(node, traits);
+  const inputs = sample.inputs.map((t, i) => randomInput(t, rangeFor(sample, i), () => source.next()));
+  return {
+    op,
+    sample,
+    name: `${op.name}(${sample.inputs.map(typeText).join(", ")}) ${JSON.stringify(sample.attrs)}`,
+    kernel,
+    inputs,
+    outTypes: outs.map((v) => v.type),
+    outputs: outs.map((v) => values.indexOf(v)),
+    storage: () =>
+      kernel.operands.map((o, i) => {
+        const at = params.indexOf(values[i] as never);
+        return at >= 0 ? (inputs[at] as Buffer) : bufferOf(o.dtype, o.elements);
+      }),
+  };
+}
+
+/** Operations with kernels of their own. */
+export const kernelOps: readonly AnyOp[] = allOps.filter((op) => {
+  return op.lower.kind !== "region" && op.lower.kind !== "control";
+});
+
+export function kernelSamples(op: AnyOp, traits: LowerTraits): readonly KernelSample[] {
+  return (op.samples as readonly Sample<unknown>[]).map((sample) => kernelSample(op, sample, traits));
+}
