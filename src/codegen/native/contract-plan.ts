@@ -98,6 +98,9 @@ export interface Workspace {
 const PACKED_BYTES = 448 * 1024;
 const READ_BYTES = 2048 * 1024;
 const SUMS_BYTES = 256 * 1024;
+/** A vector side beyond this is packed, if more than a few rows read it: its steps are pages apart. */
+const NEAR_BYTES = 1024 * 1024;
+const FEW_ROWS = 42;
 /** Lanes of a block of partial sums. */
 const SUMS_LANES = 256;
 
@@ -186,7 +189,11 @@ class Planner {
     const access = accessOf(this.interner, spreadExpr, spread, this.depth, operands);
     const s = this.spreadSide(access, spread, spreadExpr, most);
     const panels = panelsOf(vector.extent, lanes, Math.max(1, perPanel));
-    const v = this.vectorSide(vectorExpr, vector);
+    const v = this.vectorSide(
+      vectorExpr,
+      vector,
+      folded.reduce((n, b) => n * b.extent, spread.extent),
+    );
     const sums = this.sumsOf(swapped);
     const rows = Math.max(...s.tiling.sizes);
     const limit = (s.side.kind === "direct" ? READ_BYTES : PACKED_BYTES) / (run * this.bytes * rows);
@@ -246,11 +253,13 @@ class Planner {
     return { side: { kind: "rows", stride, step: 1 }, tiling: evenTiling(v.extent, most, stride) };
   }
 
-  vectorSide(expr: Expr, v: LoopVar): VectorSide {
+  /** `rows`: how many rows will read a panel. */
+  vectorSide(expr: Expr, v: LoopVar, rows: number): VectorSide {
     const access = accessOf(this.interner, expr, v, this.depth, this.operands);
     const stride = access && strideOf(access.lane, v);
     const step = access && depthStride(access.depth, this.nest.depth, this.nest.split);
-    if (access && stride === 1) return { kind: "direct", access, step: step ?? "table" };
+    const far = rows > FEW_ROWS && v.extent * this.nest.depth.extent * this.bytes > NEAR_BYTES;
+    if (access && stride === 1 && !far) return { kind: "direct", access, step: step ?? "table" };
     const inner = this.depth[this.depth.length - 1] as LoopVar;
     if (access && stride !== null && step === 1) return { kind: "across", access, stride, step: 1 };
     const [along, turned] = [fillCost(this.interner, expr, v), fillCost(this.interner, expr, inner) + 0.4];
