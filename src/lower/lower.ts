@@ -25,8 +25,15 @@ import { tileLoops } from "../kernel/tile.ts";
 
 /** What a target tells the compiler about its products. */
 export interface LowerTraits {
-  /** Elements of workspace for a product of this size. */
-  contractScratch(dtype: ScalarType, m: number, n: number, k: number): number;
+  /** Elements of workspace for a product of this size, or of this form over these operands. */
+  contractScratch(
+    dtype: ScalarType,
+    m: number,
+    n: number,
+    k: number,
+    nest: Omit<ContractNest, "scratch">,
+    operands: readonly Operand[],
+  ): number;
 }
 
 export interface Lowered {
@@ -227,8 +234,9 @@ function contractNests(
   const a = lower.a(context, b, i, l);
   const right = lower.b(context, b, l, j);
   const stores = c.stores(linearIndex([...b, i, j], [...extents, m, n]));
-  const scratch = c.scratch(dtype, traits.contractScratch(dtype, m, n, k));
-  return [{ kind: "contract", batch, rows, cols, depth, split, dtype, a, b: right, stores, scratch }];
+  const nest = { kind: "contract", batch, rows, cols, depth, split, dtype, a, b: right, stores } as const;
+  const scratch = c.scratch(dtype, traits.contractScratch(dtype, m, n, k, nest, c.operands));
+  return [{ ...nest, scratch }];
 }
 
 /** Copies the first input to the result; nothing to do where the two share storage. */
