@@ -6,61 +6,22 @@ import { describe, expect, it } from "vitest";
 import { jvp } from "../../src/autodiff/jvp.ts";
 import { vjp } from "../../src/autodiff/vjp.ts";
 import { at } from "../../src/base/invariant.ts";
-import { hostRandom } from "../../src/base/random.ts";
 import { Build } from "../../src/ir/build.ts";
 import { evaluate } from "../../src/ir/evaluate.ts";
 import type { Graph, Value } from "../../src/ir/graph.ts";
 import type { Reference } from "../../src/ir/op.ts";
-import { elementsOf, sameType } from "../../src/ir/type.ts";
+import { elementsOf } from "../../src/ir/type.ts";
 import { violations } from "../../src/ir/verify.ts";
 import { concat } from "../../src/ops/concat.ts";
 import { full } from "../../src/ops/create.ts";
-import { scan } from "../../src/ops/loops.ts";
 import { reshape } from "../../src/ops/movement.ts";
 import { INDEX } from "../../src/ops/region-checks.ts";
 import { slice } from "../../src/ops/slice.ts";
 import { validate } from "../../src/plan/validate.ts";
 import { Executable } from "../../src/runtime/executable.ts";
 import { expectClose } from "../functions/compare.ts";
-import { type RandomGraphOptions, randomGraph, randomInputs } from "../helpers/random-graph.ts";
-
-const TURNS = 3;
-
-/** A random graph as a body: some parameters are carries, some rows, some constants. */
-interface Case {
-  readonly body: Graph;
-  readonly carries: number;
-  readonly xs: number;
-  readonly reverse: boolean;
-}
-
-function randomCase(seed: number, options: RandomGraphOptions = {}): Case {
-  const next = hostRandom(seed);
-  const graph = randomGraph(seed, { nodes: 4 + (seed % 14), ...options });
-  const carries = Math.min(graph.params.length, 1 + Math.floor(next.next() * 3));
-  const xs = Math.floor(next.next() * (graph.params.length - carries + 1));
-  const values = [...graph.params, ...graph.nodes.flatMap((node) => node.outputs)];
-  // The next value of a carry: anything of its type, often another carry or itself.
-  const after = graph.params.slice(0, carries).map((param) => {
-    const fitting = values.filter((value) => sameType(value.type, param.type));
-    return at(fitting, Math.floor(next.next() * fitting.length));
-  });
-  const b = new Build("body");
-  const index = b.param(INDEX, "i");
-  const params = graph.params.map((param) => b.param(param.type, param.name));
-  const wanted = { ...graph, results: [...after, ...graph.results] };
-  return { body: b.finish([...b.inline(wanted, params), index]), carries, xs, reverse: next.next() < 0.5 };
-}
-
-function looped({ body, carries, xs, reverse }: Case): Graph {
-  const b = new Build("looped");
-  const own = body.params.slice(1);
-  const inputs = own.map(({ type }, i) =>
-    b.param(i >= carries && i < carries + xs ? { ...type, shape: [TURNS, ...type.shape] } : type),
-  );
-  const attrs = { carries, xs, length: TURNS, reverse, counted: false, reversal: "auto", snapshots: 0 };
-  return b.finish(b.callAll(scan, inputs, attrs, { regions: [body] }));
-}
+import { type RandomGraphOptions, randomInputs } from "../helpers/random-graph.ts";
+import { type LoopCase, looped, randomCase, TURNS } from "../helpers/random-loops.ts";
 
 /** Row `n` of a stack. */
 function rowOf(b: Build, stack: Value, n: number): Value {
@@ -70,7 +31,7 @@ function rowOf(b: Build, stack: Value, n: number): Value {
   return b.call(reshape, [cut], { shape });
 }
 
-function inlined({ body, carries, xs, reverse }: Case, like: Graph): Graph {
+function inlined({ body, carries, xs, reverse }: LoopCase, like: Graph): Graph {
   const b = new Build("inlined");
   const inputs = like.params.map((param) => b.param(param.type));
   let state = inputs.slice(0, carries);

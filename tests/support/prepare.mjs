@@ -1,21 +1,35 @@
 /**
- * @file What the tests need from the system: Chromium, for the page. Installed here where that is allowed (root, apt); where
- * it is not, the tests that need it skip with a word, and fail when CI is set.
+ * @file What the tests need from the system: Chromium, for the page, and a C compiler, for the target `native`. Installed here
+ * where that is allowed (root, apt); where it is not, the tests that need them skip with a word, and fail when CI is set.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 
 const has = (command) => spawnSync("sh", ["-c", `command -v ${command}`]).status === 0;
 
-if (!has("chromium")) {
-  if (process.getuid?.() === 0 && has("apt-get")) {
-    console.log("installing chromium, which the tests of the page run in");
-    try {
-      execFileSync("apt-get", ["update", "-qq"], { stdio: "ignore" });
-      execFileSync("apt-get", ["install", "-y", "-qq", "--no-install-recommends", "chromium"], { stdio: "ignore" });
-    } catch (error) {
-      console.error(`chromium could not be installed: ${error.message}`);
-    }
-  } else {
-    console.error("chromium is missing: tests of the page are skipped (Debian: apt-get install chromium)");
+const needs = [
+  { commands: ["chromium"], packages: ["chromium"], use: "which the tests of the page run in" },
+  { commands: ["cc", "gcc", "clang"], packages: ["gcc", "libc6-dev"], use: "which the target native compiles with" },
+];
+const missing = needs.filter(({ commands }) => !commands.some(has));
+const allowed = process.getuid?.() === 0 && has("apt-get");
+
+if (missing.length > 0 && allowed) {
+  try {
+    execFileSync("apt-get", ["update", "-qq"], { stdio: "ignore" });
+  } catch (error) {
+    console.error(`the list of packages could not be updated: ${error.message}`);
+  }
+}
+for (const { packages, use } of missing) {
+  const names = packages.join(" ");
+  if (!allowed) {
+    console.error(`${names}, ${use}, is missing: its tests are skipped (Debian: apt-get install ${names})`);
+    continue;
+  }
+  console.log(`installing ${names}, ${use}`);
+  try {
+    execFileSync("apt-get", ["install", "-y", "-qq", "--no-install-recommends", ...packages], { stdio: "ignore" });
+  } catch (error) {
+    console.error(`${names} could not be installed: ${error.message}`);
   }
 }

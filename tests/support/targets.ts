@@ -15,7 +15,7 @@ export interface TestedTarget {
   target(): Target;
 }
 
-function nativeFor(name: string, options: { readonly fma?: boolean; readonly threads?: number }): TestedTarget {
+function nativeFor(name: string, options: Parameters<typeof nativeTarget>[0]): TestedTarget {
   const found = nativeTarget(options);
   if (typeof found !== "string") return { name, missing: null, target: () => found };
   if (!process.env.CI) console.warn(`tests of ${name} are skipped: ${found}`);
@@ -32,11 +32,8 @@ function nativeFor(name: string, options: { readonly fma?: boolean; readonly thr
 export const plainTargets: readonly TestedTarget[] = [
   { name: "wasm", missing: null, target: () => wasmTarget(false) },
   nativeFor("native", { fma: false }),
+  nativeFor("native on three threads that share everything", { fma: false, threads: 3, shareFrom: 0 }),
 ];
-
-/** As users have it. */
-export const usualNative: TestedTarget = nativeFor("native", {});
-export const threadedNative: TestedTarget = nativeFor("native on three threads", { threads: 3 });
 
 /** Steps at addresses of the test's own. */
 export function loadSteps(target: Target, kernels: readonly PlacedStep[], height: number): Machine {

@@ -14,8 +14,9 @@ import { InternalError } from "../../base/invariant.ts";
 import type { ScalarType } from "../../kernel/dtype.ts";
 import { type Bound, type Expr, type Index, type LoopVar, walkExpr } from "../../kernel/expr.ts";
 import { rangeOf } from "../../kernel/index-math.ts";
-import { ACCUMULATOR, Interner, linearCoefficient } from "../intern.ts";
+import { ACCUMULATOR, Interner } from "../intern.ts";
 import type { CCode } from "./c-code.ts";
+import { isEven, type LaneView, laneStep } from "./lanes.ts";
 import { vectorType } from "./options.ts";
 import { constantText, scalarText } from "./scalar.ts";
 
@@ -42,6 +43,8 @@ export class VectorEmitter {
   readonly slot: SlotName;
   /** The counter in the lanes. */
   vec: LoopVar | null = null;
+  /** What it is a multiple of in lane 0, as far as known: 1, or `lanes` where a row is walked register by register. */
+  multiple = 1;
   /** C names of loop counters. */
   readonly vars: Map<LoopVar, string> = new Map();
   #known = new Map<number, string>();
@@ -184,8 +187,13 @@ export class VectorEmitter {
     return `(idx)((${word})(${of}) ${atom.kind === "div" ? "/" : "%"} ${atom.by}${suffix})`;
   }
 
+  /** How much an index grows from lane to lane, or null where that is not even. */
   coefficient(index: Index): number | null {
-    return linearCoefficient(this.interner, index, this.vec);
+    return laneStep(index, this.#view);
+  }
+
+  get #view(): LaneView {
+    return { interner: this.interner, vec: this.vec, multiple: this.multiple, lanes: this.lanes };
   }
 
   /** An index as a register of i32. */
@@ -271,7 +279,7 @@ export class VectorEmitter {
   #guard(expr: Extract<Expr, { kind: "guard" }>, ctx: Context): string {
     const out = this.code.name("t");
     const type = this.type(expr.dtype);
-    if (expr.bounds.every((b) => this.coefficient(b.index) === 0)) {
+    if (expr.bounds.every((b) => isEven(b, this.#view))) {
       const holds = this.condition(expr.bounds, ctx);
       this.code.line(`${type} ${out};`);
       this.block(`if (${holds})`, () => this.code.line(`${out} = ${this.emit(expr.then, ctx)};`));

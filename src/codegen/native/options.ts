@@ -9,7 +9,12 @@ export interface NativeOptions {
   readonly fma: boolean;
   /** Threads that run the program. Results do not depend on it; the workspace of products does. */
   readonly threads: number;
+  /** Scalar operations of a call from which on threads share it: below, their meeting would cost more. */
+  readonly shareFrom: number;
 }
+
+/** Some microseconds of work. */
+export const WORTH_SHARING = 20_000;
 
 /** Lanes of a vector in a nest; half as many where 64-bit values occur. */
 export function lanesOf(options: NativeOptions, wide: boolean): number {

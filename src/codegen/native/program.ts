@@ -48,7 +48,7 @@ export function emitNativeProgram(
   const library = new NativeLibrary(options);
   const parts: string[] = [];
   const perFunction = options.stepwise ? 1 : CALLS_PER_FUNCTION;
-  const script = new NativeScript(library, new CCode());
+  const script = new NativeScript(library, new CCode(), options);
   const part = (statements: readonly Statement[], last: boolean): void => {
     const code = new CCode();
     script.continueIn(code);

@@ -101,7 +101,6 @@ function emitAcross(em: VectorEmitter, nest: ReduceNest, operands: readonly Oper
 }
 
 function emitOneAcross(em: VectorEmitter, nest: ReduceNest, operands: readonly Operand[]): void {
-  const { code } = em;
   const last = nest.reduce.at(-1);
   invariant(last, () => "a reduction without counters");
   const group = bytesOf(nest.dtype) === 8 ? 2 : 4;
@@ -109,17 +108,17 @@ function emitOneAcross(em: VectorEmitter, nest: ReduceNest, operands: readonly O
   const registers = Math.max(1, wide / em.lanes);
   const sums = new Accumulators(em, nest, registers);
   em.vec = last;
+  em.multiple = em.lanes;
   if (nest.reduce.every((v) => v.extent > 0)) {
     em.loops(live(nest.reduce.slice(0, -1)), () => {
       em.hoist([nest.body], last, em.all);
       emitLast(em, nest, last, sums, [wide, group]);
     });
   }
+  em.multiple = 1;
   sums.finish();
-  const total = joinLanes(em, nest, sums, group);
+  const acc = joinLanes(em, nest, sums, registers, group);
   em.vec = null;
-  const acc = code.name("acc");
-  code.line(`const ${em.type(nest.dtype)} ${acc} = ${em.type(nest.dtype)}_of(${total});`);
   em.bind({ kind: "acc", dtype: nest.dtype }, acc);
   emitStores(em, nest.stores, operands, em.first(1));
 }
@@ -211,25 +210,35 @@ function combineLanes(em: VectorEmitter, nest: ReduceNest, target: string, sourc
   code.line(`${target} = ${combineText(nest, `${of}(${target})`, `${of}(${source})`, em.lanes)}[0];`);
 }
 
-/** ((q0+q1)+(q2+q3)) over four groups, then across the lanes of a group. */
-function joinLanes(em: VectorEmitter, nest: ReduceNest, sums: Accumulators, group: number): string {
-  const { code } = em;
-  const lane = nest.dtype === "bool" ? "i32" : nest.dtype;
-  const all = code.name("all");
-  code.line(`${lane} ${all}[${Math.max(em.lanes, 4 * group)}];`);
-  code.line(`memcpy(${all}, ${sums.acc}, sizeof ${sums.acc});`);
-  const join = (a: number, b: number): void => combineLanes(em, nest, `${all}[${a}]`, `${all}[${b}]`);
-  for (let l = 0; l < group; l++) {
-    join(l, group + l);
-    join(2 * group + l, 3 * group + l);
-    join(l, 2 * group + l);
-  }
-  if (group === 4) {
-    join(0, 2);
-    join(1, 3);
-  }
-  join(0, 1);
-  return `${all}[0]`;
+/** ((q0+q1)+(q2+q3)) over four groups, then across the lanes of a group; a register with the sum in lane 0. */
+function joinLanes(em: VectorEmitter, nest: ReduceNest, sums: Accumulators, registers: number, group: number): string {
+  const { code, lanes } = em;
+  const type = em.type(nest.dtype);
+  const joined = (a: string, b: string): string => {
+    const name = code.name("sum");
+    code.line(`const ${type} ${name} = ${sums.combine(a, b)};`);
+    return name;
+  };
+  /** Every lane with the one `by` further on. */
+  const across = (a: string, by: number): string => {
+    const name = code.name("moved");
+    const order = Array.from({ length: lanes }, (_, l) => (l + by) % lanes).join(", ");
+    code.line(`const ${type} ${name} = __builtin_shufflevector(${a}, ${a}, ${order});`);
+    return joined(a, name);
+  };
+  const acc = (i: number): string => `${sums.acc}[${i}]`;
+  // registers of one group, or of several groups joined within a register
+  const parts = Math.max(1, group / lanes);
+  const halves = Array.from({ length: parts }, (_, part) => {
+    const groups = Array.from({ length: Math.max(1, registers / parts) }, (_, q) => acc(q * parts + part));
+    const [a = "", b = "", c = "", d = ""] = groups;
+    if (groups.length === 4) return joined(joined(a, b), joined(c, d));
+    if (groups.length === 2) return joined(across(a, group), across(b, group));
+    return across(across(a, group), 2 * group);
+  });
+  const [first = "", second] = halves;
+  if (second) return across(joined(first, second), 1);
+  return group === 4 ? across(across(first, 2), 1) : across(first, 1);
 }
 
 // ---- down the columns -------------------------------------------------------------------------------------------------
@@ -257,6 +266,7 @@ function emitColumns(
   shared: boolean,
 ): void {
   const { code, lanes } = em;
+  em.multiple = lanes;
   const { extent } = across;
   const tiles = extent - (extent % (lanes * TILE));
   const whole = extent - (extent % lanes);

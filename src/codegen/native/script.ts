@@ -15,9 +15,8 @@ import { plus } from "../script.ts";
 import { slotBytes } from "../slots.ts";
 import type { CCode } from "./c-code.ts";
 import type { NativeLibrary } from "./kernel.ts";
+import type { NativeOptions } from "./options.ts";
 
-/** Scalar operations below which a call is not worth a meeting of threads. */
-const WORTH_SHARING = 20_000;
 /** Bytes of a copy that threads share. */
 const LONG_COPY = 256 * 1024;
 
@@ -40,12 +39,14 @@ const reads = (value: Int): boolean =>
 
 export class NativeScript {
   readonly #library: NativeLibrary;
+  readonly #shareFrom: number;
   #code: CCode;
   #locals = new Map<Local, string>();
   #since: Since = "nothing";
 
-  constructor(library: NativeLibrary, code: CCode) {
+  constructor(library: NativeLibrary, code: CCode, { shareFrom }: NativeOptions) {
     this.#library = library;
+    this.#shareFrom = shareFrom;
     this.#code = code;
   }
 
@@ -128,7 +129,7 @@ export class NativeScript {
       const args = slots.map((slot, i) => {
         return `(${at(types, i)} *)${this.#place(plus(at(addresses, slot.operand), slotBytes(kernel, slot)))}`;
       });
-      const shared = units.count > units.grain && work >= WORTH_SHARING;
+      const shared = units.count > units.grain && work >= this.#shareFrom;
       if (shared) this.#together(`SHARE(${[units.count, units.grain, name, ...args].join(", ")});`);
       else this.#alone(`${name}(${[0, units.count, "thread", ...args].join(", ")});`);
     }

@@ -61,16 +61,19 @@ export function splitUnit(em: VectorEmitter, unit: string, counters: readonly Lo
 export function emitRow(em: VectorEmitter, v: LoopVar, shared: boolean, body: (ctx: Context) => void): void {
   const whole = v.extent - (v.extent % em.lanes);
   const tail = v.extent - whole;
+  em.multiple = em.lanes;
   if (whole > 0) {
     const name = em.counter(v);
     const [from, to] = shared ? ["lo", tail > 0 ? `(hi < ${whole} ? hi : ${whole})` : "hi"] : ["0", String(whole)];
     em.block(`for (idx ${name} = ${from}; ${name} < ${to}; ${name} += ${em.lanes})`, () => body(em.all));
   }
-  if (tail === 0) return;
-  em.block(shared ? `if (hi == ${v.extent})` : "", () => {
-    em.code.line(`const idx ${em.counter(v)} = ${whole};`);
-    body(em.first(tail));
-  });
+  if (tail > 0) {
+    em.block(shared ? `if (hi == ${v.extent})` : "", () => {
+      em.code.line(`const idx ${em.counter(v)} = ${whole};`);
+      body(em.first(tail));
+    });
+  }
+  em.multiple = 1;
 }
 
 export function operandType(operands: readonly Operand[], i: number): ScalarType {

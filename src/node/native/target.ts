@@ -4,7 +4,7 @@
  */
 import { TidemarkError } from "../../base/errors.ts";
 import { contractScratch } from "../../codegen/native/contract.ts";
-import type { NativeOptions } from "../../codegen/native/options.ts";
+import { type NativeOptions, WORTH_SHARING } from "../../codegen/native/options.ts";
 import { emitNativeProgram } from "../../codegen/native/program.ts";
 import { DEFAULT_MODELS } from "../../plan/cost/model.ts";
 import type { PlacedProgram } from "../../runtime/assembler.ts";
@@ -54,14 +54,16 @@ function load(
   return machine;
 }
 
-/** Code for the machine at hand; `fma: false` is for comparing with what has none. */
-export function nativeTarget(request: TargetRequest & { readonly fma?: boolean } = {}): TargetAnswer {
+/** Code for the machine at hand. `fma: false` and `shareFrom` are for tests: to compare with what has none, to share all. */
+export function nativeTarget(
+  request: TargetRequest & { readonly fma?: boolean; readonly shareFrom?: number } = {},
+): TargetAnswer {
   const compiler = systemCompiler();
   if (typeof compiler === "string") return compiler;
   const koffi = foreignFunctions();
   if (typeof koffi === "string") return koffi;
-  const { threads = 1, fma = compiler.fma } = request;
-  const options: NativeOptions = { lanes: compiler.lanes, fma, threads };
+  const { threads = 1, fma = compiler.fma, shareFrom = WORTH_SHARING } = request;
+  const options: NativeOptions = { lanes: compiler.lanes, fma, threads, shareFrom };
   const target: Target = {
     name: "native",
     threads,
