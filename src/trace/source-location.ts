@@ -3,7 +3,8 @@
  * graph nodes and into errors. Understands the stacks of V8 (`at f (file:1:2)`) and of Firefox and Safari (`f@file:1:2`).
  *
  * The library's own directory is read off the stack once, when this file is loaded, so it works from src/ and dist/ and
- * needs neither import.meta nor paths. In a bundle, where library and user share one file, there are no locations.
+ * needs neither import.meta nor paths. In a bundle the library is the script that it was put into: code of the user's in
+ * the same script has no locations, code that is loaded otherwise has.
  *
  * Every node of a trace has a line, and most of the time of tracing would go into the texts of stacks. V8 hands out frames
  * as objects too: the user's frame is found among those, and its text alone is the key to what was found before. The
@@ -74,6 +75,8 @@ interface V8Errors {
 /** Its text is that of its line in a stack. */
 interface V8Frame {
   getFileName(): string | null | undefined;
+  /** The same for code made of text, which may name itself. */
+  getScriptNameOrSourceURL(): string | null | undefined;
 }
 
 const errors = Error as unknown as V8Errors;
@@ -112,13 +115,19 @@ export function laterLocation(): () => string | undefined {
   return () => (ROOT === null ? undefined : locate(error.stack ?? "", ROOT));
 }
 
-/** The directory two levels up from this file, with its slash; null when this file has been bundled into another. */
+/**
+ * The directory two levels up from this file, with its slash; the script itself when this file has been bundled into
+ * another; null where stacks name no files.
+ */
 function libraryRoot(): string | null {
-  for (const line of stackNow(DEPTHS[0]).split("\n")) {
-    const root = /^(.*\/)trace\/source-location\.[cm]?[jt]s$/.exec(parseFrame(line)?.file ?? "")?.[1];
+  const files = stackNow(DEPTHS[0])
+    .split("\n")
+    .flatMap((line) => parseFrame(line)?.file ?? []);
+  for (const file of files) {
+    const root = /^(.*\/)trace\/source-location\.[cm]?[jt]s$/.exec(file)?.[1];
     if (root) return root;
   }
-  return null;
+  return files[0] ?? null;
 }
 
 const ROOT = libraryRoot();
@@ -133,7 +142,7 @@ const SCRIPTS =
 const isOutside = new Map<string, boolean>();
 
 function isUsersFrame(frame: V8Frame): boolean {
-  const file = frame.getFileName();
+  const file = frame.getFileName() ?? frame.getScriptNameOrSourceURL();
   if (!file) return false;
   let outside = isOutside.get(file);
   if (outside === undefined) {

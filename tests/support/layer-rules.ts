@@ -2,7 +2,7 @@
  * @file Who may import whom.
  *
  *   base → kernel → ir → ops → { trace autodiff passes lower } → plan → codegen → runtime → api → { nn optim sim view } →
- *   node → cli
+ *   { node playground } → cli
  *
  * A file imports from its own layer and from layers to its left; within braces siblings do not see each other. Types
  * count like values here: a type that points right is a dependency of ideas. Inside one layer types may refer to each
@@ -22,7 +22,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["runtime"],
   ["api"],
   ["nn", "optim", "sim", "view"],
-  ["node"],
+  ["node", "playground"],
   ["cli"],
 ];
 
@@ -30,7 +30,10 @@ export const LAYERS: readonly (readonly string[])[] = [
 const ON_NODE: readonly string[] = ["node", "cli"];
 
 /** Optional packages, each with the one file that may load it. */
-const ADAPTERS: Readonly<Record<string, string>> = { highs: "src/cli/highs.ts" };
+const ADAPTERS: Readonly<Record<string, string>> = { highs: "src/cli/highs.ts", sucrase: "src/playground/strip.ts" };
+
+/** Files that hand entry points to users: what is typed in the editor imports them by their names. */
+const HANDING_OUT: readonly string[] = ["src/playground/user-code.ts"];
 
 export function layerOf(path: string): string {
   return path.split("/")[1] ?? "";
@@ -55,17 +58,18 @@ export function layerViolations(files: readonly ProjectFile[]): readonly string[
           const allowed = node || ADAPTERS[specifier] === file.path;
           return allowed ? [] : [`${place}: ${from}/ has no Node modules and the package has no dependencies`];
         }
-        return targetViolations(place, from, target, paths);
+        return targetViolations(place, file.path, target, paths);
       });
     });
 }
 
-function targetViolations(place: string, from: string, target: string, paths: ReadonlySet<string>): readonly string[] {
+function targetViolations(place: string, path: string, target: string, paths: ReadonlySet<string>): readonly string[] {
   if (!paths.has(target)) return [`${place}: there is no ${target}`];
   if (isTest(target)) return [`${place}: only tests import tests`];
   if (!target.startsWith("src/")) return [`${place}: the product imports only from src/`];
-  if (target.endsWith("/index.ts")) return [`${place}: index.ts is an entry point for users; import the file itself`];
-  const to = layerOf(target);
+  if (target.endsWith("/index.ts") && !HANDING_OUT.includes(path))
+    return [`${place}: index.ts is an entry point for users; import the file itself`];
+  const [from, to] = [layerOf(path), layerOf(target)];
   if (from === to || rankOf(to) < rankOf(from)) return [];
   const why = rankOf(to) === rankOf(from) ? "siblings do not see each other" : `${to}/ is to the right of ${from}/`;
   return [`${place}: ${why}`];

@@ -81,6 +81,7 @@ export function curveView(store: Store, planFor: PlanSource): CurveView {
       if (document.activeElement !== slider)
         slider.value = `${Math.round(((bytes - least) / (most - least || 1)) * 1000)}`;
       slider.setAttribute("aria-valuetext", formatBytes(bytes));
+      slider.dataset.bytes = `${bytes}`;
       output.textContent = outputText(state, bytes);
     },
   };
@@ -133,11 +134,11 @@ function marks(curve: ViewCurve, state: State): readonly Element[] {
 
 /** Shows an entry in place of the first one; the part of the plane that is looked at stays. */
 export function showEntry(store: Store, entry: ViewEntry): void {
-  const { sides, frame, selection } = store.get();
+  const { sides, frame, selection, reachBytes } = store.get();
   const [old, ...others] = sides;
   const shown = shownOf(entry);
-  const whole = wholeFrame([shown, ...others]);
-  const before = wholeFrame(sides);
+  const whole = wholeFrame([shown, ...others], reachBytes);
+  const before = wholeFrame(sides, reachBytes);
   const all = frame.a0 === 0 && frame.a1 === before.a1;
   const named =
     selection?.side === 0 && selection.value !== null ? old.picture.values[selection.value]?.name : undefined;

@@ -20,10 +20,16 @@ export async function openFiles(store: Store, files: readonly File[], as: "shown
 export function addEntries(store: Store, added: readonly ViewEntry[], as: "shown" | "compared"): void {
   const [first] = added;
   if (!first) return;
-  const { entries, sides } = store.get();
+  const { entries, sides, reachBytes } = store.get();
   const shown = shownOf(first);
   const next = as === "shown" ? ([shown, ...sides.slice(1)] as const) : ([sides[0], shown] as const);
-  store.set({ entries: [...entries, ...added], sides: next, frame: wholeFrame(next), selection: null, message: "" });
+  store.set({
+    entries: [...entries, ...added],
+    sides: next,
+    frame: wholeFrame(next, reachBytes),
+    selection: null,
+    message: "",
+  });
 }
 
 /** A button-like label around a file field. */

@@ -46,8 +46,8 @@ export interface Gestures {
 /** @param vertical whether addresses move as well: not in charts of time alone */
 export function listen(canvas: HTMLElement, store: Store, locate: Locate, vertical: boolean, does: Gestures): void {
   const change = (next: (frame: Frame, whole: Frame) => Frame): void => {
-    const { frame, sides } = store.get();
-    store.set({ frame: next(frame, wholeFrame(sides)) });
+    const { frame, sides, reachBytes } = store.get();
+    store.set({ frame: next(frame, wholeFrame(sides, reachBytes)) });
   };
   canvas.addEventListener(
     "wheel",
@@ -107,8 +107,8 @@ function listenToPointers(
 
 /** Keys of a plane that has the focus; false where the key means nothing here. */
 export function keyMoves(key: string, store: Store): boolean {
-  const { frame, sides } = store.get();
-  const whole = wholeFrame(sides);
+  const { frame, sides, reachBytes } = store.get();
+  const whole = wholeFrame(sides, reachBytes);
   const found: Readonly<Record<string, () => Frame>> = {
     ArrowLeft: () => moved(frame, whole, -0.15, 0),
     ArrowRight: () => moved(frame, whole, 0.15, 0),

@@ -10,7 +10,10 @@ const KEYS: readonly (readonly [string, string])[] = [
   ["Escape", "select nothing"],
 ];
 
-export function helpDialog(): HTMLDialogElement {
+const FILES = " Plan files, PyTorch snapshots and placed tables can be dropped anywhere, with Shift to compare.";
+
+/** @param files whether plans can be opened from files */
+export function helpDialog(files: boolean): HTMLDialogElement {
   const rows = KEYS.map(([key, what]) => h("tr", {}, h("td", {}, h("kbd", {}, key)), h("td", {}, what)));
   const dialog = h(
     "dialog",
@@ -20,7 +23,8 @@ export function helpDialog(): HTMLDialogElement {
       "p",
       { class: "quiet" },
       "Drag moves, the wheel zooms once a drawing has the focus (with Ctrl always; Shift: time alone, Alt: addresses alone), " +
-        "a double click shows everything. Plan files, PyTorch snapshots and placed tables can be dropped anywhere, with Shift to compare.",
+        "a double click shows everything." +
+        (files ? FILES : ""),
     ),
   );
   dialog.append(button("close", () => dialog.close()));

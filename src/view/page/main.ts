@@ -5,16 +5,16 @@
 import type { ViewData, ViewEntry } from "../data.ts";
 import { chartView } from "./chart.ts";
 import { compareView } from "./compare.ts";
-import { curveView, showEntry } from "./curve.ts";
-import { button, h, replace } from "./dom.ts";
-import { acceptDrops, addEntries, fileButton, openFiles } from "./files.ts";
+import { curveView } from "./curve.ts";
+import { button, h } from "./dom.ts";
+import { acceptDrops, fileButton, openFiles } from "./files.ts";
 import { helpDialog } from "./help.ts";
 import { drawFigures, drawLegend } from "./legend.ts";
-import { mapsView, messageView, section, themeButton } from "./parts.ts";
+import { entryMenu, listenToKeys, mapsView, messageView, openBody, section, themeButton } from "./parts.ts";
 import { programView } from "./program.ts";
 import { searchView } from "./search.ts";
 import { fetchCurve, fetchPlan, fetchStory } from "./server.ts";
-import { createStore, type State, type Store, shownOf, wholeFrame } from "./store.ts";
+import { createStore, type State, type Store, shownOf } from "./store.ts";
 import { storyView } from "./story.ts";
 import { STYLE } from "./style.ts";
 
@@ -29,39 +29,15 @@ function storeOf({ title, entries, first, second, curve, live }: ViewData): Stor
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
   const { budgetBytes } = entry;
   return createStore(
-    { ...{ title, entries, sides, curve, live, budgetBytes }, selection: null, query: "", busy: false, message: "" },
+    {
+      ...{ title, entries, sides, curve, live, budgetBytes, reachBytes: 0 },
+      selection: null,
+      query: "",
+      busy: false,
+      message: "",
+    },
     dark,
   );
-}
-
-/** A menu of entries; `none` is the text of choosing no entry. */
-function entryMenu(store: Store, label: string, side: number, none: string | null) {
-  const menu = h("select", { "aria-label": label, title: label });
-  menu.addEventListener("change", () => {
-    const { entries, sides } = store.get();
-    const entry = entries[Number(menu.value)];
-    if (entry && side === 0) return showEntry(store, entry);
-    const next = entry ? ([sides[0], shownOf(entry)] as const) : ([sides[0]] as const);
-    store.set({ sides: next, frame: wholeFrame(next), selection: null });
-    return undefined;
-  });
-  const draw = ({ entries, sides }: State, before: State | null): void => {
-    if (before && before.entries === entries && before.sides === sides) return;
-    const shown = entries.indexOf(sides[side]?.entry as ViewEntry);
-    const choices = entries.map((e, i) => h("option", { value: i, selected: i === shown }, e.label));
-    const other = side === 0 && shown < 0 ? sides[0].entry.label : none;
-    replace(menu, other === null ? null : h("option", { value: -1, selected: shown < 0 }, other), ...choices);
-  };
-  return { element: menu, draw };
-}
-
-function openBody(store: Store, step: number, body: number): void {
-  const [shown] = store.get().sides;
-  const picture = shown.picture.steps[step]?.bodies[body];
-  if (!picture) return;
-  const label = `${shown.entry.label} / step ${step}, ${picture.name}`;
-  const asks = shown.entry.asks === null ? null : `${shown.entry.asks}/${step}.${body}`;
-  addEntries(store, [{ label, budgetBytes: null, predictedMs: null, picture, asks }], "shown");
 }
 
 function build(store: Store): (state: State, before: State | null) => void {
@@ -72,7 +48,7 @@ function build(store: Store): (state: State, before: State | null) => void {
   const [compare, search, message] = [compareView(store), searchView(store), messageView(store)];
   const plans = entryMenu(store, "plan", 0, null);
   const others = entryMenu(store, "compare with", 1, "compare with …");
-  const help = helpDialog();
+  const help = helpDialog(true);
   const [legend, figures] = [h("ul", { class: "legend" }), h("div", { class: "figures" })];
   const difference = section("difference", "order-4", compare.element);
   const open = (as: "shown" | "compared") => (files: readonly File[]) => void openFiles(store, files, as);
@@ -114,19 +90,6 @@ function build(store: Store): (state: State, before: State | null) => void {
     if (before?.sides !== state.sides) drawFigures(figures, state);
     for (const view of views) view.draw(state, before);
   };
-}
-
-function listenToKeys(store: Store, search: HTMLInputElement, help: HTMLDialogElement): void {
-  document.addEventListener("keydown", (event) => {
-    const typing = event.target instanceof HTMLInputElement && event.target.type !== "range";
-    if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "/") {
-      event.preventDefault();
-      search.focus();
-    }
-    if (event.key === "?") help.showModal();
-    if (event.key === "Escape" && !help.open) store.set({ selection: null });
-  });
 }
 
 function start(): void {

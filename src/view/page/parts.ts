@@ -1,8 +1,11 @@
-/** @file Parts that pages are put together from: maps side by side, messages, sections, the change of colours. */
+/** @file Parts that pages are put together from: maps side by side, menus of plans, messages, sections, colours, keys. */
+import type { ViewEntry } from "../data.ts";
+import { showEntry } from "./curve.ts";
 import { button, h, replace } from "./dom.ts";
+import { addEntries } from "./files.ts";
 import { type MapView, mapView } from "./map.ts";
 import { themeOf } from "./palette.ts";
-import type { State, Store } from "./store.ts";
+import { type State, type Store, shownOf, wholeFrame } from "./store.ts";
 
 export function themeButton(store: Store): HTMLElement {
   const element = button("", () => store.set({ theme: themeOf(!store.get().theme.dark) }), { id: "theme" });
@@ -57,3 +60,51 @@ export function messageView(store: Store) {
 
 export const section = (name: string, order: string, ...children: readonly HTMLElement[]): HTMLElement =>
   h("section", { "aria-label": name, class: order }, h("h2", {}, name), ...children);
+
+/** A menu of entries; `none` is the text of choosing no entry. */
+export function entryMenu(store: Store, label: string, side: number, none: string | null) {
+  const menu = h("select", { "aria-label": label, title: label });
+  menu.addEventListener("change", () => {
+    const { entries, sides, reachBytes } = store.get();
+    const entry = entries[Number(menu.value)];
+    if (entry && side === 0) return showEntry(store, entry);
+    const next = entry ? ([sides[0], shownOf(entry)] as const) : ([sides[0]] as const);
+    store.set({ sides: next, frame: wholeFrame(next, reachBytes), selection: null });
+    return undefined;
+  });
+  const draw = ({ entries, sides }: State, before: State | null): void => {
+    if (before && before.entries === entries && before.sides === sides) return;
+    const shown = entries.indexOf(sides[side]?.entry as ViewEntry);
+    const choices = entries.map((e, i) => h("option", { value: i, selected: i === shown }, e.label));
+    const other = side === 0 && shown < 0 ? sides[0].entry.label : none;
+    replace(menu, other === null ? null : h("option", { value: -1, selected: shown < 0 }, other), ...choices);
+  };
+  return { element: menu, draw };
+}
+
+/** Shows what a step runs as a picture of its own. */
+export function openBody(store: Store, step: number, body: number): void {
+  const [shown] = store.get().sides;
+  const picture = shown.picture.steps[step]?.bodies[body];
+  if (!picture) return;
+  const label = `${shown.entry.label} / step ${step}, ${picture.name}`;
+  const asks = shown.entry.asks === null ? null : `${shown.entry.asks}/${step}.${body}`;
+  addEntries(store, [{ label, budgetBytes: null, predictedMs: null, picture, asks }], "shown");
+}
+
+/** Keys that work wherever the focus is, except in fields. */
+export function listenToKeys(store: Store, search: HTMLInputElement, help: HTMLDialogElement): void {
+  document.addEventListener("keydown", (event) => {
+    const typing = isField(event.target);
+    if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "/") {
+      event.preventDefault();
+      search.focus();
+    }
+    if (event.key === "?") help.showModal();
+    if (event.key === "Escape" && !help.open) store.set({ selection: null });
+  });
+}
+
+const isField = (target: EventTarget | null): boolean =>
+  target instanceof HTMLTextAreaElement || (target instanceof HTMLInputElement && target.type !== "range");

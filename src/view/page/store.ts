@@ -45,6 +45,8 @@ export interface State {
   readonly entries: readonly ViewEntry[];
   readonly sides: readonly [Shown, ...Shown[]];
   readonly frame: Frame;
+  /** Bytes that the whole is at least as high as. */
+  readonly reachBytes: number;
   readonly selection: Selection | null;
   readonly query: string;
   readonly curve: ViewCurve | null;
@@ -71,15 +73,15 @@ export function shownOf(entry: ViewEntry): Shown {
   return { entry, picture, live, total, byRect: valuesByRect(picture), readers: readersOf(picture) };
 }
 
-/** Everything. */
-export function wholeFrame(sides: readonly Shown[]): Frame {
+/** Everything; at least `reachBytes` of the arena, so that plans of one program can be seen on one scale. */
+export function wholeFrame(sides: readonly Shown[], reachBytes: number): Frame {
   const highest = Math.max(1, ...sides.map(({ picture }) => Math.max(picture.heightBytes, picture.budgetBytes ?? 0)));
   const top = Math.min(highest, 1.3 * Math.max(1, ...sides.map(({ picture }) => picture.heightBytes)));
-  return { t0: 0, t1: 1, a0: 0, a1: top * 1.02 };
+  return { t0: 0, t1: 1, a0: 0, a1: Math.max(top, reachBytes) * 1.02 };
 }
 
 export function createStore(first: Omit<State, "frame" | "theme">, dark: boolean): Store {
-  let state: State = { ...first, frame: wholeFrame(first.sides), theme: themeOf(dark) };
+  let state: State = { ...first, frame: wholeFrame(first.sides, first.reachBytes), theme: themeOf(dark) };
   let drawn = state;
   let waiting = false;
   const listeners: ((state: State, before: State) => void)[] = [];

@@ -1,0 +1,200 @@
+/**
+ * @file The page with the editor: a text is sent to a worker a moment after it was last changed; what comes back is shown,
+ * or what is wrong with it, in its line. A worker that does not answer in time is ended, and the text with it.
+ */
+
+import type { PlanReply, ViewCurve } from "../../view/data.ts";
+import { button, h, replace } from "../../view/page/dom.ts";
+import { drawFigures } from "../../view/page/legend.ts";
+import { section } from "../../view/page/parts.ts";
+import type { State, Store } from "../../view/page/store.ts";
+import { type Complaint, FILE, isComplaint } from "../complaint.ts";
+import { EXAMPLES } from "../examples.ts";
+import type { Sight } from "../study.ts";
+import { createClient, ENDED } from "./client.ts";
+import { createEditor, type Editor } from "./editor.ts";
+import { drawAlways, dress, headerOf, showFresh, storeFor } from "./shell.ts";
+import { planViews } from "./views.ts";
+
+/** How long to wait for more to be typed, for a text to come to its end, and for plans. */
+const [PAUSE_MS, RUN_LIMIT_MS, PLAN_LIMIT_MS] = [250, 4000, 30000] as const;
+
+const ENDLESS = `stopped: the text ran for more than ${RUN_LIMIT_MS / 1000} seconds\n  help: is there a loop without an end?`;
+
+const ABOUT: readonly string[] = [
+  ...[
+    "Edit the function: its graph, its derivative and the plan of both follow. ",
+    "loss",
+    " returns a scalar, ",
+    "args",
+  ],
+  " are what it is called with. The text runs in a worker of this page, for four seconds at most, and nowhere else.",
+];
+
+/** The text of a graph under its tab. */
+function textsView() {
+  const tabs = [
+    { name: "graph", text: "" },
+    { name: "gradient", text: "" },
+  ];
+  let shown = 1;
+  const place = h("pre", { class: "text", tabindex: 0, role: "tabpanel", id: "graph-text" });
+  const bar = h("div", { class: "tabs", role: "tablist", "aria-label": "graphs" });
+  const draw = (): void => {
+    const buttons = tabs.map(({ name }, i) => {
+      const attributes = { role: "tab", id: `tab-${name}`, "aria-selected": i === shown ? "true" : "false" };
+      return button(name, () => choose(i), { ...attributes, "aria-controls": "graph-text" });
+    });
+    replace(bar, ...buttons);
+    place.textContent = tabs[shown]?.text ?? "";
+  };
+  const choose = (tab: number): void => {
+    shown = tab;
+    draw();
+    (bar.children[tab] as HTMLElement | undefined)?.focus();
+  };
+  return {
+    element: h("div", {}, bar, place),
+    set({ graph, gradient }: Sight): void {
+      [graph, gradient].forEach((text, i) => {
+        (tabs[i] as { text: string }).text = text;
+      });
+      draw();
+    },
+  };
+}
+
+interface Desk {
+  readonly editor: Editor;
+  readonly status: HTMLElement;
+  readonly complaint: HTMLElement;
+  failed(complaint: Complaint): void;
+}
+
+/** Sends texts one at a time, the newest last, and gives back what is seen in them. */
+function createStudy(desk: Desk, seen: (sight: Sight, fresh: () => boolean) => void) {
+  let runLimit = 0;
+  const client = createClient(({ told }) => told === "ran" && clearTimeout(runLimit));
+  let version = 0;
+  let timer = 0;
+  const complain = (complaint: Complaint | null): void => {
+    desk.editor.complain(complaint);
+    desk.complaint.hidden = complaint === null;
+    desk.complaint.textContent = complaint?.message ?? "";
+  };
+  const look = async (): Promise<void> => {
+    const mine = ++version;
+    const fresh = (): boolean => mine === version;
+    desk.status.textContent = "planning …";
+    let endless = false;
+    clearTimeout(runLimit);
+    runLimit = window.setTimeout(() => {
+      endless = true;
+      client.end();
+    }, RUN_LIMIT_MS);
+    const made = await client
+      .callWithin(PLAN_LIMIT_MS, "study", desk.editor.text())
+      .catch((why: unknown): Complaint => ({ line: null, message: endless ? ENDLESS : `no plan: ${String(why)}` }))
+      .finally(() => clearTimeout(runLimit));
+    if (!fresh()) return;
+    desk.status.textContent = isComplaint(made) ? "shown below: the last text without a mistake" : "";
+    complain(isComplaint(made) ? made : null);
+    if (!isComplaint(made)) seen(made, fresh);
+    else desk.failed(made);
+  };
+  return {
+    /** Some time after the last change. */
+    soon(): void {
+      version++;
+      clearTimeout(timer);
+      timer = window.setTimeout(() => {
+        // Whatever the worker is still doing, it is for a text that is no longer there.
+        if (client.busy()) client.end();
+        void look();
+      }, PAUSE_MS);
+    },
+    look,
+    within: (bytes: number): Promise<PlanReply> => client.callWithin(PLAN_LIMIT_MS, "studyWithin", bytes),
+    story: (asks: string, value: number) => client.callWithin(PLAN_LIMIT_MS, "studyStory", asks, value),
+    curve: (): Promise<ViewCurve | null> => client.callWithin(PLAN_LIMIT_MS, "studyCurve"),
+  };
+}
+
+type StudyClient = ReturnType<typeof createStudy>;
+
+/** The line of the text that the selected step comes from. */
+function selectedLine({ selection, sides }: State): number | null {
+  const where = selection?.step == null ? null : sides[0].picture.steps[selection.step]?.where;
+  const line = where ? new RegExp(`^${FILE.replace(".", "\\.")}:(\\d+):`).exec(where)?.[1] : undefined;
+  return line === undefined ? null : Number(line);
+}
+
+function deskView(desk: Desk, study: () => StudyClient) {
+  const menu = h("select", { "aria-label": "example", id: "example" });
+  replace(menu, ...EXAMPLES.map(({ name }, i) => h("option", { value: i }, name)));
+  menu.addEventListener("change", () => {
+    desk.editor.set(EXAMPLES[Number(menu.value)]?.text ?? "");
+    study().soon();
+  });
+  const label = h("label", { class: "controls" }, h("span", { class: "quiet" }, "example"), menu);
+  return section("function", "early-1", label, desk.editor.element, desk.status, desk.complaint);
+}
+
+/** Everything below the editor, once there is a first plan. */
+function build(store: Store, study: StudyClient, desk: Desk, editorBox: HTMLElement, texts: HTMLElement) {
+  const views = planViews(store, study.within, study.story);
+  const figures = h("div", { class: "figures" });
+  document.body.append(
+    headerOf(store, "edit"),
+    views.message,
+    h("p", { class: "about" }, ...ABOUT.map((part, i) => (i % 2 === 1 ? h("code", {}, part) : part))),
+    figures,
+    h(
+      "main",
+      { class: "wide" },
+      h("div", { class: "left" }, editorBox, section("graphs", "early-2", texts), views.story),
+      h("div", { class: "right" }, views.map, views.chart, views.curve, views.program),
+    ),
+  );
+  return (state: State, before: State | null): void => {
+    if (before?.sides !== state.sides) drawFigures(figures, state);
+    if (before?.selection !== state.selection) desk.editor.mark(selectedLine(state));
+    views.draw(state, before);
+  };
+}
+
+function start(): void {
+  dress();
+  const wait = h("p", { class: "about" }, "planning …");
+  document.body.append(wait);
+  const complaint = h("div", { class: "complaint", id: "complaint", role: "alert", hidden: true });
+  const status = h("p", { class: "status", role: "status" });
+  const texts = textsView();
+  let store: Store | null = null;
+  const desk: Desk = {
+    ...{ editor: createEditor(() => study.soon()), status, complaint },
+    failed({ message }) {
+      if (!store) wait.textContent = `The page does not start: ${message}`;
+    },
+  };
+  const study: StudyClient = createStudy(desk, (sight, fresh) => {
+    texts.set(sight);
+    const { entry } = sight;
+    if (store) showFresh(store, entry);
+    else {
+      store = storeFor("edit", entry);
+      wait.remove();
+      drawAlways(store, build(store, study, desk, box, texts.element));
+      document.documentElement.dataset.ready = "true";
+    }
+    study.curve().then(
+      (curve) => fresh() && store?.set({ curve }),
+      (why) => fresh() && why !== ENDED && store?.set({ message: `no curve: ${String(why)}` }),
+    );
+  });
+  const box = deskView(desk, () => study);
+  desk.editor.set(EXAMPLES[0]?.text ?? "");
+  void study.look();
+}
+
+start();

@@ -1,0 +1,109 @@
+/**
+ * @file A training as the page sees it. One worker trains, one plans, one finds the curve, so that neither waits for the
+ * other: dragging the budget asks for a plan, and when it has come training goes on in it from the same state.
+ *
+ *   slider ─→ planner ─→ plan ─┬─→ views
+ *                              ╰─→ trainer ─→ losses, times, hashes
+ */
+import type { PlanReply, ViewCurve, ViewEntry } from "../../view/data.ts";
+import type { SentPlan } from "../planner.ts";
+import type { Told } from "../protocol.ts";
+import type { StateHashes, StepReport } from "../trainer.ts";
+import { createClient } from "./client.ts";
+import type { Run } from "./losses.ts";
+
+/** Where a training is. */
+export interface Progress extends Run {
+  readonly model: string;
+  /** The plan with everything stored. */
+  readonly stored: ViewEntry;
+  readonly hashes: StateHashes | null;
+  readonly running: boolean;
+}
+
+export interface SessionEvents {
+  /** Something about the progress changed. */
+  moved(): void;
+  curve(curve: ViewCurve): void;
+}
+
+export interface Session {
+  progress(): Progress;
+  /** Plans a model and starts its training; the plan with everything stored. */
+  open(model: string): Promise<ViewEntry>;
+  run(until: number): void;
+  pause(): void;
+  /** Plans for a budget and goes on in that plan. */
+  within(budgetBytes: number): Promise<PlanReply>;
+  story(asks: string, value: number): Promise<readonly string[]>;
+}
+
+interface Mutable {
+  model: string;
+  stored: SentPlan;
+  reports: StepReport[];
+  changes: number[];
+  hashes: StateHashes | null;
+  running: boolean;
+  /** Of the plan that is being trained in. */
+  arenaBytes: number;
+}
+
+export function createSession(events: SessionEvents): Session {
+  let at: Mutable | null = null;
+  const heard = (told: Told): void => {
+    if (told.told === "curve") events.curve(told.curve);
+    if (at && told.told === "hashes") at.hashes = told.hashes;
+    if (at && told.told === "steps") {
+      at.reports.push(...told.reports);
+      at.running = told.running;
+    }
+    if (at && told.told !== "curve") events.moved();
+  };
+  const [planner, trainer, curves] = [createClient(), createClient(heard), createClient(heard)];
+  const take = async ({ program }: SentPlan): Promise<void> => {
+    if (!at || at.arenaBytes === program.arenaBytes) return;
+    at.arenaBytes = program.arenaBytes;
+    const mine = at;
+    const hashes = await trainer.call("change", program);
+    if (at !== mine) return;
+    at.hashes = hashes;
+    if (hashes.step > 0) at.changes.push(hashes.step);
+    events.moved();
+  };
+  const known = (): Mutable => at as Mutable;
+  return {
+    progress: () => ({ ...known(), stored: known().stored.entry }),
+    async open(model) {
+      if (at?.model !== model) {
+        curves.end();
+        curves.call("curveOfModel", model).catch(() => {});
+      }
+      const stored = at?.model === model ? at.stored : await planner.call("planModel", model);
+      await trainer.call("train", model, stored.program);
+      const { arenaBytes } = stored.program;
+      at = { model, stored, reports: [], changes: [], hashes: null, running: false, arenaBytes };
+      events.moved();
+      return stored.entry;
+    },
+    run(until) {
+      known().running = true;
+      void trainer.call("run", until);
+      events.moved();
+    },
+    pause() {
+      known().running = false;
+      void trainer.call("pause");
+      events.moved();
+    },
+    async within(budgetBytes) {
+      const { stored } = known();
+      const all = budgetBytes >= stored.program.arenaBytes;
+      const plan = all ? stored : await planner.call("planWithin", budgetBytes);
+      if (typeof plan === "string") return { refusal: plan };
+      await take(plan);
+      return { entry: plan.entry };
+    },
+    story: (asks, value) => planner.call("planStory", asks, value),
+  };
+}

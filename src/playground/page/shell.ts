@@ -1,0 +1,71 @@
+/** @file What both pages of the playground have around their own: styles, the way to the other page, colours. */
+import type { ViewEntry } from "../../view/data.ts";
+import { button, type Child, h } from "../../view/page/dom.ts";
+import { helpDialog } from "../../view/page/help.ts";
+import { listenToKeys, themeButton } from "../../view/page/parts.ts";
+import { searchView } from "../../view/page/search.ts";
+import { createStore, type State, type Store, shownOf, wholeFrame } from "../../view/page/store.ts";
+import { STYLE } from "../../view/page/style.ts";
+import { PLAYGROUND_STYLE } from "./style.ts";
+
+const PAGES = [
+  { file: "./", name: "train" },
+  { file: "edit.html", name: "edit" },
+] as const;
+
+export const prefersDark = (): boolean => matchMedia("(prefers-color-scheme: dark)").matches;
+
+/** Puts styles in place. */
+export function dress(): void {
+  document.head.append(h("style", {}, STYLE), h("style", {}, PLAYGROUND_STYLE));
+  document.documentElement.dataset.theme = prefersDark() ? "dark" : "light";
+}
+
+/** A store that shows one plan; smaller ones can be asked for and are seen on its scale. */
+export function storeFor(title: string, entry: ViewEntry): Store {
+  const reachBytes = entry.picture.heightBytes;
+  const none = { selection: null, query: "", busy: false, message: "", curve: null, budgetBytes: null };
+  return createStore(
+    { ...none, reachBytes, title, entries: [entry], sides: [shownOf(entry)], live: true },
+    prefersDark(),
+  );
+}
+
+/** The header of a page, with what it has of its own in the middle. */
+export function headerOf(store: Store, page: (typeof PAGES)[number]["name"], ...own: readonly Child[]): HTMLElement {
+  const links = PAGES.map(({ file, name }) =>
+    h("a", { href: file, "aria-current": name === page ? "page" : null }, name),
+  );
+  const help = helpDialog(false);
+  const search = searchView(store);
+  search.draw(store.get(), null);
+  store.onChange(search.draw);
+  listenToKeys(store, search.input, help);
+  document.body.append(help);
+  return h(
+    "header",
+    {},
+    h("h1", {}, "Tidemark playground"),
+    h("nav", { "aria-label": "pages" }, ...links),
+    ...own,
+    search.element,
+    h("span", { class: "spacer" }),
+    themeButton(store),
+    button("?", () => help.showModal(), { "aria-label": "keys and help" }),
+  );
+}
+
+/** Draws now and after every change, and when the window changes. */
+export function drawAlways(store: Store, draw: (state: State, before: State | null) => void): void {
+  draw(store.get(), null);
+  store.onChange(draw);
+  new ResizeObserver(() => store.set({})).observe(document.body);
+}
+
+/** Shows a plan in place of all that was shown. */
+export function showFresh(store: Store, entry: ViewEntry): void {
+  const sides = [shownOf(entry)] as const;
+  const reachBytes = entry.picture.heightBytes;
+  const none = { selection: null, curve: null, budgetBytes: null, busy: false, message: "" };
+  store.set({ ...none, reachBytes, entries: [entry], sides, frame: wholeFrame(sides, reachBytes) });
+}

@@ -1,0 +1,42 @@
+/** @file The views of a plan, as the page of `tidemark view` has them, for a page that plans by a worker. */
+import { chartView } from "../../view/page/chart.ts";
+import { curveView, type PlanSource } from "../../view/page/curve.ts";
+import { h } from "../../view/page/dom.ts";
+import { drawLegend } from "../../view/page/legend.ts";
+import { entryMenu, mapsView, messageView, openBody, section } from "../../view/page/parts.ts";
+import { programView } from "../../view/page/program.ts";
+import type { State, Store } from "../../view/page/store.ts";
+import { type StorySource, storyView } from "../../view/page/story.ts";
+
+export interface PlanViews {
+  readonly message: HTMLElement;
+  readonly map: HTMLElement;
+  readonly chart: HTMLElement;
+  readonly curve: HTMLElement;
+  readonly program: HTMLElement;
+  readonly story: HTMLElement;
+  draw(state: State, before: State | null): void;
+}
+
+export function planViews(store: Store, planFor: PlanSource, storyOf: StorySource): PlanViews {
+  const hint = h("div", { class: "hint" });
+  const legend = h("ul", { class: "legend" });
+  const [maps, chart, curve] = [mapsView(store, hint), chartView(store, hint), curveView(store, planFor)];
+  const [program, message] = [programView(store), messageView(store)];
+  const story = storyView(store, (step, body) => openBody(store, step, body), storyOf);
+  const menu = entryMenu(store, "plan", 0, null);
+  const views = [message, maps, chart, curve, program, story, menu];
+  return {
+    message: message.element,
+    map: section("arena map", "", menu.element, maps.element, hint, legend),
+    chart: section("memory over time", "", chart.element),
+    curve: section("time against memory", "early-3", curve.element),
+    program: section("program", "order-5", program.element),
+    story: section("story", "order-4", story.element),
+    draw(state, before) {
+      menu.element.hidden = state.entries.length < 2;
+      if (before?.sides !== state.sides || before.theme !== state.theme) drawLegend(legend, state);
+      for (const view of views) view.draw(state, before);
+    },
+  };
+}

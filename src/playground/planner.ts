@@ -1,0 +1,111 @@
+/** @file All plans of a model's training step, ready to be sent to where it is trained. */
+
+import type { TracedProgram } from "../api/plan.ts";
+import { plansOf } from "../api/plan.ts";
+import { formatBytes } from "../base/bytes.ts";
+import { TidemarkError } from "../base/errors.ts";
+import { at } from "../base/invariant.ts";
+import { emitProgram, pagesOf } from "../codegen/wasm/program.ts";
+import type { Candidate } from "../plan/budget/rungs.ts";
+import type { ProgramPlans } from "../runtime/assemble.ts";
+import type { Made } from "../runtime/assembler.ts";
+import { wasmTarget } from "../runtime/wasm-target.ts";
+import type { AnyFunction } from "../trace/function.ts";
+import { storageOf } from "../trace/tensor.ts";
+import type { CurvePoint, ViewCurve, ViewEntry } from "../view/data.ts";
+import { askingEntry, curveOf, storyOf } from "../view/plans.ts";
+import { type PlaygroundModel, specsOfModel } from "./model.ts";
+import { FMA, type Place, type SentProgram } from "./program.ts";
+
+/** Budgets that are planned for first, as shares of everything stored: a curve to begin with. */
+const FIRST_SHARES = [0.8, 0.65, 0.5] as const;
+
+/** Points of the whole curve. */
+const POINTS = 8;
+
+export interface SentPlan {
+  readonly entry: ViewEntry;
+  readonly program: SentProgram;
+}
+
+export class Planner {
+  readonly model: PlaygroundModel;
+  readonly #plans: ProgramPlans;
+  readonly #source: TracedProgram;
+  readonly #given = new Map<string, Candidate<Made>>();
+
+  constructor(model: PlaygroundModel) {
+    this.model = model;
+    const options = { donate: [0], name: model.name };
+    const { plans, source } = plansOf(model.step as AnyFunction, specsOfModel(model), options, wasmTarget(FMA));
+    this.#plans = plans;
+    this.#source = source;
+  }
+
+  /** With everything stored. */
+  stored(): SentPlan {
+    return this.#sent("everything stored", this.#plans.storeAll, null);
+  }
+
+  /** The fastest plan within a budget; a text where there is none. */
+  within(budgetBytes: number): SentPlan | string {
+    try {
+      const chosen = this.#plans.choose({ budgetBytes });
+      return this.#sent(`budget ${formatBytes(budgetBytes)}`, chosen, budgetBytes);
+    } catch (error) {
+      if (error instanceof TidemarkError && error.code === "PlanInfeasible") return error.message;
+      throw error;
+    }
+  }
+
+  /** Curves as they become known: points at once that take little, then all. */
+  *curves(): Generator<{ readonly curve: ViewCurve; readonly whole: boolean }> {
+    const { storeAll } = this.#plans;
+    const floorBytes = this.#plans.floorBytes();
+    const points: CurvePoint[] = [pointOf(storeAll, storeAll.arenaBytes)];
+    for (const share of FIRST_SHARES) {
+      const budgetBytes = Math.round(storeAll.arenaBytes * share);
+      const found = budgetBytes < floorBytes ? null : this.#plans.family("auto").within(budgetBytes);
+      if (!found) continue;
+      points.push(pointOf(found, budgetBytes));
+      yield { curve: { floorBytes, points: [...points] }, whole: false };
+    }
+    yield { curve: curveOf(this.#plans, POINTS).curve, whole: true };
+  }
+
+  story(asks: string, value: number): readonly string[] {
+    const plan = this.#given.get(asks)?.result.plan;
+    return (plan && storyOf(plan, value)) ?? [];
+  }
+
+  #sent(label: string, chosen: Candidate<Made>, budgetBytes: number | null): SentPlan {
+    const asks = `${this.model.name} ${chosen.arenaBytes}`;
+    this.#given.set(asks, chosen);
+    const entry = askingEntry(label, chosen.result.plan, chosen.predictedMs, budgetBytes, asks);
+    return { entry, program: this.#program(chosen) };
+  }
+
+  #program(chosen: Candidate<Made>): SentProgram {
+    const { kernels, copies, plan, params, results } = this.#plans.placed(chosen, 0);
+    const { traced } = this.#source;
+    const places = params.map((address, i): Place => ({ address, type: at(traced.graph.params, i).type }));
+    const stateLeaves = traced.leaves.filter((leaf) => leaf.argument === 0).length;
+    const last = results.length - 1;
+    return {
+      code: emitProgram(kernels, copies, plan.height, { fma: FMA }).bytes,
+      pages: pagesOf(plan.height),
+      arenaBytes: plan.height,
+      state: places.slice(0, stateLeaves),
+      batch: places.slice(stateLeaves, traced.leaves.length),
+      constants: traced.captures.map(({ tensor }, i) => ({
+        ...at(places, traced.leaves.length + i),
+        data: storageOf(tensor).read(),
+      })),
+      loss: { address: at(results, last), type: at(traced.graph.results, last).type },
+    };
+  }
+}
+
+const pointOf = ({ arenaBytes, predictedMs }: Candidate<Made>, budgetBytes: number): CurvePoint => ({
+  ...{ budgetBytes, arenaBytes, predictedMs, entry: null },
+});

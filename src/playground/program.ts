@@ -1,0 +1,81 @@
+/**
+ * @file A planned program that can be sent from one worker to another: its code and a table of addresses. A plan is data,
+ * so whoever plans and whoever runs need not be in one place, and running goes on while the next plan is made.
+ *
+ *   planner   model ─→ plans ─→ code, addresses ──╮
+ *   trainer                                       ╰─→ one memory: state │ batch │ constants │ the rest of the arena
+ */
+
+import { at } from "../base/invariant.ts";
+import { elementsOf, type TensorType } from "../ir/type.ts";
+import type { Elements } from "../runtime/executable.ts";
+import type { Batch } from "./model.ts";
+
+/** Products are without fused multiply-add, which not every engine has: every engine computes the same bits. */
+export const FMA = false;
+
+/** Where a parameter is, and what it is. */
+export interface Place {
+  readonly address: number;
+  readonly type: TensorType;
+}
+
+export interface SentProgram {
+  readonly code: Uint8Array<ArrayBuffer>;
+  /** Pages of the memory that the code imports. */
+  readonly pages: number;
+  readonly arenaBytes: number;
+  /** Leaves of the state in order: after a run the next state is in the same places. */
+  readonly state: readonly Place[];
+  readonly batch: readonly Place[];
+  readonly constants: readonly (Place & { readonly data: Elements })[];
+  readonly loss: Place;
+}
+
+/** An instance of a sent program with a state in it. */
+export class RunningProgram {
+  readonly program: SentProgram;
+  readonly #memory: WebAssembly.Memory;
+  readonly #run: () => void;
+
+  constructor(program: SentProgram, state: readonly Elements[]) {
+    this.program = program;
+    const { pages, code } = program;
+    this.#memory = new WebAssembly.Memory({ initial: pages, maximum: pages });
+    const { exports } = new WebAssembly.Instance(new WebAssembly.Module(code), { env: { memory: this.#memory } });
+    this.#run = exports.run as () => void;
+    program.state.forEach((place, i) => {
+      this.#at(place).set(at(state, i));
+    });
+    for (const constant of program.constants) this.#at(constant).set(constant.data);
+  }
+
+  /** One step; the loss. */
+  step(batch: Batch): number {
+    this.program.batch.forEach((place, i) => {
+      this.#at(place).set(at(batch, i));
+    });
+    this.#run();
+    return at(this.#at(this.program.loss), 0);
+  }
+
+  /** The state as it is in memory: gone with the next step. */
+  state(): readonly Elements[] {
+    return this.program.state.map((place) => this.#at(place));
+  }
+
+  #at({ type, address }: Place): Elements {
+    const { buffer } = this.#memory;
+    const elements = elementsOf(type.shape);
+    switch (type.dtype) {
+      case "f32":
+        return new Float32Array(buffer, address, elements);
+      case "f64":
+        return new Float64Array(buffer, address, elements);
+      case "i32":
+        return new Int32Array(buffer, address, elements);
+      case "bool":
+        return new Uint8Array(buffer, address, elements);
+    }
+  }
+}

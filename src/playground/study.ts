@@ -1,0 +1,67 @@
+/**
+ * @file Everything the editor shows about a text: the graph that its function traces to, the graph with the derivative, the
+ * plan of that and its curve. Times are as the library finds them: the worst that a text can do is take long, and then the
+ * worker that this runs in is ended.
+ */
+import { valueAndGrad } from "../api/grad.ts";
+import { plansOf } from "../api/plan.ts";
+import { print } from "../ir/print.ts";
+import { pipeline, runPasses } from "../passes/pipeline.ts";
+import { wasmTarget } from "../runtime/wasm-target.ts";
+import { type AnyFunction, traceFunction } from "../trace/function.ts";
+import type { PlanReply, ViewCurve, ViewEntry } from "../view/data.ts";
+import { askingEntry, FIRST, type LivePlans, livePlans } from "../view/plans.ts";
+import { type Complaint, isComplaint } from "./complaint.ts";
+import { FMA } from "./program.ts";
+import { orComplaint, type UserProgram, userProgram } from "./user-code.ts";
+
+/** Points of the curve. */
+const POINTS = 6;
+
+/** What is seen of a text. */
+export interface Sight {
+  /** The function as it was traced. */
+  readonly graph: string;
+  /** With its derivative, cleaned up by the passes that every program goes through. */
+  readonly gradient: string;
+  /** The plan with everything stored. */
+  readonly entry: ViewEntry;
+}
+
+export class Study {
+  #live: LivePlans | null = null;
+
+  /**
+   * Runs a text and plans what it exports; after a text with a mistake the plans are still those of the one before.
+   * @param ran the text and its function have come to an end
+   */
+  look(text: string, ran: () => void = () => {}): Sight | Complaint {
+    const program = userProgram(text);
+    return isComplaint(program) ? program : orComplaint(() => this.#sight(program, ran));
+  }
+
+  within(budgetBytes: number): PlanReply {
+    return this.#live?.within(budgetBytes) ?? { refusal: "there is no program to plan" };
+  }
+
+  curve(): ViewCurve | null {
+    return this.#live?.curve() ?? null;
+  }
+
+  story(asks: string, value: number): readonly string[] {
+    return this.#live?.story(asks, value) ?? [];
+  }
+
+  #sight({ loss, args, wrt }: UserProgram, ran: () => void): Sight {
+    const graph = print(traceFunction(loss, args).graph);
+    ran();
+    const derived = valueAndGrad(loss as (...given: unknown[]) => never, { argnums: wrt }) as unknown as AnyFunction;
+    // Arguments are named as the function's text names them.
+    const joint = Object.assign(derived, { toString: () => loss.toString() });
+    const { plans, source } = plansOf(joint, args, { name: loss.name === "" ? "loss" : loss.name }, wasmTarget(FMA));
+    const { result, predictedMs } = plans.storeAll;
+    this.#live = livePlans(plans, POINTS, result.plan);
+    const gradient = print(runPasses(source.graph, pipeline));
+    return { graph, gradient, entry: askingEntry("everything stored", result.plan, predictedMs, null, FIRST) };
+  }
+}

@@ -1,0 +1,93 @@
+/**
+ * @file The editor's text as a module: run once, its exports looked at before they are used. It sees the library under the
+ * names that it has when installed. An error is given with the line of the text that it comes from.
+ *
+ * A text exports `loss`, a function that returns a scalar, and `args`, the arguments to call it with: tensors, or specs,
+ * which plan without values. The derivative is with respect to the first argument, or to those in `wrt`.
+ */
+import * as api from "../api/index.ts";
+import { TidemarkError } from "../base/errors.ts";
+import * as ir from "../ir/index.ts";
+import * as nn from "../nn/index.ts";
+import * as optim from "../optim/index.ts";
+import * as plan from "../plan/index.ts";
+import * as sim from "../sim/index.ts";
+import { describe } from "../trace/arguments.ts";
+import type { AnyFunction } from "../trace/function.ts";
+import { type Complaint, FILE } from "./complaint.ts";
+import { stripTypes } from "./strip.ts";
+
+const MODULES: Readonly<Record<string, object>> = {
+  tidemark: api,
+  "tidemark/nn": nn,
+  "tidemark/optim": optim,
+  "tidemark/ir": ir,
+  "tidemark/plan": plan,
+  "tidemark/sim": sim,
+};
+
+export interface UserProgram {
+  readonly loss: AnyFunction;
+  readonly args: readonly unknown[];
+  readonly wrt: number | readonly number[];
+}
+
+const help = `export const args = [spec([64, 16]), spec([32, 64])];`;
+
+function wrong(summary: string, what: string): TidemarkError {
+  return new TidemarkError("UnknownProgram", summary, { help: what });
+}
+
+function load(name: string): object {
+  const found = Object.hasOwn(MODULES, name) ? MODULES[name] : undefined;
+  if (found) return found;
+  throw wrong(`there is no module ${name} here`, `these can be imported: ${Object.keys(MODULES).join(", ")}`);
+}
+
+/** Runs the text. Whatever it does, it does to itself: it gets the library and a place for its exports. */
+export function userProgram(text: string): UserProgram | Complaint {
+  const stripped = stripTypes(text);
+  if ("message" in stripped) return stripped;
+  return orComplaint(() => {
+    const exports: { readonly loss?: unknown; readonly args?: unknown; readonly wrt?: unknown } = {};
+    // On one line with the first of the text, so that lines are counted as in the editor.
+    const whole = `(function (require, exports) {${stripped.code}\n})\n//# sourceURL=${FILE}`;
+    // biome-ignore lint/security/noGlobalEval: running what is in the editor is what this file is for
+    const run = globalThis.eval(whole) as (require: typeof load, exports: object) => void;
+    run(load, exports);
+    return checked(exports);
+  });
+}
+
+function checked({ loss, args, wrt = 0 }: Readonly<Record<string, unknown>>): UserProgram {
+  if (typeof loss !== "function") {
+    throw wrong(
+      `loss is ${describe(loss)}`,
+      "export function loss(w: Tensor, x: Tensor) { return x.matmul(w).sum(); }",
+    );
+  }
+  if (!Array.isArray(args)) throw wrong(`args is ${describe(args)}`, help);
+  const positions: readonly unknown[] = Array.isArray(wrt) ? wrt : [wrt];
+  if (!positions.every((n) => Number.isInteger(n) && (n as number) >= 0 && (n as number) < args.length)) {
+    throw wrong(`wrt is ${describe(wrt)}`, `give positions of arguments, from 0 to ${args.length - 1}`);
+  }
+  return { loss: loss as AnyFunction, args, wrt: wrt as UserProgram["wrt"] };
+}
+
+/** What `make` gives, or what the text did wrong. */
+export function orComplaint<T extends object>(make: () => T): T | Complaint {
+  try {
+    return make();
+  } catch (error) {
+    return complaintOf(error);
+  }
+}
+
+/** Anything can be thrown. */
+export function complaintOf(error: unknown): Complaint {
+  if (!(error instanceof Error)) return { message: `thrown: ${String(error)}`, line: null };
+  const place = error instanceof TidemarkError && error.where ? error.where : (error.stack ?? "");
+  const line = new RegExp(`\\b${FILE.replace(".", "\\.")}:(\\d+)`).exec(place)?.[1];
+  const message = error instanceof TidemarkError ? error.message : `${error.name}: ${error.message}`;
+  return { message, line: line === undefined ? null : Number(line) };
+}

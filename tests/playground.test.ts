@@ -1,0 +1,264 @@
+/**
+ * @file The playground in a real browser: training in the page ends in the bits of training in Node, whatever the budget and
+ * whenever it changes; the editor shows the numbers of what is typed, its mistakes in their lines, and outlives any text.
+ */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { get } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { formatBytes } from "../src/base/bytes.ts";
+import { EXAMPLES } from "../src/playground/examples.ts";
+import { MODELS } from "../src/playground/models.ts";
+import { Planner, type SentPlan } from "../src/playground/planner.ts";
+import { type Sight, Study } from "../src/playground/study.ts";
+import { Trainer } from "../src/playground/trainer.ts";
+import { browserPath, launch, pictureDistance } from "./support/browser.ts";
+import { type Playground, servePlayground } from "./support/playground.ts";
+
+const path = browserPath();
+const PICTURES = fileURLToPath(new URL("fixtures/page", import.meta.url));
+const STEPS = 4;
+
+describe.runIf(path !== null)("the playground", () => {
+  const folder = mkdtempSync(join(tmpdir(), "tidemark-playground-"));
+  let browser: Browser;
+  let served: Playground;
+  let page: Page;
+  const problems: string[] = [];
+
+  async function open(file: string, width = 1300, dark = false): Promise<void> {
+    page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme: dark ? "dark" : "light" });
+    page.on("pageerror", (error) => problems.push(error.message));
+    page.on("console", (message) => message.type() === "error" && problems.push(message.text()));
+    await page.goto(`${served.url}${file}`);
+    await page.waitForSelector("html[data-ready]");
+  }
+
+  const text = async (selector: string): Promise<string> => (await page.textContent(selector)) ?? "";
+  const shows = (name: string, value: string): Promise<void> =>
+    page.locator(`[data-figure="${name}"] b`).getByText(value, { exact: true }).waitFor();
+  /** Moves the budget, in thousandths from the smallest to the largest; the bytes that it is then. */
+  const slide = async (share: number): Promise<number> => {
+    await page.waitForSelector(".curve .point");
+    await page.locator("#budget").fill(`${share}`);
+    await page.waitForTimeout(50);
+    const bytes = Number(await page.getAttribute("#budget", "data-bytes"));
+    await shows("budget", share === 1000 ? "none" : formatBytes(bytes));
+    return bytes;
+  };
+  const trainUntil = async (step: number): Promise<string> => {
+    await page.fill("#until", `${step}`);
+    await page.click("#start");
+    await page.waitForSelector(`.hashes[data-step="${step}"]`);
+    await page.locator("#start").getByText("train", { exact: true }).waitFor();
+    return text("#hash");
+  };
+  /** The state as at the beginning, in a new training. */
+  const restart = async (): Promise<void> => {
+    await page.click("#reset");
+    await shows("step", "0");
+  };
+
+  beforeAll(async () => {
+    [served, browser] = await Promise.all([servePlayground(folder), launch(path as string)]);
+  });
+
+  afterEach(async () => {
+    await page?.close();
+    expect(problems.splice(0)).toEqual([]);
+  });
+
+  afterAll(async () => {
+    served?.close();
+    await browser?.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it("is a few files of which the sizes are said, served to this machine alone", async () => {
+    expect(served.sizes).toMatch(/total +\d+ kB +\d+ kB gzip/);
+    const status = (headers: Readonly<Record<string, string>>, file: string): Promise<number | undefined> =>
+      new Promise((resolve) => get(`${served.url}${file}`, { headers }, (reply) => resolve(reply.resume().statusCode)));
+    expect(await status({}, "worker.js")).toBe(200);
+    expect(await status({ host: "elsewhere.test" }, "worker.js")).toBe(403);
+    expect(await status({}, "../package.json")).toBe(404);
+  });
+
+  it.each(MODELS)(
+    "trains the $name to the bits of Node at every budget, also when it changes midway",
+    async (model) => {
+      const planner = new Planner(model);
+      const stored = planner.stored();
+      const trainer = new Trainer(model, stored.program);
+      const losses = Array.from({ length: STEPS }, () => trainer.step().loss);
+      const { hash } = trainer.hashes();
+
+      await open("");
+      await page.selectOption("#model", model.name);
+      await shows("stored arena", formatBytes(stored.program.arenaBytes));
+      for (const share of [1000, 600, 0]) {
+        const bytes = await slide(share);
+        const plan = planner.within(bytes) as SentPlan;
+        await shows("arena", formatBytes(plan.program.arenaBytes));
+        expect(await trainUntil(STEPS)).toBe(hash);
+        expect(await text("#stored-hash")).toBe(hash);
+        expect(await text('[data-figure="loss"] b')).toBe(losses.at(-1)?.toPrecision(6));
+        expect(await page.getAttribute(".losses", "aria-label")).toContain("the same bits as with everything stored");
+        if (share < 1000) expect(Number(await text('[data-figure="computed again"] b'))).toBeGreaterThan(0);
+        await restart();
+      }
+      await trainUntil(STEPS / 2);
+      await slide(0);
+      expect(await trainUntil(STEPS)).toBe(hash);
+      expect(await page.getAttribute(".losses", "aria-label")).toContain("1 changes of plan");
+      expect(await text(".verdict")).toContain("the same bits");
+    },
+  );
+
+  it("trains another model when it is chosen, one step at a time if wanted, and starts again", async () => {
+    await open("?model=cnn");
+    await page.click("#once");
+    await shows("step", "1");
+    await page.click("#once");
+    await shows("step", "2");
+    await restart();
+    expect(await text(".losses")).toBe("");
+    await page.selectOption("#model", "transformer");
+    await page.locator("#about-model").getByText("Transformer").waitFor();
+    await shows("step", "0");
+  });
+
+  /** What the editor has, and what Node makes of a text. */
+  const type = (code: string): Promise<void> => page.fill("#code", code);
+  const sightOf = (code: string): Sight => new Study().look(code) as Sight;
+  const [first, second] = [EXAMPLES[0]!.text, EXAMPLES[2]!.text];
+
+  it("shows graph, gradient, plan and map of what is typed, with the numbers of Node", async () => {
+    await open("edit.html");
+    const shown = async ({ graph, gradient, entry }: Sight): Promise<void> => {
+      await shows("arena", formatBytes(entry.picture.heightBytes));
+      await shows("bound", formatBytes(entry.picture.boundBytes));
+      await shows("steps", `${entry.picture.steps.length}`);
+      expect(await text("#graph-text")).toBe(gradient);
+      await page.click("#tab-graph");
+      expect(await text("#graph-text")).toBe(graph);
+      await page.click("#tab-gradient");
+      const label = await page.getAttribute("canvas.map", "aria-label");
+      expect(label).toContain(`${entry.picture.rects.start.length} buffers over ${entry.picture.columns} steps`);
+    };
+    await shown(sightOf(first));
+    await type(first.replace("spec([128, 64])", "spec([256, 64])").replace("spec([128]", "spec([256]"));
+    await shown(sightOf(first.replace("spec([128, 64])", "spec([256, 64])").replace("spec([128]", "spec([256]")));
+    await page.selectOption("#example", { label: EXAMPLES[2]!.name });
+    await shown(sightOf(second));
+    const least = await slide(0);
+    const study = new Study();
+    study.look(second);
+    const reply = study.within(least);
+    await shows("arena", formatBytes("entry" in reply ? reply.entry.picture.heightBytes : 0));
+    expect(Number(await text('[data-figure="computed again"] b'))).toBeGreaterThan(0);
+  });
+
+  it("marks the line that what is selected comes from, and tells its story", async () => {
+    await open("edit.html");
+    await page.click("#step-0");
+    await page.waitForSelector(".story h3");
+    await page.locator(".line.here").first().waitFor();
+    expect(await page.getAttribute(".line.here", "data-n")).toBe("14");
+    await page.locator(".reasons li").first().waitFor();
+    const { entry } = sightOf(first);
+    const [written] = entry.picture.steps[0]!.writes;
+    const study = new Study();
+    study.look(first);
+    expect(await page.locator(".reasons li").allTextContents()).toEqual(study.story("first", written!).slice(1));
+  });
+
+  it("says what is wrong in its line, and goes on when it is right again", async () => {
+    await open("edit.html");
+    await type(first.replace("h1.matmul(p.w2)", "p.w2.matmul(x)"));
+    await page.locator(".line.bad .tail").getByText("ShapeMismatch").waitFor();
+    expect(await page.getAttribute(".line.bad", "data-n")).toBe("15");
+    expect(await text("#complaint")).toContain("help:");
+    expect(await page.getAttribute("#code", "aria-invalid")).toBe("true");
+    await type(first.replace("const h1 =", "const h1 = = "));
+    await page.locator('.line.bad[data-n="14"] .tail').getByText("SyntaxError").waitFor();
+    await type(first);
+    await page.waitForSelector("#complaint", { state: "hidden" });
+    expect(await page.locator(".line.bad").count()).toBe(0);
+    await shows("arena", formatBytes(sightOf(first).entry.picture.heightBytes));
+  });
+
+  it("stops a text without an end, and shows markup as text", async () => {
+    await open("edit.html");
+    await type(first.replace("const h1", "for (;;) {}\n  const h1"));
+    await page.locator("#complaint").getByText("stopped: the text ran for more than").waitFor();
+    const evil = "<img src=x onerror=\"document.title='owned'\">";
+    await type(`throw new Error(${JSON.stringify(evil)});`);
+    await page.locator("#complaint").getByText("<img src=x").waitFor();
+    await type(first.replace("function loss(p", `function loss(p /* ${evil} */`));
+    await page.waitForSelector("#complaint", { state: "hidden" });
+    expect(await page.locator("img").count()).toBe(0);
+    expect(await page.title()).toBe("edit · Tidemark playground");
+  });
+
+  it("gives a text the library and no way out", async () => {
+    await open("edit.html");
+    const names = ["fetch", "XMLHttpRequest", "WebSocket", "importScripts", "Worker", "postMessage", "indexedDB"];
+    await type(
+      `throw new Error("left: " + ${JSON.stringify(names)}.filter((n) => globalThis[n] !== undefined) + ".");`,
+    );
+    await page.locator("#complaint").getByText("Error: left: .").waitFor();
+    await type(
+      `const postMessage = Object.getPrototypeOf(globalThis).postMessage; throw new Error("p: " + postMessage);`,
+    );
+    await page.locator("#complaint").getByText("p: undefined").waitFor();
+  });
+
+  it.each(["", "edit.html"])("works with keys alone: '%s'", async (file) => {
+    await open(file);
+    const seen = new Set<string>();
+    for (let i = 0; i < 28; i++) {
+      await page.keyboard.press("Tab");
+      const { tag, id, kind } = await page.evaluate<{ tag: string; id: string; kind: string }>(
+        "(({ tagName: tag, id, className: kind }) => ({ tag, id, kind }))(document.activeElement)",
+      );
+      seen.add(id || kind || tag);
+    }
+    const own =
+      file === "" ? ["model", "start", "once", "reset", "until"] : ["code", "example", "tab-graph", "graph-text"];
+    for (const stop of [...own, "theme", "plane map", "plane chart", "program"]) expect(seen).toContain(stop);
+    if (file !== "") return;
+    await page.focus("#once");
+    await page.keyboard.press("Enter");
+    await shows("step", "1");
+  });
+
+  it.each(["", "edit.html"])("fits any screen from 360 pixels on: '%s'", async (file) => {
+    await open(file, 360, true);
+    expect(await page.getAttribute("html", "data-theme")).toBe("dark");
+    for (const width of [360, 760, 1000, 2400]) {
+      await page.setViewportSize({ width, height: 800 });
+      expect(await page.evaluate("document.documentElement.scrollWidth"), `${width}`).toBeLessThanOrEqual(width);
+    }
+  });
+
+  it.each([
+    ["train-wide-light", "", 1300, false],
+    ["train-phone-dark", "", 360, true],
+    ["edit-wide-dark", "edit.html", 1300, true],
+    ["edit-phone-light", "edit.html", 360, false],
+  ])("looks as it did when it was last looked at: %s", async (name, file, width, dark) => {
+    await open(file, width, dark);
+    await page.waitForSelector(".curve:not([hidden])");
+    // What a plan looks like is for the page of plans: plans change when planning does.
+    const planes = [".map", ".chart", ".curve", ".budget-text", ".program", ".text", ".figure b", ".slider input"];
+    const now = await page.screenshot({ mask: planes.map((plane) => page.locator(plane)), maskColor: "#808080" });
+    const kept = join(PICTURES, `${name}.png`);
+    if (process.env.UPDATE_PICTURES) writeFileSync(kept, now);
+    const { mean, most } = await pictureDistance(page, readFileSync(kept), now);
+    expect(mean, "mean difference of blocks, of 255").toBeLessThan(3);
+    expect(most, "largest difference of a block").toBeLessThan(64);
+  });
+});
