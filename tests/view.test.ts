@@ -279,9 +279,9 @@ describe.runIf(path !== null)("the page", () => {
   });
 
   describe("given a file", () => {
-    const give = async (name: string, content: string | Buffer): Promise<void> => {
+    const give = async (name: string, content: string | Buffer, as = "open"): Promise<void> => {
       const buffer = typeof content === "string" ? Buffer.from(content) : content;
-      await page.setInputFiles('input[aria-label="open"]', { name, mimeType: "application/octet-stream", buffer });
+      await page.setInputFiles(`input[aria-label="${as}"]`, { name, mimeType: "application/octet-stream", buffer });
     };
 
     it("with markup in its names shows the markup as text", async () => {
@@ -316,13 +316,31 @@ describe.runIf(path !== null)("the page", () => {
       }
     });
 
+    const snapshot = (name: string): Buffer =>
+      readFileSync(new URL(`fixtures/snapshots/${name}.pickle`, import.meta.url));
+
     it("of PyTorch's allocator shows it", async () => {
       await open(pathToFileURL(htmlFile).href);
-      await give("small.pickle", readFileSync(new URL("fixtures/snapshots/small.pickle", import.meta.url)));
+      await give("small.pickle", snapshot("small"));
       await page.waitForSelector('[data-figure="most live"]');
       expect(await figure("address range")).toBe("6 MiB");
       expect(await figure("buffers")).toBe("5");
       expect(await text("#step-0 .code")).toContain("alloc 1 MiB");
+      await give("segments.pickle", snapshot("segments"));
+      await shows("most live", "24 MiB");
+    });
+
+    it("and another one of PyTorch's shows what differs, by the line that asked for memory", async () => {
+      await open(pathToFileURL(htmlFile).href);
+      await give("traced.pickle", snapshot("traced"));
+      await shows("most live", "140 MiB");
+      await give("checkpointed.pickle", snapshot("checkpointed"), "compare file");
+      await page.waitForSelector(".compare table.numbers");
+      expect(await text(".compare table.numbers")).toContain("-32 MiB");
+      const rows = await page.locator(".differences tr").allTextContents();
+      expect(rows.filter((row) => row.includes("only in B, train.py:23 in recompute"))).toHaveLength(4);
+      expect(rows.filter((row) => row.includes("lives shorter, train.py:21 in step"))).toHaveLength(4);
+      expect(await page.locator("canvas.map").count()).toBe(2);
     });
   });
 });

@@ -1,11 +1,16 @@
-/** @file A small snapshot of PyTorch's allocator, laid out by hand and written by Python. */
+/**
+ * @file Snapshots of PyTorch's allocator: a small one laid out by hand, and a training step on a model of the allocator, in
+ * the forms of PyTorch 1 and 2 (tests/fixtures/snapshots/make.py).
+ */
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { liveColumns, VIEW_KINDS } from "./picture.ts";
+import { differences, type ValueDifference } from "./difference.ts";
+import { liveColumns, type Picture, VIEW_KINDS } from "./picture.ts";
 import { entriesOfFile } from "./read-file.ts";
 import { readSnapshot } from "./snapshot.ts";
 
-const file = (): Uint8Array => readFileSync(new URL("../../tests/fixtures/snapshots/small.pickle", import.meta.url));
+const file = (name = "small"): Uint8Array =>
+  readFileSync(new URL(`../../tests/fixtures/snapshots/${name}.pickle`, import.meta.url));
 const MIB = 2 ** 20;
 
 it("becomes a picture: blocks from alloc to free, addresses without the gaps between segments", () => {
@@ -39,4 +44,36 @@ it("is found by the name of its file, and other pickles are refused", () => {
   expect(entriesOfFile("a/b/small.pickle", file()).map((e) => e.label)).toEqual(["small.pickle"]);
   expect(() => readSnapshot(Uint8Array.of(0x80, 4, 0x7d, 0x2e), "x")).toThrow("neither segments nor device_traces");
   expect(() => entriesOfFile("x.txt", file())).toThrow("not a kind of file that can be shown");
+});
+
+it("of a training step in the form of PyTorch 2 has what was live when, with what was there before", () => {
+  const [picture, ...more] = readSnapshot(file("traced"), "traced");
+  expect(more).toEqual([]);
+  // Weights 6 × 4 MiB, the batch and six activations of 16 MiB, the loss, the first gradient of 4 MiB.
+  expect(picture!.boundBytes).toBe((24 + 7 * 16 + 4) * MIB + 512);
+  expect(picture!.steps[picture!.boundStep]).toMatchObject({ text: "alloc 4 MiB", where: "train.py:28 in backward" });
+  const kinds = Array.from(picture!.rects.kind, (k) => VIEW_KINDS[k]);
+  expect(kinds.filter((kind) => kind === "persistent")).toHaveLength(6);
+  expect(picture!.values[0]!.story).toEqual(["given out at train.py:9 in init"]);
+});
+
+it("compared with another one says which lines keep less", () => {
+  const [a, b] = ["traced", "checkpointed"].map((name) => readSnapshot(file(name), name)[0]!) as [Picture, Picture];
+  expect(b.boundBytes).toBe((24 + 5 * 16 + 4) * MIB + 512);
+  const all = differences(a, b);
+  const placeOf = ({ a: inA, b: inB }: ValueDifference): string | null | undefined =>
+    inA === null ? b.steps[b.values[inB!]!.written!]!.where : a.steps[a.values[inA]!.written ?? -1]?.where;
+  // Four of the six activations are given back early, and given out again by another line.
+  const shorter = all.filter(({ change }) => change === "lives shorter").map(placeOf);
+  expect(shorter.filter((place) => place === "train.py:21 in step")).toHaveLength(4);
+  const added = all.filter(({ change }) => change === "only in B").map(placeOf);
+  expect(added).toEqual(Array(4).fill("train.py:23 in recompute"));
+  expect(all.filter(({ change }) => change === "only in A")).toEqual([]);
+});
+
+it("in the form of PyTorch 1 is what was there at its end, with the lines of its history", () => {
+  const [picture, ...more] = readSnapshot(file("segments"), "segments");
+  expect(more).toEqual([]);
+  expect(picture).toMatchObject({ columns: 1, boundBytes: 24 * MIB });
+  expect(picture!.values.map(({ story }) => story[0])).toEqual(Array(6).fill("given out at train.py:9 in init"));
 });

@@ -5,6 +5,8 @@
  *   device_traces[d]   alloc, free_requested, free_completed, segment_alloc, … each with address, size and Python stack
  *   segments           address, total_size, blocks with size and state
  *
+ * PyTorch 1 has segments alone, as a list, and the stacks of blocks in their `history`.
+ *
  * Time is counted in events that give out or take back memory. What the trace frees without having given it out was
  * there before; what the blocks still hold was never freed. Addresses are those of the device with the gaps between
  * segments taken out, in order:
@@ -42,7 +44,7 @@ interface Range {
 export function readSnapshot(bytes: Uint8Array, name: string): readonly Picture[] {
   const data = readPickle(bytes);
   const traces = get(data, "device_traces");
-  const segments = get(data, "segments");
+  const segments = isSegments(data) ? data : get(data, "segments");
   if (!Array.isArray(segments) && !Array.isArray(traces)) {
     throw new TidemarkError("ParseError", "snapshot: there are neither segments nor device_traces in it", {
       help: "give a file that torch.cuda.memory._dump_snapshot wrote",
@@ -66,6 +68,16 @@ export function readSnapshot(bytes: Uint8Array, name: string): readonly Picture[
 
 function get(data: PickleValue | undefined, key: string): PickleValue | undefined {
   return data instanceof Map ? data.get(key) : undefined;
+}
+
+/** The form of PyTorch 1. */
+const isSegments = (data: PickleValue): data is PickleValue[] =>
+  Array.isArray(data) && data.length > 0 && data.every((segment) => Array.isArray(get(segment, "blocks")));
+
+/** The stack of a block: its own, or that of the last allocation in its history. */
+function framesOf(block: PickleValue): PickleValue | undefined {
+  const history = get(block, "history");
+  return get(block, "frames") ?? (Array.isArray(history) ? get(history[0], "frames") : undefined);
 }
 
 /** A size or an address; what is none of them counts as 0. */
@@ -122,7 +134,7 @@ function liveBlocks(segments: readonly PickleValue[], known: Map<PickleValue, st
       const addr = get(block, "address") === undefined ? next : whole(get(block, "address"));
       const size = whole(get(block, "size"));
       next = addr + size;
-      const where = whereOf(get(block, "frames"), known);
+      const where = whereOf(framesOf(block), known);
       if (String(get(block, "state")).startsWith("active")) live.push({ action: "live", addr, size, where });
     }
   }

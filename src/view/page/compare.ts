@@ -63,7 +63,8 @@ function valueTable(store: Store, a: Shown, b: Shown): HTMLElement {
   const changed = all.filter(({ change }) => change !== "same");
   const rows = changed.slice(0, LISTED).map(({ name, change, byteSteps, a: inA, b: inB }) => {
     const select = (): void => (inA === null ? selectValue(store, 1, inB ?? 0) : selectValue(store, 0, inA));
-    const cells = [h("td", {}, change), h("td", {}, `${signed(byteSteps)} · steps`)];
+    const place = inA === null ? placeOf(b, inB ?? 0) : placeOf(a, inA);
+    const cells = [h("td", {}, `${change}${place}`), h("td", {}, `${signed(byteSteps)} · steps`)];
     return h("tr", {}, h("th", { scope: "row" }, button(name, select, { class: "link" })), ...cells);
   });
   const same = all.length - changed.length;
@@ -79,4 +80,10 @@ function valueTable(store: Store, a: Shown, b: Shown): HTMLElement {
     ),
     h("p", { class: "quiet" }, `${changed.length} values differ, ${same} are the same${more}.`),
   );
+}
+
+/** Allocations have no names to know them by, but the line that made them. */
+function placeOf({ picture }: Shown, value: number): string {
+  const where = picture.source === "snapshot" ? picture.steps[picture.values[value]?.written ?? -1]?.where : null;
+  return where ? `, ${where}` : "";
 }
