@@ -59,6 +59,16 @@ export interface LowerContext<A> {
   readonly attrs: A;
 }
 
+/**
+ * A matrix product that computes some or all elements of a result: those at `place`, of the row-major result [...batch, m, n]
+ * if not given.
+ */
+export interface ContractPart<A> extends ContractShape {
+  a(c: LowerContext<A>, batch: readonly Index[], i: Index, k: Index): Expr;
+  b(c: LowerContext<A>, batch: readonly Index[], k: Index, j: Index): Expr;
+  readonly place?: (batch: readonly Index[], i: Index, j: Index) => readonly Index[];
+}
+
 export interface ContractShape {
   readonly batch: readonly number[];
   readonly m: number;
@@ -104,10 +114,8 @@ export type Lowering<A> =
     }
   | {
       readonly kind: "contract";
-      /** The output, row-major, is [...batch, m, n]. */
-      shape(inTypes: readonly TensorType[], attrs: A): ContractShape;
-      a(c: LowerContext<A>, batch: readonly Index[], i: Index, k: Index): Expr;
-      b(c: LowerContext<A>, batch: readonly Index[], k: Index, j: Index): Expr;
+      /** Products that together compute every element of the result once. */
+      parts(inTypes: readonly TensorType[], attrs: A): readonly ContractPart<A>[];
     }
   /** Copy of input 0 with element `target(u)` increased by `value(u)` for every u in `updates`; null drops the update. */
   | {
@@ -144,8 +152,8 @@ export type Lowering<A> =
       copied?(attrs: A, inputs: readonly TensorType[]): number;
     };
 
-/** How an operation runs its regions (ops/{loops,unwind,rewind,branch}.ts say what is bound to what). */
-export type ControlForm = "scan" | "while" | "unwind" | "record" | "rewind" | "switch";
+/** How an operation runs its regions (ops/{loops,unwind,rewind,record-while,branch}.ts say what is bound to what). */
+export type ControlForm = "scan" | "while" | "unwind" | "record" | "record-while" | "rewind" | "switch";
 
 /**
  * The result shows elements of its only input, each at most once: to a user who changes tensors (trace/cell.ts) the two

@@ -50,4 +50,13 @@ describe("storage may be shared", () => {
     expect(inPlacePairs(kernel(first, map(u, window, at(S, varIndex(u)))))).toEqual([[X, Y]]);
     expect(inPlacePairs(kernel(first, map(u, window, at(X, window))))).toEqual([]);
   });
+
+  test("by parts of one result that each read what they store, and not if one reads elsewhere", () => {
+    const [even, odd] = [scaleIndex(varIndex(u), 2), window];
+    const part = (index: Index, from: Index): MapNest => map(u, index, at(X, from));
+    const both = kernel(part(even, even), part(odd, odd));
+    expect(inPlacePairs(both)).toEqual([]);
+    expect(inPlacePairs({ ...both, disjoint: true })).toEqual([[X, Y]]);
+    expect(inPlacePairs({ ...kernel(part(even, even), part(odd, even)), disjoint: true })).toEqual([]);
+  });
 });

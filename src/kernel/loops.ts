@@ -118,6 +118,8 @@ export type Nest = MapNest | ReduceNest | ScanNest | ContractNest | ScatterNest 
 export interface Kernel {
   readonly operands: readonly Operand[];
   readonly nests: readonly Nest[];
+  /** No two nests store to one element: they are parts of one result. */
+  readonly disjoint?: boolean;
 }
 
 /** Turns of an accumulator between folds, and folds of a middle one. */
@@ -194,6 +196,8 @@ export function nestExprs(nest: Nest): { readonly atStore: readonly Expr[]; read
  *
  *   copy unless same:  y[i] = x[i]              x and y in one place: nothing happens
  *   map over a window: y[2 u + 1] = x[2 u + 1] · s[u]
+ *
+ * Where nests are parts of one result, each reads what it stores and no other has stored there.
  */
 export function inPlacePairs(kernel: Kernel): readonly (readonly [number, number])[] {
   const [first, ...rest] = kernel.nests;
@@ -204,7 +208,9 @@ export function inPlacePairs(kernel: Kernel): readonly (readonly [number, number
     const untouched = copied?.[0] === from && copied[1] === to;
     return later.every(({ nest, reads }) => {
       if (!reads.atStore.has(from) && !reads.elsewhere.has(from)) return true;
-      return untouched && pairsOf(nest, reads, kernel.operands).some(([f, t]) => f === from && t === to);
+      return (
+        (untouched || kernel.disjoint) && pairsOf(nest, reads, kernel.operands).some(([f, t]) => f === from && t === to)
+      );
     });
   });
 }

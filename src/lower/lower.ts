@@ -13,7 +13,7 @@
  */
 import { InternalError, invariant } from "../base/invariant.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
-import type { ContractShape, LowerContext, Lowering, Reader } from "../ir/op.ts";
+import type { ContractPart, ContractShape, LowerContext, Lowering, Reader } from "../ir/op.ts";
 import { elementsOf, type TensorType } from "../ir/type.ts";
 import { collapseLoops } from "../kernel/collapse.ts";
 import type { ScalarType } from "../kernel/dtype.ts";
@@ -215,6 +215,9 @@ function scanNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: 
   ];
 }
 
+type Part = ContractPart<never>;
+
+/** One nest for each part. They run one after the other and share their workspace. */
 function contractNests(
   c: Composer,
   node: Node,
@@ -222,21 +225,51 @@ function contractNests(
   traits: LowerTraits,
 ): readonly Nest[] {
   const context = c.context(node);
-  const product = lower.shape(context.inTypes, context.attrs);
-  const { batch: extents, m, n, k, run = k } = product;
-  if (isThin(product)) return thinNests(c, context, lower, product);
+  const parts = lower.parts(context.inTypes, context.attrs);
   const { dtype } = context.outType;
-  const batch = counters("b", extents);
-  const [rows, cols, depth] = [counter("m", m), counter("n", n), counter("k", k)];
-  const split: ContractNest["split"] = run > 1 && run < k ? [counter("k0", k / run), counter("k1", run)] : null;
+  let workspace = 0;
+  const nests = parts.map((part, p) => {
+    // Names of their own: expressions are shared between nests by the names of their counters.
+    const prefix = parts.length === 1 ? "" : `p${p}_`;
+    if (isThin(part)) return thinNest(c, context, part, prefix);
+    const nest = contractNest(c, context, part, prefix);
+    const { m, n, k } = part;
+    workspace = Math.max(workspace, traits.contractScratch(dtype, m, n, k, nest, c.operands));
+    return nest;
+  });
+  if (nests.every((nest) => nest.kind === "reduce")) return nests;
+  const scratch = c.scratch(dtype, workspace);
+  return nests.map((nest) => (nest.kind === "contract" ? { ...nest, scratch } : nest));
+}
+
+/** Stores of a part's element. */
+function partStores(
+  c: Composer,
+  { outType }: LowerContext<never>,
+  { batch, m, n, place }: Part,
+  at: readonly [batch: readonly Index[], i: Index, j: Index],
+): readonly Store[] {
+  if (place) return c.storesAt(Position.at(outType.shape, place(...at)));
+  return c.stores(linearIndex([...at[0], at[1], at[2]], [...batch, m, n]));
+}
+
+function contractNest(
+  c: Composer,
+  context: LowerContext<never>,
+  part: Part,
+  prefix: string,
+): Omit<ContractNest, "scratch"> {
+  const { m, n, k, run = k } = part;
+  const { dtype } = context.outType;
+  const batch = counters(`${prefix}b`, part.batch);
+  const [rows, cols, depth] = [counter(`${prefix}m`, m), counter(`${prefix}n`, n), counter(`${prefix}k`, k)];
+  const split: ContractNest["split"] =
+    run > 1 && run < k ? [counter(`${prefix}k0`, k / run), counter(`${prefix}k1`, run)] : null;
   const [b, i, j] = [batch.map(varIndex), varIndex(rows), varIndex(cols)];
   const l = split ? addIndex(scaleIndex(varIndex(split[0]), run), varIndex(split[1])) : varIndex(depth);
-  const a = lower.a(context, b, i, l);
-  const right = lower.b(context, b, l, j);
-  const stores = c.stores(linearIndex([...b, i, j], [...extents, m, n]));
-  const nest = { kind: "contract", batch, rows, cols, depth, split, dtype, a, b: right, stores } as const;
-  const scratch = c.scratch(dtype, traits.contractScratch(dtype, m, n, k, nest, c.operands));
-  return [{ ...nest, scratch }];
+  const [left, right] = [part.a(context, b, i, l), part.b(context, b, l, j)];
+  const stores = partStores(c, context, part, [b, i, j]);
+  return { kind: "contract", batch, rows, cols, depth, split, dtype, a: left, b: right, stores };
 }
 
 /** Copies the first input to the result; nothing to do where the two share storage. */
@@ -274,23 +307,19 @@ function isThin({ m, n, columns }: ContractShape): boolean {
 const WORTH_LANES = 16;
 
 /** The product as a plain sum over all its counters, none of them merged, so that memory is read in even strides. */
-function thinNests(
-  c: Composer,
-  context: LowerContext<never>,
-  lower: Extract<AnyLowering, { kind: "contract" }>,
-  { batch, m, n, k, columns = [n], depths = [k] }: ContractShape,
-): readonly Nest[] {
+function thinNest(c: Composer, context: LowerContext<never>, part: Part, prefix: string): Nest {
+  const { batch, m, n, k, columns = [n], depths = [k] } = part;
   const { dtype } = context.outType;
-  const [b, rows, cols] = [counters("b", batch), counter("m", m), counters("n", columns)];
-  const reduce = counters("k", depths);
+  const [b, rows, cols] = [counters(`${prefix}b`, batch), counter(`${prefix}m`, m), counters(`${prefix}n`, columns)];
+  const reduce = counters(`${prefix}k`, depths);
   const [i, j] = [varIndex(rows), linearIndex(cols.map(varIndex), columns)];
   const l = linearIndex(reduce.map(varIndex), depths);
   const at = b.map(varIndex);
-  const body = call("mul", [lower.a(context, at, i, l), lower.b(context, at, l, j)]);
-  const stores = c.stores(linearIndex([...at, i, j], [...batch, m, n]));
+  const body = call("mul", [part.a(context, at, i, l), part.b(context, at, l, j)]);
+  const stores = partStores(c, context, part, [at, i, j]);
   const across = (columns.at(-1) ?? 1) < WORTH_LANES && (depths.at(-1) ?? 1) >= WORTH_LANES;
   const lanes = across ? "reduce" : "loops";
-  return [{ kind: "reduce", loops: [...b, rows, ...cols], reduce, lanes, combine: "add", dtype, body, stores }];
+  return { kind: "reduce", loops: [...b, rows, ...cols], reduce, lanes, combine: "add", dtype, body, stores };
 }
 
 function scatterNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: "scatter" }>): readonly Nest[] {
@@ -377,5 +406,7 @@ export function lowerNode(node: Node, traits: LowerTraits): Lowered {
   const inputs = node.op.lower.kind === "region" ? node.inputs : region.params;
   const c = new Composer(region, inputs, node.outputs);
   const nests = c.anchor ? anchorNests(c, c.anchor, traits) : mapNests(c);
-  return { kernel: tileLoops(collapseLoops({ operands: c.operands, nests })), values: c.values };
+  const parts = c.anchor?.op.lower.kind === "contract" && nests.length > 1;
+  const kernel: Kernel = { operands: c.operands, nests, ...(parts ? { disjoint: true } : {}) };
+  return { kernel: tileLoops(collapseLoops(kernel)), values: c.values };
 }

@@ -202,6 +202,50 @@ export function convWeightGeometry(inputs: readonly TensorType[], attrs: ConvWei
   return { ...sharedAttrs(attrs), batch: at(x.shape, 0), inChannels, outChannels, input, kernel: attrs.kernel, output };
 }
 
+/**
+ * One spatial axis of a phase: the positions of the input that the same taps see, and those taps.
+ *
+ *   stride 2, three taps:     s + lo even: taps 0 and 2        s + lo odd: tap 1
+ *
+ * Position u of a phase is s = first + stride · u; its tap t is r = tap + tapStep · t; and through r, s is seen by the place
+ * p = u + seen - back · t.
+ */
+export interface Phase {
+  readonly first: number;
+  readonly positions: number;
+  readonly tap: number;
+  readonly tapStep: number;
+  readonly taps: number;
+  readonly seen: number;
+  readonly back: number;
+}
+
+/** The phases of an axis that have positions: s + lo ≡ r · dilation modulo the stride. */
+function axisPhases(g: Geometry, axis: number): readonly Phase[] {
+  const [stride, dilation, lo] = [at(g.stride, axis), at(g.dilation, axis), at(g.lo, axis)];
+  const [extent, kernel] = [at(g.input, axis), at(g.kernel, axis)];
+  const found: Phase[] = [];
+  for (let phase = 0; phase < stride; phase++) {
+    const first = (((phase - lo) % stride) + stride) % stride;
+    const taps = Array.from({ length: kernel }, (_, r) => r).filter((r) => (r * dilation) % stride === phase);
+    const [tap = 0, next = tap + 1] = taps;
+    const tapStep = next - tap;
+    const seen = taps.length > 0 ? (first + lo - tap * dilation) / stride : 0;
+    const back = taps.length > 1 ? (tapStep * dilation) / stride : 0;
+    const positions = Math.max(0, Math.ceil((extent - first) / stride));
+    if (positions > 0) found.push({ first, positions, tap, tapStep, taps: taps.length, seen, back });
+  }
+  return found;
+}
+
+/** Every combination of the axes' phases; every position of the input is in one of them. */
+export function phases(g: Geometry): readonly (readonly Phase[])[] {
+  return g.input.reduce<readonly (readonly Phase[])[]>(
+    (all, _, axis) => all.flatMap((before) => axisPhases(g, axis).map((phase) => [...before, phase])),
+    [[]],
+  );
+}
+
 /** Visits every term x[e] · w[f] · y[h] of the trilinear form, with h, then f ascending: the meaning of all three. */
 export function eachTerm(g: Geometry, visit: (x: number, w: number, y: number) => void): void {
   const area = elementsOf(g.input);

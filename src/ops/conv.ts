@@ -14,13 +14,14 @@
  * of group g of the input meet those of group g of the result alone.
  *
  * All three are matrix products whose panels are gathered from the tensors while they are packed, so no column matrix
- * is ever stored. Padding, and for conv_input the positions between strides, read as zero through guards.
+ * is ever stored. Padding reads as zero through guards. conv_input is a product for each phase of its stride, so that no
+ * position multiplies the zeros between strides (see `Phase` in conv-geometry.ts).
  */
 import { at } from "../base/invariant.ts";
-import type { ContractShape, Derivative, LowerContext, OpDef, Reference, Sample } from "../ir/op.ts";
+import type { ContractPart, Derivative, LowerContext, OpDef, Reference, Sample } from "../ir/op.ts";
 import { elementsOf, type TensorType, tensorType } from "../ir/type.ts";
 import { type Bound, constant, type Expr, type Index } from "../kernel/expr.ts";
-import { addIndex, divIndex, modIndex, offsetIndex, scaleIndex, splitIndex } from "../kernel/index-math.ts";
+import { addIndex, linearIndex, offsetIndex, scaleIndex, splitIndex } from "../kernel/index-math.ts";
 import { Position } from "../kernel/position.ts";
 import {
   type ConvAttrs,
@@ -31,6 +32,8 @@ import {
   convWeightGeometry,
   eachTerm,
   type Geometry,
+  type Phase,
+  phases,
   shapeOfW,
   shapeOfX,
   shapeOfY,
@@ -74,20 +77,33 @@ function readSeen(c: LowerContext<unknown>, g: Geometry, n: Index, channel: Inde
   );
 }
 
-/** y at the place that sees `s` of the input through tap `r`: p = (s + lo - r · dilation) / stride, where that is whole. */
-function readSeeing(c: LowerContext<unknown>, g: Geometry, n: Index, channel: Index, s: Index, r: Index): Expr {
-  if (isPointwise(g)) return read(c, 0, n, channel, s);
-  const positions = splitIndex(s, g.input);
-  const taps = splitIndex(r, g.kernel);
-  const bounds: Bound[] = [];
-  const p = g.output.map((hi, axis) => {
-    const back = scaleIndex(at(taps, axis), -at(g.dilation, axis));
-    const steps = addIndex(offsetIndex(at(positions, axis), at(g.lo, axis)), back);
-    const index = divIndex(steps, at(g.stride, axis));
-    bounds.push({ index: modIndex(steps, at(g.stride, axis)), lo: 0, hi: 1 }, { index, lo: 0, hi });
-    return index;
-  });
-  return readWhere(c, [n, channel, ...p], bounds);
+/** y at the place that sees position u of a phase through its tap t. */
+function readSeeing(
+  c: LowerContext<unknown>,
+  g: Geometry,
+  phase: readonly Phase[],
+  n: Index,
+  channel: Index,
+  u: Index,
+  t: Index,
+): Expr {
+  if (isPointwise(g)) return read(c, 0, n, channel, u);
+  const positions = splitIndex(
+    u,
+    phase.map((axis) => axis.positions),
+  );
+  const taps = splitIndex(
+    t,
+    phase.map((axis) => axis.taps),
+  );
+  const p = phase.map((axis, a) =>
+    offsetIndex(addIndex(at(positions, a), scaleIndex(at(taps, a), -axis.back)), axis.seen),
+  );
+  return readWhere(
+    c,
+    [n, channel, ...p],
+    p.map((index, axis) => ({ index, lo: 0, hi: at(g.output, axis) })),
+  );
 }
 
 /** Every place sees the position of its own number and no other. */
@@ -104,9 +120,7 @@ interface View<A extends ConvAttrs> {
   readonly name: string;
   geometry(inputs: readonly TensorType[], attrs: A): Geometry;
   result(g: Geometry): readonly number[];
-  product(g: Geometry): ContractShape;
-  a(c: LowerContext<A>, g: Geometry, batch: readonly Index[], i: Index, k: Index): Expr;
-  b(c: LowerContext<A>, g: Geometry, batch: readonly Index[], k: Index, j: Index): Expr;
+  parts(g: Geometry): readonly ContractPart<A>[];
   readonly transpose: Extract<Derivative<A>, { kind: "multilinear" }>["transpose"];
   /** Elements of the result and of both inputs in the term x[e] · w[f] · y[h]. */
   term(e: number, f: number, h: number): readonly [number, number, number];
@@ -114,24 +128,19 @@ interface View<A extends ConvAttrs> {
 }
 
 function defineView<A extends ConvAttrs>(view: View<A>): OpDef<A> {
-  const product = (inputs: readonly TensorType[], attrs: A): ContractShape =>
-    view.product(view.geometry(inputs, attrs));
+  const parts = (inputs: readonly TensorType[], attrs: A): readonly ContractPart<A>[] =>
+    view.parts(view.geometry(inputs, attrs));
   return defineOp<A>({
     name: view.name,
     defaults: { groups: 1 } as OpDef<A>["defaults"],
     infer: (inputs, attrs) => [tensorType(at(inputs, 0).dtype, view.result(view.geometry(inputs, attrs)))],
     derivative: { kind: "multilinear", transpose: view.transpose },
     cost(inputs, _, attrs) {
-      // What the product computes, padding included.
-      const { batch, m, n, k } = product(inputs, attrs);
-      return { flops: 2 * elementsOf(batch) * m * n * k };
+      // What the products compute, padding included.
+      const flops = parts(inputs, attrs).map(({ batch, m, n, k }) => 2 * elementsOf(batch) * m * n * k);
+      return { flops: flops.reduce((sum, n) => sum + n, 0) };
     },
-    lower: {
-      kind: "contract",
-      shape: product,
-      a: (c, batch, i, k) => view.a(c, view.geometry(c.inTypes, c.attrs), batch, i, k),
-      b: (c, batch, k, j) => view.b(c, view.geometry(c.inTypes, c.attrs), batch, k, j),
-    },
+    lower: { kind: "contract", parts },
     evaluate({ inputs, inTypes, attrs }) {
       const g = view.geometry(inTypes, attrs);
       const [left, right] = inputs as [Reference, Reference];
@@ -161,8 +170,8 @@ function pair(counter: Index, outer: number, inner: readonly number[]): readonly
  * The depth of a product over taps and channels. Channels run fastest: what a tap sees, and whether it is inside, is
  * then worked out once for all channels while a panel is packed.
  */
-function tapAndChannel(k: Index, g: Geometry, channels: number): readonly [Index, Index] {
-  const [tap, channel] = splitIndex(k, [elementsOf(g.kernel), channels]);
+function tapAndChannel(k: Index, taps: readonly number[], channels: number): readonly [Index, Index] {
+  const [tap, channel] = splitIndex(k, [elementsOf(taps), channels]);
   return [tap as Index, channel as Index];
 }
 
@@ -171,23 +180,25 @@ export const conv: OpDef<ConvAttrs> = defineView<ConvAttrs>({
   name: "conv",
   geometry: convGeometry,
   result: shapeOfY,
-  product: (g) => ({
-    batch: [g.batch, g.groups],
-    m: g.outChannels,
-    n: elementsOf(g.output),
-    k: elementsOf(g.kernel) * g.inChannels,
-    run: g.inChannels,
-    columns: g.output,
-    depths: [...g.kernel, g.inChannels],
-  }),
-  a(c, g, batch, i, k) {
-    const [r, inner] = tapAndChannel(k, g, g.inChannels);
-    return read(c, 1, inGroup(batch, g.outChannels, i), inner, r);
-  },
-  b(c, g, batch, k, j) {
-    const [r, inner] = tapAndChannel(k, g, g.inChannels);
-    return readSeen(c, g, at(batch, 0), inGroup(batch, g.inChannels, inner), j, r);
-  },
+  parts: (g) => [
+    {
+      batch: [g.batch, g.groups],
+      m: g.outChannels,
+      n: elementsOf(g.output),
+      k: elementsOf(g.kernel) * g.inChannels,
+      run: g.inChannels,
+      columns: g.output,
+      depths: [...g.kernel, g.inChannels],
+      a(c, batch, i, k) {
+        const [r, inner] = tapAndChannel(k, g.kernel, g.inChannels);
+        return read(c, 1, inGroup(batch, g.outChannels, i), inner, r);
+      },
+      b(c, batch, k, j) {
+        const [r, inner] = tapAndChannel(k, g.kernel, g.inChannels);
+        return readSeen(c, g, at(batch, 0), inGroup(batch, g.inChannels, inner), j, r);
+      },
+    },
+  ],
   // ∂/∂x and ∂/∂w of T(x, w, dy)
   transpose: (b, dy, x, i, attrs) =>
     i === 0
@@ -197,28 +208,44 @@ export const conv: OpDef<ConvAttrs> = defineView<ConvAttrs>({
   samples: convSamples,
 });
 
+/** The gradient to the positions of one phase: a convolution without stride over those of its taps. */
+function phasePart(g: Geometry, phase: readonly Phase[]): ContractPart<ConvInputAttrs> {
+  const [positions, taps] = [phase.map((axis) => axis.positions), phase.map((axis) => axis.taps)];
+  const whole = g.stride.every((stride) => stride === 1);
+  const place: ContractPart<ConvInputAttrs>["place"] = (batch, i, j) => [
+    at(batch, 0),
+    inGroup(batch, g.inChannels, i),
+    ...splitIndex(j, positions).map((u, a) => offsetIndex(scaleIndex(u, at(g.stride, a)), at(phase, a).first)),
+  ];
+  return {
+    batch: [g.batch, g.groups],
+    m: g.inChannels,
+    n: elementsOf(positions),
+    k: elementsOf(taps) * g.outChannels,
+    run: g.outChannels,
+    columns: positions,
+    depths: [...taps, g.outChannels],
+    a(c, batch, i, k) {
+      const [t, inner] = tapAndChannel(k, taps, g.outChannels);
+      const r = splitIndex(t, taps).map((tap, a) =>
+        offsetIndex(scaleIndex(tap, at(phase, a).tapStep), at(phase, a).tap),
+      );
+      return read(c, 1, inGroup(batch, g.outChannels, inner), i, linearIndex(r, g.kernel));
+    },
+    b(c, batch, k, j) {
+      const [t, inner] = tapAndChannel(k, taps, g.outChannels);
+      return readSeeing(c, g, phase, at(batch, 0), inGroup(batch, g.outChannels, inner), j, t);
+    },
+    ...(whole ? {} : { place }),
+  };
+}
+
 /** x[n, c, s] = Σ over o and those p, r that see s of y[n, o, p] · w[o, c, r]. */
 export const convInput: OpDef<ConvInputAttrs> = defineView<ConvInputAttrs>({
   name: "conv_input",
   geometry: convInputGeometry,
   result: shapeOfX,
-  product: (g) => ({
-    batch: [g.batch, g.groups],
-    m: g.inChannels,
-    n: elementsOf(g.input),
-    k: elementsOf(g.kernel) * g.outChannels,
-    run: g.outChannels,
-    columns: g.input,
-    depths: [...g.kernel, g.outChannels],
-  }),
-  a(c, g, batch, i, k) {
-    const [r, inner] = tapAndChannel(k, g, g.outChannels);
-    return read(c, 1, inGroup(batch, g.outChannels, inner), i, r);
-  },
-  b(c, g, batch, k, j) {
-    const [r, inner] = tapAndChannel(k, g, g.outChannels);
-    return readSeeing(c, g, at(batch, 0), inGroup(batch, g.outChannels, inner), j, r);
-  },
+  parts: (g) => phases(g).map((phase) => phasePart(g, phase)),
   // ∂/∂y and ∂/∂w of T(dx, w, y)
   transpose: (b, dx, x, i, attrs) =>
     i === 0
@@ -233,24 +260,26 @@ export const convWeight: OpDef<ConvWeightAttrs> = defineView<ConvWeightAttrs>({
   name: "conv_weight",
   geometry: convWeightGeometry,
   result: shapeOfW,
-  product: (g) => ({
-    batch: [g.groups],
-    m: g.outChannels,
-    n: g.inChannels * elementsOf(g.kernel),
-    k: g.batch * elementsOf(g.output),
-    run: g.output[g.output.length - 1] ?? 1,
-    columns: [g.inChannels, ...g.kernel],
-    depths: [g.batch, ...g.output],
-  }),
-  a(c, g, batch, i, k) {
-    const [n, p] = pair(k, g.batch, g.output);
-    return read(c, 1, n, inGroup(batch, g.outChannels, i), p);
-  },
-  b(c, g, batch, k, j) {
-    const [n, p] = pair(k, g.batch, g.output);
-    const [inner, r] = pair(j, g.inChannels, g.kernel);
-    return readSeen(c, g, n, inGroup(batch, g.inChannels, inner), p, r);
-  },
+  parts: (g) => [
+    {
+      batch: [g.groups],
+      m: g.outChannels,
+      n: g.inChannels * elementsOf(g.kernel),
+      k: g.batch * elementsOf(g.output),
+      run: g.output[g.output.length - 1] ?? 1,
+      columns: [g.inChannels, ...g.kernel],
+      depths: [g.batch, ...g.output],
+      a(c, batch, i, k) {
+        const [n, p] = pair(k, g.batch, g.output);
+        return read(c, 1, n, inGroup(batch, g.outChannels, i), p);
+      },
+      b(c, batch, k, j) {
+        const [n, p] = pair(k, g.batch, g.output);
+        const [inner, r] = pair(j, g.inChannels, g.kernel);
+        return readSeen(c, g, n, inGroup(batch, g.inChannels, inner), p, r);
+      },
+    },
+  ],
   // ∂/∂x and ∂/∂y of T(x, dw, y)
   transpose: (b, dw, x, i, attrs) =>
     i === 0

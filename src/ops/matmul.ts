@@ -184,9 +184,13 @@ export const matmul: OpDef<MatmulAttrs> = defineOp<MatmulAttrs>({
   },
   lower: {
     kind: "contract",
-    shape: contraction,
-    a: (c, batch, i, k) => readMatrix(at(c.inputs, 0), at(c.inTypes, 0), batch, c.attrs.ta ? [k, i] : [i, k]),
-    b: (c, batch, k, j) => readMatrix(at(c.inputs, 1), at(c.inTypes, 1), batch, c.attrs.tb ? [j, k] : [k, j]),
+    parts: (inputs, attrs) => [
+      {
+        ...contraction(inputs, attrs),
+        a: (c, batch, i, k) => readMatrix(at(c.inputs, 0), at(c.inTypes, 0), batch, attrs.ta ? [k, i] : [i, k]),
+        b: (c, batch, k, j) => readMatrix(at(c.inputs, 1), at(c.inTypes, 1), batch, attrs.tb ? [j, k] : [k, j]),
+      },
+    ],
   },
   simplify: foldTransposes,
   evaluate: evaluateMatmul,

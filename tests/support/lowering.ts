@@ -3,7 +3,7 @@
  * operation says in `lower` is compared with what it says in `evaluate`.
  */
 import { at, invariant } from "../../src/base/invariant.ts";
-import type { LowerContext, OpDef, Reference } from "../../src/ir/op.ts";
+import type { ContractPart, LowerContext, OpDef, Reference } from "../../src/ir/op.ts";
 import { elementsOf, type TensorType } from "../../src/ir/type.ts";
 import type { DType } from "../../src/kernel/dtype.ts";
 import { type LoopVar, load } from "../../src/kernel/expr.ts";
@@ -24,15 +24,37 @@ const loop = (name: string, extent: number): LoopVar => ({ kind: "var", name, ex
 export function kernelOf<A>(op: OpDef<A>, inTypes: readonly TensorType[], attrs: A): Kernel {
   const outType = at(op.infer(inTypes, attrs, []), 0);
   const inputs = inTypes.map((type, i) => (place: Position) => load(type.dtype, i, place.linear));
-  const nest = nestOf(op, { inputs, inTypes, outType, attrs });
+  const nests = nestsOf(op, { inputs, inTypes, outType, attrs });
   return {
     operands: [
       ...inTypes.map(({ dtype, shape }) => ({ dtype, elements: elementsOf(shape), role: "in" as const })),
       { dtype: outType.dtype, elements: elementsOf(outType.shape), role: "out" },
       { dtype: outType.dtype, elements: 0, role: "scratch" },
     ],
-    nests: [nest],
+    nests,
   };
+}
+
+/** One product of an operation: elements at `place`, or all. */
+function productNest<A>(c: LowerContext<A>, part: ContractPart<A>): Nest {
+  const { dtype, shape } = c.outType;
+  const operand = c.inTypes.length;
+  const { batch, m, n, k } = part;
+  const loops = batch.map((extent, axis) => loop(`b${axis}`, extent));
+  const [rows, cols, depth] = [loop("i", m), loop("j", n), loop("k", k)];
+  const outer = loops.map(varIndex);
+  const [i, j, r] = [varIndex(rows), varIndex(cols), varIndex(depth)];
+  const place = part.place?.(outer, i, j);
+  const index = place ? linearIndex(place, shape) : linearIndex([...outer, i, j], [...batch, m, n]);
+  const [a, b] = [part.a(c, outer, i, r), part.b(c, outer, r, j)];
+  const stores = [{ operand, index, value: { kind: "acc", dtype } as const }];
+  return { kind: "contract", batch: loops, rows, cols, depth, split: null, dtype, a, b, stores, scratch: operand + 1 };
+}
+
+function nestsOf<A>(op: OpDef<A>, c: LowerContext<A>): readonly Nest[] {
+  const { lower } = op;
+  if (lower.kind !== "contract") return [nestOf(op, c)];
+  return lower.parts(c.inTypes, c.attrs).map((part) => productNest(c, part));
 }
 
 function nestOf<A>(op: OpDef<A>, c: LowerContext<A>): Nest {
@@ -45,28 +67,6 @@ function nestOf<A>(op: OpDef<A>, c: LowerContext<A>): Nest {
       const loops = shape.map((extent, axis) => loop(`i${axis}`, extent));
       const place = Position.at(shape, loops.map(varIndex));
       return { kind: "map", loops, stores: [{ operand, index: place.linear, value: lower.value(c, place) }] };
-    }
-    case "contract": {
-      const { batch, m, n, k } = lower.shape(c.inTypes, c.attrs);
-      const loops = batch.map((extent, axis) => loop(`b${axis}`, extent));
-      const [rows, cols, depth] = [loop("i", m), loop("j", n), loop("k", k)];
-      const outer = loops.map(varIndex);
-      const [i, j, r] = [varIndex(rows), varIndex(cols), varIndex(depth)];
-      const index = linearIndex([...outer, i, j], [...batch, m, n]);
-      const [a, b] = [lower.a(c, outer, i, r), lower.b(c, outer, r, j)];
-      return {
-        kind: "contract",
-        batch: loops,
-        rows,
-        cols,
-        depth,
-        split: null,
-        dtype,
-        a,
-        b,
-        stores: [{ operand, index, value: acc }],
-        scratch: operand + 1,
-      };
     }
     case "scan": {
       const axis = lower.axis(c.inTypes, c.attrs);

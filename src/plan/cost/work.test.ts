@@ -111,14 +111,14 @@ describe("the work of a node", () => {
     expect(turned.arithmetic).toBeGreaterThan(straight.arithmetic);
   });
 
-  it("counts the zeros that the input gradient of a strided convolution multiplies", () => {
-    const [x, w] = [f32(1, 4, 16, 16), f32(8, 4, 2, 2)];
+  it("counts no zeros between strides in the input gradient of a convolution", () => {
+    const [x, w] = [f32(1, 8, 16, 16), f32(8, 8, 2, 2)];
     const window = { stride: [2, 2], lo: [0, 0], hi: [0, 0], dilation: [1, 1], groups: 1 };
     const forward = lone([x, w], (b, [image, kernel]) => b.call(conv, [image as Value, kernel as Value], window));
     const backward = lone([f32(1, 8, 8, 8), w], (b, [ct, kernel]) =>
       b.call(convInput, [ct as Value, kernel as Value], { ...window, size: [16, 16] }),
     );
-    expect(backward.productFlops).toBe(4 * forward.productFlops);
+    expect(backward.productFlops).toBe(forward.productFlops);
   });
 
   it("of a call is that of what it calls", () => {
