@@ -115,7 +115,8 @@ export function findOrders(model: Model, work: number = WORK): Orderings {
   found.push(best);
   const isBetterThanGiven = ({ peak }: Ordering, k: number): boolean =>
     peak.bytes < given.peak.bytes || (k < slacks.length && peak.bytes === given.peak.bytes);
-  const better = found.filter(isBetterThanGiven).sort(byPeak);
+  const lower = found.filter(isBetterThanGiven).sort(byPeak);
+  const better = [...lower, given].map((ordering) => improver.settled(ordering));
   return { better, bytes: best.peak.bytes, optimal: best.optimal };
 }
 

@@ -67,7 +67,12 @@ export class PlanFamily<R> {
   slowedBy(slowdown: number): Candidate<R> {
     const limit = this.base.predictedMs * slowdown;
     const last = this.#lowest((rung) => this.#rungs.expectedMs(rung) <= limit);
-    return this.#smallest(this.#rungs.costly ? last : last + 1, (candidate) => candidate.predictedMs <= limit);
+    // Where real plans take longer than expected, further up.
+    for (let from = this.#rungs.costly ? last : last + 1; from >= 1; from -= AROUND) {
+      const found = this.#smallest(from, (candidate) => candidate.predictedMs <= limit);
+      if (found !== this.base) return found;
+    }
+    return this.base;
   }
 
   /** The smallest plan found. */

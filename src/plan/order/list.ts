@@ -31,9 +31,12 @@ export class ListScheduler {
     this.#waiters = waitersOf(model);
   }
 
-  /** `base`: any valid order. `slack`: bytes that a step may add and still run early. */
-  order(base: ArrayLike<number>, slack: number): Int32Array {
-    return new Run(this.#model, this.#waiters, base, slack).run();
+  /**
+   * `base`: any valid order. `slack`: bytes that a step may add and still run early. `limit`: a step during which more
+   * would be live does not run early.
+   */
+  order(base: ArrayLike<number>, slack: number, limit = Number.POSITIVE_INFINITY): Int32Array {
+    return new Run(this.#model, this.#waiters, base, slack, limit).run();
   }
 }
 
@@ -61,6 +64,9 @@ class Run {
   readonly #base: ArrayLike<number>;
   readonly #rank: Int32Array;
   readonly #slack: number;
+  readonly #limit: number;
+  /** Steps that would have run early but for the limit; they may after the next step. */
+  readonly #postponed: number[] = [];
   /** Per step: inputs that it waits for, and readers of its slot. */
   readonly #inputsMissing: Int32Array;
   readonly #readersAhead: Int32Array;
@@ -72,7 +78,7 @@ class Run {
   readonly #touched: number[] = [];
   readonly #touchedAt: Int32Array;
 
-  constructor(model: Model, waiters: Lists, base: ArrayLike<number>, slack: number) {
+  constructor(model: Model, waiters: Lists, base: ArrayLike<number>, slack: number, limit: number) {
     this.#model = model;
     this.#waiters = waiters;
     this.#memory = new Memory(model);
@@ -80,6 +86,7 @@ class Run {
     this.#rank = new Int32Array(model.steps);
     for (let k = 0; k < model.steps; k++) this.#rank[base[k] as number] = k;
     this.#slack = slack;
+    this.#limit = limit;
     this.#inputsMissing = lengthsOf(model.predecessors);
     this.#readersAhead = new Int32Array(model.steps);
     for (const step of waiters.items) this.#readersAhead[step] = at(this.#readersAhead, step) + 1;
@@ -100,17 +107,25 @@ class Run {
     for (let i = 0; i < n; i++) this.#announce(i);
     let [first, count] = [0, 0];
     while (count < n) {
-      let next = this.#eager.pop() ?? this.#ready.pop();
+      const eager = this.#eager.pop();
+      let next = eager ?? this.#ready.pop();
       if (next !== undefined && done[next]) continue;
       if (next === undefined) {
         // Steps wait for each other's reads of donated storage. The first one has all its inputs: let it not wait.
         while (done[this.#base[first] as number]) first += 1;
         next = this.#base[first] as number;
       }
+      const before = this.#memory.live;
+      if (this.#memory.run(next) > this.#limit && eager !== undefined) {
+        this.#memory.undo(next, before);
+        this.#ready.push(next, this.#rank[next] as number);
+        this.#postponed.push(next);
+        continue;
+      }
       order[count] = next;
       count += 1;
-      this.#memory.run(next);
       this.#release(next);
+      for (const step of this.#postponed.splice(0)) this.#announce(step);
     }
     return order;
   }
