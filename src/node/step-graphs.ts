@@ -66,22 +66,22 @@ export interface TracedStep {
 type Step = (state: Tree, i: Tensor, ...constants: readonly Tree[]) => Tree;
 
 /** Errors about the loop that the user did not write are about the step that the user did. */
-function asStep<T>(make: () => T): T {
+function asStep<T>(name: string, make: () => T): T {
   try {
     return make();
   } catch (error) {
     if (!(error instanceof TidemarkError) || !error.summary.startsWith("scan: ")) throw error;
-    const summary = error.summary.replace("scan: the body", "longRun: step").replace(/^scan:/, "longRun:");
+    const summary = error.summary.replace("scan: the body", `${name}: step`).replace(/^scan:/, `${name}:`);
     throw new TidemarkError(error.code, summary, { where: error.where, help: error.help });
   }
 }
 
-/** Traces the loop; the state has tensors alone. */
-export function traceStep(step: Step, state: Tree, constants: readonly Tree[]): TracedStep {
+/** Traces the loop; the state has tensors alone. `name`: whose step it is, for errors. */
+export function traceStep(step: Step, state: Tree, constants: readonly Tree[], name = "longRun"): TracedStep {
   const loop = (first: Tree, ...rest: readonly Tree[]): Tree =>
     scan<Tree, null, Tree>((now, _, i) => [step(now, i, ...rest), []], first, null, { length: 2 })[0];
   const flat = flattenArguments(loop as AnyFunction, [state, ...constants]);
-  const traced = asStep(() => traceFlat(loop as AnyFunction, flat));
+  const traced = asStep(name, () => traceFlat(loop as AnyFunction, flat));
   const inputs = [...flat.tensors, ...traced.captures.map(({ tensor }) => tensor)];
   const states = leafCount(at(traced.argTrees, 0));
   return { traced, inputs, states, constants: traced.leaves.length - states };

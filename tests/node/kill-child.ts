@@ -6,7 +6,7 @@
  */
 import { createHash } from "node:crypto";
 import { type Tensor, tensor, valueAndGrad } from "../../src/api/index.ts";
-import { longRun, train } from "../../src/node/index.ts";
+import { longRun, simulate, train } from "../../src/node/index.ts";
 import { waveLoss, waveStart, waveStep } from "./wave.ts";
 
 const [, , kind = "", directory = ""] = process.argv;
@@ -46,6 +46,20 @@ async function simulation(): Promise<readonly Tensor[]> {
   return [value, last.now, last.before, gradients.state.now, gradients.state.before, ...gradients.constants];
 }
 
+async function forwardOnly(): Promise<readonly Tensor[]> {
+  const { state, speed } = waveStart(POINTS);
+  const { state: last } = await simulate({
+    step: waveStep,
+    state,
+    constants: [speed],
+    steps: 20 * STEPS,
+    directory,
+    every: 200,
+    onProgress: () => say("simulating"),
+  });
+  return [last.now, last.before];
+}
+
 async function training(): Promise<readonly Tensor[]> {
   const inputs = tensor(
     Array.from({ length: 256 }, (_, i) => Array.from({ length: 64 }, (_, j) => Math.sin(i * j + 1))),
@@ -67,7 +81,8 @@ async function training(): Promise<readonly Tensor[]> {
 
 try {
   say("ready");
-  const results = kind === "train" ? await training() : await simulation();
+  const runs: Readonly<Record<string, () => Promise<readonly Tensor[]>>> = { train: training, simulate: forwardOnly };
+  const results = await (runs[kind] ?? simulation)();
   say(`done ${hashOf(results)}`);
 } catch (error) {
   say(`failed ${(error as Error).message.replaceAll("\n", " ")}`);

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { hostRandom } from "../../src/base/random.ts";
 import { ROOT } from "../support/project.ts";
 
-export const KINDS = ["memory", "disk", "train"] as const;
+export const KINDS = ["memory", "disk", "train", "simulate"] as const;
 export type Kind = (typeof KINDS)[number];
 
 export interface Ended {

@@ -1,0 +1,166 @@
+/**
+ * @file A simulation without a derivative that can be killed: steps forward alone, in one arena, with the state written to a
+ * folder now and then beside the steps that follow. Called again with the same arguments it goes on from the last file that
+ * is whole, to the same bits; more steps may be asked for later in the same folder. A step has the bits that it has in
+ * `longRun` and in a `scan`.
+ *
+ * ```
+ *   0 ──────────── 400 ──────── 500 ─ ✕            killed
+ *                               500 ──────────── 1000
+ * ```
+ */
+import { TidemarkError } from "../base/errors.ts";
+import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
+import type { Tensor } from "../trace/tensor.ts";
+import { flatten, type Tree, unflatten } from "../trace/tree.ts";
+import type { Progress } from "./execution.ts";
+import { type Files, NODE_FILES } from "./files.ts";
+import { arithmetic, claimFolder, fingerprintOf, hashOfGraph, hashOfTensors, type Identity } from "./identity.ts";
+import { tensorsOf } from "./layout.ts";
+import { type LongRunOptions, requireWhole } from "./long-run-options.ts";
+import { Pace } from "./pace.ts";
+import { ForwardPrograms } from "./programs.ts";
+import { advanceGraph, type TracedStep, traceStep } from "./step-graphs.ts";
+import { Store, windowBytes } from "./store.ts";
+import { Trail } from "./trail.ts";
+
+export interface SimulateOptions<S extends Tree, C extends readonly Tree[]>
+  extends Pick<LongRunOptions<S, C>, "step" | "steps" | "state" | "constants" | "directory" | "onProgress"> {
+  /** Steps between durable points; default: about a second, and a twentieth of the time at most. */
+  readonly every?: number;
+}
+
+export interface SimulateResult<S> {
+  /** The last one. */
+  readonly state: S;
+  /** Steps that this process ran. */
+  readonly ran: number;
+  /** The arena and the buffers of the window. */
+  readonly memoryBytes: number;
+  readonly resumed: boolean;
+  /** Files that were found damaged and passed over. */
+  readonly damaged: readonly string[];
+}
+
+const OPTIONS: OptionKinds<SimulateOptions<Tree, readonly Tree[]>> = {
+  step: "a function",
+  steps: "a number",
+  state: "anything",
+  constants: "anything",
+  directory: "a text",
+  every: "a number",
+  onProgress: "a function",
+};
+
+function requireSimulate(options: SimulateOptions<Tree, readonly Tree[]>): void {
+  requireOptions("simulate", options, OPTIONS);
+  requireFunction("simulate", "step", options.step, "simulate({ step: (state, i) => state, … })");
+  requireWhole("simulate: steps", options.steps, 0, "give a whole number, 0 or more");
+  if (options.every !== undefined)
+    requireWhole("simulate: every", options.every, 1, "give a number of steps, 1 or more");
+  if (options.constants !== undefined && !Array.isArray(options.constants)) {
+    fail("InvalidArgument", `simulate: constants are ${describe(options.constants)}`, "give a list: constants: [k]");
+  }
+}
+
+/** How many steps are done does not make it another run. */
+function identityOf({ traced, inputs, states, constants }: TracedStep): Identity {
+  return {
+    what: "simulation",
+    step: hashOfGraph(traced.graph),
+    state: hashOfTensors(inputs.slice(0, states)),
+    constants: hashOfTensors(inputs.slice(states, states + constants)),
+    captured: hashOfTensors(inputs.slice(states + constants)),
+    arithmetic: arithmetic(),
+  };
+}
+
+async function openStore(files: Files, folder: string, step: TracedStep, bytes: number): Promise<Store> {
+  const identity = identityOf(step);
+  await claimFolder(files, folder, identity);
+  return new Store(files, {
+    folder,
+    fingerprint: fingerprintOf(identity),
+    sizes: { state: bytes, adjoint: 0 },
+    afterFailure: "then run again: it goes on from the last durable point",
+  });
+}
+
+/** Makes the last state that is whole, at most `steps` steps in, current; 0 where there is none. */
+async function resume(store: Store, programs: ForwardPrograms, there: readonly number[], damaged: string[]) {
+  for (const step of [...there].reverse()) {
+    try {
+      await store.get({ kind: "state", step }, (block) => programs.writeState(block));
+      return step;
+    } catch (error) {
+      if (!(error instanceof TidemarkError)) throw error;
+      damaged.push(error.summary);
+    }
+  }
+  return 0;
+}
+
+/**
+ * Runs `steps` steps from a state. With `directory` the run can be killed at any moment: called again with the same
+ * arguments it goes on from the last durable state, to the same bits.
+ *
+ * @example
+ * import { simulate } from "tidemark/node";
+ * import { type Tensor, tensor } from "tidemark";
+ *
+ * const { state } = await simulate({
+ *   step: (x: Tensor, _i: Tensor, k: Tensor) => x.sub(x.mul(k)),
+ *   steps: 1000,
+ *   state: tensor([1, 2], { dtype: "f64" }),
+ *   constants: [tensor(0.001, { dtype: "f64" })],
+ * });
+ * console.log(state.toArray());
+ */
+export async function simulate<S extends Tree, const C extends readonly Tree[] = readonly []>(
+  options: SimulateOptions<S, C>,
+  files: Files = NODE_FILES,
+): Promise<SimulateResult<S>> {
+  const given = options as unknown as SimulateOptions<Tree, readonly Tree[]>;
+  requireSimulate(given);
+  const { steps, directory, every = null, onProgress } = given;
+  const flat = flatten(given.state, "state", "result");
+  const step = traceStep(given.step, unflatten(flat.def, flat.leaves) as Tree, given.constants ?? [], "simulate");
+  const programs = new ForwardPrograms(advanceGraph(step), step.states);
+  const { bytes } = programs.state;
+  const store = directory === undefined ? null : await openStore(files, directory, step, bytes);
+  const there = store ? (await store.labels()).map((label) => label.step).filter((each) => each <= steps) : [];
+  const known = there.sort((a, b) => a - b);
+  const damaged: string[] = [];
+  const begun = store ? await resume(store, programs, known, damaged) : 0;
+  if (begun === 0) programs.startFrom(step.inputs.slice(0, step.states) as readonly Tensor[]);
+  const trail = store && new Trail(store, "state", known);
+  const pace = new Pace(every);
+  const save = async (at: number): Promise<void> => {
+    await trail?.add(
+      at,
+      (block) => programs.readState(block),
+      () => false,
+    );
+    pace.saved();
+  };
+  for (let i = begun; i < steps; i++) {
+    programs.advance(i);
+    if (store && pace.stepped(store.writeMs) && i + 1 < steps) await save(i + 1);
+    if (!pace.wantsBreath(store?.busy ?? false)) continue;
+    const progress: Progress = { phase: "forward", step: i, steps, forwardSteps: i + 1 - begun, reversedSteps: 0 };
+    onProgress?.(progress);
+    await pace.breathe();
+    store?.check();
+  }
+  if (steps > begun) await save(steps);
+  await store?.settled();
+  const block = new Uint8Array(bytes);
+  programs.readState(block);
+  return {
+    state: unflatten(flat.def, tensorsOf(programs.state, block)) as S,
+    ran: steps - begun,
+    memoryBytes: programs.arenaBytes + (store ? windowBytes({ state: bytes, adjoint: 0 }) : 0),
+    resumed: begun > 0,
+    damaged,
+  };
+}
