@@ -15,14 +15,8 @@ import type { Graph } from "../ir/graph.ts";
 import type { OpDef } from "../ir/op.ts";
 import { sameType, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { switchOp } from "../ops/branch.ts";
-import {
-  DEFAULT_SLOTS,
-  MOST_TURNS,
-  REVERSALS,
-  type Reversal,
-  scan as scanOp,
-  whileLoop as whileOp,
-} from "../ops/loops.ts";
+import { gated } from "../ops/control.ts";
+import { MOST_TURNS, REVERSALS, type Reversal, scan as scanOp, whileLoop as whileOp } from "../ops/loops.ts";
 import { INDEX } from "../ops/region-checks.ts";
 import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import { Tensor } from "../trace/tensor.ts";
@@ -107,6 +101,26 @@ function applyRegions<A>(
   const b = new Build(op.name);
   const params = inputs.map((tensor) => b.param(typeOf(tensor)));
   return applyGraph(b.finish(b.callAll(op, params, attrs, { regions })), inputs);
+}
+
+/**
+ * What a function gives, whose first result (a bool scalar) says whether the others count: where it is false nothing flows
+ * back to the inputs and to what the function closes over, not even the NaN that zero times an overflow would be.
+ *
+ * @internal
+ */
+export function applyGated(
+  inputs: readonly Tensor[],
+  fn: (params: readonly Tensor[]) => readonly Tensor[],
+): readonly Tensor[] {
+  const { regions, captured } = closed([
+    traceGraph(
+      "gated",
+      inputs.map((input) => ({ type: typeOf(input), name: "x" })),
+      fn,
+    ),
+  ]);
+  return applyRegions(gated, [...inputs, ...captured], {}, regions);
 }
 
 export interface ScanOptions {
@@ -260,7 +274,8 @@ export function forLoop<S extends Tree = Tensor>(
 export interface WhileOptions {
   /** The most turns: the loop ends after as many whatever the test says. Its reverse then keeps what it needs of each. */
   readonly maxSteps?: number;
-  /** Without maxSteps: how many states the reverse may hold at once; others are computed again. 32 by default. */
+  /** Without maxSteps: how many states the reverse may hold at once; others are computed again. Without it the planner
+   * decides, from `memory` of `compile`. */
   readonly snapshots?: number;
 }
 
@@ -299,9 +314,9 @@ export function whileLoop<S extends Tree = Tensor>(
   requireFunction("whileLoop", "the test", test, example);
   requireFunction("whileLoop", "the body", fn, example);
   requireOptions("whileLoop", options, WHILE);
-  const { maxSteps, snapshots = DEFAULT_SLOTS } = options;
+  const { maxSteps, snapshots } = options;
   if (maxSteps !== undefined) requireTurns("whileLoop", "maxSteps", maxSteps);
-  if (!Number.isInteger(snapshots) || snapshots < 1) {
+  if (snapshots !== undefined && (!Number.isInteger(snapshots) || snapshots < 1)) {
     fail("InvalidArgument", `whileLoop: snapshots is ${snapshots}`, "the reverse holds a whole number ≥ 1 of states");
   }
   const state = flatState("whileLoop", init);
@@ -314,7 +329,7 @@ export function whileLoop<S extends Tree = Tensor>(
     sameState("whileLoop", state, fn(own(params), i as Tensor)),
   );
   const { regions, captured } = closed([holds, body]);
-  const attrs = { carries: state.leaves.length, length: maxSteps ?? 0, slots: snapshots };
+  const attrs = { carries: state.leaves.length, length: maxSteps ?? 0, slots: snapshots ?? 0 };
   const results = applyRegions(whileOp, [...state.leaves, ...captured], attrs, regions);
   return own(results.slice(0, state.leaves.length));
 }

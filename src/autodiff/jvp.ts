@@ -99,6 +99,7 @@ class Forward {
         return;
       }
       case "inline":
+      case "gated":
       case "replay": {
         const { graph, tangentOf } = transform(
           rule.body,

@@ -2,7 +2,7 @@
 import { at, invariant } from "../base/invariant.ts";
 import type { Graph, Node } from "../ir/graph.ts";
 import { switchOp } from "../ops/branch.ts";
-import { type CallAttrs, type CustomVjpAttrs, call, customJvp, customVjp } from "../ops/control.ts";
+import { type CallAttrs, type CustomVjpAttrs, call, customJvp, customVjp, gated } from "../ops/control.ts";
 import { scan, whileLoop } from "../ops/loops.ts";
 import { unwind } from "../ops/unwind.ts";
 
@@ -11,6 +11,8 @@ export type RegionRule =
   | { readonly kind: "inline"; readonly body: Graph }
   /** A checkpointed call: its nodes run again before their backward. */
   | { readonly kind: "replay"; readonly body: Graph }
+  /** A call whose first result says whether anything flows back through the others. */
+  | { readonly kind: "gated"; readonly body: Graph }
   /** x… → y… ++ saved…, and saved… ++ ct of y… → ct of x…; the first `results` are y…. */
   | { readonly kind: "custom_vjp"; readonly results: number; readonly forward: Graph; readonly backward: Graph }
   /** x… ++ t of x… → t of y…, linear in the tangents. */
@@ -25,6 +27,7 @@ export function regionRule({ op, attrs, regions }: Node): RegionRule {
   if (op === switchOp) return { kind: "switch" };
   const body = at(regions, 0);
   if (op === call) return { kind: (attrs as CallAttrs).checkpoint ? "replay" : "inline", body };
+  if (op === gated) return { kind: "gated", body };
   if (op === customVjp) {
     return { kind: "custom_vjp", results: (attrs as CustomVjpAttrs).results, forward: body, backward: at(regions, 1) };
   }

@@ -20,8 +20,10 @@ import { Build } from "../ir/build.ts";
 import type { Graph, Node, Phase, Value } from "../ir/graph.ts";
 import { newValue } from "../ir/graph.ts";
 import { isFloat } from "../kernel/dtype.ts";
+import { broadcast } from "../ops/broadcast.ts";
 import { full, fullLike } from "../ops/create.ts";
 import { reshape } from "../ops/movement.ts";
+import { where as select } from "../ops/select.ts";
 import { activeInputs } from "./activity.ts";
 import { maxReplay } from "./build-aids.ts";
 import { Cotangents, type Joint, type JointRequest, type Pullback, type Seed } from "./joint.ts";
@@ -101,6 +103,8 @@ class Reverse {
       // activity inside decides which results are active
       case "inline":
         return this.forward(rule.body, inputs, inside(node, marks), tape);
+      case "gated":
+        return this.#gated(rule.body, node, inputs, marks, tape);
       case "custom_vjp": {
         const made = this.b.inline(rule.forward, inputs, this.#override(node, marks));
         const saved = made.slice(rule.results);
@@ -150,6 +154,26 @@ class Reverse {
       if (activeOutputs[i]) this.activate(value);
     });
     return outputs;
+  }
+
+  /** Inputs under names of their own: what arrives there goes on to the inputs where the first result is true. */
+  #gated(body: Graph, node: Node, inputs: readonly Value[], marks: Marks, tape: Entry[]): readonly Value[] {
+    let counts: Value | undefined;
+    const own = inputs.map((value) => {
+      if (!this.isActive(value)) return value;
+      const copy = this.b.call(reshape, [value], { shape: value.type.shape }, this.#override(node, marks));
+      this.activate(copy);
+      const pullback: Pullback = ([ct]) => {
+        if (!ct || !counts) return [];
+        const mask = this.b.call(broadcast, [counts], { axes: [], shape: ct.type.shape });
+        return [this.b.call(select, [mask, ct, fullLike(this.b, ct, 0)], {})];
+      };
+      tape.push({ inputs: [value], outputs: [copy], where: node.where, pullback });
+      return copy;
+    });
+    const results = this.forward(body, own, inside(node, marks), tape);
+    counts = results[0];
+    return results;
   }
 
   /** A result that is an input or occurs twice would share its cotangent with it: it gets a value of its own. */

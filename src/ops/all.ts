@@ -3,7 +3,7 @@ import type { AnyOp } from "../ir/op.ts";
 import { switchOp } from "./branch.ts";
 import { broadcast, sum } from "./broadcast.ts";
 import { concat } from "./concat.ts";
-import { call, customJvp, customVjp, fused } from "./control.ts";
+import { call, customJvp, customVjp, fused, gated } from "./control.ts";
 import { conv, convInput, convWeight } from "./conv.ts";
 import { full, iota } from "./create.ts";
 import { dynamicSlice, dynamicUpdate } from "./dynamic.ts";
@@ -42,6 +42,7 @@ import { cos, erf, exp, expm1, gelu, log, log1p, pow, rsqrt, sigmoid, silu, sin,
 import { matmul } from "./matmul.ts";
 import { flip, reshape, transpose } from "./movement.ts";
 import { randomBernoulli, randomBits, randomNormal, randomUniform, shuffle } from "./random.ts";
+import { recordWhile } from "./record-while.ts";
 import { all, any, reduceMax, reduceMin, reduceProd } from "./reduce.ts";
 import { record, rewind } from "./rewind.ts";
 import { cumsum } from "./scan.ts";
@@ -151,11 +152,13 @@ export const allOps: readonly AnyOp[] = [
   fused,
   customVjp,
   customJvp,
+  gated,
   // loops and branches
   scan,
   whileLoop,
   unwind,
   record,
+  recordWhile,
   rewind,
   switchOp,
 ];

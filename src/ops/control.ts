@@ -4,6 +4,7 @@
  *
  *   call         a function applied; with `checkpoint` a request to recompute its inside in the backward pass
  *   fused        nodes that become one kernel; made by the fusion pass, never by users
+ *   gated        body     x… → counts, y…            nothing flows back through y… where counts is false
  *   custom_vjp   forward  x… → y…, saved…            backward  saved…, ct of y… → ct of x…
  *   custom_jvp   forward  x… → y…                    tangent   x…, t of x… → t of y…
  *
@@ -16,7 +17,7 @@ import type { Graph } from "../ir/graph.ts";
 import type { Cost, EvaluateContext, NoAttrs, OpDef, Reference } from "../ir/op.ts";
 import type { TensorType } from "../ir/type.ts";
 import { defineOp } from "./define.ts";
-import { floats, requireRegions, requireTypes, typesOf } from "./region-checks.ts";
+import { floats, requireRegions, requireTypes, TRUTH, typesOf } from "./region-checks.ts";
 
 const costs = new WeakMap<Graph, Cost>();
 
@@ -59,6 +60,22 @@ export const call: OpDef<CallAttrs> = defineOp<CallAttrs>({
   infer(inputs, _, regions) {
     requireRegions("call", regions, 1);
     return inferBody("call", inputs, at(regions, 0));
+  },
+  inlines: 0,
+});
+
+/**
+ * A function whose first result, a bool, says whether the others count. Where it is false nothing flows back: not even the
+ * NaN that zero times an overflow would be.
+ */
+export const gated: OpDef<NoAttrs> = defineOp<NoAttrs>({
+  ...bodied,
+  name: "gated",
+  infer(inputs, _, regions) {
+    requireRegions("gated", regions, 1);
+    const results = inferBody("gated", inputs, at(regions, 0));
+    requireTypes("gated: the first result is", results.slice(0, 1), [TRUTH]);
+    return results;
   },
   inlines: 0,
 });

@@ -149,7 +149,7 @@ describe("unwind", () => {
     expect(() => unwind.infer([f, f, f], attrs, [step, back])).toThrow(
       "unwind: the count is (f32[]), expected (i32[])",
     );
-    expect(() => unwind.infer([i, f, f], { ...attrs, slots: 0 }, [step, back])).toThrow("unwind: slots=-1");
+    expect(() => unwind.infer([i, f, f], { ...attrs, slots: -1 }, [step, back])).toThrow("unwind: slots=-1");
     expect(() => unwind.infer([i, f, f], attrs, [back, back])).toThrow("unwind: region back takes");
   });
 });

@@ -52,11 +52,17 @@ export type ScanAttrs = {
   readonly snapshots: number;
 };
 
-/** `slots`: states that its reverse may hold at once when it is not bounded (unwind.ts). */
+/** `slots`: states that its reverse may hold when it is not bounded; 0 leaves it to the planner. */
 export type WhileAttrs = { readonly carries: number; readonly length: number; readonly slots: number };
 
 /** States held at once unless something else is asked for: a million turns then take 5.5 sweeps. */
 export const DEFAULT_SLOTS = 32;
+
+/** The number of turns that costs are worked out for where nobody knows it. */
+const ASSUMED_TURNS = 1000;
+
+/** `length` is 0 where it is not known. */
+export const assumedTurns = (length: number): number => (length === 0 ? ASSUMED_TURNS : length);
 
 /** The most turns of a loop: rows and turns are numbered with i32. */
 export const MOST_TURNS = 2 ** 31 - 1;
@@ -163,9 +169,10 @@ export const scan: OpDef<ScanAttrs> = defineOp<ScanAttrs>({
 /** A body run as long as a test of its state holds. */
 export const whileLoop: OpDef<WhileAttrs> = defineOp<WhileAttrs>({
   name: "while",
-  defaults: { carries: 0, length: 0, slots: DEFAULT_SLOTS },
-  infer(inputs, { carries, length }, regions) {
+  defaults: { carries: 0, length: 0, slots: 0 },
+  infer(inputs, { carries, length, slots }, regions) {
     requireRegions("while", regions, 2);
+    requireCount("while", "slots", slots, MOST_TURNS - 1);
     requireCount("while", "length", length, MOST_TURNS);
     requireCount("while", "carries", carries, inputs.length);
     const test = at(regions, 0);
@@ -180,11 +187,11 @@ export const whileLoop: OpDef<WhileAttrs> = defineOp<WhileAttrs>({
     return [...states, ...ys.map((row) => stackType(row, length)), INDEX];
   },
   derivative: { kind: "region" },
-  // The number of turns is not known: the most there can be are counted, or one.
+  // The number of turns is not known: the most there can be are counted.
   cost: (_, __, { length }, regions) => ({
-    flops: Math.max(1, length) * regions.reduce((sum, region) => sum + graphCost(region).flops, 0),
+    flops: assumedTurns(length) * regions.reduce((sum, region) => sum + graphCost(region).flops, 0),
   }),
-  lower: { kind: "control", form: "while", runs: ({ length }) => [Math.max(1, length), Math.max(1, length)] },
+  lower: { kind: "control", form: "while", runs: ({ length }) => [assumedTurns(length), assumedTurns(length)] },
   evaluate({ inputs, attrs: { carries, length }, regions, run }) {
     const [test, body] = [at(regions, 0), at(regions, 1)];
     const consts = inputs.slice(carries);

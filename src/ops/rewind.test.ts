@@ -69,7 +69,7 @@ describe("record and rewind", () => {
     const body = graphOf("func body(i: i32[], c: f32[]) { return c }");
     const attrs = {
       ...{ carries: 1, xs: 0, length: 3, reverse: false, counted: false },
-      ...{ kept: [0], slots: 2, split: "binomial", every: 0 },
+      ...{ kept: [0], slots: 2, split: "binomial", every: 0, taped: 0 },
     };
     const f = tensorType("f32", []);
     const held = [f, tensorType("f32", [3]), tensorType("i32", [3])];

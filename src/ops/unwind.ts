@@ -20,7 +20,7 @@ import type { Graph, Node, Value } from "../ir/graph.ts";
 import type { OpDef, Reference } from "../ir/op.ts";
 import { graphCost } from "./control.ts";
 import { defineOp } from "./define.ts";
-import { DEFAULT_SLOTS, MOST_TURNS } from "./loops.ts";
+import { assumedTurns, MOST_TURNS } from "./loops.ts";
 import {
   emptyStacks,
   INDEX,
@@ -34,7 +34,7 @@ import {
   typesOf,
 } from "./region-checks.ts";
 
-/** `advances`: how many turns forward it makes at most, for what it costs; 0 where the number of turns has no bound. */
+/** `slots`: 0 leaves their number to the planner. `advances`: how many turns forward it makes, for what it costs. */
 export type UnwindAttrs = {
   readonly carries: number;
   readonly adjoints: number;
@@ -75,12 +75,12 @@ export function unwindParts({ inputs, outputs, attrs, regions }: Node): UnwindPa
 /** A loop run backwards over states that are computed again. */
 export const unwind: OpDef<UnwindAttrs> = defineOp<UnwindAttrs>({
   name: "unwind",
-  defaults: { carries: 0, adjoints: 0, xs: 0, length: 0, slots: DEFAULT_SLOTS, advances: 0 },
+  defaults: { carries: 0, adjoints: 0, xs: 0, length: 0, slots: 0, advances: 0 },
   infer([count, ...given], { carries, adjoints, xs, length, slots }, regions) {
     requireRegions("unwind", regions, 2);
     requireTypes("unwind: the count is", count ? [count] : [], [INDEX]);
     requireCount("unwind", "length", length, MOST_TURNS);
-    requireCount("unwind", "slots", slots - 1);
+    requireCount("unwind", "slots", slots, MOST_TURNS - 1);
     requireCount("unwind", "carries", carries, given.length);
     requireCount("unwind", "adjoints", adjoints, given.length - carries);
     requireCount("unwind", "xs", xs, given.length - carries - adjoints);
@@ -97,16 +97,15 @@ export const unwind: OpDef<UnwindAttrs> = defineOp<UnwindAttrs>({
     return [...cts, ...results.slice(adjoints).map((row) => stackType(row, length))];
   },
   derivative: { kind: "region" },
-  // The number of turns may not be known: one is counted.
   cost: (_, __, { length, advances }, regions) => ({
     flops:
-      Math.max(1, length, advances) * graphCost(at(regions, 0)).flops +
-      Math.max(1, length) * graphCost(at(regions, 1)).flops,
+      Math.max(assumedTurns(length), advances) * graphCost(at(regions, 0)).flops +
+      assumedTurns(length) * graphCost(at(regions, 1)).flops,
   }),
   lower: {
     kind: "control",
     form: "unwind",
-    runs: ({ length, advances }) => [Math.max(1, length, advances), Math.max(1, length)],
+    runs: ({ length, advances }) => [Math.max(assumedTurns(length), advances), assumedTurns(length)],
   },
   evaluate({ inputs, attrs: { carries, adjoints, xs, length }, regions, run }) {
     const [step, back] = [at(regions, 0), at(regions, 1)];

@@ -164,6 +164,7 @@ const FORMS: Record<ControlForm, (node: Node, wanted: Wanted, live: Live) => Nod
   unwind: narrowUnwind,
   // The planner makes these of what is needed, and the two fit each other.
   record: (node) => node,
+  "record-while": (node) => node,
   rewind: (node) => node,
   switch: narrowSwitch,
 };

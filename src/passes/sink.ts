@@ -122,6 +122,7 @@ function sinkInto(b: Build, node: Node): Node | null {
       return sinkConstants(b, node, 1, (_, input) => input - 1);
     // Made by the planner, after this pass.
     case "record":
+    case "record-while":
     case "rewind":
       return null;
     case "unwind": {

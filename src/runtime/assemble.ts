@@ -19,7 +19,7 @@ import { mergeReplays } from "../passes/merge-replays.ts";
 import type { Pass } from "../passes/pass.ts";
 import { pipeline, runPasses } from "../passes/pipeline.ts";
 import type { PlanFamily } from "../plan/budget/family.ts";
-import { loopGroups } from "../plan/budget/loop-plans.ts";
+import { loopGroups, withoutChoice } from "../plan/budget/loop-groups.ts";
 import { asAsked, rewindLoops } from "../plan/budget/rewind.ts";
 import type { Candidate } from "../plan/budget/rungs.ts";
 import { type CostModel, DEFAULT_MODELS } from "../plan/cost/model.ts";
@@ -80,12 +80,12 @@ export class ProgramPlans {
     const written = passes ? cleaned : rewindLoops(cleaned, asAsked);
     this.#merged = passes ? written : mergeReplays.run(written);
     const asked = this.#merged === written ? "store-all" : "checkpoint";
-    this.#asWritten = candidateOf(assembler.make(written, passes ? [] : [fuse]), asked, this.#tools);
+    const decided = passes ? written : withoutChoice(written, this.#tools.model);
+    this.#asWritten = candidateOf(assembler.make(decided, passes ? [] : [fuse]), asked, this.#tools);
+    const stored = this.#merged === written ? decided : withoutChoice(this.#merged, this.#tools.model);
     this.storeAll =
-      this.#merged === written
-        ? this.#asWritten
-        : candidateOf(assembler.make(this.#merged, [fuse]), "store-all", this.#tools);
-    this.#stored = new GraphPlans(this.#merged, this.storeAll, this.#tools);
+      stored === decided ? this.#asWritten : candidateOf(assembler.make(stored, [fuse]), "store-all", this.#tools);
+    this.#stored = new GraphPlans(stored, this.storeAll, this.#tools);
     this.baseMs = performance.now() - started;
   }
 

@@ -12,10 +12,12 @@ import {
   read,
   type Statement,
   set,
+  store,
   times,
 } from "../codegen/script.ts";
 import type { Node, Value } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
+import type { LoopParts } from "../ops/loops.ts";
 import type { PlanStep } from "../plan/program.ts";
 import type { Body } from "./body.ts";
 
@@ -92,4 +94,23 @@ export function turnsOf(
     choose(intOp("lt", now, int(0)), [set(local, int(0))]),
     choose(intOp("lt", int(length), now), [set(local, int(length))]),
   ];
+}
+
+/** One turn of a loop's body at row `i`; `cell` is where the body reads the row's number. */
+export function turnOf(
+  body: Body,
+  { xs, consts, last, ys }: LoopParts,
+  length: number,
+  i: Local,
+  address: (value: Value) => Int,
+  [workspace, cell]: readonly [Int, Int],
+): readonly Statement[] {
+  const [index, ...params] = body.region.params;
+  const row = (stacks: readonly Value[]): readonly Int[] => rowsAt(stacks, length, read(i), address);
+  const binding = new Binding()
+    .bind(index ? [index] : [], [cell])
+    .bind(params, [...last.map(address), ...row(xs), ...consts.map(address)])
+    .bind(body.slots.slice(last.length), row(ys));
+  const counter = index && body.reads(index) ? [store(cell, read(i))] : [];
+  return [...counter, ...body.statements(binding.of, workspace)];
 }

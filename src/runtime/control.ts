@@ -13,7 +13,6 @@
 import { at, InternalError } from "../base/invariant.ts";
 import {
   choose,
-  type Int,
   int,
   intOp,
   type Local,
@@ -25,12 +24,13 @@ import {
   set,
   store,
 } from "../codegen/script.ts";
-import type { Node, Value } from "../ir/graph.ts";
+import type { Node } from "../ir/graph.ts";
 import type { ControlForm } from "../ir/op.ts";
 import { sameType } from "../ir/type.ts";
-import { type LoopParts, MOST_TURNS, type ScanAttrs, scanParts, type WhileAttrs, whileParts } from "../ops/loops.ts";
-import { Binding, CELL_BYTES, controlStep, fillSlots, rowsAt, turnsOf, zip } from "./binding.ts";
+import { MOST_TURNS, type ScanAttrs, scanParts, type WhileAttrs, whileParts } from "../ops/loops.ts";
+import { Binding, CELL_BYTES, controlStep, fillSlots, turnOf, turnsOf, zip } from "./binding.ts";
 import { type Body, planBody, type Unit, type UnitOf } from "./body.ts";
+import { recordWhileUnit } from "./record-while.ts";
 import { recordUnit, rewindUnit } from "./rewind.ts";
 import { unwindUnit } from "./unwind.ts";
 
@@ -47,28 +47,11 @@ export function controlUnit(node: Node, form: ControlForm, unitOf: UnitOf): Unit
       return unwindUnit(node, unitOf);
     case "record":
       return recordUnit(node, unitOf);
+    case "record-while":
+      return recordWhileUnit(node, unitOf);
     case "rewind":
       return rewindUnit(node, unitOf);
   }
-}
-
-/** One turn of a loop's body at row `i`; `cell` is where the body reads the row's number. */
-function turn(
-  body: Body,
-  { xs, consts, last, ys }: LoopParts,
-  length: number,
-  i: Local,
-  address: (value: Value) => Int,
-  [workspace, cell]: readonly [Int, Int],
-): readonly Statement[] {
-  const [index, ...params] = body.region.params;
-  const row = (stacks: readonly Value[]): readonly Int[] => rowsAt(stacks, length, read(i), address);
-  const binding = new Binding()
-    .bind(index ? [index] : [], [cell])
-    .bind(params, [...last.map(address), ...row(xs), ...consts.map(address)])
-    .bind(body.slots.slice(last.length), row(ys));
-  const counter = index && body.reads(index) ? [store(cell, read(i))] : [];
-  return [...counter, ...body.statements(binding.of, workspace)];
 }
 
 function scanUnit(node: Node, unitOf: UnitOf): Unit {
@@ -83,7 +66,7 @@ function scanUnit(node: Node, unitOf: UnitOf): Unit {
     statements(address, [workspace = int(0), cell = int(0)]) {
       const [i, turns]: readonly Local[] = [{ name: "i" }, { name: "turns" }];
       if (!i || !turns) return [];
-      const run = turn(body, parts, length, i, address, [workspace, cell]);
+      const run = turnOf(body, parts, length, i, address, [workspace, cell]);
       const loop = reverse
         ? [set(i, read(turns)), repeatWhile(intOp("lt", int(0), read(i)), [set(i, plus(read(i), -1)), ...run])]
         : [set(i, int(0)), repeatWhile(intOp("lt", read(i), read(turns)), [...run, set(i, plus(read(i), 1))])];
@@ -117,7 +100,7 @@ function whileUnit(node: Node, unitOf: UnitOf): Unit {
         repeatWhile(read(goes), [
           ...test.statements(binding.of, workspace),
           set(goes, intOp("and", loadAt(found, 1), more)),
-          choose(read(goes), [...turn(body, parts, length, i, address, [workspace, cell]), set(i, plus(read(i), 1))]),
+          choose(read(goes), [...turnOf(body, parts, length, i, address, [workspace, cell]), set(i, plus(read(i), 1))]),
         ]),
         store(address(turns), read(i)),
       ];

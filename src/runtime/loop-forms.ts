@@ -11,7 +11,8 @@ import { at } from "../base/invariant.ts";
 import type { Graph } from "../ir/graph.ts";
 import { fuse } from "../passes/fuse.ts";
 import { isFaster, isSmaller } from "../plan/budget/family.ts";
-import { type LoopChoice, type LoopGroup, LoopPlans, withChoice } from "../plan/budget/loop-plans.ts";
+import { type LoopChoice, type LoopGroup, withChoice } from "../plan/budget/loop-groups.ts";
+import { LoopPlans } from "../plan/budget/loop-plans.ts";
 import type { Candidate } from "../plan/budget/rungs.ts";
 import type { Level } from "../plan/recompute/levels.ts";
 import type { Made } from "./assembler.ts";
@@ -38,7 +39,11 @@ export class LoopForms {
   }
 
   #realise(choice: LoopChoice): Candidate<Made> {
-    return candidateOf(this.#tools.assembler.make(withChoice(this.#graph, choice), [fuse]), STRATEGY, this.#tools);
+    return candidateOf(
+      this.#tools.assembler.make(withChoice(this.#graph, choice, this.#tools.model), [fuse]),
+      STRATEGY,
+      this.#tools,
+    );
   }
 
   #formAt(choice: LoopChoice): () => GraphPlans {
@@ -50,7 +55,7 @@ export class LoopForms {
   }
 
   #newForm(choice: LoopChoice): GraphPlans {
-    const graph = withChoice(this.#graph, choice);
+    const graph = withChoice(this.#graph, choice, this.#tools.model);
     // A form of its own: slices are nodes of this very graph.
     const base = candidateOf(this.#tools.assembler.make(graph, [fuse]), STRATEGY, this.#tools);
     return new GraphPlans(graph, base, this.#tools);

@@ -18,6 +18,7 @@ import {
 } from "../codegen/script.ts";
 import type { Node, Value } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
+import { DEFAULT_SLOTS } from "../ops/loops.ts";
 import { type UnwindAttrs, unwindParts } from "../ops/unwind.ts";
 import { alignUp } from "../plan/problem.ts";
 import { Binding, CELL_BYTES, controlStep, fillSlots, rowsAt, zip } from "./binding.ts";
@@ -37,7 +38,8 @@ function layOut(values: readonly Value[]): { readonly offsets: readonly number[]
 
 export function unwindUnit(node: Node, unitOf: UnitOf): Unit {
   const parts = unwindParts(node);
-  const { length, slots, carries, adjoints } = node.attrs as UnwindAttrs;
+  const { length, carries, adjoints, ...attrs } = node.attrs as UnwindAttrs;
+  const slots = attrs.slots || DEFAULT_SLOTS;
   const step = planBody(parts.step, parts.step.params.slice(1, 1 + carries), unitOf);
   const back = planBody(parts.back, parts.back.params.slice(1 + carries, 1 + carries + adjoints), unitOf);
   const { offsets, bytes } = layOut(parts.carries);

@@ -9,12 +9,11 @@
  * The reverse is the discrete adjoint: the derivative of the steps that were taken, with their sizes for constants.
  * Sizes are chosen from rounded error estimates and change by jumps when an attempt fails; their influence on the result
  * is of the order of the tolerance, and its derivative is noise. The last step ends at the last time whatever its size,
- * so derivatives by times are there too. An attempt that fails adds nothing to the gradient: zero times its derivatives,
- * which is why these must be finite (an attempt so long that the right side overflows makes the gradient NaN; the first
- * size is chosen with care, and `firstStep` bounds it). The loop has no bound that the planner would have to reserve rows for: its
- * reverse holds `snapshots` states and computes the others again.
+ * so derivatives by times are there too. An attempt that fails adds nothing to the gradient, also where the right side
+ * overflowed in it. The loop has no bound that the planner would have to reserve rows for: its reverse holds as many states
+ * as there is room for and computes the others again.
  */
-import { whileLoop } from "../api/control.ts";
+import { applyGated, whileLoop } from "../api/control.ts";
 import {
   abs,
   add,
@@ -52,7 +51,8 @@ export interface Control {
   readonly rtol: number;
   readonly atol: number;
   readonly maxSteps: number;
-  readonly snapshots: number;
+  /** Undefined: the planner's choice. */
+  readonly snapshots: number | undefined;
   /** No larger first attempt. */
   readonly firstStep: number;
 }
@@ -128,17 +128,38 @@ export function begin(field: Field, control: Control, goal: Goal, from: Tensor, 
   return { t: from, y: y0, k, h, tries: fullOf("i32", [], 0), last };
 }
 
+/** What a step of size h would give, and whether it is good enough. Nothing flows back through one that is not. */
+interface Trial {
+  readonly accepted: Tensor;
+  readonly error: Tensor;
+  readonly next: Leaves;
+  readonly slope: Leaves;
+  readonly bend: Leaves;
+}
+
+function trial(field: Field, control: Control, { t, y, k }: Cursor, h: Tensor): Trial {
+  const n = y.length;
+  const made = applyGated([t, h, ...y, ...k], ([from, size, ...rest]) => {
+    const [at0, own, first] = [from as Tensor, rest.slice(0, n), rest.slice(n)];
+    const step = size as Tensor;
+    const ks = stages(DOPRI5, field, own, at0, step, first);
+    const next = advance(own, step, weighted(DOPRI5.b, ks));
+    const sizes = own.map((leaf, i) => maximum(abs(leaf), abs(at(next, i))));
+    const off = increment(step, weighted(ERRORS, ks));
+    const error = norm(off.map(stopGradient), tolerance(control, sizes.map(stopGradient)));
+    const bend = increment(step, weighted(DOPRI5_BEND, ks));
+    return [lessEqual(error, 1), error, ...next, ...at(ks, ks.length - 1), ...bend];
+  });
+  const leaves = (group: number): Leaves => made.slice(2 + group * n, 2 + (group + 1) * n);
+  return { accepted: at(made, 0), error: at(made, 1), next: leaves(0), slope: leaves(1), bend: leaves(2) };
+}
+
 function attempt(field: Field, control: Control, { end }: Goal, cursor: Cursor): Cursor {
   const { t, y, k, tries, last } = cursor;
   const room = sub(end, t);
   const isLast = greaterEqual(abs(cursor.h), abs(room));
   const h = where(isLast, room, stopGradient(cursor.h));
-  const ks = stages(DOPRI5, field, y, t, h, k);
-  const [next, slope] = [advance(y, h, weighted(DOPRI5.b, ks)), at(ks, ks.length - 1)];
-  const sizes = y.map((leaf, i) => maximum(abs(leaf), abs(at(next, i))));
-  const off = increment(h, weighted(ERRORS, ks));
-  const error = norm(off.map(stopGradient), tolerance(control, sizes.map(stopGradient)));
-  const accepted = lessEqual(error, 1);
+  const { accepted, error, next, slope, bend } = trial(field, control, cursor, h);
   const factor = clamp(mul(pow(error, -1 / 5), SAFETY), LEAST_FACTOR, MOST_FACTOR);
   const size = stopGradient(mul(h, where(isnan(error), f64(LEAST_FACTOR), factor)));
   const either = (yes: Leaves, no: Leaves): Leaves => yes.map((leaf, i) => where(accepted, leaf, at(no, i)));
@@ -147,7 +168,7 @@ function attempt(field: Field, control: Control, { end }: Goal, cursor: Cursor):
     h: where(accepted, h, before.h),
     y: either(y, before.y),
     k: either(k, before.k),
-    bend: either(increment(h, weighted(DOPRI5_BEND, ks)), before.bend),
+    bend: either(bend, before.bend),
   }));
   const reached = where(isLast, end, add(t, h));
   return {
@@ -169,9 +190,9 @@ export function proceed(field: Field, control: Control, goal: Goal, target: Tens
     const moves = notEqual(add(cursor.t, cursor.h), cursor.t);
     return logicalAnd(isAhead(target, goal, cursor), logicalAnd(hasTries, moves));
   };
-  return whileLoop<Cursor>(goesOn, (cursor) => attempt(field, control, goal, cursor), from, {
-    snapshots: control.snapshots,
-  });
+  const { snapshots } = control;
+  const options = snapshots === undefined ? {} : { snapshots };
+  return whileLoop<Cursor>(goesOn, (cursor) => attempt(field, control, goal, cursor), from, options);
 }
 
 /** 0: the end was reached. 1: not within maxSteps. 2: steps became too small to move at all. */

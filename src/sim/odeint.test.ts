@@ -205,6 +205,18 @@ describe("gradients of steps chosen by a tolerance", () => {
     expect(bytes(2)).toBeLessThan(bytes(40) / 3);
   });
 
+  it("are finite where an attempt overflowed and was taken back", () => {
+    // y' = k - exp(200 (y - 1)): steps grow on the way to 1, and the first one that goes far beyond overflows.
+    const end = (k: Tensor, rate: number): Tensor =>
+      odeint((y: Tensor) => k.sub(y.sub(1).mul(rate).exp()), f64(-5), { from: 0, to: 7 });
+    expect(Math.exp(200 * 5)).toBe(Number.POSITIVE_INFINITY);
+    // It comes to rest where k = exp(200 (y - 1)): dy/dk = 1 / (200 k).
+    expect(end(f64(1), 200).item()).toBeCloseTo(1, 6);
+    expect(grad((k: Tensor) => end(k, 200))(f64(1)).item()).toBeCloseTo(1 / 200, 5);
+    const pushed = jvp((k: Tensor) => end(k, 200), [f64(1)], [f64(1)])[1] as Tensor;
+    expect(pushed.item()).toBeCloseTo(1 / 200, 5);
+  });
+
   it("are there for derivatives of second order", () => {
     const twice = grad((k: Tensor) => grad((q: Tensor) => decay(f64(3), q))(k));
     expect(twice(f64(0.5)).item()).toBeCloseTo(12 * Math.exp(-1), 6);

@@ -34,7 +34,7 @@ export interface OdeOptions {
   readonly maxSteps?: number;
   /** The most that the first attempt of "dopri5" may be; what the tolerance and the curvature ask for may be less. */
   readonly firstStep?: number;
-  /** States that the reverse of "dopri5" holds at once; others are computed again. 32 by default. */
+  /** States that the reverse of "dopri5" holds at once; others are computed again. As many as `memory` of `compile` leaves room for. */
   readonly snapshots?: number;
 }
 
@@ -151,10 +151,10 @@ function adaptive(system: System<Tree>, control: Control, times: ReadTimes): Sol
 
 function controlOf(name: string, options: OdeOptions, dtype: "f32" | "f64"): Control {
   const [rtol, atol] = dtype === "f64" ? [1e-8, 1e-10] : [1e-5, 1e-7];
-  const { maxSteps = 10_000, snapshots = 32, firstStep = Number.MAX_VALUE } = options;
+  const { maxSteps = 10_000, snapshots, firstStep = Number.MAX_VALUE } = options;
   const control = { rtol: options.rtol ?? rtol, atol: options.atol ?? atol, maxSteps, snapshots, firstStep };
   requirePositive(name, "maxSteps", maxSteps);
-  requirePositive(name, "snapshots", snapshots);
+  if (snapshots !== undefined) requirePositive(name, "snapshots", snapshots);
   for (const what of ["rtol", "atol", "firstStep"] as const) {
     const value = control[what];
     if (value > 0 && Number.isFinite(value)) continue;

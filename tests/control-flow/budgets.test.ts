@@ -14,6 +14,7 @@ import {
   type ProgramInfo,
   pad,
   plan,
+  type ScanOptions,
   scan,
   slice,
   type Tensor,
@@ -27,8 +28,8 @@ import type { Node } from "../../src/ir/graph.ts";
 import { allNodes } from "../../src/ir/walk.ts";
 import { full } from "../../src/ops/create.ts";
 import { REVERSALS, type Reversal } from "../../src/ops/loops.ts";
+import { recordWhile } from "../../src/ops/record-while.ts";
 import { type RewindAttrs, record, rewind } from "../../src/ops/rewind.ts";
-import { unwind } from "../../src/ops/unwind.ts";
 import { leastAdvances } from "../../src/plan/reverse/binomial.ts";
 import { ScriptMachine } from "../helpers/script-machine.ts";
 
@@ -172,9 +173,10 @@ describe("loops two deep", () => {
 });
 
 describe("a while with a bound", () => {
-  it("computes states again from the first one, as its length shows at the end alone", () => {
+  it("holds states as they come, as its length shows at the end alone", () => {
     const outcome = gradientOf(bounded, params(1), { memory: "min" });
-    expect(nodesOf(outcome, unwind)).toHaveLength(1);
+    expect(nodesOf(outcome, recordWhile)).toHaveLength(1);
+    expect(nodesOf(outcome, rewind).map(({ attrs }) => attrs.split)).toEqual(["online"]);
   });
 });
 
@@ -223,10 +225,15 @@ function turnsForward(loss: (p: Params) => Tensor, p: Params, options: PlanningO
     if (step.kernel && node.op === full) machine.memory.set(at(step.addresses, 0), Number(node.attrs.value));
     if (step.kernel) return;
     const bodies = placed.program.steps.find((other) => other.node === node)?.bodies ?? [];
-    const [first = 0, second = 0] = bodies.map(({ program }) => program.steps.filter(({ alias }) => !alias).length);
+    const [first = 0, second = 0, third = 0] = bodies.map(
+      ({ program }) => program.steps.filter(({ alias }) => !alias).length,
+    );
     run = 0;
     machine.run(step.script);
-    turns += node.op === rewind ? (run - second * Number(node.attrs.length)) / first : run / first;
+    const { length, taped = 0 } = node.attrs as Partial<RewindAttrs>;
+    // Turns of the reverse are not counted, those that are taped once.
+    const others = node.op === rewind ? second * (Number(length) - taped) + third * taped : second * taped;
+    turns += (run - others) / first + (node.op === rewind ? 0 : taped);
   });
   return turns;
 }
@@ -267,21 +274,29 @@ describe("ten thousand steps of the wave equation", () => {
   const p: Params = { c: draw([SIDE, SIDE], 1, 0.05).add(0.3), u: draw([SIDE, SIDE], 2) };
   const stored = gradientOf(waves(turns), p);
 
-  it.each([10, 100, 500])("have the same gradient in 1/%i of the arena, with the fewest turns again", (part) => {
-    const memory = Math.floor(stored.arenaBytes / part);
-    const outcome = gradientOf(waves(turns), p, { memory });
-    expect(outcome.arenaBytes).toBeLessThanOrEqual(memory);
-    expect(outcome.bits).toEqual(stored.bits);
-    const [node, ...others] = nodesOf(outcome, rewind);
-    expect(others).toEqual([]);
-    const { slots, advances } = (node as Node).attrs as RewindAttrs;
-    // The last turn of the forward loop is not one that a schedule needs: its result is what the loss is of.
-    expect(turnsForward(waves(turns), p, { memory })).toBe(leastAdvances(turns, slots) + 1);
-    expect(advances, "what the cost is of").toBe(leastAdvances(turns, slots) - (turns - 1));
-    const more = gradientOf(waves(turns, { reversal: "binomial", snapshots: slots + 1 }), p);
-    expect(more.arenaBytes, "one more does not fit").toBeGreaterThan(memory);
-    expect(more.bits).toEqual(stored.bits);
-  });
+  it.each([10, 100, 500])(
+    "have the same gradient in 1/%i of the arena, with the fewest turns for what is held",
+    (part) => {
+      const memory = Math.floor(stored.arenaBytes / part);
+      const outcome = gradientOf(waves(turns), p, { memory });
+      expect(outcome.arenaBytes).toBeLessThanOrEqual(memory);
+      expect(outcome.bits).toEqual(stored.bits);
+      const [node, ...others] = nodesOf(outcome, rewind);
+      expect(others).toEqual([]);
+      const { slots, advances, taped } = (node as Node).attrs as RewindAttrs;
+      const early = turns - taped;
+      const made = turnsForward(waves(turns), p, { memory });
+      // The last turn before those that are taped is not one that a schedule needs: its result is what comes after.
+      expect(made).toBe(leastAdvances(early, slots) + 1 + taped);
+      expect(advances, "what the cost is of").toBe(leastAdvances(early, slots) - (early - 1));
+      expect(outcome.arenaBytes, "no state more would fit").toBeGreaterThan(memory - 3 * 8 * SIDE * SIDE);
+      const states = (n: number): Outcome => gradientOf(waves(turns, { reversal: "binomial", snapshots: n }), p);
+      let alone = slots;
+      while (states(alone + 1).arenaBytes <= memory) alone += Math.max(1, taped >> 6);
+      expect(made, "no more turns than with states alone").toBeLessThanOrEqual(leastAdvances(turns, alone) + 1);
+      expect(states(slots + 1).bits).toEqual(stored.bits);
+    },
+  );
 
   it("compile to as much code as ten", () => {
     const size = (n: number): ProgramInfo => {
@@ -301,6 +316,58 @@ describe("a million turns of a scalar", () => {
     expect(outcome.arenaBytes).toBeLessThanOrEqual(100_000);
     expect(outcome.storeAllArenaBytes).toBeGreaterThan(8_000_000);
     expect(outcome.bits).toEqual(gradientOf(loss, p).bits);
+  });
+});
+
+describe("a loop between keeping rows and holding states", () => {
+  const p = params(64);
+  /** A turn leaves four rows of the size of its state. */
+  const gatedCell =
+    (options: ScanOptions = {}) =>
+    ({ w, h, xs, k }: Params): Tensor => {
+      const cell = (s: Tensor, x: Tensor): Tensor => {
+        const gate = matmul(s, w as Tensor)
+          .add(x)
+          .sigmoid();
+        const fresh = matmul(s.mul(gate), w as Tensor)
+          .add(k as Tensor)
+          .tanh();
+        return s.add(gate.mul(fresh.sub(s).tanh()));
+      };
+      const [last, ys] = scan<Tensor, Tensor, Tensor>(
+        (s, x) => [cell(s, x), s.sum([0])],
+        h as Tensor,
+        xs as Tensor,
+        options,
+      );
+      return last.square().sum().add(ys.square().sum());
+    };
+  const stored = gradientOf(gatedCell(), p);
+  const states = gradientOf(gatedCell({ reversal: "binomial", snapshots: 63 }), p);
+
+  it("keeps the rows of as many turns as fit, and states for the others", () => {
+    expect(states.arenaBytes).toBeLessThan(stored.arenaBytes);
+    const taped = [0.2, 0.5, 0.8].map((share) => {
+      const memory = Math.ceil(states.arenaBytes + share * (stored.arenaBytes - states.arenaBytes));
+      const outcome = gradientOf(gatedCell(), p, { memory });
+      expect(outcome.bits, `${memory} bytes`).toEqual(stored.bits);
+      expect(outcome.arenaBytes).toBeLessThanOrEqual(memory);
+      expect(outcome.arenaBytes, "most of the budget is used").toBeGreaterThan(0.95 * memory);
+      const [node] = nodesOf(outcome, rewind);
+      // Without a reverse from states there are rows of all turns, some of them computed again.
+      return node ? (node.attrs as RewindAttrs).taped : 64;
+    });
+    expect(taped).toEqual([...taped].sort((a, b) => a - b));
+    expect(taped[0]).toBeGreaterThan(0);
+    expect(taped[2]).toBeGreaterThan(32);
+  });
+
+  it("does so going backwards too", () => {
+    const back = gatedCell({ reverse: true });
+    const all = gradientOf(back, p);
+    const outcome = gradientOf(back, p, { memory: Math.ceil(all.arenaBytes * 0.8) });
+    expect(outcome.bits).toEqual(all.bits);
+    expect(((nodesOf(outcome, rewind)[0] as Node).attrs as RewindAttrs).taped).toBeGreaterThan(0);
   });
 });
 

@@ -9,7 +9,7 @@
  *
  * Of the loop's state only that is needed which rows depend on, at once or through later turns: the carries in `kept`.
  */
-import { at } from "../../base/invariant.ts";
+import { at, invariant } from "../../base/invariant.ts";
 import type { Graph, Node, Value } from "../../ir/graph.ts";
 import { byteLength } from "../../ir/type.ts";
 import { producersOf, usersOf } from "../../ir/walk.ts";
@@ -62,7 +62,10 @@ export function rowsOf({ body, carries, ys }: LoopParts, stacks: readonly Value[
 const bytesOf = (values: readonly Value[]): number =>
   values.reduce((sum, { type }) => sum + alignUp(byteLength(type), ALIGN), 0);
 
-function pairOf(forward: Side, backward: Side, stacks: readonly Value[]): LoopPair {
+/** What there is to know of a loop, its reverse, and the stacks between them. */
+export function pairOf(loop: Node, reversed: Node, stacks: readonly Value[]): LoopPair {
+  const [forward, backward] = [sideOf(loop), sideOf(reversed)];
+  invariant(forward && backward, () => `${loop.op.name} and ${reversed.op.name} are not a loop and its reverse`);
   const { parts, node, length } = forward;
   const rows = rowsOf(parts, stacks);
   const states = parts.body.params.slice(1, 1 + parts.carries.length);
@@ -110,7 +113,7 @@ export function findPairs(graph: Graph): readonly LoopPair[] {
       const stacks = forward.parts.ys.filter((y) => parts.xs.includes(y) && onlyHere(y));
       if (!fits || stacks.length === 0) continue;
       taken.add(made).add(node);
-      pairs.push(pairOf(forward, backward, stacks));
+      pairs.push(pairOf(made, node, stacks));
     }
   }
   return pairs;

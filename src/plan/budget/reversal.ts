@@ -7,19 +7,21 @@ import { DEFAULT_SLOTS, type Reversal } from "../../ops/loops.ts";
 import type { SplitAttrs } from "../../ops/rewind.ts";
 import { leastAdvances } from "../reverse/binomial.ts";
 
-/** How a loop is reversed: which states it holds, and how many turns it then makes again. */
+/** How a loop is reversed: which states it holds, and how many turns it then makes again; the last `taped` need none. */
 export interface Schedule extends SplitAttrs {
   readonly advances: number;
+  readonly taped: number;
 }
 
 /** More states than this are of no use: one for each turn but the last, which begins at the working state. */
 const useful = (length: number, slots: number): number => Math.max(1, Math.min(slots, length - 1));
 
-/** Turns that `binomial` makes again: as few as is possible with so many states. */
-export function binomialSchedule(length: number, slots: number): Schedule {
-  const held = useful(length, slots);
-  const advances = Math.max(0, leastAdvances(length, held) - Math.max(0, length - 1));
-  return { slots: held, split: "binomial", every: 0, advances };
+/** Turns that `binomial` makes again: as few as is possible with so many states. What `taped` turns leave is kept. */
+export function binomialSchedule(length: number, slots: number, taped = 0): Schedule {
+  const early = length - taped;
+  const held = useful(early, slots);
+  const advances = Math.max(0, leastAdvances(early, held) - Math.max(0, early - 1));
+  return { slots: held, split: "binomial", every: 0, advances, taped };
 }
 
 /** Turns from the first held state, the first sweep counted, when each part is halved. */
@@ -38,14 +40,14 @@ function halving(length: number, slots: number, known: Map<string, number>): num
 function binarySchedule(length: number, snapshots: number): Schedule {
   const slots = useful(length, snapshots || Math.ceil(Math.log2(Math.max(2, length))));
   const advances = Math.max(0, halving(length, slots, new Map()) - Math.max(0, length - 1));
-  return { slots, split: "binary", every: 0, advances };
+  return { slots, split: "binary", every: 0, advances, taped: 0 };
 }
 
 /** `every` turns are a piece; of the last piece the first sweep holds all states already. */
 function periodicSchedule(length: number, every: number): Schedule {
   const pieces = Math.max(1, Math.ceil(length / every));
   const slots = pieces + Math.max(0, Math.min(every, length) - 2);
-  return { slots, split: "periodic", every, advances: (pieces - 1) * (every - 1) };
+  return { slots, split: "periodic", every, advances: (pieces - 1) * (every - 1), taped: 0 };
 }
 
 /** The schedule that a user asked for; null where that is to keep everything, or left to the planner. */

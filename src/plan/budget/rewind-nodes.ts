@@ -3,19 +3,19 @@
  *
  *   rows from nothing but inputs   scan     and  scan       no state is needed: rows are made again in place
  *   the number of turns is known   record   and  rewind     the forward loop holds states on its way
- *   it shows at the end (while)    while    and  unwind     states are computed again from the first one
+ *   it shows at the end (while)    record_while and rewind  the same; which states these are is decided as they come
  */
 import { at, invariant } from "../../base/invariant.ts";
 import { type Graph, type Node, newValue, type Value } from "../../ir/graph.ts";
 import type { AnyOp, Attrs } from "../../ir/op.ts";
 import { tensorType } from "../../ir/type.ts";
 import { type FullAttrs, full } from "../../ops/create.ts";
-import { type ScanAttrs, whileLoop } from "../../ops/loops.ts";
+import { type ScanAttrs, type WhileAttrs, whileLoop } from "../../ops/loops.ts";
+import { type RecordWhileAttrs, recordWhile } from "../../ops/record-while.ts";
 import { INDEX, stackType } from "../../ops/region-checks.ts";
-import { type RecordAttrs, type RewindAttrs, record, rewind } from "../../ops/rewind.ts";
-import { type UnwindAttrs, unwind } from "../../ops/unwind.ts";
+import { NOT_TAPED, placesType, type RecordAttrs, type RewindAttrs, record, rewind } from "../../ops/rewind.ts";
 import { dce } from "../../passes/dce.ts";
-import type { LoopPair } from "./loop-pairs.ts";
+import { type LoopPair, rowsOf } from "./loop-pairs.ts";
 import type { Schedule } from "./reversal.ts";
 import type { Inputs } from "./rewind-regions.ts";
 
@@ -73,6 +73,7 @@ export function replacementOf(
 interface StepAndBack {
   readonly step: Graph;
   readonly back: Graph;
+  readonly tail: Graph;
 }
 
 /** Inputs of the reverse; the first `xs` of `rest` are stacks. */
@@ -90,46 +91,31 @@ function rescanned(pair: LoopPair, _: Schedule, { adjoints, rest, xs }: Given, {
   return { forward: withoutStacks(pair), backward: [{ ...backward, inputs, attrs, regions: [back] }] };
 }
 
+/** A `while` that holds states as they come: it does not know which turn is its last. */
 function unwound(
   pair: LoopPair,
-  { slots, advances: again }: Schedule,
+  { slots, advances }: Schedule,
   { adjoints, rest, xs }: Given,
   made: StepAndBack,
 ): Replacement {
-  const { backward, backwardParts, forwardParts, kept, length } = pair;
+  const { backward, backwardParts, forward: loop, kept, length } = pair;
   const { count } = backwardParts;
   invariant(count, () => "the reverse of a while has no count");
-  // The states that a schedule starts from are not there yet.
-  const advances = again + Math.max(0, length - 1);
-  const attrs: UnwindAttrs = { carries: kept.length, adjoints: adjoints.length, xs, length, slots, advances };
-  const inputs = [count, ...kept.map((k) => at(forwardParts.carries, k)), ...adjoints, ...rest];
-  const regions = [made.step, made.back];
-  const node: Node = { ...backward, op: unwind as AnyOp, inputs, attrs: attrs as Attrs, regions };
-  return { forward: withoutStacks(pair), backward: [node] };
-}
-
-function rewound(pair: LoopPair, schedule: Schedule, { adjoints, rest, xs }: Given, made: StepAndBack): Replacement {
-  const { forward, backward, backwardParts, kept, length } = pair;
-  const { advances, ...rule } = schedule;
-  const rows = rule.slots + 1;
   const storage = (): readonly Value[] => [
-    ...kept.map((k) => newValue(stackType(at(forward.outputs, k).type, rows), "held")),
-    newValue(tensorType("i32", [rows]), "turns"),
+    ...kept.map((k) => newValue(stackType(at(loop.outputs, k).type, slots + 1), "held")),
+    newValue(placesType(slots), "places"),
   ];
   const [held, after] = [storage(), storage()];
   const plain = withoutStacks(pair);
-  const { reversal: _, snapshots: __, ...own } = plain.attrs as ScanAttrs;
-  const recordAttrs: RecordAttrs = { ...own, ...rule, kept };
-  const recorded: Node = {
+  const recordAttrs: RecordWhileAttrs = { ...(plain.attrs as WhileAttrs), slots, kept };
+  const forward: Node = {
     ...plain,
-    op: record as AnyOp,
+    op: recordWhile as AnyOp,
     attrs: recordAttrs as Attrs,
-    outputs: [...plain.outputs, ...held],
+    outputs: [...plain.outputs.slice(0, -1), ...held, ...plain.outputs.slice(-1)],
   };
-  const counter = backwardParts.count ? [] : [constantFor(backward, { ...INDEX, value: length })];
-  const count = backwardParts.count ?? at(at(counter, 0).outputs, 0);
-  const shape = { states: kept.length, adjoints: adjoints.length, xs, length, reverse: own.reverse };
-  const attrs: RewindAttrs = { ...shape, ...rule, advances };
+  const shape = { states: kept.length, adjoints: adjoints.length, xs, length, reverse: false };
+  const attrs: RewindAttrs = { ...shape, ...NOT_TAPED, slots, split: "online", every: 0, advances };
   const node: Node = {
     ...backward,
     op: rewind as AnyOp,
@@ -138,5 +124,51 @@ function rewound(pair: LoopPair, schedule: Schedule, { adjoints, rest, xs }: Giv
     outputs: [...backward.outputs, ...after],
     regions: [made.step, made.back],
   };
+  return { forward, backward: [node] };
+}
+
+function rewound(pair: LoopPair, schedule: Schedule, { adjoints, rest, xs }: Given, made: StepAndBack): Replacement {
+  const { forward, backward, backwardParts, kept, length, stacks } = pair;
+  const { advances, taped, ...rule } = schedule;
+  const rows = rule.slots + 1;
+  const storage = (): readonly Value[] => [
+    ...kept.map((k) => newValue(stackType(at(forward.outputs, k).type, rows), "held")),
+    newValue(tensorType("i32", [rows]), "turns"),
+  ];
+  const [held, after] = [storage(), storage()];
+  const plain = withoutStacks(pair);
+  const { reversal: _, snapshots: __, ...own } = plain.attrs as ScanAttrs;
+  const recordAttrs: RecordAttrs = { ...own, ...rule, kept, taped };
+  const tapes =
+    taped === 0
+      ? []
+      : rowsOf(pair.forwardParts, stacks).map((row, n) => newValue(stackType(row.type, taped), at(stacks, n).name));
+  const recorded: Node = {
+    ...plain,
+    op: record as AnyOp,
+    attrs: recordAttrs as Attrs,
+    outputs: [...plain.outputs, ...tapes, ...held],
+    regions: taped === 0 ? plain.regions : [...plain.regions, fullBody(pair)],
+  };
+  const counter = backwardParts.count ? [] : [constantFor(backward, { ...INDEX, value: length })];
+  const count = backwardParts.count ?? at(at(counter, 0).outputs, 0);
+  const shape = { states: kept.length, adjoints: adjoints.length, xs, length, reverse: own.reverse };
+  const attrs: RewindAttrs = { ...shape, ...rule, advances, taped, tapes: tapes.length };
+  const node: Node = {
+    ...backward,
+    op: rewind as AnyOp,
+    inputs: [count, at(held, held.length - 1), ...held.slice(0, -1), ...adjoints, ...rest, ...tapes],
+    attrs: attrs as Attrs,
+    outputs: [...backward.outputs, ...after],
+    regions: taped === 0 ? [made.step, made.back] : [made.step, made.back, made.tail],
+  };
   return { forward: recorded, backward: [...counter, node] };
+}
+
+/** The forward body as it was, rows of the stacks last. */
+function fullBody({ forwardParts, stacks }: LoopPair): Graph {
+  const { body, carries, ys } = forwardParts;
+  const own = ys.flatMap((y, n) => (stacks.includes(y) ? [] : [at(body.results, carries.length + n)]));
+  const results = [...body.results.slice(0, carries.length), ...own, ...rowsOf(forwardParts, stacks)];
+  return { ...body, name: `${body.name}_full`, results };
 }

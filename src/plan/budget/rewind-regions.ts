@@ -5,9 +5,10 @@
  * ```
  *   step   (i, s, x, k)    → s        the part of the forward body that the next state needs
  *   back   (i, s, a, x, k) → a, w     the part of it that rows of the stacks need, then the reverse body on those rows
+ *   tail   (i, a, x, k, r) → a, w     the reverse body on rows r that were kept
  * ```
  *
- * Both take the same rows and constants, each outer value once: those of the two bodies that are still read.
+ * All take the same rows and constants, each outer value once: those of the two bodies that are still read.
  */
 import { at } from "../../base/invariant.ts";
 import { Build } from "../../ir/build.ts";
@@ -140,4 +141,27 @@ export function backOf(pair: LoopPair, inputs: Inputs): Graph {
     ...consts.map((k) => region.constant(k)),
   ];
   return region.finish(region.b.inline(body, bound));
+}
+
+/** The reverse body on rows that were kept: these are its last parameters. */
+export function tailOf({ backwardParts, stacks }: LoopPair, { rows, consts }: Inputs): Graph {
+  const { body, carries, xs, consts: given } = backwardParts;
+  const b = new Build(`${body.name}_tail`);
+  b.phase = "backward";
+  const index = b.param(INDEX, "i");
+  const adjoints = body.params.slice(1, 1 + carries.length).map(({ type, name }) => b.param(type, name));
+  const [rowParams, constParams] = [rows.params(b), consts.params(b)];
+  const kept = new Map(
+    stacks.map((stack) => {
+      const { type, name } = at(body.params, 1 + carries.length + xs.indexOf(stack));
+      return [stack, b.param(type, name)];
+    }),
+  );
+  const bound = [
+    index,
+    ...adjoints,
+    ...xs.map((x) => kept.get(x) ?? rowParams.get(x) ?? x),
+    ...given.map((k) => constParams.get(k) ?? k),
+  ];
+  return dce.run(b.finish(b.inline(body, bound)));
 }

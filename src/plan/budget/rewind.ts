@@ -13,11 +13,13 @@
 import type { Graph, Node } from "../../ir/graph.ts";
 import { producersOf } from "../../ir/walk.ts";
 import type { Reversal, ScanAttrs } from "../../ops/loops.ts";
+import type { UnwindAttrs } from "../../ops/unwind.ts";
 import { controlRuns } from "../cost/work.ts";
 import { findPairs, type LoopPair } from "./loop-pairs.ts";
+import { findOpenPairs, type OpenPair, recordOpen, unwindWith } from "./open-loops.ts";
 import { namedSchedule, type Schedule } from "./reversal.ts";
 import { replacementOf } from "./rewind-nodes.ts";
-import { backOf, inputsOf, stepOf } from "./rewind-regions.ts";
+import { backOf, inputsOf, stepOf, tailOf } from "./rewind-regions.ts";
 
 /** A loop as it is found: alone in its graph, or inside of others that run it `runs` times. */
 export interface FoundLoop {
@@ -32,13 +34,35 @@ export interface Rewound extends FoundLoop {
   readonly back: Graph;
 }
 
-/** What is to become of a loop; null: its stacks are kept. */
-export type Decide = (loop: FoundLoop) => Schedule | null;
+/** A loop without a bound, and how often it runs. */
+export interface FoundOpen {
+  readonly pair: OpenPair;
+  readonly runs: number;
+  readonly depth: number;
+}
 
-/** What users asked for, of a loop that they did not leave to the planner. */
-export const asAsked: Decide = ({ pair: { forward, length } }) => {
-  const { reversal, snapshots } = forward.attrs as Partial<ScanAttrs>;
-  return namedSchedule((reversal ?? "auto") as Reversal, length, snapshots ?? 0);
+/** A pair, with other rows between the two where that was decided, and the states that it holds; null: rows are kept. */
+export interface Treated {
+  readonly pair: LoopPair;
+  readonly schedule: Schedule | null;
+}
+
+/** What is to become of loops. */
+export interface Decide {
+  /** Null: nothing. */
+  counted(loop: FoundLoop): Treated | null;
+  /** How many states a loop without a bound holds; 0 leaves it as it is. */
+  open(loop: FoundOpen): number;
+}
+
+/** What users asked for, of loops that they did not leave to the planner. */
+export const asAsked: Decide = {
+  counted({ pair }) {
+    const { reversal, snapshots } = pair.forward.attrs as Partial<ScanAttrs>;
+    const schedule = namedSchedule((reversal ?? "auto") as Reversal, pair.length, snapshots ?? 0);
+    return schedule && { pair, schedule };
+  },
+  open: ({ pair }) => (pair.backward.attrs as UnwindAttrs).slots,
 };
 
 /** A graph with loops in the form that was decided on, in regions too. `seen` is told about each that was rewritten. */
@@ -59,16 +83,30 @@ export function rewindLoops(
   };
   const replaced = new Map<Node, readonly Node[]>();
   const producer = producersOf(graph);
-  for (const pair of findPairs(graph)) {
-    const loop = { pair, runs, depth };
-    const schedule = decide(loop);
-    if (!schedule) continue;
+  for (const found of findPairs(graph)) {
+    const loop = { pair: found, runs, depth };
+    const treated = decide.counted(loop);
+    if (!treated) continue;
+    const { pair, schedule } = treated;
+    if (!schedule) {
+      replaced.set(found.forward, [pair.forward]);
+      replaced.set(found.backward, [pair.backward]);
+      continue;
+    }
     const inputs = inputsOf(pair);
-    const regions = { step: stepOf(pair, inputs), back: backOf(pair, inputs) };
+    const regions = { step: stepOf(pair, inputs), back: backOf(pair, inputs), tail: tailOf(pair, inputs) };
     seen({ ...loop, ...regions });
     const { forward, backward } = replacementOf(pair, schedule, inputs, regions, producer);
-    replaced.set(pair.forward, [forward]);
-    replaced.set(pair.backward, backward);
+    replaced.set(found.forward, [forward]);
+    replaced.set(found.backward, backward);
+  }
+  for (const pair of findOpenPairs(graph)) {
+    const slots = decide.open({ pair, runs, depth });
+    if (slots === 0) continue;
+    const { forward, backward } = pair;
+    const made = forward && recordOpen(graph, forward, backward, slots);
+    if (made && forward) replaced.set(forward, [made.forward]);
+    replaced.set(backward, [made ? made.backward : unwindWith(backward, slots)]);
   }
   const nodes = graph.nodes.flatMap((node) => replaced.get(node) ?? [node]).map(within);
   const same = nodes.length === graph.nodes.length && nodes.every((node, i) => node === graph.nodes[i]);
