@@ -35,6 +35,7 @@ import {
 } from "./contract-access.ts";
 import { bytesOfProduct, type DepthStep, type ProductType } from "./gemm-micro.ts";
 import type { NativeOptions } from "./options.ts";
+import { product } from "./walk.ts";
 
 /** A product whose workspace is not known yet. */
 export type Product = Omit<ContractNest, "scratch">;
@@ -60,7 +61,7 @@ export interface Panels {
 
 export const widthOf = (widths: readonly number[]): number => widths.reduce((a, b) => a + b, 0);
 
-export interface ProductPlan {
+export interface ProductPlan extends Blocks {
   readonly dtype: ProductType;
   /** Lanes of a whole register. */
   readonly lanes: number;
@@ -79,9 +80,18 @@ export interface ProductPlan {
   readonly run: number;
   /** Where sums go: a tile that is stored at once, the result itself, or a block of the workspace. */
   readonly sums: "tile" | "result" | "block";
-  /** Tiles and panels of a block. */
+}
+
+export interface Blocks {
+  /** Tiles and panels of a block, lanes of a row of its partial sums. */
   readonly blockTiles: number;
   readonly blockPanels: number;
+  readonly sumsWidth: number;
+  /** All panels are packed at once and kept, since several blocks read them. */
+  readonly resident: boolean;
+  /** First lane that is packed, and lanes from there on. */
+  readonly packedFirst: number;
+  readonly packedWidth: number;
   /** Elements of the parts of one thread's workspace. */
   readonly parts: Workspace;
 }
@@ -101,6 +111,8 @@ const SUMS_BYTES = 256 * 1024;
 /** A vector side beyond this is packed, if more than a few rows read it: its steps are pages apart. */
 const NEAR_BYTES = 1024 * 1024;
 const FEW_ROWS = 42;
+/** Panels up to this are packed once and kept, where several blocks read them. */
+const RESIDENT_BYTES = 256 * 1024;
 /** Lanes of a block of partial sums. */
 const SUMS_LANES = 256;
 
@@ -118,11 +130,6 @@ function panelsOf(extent: number, lanes: number, perPanel: number): Panels {
   const count = Math.floor(whole / perPanel);
   const tail = [...widths.slice(0, whole % perPanel), ...(narrow > 0 ? [narrow] : [])];
   return { count, widths, tail };
-}
-
-/** Whether the last panel has no lanes beyond the matrix. */
-export function isExact({ count, widths, tail }: Panels, extent: number): boolean {
-  return count * widthOf(widths) + widthOf(tail) === extent;
 }
 
 /** Rows that lie a multiple of the first-level cache's period apart push each other out of it. */
@@ -176,7 +183,7 @@ class Planner {
   }
 
   plan(swapped: boolean): ProductPlan {
-    const { nest, operands, options, run, lanes } = this;
+    const { nest, operands, options, lanes } = this;
     const [spread, vector] = swapped ? [nest.cols, nest.rows] : [nest.rows, nest.cols];
     const [spreadExpr, vectorExpr] = swapped ? [nest.b, nest.a] : [nest.a, nest.b];
     const folded = nest.batch.filter(
@@ -185,30 +192,12 @@ class Planner {
     const limits = tileLimits(options);
     const vectors = Math.ceil(vector.extent / lanes);
     const perPanel = Math.min(8, vectors, Math.max(2, Math.floor(limits.sums / Math.min(spread.extent, limits.rows))));
-    const most = Math.max(limits.rows, perPanel === 1 ? limits.rows : Math.floor(limits.sums / perPanel));
+    const tallest = perPanel === 1 ? limits.rows : Math.max(limits.rows, Math.floor(limits.sums / perPanel));
     const access = accessOf(this.interner, spreadExpr, spread, this.depth, operands);
-    const s = this.spreadSide(access, spread, spreadExpr, most);
-    const panels = panelsOf(vector.extent, lanes, Math.max(1, perPanel));
-    const v = this.vectorSide(
-      vectorExpr,
-      vector,
-      folded.reduce((n, b) => n * b.extent, spread.extent),
-    );
-    const sums = this.sumsOf(swapped);
-    const rows = Math.max(...s.tiling.sizes);
-    const limit = (s.side.kind === "direct" ? READ_BYTES : PACKED_BYTES) / (run * this.bytes * rows);
-    const panelWidth = widthOf(panels.widths);
-    const blockPanels = sums === "block" ? Math.max(1, Math.floor(SUMS_LANES / panelWidth)) : panels.count + 1;
-    const sumsWidth = Math.min(blockPanels * panelWidth, panels.count * panelWidth + widthOf(panels.tail));
-    const forSums = sums === "block" ? SUMS_BYTES / (this.bytes * rows * sumsWidth) : Number.POSITIVE_INFINITY;
-    const perOuter = (spread.extent / s.tiling.period) * s.tiling.sizes.length;
-    const tiles = s.side.kind === "direct" ? perOuter * folded.reduce((n, b) => n * b.extent, 1) : perOuter;
-    const blockTiles = Math.max(1, Math.floor(Math.min(limit, forSums, tiles)));
-    const side: SpreadSide = s.side.kind === "along" ? alongSide(this.padded(blockTiles * rows)) : s.side;
-    const exact = isExact(panels, vector.extent);
-    const packedWidth = panels.count > 0 && v.kind !== "direct" ? panelWidth : widthOf(panels.tail);
-    const shape = { s: side, v, blockRows: blockTiles * rows, packedWidth, exact, sumsWidth, sums };
-    return {
+    const { side, tiling } = this.spreadSide(access, spread, spreadExpr, tallest);
+    const v = this.vectorSide(vectorExpr, vector, product(folded) * spread.extent);
+    const panels = panelsOf(vector.extent, lanes, perPanel);
+    return this.blocks({
       dtype: this.dtype,
       lanes,
       swapped,
@@ -220,14 +209,53 @@ class Planner {
       folded,
       s: side,
       v,
-      tiling: s.tiling,
+      tiling,
       panels,
-      run,
-      sums,
-      blockTiles,
-      blockPanels,
-      parts: this.workspace(shape),
-    };
+      run: this.run,
+      sums: this.sumsOf(swapped),
+    });
+  }
+
+  /** Blocks and workspace for what was chosen. */
+  blocks(plan: Omit<ProductPlan, keyof Blocks>): ProductPlan {
+    const { nest, bytes } = this;
+    const { s, v, panels, tiling, vector, sums } = plan;
+    const rows = Math.max(...tiling.sizes);
+    const panelWidth = widthOf(panels.widths);
+    const whole = panels.count * panelWidth + widthOf(panels.tail);
+    const packedFirst = v.kind === "direct" ? panels.count * panelWidth : 0;
+    const packedWidth = v.kind === "direct" && whole === vector.extent ? 0 : whole - packedFirst;
+    const blockPanels = sums === "block" ? Math.max(1, Math.floor(SUMS_LANES / panelWidth)) : panels.count + 1;
+    const sumsWidth = Math.min(blockPanels * panelWidth, whole);
+    const forSums = sums === "block" ? SUMS_BYTES / (bytes * rows * sumsWidth) : Number.POSITIVE_INFINITY;
+    const perOuter = (tiling.extent / tiling.period) * tiling.sizes.length;
+    const tiles = perOuter * product(plan.folded);
+    const keeps = packedWidth * nest.depth.extent * bytes <= RESIDENT_BYTES;
+    const together = s.kind === "direct" ? tiles : perOuter;
+    const blockTiles = Math.max(1, Math.floor(Math.min(this.blockRows(s, keeps, vector) / rows, forSums, together)));
+    const resident = packedWidth > 0 && keeps && blockTiles < tiles;
+    const widest = panels.count > 0 && v.kind !== "direct" ? panelWidth : widthOf(panels.tail);
+    const kept = resident ? nest.depth.extent * packedWidth : this.run * widest;
+    const side = s.kind === "along" ? alongSide(this.padded(blockTiles * rows)) : s;
+    const parts = this.workspace({
+      s: side,
+      v,
+      blockRows: blockTiles * rows,
+      packed: packedWidth === 0 ? 0 : kept,
+      widest,
+      sums: sums === "block" ? blockTiles * rows * sumsWidth : 0,
+    });
+    return { ...plan, s: side, blockTiles, blockPanels, sumsWidth, resident, packedFirst, packedWidth, parts };
+  }
+
+  /** Rows of a block: what it reads and stores stays in cache, unless panels would be packed again for each block. */
+  blockRows(s: SpreadSide, keeps: boolean, vector: LoopVar): number {
+    const read = this.run * this.bytes;
+    if (s.kind !== "direct") return PACKED_BYTES / read;
+    if (!keeps) return READ_BYTES / read;
+    let touched = this.nest.stores.length;
+    for (const { value } of this.nest.stores) walkExpr(value, (e) => (touched += e.kind === "load" ? 1 : 0));
+    return PACKED_BYTES / (read + touched * vector.extent * this.bytes);
   }
 
   /** A stride of whole registers that is no multiple of the cache's period. */
@@ -281,13 +309,12 @@ class Planner {
     readonly s: SpreadSide;
     readonly v: VectorSide;
     readonly blockRows: number;
-    /** Lanes of the widest panel that is packed, and whether none need be where the side is read in place. */
-    readonly packedWidth: number;
-    readonly exact: boolean;
-    readonly sumsWidth: number;
-    readonly sums: ProductPlan["sums"];
+    /** Elements of packed panels, and lanes of the widest. */
+    readonly packed: number;
+    readonly widest: number;
+    readonly sums: number;
   }): Workspace {
-    const { s, v, blockRows, packedWidth } = shape;
+    const { s, v, blockRows, packed, widest } = shape;
     const { lanes, run } = this;
     const line = 64 / this.bytes;
     const lines = (n: number): number => Math.ceil(n / line) * line;
@@ -296,9 +323,9 @@ class Planner {
       (s.kind === "direct" && s.step === "table" ? run : 0) + (v.kind === "direct" && v.step === "table" ? run : 0);
     return {
       spread: lines(spread === 0 ? 0 : spread + lanes),
-      panel: v.kind === "direct" && shape.exact ? 0 : lines(run * shape.packedWidth + lanes),
-      rows: v.kind === "turned" ? lines(packedWidth * v.stride) : 0,
-      sums: shape.sums === "block" ? lines(blockRows * shape.sumsWidth + lanes) : 0,
+      panel: packed === 0 ? 0 : lines(packed + lanes),
+      rows: v.kind === "turned" ? lines(widest * v.stride) : 0,
+      sums: shape.sums === 0 ? 0 : lines(shape.sums + lanes),
       tables: lines(tables),
     };
   }
@@ -306,7 +333,7 @@ class Planner {
   /** Rough cycles of a plan: multiplications, packing, turning tiles. */
   cycles(plan: ProductPlan): number {
     const { nest, lanes } = this;
-    const all = [...plan.batch, ...plan.folded].reduce((n, b) => n * b.extent, 1);
+    const all = product([...plan.batch, ...plan.folded]);
     const rows = all * plan.spread.extent;
     const depth = nest.depth.extent;
     const cost = (width: number): number => (width === lanes ? 1 : 0.5);
@@ -327,11 +354,11 @@ class Planner {
       turned: fill(plan.vectorExpr, inner) + 0.4,
     }[plan.v.kind];
     const tiles = (rows / plan.tiling.period) * plan.tiling.sizes.length;
-    const blocks = Math.max(1, tiles / plan.blockTiles);
+    const times = plan.resident ? product(plan.batch) : Math.max(1, tiles / plan.blockTiles);
     return (
       rows * vectors * depth * waits +
       rows * depth * spreadFill +
-      blocks * plan.vector.extent * depth * vectorFill +
+      times * plan.vector.extent * depth * vectorFill +
       rows * plan.vector.extent * (plan.swapped ? 0.6 : 0.1)
     );
   }

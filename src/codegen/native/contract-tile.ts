@@ -14,9 +14,9 @@ import { emitStores } from "./walk.ts";
 export interface TilePlace {
   readonly at: string;
   readonly stride: string;
-  /** First element and number of the spread counter. */
+  /** First element of the spread counter, and how many there are: a number where the tile is swapped. */
   readonly spread: string;
-  readonly rows: number;
+  readonly rows: string | number;
   /** First element of the vector counter. */
   readonly vector: string;
   readonly widths: readonly number[];
@@ -70,15 +70,16 @@ function finishSwapped(
   const { code } = em;
   const { dtype, lanes } = plan;
   em.vec = nest.cols;
-  const [g, block, turned] = [code.name("g"), code.name("block"), code.name("turned")];
+  const [g, turned] = [code.name("g"), code.name("turned")];
   const there = widthOf(tile.widths) - tile.beyond;
+  const height = Number(tile.rows);
   em.block(`for (idx ${g} = 0; ${g} < ${there}; ${g} += ${lanes})`, () => {
-    code.line(`tm_${dtype}x${lanes} ${block}[${lanes}];`);
     code.line(`${dtype} ${turned}[${lanes * lanes}] __attribute__((aligned(64)));`);
     const last = `(${there} - ${g} < ${lanes} ? ${there} - ${g} : ${lanes})`;
-    for (let first = 0; first < tile.rows; first += lanes) {
-      const rows = Math.min(lanes, tile.rows - first);
-      turnBlock(em, plan, `${tile.at} + ${first} * ${tile.stride} + ${g}`, tile.stride, rows, block, turned);
+    for (let first = 0; first < height; first += lanes) {
+      const rows = Math.min(lanes, height - first);
+      const from = `${tile.at} + ${first} * ${tile.stride} + ${g}`;
+      code.line(`tm_across_${dtype}(${from}, ${tile.stride}, ${rows}, ${lanes}, ${turned}, ${lanes});`);
       const [i, row, col] = [code.name("i"), em.counter(nest.rows), em.counter(nest.cols)];
       em.block(`for (idx ${i} = 0, end = ${last}; ${i} < end; ${i}++)`, () => {
         code.line(`const idx ${row} = ${tile.vector} + ${g} + ${i};`);
@@ -92,24 +93,6 @@ function finishSwapped(
     }
   });
   em.vec = null;
-}
-
-/** Rows of a tile, as columns of `turned`. */
-function turnBlock(
-  em: VectorEmitter,
-  { dtype, lanes }: ProductPlan,
-  from: string,
-  stride: string,
-  rows: number,
-  block: string,
-  turned: string,
-): void {
-  const type = `tm_${dtype}x${lanes}`;
-  for (let r = 0; r < lanes; r++) {
-    const row = `*(const ${type}u *)(${from} + ${r} * ${stride})`;
-    em.code.line(`${block}[${r}] = ${r < rows ? row : `(${type}){0}`};`);
-  }
-  em.code.line(`tm_turn_${dtype}(${block}, ${turned}, ${lanes});`);
 }
 
 /** Runs the stores over a finished tile. */

@@ -16,11 +16,12 @@
  *
  * Functions of C that products share (tiles in registers) are handed to `share`, which puts each name into the file once.
  */
+import { at } from "../../base/invariant.ts";
 import type { LoopVar } from "../../kernel/expr.ts";
 import type { ContractNest, Operand } from "../../kernel/loops.ts";
 import { type Access, indexOf } from "./contract-access.ts";
 import { eachDepth, type Fill, fillAlong, fillRows } from "./contract-fill.ts";
-import { isExact, type Product, type ProductPlan, planProduct, widthOf, workspaceElements } from "./contract-plan.ts";
+import { type Product, type ProductPlan, planProduct, widthOf, workspaceElements } from "./contract-plan.ts";
 import { finishTile, type TilePlace } from "./contract-tile.ts";
 import type { VectorEmitter } from "./emitter.ts";
 import { type DepthStep, type MicroShape, microKernel, microName, vectorTypes } from "./gemm-micro.ts";
@@ -53,8 +54,6 @@ class ContractEmitter {
   readonly tilesEach: number;
   readonly tiles: number;
   readonly panels: number;
-  /** Lanes of a block of sums. */
-  readonly sumsWidth: number;
 
   constructor(
     em: VectorEmitter,
@@ -69,12 +68,10 @@ class ContractEmitter {
     this.options = options;
     this.share = share;
     this.plan = planProduct(nest, operands, options);
-    const { tiling, folded, panels, blockPanels } = this.plan;
+    const { tiling, folded, panels } = this.plan;
     this.tilesEach = (tiling.extent / tiling.period) * tiling.sizes.length;
     this.tiles = this.tilesEach * product(folded);
     this.panels = panels.count + (panels.tail.length > 0 ? 1 : 0);
-    const width = widthOf(panels.widths);
-    this.sumsWidth = Math.min(blockPanels * width, panels.count * width + widthOf(panels.tail));
   }
 
   emit(): Units {
@@ -92,6 +89,7 @@ class ContractEmitter {
       const [t0, t1] = byPanels ? ["0", String(this.tiles)] : [cut(this.tiles, "u0"), cut(this.tiles, "u1")];
       const [p0, p1] = byPanels ? [cut(this.panels, "u0"), cut(this.panels, "u1")] : ["0", String(this.panels)];
       code.line(`const idx tiles = ${t1}, first = ${p0}, panels = ${p1};`);
+      if (plan.resident) this.packAll();
       em.block(`for (idx t = ${t0}; t < tiles;)`, () => this.block());
     });
     return { count: each * product(plan.batch), grain: 1 };
@@ -101,11 +99,11 @@ class ContractEmitter {
   workspace(): void {
     const { plan, nest, em } = this;
     const { parts, dtype } = plan;
-    let at = `${em.slot(nest.scratch, 0)} + (idx)thread * ${workspaceElements(plan)}`;
+    let next = `${em.slot(nest.scratch, 0)} + (idx)thread * ${workspaceElements(plan)}`;
     for (const [name, elements] of Object.entries(parts)) {
       if (elements === 0) continue;
-      em.code.line(`${dtype} *const w_${name} = ${at};`);
-      at = `w_${name} + ${elements}`;
+      em.code.line(`${dtype} *const w_${name} = ${next};`);
+      next = `w_${name} + ${elements}`;
     }
     if (parts.tables > 0) em.code.line("int *const sAt = (int *)w_tables;");
     const both =
@@ -132,16 +130,13 @@ class ContractEmitter {
     if (packed) this.outer("t");
     code.line(`const idx row0 = ${packed ? this.start(`(t % ${this.tilesEach})`) : "0"};`);
     if (packed) code.line(`const idx row1 = ${this.start(`(t % ${this.tilesEach} + tEnd - t)`)};`);
-    const blocked = plan.sums === "block";
     em.block(`for (idx p0 = first; p0 < panels; p0 += ${plan.blockPanels})`, () => {
       code.line(`const idx p1 = p0 + ${plan.blockPanels} < panels ? p0 + ${plan.blockPanels} : panels;`);
-      const depth = this.nest.depth.extent;
-      em.block(`for (idx pc = 0; pc == 0 || pc < ${depth}; pc += ${plan.run})`, () => {
-        code.line(`const idx pEnd = pc + ${plan.run} < ${depth} ? pc + ${plan.run} : ${depth};`);
-        if (blocked) code.line(`const int last = pEnd == ${depth};`);
+      this.runs(() => {
+        if (plan.sums === "block") code.line(`const int last = pEnd == ${this.nest.depth.extent};`);
         this.packSpread();
         this.tables();
-        em.block("for (idx p = p0; p < p1; p++)", () => this.anyPanel());
+        em.block("for (idx p = p0; p < p1; p++)", () => this.anyPanel((widths, beyond) => this.panel(widths, beyond)));
       });
     });
     code.line("t = tEnd;");
@@ -205,17 +200,45 @@ class ContractEmitter {
     }
   }
 
-  anyPanel(): void {
+  /** Runs `body` for panel `p`, once as code for whole panels and once for the last. */
+  anyPanel(body: (widths: readonly number[], beyond: number) => void): void {
     const { em, plan } = this;
     const { count, widths, tail } = plan.panels;
-    const exact = isExact(plan.panels, plan.vector.extent);
     const beyond = count * widthOf(widths) + widthOf(tail) - plan.vector.extent;
-    if (tail.length === 0) this.panel(widths, 0);
-    else if (count === 0) this.panel(tail, exact ? 0 : beyond);
+    em.code.line(`const idx col0 = p * ${widthOf(widths)};`);
+    if (tail.length === 0) body(widths, 0);
+    else if (count === 0) body(tail, beyond);
     else {
-      em.block(`if (p < ${count})`, () => this.panel(widths, 0));
-      em.block("else", () => this.panel(tail, exact ? 0 : beyond));
+      em.block(`if (p < ${count})`, () => body(widths, 0));
+      em.block("else", () => body(tail, beyond));
     }
+  }
+
+  /** A loop over the runs of the depth, [pc, pEnd). */
+  runs(body: () => void): void {
+    const [depth, run] = [this.nest.depth.extent, this.plan.run];
+    this.em.block(`for (idx pc = 0; pc == 0 || pc < ${depth}; pc += ${run})`, () => {
+      this.em.code.line(`const idx pEnd = pc + ${run} < ${depth} ? pc + ${run} : ${depth};`);
+      body();
+    });
+  }
+
+  /** Packs all panels of all runs. */
+  packAll(): void {
+    this.runs(() => {
+      this.em.block("for (idx p = first; p < panels; p++)", () => {
+        this.anyPanel((widths, beyond) => {
+          if (this.plan.v.kind === "direct" && beyond === 0) return;
+          this.packPanel(widthOf(widths), widthOf(widths) - beyond, this.packedAt());
+        });
+      });
+    });
+  }
+
+  /** Where the panel at col0 is packed. */
+  packedAt(): string {
+    const { resident, packedFirst, packedWidth } = this.plan;
+    return resident ? `w_panel + pc * ${packedWidth} + (pEnd - pc) * (col0 - ${packedFirst})` : "w_panel";
   }
 
   /** One panel of the vector side against the tiles of the block. */
@@ -223,28 +246,15 @@ class ContractEmitter {
     const { em, plan } = this;
     const { code } = em;
     const width = widthOf(widths);
-    code.line(`const idx col0 = p * ${widthOf(plan.panels.widths)};`);
-    const direct = plan.v.kind === "direct" && beyond === 0;
-    if (direct && plan.v.kind === "direct") {
-      code.line(`const ${plan.dtype} *const v = ${this.place(plan.v.access, plan.vector, "col0", plan.v.step)};`);
-    } else {
-      this.packPanel(width, width - beyond);
-      code.line(`const ${plan.dtype} *const v = w_panel;`);
-    }
-    const vectorStep = direct && plan.v.kind === "direct" ? plan.v.step : width;
+    const direct = plan.v.kind === "direct" && beyond === 0 ? plan.v : null;
+    if (!direct && !plan.resident) this.packPanel(width, width - beyond, "w_panel");
+    const panel = direct ? this.place(direct.access, plan.vector, "col0", direct.step) : this.packedAt();
+    code.line(`const ${plan.dtype} *const v = ${panel};`);
     em.block("for (idx tt = t; tt < tEnd; tt++)", () => {
       if (plan.s.kind === "direct") this.outer("tt");
       code.line(`const idx q = tt % ${this.tilesEach};`);
       code.line(`const idx row = ${this.start("q")};`);
-      const { sizes, patterns, uneven } = plan.tiling;
-      const kinds = uneven ? patterns.map((pattern, i) => ({ pattern, i })) : this.sizes();
-      kinds.forEach(({ pattern, i }, n) => {
-        const lastKind = n === kinds.length - 1;
-        const inPeriod = sizes.length === this.tilesEach ? "q" : `q % ${sizes.length}`;
-        const when = uneven ? `${inPeriod} == ${i}` : `${inPeriod} < ${i}`;
-        const condition = `${n > 0 ? "else " : ""}${lastKind ? "" : `if (${when})`}`;
-        em.block(condition, () => this.tile(pattern, widths, beyond, vectorStep));
-      });
+      this.tile(widths, beyond, direct ? direct.step : width);
     });
   }
 
@@ -258,20 +268,20 @@ class ContractEmitter {
   }
 
   /** Address of the first element of a side that is read in place, at the start of the run. */
-  place(access: Access, v: LoopVar, at: string, step: DepthStep): string {
+  place(access: Access, v: LoopVar, counter: string, step: DepthStep): string {
     const { em } = this;
-    em.vars.set(v, at);
+    em.vars.set(v, counter);
     const index = em.index(indexOf([...access.rest, ...access.lane]), em.all);
     const along = step === "table" ? "" : ` + pc * ${step}`;
     return `${em.slot(access.load.operand, access.load.index.offset)} + (${index})${along}`;
   }
 
-  packPanel(width: number, lanes: number): void {
+  packPanel(width: number, lanes: number, to: string): void {
     const { em, nest, plan } = this;
     const { v, dtype } = plan;
     if (v.kind === "across") {
       const from = this.place(v.access, plan.vector, "col0", v.step);
-      em.code.line(`tm_across_${dtype}(${from}, ${v.stride}, ${lanes}, pEnd - pc, w_panel, ${width});`);
+      em.code.line(`tm_across_${dtype}(${from}, ${v.stride}, ${lanes}, pEnd - pc, ${to}, ${width});`);
       return;
     }
     const turned = v.kind === "turned";
@@ -284,76 +294,100 @@ class ContractEmitter {
       left: lanes % em.lanes,
       begin: "pc",
       end: "pEnd",
-      dst: turned ? "w_rows" : "w_panel",
+      dst: turned ? "w_rows" : to,
       stride: turned ? v.stride : width,
     };
     em.block("", () => (turned ? fillRows(em, fill) : fillAlong(em, fill)));
-    if (turned) em.code.line(`tm_across_${dtype}(w_rows, ${v.stride}, ${lanes}, pEnd - pc, w_panel, ${width});`);
+    if (turned) em.code.line(`tm_across_${dtype}(w_rows, ${v.stride}, ${lanes}, pEnd - pc, ${to}, ${width});`);
   }
 
   /** Sums of one tile, and its stores. */
-  tile(pattern: readonly number[], widths: readonly number[], beyond: number, vectorStep: DepthStep): void {
-    const { em, nest, plan } = this;
+  tile(widths: readonly number[], beyond: number, vectorStep: DepthStep): void {
+    const { em, plan } = this;
     const { code } = em;
-    const { s, dtype, sums } = plan;
+    const { s } = plan;
     const width = widthOf(widths);
-    const spreadStep = s.step;
-    const name = this.kernel({ dtype, widths, pattern, spreadStep, vectorStep });
     const from =
       s.kind === "direct"
         ? this.place(s.access, plan.spread, "row", s.step)
         : `w_spread + (row - row0)${s.kind === "rows" ? ` * ${s.stride}` : ""}`;
-    const tables = `${spreadStep === "table" ? "sAt" : "0"}, ${vectorStep === "table" ? "vAt" : "0"}`;
-    const run = (to: string, stride: string, more: string): void =>
-      code.line(`${name}(${from}, v, ${tables}, pEnd - pc, ${to}, ${stride}, ${more});`);
+    code.line(`const ${plan.dtype} *const s = ${from};`);
     const place: TilePlace = {
-      at: "tile",
-      stride: String(width),
+      ...this.sumsAt(width, beyond),
       spread: "row",
-      rows: pattern.length,
+      rows: "rows",
       vector: "col0",
       widths,
       beyond,
     };
-    if (sums === "block") {
-      const at = `w_sums + ((tt - t) * ${Math.max(...plan.tiling.sizes)}) * ${this.sumsWidth} + (col0 - p0 * ${widthOf(plan.panels.widths)})`;
-      code.line(`${dtype} *const c = ${at};`);
-      run("c", String(this.sumsWidth), "pc > 0");
-      em.block("if (last)", () =>
-        finishTile(em, nest, this.operands, plan, { ...place, at: "c", stride: String(this.sumsWidth) }),
-      );
-      return;
-    }
-    if (sums === "tile") {
-      run("tile", String(width), "0");
-      finishTile(em, nest, this.operands, plan, place);
-      return;
-    }
-    this.intoResult(run, place);
+    const tables = `${s.step === "table" ? "sAt" : "0"}, ${vectorStep === "table" ? "vAt" : "0"}`;
+    const more = plan.sums === "tile" ? "0" : "pc > 0";
+    code.line("int rows;");
+    this.kinds((pattern) => {
+      const name = this.kernel({ dtype: plan.dtype, widths, pattern, spreadStep: s.step, vectorStep });
+      code.line(`rows = ${pattern.length};`);
+      if (plan.sums === "result" && beyond > 0) this.copyBeyond(place, "from result");
+      code.line(`${name}(s, v, ${tables}, pEnd - pc, ${place.at}, ${place.stride}, ${more});`);
+      if (plan.swapped) this.finish({ ...place, rows: pattern.length });
+    });
+    if (plan.sums === "result" && beyond > 0) this.copyBeyond(place, "to result");
+    if (plan.sums !== "result" && !plan.swapped) this.finish(place);
   }
 
-  /** Sums that are the result: straight into it, but for the lanes beyond. */
-  intoResult(run: (to: string, stride: string, more: string) => void, place: TilePlace): void {
+  /** Runs `body` for the kind of tile that tile q is. */
+  kinds(body: (pattern: readonly number[]) => void): void {
+    const { sizes, patterns, uneven } = this.plan.tiling;
+    const kinds = uneven ? patterns.map((pattern, i) => ({ pattern, i })) : this.sizes();
+    const inPeriod = sizes.length === this.tilesEach ? "q" : `q % ${sizes.length}`;
+    kinds.forEach(({ pattern, i }, n) => {
+      const when = uneven ? `${inPeriod} == ${i}` : `${inPeriod} < ${i}`;
+      const condition = `${n > 0 ? "else " : ""}${n === kinds.length - 1 ? "" : `if (${when})`}`;
+      this.em.block(condition, () => body(pattern));
+    });
+  }
+
+  /** Where the sums of the tile go. */
+  sumsAt(width: number, beyond: number): { readonly at: string; readonly stride: string } {
     const { em, nest, plan } = this;
-    const [store] = nest.stores;
-    if (!store) return;
+    const { code } = em;
+    if (plan.sums === "tile") return { at: "tile", stride: String(width) };
+    if (plan.sums === "block") {
+      const row = `(tt - t) * ${Math.max(...plan.tiling.sizes)}`;
+      const column = `(col0 - p0 * ${widthOf(plan.panels.widths)})`;
+      code.line(`${plan.dtype} *const c = w_sums + ${row} * ${plan.sumsWidth} + ${column};`);
+      return { at: "c", stride: String(plan.sumsWidth) };
+    }
+    const store = at(nest.stores, 0);
     em.vars.set(nest.rows, "row");
     em.vars.set(nest.cols, "col0");
-    const stride = String(store.index.terms.find((t) => t.atom === nest.rows)?.coef ?? 0);
+    const index = em.index(indexOf(store.index.terms), em.all);
+    code.line(`${plan.dtype} *const c = ${em.slot(store.operand, store.index.offset)} + (${index});`);
+    return beyond > 0 ? { at: "tile", stride: String(width) } : { at: "c", stride: this.resultStride() };
+  }
+
+  /** Distance of rows of the result, where sums go straight into it. */
+  resultStride(): string {
+    const { nest } = this;
+    return String(at(nest.stores, 0).index.terms.find((t) => t.atom === nest.rows)?.coef ?? 0);
+  }
+
+  /** A tile with lanes beyond the matrix goes into the result through a tile of its own. */
+  copyBeyond({ at: tile, stride, widths, beyond }: TilePlace, way: "from result" | "to result"): void {
+    const { nest, plan, em } = this;
+    if (way === "from result" && plan.run >= nest.depth.extent) return;
+    const [inTile, inResult] = [`${tile} + r * ${stride}`, `c + r * ${this.resultStride()}`];
+    const [to, from] = way === "to result" ? [inResult, inTile] : [inTile, inResult];
+    const bytes = `${widthOf(widths) - beyond} * sizeof(${plan.dtype})`;
     em.code.line(
-      `${plan.dtype} *const c = ${em.slot(store.operand, store.index.offset)} + (${em.index(indexOf(store.index.terms), em.all)});`,
+      `${way === "to result" ? "" : "if (pc > 0) "}for (int r = 0; r < rows; r++) memcpy(${to}, ${from}, ${bytes});`,
     );
-    if (place.beyond === 0) {
-      run("c", stride, "pc > 0");
-      return;
-    }
-    const columns = widthOf(place.widths) - place.beyond;
-    const copy = (to: string, from: string): string =>
-      `for (int r = 0; r < ${place.rows}; r++) memcpy(${to}, ${from}, ${columns} * sizeof(${plan.dtype}));`;
-    const [inTile, inResult] = [`tile + r * ${place.stride}`, `c + r * ${stride}`];
-    if (plan.run < nest.depth.extent) em.code.line(`if (pc > 0) ${copy(inTile, inResult)}`);
-    run("tile", place.stride, "pc > 0");
-    em.code.line(copy(inResult, inTile));
+  }
+
+  finish(place: TilePlace): void {
+    const { em, nest, operands, plan } = this;
+    const body = (): void => finishTile(em, nest, operands, plan, place);
+    if (plan.sums === "block") em.block("if (last)", body);
+    else body();
   }
 
   /** The tile's function, put into the file with what it needs. */
