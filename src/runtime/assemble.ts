@@ -152,9 +152,15 @@ export class ProgramPlans {
     };
   }
 
-  /** What the operation with the largest operands needs: no plan is smaller, unless loops hold less. */
+  /** What the operation with the largest operands needs, loops holding as little as they can: no plan is smaller. */
   floorBytes(): number {
-    return this.#stored.floorBytes();
+    const stored = this.#stored.floorBytes();
+    return Math.min(stored, this.#loopForms("auto")?.floorBytes() ?? stored);
+  }
+
+  /** The plans of one strategy, from everything stored to the smallest; loops are as they are stored unless it is `auto`. */
+  curve(strategy: string, points: number): ReturnType<PlanFamily<Made>["curve"]> {
+    return this.#loopForms(strategy)?.curve(points) ?? this.family(strategy).curve(points);
   }
 
   /** The plans of one strategy, loops as they are stored. */

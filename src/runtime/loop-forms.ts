@@ -89,6 +89,21 @@ export class LoopForms {
     return found && isFaster(found, small) ? found : small;
   }
 
+  /** Plans from everything stored to the smallest, at budgets of equal ratios. */
+  curve(points: number): readonly { readonly budgetBytes: number; readonly plan: Candidate<Made> }[] {
+    const [most, least] = [this.#forms[0]?.().base.arenaBytes ?? 0, this.least().arenaBytes];
+    const budgets = Array.from({ length: points }, (_, i) => Math.ceil(most * (least / most) ** (i / (points - 1))));
+    return [...new Set(budgets)].flatMap((budgetBytes) => {
+      const plan = this.within(budgetBytes);
+      return plan ? [{ budgetBytes, plan }] : [];
+    });
+  }
+
+  /** Of the form that holds as little as there can be. */
+  floorBytes(): number {
+    return this.#tightest().floorBytes();
+  }
+
   /** The smallest plan there is, however long it takes. */
   smallest(segments?: Level): Candidate<Made> {
     return this.#tightest().family(STRATEGY, segments).least();

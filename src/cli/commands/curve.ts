@@ -4,6 +4,8 @@
  *
  *   planners that aim at bytes (auto, look-ahead, chain)     as many budgets as asked for, at equal ratios
  *   rules (every-k, sqrt, selective, …)                      all of their plans that no other plan of theirs beats
+ *
+ * Loops are the business of `auto` alone; beside each plan stands what they hold.
  */
 import { formatBytes } from "../../base/bytes.ts";
 import type { Candidate } from "../../plan/budget/rungs.ts";
@@ -12,6 +14,7 @@ import { table } from "../../plan/table.ts";
 import type { Made } from "../../runtime/assembler.ts";
 import { type Arguments, type Command, type Io, usageError, wholeNumber, writeJson } from "../command.ts";
 import { loadProgram } from "../load.ts";
+import { loopForms } from "../loop-text.ts";
 import { machineModel } from "../machine.ts";
 import { plansOfLoaded, recomputed } from "../plan-figures.ts";
 
@@ -22,6 +25,8 @@ export interface CurvePoint {
   readonly arenaBytes: number;
   readonly predictedMs: number;
   readonly recomputedFlops: number;
+  /** What its loops hold for their reverses. */
+  readonly loops: readonly string[];
 }
 
 /** Small graphs only: its plans take a solver and its time. */
@@ -44,6 +49,7 @@ const pointOf = (budgetBytes: number | null, { strategy, ...c }: Candidate<Made>
   arenaBytes: c.arenaBytes,
   predictedMs: c.predictedMs,
   recomputedFlops: recomputed(c.result.graph).flops,
+  loops: loopForms(c.result.graph),
 });
 
 /** A row of characters as long as a number is large. */
@@ -56,9 +62,10 @@ function curveText(points: readonly CurvePoint[], storeAll: Candidate<Made>, flo
     `${(p.arenaBytes / storeAll.arenaBytes).toFixed(3)} ×`,
     `${p.predictedMs.toFixed(1)} ms`,
     `${(p.predictedMs / storeAll.predictedMs).toFixed(3)} ×`,
-    bar(p.arenaBytes / storeAll.arenaBytes),
+    bar(p.arenaBytes / storeAll.arenaBytes).padEnd(40),
+    p.loops.join("; "),
   ]);
-  const lines = table(rows, ["left", "right", "right", "right", "right", "left"]);
+  const lines = table(rows, ["left", "right", "right", "right", "right", "left", "left"]).map((line) => line.trimEnd());
   return `${lines.join("\n")}\nno plan is below ${formatBytes(floorBytes)}: what one operation and the state need\n`;
 }
 
@@ -72,8 +79,7 @@ async function run(args: Arguments, io: Io): Promise<void> {
   const points: CurvePoint[] = [];
   for (const name of strategies) {
     const began = performance.now();
-    const family = plans.family(name);
-    for (const { budgetBytes, plan } of family.curve(count)) points.push(pointOf(budgetBytes, plan, name));
+    for (const { budgetBytes, plan } of plans.curve(name, count)) points.push(pointOf(budgetBytes, plan, name));
     io.err(`${name}: ${((performance.now() - began) / 1000).toFixed(1)} s\n`);
   }
   const floorBytes = plans.floorBytes();
