@@ -63,6 +63,14 @@ describe("a text that exports a loss and its arguments", () => {
     expect(new Set(lines(`\n\n\n${GOOD}`))).toEqual(new Set(lines(GOOD).map((line) => line && `${Number(line) + 3}`)));
   });
 
+  it("with a loop has smaller plans on its curve in which the loop runs in another form", () => {
+    const study = new Study();
+    const { entry } = study.look(EXAMPLES.find(({ name }) => name === "a loop")?.text ?? "") as Sight;
+    const points = study.curve()?.points ?? [];
+    expect(points.length).toBeGreaterThan(2);
+    expect(Math.min(...points.map((p) => p.arenaBytes))).toBeLessThan(0.8 * entry.picture.heightBytes);
+  });
+
   it("is there for every example", () => {
     for (const { text } of EXAMPLES) expect(seen(text).entry.picture.steps.length).toBeGreaterThan(3);
   });

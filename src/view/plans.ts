@@ -95,10 +95,26 @@ export function storyOf(plan: Plan, value: number): readonly string[] | null {
   return found ? explainValue(plan, found).sentences : null;
 }
 
+/**
+ * Where loops can be run in other forms, smaller plans than those of operations alone: between the smallest of either.
+ * Budgets are spread by equal ratios.
+ */
+function belowFamily(plans: ProgramPlans, fromBytes: number, count: number) {
+  const least = plans.least({});
+  if (least.arenaBytes >= fromBytes) return [];
+  const ratio = least.arenaBytes / fromBytes;
+  const budgets = Array.from({ length: count }, (_, i) => Math.ceil(fromBytes * ratio ** ((i + 1) / count)));
+  return [...budgets.slice(0, -1), least.arenaBytes].map((budgetBytes) => ({
+    ...{ budgetBytes, plan: plans.choose({ budgetBytes }) },
+  }));
+}
+
 /** The curve of the default strategy, with the plan of each point; equal plans are one point. */
 export function curveOf(plans: ProgramPlans, count: number): { curve: ViewCurve; candidates: Candidate<Made>[] } {
   const { storeAll } = plans;
-  const found = plans.family("auto").curve(count);
+  const operations = plans.family("auto").curve(count);
+  const smallest = Math.min(storeAll.arenaBytes, ...operations.map(({ plan }) => plan.arenaBytes));
+  const found = [...operations, ...belowFamily(plans, smallest, count)];
   const candidates: Candidate<Made>[] = [];
   const points: CurvePoint[] = [];
   for (const { budgetBytes, plan } of [{ budgetBytes: storeAll.arenaBytes, plan: storeAll }, ...found]) {
@@ -107,7 +123,8 @@ export function curveOf(plans: ProgramPlans, count: number): { curve: ViewCurve;
     const { arenaBytes, predictedMs } = plan;
     points.push({ budgetBytes: budgetBytes ?? arenaBytes, arenaBytes, predictedMs, entry: null });
   }
-  return { curve: { points, floorBytes: plans.floorBytes() }, candidates };
+  const floorBytes = Math.min(plans.floorBytes(), ...points.map((point) => point.arenaBytes));
+  return { curve: { points, floorBytes }, candidates };
 }
 
 /** The same with every plan at hand, for a page without a server; entries are numbered from `first` on. */

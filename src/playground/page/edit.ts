@@ -17,7 +17,7 @@ import { drawAlways, dress, headerOf, showFresh, storeFor } from "./shell.ts";
 import { planViews } from "./views.ts";
 
 /** How long to wait for more to be typed, for a text to come to its end, and for plans. */
-const [PAUSE_MS, RUN_LIMIT_MS, PLAN_LIMIT_MS] = [250, 4000, 30000] as const;
+const [PAUSE_MS, RUN_LIMIT_MS, PLAN_LIMIT_MS] = [250, 3000, 30000] as const;
 
 const ENDLESS = `stopped: the text ran for more than ${RUN_LIMIT_MS / 1000} seconds\n  help: is there a loop without an end?`;
 
@@ -28,7 +28,7 @@ const ABOUT: readonly string[] = [
     " returns a scalar, ",
     "args",
   ],
-  " are what it is called with. The text runs in a worker of this page, for four seconds at most, and nowhere else.",
+  " are what it is called with. The text runs in a worker of this page, for three seconds at most, and nowhere else.",
 ];
 
 /** The text of a graph under its tab. */
@@ -97,7 +97,7 @@ function createStudy(desk: Desk, seen: (sight: Sight, fresh: () => boolean) => v
       .catch((why: unknown): Complaint => ({ line: null, message: endless ? ENDLESS : `no plan: ${String(why)}` }))
       .finally(() => clearTimeout(runLimit));
     if (!fresh()) return;
-    desk.status.textContent = isComplaint(made) ? "shown below: the last text without a mistake" : "";
+    desk.status.textContent = isComplaint(made) ? "What is shown is of the last text without a mistake." : "";
     complain(isComplaint(made) ? made : null);
     if (!isComplaint(made)) seen(made, fresh);
     else desk.failed(made);

@@ -133,7 +133,7 @@ function axes(surface: Surface, { top, tall, high }: Panel, name: string, theme:
   context.fillStyle = theme.quiet;
   context.textAlign = "right";
   context.textBaseline = "middle";
-  const count = Math.max(2, tall / 34);
+  const count = Math.max(3, tall / 24);
   const marks = high > 4 ? ticks(0, high, count, 10) : ticks(0, high * 100, count, 10).map((t) => t / 100);
   for (const mark of marks) {
     const at = top + tall * (1 - mark / high);

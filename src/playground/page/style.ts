@@ -9,6 +9,7 @@ nav a[aria-current=page]{background:var(--mark);font-weight:600}
 .controls{display:flex;flex-wrap:wrap;gap:8px;align-items:center}
 .controls label{display:flex;gap:6px;align-items:center;color:var(--quiet)}
 .controls input[type=number]{width:86px}
+label.controls{margin-bottom:8px}
 button.main{background:var(--accent);border-color:var(--accent);color:var(--card);font-weight:600;min-width:84px}
 .losses{display:block;width:100%;height:260px}
 .key{display:inline-flex;align-items:center;gap:6px;margin-right:14px}

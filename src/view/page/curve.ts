@@ -79,7 +79,7 @@ export function curveView(store: Store, planFor: PlanSource): CurveView {
       const { least, most } = scales(state.curve);
       const bytes = state.budgetBytes ?? most;
       if (document.activeElement !== slider)
-        slider.value = `${Math.round(((bytes - least) / (most - least || 1)) * 1000)}`;
+        slider.value = most > least ? `${Math.round(((bytes - least) / (most - least)) * 1000)}` : slider.max;
       slider.setAttribute("aria-valuetext", formatBytes(bytes));
       slider.dataset.bytes = `${bytes}`;
       output.textContent = outputText(state, bytes);
