@@ -32,7 +32,8 @@ export class Planner {
   readonly model: PlaygroundModel;
   readonly #plans: ProgramPlans;
   readonly #source: TracedProgram;
-  readonly #given = new Map<string, Candidate<Made>>();
+  /** Plans that were given out, named by their numbers. */
+  readonly #given: Candidate<Made>[] = [];
 
   constructor(model: PlaygroundModel) {
     this.model = model;
@@ -74,13 +75,13 @@ export class Planner {
   }
 
   story(asks: string, value: number): readonly string[] {
-    const plan = this.#given.get(asks)?.result.plan;
+    const plan = this.#given[Number(asks)]?.result.plan;
     return (plan && storyOf(plan, value)) ?? [];
   }
 
   #sent(label: string, chosen: Candidate<Made>, budgetBytes: number | null): SentPlan {
-    const asks = `${this.model.name} ${chosen.arenaBytes}`;
-    this.#given.set(asks, chosen);
+    if (!this.#given.includes(chosen)) this.#given.push(chosen);
+    const asks = `${this.#given.indexOf(chosen)}`;
     const entry = askingEntry(label, chosen.result.plan, chosen.predictedMs, budgetBytes, asks);
     return { entry, program: this.#program(chosen) };
   }

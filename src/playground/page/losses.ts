@@ -13,8 +13,11 @@ import type { StepReport } from "../trainer.ts";
 /** Share of the height that losses take. */
 const UPPER = 0.66;
 
-/** Steps that a measured time is the middle of. */
+/** Steps to either side that a measured time is the middle of. */
 const AROUND = 7;
+
+/** Of a curve. */
+const MOST_POINTS = 1500;
 
 export interface Run {
   readonly reports: readonly StepReport[];
@@ -32,12 +35,20 @@ export function runText({ reports, changes }: Run): string {
   } with everything stored`;
 }
 
-/** The middle of the times around each step. */
-export function smoothed(times: readonly number[]): readonly number[] {
-  return times.map((_, i) => {
-    const near = times.slice(Math.max(0, i - AROUND), i + AROUND + 1).sort((a, b) => a - b);
-    return near[near.length >> 1] ?? 0;
-  });
+/** Which time of a step. */
+export type Times = "ms" | "storedMs";
+
+/** The middle of the times around a step. */
+export function timeAround(reports: readonly StepReport[], at: number, times: Times): number {
+  const near = reports.slice(Math.max(0, at - AROUND), at + AROUND + 1).map((report) => report[times]);
+  return near.sort((a, b) => a - b)[near.length >> 1] ?? 0;
+}
+
+/** Steps that are drawn: all of them as long as there are not more than points to see. */
+function drawnSteps(count: number): readonly number[] {
+  const every = Math.max(1, Math.ceil(count / MOST_POINTS));
+  const steps = Array.from({ length: Math.ceil(count / every) }, (_, i) => i * every);
+  return count > 0 && steps.at(-1) !== count - 1 ? [...steps, count - 1] : steps;
 }
 
 export function lossesView() {
@@ -76,11 +87,17 @@ function paint(surface: Surface, { reports, changes }: Run, theme: Theme): void 
   context.clearRect(0, 0, surface.width, surface.height);
   const steps = Math.max(20, reports.length);
   const across = (step: number): number => x + (step / steps) * w;
-  const losses = { top: y, tall: tall * UPPER - 12, high: Math.max(0.1, ...reports.map((r) => r.loss)) * 1.08 };
-  const times = [smoothed(reports.map((r) => r.storedMs)), smoothed(reports.map((r) => r.ms))] as const;
-  const ms = { top: y + tall * UPPER, tall: tall * (1 - UPPER), high: Math.max(1, ...times[0], ...times[1]) * 1.25 };
+  const drawn = drawnSteps(reports.length);
+  const column = (of: (step: number) => number): readonly number[] => drawn.map(of);
+  const [stored, mine] = [column((i) => reports[i]?.storedLoss ?? 0), column((i) => reports[i]?.loss ?? 0)];
+  const [storedMs, ms] = (["storedMs", "ms"] as const).map((times) => column((i) => timeAround(reports, i, times))) as [
+    readonly number[],
+    readonly number[],
+  ];
+  const losses = { top: y, tall: tall * UPPER - 12, high: Math.max(0.1, ...stored, ...mine) * 1.08 };
+  const times = { top: y + tall * UPPER, tall: tall * (1 - UPPER), high: Math.max(1, ...storedMs, ...ms) * 1.25 };
   axes(surface, losses, "loss", theme);
-  axes(surface, ms, "ms", theme);
+  axes(surface, times, "ms", theme);
   stepTicks(surface, steps, across, theme);
   const curve = (
     values: readonly number[],
@@ -90,27 +107,17 @@ function paint(surface: Surface, { reports, changes }: Run, theme: Theme): void 
   ): void => {
     context.beginPath();
     values.forEach((value, i) => {
-      context.lineTo(across(i + 1), top + height * (1 - value / high));
+      context.lineTo(across((drawn[i] ?? 0) + 1), top + height * (1 - value / high));
     });
     context.strokeStyle = colour;
     context.lineWidth = width;
     context.lineJoin = "round";
     context.stroke();
   };
-  curve(
-    reports.map((r) => r.storedLoss),
-    losses,
-    "#e69f00",
-    7,
-  );
-  curve(
-    reports.map((r) => r.loss),
-    losses,
-    theme.text,
-    1.5,
-  );
-  curve(times[0], ms, "#e69f00", 4);
-  curve(times[1], ms, theme.text, 1.5);
+  curve(stored, losses, "#e69f00", 7);
+  curve(mine, losses, theme.text, 1.5);
+  curve(storedMs, times, "#e69f00", 4);
+  curve(ms, times, theme.text, 1.5);
   context.strokeStyle = theme.quiet;
   context.lineWidth = 1;
   context.setLineDash([3, 3]);

@@ -45,8 +45,8 @@ interface Mutable {
   changes: number[];
   hashes: StateHashes | null;
   running: boolean;
-  /** Of the plan that is being trained in. */
-  arenaBytes: number;
+  /** Name of the plan that is being trained in. */
+  plan: string | null;
 }
 
 export function createSession(events: SessionEvents): Session {
@@ -61,14 +61,12 @@ export function createSession(events: SessionEvents): Session {
     if (at && told.told !== "curve") events.moved();
   };
   const [planner, trainer, curves] = [createClient(), createClient(heard), createClient(heard)];
-  const take = async ({ program }: SentPlan): Promise<void> => {
-    if (!at || at.arenaBytes === program.arenaBytes) return;
-    at.arenaBytes = program.arenaBytes;
-    const mine = at;
+  const take = async (mine: Mutable, { entry, program }: SentPlan): Promise<void> => {
+    if (mine.plan === entry.asks) return;
+    mine.plan = entry.asks;
     const hashes = await trainer.call("change", program);
-    if (at !== mine) return;
-    at.hashes = hashes;
-    if (hashes.step > 0) at.changes.push(hashes.step);
+    mine.hashes = hashes;
+    if (hashes.step > 0) mine.changes.push(hashes.step);
     events.moved();
   };
   const known = (): Mutable => at as Mutable;
@@ -81,8 +79,7 @@ export function createSession(events: SessionEvents): Session {
       }
       const stored = at?.model === model ? at.stored : await planner.call("planModel", model);
       await trainer.call("train", model, stored.program);
-      const { arenaBytes } = stored.program;
-      at = { model, stored, reports: [], changes: [], hashes: null, running: false, arenaBytes };
+      at = { model, stored, reports: [], changes: [], hashes: null, running: false, plan: stored.entry.asks };
       events.moved();
       return stored.entry;
     },
@@ -97,11 +94,13 @@ export function createSession(events: SessionEvents): Session {
       events.moved();
     },
     async within(budgetBytes) {
-      const { stored } = known();
-      const all = budgetBytes >= stored.program.arenaBytes;
-      const plan = all ? stored : await planner.call("planWithin", budgetBytes);
+      const mine = known();
+      const all = budgetBytes >= mine.stored.program.arenaBytes;
+      const plan = all ? mine.stored : await planner.call("planWithin", budgetBytes);
+      // Another training began meanwhile.
+      if (known() !== mine) return { entry: known().stored.entry };
       if (typeof plan === "string") return { refusal: plan };
-      await take(plan);
+      await take(mine, plan);
       return { entry: plan.entry };
     },
     story: (asks, value) => planner.call("planStory", asks, value),

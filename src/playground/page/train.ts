@@ -5,7 +5,7 @@ import { button, h, replace } from "../../view/page/dom.ts";
 import { section } from "../../view/page/parts.ts";
 import type { State, Store } from "../../view/page/store.ts";
 import { CATALOG } from "../catalog.ts";
-import { lossesView, smoothed } from "./losses.ts";
+import { lossesView, timeAround } from "./losses.ts";
 import { createSession, type Progress, type Session } from "./session.ts";
 import { drawAlways, dress, headerOf, showFresh, storeFor } from "./shell.ts";
 import { planViews } from "./views.ts";
@@ -24,13 +24,14 @@ const ABOUT =
 function figuresOf({ reports, stored }: Progress, { sides }: State): readonly (readonly [string, string])[] {
   const [{ picture }] = sides;
   const last = reports.at(-1);
-  const [ms, storedMs] = [smoothed(reports.map((r) => r.ms)).at(-1), smoothed(reports.map((r) => r.storedMs)).at(-1)];
+  const now = reports.length - 1;
+  const [ms, storedMs] = [timeAround(reports, now, "ms"), timeAround(reports, now, "storedMs")];
   const again = picture.steps.filter((step) => step.again).length;
   return [
     ["step", last ? grouped(last.step) : "0"],
     ["loss", last ? last.loss.toPrecision(6) : "–"],
-    ["step time", ms === undefined ? "–" : `${ms.toFixed(1)} ms`],
-    ["× stored", ms === undefined || !storedMs ? "–" : `${(ms / storedMs).toFixed(2)} ×`],
+    ["step time", last === undefined ? "–" : `${ms.toFixed(1)} ms`],
+    ["× stored", storedMs === 0 ? "–" : `${(ms / storedMs).toFixed(2)} ×`],
     ["arena", formatBytes(picture.heightBytes)],
     ["stored arena", formatBytes(stored.picture.heightBytes)],
     ["budget", picture.budgetBytes === null ? "none" : formatBytes(picture.budgetBytes)],

@@ -5,6 +5,7 @@
  */
 import { formatBytes } from "../../base/bytes.ts";
 import { grouped } from "../../base/errors.ts";
+import type { ViewEntry } from "../data.ts";
 import { KIND_LABELS, neighbours } from "../picture.ts";
 import { button, type Child, h, replace } from "./dom.ts";
 import { kindColour } from "./palette.ts";
@@ -77,21 +78,22 @@ function storyOf(
 
 /** The reasons of a value: those that came with the plan, or a place that is filled when they have come. */
 function createReasons(source: StorySource): (shown: Shown, value: number | null) => readonly Child[] {
-  const known = new Map<string, Promise<readonly string[]>>();
+  const known = new WeakMap<ViewEntry, Map<number, Promise<readonly string[]>>>();
   const box = (...children: readonly Child[]): HTMLElement =>
     h("details", { open: true, class: "reasons" }, h("summary", {}, "reasons"), ...children);
   return ({ picture, entry }, value) => {
     const story = value === null ? [] : (picture.values[value]?.story ?? []);
     if (story.length > 0) return [box(list(story.slice(1)))];
     if (value === null || entry.asks === null) return [];
-    const key = `${entry.asks}:${value}`;
-    const coming = known.get(key) ?? source(entry.asks, value);
-    known.set(key, coming);
+    const mine = known.get(entry) ?? new Map<number, Promise<readonly string[]>>();
+    known.set(entry, mine);
+    const coming = mine.get(value) ?? source(entry.asks, value);
+    mine.set(value, coming);
     const place = h("div", {}, "…");
     coming.then(
       (sentences) => replace(place, list(sentences.slice(1))),
       (error) => {
-        known.delete(key);
+        mine.delete(value);
         replace(place, h("p", { class: "quiet" }, `They did not come: ${String(error)}`));
       },
     );
