@@ -9,12 +9,14 @@ export interface NativeOptions {
   readonly fma: boolean;
   /** Threads that run the program. Results do not depend on it; the workspace of products does. */
   readonly threads: number;
-  /** Scalar operations of a call from which on threads share it: below, their meeting would cost more. */
-  readonly shareFrom: number;
 }
 
-/** Some microseconds of work. */
-export const WORTH_SHARING = 20_000;
+export interface NativeEmitOptions extends NativeOptions {
+  /** Also `tidemark_step`, to look at the arena in between; for one thread. */
+  readonly stepwise?: boolean;
+  /** Scalar operations of a call from which on threads share it; default: some microseconds of them. */
+  readonly shareFrom?: number;
+}
 
 /** Lanes of a vector in a nest; half as many where 64-bit values occur. */
 export function lanesOf(options: NativeOptions, wide: boolean): number {

@@ -11,7 +11,7 @@ import type { PlacedCopy, PlacedStep } from "../placed.ts";
 import { int, type Statement } from "../script.ts";
 import { CCode } from "./c-code.ts";
 import { NativeLibrary } from "./kernel.ts";
-import type { NativeOptions } from "./options.ts";
+import type { NativeEmitOptions } from "./options.ts";
 import { preludeText } from "./prelude.ts";
 import { NativeScript } from "./script.ts";
 import { teamText } from "./team.ts";
@@ -25,17 +25,12 @@ export interface NativeSource {
   readonly functions: number;
 }
 
-export interface NativeEmitOptions extends NativeOptions {
-  /** Also `tidemark_step`, to look at the arena in between; for one thread. */
-  readonly stepwise?: boolean;
-}
-
 const COPY_BYTES = `static NOINLINE void copy_bytes(idx lo, idx hi, int thread, u8 *to, const u8 *from) {
   (void)thread; memcpy(to + lo, from + lo, hi - lo);
 }
 `;
 
-const HEAD = "(Team *team, u8 *A, int thread)";
+const HEAD = "(Team *team, u8 *A, int thread, u32 *call)";
 
 const statementsOf = (step: PlacedStep): readonly Statement[] =>
   step.kernel ? [{ kind: "kernel", kernel: step.kernel, addresses: step.addresses.map(int) }] : step.script;
@@ -49,20 +44,19 @@ export function emitNativeProgram(
   const parts: string[] = [];
   const perFunction = options.stepwise ? 1 : CALLS_PER_FUNCTION;
   const script = new NativeScript(library, new CCode(), options);
-  const part = (statements: readonly Statement[], last: boolean): void => {
+  const part = (statements: readonly Statement[]): void => {
     const code = new CCode();
     script.continueIn(code);
     script.emit(statements);
-    if (last) script.finish();
-    parts.push(`static NOINLINE void part${parts.length}${HEAD} {\n  (void)team; (void)A; (void)thread;
+    parts.push(`static NOINLINE void part${parts.length}${HEAD} {\n  (void)team; (void)A; (void)thread; (void)call;
 ${code.lines.join("\n")}\n}\n`);
   };
   for (let from = 0; from < steps.length; from += perFunction) {
-    part(steps.slice(from, from + perFunction).flatMap(statementsOf), false);
+    part(steps.slice(from, from + perFunction).flatMap(statementsOf));
   }
   const moved = copies.map(({ from, to, bytes }): Statement => ({ kind: "copy", from: int(from), to: int(to), bytes }));
-  part(moved, true);
-  const calls = parts.map((_, i) => `  part${i}(team, A, thread);`);
+  part(moved);
+  const calls = parts.map((_, i) => `  part${i}(team, A, thread, call);`);
   const run = `static void run_thread${HEAD} {\n${calls.join("\n")}\n}\n`;
   const text = [
     preludeText([options.lanes, options.lanes / 2]),
@@ -77,6 +71,6 @@ ${code.lines.join("\n")}\n}\n`);
 }
 
 function stepwiseText(parts: number): string {
-  const cases = Array.from({ length: parts }, (_, i) => `    case ${i}: part${i}(team, A, 0); break;`);
+  const cases = Array.from({ length: parts }, (_, i) => `    case ${i}: part${i}(team, A, 0, 0); break;`);
   return `void tidemark_step(Team *team, u8 *A, int step) {\n  switch (step) {\n${cases.join("\n")}\n  }\n}\n`;
 }

@@ -1,13 +1,7 @@
 /**
- * @file Steps of a program as C: kernel calls, copies, loops and branches over numbers. Every thread goes through all of
- * it; calls are shared or left to the first thread, and threads meet only where it matters:
- *
- *   before a shared call      if anything was written since they last met
- *   before a call of thread 0 if a shared call wrote, or numbers were read, since they last met
- *   before a number is read   if anything was written since they last met
- *
- * A run of small kernels is thread 0's alone and costs no meeting. Loops and branches begin and end met, all but for the
- * numbers that decide about them.
+ * @file Steps of a program as C: kernel calls, copies, loops and branches over numbers. Every thread goes through all of it.
+ * A large call is shared (team.ts); a run of small ones is one piece, taken by one thread with no word to the others in
+ * between. Numbers are each thread's own; where one is read from the arena all threads meet after reading.
  */
 import { at, invariant } from "../../base/invariant.ts";
 import type { Int, IntOp, Local, Statement } from "../script.ts";
@@ -15,8 +9,11 @@ import { plus } from "../script.ts";
 import { slotBytes } from "../slots.ts";
 import type { CCode } from "./c-code.ts";
 import type { NativeLibrary } from "./kernel.ts";
-import type { NativeOptions } from "./options.ts";
+import type { NativeEmitOptions } from "./options.ts";
+import { piecesOf } from "./team.ts";
 
+/** Scalar operations below which a call is one thread's: its end would be waited for longer than it takes. */
+const WORTH_SHARING = 20_000;
 /** Bytes of a copy that threads share. */
 const LONG_COPY = 256 * 1024;
 
@@ -31,22 +28,20 @@ const INT_OPS: Readonly<Record<IntOp, string>> = {
   le: "<=",
 };
 
-/** What happened since the threads last met: nothing, work of thread 0 alone, work (or reads) of all. */
-type Since = "nothing" | "first" | "all";
-
 const reads = (value: Int): boolean =>
   value.kind === "load" || (value.kind === "op" && (reads(value.a) || reads(value.b)));
 
 export class NativeScript {
   readonly #library: NativeLibrary;
-  readonly #shareFrom: number;
+  readonly #options: NativeEmitOptions;
   #code: CCode;
   #locals = new Map<Local, string>();
-  #since: Since = "nothing";
+  /** Small calls that one thread will run. */
+  #small: string[] = [];
 
-  constructor(library: NativeLibrary, code: CCode, { shareFrom }: NativeOptions) {
+  constructor(library: NativeLibrary, code: CCode, options: NativeEmitOptions) {
     this.#library = library;
-    this.#shareFrom = shareFrom;
+    this.#options = options;
     this.#code = code;
   }
 
@@ -56,19 +51,21 @@ export class NativeScript {
     this.#locals = new Map();
   }
 
-  meet(): void {
-    if (this.#since !== "nothing") this.#code.line("MEET();");
-    this.#since = "nothing";
-  }
-
-  /** The end of the program: whoever called may read and write the arena again. */
-  finish(): void {
-    this.#since = "all";
-    this.meet();
-  }
-
   emit(statements: readonly Statement[]): void {
     for (const statement of statements) this.#statement(statement);
+    this.#flush();
+  }
+
+  /** Writes the small calls so far as one piece. */
+  #flush(): void {
+    if (this.#small.length === 0) return;
+    const calls = this.#small;
+    this.#small = [];
+    this.#code.block("if (TAKE_ALL())", () => {
+      for (const call of calls) this.#code.line(call);
+      this.#code.line("DONE_ALL();");
+    });
+    this.#code.line("NEXT();");
   }
 
   #statement(statement: Statement): void {
@@ -80,47 +77,39 @@ export class NativeScript {
         this.#copy(statement);
         return;
       case "store":
-        this.#alone(`*(i32 *)${this.#place(statement.at)} = (i32)(${this.#int(statement.value)});`);
+        this.#small.push(`*(i32 *)${this.#place(statement.at)} = (i32)(${this.#int(statement.value)});`);
         return;
       case "set": {
-        this.#beforeReading(statement.value);
-        this.#code.line(`${this.#local(statement.local)} = ${this.#int(statement.value)};`);
+        const local = this.#local(statement.local);
+        this.#read(statement.value, (value) => this.#code.line(`${local} = ${value};`));
         return;
       }
       case "while":
-        this.meet();
+        this.#flush();
         this.#code.block("for (;;)", () => {
-          this.#beforeReading(statement.test);
-          this.#code.line(`if (!(${this.#int(statement.test)})) break;`);
+          this.#read(statement.test, (test) => this.#code.line(`if (!(${test})) break;`));
           this.emit(statement.body);
-          this.meet();
         });
-        this.#since = reads(statement.test) ? "all" : "nothing";
         return;
       case "if":
-        this.#if(statement);
+        this.#read(statement.test, (test) => {
+          this.#code.block(`if (${test})`, () => this.emit(statement.then));
+          if (statement.else.length > 0) this.#code.block("else", () => this.emit(statement.else));
+        });
     }
   }
 
-  #if({ test, then, else: otherwise }: Extract<Statement, { kind: "if" }>): void {
-    this.#beforeReading(test);
-    if (!reads(test)) this.meet();
-    const entered = this.#since;
-    const branch = (body: readonly Statement[]): void => {
-      this.#since = entered;
-      this.emit(body);
-      if (this.#since !== entered) this.meet();
-    };
-    this.#code.block(`if (${this.#int(test)})`, () => branch(then));
-    if (otherwise.length > 0) this.#code.block("else", () => branch(otherwise));
-    this.#since = entered;
-  }
-
-  /** All threads are about to look at the arena. */
-  #beforeReading(value: Int): void {
-    if (!reads(value)) return;
-    this.meet();
-    this.#since = "all";
+  /** Uses a number. If the arena has part in it, everything before is done and no thread goes on before all have it. */
+  #read(value: Int, use: (text: string) => void): void {
+    this.#flush();
+    if (!reads(value)) {
+      use(this.#int(value));
+      return;
+    }
+    const name = this.#code.name("read");
+    this.#code.line(`const idx ${name} = ${this.#int(value)};`);
+    this.#code.line("MEET();");
+    use(name);
   }
 
   #kernel({ kernel, addresses }: Extract<Statement, { kind: "kernel" }>): void {
@@ -129,29 +118,25 @@ export class NativeScript {
       const args = slots.map((slot, i) => {
         return `(${at(types, i)} *)${this.#place(plus(at(addresses, slot.operand), slotBytes(kernel, slot)))}`;
       });
-      const shared = units.count > units.grain && work >= this.#shareFrom;
-      if (shared) this.#together(`SHARE(${[units.count, units.grain, name, ...args].join(", ")});`);
-      else this.#alone(`${name}(${[0, units.count, "thread", ...args].join(", ")});`);
+      const { threads, shareFrom = WORTH_SHARING } = this.#options;
+      const pieces = work >= shareFrom ? piecesOf(threads, units.count, units.grain) : 1;
+      if (pieces > 1) this.#share(units.count, units.grain, pieces, name, args);
+      else this.#small.push(`${name}(${[0, units.count, "thread", ...args].join(", ")});`);
     }
   }
 
   #copy({ to, from, bytes }: Extract<Statement, { kind: "copy" }>): void {
     const apart = to.kind === "const" && from.kind === "const" && Math.abs(to.value - from.value) >= bytes;
     const [target, source] = [this.#place(to), this.#place(from)];
-    if (apart && bytes >= LONG_COPY) this.#together(`SHARE(${bytes}, 64, copy_bytes, ${target}, ${source});`);
-    else this.#alone(`memmove(${target}, ${source}, ${bytes});`);
+    const pieces = apart && bytes >= LONG_COPY ? piecesOf(this.#options.threads, bytes, 64) : 1;
+    if (pieces > 1) this.#share(bytes, 64, pieces, "copy_bytes", [target, source]);
+    else this.#small.push(`memmove(${target}, ${source}, ${bytes});`);
   }
 
-  #together(text: string): void {
-    this.meet();
-    this.#code.line(text);
-    this.#since = "all";
-  }
-
-  #alone(text: string): void {
-    if (this.#since === "all") this.meet();
-    this.#code.line(`if (FIRST) ${text}`);
-    this.#since = "first";
+  #share(units: number, grain: number, pieces: number, name: string, args: readonly string[]): void {
+    this.#flush();
+    this.#code.line(`SHARE(${[units, grain, pieces, name, ...args].join(", ")});`);
+    this.#code.line("NEXT();");
   }
 
   #local(local: Local): string {

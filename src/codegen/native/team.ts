@@ -1,84 +1,141 @@
 /**
- * @file The threads of a program, as C. Every thread runs the whole program on numbers of its own and computes its share of
- * each kernel; they meet where one reads what another wrote. One of them is the caller's.
+ * @file The threads of a program, as C. Every thread goes through the whole program, call by call; a call is cut into pieces
+ * and a piece is computed by whoever takes it first, by preference the thread at home there, whose cache knows it:
  *
- *   thread 0   k0[0,512)    │ meet │ k1[0,64)   │ meet │ k2 (small: alone) │ meet │ …
- *   thread 1   k0[512,1024) │ meet │ k1[64,128) │ meet │                   │ meet │ …
+ *   call 7     piece 0 ─ thread 0      call 8     piece 0 ─ thread 0      call 9, small: one piece ─ thread 1
+ *              piece 1 ─ thread 1                 piece 1 ─ thread 0 (1 was away)
  *
- * Waiting spins for a moment and then yields the processor at every look, so that a thread whose core was taken by another
- * process is waited for and not competed with. Between runs the others sleep.
+ * A call is over when its pieces are done, not when all threads have been there: one whose core was taken by another process
+ * is not waited for unless it holds a piece, and when it is back it skips what is over. So a busy machine costs what the
+ * processor's share costs and no more. Only where numbers in the arena decide how the program goes on do all threads meet,
+ * since each must have read them before anything is written again.
  *
- * Shares are cut by thread number alone. An element is computed by one thread in the same way whichever it is, so results
- * depend neither on how many threads there are nor on their timing.
+ * Who takes a piece changes nothing about how it is computed: results depend neither on how many threads there are nor on
+ * their timing.
+ *
+ *   claim   number of the current call << 32 | pieces taken, a bit each
+ *   done    how many pieces of it are finished; the last one to finish goes on to the next call
+ *   turn    counts calls that are over: what a thread with nothing to do waits for, asleep after a moment
  */
 
 const ALONE = `typedef void Team;
+#define SHARE(units, grain, pieces, fn, ...) fn(0, units, thread, __VA_ARGS__)
+#define TAKE_ALL() 1
+#define DONE_ALL()
 #define MEET()
-#define FIRST 1
-#define SHARE(units, grain, fn, ...) fn(0, units, thread, __VA_ARGS__)
+#define NEXT()
 Team *tidemark_open(void) { return (Team *)1; }
 void tidemark_close(Team *team) { (void)team; }
-static void run_thread(Team *team, u8 *A, int thread);
-void tidemark_run(Team *team, u8 *A) { run_thread(team, A, 0); }
+static void run_thread(Team *team, u8 *A, int thread, u32 *call);
+void tidemark_run(Team *team, u8 *A) { run_thread(team, A, 0, 0); }
 `;
 
 const TOGETHER = `#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#if defined(__linux__)
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #if defined(__x86_64__)
 #define RELAX() __builtin_ia32_pause()
 #else
 #define RELAX()
 #endif
 typedef struct {
-  _Alignas(64) atomic_int arrived;
-  _Alignas(64) atomic_uint round;
-  _Alignas(64) atomic_uint job;
+  _Alignas(64) _Atomic u64 claim;
+  _Alignas(64) _Atomic u32 done;
+  _Alignas(64) _Atomic u32 turn, waiting;
+  _Alignas(64) _Atomic u32 arrived, round;
+  _Alignas(64) _Atomic u32 job, base;
   u8 *arena;
   int closing, sleeping, members;
   pthread_mutex_t lock;
   pthread_cond_t wake, left;
 } Team;
 typedef struct { Team *team; int thread; } Member;
-static void run_thread(Team *team, u8 *A, int thread);
+static void run_thread(Team *team, u8 *A, int thread, u32 *call);
+/* Until a word is no longer what it was: spins for some microseconds, then sleeps. */
+static void wait_for(Team *team, _Atomic u32 *word, u32 old) {
+  for (int looks = 0; looks < 1000; looks++) {
+    if (atomic_load_explicit(word, memory_order_acquire) != old) return;
+    RELAX();
+  }
+#if defined(__linux__)
+  atomic_fetch_add(&team->waiting, 1);
+  while (atomic_load(word) == old) syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, old, NULL, NULL, 0);
+  atomic_fetch_sub(&team->waiting, 1);
+#else
+  while (atomic_load_explicit(word, memory_order_acquire) == old) sched_yield();
+#endif
+}
+static void advance(Team *team, _Atomic u32 *word) {
+  atomic_fetch_add(word, 1);
+#if defined(__linux__)
+  if (atomic_load(&team->waiting) > 0) syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, THREADS, NULL, NULL, 0);
+#endif
+}
+/* A piece of a call, or -1 when the call is over. */
+static int take(Team *team, u32 call, int pieces, int home) {
+  const u32 all = pieces == 32 ? ~(u32)0 : ((u32)1 << pieces) - 1;
+  for (;;) {
+    const u32 turn = atomic_load_explicit(&team->turn, memory_order_acquire);
+    u64 claim = atomic_load_explicit(&team->claim, memory_order_acquire);
+    if ((u32)(claim >> 32) != call) return -1;
+    const u32 free = ~(u32)claim & all;
+    if (free == 0) {
+      wait_for(team, &team->turn, turn);
+      continue;
+    }
+    const u32 near = free & (~(u32)0 << home);
+    const int piece = __builtin_ctz(near ? near : free);
+    if (atomic_compare_exchange_weak_explicit(&team->claim, &claim, claim | (u64)1 << piece, memory_order_acq_rel,
+                                              memory_order_relaxed)) return piece;
+  }
+}
+static void finish(Team *team, u32 call, int pieces) {
+  if (atomic_fetch_add_explicit(&team->done, 1, memory_order_acq_rel) + 1 < (u32)pieces) return;
+  atomic_store_explicit(&team->done, 0, memory_order_relaxed);
+  atomic_store_explicit(&team->claim, (u64)(u32)(call + 1) << 32, memory_order_release);
+  advance(team, &team->turn);
+}
 static void meet(Team *team) {
-  const unsigned round = atomic_load_explicit(&team->round, memory_order_acquire);
+  const u32 round = atomic_load_explicit(&team->round, memory_order_acquire);
   if (atomic_fetch_add_explicit(&team->arrived, 1, memory_order_acq_rel) == THREADS - 1) {
-    atomic_store_explicit(&team->arrived, 0, memory_order_relaxed);
-    atomic_store_explicit(&team->round, round + 1, memory_order_release);
-    return;
-  }
-  for (int looks = 0; atomic_load_explicit(&team->round, memory_order_acquire) == round; looks++) {
-    if (looks < 2000) RELAX();
-    else sched_yield();
-  }
+    atomic_store_explicit(&team->arrived, 0, memory_order_release);
+    advance(team, &team->round);
+  } else wait_for(team, &team->round, round);
 }
+#define SHARE(units, grain, pieces, fn, ...) do { \
+  for (int p_; (p_ = take(team, *call, pieces, thread * pieces / THREADS)) >= 0; finish(team, *call, pieces)) { \
+    const idx n_ = ((units) + (grain) - 1) / (grain); \
+    const idx lo_ = n_ * p_ / (pieces) * (grain), hi_ = p_ == (pieces) - 1 ? (units) : n_ * (p_ + 1) / (pieces) * (grain); \
+    if (lo_ < hi_) fn(lo_, hi_, thread, __VA_ARGS__); \
+  } } while (0)
+#define TAKE_ALL() (take(team, *call, 1, 0) == 0)
+#define DONE_ALL() finish(team, *call, 1)
 #define MEET() meet(team)
-#define FIRST (thread == 0)
-INLINE void share(idx units, idx grain, int thread, idx *lo, idx *hi) {
-  const idx pieces = (units + grain - 1) / grain;
-  *lo = pieces * thread / THREADS * grain;
-  *hi = thread == THREADS - 1 ? units : pieces * (thread + 1) / THREADS * grain;
-}
-#define SHARE(units, grain, fn, ...) do { idx lo_, hi_; share(units, grain, thread, &lo_, &hi_); \\
-  if (lo_ < hi_) fn(lo_, hi_, thread, __VA_ARGS__); } while (0)
+#define NEXT() ++*call
 static void *member(void *given) {
   Member *const me = given;
   Team *const team = me->team;
   const int thread = me->thread;
   free(me);
-  for (unsigned done = 0;; done++) {
-    for (int looks = 0; looks < 20000 && atomic_load_explicit(&team->job, memory_order_acquire) == done; looks++) RELAX();
-    if (atomic_load_explicit(&team->job, memory_order_acquire) == done) {
+  for (u32 seen = 0;;) {
+    for (int looks = 0; looks < 20000 && atomic_load_explicit(&team->job, memory_order_acquire) == seen; looks++) RELAX();
+    if (atomic_load_explicit(&team->job, memory_order_acquire) == seen) {
       pthread_mutex_lock(&team->lock);
       team->sleeping++;
-      while (atomic_load(&team->job) == done) pthread_cond_wait(&team->wake, &team->lock);
+      while (atomic_load(&team->job) == seen) pthread_cond_wait(&team->wake, &team->lock);
       team->sleeping--;
       pthread_mutex_unlock(&team->lock);
     }
+    seen = atomic_load_explicit(&team->job, memory_order_acquire);
+    u32 call = atomic_load_explicit(&team->base, memory_order_acquire);
     if (team->closing) break;
-    run_thread(team, team->arena, thread);
+    run_thread(team, team->arena, thread, &call);
   }
   pthread_mutex_lock(&team->lock);
   team->members--;
@@ -111,24 +168,35 @@ Team *tidemark_open(void) {
     Member *me = malloc(sizeof *me);
     pthread_t made;
     if (me) *me = (Member){ team, thread };
+    team->members++;
     if (!me || pthread_create(&made, NULL, member, me) != 0) {
       free(me);
+      team->members--;
       tidemark_close(team);
       return NULL;
     }
     pthread_detach(made);
-    team->members++;
   }
   return team;
 }
 void tidemark_run(Team *team, u8 *A) {
+  u32 call = (u32)(atomic_load_explicit(&team->claim, memory_order_acquire) >> 32);
   team->arena = A;
+  atomic_store_explicit(&team->base, call, memory_order_release);
   start(team);
-  run_thread(team, A, 0);
+  run_thread(team, A, 0, &call);
 }
 `;
 
-/** Threads, their meeting points, and the functions that a program is opened, run and closed with. */
+/** Threads, how they share calls, and the functions that a program is opened, run and closed with. */
 export function teamText(threads: number): string {
   return `#define THREADS ${threads}\n${threads === 1 ? ALONE : TOGETHER}`;
+}
+
+/** The most pieces of a call: they are bits of a word. */
+const MOST_PIECES = 32;
+
+/** Into how many pieces a call is cut: more than threads, so that one that is held up leaves little behind. */
+export function piecesOf(threads: number, units: number, grain: number): number {
+  return Math.max(1, Math.min(MOST_PIECES, 2 * threads, Math.ceil(units / grain)));
 }

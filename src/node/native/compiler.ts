@@ -10,7 +10,7 @@ import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { accessSync, constants, realpathSync, statSync } from "node:fs";
 import { cpus } from "node:os";
-import { delimiter, join } from "node:path";
+import { delimiter, isAbsolute, join } from "node:path";
 import { TidemarkError } from "../../base/errors.ts";
 import { readCached, writeCached } from "./cache.ts";
 
@@ -47,12 +47,12 @@ export interface Compiler {
 }
 
 /** The file of a command in PATH. */
-function commandPath(command: string): string | null {
-  for (const folder of (process.env.PATH ?? "").split(delimiter)) {
+function commandPath(command: string, folders: string): string | null {
+  for (const folder of isAbsolute(command) ? ["/"] : folders.split(delimiter).filter(isAbsolute)) {
     const path = join(folder, command);
     try {
       accessSync(path, constants.X_OK);
-      if (folder !== "" && statSync(path).isFile()) return realpathSync(path);
+      if (statSync(path).isFile()) return realpathSync(path);
     } catch {
       // not in this folder
     }
@@ -121,19 +121,20 @@ export function digest(...texts: readonly string[]): string {
   return hash.digest("hex").slice(0, 40);
 }
 
-let found: Compiler | string | undefined;
+const found = new Map<string, Compiler | string>();
 
-/** The compiler of this machine, or one line that says why there is none. */
-export function systemCompiler(): Compiler | string {
-  found ??= findCompiler();
-  return found;
+/** The compiler of this machine, or one line that says why there is none. TIDEMARK_CC names another one. */
+export function systemCompiler({ PATH = "", TIDEMARK_CC }: NodeJS.ProcessEnv = process.env): Compiler | string {
+  const wanted = TIDEMARK_CC ? [TIDEMARK_CC] : COMPILERS;
+  const key = `${wanted.join()} ${PATH}`;
+  const known = found.get(key) ?? findCompiler(wanted, PATH);
+  found.set(key, known);
+  return known;
 }
 
-function findCompiler(): Compiler | string {
-  if (process.env.TIDEMARK_CC === "none") return "no C compiler: TIDEMARK_CC is none";
-  const wanted = process.env.TIDEMARK_CC ? [process.env.TIDEMARK_CC] : COMPILERS;
+function findCompiler(wanted: readonly string[], folders: string): Compiler | string {
   for (const command of wanted) {
-    const path = commandPath(command);
+    const path = commandPath(command, folders);
     const probed = path === null ? null : knownProbe(command, path);
     if (!path || !probed) continue;
     const flags = [...FLAGS, ...probed.machine];

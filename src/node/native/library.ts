@@ -3,15 +3,19 @@
  * a compiled addon of ours. koffi is an optional package and this is the one file that loads it; it is loaded when the first
  * program is, not before.
  *
- * A file of the cache counts when it loads and has our functions; one that does not (cut short, of another system) is
- * compiled again in its place.
+ * A file of the cache ends with a hash of what comes before, which linkers do not mind; one that was cut short or changed is
+ * not loaded, since that could end the process, but compiled again in its place.
  */
-import { existsSync, renameSync, rmSync, statSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { appendFileSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { TidemarkError } from "../../base/errors.ts";
 import { besideName, nativeFolder } from "./cache.ts";
 import { type Compiler, compileTo, digest } from "./compiler.ts";
+
+/** Of the hash at the end of a file. */
+const SEAL_BYTES = 32;
 
 /** The parts of koffi that are used. */
 interface Koffi {
@@ -60,16 +64,27 @@ function tryLoad(koffi: Koffi, path: string, stepwise: boolean): Library | null 
   }
 }
 
+const hashOf = (bytes: Uint8Array): Buffer => createHash("sha256").update(bytes).digest();
+
+/** Whether a file is there and whole. */
+function isWhole(path: string): boolean {
+  try {
+    const bytes = readFileSync(path);
+    return bytes.length > SEAL_BYTES && hashOf(bytes.subarray(0, -SEAL_BYTES)).equals(bytes.subarray(-SEAL_BYTES));
+  } catch {
+    return false;
+  }
+}
+
 /** The library for a text, from the cache or compiled. */
 export function libraryFor(koffi: Koffi, compiler: Compiler, text: string, stepwise: boolean): Library {
   const path = join(nativeFolder(), `${digest(compiler.identity, text)}.so`);
-  if (existsSync(path)) {
-    const known = tryLoad(koffi, path, stepwise);
-    if (known) return known;
-  }
+  const known = isWhole(path) ? tryLoad(koffi, path, stepwise) : null;
+  if (known) return known;
   const aside = besideName(path);
   try {
     compileTo(compiler, text, aside);
+    appendFileSync(aside, hashOf(readFileSync(aside)));
     renameSync(aside, path);
   } finally {
     rmSync(aside, { force: true });

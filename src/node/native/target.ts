@@ -4,7 +4,7 @@
  */
 import { TidemarkError } from "../../base/errors.ts";
 import { contractScratch } from "../../codegen/native/contract.ts";
-import { type NativeOptions, WORTH_SHARING } from "../../codegen/native/options.ts";
+import type { NativeEmitOptions } from "../../codegen/native/options.ts";
 import { emitNativeProgram } from "../../codegen/native/program.ts";
 import { DEFAULT_MODELS } from "../../plan/cost/model.ts";
 import type { PlacedProgram } from "../../runtime/assembler.ts";
@@ -23,7 +23,7 @@ const abandoned = new FinalizationRegistry<() => void>((close) => close());
 function load(
   koffi: Koffi,
   compiler: Compiler,
-  native: NativeOptions,
+  native: NativeEmitOptions,
   placed: PlacedProgram,
   { stepwise }: LoadOptions,
 ): Machine {
@@ -62,8 +62,11 @@ export function nativeTarget(
   if (typeof compiler === "string") return compiler;
   const koffi = foreignFunctions();
   if (typeof koffi === "string") return koffi;
-  const { threads = 1, fma = compiler.fma, shareFrom = WORTH_SHARING } = request;
-  const options: NativeOptions = { lanes: compiler.lanes, fma, threads, shareFrom };
+  const { threads = 1, fma = compiler.fma, shareFrom } = request;
+  const options: NativeEmitOptions = {
+    ...{ lanes: compiler.lanes, fma, threads },
+    ...(shareFrom === undefined ? {} : { shareFrom }),
+  };
   const target: Target = {
     name: "native",
     threads,

@@ -1,0 +1,148 @@
+/** @file The target `native` as users meet it: found or not, cached, broken, beyond 4 GiB, with loops on threads. */
+import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { compile } from "../../api/compile.ts";
+import { cond, whileLoop } from "../../api/control.ts";
+import { tensor } from "../../trace/literal.ts";
+import type { Tensor } from "../../trace/tensor.ts";
+import "../../api/methods.ts";
+import { at } from "../../base/invariant.ts";
+import { Build } from "../../ir/build.ts";
+import { tensorType } from "../../ir/type.ts";
+import { add } from "../../ops/elementwise.ts";
+import { slice } from "../../ops/slice.ts";
+import { chooseTarget, provideNative } from "../../runtime/choose-target.ts";
+import { Executable } from "../../runtime/executable.ts";
+import type { Target } from "../../runtime/target.ts";
+import { systemCompiler } from "./compiler.ts";
+import { nativeTarget } from "./target.ts";
+
+const found = nativeTarget();
+const missing = typeof found === "string" && !process.env.CI;
+if (missing) console.warn(`tests of native are skipped: ${found}`);
+const native = (): Target => {
+  if (typeof found === "string") throw new Error(found);
+  return found;
+};
+
+const folder = mkdtempSync(join(tmpdir(), "tidemark-native-"));
+const before = process.env.TIDEMARK_CACHE;
+
+beforeAll(() => {
+  process.env.TIDEMARK_CACHE = folder;
+  provideNative(nativeTarget);
+});
+
+afterAll(() => {
+  if (before === undefined) delete process.env.TIDEMARK_CACHE;
+  else process.env.TIDEMARK_CACHE = before;
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const objects = (): readonly string[] => readdirSync(join(folder, "native")).filter((name) => name.endsWith(".so"));
+
+/** Changes every compiled file; as a file of its own, since this process has the old one mapped. */
+function damage(change: (bytes: Uint8Array) => Uint8Array): void {
+  for (const name of objects()) {
+    const path = join(folder, "native", name);
+    writeFileSync(`${path}.damaged`, change(readFileSync(path)));
+    renameSync(`${path}.damaged`, path);
+  }
+}
+
+/** x + x for numbers of its own, run. */
+function doubled(numbers: readonly number[]): readonly number[] {
+  const b = new Build("double");
+  const x = b.param(tensorType("f32", [numbers.length]));
+  const executable = Executable.from(b.finish([b.call(add, [x, x], {})]), { target: native() });
+  executable.view(x.type, at(executable.placed.params, 0)).set(numbers);
+  executable.run();
+  return [...executable.view(x.type, at(executable.placed.results, 0))];
+}
+
+describe.skipIf(missing)("compiled programs", () => {
+  it("are compiled once and found again", () => {
+    expect(doubled([1, 2, 3])).toEqual([2, 4, 6]);
+    const [name] = objects();
+    const made = statSync(join(folder, "native", name as string)).mtimeMs;
+    expect(doubled([4, 5, 6])).toEqual([8, 10, 12]);
+    expect(objects()).toEqual([name]);
+    expect(statSync(join(folder, "native", name as string)).mtimeMs).toBe(made);
+  });
+
+  it("are compiled again where the file was cut short or changed", () => {
+    expect(doubled([1, 2, 3, 4, 5])).toEqual([2, 4, 6, 8, 10]);
+    damage((bytes) => bytes.subarray(0, bytes.length / 2));
+    expect(doubled([1, 2, 3, 4, 5])).toEqual([2, 4, 6, 8, 10]);
+    damage((bytes) => bytes.map((byte, i) => (i === 100 ? byte ^ 1 : byte)));
+    expect(doubled([1, 2, 3])).toEqual([2, 4, 6]);
+    expect(doubled([1, 2, 3, 4, 5])).toEqual([2, 4, 6, 8, 10]);
+    expect(readdirSync(join(folder, "native")).filter((name) => name.endsWith(".tmp"))).toEqual([]);
+  });
+
+  it("need no folder that can be written", () => {
+    process.env.TIDEMARK_CACHE = join(folder, "native", objects()[0] as string, "below");
+    try {
+      expect(doubled([7])).toEqual([14]);
+    } finally {
+      process.env.TIDEMARK_CACHE = folder;
+    }
+  });
+
+  it("have arenas beyond 4 GiB, of which only what is touched takes memory", () => {
+    const elements = 1_250_000_000;
+    const b = new Build("far");
+    const x = b.param(tensorType("f32", [elements]));
+    const end = b.call(slice, [x], { start: [elements - 4], limit: [elements], stride: [1] });
+    const graph = b.finish([b.call(add, [end, end], {})]);
+    const executable = Executable.from(graph, { target: native() });
+    expect(executable.placed.plan.height).toBeGreaterThan(2 ** 32);
+    executable.view(x.type, at(executable.placed.params, 0)).set([1, 2, 3, 4], elements - 4);
+    executable.run();
+    expect([...executable.view(end.type, at(executable.placed.results, 0))]).toEqual([2, 4, 6, 8]);
+  });
+});
+
+describe("a machine without a compiler", () => {
+  it("is told so in one line, and `auto` falls back to WebAssembly", () => {
+    const none = systemCompiler({ PATH: folder });
+    expect(none).toBe("no C compiler: looked for cc, gcc, clang in PATH");
+    provideNative(() => none as string);
+    try {
+      expect(chooseTarget("auto").note).toBe(`wasm, not native: ${none}`);
+      const twice = compile((x: Tensor) => x.mul(2), { target: "auto" });
+      expect(twice.program(tensor([1]))).toMatchObject({ target: "wasm", targetNote: `wasm, not native: ${none}` });
+      expect(() => compile((x: Tensor) => x.mul(2), { target: "native" })(tensor([1]))).toThrow(/no C compiler/);
+    } finally {
+      provideNative(nativeTarget);
+    }
+  });
+});
+
+describe.skipIf(missing)("loops and branches on threads", () => {
+  /** Collatz steps of n, on tensors large enough to be shared, with a branch in every turn. */
+  const collatz = (x: Tensor): Tensor => {
+    const grow = (n: Tensor): Tensor => n.mul(3).add(1);
+    const halve = (n: Tensor): Tensor => n.div(2).floor();
+    const [, turns] = whileLoop(
+      ([n]: readonly [Tensor, Tensor]) => n.max().greater(1),
+      ([n, count]: readonly [Tensor, Tensor]) => {
+        const odd = n.max().sub(n.max().div(2).floor().mul(2)).greater(0);
+        return [cond(odd, grow, halve, n), count.add(1)] as const;
+      },
+      [x, x.mul(0)] as const,
+    );
+    return turns.sum();
+  };
+
+  it("go the same way on every thread, run after run", () => {
+    const size = 40_000;
+    const count = compile(collatz, { target: "native", threads: 3 });
+    for (let i = 0; i < 15; i++) {
+      expect(count(tensor(new Float32Array(size).fill(27))).item()).toBe(111 * size);
+      expect(count(tensor(new Float32Array(size).fill(6))).item()).toBe(8 * size);
+    }
+  });
+});
