@@ -44,9 +44,20 @@ function readByControl(graph: Graph, producer: ReadonlyMap<Value, Node>): Readon
   return found;
 }
 
+const fusedBefore = new WeakMap<FuseOptions, WeakMap<Graph, Graph>>();
+
+/** A region on its own: variants of a program that share one share what it becomes. */
+function fuseOnce(region: Graph, options: FuseOptions): Graph {
+  const known = fusedBefore.get(options) ?? new WeakMap<Graph, Graph>();
+  fusedBefore.set(options, known);
+  const made = known.get(region) ?? fuseGraph(region, options);
+  known.set(region, made);
+  return made;
+}
+
 /** The regions of loops and branches are programs of their own. */
 function withFusedRegions(node: Node, options: FuseOptions): Node {
-  return isControl(node) ? { ...node, regions: node.regions.map((region) => fuseGraph(region, options)) } : node;
+  return isControl(node) ? { ...node, regions: node.regions.map((region) => fuseOnce(region, options)) } : node;
 }
 
 class Regions {
@@ -217,10 +228,11 @@ function returnedNames(graph: Graph, producer: ReadonlyMap<Value, Node>, inlined
 
 /** A fusion pass with its own limits. */
 export function fuseWith(options: Partial<FuseOptions>): Pass {
+  const all: FuseOptions = { ...FUSE_DEFAULTS, ...options };
   return {
     name: "fuse",
     after: ["inline", "canonicalize", "cse", "dce"],
-    run: (graph) => fuseGraph(graph, { ...FUSE_DEFAULTS, ...options }),
+    run: (graph) => fuseGraph(graph, all),
   };
 }
 

@@ -128,12 +128,15 @@ export class Assembler {
     return { graph: { ...optimised, nodes: plan.program.steps.map((step) => step.node) }, plan, lowered, controls };
   }
 
+  /** One function for all bodies, which are planned once for it. */
+  readonly #unitOf = (inner: Node): Unit => this.#unit(inner);
+
   /** A node of a body. */
   #unit(node: Node): Unit {
     const alias = aliasStep(node);
     if (alias) return { step: alias, statements: () => [] };
     const { lower } = node.op;
-    if (lower.kind === "control") return controlUnit(node, lower.form, (inner) => this.#unit(inner));
+    if (lower.kind === "control") return controlUnit(node, lower.form, this.#unitOf);
     const lowered = new Map<Node, Lowered>();
     const step = this.#kernelStep(node, lowered);
     const { kernel, values } = lowered.get(node) as Lowered;

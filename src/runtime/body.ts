@@ -47,6 +47,26 @@ export interface Body {
  * slot of its own.
  */
 export function planBody(region: Graph, replaced: readonly (Value | undefined)[], unitOf: UnitOf): Body {
+  const regions = planned.get(unitOf) ?? new WeakMap<Graph, Known>();
+  planned.set(unitOf, regions);
+  const known = regions.get(region);
+  const isSame =
+    known?.replaced.length === replaced.length && known.replaced.every((value, i) => value === replaced[i]);
+  if (known && isSame) return known.body;
+  const body = newBody(region, replaced, unitOf);
+  regions.set(region, { replaced, body });
+  return body;
+}
+
+interface Known {
+  readonly replaced: readonly (Value | undefined)[];
+  readonly body: Body;
+}
+
+/** Variants of a program have regions in common, and most of the time goes into planning these. */
+const planned = new WeakMap<UnitOf, WeakMap<Graph, Known>>();
+
+function newBody(region: Graph, replaced: readonly (Value | undefined)[], unitOf: UnitOf): Body {
   const slots = region.results.map((result, i) => replaced[i] ?? newValue(result.type, result.name));
   const empty = new Set(slots.filter((_, i) => replaced[i] === undefined));
   const params = [...region.params, ...empty];

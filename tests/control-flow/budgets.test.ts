@@ -352,8 +352,8 @@ describe("a loop between keeping rows and holding states", () => {
       const outcome = gradientOf(gatedCell(), p, { memory });
       expect(outcome.bits, `${memory} bytes`).toEqual(stored.bits);
       expect(outcome.arenaBytes).toBeLessThanOrEqual(memory);
-      expect(outcome.arenaBytes, "most of the budget is used").toBeGreaterThan(0.95 * memory);
       const [node] = nodesOf(outcome, rewind);
+      if (node) expect(outcome.arenaBytes, "most of the budget is used").toBeGreaterThan(0.95 * memory);
       // Without a reverse from states there are rows of all turns, some of them computed again.
       return node ? (node.attrs as RewindAttrs).taped : 64;
     });

@@ -8,7 +8,7 @@
  *   open      a `while` without a bound: it holds some states (open-loops.ts)
  */
 import { at } from "../../base/invariant.ts";
-import type { Graph, Node } from "../../ir/graph.ts";
+import type { Graph, Node, Value } from "../../ir/graph.ts";
 import { byteLength } from "../../ir/type.ts";
 import { nodesFor } from "../../ir/walk.ts";
 import { DEFAULT_SLOTS, type ScanAttrs } from "../../ops/loops.ts";
@@ -77,7 +77,7 @@ export function withChoice(graph: Graph, choice: LoopChoice, model: CostModel): 
       if (!form) return null;
       const { slots, taped, price } = form;
       const { length } = loop.pair;
-      const pair = price > 0 ? cutPair(loop.pair, cutAt(loop.pair, price, model)) : loop.pair;
+      const pair = price > 0 ? cutOnce(loop.pair, price, model) : loop.pair;
       return { pair, schedule: taped === length ? null : binomialSchedule(length, slots, taped) };
     },
     open: (loop) => (isFreeOpen(loop) ? (choice.get(openKey(loop))?.slots ?? DEFAULT_SLOTS) : 0),
@@ -93,6 +93,21 @@ const PRICES: readonly number[] = Array.from({ length: 20 }, (_, n) => 1e-9 * 2 
 
 const cutAt = (pair: LoopPair, price: number, model: CostModel): RowCut =>
   rowCut(pair, price, (node) => againMs(node, model));
+
+/** By the reverse of a pair. */
+const known = new WeakMap<Node, Map<string, { readonly from: LoopPair; readonly pair: LoopPair }>>();
+
+/** A pair with the rows of a price: made once, so that whoever plans its bodies can plan them once. */
+function cutOnce(from: LoopPair, price: number, model: CostModel): LoopPair {
+  const own = known.get(from.backward) ?? new Map();
+  known.set(from.backward, own);
+  const key = `${price} of ${JSON.stringify(model)}`;
+  const found = own.get(key);
+  if (found?.from.stacks.every((stack: Value, n: number) => stack === from.stacks[n])) return found.pair;
+  const pair = cutPair(from, cutAt(from, price, model));
+  own.set(key, { from, pair });
+  return pair;
+}
 
 /**
  * The rows of a loop as they are, and those that are worth higher and higher prices, where these are fewer; `allMs` is how

@@ -19,14 +19,28 @@ import { type LoopPair, rowsOf } from "./loop-pairs.ts";
 import type { Schedule } from "./reversal.ts";
 import type { Inputs } from "./rewind-regions.ts";
 
+/** Bodies by what they were made from and for which stacks: made once, so that whoever plans them can plan them once. */
+const known = new WeakMap<Graph, { readonly stacks: readonly Value[]; readonly lean: Graph; readonly full: Graph }>();
+
+/** The forward body without rows of the stacks, and with these rows last. */
+function bodiesOf({ forwardParts, stacks }: LoopPair): { readonly lean: Graph; readonly full: Graph } {
+  const { body, carries, ys } = forwardParts;
+  const found = known.get(body);
+  if (found?.stacks.length === stacks.length && found.stacks.every((stack, n) => stack === stacks[n])) return found;
+  const own = ys.flatMap((y, n) => (stacks.includes(y) ? [] : [at(body.results, carries.length + n)]));
+  const results = [...body.results.slice(0, carries.length), ...own];
+  const lean = dce.run({ ...body, results });
+  const full = { ...body, name: `${body.name}_full`, results: [...results, ...rowsOf(forwardParts, stacks)] };
+  known.set(body, { stacks, lean, full });
+  return { lean, full };
+}
+
 /** A forward loop without the stacks, with results of its own at the end. */
-function withoutStacks({ forward, forwardParts, stacks }: LoopPair): Node {
-  const { body, carries } = forwardParts;
-  const gone = new Set(stacks);
+function withoutStacks(pair: LoopPair): Node {
+  const { forward, stacks } = pair;
   const last = forward.regions.length - 1;
-  const results = body.results.filter((_, r) => r < carries.length || !gone.has(at(forward.outputs, r)));
-  const regions = forward.regions.map((region, n) => (n === last ? dce.run({ ...region, results }) : region));
-  return { ...forward, outputs: forward.outputs.filter((value) => !gone.has(value)), regions };
+  const regions = forward.regions.map((region, n) => (n === last ? bodiesOf(pair).lean : region));
+  return { ...forward, outputs: forward.outputs.filter((value) => !stacks.includes(value)), regions };
 }
 
 /** What stands in the places of the two loops. */
@@ -148,7 +162,7 @@ function rewound(pair: LoopPair, schedule: Schedule, { adjoints, rest, xs }: Giv
     op: record as AnyOp,
     attrs: recordAttrs as Attrs,
     outputs: [...plain.outputs, ...tapes, ...held],
-    regions: taped === 0 ? plain.regions : [...plain.regions, fullBody(pair)],
+    regions: taped === 0 ? plain.regions : [...plain.regions, bodiesOf(pair).full],
   };
   const counter = backwardParts.count ? [] : [constantFor(backward, { ...INDEX, value: length })];
   const count = backwardParts.count ?? at(at(counter, 0).outputs, 0);
@@ -163,12 +177,4 @@ function rewound(pair: LoopPair, schedule: Schedule, { adjoints, rest, xs }: Giv
     regions: taped === 0 ? [made.step, made.back] : [made.step, made.back, made.tail],
   };
   return { forward: recorded, backward: [...counter, node] };
-}
-
-/** The forward body as it was, rows of the stacks last. */
-function fullBody({ forwardParts, stacks }: LoopPair): Graph {
-  const { body, carries, ys } = forwardParts;
-  const own = ys.flatMap((y, n) => (stacks.includes(y) ? [] : [at(body.results, carries.length + n)]));
-  const results = [...body.results.slice(0, carries.length), ...own, ...rowsOf(forwardParts, stacks)];
-  return { ...body, name: `${body.name}_full`, results };
 }

@@ -10,7 +10,7 @@
  * Of nested loops the outer one is first. Its reverse then has the whole forward body in front of it, so that an inner
  * loop and its reverse, which were in two bodies before, are beside each other and are found there.
  */
-import type { Graph, Node } from "../../ir/graph.ts";
+import type { Graph, Node, Value } from "../../ir/graph.ts";
 import { producersOf } from "../../ir/walk.ts";
 import type { Reversal, ScanAttrs } from "../../ops/loops.ts";
 import type { UnwindAttrs } from "../../ops/unwind.ts";
@@ -19,7 +19,7 @@ import { findPairs, type LoopPair } from "./loop-pairs.ts";
 import { findOpenPairs, type OpenPair, recordOpen, unwindWith } from "./open-loops.ts";
 import { namedSchedule, type Schedule } from "./reversal.ts";
 import { replacementOf } from "./rewind-nodes.ts";
-import { backOf, inputsOf, stepOf, tailOf } from "./rewind-regions.ts";
+import { backOf, type Inputs, inputsOf, stepOf, tailOf } from "./rewind-regions.ts";
 
 /** A loop as it is found: alone in its graph, or inside of others that run it `runs` times. */
 export interface FoundLoop {
@@ -65,6 +65,27 @@ export const asAsked: Decide = {
   open: ({ pair }) => (pair.backward.attrs as UnwindAttrs).slots,
 };
 
+interface Parts {
+  readonly inputs: Inputs;
+  readonly regions: { readonly step: Graph; readonly back: Graph; readonly tail: Graph };
+}
+
+/** By the reverse of a pair. */
+const known = new WeakMap<Node, { readonly stacks: readonly Value[]; readonly parts: Parts }>();
+
+/** What does not depend on how many states are held: made once, so that whoever plans regions can plan them once. */
+function partsOf(pair: LoopPair): Parts {
+  const { backward, stacks } = pair;
+  const found = known.get(backward);
+  if (found?.stacks.length === stacks.length && found.stacks.every((stack, n) => stack === stacks[n])) {
+    return found.parts;
+  }
+  const inputs = inputsOf(pair);
+  const regions = { step: stepOf(pair, inputs), back: backOf(pair, inputs), tail: tailOf(pair, inputs) };
+  known.set(backward, { stacks, parts: { inputs, regions } });
+  return { inputs, regions };
+}
+
 /** A graph with loops in the form that was decided on, in regions too. `seen` is told about each that was rewritten. */
 export function rewindLoops(
   graph: Graph,
@@ -93,8 +114,7 @@ export function rewindLoops(
       replaced.set(found.backward, [pair.backward]);
       continue;
     }
-    const inputs = inputsOf(pair);
-    const regions = { step: stepOf(pair, inputs), back: backOf(pair, inputs), tail: tailOf(pair, inputs) };
+    const { inputs, regions } = partsOf(pair);
     seen({ ...loop, ...regions });
     const { forward, backward } = replacementOf(pair, schedule, inputs, regions, producer);
     replaced.set(found.forward, [forward]);
