@@ -13,7 +13,7 @@ import { wasmTarget } from "../runtime/wasm-target.ts";
 import type { AnyFunction } from "../trace/function.ts";
 import { storageOf } from "../trace/tensor.ts";
 import type { CurvePoint, ViewCurve, ViewEntry } from "../view/data.ts";
-import { askingEntry, curveOf, storyOf } from "../view/plans.ts";
+import { askingEntry, curveOf, curvesOf, pointOf, storyOf } from "../view/plans.ts";
 import { type PlaygroundModel, specsOfModel } from "./model.ts";
 import { FMA, type Place, type SentProgram } from "./program.ts";
 
@@ -59,8 +59,8 @@ export class Planner {
     }
   }
 
-  /** Curves as they become known: points at once that take little, then all. */
-  *curves(): Generator<{ readonly curve: ViewCurve; readonly whole: boolean }> {
+  /** Curves as they become known: points at once that take little, then all. Between two of them other work can be done. */
+  *curves(): Generator<ViewCurve> {
     const { storeAll } = this.#plans;
     const floorBytes = this.#plans.floorBytes();
     const points: CurvePoint[] = [pointOf(storeAll, storeAll.arenaBytes)];
@@ -69,9 +69,11 @@ export class Planner {
       const found = budgetBytes < floorBytes ? null : this.#plans.family("auto").within(budgetBytes);
       if (!found) continue;
       points.push(pointOf(found, budgetBytes));
-      yield { curve: { floorBytes, points: [...points] }, whole: false };
+      yield { floorBytes, points: [...points] };
     }
-    yield { curve: curveOf(this.#plans, POINTS).curve, whole: true };
+    const shown = points.length;
+    for (const { curve } of curvesOf(this.#plans, POINTS)) if (curve.points.length > shown) yield curve;
+    yield curveOf(this.#plans, POINTS).curve;
   }
 
   story(asks: string, value: number): readonly string[] {
@@ -106,7 +108,3 @@ export class Planner {
     };
   }
 }
-
-const pointOf = ({ arenaBytes, predictedMs }: Candidate<Made>, budgetBytes: number): CurvePoint => ({
-  ...{ budgetBytes, arenaBytes, predictedMs, entry: null },
-});

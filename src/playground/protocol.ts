@@ -11,12 +11,10 @@ import type { StateHashes, StepReport } from "./trainer.ts";
 
 /** What a worker can be asked; one worker does one kind of work. */
 export interface Calls {
-  /** Plans of a model: the one with everything stored, then those of budgets. */
+  /** Plans of a model: the one with everything stored, then those of budgets. Tells `curve` as it becomes known. */
   planModel(model: string): SentPlan;
   planWithin(budgetBytes: number): SentPlan | string;
   planStory(asks: string, value: number): readonly string[];
-  /** Tells `curve` as it becomes known. */
-  curveOfModel(model: string): null;
 
   /** Trains from the beginning in a program with everything stored. */
   train(model: string, stored: SentProgram): null;
@@ -48,7 +46,7 @@ export type Answer =
 
 /** What a worker tells. */
 export type Told =
-  | { readonly told: "curve"; readonly curve: ViewCurve; readonly whole: boolean }
+  | { readonly told: "curve"; readonly model: string; readonly curve: ViewCurve }
   | { readonly told: "steps"; readonly reports: readonly StepReport[]; readonly running: boolean }
   | { readonly told: "ran" }
   | { readonly told: "hashes"; readonly hashes: StateHashes };

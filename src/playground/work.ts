@@ -81,23 +81,21 @@ function planning({ tell, later }: Surroundings) {
   };
   return {
     planModel(model: string) {
-      planner = new Planner(modelNamed(model));
-      return planner.stored();
+      const mine = new Planner(modelNamed(model));
+      planner = mine;
+      const curves = mine.curves();
+      // One point at a time: what is asked meanwhile goes first.
+      const next = (): void => {
+        const { value, done } = planner === mine ? curves.next() : { value: null, done: true };
+        if (done || !value) return;
+        tell({ told: "curve", model, curve: value });
+        later(next);
+      };
+      later(next);
+      return mine.stored();
     },
     planWithin: (budgetBytes: number) => known().within(budgetBytes),
     planStory: (asks: string, value: number) => known().story(asks, value),
-    curveOfModel(model: string) {
-      const curves = new Planner(modelNamed(model)).curves();
-      const next = (): void => {
-        const { value, done } = curves.next();
-        if (!done) {
-          tell({ told: "curve", ...value });
-          later(next);
-        }
-      };
-      later(next);
-      return null;
-    },
   };
 }
 

@@ -95,36 +95,47 @@ export function storyOf(plan: Plan, value: number): readonly string[] | null {
   return found ? explainValue(plan, found).sentences : null;
 }
 
-/**
- * Where loops can be run in other forms, smaller plans than those of operations alone: between the smallest of either.
- * Budgets are spread by equal ratios.
- */
-function belowFamily(plans: ProgramPlans, fromBytes: number, count: number) {
-  const least = plans.least({});
-  if (least.arenaBytes >= fromBytes) return [];
-  const ratio = least.arenaBytes / fromBytes;
-  const budgets = Array.from({ length: count }, (_, i) => Math.ceil(fromBytes * ratio ** ((i + 1) / count)));
-  return [...budgets.slice(0, -1), least.arenaBytes].map((budgetBytes) => ({
-    ...{ budgetBytes, plan: plans.choose({ budgetBytes }) },
-  }));
+/** A curve, and the plan of each of its points. */
+export interface PlannedCurve {
+  readonly curve: ViewCurve;
+  readonly candidates: readonly Candidate<Made>[];
 }
 
-/** The curve of the default strategy, with the plan of each point; equal plans are one point. */
-export function curveOf(plans: ProgramPlans, count: number): { curve: ViewCurve; candidates: Candidate<Made>[] } {
-  const { storeAll } = plans;
-  const operations = plans.family("auto").curve(count);
-  const smallest = Math.min(storeAll.arenaBytes, ...operations.map(({ plan }) => plan.arenaBytes));
-  const found = [...operations, ...belowFamily(plans, smallest, count)];
-  const candidates: Candidate<Made>[] = [];
-  const points: CurvePoint[] = [];
-  for (const { budgetBytes, plan } of [{ budgetBytes: storeAll.arenaBytes, plan: storeAll }, ...found]) {
+/**
+ * The curve as it becomes known: what is chosen for budgets from everything stored to the smallest, spread by equal ratios.
+ * Equal plans are one point. The last one is the whole.
+ */
+export function* curvesOf(plans: ProgramPlans, count: number): Generator<PlannedCurve, PlannedCurve> {
+  const candidates = [plans.storeAll];
+  const points = [pointOf(plans.storeAll, plans.storeAll.arenaBytes)];
+  const most = plans.storeAll.arenaBytes;
+  const sofar = (): PlannedCurve => {
+    const floorBytes = Math.min(plans.floorBytes(), ...points.map((point) => point.arenaBytes));
+    return { candidates: [...candidates], curve: { floorBytes, points: [...points] } };
+  };
+  const least = plans.least({}).arenaBytes;
+  for (let i = 1; i < count && least < most; i++) {
+    const budgetBytes = i === count - 1 ? least : Math.ceil(most * (least / most) ** (i / (count - 1)));
+    const plan = plans.choose({ budgetBytes });
     if (candidates.includes(plan)) continue;
     candidates.push(plan);
-    const { arenaBytes, predictedMs } = plan;
-    points.push({ budgetBytes: budgetBytes ?? arenaBytes, arenaBytes, predictedMs, entry: null });
+    points.push(pointOf(plan, budgetBytes));
+    yield sofar();
   }
-  const floorBytes = Math.min(plans.floorBytes(), ...points.map((point) => point.arenaBytes));
-  return { curve: { points, floorBytes }, candidates };
+  return sofar();
+}
+
+export function pointOf({ arenaBytes, predictedMs }: Candidate<Made>, budgetBytes: number): CurvePoint {
+  return { budgetBytes, arenaBytes, predictedMs, entry: null };
+}
+
+/** The whole curve. */
+export function curveOf(plans: ProgramPlans, count: number): PlannedCurve {
+  const curves = curvesOf(plans, count);
+  for (;;) {
+    const { done, value } = curves.next();
+    if (done) return value;
+  }
 }
 
 /** The same with every plan at hand, for a page without a server; entries are numbered from `first` on. */

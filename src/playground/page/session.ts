@@ -1,6 +1,6 @@
 /**
- * @file A training as the page sees it. One worker trains, one plans, one finds the curve, so that neither waits for the
- * other: dragging the budget asks for a plan, and when it has come training goes on in it from the same state.
+ * @file A training as the page sees it. One worker trains and one plans, so that neither waits for the other: dragging the
+ * budget asks for a plan, and when it has come training goes on in it from the same state.
  *
  *   slider ─→ planner ─→ plan ─┬─→ views
  *                              ╰─→ trainer ─→ losses, times, hashes
@@ -19,6 +19,8 @@ export interface Progress extends Run {
   readonly stored: ViewEntry;
   readonly hashes: StateHashes | null;
   readonly running: boolean;
+  /** As far as it is known. */
+  readonly curve: ViewCurve | null;
 }
 
 export interface SessionEvents {
@@ -51,8 +53,13 @@ interface Mutable {
 
 export function createSession(events: SessionEvents): Session {
   let at: Mutable | null = null;
+  /** The model that is planned for, and its curve. */
+  let planned: { readonly model: string; readonly curve: ViewCurve | null } = { model: "", curve: null };
   const heard = (told: Told): void => {
-    if (told.told === "curve") events.curve(told.curve);
+    if (told.told === "curve" && told.model === planned.model) {
+      planned = told;
+      events.curve(told.curve);
+    }
     if (at && told.told === "hashes") at.hashes = told.hashes;
     if (at && told.told === "steps") {
       at.reports.push(...told.reports);
@@ -60,7 +67,7 @@ export function createSession(events: SessionEvents): Session {
     }
     if (at && told.told !== "curve") events.moved();
   };
-  const [planner, trainer, curves] = [createClient(), createClient(heard), createClient(heard)];
+  const [planner, trainer] = [createClient(heard), createClient(heard)];
   const take = async (mine: Mutable, { entry, program }: SentPlan): Promise<void> => {
     if (mine.plan === entry.asks) return;
     mine.plan = entry.asks;
@@ -71,12 +78,9 @@ export function createSession(events: SessionEvents): Session {
   };
   const known = (): Mutable => at as Mutable;
   return {
-    progress: () => ({ ...known(), stored: known().stored.entry }),
+    progress: () => ({ ...known(), stored: known().stored.entry, curve: planned.curve }),
     async open(model) {
-      if (at?.model !== model) {
-        curves.end();
-        curves.call("curveOfModel", model).catch(() => {});
-      }
+      if (planned.model !== model) planned = { model, curve: null };
       const stored = at?.model === model ? at.stored : await planner.call("planModel", model);
       await trainer.call("train", model, stored.program);
       at = { model, stored, reports: [], changes: [], hashes: null, running: false, plan: stored.entry.asks };

@@ -94,10 +94,9 @@ function controlsOf(session: Session, reopen: (model: string) => void) {
 
 /** Shows a model from the beginning. */
 async function reopened(session: Session, store: Store, model: string): Promise<void> {
-  const { curve, title } = store.get();
   store.set({ busy: true });
   showFresh(store, await session.open(model));
-  store.set({ title: model, ...(title === model ? { curve } : {}) });
+  store.set({ curve: session.progress().curve });
 }
 
 function build(session: Session, store: Store): (state: State, before: State | null) => void {
@@ -165,6 +164,7 @@ async function start(): Promise<void> {
   store = storeFor(model, entry);
   wait.remove();
   drawAlways(store, build(session, store));
+  store.set({ curve: session.progress().curve });
   document.documentElement.dataset.ready = "true";
 }
 
