@@ -33,6 +33,7 @@ import {
   type Tiling,
   tilingOf,
 } from "./contract-access.ts";
+import { type Padding, paddingOf } from "./contract-padded.ts";
 import { bytesOfProduct, type DepthStep, type ProductType } from "./gemm-micro.ts";
 import type { NativeOptions } from "./options.ts";
 import { product } from "./walk.ts";
@@ -40,9 +41,10 @@ import { product } from "./walk.ts";
 /** A product whose workspace is not known yet. */
 export type Product = Omit<ContractNest, "scratch">;
 
-/** How the spread side is read: in place, or packed as [row][depth] or as [depth][row]. */
+/** How the spread side is read: in place; from a copy with zeros around it; packed as [row][depth] or as [depth][row]. */
 export type SpreadSide =
   | { readonly kind: "direct"; readonly access: Access; readonly step: DepthStep }
+  | { readonly kind: "padded"; readonly access: Access; readonly step: DepthStep; readonly padding: Padding }
   | { readonly kind: "rows" | "along"; readonly stride: number; readonly step: number };
 
 /** How the vector side is read: in place; packed lane by lane; turned round from memory, or from rows computed first. */
@@ -108,6 +110,8 @@ export interface Workspace {
 const PACKED_BYTES = 448 * 1024;
 const READ_BYTES = 2048 * 1024;
 const SUMS_BYTES = 256 * 1024;
+/** Of a copy of an image with zeros around it. */
+const PADDED_BYTES = 1024 * 1024;
 /** A vector side beyond this is packed, if more than a few rows read it: its steps are pages apart. */
 const NEAR_BYTES = 1024 * 1024;
 const FEW_ROWS = 42;
@@ -149,6 +153,20 @@ function fillCost(interner: Interner, expr: Expr, v: LoopVar): number {
   });
   const { whole, single } = grainOf(interner, expr, v);
   return 0.1 + 0.1 * whole + 1.5 * single + 0.07 * calls + 0.5 * guards;
+}
+
+/** Elements of workspace for the spread side. */
+function spreadElements(s: SpreadSide, rows: number, run: number): number {
+  switch (s.kind) {
+    case "direct":
+      return 0;
+    case "padded":
+      return s.padding.elements;
+    case "rows":
+      return rows * s.stride;
+    case "along":
+      return run * s.stride;
+  }
 }
 
 /** A block packed as [depth][row], rows of which are `stride` apart. */
@@ -251,8 +269,8 @@ class Planner {
   /** Rows of a block: what it reads and stores stays in cache, unless panels would be packed again for each block. */
   blockRows(s: SpreadSide, keeps: boolean, vector: LoopVar): number {
     const read = this.run * this.bytes;
-    if (s.kind !== "direct") return PACKED_BYTES / read;
-    if (!keeps) return READ_BYTES / read;
+    if (s.kind === "rows" || s.kind === "along") return PACKED_BYTES / read;
+    if (!keeps || s.kind === "padded") return READ_BYTES / read;
     let touched = this.nest.stores.length;
     for (const { value } of this.nest.stores) walkExpr(value, (e) => (touched += e.kind === "load" ? 1 : 0));
     return PACKED_BYTES / (read + touched * vector.extent * this.bytes);
@@ -274,11 +292,22 @@ class Planner {
       const step = depthStride(access.depth, this.nest.depth, this.nest.split) ?? "table";
       return { side: { kind: "direct", access, step }, tiling };
     }
+    const padding = paddingOf(this.interner, expr, v, this.depth, this.operands, this.mostPadded(v));
+    const around = padding && tilingOf(padding.access, v, most);
+    if (padding && around) {
+      const step = depthStride(padding.access.depth, this.nest.depth, this.nest.split) ?? "table";
+      return { side: { kind: "padded", access: padding.access, step, padding }, tiling: around };
+    }
     const inner = this.depth[this.depth.length - 1] as LoopVar;
     const rows = fillCost(this.interner, expr, inner) <= fillCost(this.interner, expr, v) && inner.extent >= 8;
     if (!rows) return { side: alongSide(0), tiling: evenTiling(v.extent, most, 1) };
     const stride = this.padded(this.run);
     return { side: { kind: "rows", stride, step: 1 }, tiling: evenTiling(v.extent, most, stride) };
+  }
+
+  /** Elements of a copy with zeros around it that is worth making. */
+  mostPadded(v: LoopVar): number {
+    return Math.min(PADDED_BYTES / this.bytes, v.extent * this.nest.depth.extent);
   }
 
   /** `rows`: how many rows will read a panel. */
@@ -318,9 +347,8 @@ class Planner {
     const { lanes, run } = this;
     const line = 64 / this.bytes;
     const lines = (n: number): number => Math.ceil(n / line) * line;
-    const spread = { direct: 0, rows: blockRows, along: run }[s.kind] * (s.kind === "direct" ? 0 : s.stride);
-    const tables =
-      (s.kind === "direct" && s.step === "table" ? run : 0) + (v.kind === "direct" && v.step === "table" ? run : 0);
+    const tables = (s.step === "table" ? run : 0) + (v.kind === "direct" && v.step === "table" ? run : 0);
+    const spread = spreadElements(s, blockRows, run);
     return {
       spread: lines(spread === 0 ? 0 : spread + lanes),
       panel: packed === 0 ? 0 : lines(packed + lanes),
@@ -345,8 +373,12 @@ class Planner {
     const waits = Math.max(1, (perPanel + height / 2) / held, 6 / held);
     const inner = this.depth[this.depth.length - 1] as LoopVar;
     const fill = (expr: Expr, v: LoopVar): number => fillCost(this.interner, expr, v);
-    const spreadFill =
-      plan.s.kind === "direct" ? 0 : fill(plan.spreadExpr, plan.s.kind === "rows" ? inner : plan.spread);
+    const spreadFill = {
+      direct: 0,
+      padded: (plan.parts.spread / Math.max(1, plan.spread.extent * depth)) * 0.3,
+      rows: fill(plan.spreadExpr, inner),
+      along: fill(plan.spreadExpr, plan.spread),
+    }[plan.s.kind];
     const vectorFill = {
       direct: 0,
       along: fill(plan.vectorExpr, plan.vector),

@@ -23,7 +23,11 @@ import { interpretKernel, type TypedArray } from "../../kernel/interpret.ts";
 import type { ContractNest, Kernel, Operand } from "../../kernel/loops.ts";
 import { nativeTarget } from "../../node/native/target.ts";
 import type { PlacedKernel } from "../placed.ts";
-import type { Product } from "./contract-plan.ts";
+import { type Product, planProduct } from "./contract-plan.ts";
+import type { NativeOptions } from "./options.ts";
+
+/** A machine with AVX-512. */
+const OPTIONS: NativeOptions = { lanes: 16, fma: false, threads: 1 };
 
 type Type = "f32" | "f64" | "i32";
 type Layout = "plain" | "turned" | "window" | "shared" | "fused" | "fused turned";
@@ -218,6 +222,28 @@ describe.skipIf(at(plainTargets, 1).missing)("products as C", () => {
       const stored = one.after === "two" ? [3, 4] : [3];
       for (const i of stored) expect(at(at(single, c), i), nameOf(one)).toEqual(at(buffers, i));
     });
+  });
+
+  it("are computed in every way there is", () => {
+    const ways = new Set<string>();
+    for (const one of CASES) {
+      const { operands, nests } = kernelOf(one, () => 0);
+      const { s, v, swapped, sums, resident } = planProduct(at(nests, 0) as ContractNest, operands, OPTIONS);
+      for (const way of [`s ${s.kind}`, `v ${v.kind}`, `swapped ${swapped}`, `sums ${sums}`, `resident ${resident}`])
+        ways.add(way);
+    }
+    const spread = ["direct", "padded", "rows", "along"].map((kind) => `s ${kind}`);
+    const vector = ["direct", "along", "across", "turned"].map((kind) => `v ${kind}`);
+    const rest = [
+      "swapped true",
+      "swapped false",
+      "sums tile",
+      "sums result",
+      "sums block",
+      "resident true",
+      "resident false",
+    ];
+    expect([...ways].sort()).toEqual([...spread, ...vector, ...rest].sort());
   });
 
   it("have the same bits on three threads", () => {

@@ -21,6 +21,7 @@ import type { LoopVar } from "../../kernel/expr.ts";
 import type { ContractNest, Operand } from "../../kernel/loops.ts";
 import { type Access, indexOf } from "./contract-access.ts";
 import { eachDepth, type Fill, fillAlong, fillRows } from "./contract-fill.ts";
+import { emitPadding } from "./contract-padded.ts";
 import { type Product, type ProductPlan, planProduct, widthOf, workspaceElements } from "./contract-plan.ts";
 import { finishTile, type TilePlace } from "./contract-tile.ts";
 import type { VectorEmitter } from "./emitter.ts";
@@ -106,8 +107,7 @@ class ContractEmitter {
       next = `w_${name} + ${elements}`;
     }
     if (parts.tables > 0) em.code.line("int *const sAt = (int *)w_tables;");
-    const both =
-      plan.s.kind === "direct" && plan.s.step === "table" && plan.v.kind === "direct" && plan.v.step === "table";
+    const both = plan.s.step === "table" && plan.v.kind === "direct" && plan.v.step === "table";
     if (parts.tables > 0) em.code.line(`int *const vAt = sAt + ${both ? plan.run : 0};`);
     // A tile is read in whole registers, and so beyond its end.
     const width = Math.max(plan.panels.count > 0 ? widthOf(plan.panels.widths) : 0, widthOf(plan.panels.tail));
@@ -119,6 +119,7 @@ class ContractEmitter {
   block(): void {
     const { em, plan } = this;
     const { code } = em;
+    // What is copied or packed is of one value of the folded counters.
     const packed = plan.s.kind !== "direct";
     const limit = `t + ${plan.blockTiles} < tiles ? t + ${plan.blockTiles} : tiles`;
     code.line(`idx tEnd = ${limit};`);
@@ -128,6 +129,7 @@ class ContractEmitter {
       );
     }
     if (packed) this.outer("t");
+    if (plan.s.kind === "padded") emitPadding(em, plan.s.padding, "w_spread");
     code.line(`const idx row0 = ${packed ? this.start(`(t % ${this.tilesEach})`) : "0"};`);
     if (packed) code.line(`const idx row1 = ${this.start(`(t % ${this.tilesEach} + tEnd - t)`)};`);
     em.block(`for (idx p0 = first; p0 < panels; p0 += ${plan.blockPanels})`, () => {
@@ -167,7 +169,7 @@ class ContractEmitter {
 
   packSpread(): void {
     const { em, nest, plan } = this;
-    if (plan.s.kind === "direct") return;
+    if (plan.s.kind === "direct" || plan.s.kind === "padded") return;
     const fill: Fill = {
       nest,
       expr: plan.spreadExpr,
@@ -190,7 +192,7 @@ class ContractEmitter {
       [plan.s, "sAt"],
       [plan.v, "vAt"],
     ] as const) {
-      if (side.kind !== "direct" || side.step !== "table") continue;
+      if ((side.kind !== "direct" && side.kind !== "padded") || side.step !== "table") continue;
       const { depth } = side.access;
       em.block("", () =>
         eachDepth(em, nest, "pc", "pEnd", (position) =>
@@ -268,12 +270,12 @@ class ContractEmitter {
   }
 
   /** Address of the first element of a side that is read in place, at the start of the run. */
-  place(access: Access, v: LoopVar, counter: string, step: DepthStep): string {
+  place(access: Access, v: LoopVar, counter: string, step: DepthStep, base?: string): string {
     const { em } = this;
     em.vars.set(v, counter);
     const index = em.index(indexOf([...access.rest, ...access.lane]), em.all);
     const along = step === "table" ? "" : ` + pc * ${step}`;
-    return `${em.slot(access.load.operand, access.load.index.offset)} + (${index})${along}`;
+    return `${base ?? em.slot(access.load.operand, access.load.index.offset)} + (${index})${along}`;
   }
 
   packPanel(width: number, lanes: number, to: string): void {
@@ -307,10 +309,7 @@ class ContractEmitter {
     const { code } = em;
     const { s } = plan;
     const width = widthOf(widths);
-    const from =
-      s.kind === "direct"
-        ? this.place(s.access, plan.spread, "row", s.step)
-        : `w_spread + (row - row0)${s.kind === "rows" ? ` * ${s.stride}` : ""}`;
+    const from = this.spreadAt();
     code.line(`const ${plan.dtype} *const s = ${from};`);
     const place: TilePlace = {
       ...this.sumsAt(width, beyond),
@@ -332,6 +331,21 @@ class ContractEmitter {
     });
     if (plan.sums === "result" && beyond > 0) this.copyBeyond(place, "to result");
     if (plan.sums !== "result" && !plan.swapped) this.finish(place);
+  }
+
+  /** Address of the spread side's first element of the tile. */
+  spreadAt(): string {
+    const { s, spread } = this.plan;
+    switch (s.kind) {
+      case "direct":
+        return this.place(s.access, spread, "row", s.step);
+      case "padded":
+        return this.place(s.access, spread, "row", s.step, `w_spread + ${s.access.load.index.offset}`);
+      case "rows":
+        return `w_spread + (row - row0) * ${s.stride}`;
+      case "along":
+        return "w_spread + (row - row0)";
+    }
   }
 
   /** Runs `body` for the kind of tile that tile q is. */

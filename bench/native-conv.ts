@@ -1,0 +1,93 @@
+/**
+ * @file Convolutions of the target `native` on one thread: forward, gradient to the input and gradient to the weights of
+ * layers as networks have them, in GFLOP/s of multiplications that matter (padding not counted as saved, zeros between
+ * strides not counted at all).
+ *
+ *   npx rolldown bench/native-conv.ts -p node --external koffi --file node_modules/.cache/native-conv.mjs &&
+ *     node node_modules/.cache/native-conv.mjs [word of a name …]
+ */
+import { invariant } from "../src/base/invariant.ts";
+import { hostRandom } from "../src/base/random.ts";
+import { Build } from "../src/ir/build.ts";
+import type { AnyOp } from "../src/ir/op.ts";
+import { type TensorType, tensorType } from "../src/ir/type.ts";
+import { bytesOf } from "../src/kernel/dtype.ts";
+import { lowerNode } from "../src/lower/lower.ts";
+import { nativeTarget } from "../src/node/native/target.ts";
+import { type ConvAttrs, conv, convInput, convWeight } from "../src/ops/conv.ts";
+import { loadSteps } from "../tests/support/targets.ts";
+
+/** [images, channels in, channels out, extent, kernel, stride, padding] */
+type Layer = readonly [number, number, number, number, number, number, number];
+
+const LAYERS: readonly Layer[] = [
+  [32, 1, 32, 28, 3, 1, 0],
+  [32, 32, 64, 26, 3, 2, 0],
+  [8, 3, 64, 112, 7, 2, 3],
+  [8, 64, 64, 56, 3, 1, 1],
+  [8, 64, 256, 56, 1, 1, 0],
+  [8, 128, 128, 28, 3, 1, 1],
+  [8, 256, 256, 14, 3, 1, 1],
+  [8, 256, 512, 14, 3, 2, 1],
+  [8, 512, 512, 7, 3, 1, 1],
+];
+const PATIENCE = 0.5;
+
+/** Best seconds of one call, and bytes of workspace. */
+function time(op: AnyOp, inputs: readonly TensorType[], attrs: object): readonly [number, number] {
+  const target = nativeTarget();
+  if (typeof target === "string") throw new Error(target);
+  const b = new Build("layer");
+  b.callAll(
+    op,
+    inputs.map((type) => b.param(type)),
+    attrs as never,
+  );
+  const [node] = b.nodes;
+  invariant(node, () => "no convolution");
+  const { kernel } = lowerNode(node, target.traits);
+  let [top, workspace] = [0, 0];
+  const addresses = kernel.operands.map(({ elements, dtype, role }) => {
+    const at = top;
+    top += Math.ceil((elements * bytesOf(dtype)) / 64 + 1) * 64;
+    if (role === "scratch") workspace += elements * bytesOf(dtype);
+    return at;
+  });
+  const machine = loadSteps(target, [{ kernel, addresses }], top);
+  const random = hostRandom(1);
+  const all = new Float32Array(machine.buffer, machine.start, top / 4);
+  for (let i = 0; i < all.length; i++) all[i] = random.next() - 0.5;
+  let best = Number.POSITIVE_INFINITY;
+  const until = process.hrtime.bigint() + BigInt(PATIENCE * 1e9);
+  for (let turn = 0; turn < 5 || process.hrtime.bigint() < until; turn++) {
+    const start = process.hrtime.bigint();
+    machine.run();
+    best = Math.min(best, Number(process.hrtime.bigint() - start) / 1e9);
+  }
+  return [best, workspace];
+}
+
+function main(words: readonly string[]): void {
+  console.log(
+    `${"images in→out extent kernel stride".padEnd(36)}${"forward".padStart(18)}${"to input".padStart(18)}${"to weights".padStart(18)}`,
+  );
+  for (const [images, from, to, extent, kernel, stride, pad] of LAYERS) {
+    const name = `${images} ${from}→${to} ${extent}² ${kernel}×${kernel} /${stride}`;
+    if (words.length > 0 && !words.some((word) => name.includes(word))) continue;
+    const pair = (n: number): readonly number[] => [n, n];
+    const attrs: ConvAttrs = { stride: pair(stride), lo: pair(pad), hi: pair(pad), dilation: [1, 1], groups: 1 };
+    const out = Math.floor((extent + 2 * pad - kernel) / stride) + 1;
+    const x = tensorType("f32", [images, from, extent, extent]);
+    const w = tensorType("f32", [to, from, kernel, kernel]);
+    const y = tensorType("f32", [images, to, out, out]);
+    const flops = 2 * images * from * to * out * out * kernel * kernel;
+    const speed = ([seconds, bytes]: readonly [number, number]): string =>
+      `${(flops / seconds / 1e9).toFixed(1)} ${(bytes / 1024).toFixed(0).padStart(5)} KiB`.padStart(18);
+    const forward = time(conv as AnyOp, [x, w], attrs);
+    const input = time(convInput as AnyOp, [y, w], { ...attrs, size: pair(extent) });
+    const weight = time(convWeight as AnyOp, [x, y], { ...attrs, kernel: pair(kernel) });
+    console.log(`${name.padEnd(36)}${speed(forward)}${speed(input)}${speed(weight)}`);
+  }
+}
+
+main(process.argv.slice(2));
