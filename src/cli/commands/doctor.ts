@@ -6,6 +6,8 @@ import { spawnSync } from "node:child_process";
 import { availableParallelism, totalmem } from "node:os";
 import { formatBytes } from "../../base/bytes.ts";
 import { detectFeatures, type Features } from "../../codegen/wasm/features.ts";
+import { systemCompiler } from "../../node/native/compiler.ts";
+import { nativeTarget } from "../../node/native/target.ts";
 import { table } from "../../plan/table.ts";
 import { type Command, type Io, writeJson } from "../command.ts";
 import { cpuName, type MachineModel, machineModel, ratesText } from "../machine.ts";
@@ -59,7 +61,18 @@ function wasmTarget({ simd, relaxedMadd }: Features): TargetState {
   return { name: "wasm", available: simd, note: simd ? note : missing };
 }
 
-const LATER: readonly TargetState[] = ["native", "webgpu", "cuda"].map((name) => {
+function nativeState(): TargetState {
+  const target = nativeTarget();
+  const compiler = systemCompiler();
+  if (typeof target === "string" || typeof compiler === "string") {
+    return { name: "native", available: false, note: String(typeof target === "string" ? target : compiler) };
+  }
+  const { lanes, fma, command } = compiler;
+  const note = `${lanes} lanes of 32 bits, ${fma ? "fused multiply-add" : "no fused multiply-add"}, by ${command}`;
+  return { name: "native", available: true, note };
+}
+
+const LATER: readonly TargetState[] = ["webgpu", "cuda"].map((name) => {
   return { name, available: false, note: "not in this version of Tidemark" };
 });
 
@@ -73,7 +86,7 @@ function findings(io: Io): Findings {
     threads: availableParallelism(),
     memoryBytes: totalmem(),
     wasm,
-    targets: [wasmTarget(wasm), ...LATER],
+    targets: [wasmTarget(wasm), nativeState(), ...LATER],
     compiler: firstOf(["cc", "gcc", "clang"]),
     mpi: firstOf(["mpirun", "mpiexec"]),
     gpus: gpus === null ? [] : gpus.split("\n"),

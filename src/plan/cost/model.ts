@@ -38,7 +38,7 @@ export interface CostModel {
   readonly tile?: ProductTile;
 }
 
-/** Before a machine is calibrated: WebAssembly on one thread, without and with fused multiply-add. */
+/** Before a machine is calibrated: WebAssembly without and with fused multiply-add, and native; on one thread. */
 export const DEFAULT_MODELS: Readonly<Record<"wasm" | "wasm-relaxed" | "native", CostModel>> = {
   wasm: {
     name: "wasm",
@@ -62,12 +62,12 @@ export const DEFAULT_MODELS: Readonly<Record<"wasm" | "wasm-relaxed" | "native",
   },
   native: {
     name: "native",
-    productRate: 100e9,
-    arithmeticRate: 80e9,
-    byteRate: 20e9,
-    cachedByteRate: 100e9,
-    cacheBytes: 1 * 2 ** 20,
-    callSeconds: 4e-9,
+    productRate: 127e9,
+    arithmeticRate: 100e9,
+    byteRate: 44e9,
+    cachedByteRate: 160e9,
+    cacheBytes: 4 * 2 ** 20,
+    callSeconds: 7e-9,
     tile: { ...DEFAULT_TILE, rows: 14 },
   },
 };
