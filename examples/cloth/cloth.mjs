@@ -6,17 +6,14 @@
  *   ┃╲╱┃╲╱┃╲╱┃
  *   ●━━●━━●━━●      v ← v + dt (springs + gravity + drag · (wind - v)),  p ← p + dt v
  */
-import { forLoop, tensor, valueAndGrad, zeros } from "tidemark";
+import { compile, forLoop, tensor, valueAndGrad, zeros } from "tidemark";
 import { adam, cosine } from "tidemark/optim";
-import { compileWithin } from "../shared/budget.mjs";
 
 const DT = 0.002;
 /** Over the mass of a node, like all forces here; √(24 · this) · DT < 2 keeps the steps stable. */
 const STIFFNESS = 4000;
 const GRAVITY = -9.8;
 const DRAG = 0.6;
-/** States that the reverse of a loop of unknown length holds at once. */
-const SNAPSHOTS = 16;
 /** Down and to the right, in cells. */
 const SPRINGS = [
   [0, 1],
@@ -83,64 +80,51 @@ function step(cloth, [p, v], wind) {
   return [p.add(speed.mul(DT)), speed];
 }
 
-/**
- * The places of all masses after `steps` steps in a wind given by vectors that hold for equal parts of the time. `steps`
- * is a number, and the planner decides what of the motion is kept; or an i32 scalar, and the reverse of the loop holds a
- * fixed number of states.
- */
-export function blow(cloth, wind, steps, most) {
+/** The places of all masses after `steps` steps in a wind given by vectors that hold for equal parts of the time. */
+export function blow(cloth, wind, steps) {
   const parts = wind.shape[0];
   const turn = (i, state) => {
     const part = i
       .cast("f32")
-      .mul(parts / most)
+      .mul(parts / steps)
       .floor()
       .cast("i32");
     return step(cloth, state, wind.take(part));
   };
-  const options = typeof steps === "number" ? {} : { snapshots: SNAPSHOTS };
-  return forLoop(steps, [cloth.places, zeros(cloth.places.shape)], turn, options)[0];
+  return forLoop(steps, [cloth.places, zeros(cloth.places.shape)], turn)[0];
 }
 
 /** How far the middle of the lower edge is from the target, and a little for strong winds. */
-function lossOf(cloth, wind, steps, most, target) {
+function lossOf(cloth, wind, steps, target) {
   const { size } = cloth;
-  const places = blow(cloth, wind, steps, most);
+  const places = blow(cloth, wind, steps);
   const tip = places.slice([[size - 1, size], [Math.floor(size / 2), Math.floor(size / 2) + 1], null]).reshape([3]);
   return [tip.sub(target).square().sum().add(wind.square().mean().mul(1e-5)), [places, tip]];
 }
 
-/** One step of optimisation as a function to compile: (state, target, n) → [state, loss, places]. */
-export function trainer(cloth, optimizer, steps) {
-  const update = (state, target, n) => {
-    const loss = (wind) => lossOf(cloth, wind, n, steps, target);
-    const [[value, [places]], slope] = valueAndGrad(loss, { hasAux: true })(state.params);
-    return [optimizer.update(state, slope), value, places];
-  };
-  return {
-    planned: (state, target) => update(state, target, steps),
-    counted: (state, target, n) => update(state, target, n),
-  };
-}
-
-/** Finds a wind within a budget: by the planner's choice, or where that is refused by a loop that holds few states. */
+/** Finds a wind in at most `memory` bytes. */
 export function optimise({ size, steps, parts, iterations, memory, target, each = () => {} }) {
   const cloth = clothOf(size);
   const optimizer = adam({ lr: cosine(0.6, Math.max(1, iterations)) });
   let state = optimizer.init(zeros([parts, 3]));
-  const { planned, counted } = trainer(cloth, optimizer, steps);
+  const compiled = compile(
+    (now, goal) => {
+      const loss = (wind) => lossOf(cloth, wind, steps, goal);
+      const [[value, [places]], slope] = valueAndGrad(loss, { hasAux: true })(now.params);
+      return [optimizer.update(now, slope), value, places];
+    },
+    { memory },
+  );
   const goal = tensor(target);
-  const n = tensor(steps, { dtype: "i32" });
-  let made = { ...compileWithin(planned, memory, [state, goal]), how: "planned" };
-  if (!made.within) made = { ...compileWithin(counted, memory, [state, goal, n]), how: "counted" };
+  const info = compiled.program(state, goal);
   const losses = [];
   let places = cloth.places;
   for (let i = 0; i < iterations; i++) {
-    const [next, loss, now] = made.how === "planned" ? made.compiled(state, goal) : made.compiled(state, goal, n);
+    const [next, loss, now] = compiled(state, goal);
     state = next;
     places = now;
     losses.push(loss.item());
     each(i, losses[i], places);
   }
-  return { wind: state.params, losses, places, made };
+  return { wind: state.params, losses, places, info };
 }

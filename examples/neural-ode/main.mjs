@@ -23,8 +23,8 @@ function main() {
   const each = (i, loss) => {
     if (i % 100 === 0) console.log(`iteration ${i}: loss ${loss.toExponential(2)}`);
   };
-  const { learned, losses, made } = learn(data, { hidden: 48, length: 25, iterations, memory, each });
-  console.log(`iteration ${iterations}: loss ${losses.at(-1).toExponential(2)}\n\n${budgetText(made, memory)}\n`);
+  const { learned, losses, info } = learn(data, { hidden: 48, length: 25, iterations, memory, each });
+  console.log(`iteration ${iterations}: loss ${losses.at(-1).toExponential(2)}\n\n${budgetText(info, memory)}\n`);
   const lists = [
     { mark: ".", points: data.truth.toArray() },
     { mark: "o", points: learned.toArray() },

@@ -10,9 +10,11 @@ import { compile, tensor, valueAndGrad } from "tidemark";
 import { lambda, linear, sequential, tanh } from "tidemark/nn";
 import { adam, cosine } from "tidemark/optim";
 import { odeint } from "tidemark/sim";
-import { compileWithin } from "../shared/budget.mjs";
 
 const START = [1.5, 0];
+
+/** Steps of equal size. */
+const FIXED = { method: "rk4", substeps: 2 };
 
 /** Points of the true solution, [points, 2], and when they were. */
 export function spiral({ points, duration }) {
@@ -46,31 +48,35 @@ function pieces(truth, length) {
   };
 }
 
-/** Trains a network to move like the truth. */
-export function learn({ times, truth }, { hidden, length, iterations, memory, seed = 1, each = () => {} }) {
+/** Trains a network to move like the truth, in at most `memory` bytes. `solver` has the options of odeint. */
+export function learn(
+  { times, truth },
+  { hidden, length, iterations, memory, solver = FIXED, seed = 1, each = () => {} },
+) {
   const model = modelOf(hidden);
   const optimizer = adam({ lr: cosine(0.03, iterations, 1e-5) });
   const { starts, goals } = pieces(truth, length);
   const step = (state, y0, wanted) => {
     const loss = (params) => {
-      const found = odeint((y) => model.apply(params, y), y0, times.slice(0, length), { method: "rk4", substeps: 2 });
+      const found = odeint((y) => model.apply(params, y), y0, times.slice(0, length), solver);
       return found.sub(wanted).square().mean();
     };
     const [value, slopes] = valueAndGrad(loss)(state.params);
     return [optimizer.update(state, slopes), value];
   };
   let state = optimizer.init(model.init(seed));
-  const made = compileWithin(step, memory, [state, starts, goals], { donate: [0] });
+  const compiled = compile(step, { donate: [0], memory });
+  const info = compiled.program(state, starts, goals);
   const losses = [];
   for (let i = 0; i < iterations; i++) {
-    const [next, loss] = made.compiled(state, starts, goals);
+    const [next, loss] = compiled(state, starts, goals);
     state = next;
     losses.push(loss.item());
     each(i, losses[i]);
   }
   const solve = compile((params, y0) => odeint((y) => model.apply(params, y), y0, times));
   const learned = solve(state.params, tensor([START])).reshape([times.length, 2]);
-  return { learned, losses, made };
+  return { learned, losses, info };
 }
 
 /** The mean distance between two lists of points. */

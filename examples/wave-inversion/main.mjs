@@ -1,14 +1,25 @@
 /**
  * @file Finds what is hidden in a medium from the waves that went through it:
  *
- *   npm run example:wave -- [--size 40] [--steps 140] [--iterations 60] [--memory 1048576]
+ *   npm run example:wave -- [--size 40] [--steps 140] [--iterations 60] [--memory 1572864]
  *
  * Ends with the true and the recovered medium side by side, and with exit code 1 when they are not alike.
  */
 import { parseArgs } from "node:util";
-import { budgetText } from "../shared/budget.mjs";
+import { budgetText, sizeText } from "../shared/budget.mjs";
 import { beside, shades } from "../shared/picture.mjs";
 import { anomaly, invert, likeness, survey } from "./wave.mjs";
+
+/** The arena beside what was heard, which is given and grows with the steps. */
+function flatness(sizes, memory) {
+  console.log("\nsteps   arena without what was heard   with everything kept   slower by");
+  for (const steps of [140, 280, 560, 1120]) {
+    const given = invert(survey({ ...sizes, steps }), { iterations: 0 }).observedBytes;
+    const { info } = invert(survey({ ...sizes, steps }), { iterations: 0, memory: memory + given });
+    const own = [info.arenaBytes - given, info.storeAllArenaBytes - given].map(sizeText);
+    console.log(`${String(steps).padEnd(8)}${own[0].padEnd(31)}${own[1].padEnd(23)}${info.slowdown.toFixed(2)}`);
+  }
+}
 
 function main() {
   const { values } = parseArgs({
@@ -17,7 +28,7 @@ function main() {
       shots: { type: "string", default: "4" },
       steps: { type: "string", default: "140" },
       iterations: { type: "string", default: "60" },
-      memory: { type: "string", default: String(2 ** 20) },
+      memory: { type: "string", default: String(1.5 * 2 ** 20) },
     },
   });
   const [size, shots, steps, iterations, memory] = [
@@ -33,8 +44,8 @@ function main() {
     if (i % 10 === 0)
       console.log(`iteration ${i}: misfit ${loss.toExponential(3)}, likeness ${likeness(medium, wanted).toFixed(3)}`);
   };
-  const { medium, misfits, made } = invert(known, { iterations, memory, each });
-  console.log(`\n${shots} shots of ${steps} steps on ${size} × ${size} cells, f64; ${budgetText(made, memory)}\n`);
+  const { medium, misfits, info } = invert(known, { iterations, memory, each });
+  console.log(`\n${shots} shots of ${steps} steps on ${size} × ${size} cells, f64; ${budgetText(info, memory)}\n`);
   const range = [-0.2, 0.25];
   console.log(
     beside([
@@ -42,6 +53,7 @@ function main() {
       ["recovered", shades(medium.toArray(), range)],
     ]),
   );
+  flatness({ size, shots }, memory);
   const alike = likeness(medium, wanted);
   console.log(`\nmisfit ${(misfits[0] / misfits.at(-1)).toFixed(0)} times smaller, likeness ${alike.toFixed(3)}`);
   return alike > 0.8 ? 0 : 1;

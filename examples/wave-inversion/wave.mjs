@@ -13,7 +13,6 @@
  */
 import { compile, scan, tensor, valueAndGrad } from "tidemark";
 import { adam } from "tidemark/optim";
-import { compileWithin } from "../shared/budget.mjs";
 
 /** Waves cross about half a cell a step: below 1/√2 the scheme is stable. */
 const COURANT = 0.5;
@@ -83,44 +82,70 @@ function laplacian(u) {
   return part(0, 1).add(part(2, 1)).add(part(1, 0)).add(part(1, 2)).sub(u.mul(4));
 }
 
-/** What the receivers hear, [steps, shots, receivers]. */
-export function record(known, medium) {
-  const { size, shots, sources, receivers, pulse, sponge } = known;
+/** One step of all shots at once, as a function of [u, the one before] and the value of the pulse. */
+function stepper({ sources, sponge, inside }, medium) {
   const speed = medium
-    .mul(known.inside)
+    .mul(inside)
     .add(1)
     .mul(COURANT ** 2);
-  const still = sources.mul(0);
+  return ([u, before], s) => {
+    const next = u.mul(2).sub(before).add(laplacian(u).mul(speed)).add(sources.mul(s)).mul(sponge);
+    return [next, u.mul(sponge)];
+  };
+}
+
+const atReceivers = ({ size, shots, receivers }, u) => u.reshape([shots, size * size]).take(receivers, 1);
+
+/** What the receivers hear, [steps, shots, receivers]. */
+export function record(known, medium) {
+  const step = stepper(known, medium);
+  const still = known.sources.mul(0);
   const [, heard] = scan(
-    ([u, before], s) => {
-      const next = u.mul(2).sub(before).add(laplacian(u).mul(speed)).add(sources.mul(s)).mul(sponge);
-      return [[next, u.mul(sponge)], next.reshape([shots, size * size]).take(receivers, 1)];
+    (state, s) => {
+      const next = step(state, s);
+      return [next, atReceivers(known, next[0])];
     },
     [still, still],
-    pulse,
+    known.pulse,
   );
   return heard;
 }
 
-/** Finds the medium again. `each` is called with the number of the iteration, the misfit and the medium so far. */
+/** Half the squared difference from what was heard, summed up on the way: what is heard is not kept. */
+export function misfit(known, medium, heard) {
+  const step = stepper(known, medium);
+  const still = known.sources.mul(0);
+  const [[, total]] = scan(
+    ([state, sum], [s, wanted]) => {
+      const next = step(state, s);
+      const off = atReceivers(known, next[0]).sub(wanted);
+      return [[next, sum.add(off.square().sum())], []];
+    },
+    [[still, still], f64([0], [])],
+    [known.pulse, heard],
+  );
+  return total.mul(0.5);
+}
+
+/** Finds the medium again, in at most `memory` bytes. `each` is called with the number of the iteration, the misfit and the medium so far. */
 export function invert(known, { iterations, memory, rate = 0.012, each = () => {} }) {
   const observed = compile((medium) => record(known, medium))(anomaly(known));
-  const misfit = (medium, heard) => record(known, medium).sub(heard).square().sum().mul(0.5);
   const optimizer = adam({ lr: rate });
   const step = (state, heard) => {
-    const [loss, slope] = valueAndGrad((medium) => misfit(medium, heard))(state.params);
+    const [loss, slope] = valueAndGrad((medium) => misfit(known, medium, heard))(state.params);
     return [optimizer.update(state, slope.mul(known.inside)), loss];
   };
   let state = optimizer.init(anomaly(known).mul(0));
-  const made = compileWithin(step, memory, [state, observed], { donate: [0] });
+  const compiled = compile(step, { donate: [0], memory });
+  const info = compiled.program(state, observed);
   const misfits = [];
   for (let i = 0; i < iterations; i++) {
-    const [next, loss] = made.compiled(state, observed);
+    const [next, loss] = compiled(state, observed);
     state = next;
     misfits.push(loss.item());
     each(i, misfits[i], state.params);
   }
-  return { medium: state.params, misfits, made };
+  return { medium: state.params, misfits, info, observedBytes: observed.data().byteLength };
 }
 
 /** How alike two media are: the cosine of the angle between them. */
