@@ -21,6 +21,7 @@ import {
   reversible,
   reversibleChain,
   reversibleLoop,
+  scan,
   spec,
   type Tensor,
   TidemarkError,
@@ -279,5 +280,56 @@ describe("a reversible loop", () => {
     const [, pullback] = vjp<[Pair], Pair>((v) => looped(v), x);
     const [[dv]] = pullback([tensor([1, 0]), tensor([0, 1])]);
     expect([...dv.data()].every(Number.isFinite)).toBe(true);
+  });
+});
+
+describe("reversible blocks inside of a loop", () => {
+  const block = additiveCoupling(layer, layer);
+  const deep = reversibleChain(block, block, block);
+  const weights = weightsOf(3, 4, "f64") as readonly [Weights, Weights, Weights];
+  const xs = normal(9, [40, 3, 4], "f64");
+  const lossOf = (apply: (x: Pair, w: typeof weights) => Pair) => (w: typeof weights) => {
+    const [last, seen] = scan<Pair, Tensor, Tensor>(
+      ([a, b], x) => {
+        const [c, d] = apply([a.mul(0.5).add(x), b.mul(0.5)], w);
+        return [[c, d], c.mul(d).sum()];
+      },
+      pairOf(7, [3, 4], "f64"),
+      xs,
+    );
+    return loss(last).add(seen.square().sum());
+  };
+  const plain = (x: Pair, w: typeof weights): Pair => w.reduce(plainCoupling, x);
+  const compiled = (memory?: string | number) => {
+    const slope = (w: typeof weights) => grad(lossOf(deep))(w);
+    return memory === undefined ? compile(slope) : compile(slope, { memory, validate: true });
+  };
+  const leaves = (tree: typeof weights): readonly Tensor[] => tree.flat();
+  const bits = (tree: typeof weights): readonly (readonly number[])[] => leaves(tree).map((leaf) => [...leaf.data()]);
+
+  it("have the derivatives of the plain composition, up to what rebuilding rounds", () => {
+    const [own, wanted] = [grad(lossOf(deep))(weights), grad(lossOf(plain))(weights)];
+    const scale = Math.max(...leaves(wanted).map((leaf) => leaf.abs().max().item()));
+    for (const [n, leaf] of leaves(own).entries()) {
+      expect(most(leaf, leaves(wanted)[n] as Tensor) / scale).toBeLessThan(1e-12);
+    }
+  });
+
+  it("leave of a turn what the chain gives, and nothing of its insides", () => {
+    const bytes = (apply: typeof plain): number => plan(grad(lossOf(apply)))(weights).arenaBytes;
+    expect(bytes(deep as typeof plain)).toBeLessThan(bytes(plain) / 2);
+  });
+
+  it("have the same bits at every budget", () => {
+    const expected = bits(compiled()(weights));
+    const { arenaBytes } = compiled().program(weights);
+    const least = compiled("min").program(weights).arenaBytes;
+    expect(least).toBeLessThan(0.6 * arenaBytes);
+    for (const memory of [0.8, 0.5, 0.2].map((share) => Math.ceil(least + share * (arenaBytes - least)))) {
+      const fitted = compiled(memory);
+      expect(fitted.program(weights).arenaBytes).toBeLessThanOrEqual(memory);
+      expect(bits(fitted(weights)), `${memory} bytes`).toEqual(expected);
+    }
+    expect(bits(compiled("min")(weights))).toEqual(expected);
   });
 });
