@@ -1,14 +1,14 @@
 /**
  * @file Generated code against the kernel interpreter, bit for bit, and against the reference meaning, for every operation
  * and every one of its samples, on every target. All kernels of a target are one program, since a C compiler takes a
- * moment to start. Threads are tried on the largest sample of each operation.
+ * moment to start.
  */
 import { beforeAll, describe, expect, test } from "vitest";
 import type { PlacedKernel } from "../src/codegen/placed.ts";
 import { bytesOf } from "../src/kernel/dtype.ts";
 import { interpretKernel } from "../src/kernel/interpret.ts";
 import { type Buffer, bufferOf, type KernelSample, kernelOps, kernelSamples } from "./support/kernel-samples.ts";
-import { loadSteps, plainTargets, type TestedTarget } from "./support/targets.ts";
+import { loadSteps, narrowTargets, plainTargets, type TestedTarget } from "./support/targets.ts";
 
 /** Results of every sample, by name. */
 type Outcome = ReadonlyMap<KernelSample, readonly Buffer[]>;
@@ -68,16 +68,19 @@ const sizeOf = ({ inputs }: KernelSample): number => inputs.reduce((n, input) =>
 const largest = (samples: readonly KernelSample[]): KernelSample =>
   samples.reduce((a, b) => (sizeOf(b) > sizeOf(a) ? b : a));
 
-for (const tested of plainTargets) {
+/** Variants are tried on the largest sample of each operation. */
+const everySample: ReadonlySet<string> = new Set(["wasm", "native"]);
+
+for (const tested of [...plainTargets, ...narrowTargets]) {
   describe.skipIf(tested.missing)(`every operation on ${tested.name}`, () => {
     const samples = new Map<string, readonly KernelSample[]>();
     let outcome: Outcome = new Map();
 
     beforeAll(() => {
-      const { traits, threads } = tested.target();
+      const { traits } = tested.target();
       for (const op of kernelOps) {
         const all = kernelSamples(op, traits);
-        samples.set(op.name, threads === 1 ? all : [largest(all)]);
+        samples.set(op.name, everySample.has(tested.name) ? all : [largest(all)]);
       }
       outcome = runAll(tested, [...samples.values()].flat());
     });

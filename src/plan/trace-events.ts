@@ -1,11 +1,11 @@
 /**
  * @file A plan as a Chrome trace (the Trace Event Format of chrome://tracing, read by Perfetto too): kernels as slices
- * with their predicted times, live bytes by kind as a stacked counter.
+ * with their times, live bytes by kind as a stacked counter.
  *
  *     kernels   │ matmul ││ add │   matmul    │        ph "X": ts, dur in microseconds
  *     memory    ▂▂▂▂▂▂▂▂▅▅▅▅▅▅▅███████████████▂        ph "C": one sample where a step begins
  *
- * Time is predicted, not measured: the trace shows what the plan expects, and can be laid beside one that was recorded.
+ * Time is what the plan expects, or what a profile measured; the file says which.
  */
 import { at } from "../base/invariant.ts";
 import type { Node } from "../ir/graph.ts";
@@ -36,8 +36,12 @@ export interface TraceFile {
   readonly traceEvents: readonly TraceEvent[];
 }
 
-/** @param msOfStep predicted (or measured) milliseconds of a step */
-export function planTrace(plan: Plan, msOfStep: (step: Step) => number): TraceFile {
+/** @param msOfStep milliseconds of a step, predicted or measured, as `time` says */
+export function planTrace(
+  plan: Plan,
+  msOfStep: (step: Step) => number,
+  time: "predicted" | "measured" = "predicted",
+): TraceFile {
   const { program, height, bound } = plan;
   const nameOf = nameValues(program);
   const live = liveByKind(plan, program.steps.length + 1);
@@ -66,7 +70,7 @@ export function planTrace(plan: Plan, msOfStep: (step: Step) => number): TraceFi
     events.push({ name: kernelName(step) ?? op.name, cat: phase, ph: "X", ts, dur, ...process, args });
     ts += dur;
   }
-  const otherData = { program: program.name, arenaBytes: height, boundBytes: bound.bytes, time: "predicted" };
+  const otherData = { program: program.name, arenaBytes: height, boundBytes: bound.bytes, time };
   return { displayTimeUnit: "ms", otherData, traceEvents: events };
 }
 

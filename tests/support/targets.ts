@@ -3,7 +3,8 @@
  * A machine without a C compiler skips the tests of `native` with a word; under CI it fails them.
  */
 import type { PlacedStep } from "../../src/codegen/placed.ts";
-import { nativeTarget } from "../../src/node/native/target.ts";
+import { compilerFor, systemCompiler } from "../../src/node/native/compiler.ts";
+import { type NativeRequest, nativeTarget } from "../../src/node/native/target.ts";
 import type { PlacedProgram } from "../../src/runtime/assembler.ts";
 import type { Machine, Target } from "../../src/runtime/target.ts";
 import { wasmTarget } from "../../src/runtime/wasm-target.ts";
@@ -15,7 +16,7 @@ export interface TestedTarget {
   target(): Target;
 }
 
-function nativeFor(name: string, options: Parameters<typeof nativeTarget>[0]): TestedTarget {
+function nativeFor(name: string, options: NativeRequest): TestedTarget {
   const found = nativeTarget(options);
   if (typeof found !== "string") return { name, missing: null, target: () => found };
   if (!process.env.CI) console.warn(`tests of ${name} are skipped: ${found}`);
@@ -34,6 +35,18 @@ export const plainTargets: readonly TestedTarget[] = [
   nativeFor("native", { fma: false }),
   nativeFor("native on three threads that share everything", { fma: false, threads: 3, shareFrom: 0 }),
 ];
+
+/** Code for machines with narrower registers than this one's, which runs it too. */
+export const narrowTargets: readonly TestedTarget[] = (
+  [
+    ["native in registers of 256 bits", "-march=x86-64-v3", 8],
+    ["native in registers of 128 bits", "-march=x86-64-v2", 4],
+  ] as const
+).flatMap(([name, machine, lanes]) => {
+  const here = systemCompiler();
+  const fits = process.arch === "x64" && typeof here !== "string" && here.lanes >= lanes;
+  return fits ? [nativeFor(name, { fma: false, compiler: compilerFor(here, machine, lanes) })] : [];
+});
 
 /** Steps at addresses of the test's own. */
 export function loadSteps(target: Target, kernels: readonly PlacedStep[], height: number): Machine {

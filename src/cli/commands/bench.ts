@@ -10,18 +10,29 @@ import { grouped, TidemarkError } from "../../base/errors.ts";
 import { memoryChart } from "../../plan/memory-chart.ts";
 import type { Plan } from "../../plan/problem.ts";
 import { table } from "../../plan/table.ts";
+import { planTrace } from "../../plan/trace-events.ts";
 import { LARGEST_ARENA_BYTES } from "../../runtime/wasm-target.ts";
 import { storageOf, type Tensor } from "../../trace/tensor.ts";
 import { flatten } from "../../trace/tree.ts";
 import { type Arguments, type Command, type Io, paintFor, usageError, wholeNumber, writeJson } from "../command.ts";
 import { CONTRACT, stepResult } from "../contract.ts";
+import { writeText } from "../files.ts";
 import { loadProgram } from "../load.ts";
 import { baselineRss, peakRss } from "../memory.ts";
-import { compileOptions, PLAN_OPTIONS, type PlanFigures, planLoaded, planSettings } from "../plan-figures.ts";
+import {
+  compileOptions,
+  PLAN_OPTIONS,
+  type PlanFigures,
+  type PlanSettings,
+  planLoaded,
+  planSettings,
+} from "../plan-figures.ts";
+import { type Profile, profile, profileText } from "../profile.ts";
 import type { AnyProgram } from "../programs/built-in.ts";
 
 const DEFAULT_STEPS = 20;
 const MOST_WARM_UP = 3;
+const PROFILE_SECONDS = 2;
 
 export interface BenchFigures extends PlanFigures {
   readonly stepMs: { readonly median: number; readonly p10: number; readonly p90: number };
@@ -94,6 +105,7 @@ function requireMemory(program: string, target: string, arenaBytes: number): voi
 interface Measured {
   readonly figures: BenchFigures;
   readonly plan: Plan;
+  readonly settings: PlanSettings;
 }
 
 async function measure(program: AnyProgram, args: Arguments, io: Io): Promise<Measured> {
@@ -116,7 +128,7 @@ async function measure(program: AnyProgram, args: Arguments, io: Io): Promise<Me
     ...{ compileMs, peakRssBytes, baselineRssBytes, losses, stateHash: stateHash(state) },
     ...{ moduleBytes, kernelFunctions, kernelCalls, threads: settings.threads ?? 1, steps },
   };
-  return { figures: measured, plan: planned.plan };
+  return { figures: measured, plan: planned.plan, settings };
 }
 
 const threadsText = (threads: number): string => (threads === 1 ? "one thread" : `${threads} threads`);
@@ -156,6 +168,11 @@ function benchText(f: BenchFigures): string {
     .join("")}`;
 }
 
+function writeTrace({ plan, steps }: Profile, path: string): void {
+  const msOf = new Map(steps.map(({ step, ms }) => [step, ms]));
+  writeText(path, `${JSON.stringify(planTrace(plan, (step) => msOf.get(step) ?? 0, "measured"))}\n`);
+}
+
 export const bench: Command = {
   name: "bench",
   positionals: ["PROGRAM"],
@@ -167,6 +184,8 @@ export const bench: Command = {
       help: `how many, ${DEFAULT_STEPS} by default; the first third, at most ${MOST_WARM_UP}, warms up`,
     },
     ...PLAN_OPTIONS,
+    profile: { help: "then run kernel by kernel on one thread: time, work and bytes of each" },
+    "chrome-trace": { value: "FILE", help: "write that profile for chrome://tracing and Perfetto" },
     json: { help: "print one line of JSON" },
   },
   async run(args, io) {
@@ -177,8 +196,12 @@ export const bench: Command = {
         "use tidemark plan, or a module",
       );
     }
-    const { figures, plan } = await measure(loaded.program, args, io);
-    if (args.has("json")) writeJson(io, figures);
-    else io.out(`${benchText(figures)}\n${memoryChart(plan, paintFor(io))}`);
+    const { figures, plan, settings } = await measure(loaded.program, args, io);
+    const traceFile = args.value("chrome-trace");
+    const profiled = args.has("profile") || traceFile !== undefined;
+    const found = profiled ? profile(loaded.program, settings, PROFILE_SECONDS) : null;
+    if (found && traceFile !== undefined) writeTrace(found, traceFile);
+    if (args.has("json")) writeJson(io, found ? { ...figures, profile: { ...found, plan: undefined } } : figures);
+    else io.out(`${benchText(figures)}\n${found ? profileText(found) : memoryChart(plan, paintFor(io))}`);
   },
 };

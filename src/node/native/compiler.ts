@@ -145,6 +145,12 @@ function findCompiler(wanted: readonly string[], folders: string): Compiler | st
   return `no C compiler: looked for ${wanted.join(", ")} in PATH`;
 }
 
+/** The same compiler for a lesser machine: with other flags in place of those for this one. */
+export function compilerFor(compiler: Compiler, machine: string, lanes: Compiler["lanes"]): Compiler {
+  const flags = [...FLAGS, machine];
+  return { ...compiler, flags, lanes, fma: false, identity: digest(compiler.identity, flags.join(" ")) };
+}
+
 /** Compiles text to a shared object at a path. */
 export function compileTo(compiler: Compiler, text: string, path: string): void {
   const args = [...compiler.flags, "-x", "c", "-", "-o", path, ...LIBRARIES];

@@ -54,11 +54,16 @@ function load(
   return machine;
 }
 
-/** Code for the machine at hand. `fma: false` and `shareFrom` are for tests: to compare with what has none, to share all. */
-export function nativeTarget(
-  request: TargetRequest & { readonly fma?: boolean; readonly shareFrom?: number } = {},
-): TargetAnswer {
-  const compiler = systemCompiler();
+/** What tests ask for beside: no fused multiply-add, all calls shared, code for another machine. */
+export interface NativeRequest extends TargetRequest {
+  readonly fma?: boolean;
+  readonly shareFrom?: number;
+  readonly compiler?: Compiler | string;
+}
+
+/** Code for the machine at hand. */
+export function nativeTarget(request: NativeRequest = {}): TargetAnswer {
+  const { compiler = systemCompiler() } = request;
   if (typeof compiler === "string") return compiler;
   const koffi = foreignFunctions();
   if (typeof koffi === "string") return koffi;
