@@ -172,7 +172,7 @@ describe.runIf(path !== null)("the playground", () => {
     const [written] = entry.picture.steps[0]!.writes;
     const study = new Study();
     study.look(first);
-    expect(await page.locator(".reasons li").allTextContents()).toEqual(study.story("first", written!).slice(1));
+    expect(await page.locator(".reasons li").allTextContents()).toEqual(study.story("plan-0", written!).slice(1));
     // The same number in another text is another value.
     await page.selectOption("#example", { label: EXAMPLES[2]!.name });
     await shows("steps", `${sightOf(second).entry.picture.steps.length}`);
@@ -181,7 +181,7 @@ describe.runIf(path !== null)("the playground", () => {
     const [other] = sightOf(second).entry.picture.steps[0]!.writes;
     await expect
       .poll(() => page.locator(".reasons li").allTextContents())
-      .toEqual(study.story("first", other!).slice(1));
+      .toEqual(study.story("plan-0", other!).slice(1));
   });
 
   it("says what is wrong in its line, and goes on when it is right again", async () => {

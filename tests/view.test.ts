@@ -16,7 +16,7 @@ import { chain } from "../src/cli/programs/chain.ts";
 import { serveView, type ViewServer } from "../src/cli/view-server.ts";
 import { planJson } from "../src/plan/json.ts";
 import type { ViewData } from "../src/view/data.ts";
-import { askingEntry, curveWithEntries, entryOf, FIRST, livePlans } from "../src/view/plans.ts";
+import { curveWithEntries, entryName, entryOf, livePlans } from "../src/view/plans.ts";
 import { entriesOfFile } from "../src/view/read-file.ts";
 import { browserPath, launch, NO_BROWSER, pictureDistance } from "./support/browser.ts";
 import { bundlePage } from "./support/page-bundle.ts";
@@ -36,7 +36,8 @@ const settings = { target: "wasm", memory: {}, machine: machineModel(() => {}), 
 const program = chain(6);
 const { plans, planned } = planLoaded({ kind: "training", name: program.name, program }, settings);
 const { plan } = planned;
-const whole = entryOf("as compiled", plan, planned.predictedMs, null);
+const whole = entryOf("as compiled", plan, planned.predictedMs, null, entryName(0));
+const first = new Map([[entryName(0), plan]]);
 const base: ViewData = {
   ...{ version: 1, title: program.name, entries: [whole], first: 0, second: null, curve: null, live: true },
 };
@@ -73,10 +74,10 @@ describe.runIf(path !== null)("the page", () => {
     const bundle = join(folder, "page.js");
     await bundlePage(bundle);
     script = readFileSync(bundle, "utf8");
-    const { curve, entries } = curveWithEntries(plans, 4, 1);
-    writeFileSync(htmlFile, pageOf({ ...base, entries: [whole, ...entries], curve, live: false }, script));
-    const asking = askingEntry("as compiled", plan, planned.predictedMs, null, FIRST);
-    server = await serveView(pageOf({ ...base, entries: [asking] }, script), livePlans(plans, 4, plan), 0);
+    const { curve, entries, named } = curveWithEntries(plans, 4, 1);
+    const inFile = { ...base, entries: [whole, ...entries], curve, live: false };
+    writeFileSync(htmlFile, pageOf(inFile, new Map([...first, ...named]), script));
+    server = await serveView(pageOf(base, new Map(), script), livePlans(plans, 4, first), 0);
     browser = await launch(path as string);
   });
 
@@ -191,25 +192,27 @@ describe.runIf(path !== null)("the page", () => {
     expect(await figure("predicted")).toBe(`${chosen.predictedMs.toFixed(2)} ms`);
   });
 
-  it("asks the server for the reasons of what is selected, of the first plan and of later ones", async () => {
-    await open(server.url);
-    const { values } = planJson(plan, { stories: true });
-    const name = values[values.length - 1]!.name;
-    await find(name);
-    await page.locator(".reasons li").first().waitFor();
-    const shown = (): Promise<string[]> => page.locator(".reasons li").allTextContents();
-    expect(await shown()).toEqual(values[values.length - 1]!.story!.slice(1));
-    await page.waitForSelector(".curve .point");
-    await page.focus("#budget");
-    await page.keyboard.press("Home");
-    const least = plans.choose({
-      budgetBytes: Math.min(...curveWithEntries(plans, 4, 0).curve.points.map((p) => p.arenaBytes)),
-    });
-    await shows("arena", formatBytes(least.arenaBytes));
-    await find(name);
-    const now = planJson(least.result.plan, { stories: true }).values.find((v) => v.name === name)!;
-    await expect.poll(shown).toEqual(now.story!.slice(1));
-  });
+  it.each(["the server", "a file"])(
+    "has reasons for what is selected, of the first plan and of later ones, in %s",
+    async (where) => {
+      await open(where === "a file" ? pathToFileURL(htmlFile).href : server.url);
+      const { values } = planJson(plan, { stories: true });
+      const name = values[values.length - 1]!.name;
+      await find(name);
+      await page.locator(".reasons li").first().waitFor();
+      const shown = (): Promise<string[]> => page.locator(".reasons li").allTextContents();
+      expect(await shown()).toEqual(values[values.length - 1]!.story!.slice(1));
+      await page.waitForSelector(".curve .point");
+      await page.focus("#budget");
+      await page.keyboard.press("Home");
+      const { points } = curveWithEntries(plans, 4, 0).curve;
+      const least = plans.choose({ budgetBytes: Math.min(...points.map((p) => p.arenaBytes)) });
+      await shows("arena", formatBytes(least.arenaBytes));
+      await find(name);
+      const now = planJson(least.result.plan, { stories: true }).values.find((v) => v.name === name)!;
+      await expect.poll(shown).toEqual(now.story!.slice(1));
+    },
+  );
 
   it("compares two plans: numbers, values, and the same selection in both maps", async () => {
     await open(pathToFileURL(htmlFile).href);
@@ -268,7 +271,7 @@ describe.runIf(path !== null)("the page", () => {
     // A plan that is kept: how programs are planned may change, how a plan is drawn should not by itself.
     const entry = entriesOfFile("plan.json", readFileSync(join(PICTURES, "plan.json")))[0]!;
     const file = join(folder, `${name}.html`);
-    writeFileSync(file, pageOf({ ...base, title: "kept plan", entries: [entry], live: false }, script));
+    writeFileSync(file, pageOf({ ...base, title: "kept plan", entries: [entry], live: false }, new Map(), script));
     await open(pathToFileURL(file).href, width, dark);
     const kept = join(PICTURES, `${name}.png`);
     const now = await page.screenshot();

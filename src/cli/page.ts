@@ -4,9 +4,11 @@
  */
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
+import { gzipSync } from "node:zlib";
 import { TidemarkError } from "../base/errors.ts";
 import type { ViewData } from "../view/data.ts";
 import { pageHtml, scriptText } from "../view/html.ts";
+import { type NamedPlans, storiesOf } from "../view/stories.ts";
 
 const PLACES = ["../view/page.bundle.js", "../../dist/view/page.bundle.js"] as const;
 
@@ -16,9 +18,17 @@ function pageScript(): string {
   throw new TidemarkError("UsageError", "view: the page is not built", { help: "npm run build" });
 }
 
-/** The whole page; `code` stands in for the script of the build. */
-export function pageOf(data: ViewData, code?: string): string {
+/**
+ * The whole page.
+ * @param named plans whose stories the page has with it
+ * @param code stands in for the script of the build
+ */
+export function pageOf(data: ViewData, named: NamedPlans = new Map(), code?: string): string {
   const script = code === undefined ? pageScript() : scriptText(code);
   const digest = createHash("sha256").update(script, "utf8").digest("base64");
-  return pageHtml({ script, digest, data });
+  const stories = [...named].map(([name, plan]) => {
+    const packed = gzipSync(JSON.stringify(storiesOf(plan))).toString("base64");
+    return { name, packed };
+  });
+  return pageHtml({ script, digest, data, stories });
 }

@@ -5,7 +5,7 @@ import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type { CurveReply, PlanReply } from "../view/data.ts";
+import type { CurveReply, PlanReply, StoryReply } from "../view/data.ts";
 import { livePlans } from "../view/plans.ts";
 import { readGraphs } from "./load.ts";
 import { machineModel } from "./machine.ts";
@@ -23,7 +23,11 @@ beforeAll(async () => {
   const [graph] = readGraphs(path);
   const settings = { target: "wasm", memory: {}, machine: machineModel(() => {}), solver: undefined } as const;
   const { plans } = plansOfLoaded({ kind: "graph", name: "chain", graph: graph! }, settings);
-  server = await serveView("<!doctype html>page", livePlans(plans, 4), 0);
+  server = await serveView(
+    "<!doctype html>page",
+    livePlans(plans, 4, new Map([["plan-0", plans.storeAll.result.plan]])),
+    0,
+  );
 });
 
 afterAll(() => {
@@ -87,4 +91,12 @@ it("plans for a budget, refuses one that is too small, and knows the curve", asy
 it("says so when its port is taken", async () => {
   const taken = Number(new URL(server.url).port);
   await expect(serveView("", null, taken)).rejects.toThrow(`port ${taken}: EADDRINUSE`);
+});
+
+it("tells the story of a value of a plan that it gave out, and of no other", async () => {
+  const story = async (query: string): Promise<Answer> => ask(`/story?${query}`);
+  const { story: sentences } = JSON.parse((await story("plan=plan-0&value=0")).body) as StoryReply;
+  expect(sentences[0]).toContain("f32[64,64] is at b");
+  const wrong = ["plan=plan-0&value=999", "plan=plan-9&value=0", "plan=plan-0&value=", "plan=plan-0/0.0&value=0", ""];
+  for (const query of wrong) expect((await story(query)).status, query).toBe(404);
 });

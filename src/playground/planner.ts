@@ -7,13 +7,15 @@ import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import { emitProgram, pagesOf } from "../codegen/wasm/program.ts";
 import type { Candidate } from "../plan/budget/rungs.ts";
+import type { Plan } from "../plan/problem.ts";
 import type { ProgramPlans } from "../runtime/assemble.ts";
 import type { Made } from "../runtime/assembler.ts";
 import { wasmTarget } from "../runtime/wasm-target.ts";
 import type { AnyFunction } from "../trace/function.ts";
 import { storageOf } from "../trace/tensor.ts";
 import type { CurvePoint, ViewCurve, ViewEntry } from "../view/data.ts";
-import { askingEntry, curveOf, curvesOf, pointOf, storyOf } from "../view/plans.ts";
+import { curveOf, curvesOf, entryOf, pointOf } from "../view/plans.ts";
+import { storyOf } from "../view/stories.ts";
 import { type PlaygroundModel, specsOfModel } from "./model.ts";
 import { FMA, type Place, type SentProgram } from "./program.ts";
 
@@ -32,8 +34,9 @@ export class Planner {
   readonly model: PlaygroundModel;
   readonly #plans: ProgramPlans;
   readonly #source: TracedProgram;
-  /** Plans that were given out, named by their numbers. */
-  readonly #given: Candidate<Made>[] = [];
+  /** Plans that were given out, and their names. */
+  readonly #given = new Map<string, Plan>();
+  readonly #names = new Map<Plan, string>();
 
   constructor(model: PlaygroundModel) {
     this.model = model;
@@ -77,14 +80,15 @@ export class Planner {
   }
 
   story(asks: string, value: number): readonly string[] {
-    const plan = this.#given[Number(asks)]?.result.plan;
-    return (plan && storyOf(plan, value)) ?? [];
+    return storyOf(this.#given, asks, value) ?? [];
   }
 
   #sent(label: string, chosen: Candidate<Made>, budgetBytes: number | null): SentPlan {
-    if (!this.#given.includes(chosen)) this.#given.push(chosen);
-    const asks = `${this.#given.indexOf(chosen)}`;
-    const entry = askingEntry(label, chosen.result.plan, chosen.predictedMs, budgetBytes, asks);
+    const { plan } = chosen.result;
+    const asks = this.#names.get(plan) ?? `plan-${this.#names.size}`;
+    this.#names.set(plan, asks);
+    this.#given.set(asks, plan);
+    const entry = entryOf(label, plan, chosen.predictedMs, budgetBytes, asks);
     return { entry, program: this.#program(chosen) };
   }
 

@@ -97,7 +97,7 @@ describe("a text with a mistake", () => {
     const study = new Study();
     study.look("nothing");
     expect(study.within(1e6)).toEqual({ refusal: "there is no program to plan" });
-    expect([study.curve(), study.story("first", 0)]).toEqual([null, []]);
+    expect([study.curve(), study.story("plan-0", 0)]).toEqual([null, []]);
     const { entry } = study.look(GOOD) as Sight;
     study.look("nothing");
     expect(study.curve()?.points[0]?.arenaBytes).toBe(entry.picture.heightBytes);

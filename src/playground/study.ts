@@ -10,7 +10,7 @@ import { pipeline, runPasses } from "../passes/pipeline.ts";
 import { wasmTarget } from "../runtime/wasm-target.ts";
 import { type AnyFunction, traceFunction } from "../trace/function.ts";
 import type { PlanReply, ViewCurve, ViewEntry } from "../view/data.ts";
-import { askingEntry, FIRST, type LivePlans, livePlans } from "../view/plans.ts";
+import { entryName, entryOf, type LivePlans, livePlans } from "../view/plans.ts";
 import { type Complaint, isComplaint } from "./complaint.ts";
 import { FMA } from "./program.ts";
 import { orComplaint, type UserProgram, userProgram } from "./user-code.ts";
@@ -60,8 +60,9 @@ export class Study {
     const joint = Object.assign(derived, { toString: () => loss.toString() });
     const { plans, source } = plansOf(joint, args, { name: loss.name === "" ? "loss" : loss.name }, wasmTarget(FMA));
     const { result, predictedMs } = plans.storeAll;
-    this.#live = livePlans(plans, POINTS, result.plan);
+    const name = entryName(0);
+    this.#live = livePlans(plans, POINTS, new Map([[name, result.plan]]));
     const gradient = print(runPasses(source.graph, pipeline));
-    return { graph, gradient, entry: askingEntry("everything stored", result.plan, predictedMs, null, FIRST) };
+    return { graph, gradient, entry: entryOf("everything stored", result.plan, predictedMs, null, name) };
   }
 }

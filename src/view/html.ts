@@ -11,6 +11,8 @@ export interface PageParts {
   /** SHA-256 of `script` in base 64. */
   readonly digest: string;
   readonly data: ViewData;
+  /** JSON of the stories of plans, compressed by gzip, in base 64. */
+  readonly stories: readonly { readonly name: string; readonly packed: string }[];
 }
 
 /** Code as it may stand in a page: nothing in it closes the element. What is digested must be this very text. */
@@ -29,7 +31,10 @@ function escaped(text: string): string {
   return text.replaceAll(/[&<>"]/g, (c) => names[c] ?? c);
 }
 
-export function pageHtml({ script, digest, data }: PageParts): string {
+/** The block that the stories of a plan are in. */
+export const storiesId = (name: string): string => `stories-${name}`;
+
+export function pageHtml({ script, digest, data, stories }: PageParts): string {
   const policy = [
     "default-src 'none'",
     `script-src 'sha256-${digest}'`,
@@ -39,6 +44,9 @@ export function pageHtml({ script, digest, data }: PageParts): string {
     "base-uri 'none'",
     "form-action 'none'",
   ].join("; ");
+  const blocks = stories.map(
+    ({ name, packed }) => `<script type="text/plain" id="${escaped(storiesId(name))}">${packed}</script>\n`,
+  );
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -51,7 +59,7 @@ export function pageHtml({ script, digest, data }: PageParts): string {
 <body>
 <noscript>This page draws with a script of its own; it loads nothing.</noscript>
 <script type="application/json" id="data">${dataText(data)}</script>
-<script>${script}</script>
+${blocks.join("")}<script>${script}</script>
 </body>
 </html>
 `;

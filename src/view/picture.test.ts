@@ -94,7 +94,7 @@ describe("the page's text", () => {
       live: false,
     } as const;
     const script = scriptText('const x = "</script><!--";');
-    const html = pageHtml({ script, digest: "abc", data });
+    const html = pageHtml({ script, digest: "abc", data, stories: [] });
     expect(html.match(/<script/g)).toHaveLength(2);
     expect(html.match(/<\/script/g)).toHaveLength(2);
     expect(html).not.toContain("<!--");

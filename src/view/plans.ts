@@ -1,29 +1,23 @@
 /**
  * @file From a program and its plans to what the page is given. Plans of budgets are made when they are asked for, once
  * each; a page that is written to a file gets those of a few budgets between everything stored and the smallest.
- *
- * Reasons of values come with a plan that goes into a file. Where there is somebody to ask they are worked out one value
- * at a time: an entry then names its plan, `budget`, and what is inside of its loops, `budget/STEP.BODY/…`.
  */
 import { formatBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
 import type { Candidate } from "../plan/budget/rungs.ts";
-import { explainValue } from "../plan/explain.ts";
 import { planJson } from "../plan/json.ts";
 import type { Plan } from "../plan/problem.ts";
 import type { ProgramPlans } from "../runtime/assemble.ts";
 import type { Made } from "../runtime/assembler.ts";
 import type { CurvePoint, PlanReply, ViewCurve, ViewEntry } from "./data.ts";
 import { pictureOfPlan } from "./from-plan.ts";
+import { type NamedPlans, storyOf } from "./stories.ts";
 
-/** A plan with the budget it was made for, and all reasons. */
-export function entryOf(label: string, made: Plan, predictedMs: number, budgetBytes: number | null): ViewEntry {
-  const picture = pictureOfPlan(planJson(withBudget(made, budgetBytes), { stories: true }));
-  return { label, budgetBytes, predictedMs, picture, asks: null };
-}
-
-/** The same without reasons: they are asked for by this name. */
-export function askingEntry(
+/**
+ * A plan with the budget it was made for.
+ * @param asks the name by which its stories are asked for
+ */
+export function entryOf(
   label: string,
   made: Plan,
   predictedMs: number,
@@ -48,51 +42,29 @@ export interface LivePlans {
 
 /**
  * Answers for the page from one program's plans.
- * @param first the plan that the page has already, under the name `first`
+ * @param known plans that the page has already
  */
-export function livePlans(plans: ProgramPlans, points: number, first: Plan | null = null): LivePlans {
-  let known: ViewCurve | null = null;
-  const given = new Map<string, Plan>(first ? [[FIRST, first]] : []);
+export function livePlans(plans: ProgramPlans, points: number, known: NamedPlans): LivePlans {
+  let curve: ViewCurve | null = null;
+  const given = new Map(known);
   return {
     curve() {
-      known ??= curveOf(plans, points).curve;
-      return known;
+      curve ??= curveOf(plans, points).curve;
+      return curve;
     },
     within(budgetBytes) {
       try {
         const { result, predictedMs } = plans.choose({ budgetBytes });
-        const asks = `${budgetBytes}`;
+        const asks = `budget-${budgetBytes}`;
         given.set(asks, result.plan);
-        const label = `budget ${formatBytes(budgetBytes)}`;
-        return { entry: askingEntry(label, result.plan, predictedMs, budgetBytes, asks) };
+        return { entry: entryOf(`budget ${formatBytes(budgetBytes)}`, result.plan, predictedMs, budgetBytes, asks) };
       } catch (error) {
         if (error instanceof TidemarkError && error.code === "PlanInfeasible") return { refusal: error.message };
         throw error;
       }
     },
-    story(asks, value) {
-      const [name = "", ...inside] = asks.split("/");
-      const plan = planInside(given.get(name), inside);
-      return plan ? storyOf(plan, value) : null;
-    },
+    story: (asks, value) => storyOf(given, asks, value),
   };
-}
-
-/** The name of the plan that a page starts with. */
-export const FIRST = "first";
-
-/** Follows `STEP.BODY` after `STEP.BODY` into loops and branches. */
-function planInside(plan: Plan | undefined, path: readonly string[]): Plan | undefined {
-  const [head, ...rest] = path;
-  if (head === undefined || !plan) return plan;
-  const [step = -1, body = -1] = head.split(".").map(Number);
-  return planInside(plan.program.steps[step]?.bodies?.[body], rest);
-}
-
-/** What `explainValue` says about a value by its number in the plan's JSON. */
-export function storyOf(plan: Plan, value: number): readonly string[] | null {
-  const found = [...plan.bufferOf.keys()][value];
-  return found ? explainValue(plan, found).sentences : null;
 }
 
 /** A curve, and the plan of each of its points. */
@@ -138,18 +110,22 @@ export function curveOf(plans: ProgramPlans, count: number): PlannedCurve {
   }
 }
 
+/** The name of the plan of an entry of a page. */
+export const entryName = (entry: number): string => `plan-${entry}`;
+
 /** The same with every plan at hand, for a page without a server; entries are numbered from `first` on. */
 export function curveWithEntries(
   plans: ProgramPlans,
   count: number,
   first: number,
-): { readonly curve: ViewCurve; readonly entries: readonly ViewEntry[] } {
+): { readonly curve: ViewCurve; readonly entries: readonly ViewEntry[]; readonly named: NamedPlans } {
   const { curve, candidates } = curveOf(plans, count);
-  const entries = candidates.map((candidate, i) => {
-    const { budgetBytes = candidate.arenaBytes } = curve.points[i] ?? {};
+  const entries = candidates.map(({ arenaBytes, predictedMs, result }, i) => {
+    const { budgetBytes = arenaBytes } = curve.points[i] ?? {};
     const label = i === 0 ? "everything stored" : `budget ${formatBytes(budgetBytes)}`;
-    return entryOf(label, candidate.result.plan, candidate.predictedMs, i === 0 ? null : budgetBytes);
+    return entryOf(label, result.plan, predictedMs, i === 0 ? null : budgetBytes, entryName(first + i));
   });
   const points = curve.points.map((point, i) => ({ ...point, entry: first + i }));
-  return { curve: { ...curve, points }, entries };
+  const named = new Map(candidates.map(({ result }, i) => [entryName(first + i), result.plan]));
+  return { curve: { ...curve, points }, entries, named };
 }

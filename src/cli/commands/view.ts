@@ -1,8 +1,10 @@
 /** @file `tidemark view`: a plan as a page, from a server on this machine or as one file. */
 import { basename } from "node:path";
+import type { ProgramPlans } from "../../runtime/assemble.ts";
 import type { ViewCurve, ViewData, ViewEntry } from "../../view/data.ts";
-import { askingEntry, curveWithEntries, entryOf, FIRST, type LivePlans, livePlans } from "../../view/plans.ts";
+import { curveWithEntries, entryName, entryOf, livePlans } from "../../view/plans.ts";
 import { entriesOfFile, FILE_KINDS, isViewFile } from "../../view/read-file.ts";
+import type { NamedPlans } from "../../view/stories.ts";
 import { type Arguments, type Command, type Io, wholeNumber } from "../command.ts";
 import { readBytes, writeText } from "../files.ts";
 import { loadProgram } from "../load.ts";
@@ -14,14 +16,20 @@ interface Source {
   readonly title: string;
   readonly entries: readonly ViewEntry[];
   readonly curve: ViewCurve | null;
-  readonly live: LivePlans | null;
+  /** The plans of the entries, by the names that their stories are asked for by. */
+  readonly named: NamedPlans;
+  /** Of a program: all of its plans. */
+  readonly plans: ProgramPlans | null;
 }
 
-/** What a word on the command line names: a file of some kind, or a program. */
-async function sourceOf(word: string, args: Arguments, io: Io): Promise<Source> {
+/**
+ * What a word on the command line names: a file of some kind, or a program.
+ * @param first number of its first entry
+ */
+async function sourceOf(word: string, first: number, args: Arguments, io: Io): Promise<Source> {
   if (isViewFile(word)) {
     const entries = entriesOfFile(basename(word), readBytes(word, FILE_KINDS.join(", ")));
-    return { title: entries[0]?.picture.name ?? word, entries, curve: null, live: null };
+    return { title: entries[0]?.picture.name ?? word, entries, curve: null, named: new Map(), plans: null };
   }
   const loaded = await loadProgram(word);
   const settings = await planSettings(args, io);
@@ -30,22 +38,25 @@ async function sourceOf(word: string, args: Arguments, io: Io): Promise<Source> 
   const { memory } = settings;
   const asked = memory.budgetBytes ?? (memory.least ? planned.plan.height : null);
   const label = asked === null && planned.strategy === "store-all" ? "as compiled" : `as asked (${planned.strategy})`;
-  const points = wholeNumber(args, "points", 8, 2);
   const { plan, predictedMs } = planned;
-  if (!args.has("html")) {
-    const first = askingEntry(label, plan, predictedMs, asked, FIRST);
-    return { title: loaded.name, entries: [first], curve: null, live: livePlans(plans, points, plan) };
-  }
-  const entry = entryOf(label, plan, predictedMs, asked);
-  const { curve, entries } = curveWithEntries(plans, points, 1);
-  return { title: loaded.name, entries: [entry, ...entries], curve, live: null };
+  const name = entryName(first);
+  const entry = entryOf(label, plan, predictedMs, asked, name);
+  const source = { title: loaded.name, entries: [entry], curve: null, named: new Map([[name, plan]]), plans };
+  if (!args.has("html")) return source;
+  const { curve, entries, named } = curveWithEntries(plans, pointsOf(args), first + 1);
+  return { ...source, entries: [entry, ...entries], curve, named: new Map([...source.named, ...named]) };
 }
+
+const pointsOf = (args: Arguments): number => wholeNumber(args, "points", 8, 2);
 
 async function run(args: Arguments, io: Io): Promise<void> {
   const [word, otherWord] = args.positionals as [string, string?];
   const port = wholeNumber(args, "port", 0, 0);
-  const source = await sourceOf(word, args, io);
-  const other = otherWord === undefined ? null : await sourceOf(otherWord, args, io);
+  const source = await sourceOf(word, 0, args, io);
+  const other = otherWord === undefined ? null : await sourceOf(otherWord, source.entries.length, args, io);
+  const named = new Map([...source.named, ...(other?.named ?? [])]);
+  const file = args.value("html");
+  const live = source.plans && file === undefined ? livePlans(source.plans, pointsOf(args), named) : null;
   const data: ViewData = {
     version: 1,
     title: other ? `${source.title} and ${other.title}` : source.title,
@@ -53,16 +64,15 @@ async function run(args: Arguments, io: Io): Promise<void> {
     first: 0,
     second: other ? source.entries.length : null,
     curve: source.curve,
-    live: source.live !== null,
+    live: live !== null,
   };
-  const page = pageOf(data);
-  const file = args.value("html");
+  const page = pageOf(data, live ? new Map() : named);
   if (file !== undefined) {
     writeText(file, page);
     io.err(`${file}: open it in a browser\n`);
     return;
   }
-  const server = await serveView(page, source.live, port);
+  const server = await serveView(page, live, port);
   io.out(`${server.url}\n`);
   io.err("Ctrl-C ends it\n");
   process.once("SIGINT", server.close);

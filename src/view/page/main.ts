@@ -10,6 +10,7 @@ import { button, h } from "./dom.ts";
 import { acceptDrops, fileButton, openFiles } from "./files.ts";
 import { helpDialog } from "./help.ts";
 import { drawFigures, drawLegend } from "./legend.ts";
+import { packedStory } from "./packed.ts";
 import { entryMenu, listenToKeys, mapsView, messageView, openBody, section, themeButton } from "./parts.ts";
 import { programView } from "./program.ts";
 import { searchView } from "./search.ts";
@@ -44,7 +45,11 @@ function build(store: Store): (state: State, before: State | null) => void {
   const hint = h("div", { class: "hint" });
   const [maps, chart, curve] = [mapsView(store, hint), chartView(store, hint), curveView(store, fetchPlan)];
   const program = programView(store);
-  const story = storyView(store, (step, body) => openBody(store, step, body), fetchStory);
+  const story = storyView(
+    store,
+    (step, body) => openBody(store, step, body),
+    store.get().live ? fetchStory : packedStory,
+  );
   const [compare, search, message] = [compareView(store), searchView(store), messageView(store)];
   const plans = entryMenu(store, "plan", 0, null);
   const others = entryMenu(store, "compare with", 1, "compare with …");

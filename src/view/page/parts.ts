@@ -1,5 +1,6 @@
 /** @file Parts that pages are put together from: maps side by side, menus of plans, messages, sections, colours, keys. */
 import type { ViewEntry } from "../data.ts";
+import { nameInside } from "../story-tree.ts";
 import { showEntry } from "./curve.ts";
 import { button, h, replace } from "./dom.ts";
 import { addEntries } from "./files.ts";
@@ -88,7 +89,7 @@ export function openBody(store: Store, step: number, body: number): void {
   const picture = shown.picture.steps[step]?.bodies[body];
   if (!picture) return;
   const label = `${shown.entry.label} / step ${step}, ${picture.name}`;
-  const asks = shown.entry.asks === null ? null : `${shown.entry.asks}/${step}.${body}`;
+  const asks = shown.entry.asks === null ? null : nameInside(shown.entry.asks, step, body);
   addEntries(store, [{ label, budgetBytes: null, predictedMs: null, picture, asks }], "shown");
 }
 
