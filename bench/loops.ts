@@ -1,14 +1,25 @@
 /**
  * @file Loops differentiated under budgets. The 2-D wave equation, 10,000 steps in f64, at store-all, 1/10, 1/100 and
- * 1/1,000 of its arena; a million turns of a scalar; an LSTM against the length of its sequence. For each: the arena, the
- * states that fit, turns made again (the least there can be: tests/control-flow/budgets.test.ts counts them), and time beside what the cost model says. Gradients
- * are compared bit by bit with those of storing everything; a difference ends the run.
+ * 1/1,000 of its arena; a million turns of a scalar; a `while` of unknown length; an LSTM against the length of its
+ * sequence. For each: the arena, the states that fit, turns made again (the least there can be:
+ * tests/control-flow/budgets.test.ts counts them), and time beside what the cost model says. Gradients are compared bit by
+ * bit with those of storing everything; a difference ends the run.
  *
  *   rolldown bench/loops.ts -p node --no-treeshake --external highs --file node_modules/.cache/loops.mjs && node node_modules/.cache/loops.mjs
  *
  * `--quick` leaves out 1/1,000, where one state fits and the loop is run 5,000 times.
  */
-import { compile, forLoop, grad, type PlanningOptions, pad, slice, type Tensor, tensor } from "../src/api/index.ts";
+import {
+  compile,
+  forLoop,
+  grad,
+  type PlanningOptions,
+  pad,
+  slice,
+  type Tensor,
+  tensor,
+  whileLoop,
+} from "../src/api/index.ts";
 import { grouped } from "../src/base/errors.ts";
 import { hostRandom } from "../src/base/random.ts";
 import { allNodes } from "../src/ir/walk.ts";
@@ -80,11 +91,11 @@ function measure(label: string, { loss, params, rest = {} }: Case, options: Plan
   const gradient = compiled(params, rest);
   const ms = cpuMs() - started;
   const loop = [...allNodes(info.graph)].find((node) => node.op === rewind);
-  const { slots, advances } = (loop?.attrs ?? { slots: 0, advances: 0 }) as RewindAttrs;
+  const { slots, advances, taped } = (loop?.attrs ?? { slots: 0, advances: 0, taped: 0 }) as RewindAttrs;
   const cells = [
     label.padEnd(18),
     `${grouped(info.arenaBytes).padStart(12)} B`,
-    `${grouped(slots).padStart(6)} states`,
+    `${grouped(slots).padStart(6)} states, rows of ${grouped(taped).padStart(5)}`,
     `${grouped(advances).padStart(11)} turns again`,
     `predicted ${info.predictedMs.toFixed(1)} ms, CPU ${ms.toFixed(1)} ms, ${(ms / info.predictedMs).toFixed(2)}`,
     `module ${grouped(info.moduleBytes)} B, compiled in ${info.compileMs.toFixed(0)} ms`,
@@ -127,6 +138,29 @@ function scalar(): void {
   }
 }
 
+/** A loop that nobody bounds: how many turns there are is data, and compiled without knowing it. */
+function unbounded(): void {
+  const [side, turns] = [32, 5000];
+  console.log(`\na while: ${grouped(turns)} turns of ${grouped(side * side)} numbers, f64; turns again are of 1,000`);
+  const loss: Loss = ({ a }, { x, n }) =>
+    whileLoop<{ readonly s: Tensor; readonly left: Tensor }>(
+      ({ left }) => left.greater(0),
+      ({ s, left }) => ({ s: s.mul(a as Tensor).add(s.sin().mul(1e-4)), left: left.sub(1) }),
+      { s: x as Tensor, left: n as Tensor },
+    )
+      .s.square()
+      .sum();
+  const open: Case = {
+    loss,
+    params: { a: tensor(0.9999, { dtype: "f64" }) },
+    rest: { x: draw([side, side], 6, 1), n: tensor(turns, { dtype: "f64" }) },
+  };
+  const first = measure("no budget", open, {});
+  for (const memory of ["min", "100kB", "1MB", "8MB"]) {
+    requireSame(memory, measure(memory, open, { memory }), first);
+  }
+}
+
 function recurrent(): void {
   const [batch, inputs, hidden] = [16, 32, 64];
   console.log(`\nlstm: batch ${batch}, ${inputs} inputs, ${hidden} hidden, f32; gradient of the parameters`);
@@ -148,4 +182,5 @@ function recurrent(): void {
 
 waveEquation(process.argv.includes("--quick") ? [10, 100] : [10, 100, 1000]);
 scalar();
+unbounded();
 recurrent();

@@ -116,7 +116,7 @@ describe("a loop without a bound", () => {
 
   it("holds as many states as fit its budget, from one to hundreds, at the same bits", () => {
     const least = infoOf({ memory: "min" }).arenaBytes;
-    const found = [least, 5000, 20_000, 100_000].map((memory) => {
+    const found = [4000, least, 20_000, 100_000].map((memory) => {
       const compiled = gradientOf(counted(), { memory });
       const info = compiled.program(params(0));
       expect(info.arenaBytes).toBeLessThanOrEqual(memory);
@@ -124,7 +124,7 @@ describe("a loop without a bound", () => {
       return slotsOf(info);
     });
     expect(found).toEqual([...found].sort((a, b) => a - b));
-    expect(found[0]).toBeLessThan(5);
+    expect(found[0]).toBeLessThan(9);
     expect(found.at(-1)).toBeGreaterThan(300);
     const [stateBytes, memory] = [5 * 6 * 8, 20_000];
     const { arenaBytes } = infoOf({ memory });
