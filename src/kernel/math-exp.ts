@@ -6,7 +6,7 @@
  */
 import type { Expr } from "./expr.ts";
 import { bitsOf, type Format, floatOf, formatOf, powerOfTwo, roundToInteger, scaleByPower } from "./float-format.ts";
-import { abs, add, and, clamp, div, lt, max, mul, neg, or, pick, polynomial, sub } from "./scalar-ops.ts";
+import { abs, add, and, clamp, div, lt, max, min, mul, neg, or, pick, polynomial, sub } from "./scalar-ops.ts";
 
 interface ExpTable {
   readonly ln2: readonly [number, number];
@@ -66,16 +66,23 @@ function tableOf(x: Expr): { readonly format: Format; readonly table: ExpTable }
 }
 
 export function exp(x: Expr): Expr {
-  const { table } = tableOf(x);
-  const { expm1, low } = reduce(clamp(x, table.lo, table.hi), table);
-  return scaleByPower(add(1, expm1), low);
+  return expOfNegative(min(x, tableOf(x).table.hi));
 }
 
-/** exp of an argument known not to exceed 0, or to be NaN. */
+/**
+ * exp of an argument known not to exceed 0 by much, or to be NaN. Where it is 0, as for everything that attention masks, 0 is
+ * put in place of the argument: products that underflow take processors many times as long as others. In f64, where nothing
+ * masks, a limit is the cheaper way to the same bits.
+ */
 export function expOfNegative(x: Expr): Expr {
-  const { table } = tableOf(x);
-  const { expm1, low } = reduce(max(x, table.lo), table);
-  return scaleByPower(add(1, expm1), low);
+  const { format, table } = tableOf(x);
+  if (format.dtype === "f64") {
+    const { expm1, low } = reduce(max(x, table.lo), table);
+    return scaleByPower(add(1, expm1), low);
+  }
+  const vanishes = lt(x, table.lo);
+  const { expm1, low } = reduce(pick(vanishes, 0, x), table);
+  return pick(vanishes, 0, scaleByPower(add(1, expm1), low));
 }
 
 /** 2·(2ⁿ⁻¹·(eʳ - 1) + (2ⁿ⁻¹ - ½)): exact in its second part while it matters, and no overflow before the result's. */
