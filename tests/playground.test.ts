@@ -180,7 +180,7 @@ describe.runIf(path !== null)("the playground", () => {
     study.look(second);
     const [other] = sightOf(second).entry.picture.steps[0]!.writes;
     await expect
-      .poll(() => page.locator(".reasons li").allTextContents())
+      .poll(() => page.locator(".reasons li").allTextContents(), { timeout: 20_000 })
       .toEqual(study.story("plan-0", other!).slice(1));
   });
 

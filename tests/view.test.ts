@@ -210,7 +210,7 @@ describe.runIf(path !== null)("the page", () => {
       await shows("arena", formatBytes(least.arenaBytes));
       await find(name);
       const now = planJson(least.result.plan, { stories: true }).values.find((v) => v.name === name)!;
-      await expect.poll(shown).toEqual(now.story!.slice(1));
+      await expect.poll(shown, { timeout: 20_000 }).toEqual(now.story!.slice(1));
     },
   );
 

@@ -14,7 +14,7 @@ import { wasmTarget } from "../runtime/wasm-target.ts";
 import type { AnyFunction } from "../trace/function.ts";
 import { storageOf } from "../trace/tensor.ts";
 import type { CurvePoint, ViewCurve, ViewEntry } from "../view/data.ts";
-import { curveOf, curvesOf, entryOf, pointOf } from "../view/plans.ts";
+import { curvesOf, entryOf, pointOf } from "../view/plans.ts";
 import { storyOf } from "../view/stories.ts";
 import { type PlaygroundModel, specsOfModel } from "./model.ts";
 import { FMA, type Place, type SentProgram } from "./program.ts";
@@ -74,9 +74,13 @@ export class Planner {
       points.push(pointOf(found, budgetBytes));
       yield { floorBytes, points: [...points] };
     }
-    const shown = points.length;
-    for (const { curve } of curvesOf(this.#plans, POINTS)) if (curve.points.length > shown) yield curve;
-    yield curveOf(this.#plans, POINTS).curve;
+    // As long as it has no more points than are shown, what is being found is not better.
+    const curves = curvesOf(this.#plans, POINTS);
+    for (let step = curves.next(); ; step = curves.next()) {
+      const { curve } = step.value;
+      if (step.done || curve.points.length > points.length) yield curve;
+      if (step.done) return;
+    }
   }
 
   story(asks: string, value: number): readonly string[] {

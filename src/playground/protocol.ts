@@ -24,10 +24,9 @@ export interface Calls {
   run(until: number): null;
   pause(): null;
 
-  /** Tells `ran` when the text and its function have come to an end. */
+  /** Tells `ran` when the text and its function have come to an end, and `curve` as it becomes known. */
   study(text: string): Sight | Complaint;
   studyWithin(budgetBytes: number): PlanReply;
-  studyCurve(): ViewCurve | null;
   studyStory(asks: string, value: number): readonly string[];
 }
 
@@ -46,7 +45,7 @@ export type Answer =
 
 /** What a worker tells. */
 export type Told =
-  | { readonly told: "curve"; readonly model: string; readonly curve: ViewCurve }
+  | { readonly told: "curve"; readonly of: string; readonly curve: ViewCurve }
   | { readonly told: "steps"; readonly reports: readonly StepReport[]; readonly running: boolean }
   | { readonly told: "ran" }
   | { readonly told: "hashes"; readonly hashes: StateHashes };

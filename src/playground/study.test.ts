@@ -54,7 +54,7 @@ describe("a text that exports a loss and its arguments", () => {
       entry: { budgetBytes: entry.picture.heightBytes },
     });
     expect(study.within(64)).toMatchObject({ refusal: expect.stringContaining("PlanInfeasible") });
-    expect(study.curve()?.points[0]?.arenaBytes).toBe(entry.picture.heightBytes);
+    expect([...study.curves()].at(-1)?.points[0]?.arenaBytes).toBe(entry.picture.heightBytes);
   });
 
   it("names the lines of the text that is there, not of one before", () => {
@@ -66,7 +66,7 @@ describe("a text that exports a loss and its arguments", () => {
   it("with a loop has smaller plans on its curve in which the loop runs in another form", () => {
     const study = new Study();
     const { entry } = study.look(EXAMPLES.find(({ name }) => name === "a loop")?.text ?? "") as Sight;
-    const points = study.curve()?.points ?? [];
+    const points = [...study.curves()].at(-1)?.points ?? [];
     expect(points.length).toBeGreaterThan(2);
     expect(Math.min(...points.map((p) => p.arenaBytes))).toBeLessThan(0.8 * entry.picture.heightBytes);
   });
@@ -97,9 +97,9 @@ describe("a text with a mistake", () => {
     const study = new Study();
     study.look("nothing");
     expect(study.within(1e6)).toEqual({ refusal: "there is no program to plan" });
-    expect([study.curve(), study.story("plan-0", 0)]).toEqual([null, []]);
+    expect([[...study.curves()], study.story("plan-0", 0)]).toEqual([[], []]);
     const { entry } = study.look(GOOD) as Sight;
     study.look("nothing");
-    expect(study.curve()?.points[0]?.arenaBytes).toBe(entry.picture.heightBytes);
+    expect([...study.curves()].at(-1)?.points[0]?.arenaBytes).toBe(entry.picture.heightBytes);
   });
 });

@@ -7,10 +7,11 @@ import { valueAndGrad } from "../api/grad.ts";
 import { plansOf } from "../api/plan.ts";
 import { print } from "../ir/print.ts";
 import { pipeline, runPasses } from "../passes/pipeline.ts";
+import type { ProgramPlans } from "../runtime/assemble.ts";
 import { wasmTarget } from "../runtime/wasm-target.ts";
 import { type AnyFunction, traceFunction } from "../trace/function.ts";
 import type { PlanReply, ViewCurve, ViewEntry } from "../view/data.ts";
-import { entryName, entryOf, type LivePlans, livePlans } from "../view/plans.ts";
+import { curvesOf, entryName, entryOf, type LivePlans, livePlans } from "../view/plans.ts";
 import { type Complaint, isComplaint } from "./complaint.ts";
 import { FMA } from "./program.ts";
 import { orComplaint, type UserProgram, userProgram } from "./user-code.ts";
@@ -30,6 +31,7 @@ export interface Sight {
 
 export class Study {
   #live: LivePlans | null = null;
+  #plans: ProgramPlans | null = null;
 
   /**
    * Runs a text and plans what it exports; after a text with a mistake the plans are still those of the one before.
@@ -44,8 +46,14 @@ export class Study {
     return this.#live?.within(budgetBytes) ?? { refusal: "there is no program to plan" };
   }
 
-  curve(): ViewCurve | null {
-    return this.#live?.curve() ?? null;
+  /** The curve as it becomes known. */
+  *curves(): Generator<ViewCurve> {
+    if (!this.#plans) return;
+    const curves = curvesOf(this.#plans, POINTS);
+    for (let step = curves.next(); ; step = curves.next()) {
+      yield step.value.curve;
+      if (step.done) return;
+    }
   }
 
   story(asks: string, value: number): readonly string[] {
@@ -61,6 +69,7 @@ export class Study {
     const { plans, source } = plansOf(joint, args, { name: loss.name === "" ? "loss" : loss.name }, wasmTarget(FMA));
     const { result, predictedMs } = plans.storeAll;
     const name = entryName(0);
+    this.#plans = plans;
     this.#live = livePlans(plans, POINTS, new Map([[name, result.plan]]));
     const gradient = print(runPasses(source.graph, pipeline));
     return { graph, gradient, entry: entryOf("everything stored", result.plan, predictedMs, null, name) };

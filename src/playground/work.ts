@@ -3,6 +3,8 @@
  * said is heard, so a budget can change between any two steps.
  */
 import { at, invariant } from "../base/invariant.ts";
+import type { ViewCurve } from "../view/data.ts";
+import { FILE, isComplaint } from "./complaint.ts";
 import type { PlaygroundModel } from "./model.ts";
 import { MODELS } from "./models.ts";
 import { Planner } from "./planner.ts";
@@ -73,7 +75,7 @@ function training({ tell, later }: Surroundings) {
   };
 }
 
-function planning({ tell, later }: Surroundings) {
+function planning(surroundings: Surroundings) {
   let planner: Planner | null = null;
   const known = (): Planner => {
     invariant(planner, () => "asked for a plan before a model");
@@ -83,15 +85,7 @@ function planning({ tell, later }: Surroundings) {
     planModel(model: string) {
       const mine = new Planner(modelNamed(model));
       planner = mine;
-      const curves = mine.curves();
-      // One point at a time: what is asked meanwhile goes first.
-      const next = (): void => {
-        const { value, done } = planner === mine ? curves.next() : { value: null, done: true };
-        if (done || !value) return;
-        tell({ told: "curve", model, curve: value });
-        later(next);
-      };
-      later(next);
+      tellCurves(surroundings, model, mine.curves(), () => planner === mine);
       return mine.stored();
     },
     planWithin: (budgetBytes: number) => known().within(budgetBytes),
@@ -99,15 +93,41 @@ function planning({ tell, later }: Surroundings) {
   };
 }
 
+/** Tells curves one at a time as long as they are wanted: what is asked meanwhile goes first. */
+function tellCurves(
+  { tell, later }: Surroundings,
+  of: string,
+  curves: Iterator<ViewCurve>,
+  isWanted: () => boolean,
+): void {
+  const next = (): void => {
+    if (!isWanted()) return;
+    const { value, done } = curves.next();
+    if (done) return;
+    tell({ told: "curve", of, curve: value });
+    later(next);
+  };
+  later(next);
+}
+
+/** Looks at texts; after one with a mistake, what can be asked is about the one before it. */
+function studying(surroundings: Surroundings) {
+  const study = new Study();
+  let looks = 0;
+  return {
+    study(text: string) {
+      const seen = study.look(text, () => surroundings.tell({ told: "ran" }));
+      if (isComplaint(seen)) return seen;
+      const mine = ++looks;
+      tellCurves(surroundings, FILE, study.curves(), () => looks === mine);
+      return seen;
+    },
+    studyWithin: (budgetBytes: number) => study.within(budgetBytes),
+    studyStory: (asks: string, value: number) => study.story(asks, value),
+  };
+}
+
 /** Answers to every call. */
 export function createWork(surroundings: Surroundings): Calls {
-  const study = new Study();
-  return {
-    ...planning(surroundings),
-    ...training(surroundings),
-    study: (text) => study.look(text, () => surroundings.tell({ told: "ran" })),
-    studyWithin: (budgetBytes) => study.within(budgetBytes),
-    studyCurve: () => study.curve(),
-    studyStory: (asks, value) => study.story(asks, value),
-  };
+  return { ...planning(surroundings), ...training(surroundings), ...studying(surroundings) };
 }

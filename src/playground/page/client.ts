@@ -5,7 +5,7 @@
 import type { Answer, Call, CallName, Calls, Said, Told } from "../protocol.ts";
 
 /** Why a call has no answer: the worker did not give one in time, or was ended by the page. */
-export const [TOO_LONG, ENDED] = ["too long", "ended"] as const;
+const [TOO_LONG, ENDED] = ["too long", "ended"] as const;
 
 interface Waiting {
   resolve(result: never): void;
@@ -14,11 +14,11 @@ interface Waiting {
 
 export interface Client {
   call<K extends CallName>(name: K, ...args: Parameters<Calls[K]>): Promise<ReturnType<Calls[K]>>;
-  /** The same with a limit in milliseconds; rejects with `TOO_LONG`. */
+  /** The same with a limit in milliseconds; rejects when it is over. */
   callWithin<K extends CallName>(ms: number, name: K, ...args: Parameters<Calls[K]>): Promise<ReturnType<Calls[K]>>;
   /** Whether an answer is missing. */
   busy(): boolean;
-  /** Ends the worker; what was asked for is rejected with `ENDED`. */
+  /** Ends the worker; what was asked for is rejected. */
   end(): void;
 }
 

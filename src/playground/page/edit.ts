@@ -11,7 +11,7 @@ import type { State, Store } from "../../view/page/store.ts";
 import { type Complaint, FILE, isComplaint } from "../complaint.ts";
 import { EXAMPLES } from "../examples.ts";
 import type { Sight } from "../study.ts";
-import { createClient, ENDED } from "./client.ts";
+import { createClient } from "./client.ts";
 import { createEditor, type Editor } from "./editor.ts";
 import { drawAlways, dress, headerOf, showFresh, storeFor } from "./shell.ts";
 import { planViews } from "./views.ts";
@@ -72,9 +72,12 @@ interface Desk {
 }
 
 /** Sends texts one at a time, the newest last, and gives back what is seen in them. */
-function createStudy(desk: Desk, seen: (sight: Sight, fresh: () => boolean) => void) {
+function createStudy(desk: Desk, seen: (sight: Sight) => void, curve: (curve: ViewCurve) => void) {
   let runLimit = 0;
-  const client = createClient(({ told }) => told === "ran" && clearTimeout(runLimit));
+  const client = createClient((said) => {
+    if (said.told === "ran") clearTimeout(runLimit);
+    if (said.told === "curve") curve(said.curve);
+  });
   let version = 0;
   let timer = 0;
   const complain = (complaint: Complaint | null): void => {
@@ -99,7 +102,7 @@ function createStudy(desk: Desk, seen: (sight: Sight, fresh: () => boolean) => v
     if (!fresh()) return;
     desk.status.textContent = isComplaint(made) ? "What is shown is of the last text without a mistake." : "";
     complain(isComplaint(made) ? made : null);
-    if (!isComplaint(made)) seen(made, fresh);
+    if (!isComplaint(made)) seen(made);
     else desk.failed(made);
   };
   return {
@@ -116,7 +119,6 @@ function createStudy(desk: Desk, seen: (sight: Sight, fresh: () => boolean) => v
     look,
     within: (bytes: number): Promise<PlanReply> => client.callWithin(PLAN_LIMIT_MS, "studyWithin", bytes),
     story: (asks: string, value: number) => client.callWithin(PLAN_LIMIT_MS, "studyStory", asks, value),
-    curve: (): Promise<ViewCurve | null> => client.callWithin(PLAN_LIMIT_MS, "studyCurve"),
   };
 }
 
@@ -177,21 +179,17 @@ function start(): void {
       if (!store) wait.textContent = `The page does not start: ${message}`;
     },
   };
-  const study: StudyClient = createStudy(desk, (sight, fresh) => {
+  const seen = (sight: Sight): void => {
     texts.set(sight);
-    const { entry } = sight;
-    if (store) showFresh(store, entry);
+    if (store) showFresh(store, sight.entry);
     else {
-      store = storeFor("edit", entry);
+      store = storeFor("edit", sight.entry);
       wait.remove();
       drawAlways(store, build(store, study, desk, box, texts.element));
       document.documentElement.dataset.ready = "true";
     }
-    study.curve().then(
-      (curve) => fresh() && store?.set({ curve }),
-      (why) => fresh() && why !== ENDED && store?.set({ message: `no curve: ${String(why)}` }),
-    );
-  });
+  };
+  const study: StudyClient = createStudy(desk, seen, (curve) => store?.set({ curve }));
   const box = deskView(desk, () => study);
   desk.editor.set(EXAMPLES[0]?.text ?? "");
   void study.look();

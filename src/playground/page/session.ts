@@ -56,8 +56,8 @@ export function createSession(events: SessionEvents): Session {
   /** The model that is planned for, and its curve. */
   let planned: { readonly model: string; readonly curve: ViewCurve | null } = { model: "", curve: null };
   const heard = (told: Told): void => {
-    if (told.told === "curve" && told.model === planned.model) {
-      planned = told;
+    if (told.told === "curve" && told.of === planned.model) {
+      planned = { model: told.of, curve: told.curve };
       events.curve(told.curve);
     }
     if (at && told.told === "hashes") at.hashes = told.hashes;
