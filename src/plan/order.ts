@@ -20,6 +20,7 @@ import { backwardOrder } from "./order/backward.ts";
 import { Improver, isBetter, type Ordering, WORK } from "./order/improve.ts";
 import { sameOrder } from "./order/known.ts";
 import { ListScheduler } from "./order/list.ts";
+import { Memory, peakOf } from "./order/memory.ts";
 import { type Model, modelOf } from "./order/model.ts";
 import { treeOrder } from "./order/trees.ts";
 import type { Program } from "./program.ts";
@@ -29,6 +30,8 @@ import type { Program } from "./program.ts";
  * (a learning rate, a norm), and to have it early costs next to nothing.
  */
 export const SLACKS: readonly number[] = [0, 1 / 4096, 1 / 64];
+/** How much higher than the lowest peak that of a calm order may be. */
+const CALM = 1.05;
 /** Orders that are improved in each round. */
 const STARTS = 3;
 /** Bytes of the peak that a byte copied at the end of every run has to save. */
@@ -75,6 +78,25 @@ export function orderSteps(program: Program, work: number = WORK): Program {
   return best;
 }
 
+/**
+ * The program in an order with little live on average, at a peak of at most `CALM` times that of `lowest`, which is the same
+ * program with its steps ordered. For whoever computes values again: that lowers the peak in other ways, but cannot end what
+ * waits for its reader away from the peak.
+ */
+export function calmSteps(program: Program, lowest: Program): Program {
+  const model = modelOf(program);
+  const [lists, memory, given] = [new ListScheduler(model), new Memory(model), givenOrder(model)];
+  const number = new Map(program.steps.map((step, i) => [step, i]));
+  const low = Int32Array.from(lowest.steps, (step) => number.get(step) ?? -1);
+  const { bytes } = peakOf(memory, low);
+  const settled = lists.order(low, 0, bytes);
+  const early = SLACKS.map((share) => lists.order(given, Math.floor(bytes * share)));
+  const all = [low, settled, given, ...early].map((order) => ({ order, peak: peakOf(memory, order) }));
+  const allowed = all.filter(({ peak }) => peak.bytes <= CALM * bytes);
+  const { order } = allowed.reduce((a, b) => (b.peak.area < a.peak.area ? b : a));
+  return { ...program, steps: Array.from(order, (step) => at(program.steps, step)) };
+}
+
 /** The best orders that are not the given one. */
 function candidates(model: Model, most: number, work: number): readonly ArrayLike<number>[] {
   const given = givenOrder(model);
@@ -115,8 +137,7 @@ export function findOrders(model: Model, work: number = WORK): Orderings {
   found.push(best);
   const isBetterThanGiven = ({ peak }: Ordering, k: number): boolean =>
     peak.bytes < given.peak.bytes || (k < slacks.length && peak.bytes === given.peak.bytes);
-  const lower = found.filter(isBetterThanGiven).sort(byPeak);
-  const better = [...lower, given].map((ordering) => improver.settled(ordering));
+  const better = found.filter(isBetterThanGiven).sort(byPeak);
   return { better, bytes: best.peak.bytes, optimal: best.optimal };
 }
 

@@ -9,7 +9,7 @@
 import { assignBuffers } from "./alias.ts";
 import { boundOf } from "./bound.ts";
 import { planInfeasible } from "./infeasible.ts";
-import { orderSteps } from "./order.ts";
+import { calmSteps, orderSteps } from "./order.ts";
 import { place } from "./place.ts";
 import type { Plan } from "./problem.ts";
 import { checkProgram, type Program } from "./program.ts";
@@ -36,6 +36,11 @@ export function planProgram(program: Program, options: PlanOptions = {}): Plan {
     if (other.height < plan.height) plan = other;
   }
   return withinBudget(plan, capacity);
+}
+
+/** A plan of a program with less live on average than `lowest`, its plan, for recomputation to start from. */
+export function planCalmly(program: Program, lowest: Plan): Plan {
+  return planInOrder(calmSteps(program, lowest.program), Number.POSITIVE_INFINITY);
 }
 
 /** The plan under a budget; throws `PlanInfeasible` when the arena exceeds it. */

@@ -78,6 +78,8 @@ function kernelStep(node: Node, { kernel, values }: Lowered, pairs: Pairs): Plan
 /** A graph after fusion with its plan; kernels are there, addresses are not yet bound to them. */
 export interface Made {
   readonly graph: Graph;
+  /** Before its steps were ordered. */
+  readonly program: Program;
   readonly plan: Plan;
   readonly lowered: ReadonlyMap<Node, Lowered>;
   /** Loops and branches. */
@@ -125,7 +127,8 @@ export class Assembler {
     const given = target > 0 ? planProgram(program, { keepOrder: true }) : null;
     const orderWork = target > 0 ? VARIANT_WORK : undefined;
     const plan = given && given.height <= target ? given : planProgram(program, { orderWork });
-    return { graph: { ...optimised, nodes: plan.program.steps.map((step) => step.node) }, plan, lowered, controls };
+    const ordered: Graph = { ...optimised, nodes: plan.program.steps.map((step) => step.node) };
+    return { graph: ordered, program, plan, lowered, controls };
   }
 
   /** One function for all bodies, which are planned once for it. */

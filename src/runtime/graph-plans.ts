@@ -10,6 +10,7 @@ import { replayGraph } from "../plan/budget/replay.ts";
 import { type Candidate, type FamilyOptions, Front, Ladder, type Realise } from "../plan/budget/rungs.ts";
 import { type SlicedProgram, sliceProgram } from "../plan/budget/slices.ts";
 import { type CostModel, planMs } from "../plan/cost/model.ts";
+import { planCalmly } from "../plan/plan.ts";
 import type { Level } from "../plan/recompute/levels.ts";
 import type { IntegerSolver } from "../plan/recompute/optimal.ts";
 import type { Assembler, Made } from "./assembler.ts";
@@ -54,7 +55,9 @@ export class GraphPlans {
   }
 
   #slices(): SlicedProgram {
-    this.#sliced ??= sliceProgram(this.#graph, this.base.result.plan, this.#tools.model);
+    // The order with the lowest peak may hold much elsewhere, which replays would have to work around.
+    const { program, plan } = this.base.result;
+    this.#sliced ??= sliceProgram(this.#graph, planCalmly(program, plan), this.#tools.model);
     return this.#sliced;
   }
 

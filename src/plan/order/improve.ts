@@ -76,16 +76,6 @@ export class Improver {
     return known.early;
   }
 
-  /**
-   * The order with steps that free memory run early where the peak allows it. How much is live away from the peak makes no
-   * difference to the arena, but it does to whoever computes values again to make the peak lower.
-   */
-  settled(ordering: Ordering): Ordering {
-    const { order, peak, optimal } = ordering;
-    const settled = this.measure(this.#lists.order(order, 0, peak.bytes));
-    return isBetter(ordering, settled) ? ordering : { ...settled, optimal };
-  }
-
   /** Splits at the peak, and at the peaks that this leads to. The best of what comes up. */
   split(start: Ordering): Ordering {
     let [best, current] = [start, start];

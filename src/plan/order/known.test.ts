@@ -6,7 +6,7 @@ import { KnownOrders, sameOrder } from "./known.ts";
 test("equal orders are one, different ones are not, whatever holds them", () => {
   const known = new KnownOrders();
   const first = known.of(Int32Array.of(0, 2, 1));
-  first.peak = { bytes: 7, position: 1, count: 1 };
+  first.peak = { bytes: 7, position: 1, count: 1, area: 9 };
   expect(known.of([0, 2, 1])).toBe(first);
   expect(known.of([0, 1, 2]).peak).toBeNull();
   expect(known.of([0, 2]).peak).toBeNull();

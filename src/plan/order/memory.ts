@@ -188,16 +188,19 @@ export interface Peak {
   /** First position that has it, and how many have. */
   readonly position: number;
   readonly count: number;
+  /** What is live between steps, summed over all of them. */
+  readonly area: number;
 }
 
 /** The most that is live at once when the steps run in this order. */
 export function peakOf(memory: Memory, order: ArrayLike<number>): Peak {
   memory.reset();
-  let [bytes, position, count] = [0, 0, 0];
+  let [bytes, position, count, area] = [0, 0, 0, 0];
   for (let k = 0; k < order.length; k++) {
     const during = memory.run(order[k] as number);
+    area += memory.live;
     if (during > bytes) [bytes, position, count] = [during, k, 1];
     else if (during === bytes) count += 1;
   }
-  return { bytes, position, count };
+  return { bytes, position, count, area };
 }

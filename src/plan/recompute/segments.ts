@@ -42,12 +42,22 @@ export function keepOnly(problem: RecomputeProblem, kept: ReadonlySet<number>, r
   const maker = makers(problem);
   const sequence: number[] = [];
   let present = new Set<number>(kept);
+  // Inputs before what reads them, on a stack of its own: chains of thousands of operations are deeper than the engine's.
   const again = (value: number): void => {
-    const op = at(problem.ops, maker.get(value) ?? 0);
-    if (present.has(value) || op.once || (maker.get(value) ?? 0) >= forward) return;
-    for (const output of op.outputs) present.add(output);
-    for (const input of op.inputs) again(input);
-    sequence.push(maker.get(value) ?? 0);
+    const stack: { readonly index: number; next: number }[] = [];
+    const enter = (wanted: number): void => {
+      const index = maker.get(wanted) ?? 0;
+      const op = at(problem.ops, index);
+      if (present.has(wanted) || op.once || index >= forward) return;
+      for (const output of op.outputs) present.add(output);
+      stack.push({ index, next: 0 });
+    };
+    enter(value);
+    for (let top = stack.at(-1); top; top = stack.at(-1)) {
+      const input = at(problem.ops, top.index).inputs[top.next++];
+      if (input !== undefined) enter(input);
+      else sequence.push(stack.pop()?.index ?? 0);
+    }
   };
   problem.ops.forEach((op, index) => {
     if (index >= forward) {
