@@ -311,18 +311,6 @@ describe("tidemark curve", () => {
       "UsageError: --strategies: there is no magic",
     );
   });
-
-  it("says what loops hold at each budget", async () => {
-    const { out } = await tidemark("curve", "lstm", "--points", "4", "--strategies", "auto", "--json");
-    const { points, lowerBoundBytes } = lastLine(out) as {
-      points: { arenaBytes: number; loops: string[] }[];
-      lowerBoundBytes: number;
-    };
-    expect(points[0]?.loops).toEqual(["64 turns: rows"]);
-    expect(points[1]?.loops[0]).toMatch(/^64 turns: rows of the last \d+, \d+ states for the others$/);
-    expect(points.at(-1)?.loops[0]).toMatch(/^64 turns: \d+ states?$/);
-    for (const { arenaBytes } of points) expect(arenaBytes).toBeGreaterThanOrEqual(lowerBoundBytes);
-  });
 });
 
 describe("tidemark view", () => {
