@@ -223,6 +223,12 @@ describe.runIf(path !== null)("the playground", () => {
       `const postMessage = Object.getPrototypeOf(globalThis).postMessage; throw new Error("p: " + postMessage);`,
     );
     await page.locator("#complaint").getByText("p: undefined").waitFor();
+    // What a text does to the language is gone with it.
+    await type('Array.prototype.map = () => { throw new Error("spoilt"); }; [1].map(String);');
+    await page.locator("#complaint").getByText("spoilt").waitFor();
+    await type(first.replace("spec([128, 64])", "spec([64, 64])").replace("spec([128]", "spec([64]"));
+    await page.waitForSelector("#complaint", { state: "hidden" });
+    await shows("steps", `${sightOf(first).entry.picture.steps.length}`);
   });
 
   it.each(["?model=cnn", "edit.html"])("works with keys alone: '%s'", async (file) => {

@@ -16,8 +16,8 @@ export interface Client {
   call<K extends CallName>(name: K, ...args: Parameters<Calls[K]>): Promise<ReturnType<Calls[K]>>;
   /** The same with a limit in milliseconds; rejects when it is over. */
   callWithin<K extends CallName>(ms: number, name: K, ...args: Parameters<Calls[K]>): Promise<ReturnType<Calls[K]>>;
-  /** Whether an answer is missing. */
-  busy(): boolean;
+  /** Starts the worker before it is asked anything. */
+  start(): void;
   /** Ends the worker; what was asked for is rejected. */
   end(): void;
 }
@@ -70,5 +70,5 @@ export function createClient(heard: (told: Told) => void = () => {}): Client {
         .then(resolve, reject)
         .finally(() => clearTimeout(timer));
     });
-  return { call, callWithin, busy: () => waiting.size > 0, end };
+  return { call, callWithin, start: () => void started(), end };
 }

@@ -1,9 +1,9 @@
 /**
  * @file The page with the editor: a text is sent to a worker a moment after it was last changed; what comes back is shown,
- * or what is wrong with it, in its line. A worker that does not answer in time is ended, and the text with it.
+ * or what is wrong with it, in its line.
  */
 
-import type { PlanReply, ViewCurve } from "../../view/data.ts";
+import type { ViewCurve } from "../../view/data.ts";
 import { button, h, replace } from "../../view/page/dom.ts";
 import { drawFigures } from "../../view/page/legend.ts";
 import { section } from "../../view/page/parts.ts";
@@ -11,15 +11,13 @@ import type { State, Store } from "../../view/page/store.ts";
 import { type Complaint, FILE, isComplaint } from "../complaint.ts";
 import { EXAMPLES } from "../examples.ts";
 import type { Sight } from "../study.ts";
-import { createClient } from "./client.ts";
 import { createEditor, type Editor } from "./editor.ts";
 import { drawAlways, dress, headerOf, showFresh, storeFor } from "./shell.ts";
+import { createTexts } from "./texts.ts";
 import { planViews } from "./views.ts";
 
-/** How long to wait for more to be typed, for a text to come to its end, and for plans. */
-const [PAUSE_MS, RUN_LIMIT_MS, PLAN_LIMIT_MS] = [250, 3000, 30000] as const;
-
-const ENDLESS = `stopped: the text ran for more than ${RUN_LIMIT_MS / 1000} seconds\n  help: is there a loop without an end?`;
+/** How long to wait for more to be typed. */
+const PAUSE_MS = 250;
 
 const ABOUT: readonly string[] = [
   ...[
@@ -71,14 +69,9 @@ interface Desk {
   failed(complaint: Complaint): void;
 }
 
-/** Sends texts one at a time, the newest last, and gives back what is seen in them. */
+/** Looks at the text in the editor, now or a moment after it was last changed. */
 function createStudy(desk: Desk, seen: (sight: Sight) => void, curve: (curve: ViewCurve) => void) {
-  let runLimit = 0;
-  const client = createClient((said) => {
-    if (said.told === "ran") clearTimeout(runLimit);
-    if (said.told === "curve") curve(said.curve);
-  });
-  let version = 0;
+  const texts = createTexts(curve);
   let timer = 0;
   const complain = (complaint: Complaint | null): void => {
     desk.editor.complain(complaint);
@@ -86,39 +79,23 @@ function createStudy(desk: Desk, seen: (sight: Sight) => void, curve: (curve: Vi
     desk.complaint.textContent = complaint?.message ?? "";
   };
   const look = async (): Promise<void> => {
-    const mine = ++version;
-    const fresh = (): boolean => mine === version;
     desk.status.textContent = "planning …";
-    let endless = false;
-    clearTimeout(runLimit);
-    runLimit = window.setTimeout(() => {
-      endless = true;
-      client.end();
-    }, RUN_LIMIT_MS);
-    const made = await client
-      .callWithin(PLAN_LIMIT_MS, "study", desk.editor.text())
-      .catch((why: unknown): Complaint => ({ line: null, message: endless ? ENDLESS : `no plan: ${String(why)}` }))
-      .finally(() => clearTimeout(runLimit));
-    if (!fresh()) return;
-    desk.status.textContent = isComplaint(made) ? "What is shown is of the last text without a mistake." : "";
-    complain(isComplaint(made) ? made : null);
-    if (!isComplaint(made)) seen(made);
-    else desk.failed(made);
+    const made = await texts.look(desk.editor.text());
+    if (!made) return;
+    const wrong = isComplaint(made) ? made : null;
+    desk.status.textContent = wrong ? "What is shown is of the last text without a mistake." : "";
+    complain(wrong);
+    if (wrong) desk.failed(wrong);
+    else seen(made as Sight);
   };
   return {
-    /** Some time after the last change. */
+    ...texts,
+    now: look,
     soon(): void {
-      version++;
+      texts.drop();
       clearTimeout(timer);
-      timer = window.setTimeout(() => {
-        // Whatever the worker is still doing, it is for a text that is no longer there.
-        if (client.busy()) client.end();
-        void look();
-      }, PAUSE_MS);
+      timer = window.setTimeout(() => void look(), PAUSE_MS);
     },
-    look,
-    within: (bytes: number): Promise<PlanReply> => client.callWithin(PLAN_LIMIT_MS, "studyWithin", bytes),
-    story: (asks: string, value: number) => client.callWithin(PLAN_LIMIT_MS, "studyStory", asks, value),
   };
 }
 
@@ -192,7 +169,7 @@ function start(): void {
   const study: StudyClient = createStudy(desk, seen, (curve) => store?.set({ curve }));
   const box = deskView(desk, () => study);
   desk.editor.set(EXAMPLES[0]?.text ?? "");
-  void study.look();
+  void study.now();
 }
 
 start();

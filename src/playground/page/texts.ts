@@ -1,0 +1,96 @@
+/**
+ * @file Texts of the editor on their way through workers. Every text has a worker of its own, so nothing that one does to
+ * the library or to JavaScript is there for the next:
+ *
+ *   spare ──text──→ trial ──seen──→ good     answers for budgets and stories
+ *     ▲               ╰──complaint, endless, newer text──→ ended
+ *     ╰ started ahead, so that a text does not wait for a worker
+ *
+ * The worker of the last text without a mistake stays until another one takes its place.
+ */
+import type { PlanReply, ViewCurve } from "../../view/data.ts";
+import { type Complaint, isComplaint } from "../complaint.ts";
+import type { Sight } from "../study.ts";
+import { type Client, createClient } from "./client.ts";
+
+/** How long a text has to come to its end, and how long plans may take. */
+const [RUN_LIMIT_MS, PLAN_LIMIT_MS] = [3000, 30000] as const;
+
+const ENDLESS = `stopped: the text ran for more than ${RUN_LIMIT_MS / 1000} seconds\n  help: is there a loop without an end?`;
+
+/** A worker for one text, which is told apart by what it says. */
+interface Reader {
+  readonly client: Client;
+  /** Limits how long the text may run from now on. */
+  limit(): void;
+  wasEndless(): boolean;
+}
+
+function createReader(curve: (from: Reader, curve: ViewCurve) => void): Reader {
+  let [timer, endless] = [0, false];
+  const client = createClient((said) => {
+    if (said.told === "ran") clearTimeout(timer);
+    if (said.told === "curve") curve(reader, said.curve);
+  });
+  const reader: Reader = {
+    client,
+    limit() {
+      timer = window.setTimeout(() => {
+        endless = true;
+        client.end();
+      }, RUN_LIMIT_MS);
+    },
+    wasEndless: () => endless,
+  };
+  client.start();
+  return reader;
+}
+
+export interface Texts {
+  /** What is seen in a text; null where a newer one has come. */
+  look(text: string): Promise<Sight | Complaint | null>;
+  /** Gives up on a text that is being looked at. */
+  drop(): void;
+  within(budgetBytes: number): Promise<PlanReply>;
+  story(asks: string, value: number): Promise<readonly string[]>;
+}
+
+/** @param curve the curve of the text that is shown has become better known */
+export function createTexts(curve: (curve: ViewCurve) => void): Texts {
+  const heard = (from: Reader, known: ViewCurve): void => {
+    if (from === good) curve(known);
+  };
+  let good: Reader | null = null;
+  let trial: Reader | null = null;
+  let spare: Reader | null = createReader(heard);
+  const drop = (): void => {
+    trial?.client.end();
+    trial = null;
+  };
+  const ask = <T>(call: (client: Client) => Promise<T>): Promise<T> =>
+    good ? call(good.client) : Promise.reject("there is no program to plan");
+  return {
+    drop,
+    async look(text) {
+      drop();
+      const mine = spare ?? createReader(heard);
+      [spare, trial] = [null, mine];
+      mine.limit();
+      const made = await mine.client
+        .callWithin(PLAN_LIMIT_MS, "study", text)
+        .catch((why: unknown): Complaint => ({ line: null, message: mine.wasEndless() ? ENDLESS : `no plan: ${why}` }));
+      // Not before: starting a worker takes from the one that is at work.
+      spare ??= createReader(heard);
+      if (trial !== mine) return null;
+      trial = null;
+      if (isComplaint(made)) mine.client.end();
+      else {
+        good?.client.end();
+        good = mine;
+      }
+      return made;
+    },
+    within: (budgetBytes) => ask((client) => client.callWithin(PLAN_LIMIT_MS, "studyWithin", budgetBytes)),
+    story: (asks, value) => ask((client) => client.callWithin(PLAN_LIMIT_MS, "studyStory", asks, value)),
+  };
+}
