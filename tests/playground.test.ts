@@ -31,6 +31,8 @@ describe.runIf(path !== null)("the playground", () => {
 
   async function open(file: string, width = 1300, dark = false): Promise<void> {
     page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme: dark ? "dark" : "light" });
+    // Planning takes what it takes on a machine with other work to do.
+    page.setDefaultTimeout(120_000);
     page.on("pageerror", (error) => problems.push(error.message));
     page.on("console", (message) => message.type() === "error" && problems.push(message.text()));
     await page.goto(`${served.url}${file}`);
