@@ -6,16 +6,10 @@
  *   npx rolldown bench/native-conv.ts -p node --external koffi --file node_modules/.cache/native-conv.mjs &&
  *     node node_modules/.cache/native-conv.mjs [word of a name …]
  */
-import { invariant } from "../src/base/invariant.ts";
-import { hostRandom } from "../src/base/random.ts";
-import { Build } from "../src/ir/build.ts";
-import type { AnyOp } from "../src/ir/op.ts";
+import type { OpDef } from "../src/ir/op.ts";
 import { type TensorType, tensorType } from "../src/ir/type.ts";
-import { bytesOf } from "../src/kernel/dtype.ts";
-import { lowerNode } from "../src/lower/lower.ts";
-import { nativeTarget } from "../src/node/native/target.ts";
 import { type ConvAttrs, conv, convInput, convWeight } from "../src/ops/conv.ts";
-import { loadSteps } from "../tests/support/targets.ts";
+import { loadKernel, seconds } from "./native-kernel.ts";
 
 /** [images, channels in, channels out, extent, kernel, stride, padding] */
 type Layer = readonly [number, number, number, number, number, number, number];
@@ -34,37 +28,17 @@ const LAYERS: readonly Layer[] = [
 const PATIENCE = 0.5;
 
 /** Best seconds of one call, and bytes of workspace. */
-function time(op: AnyOp, inputs: readonly TensorType[], attrs: object): readonly [number, number] {
-  const target = nativeTarget();
-  if (typeof target === "string") throw new Error(target);
-  const b = new Build("layer");
-  b.callAll(
-    op,
-    inputs.map((type) => b.param(type)),
-    attrs as never,
-  );
-  const [node] = b.nodes;
-  invariant(node, () => "no convolution");
-  const { kernel } = lowerNode(node, target.traits);
-  let [top, workspace] = [0, 0];
-  const addresses = kernel.operands.map(({ elements, dtype, role }) => {
-    const at = top;
-    top += Math.ceil((elements * bytesOf(dtype)) / 64 + 1) * 64;
-    if (role === "scratch") workspace += elements * bytesOf(dtype);
-    return at;
-  });
-  const machine = loadSteps(target, [{ kernel, addresses }], top);
-  const random = hostRandom(1);
-  const all = new Float32Array(machine.buffer, machine.start, top / 4);
-  for (let i = 0; i < all.length; i++) all[i] = random.next() - 0.5;
+function time<A>(op: OpDef<A>, inputs: readonly TensorType[], attrs: A): readonly [number, number] {
+  const { machine, workspaceBytes } = loadKernel(op, inputs, attrs, 1);
   let best = Number.POSITIVE_INFINITY;
   const until = process.hrtime.bigint() + BigInt(PATIENCE * 1e9);
   for (let turn = 0; turn < 5 || process.hrtime.bigint() < until; turn++) {
-    const start = process.hrtime.bigint();
-    machine.run();
-    best = Math.min(best, Number(process.hrtime.bigint() - start) / 1e9);
+    best = Math.min(
+      best,
+      seconds(() => machine.run()),
+    );
   }
-  return [best, workspace];
+  return [best, workspaceBytes];
 }
 
 function main(words: readonly string[]): void {
@@ -83,9 +57,9 @@ function main(words: readonly string[]): void {
     const flops = 2 * images * from * to * out * out * kernel * kernel;
     const speed = ([seconds, bytes]: readonly [number, number]): string =>
       `${(flops / seconds / 1e9).toFixed(1)} ${(bytes / 1024).toFixed(0).padStart(5)} KiB`.padStart(18);
-    const forward = time(conv as AnyOp, [x, w], attrs);
-    const input = time(convInput as AnyOp, [y, w], { ...attrs, size: pair(extent) });
-    const weight = time(convWeight as AnyOp, [x, y], { ...attrs, kernel: pair(kernel) });
+    const forward = time(conv, [x, w], attrs);
+    const input = time(convInput, [y, w], { ...attrs, size: pair(extent) });
+    const weight = time(convWeight, [x, y], { ...attrs, kernel: pair(kernel) });
     console.log(`${name.padEnd(36)}${speed(forward)}${speed(input)}${speed(weight)}`);
   }
 }

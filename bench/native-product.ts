@@ -13,17 +13,11 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { invariant } from "../src/base/invariant.ts";
-import { hostRandom } from "../src/base/random.ts";
-import type { PlacedKernel } from "../src/codegen/placed.ts";
-import { Build } from "../src/ir/build.ts";
 import { tensorType } from "../src/ir/type.ts";
 import { bytesOf } from "../src/kernel/dtype.ts";
-import { lowerNode } from "../src/lower/lower.ts";
 import { compileTo, systemCompiler } from "../src/node/native/compiler.ts";
-import { nativeTarget } from "../src/node/native/target.ts";
 import { matmul } from "../src/ops/matmul.ts";
-import type { Machine } from "../src/runtime/target.ts";
-import { loadSteps } from "../tests/support/targets.ts";
+import { floats, type LoadedKernel, loadKernel, seconds } from "./native-kernel.ts";
 
 type Type = "f32" | "f64";
 type Size = readonly [m: number, n: number, k: number];
@@ -68,54 +62,17 @@ function openblas(dtype: Type): Many {
   return many;
 }
 
-interface Loaded {
-  readonly machine: Machine;
-  readonly addresses: readonly number[];
-  readonly scratchBytes: number;
-}
-
 /** `count` products one after the other, as one program. */
-function load(dtype: Type, [m, n, k]: Size, ta: boolean, tb: boolean, count: number): Loaded {
-  const target = nativeTarget();
-  if (typeof target === "string") throw new Error(target);
-  const b = new Build("product");
-  const x = b.param(tensorType(dtype, ta ? [k, m] : [m, k]));
-  const w = b.param(tensorType(dtype, tb ? [n, k] : [k, n]));
-  b.call(matmul, [x, w], { ta, tb });
-  const [node] = b.nodes;
-  invariant(node, () => "no product");
-  const { kernel } = lowerNode(node, target.traits);
-  let top = 0;
-  const addresses = kernel.operands.map((o) => {
-    const at = top;
-    top += Math.ceil((o.elements * bytesOf(o.dtype)) / 64 + 1) * 64;
-    return at;
-  });
-  const steps = new Array<PlacedKernel>(count).fill({ kernel, addresses });
-  const machine = loadSteps(target, steps, top);
-  const random = hostRandom(1);
-  const sides = [m * k, k * n].map((elements, i) => view(machine, dtype, addresses[i] as number, elements));
-  for (const side of sides) for (let i = 0; i < side.length; i++) side[i] = random.next() - 0.5;
-  return { machine, addresses, scratchBytes: (kernel.operands[3]?.elements ?? 0) * bytesOf(dtype) };
-}
-
-function view({ buffer, start }: Machine, dtype: Type, at: number, elements: number): Float32Array | Float64Array {
-  return dtype === "f32"
-    ? new Float32Array(buffer, start + at, elements)
-    : new Float64Array(buffer, start + at, elements);
-}
-
-function seconds(run: () => void): number {
-  const start = process.hrtime.bigint();
-  run();
-  return Number(process.hrtime.bigint() - start) / 1e9;
+function load(dtype: Type, [m, n, k]: Size, ta: boolean, tb: boolean, count: number): LoadedKernel {
+  const sides = [ta ? [k, m] : [m, k], tb ? [n, k] : [k, n]].map((shape) => tensorType(dtype, shape));
+  return loadKernel(matmul, sides, { ta, tb }, count);
 }
 
 /** Best times for one product, ours and theirs, and the workspace of ours. */
 function race(dtype: Type, size: Size, ta: boolean, tb: boolean, blas: Many): readonly [number, number, number] {
   const [m, n, k] = size;
   const count = Math.min(64, Math.ceil(TURN_FLOPS / (2 * m * n * k)));
-  const { machine, addresses, scratchBytes } = load(dtype, size, ta, tb, count);
+  const { machine, addresses, workspaceBytes } = load(dtype, size, ta, tb, count);
   const result = new (dtype === "f32" ? Float32Array : Float64Array)(m * n + 16);
   const base = koffi.address(new Uint8Array(machine.buffer, 0, 1)) + BigInt(machine.start);
   const [a, b] = addresses.map((at) => base + BigInt(at)) as [bigint, bigint];
@@ -127,14 +84,14 @@ function race(dtype: Type, size: Size, ta: boolean, tb: boolean, blas: Many): re
     ours = Math.min(ours, seconds(() => machine.run()) / count);
     theirs = Math.min(theirs, seconds(() => blas(count, +ta, +tb, m, n, k, a, b, aligned)) / count);
   }
-  const mine = view(machine, dtype, addresses[2] as number, m * n);
+  const mine = floats(machine, dtype, addresses[2] as number, m * n);
   const first = Number(aligned - c) / bytesOf(dtype);
   const tolerance = (dtype === "f32" ? 1e-5 : 1e-13) * Math.sqrt(k);
   mine.forEach((x, i) => {
     const want = result[first + i] as number;
     invariant(Math.abs(x - want) <= tolerance, () => `element ${i} is ${x}, not ${want}`);
   });
-  return [ours, theirs, scratchBytes];
+  return [ours, theirs, workspaceBytes];
 }
 
 function main(words: readonly string[]): void {

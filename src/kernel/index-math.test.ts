@@ -244,6 +244,12 @@ describe("the documented identities", () => {
     expect(modIndex(mixed, 4).key).toBe("1*low");
   });
 
+  it("div(4 a + b, 12) = div(a, 3) and mod = 4 mod(a, 3) + b, when 0 ≤ b < 4", () => {
+    const x = addIndex(scaleIndex(a, 4), b);
+    expect(divIndex(x, 12).key).toBe(divIndex(a, 3).key);
+    expect(modIndex(x, 12).key).toBe(addIndex(scaleIndex(modIndex(a, 3), 4), b).key);
+  });
+
   it("4 (x div 4) + (x mod 4) = x", () => {
     expect(addIndex(scaleIndex(divIndex(x, 4), 4), modIndex(x, 4)).key).toBe(x.key);
   });

@@ -4,6 +4,7 @@
  *
  *   div(12 a + 4 b + c, 4) = 3 a + b                 when 0 ≤ c < 4
  *   mod(12 a + 4 b + c, 4) = c                       when 0 ≤ c < 4
+ *   div(4 a + b, 12) = div(a, 3)                    when 0 ≤ b < 4
  *   4 (x div 4) + (x mod 4) = x
  *   4 ((x div 4) mod 3) + (x mod 4) = x mod 12
  *   (x mod 12) div 4 = (x div 4) mod 3,  (x div 3) div 4 = x div 12
@@ -156,13 +157,35 @@ function splitByDivisor(index: Index, by: number): { whole: Term[]; rest: Index;
   return { whole, rest: make(rest, index.offset - wholeOffset * by), wholeOffset };
 }
 
-function gcdAll(by: number, terms: readonly Term[]): number {
+function gcdAll(by: number, terms: readonly Pick<Term, "coef">[]): number {
   let g = by;
   for (const { coef } of terms) {
     let a = Math.abs(coef);
     while (a) [g, a] = [a, g % a];
   }
   return g;
+}
+
+/**
+ * Cuts an index into high · by + low with 0 ≤ low < by, for the greatest divisor `by` of a number that allows it.
+ *
+ *   28 a + b, 0 ≤ b < 28, and 784:   high a, low b, by 28
+ */
+function cutAt(
+  index: Index,
+  number: number,
+): { readonly high: Index; readonly low: Index; readonly by: number } | null {
+  const divisors = new Set(index.terms.map(({ coef }) => gcdAll(number, [{ coef }])));
+  for (const by of [...divisors].sort((a, b) => b - a)) {
+    if (by === 1 || by === number) continue;
+    const high = index.terms.filter((t) => t.coef % by === 0).map((t) => ({ atom: t.atom, coef: t.coef / by }));
+    const low = index.terms.filter((t) => t.coef % by !== 0);
+    const shift = Math.floor(index.offset / by);
+    const rest = make(low, index.offset - shift * by);
+    const [least, most] = rangeOf(rest);
+    if (least >= 0 && most < by) return { high: make(high, shift), low: rest, by };
+  }
+  return null;
 }
 
 /** floor(index / by). */
@@ -181,6 +204,9 @@ export function divIndex(index: Index, by: number): Index {
     );
     return addIndex(make(whole, wholeOffset), divIndex(reduced, by / g));
   }
+  // floor((g x + r) / (g m)) = floor(x / m) for 0 ≤ r < g
+  const cut = cutAt(rest, by);
+  if (cut) return addIndex(make(whole, wholeOffset), divIndex(cut.high, by / cut.by));
   const only = rest.terms.length === 1 && rest.offset === 0 && rest.terms[0]?.coef === 1 ? rest.terms[0].atom : null;
   if (only?.kind === "div") return addIndex(make(whole, wholeOffset), divIndex(only.of, only.by * by));
   if (only?.kind === "mod" && only.by % by === 0) {
@@ -207,6 +233,9 @@ export function modIndex(index: Index, by: number): Index {
     );
     return offsetIndex(scaleIndex(modIndex(reduced, by / g), g), r);
   }
+  // (g x + r) mod (g m) = g (x mod m) + r for 0 ≤ r < g
+  const cut = cutAt(rest, by);
+  if (cut) return addIndex(scaleIndex(modIndex(cut.high, by / cut.by), cut.by), cut.low);
   const only = rest.terms.length === 1 && rest.offset === 0 && rest.terms[0]?.coef === 1 ? rest.terms[0].atom : null;
   if (only?.kind === "mod" && only.by % by === 0) return modIndex(only.of, by);
   const shift = lo < 0 ? Math.ceil(-lo / by) : 0;

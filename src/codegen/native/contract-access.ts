@@ -67,12 +67,12 @@ export function accessOf(
   return { load: expr, ...parts };
 }
 
-/** Value of a sum of terms in which `v` has a value; all others are zero. */
-export function offsetAt(terms: readonly Term[], v: LoopVar, value: number): number {
+/** Value of a sum of terms where counters have values; those without one are zero. */
+export function offsetAt(terms: readonly Term[], values: ReadonlyMap<LoopVar, number>): number {
   return terms.reduce((sum, { atom, coef }) => {
-    if (atom.kind === "var") return sum + (atom === v ? coef * value : 0);
+    if (atom.kind === "var") return sum + coef * (values.get(atom) ?? 0);
     if (atom.kind === "value") return sum;
-    const of = offsetAt(atom.of.terms, v, value) + atom.of.offset;
+    const of = offsetAt(atom.of.terms, values) + atom.of.offset;
     return sum + coef * (atom.kind === "div" ? Math.floor(of / atom.by) : of % atom.by);
   }, 0);
 }
@@ -95,6 +95,40 @@ export function depthStride(
   const [outer, inner] = split;
   if (terms.some(({ atom }) => atom !== outer && atom !== inner)) return null;
   return coefficient(outer) === inner.extent * coefficient(inner) ? coefficient(inner) : null;
+}
+
+/** Stretches of memory that the depth walks, in whatever order: `count` of them, `length` elements each, `stride` apart. */
+export interface Stretches {
+  /** The least offset. */
+  readonly first: number;
+  readonly count: number;
+  readonly length: number;
+  readonly stride: number;
+}
+
+/** Elements between two that belong to one stretch, at most. */
+const LARGEST_GAP = 16;
+
+/** The stretches that the depth walks, each element once; null where they are uneven or mostly gaps. */
+export function stretchesOf(
+  terms: readonly Term[],
+  depth: LoopVar,
+  split: readonly [LoopVar, LoopVar] | null,
+): Stretches | null {
+  const run = split?.[1].extent ?? 1;
+  const offsets = Array.from({ length: depth.extent }, (_, k) => {
+    const values: [LoopVar, number][] = [[depth, k]];
+    if (split) values.push([split[0], Math.floor(k / run)], [split[1], k % run]);
+    return offsetAt(terms, new Map(values));
+  }).sort((a, b) => a - b);
+  const starts = offsets.filter((at, i) => i === 0 || at - (offsets[i - 1] ?? 0) > LARGEST_GAP);
+  const [first = 0, second = first + (offsets.at(-1) ?? 0) - first + 1] = starts;
+  const stride = second - first;
+  const length = Math.max(...offsets.map((at) => (at - first) % stride)) + 1;
+  const even = starts.every((at, i) => at === first + i * stride);
+  const once = offsets.every((at, i) => i === 0 || at !== offsets[i - 1]);
+  if (!even || !once || starts.length * length > 4 * depth.extent) return null;
+  return { first, count: starts.length, length, stride };
 }
 
 /** A counter cut into tiles: `period` elements at a time into `sizes.length` tiles, as equal as can be, longer ones first. */
@@ -132,7 +166,7 @@ const FEWEST_ROWS = 6;
 export function tilingOf({ lane }: Access, v: LoopVar, most: number): Tiling | null {
   const stride = strideOf(lane, v);
   if (stride !== null) return evenTiling(v.extent, most, stride);
-  const offsets = Array.from({ length: v.extent }, (_, i) => offsetAt(lane, v, i));
+  const offsets = Array.from({ length: v.extent }, (_, i) => offsetAt(lane, new Map([[v, i]])));
   let best: Tiling | null = null;
   const rows = (t: Tiling): number => t.period / t.sizes.length;
   for (let period = 2; period <= v.extent && period <= 4096; period++) {

@@ -94,7 +94,7 @@ export function fillAlong(em: VectorEmitter, fill: Fill): void {
   em.vec = null;
 }
 
-/** dst[(lane - from) · stride + (k - begin)]. */
+/** dst[(lane - from) · stride + (k - begin)]; up to a register behind a row is written over. */
 export function fillRows(em: VectorEmitter, fill: Fill): void {
   const { nest, expr, lane, from, to, dst, stride } = fill;
   const inner = innerDepth(nest);
@@ -105,9 +105,22 @@ export function fillRows(em: VectorEmitter, fill: Fill): void {
       const k = em.counter(inner);
       const step = (ctx: Context): void =>
         put(em, expr, ctx, `${dst} + (${l} - (${from})) * ${stride} + (${at} + ${k})`);
-      em.code.line(`idx ${k} = ${first};`);
-      em.block(`for (; ${k} + ${em.lanes} <= ${stop}; ${k} += ${em.lanes})`, () => step(em.all));
-      em.block(`for (; ${k} < ${stop}; ${k}++)`, () => step(em.first(1)));
+      const walk = (from: string, to: string, left: number | null): void => {
+        em.code.line(`idx ${k} = ${from};`);
+        em.block(`for (; ${k} + ${em.lanes} <= ${to}; ${k} += ${em.lanes})`, () => step(em.all));
+        if (left === null) em.block(`for (; ${k} < ${to}; ${k}++)`, () => step(em.first(1)));
+        else if (left > 0) em.block("", () => step(em.first(left)));
+      };
+      if (!nest.split) {
+        walk(first, stop, null);
+        return;
+      }
+      // Whole stretches end in one register of which some lanes are meant; cut ones are rare.
+      const { extent } = inner;
+      em.block(`if (${first} == 0 && ${stop} == ${extent})`, () => walk("0", String(extent), extent % em.lanes));
+      em.block("else", () => {
+        em.block(`for (idx ${k} = ${first}; ${k} < ${stop}; ${k}++)`, () => step(em.first(1)));
+      });
     });
   });
   em.vec = null;

@@ -29,6 +29,8 @@ import {
   depthStride,
   evenTiling,
   grainOf,
+  type Stretches,
+  stretchesOf,
   strideOf,
   type Tiling,
   tilingOf,
@@ -47,10 +49,14 @@ export type SpreadSide =
   | { readonly kind: "padded"; readonly access: Access; readonly step: DepthStep; readonly padding: Padding }
   | { readonly kind: "rows" | "along"; readonly stride: number; readonly step: number };
 
-/** How the vector side is read: in place; packed lane by lane; turned round from memory, or from rows computed first. */
+/**
+ * How the vector side is read: in place; packed lane by lane; turned round from memory, or from rows computed first. What is
+ * `permuted` has its depth along memory in another order (weights of a convolution): all of the depth is packed at once.
+ */
 export type VectorSide =
   | { readonly kind: "direct"; readonly access: Access; readonly step: DepthStep }
   | { readonly kind: "along" }
+  | { readonly kind: "permuted"; readonly access: Access; readonly stride: number; readonly stretches: Stretches }
   | { readonly kind: "across"; readonly access: Access; readonly stride: number; readonly step: number }
   | { readonly kind: "turned"; readonly stride: number };
 
@@ -89,6 +95,8 @@ export interface Blocks {
   readonly blockTiles: number;
   readonly blockPanels: number;
   readonly sumsWidth: number;
+  /** Copies of images that a block reads, at most. */
+  readonly copies: number;
   /** All panels are packed at once and kept, since several blocks read them. */
   readonly resident: boolean;
   /** First lane that is packed, and lanes from there on. */
@@ -112,11 +120,15 @@ const READ_BYTES = 2048 * 1024;
 const SUMS_BYTES = 256 * 1024;
 /** Of a copy of an image with zeros around it. */
 const PADDED_BYTES = 1024 * 1024;
+/** Of several, where they are small. */
+const IMAGES_BYTES = 512 * 1024;
 /** A vector side beyond this is packed, if more than a few rows read it: its steps are pages apart. */
 const NEAR_BYTES = 1024 * 1024;
 const FEW_ROWS = 42;
 /** Panels up to this are packed once and kept, where several blocks read them. */
 const RESIDENT_BYTES = 256 * 1024;
+/** Steps of a depth whose order is looked at one by one. */
+const LONGEST_PERMUTED = 16384;
 /** Lanes of a block of partial sums. */
 const SUMS_LANES = 256;
 
@@ -145,14 +157,26 @@ function collides(tiling: Tiling, bytes: number): boolean {
 }
 
 /** Cycles an element of an expression costs to compute with a counter in the lanes; rough, for comparisons alone. */
-function fillCost(interner: Interner, expr: Expr, v: LoopVar): number {
+function fillCost(interner: Interner, expr: Expr, v: LoopVar, lanes: number): number {
   let [calls, guards] = [0, 0];
   walkExpr(expr, (e) => {
     if (e.kind === "call") calls += 1;
-    if (e.kind === "guard" && e.bounds.some((b) => linearCoefficient(interner, b.index, v) !== 0)) guards += 1;
+    if (e.kind !== "guard") return;
+    for (const { index } of e.bounds) {
+      const coef = linearCoefficient(interner, index, v);
+      // Divisions are done lane by lane.
+      if (coef === null) guards += 5;
+      else if (coef !== 0) guards += 1;
+    }
   });
   const { whole, single } = grainOf(interner, expr, v);
-  return 0.1 + 0.1 * whole + 1.5 * single + 0.07 * calls + 0.5 * guards;
+  const filled = (Math.ceil(v.extent / lanes) * lanes) / v.extent;
+  return filled * (0.15 + 0.15 * whole + 0.07 * calls + 0.4 * guards) + (guards > 0 ? 5 : 2) * single;
+}
+
+/** Cycles an element costs where blocks of stretches are turned round. */
+function turnCost({ count, length }: Stretches, lanes: number, depth: number): number {
+  return (0.5 * count * Math.ceil(length / lanes) * lanes) / Math.max(1, depth);
 }
 
 /** Elements of workspace for the spread side. */
@@ -249,28 +273,35 @@ class Planner {
     const perOuter = (tiling.extent / tiling.period) * tiling.sizes.length;
     const tiles = perOuter * product(plan.folded);
     const keeps = packedWidth * nest.depth.extent * bytes <= RESIDENT_BYTES;
-    const together = s.kind === "direct" ? tiles : perOuter;
+    // Several images where panels would be packed again for each block.
+    const several = s.kind === "padded" && !keeps;
+    const images = several ? Math.max(1, Math.floor(IMAGES_BYTES / (s.padding.elements * bytes))) : 1;
+    const together = s.kind === "direct" ? tiles : perOuter * Math.min(images, product(plan.folded));
     const blockTiles = Math.max(1, Math.floor(Math.min(this.blockRows(s, keeps, vector) / rows, forSums, together)));
     const resident = packedWidth > 0 && keeps && blockTiles < tiles;
     const widest = panels.count > 0 && v.kind !== "direct" ? panelWidth : widthOf(panels.tail);
-    const kept = resident ? nest.depth.extent * packedWidth : this.run * widest;
+    const kept = resident ? packedWidth : widest;
+    const steps = resident || v.kind === "permuted" ? nest.depth.extent : this.run;
+    const copies = Math.min(Math.ceil(blockTiles / perOuter), images);
     const side = s.kind === "along" ? alongSide(this.padded(blockTiles * rows)) : s;
     const parts = this.workspace({
       s: side,
       v,
       blockRows: blockTiles * rows,
-      packed: packedWidth === 0 ? 0 : kept,
+      copies,
+      packed: packedWidth === 0 ? 0 : kept * steps,
       widest,
       sums: sums === "block" ? blockTiles * rows * sumsWidth : 0,
     });
-    return { ...plan, s: side, blockTiles, blockPanels, sumsWidth, resident, packedFirst, packedWidth, parts };
+    return { ...plan, s: side, blockTiles, blockPanels, copies, sumsWidth, resident, packedFirst, packedWidth, parts };
   }
 
   /** Rows of a block: what it reads and stores stays in cache, unless panels would be packed again for each block. */
   blockRows(s: SpreadSide, keeps: boolean, vector: LoopVar): number {
     const read = this.run * this.bytes;
     if (s.kind === "rows" || s.kind === "along") return PACKED_BYTES / read;
-    if (!keeps || s.kind === "padded") return READ_BYTES / read;
+    if (s.kind === "padded") return Number.POSITIVE_INFINITY;
+    if (!keeps) return READ_BYTES / read;
     let touched = this.nest.stores.length;
     for (const { value } of this.nest.stores) walkExpr(value, (e) => (touched += e.kind === "load" ? 1 : 0));
     return PACKED_BYTES / (read + touched * vector.extent * this.bytes);
@@ -299,7 +330,7 @@ class Planner {
       return { side: { kind: "padded", access: padding.access, step, padding }, tiling: around };
     }
     const inner = this.depth[this.depth.length - 1] as LoopVar;
-    const rows = fillCost(this.interner, expr, inner) <= fillCost(this.interner, expr, v) && inner.extent >= 8;
+    const rows = fillCost(this.interner, expr, inner, this.lanes) <= fillCost(this.interner, expr, v, this.lanes);
     if (!rows) return { side: alongSide(0), tiling: evenTiling(v.extent, most, 1) };
     const stride = this.padded(this.run);
     return { side: { kind: "rows", stride, step: 1 }, tiling: evenTiling(v.extent, most, stride) };
@@ -319,9 +350,20 @@ class Planner {
     if (access && stride === 1 && !far) return { kind: "direct", access, step: step ?? "table" };
     const inner = this.depth[this.depth.length - 1] as LoopVar;
     if (access && stride !== null && step === 1) return { kind: "across", access, stride, step: 1 };
-    const [along, turned] = [fillCost(this.interner, expr, v), fillCost(this.interner, expr, inner) + 0.4];
-    if (turned < along && inner.extent >= this.lanes) return { kind: "turned", stride: this.padded(this.run) };
+    const cost = (counter: LoopVar): number => fillCost(this.interner, expr, counter, this.lanes);
+    // A panel of the whole depth is large: only where rows would have to be gathered, or where it is not.
+    const small = 2 * this.lanes * this.bytes * this.nest.depth.extent <= RESIDENT_BYTES;
+    const permuted = access && stride !== null && (small || cost(inner) > 1) && this.permuted(access, stride);
+    if (permuted) return permuted;
+    if (cost(inner) + 0.4 < cost(v)) return { kind: "turned", stride: this.padded(this.run) };
     return { kind: "along" };
+  }
+
+  permuted(access: Access, stride: number): VectorSide | null {
+    const { depth, split } = this.nest;
+    if (depth.extent < this.lanes || depth.extent > LONGEST_PERMUTED) return null;
+    const stretches = stretchesOf(access.depth, depth, split);
+    return stretches && { kind: "permuted", access, stride, stretches };
   }
 
   /** Sums wait in the result only where it is nothing but the sum, in rows along the lanes. */
@@ -338,6 +380,8 @@ class Planner {
     readonly s: SpreadSide;
     readonly v: VectorSide;
     readonly blockRows: number;
+    /** Copies of images. */
+    readonly copies: number;
     /** Elements of packed panels, and lanes of the widest. */
     readonly packed: number;
     readonly widest: number;
@@ -347,8 +391,13 @@ class Planner {
     const { lanes, run } = this;
     const line = 64 / this.bytes;
     const lines = (n: number): number => Math.ceil(n / line) * line;
-    const tables = (s.step === "table" ? run : 0) + (v.kind === "direct" && v.step === "table" ? run : 0);
-    const spread = spreadElements(s, blockRows, run);
+    const forVector = {
+      direct: v.kind === "direct" && v.step === "table" ? run : 0,
+      permuted: v.kind === "permuted" ? v.stretches.count * v.stretches.length : 0,
+    };
+    const tables =
+      (s.step === "table" ? run : 0) + (v.kind === "direct" || v.kind === "permuted" ? forVector[v.kind] : 0);
+    const spread = shape.copies * spreadElements(s, blockRows, run);
     return {
       spread: lines(spread === 0 ? 0 : spread + lanes),
       panel: packed === 0 ? 0 : lines(packed + lanes),
@@ -372,10 +421,10 @@ class Planner {
     const held = height * perPanel;
     const waits = Math.max(1, (perPanel + height / 2) / held, 6 / held);
     const inner = this.depth[this.depth.length - 1] as LoopVar;
-    const fill = (expr: Expr, v: LoopVar): number => fillCost(this.interner, expr, v);
+    const fill = (expr: Expr, v: LoopVar): number => fillCost(this.interner, expr, v, lanes);
     const spreadFill = {
       direct: 0,
-      padded: (plan.parts.spread / Math.max(1, plan.spread.extent * depth)) * 0.3,
+      padded: plan.s.kind === "padded" ? (plan.s.padding.elements / Math.max(1, plan.spread.extent * depth)) * 0.3 : 0,
       rows: fill(plan.spreadExpr, inner),
       along: fill(plan.spreadExpr, plan.spread),
     }[plan.s.kind];
@@ -383,6 +432,7 @@ class Planner {
       direct: 0,
       along: fill(plan.vectorExpr, plan.vector),
       across: 0.4,
+      permuted: plan.v.kind === "permuted" ? turnCost(plan.v.stretches, lanes, depth) : 0,
       turned: fill(plan.vectorExpr, inner) + 0.4,
     }[plan.v.kind];
     const tiles = (rows / plan.tiling.period) * plan.tiling.sizes.length;

@@ -79,7 +79,7 @@ function finishSwapped(
     for (let first = 0; first < height; first += lanes) {
       const rows = Math.min(lanes, height - first);
       const from = `${tile.at} + ${first} * ${tile.stride} + ${g}`;
-      code.line(`tm_across_${dtype}(${from}, ${tile.stride}, ${rows}, ${lanes}, ${turned}, ${lanes});`);
+      code.line(`tm_across_${dtype}(${from}, ${tile.stride}, ${rows}, ${lanes}, ${turned}, ${lanes}, 0, 0);`);
       const [i, row, col] = [code.name("i"), em.counter(nest.rows), em.counter(nest.cols)];
       em.block(`for (idx ${i} = 0, end = ${last}; ${i} < end; ${i}++)`, () => {
         code.line(`const idx ${row} = ${tile.vector} + ${g} + ${i};`);

@@ -17,12 +17,10 @@
  * Functions of C that products share (tiles in registers) are handed to `share`, which puts each name into the file once.
  */
 import { at } from "../../base/invariant.ts";
-import type { LoopVar } from "../../kernel/expr.ts";
 import type { ContractNest, Operand } from "../../kernel/loops.ts";
-import { type Access, indexOf } from "./contract-access.ts";
-import { eachDepth, type Fill, fillAlong, fillRows } from "./contract-fill.ts";
-import { emitPadding } from "./contract-padded.ts";
-import { type Product, type ProductPlan, planProduct, widthOf, workspaceElements } from "./contract-plan.ts";
+import { indexOf } from "./contract-access.ts";
+import { ContractPacking } from "./contract-packing.ts";
+import { type Product, planProduct, widthOf, workspaceElements } from "./contract-plan.ts";
 import { finishTile, type TilePlace } from "./contract-tile.ts";
 import type { VectorEmitter } from "./emitter.ts";
 import { type DepthStep, type MicroShape, microKernel, microName, vectorTypes } from "./gemm-micro.ts";
@@ -44,17 +42,9 @@ const isEmpty = (nest: Product): boolean => product([...nest.batch, nest.rows, n
 /** Units of a batch: enough for threads to share, few enough to be worth a call. */
 const MOST_UNITS = 64;
 
-class ContractEmitter {
-  readonly em: VectorEmitter;
-  readonly nest: ContractNest;
-  readonly operands: readonly Operand[];
+class ContractEmitter extends ContractPacking {
   readonly options: NativeOptions;
-  readonly plan: ProductPlan;
   readonly share: ShareFunction;
-  /** Tiles of the spread side for each value of the folded counters, and in all; panels. */
-  readonly tilesEach: number;
-  readonly tiles: number;
-  readonly panels: number;
 
   constructor(
     em: VectorEmitter,
@@ -63,16 +53,9 @@ class ContractEmitter {
     options: NativeOptions,
     share: ShareFunction,
   ) {
-    this.em = em;
-    this.nest = nest;
-    this.operands = operands;
+    super(em, nest, operands, planProduct(nest, operands, options));
     this.options = options;
     this.share = share;
-    this.plan = planProduct(nest, operands, options);
-    const { tiling, folded, panels } = this.plan;
-    this.tilesEach = (tiling.extent / tiling.period) * tiling.sizes.length;
-    this.tiles = this.tilesEach * product(folded);
-    this.panels = panels.count + (panels.tail.length > 0 ? 1 : 0);
   }
 
   emit(): Units {
@@ -81,6 +64,7 @@ class ContractEmitter {
     const byPanels = this.panels > this.tiles;
     const each = Math.min(MOST_UNITS, byPanels ? this.panels : this.tiles);
     this.workspace();
+    this.permutation();
     em.block("for (idx unit = lo; unit < hi;)", () => {
       code.line(`const idx batch = unit / ${each}, u0 = unit - batch * ${each};`);
       code.line(`const idx u1 = u0 + hi - unit < ${each} ? u0 + hi - unit : ${each};`);
@@ -96,61 +80,52 @@ class ContractEmitter {
     return { count: each * product(plan.batch), grain: 1 };
   }
 
-  /** Names for the parts of this thread's workspace. */
-  workspace(): void {
-    const { plan, nest, em } = this;
-    const { parts, dtype } = plan;
-    let next = `${em.slot(nest.scratch, 0)} + (idx)thread * ${workspaceElements(plan)}`;
-    for (const [name, elements] of Object.entries(parts)) {
-      if (elements === 0) continue;
-      em.code.line(`${dtype} *const w_${name} = ${next};`);
-      next = `w_${name} + ${elements}`;
-    }
-    if (parts.tables > 0) em.code.line("int *const sAt = (int *)w_tables;");
-    const both = plan.s.step === "table" && plan.v.kind === "direct" && plan.v.step === "table";
-    if (parts.tables > 0) em.code.line(`int *const vAt = sAt + ${both ? plan.run : 0};`);
-    // A tile is read in whole registers, and so beyond its end.
-    const width = Math.max(plan.panels.count > 0 ? widthOf(plan.panels.widths) : 0, widthOf(plan.panels.tail));
-    const tile = Math.max(...plan.tiling.sizes) * width + plan.lanes;
-    em.code.line(`${dtype} tile[${tile}] __attribute__((aligned(64)));`);
-  }
-
   /** A block of tiles: of one value of the folded counters where it is packed. */
   block(): void {
     const { em, plan } = this;
     const { code } = em;
-    // What is copied or packed is of one value of the folded counters.
-    const packed = plan.s.kind !== "direct";
-    const limit = `t + ${plan.blockTiles} < tiles ? t + ${plan.blockTiles} : tiles`;
-    code.line(`idx tEnd = ${limit};`);
-    if (packed && plan.folded.length > 0) {
-      code.line(
-        `if (tEnd > (t / ${this.tilesEach} + 1) * ${this.tilesEach}) tEnd = (t / ${this.tilesEach} + 1) * ${this.tilesEach};`,
-      );
+    const each = this.tilesEach;
+    code.line(`idx tEnd = t + ${plan.blockTiles} < tiles ? t + ${plan.blockTiles} : tiles;`);
+    // What is packed is of one value of the folded counters, what is copied of as many as there is room for.
+    if (plan.s.kind !== "direct" && plan.folded.length > 0) {
+      const end = `(t / ${each} + ${plan.copies}) * ${each}`;
+      code.line(`if (tEnd > ${end}) tEnd = ${end};`);
     }
-    if (packed) this.outer("t");
-    if (plan.s.kind === "padded") emitPadding(em, plan.s.padding, "w_spread");
-    code.line(`const idx row0 = ${packed ? this.start(`(t % ${this.tilesEach})`) : "0"};`);
-    if (packed) code.line(`const idx row1 = ${this.start(`(t % ${this.tilesEach} + tEnd - t)`)};`);
+    if (plan.s.kind === "rows" || plan.s.kind === "along") {
+      this.outer("t");
+      code.line(`const idx row0 = ${this.start(`(t % ${each})`)}, row1 = ${this.start(`(t % ${each} + tEnd - t)`)};`);
+    }
+    this.copyImages();
     em.block(`for (idx p0 = first; p0 < panels; p0 += ${plan.blockPanels})`, () => {
       code.line(`const idx p1 = p0 + ${plan.blockPanels} < panels ? p0 + ${plan.blockPanels} : panels;`);
-      this.runs(() => {
+      const last = (): void => {
         if (plan.sums === "block") code.line(`const int last = pEnd == ${this.nest.depth.extent};`);
-        this.packSpread();
-        this.tables();
-        em.block("for (idx p = p0; p < p1; p++)", () => this.anyPanel((widths, beyond) => this.panel(widths, beyond)));
+      };
+      const whole = plan.v.kind === "permuted" && !plan.resident;
+      if (!whole) {
+        this.runs(() => {
+          last();
+          this.packSpread();
+          this.tables();
+          em.block("for (idx p = p0; p < p1; p++)", () =>
+            this.anyPanel((widths, beyond) => this.panel(widths, beyond)),
+          );
+        });
+        return;
+      }
+      em.block("for (idx p = p0; p < p1; p++)", () => {
+        this.anyPanel((widths, beyond) => {
+          this.packPanel(widthOf(widths), widthOf(widths) - beyond, "w_panel");
+          this.runs(() => {
+            last();
+            this.packSpread();
+            this.tables();
+            this.panel(widths, beyond);
+          });
+        });
       });
     });
     code.line("t = tEnd;");
-  }
-
-  /** The folded counters of a tile. */
-  outer(tile: string): void {
-    const { code } = this.em;
-    if (this.plan.folded.length === 0) return;
-    const name = code.name("outer");
-    code.line(`const idx ${name} = ${tile} / ${this.tilesEach};`);
-    splitUnit(this.em, name, this.plan.folded);
   }
 
   /** First element of tile number q of the spread counter. */
@@ -167,93 +142,19 @@ class ContractEmitter {
     return `(${q} / ${sizes.length} * ${period} + ${within(`(${q} % ${sizes.length})`)})`;
   }
 
-  packSpread(): void {
-    const { em, nest, plan } = this;
-    if (plan.s.kind === "direct" || plan.s.kind === "padded") return;
-    const fill: Fill = {
-      nest,
-      expr: plan.spreadExpr,
-      lane: plan.spread,
-      from: "row0",
-      to: "row1",
-      left: null,
-      begin: "pc",
-      end: "pEnd",
-      dst: "w_spread",
-      stride: plan.s.stride,
-    };
-    em.block("", () => (plan.s.kind === "rows" ? fillRows(em, fill) : fillAlong(em, fill)));
-  }
-
-  /** Offsets along the depth of what is read in place in uneven steps. */
-  tables(): void {
-    const { em, nest, plan } = this;
-    for (const [side, name] of [
-      [plan.s, "sAt"],
-      [plan.v, "vAt"],
-    ] as const) {
-      if ((side.kind !== "direct" && side.kind !== "padded") || side.step !== "table") continue;
-      const { depth } = side.access;
-      em.block("", () =>
-        eachDepth(em, nest, "pc", "pEnd", (position) =>
-          em.code.line(`${name}[${position}] = (int)(${em.index(indexOf(depth), em.all)});`),
-        ),
-      );
-    }
-  }
-
-  /** Runs `body` for panel `p`, once as code for whole panels and once for the last. */
-  anyPanel(body: (widths: readonly number[], beyond: number) => void): void {
-    const { em, plan } = this;
-    const { count, widths, tail } = plan.panels;
-    const beyond = count * widthOf(widths) + widthOf(tail) - plan.vector.extent;
-    em.code.line(`const idx col0 = p * ${widthOf(widths)};`);
-    if (tail.length === 0) body(widths, 0);
-    else if (count === 0) body(tail, beyond);
-    else {
-      em.block(`if (p < ${count})`, () => body(widths, 0));
-      em.block("else", () => body(tail, beyond));
-    }
-  }
-
-  /** A loop over the runs of the depth, [pc, pEnd). */
-  runs(body: () => void): void {
-    const [depth, run] = [this.nest.depth.extent, this.plan.run];
-    this.em.block(`for (idx pc = 0; pc == 0 || pc < ${depth}; pc += ${run})`, () => {
-      this.em.code.line(`const idx pEnd = pc + ${run} < ${depth} ? pc + ${run} : ${depth};`);
-      body();
-    });
-  }
-
-  /** Packs all panels of all runs. */
-  packAll(): void {
-    this.runs(() => {
-      this.em.block("for (idx p = first; p < panels; p++)", () => {
-        this.anyPanel((widths, beyond) => {
-          if (this.plan.v.kind === "direct" && beyond === 0) return;
-          this.packPanel(widthOf(widths), widthOf(widths) - beyond, this.packedAt());
-        });
-      });
-    });
-  }
-
-  /** Where the panel at col0 is packed. */
-  packedAt(): string {
-    const { resident, packedFirst, packedWidth } = this.plan;
-    return resident ? `w_panel + pc * ${packedWidth} + (pEnd - pc) * (col0 - ${packedFirst})` : "w_panel";
-  }
-
   /** One panel of the vector side against the tiles of the block. */
   panel(widths: readonly number[], beyond: number): void {
     const { em, plan } = this;
     const { code } = em;
     const width = widthOf(widths);
     const direct = plan.v.kind === "direct" && beyond === 0 ? plan.v : null;
-    if (!direct && !plan.resident) this.packPanel(width, width - beyond, "w_panel");
-    const panel = direct ? this.place(direct.access, plan.vector, "col0", direct.step) : this.packedAt();
+    const permuted = plan.v.kind === "permuted";
+    if (!direct && !plan.resident && !permuted) this.packPanel(width, width - beyond, "w_panel");
+    const packed = `${this.packedAt(width)}${permuted ? ` + pc * ${width}` : ""}`;
+    const panel = direct ? this.place(direct.access, plan.vector, "col0", direct.step) : packed;
     code.line(`const ${plan.dtype} *const v = ${panel};`);
     em.block("for (idx tt = t; tt < tEnd; tt++)", () => {
-      if (plan.s.kind === "direct") this.outer("tt");
+      if (plan.s.kind === "direct" || plan.s.kind === "padded") this.outer("tt");
       code.line(`const idx q = tt % ${this.tilesEach};`);
       code.line(`const idx row = ${this.start("q")};`);
       this.tile(widths, beyond, direct ? direct.step : width);
@@ -267,40 +168,6 @@ class ContractEmitter {
     const even = { pattern: patterns[patterns.length - 1] as readonly number[], i: sizes.length };
     if (longest === least) return [even];
     return [{ pattern: patterns[0] as readonly number[], i: sizes.filter((s) => s === longest).length }, even];
-  }
-
-  /** Address of the first element of a side that is read in place, at the start of the run. */
-  place(access: Access, v: LoopVar, counter: string, step: DepthStep, base?: string): string {
-    const { em } = this;
-    em.vars.set(v, counter);
-    const index = em.index(indexOf([...access.rest, ...access.lane]), em.all);
-    const along = step === "table" ? "" : ` + pc * ${step}`;
-    return `${base ?? em.slot(access.load.operand, access.load.index.offset)} + (${index})${along}`;
-  }
-
-  packPanel(width: number, lanes: number, to: string): void {
-    const { em, nest, plan } = this;
-    const { v, dtype } = plan;
-    if (v.kind === "across") {
-      const from = this.place(v.access, plan.vector, "col0", v.step);
-      em.code.line(`tm_across_${dtype}(${from}, ${v.stride}, ${lanes}, pEnd - pc, ${to}, ${width});`);
-      return;
-    }
-    const turned = v.kind === "turned";
-    const fill: Fill = {
-      nest,
-      expr: plan.vectorExpr,
-      lane: plan.vector,
-      from: "col0",
-      to: `col0 + ${lanes}`,
-      left: lanes % em.lanes,
-      begin: "pc",
-      end: "pEnd",
-      dst: turned ? "w_rows" : to,
-      stride: turned ? v.stride : width,
-    };
-    em.block("", () => (turned ? fillRows(em, fill) : fillAlong(em, fill)));
-    if (turned) em.code.line(`tm_across_${dtype}(w_rows, ${v.stride}, ${lanes}, pEnd - pc, ${to}, ${width});`);
   }
 
   /** Sums of one tile, and its stores. */
@@ -340,7 +207,13 @@ class ContractEmitter {
       case "direct":
         return this.place(s.access, spread, "row", s.step);
       case "padded":
-        return this.place(s.access, spread, "row", s.step, `w_spread + ${s.access.load.index.offset}`);
+        return this.place(
+          s.access,
+          spread,
+          "row",
+          s.step,
+          `w_spread + (tt / ${this.tilesEach} - t / ${this.tilesEach}) * ${s.padding.elements} + ${s.access.load.index.offset}`,
+        );
       case "rows":
         return `w_spread + (row - row0) * ${s.stride}`;
       case "along":
@@ -410,7 +283,7 @@ class ContractEmitter {
     const { dtype } = plan;
     for (const lanes of new Set([plan.lanes, ...shape.widths]))
       share(`tm_${dtype}x${lanes}`, () => vectorTypes(dtype, lanes));
-    if (plan.swapped || plan.v.kind === "across" || plan.v.kind === "turned") {
+    if (plan.swapped || ["across", "turned", "permuted"].includes(plan.v.kind)) {
       share(`tm_turn_${dtype}`, () => packText(dtype, plan.lanes));
     }
     const name = microName(shape);

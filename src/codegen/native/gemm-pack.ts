@@ -15,11 +15,11 @@ import { cTypeOf, type ProductType } from "./gemm-micro.ts";
 
 const list = (n: number): readonly number[] => Array.from({ length: n }, (_, i) => i);
 
-/** tm_turn_T: rows[i] of L lanes, to dst + i · step, as columns. */
+/** tm_turn_T: the L rows of L lanes at r, turned round. */
 function turnText(dtype: ProductType, lanes: number): string {
   const v = `tm_${dtype}x${lanes}`;
   const out: string[] = [
-    `static inline __attribute__((always_inline)) void tm_turn_${dtype}(${v} *r, ${cTypeOf(dtype)} *dst, long step) {`,
+    `static inline __attribute__((always_inline)) void tm_turn_${dtype}(${v} *r) {`,
     `  ${v} x, y;`,
   ];
   for (let half = lanes / 2; half >= 1; half /= 2) {
@@ -34,20 +34,23 @@ function turnText(dtype: ProductType, lanes: number): string {
       );
     }
   }
-  for (const i of list(lanes)) out.push(`  *(${v}u *)(dst + ${i} * step) = r[${i}];`);
   return `${[...out, "}"].join("\n")}\n`;
 }
 
 /**
- * tm_across_T(src, ld, lanes, depth, dst, width): lane l of step k is src[l · ld + k]. `width` is a multiple of L or at
- * most L. Steps that do not fill a block are copied one by one.
+ * tm_across_T(src, ld, lanes, depth, dst, width, at, end): lane l of step k is src[l · ld + k], and goes to row at[k] of the
+ * panel unless that is negative, or to row k where there is no such table. `width` is a multiple of L, or ends in less than L.
+ * Blocks may read beyond the depth, up to `end`; steps that do not fill a block otherwise are copied one by one.
  */
 function acrossText(dtype: ProductType, lanes: number): string {
   const [c, v] = [cTypeOf(dtype), `tm_${dtype}x${lanes}`];
-  return `static __attribute__((noinline)) void tm_across_${dtype}(const ${c} *src, long ld, long lanes, long depth, ${c} *dst, long width) {
+  const head = `const ${c} *src, long ld, long lanes, long depth, ${c} *dst, long width, const int *at, const ${c} *end`;
+  return `static __attribute__((noinline)) void tm_across_${dtype}(${head}) {
   for (long l = 0; l < width; l += ${lanes}) {
     long there = lanes - l < ${lanes} ? lanes - l : ${lanes}, room = width - l < ${lanes} ? width - l : ${lanes}, k = 0;
-    if (room == ${lanes}) for (; k + ${lanes} <= depth; k += ${lanes}) {
+    if (room == ${lanes}) for (; k < depth; k += ${lanes}) {
+      long steps = depth - k < ${lanes} ? depth - k : ${lanes};
+      if (steps < ${lanes} && (!end || src + (l + there - 1) * ld + k + ${lanes} > end)) break;
       ${v} r[${lanes}];
       if (there == ${lanes}) {
         for (int i = 0; i < ${lanes}; i++) r[i] = *(const ${v}u *)(src + (l + i) * ld + k);
@@ -57,10 +60,20 @@ function acrossText(dtype: ProductType, lanes: number): string {
           if (i < there) r[i] = *(const ${v}u *)(src + (l + i) * ld + k);
         }
       }
-      tm_turn_${dtype}(r, dst + k * width + l, width);
+      tm_turn_${dtype}(r);
+      if (at) {
+        for (int i = 0; i < steps; i++) if (at[k + i] >= 0) *(${v}u *)(dst + at[k + i] * width + l) = r[i];
+      } else if (steps == ${lanes}) {
+        for (int i = 0; i < ${lanes}; i++) *(${v}u *)(dst + (k + i) * width + l) = r[i];
+      } else {
+        for (int i = 0; i < steps; i++) *(${v}u *)(dst + (k + i) * width + l) = r[i];
+      }
     }
-    for (; k < depth; k++)
-      for (long i = 0; i < room; i++) dst[k * width + l + i] = i < there ? src[(l + i) * ld + k] : 0;
+    for (; k < depth; k++) {
+      if (at && at[k] < 0) continue;
+      ${c} *row = dst + (at ? at[k] : k) * width + l;
+      for (long i = 0; i < room; i++) row[i] = i < there ? src[(l + i) * ld + k] : 0;
+    }
   }
 }
 `;
