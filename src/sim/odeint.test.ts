@@ -205,6 +205,29 @@ describe("gradients of steps chosen by a tolerance", () => {
     expect(bytes(2)).toBeLessThan(bytes(40) / 3);
   });
 
+  it("have the same bits at every budget, at one time and at many", () => {
+    const y = f64(Array.from({ length: 50 }, (_, i) => i / 50));
+    const field = (k: Tensor) => (x: Tensor) => x.sin().mul(k);
+    const ends: readonly ((k: Tensor) => Tensor)[] = [
+      (k) => odeint(field(k), y, { from: 0, to: 9 }).sum(),
+      (k) => odeint(field(k), y, [0, 1, 2.5, 4, 9]).square().sum(),
+    ];
+    for (const end of ends) {
+      const of = (options: object) => compile((k: Tensor) => grad(end)(k), { validate: true, ...options });
+      const expected = of({})(f64(1.2)).item();
+      const [plain, least] = [of({}), of({ memory: "min" })].map((made) => made.program(f64(1)).arenaBytes) as [
+        number,
+        number,
+      ];
+      expect(least).toBeLessThan(plain);
+      for (const memory of [least, Math.ceil((least + plain) / 2), 2 * plain]) {
+        const made = of({ memory });
+        expect(made.program(f64(1)).arenaBytes).toBeLessThanOrEqual(memory);
+        expect(made(f64(1.2)).item(), `${memory} bytes`).toBe(expected);
+      }
+    }
+  });
+
   it("are finite where an attempt overflowed and was taken back", () => {
     // y' = k - exp(200 (y - 1)): steps grow on the way to 1, and the first one that goes far beyond overflows.
     const end = (k: Tensor, rate: number): Tensor =>
