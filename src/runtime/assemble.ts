@@ -128,7 +128,7 @@ export class ProgramPlans {
 
   /** The smallest plan; of a large program the smallest of those that were made so far. */
   leastKnown({ strategy = "auto", segments }: MemoryRequest): Candidate<Made> {
-    return this.#loopForms(strategy)?.least(segments) ?? this.family(strategy, segments).leastKnown();
+    return this.#loopForms(strategy)?.least(segments) ?? this.#stored.leastKnown(strategy, segments);
   }
 
   /** With loops that the planner may decide about: their forms. Strategies by name are about operations alone. */

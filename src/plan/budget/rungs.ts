@@ -59,7 +59,7 @@ const RUNGS = 48;
 /** Plans that are tried for a rung, and for one of a large program. */
 const [ATTEMPTS, FEW_ATTEMPTS] = [4, 2];
 /** A large program. */
-const COSTLY_OPS = 3000;
+export const COSTLY_OPS = 3000;
 
 /** Rungs at fixed ratios for planners that aim at a number of bytes. */
 export class Ladder<R> implements Rungs<R> {
