@@ -189,6 +189,8 @@ function pushUnwind(b: Build, node: Node, given: Tangents, transform: Transform)
     carries: nc + count(states),
     adjoints: na + count(cts),
     xs: nx + count(rest.slice(0, nx)),
+    // Values and tangents together are reversed by something else than a transpose.
+    wrt: [],
   };
   const joined = groups.join(inputs, (i) => all[i] ?? null);
   return results.split(b.callAll(unwind, [turns, ...joined], wide, { regions }));

@@ -1,14 +1,19 @@
 /**
- * @file An `unwind` as the two loops that it stands for, which can be differentiated again: for each turn from the last to
- * the first, its state is computed from the first one on, and the turn is reversed.
+ * @file An `unwind` differentiated once more. Where its back is the transposed derivative of its step, it is the transpose
+ * of a loop L that hands tangents forward, c₀, ċ₀ → ċ (and constants alike):
+ *
+ *   a₀ = Lᵀ a   and   ⟨v, Lᵀ a⟩ = ⟨L v, a⟩          so its reverse at v is the gradient of ⟨L(c₀, v), a⟩ by c₀, and L v by a
+ *
+ * which is a loop forward and its unwind: as many turns as the loop had, a few times over. Otherwise (forward mode came in
+ * between, or a rule that has no forward mode) it is the two loops that it stands for, which takes the square of that:
  *
  *   while j > 0:   j = j - 1;   c = c₀;   while p < j: c = step(p, c), p = p + 1;   a = back(j, c, a)
- *
- * It takes more turns than an unwind, but their reverses are unwinds in turn. Used for reverse over reverse alone.
  */
 import { at, invariant } from "../base/invariant.ts";
 import { Build } from "../ir/build.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
+import { allNodes } from "../ir/walk.ts";
+import { customVjp } from "../ops/control.ts";
 import { full } from "../ops/create.ts";
 import { apply } from "../ops/define.ts";
 import { add, lt, sub } from "../ops/elementwise.ts";
@@ -40,6 +45,30 @@ function advanceBody(step: Graph, inputs: readonly Value[], carries: number): Gr
   invariant(p, () => "advance has no counter");
   const made = b.inline(step, [p, ...rest.slice(0, carries), ...rest.slice(carries + 1)]);
   return b.finish([apply(b, add, p, number(b, 1)), ...made]);
+}
+
+/** Whether an unwind is known to be the transpose of a loop of tangents, and that loop can be made. */
+export function isTranspose(node: Node): boolean {
+  const { adjoints, xs, ws, step } = unwindParts(node);
+  const { wrt } = node.attrs as UnwindAttrs;
+  if (wrt.length !== adjoints.length || xs.length + ws.length > 0) return false;
+  return ![...allNodes(step)].some(({ op }) => op === customVjp);
+}
+
+/** count, c…, k…  →  c…: as many turns of the step. */
+export function forwardLoop(node: Node): Graph {
+  const { carries, consts, step } = unwindParts(node);
+  const { slots } = node.attrs as UnwindAttrs;
+  const b = new Build("forward");
+  const [count, ...rest] = paramsLike(b, [at(node.inputs, 0), ...carries, ...consts]);
+  invariant(count, () => "unwind has no count");
+  const nc = carries.length;
+  // p, c… | goal, k…
+  const inner = [number(b, 0), ...rest.slice(0, nc), count, ...rest.slice(nc)];
+  const test = testOf(inner, (params) => [at(params, 0), at(params, nc + 1)]);
+  const attrs = { carries: nc + 1, length: 0, slots };
+  const made = b.callAll(whileLoop, inner, attrs, { regions: [test, advanceBody(step, inner, nc)] });
+  return b.finish(made.slice(1, 1 + nc));
 }
 
 /** The same function of the same inputs. */

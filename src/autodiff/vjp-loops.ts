@@ -459,7 +459,8 @@ function appendUnwind(
     ...begunSums(b, loop.parts, summed, all),
   ];
   const { slots } = node.attrs as WhileAttrs;
-  const attrs = { carries: carries.length, adjoints: adjoints.length, xs: 0, length: 0, slots, advances: 0 };
+  const wrt = [...carried, ...summed.map((k) => carries.length + k)];
+  const attrs = { carries: carries.length, adjoints: adjoints.length, xs: 0, length: 0, slots, advances: 0, wrt };
   const made = b.callAll(unwind, [count, ...carries, ...begin, ...consts], attrs, { regions: [body, back] });
   const sums = handSums(loop.parts, summed, made.slice(carried.length), all);
   return [...carries.map((_, k) => made[carried.indexOf(k)] ?? null), ...sums];

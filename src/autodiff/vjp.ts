@@ -15,7 +15,7 @@
  * one exception is a checkpointed call: its nodes are appended once more before their backward, under a number of their
  * own (`replay`), so that only the call's inputs cross from forward to backward.
  */
-import { invariant } from "../base/invariant.ts";
+import { at, invariant } from "../base/invariant.ts";
 import { Build } from "../ir/build.ts";
 import type { Graph, Node, Phase, Value } from "../ir/graph.ts";
 import { newValue } from "../ir/graph.ts";
@@ -24,12 +24,14 @@ import { broadcast } from "../ops/broadcast.ts";
 import { full, fullLike } from "../ops/create.ts";
 import { reshape } from "../ops/movement.ts";
 import { where as select } from "../ops/select.ts";
+import { type UnwindAttrs, unwindParts } from "../ops/unwind.ts";
 import { activeInputs } from "./activity.ts";
 import { maxReplay } from "./build-aids.ts";
 import { Cotangents, type Joint, type JointRequest, type Pullback, type Seed } from "./joint.ts";
+import { jvp } from "./jvp.ts";
 import { pullbackOfNode } from "./local.ts";
 import { regionRule } from "./region.ts";
-import { expandUnwind } from "./unwind-loops.ts";
+import { expandUnwind, forwardLoop, isTranspose } from "./unwind-loops.ts";
 import { reverseLoop, reverseWhile } from "./vjp-loops.ts";
 import { pullSwitch } from "./vjp-switch.ts";
 
@@ -121,8 +123,12 @@ class Reverse {
         outputs = this.#copy(node, inputs, marks).outputs;
         tape.push(this.#replayEntry(rule.body, inputs, outputs, node.where));
         break;
-      case "unwind":
-        return this.forward(expandUnwind(node), inputs, inside(node, marks), tape);
+      case "unwind": {
+        if (!isTranspose(node)) return this.forward(expandUnwind(node), inputs, inside(node, marks), tape);
+        outputs = this.#copy(node, inputs, marks).outputs;
+        tape.push(this.#transposeEntry({ ...node, inputs }, outputs));
+        break;
+      }
       case "scan":
       case "while":
       case "switch":
@@ -254,6 +260,44 @@ class Reverse {
       });
       this.backward(tape, sums);
       return inputs.map((_, i) => (active.includes(i) ? sums.of(tangents[floats.indexOf(i)] as Value) : null));
+    };
+    return { inputs, outputs, where, pullback };
+  }
+
+  /** The reverse of a transposed loop of tangents: that loop, and its own reverse (unwind-loops.ts). */
+  #transposeEntry(node: Node, outputs: readonly Value[]): Entry {
+    const { inputs, where } = node;
+    const { count, carries, adjoints, consts } = unwindParts(node);
+    const { wrt } = node.attrs as UnwindAttrs;
+    const pullback = (cts: readonly (Value | null)[]): readonly (Value | null)[] => {
+      // Each under a name of its own, so that what arrives there is apart from what else does.
+      const own = [...carries, ...consts].map((value) => {
+        if (!this.isActive(value)) return value;
+        const copy = this.b.call(reshape, [value], { shape: value.type.shape });
+        this.activate(copy);
+        return copy;
+      });
+      const tangents = own.map((_, i) => cts[wrt.indexOf(i)] ?? null);
+      const pushed = jvp(forwardLoop(node), [false, ...tangents.map((tangent) => tangent !== null)]);
+      const tape: Entry[] = [];
+      const given = [count, ...own, ...tangents.filter((tangent) => tangent !== null)];
+      const made = this.forward(pushed, given, { ...AS_IS, phase: "backward" }, tape);
+      const floats = carries.flatMap(({ type }, k) => (isFloat(type.dtype) ? [k] : []));
+      const last = (k: number): Value => made[carries.length + floats.indexOf(k)] as Value;
+      const sums = new Cotangents(this.b);
+      adjoints.forEach((adjoint, i) => {
+        const k = at(wrt, i);
+        if (k < carries.length && this.isActive(last(k))) sums.add(last(k), adjoint);
+      });
+      this.backward(tape, sums);
+      const reached = own.map((value) => sums.of(value));
+      const [c, k] = [reached.slice(0, carries.length), reached.slice(carries.length)];
+      return [
+        null,
+        ...c,
+        ...adjoints.map((_, i) => (at(wrt, i) < carries.length ? last(at(wrt, i)) : (cts[i] ?? null))),
+        ...k,
+      ];
     };
     return { inputs, outputs, where, pullback };
   }

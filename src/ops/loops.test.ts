@@ -144,7 +144,7 @@ describe("unwind", () => {
   test("refuses regions that do not fit", () => {
     const step = graphOf("func step(i: i32[], c: f32[]) { return c }");
     const back = graphOf("func back(i: i32[], c: f32[], a: f32[]) { return a }");
-    const attrs = { carries: 1, adjoints: 1, xs: 0, length: 0, slots: 4, advances: 0 };
+    const attrs = { carries: 1, adjoints: 1, xs: 0, length: 0, slots: 4, advances: 0, wrt: [] };
     expect(unwind.infer([i, f, f], attrs, [step, back])).toEqual([f]);
     expect(() => unwind.infer([f, f, f], attrs, [step, back])).toThrow(
       "unwind: the count is (f32[]), expected (i32[])",

@@ -34,7 +34,11 @@ import {
   typesOf,
 } from "./region-checks.ts";
 
-/** `slots`: 0 leaves their number to the planner. `advances`: how many turns forward it makes, for what it costs. */
+/**
+ * `slots`: 0 leaves their number to the planner. `advances`: how many turns forward it makes, for what it costs. `wrt`: where
+ * back is known to be the transposed derivative of step, the number of the carry or, after these, of the constant that each
+ * adjoint is the cotangent of; else empty.
+ */
 export type UnwindAttrs = {
   readonly carries: number;
   readonly adjoints: number;
@@ -42,6 +46,7 @@ export type UnwindAttrs = {
   readonly length: number;
   readonly slots: number;
   readonly advances: number;
+  readonly wrt: readonly number[];
 };
 
 export interface UnwindParts {
@@ -75,8 +80,8 @@ export function unwindParts({ inputs, outputs, attrs, regions }: Node): UnwindPa
 /** A loop run backwards over states that are computed again. */
 export const unwind: OpDef<UnwindAttrs> = defineOp<UnwindAttrs>({
   name: "unwind",
-  defaults: { carries: 0, adjoints: 0, xs: 0, length: 0, slots: 0, advances: 0 },
-  infer([count, ...given], { carries, adjoints, xs, length, slots }, regions) {
+  defaults: { carries: 0, adjoints: 0, xs: 0, length: 0, slots: 0, advances: 0, wrt: [] },
+  infer([count, ...given], { carries, adjoints, xs, length, slots, wrt }, regions) {
     requireRegions("unwind", regions, 2);
     requireTypes("unwind: the count is", count ? [count] : [], [INDEX]);
     requireCount("unwind", "length", length, MOST_TURNS);
@@ -84,6 +89,7 @@ export const unwind: OpDef<UnwindAttrs> = defineOp<UnwindAttrs>({
     requireCount("unwind", "carries", carries, given.length);
     requireCount("unwind", "adjoints", adjoints, given.length - carries);
     requireCount("unwind", "xs", xs, given.length - carries - adjoints);
+    for (const input of wrt) requireCount("unwind", "wrt", input, given.length - adjoints - 1);
     const state = given.slice(0, carries);
     const cts = given.slice(carries, carries + adjoints);
     const rows = given.slice(carries + adjoints, carries + adjoints + xs).map((s) => rowType("unwind", s, length));

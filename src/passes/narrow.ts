@@ -135,6 +135,8 @@ function narrowUnwind(node: Node, wanted: Wanted, live: Live): Node {
       carries: count(keptCarries),
       adjoints: count(keptAdjoints),
       xs: count(rest.slice(0, nx)),
+      // Numbers of inputs, which are others now, for derivatives that are taken before.
+      wrt: [],
     },
     regions: [
       part(step, pick(step.params, [true, ...keptCarries, ...rest]), states, live),

@@ -129,7 +129,9 @@ function sinkInto(b: Build, node: Node): Node | null {
       const { carries, adjoints, xs } = unwindParts(node);
       const skipped = carries.length + adjoints.length;
       const places = (region: number, input: number): number => (region === 1 ? input : input - adjoints.length);
-      return sinkConstants(b, node, 1 + skipped + xs.length, places);
+      const made = sinkConstants(b, node, 1 + skipped + xs.length, places);
+      // Constants have other numbers now.
+      return made && { ...made, attrs: { ...made.attrs, wrt: [] } };
     }
   }
 }

@@ -240,3 +240,43 @@ describe("loops without a bound in loops", () => {
     expect([...slope.data()]).toEqual([...same.data()]);
   });
 });
+
+describe("derivatives of higher order of a loop without a bound", () => {
+  const power = (x: Tensor, turns: Tensor): Tensor =>
+    whileLoop<State>(
+      ({ left }) => left.greater(0),
+      ({ s, left }) => ({ s: s.mul(x), left: left.sub(1) }),
+      { s: f64(1), left: turns },
+    ).s;
+  const first = (x: Tensor, n: Tensor): Tensor => grad((y: Tensor) => power(y, n))(x);
+  const second = (x: Tensor, n: Tensor): Tensor => grad((y: Tensor) => first(y, n))(x);
+  const third = (x: Tensor, n: Tensor): Tensor => grad((y: Tensor) => second(y, n))(x);
+
+  it("are those of the power that it computes", () => {
+    const x = f64(1.01);
+    for (const n of [0, 1, 2, 5, 300]) {
+      const exact = (order: number): number =>
+        Array.from({ length: order }, (_, k) => n - k).reduce((a, b) => a * b, 1) * 1.01 ** (n - order);
+      for (const [order, of] of [
+        [1, first],
+        [2, second],
+        [3, third],
+      ] as const) {
+        const made = compile(of)(x, f64(n)).item();
+        expect(Math.abs(made - exact(order)), `order ${order}, ${n} turns`).toBeLessThanOrEqual(
+          1e-10 * Math.abs(exact(order)),
+        );
+      }
+    }
+  });
+
+  it("are loops one after the other and none in another: their turns are a few times the loop's", () => {
+    for (const of of [first, second, third]) {
+      const info = compile(of).program(f64(1), f64(1));
+      const loops = [...allNodes(info.graph)].filter(({ op }) => op.lower.kind === "control");
+      const inner = loops.flatMap(({ regions }) => regions.flatMap((region) => [...allNodes(region)]));
+      expect(loops.length).toBeGreaterThan(1);
+      expect(inner.filter(({ op }) => op.lower.kind === "control")).toEqual([]);
+    }
+  });
+});
