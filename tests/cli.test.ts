@@ -62,6 +62,7 @@ const GRAPH = `func twice(x: f32[32,64], w: f32[64,16]) {
 const PLAN_NUMBERS = [
   ...["arenaBytes", "lowerBoundBytes", "persistentBytes", "storeAllArenaBytes", "nodes", "recomputedNodes"],
   ...["recomputedFlops", "totalFlops", "predictedMs", "planMs", "minimumBudgetBytes"],
+  ...["movedBytes", "kernelBytes", "leastBytes"],
 ];
 
 describe("tidemark plan", () => {
@@ -79,6 +80,10 @@ describe("tidemark plan", () => {
     expect(figures.arenaBytes).toBeGreaterThanOrEqual(figures.lowerBoundBytes as number);
     // three products forward, five backward, two flops for each multiply-add
     expect(figures.totalFlops).toBeGreaterThan(2 * 128 * (2 * 784 * 512 + 3 * 512 * 512 + 3 * 512 * 10));
+    // the state is read and written; images and classes are read, the loss is written
+    expect(figures.leastBytes).toBe(2 * state + 4 * (128 * 784 + 128 + 1));
+    expect(figures.kernelBytes).toBeGreaterThan(figures.leastBytes as number);
+    expect(figures.movedBytes).toBeGreaterThanOrEqual(figures.kernelBytes as number);
   });
 
   it("says what of the persistent memory is parameters, optimizer state and constants", async () => {

@@ -10,6 +10,7 @@ import { byteLength } from "../ir/type.ts";
 import { allNodes } from "../ir/walk.ts";
 import { graphCost } from "../ops/control.ts";
 import type { Candidate } from "../plan/budget/rungs.ts";
+import { planTraffic, type Traffic } from "../plan/cost/plan-traffic.ts";
 import type { Plan } from "../plan/problem.ts";
 import { LEVELS } from "../plan/recompute/levels.ts";
 import type { IntegerSolver } from "../plan/recompute/optimal.ts";
@@ -88,7 +89,7 @@ export interface PersistentFigures {
 }
 
 /** The numbers of a plan; sizes are plain bytes. */
-export interface PlanFigures extends PersistentFigures {
+export interface PlanFigures extends PersistentFigures, Traffic {
   readonly program: string;
   readonly target: string;
   readonly strategy: string;
@@ -120,6 +121,8 @@ export interface PlanFigures extends PersistentFigures {
 /** A planned program, with the place that each of its parameters has in the arguments. */
 export interface Planned {
   readonly graph: Graph;
+  /** The kernels of its nodes. */
+  readonly lowered: Made["lowered"];
   readonly plan: Plan;
   readonly paths: readonly string[];
   readonly predictedMs: number;
@@ -174,7 +177,7 @@ export function planLoaded(loaded: Loaded, settings: PlanSettings): PlanOutcome 
   const { result, predictedMs, strategy } = chosen instanceof TidemarkError ? least() : chosen;
   const capacity = refusal ? Number.POSITIVE_INFINITY : (memory.budgetBytes ?? Number.POSITIVE_INFINITY);
   const plan = { ...result.plan, problem: { ...result.plan.problem, capacity } };
-  const planned = { graph: result.graph, plan, paths, predictedMs, strategy };
+  const planned = { graph: result.graph, lowered: result.lowered, plan, paths, predictedMs, strategy };
   const figures = (): PlanFigures =>
     figuresOf(loaded.name, settings, planned, loadedPlans, planMs, known().arenaBytes, refusal === null);
   return { ...loadedPlans, planned, figures, refusal };
@@ -199,7 +202,7 @@ export function recomputed(graph: Graph): { readonly nodes: number; readonly flo
 function figuresOf(
   program: string,
   { target, memory, machine }: PlanSettings,
-  { graph, plan: made, paths, predictedMs, strategy }: Planned,
+  { graph, lowered, plan: made, paths, predictedMs, strategy }: Planned,
   { plans, traceMs }: LoadedPlans,
   planMs: number,
   minimumBudgetBytes: number,
@@ -219,6 +222,7 @@ function figuresOf(
     recomputedNodes: again.nodes,
     recomputedFlops: again.flops,
     totalFlops: graphCost(graph).flops,
+    ...planTraffic(made, lowered),
     predictedMs,
     storeAllPredictedMs: plans.storeAll.predictedMs,
     costModel: machine.costModel,

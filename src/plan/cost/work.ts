@@ -14,13 +14,13 @@
  */
 import type { Graph, Node } from "../../ir/graph.ts";
 import { bytesOf } from "../../kernel/dtype.ts";
-import { type Expr, type Index, type LoopVar, walkExpr } from "../../kernel/expr.ts";
+import { type Expr, walkExpr } from "../../kernel/expr.ts";
 import type { Kernel, Nest } from "../../kernel/loops.ts";
 import { nestExprs } from "../../kernel/loops.ts";
 import { sharedLowering } from "../../lower/share.ts";
 import { graphCost } from "../../ops/control.ts";
-import { Dependence } from "./instructions.ts";
 import { nestWork, type ProductTile } from "./nests.ts";
+import { kernelTraffic, runningNests } from "./traffic.ts";
 
 /** What a kernel does: enough to predict its time. */
 export interface Work {
@@ -81,9 +81,12 @@ function kernelOf(node: Node): Kernel {
 /** What running a node takes: nothing for a view, one kernel for an operation or fusion group, else the sum of its inside. */
 export function workOfNode(node: Node, options: WorkOptions = {}): Work {
   if (node.op.alias !== null) return NO_WORK;
-  if (!isKernel(node)) return regionWork(node, options);
-  return kernelWork(kernelOf(node), options);
+  const kernel = kernelOfNode(node);
+  return kernel ? kernelWork(kernel, options) : regionWork(node, options);
 }
+
+/** The kernel that a node becomes; null where it becomes several, or loops and branches around them. */
+export const kernelOfNode = (node: Node): Kernel | null => (isKernel(node) ? kernelOf(node) : null);
 
 const hasRegions = ({ op }: Node): boolean => op.lower.kind === "region" || op.lower.kind === "control";
 
@@ -140,7 +143,7 @@ export function kernelWork(kernel: Kernel, { tile = DEFAULT_TILE, inPlace = fals
   known.set(kernel, works);
   const found = works.get(key);
   if (found) return found;
-  const nests = kernel.nests.filter((nest) => !(inPlace && nest.kind === "map" && nest.unlessSame));
+  const nests = runningNests(kernel, inPlace);
   const made = nests.reduce((sum, nest) => {
     const elementBytes = "dtype" in nest ? bytesOf(nest.dtype) : 4;
     const { productFlops, arithmetic } = nestWork(nest, tile, elementBytes);
@@ -148,7 +151,7 @@ export function kernelWork(kernel: Kernel, { tile = DEFAULT_TILE, inPlace = fals
     const wide = isWide(nest, kernel) ? 2 : 1;
     return addWork(sum, { productFlops: wide * productFlops, arithmetic: wide * arithmetic, bytes: 0, calls: 1 });
   }, NO_WORK);
-  const work = { ...made, bytes: touchedBytes(kernel, nests) };
+  const work = { ...made, bytes: kernelTraffic(kernel, nests).least };
   works.set(key, work);
   return work;
 }
@@ -161,38 +164,4 @@ function isWide(nest: Nest, kernel: Kernel): boolean {
   const seen = new Set<Expr>();
   for (const root of [...atStore, ...elsewhere]) walkExpr(root, (e) => types.add(e.dtype), seen);
   return types.has("f64") || types.has("i64");
-}
-
-/** Elements of operands that nests touch: as many as the counters in their indices can tell apart, at most all. */
-function touchedBytes(kernel: Kernel, nests: readonly Nest[]): number {
-  const elements = new Map<number, number>();
-  const dependence = new Dependence();
-  for (const nest of nests) {
-    const places = new Map<string, { readonly operand: number; readonly index: Index }>();
-    const touch = (operand: number, index: Index): void => {
-      places.set(`${operand}:${index.key}`, { operand, index });
-    };
-    const { atStore, elsewhere } = nestExprs(nest);
-    const seen = new Set<Expr>();
-    for (const root of [...atStore, ...elsewhere]) {
-      walkExpr(root, (e) => (e.kind === "load" ? touch(e.operand, e.index) : undefined), seen);
-    }
-    if ("stores" in nest) for (const store of nest.stores) touch(store.operand, store.index);
-    else if (nest.kind === "scatter") touch(nest.operand, nest.index);
-    for (const { operand, index } of places.values()) {
-      const distinct = extent(dependence.ofIndex(index));
-      elements.set(operand, (elements.get(operand) ?? 0) + distinct);
-    }
-    if (nest.kind === "shuffle") elements.set(nest.operand, nest.along.extent);
-  }
-  return kernel.operands.reduce((bytes, operand, i) => {
-    const touched = operand.role === "scratch" ? 0 : Math.min(operand.elements, elements.get(i) ?? 0);
-    return bytes + touched * bytesOf(operand.dtype);
-  }, 0);
-}
-
-function extent(vars: ReadonlySet<LoopVar>): number {
-  let n = 1;
-  for (const v of vars) n *= v.extent;
-  return n;
 }

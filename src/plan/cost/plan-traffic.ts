@@ -1,0 +1,65 @@
+/**
+ * @file Bytes that a planned program moves, against the fewest it could:
+ *
+ *   moved    every nest reads and writes what it touches          caches may answer some of it
+ *   kernels  every kernel touches each operand once               what no order of loops within kernels can beat
+ *   least    inputs read once, results written once               what no fusion can beat
+ *
+ * moved ≥ kernels (traffic.ts). What stays between steps is an input and, where it is replaced, a result. A branch or a
+ * loop without a known number of turns counts as the cost of its operation says.
+ */
+import { at } from "../../base/invariant.ts";
+import type { Node, Value } from "../../ir/graph.ts";
+import { byteLength } from "../../ir/type.ts";
+import type { Lowered } from "../../lower/lower.ts";
+import type { Plan } from "../problem.ts";
+import { type KernelTraffic, kernelTraffic, runningNests } from "./traffic.ts";
+import { controlRuns, kernelOfNode, workOfNode } from "./work.ts";
+
+/** Of one run of a program. */
+export interface Traffic {
+  readonly movedBytes: number;
+  readonly kernelBytes: number;
+  readonly leastBytes: number;
+}
+
+/** Moved by the steps of a plan, and by its kernels at least. */
+function stepTraffic(plan: Plan, lowered?: ReadonlyMap<Node, Lowered>): KernelTraffic {
+  let [moved, least] = [0, 0];
+  const add = (by: KernelTraffic, times = 1): void => {
+    moved += times * by.moved;
+    least += times * by.least;
+  };
+  for (const { node, alias, writes, bodies } of plan.program.steps) {
+    if (alias) continue;
+    const control = bodies && controlRuns(node);
+    if (control) {
+      bodies.forEach((body, n) => {
+        add(stepTraffic(body), at(control.runs, n));
+      });
+      add({ moved: 2 * control.copied, least: 2 * control.copied });
+      continue;
+    }
+    const kernel = lowered?.get(node)?.kernel ?? kernelOfNode(node);
+    const [first] = writes;
+    const inPlace = first !== undefined && plan.inPlace.has(first);
+    const bytes = kernel ? 0 : workOfNode(node).bytes;
+    add(kernel ? kernelTraffic(kernel, runningNests(kernel, inPlace)) : { moved: bytes, least: bytes });
+  }
+  for (const { to } of plan.copies) {
+    const { bytes } = at(plan.problem.buffers, to);
+    add({ moved: 2 * bytes, least: 2 * bytes });
+  }
+  return { moved, least };
+}
+
+/**
+ * Of one run of a plan.
+ * @param lowered the kernels of its nodes where they are known
+ */
+export function planTraffic(plan: Plan, lowered?: ReadonlyMap<Node, Lowered>): Traffic {
+  const { params, results } = plan.program;
+  const bytes = (values: readonly Value[]): number => values.reduce((sum, { type }) => sum + byteLength(type), 0);
+  const { moved, least } = stepTraffic(plan, lowered);
+  return { movedBytes: moved, kernelBytes: least, leastBytes: bytes(params) + bytes(results) };
+}
