@@ -36,6 +36,8 @@ const PROFILE_SECONDS = 2;
 
 export interface BenchFigures extends PlanFigures {
   readonly stepMs: { readonly median: number; readonly p10: number; readonly p90: number };
+  /** Median of the processor's time for a step, all threads together: what other processes do is not in it. */
+  readonly stepCpuMs: number;
   /** From trace to ready to run. */
   readonly compileMs: number;
   /** Of the whole process; null where the system does not say. */
@@ -76,23 +78,27 @@ export function stateHash(state: object): string {
 interface Run {
   readonly losses: readonly number[];
   readonly ms: readonly number[];
+  readonly cpuMs: readonly number[];
   readonly state: object;
 }
 
 function runSteps(name: string, step: (state: object) => unknown, first: object, steps: number): Run {
   const losses: number[] = [];
-  const ms: number[] = [];
+  const [ms, cpuMs]: [number[], number[]] = [[], []];
   let state = first;
   for (let i = 0; i < steps; i++) {
-    const started = performance.now();
+    const [started, used] = [performance.now(), process.cpuUsage()];
     const made = step(state);
     // one program makes results of one structure: the first step answers for all
     const [next, loss] = i === 0 ? stepResult(name, first, made) : (made as readonly [object, Tensor]);
     losses.push(loss.item());
     ms.push(performance.now() - started);
+    const { user, system } = process.cpuUsage(used);
+    cpuMs.push((user + system) / 1000);
     state = next;
   }
-  return { losses, ms: ms.slice(Math.min(MOST_WARM_UP, Math.floor(steps / 3))), state };
+  const warm = Math.min(MOST_WARM_UP, Math.floor(steps / 3));
+  return { losses, ms: ms.slice(warm), cpuMs: cpuMs.slice(warm), state };
 }
 
 function requireMemory(program: string, target: string, arenaBytes: number): void {
@@ -120,11 +126,12 @@ async function measure(program: AnyProgram, args: Arguments, io: Io): Promise<Me
   const step = compile(program.step, { donate: [0], name: program.name, ...compileOptions(settings) });
   const { compileMs, moduleBytes, kernelFunctions, kernelCalls } = step.program(first, ...batch);
   io.err(`${program.name}: compiled in ${compileMs.toFixed(0)} ms, running ${grouped(steps)} steps\n`);
-  const { losses, ms, state } = runSteps(program.name, (current) => step(current, ...batch), first, steps);
+  const { losses, ms, cpuMs, state } = runSteps(program.name, (current) => step(current, ...batch), first, steps);
   const peakRssBytes = peakRss();
   const measured = {
     ...figures(),
     stepMs: { median: quantile(ms, 0.5), p10: quantile(ms, 0.1), p90: quantile(ms, 0.9) },
+    stepCpuMs: quantile(cpuMs, 0.5),
     ...{ compileMs, peakRssBytes, baselineRssBytes, losses, stateHash: stateHash(state) },
     ...{ moduleBytes, kernelFunctions, kernelCalls, threads: settings.threads ?? 1, steps },
   };
@@ -136,7 +143,11 @@ const threadsText = (threads: number): string => (threads === 1 ? "one thread" :
 function benchText(f: BenchFigures): string {
   const rss = f.peakRssBytes === null || f.baselineRssBytes === null ? null : f.peakRssBytes - f.baselineRssBytes;
   const rows = [
-    ["step", `${f.stepMs.median.toFixed(2)} ms`, `p10 ${f.stepMs.p10.toFixed(2)}, p90 ${f.stepMs.p90.toFixed(2)}`],
+    [
+      "step",
+      `${f.stepMs.median.toFixed(2)} ms`,
+      `p10 ${f.stepMs.p10.toFixed(2)}, p90 ${f.stepMs.p90.toFixed(2)}; ${f.stepCpuMs.toFixed(2)} of processor time`,
+    ],
     [
       "predicted",
       `${f.predictedMs.toFixed(2)} ms`,
