@@ -30,7 +30,7 @@ const LARGE = [1536, 2000, 2048];
 const TURNS = 8;
 const PATIENCE = 1;
 /** Operations of a turn, at least. */
-const TURN_FLOPS = 6e7;
+const TURN_FLOPS = 2e8;
 
 /** OpenBLAS called `count` times from C, so that neither side pays for calls from JavaScript. */
 const DRIVER = (c: string, name: string): string => `
@@ -71,7 +71,7 @@ function load(dtype: Type, [m, n, k]: Size, ta: boolean, tb: boolean, count: num
 /** Best times for one product, ours and theirs, and the workspace of ours. */
 function race(dtype: Type, size: Size, ta: boolean, tb: boolean, blas: Many): readonly [number, number, number] {
   const [m, n, k] = size;
-  const count = Math.min(64, Math.ceil(TURN_FLOPS / (2 * m * n * k)));
+  const count = Math.min(256, Math.ceil(TURN_FLOPS / (2 * m * n * k)));
   const { machine, addresses, workspaceBytes } = load(dtype, size, ta, tb, count);
   const result = new (dtype === "f32" ? Float32Array : Float64Array)(m * n + 16);
   const base = koffi.address(new Uint8Array(machine.buffer, 0, 1)) + BigInt(machine.start);

@@ -115,8 +115,8 @@ export interface Workspace {
 }
 
 /** Bytes of a packed block of the spread side, of one that is read in place, and of partial sums. */
-const PACKED_BYTES = 448 * 1024;
-const READ_BYTES = 2048 * 1024;
+const PACKED_BYTES = 576 * 1024;
+const READ_BYTES = 1024 * 1024;
 const SUMS_BYTES = 256 * 1024;
 /** Of a copy of an image with zeros around it. */
 const PADDED_BYTES = 1024 * 1024;
@@ -319,8 +319,8 @@ class Planner {
     most: number,
   ): { readonly side: SpreadSide; readonly tiling: Tiling } {
     const tiling = access && tilingOf(access, v, most);
-    if (access && tiling && !collides(tiling, this.bytes)) {
-      const step = depthStride(access.depth, this.nest.depth, this.nest.split) ?? "table";
+    const step = (access && depthStride(access.depth, this.nest.depth, this.nest.split)) ?? "table";
+    if (access && tiling && !collides(tiling, this.bytes) && !this.stacks(step)) {
       return { side: { kind: "direct", access, step }, tiling };
     }
     const padding = paddingOf(this.interner, expr, v, this.depth, this.operands, this.mostPadded(v));
@@ -334,6 +334,11 @@ class Planner {
     if (!rows) return { side: alongSide(0), tiling: evenTiling(v.extent, most, 1) };
     const stride = this.padded(this.run);
     return { side: { kind: "rows", stride, step: 1 }, tiling: evenTiling(v.extent, most, stride) };
+  }
+
+  /** Whether steps of a long depth all come to lie in a few lines of the cache. */
+  stacks(step: DepthStep): boolean {
+    return step !== "table" && step !== 0 && (step * this.bytes) % 4096 === 0 && this.run > 256;
   }
 
   /** Elements of a copy with zeros around it that is worth making. */
@@ -351,15 +356,16 @@ class Planner {
     const inner = this.depth[this.depth.length - 1] as LoopVar;
     if (access && stride !== null && step === 1) return { kind: "across", access, stride, step: 1 };
     const cost = (counter: LoopVar): number => fillCost(this.interner, expr, counter, this.lanes);
+    const permuted = access && stride !== null && this.permuted(access, stride);
     // A panel of the whole depth is large: only where rows would have to be gathered, or where it is not.
     const small = 2 * this.lanes * this.bytes * this.nest.depth.extent <= RESIDENT_BYTES;
-    const permuted = access && stride !== null && (small || cost(inner) > 1) && this.permuted(access, stride);
-    if (permuted) return permuted;
+    const turn = permuted ? turnCost(permuted.stretches, this.lanes, this.nest.depth.extent) : Number.POSITIVE_INFINITY;
+    if (permuted && turn < cost(v) && (small ? turn < cost(inner) + 0.4 : cost(inner) > 1)) return permuted;
     if (cost(inner) + 0.4 < cost(v)) return { kind: "turned", stride: this.padded(this.run) };
     return { kind: "along" };
   }
 
-  permuted(access: Access, stride: number): VectorSide | null {
+  permuted(access: Access, stride: number): Extract<VectorSide, { kind: "permuted" }> | null {
     const { depth, split } = this.nest;
     if (depth.extent < this.lanes || depth.extent > LONGEST_PERMUTED) return null;
     const stretches = stretchesOf(access.depth, depth, split);
