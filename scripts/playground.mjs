@@ -7,7 +7,7 @@
  * apart: a worker is one file, so that a stack says which code is the library's and which is the user's.
  */
 import { createHash } from "node:crypto";
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -17,15 +17,34 @@ import { build } from "rolldown";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const HOST = "127.0.0.1";
+/** All that is written and served: a folder that is given may have other files in it. */
+const FILES = ["index.html", "edit.html", "worker.js"];
 const TYPES = { ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8" };
 
-const { values: options } = parseArgs({
-  options: {
-    out: { type: "string", default: join(ROOT, "dist", "playground") },
-    port: { type: "string", default: "0" },
-    "build-only": { type: "boolean", default: false },
-  },
-});
+const OPTIONS = {
+  out: { type: "string", default: join(ROOT, "dist", "playground") },
+  port: { type: "string", default: "0" },
+  "build-only": { type: "boolean", default: false },
+};
+
+/** Says what is wrong and how it would be right. */
+function refuse(why) {
+  console.error(`playground: ${why}\n  help: npm run playground -- [--out FOLDER] [--port N] [--build-only]`);
+  process.exit(1);
+}
+
+function optionsGiven() {
+  try {
+    const { values } = parseArgs({ options: OPTIONS });
+    const port = Number(values.port);
+    if (!/^\d+$/.test(values.port) || port > 65535) refuse(`there is no port ${values.port}`);
+    return { ...values, port };
+  } catch (error) {
+    return refuse(error.message);
+  }
+}
+
+const options = optionsGiven();
 
 /** A page: one script, allowed by its digest; what it loads comes from where it came from. */
 function pageHtml(title, script) {
@@ -74,22 +93,20 @@ async function bundled(entry) {
 
 async function buildTo(folder) {
   const [train, edit, worker] = await Promise.all(["train.ts", "edit.ts", "worker.ts"].map(bundled));
-  rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, "index.html"), pageHtml("train", train));
-  writeFileSync(join(folder, "edit.html"), pageHtml("edit", edit));
-  writeFileSync(join(folder, "worker.js"), worker);
+  const texts = [pageHtml("train", train), pageHtml("edit", edit), worker];
+  FILES.forEach((name, i) => {
+    writeFileSync(join(folder, name), texts[i]);
+  });
 }
 
 /** Name, size and size when compressed, of every file. */
 function sizes(folder) {
   const kB = (bytes) => `${(bytes / 1000).toFixed(0)} kB`;
-  const rows = readdirSync(folder)
-    .sort()
-    .map((name) => {
-      const bytes = readFileSync(join(folder, name));
-      return { name, bytes: bytes.length, packed: gzipSync(bytes).length };
-    });
+  const rows = FILES.map((name) => {
+    const bytes = readFileSync(join(folder, name));
+    return { name, bytes: bytes.length, packed: gzipSync(bytes).length };
+  });
   const sum = (key) => rows.reduce((total, row) => total + row[key], 0);
   const lines = [...rows, { name: "total", bytes: sum("bytes"), packed: sum("packed") }];
   return lines
@@ -97,9 +114,9 @@ function sizes(folder) {
     .join("\n");
 }
 
-/** Serves the files of a folder by their names, to this machine alone. */
+/** Serves the files in a folder by their names, to this machine alone. */
 function serve(folder, port) {
-  const files = new Map(readdirSync(folder).map((name) => [`/${name}`, readFileSync(join(folder, name))]));
+  const files = new Map(FILES.map((name) => [`/${name}`, readFileSync(join(folder, name))]));
   const server = createServer(({ method, headers, url = "/" }, response) => {
     const own = server.address()?.port;
     const send = (status, type, body) => {
@@ -112,13 +129,15 @@ function serve(folder, port) {
     };
     if (![`${HOST}:${own}`, `localhost:${own}`].includes(headers.host)) return send(403, "text/plain", "not here\n");
     if (method !== "GET" && method !== "HEAD") return send(405, "text/plain", "read only\n");
-    const { pathname } = new URL(url, `http://${HOST}`);
+    if (!url.startsWith("/")) return send(400, "text/plain", "not an address\n");
+    const { pathname } = new URL(`http://${HOST}${url}`);
     const name = pathname === "/" ? "/index.html" : pathname;
     const body = files.get(name);
     return body
       ? send(200, TYPES[extname(name)] ?? "application/octet-stream", body)
       : send(404, "text/plain", "not found\n");
   });
+  server.once("error", (error) => refuse(`port ${port}: ${error.code ?? error.message}`));
   server.listen(port, HOST, () => console.log(`http://${HOST}:${server.address().port}/`));
   for (const signal of ["SIGINT", "SIGTERM"]) {
     process.once(signal, () => {
@@ -130,4 +149,4 @@ function serve(folder, port) {
 
 await buildTo(options.out);
 console.error(`${options.out}\n${sizes(options.out)}`);
-if (!options["build-only"]) serve(options.out, Number(options.port));
+if (!options["build-only"]) serve(options.out, options.port);

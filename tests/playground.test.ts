@@ -65,6 +65,7 @@ describe.runIf(path !== null)("the playground", () => {
   };
 
   beforeAll(async () => {
+    writeFileSync(join(folder, "other.txt"), "mine");
     [served, browser] = await Promise.all([servePlayground(folder), launch(path as string)]);
   });
 
@@ -86,6 +87,10 @@ describe.runIf(path !== null)("the playground", () => {
     expect(await status({}, "worker.js")).toBe(200);
     expect(await status({ host: "elsewhere.test" }, "worker.js")).toBe(403);
     expect(await status({}, "../package.json")).toBe(404);
+    expect(await status({}, "/[")).toBe(404);
+    // The folder may be one with other files: they stay and are not shown to anybody.
+    expect(readFileSync(join(folder, "other.txt"), "utf8")).toBe("mine");
+    expect(await status({}, "other.txt")).toBe(404);
   });
 
   it.each(MODELS)(

@@ -16,7 +16,7 @@ import { chain } from "../src/cli/programs/chain.ts";
 import { serveView, type ViewServer } from "../src/cli/view-server.ts";
 import { planJson } from "../src/plan/json.ts";
 import type { ViewData } from "../src/view/data.ts";
-import { curveWithEntries, entryName, entryOf, livePlans } from "../src/view/plans.ts";
+import { curveOf, curveWithEntries, entryName, entryOf, livePlans } from "../src/view/plans.ts";
 import { entriesOfFile } from "../src/view/read-file.ts";
 import { browserPath, launch, NO_BROWSER, pictureDistance } from "./support/browser.ts";
 import { bundlePage } from "./support/page-bundle.ts";
@@ -26,6 +26,14 @@ if (path === null) process.stderr.write(`\n*** ${NO_BROWSER} ***\n\n`);
 
 it("there is a browser to test the page with, on a build machine", () => {
   if (process.env.CI === "true") expect(path, NO_BROWSER).not.toBeNull();
+});
+
+it("is told the curve point by point, so that whatever else is asked for waits for one point at most", () => {
+  const live = livePlans(plans, 4, first);
+  const curves = [live.curve()];
+  while (!curves.at(-1)!.whole) curves.push(live.curve());
+  expect(curves.slice(0, -1).map(({ points }) => points.length)).toEqual([2, 3, 4]);
+  expect(live.curve()).toEqual(curveOf(plans, 4).curve);
 });
 
 /** Pictures that were looked at, and the plan they show; UPDATE_PICTURES=1 takes them again. */
@@ -176,7 +184,7 @@ describe.runIf(path !== null)("the page", () => {
 
   it("plans for the very budget that the slider is at, from the server", async () => {
     await open(server.url);
-    await page.waitForSelector(".curve .point");
+    await page.waitForSelector(".curve[aria-busy=false] .point");
     const { curve } = curveWithEntries(plans, 4, 0);
     const least = Math.min(...curve.points.map((p) => p.arenaBytes));
     await page.focus("#budget");
@@ -202,7 +210,7 @@ describe.runIf(path !== null)("the page", () => {
       await page.locator(".reasons li").first().waitFor();
       const shown = (): Promise<string[]> => page.locator(".reasons li").allTextContents();
       expect(await shown()).toEqual(values[values.length - 1]!.story!.slice(1));
-      await page.waitForSelector(".curve .point");
+      await page.waitForSelector(".curve[aria-busy=false] .point");
       await page.focus("#budget");
       await page.keyboard.press("Home");
       const { points } = curveWithEntries(plans, 4, 0).curve;

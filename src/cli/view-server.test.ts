@@ -5,7 +5,7 @@ import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type { CurveReply, PlanReply, StoryReply } from "../view/data.ts";
+import type { CurveReply, PlanReply, StoryReply, ViewCurve } from "../view/data.ts";
 import { livePlans } from "../view/plans.ts";
 import { readGraphs } from "./load.ts";
 import { machineModel } from "./machine.ts";
@@ -69,6 +69,12 @@ it("serves the page on loopback and nothing else", async () => {
   expect((await ask("/", { method: "POST" })).status).toBe(405);
 });
 
+it("outlives addresses that are none", async () => {
+  expect((await ask("//[")).status).toBe(404);
+  expect((await ask("*")).status).toBe(400);
+  expect((await ask("/")).status).toBe(200);
+});
+
 it("answers only to its own name: no other site can reach it by a name that leads here", async () => {
   expect((await ask("/", { host: "evil.example" })).status).toBe(403);
   expect((await ask("/plan?budget=1", { host: "evil.example:80" })).status).toBe(403);
@@ -76,7 +82,10 @@ it("answers only to its own name: no other site can reach it by a name that lead
 });
 
 it("plans for a budget, refuses one that is too small, and knows the curve", async () => {
-  const { curve } = JSON.parse((await ask("/curve")).body) as CurveReply;
+  const curveNow = async (): Promise<ViewCurve> => (JSON.parse((await ask("/curve")).body) as CurveReply).curve;
+  let curve = await curveNow();
+  while (!curve.whole) curve = await curveNow();
+  expect(await curveNow()).toEqual(curve);
   const most = curve.points[0]!;
   expect(curve.points.every((p) => p.arenaBytes >= curve.floorBytes)).toBe(true);
   const whole = JSON.parse((await ask(`/plan?budget=${most.arenaBytes}`)).body) as PlanReply;
@@ -91,6 +100,7 @@ it("plans for a budget, refuses one that is too small, and knows the curve", asy
 it("says so when its port is taken", async () => {
   const taken = Number(new URL(server.url).port);
   await expect(serveView("", null, taken)).rejects.toThrow(`port ${taken}: EADDRINUSE`);
+  await expect(serveView("", null, 99999)).rejects.toThrow("port 99999: there is no such port");
 });
 
 it("tells the story of a value of a plan that it gave out, and of no other", async () => {

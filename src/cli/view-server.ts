@@ -35,7 +35,8 @@ export async function serveView(page: string, plans: LivePlans | null, port: num
       const summary = `view: port ${port}: ${error.code ?? error.message}`;
       reject(new TidemarkError("UsageError", summary, { help: "give another --port, or none for one that is free" }));
     });
-    server.listen(port, HOST, resolve);
+    if (port > 65535) server.emit("error", new Error("there is no such port"));
+    else server.listen(port, HOST, resolve);
   });
   const closed = new Promise<void>((resolve) => {
     server.once("close", () => resolve());
@@ -55,7 +56,8 @@ function replyTo(
 ): Reply {
   if (!hosts.includes(headers.host ?? "")) return text(403, "this server answers to its own address only");
   if (method !== "GET" && method !== "HEAD") return text(405, "this server is only read from");
-  const { pathname, searchParams } = new URL(url, `http://${HOST}`);
+  if (!url.startsWith("/")) return text(400, "not an address");
+  const { pathname, searchParams } = new URL(`http://${HOST}${url}`);
   try {
     if (pathname === "/") return { status: 200, type: "text/html; charset=utf-8", body: page };
     if (pathname === "/curve" && plans) return json({ curve: plans.curve() });

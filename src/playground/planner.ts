@@ -72,7 +72,7 @@ export class Planner {
       const found = budgetBytes < floorBytes ? null : this.#plans.family("auto").within(budgetBytes);
       if (!found) continue;
       points.push(pointOf(found, budgetBytes));
-      yield { floorBytes, points: [...points] };
+      yield { floorBytes, points: [...points], whole: false };
     }
     // As long as it has no more points than are shown, what is being found is not better.
     const curves = curvesOf(this.#plans, POINTS);

@@ -2,7 +2,7 @@
  * @file What the page is given: pictures, the trade-off curve they lie on, and whether there is somebody to ask for more.
  * A page in a file has all its plans with it; a page from the server asks for the plan of a budget:
  *
- *   GET curve                     → CurveReply
+ *   GET curve                     → CurveReply, with one point more each time until it is whole
  *   GET plan?budget=BYTES         → PlanReply
  *   GET story?plan=ASKS&value=N   → StoryReply
  */
@@ -31,6 +31,8 @@ export interface ViewCurve {
   readonly points: readonly CurvePoint[];
   /** No plan is smaller: what one operation and the state need. */
   readonly floorBytes: number;
+  /** Nothing is to come; a curve may be shown while it is being found. */
+  readonly whole: boolean;
 }
 
 export interface ViewData {

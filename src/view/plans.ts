@@ -34,6 +34,7 @@ function withBudget(made: Plan, budgetBytes: number | null): Plan {
 
 /** What the page asks of whoever has the plans. */
 export interface LivePlans {
+  /** Every call finds one point more, as long as there are some: what else is asked for does not wait for all of them. */
   curve(): ViewCurve;
   within(budgetBytes: number): PlanReply;
   /** Sentences about a value of a plan that was given out; null where there is no such value. */
@@ -45,11 +46,12 @@ export interface LivePlans {
  * @param known plans that the page has already
  */
 export function livePlans(plans: ProgramPlans, points: number, known: NamedPlans): LivePlans {
+  const curves = curvesOf(plans, points);
   let curve: ViewCurve | null = null;
   const given = new Map(known);
   return {
     curve() {
-      curve ??= curveOf(plans, points).curve;
+      if (!curve?.whole) curve = curves.next().value.curve;
       return curve;
     },
     within(budgetBytes) {
@@ -81,9 +83,9 @@ export function* curvesOf(plans: ProgramPlans, count: number): Generator<Planned
   const candidates = [plans.storeAll];
   const points = [pointOf(plans.storeAll, plans.storeAll.arenaBytes)];
   const most = plans.storeAll.arenaBytes;
-  const sofar = (): PlannedCurve => {
+  const sofar = (whole: boolean): PlannedCurve => {
     const floorBytes = Math.min(plans.floorBytes(), ...points.map((point) => point.arenaBytes));
-    return { candidates: [...candidates], curve: { floorBytes, points: [...points] } };
+    return { candidates: [...candidates], curve: { floorBytes, points: [...points], whole } };
   };
   const least = plans.least({}).arenaBytes;
   for (let i = 1; i < count && least < most; i++) {
@@ -92,9 +94,9 @@ export function* curvesOf(plans: ProgramPlans, count: number): Generator<Planned
     if (candidates.includes(plan)) continue;
     candidates.push(plan);
     points.push(pointOf(plan, budgetBytes));
-    yield sofar();
+    yield sofar(false);
   }
-  return sofar();
+  return sofar(true);
 }
 
 export function pointOf({ arenaBytes, predictedMs }: Candidate<Made>, budgetBytes: number): CurvePoint {

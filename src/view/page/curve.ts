@@ -75,10 +75,12 @@ export function curveView(store: Store, planFor: PlanSource): CurveView {
       label.hidden = state.curve === null;
       replace(drawing, ...(state.curve ? marks(state.curve, state) : []));
       drawing.toggleAttribute("hidden", state.curve === null);
+      drawing.setAttribute("aria-busy", `${state.curve?.whole === false}`);
       if (!state.curve) return;
       const { least, most } = scales(state.curve);
       const bytes = state.budgetBytes ?? most;
-      if (document.activeElement !== slider)
+      // A slider at hand stays where it is, unless it means other bytes than before.
+      if (document.activeElement !== slider || before?.curve !== state.curve)
         slider.value = most > least ? `${Math.round(((bytes - least) / (most - least)) * 1000)}` : slider.max;
       slider.setAttribute("aria-valuetext", formatBytes(bytes));
       slider.dataset.bytes = `${bytes}`;

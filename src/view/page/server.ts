@@ -3,7 +3,9 @@ import type { CurveReply, PlanReply, StoryReply } from "../data.ts";
 import type { Store } from "./store.ts";
 
 async function answer<T>(path: string): Promise<T> {
-  return (await (await fetch(path)).json()) as T;
+  const reply = await fetch(path);
+  if (!reply.ok) throw new Error((await reply.text()).trim());
+  return (await reply.json()) as T;
 }
 
 export const fetchPlan = (budgetBytes: number): Promise<PlanReply> => answer(`plan?budget=${budgetBytes}`);
@@ -12,10 +14,14 @@ export async function fetchStory(asks: string, value: number): Promise<readonly 
   return (await answer<StoryReply>(`story?plan=${encodeURIComponent(asks)}&value=${value}`)).story;
 }
 
-/** Puts the curve into the page; it takes as long as planning does. */
+/** Puts the curve into the page as it becomes known; it takes as long as planning does. */
 export async function fetchCurve(store: Store): Promise<void> {
   try {
-    store.set({ curve: (await answer<CurveReply>("curve")).curve });
+    for (let whole = false; !whole; ) {
+      const { curve } = await answer<CurveReply>("curve");
+      store.set({ curve });
+      whole = curve.whole;
+    }
   } catch (error) {
     store.set({ message: `no curve: ${String(error)}` });
   }
