@@ -59,8 +59,11 @@ export type LoopChoice = ReadonlyMap<string, LoopForm>;
 /** States of a loop without a bound: with as many, half a million turns are made again once, 180 million twice. */
 const MOST_OPEN = 1024;
 
-const keyOf = ({ pair: { length, stateBytes, tapeBytes }, depth }: FoundLoop): string =>
-  `${depth} deep, ${length} × ${tapeBytes}, ${stateBytes}`;
+/** The last turn must be known beforehand, and the others need states: rows that come from inputs alone need none. */
+const canTape = ({ kept, backwardParts }: LoopPair): boolean => kept.length > 0 && backwardParts.count === null;
+
+const keyOf = ({ pair, depth }: FoundLoop): string =>
+  `${depth} deep, ${pair.length}${canTape(pair) ? "" : " at most"} × ${pair.tapeBytes}, ${pair.stateBytes}`;
 
 const isFree = ({ pair: { forward } }: FoundLoop): boolean =>
   ((forward.attrs as Partial<ScanAttrs>).reversal ?? "auto") === "auto";
@@ -163,7 +166,7 @@ export function loopGroups(graph: Graph, model: CostModel): readonly LoopGroup[]
     groups.set(key, {
       key,
       isOpen: false,
-      tapes: pair.kept.length > 0 && pair.backwardParts.count === null,
+      tapes: canTape(pair),
       count: (known?.count ?? 0) + 1,
       length,
       stateBytes,
