@@ -152,7 +152,7 @@ function checkPlan(data: unknown, where: string, faults: Faults, depth: number):
   const height = plan.whole("heightBytes");
   plan.whole("boundBytes");
   plan.whole("budgetBytes", Number.MAX_SAFE_INTEGER, true);
-  if (plan.whole("alignment") === 0) faults.add(`${where}alignment`, "is 0");
+  if (plan.whole("alignment") === 0) faults.add(`${where === "" ? "" : `${where}.`}alignment`, "is 0");
   const [buffers, values, steps] = [plan.list("buffers").length, plan.list("values").length, plan.list("steps").length];
   plan.whole("boundStep", steps + 1);
   plan.objects("buffers", (buffer) => checkBuffer(buffer, values, steps, height));

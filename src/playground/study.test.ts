@@ -85,12 +85,21 @@ describe("a text with a mistake", () => {
     ["in what it imports", GOOD.replace('"tidemark"', '"left-pad"'), 1, "there is no module left-pad here"],
     ["in what it exports", GOOD.replace("export function loss", "function lost"), null, "loss is undefined"],
     ["in its arguments", GOOD.replace("export const args", "const args"), null, "args is undefined"],
+    ["with no arguments", GOOD.replace("[spec([64, 16]), spec([32, 64])]", "[]"), null, "args is an array of 0"],
     ["in wrt", `${GOOD}export const wrt = 2;`, null, "wrt is 2"],
     ["in its result", GOOD.replace(".sum()", ""), null, "the loss must be a scalar, got f32[32,16]"],
   ])("%s is told so, with the line", (_, text, line, message) => {
     const told = complaint(text);
     expect(told.message).toContain(message);
     expect(told.line).toBe(line);
+  });
+
+  it("that throws what has no end or no text is told so in a few words", () => {
+    const told = complaint(`${GOOD}\nthrow new Error("function.ts:3 ".repeat(1e6));`);
+    expect(told.message.length).toBeLessThan(5000);
+    expect(told.line).toBe(10);
+    for (const odd of ["Object.create(null)", "{ toString() { throw 1; } }"])
+      expect(complaint(`throw ${odd};`).message).toBe("thrown: something that cannot be written as text");
   });
 
   it("leaves the plans of the text before it to ask about, and none without one", () => {

@@ -66,7 +66,7 @@ function checked({ loss, args, wrt = 0 }: Readonly<Record<string, unknown>>): Us
       "export function loss(w: Tensor, x: Tensor) { return x.matmul(w).sum(); }",
     );
   }
-  if (!Array.isArray(args)) throw wrong(`args is ${describe(args)}`, help);
+  if (!Array.isArray(args) || args.length === 0) throw wrong(`args is ${describe(args)}`, help);
   const positions: readonly unknown[] = Array.isArray(wrt) ? wrt : [wrt];
   if (!positions.every((n) => Number.isInteger(n) && (n as number) >= 0 && (n as number) < args.length)) {
     throw wrong(`wrt is ${describe(wrt)}`, `give positions of arguments, from 0 to ${args.length - 1}`);
@@ -83,11 +83,26 @@ export function orComplaint<T extends object>(make: () => T): T | Complaint {
   }
 }
 
-/** Anything can be thrown. */
+/** Letters of a message that are shown: a text may throw any number. */
+const LONGEST = 4000;
+
+const shortened = (text: string): string => (text.length > LONGEST ? `${text.slice(0, LONGEST)} …` : text);
+
+/** Anything can be thrown, also what cannot be told. */
 export function complaintOf(error: unknown): Complaint {
-  if (!(error instanceof Error)) return { message: `thrown: ${String(error)}`, line: null };
-  const place = error instanceof TidemarkError && error.where ? error.where : (error.stack ?? "");
+  try {
+    return toldOf(error);
+  } catch {
+    return { message: "thrown: something that cannot be written as text", line: null };
+  }
+}
+
+function toldOf(error: unknown): Complaint {
+  if (!(error instanceof Error)) return { message: shortened(`thrown: ${String(error)}`), line: null };
+  const named = `${error.name}: ${error.message}`;
+  const message = error instanceof TidemarkError ? error.message : named;
+  // A stack begins with the message, which may say anything at any length.
+  const place = error instanceof TidemarkError && error.where ? error.where : (error.stack ?? "").replace(named, "");
   const line = new RegExp(`\\b${FILE.replace(".", "\\.")}:(\\d+)`).exec(place)?.[1];
-  const message = error instanceof TidemarkError ? error.message : `${error.name}: ${error.message}`;
-  return { message, line: line === undefined ? null : Number(line) };
+  return { message: shortened(message), line: line === undefined ? null : Number(line) };
 }

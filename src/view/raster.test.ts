@@ -33,6 +33,13 @@ describe("the rasterizer", () => {
     expect(raster.pixels.filter((p) => p !== 0)).toEqual(Uint32Array.of(1));
   });
 
+  it("stops painting where a file claims that everything overlaps", () => {
+    const rects = drawsOf(Array.from({ length: 1000 }, (_, i) => [0, 8, 0, 8, i < 2 ? 0 : 1] as const));
+    const raster = { pixels: new Uint32Array(64), width: 8, height: 8 };
+    expect(drawRects(raster, rects, { t0: 0, t1: 8, a0: 0, a1: 8 }, INKS, { background: 0 })).toBe(1000);
+    expect(new Set(raster.pixels)).toEqual(new Set([1, 11]));
+  });
+
   it("dims what is not searched for, and textures tell kinds apart without colour", () => {
     const rects = drawsOf([
       [0, 16, 0, 8, 0],

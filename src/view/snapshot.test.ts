@@ -77,3 +77,26 @@ it("in the form of PyTorch 1 is what was there at its end, with the lines of its
   expect(picture).toMatchObject({ columns: 1, boundBytes: 24 * MIB });
   expect(picture!.values.map(({ story }) => story[0])).toEqual(Array(6).fill("given out at train.py:9 in init"));
 });
+
+it("with numbers beyond measure, or with more segments than a call has arguments, is read all the same", () => {
+  const text = (word: string): number[] => [0x8c, word.length, ...Buffer.from(word)];
+  const float = (n: number): number[] => {
+    const bytes = Buffer.alloc(8);
+    bytes.writeDoubleBE(n);
+    return [0x47, ...bytes];
+  };
+  /** A segment of one block that is in use. */
+  const segment = (size: number): number[] => {
+    const block = [0x7d, 0x28, ...text("size"), ...float(size), ...text("state"), ...text("active_allocated"), 0x75];
+    return [0x7d, 0x28, ...text("blocks"), 0x5d, ...block, 0x61, ...text("total_size"), ...float(size), 0x75];
+  };
+  /** Segments, and the first one so many times more. */
+  const snapshot = ([first = 0, ...others]: readonly number[], more = 0): Uint8Array => {
+    const again = Array.from({ length: more }, () => [0x68, 0]);
+    const segments = [...segment(first), 0x94, ...others.flatMap(segment)];
+    return Uint8Array.from([0x80, 4, 0x5d, 0x28, segments, again, 0x65, 0x2e].flat(2));
+  };
+  const [huge] = readSnapshot(snapshot([1.7e308, Number.POSITIVE_INFINITY, Number.NaN, -5, 64]), "x");
+  expect(huge).toMatchObject({ heightBytes: 64, boundBytes: 64 });
+  expect(readSnapshot(snapshot([64], 150_000), "x")).toHaveLength(1);
+});

@@ -52,7 +52,8 @@ export function readSnapshot(bytes: Uint8Array, name: string): readonly Picture[
   }
   const segmentList = Array.isArray(segments) ? segments : [];
   const traceList = Array.isArray(traces) ? traces : [];
-  const devices = Math.max(traceList.length, 1 + Math.max(-1, ...segmentList.map((s) => whole(get(s, "device")))));
+  const last = segmentList.reduce((most: number, s) => Math.max(most, whole(get(s, "device"))), -1);
+  const devices = Math.max(traceList.length, 1 + last);
   const pictures: Picture[] = [];
   for (let d = 0; d < Math.min(devices, 1024); d++) {
     const own = segmentList.filter((s) => whole(get(s, "device")) === d);
@@ -83,7 +84,7 @@ function framesOf(block: PickleValue): PickleValue | undefined {
 /** A size or an address; what is none of them counts as 0. */
 function whole(value: PickleValue | undefined): number {
   const n = typeof value === "bigint" ? Number(value) : value;
-  return typeof n === "number" && Number.isFinite(n) && n >= 0 ? Math.floor(n) : 0;
+  return typeof n === "number" && n >= 0 && n < 2 ** 64 ? Math.floor(n) : 0;
 }
 
 /** The innermost line of Python that is not PyTorch's own, else the innermost that there is. */

@@ -31,8 +31,8 @@ export interface SessionEvents {
 
 export interface Session {
   progress(): Progress;
-  /** Plans a model and starts its training; the plan with everything stored. */
-  open(model: string): Promise<ViewEntry>;
+  /** Plans a model and starts its training; the plan with everything stored, or null where another opening came after. */
+  open(model: string): Promise<ViewEntry | null>;
   run(until: number): void;
   pause(): void;
   /** Plans for a budget and goes on in that plan. */
@@ -53,6 +53,7 @@ interface Mutable {
 
 export function createSession(events: SessionEvents): Session {
   let at: Mutable | null = null;
+  let openings = 0;
   /** The model that is planned for, and its curve. */
   let planned: { readonly model: string; readonly curve: ViewCurve | null } = { model: "", curve: null };
   const heard = (told: Told): void => {
@@ -80,9 +81,14 @@ export function createSession(events: SessionEvents): Session {
   return {
     progress: () => ({ ...known(), stored: known().stored.entry, curve: planned.curve }),
     async open(model) {
-      if (planned.model !== model) planned = { model, curve: null };
-      const stored = at?.model === model ? at.stored : await planner.call("planModel", model);
+      const mine = ++openings;
+      // What is trained is not what is planned for while another model is being opened.
+      const same = planned.model === model && at?.model === model;
+      if (!same) planned = { model, curve: null };
+      const stored = at && same ? at.stored : await planner.call("planModel", model);
+      if (mine !== openings) return null;
       await trainer.call("train", model, stored.program);
+      if (mine !== openings) return null;
       at = { model, stored, reports: [], changes: [], hashes: null, running: false, plan: stored.entry.asks };
       events.moved();
       return stored.entry;
@@ -100,6 +106,7 @@ export function createSession(events: SessionEvents): Session {
     async within(budgetBytes) {
       const mine = known();
       const all = budgetBytes >= mine.stored.program.arenaBytes;
+      if (planned.model !== mine.model) return { refusal: `${planned.model} is being planned` };
       const plan = all ? mine.stored : await planner.call("planWithin", budgetBytes);
       // Another training began meanwhile.
       if (known() !== mine) return { entry: known().stored.entry };

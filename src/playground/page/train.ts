@@ -69,7 +69,7 @@ function drawHashes(element: HTMLElement, { hashes, reports }: Progress): void {
   );
 }
 
-function controlsOf(session: Session, reopen: (model: string) => void) {
+function controlsOf(session: Session, reopen: () => void) {
   const until = h("input", { type: "number", id: "until", min: 1, max: 100000, value: UNTIL });
   const toggle = (): void => {
     const { running, reports } = session.progress();
@@ -83,7 +83,7 @@ function controlsOf(session: Session, reopen: (model: string) => void) {
   };
   const start = button("train", toggle, { class: "main", id: "start" });
   const once = button("one step", () => session.run(session.progress().reports.length + 1), { id: "once" });
-  const again = button("from the start", () => reopen(session.progress().model), { id: "reset" });
+  const again = button("from the start", reopen, { id: "reset" });
   const element = h("div", { class: "controls" }, start, once, again, h("label", {}, "until step", until));
   const draw = ({ running }: Progress): void => {
     start.textContent = running ? "pause" : "train";
@@ -95,7 +95,9 @@ function controlsOf(session: Session, reopen: (model: string) => void) {
 /** Shows a model from the beginning. */
 async function reopened(session: Session, store: Store, model: string): Promise<void> {
   store.set({ busy: true });
-  showFresh(store, await session.open(model));
+  const entry = await session.open(model);
+  if (!entry) return;
+  showFresh(store, entry);
   store.set({ curve: session.progress().curve });
 }
 
@@ -106,7 +108,7 @@ function build(session: Session, store: Store): (state: State, before: State | n
   const menu = h("select", { "aria-label": "model", id: "model" });
   replace(menu, ...MODELS.map(({ name }) => h("option", { value: name, selected: name === store.get().title }, name)));
   menu.addEventListener("change", () => void reopened(session, store, menu.value));
-  const controls = controlsOf(session, (model) => void reopened(session, store, model));
+  const controls = controlsOf(session, () => void reopened(session, store, menu.value));
   const about = h("p", { class: "quiet", id: "about-model" });
   const header = headerOf(store, "train", menu);
   document.body.append(
@@ -161,6 +163,7 @@ async function start(): Promise<void> {
     wait.textContent = `The page does not start: ${String(why)}`;
     throw why;
   });
+  if (!entry) return;
   store = storeFor(model, entry);
   wait.remove();
   drawAlways(store, build(session, store));

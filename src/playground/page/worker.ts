@@ -8,11 +8,11 @@ import { createWork } from "../work.ts";
 
 const say = self.postMessage.bind(self) as (said: Said) => void;
 
-/** Networks, other workers, storage, messages to others: nothing here needs them. */
+/** Networks, other workers, storage, messages to others, an end that nobody hears of: nothing here needs them. */
 const WAYS_OUT = [
   ...["fetch", "XMLHttpRequest", "WebSocket", "WebSocketStream", "WebTransport", "EventSource", "RTCPeerConnection"],
   ...["importScripts", "Worker", "SharedWorker", "BroadcastChannel", "MessageChannel", "postMessage"],
-  ...["indexedDB", "caches", "navigator", "Notification"],
+  ...["indexedDB", "caches", "navigator", "Notification", "close"],
 ];
 
 function closeWaysOut(): void {

@@ -177,21 +177,24 @@ function drawNames(surface: Surface, shown: Shown, view: Window, state: State): 
   const { w, h: high } = plane(surface);
   const [steps, bytes] = [(view.t1 - view.t0) * (34 / w), (view.a1 - view.a0) * (13 / high)];
   const bright = brightRects(shown, state.query);
+  // So many fit beside each other.
+  let left = Math.ceil((w * high) / (34 * 12));
   context.font = FONT;
   context.textAlign = "left";
   context.textBaseline = "middle";
-  for (let i = 0; i < rectCount(rects); i++) {
+  for (let i = 0; i < rectCount(rects) && left > 0; i++) {
     const [start, end, from] = [rects.start[i] ?? 0, rects.end[i] ?? 0, rects.from[i] ?? 0];
     if (end - start < steps || (rects.bytes[i] ?? 0) < bytes || (bright && bright[i] === 0)) continue;
     if (end <= view.t0 || start >= view.t1 || from >= view.a1 || from + (rects.bytes[i] ?? 0) <= view.a0) continue;
-    const { left, right, top, bottom } = boxOf(surface, shown, view, i);
-    const room = Math.floor((right - left - 8) / 6.7);
-    if (room < 2 || bottom - top < 12) continue;
+    const box = boxOf(surface, shown, view, i);
+    const room = Math.floor((box.right - box.left - 8) / 6.7);
+    if (room < 2 || box.bottom - box.top < 12) continue;
+    left -= 1;
     const name = rectName(shown, i);
     const text = name.length > room ? `${name.slice(0, room - 1)}…` : name;
     const light = ["persistent", "result", "gradient", "scratch"].includes(kindOf(shown, i));
     context.fillStyle = light ? "#ffffff" : "#101418";
-    context.fillText(text, left + 4, (top + bottom) / 2 + 0.5);
+    context.fillText(text, box.left + 4, (box.top + box.bottom) / 2 + 0.5);
   }
 }
 
