@@ -6,6 +6,7 @@
  *   void tidemark_run(Team *, u8 *arena)       one run
  *   void tidemark_step(Team *, u8 *arena, int) one step of it, where asked for; on the caller's thread
  *   void tidemark_close(Team *)
+ *   void tidemark_arena(u8 *arena, size_t)     says that a piece of memory will be an arena
  */
 import type { PlacedCopy, PlacedStep } from "../placed.ts";
 import { int, type Statement } from "../script.ts";
@@ -28,6 +29,18 @@ export interface NativeSource {
 const COPY_BYTES = `static NOINLINE void copy_bytes(idx lo, idx hi, int thread, u8 *to, const u8 *from) {
   (void)thread; memcpy(to + lo, from + lo, hi - lo);
 }
+`;
+
+/** Arenas are few and long: large pages keep their addresses in the processor's tables. */
+const ARENA = `#if defined(__linux__)
+#include <sys/mman.h>
+void tidemark_arena(u8 *arena, size_t bytes) {
+  const uintptr_t page = 4096, from = ((uintptr_t)arena + page - 1) / page * page, to = ((uintptr_t)arena + bytes) / page * page;
+  if (to > from) madvise((void *)from, to - from, MADV_HUGEPAGE);
+}
+#else
+void tidemark_arena(u8 *arena, size_t bytes) { (void)arena; (void)bytes; }
+#endif
 `;
 
 const HEAD = "(Team *team, u8 *A, int thread, u32 *call)";
@@ -62,6 +75,7 @@ ${code.lines.join("\n")}\n}\n`);
     preludeText([options.lanes, options.lanes / 2]),
     teamText(options.threads),
     COPY_BYTES,
+    ARENA,
     library.text,
     ...parts,
     run,

@@ -47,6 +47,7 @@ export interface Library {
   readonly run: (team: unknown, arena: bigint) => void;
   readonly step: ((team: unknown, arena: bigint, step: number) => void) | null;
   readonly close: (team: unknown) => void;
+  readonly arena: (address: bigint, bytes: number) => void;
 }
 
 function tryLoad(koffi: Koffi, path: string, stepwise: boolean): Library | null {
@@ -58,6 +59,7 @@ function tryLoad(koffi: Koffi, path: string, stepwise: boolean): Library | null 
       run: file.func("tidemark_run", "void", ["void *", "void *"]) as Library["run"],
       step: stepwise ? (file.func("tidemark_step", "void", ["void *", "void *", "int"]) as Library["step"]) : null,
       close: file.func("tidemark_close", "void", ["void *"]) as Library["close"],
+      arena: file.func("tidemark_arena", "void", ["void *", "size_t"]) as Library["arena"],
     };
   } catch {
     return null;

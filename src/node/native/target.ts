@@ -34,6 +34,7 @@ function load(
   const address = koffi.address(new Uint8Array(buffer, 0, 1));
   const start = (ALIGNMENT - Number(address % BigInt(ALIGNMENT))) % ALIGNMENT;
   const arena = address + BigInt(start);
+  library.arena(arena, placed.plan.height);
   const team = library.open();
   if (team === null) {
     const summary = `${options.threads} threads could not be started`;
