@@ -9,9 +9,9 @@
 import { createHash } from "node:crypto";
 import { appendFileSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { TidemarkError } from "../../base/errors.ts";
-import { besideName, nativeFolder } from "./cache.ts";
+import { besideName, nativeFolder, prune, touch } from "./cache.ts";
 import { type Compiler, compileTo, digest } from "./compiler.ts";
 
 /** Of the hash at the end of a file. */
@@ -82,12 +82,16 @@ function isWhole(path: string): boolean {
 export function libraryFor(koffi: Koffi, compiler: Compiler, text: string, stepwise: boolean): Library {
   const path = join(nativeFolder(), `${digest(compiler.identity, text)}.so`);
   const known = isWhole(path) ? tryLoad(koffi, path, stepwise) : null;
-  if (known) return known;
+  if (known) {
+    touch(path);
+    return known;
+  }
   const aside = besideName(path);
   try {
     compileTo(compiler, text, aside);
     appendFileSync(aside, hashOf(readFileSync(aside)));
     renameSync(aside, path);
+    prune(dirname(path));
   } finally {
     rmSync(aside, { force: true });
   }

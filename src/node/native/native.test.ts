@@ -1,5 +1,14 @@
 /** @file The target `native` as users meet it: found or not, cached, broken, beyond 4 GiB, with loops on threads. */
-import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -16,6 +25,7 @@ import { slice } from "../../ops/slice.ts";
 import { chooseTarget, provideNative } from "../../runtime/choose-target.ts";
 import { Executable } from "../../runtime/executable.ts";
 import type { Target } from "../../runtime/target.ts";
+import { prune, touch } from "./cache.ts";
 import { systemCompiler } from "./compiler.ts";
 import { nativeTarget } from "./target.ts";
 
@@ -66,10 +76,10 @@ describe.skipIf(missing)("compiled programs", () => {
   it("are compiled once and found again", () => {
     expect(doubled([1, 2, 3])).toEqual([2, 4, 6]);
     const [name] = objects();
-    const made = statSync(join(folder, "native", name as string)).mtimeMs;
+    const made = statSync(join(folder, "native", name as string)).ino;
     expect(doubled([4, 5, 6])).toEqual([8, 10, 12]);
     expect(objects()).toEqual([name]);
-    expect(statSync(join(folder, "native", name as string)).mtimeMs).toBe(made);
+    expect(statSync(join(folder, "native", name as string)).ino).toBe(made);
   });
 
   it("are compiled again where the file was cut short or changed", () => {
@@ -80,6 +90,20 @@ describe.skipIf(missing)("compiled programs", () => {
     expect(doubled([1, 2, 3])).toEqual([2, 4, 6]);
     expect(doubled([1, 2, 3, 4, 5])).toEqual([2, 4, 6, 8, 10]);
     expect(readdirSync(join(folder, "native")).filter((name) => name.endsWith(".tmp"))).toEqual([]);
+  });
+
+  it("make room for others when they were used longest ago", () => {
+    const place = mkdtempSync(join(folder, "prune-"));
+    const days = (n: number): Date => new Date(2020, 0, n);
+    ["a", "b", "c", "d"].forEach((name, i) => {
+      writeFileSync(join(place, name), new Uint8Array(100));
+      utimesSync(join(place, name), days(10 - i), days(10 - i));
+    });
+    prune(place, 400);
+    expect(readdirSync(place)).toEqual(["a", "b", "c", "d"]);
+    touch(join(place, "d"));
+    prune(place, 399);
+    expect(readdirSync(place)).toEqual(["d"]);
   });
 
   it("need no folder that can be written", () => {
