@@ -180,6 +180,12 @@ describe.runIf(path !== null)("the page", () => {
     expect(await text(".legend")).toContain("recomputed");
     await page.keyboard.press("End");
     await shows("arena", formatBytes(plan.height));
+    // The menu chooses among the same plans, and the slider goes with it.
+    await page.selectOption('select[aria-label="plan"]', { index: 4 });
+    await shows("arena", formatBytes(least));
+    await expect.poll(() => page.getAttribute("#budget", "data-bytes")).toBe(`${least}`);
+    await page.selectOption('select[aria-label="plan"]', { index: 1 });
+    await expect.poll(() => page.getAttribute("#budget", "data-bytes")).toBe(`${plan.height}`);
   });
 
   it("plans for the very budget that the slider is at, from the server", async () => {
@@ -256,6 +262,19 @@ describe.runIf(path !== null)("the page", () => {
     await page.focus(".program");
     await page.keyboard.press("End");
     await page.waitForSelector(`#step-${plan.program.steps.length - 1}.selected`);
+    // What is chosen from a list that goes away does not take the focus with it.
+    const focused = (): Promise<string> => page.evaluate("document.activeElement.tagName");
+    await page.focus(".story .link");
+    await page.keyboard.press("Enter");
+    await expect.poll(focused).toBe("H3");
+    await page.keyboard.press("/");
+    await page.keyboard.type("params");
+    await page.waitForSelector(".hit");
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    await page.locator(".story h3").getByText("params").waitFor();
+    expect(await focused()).toBe("INPUT");
+    await page.focus("canvas.map");
     await page.keyboard.press("?");
     await page.waitForSelector("dialog[open]");
   });

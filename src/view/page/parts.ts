@@ -68,7 +68,10 @@ export function entryMenu(store: Store, label: string, side: number, none: strin
   menu.addEventListener("change", () => {
     const { entries, sides, reachBytes } = store.get();
     const entry = entries[Number(menu.value)];
-    if (entry && side === 0) return showEntry(store, entry);
+    if (entry && side === 0) {
+      showEntry(store, entry);
+      return store.set({ budgetBytes: entry.budgetBytes });
+    }
     const next = entry ? ([sides[0], shownOf(entry)] as const) : ([sides[0]] as const);
     store.set({ sides: next, frame: wholeFrame(next, reachBytes), selection: null });
     return undefined;

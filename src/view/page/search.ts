@@ -24,6 +24,7 @@ export function searchView(store: Store): SearchView {
   const results = h("div", { class: "results", role: "group", "aria-label": "matches" });
   const choose = (value: number): void => {
     selectValue(store, 0, value);
+    input.focus();
     results.hidden = true;
   };
   input.addEventListener("input", () => {

@@ -49,7 +49,10 @@ export function storyView(
         replace(element, h("p", { class: "quiet" }, "Select a rectangle, a step or a name to see its story."));
         return;
       }
+      // Who came by a link of the story goes on from its beginning.
+      const within = element.contains(document.activeElement);
       replace(element, ...storyOf(store, shown, selection, openBody), ...reasons(shown, selection.value));
+      if (within) element.querySelector("h3")?.focus();
     },
   };
 }
@@ -68,7 +71,7 @@ function storyOf(
   );
   return [
     selection.rect === null
-      ? h("h3", {}, `step ${selection.step}`)
+      ? h("h3", { tabindex: -1 }, `step ${selection.step}`)
       : heading(shown, selection.rect, value?.name ?? null),
     ...(selection.rect === null ? [] : [whyText(shown, selection)]),
     facts(store, shown, selection),
@@ -106,7 +109,7 @@ const list = (sentences: readonly string[]): HTMLElement => h("ul", {}, ...sente
 function heading(shown: Shown, rect: number, name: string | null): HTMLElement {
   const kind = kindOf(shown, rect);
   const dot = h("span", { class: "dot", style: `background:${kindColour(kind, false)}` });
-  return h("h3", {}, dot, name ?? rectName(shown, rect), h("small", {}, KIND_LABELS[kind]));
+  return h("h3", { tabindex: -1 }, dot, name ?? rectName(shown, rect), h("small", {}, KIND_LABELS[kind]));
 }
 
 /** Why it is in memory for as long as it is, in one or two sentences. */
