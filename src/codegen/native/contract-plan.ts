@@ -233,11 +233,14 @@ class Planner {
     );
     const limits = tileLimits(options);
     const vectors = Math.ceil(vector.extent / lanes);
-    const perPanel = Math.min(8, vectors, Math.max(2, Math.floor(limits.sums / Math.min(spread.extent, limits.rows))));
+    const v = this.vectorSide(vectorExpr, vector, product(folded) * spread.extent);
+    // Few rows take many vectors, to keep the multipliers busy; not so many that a packed panel leaves the cache.
+    const widest = v.kind === "direct" ? 8 : 4;
+    const held = Math.max(2, Math.floor(limits.sums / Math.min(spread.extent, limits.rows)));
+    const perPanel = Math.min(widest, vectors, held);
     const tallest = perPanel === 1 ? limits.rows : Math.max(limits.rows, Math.floor(limits.sums / perPanel));
     const access = accessOf(this.interner, spreadExpr, spread, this.depth, operands);
     const { side, tiling } = this.spreadSide(access, spread, spreadExpr, tallest);
-    const v = this.vectorSide(vectorExpr, vector, product(folded) * spread.extent);
     const panels = panelsOf(vector.extent, lanes, perPanel);
     return this.blocks({
       dtype: this.dtype,
@@ -377,8 +380,9 @@ class Planner {
     const { nest, operands } = this;
     const [store] = nest.stores;
     const plain = !swapped && nest.stores.length === 1 && store?.value.kind === "acc";
-    const along = store && linearCoefficient(this.interner, store.index, nest.cols) === 1;
-    if (plain && along && operands[store.operand]?.dtype === nest.dtype) return "result";
+    const stride = (v: LoopVar): number | null => (store ? linearCoefficient(this.interner, store.index, v) : null);
+    const inRows = stride(nest.cols) === 1 && stride(nest.rows) !== null;
+    if (plain && inRows && operands[store.operand]?.dtype === nest.dtype) return "result";
     return this.run < nest.depth.extent ? "block" : "tile";
   }
 

@@ -75,19 +75,19 @@ export function microKernel(shape: MicroShape, fma: boolean): string {
   const sum = (i: number, j: number): string => `c${i}_${j}`;
   const type = (j: number): string => vectorName(dtype, widths[j] as number);
   const out: string[] = [];
-  const at = (step: DepthStep, table: string): string => (step === "table" ? `${table}[k]` : `k * ${step}L`);
+  const at = (step: DepthStep, table: string): string => (step === "table" ? `${table}[k]` : `k * ${step}`);
   out.push(
     `static __attribute__((noinline)) void ${microName(shape)}(const ${c} *restrict s, const ${c} *restrict v, ` +
-      `const int *restrict sAt, const int *restrict vAt, long depth, ${c} *restrict c, long ldc, int more) {`,
+      `const int *restrict sAt, const int *restrict vAt, idx depth, ${c} *restrict c, idx ldc, int more) {`,
   );
   for (const i of rows) out.push(`  ${widths.map((_, j) => `${type(j)} ${sum(i, j)} = {0};`).join(" ")}`);
-  out.push("  for (long k = 0; k < depth; k++) {");
+  out.push("  for (idx k = 0; k < depth; k++) {");
   out.push(`    const ${c} *sk = s + ${at(spreadStep, "sAt")}, *vk = v + ${at(vectorStep, "vAt")};`);
   widths.forEach((_, j) => {
     out.push(`    ${type(j)} v${j} = *(const ${type(j)}u *)(vk + ${offsets[j]});`);
   });
   for (const i of rows) {
-    out.push(`    { ${c} x = sk[${pattern[i]}L]; ${widths.map((_, j) => `${sum(i, j)} += x * v${j};`).join(" ")} }`);
+    out.push(`    { ${c} x = sk[${pattern[i]}]; ${widths.map((_, j) => `${sum(i, j)} += x * v${j};`).join(" ")} }`);
   }
   out.push("  }", "  if (more) {");
   const place = (i: number, j: number): string => `*(${type(j)}u *)(c + ${i} * ldc + ${offsets[j]})`;

@@ -44,12 +44,12 @@ function turnText(dtype: ProductType, lanes: number): string {
  */
 function acrossText(dtype: ProductType, lanes: number): string {
   const [c, v] = [cTypeOf(dtype), `tm_${dtype}x${lanes}`];
-  const head = `const ${c} *src, long ld, long lanes, long depth, ${c} *dst, long width, const int *at, const ${c} *end`;
+  const head = `const ${c} *src, idx ld, idx lanes, idx depth, ${c} *dst, idx width, const int *at, const ${c} *end`;
   return `static __attribute__((noinline)) void tm_across_${dtype}(${head}) {
-  for (long l = 0; l < width; l += ${lanes}) {
-    long there = lanes - l < ${lanes} ? lanes - l : ${lanes}, room = width - l < ${lanes} ? width - l : ${lanes}, k = 0;
+  for (idx l = 0; l < width; l += ${lanes}) {
+    idx there = lanes - l < ${lanes} ? lanes - l : ${lanes}, room = width - l < ${lanes} ? width - l : ${lanes}, k = 0;
     if (room == ${lanes}) for (; k < depth; k += ${lanes}) {
-      long steps = depth - k < ${lanes} ? depth - k : ${lanes};
+      idx steps = depth - k < ${lanes} ? depth - k : ${lanes};
       if (steps < ${lanes} && (!end || src + (l + there - 1) * ld + k + ${lanes} > end)) break;
       ${v} r[${lanes}];
       if (there == ${lanes}) {
@@ -72,7 +72,7 @@ function acrossText(dtype: ProductType, lanes: number): string {
     for (; k < depth; k++) {
       if (at && at[k] < 0) continue;
       ${c} *row = dst + (at ? at[k] : k) * width + l;
-      for (long i = 0; i < room; i++) row[i] = i < there ? src[(l + i) * ld + k] : 0;
+      for (idx i = 0; i < room; i++) row[i] = i < there ? src[(l + i) * ld + k] : 0;
     }
   }
 }
