@@ -15,8 +15,11 @@ it("gives every kernel of a program a time, its work and its bytes", () => {
   }
   expect(found.ms).toBeCloseTo(found.steps.reduce((sum, { ms }) => sum + ms, 0));
   expect(found.bytes).toBe(found.steps.reduce((sum, { bytes }) => sum + bytes, 0));
+  expect(found.movedBytes).toBeGreaterThanOrEqual(found.bytes);
+  expect(found.wholeMs).toBeGreaterThan(0);
   const text = profileText(found, 3);
   expect(text).toContain(`all ${found.steps.length} kernels`);
   expect(text).toContain("matmul × 8");
-  expect(text.trimEnd().split("\n")).toHaveLength(7);
+  expect(text).toMatch(/kernels one by one take [\d.]+ ms, [\d.]+ × the fastest step as a whole, [\d.]+ ms\n$/);
+  expect(text.trimEnd().split("\n")).toHaveLength(8);
 });

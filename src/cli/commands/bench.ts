@@ -8,9 +8,9 @@ import { compile } from "../../api/compile.ts";
 import { formatBytes } from "../../base/bytes.ts";
 import { grouped, TidemarkError } from "../../base/errors.ts";
 import { memoryChart } from "../../plan/memory-chart.ts";
-import type { Plan } from "../../plan/problem.ts";
 import { table } from "../../plan/table.ts";
 import { planTrace } from "../../plan/trace-events.ts";
+import { chooseTarget } from "../../runtime/choose-target.ts";
 import { LARGEST_ARENA_BYTES } from "../../runtime/wasm-target.ts";
 import { storageOf, type Tensor } from "../../trace/tensor.ts";
 import { flatten } from "../../trace/tree.ts";
@@ -23,12 +23,14 @@ import {
   compileOptions,
   PLAN_OPTIONS,
   type PlanFigures,
+  type Planned,
   type PlanSettings,
   planLoaded,
   planSettings,
 } from "../plan-figures.ts";
 import { type Profile, profile, profileText } from "../profile.ts";
 import type { AnyProgram } from "../programs/built-in.ts";
+import { measurePeaks, type Roofline, rooflineOf, rooflineText } from "../roofline.ts";
 
 const DEFAULT_STEPS = 20;
 const MOST_WARM_UP = 3;
@@ -110,7 +112,7 @@ function requireMemory(program: string, target: string, arenaBytes: number): voi
 
 interface Measured {
   readonly figures: BenchFigures;
-  readonly plan: Plan;
+  readonly planned: Planned;
   readonly settings: PlanSettings;
 }
 
@@ -135,7 +137,7 @@ async function measure(program: AnyProgram, args: Arguments, io: Io): Promise<Me
     ...{ compileMs, peakRssBytes, baselineRssBytes, losses, stateHash: stateHash(state) },
     ...{ moduleBytes, kernelFunctions, kernelCalls, threads: settings.threads ?? 1, steps },
   };
-  return { figures: measured, plan: planned.plan, settings };
+  return { figures: measured, planned, settings };
 }
 
 const threadsText = (threads: number): string => (threads === 1 ? "one thread" : `${threads} threads`);
@@ -164,6 +166,11 @@ function benchText(f: BenchFigures): string {
       formatBytes(f.parameterBytes),
       `and ${formatBytes(f.optimizerBytes)} of optimizer state, ${formatBytes(f.constantBytes)} of constants`,
     ],
+    [
+      "moved",
+      formatBytes(f.movedBytes),
+      `${(f.movedBytes / f.kernelBytes).toFixed(2)} × the least of its kernels, ${(f.movedBytes / f.leastBytes).toFixed(2)} × inputs and results`,
+    ],
     ["code", formatBytes(f.moduleBytes), f.target === "wasm" ? "of WebAssembly" : "of machine code"],
     ["peak RSS", rss === null ? "unknown" : formatBytes(rss), "over the process before the program was made"],
     ["rate", `${(f.totalFlops / f.stepMs.median / 1e6).toFixed(1)} GFLOP/s`, `${grouped(f.totalFlops)} flops a step`],
@@ -184,6 +191,32 @@ function writeTrace({ plan, steps }: Profile, path: string): void {
   writeText(path, `${JSON.stringify(planTrace(plan, (step) => msOf.get(step) ?? 0, "measured"))}\n`);
 }
 
+/** Peaks are the fastest of many runs, so the step is taken where little disturbed it. */
+function roofline({ figures, planned, settings }: Measured): Roofline {
+  const { target } = chooseTarget(settings.target, { threads: settings.threads });
+  const { stepMs, stepCpuMs, threads } = figures;
+  const ms = threads === 1 ? Math.min(stepMs.p10, stepCpuMs) : stepMs.p10;
+  return rooflineOf(planned, ms, measurePeaks(target));
+}
+
+/** What is measured beside the step itself, where it was asked for. */
+interface Extras {
+  readonly roofline: Roofline | null;
+  readonly profile: Profile | null;
+}
+
+function writeReport(io: Io, { figures, planned }: Measured, extras: Extras, json: boolean): void {
+  const { roofline: roof, profile: found } = extras;
+  if (json) {
+    const of = { ...(roof ? { roofline: roof } : {}), ...(found ? { profile: { ...found, plan: undefined } } : {}) };
+    writeJson(io, { ...figures, ...of });
+    return;
+  }
+  const parts = [roof && rooflineText(roof), found && profileText(found)].filter((part) => part !== null);
+  const shown = parts.length > 0 ? parts : [memoryChart(planned.plan, paintFor(io))];
+  io.out(`${benchText(figures)}\n${shown.join("\n")}`);
+}
+
 export const bench: Command = {
   name: "bench",
   positionals: ["PROGRAM"],
@@ -195,6 +228,7 @@ export const bench: Command = {
       help: `how many, ${DEFAULT_STEPS} by default; the first third, at most ${MOST_WARM_UP}, warms up`,
     },
     ...PLAN_OPTIONS,
+    roofline: { help: "then measure the peaks of products and memory, and the program's share of them" },
     profile: { help: "then run kernel by kernel on one thread: time, work and bytes of each" },
     "chrome-trace": { value: "FILE", help: "write that profile for chrome://tracing and Perfetto" },
     json: { help: "print one line of JSON" },
@@ -207,12 +241,14 @@ export const bench: Command = {
         "use tidemark plan, or a module",
       );
     }
-    const { figures, plan, settings } = await measure(loaded.program, args, io);
+    const measured = await measure(loaded.program, args, io);
     const traceFile = args.value("chrome-trace");
     const profiled = args.has("profile") || traceFile !== undefined;
-    const found = profiled ? profile(loaded.program, settings, PROFILE_SECONDS) : null;
-    if (found && traceFile !== undefined) writeTrace(found, traceFile);
-    if (args.has("json")) writeJson(io, found ? { ...figures, profile: { ...found, plan: undefined } } : figures);
-    else io.out(`${benchText(figures)}\n${found ? profileText(found) : memoryChart(plan, paintFor(io))}`);
+    const extras = {
+      roofline: args.has("roofline") ? roofline(measured) : null,
+      profile: profiled ? profile(loaded.program, measured.settings, PROFILE_SECONDS) : null,
+    };
+    if (extras.profile && traceFile !== undefined) writeTrace(extras.profile, traceFile);
+    writeReport(io, measured, extras, args.has("json"));
   },
 };

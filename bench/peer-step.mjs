@@ -1,0 +1,50 @@
+/**
+ * @file One measurement of Tidemark for bench/peers.mjs, in this process, with the stopwatch that measures the peers:
+ * the same warm-up, the same number of steps, the same reset of the peak of resident memory after the import.
+ *
+ *   node bench/peer-step.mjs HARNESS --program=gpt --target=native --threads=2 [--minSteps=10] [--maxSeconds=40]
+ *
+ * The import counts what a peer's does: the library, and the smallest product on the target, which starts it. The first
+ * step counts what a peer's does: trace, plan, compile, run. Prints `RESULT` and one line of JSON.
+ */
+import { pathToFileURL } from "node:url";
+
+const [harness, ...words] = process.argv.slice(2);
+const { baseline, measure, parseArgs, peakRss, report } = await import(pathToFileURL(`${harness}/measure.mjs`).href);
+const { program: name, target, ...args } = parseArgs(words);
+const threads = Number(args.threads ?? 1);
+const options = { target, threads };
+
+const started = performance.now();
+const { compile, ones } = await import("../dist/api/index.js");
+if (target === "native") await import("../dist/node/index.js");
+
+async function run() {
+  compile((a, b) => a.matmul(b), options)(ones([4, 4]), ones([4, 4]))
+    .sum()
+    .item();
+  const importMs = performance.now() - started;
+  const { BUILT_IN } = await import("../dist/cli/programs/built-in.js");
+  const program = BUILT_IN.find((p) => p.name === name);
+  const base = baseline();
+  const batch = program.batch();
+  const step = compile(program.step, { ...options, donate: [0], name });
+  let state = program.init();
+  const oneStep = async () => {
+    const [next, loss] = step(state, ...batch);
+    state = next;
+    return loss.item();
+  };
+  const measured = await measure(oneStep, {
+    warmup: 3,
+    minSteps: Number(args.minSteps ?? 10),
+    minSeconds: args.minSteps ? 0 : 4,
+    maxSeconds: Number(args.maxSeconds ?? 40),
+  });
+  const { arenaBytes } = step.program(state, ...batch);
+  return { importMs, ...measured, peakRssBytes: peakRss() - base, ownPeakBytes: arenaBytes };
+}
+
+const found = await run().catch((error) => ({ error: String(error.message ?? error).split("\n")[0] }));
+report({ peer: "tidemark", target, threads, ...found });
+process.exit(0);

@@ -1,0 +1,50 @@
+/**
+ * @file Every built-in program against the roof of this machine: `tidemark bench PROGRAM --roofline`, each in a process of
+ * its own, as one table. Peaks are measured beside every program, so that what else the machine does falls on both. Needs
+ * a build.
+ *
+ *   node bench/roofline.mjs [NAME …] [-- options of tidemark bench]
+ *
+ * `roof` is what the step takes if products ran at their peak, memory at its bandwidth and nothing else took time; `share`
+ * is that over the step. `moved` is bytes that loops go over against each operand of each kernel once, and against inputs
+ * and results of the whole step once. The last line is the peak that no product can pass.
+ */
+import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { registerPeak } from "./roofline-peak.mjs";
+
+const ALL = ["mlp", "cnn", "lstm", "gpt", "chain64", "chain256"];
+const HEADS = ["program", "step, ms", "GFLOP", "MB", "peak GFLOP/s", "GB/s", "in caches"];
+const SHARES = ["roof, ms", "share", "products", "bytes", "moved / kernels", "moved / least"];
+
+const bin = fileURLToPath(new URL("../bin/tidemark.js", import.meta.url));
+const argv = process.argv.slice(2);
+const cut = argv.indexOf("--");
+const names = cut < 0 ? argv : argv.slice(0, cut);
+const options = cut < 0 ? [] : argv.slice(cut + 1);
+
+/** One program's row; a failure is a row too. */
+function measure(name) {
+  const args = [...process.execArgv, bin, "bench", name, "--roofline", "--json", ...options];
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8", maxBuffer: 1 << 28 });
+  if (status !== 0) return [name, stderr.split("\n")[0]];
+  const { roofline: roof, movedBytes, kernelBytes, leastBytes } = JSON.parse(stdout.trimEnd().split("\n").at(-1));
+  const { flops, bytes, cachedBytes } = roof.peaks;
+  const percent = (x) => `${(100 * x).toFixed(0)} %`;
+  return [
+    ...[name, roof.stepMs.toFixed(2), (roof.productFlops / 1e9).toFixed(2), (roof.bytes / 1e6).toFixed(1)],
+    ...[flops, bytes, cachedBytes].map((rate) => (rate / 1e9).toFixed(0)),
+    ...[roof.roofMs.toFixed(2), percent(roof.share), percent(roof.flopShare), percent(roof.byteShare)],
+    ...[kernelBytes, leastBytes].map((least) => (movedBytes / least).toFixed(2)),
+  ];
+}
+
+const line = (cells) => `| ${cells.join(" | ")} |`;
+const heads = [...HEADS, ...SHARES];
+console.log(line(heads));
+console.log(line(heads.map((_, i) => (i === 0 ? "---" : "---:"))));
+for (const name of names.length > 0 ? names : ALL) console.log(line(measure(name)));
+
+const peak = registerPeak();
+const said = typeof peak === "string" ? `not measured (${peak})` : `${(peak / 1e9).toFixed(0)} GFLOP/s`;
+console.log(`\nfused multiply-adds in registers, one core: ${said}`);
