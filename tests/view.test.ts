@@ -371,6 +371,12 @@ describe.runIf(path !== null)("the page", () => {
       expect(rows.filter((row) => row.includes("only in B, train.py:23 in recompute"))).toHaveLength(4);
       expect(rows.filter((row) => row.includes("lives shorter, train.py:21 in step"))).toHaveLength(4);
       expect(await page.locator("canvas.map").count()).toBe(2);
+      // What is in the second alone is found too, after what is in both.
+      await page.fill("input[type=search]", "a19");
+      await page.locator(".hit").getByText("only in B").click();
+      await page.locator(".story dd").getByText("train.py:23 in recompute").waitFor();
+      expect(await page.getAttribute('[data-side="1"] canvas', "aria-label")).toContain("a19 · ");
+      expect(await page.locator(".reasons").count()).toBe(0);
     });
   });
 });

@@ -92,7 +92,8 @@ export function curveView(store: Store, planFor: PlanSource): CurveView {
 const changedBudget = (a: State, b: State): boolean => a.budgetBytes !== b.budgetBytes || a.busy !== b.busy;
 
 function noteText({ curve, live }: State): string {
-  if (curve) return live ? "" : `${curve.points.length} plans are in this file; the server plans for any budget.`;
+  const count = curve?.points.length === 1 ? "1 plan is" : `${curve?.points.length} plans are`;
+  if (curve) return live ? "" : `${count} in this file; the server plans for any budget.`;
   return live ? "the curve is being computed …" : "This file is one plan: a program has a curve.";
 }
 

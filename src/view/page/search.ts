@@ -1,8 +1,24 @@
 /** @file Search by name: what matches is bright in the map, the best matches are a list to choose from. */
 import { button, h, replace } from "./dom.ts";
-import { type Shown, type State, type Store, selectValue } from "./store.ts";
+import { matched, type Shown, type State, type Store, selectValue } from "./store.ts";
 
 const LISTED = 12;
+
+/** A value of one of the sides. */
+interface Hit {
+  readonly side: number;
+  readonly value: number;
+}
+
+/** What matches on the first side, then what is on the second alone. */
+function hitsOf({ sides }: State, query: string): readonly Hit[] {
+  const [here, there] = sides;
+  const mine = found(here, query).map((value) => ({ side: 0, value }));
+  if (!there) return mine;
+  const same = matched(there, here);
+  const others = found(there, query).filter((value) => (same[value] ?? -1) < 0);
+  return [...mine, ...others.map((value) => ({ side: 1, value }))];
+}
 
 /** Values whose names have the words; those that begin with them first. */
 export function found({ picture }: Shown, query: string): readonly number[] {
@@ -22,8 +38,8 @@ export interface SearchView {
 export function searchView(store: Store): SearchView {
   const input = h("input", { type: "search", placeholder: "search by name  ( / )", "aria-label": "search by name" });
   const results = h("div", { class: "results", role: "group", "aria-label": "matches" });
-  const choose = (value: number): void => {
-    selectValue(store, 0, value);
+  const choose = ({ side, value }: Hit): void => {
+    selectValue(store, side, value);
     input.focus();
     results.hidden = true;
   };
@@ -35,7 +51,7 @@ export function searchView(store: Store): SearchView {
     results.hidden = false;
   });
   input.addEventListener("keydown", (event) => {
-    const [first] = found(store.get().sides[0], input.value);
+    const [first] = hitsOf(store.get(), input.value);
     if (event.key === "Enter" && first !== undefined) choose(first);
     if (event.key !== "Escape") return;
     input.value = "";
@@ -50,11 +66,11 @@ export function searchView(store: Store): SearchView {
     ...{ element, input },
     draw(state, before) {
       if (before && before.query === state.query && before.sides === state.sides) return;
-      const [shown] = state.sides;
-      const hits = found(shown, state.query);
-      const rows = hits.slice(0, LISTED).map((v) => {
-        const { name = "", type = "" } = shown.picture.values[v] ?? {};
-        return button(h("span", {}, h("b", {}, name), ` ${type}`), () => choose(v), { class: "hit" });
+      const hits = hitsOf(state, state.query);
+      const rows = hits.slice(0, LISTED).map((hit) => {
+        const { name = "", type = "" } = state.sides[hit.side]?.picture.values[hit.value] ?? {};
+        const where = hit.side === 0 ? "" : ", only in B";
+        return button(h("span", {}, h("b", {}, name), ` ${type}${where}`), () => choose(hit), { class: "hit" });
       });
       const count = hits.length === 1 ? "1 match" : `${hits.length} matches`;
       replace(results, ...rows, state.query === "" ? null : h("p", { class: "quiet" }, count));

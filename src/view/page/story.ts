@@ -86,7 +86,7 @@ function createReasons(source: StorySource): (shown: Shown, value: number | null
     h("details", { open: true, class: "reasons" }, h("summary", {}, "reasons"), ...children);
   return ({ picture, entry }, value) => {
     const story = value === null ? [] : (picture.values[value]?.story ?? []);
-    if (story.length > 0) return [box(list(story.slice(1)))];
+    if (story.length > 0) return story.length > 1 ? [box(list(story.slice(1)))] : [];
     if (value === null || entry.asks === null) return [];
     const mine = known.get(entry) ?? new Map<number, Promise<readonly string[]>>();
     known.set(entry, mine);

@@ -88,6 +88,7 @@ caption{text-align:left;color:var(--quiet);font-size:12px;padding:4px 0}
 th,td{padding:2px 8px 2px 0;text-align:right;font-weight:400;font-variant-numeric:tabular-nums;vertical-align:top}
 th:first-child{text-align:left;overflow-wrap:anywhere}
 thead th{color:var(--quiet)}
+.values th:first-child{min-width:6ch}
 .values td:nth-child(2){text-align:left;color:var(--quiet)}
 .differences{max-height:340px;overflow:auto}
 .message{background:var(--card);border:1px solid var(--bad);border-left-width:5px;border-radius:6px;margin:12px 12px 0;
