@@ -24,7 +24,7 @@ function runAll(tested: TestedTarget, samples: readonly KernelSample[]): Outcome
     return { kernel, addresses };
   });
   const machine = loadSteps(tested.target(), steps, top);
-  new Uint8Array(machine.buffer, machine.start).fill(0xa5);
+  new Uint8Array(machine.buffer, machine.start, top).fill(0xa5);
   const operand = (sample: number, i: number): Buffer => {
     const { kernel, addresses } = steps[sample] as PlacedKernel;
     const o = kernel.operands[i] as (typeof kernel.operands)[number];

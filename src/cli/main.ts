@@ -7,8 +7,10 @@ import { readFileSync } from "node:fs";
 import { TidemarkError } from "../base/errors.ts";
 import { guess } from "../base/suggest.ts";
 import { nativeTarget } from "../node/native/target.ts";
+import { nodeWorkers } from "../node/workers.ts";
 import { wantsColour } from "../plan/terminal.ts";
 import { provideNative } from "../runtime/choose-target.ts";
+import { provideWorkers } from "../runtime/workers.ts";
 import { thrownAt } from "../trace/source-location.ts";
 import { type Command, commandHelp, type Io, parseArguments, usageError } from "./command.ts";
 import { bench } from "./commands/bench.ts";
@@ -98,6 +100,7 @@ function asUsers(error: unknown): unknown {
 /** Runs the command line `tidemark ...argv` and gives the exit code. */
 export async function main(argv: readonly string[], io: Io = processIo()): Promise<number> {
   provideNative(nativeTarget);
+  provideWorkers(nodeWorkers);
   try {
     await run(argv, io);
     return 0;

@@ -30,7 +30,7 @@ export const PLAN_OPTIONS = {
   strategy: { value: "NAME", help: `who decides what is computed again: ${STRATEGIES.join(", ")}; default: auto` },
   segments: { value: "LEVEL", help: `what segments are made of: ${LEVELS.join(", ")}; default: operation` },
   target: { value: "NAME", help: `what the program is compiled for: ${TARGET_NAMES.join(", ")}; default: wasm` },
-  threads: { value: "N", help: "how many run it; default: 1, and with wasm no other number" },
+  threads: { value: "N", help: "how many run it; default: 1" },
 } as const satisfies Record<string, OptionSpec>;
 
 export interface PlanSettings {

@@ -1,13 +1,15 @@
 /**
- * @file `tidemark/node`: the target `native`, which importing this makes known to `compile`, and long runs from the host, with
- * snapshots on disk, that survive being killed.
+ * @file `tidemark/node`: the target `native` and threads for `wasm`, which importing this makes known to `compile`, and long
+ * runs from the host, with snapshots on disk, that survive being killed.
  *
  * ```ts
  * const { gradients } = await longRun({ step, steps: 1e6, state, loss, memory: "64MB", disk: {}, directory: "run" });
  * ```
  */
 import { provideNative } from "../runtime/choose-target.ts";
+import { provideWorkers } from "../runtime/workers.ts";
 import { nativeTarget } from "./native/target.ts";
+import { nodeWorkers } from "./workers.ts";
 
 export type { Progress } from "./execution.ts";
 export { type LongRunCounts, type LongRunResult, longRun } from "./long-run.ts";
@@ -17,3 +19,4 @@ export { type SimulateOptions, type SimulateResult, simulate } from "./simulate.
 export { type TrainOptions, type TrainResult, train } from "./train.ts";
 
 provideNative(nativeTarget);
+provideWorkers(nodeWorkers);

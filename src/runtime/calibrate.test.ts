@@ -1,6 +1,6 @@
 /** @file Rates come out of measured times as they went in; and a real, short calibration is a usable model. */
 import { describe, expect, it } from "vitest";
-import { blockingOf } from "../codegen/wasm/contract.ts";
+import { blockingOf } from "../codegen/wasm/blocking.ts";
 import { type CostModel, DEFAULT_MODELS, msOf } from "../plan/cost/model.ts";
 import type { ProductTile } from "../plan/cost/nests.ts";
 import type { Work } from "../plan/cost/work.ts";

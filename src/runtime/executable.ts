@@ -85,7 +85,7 @@ export class Executable<P extends PlacedProgram = PlacedProgram> {
 
   #arena(): Uint8Array {
     const { buffer, start } = this.#machine;
-    return new Uint8Array(buffer, start);
+    return new Uint8Array(buffer, start, this.placed.plan.height);
   }
 
   /** Overwrites everything that does not survive between runs, to show that nothing depends on it. */

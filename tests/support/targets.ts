@@ -5,9 +5,11 @@
 import type { PlacedStep } from "../../src/codegen/placed.ts";
 import { compilerFor, systemCompiler } from "../../src/node/native/compiler.ts";
 import { type NativeRequest, nativeTarget } from "../../src/node/native/target.ts";
+import { nodeWorkers } from "../../src/node/workers.ts";
 import type { PlacedProgram } from "../../src/runtime/assembler.ts";
 import type { Machine, Target } from "../../src/runtime/target.ts";
 import { wasmTarget } from "../../src/runtime/wasm-target.ts";
+import { provideWorkers } from "../../src/runtime/workers.ts";
 
 export interface TestedTarget {
   readonly name: string;
@@ -29,12 +31,19 @@ function nativeFor(name: string, options: NativeRequest): TestedTarget {
   };
 }
 
-/** Both, computing the same bits. */
+/** All of them, computing the same bits. */
 export const plainTargets: readonly TestedTarget[] = [
   { name: "wasm", missing: null, target: () => wasmTarget(false) },
   nativeFor("native", { fma: false }),
   nativeFor("native on three threads that share everything", { fma: false, threads: 3, shareFrom: 0 }),
+  {
+    name: "wasm on three threads that share everything",
+    missing: null,
+    target: () => wasmTarget(false, { threads: 3, shareFrom: 0 }),
+  },
 ];
+
+provideWorkers(nodeWorkers);
 
 /** Code for machines with narrower registers than this one's, which runs it too. */
 export const narrowTargets: readonly TestedTarget[] = (

@@ -4,18 +4,15 @@
  *
  *   static void k7(idx lo, idx hi, int thread, f32 *s0, f32 *s1)
  */
-import type { Expr } from "../../kernel/expr.ts";
-import { walkExpr } from "../../kernel/expr.ts";
 import type { Kernel, Nest } from "../../kernel/loops.ts";
-import { nestExprs } from "../../kernel/loops.ts";
 import { isWide, nestKey, type Slot, slotNumbers, slotsOf } from "../slots.ts";
+import { type Units, workOf } from "../units.ts";
 import { CCode } from "./c-code.ts";
 import { emitContract, type ShareFunction } from "./contract.ts";
 import { VectorEmitter } from "./emitter.ts";
 import { emitMap, emitScan, emitScatter, emitShuffle } from "./nests.ts";
 import { elementType, lanesOf, type NativeOptions } from "./options.ts";
 import { emitReduce } from "./reduce.ts";
-import { product, type Units } from "./walk.ts";
 
 export interface NativeFunction {
   readonly name: string;
@@ -46,27 +43,6 @@ function emitNest(em: VectorEmitter, nest: Nest, kernel: Kernel, options: Native
       return emitContract(em, nest, operands, options, share);
     case "shuffle":
       return emitShuffle(em, nest);
-  }
-}
-
-/** Turns of the innermost loop, times what is computed in each. */
-function workOf(nest: Nest): number {
-  const { atStore, elsewhere } = nestExprs(nest);
-  let size = 0;
-  const seen = new Set<Expr>();
-  for (const expr of [...atStore, ...elsewhere]) walkExpr(expr, () => (size += 1), seen);
-  switch (nest.kind) {
-    case "map":
-    case "scatter":
-      return size * product(nest.loops);
-    case "reduce":
-      return size * product([...nest.loops, ...nest.reduce]);
-    case "scan":
-      return size * product([...nest.loops, nest.along]);
-    case "contract":
-      return size * product([...nest.batch, nest.rows, nest.cols, nest.depth]);
-    case "shuffle":
-      return size * nest.along.extent;
   }
 }
 

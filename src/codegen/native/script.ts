@@ -7,10 +7,10 @@ import { at, invariant } from "../../base/invariant.ts";
 import type { Int, IntOp, Local, Statement } from "../script.ts";
 import { plus } from "../script.ts";
 import { slotBytes } from "../slots.ts";
+import { piecesOf } from "../units.ts";
 import type { CCode } from "./c-code.ts";
 import type { NativeLibrary } from "./kernel.ts";
 import type { NativeEmitOptions } from "./options.ts";
-import { piecesOf } from "./team.ts";
 
 /** Scalar operations below which a call is one thread's: its end would be waited for longer than it takes. */
 const WORTH_SHARING = 20_000;
@@ -119,7 +119,7 @@ export class NativeScript {
         return `(${at(types, i)} *)${this.#place(plus(at(addresses, slot.operand), slotBytes(kernel, slot)))}`;
       });
       const { threads, shareFrom = WORTH_SHARING } = this.#options;
-      const pieces = work >= shareFrom ? piecesOf(threads, units.count, units.grain) : 1;
+      const pieces = work >= shareFrom ? piecesOf(threads, units) : 1;
       if (pieces > 1) this.#share(units.count, units.grain, pieces, name, args);
       else this.#small.push(`${name}(${[0, units.count, "thread", ...args].join(", ")});`);
     }
@@ -128,7 +128,7 @@ export class NativeScript {
   #copy({ to, from, bytes }: Extract<Statement, { kind: "copy" }>): void {
     const apart = to.kind === "const" && from.kind === "const" && Math.abs(to.value - from.value) >= bytes;
     const [target, source] = [this.#place(to), this.#place(from)];
-    const pieces = apart && bytes >= LONG_COPY ? piecesOf(this.#options.threads, bytes, 64) : 1;
+    const pieces = apart && bytes >= LONG_COPY ? piecesOf(this.#options.threads, { count: bytes, grain: 64 }) : 1;
     if (pieces > 1) this.#share(bytes, 64, pieces, "copy_bytes", [target, source]);
     else this.#small.push(`memmove(${target}, ${source}, ${bytes});`);
   }

@@ -192,11 +192,3 @@ void tidemark_run(Team *team, u8 *A) {
 export function teamText(threads: number): string {
   return `#define THREADS ${threads}\n${threads === 1 ? ALONE : TOGETHER}`;
 }
-
-/** The most pieces of a call: they are bits of a word. */
-const MOST_PIECES = 32;
-
-/** Into how many pieces a call is cut: more than threads, so that one that is held up leaves little behind. */
-export function piecesOf(threads: number, units: number, grain: number): number {
-  return Math.max(1, Math.min(MOST_PIECES, 2 * threads, Math.ceil(units / grain)));
-}

@@ -13,30 +13,14 @@ import { invariant } from "../../base/invariant.ts";
 import type { ScalarType } from "../../kernel/dtype.ts";
 import type { LoopVar } from "../../kernel/expr.ts";
 import type { Operand, Store } from "../../kernel/loops.ts";
+import { product, splitCounters, type Units } from "../units.ts";
 import type { Context, VectorEmitter } from "./emitter.ts";
 
-/** How the work of a nest's function can be shared: pieces [lo, hi) of `count` units, cut at multiples of `grain`. */
-export interface Units {
-  readonly count: number;
-  readonly grain: number;
-}
-
-/** The work of one thread alone. */
-export const UNDIVIDED: Units = { count: 1, grain: 1 };
-
-/** Enough for any number of threads to share evenly. */
-const MANY_UNITS = 64;
-
-/** Counters that run more than once. */
-export const live = (loops: readonly LoopVar[]): LoopVar[] => loops.filter((v) => v.extent !== 1);
-
-export const product = (loops: readonly LoopVar[]): number => loops.reduce((n, v) => n * v.extent, 1);
+export { live, product, UNDIVIDED, type Units } from "../units.ts";
 
 /** Writes `body` for every value of the counters, of which the outermost become units. */
 export function emitOuter(em: VectorEmitter, counters: readonly LoopVar[], body: () => void): Units {
-  let split = 0;
-  while (split < counters.length && product(counters.slice(0, split)) < MANY_UNITS) split += 1;
-  const [shared, rest] = [counters.slice(0, split), counters.slice(split)];
+  const [shared, rest] = splitCounters(counters);
   const count = product(shared);
   if (count === 0) return { count: 0, grain: 1 };
   const unit = em.code.name("unit_");

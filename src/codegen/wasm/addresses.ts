@@ -21,6 +21,13 @@ export interface Context {
 export const VECTOR: Context = { shift: 0, single: false, guarded: false };
 export const SINGLE: Context = { shift: 0, single: true, guarded: false };
 
+/** Locals of a function that threads share: the units that it computes, and the number of its thread. */
+export interface Share {
+  readonly lo: number;
+  readonly hi: number;
+  readonly thread: number;
+}
+
 /** The local that holds the address of an operand's element number `offset`. */
 export type SlotLookup = (operand: number, offset: number) => number;
 
@@ -38,16 +45,19 @@ export abstract class AddressEmitter {
   /** Locals of the loop counters. */
   readonly vars: Map<LoopVar, number> = new Map();
   vec: LoopVar | null = null;
+  /** Null where one thread computes everything. */
+  readonly share: Share | null;
   readonly #slot: SlotLookup;
   #pointers = new Map<string, Pointer>();
   /** Locals that hold whether bounds are met, for bounds that a loop does not change. */
   #bounds = new Map<string, number>();
 
-  constructor(code: Code, interner: Interner, lanes: 4 | 2, slot: SlotLookup) {
+  constructor(code: Code, interner: Interner, lanes: 4 | 2, slot: SlotLookup, share: Share | null = null) {
     this.code = code;
     this.interner = interner;
     this.lanes = lanes;
     this.#slot = slot;
+    this.share = share;
   }
 
   /** Leaves the value of an expression on the stack: run-time indices need it. */

@@ -14,58 +14,19 @@
  * A product whose depth fits one block keeps a single MR × NR tile; a deeper one keeps a block of MC × NC sums. Panels
  * and sums are the kernel's scratch operand, planned with everything else. Sums run along depth in order, so blocking
  * never changes a bit.
+ *
+ * Threads share the longer side in whole tiles, or batches where there are many, each with a workspace of its own.
  */
-import { bytesOf, type ScalarType } from "../../kernel/dtype.ts";
+import { bytesOf } from "../../kernel/dtype.ts";
 import type { Expr, LoopVar } from "../../kernel/expr.ts";
 import { varIndex } from "../../kernel/index-math.ts";
-import { type ContractNest, depthRun, type Operand } from "../../kernel/loops.ts";
-import { type Context, SINGLE, VECTOR } from "./addresses.ts";
+import type { ContractNest, Operand } from "../../kernel/loops.ts";
+import { live, MANY_UNITS, product, UNDIVIDED, type Units } from "../units.ts";
+import { type Context, type Share, SINGLE, VECTOR } from "./addresses.ts";
+import { type Blocking, blockingOf, threadElements } from "./blocking.ts";
 import { OP } from "./encoder.ts";
-import { columnsOf, type Tile, tileOf } from "./micro-kernel.ts";
 import type { VectorEmitter } from "./vector.ts";
-import { emitCounters, emitStores, storeTargets } from "./walk.ts";
-
-/** Bytes of the packed A block and of the block of partial sums; decisions/0004 has the measurements. */
-const BLOCK_BYTES = 192 * 1024;
-const SUMS_BYTES = 256 * 1024;
-
-export interface Blocking {
-  readonly tile: Tile;
-  readonly mr: number;
-  readonly nr: number;
-  readonly mc: number;
-  readonly kc: number;
-  readonly nc: number;
-  /** Whether sums are kept for a whole block between depth blocks. */
-  readonly deep: boolean;
-  /** Elements of scratch: A block, B panel, sums. */
-  readonly scratch: readonly [number, number, number];
-}
-
-const roundUp = (n: number, to: number): number => Math.ceil(n / to) * to;
-/** The greatest multiple of `to` that is at most n, but at least one. */
-const roundDown = (n: number, to: number): number => Math.max(1, Math.floor(n / to)) * to;
-
-/** Block sizes for a product. Pure: the planner asks for the scratch size before code exists. */
-export function blockingOf(dtype: ScalarType, fma: boolean, m: number, n: number, k: number): Blocking {
-  const kind = dtype === "f64" || dtype === "i32" ? dtype : "f32";
-  const tile = tileOf(kind, fma);
-  const mr = tile.rows;
-  const width = bytesOf(kind);
-  const nr = columnsOf(kind, tile);
-  const kc = depthRun(k);
-  const deep = kc < k;
-  const mc = Math.min(roundUp(m, mr), roundDown(BLOCK_BYTES / (Math.max(1, kc) * width), mr));
-  const nc = deep ? Math.min(roundUp(n, nr), roundDown(SUMS_BYTES / (mc * width), nr)) : roundUp(n, nr);
-  return { tile, mr, nr, mc, kc, nc, deep, scratch: [mc * kc, kc * nr, deep ? mc * nc : mr * nr] };
-}
-
-/** Elements of the workspace operand. */
-export function contractScratch(dtype: ScalarType, fma: boolean, m: number, n: number, k: number): number {
-  if (m === 0 || n === 0) return 0;
-  const [a, b, c] = blockingOf(dtype, fma, m, n, k).scratch;
-  return a + b + c;
-}
+import { emitCounters, emitSplit, emitStores, storeTargets } from "./walk.ts";
 
 export interface ContractParts {
   /** Number of the micro kernel's function. */
@@ -73,6 +34,15 @@ export interface ContractParts {
   readonly fma: boolean;
   /** Local with the address of the workspace. */
   readonly scratch: number;
+}
+
+/** A constant, or a local. */
+type Limit = number | { readonly local: number };
+
+/** Which part of a batch's rows and columns is computed. */
+interface Part {
+  readonly rows: readonly [Limit, Limit];
+  readonly cols: readonly [Limit, Limit];
 }
 
 class ContractEmitter {
@@ -113,24 +83,14 @@ class ContractEmitter {
   }
 
   /** for (local = from; local < to; local += step) body; from and to are constants or locals. */
-  loop(
-    local: number,
-    from: number | { local: number },
-    to: number | { local: number },
-    step: number,
-    body: () => void,
-  ): void {
+  loop(local: number, from: Limit, to: Limit, step: number, body: () => void): void {
     const { code } = this.em;
-    const push = (v: number | { local: number }): void => {
-      if (typeof v === "number") code.i32Const(v);
-      else code.get(v.local);
-    };
-    push(from);
+    this.push(from);
     code.set(local);
     code.while(
       () => {
         code.get(local);
-        push(to);
+        this.push(to);
         code.op(OP.i32LtS);
       },
       () => {
@@ -140,21 +100,83 @@ class ContractEmitter {
     );
   }
 
-  /** local = min(base + step, limit) */
-  setMin(local: number, base: number, step: number, limit: number): void {
-    const { code } = this.em;
-    code.get(base).i32Const(step).op(OP.i32Add).tee(local).i32Const(limit).op(OP.i32GtS);
-    code.if(null, () => code.i32Const(limit).set(local));
+  push(value: Limit): void {
+    if (typeof value === "number") this.em.code.i32Const(value);
+    else this.em.code.get(value.local);
   }
 
-  emit(): void {
-    const { em, nest, block, locals, width, parts } = this;
+  /** local = min(base + step, limit) */
+  setMin(local: number, base: number, step: number, limit: Limit): void {
+    const { code } = this.em;
+    code.get(base).i32Const(step).op(OP.i32Add).tee(local);
+    this.push(limit);
+    code.op(OP.i32GtS);
+    code.if(null, () => {
+      this.push(limit);
+      code.set(local);
+    });
+  }
+
+  emit(): Units {
+    const { em, nest } = this;
+    this.workspace();
+    if (em.share) return this.units(em.share);
+    const whole: Part = { rows: [0, nest.rows.extent], cols: [0, nest.cols.extent] };
+    emitCounters(em, live(nest.batch), () => this.part(whole));
+    return UNDIVIDED;
+  }
+
+  /**
+   * Units [lo, hi): tiles along the longer side, of one batch after the other; neighbours in a batch are computed together.
+   *
+   *   4 tiles a batch, units [3, 10):   tile 3 of batch 0 | tiles 0 … 3 of batch 1 | tiles 0 and 1 of batch 2
+   */
+  units(share: Share): Units {
+    const { em, nest, block } = this;
     const { code } = em;
-    const [m, n, k] = [nest.rows.extent, nest.cols.extent, nest.depth.extent];
+    const batch = live(nest.batch);
+    const [m, n] = [nest.rows.extent, nest.cols.extent];
+    const byRows = m >= n;
+    const [extent, tile] = byRows ? [m, block.mr] : [n, block.nr];
+    const each = product(batch) >= MANY_UNITS ? 1 : Math.ceil(extent / tile);
+    const step = each === 1 ? extent : tile;
+    const [unit, number, from, to] = [code.local("i32"), code.local("i32"), code.local("i32"), code.local("i32")];
+    code.get(share.lo).set(unit);
+    code.while(
+      () => code.get(unit).get(share.hi).op(OP.i32LtU),
+      () =>
+        em.scope(() => {
+          code.get(unit).i32Const(each).op(OP.i32DivU).set(number);
+          emitSplit(em, number, batch);
+          // from = unit − number · each tiles; to = min(from + (hi − unit) tiles, extent)
+          code.get(unit).get(number).i32Const(each).op(OP.i32Mul).op(OP.i32Sub).i32Const(step).op(OP.i32Mul).set(from);
+          code.get(share.hi).get(unit).op(OP.i32Sub).tee(to).i32Const(each).op(OP.i32GtS);
+          code.if(null, () => code.i32Const(each).set(to));
+          code.get(from).get(to).i32Const(step).op(OP.i32Mul).op(OP.i32Add).tee(to).i32Const(extent).op(OP.i32GtS);
+          code.if(null, () => code.i32Const(extent).set(to));
+          const some: Part["rows"] = [{ local: from }, { local: to }];
+          this.part(byRows ? { rows: some, cols: [0, n] } : { rows: [0, m], cols: some });
+          code.get(number).i32Const(1).op(OP.i32Add).i32Const(each).op(OP.i32Mul).set(unit);
+        }),
+    );
+    return { count: each * product(batch), grain: 1 };
+  }
+
+  /** Addresses of the packed A block, the packed B panel and the sums: in this thread's part of the workspace. */
+  workspace(): void {
+    const { em, block, locals, width, parts } = this;
+    const { code } = em;
     const [aElements, bElements] = block.scratch;
-    code.get(parts.scratch).set(locals.a);
+    code.get(parts.scratch);
+    if (em.share) {
+      code
+        .get(em.share.thread)
+        .i32Const(threadElements(block, width) * width)
+        .op(OP.i32Mul)
+        .op(OP.i32Add);
+    }
     code
-      .get(parts.scratch)
+      .tee(locals.a)
       .i32Const(aElements * width)
       .op(OP.i32Add)
       .tee(locals.b);
@@ -162,32 +184,33 @@ class ContractEmitter {
       .i32Const(bElements * width)
       .op(OP.i32Add)
       .set(locals.c);
-    emitCounters(
-      em,
-      nest.batch.filter((v) => v.extent !== 1),
-      () => {
-        this.loop(locals.jc, 0, n, block.nc, () => {
-          this.setMin(locals.nend, locals.jc, block.nc, n);
-          this.loop(locals.ic, 0, m, block.mc, () => {
-            this.setMin(locals.mend, locals.ic, block.mc, m);
-            if (!block.deep) {
-              code.i32Const(0).set(locals.pc).i32Const(k).set(locals.kcur);
-              this.depthBlock();
-              return;
-            }
-            this.loop(locals.pc, 0, k, block.kc, () => {
-              this.setMin(locals.kcur, locals.pc, block.kc, k);
-              code.get(locals.kcur).get(locals.pc).op(OP.i32Sub).set(locals.kcur);
-              this.depthBlock();
-            });
-            this.loop(locals.ip, { local: locals.ic }, { local: locals.mend }, block.mr, () => {
-              this.tileAddress();
-              this.finish({ local: locals.jc }, { local: locals.nend }, block.nc * width);
-            });
-          });
+  }
+
+  /** A part of the product of one batch. */
+  part({ rows, cols }: Part): void {
+    const { em, nest, block, locals, width } = this;
+    const { code } = em;
+    const k = nest.depth.extent;
+    this.loop(locals.jc, ...cols, block.nc, () => {
+      this.setMin(locals.nend, locals.jc, block.nc, cols[1]);
+      this.loop(locals.ic, ...rows, block.mc, () => {
+        this.setMin(locals.mend, locals.ic, block.mc, rows[1]);
+        if (!block.deep) {
+          code.i32Const(0).set(locals.pc).i32Const(k).set(locals.kcur);
+          this.depthBlock();
+          return;
+        }
+        this.loop(locals.pc, 0, k, block.kc, () => {
+          this.setMin(locals.kcur, locals.pc, block.kc, k);
+          code.get(locals.kcur).get(locals.pc).op(OP.i32Sub).set(locals.kcur);
+          this.depthBlock();
         });
-      },
-    );
+        this.loop(locals.ip, { local: locals.ic }, { local: locals.mend }, block.mr, () => {
+          this.tileAddress();
+          this.finish({ local: locals.jc }, { local: locals.nend }, block.nc * width);
+        });
+      });
+    });
   }
 
   /** Address of the row panel's sums at the first column of the block. */
@@ -421,7 +444,7 @@ export function emitContract(
   nest: ContractNest,
   operands: readonly Operand[],
   parts: ContractParts,
-): void {
-  if (nest.rows.extent === 0 || nest.cols.extent === 0 || nest.batch.some((v) => v.extent === 0)) return;
-  new ContractEmitter(em, nest, operands, parts).emit();
+): Units {
+  if (nest.rows.extent === 0 || nest.cols.extent === 0 || nest.batch.some((v) => v.extent === 0)) return UNDIVIDED;
+  return new ContractEmitter(em, nest, operands, parts).emit();
 }

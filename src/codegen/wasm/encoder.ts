@@ -3,9 +3,10 @@
  * Follows the binary format of the WebAssembly core specification, version 2 with SIMD, plus relaxed SIMD's
  * multiply-add. Nothing here knows about kernels.
  */
+import { invariant } from "../../base/invariant.ts";
 
-export type ValType = "i32" | "f32" | "f64" | "v128";
-const VALTYPE: Record<ValType, number> = { i32: 0x7f, f32: 0x7d, f64: 0x7c, v128: 0x7b };
+export type ValType = "i32" | "i64" | "f32" | "f64" | "v128";
+const VALTYPE: Record<ValType, number> = { i32: 0x7f, i64: 0x7e, f32: 0x7d, f64: 0x7c, v128: 0x7b };
 
 function unsignedLeb(n: number): number[] {
   const out: number[] = [];
@@ -44,6 +45,7 @@ export const OP = {
   i32GtS: 0x4a,
   i32LeS: 0x4c,
   i32GeS: 0x4e,
+  i32Ctz: 0x68,
   i32Add: 0x6a,
   i32Sub: 0x6b,
   i32Mul: 0x6c,
@@ -52,9 +54,14 @@ export const OP = {
   i32RemU: 0x70,
   i32And: 0x71,
   i32Or: 0x72,
+  i32Xor: 0x73,
   i32Shl: 0x74,
   i32ShrU: 0x76,
+  i64Ne: 0x52,
   i64Mul: 0x7e,
+  i64DivU: 0x80,
+  i64Or: 0x84,
+  i64Shl: 0x86,
   i64ShrU: 0x88,
   i64ExtendI32U: 0xad,
   i32WrapI64: 0xa7,
@@ -169,6 +176,21 @@ const VECTOR_MEMORY = {
 
 export type VectorMemoryOp = keyof typeof VECTOR_MEMORY;
 
+/** Instructions behind the 0xfe prefix: [opcode, log2 of the alignment, which is a rule here]. */
+const ATOMIC = {
+  notify: [0x00, 2],
+  wait32: [0x01, 2],
+  i32_load: [0x10, 2],
+  i64_load: [0x11, 3],
+  i32_store: [0x17, 2],
+  i64_store: [0x18, 3],
+  i32_add: [0x1e, 2],
+  i32_sub: [0x25, 2],
+  i64_cmpxchg: [0x49, 3],
+} as const;
+
+export type AtomicOp = keyof typeof ATOMIC;
+
 /** A function body under construction. Locals are numbered after the parameters. */
 export class Code {
   readonly bytes: number[] = [];
@@ -203,6 +225,13 @@ export class Code {
     // Alignment is a hint; planned buffers are aligned but elements within them need not be.
     this.bytes.push(0xfd, ...unsignedLeb(opcode), Math.min(align, 2), ...unsignedLeb(offset));
     if (lane !== undefined) this.bytes.push(lane);
+    return this;
+  }
+
+  /** Sequentially consistent; the address is on the stack, below the other operands. */
+  atomic(name: AtomicOp, offset = 0): this {
+    const [opcode, align] = ATOMIC[name];
+    this.bytes.push(0xfe, opcode, align, ...unsignedLeb(offset));
     return this;
   }
 
@@ -265,6 +294,12 @@ export class Code {
 
   call(fn: number): this {
     this.bytes.push(0x10, ...unsignedLeb(fn));
+    return this;
+  }
+
+  /** Calls a function of the module's table, whose number is on the stack above its arguments. */
+  callIndirect(type: number): this {
+    this.bytes.push(0x11, ...unsignedLeb(type), 0);
     return this;
   }
 
@@ -331,23 +366,41 @@ function name(text: string): number[] {
 /** Collects functions over one imported memory and writes the module. */
 export class ModuleBuilder {
   readonly #types: string[] = [];
+  readonly #imports: { readonly name: string; readonly type: number }[] = [];
+  readonly #table: number[] = [];
   readonly #functions: { readonly type: number; readonly code: Code }[] = [];
   readonly #exports: { readonly name: string; readonly fn: number }[] = [];
 
   /** Returns the function's number. The body may still grow until `finish`. */
   add(code: Code): number {
-    const key = `${code.params.join()}>${code.results.join()}`;
-    let type = this.#types.indexOf(key);
-    if (type < 0) type = this.#types.push(key) - 1;
-    return this.#functions.push({ type, code }) - 1;
+    const type = this.type(code.params, code.results);
+    return this.#imports.length + this.#functions.push({ type, code }) - 1;
+  }
+
+  /** The number of a function type. */
+  type(params: readonly ValType[], results: readonly ValType[] = []): number {
+    const key = `${params.join()}>${results.join()}`;
+    const known = this.#types.indexOf(key);
+    return known < 0 ? this.#types.push(key) - 1 : known;
+  }
+
+  /** A function `env.name` without parameters or results. Before any function of the module's own. */
+  importFunction(imported: string): number {
+    invariant(this.#functions.length === 0, () => "imported functions are numbered first");
+    return this.#imports.push({ name: imported, type: this.type([]) }) - 1;
+  }
+
+  /** Puts a function into the table; its number there. */
+  tabulate(fn: number): number {
+    return this.#table.push(fn) - 1;
   }
 
   export(exported: string, fn: number): void {
     this.#exports.push({ name: exported, fn });
   }
 
-  /** Imports `env.memory` of at least the given number of 64 KiB pages. */
-  finish(pages: number): Uint8Array<ArrayBuffer> {
+  /** Imports `env.memory` of the given number of 64 KiB pages, or more where it is not shared. */
+  finish(pages: number, shared = false): Uint8Array<ArrayBuffer> {
     const out: number[] = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00];
     const types: number[] = [...unsignedLeb(this.#types.length)];
     for (const key of this.#types) {
@@ -358,8 +411,10 @@ export class ModuleBuilder {
       types.push(...unsignedLeb(r.length), ...r.map((t) => VALTYPE[t as ValType]));
     }
     section(1, types, out);
-    section(2, [1, ...name("env"), ...name("memory"), 0x02, 0x00, ...unsignedLeb(pages)], out);
+    section(2, this.#importBytes(pages, shared), out);
     section(3, [...unsignedLeb(this.#functions.length), ...this.#functions.flatMap((f) => unsignedLeb(f.type))], out);
+    const entries = unsignedLeb(this.#table.length);
+    if (this.#table.length > 0) section(4, [1, 0x70, 0x00, ...entries], out); // one table of functions
     section(
       7,
       [
@@ -368,6 +423,9 @@ export class ModuleBuilder {
       ],
       out,
     );
+    if (this.#table.length > 0) {
+      section(9, [1, 0x00, 0x41, 0x00, 0x0b, ...entries, ...this.#table.flatMap((fn) => unsignedLeb(fn))], out);
+    }
     const bodies: number[] = [...unsignedLeb(this.#functions.length)];
     for (const { code } of this.#functions) {
       const locals: number[] = [];
@@ -386,5 +444,12 @@ export class ModuleBuilder {
     }
     section(10, bodies, out);
     return new Uint8Array(out);
+  }
+
+  #importBytes(pages: number, shared: boolean): readonly number[] {
+    const limits = shared ? [0x03, ...unsignedLeb(pages), ...unsignedLeb(pages)] : [0x00, ...unsignedLeb(pages)];
+    const functions = this.#imports.flatMap((f) => [...name("env"), ...name(f.name), 0x00, ...unsignedLeb(f.type)]);
+    const count = unsignedLeb(this.#imports.length + 1);
+    return [...count, ...functions, ...name("env"), ...name("memory"), 0x02, ...limits];
   }
 }

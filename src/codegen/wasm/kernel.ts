@@ -6,7 +6,9 @@
 import { invariant } from "../../base/invariant.ts";
 import type { Kernel, Nest } from "../../kernel/loops.ts";
 import { Interner } from "../intern.ts";
-import { isWide, nestKey, type Slot, slotNumbers, slotsOf } from "../slots.ts";
+import { isWide, nestKey, type Slot, type SlotNumber, slotNumbers, slotsOf } from "../slots.ts";
+import { UNDIVIDED, type Units, workOf } from "../units.ts";
+import type { Share } from "./addresses.ts";
 import { emitContract } from "./contract.ts";
 import { Code, type ModuleBuilder, OP } from "./encoder.ts";
 import { addMicroKernel } from "./micro-kernel.ts";
@@ -18,11 +20,17 @@ import { VectorEmitter } from "./vector.ts";
 export interface KernelFunction {
   readonly fn: number;
   readonly slots: readonly Slot[];
+  /** Where threads share the program: the function then takes, after the slots, units [lo, hi) and its thread's number. */
+  readonly units: Units | null;
+  /** Scalar operations of one call, roughly: whether it is worth sharing. */
+  readonly work: number;
 }
 
 export interface EmitOptions {
   /** Use relaxed SIMD's fused multiply-add in products. */
   readonly fma: boolean;
+  /** Threads that run the program; default: 1. */
+  readonly threads?: number;
 }
 
 /** Emits the nests of kernels into a module, each distinct one once. */
@@ -51,36 +59,35 @@ export class KernelLibrary {
     const slot = slotNumbers(slots);
     const text = nestKey(kernel, nest, slots, slot);
     const known = this.#byText.get(text);
-    if (known) return { fn: known.fn, slots };
-    const code = new Code(slots.map(() => "i32" as const));
-    this.#emitNest(code, kernel, nest, slot);
-    const made = { fn: this.#module.add(code), slots };
+    if (known) return { ...known, slots };
+    const n = slots.length;
+    const share = (this.#options.threads ?? 1) > 1 ? { lo: n, hi: n + 1, thread: n + 2 } : null;
+    const code = new Code([...slots.map(() => "i32" as const), ...(share ? (["i32", "i32", "i32"] as const) : [])]);
+    const units = this.#emitNest(code, kernel, nest, slot, share);
+    const made = { fn: this.#module.add(code), slots, units: share && units, work: workOf(nest) };
     this.#byText.set(text, made);
     return made;
   }
 
-  #emitNest(code: Code, kernel: Kernel, nest: Nest, slot: (operand: number, offset: number) => number): void {
-    const em = new VectorEmitter(code, new Interner(), isWide(kernel, nest) ? 2 : 4, slot);
+  #emitNest(code: Code, kernel: Kernel, nest: Nest, slot: SlotNumber, share: Share | null): Units {
+    const em = new VectorEmitter(code, new Interner(), isWide(kernel, nest) ? 2 : 4, slot, share);
     switch (nest.kind) {
-      case "map":
-        if (nest.unlessSame) {
-          const [a, b] = nest.unlessSame;
-          code
-            .get(slot(a, 0))
-            .get(slot(b, 0))
-            .op(OP.i32Ne)
-            .if(null, () => emitMap(em, nest, kernel.operands));
-        } else emitMap(em, nest, kernel.operands);
-        return;
+      case "map": {
+        if (!nest.unlessSame) return emitMap(em, nest, kernel.operands);
+        const [a, b] = nest.unlessSame;
+        let units = UNDIVIDED;
+        code.get(slot(a, 0)).get(slot(b, 0)).op(OP.i32Ne);
+        code.if(null, () => {
+          units = emitMap(em, nest, kernel.operands);
+        });
+        return units;
+      }
       case "reduce":
-        emitReduce(em, nest, kernel.operands);
-        return;
+        return emitReduce(em, nest, kernel.operands);
       case "scan":
-        emitScan(em, nest, kernel.operands);
-        return;
+        return emitScan(em, nest, kernel.operands);
       case "scatter":
-        emitScatter(em, nest, kernel.operands);
-        return;
+        return emitScatter(em, nest, kernel.operands);
       case "contract": {
         const { dtype } = nest;
         invariant(dtype === "f32" || dtype === "f64" || dtype === "i32", () => `no products of ${dtype}`);
@@ -89,11 +96,12 @@ export class KernelLibrary {
           micro = addMicroKernel(this.#module, dtype, this.#options.fma);
           this.#micro.set(dtype, micro);
         }
-        emitContract(em, nest, kernel.operands, { micro, fma: this.#options.fma, scratch: slot(nest.scratch, 0) });
-        return;
+        const { fma } = this.#options;
+        return emitContract(em, nest, kernel.operands, { micro, fma, scratch: slot(nest.scratch, 0) });
       }
       case "shuffle":
         emitShuffle(em, nest, slot(nest.operand, 0));
+        return UNDIVIDED;
     }
   }
 }

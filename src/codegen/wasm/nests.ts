@@ -2,6 +2,7 @@
 import { call, type Expr, load } from "../../kernel/expr.ts";
 import type { MapNest, Operand, ScanNest, ScatterNest, Store } from "../../kernel/loops.ts";
 import { linearCoefficient } from "../intern.ts";
+import { live, UNDIVIDED, type Units } from "../units.ts";
 import { type Context, SINGLE, VECTOR } from "./addresses.ts";
 import { splatConstant } from "./scalar.ts";
 import type { VectorEmitter } from "./vector.ts";
@@ -9,21 +10,23 @@ import {
   contextsOf,
   emitCombine,
   emitCounters,
+  emitStart,
   emitStores,
   emitStrides,
-  live,
+  emitUnits,
   operandType,
   storeTargets,
 } from "./walk.ts";
 
-export function emitMap(em: VectorEmitter, nest: MapNest, operands: readonly Operand[]): void {
+export function emitMap(em: VectorEmitter, nest: MapNest, operands: readonly Operand[]): Units {
   const loops = live(nest.loops);
-  if (loops.some((v) => v.extent === 0)) return;
+  if (loops.some((v) => v.extent === 0)) return UNDIVIDED;
   const inner = loops.pop() ?? null;
+  const shared = loops.length === 0 && inner !== null;
   em.vec = inner;
   const values = nest.stores.map((s) => s.value);
   const targets = storeTargets(nest.stores, operands);
-  emitCounters(em, loops, () => {
+  const outer = emitUnits(em, loops, () => {
     em.countUses(values);
     if (!inner) {
       emitStores(em, nest.stores, operands, SINGLE);
@@ -31,7 +34,7 @@ export function emitMap(em: VectorEmitter, nest: MapNest, operands: readonly Ope
     }
     const start = em.code.local("i32");
     em.vars.set(inner, start);
-    em.code.i32Const(0).set(start);
+    emitStart(em, start, shared);
     em.preparePointers(values, targets, inner);
     em.hoist(values, inner, [VECTOR]);
     emitStrides(
@@ -40,15 +43,18 @@ export function emitMap(em: VectorEmitter, nest: MapNest, operands: readonly Ope
       [em.lanes, 1],
       (stride) => emitStores(em, nest.stores, operands, stride === 1 ? SINGLE : VECTOR),
       (stride) => em.bumpPointers(stride),
+      { shared },
     );
   });
+  return shared ? { count: inner.extent, grain: em.lanes } : outer;
 }
 
-export function emitScan(em: VectorEmitter, nest: ScanNest, operands: readonly Operand[]): void {
-  if (nest.along.extent === 0 || nest.loops.some((v) => v.extent === 0)) return;
+export function emitScan(em: VectorEmitter, nest: ScanNest, operands: readonly Operand[]): Units {
+  if (nest.along.extent === 0 || nest.loops.some((v) => v.extent === 0)) return UNDIVIDED;
   const kept = live(nest.loops);
   const across = kept.pop() ?? null;
-  emitCounters(em, kept, () => {
+  const shared = kept.length === 0 && across !== null;
+  const outer = emitUnits(em, kept, () => {
     em.vec = across;
     if (!across) {
       emitScanTile(em, nest, operands, [SINGLE]);
@@ -62,8 +68,10 @@ export function emitScan(em: VectorEmitter, nest: ScanNest, operands: readonly O
       dense ? [em.lanes * 4, em.lanes, 1] : [em.lanes, 1],
       (stride) => emitScanTile(em, nest, operands, contextsOf(em, stride)),
       () => {},
+      { shared },
     );
   });
+  return shared ? { count: across.extent, grain: em.lanes * 4 } : outer;
 }
 
 function emitScanTile(
@@ -101,8 +109,8 @@ function emitScanTile(
 }
 
 /** One update after the other; elements of one row at once when they land side by side. */
-export function emitScatter(em: VectorEmitter, nest: ScatterNest, operands: readonly Operand[]): void {
-  if (nest.loops.some((v) => v.extent === 0)) return;
+export function emitScatter(em: VectorEmitter, nest: ScatterNest, operands: readonly Operand[]): Units {
+  if (nest.loops.some((v) => v.extent === 0)) return UNDIVIDED;
   const dtype = operandType(operands, nest.operand);
   const sum: Expr = call("add", [load(dtype, nest.operand, nest.index), nest.value]);
   const store: Store = { operand: nest.operand, index: nest.index, value: sum };
@@ -137,4 +145,5 @@ export function emitScatter(em: VectorEmitter, nest: ScatterNest, operands: read
       }),
     );
   });
+  return UNDIVIDED;
 }

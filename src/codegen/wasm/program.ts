@@ -6,13 +6,21 @@ import type { PlacedCopy, PlacedStep } from "../placed.ts";
 import { int } from "../script.ts";
 import { Code, ModuleBuilder } from "./encoder.ts";
 import { type EmitOptions, KernelLibrary } from "./kernel.ts";
-import { ScriptEmitter } from "./script.ts";
+import { ScriptEmitter, type Sharing } from "./script.ts";
+import { TeamEmitter } from "./team.ts";
 
 export interface WasmModule {
   readonly bytes: Uint8Array<ArrayBuffer>;
   /** Distinct kernel functions. */
   readonly functions: number;
+  /** Of the memory that it imports. */
+  readonly pages: number;
+  /** Address of the words that threads share (team.ts); null where they share nothing. */
+  readonly team: number | null;
 }
+
+/** Scalar operations below which a call is the caller's alone: workers would take longer to wake. */
+const WORTH_SHARING = 100_000;
 
 /** Calls in one function, so that no engine meets a body too large to optimise. */
 const CALLS_PER_FUNCTION = 512;
@@ -27,6 +35,14 @@ export function pagesOf(arenaBytes: number): number {
 export interface ProgramEmitOptions extends EmitOptions {
   /** Also export every call on its own, as `step0`, `step1`, …, to look at the arena in between. */
   readonly stepwise?: boolean;
+  /** Scalar operations of a call from which on threads share it; default: some tens of microseconds of them. */
+  readonly shareFrom?: number;
+}
+
+function sharingOf(module: ModuleBuilder, arenaBytes: number, options: ProgramEmitOptions): Sharing | null {
+  const { threads = 1, shareFrom = WORTH_SHARING } = options;
+  if (threads === 1) return null;
+  return { team: new TeamEmitter(module, threads, arenaBytes), threads, from: shareFrom };
 }
 
 export function emitProgram(
@@ -37,11 +53,12 @@ export function emitProgram(
 ): WasmModule {
   const perFunction = options.stepwise ? 1 : CALLS_PER_FUNCTION;
   const module = new ModuleBuilder();
+  const sharing = sharingOf(module, arenaBytes, options);
   const library = new KernelLibrary(module, options);
   const parts: number[] = [];
   for (let at = 0; at < steps.length; at += perFunction) {
     const part = new Code([]);
-    const emitter = new ScriptEmitter(module, library, part);
+    const emitter = new ScriptEmitter(module, library, part, sharing);
     for (const step of steps.slice(at, at + perFunction)) {
       if (step.kernel) emitter.emit([{ kind: "kernel", kernel: step.kernel, addresses: step.addresses.map(int) }]);
       else emitter.emit(step.script);
@@ -54,5 +71,14 @@ export function emitProgram(
   for (const part of parts) run.call(part);
   for (const { from, to, bytes } of copies) run.i32Const(to).i32Const(from).i32Const(bytes).memoryCopy();
   module.export("run", module.add(run));
-  return { bytes: module.finish(pagesOf(arenaBytes)), functions: library.count };
+  const team = sharing?.team;
+  // Nobody to share with where nothing is worth it: neither words nor workers.
+  if (team && !team.isUsed) return emitProgram(steps, copies, arenaBytes, { ...options, threads: 1 });
+  const pages = pagesOf(team ? team.start + team.bytes : arenaBytes);
+  return {
+    bytes: module.finish(pages, team !== undefined),
+    functions: library.count,
+    pages,
+    team: team?.start ?? null,
+  };
 }

@@ -5,11 +5,12 @@
 import { invariant } from "../../base/invariant.ts";
 import type { Operand, ReduceNest } from "../../kernel/loops.ts";
 import { FOLD_TURNS, foldRun, folds, identityOf } from "../../kernel/loops.ts";
+import { live, UNDIVIDED, type Units } from "../units.ts";
 import { type Context, SINGLE, VECTOR } from "./addresses.ts";
 import { OP } from "./encoder.ts";
 import { laneBytes, splatConstant } from "./scalar.ts";
 import type { VectorEmitter } from "./vector.ts";
-import { contextsOf, emitCombine, emitCounters, emitStores, emitStrides, live, type Runs } from "./walk.ts";
+import { contextsOf, emitCombine, emitCounters, emitStores, emitStrides, emitUnits, type Runs } from "./walk.ts";
 
 /** The middle and total accumulators of a long reduction; see ReduceNest. */
 class FoldEmitter {
@@ -66,14 +67,13 @@ class FoldEmitter {
   }
 }
 
-export function emitReduce(em: VectorEmitter, nest: ReduceNest, operands: readonly Operand[]): void {
-  if (nest.loops.some((v) => v.extent === 0)) return;
-  if (nest.lanes === "reduce") emitReduceAcross(em, nest, operands);
-  else emitReduceDown(em, nest, operands);
+export function emitReduce(em: VectorEmitter, nest: ReduceNest, operands: readonly Operand[]): Units {
+  if (nest.loops.some((v) => v.extent === 0)) return UNDIVIDED;
+  return nest.lanes === "reduce" ? emitReduceAcross(em, nest, operands) : emitReduceDown(em, nest, operands);
 }
 
 /** The last reduce counter is spread over the lanes; see ReduceNest for the order. */
-function emitReduceAcross(em: VectorEmitter, nest: ReduceNest, operands: readonly Operand[]): void {
+function emitReduceAcross(em: VectorEmitter, nest: ReduceNest, operands: readonly Operand[]): Units {
   const { code } = em;
   const last = nest.reduce.at(-1);
   invariant(last, () => "a reduction without counters");
@@ -93,7 +93,7 @@ function emitReduceAcross(em: VectorEmitter, nest: ReduceNest, operands: readonl
     code.set(acc);
   };
   const fold = folds(nest) ? new FoldEmitter(em, nest, accs) : null;
-  emitCounters(em, live(nest.loops), () => {
+  return emitUnits(em, live(nest.loops), () => {
     for (const acc of accs) code.v128Const(identity).set(acc);
     fold?.restart();
     em.vec = last;
@@ -117,7 +117,7 @@ function emitReduceAcross(em: VectorEmitter, nest: ReduceNest, operands: readonl
                   accumulate(accs[i] as number, { ...VECTOR, shift: i * em.lanes });
             },
             (stride) => em.bumpPointers(stride),
-            fold?.runs,
+            { runs: fold?.runs },
           );
         });
       });
@@ -178,10 +178,11 @@ function joinAccumulators(em: VectorEmitter, nest: ReduceNest, accs: readonly nu
 }
 
 /** Sequential sums, with the last kept counter spread over the lanes. */
-function emitReduceDown(em: VectorEmitter, nest: ReduceNest, operands: readonly Operand[]): void {
+function emitReduceDown(em: VectorEmitter, nest: ReduceNest, operands: readonly Operand[]): Units {
   const kept = live(nest.loops);
   const across = kept.pop() ?? null;
-  emitCounters(em, kept, () => {
+  const shared = kept.length === 0 && across !== null;
+  const outer = emitUnits(em, kept, () => {
     em.vec = across;
     if (!across) {
       emitReduceTile(em, nest, operands, [SINGLE]);
@@ -195,8 +196,10 @@ function emitReduceDown(em: VectorEmitter, nest: ReduceNest, operands: readonly 
         emitReduceTile(em, nest, operands, contextsOf(em, stride));
       },
       () => {},
+      { shared },
     );
   });
+  return shared ? { count: across.extent, grain: em.lanes * 4 } : outer;
 }
 
 function emitReduceTile(
@@ -234,7 +237,7 @@ function emitReduceTile(
         code.i32Const(0).set(local);
         em.preparePointers([nest.body], [], inner);
         em.hoist([nest.body], inner, contexts);
-        emitStrides(em, inner, [1], step, () => em.bumpPointers(1), fold?.runs);
+        emitStrides(em, inner, [1], step, () => em.bumpPointers(1), { runs: fold?.runs });
       }),
     );
   }

@@ -2,11 +2,13 @@
  * @file Control around kernel calls as WebAssembly: loops and branches of the program are those of the module. A run of many
  * calls inside a loop becomes functions of their own, so that no engine meets a function too large to optimise.
  */
-import { invariant } from "../../base/invariant.ts";
+import { at } from "../../base/invariant.ts";
 import { type Int, type IntOp, type Local, plus, type Statement } from "../script.ts";
 import { slotBytes } from "../slots.ts";
+import { piecesOf } from "../units.ts";
 import { Code, type ModuleBuilder, OP } from "./encoder.ts";
-import type { KernelLibrary } from "./kernel.ts";
+import type { KernelFunction, KernelLibrary } from "./kernel.ts";
+import type { TeamEmitter } from "./team.ts";
 
 const INT_OPS: Readonly<Record<IntOp, number>> = {
   add: OP.i32Add,
@@ -22,17 +24,26 @@ const INT_OPS: Readonly<Record<IntOp, number>> = {
 /** Calls in one function inside a loop. */
 const CALLS_PER_FUNCTION = 512;
 
+/** Threads of a program, and from how many scalar operations on they share a call. */
+export interface Sharing {
+  readonly team: TeamEmitter;
+  readonly threads: number;
+  readonly from: number;
+}
+
 /** Writes statements into a function. */
 export class ScriptEmitter {
   readonly #module: ModuleBuilder;
   readonly #library: KernelLibrary;
   readonly #code: Code;
+  readonly #sharing: Sharing | null;
   readonly #locals = new Map<Local, number>();
 
-  constructor(module: ModuleBuilder, library: KernelLibrary, code: Code) {
+  constructor(module: ModuleBuilder, library: KernelLibrary, code: Code, sharing: Sharing | null = null) {
     this.#module = module;
     this.#library = library;
     this.#code = code;
+    this.#sharing = sharing;
   }
 
   emit(statements: readonly Statement[]): void {
@@ -53,7 +64,7 @@ export class ScriptEmitter {
   #outline(statements: readonly Statement[]): void {
     const locals = [...this.#locals.keys()];
     const code = new Code(locals.map(() => "i32" as const));
-    const inner = new ScriptEmitter(this.#module, this.#library, code);
+    const inner = new ScriptEmitter(this.#module, this.#library, code, this.#sharing);
     locals.forEach((local, i) => {
       inner.#locals.set(local, i);
     });
@@ -73,9 +84,11 @@ export class ScriptEmitter {
     switch (statement.kind) {
       case "kernel": {
         const { kernel, addresses } = statement;
-        for (const { fn, slots } of this.#library.functions(kernel)) {
-          for (const slot of slots) this.#int(plus(this.#address(addresses, slot.operand), slotBytes(kernel, slot)));
-          code.call(fn);
+        for (const made of this.#library.functions(kernel)) {
+          this.#call(made, (i) => {
+            const slot = at(made.slots, i);
+            this.#int(plus(at(addresses, slot.operand), slotBytes(kernel, slot)));
+          });
         }
         return;
       }
@@ -109,10 +122,20 @@ export class ScriptEmitter {
     }
   }
 
-  #address(addresses: readonly Int[], operand: number): Int {
-    const found = addresses[operand];
-    invariant(found, () => `operand ${operand} has no address`);
-    return found;
+  /** Calls a nest's function, shared where that is worth its while. `push` leaves the address of a slot. */
+  #call({ fn, slots, units, work }: KernelFunction, push: (slot: number) => void): void {
+    const code = this.#code;
+    const sharing = this.#sharing;
+    const pieces = sharing && units && work >= sharing.from ? piecesOf(sharing.threads, units) : 1;
+    if (sharing && units && pieces > 1) {
+      sharing.team.call(code, fn, slots.length, { units, pieces }, push);
+      return;
+    }
+    slots.forEach((_, i) => {
+      push(i);
+    });
+    if (units) code.i32Const(0).i32Const(units.count).i32Const(0);
+    code.call(fn);
   }
 
   #int(value: Int): void {

@@ -9,6 +9,7 @@ import { invariant } from "../../base/invariant.ts";
 import type { ScalarType } from "../../kernel/dtype.ts";
 import type { Index, LoopVar } from "../../kernel/expr.ts";
 import type { Combine, Operand, Store } from "../../kernel/loops.ts";
+import { product, splitCounters, UNDIVIDED, type Units } from "../units.ts";
 import { type Context, SINGLE, VECTOR } from "./addresses.ts";
 import { OP } from "./encoder.ts";
 import { emitScalarFn } from "./scalar.ts";
@@ -34,25 +35,79 @@ export function emitCounters(em: VectorEmitter, loops: readonly LoopVar[], body:
   );
 }
 
+/** Counters of which the outermost become units where threads share them. */
+export function emitUnits(em: VectorEmitter, counters: readonly LoopVar[], body: () => void): Units {
+  const { code, share } = em;
+  const [shared, rest] = splitCounters(counters);
+  if (!share || shared.length === 0) {
+    emitCounters(em, counters, body);
+    return UNDIVIDED;
+  }
+  const unit = code.local("i32");
+  code.get(share.lo).set(unit);
+  code.while(
+    () => code.get(unit).get(share.hi).op(OP.i32LtU),
+    () => {
+      em.scope(() => {
+        emitSplit(em, unit, shared);
+        emitCounters(em, rest, body);
+      });
+      code.increment(unit, 1);
+    },
+  );
+  return { count: product(shared), grain: 1 };
+}
+
+/** Counters from the number of a unit, the last one running fastest. */
+export function emitSplit(em: VectorEmitter, unit: number, counters: readonly LoopVar[]): void {
+  const { code } = em;
+  let inner = 1;
+  for (const [i, v] of [...counters.entries()].reverse()) {
+    const local = code.local("i32");
+    em.vars.set(v, local);
+    code.get(unit);
+    if (inner > 1) code.i32Const(inner).op(OP.i32DivU);
+    if (i > 0) code.i32Const(v.extent).op(OP.i32RemU);
+    code.set(local);
+    inner *= v.extent;
+  }
+}
+
+/** Sets a local to where a row starts: at 0, or at the first unit where threads share the row itself. */
+export function emitStart(em: VectorEmitter, local: number, shared: boolean): void {
+  if (shared && em.share) em.code.get(em.share.lo).set(local);
+  else em.code.i32Const(0).set(local);
+}
+
 /** What to do after every `run` elements of a counter; `run` is a multiple of the widest stride. */
 export interface Runs {
   readonly run: number;
   emit(): void;
 }
 
-/** Walks a counter in strides, widest first; `body` runs with the counter's local set and must leave it alone. */
+/** More about a walk: what happens after runs of it; whether its elements are the units that threads share. */
+export interface StrideOptions {
+  readonly runs?: Runs | undefined;
+  readonly shared?: boolean;
+}
+
+/**
+ * Walks a counter in strides, widest first; `body` runs with the counter's local set and must leave it alone. Pieces of a
+ * shared one are cut at multiples of the widest stride, so that all but the last consist of those.
+ */
 export function emitStrides(
   em: VectorEmitter,
   v: LoopVar,
   strides: readonly number[],
   body: (stride: number) => void,
   after: (stride: number) => void,
-  runs?: Runs,
+  { runs, shared = false }: StrideOptions = {},
 ): void {
   const { code } = em;
+  const hi = shared ? em.share?.hi : undefined;
   const local = code.local("i32");
   em.vars.set(v, local);
-  code.i32Const(0).set(local);
+  emitStart(em, local, shared);
   const turn = (stride: number): void => {
     em.scope(() => body(stride));
     after(stride);
@@ -83,11 +138,11 @@ export function emitStrides(
     if (left < stride) continue;
     left %= stride;
     code.while(
-      () =>
-        code
-          .get(local)
-          .i32Const(v.extent - stride)
-          .op(OP.i32LeS),
+      () => {
+        if (hi === undefined) code.get(local).i32Const(v.extent - stride);
+        else code.get(local).i32Const(stride).op(OP.i32Add).get(hi);
+        code.op(OP.i32LeS);
+      },
       () => turn(stride),
     );
   }
@@ -125,9 +180,6 @@ export function storeTargets(
 ): readonly { readonly operand: number; readonly index: Index; readonly dtype: ScalarType }[] {
   return stores.map(({ operand, index }) => ({ operand, index, dtype: operandType(operands, operand) }));
 }
-
-/** Counters that run more than once. */
-export const live = (loops: readonly LoopVar[]): LoopVar[] => loops.filter((v) => v.extent !== 1);
 
 /** Combines the two registers on the stack. */
 export function emitCombine(em: VectorEmitter, combine: Combine, dtype: ScalarType): void {

@@ -1,0 +1,54 @@
+/**
+ * @file Block sizes of products on WebAssembly, and the workspace that follows from them: one A block, one B panel and the
+ * sums, for each thread. Pure functions of the product's size, since the planner asks before code exists.
+ */
+import { bytesOf, type ScalarType } from "../../kernel/dtype.ts";
+import { depthRun } from "../../kernel/loops.ts";
+import { columnsOf, type Tile, tileOf } from "./micro-kernel.ts";
+
+/** Bytes of the packed A block and of the block of partial sums; decisions/0004 has the measurements. */
+const BLOCK_BYTES = 192 * 1024;
+const SUMS_BYTES = 256 * 1024;
+
+export interface Blocking {
+  readonly tile: Tile;
+  readonly mr: number;
+  readonly nr: number;
+  readonly mc: number;
+  readonly kc: number;
+  readonly nc: number;
+  /** Whether sums are kept for a whole block between depth blocks. */
+  readonly deep: boolean;
+  /** Elements of scratch: A block, B panel, sums. */
+  readonly scratch: readonly [number, number, number];
+}
+
+const roundUp = (n: number, to: number): number => Math.ceil(n / to) * to;
+/** The greatest multiple of `to` that is at most n, but at least one. */
+const roundDown = (n: number, to: number): number => Math.max(1, Math.floor(n / to)) * to;
+
+/** Block sizes for a product. Pure: the planner asks for the scratch size before code exists. */
+export function blockingOf(dtype: ScalarType, fma: boolean, m: number, n: number, k: number): Blocking {
+  const kind = dtype === "f64" || dtype === "i32" ? dtype : "f32";
+  const tile = tileOf(kind, fma);
+  const mr = tile.rows;
+  const width = bytesOf(kind);
+  const nr = columnsOf(kind, tile);
+  const kc = depthRun(k);
+  const deep = kc < k;
+  const mc = Math.min(roundUp(m, mr), roundDown(BLOCK_BYTES / (Math.max(1, kc) * width), mr));
+  const nc = deep ? Math.min(roundUp(n, nr), roundDown(SUMS_BYTES / (mc * width), nr)) : roundUp(n, nr);
+  return { tile, mr, nr, mc, kc, nc, deep, scratch: [mc * kc, kc * nr, deep ? mc * nc : mr * nr] };
+}
+
+/** Elements of a thread's workspace where there are several: threads write to cache lines of their own. */
+export const threadElements = ({ scratch: [a, b, c] }: Blocking, width: number): number =>
+  roundUp(a + b + c, 64 / width);
+
+/** Elements of the workspace operand. */
+export function contractScratch(dtype: ScalarType, fma: boolean, m: number, n: number, k: number, threads = 1): number {
+  if (m === 0 || n === 0) return 0;
+  const block = blockingOf(dtype, fma, m, n, k);
+  const [a, b, c] = block.scratch;
+  return threads === 1 ? a + b + c : threads * threadElements(block, bytesOf(dtype));
+}
