@@ -18,7 +18,7 @@ import { fuse } from "../passes/fuse.ts";
 import { mergeReplays } from "../passes/merge-replays.ts";
 import type { Pass } from "../passes/pass.ts";
 import { pipeline, runPasses } from "../passes/pipeline.ts";
-import { isSmaller, type PlanFamily } from "../plan/budget/family.ts";
+import type { PlanFamily } from "../plan/budget/family.ts";
 import { loopGroups, withoutChoice } from "../plan/budget/loop-groups.ts";
 import { asAsked, rewindLoops } from "../plan/budget/rewind.ts";
 import type { Candidate } from "../plan/budget/rungs.ts";
@@ -29,9 +29,6 @@ import type { IntegerSolver } from "../plan/recompute/optimal.ts";
 import { Assembler, type AssemblerOptions, type Made, type PlacedProgram, placedProgram } from "./assembler.ts";
 import { AIMING, candidateOf, GraphPlans, type PlanTools } from "./graph-plans.ts";
 import { LoopForms } from "./loop-forms.ts";
-
-/** Programs of more steps are not planned with everything computed again wherever it is read. */
-const LAST_RESORT_STEPS = 1000;
 
 /** What a user may ask of memory. */
 export interface MemoryRequest {
@@ -105,7 +102,7 @@ export class ProgramPlans {
     if (written && !(found && found.predictedMs <= this.#asWritten.predictedMs)) return this.#asWritten;
     if (found && found.arenaBytes <= budget) return found;
     const forms = this.#loopForms(strategy ?? "auto");
-    const { plan } = (forms ? forms.smallest(request.segments) : this.#smallest(request)).result;
+    const { plan } = (forms ? forms.smallest(request.segments) : this.least(request)).result;
     const limited = { ...plan, problem: { ...plan.problem, capacity: budget } };
     throw planInfeasible(limited, (strategy ?? "auto") !== "store-all");
   }
@@ -119,10 +116,7 @@ export class ProgramPlans {
       const found = forms?.underMs(this.storeAll.predictedMs * maxSlowdown, segments);
       return found ?? family.slowedBy(maxSlowdown);
     }
-    if (budgetBytes !== undefined) {
-      if (forms) return forms.within(budgetBytes, segments);
-      return family.within(budgetBytes) ?? this.#lastResort(strategy)?.within(budgetBytes) ?? null;
-    }
+    if (budgetBytes !== undefined) return forms ? forms.within(budgetBytes, segments) : family.within(budgetBytes);
     // Without a number of bytes to aim at, a rule does the most that it can.
     return AIMING.has(strategy) ? family.base : family.least();
   }
@@ -130,19 +124,6 @@ export class ProgramPlans {
   /** The smallest plan. */
   least({ strategy = "auto", segments }: MemoryRequest): Candidate<Made> {
     return this.#loopForms(strategy)?.least(segments) ?? this.family(strategy, segments).least();
-  }
-
-  /** The smallest plan at whatever cost: what the refusal of a budget names. */
-  #smallest(request: MemoryRequest): Candidate<Made> {
-    const found = this.least(request);
-    const last = this.#lastResort(request.strategy ?? "auto")?.least();
-    return last && isSmaller(last, found) ? last : found;
-  }
-
-  /** Where a search finds nothing small enough: keeping nothing, at whatever cost in time, which grows with the square. */
-  #lastResort(strategy: string): PlanFamily<Made> | null {
-    const isSmall = this.storeAll.result.program.steps.length <= LAST_RESORT_STEPS;
-    return strategy === "auto" && isSmall ? this.family("recompute-all") : null;
   }
 
   /** The smallest plan; of a large program the smallest of those that were made so far. */

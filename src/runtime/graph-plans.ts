@@ -18,6 +18,12 @@ import type { Assembler, Made } from "./assembler.ts";
 /** Strategies that aim at a number of bytes; the others are rules that do not know it. */
 export const AIMING: ReadonlySet<string> = new Set(["auto", "look-ahead", "chain", "optimal"]);
 
+/**
+ * Rules whose plans `auto` has to choose from too, in programs of so many operations: there the bytes that a planner counts
+ * differ from those of a real plan by more than plans differ from each other.
+ */
+const [RULES, RULED_OPS] = [["sqrt", "every-k"], 200] as const;
+
 /** Work of a plan of recomputation: about as long as fusing and placing the program takes. */
 const effortFor = (ops: number): number => Math.min(0.025, 8 / Math.max(1, ops));
 
@@ -93,7 +99,9 @@ export class GraphPlans {
       level: segments,
     };
     const Rungs = AIMING.has(strategy) ? Ladder : Front;
-    const family = new PlanFamily(this.base, new Rungs(problem, this.base, realise, options));
+    const isSmall = problem.ops.length <= RULED_OPS && strategy === "auto";
+    const rules = isSmall ? RULES.map((rule) => this.family(rule, segments)) : [];
+    const family = new PlanFamily(this.base, new Rungs(problem, this.base, realise, options), rules);
     this.#families.set(key, family);
     return family;
   }

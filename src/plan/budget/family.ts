@@ -32,15 +32,23 @@ export class PlanFamily<R> {
   /** Nothing is computed again. */
   readonly base: Candidate<R>;
   readonly #rungs: Rungs<R>;
+  readonly #rules: readonly PlanFamily<R>[];
 
-  constructor(base: Candidate<R>, rungs: Rungs<R>) {
+  /** `rules`: families of the same program whose plans are this one's too. */
+  constructor(base: Candidate<R>, rungs: Rungs<R>, rules: readonly PlanFamily<R>[] = []) {
     this.base = base;
     this.#rungs = rungs;
+    this.#rules = rules;
   }
 
   /** The fastest plan within a budget; null where none was found. */
   within(budgetBytes: number): Candidate<R> | null {
     if (this.base.arenaBytes <= budgetBytes) return this.base;
+    const found = [this.#within(budgetBytes), ...this.#rules.map((family) => family.within(budgetBytes))];
+    return found.reduce((a, b) => (b && isFaster(b, a) ? b : a));
+  }
+
+  #within(budgetBytes: number): Candidate<R> | null {
     const rungs = this.#rungs;
     let best: Candidate<R> | null = null;
     let hopeless = 0;
@@ -59,12 +67,17 @@ export class PlanFamily<R> {
       }
     }
     // The smallest plan may be one that was made for a larger target.
-    const least = best ?? this.least();
+    const least = best ?? this.#least();
     return least.arenaBytes <= budgetBytes ? least : null;
   }
 
   /** The smallest plan whose predicted time is at most `slowdown` times that of storing everything. */
   slowedBy(slowdown: number): Candidate<R> {
+    const found = [this.#slowedBy(slowdown), ...this.#rules.map((family) => family.slowedBy(slowdown))];
+    return found.reduce((a, b) => (isSmaller(b, a) ? b : a));
+  }
+
+  #slowedBy(slowdown: number): Candidate<R> {
     const limit = this.base.predictedMs * slowdown;
     const last = this.#lowest((rung) => this.#rungs.expectedMs(rung) <= limit);
     // Where real plans take longer than expected, further up.
@@ -77,6 +90,11 @@ export class PlanFamily<R> {
 
   /** The smallest plan found. */
   least(): Candidate<R> {
+    const found = [this.#least(), ...this.#rules.map((family) => family.least())];
+    return found.reduce((a, b) => (isSmaller(b, a) ? b : a));
+  }
+
+  #least(): Candidate<R> {
     return this.#smallest(
       this.#lowest((rung) => this.#rungs.expectedMs(rung) < Number.POSITIVE_INFINITY),
       () => true,
