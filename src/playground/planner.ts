@@ -13,14 +13,11 @@ import type { Made } from "../runtime/assembler.ts";
 import { wasmTarget } from "../runtime/wasm-target.ts";
 import type { AnyFunction } from "../trace/function.ts";
 import { storageOf } from "../trace/tensor.ts";
-import type { CurvePoint, ViewCurve, ViewEntry } from "../view/data.ts";
-import { curvesOf, entryOf, pointOf } from "../view/plans.ts";
+import type { ViewCurve, ViewEntry } from "../view/data.ts";
+import { entryOf, growingCurves } from "../view/plans.ts";
 import { storyOf } from "../view/stories.ts";
 import { type PlaygroundModel, specsOfModel } from "./model.ts";
 import { FMA, type Place, type SentProgram } from "./program.ts";
-
-/** Budgets that are planned for first, as shares of everything stored: a curve to begin with. */
-const FIRST_SHARES = [0.8, 0.65, 0.5] as const;
 
 /** Points of the whole curve. */
 const POINTS = 8;
@@ -62,25 +59,9 @@ export class Planner {
     }
   }
 
-  /** Curves as they become known: points at once that take little, then all. Between two of them other work can be done. */
-  *curves(): Generator<ViewCurve> {
-    const { storeAll } = this.#plans;
-    const floorBytes = this.#plans.floorBytes();
-    const points: CurvePoint[] = [pointOf(storeAll, storeAll.arenaBytes)];
-    for (const share of FIRST_SHARES) {
-      const budgetBytes = Math.round(storeAll.arenaBytes * share);
-      const found = budgetBytes < floorBytes ? null : this.#plans.family("auto").within(budgetBytes);
-      if (!found) continue;
-      points.push(pointOf(found, budgetBytes));
-      yield { floorBytes, points: [...points], whole: false };
-    }
-    // As long as it has no more points than are shown, what is being found is not better.
-    const curves = curvesOf(this.#plans, POINTS);
-    for (let step = curves.next(); ; step = curves.next()) {
-      const { curve } = step.value;
-      if (step.done || curve.points.length > points.length) yield curve;
-      if (step.done) return;
-    }
+  /** Curves as they become known. */
+  curves(): Generator<ViewCurve> {
+    return growingCurves(this.#plans, POINTS);
   }
 
   story(asks: string, value: number): readonly string[] {

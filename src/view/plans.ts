@@ -46,12 +46,12 @@ export interface LivePlans {
  * @param known plans that the page has already
  */
 export function livePlans(plans: ProgramPlans, points: number, known: NamedPlans): LivePlans {
-  const curves = curvesOf(plans, points);
-  let curve: ViewCurve | null = null;
+  const curves = growingCurves(plans, points);
+  let curve: ViewCurve = { floorBytes: 0, points: [], whole: false };
   const given = new Map(known);
   return {
     curve() {
-      if (!curve?.whole) curve = curves.next().value.curve;
+      curve = curves.next().value ?? curve;
       return curve;
     },
     within(budgetBytes) {
@@ -99,7 +99,31 @@ export function* curvesOf(plans: ProgramPlans, count: number): Generator<Planned
   return sofar(true);
 }
 
-export function pointOf({ arenaBytes, predictedMs }: Candidate<Made>, budgetBytes: number): CurvePoint {
+/** Budgets that are planned for first, as shares of everything stored: a curve to begin with. */
+const FIRST_SHARES = [0.8, 0.65, 0.5] as const;
+
+/** Curves for who waits for them: points at once that take little, then all. Between two of them other work can be done. */
+export function* growingCurves(plans: ProgramPlans, count: number): Generator<ViewCurve, undefined> {
+  const { storeAll } = plans;
+  const floorBytes = plans.floorBytes();
+  const points: CurvePoint[] = [pointOf(storeAll, storeAll.arenaBytes)];
+  for (const share of FIRST_SHARES) {
+    const budgetBytes = Math.round(storeAll.arenaBytes * share);
+    const found = budgetBytes < floorBytes ? null : plans.family("auto").within(budgetBytes);
+    if (!found) continue;
+    points.push(pointOf(found, budgetBytes));
+    yield { floorBytes, points: [...points], whole: false };
+  }
+  // As long as it has no more points than are shown, what is being found is not better.
+  const curves = curvesOf(plans, count);
+  for (let step = curves.next(); ; step = curves.next()) {
+    const { curve } = step.value;
+    if (step.done || curve.points.length > points.length) yield curve;
+    if (step.done) return;
+  }
+}
+
+function pointOf({ arenaBytes, predictedMs }: Candidate<Made>, budgetBytes: number): CurvePoint {
   return { budgetBytes, arenaBytes, predictedMs, entry: null };
 }
 
