@@ -1,0 +1,126 @@
+/**
+ * @file Workers that fail, die or cannot be had. A run that waits for a piece which nobody will finish is an error that says
+ * why, never a hang; a program that nobody helps completes alone; the next program gets workers again.
+ */
+import { setTimeout as pause } from "node:timers/promises";
+import { afterEach, describe, expect, it } from "vitest";
+import { TEAM } from "../codegen/wasm/team.ts";
+import { Build } from "../ir/build.ts";
+import { tensorType } from "../ir/type.ts";
+import { nodeWorkers } from "../node/workers.ts";
+import { matmul } from "../ops/matmul.ts";
+import { chooseTarget } from "./choose-target.ts";
+import { Executable } from "./executable.ts";
+import { wasmTarget } from "./wasm-target.ts";
+import { noWorkers, pageWorkers, provideWorkers, type WorkerThread } from "./workers.ts";
+
+function product(threads: number): Executable {
+  const b = new Build("product");
+  const x = b.param(tensorType("f32", [256, 256]));
+  const graph = b.finish([b.call(matmul, [x, x], { ta: false, tb: false })]);
+  return Executable.from(graph, { target: wasmTarget(false, { threads }) });
+}
+
+/** What a run says in the end, with turns of the event loop between runs for workers to come. */
+async function lastWords(executable: Executable): Promise<string> {
+  for (let tries = 0; tries < 20_000; tries++) {
+    try {
+      executable.run();
+    } catch (error) {
+      return (error as Error).message;
+    }
+    await pause(1);
+  }
+  return "no error";
+}
+
+/** Milliseconds: on a busy machine a worker may be long without a core while there are pieces. */
+const PATIENCE = 60_000;
+
+const HELP = "program.instance.exports.help(program.thread);";
+
+/** Takes a piece as a worker does, once there is one, and never finishes it. */
+const TAKE = `
+  const claim = new BigInt64Array(program.memory.buffer, program.team + ${TEAM.claim}, 1);
+  for (let taken = false; !taken; ) {
+    const old = Atomics.load(claim, 0);
+    const free = ~Number(BigInt.asUintN(32, old)) >>> 0;
+    if (free === 0) continue;
+    taken = Atomics.compareExchange(claim, 0, old, old | (1n << BigInt(31 - Math.clz32(free)))) === old;
+  }
+`;
+
+/** Workers that do something else instead of helping. */
+function instead(...lines: readonly string[]): (text: string) => WorkerThread {
+  return (text) => {
+    expect(text).toContain(HELP);
+    return nodeWorkers(text.replace(HELP, lines.join("\n")));
+  };
+}
+
+describe("workers of a program", () => {
+  afterEach(() => provideWorkers(nodeWorkers));
+
+  it("that die with a piece in their hands end the run with an error", { timeout: PATIENCE }, async () => {
+    provideWorkers(instead(TAKE, "process.exit(7);"));
+    const lost = product(2);
+    const message = await lastWords(lost);
+    expect(message).toContain("TargetUnsupported: a run on threads was lost: worker 1: its thread");
+    expect(() => lost.run()).toThrow(message);
+  });
+
+  it("that fail with a piece in their hands end the run with what they said", { timeout: PATIENCE }, async () => {
+    provideWorkers(instead(TAKE, 'throw new RangeError("out of stack");'));
+    expect(await lastWords(product(2))).toContain("lost: a worker failed (RangeError: out of stack)");
+  });
+
+  it("that are stopped from outside end the next run at the latest", async () => {
+    let stop: (() => void) | undefined;
+    provideWorkers((text) => {
+      const worker = nodeWorkers(text);
+      let ended: string | null = null;
+      stop = () => {
+        ended = "it was stopped";
+      };
+      return { ...worker, ended: () => ended };
+    });
+    const executable = product(2);
+    executable.run();
+    stop?.();
+    expect(() => executable.run()).toThrow("worker 1: it was stopped");
+    const next = product(2);
+    next.run();
+    expect(next.target.threads).toBe(2);
+  });
+
+  it("that never come are not waited for", () => {
+    provideWorkers(() => ({ post: () => {}, ended: () => null }));
+    const [alone, two] = [product(1), product(3)];
+    for (const executable of [alone, two]) {
+      const x = executable.view(tensorType("f32", [256 * 256]), executable.placed.params[0] as number);
+      x.forEach((_, i) => {
+        x[i] = (i % 17) / 17;
+      });
+      executable.run();
+    }
+    const results = [alone, two].map((e) => e.view(tensorType("f32", [256 * 256]), e.placed.results[0] as number));
+    expect(results[1]?.slice()).toEqual(results[0]?.slice());
+  });
+
+  it("that cannot be had leave one thread and a line that says why", () => {
+    provideWorkers("there are none");
+    expect(noWorkers()).toBe("there are none");
+    const { target, note } = chooseTarget("wasm", { threads: 4 });
+    expect([target.threads, note]).toEqual([1, "one thread, not 4: there are none"]);
+    expect(chooseTarget("wasm", { threads: 1 }).note).toBeNull();
+  });
+});
+
+describe("workers of a page", () => {
+  it("are there where memory may be shared, and otherwise the reason is", () => {
+    const scope = { Worker: class {}, Blob: class {}, URL: { createObjectURL: () => "" } } as never as object;
+    expect(pageWorkers({})).toContain("no workers here");
+    expect(pageWorkers(scope)).toContain("not cross-origin isolated");
+    expect(typeof pageWorkers({ ...scope, crossOriginIsolated: true })).toBe("function");
+  });
+});
