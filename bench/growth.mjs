@@ -2,7 +2,7 @@
  * @file How the time of a training step grows when one side of a model is doubled five times, beside its floating-point
  * operations: batch, width, depth, and the sequence of an attention block and of a recurrent loop. Needs a build.
  *
- *   node bench/growth.mjs [batch width depth attention recurrent] [--target=wasm] [--threads=1] [--seconds=1] [--cpu] [--json]
+ *   node bench/growth.mjs [batch width depth attention recurrent] [--target=wasm] [--threads=1] [--seconds=1] [--cpu] [--json|--write]
  *
  * `time` and `flops` are ratios to the row before; `time / flops` above 1 is growth beyond what the work explains. Small
  * sizes are held up by what does not grow (calls, reading the loss), so their ratios are below 1. A time is the fastest
@@ -16,13 +16,19 @@ import { classIds, he, INPUT_STREAM, TARGET_STREAM } from "../dist/cli/programs/
 import { training } from "../dist/cli/programs/training.js";
 import "../dist/node/index.js";
 import { adam, sgd } from "../dist/optim/index.js";
+import { publish } from "./speed-page.mjs";
 
 const DOUBLINGS = 5;
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     ...{ target: { type: "string", default: "wasm" }, threads: { type: "string", default: "1" } },
-    ...{ seconds: { type: "string", default: "1" }, cpu: { type: "boolean" }, json: { type: "boolean" } },
+    ...{
+      seconds: { type: "string", default: "1" },
+      cpu: { type: "boolean" },
+      write: { type: "boolean" },
+      json: { type: "boolean" },
+    },
   },
 });
 const [target, threads] = [options.target, Number(options.threads)];
@@ -139,17 +145,10 @@ function rowsOf(side) {
   return rows;
 }
 
-const sides = positionals.length > 0 ? positionals : Object.keys(SIDES);
-if (!options.json) {
-  console.log(
-    `${target}, ${threads} ${threads === 1 ? "thread" : "threads"}, ${options.cpu ? "processor" : "wall"} time\n`,
-  );
-  console.log("| side | size | step, ms | GFLOP | GFLOP/s | time | flops | time / flops |");
-  console.log("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
-}
-for (const side of sides) {
-  const rows = rowsOf(side);
-  for (const { size, ms, flops, time, work, excess } of rows) {
+/** Rows of Markdown, with the whole range as the last. */
+function textOf(side, rows) {
+  const line = (cells) => `| ${cells.join(" | ")} |`;
+  const each = rows.map(({ size, ms, flops, time, work, excess }) => {
     const figures = [
       cell(ms, 3),
       cell(flops / 1e9, 3),
@@ -158,11 +157,21 @@ for (const side of sides) {
       cell(work),
       cell(excess),
     ];
-    if (!options.json) console.log(`| ${[side, size, ...figures].join(" | ")} |`);
-  }
-  const [from, to] = [rows[0], rows.at(-1)];
-  const whole = [to.ms / from.ms, to.flops / from.flops];
-  if (options.json) console.log(JSON.stringify({ side, target, threads, rows }));
-  else
-    console.log(`| ${side} | all | | | | ${cell(whole[0], 1)} | ${cell(whole[1], 1)} | ${cell(whole[0] / whole[1])} |`);
+    return line([side, size, ...figures]);
+  });
+  const [time, work] = [rows.at(-1).ms / rows[0].ms, rows.at(-1).flops / rows[0].flops];
+  return [...each, line([side, "all", "", "", "", cell(time, 1), cell(work, 1), cell(time / work)])];
+}
+
+const found = (positionals.length > 0 ? positionals : Object.keys(SIDES)).map((side) => ({ side, rows: rowsOf(side) }));
+if (options.json) {
+  console.log(JSON.stringify({ target, threads, sides: found }));
+} else {
+  const text = [
+    `${target}, ${threads} ${threads === 1 ? "thread" : "threads"}, ${options.cpu ? "processor" : "wall"} time:\n`,
+    "| side | size | step, ms | GFLOP | GFLOP/s | time | flops | time / flops |",
+    "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ...found.flatMap(({ side, rows }) => textOf(side, rows)),
+  ];
+  publish(`growth ${target}`, text.join("\n"), options.write);
 }

@@ -17,7 +17,7 @@ const options = { target, threads };
 
 const started = performance.now();
 const { compile, ones } = await import("../dist/api/index.js");
-if (target === "native") await import("../dist/node/index.js");
+if (target === "native" || threads > 1) await import("../dist/node/index.js");
 
 async function run() {
   compile((a, b) => a.matmul(b), options)(ones([4, 4]), ones([4, 4]))

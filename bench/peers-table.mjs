@@ -116,5 +116,5 @@ export function barsText(results) {
   const wrong = apart.filter(({ distance }) => !(distance < SAME_LOSS));
   const worst = Math.max(0, ...apart.map(({ distance }) => distance)).toExponential(1);
   const losses = wrong.map(({ id, distance }) => `LOSSES DIFFER: ${id} by ${distance.toExponential(1)}`);
-  return [...bars, ...(losses.length > 0 ? losses : [`losses agree to ${worst}`])].join("\n");
+  return [...bars, ...(losses.length > 0 ? losses : [`losses agree to ${worst}`])].map((l) => `- ${l}`).join("\n");
 }

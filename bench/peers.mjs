@@ -4,7 +4,7 @@
  * the harness of the peers; they are no dependencies of this package and are installed into a cache folder when they are
  * first asked for. A peer that cannot run is left out, loudly.
  *
- *   npm run bench:peers -- [--only=REGEX] [--rounds=3] [--steps=N] [--json] [--list] [--harness=FOLDER] [--blas=FOLDER]
+ *   npm run bench:peers -- [--only=REGEX] [--rounds=3] [--steps=N] [--json|--write|--list] [--harness=FOLDER] [--blas=FOLDER]
  *
  *   round 1   wasm 1t  native 1t  torch 1t  …      every measurement is a process of its own, all of a workload one after
  *   round 2   …  torch 1t  native 1t  wasm 1t      the other and in turned order in the next round, so that what else the
@@ -12,7 +12,8 @@
  *
  * Of the rounds, the least of each quantity counts (start-up is a second start where the first one filled a cache). What
  * takes longer than a second a step runs in the first round only. All must compute the same losses. `--only` picks by names
- * such as `native 1t/D`; `--steps` is at least how many steps are timed where a tool lets itself be told.
+ * such as `native 1t/D`; `--steps` is at least how many steps are timed where a tool lets itself be told; `--write` puts the
+ * tables into docs/speed.md.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -20,6 +21,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { barsText, leastOf, ratiosText, stepsText } from "./peers-table.mjs";
+import { publish } from "./speed-page.mjs";
 
 const path = (relative) => fileURLToPath(new URL(relative, import.meta.url));
 const HARNESS = path("../../shared/bench/peers");
@@ -34,7 +36,7 @@ const PROGRAMS = { A: "mlp", B: "cnn", C: "lstm", D: "gpt", E64: "chain64", E256
 const { values: options } = parseArgs({
   options: {
     ...{ only: { type: "string" }, rounds: { type: "string", default: "3" }, steps: { type: "string" } },
-    ...{ json: { type: "boolean" }, list: { type: "boolean" } },
+    ...{ json: { type: "boolean" }, write: { type: "boolean" }, list: { type: "boolean" } },
     ...{ harness: { type: "string", default: HARNESS }, blas: { type: "string" } },
   },
 });
@@ -189,5 +191,8 @@ if (options.list) {
   }
   const results = [...best.values()];
   if (options.json) console.log(JSON.stringify({ programs: PROGRAMS, results }));
-  else console.log(`${stepsText(results, PROGRAMS)}\n${ratiosText(results, PROGRAMS)}\n${barsText(results)}`);
+  else {
+    const text = `${ratiosText(results, PROGRAMS)}\n${stepsText(results, PROGRAMS)}\n${barsText(results)}`;
+    publish("peers", text, options.write);
+  }
 }

@@ -3,15 +3,17 @@
  * its own, as one table. Peaks are measured beside every program, so that what else the machine does falls on both. Needs
  * a build.
  *
- *   node bench/roofline.mjs [NAME …] [-- options of tidemark bench]
+ *   node bench/roofline.mjs [NAME …] [--write] [-- options of tidemark bench]
  *
  * `roof` is what the step takes if products ran at their peak, memory at its bandwidth and nothing else took time; `share`
  * is that over the step. `moved` is bytes that loops go over against each operand of each kernel once, and against inputs
  * and results of the whole step once. The last line is the peak that no product can pass.
+ * `--write` puts the table into docs/speed.md.
  */
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { registerPeak } from "./roofline-peak.mjs";
+import { publish } from "./speed-page.mjs";
 
 const ALL = ["mlp", "cnn", "lstm", "gpt", "chain64", "chain256"];
 const HEADS = ["program", "step, ms", "GFLOP", "MB", "peak GFLOP/s", "GB/s", "in caches"];
@@ -20,8 +22,11 @@ const SHARES = ["roof, ms", "share", "products", "bytes", "moved / kernels", "mo
 const bin = fileURLToPath(new URL("../bin/tidemark.js", import.meta.url));
 const argv = process.argv.slice(2);
 const cut = argv.indexOf("--");
-const names = cut < 0 ? argv : argv.slice(0, cut);
+const words = cut < 0 ? argv : argv.slice(0, cut);
 const options = cut < 0 ? [] : argv.slice(cut + 1);
+const names = words.filter((word) => word !== "--write");
+const write = words.includes("--write");
+const target = options.includes("native") ? "native" : "wasm";
 
 /** One program's row; a failure is a row too. */
 function measure(name) {
@@ -41,10 +46,11 @@ function measure(name) {
 
 const line = (cells) => `| ${cells.join(" | ")} |`;
 const heads = [...HEADS, ...SHARES];
-console.log(line(heads));
-console.log(line(heads.map((_, i) => (i === 0 ? "---" : "---:"))));
-for (const name of names.length > 0 ? names : ALL) console.log(line(measure(name)));
-
+const rows = (names.length > 0 ? names : ALL).map(measure);
 const peak = registerPeak();
 const said = typeof peak === "string" ? `not measured (${peak})` : `${(peak / 1e9).toFixed(0)} GFLOP/s`;
-console.log(`\nfused multiply-adds in registers, one core: ${said}`);
+const text = [
+  ...[heads, heads.map((_, i) => (i === 0 ? "---" : "---:")), ...rows].map(line),
+  `\nFused multiply-adds in registers, one core: ${said}.`,
+].join("\n");
+publish(`roofline ${target}`, text, write);

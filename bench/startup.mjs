@@ -4,7 +4,7 @@
  * median of several, by the clock and by the processor, because other work on the machine lengthens the first alone. Needs
  * a build (`npm run build`).
  *
- *   node bench/startup.mjs [--runs=7] [--program=gpt] [--json]
+ *   node bench/startup.mjs [--runs=7] [--program=gpt] [--json|--write]
  *
  * A first start of native code has a cache folder of its own that is empty; a second one finds what the first one left.
  */
@@ -14,12 +14,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { publish } from "./speed-page.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const { values: options } = parseArgs({
   options: {
     ...{ runs: { type: "string", default: "7" }, program: { type: "string", default: "gpt" } },
-    ...{ json: { type: "boolean" }, one: { type: "string" } },
+    ...{ json: { type: "boolean" }, write: { type: "boolean" }, one: { type: "string" } },
   },
 });
 
@@ -110,7 +111,7 @@ function text(rows, { packedBytes, unpackedBytes, files }) {
       return line([r.name, ms(r.leastMs), ms(r.medianMs), ms(r.leastCpuMs), r.goalMs ?? "–"]);
     }),
     "",
-    `package: ${(packedBytes / 1e3).toFixed(0)} kB packed, ${(unpackedBytes / 1e6).toFixed(2)} MB in ${files} files`,
+    `Package: ${(packedBytes / 1e3).toFixed(0)} kB packed, ${(unpackedBytes / 1e6).toFixed(2)} MB in ${files} files.`,
   ].join("\n");
 }
 
@@ -122,5 +123,6 @@ if (options.one !== undefined) {
     return measureAll(name, name.endsWith("first start") ? 1 : Number(options.runs));
   });
   const size = packageSize();
-  console.log(options.json ? JSON.stringify({ program: options.program, rows, size }) : text(rows, size));
+  if (options.json) console.log(JSON.stringify({ program: options.program, rows, size }));
+  else publish("startup", text(rows, size), options.write);
 }

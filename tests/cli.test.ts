@@ -80,10 +80,6 @@ describe("tidemark plan", () => {
     expect(figures.arenaBytes).toBeGreaterThanOrEqual(figures.lowerBoundBytes as number);
     // three products forward, five backward, two flops for each multiply-add
     expect(figures.totalFlops).toBeGreaterThan(2 * 128 * (2 * 784 * 512 + 3 * 512 * 512 + 3 * 512 * 10));
-    // the state is read and written; images and classes are read, the loss is written
-    expect(figures.leastBytes).toBe(2 * state + 4 * (128 * 784 + 128 + 1));
-    expect(figures.kernelBytes).toBeGreaterThan(figures.leastBytes as number);
-    expect(figures.movedBytes).toBeGreaterThanOrEqual(figures.kernelBytes as number);
   });
 
   it("says what of the persistent memory is parameters, optimizer state and constants", async () => {
@@ -209,24 +205,6 @@ describe("tidemark bench", () => {
     if (process.platform === "linux") {
       expect(figures.peakRssBytes as number).toBeGreaterThanOrEqual(figures.baselineRssBytes as number);
     }
-  });
-
-  it("adds a roofline and a profile with its trace where they are asked for", async () => {
-    const trace = join(folder, "trace.json");
-    const { code, out } = await tidemark(
-      ...["bench", "mlp", "--steps", "1", "--json", "--roofline", "--profile", "--chrome-trace", trace],
-    );
-    expect(code).toBe(0);
-    const { roofline, profile } = lastLine(out) as Record<"roofline" | "profile", Record<string, unknown>>;
-    // three products forward, five backward
-    expect(roofline.productFlops).toBe(2 * 128 * (2 * 784 * 512 + 3 * 512 * 512 + 3 * 512 * 10));
-    for (const name of ["roofMs", "share", "flopShare", "byteShare"]) expect(roofline[name], name).toBeGreaterThan(0);
-    for (const name of ["ms", "wholeMs", "bytes", "movedBytes"]) expect(profile[name], name).toBeGreaterThan(0);
-    const { traceEvents, otherData } = JSON.parse(readFileSync(trace, "utf8"));
-    expect(otherData).toMatchObject({ program: "mlp", time: "measured" });
-    const slices = (traceEvents as { ph: string; dur?: number }[]).filter(({ ph }) => ph === "X");
-    expect(slices).toHaveLength((profile.steps as unknown[]).length);
-    expect(slices.reduce((sum, { dur }) => sum + (dur ?? 0), 0)).toBeCloseTo(1000 * (profile.ms as number), 3);
   });
 
   it("ends in the same bits in every run on any number of threads, and in others after other steps", async () => {
