@@ -1,0 +1,146 @@
+/** @file Which way products are computed, and what workspace that takes: facts that the plan of a program rests on. */
+import { describe, expect, it } from "vitest";
+import { at } from "../../base/invariant.ts";
+import { Build } from "../../ir/build.ts";
+import type { OpDef } from "../../ir/op.ts";
+import { tensorType } from "../../ir/type.ts";
+import type { ContractNest } from "../../kernel/loops.ts";
+import { lowerNode } from "../../lower/lower.ts";
+import { conv, convInput } from "../../ops/conv.ts";
+import { matmul } from "../../ops/matmul.ts";
+import { contractScratch } from "./contract.ts";
+import { type ProductPlan, planProduct, workspaceElements } from "./contract-plan.ts";
+import type { NativeOptions } from "./options.ts";
+
+const WIDE: NativeOptions = { lanes: 16, fma: true, threads: 1 };
+
+/** The plan of an operation's first product. */
+function planOf<A>(op: OpDef<A>, shapes: readonly (readonly number[])[], attrs: A, options = WIDE): ProductPlan {
+  const b = new Build("test");
+  b.callAll(
+    op,
+    shapes.map((shape) => b.param(tensorType("f32", shape))),
+    attrs,
+  );
+  const { kernel } = lowerNode(at(b.nodes, 0), { contractScratch: () => 0 });
+  return planProduct(at(kernel.nests, 0) as ContractNest, kernel.operands, options);
+}
+
+const plain = { ta: false, tb: false };
+
+describe("matrix products", () => {
+  it("of whole vectors are read where they lie and take no workspace", () => {
+    for (const n of [16, 64, 128, 256, 512]) {
+      const plan = planOf(
+        matmul,
+        [
+          [n, n],
+          [n, n],
+        ],
+        plain,
+      );
+      expect(plan).toMatchObject({ swapped: false, sums: "result", s: { kind: "direct" }, v: { kind: "direct" } });
+      expect(workspaceElements(plan)).toBe(0);
+    }
+  });
+
+  it("turn a transposed right side round, a panel at a time", () => {
+    const plan = planOf(
+      matmul,
+      [
+        [200, 200],
+        [200, 200],
+      ],
+      { ta: false, tb: true },
+    );
+    expect(plan.v.kind).toBe("across");
+    expect(workspaceElements(plan)).toBe(200 * 32 + 16);
+  });
+
+  it("pack rows that push each other out of the cache", () => {
+    expect(
+      planOf(
+        matmul,
+        [
+          [64, 1024],
+          [1024, 64],
+        ],
+        plain,
+      ).s.kind,
+    ).toBe("rows");
+    expect(
+      planOf(
+        matmul,
+        [
+          [64, 1000],
+          [1000, 64],
+        ],
+        plain,
+      ).s.kind,
+    ).toBe("direct");
+  });
+
+  it("have tiles that fit the registers", () => {
+    for (const [lanes, sums] of [
+      [16, 28],
+      [8, 12],
+      [4, 12],
+    ] as const) {
+      for (const m of [1, 2, 3, 5, 8, 13, 14, 15, 100]) {
+        const { tiling, panels } = planOf(
+          matmul,
+          [
+            [m, 64],
+            [64, 200],
+          ],
+          plain,
+          { ...WIDE, lanes },
+        );
+        const widest = Math.max(panels.widths.length, panels.tail.length);
+        expect(Math.max(...tiling.sizes) * widest).toBeLessThanOrEqual(sums);
+        expect(tiling.sizes.reduce((a, b) => a + b, 0)).toBe(m);
+      }
+    }
+  });
+
+  it("take a workspace for each thread", () => {
+    const b = new Build("test");
+    const [x, w] = [b.param(tensorType("f32", [30, 40])), b.param(tensorType("f32", [50, 40]))];
+    b.call(matmul, [x, w], { ta: false, tb: true });
+    const elements = (threads: number): number => {
+      const traits = {
+        contractScratch: (
+          ...[, , , , nest, operands]: Parameters<Parameters<typeof lowerNode>[1]["contractScratch"]>
+        ) => contractScratch(nest, operands, { ...WIDE, threads }),
+      };
+      return at(lowerNode(at(b.nodes, 0), traits).kernel.operands, 3).elements;
+    };
+    expect(elements(1)).toBeGreaterThan(0);
+    expect(elements(3)).toBe(3 * elements(1));
+  });
+});
+
+describe("convolutions", () => {
+  const window = { stride: [1, 1], lo: [1, 1], hi: [1, 1], dilation: [1, 1], groups: 1 };
+  const image = [8, 32, 28, 28];
+
+  it("read images where they lie, all of them against weights packed once", () => {
+    const plan = planOf(conv, [image, [64, 32, 3, 3]], { ...window, lo: [0, 0], hi: [0, 0] });
+    expect(plan).toMatchObject({ swapped: true, s: { kind: "direct" }, v: { kind: "permuted" }, resident: true });
+    expect(plan.folded.map((b) => b.extent)).toEqual([8]);
+  });
+
+  it("copy a padded image once, with its zeros around it", () => {
+    const plan = planOf(conv, [image, [64, 32, 3, 3]], window);
+    expect(plan).toMatchObject({ swapped: true, s: { kind: "padded", padding: { elements: 32 * 30 * 30 } } });
+    const back = planOf(
+      convInput,
+      [
+        [8, 64, 28, 28],
+        [64, 32, 3, 3],
+      ],
+      { ...window, size: [28, 28] },
+    );
+    expect(back).toMatchObject({ swapped: true, s: { kind: "padded", padding: { elements: 64 * 30 * 30 } } });
+  });
+});
