@@ -31,11 +31,12 @@ export async function serveView(page: string, plans: LivePlans | null, port: num
     send(response, replyTo(request, page, plans, [`${HOST}:${own}`, `localhost:${own}`]));
   });
   await new Promise<void>((resolve, reject) => {
-    server.once("error", (error: Error & { readonly code?: string }) => {
-      const summary = `view: port ${port}: ${error.code ?? error.message}`;
-      reject(new TidemarkError("UsageError", summary, { help: "give another --port, or none for one that is free" }));
-    });
-    if (port > 65535) server.emit("error", new Error("there is no such port"));
+    const refuse = (why: string): void => {
+      const help = "give another --port, or none for one that is free";
+      reject(new TidemarkError("UsageError", `view: port ${port}: ${why}`, { help }));
+    };
+    server.once("error", (error: Error & { readonly code?: string }) => refuse(error.code ?? error.message));
+    if (port > 65535) refuse("there is no such port");
     else server.listen(port, HOST, resolve);
   });
   const closed = new Promise<void>((resolve) => {

@@ -9,7 +9,7 @@ import type { PlanReply, ViewCurve, ViewEntry } from "../../view/data.ts";
 import type { SentPlan } from "../planner.ts";
 import type { Told } from "../protocol.ts";
 import type { StateHashes, StepReport } from "../trainer.ts";
-import { createClient } from "./client.ts";
+import { type Client, createClient } from "./client.ts";
 import type { Run } from "./losses.ts";
 
 /** Where a training is. */
@@ -51,6 +51,15 @@ interface Mutable {
   plan: string | null;
 }
 
+/** Goes on in a plan, unless it is the one already. */
+async function changePlan(trainer: Client, mine: Mutable, { entry, program }: SentPlan): Promise<void> {
+  if (mine.plan === entry.asks) return;
+  mine.plan = entry.asks;
+  const hashes = await trainer.call("change", program);
+  mine.hashes = hashes;
+  if (hashes.step > 0) mine.changes.push(hashes.step);
+}
+
 export function createSession(events: SessionEvents): Session {
   let at: Mutable | null = null;
   let openings = 0;
@@ -69,14 +78,6 @@ export function createSession(events: SessionEvents): Session {
     if (at && told.told !== "curve") events.moved();
   };
   const [planner, trainer] = [createClient(heard), createClient(heard)];
-  const take = async (mine: Mutable, { entry, program }: SentPlan): Promise<void> => {
-    if (mine.plan === entry.asks) return;
-    mine.plan = entry.asks;
-    const hashes = await trainer.call("change", program);
-    mine.hashes = hashes;
-    if (hashes.step > 0) mine.changes.push(hashes.step);
-    events.moved();
-  };
   const known = (): Mutable => at as Mutable;
   return {
     progress: () => ({ ...known(), stored: known().stored.entry, curve: planned.curve }),
@@ -111,7 +112,8 @@ export function createSession(events: SessionEvents): Session {
       // Another training began meanwhile.
       if (known() !== mine) return { entry: known().stored.entry };
       if (typeof plan === "string") return { refusal: plan };
-      await take(mine, plan);
+      await changePlan(trainer, mine, plan);
+      events.moved();
       return { entry: plan.entry };
     },
     story: (asks, value) => planner.call("planStory", asks, value),

@@ -4,7 +4,7 @@ import type { Store } from "./store.ts";
 
 async function answer<T>(path: string): Promise<T> {
   const reply = await fetch(path);
-  if (!reply.ok) throw new Error((await reply.text()).trim());
+  if (!reply.ok) return Promise.reject((await reply.text()).trim());
   return (await reply.json()) as T;
 }
 
