@@ -96,11 +96,17 @@ function measureAll(name, runs) {
 function packageSize() {
   const words = ["pack", "--dry-run", "--json", "--ignore-scripts"];
   const { stdout } = spawnSync("npm", words, { cwd: ROOT, encoding: "utf8", maxBuffer: 1 << 26 });
-  const [{ size, unpackedSize, entryCount }] = JSON.parse(stdout);
-  return { packedBytes: size, unpackedBytes: unpackedSize, files: entryCount };
+  const [{ size, unpackedSize, entryCount, files }] = JSON.parse(stdout);
+  const bytesOf = (ending) => files.filter((f) => f.path.endsWith(ending)).reduce((sum, f) => sum + f.size, 0);
+  return {
+    ...{ packedBytes: size, unpackedBytes: unpackedSize, files: entryCount },
+    ...{ codeBytes: bytesOf(".js"), mapBytes: bytesOf(".map"), typeBytes: bytesOf(".d.ts") },
+  };
 }
 
-function text(rows, { packedBytes, unpackedBytes, files }) {
+function text(rows, { packedBytes, unpackedBytes, files, codeBytes, mapBytes, typeBytes }) {
+  const mega = (bytes) => `${(bytes / 1e6).toFixed(2)} MB`;
+  const parts = `${mega(codeBytes)} of code, ${mega(mapBytes)} of maps with their sources, ${mega(typeBytes)} of types`;
   const line = (cells) => `| ${cells.join(" | ")} |`;
   const ms = (x) => x.toFixed(x < 100 ? 1 : 0);
   return [
@@ -111,7 +117,7 @@ function text(rows, { packedBytes, unpackedBytes, files }) {
       return line([r.name, ms(r.leastMs), ms(r.medianMs), ms(r.leastCpuMs), r.goalMs ?? "–"]);
     }),
     "",
-    `Package: ${(packedBytes / 1e3).toFixed(0)} kB packed, ${(unpackedBytes / 1e6).toFixed(2)} MB in ${files} files.`,
+    `Package: ${mega(packedBytes)} packed, ${mega(unpackedBytes)} in ${files} files: ${parts}.`,
   ].join("\n");
 }
 
