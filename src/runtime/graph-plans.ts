@@ -22,7 +22,7 @@ export const AIMING: ReadonlySet<string> = new Set(["auto", "look-ahead", "chain
  * Rules whose plans `auto` has to choose from too, in programs of so many operations: there the bytes that a planner counts
  * differ from those of a real plan by more than plans differ from each other.
  */
-const [RULES, RULED_OPS] = [["sqrt", "every-k"], 200] as const;
+const [RULES, RULED_OPS] = [["sqrt", "every-k"], 330] as const;
 
 /** Work of a plan of recomputation: about as long as fusing and placing the program takes. */
 const effortFor = (ops: number): number => Math.min(0.025, 8 / Math.max(1, ops));
