@@ -44,8 +44,8 @@ describe.runIf(path !== null)("threads in a browser", () => {
   async function inPage(folderName: string, text: string): Promise<Outcome> {
     const page = await browser.newPage();
     page.setDefaultTimeout(60_000);
-    const { port } = server.address() as AddressInfo;
-    await page.goto(`http://127.0.0.1:${port}/${folderName}/`);
+    const { address, port } = server.address() as AddressInfo;
+    await page.goto(`http://${address}:${port}/${folderName}/`);
     const outcome = await page.evaluate<Outcome>(text);
     await page.close();
     return outcome;

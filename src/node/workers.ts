@@ -8,7 +8,10 @@
 import { Worker } from "node:worker_threads";
 import type { WorkerThread } from "../runtime/workers.ts";
 
-const LISTEN = `const listen = (handler) => require("node:worker_threads").parentPort.on("message", handler);\n`;
+const LISTEN = `const { parentPort } = require("node:worker_threads");
+const listen = (handler) => parentPort.on("message", handler);
+const close = () => process.exit(0);
+`;
 
 export function nodeWorkers(text: string): WorkerThread {
   // Loaders and other flags of the process are of no use to a text without imports.

@@ -4,9 +4,11 @@
  * that come late, or with none.
  *
  * A thread that may not sleep (that of a page) looks at the word instead, no longer than a piece takes: a call of a compiled
- * function holds such a thread anyway, and programs that take long belong into a worker, which may sleep.
+ * function holds such a thread anyway, and programs that take long belong into a worker, which may sleep. Reasons and figures:
+ * docs/decisions/0025-wasm-threads.md.
  */
 import { TidemarkError } from "../base/errors.ts";
+import { invariant } from "../base/invariant.ts";
 import { MODE, TEAM } from "../codegen/wasm/team.ts";
 import type { Machine } from "./target.ts";
 import { endedWorker, type SharedProgram, startWorkers, summon } from "./workers.ts";
@@ -108,6 +110,6 @@ export function loadThreads({ bytes, functions, pages, team }: ThreadedModule, t
     buffer: memory.buffer,
     start: 0,
     run: () => members.run(run),
-    step: () => {},
+    step: (i) => invariant(false, () => `step ${i} of a program that runs as one`),
   };
 }

@@ -8,6 +8,10 @@
  *     load  ── module, memory, number ──→       an instance of the program on the same memory
  *     help  ────────────────────────────→       takes pieces (codegen/wasm/team.ts) until nothing has happened for a while
  *     drop  ────────────────────────────→       forgets the program, which nobody can run any more
+ *     end   ────────────────────────────→       ends, and all that it has forgotten is free
+ *
+ * Invariant: a thread's number is that of one worker at a time, since workspace goes by it. While `present` of a program names
+ * a worker that lives, no other is asked to help under this number.
  */
 import { MESSAGE_BYTES, TEAM } from "../codegen/wasm/team.ts";
 
@@ -18,7 +22,7 @@ export interface WorkerThread {
   ended(): string | null;
 }
 
-/** Starts a worker whose text has `listen(handler)` for what is posted to it; or one line that says why not. */
+/** Starts a worker whose text has `listen(handler)`, for what is posted to it, and `close()`; or a line that says why not. */
 export type WorkerStarter = ((text: string) => WorkerThread) | string;
 
 interface PageScope {
@@ -75,6 +79,7 @@ const fail = ({ memory, team }, error) => {
   Atomics.notify(words, ${TEAM.done / 4});
 };
 listen((message) => {
+  if (message.end) close();
   if (message.drop !== undefined) programs.delete(message.drop);
   if (message.load !== undefined) programs.set(message.load, message);
   const program = programs.get(message.help);
@@ -105,16 +110,39 @@ interface PoolWorker {
   readonly serial: number;
   /** Numbers of the programs that it knows. */
   readonly known: Set<number>;
+  /** Of programs that it knows no more. */
+  forgottenBytes: number;
 }
 
 let pool: PoolWorker[] = [];
 
+/** Serial numbers of workers that died; what they had in `present` says nothing. */
+const dead = new Set<number>();
+
 const numbers = new WeakMap<SharedProgram, number>();
 let programs = 0;
 
-/** A program that is collected is forgotten by the workers, which keep its memory alive till then. */
-const abandoned = new FinalizationRegistry<number>((number) => {
-  for (const { thread, known } of pool) if (known.delete(number)) thread.post({ drop: number });
+/**
+ * Engines do not count shared memory as something that a thread holds, so an idle worker may keep what it has forgotten for
+ * as long as it lives. It does not live on for more than this.
+ */
+const MOST_FORGOTTEN_BYTES = 64 * 2 ** 20;
+
+interface Abandoned {
+  readonly number: number;
+  readonly bytes: number;
+}
+
+/** A program that is collected is forgotten by the workers too. */
+const abandoned = new FinalizationRegistry<Abandoned>(({ number, bytes }) => {
+  for (const [i, worker] of pool.entries()) {
+    if (!worker.known.delete(number) || typeof starter === "string") continue;
+    worker.thread.post({ drop: number });
+    worker.forgottenBytes += bytes;
+    if (worker.forgottenBytes <= MOST_FORGOTTEN_BYTES) continue;
+    worker.thread.post({ end: true });
+    pool[i] = startWorker(starter);
+  }
 });
 
 function numberOf(program: SharedProgram): number {
@@ -122,7 +150,7 @@ function numberOf(program: SharedProgram): number {
   if (known !== undefined) return known;
   programs += 1;
   numbers.set(program, programs);
-  abandoned.register(program, programs);
+  abandoned.register(program, { number: programs, bytes: program.memory.buffer.byteLength });
   return programs;
 }
 
@@ -130,7 +158,7 @@ let serials = 0;
 
 function startWorker(start: Exclude<WorkerStarter, string>): PoolWorker {
   serials += 1;
-  return { thread: start(WORKER_TEXT), serial: serials, known: new Set() };
+  return { thread: start(WORKER_TEXT), serial: serials, known: new Set(), forgottenBytes: 0 };
 }
 
 /** Workers 1 to threads − 1, started where they are not yet; every program is helped by the same ones. */
@@ -146,7 +174,9 @@ export function summon(program: SharedProgram): void {
   const present = new Int32Array(program.memory.buffer, program.team + TEAM.present, program.threads);
   for (let thread = 1; thread < program.threads; thread++) {
     const worker = pool[thread - 1];
-    if (!worker || Atomics.exchange(present, thread, worker.serial) === worker.serial) continue;
+    const there = Atomics.load(present, thread);
+    if (!worker || (there !== 0 && !dead.has(there))) continue;
+    Atomics.store(present, thread, worker.serial);
     if (!worker.known.has(number)) {
       worker.known.add(number);
       const { module, memory, team } = program;
@@ -159,8 +189,10 @@ export function summon(program: SharedProgram): void {
 /** Why one of the first workers is gone, or null. Another takes its place. */
 export function endedWorker(threads: number): string | null {
   for (let i = 0; i < Math.min(threads - 1, pool.length); i++) {
-    const why = pool[i]?.thread.ended() ?? null;
-    if (why === null || typeof starter === "string") continue;
+    const worker = pool[i];
+    const why = worker?.thread.ended() ?? null;
+    if (!worker || why === null || typeof starter === "string") continue;
+    dead.add(worker.serial);
     pool[i] = startWorker(starter);
     return `worker ${i + 1}: ${why}`;
   }
