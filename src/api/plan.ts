@@ -47,7 +47,7 @@ export interface PlanningOptions {
   readonly segments?: Level;
   /** What the program is compiled for: `"wasm"`; with `tidemark/node` also `"native"`, or `"auto"` for the faster one. */
   readonly target?: TargetName;
-  /** How many threads run it; default: 1. Bits do not depend on it. `wasm` without workers has one; `targetNote` says why. */
+  /** How many threads run it; default: 1. Bits do not depend on it. Without workers `wasm` has one (`targetNote`). */
   readonly threads?: number;
   /** How long kernels take on this machine; default: those of a server's core. */
   readonly costs?: CostModel;

@@ -1,6 +1,6 @@
 /**
- * @file The target `wasm`: a module and a memory of its own for each program. With one thread nothing is shared and nobody is
- * waited for; with several (wasm-threads.ts) the same nests are cut into pieces.
+ * @file The target `wasm`: a module and a memory of its own for each program. With one thread nothing is shared and nobody
+ * is waited for; with several (wasm-threads.ts) the same nests are cut into pieces.
  */
 import { TidemarkError } from "../base/errors.ts";
 import { contractScratch } from "../codegen/wasm/blocking.ts";

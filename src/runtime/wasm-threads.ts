@@ -4,8 +4,8 @@
  * that come late, or with none.
  *
  * A thread that may not sleep (that of a page) looks at the word instead, no longer than a piece takes: a call of a compiled
- * function holds such a thread anyway, and programs that take long belong into a worker, which may sleep. Reasons and figures:
- * docs/decisions/0025-wasm-threads.md.
+ * function holds such a thread anyway, and programs that take long belong into a worker, which may sleep. Reasons and
+ * figures: docs/decisions/0025-wasm-threads.md.
  */
 import { TidemarkError } from "../base/errors.ts";
 import { invariant } from "../base/invariant.ts";

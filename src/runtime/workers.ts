@@ -10,8 +10,8 @@
  *     drop  ────────────────────────────→       forgets the program, which nobody can run any more
  *     end   ────────────────────────────→       ends, and all that it has forgotten is free
  *
- * Invariant: a thread's number is that of one worker at a time, since workspace goes by it. While `present` of a program names
- * a worker that lives, no other is asked to help under this number.
+ * Invariant: a thread's number is that of one worker at a time, since workspace goes by it. While `present` of a program
+ * names a worker that lives, no other is asked to help under this number.
  */
 import { MESSAGE_BYTES, TEAM } from "../codegen/wasm/team.ts";
 
@@ -22,7 +22,7 @@ export interface WorkerThread {
   ended(): string | null;
 }
 
-/** Starts a worker whose text has `listen(handler)`, for what is posted to it, and `close()`; or a line that says why not. */
+/** Starts a worker whose text has `listen(handler)`, for what is posted to it, and `close()`; or says why not. */
 export type WorkerStarter = ((text: string) => WorkerThread) | string;
 
 interface PageScope {

@@ -1,7 +1,7 @@
 /**
- * @file Threads of a WebAssembly program. Every worker has an instance of the same module on the same memory. The thread that
- * calls `run` goes through the program alone; at a large call it says what there is to do and everybody takes pieces of it,
- * the caller too:
+ * @file Threads of a WebAssembly program. Every worker has an instance of the same module on the same memory. The thread
+ * that calls `run` goes through the program alone; at a large call it says what there is to do and everybody takes pieces
+ * of it, the caller too:
  *
  *   caller   small small │ piece 0 │ piece 1 │ piece 3 │ small …
  *   worker     (asleep)  │ ········· piece 2 │ ······················  (asleep)
