@@ -19,10 +19,13 @@ import type { Assembler, Made } from "./assembler.ts";
 export const AIMING: ReadonlySet<string> = new Set(["auto", "look-ahead", "chain", "optimal"]);
 
 /**
- * Rules whose plans `auto` has to choose from too, in programs of so many operations: there the bytes that a planner counts
- * differ from those of a real plan by more than plans differ from each other.
+ * Rules whose plans `auto` has to choose from too: in small programs the bytes that a planner counts differ from those of a
+ * real plan by more than plans differ from each other. `sqrt` is one plan, `every-k` are many.
  */
-const [RULES, RULED_OPS] = [["sqrt", "every-k"], 330] as const;
+function rulesFor(ops: number): readonly string[] {
+  if (ops > 1000) return [];
+  return ops > 200 ? ["sqrt"] : ["sqrt", "every-k"];
+}
 
 /** Work of a plan of recomputation: about as long as fusing and placing the program takes. */
 const effortFor = (ops: number): number => Math.min(0.025, 8 / Math.max(1, ops));
@@ -99,8 +102,8 @@ export class GraphPlans {
       level: segments,
     };
     const Rungs = AIMING.has(strategy) ? Ladder : Front;
-    const isSmall = problem.ops.length <= RULED_OPS && strategy === "auto";
-    const rules = isSmall ? RULES.map((rule) => this.family(rule, segments)) : [];
+    const names = strategy === "auto" ? rulesFor(problem.ops.length) : [];
+    const rules = names.map((rule) => this.family(rule, segments));
     const family = new PlanFamily(this.base, new Rungs(problem, this.base, realise, options), rules);
     this.#families.set(key, family);
     return family;

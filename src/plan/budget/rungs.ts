@@ -61,6 +61,9 @@ const [ATTEMPTS, FEW_ATTEMPTS] = [4, 2];
 /** A large program. */
 export const COSTLY_OPS = 3000;
 
+/** A target for plans that aim at nothing: no plan meets it, so each is ordered as a variant of the program is. */
+const UNREACHED = 1;
+
 /** Rungs at fixed ratios for planners that aim at a number of bytes. */
 export class Ladder<R> implements Rungs<R> {
   readonly count = RUNGS;
@@ -167,7 +170,7 @@ export class Front<R> implements Rungs<R> {
   }
 
   climb(rung: number): readonly Candidate<R>[] {
-    const known = this.#climbed.get(rung) ?? [this.#realise(at(this.#points, rung - 1).sequence, 0).result];
+    const known = this.#climbed.get(rung) ?? [this.#realise(at(this.#points, rung - 1).sequence, UNREACHED).result];
     this.#climbed.set(rung, known);
     return known;
   }
