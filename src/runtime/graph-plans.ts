@@ -7,7 +7,7 @@ import { fuse } from "../passes/fuse.ts";
 import { planConflicts } from "../plan/budget/conflicts.ts";
 import { PlanFamily } from "../plan/budget/family.ts";
 import { replayGraph } from "../plan/budget/replay.ts";
-import { type Candidate, COSTLY_OPS, type FamilyOptions, Front, Ladder, type Realise } from "../plan/budget/rungs.ts";
+import { type Candidate, type FamilyOptions, Front, LARGE_OPS, Ladder, type Realise } from "../plan/budget/rungs.ts";
 import { type SlicedProgram, sliceProgram } from "../plan/budget/slices.ts";
 import { type CostModel, planMs } from "../plan/cost/model.ts";
 import { planCalmly } from "../plan/plan.ts";
@@ -74,7 +74,7 @@ export class GraphPlans {
 
   /** The smallest plan of a strategy; of a large program the smallest of those that were made so far. */
   leastKnown(strategy: string, segments: Level = "operation"): Candidate<Made> {
-    const isLarge = this.base.result.program.steps.length > COSTLY_OPS;
+    const isLarge = this.base.result.program.steps.length > LARGE_OPS;
     // to slice a large program just to find that no plan was made takes a fifth of its planning time
     if (isLarge && !this.#families.has(familyKey(strategy, segments))) return this.base;
     return this.family(strategy, segments).leastKnown();

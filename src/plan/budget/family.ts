@@ -104,8 +104,8 @@ export class PlanFamily<R> {
 
   /** The smallest plan; for large programs the smallest of those that were made so far. */
   leastKnown(): Candidate<R> {
-    const { costly, count } = this.#rungs;
-    if (!costly) return this.least();
+    const { large, count } = this.#rungs;
+    if (!large) return this.least();
     const made = Array.from({ length: count }, (_, i) => this.#rungs.climbed(i + 1)).flat();
     return made.reduce((a, b) => (isSmaller(b, a) ? b : a), this.base);
   }

@@ -42,6 +42,8 @@ export interface Rungs<R> {
   readonly count: number;
   /** Whether plans are made for a number of bytes. */
   readonly aims: boolean;
+  /** Whether it takes seconds to find the smallest plan. */
+  readonly large: boolean;
   /** Whether a plan takes seconds to make, so that the first that fits has to do. */
   readonly costly: boolean;
   /** The first rung that is meant for budgets of this size. */
@@ -58,8 +60,8 @@ export interface Rungs<R> {
 const RUNGS = 48;
 /** Plans that are tried for a rung, and for one of a large program. */
 const [ATTEMPTS, FEW_ATTEMPTS] = [4, 2];
-/** A large program. */
-export const COSTLY_OPS = 3000;
+/** A large program: its smallest plan is not looked for unless asked. And a very large one: each plan takes seconds. */
+export const [LARGE_OPS, COSTLY_OPS] = [600, 3000];
 
 /** A target for plans that aim at nothing: no plan meets it, so each is ordered as a variant of the program is. */
 const UNREACHED = 1;
@@ -68,6 +70,7 @@ const UNREACHED = 1;
 export class Ladder<R> implements Rungs<R> {
   readonly count = RUNGS;
   readonly aims = true;
+  readonly large: boolean;
   readonly costly: boolean;
   readonly #problem: RecomputeProblem;
   readonly #base: Candidate<R>;
@@ -77,6 +80,7 @@ export class Ladder<R> implements Rungs<R> {
   readonly #expected = new Map<number, number>();
 
   constructor(problem: RecomputeProblem, base: Candidate<R>, realise: Realise<R>, options: FamilyOptions) {
+    this.large = problem.ops.length > LARGE_OPS;
     this.costly = problem.ops.length > COSTLY_OPS;
     this.#problem = problem;
     this.#base = base;
@@ -131,6 +135,7 @@ export class Ladder<R> implements Rungs<R> {
 /** The plans of a rule with a number that can be chosen (the length of segments, say): each that is not beaten by another. */
 export class Front<R> implements Rungs<R> {
   readonly aims = false;
+  readonly large = false;
   readonly costly = false;
   readonly #points: readonly { readonly sequence: Sequence; readonly expectedMs: number }[];
   readonly #realise: Realise<R>;
