@@ -5,13 +5,14 @@
 import { at } from "../../base/invariant.ts";
 import type { LoopVar } from "../../kernel/expr.ts";
 import type { ContractNest, Operand } from "../../kernel/loops.ts";
+import { product } from "../units.ts";
 import { type Access, indexOf } from "./contract-access.ts";
 import { eachDepth, type Fill, fillAlong, fillRows } from "./contract-fill.ts";
 import { emitPadding } from "./contract-padded.ts";
 import { type ProductPlan, widthOf, workspaceElements } from "./contract-plan.ts";
 import type { VectorEmitter } from "./emitter.ts";
 import type { DepthStep } from "./gemm-micro.ts";
-import { product, splitUnit } from "./walk.ts";
+import { splitUnit } from "./walk.ts";
 
 export class ContractPacking {
   readonly em: VectorEmitter;

@@ -23,6 +23,7 @@ import type { Expr, LoopVar } from "../../kernel/expr.ts";
 import { walkExpr } from "../../kernel/expr.ts";
 import { type ContractNest, depthRun, type Operand } from "../../kernel/loops.ts";
 import { Interner, linearCoefficient } from "../intern.ts";
+import { product } from "../units.ts";
 import {
   type Access,
   accessOf,
@@ -38,7 +39,6 @@ import {
 import { type Padding, paddingOf } from "./contract-padded.ts";
 import { bytesOfProduct, type DepthStep, type ProductType } from "./gemm-micro.ts";
 import type { NativeOptions } from "./options.ts";
-import { product } from "./walk.ts";
 
 /** A product whose workspace is not known yet. */
 export type Product = Omit<ContractNest, "scratch">;

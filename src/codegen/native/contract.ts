@@ -18,6 +18,7 @@
  */
 import { at } from "../../base/invariant.ts";
 import type { ContractNest, Operand } from "../../kernel/loops.ts";
+import { product, type Units } from "../units.ts";
 import { indexOf } from "./contract-access.ts";
 import { ContractPacking } from "./contract-packing.ts";
 import { type Product, planProduct, widthOf, workspaceElements } from "./contract-plan.ts";
@@ -26,7 +27,7 @@ import type { VectorEmitter } from "./emitter.ts";
 import { type DepthStep, type MicroShape, microKernel, microName, vectorTypes } from "./gemm-micro.ts";
 import { packText } from "./gemm-pack.ts";
 import type { NativeOptions } from "./options.ts";
-import { product, splitUnit, type Units } from "./walk.ts";
+import { splitUnit } from "./walk.ts";
 
 /** Puts a C function, or other text, into the file under a name, once. */
 export type ShareFunction = (name: string, text: () => string) => void;

@@ -1,9 +1,10 @@
 /** @file Maps, scans, scatters and shuffles as C. Reductions are in reduce.ts, products in contract.ts. */
 import { call, type Expr, load } from "../../kernel/expr.ts";
 import type { MapNest, Operand, ScanNest, ScatterNest, ShuffleNest, Store } from "../../kernel/loops.ts";
+import { live, UNDIVIDED, type Units } from "../units.ts";
 import type { Context, VectorEmitter } from "./emitter.ts";
 import { constantText } from "./scalar.ts";
-import { emitOuter, emitRow, emitStores, live, operandType, UNDIVIDED, type Units } from "./walk.ts";
+import { emitOuter, emitRow, emitStores, operandType } from "./walk.ts";
 
 /** Rows of maps and scans: over all counters but the last, then along it. */
 function emitRows(

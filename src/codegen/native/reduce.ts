@@ -8,9 +8,10 @@ import { bytesOf } from "../../kernel/dtype.ts";
 import type { LoopVar } from "../../kernel/expr.ts";
 import type { Operand, ReduceNest } from "../../kernel/loops.ts";
 import { FOLD_TURNS, foldRun, folds, identityOf } from "../../kernel/loops.ts";
+import { live, UNDIVIDED, type Units } from "../units.ts";
 import type { Context, VectorEmitter } from "./emitter.ts";
 import { constantText, scalarText } from "./scalar.ts";
-import { emitOuter, emitStores, live, UNDIVIDED, type Units } from "./walk.ts";
+import { emitOuter, emitStores } from "./walk.ts";
 
 /** Registers of a tile of columns that is summed down at once. */
 const TILE = 4;

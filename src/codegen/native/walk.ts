@@ -16,8 +16,6 @@ import type { Operand, Store } from "../../kernel/loops.ts";
 import { product, splitCounters, type Units } from "../units.ts";
 import type { Context, VectorEmitter } from "./emitter.ts";
 
-export { live, product, UNDIVIDED, type Units } from "../units.ts";
-
 /** Writes `body` for every value of the counters, of which the outermost become units. */
 export function emitOuter(em: VectorEmitter, counters: readonly LoopVar[], body: () => void): Units {
   const [shared, rest] = splitCounters(counters);
