@@ -57,27 +57,37 @@ describe("matrix products", () => {
     expect(workspaceElements(plan)).toBe(200 * 32 + 16);
   });
 
-  it("pack rows that push each other out of the cache", () => {
-    expect(
-      planOf(
-        matmul,
-        [
-          [64, 1024],
-          [1024, 64],
-        ],
-        plain,
-      ).s.kind,
-    ).toBe("rows");
-    expect(
-      planOf(
-        matmul,
-        [
-          [64, 1000],
-          [1000, 64],
-        ],
-        plain,
-      ).s.kind,
-    ).toBe("direct");
+  const kindsOf = (m: number, k: number, n: number, attrs = plain): readonly [string, string, number] => {
+    const [left, right] = [attrs.ta ? [k, m] : [m, k], attrs.tb ? [n, k] : [k, n]];
+    const { s, v, tiling } = planOf(matmul, [left, right], attrs);
+    return [s.kind, v.kind, Math.max(...tiling.sizes)];
+  };
+
+  it("pack rows that push each other out of the cache, or take as few of them at a time as stay in it", () => {
+    expect(kindsOf(64, 1000, 256)).toEqual(["direct", "direct", 13]);
+    expect(kindsOf(64, 1024, 256)).toEqual(["rows", "direct", 13]);
+    expect(kindsOf(64, 1024, 64)).toEqual(["direct", "direct", 8]);
+  });
+
+  it("pack a side whose steps push each other out, on whichever side it is", () => {
+    const left = { ta: true, tb: false };
+    expect(kindsOf(1000, 1024, 32, left).slice(0, 2)).toEqual(["direct", "direct"]);
+    expect(kindsOf(1024, 1024, 32, left).slice(0, 2)).toContain("along");
+    expect(kindsOf(32, 1024, 1024).slice(0, 2)).toEqual(["rows", "along"]);
+    // one tile reads it once
+    expect(kindsOf(8, 1024, 1024)[1]).toBe("direct");
+  });
+
+  it("of a short depth store low tiles one beside the other where rows of the result collide", () => {
+    const shapes = (n: number): readonly (readonly number[])[] => [
+      [n, 32],
+      [n, 32],
+    ];
+    const turned = { ta: false, tb: true };
+    expect(planOf(matmul, shapes(1000), turned)).toMatchObject({ resident: true, blockTiles: 1 });
+    expect(Math.max(...planOf(matmul, shapes(1000), turned).tiling.sizes)).toBe(14);
+    expect(planOf(matmul, shapes(1024), turned)).toMatchObject({ resident: true, blockTiles: 1 });
+    expect(Math.max(...planOf(matmul, shapes(1024), turned).tiling.sizes)).toBe(8);
   });
 
   it("have tiles that fit the registers", () => {

@@ -19,8 +19,9 @@
  *
  * Invariant: runs of the depth follow from its extent alone, so nothing here changes a bit.
  */
-import type { Expr, LoopVar } from "../../kernel/expr.ts";
-import { walkExpr } from "../../kernel/expr.ts";
+import { at } from "../../base/invariant.ts";
+import { bytesOf } from "../../kernel/dtype.ts";
+import { type Expr, type Index, type LoopVar, walkExpr } from "../../kernel/expr.ts";
 import { type ContractNest, depthRun, type Operand } from "../../kernel/loops.ts";
 import { Interner, linearCoefficient } from "../intern.ts";
 import { product } from "../units.ts";
@@ -29,13 +30,13 @@ import {
   accessOf,
   depthStride,
   evenTiling,
-  grainOf,
   type Stretches,
   stretchesOf,
   strideOf,
   type Tiling,
   tilingOf,
 } from "./contract-access.ts";
+import { cyclesOf, fillCost, turnCost } from "./contract-cost.ts";
 import { type Padding, paddingOf } from "./contract-padded.ts";
 import { bytesOfProduct, type DepthStep, type ProductType } from "./gemm-micro.ts";
 import type { NativeOptions } from "./options.ts";
@@ -131,6 +132,13 @@ const RESIDENT_BYTES = 256 * 1024;
 const LONGEST_PERMUTED = 16384;
 /** Lanes of a block of partial sums. */
 const SUMS_LANES = 256;
+/** The first-level cache, of all machines this runs on: lines that lie so far apart share this many places. */
+const CACHE_PERIOD = 4096;
+const CACHE_WAYS = 8;
+/** A depth up to this leaves little time to store a tile in. */
+const SHORT_DEPTH = 64;
+/** Panels that are few: packing rows for them does not pay. */
+const FEW_PANELS = 2;
 
 /** Registers for sums, and the most rows of a tile with two vectors. */
 function tileLimits(options: NativeOptions): { readonly sums: number; readonly rows: number } {
@@ -153,30 +161,7 @@ function collides(tiling: Tiling, bytes: number): boolean {
   const lines = new Set((tiling.patterns[0] ?? []).map((offset) => Math.floor((offset * bytes) / 64)));
   const sets = new Map<number, number>();
   for (const line of lines) sets.set(line % 64, (sets.get(line % 64) ?? 0) + 1);
-  return Math.max(...sets.values()) > 8;
-}
-
-/** Cycles an element of an expression costs to compute with a counter in the lanes; rough, for comparisons alone. */
-function fillCost(interner: Interner, expr: Expr, v: LoopVar, lanes: number): number {
-  let [calls, guards] = [0, 0];
-  walkExpr(expr, (e) => {
-    if (e.kind === "call") calls += 1;
-    if (e.kind !== "guard") return;
-    for (const { index } of e.bounds) {
-      const coef = linearCoefficient(interner, index, v);
-      // Divisions are done lane by lane.
-      if (coef === null) guards += 5;
-      else if (coef !== 0) guards += 1;
-    }
-  });
-  const { whole, single } = grainOf(interner, expr, v);
-  const filled = (Math.ceil(v.extent / lanes) * lanes) / v.extent;
-  return filled * (0.15 + 0.15 * whole + 0.07 * calls + 0.4 * guards) + (guards > 0 ? 5 : 2) * single;
-}
-
-/** Cycles an element costs where blocks of stretches are turned round. */
-function turnCost({ count, length }: Stretches, lanes: number, depth: number): number {
-  return (0.5 * count * Math.ceil(length / lanes) * lanes) / Math.max(1, depth);
+  return Math.max(...sets.values()) > CACHE_WAYS;
 }
 
 /** Elements of workspace for the spread side. */
@@ -221,7 +206,8 @@ class Planner {
   /** The better of both ways round; the rows of the result in the lanes only where that is clearly less work. */
   best(): ProductPlan {
     const [plain, swapped] = [this.plan(false), this.plan(true)];
-    return this.cycles(swapped) < 0.95 * this.cycles(plain) ? swapped : plain;
+    const cycles = (plan: ProductPlan): number => cyclesOf(this.interner, this.nest, plan);
+    return cycles(swapped) < 0.95 * cycles(plain) ? swapped : plain;
   }
 
   plan(swapped: boolean): ProductPlan {
@@ -238,10 +224,11 @@ class Planner {
     const widest = v.kind === "direct" ? 8 : 4;
     const held = Math.max(2, Math.floor(limits.sums / Math.min(spread.extent, limits.rows)));
     const perPanel = Math.min(widest, vectors, held);
-    const tallest = perPanel === 1 ? limits.rows : Math.max(limits.rows, Math.floor(limits.sums / perPanel));
+    const most = perPanel === 1 ? limits.rows : Math.max(limits.rows, Math.floor(limits.sums / perPanel));
+    const tallest = !swapped && this.storesCollide() ? Math.min(most, CACHE_WAYS) : most;
     const access = accessOf(this.interner, spreadExpr, spread, this.depth, operands);
-    const { side, tiling } = this.spreadSide(access, spread, spreadExpr, tallest);
     const panels = panelsOf(vector.extent, lanes, perPanel);
+    const { side, tiling } = this.spreadSide(access, spread, spreadExpr, tallest, panels);
     return this.blocks({
       dtype: this.dtype,
       lanes,
@@ -280,8 +267,10 @@ class Planner {
     const several = s.kind === "padded" && !keeps;
     const images = several ? Math.max(1, Math.floor(IMAGES_BYTES / (s.padding.elements * bytes))) : 1;
     const together = s.kind === "direct" ? tiles : perOuter * Math.min(images, product(plan.folded));
-    const blockTiles = Math.max(1, Math.floor(Math.min(this.blockRows(s, keeps, vector) / rows, forSums, together)));
-    const resident = packedWidth > 0 && keeps && blockTiles < tiles;
+    const most = Math.max(1, Math.floor(Math.min(this.blockRows(s, keeps, vector) / rows, forSums, together)));
+    const resident = packedWidth > 0 && keeps && most < tiles;
+    // All panels for one tile after the other: results are stored in the order of memory.
+    const blockTiles = resident && s.kind === "direct" && nest.depth.extent <= SHORT_DEPTH ? 1 : most;
     const widest = panels.count > 0 && v.kind !== "direct" ? panelWidth : widthOf(panels.tail);
     const kept = resident ? packedWidth : widest;
     const steps = resident || v.kind === "permuted" ? nest.depth.extent : this.run;
@@ -320,8 +309,12 @@ class Planner {
     v: LoopVar,
     expr: Expr,
     most: number,
+    panels: Panels,
   ): { readonly side: SpreadSide; readonly tiling: Tiling } {
-    const tiling = access && tilingOf(access, v, most);
+    const whole = access && tilingOf(access, v, most);
+    const few = panels.count + Math.sign(panels.tail.length) <= FEW_PANELS;
+    const low = access && few && whole && collides(whole, this.bytes) ? tilingOf(access, v, CACHE_WAYS) : null;
+    const tiling = low ?? whole;
     const step = (access && depthStride(access.depth, this.nest.depth, this.nest.split)) ?? "table";
     if (access && tiling && !collides(tiling, this.bytes) && !this.stacks(step)) {
       return { side: { kind: "direct", access, step }, tiling };
@@ -341,7 +334,25 @@ class Planner {
 
   /** Whether steps of a long depth all come to lie in a few lines of the cache. */
   stacks(step: DepthStep): boolean {
-    return step !== "table" && step !== 0 && (step * this.bytes) % 4096 === 0 && this.run > 256;
+    return step !== "table" && step !== 0 && (step * this.bytes) % CACHE_PERIOD === 0 && this.run > 256;
+  }
+
+  /** Whether rows of results, or of what is read for them, push each other out of the cache, with no time to wait. */
+  storesCollide(): boolean {
+    const { nest, operands, interner } = this;
+    if (nest.depth.extent > SHORT_DEPTH) return false;
+    const far = (index: Index, operand: number): boolean => {
+      const rows = linearCoefficient(interner, index, nest.rows) ?? 0;
+      return rows !== 0 && (rows * bytesOf(at(operands, operand).dtype)) % CACHE_PERIOD === 0;
+    };
+    let found = false;
+    for (const { index, operand, value } of nest.stores) {
+      found ||= far(index, operand);
+      walkExpr(value, (e) => {
+        if (e.kind === "load") found ||= far(e.index, e.operand);
+      });
+    }
+    return found;
   }
 
   /** Elements of a copy with zeros around it that is worth making. */
@@ -355,7 +366,8 @@ class Planner {
     const stride = access && strideOf(access.lane, v);
     const step = access && depthStride(access.depth, this.nest.depth, this.nest.split);
     const far = rows > FEW_ROWS && v.extent * this.nest.depth.extent * this.bytes > NEAR_BYTES;
-    if (access && stride === 1 && !far) return { kind: "direct", access, step: step ?? "table" };
+    const stacked = rows > tileLimits(this.options).rows && step !== null && this.stacks(step);
+    if (access && stride === 1 && !far && !stacked) return { kind: "direct", access, step: step ?? "table" };
     const inner = this.depth[this.depth.length - 1] as LoopVar;
     if (access && stride !== null && step === 1) return { kind: "across", access, stride, step: 1 };
     const cost = (counter: LoopVar): number => fillCost(this.interner, expr, counter, this.lanes);
@@ -415,44 +427,6 @@ class Planner {
       sums: shape.sums === 0 ? 0 : lines(shape.sums + lanes),
       tables: lines(tables),
     };
-  }
-
-  /** Rough cycles of a plan: multiplications, packing, turning tiles. */
-  cycles(plan: ProductPlan): number {
-    const { nest, lanes } = this;
-    const all = product([...plan.batch, ...plan.folded]);
-    const rows = all * plan.spread.extent;
-    const depth = nest.depth.extent;
-    const cost = (width: number): number => (width === lanes ? 1 : 0.5);
-    const of = (widths: readonly number[]): number => widths.reduce((sum, w) => sum + cost(w), 0);
-    const vectors = plan.panels.count * of(plan.panels.widths) + of(plan.panels.tail);
-    const height = plan.tiling.period / plan.tiling.sizes.length;
-    const perPanel = Math.max(1, Math.min(plan.panels.widths.length, vectors));
-    const held = height * perPanel;
-    const waits = Math.max(1, (perPanel + height / 2) / held, 6 / held);
-    const inner = this.depth[this.depth.length - 1] as LoopVar;
-    const fill = (expr: Expr, v: LoopVar): number => fillCost(this.interner, expr, v, lanes);
-    const spreadFill = {
-      direct: 0,
-      padded: plan.s.kind === "padded" ? (plan.s.padding.elements / Math.max(1, plan.spread.extent * depth)) * 0.3 : 0,
-      rows: fill(plan.spreadExpr, inner),
-      along: fill(plan.spreadExpr, plan.spread),
-    }[plan.s.kind];
-    const vectorFill = {
-      direct: 0,
-      along: fill(plan.vectorExpr, plan.vector),
-      across: 0.4,
-      permuted: plan.v.kind === "permuted" ? turnCost(plan.v.stretches, lanes, depth) : 0,
-      turned: fill(plan.vectorExpr, inner) + 0.4,
-    }[plan.v.kind];
-    const tiles = (rows / plan.tiling.period) * plan.tiling.sizes.length;
-    const times = plan.resident ? product(plan.batch) : Math.max(1, tiles / plan.blockTiles);
-    return (
-      rows * vectors * depth * waits +
-      rows * depth * spreadFill +
-      times * plan.vector.extent * depth * vectorFill +
-      rows * plan.vector.extent * (plan.swapped ? 0.6 : 0.1)
-    );
   }
 }
 
