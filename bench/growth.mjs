@@ -10,8 +10,7 @@
  */
 import { parseArgs } from "node:util";
 import { add, attention, compile, crossEntropy, matmul, mse, relu, scan, tanh, zeros } from "../dist/api/index.js";
-import { machineModel } from "../dist/cli/machine.js";
-import { planLoaded } from "../dist/cli/plan-figures.js";
+import { machineModel, planLoaded } from "../dist/bench/insides.js";
 import { classIds, he, INPUT_STREAM, TARGET_STREAM } from "../dist/cli/programs/data.js";
 import { training } from "../dist/cli/programs/training.js";
 import "../dist/node/index.js";

@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
-import { VIEW_KINDS } from "../dist/view/picture.js";
+import { VIEW_KINDS } from "../dist/bench/insides.js";
 
 const file = process.argv[2] ?? fileURLToPath(new URL("../docs/figures/page.png", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "tidemark-picture-"));

@@ -21,17 +21,17 @@ if (target === "native" || threads > 1) await import("../dist/node/index.js");
 
 /** Threads that cannot be had are fewer threads with a note, which would be another measurement under this name. */
 async function requireThreads() {
-  const { chooseTarget } = await import("../dist/runtime/choose-target.js");
+  const { chooseTarget } = await import("../dist/bench/insides.js");
   const { target: chosen, note } = chooseTarget(target, { threads });
   if (chosen.threads !== threads) throw new Error(note ?? `${chosen.threads} threads, not ${threads}`);
 }
 
 async function run() {
-  await requireThreads();
   compile((a, b) => a.matmul(b), options)(ones([4, 4]), ones([4, 4]))
     .sum()
     .item();
   const importMs = performance.now() - started;
+  await requireThreads();
   const { BUILT_IN } = await import("../dist/cli/programs/built-in.js");
   const program = BUILT_IN.find((p) => p.name === name);
   const base = baseline();

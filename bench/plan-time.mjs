@@ -24,7 +24,7 @@ const FIRST = ["nodes", "steps", "trace", "passes", "fuse", "make"];
 const COLUMNS = [...FIRST, "lower", "order", "alias", "place", "total ms", "wall ms", "/ bound", "RSS MB", "growth"];
 const CHILD = "--one";
 
-const load = (path) => import(`../dist/${path}.js`);
+const insides = () => import("../dist/bench/insides.js");
 
 /** Time of all threads, and of the clock, since the last look. */
 function stopwatch() {
@@ -43,11 +43,9 @@ function stopwatch() {
 
 /** A built-in training step, traced. */
 async function tracedProgram(name) {
-  await load("api/index");
-  const { traceProgram } = await load("api/plan");
-  const { persistentParams } = await load("api/program");
-  const { ALL_PROGRAMS } = await load("cli/programs/built-in");
-  const { flattenArguments } = await load("trace/function");
+  await import("../dist/api/index.js");
+  const { ALL_PROGRAMS } = await import("../dist/cli/programs/built-in.js");
+  const { traceProgram, persistentParams, flattenArguments } = await insides();
   const program = ALL_PROGRAMS.find((p) => p.name === name);
   if (!program) throw new Error(`there is no program ${name}`);
   const args = program.specs?.() ?? [program.init(), ...program.batch()];
@@ -60,13 +58,7 @@ async function tracedProgram(name) {
 
 /** The forward part of a synthetic step of so many layers, and the type of its weights. */
 async function forwardPart(kind, layers) {
-  const { hostRandom } = await load("base/random");
-  const { Build } = await load("ir/build");
-  const { tensorType } = await load("ir/type");
-  const { broadcast, sum } = await load("ops/broadcast");
-  const { add, mul, relu, sub } = await load("ops/elementwise");
-  const { tanh } = await load("ops/math");
-  const { matmul } = await load("ops/matmul");
+  const { hostRandom, Build, tensorType, broadcast, sum, add, mul, relu, sub, tanh, matmul } = await insides();
   const [table, weight] = [tensorType("f32", [256, 64]), tensorType("f32", [64, 64])];
   const b = new Build(kind);
   const random = hostRandom(1);
@@ -100,10 +92,7 @@ async function forwardPart(kind, layers) {
 
 /** The gradient, and w ← w - 0.1 · ∂w for every weight. */
 async function syntheticStep(kind, layers) {
-  const { vjp } = await load("autodiff/vjp");
-  const { Build } = await load("ir/build");
-  const { full } = await load("ops/create");
-  const { mul, sub } = await load("ops/elementwise");
+  const { vjp, Build, full, mul, sub } = await insides();
   const { graph: forward, weight } = await forwardPart(kind, layers);
   const isWeight = forward.params.map((param) => param.type === weight);
   const joint = vjp(forward, isWeight, ["one"]);
@@ -131,15 +120,8 @@ async function stepOfSize(kind, nodes) {
 async function measure(name) {
   const [kind, size] = name.split(":");
   const { graph, donated, persistent, trace } = size ? await stepOfSize(kind, Number(size)) : await tracedProgram(kind);
-  const { sharedLowering } = await load("lower/share");
-  const { fuse } = await load("passes/fuse");
-  const { pipeline, runPasses } = await load("passes/pipeline");
-  const { assignBuffers } = await load("plan/alias");
-  const { boundOf } = await load("plan/bound");
-  const { orderSteps } = await load("plan/order");
-  const { place } = await load("plan/place");
-  const { Assembler } = await load("runtime/assembler");
-  const { wasmTraits } = await load("runtime/executable");
+  const { sharedLowering, fuse, pipeline, runPasses, assignBuffers, boundOf } = await insides();
+  const { orderSteps, place, Assembler, wasmTraits } = await insides();
   const traits = wasmTraits();
   const look = stopwatch();
   const plain = runPasses(graph, pipeline);

@@ -13,7 +13,7 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
-import { pageOf } from "../dist/cli/page.js";
+import { pageOf } from "../dist/bench/insides.js";
 
 const SIZES = process.argv.slice(2).map(Number);
 const FRAMES = 120;

@@ -44,7 +44,7 @@ describe("the operation of docs/adding-an-op.md", () => {
   });
 
   it("lowers to its reference on every sample", () => {
-    for (const { inputs, attrs } of op.samples) {
+    for (const { inputs, attrs } of op.samples()) {
       const data = inputs.map(({ shape }) =>
         Float64Array.from({ length: elementsOf(shape) }, (_, i) => Math.fround(2 * Math.sin(i + 1))),
       );

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { main } from "../src/cli/main.ts";
 import { parseCsv } from "../src/plan/csv.ts";
 import { readPlanJson } from "../src/plan/read-json.ts";
+import { buildPackage } from "./support/build.ts";
 import { ROOT } from "./support/project.ts";
 
 interface Outcome {
@@ -441,11 +442,7 @@ export const program = {
   };
 
   beforeAll(() => {
-    const tsc = join(ROOT, "node_modules", "typescript", "bin", "tsc");
-    const args = [tsc, "-p", "tsconfig.build.json", "--outDir", join(folder, "dist")];
-    const { status, stdout } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: "utf8" });
-    expect(stdout).toBe("");
-    expect(status).toBe(0);
+    buildPackage(join(folder, "dist"));
     mkdirSync(join(folder, "bin"));
     cpSync(join(ROOT, "bin", "tidemark.js"), join(folder, "bin", "tidemark.js"));
     cpSync(join(ROOT, "package.json"), join(folder, "package.json"));

@@ -119,7 +119,7 @@ describe("every operation gives the same bits in place", () => {
   let shared = 0;
   for (const op of allOps) {
     if (op.lower.kind === "region") continue;
-    const cases = op.samples.flatMap((sample: Sample<unknown>, s) => {
+    const cases = op.samples().flatMap((sample: Sample<unknown>, s) => {
       const graph = graphOf(op, sample);
       return graph.params.flatMap((param, p) =>
         graph.results.flatMap((result, r) =>

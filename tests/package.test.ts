@@ -7,13 +7,20 @@ import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { bundlePage } from "./support/page-bundle.ts";
+import { buildPackage } from "./support/build.ts";
 import { ROOT, subpathSources } from "./support/project.ts";
 
 interface Manifest {
   readonly scripts: Readonly<Record<string, string>>;
+  readonly exports: Readonly<Record<string, string | { readonly types: string; readonly default: string }>>;
   readonly dependencies?: Readonly<Record<string, string>>;
+}
+
+interface SourceMap {
+  readonly sources: readonly string[];
+  readonly sourcesContent: readonly string[];
 }
 
 const manifestText = readFileSync(join(ROOT, "package.json"), "utf8");
@@ -59,13 +66,12 @@ describe("the installed package", () => {
   const consumer = join(folder, "consumer");
   const installed = join(consumer, "node_modules", "tidemark");
 
-  beforeAll(async () => {
+  beforeAll(() => {
     mkdirSync(staging);
     for (const name of ["package.json", "bin", "README.md", "LICENSE", "CHANGELOG.md"]) {
       if (existsSync(join(ROOT, name))) cpSync(join(ROOT, name), join(staging, name), { recursive: true });
     }
-    tsc(ROOT, "-p", "tsconfig.build.json", "--outDir", join(staging, "dist"));
-    await bundlePage(join(staging, "dist", "view", "page.bundle.js"));
+    buildPackage(join(staging, "dist"));
     // Scripts are off because they would build; a person who installs the archive has none to switch off.
     run(staging, "npm", "pack", "--ignore-scripts", "--pack-destination", folder);
     const archive = readdirSync(folder).find((name) => name.endsWith(".tgz")) ?? "";
@@ -86,16 +92,54 @@ describe("the installed package", () => {
     expect(brought.filter((name) => ![...optional, ...parts].includes(name))).toEqual(["tidemark"]);
   });
 
-  it("carries code, types and maps with their sources, and neither tests nor sources beside them", () => {
+  const codeOf = (paths: readonly string[]) =>
+    paths.filter((path) => /^dist\/.*\.js$/.test(path) && !path.endsWith(".bundle.js"));
+
+  it("carries code, types and maps with their sources, and neither tests nor sources nor benchmarks beside them", () => {
     const paths = filesBelow(installed);
     expect(paths).toContain("LICENSE");
-    expect(paths.filter((path) => /\.test\.|^src\b|^tests\b/.test(path))).toEqual([]);
-    const modules = paths.filter((path) => /^dist\/.*\.js$/.test(path) && !path.endsWith(".bundle.js"));
-    expect(modules.length).toBeGreaterThan(0);
-    const partners = modules.flatMap((path) => [path.replace(/js$/, "d.ts"), `${path}.map`]);
-    expect(partners.filter((path) => !paths.includes(path))).toEqual([]);
-    const map = JSON.parse(readFileSync(join(installed, `${modules[0]}.map`), "utf8")) as { sourcesContent?: string[] };
-    expect(map.sourcesContent?.[0]).toContain("@file");
+    expect(paths.filter((path) => /\.test\.|^src\b|^tests\b|^dist\/bench\b/.test(path))).toEqual([]);
+    const entries = Object.values(manifest.exports).flatMap((target) => (typeof target === "string" ? [] : [target]));
+    const named = entries.flatMap(({ types, default: code }) => [types, code].map((path) => path.slice("./".length)));
+    expect(named.filter((path) => !paths.includes(path))).toEqual([]);
+    // what has nothing to map: an entry point that only passes on, and the bundler's own few lines
+    const ours = codeOf(paths).filter((path) => !path.endsWith("/rolldown-runtime.js"));
+    const mapless = ours.filter((path) => !paths.includes(`${path}.map`));
+    const passes = (path: string) => !/^(?!import |export \{|$)/m.test(readFileSync(join(installed, path), "utf8"));
+    expect(mapless.filter((path) => !passes(path))).toEqual([]);
+  });
+
+  it("has every source in one file alone, so that no class or registry exists twice", () => {
+    const homes = new Map<string, string>();
+    for (const path of filesBelow(installed).filter((p) => /^dist\/.*\.js\.map$/.test(p))) {
+      const map = JSON.parse(readFileSync(join(installed, path), "utf8")) as SourceMap;
+      map.sources.forEach((source, i) => {
+        const name = join(path, "..", source).replaceAll("\\", "/");
+        expect(homes.get(name), name).toBeUndefined();
+        homes.set(name, path);
+        expect(map.sourcesContent[i]).toContain("@file");
+      });
+    }
+    for (const source of sources.values()) expect(existsSync(join(ROOT, source))).toBe(true);
+    expect([...homes.keys()].filter((name) => !existsSync(join(ROOT, name)))).toEqual([]);
+    expect(homes.has("src/trace/tensor.ts")).toBe(true);
+  });
+
+  it("takes no more than a few files for an import, and none of Node's for its core", () => {
+    const reached = (path: string, seen = new Set<string>()): ReadonlySet<string> => {
+      if (seen.has(path)) return seen;
+      seen.add(path);
+      if (path.startsWith("node:")) return seen;
+      const text = readFileSync(path, "utf8");
+      for (const [, to = ""] of text.matchAll(/^(?:import|export) (?:[^;"]*? from )?"([^"]+)";$/gm)) {
+        reached(to.startsWith(".") ? join(path, "..", to) : to, seen);
+      }
+      return seen;
+    };
+    const files = [...reached(join(installed, "dist", "api", "index.js"))];
+    expect(files.filter((path) => path.startsWith("node:"))).toEqual([]);
+    expect(files.length).toBeGreaterThan(2);
+    expect(files.length).toBeLessThan(8);
   });
 
   it("carries what its command imports", () => {
@@ -123,11 +167,21 @@ describe("the installed package", () => {
     expect(html).not.toMatch(/\b(?:src|href)=/);
   });
 
-  it("is imported from JavaScript by every subpath", () => {
+  it("is imported from JavaScript by every subpath, which exports what its source does", async () => {
     const output = run(consumer, process.execPath, "use.mjs", ...subpaths);
     const found = JSON.parse(output.trim().split("\n").at(-1) ?? "") as Record<string, readonly string[]>;
     expect(Object.keys(found)).toEqual(subpaths);
-    expect(Object.entries(found).filter(([, names]) => names.length === 0)).toEqual([]);
+    for (const [name, source] of sources) {
+      const written = (await import(pathToFileURL(join(ROOT, source)).href)) as object;
+      expect(found[name], name).toEqual(Object.keys(written).sort());
+    }
+  });
+
+  it("says the lines of its user, and not its own", () => {
+    const [first] = run(consumer, process.execPath, "lines.mjs").split("\n");
+    expect(first).toBe("lines.mjs:8:42 in twice");
+    const [mapped] = run(consumer, process.execPath, "--enable-source-maps", "lines.mjs").split("\n");
+    expect(mapped).toBe("lines.mjs:8:42 in twice");
   });
 
   it("type-checks in a strict project that checks the types of its libraries too", () => {

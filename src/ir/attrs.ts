@@ -139,7 +139,7 @@ const schemas = new WeakMap<AnyOp, Schema>();
 function schemaOf(op: AnyOp): Schema {
   const known = schemas.get(op);
   if (known) return known;
-  const samples = op.samples.map((sample) => sample.attrs as Attrs);
+  const samples = op.samples().map((sample) => sample.attrs as Attrs);
   const kinds = new Map<string, Set<AttrKind>>();
   for (const attrs of [op.defaults as Attrs, ...samples]) {
     for (const [key, value] of Object.entries(attrs)) {
@@ -161,7 +161,7 @@ export function attrProblems(op: AnyOp, given: Attrs): readonly string[] {
     if (!expected) {
       // Operations with regions have no samples; their attributes are judged by `infer` alone.
       const known = kinds.size === 0 ? "it has none" : `it has ${[...kinds.keys()].sort().join(", ")}`;
-      if (op.samples.length > 0) problems.push(`${op.name} has no attribute ${key} (${known})`);
+      if (op.samples().length > 0) problems.push(`${op.name} has no attribute ${key} (${known})`);
     } else if (!expected.has(attrKind(value))) {
       problems.push(`attribute ${key} of ${op.name} is a ${[...expected].join(" or ")}, got ${attrText(value)}`);
     }

@@ -213,7 +213,8 @@ export interface OpDef<A = NoAttrs> {
   /** Rewrites to something simpler, or null; must not change a bit of the result. Used by `canonicalize`. */
   simplify(b: Build, node: Node, attrs: A): Value | null;
   evaluate(c: EvaluateContext<A>): readonly Reference[];
-  readonly samples: readonly Sample<A>[];
+  /** Cases for tests, which also say what attributes there are; made when asked for, since most programs never do. */
+  samples(): readonly Sample<A>[];
 }
 
 /** The one sanctioned `any`: attribute types are contravariant. */

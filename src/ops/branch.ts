@@ -39,5 +39,5 @@ export const switchOp: OpDef<NoAttrs> = defineOp<NoAttrs>({
     return run(at(regions, chosen), operands);
   },
   // Samples have no regions; branch.test.ts tests it in programs.
-  samples: [],
+  samples: () => [],
 });

@@ -96,14 +96,15 @@ export const broadcast: OpDef<BroadcastAttrs> = defineOp<BroadcastAttrs>({
     const source = (idx: readonly number[]) => from.map((n, i) => (n === 1 ? 0 : item(idx, item(axes, i))));
     return [tabulate(shape, (idx) => item(x ?? [], elementAt(from, source(idx))))];
   },
-  samples: samplesIn(DTYPES, [
-    { shapes: [[3]], attrs: { shape: [2, 3], axes: [1] } },
-    { shapes: [[2]], attrs: { shape: [2, 3], axes: [0] } },
-    { shapes: [[2, 1]], attrs: { shape: [2, 4, 3], axes: [0, 2] } },
-    { shapes: [[]], attrs: { shape: [2, 2], axes: [] } },
-    { shapes: [[]], attrs: { shape: [], axes: [] } },
-    { shapes: [[1, 3]], attrs: { shape: [0, 3], axes: [0, 1] } },
-  ]),
+  samples: () =>
+    samplesIn(DTYPES, [
+      { shapes: [[3]], attrs: { shape: [2, 3], axes: [1] } },
+      { shapes: [[2]], attrs: { shape: [2, 3], axes: [0] } },
+      { shapes: [[2, 1]], attrs: { shape: [2, 4, 3], axes: [0, 2] } },
+      { shapes: [[]], attrs: { shape: [2, 2], axes: [] } },
+      { shapes: [[]], attrs: { shape: [], axes: [] } },
+      { shapes: [[1, 3]], attrs: { shape: [0, 3], axes: [0, 1] } },
+    ]),
 });
 
 /** Sorted, distinct, non-negative; the axes disappear from the shape. */
@@ -236,10 +237,8 @@ export function reduction(name: string, spec: ReductionSpec): OpDef<ReduceAttrs>
       });
       return [out];
     },
-    samples: samplesIn(
-      DOMAIN_DTYPES[spec.domain],
-      spec.empty === null ? REDUCE_CASES : [...REDUCE_CASES, ...EMPTY_CASES],
-    ),
+    samples: () =>
+      samplesIn(DOMAIN_DTYPES[spec.domain], spec.empty === null ? REDUCE_CASES : [...REDUCE_CASES, ...EMPTY_CASES]),
   });
 }
 

@@ -71,30 +71,31 @@ export const concat: OpDef<ConcatAttrs> = defineOp<ConcatAttrs>({
     });
     return [out];
   },
-  samples: samplesIn(DTYPES, [
-    {
-      shapes: [
-        [2, 3],
-        [4, 3],
-      ],
-      attrs: { axis: 0 },
-    },
-    {
-      shapes: [
-        [2, 3],
-        [2, 1],
-        [2, 2],
-      ],
-      attrs: { axis: 1 },
-    },
-    { shapes: [[3], [0], [2]], attrs: { axis: 0 } },
-    { shapes: [[2, 1, 2]], attrs: { axis: 2 } },
-    {
-      shapes: [
-        [0, 2],
-        [0, 3],
-      ],
-      attrs: { axis: 1 },
-    },
-  ]),
+  samples: () =>
+    samplesIn(DTYPES, [
+      {
+        shapes: [
+          [2, 3],
+          [4, 3],
+        ],
+        attrs: { axis: 0 },
+      },
+      {
+        shapes: [
+          [2, 3],
+          [2, 1],
+          [2, 2],
+        ],
+        attrs: { axis: 1 },
+      },
+      { shapes: [[3], [0], [2]], attrs: { axis: 0 } },
+      { shapes: [[2, 1, 2]], attrs: { axis: 2 } },
+      {
+        shapes: [
+          [0, 2],
+          [0, 3],
+        ],
+        attrs: { axis: 1 },
+      },
+    ]),
 });

@@ -47,7 +47,7 @@ const bodied = {
     graphCost(at(regions, 0)),
   evaluate: (c: EvaluateContext<unknown>): readonly Reference[] => c.run(at(c.regions, 0), c.inputs),
   // Samples have no regions; control.test.ts tests these operations in programs.
-  samples: [],
+  samples: () => [],
 } as const;
 
 export type CallAttrs = { readonly checkpoint: boolean; readonly name: string };

@@ -69,14 +69,17 @@ function samples<A>(read: (types: Types) => Sample<A>): readonly Sample<A>[] {
   });
 }
 
-export const convSamples: readonly Sample<ConvAttrs>[] = samples(({ tx, tw, attrs }) => ({ inputs: [tx, tw], attrs }));
+export const convSamples = (): readonly Sample<ConvAttrs>[] =>
+  samples(({ tx, tw, attrs }) => ({ inputs: [tx, tw], attrs }));
 
-export const convInputSamples: readonly Sample<ConvInputAttrs>[] = samples(({ tx, tw, ty, attrs }) => ({
-  inputs: [ty, tw],
-  attrs: { ...attrs, size: tx.shape.slice(2) },
-}));
+export const convInputSamples = (): readonly Sample<ConvInputAttrs>[] =>
+  samples(({ tx, tw, ty, attrs }) => ({
+    inputs: [ty, tw],
+    attrs: { ...attrs, size: tx.shape.slice(2) },
+  }));
 
-export const convWeightSamples: readonly Sample<ConvWeightAttrs>[] = samples(({ tx, tw, ty, attrs }) => ({
-  inputs: [tx, ty],
-  attrs: { ...attrs, kernel: tw.shape.slice(2) },
-}));
+export const convWeightSamples = (): readonly Sample<ConvWeightAttrs>[] =>
+  samples(({ tx, tw, ty, attrs }) => ({
+    inputs: [tx, ty],
+    attrs: { ...attrs, kernel: tw.shape.slice(2) },
+  }));

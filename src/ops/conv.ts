@@ -124,7 +124,7 @@ interface View<A extends ConvAttrs> {
   readonly transpose: Extract<Derivative<A>, { kind: "multilinear" }>["transpose"];
   /** Elements of the result and of both inputs in the term x[e] · w[f] · y[h]. */
   term(e: number, f: number, h: number): readonly [number, number, number];
-  readonly samples: readonly Sample<A>[];
+  samples(): readonly Sample<A>[];
 }
 
 function defineView<A extends ConvAttrs>(view: View<A>): OpDef<A> {

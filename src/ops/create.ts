@@ -31,7 +31,7 @@ export const full: OpDef<FullAttrs> = defineOp<FullAttrs>({
   cost: () => ({ flops: 0 }),
   lower: { kind: "map", fusion: "always", value: (c) => constantExpr(c.attrs.dtype, c.attrs.value) },
   evaluate: ({ attrs }) => [new Float64Array(elementsOf(attrs.shape)).fill(storedIn(attrs.dtype, attrs.value))],
-  samples: [
+  samples: () => [
     { inputs: [], attrs: { dtype: "f32", shape: [2, 3], value: 0.5 } },
     { inputs: [], attrs: { dtype: "f64", shape: [], value: -1.25 } },
     { inputs: [], attrs: { dtype: "i32", shape: [0, 2], value: 7 } },
@@ -65,7 +65,7 @@ export const iota: OpDef<IotaAttrs> = defineOp<IotaAttrs>({
     const extent = shape[axis] ?? 1;
     return [Float64Array.from({ length: elementsOf(shape) }, (_, e) => Math.floor(e / inner) % extent)];
   },
-  samples: [
+  samples: () => [
     { inputs: [], attrs: { shape: [4, 3], axis: 0 } },
     { inputs: [], attrs: { shape: [4, 7], axis: 1 } },
     { inputs: [], attrs: { shape: [2, 0, 3], axis: 2 } },

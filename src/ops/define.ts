@@ -142,7 +142,7 @@ export function elementwise<A = NoAttrs>(name: string, spec: ElementwiseSpec<A>)
       }
       return [out];
     },
-    samples: elementwiseSamples(spec),
+    samples: () => elementwiseSamples(spec),
   });
 }
 

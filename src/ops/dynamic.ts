@@ -120,7 +120,7 @@ export const dynamicSlice: OpDef<DynamicSliceAttrs> = defineOp<DynamicSliceAttrs
     const source = (idx: readonly number[]) => idx.map((i, axis) => i + item(starts, axis));
     return [tabulate(sizes, (idx) => item(item(inputs, 0), elementAt(shape, source(idx))))];
   },
-  samples: windowSamples(false, (sizes) => ({ sizes })),
+  samples: () => windowSamples(false, (sizes) => ({ sizes })),
 });
 
 /** x with the window that begins at `starts` replaced by `update`; in place where x is not needed any more. */
@@ -179,5 +179,5 @@ export const dynamicUpdate: OpDef<NoAttrs> = defineOp<NoAttrs>({
       }),
     ];
   },
-  samples: windowSamples(true, () => ({})),
+  samples: () => windowSamples(true, () => ({})),
 });

@@ -217,7 +217,7 @@ function expectSameBits(b: Build, node: Node, data: ReadonlyMap<Value, Reference
 }
 
 describe.each(OPS.map((op) => [op.name, op] as const))("%s", (name, op) => {
-  const samples: readonly Sample<unknown>[] = op.samples;
+  const samples: readonly Sample<unknown>[] = op.samples();
   const floats = samples.filter((s) => s.inputs[0]!.dtype === "f64" && s.smooth !== false);
 
   test("has samples with no elements, and its reference has as many elements as its type", () => {

@@ -156,7 +156,7 @@ function reading(name: string, spec: PairSpec, adding: () => OpDef<AxisAttrs>): 
         }),
       ];
     },
-    samples: [
+    samples: () => [
       ...pairSamples<ReadAttrs>(spec, DTYPES, false, (axis) => ({ axis, outside: "nan" })),
       ...pairSamples<ReadAttrs>(spec, ["f32"], false, (axis) => ({ axis, outside: "zero" })).map((sample) => ({
         ...sample,
@@ -211,7 +211,7 @@ function adding(name: string, spec: PairSpec, reader: () => OpDef<ReadAttrs>): O
       });
       return [out];
     },
-    samples: pairSamples<AxisAttrs>(spec, ["f32", "f64", "i32"], true, (axis) => ({ axis })),
+    samples: () => pairSamples<AxisAttrs>(spec, ["f32", "f64", "i32"], true, (axis) => ({ axis })),
   });
 }
 

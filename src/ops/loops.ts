@@ -163,7 +163,7 @@ export const scan: OpDef<ScanAttrs> = defineOp<ScanAttrs>({
     return [...state, ...ys];
   },
   // Samples have no regions; loops.test.ts tests these operations in programs.
-  samples: [],
+  samples: () => [],
 });
 
 /** A body run as long as a test of its state holds. */
@@ -207,5 +207,5 @@ export const whileLoop: OpDef<WhileAttrs> = defineOp<WhileAttrs>({
     }
     return [...state, ...ys, Float64Array.of(turn)];
   },
-  samples: [],
+  samples: () => [],
 });

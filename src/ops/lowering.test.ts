@@ -33,7 +33,7 @@ function draw(type: TensorType, [lo, hi]: readonly [number, number], seed: numbe
 describe("lowerings", () => {
   for (const op of OPS) {
     it(`of ${op.name} compute its reference on every sample`, () => {
-      for (const { inputs, attrs, range } of op.samples) {
+      for (const { inputs, attrs, range } of op.samples()) {
         const data = inputs.map((type, i) => draw(type, (range ?? [-2, 2]) as readonly [number, number], 31 + i));
         const found = runLowering(op, inputs, attrs, data);
         const expected = runReference(op, inputs, attrs, data);

@@ -194,7 +194,7 @@ export const matmul: OpDef<MatmulAttrs> = defineOp<MatmulAttrs>({
   },
   simplify: foldTransposes,
   evaluate: evaluateMatmul,
-  samples: matmulSamples(),
+  samples: () => matmulSamples(),
 });
 
 function readMatrix(

@@ -58,12 +58,13 @@ export const reshape: OpDef<ReshapeAttrs> = defineOp<ReshapeAttrs>({
     return movedFull(b, x, shape);
   },
   evaluate: ({ inputs }) => [Float64Array.from(item(inputs, 0))],
-  samples: samplesIn(DTYPES, [
-    { shapes: [[3, 4]], attrs: { shape: [2, 6] } },
-    { shapes: [[2, 3, 5]], attrs: { shape: [30] } },
-    { shapes: [[]], attrs: { shape: [1, 1] } },
-    { shapes: [[0, 3]], attrs: { shape: [5, 0] } },
-  ]),
+  samples: () =>
+    samplesIn(DTYPES, [
+      { shapes: [[3, 4]], attrs: { shape: [2, 6] } },
+      { shapes: [[2, 3, 5]], attrs: { shape: [30] } },
+      { shapes: [[]], attrs: { shape: [1, 1] } },
+      { shapes: [[0, 3]], attrs: { shape: [5, 0] } },
+    ]),
 });
 
 export type TransposeAttrs = { readonly perm: readonly number[] };
@@ -129,13 +130,14 @@ export const transpose: OpDef<TransposeAttrs> = defineOp<TransposeAttrs>({
     const source = (idx: readonly number[]) => perm.map((_axis, i) => item(idx, perm.indexOf(i)));
     return [tabulate(item(outTypes, 0).shape, (idx) => item(x ?? [], elementAt(from, source(idx))))];
   },
-  samples: samplesIn(DTYPES, [
-    { shapes: [[3, 5]], attrs: { perm: [1, 0] } },
-    { shapes: [[2, 3, 4]], attrs: { perm: [2, 0, 1] } },
-    { shapes: [[2, 1, 3]], attrs: { perm: [1, 0, 2] } },
-    { shapes: [[]], attrs: { perm: [] } },
-    { shapes: [[0, 2]], attrs: { perm: [1, 0] } },
-  ]),
+  samples: () =>
+    samplesIn(DTYPES, [
+      { shapes: [[3, 5]], attrs: { perm: [1, 0] } },
+      { shapes: [[2, 3, 4]], attrs: { perm: [2, 0, 1] } },
+      { shapes: [[2, 1, 3]], attrs: { perm: [1, 0, 2] } },
+      { shapes: [[]], attrs: { perm: [] } },
+      { shapes: [[0, 2]], attrs: { perm: [1, 0] } },
+    ]),
 });
 
 export type FlipAttrs = { readonly axes: readonly number[] };
@@ -180,10 +182,11 @@ export const flip: OpDef<FlipAttrs> = defineOp<FlipAttrs>({
       idx.map((i, axis) => (axes.includes(axis) ? item(shape, axis) - 1 - i : i));
     return [tabulate(shape, (idx) => item(x ?? [], elementAt(shape, source(idx))))];
   },
-  samples: samplesIn(DTYPES, [
-    { shapes: [[3, 4]], attrs: { axes: [1] } },
-    { shapes: [[2, 3, 2]], attrs: { axes: [0, 2] } },
-    { shapes: [[]], attrs: { axes: [] } },
-    { shapes: [[2, 0]], attrs: { axes: [0, 1] } },
-  ]),
+  samples: () =>
+    samplesIn(DTYPES, [
+      { shapes: [[3, 4]], attrs: { axes: [1] } },
+      { shapes: [[2, 3, 2]], attrs: { axes: [0, 2] } },
+      { shapes: [[]], attrs: { axes: [] } },
+      { shapes: [[2, 0]], attrs: { axes: [0, 1] } },
+    ]),
 });

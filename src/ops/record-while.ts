@@ -85,5 +85,5 @@ export const recordWhile: OpDef<RecordWhileAttrs> = defineOp<RecordWhileAttrs>({
     return [...state, ...ys, ...held, new Float64Array(2 * (slots + 1)), Float64Array.of(turn)];
   },
   // Samples have no regions; record-while.test.ts tests it in programs.
-  samples: [],
+  samples: () => [],
 });

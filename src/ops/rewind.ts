@@ -216,7 +216,7 @@ export const record: OpDef<RecordAttrs> = defineOp<RecordAttrs>({
     return [...state, ...ys, ...emptyStacks(tapes, taped), ...held, new Float64Array(slots + 1)];
   },
   // Samples have no regions; rewind.test.ts tests both in programs.
-  samples: [],
+  samples: () => [],
 });
 
 /** The reverse of a recorded loop. */
@@ -294,5 +294,5 @@ export const rewind: OpDef<RewindAttrs> = defineOp<RewindAttrs>({
     }
     return [...a, ...ws, ...held, at(inputs, 1)];
   },
-  samples: [],
+  samples: () => [],
 });

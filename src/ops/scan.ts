@@ -62,5 +62,5 @@ export const cumsum: OpDef<CumsumAttrs> = defineOp<CumsumAttrs>({
     }
     return [out];
   },
-  samples: cumsumSamples(),
+  samples: () => cumsumSamples(),
 });

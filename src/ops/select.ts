@@ -59,13 +59,14 @@ export const where: OpDef<NoAttrs> = defineOp<NoAttrs>({
     return always ? x : y;
   },
   evaluate: ({ inputs: [c, a, b] }) => [Float64Array.from(c ?? [], (x, i) => (x ? (a?.[i] ?? 0) : (b?.[i] ?? 0)))],
-  samples: (["f32", "f64", "i32", "bool"] as const).flatMap((dtype) =>
-    [[3, 5], [], [0], [9]].map((shape) => ({
-      inputs: [tensorType("bool", shape), tensorType(dtype, shape), tensorType(dtype, shape)],
-      attrs: {},
-      range: [[0, 2], dtype === "bool" ? [0, 2] : [-2, 2], dtype === "bool" ? [0, 2] : [-2, 2]] as const,
-    })),
-  ),
+  samples: () =>
+    (["f32", "f64", "i32", "bool"] as const).flatMap((dtype) =>
+      [[3, 5], [], [0], [9]].map((shape) => ({
+        inputs: [tensorType("bool", shape), tensorType(dtype, shape), tensorType(dtype, shape)],
+        attrs: {},
+        range: [[0, 2], dtype === "bool" ? [0, 2] : [-2, 2], dtype === "bool" ? [0, 2] : [-2, 2]] as const,
+      })),
+    ),
 });
 
 export type CastAttrs = { readonly dtype: DType };
@@ -114,13 +115,14 @@ export const cast: OpDef<CastAttrs> = defineOp<CastAttrs>({
     return from && HOLDS[x.type.dtype].includes(from.type.dtype) ? b.call(cast, [from], { dtype }) : null;
   },
   evaluate: ({ inputs: [x], attrs }) => [Float64Array.from(x ?? [], (v) => castReference(v, attrs.dtype))],
-  samples: (["f32", "f64", "i32", "bool"] as const).flatMap((from) =>
-    (["f32", "f64", "i32", "bool"] as const).map((dtype) => ({
-      inputs: [tensorType(from, [2, 5])],
-      attrs: { dtype },
-      range: from === "bool" ? ([0, 2] as const) : ([-3, 3] as const),
-    })),
-  ),
+  samples: () =>
+    (["f32", "f64", "i32", "bool"] as const).flatMap((from) =>
+      (["f32", "f64", "i32", "bool"] as const).map((dtype) => ({
+        inputs: [tensorType(from, [2, 5])],
+        attrs: { dtype },
+        range: from === "bool" ? ([0, 2] as const) : ([-3, 3] as const),
+      })),
+    ),
 });
 
 /** The value itself, with no derivative through it. */
@@ -132,5 +134,5 @@ export const stopGradient: OpDef<NoAttrs> = defineOp<NoAttrs>({
   lower: { kind: "map", fusion: "always", value: (c, at) => c.inputs[0]?.(at) as Expr },
   alias: 0,
   evaluate: ({ inputs: [x] }) => [Float64Array.from(x ?? [])],
-  samples: [{ inputs: [tensorType("f32", [4])], attrs: {} }],
+  samples: () => [{ inputs: [tensorType("f32", [4])], attrs: {} }],
 });

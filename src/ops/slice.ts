@@ -115,13 +115,14 @@ export const slice: OpDef<SliceAttrs> = defineOp<SliceAttrs>({
     const source = (idx: readonly number[]) => idx.map((i, axis) => item(start, axis) + i * item(stride, axis));
     return [tabulate(item(outTypes, 0).shape, (idx) => item(x ?? [], elementAt(from, source(idx))))];
   },
-  samples: samplesIn(DTYPES, [
-    { shapes: [[4, 5]], attrs: { start: [1, 0], limit: [3, 4], stride: [1, 1] } },
-    { shapes: [[7]], attrs: { start: [1], limit: [7], stride: [2] } },
-    { shapes: [[8, 3]], attrs: { start: [0, 0], limit: [8, 3], stride: [3, 2] } },
-    { shapes: [[4, 2]], attrs: { start: [2, 0], limit: [2, 2], stride: [1, 1] } },
-    { shapes: [[]], attrs: { start: [], limit: [], stride: [] } },
-  ]),
+  samples: () =>
+    samplesIn(DTYPES, [
+      { shapes: [[4, 5]], attrs: { start: [1, 0], limit: [3, 4], stride: [1, 1] } },
+      { shapes: [[7]], attrs: { start: [1], limit: [7], stride: [2] } },
+      { shapes: [[8, 3]], attrs: { start: [0, 0], limit: [8, 3], stride: [3, 2] } },
+      { shapes: [[4, 2]], attrs: { start: [2, 0], limit: [2, 2], stride: [1, 1] } },
+      { shapes: [[]], attrs: { start: [], limit: [], stride: [] } },
+    ]),
 });
 
 export type WindowAttrs = { readonly start: readonly number[]; readonly stride: readonly number[] };
@@ -197,7 +198,7 @@ function writing(name: string, adds: boolean): OpDef<WindowAttrs> {
       });
       return [out];
     },
-    samples: samplesIn(adds ? DTYPES.filter((dtype) => dtype !== "bool") : DTYPES, WINDOWS),
+    samples: () => samplesIn(adds ? DTYPES.filter((dtype) => dtype !== "bool") : DTYPES, WINDOWS),
   });
 }
 
@@ -332,11 +333,12 @@ export const pad: OpDef<PadAttrs> = defineOp<PadAttrs>({
       }),
     ];
   },
-  samples: samplesIn(DTYPES, [
-    { shapes: [[2, 3]], attrs: { lo: [1, 0], hi: [0, 2], interior: [0, 0], value: 0 } },
-    { shapes: [[4]], attrs: { lo: [1], hi: [2], interior: [2], value: 1 } },
-    { shapes: [[3, 2]], attrs: { lo: [0, 3], hi: [0, 0], interior: [1, 0], value: 1 } },
-    { shapes: [[0, 2]], attrs: { lo: [2, 0], hi: [1, 1], interior: [3, 1], value: 1 } },
-    { shapes: [[]], attrs: { lo: [], hi: [], interior: [], value: 0 } },
-  ]),
+  samples: () =>
+    samplesIn(DTYPES, [
+      { shapes: [[2, 3]], attrs: { lo: [1, 0], hi: [0, 2], interior: [0, 0], value: 0 } },
+      { shapes: [[4]], attrs: { lo: [1], hi: [2], interior: [2], value: 1 } },
+      { shapes: [[3, 2]], attrs: { lo: [0, 3], hi: [0, 0], interior: [1, 0], value: 1 } },
+      { shapes: [[0, 2]], attrs: { lo: [2, 0], hi: [1, 1], interior: [3, 1], value: 1 } },
+      { shapes: [[]], attrs: { lo: [], hi: [], interior: [], value: 0 } },
+    ]),
 });

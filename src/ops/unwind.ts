@@ -132,5 +132,5 @@ export const unwind: OpDef<UnwindAttrs> = defineOp<UnwindAttrs>({
     return [...a, ...ws];
   },
   // Samples have no regions; unwind.test.ts tests it in programs.
-  samples: [],
+  samples: () => [],
 });

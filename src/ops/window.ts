@@ -126,23 +126,27 @@ export const unfold: OpDef<UnfoldAttrs> = defineOp<UnfoldAttrs>({
       }),
     ];
   },
-  samples: samplesIn(DTYPES, [
-    { shapes: [[2, 7]], attrs: { window: [3], stride: [2], lo: [1], hi: [1], dilation: [1], value: 0 } },
-    { shapes: [[5, 6]], attrs: { window: [2, 3], stride: [1, 2], lo: [0, 0], hi: [0, 0], dilation: [2, 1], value: 1 } },
-    { shapes: [[0, 4]], attrs: { window: [2], stride: [2], lo: [0], hi: [0], dilation: [1], value: 0 } },
-    { shapes: [[0]], attrs: { window: [2], stride: [1], lo: [1], hi: [1], dilation: [1], value: 1 } },
-    { shapes: [[]], attrs: { window: [], stride: [], lo: [], hi: [], dilation: [], value: 0 } },
-  ]).concat(
-    samplesIn(
-      ["f32", "f64"],
-      [
-        {
-          shapes: [[1, 4, 4]],
-          attrs: { window: [3, 3], stride: [2, 2], lo: [1, 1], hi: [1, 1], dilation: [1, 1], value: -Infinity },
-        },
-      ],
-    ).map((sample) => ({ ...sample, smooth: false })),
-  ),
+  samples: () =>
+    samplesIn(DTYPES, [
+      { shapes: [[2, 7]], attrs: { window: [3], stride: [2], lo: [1], hi: [1], dilation: [1], value: 0 } },
+      {
+        shapes: [[5, 6]],
+        attrs: { window: [2, 3], stride: [1, 2], lo: [0, 0], hi: [0, 0], dilation: [2, 1], value: 1 },
+      },
+      { shapes: [[0, 4]], attrs: { window: [2], stride: [2], lo: [0], hi: [0], dilation: [1], value: 0 } },
+      { shapes: [[0]], attrs: { window: [2], stride: [1], lo: [1], hi: [1], dilation: [1], value: 1 } },
+      { shapes: [[]], attrs: { window: [], stride: [], lo: [], hi: [], dilation: [], value: 0 } },
+    ]).concat(
+      samplesIn(
+        ["f32", "f64"],
+        [
+          {
+            shapes: [[1, 4, 4]],
+            attrs: { window: [3, 3], stride: [2, 2], lo: [1, 1], hi: [1, 1], dilation: [1, 1], value: -Infinity },
+          },
+        ],
+      ).map((sample) => ({ ...sample, smooth: false })),
+    ),
 });
 
 /** windows[…, o₁ … o_d, w₁ … w_d] → x[…, s₁ … s_d], each element the sum of all window positions that read it. */
@@ -202,17 +206,18 @@ export const fold: OpDef<FoldAttrs> = defineOp<FoldAttrs>({
     });
     return [out];
   },
-  samples: samplesIn(
-    ["f32", "f64", "i32"],
-    [
-      { shapes: [[2, 4, 3]], attrs: { window: [3], stride: [2], lo: [1], hi: [1], dilation: [1], size: [7] } },
-      {
-        shapes: [[3, 2, 2, 3]],
-        attrs: { window: [2, 3], stride: [1, 2], lo: [0, 0], hi: [0, 0], dilation: [2, 1], size: [5, 6] },
-      },
-      { shapes: [[0, 2, 2]], attrs: { window: [2], stride: [2], lo: [0], hi: [0], dilation: [1], size: [4] } },
-      { shapes: [[1, 2]], attrs: { window: [2], stride: [1], lo: [1], hi: [1], dilation: [1], size: [0] } },
-      { shapes: [[]], attrs: { window: [], stride: [], lo: [], hi: [], dilation: [], size: [] } },
-    ],
-  ),
+  samples: () =>
+    samplesIn(
+      ["f32", "f64", "i32"],
+      [
+        { shapes: [[2, 4, 3]], attrs: { window: [3], stride: [2], lo: [1], hi: [1], dilation: [1], size: [7] } },
+        {
+          shapes: [[3, 2, 2, 3]],
+          attrs: { window: [2, 3], stride: [1, 2], lo: [0, 0], hi: [0, 0], dilation: [2, 1], size: [5, 6] },
+        },
+        { shapes: [[0, 2, 2]], attrs: { window: [2], stride: [2], lo: [0], hi: [0], dilation: [1], size: [4] } },
+        { shapes: [[1, 2]], attrs: { window: [2], stride: [1], lo: [1], hi: [1], dilation: [1], size: [0] } },
+        { shapes: [[]], attrs: { window: [], stride: [], lo: [], hi: [], dilation: [], size: [] } },
+      ],
+    ),
 });

@@ -2,9 +2,9 @@
  * @file The user's source line, from the call stack: the innermost frame that is not inside the library. It goes onto
  * graph nodes and into errors. Understands the stacks of V8 (`at f (file:1:2)`) and of Firefox and Safari (`f@file:1:2`).
  *
- * The library's own directory is read off the stack once, when this file is loaded, so it works from src/ and dist/ and
- * needs neither import.meta nor paths. In a bundle the library is the script that it was put into: code of the user's in
- * the same script has no locations, code that is loaded otherwise has.
+ * The library's own directory is read off the stack once, when a location is first asked for, so it works from src/ and
+ * dist/ and needs neither import.meta nor paths. In a bundle the library is the script that it was put into: code of the
+ * user's in the same script has no locations, code that is loaded otherwise has.
  *
  * Every node of a trace has a line, and most of the time of tracing would go into the texts of stacks. V8 hands out frames
  * as objects too: the user's frame is found among those, and its text alone is the key to what was found before. The
@@ -59,10 +59,11 @@ export function locate(stack: string, root: string): string | undefined {
 
 /** Where an error was thrown, if that is not in the library. */
 export function thrownAt(error: Error): string | undefined {
+  const { root } = library();
   const first = error.stack?.split("\n").find((line) => parseFrame(line) !== null);
-  if (ROOT === null || first === undefined) return undefined;
+  if (root === null || first === undefined) return undefined;
   const { file } = parseFrame(first) as Frame;
-  return file.startsWith(ROOT) || file.startsWith("node:") ? undefined : locate(first, ROOT);
+  return file.startsWith(root) || file.startsWith("node:") ? undefined : locate(first, root);
 }
 
 /** What V8 adds to `Error`, and other engines do not have. */
@@ -112,8 +113,14 @@ const stackNow = (depth: number): string => errorNow(depth).stack ?? "";
 /** The user's line of this moment, found when it is asked for: making the text of a stack is most of the work. */
 export function laterLocation(): () => string | undefined {
   const error = errorNow(DEPTHS[1]);
-  return () => (ROOT === null ? undefined : locate(error.stack ?? "", ROOT));
+  return () => {
+    const { root } = library();
+    return root === null ? undefined : locate(error.stack ?? "", root);
+  };
 }
+
+/** This file among the sources, and what the build puts it into (scripts/build.mjs); both are one folder deep. */
+const OWN_FILE = /^(.*\/)(?:trace\/source-location|shared\/tidemark-[a-z-]+)\.[cm]?[jt]s$/;
 
 /**
  * The directory two levels up from this file, with its slash; the script itself when this file has been bundled into
@@ -124,19 +131,26 @@ function libraryRoot(): string | null {
     .split("\n")
     .flatMap((line) => parseFrame(line)?.file ?? []);
   for (const file of files) {
-    const root = /^(.*\/)trace\/source-location\.[cm]?[jt]s$/.exec(file)?.[1];
+    const root = OWN_FILE.exec(file)?.[1];
     if (root) return root;
   }
   return files[0] ?? null;
 }
 
-const ROOT = libraryRoot();
+interface Library {
+  readonly root: string | null;
+  /** Directory of the scripts as they run, which source maps may show under another name; null without frames. */
+  readonly scripts: string | null;
+}
 
-/** Directory of the library's scripts as they run, which source maps may show under another name; null without frames. */
-const SCRIPTS =
-  findFrame(1, () => true)
-    ?.getFileName()
-    ?.replace(/trace\/source-location\.[cm]?[jt]s$/, "") ?? null;
+let found: Library | null = null;
+
+function library(): Library {
+  if (found) return found;
+  const scripts = findFrame(1, () => true)?.getFileName() ?? null;
+  found = { root: libraryRoot(), scripts: scripts?.replace(OWN_FILE, "$1") ?? null };
+  return found;
+}
 
 /** Whether scripts are the user's, by their names. */
 const isOutside = new Map<string, boolean>();
@@ -146,7 +160,7 @@ function isUsersFrame(frame: V8Frame): boolean {
   if (!file) return false;
   let outside = isOutside.get(file);
   if (outside === undefined) {
-    const root = SCRIPTS ?? "";
+    const root = library().scripts ?? "";
     outside = !file.startsWith("node:") && (!file.startsWith(root) || isUsers(file, root));
     isOutside.set(file, outside);
   }
@@ -167,12 +181,13 @@ function usersFrame(): string | null {
 
 /** Where the user called into the library just now. */
 export function sourceLocation(): string | undefined {
-  if (ROOT === null) return undefined;
-  const key = SCRIPTS === null ? stackNow(DEPTHS[1]) : usersFrame();
+  const { root, scripts } = library();
+  if (root === null) return undefined;
+  const key = scripts === null ? stackNow(DEPTHS[1]) : usersFrame();
   if (key === null) return undefined;
   if (!known.has(key)) {
     if (known.size >= MOST_KNOWN) known.clear();
-    known.set(key, locate(SCRIPTS === null ? key : stackNow(DEPTHS[1]), ROOT));
+    known.set(key, locate(scripts === null ? key : stackNow(DEPTHS[1]), root));
   }
   return known.get(key);
 }

@@ -83,5 +83,5 @@ export const kernelOps: readonly AnyOp[] = allOps.filter((op) => {
 });
 
 export function kernelSamples(op: AnyOp, traits: LowerTraits): readonly KernelSample[] {
-  return (op.samples as readonly Sample<unknown>[]).map((sample) => kernelSample(op, sample, traits));
+  return (op.samples() as readonly Sample<unknown>[]).map((sample) => kernelSample(op, sample, traits));
 }

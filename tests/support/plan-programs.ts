@@ -21,7 +21,7 @@ export function fakeOp(name: string): AnyOp {
     alias: null,
     simplify: () => null,
     evaluate: () => [],
-    samples: [],
+    samples: () => [],
   };
   return op;
 }

@@ -52,7 +52,7 @@ describe("what a kernel moves", () => {
   it("is at least what is counted for the time of every operation", () => {
     let kernels = 0;
     for (const op of allOps as readonly OpDef<unknown>[]) {
-      for (const { inputs, attrs } of op.samples) {
+      for (const { inputs, attrs } of op.samples()) {
         if (op.alias !== null || op.lower.kind === "region" || op.lower.kind === "control") continue;
         const node = nodeOf(op, inputs, attrs);
         const { moved, least } = traffic(node);

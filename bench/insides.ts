@@ -1,0 +1,31 @@
+/**
+ * @file What benchmarks measure that the package does not export. Built with the package and from the same modules
+ * (scripts/build.mjs makes dist/bench/insides.js of it), so that what is measured is what is published; not part of it.
+ */
+
+export { traceProgram } from "../src/api/plan.ts";
+export { persistentParams } from "../src/api/program.ts";
+export { vjp } from "../src/autodiff/vjp.ts";
+export { hostRandom } from "../src/base/random.ts";
+export { machineModel } from "../src/cli/machine.ts";
+export { pageOf } from "../src/cli/page.ts";
+export { planLoaded } from "../src/cli/plan-figures.ts";
+export { Build } from "../src/ir/build.ts";
+export { tensorType } from "../src/ir/type.ts";
+export { sharedLowering } from "../src/lower/share.ts";
+export { broadcast, sum } from "../src/ops/broadcast.ts";
+export { full } from "../src/ops/create.ts";
+export { add, mul, relu, sub } from "../src/ops/elementwise.ts";
+export { tanh } from "../src/ops/math.ts";
+export { matmul } from "../src/ops/matmul.ts";
+export { fuse } from "../src/passes/fuse.ts";
+export { pipeline, runPasses } from "../src/passes/pipeline.ts";
+export { assignBuffers } from "../src/plan/alias.ts";
+export { boundOf } from "../src/plan/bound.ts";
+export { orderSteps } from "../src/plan/order.ts";
+export { place } from "../src/plan/place.ts";
+export { Assembler } from "../src/runtime/assembler.ts";
+export { chooseTarget } from "../src/runtime/choose-target.ts";
+export { wasmTraits } from "../src/runtime/wasm-target.ts";
+export { flattenArguments } from "../src/trace/function.ts";
+export { VIEW_KINDS } from "../src/view/picture.ts";

@@ -1,0 +1,156 @@
+/**
+ * @file What is published: types from the compiler, code in a few files from the bundler, the page of `tidemark view`.
+ *
+ *   node scripts/build.mjs [--out FOLDER]          FOLDER is dist/ unless told
+ *
+ * The sources are some four hundred modules, and Node takes a third of a millisecond for each that it loads. So code is
+ * bundled; every entry point keeps its place, and what several of them need lies in files that they share, so that each
+ * module exists once whatever is imported (docs/decisions/0026-bundled-package.md).
+ *
+ *   tidemark/ir ──→ ir       what `tidemark` and tidemark/ir need
+ *                    ▲
+ *   tidemark/plan ─→ plan    what `tidemark` and tidemark/plan need besides; wasm likewise
+ *                    ▲
+ *   tidemark ──────→ core    the rest of what `tidemark` needs
+ *                    ▲
+ *   others ────────→ …-more  what they share among themselves, without `tidemark`
+ *
+ * Names of functions are kept, and nothing is squeezed: graphs show the names of functions and of their parameters, and a
+ * stack trace should lead to a line. Files of an earlier build that this one has not written are removed.
+ */
+import { execFileSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { basename, dirname, join, relative, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { build, rolldown } from "rolldown";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const SRC = join(ROOT, "src/");
+/** Parts whose code the entry point `tidemark` shares with them, so that they can be had without it. */
+const APART = ["ir", "plan", "codegen/wasm"];
+/** Built by others. */
+const FOREIGN = ["playground/"];
+
+const { values: options } = parseArgs({ options: { out: { type: "string", default: join(ROOT, "dist") } } });
+const out = resolve(options.out);
+
+/**
+ * Entry points by the paths of what is made of them. The built-in programs are users of the library: their lines are shown
+ * as a user's would be, which takes files of their own.
+ */
+function entryPoints() {
+  const { exports } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+  const published = Object.values(exports).flatMap((target) => target.default ?? []);
+  const programs = readdirSync(join(SRC, "cli", "programs")).filter((name) => !/^program\.ts$|\.test\./.test(name));
+  const names = [
+    ...published.map((path) => path.replace(/^\.\/dist\/(.*)\.js$/, "$1")),
+    "cli/main",
+    ...programs.map((name) => `cli/programs/${name.replace(/\.ts$/, "")}`),
+  ];
+  const inputs = Object.fromEntries(names.map((name) => [name, join(SRC, `${name}.ts`)]));
+  return { ...inputs, "bench/insides": join(ROOT, "bench", "insides.ts") };
+}
+
+/** Every module counts: some make methods and targets known when they are loaded. */
+const INPUT = {
+  platform: "neutral",
+  external: [/^node:/, "highs", "koffi"],
+  treeshake: { moduleSideEffects: (id) => id.startsWith(ROOT) },
+  preserveEntrySignatures: "strict",
+  logLevel: "warn",
+};
+
+/** All modules that an entry point is made of. */
+async function modulesOf(path) {
+  const bundle = await rolldown({ ...INPUT, input: path });
+  const { output } = await bundle.generate({ codeSplitting: false });
+  await bundle.close();
+  return new Set(output[0].moduleIds);
+}
+
+/** The shared files, first come first served, each with what goes to it; see the picture above. */
+async function sharedFiles(inputs) {
+  const entries = new Set(Object.values(inputs));
+  const needs = new Map();
+  for (const [name, path] of Object.entries(inputs)) needs.set(name, await modulesOf(path));
+  const needed = (id) => [...needs].filter(([, modules]) => modules.has(id)).map(([name]) => name);
+  const main = needs.get("api/index");
+  const rest = Object.keys(inputs).filter((name) => name.endsWith("/index") && name !== "api/index");
+  const inMain = (part) => (id) => main.has(id) && needs.get(`${part}/index`).has(id);
+  const shared = (name) => (id) => !main.has(id) && needs.get(name).has(id) && needed(id).length > 1;
+  const files = [
+    ...APART.map((part) => ({ name: basename(part), holds: inMain(part) })),
+    { name: "core", holds: (id) => main.has(id) },
+    ...rest.map((name) => ({ name: `${basename(dirname(name))}-more`, holds: shared(name) })),
+    { name: "cli", holds: shared("cli/main") },
+  ];
+  return files.map(({ name, holds }, i) => {
+    return { name: `tidemark-${name}`, priority: files.length - i, test: (id) => !entries.has(id) && holds(id) };
+  });
+}
+
+/** A source as it lies from its map in the package, wherever this build goes. */
+function fromPackage(source, map) {
+  const place = join(ROOT, "dist", relative(out, dirname(map)));
+  return slashed(relative(place, resolve(dirname(map), source)));
+}
+
+/** Paths of the code and of its maps. */
+async function writeCode() {
+  const input = entryPoints();
+  const { output } = await build({
+    ...INPUT,
+    input,
+    output: {
+      dir: out,
+      entryFileNames: "[name].js",
+      chunkFileNames: "shared/[name].js",
+      sourcemap: true,
+      sourcemapPathTransform: fromPackage,
+      keepNames: true,
+      comments: false,
+      minifyInternalExports: false,
+      codeSplitting: { groups: await sharedFiles(input) },
+    },
+  });
+  return output.map(({ fileName }) => fileName);
+}
+
+/** The page's script: alone in its file, since it is put into pages. */
+async function writePage() {
+  const file = "view/page.bundle.js";
+  const input = join(SRC, "view", "page", "main.ts");
+  await build({ input, output: { file: join(out, file), format: "iife", minify: true }, logLevel: "silent" });
+  return [file];
+}
+
+/** Paths of the types. */
+function writeTypes() {
+  const tsc = join(ROOT, "node_modules", "typescript", "bin", "tsc");
+  const words = [tsc, "-p", join(ROOT, "tsconfig.build.json"), "--outDir", out, "--listEmittedFiles"];
+  try {
+    const listed = execFileSync(process.execPath, words, { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
+    return [...listed.matchAll(/^TSFILE: (.*)$/gm)].map(([, path]) => slashed(resolve(path)).slice(out.length + 1));
+  } catch (error) {
+    process.stdout.write(error.stdout ?? `${error.message}\n`);
+    return process.exit(1);
+  }
+}
+
+const slashed = (path) => path.replaceAll("\\", "/");
+
+function removeOthers(written) {
+  const keep = new Set(written);
+  for (const entry of readdirSync(out, { recursive: true, withFileTypes: true })) {
+    const path = slashed(join(entry.parentPath, entry.name)).slice(out.length + 1);
+    if (!entry.isFile() || keep.has(path) || FOREIGN.some((folder) => path.startsWith(folder))) continue;
+    rmSync(join(out, path));
+  }
+}
+
+const types = writeTypes();
+const written = [...types, ...(await writeCode()), ...(await writePage())];
+const missing = written.filter((path) => !existsSync(join(out, path)));
+if (missing.length > 0) throw new Error(`not written: ${missing.join(", ")}`);
+removeOthers(written);
