@@ -1,11 +1,11 @@
 /**
- * @file log Σ eˣ and the logarithms of probabilities: written so that large x lose nothing and so that a backward pass
+ * @file log Σ eˣ, probabilities eˣ / Σ eˣ and their logarithms: written so that large x lose nothing and so that a backward pass
  * keeps results, not what led to them.
  */
 import { type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { customJvp } from "./custom.ts";
-import { add, equal, exp, log, mul, stopGradient, sub, where } from "./elementwise.ts";
+import { add, div, equal, exp, log, mul, stopGradient, sub, where } from "./elementwise.ts";
 import { type Axes, fullOf, normalAxes, requireFloat } from "./operands.ts";
 import { max, type ReduceOptions, sum } from "./reduce.ts";
 import { reshape } from "./shape.ts";
@@ -59,6 +59,21 @@ export function logsumexp(x: Tensor, axes?: Axes, options: ReduceOptions = {}): 
     return options.keepDims ? kept : reshape(kept, reducedShape("logsumexp", v, axes));
   };
   return customJvp(value, ([v], [t]) => expected(v, t, axes, options))(x);
+}
+
+/**
+ * eˣ / Σ eˣ over axes; its derivative y · (t - Σ y · t) needs the result y alone. One exponential an element, where
+ * e^(x - log Σ eˣ) would take two. @internal
+ */
+export function probabilities(x: Tensor, axes: Axes): Tensor {
+  const value = (v: Tensor): Tensor => {
+    const parts = exp(sub(v, shiftOf(v, axes)));
+    return div(parts, sum(parts, axes, { keepDims: true }));
+  };
+  return customJvp(value, ([v], [t]) => {
+    const y = value(v);
+    return mul(y, sub(t, sum(mul(y, t), axes, { keepDims: true })));
+  })(x);
 }
 
 /** x - log Σ eˣ over axes; its derivative t - Σ eʸ · t needs the result y alone. @internal */

@@ -5,8 +5,8 @@ import { fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { atOneLine } from "../trace/trace.ts";
 import { customJvp } from "./custom.ts";
-import { add, exp, mul, rsqrt, square, sub } from "./elementwise.ts";
-import { logProbabilities } from "./log-sum.ts";
+import { add, mul, rsqrt, square, sub } from "./elementwise.ts";
+import { logProbabilities, probabilities } from "./log-sum.ts";
 import { type Axes, normalAxis, requireFloat } from "./operands.ts";
 import { mean, variance } from "./reduce.ts";
 import { reshape } from "./shape.ts";
@@ -21,8 +21,7 @@ import { reshape } from "./shape.ts";
  */
 export function softmax(x: Tensor, axis = -1): Tensor {
   requireFloat("softmax", x);
-  // eˣ / Σ eˣ = e^(x - log Σ eˣ): its derivative needs the result alone
-  return exp(logSoftmax(x, normalAxis("softmax", axis, x)));
+  return probabilities(x, normalAxis("softmax", axis, x));
 }
 
 /** log softmax along an axis, the last by default. */

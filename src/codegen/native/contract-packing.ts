@@ -50,7 +50,7 @@ export class ContractPacking {
     // A tile is read in whole registers, and so beyond its end.
     const width = Math.max(plan.panels.count > 0 ? widthOf(plan.panels.widths) : 0, widthOf(plan.panels.tail));
     const tile = Math.max(...plan.tiling.sizes) * width + plan.lanes;
-    em.code.line(`${dtype} tile[${tile}] __attribute__((aligned(64)));`);
+    em.code.line(`${dtype} tile[${tile}] __attribute__((aligned(64))) = {0};`);
   }
 
   /** Where each element of a stretch of memory comes in the depth. */

@@ -9,7 +9,7 @@ import { loadSteps, plainTargets } from "../../../tests/support/targets.ts";
 import { at } from "../../base/invariant.ts";
 import { hostRandom } from "../../base/random.ts";
 import { bytesOf, type ScalarType } from "../../kernel/dtype.ts";
-import { call, constant, type Expr, type Index, type LoopVar, load } from "../../kernel/expr.ts";
+import { call, compare, constant, type Expr, type Index, type LoopVar, load } from "../../kernel/expr.ts";
 import {
   addIndex,
   divIndex,
@@ -22,7 +22,9 @@ import {
 import { interpretKernel, type TypedArray } from "../../kernel/interpret.ts";
 import type { ContractNest, Kernel, Operand } from "../../kernel/loops.ts";
 import { nativeTarget } from "../../node/native/target.ts";
+import { Interner } from "../intern.ts";
 import type { PlacedKernel } from "../placed.ts";
+import { neededSums } from "./contract-idle.ts";
 import { type Product, planProduct } from "./contract-plan.ts";
 import type { NativeOptions } from "./options.ts";
 
@@ -31,7 +33,7 @@ const OPTIONS: NativeOptions = { lanes: 16, fma: false, threads: 1 };
 
 type Type = "f32" | "f64" | "i32";
 type Layout = "plain" | "turned" | "window" | "shared" | "fused" | "fused turned" | "weights" | "stamps";
-type After = "sum" | "bias" | "two" | "other type";
+type After = "sum" | "bias" | "two" | "other type" | "below" | "above";
 
 interface Case {
   readonly dtype: Type;
@@ -116,7 +118,15 @@ function kernelOf(
   const biased = call("add", [acc, load(dtype, 2, varIndex(cols))]);
   const other: Type = dtype === "f64" ? "f32" : "f64";
   const stored: Type = after === "other type" ? other : dtype;
-  const value = { sum: acc, bias: biased, two: biased, "other type": call("convert", [acc], stored) }[after];
+  // sums of one side of a line, through what is behind them and straight
+  const place = (index: Index): Expr => ({ kind: "index", dtype: "i32", index });
+  const under = compare("le", place(offsetIndex(varIndex(cols), 3)), place(varIndex(rows)));
+  const over = compare("lt", place(scaleIndex(varIndex(rows), 2)), place(varIndex(cols)));
+  const value = {
+    ...{ sum: acc, bias: biased, two: biased, "other type": call("convert", [acc], stored) },
+    below: call("add", [call("pick", [under, acc, constant(dtype, -7)]), load(dtype, 2, varIndex(cols))]),
+    above: call("pick", [over, constant(dtype, 5), biased]),
+  }[after];
   const elements = count * m * n;
   const operands: Operand[] = [
     { dtype, elements: left.elements, role: "in" },
@@ -181,6 +191,13 @@ function cases(): readonly Case[] {
     made.push({ dtype: "f32", sizes: [2, 40, 25, 630], a, b: "turned", after: "bias", inner: 70 });
   }
   made.push({ dtype: "f32", sizes: [3, 25, 36, 27], a: "shared", b: "window", after: "bias", inner: 3 });
+  // Tiles that nobody reads; rows of the result that collide.
+  for (const after of ["below", "above"] as const) {
+    made.push({ dtype: "f32", sizes: [2, 70, 100, 20], a: "plain", b: "plain", after, inner: null });
+    made.push({ dtype: "f64", sizes: [1, 100, 45, 9], a: "turned", b: "fused", after, inner: null });
+    made.push({ dtype: "i32", sizes: [1, 20, 1024, 12], a: "plain", b: "turned", after, inner: null });
+    made.push({ dtype: "f32", sizes: [1, 33, 40, 600], a: "plain", b: "turned", after, inner: null });
+  }
   return made;
 }
 
@@ -260,6 +277,17 @@ describe.skipIf(at(plainTargets, 1).missing)("products as C", () => {
       "resident false",
     ];
     expect([...ways].sort()).toEqual([...spread, ...vector, ...rest].sort());
+  });
+
+  it("leave out tiles that nobody reads", () => {
+    const planesOf = (after: After): unknown => {
+      const one: Case = { dtype: "f32", sizes: [1, 64, 64, 8], a: "plain", b: "plain", after, inner: null };
+      return neededSums(new Interner(), at(kernelOf(one, () => 0).nests, 0) as ContractNest);
+    };
+    // column + 3 ≤ row; not 2 · row < column
+    expect(planesOf("below")).toEqual({ rows: -1, cols: 1, constant: 3 });
+    expect(planesOf("above")).toEqual({ rows: -2, cols: 1, constant: 0 });
+    for (const after of ["sum", "bias", "two", "other type"] as const) expect(planesOf(after)).toBeNull();
   });
 
   it("have the same bits on three threads", () => {

@@ -18,8 +18,10 @@
  */
 import { at } from "../../base/invariant.ts";
 import type { ContractNest, Operand } from "../../kernel/loops.ts";
+import { Interner } from "../intern.ts";
 import { product, type Units } from "../units.ts";
 import { indexOf } from "./contract-access.ts";
+import { anyNeeded, type Needed, neededSums } from "./contract-idle.ts";
 import { ContractPacking } from "./contract-packing.ts";
 import { type Product, planProduct, widthOf, workspaceElements } from "./contract-plan.ts";
 import { finishTile, type TilePlace } from "./contract-tile.ts";
@@ -46,6 +48,8 @@ const MOST_UNITS = 64;
 class ContractEmitter extends ContractPacking {
   readonly options: NativeOptions;
   readonly share: ShareFunction;
+  /** Where sums are read at all. */
+  readonly needed: Needed | null;
 
   constructor(
     em: VectorEmitter,
@@ -57,6 +61,8 @@ class ContractEmitter extends ContractPacking {
     super(em, nest, operands, planProduct(nest, operands, options));
     this.options = options;
     this.share = share;
+    const single = this.plan.sums === "tile" && !this.plan.swapped;
+    this.needed = single ? neededSums(new Interner(), nest) : null;
   }
 
   emit(): Units {
@@ -194,7 +200,9 @@ class ContractEmitter extends ContractPacking {
       const name = this.kernel({ dtype: plan.dtype, widths, pattern, spreadStep: s.step, vectorStep });
       code.line(`rows = ${pattern.length};`);
       if (plan.sums === "result" && beyond > 0) this.copyBeyond(place, "from result");
-      code.line(`${name}(s, v, ${tables}, pEnd - pc, ${place.at}, ${place.stride}, ${more});`);
+      const needed = this.needed && anyNeeded(this.needed, { row: "row", rows: "rows", col: "col0", cols: width });
+      const call = `${name}(s, v, ${tables}, pEnd - pc, ${place.at}, ${place.stride}, ${more});`;
+      code.line(needed ? `if (${needed}) ${call}` : call);
       if (plan.swapped) this.finish({ ...place, rows: pattern.length });
     });
     if (plan.sums === "result" && beyond > 0) this.copyBeyond(place, "to result");

@@ -15,6 +15,8 @@ import { emitOuter, emitStores } from "./walk.ts";
 
 /** Registers of a tile of columns that is summed down at once. */
 const TILE = 4;
+/** Accumulators side by side, where the order makes no difference and one would wait for itself. */
+const CHAINS = 4;
 
 /** Accumulators in an array of registers, and for long sums the middle and total ones (see ReduceNest). */
 class Accumulators {
@@ -59,6 +61,15 @@ class Accumulators {
       const joined = this.combine(`${target}[${u}]`, `${source}[${u}]`);
       return `${target}[${u}] = ${joined}; ${source}[${u}] = ${this.#identity()};`;
     });
+  }
+
+  /** Combines all accumulators into the first `count`, which start the next round. */
+  join(count: number): void {
+    for (let u = count; u < this.#count; u++) {
+      const target = `${this.acc}[${u % count}]`;
+      this.#em.code.line(`${target} = ${this.combine(target, `${this.acc}[${u}]`)};`);
+      this.#em.code.line(`${this.acc}[${u}] = ${this.#identity()};`);
+    }
   }
 
   get folding(): boolean {
@@ -107,7 +118,7 @@ function emitOneAcross(em: VectorEmitter, nest: ReduceNest, operands: readonly O
   const group = bytesOf(nest.dtype) === 8 ? 2 : 4;
   const wide = group * 4;
   const registers = Math.max(1, wide / em.lanes);
-  const sums = new Accumulators(em, nest, registers);
+  const sums = new Accumulators(em, nest, registers * chainsOf(nest, last, wide));
   em.vec = last;
   em.multiple = em.lanes;
   if (nest.reduce.every((v) => v.extent > 0)) {
@@ -124,6 +135,12 @@ function emitOneAcross(em: VectorEmitter, nest: ReduceNest, operands: readonly O
   emitStores(em, nest.stores, operands, em.first(1));
 }
 
+/** The greatest and the least are the same in any order. */
+function chainsOf(nest: ReduceNest, last: LoopVar, wide: number): number {
+  const exact = nest.combine === "max" || nest.combine === "min";
+  return exact && last.extent >= 2 * CHAINS * wide ? CHAINS : 1;
+}
+
 /** The last counter: whole rounds of `wide` elements, folded where long, then what is left. */
 function emitLast(
   em: VectorEmitter,
@@ -134,8 +151,8 @@ function emitLast(
 ): void {
   const { code } = em;
   const whole = last.extent - (last.extent % wide);
-  const round = (name: string): void => {
-    for (let u = 0; u * em.lanes < wide; u++) {
+  const round = (name: string, rounds = 1): void => {
+    for (let u = 0; u * em.lanes < rounds * wide; u++) {
       // where a register is wider than a round, which no machine here has, only the first lanes are meant
       const ctx = em.first(Math.min(em.lanes, wide));
       const at = code.name("r");
@@ -149,6 +166,13 @@ function emitLast(
   };
   const run = foldRun(nest);
   let from = 0;
+  const chains = chainsOf(nest, last, wide);
+  if (chains > 1) {
+    from = last.extent - (last.extent % (chains * wide));
+    const name = code.name("r");
+    em.block(`for (idx ${name} = 0; ${name} < ${from}; ${name} += ${chains * wide})`, () => round(name, chains));
+    sums.join(Math.max(1, wide / em.lanes));
+  }
   if (sums.folding && last.extent >= run) {
     from = last.extent - (last.extent % run);
     const [start, name] = [code.name("run"), code.name("r")];
