@@ -4,7 +4,7 @@
  * plans it. Where the graph is no such chain (long skips, a backward half in another order), there is no plan.
  */
 import { at } from "../../base/invariant.ts";
-import { type ChainBlock, planChain } from "./chain.ts";
+import { type ChainBlock, solveChain } from "./chain.ts";
 import type { RecomputeProblem, Sequence } from "./problem.ts";
 import { forwardOps } from "./segments.ts";
 import { simulate } from "./simulate.ts";
@@ -79,8 +79,9 @@ export function chainPlan(problem: RecomputeProblem, budget: number): Sequence |
       options: [{ forwardCost: cost, backwardCost: costOf(backward), tapeSlots: Math.ceil(bytes(tape) / slot) }],
     };
   });
+  const planWithin = solveChain(chain, SLOTS);
   for (let slots = SLOTS; slots > 0; slots -= Math.max(1, slots >> 5)) {
-    const plan = planChain(chain, slots);
+    const plan = planWithin(slots);
     if (!plan) return null;
     const sequence = plan.actions.flatMap((action) => {
       const block = at(blocks, action.block);

@@ -1,7 +1,7 @@
 /** @file The chain's program: replayed by hand, against closed forms, and through whole graphs; and the minimum cut. */
 import { describe, expect, it } from "vitest";
 import { integers, randomProblem, trainingChain } from "../../../tests/support/recompute-graphs.ts";
-import { type ChainBlock, type ChainPlan, planChain } from "./chain.ts";
+import { type ChainBlock, type ChainPlan, solveChain } from "./chain.ts";
 import { chainPlan } from "./chain-of-graph.ts";
 import { minCut } from "./min-cut.ts";
 import { forwardOps, squareRoot } from "./segments.ts";
@@ -49,7 +49,14 @@ const even = (count: number): ChainBlock[] =>
     options: [{ forwardCost: 1, backwardCost: 1, tapeSlots: 1 }],
   }));
 
-describe("planChain", () => {
+const planChain = (blocks: readonly ChainBlock[], slots: number): ChainPlan | null => solveChain(blocks, slots)(slots);
+
+describe("solveChain", () => {
+  it("answers fewer slots as if asked for them alone", () => {
+    const within = solveChain(even(8), 12);
+    for (let slots = 0; slots <= 12; slots++) expect(within(slots)).toEqual(planChain(even(8), slots));
+  });
+
   it("pays nothing twice with room for everything, and more with less room", () => {
     const blocks = even(12);
     expect(planChain(blocks, 12)?.cost).toBe(24);

@@ -83,7 +83,7 @@ function solveCell(table: Table, s: number, t: number, prefix: Float64Array): vo
   }
 }
 
-function actionsOf(table: Table): readonly ChainAction[] {
+function actionsOf(table: Table, slots: number): readonly ChainAction[] {
   const n = table.blocks.length;
   const actions: ChainAction[] = [];
   const visit = (s: number, t: number, m: number): void => {
@@ -100,14 +100,14 @@ function actionsOf(table: Table): readonly ChainAction[] {
     visit(chosen, t, m - at(table.blocks, chosen - 1).outputSlots);
     visit(s, chosen - 1, m);
   };
-  visit(0, n - 1, table.slots);
+  visit(0, n - 1, slots);
   return actions;
 }
 
-/** The cheapest order of forward runs and backward runs within `slots`; null when none fits. */
-export function planChain(blocks: readonly ChainBlock[], slots: number): ChainPlan | null {
+/** The cheapest orders of forward runs and backward runs within any number of slots up to `most`; null where none fits. */
+export function solveChain(blocks: readonly ChainBlock[], most: number): (slots: number) => ChainPlan | null {
   const n = blocks.length;
-  if (n === 0) return { cost: 0, actions: [] };
+  if (n === 0) return () => ({ cost: 0, actions: [] });
   const prefix = new Float64Array(n + 1);
   blocks.forEach((block, k) => {
     prefix[k + 1] = at(prefix, k) + block.cost;
@@ -115,13 +115,15 @@ export function planChain(blocks: readonly ChainBlock[], slots: number): ChainPl
   const cells = Array.from({ length: n * n }, (_, k) => Math.floor(k / n) <= k % n);
   const table: Table = {
     blocks,
-    slots,
-    cost: cells.map((used) => new Float64Array(used ? slots + 1 : 0)),
-    choice: cells.map((used) => new Int32Array(used ? slots + 1 : 0)),
+    slots: most,
+    cost: cells.map((used) => new Float64Array(used ? most + 1 : 0)),
+    choice: cells.map((used) => new Int32Array(used ? most + 1 : 0)),
   };
   for (let length = 1; length <= n; length++) {
     for (let s = 0; s + length <= n; s++) solveCell(table, s, s + length - 1, prefix);
   }
-  const cost = at(at(table.cost, cell(n, 0, n - 1)), slots);
-  return Number.isFinite(cost) ? { cost, actions: actionsOf(table) } : null;
+  return (slots) => {
+    const cost = at(at(table.cost, cell(n, 0, n - 1)), slots);
+    return Number.isFinite(cost) ? { cost, actions: actionsOf(table, slots) } : null;
+  };
 }
