@@ -85,7 +85,8 @@ export function requirePlanning(name: string, options: PlanningOptions): void {
   fail("InvalidArgument", `${name}: donate is ${got}`, "give a list of argument positions, from 0: { donate: [0] }");
 }
 
-function requireTarget(name: string, { target, threads }: PlanningOptions): void {
+/** Throws unless target and threads can be asked for. @internal */
+export function requireTarget(name: string, { target, threads }: Pick<PlanningOptions, "target" | "threads">): void {
   if (target !== undefined && !TARGET_NAMES.includes(target)) {
     fail("InvalidArgument", `${name}: target is ${describe(target)}`, `give one of ${TARGET_NAMES.join(", ")}`);
   }
@@ -96,7 +97,7 @@ function requireTarget(name: string, { target, threads }: PlanningOptions): void
 }
 
 /** The target of a program by its options. @internal */
-export function targetOf({ target = "wasm", threads }: PlanningOptions): ChosenTarget {
+export function targetOf({ target = "wasm", threads }: Pick<PlanningOptions, "target" | "threads">): ChosenTarget {
   return chooseTarget(target, { threads });
 }
 

@@ -7,7 +7,6 @@ import { dirname, join } from "node:path";
 import { TidemarkError } from "../base/errors.ts";
 import type { Graph } from "../ir/graph.ts";
 import { structuralKey } from "../ir/hash.ts";
-import { wasmTarget } from "../runtime/wasm-target.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import type { Files } from "./files.ts";
 import { sectionOf } from "./layout.ts";
@@ -26,9 +25,6 @@ const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex").sl
 
 export const hashOfGraph = (graph: Graph): string => hex(digestOf(text.encode(structuralKey(graph))));
 export const hashOfTensors = (tensors: readonly Tensor[]): string => hex(digestOf(...sectionOf(tensors)));
-
-/** Whether products are fused with additions changes bits. */
-export const arithmetic = (): string => wasmTarget().arithmetic;
 
 export function fingerprintOf(identity: Identity): Uint8Array {
   return digestOf(text.encode(JSON.stringify([FORMAT, Object.entries(identity)])));

@@ -1,6 +1,6 @@
 /** @file What can be asked of a long run, checked, and losses of steps as a part of the state. */
 import { spec, zeros } from "../api/create.ts";
-import { specsOf } from "../api/plan.ts";
+import { type PlanningOptions, requireTarget, specsOf } from "../api/plan.ts";
 import { MOST_TURNS } from "../ops/loops.ts";
 import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import type { AnyFunction } from "../trace/function.ts";
@@ -16,7 +16,10 @@ export interface DiskOptions {
   readonly costs?: FileCosts;
 }
 
-export interface LongRunOptions<S extends Tree, C extends readonly Tree[]> {
+/** What steps are compiled for; a folder goes on with the arithmetic that it was begun with, with any number of threads. */
+export type RunTarget = Pick<PlanningOptions, "target" | "threads">;
+
+export interface LongRunOptions<S extends Tree, C extends readonly Tree[]> extends RunTarget {
   /** From the state before step `i`, an i32 scalar, to the one after it. What it closes over has no gradient. */
   readonly step: (state: S, i: Tensor, ...constants: C) => S;
   readonly steps: number;
@@ -52,6 +55,8 @@ const OPTIONS: OptionKinds<LongRunOptions<Tree, readonly Tree[]>> = {
   directory: "a text",
   every: "a number",
   onProgress: "a function",
+  target: "a text",
+  threads: "anything",
 };
 
 const DISK_OPTIONS: OptionKinds<DiskOptions> = { bytes: "anything", costs: "anything" };
@@ -64,6 +69,7 @@ export function requireWhole(name: string, value: unknown, least: number, help: 
 
 export function requireLongRun<S extends Tree, C extends readonly Tree[]>(options: LongRunOptions<S, C>): void {
   requireOptions("longRun", options as unknown as LongRunOptions<Tree, readonly Tree[]>, OPTIONS);
+  requireTarget("longRun", options);
   requireFunction("longRun", "step", options.step, "longRun({ step: (state, i) => state, … })");
   requireWhole("longRun: steps", options.steps, 0, "give a whole number, 0 or more");
   if (options.every !== undefined)

@@ -3,17 +3,19 @@
  * (src/plan/reverse) says which states to keep in memory and on disk within a number of bytes, and with a folder the run
  * survives being killed at any moment. See docs/long-runs.md.
  */
+import { targetOf } from "../api/plan.ts";
 import { parseBytes } from "../base/bytes.ts";
 import { grouped, TidemarkError } from "../base/errors.ts";
 import { at, invariant } from "../base/invariant.ts";
 import { tensorType } from "../ir/type.ts";
 import type { LevelSpec } from "../plan/reverse/action.ts";
 import { type KnownLoopPlan, planLoop } from "../plan/reverse/plan-loop.ts";
+import type { Target } from "../runtime/target.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { type Flat, flatten, leafCount, type Tree, unflatten } from "../trace/tree.ts";
 import { DISK, Execution } from "./execution.ts";
 import { type Files, NODE_FILES } from "./files.ts";
-import { arithmetic, claimFolder, fingerprintOf, hashOfGraph, hashOfTensors, type Identity } from "./identity.ts";
+import { claimFolder, fingerprintOf, hashOfGraph, hashOfTensors, type Identity } from "./identity.ts";
 import { tensorFrom, tensorsOf } from "./layout.ts";
 import { type DiskOptions, type LongRunOptions, requireLongRun, withTotal } from "./long-run-options.ts";
 import { measureCosts } from "./measure.ts";
@@ -55,6 +57,7 @@ interface Prepared {
   readonly step: TracedStep;
   readonly loss: LossGraph;
   readonly programs: ReversePrograms;
+  readonly target: Target;
   readonly state: Flat;
   /** Leaves of the first state and of constants. */
   readonly start: readonly Tensor[];
@@ -72,17 +75,19 @@ function prepare<S extends Tree, C extends readonly Tree[]>(options: LongRunOpti
     step.inputs.slice(0, step.states),
     step.inputs.slice(step.states, step.states + step.constants),
   ];
+  const { target } = targetOf(options);
   const programs = new ReversePrograms({
+    target,
     advance: advanceGraph(step),
     reverse: reverseGraphs(step),
     loss,
     states: step.states,
     constants: rest,
   });
-  return { step, loss, programs, state, start, constants: rest };
+  return { step, loss, programs, target, state, start, constants: rest };
 }
 
-function identityOf({ step, loss, start, constants }: Prepared, steps: number): Identity {
+function identityOf({ step, loss, start, constants, target }: Prepared, steps: number): Identity {
   return {
     what: "long run",
     step: hashOfGraph(step.traced.graph),
@@ -91,7 +96,8 @@ function identityOf({ step, loss, start, constants }: Prepared, steps: number): 
     state: hashOfTensors(start),
     constants: hashOfTensors(constants),
     captured: hashOfTensors([...step.inputs.slice(step.states + step.constants), ...loss.bound.constants]),
-    arithmetic: arithmetic(),
+    // whether products are fused with additions changes bits
+    arithmetic: target.arithmetic,
   };
 }
 

@@ -8,11 +8,11 @@
  * ```
  */
 import { at } from "../base/invariant.ts";
-import { PAGE, pagesOf } from "../codegen/wasm/program.ts";
 import type { Graph } from "../ir/graph.ts";
 import { byteLength, type TensorType } from "../ir/type.ts";
 import { isFloat } from "../kernel/dtype.ts";
 import { Executable } from "../runtime/executable.ts";
+import type { Target } from "../runtime/target.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { bytesOfView, copySection, gather, type Layout, layoutOf, type Section, scatter, sectionOf } from "./layout.ts";
 import type { BoundGraph, LossGraph, ReverseGraphs } from "./step-graphs.ts";
@@ -26,13 +26,13 @@ class Program {
   readonly #graph: Graph;
 
   /** `first`, `count`: the parameters that results 0 … count - 1 replace. */
-  constructor({ graph, constants }: BoundGraph, first: number, count: number) {
+  constructor({ graph, constants }: BoundGraph, first: number, count: number, target: Target) {
     const donated = new Map(Array.from({ length: count }, (_, k) => [first + k, k]));
     const fixed = graph.params.length - constants.length;
     const persistent = new Set([...donated.keys(), ...constants.map((_, k) => fixed + k)]);
     this.#graph = graph;
-    this.#executable = Executable.from(graph, { donated, persistent });
-    this.arenaBytes = pagesOf(this.#executable.placed.plan.height) * PAGE;
+    this.#executable = Executable.from(graph, { donated, persistent, target });
+    this.arenaBytes = this.#executable.memoryBytes;
     copySection(sectionOf(constants), this.params(fixed, constants.length));
   }
 
@@ -78,8 +78,8 @@ class Counter {
 class StepProgram extends Program {
   readonly #counter: Counter;
 
-  constructor(bound: BoundGraph, count: number) {
-    super(bound, 1, count);
+  constructor(bound: BoundGraph, count: number, target: Target) {
+    super(bound, 1, count, target);
     this.#counter = new Counter(this);
   }
 
@@ -96,9 +96,9 @@ export class ForwardPrograms {
   readonly #home: Section;
   protected current: Section;
 
-  constructor(advance: BoundGraph, states: number) {
+  constructor(advance: BoundGraph, states: number, target: Target) {
     this.state = layoutOf(typesOf(advance.graph.params.slice(1, 1 + states)));
-    this.#advance = new StepProgram(advance, states);
+    this.#advance = new StepProgram(advance, states, target);
     this.#home = this.#advance.params(1, states);
     this.current = this.#home;
   }
@@ -140,6 +140,7 @@ interface ReverseParts {
   readonly loss: LossGraph;
   readonly states: number;
   readonly constants: readonly Tensor[];
+  readonly target: Target;
 }
 
 /** Steps forward and back. */
@@ -161,20 +162,20 @@ export class ReversePrograms extends ForwardPrograms {
   readonly #outcome: Section;
 
   constructor(parts: ReverseParts) {
-    super(parts.advance, parts.states);
-    const { reverse, loss, states } = parts;
+    super(parts.advance, parts.states, parts.target);
+    const { reverse, loss, states, target } = parts;
     this.#parts = parts;
-    this.#tape = new StepProgram(reverse.tape, states);
+    this.#tape = new StepProgram(reverse.tape, states, target);
     this.#tapeState = this.#tape.params(1, states);
     this.#tapeOut = this.#tape.results(reverse.residuals);
     const { params } = reverse.reverse.graph;
     const [adjoints, rows] = [reverse.adjoint.length, reverse.residuals.length];
-    this.#reverse = new StepProgram(reverse.reverse, adjoints);
+    this.#reverse = new StepProgram(reverse.reverse, adjoints, target);
     this.#adjoint = this.#reverse.params(1, adjoints);
     this.#tapeIn = this.#reverse.params(1 + adjoints, rows);
     this.tapeLayout = layoutOf(typesOf(params.slice(1 + adjoints, 1 + adjoints + rows)));
     const { graph } = loss.bound;
-    this.#loss = new Program({ graph, constants: [...parts.constants, ...loss.bound.constants] }, 0, 0);
+    this.#loss = new Program({ graph, constants: [...parts.constants, ...loss.bound.constants] }, 0, 0, target);
     const leaves = graph.params.slice(0, states + parts.constants.length);
     this.#others = leaves.flatMap(({ type }, leaf) => (isFloat(type.dtype) && this.#roleOf(leaf) < 0 ? [leaf] : []));
     const outcome = [at(graph.results, 0), ...this.#others.map((leaf) => at(leaves, leaf))];

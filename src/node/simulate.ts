@@ -9,15 +9,17 @@
  *                               500 ──────────── 1000
  * ```
  */
+import { requireTarget, targetOf } from "../api/plan.ts";
 import { TidemarkError } from "../base/errors.ts";
+import type { Target } from "../runtime/target.ts";
 import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { flatten, type Tree, unflatten } from "../trace/tree.ts";
 import type { Progress } from "./execution.ts";
 import { type Files, NODE_FILES } from "./files.ts";
-import { arithmetic, claimFolder, fingerprintOf, hashOfGraph, hashOfTensors, type Identity } from "./identity.ts";
+import { claimFolder, fingerprintOf, hashOfGraph, hashOfTensors, type Identity } from "./identity.ts";
 import { tensorsOf } from "./layout.ts";
-import { type LongRunOptions, requireWhole } from "./long-run-options.ts";
+import { type LongRunOptions, type RunTarget, requireWhole } from "./long-run-options.ts";
 import { Pace } from "./pace.ts";
 import { ForwardPrograms } from "./programs.ts";
 import { advanceGraph, type TracedStep, traceStep } from "./step-graphs.ts";
@@ -25,7 +27,8 @@ import { Store, windowBytes } from "./store.ts";
 import { Trail } from "./trail.ts";
 
 export interface SimulateOptions<S extends Tree, C extends readonly Tree[]>
-  extends Pick<LongRunOptions<S, C>, "step" | "steps" | "state" | "constants" | "directory" | "onProgress"> {
+  extends RunTarget,
+    Pick<LongRunOptions<S, C>, "step" | "steps" | "state" | "constants" | "directory" | "onProgress"> {
   /** Steps between durable points; default: about a second, and a twentieth of the time at most. */
   readonly every?: number;
 }
@@ -50,10 +53,13 @@ const OPTIONS: OptionKinds<SimulateOptions<Tree, readonly Tree[]>> = {
   directory: "a text",
   every: "a number",
   onProgress: "a function",
+  target: "a text",
+  threads: "anything",
 };
 
 function requireSimulate(options: SimulateOptions<Tree, readonly Tree[]>): void {
   requireOptions("simulate", options, OPTIONS);
+  requireTarget("simulate", options);
   requireFunction("simulate", "step", options.step, "simulate({ step: (state, i) => state, … })");
   requireWhole("simulate: steps", options.steps, 0, "give a whole number, 0 or more");
   if (options.every !== undefined)
@@ -64,19 +70,25 @@ function requireSimulate(options: SimulateOptions<Tree, readonly Tree[]>): void 
 }
 
 /** How many steps are done does not make it another run. */
-function identityOf({ traced, inputs, states, constants }: TracedStep): Identity {
+function identityOf({ traced, inputs, states, constants }: TracedStep, { arithmetic }: Target): Identity {
   return {
     what: "simulation",
     step: hashOfGraph(traced.graph),
     state: hashOfTensors(inputs.slice(0, states)),
     constants: hashOfTensors(inputs.slice(states, states + constants)),
     captured: hashOfTensors(inputs.slice(states + constants)),
-    arithmetic: arithmetic(),
+    arithmetic,
   };
 }
 
-async function openStore(files: Files, folder: string, step: TracedStep, bytes: number): Promise<Store> {
-  const identity = identityOf(step);
+async function openStore(
+  files: Files,
+  folder: string,
+  step: TracedStep,
+  target: Target,
+  bytes: number,
+): Promise<Store> {
+  const identity = identityOf(step, target);
   await claimFolder(files, folder, identity);
   return new Store(files, {
     folder,
@@ -125,9 +137,10 @@ export async function simulate<S extends Tree, const C extends readonly Tree[] =
   const { steps, directory, every = null, onProgress } = given;
   const flat = flatten(given.state, "state", "result");
   const step = traceStep(given.step, unflatten(flat.def, flat.leaves) as Tree, given.constants ?? [], "simulate");
-  const programs = new ForwardPrograms(advanceGraph(step), step.states);
+  const { target } = targetOf(given);
+  const programs = new ForwardPrograms(advanceGraph(step), step.states, target);
   const { bytes } = programs.state;
-  const store = directory === undefined ? null : await openStore(files, directory, step, bytes);
+  const store = directory === undefined ? null : await openStore(files, directory, step, target, bytes);
   const there = store ? (await store.labels()).map((label) => label.step).filter((each) => each <= steps) : [];
   const known = there.sort((a, b) => a - b);
   const damaged: string[] = [];

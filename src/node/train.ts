@@ -5,6 +5,7 @@
  * number, so that nothing has to be remembered about them.
  */
 import { compile } from "../api/compile.ts";
+import { type PlanningOptions, requirePlanning, targetOf } from "../api/plan.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import { type TensorType, tensorType } from "../ir/type.ts";
@@ -13,14 +14,17 @@ import { type AnyFunction, flattenArguments, type Traced, traceFlat } from "../t
 import type { Tensor } from "../trace/tensor.ts";
 import { type Flat, flatten, flattenLike, type Tree, unflatten } from "../trace/tree.ts";
 import { type Files, NODE_FILES } from "./files.ts";
-import { arithmetic, claimFolder, fingerprintOf, hashOfGraph, hashOfTensors, type Identity } from "./identity.ts";
+import { claimFolder, fingerprintOf, hashOfGraph, hashOfTensors, type Identity } from "./identity.ts";
 import { gather, type Layout, layoutOf, sectionOf, tensorsOf } from "./layout.ts";
 import { requireWhole } from "./long-run-options.ts";
 import { Pace } from "./pace.ts";
 import { Store } from "./store.ts";
 import { Trail } from "./trail.ts";
 
-export interface TrainOptions<S extends Tree, B extends readonly Tree[]> {
+/** How the step is planned and what it is compiled for: fewer bytes, or more threads, do not make it another run. */
+type StepOptions = Pick<PlanningOptions, "memory" | "maxSlowdown" | "strategy" | "segments" | "target" | "threads">;
+
+export interface TrainOptions<S extends Tree, B extends readonly Tree[]> extends StepOptions {
   /** One step: the next state, of the same structure and types, and the loss. */
   readonly step: (state: S, ...batch: B) => readonly [S, Tensor];
   readonly state: S;
@@ -53,10 +57,23 @@ const OPTIONS: OptionKinds<TrainOptions<Tree, readonly Tree[]>> = {
   directory: "a text",
   every: "a number",
   onStep: "a function",
+  memory: "anything",
+  maxSlowdown: "anything",
+  strategy: "a text",
+  segments: "a text",
+  target: "a text",
+  threads: "anything",
 };
+
+function stepOptions(options: StepOptions): PlanningOptions {
+  const { memory, maxSlowdown, strategy, segments, target, threads } = options;
+  const given = Object.entries({ memory, maxSlowdown, strategy, segments, target, threads });
+  return { ...Object.fromEntries(given.filter(([, value]) => value !== undefined)), donate: [0] };
+}
 
 function requireTrain(options: TrainOptions<Tree, readonly Tree[]>): void {
   requireOptions("train", options, OPTIONS);
+  requirePlanning("train", stepOptions(options));
   requireFunction("train", "step", options.step, "train({ step: (state, x, y) => [state, loss], … })");
   requireFunction("train", "batch", options.batch, "train({ batch: (i) => [x, y], … })");
   requireWhole("train: steps", options.steps, 0, "give a whole number, 0 or more");
@@ -80,13 +97,13 @@ function checkpointOf({ graph, resultTree }: Traced, flat: Flat): Checkpoint {
 }
 
 /** How many steps are done does not make it another run: more may be asked for later. */
-function identityOf(traced: Traced, start: readonly Tensor[]): Identity {
+function identityOf(traced: Traced, start: readonly Tensor[], arithmetic: string): Identity {
   return {
     what: "training",
     step: hashOfGraph(traced.graph),
     state: hashOfTensors(start),
     captured: hashOfTensors(traced.captures.map(({ tensor }) => tensor)),
-    arithmetic: arithmetic(),
+    arithmetic,
   };
 }
 
@@ -157,7 +174,8 @@ export async function train<S extends Tree, B extends readonly Tree[]>(
   const first = unflatten(flat.def, flat.leaves) as Tree;
   const traced = traceFlat(step as AnyFunction, flattenArguments(step as AnyFunction, [first, ...(await batch(0))]));
   const checkpoint = checkpointOf(traced, flat);
-  const identity = identityOf(traced, flat.leaves);
+  const { target } = targetOf(options);
+  const identity = identityOf(traced, flat.leaves, target.arithmetic);
   await claimFolder(files, directory, identity);
   const store = new Store(files, {
     folder: directory,
@@ -169,7 +187,7 @@ export async function train<S extends Tree, B extends readonly Tree[]>(
   const { point, there } = await lastPoint(store, checkpoint, steps, damaged);
   const trail = new Trail(store, "state", there);
   const pace = new Pace(every);
-  const run = compile(step, { donate: [0] });
+  const run = compile(step, stepOptions(options));
   let { state, loss, step: i } = point ?? { state: first, loss: null, step: 0 };
   const begun = i;
   const save = async (): Promise<void> => {

@@ -54,6 +54,11 @@ export class Executable<P extends PlacedProgram = PlacedProgram> {
     return this.#machine.moduleBytes;
   }
 
+  /** Of what holds the arena: whole pages on WebAssembly. */
+  get memoryBytes(): number {
+    return this.#machine.buffer.byteLength;
+  }
+
   /** Distinct kernel functions in the module. */
   get kernelFunctions(): number {
     return this.#machine.kernelFunctions;
