@@ -6,6 +6,7 @@
  *   swapped   tile [columns][rows of the result]: turned round by blocks of L × L first, so that columns are in the lanes
  */
 import type { ContractNest, Operand } from "../../kernel/loops.ts";
+import type { Needed } from "../needed-sums.ts";
 import { type ProductPlan, widthOf } from "./contract-plan.ts";
 import type { VectorEmitter } from "./emitter.ts";
 import { emitStores } from "./walk.ts";
@@ -105,4 +106,19 @@ export function finishTile(
 ): void {
   if (plan.swapped) finishSwapped(em, nest, operands, plan, tile);
   else finishPlain(em, nest, operands, tile);
+}
+
+/** In C: whether any element of a tile is needed, the least that the plane comes to over it being 0 or less. */
+export function anyNeeded(
+  { rows, cols, constant }: Needed,
+  tile: {
+    readonly row: string;
+    readonly rows: string;
+    readonly col: string;
+    readonly cols: number;
+  },
+): string {
+  const least = (coef: number, from: string, count: string): string =>
+    `${coef} * (${coef < 0 ? `${from} + ${count} - 1` : from})`;
+  return `${least(rows, tile.row, tile.rows)} + ${least(cols, tile.col, String(tile.cols))} + ${constant} <= 0`;
 }

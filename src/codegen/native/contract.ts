@@ -19,12 +19,12 @@
 import { at } from "../../base/invariant.ts";
 import type { ContractNest, Operand } from "../../kernel/loops.ts";
 import { Interner } from "../intern.ts";
+import { type Needed, neededSums } from "../needed-sums.ts";
 import { product, type Units } from "../units.ts";
 import { indexOf } from "./contract-access.ts";
-import { anyNeeded, type Needed, neededSums } from "./contract-idle.ts";
 import { ContractPacking } from "./contract-packing.ts";
 import { type Product, planProduct, widthOf, workspaceElements } from "./contract-plan.ts";
-import { finishTile, type TilePlace } from "./contract-tile.ts";
+import { anyNeeded, finishTile, type TilePlace } from "./contract-tile.ts";
 import type { VectorEmitter } from "./emitter.ts";
 import { type DepthStep, type MicroShape, microKernel, microName, vectorTypes } from "./gemm-micro.ts";
 import { packText } from "./gemm-pack.ts";

@@ -21,6 +21,8 @@ import { bytesOf } from "../../kernel/dtype.ts";
 import type { Expr, LoopVar } from "../../kernel/expr.ts";
 import { varIndex } from "../../kernel/index-math.ts";
 import type { ContractNest, Operand } from "../../kernel/loops.ts";
+import { Interner } from "../intern.ts";
+import { type Needed, neededSums } from "../needed-sums.ts";
 import { live, MANY_UNITS, product, UNDIVIDED, type Units } from "../units.ts";
 import { type Context, type Share, SINGLE, VECTOR } from "./addresses.ts";
 import { type Blocking, blockingOf, threadElements } from "./blocking.ts";
@@ -52,6 +54,8 @@ class ContractEmitter {
   readonly parts: ContractParts;
   readonly block: Blocking;
   readonly width: number;
+  /** Where sums are read at all. */
+  readonly needed: Needed | null;
   readonly locals: Record<
     "ic" | "jc" | "pc" | "jr" | "ip" | "kcur" | "mend" | "nend" | "a" | "b" | "c" | "tile" | "dst",
     number
@@ -64,6 +68,7 @@ class ContractEmitter {
     this.parts = parts;
     this.block = blockingOf(nest.dtype, parts.fma, nest.rows.extent, nest.cols.extent, nest.depth.extent);
     this.width = bytesOf(nest.dtype);
+    this.needed = neededSums(new Interner(), nest);
     const i32 = (): number => em.code.local("i32");
     this.locals = {
       ic: i32(),
@@ -386,10 +391,27 @@ class ContractEmitter {
       return;
     }
     code.get(locals.c).set(locals.tile);
-    micro();
+    if (this.needed) {
+      this.pushNeeded(this.needed);
+      code.if(null, micro);
+    } else micro();
     const end = code.local("i32");
     this.setMin(end, locals.jr, block.nr, this.nest.cols.extent);
     this.finish({ local: locals.jr }, { local: end }, block.nr * width);
+  }
+
+  /** Whether any sum of the tile is read: the least that the plane comes to over it is 0 or less. */
+  pushNeeded({ rows, cols, constant }: Needed): void {
+    const { block, locals } = this;
+    const { code } = this.em;
+    const least = (coef: number, from: number, count: number): void => {
+      code.get(from);
+      if (coef < 0) code.i32Const(count - 1).op(OP.i32Add);
+      code.i32Const(coef).op(OP.i32Mul);
+    };
+    least(rows, locals.ip, block.mr);
+    least(cols, locals.jr, block.nr);
+    code.op(OP.i32Add).i32Const(constant).op(OP.i32Add).i32Const(0).op(OP.i32LeS);
   }
 
   /** Runs the stores over rows [ip, min(ip+MR, m)) and the given columns, reading sums from `tile`. */

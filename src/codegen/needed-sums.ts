@@ -8,12 +8,12 @@
  *
  * Invariant: a stored value never depends on the sum where the tile is skipped, so no bit changes.
  */
-import type { Expr, Index, LoopVar } from "../../kernel/expr.ts";
-import { walkExpr } from "../../kernel/expr.ts";
-import type { ContractNest } from "../../kernel/loops.ts";
-import { type Interner, linearCoefficient } from "../intern.ts";
+import type { Expr, Index, LoopVar } from "../kernel/expr.ts";
+import { walkExpr } from "../kernel/expr.ts";
+import type { ContractNest } from "../kernel/loops.ts";
+import { type Interner, linearCoefficient } from "./intern.ts";
 
-/** The sum is read only where by rows, by columns and with a constant, it comes to 0 or less. */
+/** The sum is read only where rows · row + cols · column + constant is 0 or less. */
 export interface Needed {
   readonly rows: number;
   readonly cols: number;
@@ -68,19 +68,4 @@ function neededBy(interner: Interner, value: Expr, nest: ContractNest): Needed |
 export function neededSums(interner: Interner, nest: ContractNest): Needed | null {
   const [store] = nest.stores;
   return nest.stores.length === 1 && store ? neededBy(interner, store.value, nest) : null;
-}
-
-/** In C: whether any element of a tile is needed, the least that the plane comes to over it being 0 or less. */
-export function anyNeeded(
-  { rows, cols, constant }: Needed,
-  tile: {
-    readonly row: string;
-    readonly rows: string;
-    readonly col: string;
-    readonly cols: number;
-  },
-): string {
-  const least = (coef: number, from: string, count: string): string =>
-    `${coef} * (${coef < 0 ? `${from} + ${count} - 1` : from})`;
-  return `${least(rows, tile.row, tile.rows)} + ${least(cols, tile.col, String(tile.cols))} + ${constant} <= 0`;
 }
