@@ -69,13 +69,15 @@ describe("matrix products", () => {
     expect(kindsOf(64, 1024, 64)).toEqual(["direct", "direct", 8]);
   });
 
-  it("pack a side whose steps push each other out, on whichever side it is", () => {
+  it("pack a side whose steps push each other out, if it is not in a cache anyway", () => {
     const left = { ta: true, tb: false };
-    expect(kindsOf(1000, 1024, 32, left).slice(0, 2)).toEqual(["direct", "direct"]);
-    expect(kindsOf(1024, 1024, 32, left).slice(0, 2)).toContain("along");
-    expect(kindsOf(32, 1024, 1024).slice(0, 2)).toEqual(["rows", "along"]);
+    const packed = (...kinds: readonly unknown[]): boolean => kinds.includes("along");
+    // 4 MiB, 12 MiB, and 12 MiB whose rows lie elsewhere
+    expect(packed(...kindsOf(1024, 1024, 32, left))).toBe(false);
+    expect(packed(...kindsOf(1024, 3072, 32, left))).toBe(true);
+    expect(packed(...kindsOf(1040, 3072, 32, left))).toBe(false);
     // one tile reads it once
-    expect(kindsOf(8, 1024, 1024)[1]).toBe("direct");
+    expect(kindsOf(8, 3072, 1024)[1]).toBe("direct");
   });
 
   it("of a short depth store low tiles one beside the other where rows of the result collide", () => {

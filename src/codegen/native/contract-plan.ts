@@ -126,6 +126,8 @@ const IMAGES_BYTES = 512 * 1024;
 /** A vector side beyond this is packed, if more than a few rows read it: its steps are pages apart. */
 const NEAR_BYTES = 1024 * 1024;
 const FEW_ROWS = 42;
+/** A matrix beyond this is not in a cache when its product begins. */
+const FAR_BYTES = 8 * 1024 * 1024;
 /** Panels up to this are packed once and kept, where several blocks read them. */
 const RESIDENT_BYTES = 256 * 1024;
 /** Steps of a depth whose order is looked at one by one. */
@@ -316,7 +318,13 @@ class Planner {
     const low = access && few && whole && collides(whole, this.bytes) ? tilingOf(access, v, CACHE_WAYS) : null;
     const tiling = low ?? whole;
     const step = (access && depthStride(access.depth, this.nest.depth, this.nest.split)) ?? "table";
-    if (access && tiling && !collides(tiling, this.bytes) && !this.stacks(step)) {
+    if (
+      access &&
+      tiling &&
+      !collides(tiling, this.bytes) &&
+      !this.stacks(step) &&
+      !(few && this.stacksFar(access, step))
+    ) {
       return { side: { kind: "direct", access, step }, tiling };
     }
     const padding = paddingOf(this.interner, expr, v, this.depth, this.operands, this.mostPadded(v));
@@ -332,9 +340,15 @@ class Planner {
     return { side: { kind: "rows", stride, step: 1 }, tiling: evenTiling(v.extent, most, stride) };
   }
 
-  /** Whether steps of a long depth all come to lie in a few lines of the cache. */
-  stacks(step: DepthStep): boolean {
-    return step !== "table" && step !== 0 && (step * this.bytes) % CACHE_PERIOD === 0 && this.run > 256;
+  /** Whether steps of a long depth all come to lie in a few lines of the cache, `period` bytes apart. */
+  stacks(step: DepthStep, period = CACHE_PERIOD): boolean {
+    return step !== "table" && step !== 0 && (step * this.bytes) % period === 0 && this.run > 256;
+  }
+
+  /** The same of a matrix that is in memory and not in a cache, read by few: each line comes once, from far away. */
+  stacksFar(access: Access, step: DepthStep): boolean {
+    const { elements, dtype } = at(this.operands, access.load.operand);
+    return elements * bytesOf(dtype) > FAR_BYTES && this.stacks(step, CACHE_PERIOD / 2);
   }
 
   /** Whether rows of results, or of what is read for them, push each other out of the cache, with no time to wait. */
@@ -366,7 +380,8 @@ class Planner {
     const stride = access && strideOf(access.lane, v);
     const step = access && depthStride(access.depth, this.nest.depth, this.nest.split);
     const far = rows > FEW_ROWS && v.extent * this.nest.depth.extent * this.bytes > NEAR_BYTES;
-    const stacked = rows > tileLimits(this.options).rows && step !== null && this.stacks(step);
+    const several = rows > tileLimits(this.options).rows;
+    const stacked = access !== null && several && step !== null && this.stacksFar(access, step);
     if (access && stride === 1 && !far && !stacked) return { kind: "direct", access, step: step ?? "table" };
     const inner = this.depth[this.depth.length - 1] as LoopVar;
     if (access && stride !== null && step === 1) return { kind: "across", access, stride, step: 1 };
