@@ -11,14 +11,16 @@
  */
 import { describe, expect, test } from "vitest";
 import { type Compiled, compile } from "../src/api/compile.ts";
-import { type PlanningOptions, plan } from "../src/api/plan.ts";
+import { type PlanningOptions, plan, plansOf } from "../src/api/plan.ts";
 import { formatBytes } from "../src/base/bytes.ts";
 import { stateHash } from "../src/cli/commands/bench.ts";
 import { type AnyProgram, BUILT_IN } from "../src/cli/programs/built-in.ts";
 import { PAGE, pagesOf } from "../src/codegen/wasm/program.ts";
 import { STRATEGIES } from "../src/plan/recompute/strategies.ts";
+import type { AnyFunction } from "../src/trace/function.ts";
 import { storageOf, type Tensor } from "../src/trace/tensor.ts";
 import { flatten } from "../src/trace/tree.ts";
+import { expectOrder } from "./helpers/expect-order.ts";
 
 const STEPS = 5;
 const BUDGETS = 10;
@@ -73,6 +75,15 @@ function storedOf(program: AnyProgram): Outcome {
 const strategies = STRATEGIES.filter((name) => name !== "optimal");
 
 describe.each(BUILT_IN)("$name", (program) => {
+  test(
+    `plans of ${program.name} are in order by bytes and by time`,
+    () => {
+      const args = program.specs?.() ?? [program.init(), ...program.batch()];
+      expectOrder(plansOf(program.step as AnyFunction, args, { donate: [0] }).plans, 100);
+    },
+    HOUR,
+  );
+
   test.each(strategies)(
     `${program.name} under %s keeps every bit and every budget`,
     (strategy) => {

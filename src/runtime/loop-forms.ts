@@ -64,14 +64,17 @@ export class LoopForms {
   /** The fastest plan within a budget; null where none was found. */
   within(budgetBytes: number, segments?: Level): Candidate<Made> | null {
     let best = this.#loops.within(budgetBytes);
-    for (const form of this.#forms) {
+    for (const form of [...this.#forms, this.#tightest]) {
       const plans = form();
-      const hopeless = best !== null && plans.base.predictedMs >= best.predictedMs;
-      if (hopeless || plans.floorBytes() > budgetBytes) continue;
-      const found = plans.family(STRATEGY, segments).within(budgetBytes);
+      const { base } = plans;
+      const fits = base.arenaBytes <= budgetBytes;
+      // All other plans of a family take longer than its first.
+      const hopeless = best !== null && base.predictedMs >= best.predictedMs;
+      if (!fits && (hopeless || plans.floorBytes() > budgetBytes)) continue;
+      const found = fits ? base : plans.family(STRATEGY, segments).within(budgetBytes);
       if (found && isFaster(found, best)) best = found;
     }
-    return best ?? this.#tightest().family(STRATEGY, segments).within(budgetBytes);
+    return best;
   }
 
   /** The smallest plan that does not run loops hundreds of times for the last few states. */

@@ -5,39 +5,36 @@
  * ```
  *   bytes  S ┤●                       S: everything is stored
  *            ┤ ○                      rungs at fixed ratios; a rung's plan does not depend on the question
- *          B ┼╌╌●╌╌╌╌╌╌╌╌             a budget B is answered by the fastest plan of the rungs below it
+ *          B ┼╌╌●╌╌╌╌╌╌╌╌             a budget B is answered by the fastest plan of the staircase below it
  *            ┤     ●
- *            ┤         ●     ●        rungs that are expected to be slower than the best found are not climbed
+ *            ┤         ●     ●        rungs that the bisection does not come to are not climbed
  *          L ┤                        L: operands of the largest operation
  *            └──────────────── ms
  * ```
  *
- * Monotone by construction: a larger budget has all plans of a smaller one to choose from, so it is never slower; and of
- * plans that fit, equally fast ones are told apart by their bytes, so a smaller budget never takes a larger arena.
+ * Monotone by construction (stairs.ts): every answer is the fastest fitting plan of one fixed set, in which a smaller plan
+ * is a slower one. Rules have a staircase each, and the fastest of monotone answers is monotone too; of equally fast ones
+ * the smaller is taken. Very large programs, whose every plan takes seconds, take the first that fits instead: there a
+ * larger budget may be slower by a little.
  */
 import type { Candidate, Rungs } from "./rungs.ts";
+import { Stairs } from "./stairs.ts";
 
-/** A rung that is expected to take this much longer than the best plan is not climbed. */
-const HOPELESS = 1.01;
-/** How many hopeless rungs end the search. */
-const PATIENCE = 2;
-/** So many rungs are climbed whatever they are expected to take. */
-const SURE = 3;
 /** Real plans differ from what was expected, to either side: so many rungs are looked at. */
 const AROUND = 3;
-/** The same where bytes are scarce and real plans miss their targets most. */
-const AROUND_LEAST = 5;
 
 export class PlanFamily<R> {
   /** Nothing is computed again. */
   readonly base: Candidate<R>;
   readonly #rungs: Rungs<R>;
+  readonly #stairs: Stairs<R>;
   readonly #rules: readonly PlanFamily<R>[];
 
   /** `rules`: families of the same program whose plans are this one's too. */
   constructor(base: Candidate<R>, rungs: Rungs<R>, rules: readonly PlanFamily<R>[] = []) {
     this.base = base;
     this.#rungs = rungs;
+    this.#stairs = new Stairs(base, rungs);
     this.#rules = rules;
   }
 
@@ -49,25 +46,23 @@ export class PlanFamily<R> {
   }
 
   #within(budgetBytes: number): Candidate<R> | null {
-    const rungs = this.#rungs;
-    let best: Candidate<R> | null = null;
-    let hopeless = 0;
-    const first = rungs.firstFor(budgetBytes);
-    const enough = (rung: number): boolean => best !== null && rungs.costly && rung > first;
-    for (let rung = first; rung <= rungs.count && hopeless < PATIENCE && !enough(rung); rung++) {
-      if (best && rung >= first + SURE && rungs.expectedMs(rung) > best.predictedMs * HOPELESS) {
-        hopeless += 1;
-        continue;
-      }
-      const found = rungs.climb(rung);
+    return this.#rungs.costly ? this.#firstWithin(budgetBytes) : this.#stairs.within(budgetBytes);
+  }
+
+  /** The plan of the first rung that has one. */
+  #firstWithin(budgetBytes: number): Candidate<R> | null {
+    const { count } = this.#rungs;
+    let rung = 1;
+    while (rung <= count && this.#rungs.targetOf(rung) > budgetBytes) rung++;
+    for (; rung <= count; rung++) {
+      const found = this.#rungs.climb(rung);
       // Where nothing was found, there is nothing below.
       if (found.length === 0) break;
-      for (const candidate of found) {
-        if (candidate.arenaBytes <= budgetBytes && isFaster(candidate, best)) best = candidate;
-      }
+      const fitting = found.filter(({ arenaBytes }) => arenaBytes <= budgetBytes);
+      if (fitting.length > 0) return fitting.reduce((a, b) => (isFaster(b, a) ? b : a));
     }
     // The smallest plan may be one that was made for a larger target.
-    const least = best ?? this.#least();
+    const least = this.#least();
     return least.arenaBytes <= budgetBytes ? least : null;
   }
 
@@ -95,11 +90,9 @@ export class PlanFamily<R> {
   }
 
   #least(): Candidate<R> {
-    return this.#smallest(
-      this.#lowest((rung) => this.#rungs.expectedMs(rung) < Number.POSITIVE_INFINITY),
-      () => true,
-      AROUND_LEAST,
-    );
+    if (!this.#rungs.costly) return this.#stairs.least();
+    const last = this.#lowest((rung) => this.#rungs.expectedMs(rung) < Number.POSITIVE_INFINITY);
+    return this.#smallest(last, () => true);
   }
 
   /** The smallest plan; for large programs the smallest of those that were made so far. */
@@ -126,12 +119,12 @@ export class PlanFamily<R> {
   }
 
   /** Of the plans of a rung and those above it. */
-  #smallest(from: number, allowed: (candidate: Candidate<R>) => boolean, around = AROUND): Candidate<R> {
+  #smallest(from: number, allowed: (candidate: Candidate<R>) => boolean): Candidate<R> {
     let best = this.base;
     const { costly } = this.#rungs;
     for (
       let rung = Math.min(from, this.#rungs.count), tried = 0;
-      rung >= 1 && tried < around && !(costly && best !== this.base);
+      rung >= 1 && tried < AROUND && !(costly && best !== this.base);
       rung--
     ) {
       if (this.#rungs.expectedMs(rung) === Number.POSITIVE_INFINITY) continue;

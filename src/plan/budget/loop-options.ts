@@ -43,6 +43,12 @@ function optionOf(group: LoopGroup, { slots, taped }: Omit<LoopForm, "price">, r
   return { form, ms: advances * stepMs + (1 - share) * tapesMs + share * rows.againMs, bytes };
 }
 
+/** What a form of a group takes. */
+export function optionFor(group: LoopGroup, form: LoopForm): Option {
+  const rows = group.rows.find(({ price }) => price === form.price) ?? at(group.rows, 0);
+  return optionOf(group, form, rows);
+}
+
 /** Numbers of states from one to one for each turn, in steps that grow. */
 function slotNumbers({ stateBytes }: LoopGroup, turns: number): readonly number[] {
   // States that nothing depends on need not be held, however many could be.
@@ -92,8 +98,6 @@ export function optionsOf(group: LoopGroup): readonly Option[] {
 /** What lies between two options, in steps of one state or one turn; the last step is the second of them. */
 export interface Between {
   readonly steps: number;
-  /** Bytes of a step. */
-  readonly each: number;
   at(n: number): LoopForm;
 }
 
@@ -107,7 +111,6 @@ export function between({ length, tapes }: LoopGroup, from: Option, to: Option):
   const steps = Math.max(1, Math.abs(end.slots - begin.slots), Math.abs(end.taped - begin.taped));
   return {
     steps,
-    each: Math.max(1, (to.bytes - from.bytes) / steps),
     at(n) {
       if (n <= 0) return a;
       if (n >= steps) return b;

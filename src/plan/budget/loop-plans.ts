@@ -5,22 +5,25 @@
  * the best division of the bytes that they take.
  *
  * ```
- *   levels   0  everything stacked ─ … ─ 7 ─ 8 ─ … ─ n  as few as there can be      a level is a price, from 0 up
- *                                        │   │
- *   bytes B                     too much ┘   └ fits: then each loop in turn, the largest stacks first, gets what is left
+ *   levels   0  everything stacked ─ … ─ 7 ─ · · · ─ 8 ─ … ─ n  as few as there can be      a level is a price, from 0 up
+ *                                            └ between two levels: one loop after the other gives up what it has to,
+ *                                              those with the largest stacks last, a state or a turn's rows at a time
  * ```
  *
- * Whether a level fits is asked of a real plan. Levels do not depend on the question, and what is added to one is the
- * most that fits, so more bytes never cost time.
+ * That is one way down from all to nothing, a rung each step, and which of them a budget takes is asked of the staircase of
+ * their real plans (stairs.ts): more bytes never cost time.
  */
 import { at } from "../../base/invariant.ts";
-import { isFaster, isSmaller } from "./family.ts";
+import { isSmaller } from "./family.ts";
 import type { LoopChoice, LoopForm, LoopGroup } from "./loop-groups.ts";
-import { type Between, between, fewest, type Option, optionsOf, slope } from "./loop-options.ts";
+import { between, fewest, type Option, optionFor, optionsOf, slope } from "./loop-options.ts";
 import type { Candidate } from "./rungs.ts";
+import { Stairs } from "./stairs.ts";
 
 /** Prices that are looked at. */
 const LEVELS = 40;
+/** Forms that are looked at between two options of a loop. */
+const STEPS = 32;
 
 /** The number of each group's option. */
 type Picks = readonly number[];
@@ -43,6 +46,22 @@ function levelsOf(options: readonly (readonly Option[])[]): readonly Picks[] {
 const textOf = (choice: LoopChoice): string =>
   [...choice].map(([key, { slots, taped, price }]) => `${key}: ${slots}, ${taped}, ${price}`).join("; ");
 
+/** A step of the way down: what each group has, and what that is expected to take. */
+interface Step {
+  readonly forms: readonly LoopForm[];
+  readonly bytes: number;
+  readonly ms: number;
+}
+
+/** From many bytes to few, the steps that no other is expected to beat. */
+function unbeaten(steps: readonly Step[]): readonly Step[] {
+  const kept: Step[] = [];
+  for (const step of [...steps].sort((a, b) => a.bytes - b.bytes || a.ms - b.ms)) {
+    if (step.ms < (kept.at(-1)?.ms ?? Number.POSITIVE_INFINITY)) kept.push(step);
+  }
+  return kept.reverse();
+}
+
 /** A choice by the groups' forms; a loop that keeps its rows as they are is not in it. */
 function choiceOf(groups: readonly LoopGroup[], forms: readonly LoopForm[]): LoopChoice {
   const chosen = groups.map(({ key }, g) => [key, at(forms, g)] as const);
@@ -57,6 +76,7 @@ export class LoopPlans<R> {
   readonly #picks: readonly Picks[];
   readonly #realise: (choice: LoopChoice) => Candidate<R>;
   readonly #made = new Map<string, Candidate<R>>();
+  #stairs: Stairs<R> | undefined;
 
   constructor(groups: readonly LoopGroup[], realise: (choice: LoopChoice) => Candidate<R>) {
     this.#groups = groups;
@@ -84,43 +104,48 @@ export class LoopPlans<R> {
 
   /** The fastest plan within a budget; null where none fits. */
   within(budgetBytes: number): Candidate<R> | null {
-    const fits = (choice: LoopChoice): boolean => this.at(choice).arenaBytes <= budgetBytes;
-    const level = firstWhere(this.levels.length, (i) => fits(at(this.levels, i)));
-    if (level === this.levels.length) return null;
-    const forms = [...this.#formsAt(at(this.#picks, level))];
-    for (const g of forms.keys()) {
-      for (const part of this.#above(g, at(at(this.#picks, level), g))) {
-        const most = this.#mostThatFits(part, budgetBytes, (n) => this.#with(forms, g, part.at(n)));
-        forms[g] = part.at(most);
-        if (most < part.steps) break;
+    const top = this.at(at(this.levels, 0));
+    if (top.arenaBytes <= budgetBytes) return top;
+    this.#stairs ??= this.#wayDown(top);
+    return this.#stairs.within(budgetBytes);
+  }
+
+  /** From everything stacked to as few states as there can be, a rung each step. */
+  #wayDown(top: Candidate<R>): Stairs<R> {
+    const steps = unbeaten(this.#steps());
+    const climb = (rung: number): readonly Candidate<R>[] => [
+      this.at(choiceOf(this.#groups, at(steps, rung - 1).forms)),
+    ];
+    return new Stairs(top, { count: steps.length, aims: false, targetOf: () => Number.POSITIVE_INFINITY, climb });
+  }
+
+  #steps(): readonly Step[] {
+    const picks = [...at(this.#picks, 0)];
+    const steps: Step[] = [];
+    for (const next of this.#picks.slice(1)) {
+      for (let g = picks.length - 1; g >= 0; g--) {
+        for (; at(picks, g) > at(next, g); picks[g] = at(picks, g) - 1) steps.push(...this.#stepsBelow(picks, g));
       }
     }
-    const filled = this.at(choiceOf(this.#groups, forms));
-    const plain = this.at(at(this.levels, level));
-    return isFaster(filled, plain) ? filled : plain;
+    return steps;
+  }
+
+  /** One group goes from its option to the next smaller one. */
+  #stepsBelow(picks: Picks, g: number): readonly Step[] {
+    const [group, options, pick] = [at(this.#groups, g), at(this.#options, g), at(picks, g)];
+    const part = between(group, at(options, pick - 1), at(options, pick));
+    const others = picks.map((own, i) => at(at(this.#options, i), own)).filter((_, i) => i !== g);
+    const [bytes, ms] = [others.reduce((sum, o) => sum + o.bytes, 0), others.reduce((sum, o) => sum + o.ms, 0)];
+    const count = Math.min(STEPS, part.steps);
+    return Array.from({ length: count }, (_, i) => {
+      const form = part.at(Math.floor((part.steps * i) / count));
+      const own = optionFor(group, form);
+      return { forms: this.#formsAt(picks).with(g, form), bytes: bytes + own.bytes, ms: ms + own.ms };
+    });
   }
 
   #with(forms: readonly LoopForm[], g: number, form: LoopForm): LoopChoice {
     return choiceOf(this.#groups, forms.with(g, form));
-  }
-
-  /** From a group's option to those with more bytes, one after the other. */
-  #above(g: number, pick: number): readonly Between[] {
-    const options = at(this.#options, g);
-    return options.slice(pick + 1).map((to, i) => between(at(this.#groups, g), at(options, pick + i), to));
-  }
-
-  /** The most steps that fit: arenas grow with them in equal steps, so the first guess is near. */
-  #mostThatFits({ steps, each }: Between, budget: number, stepped: (n: number) => LoopChoice): number {
-    let [yes, no] = [0, steps + 1];
-    for (let turn = 1; no - yes > 1; turn++) {
-      const near = yes + Math.floor((budget - this.at(stepped(yes)).arenaBytes) / each);
-      // Where steps are not equal after all, every third guess halves what is left.
-      const guess = turn % 3 === 0 ? (yes + no) >> 1 : Math.min(no - 1, Math.max(yes + 1, near));
-      if (this.at(stepped(guess)).arenaBytes <= budget) yes = guess;
-      else no = guess;
-    }
-    return yes;
   }
 
   /** The smallest plan that takes no more than so long; null where none does. */

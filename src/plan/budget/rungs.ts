@@ -46,8 +46,8 @@ export interface Rungs<R> {
   readonly large: boolean;
   /** Whether a plan takes seconds to make, so that the first that fits has to do. */
   readonly costly: boolean;
-  /** The first rung that is meant for budgets of this size. */
-  firstFor(budgetBytes: number): number;
+  /** What a rung's plans are meant to need, falling from rung to rung; infinite where they do not aim at bytes. */
+  targetOf(rung: number): number;
   /** What a plan of this rung is expected to take; infinite where there is none. */
   expectedMs(rung: number): number;
   /** The plans that were made for it; not all of them reach its target. */
@@ -92,12 +92,6 @@ export class Ladder<R> implements Rungs<R> {
     const { persistentBytes, floorBytes } = this.#options;
     const [most, least] = [this.#base.arenaBytes - persistentBytes, Math.max(1, floorBytes - persistentBytes)];
     return rung === RUNGS ? floorBytes : persistentBytes + Math.floor(most * (least / most) ** (rung / RUNGS));
-  }
-
-  firstFor(budgetBytes: number): number {
-    let rung = 1;
-    while (rung <= RUNGS && this.targetOf(rung) > budgetBytes) rung++;
-    return rung;
   }
 
   expectedMs(rung: number): number {
@@ -162,8 +156,8 @@ export class Front<R> implements Rungs<R> {
     return this.#points.length;
   }
 
-  firstFor(): number {
-    return 1;
+  targetOf(): number {
+    return Number.POSITIVE_INFINITY;
   }
 
   expectedMs(rung: number): number {
