@@ -19,6 +19,7 @@
  * stack trace should lead to a line. Files of an earlier build that this one has not written are removed.
  */
 import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -61,6 +62,16 @@ const INPUT = {
   logLevel: "warn",
 };
 
+/** Of everything that decides about plans: a cache of plans is for one planner (src/node/plan-store.ts). */
+function sourcesDigest() {
+  const hash = createHash("sha256");
+  const paths = readdirSync(SRC, { recursive: true }).map(slashed);
+  for (const path of paths.filter((name) => /(?<!\.test)\.ts$/.test(name)).sort()) {
+    hash.update(`${path}\n`).update(readFileSync(join(SRC, path)));
+  }
+  return hash.digest("hex");
+}
+
 /** All modules that an entry point is made of. */
 async function modulesOf(path) {
   const bundle = await rolldown({ ...INPUT, input: path });
@@ -102,6 +113,7 @@ async function writeCode() {
   const { output } = await build({
     ...INPUT,
     input,
+    transform: { define: { TIDEMARK_SOURCES: JSON.stringify(sourcesDigest()) } },
     output: {
       dir: out,
       entryFileNames: "[name].js",

@@ -1,20 +1,13 @@
 /** @file The command line: what it prints, where, and with which exit code. */
-import { spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { main } from "../src/cli/main.ts";
 import { parseCsv } from "../src/plan/csv.ts";
 import { readPlanJson } from "../src/plan/read-json.ts";
-import { buildPackage } from "./support/build.ts";
+import { expectRefusal, lastLine, type Outcome } from "./support/outcome.ts";
 import { ROOT } from "./support/project.ts";
-
-interface Outcome {
-  readonly code: number;
-  readonly out: string;
-  readonly err: string;
-}
 
 async function tidemark(...argv: readonly string[]): Promise<Outcome> {
   let [out, err] = ["", ""];
@@ -27,20 +20,6 @@ async function tidemark(...argv: readonly string[]): Promise<Outcome> {
     },
   };
   return { code: await main(argv, io), out, err };
-}
-
-/** The JSON object that is the last line. */
-function lastLine(out: string): Record<string, unknown> {
-  expect(out.endsWith("}\n")).toBe(true);
-  return JSON.parse(out.trimEnd().split("\n").at(-1) ?? "") as Record<string, unknown>;
-}
-
-/** A mistake of the user's: exit code 1, a message that starts with its code, no stack. */
-function expectRefusal({ code, err }: Outcome, start: string): void {
-  expect(err).toContain(start);
-  expect(err.startsWith(start.split(":")[0] as string)).toBe(true);
-  expect(err).not.toMatch(/^\s+at .*:\d+:\d+\)$/m);
-  expect(code).toBe(1);
 }
 
 const folder = mkdtempSync(join(tmpdir(), "tidemark-cli-"));
@@ -418,78 +397,5 @@ describe("the command line", () => {
     expect(found).toMatchObject({ node: process.versions.node, wasm: { simd: true } });
     expect(found.targets).toContainEqual(expect.objectContaining({ name: "wasm", available: true }));
     expect((await tidemark("doctor")).out).toContain("compiler");
-  });
-});
-
-describe("the command as installed", () => {
-  const PROGRAM = `import { mse, tensor, valueAndGrad } from "./dist/api/index.js";
-export const program = {
-  name: "line",
-  init: () => ({ params: { w: tensor([[1], [2]]) } }),
-  batch: () => [tensor([[1, 2], [3, 4]]), tensor([[1], [0]])],
-  step(state, x, y) {
-    const [loss, g] = valueAndGrad((p) => mse(x.matmul(p.w), y))(state.params);
-    return [{ params: { w: state.params.w.sub(g.w.mul(0.01)) } }, loss];
-  },
-};
-`;
-
-  const command = (...args: readonly string[]): Outcome => {
-    const { status, stdout, stderr } = spawnSync(process.execPath, ["bin/tidemark.js", ...args], {
-      ...{ cwd: folder, encoding: "utf8" },
-    });
-    return { code: status ?? -1, out: stdout, err: stderr };
-  };
-
-  beforeAll(() => {
-    buildPackage(join(folder, "dist"));
-    mkdirSync(join(folder, "bin"));
-    cpSync(join(ROOT, "bin", "tidemark.js"), join(folder, "bin", "tidemark.js"));
-    cpSync(join(ROOT, "package.json"), join(folder, "package.json"));
-  });
-
-  it("runs modules that export a program", () => {
-    file("line.mjs", PROGRAM);
-    const { code, out } = command("bench", "line.mjs", "--steps", "2", "--json");
-    expect(code).toBe(0);
-    const { program, losses } = lastLine(out) as { program: string; losses: readonly number[] };
-    expect(program).toBe("line");
-    // predictions 5 and 11 for targets 1 and 0: (4² + 11²) / 2
-    expect(losses[0]).toBe(68.5);
-    expect(losses[1]).toBeLessThan(68.5);
-  });
-
-  it("says what is wrong with a module", () => {
-    file("empty.mjs", "export const model = 1;\n");
-    expectRefusal(command("plan", "empty.mjs"), "UnknownProgram: empty.mjs: exports no `program`");
-    file("part.mjs", PROGRAM.replace("init:", "start:"));
-    expectRefusal(command("plan", "part.mjs"), "UnknownProgram: part.mjs: `program` has no function init");
-    file("broken.mjs", "export const = 1;\n");
-    expectRefusal(command("plan", "broken.mjs"), "UnknownProgram: broken.mjs could not be loaded");
-  });
-
-  it("says which promise a module breaks", () => {
-    const refusal = (change: readonly [string, string], start: string): void => {
-      file("changed.mjs", PROGRAM.replace(...change));
-      const { code, err } = command("bench", "changed.mjs", "--steps", "2");
-      // what a step returns shows when it has run, below the line that it was compiled
-      expectRefusal({ code, out: "", err: err.replace(/^line: compiled .*\n/, "") }, `UnknownProgram: line: ${start}`);
-    };
-    refusal(["init: () => ({ params: { w: tensor([[1], [2]]) } })", "init: () => 3"], "init() returned 3");
-    refusal(["batch: () => [", "batch: () => tensor(1) ?? ["], "batch() returned the tensor f32[]");
-    refusal(["batch: () => [", "batch: () => [3, "], "item 0 of batch() is 3");
-    refusal(["return [{", "return {} && [loss]; [{"], "step returned an array of 1");
-    refusal([", loss];", ", x];"], "step returned the tensor f32[2,2] as the loss");
-    refusal(["params: { w: state", "params: { v: state"], "step returned a state that differs from the one it got");
-  });
-
-  it("exits with 1 and the line for what a module throws", () => {
-    file("thrower.mjs", PROGRAM.replace("const [loss, g]", "null.x; const [loss, g]"));
-    for (const name of ["plan", "bench", "trace"]) {
-      const outcome = command(name, "thrower.mjs");
-      expectRefusal(outcome, "UnknownProgram: TypeError: Cannot read properties of null (reading 'x')");
-      expect(outcome.err).toContain("\n  at thrower.mjs:7:10 in step\n");
-      expect(outcome.out).toBe("");
-    }
   });
 });

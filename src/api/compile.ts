@@ -60,6 +60,7 @@ function build(fn: AnyFunction, flat: FlatArguments, options: CompileOptions): E
     target: chosen.target,
     costs: options.costs,
     solver: options.solver,
+    cache: options.cache,
     verify: options.validate ?? false,
     checkNaN: options.checkNaN ?? false,
   });

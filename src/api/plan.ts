@@ -53,6 +53,8 @@ export interface PlanningOptions {
   readonly costs?: CostModel;
   /** Solves integer programs for the strategy `"optimal"`; the command line has one. */
   readonly solver?: IntegerSolver;
+  /** Whether a plan that took long is kept on disk and read from there; with `tidemark/node`. Default: true. */
+  readonly cache?: boolean;
   /** For reports and error messages. */
   readonly name?: string;
   /** Check the graph after every pass and the plan with the independent validator. */
@@ -70,6 +72,7 @@ export const PLANNING_OPTIONS: OptionKinds<PlanningOptions> = {
   threads: "anything",
   costs: "anything",
   solver: "a function",
+  cache: "a boolean",
   name: "a text",
   validate: "a boolean",
 };
@@ -166,6 +169,8 @@ export interface PlanInfo {
   readonly traceMs: number;
   /** Passes, kernels and the plan. */
   readonly planMs: number;
+  /** Whether the plan was read from the cache (`cache`): `planMs` is then the time to read and check it. */
+  readonly planCached: boolean;
 }
 
 /** A traced function with the parts of `PlanningOptions` that are about its arguments worked out. @internal */
@@ -227,6 +232,7 @@ export function planInfo(
     kernelCalls: placed.kernels.length,
     traceMs: source.traceMs,
     planMs: placed.planMs,
+    planCached: placed.planCached,
   };
 }
 
@@ -266,7 +272,7 @@ export function plan<A extends readonly Tree[] = [Tensor], R = unknown>(
     const { source, plans } = plansOf(fn as AnyFunction, args, options, target.target);
     const started = performance.now();
     const chosen = plans.choose(source.memory);
-    return planInfo(source, plans.placed(chosen, plans.baseMs + performance.now() - started), options, target);
+    return planInfo(source, plans.placed(chosen, performance.now() - started), options, target);
   };
 }
 
@@ -280,8 +286,9 @@ export function plansOf(
   const source = traceProgram(fn, flattenArguments(fn, args), options);
   const { graph, donated, firstCapture } = source;
   const persistent = persistentParams(graph, donated, firstCapture);
-  const { costs = target.costs, solver, validate: verify = false } = options;
-  return { source, plans: new ProgramPlans(graph, target.traits, { donated, persistent, costs, solver, verify }) };
+  const { costs = target.costs, solver, cache, validate: verify = false } = options;
+  const plans = new ProgramPlans(graph, target.traits, { donated, persistent, costs, solver, cache, verify });
+  return { source, plans };
 }
 
 /**

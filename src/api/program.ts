@@ -28,6 +28,7 @@ export interface ProgramOptions {
   readonly target?: Target | undefined;
   readonly costs?: CostModel | undefined;
   readonly solver?: IntegerSolver | undefined;
+  readonly cache?: boolean | undefined;
   readonly verify?: boolean;
   /** Look for NaN in arguments and after every operation. */
   readonly checkNaN?: boolean;
@@ -60,6 +61,7 @@ export class LoadedProgram {
       target: options.target,
       costs: options.costs,
       solver: options.solver,
+      cache: options.cache,
       verify: options.verify ?? false,
       // Operation by operation, so that the one to blame can be named.
       ...(this.#checkNaN ? { stepwise: true, passes: pipeline } : {}),

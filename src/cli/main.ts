@@ -7,9 +7,11 @@ import { readFileSync } from "node:fs";
 import { TidemarkError } from "../base/errors.ts";
 import { guess } from "../base/suggest.ts";
 import { nativeTarget } from "../node/native/target.ts";
+import { systemPlanStore } from "../node/plan-store.ts";
 import { nodeWorkers } from "../node/workers.ts";
 import { wantsColour } from "../plan/terminal.ts";
 import { provideNative } from "../runtime/choose-target.ts";
+import { providePlanStore } from "../runtime/plan-cache.ts";
 import { provideWorkers } from "../runtime/workers.ts";
 import { thrownAt } from "../trace/source-location.ts";
 import { type Command, commandHelp, type Io, parseArguments, usageError } from "./command.ts";
@@ -101,6 +103,7 @@ function asUsers(error: unknown): unknown {
 export async function main(argv: readonly string[], io: Io = processIo()): Promise<number> {
   provideNative(nativeTarget);
   provideWorkers(nodeWorkers);
+  providePlanStore(systemPlanStore());
   try {
     await run(argv, io);
     return 0;

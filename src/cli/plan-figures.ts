@@ -113,6 +113,8 @@ export interface PlanFigures extends PersistentFigures, Traffic {
   readonly traceMs: number;
   /** Passes, kernels and the plan. */
   readonly planMs: number;
+  /** Whether it was read from the cache, and checked, in that time. */
+  readonly planCached: boolean;
   readonly feasible: boolean;
   /** The smallest budget for which the strategy found a plan; not searched for further in large programs. */
   readonly minimumBudgetBytes: number;
@@ -170,16 +172,19 @@ export function planLoaded(loaded: Loaded, settings: PlanSettings): PlanOutcome 
   const { memory } = settings;
   const started = performance.now();
   const chosen = orRefusal(() => plans.choose(memory));
-  const planMs = plans.baseMs + performance.now() - started;
+  const planMs = performance.now() - started;
   const refusal = chosen instanceof TidemarkError ? chosen : null;
   const least = (): Candidate<Made> => plans.least(memory);
-  const known = (): Candidate<Made> => plans.leastKnown(memory);
-  const { result, predictedMs, strategy } = chosen instanceof TidemarkError ? least() : chosen;
+  const best = chosen instanceof TidemarkError ? least() : chosen;
+  const { result, predictedMs, strategy } = best;
   const capacity = refusal ? Number.POSITIVE_INFINITY : (memory.budgetBytes ?? Number.POSITIVE_INFINITY);
   const plan = { ...result.plan, problem: { ...result.plan.problem, capacity } };
   const planned = { graph: result.graph, lowered: result.lowered, plan, paths, predictedMs, strategy };
   const figures = (): PlanFigures =>
-    figuresOf(loaded.name, settings, planned, loadedPlans, planMs, known().arenaBytes, refusal === null);
+    figuresOf(loaded.name, settings, planned, loadedPlans, {
+      ...{ planMs, planCached: plans.isCached(best), feasible: refusal === null },
+      minimumBudgetBytes: plans.leastKnownBytes(memory),
+    });
   return { ...loadedPlans, planned, figures, refusal };
 }
 
@@ -204,9 +209,7 @@ function figuresOf(
   { target, memory, machine }: PlanSettings,
   { graph, lowered, plan: made, paths, predictedMs, strategy }: Planned,
   { plans, traceMs }: LoadedPlans,
-  planMs: number,
-  minimumBudgetBytes: number,
-  feasible: boolean,
+  outcome: Pick<PlanFigures, "planMs" | "planCached" | "feasible" | "minimumBudgetBytes">,
 ): PlanFigures {
   const again = recomputed(graph);
   const persistent = persistentFigures(made, paths);
@@ -217,16 +220,17 @@ function figuresOf(
     lowerBoundBytes: made.bound.bytes,
     ...persistent,
     ephemeralBytes: made.height - persistent.persistentBytes,
-    storeAllArenaBytes: plans.storeAll.arenaBytes,
+    storeAllArenaBytes: plans.storeAllFigures.arenaBytes,
     nodes: graph.nodes.length,
     recomputedNodes: again.nodes,
     recomputedFlops: again.flops,
     totalFlops: graphCost(graph).flops,
     ...planTraffic(made, lowered),
     predictedMs,
-    storeAllPredictedMs: plans.storeAll.predictedMs,
+    storeAllPredictedMs: plans.storeAllFigures.predictedMs,
     costModel: machine.costModel,
-    ...{ traceMs, planMs, feasible, minimumBudgetBytes },
+    traceMs,
+    ...outcome,
   };
 }
 

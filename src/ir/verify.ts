@@ -55,7 +55,12 @@ function typeViolations(node: Node, nameOf: (value: Value) => string): string[] 
 
 /** Every way in which a graph is malformed; empty when it is well-formed. */
 export function violations(graph: Graph, path: string = graph.name): readonly Violation[] {
-  const nameOf = namer(graph);
+  // names are worked out for messages alone
+  let names: ((value: Value) => string) | undefined;
+  const nameOf = (value: Value): string => {
+    names ??= namer(graph);
+    return names(value);
+  };
   const found: Violation[] = [];
   const report = (node: Node | undefined, message: string): void => {
     found.push({ graph: path, node, message });

@@ -25,6 +25,8 @@ import { tileLoops } from "../kernel/tile.ts";
 
 /** What a target tells the compiler about its products. */
 export interface LowerTraits {
+  /** Equal for traits that answer alike, in any process; plans for traits without one are not kept for later. */
+  readonly key?: string;
   /** Elements of workspace for a product of this size, or of this form over these operands. */
   contractScratch(
     dtype: ScalarType,

@@ -11,7 +11,7 @@ import { boundOf } from "./bound.ts";
 import { planInfeasible } from "./infeasible.ts";
 import { calmSteps, orderSteps } from "./order.ts";
 import { place } from "./place.ts";
-import type { Plan } from "./problem.ts";
+import { heightOf, type Plan } from "./problem.ts";
 import { checkProgram, type Program } from "./program.ts";
 
 export interface PlanOptions {
@@ -49,6 +49,14 @@ export function withinBudget(plan: Plan, budgetBytes: number): Plan {
   const limited = problem.capacity === budgetBytes ? plan : { ...plan, problem: { ...problem, capacity: budgetBytes } };
   if (plan.height > budgetBytes) throw planInfeasible(limited);
   return limited;
+}
+
+/** The plan of a program whose order and places were decided before. Nothing is checked: see `validate`. */
+export function planAsPlaced(program: Program, { offsets, strategy }: Pick<Plan, "offsets" | "strategy">): Plan {
+  checkProgram(program);
+  const assignment = assignBuffers(program);
+  const { problem } = assignment;
+  return { ...assignment, offsets, height: heightOf(problem, offsets), strategy, bound: boundOf(problem) };
 }
 
 /** A plan for the steps in the order that they have. */

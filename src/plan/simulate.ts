@@ -34,8 +34,8 @@ export function simulate(plan: Plan, report: Report): void {
 class Simulation {
   readonly #plan: Plan;
   readonly #report: Report;
-  /** By first byte. */
-  readonly #memory = new Map<number, Held>();
+  /** Disjoint, by first byte. */
+  readonly #memory: Held[] = [];
   /** Renamed values hold the content of the original. */
   readonly #content = new Map<Value, Value>();
 
@@ -124,13 +124,26 @@ class Simulation {
   /** Tears whatever the range overlaps. */
   #write({ from, to }: { from: number; to: number }, content: Value | null): void {
     if (to <= from) return;
-    for (const held of this.#memory.values()) if (held.from < to && from < held.to) this.#memory.delete(held.from);
-    this.#memory.set(from, { from, to, content });
+    const first = this.#firstAfter(from);
+    let end = first;
+    while ((this.#memory[end]?.from ?? to) < to) end++;
+    this.#memory.splice(first, end - first, { from, to, content });
+  }
+
+  /** Which range is the first that ends after an address. */
+  #firstAfter(address: number): number {
+    let [low, high] = [0, this.#memory.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#memory[middle]?.to ?? 0) > address) high = middle;
+      else low = middle + 1;
+    }
+    return low;
   }
 
   #holds({ from, to }: { from: number; to: number }, content: Value | null): boolean {
-    const held = this.#memory.get(from);
-    return held !== undefined && held.to === to && held.content === content;
+    const held = this.#memory[this.#firstAfter(from)];
+    return held?.from === from && held.to === to && held.content === content;
   }
 
   #expect(value: Value, range: { from: number; to: number }, rule: Rule, why: string): void {

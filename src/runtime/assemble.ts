@@ -29,6 +29,7 @@ import type { IntegerSolver } from "../plan/recompute/optimal.ts";
 import { Assembler, type AssemblerOptions, type Made, type PlacedProgram, placedProgram } from "./assembler.ts";
 import { AIMING, candidateOf, GraphPlans, type PlanTools } from "./graph-plans.ts";
 import { LoopForms } from "./loop-forms.ts";
+import { type ChosenPlan, PlanCache } from "./plan-cache.ts";
 
 /** What a user may ask of memory. */
 export interface MemoryRequest {
@@ -49,6 +50,8 @@ export interface AssembleOptions extends AssemblerOptions {
   readonly costs?: CostModel | undefined;
   /** For the strategy `optimal`. */
   readonly solver?: IntegerSolver | undefined;
+  /** Whether the plan may come from a cache, and go into it; default: true. */
+  readonly cache?: boolean | undefined;
   /** What happens to the graph instead of the usual passes; then everything is stored. */
   readonly passes?: readonly Pass[];
 }
@@ -58,48 +61,119 @@ export interface ChosenProgram extends PlacedProgram {
   readonly strategy: string;
   readonly predictedMs: number;
   readonly storeAll: { readonly arenaBytes: number; readonly predictedMs: number };
+  /** Whether the plan came from a cache. */
+  readonly planCached: boolean;
 }
 
-/** All plans of a program. */
-export class ProgramPlans {
+/** What all plans of a program share. */
+interface Base {
   readonly storeAll: Candidate<Made>;
-  /** Time spent on what all plans share. */
-  readonly baseMs: number;
-  readonly #asWritten: Candidate<Made>;
-  readonly #stored: GraphPlans;
-  readonly #merged: Graph;
+  readonly asWritten: Candidate<Made>;
+  readonly stored: GraphPlans;
+  readonly merged: Graph;
+}
+
+function baseOf(graph: Graph, tools: PlanTools, { verify = false, passes }: AssembleOptions): Base {
+  const { assembler, model } = tools;
+  const cleaned = runPasses(graph, passes ?? pipeline, verify ? { verify } : {});
+  const written = passes ? cleaned : rewindLoops(cleaned, asAsked);
+  const merged = passes ? written : mergeReplays.run(written);
+  const asked = merged === written ? "store-all" : "checkpoint";
+  const decided = passes ? written : withoutChoice(written, model);
+  const asWritten = candidateOf(assembler.make(decided, passes ? [] : [fuse]), asked, tools);
+  const stored = merged === written ? decided : withoutChoice(merged, model);
+  const storeAll = stored === decided ? asWritten : candidateOf(assembler.make(stored, [fuse]), "store-all", tools);
+  return { storeAll, asWritten, stored: new GraphPlans(stored, storeAll, tools), merged };
+}
+
+/** Programs of fewer nodes are planned about as fast as a plan is read, unless something is asked of their memory. */
+const LEAST_NODES = 256;
+
+/** What was kept of a program's plans; null where it would not be worth it, or says nothing about these options. */
+function cacheOf(graph: Graph, { key }: LowerTraits, options: AssembleOptions, model: CostModel): PlanCache | null {
+  const { cache = true, verify = false, passes, solver, donated = [], persistent = [] } = options;
+  if (!cache || verify || passes || solver || key === undefined) return null;
+  return PlanCache.of(graph, { traits: key, costs: model, donated: [...donated], persistent: [...persistent] });
+}
+
+const isPlain = ({ budgetBytes, least = false, maxSlowdown, strategy }: MemoryRequest): boolean =>
+  strategy === undefined && budgetBytes === undefined && !least && maxSlowdown === undefined;
+
+/** The same for requests that mean the same. */
+function asData({ budgetBytes, least, maxSlowdown, strategy, segments }: MemoryRequest): readonly unknown[] {
+  return [budgetBytes ?? null, least ?? false, maxSlowdown ?? null, strategy ?? null, segments ?? "operation"];
+}
+
+/** All plans of a program. Each is made when it is first asked for, and may come from a cache (plan-cache.ts). */
+export class ProgramPlans {
+  readonly #graph: Graph;
+  readonly #options: AssembleOptions;
   readonly #tools: PlanTools;
+  readonly #cache: PlanCache | null;
+  #base: Base | undefined;
   #forms: LoopForms | null | undefined;
+  /** The last one that came from the cache, and what it was asked for with. */
+  #restored: (ChosenPlan & { readonly request: MemoryRequest }) | null = null;
+  /** Whether plans of this program are in the cache. */
+  #isKept = false;
 
   constructor(graph: Graph, traits: LowerTraits, options: AssembleOptions) {
-    const started = performance.now();
-    const assembler = new Assembler(traits, options);
-    this.#tools = { assembler, model: options.costs ?? DEFAULT_MODELS.wasm, solver: options.solver };
-    const { verify = false, passes } = options;
-    const cleaned = runPasses(graph, passes ?? pipeline, verify ? { verify } : {});
-    const written = passes ? cleaned : rewindLoops(cleaned, asAsked);
-    this.#merged = passes ? written : mergeReplays.run(written);
-    const asked = this.#merged === written ? "store-all" : "checkpoint";
-    const decided = passes ? written : withoutChoice(written, this.#tools.model);
-    this.#asWritten = candidateOf(assembler.make(decided, passes ? [] : [fuse]), asked, this.#tools);
-    const stored = this.#merged === written ? decided : withoutChoice(this.#merged, this.#tools.model);
-    this.storeAll =
-      stored === decided ? this.#asWritten : candidateOf(assembler.make(stored, [fuse]), "store-all", this.#tools);
-    this.#stored = new GraphPlans(stored, this.storeAll, this.#tools);
-    this.baseMs = performance.now() - started;
+    const model = options.costs ?? DEFAULT_MODELS.wasm;
+    this.#graph = graph;
+    this.#options = options;
+    this.#tools = { assembler: new Assembler(traits, options), model, solver: options.solver };
+    this.#cache = cacheOf(graph, traits, options, model);
+  }
+
+  /** What all plans share: passes, fusion, and the plan in which everything is stored. */
+  #made(): Base {
+    this.#base ??= baseOf(this.#graph, this.#tools, this.#options);
+    return this.#base;
+  }
+
+  get storeAll(): Candidate<Made> {
+    return this.#made().storeAll;
+  }
+
+  /** The numbers of `storeAll`, which a plan from the cache comes with. */
+  get storeAllFigures(): ChosenPlan["storeAll"] {
+    const { arenaBytes, predictedMs } = this.#base?.storeAll ?? this.#restored?.storeAll ?? this.storeAll;
+    return { arenaBytes, predictedMs };
   }
 
   /** What is asked for; throws `PlanInfeasible` where there is no such plan. */
   choose(request: MemoryRequest): Candidate<Made> {
+    const worth = !isPlain(request) || this.#graph.nodes.length >= LEAST_NODES;
+    const cache = worth ? this.#cache : null;
+    const found = cache?.plan(asData(request), this.#tools.assembler);
+    if (found) {
+      this.#restored = { ...found, request };
+      this.#isKept = true;
+      return found.chosen;
+    }
+    const started = performance.now();
+    const chosen = this.#choose(request);
+    if (cache?.wants(performance.now() - started)) {
+      this.#isKept = true;
+      cache.keepPlan(asData(request), { chosen, storeAll: this.storeAll });
+    }
+    return chosen;
+  }
+
+  /** Whether a plan that was chosen came from the cache. */
+  isCached(chosen: Candidate<Made>): boolean {
+    return this.#restored?.chosen === chosen;
+  }
+
+  #choose(request: MemoryRequest): Candidate<Made> {
     const { budgetBytes, least = false, maxSlowdown, strategy } = request;
+    const { asWritten } = this.#made();
     const budget = budgetBytes ?? Number.POSITIVE_INFINITY;
-    if (strategy === undefined && budgetBytes === undefined && !least && maxSlowdown === undefined)
-      return this.#asWritten;
+    if (isPlain(request)) return asWritten;
     const found = this.#find(request);
     // With a free hand, what the user's checkpoints ask for is one more plan.
-    const written =
-      strategy === undefined && !least && maxSlowdown === undefined && this.#asWritten.arenaBytes <= budget;
-    if (written && !(found && found.predictedMs <= this.#asWritten.predictedMs)) return this.#asWritten;
+    const written = strategy === undefined && !least && maxSlowdown === undefined && asWritten.arenaBytes <= budget;
+    if (written && !(found && found.predictedMs <= asWritten.predictedMs)) return asWritten;
     if (found && found.arenaBytes <= budget) return found;
     const forms = this.#loopForms(strategy ?? "auto");
     const { plan } = (forms ? forms.smallest(request.segments) : this.least(request)).result;
@@ -126,35 +200,39 @@ export class ProgramPlans {
     return this.#loopForms(strategy)?.least(segments) ?? this.family(strategy, segments).least();
   }
 
-  /** The smallest plan; of a large program the smallest of those that were made so far. */
-  leastKnown({ strategy = "auto", segments }: MemoryRequest): Candidate<Made> {
-    return this.#loopForms(strategy)?.least(segments) ?? this.#stored.leastKnown(strategy, segments);
+  /** Bytes of the smallest plan; of a large program, of the smallest of those that were made so far. */
+  leastKnownBytes(request: MemoryRequest): number {
+    const { strategy = "auto", segments } = request;
+    const known = this.#restored && this.#cache?.bytes("least", asData(request));
+    if (typeof known === "number") return known;
+    // what a plan from the cache was chosen from
+    if (this.#restored && !this.#base) this.#choose(this.#restored.request);
+    const least = this.#loopForms(strategy)?.least(segments) ?? this.#made().stored.leastKnown(strategy, segments);
+    if (this.#isKept) this.#cache?.keepBytes("least", asData(request), least.arenaBytes);
+    return least.arenaBytes;
   }
 
   /** With loops that the planner may decide about: their forms. Strategies by name are about operations alone. */
   #loopForms(strategy: string): LoopForms | null {
     if (strategy !== "auto") return null;
     if (this.#forms === undefined) {
-      const groups = loopGroups(this.#merged, this.#tools.model);
-      this.#forms = groups.length === 0 ? null : new LoopForms(this.#merged, this.#stored, groups, this.#tools);
+      const { merged, stored } = this.#made();
+      const groups = loopGroups(merged, this.#tools.model);
+      this.#forms = groups.length === 0 ? null : new LoopForms(merged, stored, groups, this.#tools);
     }
     return this.#forms;
   }
 
   /** A plan with its kernels bound to addresses. */
   placed(chosen: Candidate<Made>, planMs: number): ChosenProgram {
-    const { arenaBytes, predictedMs } = this.storeAll;
-    return {
-      ...placedProgram(chosen.result, planMs),
-      strategy: chosen.strategy,
-      predictedMs: chosen.predictedMs,
-      storeAll: { arenaBytes, predictedMs },
-    };
+    const { strategy, predictedMs } = chosen;
+    const about = { strategy, predictedMs, storeAll: this.storeAllFigures, planCached: this.isCached(chosen) };
+    return { ...placedProgram(chosen.result, planMs), ...about };
   }
 
   /** What the operation with the largest operands needs, loops holding as little as they can: no plan is smaller. */
   floorBytes(): number {
-    const stored = this.#stored.floorBytes();
+    const stored = this.#made().stored.floorBytes();
     return Math.min(stored, this.#loopForms("auto")?.floorBytes() ?? stored);
   }
 
@@ -165,7 +243,7 @@ export class ProgramPlans {
 
   /** The plans of one strategy, loops as they are stored. */
   family(strategy: string, segments: Level = "operation"): PlanFamily<Made> {
-    return this.#stored.family(strategy, segments);
+    return this.#made().stored.family(strategy, segments);
   }
 }
 

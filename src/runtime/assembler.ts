@@ -12,7 +12,7 @@ import type { Lowered, LowerTraits } from "../lower/lower.ts";
 import { sharedLowering } from "../lower/share.ts";
 import type { Pass } from "../passes/pass.ts";
 import { runPasses } from "../passes/pipeline.ts";
-import { planProgram } from "../plan/plan.ts";
+import { planAsPlaced, planProgram } from "../plan/plan.ts";
 import type { Plan } from "../plan/problem.ts";
 import type { PlanStep, Program } from "../plan/program.ts";
 import { ALIGNMENT, type Unit } from "./body.ts";
@@ -99,8 +99,25 @@ export class Assembler {
 
   /** `passes`: what is left to be done to `graph`. Its order is changed only if it is above `target` as it is. */
   make(graph: Graph, passes: readonly Pass[], target = 0): Made {
-    const { verify = false, donated = [], persistent = [] } = this.#options;
+    const { verify = false } = this.#options;
     const optimised = runPasses(graph, passes, verify ? { verify } : {});
+    const { program, lowered, controls } = this.#program(optimised);
+    const given = target > 0 ? planProgram(program, { keepOrder: true }) : null;
+    const orderWork = target > 0 ? VARIANT_WORK : undefined;
+    const plan = given && given.height <= target ? given : planProgram(program, { orderWork });
+    const ordered: Graph = { ...optimised, nodes: plan.program.steps.map((step) => step.node) };
+    return { graph: ordered, program, plan, lowered, controls };
+  }
+
+  /** The same for a graph whose nodes are in the order that was planned, with the places that were found for its buffers. */
+  remake(graph: Graph, placement: Pick<Plan, "offsets" | "strategy">): Made {
+    const made = this.#program(graph);
+    return { graph, ...made, plan: planAsPlaced(made.program, placement) };
+  }
+
+  /** The steps of a graph after fusion. */
+  #program(optimised: Graph): Omit<Made, "graph" | "plan"> {
+    const { donated = [], persistent = [] } = this.#options;
     const lowered = new Map<Node, Lowered>();
     const controls = new Map<Node, Unit>();
     const steps = optimised.nodes.map((node) => {
@@ -112,11 +129,11 @@ export class Assembler {
     });
     const param = (i: number): Value => {
       const value = optimised.params[i];
-      invariant(value, () => `${graph.name} has no parameter ${i}`);
+      invariant(value, () => `${optimised.name} has no parameter ${i}`);
       return value;
     };
     const program: Program = {
-      name: graph.name,
+      name: optimised.name,
       params: optimised.params,
       donated: new Map([...donated].map(([p, r]) => [param(p), r])),
       results: optimised.results,
@@ -124,11 +141,7 @@ export class Assembler {
       persistent: new Set([...persistent].map(param)),
       alignment: ALIGNMENT,
     };
-    const given = target > 0 ? planProgram(program, { keepOrder: true }) : null;
-    const orderWork = target > 0 ? VARIANT_WORK : undefined;
-    const plan = given && given.height <= target ? given : planProgram(program, { orderWork });
-    const ordered: Graph = { ...optimised, nodes: plan.program.steps.map((step) => step.node) };
-    return { graph: ordered, program, plan, lowered, controls };
+    return { program, lowered, controls };
   }
 
   /** One function for all bodies, which are planned once for it. */

@@ -14,7 +14,8 @@ import { loadThreads } from "./wasm-threads.ts";
 
 /** What products on WebAssembly need, with or without fused multiply-add. */
 export function wasmTraits(fma: boolean = detectFeatures().relaxedMadd, threads = 1): LowerTraits {
-  return { contractScratch: (dtype, m, n, k) => contractScratch(dtype, fma, m, n, k, threads) };
+  const key = `wasm ${JSON.stringify({ fma, threads })}`;
+  return { key, contractScratch: (dtype, m, n, k) => contractScratch(dtype, fma, m, n, k, threads) };
 }
 
 /** What tests ask for beside threads: all calls shared. */

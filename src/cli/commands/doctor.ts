@@ -6,8 +6,10 @@ import { spawnSync } from "node:child_process";
 import { availableParallelism, totalmem } from "node:os";
 import { formatBytes } from "../../base/bytes.ts";
 import { detectFeatures, type Features } from "../../codegen/wasm/features.ts";
+import { cacheFolder } from "../../node/cache-folder.ts";
 import { systemCompiler } from "../../node/native/compiler.ts";
 import { nativeTarget } from "../../node/native/target.ts";
+import { plansFolder } from "../../node/plan-store.ts";
 import { table } from "../../plan/table.ts";
 import { type Command, type Io, writeJson } from "../command.ts";
 import { cpuName, type MachineModel, machineModel, ratesText } from "../machine.ts";
@@ -37,6 +39,8 @@ interface Findings {
   readonly gpus: readonly string[];
   /** What times are predicted with. */
   readonly speed: MachineModel;
+  /** Where rates, compiled programs and plans are kept; of plans null where they are not. */
+  readonly cache: { readonly folder: string; readonly plans: string | null };
 }
 
 /** Standard output of a command, or null when it is not there, fails or takes too long. */
@@ -91,6 +95,7 @@ function findings(io: Io): Findings {
     mpi: firstOf(["mpirun", "mpiexec"]),
     gpus: gpus === null ? [] : gpus.split("\n"),
     speed: machineModel(io.err),
+    cache: { folder: cacheFolder(), plans: plansFolder() },
   };
 }
 
@@ -106,6 +111,7 @@ function findingsText(f: Findings): string {
     ["cpu", `${f.cpu}, ${f.threads} threads, ${formatBytes(f.memoryBytes)}`],
     ...f.targets.map((t) => [t.name, `${t.available ? "available" : "not available"}: ${t.note}`]),
     ["speed", speedText(f.speed)],
+    ["cache", `${f.cache.folder}, ${f.cache.plans === null ? "no plans" : "plans too"}`],
     ["compiler", toolText(f.compiler)],
     ["MPI", toolText(f.mpi)],
     ["GPU", f.gpus.length > 0 ? f.gpus.join("; ") : "none found by nvidia-smi"],

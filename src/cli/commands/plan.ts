@@ -44,7 +44,8 @@ function recomputationText(f: PlanFigures): string {
 function planText(made: Plan, f: PlanFigures, io: Io): string {
   const predicted = `a step is predicted to take ${f.predictedMs.toFixed(1)} ms by ${f.costModel} rates`;
   const lines = [reportText(made), memoryChart(made, paintFor(io)), persistentText(f)];
-  return `${lines.join("\n")}\n${recomputationText(f)}planned in ${f.planMs.toFixed(0)} ms, ${predicted}\n`;
+  const planned = `${f.planCached ? "read from the cache" : "planned"} in ${f.planMs.toFixed(0)} ms`;
+  return `${lines.join("\n")}\n${recomputationText(f)}${planned}, ${predicted}\n`;
 }
 
 /** The plan for other programs, as many files as are asked for. */

@@ -11,7 +11,8 @@ import { appendFileSync, readFileSync, renameSync, rmSync, statSync } from "node
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { TidemarkError } from "../../base/errors.ts";
-import { besideName, nativeFolder, prune, touch } from "./cache.ts";
+import { besideName, prune, touch } from "../cache-files.ts";
+import { LARGEST_CACHE, nativeFolder } from "./cache.ts";
 import { type Compiler, compileTo, digest } from "./compiler.ts";
 
 /** Of the hash at the end of a file. */
@@ -91,7 +92,7 @@ export function libraryFor(koffi: Koffi, compiler: Compiler, text: string, stepw
     compileTo(compiler, text, aside);
     appendFileSync(aside, hashOf(readFileSync(aside)));
     renameSync(aside, path);
-    prune(dirname(path));
+    prune(dirname(path), LARGEST_CACHE);
   } finally {
     rmSync(aside, { force: true });
   }

@@ -25,7 +25,7 @@ import { slice } from "../../ops/slice.ts";
 import { chooseTarget, provideNative } from "../../runtime/choose-target.ts";
 import { Executable } from "../../runtime/executable.ts";
 import type { Target } from "../../runtime/target.ts";
-import { prune, touch } from "./cache.ts";
+import { prune, touch } from "../cache-files.ts";
 import { systemCompiler } from "./compiler.ts";
 import { nativeTarget } from "./target.ts";
 

@@ -76,7 +76,10 @@ export function nativeTarget(request: NativeRequest = {}): TargetAnswer {
   const target: Target = {
     name: "native",
     threads,
-    traits: { contractScratch: (_dtype, _m, _n, _k, nest, operands) => contractScratch(nest, operands, options) },
+    traits: {
+      key: `native ${JSON.stringify(options)}`,
+      contractScratch: (_dtype, _m, _n, _k, nest, operands) => contractScratch(nest, operands, options),
+    },
     costs: DEFAULT_MODELS.native,
     arithmetic: `native, ${fma ? "fused multiply-add" : "plain"}`,
     load: (placed, how) => load(koffi, compiler, options, placed, how),

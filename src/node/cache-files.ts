@@ -1,0 +1,55 @@
+/**
+ * @file Files of a cache. Written beside and renamed, so that a reader finds all of a file or none of it, and two processes
+ * that make the same do not disturb each other: the second one's file replaces an equal one.
+ *
+ * A folder does not grow for ever: when it is too large, the files that were used longest ago go. A process that has one of
+ * them loaded keeps it; one that wants it again makes it again.
+ */
+import { readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+let written = 0;
+
+/** A name beside a file that nobody else uses. */
+export function besideName(path: string): string {
+  written += 1;
+  return `${path}.${process.pid}-${written}.tmp`;
+}
+
+/** Writes a file whole, or leaves what was there; whether it could. */
+export function replaceFile(path: string, content: Uint8Array | string): boolean {
+  const aside = besideName(path);
+  try {
+    writeFileSync(aside, content);
+    renameSync(aside, path);
+    return true;
+  } catch {
+    rmSync(aside, { force: true });
+    return false;
+  }
+}
+
+/** Notes that a file was used. */
+export function touch(path: string): void {
+  try {
+    const now = new Date();
+    utimesSync(path, now, now);
+  } catch {
+    // somebody else's file, or gone: its age is then that of its making
+  }
+}
+
+/** Removes the files that were used longest ago until the rest takes at most half of `most` bytes, if all take more. */
+export function prune(folder: string, most: number): void {
+  const files = readdirSync(folder).flatMap((name) => {
+    const found = statSync(join(folder, name), { throwIfNoEntry: false });
+    return found?.isFile() ? [{ path: join(folder, name), bytes: found.size, used: found.mtimeMs }] : [];
+  });
+  let total = files.reduce((sum, { bytes }) => sum + bytes, 0);
+  if (total <= most) return;
+  for (const { path, bytes } of files.sort((a, b) => a.used - b.used || (a.path < b.path ? -1 : 1))) {
+    if (total <= most / 2) return;
+    rmSync(path, { force: true });
+    total -= bytes;
+  }
+}

@@ -1,0 +1,186 @@
+/**
+ * @file Plans from a cache are the plans that would have been made, byte for byte; whatever else is found there changes
+ * nothing. The store is a map here; src/node/plan-store.test.ts is about files.
+ */
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { type PlanInfo, type PlanningOptions, plan, plansOf } from "../api/plan.ts";
+import { ALL_PROGRAMS, type AnyProgram } from "../cli/programs/built-in.ts";
+import { print } from "../ir/print.ts";
+import { planJson } from "../plan/json.ts";
+import type { AnyFunction } from "../trace/function.ts";
+import { type PlanStore, providePlanStore } from "./plan-cache.ts";
+
+class MapStore implements PlanStore {
+  readonly planner: string;
+  readonly leastMs = 0;
+  readonly texts = new Map<string, string>();
+  found = 0;
+
+  constructor(planner = "this one") {
+    this.planner = planner;
+  }
+
+  read(key: string): string | null {
+    const text = this.texts.get(key) ?? null;
+    if (text !== null) this.found++;
+    return text;
+  }
+
+  write(key: string, text: string): void {
+    this.texts.set(key, text);
+  }
+}
+
+let store: MapStore;
+let before: PlanStore | null;
+
+beforeEach(() => {
+  store = new MapStore();
+  before = providePlanStore(store);
+});
+afterEach(() => {
+  providePlanStore(before);
+});
+
+function programNamed(name: string): AnyProgram {
+  const program = ALL_PROGRAMS.find((p) => p.name === name);
+  if (!program) throw new Error(`there is no program ${name}`);
+  return program;
+}
+
+const argumentsOf = (program: AnyProgram): readonly unknown[] =>
+  program.specs?.() ?? [program.init(), ...program.batch()];
+
+function planned(name: string, options: PlanningOptions): PlanInfo {
+  const program = programNamed(name);
+  const ask = plan(program.step as AnyFunction, { donate: [0], ...options }) as (
+    ...args: readonly unknown[]
+  ) => PlanInfo;
+  return ask(...argumentsOf(program));
+}
+
+/** Everything that a plan says. */
+function textOf({ graph, plan: made, planMs, traceMs, planCached, ...numbers }: PlanInfo): string {
+  return [
+    JSON.stringify(planJson(made, { stories: true })),
+    print(graph, { locations: true }),
+    JSON.stringify(numbers),
+  ].join("\n");
+}
+
+const REQUESTS: readonly (readonly [string, PlanningOptions])[] = [
+  ["unet", {}],
+  ["mlp", { memory: "min" }],
+  ["lstm", { memory: "min" }],
+  ["cnn", { maxSlowdown: 1.2 }],
+  ["mlp", { memory: "min", strategy: "sqrt" }],
+];
+
+describe("a plan from the cache", () => {
+  for (const [name, options] of REQUESTS) {
+    it(`is the plan of ${name} with ${JSON.stringify(options)}, byte for byte`, () => {
+      const plain = textOf(planned(name, { ...options, cache: false }));
+      expect(store.texts.size).toBe(0);
+      const first = planned(name, options);
+      expect([first.planCached, store.texts.size]).toEqual([false, 1]);
+      const second = planned(name, options);
+      expect(second.planCached).toBe(true);
+      expect(textOf(first)).toBe(plain);
+      expect(textOf(second)).toBe(plain);
+    });
+  }
+
+  it("is for one request, one model of costs, one target and one planner", () => {
+    const costs = { name: "slow", productRate: 1e9, arithmeticRate: 1e9, byteRate: 1e9, callSeconds: 1e-9 };
+    const all: readonly PlanningOptions[] = [{}, { costs }, { strategy: "sqrt" }, { donate: [] }, { name: "other" }];
+    for (const options of all) expect(planned("mlp", { memory: "min", ...options }).planCached).toBe(false);
+    expect(store.texts.size).toBe(all.length);
+    providePlanStore(new MapStore("another"));
+    expect(planned("mlp", { memory: "min" }).planCached).toBe(false);
+  });
+
+  it("is not asked for where a check, a solver or the user says so", () => {
+    planned("mlp", { memory: "min" });
+    const solver = () => ({ status: "failed" as const });
+    for (const options of [{ validate: true }, { cache: false }, { solver: solver as never }]) {
+      expect(planned("mlp", { memory: "min", ...options }).planCached).toBe(false);
+    }
+    expect([store.texts.size, store.found]).toEqual([1, 0]);
+  });
+
+  it("tells the smallest budget that was known when it was made", () => {
+    const smallest = (): number => {
+      const { plans, source } = plansOf(programNamed("mlp").step as AnyFunction, argumentsOf(programNamed("mlp")), {
+        donate: [0],
+        memory: "min",
+      });
+      plans.choose(source.memory);
+      return plans.leastKnownBytes(source.memory);
+    };
+    const first = smallest();
+    expect(store.texts.size).toBe(2);
+    expect(smallest()).toBe(first);
+    for (const [key, text] of store.texts) if (text.length < 20) store.texts.set(key, "many");
+    expect(smallest()).toBe(first);
+    expect(store.texts.size).toBe(2);
+  });
+
+  it("is not kept of small programs of which nothing is asked", () => {
+    planned("mlp", {});
+    expect(store.texts.size).toBe(0);
+  });
+});
+
+describe("what is not the plan of a program", () => {
+  const options: PlanningOptions = { memory: "min" };
+
+  /** Plans with a cache whose only text was changed. */
+  function withChanged(change: (text: string) => string): PlanInfo {
+    for (const [key, text] of store.texts) store.texts.set(key, change(text));
+    return planned("mlp", options);
+  }
+
+  type Kept = Record<string, unknown> & { offsets: number[]; scratch: number[][]; graph: { values: number[][] } };
+
+  const edited =
+    (edit: (kept: Kept) => void) =>
+    (text: string): string => {
+      const kept = JSON.parse(text) as Kept;
+      edit(kept);
+      return JSON.stringify(kept);
+    };
+
+  const CHANGES: Readonly<Record<string, (text: string) => string>> = {
+    "no JSON": (text) => text.slice(0, text.length / 2),
+    nothing: () => "",
+    "another thing": () => "[1,2,3]",
+    "buffers on top of each other": edited((kept) => kept.offsets.fill(0)),
+    "fewer buffers": edited((kept) => kept.offsets.pop()),
+    "another arena": edited((kept) => {
+      kept.arenaBytes = 1;
+    }),
+    "other workspaces": edited((kept) => kept.scratch.unshift([64])),
+    "values that are not there": edited((kept) => kept.graph.values.pop()),
+    "values of other types": edited((kept) => kept.graph.values.reverse()),
+  };
+
+  for (const [name, change] of Object.entries(CHANGES)) {
+    it(`changes nothing: ${name}`, () => {
+      const right = textOf(planned("mlp", options));
+      const again = withChanged(change);
+      expect([again.planCached, store.found]).toEqual([false, 1]);
+      expect(textOf(again)).toBe(right);
+      expect(planned("mlp", options).planCached).toBe(true);
+    });
+  }
+
+  it("changes nothing: the plan of another program", () => {
+    planned("cnn", options);
+    const [other = ""] = store.texts.values();
+    store.texts.clear();
+    const right = textOf(planned("mlp", options));
+    const again = withChanged(() => other);
+    expect(again.planCached).toBe(false);
+    expect(textOf(again)).toBe(right);
+  });
+});

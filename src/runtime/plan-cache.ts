@@ -1,0 +1,153 @@
+/**
+ * @file Plans that outlive a process. Planning is a function of the traced graph, what is asked of memory, the target's
+ * traits, the model of costs and the planner's own code; all of that is the key, and what was decided is the value: the
+ * graph after all passes in its planned order, replays included, and the place of every buffer.
+ *
+ *   traced graph ──────────── key ──→ found? ─ no ──→ passes, fusion, order, placement, recomputation ─→ kept
+ *                                       │ yes                                                             │
+ *                                       ╰──→ kernels, buffers, validator ─→ the same plan ←───────────────╯
+ *
+ * A value is believed in nothing that can be checked: kernels are lowered and buffers are assigned again, the graph must be
+ * well-formed and have the parameters and results of the traced one, workspaces must be what kernels need now, and the
+ * independent validator must find nothing. Otherwise the program is planned as if nothing had been found.
+ *
+ * Where values are kept is not known here: the core has no files. `tidemark/node` provides a store.
+ */
+import type { Graph, Value } from "../ir/graph.ts";
+import type { AnyOp } from "../ir/op.ts";
+import { graphKey, isPackable, type PackedGraph, packGraph, unpackGraph } from "../ir/pack.ts";
+import { sameType } from "../ir/type.ts";
+import { violations } from "../ir/verify.ts";
+import { allOps } from "../ops/all.ts";
+import type { Candidate } from "../plan/budget/rungs.ts";
+import { validate } from "../plan/validate.ts";
+import type { Assembler, Made } from "./assembler.ts";
+
+/** Texts by keys of any length; what is read was written whole, or is not there. */
+export interface PlanStore {
+  /** Equal for equal code of the planner: another one's plans are not asked for. */
+  readonly planner: string;
+  /** Plans that were made in less time are not worth keeping. */
+  readonly leastMs: number;
+  read(key: string): string | null;
+  write(key: string, text: string): void;
+}
+
+let store: PlanStore | null = null;
+
+/** Makes a store known; null: plans are not kept. Gives what was known before. */
+export function providePlanStore(provided: PlanStore | null): PlanStore | null {
+  const before = store;
+  store = provided;
+  return before;
+}
+
+/** The plan of a request, and what it was compared with. */
+export interface ChosenPlan {
+  readonly chosen: Candidate<Made>;
+  readonly storeAll: Pick<Candidate<Made>, "arenaBytes" | "predictedMs">;
+}
+
+interface KeptPlan {
+  readonly graph: PackedGraph;
+  readonly offsets: readonly number[];
+  readonly placer: string;
+  /** Bytes of every step's workspaces, and of the arena. */
+  readonly scratch: readonly (readonly number[])[];
+  readonly arenaBytes: number;
+  readonly strategy: string;
+  readonly predictedMs: number;
+  readonly storeAll: ChosenPlan["storeAll"];
+}
+
+const OPS: ReadonlyMap<string, AnyOp> = new Map(allOps.map((op) => [op.name, op]));
+
+/** Changes when what is kept is read differently. */
+const FORMAT = 1;
+
+const scratchOf = ({ program }: Made["plan"]): KeptPlan["scratch"] => program.steps.map(({ scratch }) => scratch);
+
+/** The kept plans of one program. */
+export class PlanCache {
+  readonly #store: PlanStore;
+  readonly #graph: Graph;
+  readonly #settings: unknown;
+  #program: string | undefined;
+
+  private constructor(found: PlanStore, graph: Graph, settings: unknown) {
+    this.#store = found;
+    this.#graph = graph;
+    this.#settings = settings;
+  }
+
+  /** `settings`: all that plans depend on beside the graph, as data. Null where nothing is kept. */
+  static of(graph: Graph, settings: unknown): PlanCache | null {
+    return store && isPackable(graph, OPS) ? new PlanCache(store, graph, settings) : null;
+  }
+
+  #key(what: string, request: unknown): string {
+    this.#program ??= `${JSON.stringify([FORMAT, this.#store.planner, this.#settings])} ${graphKey(this.#graph)}`;
+    return `${what} ${JSON.stringify(request)} ${this.#program}`;
+  }
+
+  /** The plan that was kept for a request, if it is one. */
+  plan(request: unknown, assembler: Assembler): ChosenPlan | null {
+    const text = this.#store.read(this.#key("plan", request));
+    if (text === null) return null;
+    try {
+      return this.#restored(JSON.parse(text) as KeptPlan, assembler);
+    } catch {
+      // whatever this is, it is not a plan of this program: it is planned again
+      return null;
+    }
+  }
+
+  #restored(kept: KeptPlan, assembler: Assembler): ChosenPlan | null {
+    const graph = unpackGraph(kept.graph, OPS);
+    if (!sameTypes(graph.params, this.#graph.params) || !sameTypes(graph.results, this.#graph.results)) return null;
+    if (violations(graph).length > 0) return null;
+    const result = assembler.remake(graph, { offsets: kept.offsets, strategy: kept.placer });
+    const { plan, program } = result;
+    if (JSON.stringify(scratchOf(plan)) !== JSON.stringify(kept.scratch) || plan.height !== kept.arenaBytes)
+      return null;
+    if (validate(program, plan).length > 0) return null;
+    const { strategy, predictedMs, arenaBytes, storeAll } = kept;
+    return { chosen: { strategy, arenaBytes, predictedMs, result }, storeAll };
+  }
+
+  wants(ms: number): boolean {
+    return ms >= this.#store.leastMs;
+  }
+
+  keepPlan(request: unknown, { chosen, storeAll }: ChosenPlan): void {
+    const { plan, graph } = chosen.result;
+    // passes make nodes of operations that the traced graph has not
+    if (!isPackable(graph, OPS)) return;
+    const kept: KeptPlan = {
+      graph: packGraph(graph),
+      offsets: plan.offsets,
+      placer: plan.strategy,
+      scratch: scratchOf(plan),
+      arenaBytes: plan.height,
+      strategy: chosen.strategy,
+      predictedMs: chosen.predictedMs,
+      storeAll: { arenaBytes: storeAll.arenaBytes, predictedMs: storeAll.predictedMs },
+    };
+    this.#store.write(this.#key("plan", request), JSON.stringify(kept));
+  }
+
+  /** A number of bytes that was kept. */
+  bytes(what: string, request: unknown): number | null {
+    const text = this.#store.read(this.#key(what, request));
+    const bytes = text === null ? Number.NaN : Number(text);
+    return Number.isInteger(bytes) && bytes >= 0 ? bytes : null;
+  }
+
+  keepBytes(what: string, request: unknown, bytes: number): void {
+    this.#store.write(this.#key(what, request), String(bytes));
+  }
+}
+
+function sameTypes(a: readonly Value[], b: readonly Value[]): boolean {
+  return a.length === b.length && a.every(({ type }, i) => b[i] !== undefined && sameType(type, b[i].type));
+}

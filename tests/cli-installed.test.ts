@@ -1,0 +1,111 @@
+/** @file The command as people install it: built, run by Node, with programs that import the package. */
+import { spawnSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { buildPackage } from "./support/build.ts";
+import { expectRefusal, lastLine, type Outcome } from "./support/outcome.ts";
+import { ROOT } from "./support/project.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "tidemark-cli-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function file(name: string, text: string): void {
+  writeFileSync(join(folder, name), text);
+}
+
+describe("the command as installed", () => {
+  const PROGRAM = `import { mse, tensor, valueAndGrad } from "./dist/api/index.js";
+export const program = {
+  name: "line",
+  init: () => ({ params: { w: tensor([[1], [2]]) } }),
+  batch: () => [tensor([[1, 2], [3, 4]]), tensor([[1], [0]])],
+  step(state, x, y) {
+    const [loss, g] = valueAndGrad((p) => mse(x.matmul(p.w), y))(state.params);
+    return [{ params: { w: state.params.w.sub(g.w.mul(0.01)) } }, loss];
+  },
+};
+`;
+
+  const cache = join(folder, "cache");
+
+  const commandWith = (env: Readonly<Record<string, string>>, ...args: readonly string[]): Outcome => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, ["bin/tidemark.js", ...args], {
+      ...{ cwd: folder, encoding: "utf8", env: { ...process.env, TIDEMARK_CACHE: cache, ...env } },
+    });
+    return { code: status ?? -1, out: stdout, err: stderr };
+  };
+
+  const command = (...args: readonly string[]): Outcome => commandWith({}, ...args);
+
+  beforeAll(() => {
+    buildPackage(join(folder, "dist"));
+    mkdirSync(join(folder, "bin"));
+    cpSync(join(ROOT, "bin", "tidemark.js"), join(folder, "bin", "tidemark.js"));
+    cpSync(join(ROOT, "package.json"), join(folder, "package.json"));
+  });
+
+  it("runs modules that export a program", () => {
+    file("line.mjs", PROGRAM);
+    const { code, out } = command("bench", "line.mjs", "--steps", "2", "--json");
+    expect(code).toBe(0);
+    const { program, losses } = lastLine(out) as { program: string; losses: readonly number[] };
+    expect(program).toBe("line");
+    // predictions 5 and 11 for targets 1 and 0: (4² + 11²) / 2
+    expect(losses[0]).toBe(68.5);
+    expect(losses[1]).toBeLessThan(68.5);
+  });
+
+  it("finds a plan again that took long, and makes it again where it is damaged", () => {
+    const planned = (env: Readonly<Record<string, string>> = {}) => {
+      const words = ["plan", "lstm", "--budget", "min", "--json", "--plan-json", "lstm.json"];
+      const { planCached, planMs, traceMs, ...figures } = lastLine(commandWith(env, ...words).out);
+      return { planCached, figures, plan: readFileSync(join(folder, "lstm.json"), "utf8") };
+    };
+    const off = planned({ TIDEMARK_PLAN_CACHE: "off" });
+    expect(existsSync(join(cache, "plans"))).toBe(false);
+    expect(planned()).toEqual(off);
+    const again = planned();
+    expect(again).toEqual({ ...off, planCached: true });
+    const files = readdirSync(join(cache, "plans")).map((name) => join(cache, "plans", name));
+    for (const path of files) writeFileSync(path, readFileSync(path, "utf8").slice(0, -1));
+    expect(planned()).toEqual(off);
+    expect(planned()).toEqual(again);
+    expect(lastLine(command("doctor", "--json").out).cache).toEqual({ folder: cache, plans: join(cache, "plans") });
+  });
+
+  it("says what is wrong with a module", () => {
+    file("empty.mjs", "export const model = 1;\n");
+    expectRefusal(command("plan", "empty.mjs"), "UnknownProgram: empty.mjs: exports no `program`");
+    file("part.mjs", PROGRAM.replace("init:", "start:"));
+    expectRefusal(command("plan", "part.mjs"), "UnknownProgram: part.mjs: `program` has no function init");
+    file("broken.mjs", "export const = 1;\n");
+    expectRefusal(command("plan", "broken.mjs"), "UnknownProgram: broken.mjs could not be loaded");
+  });
+
+  it("says which promise a module breaks", () => {
+    const refusal = (change: readonly [string, string], start: string): void => {
+      file("changed.mjs", PROGRAM.replace(...change));
+      const { code, err } = command("bench", "changed.mjs", "--steps", "2");
+      // what a step returns shows when it has run, below the line that it was compiled
+      expectRefusal({ code, out: "", err: err.replace(/^line: compiled .*\n/, "") }, `UnknownProgram: line: ${start}`);
+    };
+    refusal(["init: () => ({ params: { w: tensor([[1], [2]]) } })", "init: () => 3"], "init() returned 3");
+    refusal(["batch: () => [", "batch: () => tensor(1) ?? ["], "batch() returned the tensor f32[]");
+    refusal(["batch: () => [", "batch: () => [3, "], "item 0 of batch() is 3");
+    refusal(["return [{", "return {} && [loss]; [{"], "step returned an array of 1");
+    refusal([", loss];", ", x];"], "step returned the tensor f32[2,2] as the loss");
+    refusal(["params: { w: state", "params: { v: state"], "step returned a state that differs from the one it got");
+  });
+
+  it("exits with 1 and the line for what a module throws", () => {
+    file("thrower.mjs", PROGRAM.replace("const [loss, g]", "null.x; const [loss, g]"));
+    for (const name of ["plan", "bench", "trace"]) {
+      const outcome = command(name, "thrower.mjs");
+      expectRefusal(outcome, "UnknownProgram: TypeError: Cannot read properties of null (reading 'x')");
+      expect(outcome.err).toContain("\n  at thrower.mjs:7:10 in step\n");
+      expect(outcome.out).toBe("");
+    }
+  });
+});
