@@ -6,7 +6,8 @@
  *
  *   node bench/startup.mjs [--runs=7] [--program=gpt] [--json|--write]
  *
- * A first start of native code has a cache folder of its own that is empty; a second one finds what the first one left.
+ * A first start has a cache folder of its own that is empty; a second one finds what the first one left: native code, and the
+ * plan where `tidemark/node` is imported.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -42,9 +43,9 @@ async function importing(...entries) {
 }
 
 /** From the types of the arguments to a program that can run: parameters are made before. */
-async function compiling(target) {
+async function compiling(target, withNode = true) {
   const { compile } = await import("../dist/api/index.js");
-  if (target === "native") await import("../dist/node/index.js");
+  if (withNode) await import("../dist/node/index.js");
   const { ALL_PROGRAMS } = await import("../dist/cli/programs/built-in.js");
   const program = ALL_PROGRAMS.find(({ name }) => name === options.program);
   const args = [program.init(), ...program.batch()];
@@ -57,7 +58,8 @@ const MEASURES = {
   "import tidemark": () => importing("api"),
   "import tidemark, /nn, /optim": () => importing("api", "nn", "optim"),
   "import tidemark/node": () => importing("node"),
-  "wasm: trace, plan, compile": () => compiling("wasm"),
+  "wasm: trace, plan, compile": () => compiling("wasm", false),
+  "wasm: second start": () => compiling("wasm"),
   "native: first start": () => compiling("native"),
   "native: second start": () => compiling("native"),
 };

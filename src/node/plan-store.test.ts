@@ -15,16 +15,16 @@ describe("plans on disk", () => {
   it("are found by whoever looks in the same folder, by their key alone", () => {
     const folder = newFolder();
     const text = `{"a":"${"é→".repeat(1000)}"}\n\n`;
-    planStore(folder, "p").write("key", text);
-    expect(planStore(folder, "p").read("key")).toBe(text);
-    expect(planStore(folder, "p").read("other")).toBeNull();
-    expect(planStore(newFolder(), "p").read("key")).toBeNull();
+    planStore(() => folder, "p").write("key", text);
+    expect(planStore(() => folder, "p").read("key")).toBe(text);
+    expect(planStore(() => folder, "p").read("other")).toBeNull();
+    expect(planStore(newFolder, "p").read("key")).toBeNull();
     expect(readdirSync(folder)).toHaveLength(1);
   });
 
   it("are nothing once they were cut short, changed, or somebody else's", () => {
     const folder = newFolder();
-    const store = planStore(folder, "p");
+    const store = planStore(() => folder, "p");
     store.write("key", "a plan of some length");
     store.write("other", "another plan");
     const [path = "", another = ""] = readdirSync(folder).map((name) => join(folder, name));
@@ -47,7 +47,7 @@ describe("plans on disk", () => {
 
   it("replace what was there, and leave nothing beside", () => {
     const folder = newFolder();
-    const store = planStore(folder, "p");
+    const store = planStore(() => folder, "p");
     for (const text of ["one", "two"]) store.write("key", text);
     expect(store.read("key")).toBe("two");
     expect(readdirSync(folder)).toHaveLength(1);
@@ -55,7 +55,7 @@ describe("plans on disk", () => {
 
   it("make room for others when they were used longest ago", () => {
     const folder = newFolder();
-    const store = planStore(folder, "p", 4800);
+    const store = planStore(() => folder, "p", 4800);
     for (const key of ["a", "b", "c", "d"]) store.write(key, key.repeat(1000));
     const old = new Date(2020, 0, 1);
     for (const name of readdirSync(folder)) utimesSync(join(folder, name), old, old);
@@ -68,9 +68,14 @@ describe("plans on disk", () => {
   it("cost nothing where nothing can be written", () => {
     const blocked = join(root, "a-file");
     writeFileSync(blocked, "");
-    const store = planStore(join(blocked, "below"), "p");
+    const store = planStore(() => join(blocked, "below"), "p");
     store.write("key", "text");
     expect(store.read("key")).toBeNull();
+    const homeless = planStore(() => {
+      throw new Error("no home");
+    }, "p");
+    homeless.write("key", "text");
+    expect(homeless.read("key")).toBeNull();
   });
 
   it("are not kept by sources that nobody built, nor where they are switched off", () => {

@@ -22,13 +22,13 @@ const LARGEST = 256 * 2 ** 20;
 const LEAST_MS = 50;
 
 /** Switches it off. */
-export const PLAN_CACHE_VARIABLE = "TIDEMARK_PLAN_CACHE";
+const VARIABLE = "TIDEMARK_PLAN_CACHE";
 
 const digestOf = (text: string): string => createHash("sha256").update(text).digest("hex");
 
-/** A store in a folder, which is made when there is something to write. */
-export function planStore(folder: string, planner: string, largestBytes: number = LARGEST): PlanStore {
-  const fileOf = (key: string): string => join(folder, digestOf(key));
+/** A store in a folder, which is looked for when it is needed and made when there is something to write. */
+export function planStore(folderOf: () => string, planner: string, largestBytes: number = LARGEST): PlanStore {
+  const fileOf = (key: string): string => join(folderOf(), digestOf(key));
   return {
     planner,
     leastMs: LEAST_MS,
@@ -48,6 +48,7 @@ export function planStore(folder: string, planner: string, largestBytes: number 
     },
     write(key, text) {
       try {
+        const folder = folderOf();
         mkdirSync(folder, { recursive: true });
         if (replaceFile(fileOf(key), `${digestOf(text)}\n${text}`)) prune(folder, largestBytes);
       } catch {
@@ -57,15 +58,19 @@ export function planStore(folder: string, planner: string, largestBytes: number 
   };
 }
 
+/** The planner that plans are kept of, or null: sources that nobody built, or switched off. */
+function keptPlanner(env: NodeJS.ProcessEnv): string | null {
+  const off = ["0", "off", "false", "no"].includes(env[VARIABLE] ?? "");
+  return off || typeof TIDEMARK_SOURCES === "undefined" ? null : `${TIDEMARK_SOURCES} ${process.versions.v8}`;
+}
+
 /** Where plans are kept; null where they are not. */
 export function plansFolder(env: NodeJS.ProcessEnv = process.env): string | null {
-  const off = ["0", "off", "false", "no"].includes(env[PLAN_CACHE_VARIABLE] ?? "");
-  return off || typeof TIDEMARK_SOURCES === "undefined" ? null : join(cacheFolder(env), "plans");
+  return keptPlanner(env) === null ? null : join(cacheFolder(env), "plans");
 }
 
 /** The store of this process. */
-export function systemPlanStore(): PlanStore | null {
-  const folder = plansFolder();
-  if (folder === null || typeof TIDEMARK_SOURCES === "undefined") return null;
-  return planStore(folder, `${TIDEMARK_SOURCES} ${process.versions.v8}`);
+export function systemPlanStore(env: NodeJS.ProcessEnv = process.env): PlanStore | null {
+  const planner = keptPlanner(env);
+  return planner === null ? null : planStore(() => join(cacheFolder(env), "plans"), planner);
 }
