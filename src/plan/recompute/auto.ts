@@ -16,7 +16,7 @@ import { allowanceOf, type Meter } from "./meter.ts";
 import { type IntegerSolver, solveOptimal } from "./optimal.ts";
 import { type Found, portfolio, tournament } from "./portfolio.ts";
 import { baseSequence, type RecomputeProblem, type Sequence } from "./problem.ts";
-import { relieve } from "./relief.ts";
+import { relieve, relieveInStages } from "./relief.ts";
 import { segmentPlans, selectivePlans } from "./rules.ts";
 import { cheapest } from "./segments.ts";
 import { simulate } from "./simulate.ts";
@@ -57,6 +57,8 @@ export interface Answer {
 const RELIEF = 0.25;
 const LARGE_RELIEF = 0.5;
 const LARGE = 1000;
+/** When relief in stages ends, where nothing else has found a plan. */
+const STAGES_UNTIL = 0.9;
 /** Largest graphs that are solved exactly, and those whose relaxation is. */
 const EXACT_OPS = 130;
 /** Widths of the search over states, and by how much it gets wider each time. */
@@ -245,6 +247,9 @@ function improve(search: Search): void {
   if (fresh) widen(search, NARROW, NARROW * WIDER, 0.15, 0.2);
   if (search.proven) return;
   const found = fresh ? firstPlans(search) : [];
+  if (!search.best && effort === undefined) {
+    offer(search, relieveInStages(graph, budget, until(search, STAGES_UNTIL)), "relief");
+  }
   const exact = solver !== undefined && graph.ops <= EXACT_OPS;
   const starts = [...relieved, ...found.map(({ sequence }) => sequence)];
   if (exact) {

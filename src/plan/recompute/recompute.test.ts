@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { leastCost, randomProblem, trainingChain } from "../../../tests/support/recompute-graphs.ts";
+import { layeredGraph } from "../../../tests/support/training-graphs.ts";
 import { loadSolver } from "../../cli/highs.ts";
 import { anneal, dice } from "./anneal.ts";
 import { auto, leastBytes } from "./auto.ts";
@@ -13,7 +14,7 @@ import { relaxedBound } from "./optimal.ts";
 import { SCORINGS } from "./portfolio.ts";
 import { baseSequence, checkProblem, type RecomputeProblem } from "./problem.ts";
 import { profiler } from "./profile.ts";
-import { relieve } from "./relief.ts";
+import { relieve, relieveInStages } from "./relief.ts";
 import { simulate } from "./simulate.ts";
 import { searchStates } from "./state-search.ts";
 import { improveByStates } from "./state-windows.ts";
@@ -105,6 +106,15 @@ describe("dice", () => {
 });
 
 describe("relief", () => {
+  it("gets lower in stages than at once where nearly all steps are above the budget", () => {
+    const problem = layeredGraph(1, 1000);
+    const budget = Math.floor(simulate(problem, baseSequence(problem)).peakBytes / 2);
+    expect(simulate(problem, relieve(flatGraph(problem), budget)).peakBytes).toBeGreaterThan(budget);
+    const staged = simulate(problem, relieveInStages(flatGraph(problem), budget, Number.POSITIVE_INFINITY));
+    expect(staged.violations).toEqual([]);
+    expect(staged.peakBytes).toBeLessThanOrEqual(budget);
+  });
+
   it("gives valid plans that cost no less than the least, most of them within the budget", () => {
     let within = 0;
     for (let seed = 0; seed < 12; seed++) {

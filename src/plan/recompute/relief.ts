@@ -24,9 +24,12 @@ const FEWEST_TRIALS = 4;
 const SMALL = 300;
 /** How often so many are tried on large graphs before long recomputations are. */
 const BATCHES = 8;
-/** Operations to compute again for one value, at most: at first, and where nothing else helps. */
+/** Operations to compute again for one value, at most: at first, where nothing else helps, and by stages. */
 const LONGEST = 12;
 const LONGER = 60;
+const LONGEST_OF_STAGES = 400;
+/** By how much the budget of a stage is below the peak of the one before. */
+const STAGE = 0.05;
 
 export interface ReliefOptions {
   /** The time by the clock at which to stop. */
@@ -35,6 +38,8 @@ export interface ReliefOptions {
   readonly work?: number;
   /** Where to start from; every operation once unless told. */
   readonly start?: readonly number[];
+  /** Operations to compute again for one value where nothing else helps, at most; default: 60. */
+  readonly longer?: number;
 }
 
 interface Trial {
@@ -51,6 +56,7 @@ interface Relief {
   readonly givenUp: Set<number>;
   readonly deadline: number;
   readonly work: number;
+  readonly longer: number;
 }
 
 function spent({ line, deadline, work }: Relief): boolean {
@@ -175,7 +181,7 @@ function bestTrial(relief: Relief, step: number, values: readonly Held[]): Trial
     if (found) return found;
     if (spent(relief)) return null;
   }
-  return bestOf(line, step, values.slice(0, 3 * trials), [LONGER]);
+  return bestOf(line, step, values.slice(0, 3 * trials), [relief.longer]);
 }
 
 /** Brings a step below the budget, or gives it up. */
@@ -208,9 +214,9 @@ function tidy(relief: Relief): void {
 
 /** The sequence that relief ends with; it may still be above the budget. */
 export function relieve(graph: FlatGraph, budget: number, options: ReliefOptions = {}): number[] {
-  const { deadline = Number.POSITIVE_INFINITY, work = Number.POSITIVE_INFINITY, start } = options;
+  const { deadline = Number.POSITIVE_INFINITY, work = Number.POSITIVE_INFINITY, start, longer = LONGER } = options;
   const line = new Timeline(graph, budget, start ?? Array.from({ length: graph.ops }, (_, op) => op));
-  const relief: Relief = { line, full: new Int32Array(0), givenUp: new Set(), deadline, work };
+  const relief: Relief = { line, full: new Int32Array(0), givenUp: new Set(), deadline, work, longer };
   while (line.over > 0 && !spent(relief)) {
     const step = fullest(relief);
     if (step < 0) break;
@@ -218,4 +224,29 @@ export function relieve(graph: FlatGraph, budget: number, options: ReliefOptions
   }
   if (line.over === 0) tidy(relief);
   return line.sequence();
+}
+
+function peakOf(line: Timeline): number {
+  let most = 0;
+  for (let step = 0; step !== line.end; step = line.next[step] as number) most = Math.max(most, line.bytesAt(step));
+  return most;
+}
+
+/**
+ * Relief in stages, each with a budget a little below the peak that the one before reached. Against a budget far below the
+ * peak, steps are given up that later moves would have made easy, and nearly all are above it: what frees the fullest ones
+ * is not told from what frees others. Ends with the lowest peak that it reached.
+ */
+export function relieveInStages(graph: FlatGraph, budget: number, deadline: number): number[] {
+  let reached = Array.from({ length: graph.ops }, (_, op) => op);
+  let peak = peakOf(new Timeline(graph, 0, reached));
+  while (peak > budget && performance.now() < deadline) {
+    // below the budget in the end: a target that is missed by a little is met at a little more
+    const target = Math.floor(peak * (1 - STAGE));
+    const next = relieve(graph, target, { deadline, start: reached, longer: LONGEST_OF_STAGES });
+    const lower = peakOf(new Timeline(graph, 0, next));
+    if (lower >= peak) break;
+    [reached, peak] = [next, lower];
+  }
+  return peak > budget ? reached : relieve(graph, budget, { deadline, start: reached });
 }
