@@ -55,8 +55,12 @@ export interface Answer {
 
 /** Of the time, what relief from nothing may take; on large graphs it is the most likely to find a plan at all. */
 const RELIEF = 0.25;
-const LARGE_RELIEF = 0.5;
+const LARGE_RELIEF = 0.7;
 const LARGE = 1000;
+/** Graphs for which little effort is too little for relief, while a run of look-ahead is not. */
+const HUGE = 3000;
+/** Of the time on large graphs: when look-ahead ends, which comes first there, relief after it, and the search around both. */
+const [EARLY, LATE_RELIEF, LATE_TOURNAMENT] = [0.35, 0.5, 0.7];
 /** When relief in stages ends, where nothing else has found a plan. */
 const STAGES_UNTIL = 0.9;
 /** Largest graphs that are solved exactly, and those whose relaxation is. */
@@ -156,12 +160,20 @@ export function auto(problem: RecomputeProblem, budget: number, options: AutoOpt
   };
 }
 
+/** Where look-ahead comes before relief: one run of it is quick, whatever the size, and in most graphs finds a plan. */
+function isHuge({ graph, options }: Search): boolean {
+  return graph.ops > (options.effort === undefined ? LARGE : HUGE);
+}
+
 /** Look-ahead's plans, the cheapest first; above the budget if there are none within it, for annealing to start from. */
 function firstPlans(search: Search): readonly Found[] {
   const { graph, budget, options } = search;
-  const deadline = until(search, search.best ? 0.3 : 0.6);
-  const found = [...portfolio(graph, budget, deadline, options.worth, share(search, 0.4))];
-  const meter = share(search, 0.4);
+  const huge = isHuge(search);
+  const part = search.best ? 0.3 : 0.6;
+  const deadline = until(search, huge ? EARLY : part);
+  const limited = (work: number): Meter => ({ ...share(search, work), ...(huge ? { deadline } : {}) });
+  const found = [...portfolio(graph, budget, deadline, options.worth, limited(huge ? 1 : 0.4))];
+  const meter = limited(0.4);
   for (let more = 1.05; !search.best && found.length === 0 && more < 2 && meter.left > 0; more *= 1.1) {
     if (performance.now() > deadline) break;
     found.push(...portfolio(graph, Math.floor(budget * more), deadline, undefined, meter));
@@ -240,13 +252,17 @@ function improve(search: Search): void {
   const { solver, effort, start } = search.options;
   if (start) repairStart(search, start);
   const fresh = !(start && search.best);
-  const limits = { deadline: until(search, graph.ops > LARGE ? LARGE_RELIEF : RELIEF), work: share(search, 1).left };
-  const relieved: Sequence[] = fresh ? [relieve(graph, budget, limits)] : [];
+  const early = fresh && isHuge(search) ? firstPlans(search) : [];
+  // with little effort on a huge graph, relief gets nowhere
+  const tired = effort !== undefined && search.best !== null && isHuge(search);
+  const large = search.best ? LATE_RELIEF : LARGE_RELIEF;
+  const limits = { deadline: until(search, graph.ops > LARGE ? large : RELIEF), work: share(search, 1).left };
+  const relieved: Sequence[] = fresh && !tired ? [relieve(graph, budget, limits)] : [];
   for (const sequence of relieved) offer(search, sequence, "relief");
   if (fresh) relieved.push(...byRules(search));
   if (fresh) widen(search, NARROW, NARROW * WIDER, 0.15, 0.2);
   if (search.proven) return;
-  const found = fresh ? firstPlans(search) : [];
+  const found = fresh && !isHuge(search) ? firstPlans(search) : early;
   if (!search.best && effort === undefined) {
     offer(search, relieveInStages(graph, budget, until(search, STAGES_UNTIL)), "relief");
   }
@@ -260,7 +276,7 @@ function improve(search: Search): void {
     if (search.proven) return;
   }
   const rounds = (effort ?? Number.POSITIVE_INFINITY) * 300 * Math.min(1, 300 / graph.ops);
-  const deadline = until(search, 0.42);
+  const deadline = until(search, isHuge(search) ? LATE_TOURNAMENT : 0.42);
   // where relief is far ahead, variations of look-ahead are no match for it
   const excess = (found[0]?.cost ?? Number.POSITIVE_INFINITY) - graph.baseCost;
   if (search.best && excess < 1.5 * (search.cost - graph.baseCost)) {
@@ -268,7 +284,10 @@ function improve(search: Search): void {
     const around = tournament(graph, budget, found.slice(0, 6), { seed: 1, rounds, deadline, meter });
     offer(search, around[0]?.sequence ?? null, "look-ahead");
     // relief of a plan that fits takes away what is needless in it
-    const tidy = { deadline: until(search, 0.5), work: share(search, 0.1).left };
+    const tidy = {
+      deadline: until(search, isHuge(search) ? LATE_TOURNAMENT + 0.08 : 0.5),
+      work: share(search, 0.1).left,
+    };
     const tidied = around.map(({ sequence: start }) => relieve(graph, budget, { ...tidy, start }));
     starts.splice(relieved.length, starts.length, ...tidied);
     offer(search, tidied[0] ?? null, "look-ahead");
