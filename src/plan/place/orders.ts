@@ -37,6 +37,7 @@ export const PLACEMENT_ORDERS: readonly PlacementOrder[] = [
   { name: "end", of: (problem) => sorted(problem, [later, bytes, length]) },
   { name: "end-length", of: (problem) => sorted(problem, [later, length, bytes]) },
   { name: "length", of: (problem) => sorted(problem, [length, bytes, earlier]) },
+  { name: "class-end", of: (problem) => sorted(problem, [sizeClass, later, bytes, length]) },
 ];
 
 function sorted(problem: Problem, keys: readonly Key[]): number[] {

@@ -10,14 +10,18 @@
  *                 │        heights in between; what is found lowers the best, a height that is shown to be impossible
  *           bound ┤──────  lifts the bound. They meet: proven.
  *
+ * Of tens of thousands, the largest are placed in this way first, and the others around them (coarse.ts).
+ *
  * More room is never a disadvantage. A capacity says when to stop and nothing else: what is tried, and in which order, is
  * a function of the problem and the seed, and the best only gets lower; so with more room the search ends at the same
  * attempt or an earlier one. Attempts end after a number of steps, so what is found does not depend on the clock; the
  * clock only says when to stop.
  */
 import { at } from "../../base/invariant.ts";
+import { boundOf } from "../bound.ts";
 import { heightOf, type Problem } from "../problem.ts";
 import { Branch } from "./branch.ts";
+import { LARGEST, MANY, placeCoarsely } from "./coarse.ts";
 import { type Placement, placeGreedily } from "./grid.ts";
 import { type Keys, keysOf } from "./keys.ts";
 import { type Random, randomFrom } from "./random.ts";
@@ -51,6 +55,8 @@ const EXACT_ENTRIES = 1 << 24;
 const MEMORY = 1 << 18;
 /** Greedy placements of tens of thousands of buffers: about two seconds. */
 const GREEDY_WORK = 3e8;
+/** What the largest of many get in each try, before everything else. */
+const COARSE_WORK = 3e8;
 const LEAST_NODES = 1500;
 /** What is learned about sections fades, what is tried gets longer. */
 const FADE = 0.97;
@@ -74,18 +80,43 @@ const MORE_PATIENCE = 1.5;
 export function searchPlacement(problem: Problem, options: SearchOptions): SearchResult {
   const began = performance.now();
   const goal = Math.max(options.targetBytes, options.capacityBytes ?? options.targetBytes);
-  const start = options.start ?? placeGreedily(problem, goal, GREEDY_WORK);
+  const greedy = options.start ?? placeGreedily(problem, goal, GREEDY_WORK);
   const hopeless = (options.capacityBytes ?? goal) < options.targetBytes;
-  if (start.height <= goal || hopeless) {
+  if (greedy.height <= goal || hopeless) {
     const boundBytes = options.targetBytes;
-    return { ...start, proven: start.height <= boundBytes, boundBytes, nodes: 0 };
+    return { ...greedy, proven: greedy.height <= boundBytes, boundBytes, nodes: 0 };
   }
   const deadline = began + (options.timeoutMs ?? Number.POSITIVE_INFINITY);
   const workLimit = options.workLimit ?? Number.POSITIVE_INFINITY;
   const late = (): boolean => deadline < Number.POSITIVE_INFINITY && performance.now() >= deadline;
+  const forMany = LARGEST.length * COARSE_WORK;
+  const many = problem.buffers.length >= MANY && workLimit >= 2 * forMany;
+  const start = many ? startOfMany(problem, greedy, goal, options, deadline) : greedy;
   const search = new Search(problem, start, options, late);
-  while (!search.done && search.work < workLimit && !late()) search.step();
+  const limit = many ? workLimit - forMany : workLimit;
+  while (!search.done && search.work < limit && !late()) search.step();
   return search.result();
+}
+
+/** Places the largest by a search of their own, the others around them; some time of each try is for the latter. */
+function startOfMany(
+  problem: Problem,
+  greedy: Placement,
+  goal: number,
+  { seed = 1 }: SearchOptions,
+  deadline: number,
+): Placement {
+  let best = greedy;
+  for (const large of LARGEST) {
+    const left = deadline - performance.now();
+    if (best.height <= goal || left <= 0) break;
+    const next = placeCoarsely(problem, large, (part) => {
+      const targetBytes = boundOf(part).bytes;
+      return searchPlacement(part, { targetBytes, workLimit: COARSE_WORK, timeoutMs: left / 2, seed }).offsets;
+    });
+    if (next.height < best.height) best = next;
+  }
+  return best;
 }
 
 /** Runs of the exact method that learn from each other. */

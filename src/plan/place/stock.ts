@@ -47,13 +47,15 @@ export class Stock {
   /** Where item i stands in the list of section s: where[home[i] + s]. */
   readonly #where: Int32Array;
   readonly #home: Int32Array;
-  /** Per section, how many unplaced items have their `low` at its floor. */
-  readonly #atFloor: Int32Array;
+  /** Per section, an unplaced item that has its `low` at the floor, or -1: the floor stays as long as that is not raised. */
+  readonly #witness: Int32Array;
   readonly #dirty: Int32Array;
   #dirtyCount = 0;
   /** Item i and its old `low`, or ~s and the old floor of section s. */
   #trailWhat = new Int32Array(1024);
   #trailOld = new Float64Array(1024);
+  /** For sections, the old witness. */
+  #trailWitness = new Int32Array(1024);
   #trailEnd = 0;
 
   constructor(sections: Sections) {
@@ -68,7 +70,7 @@ export class Stock {
     this.live = new Int32Array(count);
     this.#blockTop = new Float64Array((n >> BLOCK_BITS) + 1);
     this.#blockFloor = new Float64Array((count >> BLOCK_BITS) + 1);
-    this.#atFloor = new Int32Array(count);
+    this.#witness = new Int32Array(count);
     this.#dirty = new Int32Array(count);
     this.startsAt = new Int32Array(count + 1).fill(n);
     for (let i = n - 1; i >= 0; i--) this.startsAt[lo[i] as number] = i;
@@ -114,7 +116,7 @@ export class Stock {
     }
     for (let s = 0; s < count; s++) this.#dirty[s] = s;
     this.#dirtyCount = count;
-    const possible = this.#refresh();
+    const possible = this.#refresh(0, 0, 0);
     this.#trailEnd = 0;
     return possible;
   }
@@ -151,7 +153,7 @@ export class Stock {
     for (let j = this.startsAt[first + 1] as number, e = this.startsAt[end] as number; j < e; j++) {
       if ((low[j] as number) < top && !this.#push(j, top, align)) return false;
     }
-    return this.#refresh();
+    return this.#refresh(first, end, top);
   }
 
   /**
@@ -176,7 +178,7 @@ export class Stock {
     if ((fixed[c] as number) >= 0 || next + (size[c] as number) > this.capacity) return false;
     this.#dirtyCount = 0;
     this.#raise(c, next);
-    return this.#refresh();
+    return this.#refresh(0, 0, 0);
   }
 
   undo(mark: number): void {
@@ -188,16 +190,14 @@ export class Stock {
       const old = this.#trailOld[this.#trailEnd] as number;
       if (what < 0) {
         floor[~what] = old;
+        this.#witness[~what] = this.#trailWitness[this.#trailEnd] as number;
         this.#blockFloor[~what >> BLOCK_BITS] = Number.NaN;
-        this.#atFloor[~what] = 0;
         continue;
       }
       const placed = low[what] === Number.POSITIVE_INFINITY;
       const first = lo[what] as number;
       const bytes = size[what] as number;
-      for (let s = first, e = hi[what] as number; s < e; s++) {
-        if (floor[s] === old) this.#atFloor[s] = (this.#atFloor[s] as number) + 1;
-        if (!placed) continue;
+      for (let s = first, e = placed ? (hi[what] as number) : first; s < e; s++) {
         rest[s] = (rest[s] as number) + bytes;
         if (s > first) cross[s] = (cross[s] as number) + 1;
         live[s] = (live[s] as number) + 1; // it is still in the list, right behind the others
@@ -267,39 +267,45 @@ export class Stock {
 
   #raise(j: number, value: number): void {
     const { lo, hi } = this.sections;
-    const { low, floor } = this;
+    const { low } = this;
+    const witness = this.#witness;
     const old = low[j] as number;
-    this.#remember(j, old);
+    this.#remember(j, old, 0);
     this.#imprint(j, old);
     low[j] = value;
     this.#blockTop[j >> BLOCK_BITS] = Number.NaN;
     if (value !== Number.POSITIVE_INFINITY) this.#imprint(j, value);
     for (let s = lo[j] as number, e = hi[j] as number; s < e; s++) {
-      if (floor[s] !== old) continue;
-      const left = (this.#atFloor[s] as number) - 1;
-      this.#atFloor[s] = left;
-      if (left === 0) this.#dirty[this.#dirtyCount++] = s;
+      if (witness[s] === j) this.#dirty[this.#dirtyCount++] = s;
     }
   }
 
-  /** Floors of sections in which nothing is at the floor any more. */
-  #refresh(): boolean {
+  /**
+   * New witnesses where the old one was raised. No floor sinks, and everything in sections [first, end) is at `top` or
+   * above, which is what lies on top of the item just placed; so the first that is as low as that will do.
+   */
+  #refresh(first: number, end: number, top: number): boolean {
     const { low, list, base, live, floor } = this;
     for (let k = 0; k < this.#dirtyCount; k++) {
       const s = this.#dirty[k] as number;
+      const old = floor[s] as number;
+      const enough = s >= first && s < end && top > old ? top : old;
       let least = Number.POSITIVE_INFINITY;
-      let times = 0;
-      for (let p = base[s] as number, e = p + (live[s] as number); p < e; p++) {
-        const value = low[list[p] as number] as number;
-        if (value > least) continue;
-        times = value < least ? 1 : times + 1;
+      let witness = -1;
+      for (let p = base[s] as number, e = p + (live[s] as number); p < e && least > enough; p++) {
+        const j = list[p] as number;
+        const value = low[j] as number;
+        if (value >= least) continue;
         least = value;
+        witness = j;
       }
-      this.#remember(~s, floor[s] as number);
-      floor[s] = least;
-      this.#blockFloor[s >> BLOCK_BITS] = Number.NaN;
-      this.#atFloor[s] = times;
-      if (times > 0 && least + (this.rest[s] as number) > this.capacity) return this.#stuckAt(s);
+      this.#remember(~s, old, this.#witness[s] as number);
+      this.#witness[s] = witness;
+      if (least !== old) {
+        floor[s] = least;
+        this.#blockFloor[s >> BLOCK_BITS] = Number.NaN;
+      }
+      if (witness >= 0 && least + (this.rest[s] as number) > this.capacity) return this.#stuckAt(s);
     }
     return true;
   }
@@ -321,16 +327,21 @@ export class Stock {
     live[s] = (live[s] as number) - 1;
   }
 
-  #remember(what: number, old: number): void {
+  #remember(what: number, old: number, witness: number): void {
     if (this.#trailEnd === this.#trailWhat.length) {
-      const [whats, olds] = [new Int32Array(2 * this.#trailEnd), new Float64Array(2 * this.#trailEnd)];
-      whats.set(this.#trailWhat);
+      const longer = new Int32Array(2 * this.#trailEnd);
+      longer.set(this.#trailWhat);
+      this.#trailWhat = longer;
+      const olds = new Float64Array(2 * this.#trailEnd);
       olds.set(this.#trailOld);
-      this.#trailWhat = whats;
       this.#trailOld = olds;
+      const witnesses = new Int32Array(2 * this.#trailEnd);
+      witnesses.set(this.#trailWitness);
+      this.#trailWitness = witnesses;
     }
     this.#trailWhat[this.#trailEnd] = what;
     this.#trailOld[this.#trailEnd] = old;
+    this.#trailWitness[this.#trailEnd] = witness;
     this.#trailEnd += 1;
   }
 

@@ -1,0 +1,52 @@
+/**
+ * @file A start for tens of thousands of buffers. Among so many, a few thousand hold nearly all bytes for nearly all the
+ * time; search is good at thousands and hopeless at tens of thousands. So those are placed by search, as if nothing else
+ * were there, and the others go into the gaps and on top, larger ones first:
+ *
+ *     bytes ┤      c  ┌──┐ c        1. A and B, by search: low, so that what is on top of them is in one piece
+ *           │ ┌────┐  │B │          2. c, d, …: greedily, around what is there
+ *           │ │ A  │ d└┬─┴──┐
+ *           │ │    ├─┐ │ B' │
+ *
+ * What matters is a buffer's bytes times the root of its length. By bytes alone, small buffers that live long come last
+ * and find no gap that lasts; by bytes times length, large ones that are short come last and find none that is wide.
+ */
+import { at, invariant } from "../../base/invariant.ts";
+import { heightOf, type Problem } from "../problem.ts";
+import { greedyPlacer } from "./greedy.ts";
+import type { Placement } from "./grid.ts";
+import { PLACEMENT_ORDERS } from "./orders.ts";
+
+/** From so many buffers on. */
+export const MANY = 12000;
+/** How many of them are placed by search, one try after the other: what is best differs. */
+export const LARGEST = [3000, 4500, 6750] as const;
+/** The order in which what is left over is placed. */
+const FILL = "class-start";
+
+/** Places the `large` buffers that matter most with `solve`, offsets by index, and the others around them. */
+export function placeCoarsely(problem: Problem, large: number, solve: (part: Problem) => readonly number[]): Placement {
+  const { buffers } = problem;
+  const chosen = heaviest(problem, large);
+  const offsets = solve({ ...problem, buffers: chosen.map((id, index) => ({ ...at(buffers, id), id: index })) });
+  const around = [...buffers];
+  chosen.forEach((id, index) => {
+    around[id] = { ...at(buffers, id), fixedAt: at(offsets, index) };
+  });
+  const order = PLACEMENT_ORDERS.find(({ name }) => name === FILL);
+  invariant(order, () => `no order of placement is called ${FILL}`);
+  const all = greedyPlacer({ ...problem, buffers: around }).place(order.of(problem), "first");
+  invariant(all, () => "greedy placement without a limit came to no end");
+  return { offsets: all, height: heightOf(problem, all), strategy: `largest ${large}, ${FILL}` };
+}
+
+/** Ids of what matters most, ascending: `large` buffers, and all that are fixed. */
+function heaviest({ buffers }: Problem, large: number): readonly number[] {
+  const weight = Float64Array.from(buffers, ({ bytes, lifespan, fixedAt }) =>
+    fixedAt === undefined ? bytes * Math.sqrt(lifespan.end - lifespan.start) : Number.MAX_VALUE,
+  );
+  const fixed = buffers.filter((buffer) => buffer.fixedAt !== undefined).length;
+  const ids = buffers.map((buffer) => buffer.id);
+  ids.sort((a, b) => (weight[b] as number) - (weight[a] as number) || a - b);
+  return ids.slice(0, Math.max(large, fixed)).sort((a, b) => a - b);
+}
