@@ -1,7 +1,6 @@
 /**
- * @file A start for tens of thousands of buffers. Among so many, a few thousand hold nearly all bytes for nearly all the
- * time; search is good at thousands and hopeless at tens of thousands. So those are placed by search, as if nothing else
- * were there, and the others go into the gaps and on top, larger ones first:
+ * @file A start for thousands of buffers. Among so many, a few hold nearly all bytes for nearly all the time; search
+ * is good at few and hopeless at tens of thousands. So those few are placed by search, as if nothing else were there, and the others go into the gaps and on top, larger ones first:
  *
  *     bytes ┤      c  ┌──┐ c        1. A and B, by search: low, so that what is on top of them is in one piece
  *           │ ┌────┐  │B │          2. c, d, …: greedily, around what is there
@@ -18,11 +17,18 @@ import type { Placement } from "./grid.ts";
 import { PLACEMENT_ORDERS } from "./orders.ts";
 
 /** From so many buffers on. */
-export const MANY = 12000;
-/** How many of them are placed by search, one try after the other: what is best differs. */
-export const LARGEST = [3000, 4500, 6750] as const;
-/** The order in which what is left over is placed. */
-const FILL = "class-start";
+export const MANY = 2000;
+/** Which part of them is placed by search, one try after the other: what is best differs. */
+const PARTS = [0.1, 0.15, 0.2, 0.4] as const;
+/** More take too long. */
+const MOST = 6750;
+/** The orders in which what is left over is placed. */
+const FILLS: readonly string[] = ["class-start", "class-end"];
+
+/** How many buffers of `n` are placed by search, for each try. */
+export function triesFor(n: number): readonly number[] {
+  return [...new Set(PARTS.map((part) => Math.min(MOST, Math.ceil(part * n))))];
+}
 
 /** Places the `large` buffers that matter most with `solve`, offsets by index, and the others around them. */
 export function placeCoarsely(problem: Problem, large: number, solve: (part: Problem) => readonly number[]): Placement {
@@ -33,11 +39,14 @@ export function placeCoarsely(problem: Problem, large: number, solve: (part: Pro
   chosen.forEach((id, index) => {
     around[id] = { ...at(buffers, id), fixedAt: at(offsets, index) };
   });
-  const order = PLACEMENT_ORDERS.find(({ name }) => name === FILL);
-  invariant(order, () => `no order of placement is called ${FILL}`);
-  const all = greedyPlacer({ ...problem, buffers: around }).place(order.of(problem), "first");
-  invariant(all, () => "greedy placement without a limit came to no end");
-  return { offsets: all, height: heightOf(problem, all), strategy: `largest ${large}, ${FILL}` };
+  const placer = greedyPlacer({ ...problem, buffers: around });
+  let best: Placement = { offsets: [], height: Number.POSITIVE_INFINITY, strategy: "" };
+  for (const { name, of } of PLACEMENT_ORDERS.filter((order) => FILLS.includes(order.name))) {
+    const filled = placer.place(of(problem), "first", best.height);
+    if (filled) best = { offsets: filled, height: heightOf(problem, filled), strategy: `largest ${large}, ${name}` };
+  }
+  invariant(best.height < Number.POSITIVE_INFINITY, () => "nothing was placed around the largest");
+  return best;
 }
 
 /** Ids of what matters most, ascending: `large` buffers, and all that are fixed. */

@@ -10,7 +10,7 @@
  *                 │        heights in between; what is found lowers the best, a height that is shown to be impossible
  *           bound ┤──────  lifts the bound. They meet: proven.
  *
- * Of tens of thousands, the largest are placed in this way first, and the others around them (coarse.ts).
+ * Of thousands, the largest are placed in this way first, and the others around them (coarse.ts).
  *
  * More room is never a disadvantage. A capacity says when to stop and nothing else: what is tried, and in which order, is
  * a function of the problem and the seed, and the best only gets lower; so with more room the search ends at the same
@@ -21,7 +21,7 @@ import { at } from "../../base/invariant.ts";
 import { boundOf } from "../bound.ts";
 import { heightOf, type Problem } from "../problem.ts";
 import { Branch } from "./branch.ts";
-import { LARGEST, MANY, placeCoarsely } from "./coarse.ts";
+import { MANY, placeCoarsely, triesFor } from "./coarse.ts";
 import { type Placement, placeGreedily } from "./grid.ts";
 import { type Keys, keysOf } from "./keys.ts";
 import { type Random, randomFrom } from "./random.ts";
@@ -55,8 +55,9 @@ const EXACT_ENTRIES = 1 << 24;
 const MEMORY = 1 << 18;
 /** Greedy placements of tens of thousands of buffers: about two seconds. */
 const GREEDY_WORK = 3e8;
-/** What the largest of many get in each try, before everything else. */
-const COARSE_WORK = 3e8;
+/** What the largest of many get in each try, before everything else: so much per buffer of all, and no more than that. */
+const TRY_WORK = 5e4;
+const MOST_TRY_WORK = 3e8;
 const LEAST_NODES = 1500;
 /** What is learned about sections fades, what is tried gets longer. */
 const FADE = 0.97;
@@ -89,30 +90,32 @@ export function searchPlacement(problem: Problem, options: SearchOptions): Searc
   const deadline = began + (options.timeoutMs ?? Number.POSITIVE_INFINITY);
   const workLimit = options.workLimit ?? Number.POSITIVE_INFINITY;
   const late = (): boolean => deadline < Number.POSITIVE_INFINITY && performance.now() >= deadline;
-  const forMany = LARGEST.length * COARSE_WORK;
-  const many = problem.buffers.length >= MANY && workLimit >= 2 * forMany;
-  const start = many ? startOfMany(problem, greedy, goal, options, deadline) : greedy;
+  const { length } = problem.buffers;
+  const tryWork = Math.min(MOST_TRY_WORK, TRY_WORK * length);
+  const tries = length >= MANY ? triesFor(length) : [];
+  const many = workLimit >= 2 * tries.length * tryWork;
+  const start = many ? startOfMany(problem, greedy, tries, { ...options, workLimit: tryWork }, deadline) : greedy;
   const search = new Search(problem, start, options, late);
-  const limit = many ? workLimit - forMany : workLimit;
+  const limit = many ? workLimit - tries.length * tryWork : workLimit;
   while (!search.done && search.work < limit && !late()) search.step();
   return search.result();
 }
 
-/** Places the largest by a search of their own, the others around them; some time of each try is for the latter. */
+/** Tries with the largest placed by a search of their own; half of the time that is left, so that the others follow. */
 function startOfMany(
   problem: Problem,
   greedy: Placement,
-  goal: number,
-  { seed = 1 }: SearchOptions,
+  tries: readonly number[],
+  { targetBytes, capacityBytes = targetBytes, workLimit = MOST_TRY_WORK, seed = 1 }: SearchOptions,
   deadline: number,
 ): Placement {
   let best = greedy;
-  for (const large of LARGEST) {
+  for (const large of tries) {
     const left = deadline - performance.now();
-    if (best.height <= goal || left <= 0) break;
+    if (best.height <= Math.max(targetBytes, capacityBytes) || left <= 0) break;
     const next = placeCoarsely(problem, large, (part) => {
-      const targetBytes = boundOf(part).bytes;
-      return searchPlacement(part, { targetBytes, workLimit: COARSE_WORK, timeoutMs: left / 2, seed }).offsets;
+      const bound = boundOf(part).bytes;
+      return searchPlacement(part, { targetBytes: bound, workLimit, timeoutMs: left / 2, seed }).offsets;
     });
     if (next.height < best.height) best = next;
   }
