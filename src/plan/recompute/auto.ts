@@ -253,13 +253,13 @@ function improve(search: Search): void {
   if (start) repairStart(search, start);
   const fresh = !(start && search.best);
   const early = fresh && isHuge(search) ? firstPlans(search) : [];
-  // with little effort on a huge graph, relief gets nowhere
+  // with little effort on a huge graph, relief gets nowhere, and to count what rules need takes longer than look-ahead
   const tired = effort !== undefined && search.best !== null && isHuge(search);
   const large = search.best ? LATE_RELIEF : LARGE_RELIEF;
   const limits = { deadline: until(search, graph.ops > LARGE ? large : RELIEF), work: share(search, 1).left };
   const relieved: Sequence[] = fresh && !tired ? [relieve(graph, budget, limits)] : [];
   for (const sequence of relieved) offer(search, sequence, "relief");
-  if (fresh) relieved.push(...byRules(search));
+  if (fresh && !tired) relieved.push(...byRules(search));
   if (fresh) widen(search, NARROW, NARROW * WIDER, 0.15, 0.2);
   if (search.proven) return;
   const found = fresh && !isHuge(search) ? firstPlans(search) : early;
