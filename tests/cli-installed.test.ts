@@ -1,12 +1,23 @@
 /** @file The command as people install it: built, run by Node, with programs that import the package. */
 import { spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildPackage } from "./support/build.ts";
 import { expectRefusal, lastLine, type Outcome } from "./support/outcome.ts";
 import { ROOT } from "./support/project.ts";
+import { plainTargets } from "./support/targets.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tidemark-cli-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -14,6 +25,11 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 function file(name: string, text: string): void {
   writeFileSync(join(folder, name), text);
 }
+
+beforeAll(() => {
+  buildPackage(join(folder, "dist"));
+  symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
+});
 
 describe("the command as installed", () => {
   const PROGRAM = `import { mse, tensor, valueAndGrad } from "./dist/api/index.js";
@@ -40,7 +56,6 @@ export const program = {
   const command = (...args: readonly string[]): Outcome => commandWith({}, ...args);
 
   beforeAll(() => {
-    buildPackage(join(folder, "dist"));
     mkdirSync(join(folder, "bin"));
     cpSync(join(ROOT, "bin", "tidemark.js"), join(folder, "bin", "tidemark.js"));
     cpSync(join(ROOT, "package.json"), join(folder, "package.json"));
@@ -106,6 +121,85 @@ export const program = {
       expectRefusal(outcome, "UnknownProgram: TypeError: Cannot read properties of null (reading 'x')");
       expect(outcome.err).toContain("\n  at thrower.mjs:7:10 in step\n");
       expect(outcome.out).toBe("");
+    }
+  });
+});
+
+/** Threads of Node have caches, counters and libraries of their own in one process. */
+describe.skipIf(plainTargets[1]?.missing)("native code in workers of Node", () => {
+  const WORKERS = `import { isMainThread, parentPort, Worker } from "node:worker_threads";
+const [count, threads, atOnce] = process.argv.slice(2).map(Number);
+if (isMainThread) {
+  const start = () => new Promise((done, fail) => {
+    const worker = new Worker(new URL(import.meta.url), { argv: process.argv.slice(2) });
+    worker.on("message", (text) => console.log(text));
+    worker.on("error", fail);
+    worker.on("exit", done);
+  });
+  if (atOnce) await Promise.all(Array.from({ length: count }, start));
+  else for (let i = 0; i < count; i++) await start();
+  await new Promise((done) => setTimeout(done, 50));
+} else {
+  const { compile, grad, tensor } = await import("./dist/api/index.js");
+  await import("./dist/node/index.js");
+  const f = compile(grad((w, x) => x.matmul(w).tanh().sum()), { target: "native", threads });
+  const [w, x] = [tensor(new Float32Array(1024).fill(0.1), { shape: [64, 16] }), tensor(new Float32Array(8192).fill(0.2), { shape: [128, 64] })];
+  try {
+    parentPort.postMessage(String(f(w, x).sum().item()));
+  } catch (error) {
+    parentPort.postMessage(String(error));
+  }
+}
+`;
+  const run = (cache: string, ...args: readonly number[]): readonly [number | null, readonly string[]] => {
+    file("workers.mjs", WORKERS);
+    const env = { ...process.env, TIDEMARK_CACHE: join(folder, cache) };
+    const made = spawnSync(process.execPath, ["workers.mjs", ...args.map(String)], {
+      cwd: folder,
+      encoding: "utf8",
+      env,
+    });
+    return [made.status, made.stdout.trim().split("\n")];
+  };
+
+  it("is compiled by several of them at once, with one answer", () => {
+    const [status, answers] = run("at-once", 3, 1, 1);
+    expect(status).toBe(0);
+    expect(answers).toHaveLength(3);
+    expect(new Set(answers).size).toBe(1);
+    expect(Number(answers[0])).toBeGreaterThan(0);
+  });
+
+  it("outlives a worker that ends while its threads wait", () => {
+    const [status, answers] = run("one-by-one", 4, 3, 0);
+    expect(status).toBe(0);
+    expect(new Set(answers).size).toBe(1);
+    expect(answers).toHaveLength(4);
+  });
+
+  it("is not asked for where a compiler cannot build: auto says why it is wasm", () => {
+    file(
+      "auto.mjs",
+      `import { compile, tensor } from "./dist/api/index.js";
+import "./dist/node/index.js";
+const f = compile((x) => x.mul(2), { target: "auto" });
+console.log(f(tensor([1])).item(), f.program(tensor([1])).targetNote);
+`,
+    );
+    const broken = join(folder, "broken-cc");
+    writeFileSync(
+      broken,
+      '#!/bin/sh\ncase "$*" in *--version*) echo cc 1;; *-dM*) echo "#define __x86_64__ 1";; *) echo no linker >&2; exit 1;; esac\n',
+      { mode: 0o755 },
+    );
+    for (const [compiler, why] of [
+      [broken, "no linker"],
+      ["/bin/true", "made no file"],
+    ] as const) {
+      const env = { ...process.env, TIDEMARK_CACHE: join(folder, "broken"), TIDEMARK_CC: compiler };
+      const { status, stdout } = spawnSync(process.execPath, ["auto.mjs"], { cwd: folder, encoding: "utf8", env });
+      expect([status, stdout]).toEqual([0, expect.stringMatching(/^2 wasm, not native: /)]);
+      expect(stdout).toContain(why);
     }
   });
 });

@@ -48,7 +48,8 @@ export function attention(q: Tensor, k: Tensor, v: Tensor, options: AttentionOpt
   let seen = scores;
   if (options.mask) seen = where(options.mask, seen, Number.NEGATIVE_INFINITY);
   if (options.causal) {
-    const past = greaterEqual(expandDims(arange(keys - queries, keys), 1), expandDims(arange(keys), 0));
+    const first = Math.max(0, keys - queries);
+    const past = greaterEqual(expandDims(arange(first, first + queries), 1), expandDims(arange(keys), 0));
     seen = where(past, seen, Number.NEGATIVE_INFINITY);
   }
   return matmul(softmax(seen), v);

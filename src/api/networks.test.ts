@@ -134,6 +134,8 @@ describe("losses and attention", () => {
     const [q, k, v] = [data([2, 3, 4], 1), data([2, 3, 4], 2), data([2, 3, 5], 3)];
     const weights = q.matmul(k, { tb: true }).mul(0.5).softmax();
     close(tm.attention(q, k, v), weights.matmul(v).data());
+    const few = tm.attention(tm.ones([3, 1]), tm.ones([2, 1]), tm.tensor([[1], [2]]), { causal: true });
+    close(few, [1, 1.5, 1.5]);
     const causal = tm.attention(q, k, v, { causal: true });
     close(causal.slice([null, 0]), v.slice([null, 0]).data());
     close(tm.attention(q, k, v, { mask: tm.ones([3, 3]).tril().cast("bool") }), causal.data());

@@ -28,8 +28,8 @@ import { leafPaths, type Tree, unflatten } from "../trace/tree.ts";
 import { spec } from "./create.ts";
 import { matchDonated, persistentParams } from "./program.ts";
 
-/** More than any machine's cores: a larger number is a mistake. */
-const MOST_THREADS = 1024;
+/** More than any machine's cores: a larger number is a mistake. @internal */
+export const MOST_THREADS = 1024;
 
 export interface PlanningOptions {
   /** Positions of arguments whose tensors are given up to the call: they are updated in place. */

@@ -136,12 +136,19 @@ function orUsageError<T>(command: Command, parse: () => T): T {
 }
 
 /** A whole number of at least `least`. */
-export function wholeNumber(args: Arguments, name: string, fallback: number, least: number): number {
+export function wholeNumber(
+  args: Arguments,
+  name: string,
+  fallback: number,
+  least: number,
+  most = Number.MAX_SAFE_INTEGER,
+): number {
   const text = args.value(name);
   if (text === undefined) return fallback;
   const n = Number(text);
-  if (/^\d+$/.test(text) && Number.isSafeInteger(n) && n >= least) return n;
-  throw usageError(`--${name} ${text}`, `give a whole number of at least ${least}`);
+  if (/^\d+$/.test(text) && Number.isSafeInteger(n) && n >= least && n <= most) return n;
+  const range = most === Number.MAX_SAFE_INTEGER ? `of at least ${least}` : `from ${least} to ${most}`;
+  throw usageError(`--${name} ${text}`, `give a whole number ${range}`);
 }
 
 /** A number of bytes, with a unit or without; null when it is not given. */

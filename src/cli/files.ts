@@ -22,7 +22,9 @@ function asUsage<T>(what: string, help: string, act: () => T): T {
 
 /** The text of a file of some kind: `.csv`. */
 export function readText(path: string, kind: string): string {
-  return asUsage(`cannot read ${path}`, `give the path of a ${kind} file`, () => readFileSync(path, "utf8"));
+  const text = asUsage(`cannot read ${path}`, `give the path of a ${kind} file`, () => readFileSync(path, "utf8"));
+  // some editors mark the order of bytes
+  return text.replace(/^\uFEFF/, "");
 }
 
 /** The bytes of a file of some kind. */

@@ -2,7 +2,7 @@
  * @file Planning a program under a budget and the numbers of the outcome, for `plan` and `bench` alike. A budget that is
  * too small has numbers too: those of the plan that would be needed.
  */
-import { type PlanningOptions, pathsOf, plansOf } from "../api/plan.ts";
+import { MOST_THREADS, type PlanningOptions, pathsOf, plansOf } from "../api/plan.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import type { Graph, Node } from "../ir/graph.ts";
@@ -53,7 +53,7 @@ export async function planSettings(args: Arguments, io: Io): Promise<PlanSetting
     throw usageError("--budget min with --max-slowdown", "give one of them: both ask for few bytes");
   }
   const budgetBytes = least ? undefined : (sizeOf(args, "budget") ?? undefined);
-  const threads = wholeNumber(args, "threads", 1, 1);
+  const threads = wholeNumber(args, "threads", 1, 1, MOST_THREADS);
   const { target, note } = chooseTarget(choice(args, "target", TARGET_NAMES), { threads });
   if (note !== null) io.err(`${note}\n`);
   return {

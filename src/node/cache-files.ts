@@ -7,13 +7,18 @@
  */
 import { readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { threadId } from "node:worker_threads";
+
+/** How long a file that was not renamed is left alone: whoever wrote it may still be at it. */
+const ABANDONED_MS = 60 * 60 * 1000;
+const BESIDE = /\.\d+-\d+-\d+\.tmp$/;
 
 let written = 0;
 
-/** A name beside a file that nobody else uses. */
+/** A name beside a file that nobody else uses: no other process, and no other thread of this one. */
 export function besideName(path: string): string {
   written += 1;
-  return `${path}.${process.pid}-${written}.tmp`;
+  return `${path}.${process.pid}-${threadId}-${written}.tmp`;
 }
 
 /** Writes a file whole, or leaves what was there; whether it could. */
@@ -43,6 +48,11 @@ export function touch(path: string): void {
 export function prune(folder: string, most: number): void {
   const files = readdirSync(folder).flatMap((name) => {
     const found = statSync(join(folder, name), { throwIfNoEntry: false });
+    if (found && BESIDE.test(name) && Date.now() - found.mtimeMs > ABANDONED_MS) {
+      // of a process that was killed
+      rmSync(join(folder, name), { force: true });
+      return [];
+    }
     return found?.isFile() ? [{ path: join(folder, name), bytes: found.size, used: found.mtimeMs }] : [];
   });
   let total = files.reduce((sum, { bytes }) => sum + bytes, 0);

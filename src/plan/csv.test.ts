@@ -30,6 +30,10 @@ describe("MiniMalloc's format", () => {
     });
   });
 
+  it("refuses sizes whose sum is beyond what is exact", () => {
+    expect(() => parseCsv("id,lower,upper,size\na,0,3,9007199254740991\nb,1,2,2\n")).toThrow(/all sizes together/);
+  });
+
   it("reports all faulty lines at once", () => {
     expect(() => parseCsv("id,lower,upper,size\na,0,1,x\nb,3,3,1\nc,0,1,2\n")).toThrow(
       'ParseError: csv: line 2: not a whole number in "a,0,1,x"\n  line 3: lower 3 is not below upper 3',

@@ -56,6 +56,11 @@ export function parseCsv(text: string, capacity: number = Number.POSITIVE_INFINI
     const help = "a line is one buffer: an id of its own, lower < upper and size in whole numbers";
     throw new TidemarkError("ParseError", `csv: ${faults.join("\n  ")}`, { help });
   }
+  const total = buffers.reduce((sum, { bytes }) => sum + bytes, 0);
+  if (total > Number.MAX_SAFE_INTEGER) {
+    const summary = `csv: all sizes together are ${total}, and offsets are exact up to ${Number.MAX_SAFE_INTEGER}`;
+    throw new TidemarkError("ParseError", summary, { help: "give sizes in a larger unit" });
+  }
   return { problem: { buffers, capacity, alignment: 1 }, names, offsets: placed ? offsets : null };
 }
 

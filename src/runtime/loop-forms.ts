@@ -83,7 +83,10 @@ export class LoopForms {
       .family(STRATEGY, segments)
       .least();
     const alone = this.#loops.at(this.#loops.few);
-    return this.#fastestLike(isSmaller(alone, both) ? alone : both);
+    const small = isSmaller(alone, both) ? alone : both;
+    // What takes no longer and is smaller was found on another way.
+    const other = this.underMs(Math.max(alone.predictedMs, both.predictedMs), segments);
+    return this.#fastestLike(other && isSmaller(other, small) ? other : small);
   }
 
   /** Of a small plan's size, what takes the least time: another state may cost nothing where something else is larger. */

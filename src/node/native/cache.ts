@@ -5,7 +5,7 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { replaceFile } from "../cache-files.ts";
+import { besideName, replaceFile } from "../cache-files.ts";
 import { cacheFolder } from "../cache-folder.ts";
 
 /** Bytes; thousands of programs. */
@@ -13,17 +13,24 @@ export const LARGEST_CACHE = 512 * 2 ** 20;
 
 let temporary: string | undefined;
 
+/** A folder for this process alone, gone with it. */
+function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "tidemark-"));
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
 /** The folder of compiled files: made if it is not there, and elsewhere if it cannot be. */
 export function nativeFolder(): string {
   const folder = join(cacheFolder(), "native");
   try {
     mkdirSync(folder, { recursive: true });
-    const test = join(folder, `.writable-${process.pid}`);
+    const test = besideName(join(folder, ".writable"));
     writeFileSync(test, "");
     rmSync(test);
     return folder;
   } catch {
-    temporary ??= mkdtempSync(join(tmpdir(), "tidemark-"));
+    temporary ??= temporaryFolder();
     return temporary;
   }
 }

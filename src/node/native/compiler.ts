@@ -8,8 +8,8 @@
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { accessSync, constants, realpathSync, statSync } from "node:fs";
-import { cpus } from "node:os";
+import { accessSync, constants, existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
+import { cpus, tmpdir } from "node:os";
 import { delimiter, isAbsolute, join } from "node:path";
 import { TidemarkError } from "../../base/errors.ts";
 import { readCached, writeCached } from "./cache.ts";
@@ -28,6 +28,8 @@ const FLAGS: readonly string[] = [
   "-fwrapv",
   "-fno-strict-aliasing",
   "-w",
+  // A thread of Node that ends takes its libraries with it, and threads of programs may still be in them.
+  ...(process.platform === "linux" ? ["-Wl,-z,nodelete"] : []),
 ];
 const LIBRARIES = ["-lm", "-lpthread"];
 
@@ -52,7 +54,8 @@ function commandPath(command: string, folders: string): string | null {
     const path = join(folder, command);
     try {
       accessSync(path, constants.X_OK);
-      if (statSync(path).isFile()) return realpathSync(path);
+      // As it is named: what it is a link to may ask by which name it was called (ccache).
+      if (statSync(path).isFile()) return path;
     } catch {
       // not in this folder
     }
@@ -77,17 +80,33 @@ interface Probe {
   readonly fma: boolean;
 }
 
-/** Asks a compiler for its version and for the macros that say what the processor has. */
-function probe(command: string): Probe | null {
+/** Asks a compiler for its version and for the macros that say what the processor has; or why it is of no use. */
+function probe(command: string): Probe | string {
   const version = run(command, ["--version"])?.split("\n")[0];
-  if (version === undefined) return null;
+  if (version === undefined) return `${command} does not say its version`;
   for (const machine of [...MACHINE_FLAGS.map((flag) => [flag]), []]) {
     const text = run(command, [...machine, "-dM", "-E", "-x", "c", "-"]);
     if (text === null) continue;
     const macros = new Set(text.split("\n").map((line) => line.split(" ")[1] ?? ""));
-    return { version, machine, lanes: lanesIn(macros), fma: macros.has("__FMA__") || macros.has("__ARM_FEATURE_FMA") };
+    const fma = macros.has("__FMA__") || macros.has("__ARM_FEATURE_FMA");
+    return whyNot(command, machine) ?? { version, machine, lanes: lanesIn(macros), fma };
   }
-  return null;
+  return `${command} does not preprocess a file`;
+}
+
+/** Why a compiler cannot make a shared object (no assembler, no linker, no headers), or null. */
+function whyNot(command: string, machine: readonly string[]): string | null {
+  const folder = mkdtempSync(join(tmpdir(), "tidemark-"));
+  try {
+    const text = "#include <math.h>\n#include <pthread.h>\nfloat tidemark_probe(float x) { return floorf(x); }\n";
+    compileTo({ command, flags: [...FLAGS, ...machine] }, text, join(folder, "probe.so"));
+    return null;
+  } catch (error) {
+    if (!(error instanceof TidemarkError)) throw error;
+    return error.summary.split("\n").slice(0, 2).join(" ");
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
 
 function isProbe(value: unknown): value is Probe {
@@ -97,9 +116,9 @@ function isProbe(value: unknown): value is Probe {
 }
 
 /** The probe of an earlier start where compiler and processor are the same. */
-function knownProbe(command: string, path: string): Probe | null {
+function knownProbe(path: string): Probe | string {
   const { size, mtimeMs } = statSync(path);
-  const key = `compiler-${digest(path, `${size}`, `${mtimeMs}`, cpus()[0]?.model ?? "")}.json`;
+  const key = `compiler-2-${digest(path, `${size}`, `${mtimeMs}`, cpus()[0]?.model ?? "")}.json`;
   const cached = readCached(key);
   if (cached !== null) {
     try {
@@ -109,8 +128,8 @@ function knownProbe(command: string, path: string): Probe | null {
       // made again below
     }
   }
-  const made = probe(command);
-  if (made) writeCached(key, Buffer.from(JSON.stringify(made)));
+  const made = probe(path);
+  if (typeof made !== "string") writeCached(key, Buffer.from(JSON.stringify(made)));
   return made;
 }
 
@@ -133,16 +152,22 @@ export function systemCompiler({ PATH = "", TIDEMARK_CC }: NodeJS.ProcessEnv = p
 }
 
 function findCompiler(wanted: readonly string[], folders: string): Compiler | string {
+  const reasons: string[] = [];
   for (const command of wanted) {
     const path = commandPath(command, folders);
-    const probed = path === null ? null : knownProbe(command, path);
-    if (!path || !probed) continue;
+    if (path === null) continue;
+    const probed = knownProbe(path);
+    if (typeof probed === "string") {
+      reasons.push(probed);
+      continue;
+    }
     const flags = [...FLAGS, ...probed.machine];
     const identity = digest(path, probed.version, flags.join(" "), cpus()[0]?.model ?? "");
     const { version, fma } = probed;
     return { command: path, version, identity, flags, lanes: probed.lanes as Compiler["lanes"], fma };
   }
-  return `no C compiler: looked for ${wanted.join(", ")} in PATH`;
+  const [first] = reasons;
+  return first ?? `no C compiler: looked for ${wanted.join(", ")} in PATH`;
 }
 
 /** The same compiler for a lesser machine: with other flags in place of those for this one. */
@@ -152,11 +177,13 @@ export function compilerFor(compiler: Compiler, machine: string, lanes: Compiler
 }
 
 /** Compiles text to a shared object at a path. */
-export function compileTo(compiler: Compiler, text: string, path: string): void {
+export function compileTo(compiler: Pick<Compiler, "command" | "flags">, text: string, path: string): void {
   const args = [...compiler.flags, "-x", "c", "-", "-o", path, ...LIBRARIES];
   const { status, stderr, error } = spawnSync(compiler.command, args, { input: text, encoding: "utf8" });
-  if (status === 0) return;
-  const said = (error?.message ?? stderr).trim().split("\n").slice(0, 5).join("\n  ");
+  const made = status === 0 && existsSync(path);
+  if (made) return;
+  const told = status === 0 ? "it made no file" : ((stderr?.trim() || error?.message) ?? `status ${status}`);
+  const said = told.split("\n").slice(0, 5).join("\n  ");
   throw new TidemarkError("TargetUnsupported", `${compiler.command} refused the program:\n  ${said}`, {
     help: "check that the compiler can build a shared object (headers of the C library, a linker), or use the target wasm",
   });

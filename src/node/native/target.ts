@@ -2,6 +2,7 @@
  * @file The target `native`: C for this machine, compiled by its compiler, run on an arena of the process. Importing
  * `tidemark/node` makes it known under its name.
  */
+import { isMainThread } from "node:worker_threads";
 import { TidemarkError } from "../../base/errors.ts";
 import { contractScratch } from "../../codegen/native/contract.ts";
 import type { NativeEmitOptions } from "../../codegen/native/options.ts";
@@ -17,8 +18,23 @@ const ALIGNMENT = 64;
 
 type Koffi = Exclude<ReturnType<typeof foreignFunctions>, string>;
 
-/** Threads of programs that nobody can run any more are sent home. */
+/** Threads of programs that nobody can run any more are sent home, and all of a worker of Node when it ends. */
 const abandoned = new FinalizationRegistry<() => void>((close) => close());
+const closers = new Set<() => void>();
+if (!isMainThread) {
+  process.once("exit", () => {
+    for (const close of closers) close();
+  });
+}
+
+/** Sends a program's threads home when its machine is gone, or this thread of Node is. */
+function closeWith(machine: Machine, close: () => void): void {
+  const once = (): void => {
+    if (closers.delete(once)) close();
+  };
+  closers.add(once);
+  abandoned.register(machine, once);
+}
 
 function load(
   koffi: Koffi,
@@ -51,7 +67,7 @@ function load(
     run: () => run(team, arena),
     step: (i) => step?.(team, arena, i),
   };
-  if (options.threads > 1) abandoned.register(machine, () => close(team));
+  if (options.threads > 1) closeWith(machine, () => close(team));
   return machine;
 }
 

@@ -64,10 +64,11 @@ export function baseCost(problem: RecomputeProblem): number {
   return problem.ops.reduce((sum, { cost }) => sum + cost, 0);
 }
 
-function refuse(problem: RecomputeProblem, summary: string): never {
-  throw new TidemarkError("InvalidGraph", `${problem.name}: ${summary}`, {
-    help: "operations are listed so that each comes after those whose values it reads",
-  });
+const ORDER = "operations are listed so that each comes after those whose values it reads";
+const NUMBERS = "costs and bytes are numbers from 0 on";
+
+function refuse(problem: RecomputeProblem, summary: string, help = ORDER): never {
+  throw new TidemarkError("InvalidGraph", `${problem.name}: ${summary}`, { help });
 }
 
 /** Refuses a problem whose order is not an order, or whose numbers are none. */
@@ -75,14 +76,15 @@ export function checkProblem(problem: RecomputeProblem): RecomputeProblem {
   const producer = new Map<number, number>();
   problem.ops.forEach((op, index) => {
     const named = `operation ${op.id} (${op.name})`;
-    if (!(op.cost >= 0 && Number.isFinite(op.cost))) refuse(problem, `${named} costs ${op.cost}`);
+    if (!(op.cost >= 0 && Number.isFinite(op.cost))) refuse(problem, `${named} costs ${op.cost}`, NUMBERS);
     for (const value of op.inputs) {
       if (!producer.has(value)) refuse(problem, `${named} reads value ${value}, which no earlier operation writes`);
     }
     for (const value of op.outputs) {
       if (producer.has(value)) refuse(problem, `${named} writes value ${value} a second time`);
       const bytes = at(problem.bytes, value);
-      if (!(bytes >= 0 && Number.isFinite(bytes))) refuse(problem, `value ${value} of ${named} takes ${bytes} bytes`);
+      if (!(bytes >= 0 && Number.isFinite(bytes)))
+        refuse(problem, `value ${value} of ${named} takes ${bytes} bytes`, NUMBERS);
       producer.set(value, index);
     }
   });
