@@ -207,7 +207,7 @@ export class ProgramPlans {
     if (typeof known === "number") return known;
     // what a plan from the cache was chosen from
     if (this.#restored && !this.#base) this.#choose(this.#restored.request);
-    const least = this.#loopForms(strategy)?.least(segments) ?? this.#made().stored.leastKnown(strategy, segments);
+    const least = this.#loopForms(strategy)?.smallest(segments) ?? this.#made().stored.leastKnown(strategy, segments);
     if (this.#isKept) this.#cache?.keepBytes("least", asData(request), least.arenaBytes);
     return least.arenaBytes;
   }

@@ -122,12 +122,9 @@ export function between({ length, tapes }: LoopGroup, from: Option, to: Option):
   };
 }
 
-/** States of a loop without a bound: with 8 a million turns take 15 sweeps, with 2 it would be 1,400. */
-const FEWEST_OPEN = 8;
-
 /** As few states as a reasonable number of sweeps takes. */
-export function fewest({ length, isOpen }: LoopGroup): LoopForm {
-  let slots = isOpen ? FEWEST_OPEN : 1;
+export function fewest({ length }: LoopGroup): LoopForm {
+  let slots = 1;
   while (repetitions(length, slots) > MOST_SWEEPS) slots++;
   return { slots: Math.min(slots, Math.max(1, length - 1)), taped: 0, price: 0 };
 }

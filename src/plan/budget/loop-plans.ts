@@ -23,7 +23,7 @@ import { Stairs } from "./stairs.ts";
 /** Prices that are looked at. */
 const LEVELS = 40;
 /** Forms that are looked at between two options of a loop. */
-const STEPS = 32;
+const STEPS = 16384;
 
 /** The number of each group's option. */
 type Picks = readonly number[];
