@@ -12,8 +12,8 @@ export function exhausted({ left, deadline }: Meter): boolean {
   return left < 0 || (deadline !== undefined && performance.now() > deadline);
 }
 
-/** Without effort, for each operation, and for all of them: half a second or so. */
-const [EACH, MOST] = [20_000, 5e7];
+/** Without effort, for each operation, and for all of them: two seconds or so. */
+const [EACH, MOST] = [20_000, 2e8];
 
 /** For a graph of `ops` operations: an effort of 1 is about a second for a hundred; some for each even without effort. */
 export function allowanceOf(ops: number, effort: number | undefined): number {
