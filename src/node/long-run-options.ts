@@ -1,6 +1,6 @@
 /** @file What can be asked of a long run, checked, and losses of steps as a part of the state. */
 import { spec, zeros } from "../api/create.ts";
-import { type PlanningOptions, requireTarget, specsOf } from "../api/plan.ts";
+import { PLANNING_OPTIONS, type PlanningOptions, requireTarget, specsOf } from "../api/plan.ts";
 import { MOST_TURNS } from "../ops/loops.ts";
 import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import type { AnyFunction } from "../trace/function.ts";
@@ -18,6 +18,9 @@ export interface DiskOptions {
 
 /** What steps are compiled for; a folder goes on with the arithmetic that it was begun with, with any number of threads. */
 export type RunTarget = Pick<PlanningOptions, "target" | "threads">;
+
+const { target, threads } = PLANNING_OPTIONS;
+export const RUN_TARGET: OptionKinds<RunTarget> = { target, threads };
 
 export interface LongRunOptions<S extends Tree, C extends readonly Tree[]> extends RunTarget {
   /** From the state before step `i`, an i32 scalar, to the one after it. What it closes over has no gradient. */
@@ -55,8 +58,7 @@ const OPTIONS: OptionKinds<LongRunOptions<Tree, readonly Tree[]>> = {
   directory: "a text",
   every: "a number",
   onProgress: "a function",
-  target: "a text",
-  threads: "anything",
+  ...RUN_TARGET,
 };
 
 const DISK_OPTIONS: OptionKinds<DiskOptions> = { bytes: "anything", costs: "anything" };

@@ -19,7 +19,7 @@ import type { Progress } from "./execution.ts";
 import { type Files, NODE_FILES } from "./files.ts";
 import { claimFolder, fingerprintOf, hashOfGraph, hashOfTensors, type Identity } from "./identity.ts";
 import { tensorsOf } from "./layout.ts";
-import { type LongRunOptions, type RunTarget, requireWhole } from "./long-run-options.ts";
+import { type LongRunOptions, RUN_TARGET, type RunTarget, requireWhole } from "./long-run-options.ts";
 import { Pace } from "./pace.ts";
 import { ForwardPrograms } from "./programs.ts";
 import { advanceGraph, type TracedStep, traceStep } from "./step-graphs.ts";
@@ -53,8 +53,7 @@ const OPTIONS: OptionKinds<SimulateOptions<Tree, readonly Tree[]>> = {
   directory: "a text",
   every: "a number",
   onProgress: "a function",
-  target: "a text",
-  threads: "anything",
+  ...RUN_TARGET,
 };
 
 function requireSimulate(options: SimulateOptions<Tree, readonly Tree[]>): void {

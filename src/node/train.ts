@@ -5,7 +5,7 @@
  * number, so that nothing has to be remembered about them.
  */
 import { compile } from "../api/compile.ts";
-import { type PlanningOptions, requirePlanning, targetOf } from "../api/plan.ts";
+import { PLANNING_OPTIONS, type PlanningOptions, requirePlanning, targetOf } from "../api/plan.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import { type TensorType, tensorType } from "../ir/type.ts";
@@ -22,7 +22,15 @@ import { Store } from "./store.ts";
 import { Trail } from "./trail.ts";
 
 /** How the step is planned and what it is compiled for: fewer bytes, or more threads, do not make it another run. */
-type StepOptions = Pick<PlanningOptions, "memory" | "maxSlowdown" | "strategy" | "segments" | "target" | "threads">;
+const PLANNED = ["memory", "maxSlowdown", "strategy", "segments", "target", "threads"] as const;
+type StepOptions = Pick<PlanningOptions, (typeof PLANNED)[number]>;
+
+/** Of some options, or of their kinds, those that are about planning the step. */
+function plannedOf<T extends object>(from: T): Pick<T, Extract<keyof T, (typeof PLANNED)[number]>> {
+  return Object.fromEntries(Object.entries(from).filter(([name]) => PLANNED.includes(name as never))) as never;
+}
+
+const stepOptions = (options: StepOptions): PlanningOptions => ({ ...plannedOf(options), donate: [0] });
 
 export interface TrainOptions<S extends Tree, B extends readonly Tree[]> extends StepOptions {
   /** One step: the next state, of the same structure and types, and the loss. */
@@ -57,19 +65,8 @@ const OPTIONS: OptionKinds<TrainOptions<Tree, readonly Tree[]>> = {
   directory: "a text",
   every: "a number",
   onStep: "a function",
-  memory: "anything",
-  maxSlowdown: "anything",
-  strategy: "a text",
-  segments: "a text",
-  target: "a text",
-  threads: "anything",
+  ...plannedOf(PLANNING_OPTIONS),
 };
-
-function stepOptions(options: StepOptions): PlanningOptions {
-  const { memory, maxSlowdown, strategy, segments, target, threads } = options;
-  const given = Object.entries({ memory, maxSlowdown, strategy, segments, target, threads });
-  return { ...Object.fromEntries(given.filter(([, value]) => value !== undefined)), donate: [0] };
-}
 
 function requireTrain(options: TrainOptions<Tree, readonly Tree[]>): void {
   requireOptions("train", options, OPTIONS);
