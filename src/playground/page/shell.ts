@@ -38,7 +38,7 @@ export function headerOf(store: Store, page: (typeof PAGES)[number]["name"], ...
   );
   const help = helpDialog(false);
   const search = searchView(store);
-  search.draw(store.get(), null);
+  search.draw(store.get());
   store.onChange(search.draw);
   listenToKeys(store, search.input, help);
   document.body.append(help);

@@ -32,7 +32,7 @@ export function found({ picture }: Shown, query: string): readonly number[] {
 export interface SearchView {
   readonly element: HTMLElement;
   readonly input: HTMLInputElement;
-  draw(state: State, before: State | null): void;
+  draw(state: State): void;
 }
 
 export function searchView(store: Store): SearchView {
@@ -43,9 +43,30 @@ export function searchView(store: Store): SearchView {
     input.focus();
     results.hidden = true;
   };
+  let listed: State | null = null;
+  const list = (state: State): void => {
+    if (listed && listed.query === state.query && listed.sides === state.sides) return;
+    listed = state;
+    const hits = hitsOf(state, state.query);
+    const rows = hits.slice(0, LISTED).map((hit) => {
+      const { name = "", type = "" } = state.sides[hit.side]?.picture.values[hit.value] ?? {};
+      const where = hit.side === 0 ? "" : ", only in B";
+      return button(h("span", {}, h("b", {}, name), ` ${type}${where}`), () => choose(hit), { class: "hit" });
+    });
+    const count = hits.length === 1 ? "1 match" : `${hits.length} matches`;
+    // A match that has the focus is about to go: the field takes it, not the page.
+    if (results.contains(document.activeElement)) input.focus();
+    replace(results, ...rows, state.query === "" ? null : h("p", { class: "quiet" }, count));
+    results.classList.toggle("empty", state.query === "");
+  };
+  // The list follows the words at once, not in the next frame: the next key may choose from it.
+  const search = (words: string): void => {
+    store.set({ query: words });
+    list(store.get());
+  };
   input.addEventListener("input", () => {
     results.hidden = false;
-    store.set({ query: input.value });
+    search(input.value);
   });
   input.addEventListener("focus", () => {
     results.hidden = false;
@@ -55,26 +76,12 @@ export function searchView(store: Store): SearchView {
     if (event.key === "Enter" && first !== undefined) choose(first);
     if (event.key !== "Escape") return;
     input.value = "";
-    store.set({ query: "" });
+    search("");
     input.blur();
   });
   const element = h("div", { class: "search" }, input, results);
   element.addEventListener("focusout", (event) => {
     if (!element.contains(event.relatedTarget as Node | null)) results.hidden = true;
   });
-  return {
-    ...{ element, input },
-    draw(state, before) {
-      if (before && before.query === state.query && before.sides === state.sides) return;
-      const hits = hitsOf(state, state.query);
-      const rows = hits.slice(0, LISTED).map((hit) => {
-        const { name = "", type = "" } = state.sides[hit.side]?.picture.values[hit.value] ?? {};
-        const where = hit.side === 0 ? "" : ", only in B";
-        return button(h("span", {}, h("b", {}, name), ` ${type}${where}`), () => choose(hit), { class: "hit" });
-      });
-      const count = hits.length === 1 ? "1 match" : `${hits.length} matches`;
-      replace(results, ...rows, state.query === "" ? null : h("p", { class: "quiet" }, count));
-      results.classList.toggle("empty", state.query === "");
-    },
-  };
+  return { element, input, draw: list };
 }
