@@ -4,10 +4,11 @@ import { typeText } from "../ir/type.ts";
 import { fail, type OptionKinds, requireOptions, requireTensor } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { arange } from "./create.ts";
-import { greaterEqual, mul, where } from "./elementwise.ts";
+import { div, exp, greaterEqual, mul, sub, where } from "./elementwise.ts";
 import { matmul } from "./linear.ts";
-import { softmax } from "./normalize.ts";
+import { shiftOf } from "./log-sum.ts";
 import { requireFloat } from "./operands.ts";
+import { sum } from "./reduce.ts";
 import { expandDims } from "./shape.ts";
 
 export interface AttentionOptions {
@@ -20,6 +21,18 @@ export interface AttentionOptions {
 }
 
 const OPTIONS: OptionKinds<AttentionOptions> = { mask: "a tensor", causal: "a boolean", scale: "a number" };
+
+/**
+ * softmax(scores)·v as (e·v) / Σe for e = exp(scores - most): dividing [queries, width] instead of [queries, keys].
+ *
+ * Its derivative follows from that: for a cotangent g and g' = g / Σe it is e∘(g'·vᵀ - Σ g'∘result), one product with all else
+ * behind it, which may be written over e. That of softmax itself would hold e∘(g·vᵀ) to sum it.
+ */
+function weightedMean(scores: Tensor, v: Tensor): Tensor {
+  const e = exp(sub(scores, shiftOf(scores, -1)));
+  const total = sum(e, -1, { keepDims: true });
+  return div(matmul(e, v), total);
+}
 
 /**
  * softmax(q·kᵀ · scale) · v for q [..., queries, depth], k [..., keys, depth], v [..., keys, width].
@@ -52,5 +65,5 @@ export function attention(q: Tensor, k: Tensor, v: Tensor, options: AttentionOpt
     const past = greaterEqual(expandDims(arange(first, first + queries), 1), expandDims(arange(keys), 0));
     seen = where(past, seen, Number.NEGATIVE_INFINITY);
   }
-  return matmul(softmax(seen), v);
+  return weightedMean(seen, v);
 }

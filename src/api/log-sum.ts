@@ -13,7 +13,6 @@ import { reshape } from "./shape.ts";
 const OPTIONS: OptionKinds<ReduceOptions> = { keepDims: "a boolean" };
 
 interface Exponentials {
-  /** The greatest x, or 0 where that is infinite: ∞ - ∞ would follow. */
   readonly shift: Tensor;
   /** log eˣ / Σ eˣ, worked out from x - shift, so that large x lose nothing. */
   readonly logs: Tensor;
@@ -21,7 +20,8 @@ interface Exponentials {
   readonly total: Tensor;
 }
 
-function shiftOf(x: Tensor, axes: Axes | undefined): Tensor {
+/** The greatest x over axes, which stay, or 0 where that is infinite: ∞ - ∞ would follow. @internal */
+export function shiftOf(x: Tensor, axes: Axes | undefined): Tensor {
   const over = normalAxes("logsumexp", axes, x);
   // nothing has no greatest, and log Σ over nothing is -∞ whatever the shift
   if (over.some((axis) => x.shape[axis] === 0)) {
