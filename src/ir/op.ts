@@ -4,7 +4,7 @@
  */
 
 import type { Expr, Index } from "../kernel/expr.ts";
-import type { Combine } from "../kernel/loops.ts";
+import type { Combine, Window } from "../kernel/loops.ts";
 import type { Position } from "../kernel/position.ts";
 import type { Build } from "./build.ts";
 import type { Graph, Node, Value } from "./graph.ts";
@@ -79,6 +79,8 @@ export interface ContractShape {
   /** What n and k count, when each is a product of several extents: their factors, outermost first. */
   readonly columns?: readonly number[];
   readonly depths?: readonly number[];
+  /** Of a convolution: `columns` are places, `depths` are taps and then channels, and `b` slides over them (see Window). */
+  readonly slides?: Window["slides"];
 }
 
 /**

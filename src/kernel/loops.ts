@@ -78,6 +78,17 @@ export interface ScanNest {
   readonly stores: readonly Store[];
 }
 
+/**
+ * The sides of a convolution's product: columns count `places`, the outer counter of the depth counts `taps`, both row-major,
+ * and `b` at place p and tap t is a function of p + slides · t on each axis, whatever was fused into it. The first counter of
+ * the batch counts images: `a` does not depend on it.
+ */
+export interface Window {
+  readonly places: readonly number[];
+  readonly taps: readonly number[];
+  readonly slides: 1 | -1;
+}
+
 export interface ContractNest {
   readonly kind: "contract";
   readonly batch: readonly LoopVar[];
@@ -86,6 +97,7 @@ export interface ContractNest {
   readonly depth: LoopVar;
   /** When given, `a` and `b` use these two counters in place of depth: depth = outer · inner.extent + inner. */
   readonly split: readonly [outer: LoopVar, inner: LoopVar] | null;
+  readonly window?: Window;
   readonly dtype: ScalarType;
   /** Over batch, rows, depth. */
   readonly a: Expr;

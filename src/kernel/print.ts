@@ -105,13 +105,18 @@ function writeNest(nest: Nest, p: Printer): void {
       p.stores(nest.stores);
       return;
     }
-    case "contract":
+    case "contract": {
+      const { window } = nest;
+      const slides = window
+        ? ` slides ${window.slides} by ${window.taps.join("×")} over ${window.places.join("×")}`
+        : "";
       p.lines.push(
-        `  contract ${loopsText(nest.batch)} | ${loopsText([nest.rows, nest.cols, ...(nest.split ?? [nest.depth])])}: ${nest.dtype} scratch ${p.operand(nest.scratch)}`,
+        `  contract ${loopsText(nest.batch)} | ${loopsText([nest.rows, nest.cols, ...(nest.split ?? [nest.depth])])}${slides}: ${nest.dtype} scratch ${p.operand(nest.scratch)}`,
       );
       p.lines.push(`    acc ⊕ ${p.expr(nest.a)} · ${p.expr(nest.b)}`);
       p.stores(nest.stores);
       return;
+    }
     case "scatter": {
       p.lines.push(`  scatter ${loopsText(nest.loops)}`);
       const value = p.expr(nest.value);

@@ -261,7 +261,7 @@ function contractNest(
   part: Part,
   prefix: string,
 ): Omit<ContractNest, "scratch"> {
-  const { m, n, k, run = k } = part;
+  const { m, n, k, run = k, columns, depths, slides } = part;
   const { dtype } = context.outType;
   const batch = counters(`${prefix}b`, part.batch);
   const [rows, cols, depth] = [counter(`${prefix}m`, m), counter(`${prefix}n`, n), counter(`${prefix}k`, k)];
@@ -271,7 +271,9 @@ function contractNest(
   const l = split ? addIndex(scaleIndex(varIndex(split[0]), run), varIndex(split[1])) : varIndex(depth);
   const [left, right] = [part.a(context, b, i, l), part.b(context, b, l, j)];
   const stores = partStores(c, context, part, [b, i, j]);
-  return { kind: "contract", batch, rows, cols, depth, split, dtype, a: left, b: right, stores };
+  const slide = split && slides && columns && depths;
+  const window = slide ? { window: { places: columns, taps: depths.slice(0, -1), slides } } : {};
+  return { kind: "contract", batch, rows, cols, depth, split, ...window, dtype, a: left, b: right, stores };
 }
 
 /** Copies the first input to the result; nothing to do where the two share storage. */

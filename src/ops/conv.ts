@@ -189,6 +189,7 @@ export const conv: OpDef<ConvAttrs> = defineView<ConvAttrs>({
       run: g.inChannels,
       columns: g.output,
       depths: [...g.kernel, g.inChannels],
+      ...([...g.stride, ...g.dilation].every((n) => n === 1) ? { slides: 1 as const } : {}),
       a(c, batch, i, k) {
         const [r, inner] = tapAndChannel(k, g.kernel, g.inChannels);
         return read(c, 1, inGroup(batch, g.outChannels, i), inner, r);
@@ -225,6 +226,7 @@ function phasePart(g: Geometry, phase: readonly Phase[]): ContractPart<ConvInput
     run: g.outChannels,
     columns: positions,
     depths: [...taps, g.outChannels],
+    ...(phase.every(({ back }) => back === 1) ? { slides: -1 as const } : {}),
     a(c, batch, i, k) {
       const [t, inner] = tapAndChannel(k, taps, g.outChannels);
       const r = splitIndex(t, taps).map((tap, a) =>

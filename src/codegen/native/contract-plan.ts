@@ -449,6 +449,20 @@ export function planProduct(nest: Product, operands: readonly Operand[], options
   return new Planner(nest, operands, options).best();
 }
 
+/** How the left side is packed in panels of one register of rows, and the workspace for that beside the panel. */
+export function planPanels(
+  nest: Product,
+  operands: readonly Operand[],
+  options: NativeOptions,
+): Pick<ProductPlan, "dtype" | "lanes" | "vector" | "vectorExpr" | "v" | "run"> & Pick<Workspace, "rows" | "tables"> {
+  const planner = new Planner(nest, operands, options);
+  const { dtype, lanes, run } = planner;
+  const v = planner.vectorSide(nest.a, nest.rows, Number.POSITIVE_INFINITY);
+  const rows = v.kind === "turned" ? lanes * v.stride : 0;
+  const tables = v.kind === "permuted" ? v.stretches.count * v.stretches.length : 0;
+  return { dtype, lanes, vector: nest.rows, vectorExpr: nest.a, v, run, rows, tables };
+}
+
 /** Elements of one thread's workspace. */
 export function workspaceElements({ parts }: ProductPlan): number {
   return parts.spread + parts.panel + parts.rows + parts.sums + parts.tables;

@@ -39,7 +39,13 @@ function storeSums(
   emitStores(em, nest.stores, operands, count === em.lanes ? em.all : em.first(count));
 }
 
-function finishPlain(em: VectorEmitter, nest: ContractNest, operands: readonly Operand[], tile: TilePlace): void {
+/** Runs the stores over a tile whose rows are those of the result. */
+export function finishPlain(
+  em: VectorEmitter,
+  nest: ContractNest,
+  operands: readonly Operand[],
+  tile: TilePlace,
+): void {
   const { code } = em;
   em.vec = nest.cols;
   const [r, row, col] = [code.name("r"), em.counter(nest.rows), em.counter(nest.cols)];

@@ -28,15 +28,16 @@ import { anyNeeded, finishTile, type TilePlace } from "./contract-tile.ts";
 import type { VectorEmitter } from "./emitter.ts";
 import { type DepthStep, type MicroShape, microKernel, microName, vectorTypes } from "./gemm-micro.ts";
 import { packText } from "./gemm-pack.ts";
-import type { NativeOptions } from "./options.ts";
+import type { NativeOptions, ShareFunction } from "./options.ts";
 import { splitUnit } from "./walk.ts";
-
-/** Puts a C function, or other text, into the file under a name, once. */
-export type ShareFunction = (name: string, text: () => string) => void;
+import { emitWinograd } from "./winograd.ts";
+import { planWinograd, winogradElements } from "./winograd-plan.ts";
 
 /** Elements of the workspace operand, for all threads together. */
 export function contractScratch(nest: Product, operands: readonly Operand[], options: NativeOptions): number {
   if (isEmpty(nest)) return 0;
+  const winograd = planWinograd(nest, operands, options);
+  if (winograd) return options.threads * winogradElements(winograd);
   return options.threads * workspaceElements(planProduct(nest, operands, options));
 }
 
@@ -310,5 +311,7 @@ export function emitContract(
   share: ShareFunction,
 ): Units {
   if (isEmpty(nest)) return { count: 0, grain: 1 };
+  const winograd = planWinograd(nest, operands, options);
+  if (winograd) return emitWinograd(em, nest, operands, winograd, options, share);
   return new ContractEmitter(em, nest, operands, options, share).emit();
 }

@@ -8,10 +8,10 @@ import type { Kernel, Nest } from "../../kernel/loops.ts";
 import { isWide, nestKey, type Slot, slotNumbers, slotsOf } from "../slots.ts";
 import { type Units, workOf } from "../units.ts";
 import { CCode } from "./c-code.ts";
-import { emitContract, type ShareFunction } from "./contract.ts";
+import { emitContract } from "./contract.ts";
 import { VectorEmitter } from "./emitter.ts";
 import { emitMap, emitScan, emitScatter, emitShuffle } from "./nests.ts";
-import { elementType, lanesOf, type NativeOptions } from "./options.ts";
+import { elementType, lanesOf, type NativeOptions, type ShareFunction } from "./options.ts";
 import { emitReduce } from "./reduce.ts";
 
 export interface NativeFunction {

@@ -1,12 +1,17 @@
 /** @file What C code is generated for: a machine as far as the text depends on it. */
 import type { ScalarType } from "../../kernel/dtype.ts";
 
+/** Where it pays, or wherever it can be, for tests. */
+export type WinogradUse = "paying" | "always";
+
 /** The machine's compiler says what these are; the same options give the same text. */
 export interface NativeOptions {
   /** 32-bit lanes of the widest register. */
   readonly lanes: 4 | 8 | 16;
   /** Products are rounded together with the sum they are added to: in `contract` alone. */
   readonly fma: boolean;
+  /** Convolutions computed by Winograd's algorithm, which rounds otherwise (winograd-plan.ts); default: none. */
+  readonly winograd?: WinogradUse;
   /** Threads that run the program. Results do not depend on it; the workspace of products does. */
   readonly threads: number;
 }
@@ -32,3 +37,6 @@ export function elementType(dtype: ScalarType): string {
 export function vectorType(dtype: ScalarType, lanes: number): string {
   return `${dtype}x${lanes}`;
 }
+
+/** Puts a C function, or other text, into the file under a name, once. */
+export type ShareFunction = (name: string, text: () => string) => void;

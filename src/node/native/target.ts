@@ -5,7 +5,7 @@
 import { isMainThread } from "node:worker_threads";
 import { TidemarkError } from "../../base/errors.ts";
 import { contractScratch } from "../../codegen/native/contract.ts";
-import type { NativeEmitOptions } from "../../codegen/native/options.ts";
+import type { NativeEmitOptions, WinogradUse } from "../../codegen/native/options.ts";
 import { emitNativeProgram } from "../../codegen/native/program.ts";
 import { DEFAULT_MODELS } from "../../plan/cost/model.ts";
 import type { PlacedProgram } from "../../runtime/assembler.ts";
@@ -71,9 +71,13 @@ function load(
   return machine;
 }
 
-/** What tests ask for beside: no fused multiply-add, all calls shared, code for another machine. */
+/**
+ * What tests ask for beside: no fused multiply-add, no Winograd (by default where there is no fused multiply-add, so that
+ * without it results have the bits of every other target), all calls shared, code for another machine.
+ */
 export interface NativeRequest extends TargetRequest {
   readonly fma?: boolean;
+  readonly winograd?: WinogradUse | "never";
   readonly shareFrom?: number;
   readonly compiler?: Compiler | string;
 }
@@ -84,9 +88,10 @@ export function nativeTarget(request: NativeRequest = {}): TargetAnswer {
   if (typeof compiler === "string") return compiler;
   const koffi = foreignFunctions();
   if (typeof koffi === "string") return koffi;
-  const { threads = 1, fma = compiler.fma, shareFrom } = request;
+  const { threads = 1, fma = compiler.fma, winograd = fma ? "paying" : "never", shareFrom } = request;
   const options: NativeEmitOptions = {
     ...{ lanes: compiler.lanes, fma, threads },
+    ...(winograd === "never" ? {} : { winograd }),
     ...(shareFrom === undefined ? {} : { shareFrom }),
   };
   const target: Target = {

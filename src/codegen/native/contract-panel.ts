@@ -1,0 +1,107 @@
+/**
+ * @file Panels of the vector side of a product, packed: [depth][lane], from wherever its expression reads. contract-plan.ts
+ * says how a side is read; what is packed for is another matter, tiles of a product (contract-packing.ts) or weights that are
+ * transformed first (winograd.ts).
+ */
+import { at } from "../../base/invariant.ts";
+import type { LoopVar } from "../../kernel/expr.ts";
+import type { ContractNest, Operand } from "../../kernel/loops.ts";
+import { type Access, indexOf } from "./contract-access.ts";
+import { eachDepth, type Fill, fillAlong, fillRows } from "./contract-fill.ts";
+import type { ProductPlan } from "./contract-plan.ts";
+import type { VectorEmitter } from "./emitter.ts";
+import type { DepthStep } from "./gemm-micro.ts";
+
+/** As much of a plan as its panels depend on. */
+export type PanelPlan = Pick<ProductPlan, "dtype" | "lanes" | "vector" | "vectorExpr" | "v" | "run">;
+
+/** In C: `col0` is the panel's first lane, `w_rows` and `vAt` are workspace for what `v` needs. */
+export class PanelPacking<Plan extends PanelPlan> {
+  readonly em: VectorEmitter;
+  readonly nest: ContractNest;
+  readonly operands: readonly Operand[];
+  readonly plan: Plan;
+
+  constructor(em: VectorEmitter, nest: ContractNest, operands: readonly Operand[], plan: Plan) {
+    this.em = em;
+    this.nest = nest;
+    this.operands = operands;
+    this.plan = plan;
+  }
+
+  /** Where each element of a stretch of memory comes in the depth. */
+  permutation(): void {
+    const { em, nest, plan } = this;
+    const { v } = plan;
+    if (v.kind !== "permuted") return;
+    const { first, count, length, stride } = v.stretches;
+    em.code.line(`memset(vAt, -1, ${count * length} * sizeof(int));`);
+    em.block("", () =>
+      eachDepth(em, nest, "0", String(nest.depth.extent), (position) => {
+        em.code.line(`const idx g = ${em.index(indexOf(v.access.depth), em.all)} - (${first});`);
+        em.code.line(`vAt[${count === 1 ? "g" : `g / ${stride} * ${length} + g % ${stride}`}] = (int)${position};`);
+      }),
+    );
+  }
+
+  /** A loop over the runs of the depth, [pc, pEnd). */
+  runs(body: () => void): void {
+    const [depth, run] = [this.nest.depth.extent, this.plan.run];
+    this.em.block(`for (idx pc = 0; pc == 0 || pc < ${depth}; pc += ${run})`, () => {
+      this.em.code.line(`const idx pEnd = pc + ${run} < ${depth} ? pc + ${run} : ${depth};`);
+      body();
+    });
+  }
+
+  /** Address of the first element of a side that is read in place, at the start of the run. */
+  place(access: Access, v: LoopVar, counter: string, step: DepthStep, base?: string): string {
+    const { em } = this;
+    em.vars.set(v, counter);
+    const index = em.index(indexOf([...access.rest, ...access.lane]), em.all);
+    const along = step === "table" ? "" : ` + pc * ${step}`;
+    return `${base ?? em.slot(access.load.operand, access.load.index.offset)} + (${index})${along}`;
+  }
+
+  packPanel(width: number, lanes: number, to: string): void {
+    const { em, nest, plan } = this;
+    const { v, dtype } = plan;
+    const end = this.operandEnd();
+    const turn = (from: string, stride: number, depth: string, table: string): void =>
+      em.code.line(`tm_across_${dtype}(${from}, ${stride}, ${lanes}, ${depth}, ${to}, ${width}, ${table}, ${end});`);
+    if (v.kind === "across") {
+      turn(this.place(v.access, plan.vector, "col0", v.step), v.stride, "pEnd - pc", "0");
+      return;
+    }
+    if (v.kind === "permuted") {
+      const { first, count, length, stride } = v.stretches;
+      const from = `${this.place(v.access, plan.vector, "col0", "table")} + ${first}`;
+      em.block(`for (idx g = 0; g < ${count}; g++)`, () =>
+        turn(`${from} + g * ${stride}`, v.stride, String(length), `vAt + g * ${length}`),
+      );
+      return;
+    }
+    const turned = v.kind === "turned";
+    const fill: Fill = {
+      nest,
+      expr: plan.vectorExpr,
+      lane: plan.vector,
+      from: "col0",
+      to: `col0 + ${lanes}`,
+      left: lanes % em.lanes,
+      begin: "pc",
+      end: "pEnd",
+      dst: turned ? "w_rows" : to,
+      stride: turned ? v.stride : width,
+    };
+    em.block("", () => (turned ? fillRows(em, fill) : fillAlong(em, fill)));
+    if (turned) turn("w_rows", v.stride, "pEnd - pc", "0");
+  }
+
+  /** Where memory ends that a turn may read beyond a stretch: of the vector side's operand, if it is read there. */
+  operandEnd(): string {
+    const { v } = this.plan;
+    if (v.kind !== "across" && v.kind !== "permuted") return "0";
+    const { operand, index } = v.access.load;
+    return `${this.em.slot(operand, index.offset)} + ${at(this.operands, operand).elements - index.offset}`;
+  }
+}

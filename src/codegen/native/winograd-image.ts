@@ -1,0 +1,157 @@
+/**
+ * @file A row of an image as a convolution sees it, with what lies around it: written into the workspace from the expression
+ * of a product's right side, whatever was fused into that.
+ *
+ *   places 0 … W-1, three taps     →     positions 0 … W+1: position z is place z-1 through the middle tap, but
+ *                                        the first is place 0 through an outer tap, the last place W-1 through the other
+ *
+ *   z     0   1 2 3 … W   W+1
+ *   p     0   0 1 2 … W-1 W-1            p = z - 1 within the places,  t = 1 + slides · (z - 1 - p)
+ *   t     0   1 1 1 … 1   2              (slides 1)
+ *
+ * So the expression is only ever asked for counters in their ranges. Padding shows as a guard around it; where its bounds
+ * leave one run of columns, as they do for a window, that run is computed without a test and the rest stays zero.
+ */
+import type { Bound, Expr, Index, LoopVar } from "../../kernel/expr.ts";
+import { addIndex, constIndex, offsetIndex, scaleIndex, substitute, varIndex } from "../../kernel/index-math.ts";
+import { mapIndices } from "../../kernel/rewrite.ts";
+import type { Interner } from "../intern.ts";
+import type { Context, VectorEmitter } from "./emitter.ts";
+
+/** The right side of a product over the counters of a place and of a tap in place of the flat ones. */
+export interface Plane {
+  /** Through the middle column of taps; `x` runs over places. */
+  readonly middle: Expr;
+  /** Positions 0 and W+1 of a row. */
+  readonly ends: readonly [Expr, Expr];
+  readonly y: LoopVar;
+  readonly x: LoopVar;
+  readonly tap: LoopVar;
+}
+
+const loopVar = (name: string, extent: number): LoopVar => ({ kind: "var", name, extent });
+
+/** The column of an end, of which there is one. */
+const ONE = loopVar("one", 1);
+
+/**
+ * A counter that is always 1. A function takes an address for each constant offset that its nest has (slots.ts); what
+ * substituting adds to an offset is a multiple of this instead.
+ */
+const UNIT = loopVar("unit", 2);
+
+function keepingOffset(made: Index, offset: number): Index {
+  const more = made.offset - offset;
+  return more === 0 ? made : addIndex(offsetIndex(made, -more), scaleIndex(varIndex(UNIT), more));
+}
+
+/** Takes flat counters of places and of 3 × 3 taps apart. */
+export function planeOf(
+  expr: Expr,
+  cols: LoopVar,
+  taps: LoopVar,
+  [height, across]: readonly [number, number],
+  slides: 1 | -1,
+): Plane {
+  const [y, x, tap] = [loopVar("place_y", height), loopVar("place_x", across), loopVar("tap_y", 3)];
+  const at = (column: Index, tapColumn: number): Expr => {
+    const place = addIndex(scaleIndex(varIndex(y), across), column);
+    const flat = addIndex(scaleIndex(varIndex(tap), 3), constIndex(tapColumn));
+    const apart = new Map([
+      [cols, place],
+      [taps, flat],
+    ]);
+    const counter = (v: LoopVar): Index => apart.get(v) ?? varIndex(v);
+    return mapIndices(expr, (index, inner) => keepingOffset(substitute(index, counter, inner), index.offset));
+  };
+  const ends = [at(constIndex(0), 1 - slides), at(constIndex(across - 1), 1 + slides)] as const;
+  return { middle: at(varIndex(x), 1), ends, y, x, tap };
+}
+
+/** An expression that is zero unless `bounds` hold and the column is in [from, to). */
+interface Run {
+  readonly expr: Expr;
+  readonly bounds: readonly Bound[];
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Takes a guard off that leaves one run of columns. */
+function runOf(interner: Interner, expr: Expr, x: LoopVar): Run {
+  const whole = { expr, bounds: [], from: 0, to: x.extent };
+  if (expr.kind !== "guard" || expr.otherwise.kind !== "const" || !Object.is(expr.otherwise.value, 0)) return whole;
+  const bounds: Bound[] = [];
+  let [from, to] = [0, x.extent];
+  for (const bound of expr.bounds) {
+    const { index, lo, hi } = bound;
+    const [only, ...more] = index.terms.filter(({ atom }) => atom !== UNIT);
+    const offset = index.offset + (index.terms.find(({ atom }) => atom === UNIT)?.coef ?? 0);
+    if (!only) {
+      if (offset < lo || offset >= hi) to = from;
+    } else if (more.length === 0 && only.atom === x && only.coef === 1) {
+      from = Math.max(from, lo - offset);
+      to = Math.min(to, hi - offset);
+    } else if (interner.indexVars(index).has(x)) return whole;
+    else bounds.push(bound);
+  }
+  return { expr: expr.then, bounds, from, to: Math.max(from, to) };
+}
+
+/**
+ * Writes positions 0 … W+1 of row `z` of the image to `row`. What is outside of the runs is zero and stays so: it is not
+ * written where the row is inside of the image, and cleared with the rest of the row where it is not.
+ */
+export function emitImageRow(em: VectorEmitter, plane: Plane, slides: 1 | -1, z: string, row: string): void {
+  const { code } = em;
+  const { x, y, tap } = plane;
+  const [py, ty] = [em.counter(y), em.counter(tap)];
+  em.vars.set(UNIT, "1");
+  const last = y.extent - 1;
+  code.line(`const idx ${py} = ${z} < 1 ? 0 : ${z} > ${last + 1} ? ${last} : ${z} - 1;`);
+  code.line(`const idx ${ty} = 1 + (${slides}) * (${z} - 1 - ${py});`);
+  const clear = `memset(${row}, 0, ${x.extent + 2} * sizeof(f32));`;
+  em.block(`if (${z} > ${last + 2})`, () => code.line(clear));
+  em.block("else", () => {
+    const parts = [
+      { ...runOf(em.interner, plane.middle, x), at: `${row} + 1` },
+      ...plane.ends.map((expr, i) => ({
+        ...runOf(em.interner, expr, ONE),
+        at: `${row} + ${i === 0 ? 0 : x.extent + 1}`,
+      })),
+    ];
+    for (const part of parts) {
+      if (part.from >= part.to) continue;
+      em.block("", () => {
+        const holds = em.condition(part.bounds, em.all);
+        em.block(`if (${holds})`, () => emitRun(em, x, part, part.at));
+        if (holds !== "1") {
+          const bytes = `${part.to - part.from} * sizeof(f32)`;
+          em.block("else", () => code.line(`memset(${part.at} + ${part.from}, 0, ${bytes});`));
+        }
+      });
+    }
+  });
+}
+
+function emitRun(em: VectorEmitter, x: LoopVar, { expr, from, to }: Run, at: string): void {
+  const type = em.type(expr.dtype);
+  const put = (name: string, ctx: Context): void => {
+    const value = em.code.name("e");
+    em.code.line(`const ${type} ${value} = ${em.emit(expr, ctx)};`);
+    if (ctx.count === em.lanes) em.code.line(`${type}_store(${at} + ${name}, ${value});`);
+    else em.code.line(`${type}_store_first(${at} + ${name}, ${value}, ${ctx.count});`);
+  };
+  const whole = from + Math.floor((to - from) / em.lanes) * em.lanes;
+  em.vec = x;
+  const name = em.counter(x);
+  if (whole > from) {
+    em.block(`for (idx ${name} = ${from}; ${name} < ${whole}; ${name} += ${em.lanes})`, () => put(name, em.all));
+  }
+  if (to > whole) {
+    em.block("", () => {
+      em.code.line(`const idx ${name} = ${whole};`);
+      put(name, em.first(to - whole));
+    });
+  }
+  em.vec = null;
+}

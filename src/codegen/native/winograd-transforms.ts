@@ -1,0 +1,159 @@
+/**
+ * @file The three transforms of Winograd's convolution in C, for tiles of 4 × 4 results of a 3 × 3 kernel.
+ *
+ *   Y = Aᵀ [ Σ over channels of (G g Gᵀ) ⊙ (Bᵀ d B) ] A        d 6 × 6 of the image, g 3 × 3 weights, Y 4 × 4
+ *
+ * A convolution of polynomials is a product of their values at as many points as the result has coefficients: 36 products
+ * for 16 results, where the definition takes 144. Points (Toom, Cook; for images Winograd 1980 and Lavin, Gray 2015,
+ * arxiv.org/abs/1509.09308) are usually 0, ±1, ±2, ∞, which lose a decimal digit; 0, ±3/4, ±3/2, ∞ lose a third of one, since
+ * their powers stay near 1. All coefficients of A and B are exact in f32:
+ *
+ *   a = 3/4, b = 3/2:   a² = 9/16   b² = 9/4   a² b² = 81/64   a² + b² = 45/16   a³ = 27/64   b³ = 8 a³
+ *
+ * Points come in pairs ±p, and so every transform is an even and an odd half, once added and once subtracted.
+ *
+ * The lanes hold tiles next to each other for images and sums (a row of an image is taken apart by its position mod 4 in
+ * shuffles), and rows of the result for weights, as panels do. Position ξ = 6 · row + column of the 36 is the outermost axis.
+ *
+ * Invariant: multiplications and additions are not contracted, and nothing depends on which lane a tile is in.
+ */
+
+const list = (n: number): readonly number[] => Array.from({ length: n }, (_, i) => i);
+
+/** Results along an axis of a tile, and elements of the image that they read. */
+export const TILE = 4;
+export const SPAN = TILE + 2;
+export const POSITIONS = SPAN * SPAN;
+
+const shuffle = (x: string, y: string, lanes: readonly number[]): string =>
+  `__builtin_shufflevector(${x}, ${y}, ${lanes.join(", ")})`;
+
+/** tm_winograd_b: Bᵀ of six. */
+function imageAxis(v: string): string {
+  return `INLINE void tm_winograd_b(const ${v} *d, ${v} *o) {
+  ${v} e = d[4] - d[2] * 2.25f, f = (d[3] - d[1] * 2.25f) * 0.75f;
+  ${v} g = d[4] - d[2] * 0.5625f, h = (d[3] - d[1] * 0.5625f) * 1.5f;
+  o[0] = (d[0] * 1.265625f - d[2] * 2.8125f) + d[4];
+  o[1] = e + f, o[2] = e - f, o[3] = g + h, o[4] = g - h;
+  o[5] = (d[1] * 1.265625f - d[3] * 2.8125f) + d[5];
+}
+`;
+}
+
+/** tm_winograd_g: G of three. */
+function weightAxis(v: string): string {
+  return `INLINE void tm_winograd_g(const ${v} *g, ${v} *o) {
+  ${v} e = (g[0] + g[2] * 0.5625f) * (-128.0f / 243.0f), f = g[1] * (-96.0f / 243.0f);
+  ${v} p = (g[0] + g[2] * 2.25f) * (32.0f / 243.0f), q = g[1] * (48.0f / 243.0f);
+  o[0] = g[0] * (64.0f / 81.0f), o[1] = e + f, o[2] = e - f, o[3] = p + q, o[4] = p - q, o[5] = g[2];
+}
+`;
+}
+
+/** tm_winograd_a: Aᵀ of six. */
+function sumAxis(v: string): string {
+  return `INLINE void tm_winograd_a(const ${v} *m, ${v} *o) {
+  ${v} e = m[1] + m[2], f = m[1] - m[2], g = m[3] + m[4], h = m[3] - m[4];
+  o[0] = (m[0] + e) + g, o[1] = (f + h * 2.0f) * 0.75f;
+  o[2] = (e + g * 4.0f) * 0.5625f, o[3] = (f + h * 8.0f) * 0.421875f + m[5];
+}
+`;
+}
+
+/**
+ * tm_winograd_image(p, ld, tiles, v, step, rows): a row of tiles from six rows of an image that are ld apart; position ξ of
+ * tile t goes to v[ξ · step + t]. Columns first, into `rows`: six of ld elements. Reads and writes whole registers.
+ *
+ *   4 registers of a row   0 1 2 3 4 5 6 7 …    →    0 4 8 …   1 5 9 …   2 6 10 …   3 7 11 …    d0 to d3 of a register of tiles
+ */
+function imageText(v: string, lanes: number): string {
+  const half = list(lanes / 2);
+  const pairs = (first: number): readonly number[] => [0, 1].flatMap((p) => half.map((i) => TILE * i + first + p));
+  const [low, high] = [
+    [...half, ...half.map((i) => lanes + i)],
+    [...half, ...half.map((i) => lanes + i)].map((i) => i + lanes / 2),
+  ];
+  const at = (offset: number): string => `*(const ${v}u *)(q + ${offset})`;
+  return `static NOINLINE void tm_winograd_image(const f32 *p, idx ld, idx tiles, f32 *v, idx step, f32 *rows) {
+  for (idx x = 0; x < ${TILE} * tiles + 2; x += ${lanes}) {
+    ${v} d[${SPAN}], o[${SPAN}];
+    for (int i = 0; i < ${SPAN}; i++) d[i] = *(const ${v}u *)(p + i * ld + x);
+    tm_winograd_b(d, o);
+    for (int i = 0; i < ${SPAN}; i++) *(${v}u *)(rows + i * ld + x) = o[i];
+  }
+  for (idx t = 0; t < tiles; t += ${lanes}) for (int i = 0; i < ${SPAN}; i++) {
+    const f32 *q = rows + i * ld + ${TILE} * t;
+    ${v} d[${SPAN}], o[${SPAN}], r0 = ${at(0)}, r1 = ${at(lanes)}, r2 = ${at(2 * lanes)}, r3 = ${at(3 * lanes)};
+    ${v} x = ${shuffle("r0", "r1", pairs(0))}, y = ${shuffle("r2", "r3", pairs(0))};
+    d[0] = ${shuffle("x", "y", low)}, d[1] = ${shuffle("x", "y", high)};
+    x = ${shuffle("r0", "r1", pairs(2))}, y = ${shuffle("r2", "r3", pairs(2))};
+    d[2] = ${shuffle("x", "y", low)}, d[3] = ${shuffle("x", "y", high)};
+    r0 = ${at(TILE)}, r1 = ${at(lanes + TILE)}, r2 = ${at(2 * lanes + TILE)}, r3 = ${at(3 * lanes + TILE)};
+    x = ${shuffle("r0", "r1", pairs(0))}, y = ${shuffle("r2", "r3", pairs(0))};
+    d[4] = ${shuffle("x", "y", low)}, d[5] = ${shuffle("x", "y", high)};
+    tm_winograd_b(d, o);
+    for (int j = 0; j < ${SPAN}; j++) *(${v}u *)(v + (i * ${SPAN} + j) * step + t) = o[j];
+  }
+}
+`;
+}
+
+/**
+ * tm_winograd_weights(w, tap, count, u, step): registers of weights, tap t of channel c at w[t · tap + c · L]; position ξ of it
+ * goes to u[ξ · step + c · L]. Weights that are turned round start at their last tap and have a negative `tap`.
+ */
+function weightsText(v: string, lanes: number): string {
+  return `static NOINLINE void tm_winograd_weights(const f32 *w, idx tap, idx count, f32 *u, idx step) {
+  for (idx c = 0; c < count; c++, w += ${lanes}, u += ${lanes}) {
+    ${v} h[3][${SPAN}], g[3], o[${SPAN}];
+    for (int j = 0; j < 3; j++) {
+      for (int i = 0; i < 3; i++) g[i] = *(const ${v}u *)(w + (3 * i + j) * tap);
+      tm_winograd_g(g, h[j]);
+    }
+    for (int i = 0; i < ${SPAN}; i++) {
+      for (int j = 0; j < 3; j++) g[j] = h[j][i];
+      tm_winograd_g(g, o);
+      for (int j = 0; j < ${SPAN}; j++) *(${v}u *)(u + (i * ${SPAN} + j) * step) = o[j];
+    }
+  }
+}
+`;
+}
+
+/**
+ * tm_winograd_sums(m, step, tiles, o, ld): position ξ of tile t at m[ξ · step + t]; four rows of results, ld apart, the four
+ * of each tile next to each other. Reads and writes whole registers of tiles.
+ */
+function sumsText(v: string, lanes: number): string {
+  const zip = (first: number, by: number): readonly number[] =>
+    list(lanes).map((i) => {
+      const at = first + Math.floor(i / (2 * by)) * by + (i % by);
+      return Math.floor(i / by) % 2 === 0 ? at : lanes + at;
+    });
+  return `static NOINLINE void tm_winograd_sums(const f32 *m, idx step, idx tiles, f32 *o, idx ld) {
+  for (idx t = 0; t < tiles; t += ${lanes}) {
+    ${v} y[${SPAN}][${TILE}], d[${SPAN}], e[${TILE}];
+    for (int j = 0; j < ${SPAN}; j++) {
+      for (int i = 0; i < ${SPAN}; i++) d[i] = *(const ${v}u *)(m + (i * ${SPAN} + j) * step + t);
+      tm_winograd_a(d, y[j]);
+    }
+    for (int i = 0; i < ${TILE}; i++) {
+      for (int j = 0; j < ${SPAN}; j++) d[j] = y[j][i];
+      tm_winograd_a(d, e);
+      f32 *to = o + i * ld + ${TILE} * t;
+      ${v} a = ${shuffle("e[0]", "e[1]", zip(0, 1))}, b = ${shuffle("e[2]", "e[3]", zip(0, 1))};
+      *(${v}u *)to = ${shuffle("a", "b", zip(0, 2))}, *(${v}u *)(to + ${lanes}) = ${shuffle("a", "b", zip(lanes / 2, 2))};
+      a = ${shuffle("e[0]", "e[1]", zip(lanes / 2, 1))}, b = ${shuffle("e[2]", "e[3]", zip(lanes / 2, 1))};
+      *(${v}u *)(to + ${2 * lanes}) = ${shuffle("a", "b", zip(0, 2))}, *(${v}u *)(to + ${3 * lanes}) = ${shuffle("a", "b", zip(lanes / 2, 2))};
+    }
+  }
+}
+`;
+}
+
+/** All of them, for registers of `lanes` elements. */
+export function winogradText(lanes: number): string {
+  const v = `tm_f32x${lanes}`;
+  const axes = imageAxis(v) + weightAxis(v) + sumAxis(v);
+  return axes + imageText(v, lanes) + weightsText(v, lanes) + sumsText(v, lanes);
+}

@@ -1,0 +1,269 @@
+/**
+ * @file Winograd's convolution against doubles, over paddings, extents and channels that fill no register, in both directions;
+ * and that its bits depend on nothing but shapes: not on lanes, threads, budgets, or what is fused before and behind. Many
+ * convolutions are one program, since a C compiler takes a moment to start; the arena is poisoned before they run.
+ */
+import { describe, expect, it } from "vitest";
+import { plainTargets } from "../../../tests/support/targets.ts";
+import { compile, conv2d, type Tensor, tensor, valueAndGrad } from "../../api/index.ts";
+import { at } from "../../base/invariant.ts";
+import { hostRandom } from "../../base/random.ts";
+import { Build } from "../../ir/build.ts";
+import type { Graph, Node, Value } from "../../ir/graph.ts";
+import { elementsOf, tensorType } from "../../ir/type.ts";
+import type { ContractNest } from "../../kernel/loops.ts";
+import { lowerNode } from "../../lower/lower.ts";
+import { compilerFor, systemCompiler } from "../../node/native/compiler.ts";
+import { type NativeRequest, nativeTarget } from "../../node/native/target.ts";
+import { type ConvAttrs, conv, convInput } from "../../ops/conv.ts";
+import { add, mul, relu } from "../../ops/elementwise.ts";
+import { provideNative } from "../../runtime/choose-target.ts";
+import { Executable } from "../../runtime/executable.ts";
+import type { Target } from "../../runtime/target.ts";
+import type { NativeOptions } from "./options.ts";
+import { planWinograd, winogradElements } from "./winograd-plan.ts";
+
+/** Images, channels in and out, extents of the result, zeros before and behind, groups. */
+interface Case {
+  readonly n: number;
+  readonly c: number;
+  readonly k: number;
+  readonly places: readonly [number, number];
+  readonly lo?: readonly [number, number];
+  readonly hi?: readonly [number, number];
+  readonly groups?: number;
+}
+
+/** Several blocks and panels, cut tiles and registers, weights that are kept, groups, several runs of channels. */
+const SHARED: readonly Case[] = [
+  { n: 2, c: 6, k: 10, places: [6, 13], lo: [1, 1], hi: [1, 1], groups: 2 },
+  { n: 9, c: 20, k: 40, places: [14, 14], lo: [1, 1], hi: [1, 1] },
+  { n: 2, c: 150, k: 7, places: [8, 8], lo: [1, 1], hi: [1, 1] },
+];
+
+const CASES: readonly Case[] = [
+  ...SHARED,
+  { n: 1, c: 2, k: 2, places: [1, 1] },
+  { n: 2, c: 3, k: 5, places: [2, 7], lo: [1, 1], hi: [1, 1] },
+  { n: 3, c: 16, k: 16, places: [3, 4], lo: [2, 0], hi: [0, 2] },
+  { n: 1, c: 17, k: 33, places: [5, 6], lo: [1, 1], hi: [1, 1] },
+  { n: 2, c: 5, k: 24, places: [7, 5], hi: [2, 1] },
+  { n: 2, c: 4, k: 3, places: [9, 66], lo: [0, 1], hi: [1, 0] },
+];
+
+const attrsOf = ({ lo = [0, 0], hi = [0, 0], groups = 1 }: Case): ConvAttrs => ({
+  ...{ stride: [1, 1], lo, hi, dilation: [1, 1], groups },
+});
+
+const sizeOf = ({ places, lo = [0, 0], hi = [0, 0] }: Case): readonly [number, number] => [
+  places[0] + 2 - lo[0] - hi[0],
+  places[1] + 2 - lo[1] - hi[1],
+];
+
+const typesOf = (one: Case) => {
+  const { n, c, k, places, groups = 1 } = one;
+  return {
+    x: tensorType("f32", [n, c, ...sizeOf(one)]),
+    w: tensorType("f32", [k, c / groups, 3, 3]),
+    y: tensorType("f32", [n, k, ...places]),
+  };
+};
+
+/** Every case forward, and back to the input, side by side. */
+function all(cases: readonly Case[]): Graph {
+  const b = new Build("convolutions");
+  const results = cases.flatMap((one) => {
+    const { x, w, y } = typesOf(one);
+    const [px, pw, py] = [b.param(x), b.param(w), b.param(y)];
+    const attrs = attrsOf(one);
+    return [b.call(conv, [px, pw], attrs), b.call(convInput, [py, pw], { ...attrs, size: sizeOf(one) })];
+  });
+  return b.finish(results);
+}
+
+function inputsOf(graph: Graph, seed = 1): readonly Float32Array[] {
+  const random = hostRandom(seed);
+  return graph.params.map(({ type }) =>
+    Float32Array.from({ length: elementsOf(type.shape) }, () => random.next() - 0.5),
+  );
+}
+
+function run(target: Target, graph: Graph, inputs: readonly Float32Array[]): readonly Float32Array[] {
+  const executable = Executable.from(graph, { target });
+  executable.poison();
+  graph.params.forEach((param, i) => {
+    executable.view(param.type, at(executable.placed.params, i)).set(at(inputs, i));
+  });
+  executable.run();
+  return graph.results.map(({ type }, i) => {
+    return executable.view(type, at(executable.placed.results, i)).slice() as Float32Array;
+  });
+}
+
+function winograd(request: NativeRequest = {}): Target {
+  const target = nativeTarget({ winograd: "always", ...request });
+  if (typeof target === "string") throw new Error(target);
+  return target;
+}
+
+/** Largest difference from what the operation says in doubles, in terms of the largest result. */
+function error(node: Node, inputs: readonly Float32Array[], found: Float32Array): number {
+  const inTypes = node.inputs.map(({ type }) => type);
+  const data = inputs.map((input) => Float64Array.from(input));
+  const outTypes = node.outputs.map(({ type }) => type);
+  const [want] = node.op.evaluate({ inputs: data, inTypes, outTypes, attrs: node.attrs } as never);
+  const reference = want as Float64Array;
+  const largest = reference.reduce((most, v) => Math.max(most, Math.abs(v)), 0);
+  return reference.reduce((most, v, i) => Math.max(most, Math.abs(v - at(found, i))), 0) / largest;
+}
+
+const missing = at(plainTargets, 1).missing !== null;
+const OPTIONS: NativeOptions = { lanes: 16, fma: true, winograd: "paying", threads: 1 };
+
+describe.skipIf(missing)("Winograd's convolution", () => {
+  it("is within 4e-6 of the largest result, whatever the extents, channels, padding and groups", () => {
+    const graph = all(CASES);
+    const inputs = inputsOf(graph);
+    const params = new Map<Value, Float32Array>(graph.params.map((param, i) => [param, at(inputs, i)]));
+    const results = run(winograd(), graph, inputs);
+    graph.nodes.forEach((node, i) => {
+      const data = node.inputs.map((value) => params.get(value) as Float32Array);
+      expect(error(node, data, at(results, i)), `${node.op.name} of case ${i >> 1}`).toBeLessThan(4e-6);
+    });
+  });
+
+  it("has the same bits on three threads and in registers of any width", () => {
+    const graph = all(SHARED);
+    const inputs = inputsOf(graph);
+    const want = run(winograd({ fma: false }), graph, inputs);
+    expect(run(winograd({ fma: false, threads: 3, shareFrom: 0 }), graph, inputs)).toEqual(want);
+    const here = systemCompiler();
+    if (process.arch !== "x64" || typeof here === "string" || here.lanes < 16) return;
+    for (const [machine, lanes] of [["-march=x86-64-v3", 8] as const, ["-march=x86-64-v2", 4] as const]) {
+      const target = winograd({ fma: false, compiler: compilerFor(here, machine, lanes) });
+      expect(run(target, graph, inputs), machine).toEqual(want);
+    }
+  });
+
+  it("has the same bits with work fused before and behind as without", () => {
+    const one: Case = { n: 2, c: 19, k: 21, places: [9, 11], lo: [1, 1], hi: [1, 1] };
+    const { x, w, y } = typesOf(one);
+    const before = (b: Build, px: Value, other: Value): Value => b.call(relu, [b.call(mul, [px, other], {})], {});
+    const behind = (b: Build, sum: Value, other: Value): Value => b.call(add, [b.call(mul, [sum, sum], {}), other], {});
+    const fused = new Build("fused");
+    const [px, other, pw, back] = [fused.param(x), fused.param(x), fused.param(w), fused.param(y)];
+    const squared = fused.call(mul, [pw, pw], {});
+    const sum = fused.call(conv, [before(fused, px, other), squared], attrsOf(one));
+    const whole = fused.finish([behind(fused, sum, back)]);
+    const data = inputsOf(whole, 5);
+    const [got] = run(winograd(), whole, data);
+
+    const steps: readonly (readonly [(b: Build, p: readonly Value[]) => Value, readonly number[]])[] = [
+      [(b, [p, q]) => before(b, p as Value, q as Value), [0, 1]],
+      [(b, [p]) => b.call(mul, [p as Value, p as Value], {}), [2]],
+      [(b, [p, q]) => b.call(conv, [p as Value, q as Value], attrsOf(one)), [4, 5]],
+      [(b, [p, q]) => behind(b, p as Value, q as Value), [6, 3]],
+    ];
+    const known = [...data];
+    const types = [x, x, w, y, x, w, y];
+    for (const [make, from] of steps) {
+      const b = new Build("one");
+      const params = from.map((i) => b.param(at(types, i)));
+      const [result] = run(
+        winograd(),
+        b.finish([make(b, params)]),
+        from.map((i) => at(known, i)),
+      );
+      known.push(result as Float32Array);
+    }
+    expect(got).toEqual(at(known, 7));
+  });
+
+  it("keeps a NaN within the tiles that read it", () => {
+    const one: Case = { n: 1, c: 3, k: 4, places: [12, 12], lo: [1, 1], hi: [1, 1] };
+    const alone = all([one]);
+    const [x, w, y] = inputsOf(alone) as [Float32Array, Float32Array, Float32Array];
+    const [clean] = run(winograd(), alone, [x, w, y]) as [Float32Array];
+    // Row 5, column 6: read by the tile of rows and columns 4 to 7, whose six reach from 3 to 8, and by no other.
+    x[5 * 12 + 6] = Number.NaN;
+    const [spoilt] = run(winograd(), alone, [x, w, y]) as [Float32Array];
+    spoilt.forEach((value, i) => {
+      const [row, column] = [Math.floor(i / 12) % 12, i % 12];
+      const inside = row >= 4 && row < 8 && column >= 4 && column < 8;
+      expect(Number.isNaN(value), `${row}, ${column}`).toBe(inside);
+      if (!inside) expect(value).toBe(clean[i]);
+    });
+  });
+
+  it("gives the same bits at every budget and on any number of threads", () => {
+    provideNative((request) => winograd(request));
+    const want = train({});
+    expect(want.every(Number.isFinite)).toBe(true);
+    expect(train({ threads: 3, memory: "min" })).toEqual(want);
+    provideNative(nativeTarget);
+  });
+});
+
+/** Losses and what is left of the weights after some steps of a network with two convolutions. */
+function train(options: Parameters<typeof compile>[1]): readonly number[] {
+  const random = hostRandom(3);
+  const filled = (...shape: number[]): Tensor =>
+    tensor(
+      Float32Array.from({ length: elementsOf(shape) }, () => random.next() - 0.5),
+      { shape },
+    );
+  const loss = (p: readonly Tensor[], x: Tensor): Tensor =>
+    p
+      .reduce((h, w) => conv2d(h, w, { padding: 1 }).relu().mul(0.2), x)
+      .square()
+      .mean();
+  const step = compile(
+    (p: readonly Tensor[], x: Tensor) => {
+      const [value, gradient] = valueAndGrad(loss)(p, x);
+      return [p.map((w, i) => w.sub((gradient as readonly Tensor[])[i] as Tensor)), value] as const;
+    },
+    { target: "native", ...options },
+  );
+  let params: readonly Tensor[] = [filled(20, 6, 3, 3), filled(5, 20, 3, 3)];
+  const x = filled(4, 6, 10, 10);
+  const losses: number[] = [];
+  for (let i = 0; i < 3; i++) {
+    const [next, value] = step(params as never, x as never) as readonly [readonly Tensor[], Tensor];
+    params = next;
+    losses.push(value.item());
+  }
+  return [...losses, ...params.flatMap((w) => [...w.data()] as number[])];
+}
+
+describe("whether a convolution is computed so", () => {
+  const planOf = (one: Case, attrs: Partial<ConvAttrs> = {}, dtype: "f32" | "f64" = "f32") => {
+    const b = new Build("one");
+    const { x, w } = typesOf(one);
+    const [px, pw] = [b.param(tensorType(dtype, x.shape)), b.param(tensorType(dtype, w.shape))];
+    b.call(conv, [px, pw], { ...attrsOf(one), ...attrs });
+    const { kernel } = lowerNode(at(b.nodes, 0), { key: "none", contractScratch: () => 0 } as never);
+    return planWinograd(at(kernel.nests, 0) as ContractNest, kernel.operands, OPTIONS);
+  };
+  const layer = (n: number, c: number, k: number, extent: number): Case => ({
+    ...{ n, c, k, places: [extent, extent], lo: [1, 1], hi: [1, 1] },
+  });
+
+  it("depends on how much there is to do", () => {
+    const paying = [layer(8, 64, 64, 56), layer(8, 128, 128, 28), layer(8, 512, 512, 7), layer(1, 64, 64, 128)];
+    for (const one of paying) {
+      const plan = planOf(one);
+      expect(plan, JSON.stringify(one)).not.toBeNull();
+      if (plan) expect(4 * winogradElements(plan)).toBeLessThan(2 ** 21);
+    }
+    for (const one of [layer(1, 8, 8, 28), layer(1, 16, 16, 28), layer(8, 64, 64, 4), layer(1, 256, 256, 7)]) {
+      expect(planOf(one), JSON.stringify(one)).toBeNull();
+    }
+  });
+
+  it("only for windows of f32 that move by one", () => {
+    const one = layer(8, 64, 64, 56);
+    expect(planOf(one, { stride: [2, 2] })).toBeNull();
+    expect(planOf(one, { dilation: [2, 2] })).toBeNull();
+    expect(planOf(one, {}, "f64")).toBeNull();
+  });
+});
