@@ -9,5 +9,7 @@ export default defineConfig({
     testTimeout: 180_000,
     hookTimeout: 120_000,
     restoreMocks: true,
+    // Pages are drawn when a busy machine comes to it.
+    expect: { poll: { timeout: 30_000 } },
   },
 });

@@ -46,7 +46,8 @@ describe.runIf(path !== null)("the playground", () => {
   const slide = async (share: number): Promise<number> => {
     await page.waitForSelector(".curve .point");
     await page.locator("#budget").fill(`${share}`);
-    await page.waitForTimeout(50);
+    // The field says where it is in the frame after.
+    await page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))");
     const bytes = Number(await page.getAttribute("#budget", "data-bytes"));
     await shows("budget", share === 1000 ? "none" : formatBytes(bytes));
     return bytes;
