@@ -4,7 +4,7 @@
  */
 
 import type { Expr, Index } from "../kernel/expr.ts";
-import type { Combine, Window } from "../kernel/loops.ts";
+import type { Combine, Window, Within } from "../kernel/loops.ts";
 import type { Position } from "../kernel/position.ts";
 import type { Build } from "./build.ts";
 import type { Graph, Node, Value } from "./graph.ts";
@@ -67,6 +67,8 @@ export interface ContractPart<A> extends ContractShape {
   a(c: LowerContext<A>, batch: readonly Index[], i: Index, k: Index): Expr;
   b(c: LowerContext<A>, batch: readonly Index[], k: Index, j: Index): Expr;
   readonly place?: (batch: readonly Index[], i: Index, j: Index) => readonly Index[];
+  /** Outside of these, factors are zero. */
+  readonly within?: readonly Within[];
 }
 
 export interface ContractShape {

@@ -79,6 +79,17 @@ export interface ScanNest {
 }
 
 /**
+ * A half-space of a product's counters: outside of it, where rows · i + cols · j + depth · l + constant is above 0, what is
+ * multiplied is zero and may be left out. Whether something that is not finite comes through there is not defined.
+ */
+export interface Within {
+  readonly rows: number;
+  readonly cols: number;
+  readonly depth: number;
+  readonly constant: number;
+}
+
+/**
  * The sides of a convolution's product: columns count `places`, the outer counter of the depth counts `taps`, both row-major,
  * and `b` at place p and tap t is a function of p + slides · t on each axis, whatever was fused into it. The first counter of
  * the batch counts images: `a` does not depend on it.
@@ -103,6 +114,8 @@ export interface ContractNest {
   readonly a: Expr;
   /** Over batch, depth, cols. */
   readonly b: Expr;
+  /** Where anything is added at all; in all of these. */
+  readonly within?: readonly Within[];
   readonly stores: readonly Store[];
   /** Operand number of the workspace for packed panels. */
   readonly scratch: number;

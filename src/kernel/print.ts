@@ -113,6 +113,9 @@ function writeNest(nest: Nest, p: Printer): void {
       p.lines.push(
         `  contract ${loopsText(nest.batch)} | ${loopsText([nest.rows, nest.cols, ...(nest.split ?? [nest.depth])])}${slides}: ${nest.dtype} scratch ${p.operand(nest.scratch)}`,
       );
+      for (const { rows, cols, depth, constant } of nest.within ?? []) {
+        p.lines.push(`    within ${rows}·${nest.rows.name} + ${cols}·${nest.cols.name} + ${depth}·k + ${constant} ≤ 0`);
+      }
       p.lines.push(`    acc ⊕ ${p.expr(nest.a)} · ${p.expr(nest.b)}`);
       p.stores(nest.stores);
       return;

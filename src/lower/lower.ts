@@ -271,9 +271,10 @@ function contractNest(
   const l = split ? addIndex(scaleIndex(varIndex(split[0]), run), varIndex(split[1])) : varIndex(depth);
   const [left, right] = [part.a(context, b, i, l), part.b(context, b, l, j)];
   const stores = partStores(c, context, part, [b, i, j]);
+  const within = part.within && part.within.length > 0 && !split ? { within: part.within } : {};
   const slide = split && slides && columns && depths;
   const window = slide ? { window: { places: columns, taps: depths.slice(0, -1), slides } } : {};
-  return { kind: "contract", batch, rows, cols, depth, split, ...window, dtype, a: left, b: right, stores };
+  return { kind: "contract", batch, rows, cols, depth, split, ...window, dtype, a: left, b: right, ...within, stores };
 }
 
 /** Copies the first input to the result; nothing to do where the two share storage. */

@@ -80,7 +80,7 @@ describe("matmul", () => {
     const simpler = matmul.simplify(b, node, node.attrs as MatmulAttrs);
     const made = b.producer(simpler ?? swapped) as Node;
     expect(made.inputs).toEqual([x, w]);
-    expect(made.attrs).toEqual({ ta: true, tb: false });
+    expect(made.attrs).toMatchObject({ ta: true, tb: false });
     expect(matmul.simplify(b, made, made.attrs as MatmulAttrs)).toBeNull();
     // A permutation that moves a batch axis stays.
     const moved = b.call(transpose, [x], { perm: [1, 0, 2] });
@@ -88,6 +88,29 @@ describe("matmul", () => {
     b.call(matmul, [moved, other], { ta: false, tb: false });
     const last = at(b.nodes, b.nodes.length - 1);
     expect(matmul.simplify(b, last, last.attrs as MatmulAttrs)).toBeNull();
+  });
+
+  it("keeps what is known of its sides, in their own order of axes, through flags and derivatives", () => {
+    const b = new Build("test");
+    const x = b.param(tensorType("f32", [4, 3]));
+    const w = b.param(tensorType("f32", [4, 5]));
+    const swapped = b.call(transpose, [x], { perm: [1, 0] });
+    b.call(matmul, [swapped, w], { ta: false, tb: false, xin: [-1, 2, 3], win: [1, -1, 0] });
+    const node = at(b.nodes, 1);
+    const made = b.producer(matmul.simplify(b, node, node.attrs as MatmulAttrs) ?? swapped) as Node;
+    expect(made.attrs).toEqual({ ta: true, tb: false, xin: [2, -1, 3], win: [1, -1, 0] });
+    if (matmul.derivative.kind !== "multilinear") throw new Error("a product is linear in each side");
+    const dy = b.param(tensorType("f32", [3, 5]));
+    for (const [ta, tb] of [false, true].flatMap((a) => [false, true].map((c) => [a, c] as const))) {
+      const sides = [ta ? [4, 3] : [3, 4], tb ? [5, 4] : [4, 5]].map((shape) => b.param(tensorType("f32", shape)));
+      for (const i of [0, 1]) {
+        const out = matmul.derivative.transpose(b, dy, sides, i, { ta, tb, xin: [-1, 1, 0], win: [1, 1, -4] });
+        const { inputs, attrs } = b.producer(out) as Node;
+        const { xin = [], win = [] } = attrs as MatmulAttrs;
+        const known = inputs.map((side, s) => [side, [xin, win][s]] as const).find(([side]) => side !== dy);
+        expect(known).toEqual([sides[1 - i], i === 0 ? [1, 1, -4] : [-1, 1, 0]]);
+      }
+    }
   });
 
   it("says in its errors which numbers differ and what to do", () => {
@@ -104,5 +127,8 @@ describe("matmul", () => {
     expect(fail(f32(2, 3, 4), f32(5, 4, 3))).toThrow("matmul: batch axes differ: [2] and [5]");
     expect(fail(f32(3, 4), tensorType("f64", [4, 3]))).toThrow("DtypeMismatch: matmul: element types differ");
     expect(fail(tensorType("bool", [3, 4]), tensorType("bool", [4, 3]))).toThrow("DtypeMismatch");
+    expect(() => matmul.infer([f32(3, 4), f32(4, 3)], { ta: false, tb: false, xin: [1, 2] }, [])).toThrow(
+      "InvalidArgument: matmul: xin is [1,2], not three integers or none",
+    );
   });
 });

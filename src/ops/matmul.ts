@@ -6,6 +6,10 @@
  *   ta = false: x is [… m k]      tb = false: w is [… k n]
  *   ta = true:  x is [… k m]      tb = true:  w is [… n k]
  *
+ * A side may be known to be zero on one side of a line through its last two axes, as the weights of causal attention are:
+ * `xin` = [r, c, k] says that x[…, i, j] is zero unless r · i + c · j + k ≤ 0, in x's own order of axes; `win` the same of w. What
+ * is known so may be left out of the sums, which changes no bit of finite results. A pass finds out (passes/zeros.ts).
+ *
  * Invariant: the sum runs over k from 0 upwards, whatever the flags; an empty sum is zero.
  */
 import { TidemarkError } from "../base/errors.ts";
@@ -15,12 +19,39 @@ import type { Node, Value } from "../ir/graph.ts";
 import type { ContractShape, EvaluateContext, OpDef, Reader, Sample } from "../ir/op.ts";
 import { elementsOf, sameShape, shapeText, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import type { Index } from "../kernel/expr.ts";
+import type { Within } from "../kernel/loops.ts";
 import { Position } from "../kernel/position.ts";
 import { requireInputs, requireSameDtype } from "./checks.ts";
 import { defineOp, requireDomain } from "./define.ts";
 import { type TransposeAttrs, transpose } from "./movement.ts";
 
-export type MatmulAttrs = { readonly ta: boolean; readonly tb: boolean };
+export type MatmulAttrs = {
+  readonly ta: boolean;
+  readonly tb: boolean;
+  /** [] if nothing is known. */
+  readonly xin?: readonly number[];
+  readonly win?: readonly number[];
+};
+
+/** With rows and columns exchanged. */
+const turned = (line: readonly number[]): readonly number[] =>
+  line.length === 0 ? line : [at(line, 1), at(line, 0), at(line, 2)];
+
+/** The half-spaces outside of which a factor is zero, in the product's counters. */
+function withinOf({ ta, tb, xin = [], win = [] }: MatmulAttrs): readonly Within[] {
+  const [[i, l, a], [m, j, b]] = [ta ? turned(xin) : xin, tb ? turned(win) : win];
+  return [
+    ...(i === undefined || l === undefined || a === undefined ? [] : [{ rows: i, cols: 0, depth: l, constant: a }]),
+    ...(m === undefined || j === undefined || b === undefined ? [] : [{ rows: 0, cols: j, depth: m, constant: b }]),
+  ];
+}
+
+function requireLine(name: string, line: readonly number[] = []): void {
+  if (line.length === 0 || (line.length === 3 && line.every(Number.isSafeInteger))) return;
+  throw new TidemarkError("InvalidArgument", `matmul: ${name} is [${line.join(",")}], not three integers or none`, {
+    help: "leave it out: compiling finds out what is zero",
+  });
+}
 
 /** The last two axes in the order in which the product reads them. */
 function matrixAxes(type: TensorType, transposed: boolean): readonly [number, number] {
@@ -50,6 +81,8 @@ function inferMatmul(inputs: readonly TensorType[], attrs: MatmulAttrs): readonl
   requireDomain("matmul", "number", inputs);
   const [x, w] = [at(inputs, 0), at(inputs, 1)];
   requireSameDtype("matmul", ["x", "w"], x, w);
+  requireLine("xin", attrs.xin);
+  requireLine("win", attrs.win);
   const both = `x ${typeText(x)} and w ${typeText(w)}`;
   if (x.shape.length < 2 || w.shape.length !== x.shape.length) {
     throw new TidemarkError("ShapeMismatch", `matmul: takes two tensors of one rank, 2 or more, got ${both}`, {
@@ -85,13 +118,23 @@ function inferMatmul(inputs: readonly TensorType[], attrs: MatmulAttrs): readonl
  *   ta -    matmul(w, dy)  {tb}      matmul(x, dy)
  *   ta tb   matmul(w, dy)  {ta tb}   matmul(dy, x)  {ta tb}
  */
-function matmulTranspose(b: Build, dy: Value, x: readonly Value[], i: number, { ta, tb }: MatmulAttrs): Value {
+function matmulTranspose(
+  b: Build,
+  dy: Value,
+  x: readonly Value[],
+  i: number,
+  { ta, tb, xin = [], win = [] }: MatmulAttrs,
+): Value {
   const left = at(x, 0);
   const right = at(x, 1);
   if (i === 0) {
-    return ta ? b.call(matmul, [right, dy], { ta: tb, tb: true }) : b.call(matmul, [dy, right], { ta: false, tb: !tb });
+    return ta
+      ? b.call(matmul, [right, dy], { ta: tb, tb: true, xin: win })
+      : b.call(matmul, [dy, right], { ta: false, tb: !tb, win });
   }
-  return tb ? b.call(matmul, [dy, left], { ta: true, tb: ta }) : b.call(matmul, [left, dy], { ta: !ta, tb: false });
+  return tb
+    ? b.call(matmul, [dy, left], { ta: true, tb: ta, win: xin })
+    : b.call(matmul, [left, dy], { ta: !ta, tb: false, xin });
 }
 
 /** The input of a transposition that swaps the last two axes and nothing else, or null. */
@@ -105,12 +148,13 @@ function untransposed(b: Build, value: Value): Value | null {
 }
 
 /** A transposed input becomes a flag: the same elements are multiplied and added in the same order. */
-function foldTransposes(b: Build, node: Node, { ta, tb }: MatmulAttrs): Value | null {
+function foldTransposes(b: Build, node: Node, { ta, tb, xin = [], win = [] }: MatmulAttrs): Value | null {
   const x = untransposed(b, at(node.inputs, 0));
   const w = untransposed(b, at(node.inputs, 1));
   if (!x && !w) return null;
   const inputs = [x ?? at(node.inputs, 0), w ?? at(node.inputs, 1)];
-  return b.call(matmul, inputs, { ta: ta !== (x !== null), tb: tb !== (w !== null) });
+  const flags = { ta: ta !== (x !== null), tb: tb !== (w !== null) };
+  return b.call(matmul, inputs, { ...flags, xin: x ? turned(xin) : xin, win: w ? turned(win) : win });
 }
 
 function evaluateMatmul({ inputs, inTypes, outTypes, attrs }: EvaluateContext<MatmulAttrs>): readonly [Float64Array] {
@@ -175,7 +219,7 @@ function matmulSamples(): readonly Sample<MatmulAttrs>[] {
 
 export const matmul: OpDef<MatmulAttrs> = defineOp<MatmulAttrs>({
   name: "matmul",
-  defaults: { ta: false, tb: false },
+  defaults: { ta: false, tb: false, xin: [], win: [] },
   infer: inferMatmul,
   derivative: { kind: "multilinear", transpose: matmulTranspose },
   cost(inputs, _, attrs) {
@@ -187,6 +231,7 @@ export const matmul: OpDef<MatmulAttrs> = defineOp<MatmulAttrs>({
     parts: (inputs, attrs) => [
       {
         ...contraction(inputs, attrs),
+        within: withinOf(attrs),
         a: (c, batch, i, k) => readMatrix(at(c.inputs, 0), at(c.inTypes, 0), batch, attrs.ta ? [k, i] : [i, k]),
         b: (c, batch, k, j) => readMatrix(at(c.inputs, 1), at(c.inTypes, 1), batch, attrs.tb ? [j, k] : [k, j]),
       },

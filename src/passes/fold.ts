@@ -19,7 +19,7 @@ import type { Pass } from "./pass.ts";
 const scalar = (value: Value): TensorType => tensorType(value.type.dtype, []);
 
 /** The one element of an elementwise node whose inputs are `elements` throughout. */
-function evaluateElement(node: Node, elements: readonly number[]): number {
+export function evaluateElement(node: Node, elements: readonly number[]): number {
   const [result] = node.op.evaluate({
     inputs: elements.map((element) => Float64Array.of(element)),
     inTypes: node.inputs.map(scalar),

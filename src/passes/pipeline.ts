@@ -12,6 +12,7 @@ import { inline } from "./inline.ts";
 import { mergeReplays } from "./merge-replays.ts";
 import type { Pass } from "./pass.ts";
 import { sink } from "./sink.ts";
+import { zeros } from "./zeros.ts";
 
 /** Every pass on a joint program before the planner sees it. */
 export const pipeline: readonly Pass[] = [
@@ -30,8 +31,10 @@ export const pipeline: readonly Pass[] = [
   cse,
   // Merging gives operands that are the same value (where(c, a, a)).
   canonicalize,
-  // Last: all of the above leave unused nodes behind.
+  // All of the above leave unused nodes behind.
   dce,
+  // Last: what is known of a value is lost when it is rewritten.
+  zeros,
 ];
 
 export interface RunOptions {

@@ -21,9 +21,10 @@ export interface Fill {
   readonly from: string;
   readonly to: string;
   readonly left: number | null;
-  /** Run of the depth: [begin, end). */
+  /** Run of the depth: [begin, end), and what of it comes first in `dst`: begin, unless something before it is left out. */
   readonly begin: string;
   readonly end: string;
+  readonly origin?: string;
   readonly dst: string;
   readonly stride: number;
 }
@@ -31,18 +32,19 @@ export interface Fill {
 /** The counter of the depth that runs fastest. */
 export const innerDepth = (nest: Product): LoopVar => nest.split?.[1] ?? nest.depth;
 
+type Run = Pick<Fill, "begin" | "end" | "origin">;
+
 /** Calls `body` in a loop over the run's stretches of the inner counter, which goes from `first` to `stop`; `at` is the
  * position in the run of inner counter zero. */
 function stretches(
   em: VectorEmitter,
   nest: Product,
-  begin: string,
-  end: string,
+  { begin, end, origin = begin }: Run,
   body: (first: string, stop: string, at: string) => void,
 ): void {
   const { code } = em;
   if (!nest.split) {
-    body(begin, end, `-(${begin})`);
+    body(begin, end, `-(${origin})`);
     return;
   }
   const [outer, inner] = nest.split;
@@ -53,21 +55,15 @@ function stretches(
     code.line(
       `const idx ${stop} = ${first} + ${end} - ${k} < ${inner.extent} ? ${first} + ${end} - ${k} : ${inner.extent};`,
     );
-    code.line(`const idx ${at} = ${k} - ${first} - (${begin});`);
+    code.line(`const idx ${at} = ${k} - ${first} - (${origin});`);
     body(first, stop, at);
     code.line(`${k} += ${stop} - ${first};`);
   });
 }
 
 /** Calls `body` for every element of a run of the depth with its position in the run. */
-export function eachDepth(
-  em: VectorEmitter,
-  nest: Product,
-  begin: string,
-  end: string,
-  body: (position: string) => void,
-): void {
-  stretches(em, nest, begin, end, (first, stop, at) => {
+export function eachDepth(em: VectorEmitter, nest: Product, run: Run, body: (position: string) => void): void {
+  stretches(em, nest, run, (first, stop, at) => {
     const name = em.counter(innerDepth(nest));
     em.block(`for (idx ${name} = ${first}; ${name} < ${stop}; ${name}++)`, () => body(`(${at} + ${name})`));
   });
@@ -79,11 +75,11 @@ function put(em: VectorEmitter, expr: Expr, ctx: Context, to: string): void {
   em.code.line(ctx.count === 1 ? `*(${to}) = ${name}[0];` : `*(${type}_mem *)(${to}) = ${name};`);
 }
 
-/** dst[(k - begin) · stride + (lane - from)]; up to a register behind a row is written over, by the next row first. */
+/** dst[(k - origin) · stride + (lane - from)]; up to a register behind a row is written over, by the next row first. */
 export function fillAlong(em: VectorEmitter, fill: Fill): void {
   const { nest, expr, lane, from, to, left, dst, stride } = fill;
   em.vec = lane;
-  eachDepth(em, nest, fill.begin, fill.end, (position) => {
+  eachDepth(em, nest, fill, (position) => {
     const l = em.counter(lane);
     const step = (ctx: Context): void => put(em, expr, ctx, `${dst} + ${position} * ${stride} + (${l} - (${from}))`);
     em.code.line(`idx ${l} = ${from};`);
@@ -94,14 +90,14 @@ export function fillAlong(em: VectorEmitter, fill: Fill): void {
   em.vec = null;
 }
 
-/** dst[(lane - from) · stride + (k - begin)]; up to a register behind a row is written over. */
+/** dst[(lane - from) · stride + (k - origin)]; up to a register behind a row is written over. */
 export function fillRows(em: VectorEmitter, fill: Fill): void {
   const { nest, expr, lane, from, to, dst, stride } = fill;
   const inner = innerDepth(nest);
   em.vec = inner;
   const l = em.counter(lane);
   em.block(`for (idx ${l} = ${from}; ${l} < ${to}; ${l}++)`, () => {
-    stretches(em, nest, fill.begin, fill.end, (first, stop, at) => {
+    stretches(em, nest, fill, (first, stop, at) => {
       const k = em.counter(inner);
       const step = (ctx: Context): void =>
         put(em, expr, ctx, `${dst} + (${l} - (${from})) * ${stride} + (${at} + ${k})`);

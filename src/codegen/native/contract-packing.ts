@@ -9,6 +9,7 @@ import { eachDepth, type Fill, fillAlong, fillRows } from "./contract-fill.ts";
 import { emitPadding } from "./contract-padded.ts";
 import { PanelPacking } from "./contract-panel.ts";
 import { type ProductPlan, widthOf, workspaceElements } from "./contract-plan.ts";
+import { type Area, emitDepthRange } from "./contract-tile.ts";
 import type { VectorEmitter } from "./emitter.ts";
 import { splitUnit } from "./walk.ts";
 
@@ -66,6 +67,16 @@ export class ContractPacking extends PanelPacking<ProductPlan> {
     splitUnit(this.em, name, this.plan.folded);
   }
 
+  /** Some of the result, given by the spread side's counter and the vector side's. */
+  area(spread: string, count: string, vector: string, lanes: number): Area {
+    const [a, b] = [
+      [spread, count],
+      [vector, String(lanes)],
+    ] as const;
+    const [[row, rows], [col, cols]] = this.plan.swapped ? [b, a] : [a, b];
+    return { row, rows, col, cols };
+  }
+
   packSpread(): void {
     const { em, nest, plan } = this;
     if (plan.s.kind === "direct" || plan.s.kind === "padded") return;
@@ -76,12 +87,17 @@ export class ContractPacking extends PanelPacking<ProductPlan> {
       from: "row0",
       to: "row1",
       left: null,
-      begin: "pc",
-      end: "pEnd",
+      begin: nest.within ? "kc" : "pc",
+      end: nest.within ? "kEnd" : "pEnd",
+      origin: "pc",
       dst: "w_spread",
       stride: plan.s.stride,
     };
-    em.block("", () => (plan.s.kind === "rows" ? fillRows(em, fill) : fillAlong(em, fill)));
+    em.block("", () => {
+      if (nest.within) emitDepthRange(em, nest.within, this.area("row0", "(row1 - row0)", "0", plan.vector.extent));
+      if (plan.s.kind === "rows") fillRows(em, fill);
+      else fillAlong(em, fill);
+    });
   }
 
   /** Offsets along the depth of what is read in place in uneven steps. */
@@ -94,7 +110,7 @@ export class ContractPacking extends PanelPacking<ProductPlan> {
       if ((side.kind !== "direct" && side.kind !== "padded") || side.step !== "table") continue;
       const { depth } = side.access;
       em.block("", () =>
-        eachDepth(em, nest, "pc", "pEnd", (position) =>
+        eachDepth(em, nest, { begin: "pc", end: "pEnd" }, (position) =>
           em.code.line(`${name}[${position}] = (int)(${em.index(indexOf(depth), em.all)});`),
         ),
       );

@@ -37,7 +37,7 @@ export class PanelPacking<Plan extends PanelPlan> {
     const { first, count, length, stride } = v.stretches;
     em.code.line(`memset(vAt, -1, ${count * length} * sizeof(int));`);
     em.block("", () =>
-      eachDepth(em, nest, "0", String(nest.depth.extent), (position) => {
+      eachDepth(em, nest, { begin: "0", end: String(nest.depth.extent) }, (position) => {
         em.code.line(`const idx g = ${em.index(indexOf(v.access.depth), em.all)} - (${first});`);
         em.code.line(`vAt[${count === 1 ? "g" : `g / ${stride} * ${length} + g % ${stride}`}] = (int)${position};`);
       }),

@@ -5,7 +5,7 @@
  *   plain     tile [rows of the result][columns]: a row at a time, columns in the lanes
  *   swapped   tile [columns][rows of the result]: turned round by blocks of L × L first, so that columns are in the lanes
  */
-import type { ContractNest, Operand } from "../../kernel/loops.ts";
+import type { ContractNest, Operand, Within } from "../../kernel/loops.ts";
 import type { Needed } from "../needed-sums.ts";
 import { type ProductPlan, widthOf } from "./contract-plan.ts";
 import type { VectorEmitter } from "./emitter.ts";
@@ -114,17 +114,36 @@ export function finishTile(
   else finishPlain(em, nest, operands, tile);
 }
 
-/** In C: whether any element of a tile is needed, the least that the plane comes to over it being 0 or less. */
-export function anyNeeded(
-  { rows, cols, constant }: Needed,
-  tile: {
-    readonly row: string;
-    readonly rows: string;
-    readonly col: string;
-    readonly cols: number;
-  },
-): string {
+/** First row and column of some of the result, and how many of each, in C. */
+export interface Area {
+  readonly row: string;
+  readonly rows: string;
+  readonly col: string;
+  readonly cols: string;
+}
+
+/** In C: the least that a plane comes to over an area. */
+function leastOver({ rows, cols, constant }: Needed, area: Area): string {
   const least = (coef: number, from: string, count: string): string =>
-    `${coef} * (${coef < 0 ? `${from} + ${count} - 1` : from})`;
-  return `${least(rows, tile.row, tile.rows)} + ${least(cols, tile.col, String(tile.cols))} + ${constant} <= 0`;
+    coef === 0 ? "0" : `${coef} * (${coef < 0 ? `${from} + ${count} - 1` : from})`;
+  return `${least(rows, area.row, area.rows)} + ${least(cols, area.col, area.cols)} + ${constant}`;
+}
+
+/** In C: whether any element of a tile is needed, the least that the plane comes to over it being 0 or less. */
+export const anyNeeded = (needed: Needed, tile: Area): string => `${leastOver(needed, tile)} <= 0`;
+
+/**
+ * Names the part of a run of the depth, [pc, pEnd), where factors of an area are not zero by construction: [kc, kEnd), empty
+ * ones at kc = kEnd = pc.
+ */
+export function emitDepthRange(em: VectorEmitter, within: readonly Within[], area: Area): void {
+  const { code } = em;
+  code.line("idx kc = pc, kEnd = pEnd;");
+  for (const half of within) {
+    if (Math.abs(half.depth) !== 1) continue;
+    const least = leastOver(half, area);
+    if (half.depth === 1) code.line(`if (1 - (${least}) < kEnd) kEnd = 1 - (${least});`);
+    else code.line(`if (${least} > kc) kc = ${least};`);
+  }
+  code.line("if (kc >= kEnd) kc = kEnd = pc;");
 }

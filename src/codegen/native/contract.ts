@@ -24,7 +24,7 @@ import { product, type Units } from "../units.ts";
 import { indexOf } from "./contract-access.ts";
 import { ContractPacking } from "./contract-packing.ts";
 import { type Product, planProduct, widthOf, workspaceElements } from "./contract-plan.ts";
-import { anyNeeded, finishTile, type TilePlace } from "./contract-tile.ts";
+import { anyNeeded, emitDepthRange, finishTile, type TilePlace } from "./contract-tile.ts";
 import type { VectorEmitter } from "./emitter.ts";
 import { type DepthStep, type MicroShape, microKernel, microName, vectorTypes } from "./gemm-micro.ts";
 import { packText } from "./gemm-pack.ts";
@@ -194,20 +194,39 @@ class ContractEmitter extends ContractPacking {
       widths,
       beyond,
     };
-    const tables = `${s.step === "table" ? "sAt" : "0"}, ${vectorStep === "table" ? "vAt" : "0"}`;
-    const more = plan.sums === "tile" ? "0" : "pc > 0";
     code.line("int rows;");
     this.kinds((pattern) => {
       const name = this.kernel({ dtype: plan.dtype, widths, pattern, spreadStep: s.step, vectorStep });
       code.line(`rows = ${pattern.length};`);
       if (plan.sums === "result" && beyond > 0) this.copyBeyond(place, "from result");
-      const needed = this.needed && anyNeeded(this.needed, { row: "row", rows: "rows", col: "col0", cols: width });
-      const call = `${name}(s, v, ${tables}, pEnd - pc, ${place.at}, ${place.stride}, ${more});`;
-      code.line(needed ? `if (${needed}) ${call}` : call);
+      this.sums(name, { vectorStep, width, at: `${place.at}, ${place.stride}` });
       if (plan.swapped) this.finish({ ...place, rows: pattern.length });
     });
     if (plan.sums === "result" && beyond > 0) this.copyBeyond(place, "to result");
     if (plan.sums !== "result" && !plan.swapped) this.finish(place);
+  }
+
+  /** The call that sums up the tile's run of the depth, or the part of it where there is anything to add. */
+  sums(name: string, to: { readonly vectorStep: DepthStep; readonly width: number; readonly at: string }): void {
+    const { em, plan, nest } = this;
+    const more = plan.sums === "tile" ? "0" : "pc > 0";
+    const tile = this.area("row", "rows", "col0", to.width);
+    const skips = nest.within !== undefined;
+    if (nest.within) emitDepthRange(em, nest.within, tile);
+    const from = (side: string, step: DepthStep): string =>
+      !skips || step === "table" ? side : `${side} + (kc - pc) * ${step}`;
+    const table = (step: DepthStep, name: string): string =>
+      step !== "table" ? "0" : skips ? `${name} + (kc - pc)` : name;
+    const sides = `${from("s", plan.s.step)}, ${from("v", to.vectorStep)}`;
+    const tables = `${table(plan.s.step, "sAt")}, ${table(to.vectorStep, "vAt")}`;
+    const depth = skips ? "kEnd - kc" : "pEnd - pc";
+    const conditions = [
+      ...(this.needed ? [anyNeeded(this.needed, tile)] : []),
+      // Nothing to add to what is there.
+      ...(skips && plan.sums !== "tile" ? ["(kc < kEnd || pc == 0)"] : []),
+    ];
+    const call = `${name}(${sides}, ${tables}, ${depth}, ${to.at}, ${more});`;
+    em.code.line(conditions.length > 0 ? `if (${conditions.join(" && ")}) ${call}` : call);
   }
 
   /** Address of the spread side's first element of the tile. */

@@ -9,6 +9,11 @@ import { columnsOf, type Tile, tileOf } from "./micro-kernel.ts";
 /** Bytes of the packed A block and of the block of partial sums; decisions/0004 has the measurements. */
 const BLOCK_BYTES = 192 * 1024;
 const SUMS_BYTES = 256 * 1024;
+/** Up to this depth, sums of rows from this length on are stored a block at a time, of this size and as many columns. */
+const SHORT_DEPTH = 64;
+const LONG_ROW = 256;
+const SHORT_BYTES = 64 * 1024;
+const SHORT_COLUMNS = 64;
 
 export interface Blocking {
   readonly tile: Tile;
@@ -17,8 +22,10 @@ export interface Blocking {
   readonly mc: number;
   readonly kc: number;
   readonly nc: number;
-  /** Whether sums are kept for a whole block between depth blocks. */
+  /** There are several depth blocks. */
   readonly deep: boolean;
+  /** Sums are kept for a whole block, and stored when all of it is there: between depth blocks, or for longer rows. */
+  readonly whole: boolean;
   /** Elements of scratch: A block, B panel, sums. */
   readonly scratch: readonly [number, number, number];
 }
@@ -36,9 +43,14 @@ export function blockingOf(dtype: ScalarType, fma: boolean, m: number, n: number
   const nr = columnsOf(kind, tile);
   const kc = depthRun(k);
   const deep = kc < k;
-  const mc = Math.min(roundUp(m, mr), roundDown(BLOCK_BYTES / (Math.max(1, kc) * width), mr));
-  const nc = deep ? Math.min(roundUp(n, nr), roundDown(SUMS_BYTES / (mc * width), nr)) : roundUp(n, nr);
-  return { tile, mr, nr, mc, kc, nc, deep, scratch: [mc * kc, kc * nr, deep ? mc * nc : mr * nr] };
+  // With little to sum up, stores are much of the work, and rows of a tile are too short for them.
+  const short = !deep && k <= SHORT_DEPTH && n >= LONG_ROW;
+  const rows = Math.min(roundUp(m, mr), roundDown(BLOCK_BYTES / (Math.max(1, kc) * width), mr));
+  const mc = short ? Math.min(rows, roundDown(SHORT_BYTES / (SHORT_COLUMNS * width), mr)) : rows;
+  const most = short ? SHORT_COLUMNS : roundDown(SUMS_BYTES / (mc * width), nr);
+  const whole = deep || short;
+  const nc = whole ? Math.min(roundUp(n, nr), most) : roundUp(n, nr);
+  return { tile, mr, nr, mc, kc, nc, deep, whole, scratch: [mc * kc, kc * nr, whole ? mc * nc : mr * nr] };
 }
 
 /** Elements of a thread's workspace where there are several: threads write to cache lines of their own. */

@@ -11,35 +11,23 @@
  *         for each panel of MR rows: micro kernel → C tile
  *     stores over the finished tile
  *
- * A product whose depth fits one block keeps a single MR × NR tile; a deeper one keeps a block of MC × NC sums. Panels
+ * A product whose depth fits one block keeps a single MR × NR tile; a deeper one, and one so short that stores are much of
+ * the work, keeps a block of MC × NC sums. Panels
  * and sums are the kernel's scratch operand, planned with everything else. Sums run along depth in order, so blocking
  * never changes a bit.
  *
  * Threads share the longer side in whole tiles, or batches where there are many, each with a workspace of its own.
  */
-import { bytesOf } from "../../kernel/dtype.ts";
-import type { Expr, LoopVar } from "../../kernel/expr.ts";
-import { varIndex } from "../../kernel/index-math.ts";
 import type { ContractNest, Operand } from "../../kernel/loops.ts";
 import { Interner } from "../intern.ts";
 import { type Needed, neededSums } from "../needed-sums.ts";
 import { live, MANY_UNITS, product, UNDIVIDED, type Units } from "../units.ts";
 import { type Context, type Share, SINGLE, VECTOR } from "./addresses.ts";
-import { type Blocking, blockingOf, threadElements } from "./blocking.ts";
+import { threadElements } from "./blocking.ts";
+import { ContractPanels, type ContractParts, type Limit } from "./contract-panels.ts";
 import { OP } from "./encoder.ts";
 import type { VectorEmitter } from "./vector.ts";
 import { emitCounters, emitSplit, emitStores, storeTargets } from "./walk.ts";
-
-export interface ContractParts {
-  /** Number of the micro kernel's function. */
-  readonly micro: number;
-  readonly fma: boolean;
-  /** Local with the address of the workspace. */
-  readonly scratch: number;
-}
-
-/** A constant, or a local. */
-type Limit = number | { readonly local: number };
 
 /** Which part of a batch's rows and columns is computed. */
 interface Part {
@@ -47,79 +35,15 @@ interface Part {
   readonly cols: readonly [Limit, Limit];
 }
 
-class ContractEmitter {
-  readonly em: VectorEmitter;
-  readonly nest: ContractNest;
+class ContractEmitter extends ContractPanels {
   readonly operands: readonly Operand[];
-  readonly parts: ContractParts;
-  readonly block: Blocking;
-  readonly width: number;
   /** Where sums are read at all. */
   readonly needed: Needed | null;
-  readonly locals: Record<
-    "ic" | "jc" | "pc" | "jr" | "ip" | "kcur" | "mend" | "nend" | "a" | "b" | "c" | "tile" | "dst",
-    number
-  >;
 
   constructor(em: VectorEmitter, nest: ContractNest, operands: readonly Operand[], parts: ContractParts) {
-    this.em = em;
-    this.nest = nest;
+    super(em, nest, parts);
     this.operands = operands;
-    this.parts = parts;
-    this.block = blockingOf(nest.dtype, parts.fma, nest.rows.extent, nest.cols.extent, nest.depth.extent);
-    this.width = bytesOf(nest.dtype);
     this.needed = neededSums(new Interner(), nest);
-    const i32 = (): number => em.code.local("i32");
-    this.locals = {
-      ic: i32(),
-      jc: i32(),
-      pc: i32(),
-      jr: i32(),
-      ip: i32(),
-      kcur: i32(),
-      mend: i32(),
-      nend: i32(),
-      a: i32(),
-      b: i32(),
-      c: i32(),
-      tile: i32(),
-      dst: i32(),
-    };
-  }
-
-  /** for (local = from; local < to; local += step) body; from and to are constants or locals. */
-  loop(local: number, from: Limit, to: Limit, step: number, body: () => void): void {
-    const { code } = this.em;
-    this.push(from);
-    code.set(local);
-    code.while(
-      () => {
-        code.get(local);
-        this.push(to);
-        code.op(OP.i32LtS);
-      },
-      () => {
-        this.em.scope(body);
-        code.increment(local, step);
-      },
-    );
-  }
-
-  push(value: Limit): void {
-    if (typeof value === "number") this.em.code.i32Const(value);
-    else this.em.code.get(value.local);
-  }
-
-  /** local = min(base + step, limit) */
-  setMin(local: number, base: number, step: number, limit: Limit): void {
-    const { code } = this.em;
-    code.get(base).i32Const(step).op(OP.i32Add).tee(local);
-    this.push(limit);
-    code.op(OP.i32GtS);
-    code.if(null, () => {
-      this.push(limit);
-      code.set(local);
-    });
   }
 
   emit(): Units {
@@ -200,16 +124,17 @@ class ContractEmitter {
       this.setMin(locals.nend, locals.jc, block.nc, cols[1]);
       this.loop(locals.ic, ...rows, block.mc, () => {
         this.setMin(locals.mend, locals.ic, block.mc, rows[1]);
-        if (!block.deep) {
+        if (block.deep) {
+          this.loop(locals.pc, 0, k, block.kc, () => {
+            this.setMin(locals.kcur, locals.pc, block.kc, k);
+            code.get(locals.kcur).get(locals.pc).op(OP.i32Sub).set(locals.kcur);
+            this.depthBlock();
+          });
+        } else {
           code.i32Const(0).set(locals.pc).i32Const(k).set(locals.kcur);
           this.depthBlock();
-          return;
         }
-        this.loop(locals.pc, 0, k, block.kc, () => {
-          this.setMin(locals.kcur, locals.pc, block.kc, k);
-          code.get(locals.kcur).get(locals.pc).op(OP.i32Sub).set(locals.kcur);
-          this.depthBlock();
-        });
+        if (!block.whole) return;
         this.loop(locals.ip, { local: locals.ic }, { local: locals.mend }, block.mr, () => {
           this.tileAddress();
           this.finish({ local: locals.jc }, { local: locals.nend }, block.nc * width);
@@ -233,150 +158,44 @@ class ContractEmitter {
       .set(locals.tile);
   }
 
-  /** Leaves the address of the packed panel of the current rows on the stack. */
-  pushPanel(): void {
-    const { code } = this.em;
-    const { locals } = this;
-    code.get(locals.a).get(locals.ip).get(locals.ic).op(OP.i32Sub);
-    code.get(locals.kcur).op(OP.i32Mul).i32Const(this.width).op(OP.i32Mul).op(OP.i32Add);
-  }
-
   depthBlock(): void {
     const { em, nest, block, locals } = this;
     const { code } = em;
     this.loop(locals.ip, { local: locals.ic }, { local: locals.mend }, block.mr, () => {
+      this.setRange({ rows: [locals.ip, block.mr] });
       this.pushPanel();
+      this.skip(block.mr);
       code.set(locals.dst);
       this.pack(nest.a, nest.rows, locals.ip, block.mr);
     });
     this.loop(locals.jr, { local: locals.jc }, { local: locals.nend }, block.nr, () => {
-      code.get(locals.b).set(locals.dst);
+      this.setRange({ cols: [locals.jr, block.nr] });
+      code.get(locals.b);
+      this.skip(block.nr);
+      code.set(locals.dst);
       this.pack(nest.b, nest.cols, locals.jr, block.nr);
       this.loop(locals.ip, { local: locals.ic }, { local: locals.mend }, block.mr, () => this.microTile());
     });
   }
 
-  /** Packs one panel of `count` lanes along `lane`, whose base is in a local, into dst: [depth][count]. */
-  pack(expr: Expr, lane: LoopVar, base: number, count: number): void {
-    const { em, locals, width } = this;
-    const { code } = em;
-    const extent = lane.extent;
-    const ragged = extent % count !== 0;
-    const across = extent === 1 ? this.single(lane) : lane;
-    const bounds = [{ index: varIndex(across), lo: 0, hi: extent }];
-    const zero: Expr = { kind: "const", dtype: expr.dtype, value: 0 };
-    const safe: Expr = ragged ? { kind: "guard", dtype: expr.dtype, bounds, then: expr, otherwise: zero } : expr;
-    em.scope(() => {
-      em.vec = across;
-      em.vars.set(across, base);
-      const contexts: Context[] = [];
-      for (let shift = 0; shift < count; ) {
-        const whole = shift + em.lanes <= count;
-        contexts.push(whole ? { ...VECTOR, shift } : { ...SINGLE, shift });
-        shift += whole ? em.lanes : 1;
-      }
-      this.depthRuns((inner, turn) => {
-        em.countUses([safe]);
-        em.dropPointers();
-        em.hoistBounds([safe], inner, contexts);
-        em.preparePointers([safe], [], inner, contexts);
-        turn(() => {
-          em.scope(() => {
-            for (const ctx of contexts) {
-              code.get(locals.dst);
-              em.emit(safe, ctx);
-              const offset = ctx.shift * width;
-              const bytes = (ctx.single ? 1 : em.lanes) * width;
-              if (bytes === 16) code.memory("store", offset);
-              else code.memory(bytes === 8 ? "store64_lane" : "store32_lane", offset, 0);
-            }
-          });
-          em.bumpPointers(1);
-          code.increment(locals.dst, count * width);
-        });
-      });
-    });
-  }
-
-  /**
-   * Walks the depth block. With a split depth, run by run: `body` prepares for a run of the inner counter and then calls
-   * `turn` with what happens at each element of it.
-   */
-  depthRuns(body: (inner: LoopVar, turn: (each: () => void) => void) => void): void {
-    const { em, nest, locals } = this;
-    const { code } = em;
-    const [depth, end] = [code.local("i32"), code.local("i32")];
-    code.get(locals.pc).tee(depth).get(locals.kcur).op(OP.i32Add).set(end);
-    if (!nest.split) {
-      em.vars.set(nest.depth, depth);
-      body(nest.depth, (each) => {
-        code.while(
-          () => code.get(depth).get(end).op(OP.i32LtS),
-          () => {
-            each();
-            code.increment(depth, 1);
-          },
-        );
-      });
-      return;
-    }
-    const [outer, inner] = nest.split;
-    const [first, second, stop] = [code.local("i32"), code.local("i32"), code.local("i32")];
-    em.vars.set(outer, first);
-    em.vars.set(inner, second);
-    code.while(
-      () => code.get(depth).get(end).op(OP.i32LtS),
-      () =>
-        em.scope(() => {
-          // first = depth div run, second = depth mod run, stop = min(run, second + what is left of the block)
-          code.get(depth).i32Const(inner.extent).op(OP.i32DivU).set(first);
-          code.get(depth).i32Const(inner.extent).op(OP.i32RemU).set(second);
-          code
-            .get(second)
-            .get(end)
-            .op(OP.i32Add)
-            .get(depth)
-            .op(OP.i32Sub)
-            .tee(stop)
-            .i32Const(inner.extent)
-            .op(OP.i32GtS);
-          code.if(null, () => code.i32Const(inner.extent).set(stop));
-          body(inner, (each) => {
-            code.while(
-              () => code.get(second).get(stop).op(OP.i32LtS),
-              () => {
-                each();
-                code.increment(second, 1).increment(depth, 1);
-              },
-            );
-          });
-        }),
-    );
-  }
-
-  /** A counter of extent one has no variable in indices; edges of a panel still need one to be tested against. */
-  #singles = new Map<LoopVar, LoopVar>();
-  single(v: LoopVar): LoopVar {
-    let made = this.#singles.get(v);
-    if (!made) {
-      made = { kind: "var", name: `${v.name}_lane`, extent: 2 };
-      this.#singles.set(v, made);
-    }
-    return made;
-  }
-
   microTile(): void {
-    const { em, block, locals, width, parts } = this;
+    const { em, nest, block, locals, width, parts } = this;
     const { code } = em;
     const micro = (): void => {
+      this.setRange({ rows: [locals.ip, block.mr], cols: [locals.jr, block.nr] });
       this.pushPanel();
-      code.get(locals.b).get(locals.kcur).get(locals.tile);
-      code.i32Const((block.deep ? block.nc : block.nr) * width);
+      this.skip(block.mr);
+      code.get(locals.b);
+      this.skip(block.nr);
+      if (nest.within) code.get(locals.end).get(locals.begin).op(OP.i32Sub);
+      else code.get(locals.kcur);
+      code.get(locals.tile);
+      code.i32Const((block.whole ? block.nc : block.nr) * width);
       if (block.deep) code.get(locals.pc);
       else code.i32Const(0);
       code.call(parts.micro);
     };
-    if (block.deep) {
+    if (block.whole) {
       this.tileAddress();
       code
         .get(locals.tile)
@@ -387,14 +206,12 @@ class ContractEmitter {
         .op(OP.i32Mul)
         .op(OP.i32Add)
         .set(locals.tile);
-      micro();
-      return;
-    }
-    code.get(locals.c).set(locals.tile);
-    if (this.needed) {
+    } else code.get(locals.c).set(locals.tile);
+    if (this.needed && !block.deep) {
       this.pushNeeded(this.needed);
       code.if(null, micro);
     } else micro();
+    if (block.whole) return;
     const end = code.local("i32");
     this.setMin(end, locals.jr, block.nr, this.nest.cols.extent);
     this.finish({ local: locals.jr }, { local: end }, block.nr * width);

@@ -107,6 +107,23 @@ function scatterWork({ loops, bounds, index, value, operand }: ScatterNest): Nes
   return arithmetic(product(outer) * loop(body, turnsOf(inner?.extent ?? 1)));
 }
 
+/** How much of the depth has anything to add, over all rows and columns: 1 where nothing is known to be zero. */
+function depthShare({ rows, cols, depth, within = [] }: ContractNest): number {
+  let share = 1;
+  for (const half of within) {
+    const [side, coef] = half.rows === 0 ? [cols, half.cols] : [rows, half.rows];
+    let inside = 0;
+    for (let i = 0; i < side.extent; i++) {
+      // depth · l ≤ -(coef · i + constant)
+      const most = -(coef * i + half.constant) / half.depth;
+      const count = half.depth > 0 ? Math.floor(most) + 1 : depth.extent - Math.ceil(most);
+      inside += Math.min(depth.extent, Math.max(0, count));
+    }
+    share = Math.min(share, inside / Math.max(1, side.extent * depth.extent));
+  }
+  return share;
+}
+
 /**
  * Panels of both sides are packed element by element from their expressions, in runs along the depth; tiles are stored
  * row by row as they are finished.
@@ -130,7 +147,11 @@ function contractWork(nest: ContractNest, tile: ProductTile, elementBytes: numbe
   const end = counter({ lane: nest.cols, inner: nest.cols }, [], nest.stores).count;
   const pieces = kc < k ? 1 : wide / tile.columns;
   const stores = m * (pieces * end.entry + turnsOf(n) * (end.each + end.turn + WEIGHT.access + WEIGHT.bump));
-  return { productFlops: 2 * batch * high * wide * k, arithmetic: LANES * batch * (left + right + stores) };
+  const share = depthShare(nest);
+  return {
+    productFlops: 2 * batch * high * wide * k * share,
+    arithmetic: LANES * batch * (share * left + right + stores),
+  };
 }
 
 /** Two elements change places for every element, one at a time. */
