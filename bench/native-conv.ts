@@ -1,10 +1,10 @@
 /**
  * @file Convolutions of the target `native` on one thread: forward, gradient to the input and gradient to the weights of
  * layers as networks have them, in GFLOP/s of multiplications that matter (padding not counted as saved, zeros between
- * strides not counted at all).
+ * strides not counted at all). With `plain`, none of them by Winograd's algorithm.
  *
  *   npx rolldown bench/native-conv.ts -p node --external koffi --file node_modules/.cache/native-conv.mjs &&
- *     node node_modules/.cache/native-conv.mjs [word of a name …]
+ *     node node_modules/.cache/native-conv.mjs [plain] [word of a name …]
  */
 import type { OpDef } from "../src/ir/op.ts";
 import { type TensorType, tensorType } from "../src/ir/type.ts";
@@ -16,6 +16,8 @@ type Layer = readonly [number, number, number, number, number, number, number];
 
 const LAYERS: readonly Layer[] = [
   [32, 1, 32, 28, 3, 1, 0],
+  [32, 16, 32, 28, 3, 1, 0],
+  [32, 32, 64, 26, 3, 1, 0],
   [32, 32, 64, 26, 3, 2, 0],
   [8, 3, 64, 112, 7, 2, 3],
   [8, 64, 64, 56, 3, 1, 1],
@@ -24,12 +26,18 @@ const LAYERS: readonly Layer[] = [
   [8, 256, 256, 14, 3, 1, 1],
   [8, 256, 512, 14, 3, 2, 1],
   [8, 512, 512, 7, 3, 1, 1],
+  [1, 64, 64, 128, 3, 1, 1],
 ];
 const PATIENCE = 0.5;
 
 /** Best seconds of one call, and bytes of workspace. */
-function time<A>(op: OpDef<A>, inputs: readonly TensorType[], attrs: A): readonly [number, number] {
-  const { machine, workspaceBytes } = loadKernel(op, inputs, attrs, 1);
+function time<A>(
+  op: OpDef<A>,
+  inputs: readonly TensorType[],
+  attrs: A,
+  winograd: "paying" | "never",
+): readonly [number, number] {
+  const { machine, workspaceBytes } = loadKernel(op, inputs, attrs, 1, { winograd });
   let best = Number.POSITIVE_INFINITY;
   const until = process.hrtime.bigint() + BigInt(PATIENCE * 1e9);
   for (let turn = 0; turn < 5 || process.hrtime.bigint() < until; turn++) {
@@ -41,7 +49,10 @@ function time<A>(op: OpDef<A>, inputs: readonly TensorType[], attrs: A): readonl
   return [best, workspaceBytes];
 }
 
-function main(words: readonly string[]): void {
+function main([first = "", ...rest]: readonly string[]): void {
+  const plain = first === "plain";
+  const words = plain || first === "" ? rest : [first, ...rest];
+  const winograd = plain ? "never" : "paying";
   console.log(
     `${"images in→out extent kernel stride".padEnd(36)}${"forward".padStart(18)}${"to input".padStart(18)}${"to weights".padStart(18)}`,
   );
@@ -57,9 +68,9 @@ function main(words: readonly string[]): void {
     const flops = 2 * images * from * to * out * out * kernel * kernel;
     const speed = ([seconds, bytes]: readonly [number, number]): string =>
       `${(flops / seconds / 1e9).toFixed(1)} ${(bytes / 1024).toFixed(0).padStart(5)} KiB`.padStart(18);
-    const forward = time(conv, [x, w], attrs);
-    const input = time(convInput, [y, w], { ...attrs, size: pair(extent) });
-    const weight = time(convWeight, [x, y], { ...attrs, kernel: pair(kernel) });
+    const forward = time(conv, [x, w], attrs, winograd);
+    const input = time(convInput, [y, w], { ...attrs, size: pair(extent) }, winograd);
+    const weight = time(convWeight, [x, y], { ...attrs, kernel: pair(kernel) }, winograd);
     console.log(`${name.padEnd(36)}${speed(forward)}${speed(input)}${speed(weight)}`);
   }
 }

@@ -7,7 +7,7 @@ import type { OpDef } from "../src/ir/op.ts";
 import type { TensorType } from "../src/ir/type.ts";
 import { bytesOf } from "../src/kernel/dtype.ts";
 import { lowerNode } from "../src/lower/lower.ts";
-import { nativeTarget } from "../src/node/native/target.ts";
+import { type NativeRequest, nativeTarget } from "../src/node/native/target.ts";
 import type { PlacedProgram } from "../src/runtime/assembler.ts";
 import type { Machine } from "../src/runtime/target.ts";
 
@@ -19,8 +19,14 @@ export interface LoadedKernel {
 }
 
 /** `count` runs of an operation, one after the other, as one program. */
-export function loadKernel<A>(op: OpDef<A>, inputs: readonly TensorType[], attrs: A, count: number): LoadedKernel {
-  const target = nativeTarget();
+export function loadKernel<A>(
+  op: OpDef<A>,
+  inputs: readonly TensorType[],
+  attrs: A,
+  count: number,
+  request: NativeRequest = {},
+): LoadedKernel {
+  const target = nativeTarget(request);
   if (typeof target === "string") throw new Error(target);
   const b = new Build("kernel");
   b.callAll(
