@@ -304,8 +304,8 @@ function updateNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind
 }
 
 /** A product with a side of one row or column has nothing to reuse: packing it would cost more than it saves. */
-function isThin({ m, n, columns }: ContractShape): boolean {
-  return n === 1 || (m === 1 && columns !== undefined);
+function isThin({ m, n }: ContractShape): boolean {
+  return n === 1 || m === 1;
 }
 
 /** Elements of a counter that are worth a register of their own. */

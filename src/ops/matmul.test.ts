@@ -90,6 +90,84 @@ describe("matmul", () => {
     expect(matmul.simplify(b, last, last.attrs as MatmulAttrs)).toBeNull();
   });
 
+  it("has a vector meet a matrix along memory", () => {
+    const flagsFor = (shapes: readonly (readonly number[])[], attrs: MatmulAttrs): MatmulAttrs | null => {
+      const b = new Build("test");
+      const sides = shapes.map((shape) => b.param(tensorType("f32", shape)));
+      const out = b.call(matmul, sides, attrs);
+      const simpler = matmul.simplify(b, b.producer(out) as Node, attrs);
+      if (!simpler) return null;
+      expect(simpler.type).toEqual(out.type);
+      const { inputs, attrs: made } = b.producer(at((b.producer(simpler) as Node).inputs, 0)) as Node;
+      expect(inputs).toEqual([...sides].reverse());
+      return made as MatmulAttrs;
+    };
+    const line = [-1, 1, 0];
+    expect(
+      flagsFor(
+        [
+          [1, 3],
+          [5, 3],
+        ],
+        { ta: false, tb: true, win: line },
+      ),
+    ).toMatchObject({ ta: false, tb: true, xin: line });
+    expect(
+      flagsFor(
+        [
+          [3, 1],
+          [5, 3],
+        ],
+        { ta: true, tb: true },
+      ),
+    ).toMatchObject({ ta: false, tb: false });
+    expect(
+      flagsFor(
+        [
+          [3, 5],
+          [3, 1],
+        ],
+        { ta: true, tb: false, xin: line },
+      ),
+    ).toMatchObject({ ta: true, tb: false, win: line });
+    expect(
+      flagsFor(
+        [
+          [3, 5],
+          [1, 3],
+        ],
+        { ta: true, tb: true },
+      ),
+    ).toMatchObject({ ta: false, tb: false });
+    expect(
+      flagsFor(
+        [
+          [1, 3],
+          [3, 5],
+        ],
+        { ta: false, tb: false },
+      ),
+    ).toBeNull();
+    expect(
+      flagsFor(
+        [
+          [5, 3],
+          [1, 3],
+        ],
+        { ta: false, tb: true },
+      ),
+    ).toBeNull();
+    expect(
+      flagsFor(
+        [
+          [3, 1],
+          [1, 3],
+        ],
+        { ta: true, tb: true },
+      ),
+    ).toBeNull();
+  });
+
   it("keeps what is known of its sides, in their own order of axes, through flags and derivatives", () => {
     const b = new Build("test");
     const x = b.param(tensorType("f32", [4, 3]));

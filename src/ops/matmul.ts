@@ -23,7 +23,7 @@ import type { Within } from "../kernel/loops.ts";
 import { Position } from "../kernel/position.ts";
 import { requireInputs, requireSameDtype } from "./checks.ts";
 import { defineOp, requireDomain } from "./define.ts";
-import { type TransposeAttrs, transpose } from "./movement.ts";
+import { reshape, type TransposeAttrs, transpose } from "./movement.ts";
 
 export type MatmulAttrs = {
   readonly ta: boolean;
@@ -157,6 +157,21 @@ function foldTransposes(b: Build, node: Node, { ta, tb, xin = [], win = [] }: Ma
   return b.call(matmul, inputs, { ...flags, xin: x ? turned(xin) : xin, win: w ? turned(win) : win });
 }
 
+/**
+ * A vector meets a matrix along its rows in memory, or in sums of whole rows; both ways round are the same elements.
+ *
+ *   x·wᵀ, one row x          w·xᵀ: sums along the rows of w
+ *   xᵀ·w, one column w       wᵀ·x: rows of x, added up
+ */
+function turnVector(b: Build, node: Node, { ta, tb, xin = [], win = [] }: MatmulAttrs): Value | null {
+  const [x, w] = [at(node.inputs, 0), at(node.inputs, 1)];
+  const { shape } = at(node.outputs, 0).type;
+  const [m, n] = shape.slice(-2);
+  if ((m === 1) === (n === 1) || !(m === 1 ? tb : ta)) return null;
+  const turned = b.call(matmul, [w, x], { ta: !tb, tb: !ta, xin: win, win: xin });
+  return b.call(reshape, [turned], { shape });
+}
+
 function evaluateMatmul({ inputs, inTypes, outTypes, attrs }: EvaluateContext<MatmulAttrs>): readonly [Float64Array] {
   const { m, n, k } = contraction(inTypes, attrs);
   const x = at(inputs, 0);
@@ -205,6 +220,8 @@ function matmulSamples(): readonly Sample<MatmulAttrs>[] {
       }
       push("f32", { ta, tb }, [], [17, 33, 19]);
       push("f32", { ta, tb }, [], [1, 6, 1]);
+      push("f32", { ta, tb }, [], [1, 40, 37]);
+      push("f32", { ta, tb }, [2], [35, 20, 1]);
       push("f32", { ta, tb }, [], [4, 0, 3]);
     }
   }
@@ -237,7 +254,7 @@ export const matmul: OpDef<MatmulAttrs> = defineOp<MatmulAttrs>({
       },
     ],
   },
-  simplify: foldTransposes,
+  simplify: (b, node, attrs) => foldTransposes(b, node, attrs) ?? turnVector(b, node, attrs),
   evaluate: evaluateMatmul,
   samples: () => matmulSamples(),
 });

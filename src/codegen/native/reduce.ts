@@ -14,7 +14,7 @@ import { constantText, scalarText } from "./scalar.ts";
 import { emitOuter, emitStores } from "./walk.ts";
 
 /** Registers of a tile of columns that is summed down at once. */
-const TILE = 4;
+const TILE = 8;
 /** Accumulators side by side, where the order makes no difference and one would wait for itself. */
 const CHAINS = 4;
 
