@@ -81,8 +81,8 @@ export interface ContractShape {
   /** What n and k count, when each is a product of several extents: their factors, outermost first. */
   readonly columns?: readonly number[];
   readonly depths?: readonly number[];
-  /** Of a convolution: `columns` are places, `depths` are taps and then channels, and `b` slides over them (see Window). */
-  readonly slides?: Window["slides"];
+  /** Of a convolution, if it moves by one. */
+  readonly window?: Window;
 }
 
 /**

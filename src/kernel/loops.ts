@@ -90,11 +90,14 @@ export interface Within {
 }
 
 /**
- * The sides of a convolution's product: columns count `places`, the outer counter of the depth counts `taps`, both row-major,
- * and `b` at place p and tap t is a function of p + slides · t on each axis, whatever was fused into it. The first counter of
- * the batch counts images: `a` does not depend on it.
+ * The product is one of a convolution's: `b` at place p and tap t, both row-major, is a function of p + slides · t on each
+ * axis, whatever was fused into it. Where they are counted depends on what is summed:
+ *
+ *   sums "channels"   columns: places             depth: taps × channels     batch: images, … ; `a` is the same for all images
+ *   sums "places"     columns: channels × taps    depth: images × places                       `a` has no taps
  */
 export interface Window {
+  readonly sums: "channels" | "places";
   readonly places: readonly number[];
   readonly taps: readonly number[];
   readonly slides: 1 | -1;

@@ -108,7 +108,7 @@ function writeNest(nest: Nest, p: Printer): void {
     case "contract": {
       const { window } = nest;
       const slides = window
-        ? ` slides ${window.slides} by ${window.taps.join("×")} over ${window.places.join("×")}`
+        ? ` sums ${window.sums} sliding ${window.slides} by ${window.taps.join("×")} over ${window.places.join("×")}`
         : "";
       p.lines.push(
         `  contract ${loopsText(nest.batch)} | ${loopsText([nest.rows, nest.cols, ...(nest.split ?? [nest.depth])])}${slides}: ${nest.dtype} scratch ${p.operand(nest.scratch)}`,

@@ -261,7 +261,7 @@ function contractNest(
   part: Part,
   prefix: string,
 ): Omit<ContractNest, "scratch"> {
-  const { m, n, k, run = k, columns, depths, slides } = part;
+  const { m, n, k, run = k } = part;
   const { dtype } = context.outType;
   const batch = counters(`${prefix}b`, part.batch);
   const [rows, cols, depth] = [counter(`${prefix}m`, m), counter(`${prefix}n`, n), counter(`${prefix}k`, k)];
@@ -272,8 +272,7 @@ function contractNest(
   const [left, right] = [part.a(context, b, i, l), part.b(context, b, l, j)];
   const stores = partStores(c, context, part, [b, i, j]);
   const within = part.within && part.within.length > 0 && !split ? { within: part.within } : {};
-  const slide = split && slides && columns && depths;
-  const window = slide ? { window: { places: columns, taps: depths.slice(0, -1), slides } } : {};
+  const window = split && part.window ? { window: part.window } : {};
   return { kind: "contract", batch, rows, cols, depth, split, ...window, dtype, a: left, b: right, ...within, stores };
 }
 

@@ -22,6 +22,7 @@ import type { ContractPart, Derivative, LowerContext, OpDef, Reference, Sample }
 import { elementsOf, type TensorType, tensorType } from "../ir/type.ts";
 import { type Bound, constant, type Expr, type Index } from "../kernel/expr.ts";
 import { addIndex, linearIndex, offsetIndex, scaleIndex, splitIndex } from "../kernel/index-math.ts";
+import type { Window } from "../kernel/loops.ts";
 import { Position } from "../kernel/position.ts";
 import {
   type ConvAttrs,
@@ -175,6 +176,13 @@ function tapAndChannel(k: Index, taps: readonly number[], channels: number): rea
   return [tap as Index, channel as Index];
 }
 
+/** What x is to a product that does not skip or spread positions. */
+function windowOf(g: Geometry, sums: Window["sums"]): Pick<ContractPart<never>, "window"> {
+  const { stride, dilation, output, kernel } = g;
+  if ([...stride, ...dilation].some((n) => n !== 1)) return {};
+  return { window: { sums, places: output, taps: kernel, slides: 1 } };
+}
+
 /** y[n, o, p] = Σ over c, r of x[n, c, s] · w[o, c, r]. */
 export const conv: OpDef<ConvAttrs> = defineView<ConvAttrs>({
   name: "conv",
@@ -189,7 +197,7 @@ export const conv: OpDef<ConvAttrs> = defineView<ConvAttrs>({
       run: g.inChannels,
       columns: g.output,
       depths: [...g.kernel, g.inChannels],
-      ...([...g.stride, ...g.dilation].every((n) => n === 1) ? { slides: 1 as const } : {}),
+      ...windowOf(g, "channels"),
       a(c, batch, i, k) {
         const [r, inner] = tapAndChannel(k, g.kernel, g.inChannels);
         return read(c, 1, inGroup(batch, g.outChannels, i), inner, r);
@@ -226,7 +234,9 @@ function phasePart(g: Geometry, phase: readonly Phase[]): ContractPart<ConvInput
     run: g.outChannels,
     columns: positions,
     depths: [...taps, g.outChannels],
-    ...(phase.every(({ back }) => back === 1) ? { slides: -1 as const } : {}),
+    ...(phase.every(({ back }) => back === 1)
+      ? { window: { sums: "channels", places: positions, taps, slides: -1 } as const }
+      : {}),
     a(c, batch, i, k) {
       const [t, inner] = tapAndChannel(k, taps, g.outChannels);
       const r = splitIndex(t, taps).map((tap, a) =>
@@ -271,6 +281,7 @@ export const convWeight: OpDef<ConvWeightAttrs> = defineView<ConvWeightAttrs>({
       run: g.output[g.output.length - 1] ?? 1,
       columns: [g.inChannels, ...g.kernel],
       depths: [g.batch, ...g.output],
+      ...windowOf(g, "places"),
       a(c, batch, i, k) {
         const [n, p] = pair(k, g.batch, g.output);
         return read(c, 1, n, inGroup(batch, g.outChannels, i), p);

@@ -98,7 +98,7 @@ describe("matrix products", () => {
       [8, 12],
       [4, 12],
     ] as const) {
-      for (const m of [1, 2, 3, 5, 8, 13, 14, 15, 100]) {
+      for (const m of [2, 3, 5, 8, 13, 14, 15, 100]) {
         const { tiling, panels } = planOf(
           matmul,
           [

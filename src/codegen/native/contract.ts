@@ -31,13 +31,17 @@ import { packText } from "./gemm-pack.ts";
 import type { NativeOptions, ShareFunction } from "./options.ts";
 import { splitUnit } from "./walk.ts";
 import { emitWinograd } from "./winograd.ts";
-import { planWinograd, winogradElements } from "./winograd-plan.ts";
+import { planWinograd, total } from "./winograd-plan.ts";
+import { emitWinogradWeights } from "./winograd-weights.ts";
+import { planWinogradWeights } from "./winograd-weights-plan.ts";
 
 /** Elements of the workspace operand, for all threads together. */
 export function contractScratch(nest: Product, operands: readonly Operand[], options: NativeOptions): number {
   if (isEmpty(nest)) return 0;
   const winograd = planWinograd(nest, operands, options);
-  if (winograd) return options.threads * winogradElements(winograd);
+  if (winograd) return options.threads * total(winograd.parts);
+  const weights = planWinogradWeights(nest, options);
+  if (weights) return options.threads * total(weights.parts);
   return options.threads * workspaceElements(planProduct(nest, operands, options));
 }
 
@@ -215,8 +219,10 @@ class ContractEmitter extends ContractPacking {
     if (nest.within) emitDepthRange(em, nest.within, tile);
     const from = (side: string, step: DepthStep): string =>
       !skips || step === "table" ? side : `${side} + (kc - pc) * ${step}`;
-    const table = (step: DepthStep, name: string): string =>
-      step !== "table" ? "0" : skips ? `${name} + (kc - pc)` : name;
+    const table = (step: DepthStep, name: string): string => {
+      if (step !== "table") return "0";
+      return skips ? `${name} + (kc - pc)` : name;
+    };
     const sides = `${from("s", plan.s.step)}, ${from("v", to.vectorStep)}`;
     const tables = `${table(plan.s.step, "sAt")}, ${table(to.vectorStep, "vAt")}`;
     const depth = skips ? "kEnd - kc" : "pEnd - pc";
@@ -332,5 +338,7 @@ export function emitContract(
   if (isEmpty(nest)) return { count: 0, grain: 1 };
   const winograd = planWinograd(nest, operands, options);
   if (winograd) return emitWinograd(em, nest, operands, winograd, options, share);
+  const weights = planWinogradWeights(nest, options);
+  if (weights) return emitWinogradWeights(em, nest, operands, weights, options, share);
   return new ContractEmitter(em, nest, operands, options, share).emit();
 }

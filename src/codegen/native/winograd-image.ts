@@ -29,7 +29,7 @@ export interface Plane {
   readonly tap: LoopVar;
 }
 
-const loopVar = (name: string, extent: number): LoopVar => ({ kind: "var", name, extent });
+export const loopVar = (name: string, extent: number): LoopVar => ({ kind: "var", name, extent });
 
 /** The column of an end, of which there is one. */
 const ONE = loopVar("one", 1);
@@ -45,25 +45,20 @@ function keepingOffset(made: Index, offset: number): Index {
   return more === 0 ? made : addIndex(offsetIndex(made, -more), scaleIndex(varIndex(UNIT), more));
 }
 
+/** What flat counters are in terms of a place and a tap, each a row and a column. */
+export type Apart = (place: readonly [Index, Index], tap: readonly [Index, Index]) => ReadonlyMap<LoopVar, Index>;
+
+/** Puts indices in place of counters. */
+export function replaceCounters(expr: Expr, by: ReadonlyMap<LoopVar, Index>): Expr {
+  const counter = (v: LoopVar): Index => by.get(v) ?? varIndex(v);
+  return mapIndices(expr, (index, inner) => keepingOffset(substitute(index, counter, inner), index.offset));
+}
+
 /** Takes flat counters of places and of 3 × 3 taps apart. */
-export function planeOf(
-  expr: Expr,
-  cols: LoopVar,
-  taps: LoopVar,
-  [height, across]: readonly [number, number],
-  slides: 1 | -1,
-): Plane {
+export function planeOf(expr: Expr, [height, across]: readonly [number, number], slides: 1 | -1, apart: Apart): Plane {
   const [y, x, tap] = [loopVar("place_y", height), loopVar("place_x", across), loopVar("tap_y", 3)];
-  const at = (column: Index, tapColumn: number): Expr => {
-    const place = addIndex(scaleIndex(varIndex(y), across), column);
-    const flat = addIndex(scaleIndex(varIndex(tap), 3), constIndex(tapColumn));
-    const apart = new Map([
-      [cols, place],
-      [taps, flat],
-    ]);
-    const counter = (v: LoopVar): Index => apart.get(v) ?? varIndex(v);
-    return mapIndices(expr, (index, inner) => keepingOffset(substitute(index, counter, inner), index.offset));
-  };
+  const at = (column: Index, tapColumn: number): Expr =>
+    replaceCounters(expr, apart([varIndex(y), column], [varIndex(tap), constIndex(tapColumn)]));
   const ends = [at(constIndex(0), 1 - slides), at(constIndex(across - 1), 1 + slides)] as const;
   return { middle: at(varIndex(x), 1), ends, y, x, tap };
 }
@@ -131,6 +126,12 @@ export function emitImageRow(em: VectorEmitter, plane: Plane, slides: 1 | -1, z:
       });
     }
   });
+}
+
+/** Writes an expression over the columns `x` to `row`, as many as there are. */
+export function emitRow(em: VectorEmitter, expr: Expr, x: LoopVar, row: string): void {
+  em.vars.set(UNIT, "1");
+  emitRun(em, x, { expr, bounds: [], from: 0, to: x.extent }, row);
 }
 
 function emitRun(em: VectorEmitter, x: LoopVar, { expr, from, to }: Run, at: string): void {

@@ -70,7 +70,7 @@ const MOST_TILES = 112;
 /** Channels of a run: the weights of one take 36 registers. */
 const LONGEST_CHUNK = 128;
 /** How many times less work it has to be: it rounds more, and takes workspace. */
-const WORTH = 1.2;
+export const WORTH = 1.2;
 
 /**
  * Cycles: of a multiplication of registers here and in a product that is read where it lies; of a register of tiles, of sums
@@ -97,7 +97,7 @@ function gain(shape: Shape): number {
 }
 
 /** Whole lines of the cache, and a register that is read or written beyond the end. */
-const whole = (elements: number, lanes: number): number =>
+export const whole = (elements: number, lanes: number): number =>
   elements === 0 ? 0 : Math.ceil((elements + lanes) / 16) * 16;
 
 function partsOf(shape: Shape): Parts {
@@ -114,7 +114,9 @@ function partsOf(shape: Shape): Parts {
   };
 }
 
-const total = (parts: Readonly<Record<string, number>>): number => Object.values(parts).reduce((sum, n) => sum + n, 0);
+/** Elements of all parts of a workspace. */
+export const total = (parts: Readonly<Record<string, number>>): number =>
+  Object.values(parts).reduce((sum, n) => sum + n, 0);
 
 /** Elements of the image, the weights and the result: no more workspace than that. */
 function layerElements({ rows, places, channels, strips, tiles }: Shape): number {
@@ -124,9 +126,9 @@ function layerElements({ rows, places, channels, strips, tiles }: Shape): number
 /** The places of a convolution of 3 × 3 over f32 that has any, or null. */
 function placesOf({ window, split, dtype, rows }: Product): readonly [number, number] | null {
   if (!window || !split || dtype !== "f32" || rows.extent === 0) return null;
-  const { places, taps } = window;
+  const { sums, places, taps } = window;
   const [height = 0, across = 0] = places;
-  const square = places.length === 2 && taps.length === 2 && taps.every((n) => n === 3);
+  const square = sums === "channels" && places.length === 2 && taps.length === 2 && taps.every((n) => n === 3);
   return square && height > 0 && across > 0 ? [height, across] : null;
 }
 
@@ -169,6 +171,3 @@ export function planWinograd(nest: Product, operands: readonly Operand[], option
   const more = { rows: whole(rows, shape.lanes), tables: whole(tables, shape.lanes) };
   return { ...side, ...shape, batch, folded, slides: nest.window.slides, parts: { ...partsOf(shape), ...more } };
 }
-
-/** Elements of one thread's workspace. */
-export const winogradElements = ({ parts }: WinogradPlan): number => total(parts);

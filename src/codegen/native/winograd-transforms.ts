@@ -25,6 +25,10 @@ export const TILE = 4;
 export const SPAN = TILE + 2;
 export const POSITIONS = SPAN * SPAN;
 
+/** Registers of a row of a tile of sums, and rows of it: 24 sums of 32 registers, 12 of 16. */
+export const VECTORS = 3;
+export const rowsOf = (lanes: number): number => (lanes === 16 ? 8 : 4);
+
 const shuffle = (x: string, y: string, lanes: readonly number[]): string =>
   `__builtin_shufflevector(${x}, ${y}, ${lanes.join(", ")})`;
 
@@ -156,4 +160,59 @@ export function winogradText(lanes: number): string {
   const v = `tm_f32x${lanes}`;
   const axes = imageAxis(v) + weightAxis(v) + sumAxis(v);
   return axes + imageText(v, lanes) + weightsText(v, lanes) + sumsText(v, lanes);
+}
+
+/**
+ * tm_winograd_tiles(p, ld, tiles, v, width, step): a row of tiles with channels in the lanes, element x of row i of the image
+ * at p[i · ld + x · L]; position ξ of tile t goes to v[ξ · step + t · width].
+ * tm_winograd_seen: the same of a gradient, A of four rows and columns.
+ * tm_winograd_weight_sums(m, step, count, o): position ξ of channel c at m[ξ · step + c]; Gᵀ of it, nine taps at o[9 c].
+ */
+export function winogradWeightsText(lanes: number): string {
+  const v = `tm_f32x${lanes}`;
+  const transform = (name: string, axis: string, span: number): string => `static NOINLINE void ${name}(
+    const f32 *p, idx ld, idx tiles, f32 *v, idx width, idx step) {
+  for (idx t = 0; t < tiles; t++, p += ${TILE * lanes}, v += width) {
+    ${v} h[${span}][${SPAN}], d[${span}], o[${SPAN}];
+    for (int j = 0; j < ${span}; j++) {
+      for (int i = 0; i < ${span}; i++) d[i] = *(const ${v}u *)(p + i * ld + j * ${lanes});
+      ${axis}(d, h[j]);
+    }
+    for (int i = 0; i < ${SPAN}; i++) {
+      for (int j = 0; j < ${span}; j++) d[j] = h[j][i];
+      ${axis}(d, o);
+      for (int j = 0; j < ${SPAN}; j++) *(${v}u *)(v + (i * ${SPAN} + j) * step) = o[j];
+    }
+  }
+}
+`;
+  return `INLINE void tm_winograd_seen_a(const ${v} *y, ${v} *o) {
+  ${v} e = y[0] + y[2] * 0.5625f, f = (y[1] + y[3] * 0.5625f) * 0.75f;
+  ${v} g = y[0] + y[2] * 2.25f, h = (y[1] + y[3] * 2.25f) * 1.5f;
+  o[0] = y[0], o[1] = e + f, o[2] = e - f, o[3] = g + h, o[4] = g - h, o[5] = y[3];
+}
+INLINE void tm_winograd_seen_g(const ${v} *m, ${v} *o) {
+  ${v} e = (m[1] + m[2]) * (-128.0f / 243.0f), g = (m[3] + m[4]) * (32.0f / 243.0f);
+  o[0] = (m[0] * (64.0f / 81.0f) + e) + g;
+  o[1] = (m[3] - m[4]) * (48.0f / 243.0f) - (m[1] - m[2]) * (96.0f / 243.0f);
+  o[2] = (e * 0.5625f + g * 2.25f) + m[5];
+}
+${imageAxis(v).replace("tm_winograd_b", "tm_winograd_tiles_b")}
+${transform("tm_winograd_tiles", "tm_winograd_tiles_b", SPAN)}
+${transform("tm_winograd_seen", "tm_winograd_seen_a", TILE)}
+static NOINLINE void tm_winograd_weight_sums(const f32 *m, idx step, idx count, f32 *o) {
+  for (idx c = 0; c < count; c += ${lanes}) {
+    ${v} h[${SPAN}][3], d[${SPAN}], g[3];
+    for (int j = 0; j < ${SPAN}; j++) {
+      for (int i = 0; i < ${SPAN}; i++) d[i] = *(const ${v}u *)(m + (i * ${SPAN} + j) * step + c);
+      tm_winograd_seen_g(d, h[j]);
+    }
+    for (int i = 0; i < 3; i++) {
+      for (int j = 0; j < ${SPAN}; j++) d[j] = h[j][i];
+      tm_winograd_seen_g(d, g);
+      for (int j = 0; j < 3; j++) for (int l = 0; l < ${lanes}; l++) o[9 * (c + l) + 3 * i + j] = g[j][l];
+    }
+  }
+}
+`;
 }

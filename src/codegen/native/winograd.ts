@@ -7,6 +7,7 @@
  *
  *   units of a thread       block 0: panels 2 3 | block 1: panels 0 1 2 3 | block 2: panel 0
  */
+import { linearIndex } from "../../kernel/index-math.ts";
 import type { ContractNest, Operand } from "../../kernel/loops.ts";
 import type { Units } from "../units.ts";
 import { product } from "../units.ts";
@@ -18,12 +19,8 @@ import { packText } from "./gemm-pack.ts";
 import type { NativeOptions, ShareFunction } from "./options.ts";
 import { splitUnit } from "./walk.ts";
 import { emitImageRow, type Plane, planeOf } from "./winograd-image.ts";
-import { type WinogradPlan, winogradElements } from "./winograd-plan.ts";
-import { POSITIONS, TILE, winogradText } from "./winograd-transforms.ts";
-
-/** Registers of tiles that a tile of sums has, and rows of it: 24 sums of 32 registers, 12 of 16. */
-const VECTORS = 3;
-const rowsOf = (lanes: number): number => (lanes === 16 ? 8 : 4);
+import { total, type WinogradPlan } from "./winograd-plan.ts";
+import { POSITIONS, rowsOf, TILE, VECTORS, winogradText } from "./winograd-transforms.ts";
 
 class WinogradEmitter extends PanelPacking<WinogradPlan> {
   readonly options: NativeOptions;
@@ -42,7 +39,12 @@ class WinogradEmitter extends PanelPacking<WinogradPlan> {
     this.options = options;
     this.share = share;
     const taps = nest.split?.[0] ?? nest.depth;
-    this.plane = planeOf(nest.b, nest.cols, taps, plan.places, plan.slides);
+    this.plane = planeOf(nest.b, plan.places, plan.slides, (place, tap) => {
+      return new Map([
+        [nest.cols, linearIndex(place, plan.places)],
+        [taps, linearIndex(tap, [3, 3])],
+      ]);
+    });
   }
 
   emit(): Units {
@@ -80,7 +82,7 @@ class WinogradEmitter extends PanelPacking<WinogradPlan> {
   /** Names for the parts of this thread's workspace. */
   workspace(): void {
     const { plan, nest, em } = this;
-    let next = `${em.slot(nest.scratch, 0)} + (idx)thread * ${winogradElements(plan)}`;
+    let next = `${em.slot(nest.scratch, 0)} + (idx)thread * ${total(plan.parts)}`;
     for (const [name, elements] of Object.entries(plan.parts)) {
       if (elements === 0) continue;
       em.code.line(`f32 *const w_${name} = ${next};`);

@@ -1,0 +1,259 @@
+/**
+ * @file The gradient of a convolution to its weights as C, by Winograd's algorithm: the loops of winograd-weights-plan.ts.
+ *
+ * A unit is a register of rows of the result and a block of channels. A thread's units of one block of channels lie next to
+ * each other and are computed together, as many as a block holds, so that the image is transformed once for all of them.
+ */
+import type { Expr, LoopVar } from "../../kernel/expr.ts";
+import { addIndex, linearIndex, scaleIndex, varIndex } from "../../kernel/index-math.ts";
+import type { ContractNest, Operand } from "../../kernel/loops.ts";
+import { live, product, type Units } from "../units.ts";
+import { finishPlain } from "./contract-tile.ts";
+import type { VectorEmitter } from "./emitter.ts";
+import { type MicroShape, microKernel, microName, vectorTypes } from "./gemm-micro.ts";
+import { packText } from "./gemm-pack.ts";
+import type { NativeOptions, ShareFunction } from "./options.ts";
+import { splitUnit } from "./walk.ts";
+import { emitImageRow, emitRow, loopVar, type Plane, planeOf, replaceCounters } from "./winograd-image.ts";
+import { total } from "./winograd-plan.ts";
+import { POSITIONS, rowsOf, TILE, VECTORS, winogradWeightsText } from "./winograd-transforms.ts";
+import type { WinogradWeightsPlan } from "./winograd-weights-plan.ts";
+
+class WeightsEmitter {
+  readonly em: VectorEmitter;
+  readonly nest: ContractNest;
+  readonly operands: readonly Operand[];
+  readonly plan: WinogradWeightsPlan;
+  readonly options: NativeOptions;
+  readonly share: ShareFunction;
+  readonly image: LoopVar;
+  readonly channel: LoopVar;
+  /** The image as the taps see it, and the gradient over the same counters of a place. */
+  readonly plane: Plane;
+  readonly gradient: Expr;
+
+  constructor(
+    em: VectorEmitter,
+    nest: ContractNest,
+    operands: readonly Operand[],
+    plan: WinogradWeightsPlan,
+    options: NativeOptions,
+    share: ShareFunction,
+  ) {
+    this.em = em;
+    this.nest = nest;
+    this.operands = operands;
+    this.plan = plan;
+    this.options = options;
+    this.share = share;
+    this.image = loopVar("image", plan.images);
+    this.channel = loopVar("channel", plan.channels);
+    const [outer, inner] = nest.split ?? [nest.depth, nest.depth];
+    const rowOf = (y: ReturnType<typeof varIndex>) => addIndex(scaleIndex(varIndex(this.image), plan.places[0]), y);
+    this.plane = planeOf(nest.b, plan.places, 1, ([y, x], tap) => {
+      const column = addIndex(scaleIndex(varIndex(this.channel), 9), linearIndex(tap, [3, 3]));
+      return new Map([
+        [outer, rowOf(y)],
+        [inner, x],
+        [nest.cols, column],
+      ]);
+    });
+    const { y, x } = this.plane;
+    this.gradient = replaceCounters(
+      nest.a,
+      new Map([
+        [outer, rowOf(varIndex(y))],
+        [inner, varIndex(x)],
+      ]),
+    );
+  }
+
+  emit(): Units {
+    const { em, plan, nest } = this;
+    const { code } = em;
+    const batch = live(nest.batch);
+    const blocks = Math.ceil(plan.channels / plan.blockChannels);
+    this.functions();
+    this.workspace();
+    em.block("for (idx unit = lo; unit < hi;)", () => {
+      code.line(`const idx block = unit / ${plan.panels}, first = unit - block * ${plan.panels};`);
+      code.line(`const idx end = first + hi - unit < ${plan.panels} ? first + hi - unit : ${plan.panels};`);
+      code.line("unit += end - first;");
+      code.line(`const idx batch = block / ${blocks}, c0 = (block - batch * ${blocks}) * ${plan.blockChannels};`);
+      splitUnit(em, "batch", batch);
+      em.block(`for (idx p0 = first; p0 < end; p0 += ${plan.blockPanels})`, () => {
+        code.line(`const idx count = end - p0 < ${plan.blockPanels} ? end - p0 : ${plan.blockPanels};`);
+        em.block(`for (idx strip0 = 0; strip0 < ${plan.strips}; strip0 += ${plan.blockStrips})`, () => this.block());
+        this.stores();
+      });
+    });
+    return { count: product(batch) * blocks * plan.panels, grain: 1 };
+  }
+
+  functions(): void {
+    const { share, plan } = this;
+    share(`tm_f32x${plan.lanes}`, () => vectorTypes("f32", plan.lanes));
+    share("tm_turn_f32", () => packText("f32", plan.lanes));
+    share("tm_winograd_to_weights", () => winogradWeightsText(plan.lanes));
+  }
+
+  /** Names for the parts of this thread's workspace. Rows have nothing around them; see emitImageRow. */
+  workspace(): void {
+    const { plan, nest, em } = this;
+    const { code } = em;
+    let next = `${em.slot(nest.scratch, 0)} + (idx)thread * ${total(plan.parts)}`;
+    for (const [name, elements] of Object.entries(plan.parts)) {
+      code.line(`f32 *const w_${name} = ${next};`);
+      next = `w_${name} + ${elements}`;
+    }
+    const width = plan.blockStrips * plan.tiles[1];
+    code.line(`int *const sAt = (int *)w_tables, *const vAt = sAt + ${width};`);
+    const steps = `sAt[t] = t * ${plan.blockPanels * plan.lanes}, vAt[t] = t * ${plan.blockChannels}`;
+    code.line(`for (int t = 0; t < ${width}; t++) ${steps};`);
+    for (const name of ["rows", "seen"] as const) code.line(`memset(w_${name}, 0, ${plan.parts[name]} * sizeof(f32));`);
+  }
+
+  /** Transforms a block of strips of both sides, and adds up their products. */
+  block(): void {
+    const { em, plan } = this;
+    const { lanes, blockChannels } = plan;
+    const after = `strip0 + ${plan.blockStrips}`;
+    em.code.line(`const idx strip1 = ${after} < ${plan.strips} ? ${after} : ${plan.strips};`);
+    em.block(`for (idx cp = 0; cp < ${blockChannels} && c0 + cp < ${plan.channels}; cp += ${lanes})`, () =>
+      this.stretches(() => this.transformImage()),
+    );
+    em.block("for (idx p = 0; p < count; p++)", () => this.stretches(() => this.transformGradient()));
+    em.code.line(`const idx tiles = (strip1 - strip0) * ${plan.tiles[1]};`);
+    em.block(`for (idx xi = 0; xi < ${POSITIONS}; xi++)`, () => {
+      em.block("for (idx p = 0; p < count; p++)", () => this.products());
+    });
+  }
+
+  /** Runs `body` for stretches of strips of one image: `q0` to `q1` of it, the first of which is strip `st`. */
+  stretches(body: () => void): void {
+    const { em, plan } = this;
+    const [each] = plan.tiles;
+    const image = em.counter(this.image);
+    em.block("for (idx st = strip0; st < strip1;)", () => {
+      em.code.line(`const idx ${image} = st / ${each}, q0 = st - ${image} * ${each};`);
+      em.code.line(`const idx q1 = q0 + strip1 - st < ${each} ? q0 + strip1 - st : ${each};`);
+      body();
+      em.code.line("st += q1 - q0;");
+    });
+  }
+
+  /** A register of channels: rows of each, turned round, transformed. */
+  transformImage(): void {
+    const { em, plan, plane } = this;
+    const { lanes, line, tiles, blockChannels, steps } = plan;
+    em.block(`for (idx z = ${TILE} * q0; z < ${TILE} * q1 + 2; z++)`, () => {
+      em.block(`for (idx l = 0; l < ${lanes} && c0 + cp + l < ${plan.channels}; l++)`, () => {
+        em.code.line(`const idx ${em.counter(this.channel)} = c0 + cp + l;`);
+        em.code.line(`f32 *const row = w_rows + l * ${line};`);
+        emitImageRow(em, plane, 1, "z", "row");
+      });
+      this.turn("w_rows", `z - ${TILE} * q0`);
+    });
+    const to = `w_v + (st - strip0 + q - q0) * ${tiles[1] * blockChannels} + cp`;
+    this.transform("tm_winograd_tiles", `${tiles[1]}, ${to}, ${blockChannels}, ${steps.v}`);
+  }
+
+  /** A register of rows of the result. */
+  transformGradient(): void {
+    const { em, plan, plane, nest } = this;
+    const { lanes, line, tiles, places, blockPanels, steps } = plan;
+    em.block(`for (idx z = ${TILE} * q0; z < ${TILE} * q1; z++)`, () => {
+      em.block(`if (z < ${places[0]})`, () => {
+        em.block(`for (idx l = 0; l < ${lanes} && (p0 + p) * ${lanes} + l < ${plan.rows}; l++)`, () => {
+          em.code.line(`const idx ${em.counter(nest.rows)} = (p0 + p) * ${lanes} + l;`);
+          em.code.line(`const idx ${em.counter(plane.y)} = z;`);
+          em.code.line(`f32 *const row = w_seen + l * ${line};`);
+          emitRow(em, this.gradient, plane.x, "row");
+        });
+        this.turn("w_seen", `z - ${TILE} * q0`);
+      });
+      const row = `w_plane + (z - ${TILE} * q0) * ${line * lanes}`;
+      em.block("else", () => em.code.line(`memset(${row}, 0, ${line * lanes} * sizeof(f32));`));
+    });
+    const width = blockPanels * lanes;
+    const to = `w_d + (st - strip0 + q - q0) * ${tiles[1] * width} + p * ${lanes}`;
+    this.transform("tm_winograd_seen", `${tiles[1]}, ${to}, ${width}, ${steps.d}`);
+  }
+
+  turn(from: string, row: string): void {
+    const { lanes, line } = this.plan;
+    const to = `w_plane + (${row}) * ${line * lanes}`;
+    this.em.code.line(`tm_across_f32(${from}, ${line}, ${lanes}, ${line}, ${to}, ${lanes}, 0, 0);`);
+  }
+
+  transform(name: string, rest: string): void {
+    const { lanes, line } = this.plan;
+    const from = `w_plane + (q - q0) * ${TILE * line * lanes}`;
+    this.em.code.line(`for (idx q = q0; q < q1; q++) ${name}(${from}, ${line * lanes}, ${rest});`);
+  }
+
+  /** Position xi of a register of rows against the block's channels. */
+  products(): void {
+    const { em, plan } = this;
+    const { lanes, blockChannels, steps } = plan;
+    em.code.line(`const f32 *const s = w_d + xi * ${steps.d} + p * ${lanes}, *const v = w_v + xi * ${steps.v};`);
+    em.code.line(`f32 *const m = w_m + xi * ${steps.m} + p * ${lanes * blockChannels};`);
+    const vectors = blockChannels / lanes;
+    const groups = Math.ceil(vectors / VECTORS);
+    for (let row = 0; row < lanes; row += rowsOf(lanes)) {
+      for (let g = 0; g < groups; g++) {
+        const [from, to] = [Math.floor((vectors * g) / groups), Math.floor((vectors * (g + 1)) / groups)];
+        const name = this.kernel(to - from);
+        const at = `m + ${row * blockChannels + from * lanes}, ${blockChannels}`;
+        em.code.line(`${name}(s + ${row}, v + ${from * lanes}, sAt, vAt, tiles, ${at}, strip0 > 0);`);
+      }
+    }
+  }
+
+  /** The sums as rows of the result, and their stores. */
+  stores(): void {
+    const { em, plan, nest, operands } = this;
+    const { lanes, rows, channels, blockChannels, steps } = plan;
+    const finish = (columns: number): void =>
+      finishPlain(em, nest, operands, {
+        ...{ at: "w_sums", stride: "0", spread: "k", rows: "1", vector: "column", widths: [columns], beyond: 0 },
+      });
+    em.block(`for (idx k = p0 * ${lanes}; k < (p0 + count) * ${lanes} && k < ${rows}; k++)`, () => {
+      const from = `w_m + (k - p0 * ${lanes}) * ${blockChannels}`;
+      em.code.line(`tm_winograd_weight_sums(${from}, ${steps.m}, ${blockChannels}, w_sums);`);
+      em.code.line("const idx column = 9 * c0;");
+      const left = channels % blockChannels;
+      if (left === 0 || channels < blockChannels) finish(9 * Math.min(channels, blockChannels));
+      else {
+        em.block(`if (c0 + ${blockChannels} <= ${channels})`, () => finish(9 * blockChannels));
+        em.block("else", () => finish(9 * left));
+      }
+    });
+  }
+
+  kernel(vectors: number): string {
+    const { lanes } = this.plan;
+    const shape: MicroShape = {
+      dtype: "f32",
+      widths: new Array<number>(vectors).fill(lanes),
+      pattern: Array.from({ length: rowsOf(lanes) }, (_, i) => i),
+      spreadStep: "table",
+      vectorStep: "table",
+    };
+    const name = microName(shape);
+    this.share(name, () => microKernel(shape, this.options.fma));
+    return name;
+  }
+}
+
+/** Writes the body of the function of a gradient to weights. */
+export function emitWinogradWeights(
+  em: VectorEmitter,
+  nest: ContractNest,
+  operands: readonly Operand[],
+  plan: WinogradWeightsPlan,
+  options: NativeOptions,
+  share: ShareFunction,
+): Units {
+  return new WeightsEmitter(em, nest, operands, plan, options, share).emit();
+}
