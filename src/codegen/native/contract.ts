@@ -18,6 +18,7 @@
  */
 import { at } from "../../base/invariant.ts";
 import type { ContractNest, Operand } from "../../kernel/loops.ts";
+import { total } from "../../kernel/winograd.ts";
 import { Interner } from "../intern.ts";
 import { type Needed, neededSums } from "../needed-sums.ts";
 import { product, type Units } from "../units.ts";
@@ -31,9 +32,8 @@ import { packText } from "./gemm-pack.ts";
 import type { NativeOptions, ShareFunction } from "./options.ts";
 import { splitUnit } from "./walk.ts";
 import { emitWinograd } from "./winograd.ts";
-import { planWinograd, total } from "./winograd-plan.ts";
+import { planWinograd, planWinogradWeights } from "./winograd-plan.ts";
 import { emitWinogradWeights } from "./winograd-weights.ts";
-import { planWinogradWeights } from "./winograd-weights-plan.ts";
 
 /** Elements of the workspace operand, for all threads together. */
 export function contractScratch(nest: Product, operands: readonly Operand[], options: NativeOptions): number {

@@ -1,8 +1,6 @@
 /** @file What C code is generated for: a machine as far as the text depends on it. */
 import type { ScalarType } from "../../kernel/dtype.ts";
-
-/** Where it pays, or wherever it can be, for tests. */
-export type WinogradUse = "paying" | "always";
+import type { WinogradUse } from "../../kernel/winograd.ts";
 
 /** The machine's compiler says what these are; the same options give the same text. */
 export interface NativeOptions {
@@ -10,7 +8,7 @@ export interface NativeOptions {
   readonly lanes: 4 | 8 | 16;
   /** Products are rounded together with the sum they are added to: in `contract` alone. */
   readonly fma: boolean;
-  /** Convolutions computed by Winograd's algorithm, which rounds otherwise (winograd-plan.ts); default: none. */
+  /** Convolutions computed by Winograd's algorithm, which rounds otherwise (kernel/winograd.ts); default: none. */
   readonly winograd?: WinogradUse;
   /** Threads that run the program. Results do not depend on it; the workspace of products does. */
   readonly threads: number;

@@ -15,6 +15,7 @@
 import type { Bound, Expr, Index, LoopVar } from "../../kernel/expr.ts";
 import { addIndex, constIndex, offsetIndex, scaleIndex, substitute, varIndex } from "../../kernel/index-math.ts";
 import { mapIndices } from "../../kernel/rewrite.ts";
+import type { Strips } from "../../kernel/winograd.ts";
 import type { Interner } from "../intern.ts";
 import type { Context, VectorEmitter } from "./emitter.ts";
 
@@ -155,4 +156,21 @@ function emitRun(em: VectorEmitter, x: LoopVar, { expr, from, to }: Run, at: str
     });
   }
   em.vec = null;
+}
+
+/**
+ * Runs `body` for stretches of strips [strip0, strip1) that are of one piece of one image. In C: `st` is the first of them,
+ * `q0` to `q1` are its rows of tiles, `image` and `piece` its numbers, `across` the tiles of a row of it.
+ */
+export function emitStretches(em: VectorEmitter, { tiles, pieces, across }: Strips, body: () => void): void {
+  const { code } = em;
+  const [each, wide] = tiles;
+  em.block("for (idx st = strip0; st < strip1;)", () => {
+    code.line(`const idx row = st / ${each}, q0 = st - row * ${each};`);
+    code.line(`const idx q1 = q0 + strip1 - st < ${each} ? q0 + strip1 - st : ${each};`);
+    code.line(`const idx image = row / ${pieces}, piece = row - image * ${pieces};`);
+    code.line(`const idx across = piece < ${pieces - 1} ? ${across} : ${wide - (pieces - 1) * across};`);
+    body();
+    code.line("st += q1 - q0;");
+  });
 }

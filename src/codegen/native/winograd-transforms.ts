@@ -17,13 +17,9 @@
  *
  * Invariant: multiplications and additions are not contracted, and nothing depends on which lane a tile is in.
  */
+import { SPAN, TILE } from "../../kernel/winograd.ts";
 
 const list = (n: number): readonly number[] => Array.from({ length: n }, (_, i) => i);
-
-/** Results along an axis of a tile, and elements of the image that they read. */
-export const TILE = 4;
-export const SPAN = TILE + 2;
-export const POSITIONS = SPAN * SPAN;
 
 /** Registers of a row of a tile of sums, and rows of it: 24 sums of 32 registers, 12 of 16. */
 export const VECTORS = 3;

@@ -1,5 +1,6 @@
 /**
- * @file The gradient of a convolution to its weights as C, by Winograd's algorithm: the loops of winograd-weights-plan.ts.
+ * @file The gradient of a convolution to its weights as C, by Winograd's algorithm: the loops of
+ * kernel/winograd-weights.ts.
  *
  * A unit is a register of rows of the result and a block of channels. A thread's units of one block of channels lie next to
  * each other and are computed together, as many as a block holds, so that the image is transformed once for all of them.
@@ -7,17 +8,25 @@
 import type { Expr, LoopVar } from "../../kernel/expr.ts";
 import { addIndex, linearIndex, scaleIndex, varIndex } from "../../kernel/index-math.ts";
 import type { ContractNest, Operand } from "../../kernel/loops.ts";
-import { live, product, type Units } from "../units.ts";
+import { POSITIONS, TILE, total } from "../../kernel/winograd.ts";
+import { product, type Units } from "../units.ts";
 import { finishPlain } from "./contract-tile.ts";
 import type { VectorEmitter } from "./emitter.ts";
 import { type MicroShape, microKernel, microName, vectorTypes } from "./gemm-micro.ts";
 import { packText } from "./gemm-pack.ts";
 import type { NativeOptions, ShareFunction } from "./options.ts";
 import { splitUnit } from "./walk.ts";
-import { emitImageRow, emitRow, loopVar, type Plane, planeOf, replaceCounters } from "./winograd-image.ts";
-import { total } from "./winograd-plan.ts";
-import { POSITIONS, rowsOf, TILE, VECTORS, winogradWeightsText } from "./winograd-transforms.ts";
-import type { WinogradWeightsPlan } from "./winograd-weights-plan.ts";
+import {
+  emitImageRow,
+  emitRow,
+  emitStretches,
+  loopVar,
+  type Plane,
+  planeOf,
+  replaceCounters,
+} from "./winograd-image.ts";
+import type { WinogradWeightsPlan } from "./winograd-plan.ts";
+import { rowsOf, VECTORS, winogradWeightsText } from "./winograd-transforms.ts";
 
 class WeightsEmitter {
   readonly em: VectorEmitter;
@@ -47,6 +56,7 @@ class WeightsEmitter {
     this.options = options;
     this.share = share;
     this.image = loopVar("image", plan.images);
+    em.vars.set(this.image, "image");
     this.channel = loopVar("channel", plan.channels);
     const [outer, inner] = nest.split ?? [nest.depth, nest.depth];
     const rowOf = (y: ReturnType<typeof varIndex>) => addIndex(scaleIndex(varIndex(this.image), plan.places[0]), y);
@@ -69,9 +79,8 @@ class WeightsEmitter {
   }
 
   emit(): Units {
-    const { em, plan, nest } = this;
+    const { em, plan } = this;
     const { code } = em;
-    const batch = live(nest.batch);
     const blocks = Math.ceil(plan.channels / plan.blockChannels);
     this.functions();
     this.workspace();
@@ -80,14 +89,14 @@ class WeightsEmitter {
       code.line(`const idx end = first + hi - unit < ${plan.panels} ? first + hi - unit : ${plan.panels};`);
       code.line("unit += end - first;");
       code.line(`const idx batch = block / ${blocks}, c0 = (block - batch * ${blocks}) * ${plan.blockChannels};`);
-      splitUnit(em, "batch", batch);
+      splitUnit(em, "batch", plan.batch);
       em.block(`for (idx p0 = first; p0 < end; p0 += ${plan.blockPanels})`, () => {
         code.line(`const idx count = end - p0 < ${plan.blockPanels} ? end - p0 : ${plan.blockPanels};`);
         em.block(`for (idx strip0 = 0; strip0 < ${plan.strips}; strip0 += ${plan.blockStrips})`, () => this.block());
         this.stores();
       });
     });
-    return { count: product(batch) * blocks * plan.panels, grain: 1 };
+    return { count: product(plan.batch) * blocks * plan.panels, grain: 1 };
   }
 
   functions(): void {
@@ -106,7 +115,7 @@ class WeightsEmitter {
       code.line(`f32 *const w_${name} = ${next};`);
       next = `w_${name} + ${elements}`;
     }
-    const width = plan.blockStrips * plan.tiles[1];
+    const width = plan.blockStrips * plan.across;
     code.line(`int *const sAt = (int *)w_tables, *const vAt = sAt + ${width};`);
     const steps = `sAt[t] = t * ${plan.blockPanels * plan.lanes}, vAt[t] = t * ${plan.blockChannels}`;
     code.line(`for (int t = 0; t < ${width}; t++) ${steps};`);
@@ -120,32 +129,19 @@ class WeightsEmitter {
     const after = `strip0 + ${plan.blockStrips}`;
     em.code.line(`const idx strip1 = ${after} < ${plan.strips} ? ${after} : ${plan.strips};`);
     em.block(`for (idx cp = 0; cp < ${blockChannels} && c0 + cp < ${plan.channels}; cp += ${lanes})`, () =>
-      this.stretches(() => this.transformImage()),
+      emitStretches(em, plan, () => this.transformImage()),
     );
-    em.block("for (idx p = 0; p < count; p++)", () => this.stretches(() => this.transformGradient()));
-    em.code.line(`const idx tiles = (strip1 - strip0) * ${plan.tiles[1]};`);
+    em.block("for (idx p = 0; p < count; p++)", () => emitStretches(em, plan, () => this.transformGradient()));
+    em.code.line(`const idx tiles = (strip1 - strip0) * ${plan.across};`);
     em.block(`for (idx xi = 0; xi < ${POSITIONS}; xi++)`, () => {
       em.block("for (idx p = 0; p < count; p++)", () => this.products());
-    });
-  }
-
-  /** Runs `body` for stretches of strips of one image: `q0` to `q1` of it, the first of which is strip `st`. */
-  stretches(body: () => void): void {
-    const { em, plan } = this;
-    const [each] = plan.tiles;
-    const image = em.counter(this.image);
-    em.block("for (idx st = strip0; st < strip1;)", () => {
-      em.code.line(`const idx ${image} = st / ${each}, q0 = st - ${image} * ${each};`);
-      em.code.line(`const idx q1 = q0 + strip1 - st < ${each} ? q0 + strip1 - st : ${each};`);
-      body();
-      em.code.line("st += q1 - q0;");
     });
   }
 
   /** A register of channels: rows of each, turned round, transformed. */
   transformImage(): void {
     const { em, plan, plane } = this;
-    const { lanes, line, tiles, blockChannels, steps } = plan;
+    const { lanes, line, across, blockChannels, steps } = plan;
     em.block(`for (idx z = ${TILE} * q0; z < ${TILE} * q1 + 2; z++)`, () => {
       em.block(`for (idx l = 0; l < ${lanes} && c0 + cp + l < ${plan.channels}; l++)`, () => {
         em.code.line(`const idx ${em.counter(this.channel)} = c0 + cp + l;`);
@@ -154,14 +150,14 @@ class WeightsEmitter {
       });
       this.turn("w_rows", `z - ${TILE} * q0`);
     });
-    const to = `w_v + (st - strip0 + q - q0) * ${tiles[1] * blockChannels} + cp`;
-    this.transform("tm_winograd_tiles", `${tiles[1]}, ${to}, ${blockChannels}, ${steps.v}`);
+    const to = `w_v + (st - strip0 + q - q0) * ${across * blockChannels} + cp`;
+    this.transform("tm_winograd_tiles", `${to}, ${blockChannels}, ${steps.v}`);
   }
 
   /** A register of rows of the result. */
   transformGradient(): void {
     const { em, plan, plane, nest } = this;
-    const { lanes, line, tiles, places, blockPanels, steps } = plan;
+    const { lanes, line, across, places, blockPanels, steps } = plan;
     em.block(`for (idx z = ${TILE} * q0; z < ${TILE} * q1; z++)`, () => {
       em.block(`if (z < ${places[0]})`, () => {
         em.block(`for (idx l = 0; l < ${lanes} && (p0 + p) * ${lanes} + l < ${plan.rows}; l++)`, () => {
@@ -176,8 +172,8 @@ class WeightsEmitter {
       em.block("else", () => em.code.line(`memset(${row}, 0, ${line * lanes} * sizeof(f32));`));
     });
     const width = blockPanels * lanes;
-    const to = `w_d + (st - strip0 + q - q0) * ${tiles[1] * width} + p * ${lanes}`;
-    this.transform("tm_winograd_seen", `${tiles[1]}, ${to}, ${width}, ${steps.d}`);
+    const to = `w_d + (st - strip0 + q - q0) * ${across * width} + p * ${lanes}`;
+    this.transform("tm_winograd_seen", `${to}, ${width}, ${steps.d}`);
   }
 
   turn(from: string, row: string): void {
@@ -187,9 +183,9 @@ class WeightsEmitter {
   }
 
   transform(name: string, rest: string): void {
-    const { lanes, line } = this.plan;
-    const from = `w_plane + (q - q0) * ${TILE * line * lanes}`;
-    this.em.code.line(`for (idx q = q0; q < q1; q++) ${name}(${from}, ${line * lanes}, ${rest});`);
+    const { lanes, line, across } = this.plan;
+    const from = `w_plane + (q - q0) * ${TILE * line * lanes} + piece * ${TILE * across * lanes}`;
+    this.em.code.line(`for (idx q = q0; q < q1; q++) ${name}(${from}, ${line * lanes}, ${across}, ${rest});`);
   }
 
   /** Position xi of a register of rows against the block's channels. */

@@ -12,6 +12,7 @@ import { Build } from "../../ir/build.ts";
 import type { Graph, Node, Value } from "../../ir/graph.ts";
 import { elementsOf, type TensorType, tensorType } from "../../ir/type.ts";
 import type { ContractNest, Kernel } from "../../kernel/loops.ts";
+import { total } from "../../kernel/winograd.ts";
 import { lowerNode } from "../../lower/lower.ts";
 import { compilerFor, systemCompiler } from "../../node/native/compiler.ts";
 import { type NativeRequest, nativeTarget } from "../../node/native/target.ts";
@@ -21,8 +22,7 @@ import { provideNative } from "../../runtime/choose-target.ts";
 import { Executable } from "../../runtime/executable.ts";
 import type { Target } from "../../runtime/target.ts";
 import type { NativeOptions } from "./options.ts";
-import { planWinograd, total } from "./winograd-plan.ts";
-import { planWinogradWeights } from "./winograd-weights-plan.ts";
+import { planWinograd, planWinogradWeights } from "./winograd-plan.ts";
 
 /** Images, channels in and out, extents of the result, zeros before and behind, groups. */
 interface Case {
@@ -48,6 +48,7 @@ const CASES: readonly Case[] = [
   { n: 2, c: 3, k: 5, places: [2, 7], lo: [1, 1], hi: [1, 1] },
   { n: 1, c: 17, k: 33, places: [5, 3], lo: [2, 0], hi: [0, 2] },
   { n: 2, c: 4, k: 3, places: [4, 66], lo: [0, 1], hi: [1, 0] },
+  { n: 1, c: 2, k: 2, places: [5, 457], lo: [1, 1], hi: [1, 1] },
 ];
 
 const attrsOf = ({ lo = [0, 0], hi = [0, 0], groups = 1 }: Case): ConvAttrs => ({

@@ -1,5 +1,5 @@
 /**
- * @file Winograd's convolution as C: the loops of winograd-plan.ts. It is another way to compute a nest `contract` that says
+ * @file Winograd's convolution as C: the loops of kernel/winograd.ts. It is another way to compute a nest `contract` that says
  * it is a convolution, with the same function, units and workspace as other products have (contract.ts).
  *
  * A unit is one panel of one block. A thread's units lie next to each other, so it transforms the image of a block once for
@@ -9,6 +9,7 @@
  */
 import { linearIndex } from "../../kernel/index-math.ts";
 import type { ContractNest, Operand } from "../../kernel/loops.ts";
+import { POSITIONS, TILE, total } from "../../kernel/winograd.ts";
 import type { Units } from "../units.ts";
 import { product } from "../units.ts";
 import { PanelPacking } from "./contract-panel.ts";
@@ -18,9 +19,9 @@ import { type MicroShape, microKernel, microName, vectorTypes } from "./gemm-mic
 import { packText } from "./gemm-pack.ts";
 import type { NativeOptions, ShareFunction } from "./options.ts";
 import { splitUnit } from "./walk.ts";
-import { emitImageRow, type Plane, planeOf } from "./winograd-image.ts";
-import { total, type WinogradPlan } from "./winograd-plan.ts";
-import { POSITIONS, rowsOf, TILE, VECTORS, winogradText } from "./winograd-transforms.ts";
+import { emitImageRow, emitStretches, type Plane, planeOf } from "./winograd-image.ts";
+import type { WinogradPlan } from "./winograd-plan.ts";
+import { rowsOf, VECTORS, winogradText } from "./winograd-transforms.ts";
 
 class WinogradEmitter extends PanelPacking<WinogradPlan> {
   readonly options: NativeOptions;
@@ -94,37 +95,24 @@ class WinogradEmitter extends PanelPacking<WinogradPlan> {
     em.code.line(`for (int c = 0; c < ${plan.chunk}; c++) along[c] = c * ${plan.width};`);
   }
 
-  /** Runs `body` for stretches of strips of one image: `q0` to `q1` of it, the first of which is strip `st`. */
-  stretches(body: () => void): void {
-    const { em, plan } = this;
-    const { code } = em;
-    const [each] = plan.tiles;
-    em.block("for (idx st = strip0; st < strip1;)", () => {
-      code.line(`const idx image = st / ${each}, q0 = st - image * ${each};`);
-      code.line(`const idx q1 = q0 + strip1 - st < ${each} ? q0 + strip1 - st : ${each};`);
-      splitUnit(em, "image", plan.folded);
-      body();
-      code.line("st += q1 - q0;");
-    });
-  }
-
   /** Transforms the block's tiles of all channels. */
   image(): void {
     const { em, plan, plane, nest } = this;
-    const { line, tiles, width, steps } = plan;
+    const { line, across, width, steps } = plan;
     const channel = nest.split?.[1] ?? nest.depth;
     const c = em.counter(channel);
     // Channels outermost: a register of tiles that reaches beyond a strip is written over by what comes behind it.
     em.block(`for (idx ${c} = 0; ${c} < ${plan.channels}; ${c}++)`, () => {
-      this.stretches(() => {
+      emitStretches(em, plan, () => {
+        splitUnit(em, "image", plan.folded);
         em.block(`for (idx z = ${TILE} * q0; z < ${TILE} * q1 + 2; z++)`, () => {
           em.code.line(`f32 *const row = w_plane + (z - ${TILE} * q0) * ${line};`);
           emitImageRow(em, plane, plan.slides, "z", "row");
         });
-        const from = `w_plane + (q - q0) * ${TILE * line}`;
-        const to = `w_v + ${c} * ${width} + (st - strip0 + q - q0) * ${tiles[1]}`;
+        const from = `w_plane + (q - q0) * ${TILE * line} + piece * ${TILE * across}`;
+        const to = `w_v + ${c} * ${width} + (st - strip0 + q - q0) * ${across}`;
         em.code.line(
-          `for (idx q = q0; q < q1; q++) tm_winograd_image(${from}, ${line}, ${tiles[1]}, ${to}, ${steps.v}, w_lines);`,
+          `for (idx q = q0; q < q1; q++) tm_winograd_image(${from}, ${line}, across, ${to}, ${steps.v}, w_lines);`,
         );
       });
     });
@@ -150,7 +138,7 @@ class WinogradEmitter extends PanelPacking<WinogradPlan> {
     em.code.line(`f32 *const u = w_u${resident ? ` + p * ${POSITIONS * steps.u}` : ""};`);
     if (resident) em.block("if (!kept[p])", () => this.keep(rows));
     else this.pack(rows);
-    const registers = `((strip1 - strip0) * ${plan.tiles[1]} + ${lanes - 1}) / ${lanes}`;
+    const registers = `((strip1 - strip0) * ${plan.across} + ${lanes - 1}) / ${lanes}`;
     em.code.line(`const idx registers = ${registers};`);
     em.block(`for (idx c0 = 0; c0 < ${channels}; c0 += ${chunk})`, () => {
       em.code.line(`const idx count = c0 + ${chunk} < ${channels} ? ${chunk} : ${channels} - c0;`);
@@ -205,36 +193,46 @@ class WinogradEmitter extends PanelPacking<WinogradPlan> {
 
   /** Registers that whole tiles of sums leave over: in most blocks, and in the last. */
   leftOver(): readonly number[] {
-    const { strips, blockStrips, tiles, lanes } = this.plan;
+    const { strips, blockStrips, across, lanes } = this.plan;
     const last = strips - (Math.ceil(strips / blockStrips) - 1) * blockStrips;
-    const left = [blockStrips, last].map((n) => Math.ceil((n * tiles[1]) / lanes) % VECTORS);
+    const left = [blockStrips, last].map((n) => Math.ceil((n * across) / lanes) % VECTORS);
     return [...new Set(left)].filter((n) => n > 0);
   }
 
   /** The sums of the panel as rows of the result, and their stores. */
   sums(rows: number): void {
-    const { em, plan, nest, operands } = this;
-    const { places, tiles, width, steps, sumsLine } = plan;
-    this.stretches(() => {
+    const { em, plan } = this;
+    const { places, pieces, across, width, steps, sumsLine } = plan;
+    const wide = TILE * across;
+    emitStretches(em, plan, () => {
+      splitUnit(em, "image", plan.folded);
       em.block("for (idx q = q0; q < q1; q++)", () => {
-        const from = `w_m + k * ${width} + (st - strip0 + q - q0) * ${tiles[1]}`;
+        const from = `w_m + k * ${width} + (st - strip0 + q - q0) * ${across}`;
         const to = `w_sums + k * ${TILE * sumsLine}`;
         em.code.line(
-          `for (idx k = 0; k < ${rows}; k++) tm_winograd_sums(${from}, ${steps.m}, ${tiles[1]}, ${to}, ${sumsLine});`,
+          `for (idx k = 0; k < ${rows}; k++) tm_winograd_sums(${from}, ${steps.m}, across, ${to}, ${sumsLine});`,
         );
         em.block(`for (idx i = 0; i < ${TILE} && ${TILE} * q + i < ${places[0]}; i++)`, () => {
-          em.code.line(`const idx place = (${TILE} * q + i) * ${places[1]};`);
-          finishPlain(em, nest, operands, {
-            at: `w_sums + i * ${sumsLine}`,
-            stride: String(TILE * sumsLine),
-            spread: "col0",
-            rows: String(rows),
-            vector: "place",
-            widths: [places[1]],
-            beyond: 0,
-          });
+          em.code.line(`const idx place = (${TILE} * q + i) * ${places[1]} + piece * ${wide};`);
+          const last = places[1] - (pieces - 1) * wide;
+          if (pieces > 1 && last !== wide) em.block(`if (piece < ${pieces - 1})`, () => this.stores(rows, wide));
+          em.block(pieces > 1 && last !== wide ? "else" : "", () => this.stores(rows, last));
         });
       });
+    });
+  }
+
+  /** Row `i` of the strip. */
+  stores(rows: number, columns: number): void {
+    const { em, nest, operands, plan } = this;
+    finishPlain(em, nest, operands, {
+      at: `w_sums + i * ${plan.sumsLine}`,
+      stride: String(TILE * plan.sumsLine),
+      spread: "col0",
+      rows: String(rows),
+      vector: "place",
+      widths: [columns],
+      beyond: 0,
     });
   }
 

@@ -5,9 +5,11 @@
 import { isMainThread } from "node:worker_threads";
 import { TidemarkError } from "../../base/errors.ts";
 import { contractScratch } from "../../codegen/native/contract.ts";
-import type { NativeEmitOptions, WinogradUse } from "../../codegen/native/options.ts";
+import type { NativeEmitOptions } from "../../codegen/native/options.ts";
 import { emitNativeProgram } from "../../codegen/native/program.ts";
-import { DEFAULT_MODELS } from "../../plan/cost/model.ts";
+import type { WinogradUse } from "../../kernel/winograd.ts";
+import { type CostModel, DEFAULT_MODELS } from "../../plan/cost/model.ts";
+import { DEFAULT_TILE } from "../../plan/cost/work.ts";
 import type { PlacedProgram } from "../../runtime/assembler.ts";
 import type { LoadOptions, Machine, Target, TargetAnswer, TargetRequest } from "../../runtime/target.ts";
 import { type Compiler, systemCompiler } from "./compiler.ts";
@@ -82,6 +84,13 @@ export interface NativeRequest extends TargetRequest {
   readonly compiler?: Compiler | string;
 }
 
+/** Speeds of the target, with convolutions as they are computed. */
+function costsOf({ winograd, lanes }: NativeEmitOptions): CostModel {
+  const { native } = DEFAULT_MODELS;
+  const { tile = DEFAULT_TILE } = native;
+  return { ...native, tile: { ...tile, winogradLanes: winograd ? lanes : 0 } };
+}
+
 /** Code for the machine at hand. */
 export function nativeTarget(request: NativeRequest = {}): TargetAnswer {
   const { compiler = systemCompiler() } = request;
@@ -101,7 +110,7 @@ export function nativeTarget(request: NativeRequest = {}): TargetAnswer {
       key: `native ${JSON.stringify(options)}`,
       contractScratch: (_dtype, _m, _n, _k, nest, operands) => contractScratch(nest, operands, options),
     },
-    costs: DEFAULT_MODELS.native,
+    costs: costsOf(options),
     arithmetic: `native, ${fma ? "fused multiply-add" : "plain"}`,
     load: (placed, how) => load(koffi, compiler, options, placed, how),
   };

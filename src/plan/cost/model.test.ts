@@ -5,12 +5,13 @@ import { Build } from "../../ir/build.ts";
 import type { Graph } from "../../ir/graph.ts";
 import { tensorType } from "../../ir/type.ts";
 import { sharedLowering } from "../../lower/share.ts";
+import { conv, convWeight } from "../../ops/conv.ts";
 import { add } from "../../ops/elementwise.ts";
 import { matmul } from "../../ops/matmul.ts";
 import { planProgram } from "../plan.ts";
 import type { Plan } from "../problem.ts";
 import { type CostModel, DEFAULT_MODELS, msOf, planMs } from "./model.ts";
-import { NO_WORK, type Work, workOfNode } from "./work.ts";
+import { DEFAULT_TILE, NO_WORK, type Work, workOfNode } from "./work.ts";
 
 const amount = fc.double({ min: 0, max: 1e15, noNaN: true });
 const works = fc.record({ productFlops: amount, arithmetic: amount, bytes: amount, calls: fc.nat(1e6) });
@@ -64,6 +65,36 @@ describe("the time of a kernel", () => {
   it("takes memory as uncached where a model says nothing of caches", () => {
     const model: CostModel = { name: "plain", productRate: 1, arithmeticRate: 1, byteRate: 1e9, callSeconds: 1e-9 };
     expect(msOf({ ...NO_WORK, bytes: 2e6 }, model)).toBeCloseTo(2, 9);
+  });
+
+  it("of a convolution by Winograd's algorithm is within a quarter of what was measured", () => {
+    const { native } = DEFAULT_MODELS;
+    const tile = native.tile ?? DEFAULT_TILE;
+    // GFLOP/s forward and to the weights (docs/decisions/0024-native-products.md).
+    const measured = [
+      [8, 64, 56, 330, 342],
+      [8, 128, 28, 331, 341],
+      [8, 256, 14, 260, 237],
+      [8, 512, 7, 234, 181],
+    ] as const;
+    for (const [n, c, extent, forward, weights] of measured) {
+      const b = new Build("layer");
+      const attrs = { ...{ stride: [1, 1], lo: [1, 1], hi: [1, 1], dilation: [1, 1], groups: 1 } };
+      const x = b.param(tensorType("f32", [n, c, extent, extent]));
+      b.call(conv, [x, b.param(tensorType("f32", [c, c, 3, 3]))], attrs);
+      b.call(convWeight, [x, x], { ...attrs, kernel: [3, 3] });
+      const flops = 2 * 9 * n * c * c * extent * extent;
+      const speeds = b.nodes.map((node) => flops / msOf(workOfNode(node, { tile }), native) / 1e6);
+      [forward, weights].forEach((want, i) => {
+        expect(Math.abs((speeds[i] ?? 0) / want - 1), `${c} at ${extent}`).toBeLessThan(0.25);
+      });
+      const plain = { ...tile, winogradLanes: 0 };
+      for (const node of b.nodes) {
+        expect(msOf(workOfNode(node, { tile: plain }), native)).toBeGreaterThan(
+          msOf(workOfNode(node, { tile }), native),
+        );
+      }
+    }
   });
 });
 

@@ -16,6 +16,8 @@ import type {
   Store,
 } from "../../kernel/loops.ts";
 import { depthRun } from "../../kernel/loops.ts";
+import { winogradCycles } from "../../kernel/winograd.ts";
+import { winogradWeightsCycles } from "../../kernel/winograd-weights.ts";
 import { BodyCounter, Dependence, LANES, type Place, WEIGHT } from "./instructions.ts";
 
 /** How a target blocks its products. */
@@ -24,6 +26,8 @@ export interface ProductTile {
   readonly columns: number;
   /** Bytes of the left side that are packed at a time; the right side is packed once for each such block. */
   readonly blockBytes: number;
+  /** Lanes of a register where convolutions may be computed by Winograd's algorithm; 0, the default: they are not. */
+  readonly winogradLanes?: number;
 }
 
 /** What a nest computes: flops of products, and element operations (a vector operation counts for all its lanes). */
@@ -147,12 +151,20 @@ function contractWork(nest: ContractNest, tile: ProductTile, elementBytes: numbe
   const end = counter({ lane: nest.cols, inner: nest.cols }, [], nest.stores).count;
   const pieces = kc < k ? 1 : wide / tile.columns;
   const stores = m * (pieces * end.entry + turnsOf(n) * (end.each + end.turn + WEIGHT.access + WEIGHT.bump));
+  const cycles = tile.winogradLanes ? winogradCyclesOf(nest, tile.winogradLanes) : null;
+  if (cycles !== null) {
+    // A multiplication of registers a cycle; packing is among the cycles.
+    return { productFlops: 2 * (tile.winogradLanes ?? 0) * cycles, arithmetic: LANES * batch * stores };
+  }
   const share = depthShare(nest);
   return {
     productFlops: 2 * batch * high * wide * k * share,
     arithmetic: LANES * batch * (share * left + right + stores),
   };
 }
+
+const winogradCyclesOf = (nest: ContractNest, lanes: number): number | null =>
+  winogradCycles(nest, lanes) ?? winogradWeightsCycles(nest, lanes);
 
 /** Two elements change places for every element, one at a time. */
 function shuffleWork({ along, bits }: ShuffleNest): NestWork {

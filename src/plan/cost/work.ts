@@ -138,7 +138,7 @@ const known = new WeakMap<Kernel, Map<string, Work>>();
 
 /** Of a lowered kernel. */
 export function kernelWork(kernel: Kernel, { tile = DEFAULT_TILE, inPlace = false }: WorkOptions = {}): Work {
-  const key = `${tile.rows},${tile.columns},${tile.blockBytes},${inPlace}`;
+  const key = `${tile.rows},${tile.columns},${tile.blockBytes},${tile.winogradLanes ?? 0},${inPlace}`;
   const works = known.get(kernel) ?? new Map<string, Work>();
   known.set(kernel, works);
   const found = works.get(key);
