@@ -126,6 +126,25 @@ function runsOf(axes: readonly number[]): readonly (readonly [number, number])[]
   return runs;
 }
 
+/** Fewer elements than this are no work for the lanes of a register. */
+const SHORT = 16;
+
+/**
+ * Runs of axes that a counter each goes over, and what lies in the lanes: the reduced elements where they lie next to each
+ * other, unless they are so few (windows of pooling) that what is kept is the better choice. Few are not merged either: what
+ * is fused in front may have an easy index along each axis and none along both.
+ */
+function countersOf(
+  shape: readonly number[],
+  axes: readonly number[],
+): { readonly runs: readonly (readonly [number, number])[]; readonly lanes: "loops" | "reduce" } {
+  const reduced = elementsOf(axes.map((axis) => item(shape, axis)));
+  if (reduced < SHORT && axes.length < shape.length && item(shape, shape.length - 1) < SHORT) {
+    return { runs: axes.map((axis) => [axis, axis + 1]), lanes: "loops" };
+  }
+  return { runs: runsOf(axes), lanes: axes.includes(shape.length - 1) ? "reduce" : "loops" };
+}
+
 /** The input element that output position `at` meets when the counters, one for each run, are at `r`. */
 function reducedElement(c: LowerContext<ReduceAttrs>, at: Position, r: readonly Index[]): Expr {
   const { shape } = item(c.inTypes, 0);
@@ -137,7 +156,7 @@ function reducedElement(c: LowerContext<ReduceAttrs>, at: Position, r: readonly 
   otherAxes(shape.length, axes).forEach((axis, i) => {
     idx[axis] = item(at.idx, i);
   });
-  runsOf(axes).forEach(([first, past], run) => {
+  countersOf(shape, axes).runs.forEach(([first, past], run) => {
     splitIndex(item(r, run), shape.slice(first, past)).forEach((index, i) => {
       idx[first + i] = index;
     });
@@ -171,6 +190,8 @@ const REDUCE_CASES: readonly Case<ReduceAttrs>[] = [
   { shapes: [[2, 3, 2, 2]], attrs: { axes: [1, 2] } },
   { shapes: [[2, 3, 19]], attrs: { axes: [0, 2] } },
   { shapes: [[4, 5]], attrs: { axes: [0, 1] } },
+  { shapes: [[37, 2, 3]], attrs: { axes: [1, 2] } },
+  { shapes: [[2, 35, 5]], attrs: { axes: [0, 2] } },
   { shapes: [[3, 1]], attrs: { axes: [1] } },
   { shapes: [[3]], attrs: { axes: [] } },
   { shapes: [[]], attrs: { axes: [] } },
@@ -217,8 +238,8 @@ export function reduction(name: string, spec: ReductionSpec): OpDef<ReduceAttrs>
       combine: spec.combine,
       counters([x], { axes }) {
         const shape = x?.shape ?? [];
-        const extents = runsOf(axes).map(([first, past]) => elementsOf(shape.slice(first, past)));
-        return { extents, lanes: axes.includes(shape.length - 1) ? "reduce" : "loops" };
+        const { runs, lanes } = countersOf(shape, axes);
+        return { extents: runs.map(([first, past]) => elementsOf(shape.slice(first, past))), lanes };
       },
       body: reducedElement,
     },

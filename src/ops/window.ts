@@ -96,7 +96,7 @@ export const unfold: OpDef<UnfoldAttrs> = defineOp<UnfoldAttrs>({
   cost: (_, [out]) => ({ flops: out ? elementsOf(out.shape) : 0 }),
   lower: {
     kind: "map",
-    fusion: "once",
+    fusion: "always",
     value(c, at) {
       const { shape, dtype } = item(c.inTypes, 0);
       const { window, stride, lo, dilation, value } = c.attrs;
@@ -149,6 +149,10 @@ export const unfold: OpDef<UnfoldAttrs> = defineOp<UnfoldAttrs>({
     ),
 });
 
+/** Windows do not overlap along an axis: an element is in one of them, and which one and where follows from its place. */
+const isApart = ({ window, stride, dilation }: WindowAttrs, k: number): boolean =>
+  item(dilation, k) === 1 && item(window, k) <= item(stride, k);
+
 /** windows[…, o₁ … o_d, w₁ … w_d] → x[…, s₁ … s_d], each element the sum of all window positions that read it. */
 export const fold: OpDef<FoldAttrs> = defineOp<FoldAttrs>({
   name: "fold",
@@ -173,22 +177,34 @@ export const fold: OpDef<FoldAttrs> = defineOp<FoldAttrs>({
   lower: {
     kind: "reduce",
     combine: "add",
-    counters: (_, { window }) => ({ extents: window, lanes: "loops" }),
+    counters: (_, attrs) => ({ extents: attrs.window.map((n, k) => (isApart(attrs, k) ? 1 : n)), lanes: "loops" }),
     body(c, at, r) {
       const { shape, dtype } = item(c.inTypes, 0);
       const { window, stride, lo, dilation } = c.attrs;
       const lead = shape.length - 2 * window.length;
       const bounds: Bound[] = [];
-      const windows = window.map((_, k): Index => {
+      const windows: Index[] = [];
+      const within: Index[] = [];
+      window.forEach((extent, k) => {
         const step = item(stride, k);
-        const w = scaleIndex(item(r, k), -item(dilation, k));
-        const past = offsetIndex(addIndex(item(at.idx, lead + k), w), item(lo, k));
+        const count = item(shape, lead + k);
+        const place = offsetIndex(item(at.idx, lead + k), item(lo, k));
+        if (isApart(c.attrs, k)) {
+          // the one window that may hold it, and where
+          bounds.push({ index: place, lo: 0, hi: count * step });
+          if (extent < step) bounds.push({ index: modIndex(place, step), lo: 0, hi: extent });
+          windows.push(divIndex(place, step));
+          within.push(modIndex(place, step));
+          return;
+        }
+        const past = addIndex(place, scaleIndex(item(r, k), -item(dilation, k)));
         // past = o · step for a window o that exists
-        bounds.push({ index: past, lo: 0, hi: (item(shape, lead + k) - 1) * step + 1 });
+        bounds.push({ index: past, lo: 0, hi: (count - 1) * step + 1 });
         bounds.push({ index: modIndex(past, step), lo: 0, hi: 1 });
-        return divIndex(past, step);
+        windows.push(divIndex(past, step));
+        within.push(item(r, k));
       });
-      const source = Position.at(shape, [...at.idx.slice(0, lead), ...windows, ...r]);
+      const source = Position.at(shape, [...at.idx.slice(0, lead), ...windows, ...within]);
       return guarded(bounds, () => item(c.inputs, 0)(source), constant(dtype, 0));
     },
   },
@@ -216,6 +232,11 @@ export const fold: OpDef<FoldAttrs> = defineOp<FoldAttrs>({
           attrs: { window: [2, 3], stride: [1, 2], lo: [0, 0], hi: [0, 0], dilation: [2, 1], size: [5, 6] },
         },
         { shapes: [[0, 2, 2]], attrs: { window: [2], stride: [2], lo: [0], hi: [0], dilation: [1], size: [4] } },
+        { shapes: [[2, 3, 2]], attrs: { window: [2], stride: [3], lo: [1], hi: [0], dilation: [1], size: [8] } },
+        {
+          shapes: [[3, 2, 9, 2, 2]],
+          attrs: { window: [2, 2], stride: [2, 2], lo: [0, 1], hi: [0, 0], dilation: [1, 1], size: [5, 17] },
+        },
         { shapes: [[1, 2]], attrs: { window: [2], stride: [1], lo: [1], hi: [1], dilation: [1], size: [0] } },
         { shapes: [[]], attrs: { window: [], stride: [], lo: [], hi: [], dilation: [], size: [] } },
       ],

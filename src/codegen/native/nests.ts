@@ -1,15 +1,15 @@
 /** @file Maps, scans, scatters and shuffles as C. Reductions are in reduce.ts, products in contract.ts. */
-import { call, type Expr, load } from "../../kernel/expr.ts";
+import { call, type Expr, type LoopVar, load } from "../../kernel/expr.ts";
 import type { MapNest, Operand, ScanNest, ScatterNest, ShuffleNest, Store } from "../../kernel/loops.ts";
 import { live, UNDIVIDED, type Units } from "../units.ts";
 import type { Context, VectorEmitter } from "./emitter.ts";
 import { constantText } from "./scalar.ts";
 import { emitOuter, emitRow, emitStores, operandType } from "./walk.ts";
 
-/** Rows of maps and scans: over all counters but the last, then along it. */
+/** Rows of maps: over all counters but the last, then along it. */
 function emitRows(
   em: VectorEmitter,
-  loops: readonly MapNest["loops"][number][],
+  loops: readonly LoopVar[],
   values: readonly Expr[],
   body: (ctx: Context) => void,
 ): Units {
@@ -35,9 +35,12 @@ export function emitMap(em: VectorEmitter, nest: MapNest, operands: readonly Ope
   return emitRows(em, nest.loops, values, (ctx) => emitStores(em, nest.stores, operands, ctx));
 }
 
+/** Rows that are summed up side by side where they lie apart: more would push each other out of the cache. */
+const ABREAST = 4;
+
 export function emitScan(em: VectorEmitter, nest: ScanNest, operands: readonly Operand[]): Units {
   if (nest.along.extent === 0 || nest.loops.some((v) => v.extent === 0)) return { count: 0, grain: 1 };
-  return emitRows(em, nest.loops, [], (ctx) => {
+  const body = (ctx: Context): void => {
     const acc = em.code.name("acc");
     em.code.line(`${em.type(nest.dtype)} ${acc} = ${constantText(nest.dtype, 0, em.lanes)};`);
     em.loop(nest.along, () => {
@@ -45,7 +48,27 @@ export function emitScan(em: VectorEmitter, nest: ScanNest, operands: readonly O
       em.bind({ kind: "acc", dtype: nest.dtype }, acc);
       emitStores(em, nest.stores, operands, ctx);
     });
-  });
+  };
+  const outer = live(nest.loops);
+  em.vec = outer.at(-1) ?? null;
+  const dense = nest.stores.every((store) => em.coefficient(store.index) === 1);
+  if (dense || !em.vec) return emitRows(em, nest.loops, [], body);
+  return emitAbreast(em, outer, body);
+}
+
+/** A few elements of the last counter at a time, then one at a time. */
+function emitAbreast(em: VectorEmitter, counters: readonly LoopVar[], body: (ctx: Context) => void): Units {
+  const outer = [...counters];
+  const inner = outer.pop() as LoopVar;
+  const walk = (from: string, to: string): void => {
+    const row = em.counter(inner);
+    em.code.line(`idx ${row} = ${from};`);
+    em.block(`for (; ${row} + ${ABREAST} <= ${to}; ${row} += ${ABREAST})`, () => body(em.first(ABREAST)));
+    em.block(`for (; ${row} < ${to}; ${row}++)`, () => body(em.first(1)));
+  };
+  if (outer.length > 0) return emitOuter(em, outer, () => walk("0", String(inner.extent)));
+  walk("lo", "hi");
+  return { count: inner.extent, grain: ABREAST };
 }
 
 /** One update after the other; elements of one row at once when they land side by side. */
