@@ -21,6 +21,7 @@ import { add, mul, relu } from "../../ops/elementwise.ts";
 import { provideNative } from "../../runtime/choose-target.ts";
 import { Executable } from "../../runtime/executable.ts";
 import type { Target } from "../../runtime/target.ts";
+import { wasmTarget } from "../../runtime/wasm-target.ts";
 import type { NativeOptions } from "./options.ts";
 import { planWinograd, planWinogradWeights } from "./winograd-plan.ts";
 
@@ -166,13 +167,20 @@ describe.skipIf(missing)("Winograd's convolution", () => {
       const whole = fused.finish([behind(fused, product, params[3])]);
       const [p, q, r, t] = inputsOf(whole, 5) as [Float32Array, Float32Array, Float32Array, Float32Array];
       const [got] = run(winograd(), whole, [p, q, r, t]);
-      const alone = (make: Call, types: readonly [TensorType, TensorType], data: readonly Float32Array[]) => {
+      const alone = (
+        on: Target,
+        make: Call,
+        types: readonly [TensorType, TensorType],
+        data: readonly Float32Array[],
+      ) => {
         const b = new Build("alone");
         const graph = b.finish([make(b, b.param(types[0]), b.param(types[1]))]);
-        return at(run(winograd(), graph, data), 0);
+        return at(run(on, graph, data), 0);
       };
-      const sides = [alone(left, [x, x], [p, q]), alone(right, [second, second], [r, r])];
-      expect(got).toEqual(alone(behind, [result, result], [alone(call, [x, second], sides), t]));
+      const wasm = wasmTarget(false);
+      const sides = [alone(wasm, left, [x, x], [p, q]), alone(wasm, right, [second, second], [r, r])];
+      const sum = alone(winograd(), call, [x, second], sides);
+      expect(got).toEqual(alone(wasm, behind, [result, result], [sum, t]));
     }
   });
 
