@@ -32,7 +32,7 @@ function emitNest(em: VectorEmitter, nest: Nest, kernel: Kernel, options: Native
         const [a, b] = nest.unlessSame.map((operand) => em.slot(operand, 0));
         em.code.line(`if ((void *)${a} == (void *)${b}) return;`);
       }
-      return emitMap(em, nest, operands);
+      return emitMap(em, nest, operands, options, share);
     case "reduce":
       return emitReduce(em, nest, operands);
     case "scan":

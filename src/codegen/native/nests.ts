@@ -3,6 +3,8 @@ import { call, type Expr, type LoopVar, load } from "../../kernel/expr.ts";
 import type { MapNest, Operand, ScanNest, ScatterNest, ShuffleNest, Store } from "../../kernel/loops.ts";
 import { live, UNDIVIDED, type Units } from "../units.ts";
 import type { Context, VectorEmitter } from "./emitter.ts";
+import { emitTurnedMap, turnedMap } from "./map-turned.ts";
+import type { NativeOptions, ShareFunction } from "./options.ts";
 import { constantText } from "./scalar.ts";
 import { emitOuter, emitRow, emitStores, operandType } from "./walk.ts";
 
@@ -29,8 +31,16 @@ function emitRows(
   return { count: inner.extent, grain: em.lanes };
 }
 
-export function emitMap(em: VectorEmitter, nest: MapNest, operands: readonly Operand[]): Units {
+export function emitMap(
+  em: VectorEmitter,
+  nest: MapNest,
+  operands: readonly Operand[],
+  options: NativeOptions,
+  share: ShareFunction,
+): Units {
   if (nest.loops.some((v) => v.extent === 0)) return { count: 0, grain: 1 };
+  const turned = turnedMap(em, nest, options);
+  if (turned) return emitTurnedMap(em, nest, operands, turned, share);
   const values = nest.stores.map((s) => s.value);
   return emitRows(em, nest.loops, values, (ctx) => emitStores(em, nest.stores, operands, ctx));
 }

@@ -1,0 +1,150 @@
+/**
+ * @file Maps that read across memory, as a transposition does: the counter in the lanes strides over rows of what is read,
+ * and another counter, `along`, walks them. One load a lane touches as many lines of the cache as there are lanes for one
+ * register; instead blocks of L × L are read along memory and turned round in registers (gemm-pack.ts).
+ *
+ *   y[i, j] = x[j, i] + …      L loads x[j + r, i … i + L), turned: row r is x[j … j + L, i + r), the lanes of y[i + r, j … j + L)
+ *
+ * Elements are computed as elsewhere, whatever is left beside whole blocks too.
+ */
+import { at } from "../../base/invariant.ts";
+import type { Expr, LoopVar } from "../../kernel/expr.ts";
+import type { MapNest, Operand } from "../../kernel/loops.ts";
+import { linearCoefficient } from "../intern.ts";
+import { live, type Units } from "../units.ts";
+import type { VectorEmitter } from "./emitter.ts";
+import { vectorTypes } from "./gemm-micro.ts";
+import { packText } from "./gemm-pack.ts";
+import type { NativeOptions, ShareFunction } from "./options.ts";
+import { emitOuter, emitStores } from "./walk.ts";
+
+type Load = Extract<Expr, { kind: "load" }>;
+
+/** A map that reads across memory. */
+export interface TurnedMap {
+  readonly outer: readonly LoopVar[];
+  /** Memory runs along this counter, and `inner` lies in the lanes. */
+  readonly along: LoopVar;
+  readonly inner: LoopVar;
+  readonly loads: readonly Load[];
+}
+
+/** Elements between lanes from which each lane has a line of its own. */
+const APART = 16;
+
+/** Loads that are always made, in order: not those behind a bound. */
+function plainLoads(roots: readonly Expr[]): readonly Load[] {
+  const seen = new Set<Expr>();
+  const visit = (expr: Expr): void => {
+    if (seen.has(expr)) return;
+    seen.add(expr);
+    if (expr.kind === "call") expr.args.forEach(visit);
+  };
+  roots.forEach(visit);
+  return [...seen].filter((expr) => expr.kind === "load");
+}
+
+/** What is to be turned round in a map, or null. `lanes` of the emitter are those of a whole register. */
+export function turnedMap(em: VectorEmitter, nest: MapNest, options: NativeOptions): TurnedMap | null {
+  const loops = live(nest.loops);
+  const inner = loops.pop();
+  if (!inner || inner.extent < em.lanes || em.lanes !== options.lanes) return null;
+  const step = ({ index }: Load, v: LoopVar): number | null => linearCoefficient(em.interner, index, v);
+  const across = plainLoads(nest.stores.map((store) => store.value)).filter(
+    (load) => (load.dtype === "f32" || load.dtype === "i32") && Math.abs(step(load, inner) ?? 0) >= APART,
+  );
+  const along = loops.find((v) => v.extent >= em.lanes && across.some((load) => step(load, v) === 1));
+  if (!along) return null;
+  const loads = across.filter((load) => step(load, along) === 1);
+  return { outer: loops.filter((v) => v !== along), along, inner, loads };
+}
+
+export function emitTurnedMap(
+  em: VectorEmitter,
+  nest: MapNest,
+  operands: readonly Operand[],
+  map: TurnedMap,
+  share: ShareFunction,
+): Units {
+  const { outer, along } = map;
+  for (const { dtype } of map.loads) {
+    const type = dtype === "i32" ? "i32" : "f32";
+    share(`tm_${type}x${em.lanes}`, () => vectorTypes(type, em.lanes));
+    share(`tm_turn_${type}`, () => packText(type, em.lanes));
+  }
+  if (outer.length > 0)
+    return emitOuter(em, outer, () => emitBlocks(em, nest, operands, map, "0", String(along.extent)));
+  const last = `(hi * ${em.lanes} < ${along.extent} ? hi * ${em.lanes} : ${along.extent})`;
+  emitBlocks(em, nest, operands, map, `lo * ${em.lanes}`, last);
+  return { count: Math.ceil(along.extent / em.lanes), grain: 1 };
+}
+
+/** Rows [from, to) of the counter along memory. */
+function emitBlocks(
+  em: VectorEmitter,
+  nest: MapNest,
+  operands: readonly Operand[],
+  map: TurnedMap,
+  from: string,
+  to: string,
+): void {
+  const { code, lanes } = em;
+  const { along, inner } = map;
+  const [row, end, done] = [code.name("row"), code.name("end"), code.name("done")];
+  const whole = inner.extent - (inner.extent % lanes);
+  code.line(`const idx ${end} = ${to};`);
+  em.vec = inner;
+  em.block(`for (idx ${row} = ${from}; ${row} < ${end}; ${row} += ${lanes})`, () => {
+    code.line(`idx ${done} = 0;`);
+    em.multiple = lanes;
+    em.block(`if (${row} + ${lanes} <= ${end}) for (; ${done} < ${whole}; ${done} += ${lanes})`, () =>
+      emitBlock(em, nest, operands, map, row, done),
+    );
+    const r = em.counter(along);
+    const stop = `(${row} + ${lanes} < ${end} ? ${row} + ${lanes} : ${end})`;
+    em.block(`for (idx ${r} = ${row}; ${r} < ${stop}; ${r}++)`, () => {
+      const column = em.counter(inner);
+      em.block(`for (idx ${column} = ${done}; ${column} < ${whole}; ${column} += ${lanes})`, () =>
+        emitStores(em, nest.stores, operands, em.all),
+      );
+      if (whole === inner.extent) return;
+      em.block("", () => {
+        code.line(`const idx ${em.counter(inner)} = ${whole};`);
+        emitStores(em, nest.stores, operands, em.first(inner.extent - whole));
+      });
+    });
+    em.multiple = 1;
+  });
+}
+
+/** One block, its first row and column by name. */
+function emitBlock(
+  em: VectorEmitter,
+  nest: MapNest,
+  operands: readonly Operand[],
+  { along, inner, loads }: TurnedMap,
+  row: string,
+  column: string,
+): void {
+  const { code, lanes } = em;
+  em.vars.set(along, row);
+  em.vars.set(inner, column);
+  const blocks = loads.map((load) => {
+    const block = code.name("block");
+    const step = linearCoefficient(em.interner, load.index, inner) ?? 0;
+    const first = `${em.slot(load.operand, load.index.offset)} + (${em.index(load.index, em.all, null, true)})`;
+    code.line(`${em.type(load.dtype)} ${block}[${lanes}];`);
+    code.line(
+      `for (int r = 0; r < ${lanes}; r++) ${block}[r] = ${em.type(load.dtype)}_load(${first} + r * (idx)(${step}));`,
+    );
+    code.line(`tm_turn_${load.dtype === "i32" ? "i32" : "f32"}(${block});`);
+    return block;
+  });
+  em.block(`for (int r = 0; r < ${lanes}; r++)`, () => {
+    code.line(`const idx ${em.counter(along)} = ${row} + r;`);
+    loads.forEach((load, i) => {
+      em.bind(load, `${at(blocks, i)}[r]`);
+    });
+    emitStores(em, nest.stores, operands, em.all);
+  });
+}
