@@ -149,9 +149,14 @@ export const unfold: OpDef<UnfoldAttrs> = defineOp<UnfoldAttrs>({
     ),
 });
 
-/** Windows do not overlap along an axis: an element is in one of them, and which one and where follows from its place. */
-const isApart = ({ window, stride, dilation }: WindowAttrs, k: number): boolean =>
-  item(dilation, k) === 1 && item(window, k) <= item(stride, k);
+/**
+ * In how many windows an element may be along an axis, if less than a window has positions: windows further apart than one
+ * hold it at positions that follow from its place, (place mod stride) + q · stride in window (place div stride) - q.
+ */
+function windowsOf({ window, stride, dilation }: WindowAttrs, k: number): number | null {
+  const step = item(stride, k);
+  return item(dilation, k) === 1 && step > 1 ? Math.ceil(item(window, k) / step) : null;
+}
 
 /** windows[…, o₁ … o_d, w₁ … w_d] → x[…, s₁ … s_d], each element the sum of all window positions that read it. */
 export const fold: OpDef<FoldAttrs> = defineOp<FoldAttrs>({
@@ -177,7 +182,7 @@ export const fold: OpDef<FoldAttrs> = defineOp<FoldAttrs>({
   lower: {
     kind: "reduce",
     combine: "add",
-    counters: (_, attrs) => ({ extents: attrs.window.map((n, k) => (isApart(attrs, k) ? 1 : n)), lanes: "loops" }),
+    counters: (_, attrs) => ({ extents: attrs.window.map((n, k) => windowsOf(attrs, k) ?? n), lanes: "loops" }),
     body(c, at, r) {
       const { shape, dtype } = item(c.inTypes, 0);
       const { window, stride, lo, dilation } = c.attrs;
@@ -189,12 +194,15 @@ export const fold: OpDef<FoldAttrs> = defineOp<FoldAttrs>({
         const step = item(stride, k);
         const count = item(shape, lead + k);
         const place = offsetIndex(item(at.idx, lead + k), item(lo, k));
-        if (isApart(c.attrs, k)) {
-          // the one window that may hold it, and where
-          bounds.push({ index: place, lo: 0, hi: count * step });
-          if (extent < step) bounds.push({ index: modIndex(place, step), lo: 0, hi: extent });
-          windows.push(divIndex(place, step));
-          within.push(modIndex(place, step));
+        const some = windowsOf(c.attrs, k);
+        if (some !== null) {
+          const q = item(r, k);
+          const window = addIndex(divIndex(place, step), scaleIndex(q, -1));
+          const position = addIndex(modIndex(place, step), scaleIndex(q, step));
+          bounds.push({ index: window, lo: 0, hi: count });
+          if (some * step > extent) bounds.push({ index: position, lo: 0, hi: extent });
+          windows.push(window);
+          within.push(position);
           return;
         }
         const past = addIndex(place, scaleIndex(item(r, k), -item(dilation, k)));
