@@ -37,13 +37,24 @@ export type MatmulAttrs = {
 const turned = (line: readonly number[]): readonly number[] =>
   line.length === 0 ? line : [at(line, 1), at(line, 0), at(line, 2)];
 
-/** The half-spaces outside of which a factor is zero, in the product's counters. */
-function withinOf({ ta, tb, xin = [], win = [] }: MatmulAttrs): readonly Within[] {
-  const [[i, l, a], [m, j, b]] = [ta ? turned(xin) : xin, tb ? turned(win) : win];
-  return [
+/** Positions up to this far beyond the edges of a product are counted: tiles at its edges. */
+const BEYOND_EDGES = 256;
+
+/**
+ * The half-spaces outside of which a factor is zero, in the product's counters. Those that reach the end of i32, in which targets
+ * may count, are left out: column - row ≤ 2³¹ - 1 says nothing and would wrap around.
+ */
+function withinOf(shape: ContractShape, { ta, tb, xin = [], win = [] }: MatmulAttrs): readonly Within[] {
+  const [[i, l, a], [d, j, b]] = [ta ? turned(xin) : xin, tb ? turned(win) : win];
+  const halves: Within[] = [
     ...(i === undefined || l === undefined || a === undefined ? [] : [{ rows: i, cols: 0, depth: l, constant: a }]),
-    ...(m === undefined || j === undefined || b === undefined ? [] : [{ rows: 0, cols: j, depth: m, constant: b }]),
+    ...(d === undefined || j === undefined || b === undefined ? [] : [{ rows: 0, cols: j, depth: d, constant: b }]),
   ];
+  const most = Math.max(shape.m, shape.n, shape.k) + BEYOND_EDGES;
+  return halves.filter(
+    ({ rows, cols, depth, constant }) =>
+      (Math.abs(rows) + Math.abs(cols) + Math.abs(depth)) * most + Math.abs(constant) < 2 ** 31,
+  );
 }
 
 function requireLine(name: string, line: readonly number[] = []): void {
@@ -248,7 +259,7 @@ export const matmul: OpDef<MatmulAttrs> = defineOp<MatmulAttrs>({
     parts: (inputs, attrs) => [
       {
         ...contraction(inputs, attrs),
-        within: withinOf(attrs),
+        within: withinOf(contraction(inputs, attrs), attrs),
         a: (c, batch, i, k) => readMatrix(at(c.inputs, 0), at(c.inTypes, 0), batch, attrs.ta ? [k, i] : [i, k]),
         b: (c, batch, k, j) => readMatrix(at(c.inputs, 1), at(c.inTypes, 1), batch, attrs.tb ? [j, k] : [k, j]),
       },

@@ -9,7 +9,8 @@
  *   sub(…, most), exp                  f(-∞) beyond the line: 0
  *   matmul(e, v)                       gets xin: beyond the line x is zero (ops/matmul.ts)
  *
- * What is found holds for every input that is finite: -∞ - y is taken for -∞ and 0 · y for 0.
+ * What is found holds for every input that is finite: -∞ - y is taken for -∞ and 0 · y for 0. Signs of zeros are not known, and
+ * numbers are those of the element type.
  *
  * Invariant: values do not change, only what is known of them.
  */
@@ -20,6 +21,7 @@ import { type FullAttrs, full, type IotaAttrs, iota } from "../ops/create.ts";
 import { add, div, ge, gt, le, lt, mul, neg, not, sub } from "../ops/elementwise.ts";
 import { type MatmulAttrs, matmul } from "../ops/matmul.ts";
 import { reshape, type TransposeAttrs, transpose } from "../ops/movement.ts";
+import { storedIn } from "../ops/reference.ts";
 import { stopGradient, where } from "../ops/select.ts";
 import { evaluateElement } from "./fold.ts";
 import type { Pass } from "./pass.ts";
@@ -134,37 +136,71 @@ function ofWhere(c: Fact | undefined, x: Fact | undefined, y: Fact | undefined):
   return agrees(x, y) ?? agrees(y, x);
 }
 
+/** The number that something is beyond a line, or everywhere. */
+const numberOf = (fact: Fact | undefined): number | null =>
+  fact?.kind === "beyond" || fact?.kind === "constant" ? fact.value : null;
+
+/** 0 · y, 0 / y, -∞ + y and -∞ - y whatever y is, unless it is known to be a number that makes NaN of it. */
+function absorbed({ op }: Node, x: Fact | undefined, y: Fact | undefined): Fact | null {
+  const absorbs = (a: Fact | undefined, value: number, other: Fact | undefined, clashes: readonly number[]) => {
+    const met = numberOf(other);
+    const clash = met !== null && (Number.isNaN(met) || clashes.includes(met));
+    return a?.kind === "beyond" && a.value === value && !clash ? a : null;
+  };
+  const { NEGATIVE_INFINITY: least, POSITIVE_INFINITY: most } = Number;
+  if (op === mul) return absorbs(x, 0, y, [least, most]) ?? absorbs(y, 0, x, [least, most]);
+  if (op === div) return absorbs(x, 0, y, [0]);
+  if (op === add) return absorbs(x, least, y, [most]) ?? absorbs(y, least, x, [most]);
+  return op === sub ? absorbs(x, least, y, [least]) : null;
+}
+
+/** Every choice of signs for the zeros among some numbers: facts do not tell 0 from -0. */
+function signings(values: readonly number[]): readonly (readonly number[])[] {
+  return values.reduce<readonly (readonly number[])[]>(
+    (made, value) => made.flatMap((front) => (value === 0 ? [0, -0] : [value]).map((v) => [...front, v])),
+    [[]],
+  );
+}
+
+/**
+ * The number that an elementwise operation makes of some, as targets compute it, or null. Those that round in their own way are
+ * followed at 0 and ±∞ alone, to 0 and ±∞: log(exp(c)) - c is zero in doubles and need not be on a target.
+ */
+function evaluated(node: Node, facts: readonly (Fact | undefined)[]): number | null {
+  const values = facts.flatMap((fact) => numberOf(fact) ?? []);
+  const { dtype } = at(node.outputs, 0).type;
+  const [value = Number.NaN, ...others] = signings(values).map((signed) =>
+    storedIn(dtype, evaluateElement(node, signed)),
+  );
+  // NaN is none either
+  if (Number.isNaN(value) || others.some((other) => other !== value)) return null;
+  const isPlain = (v: number): boolean => v === 0 || Math.abs(v) === Number.POSITIVE_INFINITY;
+  const follows = isPlain(value) && facts.every((fact) => fact?.kind !== "beyond" || isPlain(fact.value));
+  return node.op.exactInDouble || follows ? value : null;
+}
+
 /** An elementwise operation on things that are constant beyond one line: so is its result. */
 function ofBeyond(node: Node, facts: readonly (Fact | undefined)[]): Fact | null {
-  const { op } = node;
-  const [x, y] = facts;
-  const absorbs = (a: Fact | undefined, value: number): Fact | null =>
-    a?.kind === "beyond" && a.value === value ? a : null;
-  if (op === mul) return absorbs(x, 0) ?? absorbs(y, 0);
-  if (op === div) return absorbs(x, 0);
-  if (op === add) {
-    const infinite = absorbs(x, Number.NEGATIVE_INFINITY) ?? absorbs(y, Number.NEGATIVE_INFINITY);
-    if (infinite) return infinite;
-  }
-  if (op === sub && absorbs(x, Number.NEGATIVE_INFINITY)) return x ?? null;
+  const { lower } = node.op;
+  const found = absorbed(node, facts[0], facts[1]);
+  if (found) return found;
   const line = facts.find((fact) => fact?.kind === "beyond");
-  if (line?.kind !== "beyond" || op.lower.kind !== "map" || !op.lower.pointwise || op.lower.fusion !== "once")
-    return null;
-  const values: number[] = [];
-  for (const fact of facts) {
-    if (fact?.kind === "constant") values.push(fact.value);
-    else if (fact?.kind === "beyond" && samePlane(fact.plane, line.plane)) values.push(fact.value);
-    else return null;
-  }
-  const value = evaluateElement(node, values);
-  return Number.isNaN(value) ? null : { kind: "beyond", plane: line.plane, value };
+  if (line?.kind !== "beyond" || lower.kind !== "map" || !lower.pointwise || lower.fusion !== "once") return null;
+  const meets = (fact: Fact | undefined): boolean =>
+    fact?.kind === "constant" || (fact?.kind === "beyond" && samePlane(fact.plane, line.plane));
+  if (!facts.every(meets)) return null;
+  const value = evaluated(node, facts);
+  return value === null ? null : { kind: "beyond", plane: line.plane, value };
 }
 
 function factOf(node: Node, facts: Facts): Fact | null {
   const { op, inputs, outputs, attrs } = node;
   if (outputs.length !== 1) return null;
   const rank = at(outputs, 0).type.shape.length;
-  if (op === full) return { kind: "constant", value: (attrs as FullAttrs).value };
+  if (op === full) {
+    const { dtype, value } = attrs as FullAttrs;
+    return { kind: "constant", value: storedIn(dtype, value) };
+  }
   if (op === iota) {
     const coefs = Array.from({ length: rank }, (_, axis) => (axis === (attrs as IotaAttrs).axis ? 1 : 0));
     return { kind: "index", plane: { coefs, constant: 0 } };

@@ -107,15 +107,16 @@ export class ContractPanels {
 
   /**
    * [begin, end): the part of the depth block where factors of some rows and columns are not zero by construction, each side
-   * given by its first and how many, or all of the product's.
+   * given by its first and how many, or all of the product's tiles: those at the edge reach beyond it, and what is packed for
+   * all of them has to be there for the last one too.
    */
   setRange(sides: { readonly rows?: readonly [number, number]; readonly cols?: readonly [number, number] }): void {
-    const { nest, locals } = this;
+    const { nest, locals, block } = this;
     const { code } = this.em;
     if (!nest.within) return;
     code.get(locals.pc).tee(locals.begin).get(locals.kcur).op(OP.i32Add).set(locals.end);
-    const least = (coef: number, side: readonly [number, number] | undefined, extent: number): void => {
-      if (!side || coef === 0) code.i32Const(coef < 0 ? coef * (extent - 1) : 0);
+    const least = (coef: number, side: readonly [number, number] | undefined, extent: number, step: number): void => {
+      if (!side || coef === 0) code.i32Const(coef < 0 ? coef * (Math.ceil(extent / step) * step - 1) : 0);
       else {
         code.get(side[0]);
         if (coef < 0) code.i32Const(side[1] - 1).op(OP.i32Add);
@@ -125,8 +126,8 @@ export class ContractPanels {
     const bound = code.local("i32");
     for (const { rows, cols, depth, constant } of nest.within) {
       if (Math.abs(depth) !== 1) continue;
-      least(rows, sides.rows, nest.rows.extent);
-      least(cols, sides.cols, nest.cols.extent);
+      least(rows, sides.rows, nest.rows.extent, block.mr);
+      least(cols, sides.cols, nest.cols.extent, block.nr);
       code.op(OP.i32Add).i32Const(constant).op(OP.i32Add).set(bound);
       // depth · l ≤ -bound: l < 1 - bound, or l ≥ bound
       if (depth === 1) code.i32Const(1).get(bound).op(OP.i32Sub).set(bound);
