@@ -4,9 +4,10 @@ import { type Interner, linearCoefficient } from "../intern.ts";
 import { product } from "../units.ts";
 import { grainOf, type Stretches } from "./contract-access.ts";
 import type { Product, ProductPlan } from "./contract-plan.ts";
+import { columnsOf } from "./contract-window.ts";
 
 /** Cycles an element of an expression costs to compute with a counter in the lanes; rough, for comparisons alone. */
-export function fillCost(interner: Interner, expr: Expr, v: LoopVar, lanes: number): number {
+function fillCost(interner: Interner, expr: Expr, v: LoopVar, lanes: number): number {
   let [calls, guards] = [0, 0];
   walkExpr(expr, (e) => {
     if (e.kind === "call") calls += 1;
@@ -21,6 +22,15 @@ export function fillCost(interner: Interner, expr: Expr, v: LoopVar, lanes: numb
   const { whole, single } = grainOf(interner, expr, v);
   const filled = (Math.ceil(v.extent / lanes) * lanes) / v.extent;
   return filled * (0.15 + 0.15 * whole + 0.07 * calls + 0.4 * guards) + (guards > 0 ? 5 : 2) * single;
+}
+
+/** The same for a counter of a product: along places of a window, rows of them are packed one by one. */
+export function sideCost(interner: Interner, nest: Product, expr: Expr, v: LoopVar, lanes: number): number {
+  const columns = columnsOf(nest, v);
+  if (columns === null) return fillCost(interner, expr, v, lanes);
+  let calls = 0;
+  walkExpr(expr, (e) => (calls += e.kind === "call" ? 1 : 0));
+  return (Math.ceil(columns / lanes) * lanes * (0.3 + 0.07 * calls) + 20) / columns;
 }
 
 /** Cycles an element costs where blocks of stretches are turned round. */
@@ -42,7 +52,7 @@ export function cyclesOf(interner: Interner, nest: Product, plan: ProductPlan): 
   const held = height * perPanel;
   const waits = Math.max(1, (perPanel + height / 2) / held, 6 / held);
   const inner = (nest.split ?? [nest.depth]).at(-1) as LoopVar;
-  const fill = (expr: Expr, v: LoopVar): number => fillCost(interner, expr, v, lanes);
+  const fill = (expr: Expr, v: LoopVar): number => sideCost(interner, nest, expr, v, lanes);
   const spreadFill = {
     direct: 0,
     padded: plan.s.kind === "padded" ? (plan.s.padding.elements / Math.max(1, plan.spread.extent * depth)) * 0.3 : 0,

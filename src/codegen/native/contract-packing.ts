@@ -5,11 +5,12 @@
 import type { ContractNest, Operand } from "../../kernel/loops.ts";
 import { product } from "../units.ts";
 import { indexOf } from "./contract-access.ts";
-import { eachDepth, type Fill, fillAlong, fillRows } from "./contract-fill.ts";
+import { eachDepth, type Fill, fillRows } from "./contract-fill.ts";
 import { emitPadding } from "./contract-padded.ts";
 import { PanelPacking } from "./contract-panel.ts";
 import { type ProductPlan, widthOf, workspaceElements } from "./contract-plan.ts";
 import { type Area, emitDepthRange } from "./contract-tile.ts";
+import { fillLanes } from "./contract-window.ts";
 import type { VectorEmitter } from "./emitter.ts";
 import { splitUnit } from "./walk.ts";
 
@@ -96,7 +97,7 @@ export class ContractPacking extends PanelPacking<ProductPlan> {
     em.block("", () => {
       if (nest.within) emitDepthRange(em, nest.within, this.area("row0", "(row1 - row0)", "0", plan.vector.extent));
       if (plan.s.kind === "rows") fillRows(em, fill);
-      else fillAlong(em, fill);
+      else fillLanes(em, fill);
     });
   }
 

@@ -7,8 +7,9 @@ import { at } from "../../base/invariant.ts";
 import type { LoopVar } from "../../kernel/expr.ts";
 import type { ContractNest, Operand } from "../../kernel/loops.ts";
 import { type Access, indexOf } from "./contract-access.ts";
-import { eachDepth, type Fill, fillAlong, fillRows } from "./contract-fill.ts";
+import { eachDepth, type Fill, fillRows } from "./contract-fill.ts";
 import type { ProductPlan } from "./contract-plan.ts";
+import { fillLanes } from "./contract-window.ts";
 import type { VectorEmitter } from "./emitter.ts";
 import type { DepthStep } from "./gemm-micro.ts";
 
@@ -93,7 +94,7 @@ export class PanelPacking<Plan extends PanelPlan> {
       dst: turned ? "w_rows" : to,
       stride: turned ? v.stride : width,
     };
-    em.block("", () => (turned ? fillRows(em, fill) : fillAlong(em, fill)));
+    em.block("", () => (turned ? fillRows(em, fill) : fillLanes(em, fill)));
     if (turned) turn("w_rows", v.stride, "pEnd - pc", "0");
   }
 

@@ -36,7 +36,7 @@ import {
   type Tiling,
   tilingOf,
 } from "./contract-access.ts";
-import { cyclesOf, fillCost, turnCost } from "./contract-cost.ts";
+import { cyclesOf, sideCost, turnCost } from "./contract-cost.ts";
 import { type Padding, paddingOf } from "./contract-padded.ts";
 import { bytesOfProduct, type DepthStep, type ProductType } from "./gemm-micro.ts";
 import type { NativeOptions } from "./options.ts";
@@ -334,10 +334,15 @@ class Planner {
       return { side: { kind: "padded", access: padding.access, step, padding }, tiling: around };
     }
     const inner = this.depth[this.depth.length - 1] as LoopVar;
-    const rows = fillCost(this.interner, expr, inner, this.lanes) <= fillCost(this.interner, expr, v, this.lanes);
+    const rows = this.cost(expr, inner) <= this.cost(expr, v);
     if (!rows) return { side: alongSide(0), tiling: evenTiling(v.extent, most, 1) };
     const stride = this.padded(this.run);
     return { side: { kind: "rows", stride, step: 1 }, tiling: evenTiling(v.extent, most, stride) };
+  }
+
+  /** Rough cycles of packing an element with a counter in the lanes. */
+  cost(expr: Expr, counter: LoopVar): number {
+    return sideCost(this.interner, this.nest, expr, counter, this.lanes);
   }
 
   /** Whether steps of a long depth all come to lie in a few lines of the cache, `period` bytes apart. */
@@ -385,7 +390,7 @@ class Planner {
     if (access && stride === 1 && !far && !stacked) return { kind: "direct", access, step: step ?? "table" };
     const inner = this.depth[this.depth.length - 1] as LoopVar;
     if (access && stride !== null && step === 1) return { kind: "across", access, stride, step: 1 };
-    const cost = (counter: LoopVar): number => fillCost(this.interner, expr, counter, this.lanes);
+    const cost = (counter: LoopVar): number => this.cost(expr, counter);
     const permuted = access && stride !== null && this.permuted(access, stride);
     // A panel of the whole depth is large: only where rows would have to be gathered, or where it is not.
     const small = 2 * this.lanes * this.bytes * this.nest.depth.extent <= RESIDENT_BYTES;

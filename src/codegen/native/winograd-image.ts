@@ -13,10 +13,10 @@
  * leave one run of columns, as they do for a window, that run is computed without a test and the rest stays zero.
  */
 import type { Bound, Expr, Index, LoopVar } from "../../kernel/expr.ts";
-import { addIndex, constIndex, offsetIndex, scaleIndex, substitute, varIndex } from "../../kernel/index-math.ts";
-import { mapIndices } from "../../kernel/rewrite.ts";
+import { constIndex, varIndex } from "../../kernel/index-math.ts";
 import type { Strips } from "../../kernel/winograd.ts";
 import type { Interner } from "../intern.ts";
+import { loopVar, replaceCounters, UNIT } from "./counters.ts";
 import type { Context, VectorEmitter } from "./emitter.ts";
 
 /** The right side of a product over the counters of a place and of a tap in place of the flat ones. */
@@ -30,30 +30,11 @@ export interface Plane {
   readonly tap: LoopVar;
 }
 
-export const loopVar = (name: string, extent: number): LoopVar => ({ kind: "var", name, extent });
-
 /** The column of an end, of which there is one. */
 const ONE = loopVar("one", 1);
 
-/**
- * A counter that is always 1. A function takes an address for each constant offset that its nest has (slots.ts); what
- * substituting adds to an offset is a multiple of this instead.
- */
-const UNIT = loopVar("unit", 2);
-
-function keepingOffset(made: Index, offset: number): Index {
-  const more = made.offset - offset;
-  return more === 0 ? made : addIndex(offsetIndex(made, -more), scaleIndex(varIndex(UNIT), more));
-}
-
 /** What flat counters are in terms of a place and a tap, each a row and a column. */
 export type Apart = (place: readonly [Index, Index], tap: readonly [Index, Index]) => ReadonlyMap<LoopVar, Index>;
-
-/** Puts indices in place of counters. */
-export function replaceCounters(expr: Expr, by: ReadonlyMap<LoopVar, Index>): Expr {
-  const counter = (v: LoopVar): Index => by.get(v) ?? varIndex(v);
-  return mapIndices(expr, (index, inner) => keepingOffset(substitute(index, counter, inner), index.offset));
-}
 
 /** Takes flat counters of places and of 3 × 3 taps apart. */
 export function planeOf(expr: Expr, [height, across]: readonly [number, number], slides: 1 | -1, apart: Apart): Plane {

@@ -11,20 +11,13 @@ import type { ContractNest, Operand } from "../../kernel/loops.ts";
 import { POSITIONS, TILE, total } from "../../kernel/winograd.ts";
 import { product, type Units } from "../units.ts";
 import { finishPlain } from "./contract-tile.ts";
+import { loopVar, replaceCounters } from "./counters.ts";
 import type { VectorEmitter } from "./emitter.ts";
 import { type MicroShape, microKernel, microName, vectorTypes } from "./gemm-micro.ts";
 import { packText } from "./gemm-pack.ts";
 import type { NativeOptions, ShareFunction } from "./options.ts";
 import { splitUnit } from "./walk.ts";
-import {
-  emitImageRow,
-  emitRow,
-  emitStretches,
-  loopVar,
-  type Plane,
-  planeOf,
-  replaceCounters,
-} from "./winograd-image.ts";
+import { emitImageRow, emitRow, emitStretches, type Plane, planeOf } from "./winograd-image.ts";
 import type { WinogradWeightsPlan } from "./winograd-plan.ts";
 import { rowsOf, VECTORS, winogradWeightsText } from "./winograd-transforms.ts";
 

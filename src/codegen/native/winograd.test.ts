@@ -48,8 +48,7 @@ const CASES: readonly Case[] = [
   { n: 1, c: 2, k: 2, places: [1, 1] },
   { n: 2, c: 3, k: 5, places: [2, 7], lo: [1, 1], hi: [1, 1] },
   { n: 1, c: 17, k: 33, places: [5, 3], lo: [2, 0], hi: [0, 2] },
-  { n: 2, c: 4, k: 3, places: [4, 66], lo: [0, 1], hi: [1, 0] },
-  { n: 1, c: 2, k: 2, places: [5, 457], lo: [1, 1], hi: [1, 1] },
+  { n: 2, c: 2, k: 3, places: [4, 457], lo: [0, 1], hi: [1, 0] },
 ];
 
 const attrsOf = ({ lo = [0, 0], hi = [0, 0], groups = 1 }: Case): ConvAttrs => ({
@@ -140,16 +139,17 @@ describe.skipIf(missing)("Winograd's convolution", () => {
   });
 
   it("has the same bits on three threads and in registers of any width", () => {
+    const here = systemCompiler();
+    const narrow = process.arch === "x64" && typeof here !== "string" && here.lanes === 16;
+    const inRegisters = (machine: string, lanes: 4 | 8): NativeRequest =>
+      narrow ? { fma: false, compiler: compilerFor(here, machine, lanes) } : { fma: false };
     const graph = all(SHARED);
     const inputs = inputsOf(graph);
     const want = run(winograd({ fma: false }), graph, inputs);
-    expect(run(winograd({ fma: false, threads: 3, shareFrom: 0 }), graph, inputs)).toEqual(want);
-    const here = systemCompiler();
-    if (process.arch !== "x64" || typeof here === "string" || here.lanes < 16) return;
-    for (const [machine, lanes] of [["-march=x86-64-v3", 8] as const, ["-march=x86-64-v2", 4] as const]) {
-      const target = winograd({ fma: false, compiler: compilerFor(here, machine, lanes) });
-      expect(run(target, graph, inputs), machine).toEqual(want);
-    }
+    const shared = { ...inRegisters("-march=x86-64-v3", 8), threads: 3, shareFrom: 0 };
+    expect(run(winograd(shared), graph, inputs)).toEqual(want);
+    const first = all(SHARED.slice(0, 1));
+    expect(run(winograd(inRegisters("-march=x86-64-v2", 4)), first, inputs)).toEqual(want.slice(0, 3));
   });
 
   it("has the same bits with work fused before and behind as without", () => {
