@@ -1,11 +1,13 @@
 /**
- * @file The three transforms of Winograd's convolution in C, for tiles of 4 × 4 results of a 3 × 3 kernel.
+ * @file The transforms of Winograd's convolution and of its gradient to weights in C, for tiles of 4 × 4
+ * results of a 3 × 3 kernel.
  *
- *   Y = Aᵀ [ Σ over channels of (G g Gᵀ) ⊙ (Bᵀ d B) ] A        d 6 × 6 of the image, g 3 × 3 weights, Y 4 × 4
+ *   Y  = Aᵀ [ Σ over channels of (G g Gᵀ) ⊙ (Bᵀ d B) ] A        d 6 × 6 of the image, g 3 × 3 weights, Y 4 × 4
+ *   dg = Gᵀ [ Σ over tiles of (A dY Aᵀ) ⊙ (Bᵀ d B) ] G
  *
  * A convolution of polynomials is a product of their values at as many points as the result has coefficients: 36 products
  * for 16 results, where the definition takes 144. Points (Toom, Cook; for images Winograd 1980 and Lavin, Gray 2015,
- * arxiv.org/abs/1509.09308) are usually 0, ±1, ±2, ∞, which lose a decimal digit; 0, ±3/4, ±3/2, ∞ lose a third of one, since
+ * arxiv.org/abs/1509.09308) are usually 0, ±1, ±2, ∞, which lose a decimal digit; 0, ±3/4, ±3/2, ∞ lose half of one, since
  * their powers stay near 1. All coefficients of A and B are exact in f32:
  *
  *   a = 3/4, b = 3/2:   a² = 9/16   b² = 9/4   a² b² = 81/64   a² + b² = 45/16   a³ = 27/64   b³ = 8 a³
@@ -13,7 +15,8 @@
  * Points come in pairs ±p, and so every transform is an even and an odd half, once added and once subtracted.
  *
  * The lanes hold tiles next to each other for images and sums (a row of an image is taken apart by its position mod 4 in
- * shuffles), and rows of the result for weights, as panels do. Position ξ = 6 · row + column of the 36 is the outermost axis.
+ * shuffles), and rows of the result for weights, as panels do; for the gradient they hold channels on both sides. Position
+ * ξ = 6 · row + column of the 36 is the outermost axis.
  *
  * Invariant: multiplications and additions are not contracted, and nothing depends on which lane a tile is in.
  */
