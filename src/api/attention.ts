@@ -30,9 +30,11 @@ const OPTIONS: OptionKinds<AttentionOptions> = { mask: "a tensor", causal: "a bo
  */
 function weightedMean(scores: Tensor, v: Tensor): Tensor {
   const e = exp(sub(scores, shiftOf(scores, -1)));
-  const weighted = matmul(e, v);
   // A sum over no keys is zero, as softmax's: there is nothing to divide by.
-  return e.shape.at(-1) === 0 ? weighted : div(weighted, sum(e, -1, { keepDims: true }));
+  if (e.shape.at(-1) === 0) return matmul(e, v);
+  // Before the product: it divides what it stores.
+  const total = sum(e, -1, { keepDims: true });
+  return div(matmul(e, v), total);
 }
 
 /**

@@ -203,7 +203,7 @@ class ContractEmitter extends ContractPacking {
       const name = this.kernel({ dtype: plan.dtype, widths, pattern, spreadStep: s.step, vectorStep });
       code.line(`rows = ${pattern.length};`);
       if (plan.sums === "result" && beyond > 0) this.copyBeyond(place, "from result");
-      this.sums(name, { vectorStep, width, at: `${place.at}, ${place.stride}` });
+      this.sums(name, { vectorStep, lanes: width - beyond, at: `${place.at}, ${place.stride}` });
       if (plan.swapped) this.finish({ ...place, rows: pattern.length });
     });
     if (plan.sums === "result" && beyond > 0) this.copyBeyond(place, "to result");
@@ -211,10 +211,10 @@ class ContractEmitter extends ContractPacking {
   }
 
   /** The call that sums up the tile's run of the depth, or the part of it where there is anything to add. */
-  sums(name: string, to: { readonly vectorStep: DepthStep; readonly width: number; readonly at: string }): void {
+  sums(name: string, to: { readonly vectorStep: DepthStep; readonly lanes: number; readonly at: string }): void {
     const { em, plan, nest } = this;
     const more = plan.sums === "tile" ? "0" : "pc > 0";
-    const tile = this.area("row", "rows", "col0", to.width);
+    const tile = this.area("row", "rows", "col0", to.lanes);
     const skips = nest.within !== undefined;
     if (nest.within) emitDepthRange(em, nest.within, tile);
     const from = (side: string, step: DepthStep): string =>
