@@ -10,16 +10,15 @@ import { vjp } from "../src/autodiff/vjp.ts";
 import { at } from "../src/base/invariant.ts";
 import { hostRandom } from "../src/base/random.ts";
 import { Build } from "../src/ir/build.ts";
-import type { Graph } from "../src/ir/graph.ts";
+import type { Graph, Value } from "../src/ir/graph.ts";
 import type { Reference } from "../src/ir/op.ts";
 import { isFloat } from "../src/kernel/dtype.ts";
 import { nativeTarget } from "../src/node/native/target.ts";
 import { adam } from "../src/optim/index.ts";
 import { provideNative } from "../src/runtime/choose-target.ts";
-import { type Elements, Executable } from "../src/runtime/executable.ts";
-import type { Target } from "../src/runtime/target.ts";
 import { randomGraph, randomInputs } from "./helpers/random-graph.ts";
 import { looped, randomCase } from "./helpers/random-loops.ts";
+import { runGraph } from "./support/run-graph.ts";
 import { plainTargets, type TestedTarget } from "./support/targets.ts";
 
 const [wasm, native, threaded] = plainTargets as readonly [TestedTarget, TestedTarget, TestedTarget];
@@ -37,16 +36,6 @@ function together(graphs: readonly Graph[]): Graph {
   return b.finish(results);
 }
 
-function run(target: Target, graph: Graph, inputs: readonly Reference[]): readonly Elements[] {
-  const executable = Executable.from(graph, { target });
-  executable.poison();
-  graph.params.forEach((param, i) => {
-    executable.view(param.type, at(executable.placed.params, i)).set(at(inputs, i));
-  });
-  executable.run();
-  return graph.results.map((value, i) => executable.view(value.type, at(executable.placed.results, i)).slice());
-}
-
 function expectSameBits(graphs: readonly Graph[], special: boolean, on: TestedTarget = native): void {
   const all = together(graphs);
   const inputs = graphs.flatMap((graph, i) =>
@@ -54,8 +43,8 @@ function expectSameBits(graphs: readonly Graph[], special: boolean, on: TestedTa
       graph.params[p]?.type.dtype === "f32" ? data.map(Math.fround) : data,
     ),
   );
-  const want = run(wasm.target(), all, inputs);
-  expect(run(on.target(), all, inputs), on.name).toEqual(want);
+  const input = (_: Value, i: number): Reference => at(inputs, i);
+  expect(runGraph(on.target(), all, input), on.name).toEqual(runGraph(wasm.target(), all, input));
 }
 
 const seeds = (count: number, from = 0): readonly number[] => Array.from({ length: count }, (_, i) => from + i);

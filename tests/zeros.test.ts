@@ -44,9 +44,10 @@ import { add, ge, mul, neg } from "../src/ops/elementwise.ts";
 import { type MatmulAttrs, matmul } from "../src/ops/matmul.ts";
 import { where } from "../src/ops/select.ts";
 import { pipeline, runPasses } from "../src/passes/pipeline.ts";
-import { type Elements, Executable } from "../src/runtime/executable.ts";
+import type { Elements } from "../src/runtime/executable.ts";
 import type { Target } from "../src/runtime/target.ts";
 import { wasmTarget } from "../src/runtime/wasm-target.ts";
+import { runGraph } from "./support/run-graph.ts";
 import { plainTargets } from "./support/targets.ts";
 
 type Type = "f32" | "f64" | "i32";
@@ -131,16 +132,6 @@ function graphOf(all: readonly Case[], known: boolean): Graph {
   return b.finish(results);
 }
 
-function run(target: Target, graph: Graph, inputs: (param: Value) => readonly number[]): readonly Elements[] {
-  const executable = Executable.from(graph, { target });
-  executable.poison();
-  graph.params.forEach((param, i) => {
-    executable.view(param.type, at(executable.placed.params, i)).set(inputs(param));
-  });
-  executable.run();
-  return graph.results.map((value, i) => executable.view(value.type, at(executable.placed.results, i)).slice());
-}
-
 /** Whole numbers of floats and integers, the same for each program; masks of the cases in order. */
 function inputsFor(all: readonly Case[]): (param: Value) => readonly number[] {
   const random = hostRandom(3);
@@ -183,8 +174,8 @@ describe("a product with a side that is zero beyond a line", () => {
 
   for (const { name, missing, target } of plainTargets) {
     it.skipIf(missing !== null)(`has the bits of the whole product on ${name}`, () => {
-      const want = run(target(), unknown, inputsFor(all));
-      const got = run(target(), known, inputsFor(all));
+      const want = runGraph(target(), unknown, inputsFor(all));
+      const got = runGraph(target(), known, inputsFor(all));
       const differ = got.flatMap((bits, i) => (sameBits(bits, at(want, i)) ? [] : [i]));
       expect(differ, "results that differ").toEqual([]);
     });
@@ -198,8 +189,8 @@ describe("a product with a side that is zero beyond a line", () => {
 describe("a product whose workspace is full of NaN", () => {
   const differing = (all: readonly Case[], target: Target): readonly Case[] =>
     all.filter((one) => {
-      const [want] = run(target, graphOf([one], false), inputsFor([one]));
-      const [got] = run(target, graphOf([one], true), inputsFor([one]));
+      const [want] = runGraph(target, graphOf([one], false), inputsFor([one]));
+      const [got] = runGraph(target, graphOf([one], true), inputsFor([one]));
       return !(want && got && sameBits(got, want));
     });
 

@@ -1,14 +1,15 @@
 /** @file Maps that read across memory give what WebAssembly gives: sizes around blocks, several operands, types, threads. */
 import { describe, expect, it } from "vitest";
+import { runGraph } from "../../../tests/support/run-graph.ts";
 import { plainTargets } from "../../../tests/support/targets.ts";
 import { at } from "../../base/invariant.ts";
 import { hostRandom } from "../../base/random.ts";
 import { Build } from "../../ir/build.ts";
 import type { Graph, Value } from "../../ir/graph.ts";
-import { tensorType } from "../../ir/type.ts";
+import { elementsOf, tensorType } from "../../ir/type.ts";
 import { add, mul } from "../../ops/elementwise.ts";
 import { transpose } from "../../ops/movement.ts";
-import { type Elements, Executable } from "../../runtime/executable.ts";
+import type { Elements } from "../../runtime/executable.ts";
 import type { Target } from "../../runtime/target.ts";
 
 type Type = "f32" | "f64" | "i32";
@@ -48,16 +49,11 @@ function graphOf(): Graph {
   return b.finish(results);
 }
 
+/** Whole numbers, the same in every run. */
 function run(target: Target, graph: Graph): readonly Elements[] {
   const random = hostRandom(9);
-  const executable = Executable.from(graph, { target });
-  executable.poison();
-  graph.params.forEach(({ type }, i) => {
-    const view = executable.view(type, at(executable.placed.params, i));
-    for (let e = 0; e < view.length; e++) view[e] = Math.floor(random.next() * 1000) - 500;
-  });
-  executable.run();
-  return graph.results.map((value, i) => executable.view(value.type, at(executable.placed.results, i)).slice());
+  const whole = (): number => Math.floor(random.next() * 1000) - 500;
+  return runGraph(target, graph, ({ type }) => Array.from({ length: elementsOf(type.shape) }, whole));
 }
 
 describe("a map that reads across memory", () => {

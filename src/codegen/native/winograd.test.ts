@@ -4,6 +4,7 @@
  * convolutions are one program, since a C compiler takes a moment to start; the arena is poisoned before they run.
  */
 import { describe, expect, it } from "vitest";
+import { runGraph } from "../../../tests/support/run-graph.ts";
 import { plainTargets } from "../../../tests/support/targets.ts";
 import { compile, conv2d, type Tensor, tensor, valueAndGrad } from "../../api/index.ts";
 import { at } from "../../base/invariant.ts";
@@ -19,7 +20,6 @@ import { type NativeRequest, nativeTarget } from "../../node/native/target.ts";
 import { type ConvAttrs, conv, convInput, convWeight } from "../../ops/conv.ts";
 import { add, mul, relu } from "../../ops/elementwise.ts";
 import { provideNative } from "../../runtime/choose-target.ts";
-import { Executable } from "../../runtime/executable.ts";
 import type { Target } from "../../runtime/target.ts";
 import { wasmTarget } from "../../runtime/wasm-target.ts";
 import type { NativeOptions } from "./options.ts";
@@ -98,23 +98,14 @@ function withPhases(): Build {
   return b;
 }
 
+const run = (target: Target, graph: Graph, inputs: readonly Float32Array[]): readonly Float32Array[] =>
+  runGraph(target, graph, (_, i) => at(inputs, i)) as readonly Float32Array[];
+
 function inputsOf(graph: Graph, seed = 1): readonly Float32Array[] {
   const random = hostRandom(seed);
   return graph.params.map(({ type }) =>
     Float32Array.from({ length: elementsOf(type.shape) }, () => random.next() - 0.5),
   );
-}
-
-function run(target: Target, graph: Graph, inputs: readonly Float32Array[]): readonly Float32Array[] {
-  const executable = Executable.from(graph, { target });
-  executable.poison();
-  graph.params.forEach((param, i) => {
-    executable.view(param.type, at(executable.placed.params, i)).set(at(inputs, i));
-  });
-  executable.run();
-  return graph.results.map(({ type }, i) => {
-    return executable.view(type, at(executable.placed.results, i)).slice() as Float32Array;
-  });
 }
 
 function winograd(request: NativeRequest = {}): Target {

@@ -1,0 +1,20 @@
+/** @file A graph run on a target, over memory that was full of NaN before. */
+import { at } from "../../src/base/invariant.ts";
+import type { Graph, Value } from "../../src/ir/graph.ts";
+import { type Elements, Executable } from "../../src/runtime/executable.ts";
+import type { Target } from "../../src/runtime/target.ts";
+
+/** The results; `input` gives the elements of a parameter, in order. */
+export function runGraph(
+  target: Target,
+  graph: Graph,
+  input: (param: Value, i: number) => ArrayLike<number>,
+): readonly Elements[] {
+  const executable = Executable.from(graph, { target });
+  executable.poison();
+  graph.params.forEach((param, i) => {
+    executable.view(param.type, at(executable.placed.params, i)).set(input(param, i));
+  });
+  executable.run();
+  return graph.results.map((value, i) => executable.view(value.type, at(executable.placed.results, i)).slice());
+}
