@@ -19,7 +19,7 @@ import { PLACEMENT_ORDERS } from "./orders.ts";
 /** From so many buffers on. */
 export const MANY = 2000;
 /** Which part of them is placed by search, one try after the other: what is best differs. */
-const PARTS = [0.1, 0.15, 0.2, 0.4] as const;
+const PARTS = [0.1, 0.4] as const;
 /** More take too long. */
 const MOST = 6750;
 /** The orders in which what is left over is placed. */
@@ -35,15 +35,20 @@ export function placeCoarsely(problem: Problem, large: number, solve: (part: Pro
   const { buffers } = problem;
   const chosen = heaviest(problem, large);
   const offsets = solve({ ...problem, buffers: chosen.map((id, index) => ({ ...at(buffers, id), id: index })) });
-  const around = [...buffers];
+  return { ...placeAround(problem, chosen, offsets), strategy: `largest ${large}` };
+}
+
+/** Places everything else greedily around buffers that are placed: `offsets` of `chosen`, by index. */
+export function placeAround(problem: Problem, chosen: readonly number[], offsets: readonly number[]): Placement {
+  const around = [...problem.buffers];
   chosen.forEach((id, index) => {
-    around[id] = { ...at(buffers, id), fixedAt: at(offsets, index) };
+    around[id] = { ...at(around, id), fixedAt: at(offsets, index) };
   });
   const placer = greedyPlacer({ ...problem, buffers: around });
   let best: Placement = { offsets: [], height: Number.POSITIVE_INFINITY, strategy: "" };
   for (const { name, of } of PLACEMENT_ORDERS.filter((order) => FILLS.includes(order.name))) {
     const filled = placer.place(of(problem), "first", best.height);
-    if (filled) best = { offsets: filled, height: heightOf(problem, filled), strategy: `largest ${large}, ${name}` };
+    if (filled) best = { offsets: filled, height: heightOf(problem, filled), strategy: name };
   }
   invariant(best.height < Number.POSITIVE_INFINITY, () => "nothing was placed around the largest");
   return best;

@@ -10,8 +10,10 @@
  *            │ a │ b  │
  *
  * To be put somewhere by force makes an item weigh more, so that it is not pushed out at once: that ends going in circles.
- * What is hard to place, large and long, weighs more from the start. Weights and places are kept when the height is
- * lowered further: one long walk comes lower than many short ones.
+ * It is forgotten again after some thousand steps; otherwise all weigh the same in the end, and the walk gets worse the
+ * longer it is. What is hard to place, large and long, weighs more from the start and goes back first: the small ones find
+ * a place around the large ones, hardly ever the other way round. Weights and places are kept when the height is lowered
+ * further: one long walk comes lower than many short ones.
  */
 import type { Random } from "./random.ts";
 import type { Sections } from "./sections.ts";
@@ -19,6 +21,9 @@ import { Shelves } from "./shelves.ts";
 
 /** A fixed item weighs more than everything else together. */
 const FIXED = 1e9;
+/** After so many steps, so much is left of the weight that items have gained: half of it is gone after 1,350. */
+const FORGETTING = 100;
+const KEPT = 0.95;
 
 export class Repair {
   /** Items put back so far, a measure of time. */
@@ -28,18 +33,13 @@ export class Repair {
   readonly #random: Random;
   /** Ends everything from outside. */
   readonly #late: () => boolean;
-  /** √(size · length), each relative to the largest: what an item weighs at first, and by how much it gains. */
+  /** What an item weighs at first, by how much it gains, and what goes back first. */
   readonly #hardness: Float64Array;
   readonly #weight: Float64Array;
+  /** What is outside, the hardest last. */
   readonly #pool: Int32Array;
   #pooled = 0;
   #limit = 0;
-  /** For weighing: contemporaries' offsets and tops in order, the weights that start and end there, where to try. */
-  readonly #offsets: Float64Array;
-  readonly #tops: Float64Array;
-  readonly #starting: Float64Array;
-  readonly #ending: Float64Array;
-  readonly #candidates: Float64Array;
   /** The best so far: its weight, where it is, and how many are as good. */
   #least = 0;
   #from = -1;
@@ -47,21 +47,14 @@ export class Repair {
   #weighed = 0;
 
   constructor(sections: Sections, random: Random, late: () => boolean) {
-    const { n, count, size, lo, hi } = sections;
+    const { n } = sections;
     this.#sections = sections;
     this.#shelves = new Shelves(sections, true);
     this.#random = random;
     this.#late = late;
     this.#weight = new Float64Array(n);
     this.#pool = new Int32Array(n);
-    this.#offsets = new Float64Array(n);
-    this.#tops = new Float64Array(n);
-    this.#starting = new Float64Array(n);
-    this.#ending = new Float64Array(n);
-    this.#candidates = new Float64Array(n + 1);
-    const largest = size.reduce((most, x) => Math.max(most, x), 1);
-    const length = (i: number): number => ((hi[i] as number) - (lo[i] as number)) / Math.max(1, count);
-    this.#hardness = size.map((x, i) => Math.sqrt((x / largest) * length(i)));
+    this.#hardness = new Float64Array(n);
   }
 
   get offset(): Float64Array {
@@ -73,8 +66,12 @@ export class Repair {
     return this.#shelves.work + this.#weighed;
   }
 
-  /** Starts from a placement, cut off at `limit`. False when a fixed item is above it. */
-  load(offset: Float64Array, limit: number): boolean {
+  /**
+   * Starts from a placement, cut off at `limit`, or from nothing but what is fixed. `mix` says how much size counts for
+   * being hard, against length. False when a fixed item is above the limit.
+   */
+  load(offset: Float64Array | null, limit: number, mix: number): boolean {
+    this.#measure(mix);
     const { n, size, fixed } = this.#sections;
     this.#limit = limit;
     this.#pooled = 0;
@@ -83,13 +80,26 @@ export class Repair {
     for (let i = 0; i < n; i++) {
       const isFixed = (fixed[i] as number) >= 0;
       this.#weight[i] = isFixed ? FIXED : (this.#hardness[i] as number);
-      this.#shelves.offset[i] = offset[i] as number;
-      if ((offset[i] as number) + (size[i] as number) <= limit) within.push(i);
+      const from = offset?.[i] ?? (isFixed ? (fixed[i] as number) : Number.POSITIVE_INFINITY);
+      this.#shelves.offset[i] = from;
+      if (from + (size[i] as number) <= limit) within.push(i);
       else if (isFixed) return false;
       else this.#pool[this.#pooled++] = i;
     }
+    const hardness = this.#hardness;
+    this.#pool.subarray(0, this.#pooled).sort((a, b) => (hardness[a] as number) - (hardness[b] as number) || b - a);
     this.#shelves.fill(Int32Array.from(within));
     return true;
+  }
+
+  /** How hard items are: size^mix · length^(1 - mix), each relative to the largest. */
+  #measure(mix: number): void {
+    const { count, size, lo, hi } = this.#sections;
+    const largest = size.reduce((most, x) => Math.max(most, x), 1);
+    size.forEach((x, i) => {
+      const length = ((hi[i] as number) - (lo[i] as number)) / Math.max(1, count);
+      this.#hardness[i] = (x / largest) ** mix * length ** (1 - mix);
+    });
   }
 
   /** Goes on with another limit; what sticks out of it joins the pool. False when that is fixed. */
@@ -107,27 +117,40 @@ export class Repair {
     const last = this.steps + steps;
     while (this.#pooled > 0) {
       if (this.steps >= last) return false;
-      const at = Math.floor(this.#random() * this.#pooled);
-      const item = this.#pool[at] as number;
       this.#pooled -= 1;
-      this.#pool[at] = this.#pool[this.#pooled] as number;
+      const item = this.#pool[this.#pooled] as number;
       if (this.#insert(item)) continue;
-      this.#pool[this.#pooled++] = item;
+      this.#drop(item);
       return false;
     }
     return true;
   }
 
+  /** Puts an item into the pool. */
+  #drop(i: number): void {
+    const [pool, hardness, value] = [this.#pool, this.#hardness, this.#hardness[i] as number];
+    let [low, high] = [0, this.#pooled];
+    while (low < high) {
+      const mid = (low + high) >> 1;
+      if ((hardness[pool[mid] as number] as number) < value) low = mid + 1;
+      else high = mid;
+    }
+    pool.copyWithin(low + 1, low, this.#pooled);
+    pool[low] = i;
+    this.#pooled += 1;
+  }
+
   #evict(i: number): boolean {
     if ((this.#weight[i] as number) >= FIXED) return false;
     this.#shelves.take(i);
-    this.#pool[this.#pooled++] = i;
+    this.#drop(i);
     return true;
   }
 
   /** Puts an item in, by force if need be; false when it does not fit even then. */
   #insert(i: number): boolean {
     this.steps += 1;
+    if (this.steps % FORGETTING === 0) this.#forget();
     if ((this.steps & 63) === 0 && this.#late()) return false;
     const { offset, top, byOffset } = this.#shelves;
     const count = this.#shelves.around(i);
@@ -149,6 +172,16 @@ export class Repair {
     return true;
   }
 
+  /** Lets the weights go back to what they were at first. */
+  #forget(): void {
+    const [weight, hardness] = [this.#weight, this.#hardness];
+    for (let i = 0; i < weight.length; i++) {
+      const first = hardness[i] as number;
+      const now = weight[i] as number;
+      if (now < FIXED) weight[i] = first + KEPT * (now - first);
+    }
+  }
+
   /** The lowest gap among the first `count` by offset, or -1. */
   #gapFor(i: number, count: number): number {
     const { offset, top, byOffset } = this.#shelves;
@@ -162,59 +195,72 @@ export class Repair {
     return floor + size <= this.#limit ? floor : -1;
   }
 
-  /** The offset at which least is in the way: on the top of something, or right under something. */
+  /**
+   * The offset at which least is in the way. What is in the way at p is what starts below p + size, less what ends at or
+   * below p, so it gets less at every top, and more right behind every offset less the size; nothing is less than it is
+   * from the last top up to there:
+   *
+   *     in the way ┤──┐     ┌──       tried are both ends, on the top of something and right under something,
+   *                │  └─┐ ┌─┘         and with alignment what is in between
+   *              p ┤    ├─┤
+   */
   #cheapestFor(i: number, count: number): number {
     const { offset, top, byOffset, byTop } = this.#shelves;
-    for (let p = 0; p < count; p++) {
-      const first = byOffset[p] as number;
-      this.#offsets[p] = offset[first] as number;
-      this.#starting[p] = this.#weight[first] as number;
-      const second = byTop[p] as number;
-      this.#tops[p] = top[second] as number;
-      this.#ending[p] = this.#weight[second] as number;
-    }
-    const { align } = this.#sections;
-    const step = align ? (align[i] as number) : 0;
+    const weight = this.#weight;
     const size = this.#sections.size[i] as number;
-    const candidates = this.#candidates;
-    candidates[0] = 0;
-    for (let p = 0; p < count; p++) candidates[p + 1] = this.#up(i, this.#tops[p] as number);
-    this.#weighed += 2 * count;
+    const last = this.#limit - size;
+    if (last < 0) return -1;
+    const isAligned = this.#sections.align !== null;
+    let [starts, ends, cost, from, falls] = [0, 0, 0, 0, true];
     this.#least = FIXED / 2;
     this.#from = -1;
-    this.#ties = 0;
-    this.#weigh(size, count);
-    for (let p = 0; p <= count; p++) {
-      const under = (p < count ? (this.#offsets[p] as number) : this.#limit) - size;
-      candidates[p] = step > 0 ? Math.floor(under / step) * step : under;
+    this.#weighed += 2 * count;
+    let rise = count > 0 ? (offset[byOffset[0] as number] as number) - size : last;
+    while (rise < 0) {
+      cost += weight[byOffset[starts++] as number] as number;
+      rise = starts < count ? (offset[byOffset[starts] as number] as number) - size : last;
     }
-    this.#weigh(size, count);
+    while (from <= last) {
+      const fall = ends < count ? (top[byTop[ends] as number] as number) : Number.POSITIVE_INFINITY;
+      if (fall <= rise) {
+        if (isAligned) this.#consider(i, cost, from, Math.min(fall - 1, last));
+        cost -= weight[byTop[ends++] as number] as number;
+        from = fall;
+        falls = true;
+      } else {
+        if (falls || isAligned) this.#consider(i, cost, from, Math.min(rise, last));
+        if (rise >= last) break;
+        cost += weight[byOffset[starts++] as number] as number;
+        from = rise + 1;
+        falls = false;
+        rise = starts < count ? (offset[byOffset[starts] as number] as number) - size : last;
+      }
+    }
     return this.#from;
   }
 
-  /**
-   * What is in the way at p is what starts below p + size, less what ends at or below p; both sums grow with p. The best
-   * of count + 1 candidates, which rise, goes to #from.
-   */
-  #weigh(size: number, count: number): void {
-    const [offsets, tops, starting, ending] = [this.#offsets, this.#tops, this.#starting, this.#ending];
-    let [starts, ends, cost] = [0, 0, 0];
-    for (let q = 0; q <= count; q++) {
-      const p = this.#candidates[q] as number;
-      if (p < 0) continue;
-      const to = p + size;
-      if (to > this.#limit) break;
-      for (; starts < count && (offsets[starts] as number) < to; starts++) cost += starting[starts] as number;
-      for (; ends < count && (tops[ends] as number) <= p; ends++) cost -= ending[ends] as number;
-      if (cost > this.#least) continue;
-      this.#ties = cost < this.#least ? 1 : this.#ties + 1;
-      this.#least = cost;
-      if (this.#ties === 1 || this.#random() * this.#ties < 1) this.#from = p;
-    }
+  /** Tries offsets `from` and `to`, with as much in the way everywhere between them. */
+  #consider(i: number, cost: number, from: number, to: number): void {
+    if (cost > this.#least) return;
+    const low = this.#up(i, from);
+    const high = this.#down(i, to);
+    if (low > high) return;
+    if (cost < this.#least) this.#ties = 0;
+    this.#least = cost;
+    this.#ties += 1;
+    if (this.#ties === 1 || this.#random() * this.#ties < 1) this.#from = low;
+    if (low === high) return;
+    this.#ties += 1;
+    if (this.#random() * this.#ties < 1) this.#from = high;
   }
 
   #up(i: number, offset: number): number {
     const { align } = this.#sections;
     return align ? Math.ceil(offset / (align[i] as number)) * (align[i] as number) : offset;
+  }
+
+  #down(i: number, offset: number): number {
+    const { align } = this.#sections;
+    return align ? Math.floor(offset / (align[i] as number)) * (align[i] as number) : offset;
   }
 }

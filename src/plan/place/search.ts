@@ -3,8 +3,8 @@
  *
  *     exact   branch and bound (branch.ts) in short runs with different orders. Decides whether a height is possible
  *             where that can be decided at all, and is quickest when the height that it aims at is tight.
- *     repair  ejection (repair.ts): long walks that come down a little at a time. For problems that are too large for the
- *             exact method, or too loose.
+ *     repair  ejection (repair.ts): long walks that come down a little at a time (walk.ts). For problems that are too
+ *             large for the exact method, or too loose.
  *
  *     bytes  best ┤──────  a walk aims a little below the lowest that it has been, exact at the bound and at several
  *                 │        heights in between; what is found lowers the best, a height that is shown to be impossible
@@ -25,8 +25,8 @@ import { MANY, placeCoarsely, triesFor } from "./coarse.ts";
 import { type Placement, placeGreedily } from "./grid.ts";
 import { type Keys, keysOf } from "./keys.ts";
 import { type Random, randomFrom } from "./random.ts";
-import { Repair } from "./repair.ts";
-import { type Sections, sectionsOf } from "./sections.ts";
+import { type Sections, sectionsOf, settle } from "./sections.ts";
+import { Walk, walkersOf } from "./walk.ts";
 
 export interface SearchOptions {
   /** A lower bound of the height. */
@@ -56,7 +56,7 @@ const MEMORY = 1 << 18;
 /** Greedy placements of tens of thousands of buffers: about two seconds. */
 const GREEDY_WORK = 3e8;
 /** What the largest of many get in each try, before everything else: so much per buffer of all, and no more than that. */
-const TRY_WORK = 5e4;
+const TRY_WORK = 3e4;
 const MOST_TRY_WORK = 3e8;
 const LEAST_NODES = 1500;
 /** What is learned about sections fades, what is tried gets longer. */
@@ -66,16 +66,13 @@ const NOISE = 0.1;
 /** Where the second line of the exact method aims, from the bound (0) to the best (1). Their number has no common factor
  *  with the number of orders, so every aim meets every order. */
 const AIMS = [0.5, 0.9, 0.75] as const;
-/** Up to so many items the exact method gets three times the work of repair, beyond as much. */
+/** Up to so many items the exact method gets twelve times the work of repair, beyond as much. */
 const FEW = 600;
-/** Of more items, the exact method finds a placement in few runs or not at all: after these, it gets a fifth. */
+/** Of more items, the exact method finds a placement in few runs or not at all: after these, it gets a tenth. */
 const HOPEFUL = 12;
-/** How much of the distance to the bound a walk tries to make up for at once. */
-const CUT = 0.1;
-/** Steps of a walk at a time; walks begin anew after so many times in vain, the next one later. */
-const STRIDE = 2000;
-const PATIENCE = 25;
-const MORE_PATIENCE = 1.5;
+
+/** Of the walks, the last has one turn in so many, the others share the rest. */
+const RARE = 5;
 
 /** The lowest placement that can be found within the limits. */
 export function searchPlacement(problem: Problem, options: SearchOptions): SearchResult {
@@ -135,7 +132,9 @@ class Search {
   readonly #sections: Sections;
   readonly #seed: number;
   readonly #keys: Keys;
-  readonly #repair: Repair;
+  /** They take turns. */
+  readonly #walks: readonly Walk[];
+  #strides = 0;
   /** Aiming at the bound, and above; made when needed. Not at all when there are too many items. */
   readonly #lines: Line[] = [];
   readonly #exact: boolean;
@@ -151,11 +150,6 @@ class Search {
   #exactWork = 0;
   /** Runs of the exact method since it last found something. */
   #vain = 0;
-  /** The walk of repair: the lowest that it has been, and how long it has been in vain. */
-  #walkBest = 0;
-  #strides = 0;
-  #idle = Number.POSITIVE_INFINITY;
-  #patience = PATIENCE;
 
   constructor(
     problem: Problem,
@@ -168,7 +162,8 @@ class Search {
     const sections = sectionsOf(problem);
     this.#sections = sections;
     this.#seed = seed;
-    this.#repair = new Repair(sections, randomFrom(seed), late);
+    const random = randomFrom(seed);
+    this.#walks = walkersOf(problem).map((walker) => new Walk(problem, walker, random, late));
     this.#keys = keysOf(sections);
     let entries = 0;
     for (let i = 0; i < sections.n; i++) entries += (sections.hi[i] as number) - (sections.lo[i] as number);
@@ -181,7 +176,7 @@ class Search {
     this.#best = Math.ceil(units(start.height));
     this.#strategy = start.strategy;
     // what is live all the time may lie elsewhere in the start
-    if (sections.grounded.size > 0) this.#settle();
+    if (sections.grounded.size > 0) this.#best = settle(sections, this.#offset);
   }
 
   get done(): boolean {
@@ -192,46 +187,38 @@ class Search {
     return this.#exactWork + this.#repairWork;
   }
 
-  /** Each item looked at costs about as much as four at a node; each stride looks at all once, whatever comes of it. */
   get #repairWork(): number {
-    return 4 * (this.#repair.work + this.#strides * this.#sections.n);
+    return this.#walks.reduce((sum, walk) => sum + walk.work, 0);
   }
 
   /** One run of the method that has had less work than is due to it. */
   step(): void {
     const { n, count } = this.#sections;
-    const hopeful = this.#vain < HOPEFUL ? 1 : 0.2;
-    const share = n <= FEW ? 3 : hopeful;
+    const hopeful = this.#vain < HOPEFUL ? 1 : 0.1;
+    const share = n <= FEW ? 12 : hopeful;
     const next = 2 * n * (n + count);
     if (this.#exact && this.#exactWork + next <= share * this.#repairWork + 2e6) this.#runExact();
     else this.#runRepair();
   }
 
   result(): SearchResult {
-    const { ids, unit, ground, grounded } = this.#sections;
-    const offsets = this.#problem.buffers.map((b) => grounded.get(b.id) ?? b.fixedAt ?? 0);
-    ids.forEach((id, i) => {
-      offsets[id] = (this.#offset[i] as number) * unit + ground;
-    });
-    const nodes = this.#lines.reduce((sum, { branch }) => sum + branch.nodes, this.#repair.steps);
+    const { unit, ground } = this.#sections;
+    const offsets = this.#offsets();
+    const steps = this.#walks.reduce((sum, walk) => sum + walk.steps, 0);
+    const nodes = this.#lines.reduce((sum, { branch }) => sum + branch.nodes, steps);
     const height = heightOf(this.#problem, offsets);
     const boundBytes = this.#bound * unit + ground;
     return { offsets, height, strategy: this.#strategy, proven: this.#best <= this.#bound, boundBytes, nodes };
   }
 
-  /** Lets everything sink by what lay below it and is on the ground now, in order of offset. */
-  #settle(): void {
-    const { n, count, size, fixed, lo, hi } = this.#sections;
-    const order = Int32Array.from({ length: n }, (_, i) => i);
-    const offset = this.#offset;
-    order.sort((a, b) => (offset[a] as number) - (offset[b] as number) || a - b);
-    const tops = new Float64Array(count);
-    for (const i of order) {
-      const covered = tops.subarray(lo[i] as number, hi[i] as number);
-      if ((fixed[i] as number) < 0) offset[i] = covered.reduce((most, top) => Math.max(most, top), 0);
-      covered.fill((offset[i] as number) + (size[i] as number));
-    }
-    this.#best = this.#heightOf(offset);
+  /** The best placement, in bytes by buffer. */
+  #offsets(): number[] {
+    const { ids, unit, ground, grounded } = this.#sections;
+    const offsets = this.#problem.buffers.map((b) => grounded.get(b.id) ?? b.fixedAt ?? 0);
+    ids.forEach((id, i) => {
+      offsets[id] = (this.#offset[i] as number) * unit + ground;
+    });
+    return offsets;
   }
 
   #runExact(): void {
@@ -271,29 +258,19 @@ class Search {
     return line;
   }
 
-  /** A stride of the walk. When it gets nowhere any more, a new one starts at the best placement. */
+  /** A stride of the walk whose turn it is. */
   #runRepair(): void {
-    const repair = this.#repair;
-    this.#strides += 1;
-    if (this.#idle > this.#patience) {
-      if (this.#strides > 1) this.#patience *= MORE_PATIENCE;
-      this.#idle = 0;
-      this.#walkBest = this.#best;
-      if (!repair.load(this.#offset, this.#below(this.#best))) return;
-    }
-    if (!repair.fit(STRIDE)) {
-      this.#idle += 1;
-      return;
-    }
-    this.#idle = 0;
-    this.#walkBest = Math.min(this.#walkBest, this.#heightOf(repair.offset));
-    this.#accept(repair.offset, "repair");
-    repair.aimAt(this.#below(this.#walkBest));
-  }
-
-  /** Where a walk aims that has come down to `height`. */
-  #below(height: number): number {
-    return Math.max(this.#bound, height - Math.max(1, Math.ceil(CUT * (height - this.#bound))));
+    const { ids, unit, ground } = this.#sections;
+    const turn = this.#strides++;
+    const last = this.#walks.length - 1;
+    const walk = at(this.#walks, last === 0 || turn % RARE === RARE - 1 ? last : turn % last);
+    const bytes = (units: number): number => units * unit + ground;
+    const known = { bestBytes: bytes(this.#best), boundBytes: bytes(this.#bound), offsets: () => this.#offsets() };
+    const found = walk.stride(known);
+    if (!found) return;
+    const offset = Float64Array.from(ids, (id) => (at(found.offsets, id) - ground) / unit);
+    if (this.#walks.length > 1) settle(this.#sections, offset);
+    this.#accept(offset, found.strategy);
   }
 
   #accept(offset: Float64Array, strategy: string): void {

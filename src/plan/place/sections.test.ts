@@ -1,8 +1,9 @@
 /** @file Sections of small problems, by hand and by definition. */
 import fc from "fast-check";
 import { expect, it } from "vitest";
+import { at } from "../../base/invariant.ts";
 import { type Buffer, overlapInTime, type Problem } from "../problem.ts";
-import { sectionsOf } from "./sections.ts";
+import { sectionsOf, settle } from "./sections.ts";
 
 function problem(rows: readonly (readonly [number, number, number])[], fixed: Record<number, number> = {}): Problem {
   const buffers = rows.map(([start, end, bytes], id): Buffer => {
@@ -69,4 +70,24 @@ it("has two items share a section exactly if their buffers share a step", () => 
     }),
     { numRuns: 100, seed: 3 },
   );
+});
+
+it("lets everything sink onto what is below it, but nothing that is fixed", () => {
+  const rows = [
+    [0, 4, 2],
+    [2, 6, 2],
+    [4, 6, 2],
+    [0, 1, 2],
+  ] as const;
+  const sections = sectionsOf(problem([...rows, [5, 6, 2]], { 4: 20 }));
+  const offset = Float64Array.from(sections.ids, (id) => at([3, 8, 4, 7, 10], id));
+  expect(settle(sections, offset)).toBe(11);
+  // 1 above 0, 2 below it, 3 above 0 as well, and 4 stays
+  expect(Array.from(sections.ids, (id, i) => [id, offset[i]])).toEqual([
+    [0, 0],
+    [3, 1],
+    [1, 1],
+    [2, 0],
+    [4, 10],
+  ]);
 });

@@ -76,6 +76,27 @@ export function sectionsOf(problem: Problem): Sections {
   };
 }
 
+/**
+ * Lets everything sink onto what lies below it, in order of offset, in place; how high it is then. Offsets that come from
+ * elsewhere may count from another ground, or with buffers in between that are no items here.
+ */
+export function settle({ n, count, size, fixed, align, lo, hi }: Sections, offset: Float64Array): number {
+  const order = Int32Array.from({ length: n }, (_, i) => i);
+  order.sort((a, b) => (offset[a] as number) - (offset[b] as number) || a - b);
+  const tops = new Float64Array(count);
+  let height = 0;
+  for (const i of order) {
+    const covered = tops.subarray(lo[i] as number, hi[i] as number);
+    const floor = covered.reduce((most, top) => Math.max(most, top), 0);
+    const step = align ? (align[i] as number) : 1;
+    if ((fixed[i] as number) < 0) offset[i] = Math.ceil(floor / step) * step;
+    const top = (offset[i] as number) + (size[i] as number);
+    covered.fill(top);
+    height = Math.max(height, top);
+  }
+  return height;
+}
+
 /** Sections [lo, hi) of buffers that are sorted by start. */
 export function cover(buffers: readonly Buffer[]): { lo: Int32Array; hi: Int32Array; count: number } {
   const byEnd = buffers.map((_, i) => i);

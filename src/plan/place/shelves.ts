@@ -172,7 +172,7 @@ export class Shelves {
 /** Strides of all scales; 0 for the one window of everything. */
 function stridesFor(n: number, count: number): number[] {
   const strides: number[] = [];
-  const most = Math.min(FINEST, n / 16);
+  const most = Math.min(FINEST, n / 48);
   for (let windows = COARSER; windows <= most; windows *= COARSER) {
     const stride = Math.ceil(count / windows);
     if (stride >= LEAST_STRIDE) strides.push(stride);
