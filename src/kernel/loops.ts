@@ -85,7 +85,8 @@ export interface ScanNest {
 export interface Within {
   readonly rows: number;
   readonly cols: number;
-  readonly depth: number;
+  /** So that what is inside is one run of the depth, whose ends need no division. */
+  readonly depth: 1 | -1;
   readonly constant: number;
 }
 

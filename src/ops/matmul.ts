@@ -41,20 +41,18 @@ const turned = (line: readonly number[]): readonly number[] =>
 const BEYOND_EDGES = 256;
 
 /**
- * The half-spaces outside of which a factor is zero, in the product's counters. Those that reach the end of i32, in which targets
- * may count, are left out: column - row ≤ 2³¹ - 1 says nothing and would wrap around.
+ * The half-spaces outside of which a factor is zero, in the product's counters. Those that take steps along the depth are left
+ * out, and those that reach the end of i32, in which targets may count: column - row ≤ 2³¹ - 1 says nothing and would wrap
+ * around.
  */
 function withinOf(shape: ContractShape, { ta, tb, xin = [], win = [] }: MatmulAttrs): readonly Within[] {
-  const [[i, l, a], [d, j, b]] = [ta ? turned(xin) : xin, tb ? turned(win) : win];
-  const halves: Within[] = [
-    ...(i === undefined || l === undefined || a === undefined ? [] : [{ rows: i, cols: 0, depth: l, constant: a }]),
-    ...(d === undefined || j === undefined || b === undefined ? [] : [{ rows: 0, cols: j, depth: d, constant: b }]),
-  ];
+  const [[i = 0, k = 0, a = 0], [l = 0, j = 0, b = 0]] = [ta ? turned(xin) : xin, tb ? turned(win) : win];
   const most = Math.max(shape.m, shape.n, shape.k) + BEYOND_EDGES;
-  return halves.filter(
-    ({ rows, cols, depth, constant }) =>
-      (Math.abs(rows) + Math.abs(cols) + Math.abs(depth)) * most + Math.abs(constant) < 2 ** 31,
-  );
+  const half = (rows: number, cols: number, depth: number, constant: number): readonly Within[] => {
+    const reach = (Math.abs(rows) + Math.abs(cols) + 1) * most + Math.abs(constant);
+    return (depth === 1 || depth === -1) && reach < 2 ** 31 ? [{ rows, cols, depth, constant }] : [];
+  };
+  return [...half(i, 0, k, a), ...half(0, j, l, b)];
 }
 
 function requireLine(name: string, line: readonly number[] = []): void {

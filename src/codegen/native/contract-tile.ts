@@ -140,7 +140,6 @@ export function emitDepthRange(em: VectorEmitter, within: readonly Within[], are
   const { code } = em;
   code.line("idx kc = pc, kEnd = pEnd;");
   for (const half of within) {
-    if (Math.abs(half.depth) !== 1) continue;
     const least = leastOver(half, area);
     if (half.depth === 1) code.line(`if (1 - (${least}) < kEnd) kEnd = 1 - (${least});`);
     else code.line(`if (${least} > kc) kc = ${least};`);

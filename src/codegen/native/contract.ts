@@ -27,7 +27,7 @@ import { ContractPacking } from "./contract-packing.ts";
 import { type Product, planProduct, widthOf, workspaceElements } from "./contract-plan.ts";
 import { anyNeeded, emitDepthRange, finishTile, type TilePlace } from "./contract-tile.ts";
 import type { VectorEmitter } from "./emitter.ts";
-import { type DepthStep, type MicroShape, microKernel, microName, vectorTypes } from "./gemm-micro.ts";
+import { type DepthStep, type MicroShape, sharedMicro, vectorTypes } from "./gemm-micro.ts";
 import { packText } from "./gemm-pack.ts";
 import type { NativeOptions, ShareFunction } from "./options.ts";
 import { splitUnit } from "./walk.ts";
@@ -321,9 +321,7 @@ class ContractEmitter extends ContractPacking {
     if (plan.swapped || ["across", "turned", "permuted"].includes(plan.v.kind)) {
       share(`tm_turn_${dtype}`, () => packText(dtype, plan.lanes));
     }
-    const name = microName(shape);
-    share(name, () => microKernel(shape, this.options.fma && dtype !== "i32"));
-    return name;
+    return sharedMicro(share, shape, this.options.fma && dtype !== "i32");
   }
 }
 

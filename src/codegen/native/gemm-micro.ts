@@ -14,6 +14,8 @@
  * Invariant: an element of the tile is a plain sum in order of the depth, whatever the tile, so tiles never change bits.
  */
 
+import type { ShareFunction } from "./options.ts";
+
 /** Element types of products. */
 export type ProductType = "f32" | "f64" | "i32";
 
@@ -107,4 +109,11 @@ function fused(text: string): string {
     `#pragma GCC push_options\n#pragma GCC optimize("fp-contract=fast")\n#endif\n${text}\n` +
     "#if defined(__clang__)\n#pragma clang fp contract(off)\n#else\n#pragma GCC pop_options\n#endif\n"
   );
+}
+
+/** The name of a tile's function, which is put into the file. */
+export function sharedMicro(share: ShareFunction, shape: MicroShape, fma: boolean): string {
+  const name = microName(shape);
+  share(name, () => microKernel(shape, fma));
+  return name;
 }

@@ -19,6 +19,8 @@ import type { NativeOptions, ShareFunction } from "./options.ts";
 import { emitOuter, emitStores } from "./walk.ts";
 
 type Load = Extract<Expr, { kind: "load" }>;
+/** One that can be turned round. */
+type Turned = Load & { readonly dtype: "f32" | "i32" };
 
 /** A map that reads across memory. */
 export interface TurnedMap {
@@ -26,7 +28,7 @@ export interface TurnedMap {
   /** Memory runs along this counter, and `inner` lies in the lanes. */
   readonly along: LoopVar;
   readonly inner: LoopVar;
-  readonly loads: readonly Load[];
+  readonly loads: readonly Turned[];
 }
 
 /** Elements between lanes from which each lane has a line of its own. */
@@ -51,7 +53,8 @@ export function turnedMap(em: VectorEmitter, nest: MapNest, options: NativeOptio
   if (!inner || inner.extent < em.lanes || em.lanes !== options.lanes) return null;
   const step = ({ index }: Load, v: LoopVar): number | null => linearCoefficient(em.interner, index, v);
   const across = plainLoads(nest.stores.map((store) => store.value)).filter(
-    (load) => (load.dtype === "f32" || load.dtype === "i32") && Math.abs(step(load, inner) ?? 0) >= APART,
+    (load): load is Turned =>
+      (load.dtype === "f32" || load.dtype === "i32") && Math.abs(step(load, inner) ?? 0) >= APART,
   );
   const along = loops.find((v) => v.extent >= em.lanes && across.some((load) => step(load, v) === 1));
   if (!along) return null;
@@ -68,9 +71,8 @@ export function emitTurnedMap(
 ): Units {
   const { outer, along } = map;
   for (const { dtype } of map.loads) {
-    const type = dtype === "i32" ? "i32" : "f32";
-    share(`tm_${type}x${em.lanes}`, () => vectorTypes(type, em.lanes));
-    share(`tm_turn_${type}`, () => packText(type, em.lanes));
+    share(`tm_${dtype}x${em.lanes}`, () => vectorTypes(dtype, em.lanes));
+    share(`tm_turn_${dtype}`, () => packText(dtype, em.lanes));
   }
   if (outer.length > 0)
     return emitOuter(em, outer, () => emitBlocks(em, nest, operands, map, "0", String(along.extent)));
@@ -137,7 +139,7 @@ function emitBlock(
     code.line(
       `for (int r = 0; r < ${lanes}; r++) ${block}[r] = ${em.type(load.dtype)}_load(${first} + r * (idx)(${step}));`,
     );
-    code.line(`tm_turn_${load.dtype === "i32" ? "i32" : "f32"}(${block});`);
+    code.line(`tm_turn_${load.dtype}(${block});`);
     return block;
   });
   em.block(`for (int r = 0; r < ${lanes}; r++)`, () => {

@@ -13,7 +13,7 @@ import { product, type Units } from "../units.ts";
 import { finishPlain } from "./contract-tile.ts";
 import { loopVar, replaceCounters } from "./counters.ts";
 import type { VectorEmitter } from "./emitter.ts";
-import { type MicroShape, microKernel, microName, vectorTypes } from "./gemm-micro.ts";
+import { type MicroShape, sharedMicro, vectorTypes } from "./gemm-micro.ts";
 import { packText } from "./gemm-pack.ts";
 import type { NativeOptions, ShareFunction } from "./options.ts";
 import { splitUnit } from "./walk.ts";
@@ -229,9 +229,7 @@ class WeightsEmitter {
       spreadStep: "table",
       vectorStep: "table",
     };
-    const name = microName(shape);
-    this.share(name, () => microKernel(shape, this.options.fma));
-    return name;
+    return sharedMicro(this.share, shape, this.options.fma);
   }
 }
 

@@ -15,7 +15,7 @@ import { product } from "../units.ts";
 import { PanelPacking } from "./contract-panel.ts";
 import { finishPlain } from "./contract-tile.ts";
 import type { VectorEmitter } from "./emitter.ts";
-import { type MicroShape, microKernel, microName, vectorTypes } from "./gemm-micro.ts";
+import { type MicroShape, sharedMicro, vectorTypes } from "./gemm-micro.ts";
 import { packText } from "./gemm-pack.ts";
 import type { NativeOptions, ShareFunction } from "./options.ts";
 import { splitUnit } from "./walk.ts";
@@ -246,9 +246,7 @@ class WinogradEmitter extends PanelPacking<WinogradPlan> {
       spreadStep: lanes,
       vectorStep: "table",
     };
-    const name = microName(shape);
-    this.share(name, () => microKernel(shape, this.options.fma));
-    return name;
+    return sharedMicro(this.share, shape, this.options.fma);
   }
 }
 

@@ -9,6 +9,7 @@ import { bytesOf } from "../../kernel/dtype.ts";
 import type { Expr, LoopVar } from "../../kernel/expr.ts";
 import { varIndex } from "../../kernel/index-math.ts";
 import type { ContractNest } from "../../kernel/loops.ts";
+import type { Needed } from "../needed-sums.ts";
 import { type Context, SINGLE, VECTOR } from "./addresses.ts";
 import { type Blocking, blockingOf } from "./blocking.ts";
 import { OP } from "./encoder.ts";
@@ -20,6 +21,12 @@ export interface ContractParts {
   readonly fma: boolean;
   /** Local with the address of the workspace. */
   readonly scratch: number;
+}
+
+/** Some rows and columns: a local with the first, and how many; all where not given. */
+export interface Sides {
+  readonly rows?: readonly [number, number];
+  readonly cols?: readonly [number, number];
 }
 
 /** A constant, or a local. */
@@ -106,16 +113,14 @@ export class ContractPanels {
   }
 
   /**
-   * [begin, end): the part of the depth block where factors of some rows and columns are not zero by construction, each side
-   * given by its first and how many, or all of the product's tiles: those at the edge reach beyond it, and what is packed for
-   * all of them has to be there for the last one too.
+   * Leaves the least on the stack that a plane comes to over some rows and columns, each side given by its first and how many,
+   * or all of the product's tiles: those at the edge reach beyond it, and what is packed for all of them has to be there for
+   * the last one too.
    */
-  setRange(sides: { readonly rows?: readonly [number, number]; readonly cols?: readonly [number, number] }): void {
-    const { nest, locals, block } = this;
+  pushLeast(plane: Needed, sides: Sides): void {
+    const { nest, block } = this;
     const { code } = this.em;
-    if (!nest.within) return;
-    code.get(locals.pc).tee(locals.begin).get(locals.kcur).op(OP.i32Add).set(locals.end);
-    const least = (coef: number, side: readonly [number, number] | undefined, extent: number, step: number): void => {
+    const least = (coef: number, side: Sides["rows"], extent: number, step: number): void => {
       if (!side || coef === 0) code.i32Const(coef < 0 ? coef * (Math.ceil(extent / step) * step - 1) : 0);
       else {
         code.get(side[0]);
@@ -123,12 +128,22 @@ export class ContractPanels {
         code.i32Const(coef).op(OP.i32Mul);
       }
     };
+    least(plane.rows, sides.rows, nest.rows.extent, block.mr);
+    least(plane.cols, sides.cols, nest.cols.extent, block.nr);
+    code.op(OP.i32Add).i32Const(plane.constant).op(OP.i32Add);
+  }
+
+  /** [begin, end): the part of the depth block where factors of some rows and columns are not zero by construction. */
+  setRange(sides: Sides): void {
+    const { nest, locals } = this;
+    const { code } = this.em;
+    if (!nest.within) return;
+    code.get(locals.pc).tee(locals.begin).get(locals.kcur).op(OP.i32Add).set(locals.end);
     const bound = code.local("i32");
-    for (const { rows, cols, depth, constant } of nest.within) {
-      if (Math.abs(depth) !== 1) continue;
-      least(rows, sides.rows, nest.rows.extent, block.mr);
-      least(cols, sides.cols, nest.cols.extent, block.nr);
-      code.op(OP.i32Add).i32Const(constant).op(OP.i32Add).set(bound);
+    for (const half of nest.within) {
+      const { depth } = half;
+      this.pushLeast(half, sides);
+      code.set(bound);
       // depth · l ≤ -bound: l < 1 - bound, or l ≥ bound
       if (depth === 1) code.i32Const(1).get(bound).op(OP.i32Sub).set(bound);
       const [moved, beyond] = depth === 1 ? [locals.end, OP.i32LtS] : [locals.begin, OP.i32GtS];

@@ -218,17 +218,10 @@ class ContractEmitter extends ContractPanels {
   }
 
   /** Whether any sum of the tile is read: the least that the plane comes to over it is 0 or less. */
-  pushNeeded({ rows, cols, constant }: Needed): void {
+  pushNeeded(needed: Needed): void {
     const { block, locals } = this;
-    const { code } = this.em;
-    const least = (coef: number, from: number, count: number): void => {
-      code.get(from);
-      if (coef < 0) code.i32Const(count - 1).op(OP.i32Add);
-      code.i32Const(coef).op(OP.i32Mul);
-    };
-    least(rows, locals.ip, block.mr);
-    least(cols, locals.jr, block.nr);
-    code.op(OP.i32Add).i32Const(constant).op(OP.i32Add).i32Const(0).op(OP.i32LeS);
+    this.pushLeast(needed, { rows: [locals.ip, block.mr], cols: [locals.jr, block.nr] });
+    this.em.code.i32Const(0).op(OP.i32LeS);
   }
 
   /** Runs the stores over rows [ip, min(ip+MR, m)) and the given columns, reading sums from `tile`. */
