@@ -47,6 +47,7 @@ function entryPoints() {
   const names = [
     ...published.map((path) => path.replace(/^\.\/dist\/(.*)\.js$/, "$1")),
     "cli/main",
+    "cli/pack-worker",
     ...programs.map((name) => `cli/programs/${name.replace(/\.ts$/, "")}`),
   ];
   const inputs = Object.fromEntries(names.map((name) => [name, join(SRC, `${name}.ts`)]));

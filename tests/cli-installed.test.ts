@@ -90,6 +90,47 @@ export const program = {
     expect(lastLine(command("doctor", "--json").out).cache).toEqual({ folder: cache, plans: join(cache, "plans") });
   });
 
+  it("packs many buffers on threads", () => {
+    const rows = Array.from({ length: 1200 }, (_, i) => {
+      const start = (i * 7919) % 500;
+      return { start, end: start + 1 + ((i * 104729) % 97), size: 8 * (1 + ((i * 15485863) % 61)) };
+    });
+    const csv = rows.map(({ start, end, size }, i) => `${i},${start},${end},${size}`).join("\n");
+    file("many.csv", `id,lower,upper,size\n${csv}\n`);
+    const { code, out } = command("pack", "many.csv", "--timeout", "2", "--json", "--output", "placed.csv");
+    expect(code).toBe(0);
+    const { heightBytes, lowerBoundBytes } = lastLine(out) as Readonly<Record<string, number>>;
+    expect(heightBytes).toBeGreaterThanOrEqual(lowerBoundBytes as number);
+    const [, ...placed] = readFileSync(join(folder, "placed.csv"), "utf8").trim().split("\n");
+    const offsets = placed.map((line) => Number(line.split(",")[4]));
+    expect(offsets.length).toBe(rows.length);
+    const collide = rows.flatMap((a, i) =>
+      rows.filter((b, j) => {
+        const [from, other] = [offsets[i] as number, offsets[j] as number];
+        return j > i && a.start < b.end && b.start < a.end && from < other + b.size && other < from + a.size;
+      }),
+    );
+    expect(collide).toEqual([]);
+    expect(Math.max(...rows.map(({ size }, i) => (offsets[i] as number) + size))).toBe(heightBytes);
+  });
+
+  it("searches on a thread, and says when it has enough", () => {
+    file(
+      "thread.mjs",
+      `import { Worker } from "node:worker_threads";
+const buffer = (id, start, end) => ({ id, values: [], lifespan: { start, end }, bytes: 8, align: 1, kind: "scratch" });
+const problem = { buffers: [buffer(0, 0, 2), buffer(1, 1, 3), buffer(2, 2, 4)], capacity: Infinity, alignment: 1 };
+const flag = new SharedArrayBuffer(4);
+const workerData = { problem, options: { targetBytes: 16 }, endsAt: Date.now() + 60_000, flag };
+new Worker(new URL("./dist/cli/pack-worker.js", import.meta.url), { workerData }).on("message", (result) => {
+  console.log(JSON.stringify({ height: result.height, enough: new Int32Array(flag)[0] }));
+});
+`,
+    );
+    const { stdout } = spawnSync(process.execPath, ["thread.mjs"], { cwd: folder, encoding: "utf8" });
+    expect(lastLine(stdout)).toEqual({ height: 16, enough: 1 });
+  });
+
   it("says what is wrong with a module", () => {
     file("empty.mjs", "export const model = 1;\n");
     expectRefusal(command("plan", "empty.mjs"), "UnknownProgram: empty.mjs: exports no `program`");

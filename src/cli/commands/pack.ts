@@ -2,9 +2,9 @@
 import { grouped, TidemarkError } from "../../base/errors.ts";
 import { boundOf } from "../../plan/bound.ts";
 import { parseCsv, printCsv } from "../../plan/csv.ts";
-import { searchPlacement } from "../../plan/place/search.ts";
 import { type Command, sizeOf, wholeNumber, writeJson } from "../command.ts";
 import { readText, writeText } from "../files.ts";
+import { searchOnThreads } from "../pack-threads.ts";
 
 export const pack: Command = {
   name: "pack",
@@ -12,20 +12,20 @@ export const pack: Command = {
   summary: "place the buffers of a file (id,lower,upper,size) in as little memory as possible",
   details:
     "Lifespans are half-open. With a capacity, the first placement that fits is taken; without, the lowest that is found\n" +
-    "in time. Exit code 1 when the buffers do not fit the capacity.",
+    "in time. From 1,000 buffers on, up to four threads search. Exit code 1 when the buffers do not fit the capacity.",
   options: {
     capacity: { value: "SIZE", help: "the most bytes that they may take" },
     output: { value: "FILE", help: "write the buffers with their offsets" },
     timeout: { value: "S", help: "seconds to search for (10); less when nothing can be lower" },
     json: { help: "print one line of JSON" },
   },
-  run(args, io) {
+  async run(args, io) {
     const file = args.positionals[0] as string;
     const capacity = sizeOf(args, "capacity");
     const { problem, names } = parseCsv(readText(file, ".csv"), capacity ?? Number.POSITIVE_INFINITY);
     const started = performance.now();
     const lowerBoundBytes = boundOf(problem).bytes;
-    const { offsets, height, strategy, ...found } = searchPlacement(problem, {
+    const { offsets, height, strategy, ...found } = await searchOnThreads(problem, {
       targetBytes: lowerBoundBytes,
       timeoutMs: 1000 * wholeNumber(args, "timeout", 10, 0),
       ...(capacity === null ? {} : { capacityBytes: capacity }),

@@ -37,6 +37,8 @@ export interface SearchOptions {
   /** A limit that is the same on every machine: about 2 · 10⁸ a second. */
   readonly workLimit?: number;
   readonly seed?: number;
+  /** Ends the search from outside, as a time limit does. */
+  readonly enough?: () => boolean;
   /** A placement to improve; by default the best greedy one. */
   readonly start?: Placement;
 }
@@ -48,6 +50,11 @@ export interface SearchResult extends Placement {
   readonly boundBytes: number;
   /** Steps of both methods. */
   readonly nodes: number;
+}
+
+/** Whether more search is of no use: nothing is lower, the capacity is met, or it cannot be. */
+export function isDecided({ height, proven, boundBytes }: SearchResult, capacityBytes?: number): boolean {
+  return proven || (capacityBytes !== undefined && (height <= capacityBytes || boundBytes > capacityBytes));
 }
 
 /** Lists of all sections' items of more than this would take too much memory for the exact method. */
@@ -86,7 +93,8 @@ export function searchPlacement(problem: Problem, options: SearchOptions): Searc
   }
   const deadline = began + (options.timeoutMs ?? Number.POSITIVE_INFINITY);
   const workLimit = options.workLimit ?? Number.POSITIVE_INFINITY;
-  const late = (): boolean => deadline < Number.POSITIVE_INFINITY && performance.now() >= deadline;
+  const late = (): boolean =>
+    (deadline < Number.POSITIVE_INFINITY && performance.now() >= deadline) || options.enough?.() === true;
   const { length } = problem.buffers;
   const tryWork = Math.min(MOST_TRY_WORK, TRY_WORK * length);
   const tries = length >= MANY ? triesFor(length) : [];
