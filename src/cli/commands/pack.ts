@@ -4,7 +4,7 @@ import { boundOf } from "../../plan/bound.ts";
 import { parseCsv, printCsv } from "../../plan/csv.ts";
 import { type Command, sizeOf, wholeNumber, writeJson } from "../command.ts";
 import { readText, writeText } from "../files.ts";
-import { searchOnThreads } from "../pack-threads.ts";
+import { LEAST_BUFFERS, MOST_THREADS, searchOnThreads } from "../pack-threads.ts";
 
 export const pack: Command = {
   name: "pack",
@@ -12,7 +12,8 @@ export const pack: Command = {
   summary: "place the buffers of a file (id,lower,upper,size) in as little memory as possible",
   details:
     "Lifespans are half-open. With a capacity, the first placement that fits is taken; without, the lowest that is found\n" +
-    "in time. From 1,000 buffers on, up to four threads search. Exit code 1 when the buffers do not fit the capacity.",
+    `in time. From ${grouped(LEAST_BUFFERS)} buffers on, up to ${MOST_THREADS} threads search.\n` +
+    "Exit code 1 when the buffers do not fit the capacity.",
   options: {
     capacity: { value: "SIZE", help: "the most bytes that they may take" },
     output: { value: "FILE", help: "write the buffers with their offsets" },

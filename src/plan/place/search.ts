@@ -81,11 +81,21 @@ const HOPEFUL = 12;
 /** Of the walks, the last has one turn in so many, the others share the rest. */
 const RARE = 5;
 
+/** Where search begins, which may be enough. */
+export function startOf(problem: Problem, options: Pick<SearchOptions, "targetBytes" | "capacityBytes">): Placement {
+  return placeGreedily(problem, goalOf(options), GREEDY_WORK);
+}
+
+/** A placement that is not higher ends the search. */
+export function goalOf({ targetBytes, capacityBytes }: Pick<SearchOptions, "targetBytes" | "capacityBytes">): number {
+  return Math.max(targetBytes, capacityBytes ?? targetBytes);
+}
+
 /** The lowest placement that can be found within the limits. */
 export function searchPlacement(problem: Problem, options: SearchOptions): SearchResult {
   const began = performance.now();
-  const goal = Math.max(options.targetBytes, options.capacityBytes ?? options.targetBytes);
-  const greedy = options.start ?? placeGreedily(problem, goal, GREEDY_WORK);
+  const goal = goalOf(options);
+  const greedy = options.start ?? startOf(problem, options);
   const hopeless = (options.capacityBytes ?? goal) < options.targetBytes;
   if (greedy.height <= goal || hopeless) {
     const boundBytes = options.targetBytes;
