@@ -103,6 +103,11 @@ export function overlapInTime(a: Lifespan, b: Lifespan): boolean {
   return a.start < b.end && b.start < a.end;
 }
 
+/** A problem of some of the buffers, numbered anew in the order of `ids`. */
+export function partOf(problem: Problem, ids: readonly number[]): Problem {
+  return { ...problem, buffers: ids.map((id, index) => ({ ...at(problem.buffers, id), id: index })) };
+}
+
 /** The arena that offsets need. */
 export function heightOf(problem: Problem, offsets: ArrayLike<number>): number {
   let top = 0;

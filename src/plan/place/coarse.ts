@@ -11,7 +11,7 @@
  * and find no gap that lasts; by bytes times length, large ones that are short come last and find none that is wide.
  */
 import { at, invariant } from "../../base/invariant.ts";
-import { heightOf, type Problem } from "../problem.ts";
+import { heightOf, type Problem, partOf } from "../problem.ts";
 import { greedyPlacer } from "./greedy.ts";
 import type { Placement } from "./grid.ts";
 import { PLACEMENT_ORDERS } from "./orders.ts";
@@ -32,9 +32,8 @@ export function triesFor(n: number): readonly number[] {
 
 /** Places the `large` buffers that matter most with `solve`, offsets by index, and the others around them. */
 export function placeCoarsely(problem: Problem, large: number, solve: (part: Problem) => readonly number[]): Placement {
-  const { buffers } = problem;
   const chosen = heaviest(problem, large);
-  const offsets = solve({ ...problem, buffers: chosen.map((id, index) => ({ ...at(buffers, id), id: index })) });
+  const offsets = solve(partOf(problem, chosen));
   return { ...placeAround(problem, chosen, offsets), strategy: `largest ${large}` };
 }
 

@@ -36,7 +36,8 @@ export interface Sections {
   readonly grounded: ReadonlyMap<number, number>;
 }
 
-function gcd(a: number, b: number): number {
+/** The greatest common divisor of integers of 0 or more. */
+export function gcd(a: number, b: number): number {
   let [x, y] = [a, b];
   while (y > 0) [x, y] = [y, x % y];
   return x;
@@ -54,12 +55,6 @@ export function sectionsOf(problem: Problem): Sections {
   buffers.sort((a, b) => a.lifespan.start - b.lifespan.start || a.id - b.id);
   const { lo, hi, count } = cover(buffers);
   const size = Float64Array.from(buffers, (b) => sizeOf(b) / unit);
-  const change = new Float64Array(count + 1);
-  size.forEach((units, i) => {
-    change[lo[i] as number] = (change[lo[i] as number] as number) + units;
-    change[hi[i] as number] = (change[hi[i] as number] as number) - units;
-  });
-  let live = 0;
   return {
     n: buffers.length,
     count,
@@ -70,10 +65,21 @@ export function sectionsOf(problem: Problem): Sections {
     hi,
     fixed: Float64Array.from(buffers, (b) => (b.fixedAt === undefined ? -1 : (b.fixedAt - ground) / unit)),
     align: aligned ? Float64Array.from(buffers, (b) => Math.max(1, b.align / unit)) : null,
-    load: change.map((delta) => (live += delta)).subarray(0, count),
+    load: loadOf({ count, lo, hi }, size),
     ground,
     grounded,
   };
+}
+
+/** Per section, what items of these sizes add up to. */
+export function loadOf({ count, lo, hi }: Pick<Sections, "count" | "lo" | "hi">, size: Float64Array): Float64Array {
+  const change = new Float64Array(count + 1);
+  size.forEach((units, i) => {
+    change[lo[i] as number] = (change[lo[i] as number] as number) + units;
+    change[hi[i] as number] = (change[hi[i] as number] as number) - units;
+  });
+  let live = 0;
+  return change.map((delta) => (live += delta)).subarray(0, count);
 }
 
 /**

@@ -4,8 +4,10 @@ import { expect, it } from "vitest";
 import { boundOf } from "../bound.ts";
 import { type Buffer, heightOf, overlapInTime, type Problem } from "../problem.ts";
 import { placeGreedily } from "./grid.ts";
+import { hangingOf } from "./hanging.ts";
+import { type Walker, walkersOf } from "./parts.ts";
 import { randomFrom } from "./random.ts";
-import { Walk, walkersOf } from "./walk.ts";
+import { Walk } from "./walk.ts";
 
 type Row = readonly [start: number, length: number, bytes: number];
 
@@ -34,13 +36,17 @@ function faults({ buffers }: Problem, offsets: readonly number[]): string[] {
   });
 }
 
-/** Every walk for some strides, from a greedy placement; what it found. */
-function walkAll(problem: Problem, strides: number): { best: number; found: (readonly number[])[] } {
+/** Every walk, or some, for some strides, from a greedy placement; what it found. */
+function walkAll(
+  problem: Problem,
+  strides: number,
+  which: (walker: Walker) => boolean = () => true,
+): { best: number; found: (readonly number[])[] } {
   const boundBytes = boundOf(problem).bytes;
   let { height: bestBytes, offsets } = placeGreedily(problem, boundBytes, 1);
   const found: (readonly number[])[] = [];
-  for (const walker of walkersOf(problem)) {
-    const walk = new Walk(problem, walker, randomFrom(1), () => false);
+  for (const walker of walkersOf(problem).filter(which)) {
+    const walk = new Walk(walker, randomFrom(1), () => false);
     for (let k = 0; k < strides; k++) {
       const next = walk.stride({ bestBytes, boundBytes, offsets: () => offsets });
       if (!next) continue;
@@ -65,18 +71,18 @@ function mixture(count: number, seed: number): Row[] {
 it("leaves out what is small, but nothing that is fixed", () => {
   const problem = problemOf(mixture(120, 1));
   const [first, ...others] = walkersOf(problem);
-  const left = problem.buffers.filter(({ id }) => !first?.large.includes(id));
+  const left = problem.buffers.filter(({ id }) => !first?.part.large.includes(id));
   expect(left.length).toBeGreaterThan(20);
   expect(Math.max(...left.map((b) => b.bytes))).toBeLessThan(400);
-  expect(others.at(-1)?.large).toHaveLength(120);
+  expect(others.at(-1)?.part.large).toHaveLength(120);
   const fixed = { ...problem, buffers: problem.buffers.map((b) => (b.id === 3 ? { ...b, fixedAt: 0 } : b)) };
   expect(left.some((b) => b.id === 3)).toBe(true);
-  expect(walkersOf(fixed)[0]?.large).toContain(3);
+  expect(walkersOf(fixed)[0]?.part.large).toContain(3);
 });
 
 it("leaves out nothing where all are alike", () => {
   const rows = mixture(60, 2).map(([start, length]): Row => [start, length, 8]);
-  for (const { large } of walkersOf(problemOf(rows))) expect(large).toHaveLength(60);
+  for (const { part } of walkersOf(problemOf(rows))) expect(part.large).toHaveLength(60);
 });
 
 it("comes lower than the greedy placement that it starts from, and all that it finds is valid", () => {
@@ -102,4 +108,51 @@ it("finds valid placements of random problems, aligned and with fixed buffers", 
     }),
     { seed: 5, numRuns: 60 },
   );
+});
+
+/** Sizes that are multiples of each other, and small buffers, most of which live to the end. */
+function nested(count: number, alignment: number): Problem {
+  const random = randomFrom(7);
+  const below = (n: number): number => Math.floor(random() * n);
+  const rows = Array.from({ length: count }, (_, i): Row => {
+    const start = below(200);
+    if (i % 3 === 0) return [start, i % 2 === 0 ? 200 - start : 1 + below(20), alignment * (1 + below(9)) - below(2)];
+    return [start, 1 + below(i % 5 === 0 ? 100 : 10), 1000 * alignment * [1, 2, 4, 16][i % 4]!];
+  });
+  return problemOf(rows, alignment);
+}
+
+it("lets small buffers hang from the top where the large ones come in rows", () => {
+  for (const alignment of [1, 8]) {
+    const problem = nested(1200, alignment);
+    const [first, ...others] = walkersOf(problem);
+    expect([first?.part.inRows, others.some(({ part }) => part.inRows)]).toEqual([true, false]);
+    expect(first?.part.sections.unit).toBe(1000 * alignment);
+    expect(first?.part.large.every((id) => problem.buffers[id]!.bytes >= 1000)).toBe(true);
+    const { height } = placeGreedily(problem, 0, 1);
+    const { best, found } = walkAll(problem, 6, ({ part }) => part.inRows);
+    expect(best).toBeLessThan(height);
+    for (const offsets of found) expect(faults(problem, offsets)).toEqual([]);
+  }
+});
+
+it("hangs nothing where there are no rows, or where something is fixed or aligned", () => {
+  const problem = nested(1200, 1);
+  expect(hangingOf(problem)).not.toBeNull();
+  const change = (to: (b: Buffer) => Buffer): Problem => ({ ...problem, buffers: problem.buffers.map(to) });
+  expect(hangingOf(change((b) => ({ ...b, bytes: b.bytes + (b.id % 97) })))).toBeNull();
+  expect(hangingOf(change((b) => (b.id === 5 ? { ...b, fixedAt: 0 } : b)))).toBeNull();
+  expect(hangingOf(change((b) => (b.id === 5 ? { ...b, align: 64 } : b)))).toBeNull();
+  expect(hangingOf(change((b) => (b.id % 3 === 0 ? { ...b, bytes: 900 } : b)))).toBeNull();
+  expect(hangingOf({ ...problem, buffers: problem.buffers.slice(0, 900) })).toBeNull();
+});
+
+it("places what is live all the time below rows and fringe", () => {
+  const problem = nested(1200, 1);
+  const always = (b: Buffer): Buffer =>
+    b.id < 4 ? { ...b, lifespan: { start: 0, end: 400 }, bytes: 500 + 1500 * (b.id % 2) } : b;
+  const whole = { ...problem, buffers: problem.buffers.map(always) };
+  const { found } = walkAll(whole, 6, ({ part }) => part.inRows);
+  expect(found.length).toBeGreaterThan(0);
+  for (const offsets of found) expect(faults(whole, offsets)).toEqual([]);
 });

@@ -1,55 +1,32 @@
 /**
- * @file One long walk of repair that comes down a little at a time, over all buffers or over the large ones alone.
+ * @file One long walk of repair that comes down a little at a time, over all buffers or over a part of them (parts.ts).
  *
  *     height  ┐                      each time that everything fits, the walk aims a little lower:
  *             └──┐                   a tenth of what is left to the bound
  *                └────┐
  *     bound  ──────────┴──────────
- *
- * Small buffers get in the way of large ones: one that lies in the middle of a gap halves it, and is as much work to move
- * as a large one. So there is a walk without them. What is small is left out as long as the bound stays within a hundredth;
- * each placement of the others that is lower than the best is filled up with the small ones greedily.
  */
 import { at } from "../../base/invariant.ts";
-import { boundOf } from "../bound.ts";
-import { type Buffer, heightOf, type Problem } from "../problem.ts";
-import { placeAround } from "./coarse.ts";
 import type { Placement } from "./grid.ts";
+import type { Part, Walker } from "./parts.ts";
+import { ShelfPlaces } from "./places.ts";
 import type { Random } from "./random.ts";
 import { Repair } from "./repair.ts";
-import { type Sections, sectionsOf, settle } from "./sections.ts";
+import { RowPlaces } from "./rows.ts";
+import { settle } from "./sections.ts";
 
 /** How much of the distance to the bound a walk tries to make up for at once. */
 const CUT = 0.1;
-/** Steps of a walk at a time. */
+/** Steps of a walk at a time; in rows, steps are shorter. */
 const STRIDE = 2000;
+const ROW_STRIDE = 10_000;
 /** Walks begin anew after so many strides in vain, the next time later. */
 const PATIENCE = 50;
 const MORE_PATIENCE = 1.5;
 /** A placement that is further above the bound than this is not worth starting from. */
 const FAR = 1.02;
-/** To place the small ones costs as much as looking at each buffer so often. */
+/** To make a placement of a part one of the whole costs as much as looking at each buffer so often. */
 const FILLING = 100;
-/**
- * What is best differs: where size counts for more, an Inception network may stay at 1.05 of its bound, and a transformer
- * may where it does not; and a start from nothing takes long where greedy placements are good.
- */
-const COLD = { mix: 0.6, cold: true } as const;
-const WARM = { mix: 0.5, cold: false } as const;
-const KINDS = [COLD, WARM] as const;
-/** More buffers have one walk, from the best: a start from nothing alone would take seconds. */
-const MOST = 10_000;
-/** How much of the bound must remain when the small ones are left out. */
-const LARGE_PART = 0.99;
-/** With fewer small ones than this part of all, there is nothing to be gained. */
-const FEW_SMALL = 0.02;
-
-/** Who walks, how much size counts for being hard (repair.ts), and whether the first start is from nothing. */
-export interface Walker {
-  readonly large: readonly number[];
-  readonly mix: number;
-  readonly cold: boolean;
-}
 
 /** What is known when a walk goes on: the best placement, and below what there is none. */
 export interface Known {
@@ -59,17 +36,14 @@ export interface Known {
 }
 
 export class Walk {
-  readonly #problem: Problem;
-  /** Ids of the buffers that walk; the others are small. */
-  readonly #large: readonly number[];
+  readonly #part: Part;
   readonly #mix: number;
   readonly #cold: boolean;
-  readonly #sections: Sections;
   readonly #repair: Repair;
-  readonly #ownBound: number;
-  /** In units: nothing is below this. */
+  readonly #limits: Float64Array;
+  /** In bytes: nothing is below this. */
   #bound = 0;
-  /** In units: it aims below this. */
+  /** In bytes: it aims below this. */
   #lowest = 0;
   #starts = 0;
   #strides = 0;
@@ -78,15 +52,18 @@ export class Walk {
   #idle = Number.POSITIVE_INFINITY;
   #patience = PATIENCE;
 
-  constructor(problem: Problem, { large, mix, cold }: Walker, random: Random, late: () => boolean) {
-    const part = large.length < problem.buffers.length ? partOf(problem, large) : problem;
-    this.#problem = problem;
-    this.#large = large;
+  constructor({ part, mix, cold }: Walker, random: Random, late: () => boolean) {
+    const { sections } = part;
+    this.#part = part;
     this.#mix = mix;
     this.#cold = cold;
-    this.#sections = sectionsOf(part);
-    this.#repair = new Repair(this.#sections, random, late);
-    this.#ownBound = boundOf(part).bytes;
+    const places = part.inRows ? new RowPlaces(sections, random) : new ShelfPlaces(sections, random);
+    this.#repair = new Repair(sections, places, late);
+    this.#limits = new Float64Array(sections.n);
+  }
+
+  get isInRows(): boolean {
+    return this.#part.inRows;
   }
 
   get steps(): number {
@@ -95,23 +72,23 @@ export class Walk {
 
   /** Each stride looks at all once, whatever comes of it. */
   get work(): number {
-    const strides = this.#strides * this.#sections.n;
-    return this.#repair.work + strides + this.#fillings * FILLING * this.#problem.buffers.length;
+    const strides = this.#strides * this.#part.sections.n;
+    return this.#repair.work + strides + this.#fillings * FILLING * this.#part.buffers;
   }
 
   /** Goes on for a while, or begins anew; a placement of all buffers when one that may be lower was found. */
   stride(known: Known): Placement | null {
-    const { unit, ground } = this.#sections;
     this.#strides += 1;
     if (this.#idle > this.#patience) this.#begin(known);
     this.#idle += 1;
-    if (this.#lowest <= this.#bound || !this.#repair.fit(STRIDE)) return null;
+    const steps = this.#part.inRows ? ROW_STRIDE : STRIDE;
+    if (this.#lowest <= this.#bound || !this.#repair.fit(steps)) return null;
     this.#idle = 0;
     const { offset } = this.#repair;
-    const height = offset.reduce((top, from, i) => Math.max(top, from + (this.#sections.size[i] as number)), 0);
-    const found = height * unit + ground < known.bestBytes ? this.#filled(offset) : null;
+    const height = this.#heightOf(offset);
+    const found = height < known.bestBytes ? this.#filled(offset, height) : null;
     this.#lowest = height;
-    this.#repair.aimAt(this.#below());
+    this.#repair.aimAt(this.#limitsBelow());
     return found;
   }
 
@@ -121,73 +98,46 @@ export class Walk {
    * best height never does.
    */
   #begin({ offsets, boundBytes }: Known): void {
-    const { ids, unit, ground } = this.#sections;
+    const { sections, large, ground, grain } = this.#part;
+    const { ids, unit } = sections;
     const best = offsets();
-    const from = Float64Array.from(ids, (id) => (at(best, at(this.#large, id)) - ground) / unit);
-    this.#bound = Math.ceil(((this.#isWhole ? boundBytes : this.#ownBound) - ground) / unit);
-    this.#lowest = settle(this.#sections, from);
-    const cold = this.#starts % 2 === (this.#cold ? 0 : 1) && this.#lowest > FAR * this.#bound;
+    const from = Float64Array.from(ids, (index) => (at(best, at(large, index)) - ground) / unit);
+    this.#bound = ground + Math.ceil(((this.#part.boundBytes ?? boundBytes) - ground) / grain) * grain;
+    settle(sections, from);
+    this.#lowest = this.#heightOf(from);
+    const isFar = this.#lowest - ground > FAR * (this.#bound - ground);
+    const cold = this.#starts % 2 === (this.#cold ? 0 : 1) && isFar;
     if (cold) this.#lowest += Math.max(0, this.#lowest - this.#bound);
     if (this.#starts > 0) this.#patience *= MORE_PATIENCE;
-    this.#repair.load(cold ? null : from, this.#below(), this.#mix);
+    this.#repair.load(cold ? null : from, this.#limitsBelow(), this.#mix);
     this.#starts += 1;
     this.#idle = 0;
   }
 
-  get #isWhole(): boolean {
-    return this.#large.length === this.#problem.buffers.length;
+  #filled(offset: Float64Array, height: number): Placement {
+    if (this.#part.large.length < this.#part.buffers) this.#fillings += 1;
+    return this.#part.placementOf(offset, height);
   }
 
-  #filled(offset: Float64Array): Placement {
-    const { ids, unit, ground, grounded } = this.#sections;
-    const offsets = this.#large.map((id, index) => grounded.get(index) ?? at(this.#problem.buffers, id).fixedAt ?? 0);
-    ids.forEach((id, i) => {
-      offsets[id] = (offset[i] as number) * unit + ground;
-    });
-    if (this.#isWhole) {
-      return { offsets, height: heightOf(this.#problem, offsets), strategy: "repair" };
+  /** In bytes, with what has to be free above the items. */
+  #heightOf(offset: Float64Array): number {
+    const { sections, fringe, ground } = this.#part;
+    const { unit, size } = sections;
+    let height = 0;
+    for (let i = 0; i < sections.n; i++) {
+      const top = ((offset[i] as number) + (size[i] as number)) * unit;
+      height = Math.max(height, top + (fringe?.[i] ?? 0));
     }
-    this.#fillings += 1;
-    return { ...placeAround(this.#problem, this.#large, offsets), strategy: "repair, small ones around" };
+    return height + ground;
   }
 
-  #below(): number {
-    return Math.max(this.#bound, this.#lowest - Math.max(1, Math.ceil(CUT * (this.#lowest - this.#bound))));
+  /** Where the items have to end to be lower than what there is. */
+  #limitsBelow(): Float64Array {
+    const { sections, fringe, ground, grain } = this.#part;
+    const { unit } = sections;
+    const cut = grain * Math.max(1, Math.ceil((CUT * (this.#lowest - this.#bound)) / grain));
+    const height = Math.max(this.#bound, this.#lowest - cut) - ground;
+    for (let i = 0; i < sections.n; i++) this.#limits[i] = Math.floor((height - (fringe?.[i] ?? 0)) / unit);
+    return this.#limits;
   }
-}
-
-/** The walks for a problem, which take turns. */
-export function walkersOf(problem: Problem): readonly Walker[] {
-  const all = problem.buffers.map((buffer) => buffer.id);
-  if (all.length > MOST) return [{ large: all, ...WARM }];
-  const large = largeOf(problem);
-  const few = all.length - large.length <= FEW_SMALL * all.length;
-  if (few) return KINDS.map((kind) => ({ large: all, ...kind }));
-  return [...KINDS.map((kind) => ({ large, ...kind })), { large: all, ...WARM }];
-}
-
-/** Ids of what is left when the small ones are left out, ascending. */
-function largeOf(problem: Problem): readonly number[] {
-  const sizes = [...new Set(problem.buffers.map((buffer) => buffer.bytes))].sort((a, b) => a - b);
-  const least = LARGE_PART * boundOf(problem).bytes;
-  const from = (bytes: number): readonly number[] =>
-    problem.buffers.filter((b) => b.bytes >= bytes || isBound(b)).map((b) => b.id);
-  // the bound of the rest falls with the size that is left out: bisection
-  let [low, high] = [0, sizes.length];
-  while (high - low > 1) {
-    const mid = (low + high) >> 1;
-    if (boundOf(partOf(problem, from(at(sizes, mid)))).bytes >= least) low = mid;
-    else high = mid;
-  }
-  return from(sizes[low] ?? 0);
-}
-
-/** Fixed buffers are never left out: the others have to know where they are. */
-function isBound(buffer: Buffer): boolean {
-  return buffer.fixedAt !== undefined;
-}
-
-/** A problem of some of the buffers, numbered anew. */
-function partOf(problem: Problem, ids: readonly number[]): Problem {
-  return { ...problem, buffers: ids.map((id, index) => ({ ...at(problem.buffers, id), id: index })) };
 }
