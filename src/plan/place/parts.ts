@@ -14,33 +14,8 @@ import { type Buffer, heightOf, type Problem, partOf } from "../problem.ts";
 import { placeAround } from "./coarse.ts";
 import type { Placement } from "./grid.ts";
 import { hangingOf } from "./hanging.ts";
-import { type Sections, sectionsOf } from "./sections.ts";
-
-/** Buffers that walk, and what becomes of a placement of them. */
-export interface Part {
-  /** How many buffers there are in all; ids of those that walk, ascending; these as items, numbered anew. */
-  readonly buffers: number;
-  readonly large: readonly number[];
-  readonly sections: Sections;
-  /** Whether their offsets are few (rows.ts). */
-  readonly inRows: boolean;
-  /** Bytes below the items, and per item those that have to be free above it. */
-  readonly ground: number;
-  readonly fringe: Float64Array | null;
-  /** Heights are multiples of this, in bytes. */
-  readonly grain: number;
-  /** Below this there is no placement of the part; null where that is known of the whole alone. */
-  readonly boundBytes: number | null;
-  /** All buffers, with the items at these offsets, in units; the part is `height` bytes high. */
-  readonly placementOf: (offset: Float64Array, height: number) => Placement;
-}
-
-/** What walks, how much size counts for being hard (repair.ts), and whether the first start is from nothing. */
-export interface Walker {
-  readonly part: Part;
-  readonly mix: number;
-  readonly cold: boolean;
-}
+import { offsetsOf, type Sections, sectionsOf } from "./sections.ts";
+import type { Part, Walker } from "./walk.ts";
 
 /**
  * What is best differs: where size counts for more, an Inception network may stay at 1.05 of its bound, and a transformer
@@ -57,10 +32,10 @@ const LARGE_PART = 0.99;
 const FEW_SMALL = 0.02;
 
 /** The walks for a problem, which take turns. */
-export function walkersOf(problem: Problem): readonly Walker[] {
-  const all = allOf(problem);
+export function walkersOf(problem: Problem, sections: Sections): readonly Walker[] {
+  const all = allOf(problem, sections);
   if (all.buffers > MOST) return [{ part: all, ...WARM }];
-  const hanging = hangingPart(problem);
+  const hanging = hangingOf(problem, sections);
   const hung = hanging ? [{ part: hanging, ...COLD }] : [];
   const large = largeOf(problem);
   const few = all.buffers - large.length <= FEW_SMALL * all.buffers;
@@ -69,11 +44,10 @@ export function walkersOf(problem: Problem): readonly Walker[] {
   return [...hung, ...KINDS.map((kind) => ({ part, ...kind })), { part: all, ...WARM }];
 }
 
-function allOf(problem: Problem): Part {
+function allOf(problem: Problem, sections: Sections): Part {
   const large = problem.buffers.map((buffer) => buffer.id);
-  const sections = sectionsOf(problem);
   const placementOf = (offset: Float64Array): Placement => {
-    const offsets = spread(problem, large, sections, offset);
+    const offsets = offsetsOf(problem, sections, offset);
     return { offsets, height: heightOf(problem, offsets), strategy: "repair" };
   };
   return { ...plain(problem, large, sections), boundBytes: null, placementOf };
@@ -83,16 +57,11 @@ function allOf(problem: Problem): Part {
 function largePart(problem: Problem, large: readonly number[]): Part {
   const part = partOf(problem, large);
   const sections = sectionsOf(part);
-  const placementOf = (offset: Float64Array): Placement => {
-    const offsets = spread(problem, large, sections, offset);
-    return { ...placeAround(problem, large, offsets), strategy: "repair, small ones around" };
-  };
+  const placementOf = (offset: Float64Array): Placement => ({
+    ...placeAround(problem, large, offsetsOf(part, sections, offset)),
+    strategy: "repair, small ones around",
+  });
   return { ...plain(problem, large, sections), boundBytes: boundOf(part).bytes, placementOf };
-}
-
-function hangingPart(problem: Problem): Part | null {
-  const hanging = hangingOf(problem);
-  return hanging && { ...hanging, buffers: problem.buffers.length, inRows: true, grain: problem.alignment };
 }
 
 function plain(
@@ -102,20 +71,6 @@ function plain(
 ): Omit<Part, "boundBytes" | "placementOf"> {
   const { ground, unit: grain } = sections;
   return { buffers: buffers.length, large, sections, inRows: false, ground, fringe: null, grain };
-}
-
-/** Offsets in bytes, by index into `large`. */
-function spread(
-  { buffers }: Problem,
-  large: readonly number[],
-  { ids, unit, ground, grounded }: Sections,
-  offset: Float64Array,
-): number[] {
-  const offsets = large.map((id, index) => grounded.get(index) ?? at(buffers, id).fixedAt ?? 0);
-  ids.forEach((index, i) => {
-    offsets[index] = (offset[i] as number) * unit + ground;
-  });
-  return offsets;
 }
 
 /** Ids of what is left when the small ones are left out, ascending. */

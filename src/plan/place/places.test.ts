@@ -2,7 +2,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import type { Buffer, Problem } from "../problem.ts";
-
 import { type Places, ShelfPlaces } from "./places.ts";
 import { randomFrom } from "./random.ts";
 import { countPairs, RowPlaces } from "./rows.ts";

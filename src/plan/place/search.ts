@@ -26,7 +26,7 @@ import { type Placement, placeGreedily } from "./grid.ts";
 import { type Keys, keysOf } from "./keys.ts";
 import { walkersOf } from "./parts.ts";
 import { type Random, randomFrom } from "./random.ts";
-import { type Sections, sectionsOf, settle } from "./sections.ts";
+import { offsetsOf, type Sections, sectionsOf, settle } from "./sections.ts";
 import { Walk } from "./walk.ts";
 
 export interface SearchOptions {
@@ -182,7 +182,7 @@ class Search {
     this.#sections = sections;
     this.#seed = seed;
     const random = randomFrom(seed);
-    this.#walks = walkersOf(problem).map((walker) => new Walk(walker, random, late));
+    this.#walks = walkersOf(problem, sections).map((walker) => new Walk(walker, random, late));
     this.#keys = keysOf(sections);
     let entries = 0;
     for (let i = 0; i < sections.n; i++) entries += (sections.hi[i] as number) - (sections.lo[i] as number);
@@ -232,12 +232,7 @@ class Search {
 
   /** The best placement, in bytes by buffer. */
   #offsets(): number[] {
-    const { ids, unit, ground, grounded } = this.#sections;
-    const offsets = this.#problem.buffers.map((b) => grounded.get(b.id) ?? b.fixedAt ?? 0);
-    ids.forEach((id, i) => {
-      offsets[id] = (this.#offset[i] as number) * unit + ground;
-    });
-    return offsets;
+    return offsetsOf(this.#problem, this.#sections, this.#offset);
   }
 
   #runExact(): void {

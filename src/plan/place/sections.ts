@@ -82,6 +82,16 @@ export function loadOf({ count, lo, hi }: Pick<Sections, "count" | "lo" | "hi">,
   return change.map((delta) => (live += delta)).subarray(0, count);
 }
 
+/** Offsets of all buffers in bytes, where the items are at these, in units. */
+export function offsetsOf({ buffers }: Problem, sections: Sections, offset: Float64Array): number[] {
+  const { ids, unit, ground, grounded } = sections;
+  const offsets = buffers.map((b) => grounded.get(b.id) ?? b.fixedAt ?? 0);
+  ids.forEach((id, i) => {
+    offsets[id] = (offset[i] as number) * unit + ground;
+  });
+  return offsets;
+}
+
 /**
  * Lets everything sink onto what lies below it, in order of offset, in place; how high it is then. Offsets that come from
  * elsewhere may count from another ground, or with buffers in between that are no items here.

@@ -4,10 +4,11 @@ import { expect, it } from "vitest";
 import { boundOf } from "../bound.ts";
 import { type Buffer, heightOf, overlapInTime, type Problem } from "../problem.ts";
 import { placeGreedily } from "./grid.ts";
-import { hangingOf } from "./hanging.ts";
-import { type Walker, walkersOf } from "./parts.ts";
+import { hangingOf as hangingIn } from "./hanging.ts";
+import { walkersOf as partsOf } from "./parts.ts";
 import { randomFrom } from "./random.ts";
-import { Walk } from "./walk.ts";
+import { sectionsOf } from "./sections.ts";
+import { type Part, Walk, type Walker } from "./walk.ts";
 
 type Row = readonly [start: number, length: number, bytes: number];
 
@@ -24,6 +25,9 @@ function problemOf(rows: readonly Row[], alignment = 1, coarse = 1): Problem {
   );
   return { buffers, capacity: Number.POSITIVE_INFINITY, alignment };
 }
+
+const walkersOf = (problem: Problem): readonly Walker[] => partsOf(problem, sectionsOf(problem));
+const hangingOf = (problem: Problem): Part | null => hangingIn(problem, sectionsOf(problem));
 
 /** Pairs that share a step and a byte, and what is misplaced. */
 function faults({ buffers }: Problem, offsets: readonly number[]): string[] {

@@ -8,12 +8,11 @@
  */
 import { at } from "../../base/invariant.ts";
 import type { Placement } from "./grid.ts";
-import type { Part, Walker } from "./parts.ts";
 import { ShelfPlaces } from "./places.ts";
 import type { Random } from "./random.ts";
 import { Repair } from "./repair.ts";
 import { RowPlaces } from "./rows.ts";
-import { settle } from "./sections.ts";
+import { type Sections, settle } from "./sections.ts";
 
 /** How much of the distance to the bound a walk tries to make up for at once. */
 const CUT = 0.1;
@@ -27,6 +26,32 @@ const MORE_PATIENCE = 1.5;
 const FAR = 1.02;
 /** To make a placement of a part one of the whole costs as much as looking at each buffer so often. */
 const FILLING = 100;
+
+/** Buffers that walk, and what becomes of a placement of them. */
+export interface Part {
+  /** How many buffers there are in all; ids of those that walk, ascending; these as items, numbered anew. */
+  readonly buffers: number;
+  readonly large: readonly number[];
+  readonly sections: Sections;
+  /** Whether their offsets are few (rows.ts). */
+  readonly inRows: boolean;
+  /** Bytes below the items, and per item those that have to be free above it. */
+  readonly ground: number;
+  readonly fringe: Float64Array | null;
+  /** Heights are multiples of this, in bytes. */
+  readonly grain: number;
+  /** Below this there is no placement of the part; null where that is known of the whole alone. */
+  readonly boundBytes: number | null;
+  /** All buffers, with the items at these offsets, in units; the part is `height` bytes high. */
+  readonly placementOf: (offset: Float64Array, height: number) => Placement;
+}
+
+/** What walks, how much size counts for being hard (repair.ts), and whether the first start is from nothing. */
+export interface Walker {
+  readonly part: Part;
+  readonly mix: number;
+  readonly cold: boolean;
+}
 
 /** What is known when a walk goes on: the best placement, and below what there is none. */
 export interface Known {
