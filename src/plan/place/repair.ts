@@ -15,6 +15,7 @@
  * a place around the large ones, hardly ever the other way round. Weights and places are kept when the height is lowered
  * further: one long walk comes lower than many short ones.
  */
+import { invariant } from "../../base/invariant.ts";
 import { FIXED, type Places } from "./places.ts";
 import type { Sections } from "./sections.ts";
 
@@ -60,9 +61,9 @@ export class Repair {
 
   /**
    * Starts from a placement, cut off at the items' limits, or from nothing but what is fixed. `mix` says how much size
-   * counts for being hard, against length. False when a fixed item is above its limit.
+   * counts for being hard, against length. Nothing that is fixed may be above its limit.
    */
-  load(offset: Float64Array | null, limits: Float64Array, mix: number): boolean {
+  load(offset: Float64Array | null, limits: Float64Array, mix: number): void {
     this.#measure(mix);
     const { n, size, fixed } = this.#sections;
     this.#limits = limits;
@@ -75,13 +76,14 @@ export class Repair {
       const from = offset?.[i] ?? (isFixed ? (fixed[i] as number) : Number.POSITIVE_INFINITY);
       this.#places.offset[i] = from;
       if (from + (size[i] as number) <= (limits[i] as number)) within.push(i);
-      else if (isFixed) return false;
-      else this.#pool[this.#pooled++] = i;
+      else {
+        invariant(!isFixed, () => `item ${i} is fixed at ${from}, and has to end at ${limits[i]}`);
+        this.#pool[this.#pooled++] = i;
+      }
     }
     const hardness = this.#hardness;
     this.#pool.subarray(0, this.#pooled).sort((a, b) => (hardness[a] as number) - (hardness[b] as number) || b - a);
     this.#places.fill(Int32Array.from(within));
-    return true;
   }
 
   /** How hard items are: size^mix · length^(1 - mix), each relative to the largest. */
@@ -94,14 +96,13 @@ export class Repair {
     });
   }
 
-  /** Goes on with other limits; what sticks out joins the pool. False when that is fixed. */
-  aimAt(limits: Float64Array): boolean {
+  /** Goes on with other limits; what sticks out joins the pool. */
+  aimAt(limits: Float64Array): void {
     const { inside, top } = this.#places;
     this.#limits = limits;
     for (let i = 0; i < this.#sections.n; i++) {
-      if (inside[i] === 1 && (top[i] as number) > (limits[i] as number) && !this.#evict(i)) return false;
+      if (inside[i] === 1 && (top[i] as number) > (limits[i] as number)) this.#evict(i);
     }
-    return true;
   }
 
   /** Puts items of the pool back until it is empty (true) or the steps are used up. */
@@ -132,11 +133,10 @@ export class Repair {
     this.#pooled += 1;
   }
 
-  #evict(i: number): boolean {
-    if ((this.#weight[i] as number) >= FIXED) return false;
+  #evict(i: number): void {
+    invariant((this.#weight[i] as number) < FIXED, () => `item ${i} is fixed and would be pushed out`);
     this.#places.take(i);
     this.#drop(i);
-    return true;
   }
 
   /** Puts an item in, by force if need be; false when it does not fit even then. */

@@ -26,7 +26,7 @@ import { type Placement, placeGreedily } from "./grid.ts";
 import { type Keys, keysOf } from "./keys.ts";
 import { walkersOf } from "./parts.ts";
 import { type Random, randomFrom } from "./random.ts";
-import { offsetsOf, type Sections, sectionsOf, settle } from "./sections.ts";
+import { fixedTop, offsetsOf, type Sections, sectionsOf, settle } from "./sections.ts";
 import { Walk } from "./walk.ts";
 
 export interface SearchOptions {
@@ -188,7 +188,7 @@ class Search {
     for (let i = 0; i < sections.n; i++) entries += (sections.hi[i] as number) - (sections.lo[i] as number);
     this.#exact = entries <= EXACT_ENTRIES;
     const units = (bytes: number): number => (bytes - sections.ground) / sections.unit;
-    this.#bound = Math.ceil(units(targetBytes));
+    this.#bound = Math.max(Math.ceil(units(targetBytes)), fixedTop(sections));
     this.#hasCapacity = capacityBytes !== undefined;
     this.#goal = Math.max(this.#bound, Math.floor(units(capacityBytes ?? targetBytes)));
     this.#offset = Float64Array.from(sections.ids, (id) => units(start.offsets[id] ?? 0));

@@ -82,6 +82,15 @@ export function loadOf({ count, lo, hi }: Pick<Sections, "count" | "lo" | "hi">,
   return change.map((delta) => (live += delta)).subarray(0, count);
 }
 
+/** How high what is fixed reaches, in units: no placement is lower. */
+export function fixedTop({ n, fixed, size }: Sections): number {
+  let top = 0;
+  for (let i = 0; i < n; i++) {
+    if ((fixed[i] as number) >= 0) top = Math.max(top, (fixed[i] as number) + (size[i] as number));
+  }
+  return top;
+}
+
 /** Offsets of all buffers in bytes, where the items are at these, in units. */
 export function offsetsOf({ buffers }: Problem, sections: Sections, offset: Float64Array): number[] {
   const { ids, unit, ground, grounded } = sections;

@@ -7,6 +7,7 @@ import { placeGreedily } from "./grid.ts";
 import { hangingOf as hangingIn } from "./hanging.ts";
 import { walkersOf as partsOf } from "./parts.ts";
 import { randomFrom } from "./random.ts";
+import { searchPlacement } from "./search.ts";
 import { sectionsOf } from "./sections.ts";
 import { type Part, Walk, type Walker } from "./walk.ts";
 
@@ -112,6 +113,25 @@ it("finds valid placements of random problems, aligned and with fixed buffers", 
     }),
     { seed: 5, numRuns: 60 },
   );
+});
+
+it("does not aim below what is fixed, however high that is", () => {
+  const free = problemOf(mixture(400, 3));
+  const { offsets, height } = placeGreedily(free, 0, 1);
+  const isHigh = (b: Buffer): boolean => b.bytes >= 400 && offsets[b.id]! + b.bytes > 0.9 * height;
+  const buffers = free.buffers.map((b) => (isHigh(b) ? { ...b, fixedAt: offsets[b.id]! } : b));
+  const problem = { ...free, buffers };
+  const known = { bestBytes: height + 1, boundBytes: boundOf(problem).bytes, offsets: () => offsets };
+  for (const walker of walkersOf(problem)) {
+    const walk = new Walk(walker, randomFrom(1), () => false);
+    for (let k = 0; k < 4; k++) {
+      const next = walk.stride(known);
+      expect(next ? faults(problem, next.offsets) : []).toEqual([]);
+    }
+  }
+  const top = Math.max(...buffers.map((b) => (b.fixedAt === undefined ? 0 : b.fixedAt + b.bytes)));
+  const result = searchPlacement(problem, { targetBytes: known.boundBytes, workLimit: 1e7 });
+  expect(result).toMatchObject({ height: top, boundBytes: top, proven: true });
 });
 
 /** Sizes that are multiples of each other, and small buffers, most of which live to the end. */

@@ -12,7 +12,7 @@ import { ShelfPlaces } from "./places.ts";
 import type { Random } from "./random.ts";
 import { Repair } from "./repair.ts";
 import { RowPlaces } from "./rows.ts";
-import { type Sections, settle } from "./sections.ts";
+import { fixedTop, type Sections, settle } from "./sections.ts";
 
 /** How much of the distance to the bound a walk tries to make up for at once. */
 const CUT = 0.1;
@@ -127,7 +127,8 @@ export class Walk {
     const { ids, unit } = sections;
     const best = offsets();
     const from = Float64Array.from(ids, (index) => (at(best, at(large, index)) - ground) / unit);
-    this.#bound = ground + Math.ceil(((this.#part.boundBytes ?? boundBytes) - ground) / grain) * grain;
+    const bound = Math.max((this.#part.boundBytes ?? boundBytes) - ground, fixedTop(sections) * unit);
+    this.#bound = ground + Math.ceil(bound / grain) * grain;
     settle(sections, from);
     this.#lowest = this.#heightOf(from);
     const isFar = this.#lowest - ground > FAR * (this.#bound - ground);
