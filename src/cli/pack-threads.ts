@@ -44,7 +44,7 @@ export async function searchOnThreads(
   const endsAt = Date.now() + timeoutMs;
   const left = (): number => Math.max(0, endsAt - Date.now());
   // one start for all threads; often no lower placement is needed
-  const start = startOf(problem, limits);
+  const start = startOf(problem, limits, () => left() === 0);
   const options: PackOptions = { ...limits, start };
   const few = problem.buffers.length < LEAST_BUFFERS || start.height <= goalOf(options);
   // compiled code only: a thread cannot load TypeScript

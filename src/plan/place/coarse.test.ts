@@ -3,7 +3,8 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { boundOf } from "../bound.ts";
 import { type Buffer, heightOf, overlapInTime, type Problem } from "../problem.ts";
-import { placeCoarsely } from "./coarse.ts";
+import { MANY, placeCoarsely } from "./coarse.ts";
+import { placeGreedily } from "./grid.ts";
 import { searchPlacement } from "./search.ts";
 
 function problemOf(rows: readonly (readonly [start: number, length: number, units: number])[], alignment = 1): Problem {
@@ -78,4 +79,29 @@ it("hands those on that are large for long, by index, and puts the others into t
     ],
   ]);
   expect(offsets).toEqual([0, 8, 8, 16]);
+});
+
+it("ends soon when it is late, with the first greedy placement if there is no other", () => {
+  const rows = Array.from(
+    { length: MANY },
+    (_, i) => [(i * 7) % 200, 1 + ((i * 5) % 90), 1 + ((i * 11) % 13)] as const,
+  );
+  const problem = problemOf(rows);
+  const targetBytes = boundOf(problem).bytes;
+  let looks = 0;
+  const lateAfter = (count: number) => (): boolean => {
+    looks += 1;
+    return looks > count;
+  };
+  const first = placeGreedily(problem, 0, 1);
+  expect(placeGreedily(problem, 0, Number.POSITIVE_INFINITY, () => true)).toEqual(first);
+  expect(placeCoarsely(problem, 200, solve, () => true).height).toBe(Number.POSITIVE_INFINITY);
+  for (const looksUntilLate of [0, 3, 40]) {
+    looks = 0;
+    const result = searchPlacement(problem, { targetBytes, enough: lateAfter(looksUntilLate) });
+    expect(collisions(problem, result.offsets)).toEqual([]);
+    expect(result.height).toBe(heightOf(problem, result.offsets));
+    expect(result.height).toBeLessThanOrEqual(first.height);
+  }
+  expect(searchPlacement(problem, { targetBytes, timeoutMs: 0 })).toMatchObject({ ...first, nodes: 0 });
 });

@@ -30,15 +30,28 @@ export function triesFor(n: number): readonly number[] {
   return [...new Set(PARTS.map((part) => Math.min(MOST, Math.ceil(part * n))))];
 }
 
-/** Places the `large` buffers that matter most with `solve`, offsets by index, and the others around them. */
-export function placeCoarsely(problem: Problem, large: number, solve: (part: Problem) => readonly number[]): Placement {
+/**
+ * Places the `large` buffers that matter most with `solve`, offsets by index, and the others around them. What is late is
+ * infinitely high.
+ */
+export function placeCoarsely(
+  problem: Problem,
+  large: number,
+  solve: (part: Problem) => readonly number[],
+  late: () => boolean = () => false,
+): Placement {
   const chosen = heaviest(problem, large);
   const offsets = solve(partOf(problem, chosen));
-  return { ...placeAround(problem, chosen, offsets), strategy: `largest ${large}` };
+  return { ...placeAround(problem, chosen, offsets, late), strategy: `largest ${large}` };
 }
 
-/** Places everything else greedily around buffers that are placed: `offsets` of `chosen`, by index. */
-export function placeAround(problem: Problem, chosen: readonly number[], offsets: readonly number[]): Placement {
+/** Places everything else greedily around buffers that are placed: `offsets` of `chosen`, by index; as above when late. */
+export function placeAround(
+  problem: Problem,
+  chosen: readonly number[],
+  offsets: readonly number[],
+  late: () => boolean = () => false,
+): Placement {
   const around = [...problem.buffers];
   chosen.forEach((id, index) => {
     around[id] = { ...at(around, id), fixedAt: at(offsets, index) };
@@ -46,10 +59,10 @@ export function placeAround(problem: Problem, chosen: readonly number[], offsets
   const placer = greedyPlacer({ ...problem, buffers: around });
   let best: Placement = { offsets: [], height: Number.POSITIVE_INFINITY, strategy: "" };
   for (const { name, of } of PLACEMENT_ORDERS.filter((order) => FILLS.includes(order.name))) {
-    const filled = placer.place(of(problem), "first", best.height);
+    const filled = placer.place(of(problem), "first", best.height, late);
     if (filled) best = { offsets: filled, height: heightOf(problem, filled), strategy: name };
   }
-  invariant(best.height < Number.POSITIVE_INFINITY, () => "nothing was placed around the largest");
+  invariant(best.height < Number.POSITIVE_INFINITY || late(), () => "nothing was placed around the largest");
   return best;
 }
 

@@ -15,8 +15,8 @@ export interface Placement {
 
 export interface Strategy {
   readonly name: string;
-  /** Offsets by buffer, or null when the arena would not be lower than `limit`. */
-  readonly place: (limit?: number) => readonly number[] | null;
+  /** Offsets by buffer, or null when the arena would not be lower than `limit`, or when it is late. */
+  readonly place: (limit?: number, late?: () => boolean) => readonly number[] | null;
   /** Pairs of buffers looked at so far by all strategies of the list. */
   readonly work: () => number;
 }
@@ -33,24 +33,33 @@ export function greedyStrategies(problem: Problem): readonly Strategy[] {
     let ids: readonly number[] | undefined;
     return FITS.map((fit) => ({
       name: `${order.name}/${fit}-fit`,
-      place: (limit) => {
+      place: (limit, late) => {
         ids ??= order.of(problem);
-        return placer.place(ids, fit, limit);
+        return placer.place(ids, fit, limit, late);
       },
       work: placer.work,
     }));
   });
 }
 
-/** The lowest of all greedy placements, the first of equals, or the first that is at most `enough` bytes. */
-export function placeGreedily(problem: Problem, enough: number, workLimit: number = WORK_LIMIT): Placement {
+/**
+ * The lowest of all greedy placements, the first of equals, or the first that is at most `enough` bytes. One is made
+ * however late it is.
+ */
+export function placeGreedily(
+  problem: Problem,
+  enough: number,
+  workLimit: number = WORK_LIMIT,
+  late: () => boolean = () => false,
+): Placement {
   let best: Placement = { offsets: [], height: Number.POSITIVE_INFINITY, strategy: "" };
   for (const strategy of greedyStrategies(problem)) {
     // Heights are multiples of the alignment: a buffer that ends within the last unit does not make a lower one.
-    const offsets = strategy.place(best.height - problem.alignment + 1);
+    const isFirst = best.offsets.length === 0;
+    const offsets = strategy.place(best.height - problem.alignment + 1, isFirst ? undefined : late);
     const height = offsets ? heightOf(problem, offsets) : Number.POSITIVE_INFINITY;
     if (offsets && height < best.height) best = { offsets, height, strategy: strategy.name };
-    if (best.height <= enough || strategy.work() > workLimit) break;
+    if (best.height <= enough || strategy.work() > workLimit || late()) break;
   }
   return best;
 }

@@ -83,8 +83,12 @@ const HOPEFUL = 12;
 const RARE = 5;
 
 /** Where search begins, which may be enough. */
-export function startOf(problem: Problem, options: Pick<SearchOptions, "targetBytes" | "capacityBytes">): Placement {
-  return placeGreedily(problem, goalOf(options), GREEDY_WORK);
+export function startOf(
+  problem: Problem,
+  options: Pick<SearchOptions, "targetBytes" | "capacityBytes">,
+  late: () => boolean,
+): Placement {
+  return placeGreedily(problem, goalOf(options), GREEDY_WORK, late);
 }
 
 /** A placement that is not higher ends the search. */
@@ -94,23 +98,26 @@ export function goalOf({ targetBytes, capacityBytes }: Pick<SearchOptions, "targ
 
 /** The lowest placement that can be found within the limits. */
 export function searchPlacement(problem: Problem, options: SearchOptions): SearchResult {
-  const began = performance.now();
+  const deadline = performance.now() + (options.timeoutMs ?? Number.POSITIVE_INFINITY);
+  const left = (): number => (deadline < Number.POSITIVE_INFINITY ? deadline - performance.now() : deadline);
+  const late = (): boolean => left() <= 0 || options.enough?.() === true;
+  const { targetBytes: boundBytes, workLimit = Number.POSITIVE_INFINITY } = options;
+  const unsearched = (placement: Placement): SearchResult => ({
+    ...placement,
+    proven: placement.height <= boundBytes,
+    boundBytes,
+    nodes: 0,
+  });
   const goal = goalOf(options);
-  const greedy = options.start ?? startOf(problem, options);
-  const hopeless = (options.capacityBytes ?? goal) < options.targetBytes;
-  if (greedy.height <= goal || hopeless) {
-    const boundBytes = options.targetBytes;
-    return { ...greedy, proven: greedy.height <= boundBytes, boundBytes, nodes: 0 };
-  }
-  const deadline = began + (options.timeoutMs ?? Number.POSITIVE_INFINITY);
-  const workLimit = options.workLimit ?? Number.POSITIVE_INFINITY;
-  const late = (): boolean =>
-    (deadline < Number.POSITIVE_INFINITY && performance.now() >= deadline) || options.enough?.() === true;
+  const greedy = options.start ?? startOf(problem, options, late);
+  const hopeless = (options.capacityBytes ?? goal) < boundBytes;
+  if (greedy.height <= goal || hopeless) return unsearched(greedy);
   const { length } = problem.buffers;
   const tryWork = Math.min(MOST_TRY_WORK, TRY_WORK * length);
   const tries = length >= MANY ? triesFor(length) : [];
   const many = workLimit >= 2 * tries.length * tryWork;
-  const start = many ? startOfMany(problem, greedy, tries, { ...options, workLimit: tryWork }, deadline) : greedy;
+  const start = many ? startOfMany(problem, greedy, tries, { ...options, workLimit: tryWork }, left) : greedy;
+  if (late()) return unsearched(start);
   const search = new Search(problem, start, options, late);
   const limit = many ? workLimit - tries.length * tryWork : workLimit;
   while (!search.done && search.work < limit && !late()) search.step();
@@ -123,16 +130,17 @@ function startOfMany(
   greedy: Placement,
   tries: readonly number[],
   { targetBytes, capacityBytes = targetBytes, workLimit = MOST_TRY_WORK, seed = 1 }: SearchOptions,
-  deadline: number,
+  left: () => number,
 ): Placement {
   let best = greedy;
+  const late = (): boolean => left() <= 0;
   for (const large of tries) {
-    const left = deadline - performance.now();
-    if (best.height <= Math.max(targetBytes, capacityBytes) || left <= 0) break;
-    const next = placeCoarsely(problem, large, (part) => {
+    if (best.height <= Math.max(targetBytes, capacityBytes) || late()) break;
+    const solve = (part: Problem): readonly number[] => {
       const bound = boundOf(part).bytes;
-      return searchPlacement(part, { targetBytes: bound, workLimit, timeoutMs: left / 2, seed }).offsets;
-    });
+      return searchPlacement(part, { targetBytes: bound, workLimit, timeoutMs: left() / 2, seed }).offsets;
+    };
+    const next = placeCoarsely(problem, large, solve, late);
     if (next.height < best.height) best = next;
   }
   return best;
