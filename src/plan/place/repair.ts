@@ -19,9 +19,8 @@ import { invariant } from "../../base/invariant.ts";
 import { FIXED, type Places } from "./places.ts";
 import type { Sections } from "./sections.ts";
 
-/** After so many steps, so much is left of the weight that items have gained: half of it is gone after 1,350. */
+/** After so many steps, a part of the weight that items have gained is gone. */
 const FORGETTING = 100;
-const KEPT = 0.95;
 
 export class Repair {
   /** Items put back so far, a measure of time. */
@@ -30,6 +29,8 @@ export class Repair {
   readonly #places: Places;
   /** Ends everything from outside. */
   readonly #late: () => boolean;
+  /** How much is left of what items have gained. */
+  readonly #kept: number;
   /** What an item weighs at first, by how much it gains, and what goes back first. */
   readonly #hardness: Float64Array;
   readonly #weight: Float64Array;
@@ -39,10 +40,11 @@ export class Repair {
   /** Below what each item has to end. */
   #limits: Float64Array;
 
-  constructor(sections: Sections, places: Places, late: () => boolean) {
+  constructor(sections: Sections, places: Places, kept: number, late: () => boolean) {
     const { n } = sections;
     this.#sections = sections;
     this.#places = places;
+    this.#kept = kept;
     this.#late = late;
     this.#limits = new Float64Array(n);
     this.#weight = new Float64Array(n);
@@ -160,7 +162,7 @@ export class Repair {
     for (let i = 0; i < weight.length; i++) {
       const first = hardness[i] as number;
       const now = weight[i] as number;
-      if (now < FIXED) weight[i] = first + KEPT * (now - first);
+      if (now < FIXED) weight[i] = first + this.#kept * (now - first);
     }
   }
 }
