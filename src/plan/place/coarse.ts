@@ -38,7 +38,7 @@ export function placeCoarsely(
   problem: Problem,
   large: number,
   solve: (part: Problem) => readonly number[],
-  late: () => boolean = () => false,
+  late?: () => boolean,
 ): Placement {
   const chosen = heaviest(problem, large);
   const offsets = solve(partOf(problem, chosen));
@@ -50,7 +50,7 @@ export function placeAround(
   problem: Problem,
   chosen: readonly number[],
   offsets: readonly number[],
-  late: () => boolean = () => false,
+  late?: () => boolean,
 ): Placement {
   const around = [...problem.buffers];
   chosen.forEach((id, index) => {
@@ -62,7 +62,7 @@ export function placeAround(
     const filled = placer.place(of(problem), "first", best.height, late);
     if (filled) best = { offsets: filled, height: heightOf(problem, filled), strategy: name };
   }
-  invariant(best.height < Number.POSITIVE_INFINITY || late(), () => "nothing was placed around the largest");
+  invariant(best.height < Number.POSITIVE_INFINITY || late?.() === true, () => "nothing was placed around the largest");
   return best;
 }
 

@@ -25,7 +25,6 @@ export type Fit = "first" | "best";
 
 /** After so many buffers the clock is looked at. */
 const LOOK = 256;
-const NEVER = (): boolean => false;
 
 export interface GreedyPlacer {
   /** Places the buffers in a given order; their offsets, or null as soon as one would not end below `limit`, or if late. */
@@ -39,13 +38,13 @@ export function greedyPlacer(problem: Problem): GreedyPlacer {
   const { buffers } = problem;
   const shelves = shelvesFor(buffers);
   const { floor, fixed } = splitFixed(problem);
-  const place: GreedyPlacer["place"] = (order, fit, limit = Number.POSITIVE_INFINITY, late = NEVER) => {
+  const place: GreedyPlacer["place"] = (order, fit, limit = Number.POSITIVE_INFINITY, late) => {
     shelves.clear();
     const offsets = new Float64Array(buffers.length);
     for (const buffer of buffers) if (buffer.fixedAt !== undefined) offsets[buffer.id] = buffer.fixedAt;
     for (const buffer of fixed) shelves.put(buffer.id, buffer.fixedAt ?? 0);
     for (const [index, id] of order.entries()) {
-      if (index % LOOK === LOOK - 1 && late()) return null;
+      if (index % LOOK === LOOK - 1 && late?.()) return null;
       const buffer = buffers[id];
       if (!buffer || buffer.fixedAt !== undefined || buffer.bytes === 0) continue;
       const offset = gapFor(buffer, shelves, floor, fit);

@@ -50,7 +50,7 @@ export function placeGreedily(
   problem: Problem,
   enough: number,
   workLimit: number = WORK_LIMIT,
-  late: () => boolean = () => false,
+  late?: () => boolean,
 ): Placement {
   let best: Placement = { offsets: [], height: Number.POSITIVE_INFINITY, strategy: "" };
   for (const strategy of greedyStrategies(problem)) {
@@ -59,7 +59,7 @@ export function placeGreedily(
     const offsets = strategy.place(best.height - problem.alignment + 1, isFirst ? undefined : late);
     const height = offsets ? heightOf(problem, offsets) : Number.POSITIVE_INFINITY;
     if (offsets && height < best.height) best = { offsets, height, strategy: strategy.name };
-    if (best.height <= enough || strategy.work() > workLimit || late()) break;
+    if (best.height <= enough || strategy.work() > workLimit || late?.()) break;
   }
   return best;
 }

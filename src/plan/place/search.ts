@@ -196,9 +196,10 @@ class Search {
     for (let i = 0; i < sections.n; i++) entries += (sections.hi[i] as number) - (sections.lo[i] as number);
     this.#exact = entries <= EXACT_ENTRIES;
     const units = (bytes: number): number => (bytes - sections.ground) / sections.unit;
-    this.#bound = Math.max(Math.ceil(units(targetBytes)), fixedTop(sections));
+    const target = Math.ceil(units(targetBytes));
+    this.#bound = Math.max(target, fixedTop(sections));
     this.#hasCapacity = capacityBytes !== undefined;
-    this.#goal = Math.max(this.#bound, Math.floor(units(capacityBytes ?? targetBytes)));
+    this.#goal = Math.max(target, Math.floor(units(capacityBytes ?? targetBytes)));
     this.#offset = Float64Array.from(sections.ids, (id) => units(start.offsets[id] ?? 0));
     this.#best = Math.ceil(units(start.height));
     this.#strategy = start.strategy;

@@ -132,6 +132,8 @@ it("does not aim below what is fixed, however high that is", () => {
   const top = Math.max(...buffers.map((b) => (b.fixedAt === undefined ? 0 : b.fixedAt + b.bytes)));
   const result = searchPlacement(problem, { targetBytes: known.boundBytes, workLimit: 1e7 });
   expect(result).toMatchObject({ height: top, boundBytes: top, proven: true });
+  const hopeless = searchPlacement(problem, { targetBytes: known.boundBytes, capacityBytes: top - 1 });
+  expect(hopeless).toMatchObject({ boundBytes: top, nodes: 0 });
 });
 
 /** Sizes that are multiples of each other, and small buffers, most of which live to the end. */

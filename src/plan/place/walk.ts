@@ -16,15 +16,12 @@ import { fixedTop, type Sections, settle } from "./sections.ts";
 
 /** How much of the distance to the bound a walk tries to make up for at once. */
 const CUT = 0.1;
-/** Steps of a walk at a time; in rows, steps are shorter. */
-const STRIDE = 2000;
-const ROW_STRIDE = 10_000;
 /**
- * How much of the weight that items have gained is left after a hundred steps: half of it is gone after 4,600 steps, in rows
- * after 1,350.
+ * Steps of a walk at a time, which take less time in rows, and how much of the weight that items have gained is left after a
+ * hundred steps: half of it is gone after 4,600 steps, in rows after 1,350.
  */
-const KEPT = 0.985;
-const ROW_KEPT = 0.95;
+const SHELVES = { stride: 2000, kept: 0.985 } as const;
+const ROWS = { stride: 10_000, kept: 0.95 } as const;
 /** Walks begin anew after so many strides in vain, the next time later. */
 const PATIENCE = 50;
 const MORE_PATIENCE = 1.5;
@@ -70,6 +67,7 @@ export class Walk {
   readonly #part: Part;
   readonly #mix: number;
   readonly #cold: boolean;
+  readonly #pace: typeof ROWS | typeof SHELVES;
   readonly #repair: Repair;
   readonly #limits: Float64Array;
   /** In bytes: nothing is below this. */
@@ -89,7 +87,8 @@ export class Walk {
     this.#mix = mix;
     this.#cold = cold;
     const places = part.inRows ? new RowPlaces(sections, random) : new ShelfPlaces(sections, random);
-    this.#repair = new Repair(sections, places, part.inRows ? ROW_KEPT : KEPT, late);
+    this.#pace = part.inRows ? ROWS : SHELVES;
+    this.#repair = new Repair(sections, places, this.#pace.kept, late);
     this.#limits = new Float64Array(sections.n);
   }
 
@@ -112,8 +111,7 @@ export class Walk {
     this.#strides += 1;
     if (this.#idle > this.#patience) this.#begin(known);
     this.#idle += 1;
-    const steps = this.#part.inRows ? ROW_STRIDE : STRIDE;
-    if (this.#lowest <= this.#bound || !this.#repair.fit(steps)) return null;
+    if (this.#lowest <= this.#bound || !this.#repair.fit(this.#pace.stride)) return null;
     this.#idle = 0;
     const { offset } = this.#repair;
     const height = this.#heightOf(offset);
