@@ -105,3 +105,20 @@ it("ends soon when it is late, with the first greedy placement if there is no ot
   }
   expect(searchPlacement(problem, { targetBytes, timeoutMs: 0 })).toMatchObject({ ...first, nodes: 0 });
 });
+
+it("ends a try with the largest when it has enough, and keeps what it had", () => {
+  const rows = Array.from(
+    { length: MANY },
+    (_, i) => [(i * 17) % 800, 1 + ((i * i * 5) % 120), 1 + ((i * i * 11 + i * 3) % 101)] as const,
+  );
+  const problem = problemOf(rows);
+  const targetBytes = boundOf(problem).bytes;
+  const start = placeGreedily(problem, targetBytes);
+  expect(placeCoarsely(problem, MANY / 10, solve).height).toBeLessThan(start.height);
+  let looks = 0;
+  const enough = (): boolean => {
+    looks += 1;
+    return looks > 3;
+  };
+  expect(searchPlacement(problem, { targetBytes, start, enough })).toMatchObject(start);
+});

@@ -116,7 +116,7 @@ export function searchPlacement(problem: Problem, options: SearchOptions): Searc
   const tryWork = Math.min(MOST_TRY_WORK, TRY_WORK * length);
   const tries = length >= MANY ? triesFor(length) : [];
   const many = workLimit >= 2 * tries.length * tryWork;
-  const start = many ? startOfMany(problem, greedy, tries, { ...options, workLimit: tryWork }, left) : greedy;
+  const start = many ? startOfMany(problem, greedy, tries, { ...options, workLimit: tryWork }, left, late) : greedy;
   if (late()) return unsearched(start);
   const search = new Search(problem, start, options, late);
   const limit = many ? workLimit - tries.length * tryWork : workLimit;
@@ -129,16 +129,17 @@ function startOfMany(
   problem: Problem,
   greedy: Placement,
   tries: readonly number[],
-  { targetBytes, capacityBytes = targetBytes, workLimit = MOST_TRY_WORK, seed = 1 }: SearchOptions,
+  options: SearchOptions,
   left: () => number,
+  late: () => boolean,
 ): Placement {
+  const { workLimit = MOST_TRY_WORK, seed = 1, enough = () => false } = options;
   let best = greedy;
-  const late = (): boolean => left() <= 0;
   for (const large of tries) {
-    if (best.height <= Math.max(targetBytes, capacityBytes) || late()) break;
+    if (best.height <= goalOf(options) || late()) break;
     const solve = (part: Problem): readonly number[] => {
-      const bound = boundOf(part).bytes;
-      return searchPlacement(part, { targetBytes: bound, workLimit, timeoutMs: left() / 2, seed }).offsets;
+      const targetBytes = boundOf(part).bytes;
+      return searchPlacement(part, { targetBytes, workLimit, timeoutMs: left() / 2, seed, enough }).offsets;
     };
     const next = placeCoarsely(problem, large, solve, late);
     if (next.height < best.height) best = next;
