@@ -29,8 +29,8 @@ export class Repair {
   readonly #places: Places;
   /** Ends everything from outside. */
   readonly #late: () => boolean;
-  /** How much is left of what items have gained. */
-  readonly #kept: number;
+  /** How much is left of what items have gained, after so many steps. */
+  #kept = 0;
   /** What an item weighs at first, by how much it gains, and what goes back first. */
   readonly #hardness: Float64Array;
   readonly #weight: Float64Array;
@@ -40,11 +40,10 @@ export class Repair {
   /** Below what each item has to end. */
   #limits: Float64Array;
 
-  constructor(sections: Sections, places: Places, kept: number, late: () => boolean) {
+  constructor(sections: Sections, places: Places, late: () => boolean) {
     const { n } = sections;
     this.#sections = sections;
     this.#places = places;
-    this.#kept = kept;
     this.#late = late;
     this.#limits = new Float64Array(n);
     this.#weight = new Float64Array(n);
@@ -63,9 +62,11 @@ export class Repair {
 
   /**
    * Starts from a placement, cut off at the items' limits, or from nothing but what is fixed. `mix` says how much size
-   * counts for being hard, against length. Nothing that is fixed may be above its limit.
+   * counts for being hard, against length; `kept`, how much is left of what items have gained after a hundred steps.
+   * Nothing that is fixed may be above its limit.
    */
-  load(offset: Float64Array | null, limits: Float64Array, mix: number): void {
+  load(offset: Float64Array | null, limits: Float64Array, mix: number, kept: number): void {
+    this.#kept = kept;
     this.#measure(mix);
     const { n, size, fixed } = this.#sections;
     this.#limits = limits;

@@ -18,13 +18,19 @@ import { fixedTop, type Sections, settle } from "./sections.ts";
 const CUT = 0.1;
 /**
  * Steps of a walk at a time, which take less time in rows, and how much of the weight that items have gained is left after a
- * hundred steps: half of it is gone after 4,600 steps, in rows after 1,350.
+ * hundred steps at first: half of it is gone after 4,600 steps, in rows after 1,350.
  */
 const SHELVES = { stride: 2000, kept: 0.985 } as const;
 const ROWS = { stride: 10_000, kept: 0.95 } as const;
-/** Walks begin anew after so many strides in vain, the next time later. */
+/**
+ * Walks begin anew after so many strides in vain, the next time later, and then remember for twice as long: what is hard is
+ * found out by then, and is lost too soon otherwise.
+ */
 const PATIENCE = 50;
 const MORE_PATIENCE = 1.5;
+const FORGOTTEN = 0.5;
+/** But never for longer than this. */
+const MOST_KEPT = 0.997;
 /** A placement that is further above the bound than this is not worth starting from. */
 const FAR = 1.02;
 /** To make a placement of a part one of the whole costs as much as looking at each buffer so often. */
@@ -80,6 +86,7 @@ export class Walk {
   /** For how many strides it has been in vain. */
   #idle = Number.POSITIVE_INFINITY;
   #patience = PATIENCE;
+  #kept: number;
 
   constructor({ part, mix, cold }: Walker, random: Random, late: () => boolean) {
     const { sections } = part;
@@ -88,7 +95,8 @@ export class Walk {
     this.#cold = cold;
     const places = part.inRows ? new RowPlaces(sections, random) : new ShelfPlaces(sections, random);
     this.#pace = part.inRows ? ROWS : SHELVES;
-    this.#repair = new Repair(sections, places, this.#pace.kept, late);
+    this.#kept = this.#pace.kept;
+    this.#repair = new Repair(sections, places, late);
     this.#limits = new Float64Array(sections.n);
   }
 
@@ -138,8 +146,11 @@ export class Walk {
     const isFar = this.#lowest - ground > FAR * (this.#bound - ground);
     const cold = this.#starts % 2 === (this.#cold ? 0 : 1) && isFar;
     if (cold) this.#lowest += Math.max(0, this.#lowest - this.#bound);
-    if (this.#starts > 0) this.#patience *= MORE_PATIENCE;
-    this.#repair.load(cold ? null : from, this.#limitsBelow(), this.#mix);
+    if (this.#starts > 0) {
+      this.#patience *= MORE_PATIENCE;
+      this.#kept = Math.min(MOST_KEPT, 1 - FORGOTTEN * (1 - this.#kept));
+    }
+    this.#repair.load(cold ? null : from, this.#limitsBelow(), this.#mix, this.#kept);
     this.#starts += 1;
     this.#idle = 0;
   }
