@@ -29,7 +29,7 @@ export class Repair {
   readonly #places: Places;
   /** Ends everything from outside. */
   readonly #late: () => boolean;
-  /** How much is left of what items have gained, after so many steps. */
+  /** How much is left of what items have gained, each time that they forget. */
   #kept = 0;
   /** What an item weighs at first, by how much it gains, and what goes back first. */
   readonly #hardness: Float64Array;
@@ -62,7 +62,7 @@ export class Repair {
 
   /**
    * Starts from a placement, cut off at the items' limits, or from nothing but what is fixed. `mix` says how much size
-   * counts for being hard, against length; `kept`, how much is left of what items have gained after a hundred steps.
+   * counts for being hard, against length; `kept`, how much is left of what items have gained after `FORGETTING` steps.
    * Nothing that is fixed may be above its limit.
    */
   load(offset: Float64Array | null, limits: Float64Array, mix: number, kept: number): void {

@@ -86,7 +86,6 @@ export class Walk {
   /** For how many strides it has been in vain. */
   #idle = Number.POSITIVE_INFINITY;
   #patience = PATIENCE;
-  #kept: number;
 
   constructor({ part, mix, cold }: Walker, random: Random, late: () => boolean) {
     const { sections } = part;
@@ -95,7 +94,6 @@ export class Walk {
     this.#cold = cold;
     const places = part.inRows ? new RowPlaces(sections, random) : new ShelfPlaces(sections, random);
     this.#pace = part.inRows ? ROWS : SHELVES;
-    this.#kept = this.#pace.kept;
     this.#repair = new Repair(sections, places, late);
     this.#limits = new Float64Array(sections.n);
   }
@@ -146,11 +144,9 @@ export class Walk {
     const isFar = this.#lowest - ground > FAR * (this.#bound - ground);
     const cold = this.#starts % 2 === (this.#cold ? 0 : 1) && isFar;
     if (cold) this.#lowest += Math.max(0, this.#lowest - this.#bound);
-    if (this.#starts > 0) {
-      this.#patience *= MORE_PATIENCE;
-      this.#kept = Math.min(MOST_KEPT, 1 - FORGOTTEN * (1 - this.#kept));
-    }
-    this.#repair.load(cold ? null : from, this.#limitsBelow(), this.#mix, this.#kept);
+    if (this.#starts > 0) this.#patience *= MORE_PATIENCE;
+    const kept = Math.min(MOST_KEPT, 1 - (1 - this.#pace.kept) * FORGOTTEN ** this.#starts);
+    this.#repair.load(cold ? null : from, this.#limitsBelow(), this.#mix, kept);
     this.#starts += 1;
     this.#idle = 0;
   }
