@@ -6,6 +6,8 @@
 import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
 import { type Compiled, compile, grad, random, type Tensor, tensor, valueAndGrad } from "../src/api/index.ts";
+import { linear } from "../src/nn/linear.ts";
+import { adam } from "../src/optim/adam.ts";
 
 const row = (...values: number[]): Tensor => tensor(values);
 
@@ -411,5 +413,40 @@ describe("any sequence of calls", () => {
       }),
       { numRuns: 100, seed: 4 },
     );
+  });
+});
+
+describe("state made by layers and optimizers", () => {
+  const [features, mebibyte] = [512, 2 ** 20];
+  const layer = linear(features, features);
+  const optimizer = adam();
+  const first = () => optimizer.init(layer.init(1));
+  const x = random.normal(random.key(4), [2, features]);
+  const step = compile(
+    (state: ReturnType<typeof first>) => {
+      const [value, grads] = valueAndGrad((p: typeof state.params) => layer.apply(p, x).square().mean())(state.params);
+      return [optimizer.update(state, grads), value] as const;
+    },
+    { donate: [0] },
+  );
+
+  test("is computed where the program keeps it, and never twice in memory", () => {
+    step.program(first());
+    const before = process.memoryUsage().arrayBuffers;
+    const given = first();
+    const [, value] = step(given);
+    expect(value.item()).toBeGreaterThan(0);
+    // three matrices of one MiB each are in the arena alone
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(mebibyte / 2);
+  });
+
+  test("has the same values when it is read before it is given, after that, or not at all", () => {
+    const [unread, read] = [first(), first()];
+    const before = read.params.w.data();
+    const [a, b] = [unread, read].map((given) => step(given)[0].params.w.data());
+    const same = (u?: ArrayLike<number>, v?: ArrayLike<number>) => [...(u ?? [])].every((z, i) => z === v?.[i]);
+    expect(same(a, b)).toBe(true);
+    expect(same(before, unread.params.w.data())).toBe(true);
+    expect(same(before, read.params.w.data())).toBe(true);
   });
 });

@@ -6,11 +6,11 @@
  *                                   7 1
  *                                 8 7 6
  */
-import { elementsOf, type Shape, sameShape, shapeText, type TensorType, typeText } from "../ir/type.ts";
+import { type Shape, sameShape, shapeText, type TensorType, typeText } from "../ir/type.ts";
 import { type DType, isFloat } from "../kernel/dtype.ts";
 import { broadcast } from "../ops/broadcast.ts";
 import { describe, fail, requireI32, requireShape, requireTensor } from "../trace/arguments.ts";
-import { ArrayStorage, newArray } from "../trace/storage.ts";
+import { LazyStorage } from "../trace/storage.ts";
 import { Tensor } from "../trace/tensor.ts";
 import { currentTrace } from "../trace/trace.ts";
 import { applyOp } from "./apply.ts";
@@ -26,7 +26,7 @@ export function fullOf(dtype: DType, shape: Shape, value: number): Tensor {
   const trace = currentTrace();
   if (trace) return trace.constant(dtype, shape, value);
   requireShape("full", shape);
-  return new Tensor(new ArrayStorage(dtype, shape, newArray(dtype, elementsOf(shape)).fill(value)));
+  return new Tensor(new LazyStorage(dtype, shape, (into) => into.fill(value)));
 }
 
 /** A number or boolean as a tensor of an element type and shape. */

@@ -10,7 +10,7 @@ import type { CostModel } from "../plan/cost/model.ts";
 import type { IntegerSolver } from "../plan/recompute/optimal.ts";
 import type { ChosenProgram, MemoryRequest } from "../runtime/assemble.ts";
 import { runChecked } from "../runtime/check-nan.ts";
-import { Executable } from "../runtime/executable.ts";
+import { type Elements, Executable } from "../runtime/executable.ts";
 import { ResidentStorage } from "../runtime/resident.ts";
 import type { Target } from "../runtime/target.ts";
 import { laterLocation } from "../trace/source-location.ts";
@@ -79,22 +79,27 @@ export class LoadedProgram {
   #write(storages: readonly TensorStorage[]): void {
     const { executable } = this;
     const { params } = executable.placed;
-    // What is already in its slot stays; everything else is read before any slot is overwritten.
-    const pending: { readonly param: number; readonly data: ReturnType<TensorStorage["read"]> }[] = [];
+    // What is already in its slot stays; everything else is read before any slot is overwritten. What is written once and
+    // not computed yet is computed in its slot.
+    const pending: { readonly param: number; readonly write: (into: Elements) => void }[] = [];
     storages.forEach((storage, i) => {
       const address = at(params, i);
       const persistent = this.#donated.has(i) || i >= this.#firstCapture;
       const here =
         persistent && (i >= this.#firstCapture ? this.#inSlot.get(i) === storage : isAt(storage, executable, address));
       if (here) return;
-      const data = storage.read();
-      pending.push({ param: i, data: ownedBy(storage, executable) ? data.slice() : data });
+      if (persistent && storage.writeTo) {
+        pending.push({ param: i, write: (into) => storage.writeTo?.(into) });
+        return;
+      }
+      const data = ownedBy(storage, executable) ? storage.read().slice() : storage.read();
+      pending.push({ param: i, write: (into) => into.set(data) });
     });
     this.#consume(storages);
-    for (const { param, data } of pending) {
+    for (const { param, write } of pending) {
       const before = this.#inSlot.get(param);
       if (before instanceof ResidentStorage) before.moveOut();
-      executable.write(at(this.#graph.params, param).type, at(params, param), data);
+      write(executable.view(at(this.#graph.params, param).type, at(params, param)));
       const storage = at(storages, param);
       if (param >= this.#firstCapture) this.#inSlot.set(param, storage);
     }

@@ -12,7 +12,7 @@ import { at } from "../base/invariant.ts";
 import { normalFromBits, threefry, uniformFromBits, type Words } from "../base/random.ts";
 import { elementsOf, type Shape, shapeText } from "../ir/type.ts";
 import { fail, requireShape } from "../trace/arguments.ts";
-import { ArrayStorage, newArray, type TypedArray } from "../trace/storage.ts";
+import { LazyStorage, type TypedArray } from "../trace/storage.ts";
 import { Tensor } from "../trace/tensor.ts";
 import { DRAW, type Key, wordsOf } from "./key.ts";
 
@@ -27,17 +27,22 @@ export interface Fans {
   readonly fanOut: number;
 }
 
-/** A concrete parameter whose elements come from a function of the key's words and the position. @internal */
-export function drawn(shape: Shape, dtype: ParamDType, element: (index: number) => number): Tensor {
+/** A concrete parameter that is drawn where it is needed, by a function that writes all of its elements. @internal */
+export function initial(shape: Shape, dtype: ParamDType, fill: (into: TypedArray) => void): Tensor {
   requireShape("an initializer", shape);
-  const data: TypedArray = newArray(dtype, elementsOf(shape));
-  for (let i = 0; i < data.length; i++) data[i] = element(i);
-  return new Tensor(new ArrayStorage(dtype, [...shape], data));
+  return new Tensor(new LazyStorage(dtype, [...shape], fill));
+}
+
+/** The same from a function of the position. */
+function drawn(shape: Shape, dtype: ParamDType, element: (index: number) => number): Tensor {
+  return initial(shape, dtype, (into) => {
+    for (let i = 0; i < into.length; i++) into[i] = element(i);
+  });
 }
 
 /** The value throughout. */
 export function constant(value: number): Initializer {
-  return (_key, shape, dtype = "f32") => drawn(shape, dtype, () => value);
+  return (_key, shape, dtype = "f32") => initial(shape, dtype, (into) => into.fill(value));
 }
 
 /** All zero. */

@@ -10,7 +10,7 @@ import { at } from "../base/invariant.ts";
 import { normalFromBits, threefry } from "../base/random.ts";
 import { elementsOf, shapeText } from "../ir/type.ts";
 import { fail } from "../trace/arguments.ts";
-import { drawn, type Initializer } from "./distributions.ts";
+import { type Initializer, initial } from "./distributions.ts";
 import { DRAW, wordsOf } from "./key.ts";
 
 function dot(a: Float64Array, b: Float64Array): number {
@@ -44,13 +44,15 @@ export function orthogonal(gain = 1): Initializer {
     const height = at(shape, 0);
     const width = elementsOf(shape.slice(1));
     const [count, length] = height <= width ? [height, width] : [width, height];
-    const vectors = Array.from({ length: count }, (_, v) =>
-      Float64Array.from({ length }, (_, i) => normalFromBits(threefry(words, [v * length + i, DRAW]), "f64")),
-    );
-    orthonormalize(vectors);
-    return drawn(shape, dtype, (i) => {
-      const [row, column] = [Math.floor(i / width), i % width];
-      return gain * (height <= width ? at(at(vectors, row), column) : at(at(vectors, column), row));
+    return initial(shape, dtype, (into) => {
+      const vectors = Array.from({ length: count }, (_, v) =>
+        Float64Array.from({ length }, (_, i) => normalFromBits(threefry(words, [v * length + i, DRAW]), "f64")),
+      );
+      orthonormalize(vectors);
+      for (let i = 0; i < into.length; i++) {
+        const [row, column] = [Math.floor(i / width), i % width];
+        into[i] = gain * (height <= width ? at(at(vectors, row), column) : at(at(vectors, column), row));
+      }
     });
   };
 }

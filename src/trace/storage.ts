@@ -15,6 +15,8 @@ export interface TensorStorage {
   readonly abstract?: true;
   /** The elements, row-major; the caller must not write to them or keep them beyond the next run of a program. */
   read(): TypedArray;
+  /** Writes the elements without making an array of them first, where that can be done. */
+  writeTo?(into: TypedArray): void;
 }
 
 /** Zeroed elements of a dtype. */
@@ -64,6 +66,38 @@ export class ArrayStorage implements TensorStorage {
 
   read(): TypedArray {
     return this.#data;
+  }
+}
+
+/**
+ * Elements that are computed where they are needed: initial values of parameters, tensors of one value. Given to a program
+ * that keeps them, they are computed into its arena and never have an array of their own; who reads them gets one.
+ */
+export class LazyStorage implements TensorStorage {
+  readonly dtype: DType;
+  readonly shape: Shape;
+  readonly #fill: (into: TypedArray) => void;
+  #data: TypedArray | null = null;
+
+  /** @param fill writes all elements, the same ones every time */
+  constructor(dtype: DType, shape: Shape, fill: (into: TypedArray) => void) {
+    this.dtype = dtype;
+    this.shape = shape;
+    this.#fill = fill;
+  }
+
+  read(): TypedArray {
+    if (this.#data === null) {
+      const data = newArray(this.dtype, elementsOf(this.shape));
+      this.#fill(data);
+      this.#data = data;
+    }
+    return this.#data;
+  }
+
+  writeTo(into: TypedArray): void {
+    if (this.#data === null) this.#fill(into);
+    else into.set(this.#data);
   }
 }
 

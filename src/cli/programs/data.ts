@@ -5,11 +5,11 @@
  *
  *   u(i, s) = mix(i · 0x9e3779b1 + s · 0x85ebca6b mod 2³²) / 2³²   in [0, 1)
  */
-import { spec } from "../../api/create.ts";
+import { full, spec } from "../../api/create.ts";
 import type { Shape } from "../../ir/type.ts";
-import { elementsOf } from "../../ir/type.ts";
 import { tensor } from "../../trace/literal.ts";
-import type { Tensor } from "../../trace/tensor.ts";
+import { LazyStorage, type TypedArray } from "../../trace/storage.ts";
+import { Tensor } from "../../trace/tensor.ts";
 
 /** Number i of stream `seed`, in [0, 1). */
 export function hash01(i: number, seed: number): number {
@@ -22,11 +22,12 @@ export function hash01(i: number, seed: number): number {
   return (x >>> 0) / 2 ** 32;
 }
 
-/** Uniform in [-scale, scale), computed in doubles and rounded once to f32. */
+/** Uniform in [-scale, scale), computed in doubles and rounded once to f32, where it is needed. */
 export function uniform(shape: Shape, seed: number, scale: number): Tensor {
-  const out = new Float32Array(elementsOf(shape));
-  for (let i = 0; i < out.length; i++) out[i] = (hash01(i, seed) * 2 - 1) * scale;
-  return tensor(out, { shape });
+  const fill = (into: TypedArray): void => {
+    for (let i = 0; i < into.length; i++) into[i] = (hash01(i, seed) * 2 - 1) * scale;
+  };
+  return new Tensor(new LazyStorage("f32", shape, fill));
 }
 
 /** Class numbers below `count`. */
@@ -62,7 +63,7 @@ export function drawn(): Numbers {
     },
     fill(shape, value) {
       made += 1;
-      return tensor(new Float32Array(elementsOf(shape)).fill(value), { shape });
+      return full(shape, value);
     },
     data: (shape, stream) => uniform(shape, stream, 1),
     ids: (shape, make) => tensor(make(), { shape }),
