@@ -444,7 +444,7 @@ describe("state made by layers and optimizers", () => {
     const [unread, read] = [first(), first()];
     const before = read.params.w.data();
     const [a, b] = [unread, read].map((given) => step(given)[0].params.w.data());
-    const same = (u?: ArrayLike<number>, v?: ArrayLike<number>) => [...(u ?? [])].every((z, i) => z === v?.[i]);
+    const same = (u?: ArrayLike<number>, v?: ArrayLike<number>) => Array.from(u ?? []).every((z, i) => z === v?.[i]);
     expect(same(a, b)).toBe(true);
     expect(same(before, unread.params.w.data())).toBe(true);
     expect(same(before, read.params.w.data())).toBe(true);
