@@ -24,6 +24,18 @@ const wrong = <T>(value: unknown): T => value as T;
 
 let leaked: Tensor | undefined;
 
+function double(v: Tensor): Tensor {
+  return double(v.mul(2));
+}
+function doubleWhile(v: Tensor): Tensor {
+  return tm.cond(
+    v.sum().less(9),
+    (u) => doubleWhile(u.mul(2)),
+    (u) => u,
+    v,
+  );
+}
+
 const cases: Readonly<Record<string, () => unknown>> = {
   // shapes
   "add-shapes": () => m.add(tm.tensor([1, 2])),
@@ -39,6 +51,11 @@ const cases: Readonly<Record<string, () => unknown>> = {
   "split-unequal": () => x.split(2),
   "squeeze-wide": () => m.squeeze(0),
   "item-of-many": () => x.item(),
+  "tensor-endless": () => {
+    const rows: unknown[] = [];
+    rows.push(rows);
+    return tm.tensor(wrong<number[]>(rows));
+  },
   "tensor-ragged": () => tm.tensor([[1, 2], [3]]),
   "tensor-shape": () => tm.tensor([1, 2, 3], { shape: [2, 2] }),
   "conv-rank": () => tm.conv2d(m, m),
@@ -200,6 +217,8 @@ const cases: Readonly<Record<string, () => unknown>> = {
   "trace-item-constant": () => traced((v) => v.mul(tm.tensor([3, 4]).sum().item()).sum()),
   "trace-branch": () => traced((v) => (wrong<number>(v.sum()) > 0 ? v.sum() : v.sum().neg())),
   "trace-arithmetic": () => traced((v) => tm.tensor(wrong<number>(v) * 2).sum()),
+  "trace-recursion": () => tm.compile(double)(x),
+  "trace-recursion-cond": () => tm.compile(doubleWhile)(x),
   // changes
   "change-outside": () => x.setAt(0, 1),
   "change-concrete": () => traced((v) => x.addInPlace(v).sum()),

@@ -12,6 +12,7 @@ export type ErrorCode =
   | "InvalidTree"
   | "TraceLeak"
   | "SideEffect"
+  | "EndlessRecursion"
   | "NotDifferentiable"
   | "DonatedTensor"
   | "NotANumber"

@@ -65,7 +65,14 @@ export function rootOf(cell: Cell): Root {
 
 /** Whether a view on the way to the root shows elements more than once. */
 export function isRepeated(cell: Cell): boolean {
-  return cell.kind === "view" && (ruleOf(cell).write === null || isRepeated(cell.base));
+  return viewsOf(cell).some((view) => ruleOf(view).write === null);
+}
+
+/** The views from a cell down to its root, the cell itself first. Loops, not recursion: views may be many thousand deep. */
+function viewsOf(cell: Cell): readonly View[] {
+  const views: View[] = [];
+  for (let at = cell; at.kind === "view"; at = at.base) views.push(at);
+  return views;
 }
 
 function ruleOf({ op }: View): ViewRule<Attrs> {
@@ -76,30 +83,42 @@ function ruleOf({ op }: View): ViewRule<Attrs> {
 
 /** The value of the day. */
 export function currentValue(b: Build, cell: Cell): Value {
-  if (cell.kind === "root") return cell.value;
   const { version } = rootOf(cell);
-  if (cell.version !== version) {
-    cell.value = b.call(cell.op, [currentValue(b, cell.base)], cell.attrs, { where: cell.where });
-    cell.version = version;
+  const stale: View[] = [];
+  for (let at = cell; at.kind === "view" && at.version !== version; at = at.base) stale.push(at);
+  for (const view of stale.reverse()) {
+    view.value = b.call(view.op, [view.base.value], view.attrs, { where: view.where });
+    view.version = version;
   }
   return cell.value;
+}
+
+function writeRoot(root: Root, value: Value, where: string | undefined): void {
+  root.value = value;
+  root.version += 1;
+  root.changedAt = where;
 }
 
 /** Makes a cell stand for another value, and with it all that shares its elements. */
 export function writeCell(b: Build, cell: Cell, value: Value, where: string | undefined): void {
   invariant(sameType(cell.value.type, value.type), () => "a tensor keeps its type");
-  if (cell.kind === "root") {
-    cell.value = value;
-    cell.version += 1;
-    cell.changedAt = where;
-    return;
+  const views = viewsOf(cell);
+  at(b, where, () => views[0] && currentValue(b, views[0].base));
+  const written: Value[] = [];
+  let next = value;
+  for (const view of views) {
+    const { write } = ruleOf(view);
+    invariant(write, () => `${view.op.name} cannot be written to`);
+    const now = next;
+    written.push(now);
+    next = at(b, where, () => write(b, view.base.value, now, view.attrs));
   }
-  const { write } = ruleOf(cell);
-  invariant(write, () => `${cell.op.name} cannot be written to`);
-  const base = at(b, where, () => write(b, currentValue(b, cell.base), value, cell.attrs));
-  writeCell(b, cell.base, base, where);
-  cell.value = value;
-  cell.version = rootOf(cell).version;
+  const root = rootOf(cell);
+  writeRoot(root, next, where);
+  views.forEach((view, i) => {
+    view.value = written[i] as Value;
+    view.version = root.version;
+  });
 }
 
 /**
@@ -107,21 +126,23 @@ export function writeCell(b: Build, cell: Cell, value: Value, where: string | un
  * whose derivative with respect to the base is the identity (that of a write of a sum is not).
  */
 export function addToCell(b: Build, cell: Cell, delta: Value, where: string | undefined): void {
-  if (cell.kind === "root") {
-    writeCell(
-      b,
-      cell,
-      at(b, where, () => apply(b, add, cell.value, delta)),
-      where,
-    );
-    return;
+  if (cell.kind === "view") currentValue(b, cell.base);
+  let addend = delta;
+  let here = cell;
+  for (; here.kind === "view"; here = here.base) {
+    const { base, attrs, op } = here;
+    const { write, add: addition } = ruleOf(here);
+    invariant(write, () => `${op.name} cannot be written to`);
+    const made = at(b, where, () => (addition ?? write)(b, base.value, addend, attrs));
+    if (addition) {
+      writeCell(b, base, made, where);
+      return;
+    }
+    addend = made;
   }
-  const { write, add: addition } = ruleOf(cell);
-  invariant(write, () => `${cell.op.name} cannot be written to`);
-  const base = currentValue(b, cell.base);
-  const made = at(b, where, () => (addition ?? write)(b, base, delta, cell.attrs));
-  if (addition) writeCell(b, cell.base, made, where);
-  else addToCell(b, cell.base, made, where);
+  const root = here;
+  const sum = at(b, where, () => apply(b, add, root.value, addend));
+  writeRoot(root, sum, where);
 }
 
 /** Runs `body` with its nodes attributed to a line. */

@@ -34,12 +34,18 @@ function isTypedArray(data: unknown): data is TypedArray {
   );
 }
 
+/** Nested deeper, an array is taken to contain itself. */
+export const MAX_DEPTH = 100;
+
 const isArray = (data: unknown): data is readonly unknown[] => Array.isArray(data);
 
 /** The shape of nested arrays, from their first elements; `flatten` finds out whether the rest agrees. */
 function nestedShape(data: NestedArray): number[] {
   const shape: number[] = [];
-  for (let level: unknown = data; isArray(level); level = level[0]) shape.push(level.length);
+  for (let level: unknown = data; isArray(level); level = level[0]) {
+    shape.push(level.length);
+    if (shape.length > MAX_DEPTH) fail(`arrays are nested more than ${MAX_DEPTH} deep`, "give an array for each axis");
+  }
   return shape;
 }
 

@@ -66,6 +66,12 @@ export function thrownAt(error: Error): string | undefined {
   return file.startsWith(root) || file.startsWith("node:") ? undefined : locate(first, root);
 }
 
+/** The user's innermost line among the frames of an error's stack. */
+export function lineOf(error: Error): string | undefined {
+  const { root } = library();
+  return root === null ? undefined : locate(error.stack ?? "", root);
+}
+
 /** What V8 adds to `Error`, and other engines do not have. */
 interface V8Errors {
   stackTraceLimit?: number;
@@ -86,9 +92,11 @@ const errors = Error as unknown as V8Errors;
 function errorNow(depth: number): InternalError {
   const before = errors.stackTraceLimit;
   errors.stackTraceLimit = depth;
-  const error = new InternalError("stack");
-  if (before !== undefined) errors.stackTraceLimit = before;
-  return error;
+  try {
+    return new InternalError("stack");
+  } finally {
+    if (before !== undefined) errors.stackTraceLimit = before;
+  }
 }
 
 /** The innermost of `depth` frames that passes the test; null if none does, or where frames cannot be had. */
@@ -113,10 +121,7 @@ const stackNow = (depth: number): string => errorNow(depth).stack ?? "";
 /** The user's line of this moment, found when it is asked for: making the text of a stack is most of the work. */
 export function laterLocation(): () => string | undefined {
   const error = errorNow(DEPTHS[1]);
-  return () => {
-    const { root } = library();
-    return root === null ? undefined : locate(error.stack ?? "", root);
-  };
+  return () => lineOf(error);
 }
 
 /** This file among the sources, and what the build puts it into (scripts/build.mjs); both are one folder deep. */

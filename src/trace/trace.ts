@@ -18,6 +18,7 @@ import { elementsOf, type Shape, type TensorType, tensorType, typeText } from ".
 import type { DType } from "../kernel/dtype.ts";
 import { full } from "../ops/create.ts";
 import { addToCell, type Cell, currentValue, newRoot, newView, writeCell } from "./cell.ts";
+import { explained, requireDepth } from "./recursion.ts";
 import { sourceLocation } from "./source-location.ts";
 import type { TensorStorage } from "./storage.ts";
 import { storageOf, Tensor } from "./tensor.ts";
@@ -195,11 +196,16 @@ export class Trace {
 
   /** Runs `body` with this trace active; the tensors made by it are refused afterwards. */
   run<T>(body: () => T): T {
+    const outer = stack.length;
+    requireDepth(this.build.name, outer);
     stack.push(this);
     try {
       return body();
+    } catch (error) {
+      throw explained(error, this.build);
     } finally {
-      stack.pop();
+      // An assignment: after an overflow there may be no room for a call.
+      stack.length = outer;
       this.#finished = true;
     }
   }

@@ -9,7 +9,7 @@
  */
 import { TidemarkError, withLocation } from "../base/errors.ts";
 import { describe } from "./arguments.ts";
-import { tensor } from "./literal.ts";
+import { MAX_DEPTH, tensor } from "./literal.ts";
 import { sourceLocation } from "./source-location.ts";
 import { Tensor } from "./tensor.ts";
 
@@ -31,8 +31,6 @@ export interface Flat {
   readonly paths: readonly string[];
   readonly def: TreeDef;
 }
-
-const MAX_DEPTH = 100;
 
 /** What trees are used for, and what may stand in them. */
 const ROLE_HELP = {
