@@ -58,7 +58,7 @@ export function loadKernel<A>(
 
 /** Elements of a machine's arena. */
 export function floats(
-  { buffer, start }: Machine,
+  { memory: { buffer, start } }: Machine,
   dtype: "f32" | "f64",
   at: number,
   elements: number,

@@ -139,6 +139,13 @@ const cases: Readonly<Record<string, () => unknown>> = {
   "donate-number": () => tm.compile((v: Tensor) => v, { donate: wrong<number[]>(0) }),
   "donate-fraction": () => tm.compile((v: Tensor) => v, { donate: [0.5] }),
   "donate-missing": () => tm.compile((v: Tensor) => v, { donate: [3] })(x),
+  "disposed-call": () => {
+    const halve = tm.compile((v: Tensor) => v.mul(0.5), { name: "halve" });
+    halve(x);
+    halve.dispose();
+    halve(x);
+  },
+  "compile-programs": () => tm.compile((v: Tensor) => v, { programs: 0 }),
   "donated-read": () => {
     const step = tm.compile((v: Tensor) => v.add(1), { donate: [0] });
     const held = step(x);

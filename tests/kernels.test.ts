@@ -24,11 +24,11 @@ function runAll(tested: TestedTarget, samples: readonly KernelSample[]): Outcome
     return { kernel, addresses };
   });
   const machine = loadSteps(tested.target(), steps, top);
-  new Uint8Array(machine.buffer, machine.start, top).fill(0xa5);
+  new Uint8Array(machine.memory.buffer, machine.memory.start, top).fill(0xa5);
   const operand = (sample: number, i: number): Buffer => {
     const { kernel, addresses } = steps[sample] as PlacedKernel;
     const o = kernel.operands[i] as (typeof kernel.operands)[number];
-    return bufferOf(o.dtype, o.elements, machine.buffer, machine.start + (addresses[i] as number));
+    return bufferOf(o.dtype, o.elements, machine.memory.buffer, machine.memory.start + (addresses[i] as number));
   };
   samples.forEach(({ kernel, storage }, s) => {
     storage().forEach((source, i) => {

@@ -120,7 +120,7 @@ describe.skipIf(native.missing)("scalar functions on native have the bits of the
     const machine = loadSteps(native.target(), steps, top);
     const view = (step: PlacedKernel, i: number): Buffer => {
       const operand = step.kernel.operands[i] as Kernel["operands"][number];
-      return bufferOf(operand.dtype, N, machine.buffer, machine.start + (step.addresses[i] as number));
+      return bufferOf(operand.dtype, N, machine.memory.buffer, machine.memory.start + (step.addresses[i] as number));
     };
     steps.forEach((step, s) => {
       cases[s]?.inputs.forEach((input, i) => {

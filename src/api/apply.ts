@@ -4,6 +4,7 @@
  */
 import { withLocation } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
+import { Recent } from "../base/recent.ts";
 import { attrsKey } from "../ir/attrs.ts";
 import { Build } from "../ir/build.ts";
 import type { Graph } from "../ir/graph.ts";
@@ -14,30 +15,6 @@ import { sourceLocation } from "../trace/source-location.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { currentTrace, requireActive, type TracedGraph } from "../trace/trace.ts";
 import { runConcrete } from "./execute.ts";
-
-/** A map that forgets what was not asked for longest. */
-class Recent<K, V> {
-  readonly #entries = new Map<K, V>();
-  readonly #limit: number;
-
-  constructor(limit: number) {
-    this.#limit = limit;
-  }
-
-  get(key: K, make: () => V): V {
-    const value = this.#entries.get(key) ?? make();
-    // Map keeps insertion order: the first entry is the one longest unused
-    this.#entries.delete(key);
-    this.#entries.set(key, value);
-    if (this.#entries.size > this.#limit) {
-      for (const oldest of this.#entries.keys()) {
-        this.#entries.delete(oldest);
-        break;
-      }
-    }
-    return value;
-  }
-}
 
 const operations = new WeakMap<AnyOp, Recent<string, TracedGraph>>();
 const programs = new Recent<string, object>(256);

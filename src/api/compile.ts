@@ -1,18 +1,21 @@
 /**
- * @file `compile`: a function over tensors becomes one program over one planned arena. Traced once for each structure,
- * shapes and constants of its arguments; after that a call writes its inputs, runs the code once and hands out results.
+ * @file `compile`: a function over tensors becomes programs over one planned arena. Traced once for each structure, shapes
+ * and constants of its arguments; after that a call writes its inputs, runs the code once and hands out results.
  */
 
-import { type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
+import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import { type AnyFunction, callByValue, type FlatArguments, flattenArguments, type Traced } from "../trace/function.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { currentTrace, requireActive } from "../trace/trace.ts";
 import { type Tree, unflatten } from "../trace/tree.ts";
+import { KeptPrograms, MOST_PROGRAMS, type Usage } from "./kept-programs.ts";
+
 import {
   PLANNING_OPTIONS,
   type PlanInfo,
   type PlanningOptions,
   planInfo,
+  requestOf,
   requirePlanning,
   targetOf,
   traceProgram,
@@ -20,11 +23,16 @@ import {
 import { LoadedProgram } from "./program.ts";
 
 export interface CompileOptions extends PlanningOptions {
+  /**
+   * How many programs are kept, each for other shapes of arguments; default: 64. The one that was not called for longest is
+   * dropped, and compiled again when it is called.
+   */
+  readonly programs?: number;
   /** For finding faults: runs operation by operation and throws where NaN first appears. Slow; nothing is donated. */
   readonly checkNaN?: boolean;
 }
 
-const OPTIONS: OptionKinds<CompileOptions> = { ...PLANNING_OPTIONS, checkNaN: "a boolean" };
+const OPTIONS: OptionKinds<CompileOptions> = { ...PLANNING_OPTIONS, programs: "a number", checkNaN: "a boolean" };
 
 /** What a compiled program is and needs. */
 export interface ProgramInfo extends PlanInfo {
@@ -39,6 +47,13 @@ export interface Compiled<A extends readonly unknown[], R> {
   (...args: A): R;
   /** Plans and compiles for these arguments without running. */
   program(...args: A): ProgramInfo;
+  /** What is held now. All programs run in one arena: `arenaBytes` is at most `memory`, whatever shapes are called. */
+  usage(): Usage;
+  /**
+   * Frees programs and arena at once; a later call throws `Disposed`. Tensors that calls returned stay readable. Never
+   * needed: what nobody refers to is freed anyway.
+   */
+  dispose(): void;
 }
 
 interface Entry {
@@ -47,27 +62,32 @@ interface Entry {
   readonly info: ProgramInfo;
 }
 
-function build(fn: AnyFunction, flat: FlatArguments, options: CompileOptions): Entry {
+function build(fn: AnyFunction, flat: FlatArguments, options: CompileOptions, kept: KeptPrograms<Entry>): Entry {
   const started = performance.now();
   const source = traceProgram(fn, flat, options);
   const { traced, graph, donated, firstCapture, memory } = source;
-  const chosen = targetOf(options);
   const program = new LoadedProgram(graph, {
     name: graph.name,
     donated,
     firstCapture,
     memory,
-    target: chosen.target,
+    target: kept.target.target,
     costs: options.costs,
     solver: options.solver,
     cache: options.cache,
     verify: options.validate ?? false,
     checkNaN: options.checkNaN ?? false,
+    arenaFor: (bytes) => kept.arenaFor(bytes),
   });
   const { placed, moduleBytes, kernelFunctions } = program.executable;
-  const info = planInfo(source, placed, options, chosen);
+  const info = planInfo(source, placed, options, kept.target);
   const compileMs = performance.now() - started;
   return { traced, program, info: { ...info, moduleBytes, kernelFunctions, compileMs } };
+}
+
+function requirePrograms({ programs }: CompileOptions): void {
+  if (programs === undefined || (Number.isInteger(programs) && programs >= 1)) return;
+  fail("InvalidArgument", `compile: programs is ${describe(programs)}`, "give a whole number from 1 on");
 }
 
 /**
@@ -89,15 +109,15 @@ export function compile<A extends readonly (Tree | undefined)[] = [Tensor], R = 
   requireFunction("compile", "its first argument", fn);
   requireOptions("compile", options, OPTIONS);
   requirePlanning("compile", options);
-  const cache = new Map<string, Entry>();
-  const entryFor = (flat: FlatArguments): Entry => {
-    let entry = cache.get(flat.key);
-    if (!entry) {
-      entry = build(fn as AnyFunction, flat, options);
-      cache.set(flat.key, entry);
-    }
-    return entry;
-  };
+  requirePrograms(options);
+  const kept = new KeptPrograms<Entry>({
+    name: options.name ?? (fn.name || "the compiled function"),
+    limit: options.programs ?? MOST_PROGRAMS,
+    budgetBytes: requestOf(options).budgetBytes,
+    target: () => targetOf(options),
+  });
+  const entryFor = (flat: FlatArguments): Entry =>
+    kept.get(flat.key, () => build(fn as AnyFunction, flat, options, kept));
   const compiled = (...args: A): R => {
     // Inside another trace a compiled function is the function itself, but for changes to its arguments.
     const trace = currentTrace();
@@ -110,5 +130,7 @@ export function compile<A extends readonly (Tree | undefined)[] = [Tensor], R = 
   };
   return Object.assign(compiled, {
     program: (...args: A): ProgramInfo => entryFor(flattenArguments(fn as AnyFunction, args)).info,
+    usage: () => kept.usage(),
+    dispose: () => kept.dispose(),
   });
 }

@@ -39,6 +39,7 @@ export {
 } from "./indexing.ts";
 export * from "./jacobian.ts";
 export * from "./join.ts";
+export type { Usage } from "./kept-programs.ts";
 export * from "./linear.ts";
 export { logsumexp } from "./log-sum.ts";
 export * from "./loss.ts";

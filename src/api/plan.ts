@@ -104,8 +104,8 @@ export function targetOf({ target = "wasm", threads }: Pick<PlanningOptions, "ta
   return chooseTarget(target, { threads });
 }
 
-/** What the options ask of memory. */
-function requestOf({ memory, maxSlowdown, strategy, segments }: PlanningOptions): MemoryRequest {
+/** What the options ask of memory. @internal */
+export function requestOf({ memory, maxSlowdown, strategy, segments }: PlanningOptions): MemoryRequest {
   if (segments !== undefined && !LEVELS.includes(segments)) {
     fail("InvalidArgument", `segments is ${describe(segments)}`, `give one of ${LEVELS.join(", ")}`);
   }

@@ -4,15 +4,17 @@
  */
 import { at } from "../base/invariant.ts";
 import type { Graph } from "../ir/graph.ts";
-import { sameType, type TensorType, tensorType } from "../ir/type.ts";
+import { byteLength, sameType, type TensorType, tensorType } from "../ir/type.ts";
 import { pipeline } from "../passes/pipeline.ts";
 import type { CostModel } from "../plan/cost/model.ts";
 import type { IntegerSolver } from "../plan/recompute/optimal.ts";
-import type { ChosenProgram, MemoryRequest } from "../runtime/assemble.ts";
+import { Arena, type Tenant } from "../runtime/arena.ts";
+import { assemble, type ChosenProgram, type MemoryRequest } from "../runtime/assemble.ts";
 import { runChecked } from "../runtime/check-nan.ts";
 import { type Elements, Executable } from "../runtime/executable.ts";
 import { ResidentStorage } from "../runtime/resident.ts";
 import type { Target } from "../runtime/target.ts";
+import { wasmTarget } from "../runtime/wasm-target.ts";
 import { laterLocation } from "../trace/source-location.ts";
 import { ArrayStorage, type TensorStorage } from "../trace/storage.ts";
 import { storageOf, Tensor } from "../trace/tensor.ts";
@@ -32,16 +34,18 @@ export interface ProgramOptions {
   readonly verify?: boolean;
   /** Look for NaN in arguments and after every operation. */
   readonly checkNaN?: boolean;
+  /** What a program of this many bytes runs in, in turn with others; default: an arena of its own. */
+  readonly arenaFor?: ((bytes: number) => Arena | undefined) | undefined;
 }
 
 export class LoadedProgram {
   readonly executable: Executable<ChosenProgram>;
+  readonly arena: Arena;
   readonly #name: string;
   readonly #graph: Graph;
   readonly #donated: ReadonlyMap<number, number>;
   readonly #replaces: ReadonlyMap<number, number>;
-  /** What is in the slot of a persistent parameter. */
-  readonly #inSlot = new Map<number, TensorStorage>();
+  readonly #tenant: Tenant;
   readonly #firstCapture: number;
   readonly #checkNaN: boolean;
 
@@ -54,22 +58,30 @@ export class LoadedProgram {
     this.#replaces = new Map([...this.#donated].flatMap(([param, result]) => (result >= 0 ? [[result, param]] : [])));
     this.#firstCapture = options.firstCapture ?? graph.params.length;
     const persistent = persistentParams(graph, this.#donated, this.#firstCapture);
-    this.executable = Executable.from(graph, {
+    const target = options.target ?? wasmTarget();
+    const placed = assemble(graph, target.traits, {
       donated: this.#donated,
       persistent,
       memory: options.memory,
-      target: options.target,
-      costs: options.costs,
+      costs: options.costs ?? target.costs,
       solver: options.solver,
       cache: options.cache,
       verify: options.verify ?? false,
       // Operation by operation, so that the one to blame can be named.
-      ...(this.#checkNaN ? { stepwise: true, passes: pipeline } : {}),
+      ...(this.#checkNaN ? { passes: pipeline } : {}),
     });
+    const arena = options.arenaFor?.(placed.plan.height);
+    this.executable = new Executable(placed, target, { stepwise: this.#checkNaN, arena: arena?.memory });
+    this.arena = arena ?? new Arena(this.executable.memory);
+    const { params, plan } = this.executable.placed;
+    const sizes = [...persistent].map((i) => [at(params, i), byteLength(at(graph.params, i).type)] as const);
+    // One without elements has the address of its neighbour.
+    this.#tenant = { slots: new Map(sizes.filter(([, bytes]) => bytes > 0)), height: plan.height };
   }
 
   run(args: readonly Tensor[]): readonly Tensor[] {
     const storages = args.map(storageOf);
+    this.arena.enter(this.#tenant);
     this.#write(storages);
     if (this.#checkNaN) runChecked(this.executable);
     else this.executable.run();
@@ -77,31 +89,34 @@ export class LoadedProgram {
   }
 
   #write(storages: readonly TensorStorage[]): void {
-    const { executable } = this;
+    const { executable, arena } = this;
     const { params } = executable.placed;
     // What is already in its slot stays; everything else is read before any slot is overwritten. What is written once and
     // not computed yet is computed in its slot.
     const pending: { readonly param: number; readonly write: (into: Elements) => void }[] = [];
     storages.forEach((storage, i) => {
       const address = at(params, i);
-      const persistent = this.#donated.has(i) || i >= this.#firstCapture;
-      const here =
-        persistent && (i >= this.#firstCapture ? this.#inSlot.get(i) === storage : isAt(storage, executable, address));
-      if (here) return;
-      if (persistent && storage.writeTo) {
+      const isConstant = i >= this.#firstCapture;
+      if (isConstant ? arena.hasConstant(address, storage) : this.#donated.has(i) && isAt(storage, arena, address))
+        return;
+      if ((isConstant || this.#donated.has(i)) && storage.writeTo) {
         pending.push({ param: i, write: (into) => storage.writeTo?.(into) });
         return;
       }
-      const data = ownedBy(storage, executable) ? storage.read().slice() : storage.read();
-      pending.push({ param: i, write: (into) => into.set(data) });
+      const data = isConstant ? arena.readConstant(storage) : storage.read();
+      // A view of this arena would not survive writing.
+      const kept = storage instanceof ResidentStorage && storage.isIn(arena) ? data.slice() : data;
+      pending.push({ param: i, write: (into) => into.set(kept) });
     });
     this.#consume(storages);
     for (const { param, write } of pending) {
-      const before = this.#inSlot.get(param);
-      if (before instanceof ResidentStorage) before.moveOut();
-      write(executable.view(at(this.#graph.params, param).type, at(params, param)));
-      const storage = at(storages, param);
-      if (param >= this.#firstCapture) this.#inSlot.set(param, storage);
+      const { type } = at(this.#graph.params, param);
+      // One without elements has the address of its neighbour.
+      if (byteLength(type) === 0) continue;
+      const address = at(params, param);
+      arena.vacate(address);
+      write(executable.view(type, address));
+      if (param >= this.#firstCapture) arena.putConstant(address, at(storages, param), byteLength(type));
     }
   }
 
@@ -119,9 +134,7 @@ export class LoadedProgram {
       const param = this.#replaces.get(i);
       const address = at(executable.placed.results, i);
       if (param === undefined) return copyOut(executable, type, address);
-      const storage = new ResidentStorage(type, executable, at(executable.placed.params, param));
-      this.#inSlot.set(param, storage);
-      return new Tensor(storage);
+      return new Tensor(this.arena.put(type, at(executable.placed.params, param)));
     });
   }
 }
@@ -137,15 +150,8 @@ export function persistentParams(
   return persistent;
 }
 
-function isAt(storage: TensorStorage, executable: Executable, address: number): boolean {
-  return storage instanceof ResidentStorage && storage.isAt(executable, address);
-}
-
-/** Whether reading gives a view into this program's arena, which writing may destroy. */
-function ownedBy(storage: TensorStorage, executable: Executable): boolean {
-  return (
-    storage instanceof ResidentStorage && executable.placed.params.some((address) => storage.isAt(executable, address))
-  );
+function isAt(storage: TensorStorage, arena: Arena, address: number): boolean {
+  return storage instanceof ResidentStorage && storage.isAt(arena, address);
 }
 
 function copyOut(executable: Executable, type: TensorType, address: number): Tensor {

@@ -15,6 +15,7 @@ export type ErrorCode =
   | "EndlessRecursion"
   | "NotDifferentiable"
   | "DonatedTensor"
+  | "Disposed"
   | "NotANumber"
   | "ParseError"
   | "InvalidGraph"

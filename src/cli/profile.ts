@@ -84,7 +84,7 @@ export function profile(program: AnyProgram, settings: PlanSettings, seconds: nu
   const options = { donate: [0], name: program.name, ...compileOptions({ ...settings, threads: 1 }) };
   const { plans, source } = plansOf(program.step as AnyFunction, args, options, target);
   const placed = plans.placed(plans.choose(settings.memory), 0);
-  const [stepwise, whole] = [new Executable(placed, target, true), new Executable(placed, target)];
+  const [stepwise, whole] = [new Executable(placed, target, { stepwise: true }), new Executable(placed, target)];
   const given = [...flatten(args, "arguments").leaves, ...source.traced.captures.map((capture) => capture.tensor)];
   const restore = (): void => {
     placed.graph.params.forEach(({ type }, i) => {

@@ -6,7 +6,7 @@ import type { Graph } from "../ir/graph.ts";
 import { elementsOf, type TensorType } from "../ir/type.ts";
 import { type AssembleOptions, assemble, type ChosenProgram } from "./assemble.ts";
 import type { PlacedProgram } from "./assembler.ts";
-import type { Machine, Target } from "./target.ts";
+import type { ArenaMemory, Machine, Target } from "./target.ts";
 import { wasmTarget } from "./wasm-target.ts";
 
 export type Elements = Float32Array | Float64Array | Int32Array | Uint8Array;
@@ -30,33 +30,42 @@ export interface ExecutableOptions extends AssembleOptions {
   /** Default: WebAssembly. */
   readonly target?: Target | undefined;
   readonly stepwise?: boolean;
+  /** What its arena is in, maybe with others that run in turn with it; default: a memory of its own. */
+  readonly arena?: ArenaMemory | undefined;
 }
+
+type LoadedAs = Pick<ExecutableOptions, "stepwise" | "arena">;
 
 export class Executable<P extends PlacedProgram = PlacedProgram> {
   readonly placed: P;
   readonly target: Target;
   readonly #machine: Machine;
 
-  constructor(placed: P, target: Target, stepwise = false) {
+  constructor(placed: P, target: Target, { stepwise = false, arena }: LoadedAs = {}) {
     this.placed = placed;
     this.target = target;
-    this.#machine = target.load(placed, { stepwise });
+    this.#machine = target.load(placed, { stepwise, memory: arena });
   }
 
   /** Traced graph in, ready to run out. */
   static from(graph: Graph, options: ExecutableOptions = {}): Executable<ChosenProgram> {
-    const { target = wasmTarget(), stepwise = false, ...rest } = options;
+    const { target = wasmTarget(), stepwise = false, arena, ...rest } = options;
     const costs = rest.costs ?? target.costs;
-    return new Executable(assemble(graph, target.traits, { ...rest, costs }), target, stepwise);
+    return new Executable(assemble(graph, target.traits, { ...rest, costs }), target, { stepwise, arena });
   }
 
   get moduleBytes(): number {
     return this.#machine.moduleBytes;
   }
 
+  /** What holds its arena. */
+  get memory(): ArenaMemory {
+    return this.#machine.memory;
+  }
+
   /** Of what holds the arena: whole pages on WebAssembly. */
   get memoryBytes(): number {
-    return this.#machine.buffer.byteLength;
+    return this.memory.buffer.byteLength;
   }
 
   /** Distinct kernel functions in the module. */
@@ -66,7 +75,7 @@ export class Executable<P extends PlacedProgram = PlacedProgram> {
 
   /** The elements at an address, in the arena itself: gone with the next run. */
   view(type: TensorType, address: number): Elements {
-    const { buffer, start } = this.#machine;
+    const { buffer, start } = this.memory;
     return elementsAt(buffer, type, start + address);
   }
 
@@ -88,8 +97,13 @@ export class Executable<P extends PlacedProgram = PlacedProgram> {
     for (const copy of this.placed.copies) bytes.copyWithin(copy.to, copy.from, copy.from + copy.bytes);
   }
 
+  /** Ends its threads. It cannot run again. */
+  close(): void {
+    this.#machine.close();
+  }
+
   #arena(): Uint8Array {
-    const { buffer, start } = this.#machine;
+    const { buffer, start } = this.memory;
     return new Uint8Array(buffer, start, this.placed.plan.height);
   }
 

@@ -1,5 +1,5 @@
 /**
- * @file Storage of tensors that live in a program's arena: parameters and optimizer state between steps. A resident
+ * @file Storage of tensors that live in an arena: parameters and optimizer state between steps. A resident
  * tensor's elements stay where the last run left them; nobody has to free or move anything:
  *
  *   resident ──(read)──────────────→ a view of the arena, no copy
@@ -10,10 +10,15 @@ import { TidemarkError } from "../base/errors.ts";
 import { type Shape, type TensorType, typeText } from "../ir/type.ts";
 import type { DType } from "../kernel/dtype.ts";
 import { sourceLocation } from "../trace/source-location.ts";
-import type { Elements, Executable } from "./executable.ts";
+import type { Elements } from "./executable.ts";
+
+/** Whose memory it is in. */
+interface Home {
+  view(type: TensorType, address: number): Elements;
+}
 
 type State =
-  | { readonly kind: "resident"; readonly home: Executable; readonly address: number }
+  | { readonly kind: "resident"; readonly home: Home; readonly address: number }
   | { readonly kind: "array"; readonly data: Elements }
   | { readonly kind: "consumed"; readonly by: string; readonly where: () => string | undefined };
 
@@ -22,7 +27,7 @@ export class ResidentStorage {
   readonly shape: Shape;
   #state: State;
 
-  constructor(type: TensorType, home: Executable, address: number) {
+  constructor(type: TensorType, home: Home, address: number) {
     this.dtype = type.dtype;
     this.shape = type.shape;
     this.#state = { kind: "resident", home, address };
@@ -40,9 +45,12 @@ export class ResidentStorage {
     });
   }
 
-  isAt(home: Executable, address: number): boolean {
-    const state = this.#state;
-    return state.kind === "resident" && state.home === home && state.address === address;
+  isIn(home: Home): boolean {
+    return this.#state.kind === "resident" && this.#state.home === home;
+  }
+
+  isAt(home: Home, address: number): boolean {
+    return this.#state.kind === "resident" && this.isIn(home) && this.#state.address === address;
   }
 
   /** Its storage is about to be taken over by what replaces it. */

@@ -10,23 +10,37 @@ import type { LowerTraits } from "../lower/lower.ts";
 import type { CostModel } from "../plan/cost/model.ts";
 import type { PlacedProgram } from "./assembler.ts";
 
+/** What holds arenas. Programs that run in turn may share one: its size is then that of the largest, not the sum. */
+export interface ArenaMemory {
+  /** Of now: growing may replace it. */
+  readonly buffer: ArrayBuffer;
+  /** Where in the buffer arenas start. */
+  readonly start: number;
+  /** Bytes that arenas may take. */
+  readonly bytes: number;
+  /** Makes room for an arena of this size; what is in the memory stays. */
+  reserve(bytes: number): void;
+}
+
 /** A program loaded for one target, with its arena. */
 export interface Machine {
   /** Size of the code: of the WebAssembly module, of the shared object. */
   readonly moduleBytes: number;
   /** Distinct kernel functions. */
   readonly kernelFunctions: number;
-  /** What holds the arena, and where in it the arena starts. */
-  readonly buffer: ArrayBuffer;
-  readonly start: number;
+  readonly memory: ArenaMemory;
   run(): void;
   /** Runs one step; only where the program was loaded stepwise. */
   step(i: number): void;
+  /** Ends what it runs on (threads) now, and not when the machine is collected. It cannot run again. */
+  close(): void;
 }
 
 export interface LoadOptions {
   /** Steps can be run one by one. */
   readonly stepwise: boolean;
+  /** From this target's `allocate`; default: a memory of the program's own. */
+  readonly memory?: ArenaMemory | undefined;
 }
 
 export interface Target {
@@ -38,6 +52,11 @@ export interface Target {
   /** In words: how products are rounded, as far as bits depend on it. */
   readonly arithmetic: string;
   load(placed: PlacedProgram, options: LoadOptions): Machine;
+  /**
+   * A memory for several programs, empty at first, that will not grow beyond `most` bytes; null where every program needs
+   * one of its own.
+   */
+  allocate(most?: number): ArenaMemory | null;
 }
 
 export interface TargetRequest {

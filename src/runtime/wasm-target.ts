@@ -1,15 +1,16 @@
 /**
- * @file The target `wasm`: a module and a memory of its own for each program. With one thread nothing is shared and nobody
- * is waited for; with several (wasm-threads.ts) the same nests are cut into pieces.
+ * @file The target `wasm`: a module for each program, on a memory of its own or on one that programs use in turn. With one
+ * thread nobody is waited for; with several (wasm-threads.ts) the same nests are cut into pieces.
  */
-import { TidemarkError } from "../base/errors.ts";
+import { grouped, TidemarkError } from "../base/errors.ts";
+import { invariant } from "../base/invariant.ts";
 import { contractScratch } from "../codegen/wasm/blocking.ts";
 import { detectFeatures } from "../codegen/wasm/features.ts";
 import { emitProgram, PAGE, pagesOf } from "../codegen/wasm/program.ts";
 import type { LowerTraits } from "../lower/lower.ts";
 import { DEFAULT_MODELS } from "../plan/cost/model.ts";
 import type { PlacedProgram } from "./assembler.ts";
-import type { LoadOptions, Machine, Target, TargetRequest } from "./target.ts";
+import type { ArenaMemory, LoadOptions, Machine, Target, TargetRequest } from "./target.ts";
 import { loadThreads } from "./wasm-threads.ts";
 
 /** What products on WebAssembly need, with or without fused multiply-add. */
@@ -26,27 +27,66 @@ export interface WasmRequest extends TargetRequest {
 /** Of a WebAssembly memory with addresses of 32 bits. */
 export const LARGEST_ARENA_BYTES = 65536 * PAGE;
 
-function load(placed: PlacedProgram, fma: boolean, request: WasmRequest, { stepwise }: LoadOptions): Machine {
+/** A memory of whole pages, which grows where it is. */
+class WasmMemory implements ArenaMemory {
+  readonly memory: WebAssembly.Memory;
+  readonly start = 0;
+  #bytes = 0;
+
+  constructor(initial: number, maximum: number) {
+    this.memory = new WebAssembly.Memory({ initial, maximum });
+  }
+
+  get buffer(): ArrayBuffer {
+    return this.memory.buffer;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  reserve(bytes: number): void {
+    const missing = pagesOf(bytes) - this.buffer.byteLength / PAGE;
+    if (missing > 0) this.#grow(missing, bytes);
+    this.#bytes = Math.max(this.#bytes, bytes);
+  }
+
+  #grow(pages: number, bytes: number): void {
+    try {
+      this.memory.grow(pages);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      throw tooLarge(`an arena of ${grouped(bytes)} bytes cannot be had: ${error.message}`);
+    }
+  }
+}
+
+const tooLarge = (summary: string): TidemarkError =>
+  new TidemarkError("TargetUnsupported", summary, { help: "use smaller batches" });
+
+function load(placed: PlacedProgram, fma: boolean, request: WasmRequest, options: LoadOptions): Machine {
+  const { stepwise } = options;
   const { height } = placed.plan;
-  const threads = stepwise ? 1 : (request.threads ?? 1);
+  const threads = stepwise || options.memory ? 1 : (request.threads ?? 1);
   // Words that threads share may take one page more.
   if ((pagesOf(height) + (threads > 1 ? 1 : 0)) * PAGE > LARGEST_ARENA_BYTES) {
-    const summary = `the arena of ${height} bytes is beyond the 4 GiB of a WebAssembly memory`;
-    throw new TidemarkError("TargetUnsupported", summary, { help: "use smaller batches" });
+    throw tooLarge(`the arena of ${height} bytes is beyond the 4 GiB of a WebAssembly memory`);
   }
   const { shareFrom } = request;
-  const options = { fma, stepwise, threads, ...(shareFrom === undefined ? {} : { shareFrom }) };
-  const { bytes, functions, pages, team } = emitProgram(placed.kernels, placed.copies, height, options);
-  if (team !== null) return loadThreads({ bytes, functions, pages, team }, threads);
-  const memory = new WebAssembly.Memory({ initial: pages, maximum: pages });
-  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(bytes), { env: { memory } });
+  const emitOptions = { fma, stepwise, threads, ...(shareFrom === undefined ? {} : { shareFrom }) };
+  const { bytes, functions, pages, team } = emitProgram(placed.kernels, placed.copies, height, emitOptions);
+  if (team !== null) return loadThreads({ bytes, functions, pages, team, height }, threads);
+  const arena = options.memory ?? new WasmMemory(pages, pages);
+  invariant(arena instanceof WasmMemory, () => "a memory of another target");
+  arena.reserve(height);
+  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(bytes), { env: { memory: arena.memory } });
   return {
     moduleBytes: bytes.length,
     kernelFunctions: functions,
-    buffer: memory.buffer,
-    start: 0,
+    memory: arena,
     run: exports.run as () => void,
     step: (i) => (exports[`step${i}`] as () => void)(),
+    close: () => undefined,
   };
 }
 
@@ -60,5 +100,8 @@ export function wasmTarget(fma: boolean = detectFeatures().relaxedMadd, request:
     costs: DEFAULT_MODELS[fma ? "wasm-relaxed" : "wasm"],
     arithmetic: fma ? "fused multiply-add" : "plain",
     load: (placed, options) => load(placed, fma, request, options),
+    // Workers may still be looking at a program's words when the next one runs: each has a memory of its own.
+    allocate: (most = LARGEST_ARENA_BYTES) =>
+      threads > 1 ? null : new WasmMemory(0, Math.min(pagesOf(most), LARGEST_ARENA_BYTES / PAGE)),
   };
 }

@@ -10,7 +10,7 @@
 import { TidemarkError } from "../base/errors.ts";
 import { invariant } from "../base/invariant.ts";
 import { MODE, TEAM } from "../codegen/wasm/team.ts";
-import type { Machine } from "./target.ts";
+import type { ArenaMemory, Machine } from "./target.ts";
 import { endedWorker, type SharedProgram, startWorkers, summon } from "./workers.ts";
 
 const word = (name: keyof typeof TEAM): number => TEAM[name] / 4;
@@ -94,9 +94,17 @@ export interface ThreadedModule {
   readonly functions: number;
   readonly pages: number;
   readonly team: number;
+  /** Of the arena. */
+  readonly height: number;
 }
 
-export function loadThreads({ bytes, functions, pages, team }: ThreadedModule, threads: number): Machine {
+/** A memory of this size for good. */
+function fixedMemory(buffer: ArrayBuffer, bytes: number): ArenaMemory {
+  const reserve = (wanted: number): void => invariant(wanted <= bytes, () => `${wanted} of ${bytes} bytes`);
+  return { buffer, start: 0, bytes, reserve };
+}
+
+export function loadThreads({ bytes, functions, pages, team, height }: ThreadedModule, threads: number): Machine {
   const module = new WebAssembly.Module(bytes);
   const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
   const members = new Team({ module, memory, team, threads });
@@ -107,9 +115,9 @@ export function loadThreads({ bytes, functions, pages, team }: ThreadedModule, t
   return {
     moduleBytes: bytes.length,
     kernelFunctions: functions,
-    buffer: memory.buffer,
-    start: 0,
+    memory: fixedMemory(memory.buffer, height),
     run: () => members.run(run),
     step: (i) => invariant(false, () => `step ${i} of a program that runs as one`),
+    close: () => members.dismiss(),
   };
 }

@@ -217,10 +217,15 @@ function results(target: ReturnType<typeof nativeTarget>, cases: readonly Case[]
     return { kernel, addresses };
   });
   const machine = loadSteps(target, steps, top);
-  new Uint8Array(machine.buffer, machine.start).fill(0xff);
+  new Uint8Array(machine.memory.buffer, machine.memory.start).fill(0xff);
   const operand = ({ kernel, addresses }: PlacedKernel, i: number): TypedArray => {
     const { dtype, elements } = at(kernel.operands, i);
-    return bufferOf(dtype as never, elements, machine.buffer, machine.start + at(addresses, i)) as TypedArray;
+    return bufferOf(
+      dtype as never,
+      elements,
+      machine.memory.buffer,
+      machine.memory.start + at(addresses, i),
+    ) as TypedArray;
   };
   for (const step of steps) {
     for (const [i, data] of inputs(step.kernel).entries()) operand(step, i).set(data as never);

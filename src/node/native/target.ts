@@ -4,6 +4,7 @@
  */
 import { isMainThread } from "node:worker_threads";
 import { TidemarkError } from "../../base/errors.ts";
+import { invariant } from "../../base/invariant.ts";
 import { contractScratch } from "../../codegen/native/contract.ts";
 import type { NativeEmitOptions } from "../../codegen/native/options.ts";
 import { emitNativeProgram } from "../../codegen/native/program.ts";
@@ -11,7 +12,7 @@ import type { WinogradUse } from "../../kernel/winograd.ts";
 import { type CostModel, DEFAULT_MODELS } from "../../plan/cost/model.ts";
 import { DEFAULT_TILE } from "../../plan/cost/work.ts";
 import type { PlacedProgram } from "../../runtime/assembler.ts";
-import type { LoadOptions, Machine, Target, TargetAnswer, TargetRequest } from "../../runtime/target.ts";
+import type { ArenaMemory, LoadOptions, Machine, Target, TargetAnswer, TargetRequest } from "../../runtime/target.ts";
 import { type Compiler, systemCompiler } from "./compiler.ts";
 import { foreignFunctions, libraryFor } from "./library.ts";
 
@@ -29,13 +30,72 @@ if (!isMainThread) {
   });
 }
 
-/** Sends a program's threads home when its machine is gone, or this thread of Node is. */
-function closeWith(machine: Machine, close: () => void): void {
+/** Closes once, however often it is asked to, and at the latest when this thread of Node ends. */
+function closingOnce(close: () => void): () => void {
   const once = (): void => {
     if (closers.delete(once)) close();
   };
   closers.add(once);
-  abandoned.register(machine, once);
+  return once;
+}
+
+/** A buffer that can grow where it is; types of ES2023 do not have it yet. */
+interface Resizable {
+  readonly maxByteLength: number;
+  resize(bytes: number): void;
+}
+
+/** Memory of the process. With a limit it grows where it is; without one, or where that much cannot be had, it moves. */
+class NativeMemory implements ArenaMemory {
+  readonly #koffi: Koffi;
+  #buffer: ArrayBuffer;
+  #start = 0;
+  #bytes = 0;
+  /** Of the arena's first byte. */
+  address = 0n;
+
+  constructor(koffi: Koffi, most = 0) {
+    this.#koffi = koffi;
+    this.#buffer = growing(most + ALIGNMENT) ?? new ArrayBuffer(0);
+  }
+
+  get buffer(): ArrayBuffer {
+    return this.#buffer;
+  }
+
+  get start(): number {
+    return this.#start;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  reserve(bytes: number): void {
+    if (bytes <= this.#bytes && this.address !== 0n) return;
+    const room = bytes + ALIGNMENT;
+    const resizable = this.#buffer as ArrayBuffer & Resizable;
+    if (room <= resizable.maxByteLength && room > this.#buffer.byteLength) resizable.resize(room);
+    const old = new Uint8Array(this.#buffer, this.#start, this.#bytes);
+    if (room > this.#buffer.byteLength) this.#buffer = new ArrayBuffer(room);
+    this.address = this.#koffi.address(new Uint8Array(this.#buffer, 0, 1));
+    this.#start = (ALIGNMENT - Number(this.address % BigInt(ALIGNMENT))) % ALIGNMENT;
+    this.address += BigInt(this.#start);
+    if (old.buffer !== this.#buffer) new Uint8Array(this.#buffer, this.#start, old.length).set(old);
+    this.#bytes = bytes;
+  }
+}
+
+/** A buffer of no bytes that can grow to `most` without moving; null where so much cannot be reserved. */
+function growing(most: number): ArrayBuffer | null {
+  if (most <= ALIGNMENT) return null;
+  const Growing = ArrayBuffer as unknown as new (bytes: number, options: { maxByteLength: number }) => ArrayBuffer;
+  try {
+    return new Growing(0, { maxByteLength: most });
+  } catch (error) {
+    if (error instanceof RangeError) return null;
+    throw error;
+  }
 }
 
 function load(
@@ -43,16 +103,14 @@ function load(
   compiler: Compiler,
   native: NativeEmitOptions,
   placed: PlacedProgram,
-  { stepwise }: LoadOptions,
+  { stepwise, memory = new NativeMemory(koffi) }: LoadOptions,
 ): Machine {
+  invariant(memory instanceof NativeMemory, () => "a memory of another target");
   const options = stepwise ? { ...native, threads: 1, stepwise } : native;
   const { text, functions } = emitNativeProgram(placed.kernels, placed.copies, options);
   const library = libraryFor(koffi, compiler, text, stepwise);
-  const buffer = new ArrayBuffer(placed.plan.height + ALIGNMENT);
-  const address = koffi.address(new Uint8Array(buffer, 0, 1));
-  const start = (ALIGNMENT - Number(address % BigInt(ALIGNMENT))) % ALIGNMENT;
-  const arena = address + BigInt(start);
-  library.arena(arena, placed.plan.height);
+  memory.reserve(placed.plan.height);
+  library.arena(memory.address, placed.plan.height);
   const team = library.open();
   if (team === null) {
     const summary = `${options.threads} threads could not be started`;
@@ -60,16 +118,17 @@ function load(
       help: "ask for fewer threads, or raise the system's limit",
     });
   }
-  const { run, step, close } = library;
+  const { run, step } = library;
+  const close = options.threads > 1 ? closingOnce(() => library.close(team)) : () => undefined;
   const machine: Machine = {
     moduleBytes: library.bytes,
     kernelFunctions: functions,
-    buffer,
-    start,
-    run: () => run(team, arena),
-    step: (i) => step?.(team, arena, i),
+    memory,
+    run: () => run(team, memory.address),
+    step: (i) => step?.(team, memory.address, i),
+    close,
   };
-  if (options.threads > 1) closeWith(machine, () => close(team));
+  if (options.threads > 1) abandoned.register(machine, close);
   return machine;
 }
 
@@ -113,6 +172,7 @@ export function nativeTarget(request: NativeRequest = {}): TargetAnswer {
     costs: costsOf(options),
     arithmetic: `native, ${fma ? "fused multiply-add" : "plain"}`,
     load: (placed, how) => load(koffi, compiler, options, placed, how),
+    allocate: (most) => new NativeMemory(koffi, most),
   };
   return target;
 }

@@ -1,0 +1,100 @@
+/**
+ * @file The programs of one compiled function, for the shapes that it was called with lately. They run in turn in one arena,
+ * whose size is that of the largest, and share what persists at its bottom (runtime/arena.ts). The program that was not asked
+ * for longest is dropped when there are too many; state stays, and the program is made again when it is needed.
+ *
+ * Where every program needs a memory of its own (threads on WebAssembly), the sum of their arenas is kept within the budget.
+ * Contract and reasons: docs/decisions/0029-one-budget-for-one-function.md.
+ */
+import { TidemarkError } from "../base/errors.ts";
+import { Recent } from "../base/recent.ts";
+import { Arena } from "../runtime/arena.ts";
+import type { ChosenTarget } from "../runtime/choose-target.ts";
+import { sourceLocation } from "../trace/source-location.ts";
+import type { LoadedProgram } from "./program.ts";
+
+/** Programs of a function that are kept where nothing else is asked for. */
+export const MOST_PROGRAMS = 64;
+
+/** What a compiled function holds. */
+export interface Usage {
+  readonly programs: number;
+  /** Of all arenas: of the one that its programs run in, or the sum where they cannot share one. */
+  readonly arenaBytes: number;
+}
+
+interface Entry {
+  readonly program: LoadedProgram;
+}
+
+export interface KeptProgramsOptions {
+  /** Of the function, for messages. */
+  readonly name: string;
+  readonly limit: number;
+  /** The most bytes of arenas. */
+  readonly budgetBytes: number | undefined;
+  /** Asked for once. */
+  readonly target: () => ChosenTarget;
+}
+
+export class KeptPrograms<E extends Entry> {
+  readonly #options: KeptProgramsOptions;
+  readonly #entries: Recent<string, E>;
+  #chosen: ChosenTarget | undefined;
+  /** Null where every program has its own. */
+  #arena: Arena | null | undefined;
+  #disposed = false;
+
+  constructor(options: KeptProgramsOptions) {
+    this.#options = options;
+    this.#entries = new Recent(options.limit, (entry) => this.#drop(entry));
+  }
+
+  get target(): ChosenTarget {
+    this.#chosen ??= this.#options.target();
+    return this.#chosen;
+  }
+
+  get(key: string, make: () => E): E {
+    if (this.#disposed) {
+      throw new TidemarkError("Disposed", `${this.#options.name} was disposed of and cannot be called again`, {
+        where: sourceLocation(),
+        help: "compile the function again, or call dispose() later; tensors that it returned stay readable",
+      });
+    }
+    return this.#entries.get(key, make);
+  }
+
+  /** Where a new program's arena of some bytes goes; undefined: into a memory of its own, for which there is room now. */
+  arenaFor(bytes: number): Arena | undefined {
+    const { budgetBytes } = this.#options;
+    if (this.#arena === undefined) {
+      const memory = this.target.target.allocate(budgetBytes);
+      this.#arena = memory && new Arena(memory);
+    }
+    if (this.#arena) return this.#arena;
+    if (budgetBytes === undefined) return undefined;
+    while (this.usage().arenaBytes + bytes > budgetBytes && this.#entries.dropOldest());
+    return undefined;
+  }
+
+  usage(): Usage {
+    let own = 0;
+    for (const { program } of this.#entries.values()) own += program.arena.memory.bytes;
+    return { programs: this.#entries.size, arenaBytes: this.#arena ? this.#arena.memory.bytes : own };
+  }
+
+  /** Frees code and arenas; tensors in them go on in arrays of their own. */
+  dispose(): void {
+    this.#disposed = true;
+    while (this.#entries.dropOldest());
+    this.#arena?.clear();
+    this.#arena = undefined;
+  }
+
+  #drop({ program }: E): void {
+    // What others run in too stays.
+    if (program.arena !== this.#arena) program.arena.clear();
+    program.executable.close();
+  }
+}

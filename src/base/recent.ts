@@ -1,0 +1,40 @@
+/** @file A map that forgets what was not asked for longest. */
+
+export class Recent<K, V> {
+  readonly #entries = new Map<K, V>();
+  readonly #limit: number;
+  readonly #dropped: (value: V) => void;
+
+  /** @param dropped is called with what is forgotten */
+  constructor(limit: number, dropped: (value: V) => void = () => undefined) {
+    this.#limit = limit;
+    this.#dropped = dropped;
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  values(): Iterable<V> {
+    return this.#entries.values();
+  }
+
+  get(key: K, make: () => V): V {
+    const value = this.#entries.get(key) ?? make();
+    // Map keeps insertion order: the first entry is the one longest unused
+    this.#entries.delete(key);
+    this.#entries.set(key, value);
+    if (this.#entries.size > this.#limit) this.dropOldest();
+    return value;
+  }
+
+  /** False where nothing is left. */
+  dropOldest(): boolean {
+    for (const [key, value] of this.#entries) {
+      this.#entries.delete(key);
+      this.#dropped(value);
+      return true;
+    }
+    return false;
+  }
+}

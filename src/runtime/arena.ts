@@ -1,0 +1,98 @@
+/**
+ * @file The arena of a function: one memory in which its programs run in turn, and the tensors that live there between runs.
+ *
+ *   ├── what persists: state, constants ──┼── whatever the program that runs needs ──┤
+ *   0                                                                                the largest program's height
+ *
+ * Plans lay what persists out from the bottom in the order of parameters, so programs for other shapes of a batch find state
+ * and constants where the last one left them. Where programs do not agree about a part of it, what is there is moved out
+ * before the next one runs over it: nothing that a user holds is ever overwritten.
+ */
+import { byteLength, type TensorType } from "../ir/type.ts";
+import type { TensorStorage } from "../trace/storage.ts";
+import { type Elements, elementsAt } from "./executable.ts";
+import { ResidentStorage } from "./resident.ts";
+import type { ArenaMemory } from "./target.ts";
+
+/** What a program leaves in the arena between runs (bytes by address), and up to where it overwrites everything else. */
+export interface Tenant {
+  readonly slots: ReadonlyMap<number, number>;
+  readonly height: number;
+}
+
+interface Resident {
+  readonly storage: TensorStorage;
+  readonly bytes: number;
+  /** It is the constant's copy; else the storage's own elements. */
+  readonly isConstant: boolean;
+}
+
+export class Arena {
+  readonly memory: ArenaMemory;
+  /** By address. */
+  readonly #residents = new Map<number, Resident>();
+  /** Constants that had to make room and may have been donated elsewhere since. */
+  readonly #aside = new Map<TensorStorage, Elements>();
+  #tenant: Tenant | null = null;
+
+  constructor(memory: ArenaMemory) {
+    this.memory = memory;
+  }
+
+  /** The elements at an address, in the arena itself: gone with the next run. */
+  view(type: TensorType, address: number): Elements {
+    const { buffer, start } = this.memory;
+    return elementsAt(buffer, type, start + address);
+  }
+
+  /** Whether a constant is at an address. */
+  hasConstant(address: number, storage: TensorStorage): boolean {
+    return this.#residents.get(address)?.storage === storage;
+  }
+
+  /** The elements of a constant, which stays what it was even if it is donated elsewhere meanwhile. */
+  readConstant(storage: TensorStorage): Elements {
+    return this.#aside.get(storage) ?? storage.read();
+  }
+
+  /** From now on a constant is at an address, which was vacated before. */
+  putConstant(address: number, storage: TensorStorage, bytes: number): void {
+    this.#aside.delete(storage);
+    this.#residents.set(address, { storage, bytes, isConstant: true });
+  }
+
+  /** A tensor that lives at an address, over what was there before. */
+  put(type: TensorType, address: number): ResidentStorage {
+    const storage = new ResidentStorage(type, this, address);
+    const bytes = byteLength(type);
+    // One without elements has the address of its neighbour.
+    if (bytes > 0) this.#residents.set(address, { storage, bytes, isConstant: false });
+    return storage;
+  }
+
+  /** A program is about to run: what lives where it has no slot for it is moved out. */
+  enter(tenant: Tenant): void {
+    if (this.#tenant === tenant) return;
+    this.#tenant = tenant;
+    for (const [address, { bytes }] of this.#residents) {
+      if (address >= tenant.height || tenant.slots.get(address) === bytes) continue;
+      this.vacate(address);
+    }
+  }
+
+  /** An address is needed for something else: a tensor there goes on in an array of its own. */
+  vacate(address: number): void {
+    const resident = this.#residents.get(address);
+    this.#residents.delete(address);
+    if (!(resident?.storage instanceof ResidentStorage)) return;
+    if (resident.isConstant) this.#aside.set(resident.storage, this.view(resident.storage, address).slice());
+    else resident.storage.moveOut();
+  }
+
+  /** Nothing lives here any more. */
+  clear(): void {
+    for (const address of [...this.#residents.keys()]) this.vacate(address);
+    this.#aside.clear();
+    this.#tenant = null;
+  }
+}
