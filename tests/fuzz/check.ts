@@ -1,0 +1,62 @@
+/** @file All checks of one random program. Which budgets, strategies and threads it is put to is drawn by its seed too. */
+import { Random } from "../helpers/random.ts";
+import { checkDonation, checkVariant, expectedBits } from "./checks/bits.ts";
+import { COMPARED, checkPlans } from "./checks/plans.ts";
+import { checkReference } from "./checks/reference.ts";
+import { errorText, type Session, type TargetName } from "./checks/session.ts";
+import { type Finding, GROUP_NAMES, type Group, kindsOf, noCounts, type Outcome } from "./findings.ts";
+import { drawRecipe, fuzzProgram, type Recipe, type RecipeOptions } from "./program.ts";
+
+export interface CheckOptions extends RecipeOptions {
+  /** Drawn where it is not given. */
+  readonly target?: TargetName | undefined;
+  /** Only findings of these groups count, and those of processes. */
+  readonly groups?: readonly Group[] | undefined;
+  readonly begin?: ((stage: string) => void) | undefined;
+}
+
+/** One program in eight is for a C compiler, which takes seconds for each plan. */
+const drawTarget = (random: Random): TargetName => (random.chance(1 / 8) ? "native" : "wasm");
+
+const aboutText = ({ dtype, mode, size, steps, without }: Recipe): string =>
+  `${mode} ${dtype} ${size}, ${steps.length - without.size} steps`;
+
+function runChecks(session: Session, options: RecipeOptions): void {
+  const { random, target, program } = session;
+  const isNative = target === "native";
+  const [which, further, part] = [random.next(), random.next(), random.next()];
+  const strategy = random.pick(COMPARED);
+  const onThreads = random.chance(isNative ? 0.5 : 0.25);
+  const expected = expectedBits(session);
+  if (!expected) return;
+  checkReference(session, options);
+  const { least, most } = checkPlans(session);
+  const memory = least + Math.floor((most - least) * part);
+  if (!isNative || which < 0.5) checkVariant(session, expected, { memory });
+  if (!isNative || which >= 0.5) checkVariant(session, expected, { memory: "min" });
+  if (!isNative && further < 0.5) checkVariant(session, expected, { strategy, memory: most });
+  // Threads have workspaces of their own, so budgets of one thread are not theirs.
+  if (onThreads) checkVariant(session, expected, further < 0.4 ? { threads: 2, memory: "min" } : { threads: 2 });
+  if (program.recipe.mode === "training") checkDonation(session, which < 0.3 && !isNative ? { memory: "min" } : {});
+}
+
+export function checkProgram(seed: number, options: CheckOptions = {}): Outcome {
+  const random = new Random(Math.imul(seed, 65_537) + 11);
+  const drawn = drawTarget(random);
+  const { target = drawn, groups = GROUP_NAMES, begin = () => {} } = options;
+  const wanted = kindsOf([...groups, "process"]);
+  const recipe = drawRecipe(seed, options);
+  const findings: Finding[] = [];
+  const counts = noCounts();
+  const started = process.cpuUsage();
+  const found: Session["found"] = (kind, what) => {
+    if (wanted.has(kind)) findings.push({ kind, what });
+  };
+  try {
+    runChecks({ program: fuzzProgram(recipe), target, random, counts, found, begin }, options);
+  } catch (error) {
+    found("threw", errorText(error));
+  }
+  const { user, system } = process.cpuUsage(started);
+  return { seed, target, about: aboutText(recipe), findings, counts, cpuSeconds: (user + system) / 1e6 };
+}

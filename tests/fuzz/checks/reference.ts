@@ -1,0 +1,72 @@
+/**
+ * @file Numbers against the reference: the traced graph, before any pass, in doubles. Programs in f32 that jump somewhere
+ * (the place of a largest element, a branch) may rightly land elsewhere than their reference: they are compared in f64.
+ */
+import { plansOf } from "../../../src/api/plan.ts";
+import { evaluate } from "../../../src/ir/evaluate.ts";
+import type { Graph } from "../../../src/ir/graph.ts";
+import type { Reference } from "../../../src/ir/op.ts";
+import { allNodes } from "../../../src/ir/walk.ts";
+import type { AnyFunction } from "../../../src/trace/function.ts";
+import type { Tensor } from "../../../src/trace/tensor.ts";
+import { drawRecipe, type FuzzProgram, fuzzProgram, leavesOf, type RecipeOptions } from "../program.ts";
+import { compileFor, type Session } from "./session.ts";
+
+const TOLERANCE = { f32: 2e-2, f64: 1e-7 } as const;
+
+const usesF32 = (graph: Graph): boolean =>
+  [...allNodes(graph)].some((node) => [...node.inputs, ...node.outputs].some((v) => v.type.dtype === "f32"));
+
+/** Whether whole numbers or truth values are made in it: places, tests, branches. */
+const jumps = (graph: Graph): boolean =>
+  [...allNodes(graph)].some((node) => node.outputs.some(({ type }) => type.dtype === "i32" || type.dtype === "bool"));
+
+const doubles = (x: Tensor): Reference => Float64Array.from(x.data());
+
+/** The worst difference over the largest number, and how often only one of both is NaN. */
+function compare(got: Reference, want: Reference): readonly [worst: number, onlyOne: number] {
+  const scale = want.reduce((most, x) => (Number.isFinite(x) ? Math.max(most, Math.abs(x)) : most), 1e-3);
+  let [worst, onlyOne] = [0, 0];
+  got.forEach((a, i) => {
+    const b = want[i] as number;
+    if (Number.isNaN(a) !== Number.isNaN(b)) onlyOne++;
+    else if (a !== b && !Number.isNaN(a)) worst = Math.max(worst, Math.abs(a - b) / scale);
+  });
+  return [worst, onlyOne];
+}
+
+interface Traced {
+  readonly graph: Graph;
+  readonly inputs: readonly Tensor[];
+}
+
+function traced(program: FuzzProgram): Traced {
+  const args = program.args(0);
+  const { source } = plansOf(program.fn as AnyFunction, args, { cache: false });
+  const captured = source.traced.captures.map(({ tensor }) => tensor);
+  return { graph: source.graph, inputs: [...leavesOf(args as never), ...captured] };
+}
+
+const isUnsure = ({ graph }: Traced): boolean => usesF32(graph) && jumps(graph);
+
+export function checkReference(session: Session, options: RecipeOptions): void {
+  const { counts, found, begin } = session;
+  begin("reference");
+  let { program } = session;
+  let made = traced(program);
+  if (isUnsure(made)) {
+    program = fuzzProgram(drawRecipe(program.recipe.seed, { ...options, dtype: "f64" }));
+    made = traced(program);
+    // casts to f32 may be among its steps
+    if (isUnsure(made)) return;
+  }
+  const wanted = evaluate(made.graph, made.inputs.map(doubles), { round: false });
+  const results = leavesOf(compileFor({ ...session, program })(...program.args(0)));
+  counts.references++;
+  const type = usesF32(made.graph) ? "f32" : "f64";
+  results.forEach((result, i) => {
+    const [worst, onlyOne] = compare(doubles(result), wanted[i] as Reference);
+    if (worst <= TOLERANCE[type] && onlyOne === 0) return;
+    found("reference", `result ${i} in ${type} is ${worst} off, ${onlyOne} elements are NaN in only one of both`);
+  });
+}
