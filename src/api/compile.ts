@@ -66,18 +66,20 @@ function build(fn: AnyFunction, flat: FlatArguments, options: CompileOptions, ke
   const started = performance.now();
   const source = traceProgram(fn, flat, options);
   const { traced, graph, donated, firstCapture, memory } = source;
-  const program = new LoadedProgram(graph, {
-    name: graph.name,
-    donated,
-    firstCapture,
-    memory,
-    target: kept.target.target,
-    costs: options.costs,
-    solver: options.solver,
-    cache: options.cache,
-    verify: options.validate ?? false,
-    checkNaN: options.checkNaN ?? false,
-    arenaFor: (bytes) => kept.arenaFor(bytes),
+  const program = kept.load(({ target }) => {
+    return new LoadedProgram(graph, {
+      name: graph.name,
+      donated,
+      firstCapture,
+      memory,
+      target,
+      costs: options.costs,
+      solver: options.solver,
+      cache: options.cache,
+      verify: options.validate ?? false,
+      checkNaN: options.checkNaN ?? false,
+      arenaFor: (bytes) => kept.arenaFor(bytes),
+    });
   });
   const { placed, moduleBytes, kernelFunctions } = program.executable;
   const info = planInfo(source, placed, options, kept.target);

@@ -9,7 +9,7 @@
 import { TidemarkError } from "../base/errors.ts";
 import { Recent } from "../base/recent.ts";
 import { Arena } from "../runtime/arena.ts";
-import type { ChosenTarget } from "../runtime/choose-target.ts";
+import { type ChosenTarget, madeFor } from "../runtime/choose-target.ts";
 import { sourceLocation } from "../trace/source-location.ts";
 import type { LoadedProgram } from "./program.ts";
 
@@ -63,6 +63,19 @@ export class KeptPrograms<E extends Entry> {
       });
     }
     return this.#entries.get(key, make);
+  }
+
+  /**
+   * Loads a program for the target. With `auto` the first one decides: where it cannot be loaded, the function is for what comes
+   * next. Later ones go where the first went, since results must not change their bits.
+   */
+  load<T>(make: (chosen: ChosenTarget) => T): T {
+    if (this.#entries.size > 0) return make(this.target);
+    return madeFor(this.target, (chosen) => {
+      if (chosen !== this.#chosen) this.#arena = undefined;
+      this.#chosen = chosen;
+      return make(chosen);
+    });
   }
 
   /** Where a new program's arena of some bytes goes; undefined: into a memory of its own, for which there is room now. */

@@ -1,5 +1,14 @@
 /** @file The calibration on disk: written, found again, and ignored where it does not belong or makes no sense. */
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -33,6 +42,8 @@ async function tidemark(...argv: readonly string[]): Promise<{ code: number; out
 }
 
 /** The model and what was said about it. */
+const path = (): string => machinePath() as string;
+
 function read(): { readonly found: ReturnType<typeof machineModel>; readonly said: readonly string[] } {
   const said: string[] = [];
   return { found: machineModel((text) => said.push(text)), said };
@@ -41,10 +52,10 @@ function read(): { readonly found: ReturnType<typeof machineModel>; readonly sai
 /** A calibration of this machine with one rate that is easy to recognise. */
 function keep(): MachineFile {
   expect(keepModel({ ...read().found.costs, productRate: 123e9 }, new Date(0))).toBeNull();
-  return JSON.parse(readFileSync(machinePath(), "utf8")) as MachineFile;
+  return JSON.parse(readFileSync(path(), "utf8")) as MachineFile;
 }
 
-const write = (value: unknown): void => writeFileSync(machinePath(), JSON.stringify(value));
+const write = (value: unknown): void => writeFileSync(path(), JSON.stringify(value));
 
 describe("the calibration on disk", () => {
   it("is found again where it was made", () => {
@@ -90,7 +101,7 @@ describe("the calibration on disk", () => {
       JSON.stringify({ ...file, more: "x".repeat(100_000) }),
     ];
     for (const text of texts) {
-      writeFileSync(machinePath(), text);
+      writeFileSync(path(), text);
       const { found, said } = read();
       expect(found, text.slice(0, 200)).toMatchObject({ costModel: "default" });
       expect(said).toHaveLength(1);
@@ -98,8 +109,19 @@ describe("the calibration on disk", () => {
     }
   });
 
+  it("counts for nothing in a folder that others can write, and is not kept there", () => {
+    keep();
+    chmodSync(join(folder, "cache"), 0o777);
+    const { found, said } = read();
+    expect(found.costModel).toBe("default");
+    expect(said.join()).toMatch(/is ignored: .*others can write to it \(mode 777; chmod 700\)/);
+    expect(keepModel(found.costs, new Date(0))).toMatch(/others can write to it/);
+    chmodSync(join(folder, "cache"), 0o700);
+    expect(read().found.costModel).toBe("calibrated");
+  });
+
   it("may be a folder, which is ignored too", () => {
-    mkdirSync(machinePath(), { recursive: true });
+    mkdirSync(path(), { recursive: true });
     const { found, said } = read();
     expect(found.costModel).toBe("default");
     expect(said).toHaveLength(1);
@@ -117,7 +139,7 @@ describe("tidemark calibrate", () => {
     const { code, out } = await tidemark("calibrate", "--quick", "--json");
     expect(code).toBe(0);
     const { kept, model, samples } = JSON.parse(out) as Record<string, unknown>;
-    expect(kept).toBe(machinePath());
+    expect(kept).toBe(path());
     expect(model).toMatchObject({ productRate: expect.any(Number) as number });
     expect((samples as unknown[]).length).toBeGreaterThan(10);
     const calibrated = await tidemark("plan", graph, "--json");
@@ -134,12 +156,12 @@ describe("tidemark calibrate", () => {
       expect(code).toBe(0);
       expect(out).toContain("products");
       expect(err).toMatch(
-        /cannot be written \(E\w+\): the rates are not kept; set TIDEMARK_CACHE to another folder\n$/,
+        /^the rates are not kept: .*below: a part of the path is not a folder; set TIDEMARK_CACHE to another folder\n$/,
       );
     } finally {
       process.env.TIDEMARK_CACHE = join(folder, "cache");
     }
-    expect(existsSync(machinePath())).toBe(false);
+    expect(existsSync(path())).toBe(false);
   });
 
   it("explains itself", async () => {

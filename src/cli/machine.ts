@@ -6,10 +6,12 @@
  *
  *   TIDEMARK_CACHE, or XDG_CACHE_HOME/tidemark, or ~/.cache/tidemark   /   cost-wasm.json, cost-native.json
  */
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { lstatSync, readFileSync } from "node:fs";
 import { cpus } from "node:os";
-import { join } from "node:path";
-import { cacheFolder } from "../node/cache-folder.ts";
+import { dirname, join } from "node:path";
+import { replaceFile } from "../node/cache-files.ts";
+import { cacheFolder, NO_CACHE_FOLDER } from "../node/cache-folder.ts";
+import { existingPrivateFolder, privateFolder } from "../node/private-folder.ts";
 import type { CostModel } from "../plan/cost/model.ts";
 import { wasmTarget } from "../runtime/wasm-target.ts";
 
@@ -48,9 +50,10 @@ export interface MachineModel {
 export const cpuName = (): string => cpus()[0]?.model.trim() ?? "unknown";
 const majorOf = (version: string): string => version.split(".")[0] ?? "";
 
-/** Where the calibration of a target is kept; of WebAssembly here if none is named. */
-export function machinePath({ name }: Pick<CostModel, "name"> = wasmModel()): string {
-  return join(cacheFolder(), `cost-${name}.json`);
+/** Where the calibration of a target is kept, of WebAssembly here if none is named; null where nothing is. */
+export function machinePath({ name }: Pick<CostModel, "name"> = wasmModel()): string | null {
+  const cache = cacheFolder();
+  return cache === null ? null : join(cache, `cost-${name}.json`);
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
@@ -75,9 +78,11 @@ function checkFile(value: unknown): MachineFile | string {
 /** null where there is no file; a text where there is one that cannot be used. */
 function readMachine(path: string): MachineFile | string | null {
   try {
-    const found = statSync(path, { throwIfNoEntry: false });
+    const found = lstatSync(path, { throwIfNoEntry: false });
     if (!found) return null;
     if (!found.isFile()) return "it is not a file";
+    const folder = existingPrivateFolder(dirname(path));
+    if ("problem" in folder) return folder.problem;
     if (found.size > LONGEST_FILE) return `it has ${found.size} bytes`;
     return checkFile(JSON.parse(readFileSync(path, "utf8")));
   } catch (error) {
@@ -88,7 +93,7 @@ function readMachine(path: string): MachineFile | string | null {
 /** The calibrated model of a target where there is one for this processor and this Node, else its default. */
 export function machineModel(err: (text: string) => void, model: CostModel = wasmModel()): MachineModel {
   const path = machinePath(model);
-  const file = readMachine(path);
+  const file = path === null ? null : readMachine(path);
   const none: MachineModel = { costs: model, costModel: "default", date: null };
   if (typeof file === "string") {
     err(`${path} is ignored: ${file}; tidemark calibrate writes a new one\n`);
@@ -116,17 +121,11 @@ export function keepModel(model: CostModel, date: Date): string | null {
     date: date.toISOString(),
     rates: { productRate, arithmeticRate, byteRate, cachedByteRate, callSeconds },
   };
-  // written aside and renamed: no command ever reads half of it
-  const aside = `${path}.${process.pid}`;
-  try {
-    mkdirSync(cacheFolder(), { recursive: true });
-    writeFileSync(aside, `${JSON.stringify(file, null, 2)}\n`);
-    renameSync(aside, path);
-    return null;
-  } catch (error) {
-    if (existsSync(aside)) rmSync(aside);
-    return (error as NodeJS.ErrnoException).code ?? String(error);
-  }
+  if (path === null) return NO_CACHE_FOLDER;
+  const folder = privateFolder(dirname(path));
+  if ("problem" in folder) return folder.problem;
+  const written = replaceFile(path, `${JSON.stringify(file, null, 2)}\n`);
+  return written ? null : `${path} cannot be written`;
 }
 
 /** The rates for people, one line. */

@@ -17,7 +17,7 @@ import type { IntegerSolver } from "../plan/recompute/optimal.ts";
 import { STRATEGIES } from "../plan/recompute/strategies.ts";
 import { type MemoryRequest, ProgramPlans } from "../runtime/assemble.ts";
 import type { Made } from "../runtime/assembler.ts";
-import { chooseTarget, TARGET_NAMES } from "../runtime/choose-target.ts";
+import { type ChosenTarget, chooseTarget, TARGET_NAMES } from "../runtime/choose-target.ts";
 import type { AnyFunction } from "../trace/function.ts";
 import { type Arguments, choice, type Io, type OptionSpec, sizeOf, usageError, wholeNumber } from "./command.ts";
 import { loadSolver } from "./highs.ts";
@@ -39,6 +39,8 @@ export interface PlanSettings {
   readonly memory: MemoryRequest;
   readonly machine: MachineModel;
   readonly solver: IntegerSolver | undefined;
+  /** With `auto`: the same for WebAssembly, where programs cannot be loaded for the target after all. */
+  readonly instead?: (why: string) => PlanSettings;
 }
 
 export async function planSettings(args: Arguments, io: Io): Promise<PlanSettings> {
@@ -54,15 +56,15 @@ export async function planSettings(args: Arguments, io: Io): Promise<PlanSetting
   }
   const budgetBytes = least ? undefined : (sizeOf(args, "budget") ?? undefined);
   const threads = wholeNumber(args, "threads", 1, 1, MOST_THREADS);
-  const { target, note } = chooseTarget(choice(args, "target", TARGET_NAMES), { threads });
-  if (note !== null) io.err(`${note}\n`);
-  return {
-    target: target.name,
-    threads: target.threads,
-    memory: { budgetBytes, least, maxSlowdown, strategy, segments: choice(args, "segments", LEVELS) },
-    machine: machineModel(io.err, target.costs),
-    solver: strategy === "optimal" ? await loadSolver() : undefined,
+  const solver = strategy === "optimal" ? await loadSolver() : undefined;
+  const memory = { budgetBytes, least, maxSlowdown, strategy, segments: choice(args, "segments", LEVELS) };
+  const settingsFor = ({ target, note, instead }: ChosenTarget): PlanSettings => {
+    if (note !== null) io.err(`${note}\n`);
+    const machine = machineModel(io.err, target.costs);
+    const settings = { target: target.name, threads: target.threads, memory, machine, solver };
+    return instead ? { ...settings, instead: (why) => settingsFor(instead(why)) } : settings;
   };
+  return settingsFor(chooseTarget(choice(args, "target", TARGET_NAMES), { threads }));
 }
 
 /** The same for `compile`. */

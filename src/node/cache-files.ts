@@ -5,7 +5,7 @@
  * A folder does not grow for ever: when it is too large, the files that were used longest ago go. A process that has one of
  * them loaded keeps it; one that wants it again makes it again.
  */
-import { readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { lstatSync, readdirSync, renameSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { threadId } from "node:worker_threads";
 
@@ -25,7 +25,7 @@ export function besideName(path: string): string {
 export function replaceFile(path: string, content: Uint8Array | string): boolean {
   const aside = besideName(path);
   try {
-    writeFileSync(aside, content);
+    writeFileSync(aside, content, { mode: 0o600 });
     renameSync(aside, path);
     return true;
   } catch {
@@ -46,18 +46,37 @@ export function touch(path: string): void {
 
 /** Removes the files that were used longest ago until the rest takes at most half of `most` bytes, if all take more. */
 export function prune(folder: string, most: number): void {
-  const files = readdirSync(folder).flatMap((name) => {
-    const found = statSync(join(folder, name), { throwIfNoEntry: false });
+  try {
+    removeOldest(filesIn(folder), most);
+  } catch {
+    // a folder that cannot be tidied is tidied by another process, or another day
+  }
+}
+
+interface FoundFile {
+  readonly path: string;
+  readonly bytes: number;
+  /** When, in milliseconds. */
+  readonly used: number;
+}
+
+/** Files of a folder, without those that a process left that was killed, which go. */
+function filesIn(folder: string): readonly FoundFile[] {
+  return readdirSync(folder).flatMap((name) => {
+    const path = join(folder, name);
+    const found = lstatSync(path, { throwIfNoEntry: false });
     if (found && BESIDE.test(name) && Date.now() - found.mtimeMs > ABANDONED_MS) {
-      // of a process that was killed
-      rmSync(join(folder, name), { force: true });
+      rmSync(path, { force: true });
       return [];
     }
-    return found?.isFile() ? [{ path: join(folder, name), bytes: found.size, used: found.mtimeMs }] : [];
+    return found?.isFile() ? [{ path, bytes: found.size, used: found.mtimeMs }] : [];
   });
+}
+
+function removeOldest(files: readonly FoundFile[], most: number): void {
   let total = files.reduce((sum, { bytes }) => sum + bytes, 0);
   if (total <= most) return;
-  for (const { path, bytes } of files.sort((a, b) => a.used - b.used || (a.path < b.path ? -1 : 1))) {
+  for (const { path, bytes } of files.toSorted((a, b) => a.used - b.used || (a.path < b.path ? -1 : 1))) {
     if (total <= most / 2) return;
     rmSync(path, { force: true });
     total -= bytes;

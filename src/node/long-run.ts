@@ -10,6 +10,7 @@ import { at, invariant } from "../base/invariant.ts";
 import { tensorType } from "../ir/type.ts";
 import type { LevelSpec } from "../plan/reverse/action.ts";
 import { type KnownLoopPlan, planLoop } from "../plan/reverse/plan-loop.ts";
+import { madeFor } from "../runtime/choose-target.ts";
 import type { Target } from "../runtime/target.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { type Flat, flatten, leafCount, type Tree, unflatten } from "../trace/tree.ts";
@@ -75,14 +76,10 @@ function prepare<S extends Tree, C extends readonly Tree[]>(options: LongRunOpti
     step.inputs.slice(0, step.states),
     step.inputs.slice(step.states, step.states + step.constants),
   ];
-  const { target } = targetOf(options);
-  const programs = new ReversePrograms({
-    target,
-    advance: advanceGraph(step),
-    reverse: reverseGraphs(step),
-    loss,
-    states: step.states,
-    constants: rest,
+  const graphs = { advance: advanceGraph(step), reverse: reverseGraphs(step), loss };
+  const { programs, target } = madeFor(targetOf(options), ({ target }) => {
+    const programs = new ReversePrograms({ target, ...graphs, states: step.states, constants: rest });
+    return { programs, target };
   });
   return { step, loss, programs, target, state, start, constants: rest };
 }

@@ -1,16 +1,16 @@
 /**
- * @file Plans on disk (runtime/plan-cache.ts), in `plans/` of the cache's folder: a file for each, named by the digest of its
- * key, with the digest of its content before it. A file that is not whole, or not what was written, is no file.
+ * @file Plans on disk (runtime/plan-cache.ts), in `plans/` of the cache's folder: a sealed file for each (sealed-folder.ts),
+ * named by the digest of its key. A file that is not whole, or not what was written here, is no file.
  *
  * Plans are those of one planner: part of every key is a digest of the sources that the package was built from, and the
  * engine's version. Sources that are run as they are have no such digest, and keep no plans.
  */
 import { createHash } from "node:crypto";
-import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { PlanStore } from "../runtime/plan-cache.ts";
-import { prune, replaceFile, touch } from "./cache-files.ts";
-import { cacheFolder } from "./cache-folder.ts";
+import { prune } from "./cache-files.ts";
+import { cacheFolder, NO_CACHE_FOLDER } from "./cache-folder.ts";
+import { SealedFolder } from "./sealed-folder.ts";
 
 /** Put here by the build. */
 declare const TIDEMARK_SOURCES: string | undefined;
@@ -26,34 +26,23 @@ const VARIABLE = "TIDEMARK_PLAN_CACHE";
 
 const digestOf = (text: string): string => createHash("sha256").update(text).digest("hex");
 
-/** A store in a folder, which is looked for when it is needed and made when there is something to write. */
-export function planStore(folderOf: () => string, planner: string, largestBytes: number = LARGEST): PlanStore {
-  const fileOf = (key: string): string => join(folderOf(), digestOf(key));
+/** A store in a folder, which is opened when it is needed: that it cannot be costs time, and nothing else. */
+export function planStore(
+  open: () => SealedFolder | string,
+  planner: string,
+  largestBytes: number = LARGEST,
+): PlanStore {
   return {
     planner,
     leastMs: LEAST_MS,
     read(key) {
-      try {
-        const path = fileOf(key);
-        const content = readFileSync(path, "utf8");
-        const end = content.indexOf("\n");
-        const text = content.slice(end + 1);
-        if (content.slice(0, end) !== digestOf(text)) return null;
-        touch(path);
-        return text;
-      } catch {
-        // not there, or not to be read: it will be planned
-        return null;
-      }
+      const folder = open();
+      return typeof folder === "string" ? null : (folder.read(digestOf(key))?.toString("utf8") ?? null);
     },
     write(key, text) {
-      try {
-        const folder = folderOf();
-        mkdirSync(folder, { recursive: true });
-        if (replaceFile(fileOf(key), `${digestOf(text)}\n${text}`)) prune(folder, largestBytes);
-      } catch {
-        // a disk that is full or read-only costs time, and nothing else
-      }
+      const folder = open();
+      if (typeof folder === "string" || !folder.write(digestOf(key), Buffer.from(text))) return;
+      prune(folder.path, largestBytes);
     },
   };
 }
@@ -64,13 +53,23 @@ function keptPlanner(env: NodeJS.ProcessEnv): string | null {
   return off || typeof TIDEMARK_SOURCES === "undefined" ? null : `${TIDEMARK_SOURCES} ${process.versions.v8}`;
 }
 
+const FOLDER = "plans";
+
+/** The folder of plans, or why there is none. */
+function openPlans(env: NodeJS.ProcessEnv): SealedFolder | string {
+  const cache = cacheFolder(env);
+  return cache === null ? NO_CACHE_FOLDER : SealedFolder.open(cache, FOLDER);
+}
+
 /** Where plans are kept; null where they are not. */
 export function plansFolder(env: NodeJS.ProcessEnv = process.env): string | null {
-  return keptPlanner(env) === null ? null : join(cacheFolder(env), "plans");
+  const cache = cacheFolder(env);
+  const kept = cache !== null && keptPlanner(env) !== null && typeof openPlans(env) !== "string";
+  return kept ? join(cache, FOLDER) : null;
 }
 
 /** The store of this process. */
 export function systemPlanStore(env: NodeJS.ProcessEnv = process.env): PlanStore | null {
   const planner = keptPlanner(env);
-  return planner === null ? null : planStore(() => join(cacheFolder(env), "plans"), planner);
+  return planner === null ? null : planStore(() => openPlans(env), planner);
 }

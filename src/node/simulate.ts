@@ -11,6 +11,7 @@
  */
 import { requireTarget, targetOf } from "../api/plan.ts";
 import { TidemarkError } from "../base/errors.ts";
+import { madeFor } from "../runtime/choose-target.ts";
 import type { Target } from "../runtime/target.ts";
 import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
@@ -136,8 +137,9 @@ export async function simulate<S extends Tree, const C extends readonly Tree[] =
   const { steps, directory, every = null, onProgress } = given;
   const flat = flatten(given.state, "state", "result");
   const step = traceStep(given.step, unflatten(flat.def, flat.leaves) as Tree, given.constants ?? [], "simulate");
-  const { target } = targetOf(given);
-  const programs = new ForwardPrograms(advanceGraph(step), step.states, target);
+  const { programs, target } = madeFor(targetOf(given), ({ target }) => {
+    return { programs: new ForwardPrograms(advanceGraph(step), step.states, target), target };
+  });
   const { bytes } = programs.state;
   const store = directory === undefined ? null : await openStore(files, directory, step, target, bytes);
   const there = store ? (await store.labels()).map((label) => label.step).filter((each) => each <= steps) : [];

@@ -184,7 +184,8 @@ export async function train<S extends Tree, B extends readonly Tree[]>(
   const { point, there } = await lastPoint(store, checkpoint, steps, damaged);
   const trail = new Trail(store, "state", there);
   const pace = new Pace(every);
-  const run = compile(step, stepOptions(options));
+  // the one that the folder was claimed for, and no other
+  const run = compile(step, { ...stepOptions(options), target: target.name });
   let { state, loss, step: i } = point ?? { state: first, loss: null, step: 0 };
   const begun = i;
   const save = async (): Promise<void> => {

@@ -145,7 +145,7 @@ export class ProgramPlans {
   choose(request: MemoryRequest): Candidate<Made> {
     const worth = !isPlain(request) || this.#graph.nodes.length >= LEAST_NODES;
     const cache = worth ? this.#cache : null;
-    const found = cache?.plan(asData(request), this.#tools.assembler);
+    const found = cache?.plan(asData(request), this.#tools, request.budgetBytes);
     if (found) {
       this.#restored = { ...found, request };
       this.#isKept = true;
@@ -203,7 +203,8 @@ export class ProgramPlans {
   /** Bytes of the smallest plan; of a large program, of the smallest of those that were made so far. */
   leastKnownBytes(request: MemoryRequest): number {
     const { strategy = "auto", segments } = request;
-    const known = this.#restored && this.#cache?.bytes("least", asData(request));
+    const { chosen } = this.#restored ?? {};
+    const known = chosen && this.#cache?.bytes("least", asData(request), chosen.arenaBytes);
     if (typeof known === "number") return known;
     // what a plan from the cache was chosen from
     if (this.#restored && !this.#base) this.#choose(this.#restored.request);

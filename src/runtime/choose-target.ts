@@ -17,10 +17,12 @@ export function provideNative(provider: TargetProvider): void {
   native = provider;
 }
 
-/** The target that was asked for, and why it is not a faster one or has fewer threads. */
+/** The target that was asked for, and why it is not a faster one, has fewer threads or keeps nothing. */
 export interface ChosenTarget {
   readonly target: Target;
   readonly note: string | null;
+  /** What `auto` takes where a program cannot be loaded for the target after all. */
+  readonly instead?: (why: string) => ChosenTarget;
 }
 
 /** One thread where there are no workers: a page that may not share memory runs the same program, with the same bits. */
@@ -30,14 +32,35 @@ function wasm({ threads = 1 }: TargetRequest): ChosenTarget {
   return { target: wasmTarget(undefined, { threads }), note: null };
 }
 
+/** WebAssembly in place of native, with the reason. */
+function notNative(request: TargetRequest, why: string): ChosenTarget {
+  const { target, note } = wasm(request);
+  return { target, note: [`wasm, not native: ${why}`, ...(note === null ? [] : [note])].join("; ") };
+}
+
 /** `auto`: native where it can be had, else WebAssembly with the reason. Throws `TargetUnsupported` otherwise. */
 export function chooseTarget(name: TargetName, request: TargetRequest = {}): ChosenTarget {
   if (name === "wasm") return wasm(request);
   const found = native(request);
-  if (typeof found !== "string") return { target: found, note: null };
-  if (name === "native") {
-    throw new TidemarkError("TargetUnsupported", found, { help: 'the target "auto" falls back to wasm' });
+  const isAuto = name === "auto";
+  if (typeof found !== "string") {
+    const chosen = { target: found, note: found.note ?? null };
+    return isAuto ? { ...chosen, instead: (why) => notNative(request, why) } : chosen;
   }
-  const { target, note } = wasm(request);
-  return { target, note: [`wasm, not native: ${found}`, ...(note === null ? [] : [note])].join("; ") };
+  if (isAuto) return notNative(request, found);
+  throw new TidemarkError("TargetUnsupported", found, { help: 'the target "auto" falls back to wasm' });
+}
+
+/**
+ * Makes something that loads programs for a target, or for what follows from one. With `auto` a system that could load programs
+ * a moment ago and cannot any more (a disk that is full, no threads left) gets them on WebAssembly; nothing has run by then.
+ */
+export function madeFor<C extends { readonly instead?: (why: string) => C }, T>(chosen: C, make: (chosen: C) => T): T {
+  try {
+    return make(chosen);
+  } catch (error) {
+    const { instead } = chosen;
+    if (!instead || !(error instanceof TidemarkError) || error.code !== "TargetUnsupported") throw error;
+    return make(instead(error.summary.split("\n", 2).join(" ")));
+  }
 }

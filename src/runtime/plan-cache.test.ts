@@ -162,6 +162,15 @@ describe("what is not the plan of a program", () => {
     "other workspaces": edited((kept) => kept.scratch.unshift([64])),
     "values that are not there": edited((kept) => kept.graph.values.pop()),
     "values of other types": edited((kept) => kept.graph.values.reverse()),
+    "a time below zero": edited((kept) => {
+      kept.storeAll = { arenaBytes: 1, predictedMs: -5 };
+    }),
+    "no bytes": edited((kept) => {
+      kept.storeAll = { arenaBytes: 0.5, predictedMs: 5 };
+    }),
+    "no strategy": edited((kept) => {
+      kept.strategy = 7;
+    }),
   };
 
   for (const [name, change] of Object.entries(CHANGES)) {
@@ -173,6 +182,44 @@ describe("what is not the plan of a program", () => {
       expect(planned("mlp", options).planCached).toBe(true);
     });
   }
+
+  it("changes nothing: a predicted time, which is worked out again", () => {
+    const right = textOf(planned("mlp", options));
+    const again = withChanged(
+      edited((kept) => {
+        kept.predictedMs = -5;
+      }),
+    );
+    expect(again.planCached).toBe(true);
+    expect(textOf(again)).toBe(right);
+  });
+
+  it("changes nothing: a plan that is larger than what was asked for", () => {
+    const { arenaBytes } = planned("cnn", { memory: "min" });
+    store.texts.clear();
+    const large = planned("cnn", { strategy: "store-all" });
+    expect(large.arenaBytes).toBeGreaterThan(arenaBytes);
+    const [text = ""] = store.texts.values();
+    store.texts.clear();
+    const right = textOf(planned("cnn", { memory: arenaBytes }));
+    for (const key of store.texts.keys()) store.texts.set(key, text);
+    const again = planned("cnn", { memory: arenaBytes });
+    expect(again.planCached).toBe(false);
+    expect(textOf(again)).toBe(right);
+  });
+
+  it("changes nothing: a smallest budget above the plan itself", () => {
+    const smallest = (): number => {
+      const program = programNamed("mlp");
+      const asked = { donate: [0], memory: "min" } as const;
+      const { plans, source } = plansOf(program.step as AnyFunction, argumentsOf(program), asked);
+      plans.choose(source.memory);
+      return plans.leastKnownBytes(source.memory);
+    };
+    const first = smallest();
+    for (const [key, text] of store.texts) if (text.length < 20) store.texts.set(key, String(first + 1));
+    expect(smallest()).toBe(first);
+  });
 
   it("changes nothing: the plan of another program", () => {
     planned("cnn", options);

@@ -7,9 +7,11 @@
  *                                       │ yes                                                             │
  *                                       ╰──→ kernels, buffers, validator ─→ the same plan ←───────────────╯
  *
- * A value is believed in nothing that can be checked: kernels are lowered and buffers are assigned again, the graph must be
- * well-formed and have the parameters and results of the traced one, workspaces must be what kernels need now, and the
- * independent validator must find nothing. Otherwise the program is planned as if nothing had been found.
+ * A value is believed in nothing that can be checked: kernels are lowered, buffers are assigned and times are predicted
+ * again, the graph must be well-formed and have the parameters and results of the traced one, workspaces must be what kernels
+ * need now, the arena must fit what was asked for, and the independent validator must find nothing. Otherwise the program is
+ * planned as if nothing had been found. What cannot be checked without planning (that the graph computes what was traced, the
+ * figures of the plan that stores everything, that nothing smaller was found) is the store's to answer for.
  *
  * Where values are kept is not known here: the core has no files. `tidemark/node` provides a store.
  */
@@ -21,9 +23,10 @@ import { violations } from "../ir/verify.ts";
 import { allOps } from "../ops/all.ts";
 import type { Candidate } from "../plan/budget/rungs.ts";
 import { validate } from "../plan/validate.ts";
-import type { Assembler, Made } from "./assembler.ts";
+import type { Made } from "./assembler.ts";
+import { candidateOf, type PlanTools } from "./graph-plans.ts";
 
-/** Texts by keys of any length; what is read was written whole, or is not there. */
+/** Texts by keys of any length; what is read was written whole, by a process that is trusted, or is not there. */
 export interface PlanStore {
   /** Equal for equal code of the planner: another one's plans are not asked for. */
   readonly planner: string;
@@ -56,14 +59,14 @@ interface KeptPlan {
   readonly scratch: readonly (readonly number[])[];
   readonly arenaBytes: number;
   readonly strategy: string;
-  readonly predictedMs: number;
-  readonly storeAll: ChosenPlan["storeAll"];
+  /** Null where it is this plan. */
+  readonly storeAll: ChosenPlan["storeAll"] | null;
 }
 
 const OPS: ReadonlyMap<string, AnyOp> = new Map(allOps.map((op) => [op.name, op]));
 
 /** Changes when what is kept is read differently. */
-const FORMAT = 1;
+const FORMAT = 2;
 
 const scratchOf = ({ program }: Made["plan"]): KeptPlan["scratch"] => program.steps.map(({ scratch }) => scratch);
 
@@ -90,29 +93,33 @@ export class PlanCache {
     return `${what} ${JSON.stringify(request)} ${this.#program}`;
   }
 
-  /** The plan that was kept for a request, if it is one. */
-  plan(request: unknown, assembler: Assembler): ChosenPlan | null {
+  /** The plan that was kept for a request, if it is one and no larger than `most` bytes. */
+  plan(request: unknown, tools: PlanTools, most = Number.POSITIVE_INFINITY): ChosenPlan | null {
     const text = this.#store.read(this.#key("plan", request));
     if (text === null) return null;
     try {
-      return this.#restored(JSON.parse(text) as KeptPlan, assembler);
+      const found = this.#restored(JSON.parse(text) as KeptPlan, tools);
+      return found && found.chosen.arenaBytes <= most ? found : null;
     } catch {
       // whatever this is, it is not a plan of this program: it is planned again
       return null;
     }
   }
 
-  #restored(kept: KeptPlan, assembler: Assembler): ChosenPlan | null {
+  #restored(kept: KeptPlan, tools: PlanTools): ChosenPlan | null {
+    const { offsets, placer, strategy } = kept;
+    if (typeof placer !== "string" || typeof strategy !== "string") return null;
     const graph = unpackGraph(kept.graph, OPS);
     if (!sameTypes(graph.params, this.#graph.params) || !sameTypes(graph.results, this.#graph.results)) return null;
     if (violations(graph).length > 0) return null;
-    const result = assembler.remake(graph, { offsets: kept.offsets, strategy: kept.placer });
+    const result = tools.assembler.remake(graph, { offsets, strategy: placer });
     const { plan, program } = result;
     if (JSON.stringify(scratchOf(plan)) !== JSON.stringify(kept.scratch) || plan.height !== kept.arenaBytes)
       return null;
     if (validate(program, plan).length > 0) return null;
-    const { strategy, predictedMs, arenaBytes, storeAll } = kept;
-    return { chosen: { strategy, arenaBytes, predictedMs, result }, storeAll };
+    const chosen = candidateOf(result, strategy, tools);
+    const storeAll = kept.storeAll ?? chosen;
+    return isFigures(storeAll) ? { chosen, storeAll } : null;
   }
 
   wants(ms: number): boolean {
@@ -123,6 +130,7 @@ export class PlanCache {
     const { plan, graph } = chosen.result;
     // passes make nodes of operations that the traced graph has not
     if (!isPackable(graph, OPS)) return;
+    const isChosen = storeAll === chosen;
     const kept: KeptPlan = {
       graph: packGraph(graph),
       offsets: plan.offsets,
@@ -130,23 +138,27 @@ export class PlanCache {
       scratch: scratchOf(plan),
       arenaBytes: plan.height,
       strategy: chosen.strategy,
-      predictedMs: chosen.predictedMs,
-      storeAll: { arenaBytes: storeAll.arenaBytes, predictedMs: storeAll.predictedMs },
+      storeAll: isChosen ? null : { arenaBytes: storeAll.arenaBytes, predictedMs: storeAll.predictedMs },
     };
     this.#store.write(this.#key("plan", request), JSON.stringify(kept));
   }
 
-  /** A number of bytes that was kept. */
-  bytes(what: string, request: unknown): number | null {
+  /** A number of bytes that was kept, if it is one and no larger than `most`. */
+  bytes(what: string, request: unknown, most: number): number | null {
     const text = this.#store.read(this.#key(what, request));
     const bytes = text === null ? Number.NaN : Number(text);
-    return Number.isInteger(bytes) && bytes >= 0 ? bytes : null;
+    return isBytes(bytes) && bytes <= most ? bytes : null;
   }
 
   keepBytes(what: string, request: unknown, bytes: number): void {
     this.#store.write(this.#key(what, request), String(bytes));
   }
 }
+
+const isBytes = (n: unknown): n is number => Number.isSafeInteger(n) && (n as number) >= 0;
+
+const isFigures = ({ arenaBytes, predictedMs }: ChosenPlan["storeAll"]): boolean =>
+  isBytes(arenaBytes) && Number.isFinite(predictedMs) && predictedMs >= 0;
 
 function sameTypes(a: readonly Value[], b: readonly Value[]): boolean {
   return a.length === b.length && a.every(({ type }, i) => b[i] !== undefined && sameType(type, b[i].type));

@@ -51,6 +51,9 @@ export interface Target {
   readonly costs: CostModel;
   /** In words: how products are rounded, as far as bits depend on it. */
   readonly arithmetic: string;
+  /** What its user should know, in one line. */
+  readonly note?: string | null;
+  /** Throws `TargetUnsupported` where the program cannot be made to run. */
   load(placed: PlacedProgram, options: LoadOptions): Machine;
   /**
    * A memory for several programs, empty at first, that will not grow beyond `most` bytes; null where every program needs

@@ -10,7 +10,7 @@ import { grouped, TidemarkError } from "../../base/errors.ts";
 import { memoryChart } from "../../plan/memory-chart.ts";
 import { table } from "../../plan/table.ts";
 import { planTrace } from "../../plan/trace-events.ts";
-import { chooseTarget } from "../../runtime/choose-target.ts";
+import { chooseTarget, madeFor } from "../../runtime/choose-target.ts";
 import { LARGEST_ARENA_BYTES } from "../../runtime/wasm-target.ts";
 import { storageOf, type Tensor } from "../../trace/tensor.ts";
 import { flatten } from "../../trace/tree.ts";
@@ -117,8 +117,11 @@ interface Measured {
 }
 
 async function measure(program: AnyProgram, args: Arguments, io: Io): Promise<Measured> {
-  const settings = await planSettings(args, io);
   const steps = wholeNumber(args, "steps", DEFAULT_STEPS, 1);
+  return madeFor(await planSettings(args, io), (settings) => measureWith(program, settings, steps, io));
+}
+
+function measureWith(program: AnyProgram, settings: PlanSettings, steps: number, io: Io): Measured {
   const baselineRssBytes = baselineRss();
   // planned first, on types alone: what does not fit is refused before its parameters are made
   const { figures, planned, refusal } = planLoaded({ kind: "training", name: program.name, program }, settings);

@@ -34,7 +34,7 @@ export const calibrate: Command = {
     const path = machinePath(model);
     const problem = keepModel(model, new Date());
     if (problem !== null) {
-      io.err(`${path} cannot be written (${problem}): the rates are not kept; set TIDEMARK_CACHE to another folder\n`);
+      io.err(`the rates are not kept: ${problem}; set TIDEMARK_CACHE to another folder\n`);
     }
     const kept = problem === null ? path : null;
     if (args.has("json")) {

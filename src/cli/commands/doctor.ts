@@ -6,10 +6,11 @@ import { spawnSync } from "node:child_process";
 import { availableParallelism, totalmem } from "node:os";
 import { formatBytes } from "../../base/bytes.ts";
 import { detectFeatures, type Features } from "../../codegen/wasm/features.ts";
-import { cacheFolder } from "../../node/cache-folder.ts";
+import { cacheFolder, NO_CACHE_FOLDER } from "../../node/cache-folder.ts";
 import { systemCompiler } from "../../node/native/compiler.ts";
 import { nativeTarget } from "../../node/native/target.ts";
 import { plansFolder } from "../../node/plan-store.ts";
+import { privateFolder } from "../../node/private-folder.ts";
 import { table } from "../../plan/table.ts";
 import { type Command, type Io, writeJson } from "../command.ts";
 import { cpuName, type MachineModel, machineModel, ratesText } from "../machine.ts";
@@ -26,6 +27,12 @@ interface TargetState {
   readonly note: string;
 }
 
+interface CacheState {
+  readonly folder: string | null;
+  readonly plans: string | null;
+  readonly problem: string | null;
+}
+
 interface Findings {
   readonly node: string;
   readonly platform: string;
@@ -39,8 +46,8 @@ interface Findings {
   readonly gpus: readonly string[];
   /** What times are predicted with. */
   readonly speed: MachineModel;
-  /** Where rates, compiled programs and plans are kept; of plans null where they are not. */
-  readonly cache: { readonly folder: string; readonly plans: string | null };
+  /** Where rates, compiled programs and plans are kept; null where they are not, and why. */
+  readonly cache: CacheState;
 }
 
 /** Standard output of a command, or null when it is not there, fails or takes too long. */
@@ -73,7 +80,18 @@ function nativeState(): TargetState {
   }
   const { lanes, fma, command } = compiler;
   const note = `${lanes} lanes of 32 bits, ${fma ? "fused multiply-add" : "no fused multiply-add"}, by ${command}`;
-  return { name: "native", available: true, note };
+  return { name: "native", available: true, note: target.note ? `${note}; ${target.note}` : note };
+}
+
+function cacheState(): CacheState {
+  const folder = cacheFolder();
+  const kept = folder === null ? { problem: NO_CACHE_FOLDER } : privateFolder(folder);
+  return { folder, plans: plansFolder(), problem: "problem" in kept ? kept.problem : null };
+}
+
+function cacheText({ folder, plans, problem }: CacheState): string {
+  if (problem !== null) return `not used: ${problem}`;
+  return `${folder}, ${plans === null ? "no plans" : "plans too"}`;
 }
 
 const LATER: readonly TargetState[] = ["webgpu", "cuda"].map((name) => {
@@ -95,7 +113,7 @@ function findings(io: Io): Findings {
     mpi: firstOf(["mpirun", "mpiexec"]),
     gpus: gpus === null ? [] : gpus.split("\n"),
     speed: machineModel(io.err),
-    cache: { folder: cacheFolder(), plans: plansFolder() },
+    cache: cacheState(),
   };
 }
 
@@ -111,7 +129,7 @@ function findingsText(f: Findings): string {
     ["cpu", `${f.cpu}, ${f.threads} threads, ${formatBytes(f.memoryBytes)}`],
     ...f.targets.map((t) => [t.name, `${t.available ? "available" : "not available"}: ${t.note}`]),
     ["speed", speedText(f.speed)],
-    ["cache", `${f.cache.folder}, ${f.cache.plans === null ? "no plans" : "plans too"}`],
+    ["cache", cacheText(f.cache)],
     ["compiler", toolText(f.compiler)],
     ["MPI", toolText(f.mpi)],
     ["GPU", f.gpus.length > 0 ? f.gpus.join("; ") : "none found by nvidia-smi"],

@@ -8,11 +8,11 @@
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { accessSync, constants, existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
-import { cpus, tmpdir } from "node:os";
-import { delimiter, isAbsolute, join } from "node:path";
+import { accessSync, constants, existsSync, statSync } from "node:fs";
+import { cpus } from "node:os";
+import { delimiter, dirname, isAbsolute, join } from "node:path";
 import { TidemarkError } from "../../base/errors.ts";
-import { readCached, writeCached } from "./cache.ts";
+import { keptFolder } from "./cache.ts";
 
 const COMPILERS = ["cc", "gcc", "clang"] as const;
 
@@ -35,6 +35,9 @@ const LIBRARIES = ["-lm", "-lpthread"];
 
 /** What makes code for this machine; `-march` is not known for every processor. */
 const MACHINE_FLAGS = ["-march=native", "-mcpu=native"] as const;
+
+/** Of a question about the compiler itself. */
+const LONGEST_ANSWER_MS = 60_000;
 
 export interface Compiler {
   readonly command: string;
@@ -64,7 +67,8 @@ function commandPath(command: string, folders: string): string | null {
 }
 
 function run(command: string, args: readonly string[], input = ""): string | null {
-  const { status, stdout } = spawnSync(command, args, { input, encoding: "utf8", maxBuffer: 2 ** 24 });
+  const limits = { maxBuffer: 2 ** 24, timeout: LONGEST_ANSWER_MS };
+  const { status, stdout } = spawnSync(command, args, { input, encoding: "utf8", ...limits });
   return status === 0 ? stdout : null;
 }
 
@@ -89,24 +93,9 @@ function probe(command: string): Probe | string {
     if (text === null) continue;
     const macros = new Set(text.split("\n").map((line) => line.split(" ")[1] ?? ""));
     const fma = macros.has("__FMA__") || macros.has("__ARM_FEATURE_FMA");
-    return whyNot(command, machine) ?? { version, machine, lanes: lanesIn(macros), fma };
+    return { version, machine, lanes: lanesIn(macros), fma };
   }
   return `${command} does not preprocess a file`;
-}
-
-/** Why a compiler cannot make a shared object (no assembler, no linker, no headers), or null. */
-function whyNot(command: string, machine: readonly string[]): string | null {
-  const folder = mkdtempSync(join(tmpdir(), "tidemark-"));
-  try {
-    const text = "#include <math.h>\n#include <pthread.h>\nfloat tidemark_probe(float x) { return floorf(x); }\n";
-    compileTo({ command, flags: [...FLAGS, ...machine] }, text, join(folder, "probe.so"));
-    return null;
-  } catch (error) {
-    if (!(error instanceof TidemarkError)) throw error;
-    return error.summary.split("\n").slice(0, 2).join(" ");
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
 }
 
 function isProbe(value: unknown): value is Probe {
@@ -118,18 +107,19 @@ function isProbe(value: unknown): value is Probe {
 /** The probe of an earlier start where compiler and processor are the same. */
 function knownProbe(path: string): Probe | string {
   const { size, mtimeMs } = statSync(path);
-  const key = `compiler-2-${digest(path, `${size}`, `${mtimeMs}`, cpus()[0]?.model ?? "")}.json`;
-  const cached = readCached(key);
+  const name = `compiler-3-${digest(path, `${size}`, `${mtimeMs}`, cpus()[0]?.model ?? "")}.json`;
+  const kept = keptFolder();
+  const cached = typeof kept === "string" ? null : kept.read(name);
   if (cached !== null) {
     try {
-      const value: unknown = JSON.parse(Buffer.from(cached).toString("utf8"));
+      const value: unknown = JSON.parse(cached.toString("utf8"));
       if (isProbe(value)) return value;
     } catch {
       // made again below
     }
   }
   const made = probe(path);
-  if (typeof made !== "string") writeCached(key, Buffer.from(JSON.stringify(made)));
+  if (typeof made !== "string" && typeof kept !== "string") kept.write(name, Buffer.from(JSON.stringify(made)));
   return made;
 }
 
@@ -176,10 +166,11 @@ export function compilerFor(compiler: Compiler, machine: string, lanes: Compiler
   return { ...compiler, flags, lanes, fma: false, identity: digest(compiler.identity, flags.join(" ")) };
 }
 
-/** Compiles text to a shared object at a path. */
+/** Compiles text to a shared object at a path; what the compiler needs on the way lies beside it. */
 export function compileTo(compiler: Pick<Compiler, "command" | "flags">, text: string, path: string): void {
   const args = [...compiler.flags, "-x", "c", "-", "-o", path, ...LIBRARIES];
-  const { status, stderr, error } = spawnSync(compiler.command, args, { input: text, encoding: "utf8" });
+  const env = { ...process.env, TMPDIR: dirname(path) };
+  const { status, stderr, error } = spawnSync(compiler.command, args, { input: text, encoding: "utf8", env });
   const made = status === 0 && existsSync(path);
   if (made) return;
   const told = status === 0 ? "it made no file" : ((stderr?.trim() || error?.message) ?? `status ${status}`);

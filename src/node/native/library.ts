@@ -3,20 +3,17 @@
  * a compiled addon of ours. koffi is an optional package and this is the one file that loads it; it is loaded when the first
  * program is, not before.
  *
- * A file of the cache ends with a hash of what comes before, which linkers do not mind; one that was cut short or changed is
- * not loaded, since that could end the process, but compiled again in its place.
+ * A file of the cache ends with a seal over what comes before, which linkers do not mind; one that was cut short, changed or
+ * put there by somebody else is not loaded, since it could do anything, but compiled again in its place.
  */
-import { createHash } from "node:crypto";
-import { appendFileSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
+import { appendFileSync, chmodSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
 import { TidemarkError } from "../../base/errors.ts";
-import { besideName, prune, touch } from "../cache-files.ts";
-import { LARGEST_CACHE, nativeFolder } from "./cache.ts";
+import { besideName, prune } from "../cache-files.ts";
+import { cacheFolder } from "../cache-folder.ts";
+import type { SealedFolder } from "../sealed-folder.ts";
+import { keptFolder, LARGEST_CACHE, passingFolder } from "./cache.ts";
 import { type Compiler, compileTo, digest } from "./compiler.ts";
-
-/** Of the hash at the end of a file. */
-const SEAL_BYTES = 32;
 
 /** The parts of koffi that are used. */
 interface Koffi {
@@ -67,38 +64,94 @@ function tryLoad(koffi: Koffi, path: string, stepwise: boolean): Library | null 
   }
 }
 
-const hashOf = (bytes: Uint8Array): Buffer => createHash("sha256").update(bytes).digest();
-
-/** Whether a file is there and whole. */
-function isWhole(path: string): boolean {
-  try {
-    const bytes = readFileSync(path);
-    return bytes.length > SEAL_BYTES && hashOf(bytes.subarray(0, -SEAL_BYTES)).equals(bytes.subarray(-SEAL_BYTES));
-  } catch {
-    return false;
-  }
+/** The path of a file of a folder that is whole and ours, or null. */
+function knownPath(folder: SealedFolder, name: string): string | null {
+  // Loaded by its path after its bytes were checked: nobody else can write to the folder.
+  return folder.read(name) === null ? null : folder.pathOf(name);
 }
 
-/** The library for a text, from the cache or compiled. */
-export function libraryFor(koffi: Koffi, compiler: Compiler, text: string, stepwise: boolean): Library {
-  const path = join(nativeFolder(), `${digest(compiler.identity, text)}.so`);
-  const known = isWhole(path) ? tryLoad(koffi, path, stepwise) : null;
-  if (known) {
-    touch(path);
-    return known;
-  }
+/** Compiles a text into a folder; the path of the file. */
+function compileInto(folder: SealedFolder, name: string, compiler: Compiler, text: string): string {
+  const path = folder.pathOf(name);
   const aside = besideName(path);
   try {
     compileTo(compiler, text, aside);
-    appendFileSync(aside, hashOf(readFileSync(aside)));
+    appendFileSync(aside, folder.seal(name, readFileSync(aside)));
+    chmodSync(aside, 0o600);
     renameSync(aside, path);
-    prune(dirname(path), LARGEST_CACHE);
+    prune(folder.path, LARGEST_CACHE);
+    return path;
   } finally {
     rmSync(aside, { force: true });
   }
-  const made = tryLoad(koffi, path, stepwise);
-  if (made) return made;
-  throw new TidemarkError("TargetUnsupported", `${path} was just compiled and cannot be loaded`, {
-    help: "a folder from which nothing may be loaded (mounted noexec)? Set TIDEMARK_CACHE to another, or use the target wasm",
+}
+
+/** A library, compiled into a folder; why the folder is of no use otherwise. Throws where the folder is not to blame. */
+function madeIn(folder: SealedFolder, name: string, { koffi, compiler, text, stepwise }: LibraryRequest) {
+  try {
+    const path = compileInto(folder, name, compiler, text);
+    return tryLoad(koffi, path, stepwise) ?? `${folder.path}: nothing can be loaded from it (mounted noexec?)`;
+  } catch (error) {
+    const problem = folder.writeProblem();
+    if (problem === null) throw error;
+    return problem;
+  }
+}
+
+/** A program to be had as code. */
+export interface LibraryRequest {
+  readonly koffi: Koffi;
+  readonly compiler: Compiler;
+  readonly text: string;
+  /** Whether its steps can be run one by one. */
+  readonly stepwise: boolean;
+}
+
+/** The library for a text, from the cache or compiled. */
+export function libraryFor(request: LibraryRequest): Library {
+  const { koffi, compiler, text, stepwise } = request;
+  const name = `${digest(compiler.identity, text)}.so`;
+  const problems: string[] = [];
+  for (const folderOf of [keptFolder, passingFolder]) {
+    const folder = folderOf();
+    if (typeof folder === "string") {
+      problems.push(folder);
+      continue;
+    }
+    const path = knownPath(folder, name);
+    const library = (path && tryLoad(koffi, path, stepwise)) ?? madeIn(folder, name, request);
+    if (typeof library !== "string") return library;
+    problems.push(library);
+  }
+  throw new TidemarkError("TargetUnsupported", `there is no folder for compiled programs: ${problems.join("; ")}`, {
+    help: "set TIDEMARK_CACHE to a folder of your own that can be written, or use the target wasm",
   });
+}
+
+/** A program of nothing, which needs of a system what all programs do. */
+const TRIAL_TEXT = `#include <math.h>
+#include <pthread.h>
+#include <stddef.h>
+void *tidemark_open(void) { return 0; }
+void tidemark_run(void *team, void *arena) { *(float *)arena = floorf(*(float *)arena); }
+void tidemark_close(void *team) {}
+void tidemark_arena(void *arena, size_t bytes) {}
+`;
+
+const tried = new Map<string, string | null>();
+
+/** Why programs cannot be compiled and loaded, in one line, or null; found out by doing it, once for a thread of Node. */
+export function loadProblem(koffi: Koffi, compiler: Compiler): string | null {
+  const key = `${cacheFolder()} ${compiler.identity}`;
+  const known = tried.get(key);
+  if (known !== undefined) return known;
+  let problem: string | null = null;
+  try {
+    libraryFor({ koffi, compiler, text: TRIAL_TEXT, stepwise: false });
+  } catch (error) {
+    if (!(error instanceof TidemarkError)) throw error;
+    problem = error.summary.split("\n", 2).join(" ");
+  }
+  tried.set(key, problem);
+  return problem;
 }

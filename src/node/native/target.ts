@@ -13,8 +13,9 @@ import { type CostModel, DEFAULT_MODELS } from "../../plan/cost/model.ts";
 import { DEFAULT_TILE } from "../../plan/cost/work.ts";
 import type { PlacedProgram } from "../../runtime/assembler.ts";
 import type { ArenaMemory, LoadOptions, Machine, Target, TargetAnswer, TargetRequest } from "../../runtime/target.ts";
+import { keptFolder } from "./cache.ts";
 import { type Compiler, systemCompiler } from "./compiler.ts";
-import { foreignFunctions, libraryFor } from "./library.ts";
+import { foreignFunctions, libraryFor, loadProblem } from "./library.ts";
 
 /** Bytes; the arena starts at a multiple, as the plan's offsets do. */
 const ALIGNMENT = 64;
@@ -108,7 +109,7 @@ function load(
   invariant(memory instanceof NativeMemory, () => "a memory of another target");
   const options = stepwise ? { ...native, threads: 1, stepwise } : native;
   const { text, functions } = emitNativeProgram(placed.kernels, placed.copies, options);
-  const library = libraryFor(koffi, compiler, text, stepwise);
+  const library = libraryFor({ koffi, compiler, text, stepwise });
   memory.reserve(placed.plan.height);
   library.arena(memory.address, placed.plan.height);
   const team = library.open();
@@ -156,6 +157,9 @@ export function nativeTarget(request: NativeRequest = {}): TargetAnswer {
   if (typeof compiler === "string") return compiler;
   const koffi = foreignFunctions();
   if (typeof koffi === "string") return koffi;
+  const problem = loadProblem(koffi, compiler);
+  if (problem !== null) return problem;
+  const kept = keptFolder();
   const { threads = 1, fma = compiler.fma, winograd = fma ? "paying" : "never", shareFrom } = request;
   const options: NativeEmitOptions = {
     ...{ lanes: compiler.lanes, fma, threads },
@@ -171,6 +175,7 @@ export function nativeTarget(request: NativeRequest = {}): TargetAnswer {
     },
     costs: costsOf(options),
     arithmetic: `native, ${fma ? "fused multiply-add" : "plain"}`,
+    note: typeof kept === "string" ? `compiled programs are not kept: ${kept}` : null,
     load: (placed, how) => load(koffi, compiler, options, placed, how),
     allocate: (most) => new NativeMemory(koffi, most),
   };

@@ -1,0 +1,103 @@
+/**
+ * @file A folder that nobody but this user can change. What is read there is used without asking who wrote it (compiled code
+ * is loaded into the process by its path), so the folder itself must answer for it:
+ *
+ *   /            root's or ours, others cannot write: nobody can put another folder in the place of the next
+ *   home         the same
+ *   tidemark     ours, not a link, writable by nobody else; made with mode 0700
+ *
+ * A folder that everybody can write is allowed above if its sticky bit is set (`/tmp`): there only the owner of an entry can
+ * rename it. Root can do anything, and is trusted. Where the system has no owners and modes (Windows), links alone are refused.
+ */
+import { lstatSync, mkdirSync, mkdtempSync, realpathSync, rmSync, type Stats, statSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+
+/** A path without links, or why it is not a folder of ours alone. */
+export type PrivateFolder = { readonly path: string } | { readonly problem: string };
+
+const OTHERS_WRITE = 0o022;
+const GROUP_WRITES = 0o020;
+const STICKY = 0o1000;
+const OURS_ALONE = 0o700;
+
+/** What the codes of the system mean; others are shown as they are. */
+const MEANINGS: Readonly<Record<string, string>> = {
+  ENOENT: "there is no such folder",
+  ENOTDIR: "a part of the path is not a folder",
+  EEXIST: "it is not a folder",
+  EACCES: "it is not permitted",
+  EPERM: "it is not permitted",
+  EROFS: "it cannot be written",
+  ENOSPC: "no space is left",
+  EDQUOT: "no space is left to this user",
+  EFBIG: "files may not be that large",
+  ELOOP: "its links lead in a circle",
+};
+
+/** What the system said, in words. */
+export function systemProblem(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return MEANINGS[code ?? ""] ?? code ?? message;
+}
+
+const modeText = ({ mode }: Stats): string => (mode & 0o7777).toString(8);
+
+/** Why a folder above could hand out another one in place of ours, or null. */
+function problemAbove(path: string, uid: number): string | null {
+  const found = statSync(path);
+  if (found.uid !== uid && found.uid !== 0) return `${path} belongs to user ${found.uid}`;
+  // a group with the number of the user is the user's own
+  const others = found.gid === uid ? OTHERS_WRITE & ~GROUP_WRITES : OTHERS_WRITE;
+  if ((found.mode & others) === 0 || found.mode & STICKY) return null;
+  return `others can write to ${path} (mode ${modeText(found)})`;
+}
+
+/** Why a folder is not this user's alone, or null; `path` has no links but perhaps the last. */
+function problemOf(path: string): string | null {
+  const found = lstatSync(path);
+  if (found.isSymbolicLink()) return "it is a link";
+  if (!found.isDirectory()) return "it is not a folder";
+  const uid = process.getuid?.();
+  if (uid === undefined) return null;
+  if (found.uid !== uid) return `it belongs to user ${found.uid}`;
+  if (found.mode & OTHERS_WRITE) return `others can write to it (mode ${modeText(found)}; chmod 700)`;
+  for (let above = dirname(path), below = path; above !== below; below = above, above = dirname(above)) {
+    const problem = problemAbove(above, uid);
+    if (problem !== null) return problem;
+  }
+  return null;
+}
+
+function checked(path: string, make: (path: string) => void): PrivateFolder {
+  try {
+    make(path);
+    const real = join(realpathSync(dirname(path)), basename(path));
+    const problem = problemOf(real);
+    return problem === null ? { path: real } : { problem: `${path}: ${problem}` };
+  } catch (error) {
+    return { problem: `${path}: ${systemProblem(error)}` };
+  }
+}
+
+/** The folder at a path, made where it is not there. */
+export function privateFolder(path: string): PrivateFolder {
+  return checked(resolve(path), (folder) => {
+    mkdirSync(folder, { recursive: true, mode: OURS_ALONE });
+  });
+}
+
+/** The same for a folder that is only read: it is not made. */
+export function existingPrivateFolder(path: string): PrivateFolder {
+  return checked(resolve(path), () => {});
+}
+
+/** A new folder inside of another, gone with this thread of Node. */
+export function temporaryFolder(within: string): PrivateFolder {
+  try {
+    const made = mkdtempSync(join(resolve(within), "tidemark-"));
+    process.once("exit", () => rmSync(made, { recursive: true, force: true }));
+    return checked(made, () => {});
+  } catch (error) {
+    return { problem: `${within}: ${systemProblem(error)}` };
+  }
+}
