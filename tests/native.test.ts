@@ -9,32 +9,19 @@ import { compile, type Tensor, tensor, valueAndGrad } from "../src/api/index.ts"
 import { vjp } from "../src/autodiff/vjp.ts";
 import { at } from "../src/base/invariant.ts";
 import { hostRandom } from "../src/base/random.ts";
-import { Build } from "../src/ir/build.ts";
 import type { Graph, Value } from "../src/ir/graph.ts";
 import type { Reference } from "../src/ir/op.ts";
 import { isFloat } from "../src/kernel/dtype.ts";
 import { nativeTarget } from "../src/node/native/target.ts";
 import { adam } from "../src/optim/index.ts";
 import { provideNative } from "../src/runtime/choose-target.ts";
-import { randomGraph, randomInputs } from "./helpers/random-graph.ts";
+import { randomGraph, randomInputs, together } from "./helpers/random-graph.ts";
 import { looped, randomCase } from "./helpers/random-loops.ts";
 import { runGraph } from "./support/run-graph.ts";
 import { plainTargets, type TestedTarget } from "./support/targets.ts";
 
 const [wasm, native, threaded] = plainTargets as readonly [TestedTarget, TestedTarget, TestedTarget];
 const missing = native.missing !== null;
-
-/** Several graphs as one, side by side. */
-function together(graphs: readonly Graph[]): Graph {
-  const b = new Build("together");
-  const results = graphs.flatMap((graph) =>
-    b.inline(
-      graph,
-      graph.params.map((param) => b.param(param.type)),
-    ),
-  );
-  return b.finish(results);
-}
 
 function expectSameBits(graphs: readonly Graph[], special: boolean, on: TestedTarget = native): void {
   const all = together(graphs);

@@ -364,3 +364,15 @@ export function randomInputs(graph: Graph, seed: number, options: { readonly spe
   };
   return graph.params.map(({ type }) => Float64Array.from({ length: elementsOf(type.shape) }, () => draw(type.dtype)));
 }
+
+/** Several graphs as one, side by side. */
+export function together(graphs: readonly Graph[]): Graph {
+  const b = new Build("together");
+  const results = graphs.flatMap((graph) =>
+    b.inline(
+      graph,
+      graph.params.map((param) => b.param(param.type)),
+    ),
+  );
+  return b.finish(results);
+}

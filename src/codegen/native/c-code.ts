@@ -1,4 +1,5 @@
 /** @file C text under construction: lines, blocks, and names that are not taken. */
+import { localName } from "./names.ts";
 
 export class CCode {
   readonly lines: string[] = [];
@@ -19,8 +20,8 @@ export class CCode {
   }
 
   /** A name that no other value of the function has. */
-  name(prefix: string): string {
+  name(word: string): string {
     this.#names += 1;
-    return `${prefix}${this.#names}`;
+    return localName(word, this.#names);
   }
 }

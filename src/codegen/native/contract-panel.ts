@@ -12,6 +12,7 @@ import type { ProductPlan } from "./contract-plan.ts";
 import { fillLanes } from "./contract-window.ts";
 import type { VectorEmitter } from "./emitter.ts";
 import type { DepthStep } from "./gemm-micro.ts";
+import { acrossName } from "./gemm-pack.ts";
 
 /** As much of a plan as its panels depend on. */
 export type PanelPlan = Pick<ProductPlan, "dtype" | "lanes" | "vector" | "vectorExpr" | "v" | "run">;
@@ -68,7 +69,7 @@ export class PanelPacking<Plan extends PanelPlan> {
     const { v, dtype } = plan;
     const end = this.operandEnd();
     const turn = (from: string, stride: number, depth: string, table: string): void =>
-      em.code.line(`tm_across_${dtype}(${from}, ${stride}, ${lanes}, ${depth}, ${to}, ${width}, ${table}, ${end});`);
+      em.code.line(`${acrossName(dtype)}(${from}, ${stride}, ${lanes}, ${depth}, ${to}, ${width}, ${table}, ${end});`);
     if (v.kind === "across") {
       turn(this.place(v.access, plan.vector, "col0", v.step), v.stride, "pEnd - pc", "0");
       return;

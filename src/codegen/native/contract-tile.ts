@@ -9,6 +9,7 @@ import type { ContractNest, Operand, Within } from "../../kernel/loops.ts";
 import type { Needed } from "../needed-sums.ts";
 import { type ProductPlan, widthOf } from "./contract-plan.ts";
 import type { VectorEmitter } from "./emitter.ts";
+import { acrossName } from "./gemm-pack.ts";
 import { emitStores } from "./walk.ts";
 
 /** A tile in C: where it is, the distance of its rows, and its first row and column in the counters' terms. */
@@ -86,7 +87,7 @@ function finishSwapped(
     for (let first = 0; first < height; first += lanes) {
       const rows = Math.min(lanes, height - first);
       const from = `${tile.at} + ${first} * ${tile.stride} + ${g}`;
-      code.line(`tm_across_${dtype}(${from}, ${tile.stride}, ${rows}, ${lanes}, ${turned}, ${lanes}, 0, 0);`);
+      code.line(`${acrossName(dtype)}(${from}, ${tile.stride}, ${rows}, ${lanes}, ${turned}, ${lanes}, 0, 0);`);
       const [i, row, col] = [code.name("i"), em.counter(nest.rows), em.counter(nest.cols)];
       em.block(`for (idx ${i} = 0, end = ${last}; ${i} < end; ${i}++)`, () => {
         code.line(`const idx ${row} = ${tile.vector} + ${g} + ${i};`);

@@ -27,8 +27,8 @@ import { ContractPacking } from "./contract-packing.ts";
 import { type Product, planProduct, widthOf, workspaceElements } from "./contract-plan.ts";
 import { anyNeeded, emitDepthRange, finishTile, type TilePlace } from "./contract-tile.ts";
 import type { VectorEmitter } from "./emitter.ts";
-import { type DepthStep, type MicroShape, sharedMicro, vectorTypes } from "./gemm-micro.ts";
-import { packText } from "./gemm-pack.ts";
+import { type DepthStep, type MicroShape, sharedMicro, shareVectors } from "./gemm-micro.ts";
+import { sharePacking } from "./gemm-pack.ts";
 import type { NativeOptions, ShareFunction } from "./options.ts";
 import { splitUnit } from "./walk.ts";
 import { emitWinograd } from "./winograd.ts";
@@ -316,10 +316,9 @@ class ContractEmitter extends ContractPacking {
   kernel(shape: MicroShape): string {
     const { share, plan } = this;
     const { dtype } = plan;
-    for (const lanes of new Set([plan.lanes, ...shape.widths]))
-      share(`tm_${dtype}x${lanes}`, () => vectorTypes(dtype, lanes));
+    for (const lanes of new Set([plan.lanes, ...shape.widths])) shareVectors(share, dtype, lanes);
     if (plan.swapped || ["across", "turned", "permuted"].includes(plan.v.kind)) {
-      share(`tm_turn_${dtype}`, () => packText(dtype, plan.lanes));
+      sharePacking(share, dtype, plan.lanes);
     }
     return sharedMicro(share, shape, this.options.fma && dtype !== "i32");
   }

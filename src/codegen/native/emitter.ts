@@ -94,7 +94,7 @@ export class VectorEmitter {
 
   /** A new C name for a counter. */
   counter(v: LoopVar): string {
-    const name = this.code.name(`${v.name}_`);
+    const name = this.code.name(v.name);
     this.vars.set(v, name);
     return name;
   }

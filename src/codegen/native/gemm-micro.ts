@@ -13,7 +13,7 @@
  *
  * Invariant: an element of the tile is a plain sum in order of the depth, whatever the tile, so tiles never change bits.
  */
-
+import { fileName, localName } from "./names.ts";
 import type { ShareFunction } from "./options.ts";
 
 /** Element types of products. */
@@ -37,10 +37,11 @@ export interface MicroShape {
   readonly vectorStep: DepthStep;
 }
 
-const vectorName = (dtype: ProductType, lanes: number): string => `tm_${dtype}x${lanes}`;
+/** The C type of a vector of a product; with a `u` behind it, one that need not be aligned. */
+export const vectorName = (dtype: ProductType, lanes: number): string => fileName(`${dtype}x${lanes}`);
 
 /** Vector types of a width, aligned and not. */
-export function vectorTypes(dtype: ProductType, lanes: number): string {
+function vectorTypes(dtype: ProductType, lanes: number): string {
   const [name, bytes] = [vectorName(dtype, lanes), lanes * bytesOfProduct(dtype)];
   const c = cTypeOf(dtype);
   return (
@@ -59,10 +60,8 @@ export function microName({ dtype, widths, pattern, spreadStep, vectorStep }: Mi
   const stride = constantStride(pattern);
   const rows = stride === null ? `p${pattern.join("_")}` : `r${stride}`;
   const step = (s: DepthStep): string => (s === "table" ? "t" : String(s));
-  return `tm_tile_${dtype}_${pattern.length}x${widths.join("_")}_${rows}_s${step(spreadStep)}_v${step(vectorStep)}`.replaceAll(
-    "-",
-    "n",
-  );
+  const word = `tile_${dtype}_${pattern.length}x${widths.join("_")}_${rows}_s${step(spreadStep)}_v${step(vectorStep)}`;
+  return fileName(word.replaceAll("-", "n"));
 }
 
 /**
@@ -74,7 +73,7 @@ export function microKernel(shape: MicroShape, fma: boolean): string {
   const c = cTypeOf(dtype);
   const offsets = widths.map((_, j) => widths.slice(0, j).reduce((a, b) => a + b, 0));
   const rows = pattern.map((_, i) => i);
-  const sum = (i: number, j: number): string => `c${i}_${j}`;
+  const sum = (i: number, j: number): string => localName(`c${i}`, j);
   const type = (j: number): string => vectorName(dtype, widths[j] as number);
   const out: string[] = [];
   const at = (step: DepthStep, table: string): string => (step === "table" ? `${table}[k]` : `k * ${step}`);
@@ -86,10 +85,12 @@ export function microKernel(shape: MicroShape, fma: boolean): string {
   out.push("  for (idx k = 0; k < depth; k++) {");
   out.push(`    const ${c} *sk = s + ${at(spreadStep, "sAt")}, *vk = v + ${at(vectorStep, "vAt")};`);
   widths.forEach((_, j) => {
-    out.push(`    ${type(j)} v${j} = *(const ${type(j)}u *)(vk + ${offsets[j]});`);
+    out.push(`    ${type(j)} ${localName("v", j)} = *(const ${type(j)}u *)(vk + ${offsets[j]});`);
   });
   for (const i of rows) {
-    out.push(`    { ${c} x = sk[${pattern[i]}]; ${widths.map((_, j) => `${sum(i, j)} += x * v${j};`).join(" ")} }`);
+    out.push(
+      `    { ${c} x = sk[${pattern[i]}]; ${widths.map((_, j) => `${sum(i, j)} += x * ${localName("v", j)};`).join(" ")} }`,
+    );
   }
   out.push("  }", "  if (more) {");
   const place = (i: number, j: number): string => `*(${type(j)}u *)(c + ${i} * ldc + ${offsets[j]})`;
@@ -109,6 +110,11 @@ function fused(text: string): string {
     `#pragma GCC push_options\n#pragma GCC optimize("fp-contract=fast")\n#endif\n${text}\n` +
     "#if defined(__clang__)\n#pragma clang fp contract(off)\n#else\n#pragma GCC pop_options\n#endif\n"
   );
+}
+
+/** Puts the vector types of a width into the file. */
+export function shareVectors(share: ShareFunction, dtype: ProductType, lanes: number): void {
+  share(vectorName(dtype, lanes), () => vectorTypes(dtype, lanes));
 }
 
 /** The name of a tile's function, which is put into the file. */

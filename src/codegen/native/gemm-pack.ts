@@ -11,15 +11,20 @@
  *
  * A panel is [depth][width]; lanes beyond the matrix are zero, so that tiles need not know where it ends.
  */
-import { cTypeOf, type ProductType } from "./gemm-micro.ts";
+import { cTypeOf, type ProductType, vectorName } from "./gemm-micro.ts";
+import { fileName } from "./names.ts";
+import type { ShareFunction } from "./options.ts";
 
 const list = (n: number): readonly number[] => Array.from({ length: n }, (_, i) => i);
 
-/** tm_turn_T: the L rows of L lanes at r, turned round. */
+export const turnName = (dtype: ProductType): string => fileName(`turn_${dtype}`);
+export const acrossName = (dtype: ProductType): string => fileName(`across_${dtype}`);
+
+/** tide_turn_T: the L rows of L lanes at r, turned round. */
 function turnText(dtype: ProductType, lanes: number): string {
-  const v = `tm_${dtype}x${lanes}`;
+  const v = vectorName(dtype, lanes);
   const out: string[] = [
-    `static inline __attribute__((always_inline)) void tm_turn_${dtype}(${v} *r) {`,
+    `static inline __attribute__((always_inline)) void ${turnName(dtype)}(${v} *r) {`,
     `  ${v} x, y;`,
   ];
   for (let half = lanes / 2; half >= 1; half /= 2) {
@@ -38,14 +43,14 @@ function turnText(dtype: ProductType, lanes: number): string {
 }
 
 /**
- * tm_across_T(src, ld, lanes, depth, dst, width, at, end): lane l of step k is src[l · ld + k], and goes to row at[k] of the
+ * tide_across_T(src, ld, lanes, depth, dst, width, at, end): lane l of step k is src[l · ld + k], and goes to row at[k] of the
  * panel unless that is negative, or to row k where there is no such table. `width` is a multiple of L, or ends in less than L.
  * Blocks may read beyond the depth, up to `end`; steps that do not fill a block otherwise are copied one by one.
  */
 function acrossText(dtype: ProductType, lanes: number): string {
-  const [c, v] = [cTypeOf(dtype), `tm_${dtype}x${lanes}`];
+  const [c, v] = [cTypeOf(dtype), vectorName(dtype, lanes)];
   const head = `const ${c} *src, idx ld, idx lanes, idx depth, ${c} *dst, idx width, const int *at, const ${c} *end`;
-  return `static __attribute__((noinline)) void tm_across_${dtype}(${head}) {
+  return `static __attribute__((noinline)) void ${acrossName(dtype)}(${head}) {
   for (idx l = 0; l < width; l += ${lanes}) {
     idx there = lanes - l < ${lanes} ? lanes - l : ${lanes}, room = width - l < ${lanes} ? width - l : ${lanes}, k = 0;
     if (room == ${lanes}) for (; k < depth; k += ${lanes}) {
@@ -60,7 +65,7 @@ function acrossText(dtype: ProductType, lanes: number): string {
           if (i < there) r[i] = *(const ${v}u *)(src + (l + i) * ld + k);
         }
       }
-      tm_turn_${dtype}(r);
+      ${turnName(dtype)}(r);
       if (at) {
         for (int i = 0; i < steps; i++) if (at[k + i] >= 0) *(${v}u *)(dst + at[k + i] * width + l) = r[i];
       } else if (steps == ${lanes}) {
@@ -79,7 +84,7 @@ function acrossText(dtype: ProductType, lanes: number): string {
 `;
 }
 
-/** What turns matrices of a type round; `lanes` is a whole register. */
-export function packText(dtype: ProductType, lanes: number): string {
-  return turnText(dtype, lanes) + acrossText(dtype, lanes);
+/** Puts what turns matrices of a type round into the file; `lanes` is a whole register. */
+export function sharePacking(share: ShareFunction, dtype: ProductType, lanes: number): void {
+  share(turnName(dtype), () => turnText(dtype, lanes) + acrossText(dtype, lanes));
 }

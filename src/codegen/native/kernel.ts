@@ -2,14 +2,16 @@
  * @file Each nest of a kernel as one C function, equal nests once. A function takes the units of its outermost loop that it
  * shall compute, the number of its thread, and one pointer for each operand and constant offset in use:
  *
- *   static void k7(idx lo, idx hi, int thread, f32 *s0, f32 *s1)
+ *   static void tide_kernel_7(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2)
  */
+import { at } from "../../base/invariant.ts";
 import type { Kernel, Nest } from "../../kernel/loops.ts";
 import { isWide, nestKey, type Slot, slotNumbers, slotsOf } from "../slots.ts";
 import { type Units, workOf } from "../units.ts";
 import { CCode } from "./c-code.ts";
 import { emitContract } from "./contract.ts";
 import { VectorEmitter } from "./emitter.ts";
+import { fileName } from "./names.ts";
 import { emitMap, emitScan, emitScatter, emitShuffle } from "./nests.ts";
 import { elementType, lanesOf, type NativeOptions, type ShareFunction } from "./options.ts";
 import { emitReduce } from "./reduce.ts";
@@ -82,15 +84,16 @@ export class NativeLibrary {
     const key = nestKey(kernel, nest, slots, slot);
     const known = this.#byKey.get(key);
     if (known) return { ...known, slots };
-    const name = `k${this.#byKey.size}`;
+    const name = fileName(`kernel_${this.#byKey.size}`);
     const types = slots.map(({ operand }) => elementType(kernel.operands[operand]?.dtype ?? "f32"));
     const code = new CCode();
+    const pointers = slots.map(() => code.name("s"));
     const lanes = lanesOf(this.#options, isWide(kernel, nest));
-    const em = new VectorEmitter(code, lanes, (operand, offset) => `s${slot(operand, offset)}`);
+    const em = new VectorEmitter(code, lanes, (operand, offset) => at(pointers, slot(operand, offset)));
     const units = emitNest(em, nest, kernel, this.#options, (shared, text) => {
       if (!this.#shared.has(shared)) this.#shared.set(shared, text());
     });
-    const params = types.map((type, i) => `${type} *s${i}`);
+    const params = types.map((type, i) => `${type} *${at(pointers, i)}`);
     const head = ["idx lo", "idx hi", "int thread", ...params].join(", ");
     this.#texts.push(`static NOINLINE void ${name}(${head}) {\n${code.lines.join("\n")}\n}\n`);
     const made = { name, slots, types, units, work: workOf(nest) };

@@ -13,8 +13,8 @@ import type { MapNest, Operand } from "../../kernel/loops.ts";
 import { linearCoefficient } from "../intern.ts";
 import { live, type Units } from "../units.ts";
 import type { VectorEmitter } from "./emitter.ts";
-import { vectorTypes } from "./gemm-micro.ts";
-import { packText } from "./gemm-pack.ts";
+import { shareVectors } from "./gemm-micro.ts";
+import { sharePacking, turnName } from "./gemm-pack.ts";
 import type { NativeOptions, ShareFunction } from "./options.ts";
 import { emitOuter, emitStores } from "./walk.ts";
 
@@ -71,8 +71,8 @@ export function emitTurnedMap(
 ): Units {
   const { outer, along } = map;
   for (const { dtype } of map.loads) {
-    share(`tm_${dtype}x${em.lanes}`, () => vectorTypes(dtype, em.lanes));
-    share(`tm_turn_${dtype}`, () => packText(dtype, em.lanes));
+    shareVectors(share, dtype, em.lanes);
+    sharePacking(share, dtype, em.lanes);
   }
   if (outer.length > 0)
     return emitOuter(em, outer, () => emitBlocks(em, nest, operands, map, "0", String(along.extent)));
@@ -139,7 +139,7 @@ function emitBlock(
     code.line(
       `for (int r = 0; r < ${lanes}; r++) ${block}[r] = ${em.type(load.dtype)}_load(${first} + r * (idx)(${step}));`,
     );
-    code.line(`tm_turn_${load.dtype}(${block});`);
+    code.line(`${turnName(load.dtype)}(${block});`);
     return block;
   });
   em.block(`for (int r = 0; r < ${lanes}; r++)`, () => {

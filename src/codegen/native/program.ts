@@ -12,6 +12,7 @@ import type { PlacedCopy, PlacedStep } from "../placed.ts";
 import { int, type Statement } from "../script.ts";
 import { CCode } from "./c-code.ts";
 import { NativeLibrary } from "./kernel.ts";
+import { fileName } from "./names.ts";
 import type { NativeEmitOptions } from "./options.ts";
 import { preludeText } from "./prelude.ts";
 import { NativeScript } from "./script.ts";
@@ -43,6 +44,8 @@ void tidemark_arena(u8 *arena, size_t bytes) { (void)arena; (void)bytes; }
 #endif
 `;
 
+const partName = (i: number): string => fileName(`part_${i}`);
+
 const HEAD = "(Team *team, u8 *A, int thread, u32 *call)";
 
 const statementsOf = (step: PlacedStep): readonly Statement[] =>
@@ -61,7 +64,7 @@ export function emitNativeProgram(
     const code = new CCode();
     script.continueIn(code);
     script.emit(statements);
-    parts.push(`static NOINLINE void part${parts.length}${HEAD} {\n  (void)team; (void)A; (void)thread; (void)call;
+    parts.push(`static NOINLINE void ${partName(parts.length)}${HEAD} {\n  (void)team; (void)A; (void)thread; (void)call;
 ${code.lines.join("\n")}\n}\n`);
   };
   for (let from = 0; from < steps.length; from += perFunction) {
@@ -69,7 +72,7 @@ ${code.lines.join("\n")}\n}\n`);
   }
   const moved = copies.map(({ from, to, bytes }): Statement => ({ kind: "copy", from: int(from), to: int(to), bytes }));
   part(moved);
-  const calls = parts.map((_, i) => `  part${i}(team, A, thread, call);`);
+  const calls = parts.map((_, i) => `  ${partName(i)}(team, A, thread, call);`);
   const run = `static void run_thread${HEAD} {\n${calls.join("\n")}\n}\n`;
   const text = [
     preludeText([options.lanes, options.lanes / 2]),
@@ -85,6 +88,6 @@ ${code.lines.join("\n")}\n}\n`);
 }
 
 function stepwiseText(parts: number): string {
-  const cases = Array.from({ length: parts }, (_, i) => `    case ${i}: part${i}(team, A, 0, 0); break;`);
+  const cases = Array.from({ length: parts }, (_, i) => `    case ${i}: ${partName(i)}(team, A, 0, 0); break;`);
   return `void tidemark_step(Team *team, u8 *A, int step) {\n  switch (step) {\n${cases.join("\n")}\n  }\n}\n`;
 }

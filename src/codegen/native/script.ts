@@ -142,7 +142,7 @@ export class NativeScript {
   #local(local: Local): string {
     const known = this.#locals.get(local);
     if (known) return known;
-    const name = this.#code.name(`${local.name}_`);
+    const name = this.#code.name(local.name);
     this.#code.lines.unshift(`  idx ${name} = 0;`);
     this.#locals.set(local, name);
     return name;

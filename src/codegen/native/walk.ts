@@ -21,7 +21,7 @@ export function emitOuter(em: VectorEmitter, counters: readonly LoopVar[], body:
   const [shared, rest] = splitCounters(counters);
   const count = product(shared);
   if (count === 0) return { count: 0, grain: 1 };
-  const unit = em.code.name("unit_");
+  const unit = em.code.name("unit");
   em.block(`for (idx ${unit} = lo; ${unit} < hi; ${unit}++)`, () => {
     splitUnit(em, unit, shared);
     em.loops(rest, body);

@@ -21,6 +21,7 @@
  * Invariant: multiplications and additions are not contracted, and nothing depends on which lane a tile is in.
  */
 import { SPAN, TILE } from "../../kernel/winograd.ts";
+import { vectorName } from "./gemm-micro.ts";
 
 const list = (n: number): readonly number[] => Array.from({ length: n }, (_, i) => i);
 
@@ -31,9 +32,9 @@ export const rowsOf = (lanes: number): number => (lanes === 16 ? 8 : 4);
 const shuffle = (x: string, y: string, lanes: readonly number[]): string =>
   `__builtin_shufflevector(${x}, ${y}, ${lanes.join(", ")})`;
 
-/** tm_winograd_b: Bᵀ of six. */
+/** tide_winograd_b: Bᵀ of six. */
 function imageAxis(v: string): string {
-  return `INLINE void tm_winograd_b(const ${v} *d, ${v} *o) {
+  return `INLINE void tide_winograd_b(const ${v} *d, ${v} *o) {
   ${v} e = d[4] - d[2] * 2.25f, f = (d[3] - d[1] * 2.25f) * 0.75f;
   ${v} g = d[4] - d[2] * 0.5625f, h = (d[3] - d[1] * 0.5625f) * 1.5f;
   o[0] = (d[0] * 1.265625f - d[2] * 2.8125f) + d[4];
@@ -43,9 +44,9 @@ function imageAxis(v: string): string {
 `;
 }
 
-/** tm_winograd_g: G of three. */
+/** tide_winograd_g: G of three. */
 function weightAxis(v: string): string {
-  return `INLINE void tm_winograd_g(const ${v} *g, ${v} *o) {
+  return `INLINE void tide_winograd_g(const ${v} *g, ${v} *o) {
   ${v} e = (g[0] + g[2] * 0.5625f) * (-128.0f / 243.0f), f = g[1] * (-96.0f / 243.0f);
   ${v} p = (g[0] + g[2] * 2.25f) * (32.0f / 243.0f), q = g[1] * (48.0f / 243.0f);
   o[0] = g[0] * (64.0f / 81.0f), o[1] = e + f, o[2] = e - f, o[3] = p + q, o[4] = p - q, o[5] = g[2];
@@ -53,9 +54,9 @@ function weightAxis(v: string): string {
 `;
 }
 
-/** tm_winograd_a: Aᵀ of six. */
+/** tide_winograd_a: Aᵀ of six. */
 function sumAxis(v: string): string {
-  return `INLINE void tm_winograd_a(const ${v} *m, ${v} *o) {
+  return `INLINE void tide_winograd_a(const ${v} *m, ${v} *o) {
   ${v} e = m[1] + m[2], f = m[1] - m[2], g = m[3] + m[4], h = m[3] - m[4];
   o[0] = (m[0] + e) + g, o[1] = (f + h * 2.0f) * 0.75f;
   o[2] = (e + g * 4.0f) * 0.5625f, o[3] = (f + h * 8.0f) * 0.421875f + m[5];
@@ -64,7 +65,7 @@ function sumAxis(v: string): string {
 }
 
 /**
- * tm_winograd_image(p, ld, tiles, v, step, rows): a row of tiles from six rows of an image that are ld apart; position ξ of
+ * tide_winograd_image(p, ld, tiles, v, step, rows): a row of tiles from six rows of an image that are ld apart; position ξ of
  * tile t goes to v[ξ · step + t]. Columns first, into `rows`: six of ld elements. Reads and writes whole registers.
  *
  *   4 registers of a row   0 1 2 3 4 5 6 7 …    →    0 4 8 …   1 5 9 …   2 6 10 …   3 7 11 …    d0 to d3 of a register of tiles
@@ -77,11 +78,11 @@ function imageText(v: string, lanes: number): string {
     [...half, ...half.map((i) => lanes + i)].map((i) => i + lanes / 2),
   ];
   const at = (offset: number): string => `*(const ${v}u *)(q + ${offset})`;
-  return `static NOINLINE void tm_winograd_image(const f32 *p, idx ld, idx tiles, f32 *v, idx step, f32 *rows) {
+  return `static NOINLINE void tide_winograd_image(const f32 *p, idx ld, idx tiles, f32 *v, idx step, f32 *rows) {
   for (idx x = 0; x < ${TILE} * tiles + 2; x += ${lanes}) {
     ${v} d[${SPAN}], o[${SPAN}];
     for (int i = 0; i < ${SPAN}; i++) d[i] = *(const ${v}u *)(p + i * ld + x);
-    tm_winograd_b(d, o);
+    tide_winograd_b(d, o);
     for (int i = 0; i < ${SPAN}; i++) *(${v}u *)(rows + i * ld + x) = o[i];
   }
   for (idx t = 0; t < tiles; t += ${lanes}) for (int i = 0; i < ${SPAN}; i++) {
@@ -94,7 +95,7 @@ function imageText(v: string, lanes: number): string {
     r0 = ${at(TILE)}, r1 = ${at(lanes + TILE)}, r2 = ${at(2 * lanes + TILE)}, r3 = ${at(3 * lanes + TILE)};
     x = ${shuffle("r0", "r1", pairs(0))}, y = ${shuffle("r2", "r3", pairs(0))};
     d[4] = ${shuffle("x", "y", low)}, d[5] = ${shuffle("x", "y", high)};
-    tm_winograd_b(d, o);
+    tide_winograd_b(d, o);
     for (int j = 0; j < ${SPAN}; j++) *(${v}u *)(v + (i * ${SPAN} + j) * step + t) = o[j];
   }
 }
@@ -102,20 +103,20 @@ function imageText(v: string, lanes: number): string {
 }
 
 /**
- * tm_winograd_weights(w, tap, count, u, step): registers of weights, tap t of channel c at w[t · tap + c · L]; position ξ of it
+ * tide_winograd_weights(w, tap, count, u, step): registers of weights, tap t of channel c at w[t · tap + c · L]; position ξ of it
  * goes to u[ξ · step + c · L]. Weights that are turned round start at their last tap and have a negative `tap`.
  */
 function weightsText(v: string, lanes: number): string {
-  return `static NOINLINE void tm_winograd_weights(const f32 *w, idx tap, idx count, f32 *u, idx step) {
+  return `static NOINLINE void tide_winograd_weights(const f32 *w, idx tap, idx count, f32 *u, idx step) {
   for (idx c = 0; c < count; c++, w += ${lanes}, u += ${lanes}) {
     ${v} h[3][${SPAN}], g[3], o[${SPAN}];
     for (int j = 0; j < 3; j++) {
       for (int i = 0; i < 3; i++) g[i] = *(const ${v}u *)(w + (3 * i + j) * tap);
-      tm_winograd_g(g, h[j]);
+      tide_winograd_g(g, h[j]);
     }
     for (int i = 0; i < ${SPAN}; i++) {
       for (int j = 0; j < 3; j++) g[j] = h[j][i];
-      tm_winograd_g(g, o);
+      tide_winograd_g(g, o);
       for (int j = 0; j < ${SPAN}; j++) *(${v}u *)(u + (i * ${SPAN} + j) * step) = o[j];
     }
   }
@@ -124,7 +125,7 @@ function weightsText(v: string, lanes: number): string {
 }
 
 /**
- * tm_winograd_sums(m, step, tiles, o, ld): position ξ of tile t at m[ξ · step + t]; four rows of results, ld apart, the four
+ * tide_winograd_sums(m, step, tiles, o, ld): position ξ of tile t at m[ξ · step + t]; four rows of results, ld apart, the four
  * of each tile next to each other. Reads and writes whole registers of tiles.
  */
 function sumsText(v: string, lanes: number): string {
@@ -133,16 +134,16 @@ function sumsText(v: string, lanes: number): string {
       const at = first + Math.floor(i / (2 * by)) * by + (i % by);
       return Math.floor(i / by) % 2 === 0 ? at : lanes + at;
     });
-  return `static NOINLINE void tm_winograd_sums(const f32 *m, idx step, idx tiles, f32 *o, idx ld) {
+  return `static NOINLINE void tide_winograd_sums(const f32 *m, idx step, idx tiles, f32 *o, idx ld) {
   for (idx t = 0; t < tiles; t += ${lanes}) {
     ${v} y[${SPAN}][${TILE}], d[${SPAN}], e[${TILE}];
     for (int j = 0; j < ${SPAN}; j++) {
       for (int i = 0; i < ${SPAN}; i++) d[i] = *(const ${v}u *)(m + (i * ${SPAN} + j) * step + t);
-      tm_winograd_a(d, y[j]);
+      tide_winograd_a(d, y[j]);
     }
     for (int i = 0; i < ${TILE}; i++) {
       for (int j = 0; j < ${SPAN}; j++) d[j] = y[j][i];
-      tm_winograd_a(d, e);
+      tide_winograd_a(d, e);
       f32 *to = o + i * ld + ${TILE} * t;
       ${v} a = ${shuffle("e[0]", "e[1]", zip(0, 1))}, b = ${shuffle("e[2]", "e[3]", zip(0, 1))};
       *(${v}u *)to = ${shuffle("a", "b", zip(0, 2))}, *(${v}u *)(to + ${lanes}) = ${shuffle("a", "b", zip(lanes / 2, 2))};
@@ -156,19 +157,19 @@ function sumsText(v: string, lanes: number): string {
 
 /** All of them, for registers of `lanes` elements. */
 export function winogradText(lanes: number): string {
-  const v = `tm_f32x${lanes}`;
+  const v = vectorName("f32", lanes);
   const axes = imageAxis(v) + weightAxis(v) + sumAxis(v);
   return axes + imageText(v, lanes) + weightsText(v, lanes) + sumsText(v, lanes);
 }
 
 /**
- * tm_winograd_tiles(p, ld, tiles, v, width, step): a row of tiles with channels in the lanes, element x of row i of the image
+ * tide_winograd_tiles(p, ld, tiles, v, width, step): a row of tiles with channels in the lanes, element x of row i of the image
  * at p[i · ld + x · L]; position ξ of tile t goes to v[ξ · step + t · width].
- * tm_winograd_seen: the same of a gradient, A of four rows and columns.
- * tm_winograd_weight_sums(m, step, count, o): position ξ of channel c at m[ξ · step + c]; Gᵀ of it, nine taps at o[9 c].
+ * tide_winograd_seen: the same of a gradient, A of four rows and columns.
+ * tide_winograd_weight_sums(m, step, count, o): position ξ of channel c at m[ξ · step + c]; Gᵀ of it, nine taps at o[9 c].
  */
 export function winogradWeightsText(lanes: number): string {
-  const v = `tm_f32x${lanes}`;
+  const v = vectorName("f32", lanes);
   const transform = (name: string, axis: string, span: number): string => `static NOINLINE void ${name}(
     const f32 *p, idx ld, idx tiles, f32 *v, idx width, idx step) {
   for (idx t = 0; t < tiles; t++, p += ${TILE * lanes}, v += width) {
@@ -185,30 +186,30 @@ export function winogradWeightsText(lanes: number): string {
   }
 }
 `;
-  return `INLINE void tm_winograd_seen_a(const ${v} *y, ${v} *o) {
+  return `INLINE void tide_winograd_seen_a(const ${v} *y, ${v} *o) {
   ${v} e = y[0] + y[2] * 0.5625f, f = (y[1] + y[3] * 0.5625f) * 0.75f;
   ${v} g = y[0] + y[2] * 2.25f, h = (y[1] + y[3] * 2.25f) * 1.5f;
   o[0] = y[0], o[1] = e + f, o[2] = e - f, o[3] = g + h, o[4] = g - h, o[5] = y[3];
 }
-INLINE void tm_winograd_seen_g(const ${v} *m, ${v} *o) {
+INLINE void tide_winograd_seen_g(const ${v} *m, ${v} *o) {
   ${v} e = (m[1] + m[2]) * (-128.0f / 243.0f), g = (m[3] + m[4]) * (32.0f / 243.0f);
   o[0] = (m[0] * (64.0f / 81.0f) + e) + g;
   o[1] = (m[3] - m[4]) * (48.0f / 243.0f) - (m[1] - m[2]) * (96.0f / 243.0f);
   o[2] = (e * 0.5625f + g * 2.25f) + m[5];
 }
-${imageAxis(v).replace("tm_winograd_b", "tm_winograd_tiles_b")}
-${transform("tm_winograd_tiles", "tm_winograd_tiles_b", SPAN)}
-${transform("tm_winograd_seen", "tm_winograd_seen_a", TILE)}
-static NOINLINE void tm_winograd_weight_sums(const f32 *m, idx step, idx count, f32 *o) {
+${imageAxis(v).replace("tide_winograd_b", "tide_winograd_tiles_b")}
+${transform("tide_winograd_tiles", "tide_winograd_tiles_b", SPAN)}
+${transform("tide_winograd_seen", "tide_winograd_seen_a", TILE)}
+static NOINLINE void tide_winograd_weight_sums(const f32 *m, idx step, idx count, f32 *o) {
   for (idx c = 0; c < count; c += ${lanes}) {
     ${v} h[${SPAN}][3], d[${SPAN}], g[3];
     for (int j = 0; j < ${SPAN}; j++) {
       for (int i = 0; i < ${SPAN}; i++) d[i] = *(const ${v}u *)(m + (i * ${SPAN} + j) * step + c);
-      tm_winograd_seen_g(d, h[j]);
+      tide_winograd_seen_g(d, h[j]);
     }
     for (int i = 0; i < 3; i++) {
       for (int j = 0; j < ${SPAN}; j++) d[j] = h[j][i];
-      tm_winograd_seen_g(d, g);
+      tide_winograd_seen_g(d, g);
       for (int j = 0; j < 3; j++) for (int l = 0; l < ${lanes}; l++) o[9 * (c + l) + 3 * i + j] = g[j][l];
     }
   }

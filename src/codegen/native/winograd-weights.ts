@@ -13,8 +13,8 @@ import { product, type Units } from "../units.ts";
 import { finishPlain } from "./contract-tile.ts";
 import { loopVar, replaceCounters } from "./counters.ts";
 import type { VectorEmitter } from "./emitter.ts";
-import { type MicroShape, sharedMicro, vectorTypes } from "./gemm-micro.ts";
-import { packText } from "./gemm-pack.ts";
+import { type MicroShape, sharedMicro, shareVectors } from "./gemm-micro.ts";
+import { acrossName, sharePacking } from "./gemm-pack.ts";
 import type { NativeOptions, ShareFunction } from "./options.ts";
 import { splitUnit } from "./walk.ts";
 import { emitImageRow, emitRow, emitStretches, type Plane, planeOf } from "./winograd-image.ts";
@@ -94,9 +94,9 @@ class WeightsEmitter {
 
   functions(): void {
     const { share, plan } = this;
-    share(`tm_f32x${plan.lanes}`, () => vectorTypes("f32", plan.lanes));
-    share("tm_turn_f32", () => packText("f32", plan.lanes));
-    share("tm_winograd_to_weights", () => winogradWeightsText(plan.lanes));
+    shareVectors(share, "f32", plan.lanes);
+    sharePacking(share, "f32", plan.lanes);
+    share("tide_winograd_to_weights", () => winogradWeightsText(plan.lanes));
   }
 
   /** Names for the parts of this thread's workspace. Rows have nothing around them; see emitImageRow. */
@@ -144,7 +144,7 @@ class WeightsEmitter {
       this.turn("w_rows", `z - ${TILE} * q0`);
     });
     const to = `w_v + (st - strip0 + q - q0) * ${across * blockChannels} + cp`;
-    this.transform("tm_winograd_tiles", `${to}, ${blockChannels}, ${steps.v}`);
+    this.transform("tide_winograd_tiles", `${to}, ${blockChannels}, ${steps.v}`);
   }
 
   /** A register of rows of the result. */
@@ -166,13 +166,13 @@ class WeightsEmitter {
     });
     const width = blockPanels * lanes;
     const to = `w_d + (st - strip0 + q - q0) * ${across * width} + p * ${lanes}`;
-    this.transform("tm_winograd_seen", `${to}, ${width}, ${steps.d}`);
+    this.transform("tide_winograd_seen", `${to}, ${width}, ${steps.d}`);
   }
 
   turn(from: string, row: string): void {
     const { lanes, line } = this.plan;
     const to = `w_plane + (${row}) * ${line * lanes}`;
-    this.em.code.line(`tm_across_f32(${from}, ${line}, ${lanes}, ${line}, ${to}, ${lanes}, 0, 0);`);
+    this.em.code.line(`${acrossName("f32")}(${from}, ${line}, ${lanes}, ${line}, ${to}, ${lanes}, 0, 0);`);
   }
 
   transform(name: string, rest: string): void {
@@ -209,7 +209,7 @@ class WeightsEmitter {
       });
     em.block(`for (idx k = p0 * ${lanes}; k < (p0 + count) * ${lanes} && k < ${rows}; k++)`, () => {
       const from = `w_m + (k - p0 * ${lanes}) * ${blockChannels}`;
-      em.code.line(`tm_winograd_weight_sums(${from}, ${steps.m}, ${blockChannels}, w_sums);`);
+      em.code.line(`tide_winograd_weight_sums(${from}, ${steps.m}, ${blockChannels}, w_sums);`);
       em.code.line("const idx column = 9 * c0;");
       const left = channels % blockChannels;
       if (left === 0 || channels < blockChannels) finish(9 * Math.min(channels, blockChannels));

@@ -15,8 +15,8 @@ import { product } from "../units.ts";
 import { PanelPacking } from "./contract-panel.ts";
 import { finishPlain } from "./contract-tile.ts";
 import type { VectorEmitter } from "./emitter.ts";
-import { type MicroShape, sharedMicro, vectorTypes } from "./gemm-micro.ts";
-import { packText } from "./gemm-pack.ts";
+import { type MicroShape, sharedMicro, shareVectors } from "./gemm-micro.ts";
+import { sharePacking } from "./gemm-pack.ts";
 import type { NativeOptions, ShareFunction } from "./options.ts";
 import { splitUnit } from "./walk.ts";
 import { emitImageRow, emitStretches, type Plane, planeOf } from "./winograd-image.ts";
@@ -75,9 +75,9 @@ class WinogradEmitter extends PanelPacking<WinogradPlan> {
 
   functions(): void {
     const { share, plan } = this;
-    share(`tm_f32x${plan.lanes}`, () => vectorTypes("f32", plan.lanes));
-    if (["across", "turned", "permuted"].includes(plan.v.kind)) share("tm_turn_f32", () => packText("f32", plan.lanes));
-    share("tm_winograd", () => winogradText(plan.lanes));
+    shareVectors(share, "f32", plan.lanes);
+    if (["across", "turned", "permuted"].includes(plan.v.kind)) sharePacking(share, "f32", plan.lanes);
+    share("tide_winograd", () => winogradText(plan.lanes));
   }
 
   /** Names for the parts of this thread's workspace. */
@@ -112,7 +112,7 @@ class WinogradEmitter extends PanelPacking<WinogradPlan> {
         const from = `w_plane + (q - q0) * ${TILE * line} + piece * ${TILE * across}`;
         const to = `w_v + ${c} * ${width} + (st - strip0 + q - q0) * ${across}`;
         em.code.line(
-          `for (idx q = q0; q < q1; q++) tm_winograd_image(${from}, ${line}, across, ${to}, ${steps.v}, w_lines);`,
+          `for (idx q = q0; q < q1; q++) tide_winograd_image(${from}, ${line}, across, ${to}, ${steps.v}, w_lines);`,
         );
       });
     });
@@ -160,7 +160,9 @@ class WinogradEmitter extends PanelPacking<WinogradPlan> {
     const { channels, lanes, slides, steps } = this.plan;
     const tap = channels * lanes;
     const first = slides === 1 ? "w_panel" : `w_panel + ${8 * tap}`;
-    this.em.code.line(`tm_winograd_weights(${first} + ${from} * ${lanes}, ${slides * tap}, ${count}, u, ${steps.u});`);
+    this.em.code.line(
+      `tide_winograd_weights(${first} + ${from} * ${lanes}, ${slides * tap}, ${count}, u, ${steps.u});`,
+    );
   }
 
   keep(rows: number): void {
@@ -210,7 +212,7 @@ class WinogradEmitter extends PanelPacking<WinogradPlan> {
         const from = `w_m + k * ${width} + (st - strip0 + q - q0) * ${across}`;
         const to = `w_sums + k * ${TILE * sumsLine}`;
         em.code.line(
-          `for (idx k = 0; k < ${rows}; k++) tm_winograd_sums(${from}, ${steps.m}, across, ${to}, ${sumsLine});`,
+          `for (idx k = 0; k < ${rows}; k++) tide_winograd_sums(${from}, ${steps.m}, across, ${to}, ${sumsLine});`,
         );
         em.block(`for (idx i = 0; i < ${TILE} && ${TILE} * q + i < ${places[0]}; i++)`, () => {
           em.code.line(`const idx place = (${TILE} * q + i) * ${places[1]} + piece * ${wide};`);
