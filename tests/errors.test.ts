@@ -126,6 +126,7 @@ const cases: Readonly<Record<string, () => unknown>> = {
     tm.convTranspose2d(tm.ones([1, 1, 4, 4]), tm.ones([1, 1, 3, 3]), { stride: 2, outputPadding: 2 }),
   "pool-padding": () => tm.maxPool2d(tm.ones([1, 1, 4, 4]), 2, { padding: 2 }),
   "cross-entropy-reduction": () => tm.crossEntropy(m, labels, { reduction: wrong<"mean">("avg") }),
+  "attention-mask": () => tm.attention(m, m, m, { mask: tm.ones([2, 2], "i32") }),
   "cross-entropy-labels-array": () => tm.crossEntropy(m, wrong<Tensor>([1, 0])),
   "batch-norm-half": () => tm.batchNorm(m, { mean: x }),
   "jvp-lists": () => tm.jvp((v) => v, wrong<[Tensor]>(x), wrong<[Tensor]>(x)),

@@ -4,7 +4,7 @@ import { typeText } from "../ir/type.ts";
 import { fail, type OptionKinds, requireOptions, requireTensor } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { arange } from "./create.ts";
-import { div, exp, greaterEqual, mul, sub, where } from "./elementwise.ts";
+import { add, div, equal, exp, greaterEqual, mul, sub, where } from "./elementwise.ts";
 import { matmul } from "./linear.ts";
 import { shiftOf } from "./log-sum.ts";
 import { requireFloat } from "./operands.ts";
@@ -12,7 +12,10 @@ import { sum } from "./reduce.ts";
 import { expandDims } from "./shape.ts";
 
 export interface AttentionOptions {
-  /** Bool, true where a query may see a key; broadcasts to [..., queries, keys]. */
+  /**
+   * Bool, true where a query may see a key; or floats of q's type, added to the scores: -∞ hides a key, other numbers are a
+   * bias, which may be differentiated. Broadcasts to [..., queries, keys]. A query that sees no key gets zeros.
+   */
   readonly mask?: Tensor;
   /** Query i sees keys up to position i, counted from the ends when there are more keys than queries. */
   readonly causal?: boolean;
@@ -28,13 +31,25 @@ const OPTIONS: OptionKinds<AttentionOptions> = { mask: "a tensor", causal: "a bo
  * Its derivative follows from that: for a cotangent g and g' = g / Σe it is e∘(g'·vᵀ - Σ g'∘result), one product with all else
  * behind it, which may be written over e. That of softmax itself would hold e∘(g·vᵀ) to sum it.
  */
-function weightedMean(scores: Tensor, v: Tensor): Tensor {
+function weightedMean(scores: Tensor, v: Tensor, mayBeEmpty: boolean): Tensor {
   const e = exp(sub(scores, shiftOf(scores, -1)));
   // A sum over no keys is zero, as softmax's: there is nothing to divide by.
   if (e.shape.at(-1) === 0) return matmul(e, v);
   // Before the product: it divides what it stores.
   const total = sum(e, -1, { keepDims: true });
-  return div(matmul(e, v), total);
+  // Of a query that sees no key both are zero, and so should be the quotient.
+  return div(matmul(e, v), mayBeEmpty ? where(equal(total, 0), 1, total) : total);
+}
+
+/** Scores after a mask: chosen by bools, or shifted by floats. */
+function masked(scores: Tensor, mask: Tensor): Tensor {
+  if (mask.dtype === "bool") return where(mask, scores, Number.NEGATIVE_INFINITY);
+  if (mask.dtype === scores.dtype) return add(scores, mask);
+  return fail(
+    "DtypeMismatch",
+    `attention: the mask is ${typeText(mask)}, the scores are ${scores.dtype}`,
+    `give bool, true where a query may see a key, or ${scores.dtype}, which is added to the scores`,
+  );
 }
 
 /**
@@ -62,11 +77,12 @@ export function attention(q: Tensor, k: Tensor, v: Tensor, options: AttentionOpt
   // scaling q costs less than scaling the scores
   const scores = matmul(mul(q, options.scale ?? 1 / Math.sqrt(depth)), k, { tb: true });
   let seen = scores;
-  if (options.mask) seen = where(options.mask, seen, Number.NEGATIVE_INFINITY);
+  if (options.mask) seen = masked(seen, options.mask);
   if (options.causal) {
     const first = Math.max(0, keys - queries);
     const past = greaterEqual(expandDims(arange(first, first + queries), 1), expandDims(arange(keys), 0));
     seen = where(past, seen, Number.NEGATIVE_INFINITY);
   }
-  return weightedMean(seen, v);
+  // With a causal mask alone every query sees the first key.
+  return weightedMean(seen, v, options.mask !== undefined);
 }

@@ -17,7 +17,7 @@ export interface ApplyOptions {
   readonly train?: boolean | undefined;
   /** For layers that draw random numbers while training; use a new one for every step. */
   readonly key?: Tensor | undefined;
-  /** For attention: bool, true where a position may see another; broadcasts to [..., positions, positions]. */
+  /** For attention: bool, true where a position may see another, or floats added to the scores (`attention`). */
   readonly mask?: Tensor | undefined;
 }
 

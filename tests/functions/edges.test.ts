@@ -131,6 +131,50 @@ describe("softmax and its kin", () => {
       [0, 0],
     ]);
   });
+
+  describe("attention of a query that sees no key", () => {
+    const q = f64([
+      [1, 0],
+      [0, 1],
+      [1, 1],
+    ]);
+    const hidden = Number.NEGATIVE_INFINITY;
+    const floats = f64([
+      [0.5, hidden, 0.25],
+      [hidden, hidden, hidden],
+      [hidden, 1, hidden],
+    ]);
+    const of = (mask: Tensor) => (k: Tensor, v: Tensor) => tm.attention(q, k, v, { mask });
+    const zero = [0, 0];
+
+    test("is zero, for a mask of bools and of floats", () => {
+      for (const mask of [floats, floats.greater(hidden)]) {
+        const y = tm.compile(of(mask))(q, q).toArray() as number[][];
+        expect(y[1]).toEqual(zero);
+        expect(y[2]).toEqual([0, 1]);
+        expect(y[0]!.every(Number.isFinite)).toBe(true);
+      }
+    });
+
+    test("has a zero gradient, and so has a key that is hidden", () => {
+      for (const mask of [floats, floats.greater(hidden)]) {
+        const lost = (k: Tensor, v: Tensor): Tensor => of(mask)(k, v).slice([1]).square().sum();
+        for (const d of tm.grad(lost, { argnums: [0, 1] })(q, q)) expect(d.toArray()).toEqual([zero, zero, zero]);
+        const all = (k: Tensor, v: Tensor): Tensor => of(mask)(k, v).square().sum();
+        for (const d of tm.grad(all, { argnums: [0, 1] })(q, q)) expect(d.data().every(Number.isFinite)).toBe(true);
+      }
+    });
+
+    test("leaves the gradient of the mask finite: zero where it hides, differences elsewhere", () => {
+      const loss = (mask: Tensor): Tensor => tm.attention(q, q, q, { mask }).square().sum();
+      const d = tm.grad(loss)(floats).toArray() as number[][];
+      const eps = 1e-6;
+      const moved = (j: number, by: number): number =>
+        loss(floats.add(f64([[j === 0 ? by : 0, 0, j === 2 ? by : 0], zero.concat(0), zero.concat(0)]))).item();
+      for (const j of [0, 2]) expect(d[0]![j]).toBeCloseTo((moved(j, eps) - moved(j, -eps)) / (2 * eps), 6);
+      expect([d[0]![1], ...d[1]!, ...d[2]!].map(Math.abs)).toEqual([0, 0, 0, 0, 0, 0, 0]);
+    });
+  });
 });
 
 describe("statistics of little", () => {

@@ -85,11 +85,12 @@ export function poolOf(
   });
 }
 
-/** softmax over visible keys of q·k·scale, then the mean of values under it. */
+/** softmax over visible keys of q·k·scale + bias, then the mean of values under it. */
 export function attentionOf(
   [q, k, v]: readonly [Plain, Plain, Plain],
   sees: (query: number, key: number) => boolean,
   scale?: number,
+  bias: (outer: readonly number[], query: number, key: number) => number = () => 0,
 ): Plain {
   const [queries, depth] = q.shape.slice(-2) as [number, number];
   const [keys, width] = v.shape.slice(-2) as [number, number];
@@ -97,7 +98,8 @@ export function attentionOf(
     const [outer, i, c] = [index.slice(0, -2), index.at(-2)!, index.at(-1)!];
     const scores = Array.from({ length: keys }, (_, j) => {
       const dots = Array.from({ length: depth }, (_, d) => get(q, [...outer, i, d]) * get(k, [...outer, j, d]));
-      return sees(i, j) ? total(dots) * (scale ?? 1 / Math.sqrt(depth)) : Number.NEGATIVE_INFINITY;
+      const score = total(dots) * (scale ?? 1 / Math.sqrt(depth)) + bias(outer, i, j);
+      return sees(i, j) ? score : Number.NEGATIVE_INFINITY;
     });
     return total(softmaxOf(scores).map((p, j) => p * get(v, [...outer, j, c])));
   });

@@ -220,6 +220,18 @@ const attentions: Family = (t) => {
     },
     {
       name: "attention",
+      inputs: [...heads, x(3, 4, 6)],
+      call: (q, k, v, bias) => tm.attention(q!, k!, v!, { mask: bias!, causal: true, scale: 0.7 }),
+      reference: (q, k, v, bias) =>
+        attentionOf(
+          [q!, k!, v!],
+          (i, j) => j <= i + 2,
+          0.7,
+          ([, head], i, j) => get(bias!, [head!, i, j]),
+        ),
+    },
+    {
+      name: "attention",
       inputs: [x(2, 5, 4)],
       call: (q) => tm.attention(q!, q!, q!, { causal: true }),
       reference: (q) => attentionOf([q!, q!, q!], (i, j) => j <= i),
