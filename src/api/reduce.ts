@@ -109,9 +109,15 @@ export function variance(x: Tensor, axes?: Axes, options: VarianceOptions = {}):
   });
 }
 
-/** The standard deviation over axes. */
+/** √total, whose derivative at zero is zero. */
+function root(total: Tensor): Tensor {
+  const zero = equal(total, 0);
+  return where(zero, 0, sqrt(where(zero, 1, total)));
+}
+
+/** The standard deviation over axes; of equal elements it is zero, and so is its derivative. */
 export function std(x: Tensor, axes?: Axes, options: VarianceOptions = {}): Tensor {
-  return sqrt(variance(x, axes, options));
+  return atOneLine(() => root(variance(x, axes, options)));
 }
 
 /** The first position of the extremum along an axis: NaN counts as one, as in max and min. */
@@ -166,7 +172,5 @@ export function cumsum(x: Tensor, axis = 0, options: CumsumOptions = {}): Tensor
 
 /** The Euclidean norm over axes; its derivative at zero is zero. */
 export function norm(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
-  const total = sum(mul(x, x), axes, options);
-  const zero = equal(total, 0);
-  return where(zero, 0, sqrt(where(zero, 1, total)));
+  return root(sum(mul(x, x), axes, options));
 }

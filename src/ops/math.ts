@@ -12,7 +12,7 @@ import type { Expr } from "../kernel/expr.ts";
 import * as kernel from "../kernel/math.ts";
 import { fullLike } from "./create.ts";
 import { apply, type ElementwiseSpec, elementwise } from "./define.ts";
-import { add, and, div, eq, mul, neg, square, sub } from "./elementwise.ts";
+import { add, and, div, eq, min, mul, neg, square, sub } from "./elementwise.ts";
 import { where } from "./select.ts";
 
 /** y = f(x) on floats with y' = `partial`. */
@@ -37,6 +37,8 @@ function unary(
 const scale = (b: Build, x: Value, c: number): Value => apply(b, mul, x, fullLike(b, x, c));
 /** c + x */
 const shift = (b: Build, x: Value, c: number): Value => apply(b, add, x, fullLike(b, x, c));
+/** min(x, 64²) */
+const bounded = (b: Build, x: Value): Value => apply(b, min, x, fullLike(b, x, 64 ** 2));
 /** 1 - x */
 const oneMinus = (b: Build, x: Value): Value => apply(b, sub, fullLike(b, x, 1), x);
 /** 1 / x */
@@ -129,12 +131,13 @@ export const gelu: OpDef<NoAttrs> = unary(
   (x) => Math.max(x, -1e30) * sigmoidReference(GELU_SLOPE * (x + GELU_CUBIC * x ** 3)),
   {
     partial(b, x, y) {
-      const x2 = apply(b, square, x);
+      // σ(v) is 0 or 1 long before |x| is 64: there both are bounded, so that neither overflows, and 0·∞ does not follow.
+      const x2 = bounded(b, apply(b, square, x));
       // v = x · (k + k·c·x²),  v' = k + 3·k·c·x²
       const v = apply(b, mul, x, shift(b, scale(b, x2, GELU_SLOPE * GELU_CUBIC), GELU_SLOPE));
       const dv = shift(b, scale(b, x2, 3 * GELU_SLOPE * GELU_CUBIC), GELU_SLOPE);
       const s = apply(b, sigmoid, v);
-      return apply(b, add, s, apply(b, mul, apply(b, mul, y, oneMinus(b, s)), dv));
+      return apply(b, add, s, apply(b, mul, apply(b, mul, bounded(b, y), oneMinus(b, s)), dv));
     },
     flops: 24,
   },
@@ -144,7 +147,7 @@ export const gelu: OpDef<NoAttrs> = unary(
 export const silu: OpDef<NoAttrs> = unary("silu", kernel.silu, (x) => Math.max(x, -1e30) * sigmoidReference(x), {
   partial(b, x, y) {
     const s = apply(b, sigmoid, x);
-    return apply(b, add, s, apply(b, mul, y, oneMinus(b, s)));
+    return apply(b, add, s, apply(b, mul, bounded(b, y), oneMinus(b, s)));
   },
   flops: 18,
 });

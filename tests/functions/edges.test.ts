@@ -177,7 +177,42 @@ describe("softmax and its kin", () => {
   });
 });
 
+describe("gradients far out", () => {
+  for (const [name, fn] of Object.entries({ gelu: tm.gelu, silu: tm.silu })) {
+    test(`of ${name} are 1 and 0, those of its derivative 0`, () => {
+      for (const dtype of ["f32", "f64"] as const) {
+        const at = (...points: number[]): Tensor => tensor(points, { dtype });
+        const first = tm.grad((x: Tensor) => fn(x).sum());
+        const second = tm.grad((x: Tensor) => first(x).sum());
+        const magnitudes = (x: Tensor): number[] => [...x.data()].map(Math.abs);
+        expect(first(at(1e20, 3e38, inf)).toArray()).toEqual([1, 1, 1]);
+        expect(magnitudes(first(at(-1e20, -3e38, -inf)))).toEqual([0, 0, 0]);
+        expect(magnitudes(second(at(1e20, -1e20)))).toEqual([0, 0]);
+      }
+    });
+  }
+});
+
 describe("statistics of little", () => {
+  test("the standard deviation of equal elements has the derivative zero", () => {
+    const x = f64([
+      [3, 3, 3],
+      [1, 2, 3],
+    ]);
+    const root = Math.sqrt(2 / 3);
+    expect(both((v) => v.std(1), x)).toEqual([0, expect.closeTo(root, 12)]);
+    expect(
+      tm
+        .grad((v: Tensor) => v.std(1).sum())(x)
+        .toArray(),
+    ).toEqual([[0, 0, 0], near([-1 / (3 * root), 0, 1 / (3 * root)])]);
+    expect(
+      tm
+        .grad((v: Tensor) => v.std(0, { ddof: 1 }).sum())(f64([[2], [2]]))
+        .toArray(),
+    ).toEqual([[0], [0]]);
+  });
+
   test("variance of equal elements is zero, and norm has a derivative there", () => {
     expect(
       both(
