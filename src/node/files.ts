@@ -13,6 +13,8 @@ export interface Files {
   list(folder: string): Promise<readonly string[]>;
   /** Creates or overwrites; on return the contents are on the disk. */
   write(path: string, contents: Uint8Array): Promise<void>;
+  /** Creates a file that is not there; false where it is. */
+  create(path: string, contents: Uint8Array): Promise<boolean>;
   rename(from: string, to: string): Promise<void>;
   /** Makes renames in a folder last. */
   syncFolder(path: string): Promise<void>;
@@ -46,6 +48,15 @@ export const NODE_FILES: Files = {
       for (let done = 0; done < contents.length; ) done += (await file.write(contents, done)).bytesWritten;
       await file.sync();
     }),
+  async create(path, contents) {
+    try {
+      await withFile(path, "wx", (file) => file.writeFile(contents));
+      return true;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+      throw error;
+    }
+  },
   rename,
   async syncFolder(path) {
     try {

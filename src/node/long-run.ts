@@ -16,6 +16,7 @@ import type { Tensor } from "../trace/tensor.ts";
 import { type Flat, flatten, leafCount, type Tree, unflatten } from "../trace/tree.ts";
 import { DISK, Execution } from "./execution.ts";
 import { type Files, NODE_FILES } from "./files.ts";
+import { inFolder } from "./folder-lock.ts";
 import { claimFolder, fingerprintOf, hashOfGraph, hashOfTensors, type Identity } from "./identity.ts";
 import { tensorFrom, tensorsOf } from "./layout.ts";
 import { type DiskOptions, type LongRunOptions, requireLongRun, withTotal } from "./long-run-options.ts";
@@ -225,6 +226,14 @@ export async function longRun<S extends Tree, const C extends readonly Tree[] = 
   files: Files = NODE_FILES,
 ): Promise<LongRunResult<S, C>> {
   requireLongRun(options);
+  const run = (): Promise<LongRunResult<S, C>> => runAlone(options, files);
+  return options.directory === undefined ? run() : inFolder(files, "longRun", options.directory, run);
+}
+
+async function runAlone<S extends Tree, C extends readonly Tree[]>(
+  options: LongRunOptions<S, C>,
+  files: Files,
+): Promise<LongRunResult<S, C>> {
   const { steps, directory, disk } = options;
   const prepared = prepare(options);
   const { programs, start } = prepared;

@@ -18,6 +18,7 @@ import type { Tensor } from "../trace/tensor.ts";
 import { flatten, type Tree, unflatten } from "../trace/tree.ts";
 import type { Progress } from "./execution.ts";
 import { type Files, NODE_FILES } from "./files.ts";
+import { inFolder } from "./folder-lock.ts";
 import { claimFolder, fingerprintOf, hashOfGraph, hashOfTensors, type Identity } from "./identity.ts";
 import { tensorsOf } from "./layout.ts";
 import { type LongRunOptions, RUN_TARGET, type RunTarget, requireWhole } from "./long-run-options.ts";
@@ -134,6 +135,14 @@ export async function simulate<S extends Tree, const C extends readonly Tree[] =
 ): Promise<SimulateResult<S>> {
   const given = options as unknown as SimulateOptions<Tree, readonly Tree[]>;
   requireSimulate(given);
+  const run = (): Promise<SimulateResult<S>> => simulateAlone(given, files) as Promise<SimulateResult<S>>;
+  return given.directory === undefined ? run() : inFolder(files, "simulate", given.directory, run);
+}
+
+async function simulateAlone(
+  given: SimulateOptions<Tree, readonly Tree[]>,
+  files: Files,
+): Promise<SimulateResult<Tree>> {
   const { steps, directory, every = null, onProgress } = given;
   const flat = flatten(given.state, "state", "result");
   const step = traceStep(given.step, unflatten(flat.def, flat.leaves) as Tree, given.constants ?? [], "simulate");
@@ -171,7 +180,7 @@ export async function simulate<S extends Tree, const C extends readonly Tree[] =
   const block = new Uint8Array(bytes);
   programs.readState(block);
   return {
-    state: unflatten(flat.def, tensorsOf(programs.state, block)) as S,
+    state: unflatten(flat.def, tensorsOf(programs.state, block)) as Tree,
     ran: steps - begun,
     memoryBytes: programs.arenaBytes + (store ? windowBytes({ state: bytes, adjoint: 0 }) : 0),
     resumed: begun > 0,

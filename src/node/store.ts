@@ -17,6 +17,7 @@
 import { join } from "node:path";
 import { invariant } from "../base/invariant.ts";
 import type { Files } from "./files.ts";
+import { isRunning } from "./folder-lock.ts";
 import {
   damaged,
   fileName,
@@ -198,11 +199,5 @@ function isLeftover(name: string): boolean {
   const match = /\.(\d+)\.tmp$/.exec(name);
   if (!match) return false;
   const pid = Number(match[1]);
-  if (pid === process.pid) return true;
-  try {
-    process.kill(pid, 0);
-    return false;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "ESRCH";
-  }
+  return pid === process.pid || !isRunning(pid);
 }

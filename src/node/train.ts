@@ -14,6 +14,7 @@ import { type AnyFunction, flattenArguments, type Traced, traceFlat } from "../t
 import type { Tensor } from "../trace/tensor.ts";
 import { type Flat, flatten, flattenLike, type Tree, unflatten } from "../trace/tree.ts";
 import { type Files, NODE_FILES } from "./files.ts";
+import { inFolder } from "./folder-lock.ts";
 import { claimFolder, fingerprintOf, hashOfGraph, hashOfTensors, type Identity } from "./identity.ts";
 import { gather, type Layout, layoutOf, sectionOf, tensorsOf } from "./layout.ts";
 import { requireWhole } from "./long-run-options.ts";
@@ -158,15 +159,13 @@ export async function train<S extends Tree, B extends readonly Tree[]>(
   options: TrainOptions<S, B>,
   files: Files = NODE_FILES,
 ): Promise<TrainResult<S>> {
-  const {
-    step,
-    steps,
-    batch,
-    directory,
-    every = null,
-    onStep,
-  } = options as unknown as TrainOptions<Tree, readonly Tree[]>;
-  requireTrain(options as unknown as TrainOptions<Tree, readonly Tree[]>);
+  const given = options as unknown as TrainOptions<Tree, readonly Tree[]>;
+  requireTrain(given);
+  return inFolder(files, "train", given.directory, () => trainAlone(given, files) as Promise<TrainResult<S>>);
+}
+
+async function trainAlone(options: TrainOptions<Tree, readonly Tree[]>, files: Files): Promise<TrainResult<Tree>> {
+  const { step, steps, batch, directory, every = null, onStep } = options;
   const flat = flatten(options.state, "state", "result");
   const first = unflatten(flat.def, flat.leaves) as Tree;
   const traced = traceFlat(step as AnyFunction, flattenArguments(step as AnyFunction, [first, ...(await batch(0))]));
@@ -206,5 +205,5 @@ export async function train<S extends Tree, B extends readonly Tree[]>(
   }
   if (i > begun) await save();
   await store.settled();
-  return { state: state as S, loss, ran: i - begun, resumed: point !== null, damaged };
+  return { state, loss, ran: i - begun, resumed: point !== null, damaged };
 }
