@@ -73,6 +73,68 @@ describe("a plan file", () => {
     expect(() => readPlanJson(changed(path, value))).toThrow(message);
   });
 
+  /** Every field of a plan with a loop's body in it, with its place as messages write it. */
+  function fieldsOf(
+    data: unknown,
+    path: readonly (string | number)[] = [],
+  ): (readonly [string, typeof path, unknown])[] {
+    const entries: (readonly [string | number, unknown])[] = Array.isArray(data)
+      ? data.map((item, i) => [i, item] as const)
+      : Object.entries(data as object);
+    return entries.flatMap(([key, value]) => {
+      const place = [...path, key];
+      const name = place.map((part) => (typeof part === "number" ? `[${part}]` : `.${part}`)).join("");
+      const own = [[name.replace(/^\./, ""), place, value] as const];
+      return typeof value === "object" && value !== null ? [...own, ...fieldsOf(value, place)] : own;
+    });
+  }
+
+  const nested = (): PlanJson => {
+    const plan = small();
+    const [first, ...rest] = plan.steps;
+    const story = ["It lies at 0."];
+    const values = plan.values.map((value) => ({ ...value, again: false, story }));
+    return { ...plan, values, steps: [{ ...first!, kernel: "matmul", where: "a.ts:1:2", bodies: [small()] }, ...rest] };
+  };
+
+  const WRONG: readonly unknown[] = [null, true, 7.5, -3, "x", "", {}, [], undefined];
+  const kindOf = (value: unknown): string => (Array.isArray(value) ? "list" : value === null ? "null" : typeof value);
+  /** Fields for which there may be nothing. */
+  const MAY_BE_NULL = /(^budgetBytes|\.budgetBytes|\.over|\.replacement|copies\[\d+\]\.param|\.where)$/;
+  const MAY_BE_MISSING = /\.(again|story|kernel|bodies)$/;
+
+  it("with a field of the wrong type is refused by its name, whichever field and type", () => {
+    const accepted: string[] = [];
+    const whole = JSON.stringify(nested());
+    for (const [name, path, value] of fieldsOf(JSON.parse(whole))) {
+      for (const wrong of WRONG) {
+        if (kindOf(wrong) === kindOf(value) && !(typeof wrong === "number")) continue;
+        if (wrong === null && MAY_BE_NULL.test(name)) continue;
+        if (wrong === undefined && (MAY_BE_MISSING.test(name) || typeof path.at(-1) === "number")) continue;
+        if (wrong === "" && value === null && name.endsWith("where")) continue;
+        if (wrong === "x" && value === null && name.endsWith("where")) continue;
+        const plan = JSON.parse(whole) as Record<string | number, unknown>;
+        let at = plan;
+        for (const key of path.slice(0, -1)) at = at[key] as Record<string | number, unknown>;
+        at[path.at(-1) as string] = wrong;
+        try {
+          readPlanJson(JSON.stringify(plan));
+          accepted.push(`${name} = ${JSON.stringify(wrong)}`);
+        } catch (error) {
+          expect(error).toBeInstanceOf(TidemarkError);
+          if (name !== "version") expect((error as Error).message).toContain(`${name}: `);
+        }
+      }
+    }
+    expect(accepted).toEqual([]);
+  });
+
+  it("that is no text is refused", () => {
+    for (const text of [undefined, null, 3, {}, new Uint8Array(2), small()]) {
+      expect(() => readPlanJson(text as unknown as string)).toThrow(/ParseError: plan file: .* is not text/);
+    }
+  });
+
   it("in which storage is taken over in a circle is refused", () => {
     const text = changed(
       ["values"],

@@ -22,6 +22,12 @@ export function readPlanJson(text: string): PlanJson {
 }
 
 function parsed(text: string): unknown {
+  if (typeof text !== "string") {
+    throw notReadable(
+      `plan file: ${shown(text)} is not text`,
+      'give the contents of a file: readFileSync(path, "utf8")',
+    );
+  }
   try {
     return JSON.parse(text);
   } catch (error) {
@@ -134,6 +140,12 @@ class Checked {
     });
   }
 
+  texts(name: string): void {
+    this.list(name).forEach((item, i) => {
+      if (typeof item !== "string") this.faults.add(`${this.#path(name)}[${i}]`, `${shown(item)} is not text`);
+    });
+  }
+
   indices(name: string, limit: number): void {
     this.list(name).forEach((item, i) => {
       const good = typeof item === "number" && Number.isInteger(item) && item >= 0 && item < limit;
@@ -148,6 +160,10 @@ function checkPlan(data: unknown, where: string, faults: Faults, depth: number):
     return;
   }
   const plan = new Checked(data, where, faults);
+  const version = plan.get("version");
+  // That of the file itself is checked before anything else.
+  if (depth > 0 && version !== PLAN_JSON_VERSION)
+    faults.add(`${where}.version`, `${shown(version)} is not ${PLAN_JSON_VERSION}`);
   plan.text("name", "strategy");
   const height = plan.whole("heightBytes");
   plan.whole("boundBytes");
@@ -162,8 +178,7 @@ function checkPlan(data: unknown, where: string, faults: Faults, depth: number):
     value.whole("offset");
     value.whole("over", values, true);
     if (value.get("again") !== undefined) value.flag("again");
-    if (value.get("story") !== undefined && value.list("story").some((s) => typeof s !== "string"))
-      faults.add(`${value.where}.story`, "is not a list of texts");
+    if (value.get("story") !== undefined) value.texts("story");
   });
   plan.objects("steps", (step) => checkStep(step, values, buffers, depth));
   checkEnds(plan, values, buffers);
