@@ -11,6 +11,7 @@ import { at } from "../src/base/invariant.ts";
 import { hostRandom } from "../src/base/random.ts";
 import { BUILT_IN } from "../src/cli/programs/built-in.ts";
 import type { ProgramPlans } from "../src/runtime/assemble.ts";
+import { wasmTarget } from "../src/runtime/wasm-target.ts";
 import type { AnyFunction } from "../src/trace/function.ts";
 import type { Tree } from "../src/trace/tree.ts";
 import { expectOrder } from "./helpers/expect-order.ts";
@@ -41,6 +42,16 @@ describe("plans are in order by bytes and by time", () => {
     expectOrder(plansFor(step, args, []), 40);
   });
 });
+
+test.each([false, true])(
+  "the smallest plan of convolutions is smaller than all stored, fused multiply-add: %s",
+  (fma) => {
+    const { step, init } = tinyConvNet();
+    const args = [init(), tensor(0, { dtype: "i32" })];
+    const { plans } = plansOf(step as AnyFunction, args, { donate: [0] }, wasmTarget(fma));
+    expect(plans.least({}).arenaBytes).toBeLessThan(plans.storeAll.arenaBytes);
+  },
+);
 
 interface RandomProgram {
   readonly step: (w: readonly Tensor[], x: Tensor) => unknown;

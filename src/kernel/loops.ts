@@ -174,6 +174,12 @@ export function depthRun(depth: number): number {
   return depth <= LONGEST_DEPTH ? depth : Math.ceil(depth / Math.ceil(depth / LONGEST_DEPTH));
 }
 
+/** Rows of each tile where `rows` are cut into as few tiles of at most `most` as there can be, and those are made equal. */
+export function tileRows(rows: number, most: number): number {
+  const tiles = Math.ceil(rows / most);
+  return tiles === 0 ? 1 : Math.ceil(rows / tiles);
+}
+
 /** The value that changes nothing when combined. */
 export function identityOf(combine: Combine, dtype: ScalarType): number {
   switch (combine) {

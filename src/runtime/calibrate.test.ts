@@ -54,7 +54,7 @@ describe("calibration", () => {
   it("knows how the code generator blocks products", () => {
     const tileOf = (fma: boolean): ProductTile => {
       const { mr, nr, mc, kc } = blockingOf("f32", fma, 2 ** 20, 2 ** 20, 512);
-      return { rows: mr, columns: nr, blockBytes: mc * kc * Float32Array.BYTES_PER_ELEMENT };
+      return { rows: mr, columns: nr, blockBytes: mc * kc * Float32Array.BYTES_PER_ELEMENT, even: true };
     };
     expect(DEFAULT_MODELS.wasm.tile).toEqual(tileOf(false));
     expect(DEFAULT_MODELS["wasm-relaxed"].tile).toEqual(tileOf(true));

@@ -37,7 +37,7 @@ const roundDown = (n: number, to: number): number => Math.max(1, Math.floor(n / 
 /** Block sizes for a product. Pure: the planner asks for the scratch size before code exists. */
 export function blockingOf(dtype: ScalarType, fma: boolean, m: number, n: number, k: number): Blocking {
   const kind = dtype === "f64" || dtype === "i32" ? dtype : "f32";
-  const tile = tileOf(kind, fma);
+  const tile = tileOf(kind, fma, m);
   const mr = tile.rows;
   const width = bytesOf(kind);
   const nr = columnsOf(kind, tile);

@@ -11,7 +11,7 @@ import { UNDIVIDED, type Units, workOf } from "../units.ts";
 import type { Share } from "./addresses.ts";
 import { emitContract } from "./contract.ts";
 import { Code, type ModuleBuilder, OP } from "./encoder.ts";
-import { addMicroKernel } from "./micro-kernel.ts";
+import { addMicroKernel, tileOf } from "./micro-kernel.ts";
 import { emitMap, emitScan, emitScatter } from "./nests.ts";
 import { emitReduce } from "./reduce.ts";
 import { emitShuffle } from "./shuffle.ts";
@@ -91,12 +91,14 @@ export class KernelLibrary {
       case "contract": {
         const { dtype } = nest;
         invariant(dtype === "f32" || dtype === "f64" || dtype === "i32", () => `no products of ${dtype}`);
-        let micro = this.#micro.get(dtype);
-        if (micro === undefined) {
-          micro = addMicroKernel(this.#module, dtype, this.#options.fma);
-          this.#micro.set(dtype, micro);
-        }
         const { fma } = this.#options;
+        const tile = tileOf(dtype, fma, nest.rows.extent);
+        const key = `${dtype} ${tile.rows}`;
+        let micro = this.#micro.get(key);
+        if (micro === undefined) {
+          micro = addMicroKernel(this.#module, dtype, fma, tile);
+          this.#micro.set(key, micro);
+        }
         return emitContract(em, nest, kernel.operands, { micro, fma, scratch: slot(nest.scratch, 0) });
       }
       case "shuffle":

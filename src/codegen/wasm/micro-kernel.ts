@@ -24,6 +24,7 @@
  */
 import { at } from "../../base/invariant.ts";
 import { bytesOf } from "../../kernel/dtype.ts";
+import { tileRows } from "../../kernel/loops.ts";
 import { Code, type ModuleBuilder, OP, type SimdOp, type VectorMemoryOp } from "./encoder.ts";
 
 /** Element types of matrix products. */
@@ -53,10 +54,12 @@ const ARITHMETIC: Record<ProductType, Arithmetic> = {
 
 /**
  * The tile that was fastest among those whose sides suit common shapes: 5 rows of 2 vectors are a few percent faster
- * than 4 without fused multiply-add, and lose that again on every shape that is a power of two.
+ * than 4 without fused multiply-add, and lose that again on every shape that is a power of two. A product of few rows has
+ * lower tiles, no more of them, and less to pack: 8 rows are 2 × 4, not 2 × 6.
  */
-export function tileOf(dtype: ProductType, fma: boolean): Tile {
-  return fma && ARITHMETIC[dtype].fused ? { rows: 6, vectors: 2 } : { rows: 4, vectors: 2 };
+export function tileOf(dtype: ProductType, fma: boolean, rows = Number.POSITIVE_INFINITY): Tile {
+  const most = fma && ARITHMETIC[dtype].fused ? 6 : 4;
+  return { rows: Number.isFinite(rows) ? tileRows(rows, most) : most, vectors: 2 };
 }
 
 /** NR: the elements in a row of the tile. */

@@ -68,7 +68,7 @@ export const DEFAULT_MODELS: Readonly<Record<"wasm" | "wasm-relaxed" | "native",
     cachedByteRate: 160e9,
     cacheBytes: 4 * 2 ** 20,
     callSeconds: 7e-9,
-    tile: { ...DEFAULT_TILE, rows: 14, winogradLanes: 16 },
+    tile: { ...DEFAULT_TILE, even: false, rows: 14, winogradLanes: 16 },
   },
 };
 

@@ -15,7 +15,7 @@ import type {
   ShuffleNest,
   Store,
 } from "../../kernel/loops.ts";
-import { depthRun } from "../../kernel/loops.ts";
+import { depthRun, tileRows } from "../../kernel/loops.ts";
 import { winogradCycles } from "../../kernel/winograd.ts";
 import { winogradWeightsCycles } from "../../kernel/winograd-weights.ts";
 import { BodyCounter, Dependence, LANES, type Place, WEIGHT } from "./instructions.ts";
@@ -26,6 +26,8 @@ export interface ProductTile {
   readonly columns: number;
   /** Bytes of the left side that are packed at a time; the right side is packed once for each such block. */
   readonly blockBytes: number;
+  /** A product of few rows has as many tiles, each of no more rows than it needs (`tileRows`). */
+  readonly even?: boolean;
   /** Lanes of a register where convolutions may be computed by Winograd's algorithm; 0, the default: they are not. */
   readonly winogradLanes?: number;
 }
@@ -132,8 +134,9 @@ function depthShare({ rows, cols, depth, within = [] }: ContractNest): number {
  * Panels of both sides are packed element by element from their expressions, in runs along the depth; tiles are stored
  * row by row as they are finished.
  */
-function contractWork(nest: ContractNest, tile: ProductTile, elementBytes: number): NestWork {
+function contractWork(nest: ContractNest, most: ProductTile, elementBytes: number): NestWork {
   const [m, n, k] = [nest.rows.extent, nest.cols.extent, nest.depth.extent];
+  const tile = most.even ? { ...most, rows: tileRows(m, most.rows) } : most;
   const [high, wide] = [roundUp(m, tile.rows), roundUp(n, tile.columns)];
   const batch = product(nest.batch);
   const inner = nest.split?.[1] ?? nest.depth;

@@ -42,7 +42,7 @@ export interface WorkOptions {
 }
 
 export const NO_WORK: Work = { productFlops: 0, arithmetic: 0, bytes: 0, calls: 0 };
-export const DEFAULT_TILE: ProductTile = { rows: 4, columns: 8, blockBytes: 192 * 1024 };
+export const DEFAULT_TILE: ProductTile = { rows: 4, columns: 8, blockBytes: 192 * 1024, even: true };
 
 export function addWork(a: Work, b: Work): Work {
   return {
@@ -138,7 +138,8 @@ const known = new WeakMap<Kernel, Map<string, Work>>();
 
 /** Of a lowered kernel. */
 export function kernelWork(kernel: Kernel, { tile = DEFAULT_TILE, inPlace = false }: WorkOptions = {}): Work {
-  const key = `${tile.rows},${tile.columns},${tile.blockBytes},${tile.winogradLanes ?? 0},${inPlace}`;
+  const { rows, columns, blockBytes, even = false, winogradLanes = 0 } = tile;
+  const key = [rows, columns, blockBytes, even, winogradLanes, inPlace].join();
   const works = known.get(kernel) ?? new Map<string, Work>();
   known.set(kernel, works);
   const found = works.get(key);
