@@ -315,12 +315,15 @@ describe("plans", () => {
     expect([a.toArray(), b.toArray(), c.toArray(), traces]).toEqual([[5, 6], [5, 6, 7], [3, 4], 3]);
   });
 
-  test("depend on the numbers among the arguments, which are constants", () => {
+  test("depend on constants among the arguments: booleans, and numbers where they are static", () => {
     let traces = 0;
-    const f = compile((x: Tensor, options: { rate: number; on: boolean }) => {
-      traces++;
-      return options.on ? x.mul(options.rate) : x;
-    });
+    const f = compile(
+      (x: Tensor, options: { rate: number; on: boolean }) => {
+        traces++;
+        return options.on ? x.mul(options.rate) : x;
+      },
+      { static: [1] },
+    );
     expect(f(row(1, 2), { rate: 2, on: true }).toArray()).toEqual([2, 4]);
     expect(f(row(1, 2), { rate: 3, on: true }).toArray()).toEqual([3, 6]);
     expect(f(row(1, 2), { rate: 3, on: false }).toArray()).toEqual([1, 2]);

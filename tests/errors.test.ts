@@ -140,6 +140,12 @@ const cases: Readonly<Record<string, () => unknown>> = {
   "donate-number": () => tm.compile((v: Tensor) => v, { donate: wrong<number[]>(0) }),
   "donate-fraction": () => tm.compile((v: Tensor) => v, { donate: [0.5] }),
   "donate-missing": () => tm.compile((v: Tensor) => v, { donate: [3] })(x),
+  "number-axis": () => tm.compile((v: Tensor, axis: number) => v.sum(axis))(m, 0),
+  "number-arithmetic": () => tm.compile((v: Tensor, o: { rate: number }) => v.mul(o.rate * 2))(m, { rate: 0.5 }),
+  "number-fraction": () => tm.compile((v: Tensor, n: number) => v.add(n))(labels, 0.5),
+  "number-gradient": () => tm.compile((n: number) => tm.grad((v) => tm.square(v))(wrong(n)))(2),
+  "number-changed": () => tm.compile((v: Tensor, n: number) => v.add(wrong<Tensor>(n).assign(2)))(m, 1),
+  "static-fraction": () => tm.compile((v: Tensor) => v, { static: [0.5] }),
   "disposed-call": () => {
     const halve = tm.compile((v: Tensor) => v.mul(0.5), { name: "halve" });
     halve(x);

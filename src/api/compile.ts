@@ -4,21 +4,23 @@
  */
 
 import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
-import { type AnyFunction, callByValue, type FlatArguments, flattenArguments, type Traced } from "../trace/function.ts";
+import { type AnyFunction, callByValue, type FlatArguments, type Traced } from "../trace/function.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { currentTrace, requireActive } from "../trace/trace.ts";
 import { type Tree, unflatten } from "../trace/tree.ts";
 import { KeptPrograms, MOST_PROGRAMS, type Usage } from "./kept-programs.ts";
 
 import {
+  CallReader,
+  numberTensors,
   PLANNING_OPTIONS,
   type PlanInfo,
   type PlanningOptions,
   planInfo,
   requestOf,
   requirePlanning,
+  type TracedProgram,
   targetOf,
-  traceProgram,
 } from "./plan.ts";
 import { LoadedProgram } from "./program.ts";
 
@@ -62,9 +64,8 @@ interface Entry {
   readonly info: ProgramInfo;
 }
 
-function build(fn: AnyFunction, flat: FlatArguments, options: CompileOptions, kept: KeptPrograms<Entry>): Entry {
+function build(source: TracedProgram, options: CompileOptions, kept: KeptPrograms<Entry>): Entry {
   const started = performance.now();
-  const source = traceProgram(fn, flat, options);
   const { traced, graph, donated, firstCapture, memory } = source;
   const program = kept.load(({ target }) => {
     return new LoadedProgram(graph, {
@@ -83,7 +84,7 @@ function build(fn: AnyFunction, flat: FlatArguments, options: CompileOptions, ke
   });
   const { placed, moduleBytes, kernelFunctions } = program.executable;
   const info = planInfo(source, placed, options, kept.target);
-  const compileMs = performance.now() - started;
+  const compileMs = source.traceMs + performance.now() - started;
   return { traced, program, info: { ...info, moduleBytes, kernelFunctions, compileMs } };
 }
 
@@ -92,9 +93,15 @@ function requirePrograms({ programs }: CompileOptions): void {
   fail("InvalidArgument", `compile: programs is ${describe(programs)}`, "give a whole number from 1 on");
 }
 
+interface Call {
+  readonly flat: FlatArguments;
+  readonly entry: Entry;
+}
+
 /**
  * Compiles a function over tensors. The result is called like the function; its first call with arguments of a new
- * structure or new shapes traces and plans, later ones only run.
+ * structure or new shapes traces and plans, later ones only run. A number among the arguments may differ from call to call;
+ * inside the function it is a scalar that takes the element type of what it meets, and `static` makes it a constant.
  *
  * @example
  * ```ts
@@ -118,20 +125,30 @@ export function compile<A extends readonly (Tree | undefined)[] = [Tensor], R = 
     budgetBytes: requestOf(options).budgetBytes,
     target: () => targetOf(options),
   });
-  const entryFor = (flat: FlatArguments): Entry =>
-    kept.get(flat.key, () => build(fn as AnyFunction, flat, options, kept));
+  const reader = new CallReader(fn as AnyFunction, options);
+  /** The arguments of a call and its program; the function is traced where there is none. */
+  const programFor = (args: A): Call => {
+    const flat = reader.read(args);
+    for (const leaf of flat.tensors) requireActive(leaf);
+    const known = kept.find(flat.key);
+    if (known) return { flat, entry: known };
+    const source = reader.trace(args);
+    // Numbers may have turned out to be constants.
+    const { key } = source.flat;
+    return { flat: source.flat, entry: kept.find(key) ?? kept.add(key, build(source, options, kept)) };
+  };
   const compiled = (...args: A): R => {
     // Inside another trace a compiled function is the function itself, but for changes to its arguments.
     const trace = currentTrace();
     if (trace) return callByValue(trace, fn as AnyFunction, args) as R;
-    const flat = flattenArguments(fn as AnyFunction, args);
-    for (const leaf of flat.tensors) requireActive(leaf);
-    const { traced, program } = entryFor(flat);
-    const results = program.run([...flat.tensors, ...traced.captures.map((capture) => capture.tensor)]);
+    const { flat, entry } = programFor(args);
+    const { traced, program } = entry;
+    const given = [...flat.tensors, ...numberTensors(traced, flat)];
+    const results = program.run([...given, ...traced.captures.map((capture) => capture.tensor)]);
     return unflatten(traced.resultTree, results) as R;
   };
   return Object.assign(compiled, {
-    program: (...args: A): ProgramInfo => entryFor(flattenArguments(fn as AnyFunction, args)).info,
+    program: (...args: A): ProgramInfo => programFor(args).entry.info,
     usage: () => kept.usage(),
     dispose: () => kept.dispose(),
   });

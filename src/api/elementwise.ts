@@ -7,7 +7,7 @@ import * as ops from "../ops/elementwise.ts";
 import * as math from "../ops/math.ts";
 import * as choose from "../ops/select.ts";
 import { describe, fail, requireDType } from "../trace/arguments.ts";
-import type { Tensor } from "../trace/tensor.ts";
+import { numberOf, type Tensor } from "../trace/tensor.ts";
 import { atOneLine } from "../trace/trace.ts";
 import { applyOp, ownCopy } from "./apply.ts";
 import { asTensor, broadcastShapes, broadcastToShape, operands, type TensorLike } from "./operands.ts";
@@ -124,6 +124,7 @@ export function round(x: TensorLike): Tensor {
 
 /** x cut off below `lo` and above `hi`. */
 export function clamp(x: TensorLike, lo: number, hi: number): Tensor {
+  if (numberOf(lo) || numberOf(hi)) return minimum(maximum(x, lo), hi);
   if (typeof lo !== "number" || typeof hi !== "number") {
     fail("InvalidArgument", `clamp: bounds ${describe(lo)} and ${describe(hi)}`, "give two numbers: clamp(x, -1, 1)");
   }

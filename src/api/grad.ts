@@ -16,7 +16,7 @@ import {
   type Traced,
   traceFlat,
 } from "../trace/function.ts";
-import type { Tensor } from "../trace/tensor.ts";
+import { numberOf, type Tensor } from "../trace/tensor.ts";
 import { currentTrace } from "../trace/trace.ts";
 import { staticsOf, type Tree, type TreeDef, unflatten } from "../trace/tree.ts";
 import { applyGraph } from "./apply.ts";
@@ -92,8 +92,11 @@ export function requireFloatLeaves(name: string, { traced }: Bound, argnums: rea
   }
   for (const n of argnums) {
     for (const { path, value } of staticsOf(at(traced.argTrees, n))) {
-      const help = `make it a tensor, tensor(${value}), or pass it as another argument`;
-      fail("NotDifferentiable", `${name}: ${path} is the ${typeof value} ${value}, a constant of the trace`, help);
+      const number = numberOf(value);
+      const shown = number ? `the number ${number.path}` : `the ${typeof value} ${value}, a constant of the trace`;
+      const help = `make it a tensor, tensor(${number?.path ?? value}), or pass it as another argument`;
+      const outside = number ? `${help}; a tensor is made before the compiled function is called` : help;
+      fail("NotDifferentiable", `${name}: ${path} is ${shown}`, outside);
     }
   }
 }

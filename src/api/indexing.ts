@@ -6,7 +6,7 @@ import { iota } from "../ops/create.ts";
 import * as dynamic from "../ops/dynamic.ts";
 import * as ops from "../ops/indexing.ts";
 import { fail, requireArray, requireDType, requireTensor } from "../trace/arguments.ts";
-import { Tensor } from "../trace/tensor.ts";
+import { numberOf, Tensor } from "../trace/tensor.ts";
 import { applyOp } from "./apply.ts";
 import { cast, equal } from "./elementwise.ts";
 import { stack } from "./join.ts";
@@ -83,7 +83,11 @@ function startsOf(name: string, x: Tensor, starts: Starts): Tensor {
   if (starts.length !== x.rank) {
     fail("InvalidArgument", `${name}: ${starts.length} starts for ${typeText(x)}`, "give one start for each axis");
   }
-  return stack(starts.map((start) => (typeof start === "number" ? constantOf(name, start, "i32", []) : start)));
+  return stack(
+    starts.map((start) => {
+      return start instanceof Tensor && !numberOf(start) ? start : constantOf(name, start, "i32", []);
+    }),
+  );
 }
 
 /** A window of fixed sizes at a start known at run time; the start is moved so that the window fits. */

@@ -55,14 +55,18 @@ export class KeptPrograms<E extends Entry> {
     return this.#chosen;
   }
 
-  get(key: string, make: () => E): E {
+  find(key: string): E | undefined {
     if (this.#disposed) {
       throw new TidemarkError("Disposed", `${this.#options.name} was disposed of and cannot be called again`, {
         where: sourceLocation(),
         help: "compile the function again, or call dispose() later; tensors that it returned stay readable",
       });
     }
-    return this.#entries.get(key, make);
+    return this.#entries.find(key);
+  }
+
+  add(key: string, entry: E): E {
+    return this.#entries.add(key, entry);
   }
 
   /**

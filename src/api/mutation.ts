@@ -7,9 +7,9 @@
  * split, diagonal). Everything else makes a tensor of its own.
  */
 import { type Shape, tensorType, typeText } from "../ir/type.ts";
-import { fail } from "../trace/arguments.ts";
+import { describe, fail } from "../trace/arguments.ts";
 import { isRepeated, rootOf } from "../trace/cell.ts";
-import { Tensor } from "../trace/tensor.ts";
+import { numberOf, Tensor } from "../trace/tensor.ts";
 import { currentTrace, requireActive, type Trace } from "../trace/trace.ts";
 import { ownCopy } from "./apply.ts";
 import { div, greaterEqual, less, logicalAnd, mul, neg, where } from "./elementwise.ts";
@@ -33,6 +33,7 @@ function writable(name: string, x: Tensor): Trace {
     const help = "call it in a function given to compile or grad; outside, make a new tensor: x.add(y)";
     return fail("SideEffect", `${name}: tensors change inside of compiled functions only, ${type} is outside`, help);
   }
+  if (numberOf(x)) fail("SideEffect", `${name}: ${describe(x)} cannot be changed`, "change a copy: x.copy()");
   const { traced } = x;
   if (traced?.trace !== trace || rootOf(traced.cell).origin === "captured") {
     return fail(
@@ -50,7 +51,7 @@ function writable(name: string, x: Tensor): Trace {
 
 /** A value as a tensor of an element type and shape. */
 function valueFor(name: string, x: Tensor, shape: Shape, value: TensorLike): Tensor {
-  if (!(value instanceof Tensor)) return constantOf(name, value, x.dtype, shape);
+  if (!(value instanceof Tensor) || numberOf(value)) return constantOf(name, value, x.dtype, shape);
   const wanted = typeText(tensorType(x.dtype, shape));
   if (value.dtype !== x.dtype) {
     const help = `a tensor keeps its element type: cast(value, "${x.dtype}")`;
@@ -76,7 +77,8 @@ function partAt(name: string, x: Tensor, place: number | readonly Range[]): Tens
 
 function requireRows(name: string, x: Tensor, rows: Tensor): void {
   if (rows.dtype !== "i32") {
-    fail("DtypeMismatch", `${name}: row numbers must be i32, got ${typeText(rows)}`, 'convert them: cast(rows, "i32")');
+    const got = numberOf(rows) ? describe(rows) : typeText(rows);
+    fail("DtypeMismatch", `${name}: row numbers must be i32, got ${got}`, 'convert them: cast(rows, "i32")');
   }
   if (x.rank === 0) fail("InvalidArgument", `${name}: a scalar has no rows`, "use assign");
 }

@@ -11,7 +11,7 @@ import { type DType, isFloat } from "../kernel/dtype.ts";
 import { broadcast } from "../ops/broadcast.ts";
 import { describe, fail, requireI32, requireShape, requireTensor } from "../trace/arguments.ts";
 import { LazyStorage } from "../trace/storage.ts";
-import { Tensor } from "../trace/tensor.ts";
+import { numberOf, Tensor } from "../trace/tensor.ts";
 import { currentTrace } from "../trace/trace.ts";
 import { applyOp } from "./apply.ts";
 
@@ -29,8 +29,17 @@ export function fullOf(dtype: DType, shape: Shape, value: number): Tensor {
   return new Tensor(new LazyStorage(dtype, shape, (into) => into.fill(value)));
 }
 
-/** A number or boolean as a tensor of an element type and shape. */
-export function constantOf(name: string, value: number | boolean, dtype: DType, shape: Shape): Tensor {
+/** A number or boolean as a tensor of an element type and shape; the number may be one that is traced. */
+export function constantOf(name: string, value: number | boolean | Tensor, dtype: DType, shape: Shape): Tensor {
+  const number = numberOf(value);
+  if (number) {
+    if (dtype !== "bool") return broadcastToShape(number.as(dtype), shape);
+    fail(
+      "DtypeMismatch",
+      `${name}: the number ${number.path} with a tensor of bool`,
+      'convert it first: cast(x, "f32")',
+    );
+  }
   if (typeof value !== "number" && typeof value !== "boolean") {
     fail("InvalidArgument", `${name}: takes a number or a boolean, got ${describe(value)}`, "give a number");
   }
@@ -46,7 +55,7 @@ export function constantOf(name: string, value: number | boolean, dtype: DType, 
 
 /** A number as an f32 scalar, a boolean as a bool one, a tensor as it is. */
 export function asTensor(name: string, x: TensorLike): Tensor {
-  if (x instanceof Tensor) return x;
+  if (x instanceof Tensor) return numberOf(x)?.as("f32") ?? x;
   if (typeof x === "number") return constantOf(name, x, "f32", []);
   if (typeof x === "boolean") return constantOf(name, x, "bool", []);
   return fail(
@@ -92,7 +101,7 @@ export function broadcastToShape(x: Tensor, shape: Shape): Tensor {
 
 /** Tensors of one element type and one shape, from what the user gave. */
 export function operands(name: string, ...given: readonly TensorLike[]): readonly Tensor[] {
-  const tensors = given.filter((x) => x instanceof Tensor);
+  const tensors = given.filter((x) => x instanceof Tensor && !numberOf(x)) as readonly Tensor[];
   const [first] = tensors;
   if (!first) return operands(name, ...given.map((x) => asTensor(name, x)));
   const other = tensors.find((x) => x.dtype !== first.dtype);
@@ -105,6 +114,7 @@ export function operands(name: string, ...given: readonly TensorLike[]): readonl
   }
   const shape = broadcastShapes(name, tensors);
   return given.map((x) => {
+    if (numberOf(x)) return constantOf(name, x, first.dtype, shape);
     if (x instanceof Tensor) return broadcastToShape(x, shape);
     if (typeof x === "number" || typeof x === "boolean") return constantOf(name, x, first.dtype, shape);
     return asTensor(name, x);

@@ -10,6 +10,7 @@
 import { parseBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
+import { Recent } from "../base/recent.ts";
 import type { Graph } from "../ir/graph.ts";
 import { graphCost } from "../ops/control.ts";
 import type { CostModel } from "../plan/cost/model.ts";
@@ -21,9 +22,10 @@ import { validate } from "../plan/validate.ts";
 import { type ChosenProgram, type MemoryRequest, ProgramPlans } from "../runtime/assemble.ts";
 import { type ChosenTarget, chooseTarget, TARGET_NAMES, type TargetName } from "../runtime/choose-target.ts";
 import type { Target } from "../runtime/target.ts";
-import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
+import { describe, fail, type OptionKinds, requireFunction, requireI32, requireOptions } from "../trace/arguments.ts";
 import { type AnyFunction, type FlatArguments, flattenArguments, type Traced, traceFlat } from "../trace/function.ts";
-import type { Tensor } from "../trace/tensor.ts";
+import { ArrayStorage, newArray } from "../trace/storage.ts";
+import { Tensor } from "../trace/tensor.ts";
 import { leafPaths, type Tree, unflatten } from "../trace/tree.ts";
 import { spec } from "./create.ts";
 import { matchDonated, persistentParams } from "./program.ts";
@@ -34,6 +36,11 @@ export const MOST_THREADS = 1024;
 export interface PlanningOptions {
   /** Positions of arguments whose tensors are given up to the call: they are updated in place. */
   readonly donate?: readonly number[];
+  /**
+   * Positions of arguments whose numbers are constants: axes, extents, counts. For each value a program is compiled; other
+   * numbers may differ from call to call.
+   */
+  readonly static?: readonly number[];
   /**
    * The most bytes that the arena may take: `"64MB"`, `"16MiB"` or a number; what does not fit is computed again. `"min"`:
    * as few as possible.
@@ -64,6 +71,7 @@ export interface PlanningOptions {
 /** @internal */
 export const PLANNING_OPTIONS: OptionKinds<PlanningOptions> = {
   donate: "anything",
+  static: "anything",
   memory: "anything",
   maxSlowdown: "anything",
   strategy: "a text",
@@ -81,11 +89,16 @@ export const PLANNING_OPTIONS: OptionKinds<PlanningOptions> = {
 export function requirePlanning(name: string, options: PlanningOptions): void {
   requestOf(options);
   requireTarget(name, options);
-  const donate: unknown = options.donate ?? [];
-  const positions = Array.isArray(donate) ? (donate as readonly unknown[]) : null;
+  requirePositions(name, "donate", options.donate);
+  requirePositions(name, "static", options.static);
+}
+
+function requirePositions(name: string, option: "donate" | "static", given: unknown = []): void {
+  const positions = Array.isArray(given) ? (given as readonly unknown[]) : null;
   if (positions?.every((n) => Number.isInteger(n) && (n as number) >= 0)) return;
-  const got = positions ? JSON.stringify(positions) : describe(donate);
-  fail("InvalidArgument", `${name}: donate is ${got}`, "give a list of argument positions, from 0: { donate: [0] }");
+  const got = positions ? JSON.stringify(positions) : describe(given);
+  const help = `give a list of argument positions, from 0: { ${option}: [0] }`;
+  fail("InvalidArgument", `${name}: ${option} is ${got}`, help);
 }
 
 /** Throws unless target and threads can be asked for. @internal */
@@ -143,6 +156,59 @@ function requireDonated(donate: readonly number[], { trees }: FlatArguments): vo
   fail("InvalidArgument", summary, "positions count from 0; donate arguments that the call has");
 }
 
+/** Structures of arguments of which is remembered what is constant in them. */
+const MOST_STRUCTURES = 1024;
+
+/** How the arguments of a function's calls are taken apart: which of their numbers are constants. @internal */
+export class CallReader {
+  readonly #fn: AnyFunction;
+  readonly #options: PlanningOptions;
+  readonly #static: ReadonlySet<number>;
+  /** Paths of numbers that no operation met when the function was traced, by the key of the arguments without them. */
+  readonly #unmet = new Recent<string, ReadonlySet<string>>(MOST_STRUCTURES);
+
+  constructor(fn: AnyFunction, options: PlanningOptions) {
+    this.#fn = fn;
+    this.#options = options;
+    this.#static = new Set(options.static ?? []);
+  }
+
+  read(args: readonly unknown[]): FlatArguments {
+    const flat = this.#read(args);
+    const unmet = flat.numbers.length === 0 ? undefined : this.#unmet.find(flat.key);
+    return unmet ? this.#read(args, unmet) : flat;
+  }
+
+  #read(args: readonly unknown[], constants?: ReadonlySet<string>): FlatArguments {
+    return flattenArguments(this.#fn, args, (argument, path) => !this.#static.has(argument) && !constants?.has(path));
+  }
+
+  /**
+   * Traces a call. A number that no operation meets may still have decided something (`if (n)`, `n === 3`), which JavaScript
+   * lets nobody see: it is a constant from then on, and the function is traced again with its value.
+   */
+  trace(args: readonly unknown[]): TracedProgram {
+    const flat = this.read(args);
+    const source = traceProgram(this.#fn, flat, this.#options);
+    const met = new Set(source.traced.numbers.map(({ index }) => index));
+    const unmet = flat.numbers.filter((_, i) => !met.has(i));
+    if (unmet.length === 0) return source;
+    const { key } = this.#read(args);
+    const known = this.#unmet.find(key) ?? [];
+    this.#unmet.add(key, new Set([...known, ...unmet.map(({ path }) => path)]));
+    return this.trace(args);
+  }
+}
+
+/** What the numbers of a call are to its program: a scalar for each parameter. @internal */
+export function numberTensors({ numbers }: Traced, flat: FlatArguments): readonly Tensor[] {
+  return numbers.map(({ index, path, type }) => {
+    const { value } = at(flat.numbers, index);
+    if (type.dtype === "i32") requireI32(path, value);
+    return new Tensor(new ArrayStorage(type.dtype, [], newArray(type.dtype, 1).fill(value)));
+  });
+}
+
 /** What a program needs. */
 export interface PlanInfo {
   /** After all passes, in planned order. */
@@ -175,6 +241,7 @@ export interface PlanInfo {
 
 /** A traced function with the parts of `PlanningOptions` that are about its arguments worked out. @internal */
 export interface TracedProgram {
+  readonly flat: FlatArguments;
   readonly traced: Traced;
   /** The traced graph under the program's name. */
   readonly graph: Graph;
@@ -197,10 +264,11 @@ export function traceProgram(fn: AnyFunction, flat: FlatArguments, options: Plan
   const paths = leafPaths(traced.resultTree);
   const results = traced.graph.results.map((value, i) => ({ path: at(paths, i), type: value.type }));
   return {
+    flat,
     traced,
     graph: { ...traced.graph, name: options.name ?? traced.graph.name },
     donated: matchDonated(params, results),
-    firstCapture: traced.leaves.length,
+    firstCapture: traced.leaves.length + traced.numbers.length,
     memory: requestOf(options),
     traceMs,
   };
@@ -238,7 +306,8 @@ export function planInfo(
 
 /** Where each parameter of the program comes from. @internal */
 export function pathsOf({ traced }: TracedProgram): readonly string[] {
-  return [...traced.leaves.map((leaf) => leaf.path), ...traced.captures.map((_, i) => `captured[${i}]`)];
+  const given = [...traced.leaves, ...traced.numbers].map((leaf) => leaf.path);
+  return [...given, ...traced.captures.map((_, i) => `captured[${i}]`)];
 }
 
 function requireValidPlan(plan: Plan): void {
@@ -283,7 +352,7 @@ export function plansOf(
   options: PlanningOptions,
   target: Pick<Target, "traits" | "costs"> = targetOf(options).target,
 ): { readonly source: TracedProgram; readonly plans: ProgramPlans } {
-  const source = traceProgram(fn, flattenArguments(fn, args), options);
+  const source = new CallReader(fn, options).trace(args);
   const { graph, donated, firstCapture } = source;
   const persistent = persistentParams(graph, donated, firstCapture);
   const { costs = target.costs, solver, cache, validate: verify = false } = options;

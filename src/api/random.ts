@@ -6,7 +6,7 @@ import type { Shape } from "../ir/type.ts";
 import * as ops from "../ops/random.ts";
 import { describe, fail, type OptionKinds, requireOptions, requireShape, requireTensor } from "../trace/arguments.ts";
 import { tensor } from "../trace/literal.ts";
-import { Tensor } from "../trace/tensor.ts";
+import { numberOf, Tensor } from "../trace/tensor.ts";
 import { applyOp, ownCopy } from "./apply.ts";
 import { add, minimum, mul, where } from "./elementwise.ts";
 import { concat } from "./join.ts";
@@ -46,7 +46,8 @@ function split<N extends number = 2>(from: Tensor, count?: N): Tensors<N> {
 /** A key for each number, from one key: for step numbers and the like. */
 function foldIn(from: Tensor, data: number | Tensor): Tensor {
   requireKey("random.foldIn", from);
-  const number = data instanceof Tensor ? data : constantOf("random.foldIn", data, "i32", []);
+  const isTensor = data instanceof Tensor && !numberOf(data);
+  const number = isTensor ? data : constantOf("random.foldIn", data, "i32", []);
   const words = concat([constantOf("random.foldIn", 0, "i32", [1]), expandDims(number, 0)]);
   return applyOp(ops.randomBits, [add(from, words)], { shape: [2], stream: STREAM.fold });
 }

@@ -20,7 +20,15 @@ export class Recent<K, V> {
   }
 
   get(key: K, make: () => V): V {
-    const value = this.#entries.get(key) ?? make();
+    return this.find(key) ?? this.add(key, make());
+  }
+
+  find(key: K): V | undefined {
+    const value = this.#entries.get(key);
+    return value === undefined ? undefined : this.add(key, value);
+  }
+
+  add(key: K, value: V): V {
     // Map keeps insertion order: the first entry is the one longest unused
     this.#entries.delete(key);
     this.#entries.set(key, value);

@@ -4,7 +4,7 @@
  * on one thread; a loop is one of them. The same program is run as a whole as well, in turns with that: what the kernels
  * take one by one and what the step takes must agree, or the profile is not of the step.
  */
-import { plansOf } from "../api/plan.ts";
+import { numberTensors, plansOf } from "../api/plan.ts";
 import { formatBytes } from "../base/bytes.ts";
 import { at } from "../base/invariant.ts";
 import type { CostModel } from "../plan/cost/model.ts";
@@ -17,7 +17,6 @@ import { chooseTarget } from "../runtime/choose-target.ts";
 import { Executable } from "../runtime/executable.ts";
 import type { AnyFunction } from "../trace/function.ts";
 import { storageOf } from "../trace/tensor.ts";
-import { flatten } from "../trace/tree.ts";
 import { compileOptions, type PlanSettings } from "./plan-figures.ts";
 import type { AnyProgram } from "./programs/built-in.ts";
 
@@ -85,7 +84,9 @@ export function profile(program: AnyProgram, settings: PlanSettings, seconds: nu
   const { plans, source } = plansOf(program.step as AnyFunction, args, options, target);
   const placed = plans.placed(plans.choose(settings.memory), 0);
   const [stepwise, whole] = [new Executable(placed, target, { stepwise: true }), new Executable(placed, target)];
-  const given = [...flatten(args, "arguments").leaves, ...source.traced.captures.map((capture) => capture.tensor)];
+  const { flat, traced } = source;
+  const captured = traced.captures.map((capture) => capture.tensor);
+  const given = [...flat.tensors, ...numberTensors(traced, flat), ...captured];
   const restore = (): void => {
     placed.graph.params.forEach(({ type }, i) => {
       const data = storageOf(at(given, i)).read();

@@ -4,14 +4,14 @@ import { sum } from "../api/reduce.ts";
 import type { DType } from "../kernel/dtype.ts";
 import { describe, fail, requireFunction } from "../trace/arguments.ts";
 import { tensor } from "../trace/literal.ts";
-import type { Tensor } from "../trace/tensor.ts";
+import { numberOf, type Tensor } from "../trace/tensor.ts";
 import { flatten, type Tree, unflatten } from "../trace/tree.ts";
 
 /** Gradients to gradients of the same structure. */
 export type GradientTransform = <P extends Tree>(grads: P) => P;
 
 function requirePositive(name: string, limit: number): void {
-  if (typeof limit === "number" && limit > 0) return;
+  if (numberOf(limit) || (typeof limit === "number" && limit > 0)) return;
   fail("InvalidArgument", `${name}: limit ${describe(limit)}`, "give a number above 0");
 }
 

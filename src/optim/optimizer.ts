@@ -14,7 +14,7 @@ import { sameType, tensorType, typeText } from "../ir/type.ts";
 import { type DType, isFloat } from "../kernel/dtype.ts";
 import { fail, type OptionKinds } from "../trace/arguments.ts";
 import { tensor } from "../trace/literal.ts";
-import type { Tensor } from "../trace/tensor.ts";
+import { numberOf, type Tensor } from "../trace/tensor.ts";
 import { atOneLine, inPhase } from "../trace/trace.ts";
 import { type Flat, flatten, flattenLike, type Tree, unflatten } from "../trace/tree.ts";
 import type { GradientTransform } from "./clip.ts";
@@ -116,6 +116,11 @@ function requireMatch(name: string, path: string, param: Tensor, grad: Tensor): 
   );
 }
 
+/** A rate for parameters of an element type; a number takes the type of what it meets. */
+function rateIn(rate: Tensor | number, dtype: DType): Tensor | number {
+  return typeof rate === "number" ? rate : (numberOf(rate)?.as(dtype) ?? cast(rate, dtype));
+}
+
 /** Calls `make` once for each argument. */
 function once<K, V>(make: (key: K) => V): (key: K) => V {
   const made = new Map<K, V>();
@@ -136,10 +141,8 @@ export function optimizer<C>(rule: Rule<C>, lr: LearningRate, clip: GradientTran
     const clipped = flattenLike(flat.def, clip ? clip(grads) : grads, "grads");
     const slots = slotNames.map((slot) => flattenLike(flat.def, state.slots[slot], `slots.${slot}`));
     const step = add(state.step, 1);
-    const rate = typeof lr === "number" ? lr : lr(state.step);
-    const scalars = once((dtype: DType): C => {
-      return rule.scalars(typeof rate === "number" ? rate : cast(rate, dtype), cast(step, dtype));
-    });
+    const rate = typeof lr === "function" ? lr(state.step) : lr;
+    const scalars = once((dtype: DType): C => rule.scalars(rateIn(rate, dtype), cast(step, dtype)));
     const leaves = flat.leaves.map((param, i) => {
       const grad = at(clipped, i);
       const path = at(flat.paths, i);

@@ -9,7 +9,7 @@ import { add, cast, clamp, cos, div, less, mul, pow, where } from "../api/elemen
 import { at } from "../base/invariant.ts";
 import { describe, fail, type OptionKinds, requireArray, requireOptions } from "../trace/arguments.ts";
 import { tensor } from "../trace/literal.ts";
-import type { Tensor } from "../trace/tensor.ts";
+import { numberOf, type Tensor } from "../trace/tensor.ts";
 
 /** The rate of the update after `step` updates. */
 export type Schedule = (step: Tensor) => Tensor;
@@ -37,6 +37,8 @@ const progress = (step: Tensor, from: number, steps: number): Tensor =>
 
 /** The same rate throughout. */
 export function constant(value: number): Schedule {
+  // one that may differ between calls
+  if (numberOf(value)) return () => value as unknown as Tensor;
   requireRates("constant", { value });
   return () => tensor(value);
 }

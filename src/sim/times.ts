@@ -6,7 +6,7 @@ import { typeText } from "../ir/type.ts";
 import { isFloat } from "../kernel/dtype.ts";
 import { describe, fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import { tensor } from "../trace/literal.ts";
-import { Tensor } from "../trace/tensor.ts";
+import { numberOf, Tensor } from "../trace/tensor.ts";
 
 /** From one time to another, forwards or backwards; the result is the state at the end. */
 export interface Span {
@@ -28,6 +28,8 @@ export type ReadTimes =
 
 function instant(name: string, what: string, time: unknown): Tensor {
   if (typeof time === "number" && Number.isFinite(time)) return fullOf("f64", [], time);
+  const number = numberOf(time);
+  if (number) return number.as("f64");
   if (time instanceof Tensor && time.rank === 0 && isFloat(time.dtype)) return cast(time, "f64");
   return fail("InvalidArgument", `${name}: ${what} is ${describe(time)}`, "give a finite number, or a float scalar");
 }

@@ -11,7 +11,7 @@ import { guess } from "../base/suggest.ts";
 import { elementsOf, MOST_ELEMENTS, type Shape, shapeText, typeText } from "../ir/type.ts";
 import { DTYPES, type DType } from "../kernel/dtype.ts";
 import { sourceLocation } from "./source-location.ts";
-import { Tensor } from "./tensor.ts";
+import { numberOf, Tensor } from "./tensor.ts";
 
 /** Throws a user's error at the user's line. */
 export function fail(code: ErrorCode, summary: string, help?: string): never {
@@ -21,6 +21,7 @@ export function fail(code: ErrorCode, summary: string, help?: string): never {
 /** What a value is, for messages. */
 export function describe(value: unknown): string {
   if (value === null || value === undefined) return String(value);
+  if (numberOf(value)) return String(value);
   if (value instanceof Tensor) return `the tensor ${typeText(value)}`;
   if (Array.isArray(value)) return `an array of ${value.length}`;
   if (typeof value === "object")
@@ -93,7 +94,7 @@ const isNumber = (value: unknown): boolean => typeof value === "number";
 const KINDS = {
   "a boolean": (value) => typeof value === "boolean",
   "a number": isNumber,
-  "a number or a function": (value) => typeof value === "function" || isNumber(value),
+  "a number or a function": (value) => typeof value === "function" || isNumber(value) || numberOf(value) !== null,
   "a function": (value) => typeof value === "function",
   "a tensor": (value) => value instanceof Tensor,
   "a text": (value) => typeof value === "string",

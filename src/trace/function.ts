@@ -1,16 +1,18 @@
 /**
  * @file Tracing a user's function: its arguments are taken apart into tensors, the function runs once on traced stand-ins
  * of the same structure, and what it returns is taken apart again. The key says when a trace may be used again: equal
- * structure, equal types, equal constants.
+ * structure, equal types, equal constants. Numbers that may differ between calls are parameters of the graph, after the
+ * tensors: one for each element type that a number is used with.
  */
 import { TidemarkError } from "../base/errors.ts";
+import { at, invariant } from "../base/invariant.ts";
 import type { Graph } from "../ir/graph.ts";
 import { type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { rootOf } from "./cell.ts";
 import { sourceLocation } from "./source-location.ts";
 import type { Tensor } from "./tensor.ts";
-import { type Capture, type Trace, traceGraph } from "./trace.ts";
-import { type Flat, flatten, leafCount, type TreeDef, treeKey, unflatten } from "./tree.ts";
+import { type Capture, currentTrace, type Trace, traceGraph } from "./trace.ts";
+import { type Flat, flatten, leafCount, type NumberLeaf, type TreeDef, treeKey, unflatten } from "./tree.ts";
 
 /** Any function: its arguments are checked when it is called. */
 export type AnyFunction = (...args: never[]) => unknown;
@@ -24,10 +26,17 @@ export interface LeafInfo {
   readonly argument: number;
 }
 
+/** A parameter that is one of the numbers among the arguments. */
+export interface NumberParam extends LeafInfo {
+  /** Which of the numbers. */
+  readonly index: number;
+}
+
 export interface Traced {
-  /** Parameters: the leaves of the arguments in order, then the captures in order. */
+  /** Parameters: the leaves of the arguments in order, then the numbers that were used, then the captures in order. */
   readonly graph: Graph;
   readonly leaves: readonly LeafInfo[];
+  readonly numbers: readonly NumberParam[];
   readonly argTrees: readonly TreeDef[];
   /** Outside of any other trace all of these are concrete: `capture.tensor.storage`. */
   readonly captures: readonly Capture[];
@@ -81,16 +90,29 @@ export interface FlatArguments {
   readonly tensors: readonly Tensor[];
   readonly leaves: readonly LeafInfo[];
   readonly trees: readonly TreeDef[];
+  /** Numbers that are to be traced, and which argument each is in. */
+  readonly numbers: readonly (NumberLeaf & { readonly argument: number })[];
   readonly key: string;
 }
 
+/** Which numbers among the arguments are to be traced: all that it does not say are constants. */
+export type NumberChoice = (argument: number, path: string) => boolean;
+
+const noNumbers: NumberChoice = () => false;
+
 /** Takes arguments apart. The key is equal for calls that can share a trace. */
-export function flattenArguments(fn: AnyFunction, args: readonly unknown[]): FlatArguments {
+export function flattenArguments(
+  fn: AnyFunction,
+  args: readonly unknown[],
+  isTraced: NumberChoice = noNumbers,
+): FlatArguments {
   const names = argumentNames(fn, args.length);
   const tensors: Tensor[] = [];
   const leaves: LeafInfo[] = [];
+  const numbers: (NumberLeaf & { readonly argument: number })[] = [];
   const trees = args.map((arg, argument) => {
-    const flat = flatten(arg, names[argument] as string);
+    const flat = flatten(arg, names[argument] as string, "argument", (path) => isTraced(argument, path));
+    numbers.push(...flat.numbers.map((number) => ({ ...number, argument })));
     flat.leaves.forEach((leaf, i) => {
       tensors.push(leaf);
       leaves.push({ path: flat.paths[i] as string, type: tensorType(leaf.dtype, leaf.shape), argument });
@@ -98,7 +120,7 @@ export function flattenArguments(fn: AnyFunction, args: readonly unknown[]): Fla
     return flat.def;
   });
   const key = `${trees.map(treeKey).join(",")}:${leaves.map((leaf) => typeText(leaf.type)).join(",")}`;
-  return { tensors, leaves, trees, key };
+  return { tensors, leaves, trees, numbers, key };
 }
 
 /** `params.layers[2].w` → `params_layers_2_w`. */
@@ -160,13 +182,22 @@ function calledWith(fn: AnyFunction, args: readonly never[]): unknown {
   }
 }
 
+/** Stand-ins for the numbers among the arguments. */
+function standIns({ numbers }: FlatArguments): readonly Tensor[] {
+  const trace = currentTrace();
+  invariant(trace || numbers.length === 0, () => "numbers outside of a trace");
+  return numbers.map((number, i) => (trace as Trace).number(i, number, identifier(number.path)));
+}
+
 /** Runs a function on stand-ins for the tensors among its arguments; gives back the tensors of its result. */
 function callOn(fn: AnyFunction, flat: FlatArguments, tensors: readonly Tensor[], changes: ArgumentChanges): Flat {
+  const numbers = standIns(flat);
   let next = 0;
-  const args = flat.trees.map((tree) => {
+  const args = flat.trees.map((tree, argument) => {
     const count = leafCount(tree);
     next += count;
-    return unflatten(tree, tensors.slice(next - count, next)) as never;
+    const own = numbers.filter((_, i) => flat.numbers[i]?.argument === argument);
+    return unflatten(tree, tensors.slice(next - count, next), own) as never;
   });
   const result = calledWith(fn, args);
   requireResult(fn, result);
@@ -194,13 +225,21 @@ export function callByValue(trace: Trace, fn: AnyFunction, args: readonly unknow
 export function traceFlat(fn: AnyFunction, flat: FlatArguments, changes: ArgumentChanges = "local"): Traced {
   const params = flat.leaves.map((leaf) => ({ type: leaf.type, name: identifier(leaf.path) }));
   let resultTree: TreeDef | undefined;
-  const { graph, captures } = traceGraph(nameOf(fn), params, (tensors) => {
+  const made = traceGraph(nameOf(fn), params, (tensors) => {
     const { def, leaves } = callOn(fn, flat, tensors, changes);
     resultTree = def;
     return leaves;
   });
+  const { captures } = made;
+  const numbers = made.numbers.map(({ index, value }): NumberParam => {
+    const { path, argument } = at(flat.numbers, index);
+    return { path, argument, index, type: value.type };
+  });
+  const extra = [...made.numbers, ...captures].map(({ value }) => value);
+  const graph = { ...made.graph, params: [...made.graph.params.slice(0, params.length), ...extra] };
   return {
     graph,
+    numbers,
     leaves: flat.leaves,
     argTrees: flat.trees,
     captures,

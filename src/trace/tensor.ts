@@ -16,6 +16,19 @@ import { sourceLocation } from "./source-location.ts";
 import type { TensorStorage, TypedArray } from "./storage.ts";
 import type { Trace } from "./trace.ts";
 
+/**
+ * A plain number among the arguments of a compiled function, while the function is traced: it may be another one at the next
+ * call. Like any number it takes the element type of what it meets, so it is one parameter of the program for each type.
+ */
+export interface TracedNumber {
+  /** `options.lr`. */
+  readonly path: string;
+  /** Which argument it is in. */
+  readonly argument: number;
+  /** As a scalar of an element type. */
+  as(dtype: DType): Tensor;
+}
+
 /** A tensor's place in a trace. */
 export interface TracedState {
   readonly trace: Trace;
@@ -23,6 +36,8 @@ export interface TracedState {
   readonly cell: Cell;
   /** The user's line that made it. */
   readonly where: string | undefined;
+  /** It stands for a number: f32 where nothing else says what it should be. */
+  readonly number?: TracedNumber;
 }
 
 /** Nested arrays of numbers, or of booleans for bool tensors. */
@@ -43,7 +58,7 @@ export class Tensor {
 
   /** Use `tensor(...)` and operations to make tensors. @internal */
   constructor(state: TracedState | TensorStorage) {
-    const { dtype, shape } = "trace" in state ? state.cell.value.type : state;
+    const { dtype, shape } = typeOf(state);
     this.dtype = dtype;
     this.shape = shape;
     this.#state = state;
@@ -107,6 +122,8 @@ export class Tensor {
 
   /** `f32[2,2] [[1, 2], [3, 4]]`, cut short for large tensors; a traced tensor and a spec show their type. */
   toString(): string {
+    const number = numberOf(this);
+    if (number) return numberText(number);
     if (this.isTraced) return `Tensor(${typeText(this)}, traced)`;
     if (this.storage?.abstract) return `Tensor(${typeText(this)}, spec)`;
     if (this.elements > 64) return `Tensor(${typeText(this)})`;
@@ -127,6 +144,7 @@ export class Tensor {
   #read(what: string): TypedArray {
     const state = this.#state;
     if (!("trace" in state)) return state.read();
+    if (state.number) throw notConstant(what, state.number);
     const constant = state.trace.isConstant(state.cell.value);
     const why = constant ? ": operations on constants inside a traced function are traced too" : " while it is traced";
     throw new TidemarkError("SideEffect", `${what} of ${typeText(this)}, which has no elements${why}`, {
@@ -136,6 +154,29 @@ export class Tensor {
         : "return the tensor and read it outside; choose between values with where(condition, a, b) in place of if",
     });
   }
+}
+
+/** A number's cell is made when it is first used: an unused one is no parameter. */
+function typeOf(state: TracedState | TensorStorage): { readonly dtype: DType; readonly shape: Shape } {
+  if (!("trace" in state)) return state;
+  return state.number ? { dtype: "f32", shape: [] } : state.cell.value.type;
+}
+
+/** What a value stands for, if it is a number that is traced. */
+export function numberOf(value: unknown): TracedNumber | null {
+  return value instanceof Tensor ? (value.traced?.number ?? null) : null;
+}
+
+/** For messages; says what to do where a constant is needed. */
+const numberText = ({ path, argument }: TracedNumber): string =>
+  `the number ${path}, which may differ between calls (a constant with static: [${argument}])`;
+
+function notConstant(what: string, { path, argument }: TracedNumber): TidemarkError {
+  const summary = `${what} of ${path}: a number among the arguments of a compiled function has no value while it is traced`;
+  return new TidemarkError("SideEffect", summary, {
+    where: sourceLocation(),
+    help: `compute with operations, x.mul(${path}); or make it a constant, for each value of which the function is compiled: compile(fn, { static: [${argument}] })`,
+  });
 }
 
 /** The storage of a tensor that is known to be concrete. */

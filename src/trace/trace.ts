@@ -21,7 +21,14 @@ import { addToCell, type Cell, currentValue, newRoot, newView, writeCell } from 
 import { explained, requireDepth } from "./recursion.ts";
 import { sourceLocation } from "./source-location.ts";
 import type { TensorStorage } from "./storage.ts";
-import { storageOf, Tensor } from "./tensor.ts";
+import { storageOf, Tensor, type TracedNumber, type TracedState } from "./tensor.ts";
+
+/** A number among the arguments that became a parameter of an element type. */
+export interface MetNumber {
+  readonly value: Value;
+  /** Which of the numbers. */
+  readonly index: number;
+}
 
 /** A tensor from outside that became a parameter. Outermost traces capture concrete tensors alone. */
 export interface Capture {
@@ -49,6 +56,8 @@ function uniformValue(storage: TensorStorage): number | null {
 export class Trace {
   readonly build: Build;
   readonly captures: Capture[] = [];
+  /** Numbers that operations have met, in the order in which they did. */
+  readonly numbers: MetNumber[] = [];
   readonly #captured = new Map<Value | TensorStorage, Value>();
   readonly #constants = new Map<string, Value>();
   #finished = false;
@@ -83,6 +92,29 @@ export class Trace {
 
   param(type: TensorType, name?: string): Tensor {
     return this.#tensor(newRoot(this.build.param(type, name)), undefined);
+  }
+
+  /** A tensor that stands for the `index`-th number among the arguments; a parameter for each element type it is used with. */
+  number(index: number, { path, argument }: Pick<TracedNumber, "path" | "argument">, name: string): Tensor {
+    const scalars = new Map<DType, Tensor>();
+    const as = (dtype: DType): Tensor => {
+      const known = scalars.get(dtype);
+      if (known) return known;
+      const value = this.build.param(tensorType(dtype, []), name);
+      this.numbers.push({ value, index });
+      const made = this.#tensor(newRoot(value), undefined);
+      scalars.set(dtype, made);
+      return made;
+    };
+    const cellOf = (): Cell => (as("f32").traced as TracedState).cell;
+    return new Tensor({
+      trace: this,
+      get cell() {
+        return cellOf();
+      },
+      where: undefined,
+      number: { path, argument, as },
+    });
   }
 
   #tensor(cell: Cell, where: string | undefined): Tensor {
@@ -262,9 +294,9 @@ export function traceGraph(
   name: string,
   params: readonly { readonly type: TensorType; readonly name?: string | undefined }[],
   body: (params: readonly Tensor[]) => readonly Tensor[],
-): TracedGraph {
+): TracedGraph & { readonly numbers: readonly MetNumber[] } {
   const trace = new Trace(name);
   const tensors = params.map((param) => trace.param(param.type, param.name));
   const results = trace.run(() => body(tensors).map((tensor) => trace.lift(tensor)));
-  return { graph: trace.build.finish(results), captures: trace.captures };
+  return { graph: trace.build.finish(results), captures: trace.captures, numbers: trace.numbers };
 }

@@ -1,7 +1,7 @@
 /**
  * @file Nested objects and arrays of tensors: what functions take and return. A tree is taken apart into its tensors, in
- * the order of the object's keys, and a `TreeDef` that puts others in their place. Numbers and booleans among arguments
- * belong to the structure: they are constants of the trace.
+ * the order of the object's keys, and a `TreeDef` that puts others in their place. Booleans among arguments, and numbers that
+ * are not to be traced, belong to the structure: they are constants of the trace.
  *
  *   { w: Tensor, layers: [Tensor, 2] }   ⇄   [w, layers[0]]   and   {w:*,layers:[*,2]}
  *
@@ -11,7 +11,7 @@ import { TidemarkError, withLocation } from "../base/errors.ts";
 import { describe } from "./arguments.ts";
 import { MAX_DEPTH, tensor } from "./literal.ts";
 import { sourceLocation } from "./source-location.ts";
-import { Tensor } from "./tensor.ts";
+import { numberOf, Tensor } from "./tensor.ts";
 
 /**
  * A tensor, or arrays and plain objects of trees, nested at will; numbers and booleans are constants. Other leaves are
@@ -21,7 +21,10 @@ export type Tree = number | boolean | object;
 
 export type TreeDef =
   | { readonly kind: "tensor"; readonly path: string }
-  | { readonly kind: "static"; readonly value: number | boolean; readonly path: string }
+  /** A tensor here is a number that is traced already, and stays what it is. */
+  | { readonly kind: "static"; readonly value: number | boolean | Tensor; readonly path: string }
+  /** A number that may differ between calls. */
+  | { readonly kind: "number"; readonly path: string }
   | { readonly kind: "array"; readonly items: readonly TreeDef[]; readonly path: string }
   | { readonly kind: "object"; readonly entries: readonly (readonly [string, TreeDef])[]; readonly path: string };
 
@@ -30,7 +33,17 @@ export interface Flat {
   /** Beside the leaves, `params.layers[2].w`. */
   readonly paths: readonly string[];
   readonly def: TreeDef;
+  /** Numbers that are to be traced. */
+  readonly numbers: readonly NumberLeaf[];
 }
+
+export interface NumberLeaf {
+  readonly path: string;
+  readonly value: number;
+}
+
+/** Whether a number at a path may differ between calls; else it is a constant. */
+export type IsTraced = (path: string) => boolean;
 
 /** What trees are used for, and what may stand in them. */
 const ROLE_HELP = {
@@ -52,6 +65,8 @@ interface Walk {
   readonly leaves: Tensor[];
   readonly paths: string[];
   readonly role: TreeRole;
+  readonly numbers: NumberLeaf[];
+  readonly isTraced: IsTraced;
 }
 
 function leafOf(value: Tensor, path: string, walk: Walk): TreeDef {
@@ -60,12 +75,17 @@ function leafOf(value: Tensor, path: string, walk: Walk): TreeDef {
   return { kind: "tensor", path };
 }
 
+function constantOf(value: number | boolean | Tensor, path: string, walk: Walk): TreeDef {
+  if (walk.role === "result") return leafOf(value instanceof Tensor ? value : tensor(value), path, walk);
+  if (typeof value !== "number" || !walk.isTraced(path)) return { kind: "static", value, path };
+  walk.numbers.push({ path, value });
+  return { kind: "number", path };
+}
+
 /** Errors have no place yet: from deep in a tree, the user's line is out of the stack's sight. */
 function defOf(value: unknown, path: string, walk: Walk, depth: number): TreeDef {
-  if (value instanceof Tensor) return leafOf(value, path, walk);
-  if (typeof value === "number" || typeof value === "boolean") {
-    return walk.role === "result" ? leafOf(tensor(value), path, walk) : { kind: "static", value, path };
-  }
+  if (value instanceof Tensor) return numberOf(value) ? constantOf(value, path, walk) : leafOf(value, path, walk);
+  if (typeof value === "number" || typeof value === "boolean") return constantOf(value, path, walk);
   if (depth > MAX_DEPTH) {
     throw new TidemarkError("InvalidTree", `${path.slice(0, 40)}… is nested more than ${MAX_DEPTH} deep`, {
       help: "a tree that contains itself has no end; make it flatter, or leave the way back out",
@@ -84,29 +104,34 @@ function defOf(value: unknown, path: string, walk: Walk, depth: number): TreeDef
   throw new TidemarkError("InvalidTree", `${path} is ${describe(value)}, not a tensor`, { help: ROLE_HELP[walk.role] });
 }
 
+const never: IsTraced = () => false;
+
 /**
  * Takes a tree apart; `path` names its root in messages. Numbers and booleans in a result become tensors: they are
  * constants of the program.
  */
-export function flatten(tree: unknown, path: string, role: TreeRole = "argument"): Flat {
-  const walk: Walk = { leaves: [], paths: [], role };
+export function flatten(tree: unknown, path: string, role: TreeRole = "argument", isTraced: IsTraced = never): Flat {
+  const walk: Walk = { leaves: [], paths: [], role, numbers: [], isTraced };
   try {
     const def = defOf(tree, path, walk, 0);
-    return { leaves: walk.leaves, paths: walk.paths, def };
+    return { leaves: walk.leaves, paths: walk.paths, def, numbers: walk.numbers };
   } catch (error) {
     throw withLocation(error, sourceLocation());
   }
 }
 
-/** Puts leaves in the places of a structure, in order. */
-export function unflatten<T>(def: TreeDef, leaves: readonly T[]): unknown {
+/** Puts leaves in the places of a structure, in order, and what stands for its numbers in theirs. */
+export function unflatten<T>(def: TreeDef, leaves: readonly T[], numbers: readonly unknown[] = []): unknown {
   let next = 0;
+  let nextNumber = 0;
   const build = (node: TreeDef): unknown => {
     switch (node.kind) {
       case "tensor":
         return leaves[next++];
       case "static":
         return node.value;
+      case "number":
+        return numbers[nextNumber++];
       case "array":
         return node.items.map(build);
       case "object":
@@ -123,6 +148,8 @@ export function treeKey(def: TreeDef): string {
       return "*";
     case "static":
       return Object.is(def.value, -0) ? "-0" : String(def.value);
+    case "number":
+      return "#";
     case "array":
       return `[${def.items.map(treeKey).join(",")}]`;
     case "object":
@@ -160,6 +187,7 @@ function leavesLike(def: TreeDef, tree: unknown, path: string, skip: ReadonlySet
       if (skip.has(def.path)) return [];
       return tree instanceof Tensor ? [tree] : mismatch("a tensor");
     case "static":
+    case "number":
       return [];
     case "array": {
       if (!Array.isArray(tree) || tree.length !== def.items.length) return mismatch(`an array of ${def.items.length}`);
