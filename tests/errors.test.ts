@@ -215,6 +215,20 @@ const cases: Readonly<Record<string, () => unknown>> = {
     const f = tm.customVjp((v) => v, { forward: (v) => [v, []], backward: (_, ct) => [ct] });
     return tm.jvp((v) => f(v), [x], [x]);
   },
+  "jvp-reversible": () => {
+    const twice = tm.reversible(
+      (v: Tensor) => v.mul(2),
+      (y: Tensor) => y.div(2),
+    );
+    return tm.jvp((v: Tensor) => twice(v), [x], [x]);
+  },
+  "reversible-inverse": () => {
+    const twice = tm.reversible(
+      (v: Tensor) => v.mul(2),
+      (y: Tensor) => y.mul(2),
+    );
+    return traced((v) => twice(v).sum());
+  },
   "custom-vjp-shape": () => {
     const f = tm.customVjp((v) => v, { forward: (v) => [v, []], backward: (_, ct) => [ct.sum()] });
     return traced((v) => f(v).sum());

@@ -20,22 +20,43 @@ import { MOST_TURNS, REVERSALS, type Reversal, scan as scanOp, whileLoop as whil
 import { INDEX } from "../ops/region-checks.ts";
 import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import { Tensor } from "../trace/tensor.ts";
-import { currentTrace, requireActive, type TracedGraph, traceGraph } from "../trace/trace.ts";
+import {
+  currentTrace,
+  outsideOfTraces,
+  requireActive,
+  type TracedGraph,
+  type TraceParam,
+  traceGraph,
+} from "../trace/trace.ts";
 import { type Flat, flatten, flattenLike, type Tree, type TreeDef, treeKey, unflatten } from "../trace/tree.ts";
 import { applyGraph, ownCopy } from "./apply.ts";
+import { concreteOf } from "./concrete.ts";
 import { add, less, sub } from "./elementwise.ts";
+import { slice } from "./shape.ts";
 
 const typeOf = (tensor: Tensor): TensorType => tensorType(tensor.dtype, tensor.shape);
 
-interface Param {
-  readonly type: TensorType;
-  readonly name: string;
+const INDEX_PARAM: TraceParam = { type: INDEX, name: "i" };
+
+const paramsOf = ({ leaves, paths }: Flat): readonly TraceParam[] =>
+  leaves.map((leaf, i) => ({
+    type: typeOf(leaf),
+    name: at(paths, i).replaceAll(/\W+/g, "_"),
+    sample: () => leaf,
+  }));
+
+/** What a turn gets of stacks: a row, of which the first is known when the stack is. */
+const rowParamsOf = (stacks: Flat): readonly TraceParam[] =>
+  paramsOf(stacks).map(({ type, name }, i) => ({
+    type: tensorType(type.dtype, type.shape.slice(1)),
+    name,
+    sample: () => firstRow(at(stacks.leaves, i)),
+  }));
+
+function firstRow(stack: Tensor): Tensor | null {
+  const [known] = concreteOf([stack]) ?? [];
+  return known && known.shape[0] !== 0 ? outsideOfTraces(() => slice(known, [0])) : null;
 }
-
-const INDEX_PARAM: Param = { type: INDEX, name: "i" };
-
-const paramsOf = ({ leaves, paths }: Flat): readonly Param[] =>
-  leaves.map((leaf, i) => ({ type: typeOf(leaf), name: at(paths, i).replaceAll(/\W+/g, "_") }));
 
 /** What a state is at first: numbers in it are tensors, since they may change. */
 function flatState(name: string, init: unknown): Flat {
@@ -209,7 +230,7 @@ function scanAs<S extends Tree, X extends Tree | null, Y extends Tree>(
   const state = flatState(name, init);
   const stacks = flatten(xs ?? [], "xs");
   const length = lengthOf(stacks, options);
-  const rows = paramsOf(stacks).map(({ type, name }) => ({ type: tensorType(type.dtype, type.shape.slice(1)), name }));
+  const rows = rowParamsOf(stacks);
   const count = state.leaves.length;
   let made: Flat | undefined;
   const body = traceGraph("body", [INDEX_PARAM, ...paramsOf(state), ...rows], ([i, ...params]) => {

@@ -93,7 +93,10 @@ export interface CustomVjpRule<Args extends readonly Tree[], R extends Tree, Sav
 function traceBackward(
   bound: Bound,
   [valueTree, savedTree]: readonly [TreeDef, TreeDef],
-  backward: (saved: never, cotangent: never) => readonly unknown[],
+  {
+    maker,
+    backward,
+  }: { readonly maker: string; readonly backward: (saved: never, cotangent: never) => readonly unknown[] },
 ): TracedGraph {
   const { graph, argTrees, leaves } = bound.traced;
   const types = typesOf(graph.results);
@@ -109,7 +112,7 @@ function traceBackward(
     const made = backward(unflatten(savedTree, tensors.slice(0, saved.length)) as never, cotangent as never);
     const list = Array.isArray(made) ? (made as readonly unknown[]) : [];
     const flat = argTrees.flatMap((tree, n) => flattenLike(tree, list[n], `cotangents[${n}]`, skip));
-    requireTypes("customVjp", "cotangent", flat, leaves.map((leaf) => leaf.type).filter(isFloatType));
+    requireTypes(maker, "cotangent", flat, leaves.map((leaf) => leaf.type).filter(isFloatType));
     return flat;
   });
 }
@@ -169,6 +172,15 @@ export function customVjp<Args extends readonly Tree[] = [Tensor], R extends Tre
   requireFunction("customVjp", "its first argument", fn);
   requireFunction("customVjp", "forward", rule?.forward);
   requireFunction("customVjp", "backward", rule?.backward);
+  return withVjp("customVjp", fn, rule);
+}
+
+/** The same under the name of the function that a user called. @internal */
+export function withVjp<Args extends readonly Tree[], R extends Tree, Saved extends Tree>(
+  maker: string,
+  fn: (...args: Args) => R,
+  rule: CustomVjpRule<Args, R, Saved>,
+): (...args: Args) => R {
   const agreed = new Set<string>();
   return (...args) => {
     const trace = currentTrace();
@@ -177,16 +189,16 @@ export function customVjp<Args extends readonly Tree[] = [Tensor], R extends Tre
     const { graph, resultTree } = bound.traced;
     const pair = resultTree.kind === "array" && resultTree.items.length === 2 ? resultTree.items : null;
     if (!pair)
-      return fail("InvalidTree", "customVjp: forward must return [value, saved]", "saved may be an empty array");
+      return fail("InvalidTree", `${maker}: forward must return [value, saved]`, "saved may be an empty array");
     const valueTree = at(pair, 0);
     if (!agreed.has(bound.flat.key)) requireAgreement(fn as AnyFunction, bound, valueTree);
     agreed.add(bound.flat.key);
-    const backward = traceBackward(bound, [valueTree, at(pair, 1)], rule.backward as never);
-    requireClosed("customVjp", "forward", bound.traced);
-    requireClosed("customVjp", "backward", backward);
+    const backward = traceBackward(bound, [valueTree, at(pair, 1)], { maker, backward: rule.backward as never });
+    requireClosed(maker, "forward", bound.traced);
+    requireClosed(maker, "backward", backward);
     const results = leafCount(valueTree);
     const regions = vjpRegions(graph, results, backward);
-    const made = trace.record(customVjpOp, [...bound.inputs, ...tensorsOf(backward)], { results }, { regions });
+    const made = trace.record(customVjpOp, [...bound.inputs, ...tensorsOf(backward)], { results, maker }, { regions });
     return unflatten(valueTree, made.slice(0, results)) as R;
   };
 }

@@ -23,6 +23,7 @@ import {
   reversibleLoop,
   scan,
   spec,
+  stack,
   type Tensor,
   TidemarkError,
   tensor,
@@ -155,6 +156,71 @@ describe("a reversible block", () => {
     expect(() => reversibleLoop(scale, 1.5)).toThrow(/turns is 1.5/);
     expect(() => reversibleChain(scale, scale)(tensor([1]), [tensor([1])])).toThrow(/parameters of 2 blocks/);
     expect(() => onGrid(tensor([1]), 0.3)).toThrow(/power of two/);
+  });
+});
+
+describe("a wrong inverse", () => {
+  const x = tensor([1, 2, 3]);
+  const p = tensor([0.5, 0.25, 2]);
+  const forward = (v: Tensor, q: Tensor): Tensor => v.mul(q).add(1);
+  const right = (y: Tensor, q: Tensor): Tensor => y.sub(1).div(q);
+  const wrong = (y: Tensor, q: Tensor): Tensor => y.div(q).sub(1);
+  const lossOf = (block: (v: Tensor, q: Tensor) => Tensor) => (v: Tensor, q: Tensor) => block(v, q).square().sum();
+  const found = /reversible: inverse does not lead back to the input: it is off by \d/;
+
+  it("is found when the block is first differentiated, eagerly and compiled", () => {
+    const block = reversible(forward, wrong);
+    expect(() => grad(lossOf(block))(x, p)).toThrow(found);
+    expect(() => compile(grad(lossOf(block)))(x, p)).toThrow(found);
+    expect(() => compile((v: Tensor, q: Tensor) => grad(lossOf(block))(v.exp(), q.add(1)))(x, p)).toThrow(found);
+  });
+
+  it("is found in chains, in loops and in bodies of scans over rows of parameters", () => {
+    const [good, bad] = [reversible(forward, right), reversible(forward, wrong)];
+    const chain = reversibleChain(good, good, bad);
+    expect(() => grad((v: Tensor, q: Tensor) => chain(v, [q, q, q]).sum())(x, p)).toThrow(found);
+    const loop = reversibleLoop(bad, 3);
+    expect(() => grad((v: Tensor, q: Tensor) => loop(v, q).sum())(x, p)).toThrow(found);
+    const rows = stack([p, p]);
+    const scanned = (v: Tensor, q: Tensor): Tensor => scan((s: Tensor, r: Tensor) => [bad(s, r), []], v, q)[0].sum();
+    expect(() => compile(grad(scanned))(x, rows)).toThrow(found);
+  });
+
+  it("is found where it is the backward that is given", () => {
+    const block = reversible(forward, right, {
+      backward: (y: Tensor, q: Tensor, ct: Tensor) => [wrong(y, q), ct.mul(q), ct],
+    });
+    expect(() => grad(lossOf(block))(x, p)).toThrow(/reversible: backward does not lead back/);
+  });
+
+  it("is let through where the check is off, or values are not finite", () => {
+    const loose = reversible(forward, wrong, { check: false });
+    expect(() => grad(lossOf(loose))(x, p)).not.toThrow();
+    const block = reversible(forward, wrong);
+    expect(() => grad(lossOf(block))(x.div(0), p)).not.toThrow();
+  });
+
+  it("is one for these parameters: inverses that only some parameters have are no fault", () => {
+    const turn = reversible(
+      (v: Tensor, q: Tensor) => v.matmul(q),
+      (y: Tensor, q: Tensor) => y.matmul(q.T),
+    );
+    const half = Math.SQRT1_2;
+    const orthogonal = tensor([
+      [half, -half],
+      [half, half],
+    ]);
+    const loss = (v: Tensor, q: Tensor): Tensor => turn(v, q).sum();
+    expect(() => grad(loss)(tensor([[1, 2]]), orthogonal)).not.toThrow();
+  });
+
+  it("costs the compiled program nothing", () => {
+    const args = [x, p] as const;
+    const [checked, unchecked] = [true, false].map((check) =>
+      compile(grad(lossOf(reversible(forward, right, { check })))).program(...args),
+    );
+    expect(checked!.arenaBytes).toBe(unchecked!.arenaBytes);
+    expect(checked!.moduleBytes).toBe(unchecked!.moduleBytes);
   });
 });
 

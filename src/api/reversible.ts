@@ -18,20 +18,22 @@
  * A. Gomez, M. Ren, R. Urtasun, R. Grosse, "The reversible residual network", NeurIPS 2017.
  */
 import { at } from "../base/invariant.ts";
+import { typeText } from "../ir/type.ts";
 import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import type { AnyFunction } from "../trace/function.ts";
 import type { Tensor } from "../trace/tensor.ts";
-import { type Tree, unflatten } from "../trace/tree.ts";
+import { currentTrace, outsideOfTraces } from "../trace/trace.ts";
+import { flatten, type Tree, treeKey, unflatten } from "../trace/tree.ts";
 import { applyGraph } from "./apply.ts";
+import { concreteOf } from "./concrete.ts";
 import { forLoop, scan } from "./control.ts";
 import { zerosLike } from "./create.ts";
-import { customVjp } from "./custom.ts";
-import { abs, add, cast, maximum, sub } from "./elementwise.ts";
+import { withVjp } from "./custom.ts";
+import { add } from "./elementwise.ts";
 import { bind } from "./grad.ts";
 import { vjp } from "./modes.ts";
-import { fullOf } from "./operands.ts";
-import { max } from "./reduce.ts";
-import { floatLeaves, mapTrees, withFloats } from "./trees.ts";
+import { distance, isDevelopment, requireWayBack, runOn } from "./rebuilt.ts";
+import { floatLeaves, withFloats } from "./trees.ts";
 
 /** Rebuilds the input and takes the cotangent of the output to those of the input and of the parameters. */
 export type ReversibleBackward<X extends Tree, Y extends Tree, P extends Tree> = (
@@ -53,14 +55,21 @@ export interface ReversibleRule<X extends Tree, Y extends Tree, P extends Tree> 
   readonly forward: (x: X, params: P) => Y;
   readonly inverse: (y: Y, params: P) => X;
   readonly backward: ReversibleBackward<X, Y, P>;
+  /** Throws where the inverse of a part does not lead back from concrete values; null where nothing is checked. */
+  readonly check: ((x: X, params: P) => void) | null;
 }
 
 export interface ReversibleOptions<X extends Tree, Y extends Tree, P extends Tree> {
   /** Rebuilding and pulling back at once, where they share work; by default one after the other. */
   readonly backward?: ReversibleBackward<X, Y, P>;
+  /**
+   * Whether the inverse is tried when a program with the block is traced for the first time, on the values of that call: a
+   * wrong one gives wrong gradients and no other sign. On by default, but where NODE_ENV is "production".
+   */
+  readonly check?: boolean;
 }
 
-const OPTIONS: OptionKinds<ReversibleOptions<Tree, Tree, Tree>> = { backward: "a function" };
+const OPTIONS: OptionKinds<ReversibleOptions<Tree, Tree, Tree>> = { backward: "a function", check: "a boolean" };
 
 const EXAMPLE = "reversible((x, p) => x.mul(p.exp()), (y, p) => y.div(p.exp()))";
 
@@ -92,8 +101,16 @@ export function reversible<X extends Tree = Tensor, P extends Tree = Tree, Y ext
     const [, pullback] = vjp<[X, P], Y>(forward, x, params);
     return [x, ...pullback(cotangent)];
   };
-  return blockOf({ forward, inverse, backward: options.backward ?? pulled });
+  const backward = options.backward ?? pulled;
+  const ways = {
+    inverse,
+    ...(options.backward ? { backward: (y: Y, params: P) => backward(y, params, zerosOf(y))[0] } : {}),
+  };
+  const check = (x: X, params: P): void => requireWayBack(forward, ways, x, params);
+  return blockOf({ forward, inverse, backward, check: (options.check ?? isDevelopment()) ? check : null });
 }
+
+const zerosOf = <T extends Tree>(tree: T): T => withFloats(tree, floatLeaves(tree).map(zerosLike));
 
 /**
  * A function traced as a replay: what it computes again at values that were kept is equal to what the forward pass
@@ -106,7 +123,8 @@ function again<Args extends readonly Tree[], R extends Tree>(fn: (...args: Args)
 }
 
 function blockOf<X extends Tree, Y extends Tree, P extends Tree>(rule: ReversibleRule<X, Y, P>): Reversible<X, Y, P> {
-  const apply = customVjp<[X, P], Y, readonly [Y, P]>(rule.forward, {
+  const checked = new Set<string>();
+  const apply = withVjp<[X, P], Y, readonly [Y, P]>("reversible", rule.forward, {
     forward: (x, params) => {
       const y = rule.forward(x, params);
       return [y, [y, params]];
@@ -114,10 +132,33 @@ function blockOf<X extends Tree, Y extends Tree, P extends Tree>(rule: Reversibl
     backward: ([y, params], cotangent) => again(rule.backward, [y, params, cotangent]).slice(1) as unknown as [X, P],
   });
   const none = [] as unknown as P;
-  return Object.assign((x: X, params: P = none): Y => apply(x, params), {
+  const applied = (x: X, params: P = none): Y => {
+    checkOnce(rule, checked, x, params);
+    return apply(x, params);
+  };
+  return Object.assign(applied, {
     inverse: (y: Y, params: P = none): X => rule.inverse(y, params),
     rule,
   });
+}
+
+/** Tries the inverse once for each structure and types of the arguments, where their values can be known. */
+function checkOnce<X extends Tree, Y extends Tree, P extends Tree>(
+  rule: ReversibleRule<X, Y, P>,
+  checked: Set<string>,
+  x: X,
+  params: P,
+): void {
+  const { check } = rule;
+  if (!currentTrace() || check === null) return;
+  const flat = flatten([x, params], "x");
+  const key = `${treeKey(flat.def)}:${flat.leaves.map(typeText).join(",")}`;
+  if (checked.has(key)) return;
+  const known = concreteOf(flat.leaves);
+  if (!known) return;
+  const [ownX, ownParams] = unflatten(flat.def, known) as [X, P];
+  outsideOfTraces(() => check(ownX, ownParams));
+  checked.add(key);
 }
 
 function requireBlock(name: string, block: unknown): void {
@@ -147,6 +188,14 @@ export function reversibleChain<X extends Tree = Tensor, P extends Tree = Tree>(
     const summary = `reversibleChain: ${describe(params)} as parameters of ${blocks.length} blocks`;
     fail("InvalidTree", summary, "give a list with the parameters of each block, [] for a block without");
   };
+  const checkAll = (x: X, params: readonly P[]): void => {
+    let state: X | null = x;
+    for (const [k, { rule }] of blocks.entries()) {
+      if (state === null) return;
+      rule.check?.(state, paramsOf(params, k));
+      if (k + 1 < blocks.length) state = runOn<X>(rule.forward as AnyFunction, [state, paramsOf(params, k)]);
+    }
+  };
   return blockOf<X, X, readonly P[]>({
     forward: (x, params) => {
       requireParams(params);
@@ -156,6 +205,7 @@ export function reversibleChain<X extends Tree = Tensor, P extends Tree = Tree>(
       requireParams(params);
       return blocks.reduceRight((state, { rule }, k) => rule.inverse(state, paramsOf(params, k)), y);
     },
+    check: blocks.every(({ rule }) => rule.check === null) ? null : checkAll,
     backward: (y, params, cotangent) => {
       let state: X = y;
       let ct: X = cotangent;
@@ -194,6 +244,8 @@ export function reversibleLoop<X extends Tree = Tensor, P extends Tree = Tree>(
   return blockOf<X, X, P>({
     forward: (x, params) => forLoop(turns, x, (_, state) => rule.forward(state, params)),
     inverse: (y, params) => forLoop(turns, y, (_, state) => rule.inverse(state, params)),
+    // Of one turn: it is the same block in all.
+    check: turns === 0 ? null : rule.check,
     backward: (y, params, cotangent) => {
       type State = readonly [X, X, readonly Tensor[]];
       const turn = ([state, ct, sums]: State): readonly [State, Tree] => {
@@ -226,6 +278,5 @@ export function drift<X extends Tree, Y extends Tree, P extends Tree>(
 ): Tensor {
   requireBlock("drift", block);
   const rebuilt = block.rule.inverse(block.rule.forward(x, params), params);
-  const far = floatLeaves(mapTrees((a, b) => cast(max(abs(sub(a, b))), "f64"), x, rebuilt));
-  return far.reduce((most, leaf) => maximum(most, leaf), fullOf("f64", [], 0));
+  return distance(x, rebuilt);
 }

@@ -17,6 +17,15 @@ import { regionRule } from "./region.ts";
 
 const tangentName = (value: Value): string => `t_${value.name ?? "value"}`;
 
+function noForwardMode(maker: string, { where }: Node): TidemarkError {
+  const other =
+    maker === "customVjp"
+      ? "give the rule with customJvp, which serves both modes"
+      : "apply the plain function in its place, which has both modes";
+  const help = `use reverse mode (grad, vjp), or ${other}`;
+  return new TidemarkError("NotDifferentiable", `a ${maker} function has no forward-mode derivative`, { where, help });
+}
+
 class Forward {
   readonly b: Build;
   readonly #map = new Map<Value, Value>();
@@ -80,10 +89,7 @@ class Forward {
     };
     switch (rule.kind) {
       case "custom_vjp":
-        throw new TidemarkError("NotDifferentiable", "a customVjp function has no forward-mode derivative", {
-          where: node.where,
-          help: "use reverse mode (grad, vjp), or give the rule with customJvp, which serves both modes",
-        });
+        throw noForwardMode(rule.maker, node);
       case "custom_jvp": {
         // the primal keeps its rule, for derivatives of higher order
         const copy = this.#copy(node, inputs);

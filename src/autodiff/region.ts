@@ -14,7 +14,13 @@ export type RegionRule =
   /** A call whose first result says whether anything flows back through the others. */
   | { readonly kind: "gated"; readonly body: Graph }
   /** x… → y… ++ saved…, and saved… ++ ct of y… → ct of x…; the first `results` are y…. */
-  | { readonly kind: "custom_vjp"; readonly results: number; readonly forward: Graph; readonly backward: Graph }
+  | {
+      readonly kind: "custom_vjp";
+      readonly maker: string;
+      readonly results: number;
+      readonly forward: Graph;
+      readonly backward: Graph;
+    }
   /** x… ++ t of x… → t of y…, linear in the tangents. */
   | { readonly kind: "custom_jvp"; readonly tangent: Graph }
   /** Loops and branches: the derivative is another one (jvp-control.ts, vjp-loops.ts, vjp-switch.ts). */
@@ -29,7 +35,8 @@ export function regionRule({ op, attrs, regions }: Node): RegionRule {
   if (op === call) return { kind: (attrs as CallAttrs).checkpoint ? "replay" : "inline", body };
   if (op === gated) return { kind: "gated", body };
   if (op === customVjp) {
-    return { kind: "custom_vjp", results: (attrs as CustomVjpAttrs).results, forward: body, backward: at(regions, 1) };
+    const { results, maker = "customVjp" } = attrs as CustomVjpAttrs;
+    return { kind: "custom_vjp", maker, results, forward: body, backward: at(regions, 1) };
   }
   invariant(op === customJvp, () => `${op.name} has no rule for its regions`);
   return { kind: "custom_jvp", tangent: at(regions, 1) };

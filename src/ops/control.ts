@@ -91,12 +91,17 @@ export const fused: OpDef<NoAttrs> = defineOp<NoAttrs>({
 });
 
 /** `results` is the number of results proper; those after them are saved for the backward region. */
-export type CustomVjpAttrs = { readonly results: number };
+export type CustomVjpAttrs = {
+  readonly results: number;
+  /** The function of the API that made it, as errors name it. */
+  readonly maker?: string;
+};
 
 /** A function with a reverse derivative of its own. */
 export const customVjp: OpDef<CustomVjpAttrs> = defineOp<CustomVjpAttrs>({
   ...bodied,
   name: "custom_vjp",
+  defaults: { maker: "customVjp" },
   infer(inputs, { results }, regions) {
     requireRegions("custom_vjp", regions, 2);
     const all = inferBody("custom_vjp", inputs, at(regions, 0));

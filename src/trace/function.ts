@@ -223,7 +223,11 @@ export function callByValue(trace: Trace, fn: AnyFunction, args: readonly unknow
 }
 
 export function traceFlat(fn: AnyFunction, flat: FlatArguments, changes: ArgumentChanges = "local"): Traced {
-  const params = flat.leaves.map((leaf) => ({ type: leaf.type, name: identifier(leaf.path) }));
+  const params = flat.leaves.map((leaf, i) => ({
+    type: leaf.type,
+    name: identifier(leaf.path),
+    sample: () => flat.tensors[i] ?? null,
+  }));
   let resultTree: TreeDef | undefined;
   const made = traceGraph(nameOf(fn), params, (tensors) => {
     const { def, leaves } = callOn(fn, flat, tensors, changes);

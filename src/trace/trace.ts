@@ -36,7 +36,26 @@ export interface Capture {
   readonly tensor: Tensor;
 }
 
+/** A parameter of a graph that is traced. */
+export interface TraceParam {
+  readonly type: TensorType;
+  readonly name?: string | undefined;
+  /** What it is when the program runs for the first time: for checks, no graph depends on it. */
+  readonly sample?: (() => Tensor | null) | undefined;
+}
+
 const stack: Trace[] = [];
+
+/** Runs `body` as if no trace were active, on concrete tensors. */
+export function outsideOfTraces<T>(body: () => T): T {
+  const active = stack.splice(0);
+  try {
+    return body();
+  } finally {
+    stack.length = 0;
+    stack.push(...active);
+  }
+}
 
 /** The innermost active trace, or null outside of all. */
 export function currentTrace(): Trace | null {
@@ -60,6 +79,7 @@ export class Trace {
   readonly numbers: MetNumber[] = [];
   readonly #captured = new Map<Value | TensorStorage, Value>();
   readonly #constants = new Map<string, Value>();
+  readonly #samples = new Map<Value, () => Tensor | null>();
   #finished = false;
   #replays = 0;
   /** How often each name of a part was used. */
@@ -90,8 +110,16 @@ export class Trace {
     return this.#finished;
   }
 
-  param(type: TensorType, name?: string): Tensor {
-    return this.#tensor(newRoot(this.build.param(type, name)), undefined);
+  param({ type, name, sample }: TraceParam): Tensor {
+    const value = this.build.param(type, name);
+    if (sample) this.#samples.set(value, sample);
+    return this.#tensor(newRoot(value), undefined);
+  }
+
+  /** What a parameter is when the program runs for the first time, in an outer trace or concrete; null if that is not known. */
+  sampleOf(param: Value): Tensor | null {
+    const captured = this.captures.find((capture) => capture.value === param);
+    return captured?.tensor ?? this.#samples.get(param)?.() ?? null;
   }
 
   /** A tensor that stands for the `index`-th number among the arguments; a parameter for each element type it is used with. */
@@ -292,11 +320,11 @@ export interface TracedGraph {
 /** The graph of `body` on parameters of the given types. */
 export function traceGraph(
   name: string,
-  params: readonly { readonly type: TensorType; readonly name?: string | undefined }[],
+  params: readonly TraceParam[],
   body: (params: readonly Tensor[]) => readonly Tensor[],
 ): TracedGraph & { readonly numbers: readonly MetNumber[] } {
   const trace = new Trace(name);
-  const tensors = params.map((param) => trace.param(param.type, param.name));
+  const tensors = params.map((param) => trace.param(param));
   const results = trace.run(() => body(tensors).map((tensor) => trace.lift(tensor)));
   return { graph: trace.build.finish(results), captures: trace.captures, numbers: trace.numbers };
 }
