@@ -5,7 +5,7 @@
  * The graphs are not part of this project (their licences do not allow it) and are read from the folder beside it.
  */
 import { existsSync, readFileSync } from "node:fs";
-import { loadSolver } from "../src/cli/highs.ts";
+import { findSolver } from "../src/node/highs.ts";
 import { baseSequence } from "../src/plan/recompute/problem.ts";
 import { readGraph } from "../src/plan/recompute/read-graph.ts";
 import { simulate } from "../src/plan/recompute/simulate.ts";
@@ -102,7 +102,7 @@ const ROWS: readonly Row[] = [
 ];
 
 const [seconds = "10", part = ""] = process.argv.slice(2);
-const solver = await loadSolver();
+const solver = findSolver();
 console.log("| graph | budget | best known | tidemark | bound | proven | s |");
 console.log("| --- | --- | --- | --- | --- | --- | --- |");
 for (const { file, peakBytes, points } of ROWS.filter((row) => row.file.includes(part))) {

@@ -18,7 +18,7 @@ import {
 } from "../src/api/index.ts";
 import { stateHash } from "../src/cli/commands/bench.ts";
 import { allNodes } from "../src/ir/walk.ts";
-import { STRATEGIES } from "../src/plan/recompute/strategies.ts";
+import { STRATEGIES, type StrategyName } from "../src/plan/recompute/strategies.ts";
 import { residualChain, type TrainingStep, tinyConvNet, tinyTransformer } from "./helpers/training-steps.ts";
 
 const CHAIN = residualChain(6);
@@ -74,7 +74,7 @@ describe.each(STEPS)("$name", (step) => {
     expect(outcomes.at(-1)?.recomputed).toBeGreaterThan(0);
   });
 
-  test.each(step === CHAIN ? [...strategies, "recompute-all"] : ["look-ahead", "selective"])(
+  test.each<StrategyName>(step === CHAIN ? [...strategies, "recompute-all"] : ["look-ahead", "selective"])(
     "keeps every bit under %s",
     (strategy) => {
       const smallest = train(step, { strategy, memory: "min" });

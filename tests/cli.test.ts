@@ -287,6 +287,18 @@ describe("tidemark curve", () => {
     const auto = points.filter((p) => p.strategy === "auto").map((p) => p.arenaBytes);
     expect(auto[0]).toBe(storeAllArenaBytes);
     expect([...auto].sort((a, b) => b - a)).toEqual(auto);
+    const solved = await tidemark(
+      "curve",
+      file("solved.ir", GRAPH),
+      "--points",
+      "2",
+      "--strategies",
+      "optimal",
+      "--json",
+    );
+    expect(lastLine(solved.out).points).toEqual([
+      expect.objectContaining({ strategy: "optimal", gap: 0, proven: true }),
+    ]);
     expectRefusal(
       await tidemark("curve", "cnn", "--strategies", "magic"),
       "UsageError: --strategies: there is no magic",

@@ -6,8 +6,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { loadSolver } from "../src/cli/highs.ts";
 import { main } from "../src/cli/main.ts";
+import { findSolver } from "../src/node/highs.ts";
 import { auto, leastBytes } from "../src/plan/recompute/auto.ts";
 import { baseSequence } from "../src/plan/recompute/problem.ts";
 import { readGraph } from "../src/plan/recompute/read-graph.ts";
@@ -121,7 +121,7 @@ describe("tidemark remat", () => {
   });
 });
 
-const solver = await loadSolver();
+const solver = findSolver();
 if (!solver) console.warn("the package highs is not installed: auto is not compared with the integer program");
 
 /** So many random graphs of up to 40 operations instead of the few that are always compared. */

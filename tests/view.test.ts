@@ -42,7 +42,7 @@ it("is told the curve point by point, so that whatever else is asked for waits f
 const PICTURES = fileURLToPath(new URL("fixtures/page", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "tidemark-page-"));
 const htmlFile = join(folder, "page.html");
-const settings = { target: "wasm", memory: {}, machine: machineModel(() => {}), solver: undefined } as const;
+const settings = { target: "wasm", memory: {}, machine: machineModel(() => {}) } as const;
 const program = chain(6);
 const { plans, planned } = planLoaded({ kind: "training", name: program.name, program }, settings);
 const { plan } = planned;

@@ -17,7 +17,7 @@ import type { CostModel } from "../plan/cost/model.ts";
 import type { Plan } from "../plan/problem.ts";
 import { LEVELS, type Level } from "../plan/recompute/levels.ts";
 import type { IntegerSolver } from "../plan/recompute/optimal.ts";
-import { STRATEGIES } from "../plan/recompute/strategies.ts";
+import { STRATEGIES, type StrategyName } from "../plan/recompute/strategies.ts";
 import { validate } from "../plan/validate.ts";
 import { type ChosenProgram, type MemoryRequest, ProgramPlans } from "../runtime/assemble.ts";
 import { type ChosenTarget, chooseTarget, TARGET_NAMES, type TargetName } from "../runtime/choose-target.ts";
@@ -48,8 +48,8 @@ export interface PlanningOptions {
   readonly memory?: string | number;
   /** In place of `memory`: as few bytes as possible at this multiple of the predicted time, 1.3 for example. */
   readonly maxSlowdown?: number;
-  /** Who decides what is computed again: one of `STRATEGIES`; default: `"auto"`. */
-  readonly strategy?: string;
+  /** Who decides what is computed again; default: `"auto"`. */
+  readonly strategy?: StrategyName;
   /** What strategies with segments cut at: `"operation"`, or parts as named by `scope` and `checkpoint`. */
   readonly segments?: Level;
   /** What the program is compiled for: `"wasm"`; with `tidemark/node` also `"native"`, or `"auto"` for the faster one. */
@@ -58,7 +58,7 @@ export interface PlanningOptions {
   readonly threads?: number;
   /** How long kernels take on this machine; default: those of a server's core. */
   readonly costs?: CostModel;
-  /** Solves integer programs for the strategy `"optimal"`; the command line has one. */
+  /** Solves integer programs for the strategy `"optimal"`; with `tidemark/node` the package `highs` is found by itself. */
   readonly solver?: IntegerSolver;
   /** Whether a plan that took long is kept on disk and read from there; with `tidemark/node`. Default: true. */
   readonly cache?: boolean;
@@ -225,6 +225,13 @@ export interface PlanInfo {
   /** How long a run should take, and the same as a multiple of what it would take with nothing computed again. */
   readonly predictedMs: number;
   readonly slowdown: number;
+  /**
+   * Under the strategy `"optimal"`: what recomputation costs over the solver's bound for this budget, less 1, in the planner's
+   * own count (docs/budget.md). Null where no solver was asked.
+   */
+  readonly gap: number | null;
+  /** Whether the solver showed that no plan costs less; false where none was asked. */
+  readonly proven: boolean;
   readonly lowerBoundBytes: number;
   readonly persistentBytes: number;
   /** Where each parameter of the graph comes from: `state.params.w0` of the arguments, or `captured[0]`. */
@@ -293,6 +300,8 @@ export function planInfo(
     strategy: placed.strategy,
     predictedMs: placed.predictedMs,
     slowdown: placed.predictedMs / placed.storeAll.predictedMs,
+    gap: placed.proof?.gap ?? null,
+    proven: placed.proof?.proven ?? false,
     lowerBoundBytes: plan.bound.bytes,
     persistentBytes: plan.problem.buffers.reduce((sum, b) => sum + (b.kind === "persistent" ? b.bytes : 0), 0),
     paths: pathsOf(source),

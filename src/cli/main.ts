@@ -6,12 +6,14 @@
 import { readFileSync } from "node:fs";
 import { TidemarkError } from "../base/errors.ts";
 import { guess } from "../base/suggest.ts";
+import { findSolver } from "../node/highs.ts";
 import { nativeTarget } from "../node/native/target.ts";
 import { systemPlanStore } from "../node/plan-store.ts";
 import { nodeWorkers } from "../node/workers.ts";
 import { wantsColour } from "../plan/terminal.ts";
 import { provideNative } from "../runtime/choose-target.ts";
 import { providePlanStore } from "../runtime/plan-cache.ts";
+import { provideSolver } from "../runtime/solver.ts";
 import { provideWorkers } from "../runtime/workers.ts";
 import { thrownAt } from "../trace/source-location.ts";
 import { type Command, commandHelp, type Io, parseArguments, usageError } from "./command.ts";
@@ -104,6 +106,7 @@ export async function main(argv: readonly string[], io: Io = processIo()): Promi
   provideNative(nativeTarget);
   provideWorkers(nodeWorkers);
   providePlanStore(systemPlanStore());
+  provideSolver(findSolver);
   try {
     await run(argv, io);
     return 0;

@@ -9,18 +9,16 @@ import type { Graph, Node } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
 import { allNodes } from "../ir/walk.ts";
 import { graphCost } from "../ops/control.ts";
-import type { Candidate } from "../plan/budget/rungs.ts";
+import type { Candidate, Proof } from "../plan/budget/rungs.ts";
 import { planTraffic, type Traffic } from "../plan/cost/plan-traffic.ts";
 import type { Plan } from "../plan/problem.ts";
 import { LEVELS } from "../plan/recompute/levels.ts";
-import type { IntegerSolver } from "../plan/recompute/optimal.ts";
 import { STRATEGIES } from "../plan/recompute/strategies.ts";
 import { type MemoryRequest, ProgramPlans } from "../runtime/assemble.ts";
 import type { Made } from "../runtime/assembler.ts";
 import { type ChosenTarget, chooseTarget, TARGET_NAMES } from "../runtime/choose-target.ts";
 import type { AnyFunction } from "../trace/function.ts";
 import { type Arguments, choice, type Io, type OptionSpec, sizeOf, usageError, wholeNumber } from "./command.ts";
-import { loadSolver } from "./highs.ts";
 import type { Loaded } from "./load.ts";
 import { type MachineModel, machineModel } from "./machine.ts";
 
@@ -38,7 +36,6 @@ export interface PlanSettings {
   readonly threads?: number;
   readonly memory: MemoryRequest;
   readonly machine: MachineModel;
-  readonly solver: IntegerSolver | undefined;
   /** With `auto`: the same for WebAssembly, where programs cannot be loaded for the target after all. */
   readonly instead?: (why: string) => PlanSettings;
 }
@@ -56,19 +53,18 @@ export async function planSettings(args: Arguments, io: Io): Promise<PlanSetting
   }
   const budgetBytes = least ? undefined : (sizeOf(args, "budget") ?? undefined);
   const threads = wholeNumber(args, "threads", 1, 1, MOST_THREADS);
-  const solver = strategy === "optimal" ? await loadSolver() : undefined;
   const memory = { budgetBytes, least, maxSlowdown, strategy, segments: choice(args, "segments", LEVELS) };
   const settingsFor = ({ target, note, instead }: ChosenTarget): PlanSettings => {
     if (note !== null) io.err(`${note}\n`);
     const machine = machineModel(io.err, target.costs);
-    const settings = { target: target.name, threads: target.threads, memory, machine, solver };
+    const settings = { target: target.name, threads: target.threads, memory, machine };
     return instead ? { ...settings, instead: (why) => settingsFor(instead(why)) } : settings;
   };
   return settingsFor(chooseTarget(choice(args, "target", TARGET_NAMES), { threads }));
 }
 
 /** The same for `compile`. */
-export function compileOptions({ target, threads = 1, memory, machine, solver }: PlanSettings): PlanningOptions {
+export function compileOptions({ target, threads = 1, memory, machine }: PlanSettings): PlanningOptions {
   const { budgetBytes, least, maxSlowdown, strategy, segments } = memory;
   const bytes = least ? "min" : budgetBytes;
   return {
@@ -78,7 +74,6 @@ export function compileOptions({ target, threads = 1, memory, machine, solver }:
     ...(maxSlowdown === undefined ? {} : { maxSlowdown }),
     ...(strategy === undefined ? {} : { strategy }),
     ...(segments === undefined ? {} : { segments }),
-    ...(solver === undefined ? {} : { solver }),
   };
 }
 
@@ -110,6 +105,10 @@ export interface PlanFigures extends PersistentFigures, Traffic {
   readonly totalFlops: number;
   readonly predictedMs: number;
   readonly storeAllPredictedMs: number;
+  /** Of the strategy `optimal`: what recomputation costs over the solver's bound, less 1; null for the others. */
+  readonly gap: number | null;
+  /** Whether the solver showed that no plan costs less. */
+  readonly proven: boolean;
   /** Whether that is by the speed of this machine (`tidemark calibrate`). */
   readonly costModel: MachineModel["costModel"];
   readonly traceMs: number;
@@ -131,6 +130,7 @@ export interface Planned {
   readonly paths: readonly string[];
   readonly predictedMs: number;
   readonly strategy: string;
+  readonly proof: Proof | undefined;
 }
 
 /** Everything that a program can be planned as. */
@@ -150,10 +150,10 @@ export interface PlanOutcome extends LoadedPlans {
 }
 
 /** What was named on the command line, ready to be planned; nothing is allocated. */
-export function plansOfLoaded(loaded: Loaded, { target, threads, machine, solver }: PlanSettings): LoadedPlans {
+export function plansOfLoaded(loaded: Loaded, { target, threads, machine }: PlanSettings): LoadedPlans {
   const { costs } = machine;
   if (loaded.kind === "graph") {
-    const plans = new ProgramPlans(loaded.graph, chooseTarget(target, { threads }).target.traits, { costs, solver });
+    const plans = new ProgramPlans(loaded.graph, chooseTarget(target, { threads }).target.traits, { costs });
     return { plans, traceMs: 0, paths: loaded.graph.params.map((param) => param.name ?? "") };
   }
   const { program } = loaded;
@@ -161,7 +161,6 @@ export function plansOfLoaded(loaded: Loaded, { target, threads, machine, solver
   const options = {
     ...{ donate: [0], name: program.name, target, costs },
     ...(threads === undefined ? {} : { threads }),
-    ...(solver === undefined ? {} : { solver }),
   };
   const { plans, source } = plansOf(program.step as AnyFunction, args, options);
   return { plans, traceMs: source.traceMs, paths: pathsOf(source) };
@@ -178,10 +177,10 @@ export function planLoaded(loaded: Loaded, settings: PlanSettings): PlanOutcome 
   const refusal = chosen instanceof TidemarkError ? chosen : null;
   const least = (): Candidate<Made> => plans.least(memory);
   const best = chosen instanceof TidemarkError ? least() : chosen;
-  const { result, predictedMs, strategy } = best;
+  const { result, predictedMs, strategy, proof } = best;
   const capacity = refusal ? Number.POSITIVE_INFINITY : (memory.budgetBytes ?? Number.POSITIVE_INFINITY);
   const plan = { ...result.plan, problem: { ...result.plan.problem, capacity } };
-  const planned = { graph: result.graph, lowered: result.lowered, plan, paths, predictedMs, strategy };
+  const planned = { graph: result.graph, lowered: result.lowered, plan, paths, predictedMs, strategy, proof };
   const figures = (): PlanFigures =>
     figuresOf(loaded.name, settings, planned, loadedPlans, {
       ...{ planMs, planCached: plans.isCached(best), feasible: refusal === null },
@@ -209,7 +208,7 @@ export function recomputed(graph: Graph): { readonly nodes: number; readonly flo
 function figuresOf(
   program: string,
   { target, memory, machine }: PlanSettings,
-  { graph, lowered, plan: made, paths, predictedMs, strategy }: Planned,
+  { graph, lowered, plan: made, paths, predictedMs, strategy, proof }: Planned,
   { plans, traceMs }: LoadedPlans,
   outcome: Pick<PlanFigures, "planMs" | "planCached" | "feasible" | "minimumBudgetBytes">,
 ): PlanFigures {
@@ -230,6 +229,8 @@ function figuresOf(
     ...planTraffic(made, lowered),
     predictedMs,
     storeAllPredictedMs: plans.storeAllFigures.predictedMs,
+    gap: proof?.gap ?? null,
+    proven: proof?.proven ?? false,
     costModel: machine.costModel,
     traceMs,
     ...outcome,

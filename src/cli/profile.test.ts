@@ -5,7 +5,7 @@ import { profile, profileText } from "./profile.ts";
 import { mlp } from "./programs/mlp.ts";
 
 it("gives every kernel of a program a time, its work and its bytes", () => {
-  const settings = { target: "wasm", memory: {}, machine: machineModel(() => {}), solver: undefined } as const;
+  const settings = { target: "wasm", memory: {}, machine: machineModel(() => {}) } as const;
   const found = profile(mlp, settings, 0.01);
   const kernels = found.plan.program.steps.filter((step) => !step.alias);
   expect(found.steps.map(({ step }) => found.plan.program.steps[step])).toEqual(kernels);

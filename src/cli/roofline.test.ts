@@ -8,7 +8,7 @@ import { machineModel } from "./machine.ts";
 import { type Planned, planLoaded } from "./plan-figures.ts";
 import { measurePeaks, rooflineOf, rooflineText } from "./roofline.ts";
 
-const SETTINGS = { target: "wasm", memory: {}, machine: machineModel(() => {}), solver: undefined } as const;
+const SETTINGS = { target: "wasm", memory: {}, machine: machineModel(() => {}) } as const;
 const PEAKS = { flops: 1e9, bytes: 1e9, cachedBytes: 1e9 };
 
 function planned(text: string): Planned {

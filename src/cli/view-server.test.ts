@@ -21,7 +21,7 @@ beforeAll(async () => {
   const text = `func chain(a0: f32[64,64]) {\n${lines.join("\n")}\n  y: f32[64,64] = mul(a6, a1)\n  return y\n}\n`;
   writeFileSync(path, text);
   const [graph] = readGraphs(path);
-  const settings = { target: "wasm", memory: {}, machine: machineModel(() => {}), solver: undefined } as const;
+  const settings = { target: "wasm", memory: {}, machine: machineModel(() => {}) } as const;
   const { plans } = plansOfLoaded({ kind: "graph", name: "chain", graph: graph! }, settings);
   server = await serveView(
     "<!doctype html>page",

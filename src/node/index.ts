@@ -1,6 +1,6 @@
 /**
- * @file `tidemark/node`: the target `native`, threads for `wasm` and a cache of plans on disk, which importing this makes known
- * to `compile`, and long runs from the host, with snapshots on disk, that survive being killed.
+ * @file `tidemark/node`: the target `native`, threads for `wasm`, a cache of plans on disk and the solver of the strategy `optimal`,
+ * which importing this makes known to `compile`, and long runs from the host, with snapshots on disk, that survive being killed.
  *
  * ```ts
  * const { gradients } = await longRun({ step, steps: 1e6, state, loss, memory: "64MB", disk: {}, directory: "run" });
@@ -8,7 +8,9 @@
  */
 import { provideNative } from "../runtime/choose-target.ts";
 import { providePlanStore } from "../runtime/plan-cache.ts";
+import { provideSolver } from "../runtime/solver.ts";
 import { provideWorkers } from "../runtime/workers.ts";
+import { findSolver } from "./highs.ts";
 import { nativeTarget } from "./native/target.ts";
 import { systemPlanStore } from "./plan-store.ts";
 import { nodeWorkers } from "./workers.ts";
@@ -23,3 +25,4 @@ export { type TrainOptions, type TrainResult, train } from "./train.ts";
 provideNative(nativeTarget);
 provideWorkers(nodeWorkers);
 providePlanStore(systemPlanStore());
+provideSolver(findSolver);

@@ -40,7 +40,8 @@ export {
 export { checkProgram, type PlanStep, type Program, replacementOf, returnStepOf } from "./program.ts";
 export { checkedPlan, readPlanJson } from "./read-json.ts";
 export { type Answer, type AutoOptions, leastBytes } from "./recompute/auto.ts";
-export type { IntegerSolver, SolverAnswer } from "./recompute/optimal.ts";
+export { type Highs, highsSolver } from "./recompute/highs.ts";
+export type { IntegerSolver, SolverAnswer, SolverLimits } from "./recompute/optimal.ts";
 export {
   baseSequence,
   checkProblem,
@@ -50,7 +51,7 @@ export {
 } from "./recompute/problem.ts";
 export { readGraph } from "./recompute/read-graph.ts";
 export { type Simulation, simulate } from "./recompute/simulate.ts";
-export { planRecompute, STRATEGIES } from "./recompute/strategies.ts";
+export { planRecompute, STRATEGIES, type StrategyName, strategyOf } from "./recompute/strategies.ts";
 export { type KindReport, type PlanReport, reportPlan, reportText } from "./report.ts";
 export type { Rule, Violation } from "./rules.ts";
 export { formatStatement, type Statement, type StatementFormat } from "./statement.ts";

@@ -21,13 +21,14 @@ import { pipeline, runPasses } from "../passes/pipeline.ts";
 import type { PlanFamily } from "../plan/budget/family.ts";
 import { loopGroups, withoutChoice } from "../plan/budget/loop-groups.ts";
 import { asAsked, rewindLoops } from "../plan/budget/rewind.ts";
-import type { Candidate } from "../plan/budget/rungs.ts";
+import type { Candidate, Proof } from "../plan/budget/rungs.ts";
 import { type CostModel, DEFAULT_MODELS } from "../plan/cost/model.ts";
 import { planInfeasible } from "../plan/infeasible.ts";
 import type { Level } from "../plan/recompute/levels.ts";
 import type { IntegerSolver } from "../plan/recompute/optimal.ts";
+import { STRATEGY, type StrategyName } from "../plan/recompute/strategies.ts";
 import { Assembler, type AssemblerOptions, type Made, type PlacedProgram, placedProgram } from "./assembler.ts";
-import { AIMING, candidateOf, GraphPlans, type PlanTools } from "./graph-plans.ts";
+import { candidateOf, GraphPlans, type PlanTools } from "./graph-plans.ts";
 import { LoopForms } from "./loop-forms.ts";
 import { type ChosenPlan, PlanCache } from "./plan-cache.ts";
 
@@ -40,7 +41,7 @@ export interface MemoryRequest {
   /** As small as possible at this multiple of the predicted time of storing everything. */
   readonly maxSlowdown?: number | undefined;
   /** Who decides what is computed again; default: `auto`. */
-  readonly strategy?: string | undefined;
+  readonly strategy?: StrategyName | undefined;
   /** What segments are made of, for strategies that have segments; default: operations. */
   readonly segments?: Level | undefined;
 }
@@ -61,6 +62,8 @@ export interface ChosenProgram extends PlacedProgram {
   readonly strategy: string;
   readonly predictedMs: number;
   readonly storeAll: { readonly arenaBytes: number; readonly predictedMs: number };
+  /** Where a solver was asked: how far the plan is from the cheapest. */
+  readonly proof?: Proof | undefined;
   /** Whether the plan came from a cache. */
   readonly planCached: boolean;
 }
@@ -144,7 +147,9 @@ export class ProgramPlans {
   /** What is asked for; throws `PlanInfeasible` where there is no such plan. */
   choose(request: MemoryRequest): Candidate<Made> {
     const worth = !isPlain(request) || this.#graph.nodes.length >= LEAST_NODES;
-    const cache = worth ? this.#cache : null;
+    // what a solver has proven cannot be checked when it is read
+    const isProven = STRATEGY[request.strategy ?? "auto"].solver === "required";
+    const cache = worth && !isProven ? this.#cache : null;
     const found = cache?.plan(asData(request), this.#tools, request.budgetBytes);
     if (found) {
       this.#restored = { ...found, request };
@@ -192,7 +197,7 @@ export class ProgramPlans {
     }
     if (budgetBytes !== undefined) return forms ? forms.within(budgetBytes, segments) : family.within(budgetBytes);
     // Without a number of bytes to aim at, a rule does the most that it can.
-    return AIMING.has(strategy) ? family.base : family.least();
+    return STRATEGY[strategy].aims ? family.base : family.least();
   }
 
   /** The smallest plan. */
@@ -214,7 +219,7 @@ export class ProgramPlans {
   }
 
   /** With loops that the planner may decide about: their forms. Strategies by name are about operations alone. */
-  #loopForms(strategy: string): LoopForms | null {
+  #loopForms(strategy: StrategyName): LoopForms | null {
     if (strategy !== "auto") return null;
     if (this.#forms === undefined) {
       const { merged, stored } = this.#made();
@@ -226,8 +231,8 @@ export class ProgramPlans {
 
   /** A plan with its kernels bound to addresses. */
   placed(chosen: Candidate<Made>, planMs: number): ChosenProgram {
-    const { strategy, predictedMs } = chosen;
-    const about = { strategy, predictedMs, storeAll: this.storeAllFigures, planCached: this.isCached(chosen) };
+    const { strategy, predictedMs, proof } = chosen;
+    const about = { strategy, predictedMs, proof, storeAll: this.storeAllFigures, planCached: this.isCached(chosen) };
     return { ...placedProgram(chosen.result, planMs), ...about };
   }
 
@@ -238,12 +243,12 @@ export class ProgramPlans {
   }
 
   /** The plans of one strategy, from everything stored to the smallest; loops are as they are stored unless it is `auto`. */
-  curve(strategy: string, points: number): ReturnType<PlanFamily<Made>["curve"]> {
+  curve(strategy: StrategyName, points: number): ReturnType<PlanFamily<Made>["curve"]> {
     return this.#loopForms(strategy)?.curve(points) ?? this.family(strategy).curve(points);
   }
 
   /** The plans of one strategy, loops as they are stored. */
-  family(strategy: string, segments: Level = "operation"): PlanFamily<Made> {
+  family(strategy: StrategyName, segments: Level = "operation"): PlanFamily<Made> {
     return this.#made().stored.family(strategy, segments);
   }
 }

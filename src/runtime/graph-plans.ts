@@ -2,6 +2,7 @@
  * @file The plans of one form of a program: everything in it stored, and the families of plans that compute some of it
  * again, by strategy. Loops are as they are in the graph; the forms that differ in their loops are plan/budget/loop-plans.ts.
  */
+import { at } from "../base/invariant.ts";
 import type { Graph } from "../ir/graph.ts";
 import { fuse } from "../passes/fuse.ts";
 import { planConflicts } from "../plan/budget/conflicts.ts";
@@ -9,23 +10,14 @@ import { PlanFamily } from "../plan/budget/family.ts";
 import { replayGraph } from "../plan/budget/replay.ts";
 import { type Candidate, type FamilyOptions, Front, LARGE_OPS, Ladder, type Realise } from "../plan/budget/rungs.ts";
 import { type SlicedProgram, sliceProgram } from "../plan/budget/slices.ts";
+import { SolvedFamily } from "../plan/budget/solved-family.ts";
 import { type CostModel, planMs } from "../plan/cost/model.ts";
 import { planCalmly } from "../plan/plan.ts";
 import type { Level } from "../plan/recompute/levels.ts";
 import type { IntegerSolver } from "../plan/recompute/optimal.ts";
+import { noSolver, STRATEGY, type StrategyName } from "../plan/recompute/strategies.ts";
 import type { Assembler, Made } from "./assembler.ts";
-
-/** Strategies that aim at a number of bytes; the others are rules that do not know it. */
-export const AIMING: ReadonlySet<string> = new Set(["auto", "look-ahead", "chain", "optimal"]);
-
-/**
- * Rules whose plans `auto` has to choose from too: in small programs the bytes that a planner counts differ from those of a
- * real plan by more than plans differ from each other. `sqrt` is one plan, `every-k` are many.
- */
-function rulesFor(ops: number): readonly string[] {
-  if (ops > 1000) return [];
-  return ops > 200 ? ["sqrt"] : ["sqrt", "every-k"];
-}
+import { knownSolver } from "./solver.ts";
 
 /** Work of a plan of recomputation: about as long as fusing and placing the program takes. */
 const effortFor = (ops: number): number => Math.min(0.025, 8 / Math.max(1, ops));
@@ -73,15 +65,21 @@ export class GraphPlans {
   }
 
   /** The smallest plan of a strategy; of a large program the smallest of those that were made so far. */
-  leastKnown(strategy: string, segments: Level = "operation"): Candidate<Made> {
+  leastKnown(strategy: StrategyName, segments: Level = "operation"): Candidate<Made> {
     const isLarge = this.base.result.program.steps.length > LARGE_OPS;
     // to slice a large program just to find that no plan was made takes a fifth of its planning time
     if (isLarge && !this.#families.has(familyKey(strategy, segments))) return this.base;
     return this.family(strategy, segments).leastKnown();
   }
 
+  #solver(): IntegerSolver {
+    const solver = this.#tools.solver ?? knownSolver();
+    if (!solver) throw noSolver();
+    return solver;
+  }
+
   /** The plans of one strategy. */
-  family(strategy: string, segments: Level = "operation"): PlanFamily<Made> {
+  family(strategy: StrategyName, segments: Level = "operation"): PlanFamily<Made> {
     const key = familyKey(strategy, segments);
     const known = this.#families.get(key);
     if (known) return known;
@@ -90,7 +88,8 @@ export class GraphPlans {
     const realise: Realise<Made> = (sequence, target) => {
       const replayed = replayGraph(sliced, sequence);
       const made = this.#tools.assembler.make(replayed.graph, [fuse], target);
-      const result = candidateOf(made, strategy, this.#tools);
+      const cost = sequence.reduce((sum, op) => sum + at(problem.ops, op).cost, 0);
+      const result = { ...candidateOf(made, strategy, this.#tools), cost };
       return { arenaBytes: result.arenaBytes, result, conflicts: planConflicts(made.plan, target, sliced, replayed) };
     };
     const options: FamilyOptions = {
@@ -98,13 +97,15 @@ export class GraphPlans {
       persistentBytes: sliced.persistentBytes,
       strategy,
       effort: effortFor(problem.ops.length),
-      solver: this.#tools.solver,
       level: segments,
     };
-    const Rungs = AIMING.has(strategy) ? Ladder : Front;
-    const names = strategy === "auto" ? rulesFor(problem.ops.length) : [];
-    const rules = names.map((rule) => this.family(rule, segments));
-    const family = new PlanFamily(this.base, new Rungs(problem, this.base, realise, options), rules);
+    const { aims, solver: needs, rules: names } = STRATEGY[strategy];
+    const rules = (names?.(problem.ops.length) ?? []).map((rule) => this.family(rule, segments));
+    const Rungs = aims ? Ladder : Front;
+    const family =
+      needs === "required"
+        ? new SolvedFamily(problem, this.base, realise, { ...options, solver: this.#solver(), others: rules })
+        : new PlanFamily(this.base, new Rungs(problem, this.base, realise, options), rules);
     this.#families.set(key, family);
     return family;
   }

@@ -29,8 +29,8 @@ export const LAYERS: readonly (readonly string[])[] = [
 /** The layers that may use Node. */
 const ON_NODE: readonly string[] = ["node", "cli"];
 
-/** Optional packages, each with the one file that may load it. */
-const ADAPTERS: Readonly<Record<string, string>> = { highs: "src/cli/highs.ts", sucrase: "src/playground/strip.ts" };
+/** Optional packages, each with the one file that may import it; `highs` is not imported but read (src/node/highs.ts). */
+const ADAPTERS: Readonly<Record<string, string>> = { sucrase: "src/playground/strip.ts" };
 
 /** Files that hand entry points to users: what is typed in the editor imports them by their names. */
 const HANDING_OUT: readonly string[] = ["src/playground/user-code.ts"];

@@ -9,7 +9,7 @@
  */
 import { formatBytes } from "../../base/bytes.ts";
 import type { Candidate } from "../../plan/budget/rungs.ts";
-import { STRATEGIES } from "../../plan/recompute/strategies.ts";
+import { STRATEGIES, STRATEGY, type StrategyName } from "../../plan/recompute/strategies.ts";
 import { table } from "../../plan/table.ts";
 import type { Made } from "../../runtime/assembler.ts";
 import { type Arguments, type Command, type Io, usageError, wholeNumber, writeJson } from "../command.ts";
@@ -25,22 +25,24 @@ export interface CurvePoint {
   readonly arenaBytes: number;
   readonly predictedMs: number;
   readonly recomputedFlops: number;
+  /** Of `optimal`: over the solver's bound for this budget, less 1, and whether no plan costs less. */
+  readonly gap: number | null;
+  readonly proven: boolean;
   /** What its loops hold for their reverses. */
   readonly loops: readonly string[];
 }
 
-/** Small graphs only: its plans take a solver and its time. */
-const WITHOUT_SOLVER: readonly string[] = STRATEGIES.filter((name) => name !== "optimal");
+/** Those that need a solver, and its time, are drawn when they are asked for. */
+const UNASKED = STRATEGIES.filter((name) => STRATEGY[name].solver !== "required");
 
-function strategiesOf(args: Arguments): readonly string[] {
+function strategiesOf(args: Arguments): readonly StrategyName[] {
   const text = args.value("strategies");
-  if (text === undefined) return WITHOUT_SOLVER;
-  const names = text.split(",");
-  const unknown = names.find((name) => !WITHOUT_SOLVER.includes(name));
-  if (unknown !== undefined) {
-    throw usageError(`--strategies: there is no ${unknown}`, `strategies are ${WITHOUT_SOLVER.join(", ")}`);
-  }
-  return names;
+  if (text === undefined) return UNASKED;
+  return text.split(",").map((name) => {
+    const found = STRATEGIES.find((known) => known === name);
+    if (found) return found;
+    throw usageError(`--strategies: there is no ${name}`, `strategies are ${STRATEGIES.join(", ")}`);
+  });
 }
 
 const pointOf = (budgetBytes: number | null, { strategy, ...c }: Candidate<Made>, name: string): CurvePoint => ({
@@ -49,6 +51,8 @@ const pointOf = (budgetBytes: number | null, { strategy, ...c }: Candidate<Made>
   arenaBytes: c.arenaBytes,
   predictedMs: c.predictedMs,
   recomputedFlops: recomputed(c.result.graph).flops,
+  gap: c.proof?.gap ?? null,
+  proven: c.proof?.proven ?? false,
   loops: loopForms(c.result.graph),
 });
 
@@ -74,7 +78,7 @@ async function run(args: Arguments, io: Io): Promise<void> {
   const strategies = strategiesOf(args);
   const loaded = await loadProgram(args.positionals[0] as string);
   const machine = machineModel(io.err);
-  const { plans } = plansOfLoaded(loaded, { target: "wasm", memory: {}, machine, solver: undefined });
+  const { plans } = plansOfLoaded(loaded, { target: "wasm", memory: {}, machine });
   const { storeAll } = plans;
   const points: CurvePoint[] = [];
   for (const name of strategies) {
@@ -102,7 +106,7 @@ export const curve: Command = {
   details: "Each line is a plan: its arena, its predicted time, and both over those of storing everything.",
   options: {
     points: { value: "N", help: "budgets for planners that aim at bytes, 10 by default" },
-    strategies: { value: "A,B,…", help: `some of ${WITHOUT_SOLVER.join(", ")}` },
+    strategies: { value: "A,B,…", help: `some of ${STRATEGIES.join(", ")}; all but optimal unless told` },
     json: { help: "print one line of JSON" },
   },
   run,

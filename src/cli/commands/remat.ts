@@ -3,18 +3,15 @@ import { existsSync, readFileSync } from "node:fs";
 import { parseBytes } from "../../base/bytes.ts";
 import { grouped, TidemarkError } from "../../base/errors.ts";
 import { at } from "../../base/invariant.ts";
+import { findSolver } from "../../node/highs.ts";
 import { fitArena } from "../../plan/recompute/arena.ts";
 import { type Answer, type AutoOptions, leastBytes } from "../../plan/recompute/auto.ts";
 import { type PackedSequence, packSequence } from "../../plan/recompute/pack-sequence.ts";
 import { baseSequence, type RecomputeProblem, type Sequence } from "../../plan/recompute/problem.ts";
 import { readGraph } from "../../plan/recompute/read-graph.ts";
 import { simulate } from "../../plan/recompute/simulate.ts";
-import { planRecompute, STRATEGIES } from "../../plan/recompute/strategies.ts";
+import { planRecompute, STRATEGIES, STRATEGY, type StrategyName, strategyOf } from "../../plan/recompute/strategies.ts";
 import { type Command, type Io, usageError, writeJson } from "../command.ts";
-import { loadSolver } from "../highs.ts";
-
-/** Strategies that may ask the solver. */
-const SOLVED: readonly string[] = ["auto", "optimal"];
 
 /** Bytes, or below 1 a fraction of the peak without recomputation. */
 function budgetOf(problem: RecomputeProblem, text: string | undefined): number {
@@ -29,6 +26,9 @@ function secondsOf(text: string | undefined): number {
   return seconds;
 }
 
+/** What a plan costs over the bound, less 1. */
+const gapOf = ({ cost, boundCost, proven }: Answer): number => (proven ? 0 : cost / boundCost - 1);
+
 /** A plan, and with `--arena` where its values lie. */
 interface Found {
   readonly answer: Answer;
@@ -37,7 +37,7 @@ interface Found {
 }
 
 /** A plan whose values have addresses below `budget`. */
-function planArena(problem: RecomputeProblem, budget: number, strategy: string, options: AutoOptions): Found {
+function planArena(problem: RecomputeProblem, budget: number, strategy: StrategyName, options: AutoOptions): Found {
   // a tenth of the time for each packing, so that several plans can be packed
   const timeoutMs = (options.seconds ?? 10) * 100;
   const pack = (sequence: Sequence) => packSequence(problem, sequence, budget, { timeoutMs });
@@ -80,10 +80,10 @@ export const remat: Command = {
     if (!existsSync(file)) throw usageError(`remat: there is no file ${file}`, "give the path of a .json file");
     const problem = readGraph(readFileSync(file, "utf8"));
     const budget = budgetOf(problem, args.value("budget"));
-    const strategy = args.value("strategy") ?? "auto";
+    const strategy = strategyOf(args.value("strategy") ?? "auto");
     const seconds = secondsOf(args.value("timeout"));
     const started = performance.now();
-    const solver = SOLVED.includes(strategy) ? await loadSolver() : undefined;
+    const solver = STRATEGY[strategy].solver === undefined ? undefined : findSolver();
     const options = { seconds, solver };
     const found = args.has("arena")
       ? planArena(problem, budget, strategy, options)
@@ -93,7 +93,8 @@ export const remat: Command = {
     if (args.has("json")) {
       const sequence = found.answer.sequence.map((op) => at(problem.ops, op).id);
       const bound = Number.isFinite(boundCost) ? boundCost : null;
-      const costs = { cost, baseCost, boundCost: bound, feasible, proven };
+      const gap = feasible && boundCost > 0 ? gapOf(found.answer) : null;
+      const costs = { cost, baseCost, boundCost: bound, gap, feasible, proven };
       const bytes = { budgetBytes: budget, peakBytes, arenaBytes: found.arenaBytes };
       // properties that are undefined are left out
       writeJson(io, { strategy: found.answer.strategy, ...bytes, ...costs, ms, sequence, ...found.packed });

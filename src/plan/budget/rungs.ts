@@ -8,7 +8,7 @@ import { fitArena, type Realised } from "../recompute/arena.ts";
 import type { Level } from "../recompute/levels.ts";
 import type { IntegerSolver } from "../recompute/optimal.ts";
 import { baseCost, type RecomputeProblem, type Sequence } from "../recompute/problem.ts";
-import { planRecompute } from "../recompute/strategies.ts";
+import { planRecompute, type StrategyName } from "../recompute/strategies.ts";
 
 /** What a plan of the family needs and takes. */
 export interface Candidate<R> {
@@ -17,6 +17,18 @@ export interface Candidate<R> {
   readonly arenaBytes: number;
   readonly predictedMs: number;
   readonly result: R;
+  /** Of its sequence, as the planner of recomputation counts it. */
+  readonly cost?: number | undefined;
+  /** How far that is from the least, where a solver was asked. */
+  readonly proof?: Proof | undefined;
+}
+
+/** What is known about the cost of a plan, beside those of all plans within the same budget. */
+export interface Proof {
+  /** Over the bound that no plan is below, less 1. */
+  readonly gap: number;
+  /** The solver showed that no plan costs less. */
+  readonly proven: boolean;
 }
 
 /** Makes a real plan of a sequence and says where it is above the target. */
@@ -27,8 +39,7 @@ export interface FamilyOptions {
   readonly floorBytes: number;
   /** Is in all of them. */
   readonly persistentBytes: number;
-  /** One of `STRATEGIES`. */
-  readonly strategy: string;
+  readonly strategy: StrategyName;
   /** Work of one plan, as `planRecompute` counts it. */
   readonly effort: number;
   readonly solver?: IntegerSolver | undefined;

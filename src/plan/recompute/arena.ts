@@ -19,7 +19,7 @@ import type { Answer, AutoOptions } from "./auto.ts";
 import { lifetimesOf } from "./lifetimes.ts";
 import type { RecomputeProblem, Sequence } from "./problem.ts";
 import { simulate } from "./simulate.ts";
-import { planRecompute } from "./strategies.ts";
+import { planRecompute, type StrategyName } from "./strategies.ts";
 
 /** A place where the arena is above the target. */
 export interface Conflict {
@@ -43,7 +43,7 @@ export interface Realised<R> {
 }
 
 export interface FitOptions extends AutoOptions {
-  readonly strategy?: string;
+  readonly strategy?: StrategyName;
   /** Plans to realise, at most. */
   readonly attempts?: number;
   /** `Realised.correction` for the first attempt, where it is known before. */

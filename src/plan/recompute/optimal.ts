@@ -17,11 +17,16 @@ export interface SolverAnswer {
   readonly value: (name: string) => number;
 }
 
+export interface SolverLimits {
+  readonly seconds: number;
+  /** Relative gap at which an answer is good enough. */
+  readonly gap: number;
+  /** Nodes of the search tree, at most: an answer that ends there is the same on every machine. */
+  readonly nodes?: number | undefined;
+}
+
 /** Solves a program in CPLEX's LP format. */
-export type IntegerSolver = (
-  program: string,
-  options: { readonly seconds: number; readonly gap: number },
-) => SolverAnswer;
+export type IntegerSolver = (program: string, limits: SolverLimits) => SolverAnswer;
 
 export interface OptimalOptions {
   readonly deadline: number;
@@ -29,6 +34,7 @@ export interface OptimalOptions {
   readonly gap: number;
   /** The cost of a plan that is known; only cheaper ones are looked for. */
   readonly known: number;
+  readonly nodes?: number | undefined;
 }
 
 export interface OptimalAnswer {
@@ -78,7 +84,7 @@ export function solveOptimal(
     const cutoff = (options.known - graph.baseCost) * (1 - options.gap) - graph.baseCost * 1e-9;
     if (cutoff < 0) return { sequence: null, bound, proven: true };
     const program = printStageProgram(graph, window, { budget, tight, cutoff, relaxed: false });
-    const answer = solver(program, { seconds, gap: options.gap });
+    const answer = solver(program, { seconds, gap: options.gap, nodes: options.nodes });
     // with bytes inside stages the program is about schedules in stages; only without is it about all
     const all = tight.size === 0;
     if (answer.status === "infeasible") return { sequence: null, bound: all ? options.known : bound, proven: true };

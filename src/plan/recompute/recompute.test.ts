@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { leastCost, randomProblem, trainingChain } from "../../../tests/support/recompute-graphs.ts";
 import { layeredGraph } from "../../../tests/support/training-graphs.ts";
-import { loadSolver } from "../../cli/highs.ts";
+import { findSolver } from "../../node/highs.ts";
 import { anneal, dice } from "./anneal.ts";
 import { auto, leastBytes } from "./auto.ts";
 import { dropBound } from "./drop-bound.ts";
@@ -18,11 +18,11 @@ import { relieve, relieveInStages } from "./relief.ts";
 import { simulate } from "./simulate.ts";
 import { searchStates } from "./state-search.ts";
 import { improveByStates } from "./state-windows.ts";
-import { planRecompute, STRATEGIES } from "./strategies.ts";
+import { planRecompute, STRATEGIES, type StrategyName } from "./strategies.ts";
 import { Timeline } from "./timeline.ts";
 import { improveWindows } from "./windows.ts";
 
-const solver = await loadSolver();
+const solver = findSolver();
 const seeds = fc.integer({ min: 0, max: 100_000 });
 
 /** A budget between what is certainly needed and what is needed without recomputation. */
@@ -281,12 +281,12 @@ describe("strategies", () => {
 
   it("rank as they should: nothing beats the optimum of the chain, and auto reaches it", () => {
     const budget = budgetOf(problem, 0.4);
-    const cost = (strategy: string): number => {
+    const cost = (strategy: StrategyName): number => {
       const answer = planRecompute(problem, budget, strategy, { effort: 1, solver });
       return answer.feasible ? answer.cost : Number.POSITIVE_INFINITY;
     };
     const best = cost("auto");
-    for (const strategy of ["every-k", "selective", "min-cut", "chain", "look-ahead"]) {
+    for (const strategy of ["every-k", "selective", "min-cut", "chain", "look-ahead"] as const) {
       expect(cost(strategy)).toBeGreaterThanOrEqual(best * 0.999);
     }
   });
@@ -303,7 +303,9 @@ describe("strategies", () => {
   });
 
   it("refuse a name that is none", () => {
-    expect(() => planRecompute(problem, 100, "magic")).toThrow("there is no recomputation strategy magic");
+    expect(() => planRecompute(problem, 100, "magic" as StrategyName)).toThrow(
+      "there is no recomputation strategy magic",
+    );
   });
 });
 

@@ -73,6 +73,7 @@ export class StateBounds {
       this.readHi[op] = (this.readHi[op + 1] as number) | (this.inHi[op] as number);
     }
     this.#crossings = Array.from({ length: end }, (_, t) => this.#crossingOf(t));
+    this.work += 4 * graph.values + end * graph.ops;
   }
 
   /** What crosses the first execution of `t`; null if all of it fits. */

@@ -34,6 +34,8 @@ export function improveByStates(
     const inside = best.slice(first, end);
     let cutoff = costOf(inside);
     for (let op = from; op < to; op++) cutoff -= graph.cost[op] as number;
+    // sums of the same costs in another order differ in their last digits: no such difference is a cheaper window
+    cutoff -= graph.baseCost * 1e-12;
     if (cutoff <= 0) continue;
     const leave = to === graph.ops ? graph.results : heldAt(graph, best, end);
     const window = { from, to, enter: heldAt(graph, best, first), leave };

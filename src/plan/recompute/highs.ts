@@ -1,11 +1,12 @@
 /**
- * @file The solver of integer programs, loaded when it is first asked for: HiGHS (Huangfu and Hall, 2018) compiled to
- * WebAssembly, the optional package `highs`. The planners take it as an argument and do without if there is none.
+ * @file HiGHS (Huangfu and Hall, 2018) as the solver of integer programs: what the package `highs`, its WebAssembly build,
+ * resolves to becomes an `IntegerSolver`. Nothing is loaded here: `tidemark/node` finds the package by itself, elsewhere it
+ * is given as the option `solver`.
  */
-import type { IntegerSolver, SolverAnswer } from "../plan/recompute/optimal.ts";
+import type { IntegerSolver, SolverAnswer, SolverLimits } from "./optimal.ts";
 
-/** The part of the package that is used. Its own types describe a CommonJS module, which is not what Node loads. */
-interface Highs {
+/** The part of the loaded package that is used. */
+export interface Highs {
   createModel(source: { readonly format: "lp"; readonly data: string }): Model;
 }
 
@@ -44,10 +45,11 @@ function valuesOf(model: Model): ReadonlyMap<string, number> {
   return values;
 }
 
-function solve(highs: Highs, program: string, seconds: number, gap: number): SolverAnswer {
+function solve(highs: Highs, program: string, { seconds, gap, nodes }: SolverLimits): SolverAnswer {
   const model = highs.createModel({ format: "lp", data: program });
   try {
-    model.options.set({ time_limit: Math.min(seconds, 1e6), mip_rel_gap: gap, output_flag: false });
+    const limits = { time_limit: Math.min(seconds, 1e6), ...(nodes === undefined ? {} : { mip_max_nodes: nodes }) };
+    model.options.set({ ...limits, mip_rel_gap: gap, output_flag: false });
     model.run();
     const status = statusOf(model);
     const whole = program.includes("\nBinary\n");
@@ -61,11 +63,15 @@ function solve(highs: Highs, program: string, seconds: number, gap: number): Sol
   }
 }
 
-/** HiGHS, or undefined where the package is not installed. */
-export async function loadSolver(): Promise<IntegerSolver | undefined> {
-  const module = await import("highs").catch(() => undefined);
-  if (!module) return undefined;
-  const load = module.default as unknown as () => Promise<Highs>;
-  const highs = await load();
-  return (program, { seconds, gap }) => solve(highs, program, seconds, gap);
+/**
+ * HiGHS for the strategy `"optimal"`, where `tidemark/node` does not find it by itself.
+ *
+ * @example
+ * import { highsSolver } from "tidemark/plan";
+ *
+ * // compile(step, { memory: "64KiB", strategy: "optimal", solver: highsSolver(await highs()) })
+ * console.log(typeof highsSolver); // function
+ */
+export function highsSolver(highs: Highs): IntegerSolver {
+  return (program, limits) => solve(highs, program, limits);
 }
