@@ -5,7 +5,7 @@
 import { plan, type Tree } from "../../../src/api/index.ts";
 import { plansOf } from "../../../src/api/plan.ts";
 import type { Candidate } from "../../../src/plan/budget/rungs.ts";
-import { STRATEGIES } from "../../../src/plan/recompute/strategies.ts";
+import { STRATEGIES, type StrategyName } from "../../../src/plan/recompute/strategies.ts";
 import type { MemoryRequest, ProgramPlans } from "../../../src/runtime/assemble.ts";
 import type { Made } from "../../../src/runtime/assembler.ts";
 import { type PlanStore, providePlanStore } from "../../../src/runtime/plan-cache.ts";
@@ -107,7 +107,7 @@ class PlanChecks {
   }
 
   /** A strategy at its smallest is no smaller than `min`, and at its bytes no faster than `auto`. */
-  strategy(strategy: string, least: number): void {
+  strategy(strategy: StrategyName, least: number): void {
     const { found } = this.#session;
     const made = this.#ask({ least: true, strategy });
     if (typeof made === "string") return;
@@ -173,7 +173,7 @@ export function checkPlans(session: Session): Range {
   const { least, most } = range;
   const between = (): number => least + random.int(most - least + 1);
   const drawn = [between(), between(), between()];
-  const [strategy, other] = random.shuffled(COMPARED) as [string, string];
+  const [strategy, other] = random.shuffled(COMPARED) as [StrategyName, StrategyName];
   const [repeats, slows, second] = [random.chance(0.25), random.chance(0.2), random.chance(0.3)];
   checks.budgets(range, drawn);
   if (least > 1) checks.refusal(random.chance(0.5) ? least - 1 : random.int(least), least);
