@@ -3,13 +3,15 @@
  * and constants of its arguments; after that a call writes its inputs, runs the code once and hands out results.
  */
 
+import { inSmallHeap, returnHeap } from "../runtime/engine-heap.ts";
+import type { Target } from "../runtime/target.ts";
 import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import { type AnyFunction, callByValue, type FlatArguments, type Traced } from "../trace/function.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { currentTrace, requireActive } from "../trace/trace.ts";
 import { type Tree, unflatten } from "../trace/tree.ts";
+import { spec } from "./create.ts";
 import { KeptPrograms, MOST_PROGRAMS, type Usage } from "./kept-programs.ts";
-
 import {
   CallReader,
   numberTensors,
@@ -21,8 +23,9 @@ import {
   requirePlanning,
   type TracedProgram,
   targetOf,
+  traceProgram,
 } from "./plan.ts";
-import { LoadedProgram } from "./program.ts";
+import { type LoadedProgram, loadProgram, type ProgramOptions, planned } from "./program.ts";
 
 export interface CompileOptions extends PlanningOptions {
   /**
@@ -58,44 +61,92 @@ export interface Compiled<A extends readonly unknown[], R> {
   dispose(): void;
 }
 
+/** The large parts of what a program is. */
+type Details = Pick<PlanInfo, "graph" | "plan">;
+
 interface Entry {
-  readonly traced: Traced;
   readonly program: LoadedProgram;
-  readonly info: ProgramInfo;
+  readonly captures: readonly Tensor[];
+  readonly numbers: Traced["numbers"];
+  readonly resultTree: Traced["resultTree"];
+  readonly figures: Omit<ProgramInfo, keyof Details>;
+  /** Until the first run; for whoever asks later it is planned once more. */
+  details: Details | null;
 }
 
-function build(source: TracedProgram, options: CompileOptions, kept: KeptPrograms<Entry>): Entry {
+/** What a function's programs are made with. */
+interface Maker {
+  readonly fn: AnyFunction;
+  readonly options: CompileOptions;
+  readonly kept: KeptPrograms<Entry>;
+}
+
+function programOptions(source: TracedProgram, { options, kept }: Maker, target: Target): ProgramOptions {
+  const { graph, donated, firstCapture, memory } = source;
+  return {
+    name: graph.name,
+    donated,
+    firstCapture,
+    memory,
+    target,
+    costs: options.costs,
+    solver: options.solver,
+    cache: options.cache,
+    verify: options.validate ?? false,
+    checkNaN: options.checkNaN ?? false,
+    arenaFor: (bytes) => kept.arenaFor(bytes),
+  };
+}
+
+function build(maker: Maker, source: TracedProgram): Entry {
+  const { options, kept } = maker;
   const started = performance.now();
-  const { traced, graph, donated, firstCapture, memory } = source;
-  const program = kept.load(({ target }) => {
-    return new LoadedProgram(graph, {
-      name: graph.name,
-      donated,
-      firstCapture,
-      memory,
-      target,
-      costs: options.costs,
-      solver: options.solver,
-      cache: options.cache,
-      verify: options.validate ?? false,
-      checkNaN: options.checkNaN ?? false,
-      arenaFor: (bytes) => kept.arenaFor(bytes),
-    });
-  });
-  const { placed, moduleBytes, kernelFunctions } = program.executable;
-  const info = planInfo(source, placed, options, kept.target);
+  const { traced, graph } = source;
+  const { program, placed } = kept.load(({ target }) => loadProgram(graph, programOptions(source, maker, target)));
+  const { graph: ordered, plan, ...info } = planInfo(source, placed, options, kept.target);
+  const { moduleBytes, kernelFunctions } = program;
+  const captures = traced.captures.map(({ tensor }) => tensor);
   const compileMs = source.traceMs + performance.now() - started;
-  return { traced, program, info: { ...info, moduleBytes, kernelFunctions, compileMs } };
-}
-
-function requirePrograms({ programs }: CompileOptions): void {
-  if (programs === undefined || (Number.isInteger(programs) && programs >= 1)) return;
-  fail("InvalidArgument", `compile: programs is ${describe(programs)}`, "give a whole number from 1 on");
+  return {
+    ...{ program, captures, numbers: traced.numbers, resultTree: traced.resultTree },
+    figures: { ...info, moduleBytes, kernelFunctions, compileMs },
+    details: { graph: ordered, plan },
+  };
 }
 
 interface Call {
   readonly flat: FlatArguments;
   readonly entry: Entry;
+}
+
+/** Planning is a function of types: it gives the same graph and plan as the first time. */
+function planAgain(maker: Maker, flat: FlatArguments): Details {
+  const source = traceProgram(maker.fn, flat, maker.options);
+  return planned(source.graph, programOptions(source, maker, maker.kept.target.target));
+}
+
+function infoOf(maker: Maker, { flat, entry: { figures, details } }: Call): ProgramInfo {
+  // types alone: whoever keeps what is said here does not keep the arguments
+  const types = { ...flat, tensors: flat.tensors.map(({ shape, dtype }) => spec(shape, dtype)) };
+  let known = details;
+  const made = (): Details => {
+    known ??= planAgain(maker, types);
+    return known;
+  };
+  return {
+    ...figures,
+    get graph() {
+      return made().graph;
+    },
+    get plan() {
+      return made().plan;
+    },
+  };
+}
+
+function requirePrograms({ programs }: CompileOptions): void {
+  if (programs === undefined || (Number.isInteger(programs) && programs >= 1)) return;
+  fail("InvalidArgument", `compile: programs is ${describe(programs)}`, "give a whole number from 1 on");
 }
 
 /**
@@ -125,6 +176,7 @@ export function compile<A extends readonly (Tree | undefined)[] = [Tensor], R = 
     budgetBytes: requestOf(options).budgetBytes,
     target: () => targetOf(options),
   });
+  const maker: Maker = { fn: fn as AnyFunction, options, kept };
   const reader = new CallReader(fn as AnyFunction, options);
   /** The arguments of a call and its program; the function is traced where there is none. */
   const programFor = (args: A): Call => {
@@ -132,23 +184,28 @@ export function compile<A extends readonly (Tree | undefined)[] = [Tensor], R = 
     for (const leaf of flat.tensors) requireActive(leaf);
     const known = kept.find(flat.key);
     if (known) return { flat, entry: known };
-    const source = reader.trace(args);
-    // Numbers may have turned out to be constants.
-    const { key } = source.flat;
-    return { flat: source.flat, entry: kept.find(key) ?? kept.add(key, build(source, options, kept)) };
+    return inSmallHeap(() => {
+      const source = reader.trace(args);
+      // Numbers may have turned out to be constants.
+      const { key } = source.flat;
+      return { flat: source.flat, entry: kept.find(key) ?? kept.add(key, build(maker, source)) };
+    });
   };
   const compiled = (...args: A): R => {
     // Inside another trace a compiled function is the function itself, but for changes to its arguments.
     const trace = currentTrace();
     if (trace) return callByValue(trace, fn as AnyFunction, args) as R;
     const { flat, entry } = programFor(args);
-    const { traced, program } = entry;
-    const given = [...flat.tensors, ...numberTensors(traced, flat)];
-    const results = program.run([...given, ...traced.captures.map((capture) => capture.tensor)]);
-    return unflatten(traced.resultTree, results) as R;
+    if (entry.details) {
+      // before the arena is written, so that the two are not resident at once
+      entry.details = null;
+      returnHeap();
+    }
+    const given = [...flat.tensors, ...numberTensors(entry, flat), ...entry.captures];
+    return unflatten(entry.resultTree, entry.program.run(given)) as R;
   };
   return Object.assign(compiled, {
-    program: (...args: A): ProgramInfo => programFor(args).entry.info,
+    program: (...args: A): ProgramInfo => infoOf(maker, programFor(args)),
     usage: () => kept.usage(),
     dispose: () => kept.dispose(),
   });

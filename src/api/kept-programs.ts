@@ -112,6 +112,6 @@ export class KeptPrograms<E extends Entry> {
   #drop({ program }: E): void {
     // What others run in too stays.
     if (program.arena !== this.#arena) program.arena.clear();
-    program.executable.close();
+    program.close();
   }
 }

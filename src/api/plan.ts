@@ -201,7 +201,7 @@ export class CallReader {
 }
 
 /** What the numbers of a call are to its program: a scalar for each parameter. @internal */
-export function numberTensors({ numbers }: Traced, flat: FlatArguments): readonly Tensor[] {
+export function numberTensors({ numbers }: Pick<Traced, "numbers">, flat: FlatArguments): readonly Tensor[] {
   return numbers.map(({ index, path, type }) => {
     const { value } = at(flat.numbers, index);
     if (type.dtype === "i32") requireI32(path, value);

@@ -13,7 +13,7 @@ import { assemble, type ChosenProgram, type MemoryRequest } from "../runtime/ass
 import { runChecked } from "../runtime/check-nan.ts";
 import { type Elements, Executable } from "../runtime/executable.ts";
 import { ResidentStorage } from "../runtime/resident.ts";
-import type { Target } from "../runtime/target.ts";
+import type { Machine, Target } from "../runtime/target.ts";
 import { wasmTarget } from "../runtime/wasm-target.ts";
 import { laterLocation } from "../trace/source-location.ts";
 import { ArrayStorage, type TensorStorage } from "../trace/storage.ts";
@@ -38,64 +38,96 @@ export interface ProgramOptions {
   readonly arenaFor?: ((bytes: number) => Arena | undefined) | undefined;
 }
 
+/** A value of the program that goes in or comes out. */
+interface Place {
+  readonly type: TensorType;
+  readonly address: number;
+}
+
+/** A watched program updates nothing in place, so that arguments survive an error. */
+const donatedOf = ({ donated, checkNaN }: ProgramOptions): ReadonlyMap<number, number> =>
+  checkNaN || !donated ? new Map() : donated;
+
+/** A program planned as `LoadedProgram` runs it. */
+export function planned(graph: Graph, options: ProgramOptions): ChosenProgram {
+  const donated = donatedOf(options);
+  const { traits, costs } = options.target ?? wasmTarget();
+  return assemble(graph, traits, {
+    donated,
+    persistent: persistentParams(graph, donated, options.firstCapture ?? graph.params.length),
+    memory: options.memory,
+    costs: options.costs ?? costs,
+    solver: options.solver,
+    cache: options.cache,
+    verify: options.verify ?? false,
+    // Operation by operation, so that the one to blame can be named.
+    ...(options.checkNaN ? { passes: pipeline } : {}),
+  });
+}
+
+/** Ready to run. What it was made from is not kept: graph and plan may take as much as a small arena. */
 export class LoadedProgram {
-  readonly executable: Executable<ChosenProgram>;
   readonly arena: Arena;
   readonly #name: string;
-  readonly #graph: Graph;
+  readonly #params: readonly Place[];
+  readonly #results: readonly Place[];
   readonly #donated: ReadonlyMap<number, number>;
   readonly #replaces: ReadonlyMap<number, number>;
   readonly #tenant: Tenant;
   readonly #firstCapture: number;
-  readonly #checkNaN: boolean;
+  readonly #machine: Machine;
+  /** To look for NaN. */
+  readonly #watched: Executable | null;
 
-  constructor(graph: Graph, options: ProgramOptions) {
+  constructor(graph: Graph, options: ProgramOptions, placed: ChosenProgram) {
+    const { checkNaN = false, target = wasmTarget() } = options;
     this.#name = options.name;
-    this.#graph = graph;
-    this.#checkNaN = options.checkNaN ?? false;
-    // A watched program updates nothing in place, so that arguments survive an error.
-    this.#donated = this.#checkNaN ? new Map() : (options.donated ?? new Map());
+    this.#donated = donatedOf(options);
     this.#replaces = new Map([...this.#donated].flatMap(([param, result]) => (result >= 0 ? [[result, param]] : [])));
     this.#firstCapture = options.firstCapture ?? graph.params.length;
-    const persistent = persistentParams(graph, this.#donated, this.#firstCapture);
-    const target = options.target ?? wasmTarget();
-    const placed = assemble(graph, target.traits, {
-      donated: this.#donated,
-      persistent,
-      memory: options.memory,
-      costs: options.costs ?? target.costs,
-      solver: options.solver,
-      cache: options.cache,
-      verify: options.verify ?? false,
-      // Operation by operation, so that the one to blame can be named.
-      ...(this.#checkNaN ? { passes: pipeline } : {}),
-    });
     const arena = options.arenaFor?.(placed.plan.height);
-    this.executable = new Executable(placed, target, { stepwise: this.#checkNaN, arena: arena?.memory });
-    this.arena = arena ?? new Arena(this.executable.memory);
-    const { params, plan } = this.executable.placed;
-    const sizes = [...persistent].map((i) => [at(params, i), byteLength(at(graph.params, i).type)] as const);
+    const executable = new Executable(placed, target, { stepwise: checkNaN, arena: arena?.memory });
+    const { machine } = executable;
+    this.#machine = machine;
+    this.#watched = checkNaN ? executable : null;
+    this.arena = arena ?? new Arena(machine.memory);
+    this.#params = graph.params.map(({ type }, i) => ({ type, address: at(placed.params, i) }));
+    this.#results = graph.results.map(({ type }, i) => ({ type, address: at(placed.results, i) }));
+    const persistent = [...persistentParams(graph, this.#donated, this.#firstCapture)].map((i) => at(this.#params, i));
+    const sizes = persistent.map(({ type, address }) => [address, byteLength(type)] as const);
     // One without elements has the address of its neighbour.
-    this.#tenant = { slots: new Map(sizes.filter(([, bytes]) => bytes > 0)), height: plan.height };
+    this.#tenant = { slots: new Map(sizes.filter(([, bytes]) => bytes > 0)), height: placed.plan.height };
   }
 
   run(args: readonly Tensor[]): readonly Tensor[] {
     const storages = args.map(storageOf);
     this.arena.enter(this.#tenant);
     this.#write(storages);
-    if (this.#checkNaN) runChecked(this.executable);
-    else this.executable.run();
-    return this.#results();
+    if (this.#watched) runChecked(this.#watched);
+    else this.#machine.run();
+    return this.#made();
+  }
+
+  get moduleBytes(): number {
+    return this.#machine.moduleBytes;
+  }
+
+  get kernelFunctions(): number {
+    return this.#machine.kernelFunctions;
+  }
+
+  /** Ends its threads. It cannot run again. */
+  close(): void {
+    this.#machine.close();
   }
 
   #write(storages: readonly TensorStorage[]): void {
-    const { executable, arena } = this;
-    const { params } = executable.placed;
+    const { arena } = this;
     // What is already in its slot stays; everything else is read before any slot is overwritten. What is written once and
     // not computed yet is computed in its slot.
     const pending: { readonly param: number; readonly write: (into: Elements) => void }[] = [];
     storages.forEach((storage, i) => {
-      const address = at(params, i);
+      const { address } = at(this.#params, i);
       const isConstant = i >= this.#firstCapture;
       if (isConstant ? arena.hasConstant(address, storage) : this.#donated.has(i) && isAt(storage, arena, address))
         return;
@@ -110,12 +142,11 @@ export class LoadedProgram {
     });
     this.#consume(storages);
     for (const { param, write } of pending) {
-      const { type } = at(this.#graph.params, param);
+      const { type, address } = at(this.#params, param);
       // One without elements has the address of its neighbour.
       if (byteLength(type) === 0) continue;
-      const address = at(params, param);
       arena.vacate(address);
-      write(executable.view(type, address));
+      write(arena.view(type, address));
       if (param >= this.#firstCapture) arena.putConstant(address, at(storages, param), byteLength(type));
     }
   }
@@ -127,16 +158,23 @@ export class LoadedProgram {
     for (const storage of given) (storage as ResidentStorage).consume(this.#name, where);
   }
 
-  #results(): readonly Tensor[] {
-    const { executable } = this;
-    return this.#graph.results.map((value, i) => {
-      const { type } = value;
+  #made(): readonly Tensor[] {
+    const { arena } = this;
+    return this.#results.map(({ type, address }, i) => {
       const param = this.#replaces.get(i);
-      const address = at(executable.placed.results, i);
-      if (param === undefined) return copyOut(executable, type, address);
-      return new Tensor(this.arena.put(type, at(executable.placed.params, param)));
+      if (param !== undefined) return new Tensor(arena.put(type, at(this.#params, param).address));
+      return new Tensor(new ArrayStorage(type.dtype, type.shape, arena.view(type, address).slice()));
     });
   }
+}
+
+/** Plans and loads a program; how it was planned goes to whoever wants to know. */
+export function loadProgram(
+  graph: Graph,
+  options: ProgramOptions,
+): { readonly program: LoadedProgram; readonly placed: ChosenProgram } {
+  const placed = planned(graph, options);
+  return { program: new LoadedProgram(graph, options, placed), placed };
 }
 
 /** Parameters that stay in the arena between runs: those that a result replaces, and captured constants. */
@@ -152,10 +190,6 @@ export function persistentParams(
 
 function isAt(storage: TensorStorage, arena: Arena, address: number): boolean {
   return storage instanceof ResidentStorage && storage.isAt(arena, address);
-}
-
-function copyOut(executable: Executable, type: TensorType, address: number): Tensor {
-  return new Tensor(new ArrayStorage(type.dtype, type.shape, executable.view(type, address).slice()));
 }
 
 /**

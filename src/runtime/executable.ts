@@ -39,12 +39,12 @@ type LoadedAs = Pick<ExecutableOptions, "stepwise" | "arena">;
 export class Executable<P extends PlacedProgram = PlacedProgram> {
   readonly placed: P;
   readonly target: Target;
-  readonly #machine: Machine;
+  readonly machine: Machine;
 
   constructor(placed: P, target: Target, { stepwise = false, arena }: LoadedAs = {}) {
     this.placed = placed;
     this.target = target;
-    this.#machine = target.load(placed, { stepwise, memory: arena });
+    this.machine = target.load(placed, { stepwise, memory: arena });
   }
 
   /** Traced graph in, ready to run out. */
@@ -55,12 +55,12 @@ export class Executable<P extends PlacedProgram = PlacedProgram> {
   }
 
   get moduleBytes(): number {
-    return this.#machine.moduleBytes;
+    return this.machine.moduleBytes;
   }
 
   /** What holds its arena. */
   get memory(): ArenaMemory {
-    return this.#machine.memory;
+    return this.machine.memory;
   }
 
   /** Of what holds the arena: whole pages on WebAssembly. */
@@ -70,7 +70,7 @@ export class Executable<P extends PlacedProgram = PlacedProgram> {
 
   /** Distinct kernel functions in the module. */
   get kernelFunctions(): number {
-    return this.#machine.kernelFunctions;
+    return this.machine.kernelFunctions;
   }
 
   /** The elements at an address, in the arena itself: gone with the next run. */
@@ -84,13 +84,13 @@ export class Executable<P extends PlacedProgram = PlacedProgram> {
   }
 
   run(): void {
-    this.#machine.run();
+    this.machine.run();
   }
 
   /** Runs kernel by kernel, calling `after` in between; only for programs made `stepwise`. */
   runStepwise(after: (kernel: number) => void): void {
     this.placed.kernels.forEach((_, i) => {
-      this.#machine.step(i);
+      this.machine.step(i);
       after(i);
     });
     const bytes = this.#arena();
@@ -99,7 +99,7 @@ export class Executable<P extends PlacedProgram = PlacedProgram> {
 
   /** Ends its threads. It cannot run again. */
   close(): void {
-    this.#machine.close();
+    this.machine.close();
   }
 
   #arena(): Uint8Array {
