@@ -1,6 +1,15 @@
-/** @file Files named on the command line: what cannot be read or written is the user's to fix. */
-import { readFileSync, writeFileSync } from "node:fs";
+/**
+ * @file Files named on the command line: what cannot be read or written is the user's to fix. Inputs are read whole, so they
+ * must end: plain files of a size that fits memory. Devices and pipes may never end, or never begin, and are refused.
+ */
+import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync, writeFileSync } from "node:fs";
+import { formatBytes } from "../base/bytes.ts";
 import { usageError } from "./command.ts";
+
+/** Far beyond any file that these commands are for; much larger ones would not fit the engine's heap once they are read. */
+const LARGEST_FILE = 64 * 2 ** 20;
+/** Of one call to the system. */
+const PIECE = 2 ** 20;
 
 /** What Node's codes mean; others are shown as they are. */
 const PROBLEMS: Readonly<Record<string, string>> = {
@@ -8,6 +17,16 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   EISDIR: "it is a folder",
   ENOTDIR: "a part of the path is not a folder",
   EACCES: "it is not permitted",
+  EPERM: "it is not permitted",
+  ELOOP: "its links lead in a circle",
+  ENAMETOOLONG: "the name is too long",
+  ENOSPC: "no space is left",
+  EDQUOT: "no space is left to this user",
+  EFBIG: "files may not be that large",
+  EROFS: "nothing can be written there",
+  EAGAIN: "it has nothing to read",
+  ENXIO: "nothing is at its other end",
+  ERR_INVALID_ARG_VALUE: "that is no path",
 };
 
 function asUsage<T>(what: string, help: string, act: () => T): T {
@@ -15,21 +34,66 @@ function asUsage<T>(what: string, help: string, act: () => T): T {
     return act();
   } catch (error) {
     const { code } = error as Error & { readonly code?: string };
-    if (code === undefined) throw error;
+    if (code === undefined || code === "UsageError") throw error;
     throw usageError(`${what}: ${PROBLEMS[code] ?? code}`, help);
   }
 }
 
-/** The text of a file of some kind: `.csv`. */
-export function readText(path: string, kind: string): string {
-  const text = asUsage(`cannot read ${path}`, `give the path of a ${kind} file`, () => readFileSync(path, "utf8"));
-  // some editors mark the order of bytes
-  return text.replace(/^\uFEFF/, "");
+/** What is wrong with something to be read as a file, or null. */
+function problemOf(found: Stats, largest: number): string | null {
+  if (found.isDirectory()) return "it is a folder";
+  if (found.isFIFO()) return "it is a pipe, which may never end; write it to a file first";
+  if (!found.isFile()) return "it is a device, not a file";
+  if (found.size <= largest) return null;
+  return `it has ${formatBytes(found.size)}, and at most ${formatBytes(largest)} are read`;
+}
+
+/** Throws unless a path leads to a file that can be read whole. */
+export function requireFile(path: string, kind: string): void {
+  const [what, help] = [`cannot read ${path}`, `give the path of a ${kind} file`];
+  const problem = asUsage(what, help, () => problemOf(statSync(path), LARGEST_FILE));
+  if (problem !== null) throw usageError(`${what}: ${problem}`, help);
+}
+
+/** The bytes of an open file up to its end, which must come. */
+function readToEnd(file: number, largest: number): Buffer | null {
+  const pieces: Buffer[] = [];
+  let total = 0;
+  for (;;) {
+    const piece = Buffer.allocUnsafe(PIECE);
+    const got = readSync(file, piece, 0, PIECE, null);
+    if (got === 0) return Buffer.concat(pieces, total);
+    total += got;
+    // a file that grows as it is read, or that says no size and has one
+    if (total > largest) return null;
+    pieces.push(piece.subarray(0, got));
+  }
 }
 
 /** The bytes of a file of some kind. */
-export function readBytes(path: string, kind: string): Uint8Array {
-  return asUsage(`cannot read ${path}`, `give the path of a ${kind} file`, () => readFileSync(path));
+export function readBytes(path: string, kind: string, largest: number = LARGEST_FILE): Uint8Array {
+  const [what, help] = [`cannot read ${path}`, `give the path of a ${kind} file`];
+  return asUsage(what, help, () => {
+    // to open a pipe that nobody writes to would take for ever
+    const file = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+    try {
+      const problem = problemOf(fstatSync(file), largest);
+      if (problem !== null) throw usageError(`${what}: ${problem}`, help);
+      const bytes = readToEnd(file, largest);
+      if (bytes) return bytes;
+      throw usageError(`${what}: it does not end within ${formatBytes(largest)}`, help);
+    } finally {
+      closeSync(file);
+    }
+  });
+}
+
+/** The text of a file of some kind: `.csv`. */
+export function readText(path: string, kind: string): string {
+  const bytes = readBytes(path, kind);
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+  // some editors mark the order of bytes
+  return text.replace(/^\uFEFF/, "");
 }
 
 export function writeText(path: string, text: string): void {

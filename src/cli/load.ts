@@ -8,9 +8,11 @@ import type { Graph } from "../ir/graph.ts";
 import { parse } from "../ir/parse.ts";
 import { verify } from "../ir/verify.ts";
 import { allOps } from "../ops/all.ts";
+import { usageError } from "./command.ts";
 import { checkedProgram } from "./contract.ts";
-import { readText } from "./files.ts";
+import { readText, requireFile } from "./files.ts";
 import { ALL_PROGRAMS, type AnyProgram } from "./programs/built-in.ts";
+import { thrownText } from "./thrown.ts";
 
 /** A training step with values to start from, or a graph, of which only the types are known. */
 export type Loaded =
@@ -67,16 +69,59 @@ async function moduleProgram(path: string): Promise<AnyProgram> {
 }
 
 async function importModule(path: string): Promise<{ readonly program?: unknown }> {
+  requireFile(path, "module");
   const url = pathToFileURL(resolve(path)).href;
   try {
-    return (await import(url)) as { readonly program?: unknown };
+    return await settled(path, import(url) as Promise<{ readonly program?: unknown }>);
   } catch (error) {
-    const { code, message } = error as Error & { readonly code?: string };
-    if (code === "ERR_UNKNOWN_FILE_EXTENSION" || (error instanceof SyntaxError && path.endsWith("ts"))) {
-      const help = "compile it to .js, or use Node 22.18 or newer with types that can be erased";
-      throw unknown(`${path}: Node ${process.versions.node} does not read this TypeScript (${message})`, help);
-    }
     if (error instanceof TidemarkError) throw error;
-    throw unknown(`${path} could not be loaded: ${message}`, "run it with node to see where");
+    const said = thrownText(error);
+    if (isForeignSyntax(error, path)) {
+      const help = "compile it to .js, or use Node 22.18 or newer with types that can be erased";
+      throw unknown(`${path}: Node ${process.versions.node} does not read this TypeScript (${said})`, help);
+    }
+    throw unknown(`${path} could not be loaded: ${said}`, "run it with node to see where");
   }
+}
+
+/** Whether Node does not know what it was given to read. */
+function isForeignSyntax(error: unknown, path: string): boolean {
+  if (!(error instanceof Error)) return false;
+  const { code } = error as Error & { readonly code?: string };
+  return code === "ERR_UNKNOWN_FILE_EXTENSION" || (error instanceof SyntaxError && path.endsWith("ts"));
+}
+
+/** Seconds, for those who load data at the top level of a module. */
+export const LOAD_SECONDS = 60;
+export const LOAD_VARIABLE = "TIDEMARK_LOAD_SECONDS";
+
+function loadSeconds(): number {
+  const text = process.env[LOAD_VARIABLE];
+  if (!text) return LOAD_SECONDS;
+  const seconds = Number(text);
+  if (seconds > 0 && seconds <= 1e6) return seconds;
+  throw usageError(`${LOAD_VARIABLE} is ${text}`, "give seconds, as in 300");
+}
+
+/**
+ * A module, once its top level has run. One that waits there for what never comes would keep the command for ever, or end it
+ * without a word: both are refused, the first after a limit, the second at once, when nothing is left to wait for.
+ */
+function settled<T>(path: string, loading: Promise<T>): Promise<T> {
+  const seconds = loadSeconds();
+  const refusal = (why: string, help: string): TidemarkError =>
+    unknown(`${path} could not be loaded: its top level ${why}`, help);
+  return new Promise<T>((resolve, reject) => {
+    const late = (): void =>
+      reject(refusal(`has not run within ${seconds} s`, `${LOAD_VARIABLE} sets another limit, in seconds`));
+    const idle = (): void =>
+      reject(refusal("awaits something that nothing is left to bring about", "look for a promise that never settles"));
+    // waiting alone is no reason to stay
+    const timer = setTimeout(late, seconds * 1000).unref();
+    process.once("beforeExit", idle);
+    loading.then(resolve, reject).finally(() => {
+      clearTimeout(timer);
+      process.off("beforeExit", idle);
+    });
+  });
 }

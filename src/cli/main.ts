@@ -15,7 +15,6 @@ import { provideNative } from "../runtime/choose-target.ts";
 import { providePlanStore } from "../runtime/plan-cache.ts";
 import { provideSolver } from "../runtime/solver.ts";
 import { provideWorkers } from "../runtime/workers.ts";
-import { thrownAt } from "../trace/source-location.ts";
 import { type Command, commandHelp, type Io, parseArguments, usageError } from "./command.ts";
 import { bench } from "./commands/bench.ts";
 import { calibrate } from "./commands/calibrate.ts";
@@ -28,7 +27,9 @@ import { remat } from "./commands/remat.ts";
 import { revolve } from "./commands/revolve.ts";
 import { trace } from "./commands/trace.ts";
 import { view } from "./commands/view.ts";
+import { LOAD_SECONDS, LOAD_VARIABLE } from "./load.ts";
 import { ALL_PROGRAMS } from "./programs/built-in.ts";
+import { asUsers } from "./thrown.ts";
 
 const COMMANDS: readonly Command[] = [plan, view, bench, curve, trace, opt, pack, remat, revolve, calibrate, doctor];
 
@@ -52,6 +53,8 @@ function help(): string {
     "",
     "PROGRAM is a module (.js, .mjs, .ts) that exports `program`, a graph (.ir), or built in:",
     ...programs,
+    "",
+    `A module has ${LOAD_SECONDS} seconds to load; ${LOAD_VARIABLE} sets another limit.`,
     "",
     "tidemark COMMAND --help shows a command's options; tidemark --version the version.",
     "",
@@ -85,20 +88,25 @@ function processIo(): Io {
     if (error.code !== "EPIPE") throw error;
     process.exit(0);
   });
-  return {
-    out: (text) => process.stdout.write(text),
-    err: (text) => process.stderr.write(text),
+  const io = {
+    out: (text: string) => process.stdout.write(text),
+    err: (text: string) => process.stderr.write(text),
     colour: wantsColour(process.stdout.isTTY === true, process.env),
   };
+  // what a module throws later, from a timer or a promise of its own
+  process.once("uncaughtException", (thrown) => process.exit(report(thrown, io)));
+  return io;
 }
 
-/** What a module threw by itself is the user's: said in one line, where it was thrown. */
-function asUsers(error: unknown): unknown {
-  if (error instanceof TidemarkError) return error;
-  const where = error instanceof Error ? thrownAt(error) : "a module, which threw no error";
-  if (where === undefined) return error;
-  const help = "it is thrown by the module, not by tidemark: run the module with node to see the whole stack";
-  return new TidemarkError("UnknownProgram", String(error), { where, help });
+/** Says what went wrong, and gives the exit code. */
+function report(thrown: unknown, io: Io): number {
+  const error = asUsers(thrown);
+  if (error instanceof TidemarkError) {
+    io.err(`${error.message}\n`);
+    return 1;
+  }
+  io.err(`${error instanceof Error ? error.stack : String(error)}\n`);
+  return 2;
 }
 
 /** Runs the command line `tidemark ...argv` and gives the exit code. */
@@ -111,12 +119,6 @@ export async function main(argv: readonly string[], io: Io = processIo()): Promi
     await run(argv, io);
     return 0;
   } catch (thrown) {
-    const error = asUsers(thrown);
-    if (error instanceof TidemarkError) {
-      io.err(`${error.message}\n`);
-      return 1;
-    }
-    io.err(`${error instanceof Error ? error.stack : String(error)}\n`);
-    return 2;
+    return report(thrown, io);
   }
 }

@@ -15,9 +15,18 @@ function homeFolder(): string | null {
   }
 }
 
+/** Null where the folder that it is relative to is gone. */
+function absolutePath(path: string): string | null {
+  try {
+    return resolve(path);
+  } catch {
+    return null;
+  }
+}
+
 /** Null where no place is known. */
 export function cacheFolder(env: NodeJS.ProcessEnv = process.env): string | null {
-  if (env.TIDEMARK_CACHE) return resolve(env.TIDEMARK_CACHE);
+  if (env.TIDEMARK_CACHE) return absolutePath(env.TIDEMARK_CACHE);
   if (env.XDG_CACHE_HOME && isAbsolute(env.XDG_CACHE_HOME)) return join(env.XDG_CACHE_HOME, "tidemark");
   const home = homeFolder();
   return home === null ? null : join(home, ".cache", "tidemark");

@@ -60,10 +60,14 @@ export function locate(stack: string, root: string): string | undefined {
 /** Where an error was thrown, if that is not in the library. */
 export function thrownAt(error: Error): string | undefined {
   const { root } = library();
-  const first = error.stack?.split("\n").find((line) => parseFrame(line) !== null);
-  if (root === null || first === undefined) return undefined;
-  const { file } = parseFrame(first) as Frame;
-  return file.startsWith(root) || file.startsWith("node:") ? undefined : locate(first, root);
+  if (root === null || typeof error.stack !== "string") return undefined;
+  for (const line of error.stack.split("\n")) {
+    const file = parseFrame(line)?.file;
+    // what Node throws is thrown by whoever called it
+    if (file === undefined || file.startsWith("node:")) continue;
+    return file.startsWith(root) ? undefined : locate(line, root);
+  }
+  return undefined;
 }
 
 /** The user's innermost line among the frames of an error's stack. */

@@ -1,5 +1,4 @@
 /** @file `tidemark remat`: plans recomputation for a graph in a file, within a number of bytes. */
-import { existsSync, readFileSync } from "node:fs";
 import { parseBytes } from "../../base/bytes.ts";
 import { grouped, TidemarkError } from "../../base/errors.ts";
 import { at } from "../../base/invariant.ts";
@@ -12,6 +11,7 @@ import { readGraph } from "../../plan/recompute/read-graph.ts";
 import { simulate } from "../../plan/recompute/simulate.ts";
 import { planRecompute, STRATEGIES, STRATEGY, type StrategyName, strategyOf } from "../../plan/recompute/strategies.ts";
 import { type Command, type Io, usageError, writeJson } from "../command.ts";
+import { readText } from "../files.ts";
 
 /** Bytes, or below 1 a fraction of the peak without recomputation. */
 function budgetOf(problem: RecomputeProblem, text: string | undefined): number {
@@ -77,8 +77,7 @@ export const remat: Command = {
   },
   async run(args, io) {
     const file = args.positionals[0] as string;
-    if (!existsSync(file)) throw usageError(`remat: there is no file ${file}`, "give the path of a .json file");
-    const problem = readGraph(readFileSync(file, "utf8"));
+    const problem = readGraph(readText(file, ".json"));
     const budget = budgetOf(problem, args.value("budget"));
     const strategy = strategyOf(args.value("strategy") ?? "auto");
     const seconds = secondsOf(args.value("timeout"));

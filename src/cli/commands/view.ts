@@ -12,6 +12,9 @@ import { pageOf } from "../page.ts";
 import { PLAN_OPTIONS, planLoaded, planSettings } from "../plan-figures.ts";
 import { serveView } from "../view-server.ts";
 
+/** Histories of long runs are large. */
+const LARGEST_VIEWED = 256 * 2 ** 20;
+
 interface Source {
   readonly title: string;
   readonly entries: readonly ViewEntry[];
@@ -28,7 +31,7 @@ interface Source {
  */
 async function sourceOf(word: string, first: number, args: Arguments, io: Io): Promise<Source> {
   if (isViewFile(word)) {
-    const entries = entriesOfFile(basename(word), readBytes(word, FILE_KINDS.join(", ")));
+    const entries = entriesOfFile(basename(word), readBytes(word, FILE_KINDS.join(", "), LARGEST_VIEWED));
     return { title: entries[0]?.picture.name ?? word, entries, curve: null, named: new Map(), plans: null };
   }
   const loaded = await loadProgram(word);
