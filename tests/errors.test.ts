@@ -136,6 +136,7 @@ const cases: Readonly<Record<string, () => unknown>> = {
   "compile-memory": () => tm.compile((v: Tensor) => v, { memory: "lots" }),
   "compile-memory-list": () => tm.compile((v: Tensor) => v, { memory: wrong<number>([1]) }),
   "compile-missing-argument": () => tm.compile((v: Tensor) => v.add(1))(...wrong<[Tensor]>([])),
+  "compile-undefined-argument": () => tm.compile((v: Tensor) => v.add(1))(wrong<Tensor>(undefined)),
   "compile-spec": () => tm.compile((v: Tensor) => v.add(1))(tm.spec([2])),
   "donate-number": () => tm.compile((v: Tensor) => v, { donate: wrong<number[]>(0) }),
   "donate-fraction": () => tm.compile((v: Tensor) => v, { donate: [0.5] }),
@@ -191,9 +192,7 @@ const cases: Readonly<Record<string, () => unknown>> = {
     tm.grad((p: { layers: Tensor[]; name: string }) => p.layers[0]!.sum())({ layers: [x], name: "a" }),
   "argument-class": () => tm.grad((p: { at: Date }) => wrong<Tensor>(p.at))({ at: new Date(0) }),
   "argument-undefined": () =>
-    tm.grad((p: { layers: readonly { w: Tensor }[] }) => p.layers[0]!.w)({
-      layers: [{ w: x }, { w: wrong<Tensor>(undefined) }],
-    }),
+    tm.grad((p: { layers: readonly Tensor[] }) => p.layers[0]!.sum())({ layers: [x, wrong<Tensor>(undefined)] }),
   "returns-nothing": () => traced(() => undefined),
   "returns-string": () => traced(() => ({ loss: "low" })),
   "returns-promise": () => traced(async (v) => v.sum()),

@@ -1,7 +1,9 @@
 /** @file Derivatives as users call them: structure, nesting, closures, rules of their own. */
 import { describe, expect, test } from "vitest";
+import { flattenArguments } from "../trace/function.ts";
 import {
   checkpoint,
+  compile,
   customJvp,
   customVjp,
   grad,
@@ -175,5 +177,36 @@ describe("own derivatives", () => {
     expect(grad((x) => odd(x).sum())(tensor([1, 2])).toArray()).toEqual([3, 8]);
     expect(jvp(odd, [tensor([1, 2])], [tensor([1, 1])])[1].toArray()).toEqual([3, 8]);
     expect(hvp((x) => odd(x).sum(), [tensor([1, 2])], tensor([1, 1])).toArray()).toEqual([3, 4]);
+  });
+});
+
+describe("undefined", () => {
+  const x = tensor([1, 2]);
+
+  test("behind the other arguments is no argument: one program serves both calls", () => {
+    let traces = 0;
+    const f = compile((v: Tensor, w?: Tensor) => {
+      traces++;
+      return w ? v.add(w) : v.mul(10);
+    });
+    expect(f(x, undefined).toArray()).toEqual([10, 20]);
+    expect(f(x).toArray()).toEqual([10, 20]);
+    expect(traces).toBe(1);
+    expect(f(x, x).toArray()).toEqual([2, 4]);
+    const sumOf = (v: Tensor, ...others: readonly Tensor[]): Tensor => (others[0] ?? v).sum();
+    expect(grad(sumOf)(x, undefined as unknown as Tensor).toArray()).toEqual([1, 1]);
+  });
+
+  test("before others takes the default", () => {
+    const f = compile((scale: Tensor = tensor(3), v: Tensor = x) => v.mul(scale));
+    expect(f(undefined, tensor([1, 1])).toArray()).toEqual([3, 3]);
+  });
+
+  test("as a property is no property, of arguments and of results", () => {
+    type Params = { readonly w: Tensor; readonly b?: Tensor | undefined };
+    const f = compile((p: Params) => ({ y: p.b ? p.w.add(p.b) : p.w, note: undefined }));
+    expect(Object.keys(f({ w: x, b: undefined }))).toEqual(["y"]);
+    expect(Object.keys(grad((p: Params) => p.w.sum())({ w: x, b: undefined }))).toEqual(["w"]);
+    expect(flattenArguments(f, [{ w: x, b: undefined }]).key).toBe(flattenArguments(f, [{ w: x }]).key);
   });
 });

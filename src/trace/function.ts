@@ -100,18 +100,27 @@ export type NumberChoice = (argument: number, path: string) => boolean;
 
 const noNumbers: NumberChoice = () => false;
 
+/** Arguments up to the last that is there: `f(x, undefined)` is `f(x)`. */
+function givenOf(args: readonly unknown[]): readonly unknown[] {
+  return args.slice(0, args.findLastIndex((arg) => arg !== undefined) + 1);
+}
+
 /** Takes arguments apart. The key is equal for calls that can share a trace. */
 export function flattenArguments(
   fn: AnyFunction,
   args: readonly unknown[],
   isTraced: NumberChoice = noNumbers,
 ): FlatArguments {
-  const names = argumentNames(fn, args.length);
+  const given = givenOf(args);
+  const names = argumentNames(fn, given.length);
   const tensors: Tensor[] = [];
   const leaves: LeafInfo[] = [];
   const numbers: (NumberLeaf & { readonly argument: number })[] = [];
-  const trees = args.map((arg, argument) => {
-    const flat = flatten(arg, names[argument] as string, "argument", (path) => isTraced(argument, path));
+  const trees = given.map((arg, argument): TreeDef => {
+    const path = names[argument] as string;
+    // One before others that are there is handed on: a default takes its place.
+    if (arg === undefined) return { kind: "static", value: arg, path };
+    const flat = flatten(arg, path, "argument", (own) => isTraced(argument, own));
     numbers.push(...flat.numbers.map((number) => ({ ...number, argument })));
     flat.leaves.forEach((leaf, i) => {
       tensors.push(leaf);

@@ -5,7 +5,8 @@
  *
  *   { w: Tensor, layers: [Tensor, 2] }   ⇄   [w, layers[0]]   and   {w:*,layers:[*,2]}
  *
- * Two trees with the same keys in another order are different structures, because their tensors come in another order.
+ * Two trees with the same keys in another order are different structures, because their tensors come in another order. A key
+ * whose value is undefined is not there.
  */
 import { TidemarkError, withLocation } from "../base/errors.ts";
 import { describe } from "./arguments.ts";
@@ -22,7 +23,7 @@ export type Tree = number | boolean | object;
 export type TreeDef =
   | { readonly kind: "tensor"; readonly path: string }
   /** A tensor here is a number that is traced already, and stays what it is. */
-  | { readonly kind: "static"; readonly value: number | boolean | Tensor; readonly path: string }
+  | { readonly kind: "static"; readonly value: number | boolean | undefined | Tensor; readonly path: string }
   /** A number that may differ between calls. */
   | { readonly kind: "number"; readonly path: string }
   | { readonly kind: "array"; readonly items: readonly TreeDef[]; readonly path: string }
@@ -96,9 +97,9 @@ function defOf(value: unknown, path: string, walk: Walk, depth: number): TreeDef
     return { kind: "array", items, path };
   }
   if (typeof value === "object" && value !== null && isPlainObject(value)) {
-    const entries = Object.entries(value).map(
-      ([key, item]) => [key, defOf(item, member(path, key), walk, depth + 1)] as const,
-    );
+    const entries = Object.entries(value)
+      .filter(([, item]) => item !== undefined)
+      .map(([key, item]) => [key, defOf(item, member(path, key), walk, depth + 1)] as const);
     return { kind: "object", entries, path };
   }
   throw new TidemarkError("InvalidTree", `${path} is ${describe(value)}, not a tensor`, { help: ROLE_HELP[walk.role] });
