@@ -33,19 +33,19 @@ export class Interner {
   }
 
   /** Loop counters below an expression, those inside indices and run-time indices too. */
-  vars(expr: Expr): ReadonlySet<LoopVar> {
+  of(expr: Expr): ReadonlySet<LoopVar> {
     return at(this.#entries, this.id(expr)).vars;
   }
 
-  indexVars(index: Index): ReadonlySet<LoopVar> {
+  ofIndex(index: Index): ReadonlySet<LoopVar> {
     const key = this.indexKey(index);
     let vars = this.#indexVars.get(key);
     if (!vars) {
       const found = new Set<LoopVar>();
       for (const { atom } of index.terms) {
         if (atom.kind === "var") found.add(atom);
-        else if (atom.kind === "value") for (const v of this.vars(atom.expr)) found.add(v);
-        else for (const v of this.indexVars(atom.of)) found.add(v);
+        else if (atom.kind === "value") for (const v of this.of(atom.expr)) found.add(v);
+        else for (const v of this.ofIndex(atom.of)) found.add(v);
       }
       vars = found;
       this.#indexVars.set(key, vars);
@@ -90,12 +90,12 @@ export class Interner {
     const addAll = (vars: ReadonlySet<LoopVar>): void => {
       for (const v of vars) found.add(v);
     };
-    if (expr.kind === "load" || expr.kind === "index") addAll(this.indexVars(expr.index));
-    else if (expr.kind === "call") for (const arg of expr.args) addAll(this.vars(arg));
+    if (expr.kind === "load" || expr.kind === "index") addAll(this.ofIndex(expr.index));
+    else if (expr.kind === "call") for (const arg of expr.args) addAll(this.of(arg));
     else if (expr.kind === "guard") {
-      for (const b of expr.bounds) addAll(this.indexVars(b.index));
-      addAll(this.vars(expr.then));
-      addAll(this.vars(expr.otherwise));
+      for (const b of expr.bounds) addAll(this.ofIndex(b.index));
+      addAll(this.of(expr.then));
+      addAll(this.of(expr.otherwise));
     }
     return found;
   }
@@ -109,8 +109,8 @@ export function linearCoefficient(interner: Interner, index: Index, v: LoopVar |
     if (term.atom === v) coef = term.coef;
     else if (
       term.atom.kind === "value"
-        ? interner.vars(term.atom.expr).has(v)
-        : term.atom.kind !== "var" && interner.indexVars(term.atom.of).has(v)
+        ? interner.of(term.atom.expr).has(v)
+        : term.atom.kind !== "var" && interner.ofIndex(term.atom.of).has(v)
     ) {
       return null;
     }

@@ -5,7 +5,7 @@
 
 import { at, invariant } from "../base/invariant.ts";
 import type { ScalarType } from "./dtype.ts";
-import { call, compare, constant, type Expr } from "./expr.ts";
+import { call, compare, constant, type Expr, type Index } from "./expr.ts";
 
 /** An expression, or a constant of the type of its neighbour. */
 export type Arg = Expr | number | bigint;
@@ -30,7 +30,11 @@ export const max = (a: Arg, b: Arg): Expr => call("max", lift(a, b));
 export const and = (a: Arg, b: Arg): Expr => call("and", lift(a, b));
 export const or = (a: Arg, b: Arg): Expr => call("or", lift(a, b));
 export const xor = (a: Arg, b: Arg): Expr => call("xor", lift(a, b));
-export const shl = (a: Expr, count: number): Expr => call("shl", lift(a, shiftCount(a, count)));
+/** By a constant, or on i32 by an index between 0 and 31. */
+export const shl = (a: Expr, count: number | Index): Expr => {
+  if (typeof count === "number") return call("shl", lift(a, shiftCount(a, count)));
+  return call("shl", [a, { kind: "index", dtype: "i32", index: count }]);
+};
 export const shrU = (a: Expr, count: number): Expr => call("shr_u", lift(a, shiftCount(a, count)));
 export const shrS = (a: Expr, count: number): Expr => call("shr_s", lift(a, shiftCount(a, count)));
 export const neg = (a: Expr): Expr => call("neg", [a]);

@@ -1,5 +1,6 @@
 /** @file Every operation there is, for the parser of graphs and for tests over all of them. Nothing else needs the list. */
 import type { AnyOp } from "../ir/op.ts";
+import { packBits, unpackBits } from "./bits.ts";
 import { switchOp } from "./branch.ts";
 import { broadcast, sum } from "./broadcast.ts";
 import { concat } from "./concat.ts";
@@ -103,6 +104,9 @@ export const allOps: readonly AnyOp[] = [
   where,
   cast,
   stopGradient,
+  // bits
+  packBits,
+  unpackBits,
   // broadcast
   broadcast,
   sum,

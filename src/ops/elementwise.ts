@@ -148,10 +148,17 @@ export const neg: OpDef<NoAttrs> = elementwise("neg", {
   simplify: (b, node) => under(b, neg, val(node.inputs, 0)),
 });
 
+/** 1 above zero, -1 below, else 0: by comparisons alone, so that backward needs two bits of x and not x. */
+function signBySides(b: Build, x: Value): Value {
+  const zeros = fullLike(b, x, 0);
+  const below = apply(b, where, apply(b, lt, x, zeros), fullLike(b, x, -1), zeros);
+  return apply(b, where, apply(b, gt, x, zeros), fullLike(b, x, 1), below);
+}
+
 export const abs: OpDef<NoAttrs> = elementwise("abs", {
   inputs: 1,
   domain: "number",
-  partials: [(b, x) => apply(b, sign, val(x, 0))],
+  partials: [(b, x) => signBySides(b, val(x, 0))],
   scalar: (x) => call("abs", x),
   reference: (x) => Math.abs(num(x, 0)),
   exactInDouble: true,
@@ -247,18 +254,20 @@ export const round: OpDef<NoAttrs> = elementwise("round", {
   ),
 });
 
-/** 1 where a wins, 1/2 where both are equal: the two partials of an extremum sum to one. */
-function share(b: Build, wins: OpDef<NoAttrs>, a: Value, other: Value): Value {
-  const half = fullLike(b, a, 0.5);
-  const nothing = fullLike(b, a, 0);
-  const tie = apply(b, where, apply(b, eq, a, other), half, nothing);
-  return apply(b, where, apply(b, wins, a, other), fullLike(b, a, 1), tie);
+/**
+ * 1 where x₀ `wins` against x₁, 1/2 where both are equal: the two partials of an extremum sum to one, and have the test for
+ * equality in common.
+ */
+function share(b: Build, wins: OpDef<NoAttrs>, x: readonly Value[]): Value {
+  const [first, second] = [val(x, 0), val(x, 1)];
+  const tie = apply(b, where, apply(b, eq, first, second), fullLike(b, first, 0.5), fullLike(b, first, 0));
+  return apply(b, where, apply(b, wins, first, second), fullLike(b, first, 1), tie);
 }
 
 export const min: OpDef<NoAttrs> = elementwise("min", {
   inputs: 2,
   domain: "number",
-  partials: [(b, x) => share(b, lt, val(x, 0), val(x, 1)), (b, x) => share(b, lt, val(x, 1), val(x, 0))],
+  partials: [(b, x) => share(b, lt, x), (b, x) => share(b, gt, x)],
   scalar: (x) => call("min", x),
   reference: (x) => Math.min(num(x, 0), num(x, 1)),
   exactInDouble: true,
@@ -268,7 +277,7 @@ export const min: OpDef<NoAttrs> = elementwise("min", {
 export const max: OpDef<NoAttrs> = elementwise("max", {
   inputs: 2,
   domain: "number",
-  partials: [(b, x) => share(b, gt, val(x, 0), val(x, 1)), (b, x) => share(b, gt, val(x, 1), val(x, 0))],
+  partials: [(b, x) => share(b, gt, x), (b, x) => share(b, lt, x)],
   scalar: (x) => call("max", x),
   reference: (x) => Math.max(num(x, 0), num(x, 1)),
   exactInDouble: true,

@@ -12,6 +12,7 @@ import { inline } from "./inline.ts";
 import { mergeReplays } from "./merge-replays.ts";
 import type { Pass } from "./pass.ts";
 import { sink } from "./sink.ts";
+import { smallerResiduals } from "./smaller-residuals.ts";
 import { zeros } from "./zeros.ts";
 
 /** Every pass on a joint program before the planner sees it. */
@@ -81,6 +82,8 @@ export function runPasses(graph: Graph, passes: readonly Pass[], options: RunOpt
 /** Everything that happens to a graph before it is planned and lowered. */
 export const fusedPipeline: readonly Pass[] = [
   ...pipeline,
+  // On what is left of both passes: what backward reads is known now. Equal nodes are apart on purpose from here on.
+  smallerResiduals,
   // On the smallest graph; after it nodes are kernels, so nothing that looks at operations may follow.
   fuse,
 ];

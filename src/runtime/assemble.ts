@@ -18,6 +18,7 @@ import { fuse } from "../passes/fuse.ts";
 import { mergeReplays } from "../passes/merge-replays.ts";
 import type { Pass } from "../passes/pass.ts";
 import { pipeline, runPasses } from "../passes/pipeline.ts";
+import { smallerResiduals } from "../passes/smaller-residuals.ts";
 import type { PlanFamily } from "../plan/budget/family.ts";
 import { loopGroups, withoutChoice } from "../plan/budget/loop-groups.ts";
 import { asAsked, rewindLoops } from "../plan/budget/rewind.ts";
@@ -79,8 +80,10 @@ interface Base {
 function baseOf(graph: Graph, tools: PlanTools, { verify = false, passes }: AssembleOptions): Base {
   const { assembler, model } = tools;
   const cleaned = runPasses(graph, passes ?? pipeline, verify ? { verify } : {});
-  const written = passes ? cleaned : rewindLoops(cleaned, asAsked);
-  const merged = passes ? written : mergeReplays.run(written);
+  const rewound = passes ? cleaned : rewindLoops(cleaned, asAsked);
+  const written = passes ? cleaned : smallerResiduals.run(rewound);
+  const bare = passes ? cleaned : mergeReplays.run(rewound);
+  const merged = bare === rewound ? written : smallerResiduals.run(bare);
   const asked = merged === written ? "store-all" : "checkpoint";
   const decided = passes ? written : withoutChoice(written, model);
   const asWritten = candidateOf(assembler.make(decided, passes ? [] : [fuse]), asked, tools);

@@ -34,7 +34,7 @@ export interface Access {
 
 function termVars(interner: Interner, { atom }: Term): ReadonlySet<LoopVar> {
   if (atom.kind === "var") return new Set([atom]);
-  return atom.kind === "value" ? interner.vars(atom.expr) : interner.indexVars(atom.of);
+  return atom.kind === "value" ? interner.of(atom.expr) : interner.ofIndex(atom.of);
 }
 
 /** Whether an index holds elements of other tensors. */

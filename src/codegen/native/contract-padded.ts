@@ -87,7 +87,7 @@ export function paddingOf(
   if (otherwise.kind !== "const" || !Object.is(otherwise.value, 0) || operands[load.operand]?.dtype !== load.dtype)
     return null;
   const own = new Set([lane, ...depth]);
-  const within = (index: Index): boolean => [...interner.indexVars(index)].every((v) => own.has(v));
+  const within = (index: Index): boolean => [...interner.ofIndex(index)].every((v) => own.has(v));
   if (!expr.bounds.every(({ index }) => within(index))) return null;
   const bounds = expr.bounds.map(({ index, lo, hi }): Bounded => {
     const [least, greatest] = rangeOf(index);
@@ -99,7 +99,7 @@ export function paddingOf(
   let rest: Index = offsetIndex(ZERO, apart.rest.offset - load.index.offset);
   for (const term of apart.rest.terms) {
     const index = indexOf([{ atom: term.atom, coef: 1 }]);
-    const vars = interner.indexVars(index);
+    const vars = interner.ofIndex(index);
     if (![...vars].some((v) => own.has(v))) rest = addIndex(rest, scaleIndex(addIndex(index), term.coef));
     else if (!within(index) || term.atom.kind === "value") return null;
     else {

@@ -217,7 +217,7 @@ class Planner {
     const [spread, vector] = swapped ? [nest.cols, nest.rows] : [nest.rows, nest.cols];
     const [spreadExpr, vectorExpr] = swapped ? [nest.b, nest.a] : [nest.a, nest.b];
     const folded = nest.batch.filter(
-      (b) => b.extent > 1 && !this.interner.vars(vectorExpr).has(b) && this.interner.vars(spreadExpr).has(b),
+      (b) => b.extent > 1 && !this.interner.of(vectorExpr).has(b) && this.interner.of(spreadExpr).has(b),
     );
     const limits = tileLimits(options);
     const vectors = Math.ceil(vector.extent / lanes);

@@ -76,7 +76,7 @@ function fillRow(em: VectorEmitter, expr: Expr, x: LoopVar, { row, first, end }:
   if (guarded) {
     const rest: Bound[] = [];
     for (const bound of guarded.bounds) {
-      if (!em.interner.indexVars(bound.index).has(x)) rest.push(bound);
+      if (!em.interner.ofIndex(bound.index).has(x)) rest.push(bound);
       else narrow(em, bound, x, lo, hi);
     }
     const holds = em.condition(rest, em.all);
@@ -107,8 +107,8 @@ function zeroOutside(expr: Expr): expr is Guard {
 
 /** Whether a bound does not depend on the column, or holds for a run of columns. */
 function isRun(em: VectorEmitter, { index }: Bound, x: LoopVar): boolean {
-  if (!em.interner.indexVars(index).has(x)) return true;
-  const own = index.terms.filter((term) => em.interner.indexVars(indexOf([term])).has(x));
+  if (!em.interner.ofIndex(index).has(x)) return true;
+  const own = index.terms.filter((term) => em.interner.ofIndex(indexOf([term])).has(x));
   return own.length === 1 && own[0]?.atom === x && own[0].coef === 1;
 }
 

@@ -14,9 +14,9 @@ import { InternalError } from "../../base/invariant.ts";
 import type { ScalarType } from "../../kernel/dtype.ts";
 import { type Bound, type Expr, type Index, type LoopVar, walkExpr } from "../../kernel/expr.ts";
 import { rangeOf } from "../../kernel/index-math.ts";
+import { isEven, type LaneView, laneStep } from "../../kernel/lanes.ts";
 import { ACCUMULATOR, Interner } from "../intern.ts";
 import type { CCode } from "./c-code.ts";
-import { isEven, type LaneView, laneStep } from "./lanes.ts";
 import { vectorType } from "./options.ts";
 import { constantText, scalarText } from "./scalar.ts";
 
@@ -122,7 +122,7 @@ export class VectorEmitter {
       const id = this.interner.id(expr);
       if (expr.kind === "const" || expr.kind === "acc" || seen.has(id)) return;
       seen.add(id);
-      const vars = this.interner.vars(expr);
+      const vars = this.interner.of(expr);
       if (!vars.has(ACCUMULATOR) && !vars.has(inner)) this.emit(expr, ctx);
       else if (expr.kind === "call") expr.args.forEach(visit);
     };
@@ -193,7 +193,7 @@ export class VectorEmitter {
   }
 
   get #view(): LaneView {
-    return { interner: this.interner, vec: this.vec, multiple: this.multiple, lanes: this.lanes };
+    return { counters: this.interner, vec: this.vec, multiple: this.multiple, lanes: this.lanes };
   }
 
   /** An index as a register of i32. */

@@ -98,9 +98,10 @@ export function scalarText(
     case "shr_u":
     case "shr_s": {
       const count = args[1];
+      const unsigned = vectorType(result, lanes).replace("i", "u");
+      if (fn === "shl" && count?.kind === "index") return `(${type})((${unsigned})${a} << (${unsigned})${b})`;
       if (count?.kind !== "const") throw new InternalError("a shift by something that is not constant");
       const by = Number(count.value) & (isLong(result) ? 63 : 31);
-      const unsigned = vectorType(result, lanes).replace("i", "u");
       if (fn === "shr_s") return `(${a} >> ${by})`;
       return `(${type})((${unsigned})${a} ${fn === "shl" ? "<<" : ">>"} ${by})`;
     }

@@ -68,7 +68,7 @@ function runOf(interner: Interner, expr: Expr, x: LoopVar): Run {
     } else if (more.length === 0 && only.atom === x && only.coef === 1) {
       from = Math.max(from, lo - offset);
       to = Math.min(to, hi - offset);
-    } else if (interner.indexVars(index).has(x)) return whole;
+    } else if (interner.ofIndex(index).has(x)) return whole;
     else bounds.push(bound);
   }
   return { expr: expr.then, bounds, from, to: Math.max(from, to) };

@@ -7,6 +7,7 @@ import { InternalError } from "../../base/invariant.ts";
 import { bytesOf, type ScalarType } from "../../kernel/dtype.ts";
 import type { Bound, Expr, Index, LoopVar } from "../../kernel/expr.ts";
 import { walkExpr } from "../../kernel/expr.ts";
+import { laneStep } from "../../kernel/lanes.ts";
 import { ACCUMULATOR, type Interner, linearCoefficient } from "../intern.ts";
 import type { Code } from "./encoder.ts";
 import { OP } from "./encoder.ts";
@@ -45,6 +46,8 @@ export abstract class AddressEmitter {
   /** Locals of the loop counters. */
   readonly vars: Map<LoopVar, number> = new Map();
   vec: LoopVar | null = null;
+  /** What `vec` is a multiple of in lane 0, as far as known: 1, or `lanes` where it is walked register by register. */
+  multiple = 1;
   /** Null where one thread computes everything. */
   readonly share: Share | null;
   readonly #slot: SlotLookup;
@@ -75,8 +78,13 @@ export abstract class AddressEmitter {
 
   /** The same in all lanes. */
   protected isUniform(expr: Expr): boolean {
-    const vars = this.interner.vars(expr);
+    const vars = this.interner.of(expr);
     return !vars.has(ACCUMULATOR) && (!this.vec || !vars.has(this.vec));
+  }
+
+  /** How much an index grows from lane to lane, or null where that is not even. */
+  protected step(index: Index): number | null {
+    return laneStep(index, { counters: this.interner, vec: this.vec, multiple: this.multiple, lanes: this.lanes });
   }
 
   /**
@@ -130,7 +138,7 @@ export abstract class AddressEmitter {
       walkExpr(
         root,
         (e) => {
-          if (e.kind !== "guard" || e.bounds.some((b) => this.interner.indexVars(b.index).has(inner))) return;
+          if (e.kind !== "guard" || e.bounds.some((b) => this.interner.ofIndex(b.index).has(inner))) return;
           for (const shift of this.lanesOf(contexts)) {
             const key = this.#boundsKey(e.bounds, shift);
             if (this.#bounds.has(key)) continue;
@@ -146,7 +154,7 @@ export abstract class AddressEmitter {
   }
 
   #boundsKey(bounds: readonly Bound[], shift: number): string {
-    const uniform = bounds.every((b) => !this.vec || !this.interner.indexVars(b.index).has(this.vec));
+    const uniform = bounds.every((b) => !this.vec || !this.interner.ofIndex(b.index).has(this.vec));
     return `${bounds.map((b) => `${this.interner.indexKey(b.index)}:${b.lo}:${b.hi}`).join()}@${uniform ? "" : shift}`;
   }
 

@@ -235,6 +235,8 @@ class ContractEmitter extends ContractPanels {
     code.get(locals.tile).set(sums);
     this.loop(row, { local: locals.ip }, { local: rowEnd }, 1, () => {
       em.vec = nest.cols;
+      // tiles begin at multiples of their width
+      em.multiple = block.nr;
       em.vars.set(nest.rows, row);
       em.vars.set(nest.cols, col);
       em.dropPointers();
@@ -268,6 +270,7 @@ class ContractEmitter extends ContractPanels {
       if (nest.cols.extent % em.lanes !== 0) run(SINGLE, 1);
       code.increment(sums, stride);
     });
+    em.multiple = 1;
   }
 }
 

@@ -59,7 +59,7 @@ export class VectorEmitter extends AddressEmitter {
       if (expr.kind === "const" || expr.kind === "acc" || seen.has(id)) return;
       seen.add(id);
       if (this.#isCached(expr, ctx)) return;
-      const vars = this.interner.vars(expr);
+      const vars = this.interner.of(expr);
       if (!vars.has(ACCUMULATOR) && !vars.has(inner)) {
         this.emit(expr, ctx);
         const local = this.code.local("v128");
@@ -139,12 +139,33 @@ export class VectorEmitter extends AddressEmitter {
     } else if ((fn === "shl" || fn === "shr_u" || fn === "shr_s") && second?.kind === "const") {
       this.emit(first, ctx);
       this.code.i32Const(Number(second.value));
+    } else if (fn === "shl" && second?.kind === "index") {
+      this.#emitShift(first, second.index, ctx);
+      return;
     } else for (const arg of args) this.emit(arg, ctx);
     emitScalarFn(this.code, fn, fn === "pick" ? expr.dtype : first.dtype, expr.dtype);
   }
 
+  /** Registers are shifted by one number; by several, lane by lane. */
+  #emitShift(word: Expr, count: Index, ctx: Context): void {
+    const { code } = this;
+    this.emit(word, ctx);
+    if (ctx.single || this.step(count) === 0) {
+      this.emitIndex(count, ctx);
+      code.simd("i32x4_shl");
+      return;
+    }
+    const whole = code.local("v128");
+    code.tee(whole);
+    for (let lane = 0; lane < this.lanes; lane++) {
+      code.get(whole).simd("extract_i32", lane);
+      this.emitIndex(count, { ...ctx, shift: ctx.shift + lane, single: true });
+      code.op(OP.i32Shl).simd("replace_i32", lane);
+    }
+  }
+
   #emitIndexValue(index: Index, ctx: Context): void {
-    const coef = linearCoefficient(this.interner, index, this.vec);
+    const coef = this.step(index);
     if (ctx.single || coef !== null) {
       this.emitIndex(index, ctx);
       this.code.simd("splat_i32");
@@ -161,7 +182,7 @@ export class VectorEmitter extends AddressEmitter {
   // ---- loads and stores -------------------------------------------------------------------------------------------
 
   #emitLoad(operand: number, index: Index, dtype: ScalarType, ctx: Context): void {
-    const coef = linearCoefficient(this.interner, index, this.vec);
+    const coef = this.step(index);
     if (coef === 0) {
       this.#emitSplatLoad(operand, index, dtype, ctx);
       return;
@@ -216,7 +237,7 @@ export class VectorEmitter extends AddressEmitter {
   /** Stores the register in `local`. */
   emitStore(operand: number, index: Index, dtype: ScalarType, local: number, ctx: Context): void {
     const { code } = this;
-    const coef = linearCoefficient(this.interner, index, this.vec);
+    const coef = this.step(index);
     if (ctx.single || coef === 1) {
       const offset = this.emitAddress(operand, index, dtype, ctx);
       this.#emitStoreValue(dtype, local);

@@ -108,6 +108,9 @@ export function emitStrides(
   const local = code.local("i32");
   em.vars.set(v, local);
   emitStart(em, local, shared);
+  const before = em.multiple;
+  // Registers come before single elements, in rows that begin at 0 and pieces that begin at a multiple of a register.
+  if (v === em.vec) em.multiple = em.lanes;
   const turn = (stride: number): void => {
     em.scope(() => body(stride));
     after(stride);
@@ -147,6 +150,7 @@ export function emitStrides(
     );
   }
   runs?.emit();
+  em.multiple = before;
 }
 
 /** Computes all stored values, then stores them. */

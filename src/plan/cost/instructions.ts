@@ -10,6 +10,7 @@
  */
 import type { Bound, Expr, Index, LoopVar, ScalarFn } from "../../kernel/expr.ts";
 import { rangeOf } from "../../kernel/index-math.ts";
+import { laneStep } from "../../kernel/lanes.ts";
 import type { Store } from "../../kernel/loops.ts";
 
 /** Vector operations of a loop, in weights. */
@@ -180,7 +181,7 @@ export class BodyCounter {
     const varies = this.#varies(expr);
     if (expr.kind === "load") this.#access(expr.index, share, varies);
     else if (expr.kind === "index") {
-      const even = this.#dependence.coefficient(expr.index, this.#place.lane) !== null;
+      const even = this.#across(expr.index) !== null;
       this.#index(expr.index, share * (even ? 1 : LANES), varies);
       this.#count(even ? WEIGHT.simple : WEIGHT.scattered, share, varies);
     } else if (expr.kind === "call") {
@@ -200,6 +201,12 @@ export class BodyCounter {
     return inner === null || this.#dependence.onAccumulator(expr) || this.#dependence.of(expr).has(inner);
   }
 
+  /** How much an index grows from lane to lane; null where that is not even, as in panels, which begin anywhere. */
+  #across(index: Index): number | null {
+    const { lane, panel = false } = this.#place;
+    return laneStep(index, { counters: this.#dependence, vec: lane, multiple: panel ? 1 : LANES, lanes: LANES });
+  }
+
   #count(weight: number, share: number, eachTurn: boolean): void {
     if (eachTurn) this.#each += weight * share;
     else this.#entry += weight;
@@ -207,8 +214,8 @@ export class BodyCounter {
 
   /** A load or store: one operation where lanes are neighbours or equal, one for each lane otherwise. */
   #access(index: Index, share: number, varies: boolean): void {
-    const { lane, inner, panel = false } = this.#place;
-    const [across, along] = [this.#dependence.coefficient(index, lane), this.#dependence.coefficient(index, inner)];
+    const { inner, panel = false } = this.#place;
+    const [across, along] = [this.#across(index), this.#dependence.coefficient(index, inner)];
     const uneven = Math.abs(along ?? LINE) < LINE ? WEIGHT.scattered : WEIGHT.leaping;
     this.#count(across === 0 || across === 1 ? WEIGHT.access : uneven, share, varies);
     // a pointer that is moved on, or an address that is worked out at every turn; for each lane where they are uneven

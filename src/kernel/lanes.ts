@@ -7,12 +7,12 @@
  *
  * Then a register is one load, and a bound at a multiple of the lanes holds in all of them or in none.
  */
-import type { Bound, Index, LoopVar } from "../../kernel/expr.ts";
-import type { Interner } from "../intern.ts";
+import type { Bound, Expr, Index, LoopVar } from "./expr.ts";
 
 /** What indices are asked about. */
 export interface LaneView {
-  readonly interner: Interner;
+  /** The counters that an expression, or an index, depends on. */
+  readonly counters: { of(expr: Expr): ReadonlySet<LoopVar>; ofIndex(index: Index): ReadonlySet<LoopVar> };
   /** The counter in the lanes. */
   readonly vec: LoopVar | null;
   /** It is a multiple of this in lane 0; 1 where nothing is known. */
@@ -22,10 +22,10 @@ export interface LaneView {
 
 type Term = Index["terms"][number];
 
-function dependsOn({ atom }: Term, { interner, vec }: LaneView): boolean {
+function dependsOn({ atom }: Term, { counters, vec }: LaneView): boolean {
   if (!vec || atom === vec) return vec !== null;
   if (atom.kind === "var") return false;
-  return atom.kind === "value" ? interner.vars(atom.expr).has(vec) : interner.indexVars(atom.of).has(vec);
+  return (atom.kind === "value" ? counters.of(atom.expr) : counters.ofIndex(atom.of)).has(vec);
 }
 
 /** Whether floor(of / by) is the same in all lanes: `of` starts at a multiple of its span, and so do the multiples of `by`. */

@@ -1,0 +1,134 @@
+/**
+ * @file The same for loops: rows that a loop leaves behind for its reverse, of which the reverse only compares, become rows
+ * of bits (predicates.ts). The comparison moves from the reverse's body into the loop's:
+ *
+ *   ys    = scan(c, …) { y = relu(…);  return …, y }            ws    = scan(c, …) { …;  return …, pack_bits(gt(y, 0)) }
+ *   d_c   = scan(d, ys) {reverse} { where(gt(y, 0), …) }        d_c   = scan(d, ws) {reverse} { where(unpack_bits(w), …) }
+ */
+import { at } from "../base/invariant.ts";
+import type { Graph, Node, Value } from "../ir/graph.ts";
+import { newValue, resultOf } from "../ir/graph.ts";
+import { producersOf, usersOf } from "../ir/walk.ts";
+import { type LoopParts, type ScanAttrs, scanParts, whileParts } from "../ops/loops.ts";
+import { rowType, stackType } from "../ops/region-checks.ts";
+import { dce } from "./dce.ts";
+import { packing, placeOf, unpacking } from "./packing.ts";
+import { chooseBits, PartReads } from "./predicates.ts";
+
+const formOf = ({ op: { lower } }: Node): string | null => (lower.kind === "control" ? lower.form : null);
+
+/** A loop that stacks rows, and the number of the region that is its body. */
+function stacking(node: Node): { readonly parts: LoopParts; readonly region: number } | null {
+  const form = formOf(node);
+  if (form === "scan") return { parts: scanParts(node), region: 0 };
+  return form === "while" ? { parts: whileParts(node), region: 1 } : null;
+}
+
+/** A reverse, what its body has for the rows of one loop that nobody else reads, and what that loop calls them. */
+interface Pair {
+  readonly loop: Node;
+  readonly reverse: Node;
+  readonly rows: ReadonlyMap<Value, Value>;
+}
+
+function pairsOf(graph: Graph, reverse: Node): readonly Pair[] {
+  if (formOf(reverse) !== "scan") return [];
+  const producer = producersOf(graph);
+  const users = usersOf(graph);
+  const returned = new Set(graph.results);
+  const { xs, carries, body } = scanParts(reverse);
+  const found = new Map<Node, Map<Value, Value>>();
+  xs.forEach((stack, x) => {
+    const loop = producer.get(stack);
+    const made = loop && stacking(loop);
+    if (!loop || !made || returned.has(stack) || users.get(stack)?.length !== 1) return;
+    const y = made.parts.ys.indexOf(stack);
+    if (y < 0) return;
+    const rows = found.get(loop) ?? new Map<Value, Value>();
+    rows.set(at(body.params, 1 + carries.length + x), at(made.parts.body.results, made.parts.carries.length + y));
+    found.set(loop, rows);
+  });
+  return [...found].map(([loop, rows]) => ({ loop, reverse, rows }));
+}
+
+/** A pair with bits in place of what is only compared; null where there is nothing to gain. */
+function withBits({ loop, reverse, rows }: Pair): readonly [Node, Node] | null {
+  const { parts, region } = stacking(loop) as NonNullable<ReturnType<typeof stacking>>;
+  const { length } = reverse.attrs as ScanAttrs;
+  const { body } = scanParts(reverse);
+  const reads = new PartReads(body, producersOf(body), {
+    isMade: (value) => rows.has(value),
+    isFree: () => false,
+    isReader: () => true,
+    kept: [],
+  });
+  const chosen = chooseBits(reads, length);
+  if (chosen.length === 0) return null;
+  const packs = chosen.map((predicate) => packing(reads.nodesOf(predicate), predicate, placeOf(loop), rows));
+  const words = packs.map((nodes) => resultOf(at(nodes, nodes.length - 1)));
+  const stacks = words.map(({ type }) => newValue(stackType(type, length)));
+  const own = parts.last.length + parts.ys.length;
+  const forward: Node = {
+    ...loop,
+    outputs: [...loop.outputs.slice(0, own), ...stacks, ...loop.outputs.slice(own)],
+    regions: loop.regions.map((old, n) => (n === region ? extended(old, packs.flat(), words) : old)),
+  };
+  return [forward, readingBits(reverse, chosen, stacks)];
+}
+
+function extended(body: Graph, nodes: readonly Node[], results: readonly Value[]): Graph {
+  return { ...body, nodes: [...body.nodes, ...nodes], results: [...body.results, ...results] };
+}
+
+/** The reverse with stacks of bits among its rows. */
+function readingBits(reverse: Node, predicates: readonly Value[], stacks: readonly Value[]): Node {
+  const { body, xs, carries, consts, count } = scanParts(reverse);
+  const attrs = reverse.attrs as ScanAttrs;
+  const params = stacks.map(({ type }) => newValue(rowType("scan", type, attrs.length)));
+  const first = 1 + carries.length + xs.length;
+  const views = predicates.map((predicate, n) => unpacking(at(params, n), predicate.type.shape, placeOf(reverse)));
+  const now = new Map(predicates.map((predicate, n) => [predicate, resultOf(at(views, n))]));
+  const nodes = body.nodes.map((node) => ({ ...node, inputs: node.inputs.map((input) => now.get(input) ?? input) }));
+  const region: Graph = {
+    ...body,
+    params: [...body.params.slice(0, first), ...params, ...body.params.slice(first)],
+    nodes: [...views, ...nodes],
+    results: body.results.map((result) => now.get(result) ?? result),
+  };
+  return {
+    ...reverse,
+    inputs: [...(count ? [count] : []), ...carries, ...xs, ...stacks, ...consts],
+    attrs: { ...attrs, xs: xs.length + stacks.length },
+    regions: [region],
+  };
+}
+
+/** The first pair of a reverse in which bits are kept, with them. */
+function improved(graph: Graph, reverse: Node): { readonly pair: Pair; readonly made: readonly [Node, Node] } | null {
+  for (const pair of pairsOf(graph, reverse)) {
+    const made = withBits(pair);
+    if (made) return { pair, made };
+  }
+  return null;
+}
+
+/** The graph with rows of bits between loops and their reverses. */
+export function withSmallerRows(graph: Graph): Graph {
+  let current = graph;
+  for (let i = 0; i < graph.nodes.length; i++) {
+    for (
+      let better = improved(current, at(current.nodes, i));
+      better;
+      better = improved(current, at(current.nodes, i))
+    ) {
+      const { pair, made } = better;
+      const now = new Map([
+        [pair.loop, made[0]],
+        [pair.reverse, made[1]],
+      ]);
+      current = { ...current, nodes: current.nodes.map((old) => now.get(old) ?? old) };
+    }
+  }
+  // Rows that were compared are rows of nobody now.
+  return current === graph ? graph : dce.run(current);
+}

@@ -1,0 +1,198 @@
+/**
+ * @file The smallest form of what the backward pass reads of the forward pass. Of values that it only compares, the bits of
+ * the comparisons are kept (predicates.ts); a comparison, or another function of one element, of what is kept anyway is
+ * computed again:
+ *
+ *   c = gt(h, 0);  y = where(c, h, …);  z = matmul(h, w)      h is kept for the weights: backward computes c again
+ *   y = gelu(x)                                               backward reads x and y: it computes y again from x
+ *
+ * Nothing changes a bit: what is computed again is the same operation on the same operands, and a bit is what it was.
+ *
+ * Replays of checkpointed calls are forward parts of their own: their backward reads what the replay makes.
+ */
+import { at } from "../base/invariant.ts";
+import type { Graph, Node, Value } from "../ir/graph.ts";
+import { newValue, resultOf } from "../ir/graph.ts";
+import { byteLength, elementsOf } from "../ir/type.ts";
+import { producersOf, type Use, usersOf, withLiveNodes } from "../ir/walk.ts";
+import { isControl } from "./control-nodes.ts";
+import { withSmallerRows } from "./loop-residuals.ts";
+import { packing, placeOf, unpacking } from "./packing.ts";
+import type { Pass } from "./pass.ts";
+import { chooseBits, isView, PartReads, type Parts } from "./predicates.ts";
+
+/** Work an element up to which a truth value, or a number, is computed again from what is kept. */
+const MOST_FLOPS = { bool: 4, number: 32 };
+/** Bytes that are worth computing numbers again. */
+const LEAST_SAVED = 4096;
+
+const isForward = (node: Node): boolean => node.phase === "forward" || node.replay > 0;
+
+function flopsAnElement(node: Node): number {
+  const { type } = resultOf(node);
+  const inputs = node.inputs.map((value) => value.type);
+  return node.op.cost(inputs, [type], node.attrs, node.regions).flops / Math.max(1, elementsOf(type.shape));
+}
+
+const isPointwise = ({ op: { lower } }: Node): boolean => lower.kind === "map" && lower.pointwise === true;
+
+/** A node of the backward pass, which is no replay. */
+const asBackward = (node: Node): Node => ({ ...node, phase: "backward", replay: 0 });
+
+class Residuals {
+  readonly #graph: Graph;
+  readonly #producer: ReadonlyMap<Value, Node>;
+  readonly #users: ReadonlyMap<Value, readonly Use[]>;
+  readonly #position: ReadonlyMap<Node, number>;
+  readonly #reads: PartReads;
+  /** What backward nodes read in place of a value, made when the first of them comes. */
+  readonly #instead = new Map<Value, () => Node>();
+  /** What a backward node becomes, and what goes behind a forward node. */
+  readonly #become = new Map<Node, Node>();
+  readonly #behind = new Map<Node, Node[]>();
+
+  constructor(graph: Graph) {
+    this.#graph = graph;
+    this.#producer = producersOf(graph);
+    this.#users = usersOf(graph);
+    this.#position = new Map(graph.nodes.map((node, i) => [node, i]));
+    const params = new Set(graph.params);
+    const parts: Parts = {
+      isMade: (value) => this.#makerOf(value) !== null,
+      isFree: (value) => params.has(value),
+      isReader: (node) => !isForward(node),
+      areTogether: (made) => new Set([...made].map((value) => this.#makerOf(value)?.replay)).size === 1,
+      kept: this.#readByReplays(),
+    };
+    this.#reads = new PartReads(graph, this.#producer, parts);
+    const again = this.#computedAgain();
+    const predicates = new Map([...this.#reads.predicates].filter(([value]) => !again.has(value)));
+    for (const predicate of chooseBits({ whole: this.#reads.whole, predicates })) this.#keepBits(predicate);
+  }
+
+  /** The forward node that makes a value, null for views and for what backward makes. */
+  #makerOf(value: Value): Node | null {
+    const node = this.#producer.get(value);
+    return node && isForward(node) && !isView(node) ? node : null;
+  }
+
+  /** What a value is a view of, constants left out. */
+  #viewed(value: Value): readonly Value[] {
+    const node = this.#producer.get(value);
+    return node && isView(node) ? node.inputs.flatMap((input) => this.#viewed(input)) : [value];
+  }
+
+  /** Forward values that the replay of a call reads, and those of other replays. */
+  #readByReplays(): ReadonlySet<Value> {
+    const kept = new Set<Value>();
+    for (const node of this.#graph.nodes) {
+      if (node.replay === 0 || isView(node)) continue;
+      for (const value of node.inputs.flatMap((input) => this.#viewed(input))) {
+        const maker = this.#makerOf(value);
+        if (maker && maker.replay !== node.replay) kept.add(value);
+      }
+    }
+    return kept;
+  }
+
+  /** Made from what is kept anyway, cheaply; backward nodes are told to. */
+  #computedAgain(): ReadonlySet<Value> {
+    const { whole, predicates } = this.#reads;
+    const again = new Set<Value>();
+    const results = new Set(this.#graph.results);
+    const isThere = (value: Value): boolean => {
+      if (again.has(value)) return false;
+      return whole.has(value) || this.#producer.get(value) === undefined;
+    };
+    for (const node of this.#graph.nodes) {
+      if (!isForward(node) || isView(node) || !isPointwise(node)) continue;
+      const value = resultOf(node);
+      const isBool = predicates.has(value);
+      if (results.has(value) || !(isBool || (whole.has(value) && this.#isWorthAgain(value)))) continue;
+      if (flopsAnElement(node) > MOST_FLOPS[isBool ? "bool" : "number"]) continue;
+      if (!node.inputs.every((input) => this.#viewed(input).every(isThere))) continue;
+      again.add(value);
+      this.#instead.set(value, () => node);
+    }
+    return again;
+  }
+
+  /** Whether no product or reduction of the backward pass reads a value, nor a replay: it would have to be stored again. */
+  #isWorthAgain(value: Value): boolean {
+    if (byteLength(value.type) < LEAST_SAVED) return false;
+    const isFine = (read: Value): boolean =>
+      (this.#users.get(read) ?? []).every(({ node }) => {
+        if (isView(node)) return isFine(resultOf(node));
+        const maker = this.#makerOf(value);
+        return isForward(node) ? node.replay === maker?.replay : isPointwise(node);
+      });
+    return isFine(value);
+  }
+
+  #keepBits(predicate: Value): void {
+    const sources = [...(this.#reads.predicates.get(predicate) ?? [])].flatMap((value) => this.#makerOf(value) ?? []);
+    const place = (node: Node): number => this.#position.get(node) ?? 0;
+    const last = sources.reduce((a, b) => (place(a) > place(b) ? a : b));
+    const nodes = packing(this.#reads.nodesOf(predicate), predicate, placeOf(last));
+    this.#behind.set(last, [...(this.#behind.get(last) ?? []), ...nodes]);
+    const words = resultOf(at(nodes, nodes.length - 1));
+    const maker = this.#producer.get(predicate);
+    const view = (like: Node): Node => unpacking(words, predicate.type.shape, placeOf(like));
+    if (maker && !isForward(maker)) this.#become.set(maker, { ...view(maker), outputs: [predicate] });
+    else this.#instead.set(predicate, () => view(last));
+  }
+
+  /** The graph with what was decided. */
+  finish(): Graph {
+    if (this.#instead.size === 0 && this.#become.size === 0) return this.#graph;
+    const nodes: Node[] = [];
+    const late = new Map<Value, Value>();
+    for (const node of this.#graph.nodes) {
+      const inputs = isForward(node) ? node.inputs : node.inputs.map((input) => this.#late(input, late, nodes));
+      const same = inputs.every((input, i) => input === node.inputs[i]);
+      nodes.push(this.#become.get(node) ?? (same ? node : { ...node, inputs }));
+      nodes.push(...(this.#behind.get(node) ?? []));
+    }
+    return withLiveNodes({ ...this.#graph, nodes });
+  }
+
+  /** What the backward pass reads for a value; appended when it is read for the first time. */
+  #late(value: Value, late: Map<Value, Value>, nodes: Node[]): Value {
+    const known = late.get(value);
+    if (known) return known;
+    const maker = this.#producer.get(value);
+    const instead = this.#instead.get(value)?.();
+    // A view that the forward pass shares is taken again of what stands for its input.
+    const node = instead ?? (maker && isForward(maker) && isView(maker) ? maker : undefined);
+    const inputs = node?.inputs.map((input) => this.#late(input, late, nodes)) ?? [];
+    let now = value;
+    if (node && (instead || inputs.some((input, i) => input !== node.inputs[i]))) {
+      now = newValue(value.type, value.name);
+      nodes.push(asBackward({ ...node, inputs, outputs: [now] }));
+    }
+    late.set(value, now);
+    return now;
+  }
+}
+
+/** The regions of loops and branches are programs of their own. */
+function withSmallerRegions(graph: Graph): Graph {
+  if (!graph.nodes.some(isControl)) return graph;
+  const nodes = graph.nodes.map((node): Node => {
+    if (!isControl(node)) return node;
+    const regions = node.regions.map(smaller);
+    return regions.every((region, i) => region === node.regions[i]) ? node : { ...node, regions };
+  });
+  return nodes.every((node, i) => node === graph.nodes[i]) ? graph : { ...graph, nodes };
+}
+
+function smaller(graph: Graph): Graph {
+  return new Residuals(withSmallerRows(withSmallerRegions(graph))).finish();
+}
+
+/** Keeps bits of comparisons for the backward pass, and what it can compute again from what is kept. */
+export const smallerResiduals: Pass = {
+  name: "smaller-residuals",
+  after: ["inline", "canonicalize", "fold", "cse", "dce", "zeros"],
+  run: smaller,
+};
