@@ -45,7 +45,7 @@ export function loadKernel<A>(
     return at;
   });
   const kernels = new Array<PlacedKernel>(count).fill({ kernel, addresses });
-  const placed = { kernels, copies: [], plan: { height: top } } as unknown as PlacedProgram;
+  const placed = { kernels, copies: [], base: 0, plan: { height: top } } as unknown as PlacedProgram;
   const machine = target.load(placed, { stepwise: false });
   const random = hostRandom(1);
   inputs.forEach((type, i) => {

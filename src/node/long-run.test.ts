@@ -10,6 +10,7 @@ import { checkActions } from "../plan/reverse/check.ts";
 import { scheduleNamed } from "../plan/reverse/schedule.ts";
 import type { Progress } from "./execution.ts";
 import { longRun } from "./long-run.ts";
+import type { LongRunOptions } from "./long-run-options.ts";
 
 const root = mkdtempSync(join(tmpdir(), "tidemark-long-run-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -18,8 +19,15 @@ const folder = (): string => mkdtempSync(join(root, "run-"));
 const f64 = (data: number | readonly number[]): Tensor => tensor(data, { dtype: "f64" });
 const { state, speed } = waveStart(24);
 const wave = { step: waveStep, state, constants: [speed] as const, loss: waveLoss };
-/** What the programs of the small runs here take, with a few slots. */
-const SMALL = 4 * 65536 + 6000;
+/** What the programs of a run take, and its last state. */
+async function leastBytes<S extends Tree, const C extends readonly Tree[]>(
+  run: Omit<LongRunOptions<S, C>, "steps" | "memory">,
+): Promise<number> {
+  const options = { ...run, steps: 0, memory: "1GB" } as LongRunOptions<S, C>;
+  return (await longRun(options)).memoryBytes;
+}
+/** What the small runs here take, with a few slots. */
+const SMALL = (await leastBytes(wave)) + 5600;
 
 type Step<S, C extends readonly Tree[]> = (state: S, i: Tensor, ...constants: C) => S;
 
@@ -44,6 +52,15 @@ const numbers = (tree: unknown): unknown =>
   JSON.parse(JSON.stringify(tree, (_, value) => (value?.data ? [...value.data()].map(String) : value)));
 
 describe("a long run", () => {
+  it("takes a small state's bytes and not whole pages of WebAssembly for each of its programs", async () => {
+    const many = waveStart(256);
+    const run = { step: waveStep, state: many.state, constants: [many.speed] as const, loss: waveLoss, steps: 40 };
+    const ample = await longRun({ ...run, memory: "1MB" });
+    const { memoryBytes, value, gradients } = await longRun({ ...run, memory: "64KiB" });
+    expect(memoryBytes).toBeLessThanOrEqual(65536);
+    expect(numbers([value, gradients])).toEqual(numbers([ample.value, ample.gradients]));
+  });
+
   it("has the bits of scan, whatever the memory", async () => {
     const [loss, [dState, dSpeed]] = byScan<Wave, readonly [Tensor]>(waveStep, 150, state, [speed], waveLoss);
     for (const memory of [SMALL, SMALL + 5000, 400_000]) {
@@ -145,7 +162,7 @@ describe("its schedule", () => {
       [57, 3],
       [200, 3],
     ] as const) {
-      const memory = 4 * 65536 + stateBytes + slots * stateBytes;
+      const memory = (await leastBytes(heavy)) + slots * stateBytes;
       const { counts, schedule } = await longRun({ ...heavy, steps, memory });
       expect(schedule?.slotBytes).toBe(slots * stateBytes);
       expect(counts.recomputedSteps).toBe(leastAdvances(steps, slots));
@@ -165,7 +182,7 @@ describe("its schedule", () => {
     const costs = { writeCost: 2, readCost: 1 };
     const directory = folder();
     const windows = 2 * (96 + 2 * stateBytes);
-    const memory = 4 * 65536 + stateBytes + windows + 2 * stateBytes;
+    const memory = (await leastBytes(heavy)) + windows + 2 * stateBytes;
     const disk = { bytes: 5 * (96 + stateBytes), costs };
     const run = await longRun({ ...heavy, steps: 120, memory, directory, disk, every: 1e6 });
     const slots = Math.floor((run.schedule?.slotBytes ?? 0) / stateBytes);
@@ -219,7 +236,7 @@ describe("wrong arguments", () => {
   });
 
   it("such as too little memory are refused with the bytes that would do", async () => {
-    const error: Error = await longRun({ ...wave, steps: 100, memory: "200KB" }).then(
+    const error: Error = await longRun({ ...wave, steps: 100, memory: "2KB" }).then(
       () => new Error("it ran"),
       (reason: Error) => reason,
     );

@@ -1,5 +1,5 @@
 /**
- * @file The programs of a step, each in an arena of its own, and the one state that travels between them. What crosses
+ * @file The programs of a step, each in an arena of its own, all in one memory, and the one state that travels between them. What crosses
  * from one to another is copied from arena to arena; nothing is allocated once they are made.
  *
  * ```
@@ -11,29 +11,78 @@ import { at } from "../base/invariant.ts";
 import type { Graph } from "../ir/graph.ts";
 import { byteLength, type TensorType } from "../ir/type.ts";
 import { isFloat } from "../kernel/dtype.ts";
+import { assemble } from "../runtime/assemble.ts";
+import type { PlacedProgram } from "../runtime/assembler.ts";
 import { Executable } from "../runtime/executable.ts";
-import type { Target } from "../runtime/target.ts";
+import type { ArenaMemory, Target } from "../runtime/target.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { bytesOfView, copySection, gather, type Layout, layoutOf, type Section, scatter, sectionOf } from "./layout.ts";
 import type { BoundGraph, LossGraph, ReverseGraphs } from "./step-graphs.ts";
 
 const typesOf = (values: readonly { readonly type: TensorType }[]): readonly TensorType[] => values.map((v) => v.type);
 
-/** One of the programs: parameters are what changes between runs, then constants that are written once. */
-class Program {
-  readonly arenaBytes: number;
-  readonly #executable: Executable;
-  readonly #graph: Graph;
+/** Of arenas in one memory. */
+const ALIGNMENT = 64;
+
+/** A program that has a place in the memory and is not loaded yet. */
+interface Planned extends BoundGraph {
+  readonly placed: PlacedProgram;
+}
+
+/**
+ * Where the programs of a run are: side by side in one memory, which on WebAssembly comes in pages of 64 KiB. All of them have
+ * their place before the first one is loaded, so that the memory is made once. Where programs need memories of their own
+ * (threads on WebAssembly), each has one.
+ */
+class Space {
+  readonly #target: Target;
+  readonly #memory: ArenaMemory | null;
+  #bytes = 0;
+
+  constructor(target: Target) {
+    this.#target = target;
+    this.#memory = target.allocate();
+  }
+
+  /** Of all arenas; of whole memories where there are several. */
+  get bytes(): number {
+    return this.#bytes;
+  }
 
   /** `first`, `count`: the parameters that results 0 … count - 1 replace. */
-  constructor({ graph, constants }: BoundGraph, first: number, count: number, target: Target) {
+  plan({ graph, constants }: BoundGraph, first: number, count: number): Planned {
     const donated = new Map(Array.from({ length: count }, (_, k) => [first + k, k]));
     const fixed = graph.params.length - constants.length;
     const persistent = new Set([...donated.keys(), ...constants.map((_, k) => fixed + k)]);
+    const { traits, costs } = this.#target;
+    const baseFor = this.#memory ? (bytes: number) => this.#take(bytes) : undefined;
+    return { graph, constants, placed: assemble(graph, traits, { donated, persistent, costs, baseFor }) };
+  }
+
+  #take(bytes: number): number {
+    const base = Math.ceil(this.#bytes / ALIGNMENT) * ALIGNMENT;
+    this.#bytes = base + bytes;
+    return base;
+  }
+
+  load({ placed }: Planned): Executable {
+    this.#memory?.reserve(this.#bytes);
+    const executable = new Executable(placed, this.#target, { arena: this.#memory ?? undefined });
+    if (!this.#memory) this.#bytes += executable.memoryBytes;
+    return executable;
+  }
+}
+
+/** One of the programs: parameters are what changes between runs, then constants that are written once. */
+class Program {
+  readonly #executable: Executable;
+  readonly #graph: Graph;
+
+  constructor(space: Space, planned: Planned) {
+    const { graph, constants } = planned;
     this.#graph = graph;
-    this.#executable = Executable.from(graph, { donated, persistent, target });
-    this.arenaBytes = this.#executable.memoryBytes;
-    copySection(sectionOf(constants), this.params(fixed, constants.length));
+    this.#executable = space.load(planned);
+    copySection(sectionOf(constants), this.params(graph.params.length - constants.length, constants.length));
   }
 
   params(first: number, count: number): Section {
@@ -78,8 +127,8 @@ class Counter {
 class StepProgram extends Program {
   readonly #counter: Counter;
 
-  constructor(bound: BoundGraph, count: number, target: Target) {
-    super(bound, 1, count, target);
+  constructor(space: Space, planned: Planned) {
+    super(space, planned);
     this.#counter = new Counter(this);
   }
 
@@ -94,17 +143,24 @@ export class ForwardPrograms {
   readonly state: Layout;
   readonly #advance: StepProgram;
   readonly #home: Section;
+  readonly #space: Space;
   protected current: Section;
 
-  constructor(advance: BoundGraph, states: number, target: Target) {
+  protected constructor(space: Space, advance: Planned, states: number) {
+    this.#space = space;
     this.state = layoutOf(typesOf(advance.graph.params.slice(1, 1 + states)));
-    this.#advance = new StepProgram(advance, states, target);
+    this.#advance = new StepProgram(space, advance);
     this.#home = this.#advance.params(1, states);
     this.current = this.#home;
   }
 
+  static load(advance: BoundGraph, states: number, target: Target): ForwardPrograms {
+    const space = new Space(target);
+    return new ForwardPrograms(space, space.plan(advance, 1, states), states);
+  }
+
   get arenaBytes(): number {
-    return this.#advance.arenaBytes;
+    return this.#space.bytes;
   }
 
   advance(step: number): void {
@@ -162,29 +218,32 @@ export class ReversePrograms extends ForwardPrograms {
   readonly #outcome: Section;
 
   constructor(parts: ReverseParts) {
-    super(parts.advance, parts.states, parts.target);
-    const { reverse, loss, states, target } = parts;
+    const { reverse, loss, states } = parts;
+    const space = new Space(parts.target);
+    const { graph } = loss.bound;
+    const planned = {
+      advance: space.plan(parts.advance, 1, states),
+      tape: space.plan(reverse.tape, 1, states),
+      reverse: space.plan(reverse.reverse, 1, reverse.adjoint.length),
+      loss: space.plan({ graph, constants: [...parts.constants, ...loss.bound.constants] }, 0, 0),
+    };
+    super(space, planned.advance, states);
     this.#parts = parts;
-    this.#tape = new StepProgram(reverse.tape, states, target);
+    this.#tape = new StepProgram(space, planned.tape);
     this.#tapeState = this.#tape.params(1, states);
     this.#tapeOut = this.#tape.results(reverse.residuals);
     const { params } = reverse.reverse.graph;
     const [adjoints, rows] = [reverse.adjoint.length, reverse.residuals.length];
-    this.#reverse = new StepProgram(reverse.reverse, adjoints, target);
+    this.#reverse = new StepProgram(space, planned.reverse);
     this.#adjoint = this.#reverse.params(1, adjoints);
     this.#tapeIn = this.#reverse.params(1 + adjoints, rows);
     this.tapeLayout = layoutOf(typesOf(params.slice(1 + adjoints, 1 + adjoints + rows)));
-    const { graph } = loss.bound;
-    this.#loss = new Program({ graph, constants: [...parts.constants, ...loss.bound.constants] }, 0, 0, target);
+    this.#loss = new Program(space, planned.loss);
     const leaves = graph.params.slice(0, states + parts.constants.length);
     this.#others = leaves.flatMap(({ type }, leaf) => (isFloat(type.dtype) && this.#roleOf(leaf) < 0 ? [leaf] : []));
     const outcome = [at(graph.results, 0), ...this.#others.map((leaf) => at(leaves, leaf))];
     this.#outcome = outcome.map(({ type }) => new Uint8Array(byteLength(type)));
     this.adjoint = layoutOf([...typesOf(params.slice(1, 1 + adjoints)), ...typesOf(outcome)]);
-  }
-
-  override get arenaBytes(): number {
-    return super.arenaBytes + this.#tape.arenaBytes + this.#reverse.arenaBytes + this.#loss.arenaBytes;
   }
 
   /** Runs a step and leaves its tape where it is. */

@@ -28,8 +28,10 @@ const options = {
   constants: [speed] as const,
   loss: waveLoss,
   steps: STEPS,
-  memory: 4 * 65536 + 1000,
+  memory: 0,
 };
+// what the programs take, and a thousand bytes for states
+options.memory = (await longRun({ ...options, steps: 0, memory: "1GB" })).memoryBytes + 872;
 
 const run = (directory: string, files: Files = NODE_FILES, change: object = {}) =>
   longRun({ ...options, directory, disk, every: 7, ...change }, files);

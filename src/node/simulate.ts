@@ -147,7 +147,7 @@ async function simulateAlone(
   const flat = flatten(given.state, "state", "result");
   const step = traceStep(given.step, unflatten(flat.def, flat.leaves) as Tree, given.constants ?? [], "simulate");
   const { programs, target } = madeFor(targetOf(given), ({ target }) => {
-    return { programs: new ForwardPrograms(advanceGraph(step), step.states, target), target };
+    return { programs: ForwardPrograms.load(advanceGraph(step), step.states, target), target };
   });
   const { bytes } = programs.state;
   const store = directory === undefined ? null : await openStore(files, directory, step, target, bytes);

@@ -54,6 +54,8 @@ export interface AssembleOptions extends AssemblerOptions {
   readonly solver?: IntegerSolver | undefined;
   /** Whether the plan may come from a cache, and go into it; default: true. */
   readonly cache?: boolean | undefined;
+  /** Where an arena of so many bytes goes in its memory; default: at the start, which it has for itself. */
+  readonly baseFor?: ((bytes: number) => number) | undefined;
   /** What happens to the graph instead of the usual passes; then everything is stored. */
   readonly passes?: readonly Pass[];
 }
@@ -233,10 +235,10 @@ export class ProgramPlans {
   }
 
   /** A plan with its kernels bound to addresses. */
-  placed(chosen: Candidate<Made>, planMs: number): ChosenProgram {
+  placed(chosen: Candidate<Made>, planMs: number, base = 0): ChosenProgram {
     const { strategy, predictedMs, proof } = chosen;
     const about = { strategy, predictedMs, proof, storeAll: this.storeAllFigures, planCached: this.isCached(chosen) };
-    return { ...placedProgram(chosen.result, planMs), ...about };
+    return { ...placedProgram(chosen.result, planMs, base), ...about };
   }
 
   /** What the operation with the largest operands needs, loops holding as little as they can: no plan is smaller. */
@@ -261,5 +263,6 @@ export function assemble(graph: Graph, traits: LowerTraits, options: AssembleOpt
   const started = performance.now();
   const plans = new ProgramPlans(graph, traits, options);
   const chosen = plans.choose(options.memory ?? {});
-  return plans.placed(chosen, performance.now() - started);
+  const base = options.baseFor?.(chosen.result.plan.height) ?? 0;
+  return plans.placed(chosen, performance.now() - started, base);
 }

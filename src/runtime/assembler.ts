@@ -35,6 +35,8 @@ export interface PlacedProgram {
   /** After all passes, in the planned order. */
   readonly graph: Graph;
   readonly plan: Plan;
+  /** Where the arena starts in its memory, which may hold others beside it; all addresses count from the memory's start. */
+  readonly base: number;
   /** Kernels, and loops and branches of them. */
   readonly kernels: readonly PlacedStep[];
   /** The node of each. */
@@ -175,17 +177,17 @@ export class Assembler {
   }
 }
 
-/** Binds kernels to the addresses of the plan. */
-export function placedProgram({ graph, plan, lowered, controls }: Made, planMs: number): PlacedProgram {
-  return { ...place(plan, lowered, controls), graph, plan, planMs };
+/** Binds kernels to the addresses of the plan, in an arena that starts at `base`. */
+export function placedProgram(made: Made, planMs: number, base: number): PlacedProgram {
+  const { graph, plan } = made;
+  return { ...place(made, base), graph, plan, base, planMs };
 }
 
 function place(
-  plan: Plan,
-  lowered: ReadonlyMap<Node, Lowered>,
-  controls: ReadonlyMap<Node, Unit>,
-): Omit<PlacedProgram, "graph" | "plan" | "planMs"> {
-  const bufferAddress = (id: number): number => plan.offsets[id] ?? 0;
+  { plan, lowered, controls }: Made,
+  base: number,
+): Omit<PlacedProgram, "graph" | "plan" | "base" | "planMs"> {
+  const bufferAddress = (id: number): number => base + (plan.offsets[id] ?? 0);
   const address = (value: Value): number => {
     const id = plan.bufferOf.get(value);
     invariant(id !== undefined, () => `${value.name ?? value.id} has no place`);

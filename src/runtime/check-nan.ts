@@ -29,7 +29,7 @@ const countText = ({ count, first }: Found): string => `${grouped(count)} NaN, t
 
 /** Runs a stepwise program; throws `NotANumber` at the first operation that makes NaN out of numbers. */
 export function runChecked(executable: Executable): void {
-  const { graph, kernelNodes, plan, params } = executable.placed;
+  const { graph, kernelNodes, plan, params, base } = executable.placed;
   graph.params.forEach((param, i) => {
     const found = findNaN(executable, param, params[i] ?? 0);
     if (!found) return;
@@ -43,7 +43,7 @@ export function runChecked(executable: Executable): void {
     const node = kernelNodes[kernel];
     for (const output of node?.outputs ?? []) {
       const buffer = plan.bufferOf.get(output);
-      const found = buffer === undefined ? null : findNaN(executable, output, plan.offsets[buffer] ?? 0);
+      const found = buffer === undefined ? null : findNaN(executable, output, base + (plan.offsets[buffer] ?? 0));
       if (!node || !found) continue;
       throw new TidemarkError("NotANumber", `${nodeText(node, nameOf)} made ${countText(found)}`, {
         where: node.where,

@@ -93,7 +93,7 @@ export class Executable<P extends PlacedProgram = PlacedProgram> {
       this.machine.step(i);
       after(i);
     });
-    const bytes = this.#arena();
+    const bytes = this.#bytes();
     for (const copy of this.placed.copies) bytes.copyWithin(copy.to, copy.from, copy.from + copy.bytes);
   }
 
@@ -102,15 +102,16 @@ export class Executable<P extends PlacedProgram = PlacedProgram> {
     this.machine.close();
   }
 
-  #arena(): Uint8Array {
+  /** Its memory up to the end of its arena. */
+  #bytes(): Uint8Array {
     const { buffer, start } = this.memory;
-    return new Uint8Array(buffer, start, this.placed.plan.height);
+    return new Uint8Array(buffer, start, this.placed.base + this.placed.plan.height);
   }
 
   /** Overwrites everything that does not survive between runs, to show that nothing depends on it. */
   poison(): void {
-    const bytes = this.#arena();
-    const { plan } = this.placed;
+    const { plan, base } = this.placed;
+    const bytes = this.#bytes().subarray(base);
     const kept = plan.problem.buffers.filter((b) => b.kind === "persistent");
     const saved = kept.map((b) => bytes.slice(plan.offsets[b.id], (plan.offsets[b.id] ?? 0) + b.bytes));
     bytes.fill(0xff);

@@ -66,7 +66,7 @@ const tooLarge = (summary: string): TidemarkError =>
 
 function load(placed: PlacedProgram, fma: boolean, request: WasmRequest, options: LoadOptions): Machine {
   const { stepwise } = options;
-  const { height } = placed.plan;
+  const height = placed.base + placed.plan.height;
   const threads = stepwise || options.memory ? 1 : (request.threads ?? 1);
   // Words that threads share may take one page more.
   if ((pagesOf(height) + (threads > 1 ? 1 : 0)) * PAGE > LARGEST_ARENA_BYTES) {

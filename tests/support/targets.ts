@@ -59,5 +59,7 @@ export const narrowTargets: readonly TestedTarget[] = (
 
 /** Steps at addresses of the test's own. */
 export function loadSteps(target: Target, kernels: readonly PlacedStep[], height: number): Machine {
-  return target.load({ kernels, copies: [], plan: { height } } as unknown as PlacedProgram, { stepwise: false });
+  return target.load({ kernels, copies: [], base: 0, plan: { height } } as unknown as PlacedProgram, {
+    stepwise: false,
+  });
 }

@@ -110,8 +110,8 @@ function load(
   const options = stepwise ? { ...native, threads: 1, stepwise } : native;
   const { text, functions } = emitNativeProgram(placed.kernels, placed.copies, options);
   const library = libraryFor({ koffi, compiler, text, stepwise });
-  memory.reserve(placed.plan.height);
-  library.arena(memory.address, placed.plan.height);
+  memory.reserve(placed.base + placed.plan.height);
+  library.arena(memory.address + BigInt(placed.base), placed.plan.height);
   const team = library.open();
   if (team === null) {
     const summary = `${options.threads} threads could not be started`;
