@@ -119,7 +119,8 @@ async function writeCode() {
       dir: out,
       entryFileNames: "[name].js",
       chunkFileNames: "shared/[name].js",
-      sourcemap: true,
+      // Without a comment in the code that would point to them: they stay behind when the package is packed.
+      sourcemap: "hidden",
       sourcemapPathTransform: fromPackage,
       keepNames: true,
       comments: false,
