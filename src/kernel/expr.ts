@@ -121,22 +121,33 @@ export function compare(fn: "eq" | "ne" | "lt" | "le", a: Expr, b: Expr): Expr {
   return { kind: "call", fn, args: [a, b], dtype: "bool" };
 }
 
+/** The values that an index is computed from at run time, inside of divisions too. */
+function valuesIn(index: Index): readonly Expr[] {
+  return index.terms.flatMap(({ atom }) => {
+    if (atom.kind === "var") return [];
+    return atom.kind === "value" ? [atom.expr] : valuesIn(atom.of);
+  });
+}
+
+/** What an expression is computed from: arguments, and the values in its indices and bounds. */
+export function operandsOf(expr: Expr): readonly Expr[] {
+  switch (expr.kind) {
+    case "load":
+    case "index":
+      return valuesIn(expr.index);
+    case "call":
+      return expr.args;
+    case "guard":
+      return [...expr.bounds.flatMap((bound) => valuesIn(bound.index)), expr.then, expr.otherwise];
+    default:
+      return [];
+  }
+}
+
 /** Calls `visit` on every distinct expression object below and including `root`, children first; indices too. */
 export function walkExpr(root: Expr, visit: (expr: Expr) => void, seen: Set<Expr> = new Set()): void {
   if (seen.has(root)) return;
   seen.add(root);
-  const inIndex = (index: Index): void => {
-    for (const { atom } of index.terms) {
-      if (atom.kind === "div" || atom.kind === "mod") inIndex(atom.of);
-      else if (atom.kind === "value") walkExpr(atom.expr, visit, seen);
-    }
-  };
-  if (root.kind === "load" || root.kind === "index") inIndex(root.index);
-  else if (root.kind === "call") for (const arg of root.args) walkExpr(arg, visit, seen);
-  else if (root.kind === "guard") {
-    for (const bound of root.bounds) inIndex(bound.index);
-    walkExpr(root.then, visit, seen);
-    walkExpr(root.otherwise, visit, seen);
-  }
+  for (const operand of operandsOf(root)) walkExpr(operand, visit, seen);
   visit(root);
 }

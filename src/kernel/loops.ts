@@ -196,7 +196,8 @@ export function identityOf(combine: Combine, dtype: ScalarType): number {
   }
 }
 
-const asExpr = (index: Index): Expr => ({ kind: "index", dtype: "i32", index });
+/** An index as an expression. */
+export const asExpr = (index: Index): Expr => ({ kind: "index", dtype: "i32", index });
 
 /** Addresses of stores that are themselves data (an update at a place known at run time). */
 function dataAddresses(stores: readonly Store[]): readonly Expr[] {

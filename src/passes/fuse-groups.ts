@@ -18,7 +18,9 @@ import { at } from "../base/invariant.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { resultOf } from "../ir/graph.ts";
 import { byteLength, elementsOf } from "../ir/type.ts";
+import { producersOf } from "../ir/walk.ts";
 import { ledTo, rankTogether } from "./fuse-ranks.ts";
+import { evaluationsOfKernel, evaluationsOfView } from "./fuse-size.ts";
 import type { Overwrites } from "./overwrites.ts";
 
 /** A node and its place among the others. */
@@ -57,6 +59,8 @@ export interface Group {
   rank: number;
   /** When it was last merged, counted in attempts to merge. */
   changed: number;
+  /** At most so many evaluations are in its kernel (fuse-size.ts). */
+  evaluations: number;
   /** It is never merged: a node with regions, or a name of storage. */
   readonly alone: boolean;
 }
@@ -66,6 +70,8 @@ export interface FuseOptions {
   readonly maxNodes: number;
   /** Work an element that may be repeated when a product packs its operand more than once. */
   readonly maxPackedFlops: number;
+  /** Evaluations in one kernel, where a value that is read at several positions counts once for each (fuse-size.ts). */
+  readonly maxEvaluations: number;
 }
 
 /** Which merges a round may make. The first test is the cheaper one: it does not need to know the role. */
@@ -88,20 +94,34 @@ const STAGES: readonly Stage[] = [
   { tries: () => true, accepts: () => true },
 ];
 
-export const FUSE_DEFAULTS: FuseOptions = { maxNodes: 48, maxPackedFlops: 8 };
+export const FUSE_DEFAULTS: FuseOptions = { maxNodes: 48, maxPackedFlops: 8, maxEvaluations: 128 };
 
 /** Work an element below which it is cheaper to compute something again than to store it and read it back. */
 const CHEAP_FLOPS = 16;
 /** How much larger than everything it is made from a value must be to be cheaper to make than to read. */
 const EXPANSION = 8;
 
+/** Evaluations (fuse-size.ts) that an element read through views may take, and views in a row that never take so many. */
+const MOST_IN_VIEW = 64;
+const FEW_VIEWS = 3;
+
+/** What an inlined value takes: work an element, nodes one after the other, and the stored values it is made from. */
+interface Inlined {
+  readonly flops: number;
+  readonly depth: number;
+  readonly sources: ReadonlySet<Value>;
+}
+
 /**
  * Nodes that are repeated wherever they are read: views and constants, and what is made cheaply from much smaller
- * things (a mask from labels, a table from a vector), which would take more memory to keep than to make.
+ * things (a mask from labels, a table from a vector), which would take more memory to keep than to make. Not those whose
+ * index, after many views, would be more code than a copy.
  */
 export function inlinedNodes(graph: Graph): ReadonlySet<Node> {
   const inlined = new Set<Node>();
-  const madeFrom = new Map<Value, { readonly flops: number; readonly sources: ReadonlySet<Value> }>();
+  const madeFrom = new Map<Value, Inlined>();
+  const producer = producersOf(graph);
+  const inlinedNode = (value: Value): Node | null => (madeFrom.has(value) ? (producer.get(value) ?? null) : null);
   for (const node of graph.nodes) {
     const { lower } = node.op;
     if (lower.kind !== "map") continue;
@@ -109,7 +129,7 @@ export function inlinedNodes(graph: Graph): ReadonlySet<Node> {
     // Most read something that is stored and about as large as what they make.
     const large = (v: Value): boolean => !madeFrom.has(v) && byteLength(v.type) * EXPANSION > byteLength(out.type);
     if (lower.fusion !== "always" && node.inputs.some(large)) continue;
-    const parts = node.inputs.map((v) => madeFrom.get(v) ?? { flops: 0, sources: new Set([v]) });
+    const parts = node.inputs.map((v): Inlined => madeFrom.get(v) ?? { flops: 0, depth: 0, sources: new Set([v]) });
     const own = node.op.cost(
       node.inputs.map((v) => v.type),
       [out.type],
@@ -121,8 +141,15 @@ export function inlinedNodes(graph: Graph): ReadonlySet<Node> {
     const bytes = [...sources].reduce((sum, v) => sum + byteLength(v.type), 0);
     const cheap = lower.pointwise && flops <= CHEAP_FLOPS && bytes * EXPANSION <= byteLength(out.type);
     if (lower.fusion !== "always" && !cheap) continue;
+    const depth = 1 + Math.max(0, ...parts.map((p) => p.depth));
+    if (
+      depth > FEW_VIEWS &&
+      evaluationsOfView(node, (v) => (v === out ? node : inlinedNode(v)), MOST_IN_VIEW) > MOST_IN_VIEW
+    ) {
+      continue;
+    }
     inlined.add(node);
-    madeFrom.set(out, { flops, sources });
+    madeFrom.set(out, { flops, depth, sources });
   }
   return inlined;
 }
@@ -138,6 +165,7 @@ export class Grouping {
   readonly #memberOf = new Map<Node, Member>();
   readonly #options: FuseOptions;
   readonly #overwrites: Overwrites;
+  readonly #producer: ReadonlyMap<Value, Node>;
   /** Attempts to merge so far. */
   #attempts = 0;
 
@@ -152,6 +180,7 @@ export class Grouping {
   ) {
     this.#options = options;
     this.#overwrites = overwrites;
+    this.#producer = producer;
     const memberOf = this.#memberOf;
     for (const [position, node] of graph.nodes.entries()) {
       if (inlined.has(node)) continue;
@@ -206,11 +235,33 @@ export class Grouping {
     const role = this.#roleFor(from, to, between);
     if (!role || !stage.accepts(role) || !timely(from, to)) return false;
     if (this.#overwrites.separates(nodesOf(from), nodesOf(to))) return false;
+    const evaluations = this.#evaluations(from, to, between, role);
+    if (evaluations > this.#options.maxEvaluations) return false;
     const after = ledTo(from, to);
     if (!after) return false;
     rankTogether(from, to, after);
-    this.#merge(from, to, role);
+    this.#merge(from, to, role, evaluations);
     return true;
+  }
+
+  /**
+   * At most so many evaluations are in the kernel of two groups. What is computed once an element in both is so in the
+   * kernel, and a body that is read from another one once for each read; the rest has to be counted.
+   */
+  #evaluations(from: Group, to: Group, between: readonly Edge[], role: Role): number {
+    const { maxEvaluations } = this.#options;
+    const plain = from.members.every(({ inBody }) => inBody) && between.every((e) => e.to.inBody);
+    const sum = (role === "body" ? 1 : between.length) * from.evaluations + to.evaluations;
+    if ((role === "body" || plain) && sum <= maxEvaluations) return sum;
+    const body = [...(role === "body" ? from.members : []), ...to.members].filter(({ inBody }) => inBody);
+    const anchor = from.anchor ?? to.anchor;
+    const nodeOf = (value: Value): Node | null => {
+      const node = this.#producer.get(value);
+      const group = node && this.groupOf(node);
+      return node && node !== anchor && (!group || group === from || group === to) ? node : null;
+    };
+    const nodes = body.map(({ node }) => node);
+    return evaluationsOfKernel(nodes, anchor, nodeOf, maxEvaluations);
   }
 
   /** As what the producers' nodes join: evaluated at the stored element, or wherever the readers need them. */
@@ -231,7 +282,7 @@ export class Grouping {
     return hides(from, to) ? "prologue" : null;
   }
 
-  #merge(from: Group, to: Group, role: Role): void {
+  #merge(from: Group, to: Group, role: Role, evaluations: number): void {
     const target: Group = from.id < to.id ? from : to;
     const anchor = from.anchor ?? to.anchor;
     if (role === "prologue") for (const member of from.members) member.inBody = false;
@@ -240,6 +291,7 @@ export class Grouping {
     target.anchor = anchor;
     target.elements = elements;
     target.changed = this.#attempts;
+    target.evaluations = evaluations;
     for (const member of target.members) member.group = target;
   }
 }
@@ -350,7 +402,8 @@ function newMember(node: Node, position: number, named: boolean): Member {
   const { kind } = node.op.lower;
   const anchor = kind === "map" ? null : node;
   const alone = named || kind === "region" || kind === "control";
-  const group: Group = { id: position, members: [], anchor, elements, rank: position, changed: 0, alone };
+  const evaluations = 1 + node.inputs.length;
+  const group: Group = { id: position, members: [], anchor, elements, rank: position, changed: 0, evaluations, alone };
   const member: Member = { node, position, group, in: [], out: [], kept: false, inBody: true };
   group.members = [member];
   return member;

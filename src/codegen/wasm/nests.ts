@@ -1,6 +1,14 @@
 /** @file Maps, scans and scatters as WebAssembly. Reductions are in reduce.ts, products in contract.ts. */
 import { call, type Expr, load } from "../../kernel/expr.ts";
-import type { MapNest, Operand, ScanNest, ScatterNest, Store } from "../../kernel/loops.ts";
+import {
+  asExpr,
+  type MapNest,
+  nestExprs,
+  type Operand,
+  type ScanNest,
+  type ScatterNest,
+  type Store,
+} from "../../kernel/loops.ts";
 import { linearCoefficient } from "../intern.ts";
 import { live, UNDIVIDED, type Units } from "../units.ts";
 import { type Context, SINGLE, VECTOR } from "./addresses.ts";
@@ -27,7 +35,7 @@ export function emitMap(em: VectorEmitter, nest: MapNest, operands: readonly Ope
   const values = nest.stores.map((s) => s.value);
   const targets = storeTargets(nest.stores, operands);
   const outer = emitUnits(em, loops, () => {
-    em.countUses(values);
+    em.countUses([...values, ...nestExprs(nest).elsewhere]);
     if (!inner) {
       emitStores(em, nest.stores, operands, SINGLE);
       return;
@@ -123,10 +131,10 @@ export function emitScatter(em: VectorEmitter, nest: ScatterNest, operands: read
   if (dense) loops.pop();
   em.vec = dense ? inner : null;
   emitCounters(em, loops, () => {
+    em.countUses([sum, ...nest.bounds.map(({ index }) => asExpr(index))]);
     em.emitBounds(nest.bounds, SINGLE);
     em.code.if(null, () =>
       em.scope(() => {
-        em.countUses([sum]);
         if (!dense || !inner) {
           emitStores(em, [store], operands, SINGLE);
           return;

@@ -14,7 +14,7 @@
  */
 import { InternalError } from "../../base/invariant.ts";
 import { bytesOf, type ScalarType } from "../../kernel/dtype.ts";
-import type { Expr, Index, LoopVar } from "../../kernel/expr.ts";
+import { type Expr, type Index, type LoopVar, operandsOf } from "../../kernel/expr.ts";
 import { ACCUMULATOR, linearCoefficient } from "../intern.ts";
 import { AddressEmitter, type Context } from "./addresses.ts";
 import { OP } from "./encoder.ts";
@@ -34,7 +34,10 @@ export class VectorEmitter extends AddressEmitter {
     this.#uses = uses;
   }
 
-  /** Counts uses, so that shared values get a local. Call once with all expressions of a loop body. */
+  /**
+   * Counts uses, those in addresses and bounds too, so that shared values get a local. Call once with all expressions of a
+   * loop body.
+   */
   countUses(roots: readonly Expr[]): void {
     const seen = new Set<number>();
     const visit = (expr: Expr): void => {
@@ -42,11 +45,7 @@ export class VectorEmitter extends AddressEmitter {
       this.#uses.set(id, (this.#uses.get(id) ?? 0) + 1);
       if (seen.has(id)) return;
       seen.add(id);
-      if (expr.kind === "call") expr.args.forEach(visit);
-      else if (expr.kind === "guard") {
-        visit(expr.then);
-        visit(expr.otherwise);
-      }
+      operandsOf(expr).forEach(visit);
     };
     roots.forEach(visit);
   }
@@ -304,7 +303,11 @@ export class VectorEmitter extends AddressEmitter {
     this.emitBounds(expr.bounds, ctx);
     this.emitBounds(expr.bounds, { ...ctx, shift: ctx.shift + this.lanes - 1 });
     code.op(OP.i32And);
-    code.if("v128", () => branch(expr.then, inner), lanewise);
+    code.if(
+      "v128",
+      () => branch(expr.then, inner),
+      () => this.scope(lanewise),
+    );
   }
 
   #emitLanewise(expr: Extract<Expr, { kind: "guard" }>, ctx: Context): void {
@@ -315,22 +318,25 @@ export class VectorEmitter extends AddressEmitter {
     for (let lane = 0; lane < this.lanes; lane++) {
       const one: Context = { shift: ctx.shift + lane, single: true, guarded: true };
       this.emitBounds(expr.bounds, one);
-      code.if(null, () => {
-        const { then } = expr;
-        if (then.kind === "load" && then.dtype !== "bool" && !this.#isCached(then, one)) {
-          const offset = this.emitAddress(then.operand, then.index, then.dtype, one);
-          code
-            .get(out)
-            .memory(laneBytes(then.dtype) === 8 ? "load64_lane" : "load32_lane", offset, lane)
-            .set(out);
-          return;
-        }
-        code.get(out);
-        this.scope(() => this.emit(then, one));
-        code.shuffle(insertLane(lane, laneBytes(expr.dtype))).set(out);
-      });
+      code.if(null, () => this.scope(() => this.#emitInLane(expr, one, lane, out)));
     }
     code.get(out);
+  }
+
+  /** Puts what is guarded into one lane of a register. */
+  #emitInLane({ then, dtype }: Extract<Expr, { kind: "guard" }>, one: Context, lane: number, out: number): void {
+    const { code } = this;
+    if (then.kind === "load" && then.dtype !== "bool" && !this.#isCached(then, one)) {
+      const offset = this.emitAddress(then.operand, then.index, then.dtype, one);
+      code
+        .get(out)
+        .memory(laneBytes(then.dtype) === 8 ? "load64_lane" : "load32_lane", offset, lane)
+        .set(out);
+      return;
+    }
+    code.get(out);
+    this.emit(then, one);
+    code.shuffle(insertLane(lane, laneBytes(dtype))).set(out);
   }
 }
 
