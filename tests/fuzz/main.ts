@@ -5,7 +5,7 @@
  *   npm run test:fuzz -- --seeds 0:2000 --target wasm         more, on one target
  *   npm run test:fuzz -- --seeds 40:41 --minimise             one program, and the smallest with the same finding
  *
- * Exit code 1 where there are findings; each is printed with the command that shows it again. docs/development.md has all
+ * Exit code 1 where there are findings; each is printed with the command that shows it again. docs/testing.md has all
  * options.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -40,6 +40,7 @@ const { values } = parseArgs({
     seconds: { type: "string", default: "60" },
     out: { type: "string", default: "node_modules/.cache/fuzz/report.json" },
     minimise: { type: "boolean", default: false },
+    verbose: { type: "boolean", default: false },
     print: { type: "boolean", default: false },
   },
 });
@@ -101,6 +102,7 @@ async function main(): Promise<void> {
   const broken: (readonly [Job, Outcome])[] = [];
   await runJobs(jobs, children, (outcome, job) => {
     outcomes.push(outcome);
+    if (values.verbose) console.log(`seed ${outcome.seed} ${outcome.about}: ${outcome.cpuSeconds.toFixed(2)} s`);
     const found = reported(job, outcome);
     findings.push(...found);
     for (const finding of found) console.log(findingText(finding));

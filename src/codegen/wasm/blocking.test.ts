@@ -1,3 +1,4 @@
+/** @file Blocks of products on WebAssembly: tiles fit the rows, and so does the workspace. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { blockingOf, contractScratch } from "./blocking.ts";
