@@ -9,6 +9,8 @@ import {
   clamp,
   compile,
   cond,
+  customJvp,
+  customVjp,
   type DType,
   dynamicSlice,
   forLoop,
@@ -17,6 +19,7 @@ import {
   plan,
   pow,
   random,
+  reversible,
   scan,
   spec,
   sqrt,
@@ -26,6 +29,7 @@ import {
   where,
 } from "../src/api/index.ts";
 import { adam, adamw, clipByGlobalNorm, constant, rmsprop, sgd } from "../src/optim/index.ts";
+import { odeint } from "../src/sim/index.ts";
 
 const row = (...values: number[]): Tensor => tensor(values);
 const noise = (dtype: "f32" | "f64"): Tensor => random.normal(random.key(7), [37], { dtype });
@@ -169,6 +173,37 @@ describe("a number among the arguments", () => {
       expect(v).toBeCloseTo(want[i] as number, 12);
     });
     expect(traces()).toBe(1);
+  });
+
+  test("is a constant to derivatives that users give, and to those of solvers", () => {
+    const scaled = customVjp((v: Tensor, k: number) => v.mul(k), {
+      forward: (v: Tensor, k: number) => [v.mul(k), { k: k as unknown as Tensor }],
+      backward: ({ k }, ct) => [ct.mul(k), 0],
+    });
+    const bent = customJvp(
+      (v: Tensor, k: number) => v.mul(k).sin(),
+      ([v, k], [t]) => t.mul(k).mul(v.mul(k).cos()),
+    );
+    const decay = (v: Tensor, k: number): Tensor => odeint((y) => y.mul(-1), v, { from: 0, to: k, steps: 4 }).sum();
+    const both = reversible(
+      (v: Tensor) => v.add(1),
+      (v: Tensor) => v.sub(1),
+    );
+    const fn = (v: Tensor, n: number) =>
+      grad((u: Tensor) => {
+        const inner = (w: Tensor): Tensor => scaled(w, n).add(bent(w, n)).sum();
+        return inner(both(u)).add(decay(u, n)).add(grad(inner)(u).sum());
+      })(v);
+    const [traced, fixed] = [compile(fn), compile(fn, { static: [1] })];
+    for (const n of [0.5, 1.5, 0.25]) {
+      const want = fixed(row(1, 2, 3), n).data();
+      traced(row(1, 2, 3), n)
+        .data()
+        .forEach((v, i) => {
+          expect(v).toBeCloseTo(want[i] as number, 5);
+        });
+    }
+    expect([traced.usage().programs, fixed.usage().programs]).toEqual([1, 3]);
   });
 
   test.each([

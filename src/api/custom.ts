@@ -2,8 +2,8 @@
  * @file Functions with a say in their own derivative: recomputation on request, and rules given by the user.
  *
  * A rule is traced into regions of one node (ops/control.ts). Concrete tensors that a rule closes over become further
- * inputs of the node, whose cotangents are zero; traced floats it must take as arguments, or their derivative would be
- * lost without a word.
+ * inputs of the node, whose cotangents are zero, and so do numbers; traced floats it must take as arguments, or their
+ * derivative would be lost without a word.
  */
 import { at } from "../base/invariant.ts";
 import { Build } from "../ir/build.ts";
@@ -49,8 +49,13 @@ export function checkpoint<Args extends readonly Tree[] = [Tensor], R extends Tr
   };
 }
 
+/** Numbers among the arguments of a compiled function are constants to every derivative, like concrete tensors. */
+function hasDerivative({ traced }: Tensor): boolean {
+  return traced !== null && !traced.trace.isNumber(traced.cell.value);
+}
+
 function requireClosed(name: string, what: string, traced: TracedGraph): void {
-  const open = tensorsOf(traced).find((tensor) => tensor.isTraced && isFloat(tensor.dtype));
+  const open = tensorsOf(traced).find((tensor) => isFloat(tensor.dtype) && hasDerivative(tensor));
   if (!open) return;
   fail(
     "InvalidArgument",

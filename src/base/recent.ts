@@ -4,6 +4,8 @@ export class Recent<K, V> {
   readonly #entries = new Map<K, V>();
   readonly #limit: number;
   readonly #dropped: (value: V) => void;
+  /** What was asked for last, so that asking again moves nothing. */
+  #latest: { readonly key: K; readonly value: V } | null = null;
 
   /** @param dropped is called with what is forgotten */
   constructor(limit: number, dropped: (value: V) => void = () => undefined) {
@@ -24,6 +26,7 @@ export class Recent<K, V> {
   }
 
   find(key: K): V | undefined {
+    if (this.#latest?.key === key) return this.#latest.value;
     const value = this.#entries.get(key);
     return value === undefined ? undefined : this.add(key, value);
   }
@@ -32,6 +35,7 @@ export class Recent<K, V> {
     // Map keeps insertion order: the first entry is the one longest unused
     this.#entries.delete(key);
     this.#entries.set(key, value);
+    this.#latest = { key, value };
     if (this.#entries.size > this.#limit) this.dropOldest();
     return value;
   }
@@ -40,6 +44,7 @@ export class Recent<K, V> {
   dropOldest(): boolean {
     for (const [key, value] of this.#entries) {
       this.#entries.delete(key);
+      if (this.#latest?.key === key) this.#latest = null;
       this.#dropped(value);
       return true;
     }

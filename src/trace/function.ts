@@ -121,7 +121,7 @@ export function flattenArguments(
     // One before others that are there is handed on: a default takes its place.
     if (arg === undefined) return { kind: "static", value: arg, path };
     const flat = flatten(arg, path, "argument", (own) => isTraced(argument, own));
-    numbers.push(...flat.numbers.map((number) => ({ ...number, argument })));
+    for (const number of flat.numbers) numbers.push({ ...number, argument });
     flat.leaves.forEach((leaf, i) => {
       tensors.push(leaf);
       leaves.push({ path: flat.paths[i] as string, type: tensorType(leaf.dtype, leaf.shape), argument });

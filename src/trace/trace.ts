@@ -180,6 +180,13 @@ export class Trace {
     return value;
   }
 
+  /** Whether a value of this trace is a number among the arguments of the compiled function, here or further out. */
+  isNumber(value: Value): boolean {
+    if (this.numbers.some((number) => number.value === value)) return true;
+    const traced = this.captures.find((capture) => capture.value === value)?.tensor.traced;
+    return traced ? traced.trace.isNumber(traced.cell.value) : false;
+  }
+
   /** Whether a value of this trace is made without its arguments: from numbers, and from concrete tensors outside. */
   isConstant(value: Value): boolean {
     const concrete = new Set(this.captures.flatMap((capture) => (capture.tensor.isTraced ? [] : [capture.value])));
