@@ -11,8 +11,21 @@ import { fail, type OptionKinds, requireOptions, requireTensor } from "../trace/
 import type { Tensor } from "../trace/tensor.ts";
 import { atOneLine } from "../trace/trace.ts";
 import { applyOp } from "./apply.ts";
-import { cast, div, equal, isnan, logicalOr, mul, sqrt, square, sub, where } from "./elementwise.ts";
-import { type Axes, normalAxes, normalAxis, requireFloat } from "./operands.ts";
+import {
+  cast,
+  div,
+  equal,
+  isnan,
+  less,
+  logicalOr,
+  mul,
+  sqrt,
+  square,
+  stopGradient,
+  sub,
+  where,
+} from "./elementwise.ts";
+import { type Axes, fullOf, normalAxes, normalAxis, requireFloat } from "./operands.ts";
 import { reshape } from "./shape.ts";
 
 export interface ReduceOptions {
@@ -96,13 +109,20 @@ export interface VarianceOptions extends ReduceOptions {
 
 const VARIANCE_OPTIONS: OptionKinds<VarianceOptions> = { ...REDUCE_OPTIONS, ddof: "a number" };
 
+/** The divisor of a variance. */
+function freedomOf(name: string, x: Tensor, axes: Axes | undefined, options: VarianceOptions): number {
+  requireFloat(name, x);
+  requireOptions(name, options, VARIANCE_OPTIONS);
+  const { ddof = 0 } = options;
+  const n = countOf(name, x, axes) - ddof;
+  if (n <= 0) fail("InvalidArgument", `${name}: ddof ${ddof} of ${n + ddof} elements`, "ddof must be smaller");
+  return n;
+}
+
 /** The variance over axes. */
 export function variance(x: Tensor, axes?: Axes, options: VarianceOptions = {}): Tensor {
-  requireFloat("variance", x);
-  requireOptions("variance", options, VARIANCE_OPTIONS);
-  const { ddof = 0, keepDims = false } = options;
-  const n = countOf("variance", x, axes) - ddof;
-  if (n <= 0) fail("InvalidArgument", `variance: ddof ${ddof} of ${n + ddof} elements`, "ddof must be smaller");
+  const n = freedomOf("variance", x, axes, options);
+  const { keepDims = false } = options;
   return atOneLine(() => {
     const centred = sub(x, mean(x, axes, { keepDims: true }));
     return div(sum(square(centred), axes, { keepDims }), n);
@@ -115,9 +135,34 @@ function root(total: Tensor): Tensor {
   return where(zero, 0, sqrt(where(zero, 1, total)));
 }
 
+/** Rows whose squares sum up to less than 2^-2at are scaled by 2^by, those of which they overflow by 2^-by. */
+const SCALES = { f32: { at: 48, by: 96 }, f64: { at: 480, by: 960 } } as const;
+
+/**
+ * √(Σ x² / n) over axes, also where squares overflow or vanish: a first sum of squares says how large a row is, a second is taken
+ * of scaled elements. A power of two changes no bit of what is in range, so rows of ordinary size have the bits of the plain
+ * formula.
+ */
+function rootMeanSquare(x: Tensor, n: number, axes: Axes | undefined, keepDims: boolean): Tensor {
+  const over = normalAxes("norm", axes, x);
+  const { at, by } = x.dtype === "f64" ? SCALES.f64 : SCALES.f32;
+  const still = stopGradient(x);
+  const size = sum(mul(still, still), over, { keepDims: true });
+  const one = fullOf(x.dtype, [], 1);
+  const picked = (ofLarge: number, ofSmall: number): Tensor =>
+    where(equal(size, Number.POSITIVE_INFINITY), ofLarge, where(less(size, 2 ** (-2 * at)), ofSmall, one));
+  const scaled = mul(x, picked(2 ** -by, 2 ** by));
+  const total = sum(mul(scaled, scaled), over, { keepDims: true });
+  const kept = mul(root(n === 1 ? total : div(total, n)), picked(2 ** by, 2 ** -by));
+  const left = x.shape.filter((_, axis) => !over.includes(axis));
+  return keepDims ? kept : reshape(kept, left);
+}
+
 /** The standard deviation over axes; of equal elements it is zero, and so is its derivative. */
 export function std(x: Tensor, axes?: Axes, options: VarianceOptions = {}): Tensor {
-  return atOneLine(() => root(variance(x, axes, options)));
+  const n = freedomOf("std", x, axes, options);
+  const centred = (): Tensor => sub(x, mean(x, axes, { keepDims: true }));
+  return atOneLine(() => rootMeanSquare(centred(), n, axes, options.keepDims ?? false));
 }
 
 /** The first position of the extremum along an axis: NaN counts as one, as in max and min. */
@@ -172,5 +217,7 @@ export function cumsum(x: Tensor, axis = 0, options: CumsumOptions = {}): Tensor
 
 /** The Euclidean norm over axes; its derivative at zero is zero. */
 export function norm(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
-  return root(sum(mul(x, x), axes, options));
+  requireFloat("norm", x);
+  requireOptions("norm", options, REDUCE_OPTIONS);
+  return atOneLine(() => rootMeanSquare(x, 1, axes, options.keepDims ?? false));
 }

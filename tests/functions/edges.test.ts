@@ -193,6 +193,60 @@ describe("gradients far out", () => {
   }
 });
 
+describe("norms of values whose squares are out of range", () => {
+  const weights = [1, -2, 0.5, 3];
+  const rows = (size: number): number[][] => [
+    [1 * size, -2 * size, 3 * size, 0.5 * size],
+    [-0.25 * size, 2 * size, 2.5 * size, size],
+  ];
+  const FUNCTIONS: Readonly<Record<string, (x: Tensor) => Tensor>> = {
+    layerNorm: (x) => tm.layerNorm(x),
+    rmsNorm: (x) => tm.rmsNorm(x),
+    batchNorm: (x) => tm.batchNorm(x.T).y.T,
+    groupNorm: (x) => tm.groupNorm(x.reshape([2, 2, 2]), 1).reshape([2, 4]),
+    norm: (x) => x.norm(1, { keepDims: true }),
+    std: (x) => x.std(1, { keepDims: true }),
+  };
+  /** Those with an eps see nothing but that in tiny values. */
+  const HAVE_NO_EPS = ["norm", "std"];
+  for (const [name, fn] of Object.entries(FUNCTIONS)) {
+    const loss = (x: Tensor): Tensor =>
+      fn(x)
+        .mul(tensor(weights, { dtype: x.dtype as "f32" }))
+        .sum();
+    for (const size of HAVE_NO_EPS.includes(name) ? [1e30, 1e-30] : [1e30]) {
+      test(`${name} of values near ${size} is right, and so is its gradient`, () => {
+        const [single, double] = (["f32", "f64"] as const).map((dtype) => tensor(rows(size), { dtype }));
+        for (const of of [fn, tm.grad(loss)]) {
+          const want = of(double!).data();
+          const most = Math.max(...want.map(Math.abs));
+          of(single!)
+            .data()
+            .forEach((got, i) => {
+              expect(Math.abs(got - want[i]!) / most).toBeLessThan(1e-6);
+            });
+        }
+      });
+    }
+  }
+
+  test("of f64 are right beyond the squares too", () => {
+    for (const size of [1e200, 1e-200]) {
+      expect(tm.norm(f64([3 * size, 4 * size])).item() / (5 * size)).toBeCloseTo(1, 14);
+    }
+  });
+
+  test("of ordinary values have the bits of the plain formula", () => {
+    const x = tm.random.normal(tm.random.key(3), [40, 96]);
+    const root = (v: Tensor): Tensor => v.sum(1, { keepDims: true }).sqrt();
+    expect(x.norm(1, { keepDims: true }).data()).toEqual(root(x.mul(x)).data());
+    const centred = x.sub(x.mean(1, { keepDims: true }));
+    const r = centred.square().mean(1, { keepDims: true }).add(1e-5).rsqrt();
+    expect(tm.layerNorm(x).data()).toEqual(centred.mul(r).data());
+    expect(tm.rmsNorm(x).data()).toEqual(x.mul(x.square().mean(1, { keepDims: true }).add(1e-5).rsqrt()).data());
+  });
+});
+
 describe("statistics of little", () => {
   test("the standard deviation of equal elements has the derivative zero", () => {
     const x = f64([
