@@ -215,7 +215,7 @@ export interface PlanInfo {
   readonly graph: Graph;
   readonly plan: Plan;
   readonly arenaBytes: number;
-  /** With nothing computed again. */
+  /** With nothing computed again, and loops that keep all that their reverses read. */
   readonly storeAllArenaBytes: number;
   /** What it is for, and with `target: "auto"` why it is not for a faster one. */
   readonly target: string;

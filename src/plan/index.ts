@@ -51,7 +51,7 @@ export {
 } from "./recompute/problem.ts";
 export { readGraph } from "./recompute/read-graph.ts";
 export { type Simulation, simulate } from "./recompute/simulate.ts";
-export { planRecompute, STRATEGIES, type StrategyName, strategyOf } from "./recompute/strategies.ts";
+export { GRAPH_STRATEGIES, planRecompute, STRATEGIES, type StrategyName, strategyOf } from "./recompute/strategies.ts";
 export { type KindReport, type PlanReport, reportPlan, reportText } from "./report.ts";
 export type { Rule, Violation } from "./rules.ts";
 export { formatStatement, type Statement, type StatementFormat } from "./statement.ts";

@@ -19,8 +19,9 @@ import { mergeReplays } from "../passes/merge-replays.ts";
 import type { Pass } from "../passes/pass.ts";
 import { pipeline, runPasses } from "../passes/pipeline.ts";
 import { smallerResiduals } from "../passes/smaller-residuals.ts";
-import type { PlanFamily } from "../plan/budget/family.ts";
-import { loopGroups, withoutChoice } from "../plan/budget/loop-groups.ts";
+import { PlanFamily } from "../plan/budget/family.ts";
+import { loopGroups, withoutChoice, withSchedules } from "../plan/budget/loop-groups.ts";
+import { LoopRungs, openSlots } from "../plan/budget/loop-rules.ts";
 import { asAsked, rewindLoops } from "../plan/budget/rewind.ts";
 import type { Candidate, Proof } from "../plan/budget/rungs.ts";
 import { type CostModel, DEFAULT_MODELS } from "../plan/cost/model.ts";
@@ -73,7 +74,10 @@ export interface ChosenProgram extends PlacedProgram {
 
 /** What all plans of a program share. */
 interface Base {
+  /** Everything stored but what loops do that users named a reversal for. */
   readonly storeAll: Candidate<Made>;
+  /** That is stored too: what plans are compared with. */
+  readonly baseline: Candidate<Made>;
   readonly asWritten: Candidate<Made>;
   readonly stored: GraphPlans;
   readonly merged: Graph;
@@ -82,7 +86,8 @@ interface Base {
 function baseOf(graph: Graph, tools: PlanTools, { verify = false, passes }: AssembleOptions): Base {
   const { assembler, model } = tools;
   const cleaned = runPasses(graph, passes ?? pipeline, verify ? { verify } : {});
-  const rewound = passes ? cleaned : rewindLoops(cleaned, asAsked);
+  let named = 0;
+  const rewound = passes ? cleaned : rewindLoops(cleaned, asAsked, () => named++);
   const written = passes ? cleaned : smallerResiduals.run(rewound);
   const bare = passes ? cleaned : mergeReplays.run(rewound);
   const merged = bare === rewound ? written : smallerResiduals.run(bare);
@@ -91,7 +96,15 @@ function baseOf(graph: Graph, tools: PlanTools, { verify = false, passes }: Asse
   const asWritten = candidateOf(assembler.make(decided, passes ? [] : [fuse]), asked, tools);
   const stored = merged === written ? decided : withoutChoice(merged, model);
   const storeAll = stored === decided ? asWritten : candidateOf(assembler.make(stored, [fuse]), "store-all", tools);
-  return { storeAll, asWritten, stored: new GraphPlans(stored, storeAll, tools), merged };
+  const baseline = named === 0 ? storeAll : loopsStored(cleaned, tools);
+  return { storeAll, baseline, asWritten, stored: new GraphPlans(stored, storeAll, tools), merged };
+}
+
+/** The program whose loops keep what their reverses read, whatever reversal was named for them. */
+function loopsStored(cleaned: Graph, tools: PlanTools): Candidate<Made> {
+  const bare = mergeReplays.run(rewindLoops(cleaned, { ...asAsked, counted: () => null }));
+  const merged = smallerResiduals.run(bare);
+  return candidateOf(tools.assembler.make(withoutChoice(merged, tools.model), [fuse]), "store-all", tools);
 }
 
 /** Programs of fewer nodes are planned about as fast as a plan is read, unless something is asked of their memory. */
@@ -120,6 +133,7 @@ export class ProgramPlans {
   readonly #cache: PlanCache | null;
   #base: Base | undefined;
   #forms: LoopForms | null | undefined;
+  readonly #rules = new Map<string, PlanFamily<Made>>();
   /** The last one that came from the cache, and what it was asked for with. */
   #restored: (ChosenPlan & { readonly request: MemoryRequest }) | null = null;
   /** Whether plans of this program are in the cache. */
@@ -143,9 +157,9 @@ export class ProgramPlans {
     return this.#made().storeAll;
   }
 
-  /** The numbers of `storeAll`, which a plan from the cache comes with. */
+  /** The numbers of everything stored, loops too, which a plan from the cache comes with. */
   get storeAllFigures(): ChosenPlan["storeAll"] {
-    const { arenaBytes, predictedMs } = this.#base?.storeAll ?? this.#restored?.storeAll ?? this.storeAll;
+    const { arenaBytes, predictedMs } = this.#base?.baseline ?? this.#restored?.storeAll ?? this.#made().baseline;
     return { arenaBytes, predictedMs };
   }
 
@@ -165,7 +179,7 @@ export class ProgramPlans {
     const chosen = this.#choose(request);
     if (cache?.wants(performance.now() - started)) {
       this.#isKept = true;
-      cache.keepPlan(asData(request), { chosen, storeAll: this.storeAll });
+      cache.keepPlan(asData(request), { chosen, storeAll: this.#made().baseline });
     }
     return chosen;
   }
@@ -197,8 +211,9 @@ export class ProgramPlans {
     const family = this.family(strategy, segments);
     const forms = this.#loopForms(strategy);
     if (maxSlowdown !== undefined) {
-      const found = forms?.underMs(this.storeAll.predictedMs * maxSlowdown, segments);
-      return found ?? family.slowedBy(maxSlowdown);
+      const limitMs = this.storeAllFigures.predictedMs * maxSlowdown;
+      // loops with a named reversal are as they are, whatever that takes
+      return forms?.underMs(limitMs, segments) ?? family.slowedBy(Math.max(1, limitMs / family.base.predictedMs));
     }
     if (budgetBytes !== undefined) return forms ? forms.within(budgetBytes, segments) : family.within(budgetBytes);
     // Without a number of bytes to aim at, a rule does the most that it can.
@@ -218,7 +233,8 @@ export class ProgramPlans {
     if (typeof known === "number") return known;
     // what a plan from the cache was chosen from
     if (this.#restored && !this.#base) this.#choose(this.#restored.request);
-    const least = this.#loopForms(strategy)?.smallest(segments) ?? this.#made().stored.leastKnown(strategy, segments);
+    const ofLoops = this.#loopForms(strategy)?.smallest(segments) ?? this.#loopRule(strategy, segments)?.leastKnown();
+    const least = ofLoops ?? this.#made().stored.leastKnown(strategy, segments);
     if (this.#isKept) this.#cache?.keepBytes("least", asData(request), least.arenaBytes);
     return least.arenaBytes;
   }
@@ -254,7 +270,29 @@ export class ProgramPlans {
 
   /** The plans of one strategy, loops as they are stored. */
   family(strategy: StrategyName, segments: Level = "operation"): PlanFamily<Made> {
-    return this.#made().stored.family(strategy, segments);
+    return this.#loopRule(strategy, segments) ?? this.#made().stored.family(strategy, segments);
+  }
+
+  /** The plans of a rule about loops; null for strategies about operations. */
+  #loopRule(strategy: StrategyName, segments: Level = "operation"): PlanFamily<Made> | null {
+    const key = `${strategy} of ${segments}s`;
+    const known = this.#rules.get(key);
+    if (known) return known;
+    const { model, assembler } = this.#tools;
+    const { merged, storeAll } = this.#made();
+    const rungs = LoopRungs.of<Made>(
+      [strategy, segments],
+      () => loopGroups(merged, model),
+      () => storeAll,
+      (scheduleOf) => {
+        const graph = withSchedules(merged, scheduleOf, openSlots(scheduleOf));
+        return candidateOf(assembler.make(graph, [fuse]), strategy, this.#tools);
+      },
+    );
+    if (!rungs) return null;
+    const family = new PlanFamily(storeAll, rungs);
+    this.#rules.set(key, family);
+    return family;
   }
 }
 

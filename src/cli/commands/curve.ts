@@ -5,12 +5,13 @@
  *   planners that aim at bytes (auto, look-ahead, chain)     as many budgets as asked for, at equal ratios
  *   rules (every-k, sqrt, selective, …)                      all of their plans that no other plan of theirs beats
  *
- * Loops are the business of `auto` alone; beside each plan stands what they hold.
+ * Loops are the business of `auto` and `binomial`; beside each plan stands what they hold.
  */
 import { formatBytes } from "../../base/bytes.ts";
 import type { Candidate } from "../../plan/budget/rungs.ts";
 import { STRATEGIES, STRATEGY, type StrategyName } from "../../plan/recompute/strategies.ts";
 import { table } from "../../plan/table.ts";
+import type { ProgramPlans } from "../../runtime/assemble.ts";
 import type { Made } from "../../runtime/assembler.ts";
 import { type Arguments, type Command, type Io, usageError, wholeNumber, writeJson } from "../command.ts";
 import { loadProgram } from "../load.ts";
@@ -59,7 +60,11 @@ const pointOf = (budgetBytes: number | null, { strategy, ...c }: Candidate<Made>
 /** A row of characters as long as a number is large. */
 const bar = (share: number): string => "█".repeat(Math.max(1, Math.round(share * 40)));
 
-function curveText(points: readonly CurvePoint[], storeAll: Candidate<Made>, floorBytes: number): string {
+function curveText(
+  points: readonly CurvePoint[],
+  storeAll: ProgramPlans["storeAllFigures"],
+  floorBytes: number,
+): string {
   const rows = points.map((p) => [
     p.strategy,
     formatBytes(p.arenaBytes),
@@ -79,7 +84,7 @@ async function run(args: Arguments, io: Io): Promise<void> {
   const loaded = await loadProgram(args.positionals[0] as string);
   const machine = machineModel(io.err);
   const { plans } = plansOfLoaded(loaded, { target: "wasm", memory: {}, machine });
-  const { storeAll } = plans;
+  const storeAll = plans.storeAllFigures;
   const points: CurvePoint[] = [];
   for (const name of strategies) {
     const began = performance.now();

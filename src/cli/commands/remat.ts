@@ -9,7 +9,13 @@ import { type PackedSequence, packSequence } from "../../plan/recompute/pack-seq
 import { baseSequence, type RecomputeProblem, type Sequence } from "../../plan/recompute/problem.ts";
 import { readGraph } from "../../plan/recompute/read-graph.ts";
 import { simulate } from "../../plan/recompute/simulate.ts";
-import { planRecompute, STRATEGIES, STRATEGY, type StrategyName, strategyOf } from "../../plan/recompute/strategies.ts";
+import {
+  GRAPH_STRATEGIES,
+  planRecompute,
+  STRATEGY,
+  type StrategyName,
+  strategyOf,
+} from "../../plan/recompute/strategies.ts";
 import { type Command, type Io, usageError, writeJson } from "../command.ts";
 import { readText } from "../files.ts";
 
@@ -66,7 +72,7 @@ export const remat: Command = {
     "GRAPH.json is node-link JSON (nodes: id, cost_cpu, cost_ram; links: source, target) or a trace (size, const,",
     "outputs, ops). A value lives from a computation of it to its last use before the next one. Exit code 1 when no plan",
     "fits. With --arena, JSON has `offsets` (per entry of the sequence, where each output lies) and `constants`.",
-    `Strategies: ${STRATEGIES.join(", ")}.`,
+    `Strategies: ${GRAPH_STRATEGIES.join(", ")}.`,
   ].join("\n"),
   options: {
     budget: { value: "SIZE", help: "the most bytes live at a time; a number below 1 is a fraction of the peak now" },

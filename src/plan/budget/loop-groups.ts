@@ -16,7 +16,7 @@ import { type UnwindAttrs, unwindParts } from "../../ops/unwind.ts";
 import type { CostModel } from "../cost/model.ts";
 import { cutPair } from "./cut-pair.ts";
 import { type LoopPair, rowsOf } from "./loop-pairs.ts";
-import { binomialSchedule } from "./reversal.ts";
+import { binomialSchedule, type Schedule } from "./reversal.ts";
 import { type Decide, type FoundLoop, type FoundOpen, rewindLoops } from "./rewind.ts";
 import { againMs, type RowCut, rowCut } from "./row-cut.ts";
 
@@ -57,7 +57,7 @@ export interface LoopForm {
 export type LoopChoice = ReadonlyMap<string, LoopForm>;
 
 /** States of a loop without a bound: with as many, half a million turns are made again once, 180 million twice. */
-const MOST_OPEN = 1024;
+export const MOST_OPEN = 1024;
 
 /** The last turn must be known beforehand, and the others need states: rows that come from inputs alone need none. */
 const canTape = ({ kept, backwardParts }: LoopPair): boolean => kept.length > 0 && backwardParts.count === null;
@@ -86,6 +86,14 @@ export function withChoice(graph: Graph, choice: LoopChoice, model: CostModel): 
     open: (loop) => (isFreeOpen(loop) ? (choice.get(openKey(loop))?.slots ?? DEFAULT_SLOTS) : 0),
   };
   return rewindLoops(graph, decide);
+}
+
+/** A graph whose loops hold states by one rule for all; `open` is how many those without a bound hold. */
+export function withSchedules(graph: Graph, scheduleOf: (length: number) => Schedule, open: number): Graph {
+  return rewindLoops(graph, {
+    counted: (loop) => (isFree(loop) ? { pair: loop.pair, schedule: scheduleOf(loop.pair.length) } : null),
+    open: (loop) => (isFreeOpen(loop) ? open : 0),
+  });
 }
 
 /** A graph whose loops are as users asked for, or keep everything. */

@@ -123,7 +123,7 @@ export function between({ length, tapes }: LoopGroup, from: Option, to: Option):
 }
 
 /** As few states as a reasonable number of sweeps takes. */
-export function fewest({ length }: LoopGroup): LoopForm {
+export function fewest({ length }: Pick<LoopGroup, "length">): LoopForm {
   let slots = 1;
   while (repetitions(length, slots) > MOST_SWEEPS) slots++;
   return { slots: Math.min(slots, Math.max(1, length - 1)), taped: 0, price: 0 };

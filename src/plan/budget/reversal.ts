@@ -44,7 +44,7 @@ function binarySchedule(length: number, snapshots: number): Schedule {
 }
 
 /** `every` turns are a piece; of the last piece the first sweep holds all states already. */
-function periodicSchedule(length: number, every: number): Schedule {
+export function periodicSchedule(length: number, every: number): Schedule {
   const pieces = Math.max(1, Math.ceil(length / every));
   const slots = pieces + Math.max(0, Math.min(every, length) - 2);
   return { slots, split: "periodic", every, advances: (pieces - 1) * (every - 1), taped: 0 };

@@ -8,13 +8,14 @@
  *   layer      ───  │ ─────────── │ ───────────── │ ───────────── │ ──     innermost parts
  *   module     ───  │ ─────────────────────────── │ ───────────── │ ──     outermost parts
  *   region          parts that a checkpoint made; everything between two of them is one unit
+ *   loop            an iteration of a loop, which is one operation here: loops are cut, and nothing else (loop-rules.ts)
  * ```
  */
 import { at } from "../../base/invariant.ts";
 import { REGION } from "../../ir/graph.ts";
 import type { RecomputeProblem } from "./problem.ts";
 
-export const LEVELS = ["operation", "layer", "module", "region"] as const;
+export const LEVELS = ["operation", "layer", "module", "region", "loop"] as const;
 export type Level = (typeof LEVELS)[number];
 
 function partOf(scope: string, level: Level): string {
@@ -27,6 +28,7 @@ function partOf(scope: string, level: Level): string {
 
 /** Per forward operation its unit, counted from 0. */
 export function unitsOf(problem: RecomputeProblem, forward: number, level: Level): readonly number[] {
+  if (level === "loop") return Array.from({ length: forward }, () => 0);
   if (level === "operation") return Array.from({ length: forward }, (_, op) => op);
   const units: number[] = [];
   let [unit, before] = [-1, ""];

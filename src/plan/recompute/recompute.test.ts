@@ -18,7 +18,7 @@ import { relieve, relieveInStages } from "./relief.ts";
 import { simulate } from "./simulate.ts";
 import { searchStates } from "./state-search.ts";
 import { improveByStates } from "./state-windows.ts";
-import { planRecompute, STRATEGIES, type StrategyName } from "./strategies.ts";
+import { GRAPH_STRATEGIES, planRecompute, type StrategyName } from "./strategies.ts";
 import { Timeline } from "./timeline.ts";
 import { improveWindows } from "./windows.ts";
 
@@ -268,7 +268,7 @@ describe("strategies", () => {
     (layer) => 3 + (layer % 7),
   );
 
-  it.each(STRATEGIES)("%s gives valid sequences with true figures on a chain", (strategy) => {
+  it.each(GRAPH_STRATEGIES)("%s gives valid sequences with true figures on a chain", (strategy) => {
     const budget = budgetOf(problem, 0.5);
     const answer = planRecompute(problem, budget, strategy, { seconds: 2, effort: 0.3, solver });
     const { peakBytes, cost, violations } = simulate(problem, answer.sequence);
@@ -306,6 +306,7 @@ describe("strategies", () => {
     expect(() => planRecompute(problem, 100, "magic" as StrategyName)).toThrow(
       "there is no recomputation strategy magic",
     );
+    expect(() => planRecompute(problem, 100, "binomial")).toThrow("binomial is about loops");
   });
 });
 

@@ -21,6 +21,8 @@ export interface Strategy {
   readonly aims: boolean;
   /** Whether it asks a solver of integer programs: has to have one, or is better with one. */
   readonly solver?: "required" | "optional";
+  /** Is about loops, of which graphs of operations have none: what they hold is decided in plan/budget/loop-rules.ts. */
+  readonly loopsOnly?: true;
   /** Strategies whose plans are this one's too, by the number of operations. */
   readonly rules?: (ops: number) => readonly StrategyName[];
   readonly plan: (problem: RecomputeProblem, budget: number, options: AutoOptions) => Answer;
@@ -36,6 +38,7 @@ export type StrategyName =
   | "calls"
   | "chain"
   | "look-ahead"
+  | "binomial"
   | "optimal"
   | "auto";
 
@@ -114,6 +117,8 @@ export const STRATEGY: Readonly<Record<StrategyName, Strategy>> = {
   calls: byRule(calls),
   chain: byRule(chainPlan, true),
   "look-ahead": byRule(lookAheadPlan, true),
+  // without a number of bytes, loops keep everything: the fewest states would take the square of the time
+  binomial: { ...byRule(baseSequence, true), loopsOnly: true },
   optimal: { aims: true, solver: "required", rules: () => ["auto", "recompute-all"], plan: optimal },
   auto: {
     aims: true,
@@ -125,16 +130,20 @@ export const STRATEGY: Readonly<Record<StrategyName, Strategy>> = {
   },
 };
 
-/** All names that `planRecompute` takes. */
 export const STRATEGIES = Object.keys(STRATEGY) as readonly StrategyName[];
 
-/** The strategy of that name; throws where there is none. */
+/** Those that have something to say about graphs without loops. */
+export const GRAPH_STRATEGIES = STRATEGIES.filter((name) => !STRATEGY[name].loopsOnly);
+
+/** The strategy of that name for a graph without loops; throws where there is none. */
 export function strategyOf(name: string): StrategyName {
-  const found = STRATEGIES.find((known) => known === name);
+  const found = GRAPH_STRATEGIES.find((known) => known === name);
   if (found) return found;
-  throw new TidemarkError("InvalidArgument", `there is no recomputation strategy ${name}`, {
-    help: `strategies are ${STRATEGIES.join(", ")}`,
-  });
+  const isKnown = STRATEGIES.some((known) => known === name);
+  const summary = isKnown
+    ? `the strategy ${name} is about loops, and a graph of operations has none`
+    : `there is no recomputation strategy ${name}`;
+  throw new TidemarkError("InvalidArgument", summary, { help: `strategies are ${GRAPH_STRATEGIES.join(", ")}` });
 }
 
 /** Plans `problem` within `budget` bytes by the strategy of that name. */
