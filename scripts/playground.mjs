@@ -124,6 +124,9 @@ function serve(folder, port) {
         "content-type": type,
         "cache-control": "no-store",
         "x-content-type-options": "nosniff",
+        "referrer-policy": "no-referrer",
+        "cross-origin-resource-policy": "same-origin",
+        "content-security-policy": "frame-ancestors 'none'",
       });
       response.end(body);
     };

@@ -40,7 +40,7 @@ interface Answer {
   readonly body: string;
 }
 
-function ask(path: string, options: { host?: string; method?: string } = {}): Promise<Answer> {
+function ask(path: string, options: { host?: string; method?: string; site?: string } = {}): Promise<Answer> {
   const { hostname, port, host } = new URL(server.url);
   return new Promise((resolve, reject) => {
     const sent = request({
@@ -48,7 +48,7 @@ function ask(path: string, options: { host?: string; method?: string } = {}): Pr
       port,
       path,
       method: options.method ?? "GET",
-      headers: { host: options.host ?? host },
+      headers: { host: options.host ?? host, ...(options.site ? { "sec-fetch-site": options.site } : {}) },
     });
     sent.on("response", (response) => {
       let body = "";
@@ -79,6 +79,19 @@ it("answers only to its own name: no other site can reach it by a name that lead
   expect((await ask("/", { host: "evil.example" })).status).toBe(403);
   expect((await ask("/plan?budget=1", { host: "evil.example:80" })).status).toBe(403);
   expect((await ask("/", { host: `localhost:${new URL(server.url).port}` })).status).toBe(200);
+});
+
+it("plans for its own page, not for a page of another site or port that asks in passing", async () => {
+  for (const path of ["/curve", "/plan?budget=100000", "/story?plan=plan-0&value=0"]) {
+    for (const site of ["cross-site", "same-site"]) expect((await ask(path, { site })).status).toBe(403);
+    for (const site of ["same-origin", "none"]) expect((await ask(path, { site })).status).toBe(200);
+  }
+  expect((await ask("/", { site: "cross-site" })).status).toBe(200);
+});
+
+it("is not shown inside of another page", async () => {
+  const reply = await fetch(server.url);
+  expect(reply.headers.get("content-security-policy")).toBe("frame-ancestors 'none'");
 });
 
 it("plans for a budget, refuses one that is too small, and knows the curve", async () => {

@@ -1,6 +1,7 @@
 /**
  * @file The server behind the page: loopback only, reads only. A request must name this machine as its host, so that no
- * other page can reach the server under a name of its own (DNS rebinding).
+ * other page can reach the server under a name of its own (DNS rebinding), and must not come from another site's page: plans
+ * cost time. No page can show this one inside of itself.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -56,6 +57,10 @@ function replyTo(
   hosts: readonly string[],
 ): Reply {
   if (!hosts.includes(headers.host ?? "")) return text(403, "this server answers to its own address only");
+  const site = headers["sec-fetch-site"];
+  if (url !== "/" && site !== undefined && site !== "same-origin" && site !== "none") {
+    return text(403, "this server answers to its own page only");
+  }
   if (method !== "GET" && method !== "HEAD") return text(405, "this server is only read from");
   if (!url.startsWith("/")) return text(400, "not an address");
   const { pathname, searchParams } = new URL(`http://${HOST}${url}`);
@@ -83,6 +88,7 @@ function send(response: ServerResponse, { status, type, body }: Reply): void {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-resource-policy": "same-origin",
+    "content-security-policy": "frame-ancestors 'none'",
   });
   response.end(body);
 }

@@ -98,6 +98,25 @@ describe("unreadable text", () => {
   });
 });
 
+describe("text without measure", () => {
+  test("is refused where things are inside of each other more than a hundred times", () => {
+    const regions = (levels: number): string => {
+      const open = "  v: f32[4] = call(a) { func f(a: f32[4]) {\n".repeat(levels);
+      return `func t(a: f32[4]) {\n${open}  v: f32[4] = tanh(a)\n${"return v } }\n".repeat(levels)}return v\n}\n`;
+    };
+    expect(parse(regions(100), allOps)).toHaveLength(1);
+    expect(() => parse(regions(5000), allOps)).toThrow("more than 100 levels inside of each other");
+    const list = `${"[".repeat(50_000)}${"]".repeat(50_000)}`;
+    const text = `func t(a: f32[4]) {\n  v: f32[] = sum(a) {axes=${list}}\n  return v\n}\n`;
+    expect(() => parse(text, allOps)).toThrow("more than 100 levels inside of each other");
+  });
+
+  test("is refused where a tensor has more elements than any can have", () => {
+    const text = "func t(a: f32[99999999,99999999,99999999]) {\n  return a\n}\n";
+    expect(() => parse(text, allOps)).toThrow("1:11: more than 2,147,483,647 elements");
+  });
+});
+
 describe("free text", () => {
   test("comments, spaces and line breaks do not matter", () => {
     const loose = `

@@ -2,13 +2,13 @@
  * @file From tokens to statements, with nothing resolved yet: recursive descent over the grammar of docs/ir.md. A
  * statement that cannot be read is skipped to the end of its line, so that one run reports every such line.
  */
-import { TidemarkError } from "../base/errors.ts";
+import { grouped, TidemarkError } from "../base/errors.ts";
 import { DTYPES, type DType } from "../kernel/dtype.ts";
 import { attrOfWord } from "./attrs.ts";
 import type { Phase } from "./graph.ts";
 import { type Place, type Token, tokenize } from "./lexer.ts";
 import type { Attr } from "./op.ts";
-import { type TensorType, tensorType } from "./type.ts";
+import { elementsOf, MOST_ELEMENTS, type TensorType, tensorType } from "./type.ts";
 
 export interface Problem extends Place {
   readonly message: string;
@@ -42,10 +42,14 @@ export interface FuncSyntax {
   readonly results: readonly Token[];
 }
 
+/** Levels of functions and lists; whoever goes through a graph does so by recursion. */
+const DEEPEST = 100;
+
 class Reader {
   readonly problems: Problem[] = [];
   readonly #tokens: readonly Token[];
   #at = 0;
+  #depth = 0;
 
   constructor(text: string) {
     this.#tokens = tokenize(text);
@@ -73,8 +77,11 @@ class Reader {
 
   fail(expected: string): never {
     const token = this.peek();
-    const found = token.kind === "end" ? "the end of the text" : JSON.stringify(token.text);
-    const message = `expected ${expected}, found ${found}`;
+    const found = token.kind === "end" ? "the end of the text" : JSON.stringify(token.text.slice(0, 80));
+    this.refuse(token, `expected ${expected}, found ${found}`);
+  }
+
+  refuse(token: Token, message: string): never {
     this.problems.push({ line: token.line, column: token.column, message });
     // Unwinds to the nearest statement and never leaves this file: the problem is on the list already.
     throw new TidemarkError("ParseError", message);
@@ -94,6 +101,17 @@ class Reader {
   name(what: string): Token {
     if (this.peek().kind !== "name") this.fail(what);
     return this.next();
+  }
+
+  /** Reads what is inside of something else of its kind. */
+  inside<T>(read: () => T): T {
+    if (this.#depth === DEEPEST) this.refuse(this.peek(), `more than ${DEEPEST} levels inside of each other`);
+    this.#depth++;
+    try {
+      return read();
+    } finally {
+      this.#depth--;
+    }
   }
 
   /** Drops what is left of a line. */
@@ -121,12 +139,11 @@ function readExtent(reader: Reader): number {
 function readType(reader: Reader): TensorType {
   const dtype = reader.peek().text;
   if (!(DTYPES as readonly string[]).includes(dtype)) reader.fail(`an element type (${DTYPES.join(", ")})`);
-  reader.next();
+  const first = reader.next();
   reader.punct("[", "after the element type");
-  return tensorType(
-    dtype as DType,
-    reader.list("]", "after the shape", () => readExtent(reader)),
-  );
+  const shape = reader.list("]", "after the shape", () => readExtent(reader));
+  if (elementsOf(shape) > MOST_ELEMENTS) reader.refuse(first, `more than ${grouped(MOST_ELEMENTS)} elements`);
+  return tensorType(dtype as DType, shape);
 }
 
 function readBinding(reader: Reader): BindingSyntax {
@@ -137,7 +154,7 @@ function readBinding(reader: Reader): BindingSyntax {
 
 function readAttr(reader: Reader): Attr {
   const token = reader.peek();
-  if (reader.accept("[")) return reader.list("]", "after the list", () => readAttr(reader));
+  if (reader.accept("[")) return reader.inside(() => reader.list("]", "after the list", () => readAttr(reader)));
   if (token.kind === "name") return attrOfWord(reader.next().text);
   if (token.kind === "string") return reader.next().text;
   if (token.kind !== "number") reader.fail("a number, word, string or list");
@@ -198,7 +215,7 @@ function readStatement(reader: Reader, phase: Phase): StatementSyntax {
   if (startsRegions(reader)) {
     reader.next();
     where = readWhere(reader);
-    while (reader.isWord("func")) regions.push(readFunc(reader, phase));
+    while (reader.isWord("func")) regions.push(reader.inside(() => readFunc(reader, phase)));
     reader.punct("}", "after the regions");
     where ??= readWhere(reader);
   }

@@ -6,6 +6,7 @@
  *
  * A crash before the rename leaves a `.tmp`, which nobody reads; one after it leaves the whole file.
  */
+import { constants } from "node:fs";
 import { mkdir, open, readdir, rename, rm } from "node:fs/promises";
 
 export interface Files {
@@ -28,7 +29,16 @@ export interface Files {
 /** Systems that cannot open a folder cannot sync it either, and need not. */
 const NO_FOLDER_SYNC: ReadonlySet<string> = new Set(["EISDIR", "EPERM", "EACCES", "EINVAL"]);
 
-async function withFile<T>(path: string, flags: string, use: (file: Awaited<ReturnType<typeof open>>) => Promise<T>) {
+/** Whatever was put in a file's place is not followed, if it is a link, nor waited for, if it is a pipe. */
+const PLAIN = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
+const READ = constants.O_RDONLY | PLAIN;
+const WRITE = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | PLAIN;
+
+async function withFile<T>(
+  path: string,
+  flags: string | number,
+  use: (file: Awaited<ReturnType<typeof open>>) => Promise<T>,
+) {
   const file = await open(path, flags);
   try {
     return await use(file);
@@ -43,7 +53,7 @@ export const NODE_FILES: Files = {
   },
   list: (folder) => readdir(folder),
   write: (path, contents) =>
-    withFile(path, "w", async (file) => {
+    withFile(path, WRITE, async (file) => {
       // a write may take less than it is given
       for (let done = 0; done < contents.length; ) done += (await file.write(contents, done)).bytesWritten;
       await file.sync();
@@ -65,9 +75,9 @@ export const NODE_FILES: Files = {
       if (!NO_FOLDER_SYNC.has((error as NodeJS.ErrnoException).code ?? "")) throw error;
     }
   },
-  sizeOf: (path) => withFile(path, "r", async (file) => (await file.stat()).size),
+  sizeOf: (path) => withFile(path, READ, async (file) => (await file.stat()).size),
   read: (path, into) =>
-    withFile(path, "r", async (file) => {
+    withFile(path, READ, async (file) => {
       let done = 0;
       for (let got = -1; got !== 0 && done < into.length; done += got) {
         got = (await file.read(into, done, into.length - done, done)).bytesRead;

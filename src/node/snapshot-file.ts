@@ -83,6 +83,8 @@ const REASONS: Readonly<Record<string, readonly [string, string]>> = {
   ENOENT: ["it is not there any more", "leave the files of a run alone while it runs"],
   ENOTDIR: ["a part of the path is not a folder", "give the path of a folder"],
   EEXIST: ["a part of the path is not a folder", "give the path of a folder"],
+  ELOOP: ["a link is in its place", "give a folder that nobody else can write"],
+  ENXIO: ["a pipe is in its place", "give a folder that nobody else can write"],
   EIO: ["the device reports an error", "look after the disk"],
 };
 

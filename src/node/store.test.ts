@@ -1,5 +1,6 @@
 /** @file The window of a store: writes go on beside the caller, as many as there are buffers, and no more. */
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
@@ -69,5 +70,34 @@ describe("a store", () => {
     letGo();
     await store.settled();
     expect(store.written).toBe(1);
+  });
+
+  it("removes what a process that is gone left half-written, and no other file", async () => {
+    const { store, folder } = slowStore();
+    const gone = 2 ** 22 + 1;
+    const theirs = [`notes.${gone}.tmp`, `state-x.tide.${gone}.tmp`, "run.json"];
+    for (const name of [...theirs, `state-3.tide.${gone}.tmp`, `run.json.${gone}.tmp`])
+      writeFileSync(join(folder, name), "");
+    await store.labels();
+    expect(readdirSync(folder).sort()).toEqual(theirs.sort());
+  });
+});
+
+describe("a file of a run", () => {
+  it("is not written through a link, nor waited for where a pipe is in its place", async () => {
+    const folder = mkdtempSync(join(root, "run-"));
+    const [link, pipe, target] = ["link", "pipe", "target"].map((name) => join(folder, name)) as [
+      string,
+      string,
+      string,
+    ];
+    writeFileSync(target, "mine");
+    symlinkSync(target, link);
+    execFileSync("mkfifo", [pipe]);
+    await expect(NODE_FILES.write(link, new Uint8Array(8))).rejects.toMatchObject({ code: "ELOOP" });
+    await expect(NODE_FILES.read(link, new Uint8Array(8))).rejects.toMatchObject({ code: "ELOOP" });
+    await expect(NODE_FILES.write(pipe, new Uint8Array(8))).rejects.toMatchObject({ code: "ENXIO" });
+    expect(await NODE_FILES.sizeOf(pipe)).toBe(0);
+    expect(readFileSync(target, "utf8")).toBe("mine");
   });
 });

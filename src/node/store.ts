@@ -194,9 +194,9 @@ export class Store {
   }
 }
 
-/** Half-written files of a process that is gone, or of this one before. */
+/** Half-written files of a process that is gone, or of this one before; files of others stay, whatever their names end with. */
 function isLeftover(name: string): boolean {
-  const match = /\.(\d+)\.tmp$/.exec(name);
+  const match = /^(?:run\.json|run\.lock|(?:state|adjoint)-\d+\.tide)\.(\d+)\.tmp$/.exec(name);
   if (!match) return false;
   const pid = Number(match[1]);
   return pid === process.pid || !isRunning(pid);

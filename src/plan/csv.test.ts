@@ -40,4 +40,11 @@ describe("MiniMalloc's format", () => {
     );
     expect(() => parseCsv("id,start,end,size\n")).toThrow(/no column lower, upper/);
   });
+
+  it("reports twenty of many, each cut to a length that can be read", () => {
+    const lines = Array.from({ length: 1000 }, (_, i) => `b${i},0,1,${"x".repeat(10_000)}`);
+    const refused = (): unknown => parseCsv(`id,lower,upper,size\n${lines.join("\n")}`);
+    expect(refused).toThrow(/line 21: .*\n {2}and 980 more/);
+    expect(refused).not.toThrow(/x{201}/);
+  });
 });

@@ -5,7 +5,7 @@
  *     id,lower,upper,size,offset
  *     b1,0,3,4,8
  */
-import { TidemarkError } from "../base/errors.ts";
+import { grouped, TidemarkError } from "../base/errors.ts";
 import type { Buffer, Problem } from "./problem.ts";
 
 export interface CsvProblem {
@@ -18,15 +18,23 @@ export interface CsvProblem {
 
 const REQUIRED = ["id", "lower", "upper", "size"] as const;
 
-/** Reads a problem; all faulty lines are reported at once. */
+/** Reports no more than this many faulty lines, and no more than so much of a line. */
+const SHOWN = 20;
+const LONGEST = 200;
+
+/** Reads a problem; faulty lines are reported together. */
 export function parseCsv(text: string, capacity: number = Number.POSITIVE_INFINITY): CsvProblem {
   const lines = text.split(/\r?\n/);
   const header = (lines[0] ?? "").split(",").map((cell) => cell.trim());
   const missing = REQUIRED.filter((column) => !header.includes(column));
   if (missing.length > 0) {
-    throw new TidemarkError("ParseError", `csv: no column ${missing.join(", ")} in the header "${lines[0] ?? ""}"`, {
-      help: "the first line names the columns: id,lower,upper,size and optionally offset",
-    });
+    throw new TidemarkError(
+      "ParseError",
+      `csv: no column ${missing.join(", ")} in the header "${(lines[0] ?? "").slice(0, LONGEST)}"`,
+      {
+        help: "the first line names the columns: id,lower,upper,size and optionally offset",
+      },
+    );
   }
   const placed = header.includes("offset");
   const buffers: Buffer[] = [];
@@ -42,10 +50,11 @@ export function parseCsv(text: string, capacity: number = Number.POSITIVE_INFINI
     const [start, end, bytes] = [whole("lower"), whole("upper"), whole("size")];
     const offset = placed ? whole("offset") : 0;
     if (![start, end, bytes, offset].every(Number.isSafeInteger))
-      faults.push(`line ${i + 2}: not a whole number in "${line}"`);
+      faults.push(`line ${i + 2}: not a whole number in "${line.slice(0, LONGEST)}"`);
     else if (start >= end) faults.push(`line ${i + 2}: lower ${start} is not below upper ${end}`);
     const known = lineOf.get(cell("id"));
-    if (known !== undefined) faults.push(`line ${i + 2}: the id ${cell("id")} is that of line ${known}`);
+    if (known !== undefined)
+      faults.push(`line ${i + 2}: the id ${cell("id").slice(0, LONGEST)} is that of line ${known}`);
     lineOf.set(cell("id"), known ?? i + 2);
     const id = buffers.length;
     buffers.push({ id, values: [], lifespan: { start, end }, bytes, align: 1, kind: "activation" });
@@ -54,7 +63,8 @@ export function parseCsv(text: string, capacity: number = Number.POSITIVE_INFINI
   });
   if (faults.length > 0) {
     const help = "a line is one buffer: an id of its own, lower < upper and size in whole numbers";
-    throw new TidemarkError("ParseError", `csv: ${faults.join("\n  ")}`, { help });
+    const more = faults.length > SHOWN ? [`and ${grouped(faults.length - SHOWN)} more`] : [];
+    throw new TidemarkError("ParseError", `csv: ${[...faults.slice(0, SHOWN), ...more].join("\n  ")}`, { help });
   }
   const total = buffers.reduce((sum, { bytes }) => sum + bytes, 0);
   if (total > Number.MAX_SAFE_INTEGER) {

@@ -1,6 +1,6 @@
 /** @file Pickles that Python wrote, read; and those that would run code, refused. */
 import { describe, expect, it } from "vitest";
-import { readPickle } from "./pickle.ts";
+import { readPickle, utf8 } from "./pickle.ts";
 
 const bytes = (base64: string): Uint8Array => Uint8Array.from(Buffer.from(base64, "base64"));
 
@@ -63,5 +63,20 @@ describe("a pickle", () => {
         }
       }
     }
+  });
+});
+
+describe("a text of many bytes", () => {
+  it("is what was written, wherever characters lie", () => {
+    for (const shift of [0, 1, 2, 3]) {
+      const text = `${"x".repeat(shift)}${"aé世😀".repeat(3000)}`;
+      expect(utf8(Buffer.from(text))).toBe(text);
+    }
+  });
+
+  it("that is no UTF-8 is taken byte by byte, in a time that grows with it", () => {
+    const bytes = new Uint8Array(2 ** 20).fill(0x80);
+    expect(utf8(bytes)).toBe("\x80".repeat(2 ** 20));
+    expect(utf8(Uint8Array.of(0x61, 0xff))).toBe("a\xff");
   });
 });

@@ -154,14 +154,38 @@ class Machine {
   }
 }
 
+/** Bytes that are decoded at a time: a text of many megabytes must not become a list of as many texts. */
+const PIECE = 4096;
+
+/** Where a piece that begins at `from` ends: not inside of a character. */
+function pieceEnd(bytes: Uint8Array, from: number): number {
+  let end = Math.min(from + PIECE, bytes.length);
+  // a character has at most three bytes behind its first
+  for (let k = 0; k < 3 && end < bytes.length && ((bytes[end] ?? 0) & 0xc0) === 0x80; k++) end--;
+  return end;
+}
+
+function decoded(piece: Uint8Array): string {
+  if (piece.every((byte) => byte < 0x80)) return String.fromCharCode(...piece);
+  return decodeURIComponent(Array.from(piece, (byte) => `%${byte.toString(16).padStart(2, "0")}`).join(""));
+}
+
+function inPieces(bytes: Uint8Array, textOf: (piece: Uint8Array) => string): string {
+  let text = "";
+  for (let from = 0; from < bytes.length; ) {
+    const end = pieceEnd(bytes, from);
+    text += textOf(bytes.subarray(from, end));
+    from = end;
+  }
+  return text;
+}
+
 /** Standard JavaScript alone: the core has no TextDecoder. Bytes that are no UTF-8 are taken one by one. */
 export function utf8(bytes: Uint8Array): string {
-  if (bytes.length < 4096 && bytes.every((byte) => byte < 0x80)) return String.fromCharCode(...bytes);
-  const escaped = Array.from(bytes, (byte) => `%${byte.toString(16).padStart(2, "0")}`).join("");
   try {
-    return decodeURIComponent(escaped);
+    return inPieces(bytes, decoded);
   } catch {
-    return Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
+    return inPieces(bytes, (piece) => String.fromCharCode(...piece));
   }
 }
 

@@ -100,3 +100,29 @@ it("with numbers beyond measure, or with more segments than a call has arguments
   expect(huge).toMatchObject({ heightBytes: 64, boundBytes: 64 });
   expect(readSnapshot(snapshot([64], 150_000), "x")).toHaveLength(1);
 });
+
+/** The instructions of a pickle as bytes. */
+const pickled = (text: string): Uint8Array => Uint8Array.from(Buffer.from(text, "latin1"));
+const byte = (n: number): string => String.fromCharCode(n);
+const word = (text: string): string => `\x8c${byte(text.length)}${text}`;
+const dict = (entries: Readonly<Record<string, string>>): string =>
+  `}(${Object.entries(entries)
+    .map(([key, value]) => `${word(key)}${value}`)
+    .join("")}u`;
+
+it("whose lists stand in each other many times over is drawn or refused, not written out", () => {
+  // [], [a, a], [b, b] …, each remembered and paired with itself: as a text, 2^60 commas
+  const pairs = Array.from({ length: 60 }, (_, i) => `\x94h${byte(i)}\x86`);
+  const nested = `]${pairs.join("")}`;
+  const block = dict({ size: "K\x08", state: nested, frames: `](${dict({ name: nested })}e` });
+  const segment = dict({ device: "K\x00", address: "K\x10", total_size: "K\x08", blocks: `](${block}e` });
+  const bytes = pickled(`\x80\x04${dict({ segments: `](${segment}e` })}.`);
+  expect(() => readSnapshot(bytes, "x")).toThrow("no device has memory or a history in it");
+});
+
+it("with more events than can be drawn is refused, however few bytes they are written in", () => {
+  const trace = `](${"}".repeat(10_000)}e\x94`;
+  const traces = `](${trace}${"h\x00".repeat(1000)}e`;
+  const bytes = pickled(`\x80\x04${dict({ device_traces: traces })}.`);
+  expect(() => readSnapshot(bytes, "x")).toThrow("snapshot: 10,010,000 events and blocks");
+});

@@ -14,7 +14,7 @@
  *   device    ░░░████░░░░░░░██░░      picture    ██████
  */
 import { formatBytes } from "../base/bytes.ts";
-import { TidemarkError } from "../base/errors.ts";
+import { grouped, TidemarkError } from "../base/errors.ts";
 import { type PickleValue, readPickle } from "./pickle.ts";
 import { type Picture, type PictureStep, type PictureValue, VIEW_KINDS } from "./picture.ts";
 
@@ -40,6 +40,18 @@ interface Range {
   readonly to: number;
 }
 
+/** Events and blocks of all devices. In a file one list can stand in many places: it is what is drawn that is counted. */
+const MOST_ENTRIES = 5_000_000;
+
+function requireEntries(count: number): void {
+  if (count <= MOST_ENTRIES) return;
+  throw new TidemarkError("ParseError", `snapshot: ${grouped(count)} events and blocks`, {
+    help: `at most ${grouped(MOST_ENTRIES)} are drawn: record a shorter time`,
+  });
+}
+
+const lengthOf = (value: PickleValue | undefined): number => (Array.isArray(value) ? value.length : 0);
+
 /** Reads a snapshot file: a picture for each device that has memory. */
 export function readSnapshot(bytes: Uint8Array, name: string): readonly Picture[] {
   const data = readPickle(bytes);
@@ -52,11 +64,19 @@ export function readSnapshot(bytes: Uint8Array, name: string): readonly Picture[
   }
   const segmentList = Array.isArray(segments) ? segments : [];
   const traceList = Array.isArray(traces) ? traces : [];
-  const last = segmentList.reduce((most: number, s) => Math.max(most, whole(get(s, "device"))), -1);
-  const devices = Math.max(traceList.length, 1 + last);
+  const blocks = segmentList.reduce((sum: number, segment) => sum + 1 + lengthOf(get(segment, "blocks")), 0);
+  requireEntries(traceList.reduce((sum: number, trace) => sum + lengthOf(trace), blocks));
+  const byDevice = new Map<number, PickleValue[]>();
+  for (const segment of segmentList) {
+    const device = whole(get(segment, "device"));
+    const own = byDevice.get(device);
+    if (own) own.push(segment);
+    else byDevice.set(device, [segment]);
+  }
+  const devices = [...byDevice.keys()].reduce((most, device) => Math.max(most, device + 1), traceList.length);
   const pictures: Picture[] = [];
   for (let d = 0; d < Math.min(devices, 1024); d++) {
-    const own = segmentList.filter((s) => whole(get(s, "device")) === d);
+    const own = byDevice.get(d) ?? [];
     const trace = traceList[d];
     const picture = deviceEvents(Array.isArray(trace) ? trace : [], own, `${name}, device ${d}`);
     if (picture) pictures.push(picture);
@@ -95,7 +115,10 @@ function whereOf(frames: PickleValue | undefined, known: Map<PickleValue, string
   const texts = frames.slice(0, 512).map((frame) => {
     const [file, line, fn] = [get(frame, "filename"), get(frame, "line"), get(frame, "name")];
     const path = typeof file === "string" ? file : "?";
-    return { own: /[\\/]torch[\\/]|\?\?|\.cpp|\.so/.test(path), text: `${path}:${whole(line)} in ${String(fn)}` };
+    return {
+      own: /[\\/]torch[\\/]|\?\?|\.cpp|\.so/.test(path),
+      text: `${path}:${whole(line)} in ${typeof fn === "string" ? fn : "?"}`,
+    };
   });
   const where = (texts.find(({ own }) => !own) ?? texts[0])?.text ?? null;
   known.set(frames, where);
@@ -136,7 +159,8 @@ function liveBlocks(segments: readonly PickleValue[], known: Map<PickleValue, st
       const size = whole(get(block, "size"));
       next = addr + size;
       const where = whereOf(framesOf(block), known);
-      if (String(get(block, "state")).startsWith("active")) live.push({ action: "live", addr, size, where });
+      const state = get(block, "state");
+      if (typeof state === "string" && state.startsWith("active")) live.push({ action: "live", addr, size, where });
     }
   }
   return live;
