@@ -6,20 +6,23 @@
  *   c = gt(h, 0);  y = where(c, h, …);  z = matmul(h, w)      h is kept for the weights: backward computes c again
  *   y = gelu(x)                                               backward reads x and y: it computes y again from x
  *
- * Nothing changes a bit: what is computed again is the same operation on the same operands, and a bit is what it was.
+ * Before that, rows between loops and their reverses (loop-residuals.ts), and versions of tensors that change
+ * (restore-versions.ts). Nothing changes a bit: what is computed again is the same operation on the same operands, and a bit is what it was.
  *
  * Replays of checkpointed calls are forward parts of their own: their backward reads what the replay makes.
  */
 import { at } from "../base/invariant.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
-import { newValue, resultOf } from "../ir/graph.ts";
+import { resultOf } from "../ir/graph.ts";
 import { byteLength, elementsOf } from "../ir/type.ts";
 import { producersOf, type Use, usersOf, withLiveNodes } from "../ir/walk.ts";
 import { isControl } from "./control-nodes.ts";
+import { LateReads } from "./late-reads.ts";
 import { withSmallerRows } from "./loop-residuals.ts";
 import { packing, placeOf, unpacking } from "./packing.ts";
 import type { Pass } from "./pass.ts";
 import { chooseBits, isView, PartReads, type Parts } from "./predicates.ts";
+import { withRestoredVersions } from "./restore-versions.ts";
 
 /** Work an element up to which a truth value, or a number, is computed again from what is kept. */
 const MOST_FLOPS = { bool: 4, number: 32 };
@@ -36,17 +39,14 @@ function flopsAnElement(node: Node): number {
 
 const isPointwise = ({ op: { lower } }: Node): boolean => lower.kind === "map" && lower.pointwise === true;
 
-/** A node of the backward pass, which is no replay. */
-const asBackward = (node: Node): Node => ({ ...node, phase: "backward", replay: 0 });
-
 class Residuals {
   readonly #graph: Graph;
   readonly #producer: ReadonlyMap<Value, Node>;
   readonly #users: ReadonlyMap<Value, readonly Use[]>;
   readonly #position: ReadonlyMap<Node, number>;
   readonly #reads: PartReads;
-  /** What backward nodes read in place of a value, made when the first of them comes. */
-  readonly #instead = new Map<Value, () => Node>();
+  /** What backward nodes read in place of a value. */
+  readonly #instead = new Map<Value, Node>();
   /** What a backward node becomes, and what goes behind a forward node. */
   readonly #become = new Map<Node, Node>();
   readonly #behind = new Map<Node, Node[]>();
@@ -112,7 +112,7 @@ class Residuals {
       if (flopsAnElement(node) > MOST_FLOPS[isBool ? "bool" : "number"]) continue;
       if (!node.inputs.every((input) => this.#viewed(input).every(isThere))) continue;
       again.add(value);
-      this.#instead.set(value, () => node);
+      this.#instead.set(value, node);
     }
     return again;
   }
@@ -139,39 +139,22 @@ class Residuals {
     const maker = this.#producer.get(predicate);
     const view = (like: Node): Node => unpacking(words, predicate.type.shape, placeOf(like));
     if (maker && !isForward(maker)) this.#become.set(maker, { ...view(maker), outputs: [predicate] });
-    else this.#instead.set(predicate, () => view(last));
+    else this.#instead.set(predicate, view(last));
   }
 
   /** The graph with what was decided. */
   finish(): Graph {
     if (this.#instead.size === 0 && this.#become.size === 0) return this.#graph;
+    const late = new LateReads(this.#producer, {
+      instead: (value) => this.#instead.get(value),
+      isShared: (node) => isForward(node) && isView(node),
+    });
     const nodes: Node[] = [];
-    const late = new Map<Value, Value>();
     for (const node of this.#graph.nodes) {
-      const inputs = isForward(node) ? node.inputs : node.inputs.map((input) => this.#late(input, late, nodes));
-      const same = inputs.every((input, i) => input === node.inputs[i]);
-      nodes.push(this.#become.get(node) ?? (same ? node : { ...node, inputs }));
+      nodes.push(this.#become.get(node) ?? (isForward(node) ? node : late.reading(node, nodes)));
       nodes.push(...(this.#behind.get(node) ?? []));
     }
     return withLiveNodes({ ...this.#graph, nodes });
-  }
-
-  /** What the backward pass reads for a value; appended when it is read for the first time. */
-  #late(value: Value, late: Map<Value, Value>, nodes: Node[]): Value {
-    const known = late.get(value);
-    if (known) return known;
-    const maker = this.#producer.get(value);
-    const instead = this.#instead.get(value)?.();
-    // A view that the forward pass shares is taken again of what stands for its input.
-    const node = instead ?? (maker && isForward(maker) && isView(maker) ? maker : undefined);
-    const inputs = node?.inputs.map((input) => this.#late(input, late, nodes)) ?? [];
-    let now = value;
-    if (node && (instead || inputs.some((input, i) => input !== node.inputs[i]))) {
-      now = newValue(value.type, value.name);
-      nodes.push(asBackward({ ...node, inputs, outputs: [now] }));
-    }
-    late.set(value, now);
-    return now;
   }
 }
 
@@ -187,7 +170,7 @@ function withSmallerRegions(graph: Graph): Graph {
 }
 
 function smaller(graph: Graph): Graph {
-  return new Residuals(withSmallerRows(withSmallerRegions(graph))).finish();
+  return new Residuals(withRestoredVersions(withSmallerRows(withSmallerRegions(graph)))).finish();
 }
 
 /** Keeps bits of comparisons for the backward pass, and what it can compute again from what is kept. */

@@ -1,0 +1,46 @@
+/**
+ * @file Some nodes read other values than they did: those that come late (backward nodes, replays) read what stands for a
+ * value, which is made in front of the first of them. What the early nodes read stays.
+ */
+import type { Node, Value } from "../ir/graph.ts";
+import { newValue } from "../ir/graph.ts";
+
+/** What stands for a value, and which early nodes are made again of what stands for their inputs. */
+export interface LateRules {
+  instead(value: Value): Node | undefined;
+  /** Views that late nodes read too. */
+  isShared(node: Node): boolean;
+}
+
+export class LateReads {
+  readonly #producer: ReadonlyMap<Value, Node>;
+  readonly #rules: LateRules;
+  readonly #known = new Map<Value, Value>();
+
+  constructor(producer: ReadonlyMap<Value, Node>, rules: LateRules) {
+    this.#producer = producer;
+    this.#rules = rules;
+  }
+
+  /** A late node reading what it is to read; what has to be made for that is appended to `nodes` first. */
+  reading(node: Node, nodes: Node[]): Node {
+    const inputs = node.inputs.map((input) => this.#value(input, nodes));
+    return inputs.every((input, i) => input === node.inputs[i]) ? node : { ...node, inputs };
+  }
+
+  #value(value: Value, nodes: Node[]): Value {
+    const known = this.#known.get(value);
+    if (known) return known;
+    const maker = this.#producer.get(value);
+    const instead = this.#rules.instead(value);
+    const node = instead ?? (maker && this.#rules.isShared(maker) ? maker : undefined);
+    const made = node && this.reading(node, nodes);
+    let now = value;
+    if (made && (instead || made !== node)) {
+      now = newValue(value.type, value.name);
+      nodes.push({ ...made, outputs: [now], phase: "backward", replay: 0 });
+    }
+    this.#known.set(value, now);
+    return now;
+  }
+}
