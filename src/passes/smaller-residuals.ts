@@ -7,7 +7,8 @@
  *   y = gelu(x)                                               backward reads x and y: it computes y again from x
  *
  * Before that, rows between loops and their reverses (loop-residuals.ts), and versions of tensors that change
- * (restore-versions.ts). Nothing changes a bit: what is computed again is the same operation on the same operands, and a bit is what it was.
+ * (restore-versions.ts). Nothing changes a bit: what is computed again is the same operation on the same operands, and a
+ * bit is what it was.
  *
  * Replays of checkpointed calls are forward parts of their own: their backward reads what the replay makes.
  */
