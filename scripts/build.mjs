@@ -48,6 +48,7 @@ function entryPoints() {
     ...published.map((path) => path.replace(/^\.\/dist\/(.*)\.js$/, "$1")),
     "cli/main",
     "cli/pack-worker",
+    "cli/view-worker",
     ...programs.map((name) => `cli/programs/${name.replace(/\.ts$/, "")}`),
   ];
   const inputs = Object.fromEntries(names.map((name) => [name, join(SRC, `${name}.ts`)]));

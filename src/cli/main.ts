@@ -6,15 +6,7 @@
 import { readFileSync } from "node:fs";
 import { TidemarkError } from "../base/errors.ts";
 import { guess } from "../base/suggest.ts";
-import { findSolver } from "../node/highs.ts";
-import { nativeTarget } from "../node/native/target.ts";
-import { systemPlanStore } from "../node/plan-store.ts";
-import { nodeWorkers } from "../node/workers.ts";
 import { wantsColour } from "../plan/terminal.ts";
-import { provideNative } from "../runtime/choose-target.ts";
-import { providePlanStore } from "../runtime/plan-cache.ts";
-import { provideSolver } from "../runtime/solver.ts";
-import { provideWorkers } from "../runtime/workers.ts";
 import { type Command, commandHelp, type Io, parseArguments, usageError } from "./command.ts";
 import { bench } from "./commands/bench.ts";
 import { calibrate } from "./commands/calibrate.ts";
@@ -29,6 +21,7 @@ import { trace } from "./commands/trace.ts";
 import { view } from "./commands/view.ts";
 import { LOAD_SECONDS, LOAD_VARIABLE } from "./load.ts";
 import { ALL_PROGRAMS } from "./programs/built-in.ts";
+import { provideNode } from "./provide.ts";
 import { asUsers } from "./thrown.ts";
 
 const COMMANDS: readonly Command[] = [plan, view, bench, curve, trace, opt, pack, remat, revolve, calibrate, doctor];
@@ -111,10 +104,7 @@ function report(thrown: unknown, io: Io): number {
 
 /** Runs the command line `tidemark ...argv` and gives the exit code. */
 export async function main(argv: readonly string[], io: Io = processIo()): Promise<number> {
-  provideNative(nativeTarget);
-  provideWorkers(nodeWorkers);
-  providePlanStore(systemPlanStore());
-  provideSolver(findSolver);
+  provideNode();
   try {
     await run(argv, io);
     return 0;

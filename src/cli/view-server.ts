@@ -6,7 +6,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { TidemarkError } from "../base/errors.ts";
-import type { LivePlans } from "../view/plans.ts";
+import type { AskedPlans } from "./view-thread.ts";
 
 export interface ViewServer {
   /** Where the page is. */
@@ -26,10 +26,10 @@ const json = (value: unknown): Reply => ({ status: 200, type: "application/json"
 const text = (status: number, body: string): Reply => ({ status, type: "text/plain", body: `${body}\n` });
 
 /** @param port 0: any that is free */
-export async function serveView(page: string, plans: LivePlans | null, port: number): Promise<ViewServer> {
+export async function serveView(page: string, plans: AskedPlans | null, port: number): Promise<ViewServer> {
   const server = createServer((request, response) => {
     const own = (server.address() as AddressInfo | null)?.port;
-    send(response, replyTo(request, page, plans, [`${HOST}:${own}`, `localhost:${own}`]));
+    void replyTo(request, page, plans, [`${HOST}:${own}`, `localhost:${own}`]).then((reply) => send(response, reply));
   });
   await new Promise<void>((resolve, reject) => {
     const refuse = (why: string): void => {
@@ -50,12 +50,12 @@ export async function serveView(page: string, plans: LivePlans | null, port: num
   return { url: `http://${HOST}:${(server.address() as AddressInfo).port}/`, closed, close };
 }
 
-function replyTo(
+async function replyTo(
   { method, headers, url = "/" }: IncomingMessage,
   page: string,
-  plans: LivePlans | null,
+  plans: AskedPlans | null,
   hosts: readonly string[],
-): Reply {
+): Promise<Reply> {
   if (!hosts.includes(headers.host ?? "")) return text(403, "this server answers to its own address only");
   const site = headers["sec-fetch-site"];
   if (url !== "/" && site !== undefined && site !== "same-origin" && site !== "none") {
@@ -66,13 +66,13 @@ function replyTo(
   const { pathname, searchParams } = new URL(`http://${HOST}${url}`);
   try {
     if (pathname === "/") return { status: 200, type: "text/html; charset=utf-8", body: page };
-    if (pathname === "/curve" && plans) return json({ curve: plans.curve() });
+    if (pathname === "/curve" && plans) return json({ curve: await plans.curve() });
     if (pathname === "/plan" && plans) {
       const budget = Number(searchParams.get("budget") || "x");
-      return Number.isSafeInteger(budget) && budget >= 0 ? json(plans.within(budget)) : text(400, "budget=BYTES");
+      return Number.isSafeInteger(budget) && budget >= 0 ? json(await plans.within(budget)) : text(400, "budget=BYTES");
     }
     if (pathname === "/story" && plans) {
-      const story = plans.story(searchParams.get("plan") ?? "", Number(searchParams.get("value") || "x"));
+      const story = await plans.story(searchParams.get("plan") ?? "", Number(searchParams.get("value") || "x"));
       return story ? json({ story }) : text(404, "no such value");
     }
   } catch (error) {

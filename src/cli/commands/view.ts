@@ -11,6 +11,7 @@ import { loadProgram } from "../load.ts";
 import { pageOf } from "../page.ts";
 import { PLAN_OPTIONS, planLoaded, planSettings } from "../plan-figures.ts";
 import { serveView } from "../view-server.ts";
+import { plansInThread } from "../view-thread.ts";
 
 /** Histories of long runs are large. */
 const LARGEST_VIEWED = 256 * 2 ** 20;
@@ -52,6 +53,16 @@ async function sourceOf(word: string, first: number, args: Arguments, io: Io): P
 
 const pointsOf = (args: Arguments): number => wholeNumber(args, "points", 8, 2);
 
+/** Who answers the page: a thread, or where the sources run as they are, which a thread cannot load, this one. */
+function answersOf(program: string, plans: ProgramPlans, named: NamedPlans, args: Arguments) {
+  const points = pointsOf(args);
+  if (import.meta.url.endsWith(".ts")) return { plans: livePlans(plans, points, named), close: () => undefined };
+  const options = Object.fromEntries(
+    Object.keys(PLAN_OPTIONS).flatMap((name) => (args.has(name) ? [[name, args.value(name) ?? true] as const] : [])),
+  );
+  return plansInThread({ program, options, points }, named);
+}
+
 async function run(args: Arguments, io: Io): Promise<void> {
   const [word, otherWord] = args.positionals as [string, string?];
   const port = wholeNumber(args, "port", 0, 0);
@@ -59,7 +70,7 @@ async function run(args: Arguments, io: Io): Promise<void> {
   const other = otherWord === undefined ? null : await sourceOf(otherWord, source.entries.length, args, io);
   const named = new Map([...source.named, ...(other?.named ?? [])]);
   const file = args.value("html");
-  const live = source.plans && file === undefined ? livePlans(source.plans, pointsOf(args), named) : null;
+  const live = source.plans && file === undefined ? answersOf(word, source.plans, named, args) : null;
   const data: ViewData = {
     version: 1,
     title: other ? `${source.title} and ${other.title}` : source.title,
@@ -75,12 +86,13 @@ async function run(args: Arguments, io: Io): Promise<void> {
     io.err(`${file}: open it in a browser\n`);
     return;
   }
-  const server = await serveView(page, live, port);
+  const server = await serveView(page, live?.plans ?? null, port);
   io.out(`${server.url}\n`);
   io.err("Ctrl-C ends it\n");
   process.once("SIGINT", server.close);
   process.once("SIGTERM", server.close);
   await server.closed;
+  live?.close();
 }
 
 export const view: Command = {

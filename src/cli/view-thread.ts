@@ -1,0 +1,80 @@
+/**
+ * @file Plans for the page from a thread of their own: a search takes as long as it takes, and meanwhile the server answers
+ * whatever needs none. The thread loads the program again, since plans cannot be sent to it.
+ */
+import { Worker } from "node:worker_threads";
+import type { LivePlans } from "../view/plans.ts";
+import { type NamedPlans, storyOf } from "../view/stories.ts";
+
+/** What the page can ask for, answered at once or later. */
+export type AskedPlans = {
+  readonly [K in keyof LivePlans]: (
+    ...args: Parameters<LivePlans[K]>
+  ) => ReturnType<LivePlans[K]> | Promise<ReturnType<LivePlans[K]>>;
+};
+
+/** What the thread needs to make the plans that the command has made. */
+export interface ViewTask {
+  readonly program: string;
+  /** Options as they were given; true for a switch. */
+  readonly options: Readonly<Record<string, string | true>>;
+  readonly points: number;
+}
+
+export interface ViewQuestion {
+  readonly id: number;
+  readonly ask: keyof LivePlans;
+  readonly args: readonly unknown[];
+}
+
+export type ViewAnswer = { readonly id: number } & ({ readonly answer: unknown } | { readonly failure: string });
+
+interface Waiting {
+  resolve(answer: unknown): void;
+  reject(error: Error): void;
+}
+
+/**
+ * Answers from a thread.
+ * @param known plans that are here already: their stories need no thread
+ */
+export function plansInThread(
+  task: ViewTask,
+  known: NamedPlans,
+): { readonly plans: AskedPlans; readonly close: () => void } {
+  const worker = new Worker(new URL("./view-worker.js", import.meta.url), { workerData: task, execArgv: [] });
+  const waiting = new Map<number, Waiting>();
+  let asked = 0;
+  let ended: Error | null = null;
+  const end = (error: Error): void => {
+    ended ??= error;
+    for (const { reject } of waiting.values()) reject(ended);
+    waiting.clear();
+  };
+  worker.on("message", (answer: ViewAnswer) => {
+    const { resolve, reject } = waiting.get(answer.id) as Waiting;
+    waiting.delete(answer.id);
+    if ("failure" in answer) reject(new Error(answer.failure));
+    else resolve(answer.answer);
+  });
+  worker.on("error", end);
+  worker.on("exit", () => end(new Error("the thread that plans has ended")));
+  const askFor = <T>(ask: keyof LivePlans, ...args: readonly unknown[]): Promise<T> =>
+    new Promise<T>((resolve, reject) => {
+      if (ended) {
+        reject(ended);
+        return;
+      }
+      const id = asked++;
+      waiting.set(id, { resolve: resolve as (answer: unknown) => void, reject });
+      worker.postMessage({ id, ask, args } satisfies ViewQuestion);
+    });
+  return {
+    plans: {
+      curve: () => askFor("curve"),
+      within: (budgetBytes) => askFor("within", budgetBytes),
+      story: (asks, value) => storyOf(known, asks, value) ?? askFor("story", asks, value),
+    },
+    close: () => void worker.terminate(),
+  };
+}

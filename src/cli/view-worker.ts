@@ -1,0 +1,30 @@
+/** @file What the thread of view-thread.ts runs: it plans a program again and answers questions about it, one after the other. */
+import { parentPort, workerData } from "node:worker_threads";
+import { livePlans } from "../view/plans.ts";
+import type { Arguments } from "./command.ts";
+import { loadProgram } from "./load.ts";
+import { planLoaded, planSettings } from "./plan-figures.ts";
+import { provideNode } from "./provide.ts";
+import type { ViewAnswer, ViewQuestion, ViewTask } from "./view-thread.ts";
+
+const { program, options, points } = workerData as ViewTask;
+const given: Arguments = {
+  positionals: [program],
+  value: (name) => (typeof options[name] === "string" ? options[name] : undefined),
+  has: (name) => options[name] !== undefined,
+};
+const silent = { out: () => undefined, err: () => undefined };
+
+provideNode();
+const { plans } = planLoaded(await loadProgram(program), await planSettings(given, silent));
+const live = livePlans(plans, points, new Map());
+
+function answerTo({ id, ask, args }: ViewQuestion): ViewAnswer {
+  try {
+    return { id, answer: (live[ask] as (...all: readonly unknown[]) => unknown)(...args) };
+  } catch (error) {
+    return { id, failure: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+parentPort?.on("message", (question: ViewQuestion) => parentPort?.postMessage(answerTo(question)));
