@@ -24,6 +24,22 @@ const wrong = <T>(value: unknown): T => value as T;
 
 let leaked: Tensor | undefined;
 
+/** Runs where the engine takes no module, in its words; src/runtime/wasm-module.test.ts has real modules that it refuses. */
+function refusing(run: () => unknown): unknown {
+  const { Module } = WebAssembly;
+  const reason = "WebAssembly.Module(): size 46051137 > maximum function size 7654321 @+11367";
+  WebAssembly.Module = new Proxy(Module, {
+    construct() {
+      throw new WebAssembly.CompileError(reason);
+    },
+  });
+  try {
+    return run();
+  } finally {
+    WebAssembly.Module = Module;
+  }
+}
+
 function double(v: Tensor): Tensor {
   return double(v.mul(2));
 }
@@ -400,6 +416,7 @@ const cases: Readonly<Record<string, () => unknown>> = {
     });
     return kept.data();
   },
+  "engine-refuses-code": () => refusing(() => tm.compile((v: Tensor) => v.sin())(x)),
   "loop-branch": () => tm.forLoop(3, tm.tensor(1), (_, s) => (s.item() > 1 ? s : s.add(1))),
 };
 

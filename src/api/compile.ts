@@ -3,10 +3,12 @@
  * and constants of its arguments; after that a call writes its inputs, runs the code once and hands out results.
  */
 
+import { withLocation } from "../base/errors.ts";
 import { inSmallHeap, returnHeap } from "../runtime/engine-heap.ts";
 import type { Target } from "../runtime/target.ts";
 import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import { type AnyFunction, callByValue, type FlatArguments, type Traced } from "../trace/function.ts";
+import { sourceLocation } from "../trace/source-location.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { currentTrace, requireActive } from "../trace/trace.ts";
 import { type Tree, unflatten } from "../trace/tree.ts";
@@ -98,11 +100,22 @@ function programOptions(source: TracedProgram, { options, kept }: Maker, target:
   };
 }
 
+/** What cannot be planned or loaded names the line of the call that asked for it. */
+function located<T>(make: () => T): T {
+  try {
+    return make();
+  } catch (error) {
+    throw withLocation(error, sourceLocation());
+  }
+}
+
 function build(maker: Maker, source: TracedProgram): Entry {
   const { options, kept } = maker;
   const started = performance.now();
   const { traced, graph } = source;
-  const { program, placed } = kept.load(({ target }) => loadProgram(graph, programOptions(source, maker, target)));
+  const { program, placed } = located(() =>
+    kept.load(({ target }) => loadProgram(graph, programOptions(source, maker, target))),
+  );
   const { graph: ordered, plan, ...info } = planInfo(source, placed, options, kept.target);
   const { moduleBytes, kernelFunctions } = program;
   const captures = traced.captures.map(({ tensor }) => tensor);

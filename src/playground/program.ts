@@ -9,6 +9,8 @@
 import { at } from "../base/invariant.ts";
 import { elementsOf, type TensorType } from "../ir/type.ts";
 import type { Elements } from "../runtime/executable.ts";
+import { allocated } from "../runtime/target.ts";
+import { instanceOf, moduleFrom } from "../runtime/wasm-module.ts";
 import type { Batch } from "./model.ts";
 
 /** Products are without fused multiply-add, which not every engine has: every engine computes the same bits. */
@@ -40,9 +42,9 @@ export class RunningProgram {
 
   constructor(program: SentProgram, state: readonly Elements[]) {
     this.program = program;
-    const { pages, code } = program;
-    this.#memory = new WebAssembly.Memory({ initial: pages, maximum: pages });
-    const { exports } = new WebAssembly.Instance(new WebAssembly.Module(code), { env: { memory: this.#memory } });
+    const { pages, code, arenaBytes } = program;
+    this.#memory = allocated(arenaBytes, () => new WebAssembly.Memory({ initial: pages, maximum: pages }));
+    const { exports } = instanceOf(moduleFrom(code), { memory: this.#memory });
     this.#run = exports.run as () => void;
     program.state.forEach((place, i) => {
       this.#at(place).set(at(state, i));

@@ -6,6 +6,7 @@
  * Targets compute the same numbers to rounding, not to the bit: products may be fused with sums on one and not on another.
  * A program is therefore compiled for one target and stays on it.
  */
+import { grouped, TidemarkError } from "../base/errors.ts";
 import type { LowerTraits } from "../lower/lower.ts";
 import type { CostModel } from "../plan/cost/model.ts";
 import type { PlacedProgram } from "./assembler.ts";
@@ -20,6 +21,20 @@ export interface ArenaMemory {
   readonly bytes: number;
   /** Makes room for an arena of this size; what is in the memory stays. */
   reserve(bytes: number): void;
+}
+
+/** The target has no room for an arena. */
+export const arenaRefused = (summary: string): TidemarkError =>
+  new TidemarkError("TargetUnsupported", summary, { help: "use smaller batches" });
+
+/** Memory for an arena of so many bytes; where the engine or the system has not got it, an error that says so. */
+export function allocated<T>(bytes: number, allocate: () => T): T {
+  try {
+    return allocate();
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw arenaRefused(`an arena of ${grouped(bytes)} bytes cannot be had: ${error.message}`);
+  }
 }
 
 /** A program loaded for one target, with its arena. */

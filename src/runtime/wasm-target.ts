@@ -2,7 +2,6 @@
  * @file The target `wasm`: a module for each program, on a memory of its own or on one that programs use in turn. With one
  * thread nobody is waited for; with several (wasm-threads.ts) the same nests are cut into pieces.
  */
-import { grouped, TidemarkError } from "../base/errors.ts";
 import { invariant } from "../base/invariant.ts";
 import { contractScratch } from "../codegen/wasm/blocking.ts";
 import { detectFeatures } from "../codegen/wasm/features.ts";
@@ -10,7 +9,16 @@ import { emitProgram, PAGE, pagesOf } from "../codegen/wasm/program.ts";
 import type { LowerTraits } from "../lower/lower.ts";
 import { DEFAULT_MODELS } from "../plan/cost/model.ts";
 import type { PlacedProgram } from "./assembler.ts";
-import type { ArenaMemory, LoadOptions, Machine, Target, TargetRequest } from "./target.ts";
+import {
+  type ArenaMemory,
+  allocated,
+  arenaRefused,
+  type LoadOptions,
+  type Machine,
+  type Target,
+  type TargetRequest,
+} from "./target.ts";
+import { instanceOf, moduleFrom } from "./wasm-module.ts";
 import { loadThreads } from "./wasm-threads.ts";
 
 /** What products on WebAssembly need, with or without fused multiply-add. */
@@ -34,7 +42,7 @@ class WasmMemory implements ArenaMemory {
   #bytes = 0;
 
   constructor(initial: number, maximum: number) {
-    this.memory = new WebAssembly.Memory({ initial, maximum });
+    this.memory = allocated(initial * PAGE, () => new WebAssembly.Memory({ initial, maximum }));
   }
 
   get buffer(): ArrayBuffer {
@@ -47,22 +55,10 @@ class WasmMemory implements ArenaMemory {
 
   reserve(bytes: number): void {
     const missing = pagesOf(bytes) - this.buffer.byteLength / PAGE;
-    if (missing > 0) this.#grow(missing, bytes);
+    if (missing > 0) allocated(bytes, () => this.memory.grow(missing));
     this.#bytes = Math.max(this.#bytes, bytes);
   }
-
-  #grow(pages: number, bytes: number): void {
-    try {
-      this.memory.grow(pages);
-    } catch (error) {
-      if (!(error instanceof RangeError)) throw error;
-      throw tooLarge(`an arena of ${grouped(bytes)} bytes cannot be had: ${error.message}`);
-    }
-  }
 }
-
-const tooLarge = (summary: string): TidemarkError =>
-  new TidemarkError("TargetUnsupported", summary, { help: "use smaller batches" });
 
 function load(placed: PlacedProgram, fma: boolean, request: WasmRequest, options: LoadOptions): Machine {
   const { stepwise } = options;
@@ -70,7 +66,7 @@ function load(placed: PlacedProgram, fma: boolean, request: WasmRequest, options
   const threads = stepwise || options.memory ? 1 : (request.threads ?? 1);
   // Words that threads share may take one page more.
   if ((pagesOf(height) + (threads > 1 ? 1 : 0)) * PAGE > LARGEST_ARENA_BYTES) {
-    throw tooLarge(`the arena of ${height} bytes is beyond the 4 GiB of a WebAssembly memory`);
+    throw arenaRefused(`the arena of ${height} bytes is beyond the 4 GiB of a WebAssembly memory`);
   }
   const { shareFrom } = request;
   const emitOptions = { fma, stepwise, threads, ...(shareFrom === undefined ? {} : { shareFrom }) };
@@ -79,7 +75,7 @@ function load(placed: PlacedProgram, fma: boolean, request: WasmRequest, options
   const arena = options.memory ?? new WasmMemory(pages, pages);
   invariant(arena instanceof WasmMemory, () => "a memory of another target");
   arena.reserve(height);
-  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(bytes), { env: { memory: arena.memory } });
+  const { exports } = instanceOf(moduleFrom(bytes), { memory: arena.memory });
   return {
     moduleBytes: bytes.length,
     kernelFunctions: functions,

@@ -10,7 +10,8 @@
 import { TidemarkError } from "../base/errors.ts";
 import { invariant } from "../base/invariant.ts";
 import { MODE, TEAM } from "../codegen/wasm/team.ts";
-import type { ArenaMemory, Machine } from "./target.ts";
+import { type ArenaMemory, allocated, type Machine } from "./target.ts";
+import { instanceOf, moduleFrom } from "./wasm-module.ts";
 import { endedWorker, type SharedProgram, startWorkers, summon } from "./workers.ts";
 
 const word = (name: keyof typeof TEAM): number => TEAM[name] / 4;
@@ -105,11 +106,11 @@ function fixedMemory(buffer: ArrayBuffer, bytes: number): ArenaMemory {
 }
 
 export function loadThreads({ bytes, functions, pages, team, height }: ThreadedModule, threads: number): Machine {
-  const module = new WebAssembly.Module(bytes);
-  const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
+  const module = moduleFrom(bytes);
+  const memory = allocated(height, () => new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true }));
   const members = new Team({ module, memory, team, threads });
   const env = { memory, check: () => members.check() };
-  const { exports } = new WebAssembly.Instance(module, { env });
+  const { exports } = instanceOf(module, env);
   startWorkers(threads);
   const run = exports.run as () => void;
   return {

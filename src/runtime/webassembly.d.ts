@@ -16,6 +16,10 @@ declare namespace WebAssembly {
     grow(pages: number): number;
   }
 
+  class CompileError extends Error {}
+
+  class LinkError extends Error {}
+
   class Module {
     constructor(bytes: ArrayBufferView | ArrayBuffer);
   }

@@ -4,6 +4,7 @@
  * multiply-add. Nothing here knows about kernels.
  */
 import { invariant } from "../../base/invariant.ts";
+import { ByteBuffer, LARGEST_FUNCTION, LARGEST_MODULE } from "./byte-buffer.ts";
 
 export type ValType = "i32" | "i64" | "f32" | "f64" | "v128";
 const VALTYPE: Record<ValType, number> = { i32: 0x7f, i64: 0x7e, f32: 0x7d, f64: 0x7c, v128: 0x7b };
@@ -193,7 +194,7 @@ export type AtomicOp = keyof typeof ATOMIC;
 
 /** A function body under construction. Locals are numbered after the parameters. */
 export class Code {
-  readonly bytes: number[] = [];
+  readonly bytes: ByteBuffer = new ByteBuffer("the code of one kernel", LARGEST_FUNCTION);
   readonly params: readonly ValType[];
   readonly results: readonly ValType[];
   readonly locals: ValType[] = [];
@@ -353,9 +354,9 @@ export class Code {
   }
 }
 
-function section(id: number, content: readonly number[], out: number[]): void {
+function section(id: number, content: ArrayLike<number>, out: ByteBuffer): void {
   out.push(id, ...unsignedLeb(content.length));
-  for (const byte of content) out.push(byte);
+  out.append(content);
 }
 
 function name(text: string): number[] {
@@ -401,7 +402,8 @@ export class ModuleBuilder {
 
   /** Imports `env.memory` of the given number of 64 KiB pages, or more where it is not shared. */
   finish(pages: number, shared = false): Uint8Array<ArrayBuffer> {
-    const out: number[] = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00];
+    const out = new ByteBuffer("the code of the program", LARGEST_MODULE);
+    out.push(0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00);
     const types: number[] = [...unsignedLeb(this.#types.length)];
     for (const key of this.#types) {
       const [params = "", results = ""] = key.split(">");
@@ -426,7 +428,13 @@ export class ModuleBuilder {
     if (this.#table.length > 0) {
       section(9, [1, 0x00, 0x41, 0x00, 0x0b, ...entries, ...this.#table.flatMap((fn) => unsignedLeb(fn))], out);
     }
-    const bodies: number[] = [...unsignedLeb(this.#functions.length)];
+    section(10, this.#bodies(), out);
+    return Uint8Array.from(out.view());
+  }
+
+  #bodies(): Uint8Array {
+    const bodies = new ByteBuffer("the code of the program", LARGEST_MODULE);
+    bodies.append(unsignedLeb(this.#functions.length));
     for (const { code } of this.#functions) {
       const locals: number[] = [];
       let groups = 0;
@@ -438,12 +446,12 @@ export class ModuleBuilder {
         i = j;
       }
       const head = [...unsignedLeb(groups), ...locals];
-      bodies.push(...unsignedLeb(head.length + code.bytes.length + 1), ...head);
-      for (const byte of code.bytes) bodies.push(byte);
+      bodies.append(unsignedLeb(head.length + code.bytes.length + 1));
+      bodies.append(head);
+      bodies.append(code.bytes.view());
       bodies.push(0x0b);
     }
-    section(10, bodies, out);
-    return new Uint8Array(out);
+    return bodies.view();
   }
 
   #importBytes(pages: number, shared: boolean): readonly number[] {

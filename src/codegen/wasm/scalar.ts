@@ -179,11 +179,11 @@ function emitI32Div(code: Code): void {
       code.get(out);
       code.get(d).i32Const(-1).op(OP.i32Eq);
       // x / -1 as 0 - x, which wraps where the instruction would trap
-      code.bytes.push(0x04, 0x7f);
-      code.i32Const(0).get(a).simd("extract_i32", lane).op(OP.i32Sub);
-      code.bytes.push(0x05);
-      code.get(a).simd("extract_i32", lane).get(d).op(OP.i32DivS);
-      code.bytes.push(0x0b);
+      code.if(
+        "i32",
+        () => code.i32Const(0).get(a).simd("extract_i32", lane).op(OP.i32Sub),
+        () => code.get(a).simd("extract_i32", lane).get(d).op(OP.i32DivS),
+      );
       code.simd("replace_i32", lane).set(out);
     });
   }

@@ -12,7 +12,15 @@ import type { WinogradUse } from "../../kernel/winograd.ts";
 import { type CostModel, DEFAULT_MODELS } from "../../plan/cost/model.ts";
 import { DEFAULT_TILE } from "../../plan/cost/work.ts";
 import type { PlacedProgram } from "../../runtime/assembler.ts";
-import type { ArenaMemory, LoadOptions, Machine, Target, TargetAnswer, TargetRequest } from "../../runtime/target.ts";
+import {
+  type ArenaMemory,
+  allocated,
+  type LoadOptions,
+  type Machine,
+  type Target,
+  type TargetAnswer,
+  type TargetRequest,
+} from "../../runtime/target.ts";
 import { keptFolder } from "./cache.ts";
 import { type Compiler, systemCompiler } from "./compiler.ts";
 import { foreignFunctions, libraryFor, loadProblem } from "./library.ts";
@@ -76,9 +84,10 @@ class NativeMemory implements ArenaMemory {
     if (bytes <= this.#bytes && this.address !== 0n) return;
     const room = bytes + ALIGNMENT;
     const resizable = this.#buffer as ArrayBuffer & Resizable;
-    if (room <= resizable.maxByteLength && room > this.#buffer.byteLength) resizable.resize(room);
+    if (room <= resizable.maxByteLength && room > this.#buffer.byteLength)
+      allocated(bytes, () => resizable.resize(room));
     const old = new Uint8Array(this.#buffer, this.#start, this.#bytes);
-    if (room > this.#buffer.byteLength) this.#buffer = new ArrayBuffer(room);
+    if (room > this.#buffer.byteLength) this.#buffer = allocated(bytes, () => new ArrayBuffer(room));
     this.address = this.#koffi.address(new Uint8Array(this.#buffer, 0, 1));
     this.#start = (ALIGNMENT - Number(this.address % BigInt(ALIGNMENT))) % ALIGNMENT;
     this.address += BigInt(this.#start);
