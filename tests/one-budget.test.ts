@@ -7,6 +7,7 @@ import { describe, expect, test } from "vitest";
 import { compile, random, type Tensor, tensor, valueAndGrad } from "../src/api/index.ts";
 import "../src/node/index.ts";
 import { systemCompiler } from "../src/node/native/compiler.ts";
+import { storageOf } from "../src/trace/tensor.ts";
 
 const ramp = (n: number, from = 0): Tensor => tensor(Float32Array.from({ length: n }, (_, i) => from + i));
 const batch = (rows: number): Tensor => random.normal(random.key(rows), [rows, 6]);
@@ -81,6 +82,18 @@ describe.each(targets)("programs for many shapes on $target with $threads thread
       4,
     );
   });
+});
+
+test.skipIf(!hasCompiler)("memory of the process grows where it is, so that a budget holds meanwhile too", () => {
+  const step = compile(train, { target: "native", donate: [0], memory: "64KB" });
+  const bufferOf = (state: Tensor): ArrayBufferLike => storageOf(state).read().buffer;
+  let [w] = step(weights(), batch(1));
+  const buffer = bufferOf(w);
+  const before = buffer.byteLength;
+  for (const rows of [20, 60]) [w] = step(w, batch(rows));
+  expect(bufferOf(w)).toBe(buffer);
+  expect(buffer.byteLength).toBeGreaterThan(before);
+  expect(buffer.byteLength).toBeLessThanOrEqual(64_000 + 64);
 });
 
 describe("the arena of a function", () => {
