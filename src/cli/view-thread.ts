@@ -3,6 +3,7 @@
  * whatever needs none. The thread loads the program again, since plans cannot be sent to it.
  */
 import { Worker } from "node:worker_threads";
+import { InternalError } from "../base/invariant.ts";
 import type { LivePlans } from "../view/plans.ts";
 import { type NamedPlans, storyOf } from "../view/stories.ts";
 
@@ -54,11 +55,11 @@ export function plansInThread(
   worker.on("message", (answer: ViewAnswer) => {
     const { resolve, reject } = waiting.get(answer.id) as Waiting;
     waiting.delete(answer.id);
-    if ("failure" in answer) reject(new Error(answer.failure));
+    if ("failure" in answer) reject(new InternalError(answer.failure));
     else resolve(answer.answer);
   });
   worker.on("error", end);
-  worker.on("exit", () => end(new Error("the thread that plans has ended")));
+  worker.on("exit", () => end(new InternalError("the thread that plans has ended")));
   const askFor = <T>(ask: keyof LivePlans, ...args: readonly unknown[]): Promise<T> =>
     new Promise<T>((resolve, reject) => {
       if (ended) {
