@@ -111,8 +111,14 @@ export function finishTile(
   plan: ProductPlan,
   tile: TilePlace,
 ): void {
-  if (plan.swapped) finishSwapped(em, nest, operands, plan, tile);
-  else finishPlain(em, nest, operands, tile);
+  if (plan.swapped) {
+    finishSwapped(em, nest, operands, plan, tile);
+    return;
+  }
+  // panels are whole registers
+  em.multiple = plan.lanes;
+  finishPlain(em, nest, operands, tile);
+  em.multiple = 1;
 }
 
 /** First row and column of some of the result, and how many of each, in C. */
