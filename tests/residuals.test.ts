@@ -32,7 +32,7 @@ import {
 
 type Activation = (x: Tensor) => Tensor;
 
-const SIZE = 128;
+const SIZE = 256;
 const ELEMENTS = SIZE * SIZE;
 
 /** Layers whose product needs no weights' gradient, so that nobody else keeps what the activation reads. */
@@ -141,12 +141,12 @@ describe("bits", () => {
       sameBits(layers(act, 3), random(1, ELEMENTS, square), random(2, ELEMENTS, square).mul(0.1));
       // a number of elements that fills no last word, and rows that fill no register
       const odd = (x: Tensor): Tensor => act(act(x.mul(1.5)).sub(0.1)).sum();
-      sameBits(odd, random(3, 99 * 77, [99, 77]), random(4, 1, [1]));
+      sameBits(odd, random(3, 199 * 177, [199, 177]), random(4, 1, [1]));
     },
   );
 
   test("are the same through pooling, checkpoints and loops", () => {
-    const images = random(5, 2 * 3 * 32 * 32, [2, 3, 32, 32]);
+    const images = random(5, 2 * 3 * 64 * 64, [2, 3, 64, 64]);
     sameBits(
       (x) =>
         maxPool2d(relu(x.mul(2)), 2)

@@ -123,8 +123,8 @@ function bitBytes({ type }: Value): number {
   return 4 * LANES * blocksFor(elementsOf(type.shape));
 }
 
-/** Bytes that must be saved for bits to be worth a kernel of their own. */
-const LEAST_SAVED = 4096;
+/** Bytes that must be saved for something to be packed, or computed again: below, the time is worth more. */
+export const LEAST_SAVED = 16384;
 
 /** The predicates whose bits are to be kept in place of what they are computed from; `times` is how often all is kept. */
 export function chooseBits(reads: Reads, times = 1): readonly Value[] {

@@ -22,13 +22,11 @@ import { LateReads } from "./late-reads.ts";
 import { withSmallerRows } from "./loop-residuals.ts";
 import { packing, placeOf, unpacking } from "./packing.ts";
 import type { Pass } from "./pass.ts";
-import { chooseBits, isView, PartReads, type Parts } from "./predicates.ts";
+import { chooseBits, isView, LEAST_SAVED, PartReads, type Parts } from "./predicates.ts";
 import { withRestoredVersions } from "./restore-versions.ts";
 
 /** Work an element up to which a truth value, or a number, is computed again from what is kept. */
 const MOST_FLOPS = { bool: 4, number: 32 };
-/** Bytes that are worth computing numbers again. */
-const LEAST_SAVED = 4096;
 
 const isForward = (node: Node): boolean => node.phase === "forward" || node.replay > 0;
 
