@@ -2,7 +2,7 @@
  * @file Caches and temporary folders that somebody else can write, that cannot be written, that are full or not there: what
  * was planted is not loaded, and a program runs all the same and says what is wrong. With real users where this is root.
  */
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
   appendFileSync,
@@ -15,6 +15,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -182,6 +183,24 @@ describe.skipIf(missing)("a compiled file that somebody planted", () => {
     expect(answer).toMatchObject({ results: RIGHT, target: "native" });
     expect(answer?.note).toBe(`compiled programs are not kept: ${cache}: it belongs to user ${uid}`);
     expect(existsSync(mark)).toBe(false);
+  });
+});
+
+describe.skipIf(missing)("processes that begin a cache together", () => {
+  it("agree on one key: what any of them compiled is found again", async () => {
+    const cache = folderOf(uid, 0o700);
+    const env = { PATH: process.env.PATH, TIDEMARK_CACHE: cache };
+    const ended = Array.from({ length: 4 }, () => {
+      const child = spawn(process.execPath, ["program.mjs", "native"], { cwd: folder, env, stdio: "ignore" });
+      return new Promise<number | null>((resolve) => child.on("close", resolve));
+    });
+    expect(await Promise.all(ended)).toEqual([0, 0, 0, 0]);
+    const filesOf = (): readonly string[] =>
+      readdirSync(join(cache, "native")).map((name) => `${name} ${statSync(join(cache, "native", name)).ino}`);
+    const before = filesOf();
+    expect(said(runAs(uid, { TIDEMARK_CACHE: cache }, "program.mjs", "native"))[0]?.results).toEqual(RIGHT);
+    expect(filesOf()).toEqual(before);
+    expect(readdirSync(cache).sort()).toEqual(["native", "seal-key"]);
   });
 });
 

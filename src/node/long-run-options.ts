@@ -2,6 +2,7 @@
 import { spec, zeros } from "../api/create.ts";
 import { PLANNING_OPTIONS, type PlanningOptions, requireTarget, specsOf } from "../api/plan.ts";
 import { MOST_TURNS } from "../ops/loops.ts";
+import type { ChosenTarget } from "../runtime/choose-target.ts";
 import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import type { AnyFunction } from "../trace/function.ts";
 import { Tensor } from "../trace/tensor.ts";
@@ -18,6 +19,15 @@ export interface DiskOptions {
 
 /** What steps are compiled for; a folder goes on with the arithmetic that it was begun with, with any number of threads. */
 export type RunTarget = Pick<PlanningOptions, "target" | "threads">;
+
+/** What steps ran on. */
+export interface RanOn {
+  readonly target: string;
+  /** With `target: "auto"` why it is not a faster one; what else there is to know about it. */
+  readonly targetNote: string | null;
+}
+
+export const ranOn = ({ target, note }: ChosenTarget): RanOn => ({ target: target.name, targetNote: note });
 
 const { target, threads } = PLANNING_OPTIONS;
 export const RUN_TARGET: OptionKinds<RunTarget> = { target, threads };

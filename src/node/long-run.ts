@@ -19,7 +19,14 @@ import { type Files, NODE_FILES } from "./files.ts";
 import { inFolder } from "./folder-lock.ts";
 import { claimFolder, fingerprintOf, hashOfGraph, hashOfTensors, type Identity } from "./identity.ts";
 import { tensorFrom, tensorsOf } from "./layout.ts";
-import { type DiskOptions, type LongRunOptions, requireLongRun, withTotal } from "./long-run-options.ts";
+import {
+  type DiskOptions,
+  type LongRunOptions,
+  type RanOn,
+  ranOn,
+  requireLongRun,
+  withTotal,
+} from "./long-run-options.ts";
 import { measureCosts } from "./measure.ts";
 import { ReversePrograms } from "./programs.ts";
 import { findRun, freshRun } from "./resume.ts";
@@ -37,7 +44,7 @@ export interface LongRunCounts {
   readonly filesRead: number;
 }
 
-export interface LongRunResult<S, C extends readonly unknown[]> {
+export interface LongRunResult<S, C extends readonly unknown[]> extends RanOn {
   readonly value: Tensor;
   /** The last one. */
   readonly state: S;
@@ -60,6 +67,7 @@ interface Prepared {
   readonly loss: LossGraph;
   readonly programs: ReversePrograms;
   readonly target: Target;
+  readonly on: RanOn;
   readonly state: Flat;
   /** Leaves of the first state and of constants. */
   readonly start: readonly Tensor[];
@@ -78,11 +86,12 @@ function prepare<S extends Tree, C extends readonly Tree[]>(options: LongRunOpti
     step.inputs.slice(step.states, step.states + step.constants),
   ];
   const graphs = { advance: advanceGraph(step), reverse: reverseGraphs(step), loss };
-  const { programs, target } = madeFor(targetOf(options), ({ target }) => {
+  const made = madeFor(targetOf(options), (chosen) => {
+    const { target } = chosen;
     const programs = new ReversePrograms({ target, ...graphs, states: step.states, constants: rest });
-    return { programs, target };
+    return { programs, target, on: ranOn(chosen) };
   });
-  return { step, loss, programs, target, state, start, constants: rest };
+  return { step, loss, ...made, state, start, constants: rest };
 }
 
 function identityOf({ step, loss, start, constants, target }: Prepared, steps: number): Identity {
@@ -268,5 +277,6 @@ async function runAlone<S extends Tree, C extends readonly Tree[]>(
     memoryBytes: budget.fixed + slotBytes,
     resumed: found.states.length + found.adjoints.length > 0,
     damaged: run.damaged,
+    ...prepared.on,
   };
 }

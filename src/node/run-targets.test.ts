@@ -92,3 +92,28 @@ describe("a folder", () => {
     await expect(train({ ...training, directory: folder(), memory: "lots" })).rejects.toThrow("memory: ");
   });
 });
+
+describe("auto", () => {
+  it("says in every result what steps ran on, and why", async () => {
+    provideNative(() => "there is no compiler here");
+    try {
+      const on = { target: "auto" } as const;
+      const why = { target: "wasm", targetNote: "wasm, not native: there is no compiler here" };
+      const common = { step, state: start, constants: [weights] as const, steps: 2, ...on };
+      expect(await simulate(common)).toMatchObject(why);
+      expect(await longRun({ ...common, loss, memory: "1MB" })).toMatchObject(why);
+      const descend = (w: Tensor): readonly [Tensor, Tensor] => [w.mul(0.5), w.sum()];
+      const training = {
+        step: descend,
+        state: weights,
+        steps: 1,
+        batch: () => [] as const,
+        directory: folder(),
+        ...on,
+      };
+      expect(await train(training)).toMatchObject(why);
+    } finally {
+      provideNative(nativeTarget);
+    }
+  });
+});

@@ -21,7 +21,14 @@ import { type Files, NODE_FILES } from "./files.ts";
 import { inFolder } from "./folder-lock.ts";
 import { claimFolder, fingerprintOf, hashOfGraph, hashOfTensors, type Identity } from "./identity.ts";
 import { tensorsOf } from "./layout.ts";
-import { type LongRunOptions, RUN_TARGET, type RunTarget, requireWhole } from "./long-run-options.ts";
+import {
+  type LongRunOptions,
+  type RanOn,
+  RUN_TARGET,
+  type RunTarget,
+  ranOn,
+  requireWhole,
+} from "./long-run-options.ts";
 import { Pace } from "./pace.ts";
 import { ForwardPrograms } from "./programs.ts";
 import { advanceGraph, type TracedStep, traceStep } from "./step-graphs.ts";
@@ -35,7 +42,7 @@ export interface SimulateOptions<S extends Tree, C extends readonly Tree[]>
   readonly every?: number;
 }
 
-export interface SimulateResult<S> {
+export interface SimulateResult<S> extends RanOn {
   /** The last one. */
   readonly state: S;
   /** Steps that this process ran. */
@@ -146,8 +153,9 @@ async function simulateAlone(
   const { steps, directory, every = null, onProgress } = given;
   const flat = flatten(given.state, "state", "result");
   const step = traceStep(given.step, unflatten(flat.def, flat.leaves) as Tree, given.constants ?? [], "simulate");
-  const { programs, target } = madeFor(targetOf(given), ({ target }) => {
-    return { programs: ForwardPrograms.load(advanceGraph(step), step.states, target), target };
+  const { programs, target, on } = madeFor(targetOf(given), (chosen) => {
+    const programs = ForwardPrograms.load(advanceGraph(step), step.states, chosen.target);
+    return { programs, target: chosen.target, on: ranOn(chosen) };
   });
   const { bytes } = programs.state;
   const store = directory === undefined ? null : await openStore(files, directory, step, target, bytes);
@@ -185,5 +193,6 @@ async function simulateAlone(
     memoryBytes: programs.arenaBytes + (store ? windowBytes({ state: bytes, adjoint: 0 }) : 0),
     resumed: begun > 0,
     damaged,
+    ...on,
   };
 }

@@ -17,7 +17,7 @@ import { type Files, NODE_FILES } from "./files.ts";
 import { inFolder } from "./folder-lock.ts";
 import { claimFolder, fingerprintOf, hashOfGraph, hashOfTensors, type Identity } from "./identity.ts";
 import { gather, type Layout, layoutOf, sectionOf, tensorsOf } from "./layout.ts";
-import { requireWhole } from "./long-run-options.ts";
+import { type RanOn, ranOn, requireWhole } from "./long-run-options.ts";
 import { Pace } from "./pace.ts";
 import { Store } from "./store.ts";
 import { Trail } from "./trail.ts";
@@ -47,7 +47,7 @@ export interface TrainOptions<S extends Tree, B extends readonly Tree[]> extends
   readonly onStep?: (i: number, loss: Tensor) => void;
 }
 
-export interface TrainResult<S> {
+export interface TrainResult<S> extends RanOn {
   readonly state: S;
   /** Of the last step; null where there was none. */
   readonly loss: Tensor | null;
@@ -170,7 +170,8 @@ async function trainAlone(options: TrainOptions<Tree, readonly Tree[]>, files: F
   const first = unflatten(flat.def, flat.leaves) as Tree;
   const traced = traceFlat(step as AnyFunction, flattenArguments(step as AnyFunction, [first, ...(await batch(0))]));
   const checkpoint = checkpointOf(traced, flat);
-  const { target } = targetOf(options);
+  const chosen = targetOf(options);
+  const { target } = chosen;
   const identity = identityOf(traced, flat.leaves, target.arithmetic);
   await claimFolder(files, directory, identity);
   const store = new Store(files, {
@@ -205,5 +206,5 @@ async function trainAlone(options: TrainOptions<Tree, readonly Tree[]>, files: F
   }
   if (i > begun) await save();
   await store.settled();
-  return { state, loss, ran: i - begun, resumed: point !== null, damaged };
+  return { state, loss, ran: i - begun, resumed: point !== null, damaged, ...ranOn(chosen) };
 }
