@@ -165,6 +165,13 @@ function storeInMemory(): PlanStore {
   };
 }
 
+/** For who asks for bits alone: budgets from here up, some of which no plan may keep. */
+export function roughRange({ program, target }: Session): Range {
+  const { plans } = plansOf(program.fn as AnyFunction, program.args(0), { target, cache: false });
+  const most = plans.storeAll.arenaBytes;
+  return { least: Math.floor(0.7 * most), most };
+}
+
 /** All of them; gives the range for budgets that are compiled and run. */
 export function checkPlans(session: Session): Range {
   const { random } = session;
