@@ -153,6 +153,7 @@ const cases: Readonly<Record<string, () => unknown>> = {
   "compile-memory-list": () => tm.compile((v: Tensor) => v, { memory: wrong<number>([1]) }),
   "compile-missing-argument": () => tm.compile((v: Tensor) => v.add(1))(...wrong<[Tensor]>([])),
   "compile-undefined-argument": () => tm.compile((v: Tensor) => v.add(1))(wrong<Tensor>(undefined)),
+  "compile-array": () => tm.compile((v: Tensor) => v.add(1))(wrong<Tensor>([1, 2, 3])),
   "compile-spec": () => tm.compile((v: Tensor) => v.add(1))(tm.spec([2])),
   "donate-number": () => tm.compile((v: Tensor) => v, { donate: wrong<number[]>(0) }),
   "donate-fraction": () => tm.compile((v: Tensor) => v, { donate: [0.5] }),

@@ -5,7 +5,7 @@ import * as ops from "../ops/matmul.ts";
 import { fail, type OptionKinds, requireOptions, requireTensor } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { applyOp } from "./apply.ts";
-import { broadcastShapes, broadcastToShape } from "./operands.ts";
+import { broadcastShapes, broadcastToShape, fromRows, isRows, type NestedRows } from "./operands.ts";
 import { reshape } from "./shape.ts";
 
 export interface MatmulOptions {
@@ -36,7 +36,9 @@ function flattenBatch(x: Tensor, w: Tensor, tb: boolean): Tensor {
  * console.log(matmul(w, tensor([1, 1])).toArray()); // [3, 7]
  * console.log(matmul(w, w, { tb: true }).toArray()); // [[5, 11], [11, 25]]
  */
-export function matmul(x: Tensor, w: Tensor, options: MatmulOptions = {}): Tensor {
+export function matmul(x: Tensor | NestedRows, w: Tensor | NestedRows, options: MatmulOptions = {}): Tensor {
+  if (isRows(x)) return matmul(fromRows(x, isRows(w) ? undefined : w?.dtype), w, options);
+  if (isRows(w)) return matmul(x, fromRows(w, x?.dtype), options);
   requireTensor("matmul", "x", x);
   requireTensor("matmul", "w", w, "a number scales: x.mul(2)");
   requireOptions("matmul", options, OPTIONS);

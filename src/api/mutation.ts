@@ -16,7 +16,7 @@ import { ownCopy } from "./apply.ts";
 import { arange } from "./create.ts";
 import { add, div, equal, greaterEqual, less, logicalAnd, maximum, mul, neg, where } from "./elementwise.ts";
 import { dynamicSlice, dynamicUpdate, scatterAdd, take } from "./indexing.ts";
-import { broadcastToShape, constantOf, fullOf, type TensorLike } from "./operands.ts";
+import { broadcastToShape, constantOf, fromRows, fullOf, isRows, type TensorLike } from "./operands.ts";
 import { any } from "./reduce.ts";
 import { expandDims, type Range, reshape, slice } from "./shape.ts";
 
@@ -54,6 +54,7 @@ function writable(name: string, x: Tensor): Trace {
 
 /** A value as a tensor of an element type and shape. */
 function valueFor(name: string, x: Tensor, shape: Shape, value: TensorLike): Tensor {
+  if (isRows(value)) return valueFor(name, x, shape, fromRows(value, x.dtype));
   if (!(value instanceof Tensor) || numberOf(value)) return constantOf(name, value, x.dtype, shape);
   const wanted = typeText(tensorType(x.dtype, shape));
   if (value.dtype !== x.dtype) {

@@ -10,13 +10,17 @@ import { type Shape, sameShape, shapeText, type TensorType, typeText } from "../
 import { type DType, isFloat } from "../kernel/dtype.ts";
 import { broadcast } from "../ops/broadcast.ts";
 import { describe, fail, requireI32, requireShape, requireTensor } from "../trace/arguments.ts";
+import { tensor } from "../trace/literal.ts";
 import { LazyStorage } from "../trace/storage.ts";
-import { numberOf, Tensor } from "../trace/tensor.ts";
+import { type NestedArray, numberOf, Tensor } from "../trace/tensor.ts";
 import { currentTrace } from "../trace/trace.ts";
 import { applyOp } from "./apply.ts";
 
-/** A tensor, or a number that becomes one of the same element type as the tensors it is used with. */
-export type TensorLike = Tensor | number | boolean;
+/** Rows of numbers or booleans. */
+export type NestedRows = readonly NestedArray[];
+
+/** A tensor, or a number or nested arrays of numbers that become one of the same element type as the tensors beside them. */
+export type TensorLike = Tensor | NestedArray;
 
 /** One axis or several; negative ones count from the end. */
 export type Axes = number | readonly number[];
@@ -53,11 +57,20 @@ export function constantOf(name: string, value: number | boolean | Tensor, dtype
   return fullOf(dtype, shape, Number(value));
 }
 
-/** A number as an f32 scalar, a boolean as a bool one, a tensor as it is. */
+/** Nested arrays as a tensor of an element type; booleans stay what they are, as single ones do. @internal */
+export function fromRows(rows: NestedRows, dtype?: DType): Tensor {
+  const made = tensor(rows);
+  return made.dtype === "bool" || dtype === "bool" || dtype === undefined ? made : tensor(rows, { dtype });
+}
+
+export const isRows = (x: unknown): x is NestedRows => Array.isArray(x);
+
+/** A number as an f32 scalar, a boolean as a bool one, nested arrays likewise, a tensor as it is. */
 export function asTensor(name: string, x: TensorLike): Tensor {
   if (x instanceof Tensor) return numberOf(x)?.as("f32") ?? x;
   if (typeof x === "number") return constantOf(name, x, "f32", []);
   if (typeof x === "boolean") return constantOf(name, x, "bool", []);
+  if (isRows(x)) return fromRows(x);
   return fail(
     "InvalidArgument",
     `${name}: takes tensors and numbers, got ${describe(x)}`,
@@ -101,7 +114,16 @@ export function broadcastToShape(x: Tensor, shape: Shape): Tensor {
 
 /** Tensors of one element type and one shape, from what the user gave. */
 export function operands(name: string, ...given: readonly TensorLike[]): readonly Tensor[] {
-  const tensors = given.filter((x) => x instanceof Tensor && !numberOf(x)) as readonly Tensor[];
+  const whole = given.filter((x) => x instanceof Tensor && !numberOf(x)) as readonly Tensor[];
+  if (given.some(isRows)) {
+    const dtype = whole[0]?.dtype;
+    return operands(name, ...given.map((x) => (isRows(x) ? fromRows(x, dtype) : x)));
+  }
+  return together(name, given, whole);
+}
+
+/** The same without arrays. */
+function together(name: string, given: readonly TensorLike[], tensors: readonly Tensor[]): readonly Tensor[] {
   const [first] = tensors;
   if (!first) return operands(name, ...given.map((x) => asTensor(name, x)));
   const other = tensors.find((x) => x.dtype !== first.dtype);
@@ -114,7 +136,7 @@ export function operands(name: string, ...given: readonly TensorLike[]): readonl
   }
   const shape = broadcastShapes(name, tensors);
   return given.map((x) => {
-    if (numberOf(x)) return constantOf(name, x, first.dtype, shape);
+    if (numberOf(x)) return constantOf(name, x as Tensor, first.dtype, shape);
     if (x instanceof Tensor) return broadcastToShape(x, shape);
     if (typeof x === "number" || typeof x === "boolean") return constantOf(name, x, first.dtype, shape);
     return asTensor(name, x);

@@ -366,3 +366,70 @@ describe("products", () => {
     checkGradient((w) => t.matmul(w), b);
   });
 });
+
+describe("nested arrays beside tensors", () => {
+  const x = tensor([
+    [1, 2],
+    [3, 4],
+  ]);
+
+  test("are tensors of their element type, eagerly and compiled", () => {
+    const rows = [
+      [10, 20],
+      [30, 40],
+    ];
+    for (const run of [<R>(fn: (v: Tensor) => R) => fn(x), <R>(fn: (v: Tensor) => R) => tm.compile(fn)(x)]) {
+      expect(run((v) => v.add([10, 20])).toArray()).toEqual([
+        [11, 22],
+        [13, 24],
+      ]);
+      expect(run((v) => tm.mul(rows, v)).toArray()).toEqual([
+        [10, 40],
+        [90, 160],
+      ]);
+      expect(run((v) => v.matmul([[1], [1]])).toArray()).toEqual([[3], [7]]);
+      expect(run((v) => tm.matmul([1, 1], v)).toArray()).toEqual([4, 6]);
+      expect(run((v) => tm.where(v.greater([2, 2]), v, [0, -1])).toArray()).toEqual([
+        [0, -1],
+        [3, 4],
+      ]);
+    }
+    expect(tm.add([1, 2], [3, 4]).toArray()).toEqual([4, 6]);
+    expect(
+      tm
+        .compile((v: Tensor) => v.setAt(0, [8, 9]))(x)
+        .toArray(),
+    ).toEqual([
+      [8, 9],
+      [3, 4],
+    ]);
+  });
+
+  test("take the element type of the tensor, and are refused where numbers would be", () => {
+    expect(x.cast("f64").mul([0.1, 1]).dtype).toBe("f64");
+    expect(tensor([1, 2], { dtype: "i32" }).add([1, 1]).dtype).toBe("i32");
+    expect(() => tensor([1, 2], { dtype: "i32" }).add([0.5, 1])).toThrow("DtypeMismatch");
+    expect(() => x.add([true, false])).toThrow("DtypeMismatch");
+    expect(() => x.add([1, 2, 3])).toThrow("ShapeMismatch");
+    expect(() => x.add([[1], [1, 2]])).toThrow("ragged");
+  });
+
+  test("have a place in derivatives as constants", () => {
+    expect(
+      tm
+        .grad((v: Tensor) => v.mul([2, 3]).sum())(x)
+        .toArray(),
+    ).toEqual([
+      [2, 3],
+      [2, 3],
+    ]);
+  });
+
+  test("as arguments stay arrays", () => {
+    const f = tm.compile((rates: readonly number[], v: Tensor) => v.mul(rates[0]!).add(rates[1]!));
+    expect(f([2, 1], x).toArray()).toEqual([
+      [3, 5],
+      [7, 9],
+    ]);
+  });
+});

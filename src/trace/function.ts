@@ -10,7 +10,7 @@ import type { Graph } from "../ir/graph.ts";
 import { type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { rootOf } from "./cell.ts";
 import { sourceLocation } from "./source-location.ts";
-import type { Tensor } from "./tensor.ts";
+import { numberOf, type Tensor } from "./tensor.ts";
 import { type Capture, currentTrace, type Trace, traceGraph } from "./trace.ts";
 import { type Flat, flatten, leafCount, type NumberLeaf, type TreeDef, treeKey, unflatten } from "./tree.ts";
 
@@ -178,16 +178,38 @@ function requireReturned(
   });
 }
 
-/** Calls a function; where it stumbles and has got too few arguments, that is what the error is about. */
+const isNumber = (value: unknown): boolean => typeof value === "number" || Boolean(numberOf(value));
+
+/** Whether a value is an array of numbers, nested or not. */
+const isNumbers = (value: unknown): boolean =>
+  Array.isArray(value) && value.length > 0 && value.every((item) => isNumber(item) || isNumbers(item));
+
+/** What an argument that was left out, or is an array where a tensor may be meant, has to do with a failure. */
+function mistakeIn(fn: AnyFunction, args: readonly unknown[], { message }: TypeError): TidemarkError | null {
+  const name = fn.name || "the function";
+  const failed = (summary: string, help: string): TidemarkError =>
+    new TidemarkError("InvalidArgument", `${name} ${summary}, and failed: ${message}`, {
+      where: sourceLocation(),
+      help,
+    });
+  if (args.length < fn.length) {
+    const missing = argumentNames(fn, fn.length).slice(args.length).join(", ");
+    const help = `${args.length} of ${fn.length} arguments were given: pass the others, or give them defaults`;
+    return failed(`was called without ${missing}`, help);
+  }
+  const list = args.findIndex(isNumbers);
+  if (list < 0 || !message.endsWith("is not a function")) return null;
+  const path = at(argumentNames(fn, args.length), list);
+  const help = `arrays among arguments stay arrays, here of single numbers; for a tensor pass tensor(${path})`;
+  return failed(`got the array of numbers ${path}`, help);
+}
+
+/** Calls a function; where it stumbles over its arguments, that is what the error is about. */
 function calledWith(fn: AnyFunction, args: readonly never[]): unknown {
   try {
     return fn(...args);
   } catch (error) {
-    if (!(error instanceof TypeError) || args.length >= fn.length) throw error;
-    const missing = argumentNames(fn, fn.length).slice(args.length).join(", ");
-    const summary = `${fn.name || "the function"} was called without ${missing}, and failed: ${error.message}`;
-    const help = `${args.length} of ${fn.length} arguments were given: pass the others, or give them defaults`;
-    throw new TidemarkError("InvalidArgument", summary, { where: sourceLocation(), help });
+    throw (error instanceof TypeError ? mistakeIn(fn, args, error) : null) ?? error;
   }
 }
 
