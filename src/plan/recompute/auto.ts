@@ -169,7 +169,8 @@ function isHuge({ graph, options }: Search): boolean {
 function firstPlans(search: Search): readonly Found[] {
   const { graph, budget, options } = search;
   const huge = isHuge(search);
-  const part = search.best ? 0.3 : 0.6;
+  // where there is no plan yet, relief in stages comes next, and is the one that gets furthest in time
+  const part = search.best ? 0.3 : 0.35;
   const deadline = until(search, huge ? EARLY : part);
   const limited = (work: number): Meter => ({ ...share(search, work), ...(huge ? { deadline } : {}) });
   const found = [...portfolio(graph, budget, deadline, options.worth, limited(huge ? 1 : 0.4))];
@@ -264,7 +265,7 @@ function improve(search: Search): void {
   if (search.proven) return;
   const found = fresh && !isHuge(search) ? firstPlans(search) : early;
   if (!search.best && effort === undefined) {
-    offer(search, relieveInStages(graph, budget, until(search, STAGES_UNTIL)), "relief");
+    offer(search, relieveInStages(graph, budget, { deadline: until(search, STAGES_UNTIL) }), "relief");
   }
   const exact = solver !== undefined && graph.ops <= EXACT_OPS;
   const starts = [...relieved, ...found.map(({ sequence }) => sequence)];
