@@ -153,6 +153,17 @@ describe("code of a chain is linear in its links", () => {
   });
 });
 
+describe("an index that is read inside of a guard", () => {
+  it("is not read where the guard does not hold", () => {
+    // The indices lie at the start of the arena: the row before the first is outside of it.
+    const b = new Build("padded look-up");
+    const [i, x] = [b.param(tensorType("i32", [3])), b.param(tensorType("f32", [3, 8]))];
+    const rows = lookUp(b, x, i);
+    const graph = b.finish([b.call(pad, [rows], { lo: [3, 0], hi: [0, 0], interior: [0, 0], value: 0 })]);
+    expect(resultsOf(graph, { persistent: new Set([0]) })).toEqual(resultsOf(graph, { passes: pipeline }));
+  });
+});
+
 const FOLDER = join(import.meta.dirname, "fixtures", "code-size");
 
 describe("code of random programs is linear in their nodes", () => {

@@ -6,8 +6,9 @@
 import { InternalError } from "../../base/invariant.ts";
 import { bytesOf, type ScalarType } from "../../kernel/dtype.ts";
 import type { Bound, Expr, Index, LoopVar } from "../../kernel/expr.ts";
-import { walkExpr } from "../../kernel/expr.ts";
+import { operandsOf, walkExpr } from "../../kernel/expr.ts";
 import { laneStep } from "../../kernel/lanes.ts";
+import { asExpr } from "../../kernel/loops.ts";
 import { ACCUMULATOR, type Interner, linearCoefficient } from "../intern.ts";
 import type { Code } from "./encoder.ts";
 import { OP } from "./encoder.ts";
@@ -112,16 +113,33 @@ export abstract class AddressEmitter {
       }
     };
     const seen = new Set<Expr>();
+    const isSafe = this.#safeAhead(roots);
     for (const root of roots) {
       walkExpr(
         root,
         (e) => {
-          if (e.kind === "load" && !this.isUniform(e)) add(e.operand, e.index, e.dtype);
+          if (e.kind === "load" && !this.isUniform(e) && isSafe(e.index)) add(e.operand, e.index, e.dtype);
         },
         seen,
       );
     }
     for (const store of stores) add(store.operand, store.index, store.dtype);
+  }
+
+  /**
+   * Tells indices that may be computed ahead of a loop: those without run-time values that are read inside of a guard alone.
+   * Where the guard does not hold, there need be nothing to read at their places.
+   */
+  #safeAhead(roots: readonly Expr[]): (index: Index) => boolean {
+    const unguarded = new Set<number>();
+    const visit = (expr: Expr): void => {
+      const id = this.interner.id(expr);
+      if (unguarded.has(id)) return;
+      unguarded.add(id);
+      for (const operand of operandsOf(expr)) if (expr.kind !== "guard" || operand !== expr.then) visit(operand);
+    };
+    roots.forEach(visit);
+    return (index) => operandsOf(asExpr(index)).every((value) => unguarded.has(this.interner.id(value)));
   }
 
   /** Distances from the vector counter that the contexts cover. */
@@ -134,11 +152,13 @@ export abstract class AddressEmitter {
   /** Works out ahead of a loop which guards hold, where the loop's counter does not matter. */
   hoistBounds(roots: readonly Expr[], inner: LoopVar, contexts: readonly Context[]): void {
     const seen = new Set<Expr>();
+    const isSafe = this.#safeAhead(roots);
     for (const root of roots) {
       walkExpr(
         root,
         (e) => {
-          if (e.kind !== "guard" || e.bounds.some((b) => this.interner.ofIndex(b.index).has(inner))) return;
+          if (e.kind !== "guard" || !e.bounds.every((b) => isSafe(b.index))) return;
+          if (e.bounds.some((b) => this.interner.ofIndex(b.index).has(inner))) return;
           for (const shift of this.lanesOf(contexts)) {
             const key = this.#boundsKey(e.bounds, shift);
             if (this.#bounds.has(key)) continue;
