@@ -72,6 +72,8 @@ export interface FuseOptions {
   readonly maxPackedFlops: number;
   /** Evaluations in one kernel, where a value that is read at several positions counts once for each (fuse-size.ts). */
   readonly maxEvaluations: number;
+  /** Values that one kernel stores: all of them are live while it runs. */
+  readonly maxStored: number;
 }
 
 /** Which merges a round may make. The first test is the cheaper one: it does not need to know the role. */
@@ -94,7 +96,12 @@ const STAGES: readonly Stage[] = [
   { tries: () => true, accepts: () => true },
 ];
 
-export const FUSE_DEFAULTS: FuseOptions = { maxNodes: 48, maxPackedFlops: 8, maxEvaluations: 128 };
+export const FUSE_DEFAULTS: FuseOptions = {
+  maxNodes: 48,
+  maxPackedFlops: 8,
+  maxEvaluations: 128,
+  maxStored: Number.POSITIVE_INFINITY,
+};
 
 /** Work an element below which it is cheaper to compute something again than to store it and read it back. */
 const CHEAP_FLOPS = 16;
@@ -234,6 +241,7 @@ export class Grouping {
     if (between.some((e) => e.expands) || !keepsPhase(from, to)) return false;
     const role = this.#roleFor(from, to, between);
     if (!role || !stage.accepts(role) || !timely(from, to)) return false;
+    if (storedTogether(from, to) > this.#options.maxStored) return false;
     if (this.#overwrites.separates(nodesOf(from), nodesOf(to))) return false;
     const evaluations = this.#evaluations(from, to, between, role);
     if (evaluations > this.#options.maxEvaluations) return false;
@@ -337,6 +345,12 @@ export function isStored({ kept, out, group }: Member): boolean {
 /** Whether nothing of `from` is read outside of the two groups, or returned. */
 function hides(from: Group, to: Group): boolean {
   return from.members.every((member) => !storedBeyond(member, from, to));
+}
+
+/** How many nodes of two groups have a reader outside of both, or are returned. */
+function storedTogether(from: Group, to: Group): number {
+  const stored = (group: Group): number => group.members.filter((member) => storedBeyond(member, from, to)).length;
+  return stored(from) + stored(to);
 }
 
 function storedBeyond({ kept, out }: Member, from: Group, to: Group): boolean {

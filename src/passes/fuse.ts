@@ -238,3 +238,10 @@ export function fuseWith(options: Partial<FuseOptions>): Pass {
 
 /** Makes one kernel of nodes that can share their loops: maps with maps, in front of and behind anchors. */
 export const fuse: Pass = fuseWith({});
+
+/**
+ * Other ways to make kernels, for budgets that `fuse` does not meet: a kernel holds all its operands and results at once,
+ * so where the tightest step is one that stores several values, kernels that store one each need less. With a kernel for
+ * every operation, values wait that would never have been stored, but each runs when its own operands are there.
+ */
+export const leanFusions: readonly Pass[] = [fuseWith({ maxStored: 1 }), fuseWith({ maxNodes: 1 })];

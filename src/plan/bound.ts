@@ -11,7 +11,10 @@
  *
  * The maximum is reached where some buffer starts, so only those steps are looked at: O(n log n).
  */
+import type { Value } from "../ir/graph.ts";
+import { byteLength } from "../ir/type.ts";
 import { alignUp, type Bound, type Problem } from "./problem.ts";
+import { type Program, replacementOf } from "./program.ts";
 
 /** The most live bytes, the first step that has them, and what is live there. */
 export function boundOf(problem: Problem): Bound {
@@ -45,4 +48,24 @@ export function liveBytes(problem: Problem, steps: number): Float64Array {
   }
   let live = 0;
   return change.map((delta) => (live += delta)).subarray(0, steps);
+}
+
+/**
+ * What is live before the first step and after the last one, whatever happens between them: all parameters; and what
+ * persists, with all results that have no place in it. No plan of a program with these parameters and results is smaller.
+ */
+export function endsBytes(program: Program): number {
+  const { params, results, persistent, steps, alignment } = program;
+  const renamed = new Map(steps.flatMap(({ alias }) => (alias ? [[alias[1], alias[0]] as const] : [])));
+  const rootOf = (value: Value): Value => {
+    let root = value;
+    for (let next = renamed.get(root); next; next = renamed.get(root)) root = next;
+    return root;
+  };
+  const sum = (values: Iterable<Value>): number =>
+    [...values].reduce((bytes, { type }) => bytes + alignUp(byteLength(type), alignment), 0);
+  const replacing = new Set(params.map((param) => replacementOf(program, param)));
+  const own = new Set(results.filter((value) => !replacing.has(value)).map(rootOf));
+  for (const value of persistent) own.delete(value);
+  return Math.max(sum(params), sum(persistent) + sum(own));
 }

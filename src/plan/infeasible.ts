@@ -4,6 +4,7 @@
  * would fit but was not packed tightly enough.
  */
 import { grouped, TidemarkError } from "../base/errors.ts";
+import { endsBytes } from "./bound.ts";
 import { type LiveBuffer, liveAt, liveName, waitingBytes, whyText } from "./live.ts";
 import { type NameOf, nameValues } from "./names.ts";
 import type { Plan } from "./problem.ts";
@@ -45,8 +46,10 @@ function verdict(plan: Plan, live: readonly LiveBuffer[]): string {
   if (bound.bytes <= problem.capacity) {
     return `no more than ${grouped(bound.bytes)} bytes are live at once; ${grouped(height - bound.bytes)} are lost between buffers`;
   }
-  if (waiting === 0)
-    return "only what this step touches and persistent storage are live there, so no order and no recomputation can go lower";
+  const ends = endsBytes(plan.program);
+  if (ends > problem.capacity)
+    return `arguments, or results and what persists, take ${grouped(ends)} bytes: no plan can be smaller`;
+  if (waiting === 0) return "only what this step touches and persistent storage are live there";
   return `${grouped(waiting)} of ${grouped(bound.bytes)} bytes wait there for later steps or for the caller`;
 }
 

@@ -114,7 +114,7 @@ describe("PlanInfeasible", () => {
           b1  y            4,032  written here
           b2  (workspace)    512  workspace
           b0  x              256  read here
-        only what this step touches and persistent storage are live there, so no order and no recomputation can go lower
+        arguments, or results and what persists, take 4,032 bytes: no plan can be smaller
         at model.ts:3:7 in f
         help: raise the budget to 4,800, use smaller batches, or split this step"
     `);

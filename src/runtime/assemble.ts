@@ -19,7 +19,8 @@ import { mergeReplays } from "../passes/merge-replays.ts";
 import type { Pass } from "../passes/pass.ts";
 import { pipeline, runPasses } from "../passes/pipeline.ts";
 import { smallerResiduals } from "../passes/smaller-residuals.ts";
-import { PlanFamily } from "../plan/budget/family.ts";
+import { endsBytes } from "../plan/bound.ts";
+import { isSmaller, PlanFamily } from "../plan/budget/family.ts";
 import { loopGroups, withoutChoice, withSchedules } from "../plan/budget/loop-groups.ts";
 import { LoopRungs, openSlots } from "../plan/budget/loop-rules.ts";
 import { asAsked, rewindLoops } from "../plan/budget/rewind.ts";
@@ -33,6 +34,7 @@ import { Assembler, type AssemblerOptions, type Made, type PlacedProgram, placed
 import { candidateOf, GraphPlans, type PlanTools } from "./graph-plans.ts";
 import { LoopForms } from "./loop-forms.ts";
 import { type ChosenPlan, PlanCache } from "./plan-cache.ts";
+import { fastestOf, WideSearch } from "./wide-search.ts";
 
 /** What a user may ask of memory. */
 export interface MemoryRequest {
@@ -117,6 +119,9 @@ function cacheOf(graph: Graph, { key }: LowerTraits, options: AssembleOptions, m
   return PlanCache.of(graph, { traits: key, costs: model, donated: [...donated], persistent: [...persistent] });
 }
 
+/** Where the quick search answers with a plan that takes so many times as long as storing everything, others are tried. */
+const SLOW = 1.5;
+
 const isPlain = ({ budgetBytes, least = false, maxSlowdown, strategy }: MemoryRequest): boolean =>
   strategy === undefined && budgetBytes === undefined && !least && maxSlowdown === undefined;
 
@@ -134,6 +139,9 @@ export class ProgramPlans {
   #base: Base | undefined;
   #forms: LoopForms | null | undefined;
   readonly #rules = new Map<string, PlanFamily<Made>>();
+  #wide: WideSearch | undefined;
+  /** Whether the smallest plan of all was looked for. */
+  #lookedFurther = false;
   /** The last one that came from the cache, and what it was asked for with. */
   #restored: (ChosenPlan & { readonly request: MemoryRequest }) | null = null;
   /** Whether plans of this program are in the cache. */
@@ -190,53 +198,109 @@ export class ProgramPlans {
   }
 
   #choose(request: MemoryRequest): Candidate<Made> {
-    const { budgetBytes, least = false, maxSlowdown, strategy } = request;
-    const { asWritten } = this.#made();
-    const budget = budgetBytes ?? Number.POSITIVE_INFINITY;
-    if (isPlain(request)) return asWritten;
+    const { budgetBytes, strategy } = request;
+    if (isPlain(request)) return this.#made().asWritten;
     const found = this.#find(request);
-    // With a free hand, what the user's checkpoints ask for is one more plan.
-    const written = strategy === undefined && !least && maxSlowdown === undefined && asWritten.arenaBytes <= budget;
-    if (written && !(found && found.predictedMs <= asWritten.predictedMs)) return asWritten;
-    if (found && found.arenaBytes <= budget) return found;
-    const forms = this.#loopForms(strategy ?? "auto");
-    const { plan } = (forms ? forms.smallest(request.segments) : this.least(request)).result;
-    const limited = { ...plan, problem: { ...plan.problem, capacity: budget } };
+    if (found) return found;
+    const { plan } = this.#smallest(request).result;
+    const limited = { ...plan, problem: { ...plan.problem, capacity: budgetBytes ?? Number.POSITIVE_INFINITY } };
     throw planInfeasible(limited, (strategy ?? "auto") !== "store-all");
   }
 
   #find(request: MemoryRequest): Candidate<Made> | null {
     const { budgetBytes, least, maxSlowdown, strategy = "auto", segments } = request;
     if (least) return this.least(request);
-    const family = this.family(strategy, segments);
-    const forms = this.#loopForms(strategy);
-    if (maxSlowdown !== undefined) {
-      const limitMs = this.storeAllFigures.predictedMs * maxSlowdown;
-      // loops with a named reversal are as they are, whatever that takes
-      return forms?.underMs(limitMs, segments) ?? family.slowedBy(Math.max(1, limitMs / family.base.predictedMs));
-    }
-    if (budgetBytes !== undefined) return forms ? forms.within(budgetBytes, segments) : family.within(budgetBytes);
+    if (maxSlowdown !== undefined) return this.#underMs(this.storeAllFigures.predictedMs * maxSlowdown, request);
+    if (budgetBytes !== undefined) return this.#within(budgetBytes, request);
     // Without a number of bytes to aim at, a rule does the most that it can.
+    const family = this.family(strategy, segments);
     return STRATEGY[strategy].aims ? family.base : family.least();
   }
 
-  /** The smallest plan. */
-  least({ strategy = "auto", segments }: MemoryRequest): Candidate<Made> {
-    return this.#loopForms(strategy)?.least(segments) ?? this.family(strategy, segments).least();
+  #within(budgetBytes: number, { strategy, segments }: MemoryRequest): Candidate<Made> | null {
+    const quick = this.#quickWithin(budgetBytes, strategy, segments);
+    const isQuick = quick !== null && quick.predictedMs <= SLOW * this.storeAll.predictedMs;
+    if (isQuick || (strategy ?? "auto") !== "auto") return quick;
+    return fastestOf([
+      quick,
+      this.#wideSearch().within(budgetBytes, segments),
+      this.#loopRule("binomial")?.within(budgetBytes) ?? null,
+      ...this.#lastResorts(budgetBytes, segments),
+    ]);
   }
 
-  /** Bytes of the smallest plan; of a large program, of the smallest of those that were made so far. */
+  #quickWithin(
+    budgetBytes: number,
+    strategy: StrategyName = "auto",
+    segments: Level = "operation",
+  ): Candidate<Made> | null {
+    const forms = this.#loopForms(strategy);
+    const found = forms ? forms.within(budgetBytes, segments) : this.family(strategy, segments).within(budgetBytes);
+    const { storeAll, asWritten } = this.#made();
+    if (strategy !== "auto" || found === storeAll) return found;
+    // With a free hand, what the user's checkpoints ask for is one more plan, and so are other kernels.
+    const written = asWritten.arenaBytes <= budgetBytes ? asWritten : null;
+    return fastestOf([found, written, this.#wideSearch().storedWithin(budgetBytes)]);
+  }
+
+  /** The smallest plans, where they are within a budget: loops may be reversed in ways that no step of a search comes to. */
+  #lastResorts(budgetBytes: number, segments: Level | undefined): readonly Candidate<Made>[] {
+    const plans = [this.least({ segments }), this.#smallest({ segments })];
+    return plans.filter(({ arenaBytes }) => arenaBytes <= budgetBytes);
+  }
+
+  #underMs(limitMs: number, { strategy = "auto", segments }: MemoryRequest): Candidate<Made> {
+    const found = this.#loopForms(strategy)?.underMs(limitMs, segments);
+    const family = this.family(strategy, segments);
+    // loops with a named reversal are as they are, whatever that takes
+    const quick = found ?? family.slowedBy(Math.max(1, limitMs / family.base.predictedMs));
+    if (strategy !== "auto" || limitMs <= SLOW * this.storeAll.predictedMs) return quick;
+    const wide = this.#wideSearch().underMs(limitMs, segments);
+    return wide && isSmaller(wide, quick) ? wide : quick;
+  }
+
+  /** The smallest plan; loops do not run hundreds of times for the last few bytes. */
+  least({ strategy = "auto", segments }: MemoryRequest): Candidate<Made> {
+    const quick = this.#loopForms(strategy)?.least(segments) ?? this.family(strategy, segments).least();
+    return strategy === "auto" ? this.#leastOf(quick, segments) : quick;
+  }
+
+  /** The smallest plan there is, however long it takes. */
+  #smallest({ strategy = "auto", segments }: MemoryRequest): Candidate<Made> {
+    const forms = this.#loopForms(strategy);
+    return forms ? this.#leastOf(forms.smallest(segments), segments) : this.least({ strategy, segments });
+  }
+
+  #leastOf(quick: Candidate<Made>, segments: Level | undefined): Candidate<Made> {
+    this.#lookedFurther = true;
+    const others = [this.#wideSearch().least(segments), this.#loopRule("binomial")?.least()];
+    const plans = [quick, this.#made().asWritten, ...others.filter((plan) => plan !== null && plan !== undefined)];
+    return plans.reduce((a, b) => (isSmaller(b, a) ? b : a));
+  }
+
+  #wideSearch(): WideSearch {
+    this.#wide ??= new WideSearch(this.#made().stored, this.#loopForms("auto")?.small ?? []);
+    return this.#wide;
+  }
+
+  /**
+   * Bytes of the smallest plan that is known without looking further than the request did: of a large program, the smallest
+   * of those that were made so far.
+   */
   leastKnownBytes(request: MemoryRequest): number {
-    const { strategy = "auto", segments } = request;
     const { chosen } = this.#restored ?? {};
     const known = chosen && this.#cache?.bytes("least", asData(request), chosen.arenaBytes);
     if (typeof known === "number") return known;
     // what a plan from the cache was chosen from
     if (this.#restored && !this.#base) this.#choose(this.#restored.request);
-    const ofLoops = this.#loopForms(strategy)?.smallest(segments) ?? this.#loopRule(strategy, segments)?.leastKnown();
-    const least = ofLoops ?? this.#made().stored.leastKnown(strategy, segments);
+    const least = request.least || this.#lookedFurther ? this.#smallest(request) : this.#leastKnown(request);
     if (this.#isKept) this.#cache?.keepBytes("least", asData(request), least.arenaBytes);
     return least.arenaBytes;
+  }
+
+  #leastKnown({ strategy = "auto", segments }: MemoryRequest): Candidate<Made> {
+    const ofLoops = this.#loopForms(strategy)?.smallest(segments) ?? this.#loopRule(strategy, segments)?.leastKnown();
+    return ofLoops ?? this.#made().stored.leastKnown(strategy, segments);
   }
 
   /** With loops that the planner may decide about: their forms. Strategies by name are about operations alone. */
@@ -257,10 +321,9 @@ export class ProgramPlans {
     return { ...placedProgram(chosen.result, planMs, base), ...about };
   }
 
-  /** What the operation with the largest operands needs, loops holding as little as they can: no plan is smaller. */
+  /** What arguments, or results and what persists, take together: no plan is smaller. */
   floorBytes(): number {
-    const stored = this.#made().stored.floorBytes();
-    return Math.min(stored, this.#loopForms("auto")?.floorBytes() ?? stored);
+    return endsBytes(this.storeAll.result.plan.program);
   }
 
   /** The plans of one strategy, from everything stored to the smallest; loops are as they are stored unless it is `auto`. */

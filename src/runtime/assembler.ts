@@ -19,7 +19,7 @@ import { ALIGNMENT, type Unit } from "./body.ts";
 import { controlUnit } from "./control.ts";
 
 /** Of the search for an order for one of many variants, in steps run. */
-const VARIANT_WORK = 3e5;
+const VARIANT_WORK = 1e5;
 
 export interface AssemblerOptions {
   /** Parameter numbers whose storage may be overwritten, with the number of the result that replaces them or -1. */

@@ -1,20 +1,32 @@
 /**
- * @file The plans of one form of a program: everything in it stored, and the families of plans that compute some of it
- * again, by strategy. Loops are as they are in the graph; the forms that differ in their loops are plan/budget/loop-plans.ts.
+ * @file The plans of one graph, before fusion, under one way to fuse it: everything in it stored, and the families of plans
+ * that compute some of it again, by strategy. Loops are as they are in the graph; the forms that differ in their loops are
+ * plan/budget/loop-plans.ts.
  */
 import { at } from "../base/invariant.ts";
 import type { Graph } from "../ir/graph.ts";
 import { fuse } from "../passes/fuse.ts";
+import type { Pass } from "../passes/pass.ts";
 import { planConflicts } from "../plan/budget/conflicts.ts";
 import { PlanFamily } from "../plan/budget/family.ts";
 import { replayGraph } from "../plan/budget/replay.ts";
-import { type Candidate, type FamilyOptions, Front, LARGE_OPS, Ladder, type Realise } from "../plan/budget/rungs.ts";
+import {
+  type Candidate,
+  type FamilyOptions,
+  Front,
+  LARGE_OPS,
+  Ladder,
+  type Realise,
+  UNREACHED,
+} from "../plan/budget/rungs.ts";
 import { type SlicedProgram, sliceProgram } from "../plan/budget/slices.ts";
 import { SolvedFamily } from "../plan/budget/solved-family.ts";
 import { type CostModel, planMs } from "../plan/cost/model.ts";
 import { planCalmly } from "../plan/plan.ts";
+import type { Realised } from "../plan/recompute/arena.ts";
 import type { Level } from "../plan/recompute/levels.ts";
 import type { IntegerSolver } from "../plan/recompute/optimal.ts";
+import type { Sequence } from "../plan/recompute/problem.ts";
 import { noSolver, STRATEGY, type StrategyName } from "../plan/recompute/strategies.ts";
 import type { Assembler, Made } from "./assembler.ts";
 import { knownSolver } from "./solver.ts";
@@ -42,19 +54,29 @@ export class GraphPlans {
   readonly base: Candidate<Made>;
   readonly #graph: Graph;
   readonly #tools: PlanTools;
+  readonly #fusion: Pass;
   readonly #families = new Map<string, PlanFamily<Made>>();
+  /** By sequence and target: strategies have plans in common. */
+  readonly #realised = new Map<string, Realised<Candidate<Made>>>();
   #sliced: SlicedProgram | undefined;
 
-  /** `graph` is before fusion, `base` its plan. */
-  constructor(graph: Graph, base: Candidate<Made>, tools: PlanTools) {
+  /** `graph` is before fusion, `base` its plan after `fusion`. */
+  constructor(graph: Graph, base: Candidate<Made>, tools: PlanTools, fusion: Pass = fuse) {
     this.#graph = graph;
     this.base = base;
     this.#tools = tools;
+    this.#fusion = fusion;
   }
 
-  /** What the operation with the largest operands needs: no plan is smaller. */
-  floorBytes(): number {
-    return this.#slices().floorBytes;
+  /** The same graph fused in another way: a variant, so little is spent on the order of its steps. */
+  fusedBy(fusion: Pass): GraphPlans {
+    const made = this.#tools.assembler.make(this.#graph, [fusion], UNREACHED);
+    return new GraphPlans(this.#graph, candidateOf(made, this.base.strategy, this.#tools), this.#tools, fusion);
+  }
+
+  /** Steps of the program in which everything is stored. */
+  get steps(): number {
+    return this.base.result.program.steps.length;
   }
 
   #slices(): SlicedProgram {
@@ -66,9 +88,8 @@ export class GraphPlans {
 
   /** The smallest plan of a strategy; of a large program the smallest of those that were made so far. */
   leastKnown(strategy: StrategyName, segments: Level = "operation"): Candidate<Made> {
-    const isLarge = this.base.result.program.steps.length > LARGE_OPS;
     // to slice a large program just to find that no plan was made takes a fifth of its planning time
-    if (isLarge && !this.#families.has(familyKey(strategy, segments))) return this.base;
+    if (this.steps > LARGE_OPS && !this.#families.has(familyKey(strategy, segments))) return this.base;
     return this.family(strategy, segments).leastKnown();
   }
 
@@ -85,19 +106,16 @@ export class GraphPlans {
     if (known) return known;
     const sliced = this.#slices();
     const { problem } = sliced;
-    const realise: Realise<Made> = (sequence, target) => {
-      const replayed = replayGraph(sliced, sequence);
-      const made = this.#tools.assembler.make(replayed.graph, [fuse], target);
-      const cost = sequence.reduce((sum, op) => sum + at(problem.ops, op).cost, 0);
-      const result = { ...candidateOf(made, strategy, this.#tools), cost };
-      return { arenaBytes: result.arenaBytes, result, conflicts: planConflicts(made.plan, target, sliced, replayed) };
-    };
     const options: FamilyOptions = {
       floorBytes: sliced.floorBytes,
       persistentBytes: sliced.persistentBytes,
       strategy,
       effort: effortFor(problem.ops.length),
       level: segments,
+    };
+    const realise: Realise<Made> = (sequence, target) => {
+      const made = this.#realise(sliced, sequence, target);
+      return { ...made, result: { ...made.result, strategy } };
     };
     const { aims, solver: needs, rules: names } = STRATEGY[strategy];
     const rules = (names?.(problem.ops.length) ?? []).map((rule) => this.family(rule, segments));
@@ -108,5 +126,19 @@ export class GraphPlans {
         : new PlanFamily(this.base, new Rungs(problem, this.base, realise, options), rules);
     this.#families.set(key, family);
     return family;
+  }
+
+  #realise(sliced: SlicedProgram, sequence: Sequence, target: number): Realised<Candidate<Made>> {
+    const key = `${target}: ${sequence.join()}`;
+    const known = this.#realised.get(key);
+    if (known) return known;
+    const replayed = replayGraph(sliced, sequence);
+    const made = this.#tools.assembler.make(replayed.graph, [this.#fusion], target);
+    const cost = sequence.reduce((sum, op) => sum + at(sliced.problem.ops, op).cost, 0);
+    const result = { ...candidateOf(made, this.base.strategy, this.#tools), cost };
+    const conflicts = planConflicts(made.plan, target, sliced, replayed);
+    const realised = { arenaBytes: result.arenaBytes, result, conflicts };
+    this.#realised.set(key, realised);
+    return realised;
   }
 }

@@ -13,7 +13,7 @@ import { fuse } from "../passes/fuse.ts";
 import { isFaster, isSmaller } from "../plan/budget/family.ts";
 import { type LoopChoice, type LoopGroup, withChoice } from "../plan/budget/loop-groups.ts";
 import { LoopPlans } from "../plan/budget/loop-plans.ts";
-import type { Candidate } from "../plan/budget/rungs.ts";
+import { type Candidate, UNREACHED } from "../plan/budget/rungs.ts";
 import type { Level } from "../plan/recompute/levels.ts";
 import type { Made } from "./assembler.ts";
 import { candidateOf, GraphPlans, type PlanTools } from "./graph-plans.ts";
@@ -38,12 +38,15 @@ export class LoopForms {
     this.#tightest = this.#formAt(at(levels, levels.length - 1));
   }
 
+  /** One of many variants: as with those of recomputation, little is spent on the order of its steps. */
   #realise(choice: LoopChoice): Candidate<Made> {
-    return candidateOf(
-      this.#tools.assembler.make(withChoice(this.#graph, choice, this.#tools.model), [fuse]),
-      STRATEGY,
-      this.#tools,
-    );
+    const graph = withChoice(this.#graph, choice, this.#tools.model);
+    return candidateOf(this.#tools.assembler.make(graph, [fuse], UNREACHED), STRATEGY, this.#tools);
+  }
+
+  /** Forms that need few bytes, for whoever looks further. */
+  get small(): readonly (() => GraphPlans)[] {
+    return [at(this.#forms, this.#forms.length - 1), this.#tightest];
   }
 
   #formAt(choice: LoopChoice): () => GraphPlans {
@@ -55,9 +58,9 @@ export class LoopForms {
   }
 
   #newForm(choice: LoopChoice): GraphPlans {
-    const graph = withChoice(this.#graph, choice, this.#tools.model);
     // A form of its own: slices are nodes of this very graph.
-    const base = candidateOf(this.#tools.assembler.make(graph, [fuse]), STRATEGY, this.#tools);
+    const graph = withChoice(this.#graph, choice, this.#tools.model);
+    const base = candidateOf(this.#tools.assembler.make(graph, [fuse], UNREACHED), STRATEGY, this.#tools);
     return new GraphPlans(graph, base, this.#tools);
   }
 
@@ -70,7 +73,7 @@ export class LoopForms {
       const fits = base.arenaBytes <= budgetBytes;
       // All other plans of a family take longer than its first.
       const hopeless = best !== null && base.predictedMs >= best.predictedMs;
-      if (!fits && (hopeless || plans.floorBytes() > budgetBytes)) continue;
+      if (!fits && hopeless) continue;
       const found = fits ? base : plans.family(STRATEGY, segments).within(budgetBytes);
       if (found && isFaster(found, best)) best = found;
     }
@@ -105,11 +108,6 @@ export class LoopForms {
     });
   }
 
-  /** Of the form that holds as little as there can be. */
-  floorBytes(): number {
-    return this.#tightest().floorBytes();
-  }
-
   /** The smallest plan there is, however long it takes. */
   smallest(segments?: Level): Candidate<Made> {
     return this.#tightest().family(STRATEGY, segments).least();
@@ -121,7 +119,7 @@ export class LoopForms {
     for (const form of this.#forms) {
       const plans = form();
       const { predictedMs } = plans.base;
-      if (predictedMs > limitMs || (best !== null && plans.floorBytes() >= best.arenaBytes)) continue;
+      if (predictedMs > limitMs) continue;
       const found = plans.family(STRATEGY, segments).slowedBy(limitMs / predictedMs);
       if (best === null || isSmaller(found, best)) best = found;
     }

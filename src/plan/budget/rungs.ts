@@ -74,8 +74,11 @@ const [ATTEMPTS, FEW_ATTEMPTS] = [4, 2];
 /** A large program: its smallest plan is not looked for unless asked. And a very large one: each plan takes seconds. */
 export const [LARGE_OPS, COSTLY_OPS] = [600, 3000];
 
+/** Sequences of more operations are not realised: to recompute everything takes their square. */
+const LONGEST = 30_000;
+
 /** A target for plans that aim at nothing: no plan meets it, so each is ordered as a variant of the program is. */
-const UNREACHED = 1;
+export const UNREACHED = 1;
 
 /** Rungs at fixed ratios for planners that aim at a number of bytes. */
 export class Ladder<R> implements Rungs<R> {
@@ -156,7 +159,8 @@ export class Front<R> implements Rungs<R> {
     for (let budget = Number.POSITIVE_INFINITY; ; ) {
       const { feasible, sequence, cost, peakBytes } = planRecompute(problem, budget, strategy, options);
       if (!feasible) break;
-      points.push({ sequence, expectedMs: base.predictedMs + cost - baseCost(problem) });
+      const isLong = sequence.length > Math.max(LONGEST, 4 * problem.ops.length);
+      if (!isLong) points.push({ sequence, expectedMs: base.predictedMs + cost - baseCost(problem) });
       budget = peakBytes - 1;
     }
     this.#points = points;
