@@ -71,7 +71,8 @@ describe.each(STEPS)("$name", (step) => {
       expect(outcome.hash).toBe(stored.hash);
       return outcome;
     });
-    expect(outcomes.at(-1)?.recomputed).toBeGreaterThan(0);
+    // Where smaller kernels are enough, nothing is computed again.
+    if (step === CHAIN) expect(outcomes.at(-1)?.recomputed).toBeGreaterThan(0);
   });
 
   test.each<StrategyName>(step === CHAIN ? [...strategies, "recompute-all"] : ["look-ahead", "selective"])(

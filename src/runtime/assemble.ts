@@ -121,6 +121,8 @@ function cacheOf(graph: Graph, { key }: LowerTraits, options: AssembleOptions, m
 
 /** Where the quick search answers with a plan that takes so many times as long as storing everything, others are tried. */
 const SLOW = 1.5;
+/** Steps of a program for which they are tried in any case. */
+const SMALL = 64;
 
 const isPlain = ({ budgetBytes, least = false, maxSlowdown, strategy }: MemoryRequest): boolean =>
   strategy === undefined && budgetBytes === undefined && !least && maxSlowdown === undefined;
@@ -219,14 +221,20 @@ export class ProgramPlans {
 
   #within(budgetBytes: number, { strategy, segments }: MemoryRequest): Candidate<Made> | null {
     const quick = this.#quickWithin(budgetBytes, strategy, segments);
-    const isQuick = quick !== null && quick.predictedMs <= SLOW * this.storeAll.predictedMs;
-    if (isQuick || (strategy ?? "auto") !== "auto") return quick;
+    if (this.#isEnough(quick) || (strategy ?? "auto") !== "auto") return quick;
     return fastestOf([
       quick,
       this.#wideSearch().within(budgetBytes, segments),
       this.#loopRule("binomial")?.within(budgetBytes) ?? null,
       ...this.#lastResorts(budgetBytes, segments),
     ]);
+  }
+
+  /** Whether what the quick search found is the answer; in small programs, for which all is soon tried, only the fastest. */
+  #isEnough(quick: Candidate<Made> | null): boolean {
+    const { stored } = this.#made();
+    if (quick === null || quick === this.#quickWithin(Number.POSITIVE_INFINITY)) return quick !== null;
+    return stored.steps > SMALL && quick.predictedMs <= SLOW * stored.base.predictedMs;
   }
 
   #quickWithin(
@@ -236,8 +244,8 @@ export class ProgramPlans {
   ): Candidate<Made> | null {
     const forms = this.#loopForms(strategy);
     const found = forms ? forms.within(budgetBytes, segments) : this.family(strategy, segments).within(budgetBytes);
-    const { storeAll, asWritten } = this.#made();
-    if (strategy !== "auto" || found === storeAll) return found;
+    const { asWritten } = this.#made();
+    if (strategy !== "auto") return found;
     // With a free hand, what the user's checkpoints ask for is one more plan, and so are other kernels.
     const written = asWritten.arenaBytes <= budgetBytes ? asWritten : null;
     return fastestOf([found, written, this.#wideSearch().storedWithin(budgetBytes)]);

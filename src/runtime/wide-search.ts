@@ -13,7 +13,7 @@
  */
 import { leanFusions } from "../passes/fuse.ts";
 import { isFaster, isSmaller, type PlanFamily } from "../plan/budget/family.ts";
-import type { Candidate } from "../plan/budget/rungs.ts";
+import { type Candidate, LARGE_OPS } from "../plan/budget/rungs.ts";
 import type { Level } from "../plan/recompute/levels.ts";
 import type { StrategyName } from "../plan/recompute/strategies.ts";
 import type { Made } from "./assembler.ts";
@@ -98,8 +98,9 @@ export class WideSearch {
     });
   }
 
-  /** The fastest plan within a budget in which everything is stored; null where there is none. */
+  /** The fastest plan within a budget in which everything is stored; null where there is none, or each takes long to make. */
   storedWithin(budgetBytes: number): Candidate<Made> | null {
+    if (this.#stored.steps > LARGE_OPS) return null;
     const bases = this.#withStoredLoops().map(({ plans }) => plans.base);
     return fastestOf(bases.filter(({ arenaBytes }) => arenaBytes <= budgetBytes));
   }
