@@ -17,6 +17,7 @@ import type { Graph, Node, Value } from "../ir/graph.ts";
 import { resultOf } from "../ir/graph.ts";
 import { byteLength, elementsOf } from "../ir/type.ts";
 import { producersOf, type Use, usersOf, withLiveNodes } from "../ir/walk.ts";
+import { graphCost } from "../ops/control.ts";
 import { isControl } from "./control-nodes.ts";
 import { LateReads } from "./late-reads.ts";
 import { withSmallerRows } from "./loop-residuals.ts";
@@ -30,11 +31,12 @@ const MOST_FLOPS = { bool: 4, number: 32 };
 
 const isForward = (node: Node): boolean => node.phase === "forward" || node.replay > 0;
 
-function flopsAnElement(node: Node): number {
-  const { type } = resultOf(node);
+function flopsOf(node: Node): number {
   const inputs = node.inputs.map((value) => value.type);
-  return node.op.cost(inputs, [type], node.attrs, node.regions).flops / Math.max(1, elementsOf(type.shape));
+  return node.op.cost(inputs, [resultOf(node).type], node.attrs, node.regions).flops;
 }
+
+const flopsAnElement = (node: Node): number => flopsOf(node) / Math.max(1, elementsOf(resultOf(node).type.shape));
 
 const isPointwise = ({ op: { lower } }: Node): boolean => lower.kind === "map" && lower.pointwise === true;
 
@@ -103,13 +105,16 @@ class Residuals {
       if (again.has(value)) return false;
       return whole.has(value) || this.#producer.get(value) === undefined;
     };
+    let left = MOST_SHARE * graphCost(this.#graph).flops;
     for (const node of this.#graph.nodes) {
       if (!isForward(node) || isView(node) || !isPointwise(node)) continue;
       const value = resultOf(node);
       const isBool = predicates.has(value);
       if (results.has(value) || !(isBool || (whole.has(value) && this.#isWorthAgain(value)))) continue;
-      if (flopsAnElement(node) > MOST_FLOPS[isBool ? "bool" : "number"]) continue;
+      const [flops, work] = [flopsAnElement(node), isBool ? 0 : flopsOf(node)];
+      if (flops > MOST_FLOPS[isBool ? "bool" : "number"] || work > left) continue;
       if (!node.inputs.every((input) => this.#viewed(input).every(isThere))) continue;
+      left -= work;
       again.add(value);
       this.#instead.set(value, node);
     }
