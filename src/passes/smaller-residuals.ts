@@ -28,6 +28,8 @@ import { withRestoredVersions } from "./restore-versions.ts";
 
 /** Work an element up to which a truth value, or a number, is computed again from what is kept. */
 const MOST_FLOPS = { bool: 4, number: 32 };
+/** Of the work of a program, what computing numbers again may add: more than that is for a budget to decide. */
+const MOST_SHARE = 1 / 16;
 
 const isForward = (node: Node): boolean => node.phase === "forward" || node.replay > 0;
 
@@ -67,6 +69,7 @@ class Residuals {
     };
     this.#reads = new PartReads(graph, this.#producer, parts);
     const again = this.#computedAgain();
+    for (const [value, node] of again) this.#instead.set(value, node);
     const predicates = new Map([...this.#reads.predicates].filter(([value]) => !again.has(value)));
     for (const predicate of chooseBits({ whole: this.#reads.whole, predicates })) this.#keepBits(predicate);
   }
@@ -96,29 +99,32 @@ class Residuals {
     return kept;
   }
 
-  /** Made from what is kept anyway, cheaply; backward nodes are told to. */
-  #computedAgain(): ReadonlySet<Value> {
+  /** What backward nodes compute again, with its nodes: made cheaply from what is kept anyway. */
+  #computedAgain(): ReadonlyMap<Value, Node> {
+    const found = this.#cheaplyMade(true);
+    const numbers = [...found].filter(([value]) => !this.#reads.predicates.has(value));
+    const flops = numbers.reduce((sum, [, node]) => sum + flopsOf(node), 0);
+    return flops <= MOST_SHARE * graphCost(this.#graph).flops ? found : this.#cheaplyMade(false);
+  }
+
+  /** Truth values, and numbers where they count too. */
+  #cheaplyMade(withNumbers: boolean): ReadonlyMap<Value, Node> {
     const { whole, predicates } = this.#reads;
-    const again = new Set<Value>();
+    const found = new Map<Value, Node>();
     const results = new Set(this.#graph.results);
     const isThere = (value: Value): boolean => {
-      if (again.has(value)) return false;
+      if (found.has(value)) return false;
       return whole.has(value) || this.#producer.get(value) === undefined;
     };
-    let left = MOST_SHARE * graphCost(this.#graph).flops;
     for (const node of this.#graph.nodes) {
       if (!isForward(node) || isView(node) || !isPointwise(node)) continue;
       const value = resultOf(node);
       const isBool = predicates.has(value);
-      if (results.has(value) || !(isBool || (whole.has(value) && this.#isWorthAgain(value)))) continue;
-      const [flops, work] = [flopsAnElement(node), isBool ? 0 : flopsOf(node)];
-      if (flops > MOST_FLOPS[isBool ? "bool" : "number"] || work > left) continue;
-      if (!node.inputs.every((input) => this.#viewed(input).every(isThere))) continue;
-      left -= work;
-      again.add(value);
-      this.#instead.set(value, node);
+      if (results.has(value) || !(isBool || (withNumbers && whole.has(value) && this.#isWorthAgain(value)))) continue;
+      if (flopsAnElement(node) > MOST_FLOPS[isBool ? "bool" : "number"]) continue;
+      if (node.inputs.every((input) => this.#viewed(input).every(isThere))) found.set(value, node);
     }
-    return again;
+    return found;
   }
 
   /** Whether no product or reduction of the backward pass reads a value, nor a replay: it would have to be stored again. */
