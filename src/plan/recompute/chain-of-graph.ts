@@ -46,6 +46,8 @@ export function blocksOf(problem: RecomputeProblem): readonly Block[] | null {
     for (const op of ops) for (const value of at(problem.ops, op).outputs) blockOf.set(value, b);
     return { forward: ops, backward: [] as number[] };
   });
+  // a gradient alone may need nothing of the forward pass
+  if (blocks.length === 0) return null;
   let current = blocks.length - 1;
   for (let op = forward; op < problem.ops.length; op++) {
     const read = at(problem.ops, op).inputs.flatMap((value) => blockOf.get(value) ?? []);

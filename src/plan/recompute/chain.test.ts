@@ -112,6 +112,11 @@ describe("chainPlan", () => {
     }
   });
 
+  it("has nothing to say about a backward pass that needs nothing of the forward one", () => {
+    const backward = problem.ops.map((op) => ({ ...op, backward: true }));
+    expect(chainPlan({ ...problem, ops: backward }, 1000)).toBeNull();
+  });
+
   it("costs no more than segments of the square root, within the same bytes", () => {
     const root = simulate(problem, squareRoot(problem));
     const plan = simulate(problem, chainPlan(problem, root.peakBytes)!);
