@@ -98,7 +98,10 @@ describe("a plan file", () => {
   };
 
   const WRONG: readonly unknown[] = [null, true, 7.5, -3, "x", "", {}, [], undefined];
-  const kindOf = (value: unknown): string => (Array.isArray(value) ? "list" : value === null ? "null" : typeof value);
+  const kindOf = (value: unknown): string => {
+    if (Array.isArray(value)) return "list";
+    return value === null ? "null" : typeof value;
+  };
   /** Fields for which there may be nothing. */
   const MAY_BE_NULL = /(^budgetBytes|\.budgetBytes|\.over|\.replacement|copies\[\d+\]\.param|\.where)$/;
   const MAY_BE_MISSING = /\.(again|story|kernel|bodies)$/;

@@ -62,7 +62,7 @@ export function headerViolations(files: readonly ProjectFile[]): readonly string
 export function errorViolations(files: readonly ProjectFile[]): readonly string[] {
   const kinds = ["TidemarkError", "InternalError"];
   return files
-    .filter((file) => isProduct(file.path))
+    .filter((file) => isProduct(file.path) && !file.path.endsWith(".d.ts"))
     .flatMap((file) => {
       const made = select(file, (n) => /^(New|Call)Expression$/.test(n.type) && isBareError(n.callee));
       const derived = select(
