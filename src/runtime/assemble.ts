@@ -32,7 +32,7 @@ import type { IntegerSolver } from "../plan/recompute/optimal.ts";
 import { STRATEGY, type StrategyName } from "../plan/recompute/strategies.ts";
 import { Assembler, type AssemblerOptions, type Made, type PlacedProgram, placedProgram } from "./assembler.ts";
 import { candidateOf, GraphPlans, type PlanTools } from "./graph-plans.ts";
-import { LoopForms } from "./loop-forms.ts";
+import { LoopForms, SMALL } from "./loop-forms.ts";
 import { type ChosenPlan, PlanCache } from "./plan-cache.ts";
 import { fastestOf, WideSearch } from "./wide-search.ts";
 
@@ -121,8 +121,6 @@ function cacheOf(graph: Graph, { key }: LowerTraits, options: AssembleOptions, m
 
 /** Where the quick search answers with a plan that takes so many times as long as storing everything, others are tried. */
 const SLOW = 1.5;
-/** Steps of a program for which they are tried in any case. */
-const SMALL = 64;
 
 const isPlain = ({ budgetBytes, least = false, maxSlowdown, strategy }: MemoryRequest): boolean =>
   strategy === undefined && budgetBytes === undefined && !least && maxSlowdown === undefined;
@@ -275,8 +273,8 @@ export class ProgramPlans {
 
   /** The smallest plan there is, however long it takes. */
   #smallest({ strategy = "auto", segments }: MemoryRequest): Candidate<Made> {
-    const forms = this.#loopForms(strategy);
-    return forms ? this.#leastOf(forms.smallest(segments), segments) : this.least({ strategy, segments });
+    const [least, tight] = [this.least({ strategy, segments }), this.#loopForms(strategy)?.smallest(segments)];
+    return tight && isSmaller(tight, least) ? tight : least;
   }
 
   #leastOf(quick: Candidate<Made>, segments: Level | undefined): Candidate<Made> {

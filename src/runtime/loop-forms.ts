@@ -19,6 +19,8 @@ import type { Made } from "./assembler.ts";
 import { candidateOf, GraphPlans, type PlanTools } from "./graph-plans.ts";
 
 const STRATEGY = "auto";
+/** Steps of a program of which all forms are searched for the smallest plan. */
+export const SMALL = 64;
 
 export class LoopForms {
   readonly #graph: Graph;
@@ -82,14 +84,22 @@ export class LoopForms {
 
   /** The smallest plan that does not run loops hundreds of times for the last few states. */
   least(segments?: Level): Candidate<Made> {
-    const both = at(this.#forms, this.#forms.length - 1)()
-      .family(STRATEGY, segments)
-      .least();
+    const few = at(this.#forms, this.#forms.length - 1);
     const alone = this.#loops.at(this.#loops.few);
+    // As few states as there can be are no more than a reasonable number of sweeps where loops are short.
+    const isShort = [...this.#loops.few.values()].every(({ slots }) => slots === 1);
+    const all = isShort ? [...this.#forms, this.#tightest] : this.#forms;
+    const both = this.#small(few().steps <= SMALL ? all : [few], segments);
     const small = isSmaller(alone, both) ? alone : both;
     // What takes no longer and is smaller was found on another way.
     const other = this.underMs(Math.max(alone.predictedMs, both.predictedMs), segments);
     return this.#fastestLike(other && isSmaller(other, small) ? other : small);
+  }
+
+  /** The smallest plan of some forms. */
+  #small(forms: readonly (() => GraphPlans)[], segments: Level | undefined): Candidate<Made> {
+    const plans = forms.map((form) => form().family(STRATEGY, segments).least());
+    return plans.reduce((a, b) => (isSmaller(b, a) ? b : a));
   }
 
   /** Of a small plan's size, what takes the least time: another state may cost nothing where something else is larger. */

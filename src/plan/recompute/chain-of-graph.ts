@@ -37,6 +37,7 @@ function cuts(problem: RecomputeProblem, forward: number): readonly number[] {
 export function blocksOf(problem: RecomputeProblem): readonly Block[] | null {
   const forward = forwardOps(problem);
   const all = cuts(problem, forward);
+  if (all.length === 0) return null;
   const every = Math.ceil(all.length / MOST_BLOCKS);
   const ends = all.filter((_, i) => i % every === every - 1 || i === all.length - 1);
   const blockOf = new Map<number, number>();
