@@ -16,8 +16,10 @@
 import { at } from "../../base/invariant.ts";
 import { liveBytes } from "../bound.ts";
 import type { Answer, AutoOptions } from "./auto.ts";
+import { flatGraph } from "./flat-graph.ts";
 import { lifetimesOf } from "./lifetimes.ts";
 import type { RecomputeProblem, Sequence } from "./problem.ts";
+import { relieve } from "./relief.ts";
 import { simulate } from "./simulate.ts";
 import { planRecompute, type StrategyName } from "./strategies.ts";
 
@@ -136,6 +138,33 @@ function relent(lessons: Lessons): void {
   lessons.everywhere = Math.floor(lessons.everywhere / 2);
 }
 
+/** Shares of the target that a plan is repaired to live within, until its arena is within the target. */
+const TIGHTER: readonly number[] = [0.99, 0.98, 0.96, 0.94, 0.92, 0.9, 0.87];
+/** Of the time, when that ends. */
+const REPAIRED_UNTIL = 0.9;
+
+/**
+ * A plan that lives within the target but has holes, repaired rather than made anew: where time is short, what is made anew
+ * is a rule's plan, and costs more. Null where no repair fits in time.
+ */
+function repaired<R>(
+  problem: RecomputeProblem,
+  targetBytes: number,
+  start: Sequence,
+  realise: (sequence: Sequence) => Realised<R>,
+  deadline: number,
+): { readonly sequence: Sequence; readonly realised: Realised<R> } | null {
+  const graph = flatGraph(problem);
+  for (const share of TIGHTER) {
+    if (performance.now() > deadline) return null;
+    const sequence = relieve(graph, Math.floor(targetBytes * share), { start, deadline });
+    if (simulate(problem, sequence).peakBytes > targetBytes) continue;
+    const realised = realise(sequence);
+    if (realised.arenaBytes <= targetBytes) return { sequence, realised };
+  }
+  return null;
+}
+
 /**
  * The cheapest plan found whose realisation needs at most `targetBytes`; null if none of the attempts does. A plan that
  * fits ends it, but for one more that looks for a cheaper one in the time that is left, or with a new correction.
@@ -175,6 +204,14 @@ export function fitArena<R>(
     if (fits && (best === null || cost < best.plan.cost)) {
       const proven = planned.proven && !lessons.learned;
       best = { plan: { ...planned, peakBytes, cost, boundCost: Math.min(bound, cost), proven }, realised };
+    }
+    const until = began + (options.seconds ?? 10) * 1000 * REPAIRED_UNTIL;
+    const isFirst = tried === 1 && !fits && options.effort === undefined;
+    const repair = isFirst ? repaired(problem, targetBytes, sequence, realise, until) : null;
+    if (repair) {
+      const own = simulate(problem, repair.sequence);
+      const plan = { ...planned, ...repair, peakBytes: own.peakBytes, cost: own.cost, proven: false };
+      best = { plan: { ...plan, boundCost: Math.min(bound, own.cost) }, realised: repair.realised };
     }
     // go on from the latest, which has had the most lessons, unless that attempt ended with a poor plan
     const extra = cost - planned.baseCost;
