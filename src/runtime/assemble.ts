@@ -299,7 +299,8 @@ export class ProgramPlans {
     if (typeof known === "number") return known;
     // what a plan from the cache was chosen from
     if (this.#restored && !this.#base) this.#choose(this.#restored.request);
-    const least = request.least || this.#lookedFurther ? this.#smallest(request) : this.#leastKnown(request);
+    const isLooked = request.least || this.#lookedFurther || this.#made().stored.steps <= SMALL;
+    const least = isLooked ? this.#smallest(request) : this.#leastKnown(request);
     if (this.#isKept) this.#cache?.keepBytes("least", asData(request), least.arenaBytes);
     return least.arenaBytes;
   }
