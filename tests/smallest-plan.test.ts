@@ -4,7 +4,7 @@
  * alone does not undo it.
  */
 import { describe, expect, test } from "vitest";
-import { checkpoint, compile, forLoop, grad, spec, type Tensor, zeros } from "../src/api/index.ts";
+import { checkpoint, compile, forLoop, grad, plan, spec, type Tensor, zeros } from "../src/api/index.ts";
 import { plansOf } from "../src/api/plan.ts";
 import { TidemarkError } from "../src/base/errors.ts";
 import { STRATEGIES } from "../src/plan/recompute/strategies.ts";
@@ -130,4 +130,14 @@ test("with other kernels the gradient has the same bits", () => {
     return fn(zeros([100_000]).add(0.3)).data() as Float32Array;
   };
   expect(run("min")).toEqual(run());
+});
+
+test("who waits is told of every plan that is made", () => {
+  const made: number[] = [];
+  const progress = ({ arenaBytes }: { readonly arenaBytes: number }): number => made.push(arenaBytes);
+  const { arenaBytes } = plan(loops.fn as (x: Tensor) => Tensor, { memory: "min", cache: false, progress })(
+    spec([64, 32]),
+  );
+  expect(made.length).toBeGreaterThan(10);
+  expect(made).toContain(arenaBytes);
 });

@@ -93,6 +93,7 @@ function programOptions(source: TracedProgram, { options, kept }: Maker, target:
     target,
     costs: options.costs,
     solver: options.solver,
+    progress: options.progress,
     cache: options.cache,
     verify: options.validate ?? false,
     checkNaN: options.checkNaN ?? false,

@@ -48,7 +48,7 @@ export * from "./modes.ts";
 export type { Place } from "./mutation.ts";
 export * from "./normalize.ts";
 export type { Axes, TensorLike } from "./operands.ts";
-export { type PlanInfo, type PlanningOptions, plan, specsOf } from "./plan.ts";
+export { type PlanInfo, type PlanningOptions, type PlanProgress, plan, specsOf } from "./plan.ts";
 export * from "./pool.ts";
 export { type DrawOptions, dropout, random, type Tensors } from "./random.ts";
 export * from "./reduce.ts";

@@ -21,6 +21,7 @@ import { STRATEGIES, type StrategyName } from "../plan/recompute/strategies.ts";
 import { validate } from "../plan/validate.ts";
 import { type ChosenProgram, type MemoryRequest, ProgramPlans } from "../runtime/assemble.ts";
 import { type ChosenTarget, chooseTarget, TARGET_NAMES, type TargetName } from "../runtime/choose-target.ts";
+import type { PlanProgress } from "../runtime/graph-plans.ts";
 import type { Target } from "../runtime/target.ts";
 import { describe, fail, type OptionKinds, requireFunction, requireI32, requireOptions } from "../trace/arguments.ts";
 import { type AnyFunction, type FlatArguments, flattenArguments, type Traced, traceFlat } from "../trace/function.ts";
@@ -32,6 +33,8 @@ import { matchDonated, persistentParams } from "./program.ts";
 
 /** More than any machine's cores: a larger number is a mistake. @internal */
 export const MOST_THREADS = 1024;
+
+export type { PlanProgress };
 
 export interface PlanningOptions {
   /** Positions of arguments whose tensors are given up to the call: they are updated in place. */
@@ -60,6 +63,8 @@ export interface PlanningOptions {
   readonly costs?: CostModel;
   /** Solves integer programs for the strategy `"optimal"`; with `tidemark/node` the package `highs` is found by itself. */
   readonly solver?: IntegerSolver;
+  /** Is told of every plan that is made while one is looked for: `"min"` and tight budgets of large programs take seconds. */
+  readonly progress?: (made: PlanProgress) => void;
   /** Whether a plan that took long is kept on disk and read from there; with `tidemark/node`. Default: true. */
   readonly cache?: boolean;
   /** For reports and error messages. */
@@ -80,6 +85,7 @@ export const PLANNING_OPTIONS: OptionKinds<PlanningOptions> = {
   threads: "anything",
   costs: "anything",
   solver: "a function",
+  progress: "a function",
   cache: "a boolean",
   name: "a text",
   validate: "a boolean",
@@ -364,8 +370,8 @@ export function plansOf(
   const source = new CallReader(fn, options).trace(args);
   const { graph, donated, firstCapture } = source;
   const persistent = persistentParams(graph, donated, firstCapture);
-  const { costs = target.costs, solver, cache, validate: verify = false } = options;
-  const plans = new ProgramPlans(graph, target.traits, { donated, persistent, costs, solver, cache, verify });
+  const { costs = target.costs, solver, progress, cache, validate: verify = false } = options;
+  const plans = new ProgramPlans(graph, target.traits, { donated, persistent, costs, solver, progress, cache, verify });
   return { source, plans };
 }
 

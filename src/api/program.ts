@@ -12,6 +12,7 @@ import { Arena, type Tenant } from "../runtime/arena.ts";
 import { assemble, type ChosenProgram, type MemoryRequest } from "../runtime/assemble.ts";
 import { runChecked } from "../runtime/check-nan.ts";
 import { type Elements, Executable } from "../runtime/executable.ts";
+import type { PlanProgress } from "../runtime/graph-plans.ts";
 import { ResidentStorage } from "../runtime/resident.ts";
 import type { Machine, Target } from "../runtime/target.ts";
 import { wasmTarget } from "../runtime/wasm-target.ts";
@@ -30,6 +31,7 @@ export interface ProgramOptions {
   readonly target?: Target | undefined;
   readonly costs?: CostModel | undefined;
   readonly solver?: IntegerSolver | undefined;
+  readonly progress?: ((made: PlanProgress) => void) | undefined;
   readonly cache?: boolean | undefined;
   readonly verify?: boolean;
   /** Look for NaN in arguments and after every operation. */
@@ -58,6 +60,7 @@ export function planned(graph: Graph, options: ProgramOptions): ChosenProgram {
     memory: options.memory,
     costs: options.costs ?? costs,
     solver: options.solver,
+    progress: options.progress,
     cache: options.cache,
     verify: options.verify ?? false,
     // Operation by operation, so that the one to blame can be named.

@@ -2,7 +2,9 @@
  * @file Planning a program under a budget and the numbers of the outcome, for `plan` and `bench` alike. A budget that is
  * too small has numbers too: those of the plan that would be needed.
  */
+
 import { MOST_THREADS, type PlanningOptions, pathsOf, plansOf } from "../api/plan.ts";
+import { formatBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import type { Graph, Node } from "../ir/graph.ts";
@@ -17,6 +19,7 @@ import { STRATEGIES } from "../plan/recompute/strategies.ts";
 import { type MemoryRequest, ProgramPlans } from "../runtime/assemble.ts";
 import type { Made } from "../runtime/assembler.ts";
 import { type ChosenTarget, chooseTarget, TARGET_NAMES } from "../runtime/choose-target.ts";
+import type { PlanProgress } from "../runtime/graph-plans.ts";
 import type { AnyFunction } from "../trace/function.ts";
 import { type Arguments, choice, type Io, type OptionSpec, sizeOf, usageError, wholeNumber } from "./command.ts";
 import type { Loaded } from "./load.ts";
@@ -31,11 +34,15 @@ export const PLAN_OPTIONS = {
   threads: { value: "N", help: "how many run it; default: 1" },
 } as const satisfies Record<string, OptionSpec>;
 
+/** How often planning says how far it is. */
+const PROGRESS_MS = 2000;
+
 export interface PlanSettings {
   readonly target: "wasm" | "native";
   readonly threads?: number;
   readonly memory: MemoryRequest;
   readonly machine: MachineModel;
+  readonly progress?: (made: PlanProgress) => void;
   /** With `auto`: the same for WebAssembly, where programs cannot be loaded for the target after all. */
   readonly instead?: (why: string) => PlanSettings;
 }
@@ -57,19 +64,33 @@ export async function planSettings(args: Arguments, io: Io): Promise<PlanSetting
   const settingsFor = ({ target, note, instead }: ChosenTarget): PlanSettings => {
     if (note !== null) io.err(`${note}\n`);
     const machine = machineModel(io.err, target.costs);
-    const settings = { target: target.name, threads: target.threads, memory, machine };
+    const progress = progressTo(io);
+    const settings = { target: target.name, threads: target.threads, memory, machine, progress };
     return instead ? { ...settings, instead: (why) => settingsFor(instead(why)) } : settings;
   };
   return settingsFor(chooseTarget(choice(args, "target", TARGET_NAMES), { threads }));
 }
 
+/** A line every few seconds for who waits for a plan. */
+function progressTo(io: Io): (made: PlanProgress) => void {
+  let [plans, least, last] = [0, Number.POSITIVE_INFINITY, performance.now()];
+  return ({ arenaBytes }) => {
+    plans += 1;
+    least = Math.min(least, arenaBytes);
+    if (performance.now() - last < PROGRESS_MS) return;
+    last = performance.now();
+    io.err(`planning: ${plans} plans so far, the smallest takes ${formatBytes(least)}\n`);
+  };
+}
+
 /** The same for `compile`. */
-export function compileOptions({ target, threads = 1, memory, machine }: PlanSettings): PlanningOptions {
+export function compileOptions({ target, threads = 1, memory, machine, progress }: PlanSettings): PlanningOptions {
   const { budgetBytes, least, maxSlowdown, strategy, segments } = memory;
   const bytes = least ? "min" : budgetBytes;
   return {
     ...{ target, threads },
     costs: machine.costs,
+    ...(progress === undefined ? {} : { progress }),
     ...(bytes === undefined ? {} : { memory: bytes }),
     ...(maxSlowdown === undefined ? {} : { maxSlowdown }),
     ...(strategy === undefined ? {} : { strategy }),
@@ -150,16 +171,17 @@ export interface PlanOutcome extends LoadedPlans {
 }
 
 /** What was named on the command line, ready to be planned; nothing is allocated. */
-export function plansOfLoaded(loaded: Loaded, { target, threads, machine }: PlanSettings): LoadedPlans {
+export function plansOfLoaded(loaded: Loaded, { target, threads, machine, progress }: PlanSettings): LoadedPlans {
   const { costs } = machine;
   if (loaded.kind === "graph") {
-    const plans = new ProgramPlans(loaded.graph, chooseTarget(target, { threads }).target.traits, { costs });
+    const plans = new ProgramPlans(loaded.graph, chooseTarget(target, { threads }).target.traits, { costs, progress });
     return { plans, traceMs: 0, paths: loaded.graph.params.map((param) => param.name ?? "") };
   }
   const { program } = loaded;
   const args = program.specs?.() ?? ([program.init(), ...program.batch()] as const);
   const options = {
     ...{ donate: [0], name: program.name, target, costs },
+    ...(progress === undefined ? {} : { progress }),
     ...(threads === undefined ? {} : { threads }),
   };
   const { plans, source } = plansOf(program.step as AnyFunction, args, options);

@@ -55,6 +55,8 @@ export interface AssembleOptions extends AssemblerOptions {
   readonly costs?: CostModel | undefined;
   /** For the strategy `optimal`. */
   readonly solver?: IntegerSolver | undefined;
+  /** Is told of every plan that is made on the way. */
+  readonly progress?: PlanTools["progress"];
   /** Whether the plan may come from a cache, and go into it; default: true. */
   readonly cache?: boolean | undefined;
   /** Where an arena of so many bytes goes in its memory; default: at the start, which it has for itself. */
@@ -151,7 +153,8 @@ export class ProgramPlans {
     const model = options.costs ?? DEFAULT_MODELS.wasm;
     this.#graph = graph;
     this.#options = options;
-    this.#tools = { assembler: new Assembler(traits, options), model, solver: options.solver };
+    const { solver, progress } = options;
+    this.#tools = { assembler: new Assembler(traits, options), model, solver, progress };
     this.#cache = cacheOf(graph, traits, options, model);
   }
 

@@ -39,11 +39,21 @@ export interface PlanTools {
   readonly assembler: Assembler;
   readonly model: CostModel;
   readonly solver: IntegerSolver | undefined;
+  /** Is told of every plan that is made. */
+  readonly progress?: ((made: PlanProgress) => void) | undefined;
+}
+
+/** A plan that was made on the way to an answer. */
+export interface PlanProgress {
+  readonly strategy: string;
+  readonly arenaBytes: number;
+  readonly predictedMs: number;
 }
 
 /** A real plan with its numbers. */
-export function candidateOf(result: Made, strategy: string, { model }: PlanTools): Candidate<Made> {
+export function candidateOf(result: Made, strategy: string, { model, progress }: PlanTools): Candidate<Made> {
   const predictedMs = planMs(result.plan, model, result.lowered);
+  progress?.({ strategy, arenaBytes: result.plan.height, predictedMs });
   return { strategy, arenaBytes: result.plan.height, predictedMs, result };
 }
 
