@@ -49,6 +49,7 @@ function entryPoints() {
     "cli/main",
     "cli/pack-worker",
     "cli/view-worker",
+    "node/plan-process",
     ...programs.map((name) => `cli/programs/${name.replace(/\.ts$/, "")}`),
   ];
   const inputs = Object.fromEntries(names.map((name) => [name, join(SRC, `${name}.ts`)]));

@@ -1,7 +1,7 @@
 /** @file MobileNetV2 (Sandler et al. 2018): 96 × 96, batch 8, SGD with momentum. */
 import { lambda, linear, sequential } from "tidemark/nn";
 import { sgd } from "tidemark/optim";
-import { classes, convNorm, images, residual, training } from "./training.mjs";
+import { classes, convNorm, images, residual, size, training } from "./training.mjs";
 
 const [BATCH, PIXELS, CLASSES] = [8, 96, 100];
 /** Expansion, channels, blocks, stride of the first. */
@@ -13,7 +13,8 @@ const STAGES = [
   [6, 96, 3, 1],
   [6, 160, 3, 2],
   [6, 320, 1, 1],
-];
+].slice(0, size(7, 3));
+const LAST = STAGES.at(-1)[1];
 
 const relu6 = () => lambda((x) => x.relu().minimum(6));
 
@@ -44,7 +45,7 @@ const model = sequential(
   convNorm(3, 32, 3, { stride: 2 }),
   relu6(),
   ...blocks(),
-  convNorm(320, 1280, 1),
+  convNorm(LAST, 1280, 1),
   relu6(),
   lambda((x) => x.mean([2, 3])),
   linear(1280, CLASSES),

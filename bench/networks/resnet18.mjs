@@ -1,7 +1,7 @@
 /** @file ResNet-18 (He et al. 2015) as it is written for small images: 64 × 64, batch 8, SGD with momentum. */
 import { lambda, linear, relu, sequential } from "tidemark/nn";
 import { sgd } from "tidemark/optim";
-import { classes, convNorm, images, residual, training } from "./training.mjs";
+import { classes, convNorm, images, residual, size, training } from "./training.mjs";
 
 const [BATCH, PIXELS, CLASSES] = [8, 64, 100];
 
@@ -14,15 +14,14 @@ const block = (from, to, stride) =>
 
 const stage = (from, to, stride) => sequential(block(from, to, stride), block(to, to, 1));
 
+const WIDTHS = size([64, 128, 256, 512], [64, 256]);
+
 const model = sequential(
   convNorm(3, 64, 3, { stride: 2 }),
   relu(),
-  stage(64, 64, 1),
-  stage(64, 128, 2),
-  stage(128, 256, 2),
-  stage(256, 512, 2),
+  ...WIDTHS.map((width, i) => stage(WIDTHS[i - 1] ?? 64, width, i === 0 ? 1 : 2)),
   lambda((x) => x.mean([2, 3])),
-  linear(512, CLASSES),
+  linear(WIDTHS.at(-1), CLASSES),
 );
 
 export const program = training("resnet18", {

@@ -5,6 +5,9 @@
 import { crossEntropy, random, tensor, valueAndGrad } from "tidemark";
 import { batchNorm, conv2d, sequential } from "tidemark/nn";
 
+/** The size of something: as the network has it, or with NETWORKS=small less, for tests. */
+export const size = (full, small) => (process.env.NETWORKS === "small" ? small : full);
+
 /** Numbers of a batch; the same on every run. */
 export const images = (shape) => random.normal(random.key(1), shape);
 export const classes = (count, of) => tensor(Int32Array.from({ length: count }, (_, i) => (i * 7) % of));

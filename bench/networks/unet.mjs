@@ -2,10 +2,10 @@
 import { concat, crossEntropy } from "tidemark";
 import { conv2d, convTranspose2d, maxPool2d, relu, sequential } from "tidemark/nn";
 import { adam } from "tidemark/optim";
-import { classes, convNorm, images, training } from "./training.mjs";
+import { classes, convNorm, images, size, training } from "./training.mjs";
 
 const [BATCH, PIXELS, CLASSES] = [2, 128, 2];
-const WIDTHS = [16, 32, 64, 128, 256];
+const WIDTHS = size([16, 32, 64, 128, 256], [16, 32]);
 
 const pair = (from, to) => sequential(convNorm(from, to, 3), relu(), convNorm(to, to, 3), relu());
 

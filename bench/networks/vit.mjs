@@ -1,9 +1,9 @@
 /** @file A vision transformer (Dosovitskiy et al. 2021), its smallest size: 96 × 96 in patches of 16, batch 8, AdamW. */
 import { conv2d, initializers, lambda, layerNorm, linear, sequential, transformerBlock } from "tidemark/nn";
 import { adamw } from "tidemark/optim";
-import { classes, images, training, withoutState } from "./training.mjs";
+import { classes, images, size, training, withoutState } from "./training.mjs";
 
-const [BATCH, PIXELS, PATCH, WIDTH, DEPTH, HEADS, CLASSES] = [8, 96, 16, 192, 12, 3, 100];
+const [BATCH, PIXELS, PATCH, WIDTH, DEPTH, HEADS, CLASSES] = [8, 96, 16, 192, size(12, 3), 3, 100];
 const POSITIONS = (PIXELS / PATCH) ** 2;
 
 /** A learned offset for every position. */

@@ -210,13 +210,14 @@ export function compile<A extends readonly (Tree | undefined)[] = [Tensor], R = 
     const trace = currentTrace();
     if (trace) return callByValue(trace, fn as AnyFunction, args) as R;
     const { flat, entry } = programFor(args);
-    if (entry.details) {
-      // before the arena is written, so that the two are not resident at once
-      entry.details = null;
-      returnHeap();
-    }
     const given = [...flat.tensors, ...numberTensors(entry, flat), ...entry.captures];
-    return unflatten(entry.resultTree, entry.program.run(given)) as R;
+    const run = (): R => unflatten(entry.resultTree, entry.program.run(given)) as R;
+    if (!entry.details) return run();
+    entry.details = null;
+    // before the arena is written, so that the two are not resident at once
+    returnHeap();
+    // initial values may be drawn now
+    return inSmallHeap(run);
   };
   return Object.assign(compiled, {
     program: (...args: A): ProgramInfo => infoOf(maker, programFor(args)),

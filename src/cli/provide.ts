@@ -1,6 +1,7 @@
 /** @file What only Node has, made known to what runs everywhere: for the command and for its threads. */
 import { findSolver } from "../node/highs.ts";
 import { nativeTarget } from "../node/native/target.ts";
+import { withProcess } from "../node/plan-elsewhere.ts";
 import { systemPlanStore } from "../node/plan-store.ts";
 import { nodeWorkers } from "../node/workers.ts";
 import { provideNative } from "../runtime/choose-target.ts";
@@ -11,6 +12,6 @@ import { provideWorkers } from "../runtime/workers.ts";
 export function provideNode(): void {
   provideNative(nativeTarget);
   provideWorkers(nodeWorkers);
-  providePlanStore(systemPlanStore());
+  providePlanStore(withProcess(systemPlanStore()));
   provideSolver(findSolver);
 }

@@ -12,6 +12,7 @@ import { provideSolver } from "../runtime/solver.ts";
 import { provideWorkers } from "../runtime/workers.ts";
 import { findSolver } from "./highs.ts";
 import { nativeTarget } from "./native/target.ts";
+import { withProcess } from "./plan-elsewhere.ts";
 import { systemPlanStore } from "./plan-store.ts";
 import { nodeWorkers } from "./workers.ts";
 
@@ -24,5 +25,5 @@ export { type TrainOptions, type TrainResult, train } from "./train.ts";
 
 provideNative(nativeTarget);
 provideWorkers(nodeWorkers);
-providePlanStore(systemPlanStore());
+providePlanStore(withProcess(systemPlanStore()));
 provideSolver(findSolver);

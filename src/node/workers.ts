@@ -8,20 +8,42 @@
 import { Worker } from "node:worker_threads";
 import type { WorkerThread } from "../runtime/workers.ts";
 
-const LISTEN = `const { parentPort } = require("node:worker_threads");
-const listen = (handler) => parentPort.on("message", handler);
+/** A worker says after every message how large its heap is. */
+const LISTEN = `const { parentPort, workerData } = require("node:worker_threads");
+const { getHeapStatistics } = require("node:v8");
+const measure = () => {
+  const { total_physical_size, malloced_memory } = getHeapStatistics();
+  workerData[0] = total_physical_size + malloced_memory;
+};
+const listen = (handler) => {
+  measure();
+  parentPort.on("message", (message) => {
+    handler(message);
+    measure();
+  });
+};
 const close = () => process.exit(0);
 `;
 
+const heaps = new Map<Worker, Float64Array>();
+
+/** Of all workers that run, when they last did something. */
+export function workerHeapBytes(): number {
+  return [...heaps.values()].reduce((sum, [bytes = 0]) => sum + bytes, 0);
+}
+
 export function nodeWorkers(text: string): WorkerThread {
   // Loaders and other flags of the process are of no use to a text without imports.
-  const worker = new Worker(LISTEN + text, { eval: true, execArgv: [] });
+  const heap = new Float64Array(new SharedArrayBuffer(8));
+  const worker = new Worker(LISTEN + text, { eval: true, execArgv: [], workerData: heap });
+  heaps.set(worker, heap);
   worker.unref();
   let ended: string | null = null;
   worker.on("error", (error) => {
     ended = String(error);
   });
   worker.on("exit", (code) => {
+    heaps.delete(worker);
     ended ??= `its thread ended with code ${code}`;
   });
   const stopped = (): boolean => worker.performance.eventLoopUtilization().idle < 0;

@@ -33,22 +33,11 @@ import { STRATEGY, type StrategyName } from "../plan/recompute/strategies.ts";
 import { Assembler, type AssemblerOptions, type Made, type PlacedProgram, placedProgram } from "./assembler.ts";
 import { candidateOf, GraphPlans, type PlanTools } from "./graph-plans.ts";
 import { LoopForms, SMALL } from "./loop-forms.ts";
+import type { MemoryRequest } from "./memory-request.ts";
 import { type ChosenPlan, PlanCache } from "./plan-cache.ts";
 import { fastestOf, WideSearch } from "./wide-search.ts";
 
-/** What a user may ask of memory. */
-export interface MemoryRequest {
-  /** The arena may not be larger. */
-  readonly budgetBytes?: number | undefined;
-  /** As small as possible. */
-  readonly least?: boolean | undefined;
-  /** As small as possible at this multiple of the predicted time of storing everything. */
-  readonly maxSlowdown?: number | undefined;
-  /** Who decides what is computed again; default: `auto`. */
-  readonly strategy?: StrategyName | undefined;
-  /** What segments are made of, for strategies that have segments; default: operations. */
-  readonly segments?: Level | undefined;
-}
+export type { MemoryRequest } from "./memory-request.ts";
 
 export interface AssembleOptions extends AssemblerOptions {
   readonly memory?: MemoryRequest | undefined;
@@ -114,6 +103,9 @@ function loopsStored(cleaned: Graph, tools: PlanTools): Candidate<Made> {
 /** Programs of fewer nodes are planned about as fast as a plan is read, unless something is asked of their memory. */
 const LEAST_NODES = 256;
 
+/** Nodes from which on the search for a plan within a budget takes more memory than another process is worth. */
+const LEAST_SEARCHED = 64;
+
 /** What was kept of a program's plans; null where it would not be worth it, or says nothing about these options. */
 function cacheOf(graph: Graph, { key }: LowerTraits, options: AssembleOptions, model: CostModel): PlanCache | null {
   const { cache = true, verify = false, passes, solver, donated = [], persistent = [] } = options;
@@ -148,6 +140,8 @@ export class ProgramPlans {
   #restored: (ChosenPlan & { readonly request: MemoryRequest }) | null = null;
   /** Whether plans of this program are in the cache. */
   #isKept = false;
+  /** Whether the one that came from there was made for this request, by another process. */
+  #isNew = false;
 
   constructor(graph: Graph, traits: LowerTraits, options: AssembleOptions) {
     const model = options.costs ?? DEFAULT_MODELS.wasm;
@@ -180,7 +174,13 @@ export class ProgramPlans {
     // what a solver has proven cannot be checked when it is read
     const isProven = STRATEGY[request.strategy ?? "auto"].solver === "required";
     const cache = worth && !isProven ? this.#cache : null;
-    const found = cache?.plan(asData(request), this.#tools, request.budgetBytes);
+    let found = cache?.plan(asData(request), this.#tools, request.budgetBytes);
+    this.#isNew = false;
+    if (cache && !found && !isPlain(request) && this.#graph.nodes.length >= LEAST_SEARCHED) {
+      cache.makeElsewhere(request, asData(request));
+      found = cache.plan(asData(request), this.#tools, request.budgetBytes);
+      this.#isNew = true;
+    }
     if (found) {
       this.#restored = { ...found, request };
       this.#isKept = true;
@@ -197,7 +197,7 @@ export class ProgramPlans {
 
   /** Whether a plan that was chosen came from the cache. */
   isCached(chosen: Candidate<Made>): boolean {
-    return this.#restored?.chosen === chosen;
+    return this.#restored?.chosen === chosen && !this.#isNew;
   }
 
   #choose(request: MemoryRequest): Candidate<Made> {

@@ -22,9 +22,11 @@ import { sameType } from "../ir/type.ts";
 import { violations } from "../ir/verify.ts";
 import { allOps } from "../ops/all.ts";
 import type { Candidate } from "../plan/budget/rungs.ts";
+import type { CostModel } from "../plan/cost/model.ts";
 import { validate } from "../plan/validate.ts";
 import type { Made } from "./assembler.ts";
 import { candidateOf, type PlanTools } from "./graph-plans.ts";
+import type { MemoryRequest } from "./memory-request.ts";
 
 /** Texts by keys of any length; what is read was written whole, by a process that is trusted, or is not there. */
 export interface PlanStore {
@@ -34,6 +36,26 @@ export interface PlanStore {
   readonly leastMs: number;
   read(key: string): string | null;
   write(key: string, text: string): void;
+  /** Has a plan made and kept by a process of its own, whose memory is not this one's. It may fail without a word. */
+  makeElsewhere?(task: PlanTask): void;
+}
+
+/** A plan that is asked for, as data. */
+export interface PlanTask {
+  /** Under which it is looked for. */
+  readonly key: string;
+  readonly graph: PackedGraph;
+  readonly settings: PlanSettings;
+  readonly request: MemoryRequest;
+}
+
+/** All that plans depend on beside the graph and the request, as data. */
+export interface PlanSettings {
+  /** Of the target (`LowerTraits`). */
+  readonly traits: string;
+  readonly costs: CostModel;
+  readonly donated: readonly (readonly [param: number, result: number])[];
+  readonly persistent: readonly number[];
 }
 
 let store: PlanStore | null = null;
@@ -63,7 +85,8 @@ interface KeptPlan {
   readonly storeAll: ChosenPlan["storeAll"] | null;
 }
 
-const OPS: ReadonlyMap<string, AnyOp> = new Map(allOps.map((op) => [op.name, op]));
+/** Operations by name. */
+export const OPS: ReadonlyMap<string, AnyOp> = new Map(allOps.map((op) => [op.name, op]));
 
 /** Changes when what is kept is read differently. */
 const FORMAT = 2;
@@ -74,17 +97,17 @@ const scratchOf = ({ program }: Made["plan"]): KeptPlan["scratch"] => program.st
 export class PlanCache {
   readonly #store: PlanStore;
   readonly #graph: Graph;
-  readonly #settings: unknown;
+  readonly #settings: PlanSettings;
   #program: string | undefined;
 
-  private constructor(found: PlanStore, graph: Graph, settings: unknown) {
+  private constructor(found: PlanStore, graph: Graph, settings: PlanSettings) {
     this.#store = found;
     this.#graph = graph;
     this.#settings = settings;
   }
 
-  /** `settings`: all that plans depend on beside the graph, as data. Null where nothing is kept. */
-  static of(graph: Graph, settings: unknown): PlanCache | null {
+  /** Null where nothing is kept. */
+  static of(graph: Graph, settings: PlanSettings): PlanCache | null {
     return store && isPackable(graph, OPS) ? new PlanCache(store, graph, settings) : null;
   }
 
@@ -120,6 +143,12 @@ export class PlanCache {
     const chosen = candidateOf(result, strategy, tools);
     const storeAll = kept.storeAll ?? chosen;
     return isFigures(storeAll) ? { chosen, storeAll } : null;
+  }
+
+  /** Has a plan made by another process; it is then found here, unless something went wrong. */
+  makeElsewhere(request: MemoryRequest, asked: unknown): void {
+    const task = { graph: packGraph(this.#graph), settings: this.#settings, request };
+    this.#store.makeElsewhere?.({ ...task, key: this.#key("plan", asked) });
   }
 
   wants(ms: number): boolean {

@@ -4,7 +4,7 @@
  * at most three, warms up: it counts in the losses and not in the times.
  */
 import { createHash } from "node:crypto";
-import { compile } from "../../api/compile.ts";
+import { compile, type ProgramInfo } from "../../api/compile.ts";
 import { formatBytes } from "../../base/bytes.ts";
 import { grouped, TidemarkError } from "../../base/errors.ts";
 import { memoryChart } from "../../plan/memory-chart.ts";
@@ -18,12 +18,13 @@ import { type Arguments, type Command, type Io, paintFor, usageError, wholeNumbe
 import { CONTRACT, stepResult } from "../contract.ts";
 import { writeText } from "../files.ts";
 import { loadProgram } from "../load.ts";
-import { baselineRss, peakRss } from "../memory.ts";
+import { baselineRss, type OutsideArena, outsideArena, peakRss, residentParts } from "../memory.ts";
 import {
   compileOptions,
   PLAN_OPTIONS,
   type PlanFigures,
   type Planned,
+  type PlanOutcome,
   type PlanSettings,
   planLoaded,
   planSettings,
@@ -42,10 +43,12 @@ export interface BenchFigures extends PlanFigures {
   readonly stepCpuMs: number;
   /** From trace to ready to run. */
   readonly compileMs: number;
-  /** Of the whole process; null where the system does not say. */
+  /** Of the whole process up to the last step; null where the system does not say. */
   readonly peakRssBytes: number | null;
   /** Before the program was made. */
   readonly baselineRssBytes: number | null;
+  /** What the peak is made of beside the arena and what was there before. */
+  readonly outsideArenaBytes: OutsideArena | null;
   /** Of every step, from the first. */
   readonly losses: readonly number[];
   /** SHA-256 over the bytes of all parameters after the last step, in the order of the state's tree. */
@@ -103,6 +106,7 @@ function runSteps(name: string, step: (state: object) => unknown, first: object,
   return { losses, ms: ms.slice(warm), cpuMs: cpuMs.slice(warm), state };
 }
 
+/** Throws where an arena is beyond what a target has. */
 function requireMemory(program: string, target: string, arenaBytes: number): void {
   if (target !== "wasm" || arenaBytes <= LARGEST_ARENA_BYTES) return;
   const summary = `${program} needs an arena of ${formatBytes(arenaBytes)}, and a WebAssembly memory ends at 4 GiB`;
@@ -121,29 +125,56 @@ async function measure(program: AnyProgram, args: Arguments, io: Io): Promise<Me
   return madeFor(await planSettings(args, io), (settings) => measureWith(program, settings, steps, io));
 }
 
-function measureWith(program: AnyProgram, settings: PlanSettings, steps: number, io: Io): Measured {
-  const baselineRssBytes = baselineRss();
-  // planned first, on types alone: what does not fit is refused before its parameters are made
-  const { figures, planned, refusal } = planLoaded({ kind: "training", name: program.name, program }, settings);
-  if (refusal) throw refusal;
-  requireMemory(program.name, settings.target, planned.plan.height);
-  const [first, batch] = [program.init(), program.batch()];
+/** The small parts of what is known about a program: whoever holds the rest holds its plan. */
+function figuresOfProgram({ arenaBytes, compileMs, moduleBytes, kernelFunctions, ...info }: ProgramInfo) {
+  const { kernelCalls, traceMs, planMs, planCached } = info;
+  return { arenaBytes, compileMs, moduleBytes, kernelFunctions, kernelCalls, traceMs, planMs, planCached };
+}
+
+/** Compiles and runs a program, and says what that took; how it was planned is not looked at, so as not to be measured. */
+function train(program: AnyProgram, settings: PlanSettings, steps: number, io: Io) {
+  const [baselineRssBytes, before] = [baselineRss(), residentParts()];
   const step = compile(program.step, { donate: [0], name: program.name, ...compileOptions(settings) });
-  const { compileMs, moduleBytes, kernelFunctions, kernelCalls } = step.program(first, ...batch);
-  io.err(`${program.name}: compiled in ${compileMs.toFixed(0)} ms, running ${grouped(steps)} steps\n`);
-  const { losses, ms, cpuMs, state } = runSteps(program.name, (current) => step(current, ...batch), first, steps);
-  const peakRssBytes = peakRss();
-  const measured = {
-    ...figures(),
+  const [first, batch] = [program.init(), program.batch()];
+  const { arenaBytes, ...info } = figuresOfProgram(step.program(first, ...batch));
+  io.err(`${program.name}: compiled in ${info.compileMs.toFixed(0)} ms, running ${grouped(steps)} steps\n`);
+  const run = runSteps(program.name, (current) => step(current, ...batch), first, steps);
+  const [peakRssBytes, after] = [peakRss(), residentParts()];
+  const arenaArrayBytes = settings.target === "native" ? arenaBytes : 0;
+  const memory = { peakRssBytes, baselineRssBytes, before, after, arenaBytes, arenaArrayBytes };
+  return { ...run, info: { ...info, peakRssBytes, baselineRssBytes, outsideArenaBytes: outsideArena(memory) } };
+}
+
+function measureWith(program: AnyProgram, settings: PlanSettings, steps: number, io: Io): Measured {
+  const planned = (): PlanOutcome => planLoaded({ kind: "training", name: program.name, program }, settings);
+  const { losses, ms, cpuMs, state, info } = (() => {
+    try {
+      return train(program, settings, steps, io);
+    } catch (error) {
+      if (error instanceof TidemarkError && error.code === "TargetUnsupported") {
+        requireMemory(program.name, settings.target, planned().planned.plan.height);
+      }
+      throw error;
+    }
+  })();
+  const outcome = planned();
+  const figures = {
+    ...outcome.figures(),
     stepMs: { median: quantile(ms, 0.5), p10: quantile(ms, 0.1), p90: quantile(ms, 0.9) },
     stepCpuMs: quantile(cpuMs, 0.5),
-    ...{ compileMs, peakRssBytes, baselineRssBytes, losses, stateHash: stateHash(state) },
-    ...{ moduleBytes, kernelFunctions, kernelCalls, threads: settings.threads ?? 1, steps },
+    ...{ ...info, losses, stateHash: stateHash(state), threads: settings.threads ?? 1, steps },
   };
-  return { figures: measured, planned, settings };
+  return { figures, planned: outcome.planned, settings };
 }
 
 const threadsText = (threads: number): string => (threads === 1 ? "one thread" : `${threads} threads`);
+
+/** What is resident beside the arena. */
+function outsideText({ outsideArenaBytes: parts }: BenchFigures): string {
+  if (!parts) return "over the process before the program was made";
+  const named = (["heap", "code", "staging", "workers", "other"] as const).map((n) => `${n} ${formatBytes(parts[n])}`);
+  return `over the process before; beside the arena ${named.join(", ")}`;
+}
 
 function benchText(f: BenchFigures): string {
   const rss = f.peakRssBytes === null || f.baselineRssBytes === null ? null : f.peakRssBytes - f.baselineRssBytes;
@@ -175,7 +206,7 @@ function benchText(f: BenchFigures): string {
       `${(f.movedBytes / f.kernelBytes).toFixed(2)} × the least of its kernels, ${(f.movedBytes / f.leastBytes).toFixed(2)} × inputs and results`,
     ],
     ["code", formatBytes(f.moduleBytes), f.target === "wasm" ? "of WebAssembly" : "of machine code"],
-    ["peak RSS", rss === null ? "unknown" : formatBytes(rss), "over the process before the program was made"],
+    ["peak RSS", rss === null ? "unknown" : formatBytes(rss), outsideText(f)],
     ["rate", `${(f.totalFlops / f.stepMs.median / 1e6).toFixed(1)} GFLOP/s`, `${grouped(f.totalFlops)} flops a step`],
     ["loss", `${f.losses.at(-1)?.toPrecision(6)}`, `after ${f.steps} steps, ${f.losses[0]?.toPrecision(6)} at first`],
     ["state", f.stateHash.slice(0, 16), "SHA-256 of the parameters, first digits"],

@@ -9,6 +9,7 @@ import { contractScratch } from "../../codegen/native/contract.ts";
 import type { NativeEmitOptions } from "../../codegen/native/options.ts";
 import { emitNativeProgram } from "../../codegen/native/program.ts";
 import type { WinogradUse } from "../../kernel/winograd.ts";
+import type { LowerTraits } from "../../lower/lower.ts";
 import { type CostModel, DEFAULT_MODELS } from "../../plan/cost/model.ts";
 import { DEFAULT_TILE } from "../../plan/cost/work.ts";
 import type { PlacedProgram } from "../../runtime/assembler.ts";
@@ -160,6 +161,12 @@ function costsOf({ winograd, lanes }: NativeEmitOptions): CostModel {
   return { ...native, tile: { ...tile, winogradLanes: winograd ? lanes : 0 } };
 }
 
+/** What products need in native code. */
+export const nativeTraits = (options: NativeEmitOptions): LowerTraits => ({
+  key: `native ${JSON.stringify(options)}`,
+  contractScratch: (_dtype, _m, _n, _k, nest, operands) => contractScratch(nest, operands, options),
+});
+
 /** Code for the machine at hand. */
 export function nativeTarget(request: NativeRequest = {}): TargetAnswer {
   const { compiler = systemCompiler() } = request;
@@ -178,10 +185,7 @@ export function nativeTarget(request: NativeRequest = {}): TargetAnswer {
   const target: Target = {
     name: "native",
     threads,
-    traits: {
-      key: `native ${JSON.stringify(options)}`,
-      contractScratch: (_dtype, _m, _n, _k, nest, operands) => contractScratch(nest, operands, options),
-    },
+    traits: nativeTraits(options),
     costs: costsOf(options),
     arithmetic: `native, ${fma ? "fused multiply-add" : "plain"}`,
     note: typeof kept === "string" ? `compiled programs are not kept: ${kept}` : null,
