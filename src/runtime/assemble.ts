@@ -176,7 +176,7 @@ export class ProgramPlans {
     const cache = worth && !isProven ? this.#cache : null;
     let found = cache?.plan(asData(request), this.#tools, request.budgetBytes);
     this.#isNew = false;
-    if (cache && !found && !isPlain(request) && this.#graph.nodes.length >= LEAST_SEARCHED) {
+    if (cache?.hasElsewhere && !found && !isPlain(request) && this.#graph.nodes.length >= LEAST_SEARCHED) {
       cache.makeElsewhere(request, asData(request));
       found = cache.plan(asData(request), this.#tools, request.budgetBytes);
       this.#isNew = true;

@@ -145,6 +145,11 @@ export class PlanCache {
     return isFigures(storeAll) ? { chosen, storeAll } : null;
   }
 
+  /** Whether plans can be made by another process. */
+  get hasElsewhere(): boolean {
+    return this.#store.makeElsewhere !== undefined;
+  }
+
   /** Has a plan made by another process; it is then found here, unless something went wrong. */
   makeElsewhere(request: MemoryRequest, asked: unknown): void {
     const task = { graph: packGraph(this.#graph), settings: this.#settings, request };
