@@ -42,7 +42,7 @@ export interface PlanSettings {
   readonly threads?: number;
   readonly memory: MemoryRequest;
   readonly machine: MachineModel;
-  readonly progress?: (made: PlanProgress) => void;
+  readonly progress?: ((made: PlanProgress) => void) | undefined;
   /** With `auto`: the same for WebAssembly, where programs cannot be loaded for the target after all. */
   readonly instead?: (why: string) => PlanSettings;
 }
@@ -71,8 +71,9 @@ export async function planSettings(args: Arguments, io: Io): Promise<PlanSetting
   return settingsFor(chooseTarget(choice(args, "target", TARGET_NAMES), { threads }));
 }
 
-/** A line every few seconds for who waits for a plan. */
-function progressTo(io: Io): (made: PlanProgress) => void {
+/** A line every few seconds for who waits for a plan at a terminal. */
+function progressTo(io: Io): PlanSettings["progress"] {
+  if (!process.stderr.isTTY) return undefined;
   let [plans, least, last] = [0, Number.POSITIVE_INFINITY, performance.now()];
   return ({ arenaBytes }) => {
     plans += 1;
@@ -84,13 +85,12 @@ function progressTo(io: Io): (made: PlanProgress) => void {
 }
 
 /** The same for `compile`. */
-export function compileOptions({ target, threads = 1, memory, machine, progress }: PlanSettings): PlanningOptions {
+export function compileOptions({ target, threads = 1, memory, machine }: PlanSettings): PlanningOptions {
   const { budgetBytes, least, maxSlowdown, strategy, segments } = memory;
   const bytes = least ? "min" : budgetBytes;
   return {
     ...{ target, threads },
     costs: machine.costs,
-    ...(progress === undefined ? {} : { progress }),
     ...(bytes === undefined ? {} : { memory: bytes }),
     ...(maxSlowdown === undefined ? {} : { maxSlowdown }),
     ...(strategy === undefined ? {} : { strategy }),

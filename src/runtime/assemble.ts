@@ -176,7 +176,9 @@ export class ProgramPlans {
     const cache = worth && !isProven ? this.#cache : null;
     let found = cache?.plan(asData(request), this.#tools, request.budgetBytes);
     this.#isNew = false;
-    if (cache?.hasElsewhere && !found && !isPlain(request) && this.#graph.nodes.length >= LEAST_SEARCHED) {
+    const isSearched = !found && !isPlain(request) && this.#graph.nodes.length >= LEAST_SEARCHED;
+    // who wants to be told of plans gets them made here
+    if (cache?.hasElsewhere && isSearched && !this.#tools.progress) {
       cache.makeElsewhere(request, asData(request));
       found = cache.plan(asData(request), this.#tools, request.budgetBytes);
       this.#isNew = true;

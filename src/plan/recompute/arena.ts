@@ -150,17 +150,20 @@ const REPAIRED_UNTIL = 0.9;
 function repaired<R>(
   problem: RecomputeProblem,
   targetBytes: number,
-  start: Sequence,
+  planned: Answer,
   realise: (sequence: Sequence) => Realised<R>,
   deadline: number,
-): { readonly sequence: Sequence; readonly realised: Realised<R> } | null {
+): Pick<Fit<R>, "plan" | "realised"> | null {
   const graph = flatGraph(problem);
+  const start = planned.sequence;
   for (const share of TIGHTER) {
     if (performance.now() > deadline) return null;
     const sequence = relieve(graph, Math.floor(targetBytes * share), { start, deadline });
-    if (simulate(problem, sequence).peakBytes > targetBytes) continue;
-    const realised = realise(sequence);
-    if (realised.arenaBytes <= targetBytes) return { sequence, realised };
+    const { cost, peakBytes } = simulate(problem, sequence);
+    const realised = peakBytes <= targetBytes ? realise(sequence) : null;
+    if (!realised || realised.arenaBytes > targetBytes) continue;
+    const boundCost = Math.min(planned.boundCost, cost);
+    return { plan: { ...planned, sequence, peakBytes, cost, boundCost, proven: false }, realised };
   }
   return null;
 }
@@ -207,12 +210,7 @@ export function fitArena<R>(
     }
     const until = began + (options.seconds ?? 10) * 1000 * REPAIRED_UNTIL;
     const isFirst = tried === 1 && !fits && options.effort === undefined;
-    const repair = isFirst ? repaired(problem, targetBytes, sequence, realise, until) : null;
-    if (repair) {
-      const own = simulate(problem, repair.sequence);
-      const plan = { ...planned, ...repair, peakBytes: own.peakBytes, cost: own.cost, proven: false };
-      best = { plan: { ...plan, boundCost: Math.min(bound, own.cost) }, realised: repair.realised };
-    }
+    if (isFirst) best = repaired(problem, targetBytes, planned, realise, until);
     // go on from the latest, which has had the most lessons, unless that attempt ended with a poor plan
     const extra = cost - planned.baseCost;
     least = Math.min(least, extra);
