@@ -6,7 +6,7 @@
  *   plan, emit  (heap stays small) ──→ first run: what planning left is collected ──→ the arena is written
  *
  * So the most that is resident is the larger of the two, and not their sum. Planning takes the same processor time either way.
- * Figures: docs/decisions/0030-resident-memory.md.
+ * Figures: docs/decisions/0031-resident-memory.md.
  */
 
 /** What is used of `node:v8` and `node:vm`. */
