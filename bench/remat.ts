@@ -2,17 +2,22 @@
  * @file Recomputation on published graphs: cost over the cost without repetition, at fractions of the peak, beside the
  * lower bound and the best figure known for each point. `npm run bench:remat -- [SECONDS] [PART OF A NAME]`.
  *
- * The graphs are not part of this project (their licences do not allow it) and are read from the folder beside it.
+ * The published graphs are not part of this project (their licences do not allow it) and are read from the folder beside it.
+ * `skipping` in the name: random layered graphs like them, made here.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { findSolver } from "../src/node/highs.ts";
-import { baseSequence } from "../src/plan/recompute/problem.ts";
+import { baseSequence, type RecomputeProblem } from "../src/plan/recompute/problem.ts";
 import { readGraph } from "../src/plan/recompute/read-graph.ts";
+import { renumbered } from "../src/plan/recompute/reorder.ts";
 import { simulate } from "../src/plan/recompute/simulate.ts";
 import { planRecompute } from "../src/plan/recompute/strategies.ts";
+import { skippingGraph } from "../tests/support/training-graphs.ts";
 
 interface Row {
   readonly file: string;
+  /** Made here instead of read from the file. */
+  readonly make?: () => RecomputeProblem;
   /** Peak that fractions are of, where published figures count releases of their own. */
   readonly peakBytes?: number;
   /** Budget as a fraction, and the best published cost. */
@@ -101,16 +106,27 @@ const ROWS: readonly Row[] = [
   },
 ];
 
+/** Random layered graphs, as large as those that are published without a file. */
+const LAYERED: readonly Row[] = [500, 1000].flatMap((count) =>
+  [1, 2, 3, 4, 5].map(
+    (seed): Row => ({
+      file: `skipping-${count}-${seed}`,
+      make: () => skippingGraph(seed, count),
+      points: [[0.6, null]],
+    }),
+  ),
+);
+
 const [seconds = "10", part = ""] = process.argv.slice(2);
 const solver = findSolver();
 console.log("| graph | budget | best known | tidemark | bound | proven | s |");
 console.log("| --- | --- | --- | --- | --- | --- | --- |");
-for (const { file, peakBytes, points } of ROWS.filter((row) => row.file.includes(part))) {
-  if (!existsSync(FOLDER + file)) {
+for (const { file, make, peakBytes, points } of [...ROWS, ...LAYERED].filter((row) => row.file.includes(part))) {
+  if (!make && !existsSync(FOLDER + file)) {
     console.log(`| ${file} is absent: skipped |`);
     continue;
   }
-  const problem = readGraph(readFileSync(FOLDER + file, "utf8"));
+  const problem = make ? make() : readGraph(readFileSync(FOLDER + file, "utf8"));
   const peak = peakBytes ?? simulate(problem, baseSequence(problem)).peakBytes;
   for (const [fraction, known] of points) {
     const began = performance.now();
@@ -118,8 +134,10 @@ for (const { file, peakBytes, points } of ROWS.filter((row) => row.file.includes
     const { sequence, boundCost, baseCost, feasible, proven } = planRecompute(problem, budget, "auto", {
       seconds: Number(seconds),
       solver,
+      order: "any",
     });
-    const checked = simulate(problem, sequence);
+    const inOrder = renumbered(problem, sequence);
+    const checked = simulate(inOrder.problem, inOrder.sequence);
     if (feasible && (checked.violations.length > 0 || checked.peakBytes > budget))
       throw new Error(`${file}: wrong plan`);
     const cost = feasible ? (checked.cost / baseCost).toFixed(4) : "-";

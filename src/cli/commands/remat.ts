@@ -71,7 +71,8 @@ export const remat: Command = {
   details: [
     "GRAPH.json is node-link JSON (nodes: id, cost_cpu, cost_ram; links: source, target) or a trace (size, const,",
     "outputs, ops). A value lives from a computation of it to its last use before the next one. Exit code 1 when no plan",
-    "fits. With --arena, JSON has `offsets` (per entry of the sequence, where each output lies) and `constants`.",
+    "fits. Operations are first executed in the order of the file; where auto finds no plan so, in another, unless",
+    "constants appear on the way or --arena is given. With --arena, JSON has `offsets` (per entry of the sequence, where each output lies) and `constants`.",
     `Strategies: ${GRAPH_STRATEGIES.join(", ")}.`,
   ].join("\n"),
   options: {
@@ -92,7 +93,7 @@ export const remat: Command = {
     const options = { seconds, solver };
     const found = args.has("arena")
       ? planArena(problem, budget, strategy, options)
-      : { answer: planRecompute(problem, budget, strategy, options) };
+      : { answer: planRecompute(problem, budget, strategy, { ...options, order: "any" }) };
     const ms = performance.now() - started;
     const { peakBytes, cost, baseCost, boundCost, feasible, proven } = found.answer;
     if (args.has("json")) {

@@ -7,7 +7,7 @@
  * With `effort` the amount of work is counted in steps of the searches and the plan depends on its arguments alone;
  * otherwise the clock ends it.
  */
-import { at } from "../../base/invariant.ts";
+import { at, invariant } from "../../base/invariant.ts";
 import { anneal } from "./anneal.ts";
 import { dropBound } from "./drop-bound.ts";
 import { type FlatGraph, flatGraph } from "./flat-graph.ts";
@@ -16,10 +16,12 @@ import { allowanceOf, type Meter } from "./meter.ts";
 import { type IntegerSolver, solveOptimal } from "./optimal.ts";
 import { type Found, portfolio, tournament } from "./portfolio.ts";
 import { baseSequence, type RecomputeProblem, type Sequence } from "./problem.ts";
-import { relieve, relieveInStages } from "./relief.ts";
+import { relieve } from "./relief.ts";
+import { hasFreeOrder } from "./reorder.ts";
 import { segmentPlans, selectivePlans } from "./rules.ts";
 import { cheapest } from "./segments.ts";
 import { simulate } from "./simulate.ts";
+import { relieveInStages } from "./stages.ts";
 import { fitsBits } from "./state-bounds.ts";
 import { searchStates } from "./state-search.ts";
 import { improveByStates } from "./state-windows.ts";
@@ -37,6 +39,8 @@ export interface AutoOptions {
   readonly start?: Sequence | undefined;
   /** Factors of what values are worth to look-ahead: those below 1 are dropped sooner. */
   readonly worth?: Float64Array | undefined;
+  /** Where no plan is found with the given order of first executions and time is left: whether another may do; default: not. */
+  readonly order?: "given" | "any" | undefined;
 }
 
 export interface Answer {
@@ -61,6 +65,8 @@ const LARGE = 1000;
 const HUGE = 3000;
 /** Of the time on large graphs: when look-ahead ends, which comes first there, relief after it, and the search around both. */
 const [EARLY, LATE_RELIEF, LATE_TOURNAMENT] = [0.35, 0.5, 0.7];
+/** When the given order is given up, where nothing has found a plan with it and another may do. */
+const UNPLANNED = 0.2;
 /** When relief in stages ends, where nothing else has found a plan. */
 const STAGES_UNTIL = 0.9;
 /** Largest graphs that are solved exactly, and those whose relaxation is. */
@@ -142,9 +148,10 @@ export function auto(problem: RecomputeProblem, budget: number, options: AutoOpt
   offer(search, base, "store-all");
   offer(search, options.start ?? null, "start");
   if (search.strategy === "store-all") search.proven = true;
-  else search.bound = leastBytes(problem) > budget ? Number.POSITIVE_INFINITY : dropBound(graph, search.budget);
+  else search.bound = isImpossible(search) ? Number.POSITIVE_INFINITY : dropBound(graph, search.budget);
   if (search.bound === Number.POSITIVE_INFINITY) search.proven = true;
   else if (!search.proven) improve(search);
+  if (search.best === null && mayReorder(search)) return inAnotherOrder(search);
   const sequence = search.best ?? base;
   const { cost, peakBytes } = simulate(problem, sequence);
   const feasible = search.best !== null;
@@ -160,6 +167,35 @@ export function auto(problem: RecomputeProblem, budget: number, options: AutoOpt
   };
 }
 
+/** Whether there may be a plan with another order; what was proven about the given one does not hold for it. */
+function mayReorder(search: Search): boolean {
+  const { problem, options } = search;
+  return options.order === "any" && options.effort === undefined && hasFreeOrder(problem) && !isImpossible(search);
+}
+
+/** Whether one operation or the results alone are too much, in whatever order. */
+function isImpossible({ problem, graph, budget }: Search): boolean {
+  const results = graph.results.reduce((sum, value) => sum + at(graph.bytes, value), 0);
+  return Math.max(leastBytes(problem), results) > budget;
+}
+
+/** A plan with another order of first executions, made cheaper like any other in the time that is left. */
+function inAnotherOrder(search: Search): Answer {
+  const { problem, budget, options, began } = search;
+  const staged = relieveInStages(problem, budget, { deadline: until(search, STAGES_UNTIL), order: "any" });
+  const { peakBytes, cost } = simulate(staged.problem, staged.sequence);
+  if (peakBytes > budget) {
+    const { baseCost } = search.graph;
+    const sequence = baseSequence(problem);
+    const base = { sequence, peakBytes: simulate(problem, sequence).peakBytes, cost: baseCost, baseCost };
+    return { ...base, feasible: false, boundCost: baseCost, proven: false, strategy: "none" };
+  }
+  const seconds = Math.max(0.01, (options.seconds ?? 10) - (performance.now() - began) / 1000);
+  const answer = auto(staged.problem, budget, { ...options, seconds, order: "given", start: staged.sequence });
+  invariant(answer.cost <= cost, () => `a plan of cost ${cost} became one of ${answer.cost}`);
+  return { ...answer, sequence: answer.sequence.map((op) => at(staged.given, op)) };
+}
+
 /** Where look-ahead comes before relief: one run of it is quick, whatever the size, and in most graphs finds a plan. */
 function isHuge({ graph, options }: Search): boolean {
   return graph.ops > (options.effort === undefined ? LARGE : HUGE);
@@ -170,7 +206,8 @@ function firstPlans(search: Search): readonly Found[] {
   const { graph, budget, options } = search;
   const huge = isHuge(search);
   // where there is no plan yet, relief in stages comes next, and is the one that gets furthest in time
-  const part = search.best ? 0.3 : 0.35;
+  const unplanned = mayReorder(search) ? UNPLANNED : 0.35;
+  const part = search.best ? 0.3 : unplanned;
   const deadline = until(search, huge ? EARLY : part);
   const limited = (work: number): Meter => ({ ...share(search, work), ...(huge ? { deadline } : {}) });
   const found = [...portfolio(graph, budget, deadline, options.worth, limited(huge ? 1 : 0.4))];
@@ -256,7 +293,7 @@ function improve(search: Search): void {
   const early = fresh && isHuge(search) ? firstPlans(search) : [];
   // with little effort on a huge graph, relief gets nowhere, and to count what rules need takes longer than look-ahead
   const tired = effort !== undefined && search.best !== null && isHuge(search);
-  const large = search.best ? LATE_RELIEF : LARGE_RELIEF;
+  const large = search.best || mayReorder(search) ? LATE_RELIEF : LARGE_RELIEF;
   const limits = { deadline: until(search, graph.ops > LARGE ? large : RELIEF), work: share(search, 1).left };
   const relieved: Sequence[] = fresh && !tired ? [relieve(graph, budget, limits)] : [];
   for (const sequence of relieved) offer(search, sequence, "relief");
@@ -264,8 +301,10 @@ function improve(search: Search): void {
   if (fresh) widen(search, NARROW, NARROW * WIDER, 0.15, 0.2);
   if (search.proven) return;
   const found = fresh && !isHuge(search) ? firstPlans(search) : early;
+  if (!search.best && mayReorder(search)) return;
   if (!search.best && effort === undefined) {
-    offer(search, relieveInStages(graph, budget, { deadline: until(search, STAGES_UNTIL) }), "relief");
+    const { sequence } = relieveInStages(search.problem, budget, { deadline: until(search, STAGES_UNTIL) });
+    offer(search, sequence, "relief");
   }
   const exact = solver !== undefined && graph.ops <= EXACT_OPS;
   const starts = [...relieved, ...found.map(({ sequence }) => sequence)];

@@ -14,8 +14,10 @@ import { relaxedBound } from "./optimal.ts";
 import { SCORINGS } from "./portfolio.ts";
 import { baseSequence, checkProblem, type RecomputeProblem } from "./problem.ts";
 import { profiler } from "./profile.ts";
-import { relieve, relieveInStages } from "./relief.ts";
+import { relieve } from "./relief.ts";
+import { renumbered } from "./reorder.ts";
 import { simulate } from "./simulate.ts";
+import { relieveInStages } from "./stages.ts";
 import { searchStates } from "./state-search.ts";
 import { improveByStates } from "./state-windows.ts";
 import { GRAPH_STRATEGIES, planRecompute, type StrategyName } from "./strategies.ts";
@@ -110,7 +112,7 @@ describe("relief", () => {
     const problem = layeredGraph(1, 1000);
     const budget = Math.floor(simulate(problem, baseSequence(problem)).peakBytes / 2);
     expect(simulate(problem, relieve(flatGraph(problem), budget)).peakBytes).toBeGreaterThan(budget);
-    const staged = simulate(problem, relieveInStages(flatGraph(problem), budget));
+    const staged = simulate(problem, relieveInStages(problem, budget).sequence);
     expect(staged.violations).toEqual([]);
     expect(staged.peakBytes).toBeLessThanOrEqual(budget);
   });
@@ -118,9 +120,32 @@ describe("relief", () => {
   it("goes on where a stage gets no lower, by forgetting what is computed again around the fullest step", () => {
     const problem = skippingGraph(5, 200);
     const budget = budgetOf(problem, 0.65);
-    const { violations, peakBytes } = simulate(problem, relieveInStages(flatGraph(problem), budget, { rounds: 40 }));
+    const { violations, peakBytes } = simulate(problem, relieveInStages(problem, budget, { rounds: 40 }).sequence);
     expect(violations).toEqual([]);
     expect(peakBytes).toBeLessThanOrEqual(budget);
+  });
+
+  it("goes lower where the order of first executions is free", () => {
+    const problem = skippingGraph(5, 200);
+    const budget = Math.floor(0.58 * simulate(problem, baseSequence(problem)).peakBytes);
+    const rounds = 25;
+    expect(simulate(problem, relieveInStages(problem, budget, { rounds }).sequence).peakBytes).toBeGreaterThan(budget);
+    const free = relieveInStages(problem, budget, { rounds, order: "any" });
+    const { violations, peakBytes } = simulate(free.problem, free.sequence);
+    expect(violations).toEqual([]);
+    expect(peakBytes).toBeLessThanOrEqual(budget);
+    // the same operations, each once in the order
+    expect(free.problem.ops).toEqual(free.given.map((op) => problem.ops[op]));
+    expect([...free.given].sort((a, b) => a - b)).toEqual(baseSequence(problem));
+    expect(relieveInStages(problem, budget, { rounds, order: "any" })).toEqual(free);
+  });
+
+  it("keeps the given order where constants appear on the way", () => {
+    const problem = skippingGraph(5, 60);
+    const pinnedBytes = problem.pinnedBytes.map((_, k) => Number(k > 30));
+    const budget = budgetOf(problem, 0.5);
+    const { given } = relieveInStages({ ...problem, pinnedBytes }, budget, { rounds: 3, order: "any" });
+    expect(given).toEqual(baseSequence(problem));
   });
 
   it("gives valid plans that cost no less than the least, most of them within the budget", () => {
@@ -306,8 +331,34 @@ describe("strategies", () => {
   });
 
   it("prove that a budget below one operation's operands is impossible", () => {
-    const answer = auto(problem, leastBytes(problem) - 1, { solver });
+    const answer = auto(problem, leastBytes(problem) - 1, { solver, order: "any" });
     expect(answer).toMatchObject({ feasible: false, proven: true });
+  });
+
+  it("take another order of first executions where the given one has no plan, if they may", () => {
+    // a and b are large and run once; what is made of each is small
+    const large = { cost: 1, inputs: [], once: true };
+    const ops = [
+      { id: "a", name: "a", ...large, outputs: [0] },
+      { id: "b", name: "b", ...large, outputs: [1] },
+      { id: "c", name: "c", cost: 1, inputs: [0], outputs: [2] },
+      { id: "d", name: "d", cost: 1, inputs: [1], outputs: [3] },
+    ];
+    const branches = {
+      name: "branches",
+      ops,
+      bytes: [100, 100, 10, 10],
+      results: [2, 3],
+      pinnedBytes: [0, 0, 0, 0, 0],
+    };
+    expect(auto(branches, 130, { seconds: 1 })).toMatchObject({ feasible: false, proven: true });
+    const answer = auto(branches, 130, { seconds: 1, order: "any" });
+    expect(answer).toMatchObject({ feasible: true, peakBytes: 120, cost: 4 });
+    const { problem: inOrder, sequence } = renumbered(branches, answer.sequence);
+    expect(simulate(inOrder, sequence)).toMatchObject({ violations: [], peakBytes: 120 });
+    // neither order helps against a single operation; a plan with the given order stays
+    expect(auto(branches, 109, { seconds: 1, order: "any" })).toMatchObject({ feasible: false, proven: true });
+    expect(auto(branches, 210, { seconds: 1, order: "any" }).sequence).toEqual([0, 1, 2, 3]);
   });
 
   it("refuse a name that is none", () => {

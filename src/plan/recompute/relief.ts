@@ -14,7 +14,6 @@
  * the end repetitions that turned out needless are taken away. Where eviction in order of time gets stuck (graphs in
  * which all is read soon, and computing again needs much), this finds a plan.
  */
-import { dice } from "./anneal.ts";
 import type { FlatGraph } from "./flat-graph.ts";
 import { Timeline } from "./timeline.ts";
 
@@ -25,14 +24,9 @@ const FEWEST_TRIALS = 4;
 const SMALL = 300;
 /** How often so many are tried on large graphs before long recomputations are. */
 const BATCHES = 8;
-/** Operations to compute again for one value, at most: at first, where nothing else helps, and by stages. */
+/** Operations to compute again for one value, at most: at first, and where nothing else helps. */
 const LONGEST = 12;
-const LONGER = 60;
-const LONGEST_OF_STAGES = 400;
-/** By how much the budget of a stage is below the peak of the one before: at first, and once one got no lower. */
-const [STAGE, SMALL_STAGE] = [0.03, 0.01];
-/** How far around the fullest step repetitions are forgotten then, as parts of the sequence. */
-const [NEAR, FAR] = [0.05, 0.35];
+export const LONGER = 60;
 
 export interface ReliefOptions {
   /** The time by the clock at which to stop. */
@@ -227,58 +221,4 @@ export function relieve(graph: FlatGraph, budget: number, options: ReliefOptions
   }
   if (line.over === 0) tidy(relief);
   return line.sequence();
-}
-
-/** The most bytes of a sequence, and the position of the step that has them. */
-function peakOf(graph: FlatGraph, sequence: readonly number[]): { readonly bytes: number; readonly at: number } {
-  const line = new Timeline(graph, 0, sequence);
-  let [most, fullest, position] = [0, 0, 0];
-  for (let step = 0; step !== line.end; step = line.next[step] as number, position++) {
-    if (line.bytesAt(step) > most) [most, fullest] = [line.bytesAt(step), position];
-  }
-  return { bytes: most, at: fullest };
-}
-
-/** A sequence without about half of the repetitions around a position: within a twentieth to a third of it, as drawn. */
-function shaken(sequence: readonly number[], around: number, random: () => number): number[] {
-  const reach = (NEAR + (FAR - NEAR) * random()) * sequence.length;
-  const seen = new Set<number>();
-  return sequence.filter((op, position) => {
-    const isFirst = !seen.has(op);
-    seen.add(op);
-    return isFirst || Math.abs(position - around) > reach || random() < 0.5;
-  });
-}
-
-export interface StageOptions {
-  /** The time by the clock at which to stop. */
-  readonly deadline?: number;
-  /** Times that relief is tried, at most. */
-  readonly rounds?: number;
-}
-
-/**
- * Relief in stages, each with a budget a little below the peak that the one before reached. Against a budget far below the
- * peak, steps are given up that later moves would have made easy, and nearly all are above it: what frees the fullest ones
- * is not told from what frees others. Where a stage gets no lower, half of what is computed again around the fullest step is
- * forgotten and relieved anew, for a little less: iterated local search (Lourenço, Martin and Stützle, 2003). Ends with the
- * lowest peak that it reached.
- */
-export function relieveInStages(graph: FlatGraph, budget: number, options: StageOptions = {}): number[] {
-  const { deadline = Number.POSITIVE_INFINITY, rounds = Number.POSITIVE_INFINITY } = options;
-  const random = dice(0);
-  let reached = Array.from({ length: graph.ops }, (_, op) => op);
-  let peak = peakOf(graph, reached);
-  let isStuck = false;
-  for (let round = 0; peak.bytes > budget && round < rounds && performance.now() < deadline; round++) {
-    // in the last stage as much as is asked for: a target below it would be missed for nothing
-    const target = Math.max(budget, Math.floor(peak.bytes * (1 - (isStuck ? SMALL_STAGE : STAGE))));
-    const start = isStuck ? shaken(reached, peak.at, random) : reached;
-    const longer = isStuck && random() < 0.5 ? LONGER : LONGEST_OF_STAGES;
-    const next = relieve(graph, target, { deadline, start, longer });
-    const lower = peakOf(graph, next);
-    if (lower.bytes < peak.bytes) [reached, peak] = [next, lower];
-    else isStuck = true;
-  }
-  return peak.bytes > budget ? reached : relieve(graph, budget, { deadline, start: reached });
 }
