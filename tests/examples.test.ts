@@ -61,7 +61,7 @@ describe("the examples", () => {
     const known = survey({ size: 18, shots: 2, steps: 50 });
     const { medium, misfits, info } = invert(known, { iterations: 12, memory: AMPLE, rate: 0.02 });
     expect(medium.dtype).toBe("f64");
-    expect(info.slowdown).toBe(1);
+    expect(info.slowdown).toBeLessThanOrEqual(1);
     expect(misfits.at(-1)).toBeLessThan((misfits[0] as number) / 3);
     expect(likeness(medium, anomaly(known))).toBeGreaterThan(0.4);
   });

@@ -124,6 +124,12 @@ test("ten maps on a vector of 100,000 fit two vectors", () => {
   expect(plans.choose({ least: true }).arenaBytes).toBeLessThanOrEqual(800_000);
 });
 
+test("a program that computes nothing has a smallest plan", () => {
+  const plans = plansFor({ name: "nothing", fn: (x: Tensor) => x, args: [spec([8])] });
+  expect(plans.choose({ least: true }).arenaBytes).toBe(plans.storeAll.arenaBytes);
+  for (const strategy of strategies) expect(plans.choose({ least: true, strategy }).strategy).toBeDefined();
+});
+
 test("with other kernels the gradient has the same bits", () => {
   const run = (memory?: "min"): Float32Array => {
     const fn = compile(chain.fn as (x: Tensor) => Tensor, memory ? { memory, validate: true } : {});

@@ -22,7 +22,7 @@ export {
 export * from "./conv.ts";
 export * from "./coupling.ts";
 export * from "./create.ts";
-export * from "./custom.ts";
+export { type CustomJvpRule, type CustomVjpRule, checkpoint, customJvp, customVjp } from "./custom.ts";
 export * from "./einsum.ts";
 export * from "./elementwise.ts";
 export { type ArgNums, type AuxOptions, type GradOf, type GradOptions, grad, valueAndGrad } from "./grad.ts";

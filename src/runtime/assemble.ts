@@ -24,7 +24,7 @@ import { isSmaller, PlanFamily } from "../plan/budget/family.ts";
 import { loopGroups, withoutChoice, withSchedules } from "../plan/budget/loop-groups.ts";
 import { LoopRungs, openSlots } from "../plan/budget/loop-rules.ts";
 import { asAsked, rewindLoops } from "../plan/budget/rewind.ts";
-import type { Candidate, Proof } from "../plan/budget/rungs.ts";
+import { type Candidate, type Proof, UNREACHED } from "../plan/budget/rungs.ts";
 import { type CostModel, DEFAULT_MODELS } from "../plan/cost/model.ts";
 import { planInfeasible } from "../plan/infeasible.ts";
 import type { Level } from "../plan/recompute/levels.ts";
@@ -225,18 +225,19 @@ export class ProgramPlans {
   #within(budgetBytes: number, { strategy, segments }: MemoryRequest): Candidate<Made> | null {
     const quick = this.#quickWithin(budgetBytes, strategy, segments);
     if (this.#isEnough(quick) || (strategy ?? "auto") !== "auto") return quick;
-    return fastestOf([
-      quick,
-      this.#wideSearch().within(budgetBytes, segments),
-      this.#loopRule("binomial")?.within(budgetBytes) ?? null,
-      ...this.#lastResorts(budgetBytes, segments),
-    ]);
+    const ofLoops = this.#loopRule("binomial")?.within(budgetBytes) ?? null;
+    const found = fastestOf([quick, this.#wideSearch().within(budgetBytes, segments), ofLoops]);
+    return found ?? fastestOf(this.#lastResorts(budgetBytes, segments));
   }
 
-  /** Whether what the quick search found is the answer; in small programs, for which all is soon tried, only the fastest. */
+  /**
+   * Whether what the quick search found is the answer; in small programs, for which all is soon tried, only the fastest. With
+   * loops it has looked at many forms already, and most of them take longer.
+   */
   #isEnough(quick: Candidate<Made> | null): boolean {
     const { stored } = this.#made();
-    if (quick === null || quick === this.#quickWithin(Number.POSITIVE_INFINITY)) return quick !== null;
+    if (quick === null || this.#loopForms("auto")) return quick !== null;
+    if (quick === this.#quickWithin(Number.POSITIVE_INFINITY)) return true;
     return stored.steps > SMALL && quick.predictedMs <= SLOW * stored.base.predictedMs;
   }
 
@@ -361,7 +362,7 @@ export class ProgramPlans {
       () => storeAll,
       (scheduleOf) => {
         const graph = withSchedules(merged, scheduleOf, openSlots(scheduleOf));
-        return candidateOf(assembler.make(graph, [fuse]), strategy, this.#tools);
+        return candidateOf(assembler.make(graph, [fuse], UNREACHED), strategy, this.#tools);
       },
     );
     if (!rungs) return null;

@@ -84,6 +84,11 @@ export class GraphPlans {
     return new GraphPlans(this.#graph, candidateOf(made, this.base.strategy, this.#tools), this.#tools, fusion);
   }
 
+  /** Whether something runs programs of its own. */
+  get hasLoops(): boolean {
+    return this.base.result.controls.size > 0;
+  }
+
   /** Steps of the program in which everything is stored. */
   get steps(): number {
     return this.base.result.program.steps.length;

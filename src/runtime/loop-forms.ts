@@ -19,7 +19,7 @@ import type { Made } from "./assembler.ts";
 import { candidateOf, GraphPlans, type PlanTools } from "./graph-plans.ts";
 
 const STRATEGY = "auto";
-/** Steps of a program of which all forms are searched for the smallest plan. */
+/** Steps of a program of which more is searched. */
 export const SMALL = 64;
 
 export class LoopForms {
@@ -88,8 +88,7 @@ export class LoopForms {
     const alone = this.#loops.at(this.#loops.few);
     // As few states as there can be are no more than a reasonable number of sweeps where loops are short.
     const isShort = [...this.#loops.few.values()].every(({ slots }) => slots === 1);
-    const all = isShort ? [...this.#forms, this.#tightest] : this.#forms;
-    const both = this.#small(few().steps <= SMALL ? all : [few], segments);
+    const both = this.#small(isShort && few().steps <= SMALL ? [few, this.#tightest] : [few], segments);
     const small = isSmaller(alone, both) ? alone : both;
     // What takes no longer and is smaller was found on another way.
     const other = this.underMs(Math.max(alone.predictedMs, both.predictedMs), segments);
