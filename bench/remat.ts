@@ -12,7 +12,7 @@ import { readGraph } from "../src/plan/recompute/read-graph.ts";
 import { renumbered } from "../src/plan/recompute/reorder.ts";
 import { simulate } from "../src/plan/recompute/simulate.ts";
 import { planRecompute } from "../src/plan/recompute/strategies.ts";
-import { skippingGraph } from "../tests/support/training-graphs.ts";
+import { skippingGraph } from "./layered-graphs.ts";
 
 interface Row {
   readonly file: string;

@@ -2,16 +2,8 @@
  * @file Graphs to plan recomputation for, made here: random ones from a seed, and small training steps. And the exact
  * answer for tiny graphs by a search over all states, which shares nothing with the planners.
  */
+import { integers } from "../../bench/layered-graphs.ts";
 import type { RecomputeOp, RecomputeProblem } from "../../src/plan/recompute/problem.ts";
-
-/** Uniform integers in [low, high], from a seed: a linear congruential generator's upper bits. */
-export function integers(seed: number): (low: number, high: number) => number {
-  let state = BigInt(seed) * 2n + 1n;
-  return (low, high) => {
-    state = (state * 6364136223846793005n + 1442695040888963407n) & 0xffffffffffffffffn;
-    return low + Number((state >> 33n) % BigInt(high - low + 1));
-  };
-}
 
 /** A graph with several outputs per operation, results and constants, each drawn from the seed. */
 export function randomProblem(seed: number, count: number): RecomputeProblem {
@@ -104,3 +96,5 @@ export function leastCost(problem: RecomputeProblem, budget: number): number {
     }
   }
 }
+
+export { integers };

@@ -1,8 +1,9 @@
 /** @file Every planner of recomputation against the checker, the profiles against each other, and tiny graphs exactly. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { skippingGraph } from "../../../bench/layered-graphs.ts";
 import { leastCost, randomProblem, trainingChain } from "../../../tests/support/recompute-graphs.ts";
-import { layeredGraph, skippingGraph } from "../../../tests/support/training-graphs.ts";
+import { layeredGraph } from "../../../tests/support/training-graphs.ts";
 import { findSolver } from "../../node/highs.ts";
 import { anneal, dice } from "./anneal.ts";
 import { auto, leastBytes } from "./auto.ts";

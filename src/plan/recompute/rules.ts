@@ -14,7 +14,6 @@ const LONGER = 1.15;
 /** Thresholds that split what operations cost per byte into `steps` parts of equal count. */
 function thresholds(problem: RecomputeProblem, steps: number): readonly number[] {
   const sorted = [...intensity(problem)].sort((a, b) => a - b);
-  if (sorted.length === 0) return [];
   const picks = Array.from({ length: steps }, (_, i) => at(sorted, Math.floor((i * (sorted.length - 1)) / steps)));
   return [...new Set([...picks, Number.POSITIVE_INFINITY])];
 }

@@ -154,6 +154,9 @@ export function planRecompute(
   strategy: StrategyName = "auto",
   options: AutoOptions = {},
 ): Answer {
-  const answer = STRATEGY[strategyOf(strategy)].plan(problem, budget, options);
+  const { plan } = STRATEGY[strategyOf(strategy)];
+  // nothing to compute again
+  if (problem.ops.length === 0) return { ...answerOf(problem, budget, baseSequence(problem)), strategy };
+  const answer = plan(problem, budget, options);
   return strategy === "auto" ? answer : { ...answer, strategy };
 }
