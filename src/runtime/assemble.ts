@@ -236,7 +236,7 @@ export class ProgramPlans {
    */
   #isEnough(quick: Candidate<Made> | null): boolean {
     const { stored } = this.#made();
-    if (quick === null || this.#loopForms("auto")) return quick !== null;
+    if (quick === null) return false;
     if (quick === this.#quickWithin(Number.POSITIVE_INFINITY)) return true;
     return stored.steps > SMALL && quick.predictedMs <= SLOW * stored.base.predictedMs;
   }

@@ -21,6 +21,8 @@ import { candidateOf, GraphPlans, type PlanTools } from "./graph-plans.ts";
 const STRATEGY = "auto";
 /** Steps of a program of which more is searched. */
 export const SMALL = 64;
+/** As few states as there can be are taken for the smallest plan where that takes at most so many times as long as a few. */
+const PATIENCE = 4;
 
 export class LoopForms {
   readonly #graph: Graph;
@@ -84,21 +86,18 @@ export class LoopForms {
 
   /** The smallest plan that does not run loops hundreds of times for the last few states. */
   least(segments?: Level): Candidate<Made> {
-    const few = at(this.#forms, this.#forms.length - 1);
+    const few = at(this.#forms, this.#forms.length - 1)().family(STRATEGY, segments).least();
     const alone = this.#loops.at(this.#loops.few);
-    // As few states as there can be are no more than a reasonable number of sweeps where loops are short.
-    const isShort = [...this.#loops.few.values()].every(({ slots }) => slots === 1);
-    const both = this.#small(isShort && few().steps <= SMALL ? [few, this.#tightest] : [few], segments);
-    const small = isSmaller(alone, both) ? alone : both;
+    const [slow, small] = [Math.max(few.predictedMs, alone.predictedMs), isSmaller(alone, few) ? alone : few];
     // What takes no longer and is smaller was found on another way.
-    const other = this.underMs(Math.max(alone.predictedMs, both.predictedMs), segments);
-    return this.#fastestLike(other && isSmaller(other, small) ? other : small);
-  }
-
-  /** The smallest plan of some forms. */
-  #small(forms: readonly (() => GraphPlans)[], segments: Level | undefined): Candidate<Made> {
-    const plans = forms.map((form) => form().family(STRATEGY, segments).least());
-    return plans.reduce((a, b) => (isSmaller(b, a) ? b : a));
+    const other = this.underMs(slow, segments);
+    let best = this.#fastestLike(other && isSmaller(other, small) ? other : small);
+    // Budgets have found some that are smaller still, with no more patience than this.
+    for (let below: Candidate<Made> | null = best; below && below.predictedMs <= PATIENCE * slow; ) {
+      best = below;
+      below = this.within(best.arenaBytes - 1, segments);
+    }
+    return best;
   }
 
   /** Of a small plan's size, what takes the least time: another state may cost nothing where something else is larger. */

@@ -126,7 +126,9 @@ export const STRATEGY: Readonly<Record<StrategyName, Strategy>> = {
     // in small programs the bytes that a planner counts differ from those of a real plan by more than plans differ from
     // each other; `sqrt` is one plan, `every-k` are many
     rules: (ops) =>
-      (["sqrt", "every-k", "look-ahead"] as const).filter((name) => ops <= (name === "sqrt" ? 1000 : 200)),
+      (["sqrt", "every-k", "look-ahead", "min-cut", "selective"] as const).filter(
+        (name) => ops <= (name === "sqrt" ? 1000 : 200),
+      ),
     plan: auto,
   },
 };
