@@ -23,7 +23,7 @@ import { MODES, type Mode, SIZES, type Size } from "./program.ts";
 import { commandOf, findingText, type Reported, reported, reportOf, reportText } from "./report.ts";
 
 /** About ten minutes on two cores. */
-const DEFAULT_SEEDS = "0:400";
+const DEFAULT_SEEDS = "0:150";
 const PROGRESS = 50;
 
 const { values } = parseArgs({
