@@ -127,6 +127,18 @@ describe("a module", () => {
     }
   });
 
+  it("is told which function threw something that has no place", () => {
+    const path = module("export const program = { init() { throw null; }, batch: () => [], step: (s) => [s, s] };");
+    expectRefusal(tidemark("plan", path), "UnknownProgram: module: init(): it threw null");
+  });
+
+  it.each([
+    [".", "it is a folder"],
+    ["/dev/zero", "it is a device, not a file"],
+  ])("is not %s", (path, why) => {
+    expectRefusal(tidemark("plan", path), `UsageError: cannot read ${path}: ${why}`);
+  });
+
   it("may fail in Node's own functions, which is its own mistake", () => {
     const path = module(`import { readFileSync } from "node:fs";
 export const program = { init: () => ({ w: readFileSync("none.bin") }), batch: () => [], step: (s) => [s, s] };`);

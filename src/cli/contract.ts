@@ -8,6 +8,7 @@ import { describe } from "../trace/arguments.ts";
 import { Tensor } from "../trace/tensor.ts";
 import { flatten, treeKey } from "../trace/tree.ts";
 import type { AnyProgram } from "./programs/built-in.ts";
+import { thrownText } from "./thrown.ts";
 
 /** For `--help`; the README has the same with an example. */
 export const CONTRACT: string = [
@@ -37,12 +38,22 @@ function requireBatch(name: string, batch: unknown): readonly Tensor[] {
   throw broken(name, `item ${other} of batch() is ${describe(batch[other])}`, "return a list of tensors: [x, y]");
 }
 
+/** What a function of a module returns; errors it throws say where, anything else says nothing. */
+function called(name: string, member: "init" | "batch", make: () => unknown): unknown {
+  try {
+    return make();
+  } catch (thrown) {
+    if (thrown instanceof Error) throw thrown;
+    throw broken(name, `${member}(): ${thrownText(thrown)}`, "throw an Error, which says where it was thrown");
+  }
+}
+
 /** A module's program with its values checked as they are made; `step` stays as it is, since it is traced. */
 export function checkedProgram(program: AnyProgram): AnyProgram {
   return {
     ...program,
-    init: () => requireState(program.name, program.init()),
-    batch: () => requireBatch(program.name, program.batch()),
+    init: () => requireState(program.name, called(program.name, "init", program.init)),
+    batch: () => requireBatch(program.name, called(program.name, "batch", program.batch)),
   };
 }
 

@@ -20,6 +20,7 @@ export type Loaded =
   | { readonly kind: "graph"; readonly name: string; readonly graph: Graph };
 
 const MODULES: readonly string[] = [".js", ".mjs", ".ts", ".mts"];
+const KINDS = ".js, .mjs, .ts or .ir";
 
 function unknown(summary: string, help: string): TidemarkError {
   return new TidemarkError("UnknownProgram", summary, { help });
@@ -42,7 +43,10 @@ export async function loadProgram(word: string): Promise<Loaded> {
     if (graph && more.length === 0) return { kind: "graph", name: graph.name, graph };
     throw unknown(`${word} holds ${more.length + Number(!!graph)} functions`, "a program is a file with one function");
   }
-  if (!MODULES.includes(extension)) throw unknownName(word);
+  if (!MODULES.includes(extension)) {
+    if (existsSync(word)) requireFile(word, KINDS);
+    throw unknownName(word);
+  }
   if (!existsSync(word)) throw unknown(`there is no file ${word}`, "give the path of a module, or a built-in name");
   const program = await moduleProgram(word);
   return { kind: "training", name: program.name, program };
@@ -50,7 +54,7 @@ export async function loadProgram(word: string): Promise<Loaded> {
 
 function unknownName(word: string): TidemarkError {
   const names = ALL_PROGRAMS.map((program) => program.name);
-  const files = "or give a file: .js, .mjs, .ts or .ir";
+  const files = `or give a ${KINDS} file`;
   return unknown(`there is no program ${word}`, `${guess(word, names)}built in are ${names.join(", ")}; ${files}`);
 }
 

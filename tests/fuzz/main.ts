@@ -63,7 +63,7 @@ function numberOf(option: string, text: string): number {
 function jobsOf(): readonly Job[] {
   const [from, to] = values.seeds.split(":").map((text) => numberOf("seeds", text)) as [number, number];
   if (to === undefined || to <= from)
-    wrong(`--seeds is ${values.seeds}; give the first and the one after the last: 0:400`);
+    wrong(`--seeds is ${values.seeds}; give the first and the one after the last: 0:150`);
   const groups = values.groups.split(",").map((group) => oneOf<Group>("groups", group, GROUP_NAMES) as Group);
   const without = values.without === "" ? undefined : values.without.split(",").map((n) => numberOf("without", n));
   const mostSteps = values.steps === undefined ? undefined : numberOf("steps", values.steps);
