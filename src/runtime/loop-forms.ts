@@ -86,7 +86,9 @@ export class LoopForms {
 
   /** The smallest plan that does not run loops hundreds of times for the last few states. */
   least(segments?: Level): Candidate<Made> {
-    const few = at(this.#forms, this.#forms.length - 1)().family(STRATEGY, segments).least();
+    const few = at(this.#forms, this.#forms.length - 1)()
+      .family(STRATEGY, segments)
+      .least();
     const alone = this.#loops.at(this.#loops.few);
     const [slow, small] = [Math.max(few.predictedMs, alone.predictedMs), isSmaller(alone, few) ? alone : few];
     // What takes no longer and is smaller was found on another way.
