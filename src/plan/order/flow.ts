@@ -15,7 +15,7 @@ export class Flow {
   constructor(nodes: number, credit: number) {
     this.#nodes = nodes;
     this.#credit = credit;
-    this.#first = Array.from({ length: nodes }, () => -1);
+    this.#first = new Array<number>(nodes).fill(-1);
   }
 
   addNode(): number {
@@ -44,7 +44,7 @@ export class Flow {
     for (;;) {
       const level = this.#layers(source);
       if ((level[sink] as number) < 0) return this.#credit < 0 ? null : total;
-      const current = Int32Array.from(this.#first);
+      const current = new Int32Array(this.#first);
       for (let pushed = this.#push(source, sink, level, current); pushed > 0; ) {
         total += pushed;
         pushed = this.#push(source, sink, level, current);
@@ -55,7 +55,10 @@ export class Flow {
 
   /** Nodes that more could flow to. */
   reachedFrom(source: number): Uint8Array {
-    return Uint8Array.from(this.#layers(source), (level) => (level < 0 ? 0 : 1));
+    const level = this.#layers(source);
+    const reached = new Uint8Array(this.#nodes);
+    for (let node = 0; node < this.#nodes; node++) reached[node] = (level[node] as number) < 0 ? 0 : 1;
+    return reached;
   }
 
   /** Nodes that more could flow from. */
