@@ -112,7 +112,10 @@ const LAYERED: readonly Row[] = [500, 1000].flatMap((count) =>
     (seed): Row => ({
       file: `skipping-${count}-${seed}`,
       make: () => skippingGraph(seed, count),
-      points: [[0.6, null]],
+      points: [
+        [0.8, null],
+        [0.6, null],
+      ],
     }),
   ),
 );

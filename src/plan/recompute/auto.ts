@@ -17,7 +17,8 @@ import { type IntegerSolver, solveOptimal } from "./optimal.ts";
 import { type Found, portfolio, tournament } from "./portfolio.ts";
 import { baseSequence, type RecomputeProblem, type Sequence } from "./problem.ts";
 import { relieve } from "./relief.ts";
-import { hasFreeOrder } from "./reorder.ts";
+import { hasFreeOrder, type Numbered } from "./reorder.ts";
+import { lowerByReplays } from "./replays.ts";
 import { segmentPlans, selectivePlans } from "./rules.ts";
 import { cheapest } from "./segments.ts";
 import { simulate } from "./simulate.ts";
@@ -65,10 +66,12 @@ const LARGE = 1000;
 const HUGE = 3000;
 /** Of the time on large graphs: when look-ahead ends, which comes first there, relief after it, and the search around both. */
 const [EARLY, LATE_RELIEF, LATE_TOURNAMENT] = [0.35, 0.5, 0.7];
-/** When the given order is given up, where nothing has found a plan with it and another may do. */
-const UNPLANNED = 0.2;
-/** When relief in stages ends, where nothing else has found a plan. */
+/** When relief from nothing ends, and the given order is given up, where no plan is found with it and another may do. */
+const [SHORT_RELIEF, UNPLANNED] = [0.1, 0.12];
+/** When relief in stages ends, where nothing else has found a plan; replays too. */
 const STAGES_UNTIL = 0.9;
+/** Of what is left until then, the part for relief in stages before replays, which are slow on large graphs. */
+const [STAGES_PART, LARGE_STAGES_PART] = [0.15, 0.6];
 /** Largest graphs that are solved exactly, and those whose relaxation is. */
 const EXACT_OPS = 130;
 /** Widths of the search over states, and by how much it gets wider each time. */
@@ -179,10 +182,20 @@ function isImpossible({ problem, graph, budget }: Search): boolean {
   return Math.max(leastBytes(problem), results) > budget;
 }
 
+/** The lowest peak in another order: relief in stages has the cheaper plan where it has one, replays get lower. */
+function lowest(search: Search): Numbered {
+  const { problem, budget, graph } = search;
+  const [now, deadline] = [performance.now(), until(search, STAGES_UNTIL)];
+  const part = graph.ops > LARGE ? LARGE_STAGES_PART : STAGES_PART;
+  const staged = relieveInStages(problem, budget, { deadline: now + part * (deadline - now), order: "any" });
+  if (simulate(staged.problem, staged.sequence).peakBytes <= budget) return staged;
+  return lowerByReplays(problem, budget, { deadline, order: "any" });
+}
+
 /** A plan with another order of first executions, made cheaper like any other in the time that is left. */
 function inAnotherOrder(search: Search): Answer {
   const { problem, budget, options, began } = search;
-  const staged = relieveInStages(problem, budget, { deadline: until(search, STAGES_UNTIL), order: "any" });
+  const staged = lowest(search);
   const { peakBytes, cost } = simulate(staged.problem, staged.sequence);
   if (peakBytes > budget) {
     const { baseCost } = search.graph;
@@ -294,7 +307,8 @@ function improve(search: Search): void {
   // with little effort on a huge graph, relief gets nowhere, and to count what rules need takes longer than look-ahead
   const tired = effort !== undefined && search.best !== null && isHuge(search);
   const large = search.best || mayReorder(search) ? LATE_RELIEF : LARGE_RELIEF;
-  const limits = { deadline: until(search, graph.ops > LARGE ? large : RELIEF), work: share(search, 1).left };
+  const small = mayReorder(search) ? SHORT_RELIEF : RELIEF;
+  const limits = { deadline: until(search, graph.ops > LARGE ? large : small), work: share(search, 1).left };
   const relieved: Sequence[] = fresh && !tired ? [relieve(graph, budget, limits)] : [];
   for (const sequence of relieved) offer(search, sequence, "relief");
   if (fresh && !tired) relieved.push(...byRules(search));

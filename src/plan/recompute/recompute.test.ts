@@ -17,6 +17,7 @@ import { baseSequence, checkProblem, type RecomputeProblem } from "./problem.ts"
 import { profiler } from "./profile.ts";
 import { relieve } from "./relief.ts";
 import { renumbered } from "./reorder.ts";
+import { lowerByReplays } from "./replays.ts";
 import { simulate } from "./simulate.ts";
 import { relieveInStages } from "./stages.ts";
 import { searchStates } from "./state-search.ts";
@@ -139,6 +140,26 @@ describe("relief", () => {
     expect(free.problem.ops).toEqual(free.given.map((op) => problem.ops[op]));
     expect([...free.given].sort((a, b) => a - b)).toEqual(baseSequence(problem));
     expect(relieveInStages(problem, budget, { rounds, order: "any" })).toEqual(free);
+  });
+
+  it("finds a plan at 0.6 of the peak of 500 layered operations by replays of many values at once", () => {
+    const problem = skippingGraph(4, 500);
+    const budget = Math.floor(0.6 * simulate(problem, baseSequence(problem)).peakBytes);
+    const lowered = lowerByReplays(problem, budget, { rounds: 12, order: "any" });
+    const { violations, peakBytes } = simulate(lowered.problem, lowered.sequence);
+    expect(violations).toEqual([]);
+    expect(peakBytes).toBeLessThanOrEqual(budget);
+    expect(lowered.problem.ops).toEqual(lowered.given.map((op) => problem.ops[op]));
+    expect(lowerByReplays(problem, budget, { rounds: 12, order: "any" })).toEqual(lowered);
+  });
+
+  it("replays nothing that may run only once, in the given order where that is to stay", () => {
+    const problem = skippingGraph(2, 200);
+    const ops = problem.ops.map((op, k) => (k % 5 === 0 ? { ...op, once: true } : op));
+    const { given, sequence } = lowerByReplays({ ...problem, ops }, budgetOf(problem, 0.7), { rounds: 6 });
+    expect(given).toEqual(baseSequence(problem));
+    expect(simulate({ ...problem, ops }, sequence).violations).toEqual([]);
+    expect(sequence.length).toBeGreaterThan(ops.length);
   });
 
   it("keeps the given order where constants appear on the way", () => {
