@@ -51,7 +51,7 @@ export interface PlanningOptions {
   readonly memory?: string | number;
   /** In place of `memory`: as few bytes as possible at this multiple of the predicted time, 1.3 for example. */
   readonly maxSlowdown?: number;
-  /** Who decides what is computed again; default: `"auto"`. */
+  /** Which strategy decides what is recomputed; default: `"auto"`. */
   readonly strategy?: StrategyName;
   /** What strategies with segments cut at: `"operation"`, or parts as named by `scope` and `checkpoint`. */
   readonly segments?: Level;

@@ -21,8 +21,8 @@ import { candidateOf, GraphPlans, type PlanTools } from "./graph-plans.ts";
 const STRATEGY = "auto";
 /** Steps of a program of which more is searched. */
 export const SMALL = 64;
-/** As few states as there can be are taken for the smallest plan where that takes at most so many times as long as a few. */
-const PATIENCE = 4;
+/** The smallest plan takes at most so many times as long as the plan with a reasonable number of sweeps. */
+export const PATIENCE = 4;
 
 export class LoopForms {
   readonly #graph: Graph;
@@ -94,7 +94,7 @@ export class LoopForms {
     // What takes no longer and is smaller was found on another way.
     const other = this.underMs(slow, segments);
     let best = this.#fastestLike(other && isSmaller(other, small) ? other : small);
-    // Budgets have found some that are smaller still, with no more patience than this.
+    // Searching below each plan in turn finds smaller ones; those beyond the time limit are left to explicit budgets.
     for (let below: Candidate<Made> | null = best; below && below.predictedMs <= PATIENCE * slow; ) {
       best = below;
       below = this.within(best.arenaBytes - 1, segments);

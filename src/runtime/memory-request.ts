@@ -10,7 +10,7 @@ export interface MemoryRequest {
   readonly least?: boolean | undefined;
   /** As small as possible at this multiple of the predicted time of storing everything. */
   readonly maxSlowdown?: number | undefined;
-  /** Who decides what is computed again; default: `auto`. */
+  /** Which strategy decides what is recomputed; default: `auto`. */
   readonly strategy?: StrategyName | undefined;
   /** What segments are made of, for strategies that have segments; default: operations. */
   readonly segments?: Level | undefined;

@@ -125,7 +125,7 @@ async function measure(program: AnyProgram, args: Arguments, io: Io): Promise<Me
   return madeFor(await planSettings(args, io), (settings) => measureWith(program, settings, steps, io));
 }
 
-/** The small parts of what is known about a program: whoever holds the rest holds its plan. */
+/** The small fields of a program's information. The other fields keep the whole plan reachable. */
 function figuresOfProgram({ arenaBytes, compileMs, moduleBytes, kernelFunctions, ...info }: ProgramInfo) {
   const { kernelCalls, traceMs, planMs, planCached } = info;
   return { arenaBytes, compileMs, moduleBytes, kernelFunctions, kernelCalls, traceMs, planMs, planCached };

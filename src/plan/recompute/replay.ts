@@ -1,6 +1,6 @@
 /**
- * @file Many values computed again at one place, for one price. Where values are read again far from where they were computed,
- * to compute one of them again takes nearly all before it, and so does it to compute fifty: only together do they pay.
+ * @file Many values recomputed at one place, for one price. Where values are read again far from where they were computed,
+ * recomputing one of them takes nearly all operations before it, and so does recomputing fifty: only together do they pay.
  *
  * ```
  *   bytes        ▂▄▆████▆▄▂            before q all that held values follow from is computed once more; those
@@ -147,7 +147,7 @@ function cutAt(graph: FlatGraph, { position, held, touched }: Place, fullness: F
   return again;
 }
 
-/** Without repetitions whose values nobody reads before they are written again. */
+/** Drops recomputations whose outputs are not read before they are written again. */
 function withoutUnread(graph: FlatGraph, sequence: readonly number[]): number[] {
   const seen = new Uint8Array(graph.ops);
   const isFirst = sequence.map((op) => {

@@ -1,7 +1,7 @@
 /**
  * @file Relief in stages, each with a budget a little below the peak that the one before reached. Against a budget far below
  * the peak, steps are given up that later moves would have made easy, and nearly all are above it: what frees the fullest
- * ones is not told from what frees others. Where a stage gets no lower, half of what is computed again around the fullest
+ * ones is not told from what frees others. Where a stage gets no lower, half of what is recomputed around the fullest
  * step is forgotten and relieved anew, for a little less: iterated local search (Lourenço, Martin and Stützle, 2003).
  *
  * Where the order of first executions is free, all that runs, repetitions too, is ordered anew between stages (reorder.ts):

@@ -8,7 +8,7 @@ import type { Candidate } from "../../../src/plan/budget/rungs.ts";
 import { STRATEGIES, type StrategyName } from "../../../src/plan/recompute/strategies.ts";
 import type { MemoryRequest, ProgramPlans } from "../../../src/runtime/assemble.ts";
 import type { Made } from "../../../src/runtime/assembler.ts";
-import { SMALL } from "../../../src/runtime/loop-forms.ts";
+import { PATIENCE, SMALL } from "../../../src/runtime/loop-forms.ts";
 import { type PlanStore, providePlanStore } from "../../../src/runtime/plan-cache.ts";
 import type { AnyFunction } from "../../../src/trace/function.ts";
 import type { Arguments } from "../program.ts";
@@ -19,8 +19,6 @@ export const COMPARED = STRATEGIES.filter((name) => name !== "optimal" && name !
 
 /** Predicted times are sums in different orders. */
 const SLACK = 1 + 1e-9;
-/** Plans with loops that take so many times as long as `min` may be smaller. */
-const PATIENCE = 4;
 
 type Found = Candidate<Made>;
 
@@ -106,7 +104,7 @@ class PlanChecks {
     const { found } = this.#session;
     const made = this.#ask({ budgetBytes });
     if (typeof made !== "string") {
-      // loops that run again and again for the last few states are for who asks for these bytes, not for `min`
+      // `min` does not repeat loops for the last few states; an explicit budget may
       const { arenaBytes, predictedMs } = made;
       const smallest = this.#ask({ least: true }) as Found;
       if (predictedMs > PATIENCE * smallest.predictedMs) return;
