@@ -96,6 +96,21 @@ test.skipIf(!hasCompiler)("memory of the process grows where it is, so that a bu
   expect(buffer.byteLength).toBeLessThanOrEqual(64_000 + 64);
 });
 
+describe.each(targets)("the arena of a function on $target with $threads threads", (where) => {
+  test("is that of its largest program, and state stays where it is when it is called with other shapes", () => {
+    const step = compile(train, { ...where, donate: [0] });
+    let [w] = step(weights(), batch(400));
+    const before = storageOf(w).read();
+    const sizes = [1, 40, 400, 3].map((rows) => {
+      [w] = step(w, batch(rows));
+      return step.program(w, batch(rows)).arenaBytes;
+    });
+    expect(step.usage()).toEqual({ programs: 4, arenaBytes: Math.max(...sizes) });
+    const after = storageOf(w).read();
+    expect([after.buffer, after.byteOffset]).toEqual([before.buffer, before.byteOffset]);
+  });
+});
+
 describe("the arena of a function", () => {
   test("is that of its largest program, not the sum", () => {
     const f = compile((x: Tensor) => x.tanh().matmul(x, { tb: true }).sum());

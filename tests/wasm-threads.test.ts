@@ -8,7 +8,7 @@ import { compile, type Tensor, tensor, valueAndGrad, whileLoop } from "../src/ap
 import { vjp } from "../src/autodiff/vjp.ts";
 import { at } from "../src/base/invariant.ts";
 import { hostRandom } from "../src/base/random.ts";
-import { TEAM, teamStart } from "../src/codegen/wasm/team.ts";
+import { TEAM } from "../src/codegen/wasm/team.ts";
 import { Build } from "../src/ir/build.ts";
 import type { Graph } from "../src/ir/graph.ts";
 import type { Reference } from "../src/ir/op.ts";
@@ -29,25 +29,23 @@ provideWorkers(nodeWorkers);
 
 /** Pieces that workers have done for a program; 0 where it has nothing to share, and then no words for it. */
 function helped(executable: Executable): number {
-  const address = teamStart(executable.placed.plan.height) + TEAM.helped;
-  try {
-    return executable.view(tensorType("i32", [1]), address)[0] as number;
-  } catch {
-    return 0;
-  }
+  const { buffer, start } = executable.memory;
+  return start === 0 ? 0 : at(new Int32Array(buffer), TEAM.helped / 4);
+}
+
+function once(graph: Graph, executable: Executable, inputs: readonly Reference[]): Elements[] {
+  executable.poison();
+  graph.params.forEach((param, i) => {
+    executable.view(param.type, at(executable.placed.params, i)).set(at(inputs, i));
+  });
+  executable.run();
+  return graph.results.map((value, i) => executable.view(value.type, at(executable.placed.results, i)).slice());
 }
 
 /** Results of some runs of a program, each of which finds nothing of the one before. */
 function run(graph: Graph, inputs: readonly Reference[], threads: number, runs: number): [Elements[][], number] {
   const executable = Executable.from(graph, { target: wasmTarget(false, { threads, shareFrom: 0 }) });
-  const results = Array.from({ length: runs }, () => {
-    executable.poison();
-    graph.params.forEach((param, i) => {
-      executable.view(param.type, at(executable.placed.params, i)).set(at(inputs, i));
-    });
-    executable.run();
-    return graph.results.map((value, i) => executable.view(value.type, at(executable.placed.results, i)).slice());
-  });
+  const results = Array.from({ length: runs }, () => once(graph, executable, inputs));
   return [results, threads === 1 ? 0 : helped(executable)];
 }
 
@@ -106,6 +104,28 @@ describe("programs on WebAssembly and several threads", () => {
   it("and loops over random bodies do", () => {
     const loops = seeds(8, 200).map((seed) => looped(randomCase(seed)));
     expect(expectSameBits(loops, false)).toBeGreaterThan(0);
+  });
+
+  it("and programs that take turns in one memory do, which grows for the larger ones", async () => {
+    const target = wasmTarget(false, { threads: 3, shareFrom: 0 });
+    const arena = target.allocate();
+    const programs = seeds(6, 300).map((seed) => {
+      const graph = randomGraph(seed, { nodes: 5 + 4 * (seed % 6) });
+      const inputs = randomInputs(graph, seed, { special: false }).map((data, p) =>
+        graph.params[p]?.type.dtype === "f32" ? data.map(Math.fround) : data,
+      );
+      const [[want]] = run(graph, inputs, 1, 1);
+      return { graph, inputs, want, executable: Executable.from(graph, { target, arena }) };
+    });
+    const random = hostRandom(7);
+    for (let turn = 0; turn < 600; turn++) {
+      const program = at(programs, Math.floor(random.next() * programs.length));
+      const { graph, executable } = program;
+      expect(once(graph, executable, program.inputs), `turn ${turn}`).toEqual(program.want);
+      // now and then workers have gone home
+      if (turn % 50 === 0) await pause(10);
+    }
+    expect(at(new Int32Array(arena.buffer), TEAM.helped / 4)).toBeGreaterThan(0);
   });
 
   it("and a loop that numbers in the arena end does, with rows that are worth sharing", () => {

@@ -97,7 +97,7 @@ function programOptions(source: TracedProgram, { options, kept }: Maker, target:
     cache: options.cache,
     verify: options.validate ?? false,
     checkNaN: options.checkNaN ?? false,
-    arenaFor: (bytes) => kept.arenaFor(bytes),
+    arena: () => kept.arena,
   };
 }
 

@@ -2,8 +2,6 @@
  * @file The programs of one compiled function, for the shapes that it was called with lately. They run in turn in one arena,
  * whose size is that of the largest, and share what persists at its bottom (runtime/arena.ts). The program that was not asked
  * for longest is dropped when there are too many; state stays, and the program is made again when it is needed.
- *
- * Where every program needs a memory of its own (threads on WebAssembly), the sum of their arenas is kept within the budget.
  * Contract and reasons: docs/decisions/0029-one-budget-for-one-function.md.
  */
 import { TidemarkError } from "../base/errors.ts";
@@ -19,7 +17,7 @@ export const MOST_PROGRAMS = 64;
 /** What a compiled function holds. */
 export interface Usage {
   readonly programs: number;
-  /** Of all arenas: of the one that its programs run in, or the sum where they cannot share one. */
+  /** Of the arena that its programs run in. */
   readonly arenaBytes: number;
 }
 
@@ -41,13 +39,12 @@ export class KeptPrograms<E extends Entry> {
   readonly #options: KeptProgramsOptions;
   readonly #entries: Recent<string, E>;
   #chosen: ChosenTarget | undefined;
-  /** Null where every program has its own. */
-  #arena: Arena | null | undefined;
+  #arena: Arena | undefined;
   #disposed = false;
 
   constructor(options: KeptProgramsOptions) {
     this.#options = options;
-    this.#entries = new Recent(options.limit, (entry) => this.#drop(entry));
+    this.#entries = new Recent(options.limit, ({ program }) => program.close());
   }
 
   get target(): ChosenTarget {
@@ -82,23 +79,14 @@ export class KeptPrograms<E extends Entry> {
     });
   }
 
-  /** Where a new program's arena of some bytes goes; undefined: into a memory of its own, for which there is room now. */
-  arenaFor(bytes: number): Arena | undefined {
-    const { budgetBytes } = this.#options;
-    if (this.#arena === undefined) {
-      const memory = this.target.target.allocate(budgetBytes);
-      this.#arena = memory && new Arena(memory);
-    }
-    if (this.#arena) return this.#arena;
-    if (budgetBytes === undefined) return undefined;
-    while (this.usage().arenaBytes + bytes > budgetBytes && this.#entries.dropOldest());
-    return undefined;
+  /** What programs run in. */
+  get arena(): Arena {
+    this.#arena ??= new Arena(this.target.target.allocate(this.#options.budgetBytes));
+    return this.#arena;
   }
 
   usage(): Usage {
-    let own = 0;
-    for (const { program } of this.#entries.values()) own += program.arena.memory.bytes;
-    return { programs: this.#entries.size, arenaBytes: this.#arena ? this.#arena.memory.bytes : own };
+    return { programs: this.#entries.size, arenaBytes: this.#arena?.memory.bytes ?? 0 };
   }
 
   /** Frees code and arenas; tensors in them go on in arrays of their own. */
@@ -107,11 +95,5 @@ export class KeptPrograms<E extends Entry> {
     while (this.#entries.dropOldest());
     this.#arena?.clear();
     this.#arena = undefined;
-  }
-
-  #drop({ program }: E): void {
-    // What others run in too stays.
-    if (program.arena !== this.#arena) program.arena.clear();
-    program.close();
   }
 }

@@ -36,8 +36,8 @@ export interface ProgramOptions {
   readonly verify?: boolean;
   /** Look for NaN in arguments and after every operation. */
   readonly checkNaN?: boolean;
-  /** What a program of this many bytes runs in, in turn with others; default: an arena of its own. */
-  readonly arenaFor?: ((bytes: number) => Arena | undefined) | undefined;
+  /** What it runs in, in turn with others; asked for when it is loaded. Default: an arena of its own. */
+  readonly arena?: (() => Arena) | undefined;
 }
 
 /** A value of the program that goes in or comes out. */
@@ -88,7 +88,7 @@ export class LoadedProgram {
     this.#donated = donatedOf(options);
     this.#replaces = new Map([...this.#donated].flatMap(([param, result]) => (result >= 0 ? [[result, param]] : [])));
     this.#firstCapture = options.firstCapture ?? graph.params.length;
-    const arena = options.arenaFor?.(placed.plan.height);
+    const arena = options.arena?.();
     const executable = new Executable(placed, target, { stepwise: checkNaN, arena: arena?.memory });
     const { machine } = executable;
     this.#machine = machine;

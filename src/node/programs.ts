@@ -31,12 +31,11 @@ interface Planned extends BoundGraph {
 
 /**
  * Where the programs of a run are: side by side in one memory, which on WebAssembly comes in pages of 64 KiB. All of them have
- * their place before the first one is loaded, so that the memory is made once. Where programs need memories of their own
- * (threads on WebAssembly), each has one.
+ * their place before the first one is loaded, so that the memory is made once.
  */
 class Space {
   readonly #target: Target;
-  readonly #memory: ArenaMemory | null;
+  readonly #memory: ArenaMemory;
   #bytes = 0;
 
   constructor(target: Target) {
@@ -44,7 +43,7 @@ class Space {
     this.#memory = target.allocate();
   }
 
-  /** Of all arenas; of whole memories where there are several. */
+  /** Of all arenas. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -55,7 +54,7 @@ class Space {
     const fixed = graph.params.length - constants.length;
     const persistent = new Set([...donated.keys(), ...constants.map((_, k) => fixed + k)]);
     const { traits, costs } = this.#target;
-    const baseFor = this.#memory ? (bytes: number) => this.#take(bytes) : undefined;
+    const baseFor = (bytes: number): number => this.#take(bytes);
     return { graph, constants, placed: assemble(graph, traits, { donated, persistent, costs, baseFor }) };
   }
 
@@ -66,10 +65,8 @@ class Space {
   }
 
   load({ placed }: Planned): Executable {
-    this.#memory?.reserve(this.#bytes);
-    const executable = new Executable(placed, this.#target, { arena: this.#memory ?? undefined });
-    if (!this.#memory) this.#bytes += executable.memoryBytes;
-    return executable;
+    this.#memory.reserve(this.#bytes);
+    return new Executable(placed, this.#target, { arena: this.#memory });
   }
 }
 

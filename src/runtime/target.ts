@@ -70,11 +70,8 @@ export interface Target {
   readonly note?: string | null;
   /** Throws `TargetUnsupported` where the program cannot be made to run. */
   load(placed: PlacedProgram, options: LoadOptions): Machine;
-  /**
-   * A memory for several programs, empty at first, that will not grow beyond `most` bytes; null where every program needs
-   * one of its own.
-   */
-  allocate(most?: number): ArenaMemory | null;
+  /** A memory for several programs, empty at first, that will not grow beyond `most` bytes. */
+  allocate(most?: number): ArenaMemory;
 }
 
 export interface TargetRequest {

@@ -4,8 +4,10 @@
  */
 import { invariant } from "../base/invariant.ts";
 import { contractScratch } from "../codegen/wasm/blocking.ts";
+import { MOST_PAGES } from "../codegen/wasm/encoder.ts";
 import { detectFeatures } from "../codegen/wasm/features.ts";
-import { emitProgram, PAGE, pagesOf } from "../codegen/wasm/program.ts";
+import { emitProgram, PAGE, pagesOf, type WasmModule } from "../codegen/wasm/program.ts";
+import { teamBytes } from "../codegen/wasm/team.ts";
 import type { LowerTraits } from "../lower/lower.ts";
 import { DEFAULT_MODELS } from "../plan/cost/model.ts";
 import type { PlacedProgram } from "./assembler.ts";
@@ -19,7 +21,7 @@ import {
   type TargetRequest,
 } from "./target.ts";
 import { instanceOf, moduleFrom } from "./wasm-module.ts";
-import { loadThreads } from "./wasm-threads.ts";
+import { Team } from "./wasm-threads.ts";
 
 /** What products on WebAssembly need, with or without fused multiply-add. */
 export function wasmTraits(fma: boolean = detectFeatures().relaxedMadd, threads = 1): LowerTraits {
@@ -33,16 +35,32 @@ export interface WasmRequest extends TargetRequest {
 }
 
 /** Of a WebAssembly memory with addresses of 32 bits. */
-export const LARGEST_ARENA_BYTES = 65536 * PAGE;
+export const LARGEST_ARENA_BYTES = MOST_PAGES * PAGE;
 
-/** A memory of whole pages, which grows where it is. */
+/** A shared one has all its addresses from the start: where the engine has not got so many, it can grow less. */
+function newMemory(initial: number, maximum: number, shared: boolean): WebAssembly.Memory {
+  try {
+    return new WebAssembly.Memory({ initial, maximum, shared });
+  } catch (error) {
+    const half = Math.floor(maximum / 2);
+    if (!shared || half < initial) throw error;
+    return newMemory(initial, half, shared);
+  }
+}
+
+/** A memory of whole pages, which grows where it is. Where threads share it, the arena comes after their words. */
 class WasmMemory implements ArenaMemory {
   readonly memory: WebAssembly.Memory;
-  readonly start = 0;
+  readonly start: number;
+  readonly team: Team | null;
   #bytes = 0;
 
-  constructor(initial: number, maximum: number) {
-    this.memory = allocated(initial * PAGE, () => new WebAssembly.Memory({ initial, maximum }));
+  constructor(threads: number, initial: number, maximum: number) {
+    const shared = threads > 1;
+    this.start = shared ? teamBytes(threads) : 0;
+    const pages = shared ? Math.max(initial, pagesOf(this.start)) : initial;
+    this.memory = allocated(pages * PAGE, () => newMemory(pages, maximum, shared));
+    this.team = shared ? new Team(this.memory, threads) : null;
   }
 
   get buffer(): ArrayBuffer {
@@ -54,35 +72,50 @@ class WasmMemory implements ArenaMemory {
   }
 
   reserve(bytes: number): void {
-    const missing = pagesOf(bytes) - this.buffer.byteLength / PAGE;
+    const missing = pagesOf(this.start + bytes) - this.buffer.byteLength / PAGE;
     if (missing > 0) allocated(bytes, () => this.memory.grow(missing));
     this.#bytes = Math.max(this.#bytes, bytes);
   }
 }
 
-function load(placed: PlacedProgram, fma: boolean, request: WasmRequest, options: LoadOptions): Machine {
-  const { stepwise } = options;
+/** The code of a program, for a memory that was given or for one of its own. */
+function codeFor(placed: PlacedProgram, fma: boolean, request: WasmRequest, options: LoadOptions): WasmModule {
+  const { stepwise, memory } = options;
+  const { threads = 1, shareFrom } = request;
   const height = placed.base + placed.plan.height;
-  const threads = stepwise || options.memory ? 1 : (request.threads ?? 1);
-  // Words that threads share may take one page more.
-  if ((pagesOf(height) + (threads > 1 ? 1 : 0)) * PAGE > LARGEST_ARENA_BYTES) {
+  const start = threads > 1 ? teamBytes(threads) : 0;
+  if (pagesOf(start + height) > MOST_PAGES) {
     throw arenaRefused(`the arena of ${height} bytes is beyond the 4 GiB of a WebAssembly memory`);
   }
-  const { shareFrom } = request;
-  const emitOptions = { fma, stepwise, threads, ...(shareFrom === undefined ? {} : { shareFrom }) };
-  const { bytes, functions, pages, team } = emitProgram(placed.kernels, placed.copies, height, emitOptions);
-  if (team !== null) return loadThreads({ bytes, functions, pages, team, height }, threads);
-  const arena = options.memory ?? new WasmMemory(pages, pages);
+  const emit = (threads: number, from: number | undefined): WasmModule => {
+    const shared = from === undefined ? {} : { shareFrom: from };
+    return emitProgram(placed.kernels, placed.copies, height, { fma, stepwise, threads, ...shared });
+  };
+  if (threads === 1) return emit(1, undefined);
+  // Step by step the caller is alone.
+  if (memory) return emit(threads, stepwise ? Number.POSITIVE_INFINITY : shareFrom);
+  const made = stepwise ? null : emit(threads, shareFrom);
+  // Where nothing is worth sharing there is no need of words and workers.
+  return made?.isShared ? made : emit(1, undefined);
+}
+
+function load(placed: PlacedProgram, fma: boolean, request: WasmRequest, options: LoadOptions): Machine {
+  const { bytes, functions, pages, isShared } = codeFor(placed, fma, request, options);
+  const arena = options.memory ?? new WasmMemory(isShared ? (request.threads ?? 1) : 1, pages, pages);
   invariant(arena instanceof WasmMemory, () => "a memory of another target");
-  arena.reserve(height);
-  const { exports } = instanceOf(moduleFrom(bytes), { memory: arena.memory });
+  arena.reserve(placed.base + placed.plan.height);
+  const { memory, team } = arena;
+  const module = moduleFrom(bytes);
+  const { exports } = instanceOf(module, { memory, check: () => team?.check() });
+  const run = exports.run as () => void;
+  const program = { module, memory };
   return {
     moduleBytes: bytes.length,
     kernelFunctions: functions,
     memory: arena,
-    run: exports.run as () => void,
+    run: team && isShared ? () => team.run(program, run) : run,
     step: (i) => (exports[`step${i}`] as () => void)(),
-    close: () => undefined,
+    close: () => team?.dismiss(),
   };
 }
 
@@ -96,8 +129,9 @@ export function wasmTarget(fma: boolean = detectFeatures().relaxedMadd, request:
     costs: DEFAULT_MODELS[fma ? "wasm-relaxed" : "wasm"],
     arithmetic: fma ? "fused multiply-add" : "plain",
     load: (placed, options) => load(placed, fma, request, options),
-    // Workers may still be looking at a program's words when the next one runs: each has a memory of its own.
-    allocate: (most = LARGEST_ARENA_BYTES) =>
-      threads > 1 ? null : new WasmMemory(0, Math.min(pagesOf(most), LARGEST_ARENA_BYTES / PAGE)),
+    allocate(most = LARGEST_ARENA_BYTES) {
+      const words = threads > 1 ? teamBytes(threads) : 0;
+      return new WasmMemory(threads, 0, Math.min(pagesOf(words + most), MOST_PAGES));
+    },
   };
 }

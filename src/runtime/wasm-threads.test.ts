@@ -37,11 +37,11 @@ async function lastWords(executable: Executable): Promise<string> {
 /** Milliseconds: on a busy machine a worker may be long without a core while there are pieces. */
 const PATIENCE = 60_000;
 
-const HELP = "program.instance.exports.help(program.thread);";
+const HELP = "program.instance.exports.help(program.thread, message.help);";
 
 /** Takes a piece as a worker does, once there is one, and never finishes it. */
 const TAKE = `
-  const claim = new BigInt64Array(program.memory.buffer, program.team + ${TEAM.claim}, 1);
+  const claim = new BigInt64Array(program.memory.buffer, ${TEAM.claim}, 1);
   for (let taken = false; !taken; ) {
     const old = Atomics.load(claim, 0);
     const free = ~Number(BigInt.asUintN(32, old)) >>> 0;

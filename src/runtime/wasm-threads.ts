@@ -1,5 +1,5 @@
 /**
- * @file A program on WebAssembly that several threads run. Its memory is shared: the arena, then the words of the team. The
+ * @file Programs on WebAssembly that several threads run. Their memory is shared: the words of the team, then the arena. The
  * caller's thread computes too and waits only for pieces that a worker holds, so a run completes with all workers, with some
  * that come late, or with none.
  *
@@ -8,11 +8,8 @@
  * figures: docs/decisions/0025-wasm-threads.md.
  */
 import { TidemarkError } from "../base/errors.ts";
-import { invariant } from "../base/invariant.ts";
 import { MODE, TEAM } from "../codegen/wasm/team.ts";
-import { type ArenaMemory, allocated, type Machine } from "./target.ts";
-import { instanceOf, moduleFrom } from "./wasm-module.ts";
-import { endedWorker, type SharedProgram, startWorkers, summon } from "./workers.ts";
+import { endedWorker, numberOf, type SharedProgram, startWorkers, summon } from "./workers.ts";
 
 const word = (name: keyof typeof TEAM): number => TEAM[name] / 4;
 
@@ -32,37 +29,40 @@ function failure(what: string): TidemarkError {
   });
 }
 
-/** The words of a team, and what is read off them. */
-class Team {
-  readonly #program: SharedProgram;
+/** The threads that run the programs of one memory, in turn. */
+export class Team {
+  readonly #threads: number;
+  /** At the bottom of the memory, which stays where it is when it grows. */
   readonly #words: Int32Array;
   #lost: TidemarkError | null = null;
 
-  constructor(program: SharedProgram) {
-    this.#program = program;
-    this.#words = new Int32Array(program.memory.buffer, program.team);
+  constructor(memory: WebAssembly.Memory, threads: number) {
+    this.#threads = threads;
+    this.#words = new Int32Array(memory.buffer);
     // Before the first call nothing is there to be taken.
     Atomics.store(this.#words, word("claim"), -1);
     Atomics.store(this.#words, word("mayBlock"), mayBlock() ? 1 : 0);
+    startWorkers(threads);
   }
 
   /** Throws if a piece can never be finished, since who held it is gone. */
   check(): void {
     const length = Atomics.load(this.#words, word("failed"));
-    const ended = endedWorker(this.#program.threads);
+    const ended = endedWorker(this.#threads);
     if (length === 0 && ended === null) return;
-    const bytes = new Uint8Array(this.#program.memory.buffer, this.#program.team + TEAM.message, length);
+    const bytes = new Uint8Array(this.#words.buffer, TEAM.message, length);
     throw failure(length > 0 ? `a worker failed (${String.fromCharCode(...bytes)})` : `${ended}`);
   }
 
-  run(program: () => void): void {
+  run(program: SharedProgram, run: () => void): void {
     if (this.#lost) throw this.#lost;
     this.#dismissOthers();
     try {
       this.check();
       Atomics.store(this.#words, word("mode"), MODE.running);
-      summon(this.#program);
-      program();
+      this.#change(numberOf(program));
+      summon(program, this.#threads);
+      run();
       Atomics.store(this.#words, word("mode"), MODE.idle);
     } catch (error) {
       // Workers may still be at pieces of it: this arena is theirs now.
@@ -72,13 +72,19 @@ class Team {
     }
   }
 
+  /** Workers that stayed with another program of this memory come to this one. */
+  #change(program: number): void {
+    if (Atomics.exchange(this.#words, word("program"), program) === program) return;
+    Atomics.notify(this.#words, word("turn"));
+  }
+
   /** Sends workers home. */
   dismiss(): void {
     Atomics.store(this.#words, word("mode"), MODE.leave);
     Atomics.notify(this.#words, word("turn"));
   }
 
-  /** Workers stay with a program for a moment after its run; the next one has need of them at once. */
+  /** Workers stay with a memory for a moment after a run; a program in another one has need of them at once. */
   #dismissOthers(): void {
     const last = latest?.deref();
     if (last === this) return;
@@ -88,37 +94,3 @@ class Team {
 }
 
 let latest: WeakRef<Team> | undefined;
-
-/** What there is to load: a module for several threads. */
-export interface ThreadedModule {
-  readonly bytes: Uint8Array<ArrayBuffer>;
-  readonly functions: number;
-  readonly pages: number;
-  readonly team: number;
-  /** Of the arena. */
-  readonly height: number;
-}
-
-/** A memory of this size for good. */
-function fixedMemory(buffer: ArrayBuffer, bytes: number): ArenaMemory {
-  const reserve = (wanted: number): void => invariant(wanted <= bytes, () => `${wanted} of ${bytes} bytes`);
-  return { buffer, start: 0, bytes, reserve };
-}
-
-export function loadThreads({ bytes, functions, pages, team, height }: ThreadedModule, threads: number): Machine {
-  const module = moduleFrom(bytes);
-  const memory = allocated(height, () => new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true }));
-  const members = new Team({ module, memory, team, threads });
-  const env = { memory, check: () => members.check() };
-  const { exports } = instanceOf(module, env);
-  startWorkers(threads);
-  const run = exports.run as () => void;
-  return {
-    moduleBytes: bytes.length,
-    kernelFunctions: functions,
-    memory: fixedMemory(memory.buffer, height),
-    run: () => members.run(run),
-    step: (i) => invariant(false, () => `step ${i} of a program that runs as one`),
-    close: () => members.dismiss(),
-  };
-}

@@ -10,8 +10,8 @@
  *     drop  ────────────────────────────→       forgets the program, which nobody can run any more
  *     end   ────────────────────────────→       ends, and all that it has forgotten is free
  *
- * Invariant: a thread's number is that of one worker at a time, since workspace goes by it. While `present` of a program
- * names a worker that lives, no other is asked to help under this number.
+ * Invariant: a thread's number is that of one worker at a time, since workspace goes by it: worker i is thread i of every
+ * program, and another takes its place only when it is dead.
  */
 import { MESSAGE_BYTES, TEAM } from "../codegen/wasm/team.ts";
 
@@ -70,11 +70,10 @@ export const noWorkers = (): string | null => (typeof starter === "string" ? sta
 /** A failure is written where the caller, who may be waiting, finds it. */
 const WORKER_TEXT = `
 const programs = new Map();
-const fail = ({ memory, team }, error) => {
+const fail = (words, error) => {
   const text = String(error).slice(0, ${MESSAGE_BYTES});
-  const bytes = new Uint8Array(memory.buffer, team + ${TEAM.message});
+  const bytes = new Uint8Array(words.buffer, ${TEAM.message});
   for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i) & 127;
-  const words = new Int32Array(memory.buffer, team);
   Atomics.store(words, ${TEAM.failed / 4}, text.length);
   Atomics.notify(words, ${TEAM.done / 4});
 };
@@ -84,14 +83,15 @@ listen((message) => {
   if (message.load !== undefined) programs.set(message.load, message);
   const program = programs.get(message.help);
   if (!program) return;
+  const words = new Int32Array(program.memory.buffer);
   try {
     const env = { memory: program.memory, check() {} };
     program.instance ??= new WebAssembly.Instance(program.module, { env });
-    program.instance.exports.help(program.thread);
+    program.instance.exports.help(program.thread, message.help);
   } catch (error) {
-    fail(program, error);
+    fail(words, error);
   }
-  Atomics.store(new Int32Array(program.memory.buffer, program.team), ${TEAM.present / 4} + program.thread, 0);
+  Atomics.compareExchange(words, ${TEAM.present / 4} + program.thread, message.request, 0);
 });
 `;
 
@@ -99,28 +99,24 @@ listen((message) => {
 export interface SharedProgram {
   readonly module: WebAssembly.Module;
   readonly memory: WebAssembly.Memory;
-  /** Address of the team's words. */
-  readonly team: number;
-  readonly threads: number;
 }
 
 interface PoolWorker {
   readonly thread: WorkerThread;
-  /** Never 0, and of no other worker: what a program has in `present` while this one is there. */
-  readonly serial: number;
-  /** Numbers of the programs that it knows. */
+  /** Numbers of the programs and of the memories that it knows. */
   readonly known: Set<number>;
-  /** Of programs that it knows no more. */
+  /** What it was asked last, and for which program. */
+  request: number;
+  program: number;
+  /** Of memories that it knows no more. */
   forgottenBytes: number;
 }
 
 let pool: PoolWorker[] = [];
 
-/** Serial numbers of workers that died; what they had in `present` says nothing. */
-const dead = new Set<number>();
-
-const numbers = new WeakMap<SharedProgram, number>();
-let programs = 0;
+const numbers = new WeakMap<object, number>();
+/** The last number that was given to a program, a memory or a request. */
+let last = 0;
 
 /**
  * Engines do not count shared memory as something that a thread holds, so an idle worker may keep what it has forgotten for
@@ -128,16 +124,22 @@ let programs = 0;
  */
 const MOST_FORGOTTEN_BYTES = 64 * 2 ** 20;
 
-interface Abandoned {
+/** A program that is collected is forgotten by the workers too. */
+const abandonedPrograms = new FinalizationRegistry<number>((number) => {
+  for (const worker of pool) if (worker.known.delete(number)) worker.thread.post({ drop: number });
+});
+
+interface MemorySize {
   readonly number: number;
-  readonly bytes: number;
+  /** When it was last seen. */
+  bytes: number;
 }
 
-/** A program that is collected is forgotten by the workers too. */
-const abandoned = new FinalizationRegistry<Abandoned>(({ number, bytes }) => {
+const sizes = new WeakMap<WebAssembly.Memory, MemorySize>();
+
+const abandonedMemories = new FinalizationRegistry<MemorySize>(({ number, bytes }) => {
   for (const [i, worker] of pool.entries()) {
     if (!worker.known.delete(number) || typeof starter === "string") continue;
-    worker.thread.post({ drop: number });
     worker.forgottenBytes += bytes;
     if (worker.forgottenBytes <= MOST_FORGOTTEN_BYTES) continue;
     worker.thread.post({ end: true });
@@ -145,20 +147,33 @@ const abandoned = new FinalizationRegistry<Abandoned>(({ number, bytes }) => {
   }
 });
 
-function numberOf(program: SharedProgram): number {
+const newNumber = (): number => {
+  last += 1;
+  return last;
+};
+
+/** Of no other program, and never 0. */
+export function numberOf(program: SharedProgram): number {
   const known = numbers.get(program);
   if (known !== undefined) return known;
-  programs += 1;
-  numbers.set(program, programs);
-  abandoned.register(program, { number: programs, bytes: program.memory.buffer.byteLength });
-  return programs;
+  const number = newNumber();
+  numbers.set(program, number);
+  abandonedPrograms.register(program, number);
+  return number;
 }
 
-let serials = 0;
+function sizeOf(memory: WebAssembly.Memory): MemorySize {
+  const size = sizes.get(memory) ?? { number: newNumber(), bytes: 0 };
+  if (!sizes.has(memory)) {
+    sizes.set(memory, size);
+    abandonedMemories.register(memory, size);
+  }
+  size.bytes = memory.buffer.byteLength;
+  return size;
+}
 
 function startWorker(start: Exclude<WorkerStarter, string>): PoolWorker {
-  serials += 1;
-  return { thread: start(WORKER_TEXT), serial: serials, known: new Set(), forgottenBytes: 0 };
+  return { thread: start(WORKER_TEXT), known: new Set(), request: 0, program: 0, forgottenBytes: 0 };
 }
 
 /** Workers 1 to threads − 1, started where they are not yet; every program is helped by the same ones. */
@@ -168,21 +183,23 @@ export function startWorkers(threads: number): void {
 }
 
 /** Asks the workers that are not on a program to help with it. */
-export function summon(program: SharedProgram): void {
-  startWorkers(program.threads);
-  const number = numberOf(program);
-  const present = new Int32Array(program.memory.buffer, program.team + TEAM.present, program.threads);
-  for (let thread = 1; thread < program.threads; thread++) {
+export function summon(program: SharedProgram, threads: number): void {
+  startWorkers(threads);
+  const { module, memory } = program;
+  const [number, size] = [numberOf(program), sizeOf(memory)];
+  const present = new Int32Array(memory.buffer, TEAM.present, threads);
+  for (let thread = 1; thread < threads; thread++) {
     const worker = pool[thread - 1];
-    const there = Atomics.load(present, thread);
-    if (!worker || (there !== 0 && !dead.has(there))) continue;
-    Atomics.store(present, thread, worker.serial);
+    // It is there, or on its way.
+    if (!worker || (worker.program === number && Atomics.load(present, thread) === worker.request)) continue;
+    worker.program = number;
+    worker.request = newNumber();
+    Atomics.store(present, thread, worker.request);
     if (!worker.known.has(number)) {
-      worker.known.add(number);
-      const { module, memory, team } = program;
-      worker.thread.post({ load: number, module, memory, team, thread });
+      worker.known.add(number).add(size.number);
+      worker.thread.post({ load: number, module, memory, thread });
     }
-    worker.thread.post({ help: number });
+    worker.thread.post({ help: number, request: worker.request });
   }
 }
 
@@ -192,7 +209,6 @@ export function endedWorker(threads: number): string | null {
     const worker = pool[i];
     const why = worker?.thread.ended() ?? null;
     if (!worker || why === null || typeof starter === "string") continue;
-    dead.add(worker.serial);
     pool[i] = startWorker(starter);
     return `worker ${i + 1}: ${why}`;
   }

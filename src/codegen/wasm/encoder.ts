@@ -6,6 +6,9 @@
 import { invariant } from "../../base/invariant.ts";
 import { ByteBuffer, LARGEST_FUNCTION, LARGEST_MODULE } from "./byte-buffer.ts";
 
+/** Of a memory with addresses of 32 bits. */
+export const MOST_PAGES = 65536;
+
 export type ValType = "i32" | "i64" | "f32" | "f64" | "v128";
 const VALTYPE: Record<ValType, number> = { i32: 0x7f, i64: 0x7e, f32: 0x7d, f64: 0x7c, v128: 0x7b };
 
@@ -368,7 +371,7 @@ function name(text: string): number[] {
 export class ModuleBuilder {
   readonly #types: string[] = [];
   readonly #imports: { readonly name: string; readonly type: number }[] = [];
-  readonly #table: number[] = [];
+  #table: number[] | null = null;
   readonly #functions: { readonly type: number; readonly code: Code }[] = [];
   readonly #exports: { readonly name: string; readonly fn: number }[] = [];
 
@@ -391,8 +394,14 @@ export class ModuleBuilder {
     return this.#imports.push({ name: imported, type: this.type([]) }) - 1;
   }
 
+  /** There is a table of functions, maybe an empty one. */
+  addTable(): void {
+    this.#table ??= [];
+  }
+
   /** Puts a function into the table; its number there. */
   tabulate(fn: number): number {
+    invariant(this.#table, () => "a module without a table");
     return this.#table.push(fn) - 1;
   }
 
@@ -400,7 +409,7 @@ export class ModuleBuilder {
     this.#exports.push({ name: exported, fn });
   }
 
-  /** Imports `env.memory` of the given number of 64 KiB pages, or more where it is not shared. */
+  /** Imports `env.memory` of at least the given number of 64 KiB pages. */
   finish(pages: number, shared = false): Uint8Array<ArrayBuffer> {
     const out = new ByteBuffer("the code of the program", LARGEST_MODULE);
     out.push(0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00);
@@ -415,8 +424,8 @@ export class ModuleBuilder {
     section(1, types, out);
     section(2, this.#importBytes(pages, shared), out);
     section(3, [...unsignedLeb(this.#functions.length), ...this.#functions.flatMap((f) => unsignedLeb(f.type))], out);
-    const entries = unsignedLeb(this.#table.length);
-    if (this.#table.length > 0) section(4, [1, 0x70, 0x00, ...entries], out); // one table of functions
+    const entries = unsignedLeb(this.#table?.length ?? 0);
+    if (this.#table) section(4, [1, 0x70, 0x00, ...entries], out); // one table of functions
     section(
       7,
       [
@@ -425,7 +434,7 @@ export class ModuleBuilder {
       ],
       out,
     );
-    if (this.#table.length > 0) {
+    if (this.#table) {
       section(9, [1, 0x00, 0x41, 0x00, 0x0b, ...entries, ...this.#table.flatMap((fn) => unsignedLeb(fn))], out);
     }
     section(10, this.#bodies(), out);
@@ -455,7 +464,7 @@ export class ModuleBuilder {
   }
 
   #importBytes(pages: number, shared: boolean): readonly number[] {
-    const limits = shared ? [0x03, ...unsignedLeb(pages), ...unsignedLeb(pages)] : [0x00, ...unsignedLeb(pages)];
+    const limits = shared ? [0x03, ...unsignedLeb(pages), ...unsignedLeb(MOST_PAGES)] : [0x00, ...unsignedLeb(pages)];
     const functions = this.#imports.flatMap((f) => [...name("env"), ...name(f.name), 0x00, ...unsignedLeb(f.type)]);
     const count = unsignedLeb(this.#imports.length + 1);
     return [...count, ...functions, ...name("env"), ...name("memory"), 0x02, ...limits];

@@ -7,16 +7,16 @@ import { int } from "../script.ts";
 import { Code, ModuleBuilder } from "./encoder.ts";
 import { type EmitOptions, KernelLibrary } from "./kernel.ts";
 import { ScriptEmitter, type Sharing } from "./script.ts";
-import { TeamEmitter } from "./team.ts";
+import { TeamEmitter, teamBytes } from "./team.ts";
 
 export interface WasmModule {
   readonly bytes: Uint8Array<ArrayBuffer>;
   /** Distinct kernel functions. */
   readonly functions: number;
-  /** Of the memory that it imports. */
+  /** Of the memory that it imports, at least. */
   readonly pages: number;
-  /** Address of the words that threads share (team.ts); null where they share nothing. */
-  readonly team: number | null;
+  /** Whether there are calls that threads share. */
+  readonly isShared: boolean;
 }
 
 /** Scalar operations below which a call is the caller's alone: workers would take longer to wake. */
@@ -39,12 +39,13 @@ export interface ProgramEmitOptions extends EmitOptions {
   readonly shareFrom?: number;
 }
 
-function sharingOf(module: ModuleBuilder, arenaBytes: number, options: ProgramEmitOptions): Sharing | null {
+function sharingOf(module: ModuleBuilder, options: ProgramEmitOptions): Sharing | null {
   const { threads = 1, shareFrom = WORTH_SHARING } = options;
   if (threads === 1) return null;
-  return { team: new TeamEmitter(module, threads, arenaBytes), threads, from: shareFrom };
+  return { team: new TeamEmitter(module, threads), threads, from: shareFrom, start: teamBytes(threads) };
 }
 
+/** For several threads the memory is shared, and the arena comes after the words of the team. */
 export function emitProgram(
   steps: readonly PlacedStep[],
   copies: readonly PlacedCopy[],
@@ -53,7 +54,7 @@ export function emitProgram(
 ): WasmModule {
   const perFunction = options.stepwise ? 1 : CALLS_PER_FUNCTION;
   const module = new ModuleBuilder();
-  const sharing = sharingOf(module, arenaBytes, options);
+  const sharing = sharingOf(module, options);
   const library = new KernelLibrary(module, options);
   const parts: number[] = [];
   for (let at = 0; at < steps.length; at += perFunction) {
@@ -69,16 +70,20 @@ export function emitProgram(
   }
   const run = new Code([]);
   for (const part of parts) run.call(part);
-  for (const { from, to, bytes } of copies) run.i32Const(to).i32Const(from).i32Const(bytes).memoryCopy();
+  const start = sharing?.start ?? 0;
+  for (const { from, to, bytes } of copies) {
+    run
+      .i32Const(start + to)
+      .i32Const(start + from)
+      .i32Const(bytes)
+      .memoryCopy();
+  }
   module.export("run", module.add(run));
-  const team = sharing?.team;
-  // Nobody to share with where nothing is worth it: neither words nor workers.
-  if (team && !team.isUsed) return emitProgram(steps, copies, arenaBytes, { ...options, threads: 1 });
-  const pages = pagesOf(team ? team.start + team.bytes : arenaBytes);
+  const pages = pagesOf(start + arenaBytes);
   return {
-    bytes: module.finish(pages, team !== undefined),
+    bytes: module.finish(pages, sharing !== null),
     functions: library.count,
     pages,
-    team: team?.start ?? null,
+    isShared: sharing?.team.isUsed ?? false,
   };
 }

@@ -29,6 +29,8 @@ export interface Sharing {
   readonly team: TeamEmitter;
   readonly threads: number;
   readonly from: number;
+  /** Where the arena starts in the memory. */
+  readonly start: number;
 }
 
 /** Writes statements into a function. */
@@ -87,18 +89,18 @@ export class ScriptEmitter {
         for (const made of this.#library.functions(kernel)) {
           this.#call(made, (i) => {
             const slot = at(made.slots, i);
-            this.#int(plus(at(addresses, slot.operand), slotBytes(kernel, slot)));
+            this.#address(plus(at(addresses, slot.operand), slotBytes(kernel, slot)));
           });
         }
         return;
       }
       case "copy":
-        this.#int(statement.to);
-        this.#int(statement.from);
+        this.#address(statement.to);
+        this.#address(statement.from);
         code.i32Const(statement.bytes).memoryCopy();
         return;
       case "store":
-        this.#int(statement.at);
+        this.#address(statement.at);
         this.#int(statement.value);
         code.i32Store();
         return;
@@ -127,7 +129,7 @@ export class ScriptEmitter {
     const code = this.#code;
     const sharing = this.#sharing;
     const pieces = sharing && units && work >= sharing.from ? piecesOf(sharing.threads, units) : 1;
-    if (sharing && units && pieces > 1) {
+    if (sharing && units && pieces > 1 && sharing.team.takes(slots.length)) {
       sharing.team.call(code, fn, slots.length, { units, pieces }, push);
       return;
     }
@@ -136,6 +138,11 @@ export class ScriptEmitter {
     });
     if (units) code.i32Const(0).i32Const(units.count).i32Const(0);
     code.call(fn);
+  }
+
+  /** The address in the memory of an address in the arena. */
+  #address(value: Int): void {
+    this.#int(plus(value, this.#sharing?.start ?? 0));
   }
 
   #int(value: Int): void {
@@ -148,7 +155,7 @@ export class ScriptEmitter {
         code.get(this.#local(value.local));
         return;
       case "load":
-        this.#int(value.at);
+        this.#address(value.at);
         if (value.bytes === 1) code.i32Load8();
         else code.i32Load();
         return;

@@ -10,12 +10,18 @@
  * another process is not waited for unless it holds a piece; numbers in the arena that decide how the program goes on are
  * read by the caller alone. Nobody looks at a word for more than some microseconds before it sleeps.
  *
- *   claim   number of the call << 32 | pieces taken, a bit each; bits of pieces that do not exist are set from the start
- *   done    how many pieces are finished: what the caller waits for
- *   turn    number of the last call: what workers wait for
+ *   claim     number of the call << 32 | pieces taken, a bit each; bits of pieces that do not exist are set from the start
+ *   done      how many pieces are finished: what the caller waits for
+ *   turn      number of the last call: what workers wait for
+ *   program   number of the program that runs: several may run in turn in one memory, with the same words
  *
- * Invariant: what a call is (function, units, arguments) is written only while every bit of `claim` is set, and read only
- * by who has set one: taking a piece of a call that is over fails, since the number in `claim` has changed.
+ * Invariants. What a call is (function, units, arguments) is written only while every bit of `claim` is set, and read only
+ * by who has set one: taking a piece of a call that is over fails, since the number in `claim` has changed. `program` is
+ * written only between calls: where it is a worker's own while `claim` has a free bit, the call is one of its program, and
+ * taking the piece fails if either has changed since.
+ *
+ *   the memory   ├ words │ arguments ┼──── the arena, which may grow ────┤
+ *                0                   teamBytes(threads)
  */
 import { bytesOf } from "../../kernel/dtype.ts";
 import type { Units } from "../units.ts";
@@ -43,7 +49,8 @@ export const TEAM = {
   units: 708,
   grain: 712,
   pieces: 716,
-  /** Of each thread: not 0 while it is at work on this program, or on its way. */
+  program: 720,
+  /** Of each thread: number of the last request to help that it has not done with, or 0. */
   present: 768,
 } as const;
 
@@ -61,8 +68,13 @@ const PATIENCE = 50_000_000;
 const LINE = 64;
 const toLine = (bytes: number): number => Math.ceil(bytes / LINE) * LINE;
 
-/** Address of a team's words. Whole registers are read up to 16 bytes beyond the arena's end; they come after those. */
-export const teamStart = (arenaBytes: number): number => toLine(arenaBytes + LINE);
+/** Arguments of a call that can be shared. */
+const MOST_ARGUMENTS = 512;
+
+const argumentsStart = (threads: number): number => toLine(TEAM.present + bytesOf("i32") * threads);
+
+/** Bytes of all words, after which the arena starts. */
+export const teamBytes = (threads: number): number => argumentsStart(threads) + toLine(bytesOf("i32") * MOST_ARGUMENTS);
 
 /** Writes what threads need into a module, and calls that they share. */
 export class TeamEmitter {
@@ -72,16 +84,13 @@ export class TeamEmitter {
   readonly #check: number;
   readonly #pieceType: number;
   readonly #share: number;
-  #most = 0;
-  /** Address of the words. */
-  readonly start: number;
 
   /** @param module without functions yet */
-  constructor(module: ModuleBuilder, threads: number, arenaBytes: number) {
+  constructor(module: ModuleBuilder, threads: number) {
     this.#module = module;
     this.#threads = threads;
-    this.start = teamStart(arenaBytes);
     this.#check = module.importFunction("check");
+    module.addTable();
     this.#pieceType = module.type(["i32", "i32", "i32"]);
     const take = this.#addTake();
     const piece = this.#addPiece();
@@ -94,14 +103,13 @@ export class TeamEmitter {
     return this.#wrappers.size > 0;
   }
 
-  /** Bytes of all words. */
-  get bytes(): number {
-    return toLine(TEAM.present + 4 * this.#threads) + toLine(4 * this.#most);
+  /** Whether a call with so many arguments can be shared. */
+  takes(args: number): boolean {
+    return args <= MOST_ARGUMENTS;
   }
 
   /** Shares a call of a nest's function. `pushArgument` leaves an address that the function takes on the stack. */
   call(code: Code, fn: number, args: number, work: SharedWork, pushArgument: (i: number) => void): void {
-    this.#most = Math.max(this.#most, args);
     for (let i = 0; i < args; i++) {
       code.i32Const(this.#argument(i));
       pushArgument(i);
@@ -112,7 +120,7 @@ export class TeamEmitter {
   }
 
   #argument(i: number): number {
-    return this.start + toLine(TEAM.present + bytesOf("i32") * this.#threads) + bytesOf("i32") * i;
+    return argumentsStart(this.#threads) + bytesOf("i32") * i;
   }
 
   /** (lo, hi, thread) → the function with its arguments from memory; its number in the table. */
@@ -128,16 +136,19 @@ export class TeamEmitter {
   }
 
   #at(code: Code, word: keyof typeof TEAM): Code {
-    return code.i32Const(this.start + TEAM[word]);
+    return code.i32Const(TEAM[word]);
   }
 
   #load(code: Code, word: keyof typeof TEAM): Code {
     return this.#at(code, word).atomic("i32_load");
   }
 
-  /** (thread) → a piece of the current call, by preference one near those it had before, or −1 when all are taken. */
+  /**
+   * (thread, program) → a piece of the current call, by preference one near those it had before; −1 when all are taken, or
+   * another program runs.
+   */
   #addTake(): number {
-    const code = new Code(["i32"], ["i32"]);
+    const code = new Code(["i32", "i32"], ["i32"]);
     const [claim, free, near, piece] = [code.local("i64"), code.local("i32"), code.local("i32"), code.local("i32")];
     code.while(
       () => {
@@ -145,6 +156,8 @@ export class TeamEmitter {
         code.i32Const(-1).op(OP.i32Xor).tee(free);
       },
       () => {
+        this.#load(code, "program").get(1).op(OP.i32Ne);
+        code.if(null, () => code.i32Const(-1).op(OP.return));
         code.get(free).i32Const(-1);
         this.#load(code, "pieces").get(0).op(OP.i32Mul).i32Const(this.#threads).op(OP.i32DivU);
         code.op(OP.i32Shl).op(OP.i32And).tee(near);
@@ -198,11 +211,12 @@ export class TeamEmitter {
     return this.#module.add(code);
   }
 
-  /** Takes pieces and computes them while there are any. */
-  #work(code: Code, take: number, piece: number, thread: () => void): void {
+  /** Takes pieces of a program and computes them while there are any. */
+  #work(code: Code, take: number, piece: number, thread: () => void, program: () => void): void {
     const taken = code.local("i32");
     const next = (): void => {
       thread();
+      program();
       code.call(take).tee(taken).i32Const(0).op(OP.i32GeS);
     };
     code.while(next, () => {
@@ -228,7 +242,8 @@ export class TeamEmitter {
     code.op(OP.i64ExtendI32U).op(OP.i64Or).atomic("i64_store");
     this.#at(code, "turn").get(call).atomic("i32_store");
     this.#load(code, "sleepers").if(null, () => this.#at(code, "turn").i32Const(-1).atomic("notify").op(OP.drop));
-    this.#work(code, take, piece, () => code.i32Const(0));
+    const [caller, own] = [() => code.i32Const(0), () => this.#load(code, "program")];
+    this.#work(code, take, piece, caller, own);
     this.#join(code, 3);
     return this.#module.add(code);
   }
@@ -261,16 +276,20 @@ export class TeamEmitter {
     );
   }
 
-  /** (thread): a worker's part, until it is sent away or nothing has happened for a while between runs. */
+  /** (thread, program): a worker's part, until it is sent away, another program runs, or nothing happens for a while. */
   #addHelp(take: number, piece: number): number {
-    const code = new Code(["i32"]);
+    const code = new Code(["i32", "i32"]);
     const [turn, looks, woken] = [code.local("i32"), code.local("i32"), code.local("i32")];
     const same = (): Code => this.#load(code, "turn").get(turn).op(OP.i32Eq);
     code.while(
-      () => this.#load(code, "mode").i32Const(MODE.leave).op(OP.i32Ne),
+      () => {
+        this.#load(code, "mode").i32Const(MODE.leave).op(OP.i32Ne);
+        this.#load(code, "program").get(1).op(OP.i32Eq).op(OP.i32And);
+      },
       () => {
         this.#load(code, "turn").set(turn);
-        this.#work(code, take, piece, () => code.get(0));
+        const [worker, own] = [() => code.get(0), () => code.get(1)];
+        this.#work(code, take, piece, worker, own);
         code.i32Const(0).set(looks);
         code.while(
           () => same().get(looks).i32Const(LOOKS).op(OP.i32LtS).op(OP.i32And),
