@@ -67,6 +67,22 @@ const loops: Program = {
   args: [spec([64, 32])],
 };
 
+/** The kernel that stores several values is the tightest step here too, whatever the loop keeps. */
+const mapsAndLoop: Program = {
+  name: "ten maps before a loop",
+  fn: grad((x: Tensor) => {
+    let h = x;
+    for (let i = 0; i < 10; i++) h = h.tanh().mul(h);
+    return forLoop(4, h, (_, s) => s.mul(0.5).sin()).sum();
+  }),
+  args: [spec([1000])],
+};
+
+test("with loops, kernels that store one value each are tried too", () => {
+  // Seven vectors; sixteen where the usual kernels were the only ones.
+  expect(plansFor(mapsAndLoop).choose({ least: true }).arenaBytes).toBeLessThanOrEqual(7 * 4000);
+});
+
 /** All plans of a program: what was made for one question serves the next. */
 const plansFor = ({ fn, args }: Program): ProgramPlans =>
   plansOf(fn as AnyFunction, args as readonly Tree[], { cache: false }).plans;
@@ -74,7 +90,7 @@ const plansFor = ({ fn, args }: Program): ProgramPlans =>
 /** Strategies that need no solver. */
 const strategies = STRATEGIES.filter((name) => name !== "optimal" && name !== "auto" && name !== "binomial");
 
-describe.each([chain, residual, norms, checkpointed, loops])("$name", (program) => {
+describe.each([chain, residual, norms, checkpointed, loops, mapsAndLoop])("$name", (program) => {
   const plans = plansFor(program);
   const least = plans.choose({ least: true });
 

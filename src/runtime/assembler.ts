@@ -15,7 +15,7 @@ import { runPasses } from "../passes/pipeline.ts";
 import { planAsPlaced, planProgram } from "../plan/plan.ts";
 import type { Plan } from "../plan/problem.ts";
 import type { PlanStep, Program } from "../plan/program.ts";
-import { ALIGNMENT, type Unit } from "./body.ts";
+import { ALIGNMENT, type Unit, type UnitOf } from "./body.ts";
 import { controlUnit } from "./control.ts";
 
 /** Of the search for an order for one of many variants, in steps run. */
@@ -99,11 +99,14 @@ export class Assembler {
     this.#options = options;
   }
 
-  /** `passes`: what is left to be done to `graph`. Its order is changed only if it is above `target` as it is. */
-  make(graph: Graph, passes: readonly Pass[], target = 0): Made {
+  /**
+   * `passes`: what is left to be done to `graph`. Its order is changed only if it is above `target` as it is. `quick`: the
+   * bodies of loops are variants too, on whose orders little is spent.
+   */
+  make(graph: Graph, passes: readonly Pass[], target = 0, quick = false): Made {
     const { verify = false } = this.#options;
     const optimised = runPasses(graph, passes, verify ? { verify } : {});
-    const { program, lowered, controls } = this.#program(optimised);
+    const { program, lowered, controls } = this.#program(optimised, quick);
     const given = target > 0 ? planProgram(program, { keepOrder: true }) : null;
     const orderWork = target > 0 ? VARIANT_WORK : undefined;
     const plan = given && given.height <= target ? given : planProgram(program, { orderWork });
@@ -118,14 +121,14 @@ export class Assembler {
   }
 
   /** The steps of a graph after fusion. */
-  #program(optimised: Graph): Omit<Made, "graph" | "plan"> {
+  #program(optimised: Graph, quick = false): Omit<Made, "graph" | "plan"> {
     const { donated = [], persistent = [] } = this.#options;
     const lowered = new Map<Node, Lowered>();
     const controls = new Map<Node, Unit>();
     const steps = optimised.nodes.map((node) => {
       const alias = aliasStep(node);
       if (alias || node.op.lower.kind !== "control") return alias ?? this.#kernelStep(node, lowered);
-      const unit = this.#unit(node);
+      const unit = (quick ? this.#quickUnitOf : this.#unitOf)(node);
       controls.set(node, unit);
       return unit.step;
     });
@@ -147,14 +150,20 @@ export class Assembler {
   }
 
   /** One function for all bodies, which are planned once for it. */
-  readonly #unitOf = (inner: Node): Unit => this.#unit(inner);
+  readonly #unitOf: UnitOf = this.#newUnitOf(undefined);
+  readonly #quickUnitOf: UnitOf = this.#newUnitOf(VARIANT_WORK);
+
+  #newUnitOf(orderWork: number | undefined): UnitOf {
+    const unitOf: UnitOf = Object.assign((node: Node): Unit => this.#unit(node, unitOf), { orderWork });
+    return unitOf;
+  }
 
   /** A node of a body. */
-  #unit(node: Node): Unit {
+  #unit(node: Node, unitOf: UnitOf): Unit {
     const alias = aliasStep(node);
     if (alias) return { step: alias, statements: () => [] };
     const { lower } = node.op;
-    if (lower.kind === "control") return controlUnit(node, lower.form, this.#unitOf);
+    if (lower.kind === "control") return controlUnit(node, lower.form, unitOf);
     const lowered = new Map<Node, Lowered>();
     const step = this.#kernelStep(node, lowered);
     const { kernel, values } = lowered.get(node) as Lowered;

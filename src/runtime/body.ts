@@ -16,7 +16,7 @@ import { copy, type Int, plus, type Statement } from "../codegen/script.ts";
 import { type Graph, type Node, newValue, type Value } from "../ir/graph.ts";
 import { planProgram } from "../plan/plan.ts";
 import { alignUp, type Plan } from "../plan/problem.ts";
-import type { PlanStep } from "../plan/program.ts";
+import type { PlanStep, Program } from "../plan/program.ts";
 
 /** Bytes; a cache line. */
 export const ALIGNMENT = 64;
@@ -28,7 +28,11 @@ export interface Unit {
 }
 
 /** Makes units of nodes. */
-export type UnitOf = (node: Node) => Unit;
+export interface UnitOf {
+  (node: Node): Unit;
+  /** Of the search for an order for a body, in steps run; undefined: as for a program. */
+  readonly orderWork: number | undefined;
+}
 
 export interface Body {
   readonly plan: Plan;
@@ -71,7 +75,7 @@ function newBody(region: Graph, replaced: readonly (Value | undefined)[], unitOf
   const empty = new Set(slots.filter((_, i) => replaced[i] === undefined));
   const params = [...region.params, ...empty];
   const units = new Map(region.nodes.map((node) => [node, unitOf(node)]));
-  const plan = planProgram({
+  const program: Program = {
     name: region.name,
     params,
     donated: new Map(slots.map((slot, i) => [slot, i])),
@@ -80,7 +84,8 @@ function newBody(region: Graph, replaced: readonly (Value | undefined)[], unitOf
     persistent: new Set(params),
     empty,
     alignment: ALIGNMENT,
-  });
+  };
+  const plan = planProgram(program, { orderWork: unitOf.orderWork });
   const bound = boundBuffers(plan, params);
   const floor = [...bound.keys()].reduce((sum, id) => sum + alignUp(at(plan.problem.buffers, id).bytes, ALIGNMENT), 0);
   const statements = (slot: (value: Value) => Int, workspace: Int): readonly Statement[] => {

@@ -80,7 +80,7 @@ export class GraphPlans {
 
   /** The same graph fused in another way: a variant, so little is spent on the order of its steps. */
   fusedBy(fusion: Pass): GraphPlans {
-    const made = this.#tools.assembler.make(this.#graph, [fusion], UNREACHED);
+    const made = this.#tools.assembler.make(this.#graph, [fusion], UNREACHED, true);
     return new GraphPlans(this.#graph, candidateOf(made, this.base.strategy, this.#tools), this.#tools, fusion);
   }
 
@@ -148,7 +148,7 @@ export class GraphPlans {
     const known = this.#realised.get(key);
     if (known) return known;
     const replayed = replayGraph(sliced, sequence);
-    const made = this.#tools.assembler.make(replayed.graph, [this.#fusion], target);
+    const made = this.#tools.assembler.make(replayed.graph, [this.#fusion], target, this.#fusion !== fuse);
     const cost = sequence.reduce((sum, op) => sum + at(sliced.problem.ops, op).cost, 0);
     const result = { ...candidateOf(made, this.base.strategy, this.#tools), cost };
     const conflicts = planConflicts(made.plan, target, sliced, replayed);

@@ -47,7 +47,9 @@ const TRIED: readonly { readonly steps: number; readonly strategies: readonly (r
 ];
 
 /** The same for forms whose loops hold less, most of which `auto` has looked at. */
-const TRIED_WITH_LOOPS: typeof TRIED = [{ steps: 300, strategies: [["recompute-all", "every-k"]] }];
+const TRIED_WITH_LOOPS: typeof TRIED = [
+  { steps: 300, strategies: [["recompute-all", "every-k"], ["recompute-all"], ["recompute-all"]] },
+];
 
 /** One graph under one way to fuse it. */
 interface Variant {
@@ -58,9 +60,7 @@ interface Variant {
 /** A graph under every way to fuse it. */
 function variantsOf(usual: GraphPlans, all: typeof TRIED): readonly Variant[] {
   const tried = all.find(({ steps }) => usual.steps <= steps)?.strategies ?? [];
-  // To plan the bodies of loops anew, in kernels that are many more, takes longer than all strategies.
-  const fusions = usual.hasLoops ? [] : leanFusions;
-  const plans = [usual, ...fusions.map((fusion) => usual.fusedBy(fusion))];
+  const plans = [usual, ...leanFusions.map((fusion) => usual.fusedBy(fusion))];
   return plans.map((own, i) => ({ plans: own, strategies: tried[i] ?? [] }));
 }
 
