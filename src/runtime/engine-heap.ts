@@ -22,34 +22,39 @@ interface Vm {
 interface NodeProcess {
   readonly execArgv?: readonly string[];
   readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly versions?: { readonly node?: string };
   getBuiltinModule?(name: string): unknown;
 }
 
 /** Bytes below which what planning left is not worth a collection. */
 const LEAST_GROWTH = 6 * 2 ** 20;
 
-/** Flags of V8 by what they are while a program is made, and otherwise. */
-const FLAGS = [
+/** Flags of V8 by what they are while a program is made, and otherwise, from which Node on. */
+const FLAGS: readonly (readonly [during: string, otherwise: string, since: number])[] = [
   // the young generation does not grow
-  ["--semi-space-growth-factor=1", "--semi-space-growth-factor=2"],
+  ["--semi-space-growth-factor=1", "--semi-space-growth-factor=2", 0],
   // the old one is collected when it has grown by this much in a hundred, not when it is several times as large
-  ["--heap-growing-percent=30", "--heap-growing-percent=0"],
-] as const;
+  ["--heap-growing-percent=30", "--heap-growing-percent=0", 0],
+  // the compiler in the middle takes tens of megabytes to make machine code of what plans
+  ["--no-maglev", "--maglev", 24],
+];
 
 /** Who sets such flags decides alone. */
-const DECIDED = /semi[-_]space|heap[-_]growing|max[-_]heap|expose[-_]gc/;
+const DECIDED = /semi[-_]space|heap[-_]growing|max[-_]heap|expose[-_]gc|maglev|jitless/;
 
 const nodeProcess = (): NodeProcess | undefined => (globalThis as { readonly process?: NodeProcess }).process;
 
-let engine: { readonly v8: V8; readonly vm: Vm } | null | undefined;
+let engine: { readonly v8: V8; readonly vm: Vm; readonly flags: typeof FLAGS } | null | undefined;
 
 /** V8 where it can be asked; null elsewhere. */
 function found(): typeof engine {
   if (engine !== undefined) return engine;
   const host = nodeProcess();
-  const flags = [...(host?.execArgv ?? []), host?.env?.NODE_OPTIONS ?? ""].join(" ");
+  const given = [...(host?.execArgv ?? []), host?.env?.NODE_OPTIONS ?? ""].join(" ");
+  const major = Number.parseInt(host?.versions?.node ?? "0", 10);
+  const flags = FLAGS.filter(([, , since]) => major >= since);
   const [v8, vm] = ["node:v8", "node:vm"].map((name) => host?.getBuiltinModule?.(name));
-  engine = v8 && vm && !DECIDED.test(flags) ? { v8: v8 as V8, vm: vm as Vm } : null;
+  engine = v8 && vm && !DECIDED.test(given) ? { v8: v8 as V8, vm: vm as Vm, flags } : null;
   return engine;
 }
 
@@ -64,11 +69,11 @@ export function inSmallHeap<T>(make: () => T): T {
   const { used_heap_size: used, total_physical_size: physical } = here.v8.getHeapStatistics();
   before ??= { used, physical };
   depth++;
-  for (const [during] of FLAGS) here.v8.setFlagsFromString(during);
+  for (const [during] of here.flags) here.v8.setFlagsFromString(during);
   try {
     return make();
   } finally {
-    for (const [, otherwise] of FLAGS) here.v8.setFlagsFromString(otherwise);
+    for (const [, otherwise] of here.flags) here.v8.setFlagsFromString(otherwise);
     depth--;
   }
 }
