@@ -11,7 +11,7 @@ export default mergeConfig(
     test: {
       include: [
         "src/codegen/wasm/*.test.ts",
-        "src/runtime/calibrate.test.ts",
+        "src/cli/calibration.test.ts",
         "tests/budget.test.ts",
         "tests/budget-order.test.ts",
         "tests/fuzz/slice.test.ts",

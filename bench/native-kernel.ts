@@ -1,14 +1,13 @@
 /** @file One operation on the target `native`, loaded by itself and filled with random numbers, for measuring it. */
 import { invariant } from "../src/base/invariant.ts";
 import { hostRandom } from "../src/base/random.ts";
-import type { PlacedKernel } from "../src/codegen/placed.ts";
+import type { PlacedKernel, PlacedProgram } from "../src/codegen/placed.ts";
 import { Build } from "../src/ir/build.ts";
 import type { OpDef } from "../src/ir/op.ts";
 import type { TensorType } from "../src/ir/type.ts";
 import { bytesOf } from "../src/kernel/dtype.ts";
 import { lowerNode } from "../src/lower/lower.ts";
 import { type NativeRequest, nativeTarget } from "../src/node/native/target.ts";
-import type { PlacedProgram } from "../src/runtime/assembler.ts";
 import type { Machine } from "../src/runtime/target.ts";
 
 export interface LoadedKernel {

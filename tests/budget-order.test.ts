@@ -10,7 +10,7 @@ import { plansOf } from "../src/api/plan.ts";
 import { at } from "../src/base/invariant.ts";
 import { hostRandom } from "../src/base/random.ts";
 import { BUILT_IN } from "../src/cli/programs/built-in.ts";
-import type { ProgramPlans } from "../src/runtime/assemble.ts";
+import type { ProgramPlans } from "../src/compiler/assemble.ts";
 import { wasmTarget } from "../src/runtime/wasm-target.ts";
 import type { AnyFunction } from "../src/trace/function.ts";
 import type { Tree } from "../src/trace/tree.ts";

@@ -3,12 +3,15 @@
  * are computed at each; chains of such reads once doubled the code with every link. Chains of all kinds, and programs that
  * fuzzing found to become megabytes, are measured as WebAssembly and as C; and fusing them changes no bit.
  */
+
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { type LoadGraphOptions, loadGraph } from "../src/api/load-graph.ts";
 import { at } from "../src/base/invariant.ts";
 import { emitNativeProgram } from "../src/codegen/native/program.ts";
 import { emitProgram } from "../src/codegen/wasm/program.ts";
+import { assemble, type MemoryRequest } from "../src/compiler/assemble.ts";
 import { Build } from "../src/ir/build.ts";
 import type { Graph, Value } from "../src/ir/graph.ts";
 import { parse } from "../src/ir/parse.ts";
@@ -23,8 +26,6 @@ import { flip, reshape, transpose } from "../src/ops/movement.ts";
 import { type CastAttrs, cast } from "../src/ops/select.ts";
 import { pad, slice } from "../src/ops/slice.ts";
 import { pipeline } from "../src/passes/pipeline.ts";
-import { assemble, type MemoryRequest } from "../src/runtime/assemble.ts";
-import { Executable } from "../src/runtime/executable.ts";
 import { wasmTarget } from "../src/runtime/wasm-target.ts";
 import { randomInputs } from "./helpers/random-graph.ts";
 import { randomIndexing } from "./helpers/random-indexing.ts";
@@ -46,8 +47,8 @@ function sizeOf(graph: Graph, memory: MemoryRequest = {}): CodeSize {
 }
 
 /** Results as WebAssembly computes them. */
-function resultsOf(graph: Graph, options: Parameters<typeof Executable.from>[1] = {}): readonly unknown[] {
-  const executable = Executable.from(graph, { target: wasmTarget(false), cache: false, ...options });
+function resultsOf(graph: Graph, options: LoadGraphOptions = {}): readonly unknown[] {
+  const executable = loadGraph(graph, { target: wasmTarget(false), cache: false, ...options });
   const inputs = randomInputs(graph, 7);
   executable.poison();
   graph.params.forEach(({ type }, i) => {

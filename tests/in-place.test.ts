@@ -3,8 +3,12 @@
  * once with an input donated to a result of its type. The bits are the same, and storage is shared, without a final
  * copy, exactly where the kernel allows it. Then chains: the planner's sharing changes buffers, never bits.
  */
+
 import { describe, expect, test } from "vitest";
+import { loadGraph } from "../src/api/load-graph.ts";
 import { hostRandom } from "../src/base/random.ts";
+import type { PlacedProgram } from "../src/codegen/placed.ts";
+import { type AssembleOptions, assemble } from "../src/compiler/assemble.ts";
 import { Build } from "../src/ir/build.ts";
 import type { Graph, Value } from "../src/ir/graph.ts";
 import type { AnyOp, Sample } from "../src/ir/op.ts";
@@ -24,8 +28,6 @@ import { slice } from "../src/ops/slice.ts";
 import { pipeline } from "../src/passes/pipeline.ts";
 import { planProgram } from "../src/plan/plan.ts";
 import { validate } from "../src/plan/validate.ts";
-import { type AssembleOptions, assemble } from "../src/runtime/assemble.ts";
-import type { PlacedProgram } from "../src/runtime/assembler.ts";
 import { type Elements, Executable } from "../src/runtime/executable.ts";
 import { wasmTarget, wasmTraits } from "../src/runtime/wasm-target.ts";
 
@@ -104,7 +106,7 @@ function mayShare(placed: PlacedProgram, p: number, r: number): boolean {
 /** Donates parameter p to result r; gives back whether storage was shared. */
 function checkDonated(graph: Graph, inputs: Data, p: number, r: number): boolean {
   const fresh = runFresh(graph, inputs);
-  const executable = Executable.from(graph, { donated: new Map([[p, r]]), persistent: new Set([p]), verify: true });
+  const executable = loadGraph(graph, { donated: new Map([[p, r]]), persistent: new Set([p]), verify: true });
   const { placed } = executable;
   expect(validate(placed.plan.program, placed.plan)).toEqual([]);
   expect(run(executable, graph, inputs), "bits of a donated run").toEqual(fresh);
@@ -196,11 +198,11 @@ describe("programs give the same bits with arguments donated", () => {
     for (const passes of [undefined, pipeline]) {
       const options = passes ? { passes } : {};
       const fresh = runFresh(graph, squares, options);
-      expect(run(Executable.from(graph, options), graph, squares), "nothing donated").toEqual(fresh);
+      expect(run(loadGraph(graph, options), graph, squares), "nothing donated").toEqual(fresh);
       for (const p of [0, 1]) {
         for (let r = -1; r < graph.results.length; r++) {
           const persistent = new Set(r < 0 ? [] : [p]);
-          const executable = Executable.from(graph, { ...options, donated: new Map([[p, r]]), persistent });
+          const executable = loadGraph(graph, { ...options, donated: new Map([[p, r]]), persistent });
           const { plan } = executable.placed;
           expect(validate(plan.program, plan)).toEqual([]);
           expect(run(executable, graph, squares), `x${p} donated to ${r}`).toEqual(fresh);
@@ -231,7 +233,7 @@ describe("programs give the same bits with arguments donated", () => {
         ]),
         persistent: new Set([0, 1]),
       };
-      const executable = Executable.from(graph, options);
+      const executable = loadGraph(graph, options);
       expect(run(executable, graph, squares), `results ${p} and ${q}`).toEqual(fresh);
       const { params } = executable.placed;
       expect(bytesAt(executable, graph.results[p]!, params[0]!), `${p} where x was`).toEqual(fresh[p]);

@@ -3,6 +3,7 @@
  * that has one store for each tensor; forward, backward, with and without donation. Then plans: what is written in place,
  * and when a copy is due.
  */
+
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
@@ -21,10 +22,11 @@ import {
   vjp,
   zeros,
 } from "../src/api/index.ts";
+import { loadGraph } from "../src/api/load-graph.ts";
 import { hostRandom } from "../src/base/random.ts";
 import { pipeline } from "../src/passes/pipeline.ts";
 import { validate } from "../src/plan/validate.ts";
-import { Executable } from "../src/runtime/executable.ts";
+import type { Executable } from "../src/runtime/executable.ts";
 import { traceFunction } from "../src/trace/function.ts";
 import {
   elements,
@@ -134,11 +136,11 @@ describe("random programs of views, reads and changes", () => {
           executable.run();
           return graph.results.map(({ type }, i) => executable.view(type, results[i]!).slice());
         };
-        const want = bitsOf(Executable.from(graph, { passes: pipeline }));
-        expect(bitsOf(Executable.from(graph))).toEqual(want);
+        const want = bitsOf(loadGraph(graph, { passes: pipeline }));
+        expect(bitsOf(loadGraph(graph))).toEqual(want);
         const donated = new Map([[0, 1]]);
-        expect(bitsOf(Executable.from(graph, { donated, persistent: new Set([0]) }))).toEqual(want);
-        expect(bitsOf(Executable.from(graph, { donated, persistent: new Set([0]), passes: pipeline }))).toEqual(want);
+        expect(bitsOf(loadGraph(graph, { donated, persistent: new Set([0]) }))).toEqual(want);
+        expect(bitsOf(loadGraph(graph, { donated, persistent: new Set([0]), passes: pipeline }))).toEqual(want);
       }),
       { seed: 12, numRuns: 25 },
     );

@@ -3,8 +3,8 @@ import { afterEach, describe, expect, it } from "vitest";
 import { type PlanInfo, type PlanningOptions, plan, spec, type Tensor, valueAndGrad } from "../src/api/index.ts";
 import { findSolver } from "../src/node/highs.ts";
 import "../src/node/index.ts";
+import { provideSolver } from "../src/compiler/solver.ts";
 import type { IntegerSolver } from "../src/plan/recompute/optimal.ts";
-import { provideSolver } from "../src/runtime/solver.ts";
 
 afterEach(() => provideSolver(findSolver));
 

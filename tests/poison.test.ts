@@ -8,20 +8,22 @@
  *
  * What is live comes from the lifespans of values, which are finer than those of buffers. Results keep every bit.
  */
+
 import { describe, expect, test } from "vitest";
 import * as tm from "../src/api/index.ts";
+import { loadGraph } from "../src/api/load-graph.ts";
 import { traceProgram } from "../src/api/plan.ts";
 import { persistentParams } from "../src/api/program.ts";
 import { vjp } from "../src/autodiff/vjp.ts";
 import { type AnyProgram, BUILT_IN } from "../src/cli/programs/built-in.ts";
+import type { AssembleOptions } from "../src/compiler/assemble.ts";
 import type { Graph } from "../src/ir/graph.ts";
 import { print } from "../src/ir/print.ts";
 import { isFloat } from "../src/kernel/dtype.ts";
 import { adam } from "../src/optim/adam.ts";
 import { liveness } from "../src/plan/liveness.ts";
 import { addressOf } from "../src/plan/problem.ts";
-import type { AssembleOptions } from "../src/runtime/assemble.ts";
-import { type Elements, Executable } from "../src/runtime/executable.ts";
+import type { Elements, Executable } from "../src/runtime/executable.ts";
 import { type AnyFunction, flattenArguments } from "../src/trace/function.ts";
 import { storageOf } from "../src/trace/tensor.ts";
 import { randomGraph, randomInputs } from "./helpers/random-graph.ts";
@@ -66,7 +68,7 @@ const results = (executable: Executable, graph: Graph): Elements[] =>
 
 /** Runs a program once straight through and once poisoned; gives the bytes that were dead, summed over steps. */
 function check(graph: Graph, inputs: readonly Data[], options: AssembleOptions = {}): number {
-  const executable = Executable.from(graph, { ...options, stepwise: true });
+  const executable = loadGraph(graph, { ...options, stepwise: true });
   const { plan, kernelNodes } = executable.placed;
   load(executable, graph, inputs);
   executable.run();
@@ -158,7 +160,7 @@ describe("with every dead byte overwritten after each step, results keep every b
   test("and a value that is overwritten while it lives is noticed", () => {
     const fn = ((x: tm.Tensor) => x.mul(2).sum()) as AnyFunction;
     const { graph } = traceProgram(fn, flattenArguments(fn, [tm.ones([4])]), {});
-    const executable = Executable.from(graph, { stepwise: true });
+    const executable = loadGraph(graph, { stepwise: true });
     const bytes = executable.view({ dtype: "bool", shape: [executable.placed.plan.height] }, 0);
     bytes.fill(0xff);
     executable.runStepwise(() => undefined);

@@ -3,11 +3,14 @@
  * unfused to the last bit, both agree with the reference, the validator is clean, and nothing depends on what an arena
  * held before.
  */
+
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { loadGraph } from "../src/api/load-graph.ts";
 import { jvp } from "../src/autodiff/jvp.ts";
 import { vjp } from "../src/autodiff/vjp.ts";
 import { isKernel } from "../src/codegen/placed.ts";
+import { assemble } from "../src/compiler/assemble.ts";
 import { evaluate } from "../src/ir/evaluate.ts";
 import type { Graph, Value } from "../src/ir/graph.ts";
 import type { Reference } from "../src/ir/op.ts";
@@ -18,7 +21,6 @@ import { isFloat, type ScalarType } from "../src/kernel/dtype.ts";
 import { interpretKernel } from "../src/kernel/interpret.ts";
 import { pipeline } from "../src/passes/pipeline.ts";
 import { validate } from "../src/plan/validate.ts";
-import { assemble } from "../src/runtime/assemble.ts";
 import { type Elements, Executable } from "../src/runtime/executable.ts";
 import { wasmTarget, wasmTraits } from "../src/runtime/wasm-target.ts";
 import { randomGraph, randomInputs } from "./helpers/random-graph.ts";
@@ -164,12 +166,12 @@ function checkDirections(graph: Graph, active: readonly boolean[], seed: number)
     .filter((r) => isFloat(r.type.dtype))
     .map((r) => new Float64Array(r.type.shape.reduce((n, e) => n * e, 1)).fill(1));
   const floatResults = graph.results.flatMap((r, i) => (isFloat(r.type.dtype) ? [i] : []));
-  const backward = runOn(Executable.from(vjp(graph, active)), vjp(graph, active), [...x, ...ones]);
+  const backward = runOn(loadGraph(vjp(graph, active)), vjp(graph, active), [...x, ...ones]);
   const gradients = backward.slice(graph.results.length);
   const directions = t.filter((_, i) => active[i]);
   const reverse = gradients.reduce((sum, g, i) => sum + dot(g, directions[i] as Reference), 0);
   const forwardGraph = jvp(graph, [...active]);
-  const forward = runOn(Executable.from(forwardGraph), forwardGraph, [...x, ...directions]);
+  const forward = runOn(loadGraph(forwardGraph), forwardGraph, [...x, ...directions]);
   const tangents = forward.slice(graph.results.length);
   const forwardSum = tangents.reduce((sum, v) => sum + dot(v, new Float64Array(v.length).fill(1)), 0);
   const h = 1e-5;

@@ -4,9 +4,9 @@
  */
 import { expect, test } from "vitest";
 import { vjp } from "../src/autodiff/vjp.ts";
+import { assemble } from "../src/compiler/assemble.ts";
 import type { Graph } from "../src/ir/graph.ts";
 import { isFloat } from "../src/kernel/dtype.ts";
-import { assemble } from "../src/runtime/assemble.ts";
 import { wasmTraits } from "../src/runtime/wasm-target.ts";
 import { randomGraph } from "./helpers/random-graph.ts";
 

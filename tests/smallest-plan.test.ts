@@ -7,8 +7,8 @@ import { describe, expect, test } from "vitest";
 import { checkpoint, compile, forLoop, grad, plan, spec, type Tensor, zeros } from "../src/api/index.ts";
 import { plansOf } from "../src/api/plan.ts";
 import { TidemarkError } from "../src/base/errors.ts";
+import type { ProgramPlans } from "../src/compiler/assemble.ts";
 import { STRATEGIES } from "../src/plan/recompute/strategies.ts";
-import type { ProgramPlans } from "../src/runtime/assemble.ts";
 import type { AnyFunction } from "../src/trace/function.ts";
 import type { Tree } from "../src/trace/tree.ts";
 

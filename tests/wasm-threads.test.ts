@@ -2,9 +2,11 @@
  * @file Whole programs on WebAssembly and several threads: random graphs, gradients, loops, and trainings of a perceptron, a
  * convolutional network and a transformer end in the bits of one thread, with workers that do take part.
  */
+
 import { setTimeout as pause } from "node:timers/promises";
 import { beforeAll, describe, expect, it } from "vitest";
 import { compile, type Tensor, tensor, valueAndGrad, whileLoop } from "../src/api/index.ts";
+import { loadGraph } from "../src/api/load-graph.ts";
 import { vjp } from "../src/autodiff/vjp.ts";
 import { at } from "../src/base/invariant.ts";
 import { hostRandom } from "../src/base/random.ts";
@@ -19,7 +21,7 @@ import { matmul } from "../src/ops/matmul.ts";
 import { adam } from "../src/optim/index.ts";
 import { batchTensors } from "../src/playground/model.ts";
 import { MODELS } from "../src/playground/models.ts";
-import { type Elements, Executable } from "../src/runtime/executable.ts";
+import type { Elements, Executable } from "../src/runtime/executable.ts";
 import { wasmTarget } from "../src/runtime/wasm-target.ts";
 import { provideWorkers } from "../src/runtime/workers.ts";
 import { randomGraph, randomInputs } from "./helpers/random-graph.ts";
@@ -44,7 +46,7 @@ function once(graph: Graph, executable: Executable, inputs: readonly Reference[]
 
 /** Results of some runs of a program, each of which finds nothing of the one before. */
 function run(graph: Graph, inputs: readonly Reference[], threads: number, runs: number): [Elements[][], number] {
-  const executable = Executable.from(graph, { target: wasmTarget(false, { threads, shareFrom: 0 }) });
+  const executable = loadGraph(graph, { target: wasmTarget(false, { threads, shareFrom: 0 }) });
   const results = Array.from({ length: runs }, () => once(graph, executable, inputs));
   return [results, threads === 1 ? 0 : helped(executable)];
 }
@@ -73,7 +75,7 @@ describe("programs on WebAssembly and several threads", () => {
     const b = new Build("product");
     const x = b.param(tensorType("f32", [192, 192]));
     const graph = b.finish([b.call(matmul, [x, x], { ta: false, tb: false })]);
-    const executable = Executable.from(graph, { target: wasmTarget(false, { threads: 3 }) });
+    const executable = loadGraph(graph, { target: wasmTarget(false, { threads: 3 }) });
     for (let tries = 0; helped(executable) === 0 && tries < 1000; tries++) {
       executable.run();
       await pause(2);
@@ -115,7 +117,7 @@ describe("programs on WebAssembly and several threads", () => {
         graph.params[p]?.type.dtype === "f32" ? data.map(Math.fround) : data,
       );
       const [[want]] = run(graph, inputs, 1, 1);
-      return { graph, inputs, want, executable: Executable.from(graph, { target, arena }) };
+      return { graph, inputs, want, executable: loadGraph(graph, { target, arena }) };
     });
     const random = hostRandom(7);
     for (let turn = 0; turn < 600; turn++) {

@@ -3,16 +3,16 @@
  * that are already in their slot are not touched; results that replace them stay in the arena.
  */
 import { at } from "../base/invariant.ts";
+import { assemble, type ChosenProgram, type MemoryRequest } from "../compiler/assemble.ts";
+import type { PlanProgress } from "../compiler/graph-plans.ts";
 import type { Graph } from "../ir/graph.ts";
 import { byteLength, sameType, type TensorType, tensorType } from "../ir/type.ts";
 import { pipeline } from "../passes/pipeline.ts";
 import type { CostModel } from "../plan/cost/model.ts";
 import type { IntegerSolver } from "../plan/recompute/optimal.ts";
 import { Arena, type Tenant } from "../runtime/arena.ts";
-import { assemble, type ChosenProgram, type MemoryRequest } from "../runtime/assemble.ts";
 import { runChecked } from "../runtime/check-nan.ts";
 import { type Elements, Executable } from "../runtime/executable.ts";
-import type { PlanProgress } from "../runtime/graph-plans.ts";
 import { ResidentStorage } from "../runtime/resident.ts";
 import type { Machine, Target } from "../runtime/target.ts";
 import { wasmTarget } from "../runtime/wasm-target.ts";

@@ -1,12 +1,13 @@
 /** @file What only Node has, made known to what runs everywhere: for the command and for its threads. */
+
+import { providePlanStore } from "../compiler/plan-cache.ts";
+import { provideSolver } from "../compiler/solver.ts";
 import { findSolver } from "../node/highs.ts";
 import { nativeTarget } from "../node/native/target.ts";
 import { withProcess } from "../node/plan-elsewhere.ts";
 import { systemPlanStore } from "../node/plan-store.ts";
 import { nodeWorkers } from "../node/workers.ts";
 import { provideNative } from "../runtime/choose-target.ts";
-import { providePlanStore } from "../runtime/plan-cache.ts";
-import { provideSolver } from "../runtime/solver.ts";
 import { provideWorkers } from "../runtime/workers.ts";
 
 export function provideNode(): void {

@@ -12,6 +12,7 @@
  * elementwise arithmetic, packing, tiles that are not full, calls. The roof of a program is the sum over its kernels, and
  * its share is that sum over the measured time. Operands of up to `CACHE_BYTES` count at the bandwidth of caches.
  */
+import { loadGraph } from "../api/load-graph.ts";
 import { formatBytes } from "../base/bytes.ts";
 import { at } from "../base/invariant.ts";
 import { Build } from "../ir/build.ts";
@@ -22,7 +23,6 @@ import { matmul } from "../ops/matmul.ts";
 import { type CostModel, planMs } from "../plan/cost/model.ts";
 import { graphWork } from "../plan/cost/work.ts";
 import { table } from "../plan/table.ts";
-import { Executable } from "../runtime/executable.ts";
 import type { Target } from "../runtime/target.ts";
 import type { Planned } from "./plan-figures.ts";
 
@@ -70,7 +70,7 @@ const stream = (bytes: number): Graph => {
 
 /** Seconds of the fastest run; other processes make runs longer and never shorter. */
 function fastest(graph: Graph, target: Target, ms: number): number {
-  const executable = Executable.from(graph, { target });
+  const executable = loadGraph(graph, { target });
   const { plan, params } = executable.placed;
   plan.program.params.forEach(({ type }, i) => {
     executable.view(type, at(params, i)).fill(0.5);

@@ -6,9 +6,10 @@
  * const { gradients } = await longRun({ step, steps: 1e6, state, loss, memory: "64MB", disk: {}, directory: "run" });
  * ```
  */
+
+import { providePlanStore } from "../compiler/plan-cache.ts";
+import { provideSolver } from "../compiler/solver.ts";
 import { provideNative } from "../runtime/choose-target.ts";
-import { providePlanStore } from "../runtime/plan-cache.ts";
-import { provideSolver } from "../runtime/solver.ts";
 import { provideWorkers } from "../runtime/workers.ts";
 import { findSolver } from "./highs.ts";
 import { nativeTarget } from "./native/target.ts";

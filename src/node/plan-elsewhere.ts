@@ -7,7 +7,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import type { PlanStore, PlanTask } from "../runtime/plan-cache.ts";
+import type { PlanStore, PlanTask } from "../compiler/plan-cache.ts";
 
 /** The process, beside the file that this is part of: the entry point itself, or one that several share. */
 function processFile(): string | undefined {

@@ -1,10 +1,10 @@
 /** @file The process that makes one plan and keeps it in the cache (plan-elsewhere.ts). */
 import { readFileSync } from "node:fs";
 import type { NativeEmitOptions } from "../codegen/native/options.ts";
+import { ProgramPlans } from "../compiler/assemble.ts";
+import { OPS, type PlanTask, providePlanStore } from "../compiler/plan-cache.ts";
 import { unpackGraph } from "../ir/pack.ts";
 import type { LowerTraits } from "../lower/lower.ts";
-import { ProgramPlans } from "../runtime/assemble.ts";
-import { OPS, type PlanTask, providePlanStore } from "../runtime/plan-cache.ts";
 import { wasmTraits } from "../runtime/wasm-target.ts";
 import { nativeTraits } from "./native/target.ts";
 import { systemPlanStore } from "./plan-store.ts";

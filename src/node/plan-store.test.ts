@@ -7,7 +7,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import "../api/methods.ts";
 import { compile } from "../api/compile.ts";
 import { grad } from "../api/grad.ts";
-import { type PlanStore, providePlanStore } from "../runtime/plan-cache.ts";
+import { type PlanStore, providePlanStore } from "../compiler/plan-cache.ts";
 import { tensor } from "../trace/literal.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { planStore, plansFolder, systemPlanStore } from "./plan-store.ts";

@@ -1,5 +1,5 @@
 /**
- * @file Plans on disk (runtime/plan-cache.ts), in `plans/` of the cache's folder: a sealed file for each (sealed-folder.ts),
+ * @file Plans on disk (compiler/plan-cache.ts), in `plans/` of the cache's folder: a sealed file for each (sealed-folder.ts),
  * named by the digest of its key. A file that is not whole, or not what was written here, is no file.
  *
  * Plans are those of one planner: part of every key is a digest of the sources that the package was built from, and the
@@ -7,7 +7,7 @@
  */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import type { PlanStore } from "../runtime/plan-cache.ts";
+import type { PlanStore } from "../compiler/plan-cache.ts";
 import { prune } from "./cache-files.ts";
 import { cacheFolder, NO_CACHE_FOLDER } from "./cache-folder.ts";
 import { SealedFolder } from "./sealed-folder.ts";

@@ -8,11 +8,11 @@
  * ```
  */
 import { at } from "../base/invariant.ts";
+import type { PlacedProgram } from "../codegen/placed.ts";
+import { assemble } from "../compiler/assemble.ts";
 import type { Graph } from "../ir/graph.ts";
 import { byteLength, type TensorType } from "../ir/type.ts";
 import { isFloat } from "../kernel/dtype.ts";
-import { assemble } from "../runtime/assemble.ts";
-import type { PlacedProgram } from "../runtime/assembler.ts";
 import { Executable } from "../runtime/executable.ts";
 import type { ArenaMemory, Target } from "../runtime/target.ts";
 import type { Tensor } from "../trace/tensor.ts";

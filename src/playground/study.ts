@@ -5,9 +5,9 @@
  */
 import { valueAndGrad } from "../api/grad.ts";
 import { plansOf } from "../api/plan.ts";
+import type { ProgramPlans } from "../compiler/assemble.ts";
 import { print } from "../ir/print.ts";
 import { pipeline, runPasses } from "../passes/pipeline.ts";
-import type { ProgramPlans } from "../runtime/assemble.ts";
 import { wasmTarget } from "../runtime/wasm-target.ts";
 import { type AnyFunction, traceFunction } from "../trace/function.ts";
 import type { PlanReply, ViewCurve, ViewEntry } from "../view/data.ts";

@@ -2,12 +2,10 @@
  * @file A program and its arena, ready to run. Reading and writing of values by address, and a run that calls into the
  * target's code once and allocates nothing.
  */
-import type { Graph } from "../ir/graph.ts";
+
+import type { PlacedProgram } from "../codegen/placed.ts";
 import { elementsOf, type TensorType } from "../ir/type.ts";
-import { type AssembleOptions, assemble, type ChosenProgram } from "./assemble.ts";
-import type { PlacedProgram } from "./assembler.ts";
 import type { ArenaMemory, Machine, Target } from "./target.ts";
-import { wasmTarget } from "./wasm-target.ts";
 
 export type Elements = Float32Array | Float64Array | Int32Array | Uint8Array;
 
@@ -26,15 +24,13 @@ export function elementsAt(buffer: ArrayBuffer, type: TensorType, start: number)
   }
 }
 
-export interface ExecutableOptions extends AssembleOptions {
-  /** Default: WebAssembly. */
-  readonly target?: Target | undefined;
+/** How a program is loaded. */
+export interface LoadedAs {
+  /** Kernel by kernel, to look at the arena in between. */
   readonly stepwise?: boolean;
   /** What its arena is in, maybe with others that run in turn with it; default: a memory of its own. */
   readonly arena?: ArenaMemory | undefined;
 }
-
-type LoadedAs = Pick<ExecutableOptions, "stepwise" | "arena">;
 
 export class Executable<P extends PlacedProgram = PlacedProgram> {
   readonly placed: P;
@@ -45,13 +41,6 @@ export class Executable<P extends PlacedProgram = PlacedProgram> {
     this.placed = placed;
     this.target = target;
     this.machine = target.load(placed, { stepwise, memory: arena });
-  }
-
-  /** Traced graph in, ready to run out. */
-  static from(graph: Graph, options: ExecutableOptions = {}): Executable<ChosenProgram> {
-    const { target = wasmTarget(), stepwise = false, arena, ...rest } = options;
-    const costs = rest.costs ?? target.costs;
-    return new Executable(assemble(graph, target.traits, { ...rest, costs }), target, { stepwise, arena });
   }
 
   get moduleBytes(): number {

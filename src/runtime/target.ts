@@ -7,9 +7,9 @@
  * A program is therefore compiled for one target and stays on it.
  */
 import { grouped, TidemarkError } from "../base/errors.ts";
+import type { PlacedProgram } from "../codegen/placed.ts";
 import type { LowerTraits } from "../lower/lower.ts";
 import type { CostModel } from "../plan/cost/model.ts";
-import type { PlacedProgram } from "./assembler.ts";
 
 /** What holds arenas. Programs that run in turn may share one: its size is then that of the largest, not the sum. */
 export interface ArenaMemory {

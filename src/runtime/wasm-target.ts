@@ -3,6 +3,7 @@
  * thread nobody is waited for; with several (wasm-threads.ts) the same nests are cut into pieces.
  */
 import { invariant } from "../base/invariant.ts";
+import type { PlacedProgram } from "../codegen/placed.ts";
 import { contractScratch } from "../codegen/wasm/blocking.ts";
 import { MOST_PAGES } from "../codegen/wasm/encoder.ts";
 import { detectFeatures } from "../codegen/wasm/features.ts";
@@ -10,7 +11,6 @@ import { emitProgram, PAGE, pagesOf, type WasmModule } from "../codegen/wasm/pro
 import { teamBytes } from "../codegen/wasm/team.ts";
 import type { LowerTraits } from "../lower/lower.ts";
 import { DEFAULT_MODELS } from "../plan/cost/model.ts";
-import type { PlacedProgram } from "./assembler.ts";
 import {
   type ArenaMemory,
   allocated,

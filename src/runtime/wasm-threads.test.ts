@@ -2,15 +2,17 @@
  * @file Workers that fail, die or cannot be had. A run that waits for a piece which nobody will finish is an error that says
  * why, never a hang; a program that nobody helps completes alone; the next program gets workers again.
  */
+
 import { setTimeout as pause } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
+import { loadGraph } from "../api/load-graph.ts";
 import { TEAM } from "../codegen/wasm/team.ts";
 import { Build } from "../ir/build.ts";
 import { tensorType } from "../ir/type.ts";
 import { nodeWorkers } from "../node/workers.ts";
 import { matmul } from "../ops/matmul.ts";
 import { chooseTarget } from "./choose-target.ts";
-import { Executable } from "./executable.ts";
+import type { Executable } from "./executable.ts";
 import { wasmTarget } from "./wasm-target.ts";
 import { noWorkers, pageWorkers, provideWorkers, type WorkerThread } from "./workers.ts";
 
@@ -18,7 +20,7 @@ function product(threads: number): Executable {
   const b = new Build("product");
   const x = b.param(tensorType("f32", [256, 256]));
   const graph = b.finish([b.call(matmul, [x, x], { ta: false, tb: false })]);
-  return Executable.from(graph, { target: wasmTarget(false, { threads }) });
+  return loadGraph(graph, { target: wasmTarget(false, { threads }) });
 }
 
 /** What a run says in the end, with turns of the event loop between runs for workers to come. */

@@ -4,11 +4,11 @@
  */
 import { formatBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
+import type { ProgramPlans } from "../compiler/assemble.ts";
+import type { Made } from "../compiler/assembler.ts";
 import type { Candidate } from "../plan/budget/rungs.ts";
 import { planJson } from "../plan/json.ts";
 import type { Plan } from "../plan/problem.ts";
-import type { ProgramPlans } from "../runtime/assemble.ts";
-import type { Made } from "../runtime/assembler.ts";
 import type { CurvePoint, PlanReply, ViewCurve, ViewEntry } from "./data.ts";
 import { pictureOfPlan } from "./from-plan.ts";
 import { type NamedPlans, storyOf } from "./stories.ts";

@@ -2,7 +2,9 @@
  * @file Random bodies: as a loop and inlined turn after turn, whatever they read, hand through, rename and return, the
  * program gives the same bits, its plan is valid, and nothing depends on what was in the arena before.
  */
+
 import { describe, expect, it } from "vitest";
+import { loadGraph } from "../../src/api/load-graph.ts";
 import { jvp } from "../../src/autodiff/jvp.ts";
 import { vjp } from "../../src/autodiff/vjp.ts";
 import { at } from "../../src/base/invariant.ts";
@@ -18,7 +20,6 @@ import { reshape } from "../../src/ops/movement.ts";
 import { INDEX } from "../../src/ops/region-checks.ts";
 import { slice } from "../../src/ops/slice.ts";
 import { validate } from "../../src/plan/validate.ts";
-import { Executable } from "../../src/runtime/executable.ts";
 import { expectClose } from "../functions/compare.ts";
 import { type RandomGraphOptions, randomInputs } from "../helpers/random-graph.ts";
 import { type LoopCase, looped, randomCase, TURNS } from "../helpers/random-loops.ts";
@@ -52,7 +53,7 @@ function inlined({ body, carries, xs, reverse }: LoopCase, like: Graph): Graph {
 }
 
 function run(graph: Graph, inputs: readonly Reference[]): readonly (readonly number[])[] {
-  const executable = Executable.from(graph, { verify: true });
+  const executable = loadGraph(graph, { verify: true });
   const { plan, params, results } = executable.placed;
   expect(validate(plan.program, plan)).toEqual([]);
   executable.poison();

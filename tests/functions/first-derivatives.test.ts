@@ -2,19 +2,20 @@
  * @file First derivatives of every API function on every smooth sample: forward mode equals central differences, reverse
  * mode is its transpose, and both run on WebAssembly as they are interpreted.
  */
+
 import { describe, expect, test } from "vitest";
+import { loadGraph } from "../../src/api/load-graph.ts";
 import { jvp } from "../../src/autodiff/jvp.ts";
 import { vjp } from "../../src/autodiff/vjp.ts";
 import { evaluate } from "../../src/ir/evaluate.ts";
 import type { Graph } from "../../src/ir/graph.ts";
 import { verify } from "../../src/ir/verify.ts";
-import { Executable } from "../../src/runtime/executable.ts";
 import { expectClose, TOLERANCE } from "./compare.ts";
 import { type Data, differentiable, floatType, traceSample } from "./differentiable.ts";
 import { draw, type FunctionSample, labelOf } from "./sample.ts";
 
 function runOnWasm(graph: Graph, inputs: Data): Data {
-  const executable = Executable.from(graph, { verify: true });
+  const executable = loadGraph(graph, { verify: true });
   const { params, results } = executable.placed;
   graph.params.forEach(({ type }, i) => {
     executable.view(type, params[i]!).set(inputs[i]!);

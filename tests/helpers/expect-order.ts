@@ -1,9 +1,9 @@
 /** @file What plans of one program are to each other: fewer bytes never take a larger arena, and are never faster. */
 import { expect } from "vitest";
 import { at } from "../../src/base/invariant.ts";
+import type { ProgramPlans } from "../../src/compiler/assemble.ts";
+import type { Made } from "../../src/compiler/assembler.ts";
 import type { Candidate } from "../../src/plan/budget/rungs.ts";
-import type { ProgramPlans } from "../../src/runtime/assemble.ts";
-import type { Made } from "../../src/runtime/assembler.ts";
 
 /** Asks for budgets from everything stored to the smallest, and around the bytes of every plan that was given. */
 export function expectOrder(plans: ProgramPlans, count: number): readonly Candidate<Made>[] {

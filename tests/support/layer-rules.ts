@@ -1,8 +1,8 @@
 /**
  * @file Who may import whom.
  *
- *   base → kernel → ir → ops → { trace autodiff passes lower } → plan → codegen → runtime → api → { nn optim sim view } →
- *   { node playground } → cli
+ *   base → kernel → ir → ops → { trace autodiff passes lower } → plan → codegen → compiler → runtime → api →
+ *   { nn optim sim view } → { node playground } → cli
  *
  * A file imports from its own layer and from layers to its left; within braces siblings do not see each other. Types
  * count like values here: a type that points right is a dependency of ideas. Inside one layer types may refer to each
@@ -19,6 +19,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["trace", "autodiff", "passes", "lower"],
   ["plan"],
   ["codegen"],
+  ["compiler"],
   ["runtime"],
   ["api"],
   ["nn", "optim", "sim", "view"],

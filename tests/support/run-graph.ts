@@ -1,7 +1,8 @@
 /** @file A graph run on a target, over memory that was full of NaN before. */
+import { loadGraph } from "../../src/api/load-graph.ts";
 import { at } from "../../src/base/invariant.ts";
 import type { Graph, Value } from "../../src/ir/graph.ts";
-import { type Elements, Executable } from "../../src/runtime/executable.ts";
+import type { Elements } from "../../src/runtime/executable.ts";
 import type { Target } from "../../src/runtime/target.ts";
 
 /** The results; `input` gives the elements of a parameter, in order. */
@@ -10,7 +11,7 @@ export function runGraph(
   graph: Graph,
   input: (param: Value, i: number) => ArrayLike<number>,
 ): readonly Elements[] {
-  const executable = Executable.from(graph, { target });
+  const executable = loadGraph(graph, { target });
   executable.poison();
   graph.params.forEach((param, i) => {
     executable.view(param.type, at(executable.placed.params, i)).set(input(param, i));

@@ -2,11 +2,10 @@
  * @file The targets that tests run over. Without fused multiply-add, which the interpreter does not have, unless asked for.
  * A machine without a C compiler skips the tests of `native` with a word; under CI it fails them.
  */
-import type { PlacedStep } from "../../src/codegen/placed.ts";
+import type { PlacedProgram, PlacedStep } from "../../src/codegen/placed.ts";
 import { compilerFor, systemCompiler } from "../../src/node/native/compiler.ts";
 import { type NativeRequest, nativeTarget } from "../../src/node/native/target.ts";
 import { nodeWorkers } from "../../src/node/workers.ts";
-import type { PlacedProgram } from "../../src/runtime/assembler.ts";
 import type { Machine, Target } from "../../src/runtime/target.ts";
 import { wasmTarget } from "../../src/runtime/wasm-target.ts";
 import { provideWorkers } from "../../src/runtime/workers.ts";

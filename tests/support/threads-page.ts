@@ -2,7 +2,9 @@
  * @file What the browser test of threads runs, in a page and in a worker of that page: a program on several threads until
  * workers have had a part in it, and some steps of a training.
  */
+
 import { compile, type Tensor } from "../../src/api/index.ts";
+import { loadGraph } from "../../src/api/load-graph.ts";
 import { at } from "../../src/base/invariant.ts";
 import { TEAM } from "../../src/codegen/wasm/team.ts";
 import { Build } from "../../src/ir/build.ts";
@@ -12,7 +14,6 @@ import { matmul } from "../../src/ops/matmul.ts";
 import { batchTensors } from "../../src/playground/model.ts";
 import { MODELS } from "../../src/playground/models.ts";
 import { chooseTarget } from "../../src/runtime/choose-target.ts";
-import { Executable } from "../../src/runtime/executable.ts";
 
 const SIDE = 256;
 const TYPE = tensorType("f32", [SIDE, SIDE]);
@@ -50,7 +51,7 @@ async function compute(threads: number): Promise<Outcome> {
   const b = new Build("product");
   const x = b.param(TYPE);
   const product = b.call(matmul, [x, b.call(exp, [x], {})], { ta: false, tb: false });
-  const executable = Executable.from(b.finish([product]), { target });
+  const executable = loadGraph(b.finish([product]), { target });
   const [input] = executable.placed.params;
   const [result] = executable.placed.results;
   const helped = (): boolean => target.threads > 1 && new Int32Array(executable.memory.buffer)[TEAM.helped / 4] !== 0;

@@ -4,8 +4,8 @@
  */
 
 import { table } from "../../plan/table.ts";
-import { calibrate as measure } from "../../runtime/calibrate.ts";
 import { chooseTarget } from "../../runtime/choose-target.ts";
+import { calibrate as measure } from "../calibration.ts";
 import { type Command, choice, writeJson } from "../command.ts";
 import { cpuName, keepModel, machinePath, ratesText } from "../machine.ts";
 

@@ -8,11 +8,11 @@
  * Loops are the business of `auto` and `binomial`; beside each plan stands what they hold.
  */
 import { formatBytes } from "../../base/bytes.ts";
+import type { ProgramPlans } from "../../compiler/assemble.ts";
+import type { Made } from "../../compiler/assembler.ts";
 import type { Candidate } from "../../plan/budget/rungs.ts";
 import { STRATEGIES, STRATEGY, type StrategyName } from "../../plan/recompute/strategies.ts";
 import { table } from "../../plan/table.ts";
-import type { ProgramPlans } from "../../runtime/assemble.ts";
-import type { Made } from "../../runtime/assembler.ts";
 import { type Arguments, type Command, type Io, usageError, wholeNumber, writeJson } from "../command.ts";
 import { loadProgram } from "../load.ts";
 import { loopForms } from "../loop-text.ts";

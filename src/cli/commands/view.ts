@@ -1,6 +1,6 @@
 /** @file `tidemark view`: a plan as a page, from a server on this machine or as one file. */
 import { basename } from "node:path";
-import type { ProgramPlans } from "../../runtime/assemble.ts";
+import type { ProgramPlans } from "../../compiler/assemble.ts";
 import type { ViewCurve, ViewData, ViewEntry } from "../../view/data.ts";
 import { curveWithEntries, entryName, entryOf, livePlans } from "../../view/plans.ts";
 import { entriesOfFile, FILE_KINDS, isViewFile } from "../../view/read-file.ts";

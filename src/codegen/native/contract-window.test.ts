@@ -2,8 +2,10 @@
  * @file Convolutions whose image is packed along rows of places, since work was fused in front of it or it is too large to be
  * copied: the bits of WebAssembly, which packs place by place.
  */
+
 import { describe, expect, it } from "vitest";
 import { plainTargets } from "../../../tests/support/targets.ts";
+import { loadGraph } from "../../api/load-graph.ts";
 import { at } from "../../base/invariant.ts";
 import { hostRandom } from "../../base/random.ts";
 import { Build } from "../../ir/build.ts";
@@ -13,7 +15,7 @@ import type { ContractNest } from "../../kernel/loops.ts";
 import { lowerNode } from "../../lower/lower.ts";
 import { type ConvAttrs, conv, convInput } from "../../ops/conv.ts";
 import { mul, relu } from "../../ops/elementwise.ts";
-import { type Elements, Executable } from "../../runtime/executable.ts";
+import type { Elements } from "../../runtime/executable.ts";
 import type { Target } from "../../runtime/target.ts";
 import { planProduct } from "./contract-plan.ts";
 import { columnsOf } from "./contract-window.ts";
@@ -54,7 +56,7 @@ function graphOf(cases: readonly (typeof CASES)[number][]): Graph {
 }
 
 function run(target: Target, graph: Graph): readonly Elements[] {
-  const executable = Executable.from(graph, { target });
+  const executable = loadGraph(graph, { target });
   executable.poison();
   const random = hostRandom(9);
   graph.params.forEach(({ type }, i) => {

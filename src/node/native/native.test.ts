@@ -1,4 +1,5 @@
 /** @file The target `native` as users meet it: found or not, cached, broken, beyond 4 GiB, with loops on threads. */
+
 import {
   mkdtempSync,
   readdirSync,
@@ -14,6 +15,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { compile } from "../../api/compile.ts";
 import { cond, whileLoop } from "../../api/control.ts";
+import { loadGraph } from "../../api/load-graph.ts";
 import { tensor } from "../../trace/literal.ts";
 import type { Tensor } from "../../trace/tensor.ts";
 import "../../api/methods.ts";
@@ -23,7 +25,6 @@ import { tensorType } from "../../ir/type.ts";
 import { add } from "../../ops/elementwise.ts";
 import { slice } from "../../ops/slice.ts";
 import { chooseTarget, provideNative } from "../../runtime/choose-target.ts";
-import { Executable } from "../../runtime/executable.ts";
 import type { Target } from "../../runtime/target.ts";
 import { prune, touch } from "../cache-files.ts";
 import { systemCompiler } from "./compiler.ts";
@@ -66,7 +67,7 @@ function damage(change: (bytes: Uint8Array) => Uint8Array): void {
 function doubled(numbers: readonly number[]): readonly number[] {
   const b = new Build("double");
   const x = b.param(tensorType("f32", [numbers.length]));
-  const executable = Executable.from(b.finish([b.call(add, [x, x], {})]), { target: native() });
+  const executable = loadGraph(b.finish([b.call(add, [x, x], {})]), { target: native() });
   executable.view(x.type, at(executable.placed.params, 0)).set(numbers);
   executable.run();
   return [...executable.view(x.type, at(executable.placed.results, 0))];
@@ -102,7 +103,7 @@ describe.skipIf(missing)("compiled programs", () => {
     for (const name of made) {
       const b = new Build(name);
       const x = b.param(tensorType("f32", [11]), name);
-      const executable = Executable.from(b.finish([b.call(add, [x, x], {})]), { target: native() });
+      const executable = loadGraph(b.finish([b.call(add, [x, x], {})]), { target: native() });
       executable.view(x.type, at(executable.placed.params, 0)).fill(2);
       executable.run();
       expect([...executable.view(x.type, at(executable.placed.results, 0))]).toEqual(new Array(11).fill(4));
@@ -139,7 +140,7 @@ describe.skipIf(missing)("compiled programs", () => {
     const x = b.param(tensorType("f32", [elements]));
     const end = b.call(slice, [x], { start: [elements - 4], limit: [elements], stride: [1] });
     const graph = b.finish([b.call(add, [end, end], {})]);
-    const executable = Executable.from(graph, { target: native() });
+    const executable = loadGraph(graph, { target: native() });
     expect(executable.placed.plan.height).toBeGreaterThan(2 ** 32);
     executable.view(x.type, at(executable.placed.params, 0)).set([1, 2, 3, 4], elements - 4);
     executable.run();

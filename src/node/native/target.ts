@@ -8,11 +8,11 @@ import { invariant } from "../../base/invariant.ts";
 import { contractScratch } from "../../codegen/native/contract.ts";
 import type { NativeEmitOptions } from "../../codegen/native/options.ts";
 import { emitNativeProgram } from "../../codegen/native/program.ts";
+import type { PlacedProgram } from "../../codegen/placed.ts";
 import type { WinogradUse } from "../../kernel/winograd.ts";
 import type { LowerTraits } from "../../lower/lower.ts";
 import { type CostModel, DEFAULT_MODELS } from "../../plan/cost/model.ts";
 import { DEFAULT_TILE } from "../../plan/cost/work.ts";
-import type { PlacedProgram } from "../../runtime/assembler.ts";
 import {
   type ArenaMemory,
   allocated,

@@ -1,6 +1,7 @@
 /** @file Slices and replays on graphs that are small enough to read, and on random ones. */
 import { describe, expect, it } from "vitest";
 import { randomGraph, randomInputs } from "../../../tests/helpers/random-graph.ts";
+import { Assembler } from "../../compiler/assembler.ts";
 import { Build } from "../../ir/build.ts";
 import { evaluate } from "../../ir/evaluate.ts";
 import type { Graph } from "../../ir/graph.ts";
@@ -11,7 +12,6 @@ import { tanh } from "../../ops/math.ts";
 import { matmul } from "../../ops/matmul.ts";
 import { fuse } from "../../passes/fuse.ts";
 import { pipeline, runPasses } from "../../passes/pipeline.ts";
-import { Assembler } from "../../runtime/assembler.ts";
 import { wasmTraits } from "../../runtime/wasm-target.ts";
 import { DEFAULT_MODELS } from "../cost/model.ts";
 import { baseSequence } from "../recompute/problem.ts";

@@ -1,6 +1,6 @@
 /**
  * @file Schedules for loops of a program, by name: which states are held, and how many turns that takes beyond the forward
- * loop, which is the first sweep of every schedule. The module works a schedule out as it goes along (runtime/splits.ts).
+ * loop, which is the first sweep of every schedule. The module works a schedule out as it goes along (compiler/splits.ts).
  * Pieces are reversed from states alone, so `periodic` holds every k-th state and all states of one piece.
  */
 import { DEFAULT_SLOTS, type Reversal } from "../../ops/loops.ts";

@@ -6,7 +6,7 @@
  *   memory  = bytes / cachedByteRate for the first `cacheBytes`, the rest / byteRate
  *
  * Pure functions of work and a model; no clock. Time is never negative, is zero for no work alone, and never falls when
- * work grows. Rates are measured once for a machine (runtime/calibrate.ts) or those of DEFAULT_MODELS, which were measured
+ * work grows. Rates are measured once for a machine (cli/calibration.ts) or those of DEFAULT_MODELS, which were measured
  * on one core of a server (AMD EPYC, Node 20): elsewhere they are as far off as that machine is, but the ratio of two
  * plans still means something.
  */

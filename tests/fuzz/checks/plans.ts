@@ -4,12 +4,12 @@
  */
 import { plan, type Tree } from "../../../src/api/index.ts";
 import { plansOf } from "../../../src/api/plan.ts";
+import type { MemoryRequest, ProgramPlans } from "../../../src/compiler/assemble.ts";
+import type { Made } from "../../../src/compiler/assembler.ts";
+import { PATIENCE, SMALL } from "../../../src/compiler/loop-forms.ts";
+import { type PlanStore, providePlanStore } from "../../../src/compiler/plan-cache.ts";
 import type { Candidate } from "../../../src/plan/budget/rungs.ts";
 import { STRATEGIES, type StrategyName } from "../../../src/plan/recompute/strategies.ts";
-import type { MemoryRequest, ProgramPlans } from "../../../src/runtime/assemble.ts";
-import type { Made } from "../../../src/runtime/assembler.ts";
-import { PATIENCE, SMALL } from "../../../src/runtime/loop-forms.ts";
-import { type PlanStore, providePlanStore } from "../../../src/runtime/plan-cache.ts";
 import type { AnyFunction } from "../../../src/trace/function.ts";
 import type { Arguments } from "../program.ts";
 import { isRefusal, type Session, textOf } from "./session.ts";

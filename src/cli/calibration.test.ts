@@ -4,7 +4,7 @@ import { blockingOf } from "../codegen/wasm/blocking.ts";
 import { type CostModel, DEFAULT_MODELS, msOf } from "../plan/cost/model.ts";
 import type { ProductTile } from "../plan/cost/nests.ts";
 import type { Work } from "../plan/cost/work.ts";
-import { calibrate, type Families, modelFrom } from "./calibrate.ts";
+import { calibrate, type Families, modelFrom } from "./calibration.ts";
 
 const MiB = 2 ** 20;
 

@@ -12,6 +12,7 @@
  * Other programs run at the same time: of all repetitions the fastest counts, and of several programs for one term the
  * median of their rates.
  */
+import { loadGraph } from "../api/load-graph.ts";
 import { at, invariant } from "../base/invariant.ts";
 import { Build } from "../ir/build.ts";
 import type { Graph, Value } from "../ir/graph.ts";
@@ -24,9 +25,9 @@ import { transpose } from "../ops/movement.ts";
 import { fusedPipeline } from "../passes/pipeline.ts";
 import type { CostModel } from "../plan/cost/model.ts";
 import { addWork, DEFAULT_TILE, NO_WORK, type Work, workOfNode } from "../plan/cost/work.ts";
-import { Executable } from "./executable.ts";
-import type { Target } from "./target.ts";
-import { wasmTarget } from "./wasm-target.ts";
+import type { Executable } from "../runtime/executable.ts";
+import type { Target } from "../runtime/target.ts";
+import { wasmTarget } from "../runtime/wasm-target.ts";
 
 export interface CalibrationOptions {
   /** Default: WebAssembly. */
@@ -184,7 +185,7 @@ function fastestKernels(executable: Executable, msEach: number): number {
 function measure({ name, graph, family }: Experiment, target: Target, msEach: number): CalibrationSample {
   const [stepwise, unfused] = [family === "product", family === "calls"];
   // no passes: every node is a kernel of its own
-  const executable = Executable.from(graph, { target, passes: unfused ? [] : fusedPipeline, stepwise });
+  const executable = loadGraph(graph, { target, passes: unfused ? [] : fusedPipeline, stepwise });
   const { tile = DEFAULT_TILE } = target.costs;
   const work = executable.placed.kernelNodes.map((node) => workOfNode(node, { tile })).reduce(addWork, NO_WORK);
   fill(executable);

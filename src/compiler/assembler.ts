@@ -3,7 +3,7 @@
  * been compiled for a machine yet, so `plan` commands and `compile` share everything up to here.
  */
 import { at, invariant } from "../base/invariant.ts";
-import type { PlacedCopy, PlacedStep } from "../codegen/placed.ts";
+import type { PlacedCopy, PlacedProgram, PlacedStep } from "../codegen/placed.ts";
 import { int } from "../codegen/script.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { bytesOf } from "../kernel/dtype.ts";
@@ -28,25 +28,6 @@ export interface AssemblerOptions {
   readonly persistent?: ReadonlySet<number>;
   /** Check the graph after every pass. */
   readonly verify?: boolean;
-}
-
-/** A program with an address for everything. */
-export interface PlacedProgram {
-  /** After all passes, in the planned order. */
-  readonly graph: Graph;
-  readonly plan: Plan;
-  /** Where the arena starts in its memory, which may hold others beside it; all addresses count from the memory's start. */
-  readonly base: number;
-  /** Kernels, and loops and branches of them. */
-  readonly kernels: readonly PlacedStep[];
-  /** The node of each. */
-  readonly kernelNodes: readonly Node[];
-  readonly copies: readonly PlacedCopy[];
-  /** Addresses of parameters and, after the run, of results. */
-  readonly params: readonly number[];
-  readonly results: readonly number[];
-  /** Time spent on passes, kernels and the plan. */
-  readonly planMs: number;
 }
 
 function aliasStep(node: Node): PlanStep | null {

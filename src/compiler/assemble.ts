@@ -12,6 +12,8 @@
  *
  * The budget is on the arena of the real plan: after fusion, order and placement, with workspace and what persists.
  */
+
+import type { PlacedProgram } from "../codegen/placed.ts";
 import type { Graph } from "../ir/graph.ts";
 import type { LowerTraits } from "../lower/lower.ts";
 import { fuse } from "../passes/fuse.ts";
@@ -30,7 +32,7 @@ import { planInfeasible } from "../plan/infeasible.ts";
 import type { Level } from "../plan/recompute/levels.ts";
 import type { IntegerSolver } from "../plan/recompute/optimal.ts";
 import { STRATEGY, type StrategyName } from "../plan/recompute/strategies.ts";
-import { Assembler, type AssemblerOptions, type Made, type PlacedProgram, placedProgram } from "./assembler.ts";
+import { Assembler, type AssemblerOptions, type Made, placedProgram } from "./assembler.ts";
 import { candidateOf, GraphPlans, type PlanTools } from "./graph-plans.ts";
 import { LoopForms, SMALL } from "./loop-forms.ts";
 import type { MemoryRequest } from "./memory-request.ts";

@@ -1,0 +1,17 @@
+/** @file From a graph to a program that is ready to run. */
+import { type AssembleOptions, assemble, type ChosenProgram } from "../compiler/assemble.ts";
+import type { Graph } from "../ir/graph.ts";
+import { Executable, type LoadedAs } from "../runtime/executable.ts";
+import type { Target } from "../runtime/target.ts";
+import { wasmTarget } from "../runtime/wasm-target.ts";
+
+export interface LoadGraphOptions extends AssembleOptions, LoadedAs {
+  /** Default: WebAssembly. */
+  readonly target?: Target | undefined;
+}
+
+export function loadGraph(graph: Graph, options: LoadGraphOptions = {}): Executable<ChosenProgram> {
+  const { target = wasmTarget(), stepwise = false, arena, ...rest } = options;
+  const costs = rest.costs ?? target.costs;
+  return new Executable(assemble(graph, target.traits, { ...rest, costs }), target, { stepwise, arena });
+}
