@@ -6,6 +6,7 @@ import { newValue, type Value } from "../src/ir/graph.ts";
 import { byteLength, type Shape, tensorType } from "../src/ir/type.ts";
 import { add } from "../src/ops/elementwise.ts";
 import type { PlanStep, Program } from "../src/plan/program.ts";
+import { memorySpace } from "../src/plan/space.ts";
 
 /** Whole numbers below n, the same ones for the same seed (mulberry32). */
 export function numbers(seed: number): (n: number) => number {
@@ -39,7 +40,7 @@ function finish(
   steps: readonly PlanStep[],
   results: readonly Value[],
 ): Program {
-  return { name, params, donated: new Map(), results, steps, persistent: new Set(), alignment: 64 };
+  return { name, params, donated: new Map(), results, steps, persistent: new Set(), spaces: [memorySpace(64)] };
 }
 
 const SHAPES: readonly Shape[] = [[16], [64], [64], [256], [256], [1024], [4096]];

@@ -23,6 +23,7 @@ import { ListScheduler } from "../src/plan/order/list.ts";
 import { type Model, modelOf } from "../src/plan/order/model.ts";
 import { findOrders, orderSteps, SLACKS } from "../src/plan/order.ts";
 import { planProgram } from "../src/plan/plan.ts";
+import { problemIn } from "../src/plan/problem.ts";
 import type { Program } from "../src/plan/program.ts";
 import { wasmTraits } from "../src/runtime/wasm-target.ts";
 import { flattenArguments } from "../src/trace/function.ts";
@@ -51,7 +52,7 @@ function traced({ step, init, batch }: AnyProgram): Program {
   };
 }
 
-const peak = (program: Program): number => boundOf(assignBuffers(program).problem).bytes;
+const peak = (program: Program): number => boundOf(problemIn(assignBuffers(program).problem)).bytes;
 
 /** The lowest peak that list scheduling reaches alone. */
 function earlyPeak(program: Program, model: Model): number {

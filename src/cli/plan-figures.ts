@@ -16,7 +16,7 @@ import { allNodes } from "../ir/walk.ts";
 import { graphCost } from "../ops/control.ts";
 import type { Candidate, Proof } from "../plan/budget/rungs.ts";
 import { planTraffic, type Traffic } from "../plan/cost/plan-traffic.ts";
-import type { Plan } from "../plan/problem.ts";
+import { type Plan, withCapacity } from "../plan/problem.ts";
 import { LEVELS } from "../plan/recompute/levels.ts";
 import { STRATEGIES } from "../plan/recompute/strategies.ts";
 import { type ChosenTarget, chooseTarget, TARGET_NAMES } from "../runtime/choose-target.ts";
@@ -201,7 +201,7 @@ export function planLoaded(loaded: Loaded, settings: PlanSettings): PlanOutcome 
   const best = chosen instanceof TidemarkError ? least() : chosen;
   const { result, predictedMs, strategy, proof } = best;
   const capacity = refusal ? Number.POSITIVE_INFINITY : (memory.budgetBytes ?? Number.POSITIVE_INFINITY);
-  const plan = { ...result.plan, problem: { ...result.plan.problem, capacity } };
+  const plan = withCapacity(result.plan, capacity);
   const planned = { graph: result.graph, lowered: result.lowered, plan, paths, predictedMs, strategy, proof };
   const figures = (): PlanFigures =>
     figuresOf(loaded.name, settings, planned, loadedPlans, {

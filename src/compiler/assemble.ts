@@ -29,6 +29,7 @@ import { asAsked, rewindLoops } from "../plan/budget/rewind.ts";
 import { type Candidate, type Proof, UNREACHED } from "../plan/budget/rungs.ts";
 import { type CostModel, DEFAULT_MODELS } from "../plan/cost/model.ts";
 import { planInfeasible } from "../plan/infeasible.ts";
+import { withCapacity } from "../plan/problem.ts";
 import type { Level } from "../plan/recompute/levels.ts";
 import type { IntegerSolver } from "../plan/recompute/optimal.ts";
 import { STRATEGY, type StrategyName } from "../plan/recompute/strategies.ts";
@@ -210,7 +211,7 @@ export class ProgramPlans {
     const found = this.#find(request);
     if (found) return found;
     const { plan } = this.#smallest(request).result;
-    const limited = { ...plan, problem: { ...plan.problem, capacity: budgetBytes ?? Number.POSITIVE_INFINITY } };
+    const limited = withCapacity(plan, budgetBytes ?? Number.POSITIVE_INFINITY);
     throw planInfeasible(limited, (strategy ?? "auto") !== "store-all");
   }
 

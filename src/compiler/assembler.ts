@@ -15,6 +15,7 @@ import { runPasses } from "../passes/pipeline.ts";
 import { planAsPlaced, planProgram } from "../plan/plan.ts";
 import type { Plan } from "../plan/problem.ts";
 import type { PlanStep, Program } from "../plan/program.ts";
+import { memorySpace } from "../plan/space.ts";
 import { ALIGNMENT, type Unit, type UnitOf } from "./body.ts";
 import { controlUnit } from "./control.ts";
 
@@ -125,7 +126,7 @@ export class Assembler {
       results: optimised.results,
       steps,
       persistent: new Set([...persistent].map(param)),
-      alignment: ALIGNMENT,
+      spaces: [memorySpace(ALIGNMENT)],
     };
     return { program, lowered, controls };
   }

@@ -17,6 +17,7 @@ import { type Graph, type Node, newValue, type Value } from "../ir/graph.ts";
 import { planProgram } from "../plan/plan.ts";
 import { alignUp, type Plan } from "../plan/problem.ts";
 import type { PlanStep, Program } from "../plan/program.ts";
+import { memorySpace } from "../plan/space.ts";
 
 /** Bytes; a cache line. */
 export const ALIGNMENT = 64;
@@ -83,7 +84,7 @@ function newBody(region: Graph, replaced: readonly (Value | undefined)[], unitOf
     steps: region.nodes.map((node) => unitIn(units, node).step),
     persistent: new Set(params),
     empty,
-    alignment: ALIGNMENT,
+    spaces: [memorySpace(ALIGNMENT)],
   };
   const plan = planProgram(program, { orderWork: unitOf.orderWork });
   const bound = boundBuffers(plan, params);

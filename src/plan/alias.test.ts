@@ -210,5 +210,5 @@ it("numbers persistent buffers first, lays them out in order, and tells kinds by
   ]);
   expect(problem.buffers.map((buffer) => buffer.fixedAt)).toEqual([0, 64, ...new Array(6).fill(undefined)]);
   expect(scratch).toEqual([[4], [], [], []]);
-  expect(problem.capacity).toBe(4096);
+  expect(problem.spaces[0].capacity).toBe(4096);
 });

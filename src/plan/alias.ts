@@ -90,8 +90,9 @@ function groupStorages(program: Program, storages: Storages): Groups {
   return { of: groupOf, inPlace, pending };
 }
 
-/** Whether two buffers can be one: all lifespans disjoint but for permitted touches, and no final copy in between. */
+/** Whether two buffers can be one: of one space, all lifespans disjoint but for permitted touches, and no final copy in between. */
 function mayJoin(program: Program, storages: Storages, a: Group, b: Group): boolean {
+  if (at(a.storages, 0).space !== at(b.storages, 0).space) return false;
   // Two parameters are there at once, before the first step.
   if (at(a.storages, 0).isParam && at(b.storages, 0).isParam) return false;
   const neededAtReturn = (group: Group) => group.storages.some((s) => s.lifespan.end > returnStepOf(program));

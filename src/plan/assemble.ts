@@ -5,7 +5,7 @@
  *       ├── persistent: w1 │ w2 │ m1 │ … ──┼── everything else, placed by place.ts ──┤
  *       0                                  persistent bytes                          height
  *
- * Numbering: persistent buffers first, then by birth; within a step, values before workspace.
+ * Each memory space has such a bottom of its own. Numbering: persistent buffers first, then by birth; within a step, values before workspace.
  */
 import { at } from "../base/invariant.ts";
 import type { Value } from "../ir/graph.ts";
@@ -14,10 +14,11 @@ import type { Storage, Storages } from "./liveness.ts";
 import {
   type Assignment,
   alignUp,
-  type Buffer,
   type BufferId,
   type BufferKind,
   type Lifespan,
+  type ProgramBuffer,
+  type ProgramProblem,
   type Step,
 } from "./problem.ts";
 import { type Program, returnStepOf } from "./program.ts";
@@ -41,26 +42,27 @@ export interface Groups {
 }
 
 /** A buffer without its number. */
-type Draft = Omit<Buffer, "id" | "fixedAt"> & { readonly group?: Group; readonly step?: number };
+type Draft = Omit<ProgramBuffer, "id" | "fixedAt"> & { readonly group?: Group; readonly step?: number };
 
 export function assembleProblem(program: Program, storages: Storages, groups: Groups, capacity: number): Assignment {
   const drafts = draftBuffers(program, storages, groups);
-  const buffers: Buffer[] = [];
+  const buffers: ProgramBuffer[] = [];
   const scratch: BufferId[][] = program.steps.map(() => []);
   const bufferOfGroup = new Map<Group, BufferId>();
   const add = (draft: Draft, fixedAt?: number): BufferId => {
-    const { values, lifespan, bytes, align, kind, group, step } = draft;
+    const { values, lifespan, bytes, align, kind, space, group, step } = draft;
     const id = buffers.length;
-    const buffer = { id, values, lifespan, bytes, align, kind };
+    const buffer = { id, values, lifespan, bytes, align, kind, space };
     buffers.push(fixedAt === undefined ? buffer : { ...buffer, fixedAt });
     if (group) bufferOfGroup.set(group, id);
     if (step !== undefined) at(scratch, step).push(id);
     return id;
   };
-  let floor = 0;
+  const floors = program.spaces.map(() => 0);
   for (const draft of drafts.filter((d) => d.kind === "persistent")) {
+    const floor = at(floors, draft.space);
     add(draft, floor);
-    floor += alignUp(draft.bytes, program.alignment);
+    floors[draft.space] = floor + alignUp(draft.bytes, draft.align);
   }
   const others = drafts.filter((d) => d.kind !== "persistent");
   for (const draft of others.sort((a, b) => a.lifespan.start - b.lifespan.start)) add(draft);
@@ -71,16 +73,19 @@ export function assembleProblem(program: Program, storages: Storages, groups: Gr
     for (const value of storage.values) bufferOf.set(value, id);
   }
   const returnStep = returnStepOf(program);
-  const aside = (value: Value, isResult: boolean): BufferId =>
-    add({
+  const aside = (value: Value, isResult: boolean): BufferId => {
+    const { bytes, space } = storages.of(value);
+    return add({
       values: [],
       lifespan: { start: returnStep, end: returnStep + 1 },
-      bytes: storages.of(value).bytes,
-      align: program.alignment,
+      ...{ bytes, space, align: at(program.spaces, space).alignment },
       kind: isResult ? "result" : "scratch",
     });
+  };
   const { copies, resultBuffers } = finalCopies(program, groups.pending, bufferOf, aside);
-  const problem = { buffers, capacity, alignment: program.alignment };
+  const [first, ...rest] = program.spaces;
+  const arena = capacity < first.capacity ? { ...first, capacity } : first;
+  const problem: ProgramProblem = { buffers, spaces: [arena, ...rest] };
   return { program, problem, bufferOf, scratch, inPlace: groups.inPlace, copies, resultBuffers };
 }
 
@@ -99,12 +104,14 @@ function draftBuffers(program: Program, storages: Storages, groups: Groups): Dra
     const end = group.storages.reduce((latest, s) => Math.max(latest, s.lifespan.end), 0);
     const lifespan = group.wholeRun ? whole : { start: first.lifespan.start, end };
     const kind = kindOf(values, first.lifespan.start);
-    drafts.push({ values, lifespan, bytes: first.bytes, align: program.alignment, kind, group });
+    const { bytes, space } = first;
+    drafts.push({ values, lifespan, bytes, align: at(program.spaces, space).alignment, kind, space, group });
   }
+  const align = program.spaces[0].alignment;
   program.steps.forEach((step, i) => {
     for (const bytes of step.scratch) {
       const lifespan = { start: i, end: i + 1 };
-      drafts.push({ values: [], lifespan, bytes, align: program.alignment, kind: "scratch", step: i });
+      drafts.push({ values: [], lifespan, bytes, align, kind: "scratch", space: 0, step: i });
     }
   });
   return drafts;

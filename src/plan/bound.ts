@@ -15,6 +15,7 @@ import type { Value } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
 import { alignUp, type Bound, type Problem } from "./problem.ts";
 import { type Program, replacementOf } from "./program.ts";
+import { spaceOf } from "./space.ts";
 
 /** The most live bytes, the first step that has them, and what is live there. */
 export function boundOf(problem: Problem): Bound {
@@ -52,10 +53,12 @@ export function liveBytes(problem: Problem, steps: number): Float64Array {
 
 /**
  * What is live before the first step and after the last one, whatever happens between them: all parameters; and what
- * persists, with all results that have no place in it. No plan of a program with these parameters and results is smaller.
+ * persists, with all results that have no place in it. No plan of a program with these parameters and results has a smaller
+ * arena.
  */
 export function endsBytes(program: Program): number {
-  const { params, results, persistent, steps, alignment } = program;
+  const { params, results, persistent, steps } = program;
+  const { alignment } = program.spaces[0];
   const renamed = new Map(steps.flatMap(({ alias }) => (alias ? [[alias[1], alias[0]] as const] : [])));
   const rootOf = (value: Value): Value => {
     let root = value;
@@ -63,7 +66,10 @@ export function endsBytes(program: Program): number {
     return root;
   };
   const sum = (values: Iterable<Value>): number =>
-    [...values].reduce((bytes, { type }) => bytes + alignUp(byteLength(type), alignment), 0);
+    [...values].reduce(
+      (bytes, v) => bytes + (spaceOf(program, v) === 0 ? alignUp(byteLength(v.type), alignment) : 0),
+      0,
+    );
   const replacing = new Set(params.map((param) => replacementOf(program, param)));
   const own = new Set(results.filter((value) => !replacing.has(value)).map(rootOf));
   for (const value of persistent) own.delete(value);

@@ -4,9 +4,13 @@
  *
  *     id,lower,upper,size,offset
  *     b1,0,3,4,8
+ *
+ * Where there are several memory spaces, a column `space` names each buffer's; such a table is read back when all of its
+ * buffers are in one.
  */
 import { grouped, TidemarkError } from "../base/errors.ts";
-import type { Buffer, Problem } from "./problem.ts";
+import type { Buffer, Problem, ProgramBuffer, ProgramProblem } from "./problem.ts";
+import { listed } from "./table.ts";
 
 export interface CsvProblem {
   readonly problem: Problem;
@@ -40,6 +44,7 @@ export function parseCsv(text: string, capacity: number = Number.POSITIVE_INFINI
   const buffers: Buffer[] = [];
   const names: string[] = [];
   const offsets: number[] = [];
+  const spaceNames: string[] = [];
   const faults: string[] = [];
   const lineOf = new Map<string, number>();
   lines.slice(1).forEach((line, i) => {
@@ -59,12 +64,18 @@ export function parseCsv(text: string, capacity: number = Number.POSITIVE_INFINI
     const id = buffers.length;
     buffers.push({ id, values: [], lifespan: { start, end }, bytes, align: 1, kind: "activation" });
     names.push(cell("id"));
+    spaceNames.push(cell("space").slice(0, LONGEST));
     offsets.push(offset);
   });
   if (faults.length > 0) {
     const help = "a line is one buffer: an id of its own, lower < upper and size in whole numbers";
     const more = faults.length > SHOWN ? [`and ${grouped(faults.length - SHOWN)} more`] : [];
     throw new TidemarkError("ParseError", `csv: ${[...faults.slice(0, SHOWN), ...more].join("\n  ")}`, { help });
+  }
+  const spaces = new Set(spaceNames);
+  if (spaces.size > 1) {
+    const summary = `csv: buffers of ${grouped(spaces.size)} memory spaces: ${listed([...spaces], SHOWN)}`;
+    throw new TidemarkError("ParseError", summary, { help: "place those of one space at a time" });
   }
   const total = buffers.reduce((sum, { bytes }) => sum + bytes, 0);
   if (total > Number.MAX_SAFE_INTEGER) {
@@ -75,10 +86,18 @@ export function parseCsv(text: string, capacity: number = Number.POSITIVE_INFINI
 }
 
 /** Writes a problem, with offsets if there are any. Names default to the buffers' ids. */
-export function printCsv(problem: Problem, offsets?: readonly number[], names?: readonly string[]): string {
-  const rows = problem.buffers.map(({ id, lifespan, bytes }) => {
+export function printCsv(
+  problem: Problem | ProgramProblem,
+  offsets?: readonly number[],
+  names?: readonly string[],
+): string {
+  const spaces = "spaces" in problem && problem.spaces.length > 1 ? problem.spaces : null;
+  const spaceName = (buffer: Buffer): string => spaces?.[(buffer as ProgramBuffer).space]?.name ?? "";
+  const rows = problem.buffers.map((buffer) => {
+    const { id, lifespan, bytes } = buffer;
     const cells = [names?.[id] ?? `${id}`, lifespan.start, lifespan.end, bytes, ...(offsets ? [offsets[id] ?? 0] : [])];
-    return cells.join(",");
+    return [...cells, ...(spaces ? [spaceName(buffer)] : [])].join(",");
   });
-  return `${[[...REQUIRED, ...(offsets ? ["offset"] : [])].join(","), ...rows].join("\n")}\n`;
+  const header = [...REQUIRED, ...(offsets ? ["offset"] : []), ...(spaces ? ["space"] : [])];
+  return `${[header.join(","), ...rows].join("\n")}\n`;
 }

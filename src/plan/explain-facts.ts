@@ -8,6 +8,14 @@ import { liveness } from "./liveness.ts";
 import { type NameOf, nameValues } from "./names.ts";
 import { type BufferId, type Lifespan, type Plan, rangeOf, type Step } from "./problem.ts";
 
+/** A copy between memory spaces, with the steps of its halves. */
+export interface CopySpan {
+  readonly from: Value;
+  readonly to: Value;
+  readonly start: Step;
+  readonly wait: Step;
+}
+
 export interface PlanFacts {
   readonly plan: Plan;
   readonly nameOf: NameOf;
@@ -24,7 +32,10 @@ export interface PlanFacts {
   readonly resultRoots: ReadonlySet<Value>;
   /** Parameters whose storage is a buffer. */
   paramsIn(buffer: BufferId | undefined): readonly Value[];
-  /** Other buffers that have bytes in common with one, in order of their numbers. */
+  /** Copies that read a value, and the one that wrote it: the steps that start and wait for each. */
+  copiesFrom(value: Value): readonly CopySpan[];
+  copyTo(value: Value): CopySpan | undefined;
+  /** Other buffers of its memory space that have bytes in common with one, in order of their numbers. */
   overlapping(id: BufferId): readonly BufferId[];
 }
 
@@ -54,15 +65,26 @@ function usesOf(plan: Plan) {
 function overlaps(plan: Plan): (id: BufferId) => readonly BufferId[] {
   const ranges = plan.problem.buffers.map((b) => rangeOf(plan, b.id));
   const [from, to] = [Float64Array.from(ranges, (r) => r.from), Float64Array.from(ranges, (r) => r.to)];
+  const space = Int32Array.from(plan.problem.buffers, (b) => b.space);
   return (id) => {
     const [low, high] = [from[id] as number, to[id] as number];
     const found: BufferId[] = [];
     for (let b = 0; b < from.length; b++) {
       const [start, end] = [from[b] as number, to[b] as number];
-      if (start < high && low < end && start < end && b !== id) found.push(b);
+      if (start < high && low < end && start < end && b !== id && space[b] === space[id]) found.push(b);
     }
     return found;
   };
+}
+
+function copySpans(plan: Plan): readonly CopySpan[] {
+  const waits = new Map<Value, Step>();
+  plan.program.steps.forEach(({ copy }, step) => {
+    if (copy?.kind === "wait") waits.set(copy.to, step);
+  });
+  return plan.program.steps.flatMap(({ copy }, start) =>
+    copy?.kind === "start" ? [{ from: copy.from, to: copy.to, start, wait: waits.get(copy.to) ?? start }] : [],
+  );
 }
 
 export function planFacts(plan: Plan): PlanFacts {
@@ -73,8 +95,11 @@ export function planFacts(plan: Plan): PlanFacts {
     const buffer = bufferOf.get(param);
     if (buffer !== undefined) push(params, buffer, param);
   }
+  const spans = copySpans(plan);
   return {
     ...{ plan, writers, rootOf },
+    copiesFrom: (value) => spans.filter(({ from }) => from === value),
+    copyTo: (value) => spans.find(({ to }) => to === value),
     nameOf: nameValues(program),
     lifespans: liveness(program),
     readers: (value) => readers.get(value) ?? [],

@@ -7,11 +7,13 @@ import { grouped, TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import type { Value } from "../ir/graph.ts";
 import { typeText } from "../ir/type.ts";
-import { type PlanFacts, planFacts } from "./explain-facts.ts";
+import { type CopySpan, type PlanFacts, planFacts } from "./explain-facts.ts";
 import { noSlotReason, notInPlaceReason, stepName } from "./explain-reasons.ts";
 import type { NameOf } from "./names.ts";
+import { place } from "./print.ts";
 import { addressOf, type BufferId, type Lifespan, type Plan, rangeOf, type Step } from "./problem.ts";
 import { replacementOf } from "./program.ts";
+import { spaceOf } from "./space.ts";
 import { listed } from "./table.ts";
 
 export interface Explanation {
@@ -52,8 +54,9 @@ function explained(facts: PlanFacts, value: Value): Explanation {
   const bufferLifespan = at(plan.problem.buffers, buffer).lifespan;
   const fates = { value, name: nameOf(value), buffer, from, to, lifespan, bufferLifespan, readers };
   const sentences = [
-    `${nameOf(value)}: ${typeText(value.type)} is at b${buffer}[${from}:${to}], ${grouped(to - from)} bytes`,
+    `${nameOf(value)}: ${typeText(value.type)} is at ${place(plan, buffer)}, ${grouped(to - from)} bytes`,
     ...lifetimeSentences(facts, fates),
+    ...copySentences(facts, value),
     ...originSentences(facts, value),
     ...sharingSentences(facts, buffer, value),
   ];
@@ -91,12 +94,13 @@ function unknownValue(plan: Plan, name: string, nameOf: NameOf): TidemarkError {
 
 function bufferSentences(facts: PlanFacts, id: BufferId): readonly string[] {
   const { plan, nameOf, writers } = facts;
-  const { kind, bytes, lifespan, values } = at(plan.problem.buffers, id);
+  const { kind, bytes, lifespan, values, space } = at(plan.problem.buffers, id);
+  const where = space === 0 ? "" : ` of ${at(plan.problem.spaces, space).name}`;
   const { from, to } = rangeOf(plan, id);
   const step = plan.scratch.findIndex((ids) => ids.includes(id));
   const use = step < 0 ? kind : `workspace of ${stepName(facts, step)}`;
   return [
-    `b${id} is at [${from}:${to}], ${grouped(bytes)} bytes, for steps ${spanText(lifespan)}: ${use}`,
+    `b${id} is at [${from}:${to}]${where}, ${grouped(bytes)} bytes, for steps ${spanText(lifespan)}: ${use}`,
     ...values.map((value) => {
       const writer = writers.get(value);
       const origin = writer === undefined ? "is there from step 0" : `is written at ${stepName(facts, writer)}`;
@@ -135,6 +139,22 @@ function lifetimeSentences(facts: PlanFacts, fate: Omit<Explanation, "sentences"
   return sentences;
 }
 
+/** Which copies between memory spaces it comes from and goes into, and when they are in flight. */
+function copySentences(facts: PlanFacts, value: Value): string[] {
+  const { plan, nameOf } = facts;
+  const spaceName = (v: Value): string => at(plan.problem.spaces, spaceOf(plan.program, v)).name;
+  const flight = ({ start, wait }: CopySpan) => `from step ${start} to step ${wait}, on queue ${queueOf(plan, start)}`;
+  const origin = facts.copyTo(value);
+  return [
+    ...(origin ? [`it is a copy of ${nameOf(origin.from)} in ${spaceName(origin.from)}: ${flight(origin)}`] : []),
+    ...facts
+      .copiesFrom(value)
+      .map((span) => `it is copied to ${nameOf(span.to)} in ${spaceName(span.to)}: ${flight(span)}`),
+  ];
+}
+
+const queueOf = (plan: Plan, step: Step): number => plan.program.steps[step]?.queue ?? 0;
+
 /** The longest time between two uses: what computing it again would save. Null when it is hardly any. */
 function longestWait(written: Step, readers: readonly Step[]): { from: Step; steps: number; reader: Step } | null {
   let longest = { from: 0, steps: 1, reader: 0 };
@@ -154,6 +174,7 @@ function originSentences(facts: PlanFacts, value: Value): string[] {
   if (step.alias) return [`it is another name of ${nameOf(step.alias[0])}`];
   const over = plan.inPlace.get(value);
   if (over) return [`it is written over ${nameOf(over)}, which dies there`];
+  if (step.copy) return [];
   return step.reads.map(
     (read) => `it is not written over ${nameOf(read)}: ${notInPlaceReason(facts, index, read, value)}`,
   );

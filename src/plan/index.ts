@@ -11,7 +11,7 @@ export { assignBuffers } from "./alias.ts";
 export { boundOf, liveBytes } from "./bound.ts";
 export { type CsvProblem, parseCsv, printCsv } from "./csv.ts";
 export { type Explanation, explainAll, explainText, explainValue } from "./explain.ts";
-export { PLAN_JSON_VERSION, type PlanJson, type PlanJsonOptions, planJson } from "./json.ts";
+export { PLAN_JSON_VERSION, type PlanJson, type PlanJsonOptions, planJson, type SpaceJson } from "./json.ts";
 export { type LiveBuffer, liveAt } from "./live.ts";
 export { liveness } from "./liveness.ts";
 export { memoryChart } from "./memory-chart.ts";
@@ -31,13 +31,18 @@ export {
   type BufferKind,
   type Copy,
   heightOf,
+  type Layout,
   type Lifespan,
+  layoutIn,
   type Plan,
   type Problem,
+  type ProgramBuffer,
+  type ProgramProblem,
+  problemIn,
   rangeOf,
   type Step,
 } from "./problem.ts";
-export { checkProgram, type PlanStep, type Program, replacementOf, returnStepOf } from "./program.ts";
+export { type CopyStep, checkProgram, type PlanStep, type Program, replacementOf, returnStepOf } from "./program.ts";
 export { checkedPlan, readPlanJson } from "./read-json.ts";
 export { type Answer, type AutoOptions, leastBytes } from "./recompute/auto.ts";
 export { type Highs, highsSolver } from "./recompute/highs.ts";
@@ -52,8 +57,9 @@ export {
 export { readGraph } from "./recompute/read-graph.ts";
 export { type Simulation, simulate } from "./recompute/simulate.ts";
 export { GRAPH_STRATEGIES, planRecompute, STRATEGIES, type StrategyName, strategyOf } from "./recompute/strategies.ts";
-export { type KindReport, type PlanReport, reportPlan, reportText } from "./report.ts";
+export { type KindReport, type PlanReport, reportPlan, reportText, type SpaceReport } from "./report.ts";
 export type { Rule, Violation } from "./rules.ts";
+export { type MemorySpace, memorySpace, type SpaceId, type Spaces, spaceOf } from "./space.ts";
 export { formatStatement, type Statement, type StatementFormat } from "./statement.ts";
 export { terminalPaint, wantsColour } from "./terminal.ts";
 export { planTrace, predictedStepMs, type TraceEvent, type TraceFile } from "./trace-events.ts";

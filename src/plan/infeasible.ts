@@ -1,35 +1,70 @@
 /**
  * @file The refusal of a plan that does not fit its budget: the numbers, the tightest step, what is live there and why,
  * what could be done. Tells apart the three cases: one step alone needs too much, too much waits while it runs, or all
- * would fit but was not packed tightly enough.
+ * would fit but was not packed tightly enough. Where there are several memory spaces it names the one that is too small.
  */
 import { grouped, TidemarkError } from "../base/errors.ts";
+import { at } from "../base/invariant.ts";
 import { endsBytes } from "./bound.ts";
 import { type LiveBuffer, liveAt, liveName, waitingBytes, whyText } from "./live.ts";
 import { type NameOf, nameValues } from "./names.ts";
-import type { Plan } from "./problem.ts";
+import { type BufferId, type Layout, layoutIn, type Plan } from "./problem.ts";
+import type { MemorySpace } from "./space.ts";
 import { stepText } from "./statement.ts";
 import { table } from "./table.ts";
 
 /** Buffers named in the message; the rest is summed up. */
 const SHOWN = 8;
 
+/** The plan in the memory space that it does not fit. */
+interface Refused {
+  readonly plan: Plan;
+  readonly layout: Layout;
+  readonly space: MemorySpace;
+  readonly live: readonly LiveBuffer[];
+}
+
+/** The first space that is too small, or the arena. */
+function refusedOf(plan: Plan): Refused {
+  const { spaces } = plan.problem;
+  const over = Math.max(
+    0,
+    spaces.findIndex(({ capacity }, space) => layoutIn(plan, space).height > capacity),
+  );
+  const layout = layoutIn(plan, over);
+  return { plan, layout, space: at(spaces, over), live: liveAt(plan, layout.bound.step, over) };
+}
+
 /** `searched`: the plan is the smallest that was found, with whatever helps computed again. */
 export function planInfeasible(plan: Plan, searched = false): TidemarkError {
-  const { program, bound, height, problem } = plan;
+  const { program, problem } = plan;
+  const refused = refusedOf(plan);
+  const { layout, space, live } = refused;
+  const { bound, height } = layout;
   const nameOf = nameValues(program);
-  const live = liveAt(plan, bound.step);
   const step = program.steps[bound.step];
   const where = step ? `step ${bound.step}, ${stepText(step, nameOf, (v) => plan.bufferOf.has(v))}` : "the return";
   const lines = [
-    `${program.name} needs ${grouped(height)} bytes, the budget is ${grouped(problem.capacity)}`,
+    problem.spaces.length === 1
+      ? `${program.name} needs ${grouped(height)} bytes, the budget is ${grouped(space.capacity)}`
+      : `${program.name} needs ${grouped(height)} bytes of ${space.name}, which has ${grouped(space.capacity)}`,
     ...(searched ? ["  that is the smallest plan found, with whatever helps computed again"] : []),
     `  tightest at ${where}:`,
     ...liveTable(live, nameOf).map((line) => `    ${line}`),
-    `  ${verdict(plan, live)}`,
+    `  ${verdict(refused)}`,
   ];
-  const help = `raise the budget to ${grouped(height)}${advice(plan, live, searched)}`;
+  const what = problem.spaces.length === 1 ? "the budget" : space.name;
+  const help = `raise ${what} to ${grouped(height)}${advice(refused, searched)}`;
   return new TidemarkError("PlanInfeasible", lines.join("\n"), { where: step?.node.where, help });
+}
+
+/** The refusal of a plan with a buffer that its space cannot hold in one piece. */
+export function bufferTooLarge(plan: Plan, id: BufferId): TidemarkError {
+  const { bytes, values, space } = at(plan.problem.buffers, id);
+  const { name, largestAllocation } = at(plan.problem.spaces, space);
+  const what = values[0] ? nameValues(plan.program)(values[0]) : "workspace";
+  const summary = `${plan.program.name}: b${id} (${what}) has ${grouped(bytes)} bytes, a buffer of ${name} at most ${grouped(largestAllocation)}`;
+  return new TidemarkError("PlanInfeasible", summary, { help: "use smaller batches, or split the value into parts" });
 }
 
 function liveTable(live: readonly LiveBuffer[], nameOf: NameOf): string[] {
@@ -40,21 +75,21 @@ function liveTable(live: readonly LiveBuffer[], nameOf: NameOf): string[] {
   return table(shown, ["left", "left", "right", "left"]);
 }
 
-function verdict(plan: Plan, live: readonly LiveBuffer[]): string {
-  const { bound, height, problem } = plan;
+function verdict({ plan, layout, space, live }: Refused): string {
+  const { bound, height } = layout;
   const waiting = waitingBytes(live);
-  if (bound.bytes <= problem.capacity) {
+  if (bound.bytes <= space.capacity) {
     return `no more than ${grouped(bound.bytes)} bytes are live at once; ${grouped(height - bound.bytes)} are lost between buffers`;
   }
-  const ends = endsBytes(plan.program);
-  if (ends > problem.capacity)
+  const ends = layout === plan ? endsBytes(plan.program) : 0;
+  if (ends > space.capacity)
     return `arguments, or results and what persists, take ${grouped(ends)} bytes: no plan can be smaller`;
   if (waiting === 0) return "only what this step touches and persistent storage are live there";
   return `${grouped(waiting)} of ${grouped(bound.bytes)} bytes wait there for later steps or for the caller`;
 }
 
-function advice(plan: Plan, live: readonly LiveBuffer[], searched: boolean): string {
-  if (plan.bound.bytes <= plan.problem.capacity) return "";
+function advice({ layout, space, live }: Refused, searched: boolean): string {
+  if (layout.bound.bytes <= space.capacity) return "";
   if (searched) return ", use smaller batches, or split what is large at this step into parts";
   return waitingBytes(live) > 0
     ? ", use smaller batches, or recompute what waits (checkpoint)"

@@ -7,9 +7,9 @@
 import type { Value } from "../ir/graph.ts";
 import { typeText } from "../ir/type.ts";
 import { explainAll } from "./explain.ts";
-import { nameValues } from "./names.ts";
-import { addressOf, type BufferKind, type Plan } from "./problem.ts";
-import { type PlanStep, type Program, replacementOf } from "./program.ts";
+import { type NameOf, nameValues } from "./names.ts";
+import { addressOf, type BufferKind, layoutIn, type Plan } from "./problem.ts";
+import { type CopyStep, type PlanStep, type Program, replacementOf } from "./program.ts";
 import { formatStatement } from "./statement.ts";
 
 /** The newest version of the format. */
@@ -18,6 +18,18 @@ export const PLAN_JSON_VERSION = 1;
 export interface PlanJsonOptions {
   /** With the sentences of `explainValue` for each value. */
   readonly stories?: boolean | undefined;
+}
+
+/** A memory space; null: without limit. */
+export interface SpaceJson {
+  readonly name: string;
+  readonly alignment: number;
+  readonly capacityBytes: number | null;
+  readonly largestAllocationBytes: number | null;
+  readonly hostVisible: boolean;
+  readonly heightBytes: number;
+  readonly boundBytes: number;
+  readonly boundStep: number;
 }
 
 export interface PlanJson {
@@ -31,6 +43,8 @@ export interface PlanJson {
   readonly boundStep: number;
   readonly alignment: number;
   readonly strategy: string;
+  /** Where there are several memory spaces. The first is the arena: what is said of that above is said again here. */
+  readonly spaces?: readonly SpaceJson[];
   /** `start` and `end` are steps, half-open; step `steps.length` is the return. `values` index into `values`. */
   readonly buffers: readonly {
     readonly kind: BufferKind;
@@ -39,6 +53,8 @@ export interface PlanJson {
     readonly offset: number;
     readonly bytes: number;
     readonly values: readonly number[];
+    /** The memory space that it is in; missing where there is one. */
+    readonly space?: number;
   }[];
   /** `over` is the value whose storage it took over in place, or null. */
   readonly values: readonly {
@@ -64,6 +80,15 @@ export interface PlanJson {
     readonly writes: readonly number[];
     readonly scratch: readonly number[];
     readonly alias: boolean;
+    /** The queue that runs it; missing: 0. */
+    readonly queue?: number;
+    /** Of half of a copy between spaces: values, and the step that is the other half. */
+    readonly copy?: {
+      readonly kind: "start" | "wait";
+      readonly from: number;
+      readonly to: number;
+      readonly other: number;
+    };
     /** Of a loop or branch: the plans of what it runs. What persists in them lies where the step's own values lie. */
     readonly bodies?: readonly PlanJson[];
   }[];
@@ -108,6 +133,48 @@ function paramsJson(program: Program, indexOf: (value: Value) => number): PlanJs
   }));
 }
 
+const finite = (bytes: number): number | null => (Number.isFinite(bytes) ? bytes : null);
+
+function spacesJson(plan: Plan): readonly SpaceJson[] {
+  return plan.problem.spaces.map(({ name, alignment, capacity, largestAllocation, hostVisible }, space) => {
+    const { height, bound } = layoutIn(plan, space);
+    const limits = { capacityBytes: finite(capacity), largestAllocationBytes: finite(largestAllocation), hostVisible };
+    return { name, alignment, ...limits, heightBytes: height, boundBytes: bound.bytes, boundStep: bound.step };
+  });
+}
+
+function copyJson(
+  { steps }: Program,
+  { kind, from, to }: CopyStep,
+  indexOf: (value: Value) => number,
+): NonNullable<PlanJson["steps"][number]["copy"]> {
+  const other = steps.findIndex(({ copy }) => copy?.to === to && copy.kind !== kind);
+  return { kind, from: indexOf(from), to: indexOf(to), other };
+}
+
+function stepsJson(
+  plan: Plan,
+  nameOf: NameOf,
+  indexOf: (value: Value) => number,
+  options: PlanJsonOptions,
+): PlanJson["steps"] {
+  const { program } = plan;
+  return program.steps.map((step, i) => ({
+    op: step.node.op.name,
+    text: formatStatement(step, nameOf, (v) => plan.bufferOf.has(v)).call,
+    ...(kernelName(step) === undefined ? {} : { kernel: kernelName(step) ?? "" }),
+    phase: step.node.phase,
+    where: step.node.where ?? null,
+    reads: step.reads.map(indexOf),
+    writes: step.writes.map(indexOf),
+    scratch: plan.scratch[i] ?? [],
+    alias: step.alias !== null,
+    ...(step.queue ? { queue: step.queue } : {}),
+    ...(step.copy ? { copy: copyJson(program, step.copy, indexOf) } : {}),
+    ...(step.bodies ? { bodies: step.bodies.map((body) => planJson(body, options)) } : {}),
+  }));
+}
+
 export function planJson(plan: Plan, options: PlanJsonOptions = {}): PlanJson {
   const { program, problem } = plan;
   const nameOf = nameValues(program);
@@ -121,16 +188,18 @@ export function planJson(plan: Plan, options: PlanJsonOptions = {}): PlanJson {
     name: program.name,
     heightBytes: plan.height,
     boundBytes: plan.bound.bytes,
-    budgetBytes: Number.isFinite(problem.capacity) ? problem.capacity : null,
+    budgetBytes: finite(problem.spaces[0].capacity),
     boundStep: plan.bound.step,
-    alignment: problem.alignment,
+    alignment: problem.spaces[0].alignment,
     strategy: plan.strategy,
-    buffers: problem.buffers.map(({ id, kind, lifespan, bytes, values: held }) => ({
+    ...(problem.spaces.length > 1 ? { spaces: spacesJson(plan) } : {}),
+    buffers: problem.buffers.map(({ id, kind, lifespan, bytes, values: held, space }) => ({
       kind,
       ...lifespan,
       offset: plan.offsets[id] ?? 0,
       bytes,
       values: held.map(indexOf),
+      ...(problem.spaces.length > 1 ? { space } : {}),
     })),
     values: values.map((value) => {
       const { buffer, from } = addressOf(plan, value);
@@ -145,18 +214,7 @@ export function planJson(plan: Plan, options: PlanJsonOptions = {}): PlanJson {
         ...(stories ? { story: stories.get(value)?.sentences ?? [] } : {}),
       };
     }),
-    steps: program.steps.map((step, i) => ({
-      op: step.node.op.name,
-      text: formatStatement(step, nameOf, (v) => plan.bufferOf.has(v)).call,
-      ...(kernelName(step) === undefined ? {} : { kernel: kernelName(step) ?? "" }),
-      phase: step.node.phase,
-      where: step.node.where ?? null,
-      reads: step.reads.map(indexOf),
-      writes: step.writes.map(indexOf),
-      scratch: plan.scratch[i] ?? [],
-      alias: step.alias !== null,
-      ...(step.bodies ? { bodies: step.bodies.map((body) => planJson(body, options)) } : {}),
-    })),
+    steps: stepsJson(plan, nameOf, indexOf, options),
     params: paramsJson(program, indexOf),
     results: program.results.map((value, i) => ({ value: indexOf(value), buffer: plan.resultBuffers[i] ?? -1 })),
     copies: plan.copies.map(({ value, from, to, param }) => ({

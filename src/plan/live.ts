@@ -4,7 +4,8 @@
  */
 import type { Value } from "../ir/graph.ts";
 import type { NameOf } from "./names.ts";
-import { alignUp, type BufferId, type BufferKind, type Plan, type Step } from "./problem.ts";
+import { alignUp, type BufferId, type BufferKind, type Plan, problemIn, type Step } from "./problem.ts";
+import type { SpaceId } from "./space.ts";
 
 export interface LiveBuffer {
   readonly buffer: BufferId;
@@ -18,9 +19,9 @@ export interface LiveBuffer {
   readonly nextReader?: Step;
 }
 
-/** Buffers live at a step, the largest first. */
-export function liveAt(plan: Plan, step: Step): readonly LiveBuffer[] {
-  const { buffers, alignment } = plan.problem;
+/** Buffers of a memory space that are live at a step, the largest first. */
+export function liveAt(plan: Plan, step: Step, space: SpaceId = 0): readonly LiveBuffer[] {
+  const { buffers, alignment } = problemIn(plan.problem, space);
   const { content, nextReader } = around(plan, step);
   const now = plan.program.steps[step];
   const written = new Set(now?.writes.map((v) => plan.bufferOf.get(v)));

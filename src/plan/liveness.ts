@@ -4,6 +4,7 @@
  *   - a value lives from the step that writes it to its last reader: [written, last read + 1)
  *   - parameters are there from step 0
  *   - results live through the return step
+ *   - both ends of a copy live until the step that waits for it, which reads them (program.ts)
  *   - a persistent parameter is needed for the whole run (the next run reads it), unless it was donated: then its
  *     content dies at its last use. Its storage does not; that is alias.ts's business.
  *
@@ -14,6 +15,7 @@ import type { Value } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
 import type { Lifespan } from "./problem.ts";
 import { type PlanStep, type Program, returnStepOf } from "./program.ts";
+import { type SpaceId, spaceOf } from "./space.ts";
 
 interface Span {
   start: number;
@@ -63,6 +65,7 @@ export interface Storage {
   /** When its content is needed. */
   readonly lifespan: Lifespan;
   readonly isParam: boolean;
+  readonly space: SpaceId;
 }
 
 export interface Storages {
@@ -85,7 +88,8 @@ export function storagesOf(program: Program): Storages {
         return;
       }
       const bytes = byteLength(value.type);
-      const storage = { id: all.length, values: [value], bytes, lifespan, isParam: step === null };
+      const space = spaceOf(program, value);
+      const storage = { id: all.length, values: [value], bytes, lifespan, isParam: step === null, space };
       all.push(storage);
       storageOf.set(value, storage);
     },

@@ -12,36 +12,43 @@
  */
 import { grouped } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
-import { KIND_LETTERS, letterKey, type MapOptions, paintLetters } from "./memory-map.ts";
-import { alignUp, BUFFER_KINDS, type Plan } from "./problem.ts";
+import { buffersIn, forEachSpace, KIND_LETTERS, letterKey, type MapOptions, paintLetters } from "./memory-map.ts";
+import { alignUp, BUFFER_KINDS, type Layout, layoutIn, type Plan, problemIn } from "./problem.ts";
+import type { SpaceId } from "./space.ts";
 
-/** Live bytes by kind over the schedule. */
-export function memoryChart(plan: Plan, { width = 100, height = 16, paint }: MapOptions = {}): string {
+/** Live bytes by kind over the schedule, a chart for each memory space. */
+export function memoryChart(plan: Plan, options: MapOptions = {}): string {
+  return forEachSpace(plan, (space) => chartOf(plan, space, options));
+}
+
+function chartOf(plan: Plan, space: SpaceId, { width = 100, height = 16, paint }: MapOptions): string {
+  const layout = layoutIn(plan, space);
   const steps = plan.program.steps.length + 1;
-  const label = Math.max(grouped(plan.height).length, 4) + 2;
+  const label = Math.max(grouped(layout.height).length, 4) + 2;
   const columns = Math.max(1, Math.min(width - label - 17, steps));
-  const byKind = liveByKind(plan, steps);
+  const byKind = liveByKind(plan, steps, space);
   const tightest = Array.from({ length: columns }, (_, column) => tightestStep(byKind, column, columns, steps));
-  const unit = Math.max(1, plan.height) / height;
+  const unit = Math.max(1, layout.height) / height;
   const lines: string[] = [];
   for (let row = height - 1; row >= 0; row--) {
     const level = (row + 0.5) * unit;
     const cells = tightest.map((step) => letterAt(byKind, step, level)).join("");
     const shown = row % 4 === 3 || row === height - 1 ? grouped(Math.round((row + 1) * unit)) : "";
-    lines.push(`${shown.padStart(label)} |${paintLetters(cells, paint)}|${marks(plan, row, unit, height)}`);
+    lines.push(`${shown.padStart(label)} |${paintLetters(cells, paint)}|${marks(layout, row, unit, height)}`);
   }
   const last = `${steps - 1}`;
   lines.push(`${"step".padStart(label)}  0${columns > last.length ? last.padStart(columns - 1) : ""}`.trimEnd());
-  lines.push(`${" ".repeat(label)}  ${letterKey(plan, paint)}`.trimEnd());
+  lines.push(`${" ".repeat(label)}  ${letterKey(buffersIn(plan, space), paint)}`.trimEnd());
   return `${lines.join("\n")}\n`;
 }
 
-/** Per kind, live bytes at each of `steps` steps, the return among them. */
-export function liveByKind(plan: Plan, steps: number): readonly Float64Array[] {
+/** Per kind, live bytes of a memory space at each of `steps` steps, the return among them. */
+export function liveByKind(plan: Plan, steps: number, space: SpaceId): readonly Float64Array[] {
+  const { buffers, alignment } = problemIn(plan.problem, space);
   const live = BUFFER_KINDS.map(() => new Float64Array(steps + 1));
-  for (const { kind, lifespan, bytes } of plan.problem.buffers) {
+  for (const { kind, lifespan, bytes } of buffers) {
     const mine = at(live, BUFFER_KINDS.indexOf(kind));
-    const rounded = alignUp(bytes, plan.problem.alignment);
+    const rounded = alignUp(bytes, alignment);
     mine[lifespan.start] = at(mine, lifespan.start) + rounded;
     mine[lifespan.end] = at(mine, lifespan.end) - rounded;
   }
@@ -73,11 +80,11 @@ function letterAt(byKind: readonly Float64Array[], step: number, level: number):
 }
 
 /** `peak` and `bound` beside the rows that they fall into. */
-function marks(plan: Plan, row: number, unit: number, height: number): string {
+function marks(layout: Layout, row: number, unit: number, height: number): string {
   const rowOf = (bytes: number) => Math.min(height - 1, Math.max(0, Math.ceil(bytes / unit - 1e-9) - 1));
   const names = [
-    ...(rowOf(plan.height) === row ? ["peak"] : []),
-    ...(rowOf(plan.bound.bytes) === row ? ["bound"] : []),
+    ...(rowOf(layout.height) === row ? ["peak"] : []),
+    ...(rowOf(layout.bound.bytes) === row ? ["bound"] : []),
   ];
   return names.length > 0 ? ` ${names.join(", ")}` : "";
 }

@@ -7,11 +7,12 @@
  *        step    0   1   2   3   4
  *
  * Large plans are scaled down: each cell stands for some steps and some bytes and shows the letter of the kind of buffer
- * that fills most of it, or a dot where most is free.
+ * that fills most of it, or a dot where most is free. Several memory spaces have a picture each, under their name.
  */
 import { grouped } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
-import { BUFFER_KINDS, type Buffer, type BufferKind, type Plan, rangeOf } from "./problem.ts";
+import { BUFFER_KINDS, type Buffer, type BufferKind, layoutIn, type Plan, problemIn, rangeOf } from "./problem.ts";
+import type { SpaceId } from "./space.ts";
 
 export interface MapOptions {
   /** Columns of text, at most. */
@@ -47,25 +48,49 @@ export function paintLetters(letters: string, paint: Paint | undefined): string 
 }
 
 /** `P persistent, s scratch`: what the letters of a picture mean. */
-export function letterKey(plan: Plan, paint: Paint | undefined): string {
-  const used = BUFFER_KINDS.filter((kind) => plan.problem.buffers.some((b) => b.kind === kind && b.bytes > 0));
+export function letterKey(buffers: readonly Buffer[], paint: Paint | undefined): string {
+  const used = BUFFER_KINDS.filter((kind) => buffers.some((b) => b.kind === kind && b.bytes > 0));
   return used.map((kind) => `${paintLetters(KIND_LETTERS[kind], paint)} ${kind}`).join(", ");
 }
 
 /** Columns per step in an exact map. */
 const PITCH = 4;
 
-/** The arena over time; exact if it fits into `width` columns and `height` rows, scaled down otherwise. */
-export function memoryMap(plan: Plan, { width = 100, height = 32, paint }: MapOptions = {}): string {
+/** Each memory space over time; exact if it fits into `width` columns and `height` rows, scaled down otherwise. */
+export function memoryMap(plan: Plan, options: MapOptions = {}): string {
+  return forEachSpace(plan, (space) => mapOf(plan, space, options));
+}
+
+/** The picture of every space, under its name and what it holds where there are several. */
+export function forEachSpace(plan: Plan, picture: (space: SpaceId) => string): string {
+  const { spaces } = plan.problem;
+  if (spaces.length === 1) return picture(0);
+  const titled = spaces.map(({ name }, space) => {
+    return `${name}, ${grouped(layoutIn(plan, space).height)} bytes\n${picture(space)}`;
+  });
+  return titled.join("\n");
+}
+
+export function buffersIn(plan: Plan, space: SpaceId): readonly Buffer[] {
+  return problemIn(plan.problem, space).buffers;
+}
+
+function mapOf(plan: Plan, space: SpaceId, { width = 100, height = 32, paint }: MapOptions): string {
   const steps = plan.program.steps.length + 1;
-  const bands = bandsOf(plan);
-  const label = addressWidth(plan.height);
-  const exact = bands.length <= height && label + 4 + steps * PITCH <= width;
-  if (exact) return exactMap(plan, bands, { steps, label, paint });
-  return scaledMap(plan, width - label - 4, height, { steps, label, paint });
+  const buffers = buffersIn(plan, space);
+  const bands = bandsOf(plan, buffers);
+  const bytes = layoutIn(plan, space).height;
+  const drawing = { plan, buffers, bytes, steps, label: addressWidth(bytes), paint };
+  const exact = bands.length <= height && drawing.label + 4 + steps * PITCH <= width;
+  return exact ? exactMap(bands, drawing) : scaledMap(width - drawing.label - 4, height, drawing);
 }
 
 interface Drawing {
+  readonly plan: Plan;
+  /** Of the space that is drawn. */
+  readonly buffers: readonly Buffer[];
+  /** Its height. */
+  readonly bytes: number;
   /** The return step included. */
   readonly steps: number;
   /** Width of the addresses. */
@@ -79,8 +104,8 @@ interface Band {
 }
 
 /** Ranges of addresses that no buffer's border crosses, lowest first, those that are ever used. */
-function bandsOf(plan: Plan): Band[] {
-  const used = plan.problem.buffers.filter((b) => b.bytes > 0).map((b) => rangeOf(plan, b.id));
+function bandsOf(plan: Plan, buffers: readonly Buffer[]): Band[] {
+  const used = buffers.filter((b) => b.bytes > 0).map((b) => rangeOf(plan, b.id));
   const borders = [...new Set(used.flatMap(({ from, to }) => [from, to]))].sort((a, b) => a - b);
   const bands = borders.slice(1).map((to, i) => ({ from: at(borders, i), to }));
   return bands.filter((band) => used.some(({ from, to }) => from <= band.from && band.to <= to));
@@ -94,11 +119,11 @@ function address(bytes: number, width: number): string {
   return `0x${bytes.toString(16).padStart(width - 2, "0")}`;
 }
 
-function exactMap(plan: Plan, bands: readonly Band[], { steps, label, paint }: Drawing): string {
+function exactMap(bands: readonly Band[], { plan, buffers, steps, label, paint }: Drawing): string {
   const rows = [...bands].reverse().map((band) => {
     const cells = new Array<string>(steps * PITCH).fill(" ");
     for (let step = 0; step < steps; step++) cells[step * PITCH] = ".";
-    for (const buffer of plan.problem.buffers) {
+    for (const buffer of buffers) {
       const { from, to } = rangeOf(plan, buffer.id);
       if (buffer.bytes === 0 || from > band.from || to < band.to) continue;
       const length = (buffer.lifespan.end - buffer.lifespan.start) * PITCH;
@@ -114,32 +139,34 @@ function exactMap(plan: Plan, bands: readonly Band[], { steps, label, paint }: D
   return `${[...rows, `${"step".padStart(label)}  ${axis}`.trimEnd()].join("\n")}\n`;
 }
 
-function scaledMap(plan: Plan, maxColumns: number, maxRows: number, { steps, label, paint }: Drawing): string {
+function scaledMap(maxColumns: number, maxRows: number, drawing: Drawing): string {
+  const { buffers, bytes, steps, label, paint } = drawing;
   const columns = Math.max(1, Math.min(maxColumns, steps));
-  const rows = Math.max(1, Math.min(maxRows, plan.height));
-  const cells = fillCells(plan, steps, columns, rows);
+  const rows = Math.max(1, Math.min(maxRows, bytes));
+  const cells = fillCells(drawing, columns, rows);
   const lines: string[] = [];
   for (let row = rows - 1; row >= 0; row--) {
-    const from = Math.floor((row * plan.height) / rows);
+    const from = Math.floor((row * bytes) / rows);
     const letters = cells.slice(row * columns, (row + 1) * columns).join("");
     lines.push(`${address(from, label)} |${paintLetters(letters, paint)}|`);
   }
   const last = `${steps - 1}`;
   const axis = `0${last.padStart(Math.max(last.length + 1, columns - 1))}`;
-  const cell = `1 cell = ${(steps / columns).toFixed(1)} steps × ${grouped(Math.ceil(plan.height / rows))} bytes`;
+  const cell = `1 cell = ${(steps / columns).toFixed(1)} steps × ${grouped(Math.ceil(bytes / rows))} bytes`;
   return `${[
     ...lines,
     `${"step".padStart(label)}  ${axis}`,
-    `${" ".repeat(label)}  ${letterKey(plan, paint)}, . free`,
+    `${" ".repeat(label)}  ${letterKey(buffers, paint)}, . free`,
     `${" ".repeat(label)}  ${cell}`,
   ].join("\n")}\n`;
 }
 
 /** Per cell, row by row from the bottom, the letter of what covers most of its area. */
-function fillCells(plan: Plan, steps: number, columns: number, rows: number): string[] {
+function fillCells(drawing: Drawing, columns: number, rows: number): string[] {
   const area = BUFFER_KINDS.map(() => new Float64Array(columns * rows));
-  for (const buffer of plan.problem.buffers) {
-    if (buffer.bytes > 0) addArea(plan, buffer, at(area, BUFFER_KINDS.indexOf(buffer.kind)), { steps, columns, rows });
+  const grid = { ...drawing, columns, rows };
+  for (const buffer of drawing.buffers) {
+    if (buffer.bytes > 0) addArea(buffer, at(area, BUFFER_KINDS.indexOf(buffer.kind)), grid);
   }
   return Array.from({ length: columns * rows }, (_, cell) => {
     let best = { letter: ".", area: 1 - area.reduce((sum, kind) => sum + at(kind, cell), 0) };
@@ -151,17 +178,16 @@ function fillCells(plan: Plan, steps: number, columns: number, rows: number): st
   });
 }
 
-interface Grid {
-  readonly steps: number;
+interface Grid extends Drawing {
   readonly columns: number;
   readonly rows: number;
 }
 
 /** Adds the fraction of every cell that a buffer covers. */
-function addArea(plan: Plan, buffer: Buffer, area: Float64Array, { steps, columns, rows }: Grid): void {
+function addArea(buffer: Buffer, area: Float64Array, { plan, bytes, steps, columns, rows }: Grid): void {
   const { from, to } = rangeOf(plan, buffer.id);
   const across = covered((buffer.lifespan.start * columns) / steps, (buffer.lifespan.end * columns) / steps, columns);
-  const up = covered((from * rows) / plan.height, (to * rows) / plan.height, rows);
+  const up = covered((from * rows) / bytes, (to * rows) / bytes, rows);
   for (const [row, dy] of up) {
     for (const [column, dx] of across) {
       const cell = row * columns + column;

@@ -10,10 +10,11 @@ import { boundOf } from "./bound.ts";
 import { modelOf } from "./order/model.ts";
 import { findOrders, orderSteps } from "./order.ts";
 import { planProgram } from "./plan.ts";
+import { problemIn } from "./problem.ts";
 import { checkProgram, type Program } from "./program.ts";
 import { validate } from "./validate.ts";
 
-const maxLive = (program: Program) => boundOf(assignBuffers(program).problem).bytes;
+const maxLive = (program: Program) => boundOf(problemIn(assignBuffers(program).problem)).bytes;
 /** Parameters whose replacement is copied at the end. */
 const copied = (program: Program) => assignBuffers(program).copies.flatMap(({ param }) => (param ? [param] : []));
 const least = (programs: readonly Program[]) => programs.reduce((low, p) => Math.min(low, maxLive(p)), Infinity);

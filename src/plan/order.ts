@@ -10,6 +10,8 @@
  *
  * Never worse than program order: in the end, orders are compared by their bounds after buffers were assigned. A copy at
  * the end of the run that program order does not have (slots.ts) is accepted where it saves four times its bytes.
+ * Where there are copies between memory spaces the order is kept: who put them there chose when they start and are waited for.
+ *
  * Deterministic: ties are broken by position, and work is counted in steps. Small programs are solved exactly; large
  * ones take O((n + edges) log n) and a constant amount of improvement.
  */
@@ -23,6 +25,7 @@ import { ListScheduler } from "./order/list.ts";
 import { Memory, peakOf } from "./order/memory.ts";
 import { type Model, modelOf } from "./order/model.ts";
 import { treeOrder } from "./order/trees.ts";
+import { problemIn } from "./problem.ts";
 import type { Program } from "./program.ts";
 
 /**
@@ -54,7 +57,7 @@ export interface Orderings {
 
 /** The program with its steps in an order that needs no more memory at once than the given one; `work` limits the search. */
 export function orderSteps(program: Program, work: number = WORK): Program {
-  if (program.steps.length < 2) return program;
+  if (program.steps.length < 2 || program.spaces.length > 1) return program;
   const [careful, large] = [modelOf(program), program.steps.length > LARGE];
   const found = [...candidates(careful, careful.exact || large ? 1 : COMPARED, work)];
   const inOrder = (order: ArrayLike<number>): Program => ({
@@ -84,6 +87,7 @@ export function orderSteps(program: Program, work: number = WORK): Program {
  * waits for its reader away from the peak.
  */
 export function calmSteps(program: Program, lowest: Program): Program {
+  if (program.spaces.length > 1) return program;
   const model = modelOf(program);
   const [lists, memory, given] = [new ListScheduler(model), new Memory(model), givenOrder(model)];
   const number = new Map(program.steps.map((step, i) => [step, i]));
@@ -109,7 +113,7 @@ const givenOrder = (model: Model): Int32Array => Int32Array.from({ length: model
 /** The bound of a program in the order that it has, and the same with what copies at the end are worth. */
 function needsOf(program: Program): { readonly bytes: number; readonly cost: number } {
   const { problem, copies } = assignBuffers(program);
-  const { bytes } = boundOf(problem);
+  const { bytes } = boundOf(problemIn(problem));
   const copied = copies.reduce((sum, { from }) => sum + at(problem.buffers, from).bytes, 0);
   return { bytes, cost: bytes + COPY_WORTH * copied };
 }

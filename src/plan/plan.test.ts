@@ -30,7 +30,7 @@ describe("planProgram", () => {
         const plan = planProgram(program, { keepOrder });
         expect(validate(program, plan)).toEqual([]);
         expect(plan.height).toBeGreaterThanOrEqual(plan.bound.bytes);
-        expect(plan.height % program.alignment).toBe(0);
+        expect(plan.height % program.spaces[0].alignment).toBe(0);
         expect(plan.height).toBeLessThanOrEqual(planProgram(program, { keepOrder: true }).height);
       }),
       { numRuns: 2000, seed: 1 },
@@ -80,7 +80,7 @@ describe("planProgram", () => {
 
   it("accepts a budget that is just enough", () => {
     const { height } = planProgram(trainingStep());
-    expect(planProgram(trainingStep(), { budgetBytes: height }).problem.capacity).toBe(height);
+    expect(planProgram(trainingStep(), { budgetBytes: height }).problem.spaces[0].capacity).toBe(height);
   });
 });
 

@@ -4,15 +4,26 @@
  *     Program ─ orderSteps ─→ Program ─ assignBuffers ─→ Assignment ─ place ─→ Plan
  *
  * Every stage is a pure function and deterministic: ties are broken by ids in program order. The budget does not change
- * the plan; a plan over budget is refused with what is live at the tightest step.
+ * the plan; a plan over budget is refused with what is live at the tightest step. Each memory space is placed on its own.
  */
+import { at } from "../base/invariant.ts";
 import { assignBuffers } from "./alias.ts";
 import { boundOf } from "./bound.ts";
-import { planInfeasible } from "./infeasible.ts";
+import { bufferTooLarge, planInfeasible } from "./infeasible.ts";
 import { calmSteps, orderSteps } from "./order.ts";
 import { place } from "./place.ts";
-import { heightOf, type Plan } from "./problem.ts";
+import {
+  heightOf,
+  type Layout,
+  layoutIn,
+  type Plan,
+  type ProgramProblem,
+  partOf,
+  problemIn,
+  withCapacity,
+} from "./problem.ts";
 import { checkProgram, type Program } from "./program.ts";
+import type { SpaceId } from "./space.ts";
 
 export interface PlanOptions {
   /** The arena may not be larger; default: no limit. */
@@ -43,11 +54,13 @@ export function planCalmly(program: Program, lowest: Plan): Plan {
   return planInOrder(calmSteps(program, lowest.program), Number.POSITIVE_INFINITY);
 }
 
-/** The plan under a budget; throws `PlanInfeasible` when the arena exceeds it. */
+/** The plan under a budget; throws `PlanInfeasible` when the arena exceeds it, or a space or a buffer its limit. */
 export function withinBudget(plan: Plan, budgetBytes: number): Plan {
-  const { problem } = plan;
-  const limited = problem.capacity === budgetBytes ? plan : { ...plan, problem: { ...problem, capacity: budgetBytes } };
-  if (plan.height > budgetBytes) throw planInfeasible(limited);
+  const limited = withCapacity(plan, budgetBytes);
+  const { spaces, buffers } = limited.problem;
+  if (spaces.some(({ capacity }, space) => layoutIn(limited, space).height > capacity)) throw planInfeasible(limited);
+  for (const { bytes, space, id } of buffers)
+    if (bytes > at(spaces, space).largestAllocation) throw bufferTooLarge(limited, id);
   return limited;
 }
 
@@ -55,13 +68,37 @@ export function withinBudget(plan: Plan, budgetBytes: number): Plan {
 export function planAsPlaced(program: Program, { offsets, strategy }: Pick<Plan, "offsets" | "strategy">): Plan {
   checkProgram(program);
   const assignment = assignBuffers(program);
-  const { problem } = assignment;
-  return { ...assignment, offsets, height: heightOf(problem, offsets), strategy, bound: boundOf(problem) };
+  const layout = (space: SpaceId): Layout => {
+    const part = problemIn(assignment.problem, space);
+    return { height: heightOf(part, offsets), strategy, bound: boundOf(part) };
+  };
+  const others = program.spaces.slice(1).map((_, i) => layout(i + 1));
+  return { ...assignment, offsets, ...layout(0), others };
 }
 
 /** A plan for the steps in the order that they have. */
 function planInOrder(program: Program, capacity: number): Plan {
   const assignment = assignBuffers(program, capacity);
-  const bound = boundOf(assignment.problem);
-  return { ...assignment, ...place(assignment.problem, bound.bytes), bound };
+  const problem = problemIn(assignment.problem);
+  const bound = boundOf(problem);
+  if (program.spaces.length === 1) return { ...assignment, ...place(problem, bound.bytes), bound, others: [] };
+  return { ...assignment, ...placeSpaces(assignment.problem) };
+}
+
+/** Every space is a problem of its own, with its buffers numbered anew. */
+function placeSpaces({ buffers, spaces }: ProgramProblem): Pick<Plan, "offsets" | "others" | keyof Layout> {
+  const offsets = new Array<number>(buffers.length).fill(0);
+  const layoutOf = (space: SpaceId): Layout => {
+    const { capacity, alignment } = at(spaces, space);
+    const ids = buffers.filter((b) => b.space === space).map((b) => b.id);
+    const part = partOf({ buffers, capacity, alignment }, ids);
+    const bound = boundOf(part);
+    const { height, strategy, offsets: found } = place(part, bound.bytes);
+    ids.forEach((id, index) => {
+      offsets[id] = at(found, index);
+    });
+    return { height, strategy, bound: { ...bound, live: bound.live.map((index) => at(ids, index)) } };
+  };
+  const first = layoutOf(0);
+  return { offsets, ...first, others: spaces.slice(1).map((_, i) => layoutOf(i + 1)) };
 }

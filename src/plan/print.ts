@@ -12,6 +12,13 @@
  *       return w_1
  *     }
  *
+ * Where there are several memory spaces, the first line has the numbers of each, and what is not in the first one says
+ * where it is. A copy between them is two lines:
+ *
+ *       h_1: f32[32,16] = copy(h)         @ host:b4[0:2048] queue 1
+ *       …
+ *       wait(h_1)
+ *
  * Canonical: equal plans print equally.
  */
 import { grouped } from "../base/errors.ts";
@@ -19,7 +26,7 @@ import { at } from "../base/invariant.ts";
 import type { Phase, Value } from "../ir/graph.ts";
 import { typeText } from "../ir/type.ts";
 import { type NameOf, nameValues } from "./names.ts";
-import { type BufferId, type Plan, rangeOf } from "./problem.ts";
+import { type BufferId, layoutIn, type Plan, rangeOf } from "./problem.ts";
 import { type PlanStep, replacementOf } from "./program.ts";
 import { formatStatement, type StatementFormat } from "./statement.ts";
 
@@ -32,7 +39,7 @@ export function printPlan(plan: Plan, format: StatementFormat = formatStatement)
   const { program } = plan;
   const nameOf = nameValues(program);
   const lines = [
-    `// ${grouped(plan.problem.buffers.length)} buffers, ${grouped(plan.height)} bytes, bound ${grouped(plan.bound.bytes)}`,
+    `// ${grouped(plan.problem.buffers.length)} buffers, ${spacesText(plan)}`,
     ...head(plan, nameOf),
     ...body(plan, nameOf, format),
     ...plan.copies.map((copy) => {
@@ -45,10 +52,20 @@ export function printPlan(plan: Plan, format: StatementFormat = formatStatement)
   return `${lines.join("\n")}\n`;
 }
 
-/** `b3[0:16384]`. */
+function spacesText(plan: Plan): string {
+  const { spaces } = plan.problem;
+  const texts = spaces.map(({ name }, space) => {
+    const { height, bound } = layoutIn(plan, space);
+    return `${spaces.length > 1 ? `${name} ` : ""}${grouped(height)} bytes, bound ${grouped(bound.bytes)}`;
+  });
+  return texts.join("; ");
+}
+
+/** `b3[0:16384]`, or `host:b3[0:16384]` where it is not in the first space. */
 export function place(plan: Plan, id: BufferId): string {
   const { from, to } = rangeOf(plan, id);
-  return `b${id}[${from}:${to}]`;
+  const space = plan.problem.buffers[id]?.space ?? 0;
+  return `${space === 0 ? "" : `${at(plan.problem.spaces, space).name}:`}b${id}[${from}:${to}]`;
 }
 
 function head(plan: Plan, nameOf: NameOf): string[] {
@@ -73,7 +90,9 @@ function body(plan: Plan, nameOf: NameOf, format: StatementFormat): string[] {
   const { program } = plan;
   const rows = program.steps.map((step, i) => {
     const { names, types, call } = format(step, nameOf, (v) => plan.bufferOf.has(v));
-    return [`${names}:`, types, `= ${call}`, `${places(plan, step, nameOf)}${scratchText(plan, i)}`.trim()];
+    if (step.copy?.kind === "wait") return [call];
+    const queue = step.queue ? ` queue ${step.queue}` : "";
+    return [`${names}:`, types, `= ${call}`, `${places(plan, step, nameOf)}${scratchText(plan, i)}${queue}`.trim()];
   });
   const texts = columns(rows, [MAX_TYPE, MAX_TYPE, MAX_CALL]);
   const lines: string[] = [];

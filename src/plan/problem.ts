@@ -12,10 +12,14 @@
  *
  * Every offset is a multiple of `problem.alignment`, and so is the height: that makes the sum of rounded-up sizes of what
  * is live at one step a lower bound of the height (bound.ts).
+ *
+ * A program with several memory spaces (space.ts) is one such problem for each of them: `ProgramProblem` has the buffers
+ * of all, `problemIn` those of one.
  */
 import { at } from "../base/invariant.ts";
 import type { Value } from "../ir/graph.ts";
 import type { Program } from "./program.ts";
+import type { SpaceId, Spaces } from "./space.ts";
 
 /** A position in the schedule. */
 export type Step = number;
@@ -44,12 +48,25 @@ export interface Buffer {
   readonly kind: BufferKind;
 }
 
+/** Buffers of one memory space, to be placed. */
 export interface Problem {
   readonly buffers: readonly Buffer[];
   /** The budget in bytes, or Infinity. */
   readonly capacity: number;
   /** Divides every buffer's `align`. */
   readonly alignment: number;
+}
+
+/** A buffer among those of all spaces. */
+export interface ProgramBuffer extends Buffer {
+  readonly space: SpaceId;
+}
+
+/** Buffers of all memory spaces of a program. */
+export interface ProgramProblem {
+  readonly buffers: readonly ProgramBuffer[];
+  /** Those of the program; the capacity of the first is the budget, where there is one. */
+  readonly spaces: Spaces;
 }
 
 /** A move at the return step, in list order. The storage of `from` holds `value`; `to` holds it afterwards. */
@@ -64,7 +81,7 @@ export interface Copy {
 /** Who is stored where, before addresses: the outcome of alias analysis. */
 export interface Assignment {
   readonly program: Program;
-  readonly problem: Problem;
+  readonly problem: ProgramProblem;
   readonly bufferOf: ReadonlyMap<Value, BufferId>;
   /** Per step, the buffer of each of its workspaces. */
   readonly scratch: readonly (readonly BufferId[])[];
@@ -85,14 +102,40 @@ export interface Bound {
   readonly live: readonly BufferId[];
 }
 
-export interface Plan extends Assignment {
-  /** Per buffer. */
-  readonly offsets: readonly number[];
-  /** Bytes of the arena. */
+/** What placing the buffers of one space came to. */
+export interface Layout {
+  /** Bytes of it that are used. */
   readonly height: number;
   readonly bound: Bound;
   /** Name of the placer that won. */
   readonly strategy: string;
+}
+
+/** `height`, `bound` and `strategy` are those of the first space, the arena. */
+export interface Plan extends Assignment, Layout {
+  /** Per buffer, within its space. */
+  readonly offsets: readonly number[];
+  /** Those of the other spaces, in their order. */
+  readonly others: readonly Layout[];
+}
+
+/** What placing came to in one space. */
+export function layoutIn(plan: Plan, space: SpaceId): Layout {
+  return space === 0 ? plan : at(plan.others, space - 1);
+}
+
+/** The buffers of one space, with the numbers that they have among all. */
+export function problemIn({ buffers, spaces }: ProgramProblem, space: SpaceId = 0): Problem {
+  const { capacity, alignment } = at(spaces, space);
+  return { buffers: spaces.length === 1 ? buffers : buffers.filter((b) => b.space === space), capacity, alignment };
+}
+
+/** The plan with another budget for its arena: no more than the space has. */
+export function withCapacity(plan: Plan, budgetBytes: number): Plan {
+  const [first, ...others] = plan.problem.spaces;
+  const capacity = Math.min(budgetBytes, plan.program.spaces[0].capacity);
+  if (first.capacity === capacity) return plan;
+  return { ...plan, problem: { ...plan.problem, spaces: [{ ...first, capacity }, ...others] } };
 }
 
 export function alignUp(bytes: number, align: number): number {
@@ -123,7 +166,7 @@ export function rangeOf(plan: Plan, id: BufferId): { readonly from: number; read
   return { from, to: from + at(plan.problem.buffers, id).bytes };
 }
 
-/** Where a value is in the arena while it lives. */
+/** Where a value is in its space while it lives. */
 export function addressOf(
   plan: Plan,
   value: Value,

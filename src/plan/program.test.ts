@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { ProgramBuilder, trainingStep } from "../../tests/support/plan-programs.ts";
 import { checkProgram, needsSlot, type Program, replacementOf, returnStepOf } from "./program.ts";
+import { memorySpace } from "./space.ts";
 
 describe("checkProgram", () => {
   it("accepts a training step", () => {
@@ -27,7 +28,7 @@ describe("checkProgram", () => {
     expect(wrong({ donated: new Map([[x, 3]]) })).toThrow(/result 3, which does not exist/);
     expect(wrong({ donated: new Map([[x, 0]]) })).toThrow(/of another size/);
     expect(wrong({ params: [x, x] })).toThrow(/listed twice/);
-    expect(wrong({ alignment: 0 })).toThrow(/alignment 0/);
+    expect(wrong({ spaces: [memorySpace(0)] })).toThrow(/alignment 0/);
   });
 });
 

@@ -7,11 +7,21 @@
  * results are read and where donated parameters receive their replacements:
  *
  *     inputs written │ step 0 │ step 1 │ … │ step n-1 │ returnStep = n: final copies, then results are read
+ *
+ * Queue 0 runs the steps one after the other. A copy to another memory space is two steps: `start` hands it to its queue
+ * when everything before it is done, `wait` lets queue 0 go on when the copy is done. In between it is in flight, beside
+ * the steps of queue 0: its source may be read but not overwritten, its destination neither.
+ *
+ *     step      3        4        5        6
+ *     queue 0   start    matmul   relu     wait        reads of h' are after step 6
+ *     queue 1        └── h → h' ────────┘
  */
 import { invariant } from "../base/invariant.ts";
 import type { Node, Value } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
+import { checkCopies } from "./check-copies.ts";
 import type { Plan } from "./problem.ts";
+import { type SpaceId, type Spaces, spaceOf } from "./space.ts";
 
 /** One step of the schedule: one kernel, or a node that only renames storage. */
 export interface PlanStep {
@@ -28,6 +38,20 @@ export interface PlanStep {
   readonly alias: readonly [Value, Value] | null;
   /** Programs that the step runs, any number of times: bodies of a loop, branches. Their workspace is in `scratch`. */
   readonly bodies?: readonly Plan[];
+  /** Which queue runs it: 0 unless told. Only copies run on others. */
+  readonly queue?: number;
+  /** It is half of a copy between spaces. */
+  readonly copy?: CopyStep;
+}
+
+/**
+ * `start` reads `from` and writes `to`, a value of the same type in another space; `wait` reads both, so that both live to
+ * the end of the copy, and writes nothing. Nothing else reads `to` before `wait`.
+ */
+export interface CopyStep {
+  readonly kind: "start" | "wait";
+  readonly from: Value;
+  readonly to: Value;
 }
 
 export interface Program {
@@ -41,8 +65,10 @@ export interface Program {
   readonly persistent: ReadonlySet<Value>;
   /** Persistent parameters that hold nothing at first and that nobody reads: slots for the results that replace them. */
   readonly empty?: ReadonlySet<Value>;
-  /** Bytes; every offset is a multiple of it. */
-  readonly alignment: number;
+  /** The memories that values live in. */
+  readonly spaces: Spaces;
+  /** Values that live elsewhere than in the first space. */
+  readonly spaceOf?: ReadonlyMap<Value, SpaceId>;
 }
 
 /** The step after the last one: final copies happen and results are read. */
@@ -66,9 +92,9 @@ export function checkProgram(program: Program): void {
   const name = program.name;
   const text = (v: Value) => `${v.name ?? "value"}#${v.id}`;
   const params = new Set(program.params);
-  const { alignment } = program;
   invariant(params.size === program.params.length, () => `${name}: a parameter is listed twice`);
-  invariant(Number.isInteger(alignment) && alignment > 0, () => `${name}: alignment ${alignment}`);
+  for (const { alignment } of program.spaces)
+    invariant(Number.isInteger(alignment) && alignment > 0, () => `${name}: alignment ${alignment}`);
   const defined = new Set(program.params);
   program.steps.forEach((step, i) => {
     for (const v of step.reads)
@@ -93,7 +119,12 @@ export function checkProgram(program: Program): void {
       !result || byteLength(result.type) === byteLength(param.type),
       () => `${name}: ${text(param)} is replaced by ${text(result ?? param)} of another size`,
     );
+    invariant(
+      !result || spaceOf(program, result) === spaceOf(program, param),
+      () => `${name}: ${text(param)} is replaced by ${text(result ?? param)} of another memory space`,
+    );
   }
+  checkCopies(program);
 }
 
 function checkSharing(step: PlanStep, message: (what: string) => string): void {

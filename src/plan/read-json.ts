@@ -171,7 +171,8 @@ function checkPlan(data: unknown, where: string, faults: Faults, depth: number):
   if (plan.whole("alignment") === 0) faults.add(`${where === "" ? "" : `${where}.`}alignment`, "is 0");
   const [buffers, values, steps] = [plan.list("buffers").length, plan.list("values").length, plan.list("steps").length];
   plan.whole("boundStep", steps + 1);
-  plan.objects("buffers", (buffer) => checkBuffer(buffer, values, steps, height));
+  const heights = plan.get("spaces") === undefined ? [height] : checkSpaces(plan, steps, height);
+  plan.objects("buffers", (buffer) => checkBuffer(buffer, values, steps, heights));
   plan.objects("values", (value) => {
     value.text("name", "type");
     value.whole("buffer", buffers);
@@ -181,17 +182,56 @@ function checkPlan(data: unknown, where: string, faults: Faults, depth: number):
     if (value.get("story") !== undefined) value.texts("story");
   });
   plan.objects("steps", (step) => checkStep(step, values, buffers, depth));
+  checkCopies(plan, values, steps);
   checkEnds(plan, values, buffers);
   checkOverChains(plan, values);
 }
 
-function checkBuffer(buffer: Checked, values: number, steps: number, height: number): void {
+/** The heights of the memory spaces. */
+function checkSpaces(plan: Checked, steps: number, arena: number): readonly number[] {
+  const heights: number[] = [];
+  plan.objects("spaces", (space) => {
+    space.text("name");
+    if (space.whole("alignment") === 0) space.faults.add(`${space.where}.alignment`, "is 0");
+    space.whole("capacityBytes", Number.MAX_SAFE_INTEGER, true);
+    space.whole("largestAllocationBytes", Number.MAX_SAFE_INTEGER, true);
+    space.flag("hostVisible");
+    heights.push(space.whole("heightBytes"));
+    space.whole("boundBytes");
+    space.whole("boundStep", steps + 1);
+  });
+  if (heights[0] !== arena)
+    plan.faults.add(plan.where, `the first space has ${heights[0] ?? "no"} bytes, the plan ${arena}`);
+  return heights;
+}
+
+/** Halves of copies name each other: a start comes before its wait. */
+function checkCopies(plan: Checked, values: number, steps: number): void {
+  const halves = plan.list("steps").map((step) => fieldsOf(fieldsOf(step)?.copy));
+  plan.objects("steps", (step, i) => {
+    if (step.get("queue") !== undefined) step.whole("queue");
+    if (step.get("copy") === undefined) return;
+    const copy = new Checked(step.get("copy"), `${step.where}.copy`, step.faults);
+    const kind = copy.get("kind");
+    if (kind !== "start" && kind !== "wait")
+      copy.faults.add(`${copy.where}.kind`, `${shown(kind)} is not start or wait`);
+    const [from, to, other] = [copy.whole("from", values), copy.whole("to", values), copy.whole("other", steps)];
+    const half = halves[other];
+    const paired = half && half.other === i && half.kind !== kind && half.from === from && half.to === to;
+    if (!paired || (kind === "start") !== i < other)
+      copy.faults.add(`${copy.where}.other`, `step ${other} is not the other half of this copy`);
+  });
+}
+
+function checkBuffer(buffer: Checked, values: number, steps: number, heights: readonly number[]): void {
   const kind = buffer.get("kind");
   if (!BUFFER_KINDS.some((known) => known === kind))
     buffer.faults.add(`${buffer.where}.kind`, `${shown(kind)} is not one of ${BUFFER_KINDS.join(", ")}`);
   const [start, end] = [buffer.whole("start", steps + 1), buffer.whole("end", steps + 2)];
   if (start >= end) buffer.faults.add(buffer.where, `lives for steps [${start}, ${end}): none`);
   const [offset, bytes] = [buffer.whole("offset"), buffer.whole("bytes")];
+  const space = buffer.get("space") === undefined ? 0 : buffer.whole("space", heights.length);
+  const height = heights[space] ?? 0;
   if (bytes > 0 && offset + bytes > height)
     buffer.faults.add(buffer.where, `ends at ${offset + bytes}, above the arena's ${height}`);
   buffer.indices("values", values);

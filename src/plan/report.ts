@@ -3,10 +3,12 @@
  * between runs) and what it would be without any reuse, so a report always has all of them.
  */
 import { grouped } from "../base/errors.ts";
+import { byteLength } from "../ir/type.ts";
 import { liveBytes } from "./bound.ts";
 import { type LiveBuffer, liveAt, liveName, whyText } from "./live.ts";
 import { nameValues } from "./names.ts";
-import { alignUp, BUFFER_KINDS, type BufferKind, type Plan, type Step } from "./problem.ts";
+import { alignUp, BUFFER_KINDS, type BufferKind, layoutIn, type Plan, problemIn, type Step } from "./problem.ts";
+import { spaceOf } from "./space.ts";
 import { stepText } from "./statement.ts";
 import { table } from "./table.ts";
 
@@ -19,6 +21,19 @@ export interface KindReport {
   readonly bytesAtPeak: number;
 }
 
+/** One memory space, and what is copied into it while the program runs. */
+export interface SpaceReport {
+  readonly name: string;
+  readonly peakBytes: number;
+  readonly boundBytes: number;
+  /** Null: without limit. */
+  readonly capacityBytes: number | null;
+  readonly buffers: number;
+  readonly copiesIn: number;
+  readonly copiedInBytes: number;
+}
+
+/** Figures of memory are those of the first space, the arena. */
 export interface PlanReport {
   readonly name: string;
   readonly steps: number;
@@ -49,10 +64,28 @@ export interface PlanReport {
     readonly where: string | undefined;
     readonly live: readonly LiveBuffer[];
   };
+  readonly spaces: readonly SpaceReport[];
+}
+
+function spaceReports(plan: Plan): readonly SpaceReport[] {
+  const { buffers, spaces } = plan.problem;
+  const destinations = plan.program.steps.flatMap(({ copy }) => (copy?.kind === "start" ? [copy.to] : []));
+  return spaces.map(({ name, capacity }, space) => {
+    const { height, bound } = layoutIn(plan, space);
+    const copied = destinations.filter((value) => spaceOf(plan.program, value) === space);
+    return {
+      ...{ name, peakBytes: height, boundBytes: bound.bytes },
+      capacityBytes: Number.isFinite(capacity) ? capacity : null,
+      buffers: spaces.length === 1 ? buffers.length : buffers.filter((b) => b.space === space).length,
+      copiesIn: copied.length,
+      copiedInBytes: copied.reduce((sum, { type }) => sum + byteLength(type), 0),
+    };
+  });
 }
 
 export function reportPlan(plan: Plan): PlanReport {
-  const { program, problem, bound, height } = plan;
+  const { program, bound, height } = plan;
+  const problem = problemIn(plan.problem);
   const rounded = (bytes: number) => alignUp(bytes, problem.alignment);
   const live = liveAt(plan, bound.step);
   const kinds = BUFFER_KINDS.map((kind): KindReport => {
@@ -81,14 +114,15 @@ export function reportPlan(plan: Plan): PlanReport {
     ephemeralBytes: height - persistentBytes,
     withoutReuseBytes,
     meanLiveBytes: program.steps.length > 0 ? Math.round(liveSum / program.steps.length) : 0,
-    buffers: problem.buffers.length,
+    buffers: plan.problem.buffers.length,
     values: plan.bufferOf.size,
     valuesInPlace: plan.inPlace.size,
     valuesRenamed: renamed.size,
     copies: plan.copies.length,
-    copiedBytes: plan.copies.reduce((sum, copy) => sum + (problem.buffers[copy.to]?.bytes ?? 0), 0),
+    copiedBytes: plan.copies.reduce((sum, copy) => sum + (plan.problem.buffers[copy.to]?.bytes ?? 0), 0),
     kinds,
     tightest: { step: bound.step, text, where: step?.node.where, live },
+    spaces: spaceReports(plan),
   };
 }
 
@@ -97,7 +131,8 @@ export function reportText(plan: Plan, mostLive = 8): string {
   const r = reportPlan(plan);
   const nameOf = nameValues(plan.program);
   const { live, step, text, where } = r.tightest;
-  const budget = Number.isFinite(plan.problem.capacity) ? grouped(plan.problem.capacity) : "none";
+  const { capacity } = plan.problem.spaces[0];
+  const budget = Number.isFinite(capacity) ? grouped(capacity) : "none";
   const numbers = [
     ["peak", grouped(r.peakBytes), `${r.ratio.toFixed(3)} × bound, by ${r.strategy}`],
     ["bound", grouped(r.boundBytes), "most bytes live at once"],
@@ -119,12 +154,25 @@ export function reportText(plan: Plan, mostLive = 8): string {
     `${r.name}: ${grouped(r.steps)} steps, ${grouped(r.values)} values in ${grouped(r.buffers)} buffers, ` +
       `${grouped(r.valuesInPlace)} in place, ${grouped(r.valuesRenamed)} renamed, ${grouped(r.copies)} copied at the end`,
     ...indented(2, table(numbers, ["left", "right", "left"])),
+    ...indented(2, spacesTable(r.spaces)),
     ...indented(2, table([["kind", "buffers", "bytes", "at peak"], ...kindRows], ["left", "right", "right", "right"])),
     `  tightest at step ${step}, ${text}${where ? ` (${where})` : ""}:`,
     ...indented(4, table(liveRows, ["left", "left", "right", "left"])),
     ...more,
   ];
   return `${lines.join("\n")}\n`;
+}
+
+/** Nothing where there is one space: its numbers are the plan's. */
+function spacesTable(spaces: readonly SpaceReport[]): readonly string[] {
+  if (spaces.length === 1) return [];
+  const rows = spaces.map((s) => {
+    const capacity = s.capacityBytes === null ? "none" : grouped(s.capacityBytes);
+    const figures = [s.peakBytes, s.boundBytes, s.buffers, s.copiesIn, s.copiedInBytes].map(grouped);
+    return [s.name, capacity, ...figures];
+  });
+  const head = ["space", "capacity", "peak", "bound", "buffers", "copies in", "bytes in"];
+  return table([head, ...rows], ["left", "right", "right", "right", "right", "right", "right"]);
 }
 
 function indented(spaces: number, lines: readonly string[]): string[] {

@@ -7,6 +7,12 @@ export type Rule =
   | "no-storage"
   | "out-of-arena"
   | "misaligned"
+  /** More of a memory space is used than it has. */
+  | "over-capacity"
+  /** A buffer is larger than its memory space holds in one piece. */
+  | "largest-allocation"
+  /** A value is in another memory space than the program says, or in one that the step cannot reach. */
+  | "wrong-space"
   /** A buffer does not exist while something in it is needed. */
   | "lifespan"
   /** Two buffers share bytes and a step. */
@@ -14,6 +20,12 @@ export type Rule =
   /** The same, and one of them is workspace. */
   | "scratch-overlap"
   | "read-before-write"
+  /** A copy is not a start and later one wait, of equal values in two spaces. */
+  | "copy"
+  /** The destination of a copy is read before the step that waits for it. */
+  | "read-before-wait"
+  /** Something is written over the source or the destination of a copy before the step that waits for it. */
+  | "in-flight"
   /** A renamed value is not where the original is. */
   | "alias"
   /** A value is written over another one that is needed, or that the step does not allow. */

@@ -6,18 +6,32 @@
  *     memory      [0:64) w   [64:128) x   [128:192) y
  *     write z at [96:160)  →  [0:64) w   [64:96) torn   [96:160) z   [160:192) torn
  *     read x at [64:128)   →  broken: torn by z
+ *
+ * Each memory space has such a map. A copy between spaces may read and write at any moment from its start to its wait:
+ * until then its destination holds nothing that can be read, and no step may write on either end.
  */
 import type { Value } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
 import type { Plan } from "./problem.ts";
-import type { PlanStep } from "./program.ts";
+import type { CopyStep, PlanStep } from "./program.ts";
 import type { Report, Rule } from "./rules.ts";
 
-/** A written range; `content` is null for workspace. */
-interface Held {
+/** Bytes of a memory space. */
+interface Range {
+  readonly space: number;
   readonly from: number;
   readonly to: number;
+}
+
+/** A written range; `content` is null for workspace and for what a copy is writing. */
+interface Held extends Range {
   readonly content: Value | null;
+}
+
+/** A copy that is not waited for yet, with the bytes of both ends. */
+interface Flight {
+  readonly copy: CopyStep;
+  readonly ends: readonly Range[];
 }
 
 const text = (value: Value): string => `${value.name ?? "value"}#${value.id}`;
@@ -34,14 +48,17 @@ export function simulate(plan: Plan, report: Report): void {
 class Simulation {
   readonly #plan: Plan;
   readonly #report: Report;
-  /** Disjoint, by first byte. */
-  readonly #memory: Held[] = [];
+  /** Per memory space: disjoint, by first byte. */
+  readonly #memory: readonly Held[][];
+  /** By destination. */
+  readonly #flights = new Map<Value, Flight>();
   /** Renamed values hold the content of the original. */
   readonly #content = new Map<Value, Value>();
 
   constructor(plan: Plan, report: Report) {
     this.#plan = plan;
     this.#report = report;
+    this.#memory = plan.problem.spaces.map(() => []);
   }
 
   /** All parameters are written before the first step. */
@@ -52,7 +69,19 @@ class Simulation {
   }
 
   step(step: PlanStep, i: number): void {
-    for (const v of step.reads) this.#expect(v, this.#rangeOf(v), "execution", `step ${i} reads it`);
+    if (step.copy?.kind === "wait") {
+      this.#wait(step.copy, i);
+      return;
+    }
+    for (const v of step.reads) {
+      if (this.#flights.has(v)) this.#report("read-before-wait", `step ${i} reads ${text(v)} before its copy is done`);
+      else this.#expect(v, this.#rangeOf(v), "execution", `step ${i} reads it`);
+    }
+    if (step.copy) this.#start(step.copy, i);
+    else this.#kernel(step, i);
+  }
+
+  #kernel(step: PlanStep, i: number): void {
     if (step.alias) {
       const [read, written] = step.alias;
       this.#content.set(written, this.#contentOf(read));
@@ -60,6 +89,8 @@ class Simulation {
       return;
     }
     const scratch = step.scratch.map((bytes, k) => this.#range(this.#plan.scratch[i]?.[k] ?? -1, bytes));
+    for (const range of scratch) this.#keepOff(range, `step ${i}`);
+    for (const w of step.writes) this.#keepOff(this.#rangeOf(w), `step ${i}`);
     for (const range of scratch) this.#write(range, null);
     for (const v of step.reads)
       this.#expect(v, this.#rangeOf(v), "scratch-overlap", `step ${i} reads it and has workspace there`);
@@ -68,7 +99,7 @@ class Simulation {
       const to = this.#rangeOf(w);
       for (const r of step.reads) {
         const at = this.#rangeOf(r);
-        if (at.from >= to.to || to.from >= at.to) continue;
+        if (!meet(at, to)) continue;
         const allowed = step.inPlace.some(([read, written]) => read === r && written === w);
         if (!allowed || at.from !== to.from)
           this.#report("in-place", `step ${i} writes ${text(w)} over ${text(r)} while it reads it`);
@@ -83,9 +114,49 @@ class Simulation {
     }
   }
 
+  #start(copy: CopyStep, i: number): void {
+    const { from, to } = copy;
+    const ends = [this.#rangeOf(from), this.#rangeOf(to)];
+    const [source, destination] = ends as [Range, Range];
+    if (source.space === destination.space) this.#report("copy", `step ${i} copies ${text(from)} within its space`);
+    if (byteLength(from.type) !== byteLength(to.type)) this.#report("copy", `step ${i} copies to another size`);
+    if (this.#flights.has(to)) this.#report("copy", `step ${i} starts the copy to ${text(to)} again`);
+    this.#keepOff(destination, `step ${i}`);
+    this.#define(to);
+    this.#write(destination, null);
+    this.#flights.set(to, { copy, ends });
+  }
+
+  #wait({ from, to }: CopyStep, i: number): void {
+    const flight = this.#flights.get(to);
+    if (flight?.copy.from !== from) {
+      this.#report("copy", `step ${i} waits for a copy of ${text(from)} to ${text(to)} that was not started`);
+      return;
+    }
+    this.#flights.delete(to);
+    const [source, destination] = flight.ends as [Range, Range];
+    this.#expect(from, source, "in-flight", `step ${i} waits for its copy to ${text(to)}`);
+    if (destination.to > destination.from && !this.#holds(destination, null))
+      this.#report("in-flight", `${text(to)} was overwritten before step ${i}, which waits for it`);
+    this.#write(destination, to);
+  }
+
+  /** Nothing may be written where a copy is at work. */
+  #keepOff(range: Range, who: string): void {
+    for (const { copy, ends } of this.#flights.values()) {
+      if (ends.some((end) => meet(end, range)))
+        this.#report(
+          "in-flight",
+          `${who} writes on the copy of ${text(copy.from)} to ${text(copy.to)} before it is done`,
+        );
+    }
+  }
+
   /** Final copies, then everything that the caller and the next run rely on. */
   finish(): void {
     const { program, copies, resultBuffers } = this.#plan;
+    for (const { copy } of this.#flights.values())
+      this.#report("copy", `the copy of ${text(copy.from)} to ${text(copy.to)} is never waited for`);
     for (const { value, from, to } of copies) {
       const bytes = byteLength(value.type);
       this.#expect(value, this.#range(from, bytes), "execution", "a final copy reads it");
@@ -112,44 +183,51 @@ class Simulation {
     return this.#content.get(value) ?? value;
   }
 
-  #range(buffer: number, bytes: number): { from: number; to: number } {
+  #range(buffer: number, bytes: number): Range {
     const from = this.#plan.offsets[buffer] ?? Number.NaN;
-    return { from, to: from + bytes };
+    return { space: this.#plan.problem.buffers[buffer]?.space ?? 0, from, to: from + bytes };
   }
 
-  #rangeOf(value: Value): { from: number; to: number } {
+  #rangeOf(value: Value): Range {
     return this.#range(this.#plan.bufferOf.get(value) ?? -1, byteLength(value.type));
   }
 
   /** Tears whatever the range overlaps. */
-  #write({ from, to }: { from: number; to: number }, content: Value | null): void {
+  #write({ space, from, to }: Range, content: Value | null): void {
     if (to <= from) return;
-    const first = this.#firstAfter(from);
+    const memory = this.#memory[space] ?? [];
+    const first = firstAfter(memory, from);
     let end = first;
-    while ((this.#memory[end]?.from ?? to) < to) end++;
-    this.#memory.splice(first, end - first, { from, to, content });
+    while ((memory[end]?.from ?? to) < to) end++;
+    memory.splice(first, end - first, { space, from, to, content });
   }
 
-  /** Which range is the first that ends after an address. */
-  #firstAfter(address: number): number {
-    let [low, high] = [0, this.#memory.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((this.#memory[middle]?.to ?? 0) > address) high = middle;
-      else low = middle + 1;
-    }
-    return low;
-  }
-
-  #holds({ from, to }: { from: number; to: number }, content: Value | null): boolean {
-    const held = this.#memory[this.#firstAfter(from)];
+  #holds({ space, from, to }: Range, content: Value | null): boolean {
+    const memory = this.#memory[space] ?? [];
+    const held = memory[firstAfter(memory, from)];
     return held?.from === from && held.to === to && held.content === content;
   }
 
-  #expect(value: Value, range: { from: number; to: number }, rule: Rule, why: string): void {
+  #expect(value: Value, range: Range, rule: Rule, why: string): void {
     if (range.to <= range.from) return;
     if (!this.#holds(range, this.#contentOf(value))) {
       this.#report(rule, `${text(value)} is not at [${range.from}:${range.to}): ${why}`);
     }
   }
+}
+
+/** Which range is the first that ends after an address. */
+function firstAfter(memory: readonly Held[], address: number): number {
+  let [low, high] = [0, memory.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((memory[middle]?.to ?? 0) > address) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+/** Whether two ranges have a byte in common. */
+function meet(a: Range, b: Range): boolean {
+  return a.space === b.space && a.from < b.to && b.from < a.to && a.from < a.to && b.from < b.to;
 }

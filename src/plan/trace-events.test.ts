@@ -6,6 +6,7 @@ import { liveBytes } from "./bound.ts";
 import { memoryChart } from "./memory-chart.ts";
 import { memoryMap } from "./memory-map.ts";
 import { planProgram } from "./plan.ts";
+import { problemIn } from "./problem.ts";
 import { terminalPaint, wantsColour } from "./terminal.ts";
 import { planTrace } from "./trace-events.ts";
 
@@ -22,7 +23,7 @@ it("has a slice for each kernel, back to back, and a sample of memory where each
   });
   const samples = traceEvents.filter((e) => e.ph === "C");
   const total = samples.map(({ args }) => Object.values(args).reduce<number>((sum, bytes) => sum + Number(bytes), 0));
-  expect(total).toEqual([...liveBytes(plan.problem, steps.length + 1)]);
+  expect(total).toEqual([...liveBytes(problemIn(plan.problem), steps.length + 1)]);
   expect(Math.max(...total)).toBe(otherData.boundBytes);
   expect(JSON.parse(JSON.stringify(traceEvents))).toEqual(traceEvents);
 });

@@ -44,7 +44,7 @@ export function planTrace(
 ): TraceFile {
   const { program, height, bound } = plan;
   const nameOf = nameValues(program);
-  const live = liveByKind(plan, program.steps.length + 1);
+  const live = liveByKind(plan, program.steps.length + 1, 0);
   const used = BUFFER_KINDS.map((kind, k) => [kind, at(live, k)] as const).filter(([, bytes]) =>
     bytes.some((b) => b > 0),
   );

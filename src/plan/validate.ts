@@ -10,6 +10,7 @@ import { alignUp, type Plan } from "./problem.ts";
 import type { PlanStep, Program } from "./program.ts";
 import type { Report, Rule, Violation } from "./rules.ts";
 import { simulate } from "./simulate.ts";
+import { checkSpaces } from "./validate-spaces.ts";
 
 /** All broken rules; empty for a correct plan. `program` is what was to be planned, before steps were ordered. */
 export function validate(program: Program, plan: Plan): readonly Violation[] {
@@ -19,7 +20,7 @@ export function validate(program: Program, plan: Plan): readonly Violation[] {
   };
   checkSchedule(program, plan, report);
   if (!checkStorage(plan, report)) return found; // the rest would look into buffers that are not there
-  checkAddresses(plan, report);
+  checkSpaces(plan, report);
   checkPairs(plan, report);
   checkSharing(plan, report);
   simulate(plan, report);
@@ -33,8 +34,9 @@ export function validate(program: Program, plan: Plan): readonly Violation[] {
 function checkBody(step: PlanStep, i: number, body: Plan): readonly Violation[] {
   const where = `${body.program.name} of step ${i}`;
   const found = validate(body.program, body).map(({ rule, message }) => ({ rule, message: `${where}: ${message}` }));
-  const { buffers, alignment } = body.problem;
-  const outside = buffers.reduce((sum, b) => sum + (b.kind === "persistent" ? alignUp(b.bytes, alignment) : 0), 0);
+  const { buffers, spaces } = body.problem;
+  const kept = buffers.filter((b) => b.kind === "persistent" && b.space === 0);
+  const outside = kept.reduce((sum, b) => sum + alignUp(b.bytes, spaces[0].alignment), 0);
   const inside = body.height - outside;
   const workspace = step.scratch[0] ?? 0;
   if (inside <= workspace) return found;
@@ -97,35 +99,23 @@ function checkStorage(plan: Plan, report: Report): boolean {
   return complete;
 }
 
-function checkAddresses(plan: Plan, report: Report): void {
-  for (const buffer of plan.problem.buffers) {
-    const from = plan.offsets[buffer.id] ?? Number.NaN;
-    if (!(from >= 0 && from + buffer.bytes <= plan.height)) {
-      report(
-        "out-of-arena",
-        `b${buffer.id}[${from}:${from + buffer.bytes}] is outside of the arena [0:${plan.height}]`,
-      );
-    }
-    if (from % buffer.align !== 0 || from % plan.program.alignment !== 0) {
-      report("misaligned", `b${buffer.id} starts at ${from}, not a multiple of ${buffer.align}`);
-    }
-  }
-}
-
-/** No two buffers share bytes and a step. */
+/** No two buffers of one memory space share bytes and a step. */
 function checkPairs(plan: Plan, report: Report): void {
   const { buffers } = plan.problem;
   const from = Float64Array.from(buffers, (b) => plan.offsets[b.id] ?? 0);
   const to = Float64Array.from(buffers, (b, i) => (from[i] ?? 0) + b.bytes);
   const broken: (readonly [number, number])[] = [];
-  // by first byte: whoever begins behind the end of a buffer shares no byte with it, nor does anybody after that one
-  const order = Int32Array.from(buffers.keys()).sort((i, j) => (from[i] ?? 0) - (from[j] ?? 0) || i - j);
+  const space = Int32Array.from(buffers, (b) => b.space);
+  // by first byte: a buffer that begins behind the end of another shares no byte with it, nor does any after that one
+  const order = Int32Array.from(buffers.keys()).sort(
+    (i, j) => (space[i] ?? 0) - (space[j] ?? 0) || (from[i] ?? 0) - (from[j] ?? 0) || i - j,
+  );
   for (let p = 0; p < order.length; p++) {
     const i = order[p] ?? 0;
     const [a, aTo] = [buffers[i], to[i] ?? 0];
     for (let q = p + 1; q < order.length; q++) {
       const j = order[q] ?? 0;
-      if ((from[j] ?? 0) >= aTo) break;
+      if ((from[j] ?? 0) >= aTo || space[j] !== space[i]) break;
       const b = buffers[j];
       if (!a || !b || a.bytes === 0 || b.bytes === 0) continue;
       if (a.lifespan.start >= b.lifespan.end || b.lifespan.start >= a.lifespan.end) continue;
@@ -162,6 +152,8 @@ function needs(program: Program): Map<Value, Need> {
   const lastRead = new Map<Value, number>();
   program.steps.forEach((step, i) => {
     for (const v of step.reads) lastRead.set(v, i);
+    // until a copy is waited for, both of its ends are in use
+    if (step.copy) for (const v of [step.copy.from, step.copy.to]) lastRead.set(v, i);
   });
   const returned = new Set(program.results);
   for (const [v, written] of values) {

@@ -8,7 +8,7 @@ import type { ProgramPlans } from "../compiler/assemble.ts";
 import type { Made } from "../compiler/assembler.ts";
 import type { Candidate } from "../plan/budget/rungs.ts";
 import { planJson } from "../plan/json.ts";
-import type { Plan } from "../plan/problem.ts";
+import { type Plan, withCapacity } from "../plan/problem.ts";
 import type { CurvePoint, PlanReply, ViewCurve, ViewEntry } from "./data.ts";
 import { pictureOfPlan } from "./from-plan.ts";
 import { type NamedPlans, storyOf } from "./stories.ts";
@@ -29,7 +29,7 @@ export function entryOf(
 }
 
 function withBudget(made: Plan, budgetBytes: number | null): Plan {
-  return { ...made, problem: { ...made.problem, capacity: budgetBytes ?? Number.POSITIVE_INFINITY } };
+  return withCapacity(made, budgetBytes ?? Number.POSITIVE_INFINITY);
 }
 
 /** What the page asks of whoever has the plans. */

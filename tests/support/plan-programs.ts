@@ -8,6 +8,7 @@ import { type Node, newValue, type Phase, type Value } from "../../src/ir/graph.
 import type { AnyOp, OpDef } from "../../src/ir/op.ts";
 import { byteLength, type Shape, tensorType } from "../../src/ir/type.ts";
 import type { PlanStep, Program } from "../../src/plan/program.ts";
+import { memorySpace } from "../../src/plan/space.ts";
 
 /** An operation that has a name and nothing else that a planner could ask for. */
 export function fakeOp(name: string): AnyOp {
@@ -95,7 +96,7 @@ export class ProgramBuilder {
       results,
       steps: this.#steps,
       persistent: new Set(options.persistent ?? []),
-      alignment: options.alignment ?? 64,
+      spaces: [memorySpace(options.alignment ?? 64)],
     };
   }
 }

@@ -69,7 +69,7 @@ export function sliceProgram(graph: Graph, plan: Plan, model: CostModel): Sliced
 function bytesIn(plan: Plan, value: Value): number {
   const id = plan.bufferOf.get(value);
   if (id !== undefined && at(plan.problem.buffers, id).kind === "persistent") return 0;
-  return alignUp(byteLength(value.type), plan.problem.alignment);
+  return alignUp(byteLength(value.type), plan.problem.spaces[0].alignment);
 }
 
 /** What a renamed value is a name of. */
@@ -135,7 +135,7 @@ function opOf(
 
 function scratchOf(plan: Plan, step: number): number {
   return at(plan.scratch, step).reduce(
-    (sum, id) => sum + alignUp(at(plan.problem.buffers, id).bytes, plan.problem.alignment),
+    (sum, id) => sum + alignUp(at(plan.problem.buffers, id).bytes, plan.problem.spaces[0].alignment),
     0,
   );
 }
@@ -173,7 +173,7 @@ function corrected(problem: RecomputeProblem, slices: readonly Slice[], plan: Pl
 
 function persistentBytes({ problem }: Plan): number {
   const kept = problem.buffers.filter((buffer) => buffer.kind === "persistent");
-  return kept.reduce((sum, { bytes }) => sum + alignUp(bytes, problem.alignment), 0);
+  return kept.reduce((sum, { bytes }) => sum + alignUp(bytes, problem.spaces[0].alignment), 0);
 }
 
 /** Bytes of all buffers live at each step of a plan. */
@@ -181,7 +181,7 @@ export function liveBytes(plan: Plan): Float64Array {
   const steps = plan.program.steps.length + 1;
   const live = new Float64Array(steps + 1);
   for (const { lifespan, bytes } of plan.problem.buffers) {
-    const whole = alignUp(bytes, plan.problem.alignment);
+    const whole = alignUp(bytes, plan.problem.spaces[0].alignment);
     live[lifespan.start] = at(live, lifespan.start) + whole;
     live[lifespan.end] = at(live, lifespan.end) - whole;
   }

@@ -10,6 +10,7 @@ import { add } from "../../ops/elementwise.ts";
 import { matmul } from "../../ops/matmul.ts";
 import { planProgram } from "../plan.ts";
 import type { Plan } from "../problem.ts";
+import { memorySpace } from "../space.ts";
 import { type CostModel, DEFAULT_MODELS, msOf, planMs } from "./model.ts";
 import { DEFAULT_TILE, NO_WORK, type Work, workOfNode } from "./work.ts";
 
@@ -111,7 +112,15 @@ function planned(): { readonly plan: Plan; readonly graph: Graph } {
     ...{ scratch: [], inPlace: [], alias: null },
   }));
   const { name, params, results } = graph;
-  const program = { name, params, results, steps, donated: new Map(), persistent: new Set([x]), alignment: 64 };
+  const program = {
+    name,
+    params,
+    results,
+    steps,
+    donated: new Map(),
+    persistent: new Set([x]),
+    spaces: [memorySpace(64)] as const,
+  };
   return { plan: planProgram(program), graph };
 }
 

@@ -10,6 +10,7 @@ import { add, relu } from "../../ops/elementwise.ts";
 import { scatterAdd } from "../../ops/indexing.ts";
 import { matmul } from "../../ops/matmul.ts";
 import { planProgram } from "../plan.ts";
+import { memorySpace } from "../space.ts";
 import { planTraffic } from "./plan-traffic.ts";
 import { type KernelTraffic, kernelTraffic } from "./traffic.ts";
 import { kernelOfNode, workOfNode } from "./work.ts";
@@ -76,7 +77,15 @@ describe("what a plan moves", () => {
     });
     const { name, params, results } = graph;
     const plan = planProgram({
-      ...{ name, params, results, steps, donated: new Map(), persistent: new Set([w]), alignment: 64 },
+      ...{
+        name,
+        params,
+        results,
+        steps,
+        donated: new Map(),
+        persistent: new Set([w]),
+        spaces: [memorySpace(64)] as const,
+      },
     });
     const [inputs, result] = [4 * (32 * 48 + 48 * 16), 4 * 32 * 16];
     const { movedBytes, kernelBytes, leastBytes } = planTraffic(plan);

@@ -6,6 +6,7 @@ import { randomOrder } from "../../../tests/support/orders.ts";
 import { ProgramBuilder, randomProgram, trainingStep } from "../../../tests/support/plan-programs.ts";
 import { assignBuffers } from "../alias.ts";
 import { liveBytes } from "../bound.ts";
+import { problemIn } from "../problem.ts";
 import type { Program } from "../program.ts";
 import { Memory, peakOf } from "./memory.ts";
 import { modelOf } from "./model.ts";
@@ -13,7 +14,7 @@ import { modelOf } from "./model.ts";
 /** Most live bytes at any step, after buffers were assigned. The return step is not one: copies may need room there. */
 function assignedPeak(program: Program, order: readonly number[]): number {
   const { problem } = assignBuffers({ ...program, steps: order.map((i) => program.steps[i]!) });
-  return liveBytes(problem, order.length).reduce((a, b) => Math.max(a, b), 0);
+  return liveBytes(problemIn(problem), order.length).reduce((a, b) => Math.max(a, b), 0);
 }
 
 describe("the account of memory", () => {

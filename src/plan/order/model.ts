@@ -70,7 +70,7 @@ export function modelOf(program: Program, copies: "avoid" | "allow" = "avoid"): 
   });
   const writer = new Int32Array(s).fill(-1);
   for (let i = 0; i < n; i++) for (const id of listOf(writes, i)) writer[id] = i;
-  const rounded = (bytes: number): number => alignUp(bytes, program.alignment);
+  const rounded = (bytes: number): number => alignUp(bytes, program.spaces[0].alignment);
   const fixed = {
     steps: n,
     storages: s,
