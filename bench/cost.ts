@@ -6,6 +6,7 @@
  *
  * The model is the one of `tidemark calibrate`, or the default where that has not run.
  */
+
 import { compile } from "../src/api/compile.ts";
 import { conv1d, conv2d } from "../src/api/conv.ts";
 import { zeros } from "../src/api/create.ts";
@@ -21,6 +22,8 @@ import { machineModel } from "../src/cli/machine.ts";
 import { type AnyProgram, BUILT_IN } from "../src/cli/programs/built-in.ts";
 import { classIds, type Numbers } from "../src/cli/programs/data.ts";
 import { training } from "../src/cli/programs/training.ts";
+import { wasmDescription } from "../src/codegen/wasm/description.ts";
+import { TargetCosts } from "../src/compiler/node-costs.ts";
 import type { Shape } from "../src/ir/type.ts";
 import { adam } from "../src/optim/adam.ts";
 import { sgd } from "../src/optim/sgd.ts";
@@ -152,7 +155,7 @@ function report(program: AnyProgram): number {
   let state = program.init();
   const batch = program.batch();
   const step = compile(program.step, { donate: [0], name: program.name });
-  const predicted = planMs(step.program(state, ...batch).plan, costs);
+  const predicted = planMs(step.program(state, ...batch).plan, nodeCosts);
   const measured = fastestStep(() => {
     const [next, loss] = step(state, ...batch);
     loss.item();
@@ -164,6 +167,7 @@ function report(program: AnyProgram): number {
 }
 
 const { costs, costModel } = machineModel((text) => process.stderr.write(text));
+const nodeCosts = new TargetCosts(wasmDescription(), { rates: costs });
 const asked = process.argv.slice(2);
 console.log(`${costModel} rates\n${"".padEnd(13)}predicted measured    ratio`);
 for (const programs of [BUILT_IN, OTHERS]) {

@@ -35,7 +35,7 @@ export function loadKernel<A>(
   );
   const [node] = b.nodes;
   invariant(node, () => "no operation");
-  const { kernel } = lowerNode(node, target.traits);
+  const { kernel } = lowerNode(node, target.description);
   let [top, workspaceBytes] = [0, 0];
   const addresses = kernel.operands.map(({ elements, dtype, role }) => {
     const at = top;

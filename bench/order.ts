@@ -12,6 +12,7 @@ import "../src/api/index.ts";
 import { traceProgram } from "../src/api/plan.ts";
 import { persistentParams } from "../src/api/program.ts";
 import { type AnyProgram, BUILT_IN } from "../src/cli/programs/built-in.ts";
+import { wasmDescription } from "../src/codegen/wasm/description.ts";
 import { assemble } from "../src/compiler/assemble.ts";
 import type { Graph } from "../src/ir/graph.ts";
 import type { Pass } from "../src/passes/pass.ts";
@@ -25,7 +26,6 @@ import { findOrders, orderSteps, SLACKS } from "../src/plan/order.ts";
 import { planProgram } from "../src/plan/plan.ts";
 import { problemIn } from "../src/plan/problem.ts";
 import type { Program } from "../src/plan/program.ts";
-import { wasmTraits } from "../src/runtime/wasm-target.ts";
 import { flattenArguments } from "../src/trace/function.ts";
 import { branchedProgram, layeredProgram, trainingProgram, treeProgram } from "./order-programs.ts";
 
@@ -44,7 +44,11 @@ function traced({ step, init, batch }: AnyProgram): Program {
     },
   };
   const persistent = persistentParams(graph, donated, firstCapture);
-  const { program } = assemble(graph, wasmTraits(), { donated, persistent, passes: [...fusedPipeline, look] }).plan;
+  const { program } = assemble(graph, wasmDescription(), {
+    donated,
+    persistent,
+    passes: [...fusedPipeline, look],
+  }).plan;
   const position = new Map(made[0]!.nodes.map((node, i) => [node, i]));
   return {
     ...program,

@@ -10,6 +10,7 @@ import { describe, expect, it, vi } from "vitest";
 import { type Tensor, valueAndGrad, zeros } from "../src/api/index.ts";
 import { at } from "../src/base/invariant.ts";
 import { isKernel } from "../src/codegen/placed.ts";
+import { wasmDescription } from "../src/codegen/wasm/description.ts";
 import { detectFeatures } from "../src/codegen/wasm/features.ts";
 import { assemble } from "../src/compiler/assemble.ts";
 import { print } from "../src/ir/print.ts";
@@ -18,7 +19,6 @@ import { printKernel } from "../src/kernel/print.ts";
 import { sgd } from "../src/optim/index.ts";
 import { fusedPipeline, pipeline, runPasses } from "../src/passes/pipeline.ts";
 import { memoryMap, printPlan } from "../src/plan/index.ts";
-import { wasmTraits } from "../src/runtime/wasm-target.ts";
 import { traceFunction } from "../src/trace/function.ts";
 import { againstSources, markdownExamples } from "./support/examples.ts";
 import { block, checkDocument, type Parts, regenerate } from "./support/generated.ts";
@@ -44,7 +44,11 @@ function stages(): Parts {
     [0, 0],
     [1, 1],
   ]);
-  const placed = assemble(traced, wasmTraits(false), { donated, persistent: new Set(donated.keys()), verify: true });
+  const placed = assemble(traced, wasmDescription(false), {
+    donated,
+    persistent: new Set(donated.keys()),
+    verify: true,
+  });
   const products = placed.kernels
     .filter(isKernel)
     .filter(({ kernel }) => kernel.nests.some((nest) => nest.kind === "contract"));

@@ -47,7 +47,7 @@ function fileOf(programs: readonly number[]): string {
   if (typeof target === "string") throw new Error(target);
   const library = new NativeLibrary(OPTIONS);
   for (const seed of programs) {
-    for (const { kernel } of kernelsOfGraph(randomIndexing(seed, 2 + (seed % 7)), target.traits).kernels) {
+    for (const { kernel } of kernelsOfGraph(randomIndexing(seed, 2 + (seed % 7)), target.description).kernels) {
       library.functions(kernel);
     }
   }

@@ -10,6 +10,7 @@ import { describe, expect, it } from "vitest";
 import { type LoadGraphOptions, loadGraph } from "../src/api/load-graph.ts";
 import { at } from "../src/base/invariant.ts";
 import { emitNativeProgram } from "../src/codegen/native/program.ts";
+import { wasmDescription } from "../src/codegen/wasm/description.ts";
 import { emitProgram } from "../src/codegen/wasm/program.ts";
 import { assemble, type MemoryRequest } from "../src/compiler/assemble.ts";
 import { Build } from "../src/ir/build.ts";
@@ -37,7 +38,7 @@ interface CodeSize {
 
 /** Bytes of code, without what every program of the target has. */
 function sizeOf(graph: Graph, memory: MemoryRequest = {}): CodeSize {
-  const { kernels, copies, plan } = assemble(graph, wasmTarget(false).traits, { memory, cache: false });
+  const { kernels, copies, plan } = assemble(graph, wasmDescription(false), { memory, cache: false });
   const native = (steps: typeof kernels): number =>
     emitNativeProgram(steps, copies, { lanes: 16, fma: false, threads: 1 }).text.length;
   return {

@@ -8,6 +8,7 @@ import { describe, expect, test } from "vitest";
 import { loadGraph } from "../src/api/load-graph.ts";
 import { hostRandom } from "../src/base/random.ts";
 import type { PlacedProgram } from "../src/codegen/placed.ts";
+import { wasmDescription } from "../src/codegen/wasm/description.ts";
 import { type AssembleOptions, assemble } from "../src/compiler/assemble.ts";
 import { Build } from "../src/ir/build.ts";
 import type { Graph, Value } from "../src/ir/graph.ts";
@@ -29,7 +30,7 @@ import { pipeline } from "../src/passes/pipeline.ts";
 import { planProgram } from "../src/plan/plan.ts";
 import { validate } from "../src/plan/validate.ts";
 import { type Elements, Executable } from "../src/runtime/executable.ts";
-import { wasmTarget, wasmTraits } from "../src/runtime/wasm-target.ts";
+import { wasmTarget } from "../src/runtime/wasm-target.ts";
 
 type Data = readonly Float64Array[];
 
@@ -55,7 +56,7 @@ function withoutSharing(placed: PlacedProgram): PlacedProgram {
   const address = (id: number): number => plan.offsets[id]!;
   const kernels = plan.program.steps.flatMap(({ node, alias }, i) => {
     if (alias) return [];
-    const { kernel, values } = lowerNode(node, wasmTraits());
+    const { kernel, values } = lowerNode(node, wasmDescription());
     const scratch = [...plan.scratch[i]!];
     return [{ kernel, addresses: values.map((v) => address(v ? plan.bufferOf.get(v)! : scratch.shift()!)) }];
   });
@@ -66,7 +67,7 @@ function withoutSharing(placed: PlacedProgram): PlacedProgram {
 /** Every value in storage of its own: arguments are kept for the whole run, and no step may share. */
 function runFresh(graph: Graph, inputs: Data, options: AssembleOptions = {}): readonly Uint8Array[] {
   const persistent = new Set(graph.params.keys());
-  const placed = withoutSharing(assemble(graph, wasmTraits(), { ...options, persistent }));
+  const placed = withoutSharing(assemble(graph, wasmDescription(), { ...options, persistent }));
   return run(new Executable(placed, wasmTarget()), graph, inputs);
 }
 
@@ -99,7 +100,7 @@ function mayShare(placed: PlacedProgram, p: number, r: number): boolean {
   const [node, ...more] = graph.nodes;
   if (!node || more.length > 0) return false;
   if (node.op.alias !== null && node.inputs[node.op.alias] === param) return true;
-  const { kernel, values } = lowerNode(node, wasmTraits());
+  const { kernel, values } = lowerNode(node, wasmDescription());
   return inPlacePairs(kernel).some(([from, to]) => values[from] === param && values[to] === result);
 }
 
@@ -257,7 +258,7 @@ describe("chains", () => {
       const [x, y] = [b.param(square, "x"), b.param(square, "y")];
       const graph = b.finish([steps.slice(0, length).reduce((h, step) => step(b, h, y), x)]);
       // without fusion, which would leave nothing to share
-      const placed = assemble(graph, wasmTraits(), { passes: pipeline, donated: new Map([[0, -1]]) });
+      const placed = assemble(graph, wasmDescription(), { passes: pipeline, donated: new Map([[0, -1]]) });
       const apart = withoutSharing(placed);
       expect(placed.kernels.length).toBe(length);
       expect(placed.plan.problem.buffers.length).toBe(2);

@@ -77,9 +77,9 @@ for (const tested of [...plainTargets, ...narrowTargets]) {
     let outcome: Outcome = new Map();
 
     beforeAll(() => {
-      const { traits } = tested.target();
+      const { description } = tested.target();
       for (const op of kernelOps) {
-        const all = kernelSamples(op, traits);
+        const all = kernelSamples(op, description);
         samples.set(op.name, everySample.has(tested.name) ? all : [largest(all)]);
       }
       outcome = runAll(tested, [...samples.values()].flat());

@@ -3,16 +3,17 @@ import { expect, test } from "vitest";
 import { compile, full, tensor } from "../src/api/index.ts";
 import { hostRandom } from "../src/base/random.ts";
 import { isKernel } from "../src/codegen/placed.ts";
+import { wasmDescription } from "../src/codegen/wasm/description.ts";
 import { assemble } from "../src/compiler/assemble.ts";
 import { interpretKernel } from "../src/kernel/interpret.ts";
 import { Executable } from "../src/runtime/executable.ts";
-import { wasmTarget, wasmTraits } from "../src/runtime/wasm-target.ts";
+import { wasmTarget } from "../src/runtime/wasm-target.ts";
 import { traceFunction } from "../src/trace/function.ts";
 import type { Tensor } from "../src/trace/tensor.ts";
 
 function bitsOfBoth(fn: (...args: Tensor[]) => Tensor, args: readonly Tensor[]): readonly [Float32Array, Float32Array] {
   const { graph } = traceFunction(fn as never, args);
-  const executable = new Executable(assemble(graph, wasmTraits(false)), wasmTarget(false));
+  const executable = new Executable(assemble(graph, wasmDescription(false)), wasmTarget(false));
   const { params, results, kernels, plan } = executable.placed;
   const arena = new ArrayBuffer(plan.height + 64);
   for (const [i, arg] of args.entries()) {

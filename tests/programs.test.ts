@@ -10,6 +10,7 @@ import { loadGraph } from "../src/api/load-graph.ts";
 import { jvp } from "../src/autodiff/jvp.ts";
 import { vjp } from "../src/autodiff/vjp.ts";
 import { isKernel } from "../src/codegen/placed.ts";
+import { wasmDescription } from "../src/codegen/wasm/description.ts";
 import { assemble } from "../src/compiler/assemble.ts";
 import { evaluate } from "../src/ir/evaluate.ts";
 import type { Graph, Value } from "../src/ir/graph.ts";
@@ -22,7 +23,7 @@ import { interpretKernel } from "../src/kernel/interpret.ts";
 import { pipeline } from "../src/passes/pipeline.ts";
 import { validate } from "../src/plan/validate.ts";
 import { type Elements, Executable } from "../src/runtime/executable.ts";
-import { wasmTarget, wasmTraits } from "../src/runtime/wasm-target.ts";
+import { wasmTarget } from "../src/runtime/wasm-target.ts";
 import { randomGraph, randomInputs } from "./helpers/random-graph.ts";
 
 function load(executable: Executable, graph: Graph, inputs: readonly Reference[]): void {
@@ -102,8 +103,8 @@ function checkProgram(graph: Graph, seed: number, reference: boolean): void {
     return dtype === "f32" ? data.map(Math.fround) : data;
   });
   // Without fused multiply-add, which the interpreter does not have.
-  const fused = new Executable(assemble(graph, wasmTraits(false), { verify: true }), wasmTarget(false));
-  const plain = new Executable(assemble(graph, wasmTraits(false), { passes: pipeline }), wasmTarget(false));
+  const fused = new Executable(assemble(graph, wasmDescription(false), { verify: true }), wasmTarget(false));
+  const plain = new Executable(assemble(graph, wasmDescription(false), { passes: pipeline }), wasmTarget(false));
   for (const executable of [fused, plain]) {
     const { plan } = executable.placed;
     expect(validate(plan.program, plan), print(graph)).toEqual([]);

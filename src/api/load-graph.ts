@@ -12,6 +12,5 @@ export interface LoadGraphOptions extends AssembleOptions, LoadedAs {
 
 export function loadGraph(graph: Graph, options: LoadGraphOptions = {}): Executable<ChosenProgram> {
   const { target = wasmTarget(), stepwise = false, arena, ...rest } = options;
-  const costs = rest.costs ?? target.costs;
-  return new Executable(assemble(graph, target.traits, { ...rest, costs }), target, { stepwise, arena });
+  return new Executable(assemble(graph, target.description, rest), target, { stepwise, arena });
 }

@@ -15,7 +15,6 @@ import { type ChosenProgram, type MemoryRequest, ProgramPlans } from "../compile
 import type { PlanProgress } from "../compiler/graph-plans.ts";
 import type { Graph } from "../ir/graph.ts";
 import { graphCost } from "../ops/control.ts";
-import type { CostModel } from "../plan/cost/model.ts";
 import type { Plan } from "../plan/problem.ts";
 import { LEVELS, type Level } from "../plan/recompute/levels.ts";
 import type { IntegerSolver } from "../plan/recompute/optimal.ts";
@@ -23,6 +22,7 @@ import { STRATEGIES, type StrategyName } from "../plan/recompute/strategies.ts";
 import { validate } from "../plan/validate.ts";
 import { type ChosenTarget, chooseTarget, TARGET_NAMES, type TargetName } from "../runtime/choose-target.ts";
 import type { Target } from "../runtime/target.ts";
+import type { CostModel } from "../target/work.ts";
 import { describe, fail, type OptionKinds, requireFunction, requireI32, requireOptions } from "../trace/arguments.ts";
 import { type AnyFunction, type FlatArguments, flattenArguments, type Traced, traceFlat } from "../trace/function.ts";
 import { ArrayStorage, newArray } from "../trace/storage.ts";
@@ -301,7 +301,7 @@ export function planInfo(
     plan,
     arenaBytes: plan.height,
     storeAllArenaBytes: placed.storeAll.arenaBytes,
-    target: target.name,
+    target: target.description.name,
     targetNote: note,
     strategy: placed.strategy,
     predictedMs: placed.predictedMs,
@@ -365,13 +365,13 @@ export function plansOf(
   fn: AnyFunction,
   args: readonly unknown[],
   options: PlanningOptions,
-  target: Pick<Target, "traits" | "costs"> = targetOf(options).target,
+  { description }: Pick<Target, "description"> = targetOf(options).target,
 ): { readonly source: TracedProgram; readonly plans: ProgramPlans } {
   const source = new CallReader(fn, options).trace(args);
   const { graph, donated, firstCapture } = source;
   const persistent = persistentParams(graph, donated, firstCapture);
-  const { costs = target.costs, solver, progress, cache, validate: verify = false } = options;
-  const plans = new ProgramPlans(graph, target.traits, { donated, persistent, costs, solver, progress, cache, verify });
+  const { costs, solver, progress, cache, validate: verify = false } = options;
+  const plans = new ProgramPlans(graph, description, { donated, persistent, costs, solver, progress, cache, verify });
   return { source, plans };
 }
 

@@ -8,7 +8,6 @@ import type { PlanProgress } from "../compiler/graph-plans.ts";
 import type { Graph } from "../ir/graph.ts";
 import { byteLength, sameType, type TensorType, tensorType } from "../ir/type.ts";
 import { pipeline } from "../passes/pipeline.ts";
-import type { CostModel } from "../plan/cost/model.ts";
 import type { IntegerSolver } from "../plan/recompute/optimal.ts";
 import { Arena, type Tenant } from "../runtime/arena.ts";
 import { runChecked } from "../runtime/check-nan.ts";
@@ -16,6 +15,7 @@ import { type Elements, Executable } from "../runtime/executable.ts";
 import { ResidentStorage } from "../runtime/resident.ts";
 import type { Machine, Target } from "../runtime/target.ts";
 import { wasmTarget } from "../runtime/wasm-target.ts";
+import type { CostModel } from "../target/work.ts";
 import { laterLocation } from "../trace/source-location.ts";
 import { ArrayStorage, type TensorStorage } from "../trace/storage.ts";
 import { storageOf, Tensor } from "../trace/tensor.ts";
@@ -53,12 +53,12 @@ const donatedOf = ({ donated, checkNaN }: ProgramOptions): ReadonlyMap<number, n
 /** A program planned as `LoadedProgram` runs it. */
 export function planned(graph: Graph, options: ProgramOptions): ChosenProgram {
   const donated = donatedOf(options);
-  const { traits, costs } = options.target ?? wasmTarget();
-  return assemble(graph, traits, {
+  const { description } = options.target ?? wasmTarget();
+  return assemble(graph, description, {
     donated,
     persistent: persistentParams(graph, donated, options.firstCapture ?? graph.params.length),
     memory: options.memory,
-    costs: options.costs ?? costs,
+    costs: options.costs,
     solver: options.solver,
     progress: options.progress,
     cache: options.cache,

@@ -1,9 +1,9 @@
 /** @file Rates come out of measured times as they went in; and a real, short calibration is a usable model. */
 import { describe, expect, it } from "vitest";
+import type { ProductTile } from "../codegen/cpu/nests.ts";
 import { blockingOf } from "../codegen/wasm/blocking.ts";
-import { type CostModel, DEFAULT_MODELS, msOf } from "../plan/cost/model.ts";
-import type { ProductTile } from "../plan/cost/nests.ts";
-import type { Work } from "../plan/cost/work.ts";
+import { wasmDescription, wasmTile } from "../codegen/wasm/description.ts";
+import { type CostModel, msOf, type Work } from "../target/work.ts";
 import { calibrate, type Families, modelFrom } from "./calibration.ts";
 
 const MiB = 2 ** 20;
@@ -24,12 +24,12 @@ function samplesOn(model: CostModel): Families {
 }
 
 describe("calibration", () => {
-  const tile = DEFAULT_MODELS.wasm.tile as ProductTile;
+  const { rates: wasmRates } = wasmDescription(false);
 
   it("finds the rates of a machine that follows the model exactly", () => {
     const machine: CostModel = {
       ...{ name: "made", productRate: 7e9, arithmeticRate: 3e9, byteRate: 2e9, cachedByteRate: 5e9 },
-      ...{ cacheBytes: DEFAULT_MODELS.wasm.cacheBytes ?? 0, callSeconds: 2e-7, tile },
+      ...{ cacheBytes: wasmRates.cacheBytes ?? 0, callSeconds: 2e-7 },
     };
     const found = modelFrom(samplesOn(machine), machine);
     for (const key of ["productRate", "arithmeticRate", "byteRate", "cachedByteRate", "callSeconds"] as const) {
@@ -38,7 +38,7 @@ describe("calibration", () => {
         -Math.floor(Math.log10(machine[key] as number)) + 6,
       );
     }
-    expect(found).toMatchObject({ name: "made", tile });
+    expect(found).toMatchObject({ name: "made" });
   });
 
   it("stays with positive rates where times make no sense", () => {
@@ -47,7 +47,7 @@ describe("calibration", () => {
     const families: Families = new Map(
       (["calls", "arithmetic", "product", "cached", "memory"] as const).map((family) => [family, [odd]]),
     );
-    const { name: _, tile: __, ...rates } = modelFrom(families, DEFAULT_MODELS.wasm);
+    const { name: _, ...rates } = modelFrom(families, wasmRates);
     for (const rate of Object.values(rates)) expect(rate).toBeGreaterThan(0);
   });
 
@@ -56,8 +56,8 @@ describe("calibration", () => {
       const { mr, nr, mc, kc } = blockingOf("f32", fma, 2 ** 20, 2 ** 20, 512);
       return { rows: mr, columns: nr, blockBytes: mc * kc * Float32Array.BYTES_PER_ELEMENT, even: true };
     };
-    expect(DEFAULT_MODELS.wasm.tile).toEqual(tileOf(false));
-    expect(DEFAULT_MODELS["wasm-relaxed"].tile).toEqual(tileOf(true));
+    expect(wasmTile(false)).toEqual(tileOf(false));
+    expect(wasmTile(true)).toEqual(tileOf(true));
   });
 
   it("measures real programs", () => {
@@ -67,9 +67,8 @@ describe("calibration", () => {
       expect(seconds).toBeGreaterThan(0);
       expect(work.calls).toBeGreaterThan(0);
     }
-    const { name, tile: blocked, ...rates } = model;
-    expect(DEFAULT_MODELS).toHaveProperty(name);
-    expect(blocked).toBeDefined();
+    const { name, ...rates } = model;
+    expect(name).toBe(wasmDescription().rates.name);
     for (const rate of Object.values(rates)) expect(Number.isFinite(rate) && rate > 0).toBe(true);
   });
 });

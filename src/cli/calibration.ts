@@ -1,6 +1,6 @@
 /**
  * @file How fast this machine is: a handful of small programs, compiled and run like any other, and the rates of a cost
- * model (plan/cost/model.ts) read off their times. A program is there for each term of the model, so that no equations
+ * model (target/work.ts) read off their times. A program is there for each term of the model, so that no equations
  * have to be solved: what is known already is subtracted, what remains belongs to one term.
  *
  *   many tiny kernels      → callSeconds
@@ -23,11 +23,10 @@ import { erf, exp, sigmoid, tanh } from "../ops/math.ts";
 import { matmul } from "../ops/matmul.ts";
 import { transpose } from "../ops/movement.ts";
 import { fusedPipeline } from "../passes/pipeline.ts";
-import type { CostModel } from "../plan/cost/model.ts";
-import { addWork, DEFAULT_TILE, NO_WORK, type Work, workOfNode } from "../plan/cost/work.ts";
 import type { Executable } from "../runtime/executable.ts";
 import type { Target } from "../runtime/target.ts";
 import { wasmTarget } from "../runtime/wasm-target.ts";
+import { addWork, type CostModel, NO_WORK, type Work } from "../target/work.ts";
 
 export interface CalibrationOptions {
   /** Default: WebAssembly. */
@@ -186,8 +185,9 @@ function measure({ name, graph, family }: Experiment, target: Target, msEach: nu
   const [stepwise, unfused] = [family === "product", family === "calls"];
   // no passes: every node is a kernel of its own
   const executable = loadGraph(graph, { target, passes: unfused ? [] : fusedPipeline, stepwise });
-  const { tile = DEFAULT_TILE } = target.costs;
-  const work = executable.placed.kernelNodes.map((node) => workOfNode(node, { tile })).reduce(addWork, NO_WORK);
+  const work = executable.placed.kernels
+    .flatMap(({ kernel }) => (kernel ? [target.description.work(kernel, false)] : []))
+    .reduce(addWork, NO_WORK);
   fill(executable);
   return { name, work, seconds: stepwise ? fastestKernels(executable, msEach) : fastestRun(executable, msEach) };
 }
@@ -200,7 +200,7 @@ function median(numbers: readonly number[]): number {
 }
 
 /** Rates from measured programs. Pure: the same samples make the same model. */
-export function modelFrom(samples: Families, { name, tile = DEFAULT_TILE, cacheBytes = 0 }: CostModel): CostModel {
+export function modelFrom(samples: Families, { name, cacheBytes = 0 }: CostModel): CostModel {
   const of = (family: Family): readonly CalibrationSample[] => samples.get(family) ?? [];
   // Where the clock is too coarse for a difference, the whole time is blamed: rates stay positive.
   const rest = (seconds: number, known: number): number => (seconds > known ? seconds - known : seconds);
@@ -224,7 +224,7 @@ export function modelFrom(samples: Families, { name, tile = DEFAULT_TILE, cacheB
   );
   return {
     ...{ name, productRate, arithmeticRate, byteRate: Math.min(byteRate, cachedByteRate) },
-    ...{ cachedByteRate, cacheBytes, callSeconds, tile },
+    ...{ cachedByteRate, cacheBytes, callSeconds },
   };
 }
 
@@ -237,5 +237,5 @@ export function calibrate(options: CalibrationOptions = {}): Calibration {
     families.set(experiment.family, [...(families.get(experiment.family) ?? []), sample]);
     return sample;
   });
-  return { model: modelFrom(families, target.costs), samples };
+  return { model: modelFrom(families, target.description.rates), samples };
 }

@@ -9,14 +9,14 @@
 import { lstatSync, readFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { dirname, join } from "node:path";
+import { wasmDescription } from "../codegen/wasm/description.ts";
 import { replaceFile } from "../node/cache-files.ts";
 import { cacheFolder, NO_CACHE_FOLDER } from "../node/cache-folder.ts";
 import { existingPrivateFolder, privateFolder } from "../node/private-folder.ts";
-import type { CostModel } from "../plan/cost/model.ts";
-import { wasmTarget } from "../runtime/wasm-target.ts";
+import type { CostModel } from "../target/work.ts";
 
 const VERSION = 1;
-const wasmModel = (): CostModel => wasmTarget().costs;
+const wasmModel = (): CostModel => wasmDescription().rates;
 /** Ours have half a kilobyte. */
 const LONGEST_FILE = 16 * 1024;
 

@@ -10,20 +10,21 @@ import { at } from "../base/invariant.ts";
 import { type MemoryRequest, ProgramPlans } from "../compiler/assemble.ts";
 import type { Made } from "../compiler/assembler.ts";
 import type { PlanProgress } from "../compiler/graph-plans.ts";
+import type { TargetCosts } from "../compiler/node-costs.ts";
 import type { Graph, Node } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
 import { allNodes } from "../ir/walk.ts";
 import { graphCost } from "../ops/control.ts";
 import type { Candidate, Proof } from "../plan/budget/rungs.ts";
-import { planTraffic, type Traffic } from "../plan/cost/plan-traffic.ts";
 import { type Plan, withCapacity } from "../plan/problem.ts";
 import { LEVELS } from "../plan/recompute/levels.ts";
 import { STRATEGIES } from "../plan/recompute/strategies.ts";
-import { type ChosenTarget, chooseTarget, TARGET_NAMES } from "../runtime/choose-target.ts";
+import { type ChosenTarget, chooseTarget, TARGET_NAMES, type TargetName } from "../runtime/choose-target.ts";
 import type { AnyFunction } from "../trace/function.ts";
 import { type Arguments, choice, type Io, type OptionSpec, sizeOf, usageError, wholeNumber } from "./command.ts";
 import type { Loaded } from "./load.ts";
 import { type MachineModel, machineModel } from "./machine.ts";
+import { planTraffic, type Traffic } from "./plan-traffic.ts";
 
 export const PLAN_OPTIONS = {
   budget: { value: "SIZE", help: "the most bytes that the arena may take: 64MiB, 1.5GB, 4096; or min" },
@@ -38,7 +39,7 @@ export const PLAN_OPTIONS = {
 const PROGRESS_MS = 2000;
 
 export interface PlanSettings {
-  readonly target: "wasm" | "native";
+  readonly target: TargetName;
   readonly threads?: number;
   readonly memory: MemoryRequest;
   readonly machine: MachineModel;
@@ -61,11 +62,11 @@ export async function planSettings(args: Arguments, io: Io): Promise<PlanSetting
   const budgetBytes = least ? undefined : (sizeOf(args, "budget") ?? undefined);
   const threads = wholeNumber(args, "threads", 1, 1, MOST_THREADS);
   const memory = { budgetBytes, least, maxSlowdown, strategy, segments: choice(args, "segments", LEVELS) };
-  const settingsFor = ({ target, note, instead }: ChosenTarget): PlanSettings => {
+  const settingsFor = ({ name, target, note, instead }: ChosenTarget): PlanSettings => {
     if (note !== null) io.err(`${note}\n`);
-    const machine = machineModel(io.err, target.costs);
+    const machine = machineModel(io.err, target.description.rates);
     const progress = progressTo(io);
-    const settings = { target: target.name, threads: target.threads, memory, machine, progress };
+    const settings = { target: name, threads: target.threads, memory, machine, progress };
     return instead ? { ...settings, instead: (why) => settingsFor(instead(why)) } : settings;
   };
   return settingsFor(chooseTarget(choice(args, "target", TARGET_NAMES), { threads }));
@@ -146,7 +147,8 @@ export interface PlanFigures extends PersistentFigures, Traffic {
 export interface Planned {
   readonly graph: Graph;
   /** The kernels of its nodes. */
-  readonly lowered: Made["lowered"];
+  /** What its nodes take. */
+  readonly costs: TargetCosts;
   readonly plan: Plan;
   readonly paths: readonly string[];
   readonly predictedMs: number;
@@ -174,7 +176,10 @@ export interface PlanOutcome extends LoadedPlans {
 export function plansOfLoaded(loaded: Loaded, { target, threads, machine, progress }: PlanSettings): LoadedPlans {
   const { costs } = machine;
   if (loaded.kind === "graph") {
-    const plans = new ProgramPlans(loaded.graph, chooseTarget(target, { threads }).target.traits, { costs, progress });
+    const plans = new ProgramPlans(loaded.graph, chooseTarget(target, { threads }).target.description, {
+      costs,
+      progress,
+    });
     return { plans, traceMs: 0, paths: loaded.graph.params.map((param) => param.name ?? "") };
   }
   const { program } = loaded;
@@ -202,7 +207,7 @@ export function planLoaded(loaded: Loaded, settings: PlanSettings): PlanOutcome 
   const { result, predictedMs, strategy, proof } = best;
   const capacity = refusal ? Number.POSITIVE_INFINITY : (memory.budgetBytes ?? Number.POSITIVE_INFINITY);
   const plan = withCapacity(result.plan, capacity);
-  const planned = { graph: result.graph, lowered: result.lowered, plan, paths, predictedMs, strategy, proof };
+  const planned = { graph: result.graph, costs: plans.costs, plan, paths, predictedMs, strategy, proof };
   const figures = (): PlanFigures =>
     figuresOf(loaded.name, settings, planned, loadedPlans, {
       ...{ planMs, planCached: plans.isCached(best), feasible: refusal === null },
@@ -230,7 +235,7 @@ export function recomputed(graph: Graph): { readonly nodes: number; readonly flo
 function figuresOf(
   program: string,
   { target, memory, machine }: PlanSettings,
-  { graph, lowered, plan: made, paths, predictedMs, strategy, proof }: Planned,
+  { graph, plan: made, paths, predictedMs, strategy, proof }: Planned,
   { plans, traceMs }: LoadedPlans,
   outcome: Pick<PlanFigures, "planMs" | "planCached" | "feasible" | "minimumBudgetBytes">,
 ): PlanFigures {
@@ -248,7 +253,7 @@ function figuresOf(
     recomputedNodes: again.nodes,
     recomputedFlops: again.flops,
     totalFlops: graphCost(graph).flops,
-    ...planTraffic(made, lowered),
+    ...planTraffic(made, plans.costs),
     predictedMs,
     storeAllPredictedMs: plans.storeAllFigures.predictedMs,
     gap: proof?.gap ?? null,

@@ -7,9 +7,8 @@
 import { numberTensors, plansOf } from "../api/plan.ts";
 import { formatBytes } from "../base/bytes.ts";
 import { at } from "../base/invariant.ts";
-import type { CostModel } from "../plan/cost/model.ts";
-import { kernelTraffic, runningNests } from "../plan/cost/traffic.ts";
-import { kernelOfNode, workOfNode } from "../plan/cost/work.ts";
+import { kernelTraffic, runningNests } from "../codegen/cpu/traffic.ts";
+import type { TargetCosts } from "../compiler/node-costs.ts";
 import { kernelName } from "../plan/json.ts";
 import type { Plan } from "../plan/problem.ts";
 import { table } from "../plan/table.ts";
@@ -27,7 +26,7 @@ export interface ProfiledStep {
   readonly phase: string;
   readonly ms: number;
   readonly flops: number;
-  /** Each operand once, and as often as loops go over it (plan/cost/traffic.ts). */
+  /** Each operand once, and as often as loops go over it (codegen/cpu/traffic.ts). */
   readonly bytes: number;
   readonly movedBytes: number;
 }
@@ -99,7 +98,7 @@ export function profile(program: AnyProgram, settings: PlanSettings, seconds: nu
   const steps = placed.kernelNodes.map((node, kernel): ProfiledStep => {
     const step = indexOf.get(node) ?? 0;
     const name = kernelName(at(planned, step)) ?? node.op.name;
-    const done = workOf(placed.plan, step, settings.machine.costs);
+    const done = workOf(placed.plan, step, plans.costs);
     return { step, name, phase: node.phase, ms: at(times.kernels, kernel), ...done };
   });
   return { plan: placed.plan, steps, ...totals(steps), wholeMs: times.whole };
@@ -117,12 +116,12 @@ function totals(steps: readonly Amounts[]): Amounts {
   };
 }
 
-function workOf(plan: Plan, step: number, { tile }: CostModel): Omit<Amounts, "ms"> {
+function workOf(plan: Plan, step: number, costs: TargetCosts): Omit<Amounts, "ms"> {
   const { node, writes } = at(plan.program.steps, step);
   const [first] = writes;
   const inPlace = first !== undefined && plan.inPlace.has(first);
-  const { productFlops, arithmetic, bytes } = workOfNode(node, { inPlace, ...(tile ? { tile } : {}) });
-  const kernel = kernelOfNode(node);
+  const { productFlops, arithmetic, bytes } = costs.workOf(node, inPlace);
+  const kernel = costs.kernelOf(node);
   const movedBytes = kernel ? kernelTraffic(kernel, runningNests(kernel, inPlace)).moved : bytes;
   return { flops: productFlops + arithmetic, bytes, movedBytes };
 }

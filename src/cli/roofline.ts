@@ -15,15 +15,18 @@
 import { loadGraph } from "../api/load-graph.ts";
 import { formatBytes } from "../base/bytes.ts";
 import { at } from "../base/invariant.ts";
+import { cpuWork } from "../codegen/cpu/work.ts";
+import { TargetCosts } from "../compiler/node-costs.ts";
 import { Build } from "../ir/build.ts";
 import type { Graph } from "../ir/graph.ts";
 import { tensorType } from "../ir/type.ts";
 import { add } from "../ops/elementwise.ts";
 import { matmul } from "../ops/matmul.ts";
-import { type CostModel, planMs } from "../plan/cost/model.ts";
-import { graphWork } from "../plan/cost/work.ts";
+import { planMs } from "../plan/cost/model.ts";
 import { table } from "../plan/table.ts";
 import type { Target } from "../runtime/target.ts";
+import { PLAIN_LOWERING } from "../target/plain.ts";
+import type { CostModel } from "../target/work.ts";
 import type { Planned } from "./plan-figures.ts";
 
 /** The most that a target does on this machine, a second. */
@@ -98,14 +101,16 @@ export function measurePeaks(target: Target, ms = 250): Peaks {
 function roofModel(peaks: Peaks): CostModel {
   return {
     ...{ name: "roof", productRate: peaks.flops, arithmeticRate: Number.POSITIVE_INFINITY, callSeconds: 0 },
-    ...{ byteRate: peaks.bytes, cachedByteRate: peaks.cachedBytes, cacheBytes: CACHE_BYTES, tile: EXACT_TILE },
+    ...{ byteRate: peaks.bytes, cachedByteRate: peaks.cachedBytes, cacheBytes: CACHE_BYTES },
   };
 }
 
 /** Pure: what a planned program does against peaks, given the time of its step. */
-export function rooflineOf({ graph, plan, lowered }: Planned, stepMs: number, peaks: Peaks): Roofline {
-  const { productFlops, bytes } = graphWork(graph, { tile: EXACT_TILE });
-  const roofMs = planMs(plan, roofModel(peaks), lowered);
+export function rooflineOf({ graph, plan }: Pick<Planned, "graph" | "plan">, stepMs: number, peaks: Peaks): Roofline {
+  const exact = { ...PLAIN_LOWERING, key: "roof", work: cpuWork(EXACT_TILE) };
+  const costs = new TargetCosts(exact, { rates: roofModel(peaks) });
+  const { productFlops, bytes } = costs.workOfGraph(graph);
+  const roofMs = planMs(plan, costs);
   const [flopShare, byteShare] = [productFlops / peaks.flops, bytes / peaks.bytes].map((s) => (1000 * s) / stepMs);
   return {
     ...{ peaks, stepMs, productFlops, bytes, roofMs, share: roofMs / stepMs },

@@ -15,8 +15,6 @@
 
 import type { PlacedProgram } from "../codegen/placed.ts";
 import type { Graph } from "../ir/graph.ts";
-import type { LowerTraits } from "../lower/lower.ts";
-import { fuse } from "../passes/fuse.ts";
 import { mergeReplays } from "../passes/merge-replays.ts";
 import type { Pass } from "../passes/pass.ts";
 import { pipeline, runPasses } from "../passes/pipeline.ts";
@@ -27,16 +25,18 @@ import { loopGroups, withoutChoice, withSchedules } from "../plan/budget/loop-gr
 import { LoopRungs, openSlots } from "../plan/budget/loop-rules.ts";
 import { asAsked, rewindLoops } from "../plan/budget/rewind.ts";
 import { type Candidate, type Proof, UNREACHED } from "../plan/budget/rungs.ts";
-import { type CostModel, DEFAULT_MODELS } from "../plan/cost/model.ts";
 import { planInfeasible } from "../plan/infeasible.ts";
 import { withCapacity } from "../plan/problem.ts";
 import type { Level } from "../plan/recompute/levels.ts";
 import type { IntegerSolver } from "../plan/recompute/optimal.ts";
 import { STRATEGY, type StrategyName } from "../plan/recompute/strategies.ts";
+import type { TargetDescription } from "../target/description.ts";
+import type { CostModel } from "../target/work.ts";
 import { Assembler, type AssemblerOptions, type Made, placedProgram } from "./assembler.ts";
 import { candidateOf, GraphPlans, type PlanTools } from "./graph-plans.ts";
 import { LoopForms, SMALL } from "./loop-forms.ts";
 import type { MemoryRequest } from "./memory-request.ts";
+import { TargetCosts } from "./node-costs.ts";
 import { type ChosenPlan, PlanCache } from "./plan-cache.ts";
 import { fastestOf, WideSearch } from "./wide-search.ts";
 
@@ -80,7 +80,7 @@ interface Base {
 }
 
 function baseOf(graph: Graph, tools: PlanTools, { verify = false, passes }: AssembleOptions): Base {
-  const { assembler, model } = tools;
+  const { assembler, costs } = tools;
   const cleaned = runPasses(graph, passes ?? pipeline, verify ? { verify } : {});
   let named = 0;
   const rewound = passes ? cleaned : rewindLoops(cleaned, asAsked, () => named++);
@@ -88,10 +88,11 @@ function baseOf(graph: Graph, tools: PlanTools, { verify = false, passes }: Asse
   const bare = passes ? cleaned : mergeReplays.run(rewound);
   const merged = bare === rewound ? written : smallerResiduals.run(bare);
   const asked = merged === written ? "store-all" : "checkpoint";
-  const decided = passes ? written : withoutChoice(written, model);
-  const asWritten = candidateOf(assembler.make(decided, passes ? [] : [fuse]), asked, tools);
-  const stored = merged === written ? decided : withoutChoice(merged, model);
-  const storeAll = stored === decided ? asWritten : candidateOf(assembler.make(stored, [fuse]), "store-all", tools);
+  const decided = passes ? written : withoutChoice(written, costs);
+  const asWritten = candidateOf(assembler.make(decided, passes ? [] : [assembler.fuse]), asked, tools);
+  const stored = merged === written ? decided : withoutChoice(merged, costs);
+  const storeAll =
+    stored === decided ? asWritten : candidateOf(assembler.make(stored, [assembler.fuse]), "store-all", tools);
   const baseline = named === 0 ? storeAll : loopsStored(cleaned, tools);
   return { storeAll, baseline, asWritten, stored: new GraphPlans(stored, storeAll, tools), merged };
 }
@@ -100,7 +101,11 @@ function baseOf(graph: Graph, tools: PlanTools, { verify = false, passes }: Asse
 function loopsStored(cleaned: Graph, tools: PlanTools): Candidate<Made> {
   const bare = mergeReplays.run(rewindLoops(cleaned, { ...asAsked, counted: () => null }));
   const merged = smallerResiduals.run(bare);
-  return candidateOf(tools.assembler.make(withoutChoice(merged, tools.model), [fuse]), "store-all", tools);
+  return candidateOf(
+    tools.assembler.make(withoutChoice(merged, tools.costs), [tools.assembler.fuse]),
+    "store-all",
+    tools,
+  );
 }
 
 /** Programs of fewer nodes are planned about as fast as a plan is read, unless something is asked of their memory. */
@@ -110,10 +115,15 @@ const LEAST_NODES = 256;
 const LEAST_SEARCHED = 64;
 
 /** What was kept of a program's plans; null where it would not be worth it, or says nothing about these options. */
-function cacheOf(graph: Graph, { key }: LowerTraits, options: AssembleOptions, model: CostModel): PlanCache | null {
+function cacheOf(
+  graph: Graph,
+  { key }: TargetDescription,
+  options: AssembleOptions,
+  rates: CostModel,
+): PlanCache | null {
   const { cache = true, verify = false, passes, solver, donated = [], persistent = [] } = options;
   if (!cache || verify || passes || solver || key === undefined) return null;
-  return PlanCache.of(graph, { traits: key, costs: model, donated: [...donated], persistent: [...persistent] });
+  return PlanCache.of(graph, { target: key, rates, donated: [...donated], persistent: [...persistent] });
 }
 
 /** Where the quick search answers with a plan that takes so many times as long as storing everything, others are tried. */
@@ -146,19 +156,26 @@ export class ProgramPlans {
   /** Whether the one that came from there was made for this request, by another process. */
   #isNew = false;
 
-  constructor(graph: Graph, traits: LowerTraits, options: AssembleOptions) {
-    const model = options.costs ?? DEFAULT_MODELS.wasm;
+  constructor(graph: Graph, target: TargetDescription, options: AssembleOptions) {
+    const rates = options.costs ?? target.rates;
     this.#graph = graph;
     this.#options = options;
     const { solver, progress } = options;
-    this.#tools = { assembler: new Assembler(traits, options), model, solver, progress };
-    this.#cache = cacheOf(graph, traits, options, model);
+    const assembler = new Assembler(target, options);
+    const costs = new TargetCosts(target, { rates, lower: assembler.lower });
+    this.#tools = { assembler, costs, solver, progress };
+    this.#cache = cacheOf(graph, target, options, rates);
   }
 
   /** What all plans share: passes, fusion, and the plan in which everything is stored. */
   #made(): Base {
     this.#base ??= baseOf(this.#graph, this.#tools, this.#options);
     return this.#base;
+  }
+
+  /** What nodes take on the target. */
+  get costs(): TargetCosts {
+    return this.#tools.costs;
   }
 
   get storeAll(): Candidate<Made> {
@@ -324,7 +341,7 @@ export class ProgramPlans {
     if (strategy !== "auto") return null;
     if (this.#forms === undefined) {
       const { merged, stored } = this.#made();
-      const groups = loopGroups(merged, this.#tools.model);
+      const groups = loopGroups(merged, this.#tools.costs);
       this.#forms = groups.length === 0 ? null : new LoopForms(merged, stored, groups, this.#tools);
     }
     return this.#forms;
@@ -357,15 +374,15 @@ export class ProgramPlans {
     const key = `${strategy} of ${segments}s`;
     const known = this.#rules.get(key);
     if (known) return known;
-    const { model, assembler } = this.#tools;
+    const { costs, assembler } = this.#tools;
     const { merged, storeAll } = this.#made();
     const rungs = LoopRungs.of<Made>(
       [strategy, segments],
-      () => loopGroups(merged, model),
+      () => loopGroups(merged, costs),
       () => storeAll,
       (scheduleOf) => {
         const graph = withSchedules(merged, scheduleOf, openSlots(scheduleOf));
-        return candidateOf(assembler.make(graph, [fuse], UNREACHED), strategy, this.#tools);
+        return candidateOf(assembler.make(graph, [assembler.fuse], UNREACHED), strategy, this.#tools);
       },
     );
     if (!rungs) return null;
@@ -376,9 +393,9 @@ export class ProgramPlans {
 }
 
 /** A traced graph, planned as asked. */
-export function assemble(graph: Graph, traits: LowerTraits, options: AssembleOptions = {}): ChosenProgram {
+export function assemble(graph: Graph, target: TargetDescription, options: AssembleOptions = {}): ChosenProgram {
   const started = performance.now();
-  const plans = new ProgramPlans(graph, traits, options);
+  const plans = new ProgramPlans(graph, target, options);
   const chosen = plans.choose(options.memory ?? {});
   const base = options.baseFor?.(chosen.result.plan.height) ?? 0;
   return plans.placed(chosen, performance.now() - started, base);

@@ -8,15 +8,16 @@ import { int } from "../codegen/script.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { bytesOf } from "../kernel/dtype.ts";
 import { inPlacePairs, type Kernel } from "../kernel/loops.ts";
-import type { Lowered, LowerTraits } from "../lower/lower.ts";
+import type { Lowered } from "../lower/lower.ts";
 import { sharedLowering } from "../lower/share.ts";
+import { fuseWithin, leanFusions } from "../passes/fuse.ts";
 import type { Pass } from "../passes/pass.ts";
 import { runPasses } from "../passes/pipeline.ts";
 import { planAsPlaced, planProgram } from "../plan/plan.ts";
 import type { Plan } from "../plan/problem.ts";
 import type { PlanStep, Program } from "../plan/program.ts";
-import { memorySpace } from "../plan/space.ts";
-import { ALIGNMENT, type Unit, type UnitOf } from "./body.ts";
+import { arenaSpace, type TargetDescription } from "../target/description.ts";
+import type { Unit, UnitOf } from "./body.ts";
 import { controlUnit } from "./control.ts";
 
 /** Of the search for an order for one of many variants, in steps run. */
@@ -72,13 +73,22 @@ export interface Made {
 
 /** Fuses, lowers and plans graphs that are variants of one program; equal kernels are lowered once for all of them. */
 export class Assembler {
-  readonly #lower: (node: Node) => Lowered;
+  readonly lower: (node: Node) => Lowered;
+  /** Within the target's limits, and in smaller kernels. */
+  readonly fuse: Pass;
+  readonly leanFusions: readonly Pass[];
+  readonly #target: TargetDescription;
   readonly #options: AssemblerOptions;
   readonly #pairs = new Map<Kernel, Pairs>();
 
-  constructor(traits: LowerTraits, options: AssemblerOptions) {
-    this.#lower = sharedLowering(traits);
+  constructor(target: TargetDescription, options: AssemblerOptions) {
+    this.lower = sharedLowering(target);
+    this.fuse = fuseWithin(target.fusion);
+    this.leanFusions = leanFusions(target.fusion);
+    this.#target = target;
     this.#options = options;
+    this.#unitOf = this.#newUnitOf(undefined);
+    this.#quickUnitOf = this.#newUnitOf(VARIANT_WORK);
   }
 
   /**
@@ -126,17 +136,18 @@ export class Assembler {
       results: optimised.results,
       steps,
       persistent: new Set([...persistent].map(param)),
-      spaces: [memorySpace(ALIGNMENT)],
+      spaces: this.#target.spaces,
     };
     return { program, lowered, controls };
   }
 
   /** One function for all bodies, which are planned once for it. */
-  readonly #unitOf: UnitOf = this.#newUnitOf(undefined);
-  readonly #quickUnitOf: UnitOf = this.#newUnitOf(VARIANT_WORK);
+  readonly #unitOf: UnitOf;
+  readonly #quickUnitOf: UnitOf;
 
   #newUnitOf(orderWork: number | undefined): UnitOf {
-    const unitOf: UnitOf = Object.assign((node: Node): Unit => this.#unit(node, unitOf), { orderWork });
+    const facts = { orderWork, space: arenaSpace(this.#target) };
+    const unitOf: UnitOf = Object.assign((node: Node): Unit => this.#unit(node, unitOf), facts);
     return unitOf;
   }
 
@@ -160,7 +171,7 @@ export class Assembler {
   }
 
   #kernelStep(node: Node, lowered: Map<Node, Lowered>): PlanStep {
-    const made = this.#lower(node);
+    const made = this.lower(node);
     lowered.set(node, made);
     const pairs = this.#pairs.get(made.kernel) ?? inPlacePairs(made.kernel);
     this.#pairs.set(made.kernel, pairs);

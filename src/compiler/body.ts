@@ -17,10 +17,7 @@ import { type Graph, type Node, newValue, type Value } from "../ir/graph.ts";
 import { planProgram } from "../plan/plan.ts";
 import { alignUp, type Plan } from "../plan/problem.ts";
 import type { PlanStep, Program } from "../plan/program.ts";
-import { memorySpace } from "../plan/space.ts";
-
-/** Bytes; a cache line. */
-export const ALIGNMENT = 64;
+import type { MemorySpace } from "../target/space.ts";
 
 /** A node as a step of the plan, and its code once everything it touches has an address. */
 export interface Unit {
@@ -33,6 +30,8 @@ export interface UnitOf {
   (node: Node): Unit;
   /** Of the search for an order for a body, in steps run; undefined: as for a program. */
   readonly orderWork: number | undefined;
+  /** Where everything lies. */
+  readonly space: MemorySpace;
 }
 
 export interface Body {
@@ -84,11 +83,14 @@ function newBody(region: Graph, replaced: readonly (Value | undefined)[], unitOf
     steps: region.nodes.map((node) => unitIn(units, node).step),
     persistent: new Set(params),
     empty,
-    spaces: [memorySpace(ALIGNMENT)],
+    spaces: [unitOf.space],
   };
   const plan = planProgram(program, { orderWork: unitOf.orderWork });
   const bound = boundBuffers(plan, params);
-  const floor = [...bound.keys()].reduce((sum, id) => sum + alignUp(at(plan.problem.buffers, id).bytes, ALIGNMENT), 0);
+  const floor = [...bound.keys()].reduce(
+    (sum, id) => sum + alignUp(at(plan.problem.buffers, id).bytes, unitOf.space.alignment),
+    0,
+  );
   const statements = (slot: (value: Value) => Int, workspace: Int): readonly Statement[] => {
     const place = (id: number): Int => {
       const param = bound.get(id);

@@ -5,7 +5,6 @@
  */
 import { at } from "../base/invariant.ts";
 import type { Graph } from "../ir/graph.ts";
-import { fuse } from "../passes/fuse.ts";
 import type { Pass } from "../passes/pass.ts";
 import { planConflicts } from "../plan/budget/conflicts.ts";
 import { PlanFamily } from "../plan/budget/family.ts";
@@ -21,7 +20,7 @@ import {
 } from "../plan/budget/rungs.ts";
 import { type SlicedProgram, sliceProgram } from "../plan/budget/slices.ts";
 import { SolvedFamily } from "../plan/budget/solved-family.ts";
-import { type CostModel, planMs } from "../plan/cost/model.ts";
+import { planMs } from "../plan/cost/model.ts";
 import { planCalmly } from "../plan/plan.ts";
 import type { Realised } from "../plan/recompute/arena.ts";
 import type { Level } from "../plan/recompute/levels.ts";
@@ -29,6 +28,7 @@ import type { IntegerSolver } from "../plan/recompute/optimal.ts";
 import type { Sequence } from "../plan/recompute/problem.ts";
 import { noSolver, STRATEGY, type StrategyName } from "../plan/recompute/strategies.ts";
 import type { Assembler, Made } from "./assembler.ts";
+import type { TargetCosts } from "./node-costs.ts";
 import { knownSolver } from "./solver.ts";
 
 /** Work of a plan of recomputation: about as long as fusing and placing the program takes. */
@@ -37,7 +37,7 @@ const effortFor = (ops: number): number => Math.min(0.025, 8 / Math.max(1, ops))
 /** What makes plans, for all forms of a program. */
 export interface PlanTools {
   readonly assembler: Assembler;
-  readonly model: CostModel;
+  readonly costs: TargetCosts;
   readonly solver: IntegerSolver | undefined;
   /** Is told of every plan that is made. */
   readonly progress?: ((made: PlanProgress) => void) | undefined;
@@ -51,8 +51,8 @@ export interface PlanProgress {
 }
 
 /** A real plan with its numbers. */
-export function candidateOf(result: Made, strategy: string, { model, progress }: PlanTools): Candidate<Made> {
-  const predictedMs = planMs(result.plan, model, result.lowered);
+export function candidateOf(result: Made, strategy: string, { costs, progress }: PlanTools): Candidate<Made> {
+  const predictedMs = planMs(result.plan, costs);
   progress?.({ strategy, arenaBytes: result.plan.height, predictedMs });
   return { strategy, arenaBytes: result.plan.height, predictedMs, result };
 }
@@ -71,7 +71,7 @@ export class GraphPlans {
   #sliced: SlicedProgram | undefined;
 
   /** `graph` is before fusion, `base` its plan after `fusion`. */
-  constructor(graph: Graph, base: Candidate<Made>, tools: PlanTools, fusion: Pass = fuse) {
+  constructor(graph: Graph, base: Candidate<Made>, tools: PlanTools, fusion: Pass = tools.assembler.fuse) {
     this.#graph = graph;
     this.base = base;
     this.#tools = tools;
@@ -79,9 +79,14 @@ export class GraphPlans {
   }
 
   /** The same graph fused in another way: a variant, so little is spent on the order of its steps. */
-  fusedBy(fusion: Pass): GraphPlans {
+  #fusedBy(fusion: Pass): GraphPlans {
     const made = this.#tools.assembler.make(this.#graph, [fusion], UNREACHED, true);
     return new GraphPlans(this.#graph, candidateOf(made, this.base.strategy, this.#tools), this.#tools, fusion);
+  }
+
+  /** The same graph in smaller kernels. */
+  lean(): readonly GraphPlans[] {
+    return this.#tools.assembler.leanFusions.map((fusion) => this.#fusedBy(fusion));
   }
 
   /** Whether something runs programs of its own. */
@@ -97,7 +102,7 @@ export class GraphPlans {
   #slices(): SlicedProgram {
     // The order with the lowest peak may hold much elsewhere, which replays would have to work around.
     const { program, plan } = this.base.result;
-    this.#sliced ??= sliceProgram(this.#graph, planCalmly(program, plan), this.#tools.model);
+    this.#sliced ??= sliceProgram(this.#graph, planCalmly(program, plan), this.#tools.costs);
     return this.#sliced;
   }
 
@@ -148,7 +153,12 @@ export class GraphPlans {
     const known = this.#realised.get(key);
     if (known) return known;
     const replayed = replayGraph(sliced, sequence);
-    const made = this.#tools.assembler.make(replayed.graph, [this.#fusion], target, this.#fusion !== fuse);
+    const made = this.#tools.assembler.make(
+      replayed.graph,
+      [this.#fusion],
+      target,
+      this.#fusion !== this.#tools.assembler.fuse,
+    );
     const cost = sequence.reduce((sum, op) => sum + at(sliced.problem.ops, op).cost, 0);
     const result = { ...candidateOf(made, this.base.strategy, this.#tools), cost };
     const conflicts = planConflicts(made.plan, target, sliced, replayed);

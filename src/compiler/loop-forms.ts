@@ -9,7 +9,6 @@
  */
 import { at } from "../base/invariant.ts";
 import type { Graph } from "../ir/graph.ts";
-import { fuse } from "../passes/fuse.ts";
 import { isFaster, isSmaller } from "../plan/budget/family.ts";
 import { type LoopChoice, type LoopGroup, withChoice } from "../plan/budget/loop-groups.ts";
 import { LoopPlans } from "../plan/budget/loop-plans.ts";
@@ -44,8 +43,12 @@ export class LoopForms {
 
   /** One of many variants: as with those of recomputation, little is spent on the order of its steps. */
   #realise(choice: LoopChoice): Candidate<Made> {
-    const graph = withChoice(this.#graph, choice, this.#tools.model);
-    return candidateOf(this.#tools.assembler.make(graph, [fuse], UNREACHED), STRATEGY, this.#tools);
+    const graph = withChoice(this.#graph, choice, this.#tools.costs);
+    return candidateOf(
+      this.#tools.assembler.make(graph, [this.#tools.assembler.fuse], UNREACHED),
+      STRATEGY,
+      this.#tools,
+    );
   }
 
   /** Forms that need few bytes, for whoever looks further. */
@@ -63,8 +66,12 @@ export class LoopForms {
 
   #newForm(choice: LoopChoice): GraphPlans {
     // A form of its own: slices are nodes of this very graph.
-    const graph = withChoice(this.#graph, choice, this.#tools.model);
-    const base = candidateOf(this.#tools.assembler.make(graph, [fuse], UNREACHED), STRATEGY, this.#tools);
+    const graph = withChoice(this.#graph, choice, this.#tools.costs);
+    const base = candidateOf(
+      this.#tools.assembler.make(graph, [this.#tools.assembler.fuse], UNREACHED),
+      STRATEGY,
+      this.#tools,
+    );
     return new GraphPlans(graph, base, this.#tools);
   }
 

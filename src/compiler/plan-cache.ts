@@ -22,8 +22,8 @@ import { sameType } from "../ir/type.ts";
 import { violations } from "../ir/verify.ts";
 import { allOps } from "../ops/all.ts";
 import type { Candidate } from "../plan/budget/rungs.ts";
-import type { CostModel } from "../plan/cost/model.ts";
 import { validate } from "../plan/validate.ts";
+import type { CostModel } from "../target/work.ts";
 import type { Made } from "./assembler.ts";
 import { candidateOf, type PlanTools } from "./graph-plans.ts";
 import type { MemoryRequest } from "./memory-request.ts";
@@ -51,9 +51,9 @@ export interface PlanTask {
 
 /** All that plans depend on beside the graph and the request, as data. */
 export interface PlanSettings {
-  /** Of the target (`LowerTraits`). */
-  readonly traits: string;
-  readonly costs: CostModel;
+  /** The key of the target's description. */
+  readonly target: string;
+  readonly rates: CostModel;
   readonly donated: readonly (readonly [param: number, result: number])[];
   readonly persistent: readonly number[];
 }

@@ -22,15 +22,18 @@ import { DEFAULT_SLOTS } from "../ops/loops.ts";
 import { type UnwindAttrs, unwindParts } from "../ops/unwind.ts";
 import { alignUp } from "../plan/problem.ts";
 import { Binding, CELL_BYTES, controlStep, fillSlots, rowsAt, zip } from "./binding.ts";
-import { ALIGNMENT, type Body, planBody, type Unit, type UnitOf } from "./body.ts";
+import { type Body, planBody, type Unit, type UnitOf } from "./body.ts";
 import { type HeldStates, walkBack } from "./splits.ts";
 
 /** Offsets of values that lie one after the other, and where they end. */
-function layOut(values: readonly Value[]): { readonly offsets: readonly number[]; readonly bytes: number } {
+function layOut(
+  values: readonly Value[],
+  alignment: number,
+): { readonly offsets: readonly number[]; readonly bytes: number } {
   let bytes = 0;
   const offsets = values.map(({ type }) => {
     const offset = bytes;
-    bytes = alignUp(bytes + byteLength(type), ALIGNMENT);
+    bytes = alignUp(bytes + byteLength(type), alignment);
     return offset;
   });
   return { offsets, bytes };
@@ -42,7 +45,7 @@ export function unwindUnit(node: Node, unitOf: UnitOf): Unit {
   const slots = attrs.slots || DEFAULT_SLOTS;
   const step = planBody(parts.step, parts.step.params.slice(1, 1 + carries), unitOf);
   const back = planBody(parts.back, parts.back.params.slice(1 + carries, 1 + carries + adjoints), unitOf);
-  const { offsets, bytes } = layOut(parts.carries);
+  const { offsets, bytes } = layOut(parts.carries, unitOf.space.alignment);
   const pairs = zip(parts.adjoints, parts.last);
   const workspaceBytes = Math.max(step.workspaceBytes, back.workspaceBytes);
   const scratch = [workspaceBytes, CELL_BYTES, bytes, slots * bytes, slots * 4];

@@ -11,7 +11,6 @@
  *
  * What is tried depends on the program's size alone, so the same question has the same answer, whatever was asked before.
  */
-import { leanFusions } from "../passes/fuse.ts";
 import { isFaster, isSmaller, type PlanFamily } from "../plan/budget/family.ts";
 import { type Candidate, LARGE_OPS } from "../plan/budget/rungs.ts";
 import type { Level } from "../plan/recompute/levels.ts";
@@ -60,7 +59,7 @@ interface Variant {
 /** A graph under every way to fuse it. */
 function variantsOf(usual: GraphPlans, all: typeof TRIED): readonly Variant[] {
   const tried = all.find(({ steps }) => usual.steps <= steps)?.strategies ?? [];
-  const plans = [usual, ...leanFusions.map((fusion) => usual.fusedBy(fusion))];
+  const plans = [usual, ...usual.lean()];
   return plans.map((own, i) => ({ plans: own, strategies: tried[i] ?? [] }));
 }
 

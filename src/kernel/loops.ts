@@ -38,7 +38,12 @@ export interface Store {
 
 export type Combine = "add" | "mul" | "max" | "min" | "or" | "and";
 
-export interface MapNest {
+/** Workspace that a target asked for: the operand that is this nest's for as long as it runs. */
+interface Workspaced {
+  readonly scratch?: number;
+}
+
+export interface MapNest extends Workspaced {
   readonly kind: "map";
   readonly loops: readonly LoopVar[];
   readonly stores: readonly Store[];
@@ -58,7 +63,7 @@ export interface MapNest {
  *
  *   acc ── 256 turns ──→ middle ── 256 folds ──→ total
  */
-export interface ReduceNest {
+export interface ReduceNest extends Workspaced {
   readonly kind: "reduce";
   readonly loops: readonly LoopVar[];
   readonly reduce: readonly LoopVar[];
@@ -69,7 +74,7 @@ export interface ReduceNest {
   readonly stores: readonly Store[];
 }
 
-export interface ScanNest {
+export interface ScanNest extends Workspaced {
   readonly kind: "scan";
   readonly loops: readonly LoopVar[];
   readonly along: LoopVar;
@@ -125,7 +130,7 @@ export interface ContractNest {
   readonly scratch: number;
 }
 
-export interface ScatterNest {
+export interface ScatterNest extends Workspaced {
   readonly kind: "scatter";
   readonly loops: readonly LoopVar[];
   readonly bounds: readonly Bound[];
@@ -134,7 +139,7 @@ export interface ScatterNest {
   readonly value: Expr;
 }
 
-export interface ShuffleNest {
+export interface ShuffleNest extends Workspaced {
   readonly kind: "shuffle";
   /** Counter over the elements; `bits` gives an i32 for each. */
   readonly along: LoopVar;

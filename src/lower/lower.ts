@@ -21,22 +21,7 @@ import { call, type Expr, type Index, type LoopVar, load } from "../kernel/expr.
 import { addIndex, constIndex, linearIndex, offsetIndex, scaleIndex, varIndex } from "../kernel/index-math.ts";
 import type { ContractNest, Kernel, Nest, Operand, Store } from "../kernel/loops.ts";
 import { Position } from "../kernel/position.ts";
-import { tileLoops } from "../kernel/tile.ts";
-
-/** What a target tells the compiler about its products. */
-export interface LowerTraits {
-  /** Equal for traits that answer alike, in any process; plans for traits without one are not kept for later. */
-  readonly key?: string;
-  /** Elements of workspace for a product of this size, or of this form over these operands. */
-  contractScratch(
-    dtype: ScalarType,
-    m: number,
-    n: number,
-    k: number,
-    nest: Omit<ContractNest, "scratch">,
-    operands: readonly Operand[],
-  ): number;
-}
+import type { LoweringTarget, UnplacedNest } from "../target/description.ts";
 
 export interface Lowered {
   readonly kernel: Kernel;
@@ -163,13 +148,17 @@ function counters(prefix: string, extents: readonly number[]): LoopVar[] {
   return extents.map((extent, i) => counter(`${prefix}${i}`, extent));
 }
 
-function mapNests(c: Composer): readonly Nest[] {
+function mapNests(c: Composer): readonly UnplacedNest[] {
   const { shape } = c.firstResult.type;
   const loops = counters("i", shape);
   return [{ kind: "map", loops, stores: c.storesAt(Position.at(shape, loops.map(varIndex))) }];
 }
 
-function reduceNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: "reduce" }>): readonly Nest[] {
+function reduceNests(
+  c: Composer,
+  node: Node,
+  lower: Extract<AnyLowering, { kind: "reduce" }>,
+): readonly UnplacedNest[] {
   const context = c.context(node);
   const { shape } = context.outType;
   const loops = counters("i", shape);
@@ -191,7 +180,7 @@ function reduceNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind
   ];
 }
 
-function scanNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: "scan" }>): readonly Nest[] {
+function scanNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: "scan" }>): readonly UnplacedNest[] {
   const context = c.context(node);
   const { shape } = context.outType;
   const axis = lower.axis(context.inTypes, context.attrs);
@@ -219,29 +208,37 @@ function scanNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: 
 
 type Part = ContractPart<never>;
 
-/** One nest for each part. They run one after the other and share their workspace. */
+/** One nest for each part. They run one after the other. */
 function contractNests(
   c: Composer,
   node: Node,
   lower: Extract<AnyLowering, { kind: "contract" }>,
-  traits: LowerTraits,
-): readonly Nest[] {
+  { arithmetic }: LoweringTarget,
+): readonly UnplacedNest[] {
   const context = c.context(node);
   const parts = lower.parts(context.inTypes, context.attrs);
-  const { dtype } = context.outType;
-  let workspace = 0;
-  const nests = parts.map((part, p) => {
+  return parts.map((part, p) => {
     // Names of their own: expressions are shared between nests by the names of their counters.
     const prefix = parts.length === 1 ? "" : `p${p}_`;
-    if (isThin(part)) return thinNest(c, context, part, prefix);
-    const nest = contractNest(c, context, part, prefix);
-    const { m, n, k } = part;
-    workspace = Math.max(workspace, traits.contractScratch(dtype, m, n, k, nest, c.operands));
-    return nest;
+    if (isThin(part)) return thinNest(c, context, part, { prefix, shortRow: arithmetic.shortRow });
+    return contractNest(c, context, part, prefix);
   });
-  if (nests.every((nest) => nest.kind === "reduce")) return nests;
-  const scratch = c.scratch(dtype, workspace);
-  return nests.map((nest) => (nest.kind === "contract" ? { ...nest, scratch } : nest));
+}
+
+/** Nests with the workspace that the target needs for them; those of one kernel run one after the other and share it. */
+function withWorkspace(c: Composer, nests: readonly UnplacedNest[], target: LoweringTarget): readonly Nest[] {
+  const elements = nests.map((nest) => target.workspace(nest, c.operands));
+  const typed = nests.flatMap((nest, i) => {
+    const isNeeded = nest.kind === "contract" || (elements[i] ?? 0) > 0;
+    return isNeeded ? ["dtype" in nest ? nest.dtype : "f32"] : [];
+  });
+  const [dtype] = typed as readonly ScalarType[];
+  if (dtype === undefined) return nests as readonly Nest[];
+  const scratch = c.scratch(dtype, Math.max(...elements));
+  return nests.map((nest, i): Nest => {
+    if (nest.kind === "contract") return { ...nest, scratch };
+    return (elements[i] ?? 0) > 0 ? { ...nest, scratch } : nest;
+  });
 }
 
 /** Stores of a part's element. */
@@ -277,7 +274,7 @@ function contractNest(
 }
 
 /** Copies the first input to the result; nothing to do where the two share storage. */
-function copyNest(c: Composer, context: LowerContext<never>): Nest {
+function copyNest(c: Composer, context: LowerContext<never>): UnplacedNest {
   const { shape } = context.outType;
   const out = c.outputOperand(0);
   const loops = counters("i", shape);
@@ -289,7 +286,11 @@ function copyNest(c: Composer, context: LowerContext<never>): Nest {
   return { kind: "map", loops, stores, ...(same ? { unlessSame: same } : {}) };
 }
 
-function updateNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: "update" }>): readonly Nest[] {
+function updateNests(
+  c: Composer,
+  node: Node,
+  lower: Extract<AnyLowering, { kind: "update" }>,
+): readonly UnplacedNest[] {
   const context = c.context(node);
   const updates = lower.updates(context.inTypes, context.attrs);
   // Names of their own: expressions are shared between nests by the names of their counters.
@@ -307,11 +308,13 @@ function isThin({ m, n }: ContractShape): boolean {
   return n === 1 || m === 1;
 }
 
-/** Elements of a counter that are worth a register of their own. */
-const WORTH_LANES = 16;
-
 /** The product as a plain sum over all its counters, none of them merged, so that memory is read in even strides. */
-function thinNest(c: Composer, context: LowerContext<never>, part: Part, prefix: string): Nest {
+function thinNest(
+  c: Composer,
+  context: LowerContext<never>,
+  part: Part,
+  { prefix, shortRow }: { readonly prefix: string; readonly shortRow: number },
+): Exclude<Nest, ContractNest> {
   const { batch, m, n, k, columns = [n], depths = [k] } = part;
   const { dtype } = context.outType;
   const [b, rows, cols] = [counters(`${prefix}b`, batch), counter(`${prefix}m`, m), counters(`${prefix}n`, columns)];
@@ -321,12 +324,16 @@ function thinNest(c: Composer, context: LowerContext<never>, part: Part, prefix:
   const at = b.map(varIndex);
   const body = call("mul", [part.a(context, at, i, l), part.b(context, at, l, j)]);
   const stores = partStores(c, context, part, [at, i, j]);
-  const across = (columns.at(-1) ?? 1) < WORTH_LANES && (depths.at(-1) ?? 1) >= WORTH_LANES;
+  const across = (columns.at(-1) ?? 1) < shortRow && (depths.at(-1) ?? 1) >= shortRow;
   const lanes = across ? "reduce" : "loops";
   return { kind: "reduce", loops: [...b, rows, ...cols], reduce, lanes, combine: "add", dtype, body, stores };
 }
 
-function scatterNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: "scatter" }>): readonly Nest[] {
+function scatterNests(
+  c: Composer,
+  node: Node,
+  lower: Extract<AnyLowering, { kind: "scatter" }>,
+): readonly UnplacedNest[] {
   const context = c.context(node);
   const updates = lower.updates(context.inTypes, context.attrs);
   const turns = counters("u", updates);
@@ -345,7 +352,11 @@ function scatterNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kin
   ];
 }
 
-function concatNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: "concat" }>): readonly Nest[] {
+function concatNests(
+  c: Composer,
+  node: Node,
+  lower: Extract<AnyLowering, { kind: "concat" }>,
+): readonly UnplacedNest[] {
   const context = c.context(node);
   const { shape } = context.outType;
   const axis = lower.axis(context.attrs);
@@ -368,7 +379,7 @@ function concatNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind
   });
 }
 
-function shuffleNests(c: Composer, node: Node): readonly Nest[] {
+function shuffleNests(c: Composer, node: Node): readonly UnplacedNest[] {
   const context = c.context(node);
   const along: LoopVar = { kind: "var", name: "s", extent: elementsOf(context.outType.shape) };
   const bits = context.inputs[0]?.(Position.at(context.outType.shape, [varIndex(along)]));
@@ -376,7 +387,7 @@ function shuffleNests(c: Composer, node: Node): readonly Nest[] {
   return [{ kind: "shuffle", along, bits, operand: c.outputOperand(0) }];
 }
 
-function anchorNests(c: Composer, node: Node, traits: LowerTraits): readonly Nest[] {
+function anchorNests(c: Composer, node: Node, target: LoweringTarget): readonly UnplacedNest[] {
   const lower = node.op.lower as AnyLowering;
   switch (lower.kind) {
     case "reduce":
@@ -384,7 +395,7 @@ function anchorNests(c: Composer, node: Node, traits: LowerTraits): readonly Nes
     case "scan":
       return scanNests(c, node, lower);
     case "contract":
-      return contractNests(c, node, lower, traits);
+      return contractNests(c, node, lower, target);
     case "scatter":
       return scatterNests(c, node, lower);
     case "update":
@@ -405,12 +416,12 @@ function regionOf(node: Node): Graph {
   return { name: node.op.name, params: [...new Set(node.inputs)], nodes: [node], results: node.outputs };
 }
 
-export function lowerNode(node: Node, traits: LowerTraits): Lowered {
+export function lowerNode(node: Node, target: LoweringTarget): Lowered {
   const region = regionOf(node);
   const inputs = node.op.lower.kind === "region" ? node.inputs : region.params;
   const c = new Composer(region, inputs, node.outputs);
-  const nests = c.anchor ? anchorNests(c, c.anchor, traits) : mapNests(c);
+  const nests = withWorkspace(c, c.anchor ? anchorNests(c, c.anchor, target) : mapNests(c), target);
   const parts = c.anchor?.op.lower.kind === "contract" && nests.length > 1;
   const kernel: Kernel = { operands: c.operands, nests, ...(parts ? { disjoint: true } : {}) };
-  return { kernel: tileLoops(collapseLoops(kernel)), values: c.values };
+  return { kernel: target.shapeLoops(collapseLoops(kernel)), values: c.values };
 }

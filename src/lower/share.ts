@@ -10,7 +10,8 @@ import type { Node, Value } from "../ir/graph.ts";
 import { structuralKey } from "../ir/hash.ts";
 import type { AnyOp } from "../ir/op.ts";
 import type { Kernel } from "../kernel/loops.ts";
-import { type Lowered, type LowerTraits, lowerNode } from "./lower.ts";
+import type { LoweringTarget } from "../target/description.ts";
+import { type Lowered, lowerNode } from "./lower.ts";
 
 interface Shared {
   readonly kernel: Kernel;
@@ -18,8 +19,8 @@ interface Shared {
   readonly places: readonly number[];
 }
 
-/** A function that lowers nodes for one target and remembers what it made. */
-export function sharedLowering(traits: LowerTraits): (node: Node) => Lowered {
+/** A function that lowers nodes for one target and remembers their kernels. */
+export function sharedLowering(target: LoweringTarget): (node: Node) => Lowered {
   const known = new Map<string, Shared>();
   const numbers = new Map<AnyOp, number>();
   // Names are for people: two operations may have one.
@@ -32,13 +33,19 @@ export function sharedLowering(traits: LowerTraits): (node: Node) => Lowered {
     const graph = { name: "", params: [...new Set(node.inputs)], nodes: [node], results: node.outputs };
     return structuralKey(graph, opNumber);
   };
-  return (node) => {
+  const lower = (node: Node): Lowered => {
     const key = keyOf(node);
     const values: readonly Value[] = [...node.inputs, ...node.outputs];
     const found = known.get(key);
     if (found) return { kernel: found.kernel, values: found.places.map((place) => values[place] ?? null) };
-    const made = lowerNode(node, traits);
+    const made = lowerNode(node, target);
     known.set(key, { kernel: made.kernel, places: made.values.map((value) => (value ? values.indexOf(value) : -1)) });
     return made;
+  };
+  const byNode = new WeakMap<Node, Lowered>();
+  return (node) => {
+    const lowered = byNode.get(node) ?? lower(node);
+    byNode.set(node, lowered);
+    return lowered;
   };
 }

@@ -27,7 +27,7 @@ export interface RanOn {
   readonly targetNote: string | null;
 }
 
-export const ranOn = ({ target, note }: ChosenTarget): RanOn => ({ target: target.name, targetNote: note });
+export const ranOn = ({ target, note }: ChosenTarget): RanOn => ({ target: target.description.name, targetNote: note });
 
 const { target, threads } = PLANNING_OPTIONS;
 export const RUN_TARGET: OptionKinds<RunTarget> = { target, threads };

@@ -104,7 +104,7 @@ function identityOf({ step, loss, start, constants, target }: Prepared, steps: n
     constants: hashOfTensors(constants),
     captured: hashOfTensors([...step.inputs.slice(step.states + step.constants), ...loss.bound.constants]),
     // whether products are fused with additions changes bits
-    arithmetic: target.arithmetic,
+    arithmetic: target.description.arithmetic.name,
   };
 }
 

@@ -13,16 +13,15 @@ import { assemble } from "../compiler/assemble.ts";
 import type { Graph } from "../ir/graph.ts";
 import { byteLength, type TensorType } from "../ir/type.ts";
 import { isFloat } from "../kernel/dtype.ts";
+import { alignUp } from "../plan/problem.ts";
 import { Executable } from "../runtime/executable.ts";
 import type { ArenaMemory, Target } from "../runtime/target.ts";
+import { arenaSpace } from "../target/description.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { bytesOfView, copySection, gather, type Layout, layoutOf, type Section, scatter, sectionOf } from "./layout.ts";
 import type { BoundGraph, LossGraph, ReverseGraphs } from "./step-graphs.ts";
 
 const typesOf = (values: readonly { readonly type: TensorType }[]): readonly TensorType[] => values.map((v) => v.type);
-
-/** Of arenas in one memory. */
-const ALIGNMENT = 64;
 
 /** A program that has a place in the memory and is not loaded yet. */
 interface Planned extends BoundGraph {
@@ -53,13 +52,13 @@ class Space {
     const donated = new Map(Array.from({ length: count }, (_, k) => [first + k, k]));
     const fixed = graph.params.length - constants.length;
     const persistent = new Set([...donated.keys(), ...constants.map((_, k) => fixed + k)]);
-    const { traits, costs } = this.#target;
+    const { description } = this.#target;
     const baseFor = (bytes: number): number => this.#take(bytes);
-    return { graph, constants, placed: assemble(graph, traits, { donated, persistent, costs, baseFor }) };
+    return { graph, constants, placed: assemble(graph, description, { donated, persistent, baseFor }) };
   }
 
   #take(bytes: number): number {
-    const base = Math.ceil(this.#bytes / ALIGNMENT) * ALIGNMENT;
+    const base = alignUp(this.#bytes, arenaSpace(this.#target.description).alignment);
     this.#bytes = base + bytes;
     return base;
   }

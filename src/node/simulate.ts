@@ -78,14 +78,14 @@ function requireSimulate(options: SimulateOptions<Tree, readonly Tree[]>): void 
 }
 
 /** How many steps are done does not make it another run. */
-function identityOf({ traced, inputs, states, constants }: TracedStep, { arithmetic }: Target): Identity {
+function identityOf({ traced, inputs, states, constants }: TracedStep, { description }: Target): Identity {
   return {
     what: "simulation",
     step: hashOfGraph(traced.graph),
     state: hashOfTensors(inputs.slice(0, states)),
     constants: hashOfTensors(inputs.slice(states, states + constants)),
     captured: hashOfTensors(inputs.slice(states + constants)),
-    arithmetic,
+    arithmetic: description.arithmetic.name,
   };
 }
 

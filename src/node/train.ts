@@ -172,7 +172,7 @@ async function trainAlone(options: TrainOptions<Tree, readonly Tree[]>, files: F
   const checkpoint = checkpointOf(traced, flat);
   const chosen = targetOf(options);
   const { target } = chosen;
-  const identity = identityOf(traced, flat.leaves, target.arithmetic);
+  const identity = identityOf(traced, flat.leaves, target.description.arithmetic.name);
   await claimFolder(files, directory, identity);
   const store = new Store(files, {
     folder: directory,
@@ -185,7 +185,7 @@ async function trainAlone(options: TrainOptions<Tree, readonly Tree[]>, files: F
   const trail = new Trail(store, "state", there);
   const pace = new Pace(every);
   // the one that the folder was claimed for, and no other
-  const run = compile(step, { ...stepOptions(options), target: target.name });
+  const run = compile(step, { ...stepOptions(options), target: chosen.name });
   let { state, loss, step: i } = point ?? { state: first, loss: null, step: 0 };
   const begun = i;
   const save = async (): Promise<void> => {

@@ -13,9 +13,7 @@ import { violations } from "../ir/verify.ts";
 import { allOps } from "../ops/all.ts";
 import { broadcast, sum } from "../ops/broadcast.ts";
 import { mul, neg, sub } from "../ops/elementwise.ts";
-import { fuseWith } from "./fuse.ts";
-
-const fuse = fuseWith({});
+import { fuse } from "./fuse.ts";
 
 function expectSameMeaning(graph: Graph, seed: number): void {
   const after = fuse.run(graph);

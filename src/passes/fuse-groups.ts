@@ -19,6 +19,7 @@ import type { Graph, Node, Value } from "../ir/graph.ts";
 import { resultOf } from "../ir/graph.ts";
 import { byteLength, elementsOf } from "../ir/type.ts";
 import { producersOf } from "../ir/walk.ts";
+import type { FusionLimits } from "../target/description.ts";
 import { ledTo, rankTogether } from "./fuse-ranks.ts";
 import { evaluationsOfKernel, evaluationsOfView } from "./fuse-size.ts";
 import type { Overwrites } from "./overwrites.ts";
@@ -65,17 +66,6 @@ export interface Group {
   readonly alone: boolean;
 }
 
-export interface FuseOptions {
-  /** Nodes in one kernel. */
-  readonly maxNodes: number;
-  /** Work an element that may be repeated when a product packs its operand more than once. */
-  readonly maxPackedFlops: number;
-  /** Evaluations in one kernel, where a value that is read at several positions counts once for each (fuse-size.ts). */
-  readonly maxEvaluations: number;
-  /** Values that one kernel stores: all of them are live while it runs. */
-  readonly maxStored: number;
-}
-
 /** Which merges a round may make. The first test is the cheaper one: it does not need to know the role. */
 interface Stage {
   tries(from: Group, to: Group): boolean;
@@ -95,13 +85,6 @@ const STAGES: readonly Stage[] = [
   { tries: (from) => from.anchor !== null, accepts: () => true },
   { tries: () => true, accepts: () => true },
 ];
-
-export const FUSE_DEFAULTS: FuseOptions = {
-  maxNodes: 48,
-  maxPackedFlops: 8,
-  maxEvaluations: 128,
-  maxStored: Number.POSITIVE_INFINITY,
-};
 
 /** Work an element below which it is cheaper to compute something again than to store it and read it back. */
 const CHEAP_FLOPS = 16;
@@ -170,7 +153,7 @@ function hasEpilogue(node: Node): boolean {
 export class Grouping {
   readonly edges: Edge[] = [];
   readonly #memberOf = new Map<Node, Member>();
-  readonly #options: FuseOptions;
+  readonly #options: FusionLimits;
   readonly #overwrites: Overwrites;
   readonly #producer: ReadonlyMap<Value, Node>;
   /** Attempts to merge so far. */
@@ -183,7 +166,7 @@ export class Grouping {
     inlined: ReadonlySet<Node>,
     named: ReadonlySet<Node>,
     overwrites: Overwrites,
-    options: FuseOptions,
+    options: FusionLimits,
   ) {
     this.#options = options;
     this.#overwrites = overwrites;

@@ -8,8 +8,9 @@ import type { Graph, Node, Value } from "../ir/graph.ts";
 import { newValue } from "../ir/graph.ts";
 import { producersOf, withLiveNodes } from "../ir/walk.ts";
 import { fused } from "../ops/control.ts";
+import { COMMON_FUSION, type FusionLimits } from "../target/description.ts";
 import { isControl } from "./control-nodes.ts";
-import { FUSE_DEFAULTS, type FuseOptions, type Group, Grouping, inlinedNodes, isStored } from "./fuse-groups.ts";
+import { type Group, Grouping, inlinedNodes, isStored } from "./fuse-groups.ts";
 import { Overwrites } from "./overwrites.ts";
 import type { Pass } from "./pass.ts";
 
@@ -44,10 +45,10 @@ function readByControl(graph: Graph, producer: ReadonlyMap<Value, Node>): Readon
   return found;
 }
 
-const fusedBefore = new WeakMap<FuseOptions, WeakMap<Graph, Graph>>();
+const fusedBefore = new WeakMap<FusionLimits, WeakMap<Graph, Graph>>();
 
 /** A region on its own: variants of a program that share one share what it becomes. */
-function fuseOnce(region: Graph, options: FuseOptions): Graph {
+function fuseOnce(region: Graph, options: FusionLimits): Graph {
   const known = fusedBefore.get(options) ?? new WeakMap<Graph, Graph>();
   fusedBefore.set(options, known);
   const made = known.get(region) ?? fuseGraph(region, options);
@@ -56,7 +57,7 @@ function fuseOnce(region: Graph, options: FuseOptions): Graph {
 }
 
 /** The regions of loops and branches are programs of their own. */
-function withFusedRegions(node: Node, options: FuseOptions): Node {
+function withFusedRegions(node: Node, options: FusionLimits): Node {
   return isControl(node) ? { ...node, regions: node.regions.map((region) => fuseOnce(region, options)) } : node;
 }
 
@@ -199,7 +200,7 @@ class ReadyList {
   }
 }
 
-function fuseGraph(whole: Graph, options: FuseOptions): Graph {
+function fuseGraph(whole: Graph, options: FusionLimits): Graph {
   const live = withLiveNodes(whole);
   const graph = { ...live, nodes: live.nodes.map((node) => withFusedRegions(node, options)) };
   const producer = producersOf(graph);
@@ -226,22 +227,24 @@ function returnedNames(graph: Graph, producer: ReadonlyMap<Value, Node>, inlined
   return graph.nodes.filter((node) => wanted.has(node));
 }
 
-/** A fusion pass with its own limits. */
-export function fuseWith(options: Partial<FuseOptions>): Pass {
-  const all: FuseOptions = { ...FUSE_DEFAULTS, ...options };
+/** A fusion pass within a target's limits. */
+export function fuseWithin(limits: FusionLimits): Pass {
   return {
     name: "fuse",
     after: ["inline", "canonicalize", "cse", "dce"],
-    run: (graph) => fuseGraph(graph, all),
+    run: (graph) => fuseGraph(graph, limits),
   };
 }
 
 /** Makes one kernel of nodes that can share their loops: maps with maps, in front of and behind anchors. */
-export const fuse: Pass = fuseWith({});
+export const fuse: Pass = fuseWithin(COMMON_FUSION);
 
 /**
  * Other ways to make kernels, for budgets that `fuse` does not meet: a kernel holds all its operands and results at once,
  * so where the tightest step is one that stores several values, kernels that store one each need less. With a kernel for
  * every operation, values wait that would never have been stored, but each runs when its own operands are there.
  */
-export const leanFusions: readonly Pass[] = [fuseWith({ maxStored: 1 }), fuseWith({ maxNodes: 1 })];
+export const leanFusions = (limits: FusionLimits): readonly Pass[] => [
+  fuseWithin({ ...limits, maxStored: 1 }),
+  fuseWithin({ ...limits, maxNodes: 1 }),
+];

@@ -8,9 +8,7 @@
  * Time is what the plan expects, or what a profile measured; the file says which.
  */
 import { at } from "../base/invariant.ts";
-import type { Node } from "../ir/graph.ts";
-import type { Lowered } from "../lower/lower.ts";
-import { type CostModel, planMs } from "./cost/model.ts";
+import { type NodeCosts, planMs } from "./cost/model.ts";
 import { kernelName } from "./json.ts";
 import { liveByKind } from "./memory-chart.ts";
 import { nameValues } from "./names.ts";
@@ -75,12 +73,7 @@ export function planTrace(
 }
 
 /** What a step is predicted to take: a program of that step alone. */
-export function predictedStepMs(
-  plan: Plan,
-  step: Step,
-  model: CostModel,
-  lowered?: ReadonlyMap<Node, Lowered>,
-): number {
+export function predictedStepMs(plan: Plan, step: Step, costs: NodeCosts): number {
   const program = { ...plan.program, params: [], steps: [at(plan.program.steps, step)] };
-  return planMs({ ...plan, program, copies: [] }, model, lowered);
+  return planMs({ ...plan, program, copies: [] }, costs);
 }

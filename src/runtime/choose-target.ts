@@ -19,6 +19,8 @@ export function provideNative(provider: TargetProvider): void {
 
 /** The target that was asked for, and why it is not a faster one, has fewer threads or keeps nothing. */
 export interface ChosenTarget {
+  /** Under which it is had again. */
+  readonly name: TargetName;
   readonly target: Target;
   readonly note: string | null;
   /** What `auto` takes where a program cannot be loaded for the target after all. */
@@ -28,14 +30,14 @@ export interface ChosenTarget {
 /** One thread where there are no workers: a page that may not share memory runs the same program, with the same bits. */
 function wasm({ threads = 1 }: TargetRequest): ChosenTarget {
   const missing = threads === 1 ? null : noWorkers();
-  if (missing !== null) return { target: wasmTarget(), note: `one thread, not ${threads}: ${missing}` };
-  return { target: wasmTarget(undefined, { threads }), note: null };
+  if (missing !== null) return { name: "wasm", target: wasmTarget(), note: `one thread, not ${threads}: ${missing}` };
+  return { name: "wasm", target: wasmTarget(undefined, { threads }), note: null };
 }
 
 /** WebAssembly in place of native, with the reason. */
 function notNative(request: TargetRequest, why: string): ChosenTarget {
-  const { target, note } = wasm(request);
-  return { target, note: [`wasm, not native: ${why}`, ...(note === null ? [] : [note])].join("; ") };
+  const { note, ...chosen } = wasm(request);
+  return { ...chosen, note: [`wasm, not native: ${why}`, ...(note === null ? [] : [note])].join("; ") };
 }
 
 /** `auto`: native where it can be had, else WebAssembly with the reason. Throws `TargetUnsupported` otherwise. */
@@ -44,7 +46,7 @@ export function chooseTarget(name: TargetName, request: TargetRequest = {}): Cho
   const found = native(request);
   const isAuto = name === "auto";
   if (typeof found !== "string") {
-    const chosen = { target: found, note: found.note ?? null };
+    const chosen: ChosenTarget = { name: "native", target: found, note: found.note ?? null };
     return isAuto ? { ...chosen, instead: (why) => notNative(request, why) } : chosen;
   }
   if (isAuto) return notNative(request, found);

@@ -8,8 +8,7 @@
  */
 import { grouped, TidemarkError } from "../base/errors.ts";
 import type { PlacedProgram } from "../codegen/placed.ts";
-import type { LowerTraits } from "../lower/lower.ts";
-import type { CostModel } from "../plan/cost/model.ts";
+import type { TargetDescription } from "../target/description.ts";
 
 /** What holds arenas. Programs that run in turn may share one: its size is then that of the largest, not the sum. */
 export interface ArenaMemory {
@@ -59,13 +58,9 @@ export interface LoadOptions {
 }
 
 export interface Target {
-  readonly name: "wasm" | "native";
+  /** What the compiler knows of it. */
+  readonly description: TargetDescription;
   readonly threads: number;
-  readonly traits: LowerTraits;
-  /** How fast it is, before it is measured. */
-  readonly costs: CostModel;
-  /** In words: how products are rounded, as far as bits depend on it. */
-  readonly arithmetic: string;
   /** What its user should know, in one line. */
   readonly note?: string | null;
   /** Throws `TargetUnsupported` where the program cannot be made to run. */

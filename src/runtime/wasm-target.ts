@@ -4,13 +4,11 @@
  */
 import { invariant } from "../base/invariant.ts";
 import type { PlacedProgram } from "../codegen/placed.ts";
-import { contractScratch } from "../codegen/wasm/blocking.ts";
+import { LARGEST_ARENA_BYTES, wasmDescription } from "../codegen/wasm/description.ts";
 import { MOST_PAGES } from "../codegen/wasm/encoder.ts";
 import { detectFeatures } from "../codegen/wasm/features.ts";
 import { emitProgram, PAGE, pagesOf, type WasmModule } from "../codegen/wasm/program.ts";
 import { teamBytes } from "../codegen/wasm/team.ts";
-import type { LowerTraits } from "../lower/lower.ts";
-import { DEFAULT_MODELS } from "../plan/cost/model.ts";
 import {
   type ArenaMemory,
   allocated,
@@ -23,19 +21,10 @@ import {
 import { instanceOf, moduleFrom } from "./wasm-module.ts";
 import { Team } from "./wasm-threads.ts";
 
-/** What products on WebAssembly need, with or without fused multiply-add. */
-export function wasmTraits(fma: boolean = detectFeatures().relaxedMadd, threads = 1): LowerTraits {
-  const key = `wasm ${JSON.stringify({ fma, threads })}`;
-  return { key, contractScratch: (dtype, m, n, k) => contractScratch(dtype, fma, m, n, k, threads) };
-}
-
 /** What tests ask for beside threads: all calls shared. */
 export interface WasmRequest extends TargetRequest {
   readonly shareFrom?: number;
 }
-
-/** Of a WebAssembly memory with addresses of 32 bits. */
-export const LARGEST_ARENA_BYTES = MOST_PAGES * PAGE;
 
 /** A shared one has all its addresses from the start: where the engine has not got so many, it can grow less. */
 function newMemory(initial: number, maximum: number, shared: boolean): WebAssembly.Memory {
@@ -123,11 +112,8 @@ function load(placed: PlacedProgram, fma: boolean, request: WasmRequest, options
 export function wasmTarget(fma: boolean = detectFeatures().relaxedMadd, request: WasmRequest = {}): Target {
   const { threads = 1 } = request;
   return {
-    name: "wasm",
+    description: wasmDescription(fma, threads),
     threads,
-    traits: wasmTraits(fma, threads),
-    costs: DEFAULT_MODELS[fma ? "wasm-relaxed" : "wasm"],
-    arithmetic: fma ? "fused multiply-add" : "plain",
     load: (placed, options) => load(placed, fma, request, options),
     allocate(most = LARGEST_ARENA_BYTES) {
       const words = threads > 1 ? teamBytes(threads) : 0;

@@ -1,12 +1,14 @@
 /** @file Every operation on every one of its samples, as kernels with inputs, for comparing targets with the interpreter. */
+
 import { hostRandom } from "../../src/base/random.ts";
 import { Build } from "../../src/ir/build.ts";
 import type { AnyOp, Sample } from "../../src/ir/op.ts";
 import { elementsOf, type TensorType, typeText } from "../../src/ir/type.ts";
 import { bytesOf, type ScalarType } from "../../src/kernel/dtype.ts";
 import type { Kernel } from "../../src/kernel/loops.ts";
-import { type LowerTraits, lowerNode } from "../../src/lower/lower.ts";
+import { lowerNode } from "../../src/lower/lower.ts";
 import { allOps } from "../../src/ops/all.ts";
+import type { LoweringTarget } from "../../src/target/description.ts";
 
 export type Buffer =
   | Float32Array<ArrayBuffer>
@@ -52,7 +54,7 @@ function rangeFor(sample: Sample<unknown>, i: number): readonly [number, number]
   return (typeof range[0] === "number" ? range : range[i]) as readonly [number, number];
 }
 
-function kernelSample(op: AnyOp, sample: Sample<unknown>, traits: LowerTraits): KernelSample {
+function kernelSample(op: AnyOp, sample: Sample<unknown>, traits: LoweringTarget): KernelSample {
   const source = hostRandom(7);
   const b = new Build(op.name);
   const params = sample.inputs.map((t) => b.param(t));
@@ -82,6 +84,6 @@ export const kernelOps: readonly AnyOp[] = allOps.filter((op) => {
   return op.lower.kind !== "region" && op.lower.kind !== "control";
 });
 
-export function kernelSamples(op: AnyOp, traits: LowerTraits): readonly KernelSample[] {
+export function kernelSamples(op: AnyOp, traits: LoweringTarget): readonly KernelSample[] {
   return (op.samples() as readonly Sample<unknown>[]).map((sample) => kernelSample(op, sample, traits));
 }

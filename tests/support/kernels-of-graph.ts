@@ -1,15 +1,15 @@
 /** @file The kernels that a graph becomes, and what they compute as the interpreter runs them. */
+
 import { at, invariant } from "../../src/base/invariant.ts";
 import type { Graph, Value } from "../../src/ir/graph.ts";
 import type { Reference } from "../../src/ir/op.ts";
 import { elementsOf } from "../../src/ir/type.ts";
 import { interpretKernel, type TypedArray } from "../../src/kernel/interpret.ts";
-import { type Lowered, type LowerTraits, lowerNode } from "../../src/lower/lower.ts";
+import { type Lowered, lowerNode } from "../../src/lower/lower.ts";
 import { fusedPipeline, runPasses } from "../../src/passes/pipeline.ts";
+import type { LoweringTarget } from "../../src/target/description.ts";
+import { PLAIN_LOWERING } from "../../src/target/plain.ts";
 import { typedArray } from "./lowering.ts";
-
-/** Without workspace for products: for the interpreter. */
-const PLAIN: LowerTraits = { contractScratch: () => 0 };
 
 export interface GraphKernels {
   /** After all passes. */
@@ -18,9 +18,9 @@ export interface GraphKernels {
   readonly kernels: readonly Lowered[];
 }
 
-export function kernelsOfGraph(graph: Graph, traits: LowerTraits = PLAIN): GraphKernels {
+export function kernelsOfGraph(graph: Graph, target: LoweringTarget = PLAIN_LOWERING): GraphKernels {
   const fused = runPasses(graph, fusedPipeline);
-  return { graph: fused, kernels: fused.nodes.filter(isKernel).map((node) => lowerNode(node, traits)) };
+  return { graph: fused, kernels: fused.nodes.filter(isKernel).map((node) => lowerNode(node, target)) };
 }
 
 const isKernel = (node: Graph["nodes"][number]): boolean => node.op.alias === null;
@@ -46,7 +46,7 @@ export function interpretGraph(graph: Graph, inputs: readonly Reference[]): read
       const { dtype, shape } = value.type;
       arrays.set(value, typedArray(dtype, new Float64Array(elementsOf(shape))));
     }
-    const { kernel, values } = lowerNode(node, PLAIN);
+    const { kernel, values } = lowerNode(node, PLAIN_LOWERING);
     interpretKernel(
       kernel,
       values.map((value) => (value ? known(value) : new Float64Array(0))),

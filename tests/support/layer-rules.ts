@@ -1,7 +1,7 @@
 /**
  * @file Who may import whom.
  *
- *   base → kernel → ir → ops → { trace autodiff passes lower } → plan → codegen → compiler → runtime → api →
+ *   base → kernel → target → ir → ops → { trace autodiff passes lower } → plan → codegen → compiler → runtime → api →
  *   { nn optim sim view } → { node playground } → cli
  *
  * A file imports from its own layer and from layers to its left; within braces siblings do not see each other. Types
@@ -14,6 +14,7 @@ import { importsOf, resolveImport } from "./syntax.ts";
 export const LAYERS: readonly (readonly string[])[] = [
   ["base"],
   ["kernel"],
+  ["target"],
   ["ir"],
   ["ops"],
   ["trace", "autodiff", "passes", "lower"],

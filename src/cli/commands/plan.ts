@@ -14,14 +14,7 @@ import { type Arguments, type Command, type Io, paintFor, writeJson } from "../c
 import { CONTRACT } from "../contract.ts";
 import { writeText } from "../files.ts";
 import { loadProgram } from "../load.ts";
-import {
-  PLAN_OPTIONS,
-  type PlanFigures,
-  type PlanOutcome,
-  type PlanSettings,
-  planLoaded,
-  planSettings,
-} from "../plan-figures.ts";
+import { PLAN_OPTIONS, type PlanFigures, type PlanOutcome, planLoaded, planSettings } from "../plan-figures.ts";
 
 function persistentText(f: PlanFigures): string {
   const parts = [
@@ -49,12 +42,12 @@ function planText(made: Plan, f: PlanFigures, io: Io): string {
 }
 
 /** The plan for other programs, as many files as are asked for. */
-function writeFiles(args: Arguments, { planned }: PlanOutcome, { machine }: PlanSettings): void {
+function writeFiles(args: Arguments, { planned }: PlanOutcome): void {
   const { plan: made } = planned;
   const [json, trace, csv] = ["plan-json", "chrome-trace", "csv"].map((name) => args.value(name));
   if (json !== undefined) writeText(json, `${JSON.stringify(planJson(made, { stories: true }))}\n`);
   if (trace !== undefined) {
-    const events = planTrace(made, (step) => predictedStepMs(made, step, machine.costs));
+    const events = planTrace(made, (step) => predictedStepMs(made, step, planned.costs));
     writeText(trace, `${JSON.stringify(events)}\n`);
   }
   if (csv !== undefined) writeText(csv, printCsv(made.problem, made.offsets));
@@ -90,7 +83,7 @@ export const plan: Command = {
       if (args.has("map")) io.out(`${memoryMap(planned.plan, paintFor(io))}\n`);
       if (!args.has("json")) io.out(planText(planned.plan, figures(), io));
     }
-    if (refusal === null) writeFiles(args, outcome, settings);
+    if (refusal === null) writeFiles(args, outcome);
     if (args.has("json")) writeJson(io, figures());
     if (refusal) throw refusal;
   },

@@ -1,4 +1,5 @@
 /** @file Which way products are computed, and what workspace that takes: facts that the plan of a program rests on. */
+
 import { describe, expect, it } from "vitest";
 import { at } from "../../base/invariant.ts";
 import { Build } from "../../ir/build.ts";
@@ -8,8 +9,9 @@ import type { ContractNest } from "../../kernel/loops.ts";
 import { lowerNode } from "../../lower/lower.ts";
 import { conv, convInput } from "../../ops/conv.ts";
 import { matmul } from "../../ops/matmul.ts";
-import { contractScratch } from "./contract.ts";
+import { PLAIN_LOWERING } from "../../target/plain.ts";
 import { type ProductPlan, planProduct, workspaceElements } from "./contract-plan.ts";
+import { nativeDescription } from "./description.ts";
 import type { NativeOptions } from "./options.ts";
 
 const WIDE: NativeOptions = { lanes: 16, fma: true, threads: 1 };
@@ -22,7 +24,7 @@ function planOf<A>(op: OpDef<A>, shapes: readonly (readonly number[])[], attrs: 
     shapes.map((shape) => b.param(tensorType("f32", shape))),
     attrs,
   );
-  const { kernel } = lowerNode(at(b.nodes, 0), { contractScratch: () => 0 });
+  const { kernel } = lowerNode(at(b.nodes, 0), PLAIN_LOWERING);
   return planProduct(at(kernel.nests, 0) as ContractNest, kernel.operands, options);
 }
 
@@ -120,12 +122,8 @@ describe("matrix products", () => {
     const [x, w] = [b.param(tensorType("f32", [30, 40])), b.param(tensorType("f32", [50, 40]))];
     b.call(matmul, [x, w], { ta: false, tb: true });
     const elements = (threads: number): number => {
-      const traits = {
-        contractScratch: (
-          ...[, , , , nest, operands]: Parameters<Parameters<typeof lowerNode>[1]["contractScratch"]>
-        ) => contractScratch(nest, operands, { ...WIDE, threads }),
-      };
-      return at(lowerNode(at(b.nodes, 0), traits).kernel.operands, 3).elements;
+      const target = nativeDescription({ ...WIDE, threads });
+      return at(lowerNode(at(b.nodes, 0), target).kernel.operands, 3).elements;
     };
     expect(elements(1)).toBeGreaterThan(0);
     expect(elements(3)).toBe(3 * elements(1));

@@ -17,6 +17,7 @@ import { type ConvAttrs, conv, convInput } from "../../ops/conv.ts";
 import { mul, relu } from "../../ops/elementwise.ts";
 import type { Elements } from "../../runtime/executable.ts";
 import type { Target } from "../../runtime/target.ts";
+import { PLAIN_LOWERING } from "../../target/plain.ts";
 import { planProduct } from "./contract-plan.ts";
 import { columnsOf } from "./contract-window.ts";
 
@@ -77,7 +78,7 @@ describe.skipIf(at(plainTargets, 1).missing)("windows packed along their places"
   it("are those whose image is too large for a copy", () => {
     const b = new Build("one");
     b.call(conv, [b.param(tensorType("f32", [1, 64, 128, 128])), b.param(tensorType("f32", [64, 64, 5, 5]))], plain());
-    const { kernel } = lowerNode(at(b.nodes, 0), { contractScratch: () => 0 });
+    const { kernel } = lowerNode(at(b.nodes, 0), PLAIN_LOWERING);
     const nest = at(kernel.nests, 0) as ContractNest;
     const { s, v, swapped } = planProduct(nest, kernel.operands, { lanes: 16, fma: true, threads: 1 });
     expect([swapped ? s.kind : v.kind, columnsOf(nest, nest.cols)]).toEqual(["along", 126]);

@@ -208,8 +208,7 @@ function results(target: ReturnType<typeof nativeTarget>, cases: readonly Case[]
   if (typeof target === "string") throw new Error(target);
   let top = 64;
   const steps = cases.map((one): PlacedKernel => {
-    const [, m, n, k] = one.sizes;
-    const kernel = kernelOf(one, (nest, operands) => target.traits.contractScratch(one.dtype, m, n, k, nest, operands));
+    const kernel = kernelOf(one, (nest, operands) => target.description.workspace(nest, operands));
     const addresses = kernel.operands.map(({ dtype, elements }) => {
       top += Math.ceil((elements * bytesOf(dtype)) / 64 + 1) * 64;
       return top - Math.ceil((elements * bytesOf(dtype)) / 64 + 1) * 64;

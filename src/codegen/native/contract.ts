@@ -18,7 +18,6 @@
  */
 import { at } from "../../base/invariant.ts";
 import type { ContractNest, Operand } from "../../kernel/loops.ts";
-import { total } from "../../kernel/winograd.ts";
 import { Interner } from "../intern.ts";
 import { type Needed, neededSums } from "../needed-sums.ts";
 import { product, type Units } from "../units.ts";
@@ -32,6 +31,7 @@ import { sharePacking } from "./gemm-pack.ts";
 import type { NativeOptions, ShareFunction } from "./options.ts";
 import { splitUnit } from "./walk.ts";
 import { emitWinograd } from "./winograd.ts";
+import { total } from "./winograd-choice.ts";
 import { planWinograd, planWinogradWeights } from "./winograd-plan.ts";
 import { emitWinogradWeights } from "./winograd-weights.ts";
 

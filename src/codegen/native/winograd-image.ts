@@ -14,10 +14,10 @@
  */
 import type { Bound, Expr, Index, LoopVar } from "../../kernel/expr.ts";
 import { constIndex, varIndex } from "../../kernel/index-math.ts";
-import type { Strips } from "../../kernel/winograd.ts";
 import type { Interner } from "../intern.ts";
 import { loopVar, replaceCounters, UNIT } from "./counters.ts";
 import type { Context, VectorEmitter } from "./emitter.ts";
+import type { Strips } from "./winograd-choice.ts";
 
 /** The right side of a product over the counters of a place and of a tap in place of the flat ones. */
 export interface Plane {

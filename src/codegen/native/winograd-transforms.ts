@@ -20,8 +20,9 @@
  *
  * Invariant: multiplications and additions are not contracted, and nothing depends on which lane a tile is in.
  */
-import { SPAN, TILE } from "../../kernel/winograd.ts";
+
 import { vectorName } from "./gemm-micro.ts";
+import { SPAN, TILE } from "./winograd-choice.ts";
 
 const list = (n: number): readonly number[] => Array.from({ length: n }, (_, i) => i);
 

@@ -1,6 +1,6 @@
 /**
  * @file The gradient of a convolution to its weights as C, by Winograd's algorithm: the loops of
- * kernel/winograd-weights.ts.
+ * codegen/native/winograd-weights-choice.ts.
  *
  * A unit is a register of rows of the result and a block of channels. A thread's units of one block of channels lie next to
  * each other and are computed together, as many as a block holds, so that the image is transformed once for all of them.
@@ -8,7 +8,6 @@
 import type { Expr, LoopVar } from "../../kernel/expr.ts";
 import { addIndex, linearIndex, scaleIndex, varIndex } from "../../kernel/index-math.ts";
 import type { ContractNest, Operand } from "../../kernel/loops.ts";
-import { POSITIONS, TILE, total } from "../../kernel/winograd.ts";
 import { product, type Units } from "../units.ts";
 import { finishPlain } from "./contract-tile.ts";
 import { loopVar, replaceCounters } from "./counters.ts";
@@ -17,6 +16,7 @@ import { type MicroShape, sharedMicro, shareVectors } from "./gemm-micro.ts";
 import { acrossName, sharePacking } from "./gemm-pack.ts";
 import type { NativeOptions, ShareFunction } from "./options.ts";
 import { splitUnit } from "./walk.ts";
+import { POSITIONS, TILE, total } from "./winograd-choice.ts";
 import { emitImageRow, emitRow, emitStretches, type Plane, planeOf } from "./winograd-image.ts";
 import type { WinogradWeightsPlan } from "./winograd-plan.ts";
 import { rowsOf, VECTORS, winogradWeightsText } from "./winograd-transforms.ts";

@@ -3,6 +3,7 @@
  * and that its bits depend on nothing but shapes: not on lanes, threads, budgets, or what is fused before and behind. Many
  * convolutions are one program, since a C compiler takes a moment to start; the arena is poisoned before they run.
  */
+
 import { describe, expect, it } from "vitest";
 import { runGraph } from "../../../tests/support/run-graph.ts";
 import { plainTargets } from "../../../tests/support/targets.ts";
@@ -13,7 +14,6 @@ import { Build } from "../../ir/build.ts";
 import type { Graph, Node, Value } from "../../ir/graph.ts";
 import { elementsOf, type TensorType, tensorType } from "../../ir/type.ts";
 import type { ContractNest, Kernel } from "../../kernel/loops.ts";
-import { total } from "../../kernel/winograd.ts";
 import { lowerNode } from "../../lower/lower.ts";
 import { compilerFor, systemCompiler } from "../../node/native/compiler.ts";
 import { type NativeRequest, nativeTarget } from "../../node/native/target.ts";
@@ -22,7 +22,9 @@ import { add, mul, relu } from "../../ops/elementwise.ts";
 import { provideNative } from "../../runtime/choose-target.ts";
 import type { Target } from "../../runtime/target.ts";
 import { wasmTarget } from "../../runtime/wasm-target.ts";
+import { PLAIN_LOWERING } from "../../target/plain.ts";
 import type { NativeOptions } from "./options.ts";
+import { total } from "./winograd-choice.ts";
 import { planWinograd, planWinogradWeights } from "./winograd-plan.ts";
 
 /** Images, channels in and out, extents of the result, zeros before and behind, groups. */
@@ -252,7 +254,7 @@ describe("whether a convolution is computed so", () => {
     const all = { ...attrsOf(one), ...attrs };
     const y = b.call(conv, [typed(x), typed(w)], all);
     b.call(convWeight, [typed(x), typed(y.type)], { ...all, kernel: [3, 3] });
-    const [forward, weights] = b.nodes.map((node) => lowerNode(node, { key: "", contractScratch: () => 0 }).kernel);
+    const [forward, weights] = b.nodes.map((node) => lowerNode(node, PLAIN_LOWERING).kernel);
     const nestOf = (kernel: Kernel | undefined) => kernel?.nests[0] as ContractNest;
     return [
       planWinograd(nestOf(forward), forward?.operands ?? [], OPTIONS),

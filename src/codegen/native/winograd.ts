@@ -1,5 +1,5 @@
 /**
- * @file Winograd's convolution as C: the loops of kernel/winograd.ts. It is another way to compute a nest `contract` that says
+ * @file Winograd's convolution as C: the loops of codegen/native/winograd-choice.ts. It is another way to compute a nest `contract` that says
  * it is a convolution, with the same function, units and workspace as other products have (contract.ts).
  *
  * A unit is one panel of one block. A thread's units lie next to each other, so it transforms the image of a block once for
@@ -9,7 +9,6 @@
  */
 import { linearIndex } from "../../kernel/index-math.ts";
 import type { ContractNest, Operand } from "../../kernel/loops.ts";
-import { POSITIONS, TILE, total } from "../../kernel/winograd.ts";
 import type { Units } from "../units.ts";
 import { product } from "../units.ts";
 import { PanelPacking } from "./contract-panel.ts";
@@ -19,6 +18,7 @@ import { type MicroShape, sharedMicro, shareVectors } from "./gemm-micro.ts";
 import { sharePacking } from "./gemm-pack.ts";
 import type { NativeOptions, ShareFunction } from "./options.ts";
 import { splitUnit } from "./walk.ts";
+import { POSITIONS, TILE, total } from "./winograd-choice.ts";
 import { emitImageRow, emitStretches, type Plane, planeOf } from "./winograd-image.ts";
 import type { WinogradPlan } from "./winograd-plan.ts";
 import { rowsOf, VECTORS, winogradText } from "./winograd-transforms.ts";

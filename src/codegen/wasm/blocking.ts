@@ -57,8 +57,12 @@ export function blockingOf(dtype: ScalarType, fma: boolean, m: number, n: number
 export const threadElements = ({ scratch: [a, b, c] }: Blocking, width: number): number =>
   roundUp(a + b + c, 64 / width);
 
+/** Rows and columns of the result, and elements of a sum. */
+export type Extents = readonly [m: number, n: number, k: number];
+
 /** Elements of the workspace operand. */
-export function contractScratch(dtype: ScalarType, fma: boolean, m: number, n: number, k: number, threads = 1): number {
+export function contractScratch(dtype: ScalarType, fma: boolean, extents: Extents, threads = 1): number {
+  const [m, n, k] = extents;
   if (m === 0 || n === 0) return 0;
   const block = blockingOf(dtype, fma, m, n, k);
   const [a, b, c] = block.scratch;

@@ -5,14 +5,11 @@
 import { isMainThread } from "node:worker_threads";
 import { TidemarkError } from "../../base/errors.ts";
 import { invariant } from "../../base/invariant.ts";
-import { contractScratch } from "../../codegen/native/contract.ts";
+import { nativeDescription } from "../../codegen/native/description.ts";
 import type { NativeEmitOptions } from "../../codegen/native/options.ts";
 import { emitNativeProgram } from "../../codegen/native/program.ts";
+import type { WinogradUse } from "../../codegen/native/winograd-choice.ts";
 import type { PlacedProgram } from "../../codegen/placed.ts";
-import type { WinogradUse } from "../../kernel/winograd.ts";
-import type { LowerTraits } from "../../lower/lower.ts";
-import { type CostModel, DEFAULT_MODELS } from "../../plan/cost/model.ts";
-import { DEFAULT_TILE } from "../../plan/cost/work.ts";
 import {
   type ArenaMemory,
   allocated,
@@ -154,19 +151,6 @@ export interface NativeRequest extends TargetRequest {
   readonly compiler?: Compiler | string;
 }
 
-/** Speeds of the target, with convolutions as they are computed. */
-function costsOf({ winograd, lanes }: NativeEmitOptions): CostModel {
-  const { native } = DEFAULT_MODELS;
-  const { tile = DEFAULT_TILE } = native;
-  return { ...native, tile: { ...tile, winogradLanes: winograd ? lanes : 0 } };
-}
-
-/** What products need in native code. */
-export const nativeTraits = (options: NativeEmitOptions): LowerTraits => ({
-  key: `native ${JSON.stringify(options)}`,
-  contractScratch: (_dtype, _m, _n, _k, nest, operands) => contractScratch(nest, operands, options),
-});
-
 /** Code for the machine at hand. */
 export function nativeTarget(request: NativeRequest = {}): TargetAnswer {
   const { compiler = systemCompiler() } = request;
@@ -183,11 +167,8 @@ export function nativeTarget(request: NativeRequest = {}): TargetAnswer {
     ...(shareFrom === undefined ? {} : { shareFrom }),
   };
   const target: Target = {
-    name: "native",
+    description: nativeDescription(options),
     threads,
-    traits: nativeTraits(options),
-    costs: costsOf(options),
-    arithmetic: `native, ${fma ? "fused multiply-add" : "plain"}`,
     note: typeof kept === "string" ? `compiled programs are not kept: ${kept}` : null,
     load: (placed, how) => load(koffi, compiler, options, placed, how),
     allocate: (most) => new NativeMemory(koffi, most),

@@ -1,7 +1,9 @@
 /** @file Slices and replays on graphs that are small enough to read, and on random ones. */
 import { describe, expect, it } from "vitest";
 import { randomGraph, randomInputs } from "../../../tests/helpers/random-graph.ts";
+import { wasmDescription } from "../../codegen/wasm/description.ts";
 import { Assembler } from "../../compiler/assembler.ts";
+import { TargetCosts } from "../../compiler/node-costs.ts";
 import { Build } from "../../ir/build.ts";
 import { evaluate } from "../../ir/evaluate.ts";
 import type { Graph } from "../../ir/graph.ts";
@@ -12,8 +14,6 @@ import { tanh } from "../../ops/math.ts";
 import { matmul } from "../../ops/matmul.ts";
 import { fuse } from "../../passes/fuse.ts";
 import { pipeline, runPasses } from "../../passes/pipeline.ts";
-import { wasmTraits } from "../../runtime/wasm-target.ts";
-import { DEFAULT_MODELS } from "../cost/model.ts";
 import { baseSequence } from "../recompute/problem.ts";
 import { simulate } from "../recompute/simulate.ts";
 import { planRecompute } from "../recompute/strategies.ts";
@@ -22,8 +22,9 @@ import { liveBytes, type SlicedProgram, sliceProgram } from "./slices.ts";
 
 function sliced(graph: Graph): SlicedProgram & { readonly height: number } {
   const before = runPasses(graph, pipeline);
-  const { plan } = new Assembler(wasmTraits(), {}).make(before, [fuse]);
-  return { ...sliceProgram(before, plan, DEFAULT_MODELS.wasm), height: plan.height };
+  const description = wasmDescription();
+  const { plan } = new Assembler(description, {}).make(before, [fuse]);
+  return { ...sliceProgram(before, plan, new TargetCosts(description, description)), height: plan.height };
 }
 
 /** y = tanh(x w); z = y w; result z + tanh'(…): one kernel stores both the product and its tanh. */
@@ -90,7 +91,7 @@ describe("replays", () => {
 
   it("of one value free its bytes in between", () => {
     const before = runPasses(twoOutputs(), pipeline);
-    const assembler = new Assembler(wasmTraits(), {});
+    const assembler = new Assembler(wasmDescription(), {});
     const program = sliced(twoOutputs());
     const order = baseSequence(program.problem);
     const g = program.problem.ops.findIndex((o) => o.name === "g");

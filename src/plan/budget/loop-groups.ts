@@ -13,7 +13,7 @@ import { byteLength } from "../../ir/type.ts";
 import { nodesFor } from "../../ir/walk.ts";
 import { DEFAULT_SLOTS, type ScanAttrs } from "../../ops/loops.ts";
 import { type UnwindAttrs, unwindParts } from "../../ops/unwind.ts";
-import type { CostModel } from "../cost/model.ts";
+import type { NodeCosts } from "../cost/model.ts";
 import { cutPair } from "./cut-pair.ts";
 import { type LoopPair, rowsOf } from "./loop-pairs.ts";
 import { binomialSchedule, type Schedule } from "./reversal.ts";
@@ -73,14 +73,14 @@ const openKey = ({ pair: { stateBytes }, depth }: FoundOpen): string => `${depth
 const isFreeOpen = ({ pair: { backward } }: FoundOpen): boolean => (backward.attrs as UnwindAttrs).slots === 0;
 
 /** A graph whose loops hold what is chosen; those without a bound have to hold some states. */
-export function withChoice(graph: Graph, choice: LoopChoice, model: CostModel): Graph {
+export function withChoice(graph: Graph, choice: LoopChoice, costs: NodeCosts): Graph {
   const decide: Decide = {
     counted(loop) {
       const form = isFree(loop) ? choice.get(keyOf(loop)) : undefined;
       if (!form) return null;
       const { slots, taped, price } = form;
       const { length } = loop.pair;
-      const pair = price > 0 ? cutOnce(loop.pair, price, model) : loop.pair;
+      const pair = price > 0 ? cutOnce(loop.pair, price, costs) : loop.pair;
       return { pair, schedule: taped === length ? null : binomialSchedule(length, slots, taped) };
     },
     open: (loop) => (isFreeOpen(loop) ? (choice.get(openKey(loop))?.slots ?? DEFAULT_SLOTS) : 0),
@@ -97,25 +97,25 @@ export function withSchedules(graph: Graph, scheduleOf: (length: number) => Sche
 }
 
 /** A graph whose loops are as users asked for, or keep everything. */
-export const withoutChoice = (graph: Graph, model: CostModel): Graph => withChoice(graph, new Map(), model);
+export const withoutChoice = (graph: Graph, costs: NodeCosts): Graph => withChoice(graph, new Map(), costs);
 
 /** Prices from that of an addition to that of a product of thousands, for elements of four bytes. */
 const PRICES: readonly number[] = Array.from({ length: 20 }, (_, n) => 1e-9 * 2 ** n);
 
-const cutAt = (pair: LoopPair, price: number, model: CostModel): RowCut =>
-  rowCut(pair, price, (node) => againMs(node, model));
+const cutAt = (pair: LoopPair, price: number, costs: NodeCosts): RowCut =>
+  rowCut(pair, price, (node) => againMs(node, costs));
 
 /** By the reverse of a pair. */
 const known = new WeakMap<Node, Map<string, { readonly from: LoopPair; readonly pair: LoopPair }>>();
 
 /** A pair with the rows of a price: made once, so that whoever plans its bodies can plan them once. */
-function cutOnce(from: LoopPair, price: number, model: CostModel): LoopPair {
+function cutOnce(from: LoopPair, price: number, costs: NodeCosts): LoopPair {
   const own = known.get(from.backward) ?? new Map();
   known.set(from.backward, own);
-  const key = `${price} of ${JSON.stringify(model)}`;
+  const key = `${price} of ${costs.key}`;
   const found = own.get(key);
   if (found?.from.stacks.every((stack: Value, n: number) => stack === from.stacks[n])) return found.pair;
-  const pair = cutPair(from, cutAt(from, price, model));
+  const pair = cutPair(from, cutAt(from, price, costs));
   own.set(key, { from, pair });
   return pair;
 }
@@ -124,12 +124,12 @@ function cutOnce(from: LoopPair, price: number, model: CostModel): LoopPair {
  * The rows of a loop as they are, and those that are worth higher and higher prices, where these are fewer; `allMs` is how
  * long all rows take. With what makes them all, and is no less than a state, nothing is gained over states.
  */
-function rowsFor({ pair, runs }: FoundLoop, allMs: number, model: CostModel): readonly Rows[] {
+function rowsFor({ pair, runs }: FoundLoop, allMs: number, costs: NodeCosts): readonly Rows[] {
   const found: Rows[] = [{ price: 0, bytes: pair.tapeBytes, againMs: 0 }];
   for (const price of PRICES) {
-    const { rows, again } = cutAt(pair, price, model);
+    const { rows, again } = cutAt(pair, price, costs);
     const bytes = rows.reduce((sum, { type }) => sum + byteLength(type), 0);
-    const ms = again.reduce((sum, node) => sum + againMs(node, model), 0) * runs * pair.length;
+    const ms = again.reduce((sum, node) => sum + againMs(node, costs), 0) * runs * pair.length;
     if (bytes >= pair.stateBytes && ms >= allMs * (1 - 1e-9)) continue;
     if (bytes < (found.at(-1) as Rows).bytes) found.push({ price, bytes, againMs: ms });
   }
@@ -137,9 +137,9 @@ function rowsFor({ pair, runs }: FoundLoop, allMs: number, model: CostModel): re
 }
 
 /** The loops of a graph that are the planner's to decide, those with the largest stacks first. */
-export function loopGroups(graph: Graph, model: CostModel): readonly LoopGroup[] {
+export function loopGroups(graph: Graph, costs: NodeCosts): readonly LoopGroup[] {
   const groups = new Map<string, LoopGroup>();
-  const msOfNodes = (nodes: Iterable<Node>): number => [...nodes].reduce((sum, node) => sum + againMs(node, model), 0);
+  const msOfNodes = (nodes: Iterable<Node>): number => [...nodes].reduce((sum, node) => sum + againMs(node, costs), 0);
   const decide: Decide = {
     counted: (loop) => (isFree(loop) ? { pair: loop.pair, schedule: binomialSchedule(loop.pair.length, 1) } : null),
     open(loop) {
@@ -170,7 +170,7 @@ export function loopGroups(graph: Graph, model: CostModel): readonly LoopGroup[]
     const known = groups.get(key);
     const { body } = pair.forwardParts;
     const again = runs * length * msOfNodes(nodesFor(body, rowsOf(pair.forwardParts, pair.stacks)));
-    const own = rowsFor(loop, again, model);
+    const own = rowsFor(loop, again, costs);
     groups.set(key, {
       key,
       isOpen: false,

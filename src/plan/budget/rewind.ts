@@ -14,7 +14,7 @@ import type { Graph, Node, Value } from "../../ir/graph.ts";
 import { producersOf } from "../../ir/walk.ts";
 import type { Reversal, ScanAttrs } from "../../ops/loops.ts";
 import type { UnwindAttrs } from "../../ops/unwind.ts";
-import { controlRuns } from "../cost/work.ts";
+import { controlRuns } from "../cost/model.ts";
 import { findPairs, type LoopPair } from "./loop-pairs.ts";
 import { findOpenPairs, type OpenPair, recordOpen, unwindWith } from "./open-loops.ts";
 import { namedSchedule, type Schedule } from "./reversal.ts";

@@ -22,8 +22,8 @@ import { at } from "../../base/invariant.ts";
 import type { Node, Value } from "../../ir/graph.ts";
 import { byteLength } from "../../ir/type.ts";
 import { producersOf } from "../../ir/walk.ts";
-import { type CostModel, msOf } from "../cost/model.ts";
-import { NO_WORK, workOfNode } from "../cost/work.ts";
+import { msOf, NO_WORK } from "../../target/work.ts";
+import type { NodeCosts } from "../cost/model.ts";
 import { Flow } from "../order/flow.ts";
 import { type LoopPair, rowsOf } from "./loop-pairs.ts";
 
@@ -34,10 +34,10 @@ export interface RowCut {
 }
 
 /** What one turn takes again: nodes that are fused with others need no memory of their own. */
-export function againMs(node: Node, model: CostModel): number {
-  const work = workOfNode(node);
+export function againMs(node: Node, costs: NodeCosts): number {
+  const work = costs.workOf(node);
   const isMap = node.op.lower.kind === "map";
-  return msOf(isMap ? { ...NO_WORK, arithmetic: work.arithmetic } : work, model);
+  return msOf(isMap ? { ...NO_WORK, arithmetic: work.arithmetic } : work, costs.rates);
 }
 
 /** Values of the body that the reverse has in any case. */

@@ -17,9 +17,8 @@ import type { Graph, Node, Value } from "../../ir/graph.ts";
 import { byteLength } from "../../ir/type.ts";
 import { producersOf } from "../../ir/walk.ts";
 import { fused } from "../../ops/control.ts";
-import type { CostModel } from "../cost/model.ts";
-import { msOf } from "../cost/model.ts";
-import { type Work, workOfNode } from "../cost/work.ts";
+import { msOf, type Work } from "../../target/work.ts";
+import type { NodeCosts } from "../cost/model.ts";
 import { alignUp, type Plan } from "../problem.ts";
 import { leastBytes } from "../recompute/auto.ts";
 import type { RecomputeOp, RecomputeProblem } from "../recompute/problem.ts";
@@ -47,12 +46,12 @@ export interface SlicedProgram {
 }
 
 /** Cuts a graph at what the plan of its fused form stores. */
-export function sliceProgram(graph: Graph, plan: Plan, model: CostModel): SlicedProgram {
+export function sliceProgram(graph: Graph, plan: Plan, costs: NodeCosts): SlicedProgram {
   const slices = slicesOf(graph, plan);
   const values = slices.flatMap(({ nodes }) => at(nodes, nodes.length - 1).outputs);
   const numberOf = new Map(values.map((value, i) => [value, i]));
   const bytes = values.map((value) => bytesIn(plan, value));
-  const ops = slices.map((slice, k): RecomputeOp => opOf(slice, k, plan, numberOf, model));
+  const ops = slices.map((slice, k): RecomputeOp => opOf(slice, k, plan, numberOf, costs));
   const rootOf = roots(plan);
   const results = new Set(graph.results.flatMap((value) => numberOf.get(rootOf(value)) ?? []));
   const bare = { name: graph.name, ops, bytes, results: [...results], pinnedBytes: [] };
@@ -111,7 +110,7 @@ function opOf(
   k: number,
   plan: Plan,
   numberOf: ReadonlyMap<Value, number>,
-  model: CostModel,
+  costs: NodeCosts,
 ): RecomputeOp {
   const last = at(nodes, nodes.length - 1);
   const inner = new Set(nodes.flatMap((node) => node.outputs));
@@ -123,7 +122,7 @@ function opOf(
   return {
     id: k,
     name: last.outputs[0]?.name ?? last.op.name,
-    cost: msOf(workOfSlice(nodes, [...inputs], isMap), model),
+    cost: msOf(workOfSlice(nodes, [...inputs], isMap, costs), costs.rates),
     inputs: numbers,
     outputs: last.outputs.flatMap((value) => numberOf.get(value) ?? []),
     scratchBytes,
@@ -144,10 +143,11 @@ function scratchOf(plan: Plan, step: number): number {
  * What the slice takes as one kernel. A slice of maps alone is computed inside its reader more often than not: nothing is
  * launched for it and its result is not written.
  */
-function workOfSlice(nodes: readonly Node[], inputs: readonly Value[], isMap: boolean): Work {
+function workOfSlice(nodes: readonly Node[], inputs: readonly Value[], isMap: boolean, costs: NodeCosts): Work {
   const last = at(nodes, nodes.length - 1);
   const region: Graph = { name: last.op.name, params: inputs, nodes, results: last.outputs };
-  const work = workOfNode(nodes.length === 1 ? last : { ...last, op: fused, inputs, attrs: {}, regions: [region] });
+  const node = nodes.length === 1 ? last : { ...last, op: fused, inputs, attrs: {}, regions: [region] };
+  const work = costs.workOf(node);
   if (!isMap) return work;
   const written = last.outputs.reduce((sum, value) => sum + byteLength(value.type), 0);
   return { ...work, bytes: Math.max(0, work.bytes - written), calls: 0 };

@@ -24,7 +24,7 @@ import {
   total,
   type WinogradUse,
   whole,
-} from "./winograd.ts";
+} from "./winograd-choice.ts";
 
 export interface WinogradWeightsShape extends Strips {
   /** Rows of the result, channels of the image. */

@@ -1,6 +1,8 @@
 /** @file Bytes moved: counted by hand where one can, and never fewer than every operand once. */
 import { describe, expect, it } from "vitest";
 import { invariant } from "../../base/invariant.ts";
+import { planTraffic } from "../../cli/plan-traffic.ts";
+import { TargetCosts } from "../../compiler/node-costs.ts";
 import { Build } from "../../ir/build.ts";
 import type { Node } from "../../ir/graph.ts";
 import type { OpDef } from "../../ir/op.ts";
@@ -9,11 +11,13 @@ import { allOps } from "../../ops/all.ts";
 import { add, relu } from "../../ops/elementwise.ts";
 import { scatterAdd } from "../../ops/indexing.ts";
 import { matmul } from "../../ops/matmul.ts";
-import { planProgram } from "../plan.ts";
-import { memorySpace } from "../space.ts";
-import { planTraffic } from "./plan-traffic.ts";
+import { planProgram } from "../../plan/plan.ts";
+import { memorySpace } from "../../target/space.ts";
+import { wasmDescription } from "../wasm/description.ts";
 import { type KernelTraffic, kernelTraffic } from "./traffic.ts";
-import { kernelOfNode, workOfNode } from "./work.ts";
+
+const description = wasmDescription(false);
+const costs = new TargetCosts(description, description);
 
 const f32 = (...shape: number[]): TensorType => tensorType("f32", shape);
 
@@ -30,7 +34,7 @@ function nodeOf<A>(op: OpDef<A>, inputs: readonly TensorType[], attrs: A): Node 
 }
 
 function traffic(node: Node): KernelTraffic {
-  const kernel = kernelOfNode(node);
+  const kernel = costs.kernelOf(node);
   invariant(kernel, () => "no kernel");
   return kernelTraffic(kernel, kernel.nests);
 }
@@ -58,7 +62,7 @@ describe("what a kernel moves", () => {
         const node = nodeOf(op, inputs, attrs);
         const { moved, least } = traffic(node);
         expect(moved, op.name).toBeGreaterThanOrEqual(least);
-        expect(least, op.name).toBe(workOfNode(node).bytes);
+        expect(least, op.name).toBe(costs.workOf(node).bytes);
         kernels++;
       }
     }
@@ -88,7 +92,7 @@ describe("what a plan moves", () => {
       },
     });
     const [inputs, result] = [4 * (32 * 48 + 48 * 16), 4 * 32 * 16];
-    const { movedBytes, kernelBytes, leastBytes } = planTraffic(plan);
+    const { movedBytes, kernelBytes, leastBytes } = planTraffic(plan, costs);
     expect(leastBytes).toBe(inputs + result);
     // the product is written and read between
     expect(kernelBytes).toBe(inputs + 3 * result);

@@ -19,7 +19,7 @@
  * Invariant: nothing here looks at an expression, so what is fused in front or behind, budgets and threads change no bit; and
  * a sum over channels is made of runs that follow from their number alone.
  */
-import type { ContractNest } from "./loops.ts";
+import type { ContractNest } from "../../kernel/loops.ts";
 
 /** Results along an axis of a tile, elements of the image that they read, and positions of a transformed tile. */
 export const TILE = 4;

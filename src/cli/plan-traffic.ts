@@ -8,13 +8,13 @@
  * moved ≥ kernels (traffic.ts). What stays between steps is an input and, where it is replaced, a result. A branch or a
  * loop without a known number of turns counts as the cost of its operation says.
  */
-import { at } from "../../base/invariant.ts";
-import type { Node, Value } from "../../ir/graph.ts";
-import { byteLength } from "../../ir/type.ts";
-import type { Lowered } from "../../lower/lower.ts";
-import type { Plan } from "../problem.ts";
-import { type KernelTraffic, kernelTraffic, runningNests } from "./traffic.ts";
-import { controlRuns, kernelOfNode, workOfNode } from "./work.ts";
+import { at } from "../base/invariant.ts";
+import { type KernelTraffic, kernelTraffic, runningNests } from "../codegen/cpu/traffic.ts";
+import type { TargetCosts } from "../compiler/node-costs.ts";
+import type { Value } from "../ir/graph.ts";
+import { byteLength } from "../ir/type.ts";
+import { controlRuns } from "../plan/cost/model.ts";
+import type { Plan } from "../plan/problem.ts";
 
 /** Of one run of a program. */
 export interface Traffic {
@@ -24,7 +24,7 @@ export interface Traffic {
 }
 
 /** Moved by the steps of a plan, and by its kernels at least. */
-function stepTraffic(plan: Plan, lowered?: ReadonlyMap<Node, Lowered>): KernelTraffic {
+function stepTraffic(plan: Plan, costs: TargetCosts): KernelTraffic {
   let [moved, least] = [0, 0];
   const add = (by: KernelTraffic, times = 1): void => {
     moved += times * by.moved;
@@ -35,15 +35,15 @@ function stepTraffic(plan: Plan, lowered?: ReadonlyMap<Node, Lowered>): KernelTr
     const control = bodies && controlRuns(node);
     if (control) {
       bodies.forEach((body, n) => {
-        add(stepTraffic(body), at(control.runs, n));
+        add(stepTraffic(body, costs), at(control.runs, n));
       });
       add({ moved: 2 * control.copied, least: 2 * control.copied });
       continue;
     }
-    const kernel = lowered?.get(node)?.kernel ?? kernelOfNode(node);
+    const kernel = costs.kernelOf(node);
     const [first] = writes;
     const inPlace = first !== undefined && plan.inPlace.has(first);
-    const bytes = kernel ? 0 : workOfNode(node).bytes;
+    const bytes = kernel ? 0 : costs.workOf(node).bytes;
     add(kernel ? kernelTraffic(kernel, runningNests(kernel, inPlace)) : { moved: bytes, least: bytes });
   }
   for (const { to } of plan.copies) {
@@ -53,13 +53,10 @@ function stepTraffic(plan: Plan, lowered?: ReadonlyMap<Node, Lowered>): KernelTr
   return { moved, least };
 }
 
-/**
- * Of one run of a plan.
- * @param lowered the kernels of its nodes where they are known
- */
-export function planTraffic(plan: Plan, lowered?: ReadonlyMap<Node, Lowered>): Traffic {
+/** Of one run of a plan. */
+export function planTraffic(plan: Plan, costs: TargetCosts): Traffic {
   const { params, results } = plan.program;
   const bytes = (values: readonly Value[]): number => values.reduce((sum, { type }) => sum + byteLength(type), 0);
-  const { moved, least } = stepTraffic(plan, lowered);
+  const { moved, least } = stepTraffic(plan, costs);
   return { movedBytes: moved, kernelBytes: least, leastBytes: bytes(params) + bytes(results) };
 }

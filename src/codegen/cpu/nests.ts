@@ -16,8 +16,6 @@ import type {
   Store,
 } from "../../kernel/loops.ts";
 import { depthRun, tileRows } from "../../kernel/loops.ts";
-import { winogradCycles } from "../../kernel/winograd.ts";
-import { winogradWeightsCycles } from "../../kernel/winograd-weights.ts";
 import { BodyCounter, Dependence, LANES, type Place, WEIGHT } from "./instructions.ts";
 
 /** How a target blocks its products. */
@@ -28,9 +26,18 @@ export interface ProductTile {
   readonly blockBytes: number;
   /** A product of few rows has as many tiles, each of no more rows than it needs (`tileRows`). */
   readonly even?: boolean;
-  /** Lanes of a register where convolutions may be computed by Winograd's algorithm; 0, the default: they are not. */
-  readonly winogradLanes?: number;
+  /** Of a product that another algorithm computes; null where none does. */
+  otherAlgorithm?(nest: ContractNest): ProductCycles | null;
 }
+
+/** Cycles of a product, each a multiplication of registers of so many lanes; packing is among them. */
+export interface ProductCycles {
+  readonly cycles: number;
+  readonly lanes: number;
+}
+
+/** Tiles of 4 × 8, blocks of 192 KiB. */
+export const DEFAULT_TILE: ProductTile = { rows: 4, columns: 8, blockBytes: 192 * 1024, even: true };
 
 /** What a nest computes: flops of products, and element operations (a vector operation counts for all its lanes). */
 export interface NestWork {
@@ -154,20 +161,14 @@ function contractWork(nest: ContractNest, most: ProductTile, elementBytes: numbe
   const end = counter({ lane: nest.cols, inner: nest.cols }, [], nest.stores).count;
   const pieces = kc < k ? 1 : wide / tile.columns;
   const stores = m * (pieces * end.entry + turnsOf(n) * (end.each + end.turn + WEIGHT.access + WEIGHT.bump));
-  const cycles = tile.winogradLanes ? winogradCyclesOf(nest, tile.winogradLanes) : null;
-  if (cycles !== null) {
-    // A multiplication of registers a cycle; packing is among the cycles.
-    return { productFlops: 2 * (tile.winogradLanes ?? 0) * cycles, arithmetic: LANES * batch * stores };
-  }
+  const other = tile.otherAlgorithm?.(nest) ?? null;
+  if (other) return { productFlops: 2 * other.lanes * other.cycles, arithmetic: LANES * batch * stores };
   const share = depthShare(nest);
   return {
     productFlops: 2 * batch * high * wide * k * share,
     arithmetic: LANES * batch * (share * left + right + stores),
   };
 }
-
-const winogradCyclesOf = (nest: ContractNest, lanes: number): number | null =>
-  winogradCycles(nest, lanes) ?? winogradWeightsCycles(nest, lanes);
 
 /** Two elements change places for every element, one at a time. */
 function shuffleWork({ along, bits }: ShuffleNest): NestWork {

@@ -8,11 +8,11 @@
  *
  * Which elements are computed and how does not change, only when.
  */
-import type { Expr, Index, LoopVar } from "./expr.ts";
-import { walkExpr } from "./expr.ts";
-import { addIndex, scaleIndex, substitute, varIndex } from "./index-math.ts";
-import type { Kernel, MapNest, Nest } from "./loops.ts";
-import { mapIndices } from "./rewrite.ts";
+import type { Expr, Index, LoopVar } from "../../kernel/expr.ts";
+import { walkExpr } from "../../kernel/expr.ts";
+import { addIndex, scaleIndex, substitute, varIndex } from "../../kernel/index-math.ts";
+import type { Kernel, MapNest, Nest } from "../../kernel/loops.ts";
+import { mapIndices } from "../../kernel/rewrite.ts";
 
 /** Elements of a strip: that many cache lines must stay. */
 const STRIPS = [64, 48, 32, 80, 96, 40, 56];

@@ -1,18 +1,20 @@
 /** @file Times are positive, never fall when work grows, and add up over a plan. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Build } from "../../ir/build.ts";
-import type { Graph } from "../../ir/graph.ts";
-import { tensorType } from "../../ir/type.ts";
-import { sharedLowering } from "../../lower/share.ts";
-import { conv, convWeight } from "../../ops/conv.ts";
-import { add } from "../../ops/elementwise.ts";
-import { matmul } from "../../ops/matmul.ts";
-import { planProgram } from "../plan.ts";
-import type { Plan } from "../problem.ts";
-import { memorySpace } from "../space.ts";
-import { type CostModel, DEFAULT_MODELS, msOf, planMs } from "./model.ts";
-import { DEFAULT_TILE, NO_WORK, type Work, workOfNode } from "./work.ts";
+import { nativeDescription } from "../codegen/native/description.ts";
+import { wasmDescription } from "../codegen/wasm/description.ts";
+import { Build } from "../ir/build.ts";
+import type { Graph, Node } from "../ir/graph.ts";
+import { tensorType } from "../ir/type.ts";
+import { conv, convWeight } from "../ops/conv.ts";
+import { add } from "../ops/elementwise.ts";
+import { matmul } from "../ops/matmul.ts";
+import { planMs } from "../plan/cost/model.ts";
+import { planProgram } from "../plan/plan.ts";
+import type { Plan } from "../plan/problem.ts";
+import { memorySpace } from "../target/space.ts";
+import { type CostModel, msOf, NO_WORK, type Work } from "../target/work.ts";
+import { TargetCosts } from "./node-costs.ts";
 
 const amount = fc.double({ min: 0, max: 1e15, noNaN: true });
 const works = fc.record({ productFlops: amount, arithmetic: amount, bytes: amount, calls: fc.nat(1e6) });
@@ -69,8 +71,10 @@ describe("the time of a kernel", () => {
   });
 
   it("of a convolution by Winograd's algorithm is within a quarter of what was measured", () => {
-    const { native } = DEFAULT_MODELS;
-    const tile = native.tile ?? DEFAULT_TILE;
+    const described = { lanes: 16, fma: true, threads: 1 } as const;
+    const [fast, slow] = [nativeDescription({ ...described, winograd: "paying" }), nativeDescription(described)];
+    const [costs, plain] = [new TargetCosts(fast, fast), new TargetCosts(slow, slow)];
+    const msOn = (node: Node, of: TargetCosts): number => msOf(of.workOf(node), of.rates);
     // GFLOP/s forward and to the weights (docs/decisions/0024-native-products.md).
     const measured = [
       [8, 64, 56, 330, 342],
@@ -85,16 +89,11 @@ describe("the time of a kernel", () => {
       b.call(conv, [x, b.param(tensorType("f32", [c, c, 3, 3]))], attrs);
       b.call(convWeight, [x, x], { ...attrs, kernel: [3, 3] });
       const flops = 2 * 9 * n * c * c * extent * extent;
-      const speeds = b.nodes.map((node) => flops / msOf(workOfNode(node, { tile }), native) / 1e6);
+      const speeds = b.nodes.map((node) => flops / msOn(node, costs) / 1e6);
       [forward, weights].forEach((want, i) => {
         expect(Math.abs((speeds[i] ?? 0) / want - 1), `${c} at ${extent}`).toBeLessThan(0.25);
       });
-      const plain = { ...tile, winogradLanes: 0 };
-      for (const node of b.nodes) {
-        expect(msOf(workOfNode(node, { tile: plain }), native)).toBeGreaterThan(
-          msOf(workOfNode(node, { tile }), native),
-        );
-      }
+      for (const node of b.nodes) expect(msOn(node, plain)).toBeGreaterThan(msOn(node, costs));
     }
   });
 });
@@ -125,20 +124,15 @@ function planned(): { readonly plan: Plan; readonly graph: Graph } {
 }
 
 describe("the time of a plan", () => {
-  const model = DEFAULT_MODELS.wasm;
+  const description = wasmDescription(false);
+  const model = description.rates;
+  const costs = new TargetCosts(description, description);
 
   it("is that of its steps and of the arguments that are written", () => {
     const { plan, graph } = planned();
-    const steps = graph.nodes.reduce((ms, node) => ms + msOf(workOfNode(node), model), 0);
+    const steps = graph.nodes.reduce((ms, node) => ms + msOf(costs.workOf(node), model), 0);
     const written = msOf({ ...NO_WORK, bytes: 2 * 32 * 32 * 4, calls: 1 }, model);
-    expect(planMs(plan, model)).toBeCloseTo(steps + written, 12);
-  });
-
-  it("is the same with kernels that are at hand and without", () => {
-    const { plan, graph } = planned();
-    const lower = sharedLowering({ contractScratch: () => 0 });
-    const lowered = new Map(graph.nodes.map((node) => [node, lower(node)]));
-    expect(planMs(plan, model, lowered)).toBe(planMs(plan, model));
+    expect(planMs(plan, costs)).toBeCloseTo(steps + written, 12);
   });
 
   it("halves on a machine that is twice as fast", () => {
@@ -151,6 +145,7 @@ describe("the time of a plan", () => {
       cachedByteRate: 2 * (model.cachedByteRate ?? 0),
       callSeconds: model.callSeconds / 2,
     };
-    expect(planMs(plan, twice)).toBeCloseTo(planMs(plan, model) / 2, 12);
+    const halved = new TargetCosts(description, { rates: twice });
+    expect(planMs(plan, halved)).toBeCloseTo(planMs(plan, costs) / 2, 12);
   });
 });

@@ -1,18 +1,23 @@
 /** @file What kernels are counted to do: exactly where the count is plain, and relations where it is a weight. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Build } from "../../ir/build.ts";
-import type { Node, Value } from "../../ir/graph.ts";
-import { type TensorType, tensorType } from "../../ir/type.ts";
-import { broadcast, sum } from "../../ops/broadcast.ts";
-import { call } from "../../ops/control.ts";
-import { conv, convInput } from "../../ops/conv.ts";
-import { add, div, relu } from "../../ops/elementwise.ts";
-import { exp, tanh } from "../../ops/math.ts";
-import { matmul } from "../../ops/matmul.ts";
-import { reshape, transpose } from "../../ops/movement.ts";
-import { fusedPipeline, runPasses } from "../../passes/pipeline.ts";
-import { addWork, graphWork, NO_WORK, type Work, workOfNode } from "./work.ts";
+import { wasmDescription } from "../codegen/wasm/description.ts";
+import { Build } from "../ir/build.ts";
+import type { Node, Value } from "../ir/graph.ts";
+import { type TensorType, tensorType } from "../ir/type.ts";
+import { broadcast, sum } from "../ops/broadcast.ts";
+import { call } from "../ops/control.ts";
+import { conv, convInput } from "../ops/conv.ts";
+import { add, div, relu } from "../ops/elementwise.ts";
+import { exp, tanh } from "../ops/math.ts";
+import { matmul } from "../ops/matmul.ts";
+import { reshape, transpose } from "../ops/movement.ts";
+import { fusedPipeline, runPasses } from "../passes/pipeline.ts";
+import { addWork, NO_WORK, type Work } from "../target/work.ts";
+import { TargetCosts } from "./node-costs.ts";
+
+const description = wasmDescription(false);
+const costs = new TargetCosts(description, description);
 
 const f32 = (...shape: number[]): TensorType => tensorType("f32", shape);
 const plain = { ta: false, tb: false };
@@ -36,7 +41,7 @@ function lone(types: readonly TensorType[], body: (b: Build, x: readonly Value[]
     b,
     types.map((type) => b.param(type)),
   );
-  return workOfNode(b.nodes.at(-1) as Node);
+  return costs.workOf(b.nodes.at(-1) as Node);
 }
 
 describe("the work of a node", () => {
@@ -71,8 +76,8 @@ describe("the work of a node", () => {
       const wide = b.call(broadcast, [bias as Value], { shape: [64, 48], axes: [1] });
       return b.call(tanh, [b.call(add, [y, wide], {})], {});
     });
-    expect(workOfNode(node)).toMatchObject({ productFlops: 2 * 64 * 48 * 32, calls: 1 });
-    expect(workOfNode(node).bytes).toBe(4 * (64 * 32 + 32 * 48 + 48 + 64 * 48));
+    expect(costs.workOf(node)).toMatchObject({ productFlops: 2 * 64 * 48 * 32, calls: 1 });
+    expect(costs.workOf(node).bytes).toBe(4 * (64 * 32 + 32 * 48 + 48 + 64 * 48));
   });
 
   it("is less for a fused kernel than for its parts one by one", () => {
@@ -81,8 +86,8 @@ describe("the work of a node", () => {
       return b.call(sum, [b.call(relu, [y], {})], { axes: [1] });
     };
     const b = new Build("f");
-    const parts = graphWork(b.finish([body(b, [b.param(f32(40, 64))])]));
-    const whole = workOfNode(fusedNode([f32(40, 64)], body));
+    const parts = costs.workOfGraph(b.finish([body(b, [b.param(f32(40, 64))])]));
+    const whole = costs.workOf(fusedNode([f32(40, 64)], body));
     for (const key of ["arithmetic", "bytes", "calls"] as const) expect(whole[key]).toBeLessThan(parts[key]);
   });
 
@@ -129,8 +134,8 @@ describe("the work of a node", () => {
     const body = inner.finish([inner.call(matmul, [y, x], plain)]);
     const b = new Build("f");
     b.call(call, [b.param(f32(16, 16))], { checkpoint: false, name: "" }, { regions: [body] });
-    expect(workOfNode(b.nodes[0] as Node)).toEqual(graphWork(body));
-    expect(graphWork(body)).toMatchObject({ productFlops: 4 * 16 ** 3, calls: 2 });
+    expect(costs.workOf(b.nodes[0] as Node)).toEqual(costs.workOfGraph(body));
+    expect(costs.workOfGraph(body)).toMatchObject({ productFlops: 4 * 16 ** 3, calls: 2 });
   });
 
   it("does not shrink when a tensor grows", () => {

@@ -1,0 +1,61 @@
+/** @file Native code as the compiler sees it (target/description.ts). */
+import { DTYPES } from "../../kernel/dtype.ts";
+import type { ContractNest } from "../../kernel/loops.ts";
+import { COMMON_FUSION, COMMON_ORDER, type TargetDescription } from "../../target/description.ts";
+import { memorySpace } from "../../target/space.ts";
+import type { CostModel } from "../../target/work.ts";
+import { CPU_SCALARS } from "../cpu/limits.ts";
+import { DEFAULT_TILE, type ProductCycles, type ProductTile } from "../cpu/nests.ts";
+import { tileLoops } from "../cpu/tile.ts";
+import { cpuWork } from "../cpu/work.ts";
+import { contractScratch } from "./contract.ts";
+import type { NativeEmitOptions } from "./options.ts";
+import { winogradCycles } from "./winograd-choice.ts";
+import { winogradWeightsCycles } from "./winograd-weights-choice.ts";
+
+/** Memory of the process. */
+const MEMORY = memorySpace(64);
+
+/** On one thread of a server (AMD EPYC). */
+export const NATIVE_RATES: CostModel = {
+  name: "native",
+  productRate: 127e9,
+  arithmeticRate: 100e9,
+  byteRate: 44e9,
+  cachedByteRate: 160e9,
+  cacheBytes: 4 * 2 ** 20,
+  callSeconds: 7e-9,
+};
+
+const winogradOf =
+  (lanes: number) =>
+  (nest: ContractNest): ProductCycles | null => {
+    const cycles = winogradCycles(nest, lanes) ?? winogradWeightsCycles(nest, lanes);
+    return cycles === null ? null : { cycles, lanes };
+  };
+
+/** How products are blocked, and whether some convolutions are computed by Winograd's algorithm. */
+export function nativeTile({ winograd, lanes }: Pick<NativeEmitOptions, "winograd" | "lanes">): ProductTile {
+  const tile: ProductTile = { ...DEFAULT_TILE, even: false, rows: 14 };
+  return winograd ? { ...tile, otherAlgorithm: winogradOf(lanes) } : tile;
+}
+
+export function nativeDescription(options: NativeEmitOptions): TargetDescription {
+  return {
+    name: "native",
+    key: `native ${JSON.stringify(options)}`,
+    spaces: [MEMORY],
+    storageTypes: DTYPES,
+    computeTypes: CPU_SCALARS,
+    fusion: COMMON_FUSION,
+    arithmetic: {
+      ...COMMON_ORDER,
+      name: `native, ${options.fma ? "fused multiply-add" : "plain"}`,
+      fusedMultiplyAdd: options.fma,
+    },
+    workspace: (nest, operands) => (nest.kind === "contract" ? contractScratch(nest, operands, options) : 0),
+    shapeLoops: tileLoops,
+    work: cpuWork(nativeTile(options)),
+    rates: NATIVE_RATES,
+  };
+}

@@ -1,0 +1,54 @@
+/** @file WebAssembly as the compiler sees it (target/description.ts). */
+import { DTYPES } from "../../kernel/dtype.ts";
+import { COMMON_FUSION, COMMON_ORDER, type TargetDescription } from "../../target/description.ts";
+import { memorySpace } from "../../target/space.ts";
+import type { CostModel } from "../../target/work.ts";
+import { CPU_SCALARS } from "../cpu/limits.ts";
+import { DEFAULT_TILE, type ProductTile } from "../cpu/nests.ts";
+import { tileLoops } from "../cpu/tile.ts";
+import { cpuWork } from "../cpu/work.ts";
+import { contractScratch } from "./blocking.ts";
+import { MOST_PAGES } from "./encoder.ts";
+import { detectFeatures } from "./features.ts";
+import { PAGE } from "./program.ts";
+
+/** Of a WebAssembly memory with addresses of 32 bits. */
+export const LARGEST_ARENA_BYTES = MOST_PAGES * PAGE;
+
+const MEMORY = memorySpace(64, { largestArena: LARGEST_ARENA_BYTES });
+
+/** On one thread of a server (AMD EPYC, Node 20), without and with fused multiply-add. */
+const RATES: CostModel = {
+  name: "wasm",
+  productRate: 39e9,
+  arithmeticRate: 34e9,
+  byteRate: 45e9,
+  cachedByteRate: 70e9,
+  cacheBytes: 4 * 2 ** 20,
+  callSeconds: 4e-9,
+};
+const FUSED_RATES: CostModel = { ...RATES, name: "wasm-relaxed", productRate: 50e9 };
+
+/** How products are blocked (micro-kernel.ts). */
+export const wasmTile = (fma: boolean): ProductTile => (fma ? { ...DEFAULT_TILE, rows: 6 } : DEFAULT_TILE);
+
+/** With or without relaxed SIMD's fused multiply-add, by default as the engine can; workspace depends on the number of threads. */
+export function wasmDescription(fma: boolean = detectFeatures().relaxedMadd, threads = 1): TargetDescription {
+  return {
+    name: "wasm",
+    key: `wasm ${JSON.stringify({ fma, threads })}`,
+    spaces: [MEMORY],
+    storageTypes: DTYPES,
+    computeTypes: CPU_SCALARS,
+    fusion: COMMON_FUSION,
+    arithmetic: { ...COMMON_ORDER, name: fma ? "fused multiply-add" : "plain", fusedMultiplyAdd: fma },
+    workspace(nest) {
+      if (nest.kind !== "contract") return 0;
+      const { dtype, rows, cols, depth } = nest;
+      return contractScratch(dtype, fma, [rows.extent, cols.extent, depth.extent], threads);
+    },
+    shapeLoops: tileLoops,
+    work: cpuWork(wasmTile(fma)),
+    rates: fma ? FUSED_RATES : RATES,
+  };
+}

@@ -1,0 +1,82 @@
+/**
+ * @file What a target is to everything left of its code generator: data, and pure functions of kernels. Passes, lowering,
+ * the planner and the compiler read it and know no target by name; a new target is a new description beside its code
+ * generator (docs/adding-a-target.md).
+ *
+ *   passes ── fusion ──→ lower ── workspace, shapeLoops ──→ plan ── spaces, work ──→ codegen
+ */
+import type { DType, ScalarType } from "../kernel/dtype.ts";
+import type { ContractNest, Kernel, Nest, Operand } from "../kernel/loops.ts";
+import type { MemorySpace, Spaces } from "./space.ts";
+import type { CostModel, Work } from "./work.ts";
+
+/** How results are rounded, as far as bits depend on the target. */
+export interface ArithmeticProfile {
+  /** Equal for profiles with equal bits: runs that are resumed must have the one that they began with. */
+  readonly name: string;
+  /** A product and the sum that it is added to are rounded once. */
+  readonly fusedMultiplyAdd: boolean;
+  /**
+   * The order of sums of a product with one row or column: along its depth in lanes where the depth has at least so many
+   * elements and the rows of the result have fewer, else element by element.
+   */
+  readonly shortRow: number;
+}
+
+/** The order of sums that CPU targets and the interpreter have in common. */
+export const COMMON_ORDER: Omit<ArithmeticProfile, "fusedMultiplyAdd" | "name"> = { shortRow: 16 };
+
+/** What may become one kernel. */
+export interface FusionLimits {
+  /** Nodes in one kernel. */
+  readonly maxNodes: number;
+  /** Work an element that may be repeated when a product packs its operand more than once. */
+  readonly maxPackedFlops: number;
+  /** Evaluations in one kernel, where a value that is read at several positions counts once for each. */
+  readonly maxEvaluations: number;
+  /** Values that one kernel stores: all of them are live while it runs. */
+  readonly maxStored: number;
+}
+
+/** Limits under which kernels are large enough to save most memory traffic, and small enough to compile fast. */
+export const COMMON_FUSION: FusionLimits = {
+  maxNodes: 48,
+  maxPackedFlops: 8,
+  maxEvaluations: 128,
+  maxStored: Number.POSITIVE_INFINITY,
+};
+
+/** A nest before it has workspace. */
+export type UnplacedNest = Exclude<Nest, ContractNest> | Omit<ContractNest, "scratch">;
+
+/** What lowering asks of a target. */
+export interface LoweringTarget {
+  readonly arithmetic: ArithmeticProfile;
+  /** Elements of workspace, of the nest's own type, that its code needs. */
+  workspace(nest: UnplacedNest, operands: readonly Operand[]): number;
+  /** The same kernel with its loops in the order and sizes that suit the target's memory; which elements are computed stays. */
+  shapeLoops(kernel: Kernel): Kernel;
+}
+
+export interface TargetDescription extends LoweringTarget {
+  /** As users and reports call it. */
+  readonly name: string;
+  /** Equal for descriptions that answer alike, in any process; without one plans are not kept for later. */
+  readonly key: string | undefined;
+  /** The first holds the arena. */
+  readonly spaces: Spaces;
+  /** Types of elements in memory, and those that kernels compute in. */
+  readonly storageTypes: readonly DType[];
+  readonly computeTypes: readonly ScalarType[];
+  readonly fusion: FusionLimits;
+  /**
+   * What a kernel does.
+   * @param inPlace its first result is in the place of an input: what only copies that input does nothing
+   */
+  work(kernel: Kernel, inPlace: boolean): Work;
+  /** How fast it is, before a machine is measured. */
+  readonly rates: CostModel;
+}
+
+/** The space of the arena. */
+export const arenaSpace = ({ spaces }: Pick<TargetDescription, "spaces">): MemorySpace => spaces[0];

@@ -1,0 +1,26 @@
+/** @file Memories of a target. */
+
+export interface MemorySpace {
+  /** For text and reports: `arena`, `device`, `host`. */
+  readonly name: string;
+  /** Bytes; every offset in the space and its height are multiples of it. */
+  readonly alignment: number;
+  /** The most bytes that plans may use of it, or Infinity. */
+  readonly capacity: number;
+  /** The most bytes of one buffer, or Infinity: what a target can bind at once. */
+  readonly largestAllocation: number;
+  /** The most bytes of an arena that can be had at all, or Infinity: asked when a program is loaded, not when it is planned. */
+  readonly largestArena: number;
+  /** The host reads and writes it without a copy. */
+  readonly hostVisible: boolean;
+}
+
+/** The first is the default: kernels compute in it. */
+export type Spaces = readonly [MemorySpace, ...MemorySpace[]];
+
+/** A space without limits. */
+export function memorySpace(alignment: number, limits: Partial<Omit<MemorySpace, "alignment">> = {}): MemorySpace {
+  const most = Number.POSITIVE_INFINITY;
+  const unlimited = { capacity: most, largestAllocation: most, largestArena: most };
+  return { name: "arena", alignment, ...unlimited, hostVisible: true, ...limits };
+}

@@ -1,0 +1,69 @@
+/**
+ * @file How long work takes on a target, without running it. A target says what its own kernels do
+ * (`TargetDescription.work`), in the terms of a roofline (Williams, Waterman, Patterson 2009) with two kinds of computation,
+ * because products run on full registers at a multiple of the speed of everything else; rates are those of a machine:
+ *
+ *   seconds = max(productFlops / productRate + arithmetic / arithmeticRate, memory) + calls · callSeconds
+ *   memory  = bytes / cachedByteRate for the first `cacheBytes`, the rest / byteRate
+ *
+ * Pure functions of work and rates; no clock. Time is never negative, is zero for no work alone, and never falls when work
+ * grows. Rates are measured once for a machine (cli/calibration.ts), or are the defaults of the target, which were measured
+ * on one core of a server: elsewhere they are as far off as that machine is, but the ratio of two plans still means something.
+ */
+
+export interface Work {
+  /** Of matrix products and convolutions, padding included. */
+  readonly productFlops: number;
+  /** Element operations outside products: an addition is 1, a division 5, a transcendental function what it is made of. */
+  readonly arithmetic: number;
+  /** Read and written in memory, each element of an operand once. */
+  readonly bytes: number;
+  /** Kernels launched; none for views. */
+  readonly calls: number;
+}
+
+export const NO_WORK: Work = { productFlops: 0, arithmetic: 0, bytes: 0, calls: 0 };
+
+export function addWork(a: Work, b: Work): Work {
+  return {
+    productFlops: a.productFlops + b.productFlops,
+    arithmetic: a.arithmetic + b.arithmetic,
+    bytes: a.bytes + b.bytes,
+    calls: a.calls + b.calls,
+  };
+}
+
+export const scaleWork = (work: Work, by: number): Work => ({
+  productFlops: work.productFlops * by,
+  arithmetic: work.arithmetic * by,
+  bytes: work.bytes * by,
+  calls: work.calls * by,
+});
+
+/** The speed of a target on a machine. */
+export interface CostModel {
+  /** For reports: `wasm`, `wasm, calibrated`. */
+  readonly name: string;
+  /** Of matrix products and convolutions once their sides are packed, flops a second. */
+  readonly productRate: number;
+  /** Element operations a second, in vectors. */
+  readonly arithmeticRate: number;
+  /** Bytes a second of streams larger than the caches. */
+  readonly byteRate: number;
+  /** Of operands that fit the caches; default: `byteRate`. */
+  readonly cachedByteRate?: number;
+  /** How many bytes of a kernel's operands count as cached; default: none. */
+  readonly cacheBytes?: number;
+  /** Launching a kernel. */
+  readonly callSeconds: number;
+}
+
+/** Milliseconds of one kernel; of several in a row when work was added up, with the caches counted once. */
+export function msOf(work: Work, model: CostModel): number {
+  const compute = work.productFlops / model.productRate + work.arithmetic / model.arithmeticRate;
+  return 1000 * (Math.max(compute, memorySeconds(work.bytes, model)) + work.calls * model.callSeconds);
+}
+
+function memorySeconds(bytes: number, { byteRate, cachedByteRate = byteRate, cacheBytes = 0 }: CostModel): number {
+  return Math.min(bytes, cacheBytes) / cachedByteRate + Math.max(0, bytes - cacheBytes) / byteRate;
+}
