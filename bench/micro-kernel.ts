@@ -24,8 +24,8 @@
  */
 import { Code, ModuleBuilder } from "../src/codegen/wasm/encoder.ts";
 import { detectFeatures } from "../src/codegen/wasm/features.ts";
-import { addMicroKernel, columnsOf, type ProductType, type Tile, tileOf } from "../src/codegen/wasm/micro-kernel.ts";
-import { bytesOf } from "../src/kernel/dtype.ts";
+import { addMicroKernel, columnsOf, type Tile, tileOf } from "../src/codegen/wasm/micro-kernel.ts";
+import { bytesOf, type ProductType } from "../src/kernel/dtype.ts";
 
 const DEPTH = 256;
 const RUNS = 12;

@@ -5,8 +5,8 @@
  * A function for a nest takes one address for each operand and constant element offset in use, so that nests which differ
  * only in where their data lies are one function: an unrolled network of a thousand layers has the code of a few.
  */
-import { invariant } from "../base/invariant.ts";
-import { bytesOf } from "../kernel/dtype.ts";
+import { at, invariant } from "../base/invariant.ts";
+import { bytesOf, laneBytes, typeOf } from "../kernel/dtype.ts";
 import { type Expr, walkExpr } from "../kernel/expr.ts";
 import type { Kernel, Nest } from "../kernel/loops.ts";
 import { nestExprs } from "../kernel/loops.ts";
@@ -63,10 +63,10 @@ export function nestKey(kernel: Kernel, nest: Nest, slots: readonly Slot[], slot
 export function isWide(kernel: Kernel, nest: Nest): boolean {
   let wide = false;
   visitExprs(nest, (e) => {
-    if (bytesOf(e.dtype) === 8) wide = true;
+    if (laneBytes(e.dtype) === 8) wide = true;
   });
   const stored = "stores" in nest ? nest.stores.map((s) => s.operand) : [];
-  return wide || stored.some((i) => bytesOf(kernel.operands[i]?.dtype ?? "f32") === 8);
+  return wide || stored.some((i) => laneBytes(typeOf(at(kernel.operands, i).dtype).compute) === 8);
 }
 
 /** Bytes from an operand's start to a slot. */

@@ -4,14 +4,14 @@
  * every target computes the same bits.
  *
  * Two sorts refer to each other. An `Index` is an integer that addresses memory, kept as a sum of atoms with constant
- * coefficients so that strides can be read off. An `Expr` is a value of an element type.
+ * coefficients so that strides can be read off. An `Expr` is a value of a compute type.
  *
  *   x[b*128 + t*4 + h]        Index   { terms: [128 b, 4 t, 1 h], offset: 0 }
  *   max(x[…] + bias[h], 0)    Expr    call max (call add (load x …, load bias …), const 0)
  *
  * Invariant: expressions are immutable and may be shared; equal sharing is not required (code generation merges them).
  */
-import type { ScalarType } from "./dtype.ts";
+import { type DType, type ScalarType, typeOf } from "./dtype.ts";
 
 /** A loop counter, 0 ≤ var < extent. */
 export interface LoopVar {
@@ -87,8 +87,14 @@ export type ScalarFn =
 
 export type Expr =
   | { readonly kind: "const"; readonly dtype: ScalarType; readonly value: number | bigint }
-  /** Element `index` of operand number `operand` of the kernel. */
-  | { readonly kind: "load"; readonly dtype: ScalarType; readonly operand: number; readonly index: Index }
+  /** Element `index` of operand number `operand` of the kernel, of type `storage` there, converted to its compute type. */
+  | {
+      readonly kind: "load";
+      readonly dtype: ScalarType;
+      readonly storage: DType;
+      readonly operand: number;
+      readonly index: Index;
+    }
   /** An index as an i32 value. */
   | { readonly kind: "index"; readonly dtype: "i32"; readonly index: Index }
   | { readonly kind: "call"; readonly dtype: ScalarType; readonly fn: ScalarFn; readonly args: readonly Expr[] }
@@ -107,8 +113,9 @@ export function constant(dtype: ScalarType, value: number | bigint): Expr {
   return { kind: "const", dtype, value };
 }
 
-export function load(dtype: ScalarType, operand: number, index: Index): Expr {
-  return { kind: "load", dtype, operand, index };
+/** `storage` is the type of the operand's elements. */
+export function load(storage: DType, operand: number, index: Index): Expr {
+  return { kind: "load", dtype: typeOf(storage).compute, storage, operand, index };
 }
 
 /** Applies a function whose result has the type of its last argument, or the type given. */

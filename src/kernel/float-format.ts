@@ -10,13 +10,12 @@
  * |x| ≤ 2^22 (2^51). Nothing of it needs a conversion between float and integer, which vector units lack for 64 bits.
  */
 import { invariant } from "../base/invariant.ts";
+import { type FloatScalar, isBig, isFloatScalar, twinOf } from "./dtype.ts";
 import { constant, type Expr } from "./expr.ts";
 import { add, and, bitcast, lt, mul, pick, shl, shrS, sub } from "./scalar-ops.ts";
 
-export type FloatType = "f32" | "f64";
-
 export interface Format {
-  readonly dtype: FloatType;
+  readonly dtype: FloatScalar;
   readonly int: "i32" | "i64";
   readonly fractionBits: number;
   /** The bits of 1. */
@@ -33,7 +32,7 @@ export interface Format {
   readonly minNormal: number;
 }
 
-export const FLOAT_FORMATS: Record<FloatType, Format> = {
+export const FLOAT_FORMATS: Record<FloatScalar, Format> = {
   f32: {
     dtype: "f32",
     int: "i32",
@@ -63,7 +62,7 @@ export const FLOAT_FORMATS: Record<FloatType, Format> = {
 };
 
 export function formatOf(x: Expr): Format {
-  invariant(x.dtype === "f32" || x.dtype === "f64", () => `a mathematical function of ${x.dtype}`);
+  invariant(isFloatScalar(x.dtype), () => `a mathematical function of ${x.dtype}`);
   return FLOAT_FORMATS[x.dtype];
 }
 
@@ -72,7 +71,7 @@ export function bitsOf(x: Expr): Expr {
 }
 
 export function floatOf(bits: Expr): Expr {
-  return bitcast(bits, bits.dtype === "i64" ? "f64" : "f32");
+  return bitcast(bits, twinOf(bits.dtype));
 }
 
 /** The nearest integer to x as a float, and an integer expression whose low bits are that integer. */
@@ -91,7 +90,7 @@ export function roundToInteger(x: Expr): Rounded {
 export function powerOfTwo(low: Expr, format: Format, by = 0): Expr {
   const bits = format.fractionBits;
   // The shift drops all but the low bits; the exponent of 2^by is added after it.
-  const one = format.int === "i64" ? BigInt(format.one) + (BigInt(by) << 52n) : Number(format.one) + by * 2 ** 23;
+  const one = isBig(format.int) ? BigInt(format.one) + (BigInt(by) << 52n) : Number(format.one) + by * 2 ** 23;
   return floatOf(add(shl(low, bits), one));
 }
 

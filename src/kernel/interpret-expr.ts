@@ -11,21 +11,21 @@
  * side is unknown outside of it and is compiled again there.
  */
 import { at, invariant } from "../base/invariant.ts";
+import { type DType, elementReader, isBig, type TypedArray, typeOf } from "./dtype.ts";
 import type { Expr, Index } from "./expr.ts";
 import { bigFn, bitcast, converter, numberFn, type Scalar } from "./interpret-scalar.ts";
-
-/** Storage of one operand; bools are bytes 0 and 1. */
-export type TypedArray = Float32Array | Float64Array | Int32Array | Uint8Array;
 
 /** What expressions refer to. Counters are known by name; `acc` is what `acc` expressions stand for. */
 export interface Environment {
   readonly buffers: readonly TypedArray[];
+  /** Storage types of the operands that are stored to. */
+  readonly types: readonly DType[];
   readonly counters: Map<string, { value: number }>;
   readonly acc: { value: Scalar };
 }
 
-export function environment(buffers: readonly TypedArray[]): Environment {
-  return { buffers, counters: new Map(), acc: { value: 0 } };
+export function environment(buffers: readonly TypedArray[], types: readonly DType[]): Environment {
+  return { buffers, types, counters: new Map(), acc: { value: 0 } };
 }
 
 /** The cell of a counter, made when first asked for. */
@@ -60,12 +60,12 @@ export class Program {
   /** Compiles an expression; returns a reader of its value after `run`. */
   value(expr: Expr): () => Scalar {
     const slot = this.#compile(expr, this.#top);
-    return expr.dtype === "i64" ? () => this.#bigs[slot] as bigint : () => this.#numbers[slot] as number;
+    return isBig(expr.dtype) ? () => this.#bigs[slot] as bigint : () => this.#numbers[slot] as number;
   }
 
   /** As `value`, for types that are numbers. */
   number(expr: Expr): () => number {
-    invariant(expr.dtype !== "i64", () => "an i64 is not a number");
+    invariant(!isBig(expr.dtype), () => "an i64 is not a number");
     const slot = this.#compile(expr, this.#top);
     return () => this.#numbers[slot] as number;
   }
@@ -102,7 +102,7 @@ export class Program {
   }
 
   #emit(block: Block, dtype: Expr["dtype"], compute: () => Scalar): number {
-    if (dtype !== "i64") return this.#emitNumber(block, compute as () => number);
+    if (!isBig(dtype)) return this.#emitNumber(block, compute as () => number);
     const slot = this.#slots++;
     block.steps.push(() => {
       this.#bigs[slot] = compute() as bigint;
@@ -131,18 +131,20 @@ export class Program {
 
   #constant(expr: Extract<Expr, { kind: "const" }>, block: Block): number {
     const { dtype } = expr;
-    if (dtype === "i64") {
+    if (isBig(dtype)) {
       const value = BigInt(expr.value);
       return this.#emit(block, dtype, () => value);
     }
-    // An i32 may be given as unsigned; otherwise this is the conversion from f64.
-    const value = dtype === "i32" ? Number(expr.value) | 0 : converter("f64", dtype)(Number(expr.value));
+    // An integer may be given as unsigned; otherwise this is the conversion from f64.
+    const { round, wrap } = typeOf(dtype);
+    const value = round(wrap(Number(expr.value)));
     return this.#emitNumber(block, () => value);
   }
 
   #load(expr: Extract<Expr, { kind: "load" }>, block: Block): number {
     const buffer = at(this.#env.buffers, expr.operand);
     const index = this.#index(expr.index, block);
+    const read = elementReader(expr.storage);
     return this.#emitNumber(block, () => {
       const i = index();
       const value = buffer[i];
@@ -150,7 +152,7 @@ export class Program {
         value !== undefined,
         () => `load of element ${i} of operand ${expr.operand}, which has ${buffer.length}`,
       );
-      return value;
+      return read(value);
     });
   }
 
@@ -163,7 +165,7 @@ export class Program {
     };
     const then = side(expr.then);
     const otherwise = side(expr.otherwise);
-    const big = expr.dtype === "i64";
+    const big = isBig(expr.dtype);
     return this.#emit(block, expr.dtype, () => {
       const chosen = bounds.every(({ index, lo, hi }) => lo <= index() && index() < hi) ? then : otherwise;
       runSteps(chosen.steps);
@@ -177,7 +179,7 @@ export class Program {
     const [a = 0, b = 0, c = 0] = slots;
     const from = at(expr.args, 0).dtype;
     const read = (slot: number, type: Expr["dtype"]): Scalar =>
-      (type === "i64" ? this.#bigs[slot] : this.#numbers[slot]) as Scalar;
+      (isBig(type) ? this.#bigs[slot] : this.#numbers[slot]) as Scalar;
     switch (fn) {
       case "pick":
         return this.#emit(block, dtype, () => read((this.#numbers[a] as number) !== 0 ? b : c, dtype));
@@ -194,7 +196,7 @@ export class Program {
       case "extend":
         return this.#emit(block, "i64", () => BigInt(this.#numbers[a] as number));
     }
-    if (dtype === "i64") {
+    if (isBig(dtype)) {
       const apply = bigFn(fn);
       return this.#emit(block, dtype, () => apply(this.#bigs[a] as bigint, this.#bigs[b] as bigint));
     }
@@ -247,7 +249,7 @@ export function evaluate(
     readonly acc?: Scalar;
   } = {},
 ): Scalar {
-  const env = environment(given.buffers ?? []);
+  const env = environment(given.buffers ?? [], []);
   for (const [name, value] of Object.entries(given.counters ?? {})) counterCell(env, name).value = value;
   env.acc.value = given.acc ?? 0;
   const program = new Program(env);

@@ -9,7 +9,7 @@
  * 0 or 1. The payload of a NaN is unspecified, so its `bitcast` is too.
  */
 import { invariant } from "../base/invariant.ts";
-import type { ScalarType } from "./dtype.ts";
+import { isBig, type ScalarType, storable, typeOf } from "./dtype.ts";
 import type { ScalarFn } from "./expr.ts";
 
 export type Scalar = number | bigint;
@@ -118,17 +118,10 @@ export function bigFn(fn: ScalarFn): BigFn {
   return found;
 }
 
-/** Truncates and saturates; NaN → 0. */
-function saturate(x: number): number {
-  return Math.trunc(Math.min(Math.max(x, -0x80000000), 0x7fffffff)) | 0;
-}
-
-/** `convert` between element types. */
+/** `convert` between compute types. */
 export function converter(from: ScalarType, to: ScalarType): (a: number) => number {
-  invariant(from !== "i64" && to !== "i64", () => "convert is not defined on i64; wrap and extend are");
-  if (to === "bool") return (a) => (a !== 0 ? 1 : 0);
-  if (to === "i32") return saturate;
-  return to === "f32" ? Math.fround : (a) => a;
+  invariant(!isBig(from) && !isBig(to), () => "convert is not defined on i64; wrap and extend are");
+  return typeOf(storable(to)).round;
 }
 
 const cell = new DataView(new ArrayBuffer(8));

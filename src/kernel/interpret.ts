@@ -5,9 +5,9 @@
  * Sums start from +0 in every kind of nest, so a sum of negative zeros is +0.
  */
 import { at, invariant } from "../base/invariant.ts";
-import type { ScalarType } from "./dtype.ts";
+import { elementReader, elementWriter, laneBytes, type TypedArray } from "./dtype.ts";
 import type { Bound, LoopVar } from "./expr.ts";
-import { counterCell, type Environment, environment, Program, type TypedArray } from "./interpret-expr.ts";
+import { counterCell, type Environment, environment, Program } from "./interpret-expr.ts";
 import { type NumberFn, numberFn } from "./interpret-scalar.ts";
 import {
   type ContractNest,
@@ -26,7 +26,8 @@ import {
   type Store,
 } from "./loops.ts";
 
-export { evaluate, type TypedArray } from "./interpret-expr.ts";
+export { evaluate } from "./interpret-expr.ts";
+export type { TypedArray };
 
 /** Runs the nests of a kernel, one after the other, over storage given for every operand (scratch too). */
 export function interpretKernel(kernel: Kernel, buffers: readonly TypedArray[]): void {
@@ -34,7 +35,8 @@ export function interpretKernel(kernel: Kernel, buffers: readonly TypedArray[]):
     buffers.length === kernel.operands.length,
     () => `${kernel.operands.length} operands, ${buffers.length} buffers`,
   );
-  for (const nest of kernel.nests) runNest(nest, environment(buffers));
+  const types = kernel.operands.map((operand) => operand.dtype);
+  for (const nest of kernel.nests) runNest(nest, environment(buffers, types));
 }
 
 function runNest(nest: Nest, env: Environment): void {
@@ -78,23 +80,27 @@ function forEach(loops: readonly LoopVar[], env: Environment, body: () => void, 
 function storing(stores: readonly Store[], env: Environment): () => void {
   const program = new Program(env);
   const targets = stores.map(({ operand, index, value }) => ({
-    buffer: at(env.buffers, operand),
-    operand,
+    write: writerTo(operand, env),
     address: program.address(index),
     value: program.number(value),
   }));
   return () => {
     program.run();
-    for (const { buffer, operand, address, value } of targets) write(buffer, operand, address(), value());
+    for (const { write, address, value } of targets) write(address(), value());
   };
 }
 
-function write(buffer: TypedArray, operand: number, address: number, value: number): void {
-  invariant(
-    address >= 0 && address < buffer.length,
-    () => `store to ${address} of operand ${operand} of ${buffer.length}`,
-  );
-  buffer[address] = value;
+/** Stores numbers of the compute type as elements of the operand's storage type. */
+function writerTo(operand: number, env: Environment): (address: number, value: number) => void {
+  const buffer = at(env.buffers, operand);
+  const elementOf = elementWriter(at(env.types, operand));
+  return (address, value) => {
+    invariant(
+      address >= 0 && address < buffer.length,
+      () => `store to ${address} of operand ${operand} of ${buffer.length}`,
+    );
+    buffer[address] = elementOf(value);
+  };
 }
 
 function runMap(nest: MapNest, env: Environment): void {
@@ -105,18 +111,14 @@ function runMap(nest: MapNest, env: Environment): void {
   forEach(nest.loops, env, storing(nest.stores, env));
 }
 
-/** Accumulators for lanes "reduce": four vectors of `lanes` each. */
-function laneCount(dtype: ScalarType): number {
-  return dtype === "f64" ? 2 : 4;
-}
-
 function runReduce(nest: ReduceNest, env: Environment): void {
   const { reduce, dtype } = nest;
   const program = new Program(env);
   const body = program.number(nest.body);
   const store = storing(nest.stores, env);
   const combine = numberFn(nest.combine, dtype);
-  const lanes = laneCount(dtype);
+  // Accumulators for lanes "reduce": four vectors of 16 bytes each.
+  const lanes = 16 / laneBytes(dtype);
   const acc = new Float64Array(4 * lanes);
   const last = nest.lanes === "reduce" ? reduce[reduce.length - 1] : undefined;
   const counter = last ? counterCell(env, last.name) : { value: 0 };
@@ -250,13 +252,15 @@ function runScatter(nest: ScatterNest, env: Environment): void {
   const address = program.address(nest.index);
   const value = program.number(nest.value);
   const target = at(env.buffers, nest.operand);
+  const write = writerTo(nest.operand, env);
+  const numberOf = elementReader(at(env.types, nest.operand));
   const add = numberFn("add", nest.value.dtype);
   forEach(nest.loops, env, () => {
     guards.run();
     if (!within.every(({ index, lo, hi }) => lo <= index() && index() < hi)) return;
     program.run();
     const i = address();
-    write(target, nest.operand, i, add(target[i] as number, value()));
+    write(i, add(numberOf(target[i] as number), value()));
   });
 }
 
@@ -270,7 +274,8 @@ function runShuffle(nest: ShuffleNest, env: Environment): void {
   const out = at(env.buffers, nest.operand);
   const counter = counterCell(env, nest.along.name);
   const n = nest.along.extent;
-  for (let i = 0; i < n; i++) write(out, nest.operand, i, i);
+  const write = writerTo(nest.operand, env);
+  for (let i = 0; i < n; i++) write(i, i);
   for (let i = n - 1; i >= 1; i--) {
     counter.value = i;
     program.run();

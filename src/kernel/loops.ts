@@ -19,12 +19,13 @@
  * depthRun); `scan` and `scatter` go in loop order.
  */
 
-import type { ScalarType } from "./dtype.ts";
+import { type Accumulator, type DType, isFloatScalar, laneBytes, type ProductType, typeOf } from "./dtype.ts";
 import type { Bound, Expr, Index, LoopVar } from "./expr.ts";
 import { walkExpr } from "./expr.ts";
 
 export interface Operand {
-  readonly dtype: ScalarType;
+  /** Of its elements in memory. */
+  readonly dtype: DType;
   readonly elements: number;
   /** `scratch` is workspace that lives only while the kernel runs; it is planned like any other buffer. */
   readonly role: "in" | "out" | "scratch";
@@ -69,7 +70,7 @@ export interface ReduceNest extends Workspaced {
   readonly reduce: readonly LoopVar[];
   readonly lanes: "loops" | "reduce";
   readonly combine: Combine;
-  readonly dtype: ScalarType;
+  readonly dtype: Accumulator;
   readonly body: Expr;
   readonly stores: readonly Store[];
 }
@@ -78,7 +79,7 @@ export interface ScanNest extends Workspaced {
   readonly kind: "scan";
   readonly loops: readonly LoopVar[];
   readonly along: LoopVar;
-  readonly dtype: ScalarType;
+  readonly dtype: Accumulator;
   readonly body: Expr;
   readonly stores: readonly Store[];
 }
@@ -118,7 +119,7 @@ export interface ContractNest {
   /** When given, `a` and `b` use these two counters in place of depth: depth = outer · inner.extent + inner. */
   readonly split: readonly [outer: LoopVar, inner: LoopVar] | null;
   readonly window?: Window;
-  readonly dtype: ScalarType;
+  readonly dtype: ProductType;
   /** Over batch, rows, depth. */
   readonly a: Expr;
   /** Over batch, depth, cols. */
@@ -162,12 +163,12 @@ export const FOLD_TURNS = 256;
 /** Elements of the last counter between folds. */
 export function foldRun(nest: ReduceNest): number {
   if (nest.lanes === "loops") return FOLD_TURNS;
-  return FOLD_TURNS * (nest.dtype === "f64" ? 8 : 16);
+  return (FOLD_TURNS * 64) / laneBytes(nest.dtype);
 }
 
 /** Whether a reduction is long enough, and of a kind, to be folded: rounding is what folding is for. */
 export function folds(nest: ReduceNest): boolean {
-  const rounds = (nest.dtype === "f32" || nest.dtype === "f64") && (nest.combine === "add" || nest.combine === "mul");
+  const rounds = isFloatScalar(nest.dtype) && (nest.combine === "add" || nest.combine === "mul");
   return rounds && nest.reduce.reduce((turns, v) => turns * v.extent, 1) > foldRun(nest);
 }
 
@@ -186,7 +187,7 @@ export function tileRows(rows: number, most: number): number {
 }
 
 /** The value that changes nothing when combined. */
-export function identityOf(combine: Combine, dtype: ScalarType): number {
+export function identityOf(combine: Combine, dtype: Accumulator): number {
   switch (combine) {
     case "add":
     case "or":
@@ -195,9 +196,9 @@ export function identityOf(combine: Combine, dtype: ScalarType): number {
     case "and":
       return 1;
     case "max":
-      return dtype === "i32" ? -0x80000000 : Number.NEGATIVE_INFINITY;
+      return typeOf(dtype).lowest;
     case "min":
-      return dtype === "i32" ? 0x7fffffff : Number.POSITIVE_INFINITY;
+      return typeOf(dtype).highest;
   }
 }
 

@@ -14,6 +14,7 @@
  * Two pieces at a time share one evaluation with coefficients picked by lane. The exponential is rounded once as a whole
  * (fdlibm splits it for the sake of erfc): its error counts only in proportion to 1 - erf.
  */
+import type { FloatScalar } from "./dtype.ts";
 import { constant, type Expr } from "./expr.ts";
 import { formatOf } from "./float-format.ts";
 import { expOfNegative } from "./math-exp.ts";
@@ -92,6 +93,8 @@ function erfF64(x: Expr): Expr {
   return pick(nearZero, add(x, mul(x, quotient)), pick(lt(x, 0), neg(positive), positive));
 }
 
+const FUNCTIONS: Record<FloatScalar, (x: Expr) => Expr> = { f32: erfF32, f64: erfF64 };
+
 export function erf(x: Expr): Expr {
-  return formatOf(x).dtype === "f32" ? erfF32(x) : erfF64(x);
+  return FUNCTIONS[formatOf(x).dtype](x);
 }

@@ -4,6 +4,7 @@
  * x = n·ln 2 + r with |r| ≤ ½ ln 2 (Cody and Waite, 1980: ln 2 in two parts, the first so short that n·part is exact),
  * eˣ = 2ⁿ·eʳ, and eʳ = 1 + r + r²·P(r). P is a minimax fit (Remez exchange) of ours.
  */
+import type { FloatScalar } from "./dtype.ts";
 import type { Expr } from "./expr.ts";
 import { bitsOf, type Format, floatOf, formatOf, powerOfTwo, roundToInteger, scaleByPower } from "./float-format.ts";
 import { abs, add, and, clamp, div, lt, max, min, mul, neg, or, pick, polynomial, sub } from "./scalar-ops.ts";
@@ -19,9 +20,11 @@ interface ExpTable {
   readonly expm1Lo: number;
   /** Below this size expm1 and log1p are x to the last bit. */
   readonly tiny: number;
+  /** Whether attention masks scores of this type. */
+  readonly masks: boolean;
 }
 
-const TABLES: Record<"f32" | "f64", ExpTable> = {
+const TABLES: Record<FloatScalar, ExpTable> = {
   f32: {
     ln2: [0.693359375, -2.1219444e-4],
     p: [0.5, 0.166665763, 0.0416663736, 0.00836323481, 0.00139412167],
@@ -29,6 +32,7 @@ const TABLES: Record<"f32" | "f64", ExpTable> = {
     hi: 89,
     expm1Lo: -18,
     tiny: 2 ** -26,
+    masks: true,
   },
   f64: {
     ln2: [0.6931471803691238, 1.9082149292705877e-10],
@@ -40,6 +44,7 @@ const TABLES: Record<"f32" | "f64", ExpTable> = {
     hi: 710,
     expm1Lo: -38,
     tiny: 2 ** -55,
+    masks: false,
   },
 };
 
@@ -75,8 +80,8 @@ export function exp(x: Expr): Expr {
  * masks, a limit is the cheaper way to the same bits.
  */
 export function expOfNegative(x: Expr): Expr {
-  const { format, table } = tableOf(x);
-  if (format.dtype === "f64") {
+  const { table } = tableOf(x);
+  if (!table.masks) {
     const { expm1, low } = reduce(max(x, table.lo), table);
     return scaleByPower(add(1, expm1), low);
   }

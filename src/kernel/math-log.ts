@@ -8,6 +8,7 @@
  * in which the large part f is exact (fdlibm, e_log.c, 1993). The coefficients of R are published ones for f64 and a fit
  * of ours for f32.
  */
+import type { FloatScalar } from "./dtype.ts";
 import { constant, type Expr } from "./expr.ts";
 import { formatOf, type Split, splitAnyExponent, splitExponent } from "./float-format.ts";
 import { expOfNegative } from "./math-exp.ts";
@@ -21,7 +22,7 @@ interface LogTable {
   readonly tiny: number;
 }
 
-const TABLES: Record<"f32" | "f64", LogTable> = {
+const TABLES: Record<FloatScalar, LogTable> = {
   f32: {
     r: [0.666666627, 0.400009722, 0.284987926, 0.242788583],
     ln2: [0.69313812256, 9.0580006145e-6],

@@ -7,6 +7,7 @@
  * Every value is kept as high + low, the high part having half a significand, so that products of high parts are exact
  * without a fused multiply-add. L is a minimax fit of ours.
  */
+import { type FloatScalar, isBig } from "./dtype.ts";
 import { constant, type Expr } from "./expr.ts";
 import {
   bitsOf,
@@ -51,7 +52,7 @@ interface PowTable {
   readonly limit: number;
 }
 
-const TABLES: Record<"f32" | "f64", PowTable> = {
+const TABLES: Record<FloatScalar, PowTable> = {
   f32: {
     l: [0.599999964, 0.428579599, 0.332694232, 0.293391943],
     cp: [0.9617967009544373, 0.9619140625, -0.00011736857413779944],
@@ -147,7 +148,7 @@ function special(x: Expr, y: Expr, core: Expr, format: Format): Expr {
   const limit = pick(xor(isZero, lt(y, 0)), zero, Number.POSITIVE_INFINITY);
   const unsigned = pick(extreme, limit, real);
   const sign = and(bitsOf(x), format.signBit);
-  const signed = floatOf(xor(bitsOf(unsigned), pick(odd, sign, format.int === "i64" ? 0n : 0)));
+  const signed = floatOf(xor(bitsOf(unsigned), pick(odd, sign, isBig(format.int) ? 0n : 0)));
   const ordered = pick(or(ne(x, x), ne(y, y)), add(x, y), signed);
   return pick(or(eq(y, 0), eq(x, 1)), 1, ordered);
 }

@@ -14,6 +14,7 @@
  * The polynomials: for f64 those of fdlibm (k_sin.c, k_cos.c, 1993), for f32 minimax fits of ours.
  */
 import { at } from "../base/invariant.ts";
+import { type FloatScalar, isBig, laneBytes } from "./dtype.ts";
 import type { Expr } from "./expr.ts";
 import { bitsOf, FLOAT_FORMATS, floatOf, formatOf, roundToInteger } from "./float-format.ts";
 import { abs, add, and, clamp, div, lt, mul, ne, or, pick, polynomial, shl, sub, xor } from "./scalar-ops.ts";
@@ -28,7 +29,7 @@ interface TrigTable {
   readonly cos: readonly number[];
 }
 
-const TABLES: Record<"f32" | "f64", TrigTable> = {
+const TABLES: Record<FloatScalar, TrigTable> = {
   f32: {
     halfPi: [1.5703125, 0.000484466552734375, -6.407499313354492e-7, 9.89530235528946e-10, 2.5633440682570896e-12],
     exact: 2,
@@ -92,14 +93,14 @@ function circlePoint(r: Expr): { readonly sin: Expr; readonly cos: Expr } {
 
 /** Bit 0. There is no comparison of i64: there the bit becomes the sign of a float that is not zero. */
 function isOdd(low: Expr): Expr {
-  if (low.dtype === "i32") return ne(and(low, 1), 0);
+  if (!isBig(low.dtype)) return ne(and(low, 1), 0);
   return lt(floatOf(or(shl(low, 63), FLOAT_FORMATS.f64.one)), 0);
 }
 
 /** y with its sign flipped where the bit of the integer is set, and once more where `odd` is negative. */
 function flipByBit(y: Expr, low: Expr, bit: 0 | 1, odd: Expr | null): Expr {
   const { dtype, signBit } = formatOf(y);
-  const atSign = shl(low, (dtype === "f32" ? 31 : 63) - bit);
+  const atSign = shl(low, 8 * laneBytes(dtype) - 1 - bit);
   const flip = and(odd ? xor(atSign, bitsOf(odd)) : atSign, signBit);
   return floatOf(xor(bitsOf(y), flip));
 }
@@ -111,7 +112,7 @@ export function sin(x: Expr): Expr {
 }
 
 function next(n: Expr): Expr {
-  return add(n, n.dtype === "i64" ? 1n : 1);
+  return add(n, isBig(n.dtype) ? 1n : 1);
 }
 
 /** cos x = sin (x + π/2): the table above, one column further. */

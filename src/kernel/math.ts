@@ -6,6 +6,7 @@
  * `ULP_BOUNDS` states how far results are from the true ones, in units of the last place of the true result; the tests
  * assert it. Special values follow IEEE 754 and the C library: NaN gives NaN, infinities and signed zeros as usual.
  */
+import type { FloatScalar } from "./dtype.ts";
 import type { Expr } from "./expr.ts";
 import { sigmoid } from "./math-exp.ts";
 import { add, div, max, mul, sqrt } from "./scalar-ops.ts";
@@ -39,7 +40,7 @@ export type MathName =
  * what is beyond. silu: where sigmoid(x) is not subnormal. gelu: times 1 + max(0, -2u), the exponent of
  * its tail, whose rounding it carries.
  */
-export const ULP_BOUNDS: Readonly<Record<"f32" | "f64", Readonly<Record<MathName, number>>>> = {
+export const ULP_BOUNDS: Readonly<Record<FloatScalar, Readonly<Record<MathName, number>>>> = {
   f32: {
     exp: 1.1,
     expm1: 2,

@@ -9,6 +9,7 @@
  *   after every fourth round j = 1 … 5:  x0 += ks[j mod 3];  x1 += ks[(j+1) mod 3] + j,   ks = [k0, k1, k0^k1^0x1bd11bda]
  */
 import { at } from "../base/invariant.ts";
+import type { FloatScalar } from "./dtype.ts";
 import type { Expr } from "./expr.ts";
 import { log } from "./math-log.ts";
 import { cosOfTurns } from "./math-trig.ts";
@@ -38,25 +39,31 @@ export function threefry(key0: Expr, key1: Expr, counter0: Expr, counter1: Expr)
 }
 
 /** Uniform in [0, 1): multiples of 2^-24 from `bits0` for f32, of 2^-53 from both for f64. */
-export function uniformFromBits(bits0: Expr, bits1: Expr, dtype: "f32" | "f64"): Expr {
-  if (dtype === "f32") return mul(convert(shrU(bits0, 8), dtype), 2 ** -24);
-  const high = convert(shrU(bits0, 5), dtype);
-  const low = convert(shrU(bits1, 6), dtype);
-  return mul(add(mul(high, 2 ** 26), low), 2 ** -53);
+export function uniformFromBits(bits0: Expr, bits1: Expr, dtype: FloatScalar): Expr {
+  return UNIFORM[dtype](bits0, bits1);
 }
 
+const UNIFORM: Readonly<Record<FloatScalar, (bits0: Expr, bits1: Expr) => Expr>> = {
+  f32: (bits0) => mul(convert(shrU(bits0, 8), "f32"), 2 ** -24),
+  f64: (bits0, bits1) => {
+    const [high, low] = [convert(shrU(bits0, 5), "f64"), convert(shrU(bits1, 6), "f64")];
+    return mul(add(mul(high, 2 ** 26), low), 2 ** -53);
+  },
+};
+
 /** The leading bits as an unsigned integer over 2^width: 24 bits for f32, all 32 for f64. `plus` is added in units. */
-function fraction(bits: Expr, dtype: "f32" | "f64", plus: number): Expr {
-  if (dtype === "f32") return mul(convert(add(shrU(bits, 8), plus), dtype), 2 ** -24);
+const FRACTION: Readonly<Record<FloatScalar, (bits: Expr, plus: number) => Expr>> = {
+  f32: (bits, plus) => mul(convert(add(shrU(bits, 8), plus), "f32"), 2 ** -24),
   // Unsigned from signed: flip the top bit, then shift the range back up.
-  return mul(add(convert(xor(bits, -0x80000000), dtype), 2 ** 31 + plus), 2 ** -32);
-}
+  f64: (bits, plus) => mul(add(convert(xor(bits, -0x80000000), "f64"), 2 ** 31 + plus), 2 ** -32),
+};
 
 /**
  * Standard normal by Box and Muller: √(-2 log u₁)·cos 2πu₂, u₁ in (0, 1] from bits0 and u₂ in [0, 1) from bits1. The
  * tails end where u₁ is smallest: at 5.8 for f32 and 6.7 for f64.
  */
-export function normalFromBits(bits0: Expr, bits1: Expr, dtype: "f32" | "f64"): Expr {
-  const radius = sqrt(mul(log(fraction(bits0, dtype, 1)), -2));
-  return mul(radius, cosOfTurns(fraction(bits1, dtype, 0)));
+export function normalFromBits(bits0: Expr, bits1: Expr, dtype: FloatScalar): Expr {
+  const fraction = FRACTION[dtype];
+  const radius = sqrt(mul(log(fraction(bits0, 1)), -2));
+  return mul(radius, cosOfTurns(fraction(bits1, 0)));
 }

@@ -4,7 +4,7 @@
  */
 
 import { at, invariant } from "../base/invariant.ts";
-import type { ScalarType } from "./dtype.ts";
+import { isBig, type ScalarType } from "./dtype.ts";
 import { call, compare, constant, type Expr, type Index } from "./expr.ts";
 
 /** An expression, or a constant of the type of its neighbour. */
@@ -48,10 +48,12 @@ export const lt = (a: Arg, b: Arg): Expr => compare("lt", ...lift(a, b));
 export const le = (a: Arg, b: Arg): Expr => compare("le", ...lift(a, b));
 export const pick = (condition: Expr, a: Arg, b: Arg): Expr => call("pick", [condition, ...lift(a, b)]);
 export const convert = (a: Expr, dtype: ScalarType): Expr => call("convert", [a], dtype);
+/** `a` itself where it has the type. */
+export const inType = (a: Expr, dtype: ScalarType): Expr => (a.dtype === dtype ? a : convert(a, dtype));
 export const bitcast = (a: Expr, dtype: ScalarType): Expr => call("bitcast", [a], dtype);
 
 function shiftCount(a: Expr, count: number): number | bigint {
-  return a.dtype === "i64" ? BigInt(count) : count;
+  return isBig(a.dtype) ? BigInt(count) : count;
 }
 
 /** Limits x to [lo, hi]; NaN stays NaN. */

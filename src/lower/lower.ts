@@ -16,11 +16,13 @@ import type { Graph, Node, Value } from "../ir/graph.ts";
 import type { ContractPart, ContractShape, LowerContext, Lowering, Reader } from "../ir/op.ts";
 import { elementsOf, type TensorType } from "../ir/type.ts";
 import { collapseLoops } from "../kernel/collapse.ts";
-import type { ScalarType } from "../kernel/dtype.ts";
-import { call, type Expr, type Index, type LoopVar, load } from "../kernel/expr.ts";
+import { type Accumulator, productType, typeOf } from "../kernel/dtype.ts";
+import { type Expr, type Index, type LoopVar, load } from "../kernel/expr.ts";
 import { addIndex, constIndex, linearIndex, offsetIndex, scaleIndex, varIndex } from "../kernel/index-math.ts";
 import type { ContractNest, Kernel, Nest, Operand, Store } from "../kernel/loops.ts";
 import { Position } from "../kernel/position.ts";
+import { inType, mul } from "../kernel/scalar-ops.ts";
+import { asStored } from "../kernel/stored.ts";
 import type { LoweringTarget, UnplacedNest } from "../target/description.ts";
 
 export interface Lowered {
@@ -64,7 +66,7 @@ class Composer {
     return this.operands.push({ dtype: type.dtype, elements: elementsOf(type.shape), role }) - 1;
   }
 
-  scratch(dtype: ScalarType, elements: number): number {
+  scratch(dtype: Accumulator, elements: number): number {
     this.values.push(null);
     return this.operands.push({ dtype, elements, role: "scratch" }) - 1;
   }
@@ -81,7 +83,8 @@ class Composer {
     if (node === this.#anchor) {
       return (at) => {
         invariant(at.key === this.#accKey, () => `${node.op.name} is read away from the element being stored`);
-        return { kind: "acc", dtype: value.type.dtype };
+        const { accumulate, compute } = typeOf(value.type.dtype);
+        return asStored(value.type.dtype, inType({ kind: "acc", dtype: accumulate }, compute));
       };
     }
     return (at) => {
@@ -91,7 +94,7 @@ class Composer {
       if (!expr) {
         const lower = node.op.lower as AnyLowering;
         invariant(lower.kind === "map", () => `${node.op.name} cannot be computed in place`);
-        expr = lower.value(this.context(node), at);
+        expr = asStored(value.type.dtype, lower.value(this.context(node), at));
         memo.set(at.key, expr);
       }
       return expr;
@@ -165,7 +168,8 @@ function reduceNests(
   const { extents, lanes } = lower.counters(context.inTypes, context.attrs);
   const reduce = counters("r", extents);
   const at = Position.at(shape, loops.map(varIndex));
-  const body = lower.body(context, at, reduce.map(varIndex));
+  const dtype = typeOf(context.outType.dtype).accumulate;
+  const body = inType(lower.body(context, at, reduce.map(varIndex)), dtype);
   return [
     {
       kind: "reduce",
@@ -173,7 +177,7 @@ function reduceNests(
       reduce,
       lanes,
       combine: lower.combine,
-      dtype: context.outType.dtype,
+      dtype,
       body,
       stores: c.storesAt(at),
     },
@@ -194,13 +198,14 @@ function scanNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: 
   );
   const read = context.inputs[0];
   invariant(read, () => "scan without input");
+  const dtype = typeOf(context.outType.dtype).accumulate;
   return [
     {
       kind: "scan",
       loops: all.filter((_, i) => i !== axis),
       along,
-      dtype: context.outType.dtype,
-      body: read(at),
+      dtype,
+      body: inType(read(at), dtype),
       stores: c.storesAt(at),
     },
   ];
@@ -232,7 +237,7 @@ function withWorkspace(c: Composer, nests: readonly UnplacedNest[], target: Lowe
     const isNeeded = nest.kind === "contract" || (elements[i] ?? 0) > 0;
     return isNeeded ? ["dtype" in nest ? nest.dtype : "f32"] : [];
   });
-  const [dtype] = typed as readonly ScalarType[];
+  const [dtype] = typed as readonly Accumulator[];
   if (dtype === undefined) return nests as readonly Nest[];
   const scratch = c.scratch(dtype, Math.max(...elements));
   return nests.map((nest, i): Nest => {
@@ -259,14 +264,14 @@ function contractNest(
   prefix: string,
 ): Omit<ContractNest, "scratch"> {
   const { m, n, k, run = k } = part;
-  const { dtype } = context.outType;
+  const dtype = productType(context.outType.dtype);
   const batch = counters(`${prefix}b`, part.batch);
   const [rows, cols, depth] = [counter(`${prefix}m`, m), counter(`${prefix}n`, n), counter(`${prefix}k`, k)];
   const split: ContractNest["split"] =
     run > 1 && run < k ? [counter(`${prefix}k0`, k / run), counter(`${prefix}k1`, run)] : null;
   const [b, i, j] = [batch.map(varIndex), varIndex(rows), varIndex(cols)];
   const l = split ? addIndex(scaleIndex(varIndex(split[0]), run), varIndex(split[1])) : varIndex(depth);
-  const [left, right] = [part.a(context, b, i, l), part.b(context, b, l, j)];
+  const [left, right] = [inType(part.a(context, b, i, l), dtype), inType(part.b(context, b, l, j), dtype)];
   const stores = partStores(c, context, part, [b, i, j]);
   const within = part.within && part.within.length > 0 && !split ? { within: part.within } : {};
   const window = split && part.window ? { window: part.window } : {};
@@ -316,13 +321,13 @@ function thinNest(
   { prefix, shortRow }: { readonly prefix: string; readonly shortRow: number },
 ): Exclude<Nest, ContractNest> {
   const { batch, m, n, k, columns = [n], depths = [k] } = part;
-  const { dtype } = context.outType;
+  const dtype = productType(context.outType.dtype);
   const [b, rows, cols] = [counters(`${prefix}b`, batch), counter(`${prefix}m`, m), counters(`${prefix}n`, columns)];
   const reduce = counters(`${prefix}k`, depths);
   const [i, j] = [varIndex(rows), linearIndex(cols.map(varIndex), columns)];
   const l = linearIndex(reduce.map(varIndex), depths);
   const at = b.map(varIndex);
-  const body = call("mul", [part.a(context, at, i, l), part.b(context, at, l, j)]);
+  const body = mul(inType(part.a(context, at, i, l), dtype), inType(part.b(context, at, l, j), dtype));
   const stores = partStores(c, context, part, [at, i, j]);
   const across = (columns.at(-1) ?? 1) < shortRow && (depths.at(-1) ?? 1) >= shortRow;
   const lanes = across ? "reduce" : "loops";

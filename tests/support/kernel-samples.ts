@@ -4,7 +4,7 @@ import { hostRandom } from "../../src/base/random.ts";
 import { Build } from "../../src/ir/build.ts";
 import type { AnyOp, Sample } from "../../src/ir/op.ts";
 import { elementsOf, type TensorType, typeText } from "../../src/ir/type.ts";
-import { bytesOf, type ScalarType } from "../../src/kernel/dtype.ts";
+import { bytesOf, type DType, elementsIn } from "../../src/kernel/dtype.ts";
 import type { Kernel } from "../../src/kernel/loops.ts";
 import { lowerNode } from "../../src/lower/lower.ts";
 import { allOps } from "../../src/ops/all.ts";
@@ -16,12 +16,8 @@ export type Buffer =
   | Int32Array<ArrayBuffer>
   | Uint8Array<ArrayBuffer>;
 
-export function bufferOf(dtype: ScalarType, elements: number, memory?: ArrayBuffer, at = 0): Buffer {
-  const source = memory ?? new ArrayBuffer(elements * bytesOf(dtype));
-  if (dtype === "f32") return new Float32Array(source, at, elements);
-  if (dtype === "f64") return new Float64Array(source, at, elements);
-  if (dtype === "i32") return new Int32Array(source, at, elements);
-  return new Uint8Array(source, at, elements);
+export function bufferOf(dtype: DType, elements: number, memory?: ArrayBuffer, at = 0): Buffer {
+  return elementsIn(dtype, memory ?? new ArrayBuffer(elements * bytesOf(dtype)), at, elements) as Buffer;
 }
 
 /** One sample of an operation. */

@@ -2,10 +2,12 @@
  * @file Runs one operation's lowering by itself, with stored inputs and nothing fused, through the interpreter: what an
  * operation says in `lower` is compared with what it says in `evaluate`.
  */
+
 import { at, invariant } from "../../src/base/invariant.ts";
 import type { ContractPart, LowerContext, OpDef, Reference } from "../../src/ir/op.ts";
 import { elementsOf, type TensorType } from "../../src/ir/type.ts";
 import type { DType } from "../../src/kernel/dtype.ts";
+import { productType } from "../../src/kernel/dtype.ts";
 import { type LoopVar, load } from "../../src/kernel/expr.ts";
 import { linearIndex, offsetIndex, scaleIndex, varIndex } from "../../src/kernel/index-math.ts";
 import { interpretKernel, type TypedArray } from "../../src/kernel/interpret.ts";
@@ -37,7 +39,8 @@ export function kernelOf<A>(op: OpDef<A>, inTypes: readonly TensorType[], attrs:
 
 /** One product of an operation: elements at `place`, or all. */
 function productNest<A>(c: LowerContext<A>, part: ContractPart<A>): Nest {
-  const { dtype, shape } = c.outType;
+  const { shape } = c.outType;
+  const dtype = productType(c.outType.dtype);
   const operand = c.inTypes.length;
   const { batch, m, n, k } = part;
   const loops = batch.map((extent, axis) => loop(`b${axis}`, extent));

@@ -11,10 +11,9 @@
  *   calls          1
  */
 import { bytesOf } from "../../kernel/dtype.ts";
-import { type Expr, walkExpr } from "../../kernel/expr.ts";
-import type { Kernel, Nest } from "../../kernel/loops.ts";
-import { nestExprs } from "../../kernel/loops.ts";
+import type { Kernel } from "../../kernel/loops.ts";
 import { addWork, NO_WORK, type Work } from "../../target/work.ts";
+import { isWide } from "../slots.ts";
 import { nestWork, type ProductTile } from "./nests.ts";
 import { kernelTraffic, runningNests } from "./traffic.ts";
 
@@ -35,18 +34,8 @@ function countWork(kernel: Kernel, tile: ProductTile, inPlace: boolean): Work {
     const elementBytes = "dtype" in nest ? bytesOf(nest.dtype) : 4;
     const { productFlops, arithmetic } = nestWork(nest, tile, elementBytes);
     // registers hold half as many elements of 64 bits, and everything in such a nest keeps step with them
-    const wide = isWide(nest, kernel) ? 2 : 1;
+    const wide = isWide(kernel, nest) ? 2 : 1;
     return addWork(sum, { productFlops: wide * productFlops, arithmetic: wide * arithmetic, bytes: 0, calls: 1 });
   }, NO_WORK);
   return { ...computed, bytes: kernelTraffic(kernel, nests).least };
-}
-
-/** Whether a nest computes, loads or stores anything of 64 bits. */
-function isWide(nest: Nest, kernel: Kernel): boolean {
-  const stored = "stores" in nest ? nest.stores.map(({ operand }) => kernel.operands[operand]?.dtype) : [];
-  const types = new Set(stored);
-  const { atStore, elsewhere } = nestExprs(nest);
-  const seen = new Set<Expr>();
-  for (const root of [...atStore, ...elsewhere]) walkExpr(root, (e) => types.add(e.dtype), seen);
-  return types.has("f64") || types.has("i64");
 }

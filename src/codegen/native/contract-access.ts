@@ -13,6 +13,7 @@
  *
  *     lane: 0 1 2 · 28 29 30 · 56 57 58 | 784 785 …      period 9, one tile of nine rows for each channel
  */
+import { typeOf } from "../../kernel/dtype.ts";
 import { type Expr, type Index, type LoopVar, type Term, walkExpr } from "../../kernel/expr.ts";
 import type { Operand } from "../../kernel/loops.ts";
 import { type Interner, linearCoefficient } from "../intern.ts";
@@ -54,7 +55,7 @@ export function accessOf(
 ): Access | null {
   if (expr.kind !== "load") return null;
   const operand = operands[expr.operand];
-  if (!operand || operand.dtype !== expr.dtype || operand.elements >= 2 ** 31) return null;
+  if (!operand || !typeOf(expr.storage).plain || operand.elements >= 2 ** 31) return null;
   const parts = { lane: [] as Term[], depth: [] as Term[], rest: [] as Term[] };
   for (const term of expr.index.terms) {
     const vars = termVars(interner, term);

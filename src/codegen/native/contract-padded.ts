@@ -12,6 +12,7 @@
  * which become axes of the copy of their own:  load = rest + Σ stride · index.  Any strides are right; those are taken that
  * leave the least over.
  */
+import { typeOf } from "../../kernel/dtype.ts";
 import type { Expr, Index, LoopVar } from "../../kernel/expr.ts";
 import { addIndex, offsetIndex, rangeOf, scaleIndex, ZERO } from "../../kernel/index-math.ts";
 import type { Operand } from "../../kernel/loops.ts";
@@ -84,8 +85,7 @@ export function paddingOf(
 ): Padding | null {
   if (expr.kind !== "guard" || expr.then.kind !== "load") return null;
   const { then: load, otherwise } = expr;
-  if (otherwise.kind !== "const" || !Object.is(otherwise.value, 0) || operands[load.operand]?.dtype !== load.dtype)
-    return null;
+  if (otherwise.kind !== "const" || !Object.is(otherwise.value, 0) || !typeOf(load.storage).plain) return null;
   const own = new Set([lane, ...depth]);
   const within = (index: Index): boolean => [...interner.ofIndex(index)].every((v) => own.has(v));
   if (!expr.bounds.every(({ index }) => within(index))) return null;

@@ -20,7 +20,7 @@
  * Invariant: runs of the depth follow from its extent alone, so nothing here changes a bit.
  */
 import { at } from "../../base/invariant.ts";
-import { bytesOf } from "../../kernel/dtype.ts";
+import { bytesOf, type ProductType } from "../../kernel/dtype.ts";
 import { type Expr, type Index, type LoopVar, walkExpr } from "../../kernel/expr.ts";
 import { type ContractNest, depthRun, type Operand } from "../../kernel/loops.ts";
 import { Interner, linearCoefficient } from "../intern.ts";
@@ -38,7 +38,7 @@ import {
 } from "./contract-access.ts";
 import { cyclesOf, sideCost, turnCost } from "./contract-cost.ts";
 import { type Padding, paddingOf } from "./contract-padded.ts";
-import { bytesOfProduct, type DepthStep, type ProductType } from "./gemm-micro.ts";
+import type { DepthStep } from "./gemm-micro.ts";
 import type { NativeOptions } from "./options.ts";
 
 /** A product whose workspace is not known yet. */
@@ -198,8 +198,8 @@ class Planner {
     this.nest = nest;
     this.operands = operands;
     this.options = options;
-    this.dtype = nest.dtype as ProductType;
-    this.bytes = bytesOfProduct(this.dtype);
+    this.dtype = nest.dtype;
+    this.bytes = bytesOf(this.dtype);
     this.lanes = (options.lanes * 4) / this.bytes;
     this.depth = nest.split ?? [nest.depth];
     this.run = Math.max(1, depthRun(nest.depth.extent));

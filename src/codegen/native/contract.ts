@@ -16,7 +16,9 @@
  *
  * Functions of C that products share (tiles in registers) are handed to `share`, which puts each name into the file once.
  */
+
 import { at } from "../../base/invariant.ts";
+import { isFloatScalar } from "../../kernel/dtype.ts";
 import type { ContractNest, Operand } from "../../kernel/loops.ts";
 import { Interner } from "../intern.ts";
 import { type Needed, neededSums } from "../needed-sums.ts";
@@ -320,7 +322,7 @@ class ContractEmitter extends ContractPacking {
     if (plan.swapped || ["across", "turned", "permuted"].includes(plan.v.kind)) {
       sharePacking(share, dtype, plan.lanes);
     }
-    return sharedMicro(share, shape, this.options.fma && dtype !== "i32");
+    return sharedMicro(share, shape, this.options.fma && isFloatScalar(dtype));
   }
 }
 

@@ -11,12 +11,14 @@
  * guard). What is not meant is never loaded; it may be computed, on zeros, and is not stored.
  */
 import { InternalError } from "../../base/invariant.ts";
-import type { ScalarType } from "../../kernel/dtype.ts";
+import type { DType, ScalarType } from "../../kernel/dtype.ts";
 import { type Bound, type Expr, type Index, type LoopVar, walkExpr } from "../../kernel/expr.ts";
 import { rangeOf } from "../../kernel/index-math.ts";
 import { isEven, type LaneView, laneStep } from "../../kernel/lanes.ts";
+import type { Store } from "../../kernel/loops.ts";
 import { ACCUMULATOR, Interner } from "../intern.ts";
 import type { CCode } from "./c-code.ts";
+import { elementForm } from "./elements.ts";
 import { vectorType } from "./options.ts";
 import { constantText, scalarText } from "./scalar.ts";
 
@@ -212,36 +214,37 @@ export class VectorEmitter {
 
   #load(expr: Extract<Expr, { kind: "load" }>, ctx: Context): string {
     const { dtype, operand, index } = expr;
-    const type = this.type(dtype);
+    const form = elementForm(expr.storage);
     const coef = this.coefficient(index);
-    const sign = dtype === "bool" ? "-" : "";
     if (coef === 0) {
       const [base, at] = this.#place(operand, index, ctx, null);
-      const element = `${sign}${base}[${at}]`;
+      const element = form.lane(`${base}[${at}]`);
       return this.#value(
         dtype,
-        `${type}_of(${ctx.mask ? `${this.type("bool")}_any(${ctx.mask}) ? ${element} : 0` : element})`,
+        `${this.type(dtype)}_of(${ctx.mask ? `${this.type("bool")}_any(${ctx.mask}) ? ${element} : 0` : element})`,
       );
     }
     if (coef === 1) {
       const [base, at] = this.#place(operand, index, ctx, null);
       const address = `${base} + (${at})`;
+      const type = `${form.functions}x${this.lanes}`;
       if (ctx.mask) return this.#value(dtype, `${type}_load_where(${address}, ${ctx.mask})`);
       if (ctx.count < this.lanes) return this.#value(dtype, `${type}_load_first(${address}, ${ctx.count})`);
       return this.#value(dtype, `${type}_load(${address})`);
     }
     const [base, at] = this.#place(operand, index, ctx, "l");
-    return this.#byLane(dtype, ctx, `${sign}${base}[${at}]`);
+    return this.#byLane(dtype, ctx, form.lane(`${base}[${at}]`));
   }
 
-  /** Stores a register that is known by name. */
-  store(operand: number, index: Index, dtype: ScalarType, value: string, ctx: Context): void {
+  /** Stores a register that is known by name as elements of an operand's type. */
+  store({ operand, index }: Pick<Store, "operand" | "index">, storage: DType, value: string, ctx: Context): void {
     const coef = this.coefficient(index);
-    const element = (lane: string): string => (dtype === "bool" ? `(u8)(${value}[${lane}] & 1)` : `${value}[${lane}]`);
+    const form = elementForm(storage);
+    const element = (lane: string): string => form.element(`${value}[${lane}]`);
     if (coef === 1 && ctx.count > 1) {
       const [base, at] = this.#place(operand, index, ctx, null);
       const all = ctx.count === this.lanes;
-      const type = this.type(dtype);
+      const type = `${form.functions}x${this.lanes}`;
       this.code.line(`${type}_store${all ? "" : "_first"}(${base} + (${at}), ${value}${all ? "" : `, ${ctx.count}`});`);
       return;
     }

@@ -13,16 +13,12 @@
  *
  * Invariant: an element of the tile is a plain sum in order of the depth, whatever the tile, so tiles never change bits.
  */
+import { bytesOf, type ProductType } from "../../kernel/dtype.ts";
 import { fileName, localName } from "./names.ts";
 import type { ShareFunction } from "./options.ts";
 
-/** Element types of products. */
-export type ProductType = "f32" | "f64" | "i32";
-
 /** The C type of an element; integers wrap around (-fwrapv). */
 export const cTypeOf = (dtype: ProductType): string => dtype;
-
-export const bytesOfProduct = (dtype: ProductType): number => (dtype === "f64" ? 8 : 4);
 
 /** Step along the depth: a constant, or read from a table of offsets. */
 export type DepthStep = number | "table";
@@ -42,11 +38,11 @@ export const vectorName = (dtype: ProductType, lanes: number): string => fileNam
 
 /** Vector types of a width, aligned and not. */
 function vectorTypes(dtype: ProductType, lanes: number): string {
-  const [name, bytes] = [vectorName(dtype, lanes), lanes * bytesOfProduct(dtype)];
+  const [name, bytes] = [vectorName(dtype, lanes), lanes * bytesOf(dtype)];
   const c = cTypeOf(dtype);
   return (
     `typedef ${c} ${name} __attribute__((vector_size(${bytes})));\n` +
-    `typedef ${c} ${name}u __attribute__((vector_size(${bytes}), aligned(${bytesOfProduct(dtype)}), may_alias));\n`
+    `typedef ${c} ${name}u __attribute__((vector_size(${bytes}), aligned(${bytesOf(dtype)}), may_alias));\n`
   );
 }
 

@@ -11,7 +11,8 @@
  *
  * A panel is [depth][width]; lanes beyond the matrix are zero, so that tiles need not know where it ends.
  */
-import { cTypeOf, type ProductType, vectorName } from "./gemm-micro.ts";
+import type { ProductType } from "../../kernel/dtype.ts";
+import { cTypeOf, vectorName } from "./gemm-micro.ts";
 import { fileName } from "./names.ts";
 import type { ShareFunction } from "./options.ts";
 

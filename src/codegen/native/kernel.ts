@@ -4,16 +4,18 @@
  *
  *   static void tide_kernel_7(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2)
  */
+
 import { at } from "../../base/invariant.ts";
 import type { Kernel, Nest } from "../../kernel/loops.ts";
 import { isWide, nestKey, type Slot, slotNumbers, slotsOf } from "../slots.ts";
 import { type Units, workOf } from "../units.ts";
 import { CCode } from "./c-code.ts";
 import { emitContract } from "./contract.ts";
+import { elementForm } from "./elements.ts";
 import { VectorEmitter } from "./emitter.ts";
 import { fileName } from "./names.ts";
 import { emitMap, emitScan, emitScatter, emitShuffle } from "./nests.ts";
-import { elementType, lanesOf, type NativeOptions, type ShareFunction } from "./options.ts";
+import { lanesOf, type NativeOptions, type ShareFunction } from "./options.ts";
 import { emitReduce } from "./reduce.ts";
 
 export interface NativeFunction {
@@ -85,7 +87,7 @@ export class NativeLibrary {
     const known = this.#byKey.get(key);
     if (known) return { ...known, slots };
     const name = fileName(`kernel_${this.#byKey.size}`);
-    const types = slots.map(({ operand }) => elementType(kernel.operands[operand]?.dtype ?? "f32"));
+    const types = slots.map(({ operand }) => elementForm(at(kernel.operands, operand).dtype).c);
     const code = new CCode();
     const pointers = slots.map(() => code.name("s"));
     const lanes = lanesOf(this.#options, isWide(kernel, nest));

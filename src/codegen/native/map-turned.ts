@@ -7,7 +7,9 @@
  *
  * Elements are computed as elsewhere, whatever is left beside whole blocks too.
  */
+
 import { at } from "../../base/invariant.ts";
+import { laneBytes, type ProductType, typeOf } from "../../kernel/dtype.ts";
 import type { Expr, LoopVar } from "../../kernel/expr.ts";
 import type { MapNest, Operand } from "../../kernel/loops.ts";
 import { linearCoefficient } from "../intern.ts";
@@ -20,7 +22,7 @@ import { emitOuter, emitStores } from "./walk.ts";
 
 type Load = Extract<Expr, { kind: "load" }>;
 /** One that can be turned round. */
-type Turned = Load & { readonly dtype: "f32" | "i32" };
+type Turned = Load & { readonly dtype: ProductType };
 
 /** A map that reads across memory. */
 export interface TurnedMap {
@@ -54,7 +56,7 @@ export function turnedMap(em: VectorEmitter, nest: MapNest, options: NativeOptio
   const step = ({ index }: Load, v: LoopVar): number | null => linearCoefficient(em.interner, index, v);
   const across = plainLoads(nest.stores.map((store) => store.value)).filter(
     (load): load is Turned =>
-      (load.dtype === "f32" || load.dtype === "i32") && Math.abs(step(load, inner) ?? 0) >= APART,
+      typeOf(load.storage).plain && laneBytes(load.dtype) === 4 && Math.abs(step(load, inner) ?? 0) >= APART,
   );
   const along = loops.find((v) => v.extent >= em.lanes && across.some((load) => step(load, v) === 1));
   if (!along) return null;

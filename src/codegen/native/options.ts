@@ -1,5 +1,5 @@
 /** @file What C code is generated for: a machine as far as the text depends on it. */
-import type { ScalarType } from "../../kernel/dtype.ts";
+import { isBool, type ScalarType } from "../../kernel/dtype.ts";
 import type { WinogradUse } from "./winograd-choice.ts";
 
 /** The machine's compiler says what these are; the same options give the same text. */
@@ -26,9 +26,9 @@ export function lanesOf(options: NativeOptions, wide: boolean): number {
   return wide ? options.lanes / 2 : options.lanes;
 }
 
-/** The C type of an element in memory. */
-export function elementType(dtype: ScalarType): string {
-  return dtype === "bool" ? "u8" : dtype;
+/** The C type of one lane of a register. */
+export function laneType(dtype: ScalarType): string {
+  return isBool(dtype) ? "i32" : dtype;
 }
 
 /** The C type of a register of `lanes` elements: a bool is a mask of 32-bit lanes, all ones or zero. */

@@ -10,6 +10,16 @@
  * -0 < 0: the instruction answers its second operand for NaN and for equals, so both orders are asked and their bits
  * joined.
  */
+import {
+  DTYPES,
+  type DType,
+  type FloatScalar,
+  isFloatScalar,
+  laneBytes,
+  type ProductType,
+  type ScalarType,
+  twinOf,
+} from "../../kernel/dtype.ts";
 
 const HEAD = `#include <stddef.h>
 #include <stdint.h>
@@ -60,8 +70,8 @@ typedef ${lane} ${name}x${n}_mem __attribute__((vector_size(${bytes * n}), align
 }
 
 /** The intrinsic's suffix for float registers of a size, and under which macro it exists. */
-function registerOf(dtype: "f32" | "f64", n: number): { readonly prefix: string; readonly macro: string } | null {
-  const bytes = n * (dtype === "f32" ? 4 : 8);
+function registerOf(dtype: ProductType, n: number): { readonly prefix: string; readonly macro: string } | null {
+  const bytes = n * laneBytes(dtype);
   if (bytes === 64) return { prefix: "_mm512", macro: "__AVX512F__" };
   if (bytes === 32) return { prefix: "_mm256", macro: "__AVX__" };
   if (bytes === 16) return { prefix: "_mm", macro: "__AVX__" };
@@ -85,11 +95,15 @@ function lanewise(type: string, lane: string, name: string, n: number, fn: strin
 const ROUNDING = { floor: 9, ceil: 10, nearest: 8, trunc: 11 } as const;
 const LIBRARY = { floor: "floor", ceil: "ceil", nearest: "rint", trunc: "trunc" } as const;
 
-function floatText(dtype: "f32" | "f64", n: number): string {
+/** The intrinsic's suffix of a type, and the letter of the library's functions for it. */
+const SUFFIX: Readonly<Record<ProductType, string>> = { f32: "ps", f64: "pd", i32: "epi32" };
+const LETTER: Readonly<Record<FloatScalar, string>> = { f32: "f", f64: "" };
+const ALL_BUT_SIGN: Readonly<Record<FloatScalar, string>> = { f32: "0x7fffffff", f64: "INT64_C(0x7fffffffffffffff)" };
+
+function floatText(dtype: FloatScalar, n: number): string {
   const t = `${dtype}x${n}`;
-  const bits = `${dtype === "f32" ? "i32" : "i64"}x${n}`;
-  const suffix = dtype === "f32" ? "ps" : "pd";
-  const letter = dtype === "f32" ? "f" : "";
+  const bits = `${twinOf(dtype)}x${n}`;
+  const [suffix, letter] = [SUFFIX[dtype], LETTER[dtype]];
   const register = registerOf(dtype, n);
   const macro = register?.macro ?? null;
   const fast = (name: string, args: string, rest = ""): string =>
@@ -120,9 +134,8 @@ function floatText(dtype: "f32" | "f64", n: number): string {
   ${t} r; for (int l = 0; l < ${n}; l++) r[l] = fma${letter}(a[l], b[l], c[l]); return r;
 }`,
   );
-  const signBit = dtype === "f32" ? "0x7fffffff" : "INT64_C(0x7fffffffffffffff)";
   return `${[...unary, root, less("min", "<"), less("max", ">"), madd].join("\n")}
-INLINE ${t} ${t}_abs(${t} a) { return (${t})((${bits})a & ${signBit}); }
+INLINE ${t} ${t}_abs(${t} a) { return (${t})((${bits})a & ${ALL_BUT_SIGN[dtype]}); }
 INLINE ${t} ${t}_min(${t} a, ${t} b) { return (${t})((${bits})${t}_min2(a, b) | (${bits})${t}_min2(b, a)); }
 INLINE ${t} ${t}_max(${t} a, ${t} b) {
   ${bits} both = (${bits})${t}_max2(a, b) & (${bits})${t}_max2(b, a);
@@ -133,16 +146,16 @@ INLINE ${t} ${t}_max(${t} a, ${t} b) {
 }
 
 /** Loads and stores of whole registers, of the first \`count\` lanes, and of the lanes of a mask. */
-function memoryText(dtype: "f32" | "f64" | "i32", n: number): string {
+function memoryText(dtype: ProductType, n: number): string {
   const t = `${dtype}x${n}`;
-  const register = registerOf(dtype === "i32" ? "f32" : dtype, n);
-  const suffix = { f32: "ps", f64: "pd", i32: "epi32" }[dtype];
+  const register = registerOf(dtype, n);
+  const suffix = SUFFIX[dtype];
   const mask = register?.prefix ?? "";
   const macro = register && "AVX512_MASKS";
-  const bits = dtype === "f64" ? 64 : 32;
+  const bits = 8 * laneBytes(dtype);
   const integer = `__m${n * bits}i`;
-  const value = dtype === "i32" ? `(${integer})v` : "v";
-  const wide = dtype === "f64" ? `__builtin_convertvector(m, i64x${n})` : "m";
+  const value = isFloatScalar(dtype) ? "v" : `(${integer})v`;
+  const wide = bits === 64 ? `__builtin_convertvector(m, i64x${n})` : "m";
   const kmask = `${mask}_movepi${bits}_mask((${integer})${wide})`;
   const ones = (count: string): string => `(((u32)1 << ${count}) - 1)`;
   return `INLINE ${t} ${t}_load(const ${dtype} *p) { return *(const ${t}_mem *)p; }
@@ -184,9 +197,10 @@ INLINE ${t} ${t}_pick(${t} m, ${t} a, ${t} b) { return (m & a) | (~m & b); }
 `;
 }
 
-function pickText(dtype: "f32" | "f64" | "i32" | "i64", n: number): string {
-  const [t, bits] = [`${dtype}x${n}`, `${dtype.endsWith("32") ? "i32" : "i64"}x${n}`];
-  const mask = bits.startsWith("i64") ? `__builtin_convertvector(m, ${bits})` : "m";
+function pickText(dtype: Exclude<ScalarType, "bool">, n: number): string {
+  const long = laneBytes(dtype) === 8;
+  const [t, bits] = [`${dtype}x${n}`, `${long ? "i64" : "i32"}x${n}`];
+  const mask = long ? `__builtin_convertvector(m, ${bits})` : "m";
   return `INLINE ${t} ${t}_of(${dtype} x) { return x - (${t}){0}; }
 INLINE ${t} ${t}_pick(boolx${n} m, ${t} a, ${t} b) {
   ${bits} w = ${mask}; return (${t})((w & (${bits})a) | (~w & (${bits})b));
@@ -221,13 +235,20 @@ INLINE ${t} ${t}_of_f64(f64x${n} a) {
 `;
 }
 
+/** The functions that elements.ts names, for each storage type. */
+const MEMORY: Readonly<Record<DType, (n: number) => string>> = {
+  f32: (n) => memoryText("f32", n),
+  f64: (n) => memoryText("f64", n),
+  i32: (n) => memoryText("i32", n),
+  bool: boolText,
+};
+
 function lanesText(n: number): string {
   return [
     typesText(n),
     ...(["f32", "f64", "i32", "i64"] as const).map((dtype) => pickText(dtype, n)),
     ...(["f32", "f64"] as const).map((dtype) => floatText(dtype, n)),
-    ...(["f32", "f64", "i32"] as const).map((dtype) => memoryText(dtype, n)),
-    boolText(n),
+    ...DTYPES.map((dtype) => MEMORY[dtype](n)),
     integerText(n),
   ].join("");
 }

@@ -3,13 +3,15 @@
  * registers: across the lanes of the last counter (sixteen partial sums, eight of f64), or down sequential sums with the
  * kept counter in the lanes; long ones in folds.
  */
+
 import { invariant } from "../../base/invariant.ts";
-import { bytesOf } from "../../kernel/dtype.ts";
+import { laneBytes } from "../../kernel/dtype.ts";
 import type { LoopVar } from "../../kernel/expr.ts";
 import type { Operand, ReduceNest } from "../../kernel/loops.ts";
 import { FOLD_TURNS, foldRun, folds, identityOf } from "../../kernel/loops.ts";
 import { live, UNDIVIDED, type Units } from "../units.ts";
 import type { Context, VectorEmitter } from "./emitter.ts";
+import { laneType } from "./options.ts";
 import { constantText, scalarText } from "./scalar.ts";
 import { emitOuter, emitStores } from "./walk.ts";
 
@@ -115,7 +117,7 @@ function emitAcross(em: VectorEmitter, nest: ReduceNest, operands: readonly Oper
 function emitOneAcross(em: VectorEmitter, nest: ReduceNest, operands: readonly Operand[]): void {
   const last = nest.reduce.at(-1);
   invariant(last, () => "a reduction without counters");
-  const group = bytesOf(nest.dtype) === 8 ? 2 : 4;
+  const group = 16 / laneBytes(nest.dtype);
   const wide = group * 4;
   const registers = Math.max(1, wide / em.lanes);
   const sums = new Accumulators(em, nest, registers * chainsOf(nest, last, wide));
@@ -200,7 +202,7 @@ function emitRest(
 ): void {
   const { code } = em;
   const count = last.extent - whole;
-  const lane = nest.dtype === "bool" ? "i32" : nest.dtype;
+  const lane = laneType(nest.dtype);
   const [rest, first] = [code.name("rest"), code.name("first")];
   em.block("", () => {
     code.line(`${lane} ${rest}[${Math.ceil(count / em.lanes) * em.lanes}], ${first}[${em.lanes}];`);

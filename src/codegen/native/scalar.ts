@@ -3,7 +3,15 @@
  * prelude otherwise. Signed integers wrap (`-fwrapv`), nothing is contracted (`-ffp-contract=off`).
  */
 import { InternalError } from "../../base/invariant.ts";
-import type { ScalarType } from "../../kernel/dtype.ts";
+import {
+  type FloatScalar,
+  isBool,
+  isFloatScalar,
+  kindOf,
+  laneBytes,
+  type ScalarType,
+  typeOf,
+} from "../../kernel/dtype.ts";
 import type { Expr, ScalarFn } from "../../kernel/expr.ts";
 import { vectorType } from "./options.ts";
 
@@ -23,15 +31,22 @@ const INFIX: Partial<Record<ScalarFn, string>> = {
 
 const COMPARISONS: ReadonlySet<ScalarFn> = new Set(["eq", "ne", "lt", "le"]);
 const PREFIX: Partial<Record<ScalarFn, string>> = { neg: "-", not: "~" };
-const isLong = (dtype: ScalarType): boolean => dtype === "f64" || dtype === "i64";
+const isLong = (dtype: ScalarType): boolean => laneBytes(dtype) === 8;
 
 /** A number as C text, every bit of it. */
 export function literal(dtype: ScalarType, value: number | bigint): string {
-  if (dtype === "i64") return `(i64)UINT64_C(${BigInt.asUintN(64, BigInt(value))})`;
-  if (dtype === "i32") return `(i32)${Number(value) >>> 0}u`;
-  if (dtype === "bool") return value ? "-1" : "0";
-  const number = dtype === "f32" ? Math.fround(Number(value)) : Number(value);
-  const letter = dtype === "f32" ? "f" : "";
+  return LITERALS[dtype](value);
+}
+
+const LITERALS: Readonly<Record<ScalarType, (value: number | bigint) => string>> = {
+  f32: (value) => floatText(Math.fround(Number(value)), "f"),
+  f64: (value) => floatText(Number(value), ""),
+  i32: (value) => `(i32)${Number(value) >>> 0}u`,
+  i64: (value) => `(i64)UINT64_C(${BigInt.asUintN(64, BigInt(value))})`,
+  bool: (value) => (value ? "-1" : "0"),
+};
+
+function floatText(number: number, letter: "f" | ""): string {
   if (Number.isNaN(number)) return `__builtin_nan${letter}("")`;
   if (!Number.isFinite(number)) return `${number < 0 ? "-" : ""}__builtin_inf${letter}()`;
   const text = Object.is(number, -0) ? "-0" : String(number);
@@ -43,14 +58,19 @@ export function constantText(dtype: ScalarType, value: number | bigint, lanes: n
   return `${vectorType(dtype, lanes)}_of(${literal(dtype, value)})`;
 }
 
+/** 1 where a mask holds, else 0. */
+const FROM_MASK: Readonly<Record<Exclude<ScalarType, "bool">, (a: string, type: string) => string>> = {
+  f32: (a, type) => `(${type})(${a} & 0x3f800000)`,
+  f64: (a, type) => `__builtin_convertvector(${a} & 1, ${type})`,
+  i32: (a) => `(${a} & 1)`,
+  i64: (a, type) => `__builtin_convertvector(${a} & 1, ${type})`,
+};
+
 function convertText(from: ScalarType, to: ScalarType, a: string, lanes: number): string {
   const type = vectorType(to, lanes);
-  if (to === "bool") return mask(`${a} != ${constantText(from, 0, lanes)}`, from, lanes);
-  if (from === "bool") {
-    if (to === "i32") return `(${a} & 1)`;
-    return to === "f32" ? `(${type})(${a} & 0x3f800000)` : `__builtin_convertvector(${a} & 1, ${type})`;
-  }
-  if (to === "i32") return `${type}_of_${from}(${a})`;
+  if (isBool(to)) return mask(`${a} != ${constantText(from, 0, lanes)}`, from, lanes);
+  if (isBool(from)) return FROM_MASK[to](a, type);
+  if (kindOf(to) === "integer") return `${type}_of_${from}(${a})`;
   return `__builtin_convertvector(${a}, ${type})`;
 }
 
@@ -63,8 +83,8 @@ function mask(text: string, operands: ScalarType, lanes: number): string {
  * min and max with a constant need one instruction: which operand is answered for NaN and for equals is known. For a zero,
  * `max(x, 0)` is 0 where x is -0, which adding 0 brings about.
  */
-function limitText(fn: "min" | "max", dtype: "f32" | "f64", x: string, value: number, lanes: number): string | null {
-  const limit = dtype === "f32" ? Math.fround(value) : value;
+function limitText(fn: "min" | "max", dtype: FloatScalar, x: string, value: number, lanes: number): string | null {
+  const limit = typeOf(dtype).round(value);
   if (Number.isNaN(limit)) return null;
   const text = `${vectorType(dtype, lanes)}_${fn}2(${constantText(dtype, limit, lanes)}, ${x})`;
   if (limit !== 0) return text;
@@ -107,7 +127,7 @@ export function scalarText(
     }
     case "min":
     case "max": {
-      if (result !== "f32" && result !== "f64") return `${type}_${fn}(${a}, ${b})`;
+      if (!isFloatScalar(result)) return `${type}_${fn}(${a}, ${b})`;
       const at = args.findIndex((arg) => arg.kind === "const");
       const limit = args[at];
       const limited =
@@ -115,7 +135,7 @@ export function scalarText(
       return limited ?? `${type}_${fn}(${a}, ${b})`;
     }
   }
-  if (fn === "div" && result === "i32") return `${type}_div(${a}, ${b})`;
+  if (fn === "div" && kindOf(result) === "integer") return `${type}_div(${a}, ${b})`;
   const prefix = PREFIX[fn];
   if (prefix) return `(${prefix}${a})`;
   const infix = INFIX[fn];

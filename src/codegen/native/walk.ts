@@ -10,7 +10,7 @@
  *   n = 23, 16 lanes:   [0 … 15]   [16 … 22 · · · · · · · · ·]
  */
 import { invariant } from "../../base/invariant.ts";
-import type { ScalarType } from "../../kernel/dtype.ts";
+import type { DType } from "../../kernel/dtype.ts";
 import type { LoopVar } from "../../kernel/expr.ts";
 import type { Operand, Store } from "../../kernel/loops.ts";
 import { product, splitCounters, type Units } from "../units.ts";
@@ -58,7 +58,7 @@ export function emitRow(em: VectorEmitter, v: LoopVar, shared: boolean, body: (c
   em.multiple = 1;
 }
 
-export function operandType(operands: readonly Operand[], i: number): ScalarType {
+export function operandType(operands: readonly Operand[], i: number): DType {
   const operand = operands[i];
   invariant(operand, () => `kernel has no operand ${i}`);
   return operand.dtype;
@@ -71,14 +71,14 @@ export function emitStores(
   operands: readonly Operand[],
   ctx: Context,
 ): void {
-  const values = stores.map(({ value, operand }) => {
+  const values = stores.map(({ value }) => {
     const text = em.emit(value, ctx);
     if (value.kind !== "const") return text;
     const name = em.code.name("t");
-    em.code.line(`const ${em.type(operandType(operands, operand))} ${name} = ${text};`);
+    em.code.line(`const ${em.type(value.dtype)} ${name} = ${text};`);
     return name;
   });
-  stores.forEach(({ operand, index }, i) => {
-    em.store(operand, index, operandType(operands, operand), values[i] as string, ctx);
+  stores.forEach((store, i) => {
+    em.store(store, operandType(operands, store.operand), values[i] as string, ctx);
   });
 }

@@ -19,6 +19,7 @@
  * Invariant: nothing here looks at an expression, so what is fused in front or behind, budgets and threads change no bit; and
  * a sum over channels is made of runs that follow from their number alone.
  */
+import type { ProductType } from "../../kernel/dtype.ts";
 import type { ContractNest } from "../../kernel/loops.ts";
 
 /** Results along an axis of a tile, elements of the image that they read, and positions of a transformed tile. */
@@ -131,9 +132,12 @@ interface Layer {
   readonly places: readonly [number, number];
 }
 
+/** Where the transforms lose little: not among integers, and for f64 it is not measured. */
+const ROUNDS_WELL: Readonly<Record<ProductType, boolean>> = { f32: true, f64: false, i32: false };
+
 export function layerOf(nest: Extents): Layer | null {
   const { window, split, dtype, rows, cols, depth, batch } = nest;
-  if (!window || !split || dtype !== "f32") return null;
+  if (!window || !split || !ROUNDS_WELL[dtype]) return null;
   const { sums, taps } = window;
   const [height = 0, across = 0] = window.places;
   if (window.places.length !== 2 || taps.length !== 2 || taps.some((n) => n !== 3)) return null;

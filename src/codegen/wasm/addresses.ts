@@ -4,7 +4,7 @@
  * does not change are worked out before it.
  */
 import { InternalError } from "../../base/invariant.ts";
-import { bytesOf, type ScalarType } from "../../kernel/dtype.ts";
+import { bytesOf, type DType } from "../../kernel/dtype.ts";
 import type { Bound, Expr, Index, LoopVar } from "../../kernel/expr.ts";
 import { operandsOf, walkExpr } from "../../kernel/expr.ts";
 import { laneStep } from "../../kernel/lanes.ts";
@@ -94,11 +94,11 @@ export abstract class AddressEmitter {
    */
   preparePointers(
     roots: readonly Expr[],
-    stores: readonly { operand: number; index: Index; dtype: ScalarType }[],
+    stores: readonly { operand: number; index: Index; storage: DType }[],
     inner: LoopVar | null,
     contexts: readonly Context[] = [],
   ): void {
-    const add = (operand: number, index: Index, dtype: ScalarType): void => {
+    const add = (operand: number, index: Index, storage: DType): void => {
       const key = this.#accessKey(operand, index);
       const coef = linearCoefficient(this.interner, index, inner);
       if (coef === null) return;
@@ -107,9 +107,9 @@ export abstract class AddressEmitter {
         const name = lane === null ? key : `${key}#${lane}`;
         if (this.#pointers.has(name)) continue;
         const local = this.code.local("i32");
-        this.#emitFullAddress(operand, index, dtype, { ...SINGLE, shift: lane ?? 0 });
+        this.#emitFullAddress(operand, index, storage, { ...SINGLE, shift: lane ?? 0 });
         this.code.set(local);
-        this.#pointers.set(name, { local, step: coef * bytesOf(dtype) });
+        this.#pointers.set(name, { local, step: coef * bytesOf(storage) });
       }
     };
     const seen = new Set<Expr>();
@@ -118,12 +118,12 @@ export abstract class AddressEmitter {
       walkExpr(
         root,
         (e) => {
-          if (e.kind === "load" && !this.isUniform(e) && isSafe(e.index)) add(e.operand, e.index, e.dtype);
+          if (e.kind === "load" && !this.isUniform(e) && isSafe(e.index)) add(e.operand, e.index, e.storage);
         },
         seen,
       );
     }
-    for (const store of stores) add(store.operand, store.index, store.dtype);
+    for (const store of stores) add(store.operand, store.index, store.storage);
   }
 
   /**
@@ -223,18 +223,18 @@ export abstract class AddressEmitter {
     return `${operand}:${this.interner.indexKey(index)}`;
   }
 
-  #emitFullAddress(operand: number, index: Index, dtype: ScalarType, ctx: Context): void {
+  #emitFullAddress(operand: number, index: Index, storage: DType, ctx: Context): void {
     const { code } = this;
     code.get(this.#slot(operand, index.offset));
     const rest: Index = { ...index, offset: 0 };
     if (rest.terms.length === 0) return;
     this.emitIndex(rest, ctx);
-    if (bytesOf(dtype) > 1) code.i32Const(Math.log2(bytesOf(dtype))).op(OP.i32Shl);
+    if (bytesOf(storage) > 1) code.i32Const(Math.log2(bytesOf(storage))).op(OP.i32Shl);
     code.op(OP.i32Add);
   }
 
   /** Leaves an address on the stack; returns what the instruction must add to it. */
-  protected emitAddress(operand: number, index: Index, dtype: ScalarType, ctx: Context): number {
+  protected emitAddress(operand: number, index: Index, storage: DType, ctx: Context): number {
     const key = this.#accessKey(operand, index);
     const own = this.#pointers.get(`${key}#${ctx.shift}`);
     if (own) {
@@ -243,11 +243,11 @@ export abstract class AddressEmitter {
     }
     const pointer = this.#pointers.get(key);
     if (!pointer) {
-      this.#emitFullAddress(operand, index, dtype, ctx);
+      this.#emitFullAddress(operand, index, storage, ctx);
       return 0;
     }
     const coef = linearCoefficient(this.interner, index, this.vec) ?? 0;
-    const ahead = coef * ctx.shift * bytesOf(dtype);
+    const ahead = coef * ctx.shift * bytesOf(storage);
     this.code.get(pointer.local);
     if (ahead >= 0 && !ctx.guarded) return ahead;
     if (ahead !== 0) this.code.i32Const(ahead).op(OP.i32Add);

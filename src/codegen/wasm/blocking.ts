@@ -2,7 +2,7 @@
  * @file Block sizes of products on WebAssembly, and the workspace that follows from them: one A block, one B panel and the
  * sums, for each thread. Pure functions of the product's size, since the planner asks before code exists.
  */
-import { bytesOf, type ScalarType } from "../../kernel/dtype.ts";
+import { bytesOf, type ProductType } from "../../kernel/dtype.ts";
 import { depthRun } from "../../kernel/loops.ts";
 import { columnsOf, type Tile, tileOf } from "./micro-kernel.ts";
 
@@ -35,12 +35,11 @@ const roundUp = (n: number, to: number): number => Math.ceil(n / to) * to;
 const roundDown = (n: number, to: number): number => Math.max(1, Math.floor(n / to)) * to;
 
 /** Block sizes for a product. Pure: the planner asks for the scratch size before code exists. */
-export function blockingOf(dtype: ScalarType, fma: boolean, m: number, n: number, k: number): Blocking {
-  const kind = dtype === "f64" || dtype === "i32" ? dtype : "f32";
-  const tile = tileOf(kind, fma, m);
+export function blockingOf(dtype: ProductType, fma: boolean, m: number, n: number, k: number): Blocking {
+  const tile = tileOf(dtype, fma, m);
   const mr = tile.rows;
-  const width = bytesOf(kind);
-  const nr = columnsOf(kind, tile);
+  const width = bytesOf(dtype);
+  const nr = columnsOf(dtype, tile);
   const kc = depthRun(k);
   const deep = kc < k;
   // With little to sum up, stores are much of the work, and rows of a tile are too short for them.
@@ -61,7 +60,7 @@ export const threadElements = ({ scratch: [a, b, c] }: Blocking, width: number):
 export type Extents = readonly [m: number, n: number, k: number];
 
 /** Elements of the workspace operand. */
-export function contractScratch(dtype: ScalarType, fma: boolean, extents: Extents, threads = 1): number {
+export function contractScratch(dtype: ProductType, fma: boolean, extents: Extents, threads = 1): number {
   const [m, n, k] = extents;
   if (m === 0 || n === 0) return 0;
   const block = blockingOf(dtype, fma, m, n, k);

@@ -3,7 +3,6 @@
  * constant element offset that it uses, so that nests which differ only in where their data lies share one function (an
  * unrolled network of a thousand layers has the code of a few, a concatenation of a hundred equal parts that of one).
  */
-import { invariant } from "../../base/invariant.ts";
 import type { Kernel, Nest } from "../../kernel/loops.ts";
 import { Interner } from "../intern.ts";
 import { isWide, nestKey, type Slot, type SlotNumber, slotNumbers, slotsOf } from "../slots.ts";
@@ -90,7 +89,6 @@ export class KernelLibrary {
         return emitScatter(em, nest, kernel.operands);
       case "contract": {
         const { dtype } = nest;
-        invariant(dtype === "f32" || dtype === "f64" || dtype === "i32", () => `no products of ${dtype}`);
         const { fma } = this.#options;
         const tile = tileOf(dtype, fma, nest.rows.extent);
         const key = `${dtype} ${tile.rows}`;

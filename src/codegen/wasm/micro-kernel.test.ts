@@ -5,10 +5,10 @@
 import { setFlagsFromString } from "node:v8";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { bytesOf } from "../../kernel/dtype.ts";
+import { bytesOf, type ProductType } from "../../kernel/dtype.ts";
 import { ModuleBuilder } from "./encoder.ts";
 import { probeFeatures } from "./features.ts";
-import { addMicroKernel, columnsOf, type ProductType, type Tile, tileOf } from "./micro-kernel.ts";
+import { addMicroKernel, columnsOf, type Tile, tileOf } from "./micro-kernel.ts";
 
 // Node 20 has relaxed SIMD behind this flag; the engines that do not know the flag have it without.
 if (!probeFeatures().relaxedMadd) setFlagsFromString("--experimental-wasm-relaxed-simd");

@@ -23,12 +23,9 @@
  * of Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (doi.org/10.1145/1356052.1356053).
  */
 import { at } from "../../base/invariant.ts";
-import { bytesOf } from "../../kernel/dtype.ts";
+import { bytesOf, type ProductType } from "../../kernel/dtype.ts";
 import { tileRows } from "../../kernel/loops.ts";
 import { Code, type ModuleBuilder, OP, type SimdOp, type VectorMemoryOp } from "./encoder.ts";
-
-/** Element types of matrix products. */
-export type ProductType = "f32" | "f64" | "i32";
 
 /** MR = `rows`, NR = `vectors` · lanes. */
 export interface Tile {

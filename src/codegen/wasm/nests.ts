@@ -119,8 +119,8 @@ function emitScanTile(
 /** One update after the other; elements of one row at once when they land side by side. */
 export function emitScatter(em: VectorEmitter, nest: ScatterNest, operands: readonly Operand[]): Units {
   if (nest.loops.some((v) => v.extent === 0)) return UNDIVIDED;
-  const dtype = operandType(operands, nest.operand);
-  const sum: Expr = call("add", [load(dtype, nest.operand, nest.index), nest.value]);
+  const storage = operandType(operands, nest.operand);
+  const sum: Expr = call("add", [load(storage, nest.operand, nest.index), nest.value]);
   const store: Store = { operand: nest.operand, index: nest.index, value: sum };
   const loops = live(nest.loops);
   const inner = loops.at(-1) ?? null;
@@ -142,7 +142,7 @@ export function emitScatter(em: VectorEmitter, nest: ScatterNest, operands: read
         const start = em.code.local("i32");
         em.vars.set(inner, start);
         em.code.i32Const(0).set(start);
-        em.preparePointers([sum], [{ operand: nest.operand, index: nest.index, dtype }], inner);
+        em.preparePointers([sum], [{ operand: nest.operand, index: nest.index, storage }], inner);
         emitStrides(
           em,
           inner,

@@ -2,13 +2,15 @@
  * @file Reductions as WebAssembly. The order of additions is that of kernel/loops.ts, whatever was fused in: across the
  * lanes of the last counter, or down sequential sums with the kept counter in the lanes, long ones in folds.
  */
+
 import { invariant } from "../../base/invariant.ts";
+import { laneBytes } from "../../kernel/dtype.ts";
 import type { Operand, ReduceNest } from "../../kernel/loops.ts";
 import { FOLD_TURNS, foldRun, folds, identityOf } from "../../kernel/loops.ts";
 import { live, UNDIVIDED, type Units } from "../units.ts";
 import { type Context, SINGLE, VECTOR } from "./addresses.ts";
 import { OP } from "./encoder.ts";
-import { laneBytes, splatConstant } from "./scalar.ts";
+import { splatConstant } from "./scalar.ts";
 import type { VectorEmitter } from "./vector.ts";
 import { contextsOf, emitCombine, emitCounters, emitStores, emitStrides, emitUnits, type Runs } from "./walk.ts";
 

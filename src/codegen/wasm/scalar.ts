@@ -7,7 +7,7 @@
  * meaningful lane, so they get the same bits.
  */
 import { InternalError } from "../../base/invariant.ts";
-import type { ScalarType } from "../../kernel/dtype.ts";
+import { kindOf, laneBytes, type ScalarType } from "../../kernel/dtype.ts";
 import type { ScalarFn } from "../../kernel/expr.ts";
 import type { Code, SimdOp } from "./encoder.ts";
 import { OP } from "./encoder.ts";
@@ -94,21 +94,19 @@ const TABLES: Record<ScalarType, Table> = { f32: F32, f64: F64, i32: I32, i64: I
 /** Lower 32-bit halves of two 64-bit lanes. */
 const LOW_HALVES = [0, 1, 2, 3, 8, 9, 10, 11, 0, 1, 2, 3, 8, 9, 10, 11];
 
-/** Bytes of one lane in a register. */
-export function laneBytes(dtype: ScalarType): number {
-  return dtype === "f64" || dtype === "i64" ? 8 : 4;
-}
+/** Writes a value into a lane. */
+const LANE_WRITERS: Readonly<Record<ScalarType, (view: DataView, at: number, value: number | bigint) => void>> = {
+  f32: (view, at, value) => view.setFloat32(at, Number(value), true),
+  f64: (view, at, value) => view.setFloat64(at, Number(value), true),
+  i32: (view, at, value) => view.setInt32(at, Number(value), true),
+  i64: (view, at, value) => view.setBigInt64(at, BigInt(value), true),
+  bool: (view, at, value) => view.setInt32(at, value ? -1 : 0, true),
+};
 
 /** A register with one value in every lane. */
 export function splatConstant(dtype: ScalarType, value: number | bigint): Uint8Array {
   const view = new DataView(new ArrayBuffer(16));
-  for (let at = 0; at < 16; at += laneBytes(dtype)) {
-    if (dtype === "f32") view.setFloat32(at, Number(value), true);
-    else if (dtype === "f64") view.setFloat64(at, Number(value), true);
-    else if (dtype === "i64") view.setBigInt64(at, BigInt(value), true);
-    else if (dtype === "bool") view.setInt32(at, value ? -1 : 0, true);
-    else view.setInt32(at, Number(value), true);
-  }
+  for (let at = 0; at < 16; at += laneBytes(dtype)) LANE_WRITERS[dtype](view, at, value);
   return new Uint8Array(view.buffer);
 }
 
@@ -218,7 +216,7 @@ export function emitScalarFn(code: Code, fn: ScalarFn, operands: ScalarType, res
       emitCompare(code, fn, operands);
       return;
     default: {
-      if (fn === "div" && operands === "i32") {
+      if (fn === "div" && kindOf(operands) === "integer") {
         emitI32Div(code);
         return;
       }

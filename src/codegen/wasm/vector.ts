@@ -13,12 +13,16 @@
  * one scope; what is computed under a guard is forgotten after it.
  */
 import { InternalError } from "../../base/invariant.ts";
-import { bytesOf, type ScalarType } from "../../kernel/dtype.ts";
+import { type DType, laneBytes, typeOf } from "../../kernel/dtype.ts";
 import { type Expr, type Index, type LoopVar, operandsOf } from "../../kernel/expr.ts";
+import type { Store } from "../../kernel/loops.ts";
 import { ACCUMULATOR, linearCoefficient } from "../intern.ts";
 import { AddressEmitter, type Context } from "./addresses.ts";
+import { elementForm, storeElements } from "./elements.ts";
 import { OP } from "./encoder.ts";
-import { emitScalarFn, laneBytes, rampConstant, splatConstant } from "./scalar.ts";
+import { emitScalarFn, rampConstant, splatConstant } from "./scalar.ts";
+
+type Load = Extract<Expr, { kind: "load" }>;
 
 export class VectorEmitter extends AddressEmitter {
   #cache = new Map<string, number>();
@@ -110,7 +114,7 @@ export class VectorEmitter extends AddressEmitter {
   #emitNew(expr: Expr, ctx: Context): void {
     switch (expr.kind) {
       case "load":
-        this.#emitLoad(expr.operand, expr.index, expr.dtype, ctx);
+        this.#emitLoad(expr, ctx);
         return;
       case "index":
         this.#emitIndexValue(expr.index, ctx);
@@ -180,102 +184,49 @@ export class VectorEmitter extends AddressEmitter {
 
   // ---- loads and stores -------------------------------------------------------------------------------------------
 
-  #emitLoad(operand: number, index: Index, dtype: ScalarType, ctx: Context): void {
+  #emitLoad({ operand, index, storage }: Load, ctx: Context): void {
+    const { code } = this;
+    const form = elementForm(storage);
     const coef = this.step(index);
     if (coef === 0) {
-      this.#emitSplatLoad(operand, index, dtype, ctx);
+      form.loadSplat(code, this.emitAddress(operand, index, storage, ctx));
       return;
     }
     if (ctx.single || coef === 1) {
-      this.#emitDenseLoad(operand, index, dtype, ctx);
+      form.loadDense(code, this.emitAddress(operand, index, storage, ctx), ctx.single ? 1 : this.lanes);
       return;
     }
-    const { code } = this;
     const out = code.local("v128");
     code.v128Const(splatConstant("i32", 0)).set(out);
     for (let lane = 0; lane < this.lanes; lane++) {
-      const offset = this.emitAddress(operand, index, dtype, { ...ctx, shift: ctx.shift + lane, single: true });
-      code.get(out);
-      // a bool's byte lands in the lowest byte of its 32-bit lane
-      if (dtype === "bool") code.memory("load8_lane", offset, lane * 4);
-      else if (laneBytes(dtype) === 8) code.memory("load64_lane", offset, lane);
-      else code.memory("load32_lane", offset, lane);
+      const offset = this.emitAddress(operand, index, storage, { ...ctx, shift: ctx.shift + lane, single: true });
+      form.loadLane(code.get(out), offset, lane);
       code.set(out);
     }
-    code.get(out);
-    if (dtype === "bool") code.simd("i32x4_neg");
+    form.widen(code.get(out));
   }
 
-  #emitSplatLoad(operand: number, index: Index, dtype: ScalarType, ctx: Context): void {
+  /** Stores the register in `local` as elements of an operand's type. */
+  emitStore({ operand, index }: Pick<Store, "operand" | "index">, storage: DType, local: number, ctx: Context): void {
     const { code } = this;
-    const offset = this.emitAddress(operand, index, dtype, ctx);
-    if (dtype === "bool") {
-      code.v128Const(splatConstant("i32", 0)).memory("load8_lane", offset, 0);
-      code
-        .v128Const(splatConstant("i32", 0))
-        .shuffle([0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3])
-        .simd("i32x4_neg");
-    } else code.memory(laneBytes(dtype) === 8 ? "load64_splat" : "load32_splat", offset);
-  }
-
-  /** Consecutive elements, or one. */
-  #emitDenseLoad(operand: number, index: Index, dtype: ScalarType, ctx: Context): void {
-    const { code } = this;
-    const count = ctx.single ? 1 : this.lanes;
-    const offset = this.emitAddress(operand, index, dtype, ctx);
-    if (dtype === "bool") {
-      const zeros = splatConstant("i32", 0);
-      if (count === 4) code.memory("load32_zero", offset);
-      else code.v128Const(zeros).memory(count === 2 ? "load16_lane" : "load8_lane", offset, 0);
-      code.simd("i16x8_extend_low_i8x16_u").simd("i32x4_extend_low_i16x8_u").simd("i32x4_neg");
-    } else {
-      code.loadBytes(count * bytesOf(dtype), offset);
-    }
-  }
-
-  /** Stores the register in `local`. */
-  emitStore(operand: number, index: Index, dtype: ScalarType, local: number, ctx: Context): void {
-    const { code } = this;
+    const form = elementForm(storage);
     const coef = this.step(index);
     if (ctx.single || coef === 1) {
-      const offset = this.emitAddress(operand, index, dtype, ctx);
-      this.#emitStoreValue(dtype, local);
-      this.#storeLanes(dtype, ctx.single ? 1 : this.lanes, 0, offset);
+      const offset = this.emitAddress(operand, index, storage, ctx);
+      form.narrow(code, local);
+      storeElements(code, storage, ctx.single ? 1 : this.lanes, 0, offset);
       return;
     }
     let stored = local;
-    if (dtype === "bool") {
-      this.#emitStoreValue(dtype, local);
+    if (!typeOf(storage).plain) {
+      form.narrow(code, local);
       stored = code.local("v128");
       code.set(stored);
     }
     for (let lane = 0; lane < this.lanes; lane++) {
-      const offset = this.emitAddress(operand, index, dtype, { ...ctx, shift: ctx.shift + lane, single: true });
-      code.get(stored);
-      this.#storeLanes(dtype, 1, lane, offset);
+      const offset = this.emitAddress(operand, index, storage, { ...ctx, shift: ctx.shift + lane, single: true });
+      storeElements(code.get(stored), storage, 1, lane, offset);
     }
-  }
-
-  /** The register as it goes to memory: bools narrowed to bytes. */
-  #emitStoreValue(dtype: ScalarType, local: number): void {
-    this.code.get(local);
-    if (dtype !== "bool") return;
-    this.code.get(local).simd("i16x8_narrow_i32x4_s");
-    const narrowed = this.code.local("v128");
-    this.code
-      .tee(narrowed)
-      .get(narrowed)
-      .simd("i8x16_narrow_i16x8_s")
-      .v128Const(new Uint8Array(16).fill(1))
-      .simd("and");
-  }
-
-  #storeLanes(dtype: ScalarType, count: number, lane: number, offset: number): void {
-    const bytes = count * bytesOf(dtype);
-    if (bytes === 16) this.code.memory("store", offset);
-    else if (bytes === 8) this.code.memory("store64_lane", offset, lane);
-    else if (bytes === 4) this.code.memory("store32_lane", offset, lane);
-    else this.code.memory(bytes === 2 ? "store16_lane" : "store8_lane", offset, lane);
   }
 
   // ---- guards -----------------------------------------------------------------------------------------------------
@@ -326,12 +277,10 @@ export class VectorEmitter extends AddressEmitter {
   /** Puts what is guarded into one lane of a register. */
   #emitInLane({ then, dtype }: Extract<Expr, { kind: "guard" }>, one: Context, lane: number, out: number): void {
     const { code } = this;
-    if (then.kind === "load" && then.dtype !== "bool" && !this.#isCached(then, one)) {
-      const offset = this.emitAddress(then.operand, then.index, then.dtype, one);
-      code
-        .get(out)
-        .memory(laneBytes(then.dtype) === 8 ? "load64_lane" : "load32_lane", offset, lane)
-        .set(out);
+    if (then.kind === "load" && typeOf(then.storage).plain && !this.#isCached(then, one)) {
+      const offset = this.emitAddress(then.operand, then.index, then.storage, one);
+      elementForm(then.storage).loadLane(code.get(out), offset, lane);
+      code.set(out);
       return;
     }
     code.get(out);

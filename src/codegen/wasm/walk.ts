@@ -6,7 +6,7 @@
  *   n = 23:   [0..15] four registers   [16..19] one register   20  21  22
  */
 import { invariant } from "../../base/invariant.ts";
-import type { ScalarType } from "../../kernel/dtype.ts";
+import type { DType, ScalarType } from "../../kernel/dtype.ts";
 import type { Index, LoopVar } from "../../kernel/expr.ts";
 import type { Combine, Operand, Store } from "../../kernel/loops.ts";
 import { product, splitCounters, UNDIVIDED, type Units } from "../units.ts";
@@ -167,11 +167,11 @@ export function emitStores(
     return local;
   });
   stores.forEach((store, i) => {
-    em.emitStore(store.operand, store.index, operandType(operands, store.operand), values[i] as number, ctx);
+    em.emitStore(store, operandType(operands, store.operand), values[i] as number, ctx);
   });
 }
 
-export function operandType(operands: readonly Operand[], i: number): ScalarType {
+export function operandType(operands: readonly Operand[], i: number): DType {
   const operand = operands[i];
   invariant(operand, () => `kernel has no operand ${i}`);
   return operand.dtype;
@@ -181,8 +181,8 @@ export function operandType(operands: readonly Operand[], i: number): ScalarType
 export function storeTargets(
   stores: readonly Store[],
   operands: readonly Operand[],
-): readonly { readonly operand: number; readonly index: Index; readonly dtype: ScalarType }[] {
-  return stores.map(({ operand, index }) => ({ operand, index, dtype: operandType(operands, operand) }));
+): readonly { readonly operand: number; readonly index: Index; readonly storage: DType }[] {
+  return stores.map(({ operand, index }) => ({ operand, index, storage: operandType(operands, operand) }));
 }
 
 /** Combines the two registers on the stack. */

@@ -1,0 +1,33 @@
+/**
+ * @file How elements of each storage type come into registers of their compute type and back, in C. This is the one place
+ * of the target, with the functions of the prelude that it names, which knows what memory holds.
+ */
+import { InternalError } from "../../base/invariant.ts";
+import type { DType } from "../../kernel/dtype.ts";
+
+export interface ElementForm {
+  /** The C type of an element in memory. */
+  readonly c: string;
+  /** Name of the functions of the prelude that load and store registers of it: `f32x16_load`. */
+  readonly functions: string;
+  /** One element as a lane, and one lane as an element. */
+  lane(element: string): string;
+  element(lane: string): string;
+}
+
+/** Memory holds what a lane holds. */
+const plain = (c: string): ElementForm => ({ c, functions: c, lane: (element) => element, element: (lane) => lane });
+
+const FORMS: Readonly<Record<DType, ElementForm>> = {
+  f32: plain("f32"),
+  f64: plain("f64"),
+  i32: plain("i32"),
+  // a byte, 0 or 1, becomes a mask
+  bool: { c: "u8", functions: "bool", lane: (element) => `-${element}`, element: (lane) => `(u8)(${lane} & 1)` },
+};
+
+export function elementForm(dtype: DType): ElementForm {
+  const form: ElementForm | undefined = FORMS[dtype];
+  if (!form) throw new InternalError(`C has no loads and stores of ${dtype}`);
+  return form;
+}

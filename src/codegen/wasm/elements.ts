@@ -1,0 +1,78 @@
+/**
+ * @file How elements of each storage type come into registers of their compute type and back. This is the one place of
+ * the target that knows what memory holds; everything else deals in lanes.
+ */
+import { InternalError } from "../../base/invariant.ts";
+import { bytesOf, type DType } from "../../kernel/dtype.ts";
+import type { Code } from "./encoder.ts";
+import { splatConstant } from "./scalar.ts";
+
+export interface ElementForm {
+  /** Puts an element into a lane of the register on the stack, above its address; `widen` makes values of the lanes. */
+  loadLane(code: Code, offset: number, lane: number): void;
+  widen(code: Code): void;
+  /** The element at the address on the stack, in every lane. */
+  loadSplat(code: Code, offset: number): void;
+  /** Consecutive elements from the address on the stack; `count` is 1, 2 or 4. */
+  loadDense(code: Code, offset: number, count: number): void;
+  /** Leaves the elements of a register, one after the other. */
+  narrow(code: Code, local: number): void;
+}
+
+const ZEROS = splatConstant("i32", 0);
+
+/** Memory holds what a lane holds. */
+function plain(bytes: 4 | 8): ElementForm {
+  const [lane, splat] =
+    bytes === 8 ? (["load64_lane", "load64_splat"] as const) : (["load32_lane", "load32_splat"] as const);
+  return {
+    loadLane: (code, offset, n) => code.memory(lane, offset, n),
+    widen: () => undefined,
+    loadSplat: (code, offset) => code.memory(splat, offset),
+    loadDense: (code, offset, count) => code.loadBytes(count * bytes, offset),
+    narrow: (code, local) => code.get(local),
+  };
+}
+
+/** A byte, 0 or 1, becomes a mask. */
+const BOOL: ElementForm = {
+  // into the lowest byte of its 32-bit lane
+  loadLane: (code, offset, lane) => code.memory("load8_lane", offset, lane * 4),
+  widen: (code) => code.simd("i32x4_neg"),
+  loadSplat(code, offset) {
+    code.v128Const(ZEROS).memory("load8_lane", offset, 0);
+    code.v128Const(ZEROS).shuffle([0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3]).simd("i32x4_neg");
+  },
+  loadDense(code, offset, count) {
+    if (count === 4) code.memory("load32_zero", offset);
+    else code.v128Const(ZEROS).memory(count === 2 ? "load16_lane" : "load8_lane", offset, 0);
+    code.simd("i16x8_extend_low_i8x16_u").simd("i32x4_extend_low_i16x8_u").simd("i32x4_neg");
+  },
+  narrow(code, local) {
+    code.get(local).get(local).simd("i16x8_narrow_i32x4_s");
+    const narrowed = code.local("v128");
+    code.tee(narrowed).get(narrowed).simd("i8x16_narrow_i16x8_s").v128Const(new Uint8Array(16).fill(1)).simd("and");
+  },
+};
+
+const FORMS: Readonly<Record<DType, ElementForm>> = { f32: plain(4), f64: plain(8), i32: plain(4), bool: BOOL };
+
+export function elementForm(dtype: DType): ElementForm {
+  const form: ElementForm | undefined = FORMS[dtype];
+  if (!form) throw new InternalError(`WebAssembly has no loads and stores of ${dtype}`);
+  return form;
+}
+
+const STORES = { 8: "store64_lane", 4: "store32_lane", 2: "store16_lane", 1: "store8_lane" } as const;
+
+/** Stores `count` elements of the narrowed register on the stack, above their address, from element `lane` on. */
+export function storeElements(code: Code, dtype: DType, count: number, lane: number, offset: number): void {
+  const bytes = count * bytesOf(dtype);
+  if (bytes === 16) {
+    code.memory("store", offset);
+    return;
+  }
+  const op = STORES[bytes as keyof typeof STORES];
+  if (!op) throw new InternalError(`WebAssembly stores no ${bytes} bytes at once`);
+  code.memory(op, offset, lane);
+}
