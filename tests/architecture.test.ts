@@ -11,6 +11,7 @@ import {
   opNameViolations,
   type SizeException,
   sizeViolations,
+  typeNameViolations,
 } from "./support/code-rules.ts";
 import {
   errorCodes,
@@ -167,6 +168,21 @@ describe("code", () => {
     const text = [...asked, "label(node.op.name);", "if (node.name === x.name) f();"].join("\n");
     expect(opNameViolations(made({ "src/plan/a.ts": text }))).toHaveLength(asked.length);
     expect(opNameViolations(made({ "src/ir/print.ts": text }))).toEqual([]);
+  });
+
+  it("never compares an element type with a name", () => {
+    expect(typeNameViolations(files)).toEqual([]);
+    const asked = [
+      'const bytes = dtype === "f64" ? 8 : 4;',
+      'if ("bool" != x.dtype) f();',
+      'switch (dtype) { case "f32": return 4; default: return 8; }',
+      'if (["f32", "i64"].includes(dtype)) f();',
+      'if (from.type.startsWith("i32")) f();',
+    ];
+    const fine = ['full("f32", [], 0);', 'switch (dtype) { case "f32": f(); }', 'if (word === "f") f();'];
+    const text = `function all() {\n${[...asked, ...fine].join("\n")}\n}`;
+    expect(typeNameViolations(made({ "src/plan/a.ts": text }))).toHaveLength(asked.length);
+    expect(typeNameViolations(made({ "src/kernel/dtype.ts": text, "src/plan/a.test.ts": text }))).toEqual([]);
   });
 });
 

@@ -1,6 +1,8 @@
 /** @file Attention: every query takes a mean of values, weighted by how well it matches their keys. */
+
 import { at } from "../base/invariant.ts";
 import { typeText } from "../ir/type.ts";
+import { isBool } from "../kernel/dtype.ts";
 import { fail, type OptionKinds, requireOptions, requireTensor } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { arange } from "./create.ts";
@@ -43,7 +45,7 @@ function weightedMean(scores: Tensor, v: Tensor, mayBeEmpty: boolean): Tensor {
 
 /** Scores after a mask: chosen by bools, or shifted by floats. */
 function masked(scores: Tensor, mask: Tensor): Tensor {
-  if (mask.dtype === "bool") return where(mask, scores, Number.NEGATIVE_INFINITY);
+  if (isBool(mask.dtype)) return where(mask, scores, Number.NEGATIVE_INFINITY);
   if (mask.dtype === scores.dtype) return add(scores, mask);
   return fail(
     "DtypeMismatch",

@@ -8,12 +8,14 @@
  *   whileLoop(test, fn, init)                                     as long as test(state) holds
  *   cond(p, yes, no, …x)   switchCase(k, [f₀, f₁, …], …x)         one of several functions
  */
+
 import type { ErrorCode } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import { Build } from "../ir/build.ts";
 import type { Graph } from "../ir/graph.ts";
 import type { OpDef } from "../ir/op.ts";
 import { sameType, type TensorType, tensorType, typeText } from "../ir/type.ts";
+import { isBool, isIndexType } from "../kernel/dtype.ts";
 import { switchOp } from "../ops/branch.ts";
 import { gated } from "../ops/control.ts";
 import { MOST_TURNS, REVERSALS, type Reversal, scan as scanOp, whileLoop as whileOp } from "../ops/loops.ts";
@@ -278,7 +280,7 @@ export function forLoop<S extends Tree = Tensor>(
     const { maxSteps: _, ...how } = options;
     return scanAs<S, null, Tree>("forLoop", (state, _, i) => [fn(i, state), []], init, null, { ...how, length: n })[0];
   }
-  if (!(n instanceof Tensor) || n.dtype !== "i32" || n.rank > 0) {
+  if (!(n instanceof Tensor) || !isIndexType(n.dtype) || n.rank > 0) {
     fail("InvalidArgument", `forLoop: n is ${describe(n)}`, "give a whole number, or an i32 scalar");
   }
   const { reversal: _, ...bounds } = options;
@@ -307,7 +309,7 @@ const WHILE: OptionKinds<WhileOptions> = { maxSteps: "a number", snapshots: "a n
 
 /** A test's result as a bool scalar. */
 function truth(name: string, made: unknown): Tensor {
-  if (made instanceof Tensor && made.dtype === "bool" && made.rank === 0) return made;
+  if (made instanceof Tensor && isBool(made.dtype) && made.rank === 0) return made;
   return fail(
     "InvalidArgument",
     `${name} is ${describe(made)}`,
@@ -442,7 +444,7 @@ export function switchCase<Args extends readonly Tree[] = [Tensor], R extends Tr
   }
   const example = "switchCase(k, [(x) => x.neg(), (x) => x], x)";
   for (const [n, branch] of branches.entries()) requireFunction("switchCase", `branch ${n}`, branch, example);
-  if (!(index instanceof Tensor) || index.dtype !== "i32" || index.rank > 0) {
+  if (!(index instanceof Tensor) || !isIndexType(index.dtype) || index.rank > 0) {
     fail("InvalidArgument", `switchCase: the index is ${describe(index)}`, "give an i32 scalar");
   }
   return branchOn("switchCase", index, new Map(branches.map((branch, n) => [`branch ${n}`, branch])), operands);

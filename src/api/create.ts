@@ -1,6 +1,6 @@
 /** @file Tensors from nothing: constants, counters, masks. Inside a program they cost no memory. */
 import type { Shape } from "../ir/type.ts";
-import type { DType } from "../kernel/dtype.ts";
+import type { DType, FloatType } from "../kernel/dtype.ts";
 import { iota } from "../ops/create.ts";
 import { fail, requireDType, requireShape, requireTensor } from "../trace/arguments.ts";
 import { AbstractStorage } from "../trace/storage.ts";
@@ -83,7 +83,7 @@ export function arange(start: number, stop?: number, step = 1): Tensor {
 }
 
 /** `count` numbers from start to stop, both included, at equal distances. */
-export function linspace(start: number, stop: number, count: number, dtype: "f32" | "f64" = "f32"): Tensor {
+export function linspace(start: number, stop: number, count: number, dtype: FloatType = "f32"): Tensor {
   if (!Number.isInteger(count) || count < 1)
     fail("InvalidArgument", `linspace: count ${count}`, "a count is a whole number ≥ 1");
   const step = count === 1 ? 0 : (stop - start) / (count - 1);

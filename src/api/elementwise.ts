@@ -1,8 +1,9 @@
 /** @file Operations one element at a time. Two operands are broadcast against each other; numbers adapt to tensors. */
 
+import { at } from "../base/invariant.ts";
 import type { NoAttrs, OpDef } from "../ir/op.ts";
 import { typeText } from "../ir/type.ts";
-import type { DType } from "../kernel/dtype.ts";
+import { type DType, isBool } from "../kernel/dtype.ts";
 import * as ops from "../ops/elementwise.ts";
 import * as math from "../ops/math.ts";
 import * as choose from "../ops/select.ts";
@@ -206,7 +207,7 @@ export function softplus(x: TensorLike): Tensor {
 export function equal(a: TensorLike, b: TensorLike): Tensor {
   return atOneLine(() => {
     const pair = operands("equal", a, b);
-    if (pair[0]?.dtype !== "bool") return applyOp(ops.eq, pair, {});
+    if (!isBool(at(pair, 0).dtype)) return applyOp(ops.eq, pair, {});
     return applyOp(ops.not, [applyOp(ops.xor, pair, {})], {});
   });
 }
@@ -215,7 +216,7 @@ export function equal(a: TensorLike, b: TensorLike): Tensor {
 export function notEqual(a: TensorLike, b: TensorLike): Tensor {
   return atOneLine(() => {
     const pair = operands("notEqual", a, b);
-    return applyOp(pair[0]?.dtype === "bool" ? ops.xor : ops.ne, pair, {});
+    return applyOp(isBool(at(pair, 0).dtype) ? ops.xor : ops.ne, pair, {});
   });
 }
 
@@ -267,7 +268,7 @@ export function isnan(x: TensorLike): Tensor {
  */
 export function where(condition: TensorLike, a: TensorLike, b: TensorLike): Tensor {
   const c = asTensor("where", condition);
-  if (c.dtype !== "bool") {
+  if (!isBool(c.dtype)) {
     fail("DtypeMismatch", `where: the condition must be bool, got ${typeText(c)}`, "compare it first: x.greater(0)");
   }
   const [then, otherwise] = operands("where", a, b) as [Tensor, Tensor];

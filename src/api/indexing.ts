@@ -1,7 +1,7 @@
 /** @file Reading and writing at positions that are themselves data. */
 import { at } from "../base/invariant.ts";
 import { typeText } from "../ir/type.ts";
-import type { DType } from "../kernel/dtype.ts";
+import { type DType, isIndexType } from "../kernel/dtype.ts";
 import { iota } from "../ops/create.ts";
 import * as dynamic from "../ops/dynamic.ts";
 import * as ops from "../ops/indexing.ts";
@@ -61,7 +61,7 @@ export function oneHotMask(indices: Tensor, classes: number): Tensor {
   if (!Number.isInteger(classes) || classes < 0) {
     fail("InvalidArgument", `oneHot: ${String(classes)} classes`, "the number of classes is a whole number ≥ 0");
   }
-  if (indices.dtype !== "i32") {
+  if (!isIndexType(indices.dtype)) {
     fail(
       "DtypeMismatch",
       `oneHot: indices must be i32, got ${typeText(indices)}`,

@@ -3,6 +3,7 @@
 import { at } from "../base/invariant.ts";
 import { guess } from "../base/suggest.ts";
 import { sameShape, typeText } from "../ir/type.ts";
+import { isIndexType } from "../kernel/dtype.ts";
 import { fail, type OptionKinds, requireOptions, requireTensor } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { greaterEqual, less, logicalAnd, mul, neg, square, sub, where } from "./elementwise.ts";
@@ -56,7 +57,7 @@ export function crossEntropy(logits: Tensor, targets: Tensor, options: LossOptio
     'class numbers are an i32 tensor: tensor([3, 1], { dtype: "i32" })',
   );
   const reduced = reductionOf("crossEntropy", options);
-  const asClasses = targets.dtype === "i32";
+  const asClasses = isIndexType(targets.dtype);
   const expected = asClasses ? logits.shape.slice(0, -1) : logits.shape;
   if (logits.rank === 0 || !sameShape(targets.shape, expected)) {
     fail(

@@ -6,8 +6,10 @@
  * Views share elements: reshape, transpose, slice, flip and what is made of them alone (expandDims, squeeze, swapAxes,
  * split, diagonal). Everything else makes a tensor of its own.
  */
+
 import { grouped } from "../base/errors.ts";
 import { type Shape, tensorType, typeText } from "../ir/type.ts";
+import { isIndexType } from "../kernel/dtype.ts";
 import { describe, fail } from "../trace/arguments.ts";
 import { isRepeated, rootOf } from "../trace/cell.ts";
 import { numberOf, Tensor } from "../trace/tensor.ts";
@@ -80,7 +82,7 @@ function partAt(name: string, x: Tensor, place: number | readonly Range[]): Tens
 }
 
 function requireRows(name: string, x: Tensor, rows: Tensor): void {
-  if (rows.dtype !== "i32") {
+  if (!isIndexType(rows.dtype)) {
     const got = numberOf(rows) ? describe(rows) : typeText(rows);
     fail("DtypeMismatch", `${name}: row numbers must be i32, got ${got}`, 'convert them: cast(rows, "i32")');
   }

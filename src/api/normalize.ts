@@ -1,7 +1,7 @@
 /** @file Normalisation: to probabilities, and to zero mean and unit variance over various groups of axes. */
 import { at } from "../base/invariant.ts";
 import { typeText } from "../ir/type.ts";
-import type { DType } from "../kernel/dtype.ts";
+import { type FloatType, storedNumber } from "../kernel/dtype.ts";
 import { fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { atOneLine } from "../trace/trace.ts";
@@ -45,27 +45,28 @@ function affine(x: Tensor, scale: Tensor | undefined, offset: Tensor | undefined
   return offset ? add(scaled, offset) : scaled;
 }
 
-/** Of f32: the least power of two that is normal, and how far below eps squares have to be right. */
-const LEAST_NORMAL = -126;
+/** The least power of two that is normal, where squares of ordinary size may overflow; and how far below eps they have to be right. */
+const LEAST_NORMAL: Readonly<Record<FloatType, number | null>> = { f32: -126, f64: null };
 const BELOW_EPS = 28;
 
 /**
- * The power of two by which x is multiplied before it is squared, so that squares of large f32 do not overflow: as small as
+ * The power of two by which x is multiplied before it is squared, so that squares of large numbers do not overflow: as small as
  * can be without losing squares that matter beside eps. It changes no bit of what stays in range, and costs no pass over x.
  */
-function squareScale(dtype: DType, eps: number, count: number): number {
+function squareScale(dtype: FloatType, eps: number, count: number): number {
+  const least = LEAST_NORMAL[dtype];
   // Of a number that is traced nothing is known here.
-  if (dtype === "f64" || typeof eps !== "number" || eps <= 0) return 1;
-  const exponent = (LEAST_NORMAL + BELOW_EPS - Math.log2(eps) - Math.log2(Math.max(1, count))) / 2;
+  if (least === null || typeof eps !== "number" || eps <= 0) return 1;
+  const exponent = (least + BELOW_EPS - Math.log2(eps) - Math.log2(Math.max(1, count))) / 2;
   return Math.min(1, 2 ** Math.floor(exponent));
 }
 
 /** x scaled to a mean square of one, and the scale. */
 function unitPower(x: Tensor, axes: Axes, eps: number): readonly [unit: Tensor, scale: Tensor] {
   const count = normalAxes("norm", axes, x).reduce((n, axis) => n * at(x.shape, axis), 1);
-  const s = squareScale(x.dtype, eps, count);
+  const s = squareScale(requireFloat("norm", x), eps, count);
   const power = mean(square(mul(x, s)), axes, { keepDims: true });
-  const scale = mul(rsqrt(add(power, s === 1 ? eps : Math.fround(eps) * s * s)), s);
+  const scale = mul(rsqrt(add(power, s === 1 ? eps : storedNumber(x.dtype, eps) * s * s)), s);
   return [mul(x, scale), scale];
 }
 

@@ -7,9 +7,9 @@
  *                                 8 7 6
  */
 import { type Shape, sameShape, shapeText, type TensorType, typeText } from "../ir/type.ts";
-import { type DType, isFloat } from "../kernel/dtype.ts";
+import { type DType, elementWriter, FLOAT_TYPES, type FloatType, isBool, isFloat } from "../kernel/dtype.ts";
 import { broadcast } from "../ops/broadcast.ts";
-import { describe, fail, requireI32, requireShape, requireTensor } from "../trace/arguments.ts";
+import { describe, fail, requireLiteral, requireShape, requireTensor } from "../trace/arguments.ts";
 import { tensor } from "../trace/literal.ts";
 import { LazyStorage } from "../trace/storage.ts";
 import { type NestedArray, numberOf, Tensor } from "../trace/tensor.ts";
@@ -30,14 +30,14 @@ export function fullOf(dtype: DType, shape: Shape, value: number): Tensor {
   const trace = currentTrace();
   if (trace) return trace.constant(dtype, shape, value);
   requireShape("full", shape);
-  return new Tensor(new LazyStorage(dtype, shape, (into) => into.fill(value)));
+  return new Tensor(new LazyStorage(dtype, shape, (into) => into.fill(elementWriter(dtype)(value))));
 }
 
 /** A number or boolean as a tensor of an element type and shape; the number may be one that is traced. */
 export function constantOf(name: string, value: number | boolean | Tensor, dtype: DType, shape: Shape): Tensor {
   const number = numberOf(value);
   if (number) {
-    if (dtype !== "bool") return broadcastToShape(number.as(dtype), shape);
+    if (!isBool(dtype)) return broadcastToShape(number.as(dtype), shape);
     fail(
       "DtypeMismatch",
       `${name}: the number ${number.path} with a tensor of bool`,
@@ -47,20 +47,20 @@ export function constantOf(name: string, value: number | boolean | Tensor, dtype
   if (typeof value !== "number" && typeof value !== "boolean") {
     fail("InvalidArgument", `${name}: takes a number or a boolean, got ${describe(value)}`, "give a number");
   }
-  if (typeof value === "boolean" && dtype !== "bool") {
+  if (typeof value === "boolean" && !isBool(dtype)) {
     fail("DtypeMismatch", `${name}: ${value} with a tensor of ${dtype}`, "use a number, or cast the tensor to bool");
   }
-  if (dtype === "bool" && typeof value === "number") {
+  if (isBool(dtype) && typeof value === "number") {
     fail("DtypeMismatch", `${name}: the number ${value} with a tensor of bool`, 'convert it first: cast(x, "f32")');
   }
-  if (dtype === "i32") requireI32(name, Number(value));
+  requireLiteral(name, Number(value), dtype);
   return fullOf(dtype, shape, Number(value));
 }
 
 /** Nested arrays as a tensor of an element type; booleans stay what they are, as single ones do. @internal */
 export function fromRows(rows: NestedRows, dtype?: DType): Tensor {
   const made = tensor(rows);
-  return made.dtype === "bool" || dtype === "bool" || dtype === undefined ? made : tensor(rows, { dtype });
+  return dtype === undefined || isBool(made.dtype) || isBool(dtype) ? made : tensor(rows, { dtype });
 }
 
 export const isRows = (x: unknown): x is NestedRows => Array.isArray(x);
@@ -176,9 +176,13 @@ export function normalAxes(name: string, axes: Axes | undefined, x: Tensor): rea
   return sorted;
 }
 
-/** Throws unless the tensor has float elements. */
-export function requireFloat(name: string, x: Tensor): void {
+/** The element type of a tensor of floats; throws for others. */
+export function requireFloat(name: string, x: Tensor): FloatType {
   requireTensor(name, "x", x);
-  if (isFloat(x.dtype)) return;
-  fail("DtypeMismatch", `${name}: takes f32 or f64, got ${typeText(x)}`, 'convert it first: cast(x, "f32")');
+  if (isFloat(x.dtype)) return x.dtype;
+  return fail(
+    "DtypeMismatch",
+    `${name}: takes ${FLOAT_TYPES.join(" or ")}, got ${typeText(x)}`,
+    'convert it first: cast(x, "f32")',
+  );
 }

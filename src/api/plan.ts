@@ -14,6 +14,7 @@ import { Recent } from "../base/recent.ts";
 import { type ChosenProgram, type MemoryRequest, ProgramPlans } from "../compiler/assemble.ts";
 import type { PlanProgress } from "../compiler/graph-plans.ts";
 import type { Graph } from "../ir/graph.ts";
+import { elementWriter } from "../kernel/dtype.ts";
 import { graphCost } from "../ops/control.ts";
 import type { Plan } from "../plan/problem.ts";
 import { LEVELS, type Level } from "../plan/recompute/levels.ts";
@@ -23,7 +24,14 @@ import { validate } from "../plan/validate.ts";
 import { type ChosenTarget, chooseTarget, TARGET_NAMES, type TargetName } from "../runtime/choose-target.ts";
 import type { Target } from "../runtime/target.ts";
 import type { CostModel } from "../target/work.ts";
-import { describe, fail, type OptionKinds, requireFunction, requireI32, requireOptions } from "../trace/arguments.ts";
+import {
+  describe,
+  fail,
+  type OptionKinds,
+  requireFunction,
+  requireLiteral,
+  requireOptions,
+} from "../trace/arguments.ts";
 import { type AnyFunction, type FlatArguments, flattenArguments, type Traced, traceFlat } from "../trace/function.ts";
 import { ArrayStorage, newArray } from "../trace/storage.ts";
 import { Tensor } from "../trace/tensor.ts";
@@ -210,8 +218,8 @@ export class CallReader {
 export function numberTensors({ numbers }: Pick<Traced, "numbers">, flat: FlatArguments): readonly Tensor[] {
   return numbers.map(({ index, path, type }) => {
     const { value } = at(flat.numbers, index);
-    if (type.dtype === "i32") requireI32(path, value);
-    return new Tensor(new ArrayStorage(type.dtype, [], newArray(type.dtype, 1).fill(value)));
+    requireLiteral(path, value, type.dtype);
+    return new Tensor(new ArrayStorage(type.dtype, [], newArray(type.dtype, 1).fill(elementWriter(type.dtype)(value))));
   });
 }
 

@@ -2,7 +2,9 @@
  * @file Random tensors. A key is a tensor of two words, and what is drawn is a function of the key: the same key gives the
  * same numbers. Draw with fresh keys by splitting. Programs keep keys, not masks: what is needed again is drawn again.
  */
+
 import type { Shape } from "../ir/type.ts";
+import type { FloatType } from "../kernel/dtype.ts";
 import * as ops from "../ops/random.ts";
 import { describe, fail, type OptionKinds, requireOptions, requireShape, requireTensor } from "../trace/arguments.ts";
 import { tensor } from "../trace/literal.ts";
@@ -53,7 +55,7 @@ function foldIn(from: Tensor, data: number | Tensor): Tensor {
 }
 
 export interface DrawOptions {
-  readonly dtype?: "f32" | "f64";
+  readonly dtype?: FloatType;
 }
 
 interface UniformOptions extends DrawOptions {
@@ -66,8 +68,8 @@ interface NormalOptions extends DrawOptions {
   readonly std?: number;
 }
 
-const UNIFORM: OptionKinds<UniformOptions> = { dtype: '"f32" or "f64"', lo: "a number", hi: "a number" };
-const NORMAL: OptionKinds<NormalOptions> = { dtype: '"f32" or "f64"', mean: "a number", std: "a number" };
+const UNIFORM: OptionKinds<UniformOptions> = { dtype: "a float type", lo: "a number", hi: "a number" };
+const NORMAL: OptionKinds<NormalOptions> = { dtype: "a float type", mean: "a number", std: "a number" };
 
 /** What all draws take. */
 function requireDraw(name: string, from: unknown, shape: Shape): void {
@@ -75,21 +77,24 @@ function requireDraw(name: string, from: unknown, shape: Shape): void {
   requireShape(name, shape);
 }
 
-/** The largest number of an element type below x. */
-function below(x: number, dtype: "f32" | "f64"): number {
-  if (x === 0) return dtype === "f32" ? -(2 ** -149) : -Number.MIN_VALUE;
-  const view = new DataView(new ArrayBuffer(8));
-  // numbers of one sign are ordered like their bits
-  if (dtype === "f32") {
+/** The largest number of an element type below x; numbers of one sign are ordered like their bits. */
+const BELOW: Readonly<Record<FloatType, (x: number) => number>> = {
+  f32(x) {
+    if (x === 0) return -(2 ** -149);
+    const view = new DataView(new ArrayBuffer(4));
     view.setFloat32(0, x);
     if (view.getFloat32(0) < x) return view.getFloat32(0);
     view.setInt32(0, view.getInt32(0) - Math.sign(x));
     return view.getFloat32(0);
-  }
-  view.setFloat64(0, x);
-  view.setBigInt64(0, view.getBigInt64(0) - BigInt(Math.sign(x)));
-  return view.getFloat64(0);
-}
+  },
+  f64(x) {
+    if (x === 0) return -Number.MIN_VALUE;
+    const view = new DataView(new ArrayBuffer(8));
+    view.setFloat64(0, x);
+    view.setBigInt64(0, view.getBigInt64(0) - BigInt(Math.sign(x)));
+    return view.getFloat64(0);
+  },
+};
 
 /** Uniform in [lo, hi), [0, 1) by default. */
 function uniform(from: Tensor, shape: Shape, options: UniformOptions = {}): Tensor {
@@ -100,7 +105,7 @@ function uniform(from: Tensor, shape: Shape, options: UniformOptions = {}): Tens
   const u = applyOp(ops.randomUniform, [from], { shape, dtype, stream: STREAM.draw });
   if (lo === 0 && hi === 1) return u;
   // rounding must not carry a draw up to the open bound
-  return minimum(add(mul(u, hi - lo), lo), below(hi, dtype));
+  return minimum(add(mul(u, hi - lo), lo), BELOW[dtype](hi));
 }
 
 /** Normal, with mean 0 and deviation 1 by default. */

@@ -2,7 +2,7 @@
 import { at } from "../base/invariant.ts";
 import type { OpDef } from "../ir/op.ts";
 import { elementsOf, typeText } from "../ir/type.ts";
-import { isFloat } from "../kernel/dtype.ts";
+import { type FloatType, isBool, isFloat } from "../kernel/dtype.ts";
 import { type ReduceAttrs, sum as sumOp } from "../ops/broadcast.ts";
 import { iota } from "../ops/create.ts";
 import * as ops from "../ops/reduce.ts";
@@ -68,7 +68,7 @@ const countOf = (name: string, x: Tensor, axes: Axes | undefined): number =>
  */
 export function sum(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
   requireTensor("sum", "x", x);
-  return reduce("sum", sumOp, x.dtype === "bool" ? cast(x, "i32") : x, axes, options);
+  return reduce("sum", sumOp, isBool(x.dtype) ? cast(x, "i32") : x, axes, options);
 }
 
 /** The mean over axes. */
@@ -136,7 +136,10 @@ function root(total: Tensor): Tensor {
 }
 
 /** Rows whose squares sum up to less than 2^-2at are scaled by 2^by, those of which they overflow by 2^-by. */
-const SCALES = { f32: { at: 48, by: 96 }, f64: { at: 480, by: 960 } } as const;
+const SCALES: Readonly<Record<FloatType, { readonly at: number; readonly by: number }>> = {
+  f32: { at: 48, by: 96 },
+  f64: { at: 480, by: 960 },
+};
 
 /**
  * √(Σ x² / n) over axes, also where squares overflow or vanish: a first sum of squares says how large a row is, a second is taken
@@ -145,7 +148,7 @@ const SCALES = { f32: { at: 48, by: 96 }, f64: { at: 480, by: 960 } } as const;
  */
 function rootMeanSquare(x: Tensor, n: number, axes: Axes | undefined, keepDims: boolean): Tensor {
   const over = normalAxes("norm", axes, x);
-  const { at, by } = x.dtype === "f64" ? SCALES.f64 : SCALES.f32;
+  const { at, by } = SCALES[requireFloat("norm", x)];
   const still = stopGradient(x);
   const size = sum(mul(still, still), over, { keepDims: true });
   const one = fullOf(x.dtype, [], 1);

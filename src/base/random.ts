@@ -41,15 +41,18 @@ export function threefry(key: Words, counter: Words): Words {
   return [a, b];
 }
 
-/** Uniform in [0, 1): a multiple of 2⁻²⁴ from the first word for f32, of 2⁻⁵³ from both for f64. */
-export function uniformFromBits([a, b]: Words, dtype: "f32" | "f64"): number {
-  if (dtype === "f32") return (a >>> 8) / 2 ** 24;
+/** Significant bits of a float: single or double precision. */
+export type Significand = 24 | 53;
+
+/** Uniform in [0, 1): a multiple of 2⁻²⁴ from the first word for 24 bits, of 2⁻⁵³ from both for 53. */
+export function uniformFromBits([a, b]: Words, significand: Significand): number {
+  if (significand === 24) return (a >>> 8) / 2 ** 24;
   return ((a >>> 5) * 2 ** 26 + (b >>> 6)) / 2 ** 53;
 }
 
-/** Standard normal by Box and Muller, √(-2 ln u) · cos 2πv: u in (0, 1] and v in [0, 1) have 24 bits for f32, 32 for f64. */
-export function normalFromBits([a, b]: Words, dtype: "f32" | "f64"): number {
-  const drop = dtype === "f32" ? 8 : 0;
+/** Standard normal by Box and Muller, √(-2 ln u) · cos 2πv: u in (0, 1] and v in [0, 1) have 24 or 32 bits. */
+export function normalFromBits([a, b]: Words, significand: Significand): number {
+  const drop = significand === 24 ? 8 : 0;
   const scale = 2 ** (32 - drop);
   const u = ((a >>> drop) + 1) / scale;
   const v = (b >>> drop) / scale;
@@ -79,5 +82,5 @@ export function hostRandom(seed: number): HostRandom {
     drawn++;
     return threefry(key, counter);
   };
-  return { next: () => uniformFromBits(words(), "f64"), normal: () => normalFromBits(words(), "f64") };
+  return { next: () => uniformFromBits(words(), 53), normal: () => normalFromBits(words(), 53) };
 }

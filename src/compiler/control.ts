@@ -10,6 +10,7 @@
  *
  * A branch is the same with no turns: an operand that some region hands through shares the slot of that result.
  */
+
 import { at, InternalError } from "../base/invariant.ts";
 import {
   choose,
@@ -27,6 +28,7 @@ import {
 import type { Node } from "../ir/graph.ts";
 import type { ControlForm } from "../ir/op.ts";
 import { sameType } from "../ir/type.ts";
+import { isBool } from "../kernel/dtype.ts";
 import { MOST_TURNS, type ScanAttrs, scanParts, type WhileAttrs, whileParts } from "../ops/loops.ts";
 import { Binding, CELL_BYTES, controlStep, fillSlots, turnOf, turnsOf, zip } from "./binding.ts";
 import { type Body, planBody, type Unit, type UnitOf } from "./body.ts";
@@ -142,7 +144,7 @@ function switchUnit(node: Node, unitOf: UnitOf): Unit {
         const binding = new Binding().bind(body.region.params, places).bind(body.slots, node.outputs.map(address));
         return body.statements(binding.of, workspace);
       };
-      const number = loadAt(address(index), index.type.dtype === "bool" ? 1 : 4);
+      const number = loadAt(address(index), isBool(index.type.dtype) ? 1 : 4);
       const branches = bodies.map(run);
       const tree = branches.reduceRight((rest, branch, n) =>
         n === bodies.length - 1 ? branch : [choose(intOp("le", read(chosen), int(n)), branch, rest)],

@@ -1,23 +1,26 @@
 /**
  * @file The reference meaning of a graph: every operation by its own `evaluate`, in doubles, one after the other. It is
  * what passes, derivatives and targets are compared with, so it is kept too simple to be wrong and shares nothing with
- * them. f32 is not rounded unless asked for: the result is then closer to the exact one than any target's.
+ * them. Floats are not rounded unless asked for: the result is then closer to the exact one than any target's.
  */
+
 import { TidemarkError } from "../base/errors.ts";
 import { invariant } from "../base/invariant.ts";
+import { isFloat, storedNumber } from "../kernel/dtype.ts";
 import type { Graph, Node, Value } from "./graph.ts";
 import type { Reference } from "./op.ts";
 import { namer, nodeText } from "./print.ts";
 import { elementsOf, typeText } from "./type.ts";
 
 export interface EvaluateOptions {
-  /** Round f32 inputs and results to f32 after every operation, as a target would. */
+  /** Round inputs and results to their types after every operation, as a target would. */
   readonly round?: boolean;
 }
 
 function rounded(value: Value, data: Reference, options: EvaluateOptions): Reference {
-  if (!options.round || value.type.dtype !== "f32") return data;
-  return data.map(Math.fround);
+  const { dtype } = value.type;
+  if (!options.round || !isFloat(dtype)) return data;
+  return data.map((x) => storedNumber(dtype, x));
 }
 
 function bindInputs(graph: Graph, inputs: readonly Reference[], options: EvaluateOptions): Map<Value, Reference> {

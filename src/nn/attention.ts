@@ -31,7 +31,7 @@ const OPTIONS: OptionKinds<MultiHeadAttentionOptions> = {
   causal: "a boolean",
   bias: "a boolean",
   weight: "a function",
-  dtype: '"f32" or "f64"',
+  dtype: "a float type",
 };
 
 export interface AttentionParams<B extends boolean = true> {

@@ -8,16 +8,18 @@
  * Fans follow from the shape: weights of `linear` are [in, out], of convolutions [out, in, …window]; whoever has another
  * layout gives its fans.
  */
+
 import { at } from "../base/invariant.ts";
-import { normalFromBits, threefry, uniformFromBits, type Words } from "../base/random.ts";
+import { normalFromBits, type Significand, threefry, uniformFromBits, type Words } from "../base/random.ts";
 import { elementsOf, type Shape, shapeText } from "../ir/type.ts";
+import { type FloatType, fillNumbers, significandBits } from "../kernel/dtype.ts";
 import { fail, requireShape } from "../trace/arguments.ts";
 import { LazyStorage, type TypedArray } from "../trace/storage.ts";
 import { Tensor } from "../trace/tensor.ts";
 import { DRAW, type Key, wordsOf } from "./key.ts";
 
 /** Element types that parameters may have. */
-export type ParamDType = "f32" | "f64";
+export type ParamDType = FloatType;
 
 /** Makes a parameter: the same key gives the same values. */
 export type Initializer = (key: Key, shape: Shape, dtype?: ParamDType) => Tensor;
@@ -27,10 +29,10 @@ export interface Fans {
   readonly fanOut: number;
 }
 
-/** A concrete parameter that is drawn where it is needed, by a function that writes all of its elements. @internal */
+/** A concrete parameter that is drawn where it is needed, by a function that writes all of its numbers. @internal */
 export function initial(shape: Shape, dtype: ParamDType, fill: (into: TypedArray) => void): Tensor {
   requireShape("an initializer", shape);
-  return new Tensor(new LazyStorage(dtype, [...shape], fill));
+  return new Tensor(new LazyStorage(dtype, [...shape], (into) => fillNumbers(dtype, into, fill)));
 }
 
 /** The same from a function of the position. */
@@ -58,16 +60,16 @@ export function ones(): Initializer {
 /** Uniform in [lo, hi); between -0.05 and 0.05 by default. */
 export function uniform(lo = -0.05, hi = 0.05): Initializer {
   return (key, shape, dtype = "f32") => {
-    const words = wordsOf(key);
-    return drawn(shape, dtype, (i) => lo + (hi - lo) * uniformFromBits(threefry(words, [i, DRAW]), dtype));
+    const [words, bits] = [wordsOf(key), significandBits(dtype)];
+    return drawn(shape, dtype, (i) => lo + (hi - lo) * uniformFromBits(threefry(words, [i, DRAW]), bits));
   };
 }
 
 /** Normal; deviation 0.02 by default. */
 export function normal(std = 0.02, mean = 0): Initializer {
   return (key, shape, dtype = "f32") => {
-    const words = wordsOf(key);
-    return drawn(shape, dtype, (i) => mean + std * normalFromBits(threefry(words, [i, DRAW]), dtype));
+    const [words, bits] = [wordsOf(key), significandBits(dtype)];
+    return drawn(shape, dtype, (i) => mean + std * normalFromBits(threefry(words, [i, DRAW]), bits));
   };
 }
 
@@ -80,16 +82,16 @@ export function truncatedNormal(std = 0.02, mean = 0, limit = 2): Initializer {
     const summary = `truncatedNormal: limit ${limit} leaves next to nothing to draw`;
     fail("InvalidArgument", summary, "give the limit in deviations, at least 0.1");
   }
-  const within = (words: Words, i: number, dtype: ParamDType): number => {
+  const within = (words: Words, i: number, bits: Significand): number => {
     for (let attempt = 0; ; attempt++) {
       const stream = attempt === 0 ? DRAW : AGAIN + attempt;
-      const z = normalFromBits(threefry(words, [i, stream]), dtype);
+      const z = normalFromBits(threefry(words, [i, stream]), bits);
       if (Math.abs(z) <= limit) return z;
     }
   };
   return (key, shape, dtype = "f32") => {
-    const words = wordsOf(key);
-    return drawn(shape, dtype, (i) => mean + std * within(words, i, dtype));
+    const [words, bits] = [wordsOf(key), significandBits(dtype)];
+    return drawn(shape, dtype, (i) => mean + std * within(words, i, bits));
   };
 }
 

@@ -6,10 +6,12 @@
  *   init(key) ── part 0: threefry(key, [0, 3]) ── its parts …
  *             └─ part 1: threefry(key, [1, 3])
  */
+
 import { random } from "../api/random.ts";
 import { at } from "../base/invariant.ts";
 import { threefry, type Words } from "../base/random.ts";
 import { typeText } from "../ir/type.ts";
+import { isIndexType } from "../kernel/dtype.ts";
 import { fail, requireTensor } from "../trace/arguments.ts";
 import { tensor } from "../trace/literal.ts";
 import type { Tensor } from "../trace/tensor.ts";
@@ -26,7 +28,7 @@ export const DRAW = 0;
 export function wordsOf(key: Key): Words {
   const made = typeof key === "number" ? random.key(key) : key;
   requireTensor("init", "the key", made, "pass random.key(seed), or the seed itself");
-  if (made.dtype !== "i32" || made.shape.length !== 1 || made.shape[0] !== 2) {
+  if (!isIndexType(made.dtype) || made.shape.length !== 1 || made.shape[0] !== 2) {
     fail("InvalidArgument", `a key is i32[2], got ${typeText(made)}`, "pass random.key(seed), or the seed itself");
   }
   const words = made.data();

@@ -83,7 +83,7 @@ export const WEIGHT_OPTIONS: OptionKinds<WeightOptions> = {
   bias: "a boolean",
   weight: "a function",
   offset: "a function",
-  dtype: '"f32" or "f64"',
+  dtype: "a float type",
 };
 
 /** Throws unless all are whole numbers from 1 up. @internal */

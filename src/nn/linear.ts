@@ -1,8 +1,10 @@
 /** @file Linear maps of the last axis, and tables of vectors by number. */
+
 import { add } from "../api/elementwise.ts";
 import { take } from "../api/indexing.ts";
 import { matmul } from "../api/linear.ts";
 import { typeText } from "../ir/type.ts";
+import { isIndexType } from "../kernel/dtype.ts";
 import { fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { fanInUniform, type Initializer, normal, type ParamDType } from "./distributions.ts";
@@ -55,7 +57,7 @@ export interface EmbeddingOptions {
   readonly dtype?: ParamDType;
 }
 
-const EMBEDDING_OPTIONS: OptionKinds<EmbeddingOptions> = { table: "a function", dtype: '"f32" or "f64"' };
+const EMBEDDING_OPTIONS: OptionKinds<EmbeddingOptions> = { table: "a function", dtype: "a float type" };
 
 /** A vector for each number: i32 [...] becomes [..., features]. A number outside of the table gives NaN. */
 export function embedding(count: number, features: number, options: EmbeddingOptions = {}): Layer<EmbeddingParams> {
@@ -65,7 +67,7 @@ export function embedding(count: number, features: number, options: EmbeddingOpt
   return {
     init: (key) => ({ table: table(partKey(key, 0), [count, features], options.dtype ?? "f32") }),
     apply: (params, x) => {
-      if (x.dtype !== "i32") {
+      if (!isIndexType(x.dtype)) {
         fail("DtypeMismatch", `embedding: takes i32 numbers, got ${typeText(x)}`, 'convert them: x.cast("i32")');
       }
       return take(params.table, x);

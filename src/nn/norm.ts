@@ -12,7 +12,7 @@ export interface NormOptions {
 }
 
 /** @internal */
-export const NORM_OPTIONS: OptionKinds<NormOptions> = { eps: "a number", dtype: '"f32" or "f64"' };
+export const NORM_OPTIONS: OptionKinds<NormOptions> = { eps: "a number", dtype: "a float type" };
 
 export interface ScaleParams {
   readonly scale: Tensor;

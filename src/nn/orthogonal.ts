@@ -46,7 +46,7 @@ export function orthogonal(gain = 1): Initializer {
     const [count, length] = height <= width ? [height, width] : [width, height];
     return initial(shape, dtype, (into) => {
       const vectors = Array.from({ length: count }, (_, v) =>
-        Float64Array.from({ length }, (_, i) => normalFromBits(threefry(words, [v * length + i, DRAW]), "f64")),
+        Float64Array.from({ length }, (_, i) => normalFromBits(threefry(words, [v * length + i, DRAW]), 53)),
       );
       orthonormalize(vectors);
       for (let i = 0; i < into.length; i++) {

@@ -43,7 +43,7 @@ const OPTIONS: OptionKinds<CellOptions> = {
   recurrent: "a function",
   weight: "a function",
   offset: "a function",
-  dtype: '"f32" or "f64"',
+  dtype: "a float type",
 };
 
 interface Draws {

@@ -39,7 +39,7 @@ const OPTIONS: OptionKinds<TransformerBlockOptions> = {
   dropout: "a number",
   eps: "a number",
   weight: "a function",
-  dtype: '"f32" or "f64"',
+  dtype: "a float type",
 };
 
 export interface TransformerBlockParams {

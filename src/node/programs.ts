@@ -12,7 +12,7 @@ import type { PlacedProgram } from "../codegen/placed.ts";
 import { assemble } from "../compiler/assemble.ts";
 import type { Graph } from "../ir/graph.ts";
 import { byteLength, type TensorType } from "../ir/type.ts";
-import { isFloat } from "../kernel/dtype.ts";
+import { bytesOf, elementsIn, elementWriter, isFloat } from "../kernel/dtype.ts";
 import { alignUp } from "../plan/problem.ts";
 import { Executable } from "../runtime/executable.ts";
 import type { ArenaMemory, Target } from "../runtime/target.ts";
@@ -313,6 +313,6 @@ export class ReversePrograms extends ForwardPrograms {
 
 /** What adding changes nothing to, the sign of zero included. */
 function fillMinusZero(bytes: Uint8Array, { dtype }: TensorType): void {
-  const elements = dtype === "f64" ? Float64Array : Float32Array;
-  new elements(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength / elements.BYTES_PER_ELEMENT).fill(-0);
+  const count = bytes.byteLength / bytesOf(dtype);
+  elementsIn(dtype, bytes.buffer as ArrayBuffer, bytes.byteOffset, count).fill(elementWriter(dtype)(-0));
 }

@@ -3,11 +3,13 @@
  * pass `smaller-residuals` uses them for what the backward pass only compares. The words are [rows, 16]; kernel/bits.ts
  * says which bit is whose.
  */
+
 import { TidemarkError } from "../base/errors.ts";
 import { at as item } from "../base/invariant.ts";
 import type { NoAttrs, OpDef } from "../ir/op.ts";
 import { elementsOf, type Shape, sameShape, tensorType, typeText } from "../ir/type.ts";
 import { BLOCK, blocksFor, LANES, testBit, WORD_BITS } from "../kernel/bits.ts";
+import { isIndexType } from "../kernel/dtype.ts";
 import { constant, type Expr } from "../kernel/expr.ts";
 import { addIndex, offsetIndex, scaleIndex } from "../kernel/index-math.ts";
 import { Position } from "../kernel/position.ts";
@@ -69,7 +71,7 @@ export const unpackBits: OpDef<UnpackBitsAttrs> = defineOp<UnpackBitsAttrs>({
   infer(inputs, { shape }) {
     const x = requireOne("unpack_bits", inputs);
     const expected = tensorType("i32", [blocksFor(elementsOf(shape)), LANES]);
-    if (x.dtype !== "i32" || !sameShape(x.shape, expected.shape)) {
+    if (!isIndexType(x.dtype) || !sameShape(x.shape, expected.shape)) {
       const summary = `unpack_bits: ${typeText(x)} does not hold the bits of ${typeText(tensorType("bool", shape))}`;
       throw new TidemarkError("ShapeMismatch", summary, { help: `they are ${typeText(expected)}` });
     }

@@ -6,10 +6,12 @@
  * The index is an i32 or a bool (false is 0); one beyond the regions counts as the nearest. All regions take the same
  * operands and give results of the same types; what they do not need they do not read.
  */
+
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import type { NoAttrs, OpDef } from "../ir/op.ts";
 import { typeText } from "../ir/type.ts";
+import { isBool, isIndexType } from "../kernel/dtype.ts";
 import { graphCost } from "./control.ts";
 import { defineOp } from "./define.ts";
 import { requireTypes, typesOf } from "./region-checks.ts";
@@ -20,7 +22,7 @@ export const switchOp: OpDef<NoAttrs> = defineOp<NoAttrs>({
   infer([index, ...operands], _, regions) {
     const first = regions[0];
     if (!first) throw new TidemarkError("InvalidGraph", "switch: has no regions, needs at least 1");
-    if (!index || index.shape.length > 0 || (index.dtype !== "i32" && index.dtype !== "bool")) {
+    if (!index || index.shape.length > 0 || !(isIndexType(index.dtype) || isBool(index.dtype))) {
       const got = index ? typeText(index) : "none";
       throw new TidemarkError("InvalidGraph", `switch: the index is ${got}, expected i32[] or bool[]`);
     }

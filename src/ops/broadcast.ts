@@ -16,14 +16,14 @@ import type { Build } from "../ir/build.ts";
 import type { Node, Value } from "../ir/graph.ts";
 import type { Derivative, LowerContext, OpDef } from "../ir/op.ts";
 import { elementsOf, type Shape, sameShape, shapeText, tensorType, typeText } from "../ir/type.ts";
-import { DTYPES, type DType } from "../kernel/dtype.ts";
+import { DTYPES, type DType, typeOf } from "../kernel/dtype.ts";
 import type { Expr, Index } from "../kernel/expr.ts";
 import { splitIndex, ZERO } from "../kernel/index-math.ts";
 import { type Combine, identityOf } from "../kernel/loops.ts";
 import { Position } from "../kernel/position.ts";
 import { requireAxes, requireList, requireOne } from "./checks.ts";
 import { full } from "./create.ts";
-import { type Domain, defineOp, requireDomain } from "./define.ts";
+import { DOMAIN, type Domain, defineOp, requireDomain } from "./define.ts";
 import { movedFull, reshape } from "./movement.ts";
 import { addIn, type Case, elementAt, forEachIndex, samplesIn, tabulate } from "./reference.ts";
 
@@ -203,13 +203,6 @@ const EMPTY_CASES: readonly Case<ReduceAttrs>[] = [
   { shapes: [[2, 0]], attrs: { axes: [0, 1] } },
 ];
 
-const DOMAIN_DTYPES: Record<Domain, readonly DType[]> = {
-  float: ["f32", "f64"],
-  number: ["f32", "f64", "i32"],
-  bool: ["bool"],
-  any: DTYPES,
-};
-
 /** y = ⊕ of x over `axes`: everything follows from the combining function and the derivative. */
 export function reduction(name: string, spec: ReductionSpec): OpDef<ReduceAttrs> {
   return defineOp<ReduceAttrs>({
@@ -248,7 +241,7 @@ export function reduction(name: string, spec: ReductionSpec): OpDef<ReduceAttrs>
       const { shape, dtype } = item(inTypes, 0);
       const kept = otherAxes(shape.length, axes);
       const out = new Float64Array(elementsOf(item(outTypes, 0).shape));
-      out.fill(x?.length === 0 ? (spec.empty ?? 0) : identityOf(spec.combine, dtype));
+      out.fill(x?.length === 0 ? (spec.empty ?? 0) : identityOf(spec.combine, typeOf(dtype).accumulate));
       forEachIndex(shape, (idx, e) => {
         const to = elementAt(
           item(outTypes, 0).shape,
@@ -259,7 +252,7 @@ export function reduction(name: string, spec: ReductionSpec): OpDef<ReduceAttrs>
       return [out];
     },
     samples: () =>
-      samplesIn(DOMAIN_DTYPES[spec.domain], spec.empty === null ? REDUCE_CASES : [...REDUCE_CASES, ...EMPTY_CASES]),
+      samplesIn(DOMAIN[spec.domain], spec.empty === null ? REDUCE_CASES : [...REDUCE_CASES, ...EMPTY_CASES]),
   });
 }
 

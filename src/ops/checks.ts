@@ -4,7 +4,7 @@
  */
 import { TidemarkError } from "../base/errors.ts";
 import { shapeText, type TensorType, tensorType, typeText } from "../ir/type.ts";
-import { type DType, isFloat } from "../kernel/dtype.ts";
+import { type DType, isIndexType, typeOf } from "../kernel/dtype.ts";
 import { requireAxis } from "./define.ts";
 
 const typesText = (types: readonly TensorType[]): string => types.map(typeText).join(", ");
@@ -57,16 +57,16 @@ export function requireAxes(name: string, axes: readonly number[], type: TensorT
 
 /** A constant that the element type can hold. */
 export function requireFill(name: string, value: number, dtype: DType): void {
-  const fits = dtype === "i32" ? (value | 0) === value : value === 0 || value === 1;
-  if (isFloat(dtype) || fits) return;
+  const { accepts, literals } = typeOf(dtype);
+  if (accepts(value)) return;
   throw new TidemarkError("InvalidArgument", `${name}: value ${value} cannot be stored as ${dtype}`, {
-    help: dtype === "bool" ? "use 0 or 1" : "use a whole number from -2,147,483,648 to 2,147,483,647",
+    help: `${dtype} holds ${literals}`,
   });
 }
 
 /** Positions are i32. */
 export function requireIndices(name: string, role: string, type: TensorType): void {
-  if (type.dtype === "i32") return;
+  if (isIndexType(type.dtype)) return;
   throw new TidemarkError("DtypeMismatch", `${name}: ${role} must be i32, got ${typeText(type)}`, {
     help: `convert them: cast(${role}, "i32")`,
   });

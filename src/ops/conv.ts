@@ -17,9 +17,11 @@
  * is ever stored. Padding reads as zero through guards. conv_input is a product for each phase of its stride, so that no
  * position multiplies the zeros between strides (see `Phase` in conv-geometry.ts).
  */
+
 import { at } from "../base/invariant.ts";
 import type { ContractPart, Derivative, LowerContext, OpDef, Reference, Sample } from "../ir/op.ts";
 import { elementsOf, type TensorType, tensorType } from "../ir/type.ts";
+import { typeOf } from "../kernel/dtype.ts";
 import { type Bound, constant, type Expr, type Index } from "../kernel/expr.ts";
 import { addIndex, linearIndex, offsetIndex, scaleIndex, splitIndex } from "../kernel/index-math.ts";
 import type { Window } from "../kernel/loops.ts";
@@ -59,7 +61,7 @@ function read(c: LowerContext<unknown>, i: number, row: Index, column: Index, re
 /** Input 0 at (n, channel, …place), or zero where a bound fails. */
 function readWhere(c: LowerContext<unknown>, place: readonly Index[], bounds: readonly Bound[]): Expr {
   const { dtype, shape } = at(c.inTypes, 0);
-  return guarded(bounds, () => at(c.inputs, 0)(Position.at(shape, place)), constant(dtype, 0));
+  return guarded(bounds, () => at(c.inputs, 0)(Position.at(shape, place)), constant(typeOf(dtype).compute, 0));
 }
 
 /** x at what place `p` of the result sees through tap `r`: s = p · stride + r · dilation - lo. */

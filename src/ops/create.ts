@@ -4,10 +4,9 @@ import type { Build } from "../ir/build.ts";
 import type { Value } from "../ir/graph.ts";
 import type { OpDef } from "../ir/op.ts";
 import { elementsOf, tensorType } from "../ir/type.ts";
-import type { DType } from "../kernel/dtype.ts";
+import { type DType, storedNumber, typeOf } from "../kernel/dtype.ts";
 import { constant as constantExpr } from "../kernel/expr.ts";
 import { defineOp, requireAxis } from "./define.ts";
-import { storedIn } from "./reference.ts";
 
 export type FullAttrs = { readonly dtype: DType; readonly shape: readonly number[]; readonly value: number };
 
@@ -29,8 +28,8 @@ export const full: OpDef<FullAttrs> = defineOp<FullAttrs>({
   },
   derivative: { kind: "none" },
   cost: () => ({ flops: 0 }),
-  lower: { kind: "map", fusion: "always", value: (c) => constantExpr(c.attrs.dtype, c.attrs.value) },
-  evaluate: ({ attrs }) => [new Float64Array(elementsOf(attrs.shape)).fill(storedIn(attrs.dtype, attrs.value))],
+  lower: { kind: "map", fusion: "always", value: (c) => constantExpr(typeOf(c.attrs.dtype).compute, c.attrs.value) },
+  evaluate: ({ attrs }) => [new Float64Array(elementsOf(attrs.shape)).fill(storedNumber(attrs.dtype, attrs.value))],
   samples: () => [
     { inputs: [], attrs: { dtype: "f32", shape: [2, 3], value: 0.5 } },
     { inputs: [], attrs: { dtype: "f64", shape: [], value: -1.25 } },
@@ -82,5 +81,5 @@ export function splatOf(b: Build, value: Value | undefined): number | null {
   const node = value && b.producer(value);
   if (!node || node.op !== full) return null;
   const attrs = node.attrs as FullAttrs;
-  return storedIn(attrs.dtype, attrs.value);
+  return storedNumber(attrs.dtype, attrs.value);
 }

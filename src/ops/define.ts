@@ -4,7 +4,7 @@ import type { Build } from "../ir/build.ts";
 import type { Value } from "../ir/graph.ts";
 import type { NoAttrs, OpDef, Partial, Sample } from "../ir/op.ts";
 import { elementsOf, sameShape, type TensorType, tensorType, typeText } from "../ir/type.ts";
-import type { DType } from "../kernel/dtype.ts";
+import { DTYPES, type DType, FLOAT_TYPES, isBool, NUMBER_TYPES, typeOf } from "../kernel/dtype.ts";
 import type { Expr } from "../kernel/expr.ts";
 
 /** Fields with a harmless default; all others must be given. */
@@ -14,14 +14,15 @@ export function defineOp<A>(op: Omit<OpDef<A>, Defaulted> & { [K in Defaulted]?:
   return { defaults: {}, alias: null, simplify: () => null, ...op };
 }
 
-/** Element types an operation takes: floats; floats and i32; bool; anything. */
+/** Element types an operation takes: floats; floats and integers; bool; anything. */
 export type Domain = "float" | "number" | "bool" | "any";
 
-const DOMAIN: Record<Domain, readonly DType[]> = {
-  float: ["f32", "f64"],
-  number: ["f32", "f64", "i32"],
+/** By domain, the types that it consists of. */
+export const DOMAIN: Record<Domain, readonly DType[]> = {
+  float: FLOAT_TYPES,
+  number: NUMBER_TYPES,
   bool: ["bool"],
-  any: ["f32", "f64", "i32", "bool"],
+  any: DTYPES,
 };
 
 export function requireDomain(name: string, domain: Domain, types: readonly TensorType[]): void {
@@ -73,7 +74,7 @@ export interface ElementwiseSpec<A> {
   readonly partials?: readonly Partial<A>[];
   scalar(x: readonly Expr[], attrs: A): Expr;
   reference(x: readonly number[], attrs: A): number;
-  /** The same for i32 where doubles lose low bits; the result is wrapped to 32 bits in any case. */
+  /** The same for integers where doubles lose low bits; the result is wrapped in any case. */
   integer?(x: readonly number[], attrs: A): number;
   /** See OpDef. */
   readonly exactInDouble?: true;
@@ -95,7 +96,12 @@ function elementwiseSamples<A>(spec: ElementwiseSpec<A>): readonly Sample<A>[] {
       for (const attrs of attrsList) {
         const types = Array.from({ length: spec.inputs }, () => tensorType(dtype, shape));
         const range = spec.range ?? ([-2, 2] as const);
-        samples.push({ inputs: types, attrs, range: dtype === "bool" ? [0, 2] : range, smooth: spec.smooth ?? true });
+        samples.push({
+          inputs: types,
+          attrs,
+          range: isBool(dtype) ? typeOf(dtype).samples : range,
+          smooth: spec.smooth ?? true,
+        });
       }
     }
   }
@@ -133,12 +139,11 @@ export function elementwise<A = NoAttrs>(name: string, spec: ElementwiseSpec<A>)
       const [type] = outTypes;
       const out = new Float64Array(type ? elementsOf(type.shape) : 0);
       const x: number[] = new Array(inputs.length).fill(0);
-      const wrap = type?.dtype === "i32";
-      const meaning = wrap && spec.integer ? spec.integer : spec.reference;
+      const { kind, wrap } = typeOf(type?.dtype ?? "f64");
+      const meaning = (kind === "integer" ? spec.integer : undefined) ?? spec.reference;
       for (let e = 0; e < out.length; e++) {
         for (let i = 0; i < inputs.length; i++) x[i] = inputs[i]?.[e] ?? 0;
-        const value = meaning(x, attrs);
-        out[e] = wrap ? value | 0 : value;
+        out[e] = wrap(meaning(x, attrs));
       }
       return [out];
     },

@@ -13,7 +13,7 @@ import { TidemarkError } from "../base/errors.ts";
 import { at as item } from "../base/invariant.ts";
 import type { NoAttrs, OpDef, Reader, Reference, Sample } from "../ir/op.ts";
 import { elementsOf, type Shape, sameShape, type TensorType, tensorType, typeText } from "../ir/type.ts";
-import { DTYPES } from "../kernel/dtype.ts";
+import { DTYPES, typeOf } from "../kernel/dtype.ts";
 import { call, constant, type Index } from "../kernel/expr.ts";
 import { addIndex, constIndex, linearIndex, valueIndex, ZERO } from "../kernel/index-math.ts";
 import { Position } from "../kernel/position.ts";
@@ -71,7 +71,7 @@ const CASES: readonly WindowCase[] = [
 function windowSamples<A>(withUpdate: boolean, attrs: (sizes: Shape) => A): readonly Sample<A>[] {
   return DTYPES.flatMap((dtype) =>
     CASES.map(({ x, sizes }) => {
-      const values = dtype === "bool" ? ([0, 2] as const) : ([-2, 2] as const);
+      const values = typeOf(dtype).samples;
       const starts = tensorType("i32", [x.length]);
       return withUpdate
         ? {

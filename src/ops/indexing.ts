@@ -13,7 +13,7 @@ import { TidemarkError } from "../base/errors.ts";
 import { at as item } from "../base/invariant.ts";
 import type { LowerContext, OpDef, Reference, Sample } from "../ir/op.ts";
 import { elementsOf, type Shape, sameShape, type TensorType, tensorType, typeText } from "../ir/type.ts";
-import { DTYPES, type DType, isFloat } from "../kernel/dtype.ts";
+import { DTYPES, type DType, isFloat, NUMBER_TYPES, typeOf } from "../kernel/dtype.ts";
 import { type Bound, constant, type Expr, type Index } from "../kernel/expr.ts";
 import { valueIndex } from "../kernel/index-math.ts";
 import { Position } from "../kernel/position.ts";
@@ -104,7 +104,7 @@ function pairSamples<A>(
     cases.flatMap(({ x, indices, axis }) =>
       [false, true].map((strays) => {
         const types = [tensorType(dtype, x), tensorType("i32", indices)];
-        const values = dtype === "bool" ? ([0, 2] as const) : ([-2, 2] as const);
+        const values = typeOf(dtype).samples;
         const extent = item(x, axis);
         const within = strays ? ([-2, extent + 2] as const) : ([0, Math.max(1, extent)] as const);
         return {
@@ -143,7 +143,11 @@ function reading(name: string, spec: PairSpec, adding: () => OpDef<AxisAttrs>): 
       value(c, at) {
         const { bounds, position } = pairedElement(pairing, c, at);
         const { dtype } = item(c.inTypes, 0);
-        return guarded(bounds, () => item(c.inputs, 0)(position), constant(dtype, outsideValue(dtype, c.attrs)));
+        return guarded(
+          bounds,
+          () => item(c.inputs, 0)(position),
+          constant(typeOf(dtype).compute, outsideValue(dtype, c.attrs)),
+        );
       },
     },
     evaluate({ inputs, inTypes, outTypes, attrs }) {
@@ -211,7 +215,7 @@ function adding(name: string, spec: PairSpec, reader: () => OpDef<ReadAttrs>): O
       });
       return [out];
     },
-    samples: () => pairSamples<AxisAttrs>(spec, ["f32", "f64", "i32"], true, (axis) => ({ axis })),
+    samples: () => pairSamples<AxisAttrs>(spec, NUMBER_TYPES, true, (axis) => ({ axis })),
   });
 }
 

@@ -12,18 +12,21 @@
  *
  * Invariant: the sum runs over k from 0 upwards, whatever the flags; an empty sum is zero.
  */
+
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import type { Build } from "../ir/build.ts";
 import type { Node, Value } from "../ir/graph.ts";
 import type { ContractShape, EvaluateContext, OpDef, Reader, Sample } from "../ir/op.ts";
 import { elementsOf, sameShape, shapeText, type TensorType, tensorType, typeText } from "../ir/type.ts";
+import { isFloat, NUMBER_TYPES, type NumberType, typeOf } from "../kernel/dtype.ts";
 import type { Index } from "../kernel/expr.ts";
 import type { Within } from "../kernel/loops.ts";
 import { Position } from "../kernel/position.ts";
 import { requireInputs, requireSameDtype } from "./checks.ts";
 import { defineOp, requireDomain } from "./define.ts";
 import { reshape, type TransposeAttrs, transpose } from "./movement.ts";
+import { addIn, mulIn } from "./reference.ts";
 
 export type MatmulAttrs = {
   readonly ta: boolean;
@@ -186,7 +189,7 @@ function evaluateMatmul({ inputs, inTypes, outTypes, attrs }: EvaluateContext<Ma
   const x = at(inputs, 0);
   const w = at(inputs, 1);
   const out = new Float64Array(elementsOf(at(outTypes, 0).shape));
-  const whole = at(outTypes, 0).dtype === "i32";
+  const { dtype } = at(outTypes, 0);
   for (let e = 0; e < out.length; e++) {
     const j = e % n;
     const i = Math.floor(e / n) % m;
@@ -195,7 +198,7 @@ function evaluateMatmul({ inputs, inTypes, outTypes, attrs }: EvaluateContext<Ma
     for (let r = 0; r < k; r++) {
       const a = at(x, t * m * k + (attrs.ta ? r * m + i : i * k + r));
       const b = at(w, t * k * n + (attrs.tb ? j * k + r : r * n + j));
-      sum = whole ? (sum + Math.imul(a, b)) | 0 : sum + a * b;
+      sum = addIn(dtype, sum, mulIn(dtype, a, b));
     }
     out[e] = sum;
   }
@@ -208,22 +211,17 @@ function matmulSamples(): readonly Sample<MatmulAttrs>[] {
     x: [...batch, ...(flags.ta ? [k, m] : [m, k])],
     w: [...batch, ...(flags.tb ? [n, k] : [k, n])],
   });
-  const push = (
-    dtype: "f32" | "f64" | "i32",
-    flags: MatmulAttrs,
-    batch: readonly number[],
-    mkn: readonly number[],
-  ): void => {
+  const push = (dtype: NumberType, flags: MatmulAttrs, batch: readonly number[], mkn: readonly number[]): void => {
     const { x, w } = sides(batch, at(mkn, 0), at(mkn, 1), at(mkn, 2), flags);
     samples.push({
       inputs: [tensorType(dtype, x), tensorType(dtype, w)],
       attrs: flags,
-      range: dtype === "i32" ? [-9, 9] : [-2, 2],
+      range: isFloat(dtype) ? typeOf(dtype).samples : [-9, 9],
     });
   };
   for (const ta of [false, true]) {
     for (const tb of [false, true]) {
-      for (const dtype of ["f32", "f64", "i32"] as const) {
+      for (const dtype of NUMBER_TYPES) {
         push(dtype, { ta, tb }, [], [3, 5, 4]);
         push(dtype, { ta, tb }, [2, 3], [2, 3, 5]);
       }

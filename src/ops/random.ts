@@ -18,7 +18,16 @@ import { at as item } from "../base/invariant.ts";
 import { belowFromBits, normalFromBits, threefry, uniformFromBits, type Words } from "../base/random.ts";
 import type { EvaluateContext, LowerContext, NoAttrs, OpDef, Sample } from "../ir/op.ts";
 import { elementsOf, type TensorType, tensorType, typeText } from "../ir/type.ts";
-import type { DType } from "../kernel/dtype.ts";
+import {
+  computeFloat,
+  type DType,
+  FLOAT_TYPES,
+  type FloatType,
+  isBool,
+  isFloat,
+  isIndexType,
+  significandBits,
+} from "../kernel/dtype.ts";
 import { call, compare, constant, type Expr } from "../kernel/expr.ts";
 import { constIndex } from "../kernel/index-math.ts";
 import * as math from "../kernel/math.ts";
@@ -29,7 +38,7 @@ import { defineOp } from "./define.ts";
 
 /** `stream` tells apart what is drawn with one key. */
 export type RandomBitsAttrs = { readonly shape: readonly number[]; readonly stream: number };
-export type RandomFloatAttrs = RandomBitsAttrs & { readonly dtype: "f32" | "f64" };
+export type RandomFloatAttrs = RandomBitsAttrs & { readonly dtype: FloatType };
 /** `p`: the probability of true. */
 export type RandomBernoulliAttrs = RandomBitsAttrs & { readonly p: number };
 
@@ -55,7 +64,7 @@ const KEY: TensorType = tensorType("i32", [2]);
 function requireRandom(name: string, inputs: readonly TensorType[], { shape, stream }: RandomBitsAttrs): void {
   requireInputs(name, ["key"], inputs);
   const key = item(inputs, 0);
-  if (key.dtype !== "i32" || key.shape.length !== 1 || key.shape[0] !== 2) {
+  if (!isIndexType(key.dtype) || key.shape.length !== 1 || key.shape[0] !== 2) {
     throw new TidemarkError("ShapeMismatch", `${name}: a key is i32[2], got ${typeText(key)}`, {
       help: "pass a key of two 32-bit words; what is drawn is set by the shape attribute",
     });
@@ -121,14 +130,14 @@ export const randomBits: OpDef<RandomBitsAttrs> = defineRandom<RandomBitsAttrs>(
 });
 
 function requireFloat(name: string, dtype: DType): void {
-  if (dtype === "f32" || dtype === "f64") return;
-  throw new TidemarkError("DtypeMismatch", `${name}: draws f32 or f64, asked for ${dtype}`, {
-    help: dtype === "i32" ? "random_bits gives i32" : "random_bernoulli gives bool",
+  if (isFloat(dtype)) return;
+  throw new TidemarkError("DtypeMismatch", `${name}: draws ${FLOAT_TYPES.join(" or ")}, asked for ${dtype}`, {
+    help: isBool(dtype) ? "random_bernoulli gives bool" : "random_bits gives i32",
   });
 }
 
 function floatSamples(): readonly RandomFloatAttrs[] {
-  return SHAPES.flatMap((attrs) => (["f32", "f64"] as const).map((dtype) => ({ ...attrs, dtype })));
+  return SHAPES.flatMap((attrs) => FLOAT_TYPES.map((dtype) => ({ ...attrs, dtype })));
 }
 
 /** Uniform in [0, 1). */
@@ -139,8 +148,8 @@ export const randomUniform: OpDef<RandomFloatAttrs> = defineRandom<RandomFloatAt
   flops: 4,
   dtype: (attrs) => attrs.dtype,
   check: (attrs) => requireFloat("random_uniform", attrs.dtype),
-  scalar: ([a, b], { dtype }) => math.uniformFromBits(a, b, dtype),
-  reference: (bits, { dtype }) => uniformFromBits(bits, dtype),
+  scalar: ([a, b], { dtype }) => math.uniformFromBits(a, b, computeFloat(dtype)),
+  reference: (bits, { dtype }) => uniformFromBits(bits, significandBits(dtype)),
   samples: floatSamples(),
 });
 
@@ -152,8 +161,8 @@ export const randomNormal: OpDef<RandomFloatAttrs> = defineRandom<RandomFloatAtt
   flops: 60,
   dtype: (attrs) => attrs.dtype,
   check: (attrs) => requireFloat("random_normal", attrs.dtype),
-  scalar: ([a, b], { dtype }) => math.normalFromBits(a, b, dtype),
-  reference: (bits, { dtype }) => normalFromBits(bits, dtype),
+  scalar: ([a, b], { dtype }) => math.normalFromBits(a, b, computeFloat(dtype)),
+  reference: (bits, { dtype }) => normalFromBits(bits, significandBits(dtype)),
   samples: floatSamples(),
 });
 

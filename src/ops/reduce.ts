@@ -2,6 +2,7 @@
  * @file Reductions besides the sum (which stands with its transpose in `broadcast.ts`). Extrema propagate NaN and are
  * not defined over an empty axis; a product over nothing is 1, `any` false, `all` true.
  */
+
 import { at } from "../base/invariant.ts";
 import type { Build } from "../ir/build.ts";
 import type { Value } from "../ir/graph.ts";
@@ -10,6 +11,7 @@ import { type ReduceAttrs, reduction, spread, sum } from "./broadcast.ts";
 import { fullLike } from "./create.ts";
 import { apply } from "./define.ts";
 import { div, eq, mul } from "./elementwise.ts";
+import { mulIn } from "./reference.ts";
 import { cast, where } from "./select.ts";
 
 /** Which elements of x equal the extremum y of their group, and how many of each group do. */
@@ -84,7 +86,7 @@ export const reduceProd: OpDef<ReduceAttrs> = reduction("reduce_prod", {
       return apply(b, mul, spread(b, ct, at(x, 0).type.shape, axes), others);
     },
   },
-  reference: (dtype, a, b) => (dtype === "i32" ? Math.imul(a, b) : a * b),
+  reference: mulIn,
 });
 
 export const any: OpDef<ReduceAttrs> = reduction("any", {

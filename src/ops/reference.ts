@@ -1,7 +1,7 @@
 /** @file Loops for the reference meanings of operations that move elements about, and sample cases in many types. */
 import type { Sample } from "../ir/op.ts";
 import { elementsOf, type Shape, tensorType } from "../ir/type.ts";
-import type { DType } from "../kernel/dtype.ts";
+import { type DType, typeOf } from "../kernel/dtype.ts";
 
 /** Visits every multi-index of a shape in row-major order. `idx` is one array, overwritten from visit to visit. */
 export function forEachIndex(shape: Shape, visit: (idx: readonly number[], element: number) => void): void {
@@ -38,15 +38,15 @@ export function tabulate(shape: Shape, value: (idx: readonly number[], element: 
   return out;
 }
 
-/** a + b as the element type adds: i32 wraps around. */
+/** a + b as the element type adds: integers wrap around. */
 export function addIn(dtype: DType, a: number, b: number): number {
-  return dtype === "i32" ? (a + b) | 0 : a + b;
+  return typeOf(dtype).wrap(a + b);
 }
 
-/** A constant as the element type holds it. */
-export function storedIn(dtype: DType, value: number): number {
-  if (dtype === "i32") return value | 0;
-  return dtype === "f32" ? Math.fround(value) : value;
+/** a · b as the element type multiplies; the product of two integers may have more bits than a double. */
+export function mulIn(dtype: DType, a: number, b: number): number {
+  const { kind, wrap } = typeOf(dtype);
+  return kind === "integer" ? wrap(Math.imul(a, b)) : a * b;
 }
 
 export interface Case<A> {
@@ -60,7 +60,7 @@ export function samplesIn<A>(dtypes: readonly DType[], cases: readonly Case<A>[]
     cases.map(({ shapes, attrs }) => ({
       inputs: shapes.map((shape) => tensorType(dtype, shape)),
       attrs,
-      range: dtype === "bool" ? ([0, 2] as const) : ([-2, 2] as const),
+      range: typeOf(dtype).samples,
     })),
   );
 }

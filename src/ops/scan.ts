@@ -2,9 +2,11 @@
  * @file Running sums along an axis, y_i = x_0 + … + x_i, or with `reverse` y_i = x_i + … + x_(n-1). Added one after the
  * other from the end it starts at.
  */
+
 import { at } from "../base/invariant.ts";
 import type { OpDef, Sample } from "../ir/op.ts";
 import { elementsOf, tensorType } from "../ir/type.ts";
+import { NUMBER_TYPES } from "../kernel/dtype.ts";
 import { requireOne } from "./checks.ts";
 import { defineOp, requireAxis, requireDomain } from "./define.ts";
 import { addIn } from "./reference.ts";
@@ -22,7 +24,7 @@ function cumsumSamples(): readonly Sample<CumsumAttrs>[] {
     [[4, 0], 1],
     [[19], 0],
   ];
-  return (["f32", "f64", "i32"] as const).flatMap((dtype) =>
+  return NUMBER_TYPES.flatMap((dtype) =>
     cases.flatMap(([shape, axis]) =>
       [false, true].map((reverse) => ({ inputs: [tensorType(dtype, shape)], attrs: { axis, reverse } })),
     ),

@@ -3,8 +3,9 @@ import { TidemarkError } from "../base/errors.ts";
 import type { Value } from "../ir/graph.ts";
 import type { NoAttrs, OpDef } from "../ir/op.ts";
 import { elementsOf, sameShape, tensorType, typeText } from "../ir/type.ts";
-import type { DType } from "../kernel/dtype.ts";
+import { DTYPES, type DType, isBool, isFloat, typeOf } from "../kernel/dtype.ts";
 import { call, type Expr } from "../kernel/expr.ts";
+import { inType } from "../kernel/scalar-ops.ts";
 import { fullLike, splatOf } from "./create.ts";
 import { apply, defineOp, requireDomain, requireSame } from "./define.ts";
 
@@ -60,24 +61,16 @@ export const where: OpDef<NoAttrs> = defineOp<NoAttrs>({
   },
   evaluate: ({ inputs: [c, a, b] }) => [Float64Array.from(c ?? [], (x, i) => (x ? (a?.[i] ?? 0) : (b?.[i] ?? 0)))],
   samples: () =>
-    (["f32", "f64", "i32", "bool"] as const).flatMap((dtype) =>
+    DTYPES.flatMap((dtype) =>
       [[3, 5], [], [0], [9]].map((shape) => ({
         inputs: [tensorType("bool", shape), tensorType(dtype, shape), tensorType(dtype, shape)],
         attrs: {},
-        range: [[0, 2], dtype === "bool" ? [0, 2] : [-2, 2], dtype === "bool" ? [0, 2] : [-2, 2]] as const,
+        range: [typeOf("bool").samples, typeOf(dtype).samples, typeOf(dtype).samples],
       })),
     ),
 });
 
 export type CastAttrs = { readonly dtype: DType };
-
-function castReference(x: number, dtype: DType): number {
-  if (dtype === "bool") return Number(x !== 0);
-  if (dtype !== "i32") return x;
-  if (Number.isNaN(x)) return 0;
-  // Integers have one zero: -0 + 0 = 0.
-  return Math.max(-0x80000000, Math.min(0x7fffffff, Math.trunc(x))) + 0;
-}
 
 /** The element types whose every number is a number of the key. */
 const HOLDS: Record<DType, readonly DType[]> = {
@@ -100,10 +93,7 @@ export const cast: OpDef<CastAttrs> = defineOp<CastAttrs>({
     kind: "map",
     fusion: "once",
     pointwise: true,
-    value: (c, at) => {
-      const x = c.inputs[0]?.(at) as Expr;
-      return x.dtype === c.attrs.dtype ? x : call("convert", [x], c.attrs.dtype);
-    },
+    value: (c, at) => inType(c.inputs[0]?.(at) as Expr, typeOf(c.attrs.dtype).compute),
   },
   exactInDouble: true,
   simplify(b, node, { dtype }) {
@@ -114,13 +104,16 @@ export const cast: OpDef<CastAttrs> = defineOp<CastAttrs>({
     // The way round led through a type that holds every number of the first one.
     return from && HOLDS[x.type.dtype].includes(from.type.dtype) ? b.call(cast, [from], { dtype }) : null;
   },
-  evaluate: ({ inputs: [x], attrs }) => [Float64Array.from(x ?? [], (v) => castReference(v, attrs.dtype))],
+  // floats are rounded by those who ask for it
+  evaluate({ inputs: [x], attrs: { dtype } }) {
+    return [isFloat(dtype) ? Float64Array.from(x ?? []) : Float64Array.from(x ?? [], typeOf(dtype).round)];
+  },
   samples: () =>
-    (["f32", "f64", "i32", "bool"] as const).flatMap((from) =>
-      (["f32", "f64", "i32", "bool"] as const).map((dtype) => ({
+    DTYPES.flatMap((from) =>
+      DTYPES.map((dtype) => ({
         inputs: [tensorType(from, [2, 5])],
         attrs: { dtype },
-        range: from === "bool" ? ([0, 2] as const) : ([-3, 3] as const),
+        range: isBool(from) ? typeOf(from).samples : ([-3, 3] as const),
       })),
     ),
 });

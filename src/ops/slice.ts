@@ -13,7 +13,7 @@ import type { Build } from "../ir/build.ts";
 import type { Value } from "../ir/graph.ts";
 import type { OpDef } from "../ir/op.ts";
 import { elementsOf, sameShape, type TensorType, tensorType, typeText } from "../ir/type.ts";
-import { DTYPES } from "../kernel/dtype.ts";
+import { DTYPES, NUMBER_TYPES, storedNumber, typeOf } from "../kernel/dtype.ts";
 import { type Bound, call, constant, type Index } from "../kernel/expr.ts";
 import { divIndex, modIndex, offsetIndex, scaleIndex } from "../kernel/index-math.ts";
 import { Position } from "../kernel/position.ts";
@@ -23,7 +23,7 @@ import { apply, defineOp, requireDomain } from "./define.ts";
 import { add } from "./elementwise.ts";
 import { guarded } from "./guard.ts";
 import { movedFull } from "./movement.ts";
-import { addIn, elementAt, forEachIndex, samplesIn, storedIn, tabulate } from "./reference.ts";
+import { addIn, elementAt, forEachIndex, samplesIn, tabulate } from "./reference.ts";
 import { apart, limitOf, type Selection, sameSelection, within } from "./selection.ts";
 
 export type SliceAttrs = {
@@ -198,7 +198,7 @@ function writing(name: string, adds: boolean): OpDef<WindowAttrs> {
       });
       return [out];
     },
-    samples: () => samplesIn(adds ? DTYPES.filter((dtype) => dtype !== "bool") : DTYPES, WINDOWS),
+    samples: () => samplesIn(adds ? NUMBER_TYPES : DTYPES, WINDOWS),
   });
 }
 
@@ -307,7 +307,11 @@ export const pad: OpDef<PadAttrs> = defineOp<PadAttrs>({
         bounds.push({ index: past, lo: 0, hi: spanOf(n, step - 1) }, { index: modIndex(past, step), lo: 0, hi: 1 });
         return divIndex(past, step);
       });
-      return guarded(bounds, () => item(c.inputs, 0)(Position.at(shape, idx)), constant(dtype, c.attrs.value));
+      return guarded(
+        bounds,
+        () => item(c.inputs, 0)(Position.at(shape, idx)),
+        constant(typeOf(dtype).compute, c.attrs.value),
+      );
     },
   },
   simplify(b, node, { lo, hi, interior, value }) {
@@ -329,7 +333,7 @@ export const pad: OpDef<PadAttrs> = defineOp<PadAttrs>({
     return [
       tabulate(item(outTypes, 0).shape, (idx) => {
         const e = elementAt(shape, source(idx));
-        return e < 0 ? storedIn(dtype, value) : item(x ?? [], e);
+        return e < 0 ? storedNumber(dtype, value) : item(x ?? [], e);
       }),
     ];
   },

@@ -15,14 +15,14 @@ import { TidemarkError } from "../base/errors.ts";
 import { at as item } from "../base/invariant.ts";
 import type { OpDef } from "../ir/op.ts";
 import { elementsOf, type Shape, sameShape, shapeText, type TensorType, tensorType, typeText } from "../ir/type.ts";
-import { DTYPES } from "../kernel/dtype.ts";
+import { DTYPES, FLOAT_TYPES, NUMBER_TYPES, storedNumber, typeOf } from "../kernel/dtype.ts";
 import { type Bound, constant, type Index } from "../kernel/expr.ts";
 import { addIndex, divIndex, modIndex, offsetIndex, scaleIndex } from "../kernel/index-math.ts";
 import { Position } from "../kernel/position.ts";
 import { requireFill, requireList, requireOne } from "./checks.ts";
 import { defineOp, requireDomain } from "./define.ts";
 import { guarded } from "./guard.ts";
-import { addIn, elementAt, forEachIndex, samplesIn, storedIn, tabulate } from "./reference.ts";
+import { addIn, elementAt, forEachIndex, samplesIn, tabulate } from "./reference.ts";
 
 /** One number for each of the trailing axes that the windows slide over. */
 export type WindowAttrs = {
@@ -110,7 +110,7 @@ export const unfold: OpDef<UnfoldAttrs> = defineOp<UnfoldAttrs>({
         return index;
       });
       const source = Position.at(shape, [...at.idx.slice(0, lead), ...spatial]);
-      return guarded(bounds, () => item(c.inputs, 0)(source), constant(dtype, value));
+      return guarded(bounds, () => item(c.inputs, 0)(source), constant(typeOf(dtype).compute, value));
     },
   },
   evaluate({ inputs: [x], inTypes, outTypes, attrs }) {
@@ -122,7 +122,7 @@ export const unfold: OpDef<UnfoldAttrs> = defineOp<UnfoldAttrs>({
     return [
       tabulate(item(outTypes, 0).shape, (idx) => {
         const e = elementAt(shape, source(idx));
-        return e < 0 ? storedIn(dtype, attrs.value) : item(x ?? [], e);
+        return e < 0 ? storedNumber(dtype, attrs.value) : item(x ?? [], e);
       }),
     ];
   },
@@ -137,15 +137,12 @@ export const unfold: OpDef<UnfoldAttrs> = defineOp<UnfoldAttrs>({
       { shapes: [[0]], attrs: { window: [2], stride: [1], lo: [1], hi: [1], dilation: [1], value: 1 } },
       { shapes: [[]], attrs: { window: [], stride: [], lo: [], hi: [], dilation: [], value: 0 } },
     ]).concat(
-      samplesIn(
-        ["f32", "f64"],
-        [
-          {
-            shapes: [[1, 4, 4]],
-            attrs: { window: [3, 3], stride: [2, 2], lo: [1, 1], hi: [1, 1], dilation: [1, 1], value: -Infinity },
-          },
-        ],
-      ).map((sample) => ({ ...sample, smooth: false })),
+      samplesIn(FLOAT_TYPES, [
+        {
+          shapes: [[1, 4, 4]],
+          attrs: { window: [3, 3], stride: [2, 2], lo: [1, 1], hi: [1, 1], dilation: [1, 1], value: -Infinity },
+        },
+      ]).map((sample) => ({ ...sample, smooth: false })),
     ),
 });
 
@@ -213,7 +210,7 @@ export const fold: OpDef<FoldAttrs> = defineOp<FoldAttrs>({
         within.push(item(r, k));
       });
       const source = Position.at(shape, [...at.idx.slice(0, lead), ...windows, ...within]);
-      return guarded(bounds, () => item(c.inputs, 0)(source), constant(dtype, 0));
+      return guarded(bounds, () => item(c.inputs, 0)(source), constant(typeOf(dtype).compute, 0));
     },
   },
   evaluate({ inputs: [x], inTypes, outTypes, attrs }) {
@@ -231,22 +228,19 @@ export const fold: OpDef<FoldAttrs> = defineOp<FoldAttrs>({
     return [out];
   },
   samples: () =>
-    samplesIn(
-      ["f32", "f64", "i32"],
-      [
-        { shapes: [[2, 4, 3]], attrs: { window: [3], stride: [2], lo: [1], hi: [1], dilation: [1], size: [7] } },
-        {
-          shapes: [[3, 2, 2, 3]],
-          attrs: { window: [2, 3], stride: [1, 2], lo: [0, 0], hi: [0, 0], dilation: [2, 1], size: [5, 6] },
-        },
-        { shapes: [[0, 2, 2]], attrs: { window: [2], stride: [2], lo: [0], hi: [0], dilation: [1], size: [4] } },
-        { shapes: [[2, 3, 2]], attrs: { window: [2], stride: [3], lo: [1], hi: [0], dilation: [1], size: [8] } },
-        {
-          shapes: [[3, 2, 9, 2, 2]],
-          attrs: { window: [2, 2], stride: [2, 2], lo: [0, 1], hi: [0, 0], dilation: [1, 1], size: [5, 17] },
-        },
-        { shapes: [[1, 2]], attrs: { window: [2], stride: [1], lo: [1], hi: [1], dilation: [1], size: [0] } },
-        { shapes: [[]], attrs: { window: [], stride: [], lo: [], hi: [], dilation: [], size: [] } },
-      ],
-    ),
+    samplesIn(NUMBER_TYPES, [
+      { shapes: [[2, 4, 3]], attrs: { window: [3], stride: [2], lo: [1], hi: [1], dilation: [1], size: [7] } },
+      {
+        shapes: [[3, 2, 2, 3]],
+        attrs: { window: [2, 3], stride: [1, 2], lo: [0, 0], hi: [0, 0], dilation: [2, 1], size: [5, 6] },
+      },
+      { shapes: [[0, 2, 2]], attrs: { window: [2], stride: [2], lo: [0], hi: [0], dilation: [1], size: [4] } },
+      { shapes: [[2, 3, 2]], attrs: { window: [2], stride: [3], lo: [1], hi: [0], dilation: [1], size: [8] } },
+      {
+        shapes: [[3, 2, 9, 2, 2]],
+        attrs: { window: [2, 2], stride: [2, 2], lo: [0, 1], hi: [0, 0], dilation: [1, 1], size: [5, 17] },
+      },
+      { shapes: [[1, 2]], attrs: { window: [2], stride: [1], lo: [1], hi: [1], dilation: [1], size: [0] } },
+      { shapes: [[]], attrs: { window: [], stride: [], lo: [], hi: [], dilation: [], size: [] } },
+    ]),
 });

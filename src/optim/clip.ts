@@ -1,7 +1,7 @@
 /** @file Functions from gradients to gradients, applied before an optimizer uses them. */
 import { add, cast, clamp, div, minimum, mul, sqrt, square } from "../api/elementwise.ts";
 import { sum } from "../api/reduce.ts";
-import type { DType } from "../kernel/dtype.ts";
+import { widestFloat } from "../kernel/dtype.ts";
 import { describe, fail, requireFunction } from "../trace/arguments.ts";
 import { tensor } from "../trace/literal.ts";
 import { numberOf, type Tensor } from "../trace/tensor.ts";
@@ -18,7 +18,7 @@ function requirePositive(name: string, limit: number): void {
 /** The Euclidean norm of all gradients taken together. */
 export function globalNorm(grads: Tree): Tensor {
   const { leaves } = flatten(grads, "grads");
-  const dtype: DType = leaves.some((leaf) => leaf.dtype === "f64") ? "f64" : "f32";
+  const dtype = widestFloat(leaves.map((leaf) => leaf.dtype));
   const squares = leaves.map((leaf) => cast(sum(square(leaf)), dtype));
   return squares.length === 0 ? tensor(0) : sqrt(squares.reduce((total, part) => add(total, part)));
 }

@@ -8,11 +8,13 @@
  *   full(2) ── mul ── full(6)        the shape is the node's own; one element is computed
  *   full(3) ──╯
  */
+
 import { invariant } from "../base/invariant.ts";
 import type { Build } from "../ir/build.ts";
 import type { Node, Value } from "../ir/graph.ts";
 import { type TensorType, tensorType } from "../ir/type.ts";
 import { rewriteGraph } from "../ir/walk.ts";
+import { storedNumber } from "../kernel/dtype.ts";
 import { full, splatOf } from "../ops/create.ts";
 import type { Pass } from "./pass.ts";
 
@@ -43,7 +45,7 @@ function foldNode(b: Build, node: Node): readonly Value[] | null {
   }
   const exact = evaluateElement(node, elements);
   const { dtype, shape } = output.type;
-  const value = dtype === "f32" ? Math.fround(exact) : exact;
+  const value = storedNumber(dtype, exact);
   return Number.isNaN(value) ? null : [b.call(full, [], { dtype, shape, value })];
 }
 

@@ -12,9 +12,11 @@
  * Values that are compared with each other, or by several, are decided about together: either all of them are kept or the
  * bits of all comparisons, whichever are fewer bytes.
  */
+
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { byteLength, elementsOf } from "../ir/type.ts";
 import { blocksFor, LANES } from "../kernel/bits.ts";
+import { isBool } from "../kernel/dtype.ts";
 
 /** The two parts. */
 export interface Parts {
@@ -109,7 +111,7 @@ export class PartReads implements Reads {
     this.#seen.add(value);
     const node = this.#producer.get(value);
     const sources = this.#sourcesOf(value);
-    const isNew = value.type.dtype === "bool" && !(node && isView(node));
+    const isNew = isBool(value.type.dtype) && !(node && isView(node));
     if (isNew && sources && sources.size > 0 && (this.#parts.areTogether?.(sources) ?? true)) {
       this.predicates.set(value, sources);
     } else if (this.#parts.isMade(value)) this.whole.add(value);

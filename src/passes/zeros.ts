@@ -14,14 +14,15 @@
  *
  * Invariant: values do not change, only what is known of them.
  */
+
 import { at } from "../base/invariant.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
+import { isIndexType, storedNumber } from "../kernel/dtype.ts";
 import { type BroadcastAttrs, broadcast } from "../ops/broadcast.ts";
 import { type FullAttrs, full, type IotaAttrs, iota } from "../ops/create.ts";
 import { add, div, ge, gt, le, lt, mul, neg, not, sub } from "../ops/elementwise.ts";
 import { type MatmulAttrs, matmul } from "../ops/matmul.ts";
 import { reshape, type TransposeAttrs, transpose } from "../ops/movement.ts";
-import { storedIn } from "../ops/reference.ts";
 import { stopGradient, where } from "../ops/select.ts";
 import { evaluateElement } from "./fold.ts";
 import type { Pass } from "./pass.ts";
@@ -170,7 +171,7 @@ function evaluated(node: Node, facts: readonly (Fact | undefined)[]): number | n
   const values = facts.flatMap((fact) => numberOf(fact) ?? []);
   const { dtype } = at(node.outputs, 0).type;
   const [value = Number.NaN, ...others] = signings(values).map((signed) =>
-    storedIn(dtype, evaluateElement(node, signed)),
+    storedNumber(dtype, evaluateElement(node, signed)),
   );
   // NaN is none either
   if (Number.isNaN(value) || others.some((other) => other !== value)) return null;
@@ -199,7 +200,7 @@ function factOf(node: Node, facts: Facts): Fact | null {
   const rank = at(outputs, 0).type.shape.length;
   if (op === full) {
     const { dtype, value } = attrs as FullAttrs;
-    return { kind: "constant", value: storedIn(dtype, value) };
+    return { kind: "constant", value: storedNumber(dtype, value) };
   }
   if (op === iota) {
     const coefs = Array.from({ length: rank }, (_, axis) => (axis === (attrs as IotaAttrs).axis ? 1 : 0));
@@ -215,7 +216,7 @@ function factOf(node: Node, facts: Facts): Fact | null {
   }
   if (op === where) return ofWhere(x, y, z);
   const [a, b] = [planeOf(x, rank), planeOf(y, rank)];
-  const indices = inputs.length === 2 && at(inputs, 0).type.dtype === "i32" && a && b ? ofIndices(node, a, b) : null;
+  const indices = inputs.length === 2 && isIndexType(at(inputs, 0).type.dtype) && a && b ? ofIndices(node, a, b) : null;
   return indices ?? ofBeyond(node, known);
 }
 

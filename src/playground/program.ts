@@ -8,6 +8,7 @@
 
 import { at } from "../base/invariant.ts";
 import { elementsOf, type TensorType } from "../ir/type.ts";
+import { elementsIn } from "../kernel/dtype.ts";
 import type { Elements } from "../runtime/executable.ts";
 import { allocated } from "../runtime/target.ts";
 import { instanceOf, moduleFrom } from "../runtime/wasm-module.ts";
@@ -67,17 +68,6 @@ export class RunningProgram {
   }
 
   #at({ type, address }: Place): Elements {
-    const { buffer } = this.#memory;
-    const elements = elementsOf(type.shape);
-    switch (type.dtype) {
-      case "f32":
-        return new Float32Array(buffer, address, elements);
-      case "f64":
-        return new Float64Array(buffer, address, elements);
-      case "i32":
-        return new Int32Array(buffer, address, elements);
-      case "bool":
-        return new Uint8Array(buffer, address, elements);
-    }
+    return elementsIn(type.dtype, this.#memory.buffer, address, elementsOf(type.shape));
   }
 }

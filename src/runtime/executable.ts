@@ -5,23 +5,14 @@
 
 import type { PlacedProgram } from "../codegen/placed.ts";
 import { elementsOf, type TensorType } from "../ir/type.ts";
+import { elementsIn, type TypedArray } from "../kernel/dtype.ts";
 import type { ArenaMemory, Machine, Target } from "./target.ts";
 
-export type Elements = Float32Array | Float64Array | Int32Array | Uint8Array;
+export type Elements = TypedArray;
 
 /** The elements of a tensor that starts at a byte of a memory. */
 export function elementsAt(buffer: ArrayBuffer, type: TensorType, start: number): Elements {
-  const elements = elementsOf(type.shape);
-  switch (type.dtype) {
-    case "f32":
-      return new Float32Array(buffer, start, elements);
-    case "f64":
-      return new Float64Array(buffer, start, elements);
-    case "i32":
-      return new Int32Array(buffer, start, elements);
-    case "bool":
-      return new Uint8Array(buffer, start, elements);
-  }
+  return elementsIn(type.dtype, buffer, start, elementsOf(type.shape));
 }
 
 /** How a program is loaded. */

@@ -4,6 +4,7 @@
  * are differentiated like any other loop: gradients are those of the steps taken (discrete adjoints), not of another
  * equation solved backwards, and the planner decides what of the trajectory is kept.
  */
+
 import { forLoop, scan } from "../api/control.ts";
 import { add, cast, mul, sub } from "../api/elementwise.ts";
 import { concat } from "../api/join.ts";
@@ -11,6 +12,7 @@ import { fullOf } from "../api/operands.ts";
 import { expandDims, reshape, slice } from "../api/shape.ts";
 import { grouped } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
+import type { FloatScalar } from "../kernel/dtype.ts";
 import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { currentTrace } from "../trace/trace.ts";
@@ -149,8 +151,11 @@ function adaptive(system: System<Tree>, control: Control, times: ReadTimes): Sol
   return solved(cursor, following(y0, stacks));
 }
 
-function controlOf(name: string, options: OdeOptions, dtype: "f32" | "f64"): Control {
-  const [rtol, atol] = dtype === "f64" ? [1e-8, 1e-10] : [1e-5, 1e-7];
+/** Relative and absolute, by the type that states are added up in. */
+const TOLERANCES: Readonly<Record<FloatScalar, readonly [number, number]>> = { f32: [1e-5, 1e-7], f64: [1e-8, 1e-10] };
+
+function controlOf(name: string, options: OdeOptions, dtype: FloatScalar): Control {
+  const [rtol, atol] = TOLERANCES[dtype];
   const { maxSteps = 10_000, snapshots, firstStep = Number.MAX_VALUE } = options;
   const control = { rtol: options.rtol ?? rtol, atol: options.atol ?? atol, maxSteps, snapshots, firstStep };
   requirePositive(name, "maxSteps", maxSteps);

@@ -6,7 +6,7 @@
 import { add, cast, mul } from "../api/elementwise.ts";
 import { at } from "../base/invariant.ts";
 import { sameType, tensorType, typeText } from "../ir/type.ts";
-import { isFloat } from "../kernel/dtype.ts";
+import { type FloatScalar, isFloat, widestFloat } from "../kernel/dtype.ts";
 import { fail } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { flatten, flattenLike, type Tree, unflatten } from "../trace/tree.ts";
@@ -19,7 +19,7 @@ export type Field = (y: Leaves, t: Tensor) => Leaves;
 
 export interface System<S extends Tree> {
   readonly y0: Leaves;
-  readonly dtype: "f32" | "f64";
+  readonly dtype: FloatScalar;
   readonly field: Field;
   /** The state of the user's structure. */
   tree(leaves: Leaves): S;
@@ -37,7 +37,7 @@ export function systemOf<S extends Tree>(name: string, f: (y: S, t: Tensor) => S
     const summary = `${name}: ${at(paths, whole)} is ${typeText(at(y0, whole))}, which no rate of change can be added to`;
     fail("DtypeMismatch", summary, 'a state is f32 or f64: x.cast("f32")');
   }
-  const dtype = y0.some((leaf) => leaf.dtype === "f64") ? "f64" : "f32";
+  const dtype = widestFloat(y0.map((leaf) => leaf.dtype));
   const tree = (leaves: Leaves): S => unflatten(def, leaves) as S;
   const field: Field = (y, t) => {
     const made = flattenLike(def, f(tree(y), cast(t, dtype)), "the rate of change");

@@ -9,7 +9,7 @@
 import { type ErrorCode, grouped, TidemarkError } from "../base/errors.ts";
 import { guess } from "../base/suggest.ts";
 import { elementsOf, MOST_ELEMENTS, type Shape, shapeText, typeText } from "../ir/type.ts";
-import { DTYPES, type DType } from "../kernel/dtype.ts";
+import { DTYPES, type DType, FLOAT_TYPES, typeOf } from "../kernel/dtype.ts";
 import { sourceLocation } from "./source-location.ts";
 import { numberOf, Tensor } from "./tensor.ts";
 
@@ -32,13 +32,18 @@ export function describe(value: unknown): string {
 
 const classOf = (value: object): string => value.constructor?.name ?? "?";
 
-const isI32 = (value: unknown): boolean => typeof value === "number" && (value | 0) === value;
+/** A number that may be written for an element of a type: of an integer type a whole one that fits. */
+export function requireLiteral(name: string, value: number, dtype: DType): void {
+  const { accepts, literals } = typeOf(dtype);
+  if (accepts(value)) return;
+  const help = `${dtype} holds ${literals}; others need ${anyOf(FLOAT_TYPES)}`;
+  fail("DtypeMismatch", `${name}: ${value} is not a whole number that fits ${dtype}`, help);
+}
 
-/** A whole number that i32 can hold. */
-export function requireI32(name: string, value: number): void {
-  if (isI32(value)) return;
-  const help = 'i32 holds whole numbers from -2,147,483,648 to 2,147,483,647; others need "f32" or "f64"';
-  fail("DtypeMismatch", `${name}: ${value} is not a whole number that fits i32`, help);
+/** `"f32" or "f64"`. */
+function anyOf(dtypes: readonly DType[]): string {
+  const quoted = dtypes.map((dtype) => `"${dtype}"`);
+  return `${quoted.slice(0, -1).join(", ")} or ${quoted.at(-1)}`;
 }
 
 export function requireTensor(name: string, what: string, value: unknown, help?: string): asserts value is Tensor {
@@ -98,11 +103,17 @@ const KINDS = {
   "a function": (value) => typeof value === "function",
   "a tensor": (value) => value instanceof Tensor,
   "a text": (value) => typeof value === "string",
-  '"f32" or "f64"': (value) => value === "f32" || value === "f64",
-  '"f32", "f64", "i32" or "bool"': (value) => DTYPES.some((known) => known === value),
+  "a float type": (value) => FLOAT_TYPES.some((known) => known === value),
+  "an element type": (value) => DTYPES.some((known) => known === value),
   /** Checked by whoever uses it, which takes several kinds. */
   anything: () => true,
 } as const satisfies Record<string, (value: unknown) => boolean>;
+
+/** How messages say a kind, where its name is not it. */
+const WORDS: Partial<Record<keyof typeof KINDS, string>> = {
+  "a float type": anyOf(FLOAT_TYPES),
+  "an element type": anyOf(DTYPES),
+};
 
 /** The kind of every option of an interface. */
 export type OptionKinds<T> = { readonly [K in keyof Required<T>]: keyof typeof KINDS };
@@ -119,10 +130,11 @@ export function requireOptions<T extends object>(name: string, options: T, kinds
     if (!known.includes(option) || !kind)
       fail("InvalidArgument", `${name}: there is no option ${option}`, `${guess(option, known)}${list}`);
     if (value === undefined || KINDS[kind](value)) continue;
+    const wanted = WORDS[kind] ?? kind;
     fail(
       "InvalidArgument",
-      `${name}: ${option} must be ${kind}, got ${describe(value)}`,
-      `leave it out, or give ${kind}`,
+      `${name}: ${option} must be ${wanted}, got ${describe(value)}`,
+      `leave it out, or give ${wanted}`,
     );
   }
 }

@@ -1,8 +1,15 @@
 /** @file Tensors from JavaScript values: numbers, nested arrays, typed arrays. */
 import { grouped } from "../base/errors.ts";
 import { elementsOf, type Shape, shapeText } from "../ir/type.ts";
-import type { DType } from "../kernel/dtype.ts";
-import { describe, fail as failAt, type OptionKinds, requireExtents, requireI32, requireOptions } from "./arguments.ts";
+import { DTYPES, type DType, elementWriter, typeOf } from "../kernel/dtype.ts";
+import {
+  describe,
+  fail as failAt,
+  type OptionKinds,
+  requireExtents,
+  requireLiteral,
+  requireOptions,
+} from "./arguments.ts";
 import { ArrayStorage, newArray, type TypedArray } from "./storage.ts";
 import { type NestedArray, Tensor } from "./tensor.ts";
 
@@ -17,22 +24,14 @@ function fail(summary: string, help: string): never {
   return failAt("InvalidArgument", `tensor: ${summary}`, help);
 }
 
-const OPTIONS: OptionKinds<TensorOptions> = { shape: "anything", dtype: '"f32", "f64", "i32" or "bool"' };
+const OPTIONS: OptionKinds<TensorOptions> = { shape: "anything", dtype: "an element type" };
 
-function dtypeOfArray(data: TypedArray): DType {
-  if (data instanceof Float32Array) return "f32";
-  if (data instanceof Float64Array) return "f64";
-  return data instanceof Int32Array ? "i32" : "bool";
+/** The type whose numbers the elements of an array are. */
+function dtypeOfArray(data: TypedArray): DType | undefined {
+  return DTYPES.find((dtype) => data instanceof typeOf(dtype).array && !typeOf(dtype).encoding);
 }
 
-function isTypedArray(data: unknown): data is TypedArray {
-  return (
-    data instanceof Float32Array ||
-    data instanceof Float64Array ||
-    data instanceof Int32Array ||
-    data instanceof Uint8Array
-  );
-}
+const isTypedArray = (data: unknown): data is TypedArray => DTYPES.some((dtype) => data instanceof typeOf(dtype).array);
 
 /** Nested deeper, an array is taken to contain itself. */
 export const MAX_DEPTH = 100;
@@ -74,10 +73,12 @@ function flatten(data: unknown, shape: Shape, axis: number, path: string, out: (
 
 function converted(source: ArrayLike<number | boolean>, dtype: DType): TypedArray {
   const out = newArray(dtype, source.length);
+  const { kind, round } = typeOf(dtype);
+  const elementOf = elementWriter(dtype);
   for (let i = 0; i < source.length; i++) {
     const value = Number(source[i]);
-    if (dtype === "i32") requireI32("tensor", value);
-    out[i] = dtype === "bool" ? Number(value !== 0) : value;
+    if (kind === "integer") requireLiteral("tensor", value, dtype);
+    out[i] = elementOf(round(value));
   }
   return out;
 }
@@ -101,7 +102,10 @@ export function tensor(data: NestedArray | TypedArray, options: TensorOptions = 
   if (isTypedArray(data)) {
     source = data;
     shape = [data.length];
-    dtype = options.dtype ?? dtypeOfArray(data);
+    dtype =
+      options.dtype ??
+      dtypeOfArray(data) ??
+      fail(`${describe(data)} may be of several types`, "name the type of its numbers: { dtype }");
   } else {
     shape = nestedShape(data);
     const flat: (number | boolean)[] = [];

@@ -3,10 +3,10 @@ import { formatBytes } from "../base/bytes.ts";
 import { grouped, TidemarkError } from "../base/errors.ts";
 import { invariant } from "../base/invariant.ts";
 import { elementsOf, type Shape, typeText } from "../ir/type.ts";
-import { bytesOf, type DType } from "../kernel/dtype.ts";
+import { bytesOf, type DType, newElements, type TypedArray } from "../kernel/dtype.ts";
 import { sourceLocation } from "./source-location.ts";
 
-export type TypedArray = Float32Array | Float64Array | Int32Array | Uint8Array;
+export type { TypedArray };
 
 export interface TensorStorage {
   readonly dtype: DType;
@@ -22,7 +22,7 @@ export interface TensorStorage {
 /** Zeroed elements of a dtype. */
 export function newArray(dtype: DType, elements: number): TypedArray {
   try {
-    return allocated(dtype, elements);
+    return newElements(dtype, elements);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     const bytes = formatBytes(elements * bytesOf(dtype));
@@ -34,19 +34,6 @@ export function newArray(dtype: DType, elements: number): TypedArray {
         help: "work on parts of it; to plan with a type of that size use spec(shape)",
       },
     );
-  }
-}
-
-function allocated(dtype: DType, elements: number): TypedArray {
-  switch (dtype) {
-    case "f32":
-      return new Float32Array(elements);
-    case "f64":
-      return new Float64Array(elements);
-    case "i32":
-      return new Int32Array(elements);
-    case "bool":
-      return new Uint8Array(elements);
   }
 }
 

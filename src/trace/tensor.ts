@@ -10,7 +10,7 @@
 import { TidemarkError } from "../base/errors.ts";
 import { invariant } from "../base/invariant.ts";
 import { elementsOf, type Shape, shapeText, typeText } from "../ir/type.ts";
-import type { DType } from "../kernel/dtype.ts";
+import { type DType, elementReader, typeOf as rowOf } from "../kernel/dtype.ts";
 import type { Cell } from "./cell.ts";
 import { sourceLocation } from "./source-location.ts";
 import type { TensorStorage, TypedArray } from "./storage.ts";
@@ -104,18 +104,18 @@ export class Tensor {
         help: "use data() or toArray() for all elements",
       });
     }
-    return value;
+    return elementReader(this.dtype)(value);
   }
 
   /** The elements as nested arrays; of a bool tensor as booleans. */
   toArray(): NestedArray {
     const data = this.#read("toArray()");
+    const [read, { shown }] = [elementReader(this.dtype), rowOf(this.dtype)];
     let next = 0;
     const nested = (axis: number): NestedArray => {
       const extent = this.shape[axis];
       if (extent !== undefined) return Array.from({ length: extent }, () => nested(axis + 1));
-      const value = data[next++] as number;
-      return this.dtype === "bool" ? value !== 0 : value;
+      return shown(read(data[next++] as number));
     };
     return nested(0);
   }

@@ -15,7 +15,7 @@ import { Build, type NodeOptions } from "../ir/build.ts";
 import type { Graph, Phase, Value } from "../ir/graph.ts";
 import type { AnyOp, Attrs, OpDef } from "../ir/op.ts";
 import { elementsOf, type Shape, type TensorType, tensorType, typeText } from "../ir/type.ts";
-import type { DType } from "../kernel/dtype.ts";
+import { type DType, elementReader } from "../kernel/dtype.ts";
 import { full } from "../ops/create.ts";
 import { addToCell, type Cell, currentValue, newRoot, newView, writeCell } from "./cell.ts";
 import { explained, requireDepth } from "./recursion.ts";
@@ -69,7 +69,7 @@ function uniformValue(storage: TensorStorage): number | null {
   if (storage.abstract || elementsOf(storage.shape) > UNIFORM_ELEMENTS) return null;
   const data = storage.read();
   const [first] = data;
-  return first !== undefined && data.every((x) => Object.is(x, first)) ? first : null;
+  return first !== undefined && data.every((x) => Object.is(x, first)) ? elementReader(storage.dtype)(first) : null;
 }
 
 export class Trace {

@@ -1,5 +1,6 @@
-/** @file Rules about the text of code: sizes, headers, errors, `any`, and asking an operation for its name. */
+/** @file Rules about the text of code: sizes, headers, errors, `any`, and asking an operation or an element type for its name. */
 import { basename } from "node:path";
+import { DTYPES } from "../../src/kernel/dtype.ts";
 import { isProduct, isScript, isTest, type ProjectFile } from "./project.ts";
 import { type Ast, isAst, lastName, lineAt, select } from "./syntax.ts";
 
@@ -129,6 +130,48 @@ function asksOpName(node: Ast): boolean {
 function isOpName(node: unknown): boolean {
   if (!isAst(node) || node.type !== "MemberExpression" || lastName(node.property) !== "name") return false;
   return /^op$|Op$/.test(lastName(node.object) ?? "");
+}
+
+/** The one file that may compare an element type with a name: the rows are there, and the predicates over them. */
+const TYPES_FILE = "src/kernel/dtype.ts";
+
+/**
+ * A comparison with the name of a type is false for every type that is added later, in silence. What a layer needs to know
+ * is a field of the row, a predicate beside the rows, or a table over all types, which must be complete.
+ */
+export function typeNameViolations(files: readonly ProjectFile[]): readonly string[] {
+  return files
+    .filter((file) => isProduct(file.path) && file.path !== TYPES_FILE)
+    .flatMap((file) =>
+      select(file, asksTypeName).map(
+        (node) =>
+          `${place(file, node)}: compares an element type with a name; ask its row, or use a table over all types`,
+      ),
+    );
+}
+
+function asksTypeName(node: Ast): boolean {
+  switch (node.type) {
+    case "BinaryExpression":
+      return /^[!=]==?$/.test(String(node.operator)) && (isTypeName(node.left) || isTypeName(node.right));
+    case "SwitchStatement": {
+      const tests = (node.cases as readonly Ast[]).map((branch) => branch.test);
+      return tests.some(isTypeName) && tests.includes(null);
+    }
+    case "CallExpression": {
+      if (!isAst(node.callee) || !/^(includes|indexOf|startsWith|endsWith)$/.test(lastName(node.callee) ?? ""))
+        return false;
+      const list = isAst(node.callee.object) ? node.callee.object : null;
+      const elements = list?.type === "ArrayExpression" ? (list.elements as unknown[]) : [];
+      return [...elements, ...(node.arguments as unknown[])].some(isTypeName);
+    }
+    default:
+      return false;
+  }
+}
+
+function isTypeName(node: unknown): boolean {
+  return isAst(node) && node.type === "Literal" && [...DTYPES, "i64"].some((name) => name === node.value);
 }
 
 function place(file: ProjectFile, node: Ast): string {
