@@ -146,7 +146,8 @@ function columns(rows: readonly (readonly string[])[], limits: readonly number[]
   const widths = limits.map((limit, c) =>
     Math.min(
       limit,
-      rows.reduce((w, row) => Math.max(w, row[c]?.length ?? 0), 0),
+      // a row of one cell takes the whole line
+      rows.reduce((w, row) => Math.max(w, row.length > 1 ? (row[c]?.length ?? 0) : 0), 0),
     ),
   );
   return rows.map((row) => `  ${row.map((cell, c) => cell.padEnd(widths[c] ?? 0)).join(" ")}`.trimEnd());

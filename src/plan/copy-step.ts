@@ -1,0 +1,58 @@
+/**
+ * @file The two steps of a copy between memory spaces. A step has a node for its text; those of copies are in no graph and
+ * have operations of their own, which nothing lowers or differentiates.
+ */
+import type { Node, Phase, Value } from "../ir/graph.ts";
+import type { AnyOp, OpDef } from "../ir/op.ts";
+import type { PlanStep } from "./program.ts";
+
+/** An operation whose results are its inputs. */
+function unchanged(name: string): AnyOp {
+  const op: OpDef = {
+    name,
+    defaults: {},
+    infer: (inputs) => inputs,
+    derivative: { kind: "none" },
+    cost: () => ({ flops: 0 }),
+    lower: { kind: "region" },
+    alias: null,
+    simplify: () => null,
+    evaluate: ({ inputs }) => inputs,
+    samples: () => [],
+  };
+  return op;
+}
+
+const COPY = unchanged("copy");
+const WAIT = unchanged("wait");
+
+export interface CopyOptions {
+  readonly from: Value;
+  /** In another space. */
+  readonly to: Value;
+  /** What copies: every queue does one copy after the other. */
+  readonly queue: number;
+}
+
+function nodeOf(op: AnyOp, inputs: readonly Value[], outputs: readonly Value[], phase: Phase): Node {
+  return { op, inputs, attrs: {}, outputs, regions: [], phase, where: undefined, replay: 0 };
+}
+
+const BARE = { scratch: [], inPlace: [], alias: null } as const;
+
+/** Hands the copy to its queue. */
+export function startStep({ from, to, queue }: CopyOptions, phase: Phase): PlanStep {
+  const node = nodeOf(COPY, [from], [to], phase);
+  return { node, reads: [from], writes: [to], ...BARE, queue, copy: { kind: "start", from, to } };
+}
+
+/** Goes on when the copy is done. */
+export function waitStep({ from, to }: CopyOptions, phase: Phase): PlanStep {
+  return {
+    node: nodeOf(WAIT, [to], [], phase),
+    reads: [from, to],
+    writes: [],
+    ...BARE,
+    copy: { kind: "wait", from, to },
+  };
+}

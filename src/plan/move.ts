@@ -1,0 +1,212 @@
+/**
+ * @file Values that are elsewhere while nothing uses them: copied to another memory space after a use, and back before the
+ * next one. Which values is for the caller to say; when each copy starts and is waited for is decided here.
+ *
+ *     steps      written   a        ·    ·    ·    ·    ·    b        a, b: the uses with the longest time between them
+ *     device     h─────────────────╮                ╭── h' ──         waited for: h is free
+ *     queue 1      ╰── h → host ───┤                │
+ *     host         h_host ─────────┴────────────────┤
+ *     queue 2                          ╰─ host → h' ┤                 started `flightSteps` before b, waited for at b
+ *
+ * A copy out starts as soon as the value is written, since others may read it meanwhile, and is waited for when the value is
+ * not used any more, `flightSteps` after its start at the earliest. Where the time between is short, the two copies share it.
+ * The steps keep their order: move values of the program in the order of its plan. O(steps + moved values · log).
+ */
+import { TidemarkError } from "../base/errors.ts";
+import { at, invariant } from "../base/invariant.ts";
+import { newValue, type Phase, type Value } from "../ir/graph.ts";
+import { type CopyOptions, startStep, waitStep } from "./copy-step.ts";
+import { type Storage, type Storages, storagesOf } from "./liveness.ts";
+import type { Step } from "./problem.ts";
+import { needsSlot, type PlanStep, type Program, returnStepOf } from "./program.ts";
+import type { MemorySpace } from "./space.ts";
+
+export interface MoveOptions {
+  /** What the program's space becomes, and where values are meanwhile. */
+  readonly device: MemorySpace;
+  readonly host: MemorySpace;
+  /** For how many steps a copy may be in flight; 2 unless told. */
+  readonly flightSteps?: number;
+}
+
+/** Queues of copies out of the device and into it: links work both ways at once. */
+const OUT = 1;
+const IN = 2;
+
+/** A value's way out and back, as positions in the program: `k` is before its step k. */
+interface Journey {
+  readonly storage: Storage;
+  readonly out: CopyOptions;
+  readonly back: CopyOptions;
+  readonly outStart: Step;
+  readonly outWait: Step;
+  readonly backStart: Step;
+  /** The step that uses it again. */
+  readonly backWait: Step;
+}
+
+/** The program with values moved to the host and back. Their names, if they have any, are one value. */
+export function moveValues(program: Program, values: readonly Value[], options: MoveOptions): Program {
+  invariant(program.spaces.length === 1, () => `${program.name}: its values are in several spaces already`);
+  const storages = storagesOf(program);
+  const moved = [...new Set(values.map((value) => storages.of(value)))];
+  const uses = usesOf(program, storages, new Set(moved));
+  const journeys = moved.map((storage) => journeyOf(program, storage, uses.get(storage) ?? [], options));
+  const { steps, results } = withCopies(program, journeys);
+  const spaceOf = new Map(journeys.map(({ out }) => [out.to, 1]));
+  return { ...program, steps, results, spaces: [options.device, options.host], spaceOf };
+}
+
+/** What can be moved, in program order: values that nothing uses for a step or more and whose storage is then free. */
+export function movableValues(program: Program): readonly Value[] {
+  const storages = storagesOf(program);
+  const uses = usesOf(program, storages, new Set(storages.all));
+  const movable = storages.all.filter((storage) => {
+    const [last, next] = longestGap(uses.get(storage) ?? []);
+    return next - last >= 2 && !stays(program, storage);
+  });
+  return movable.map(({ values }) => at(values, 0));
+}
+
+/** Steps that use a storage, in order: the one that writes it, or -1 for parameters, first. */
+function usesOf(program: Program, storages: Storages, moved: ReadonlySet<Storage>): Map<Storage, Step[]> {
+  const uses = new Map<Storage, Step[]>();
+  for (const storage of moved) uses.set(storage, storage.isParam ? [-1] : []);
+  const use = (value: Value, step: Step): void => {
+    const list = uses.get(storages.of(value));
+    if (list && list.at(-1) !== step) list.push(step);
+  };
+  program.steps.forEach((step, i) => {
+    for (const value of step.reads) use(value, i);
+    for (const value of step.writes) use(value, i);
+  });
+  for (const value of program.results) use(value, returnStepOf(program));
+  return uses;
+}
+
+/** Two uses, one after the other, with the most steps between them. */
+function longestGap(uses: readonly Step[]): readonly [last: Step, next: Step] {
+  let [last, next] = [at(uses, 0), at(uses, 0)];
+  uses.slice(1).forEach((use, i) => {
+    if (use - at(uses, i) > next - last) [last, next] = [at(uses, i), use];
+  });
+  return [last, next];
+}
+
+const stays = (program: Program, { values }: Storage): boolean => values.some((v) => needsSlot(program, v));
+
+function journeyOf(program: Program, storage: Storage, uses: readonly Step[], options: MoveOptions): Journey {
+  const { flightSteps = 2, host } = options;
+  const value = at(storage.values, 0);
+  const [last, next] = longestGap(uses);
+  if (stays(program, storage) || next - last < 2) {
+    const name = value.name ?? `value#${value.id}`;
+    const why = stays(program, storage) ? "its storage is needed for the whole run" : "it is never unused for a step";
+    const help = "move values that wait for a later use: movableValues has all of them";
+    throw new TidemarkError("InvalidArgument", `move: ${name} would free nothing: ${why}`, { help });
+  }
+  const outStart = at(uses, 0) + 1;
+  const latest = next - flightSteps;
+  const earliest = Math.max(last + 1, outStart + flightSteps);
+  const shared = Math.min(next, Math.max(last + 1, Math.floor((earliest + latest) / 2)));
+  const [outWait, backStart] = earliest <= latest ? [earliest, latest] : [shared, shared];
+  const away = newValue(value.type, value.name && `${value.name}_${host.name}`);
+  const again = newValue(value.type, value.name);
+  const out = { from: value, to: away, queue: OUT };
+  return { storage, out, back: { from: away, to: again, queue: IN }, outStart, outWait, backStart, backWait: next };
+}
+
+/** The steps with those of the copies; from its return on, everything uses the copy that came back. */
+function withCopies(program: Program, journeys: readonly Journey[]): Pick<Program, "steps" | "results"> {
+  const lastUse = lastUses(program);
+  const steps: PlanStep[] = [];
+  const current = new Map<Value, Value>();
+  const now = (value: Value): Value => current.get(value) ?? value;
+  const arrivals = byPosition(journeys);
+  const insertAt = (k: Step): void => {
+    const phase = (program.steps[k] ?? program.steps.at(-1))?.node.phase ?? "forward";
+    for (const { journey, stage } of arrivals.get(k) ?? []) {
+      const { out, back, storage } = journey;
+      if (stage === "outStart") steps.push(startStep(out, phase));
+      else if (stage === "outWait") steps.push(waitStep(out, phase));
+      else if (stage === "backStart") steps.push(startStep(back, phase));
+      else {
+        steps.push(waitStep(back, phase));
+        current.set(out.from, back.to);
+        const later = storage.values.slice(1).filter((v) => (lastUse.get(v) ?? -1) >= k);
+        steps.push(...renamings(program, later, { k, to: back.to, phase }, current));
+      }
+    }
+  };
+  program.steps.forEach((step, k) => {
+    insertAt(k);
+    steps.push(current.size === 0 ? step : substituted(step, now));
+  });
+  insertAt(returnStepOf(program));
+  return { steps, results: program.results.map(now) };
+}
+
+const STAGES = ["outStart", "outWait", "backStart", "backWait"] as const;
+
+interface Arrival {
+  readonly journey: Journey;
+  readonly stage: (typeof STAGES)[number];
+}
+
+/** What is to be inserted before each step: by stage, so that room is free before something comes back. */
+function byPosition(journeys: readonly Journey[]): ReadonlyMap<Step, readonly Arrival[]> {
+  const arrivals = new Map<Step, Arrival[]>();
+  for (const stage of STAGES) {
+    for (const journey of journeys) {
+      const list = arrivals.get(journey[stage]);
+      if (list) list.push({ journey, stage });
+      else arrivals.set(journey[stage], [{ journey, stage }]);
+    }
+  }
+  return arrivals;
+}
+
+/** The last step that reads each value; the return step for results. */
+function lastUses(program: Program): ReadonlyMap<Value, Step> {
+  const last = new Map<Value, Step>();
+  program.steps.forEach(({ reads }, i) => {
+    for (const value of reads) last.set(value, i);
+  });
+  for (const value of program.results) last.set(value, returnStepOf(program));
+  return last;
+}
+
+interface Return {
+  readonly k: Step;
+  readonly to: Value;
+  readonly phase: Phase;
+}
+
+/** Other names of what came back, for those that were given before. */
+function renamings(
+  program: Program,
+  names: readonly Value[],
+  { k, to, phase }: Return,
+  current: Map<Value, Value>,
+): readonly PlanStep[] {
+  const given = program.steps.slice(0, k).filter(({ alias }) => alias && names.includes(alias[1]));
+  return given.map((step) => {
+    const [old] = step.writes;
+    invariant(old, () => "a renaming writes a value");
+    const name = newValue(old.type, old.name);
+    current.set(old, name);
+    const node = { ...step.node, inputs: [to], outputs: [name], phase };
+    return { ...step, node, reads: [to], writes: [name], alias: [to, name] };
+  });
+}
+
+function substituted(step: PlanStep, now: (value: Value) => Value): PlanStep {
+  if (!step.reads.some((value) => now(value) !== value)) return step;
+  return {
+    ...step,
+    node: { ...step.node, inputs: step.node.inputs.map(now) },
+    reads: step.reads.map(now),
+    inPlace: step.inPlace.map(([read, written]) => [now(read), written]),
+    alias: step.alias && [now(step.alias[0]), step.alias[1]],
+  };
+}
