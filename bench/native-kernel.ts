@@ -8,7 +8,8 @@ import type { TensorType } from "../src/ir/type.ts";
 import { bytesOf } from "../src/kernel/dtype.ts";
 import { lowerNode } from "../src/lower/lower.ts";
 import { type NativeRequest, nativeTarget } from "../src/node/native/target.ts";
-import type { Machine } from "../src/runtime/target.ts";
+import type { Machine } from "../src/runtime/device.ts";
+import { HostMemory } from "../src/runtime/host-memory.ts";
 
 export interface LoadedKernel {
   readonly machine: Machine;
@@ -57,11 +58,13 @@ export function loadKernel<A>(
 
 /** Elements of a machine's arena. */
 export function floats(
-  { memory: { buffer, start } }: Machine,
+  { memory }: Machine,
   dtype: "f32" | "f64",
   at: number,
   elements: number,
 ): Float32Array<ArrayBuffer> | Float64Array<ArrayBuffer> {
+  invariant(memory instanceof HostMemory, () => "memory of the process");
+  const { buffer, start } = memory;
   return dtype === "f32"
     ? new Float32Array(buffer, start + at, elements)
     : new Float64Array(buffer, start + at, elements);

@@ -74,7 +74,8 @@ function race(dtype: Type, size: Size, ta: boolean, tb: boolean, blas: Many): re
   const count = Math.min(256, Math.ceil(TURN_FLOPS / (2 * m * n * k)));
   const { machine, addresses, workspaceBytes } = load(dtype, size, ta, tb, count);
   const result = new (dtype === "f32" ? Float32Array : Float64Array)(m * n + 16);
-  const base = koffi.address(new Uint8Array(machine.memory.buffer, 0, 1)) + BigInt(machine.memory.start);
+  const { buffer, byteOffset } = floats(machine, "f32", 0, 1);
+  const base = koffi.address(new Uint8Array(buffer, 0, 1)) + BigInt(byteOffset);
   const [a, b] = addresses.map((at) => base + BigInt(at)) as [bigint, bigint];
   const c = koffi.address(result);
   const aligned = c + ((64n - (c % 64n)) % 64n);

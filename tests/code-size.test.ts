@@ -53,10 +53,10 @@ function resultsOf(graph: Graph, options: LoadGraphOptions = {}): readonly unkno
   const inputs = randomInputs(graph, 7);
   executable.poison();
   graph.params.forEach(({ type }, i) => {
-    executable.view(type, at(executable.placed.params, i)).set(at(inputs, i));
+    executable.write(type, at(executable.placed.params, i), at(inputs, i));
   });
   executable.run();
-  return graph.results.map(({ type }, i) => executable.view(type, at(executable.placed.results, i)).slice());
+  return graph.results.map(({ type }, i) => executable.read(type, at(executable.placed.results, i)));
 }
 
 type Link = (b: Build, z: Value, i: number) => Value;

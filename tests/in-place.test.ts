@@ -38,14 +38,14 @@ type Data = readonly Float64Array[];
 function run(executable: Executable, graph: Graph, inputs: Data): readonly Uint8Array[] {
   const { params, results } = executable.placed;
   graph.params.forEach(({ type }, i) => {
-    executable.view(type, params[i]!).set(inputs[i]!);
+    executable.write(type, params[i]!, inputs[i]!);
   });
   executable.run();
   return graph.results.map((value, i) => bytesAt(executable, value, results[i]!));
 }
 
 function bytesAt(executable: Executable, { type }: Value, address: number): Uint8Array {
-  const made: Elements = executable.view(type, address).slice();
+  const made: Elements = executable.read(type, address);
   return new Uint8Array(made.buffer);
 }
 

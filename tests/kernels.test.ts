@@ -3,10 +3,12 @@
  * and every one of its samples, on every target. All kernels of a target are one program, since a C compiler takes a
  * moment to start.
  */
+
 import { beforeAll, describe, expect, test } from "vitest";
 import type { PlacedKernel } from "../src/codegen/placed.ts";
 import { bytesOf } from "../src/kernel/dtype.ts";
 import { interpretKernel } from "../src/kernel/interpret.ts";
+import { hostMemory } from "./support/host-memory.ts";
 import { type Buffer, bufferOf, type KernelSample, kernelOps, kernelSamples } from "./support/kernel-samples.ts";
 import { loadSteps, narrowTargets, plainTargets, type TestedTarget } from "./support/targets.ts";
 
@@ -24,11 +26,12 @@ function runAll(tested: TestedTarget, samples: readonly KernelSample[]): Outcome
     return { kernel, addresses };
   });
   const machine = loadSteps(tested.target(), steps, top);
-  new Uint8Array(machine.memory.buffer, machine.memory.start, top).fill(0xa5);
+  const { buffer, start } = hostMemory(machine.memory);
+  new Uint8Array(buffer, start, top).fill(0xa5);
   const operand = (sample: number, i: number): Buffer => {
     const { kernel, addresses } = steps[sample] as PlacedKernel;
     const o = kernel.operands[i] as (typeof kernel.operands)[number];
-    return bufferOf(o.dtype, o.elements, machine.memory.buffer, machine.memory.start + (addresses[i] as number));
+    return bufferOf(o.dtype, o.elements, buffer, start + (addresses[i] as number));
   };
   samples.forEach(({ kernel, storage }, s) => {
     storage().forEach((source, i) => {

@@ -32,7 +32,7 @@ function bitsOfBoth(fn: (...args: Tensor[]) => Tensor, args: readonly Tensor[]):
   if (!result) throw new Error("no result");
   const elements = result.type.shape.reduce((n, e) => n * e, 1);
   return [
-    executable.view(result.type, results[0] as number).slice() as Float32Array,
+    executable.read(result.type, results[0] as number) as Float32Array,
     new Float32Array(arena, results[0], elements).slice(),
   ];
 }

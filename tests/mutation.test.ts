@@ -131,10 +131,10 @@ describe("random programs of views, reads and changes", () => {
           expect(validate(plan.program, plan)).toEqual([]);
           executable.poison();
           graph.params.forEach(({ type }, i) => {
-            executable.view(type, params[i]!).set(inputs[i]!);
+            executable.write(type, params[i]!, inputs[i]!);
           });
           executable.run();
-          return graph.results.map(({ type }, i) => executable.view(type, results[i]!).slice());
+          return graph.results.map(({ type }, i) => executable.read(type, results[i]!));
         };
         const want = bitsOf(loadGraph(graph, { passes: pipeline }));
         expect(bitsOf(loadGraph(graph))).toEqual(want);

@@ -15,6 +15,7 @@ import type { Kernel } from "../src/kernel/loops.ts";
 import * as math from "../src/kernel/math.ts";
 import * as scalar from "../src/kernel/scalar-ops.ts";
 import { type FloatType, floats, points } from "./support/float-sweeps.ts";
+import { hostMemory } from "./support/host-memory.ts";
 import { type Buffer, bufferOf } from "./support/kernel-samples.ts";
 import { loadSteps, plainTargets, type TestedTarget } from "./support/targets.ts";
 
@@ -119,9 +120,10 @@ describe.skipIf(native.missing)("scalar functions on native have the bits of the
       ({ kernel }): PlacedKernel => ({ kernel, addresses: kernel.operands.map((o) => place(o.dtype as DType)) }),
     );
     const machine = loadSteps(native.target(), steps, top);
+    const { buffer, start } = hostMemory(machine.memory);
     const view = (step: PlacedKernel, i: number): Buffer => {
       const operand = step.kernel.operands[i] as Kernel["operands"][number];
-      return bufferOf(operand.dtype, N, machine.memory.buffer, machine.memory.start + (step.addresses[i] as number));
+      return bufferOf(operand.dtype, N, buffer, start + (step.addresses[i] as number));
     };
     steps.forEach((step, s) => {
       cases[s]?.inputs.forEach((input, i) => {

@@ -45,11 +45,10 @@ function liveRanges(executable: Executable, step: number): readonly (readonly [n
 
 function poisonDead(executable: Executable, step: number): number {
   const { height } = executable.placed.plan;
-  const bytes = executable.view({ dtype: "bool", shape: [height] }, 0);
   let [dead, at] = [0, 0];
   for (const [from, to] of [...liveRanges(executable, step), [height, height] as const]) {
     if (from > at) {
-      bytes.fill(0xff, at, from);
+      executable.memory.fill(at, from - at, 0xff);
       dead += from - at;
     }
     at = Math.max(at, to);
@@ -59,12 +58,12 @@ function poisonDead(executable: Executable, step: number): number {
 
 function load(executable: Executable, graph: Graph, inputs: readonly Data[]): void {
   graph.params.forEach((param, i) => {
-    executable.view(param.type, executable.placed.params[i] as number).set(inputs[i] as Data);
+    executable.write(param.type, executable.placed.params[i] as number, inputs[i] as Data);
   });
 }
 
 const results = (executable: Executable, graph: Graph): Elements[] =>
-  graph.results.map((value, i) => executable.view(value.type, executable.placed.results[i] as number).slice());
+  graph.results.map((value, i) => executable.read(value.type, executable.placed.results[i] as number));
 
 /** Runs a program once straight through and once poisoned; gives the bytes that were dead, summed over steps. */
 function check(graph: Graph, inputs: readonly Data[], options: AssembleOptions = {}): number {
@@ -73,7 +72,7 @@ function check(graph: Graph, inputs: readonly Data[], options: AssembleOptions =
   load(executable, graph, inputs);
   executable.run();
   const expected = results(executable, graph);
-  executable.view({ dtype: "bool", shape: [plan.height] }, 0).fill(0xff);
+  executable.memory.fill(0, plan.height, 0xff);
   load(executable, graph, inputs);
   const stepOf = new Map(plan.program.steps.map((step, i) => [step.node, i]));
   let dead = 0;
@@ -161,11 +160,11 @@ describe("with every dead byte overwritten after each step, results keep every b
     const fn = ((x: tm.Tensor) => x.mul(2).sum()) as AnyFunction;
     const { graph } = traceProgram(fn, flattenArguments(fn, [tm.ones([4])]), {});
     const executable = loadGraph(graph, { stepwise: true });
-    const bytes = executable.view({ dtype: "bool", shape: [executable.placed.plan.height] }, 0);
-    bytes.fill(0xff);
+    const poisonAll = (): void => executable.memory.fill(0, executable.placed.plan.height, 0xff);
+    poisonAll();
     executable.runStepwise(() => undefined);
     expect(results(executable, graph)[0]).toEqual(Float32Array.of(Number.NaN));
-    bytes.fill(0xff);
+    poisonAll();
     load(executable, graph, [Float32Array.of(1, 1, 1, 1)]);
     executable.runStepwise((kernel) => poisonDead(executable, kernel));
     expect(results(executable, graph)[0]).toEqual(Float32Array.of(8));

@@ -28,13 +28,12 @@ import { randomGraph, randomInputs } from "./helpers/random-graph.ts";
 
 function load(executable: Executable, graph: Graph, inputs: readonly Reference[]): void {
   graph.params.forEach((param, i) => {
-    const view = executable.view(param.type, executable.placed.params[i] as number);
-    view.set(inputs[i] as Reference);
+    executable.write(param.type, executable.placed.params[i] as number, inputs[i] as Reference);
   });
 }
 
 function results(executable: Executable, graph: Graph): Elements[] {
-  return graph.results.map((value, i) => executable.view(value.type, executable.placed.results[i] as number).slice());
+  return graph.results.map((value, i) => executable.read(value.type, executable.placed.results[i] as number));
 }
 
 function runOn(executable: Executable, graph: Graph, inputs: readonly Reference[]): Elements[] {

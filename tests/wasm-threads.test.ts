@@ -26,22 +26,23 @@ import { wasmTarget } from "../src/runtime/wasm-target.ts";
 import { provideWorkers } from "../src/runtime/workers.ts";
 import { randomGraph, randomInputs } from "./helpers/random-graph.ts";
 import { looped, randomCase } from "./helpers/random-loops.ts";
+import { hostMemory } from "./support/host-memory.ts";
 
 provideWorkers(nodeWorkers);
 
 /** Pieces that workers have done for a program; 0 where it has nothing to share, and then no words for it. */
 function helped(executable: Executable): number {
-  const { buffer, start } = executable.memory;
+  const { buffer, start } = hostMemory(executable.memory);
   return start === 0 ? 0 : at(new Int32Array(buffer), TEAM.helped / 4);
 }
 
 function once(graph: Graph, executable: Executable, inputs: readonly Reference[]): Elements[] {
   executable.poison();
   graph.params.forEach((param, i) => {
-    executable.view(param.type, at(executable.placed.params, i)).set(at(inputs, i));
+    executable.write(param.type, at(executable.placed.params, i), at(inputs, i));
   });
   executable.run();
-  return graph.results.map((value, i) => executable.view(value.type, at(executable.placed.results, i)).slice());
+  return graph.results.map((value, i) => executable.read(value.type, at(executable.placed.results, i)));
 }
 
 /** Results of some runs of a program, each of which finds nothing of the one before. */
@@ -127,7 +128,7 @@ describe("programs on WebAssembly and several threads", () => {
       // now and then workers have gone home
       if (turn % 50 === 0) await pause(10);
     }
-    expect(at(new Int32Array(arena.buffer), TEAM.helped / 4)).toBeGreaterThan(0);
+    expect(at(new Int32Array(hostMemory(arena).buffer), TEAM.helped / 4)).toBeGreaterThan(0);
   });
 
   it("and a loop that numbers in the arena end does, with rows that are worth sharing", () => {

@@ -4,8 +4,8 @@
  */
 
 import { withLocation } from "../base/errors.ts";
+import type { Target } from "../runtime/device.ts";
 import { inSmallHeap, returnHeap } from "../runtime/engine-heap.ts";
-import type { Target } from "../runtime/target.ts";
 import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import { type AnyFunction, callByValue, type FlatArguments, type Traced } from "../trace/function.ts";
 import { sourceLocation } from "../trace/source-location.ts";

@@ -1,8 +1,8 @@
 /** @file From a graph to a program that is ready to run. */
 import { type AssembleOptions, assemble, type ChosenProgram } from "../compiler/assemble.ts";
 import type { Graph } from "../ir/graph.ts";
+import type { Target } from "../runtime/device.ts";
 import { Executable, type LoadedAs } from "../runtime/executable.ts";
-import type { Target } from "../runtime/target.ts";
 import { wasmTarget } from "../runtime/wasm-target.ts";
 
 export interface LoadGraphOptions extends AssembleOptions, LoadedAs {

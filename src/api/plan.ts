@@ -22,7 +22,7 @@ import type { IntegerSolver } from "../plan/recompute/optimal.ts";
 import { STRATEGIES, type StrategyName } from "../plan/recompute/strategies.ts";
 import { validate } from "../plan/validate.ts";
 import { type ChosenTarget, chooseTarget, TARGET_NAMES, type TargetName } from "../runtime/choose-target.ts";
-import type { Target } from "../runtime/target.ts";
+import type { Target } from "../runtime/device.ts";
 import type { CostModel } from "../target/work.ts";
 import {
   describe,

@@ -11,13 +11,13 @@ import { pipeline } from "../passes/pipeline.ts";
 import type { IntegerSolver } from "../plan/recompute/optimal.ts";
 import { Arena, type Tenant } from "../runtime/arena.ts";
 import { runChecked } from "../runtime/check-nan.ts";
+import type { Machine, Target } from "../runtime/device.ts";
 import { type Elements, Executable } from "../runtime/executable.ts";
 import { ResidentStorage } from "../runtime/resident.ts";
-import type { Machine, Target } from "../runtime/target.ts";
 import { wasmTarget } from "../runtime/wasm-target.ts";
 import type { CostModel } from "../target/work.ts";
 import { laterLocation } from "../trace/source-location.ts";
-import { ArrayStorage, type TensorStorage } from "../trace/storage.ts";
+import type { TensorStorage } from "../trace/storage.ts";
 import { storageOf, Tensor } from "../trace/tensor.ts";
 
 export interface ProgramOptions {
@@ -134,14 +134,7 @@ export class LoadedProgram {
       const isConstant = i >= this.#firstCapture;
       if (isConstant ? arena.hasConstant(address, storage) : this.#donated.has(i) && isAt(storage, arena, address))
         return;
-      if ((isConstant || this.#donated.has(i)) && storage.writeTo) {
-        pending.push({ param: i, write: (into) => storage.writeTo?.(into) });
-        return;
-      }
-      const data = isConstant ? arena.readConstant(storage) : storage.read();
-      // A view of this arena would not survive writing.
-      const kept = storage instanceof ResidentStorage && storage.isIn(arena) ? data.slice() : data;
-      pending.push({ param: i, write: (into) => into.set(kept) });
+      pending.push({ param: i, write: this.#writerOf(storage, i) });
     });
     this.#consume(storages);
     for (const { param, write } of pending) {
@@ -149,9 +142,20 @@ export class LoadedProgram {
       // One without elements has the address of its neighbour.
       if (byteLength(type) === 0) continue;
       arena.vacate(address);
-      write(arena.view(type, address));
+      arena.write(type, address, write);
       if (param >= this.#firstCapture) arena.putConstant(address, at(storages, param), byteLength(type));
     }
+  }
+
+  /** What writes a parameter into its slot: other slots may have been overwritten by then, and donated tensors consumed. */
+  #writerOf(storage: TensorStorage, param: number): (into: Elements) => void {
+    const isConstant = param >= this.#firstCapture;
+    const isResident = storage instanceof ResidentStorage;
+    if (!isConstant && isResident && !storage.isIn(this.arena)) return storage.writer();
+    // Lazy elements that stay are computed where they stay; those that are given again and again have an array.
+    if ((isConstant || this.#donated.has(param)) && storage.writeTo) return (into) => storage.writeTo?.(into);
+    const data = isConstant ? this.arena.readConstant(storage) : storage.read();
+    return (into) => into.set(data);
   }
 
   #consume(storages: readonly TensorStorage[]): void {
@@ -166,7 +170,7 @@ export class LoadedProgram {
     return this.#results.map(({ type, address }, i) => {
       const param = this.#replaces.get(i);
       if (param !== undefined) return new Tensor(arena.put(type, at(this.#params, param).address));
-      return new Tensor(new ArrayStorage(type.dtype, type.shape, arena.view(type, address).slice()));
+      return new Tensor(arena.result(type, address));
     });
   }
 }

@@ -16,6 +16,7 @@ export type ErrorCode =
   | "NotDifferentiable"
   | "DonatedTensor"
   | "Disposed"
+  | "NotReady"
   | "NotANumber"
   | "ParseError"
   | "InvalidGraph"

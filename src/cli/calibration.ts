@@ -16,15 +16,15 @@ import { loadGraph } from "../api/load-graph.ts";
 import { at, invariant } from "../base/invariant.ts";
 import { Build } from "../ir/build.ts";
 import type { Graph, Value } from "../ir/graph.ts";
-import { tensorType } from "../ir/type.ts";
+import { elementsOf, tensorType } from "../ir/type.ts";
 import { sum } from "../ops/broadcast.ts";
 import { add, div, mul, sqrt } from "../ops/elementwise.ts";
 import { erf, exp, sigmoid, tanh } from "../ops/math.ts";
 import { matmul } from "../ops/matmul.ts";
 import { transpose } from "../ops/movement.ts";
 import { fusedPipeline } from "../passes/pipeline.ts";
+import type { Target } from "../runtime/device.ts";
 import type { Executable } from "../runtime/executable.ts";
-import type { Target } from "../runtime/target.ts";
 import { wasmTarget } from "../runtime/wasm-target.ts";
 import { addWork, type CostModel, NO_WORK, type Work } from "../target/work.ts";
 
@@ -139,8 +139,8 @@ const LEAST_REPETITIONS = 4;
 function fill(executable: Executable): void {
   const { plan, params } = executable.placed;
   plan.program.params.forEach((param, i) => {
-    const data = executable.view(param.type, at(params, i));
-    for (let e = 0; e < data.length; e++) data[e] = 0.5 + (e % 64) / 64;
+    const data = Float32Array.from({ length: elementsOf(param.type.shape) }, (_, e) => 0.5 + (e % 64) / 64);
+    executable.write(param.type, at(params, i), data);
   });
 }
 

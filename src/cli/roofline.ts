@@ -19,12 +19,12 @@ import { cpuWork } from "../codegen/cpu/work.ts";
 import { TargetCosts } from "../compiler/node-costs.ts";
 import { Build } from "../ir/build.ts";
 import type { Graph } from "../ir/graph.ts";
-import { tensorType } from "../ir/type.ts";
+import { elementsOf, tensorType } from "../ir/type.ts";
 import { add } from "../ops/elementwise.ts";
 import { matmul } from "../ops/matmul.ts";
 import { planMs } from "../plan/cost/model.ts";
 import { table } from "../plan/table.ts";
-import type { Target } from "../runtime/target.ts";
+import type { Target } from "../runtime/device.ts";
 import { PLAIN_LOWERING } from "../target/plain.ts";
 import type { CostModel } from "../target/work.ts";
 import type { Planned } from "./plan-figures.ts";
@@ -76,7 +76,7 @@ function fastest(graph: Graph, target: Target, ms: number): number {
   const executable = loadGraph(graph, { target });
   const { plan, params } = executable.placed;
   plan.program.params.forEach(({ type }, i) => {
-    executable.view(type, at(params, i)).fill(0.5);
+    executable.write(type, at(params, i), new Float32Array(elementsOf(type.shape)).fill(0.5));
   });
   executable.run();
   let best = Number.POSITIVE_INFINITY;

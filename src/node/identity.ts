@@ -9,7 +9,7 @@ import type { Graph } from "../ir/graph.ts";
 import { structuralKey } from "../ir/hash.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import type { Files } from "./files.ts";
-import { sectionOf } from "./layout.ts";
+import { bytesOfTensors } from "./layout.ts";
 import { digestOf, storageError } from "./snapshot-file.ts";
 
 const MANIFEST = "run.json";
@@ -24,7 +24,7 @@ const text = new TextEncoder();
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex").slice(0, 32);
 
 export const hashOfGraph = (graph: Graph): string => hex(digestOf(text.encode(structuralKey(graph))));
-export const hashOfTensors = (tensors: readonly Tensor[]): string => hex(digestOf(...sectionOf(tensors)));
+export const hashOfTensors = (tensors: readonly Tensor[]): string => hex(digestOf(...bytesOfTensors(tensors)));
 
 export function fingerprintOf(identity: Identity): Uint8Array {
   return digestOf(text.encode(JSON.stringify([FORMAT, Object.entries(identity)])));

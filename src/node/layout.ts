@@ -15,8 +15,30 @@ export interface Layout {
   readonly bytes: number;
 }
 
-/** Where each of a layout's tensors is, elsewhere: in an arena. */
-export type Section = readonly Uint8Array[];
+/** The bytes of a tensor, wherever they are: in an array, or in the memory of a device. */
+export interface Part {
+  readonly bytes: number;
+  readInto(into: Uint8Array): void;
+  /** The array is `fill`'s for the call. */
+  write(fill: (into: Uint8Array) => void): void;
+}
+
+/** The parts of a layout. */
+export type Section = readonly Part[];
+
+/** An array as a part. */
+export const arrayPart = (data: Uint8Array): Part => ({
+  bytes: data.length,
+  readInto: (into) => into.set(data),
+  write: (fill) => fill(data),
+});
+
+/** A copy of a part's bytes. */
+export function bytesOfPart(part: Part): Uint8Array {
+  const bytes = new Uint8Array(part.bytes);
+  part.readInto(bytes);
+  return bytes;
+}
 
 export function layoutOf(types: readonly TensorType[]): Layout {
   let bytes = 0;
@@ -35,7 +57,8 @@ export function bytesOfView(view: ArrayBufferView): Uint8Array {
 /** Copies a section into a block. */
 export function gather({ offsets }: Layout, from: Section, block: Uint8Array): void {
   from.forEach((part, k) => {
-    block.set(part, at(offsets, k));
+    const offset = at(offsets, k);
+    part.readInto(block.subarray(offset, offset + part.bytes));
   });
 }
 
@@ -43,14 +66,14 @@ export function gather({ offsets }: Layout, from: Section, block: Uint8Array): v
 export function scatter({ offsets }: Layout, block: Uint8Array, into: Section): void {
   into.forEach((part, k) => {
     const offset = at(offsets, k);
-    part.set(block.subarray(offset, offset + part.length));
+    part.write((to) => to.set(block.subarray(offset, offset + part.bytes)));
   });
 }
 
 /** Copies a section into another of the same layout. */
 export function copySection(from: Section, into: Section): void {
   from.forEach((part, k) => {
-    at(into, k).set(part);
+    at(into, k).write((to) => part.readInto(to));
   });
 }
 
@@ -68,7 +91,8 @@ export function tensorsOf({ types, offsets }: Layout, block: Uint8Array): readon
   return types.map((type, k) => tensorFrom(type, block.subarray(at(offsets, k))));
 }
 
-/** The bytes of tensors where they are. */
-export function sectionOf(tensors: readonly Tensor[]): Section {
-  return tensors.map((tensor) => bytesOfView(storageOf(tensor).read()));
-}
+/** The bytes of tensors. */
+export const bytesOfTensors = (tensors: readonly Tensor[]): readonly Uint8Array[] =>
+  tensors.map((tensor) => bytesOfView(storageOf(tensor).read()));
+
+export const sectionOf = (tensors: readonly Tensor[]): Section => bytesOfTensors(tensors).map(arrayPart);

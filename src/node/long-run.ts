@@ -11,7 +11,7 @@ import { tensorType } from "../ir/type.ts";
 import type { LevelSpec } from "../plan/reverse/action.ts";
 import { type KnownLoopPlan, planLoop } from "../plan/reverse/plan-loop.ts";
 import { madeFor } from "../runtime/choose-target.ts";
-import type { Target } from "../runtime/target.ts";
+import type { Target } from "../runtime/device.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { type Flat, flatten, leafCount, type Tree, unflatten } from "../trace/tree.ts";
 import { DISK, Execution } from "./execution.ts";

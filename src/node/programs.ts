@@ -14,11 +14,22 @@ import type { Graph } from "../ir/graph.ts";
 import { byteLength, type TensorType } from "../ir/type.ts";
 import { bytesOf, elementsIn, elementWriter, isFloat } from "../kernel/dtype.ts";
 import { alignUp } from "../plan/problem.ts";
-import { Executable } from "../runtime/executable.ts";
-import type { ArenaMemory, Target } from "../runtime/target.ts";
+import type { DeviceMemory, Target } from "../runtime/device.ts";
+import { Executable, notReadable } from "../runtime/executable.ts";
 import { arenaSpace } from "../target/description.ts";
 import type { Tensor } from "../trace/tensor.ts";
-import { bytesOfView, copySection, gather, type Layout, layoutOf, type Section, scatter, sectionOf } from "./layout.ts";
+import {
+  arrayPart,
+  bytesOfPart,
+  copySection,
+  gather,
+  type Layout,
+  layoutOf,
+  type Part,
+  type Section,
+  scatter,
+  sectionOf,
+} from "./layout.ts";
 import type { BoundGraph, LossGraph, ReverseGraphs } from "./step-graphs.ts";
 
 const typesOf = (values: readonly { readonly type: TensorType }[]): readonly TensorType[] => values.map((v) => v.type);
@@ -34,7 +45,7 @@ interface Planned extends BoundGraph {
  */
 class Space {
   readonly #target: Target;
-  readonly #memory: ArenaMemory;
+  readonly #memory: DeviceMemory;
   #bytes = 0;
 
   constructor(target: Target) {
@@ -82,21 +93,30 @@ class Program {
   }
 
   params(first: number, count: number): Section {
-    return this.#views(this.#graph.params, this.#executable.placed.params, first, count);
+    return this.#parts(this.#graph.params, this.#executable.placed.params, first, count);
   }
 
   results(numbers: readonly number[]): Section {
-    return numbers.flatMap((n) => this.#views(this.#graph.results, this.#executable.placed.results, n, 1));
+    return numbers.flatMap((n) => this.#parts(this.#graph.results, this.#executable.placed.results, n, 1));
   }
 
-  #views(
+  #parts(
     values: readonly { readonly type: TensorType }[],
     addresses: readonly number[],
     first: number,
     count: number,
   ): Section {
-    return values.slice(first, first + count).map(({ type }, k) => {
-      return bytesOfView(this.#executable.view(type, at(addresses, first + k)));
+    const { memory } = this.#executable;
+    return values.slice(first, first + count).map(({ type }, k): Part => {
+      const [address, bytes] = [at(addresses, first + k), byteLength(type)];
+      return {
+        bytes,
+        readInto(into) {
+          if (!memory.readInto) throw notReadable(type);
+          memory.readInto(address, into);
+        },
+        write: (fill) => memory.write(address, bytes, fill),
+      };
     });
   }
 
@@ -107,15 +127,16 @@ class Program {
 
 /** The first parameter of a step's programs: its number. */
 class Counter {
-  readonly #view: DataView;
+  readonly #part: Part;
+  readonly #bytes = new Uint8Array(4);
 
   constructor(program: Program) {
-    const [bytes] = program.params(0, 1);
-    this.#view = new DataView((bytes as Uint8Array).buffer, (bytes as Uint8Array).byteOffset, 4);
+    this.#part = at(program.params(0, 1), 0);
   }
 
   set(step: number): void {
-    this.#view.setInt32(0, step, true);
+    new DataView(this.#bytes.buffer).setInt32(0, step, true);
+    this.#part.write((into) => into.set(this.#bytes));
   }
 }
 
@@ -238,7 +259,7 @@ export class ReversePrograms extends ForwardPrograms {
     const leaves = graph.params.slice(0, states + parts.constants.length);
     this.#others = leaves.flatMap(({ type }, leaf) => (isFloat(type.dtype) && this.#roleOf(leaf) < 0 ? [leaf] : []));
     const outcome = [at(graph.results, 0), ...this.#others.map((leaf) => at(leaves, leaf))];
-    this.#outcome = outcome.map(({ type }) => new Uint8Array(byteLength(type)));
+    this.#outcome = outcome.map(({ type }) => arrayPart(new Uint8Array(byteLength(type))));
     this.adjoint = layoutOf([...typesOf(params.slice(1, 1 + adjoints)), ...typesOf(outcome)]);
   }
 
@@ -274,15 +295,16 @@ export class ReversePrograms extends ForwardPrograms {
     this.#loss.run();
     reverse.adjoint.forEach((role, k) => {
       const into = at(this.#adjoint, k);
-      if (role.kind === "state") into.set(at(this.current, role.leaf));
-      else if (role.kind === "cotangent") into.set(this.#lossCotangent(role.leaf));
-      else if (loss.reaches[role.constant]) into.set(this.#lossCotangent(states + role.constant));
-      else fillMinusZero(into, at(this.adjoint.types, k));
+      const copy = (from: Part): void => copySection([from], [into]);
+      if (role.kind === "state") copy(at(this.current, role.leaf));
+      else if (role.kind === "cotangent") copy(this.#lossCotangent(role.leaf));
+      else if (loss.reaches[role.constant]) copy(this.#lossCotangent(states + role.constant));
+      else into.write((bytes) => fillMinusZero(bytes, at(this.adjoint.types, k)));
     });
     copySection([...this.#loss.results([0]), ...this.#others.map((leaf) => this.#lossCotangent(leaf))], this.#outcome);
   }
 
-  #lossCotangent(leaf: number): Uint8Array {
+  #lossCotangent(leaf: number): Part {
     const { params } = this.#parts.loss.bound.graph;
     const before = params.slice(0, leaf).filter(({ type }) => isFloat(type.dtype)).length;
     return at(this.#loss.results([1 + before]), 0);
@@ -298,16 +320,16 @@ export class ReversePrograms extends ForwardPrograms {
   }
 
   get value(): Uint8Array {
-    return at(this.#outcome, 0);
+    return bytesOfPart(at(this.#outcome, 0));
   }
 
   /** The cotangent of a leaf of state and constants; null is zero. `stepped`: whether any step has been reversed. */
   cotangent(leaf: number, stepped: boolean): Uint8Array | null {
     const part = this.#roleOf(leaf);
-    if (part >= 0) return at(this.#adjoint, part);
+    if (part >= 0) return bytesOfPart(at(this.#adjoint, part));
     const other = this.#others.indexOf(leaf);
     // a leaf of the state that no step hands on has an influence only where there are no steps
-    return other < 0 || (stepped && leaf < this.#parts.states) ? null : at(this.#outcome, 1 + other);
+    return other < 0 || (stepped && leaf < this.#parts.states) ? null : bytesOfPart(at(this.#outcome, 1 + other));
   }
 }
 

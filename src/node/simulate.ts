@@ -12,7 +12,7 @@
 import { requireTarget, targetOf } from "../api/plan.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { madeFor } from "../runtime/choose-target.ts";
-import type { Target } from "../runtime/target.ts";
+import type { Target } from "../runtime/device.ts";
 import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { flatten, type Tree, unflatten } from "../trace/tree.ts";

@@ -9,8 +9,8 @@
 import { at } from "../base/invariant.ts";
 import { elementsOf, type TensorType } from "../ir/type.ts";
 import { elementsIn } from "../kernel/dtype.ts";
+import { allocated } from "../runtime/device.ts";
 import type { Elements } from "../runtime/executable.ts";
-import { allocated } from "../runtime/target.ts";
 import { instanceOf, moduleFrom } from "../runtime/wasm-module.ts";
 import type { Batch } from "./model.ts";
 

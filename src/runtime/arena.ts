@@ -9,10 +9,10 @@
  * before the next one runs over it: nothing that a user holds is ever overwritten.
  */
 import { byteLength, type TensorType } from "../ir/type.ts";
-import type { TensorStorage } from "../trace/storage.ts";
-import { type Elements, elementsAt } from "./executable.ts";
-import { ResidentStorage } from "./resident.ts";
-import type { ArenaMemory } from "./target.ts";
+import { ArrayStorage, type TensorStorage } from "../trace/storage.ts";
+import type { DeviceMemory } from "./device.ts";
+import { type Elements, elementsAt, notReadable, readElements, writeElements } from "./executable.ts";
+import { PendingStorage, ResidentStorage } from "./resident.ts";
 
 /** What a program leaves in the arena between runs (bytes by address), and up to where it overwrites everything else. */
 export interface Tenant {
@@ -28,21 +28,42 @@ interface Resident {
 }
 
 export class Arena {
-  readonly memory: ArenaMemory;
+  readonly memory: DeviceMemory;
   /** By address. */
   readonly #residents = new Map<number, Resident>();
   /** Constants that had to make room and may have been donated elsewhere since. */
   readonly #aside = new Map<TensorStorage, Elements>();
   #tenant: Tenant | null = null;
 
-  constructor(memory: ArenaMemory) {
+  constructor(memory: DeviceMemory) {
     this.memory = memory;
   }
 
-  /** The elements at an address, in the arena itself: gone with the next run. */
-  view(type: TensorType, address: number): Elements {
-    const { buffer, start } = this.memory;
-    return elementsAt(buffer, type, start + address);
+  /** A copy of the elements at an address. */
+  read(type: TensorType, address: number): Elements {
+    return readElements(this.memory, type, address);
+  }
+
+  /** Writes the elements at an address into an array of the same type. */
+  readInto(type: TensorType, address: number, into: Elements): void {
+    if (!this.memory.readInto) throw notReadable(type);
+    this.memory.readInto(address, new Uint8Array(into.buffer, into.byteOffset, into.byteLength));
+  }
+
+  /** A copy of the elements at an address, once the runs before it are done. */
+  async fetch(type: TensorType, address: number): Promise<Elements> {
+    const bytes = await this.memory.read(address, byteLength(type));
+    return elementsAt(bytes.slice().buffer, type, 0);
+  }
+
+  write(type: TensorType, address: number, fill: (into: Elements) => void): void {
+    writeElements(this.memory, type, address, fill);
+  }
+
+  /** A result of the last run, in an array of its own: at once, or when it is there. */
+  result(type: TensorType, address: number): TensorStorage {
+    if (!this.memory.readInto) return new PendingStorage(type, this.fetch(type, address));
+    return new ArrayStorage(type.dtype, type.shape, this.read(type, address));
   }
 
   /** Whether a constant is at an address. */
@@ -85,7 +106,7 @@ export class Arena {
     const resident = this.#residents.get(address);
     this.#residents.delete(address);
     if (!(resident?.storage instanceof ResidentStorage)) return;
-    if (resident.isConstant) this.#aside.set(resident.storage, this.view(resident.storage, address).slice());
+    if (resident.isConstant) this.#aside.set(resident.storage, this.read(resident.storage, address));
     else resident.storage.moveOut();
   }
 

@@ -14,7 +14,7 @@ interface Found {
 
 function findNaN(executable: Executable, value: Value, address: number): Found | null {
   if (!isFloat(value.type.dtype)) return null;
-  const data = executable.view(value.type, address);
+  const data = executable.read(value.type, address);
   let count = 0;
   let first = -1;
   for (let i = 0; i < data.length; i++) {

@@ -3,7 +3,7 @@
  * process, so it comes with `tidemark/node`, which provides it when it is imported: the core knows neither Node nor C.
  */
 import { TidemarkError } from "../base/errors.ts";
-import type { Target, TargetProvider, TargetRequest } from "./target.ts";
+import type { Target, TargetProvider, TargetRequest } from "./device.ts";
 import { wasmTarget } from "./wasm-target.ts";
 import { noWorkers } from "./workers.ts";
 

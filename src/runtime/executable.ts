@@ -3,10 +3,12 @@
  * target's code once and allocates nothing.
  */
 
+import { TidemarkError } from "../base/errors.ts";
 import type { PlacedProgram } from "../codegen/placed.ts";
-import { elementsOf, type TensorType } from "../ir/type.ts";
+import { byteLength, elementsOf, type TensorType, typeText } from "../ir/type.ts";
 import { elementsIn, type TypedArray } from "../kernel/dtype.ts";
-import type { ArenaMemory, Machine, Target } from "./target.ts";
+import { sourceLocation } from "../trace/source-location.ts";
+import type { DeviceMemory, Machine, Target } from "./device.ts";
 
 export type Elements = TypedArray;
 
@@ -15,12 +17,39 @@ export function elementsAt(buffer: ArrayBuffer, type: TensorType, start: number)
   return elementsIn(type.dtype, buffer, start, elementsOf(type.shape));
 }
 
+/** A copy of the elements of a tensor. */
+export function readElements(memory: DeviceMemory, type: TensorType, address: number): Elements {
+  if (!memory.readInto) throw notReadable(type);
+  const bytes = new Uint8Array(byteLength(type));
+  memory.readInto(address, bytes);
+  return elementsAt(bytes.buffer, type, 0);
+}
+
+/** The elements are on a device that has to be waited for. */
+export const notReadable = (type: TensorType): TidemarkError =>
+  new TidemarkError("NotReady", `${typeText(type)} is on a device and is read by waiting for it`, {
+    where: sourceLocation(),
+    help: "write `await x.dataAsync()`; once that is done, x.data() has the elements too",
+  });
+
+/** Elements that `fill` writes; the array is gone after the call. */
+export function writeElements(
+  memory: DeviceMemory,
+  type: TensorType,
+  address: number,
+  fill: (into: Elements) => void,
+): void {
+  memory.write(address, byteLength(type), (into) => {
+    fill(elementsAt(into.buffer as ArrayBuffer, type, into.byteOffset));
+  });
+}
+
 /** How a program is loaded. */
 export interface LoadedAs {
   /** Kernel by kernel, to look at the arena in between. */
   readonly stepwise?: boolean;
   /** What its arena is in, maybe with others that run in turn with it; default: a memory of its own. */
-  readonly arena?: ArenaMemory | undefined;
+  readonly arena?: DeviceMemory | undefined;
 }
 
 export class Executable<P extends PlacedProgram = PlacedProgram> {
@@ -39,13 +68,13 @@ export class Executable<P extends PlacedProgram = PlacedProgram> {
   }
 
   /** What holds its arena. */
-  get memory(): ArenaMemory {
+  get memory(): DeviceMemory {
     return this.machine.memory;
   }
 
   /** Of what holds the arena: whole pages on WebAssembly. */
   get memoryBytes(): number {
-    return this.memory.buffer.byteLength;
+    return this.memory.allocatedBytes;
   }
 
   /** Distinct kernel functions in the module. */
@@ -53,14 +82,13 @@ export class Executable<P extends PlacedProgram = PlacedProgram> {
     return this.machine.kernelFunctions;
   }
 
-  /** The elements at an address, in the arena itself: gone with the next run. */
-  view(type: TensorType, address: number): Elements {
-    const { buffer, start } = this.memory;
-    return elementsAt(buffer, type, start + address);
+  /** A copy of the elements at an address, on devices that can be read without waiting. */
+  read(type: TensorType, address: number): Elements {
+    return readElements(this.memory, type, address);
   }
 
-  write(type: TensorType, address: number, data: Elements): void {
-    this.view(type, address).set(data);
+  write(type: TensorType, address: number, data: ArrayLike<number>): void {
+    writeElements(this.memory, type, address, (into) => into.set(data));
   }
 
   run(): void {
@@ -73,8 +101,7 @@ export class Executable<P extends PlacedProgram = PlacedProgram> {
       this.machine.step(i);
       after(i);
     });
-    const bytes = this.#bytes();
-    for (const copy of this.placed.copies) bytes.copyWithin(copy.to, copy.from, copy.from + copy.bytes);
+    for (const { to, from, bytes } of this.placed.copies) this.memory.copy(to, from, bytes);
   }
 
   /** Ends its threads. It cannot run again. */
@@ -82,19 +109,15 @@ export class Executable<P extends PlacedProgram = PlacedProgram> {
     this.machine.close();
   }
 
-  /** Its memory up to the end of its arena. */
-  #bytes(): Uint8Array {
-    const { buffer, start } = this.memory;
-    return new Uint8Array(buffer, start, this.placed.base + this.placed.plan.height);
-  }
-
   /** Overwrites everything that does not survive between runs, to show that nothing depends on it. */
   poison(): void {
     const { plan, base } = this.placed;
-    const bytes = this.#bytes().subarray(base);
     const kept = plan.problem.buffers.filter((b) => b.kind === "persistent");
-    const saved = kept.map((b) => bytes.slice(plan.offsets[b.id], (plan.offsets[b.id] ?? 0) + b.bytes));
-    bytes.fill(0xff);
-    for (const [i, b] of kept.entries()) bytes.set(saved[i] as Uint8Array, plan.offsets[b.id]);
+    const saved = kept.map(({ id, bytes }) => {
+      const address = base + (plan.offsets[id] ?? 0);
+      return { address, bytes: readElements(this.memory, { dtype: "bool", shape: [bytes] }, address) };
+    });
+    this.memory.fill(base, plan.height, 0xff);
+    for (const { address, bytes } of saved) this.memory.write(address, bytes.length, (into) => into.set(bytes));
   }
 }

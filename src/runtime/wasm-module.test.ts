@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { TidemarkError } from "../base/errors.ts";
 import { ByteBuffer, LARGEST_FUNCTION } from "../codegen/wasm/byte-buffer.ts";
 import { Code, ModuleBuilder } from "../codegen/wasm/encoder.ts";
-import { allocated } from "./target.ts";
+import { allocated } from "./device.ts";
 import { instanceOf, moduleFrom } from "./wasm-module.ts";
 
 function refusal(run: () => unknown): TidemarkError {

@@ -9,15 +9,8 @@ import { MOST_PAGES } from "../codegen/wasm/encoder.ts";
 import { detectFeatures } from "../codegen/wasm/features.ts";
 import { emitProgram, PAGE, pagesOf, type WasmModule } from "../codegen/wasm/program.ts";
 import { teamBytes } from "../codegen/wasm/team.ts";
-import {
-  type ArenaMemory,
-  allocated,
-  arenaRefused,
-  type LoadOptions,
-  type Machine,
-  type Target,
-  type TargetRequest,
-} from "./target.ts";
+import { allocated, arenaRefused, type LoadOptions, type Machine, type Target, type TargetRequest } from "./device.ts";
+import { HostMemory } from "./host-memory.ts";
 import { instanceOf, moduleFrom } from "./wasm-module.ts";
 import { Team } from "./wasm-threads.ts";
 
@@ -38,13 +31,14 @@ function newMemory(initial: number, maximum: number, shared: boolean): WebAssemb
 }
 
 /** A memory of whole pages, which grows where it is. Where threads share it, the arena comes after their words. */
-class WasmMemory implements ArenaMemory {
+class WasmMemory extends HostMemory {
   readonly memory: WebAssembly.Memory;
   readonly start: number;
   readonly team: Team | null;
   #bytes = 0;
 
   constructor(threads: number, initial: number, maximum: number) {
+    super();
     const shared = threads > 1;
     this.start = shared ? teamBytes(threads) : 0;
     const pages = shared ? Math.max(initial, pagesOf(this.start)) : initial;

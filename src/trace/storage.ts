@@ -13,8 +13,12 @@ export interface TensorStorage {
   readonly shape: Shape;
   /** There are no elements: it is a type to plan with, and reading is an error. */
   readonly abstract?: true;
-  /** The elements, row-major; the caller must not write to them or keep them beyond the next run of a program. */
+  /** The elements, row-major; the caller must not write to them. */
   read(): TypedArray;
+  /** The elements in a new array, where they are not in one. */
+  copy?(): TypedArray;
+  /** The elements, when they have come from the device that they are on; what has no `fetch` is read at once. */
+  fetch?(): Promise<TypedArray>;
   /** Writes the elements without making an array of them first, where that can be done. */
   writeTo?(into: TypedArray): void;
 }

@@ -91,7 +91,13 @@ export class Tensor {
 
   /** A copy of the elements, row-major. Bools are 0 and 1 in a Uint8Array. */
   data(): TypedArray {
-    return this.#read("data()").slice();
+    return this.storage?.copy?.() ?? this.#read("data()").slice();
+  }
+
+  /** A copy of the elements, when they have come from the device that they are on; on processors they are there at once. */
+  async dataAsync(): Promise<TypedArray> {
+    const { storage } = this;
+    return storage?.fetch ? (await storage.fetch()).slice() : this.data();
   }
 
   /** The only element, as a number; of a bool tensor 0 or 1. */

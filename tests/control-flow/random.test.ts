@@ -58,12 +58,11 @@ function run(graph: Graph, inputs: readonly Reference[]): readonly (readonly num
   expect(validate(plan.program, plan)).toEqual([]);
   executable.poison();
   graph.params.forEach((param, i) => {
-    const view = executable.view(param.type, at(params, i));
-    view.set(at(inputs, i));
+    executable.write(param.type, at(params, i), at(inputs, i));
   });
   executable.run();
   return graph.results.map((result, i) => {
-    const view = executable.view(result.type, at(results, i));
+    const view = executable.read(result.type, at(results, i));
     expect(view.length).toBe(elementsOf(result.type.shape));
     return [...new Uint8Array(view.buffer, view.byteOffset, view.byteLength)];
   });

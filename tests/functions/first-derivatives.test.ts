@@ -18,10 +18,10 @@ function runOnWasm(graph: Graph, inputs: Data): Data {
   const executable = loadGraph(graph, { verify: true });
   const { params, results } = executable.placed;
   graph.params.forEach(({ type }, i) => {
-    executable.view(type, params[i]!).set(inputs[i]!);
+    executable.write(type, params[i]!, inputs[i]!);
   });
   executable.run();
-  return graph.results.map(({ type }, i) => Float64Array.from(executable.view(type, results[i]!)));
+  return graph.results.map(({ type }, i) => Float64Array.from(executable.read(type, results[i]!)));
 }
 
 function expectSameOnWasm(graph: Graph, inputs: Data, label: string): Data {

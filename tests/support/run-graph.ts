@@ -2,8 +2,8 @@
 import { loadGraph } from "../../src/api/load-graph.ts";
 import { at } from "../../src/base/invariant.ts";
 import type { Graph, Value } from "../../src/ir/graph.ts";
+import type { Target } from "../../src/runtime/device.ts";
 import type { Elements } from "../../src/runtime/executable.ts";
-import type { Target } from "../../src/runtime/target.ts";
 
 /** The results; `input` gives the elements of a parameter, in order. */
 export function runGraph(
@@ -14,8 +14,8 @@ export function runGraph(
   const executable = loadGraph(graph, { target });
   executable.poison();
   graph.params.forEach((param, i) => {
-    executable.view(param.type, at(executable.placed.params, i)).set(input(param, i));
+    executable.write(param.type, at(executable.placed.params, i), input(param, i));
   });
   executable.run();
-  return graph.results.map((value, i) => executable.view(value.type, at(executable.placed.results, i)).slice());
+  return graph.results.map((value, i) => executable.read(value.type, at(executable.placed.results, i)));
 }

@@ -6,7 +6,7 @@ import type { PlacedProgram, PlacedStep } from "../../src/codegen/placed.ts";
 import { compilerFor, systemCompiler } from "../../src/node/native/compiler.ts";
 import { type NativeRequest, nativeTarget } from "../../src/node/native/target.ts";
 import { nodeWorkers } from "../../src/node/workers.ts";
-import type { Machine, Target } from "../../src/runtime/target.ts";
+import type { Machine, Target } from "../../src/runtime/device.ts";
 import { wasmTarget } from "../../src/runtime/wasm-target.ts";
 import { provideWorkers } from "../../src/runtime/workers.ts";
 

@@ -8,12 +8,13 @@ import { loadGraph } from "../../src/api/load-graph.ts";
 import { at } from "../../src/base/invariant.ts";
 import { TEAM } from "../../src/codegen/wasm/team.ts";
 import { Build } from "../../src/ir/build.ts";
-import { tensorType } from "../../src/ir/type.ts";
+import { elementsOf, tensorType } from "../../src/ir/type.ts";
 import { exp } from "../../src/ops/math.ts";
 import { matmul } from "../../src/ops/matmul.ts";
 import { batchTensors } from "../../src/playground/model.ts";
 import { MODELS } from "../../src/playground/models.ts";
 import { chooseTarget } from "../../src/runtime/choose-target.ts";
+import { hostMemory } from "./host-memory.ts";
 
 const SIDE = 256;
 const TYPE = tensorType("f32", [SIDE, SIDE]);
@@ -54,14 +55,15 @@ async function compute(threads: number): Promise<Outcome> {
   const executable = loadGraph(b.finish([product]), { target });
   const [input] = executable.placed.params;
   const [result] = executable.placed.results;
-  const helped = (): boolean => target.threads > 1 && new Int32Array(executable.memory.buffer)[TEAM.helped / 4] !== 0;
+  const helped = (): boolean =>
+    target.threads > 1 && new Int32Array(hostMemory(executable.memory).buffer)[TEAM.helped / 4] !== 0;
   const seen = new Set<string>();
   // Workers of a page start when the page has a moment.
   for (let runs = 0; runs < 3 || (target.threads > 1 && !helped() && runs < 5000); runs++) {
-    const data = executable.view(TYPE, input as number);
-    for (let i = 0; i < data.length; i++) data[i] = ((i * 7919) % 1013) / 1013;
+    const data = Float32Array.from({ length: elementsOf(TYPE.shape) }, (_, i) => ((i * 7919) % 1013) / 1013);
+    executable.write(TYPE, input as number, data);
     executable.run();
-    const bytes = new Uint8Array(executable.view(TYPE, result as number).slice().buffer);
+    const bytes = new Uint8Array(executable.read(TYPE, result as number).buffer);
     seen.add(hash(bytes));
     await new Promise((resolve) => setTimeout(resolve, 1));
   }

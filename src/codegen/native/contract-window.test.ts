@@ -15,8 +15,8 @@ import type { ContractNest } from "../../kernel/loops.ts";
 import { lowerNode } from "../../lower/lower.ts";
 import { type ConvAttrs, conv, convInput } from "../../ops/conv.ts";
 import { mul, relu } from "../../ops/elementwise.ts";
+import type { Target } from "../../runtime/device.ts";
 import type { Elements } from "../../runtime/executable.ts";
-import type { Target } from "../../runtime/target.ts";
 import { PLAIN_LOWERING } from "../../target/plain.ts";
 import { planProduct } from "./contract-plan.ts";
 import { columnsOf } from "./contract-window.ts";
@@ -62,10 +62,10 @@ function run(target: Target, graph: Graph): readonly Elements[] {
   const random = hostRandom(9);
   graph.params.forEach(({ type }, i) => {
     const data = Float32Array.from({ length: elementsOf(type.shape) }, () => random.next() - 0.5);
-    executable.view(type, at(executable.placed.params, i)).set(data);
+    executable.write(type, at(executable.placed.params, i), data);
   });
   executable.run();
-  return graph.results.map(({ type }, i) => executable.view(type, at(executable.placed.results, i)).slice());
+  return graph.results.map(({ type }, i) => executable.read(type, at(executable.placed.results, i)));
 }
 
 describe.skipIf(at(plainTargets, 1).missing)("windows packed along their places", () => {

@@ -3,7 +3,9 @@
  * layout, batches that one side does not have, windows with padding, work before and behind the product, several results.
  * All of them are one program; some are another one, for three threads.
  */
+
 import { beforeAll, describe, expect, it } from "vitest";
+import { hostMemory } from "../../../tests/support/host-memory.ts";
 import { bufferOf } from "../../../tests/support/kernel-samples.ts";
 import { loadSteps, plainTargets } from "../../../tests/support/targets.ts";
 import { at } from "../../base/invariant.ts";
@@ -216,15 +218,11 @@ function results(target: ReturnType<typeof nativeTarget>, cases: readonly Case[]
     return { kernel, addresses };
   });
   const machine = loadSteps(target, steps, top);
-  new Uint8Array(machine.memory.buffer, machine.memory.start).fill(0xff);
+  const { buffer, start } = hostMemory(machine.memory);
+  new Uint8Array(buffer, start).fill(0xff);
   const operand = ({ kernel, addresses }: PlacedKernel, i: number): TypedArray => {
     const { dtype, elements } = at(kernel.operands, i);
-    return bufferOf(
-      dtype as never,
-      elements,
-      machine.memory.buffer,
-      machine.memory.start + at(addresses, i),
-    ) as TypedArray;
+    return bufferOf(dtype as never, elements, buffer, start + at(addresses, i)) as TypedArray;
   };
   for (const step of steps) {
     for (const [i, data] of inputs(step.kernel).entries()) operand(step, i).set(data as never);

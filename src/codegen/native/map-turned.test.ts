@@ -9,8 +9,8 @@ import type { Graph, Value } from "../../ir/graph.ts";
 import { elementsOf, tensorType } from "../../ir/type.ts";
 import { add, mul } from "../../ops/elementwise.ts";
 import { transpose } from "../../ops/movement.ts";
+import type { Target } from "../../runtime/device.ts";
 import type { Elements } from "../../runtime/executable.ts";
-import type { Target } from "../../runtime/target.ts";
 
 type Type = "f32" | "f64" | "i32";
 

@@ -20,7 +20,7 @@ import { type NativeRequest, nativeTarget } from "../../node/native/target.ts";
 import { type ConvAttrs, conv, convInput, convWeight } from "../../ops/conv.ts";
 import { add, mul, relu } from "../../ops/elementwise.ts";
 import { provideNative } from "../../runtime/choose-target.ts";
-import type { Target } from "../../runtime/target.ts";
+import type { Target } from "../../runtime/device.ts";
 import { wasmTarget } from "../../runtime/wasm-target.ts";
 import { PLAIN_LOWERING } from "../../target/plain.ts";
 import type { NativeOptions } from "./options.ts";

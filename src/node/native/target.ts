@@ -11,14 +11,14 @@ import { emitNativeProgram } from "../../codegen/native/program.ts";
 import type { WinogradUse } from "../../codegen/native/winograd-choice.ts";
 import type { PlacedProgram } from "../../codegen/placed.ts";
 import {
-  type ArenaMemory,
   allocated,
   type LoadOptions,
   type Machine,
   type Target,
   type TargetAnswer,
   type TargetRequest,
-} from "../../runtime/target.ts";
+} from "../../runtime/device.ts";
+import { HostMemory } from "../../runtime/host-memory.ts";
 import { keptFolder } from "./cache.ts";
 import { type Compiler, systemCompiler } from "./compiler.ts";
 import { foreignFunctions, libraryFor, loadProblem } from "./library.ts";
@@ -53,7 +53,7 @@ interface Resizable {
 }
 
 /** Memory of the process. With a limit it grows where it is; without one, or where that much cannot be had, it moves. */
-class NativeMemory implements ArenaMemory {
+class NativeMemory extends HostMemory {
   readonly #koffi: Koffi;
   #buffer: ArrayBuffer;
   #start = 0;
@@ -62,6 +62,7 @@ class NativeMemory implements ArenaMemory {
   address = 0n;
 
   constructor(koffi: Koffi, most = 0) {
+    super();
     this.#koffi = koffi;
     this.#buffer = growing(most + ALIGNMENT) ?? new ArrayBuffer(0);
   }

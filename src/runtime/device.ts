@@ -1,7 +1,7 @@
 /**
- * @file What a target is to the rest of the compiler.
+ * @file What runs programs: a device with memories of its own, of which nobody but the device holds a view.
  *
- *   placed program ── target.load ──→ machine: memory, run
+ *   placed program ── target.load ──→ machine: memory (write, read, fill, copy), run, step
  *
  * Targets compute the same numbers to rounding, not to the bit: products may be fused with sums on one and not on another.
  * A program is therefore compiled for one target and stays on it.
@@ -10,16 +10,25 @@ import { grouped, TidemarkError } from "../base/errors.ts";
 import type { PlacedProgram } from "../codegen/placed.ts";
 import type { TargetDescription } from "../target/description.ts";
 
-/** What holds arenas. Programs that run in turn may share one: its size is then that of the largest, not the sum. */
-export interface ArenaMemory {
-  /** Of now: growing may replace it. */
-  readonly buffer: ArrayBuffer;
-  /** Where in the buffer arenas start. */
-  readonly start: number;
-  /** Bytes that arenas may take. */
+/**
+ * Memory in which arenas lie; addresses count from its start. Programs that run in turn may share one: its size is then that
+ * of the largest, not the sum. Everything happens in the order of the calls: a read gives what the runs before it left.
+ */
+export interface DeviceMemory {
+  /** That arenas may take. */
   readonly bytes: number;
+  /** That are taken of the device. */
+  readonly allocatedBytes: number;
   /** Makes room for an arena of this size; what is in the memory stays. */
   reserve(bytes: number): void;
+  /** Writes what `fill` puts into an array: a part of the memory itself where the host sees it. It is `fill`'s for the call. */
+  write(address: number, bytes: number, fill: (into: Uint8Array) => void): void;
+  read(address: number, bytes: number): Promise<Uint8Array>;
+  /** The same without waiting, into an array of the caller's; null where the device has no such thing. */
+  readonly readInto: ((address: number, into: Uint8Array) => void) | null;
+  fill(address: number, bytes: number, value: number): void;
+  /** Within the memory; the two do not overlap. */
+  copy(to: number, from: number, bytes: number): void;
 }
 
 /** The target has no room for an arena. */
@@ -42,7 +51,8 @@ export interface Machine {
   readonly moduleBytes: number;
   /** Distinct kernel functions. */
   readonly kernelFunctions: number;
-  readonly memory: ArenaMemory;
+  readonly memory: DeviceMemory;
+  /** Runs it once, or hands it to a device that does; what went wrong there is known when something is read. */
   run(): void;
   /** Runs one step; only where the program was loaded stepwise. */
   step(i: number): void;
@@ -54,7 +64,7 @@ export interface LoadOptions {
   /** Steps can be run one by one. */
   readonly stepwise: boolean;
   /** From this target's `allocate`; default: a memory of the program's own. */
-  readonly memory?: ArenaMemory | undefined;
+  readonly memory?: DeviceMemory | undefined;
 }
 
 export interface Target {
@@ -66,7 +76,7 @@ export interface Target {
   /** Throws `TargetUnsupported` where the program cannot be made to run. */
   load(placed: PlacedProgram, options: LoadOptions): Machine;
   /** A memory for several programs, empty at first, that will not grow beyond `most` bytes. */
-  allocate(most?: number): ArenaMemory;
+  allocate(most?: number): DeviceMemory;
 }
 
 export interface TargetRequest {
