@@ -5,14 +5,15 @@
  *     kernels   │ matmul ││ add │   matmul    │        ph "X": ts, dur in microseconds
  *     memory    ▂▂▂▂▂▂▂▂▅▅▅▅▅▅▅███████████████▂        ph "C": one sample where a step begins
  *
- * Time is what the plan expects, or what a profile measured; the file says which.
+ * Every queue is a thread, every memory space a counter. Time is what the plan expects, or what a profile measured; the file says which.
  */
 import { at } from "../base/invariant.ts";
 import { type NodeCosts, planMs } from "./cost/model.ts";
+import { CopyClock, copyMs } from "./cost/queues.ts";
 import { kernelName } from "./json.ts";
 import { liveByKind } from "./memory-chart.ts";
 import { nameValues } from "./names.ts";
-import { BUFFER_KINDS, type Plan, type Step } from "./problem.ts";
+import { BUFFER_KINDS, type BufferKind, type Plan, type Step } from "./problem.ts";
 import { stepText } from "./statement.ts";
 
 export interface TraceEvent {
@@ -42,38 +43,62 @@ export function planTrace(
 ): TraceFile {
   const { program, height, bound } = plan;
   const nameOf = nameValues(program);
-  const live = liveByKind(plan, program.steps.length + 1, 0);
-  const used = BUFFER_KINDS.map((kind, k) => [kind, at(live, k)] as const).filter(([, bytes]) =>
-    bytes.some((b) => b > 0),
-  );
-  const process = { pid: 1, tid: 1 } as const;
-  const named = (what: string, name: string): TraceEvent => ({
-    name: what,
-    ph: "M",
-    ts: 0,
-    ...process,
-    args: { name },
-  });
-  const events: TraceEvent[] = [named("process_name", program.name), named("thread_name", "kernels")];
+  const counters = countersOf(plan);
+  const events: TraceEvent[] = [named("process_name", program.name, 0), named("thread_name", "kernels", 0)];
+  const queues = new Set(program.steps.flatMap(({ queue }) => (queue ? [queue] : [])));
+  for (const queue of [...queues].sort((a, b) => a - b)) events.push(named("thread_name", `queue ${queue}`, queue));
+  const clock = new CopyClock();
   let ts = 0;
   for (let i = 0; i <= program.steps.length; i++) {
-    const bytes = Object.fromEntries(used.map(([kind, mine]) => [kind, at(mine, i)]));
-    events.push({ name: "memory", ph: "C", ts, ...process, args: bytes });
+    for (const { name, used } of counters) {
+      const args = Object.fromEntries(used.map(([kind, bytes]) => [kind, at(bytes, i)]));
+      events.push({ name, ph: "C", ts, ...threadOf(0), args });
+    }
     const step = program.steps[i];
     if (!step || step.alias) continue;
+    if (step.copy?.kind === "wait") {
+      ts = clock.wait(step.copy, ts);
+      continue;
+    }
     const dur = msOfStep(i) * 1000;
+    const begin = step.copy ? clock.start(step, ts, dur) : ts;
     const { op, phase, where, replay } = step.node;
     const text = stepText(step, nameOf, (v) => plan.bufferOf.has(v));
     const args = { step: i, text, ...(where ? { where } : {}), ...(replay > 0 ? { replay } : {}) };
-    events.push({ name: kernelName(step) ?? op.name, cat: phase, ph: "X", ts, dur, ...process, args });
-    ts += dur;
+    const thread = threadOf(step.queue ?? 0);
+    events.push({ name: kernelName(step) ?? op.name, cat: phase, ph: "X", ts: begin, dur, ...thread, args });
+    if (!step.copy) ts += dur;
   }
   const otherData = { program: program.name, arenaBytes: height, boundBytes: bound.bytes, time };
   return { displayTimeUnit: "ms", otherData, traceEvents: events };
 }
 
-/** What a step is predicted to take: a program of that step alone. */
+const threadOf = (queue: number) => ({ pid: 1, tid: queue + 1 }) as const;
+
+function named(what: string, name: string, queue: number): TraceEvent {
+  return { name: what, ph: "M", ts: 0, ...threadOf(queue), args: { name } };
+}
+
+interface Counter {
+  readonly name: string;
+  /** Kinds of buffers that there are, with their live bytes at each step. */
+  readonly used: readonly (readonly [BufferKind, Float64Array])[];
+}
+
+/** Live bytes of every memory space. */
+function countersOf(plan: Plan): readonly Counter[] {
+  return plan.problem.spaces.map(({ name }, space) => {
+    const live = liveByKind(plan, plan.program.steps.length + 1, space);
+    const used = BUFFER_KINDS.map((kind, k) => [kind, at(live, k)] as const);
+    const some = used.filter(([, bytes]) => bytes.some((b) => b > 0));
+    return { name: plan.problem.spaces.length === 1 ? "memory" : name, used: some };
+  });
+}
+
+/** What a step is predicted to take: a program of that step alone; of a copy, what it takes on its queue. */
 export function predictedStepMs(plan: Plan, step: Step, costs: NodeCosts): number {
+  const { copy } = at(plan.program.steps, step);
+  if (copy) return copy.kind === "start" ? copyMs(copy, costs.rates) : 0;
   const program = { ...plan.program, params: [], steps: [at(plan.program.steps, step)] };
   return planMs({ ...plan, program, copies: [] }, costs);
 }

@@ -54,6 +54,8 @@ export interface CostModel {
   readonly cachedByteRate?: number;
   /** How many bytes of a kernel's operands count as cached; default: none. */
   readonly cacheBytes?: number;
+  /** Bytes a second of a copy between memory spaces; default: `byteRate`. */
+  readonly linkRate?: number;
   /** Launching a kernel. */
   readonly callSeconds: number;
 }

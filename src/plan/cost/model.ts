@@ -1,5 +1,5 @@
 /**
- * @file How long a plan takes: the sum of its steps. What one node takes comes from outside (`NodeCosts`, which the compiler
+ * @file How long a plan takes: the sum of its steps, with copies between memory spaces beside them (queues.ts). What one node takes comes from outside (`NodeCosts`, which the compiler
  * makes of a target's description): the planner knows no kernel.
  */
 import { at } from "../../base/invariant.ts";
@@ -7,6 +7,7 @@ import type { Node } from "../../ir/graph.ts";
 import { byteLength } from "../../ir/type.ts";
 import { type CostModel, msOf, NO_WORK, type Work } from "../../target/work.ts";
 import type { Plan } from "../problem.ts";
+import { CopyClock, copyMs } from "./queues.ts";
 
 /** What nodes take on a target. */
 export interface NodeCosts {
@@ -43,8 +44,15 @@ export function planMs(plan: Plan, costs: NodeCosts): number {
   const moved = (bytes: number): number => msOf({ ...NO_WORK, bytes: 2 * bytes, calls: 1 }, rates);
   let ms = 0;
   for (const param of params) if (!persistent.has(param)) ms += moved(byteLength(param.type));
-  for (const { node, alias, writes, bodies } of steps) {
+  const clock = new CopyClock();
+  for (const step of steps) {
+    const { node, alias, writes, bodies, copy } = step;
     if (alias) continue;
+    if (copy) {
+      if (copy.kind === "wait") ms = clock.wait(copy, ms);
+      else clock.start(step, ms, copyMs(copy, rates));
+      continue;
+    }
     const control = bodies && controlRuns(node);
     if (control) {
       // An iteration at a time: what a body works on may fit the caches, what all iterations work on does not.
