@@ -15,15 +15,15 @@
 
 import type { PlacedProgram } from "../codegen/placed.ts";
 import type { Graph } from "../ir/graph.ts";
+import { loopGroups, withoutChoice, withSchedules } from "../loops/groups.ts";
+import { asAsked, rewindLoops } from "../loops/rewrite.ts";
+import { LoopRungs, openSlots } from "../loops/strategies.ts";
 import { mergeReplays } from "../passes/merge-replays.ts";
 import type { Pass } from "../passes/pass.ts";
 import { pipeline, runPasses } from "../passes/pipeline.ts";
 import { smallerResiduals } from "../passes/smaller-residuals.ts";
 import { endsBytes } from "../plan/bound.ts";
 import { isSmaller, PlanFamily } from "../plan/budget/family.ts";
-import { loopGroups, withoutChoice, withSchedules } from "../plan/budget/loop-groups.ts";
-import { LoopRungs, openSlots } from "../plan/budget/loop-rules.ts";
-import { asAsked, rewindLoops } from "../plan/budget/rewind.ts";
 import { type Candidate, type Proof, UNREACHED } from "../plan/budget/rungs.ts";
 import { planInfeasible } from "../plan/infeasible.ts";
 import { withCapacity } from "../plan/problem.ts";

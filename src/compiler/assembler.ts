@@ -8,6 +8,8 @@ import { int } from "../codegen/script.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { bytesOf } from "../kernel/dtype.ts";
 import { inPlacePairs, type Kernel } from "../kernel/loops.ts";
+import type { Unit, UnitOf } from "../loops/lower/body.ts";
+import { controlUnit } from "../loops/lower/control.ts";
 import type { Lowered } from "../lower/lower.ts";
 import { sharedLowering } from "../lower/share.ts";
 import { fuseWithin, leanFusions } from "../passes/fuse.ts";
@@ -17,8 +19,6 @@ import { planAsPlaced, planProgram } from "../plan/plan.ts";
 import type { Plan } from "../plan/problem.ts";
 import type { PlanStep, Program } from "../plan/program.ts";
 import { arenaSpace, type TargetDescription } from "../target/description.ts";
-import type { Unit, UnitOf } from "./body.ts";
-import { controlUnit } from "./control.ts";
 
 /** Of the search for an order for one of many variants, in steps run. */
 const VARIANT_WORK = 1e5;

@@ -1,7 +1,7 @@
 /**
  * @file The plans of one graph, before fusion, under one way to fuse it: everything in it stored, and the families of plans
  * that compute some of it again, by strategy. Loops are as they are in the graph; the forms that differ in their loops are
- * plan/budget/loop-plans.ts.
+ * loops/plans.ts.
  */
 import { at } from "../base/invariant.ts";
 import type { Graph } from "../ir/graph.ts";

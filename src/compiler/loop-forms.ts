@@ -1,5 +1,5 @@
 /**
- * @file The forms of a program with loops: what its loops hold (plan/budget/loop-plans.ts) together with what else is
+ * @file The forms of a program with loops: what its loops hold (loops/plans.ts) together with what else is
  * computed again. A budget is answered by the fastest of
  *
  *   loops alone     as many states as fit, everything else stored
@@ -9,9 +9,9 @@
  */
 import { at } from "../base/invariant.ts";
 import type { Graph } from "../ir/graph.ts";
+import { type LoopChoice, type LoopGroup, withChoice } from "../loops/groups.ts";
+import { LoopPlans } from "../loops/plans.ts";
 import { isFaster, isSmaller } from "../plan/budget/family.ts";
-import { type LoopChoice, type LoopGroup, withChoice } from "../plan/budget/loop-groups.ts";
-import { LoopPlans } from "../plan/budget/loop-plans.ts";
 import { type Candidate, UNREACHED } from "../plan/budget/rungs.ts";
 import type { Level } from "../plan/recompute/levels.ts";
 import type { Made } from "./assembler.ts";

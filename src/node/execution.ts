@@ -13,11 +13,11 @@
  */
 import { TidemarkError } from "../base/errors.ts";
 import { at, invariant } from "../base/invariant.ts";
-import type { Action } from "../plan/reverse/action.ts";
-import type { KnownLoopPlan } from "../plan/reverse/plan-loop.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { Pace } from "./pace.ts";
 import type { ReversePrograms } from "./programs.ts";
+import type { Action } from "./reverse/action.ts";
+import type { KnownLoopPlan } from "./reverse/plan-loop.ts";
 import type { Store } from "./store.ts";
 import { Trail } from "./trail.ts";
 

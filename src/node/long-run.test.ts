@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { type Wave, waveLoss, waveStart, waveStep } from "../../tests/node/wave.ts";
 import { scan, type Tensor, type Tree, tensor, valueAndGrad } from "../api/index.ts";
-import { leastAdvances } from "../plan/reverse/binomial.ts";
-import { checkActions } from "../plan/reverse/check.ts";
-import { scheduleNamed } from "../plan/reverse/schedule.ts";
+import { leastAdvances } from "../loops/binomial.ts";
 import type { Progress } from "./execution.ts";
 import { longRun } from "./long-run.ts";
 import type { LongRunOptions } from "./long-run-options.ts";
+import { checkActions } from "./reverse/check.ts";
+import { scheduleNamed } from "./reverse/schedule.ts";
 
 const root = mkdtempSync(join(tmpdir(), "tidemark-long-run-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));

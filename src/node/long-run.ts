@@ -1,6 +1,6 @@
 /**
  * @file Simulations of many steps, differentiated from the host: the step and its reverse are compiled once, a schedule
- * (src/plan/reverse) says which states to keep in memory and on disk within a number of bytes, and with a folder the run
+ * (src/node/reverse) says which states to keep in memory and on disk within a number of bytes, and with a folder the run
  * survives being killed at any moment. See docs/long-runs.md.
  */
 import { targetOf } from "../api/plan.ts";
@@ -8,8 +8,6 @@ import { parseBytes } from "../base/bytes.ts";
 import { grouped, TidemarkError } from "../base/errors.ts";
 import { at, invariant } from "../base/invariant.ts";
 import { tensorType } from "../ir/type.ts";
-import type { LevelSpec } from "../plan/reverse/action.ts";
-import { type KnownLoopPlan, planLoop } from "../plan/reverse/plan-loop.ts";
 import { madeFor } from "../runtime/choose-target.ts";
 import type { Target } from "../runtime/device.ts";
 import type { Tensor } from "../trace/tensor.ts";
@@ -30,6 +28,8 @@ import {
 import { measureCosts } from "./measure.ts";
 import { ReversePrograms } from "./programs.ts";
 import { findRun, freshRun } from "./resume.ts";
+import type { LevelSpec } from "./reverse/action.ts";
+import { type KnownLoopPlan, planLoop } from "./reverse/plan-loop.ts";
 import { HEADER_BYTES } from "./snapshot-file.ts";
 import { advanceGraph, type LossGraph, lossGraph, reverseGraphs, type TracedStep, traceStep } from "./step-graphs.ts";
 import { Store, windowBytes } from "./store.ts";

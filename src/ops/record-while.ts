@@ -1,7 +1,7 @@
 /**
  * @file A `while` that keeps some of its states on the way, for a reverse that starts from them (`rewind`, rewind.ts). How
  * many turns there will be shows at the end alone, so which states are kept is decided as they come: a new one may take the
- * place of an older one (compiler/online.ts).
+ * place of an older one (loops/lower/keeper.ts).
  *
  *   record_while   carries c…, constants k…
  *                  test(c…, k…) → bool

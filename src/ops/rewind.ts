@@ -1,6 +1,6 @@
 /**
  * @file A loop that keeps some of its states on the way, and its reverse, which starts from them: what a `scan` and the
- * reversed `scan` over its stacks become when there is no room for the stacks (plan/budget/rewind.ts).
+ * reversed `scan` over its stacks become when there is no room for the stacks (loops/rewrite.ts).
  *
  *   record   [count,] carries c…, stacks xs…, constants k…
  *            body(i, c…, x…, k…) → c…, y…                   → c…, ys…, held…, turns
@@ -21,7 +21,7 @@
  *
  * `held` has a row for each of `slots` states and one more for the state that turns work on; row 0 is the first state.
  * `turns` says which turn each row's state is before, and in its last place how many are held. Which states these are is
- * the schedule's business (compiler/splits.ts) and changes no result: a state computed again is the same state. A rewind
+ * the schedule's business (loops/lower/checkpoints.ts) and changes no result: a state computed again is the same state. A rewind
  * writes over what is held; its last results are the storage for that and are not to be read.
  *
  * Only carries named in `kept` are held: those that the reverse depends on. Constants and rows are read where they are.

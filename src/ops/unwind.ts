@@ -11,7 +11,7 @@
  *     a₀ ─ back ── back ── back ── a        back runs at c₂, c₁, c₀ in this order
  *
  * `slots` states can be held at once: with count ≤ slots every state is kept, beyond that some are computed several times.
- * Which ones are held when is decided at run time from the count (compiler/unwind.ts), because a `while` does not say
+ * Which ones are held when is decided at run time from the count (loops/lower/unwind.ts), because a `while` does not say
  * beforehand how many turns it takes. The schedule changes no result: a state computed again is the same state.
  * Rows beyond the count are unspecified. Without stacks `length` is 0.
  */

@@ -26,11 +26,11 @@ import { at } from "../../src/base/invariant.ts";
 import { hostRandom } from "../../src/base/random.ts";
 import type { Node } from "../../src/ir/graph.ts";
 import { allNodes } from "../../src/ir/walk.ts";
+import { leastAdvances } from "../../src/loops/binomial.ts";
 import { full } from "../../src/ops/create.ts";
 import { REVERSALS, type Reversal } from "../../src/ops/loops.ts";
 import { recordWhile } from "../../src/ops/record-while.ts";
 import { type RewindAttrs, record, rewind } from "../../src/ops/rewind.ts";
-import { leastAdvances } from "../../src/plan/reverse/binomial.ts";
 import { ScriptMachine } from "../helpers/script-machine.ts";
 
 type Params = Readonly<Record<string, Tensor>>;

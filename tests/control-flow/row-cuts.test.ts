@@ -11,11 +11,11 @@ import type { Graph, Node, Value } from "../../src/ir/graph.ts";
 import { byteLength } from "../../src/ir/type.ts";
 import { violations } from "../../src/ir/verify.ts";
 import { producersOf } from "../../src/ir/walk.ts";
+import { cutPair } from "../../src/loops/cut-pair.ts";
+import { findPairs, type LoopPair, rowsOf } from "../../src/loops/pairs.ts";
+import { rewindLoops } from "../../src/loops/rewrite.ts";
+import { type RowCut, rowCut } from "../../src/loops/row-cut.ts";
 import { pipeline, runPasses } from "../../src/passes/pipeline.ts";
-import { cutPair } from "../../src/plan/budget/cut-pair.ts";
-import { findPairs, type LoopPair, rowsOf } from "../../src/plan/budget/loop-pairs.ts";
-import { rewindLoops } from "../../src/plan/budget/rewind.ts";
-import { type RowCut, rowCut } from "../../src/plan/budget/row-cut.ts";
 import { type AnyFunction, traceFunction } from "../../src/trace/function.ts";
 
 type Params = Readonly<Record<string, Tensor>>;

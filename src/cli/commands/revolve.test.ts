@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { leastAdvances } from "../../plan/reverse/binomial.ts";
+import { leastAdvances } from "../../loops/binomial.ts";
 import { main } from "../main.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tidemark-revolve-"));

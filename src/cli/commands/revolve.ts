@@ -1,11 +1,11 @@
 /** @file `tidemark revolve`: how the adjoint of a loop runs backward with few snapshots, counted and drawn. */
 import { grouped } from "../../base/errors.ts";
 import { invariant } from "../../base/invariant.ts";
-import type { Action, LevelSpec, Schedule } from "../../plan/reverse/action.ts";
-import { type Checked, checkActions } from "../../plan/reverse/check.ts";
-import { parseLevels } from "../../plan/reverse/level-text.ts";
-import { schedulePicture } from "../../plan/reverse/picture.ts";
-import { SCHEDULE_NAMES, scheduleNamed, summaryOf } from "../../plan/reverse/schedule.ts";
+import type { Action, LevelSpec, Schedule } from "../../node/reverse/action.ts";
+import { type Checked, checkActions } from "../../node/reverse/check.ts";
+import { parseLevels } from "../../node/reverse/level-text.ts";
+import { schedulePicture } from "../../node/reverse/picture.ts";
+import { SCHEDULE_NAMES, scheduleNamed, summaryOf } from "../../node/reverse/schedule.ts";
 import { type Arguments, type Command, usageError, wholeNumber, writeJson } from "../command.ts";
 import { readText } from "../files.ts";
 

@@ -8,7 +8,7 @@
  *   layer      ───  │ ─────────── │ ───────────── │ ───────────── │ ──     innermost parts
  *   module     ───  │ ─────────────────────────── │ ───────────── │ ──     outermost parts
  *   region          parts that a checkpoint made; everything between two of them is one unit
- *   loop            an iteration of a loop, which is one operation here: loops are cut, and nothing else (loop-rules.ts)
+ *   loop            an iteration of a loop, which is one operation here: loops are cut, and nothing else (loops/strategies.ts)
  * ```
  */
 import { at } from "../../base/invariant.ts";

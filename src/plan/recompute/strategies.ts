@@ -21,7 +21,7 @@ export interface Strategy {
   readonly aims: boolean;
   /** Whether it asks a solver of integer programs: has to have one, or is better with one. */
   readonly solver?: "required" | "optional";
-  /** Is about loops, of which graphs of operations have none: what they hold is decided in plan/budget/loop-rules.ts. */
+  /** Is about loops, of which graphs of operations have none: what they hold is decided in loops/strategies.ts. */
   readonly loopsOnly?: true;
   /** Strategies whose plans are this one's too, by the number of operations. */
   readonly rules?: (ops: number) => readonly StrategyName[];

@@ -1,0 +1,116 @@
+/** @file What loops and branches share: their step of the plan, and where the parameters of their bodies are found. */
+import { at, InternalError } from "../../base/invariant.ts";
+import {
+  choose,
+  copy,
+  type Int,
+  int,
+  intOp,
+  type Local,
+  loadAt,
+  plus,
+  read,
+  type Statement,
+  set,
+  store,
+  times,
+} from "../../codegen/script.ts";
+import type { Node, Value } from "../../ir/graph.ts";
+import { byteLength } from "../../ir/type.ts";
+import type { LoopParts } from "../../ops/loops.ts";
+import type { PlanStep } from "../../plan/program.ts";
+import type { Body } from "./body.ts";
+
+/** Two numbers of 4 bytes: the row's number, and what a test found. */
+export const CELL_BYTES = 8;
+
+/** A step that may put results in place of inputs: each pair's input must be read under this one name alone. */
+export function controlStep(
+  node: Node,
+  bodies: readonly Body[],
+  scratch: readonly number[],
+  pairs: readonly (readonly [Value, Value])[],
+): PlanStep {
+  const once = (value: Value): boolean => node.inputs.filter((input) => input === value).length === 1;
+  return {
+    node,
+    reads: [...new Set(node.inputs)],
+    writes: node.outputs,
+    scratch,
+    inPlace: pairs.filter(([from]) => once(from)),
+    alias: null,
+    bodies: bodies.map((body) => body.plan),
+  };
+}
+
+/** Pairs of two lists, item by item. */
+export const zip = <A, B>(a: readonly A[], b: readonly B[]): readonly (readonly [A, B])[] =>
+  a.map((item, i) => [item, at(b, i)] as const);
+
+/** Where a body's parameters and results are found. */
+export class Binding {
+  readonly #address = new Map<Value, Int>();
+
+  bind(params: readonly Value[], addresses: readonly Int[]): this {
+    params.forEach((param, i) => {
+      this.#address.set(param, at(addresses, i));
+    });
+    return this;
+  }
+
+  readonly of = (value: Value): Int => {
+    const found = this.#address.get(value);
+    if (!found) throw new InternalError(`${value.name ?? value.id} is not bound`);
+    return found;
+  };
+}
+
+/** Row `i` of stacks. */
+export function rowsAt(
+  stacks: readonly Value[],
+  length: number,
+  i: Int,
+  address: (value: Value) => Int,
+): readonly Int[] {
+  return stacks.map((stack) => plus(times(i, length === 0 ? 0 : byteLength(stack.type) / length), address(stack)));
+}
+
+/** The statements before the first turn: every carry in its slot. */
+export function fillSlots(pairs: readonly (readonly [Value, Value])[], address: (value: Value) => Int): Statement[] {
+  return pairs.flatMap(([from, to]) => copy(address(to), address(from), byteLength(from.type)));
+}
+
+/** Sets the number of turns: what the count says, at least 0 and at most `length`; without one `length`. */
+export function turnsOf(
+  count: Value | null,
+  length: number,
+  local: Local,
+  address: (value: Value) => Int,
+): readonly Statement[] {
+  if (!count) return [set(local, int(length))];
+  const now = read(local);
+  return [
+    set(local, loadAt(address(count))),
+    choose(intOp("lt", now, int(0)), [set(local, int(0))]),
+    choose(intOp("lt", int(length), now), [set(local, int(length))]),
+  ];
+}
+
+/** One turn of a loop's body at row `i`; `cell` is where the body reads the row's number. */
+export function turnOf(
+  body: Body,
+  { xs, consts, last, ys }: LoopParts,
+  length: number,
+  i: Local,
+  address: (value: Value) => Int,
+  [workspace, cell]: readonly [Int, Int],
+): readonly Statement[] {
+  const [index, ...params] = body.region.params;
+  const row = (stacks: readonly Value[]): readonly Int[] => rowsAt(stacks, length, read(i), address);
+  const binding = new Binding()
+    .bind(index ? [index] : [], [cell])
+    .bind(params, [...last.map(address), ...row(xs), ...consts.map(address)])
+    .bind(body.slots.slice(last.length), row(ys));
+  const counter = index && body.reads(index) ? [store(cell, read(i))] : [];
+  return [...counter, ...body.statements(binding.of, workspace)];
+}

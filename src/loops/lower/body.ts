@@ -1,0 +1,123 @@
+/**
+ * @file A region of a loop or branch as a program of its own: ordered, shared and placed like any program, once, however
+ * often it runs. What it shares with the outside lies where the outside says: constants, rows of stacks, the slots of
+ * carries and of results. To the planner these are parameters that persist, so it lays them out at the bottom and never
+ * overwrites them but by what replaces them; here that bottom is taken away and each is bound to its real address:
+ *
+ *     the body's plan    ├ i │ c │ x │ k │ y ┼──── workspace ────┤
+ *                          ▼   ▼   ▼   ▼   ▼          ▼
+ *     the arena           slot of c, row of x, …   workspace of the loop's step, as long as the step runs
+ *
+ * A carry is donated and replaced by its successor: written over it where the body allows, else copied at the end of the
+ * turn. A row of a result is a parameter that nobody reads and that the result replaces: it is written where it belongs.
+ */
+import { at, invariant } from "../../base/invariant.ts";
+import { copy, type Int, plus, type Statement } from "../../codegen/script.ts";
+import { type Graph, type Node, newValue, type Value } from "../../ir/graph.ts";
+import { planProgram } from "../../plan/plan.ts";
+import { alignUp, type Plan } from "../../plan/problem.ts";
+import type { PlanStep, Program } from "../../plan/program.ts";
+import type { MemorySpace } from "../../target/space.ts";
+
+/** A node as a step of the plan, and its code once everything it touches has an address. */
+export interface Unit {
+  readonly step: PlanStep;
+  statements(address: (value: Value) => Int, scratch: readonly Int[]): readonly Statement[];
+}
+
+/** Makes units of nodes. */
+export interface UnitOf {
+  (node: Node): Unit;
+  /** Of the search for an order for a body, in steps run; undefined: as for a program. */
+  readonly orderWork: number | undefined;
+  /** Where everything lies. */
+  readonly space: MemorySpace;
+}
+
+export interface Body {
+  readonly plan: Plan;
+  readonly region: Graph;
+  /** One for each result: the parameter in whose place it is found after the run. */
+  readonly slots: readonly Value[];
+  readonly workspaceBytes: number;
+  /** Whether the region looks at a parameter. */
+  reads(param: Value): boolean;
+  /** One run. `slot` gives the address of parameters and of `slots`. */
+  statements(slot: (value: Value) => Int, workspace: Int): readonly Statement[];
+}
+
+/**
+ * Plans a region. `replaced` says which parameter each result takes the place of; a result without one (undefined) gets a
+ * slot of its own.
+ */
+export function planBody(region: Graph, replaced: readonly (Value | undefined)[], unitOf: UnitOf): Body {
+  const regions = planned.get(unitOf) ?? new WeakMap<Graph, Known>();
+  planned.set(unitOf, regions);
+  const known = regions.get(region);
+  const isSame =
+    known?.replaced.length === replaced.length && known.replaced.every((value, i) => value === replaced[i]);
+  if (known && isSame) return known.body;
+  const body = newBody(region, replaced, unitOf);
+  regions.set(region, { replaced, body });
+  return body;
+}
+
+interface Known {
+  readonly replaced: readonly (Value | undefined)[];
+  readonly body: Body;
+}
+
+/** Variants of a program have regions in common, and most of the time goes into planning these. */
+const planned = new WeakMap<UnitOf, WeakMap<Graph, Known>>();
+
+function newBody(region: Graph, replaced: readonly (Value | undefined)[], unitOf: UnitOf): Body {
+  const slots = region.results.map((result, i) => replaced[i] ?? newValue(result.type, result.name));
+  const empty = new Set(slots.filter((_, i) => replaced[i] === undefined));
+  const params = [...region.params, ...empty];
+  const units = new Map(region.nodes.map((node) => [node, unitOf(node)]));
+  const program: Program = {
+    name: region.name,
+    params,
+    donated: new Map(slots.map((slot, i) => [slot, i])),
+    results: region.results,
+    steps: region.nodes.map((node) => unitIn(units, node).step),
+    persistent: new Set(params),
+    empty,
+    spaces: [unitOf.space],
+  };
+  const plan = planProgram(program, { orderWork: unitOf.orderWork });
+  const bound = boundBuffers(plan, params);
+  const floor = [...bound.keys()].reduce(
+    (sum, id) => sum + alignUp(at(plan.problem.buffers, id).bytes, unitOf.space.alignment),
+    0,
+  );
+  const statements = (slot: (value: Value) => Int, workspace: Int): readonly Statement[] => {
+    const place = (id: number): Int => {
+      const param = bound.get(id);
+      return param ? slot(param) : plus(workspace, at(plan.offsets, id) - floor);
+    };
+    const address = (value: Value): Int => place(plan.bufferOf.get(value) ?? -1);
+    return [
+      ...plan.program.steps.flatMap((step, i) =>
+        unitIn(units, step.node).statements(address, at(plan.scratch, i).map(place)),
+      ),
+      ...plan.copies.flatMap(({ from, to }) => copy(place(to), place(from), at(plan.problem.buffers, from).bytes)),
+    ];
+  };
+  const read = new Set([...region.nodes.flatMap((node) => node.inputs), ...region.results]);
+  const workspaceBytes = Math.max(0, plan.height - floor);
+  return { plan, region, slots, workspaceBytes, reads: (param) => read.has(param), statements };
+}
+
+function unitIn(units: ReadonlyMap<Node, Unit>, node: Node): Unit {
+  const unit = units.get(node);
+  invariant(unit, () => `${node.op.name} is not in the body`);
+  return unit;
+}
+
+/** The buffers at the bottom, and the parameter whose slot each is. */
+function boundBuffers(plan: Plan, params: readonly Value[]): ReadonlyMap<number, Value> {
+  const bound = new Map(params.map((param) => [plan.bufferOf.get(param) ?? -1, param]));
+  invariant(bound.size === params.length, () => `${plan.program.name}: two parameters have one slot`);
+  return bound;
+}

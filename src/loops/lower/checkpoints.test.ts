@@ -1,0 +1,155 @@
+/**
+ * @file Reversal from held states as the module runs it: followed here by an interpreter of its statements, whose actions
+ * are given to the checker of schedules, and counted against the least there can be.
+ */
+import { describe, expect, it } from "vitest";
+import { ScriptMachine } from "../../../tests/helpers/script-machine.ts";
+import { at } from "../../base/invariant.ts";
+import { type Int, int, type Local, type Statement } from "../../codegen/script.ts";
+import { type Action, memoryLevel, WORK } from "../../node/reverse/action.ts";
+import { checkActions } from "../../node/reverse/check.ts";
+import type { Reversal } from "../../ops/loops.ts";
+import type { SplitAttrs } from "../../ops/rewind.ts";
+import { leastAdvances } from "../binomial.ts";
+import { namedSchedule } from "../schedules.ts";
+import { binomialSplit, type HeldStates, recordStates, walkBack } from "./checkpoints.ts";
+
+/** Places of the machine: turns of slots lie from 0, a copy between WORKING and a slot is a snapshot or a restore. */
+const WORKING = -1;
+const [STEP, BACK] = [-2, -3];
+
+/** The actions of a recorded loop and its reverse. */
+function actionsOf(length: number, rule: SplitAttrs): readonly Action[] {
+  const actions: Action[] = [];
+  const held = new Set<number>();
+  let current = 0;
+  const machine = new ScriptMachine({
+    onCopy: (to, from) => {
+      if (to === STEP) {
+        const last = actions.at(-1);
+        if (last?.kind === "advance") actions[actions.length - 1] = { ...last, to: from + 1 };
+        else actions.push({ kind: "advance", from, to: from + 1 });
+        current = from + 1;
+      } else if (to === BACK) {
+        actions.push({ kind: "tape", step: from, level: WORK, slot: 0 });
+        actions.push({ kind: "reverse", step: from, level: WORK, slot: 0 });
+      } else if (from === WORKING) {
+        if (held.has(to)) actions.push({ kind: "free", level: 0, slot: to });
+        held.add(to);
+        actions.push({ kind: "snapshot", step: current, level: 0, slot: to });
+      } else {
+        current = machine.memory.get(from) ?? -1;
+        actions.push({ kind: "restore", step: current, level: 0, slot: from });
+      }
+    },
+  });
+  const moved = (to: Int, from: Int): readonly Statement[] => [{ kind: "copy", to, from, bytes: 1 }];
+  const states: HeldStates = {
+    rule,
+    save: (slot) => moved(slot, int(WORKING)),
+    restore: (slot) => moved(int(WORKING), slot),
+    turnOf: (slot) => ({ kind: "load", at: slot, bytes: 4 }),
+    setTurn: (slot, turn) => [{ kind: "store", at: slot, value: turn }],
+    step: (turn) => moved(int(STEP), { kind: "local", local: turn }),
+  };
+  const top: Local = { name: "top" };
+  machine.run(recordStates(states, int(length), top));
+  machine.run(walkBack(states, int(length), top, true, (turn) => moved(int(BACK), { kind: "local", local: turn })));
+  // What is left in slots at the end is let go.
+  return [...actions, ...[...held].map((slot): Action => ({ kind: "free", level: 0, slot }))];
+}
+
+function countsOf(length: number, rule: SplitAttrs) {
+  return checkActions(length, [memoryLevel(rule.slots)], actionsOf(length, rule));
+}
+
+describe("a recorded loop and its reverse", () => {
+  it("never read a state that is not held, and make as few turns as the best schedule: 60 turns, 9 slots", () => {
+    for (let length = 1; length <= 60; length++) {
+      for (let slots = 1; slots <= 9; slots++) {
+        const counts = countsOf(length, { slots, split: "binomial", every: 0 });
+        expect(counts.problem, `${length} turns, ${slots} slots`).toBeNull();
+        expect(counts.advances, `${length} turns, ${slots} slots`).toBe(leastAdvances(length, slots));
+      }
+    }
+  });
+
+  it.each([
+    [1000, 5],
+    [10_000, 46],
+    [10_000, 495],
+    [100_000, 12],
+  ])("make as few turns as the best schedule: %i turns, %i slots", (length, slots) => {
+    const counts = countsOf(length, { slots, split: "binomial", every: 0 });
+    expect(counts.problem).toBeNull();
+    expect(counts.advances).toBe(leastAdvances(length, slots));
+  });
+
+  it.each(["binomial", "binary", "periodic", "square-root"] as const satisfies readonly Reversal[])(
+    "by %s make as many turns as the plan says, in the slots that it gives",
+    (name) => {
+      for (const snapshots of [0, 1, 2, 3, 7]) {
+        for (const length of [1, 2, 3, 4, 7, 10, 31, 64, 100]) {
+          const schedule = namedSchedule(name, length, snapshots);
+          if (!schedule) throw new Error(`${name} has no schedule`);
+          const counts = countsOf(length, schedule);
+          const text = `${length} turns, ${snapshots} snapshots`;
+          expect(counts.problem, text).toBeNull();
+          expect(counts.advances - (length - 1), text).toBe(schedule.advances);
+        }
+      }
+    },
+  );
+});
+
+function split(length: number, slots: number): number {
+  const m: Local = { name: "m" };
+  const machine = new ScriptMachine();
+  machine.run(binomialSplit(m, int(length), int(slots)));
+  return machine.locals.get(m) ?? 0;
+}
+
+/** Turns forward to reverse `length` turns with `slots` states, the first one included; `ahead` says where to hold one. */
+function forwardTurns(length: number, slots: number, ahead: (length: number, slots: number) => number): number {
+  const known = new Map<string, number>();
+  const turns = (l: number, s: number): number => {
+    if (l <= 1) return 0;
+    if (s === 1) return (l * (l - 1)) / 2;
+    const key = `${l},${s}`;
+    const m = known.has(key) ? 0 : ahead(l, s);
+    const made = known.get(key) ?? m + turns(l - m, s - 1) + turns(m, s);
+    known.set(key, made);
+    return made;
+  };
+  return turns(length, slots);
+}
+
+describe("the split of a loop", () => {
+  it("makes as few turns as the best one, for up to 80 turns and 8 slots", () => {
+    const best = Array.from({ length: 9 }, () => [0, 0]);
+    for (let s = 1; s <= 8; s++) {
+      for (let l = 2; l <= 80; l++) {
+        let least = (l * (l - 1)) / 2;
+        for (let m = 1; s > 1 && m < l; m++)
+          least = Math.min(least, m + at(at(best, s - 1), l - m) + at(at(best, s), m));
+        at(best, s)[l] = least;
+        expect(forwardTurns(l, s, split), `${l} turns, ${s} slots`).toBe(least);
+      }
+    }
+  });
+
+  it("stays between the ends for any number of turns, also where binomials leave 32 bits", () => {
+    for (const slots of [2, 3, 5, 32, 1000]) {
+      for (const length of [2, 3, 1000, 70_000, 2 ** 24, 2 ** 30]) {
+        if (length > 2 ** 24 && slots < 5) continue;
+        const m = split(length, slots);
+        expect(m).toBeGreaterThanOrEqual(1);
+        expect(m).toBeLessThan(length);
+      }
+    }
+  });
+
+  it("takes 5.5 sweeps for a million turns with 32 slots", () => {
+    expect(forwardTurns(1_000_000, 32, split) / 1_000_000).toBeCloseTo(5.5, 1);
+  });
+});

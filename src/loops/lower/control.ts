@@ -1,0 +1,155 @@
+/**
+ * @file Loops and branches as steps of a plan and as code. A loop is one step: it reads its inputs, writes its results,
+ * and needs as workspace what its body needs. Carries live in the storage of the loop's last results, from the first turn
+ * on; where a first carry is read for the last time, the planner may put both into one place, and nothing is copied:
+ *
+ *     inputs    c ─ copied unless in place ─╮        xs [ row │ row │ … ]     k
+ *                                           ▼                  ▼              ▼
+ *     results   c  ◄───────────────── body's slot      body's slot      body's slot
+ *               ys [ row │ row │ … ] ◄─ body's slot
+ *
+ * A branch is the same with no turns: an operand that some region hands through shares the slot of that result.
+ */
+
+import { at, InternalError } from "../../base/invariant.ts";
+import {
+  choose,
+  int,
+  intOp,
+  type Local,
+  loadAt,
+  plus,
+  read,
+  repeatWhile,
+  type Statement,
+  set,
+  store,
+} from "../../codegen/script.ts";
+import type { Node } from "../../ir/graph.ts";
+import type { ControlForm } from "../../ir/op.ts";
+import { sameType } from "../../ir/type.ts";
+import { isBool } from "../../kernel/dtype.ts";
+import { MOST_TURNS, type ScanAttrs, scanParts, type WhileAttrs, whileParts } from "../../ops/loops.ts";
+import { Binding, CELL_BYTES, controlStep, fillSlots, turnOf, turnsOf, zip } from "./binding.ts";
+import { type Body, planBody, type Unit, type UnitOf } from "./body.ts";
+import { recordWhileUnit } from "./record-while.ts";
+import { recordUnit, rewindUnit } from "./reversal.ts";
+import { unwindUnit } from "./unwind.ts";
+
+/** The unit of a node with regions that it controls. */
+export function controlUnit(node: Node, form: ControlForm, unitOf: UnitOf): Unit {
+  switch (form) {
+    case "scan":
+      return scanUnit(node, unitOf);
+    case "while":
+      return whileUnit(node, unitOf);
+    case "switch":
+      return switchUnit(node, unitOf);
+    case "unwind":
+      return unwindUnit(node, unitOf);
+    case "record":
+      return recordUnit(node, unitOf);
+    case "record-while":
+      return recordWhileUnit(node, unitOf);
+    case "rewind":
+      return rewindUnit(node, unitOf);
+  }
+}
+
+function scanUnit(node: Node, unitOf: UnitOf): Unit {
+  const parts = scanParts(node);
+  const { length, reverse } = node.attrs as ScanAttrs;
+  const { carries, count, last } = parts;
+  const body = planBody(parts.body, parts.body.params.slice(1, 1 + carries.length), unitOf);
+  const pairs = zip(carries, last);
+  const step = controlStep(node, [body], [body.workspaceBytes, CELL_BYTES], pairs);
+  return {
+    step,
+    statements(address, [workspace = int(0), cell = int(0)]) {
+      const [i, turns]: readonly Local[] = [{ name: "i" }, { name: "turns" }];
+      if (!i || !turns) return [];
+      const run = turnOf(body, parts, length, i, address, [workspace, cell]);
+      const loop = reverse
+        ? [set(i, read(turns)), repeatWhile(intOp("lt", int(0), read(i)), [set(i, plus(read(i), -1)), ...run])]
+        : [set(i, int(0)), repeatWhile(intOp("lt", read(i), read(turns)), [...run, set(i, plus(read(i), 1))])];
+      return [...turnsOf(count, length, turns, address), ...fillSlots(pairs, address), ...loop];
+    },
+  };
+}
+
+function whileUnit(node: Node, unitOf: UnitOf): Unit {
+  const parts = whileParts(node);
+  const { length } = node.attrs as WhileAttrs;
+  const { carries, consts, last, turns } = parts;
+  const body = planBody(parts.body, parts.body.params.slice(1, 1 + carries.length), unitOf);
+  const test = planBody(parts.test, [undefined], unitOf);
+  const pairs = zip(carries, last);
+  const workspaceBytes = Math.max(body.workspaceBytes, test.workspaceBytes);
+  return {
+    step: controlStep(node, [test, body], [workspaceBytes, CELL_BYTES], pairs),
+    statements(address, [workspace = int(0), cell = int(0)]) {
+      const i: Local = { name: "i" };
+      const goes: Local = { name: "goes" };
+      const found = plus(cell, 4);
+      const binding = new Binding()
+        .bind(parts.test.params, [...last.map(address), ...consts.map(address)])
+        .bind(test.slots, [found]);
+      const more = intOp("lt", read(i), int(length === 0 ? MOST_TURNS : length));
+      return [
+        ...fillSlots(pairs, address),
+        set(i, int(0)),
+        set(goes, int(1)),
+        repeatWhile(read(goes), [
+          ...test.statements(binding.of, workspace),
+          set(goes, intOp("and", loadAt(found, 1), more)),
+          choose(read(goes), [...turnOf(body, parts, length, i, address, [workspace, cell]), set(i, plus(read(i), 1))]),
+        ]),
+        store(address(turns), read(i)),
+      ];
+    },
+  };
+}
+
+/** [operand, result] by position, where some region hands the operand through as that result. */
+function handedThrough(node: Node): readonly (readonly [number, number])[] {
+  const pairs: (readonly [number, number])[] = [];
+  node.outputs.forEach((output, r) => {
+    for (const { params, results } of node.regions) {
+      const operand = params.indexOf(at(results, r));
+      const free = operand >= 0 && !pairs.some(([o, out]) => o === operand || out === r);
+      if (free && sameType(at(params, operand).type, output.type)) pairs.push([operand, r]);
+    }
+  });
+  return pairs;
+}
+
+function switchUnit(node: Node, unitOf: UnitOf): Unit {
+  const [index, ...operands] = node.inputs;
+  if (!index) throw new InternalError("switch has no index");
+  const pairs = handedThrough(node);
+  const resultOf = new Map(pairs);
+  const operandOf = new Map(pairs.map(([operand, result]) => [result, operand]));
+  const bodies = node.regions.map((region) => {
+    const replaced = region.results.map((_, r) => region.params[operandOf.get(r) ?? -1]);
+    return planBody(region, replaced, unitOf);
+  });
+  const shared = pairs.map(([operand, result]) => [at(operands, operand), at(node.outputs, result)] as const);
+  const workspaceBytes = Math.max(...bodies.map((body) => body.workspaceBytes));
+  return {
+    step: controlStep(node, bodies, [workspaceBytes], shared),
+    statements(address, [workspace = int(0)]) {
+      const chosen: Local = { name: "chosen" };
+      const run = (body: Body): readonly Statement[] => {
+        const places = operands.map((operand, o) => address(node.outputs[resultOf.get(o) ?? -1] ?? operand));
+        const binding = new Binding().bind(body.region.params, places).bind(body.slots, node.outputs.map(address));
+        return body.statements(binding.of, workspace);
+      };
+      const number = loadAt(address(index), isBool(index.type.dtype) ? 1 : 4);
+      const branches = bodies.map(run);
+      const tree = branches.reduceRight((rest, branch, n) =>
+        n === bodies.length - 1 ? branch : [choose(intOp("le", read(chosen), int(n)), branch, rest)],
+      );
+      return [set(chosen, number), ...fillSlots(shared, address), ...tree];
+    },
+  };
+}

@@ -1,0 +1,181 @@
+/**
+ * @file What each loop of a program holds, for a number of bytes. A loop that keeps its stacks takes the least time and the
+ * most bytes; one that holds s states makes t(l, s) turns again. With several loops the question is who gets the bytes: at
+ * a *price* of a byte each loop takes the option that is cheapest for it, time and bytes together, and one price for all is
+ * the best division of the bytes that they take.
+ *
+ * ```
+ *   levels   0  everything stacked ─ … ─ 7 ─ · · · ─ 8 ─ … ─ n  as few as there can be      a level is a price, from 0 up
+ *                                            └ between two levels: one loop after the other gives up what it has to,
+ *                                              those with the largest stacks last, a state or a turn's rows at a time
+ * ```
+ *
+ * That is one way down from all to nothing, a rung each step, and which of them a budget takes is asked of the staircase of
+ * their real plans (plan/budget/stairs.ts): more bytes never cost time.
+ */
+import { at } from "../base/invariant.ts";
+import { isSmaller } from "../plan/budget/family.ts";
+import type { Candidate } from "../plan/budget/rungs.ts";
+import { Stairs } from "../plan/budget/stairs.ts";
+import type { LoopChoice, LoopForm, LoopGroup } from "./groups.ts";
+import { between, fewest, type Option, optionFor, optionsOf, slope } from "./options.ts";
+
+/** Prices that are looked at. */
+const LEVELS = 40;
+/** Forms that are looked at between two options of a loop. */
+const STEPS = 16384;
+
+/** The number of each group's option. */
+type Picks = readonly number[];
+
+/** Picks from everything stacked to as few states as there can be, one for each of some prices. */
+function levelsOf(options: readonly (readonly Option[])[]): readonly Picks[] {
+  const prices = options.flatMap((own) => own.slice(1).map((option, i) => slope(at(own, i), option)));
+  const sorted = [...new Set(prices)].sort((a, b) => a - b);
+  const every = Math.max(1, Math.ceil(sorted.length / LEVELS));
+  const some = sorted.filter((_, i) => i % every === every - 1 || i === sorted.length - 1);
+  const picksAt = (price: number): Picks =>
+    options.map((own) => {
+      const total = (i: number): number => at(own, i).ms + price * at(own, i).bytes;
+      return own.reduce((best, _, i) => (total(i) < total(best) ? i : best), 0);
+    });
+  const levels = [picksAt(0), ...some.map((price) => picksAt(price * (1 + 1e-9)))];
+  return levels.filter((picks, i) => i === 0 || picks.join() !== at(levels, i - 1).join());
+}
+
+const textOf = (choice: LoopChoice): string =>
+  [...choice].map(([key, { slots, taped, price }]) => `${key}: ${slots}, ${taped}, ${price}`).join("; ");
+
+/** A step of the way down: what each group has, and what that is expected to take. */
+interface Step {
+  readonly forms: readonly LoopForm[];
+  readonly bytes: number;
+  readonly ms: number;
+}
+
+/** From many bytes to few, the steps that no other is expected to beat. */
+function unbeaten(steps: readonly Step[]): readonly Step[] {
+  const kept: Step[] = [];
+  for (const step of [...steps].sort((a, b) => a.bytes - b.bytes || a.ms - b.ms)) {
+    if (step.ms < (kept.at(-1)?.ms ?? Number.POSITIVE_INFINITY)) kept.push(step);
+  }
+  return kept.reverse();
+}
+
+/** A choice by the groups' forms; a loop that keeps its rows as they are is not in it. */
+function choiceOf(groups: readonly LoopGroup[], forms: readonly LoopForm[]): LoopChoice {
+  const chosen = groups.map(({ key }, g) => [key, at(forms, g)] as const);
+  return new Map(chosen.filter(([, { taped, price }], g) => taped < at(groups, g).length || price > 0));
+}
+
+/** Plans of a program by what its loops hold. */
+export class LoopPlans<R> {
+  readonly levels: readonly LoopChoice[];
+  readonly #groups: readonly LoopGroup[];
+  readonly #options: readonly (readonly Option[])[];
+  readonly #picks: readonly Picks[];
+  readonly #realise: (choice: LoopChoice) => Candidate<R>;
+  readonly #made = new Map<string, Candidate<R>>();
+  #stairs: Stairs<R> | undefined;
+
+  constructor(groups: readonly LoopGroup[], realise: (choice: LoopChoice) => Candidate<R>) {
+    this.#groups = groups;
+    this.#realise = realise;
+    this.#options = groups.map(optionsOf);
+    this.#picks = levelsOf(this.#options);
+    this.levels = this.#picks.map((picks) => choiceOf(groups, this.#formsAt(picks)));
+  }
+
+  #formsAt(picks: Picks): readonly LoopForm[] {
+    return picks.map((pick, g) => at(at(this.#options, g), pick).form);
+  }
+
+  at(choice: LoopChoice): Candidate<R> {
+    const key = textOf(choice);
+    const made = this.#made.get(key) ?? this.#realise(choice);
+    this.#made.set(key, made);
+    return made;
+  }
+
+  /** As few states as a reasonable number of sweeps takes. */
+  get few(): LoopChoice {
+    return new Map(this.#groups.map((group) => [group.key, fewest(group)]));
+  }
+
+  /** The fastest plan within a budget; null where none fits. */
+  within(budgetBytes: number): Candidate<R> | null {
+    const top = this.at(at(this.levels, 0));
+    if (top.arenaBytes <= budgetBytes) return top;
+    this.#stairs ??= this.#wayDown(top);
+    return this.#stairs.within(budgetBytes);
+  }
+
+  /** From everything stacked to as few states as there can be, a rung each step. */
+  #wayDown(top: Candidate<R>): Stairs<R> {
+    const steps = unbeaten(this.#steps());
+    const climb = (rung: number): readonly Candidate<R>[] => [
+      this.at(choiceOf(this.#groups, at(steps, rung - 1).forms)),
+    ];
+    return new Stairs(top, { count: steps.length, aims: false, targetOf: () => Number.POSITIVE_INFINITY, climb });
+  }
+
+  #steps(): readonly Step[] {
+    const picks = [...at(this.#picks, 0)];
+    const steps: Step[] = [];
+    for (const next of this.#picks.slice(1)) {
+      for (let g = picks.length - 1; g >= 0; g--) {
+        for (; at(picks, g) > at(next, g); picks[g] = at(picks, g) - 1) steps.push(...this.#stepsBelow(picks, g));
+      }
+    }
+    return steps;
+  }
+
+  /** One group goes from its option to the next smaller one. */
+  #stepsBelow(picks: Picks, g: number): readonly Step[] {
+    const [group, options, pick] = [at(this.#groups, g), at(this.#options, g), at(picks, g)];
+    const part = between(group, at(options, pick - 1), at(options, pick));
+    const others = picks.map((own, i) => at(at(this.#options, i), own)).filter((_, i) => i !== g);
+    const [bytes, ms] = [others.reduce((sum, o) => sum + o.bytes, 0), others.reduce((sum, o) => sum + o.ms, 0)];
+    const count = Math.min(STEPS, part.steps);
+    return Array.from({ length: count }, (_, i) => {
+      const form = part.at(Math.floor((part.steps * i) / count));
+      const own = optionFor(group, form);
+      return { forms: this.#formsAt(picks).with(g, form), bytes: bytes + own.bytes, ms: ms + own.ms };
+    });
+  }
+
+  #with(forms: readonly LoopForm[], g: number, form: LoopForm): LoopChoice {
+    return choiceOf(this.#groups, forms.with(g, form));
+  }
+
+  /** The smallest plan that takes no more than so long; null where none does. */
+  underMs(limitMs: number): Candidate<R> | null {
+    const tooSlow = (i: number): boolean => this.at(at(this.levels, i)).predictedMs > limitMs;
+    const level = firstWhere(this.levels.length, tooSlow) - 1;
+    if (level < 0) return null;
+    const forms = [...this.#formsAt(at(this.#picks, level))];
+    for (const [g, group] of this.#groups.entries()) {
+      const [options, pick] = [at(this.#options, g), at(at(this.#picks, level), g)];
+      for (let i = pick; i > 0; i--) {
+        const part = between(group, at(options, i - 1), at(options, i));
+        const isFast = (n: number): boolean => this.at(this.#with(forms, g, part.at(n))).predictedMs <= limitMs;
+        const least = firstWhere(part.steps, isFast);
+        forms[g] = part.at(least);
+        if (least > 0) break;
+      }
+    }
+    const [plain, narrowed] = [this.at(at(this.levels, level)), this.at(choiceOf(this.#groups, forms))];
+    return narrowed.predictedMs <= limitMs && isSmaller(narrowed, plain) ? narrowed : plain;
+  }
+}
+
+/** The first number that a property holds for, by bisection; `count` where there is none. */
+function firstWhere(count: number, holds: (i: number) => boolean): number {
+  let [no, yes] = [-1, count];
+  while (yes - no > 1) {
+    const middle = (no + yes) >> 1;
+    if (holds(middle)) yes = middle;
+    else no = middle;
+  }
+  return yes;
+}

@@ -1,0 +1,91 @@
+/**
+ * @file Which rows a loop keeps for its reverse, at a price of a byte. The reverse reads some values of the forward body.
+ * Each of them, and whatever is needed for it, is kept as a row or computed again in the reverse:
+ *
+ * ```
+ *   x ── matmul ── p ── tanh ── t          t and c are read by the reverse
+ *                   ╲                      keep t and c:        two rows, nothing again
+ *                    add ── c              keep p:              one row, tanh and add again
+ *                   ╱                      keep nothing:        no row, the product again too
+ *   k ─────────────╯
+ * ```
+ *
+ * With a price on bytes the best choice is a minimum cut: r(v) says that v is needed, z(n) that node n runs again, and
+ *
+ *   r(v) and not z(its node)    costs the bytes of v's row        z(n)                   costs the time of n
+ *   z(n) and not r(an input)    cannot be
+ *
+ * Rows of inputs, constants, and the row's number are there anyway. Zheng et al. and PyTorch's partitioner choose what to
+ * keep by a cut that knows bytes alone; here the time is in it.
+ */
+import { at } from "../base/invariant.ts";
+import type { Node, Value } from "../ir/graph.ts";
+import { byteLength } from "../ir/type.ts";
+import { producersOf } from "../ir/walk.ts";
+import type { NodeCosts } from "../plan/cost/model.ts";
+import { Flow } from "../plan/order/flow.ts";
+import { msOf, NO_WORK } from "../target/work.ts";
+import { type LoopPair, rowsOf } from "./pairs.ts";
+
+/** Values of the forward body that become rows, and nodes of it that run again, in order. */
+export interface RowCut {
+  readonly rows: readonly Value[];
+  readonly again: readonly Node[];
+}
+
+/** What one turn takes again: nodes that are fused with others need no memory of their own. */
+export function againMs(node: Node, costs: NodeCosts): number {
+  const work = costs.workOf(node);
+  const isMap = node.op.lower.kind === "map";
+  return msOf(isMap ? { ...NO_WORK, arithmetic: work.arithmetic } : work, costs.rates);
+}
+
+/** Values of the body that the reverse has in any case. */
+function givenValues({ forwardParts, backwardParts, stacks }: LoopPair): ReadonlySet<Value> {
+  const { body, carries, ys } = forwardParts;
+  const isCarry = (i: number): boolean => i >= 1 && i <= carries.length;
+  const others = ys.flatMap((y, n) =>
+    backwardParts.xs.includes(y) && !stacks.includes(y) ? [at(body.results, carries.length + n)] : [],
+  );
+  return new Set([...body.params.filter((_, i) => !isCarry(i)), ...others]);
+}
+
+/** The best rows at a price in milliseconds a byte. */
+export function rowCut(pair: LoopPair, pricePerByte: number, msOfNode: (node: Node) => number): RowCut {
+  const { body } = pair.forwardParts;
+  const producer = producersOf(body);
+  const given = givenValues(pair);
+  const [SOURCE, SINK] = [0, 1];
+  const flow = new Flow(2, Number.POSITIVE_INFINITY);
+  const needed = new Map<Value, number>();
+  const again = new Map<Node, number>();
+  const need = (value: Value): number => {
+    const id = needed.get(value) ?? flow.addNode();
+    needed.set(value, id);
+    return id;
+  };
+  const keeping = (value: Value): number => pricePerByte * pair.length * byteLength(value.type);
+  for (const row of new Set(rowsOf(pair.forwardParts, pair.stacks))) {
+    if (!given.has(row)) flow.addEdge(SOURCE, need(row), Number.POSITIVE_INFINITY);
+  }
+  for (const node of [...body.nodes].reverse()) {
+    const wanted = node.outputs.filter((value) => needed.has(value));
+    if (wanted.length === 0) continue;
+    const id = flow.addNode();
+    again.set(node, id);
+    flow.addEdge(id, SINK, pair.length * msOfNode(node));
+    for (const value of wanted) flow.addEdge(need(value), id, keeping(value));
+    for (const value of new Set(node.inputs)) {
+      if (!given.has(value)) flow.addEdge(id, need(value), Number.POSITIVE_INFINITY);
+    }
+  }
+  // Carries before the turn are made by no node.
+  for (const [value, id] of needed) if (!producer.has(value)) flow.addEdge(id, SINK, keeping(value));
+  flow.maximum(SOURCE, SINK);
+  const side = flow.reachedFrom(SOURCE);
+  const runs = (node: Node | undefined): boolean => node !== undefined && side[again.get(node) ?? SINK] === 1;
+  return {
+    rows: [...needed].flatMap(([value, id]) => (side[id] === 1 && !runs(producer.get(value)) ? [value] : [])),
+    again: body.nodes.filter((node) => runs(node)),
+  };
+}

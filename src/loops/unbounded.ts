@@ -1,0 +1,176 @@
+/**
+ * @file Loops whose number of turns nobody bounds, and their reverses. Autodiff leaves a `while` and an `unwind`, which
+ * computes states again from the first one. When the two stand in one graph, the `while` may hold states on its way:
+ *
+ * ```
+ *   while ── count ──> unwind            →      record_while ── count, held states ──> rewind
+ *   c₀ ──────────────────╯
+ *   turns:  l  +  l - 1 + t(l, s) - …    →      l  +  what the online schedule makes again: a whole sweep less
+ * ```
+ *
+ * After the passes a `while` may have lost carries that only its reverse still needs, and which of its carries is which of
+ * the reverse's is not written down. Those that begin with the same value and whose next values are computed by equal nodes
+ * are the same; any other becomes a carry of its own in the loop that holds states.
+ */
+import { at } from "../base/invariant.ts";
+import { Build } from "../ir/build.ts";
+import { type Graph, type Node, newValue, type Value } from "../ir/graph.ts";
+import type { AnyOp, Attrs } from "../ir/op.ts";
+import { byteLength } from "../ir/type.ts";
+import { usersOf } from "../ir/walk.ts";
+import { assumedTurns, type WhileAttrs, whileLoop, whileParts } from "../ops/loops.ts";
+import { type RecordWhileAttrs, recordWhile } from "../ops/record-while.ts";
+import { INDEX, stackType } from "../ops/region-checks.ts";
+import { NOT_TAPED, placesType, type RewindAttrs, rewind } from "../ops/rewind.ts";
+import { type UnwindAttrs, unwind, unwindParts } from "../ops/unwind.ts";
+import { cse } from "../passes/cse.ts";
+import { dce } from "../passes/dce.ts";
+import { readsFor } from "../passes/narrow.ts";
+import { leastAdvances } from "./binomial.ts";
+
+/** A reverse without a bound, and its loop where that can hold states for it. */
+export interface OpenPair {
+  readonly forward: Node | null;
+  readonly backward: Node;
+  /** Of one state of the reverse. */
+  readonly stateBytes: number;
+}
+
+/** Turns made again with so many states, of as many turns as costs are worked out for. */
+export const openAdvances = (slots: number): number => {
+  const turns = assumedTurns(0);
+  return Math.max(0, leastAdvances(turns, Math.min(slots, turns)) - (turns - 1));
+};
+
+/** Every reverse without a bound in a graph, not in its regions. */
+export function findOpenPairs(graph: Graph): readonly OpenPair[] {
+  const backwards = graph.nodes.filter(({ op, attrs }) => op === unwind && (attrs as UnwindAttrs).length === 0);
+  if (backwards.length === 0) return [];
+  const users = usersOf(graph);
+  const loops = graph.nodes.filter(({ op, attrs }) => op === whileLoop && (attrs as WhileAttrs).length === 0);
+  const makerOf = new Map(loops.map((node) => [whileParts(node).turns, node]));
+  return backwards.map((backward) => {
+    const { count, carries } = unwindParts(backward);
+    // Of several reverses of one loop each computes states for itself.
+    const isOnly = (users.get(count) ?? []).filter(({ node }) => node.op === unwind).length === 1;
+    const forward = (isOnly ? makerOf.get(count) : undefined) ?? null;
+    const stateBytes = carries.reduce((sum, { type }) => sum + byteLength(type), 0);
+    return { forward, backward, stateBytes };
+  });
+}
+
+/** A reverse that holds so many states, of a loop that holds none. */
+export function unwindWith(node: Node, slots: number): Node {
+  const turns = assumedTurns(0);
+  return { ...node, attrs: { ...node.attrs, slots, advances: openAdvances(slots) + turns - 1 } };
+}
+
+/** The body of both, with carries of the loop that the reverse's are, or null for those that it has of its own. */
+interface Joined {
+  readonly body: Graph;
+  readonly same: readonly (number | null)[];
+  readonly consts: readonly Value[];
+}
+
+/** The two bodies in one, `same` being a guess: what it is wrong about is null in the result. */
+function joinOnce(loop: Node, back: Node, same: readonly (number | null)[]): Joined {
+  const { carries, consts, body } = whileParts(loop);
+  const { carries: states, consts: backConsts, step } = unwindParts(back);
+  const b = new Build(body.name);
+  const index = b.param(INDEX, "i");
+  const ownCarries = carries.map(({ type, name }) => b.param(type, name));
+  const extra = new Map(states.flatMap((s, k) => (same[k] === null ? [[k, b.param(s.type, s.name)] as const] : [])));
+  const wanted = step.results.filter((_, k) => same[k] === null);
+  const read = readsFor(step, wanted);
+  const firstConst = 1 + states.length;
+  const more = backConsts.filter((value, k) => read.has(at(step.params, firstConst + k)) && !consts.includes(value));
+  const all = [...new Set([...consts, ...more])];
+  const bound = new Map(all.map((value) => [value, b.param(value.type, value.name)]));
+  const constant = (value: Value): Value => bound.get(value) ?? value;
+  const made = b.inline(body, [index, ...ownCarries, ...consts.map(constant)]);
+  const state = states.map((_, k) => at(ownCarries, same[k] ?? 0)).map((own, k) => extra.get(k) ?? own);
+  const again = b.inline(step, [index, ...state, ...backConsts.map(constant)]);
+  const { results, ...graph } = cse.run(b.finish([...made, ...again]));
+  const kept = results.slice(0, made.length);
+  const next = results.slice(made.length);
+  const agreed = same.map((j, k) => (j !== null && kept[j] === next[k] ? j : null));
+  const own = next.filter((_, k) => same[k] === null);
+  return { body: dce.run({ ...graph, results: [...kept, ...own] }), same: agreed, consts: all };
+}
+
+function joinBodies(loop: Node, back: Node): Joined {
+  const { carries } = whileParts(loop);
+  const taken = new Set<number>();
+  let same: readonly (number | null)[] = unwindParts(back).carries.map((value) => {
+    const j = carries.findIndex((carry, n) => carry === value && !taken.has(n));
+    taken.add(j);
+    return j < 0 ? null : j;
+  });
+  for (;;) {
+    const joined = joinOnce(loop, back, same);
+    if (joined.same.every((j, k) => j === same[k])) return joined;
+    same = joined.same;
+  }
+}
+
+/** A test over more carries and constants than it looks at. */
+function widened(
+  { test, carries, consts }: ReturnType<typeof whileParts>,
+  extra: readonly Value[],
+  all: readonly Value[],
+): Graph {
+  const own = test.params.slice(carries.length);
+  const unread = ({ type, name }: Value): Value => newValue(type, name);
+  const rest = all.map((value) => own[consts.indexOf(value)] ?? unread(value));
+  return { ...test, params: [...test.params.slice(0, carries.length), ...extra.map(unread), ...rest] };
+}
+
+/** What stands in the places of the two; null where something that is computed after the loop would be needed in it. */
+export function recordOpen(
+  graph: Graph,
+  loop: Node,
+  back: Node,
+  slots: number,
+): { readonly forward: Node; readonly backward: Node } | null {
+  const parts = whileParts(loop);
+  const { carries: states, adjoints, consts, count } = unwindParts(back);
+  const { body, same, consts: all } = joinBodies(loop, back);
+  const extra = states.filter((_, k) => same[k] === null);
+  const before = new Set(graph.nodes.slice(0, graph.nodes.indexOf(loop)).flatMap(({ outputs }) => outputs));
+  if (![...extra, ...all].every((value) => before.has(value) || graph.params.includes(value))) return null;
+  const [nc, ne] = [parts.carries.length, extra.length];
+  const own = states.flatMap((_, k) => (same[k] === null ? [k] : []));
+  const kept = states.map((_, k) => same[k] ?? nc + own.indexOf(k));
+  const storage = (): readonly Value[] => [
+    ...states.map(({ type }) => newValue(stackType(type, slots + 1), "held")),
+    newValue(placesType(slots), "places"),
+  ];
+  const [held, after] = [storage(), storage()];
+  const recordAttrs: RecordWhileAttrs = { carries: nc + ne, length: 0, slots, kept };
+  const last = extra.map(({ type, name }) => newValue(type, name));
+  const forward: Node = {
+    ...loop,
+    op: recordWhile as AnyOp,
+    inputs: [...parts.carries, ...extra, ...all],
+    attrs: recordAttrs as Attrs,
+    outputs: [...parts.last, ...last, ...held, parts.turns],
+    regions: [widened(parts, extra, all), body],
+  };
+  const shape = { states: states.length, adjoints: adjoints.length, xs: 0, length: 0, reverse: false };
+  const attrs: RewindAttrs = {
+    ...shape,
+    ...NOT_TAPED,
+    slots,
+    split: "online",
+    every: 0,
+    advances: openAdvances(slots),
+  };
+  const backward: Node = {
+    ...back,
+    op: rewind as AnyOp,
+    inputs: [count, at(held, held.length - 1), ...held.slice(0, -1), ...adjoints, ...consts],
+    attrs: attrs as Attrs,
+    outputs: [...back.outputs, ...after],
+  };
+  return { forward, backward };
+}

@@ -1,0 +1,143 @@
+/**
+ * @file Where to keep a state and where a tape, when both share the same units: Maddison, "Step-based checkpointing with
+ * high-level algorithmic differentiation", 2024, here with sizes of their own, a state taking a units and a tape b. With x₀ as the
+ * current state, not kept, and u units free, l steps need at least
+ *
+ * ```
+ *   m(1, u) = 1                                                                the working tape
+ *   m(l, u) = min   1 + m(l-1, u-b)                      keep the tape of step 0 and go on from x₁
+ *                   min over i of  i + m(l-i, u-a) + m(i, u)   keep x₀, go on from x_i; then x₀ again, its units free
+ * ```
+ *
+ * evaluations. Binomial schedules are b = ∞, store-all is a large u. What is kept last is given up first, so places are a
+ * stack and need no search. All i are tried where that is O(l² u) ≤ `WORK_LIMIT`; for longer loops those near the best i
+ * of one step less (1.1 % worse at most where both were run), and loops that the table cannot hold are split as binomial
+ * ones until it can.
+ */
+import { at } from "../../base/invariant.ts";
+import { binomialSplit } from "../../loops/binomial.ts";
+
+/** The first thing to do: keep the tape of the first step, or keep its state and advance. */
+export type MixedChoice = "tape" | number;
+
+export interface MixedTable {
+  /** Evaluations of l steps with u units free; infinite where nothing is possible. */
+  evaluations(l: number, u: number): number;
+  choice(l: number, u: number): MixedChoice;
+  /** Whether no schedule has fewer. */
+  readonly optimal: boolean;
+}
+
+export interface MixedSizes {
+  readonly stateUnits: number;
+  readonly tapeUnits: number;
+}
+
+/** Inner steps of the dynamic program, and cells of its table, that are worth their time. */
+const WORK_LIMIT = 5e7;
+const CELL_LIMIT = 2e6;
+
+/** How much of a problem is solved, and how thoroughly. */
+export interface MixedEffort {
+  /** Steps of the table. */
+  readonly steps: number;
+  /** Splits to try on either side of the last best one. */
+  readonly window: number;
+}
+
+interface Cells {
+  readonly width: number;
+  readonly cost: Float64Array;
+  /** 0 for the tape, else how far to advance. */
+  readonly choice: Int32Array;
+  /** By units: the best way to advance for one step less. */
+  readonly last: Int32Array;
+}
+
+function solveCell(cells: Cells, l: number, u: number, { stateUnits, tapeUnits }: MixedSizes, window: number): void {
+  const { width, cost, choice, last } = cells;
+  const taped = u >= tapeUnits ? 1 + at(cost, (l - 1) * width + u - tapeUnits) : Number.POSITIVE_INFINITY;
+  let best = Number.POSITIVE_INFINITY;
+  let far = 0;
+  // l evaluations, one a step, are the least there can be
+  if (taped > l && u >= stateUnits) {
+    const middle = at(last, u);
+    // the part behind is as long as there are tapes for
+    far = Math.max(1, l - 1 - Math.floor((u - stateUnits) / tapeUnits));
+    best = far + at(cost, far * width + u) + at(cost, (l - far) * width + u - stateUnits);
+    const high = Math.min(l - 1, middle + window);
+    for (let i = Math.max(1, middle - window); i <= high; i++) {
+      const total = i + (cost[i * width + u] as number) + (cost[(l - i) * width + u - stateUnits] as number);
+      if (total < best) {
+        best = total;
+        far = i;
+      }
+    }
+  }
+  if (far > 0) last[u] = far;
+  cost[l * width + u] = Math.min(taped, best);
+  choice[l * width + u] = best < taped ? far : 0;
+}
+
+function solve(steps: number, units: number, sizes: MixedSizes, window: number): Cells {
+  const width = units + 1;
+  const cost = new Float64Array((steps + 1) * width);
+  const choice = new Int32Array((steps + 1) * width);
+  const cells: Cells = { width, cost, choice, last: new Int32Array(width) };
+  cost.fill(1, width, 2 * width);
+  for (let l = 2; l <= steps; l++) for (let u = 0; u <= units; u++) solveCell(cells, l, u, sizes, window);
+  return cells;
+}
+
+function effortFor(steps: number, units: number): MixedEffort {
+  const held = Math.max(2, Math.min(steps, Math.floor(CELL_LIMIT / (units + 1))));
+  const whole = (held * held * (units + 1)) / 2;
+  if (whole <= WORK_LIMIT) return { steps: held, window: Number.POSITIVE_INFINITY };
+  return { steps: held, window: Math.floor(WORK_LIMIT / (2 * held * (units + 1))) };
+}
+
+/** The split of a loop too long for the table; as many steps as have tapes at the end when no second state fits. */
+function longChoice(l: number, u: number, { stateUnits, tapeUnits }: MixedSizes): number {
+  const snapshots = Math.floor(u / stateUnits);
+  if (snapshots > 1) return binomialSplit(l, snapshots);
+  return l - 1 - Math.min(l - 2, Math.floor((u - stateUnits) / tapeUnits));
+}
+
+/** The table for loops of up to `steps` steps in `units` units. */
+export function mixedTable(
+  steps: number,
+  units: number,
+  sizes: MixedSizes,
+  effort: MixedEffort = effortFor(steps, units),
+): MixedTable {
+  const held = Math.min(steps, effort.steps);
+  const { width, cost, choice } = solve(held, units, sizes, effort.window);
+  const allTaped = (l: number, u: number): boolean => (l - 1) * sizes.tapeUnits <= u;
+
+  /** Pieces too long for the table are cut until none is: at most one cut a step. */
+  function evaluations(all: number, units: number): number {
+    let sum = 0;
+    const pieces: [number, number][] = [[all, units]];
+    for (let piece = pieces.pop(); piece; piece = pieces.pop()) {
+      const [l, u] = piece;
+      if (l <= held) sum += at(cost, l * width + u);
+      else if (allTaped(l, u)) sum += l;
+      else if (u < sizes.stateUnits) return Number.POSITIVE_INFINITY;
+      else {
+        const i = longChoice(l, u, sizes);
+        sum += i;
+        pieces.push([i, u], [l - i, u - sizes.stateUnits]);
+      }
+    }
+    return sum;
+  }
+
+  return {
+    optimal: held === steps && effort.window === Number.POSITIVE_INFINITY,
+    evaluations: (l, u) => (l === 0 ? 0 : evaluations(l, u)),
+    choice(l, u) {
+      if (l > held) return allTaped(l, u) ? "tape" : longChoice(l, u, sizes);
+      return at(choice, l * width + u) || "tape";
+    },
+  };
+}
