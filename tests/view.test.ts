@@ -15,11 +15,15 @@ import { planLoaded } from "../src/cli/plan-figures.ts";
 import { chain } from "../src/cli/programs/chain.ts";
 import { serveView, type ViewServer } from "../src/cli/view-server.ts";
 import { planJson } from "../src/plan/json.ts";
+import { movableValues, moveValues } from "../src/plan/move.ts";
+import { planProgram } from "../src/plan/plan.ts";
+import { memorySpace } from "../src/plan/space.ts";
 import type { ViewData } from "../src/view/data.ts";
 import { curveOf, curveWithEntries, entryName, entryOf, livePlans } from "../src/view/plans.ts";
 import { entriesOfFile } from "../src/view/read-file.ts";
 import { browserPath, launch, NO_BROWSER, pictureDistance } from "./support/browser.ts";
 import { bundlePage } from "./support/page-bundle.ts";
+import { trainingStep } from "./support/plan-programs.ts";
 
 const path = browserPath();
 if (path === null) process.stderr.write(`\n*** ${NO_BROWSER} ***\n\n`);
@@ -157,6 +161,32 @@ describe.runIf(path !== null)("the page", () => {
     await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
     await page.mouse.wheel(0, -300);
     await expect.poll(async () => before.equals(await page.locator("canvas.map").screenshot())).toBe(false);
+  });
+
+  it("shows memory spaces on top of each other, and copies with both of their steps", async () => {
+    const training = trainingStep(3);
+    const saved = movableValues(training).filter(({ name }) => name === "h0");
+    const spaces = { device: memorySpace(64, { name: "device" }), host: memorySpace(256, { name: "host" }) };
+    const moved = planProgram(moveValues(training, saved, spaces));
+    const file = join(folder, "spaces.html");
+    const entries = [entryOf("moved", moved, 1, null, entryName(0))];
+    const data = { ...base, entries, curve: null, live: false };
+    writeFileSync(file, pageOf(data, new Map([[entryName(0), moved]]), script));
+    await open(pathToFileURL(file).href);
+    expect(await figure("arena")).toBe(formatBytes(moved.height));
+    expect(await figure("host")).toBe(formatBytes(moved.others[0]!.height));
+    const used = `${formatBytes(moved.height)} of device, ${formatBytes(moved.others[0]!.height)} of host`;
+    expect(await mapLabel()).toContain(used);
+    await find("h0_host");
+    const story = await text(".story");
+    expect(story).toContain("host 0x0–0x800");
+    expect(story).toContain("It is in host, which holds 2 KiB at most at once.");
+    expect(story).toMatch(/queue1waited for by\d+ wait/);
+    // Above the arena is the host: its only rectangle is under the pointer at the top of what is drawn.
+    const box = (await page.locator("canvas.map").boundingBox())!;
+    await page.keyboard.press("Escape");
+    await page.mouse.click(box.x + box.width / 2, box.y + 30);
+    await page.locator(".story h3").getByText("h0_host").waitFor();
   });
 
   it("finds values by name", async () => {

@@ -16,6 +16,7 @@ export { type LiveBuffer, liveAt } from "./live.ts";
 export { liveness } from "./liveness.ts";
 export { memoryChart } from "./memory-chart.ts";
 export { type MapOptions, memoryMap, type Paint } from "./memory-map.ts";
+export { type MoveOptions, movableValues, moveValues } from "./move.ts";
 export { orderSteps } from "./order.ts";
 export { type SearchOptions, type SearchResult, searchPlacement } from "./place/search.ts";
 export { greedyStrategies, type Placement, place, type Strategy } from "./place.ts";

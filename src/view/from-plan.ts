@@ -6,7 +6,14 @@
  *   recomputed   holds what a step computed again
  */
 import type { PlanJson } from "../plan/json.ts";
-import { type Picture, type PictureStep, type PictureValue, VIEW_KINDS, type ViewKind } from "./picture.ts";
+import {
+  type Picture,
+  type PictureSpace,
+  type PictureStep,
+  type PictureValue,
+  VIEW_KINDS,
+  type ViewKind,
+} from "./picture.ts";
 
 /** Phases that come after the forward pass. */
 const LATER: ReadonlySet<string> = new Set(["backward", "update"]);
@@ -19,9 +26,12 @@ export function pictureOfPlan(plan: PlanJson): Picture {
   });
   const kinds = kindsOf(plan, written);
   const { buffers } = plan;
+  const spaces = spacesOf(plan);
+  const base = (space = 0): number => spaces?.[space]?.from ?? 0;
   return {
     name: plan.name,
     source: "plan",
+    ...(spaces ? { spaces } : {}),
     heightBytes: plan.heightBytes,
     boundBytes: plan.boundBytes,
     boundStep: plan.boundStep,
@@ -32,9 +42,10 @@ export function pictureOfPlan(plan: PlanJson): Picture {
     rects: {
       start: buffers.map((b) => b.start),
       end: buffers.map((b) => b.end),
-      from: buffers.map((b) => b.offset),
+      from: buffers.map((b) => base(b.space) + b.offset),
       bytes: buffers.map((b) => b.bytes),
       kind: kinds.map((kind) => VIEW_KINDS.indexOf(kind)),
+      ...(spaces ? { space: buffers.map((b) => b.space ?? 0) } : {}),
     },
     values: plan.values.map(
       ({ name, type, buffer, over, story }, v): PictureValue => ({
@@ -42,14 +53,26 @@ export function pictureOfPlan(plan: PlanJson): Picture {
       }),
     ),
     steps: plan.steps.map(
-      ({ text, kernel, phase, where, reads, writes, scratch, alias, bodies }): PictureStep => ({
+      ({ text, kernel, phase, where, reads, writes, scratch, alias, bodies, copy, queue = 0 }): PictureStep => ({
         ...{ phase, where, reads, writes, scratch, alias },
         text: kernel === undefined ? text : `${kernel} · ${text}`,
         again: writes.some((v) => plan.values[v]?.again === true),
         bodies: (bodies ?? []).map(pictureOfPlan),
+        ...(copy ? { copy: { kind: copy.kind, queue, other: copy.other } } : {}),
       }),
     ),
   };
+}
+
+/** Memory spaces on top of each other; undefined where there is one. */
+function spacesOf({ spaces }: PlanJson): readonly PictureSpace[] | undefined {
+  if (!spaces || spaces.length < 2) return undefined;
+  let from = 0;
+  return spaces.map(({ name, heightBytes, boundBytes, capacityBytes }) => {
+    const space = { name, from, heightBytes, boundBytes, capacityBytes };
+    from += heightBytes;
+    return space;
+  });
 }
 
 /** Per buffer. */

@@ -1,14 +1,25 @@
 /** @file Pictures of plans: the plan's numbers again, and kinds by who reads what when. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { ProgramBuilder, randomProgram } from "../../tests/support/plan-programs.ts";
+import { ProgramBuilder, randomProgram, trainingStep } from "../../tests/support/plan-programs.ts";
 import { planJson } from "../plan/json.ts";
+import { movableValues, moveValues } from "../plan/move.ts";
 import { planProgram } from "../plan/plan.ts";
 import { readPlanJson } from "../plan/read-json.ts";
+import { memorySpace } from "../plan/space.ts";
 import { differences, matchValues } from "./difference.ts";
 import { pictureOfPlan } from "./from-plan.ts";
 import { dataText, pageHtml, scriptText } from "./html.ts";
-import { KIND_LABELS, liveColumns, neighbours, VIEW_KINDS, valuesByRect } from "./picture.ts";
+import {
+  KIND_LABELS,
+  liveColumns,
+  neighbours,
+  placeText,
+  topBytes,
+  VIEW_KINDS,
+  valuesByRect,
+  withColumns,
+} from "./picture.ts";
 
 function smallPlan() {
   const b = new ProgramBuilder();
@@ -34,6 +45,30 @@ describe("a picture of a plan", () => {
       }),
       { seed: 7, numRuns: 60 },
     );
+  });
+
+  it("has memory spaces on top of each other, and the arena's live bytes alone", () => {
+    const program = trainingStep(3);
+    const spaces = { device: memorySpace(64, { name: "device" }), host: memorySpace(256, { name: "host" }) };
+    const plan = planProgram(moveValues(program, movableValues(program).slice(0, 2), spaces));
+    const picture = pictureOfPlan(readPlanJson(JSON.stringify(planJson(plan))));
+    expect(picture.spaces?.map(({ name, from }) => [name, from])).toEqual([
+      ["device", 0],
+      ["host", plan.height],
+    ]);
+    expect(topBytes(picture)).toBe(plan.height + plan.others[0]!.height);
+    const live = liveColumns(withColumns(picture));
+    const total = Array.from({ length: picture.columns }, (_, t) => live.reduce((sum, k) => sum + (k[t] ?? 0), 0));
+    expect(Math.max(...total)).toBe(plan.bound.bytes);
+    const away = plan.problem.buffers.find((b) => b.space === 1)!;
+    expect(placeText(picture, away.id)).toBe("host 0x0–0x800");
+    const { before, after } = neighbours(picture.rects, away.id);
+    for (const other of [...before, ...after]) expect(plan.problem.buffers[other]!.space).toBe(1);
+    const start = plan.program.steps.findIndex(({ copy }) => copy);
+    const wait = picture.steps[start]!.copy!.other;
+    expect(picture.steps[start]!.copy).toEqual({ kind: "start", queue: 1, other: wait });
+    expect(picture.steps[wait]!.copy).toEqual({ kind: "wait", queue: 0, other: start });
+    expect(pictureOfPlan(planJson(planProgram(program)))).not.toHaveProperty("spaces");
   });
 
   it("tells kept from forward-only values and knows who shares a place", () => {

@@ -9,7 +9,8 @@
  *      │ │ 0  └──────┘        steps: what happens at each moment; `columns` = steps + the return
  *      └─┴───────────── step
  *
- * A picture is plain data: it goes into a page as JSON.
+ * Memory spaces of a plan lie on top of each other, the arena at the bottom: a rectangle is at its space's `from` and its
+ * offset there. A picture is plain data: it goes into a page as JSON.
  */
 
 /** What a rectangle is for. Stacked in this order, from the bottom. */
@@ -48,6 +49,18 @@ export interface Rects {
   readonly from: ArrayLike<number>;
   readonly bytes: ArrayLike<number>;
   readonly kind: ArrayLike<number>;
+  /** Index into the picture's spaces, where it has several. */
+  readonly space?: ArrayLike<number>;
+}
+
+/** A memory space, where there are several. */
+export interface PictureSpace {
+  readonly name: string;
+  /** Where it begins in the picture, and how much of it is used. */
+  readonly from: number;
+  readonly heightBytes: number;
+  readonly boundBytes: number;
+  readonly capacityBytes: number | null;
 }
 
 export interface PictureValue {
@@ -75,11 +88,16 @@ export interface PictureStep {
   readonly again: boolean;
   /** Pictures of what it runs: bodies of a loop, branches. */
   readonly bodies: readonly Picture[];
+  /** Of a copy between spaces: its queue, and the step that is its other half. */
+  readonly copy?: { readonly kind: "start" | "wait"; readonly queue: number; readonly other: number };
 }
 
+/** Figures of memory are those of the first space. */
 export interface Picture {
   readonly name: string;
   readonly source: "plan" | "snapshot";
+  /** Where there are several. */
+  readonly spaces?: readonly PictureSpace[];
   readonly heightBytes: number;
   readonly boundBytes: number;
   readonly boundStep: number;
@@ -96,25 +114,40 @@ export interface Picture {
 
 export const rectCount = (rects: Rects): number => rects.start.length;
 
+/** The highest address that is drawn. */
+export function topBytes({ spaces, heightBytes }: Picture): number {
+  const last = spaces?.at(-1);
+  return last ? last.from + last.heightBytes : heightBytes;
+}
+
+/** The bytes of a rectangle as its space counts them: `0x40–0x80`, `host 0x0–0x40`. */
+export function placeText({ rects, spaces }: Picture, rect: number): string {
+  const space = spaces?.[rects.space?.[rect] ?? 0];
+  const low = (rects.from[rect] ?? 0) - (space?.from ?? 0);
+  const range = `0x${low.toString(16)}–0x${(low + (rects.bytes[rect] ?? 0)).toString(16)}`;
+  return space ? `${space.name} ${range}` : range;
+}
+
 /** The same with columns that are quick to read: what was parsed from JSON has lists of numbers. */
 export function withColumns(picture: Picture): Picture {
-  const { start, end, from, bytes, kind } = picture.rects;
+  const { start, end, from, bytes, kind, space } = picture.rects;
   const rects: Rects = {
     start: Float64Array.from(start),
     end: Float64Array.from(end),
     from: Float64Array.from(from),
     bytes: Float64Array.from(bytes),
     kind: Uint8Array.from(kind),
+    ...(space ? { space: Uint8Array.from(space) } : {}),
   };
   return { ...picture, rects };
 }
 
-/** Per kind, live bytes at each moment; sizes rounded up as in the bound. */
+/** Per kind, live bytes of the arena at each moment; sizes rounded up as in the bound. */
 export function liveColumns({ rects, columns, alignment }: Picture): readonly Float64Array[] {
   const live = VIEW_KINDS.map(() => new Float64Array(columns + 1));
   for (let i = 0; i < rectCount(rects); i++) {
     const mine = live[rects.kind[i] ?? 0];
-    if (!mine) continue;
+    if (!mine || rects.space?.[i]) continue;
     const bytes = Math.ceil((rects.bytes[i] ?? 0) / alignment) * alignment;
     const [start, end] = [rects.start[i] ?? 0, Math.min(columns, rects.end[i] ?? 0)];
     mine[start] = (mine[start] ?? 0) + bytes;

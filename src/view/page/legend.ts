@@ -39,6 +39,7 @@ export function figuresOf({ picture, entry, live }: Shown): readonly (readonly [
     [picture.source === "plan" ? "bound" : "most live", formatBytes(picture.boundBytes)],
     ["over the bound", `${(picture.heightBytes / Math.max(1, picture.boundBytes)).toFixed(3)} ×`],
     ["budget", picture.budgetBytes === null ? "none" : formatBytes(picture.budgetBytes)],
+    ...(picture.spaces ?? []).slice(1).map((s) => [s.name, formatBytes(s.heightBytes)] as const),
     ["persistent", formatBytes(persistent)],
     ["buffers", grouped(rectCount(picture.rects))],
     ["steps", grouped(picture.columns - 1)],

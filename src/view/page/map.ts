@@ -3,7 +3,7 @@
  * selection and the axes are drawn over them. Two plans have a map each, on the same scale of addresses.
  */
 import { formatBytes } from "../../base/bytes.ts";
-import { KIND_LABELS, rectCount } from "../picture.ts";
+import { KIND_LABELS, placeText, rectCount } from "../picture.ts";
 import { drawRects, rectAt, type Window } from "../raster.ts";
 import { drawAxes, FONT, fitted, plane, type Surface } from "./canvas.ts";
 import { h } from "./dom.ts";
@@ -91,9 +91,8 @@ export function locator(canvas: HTMLCanvasElement) {
 }
 
 export function rectText(shown: Shown, rect: number): string {
-  const { start, end, from, bytes } = shown.picture.rects;
-  const low = from[rect] ?? 0;
-  const range = `0x${low.toString(16)}–0x${(low + (bytes[rect] ?? 0)).toString(16)}`;
+  const { start, end, bytes } = shown.picture.rects;
+  const range = placeText(shown.picture, rect);
   const steps = `steps ${start[rect]}–${(end[rect] ?? 0) - 1}`;
   return `${rectName(shown, rect)} · ${KIND_LABELS[kindOf(shown, rect)]} · ${formatBytes(bytes[rect] ?? 0)} · ${range} · ${steps}`;
 }
@@ -145,6 +144,7 @@ function createPainter(canvas: HTMLCanvasElement, side: number): (state: State, 
     context.putImageData(image, Math.round(x * scale), Math.round(y * scale));
     drawNames(surface, shown, view, state);
     drawBudget(surface, shown, view, state);
+    drawSpaces(surface, shown, view, state);
     drawSelection(surface, shown, view, selectionOn(state, side), state);
     drawAxes(surface, view, state.theme);
     canvas.setAttribute("aria-label", mapLabel(shown, state, side));
@@ -154,7 +154,9 @@ function createPainter(canvas: HTMLCanvasElement, side: number): (state: State, 
 function mapLabel(shown: Shown, state: State, side: number): string {
   const { picture } = shown;
   const rect = selectionOn(state, side)?.rect ?? null;
-  const what = `${picture.name}: ${rectCount(picture.rects)} buffers over ${picture.columns} steps in ${formatBytes(picture.heightBytes)}`;
+  const used = picture.spaces?.map(({ name, heightBytes }) => `${formatBytes(heightBytes)} of ${name}`).join(", ");
+  const bytes = used ?? formatBytes(picture.heightBytes);
+  const what = `${picture.name}: ${rectCount(picture.rects)} buffers over ${picture.columns} steps in ${bytes}`;
   return rect === null
     ? `${what}. Brackets go through buffers, arrows move, plus and minus zoom.`
     : rectText(shown, rect);
@@ -213,8 +215,27 @@ function drawBudget(surface: Surface, { picture }: Shown, view: Window, { theme 
     context.stroke();
     context.setLineDash([]);
   };
-  line(picture.heightBytes, theme.quiet, [2, 3]);
-  if (picture.budgetBytes !== null) line(picture.budgetBytes, theme.budget, [7, 4]);
+  const { spaces = [], heightBytes, budgetBytes } = picture;
+  line(heightBytes, theme.quiet, [2, 3]);
+  for (const { from, heightBytes: bytes } of spaces.slice(1)) line(from + bytes, theme.quiet, [2, 3]);
+  // above the arena there are other spaces
+  if (budgetBytes !== null && (spaces.length === 0 || budgetBytes <= heightBytes))
+    line(budgetBytes, theme.budget, [7, 4]);
+}
+
+/** The name of each memory space at its bottom, where there are several. */
+function drawSpaces(surface: Surface, { picture }: Shown, view: Window, { theme }: State): void {
+  const { context } = surface;
+  const { x, y, w, h: high } = plane(surface);
+  context.font = FONT;
+  context.textAlign = "right";
+  context.textBaseline = "bottom";
+  context.fillStyle = theme.accent;
+  for (const { name, from, heightBytes } of picture.spaces ?? []) {
+    if (from + heightBytes <= view.a0 || from >= view.a1) continue;
+    const low = Math.max(from, view.a0);
+    context.fillText(name, x + w - 4, y + high - ((low - view.a0) / (view.a1 - view.a0)) * high - 2);
+  }
 }
 
 function drawSelection(

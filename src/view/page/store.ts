@@ -10,6 +10,7 @@ import {
   type Picture,
   readersOf,
   rectCount,
+  topBytes,
   VIEW_KINDS,
   type ViewKind,
   valuesByRect,
@@ -75,8 +76,8 @@ export function shownOf(entry: ViewEntry): Shown {
 
 /** Everything; at least `reachBytes` of the arena, so that plans of one program can be seen on one scale. */
 export function wholeFrame(sides: readonly Shown[], reachBytes: number): Frame {
-  const highest = Math.max(1, ...sides.map(({ picture }) => Math.max(picture.heightBytes, picture.budgetBytes ?? 0)));
-  const top = Math.min(highest, 1.3 * Math.max(1, ...sides.map(({ picture }) => picture.heightBytes)));
+  const highest = Math.max(1, ...sides.map(({ picture }) => Math.max(topBytes(picture), picture.budgetBytes ?? 0)));
+  const top = Math.min(highest, 1.3 * Math.max(1, ...sides.map(({ picture }) => topBytes(picture))));
   return { t0: 0, t1: 1, a0: 0, a1: Math.max(top, reachBytes) * 1.02 };
 }
 

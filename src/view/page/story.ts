@@ -6,7 +6,7 @@
 import { formatBytes } from "../../base/bytes.ts";
 import { grouped } from "../../base/errors.ts";
 import type { ViewEntry } from "../data.ts";
-import { KIND_LABELS, neighbours } from "../picture.ts";
+import { KIND_LABELS, neighbours, placeText } from "../picture.ts";
 import { button, type Child, h, replace } from "./dom.ts";
 import { kindColour } from "./palette.ts";
 import {
@@ -119,6 +119,11 @@ function whyText(shown: Shown, { rect, value }: Selection): HTMLElement {
   const at = rect ?? 0;
   const [from, to, size] = [start[at] ?? 0, end[at] ?? 0, bytes[at] ?? 0];
   const atPeak = from <= picture.boundStep && picture.boundStep < to;
+  const space = picture.rects.space?.[at] ? picture.spaces?.[picture.rects.space[at] ?? 0] : undefined;
+  if (space) {
+    const held = `It is in ${space.name}, which holds ${formatBytes(space.boundBytes)} at most at once.`;
+    return h("p", {}, `${reasonOf(shown, at, value)} ${held}`);
+  }
   const peak = atPeak
     ? `It is live at the tightest step ${picture.boundStep}, where it takes ${percent(size, picture.boundBytes)} of the bound.`
     : `It is not live at the tightest step ${picture.boundStep}.`;
@@ -172,19 +177,23 @@ const percent = (part: number, whole: number): string => `${((100 * part) / Math
 function facts(store: Store, shown: Shown, selection: Selection): HTMLElement {
   const { picture, readers } = shown;
   const { rect, value, side } = selection;
-  const { start, end, from, bytes } = picture.rects;
+  const { start, end, bytes } = picture.rects;
   const found = value === null ? undefined : picture.values[value];
   const step = selection.step === null ? undefined : picture.steps[selection.step];
   const rows: [string, Child][] = [];
   if (found) rows.push(["type", found.type]);
   if (rect !== null) {
-    const low = from[rect] ?? 0;
     rows.push(["size", `${grouped(bytes[rect] ?? 0)} bytes`]);
-    rows.push(["place", `b${rect}, 0x${low.toString(16)}–0x${(low + (bytes[rect] ?? 0)).toString(16)}`]);
+    rows.push(["place", `b${rect}, ${placeText(picture, rect)}`]);
     rows.push(["lives", `steps ${start[rect]} to ${(end[rect] ?? 0) - 1}`]);
   }
   if (step?.where) rows.push(["source", step.where]);
   if (step) rows.push(["step", stepLinks(store, shown, side, [selection.step ?? 0])]);
+  if (step?.copy) {
+    const { kind, queue, other } = step.copy;
+    if (kind === "start") rows.push(["queue", `${queue}`]);
+    rows.push([kind === "start" ? "waited for by" : "started by", stepLinks(store, shown, side, [other])]);
+  }
   if (step && step.reads.length > 0) rows.push(["reads", valueLinks(store, shown, side, step.reads)]);
   if (value !== null) rows.push(["read by", stepLinks(store, shown, side, readers[value] ?? [])]);
   if (found && found.over !== null) rows.push(["written over", valueLinks(store, shown, side, [found.over])]);
