@@ -3,6 +3,8 @@ export { type ErrorCode, TidemarkError } from "../base/errors.ts";
 export type { Shape, TensorType } from "../ir/type.ts";
 export type { DType } from "../kernel/dtype.ts";
 export { allOps } from "../ops/all.ts";
+export type { DeviceMemory, LoadOptions, Machine, Target } from "../runtime/device.ts";
+export type { TargetDescription } from "../target/description.ts";
 export { type TensorOptions, tensor } from "../trace/literal.ts";
 export type { TensorStorage, TypedArray } from "../trace/storage.ts";
 export type { NestedArray } from "../trace/tensor.ts";

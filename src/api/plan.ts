@@ -21,8 +21,14 @@ import { LEVELS, type Level } from "../plan/recompute/levels.ts";
 import type { IntegerSolver } from "../plan/recompute/optimal.ts";
 import { STRATEGIES, type StrategyName } from "../plan/recompute/strategies.ts";
 import { validate } from "../plan/validate.ts";
-import { type ChosenTarget, chooseTarget, TARGET_NAMES, type TargetName } from "../runtime/choose-target.ts";
-import type { Target } from "../runtime/device.ts";
+import {
+  type ChosenTarget,
+  chooseTarget,
+  DEFAULT_TARGET,
+  TARGET_NAMES,
+  type TargetName,
+} from "../runtime/choose-target.ts";
+import { isTarget, type Target } from "../runtime/device.ts";
 import type { CostModel } from "../target/work.ts";
 import {
   describe,
@@ -63,8 +69,11 @@ export interface PlanningOptions {
   readonly strategy?: StrategyName;
   /** What strategies with segments cut at: `"operation"`, or parts as named by `scope` and `checkpoint`. */
   readonly segments?: Level;
-  /** What the program is compiled for: `"wasm"`; with `tidemark/node` also `"native"`, or `"auto"` for the faster one. */
-  readonly target?: TargetName;
+  /**
+   * What the program is compiled for: by name `wasm`, with `tidemark/node` also `native`, or `auto` for the faster one; or a
+   * target of your own (docs/adding-a-target.md).
+   */
+  readonly target?: TargetName | Target;
   /** How many threads run it; default: 1. Bits do not depend on it. Without workers `wasm` has one (`targetNote`). */
   readonly threads?: number;
   /** How long kernels take on this machine; default: those of a server's core. */
@@ -89,7 +98,7 @@ export const PLANNING_OPTIONS: OptionKinds<PlanningOptions> = {
   maxSlowdown: "anything",
   strategy: "a text",
   segments: "a text",
-  target: "a text",
+  target: "anything",
   threads: "anything",
   costs: "anything",
   solver: "a function",
@@ -117,18 +126,27 @@ function requirePositions(name: string, option: "donate" | "static", given: unkn
 
 /** Throws unless target and threads can be asked for. @internal */
 export function requireTarget(name: string, { target, threads }: Pick<PlanningOptions, "target" | "threads">): void {
-  if (target !== undefined && !TARGET_NAMES.includes(target)) {
-    fail("InvalidArgument", `${name}: target is ${describe(target)}`, `give one of ${TARGET_NAMES.join(", ")}`);
+  const isName = typeof target === "string" && TARGET_NAMES.includes(target);
+  if (target !== undefined && !isName && !isTarget(target)) {
+    const help = `give one of ${TARGET_NAMES.join(", ")}, or a target of your own`;
+    fail("InvalidArgument", `${name}: target is ${describe(target)}`, help);
   }
   if (threads !== undefined && !(Number.isInteger(threads) && threads >= 1 && threads <= MOST_THREADS)) {
     const help = `give a whole number from 1 to ${MOST_THREADS}`;
     fail("InvalidArgument", `${name}: threads is ${describe(threads)}`, help);
   }
+  if (isTarget(target) && threads !== undefined && threads !== target.threads) {
+    const help = "leave threads out: a target of your own says how many it has";
+    fail("InvalidArgument", `${name}: threads is ${threads}, ${target.description.name} has ${target.threads}`, help);
+  }
 }
 
 /** The target of a program by its options. @internal */
-export function targetOf({ target = "wasm", threads }: Pick<PlanningOptions, "target" | "threads">): ChosenTarget {
-  return chooseTarget(target, { threads });
+export function targetOf({
+  target = DEFAULT_TARGET,
+  threads,
+}: Pick<PlanningOptions, "target" | "threads">): ChosenTarget {
+  return isTarget(target) ? { target, note: target.note ?? null } : chooseTarget(target, { threads });
 }
 
 /** What the options ask of memory. @internal */

@@ -19,7 +19,13 @@ import type { Candidate, Proof } from "../plan/budget/rungs.ts";
 import { type Plan, withCapacity } from "../plan/problem.ts";
 import { LEVELS } from "../plan/recompute/levels.ts";
 import { STRATEGIES } from "../plan/recompute/strategies.ts";
-import { type ChosenTarget, chooseTarget, TARGET_NAMES, type TargetName } from "../runtime/choose-target.ts";
+import {
+  chooseTarget,
+  DEFAULT_TARGET,
+  type NamedTarget,
+  TARGET_NAMES,
+  type TargetName,
+} from "../runtime/choose-target.ts";
 import type { AnyFunction } from "../trace/function.ts";
 import { type Arguments, choice, type Io, type OptionSpec, sizeOf, usageError, wholeNumber } from "./command.ts";
 import type { Loaded } from "./load.ts";
@@ -31,7 +37,10 @@ export const PLAN_OPTIONS = {
   "max-slowdown": { value: "X", help: "as few bytes as possible at X times the predicted time: 1.3" },
   strategy: { value: "NAME", help: `who decides what is computed again: ${STRATEGIES.join(", ")}; default: auto` },
   segments: { value: "LEVEL", help: `what segments are made of: ${LEVELS.join(", ")}; default: operation` },
-  target: { value: "NAME", help: `what the program is compiled for: ${TARGET_NAMES.join(", ")}; default: wasm` },
+  target: {
+    value: "NAME",
+    help: `what the program is compiled for: ${TARGET_NAMES.join(", ")}; default: ${DEFAULT_TARGET}`,
+  },
   threads: { value: "N", help: "how many run it; default: 1" },
 } as const satisfies Record<string, OptionSpec>;
 
@@ -62,7 +71,7 @@ export async function planSettings(args: Arguments, io: Io): Promise<PlanSetting
   const budgetBytes = least ? undefined : (sizeOf(args, "budget") ?? undefined);
   const threads = wholeNumber(args, "threads", 1, 1, MOST_THREADS);
   const memory = { budgetBytes, least, maxSlowdown, strategy, segments: choice(args, "segments", LEVELS) };
-  const settingsFor = ({ name, target, note, instead }: ChosenTarget): PlanSettings => {
+  const settingsFor = ({ name, target, note, instead }: NamedTarget): PlanSettings => {
     if (note !== null) io.err(`${note}\n`);
     const machine = machineModel(io.err, target.description.rates);
     const progress = progressTo(io);

@@ -8,6 +8,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { PlanStore, PlanTask } from "../compiler/plan-cache.ts";
+import { descriptionOf } from "./described.ts";
 
 /** The process, beside the file that this is part of: the entry point itself, or one that several share. */
 function processFile(): string | undefined {
@@ -22,7 +23,7 @@ export function withProcess(store: PlanStore | null): PlanStore | null {
 
 function planInProcess(task: PlanTask): void {
   const file = processFile();
-  if (file === undefined) return;
+  if (file === undefined || descriptionOf(task.settings.target) === null) return;
   // hooks and flags of this process are about its own code
   const env = { ...process.env, NODE_OPTIONS: "" };
   try {

@@ -185,7 +185,7 @@ async function trainAlone(options: TrainOptions<Tree, readonly Tree[]>, files: F
   const trail = new Trail(store, "state", there);
   const pace = new Pace(every);
   // the one that the folder was claimed for, and no other
-  const run = compile(step, { ...stepOptions(options), target: chosen.name });
+  const run = compile(step, { ...stepOptions(options), target, threads: target.threads });
   let { state, loss, step: i } = point ?? { state: first, loss: null, step: 0 };
   const begun = i;
   const save = async (): Promise<void> => {

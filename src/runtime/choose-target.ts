@@ -3,12 +3,17 @@
  * process, so it comes with `tidemark/node`, which provides it when it is imported: the core knows neither Node nor C.
  */
 import { TidemarkError } from "../base/errors.ts";
+import { detectFeatures } from "../codegen/wasm/features.ts";
 import type { Target, TargetProvider, TargetRequest } from "./device.ts";
 import { wasmTarget } from "./wasm-target.ts";
 import { noWorkers } from "./workers.ts";
 
-export const TARGET_NAMES = ["wasm", "native", "auto"] as const;
+/** Those with a name; the first is the default. */
+export const OWN_TARGETS = ["wasm", "native"] as const;
+/** `auto`: the fastest of them that can be had. */
+export const TARGET_NAMES = [...OWN_TARGETS, "auto"] as const;
 export type TargetName = (typeof TARGET_NAMES)[number];
+export const DEFAULT_TARGET: TargetName = OWN_TARGETS[0];
 
 let native: TargetProvider = () => "native needs tidemark/node, which is not imported";
 
@@ -19,34 +24,39 @@ export function provideNative(provider: TargetProvider): void {
 
 /** The target that was asked for, and why it is not a faster one, has fewer threads or keeps nothing. */
 export interface ChosenTarget {
-  /** Under which it is had again. */
-  readonly name: TargetName;
   readonly target: Target;
   readonly note: string | null;
   /** What `auto` takes where a program cannot be loaded for the target after all. */
   readonly instead?: (why: string) => ChosenTarget;
 }
 
+export interface NamedTarget extends ChosenTarget {
+  /** Under which it is had again. */
+  readonly name: TargetName;
+  readonly instead?: (why: string) => NamedTarget;
+}
+
 /** One thread where there are no workers: a page that may not share memory runs the same program, with the same bits. */
-function wasm({ threads = 1 }: TargetRequest): ChosenTarget {
+function wasm({ threads = 1 }: TargetRequest): NamedTarget {
+  if (!detectFeatures().simd) throw new TidemarkError("TargetUnsupported", "this engine has no 128-bit vectors");
   const missing = threads === 1 ? null : noWorkers();
   if (missing !== null) return { name: "wasm", target: wasmTarget(), note: `one thread, not ${threads}: ${missing}` };
   return { name: "wasm", target: wasmTarget(undefined, { threads }), note: null };
 }
 
 /** WebAssembly in place of native, with the reason. */
-function notNative(request: TargetRequest, why: string): ChosenTarget {
+function notNative(request: TargetRequest, why: string): NamedTarget {
   const { note, ...chosen } = wasm(request);
   return { ...chosen, note: [`wasm, not native: ${why}`, ...(note === null ? [] : [note])].join("; ") };
 }
 
 /** `auto`: native where it can be had, else WebAssembly with the reason. Throws `TargetUnsupported` otherwise. */
-export function chooseTarget(name: TargetName, request: TargetRequest = {}): ChosenTarget {
+export function chooseTarget(name: TargetName, request: TargetRequest = {}): NamedTarget {
   if (name === "wasm") return wasm(request);
   const found = native(request);
   const isAuto = name === "auto";
   if (typeof found !== "string") {
-    const chosen: ChosenTarget = { name: "native", target: found, note: found.note ?? null };
+    const chosen: NamedTarget = { name: "native", target: found, note: found.note ?? null };
     return isAuto ? { ...chosen, instead: (why) => notNative(request, why) } : chosen;
   }
   if (isAuto) return notNative(request, found);

@@ -71,12 +71,25 @@ export interface Target {
   /** What the compiler knows of it. */
   readonly description: TargetDescription;
   readonly threads: number;
+  /** What its programs are, in words: `WebAssembly`, `machine code`. */
+  readonly code: string;
+  /** What it uses of the machine, in one line: `vectors and fused multiply-add`. */
+  readonly uses: string;
+  /** Whether its arenas are array buffers, which the engine counts among its own. */
+  readonly arenaIsArray: boolean;
   /** What its user should know, in one line. */
   readonly note?: string | null;
   /** Throws `TargetUnsupported` where the program cannot be made to run. */
   load(placed: PlacedProgram, options: LoadOptions): Machine;
   /** A memory for several programs, empty at first, that will not grow beyond `most` bytes. */
   allocate(most?: number): DeviceMemory;
+}
+
+/** Whether something is a target and not its name. */
+export function isTarget(value: unknown): value is Target {
+  if (typeof value !== "object" || value === null) return false;
+  const { description, load, allocate } = value as Partial<Target>;
+  return typeof description === "object" && typeof load === "function" && typeof allocate === "function";
 }
 
 export interface TargetRequest {

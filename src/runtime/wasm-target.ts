@@ -102,12 +102,18 @@ function load(placed: PlacedProgram, fma: boolean, request: WasmRequest, options
   };
 }
 
+const SLOW =
+  "no fused multiply-add: products are slower than they could be (a newer Node, or --experimental-wasm-relaxed-simd)";
+
 /** WebAssembly with or without fused multiply-add; by default as the engine can. */
 export function wasmTarget(fma: boolean = detectFeatures().relaxedMadd, request: WasmRequest = {}): Target {
   const { threads = 1 } = request;
   return {
     description: wasmDescription(fma, threads),
     threads,
+    code: "WebAssembly",
+    uses: fma ? "vectors and fused multiply-add" : SLOW,
+    arenaIsArray: false,
     load: (placed, options) => load(placed, fma, request, options),
     allocate(most = LARGEST_ARENA_BYTES) {
       const words = threads > 1 ? teamBytes(threads) : 0;

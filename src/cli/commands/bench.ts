@@ -7,11 +7,12 @@ import { createHash } from "node:crypto";
 import { compile, type ProgramInfo } from "../../api/compile.ts";
 import { formatBytes } from "../../base/bytes.ts";
 import { grouped, TidemarkError } from "../../base/errors.ts";
-import { LARGEST_ARENA_BYTES } from "../../codegen/wasm/description.ts";
 import { memoryChart } from "../../plan/memory-chart.ts";
 import { table } from "../../plan/table.ts";
 import { planTrace } from "../../plan/trace-events.ts";
-import { chooseTarget, madeFor } from "../../runtime/choose-target.ts";
+import { chooseTarget, madeFor, OWN_TARGETS } from "../../runtime/choose-target.ts";
+import type { Target } from "../../runtime/device.ts";
+import { arenaSpace } from "../../target/description.ts";
 import { storageOf, type Tensor } from "../../trace/tensor.ts";
 import { flatten } from "../../trace/tree.ts";
 import { type Arguments, type Command, type Io, paintFor, usageError, wholeNumber, writeJson } from "../command.ts";
@@ -106,11 +107,16 @@ function runSteps(name: string, step: (state: object) => unknown, first: object,
   return { losses, ms: ms.slice(warm), cpuMs: cpuMs.slice(warm), state };
 }
 
+const targetOf = ({ target, threads }: PlanSettings): Target => chooseTarget(target, { threads }).target;
+
 /** Throws where an arena is beyond what a target has. */
-function requireMemory(program: string, target: string, arenaBytes: number): void {
-  if (target !== "wasm" || arenaBytes <= LARGEST_ARENA_BYTES) return;
-  const summary = `${program} needs an arena of ${formatBytes(arenaBytes)}, and a WebAssembly memory ends at 4 GiB`;
-  const help = `tidemark plan ${program} shows what takes it; run it with --target native, a smaller batch or smaller layers`;
+function requireMemory(program: string, { description }: Target, arenaBytes: number): void {
+  const { largestArena } = arenaSpace(description);
+  if (arenaBytes <= largestArena) return;
+  const { name } = description;
+  const summary = `${program} needs an arena of ${formatBytes(arenaBytes)}, and ${name} has at most ${formatBytes(largestArena)}`;
+  const others = OWN_TARGETS.filter((other) => other !== name).join(" or ");
+  const help = `tidemark plan ${program} shows what takes it; run it with --target ${others}, a smaller batch or smaller layers`;
   throw new TidemarkError("TargetUnsupported", summary, { help });
 }
 
@@ -140,7 +146,7 @@ function train(program: AnyProgram, settings: PlanSettings, steps: number, io: I
   io.err(`${program.name}: compiled in ${info.compileMs.toFixed(0)} ms, running ${grouped(steps)} steps\n`);
   const run = runSteps(program.name, (current) => step(current, ...batch), first, steps);
   const [peakRssBytes, after] = [peakRss(), residentParts()];
-  const arenaArrayBytes = settings.target === "native" ? arenaBytes : 0;
+  const arenaArrayBytes = targetOf(settings).arenaIsArray ? arenaBytes : 0;
   const memory = { peakRssBytes, baselineRssBytes, before, after, arenaBytes, arenaArrayBytes };
   return { ...run, info: { ...info, peakRssBytes, baselineRssBytes, outsideArenaBytes: outsideArena(memory) } };
 }
@@ -152,7 +158,7 @@ function measureWith(program: AnyProgram, settings: PlanSettings, steps: number,
       return train(program, settings, steps, io);
     } catch (error) {
       if (error instanceof TidemarkError && error.code === "TargetUnsupported") {
-        requireMemory(program.name, settings.target, planned().planned.plan.height);
+        requireMemory(program.name, targetOf(settings), planned().planned.plan.height);
       }
       throw error;
     }
@@ -176,7 +182,7 @@ function outsideText({ outsideArenaBytes: parts }: BenchFigures): string {
   return `over the process before; beside the arena ${named.join(", ")}`;
 }
 
-function benchText(f: BenchFigures): string {
+function benchText(f: BenchFigures, { code }: Target): string {
   const rss = f.peakRssBytes === null || f.baselineRssBytes === null ? null : f.peakRssBytes - f.baselineRssBytes;
   const rows = [
     [
@@ -205,7 +211,7 @@ function benchText(f: BenchFigures): string {
       formatBytes(f.movedBytes),
       `${(f.movedBytes / f.kernelBytes).toFixed(2)} × the least of its kernels, ${(f.movedBytes / f.leastBytes).toFixed(2)} × inputs and results`,
     ],
-    ["code", formatBytes(f.moduleBytes), f.target === "wasm" ? "of WebAssembly" : "of machine code"],
+    ["code", formatBytes(f.moduleBytes), `of ${code}`],
     ["peak RSS", rss === null ? "unknown" : formatBytes(rss), outsideText(f)],
     ["rate", `${(f.totalFlops / f.stepMs.median / 1e6).toFixed(1)} GFLOP/s`, `${grouped(f.totalFlops)} flops a step`],
     ["loss", `${f.losses.at(-1)?.toPrecision(6)}`, `after ${f.steps} steps, ${f.losses[0]?.toPrecision(6)} at first`],
@@ -227,10 +233,9 @@ function writeTrace({ plan, steps }: Profile, path: string): void {
 
 /** Peaks are the fastest of many runs, so the step is taken where little disturbed it. */
 function roofline({ figures, planned, settings }: Measured): Roofline {
-  const { target } = chooseTarget(settings.target, { threads: settings.threads });
   const { stepMs, stepCpuMs, threads } = figures;
   const ms = threads === 1 ? Math.min(stepMs.p10, stepCpuMs) : stepMs.p10;
-  return rooflineOf(planned, ms, measurePeaks(target));
+  return rooflineOf(planned, ms, measurePeaks(targetOf(settings)));
 }
 
 /** What is measured beside the step itself, where it was asked for. */
@@ -239,7 +244,7 @@ interface Extras {
   readonly profile: Profile | null;
 }
 
-function writeReport(io: Io, { figures, planned }: Measured, extras: Extras, json: boolean): void {
+function writeReport(io: Io, { figures, planned, settings }: Measured, extras: Extras, json: boolean): void {
   const { roofline: roof, profile: found } = extras;
   if (json) {
     const of = { ...(roof ? { roofline: roof } : {}), ...(found ? { profile: { ...found, plan: undefined } } : {}) };
@@ -248,7 +253,7 @@ function writeReport(io: Io, { figures, planned }: Measured, extras: Extras, jso
   }
   const parts = [roof && rooflineText(roof), found && profileText(found)].filter((part) => part !== null);
   const shown = parts.length > 0 ? parts : [memoryChart(planned.plan, paintFor(io))];
-  io.out(`${benchText(figures)}\n${shown.join("\n")}`);
+  io.out(`${benchText(figures, targetOf(settings))}\n${shown.join("\n")}`);
 }
 
 export const bench: Command = {

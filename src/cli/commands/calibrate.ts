@@ -4,7 +4,7 @@
  */
 
 import { table } from "../../plan/table.ts";
-import { chooseTarget } from "../../runtime/choose-target.ts";
+import { chooseTarget, DEFAULT_TARGET, OWN_TARGETS } from "../../runtime/choose-target.ts";
 import { calibrate as measure } from "../calibration.ts";
 import { type Command, choice, writeJson } from "../command.ts";
 import { cpuName, keepModel, machinePath, ratesText } from "../machine.ts";
@@ -22,13 +22,13 @@ export const calibrate: Command = {
     "major version of Node. Without them, predictions use those of one core of a server.",
   ].join("\n"),
   options: {
-    target: { value: "NAME", help: "whose speed is measured: wasm, native; default: wasm" },
+    target: { value: "NAME", help: `whose speed is measured: ${OWN_TARGETS.join(", ")}; default: ${DEFAULT_TARGET}` },
     quick: { help: "rougher, in a fraction of a second" },
     json: { help: "print one line of JSON" },
   },
   run(args, io) {
     const started = performance.now();
-    const { target } = chooseTarget(choice(args, "target", ["wasm", "native"]));
+    const { target } = chooseTarget(choice(args, "target", OWN_TARGETS));
     const { model, samples } = measure({ target, ...(args.has("quick") ? QUICK : {}) });
     const ms = performance.now() - started;
     const path = machinePath(model);

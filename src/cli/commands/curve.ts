@@ -13,6 +13,7 @@ import type { Made } from "../../compiler/assembler.ts";
 import type { Candidate } from "../../plan/budget/rungs.ts";
 import { STRATEGIES, STRATEGY, type StrategyName } from "../../plan/recompute/strategies.ts";
 import { table } from "../../plan/table.ts";
+import { DEFAULT_TARGET } from "../../runtime/choose-target.ts";
 import { type Arguments, type Command, type Io, usageError, wholeNumber, writeJson } from "../command.ts";
 import { loadProgram } from "../load.ts";
 import { loopForms } from "../loop-text.ts";
@@ -83,7 +84,7 @@ async function run(args: Arguments, io: Io): Promise<void> {
   const strategies = strategiesOf(args);
   const loaded = await loadProgram(args.positionals[0] as string);
   const machine = machineModel(io.err);
-  const { plans } = plansOfLoaded(loaded, { target: "wasm", memory: {}, machine });
+  const { plans } = plansOfLoaded(loaded, { target: DEFAULT_TARGET, memory: {}, machine });
   const storeAll = plans.storeAllFigures;
   const points: CurvePoint[] = [];
   for (const name of strategies) {
@@ -95,7 +96,7 @@ async function run(args: Arguments, io: Io): Promise<void> {
   if (!args.has("json")) return io.out(curveText(points, storeAll, floorBytes));
   writeJson(io, {
     program: loaded.name,
-    target: "wasm",
+    target: DEFAULT_TARGET,
     costModel: machine.costModel,
     storeAllArenaBytes: storeAll.arenaBytes,
     storeAllPredictedMs: storeAll.predictedMs,

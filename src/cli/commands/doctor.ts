@@ -5,13 +5,13 @@
 import { spawnSync } from "node:child_process";
 import { availableParallelism, totalmem } from "node:os";
 import { formatBytes } from "../../base/bytes.ts";
+import { TidemarkError } from "../../base/errors.ts";
 import { detectFeatures, type Features } from "../../codegen/wasm/features.ts";
 import { cacheFolder, NO_CACHE_FOLDER } from "../../node/cache-folder.ts";
-import { systemCompiler } from "../../node/native/compiler.ts";
-import { nativeTarget } from "../../node/native/target.ts";
 import { plansFolder } from "../../node/plan-store.ts";
 import { privateFolder } from "../../node/private-folder.ts";
 import { table } from "../../plan/table.ts";
+import { chooseTarget, OWN_TARGETS, type TargetName } from "../../runtime/choose-target.ts";
 import { type Command, type Io, writeJson } from "../command.ts";
 import { cpuName, type MachineModel, machineModel, ratesText } from "../machine.ts";
 
@@ -64,23 +64,14 @@ function firstOf(commands: readonly string[]): Tool | null {
   return null;
 }
 
-function wasmTarget({ simd, relaxedMadd }: Features): TargetState {
-  const missing = "this engine has no 128-bit vectors";
-  const slow =
-    "no fused multiply-add: products are slower than they could be (a newer Node, or --experimental-wasm-relaxed-simd)";
-  const note = relaxedMadd ? "vectors and fused multiply-add, one thread" : slow;
-  return { name: "wasm", available: simd, note: simd ? note : missing };
-}
-
-function nativeState(): TargetState {
-  const target = nativeTarget();
-  const compiler = systemCompiler();
-  if (typeof target === "string" || typeof compiler === "string") {
-    return { name: "native", available: false, note: String(typeof target === "string" ? target : compiler) };
+function stateOf(name: TargetName): TargetState {
+  try {
+    const { target, note } = chooseTarget(name);
+    return { name, available: true, note: note === null ? target.uses : `${target.uses}; ${note}` };
+  } catch (error) {
+    if (!(error instanceof TidemarkError)) throw error;
+    return { name, available: false, note: error.summary };
   }
-  const { lanes, fma, command } = compiler;
-  const note = `${lanes} lanes of 32 bits, ${fma ? "fused multiply-add" : "no fused multiply-add"}, by ${command}`;
-  return { name: "native", available: true, note: target.note ? `${note}; ${target.note}` : note };
 }
 
 function cacheState(): CacheState {
@@ -108,7 +99,7 @@ function findings(io: Io): Findings {
     threads: availableParallelism(),
     memoryBytes: totalmem(),
     wasm,
-    targets: [wasmTarget(wasm), nativeState(), ...LATER],
+    targets: [...OWN_TARGETS.map(stateOf), ...LATER],
     compiler: firstOf(["cc", "gcc", "clang"]),
     mpi: firstOf(["mpirun", "mpiexec"]),
     gpus: gpus === null ? [] : gpus.split("\n"),

@@ -170,6 +170,9 @@ export function nativeTarget(request: NativeRequest = {}): TargetAnswer {
   const target: Target = {
     description: nativeDescription(options),
     threads,
+    code: "machine code",
+    uses: `${compiler.lanes} lanes of 32 bits, ${fma ? "fused multiply-add" : "no fused multiply-add"}, by ${compiler.command}`,
+    arenaIsArray: true,
     note: typeof kept === "string" ? `compiled programs are not kept: ${kept}` : null,
     load: (placed, how) => load(koffi, compiler, options, placed, how),
     allocate: (most) => new NativeMemory(koffi, most),
