@@ -4,7 +4,7 @@ import { hostRandom } from "../../src/base/random.ts";
 import { Build } from "../../src/ir/build.ts";
 import type { AnyOp, Sample } from "../../src/ir/op.ts";
 import { elementsOf, type TensorType, typeText } from "../../src/ir/type.ts";
-import { bytesOf, type DType, elementsIn } from "../../src/kernel/dtype.ts";
+import { bytesOf, type DType, elementsIn, elementWriter, isFloat } from "../../src/kernel/dtype.ts";
 import type { Kernel } from "../../src/kernel/loops.ts";
 import { lowerNode } from "../../src/lower/lower.ts";
 import { allOps } from "../../src/ops/all.ts";
@@ -37,9 +37,10 @@ export interface KernelSample {
 
 function randomInput(type: TensorType, range: readonly [number, number], next: () => number): Buffer {
   const out = bufferOf(type.dtype, elementsOf(type.shape));
+  const elementOf = elementWriter(type.dtype);
   for (let i = 0; i < out.length; i++) {
     const x = range[0] + (range[1] - range[0]) * next();
-    out[i] = type.dtype === "i32" || type.dtype === "bool" ? Math.floor(x) : x;
+    out[i] = elementOf(isFloat(type.dtype) ? x : Math.floor(x));
   }
   return out;
 }

@@ -1,5 +1,5 @@
 /** @file Native code as the compiler sees it (target/description.ts). */
-import { DTYPES } from "../../kernel/dtype.ts";
+
 import type { ContractNest } from "../../kernel/loops.ts";
 import { COMMON_FUSION, COMMON_ORDER, type TargetDescription } from "../../target/description.ts";
 import { memorySpace } from "../../target/space.ts";
@@ -9,6 +9,7 @@ import { DEFAULT_TILE, type ProductCycles, type ProductTile } from "../cpu/nests
 import { tileLoops } from "../cpu/tile.ts";
 import { cpuWork } from "../cpu/work.ts";
 import { contractScratch } from "./contract.ts";
+import { STORAGE_TYPES } from "./elements.ts";
 import type { NativeEmitOptions } from "./options.ts";
 import { winogradCycles } from "./winograd-choice.ts";
 import { winogradWeightsCycles } from "./winograd-weights-choice.ts";
@@ -45,7 +46,7 @@ export function nativeDescription(options: NativeEmitOptions): TargetDescription
     name: "native",
     key: `native ${JSON.stringify(options)}`,
     spaces: [MEMORY],
-    storageTypes: DTYPES,
+    storageTypes: STORAGE_TYPES,
     computeTypes: CPU_SCALARS,
     fusion: COMMON_FUSION,
     arithmetic: {

@@ -3,7 +3,7 @@
  * of the target, with the functions of the prelude that it names, which knows what memory holds.
  */
 import { InternalError } from "../../base/invariant.ts";
-import type { DType } from "../../kernel/dtype.ts";
+import { DTYPES, type DType } from "../../kernel/dtype.ts";
 
 export interface ElementForm {
   /** The C type of an element in memory. */
@@ -25,6 +25,9 @@ const FORMS: Readonly<Record<DType, ElementForm>> = {
   // a byte, 0 or 1, becomes a mask
   bool: { c: "u8", functions: "bool", lane: (element) => `-${element}`, element: (lane) => `(u8)(${lane} & 1)` },
 };
+
+/** Types that memory may hold. */
+export const STORAGE_TYPES: readonly DType[] = DTYPES.filter((dtype) => dtype in FORMS);
 
 export function elementForm(dtype: DType): ElementForm {
   const form: ElementForm | undefined = FORMS[dtype];

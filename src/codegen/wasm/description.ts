@@ -1,5 +1,5 @@
 /** @file WebAssembly as the compiler sees it (target/description.ts). */
-import { DTYPES } from "../../kernel/dtype.ts";
+
 import { COMMON_FUSION, COMMON_ORDER, type TargetDescription } from "../../target/description.ts";
 import { memorySpace } from "../../target/space.ts";
 import type { CostModel } from "../../target/work.ts";
@@ -8,6 +8,7 @@ import { DEFAULT_TILE, type ProductTile } from "../cpu/nests.ts";
 import { tileLoops } from "../cpu/tile.ts";
 import { cpuWork } from "../cpu/work.ts";
 import { contractScratch } from "./blocking.ts";
+import { STORAGE_TYPES } from "./elements.ts";
 import { MOST_PAGES } from "./encoder.ts";
 import { detectFeatures } from "./features.ts";
 import { PAGE } from "./program.ts";
@@ -38,7 +39,7 @@ export function wasmDescription(fma: boolean = detectFeatures().relaxedMadd, thr
     name: "wasm",
     key: `wasm ${JSON.stringify({ fma, threads })}`,
     spaces: [MEMORY],
-    storageTypes: DTYPES,
+    storageTypes: STORAGE_TYPES,
     computeTypes: CPU_SCALARS,
     fusion: COMMON_FUSION,
     arithmetic: { ...COMMON_ORDER, name: fma ? "fused multiply-add" : "plain", fusedMultiplyAdd: fma },

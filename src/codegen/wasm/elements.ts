@@ -3,7 +3,7 @@
  * the target that knows what memory holds; everything else deals in lanes.
  */
 import { InternalError } from "../../base/invariant.ts";
-import { bytesOf, type DType } from "../../kernel/dtype.ts";
+import { bytesOf, DTYPES, type DType } from "../../kernel/dtype.ts";
 import type { Code } from "./encoder.ts";
 import { splatConstant } from "./scalar.ts";
 
@@ -56,6 +56,9 @@ const BOOL: ElementForm = {
 };
 
 const FORMS: Readonly<Record<DType, ElementForm>> = { f32: plain(4), f64: plain(8), i32: plain(4), bool: BOOL };
+
+/** Types that memory may hold. */
+export const STORAGE_TYPES: readonly DType[] = DTYPES.filter((dtype) => dtype in FORMS);
 
 export function elementForm(dtype: DType): ElementForm {
   const form: ElementForm | undefined = FORMS[dtype];
