@@ -6,7 +6,7 @@ import { type FloatType, isBool, isFloat } from "../kernel/dtype.ts";
 import { type ReduceAttrs, sum as sumOp } from "../ops/broadcast.ts";
 import { iota } from "../ops/create.ts";
 import * as ops from "../ops/reduce.ts";
-import { cumsum as cumsumOp } from "../ops/scan.ts";
+import { cumsum as cumsumOp, linearScan as linearScanOp } from "../ops/scan.ts";
 import { fail, type OptionKinds, requireOptions, requireTensor } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { atOneLine } from "../trace/trace.ts";
@@ -25,7 +25,7 @@ import {
   sub,
   where,
 } from "./elementwise.ts";
-import { type Axes, fullOf, normalAxes, normalAxis, requireFloat } from "./operands.ts";
+import { type Axes, fullOf, normalAxes, normalAxis, operands, requireFloat, type TensorLike } from "./operands.ts";
 import { reshape } from "./shape.ts";
 
 export interface ReduceOptions {
@@ -205,17 +205,27 @@ export function argmin(x: Tensor, axis?: number, options: ReduceOptions = {}): T
   return argExtremum("argmin", x, axis, min, options);
 }
 
-export interface CumsumOptions {
-  /** Sum from the end. */
+export interface ScanAxisOptions {
+  /** From the end of the axis. */
   readonly reverse?: boolean;
 }
 
-const CUMSUM_OPTIONS: OptionKinds<CumsumOptions> = { reverse: "a boolean" };
+const SCAN_AXIS_OPTIONS: OptionKinds<ScanAxisOptions> = { reverse: "a boolean" };
 
 /** Running sums along an axis; with `reverse` from its end. */
-export function cumsum(x: Tensor, axis = 0, options: CumsumOptions = {}): Tensor {
-  requireOptions("cumsum", options, CUMSUM_OPTIONS);
+export function cumsum(x: Tensor, axis = 0, options: ScanAxisOptions = {}): Tensor {
+  requireOptions("cumsum", options, SCAN_AXIS_OPTIONS);
   return applyOp(cumsumOp, [x], { axis: normalAxis("cumsum", axis, x), reverse: options.reverse ?? false });
+}
+
+/** The recurrence y_i = scale_i · y_(i-1) + x_i along an axis, from zero on; with `reverse` from its end. */
+export function linearScan(x: TensorLike, scale: TensorLike, axis = 0, options: ScanAxisOptions = {}): Tensor {
+  requireOptions("linearScan", options, SCAN_AXIS_OPTIONS);
+  const pair = operands("linearScan", scale, x);
+  return applyOp(linearScanOp, pair, {
+    axis: normalAxis("linearScan", axis, at(pair, 1)),
+    reverse: options.reverse ?? false,
+  });
 }
 
 /** The Euclidean norm over axes; its derivative at zero is zero. */

@@ -111,8 +111,12 @@ export type Lowering<A> =
       ): { readonly extents: readonly number[]; readonly lanes: "loops" | "reduce" };
       body(c: LowerContext<A>, at: Position, r: readonly Index[]): Expr;
     }
+  /** Along an axis, acc = acc · scale + body from 0 on; each element of the result is the accumulator there. */
   | {
       readonly kind: "scan";
+      /** Inputs that are the body and, where there is one, the scale. */
+      readonly body: number;
+      readonly scale: number | null;
       axis(inTypes: readonly TensorType[], attrs: A): number;
       readonly reverse: (attrs: A) => boolean;
     }

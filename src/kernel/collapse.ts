@@ -55,8 +55,11 @@ function applyMerge(nest: Nest, loops: readonly LoopVar[], m: Merge): Nest {
     case "map":
       return { ...nest, loops, stores: mapStores(nest.stores, m) };
     case "reduce":
-    case "scan":
       return { ...nest, loops, body: m.expr(nest.body), stores: mapStores(nest.stores, m) };
+    case "scan": {
+      const scale = nest.scale && m.expr(nest.scale);
+      return { ...nest, loops, scale, body: m.expr(nest.body), stores: mapStores(nest.stores, m) };
+    }
     case "scatter":
       return {
         ...nest,

@@ -333,6 +333,7 @@ describe("the other nests", () => {
       loops: [i],
       along: k,
       dtype: "f32",
+      scale: null,
       body: load("f32", 0, index),
       stores: [{ operand: 1, index, value }],
     };

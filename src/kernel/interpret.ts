@@ -206,14 +206,15 @@ function joinLanes(acc: Float64Array, lanes: number, both: NumberFn): number {
 
 function runScan(nest: ScanNest, env: Environment): void {
   const program = new Program(env);
+  const scale = nest.scale && program.number(nest.scale);
   const body = program.number(nest.body);
   const store = storing(nest.stores, env);
-  const add = numberFn("add", nest.dtype);
+  const [add, mul] = [numberFn("add", nest.dtype), numberFn("mul", nest.dtype)];
   forEach(nest.loops, env, () => {
     let sum = 0;
     forEach([nest.along], env, () => {
       program.run();
-      sum = add(sum, body());
+      sum = add(scale ? mul(sum, scale()) : sum, body());
       env.acc.value = sum;
       store();
     });

@@ -5,7 +5,7 @@
  *
  *   map       for loops:                       stores
  *   reduce    for loops: acc = ⊕ over reduce of body;   stores (which may use acc)
- *   scan      for loops: acc = 0; for along: acc += body; stores
+ *   scan      for loops: acc = 0; for along: acc = acc · scale + body; stores
  *   contract  for batch, rows, cols: acc = Σ over depth of a · b;   stores
  *   scatter   for loops: if bounds: operand[index] += value          in loop order, one after the other
  *   shuffle   the permutation that a sequence of random bits encodes
@@ -80,6 +80,8 @@ export interface ScanNest extends Workspaced {
   readonly loops: readonly LoopVar[];
   readonly along: LoopVar;
   readonly dtype: Accumulator;
+  /** What the accumulator is multiplied by before the body is added; null: nothing. Both are rounded. */
+  readonly scale: Expr | null;
   readonly body: Expr;
   readonly stores: readonly Store[];
 }
@@ -210,6 +212,9 @@ function dataAddresses(stores: readonly Store[]): readonly Expr[] {
   return stores.filter((s) => s.index.terms.some(({ atom }) => atom.kind !== "var")).map((s) => asExpr(s.index));
 }
 
+/** What a scan computes for each element. */
+export const scanExprs = ({ scale, body }: ScanNest): readonly Expr[] => (scale ? [scale, body] : [body]);
+
 /** Expressions evaluated at the stored element, and those evaluated elsewhere (reduction bodies, panels, addresses). */
 export function nestExprs(nest: Nest): { readonly atStore: readonly Expr[]; readonly elsewhere: readonly Expr[] } {
   switch (nest.kind) {
@@ -218,7 +223,7 @@ export function nestExprs(nest: Nest): { readonly atStore: readonly Expr[]; read
     case "reduce":
       return { atStore: nest.stores.map((s) => s.value), elsewhere: [nest.body] };
     case "scan":
-      return { atStore: [...nest.stores.map((s) => s.value), nest.body], elsewhere: [] };
+      return { atStore: [...nest.stores.map((s) => s.value), ...scanExprs(nest)], elsewhere: [] };
     case "contract":
       return { atStore: nest.stores.map((s) => s.value), elsewhere: [nest.a, nest.b] };
     case "scatter":

@@ -101,7 +101,8 @@ function writeNest(nest: Nest, p: Printer): void {
           ? `${nest.combine} over ${loopsText(nest.reduce)} lanes ${nest.lanes}`
           : `along ${loopsText([nest.along])}`;
       p.lines.push(`  ${nest.kind} ${loopsText(nest.loops)} | ${over}: ${nest.dtype}`);
-      p.lines.push(`    acc ⊕ ${p.expr(nest.body)}`);
+      if (nest.kind === "scan" && nest.scale) p.lines.push(`    acc · ${p.expr(nest.scale)} ⊕ ${p.expr(nest.body)}`);
+      else p.lines.push(`    acc ⊕ ${p.expr(nest.body)}`);
       p.stores(nest.stores);
       return;
     }

@@ -196,16 +196,20 @@ function scanNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: 
     shape,
     all.map((v, i) => (i === axis ? turn : varIndex(v))),
   );
-  const read = context.inputs[0];
-  invariant(read, () => "scan without input");
   const dtype = typeOf(context.outType.dtype).accumulate;
+  const read = (input: number): Expr => {
+    const reader = context.inputs[input];
+    invariant(reader, () => `scan without input ${input}`);
+    return inType(reader(at), dtype);
+  };
   return [
     {
       kind: "scan",
       loops: all.filter((_, i) => i !== axis),
       along,
       dtype,
-      body: inType(read(at), dtype),
+      scale: lower.scale === null ? null : read(lower.scale),
+      body: read(lower.body),
       stores: c.storesAt(at),
     },
   ];

@@ -46,7 +46,7 @@ import { randomBernoulli, randomBits, randomNormal, randomUniform, shuffle } fro
 import { recordWhile } from "./record-while.ts";
 import { all, any, reduceMax, reduceMin, reduceProd } from "./reduce.ts";
 import { record, rewind } from "./rewind.ts";
-import { cumsum } from "./scan.ts";
+import { cumsum, linearScan } from "./scan.ts";
 import { cast, stopGradient, where } from "./select.ts";
 import { pad, slice, sliceAdd, sliceUpdate } from "./slice.ts";
 import { unwind } from "./unwind.ts";
@@ -118,6 +118,7 @@ export const allOps: readonly AnyOp[] = [
   all,
   // scan
   cumsum,
+  linearScan,
   // movement
   reshape,
   transpose,

@@ -80,7 +80,9 @@ function nestOf<A>(op: OpDef<A>, c: LowerContext<A>): Nest {
       const place = Position.at(shape, idx);
       const loops = counters.filter((_, i) => i !== axis);
       const stores = [{ operand, index: place.linear, value: acc }];
-      return { kind: "scan", loops, along: at(counters, axis), dtype, body: at(c.inputs, 0)(place), stores };
+      const scale = lower.scale === null ? null : at(c.inputs, lower.scale)(place);
+      const body = at(c.inputs, lower.body)(place);
+      return { kind: "scan", loops, along: at(counters, axis), dtype, scale, body, stores };
     }
     case "shuffle": {
       const along = loop("i", at(shape, 0));

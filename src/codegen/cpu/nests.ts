@@ -15,7 +15,7 @@ import type {
   ShuffleNest,
   Store,
 } from "../../kernel/loops.ts";
-import { depthRun, tileRows } from "../../kernel/loops.ts";
+import { depthRun, scanExprs, tileRows } from "../../kernel/loops.ts";
 import { BodyCounter, Dependence, LANES, type Place, WEIGHT } from "./instructions.ts";
 
 /** How a target blocks its products. */
@@ -96,11 +96,13 @@ function reduceWork(nest: ReduceNest): NestWork {
   return arithmetic(rows * registers * (runs * loop(body, inner?.extent ?? 1, abreast) + end));
 }
 
-function scanWork({ loops, along, body, stores }: ScanNest): NestWork {
+function scanWork(nest: ScanNest): NestWork {
+  const { loops, along, stores } = nest;
   const outer = live(loops);
   const lane = outer.pop() ?? null;
-  const all = counter({ lane, inner: along }, [body], stores);
-  all.simple(1);
+  const exprs = scanExprs(nest);
+  const all = counter({ lane, inner: along }, exprs, stores);
+  all.simple(exprs.length);
   return arithmetic(product(outer) * turnsOf(lane?.extent ?? 1) * loop(all, along.extent));
 }
 

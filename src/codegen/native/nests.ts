@@ -54,7 +54,8 @@ export function emitScan(em: VectorEmitter, nest: ScanNest, operands: readonly O
     const acc = em.code.name("acc");
     em.code.line(`${em.type(nest.dtype)} ${acc} = ${constantText(nest.dtype, 0, em.lanes)};`);
     em.loop(nest.along, () => {
-      em.code.line(`${acc} = ${acc} + ${em.emit(nest.body, ctx)};`);
+      const scaled = nest.scale ? `${acc} * ${em.emit(nest.scale, ctx)}` : acc;
+      em.code.line(`${acc} = ${scaled} + ${em.emit(nest.body, ctx)};`);
       em.bind({ kind: "acc", dtype: nest.dtype }, acc);
       emitStores(em, nest.stores, operands, ctx);
     });

@@ -8,6 +8,7 @@ import {
   type ScanNest,
   type ScatterNest,
   type Store,
+  scanExprs,
 } from "../../kernel/loops.ts";
 import { linearCoefficient } from "../intern.ts";
 import { live, UNDIVIDED, type Units } from "../units.ts";
@@ -89,7 +90,7 @@ function emitScanTile(
   contexts: readonly Context[],
 ): void {
   const { code } = em;
-  const exprs = [nest.body, ...nest.stores.map((s) => s.value)];
+  const exprs = [...scanExprs(nest), ...nest.stores.map((s) => s.value)];
   const accs = contexts.map(() => code.local("v128"));
   for (const acc of accs) code.v128Const(splatConstant(nest.dtype, 0)).set(acc);
   const local = code.local("i32");
@@ -105,6 +106,10 @@ function emitScanTile(
       for (const [i, ctx] of contexts.entries()) {
         const acc = accs[i] as number;
         code.get(acc);
+        if (nest.scale) {
+          em.emit(nest.scale, ctx);
+          emitCombine(em, "mul", nest.dtype);
+        }
         em.emit(nest.body, ctx);
         emitCombine(em, "add", nest.dtype);
         code.set(acc);

@@ -104,6 +104,20 @@ function positions(t: Float | "i32"): readonly FunctionSample[] {
 const running = (reverse: boolean, axis: number) => (x: Plain) =>
   along(x, [axis], (v) => v.map((_, i) => total(reverse ? v.slice(i) : v.slice(0, i + 1))));
 
+/** y_i = scale_i · y_(i-1) + x_i along an axis. */
+const recurring = (reverse: boolean, axis: number) => (x: Plain, scale: Plain) => {
+  const numbers = { shape: x.shape, data: Array.from(x.data, (_, i) => i) };
+  return along(numbers, [axis], (line) => {
+    const order = reverse ? [...line].reverse() : line;
+    let y = 0;
+    const found = order.map((e) => {
+      y = (scale.data[e] as number) * y + (x.data[e] as number);
+      return y;
+    });
+    return reverse ? found.reverse() : found;
+  });
+};
+
 const cumulative: Family = (t) =>
   [
     { shape: [37], axis: 0, reverse: false },
@@ -111,12 +125,21 @@ const cumulative: Family = (t) =>
     { shape: [5, 3], axis: 0, reverse: false },
     { shape: [2, 3, 4], axis: -2, reverse: true },
     { shape: [0, 3], axis: 0, reverse: false },
-  ].map(({ shape, axis, reverse }) => ({
-    name: "cumsum",
-    inputs: [tensorType(t, shape)],
-    call: (x: Tensor) => tm.cumsum(x, axis, { reverse }),
-    reference: running(reverse, axis),
-  }));
+  ].flatMap(({ shape, axis, reverse }): readonly FunctionSample[] => [
+    {
+      name: "cumsum",
+      inputs: [tensorType(t, shape)],
+      call: (x) => tm.cumsum(x!, axis, { reverse }),
+      reference: running(reverse, axis),
+    },
+    {
+      name: "linearScan",
+      inputs: [tensorType(t, shape), tensorType(t, shape)],
+      range: [-1.2, 1.2],
+      call: (x, scale) => tm.linearScan(x!, scale!, axis, { reverse }),
+      reference: recurring(reverse, axis),
+    },
+  ]);
 
 export const reduce: Family = (t) => [
   ...samples("sum", tm.sum, total, t, [...CASES, ...EMPTY]),
