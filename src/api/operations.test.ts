@@ -27,6 +27,39 @@ function checkGradient(f: (x: Tensor) => Tensor, x: Tensor): void {
   close(tm.grad(loss)(x), numeric, 6);
 }
 
+describe("running products", () => {
+  // [2, 0, 3, 0]: sum of y = 2 + 0 + 0 + 0; by hand, with each element taken out in turn
+  const total = (x: Tensor): Tensor => x.cumprod().sum();
+
+  test("have derivatives of every order where elements are zero", () => {
+    const x = f64([2, 0, 3, 0]);
+    // d/dx_1 of (x_0 + x_0 x_1 + x_0 x_1 x_2 + …) = x_0 + x_0 x_2 + x_0 x_2 x_3
+    expect(tm.grad(total)(x).toArray()).toEqual([1, 2 + 2 * 3, 0, 0]);
+    // d²/dx_1 dx_2 = x_0 + x_0 x_3, which is not zero although both gradients beside are
+    const second = tm.grad((y: Tensor) =>
+      tm
+        .grad(total)(y)
+        .mul(tensor([0, 1, 0, 0], { dtype: "f64" }))
+        .sum(),
+    )(x);
+    expect(second.toArray()).toEqual([1 + 3, 0, 2, 2 * 3]);
+    expect(
+      tm
+        .grad((y: Tensor) =>
+          tm
+            .grad(total)(y)
+            .mul(tensor([0, 0, 1, 0], { dtype: "f64" }))
+            .sum(),
+        )(x)
+        .toArray(),
+    ).toEqual([0, 2, 0, 0]);
+  });
+
+  test("keep the sign of zero", () => {
+    expect(f64([-0, 2]).cumprod().data()).toEqual(Float64Array.of(-0, -0));
+  });
+});
+
 describe("elementwise operations", () => {
   const x = f64([
     [-1.5, 0.5],
@@ -118,6 +151,10 @@ describe("reductions", () => {
     expect(x.cumsum(1).toArray()).toEqual([
       [1, 6, 9],
       [4, 6, 12],
+    ]);
+    expect(x.cumprod(1, { reverse: true }).toArray()).toEqual([
+      [15, 15, 3],
+      [48, 12, 6],
     ]);
     close(
       x.logsumexp(1),

@@ -228,6 +228,20 @@ export function linearScan(x: TensorLike, scale: TensorLike, axis = 0, options: 
   });
 }
 
+/** Running products along an axis; with `reverse` from its end. Derivatives are right where elements are zero, too. */
+export function cumprod(x: Tensor, axis = 0, options: ScanAxisOptions = {}): Tensor {
+  requireOptions("cumprod", options, SCAN_AXIS_OPTIONS);
+  const { reverse = false } = options;
+  const along = normalAxis("cumprod", axis, x);
+  return atOneLine(() => {
+    const extent = at(x.shape, along);
+    const position = applyOp(iota, [], { shape: x.shape, axis: along });
+    // y_i = x_i · y_(i-1) + b_i, where b is x at the first element; adding -0 elsewhere changes no bit.
+    const first = where(equal(position, reverse ? extent - 1 : 0), x, isFloat(x.dtype) ? -0 : 0);
+    return linearScan(first, x, along, { reverse });
+  });
+}
+
 /** The Euclidean norm over axes; its derivative at zero is zero. */
 export function norm(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
   requireFloat("norm", x);

@@ -104,6 +104,9 @@ function positions(t: Float | "i32"): readonly FunctionSample[] {
 const running = (reverse: boolean, axis: number) => (x: Plain) =>
   along(x, [axis], (v) => v.map((_, i) => total(reverse ? v.slice(i) : v.slice(0, i + 1))));
 
+const multiplying = (reverse: boolean, axis: number) => (x: Plain) =>
+  along(x, [axis], (v) => v.map((_, i) => productOf(reverse ? v.slice(i) : v.slice(0, i + 1))));
+
 /** y_i = scale_i · y_(i-1) + x_i along an axis. */
 const recurring = (reverse: boolean, axis: number) => (x: Plain, scale: Plain) => {
   const numbers = { shape: x.shape, data: Array.from(x.data, (_, i) => i) };
@@ -133,6 +136,13 @@ const cumulative: Family = (t) =>
       reference: running(reverse, axis),
     },
     {
+      name: "cumprod",
+      inputs: [tensorType(t, shape)],
+      range: [-1.5, 1.5],
+      call: (x) => tm.cumprod(x!, axis, { reverse }),
+      reference: multiplying(reverse, axis),
+    },
+    {
       name: "linearScan",
       inputs: [tensorType(t, shape), tensorType(t, shape)],
       range: [-1.2, 1.2],
@@ -159,6 +169,7 @@ export const reduce: Family = (t) => [
   ...positions(t),
   ...positions("i32"),
   ...cumulative(t),
+  { name: "cumprod", inputs: [i32(4, 3)], call: (x) => tm.cumprod(x!, 1), reference: multiplying(false, 1) },
   { name: "cumsum", inputs: [i32(4, 3)], call: (x) => tm.cumsum(x!, 1), reference: running(false, 1) },
   { name: "sum", inputs: [bool(5, 4)], call: (x) => tm.sum(x!, 0), reference: reduceBy(total, [0]) },
 ];
