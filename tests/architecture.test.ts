@@ -22,7 +22,7 @@ import {
   passNames,
   passViolations,
 } from "./support/document-rules.ts";
-import { cycleViolations, layerViolations, testImportViolations } from "./support/layer-rules.ts";
+import { cycleViolations, knowledgeViolations, layerViolations, testImportViolations } from "./support/layer-rules.ts";
 import { type ProjectFile, projectFiles } from "./support/project.ts";
 
 /** Code that may be longer than 500 lines a file or 60 lines a function, each with its reason. */
@@ -68,6 +68,20 @@ describe("layers", () => {
       expect.stringContaining("src/elsewhere/y.ts: belongs to no layer"),
       "src/cli/main.ts:1: imports highs: cli/ has no Node modules and the package has no dependencies",
       "src/cli/main.ts:1: imports ./missing.ts: there is no src/cli/missing.ts",
+    ]);
+  });
+
+  it("do not know what they have no business with, even to the left", () => {
+    expect(knowledgeViolations(files)).toEqual([]);
+    const wrong = made({
+      "src/plan/a.ts": 'import type { Kernel } from "../kernel/loops.ts"; import "../target/space.ts";',
+      "src/plan/b.ts": 'import "../target/description.ts";',
+      "src/runtime/c.ts": 'import type { Plan } from "../plan/problem.ts";',
+    });
+    expect(knowledgeViolations(wrong).map((v) => v.split(": ")[0])).toEqual([
+      "src/plan/a.ts:1",
+      "src/plan/b.ts:1",
+      "src/runtime/c.ts:1",
     ]);
   });
 

@@ -78,6 +78,48 @@ function targetViolations(place: string, path: string, target: string, paths: Re
   return [`${place}: ${why}`];
 }
 
+/** What a layer may import of some layers to its left: these files, or none. */
+const KNOWS: readonly {
+  readonly layer: string;
+  readonly of: readonly string[];
+  readonly files: readonly string[];
+  readonly why: string;
+}[] = [
+  {
+    layer: "plan",
+    of: ["kernel", "lower", "passes", "target", "autodiff", "trace"],
+    files: ["src/target/space.ts", "src/target/work.ts"],
+    why: "the planner knows memory spaces and work, and neither kernels nor targets",
+  },
+  {
+    layer: "runtime",
+    of: ["plan", "loops", "compiler", "passes", "lower", "autodiff", "ops"],
+    files: [],
+    why: "the runtime decides nothing: it runs placed programs",
+  },
+  {
+    layer: "codegen",
+    of: ["lower", "passes", "autodiff", "trace", "ops"],
+    files: [],
+    why: "a target sees placed kernels and no operations",
+  },
+];
+
+/** What layers must not know, although it is to their left. */
+export function knowledgeViolations(files: readonly ProjectFile[]): readonly string[] {
+  return files
+    .filter((file) => isProduct(file.path))
+    .flatMap((file) => {
+      const rules = KNOWS.filter(({ layer }) => layer === layerOf(file.path));
+      return importsOf(file).flatMap(({ specifier, line }) => {
+        const target = resolveImport(file.path, specifier) ?? "";
+        return rules
+          .filter((rule) => rule.of.includes(layerOf(target)) && !rule.files.includes(target))
+          .map(({ why }) => `${file.path}:${line}: imports ${specifier}: ${why}`);
+      });
+    });
+}
+
 /** Benchmarks, examples and scripts are no tests, so they do not import any. */
 export function testImportViolations(files: readonly ProjectFile[]): readonly string[] {
   return files
