@@ -1,6 +1,6 @@
 /**
  * @file What is live at a step, and why: the table under every statement about a peak. A buffer is written here, read
- * here, workspace of this step, or waiting: for a later reader, for the caller, or for the next run.
+ * here, workspace of this step, an end of a copy in flight, or waiting: for a later reader, for the caller, or for the next run.
  */
 import type { Value } from "../ir/graph.ts";
 import type { NameOf } from "./names.ts";
@@ -14,8 +14,8 @@ export interface LiveBuffer {
   /** Rounded up to the alignment. */
   readonly bytes: number;
   readonly kind: BufferKind;
-  readonly why: "written here" | "read here" | "workspace" | "persistent" | "result" | "held for later";
-  /** The next step that reads it, for `held for later`. */
+  readonly why: "written here" | "read here" | "workspace" | "in flight" | "persistent" | "result" | "held for later";
+  /** The next step that reads it, for `held for later`; that waits for the copy, for `in flight`. */
   readonly nextReader?: Step;
 }
 
@@ -23,6 +23,7 @@ export interface LiveBuffer {
 export function liveAt(plan: Plan, step: Step, space: SpaceId = 0): readonly LiveBuffer[] {
   const { buffers, alignment } = problemIn(plan.problem, space);
   const { content, nextReader } = around(plan, step);
+  const copied = flightsAt(plan, step);
   const now = plan.program.steps[step];
   const written = new Set(now?.writes.map((v) => plan.bufferOf.get(v)));
   const read = new Map(now?.reads.map((v) => [plan.bufferOf.get(v), v]));
@@ -34,6 +35,8 @@ export function liveAt(plan: Plan, step: Step, space: SpaceId = 0): readonly Liv
       if (written.has(id)) return { ...base, why: "written here" };
       if (read.has(id)) return { ...base, value: read.get(id), why: "read here" };
       if (values.length === 0) return { ...base, why: "workspace" };
+      const wait = copied.get(id);
+      if (wait !== undefined) return { ...base, why: "in flight", nextReader: wait };
       if (kind === "persistent") return { ...base, why: "persistent" };
       if (next !== undefined) return { ...base, why: "held for later", nextReader: next };
       return { ...base, why: "result" };
@@ -54,13 +57,29 @@ function around(plan: Plan, step: Step): { content: Map<BufferId, Value>; nextRe
   return { content, nextReader };
 }
 
+/** Buffers that are an end of a copy in flight at a step, and the step that waits for it. */
+function flightsAt(plan: Plan, step: Step): ReadonlyMap<BufferId, Step> {
+  const copied = new Map<BufferId, Step>();
+  const started = new Set(
+    plan.program.steps.slice(0, step).flatMap(({ copy }) => (copy?.kind === "start" ? [copy.to] : [])),
+  );
+  if (started.size === 0) return copied;
+  plan.program.steps.forEach(({ copy }, wait) => {
+    if (wait <= step || copy?.kind !== "wait" || !started.has(copy.to)) return;
+    for (const value of [copy.from, copy.to]) copied.set(plan.bufferOf.get(value) ?? -1, wait);
+  });
+  return copied;
+}
+
 /** `bytes` of what is live at a step that the step itself does not touch and that is not persistent. */
 export function waitingBytes(live: readonly LiveBuffer[]): number {
-  return live.filter((b) => b.why === "held for later" || b.why === "result").reduce((sum, b) => sum + b.bytes, 0);
+  const waiting = live.filter(({ why }) => why === "held for later" || why === "in flight" || why === "result");
+  return waiting.reduce((sum, b) => sum + b.bytes, 0);
 }
 
 /** `held for step 21` and the like. */
 export function whyText({ why, nextReader }: LiveBuffer): string {
+  if (why === "in flight") return `in flight until step ${nextReader}`;
   return nextReader === undefined ? why : `held for step ${nextReader}`;
 }
 

@@ -89,8 +89,10 @@ class Simulation {
       return;
     }
     const scratch = step.scratch.map((bytes, k) => this.#range(this.#plan.scratch[i]?.[k] ?? -1, bytes));
-    for (const range of scratch) this.#keepOff(range, `step ${i}`);
-    for (const w of step.writes) this.#keepOff(this.#rangeOf(w), `step ${i}`);
+    if (this.#flights.size > 0) {
+      for (const range of scratch) this.#keepOff(range, `step ${i}`);
+      for (const w of step.writes) this.#keepOff(this.#rangeOf(w), `step ${i}`);
+    }
     for (const range of scratch) this.#write(range, null);
     for (const v of step.reads)
       this.#expect(v, this.#rangeOf(v), "scratch-overlap", `step ${i} reads it and has workspace there`);

@@ -52,7 +52,7 @@ describe("a plan with two memory spaces", () => {
       [TidemarkError: PlanInfeasible: chain needs 448 bytes of device, which has 256
         tightest at step 8, h5 = f(h4):
           b8   h4    128  read here
-          b9   h0_1  128  held for step 9
+          b9   h0_1  128  in flight until step 9
           b10  h5    128  written here
           b0   w      64  persistent
         128 of 448 bytes wait there for later steps or for the caller
@@ -132,7 +132,7 @@ describe("a plan with two memory spaces", () => {
         scratch           1     64        0
         tightest at step 8, h5 = f(h4):
           b8  h4    128  read here
-          b9  h0_1  128  held for step 9
+          b9  h0_1  128  in flight until step 9
           … 2 more
       "
     `);

@@ -101,25 +101,26 @@ function checkStorage(plan: Plan, report: Report): boolean {
 
 /** No two buffers of one memory space share bytes and a step. */
 function checkPairs(plan: Plan, report: Report): void {
-  const { buffers } = plan.problem;
+  const { buffers, spaces } = plan.problem;
   const from = Float64Array.from(buffers, (b) => plan.offsets[b.id] ?? 0);
   const to = Float64Array.from(buffers, (b, i) => (from[i] ?? 0) + b.bytes);
   const broken: (readonly [number, number])[] = [];
-  const space = Int32Array.from(buffers, (b) => b.space);
-  // by first byte: a buffer that begins behind the end of another shares no byte with it, nor does any after that one
-  const order = Int32Array.from(buffers.keys()).sort(
-    (i, j) => (space[i] ?? 0) - (space[j] ?? 0) || (from[i] ?? 0) - (from[j] ?? 0) || i - j,
-  );
-  for (let p = 0; p < order.length; p++) {
-    const i = order[p] ?? 0;
-    const [a, aTo] = [buffers[i], to[i] ?? 0];
-    for (let q = p + 1; q < order.length; q++) {
-      const j = order[q] ?? 0;
-      if ((from[j] ?? 0) >= aTo || space[j] !== space[i]) break;
-      const b = buffers[j];
-      if (!a || !b || a.bytes === 0 || b.bytes === 0) continue;
-      if (a.lifespan.start >= b.lifespan.end || b.lifespan.start >= a.lifespan.end) continue;
-      broken.push(i < j ? [i, j] : [j, i]);
+  for (const space of spaces.keys()) {
+    // by first byte: a buffer that begins behind the end of another shares no byte with it, nor does any after that one
+    const order = Int32Array.from(buffers.keys())
+      .filter((i) => buffers[i]?.space === space)
+      .sort((i, j) => (from[i] ?? 0) - (from[j] ?? 0) || i - j);
+    for (let p = 0; p < order.length; p++) {
+      const i = order[p] ?? 0;
+      const [a, aTo] = [buffers[i], to[i] ?? 0];
+      for (let q = p + 1; q < order.length; q++) {
+        const j = order[q] ?? 0;
+        if ((from[j] ?? 0) >= aTo) break;
+        const b = buffers[j];
+        if (!a || !b || a.bytes === 0 || b.bytes === 0) continue;
+        if (a.lifespan.start >= b.lifespan.end || b.lifespan.start >= a.lifespan.end) continue;
+        broken.push(i < j ? [i, j] : [j, i]);
+      }
     }
   }
   for (const [i, j] of broken.sort((x, y) => x[0] - y[0] || x[1] - y[1])) {
