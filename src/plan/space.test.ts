@@ -1,6 +1,9 @@
 /** @file How a plan with two memory spaces is measured, refused and shown. */
 import { describe, expect, it } from "vitest";
 import { ProgramBuilder } from "../../tests/support/plan-programs.ts";
+import { faultsOfRun } from "../../tests/support/run-plan.ts";
+import { newValue } from "../ir/graph.ts";
+import { startStep, waitStep } from "./copy-step.ts";
 import { parseCsv, printCsv } from "./csv.ts";
 import { explainText } from "./explain.ts";
 import { planJson } from "./json.ts";
@@ -13,6 +16,7 @@ import type { Program } from "./program.ts";
 import { readPlanJson } from "./read-json.ts";
 import { reportPlan, reportText } from "./report.ts";
 import { type MemorySpace, memorySpace } from "./space.ts";
+import { validate } from "./validate.ts";
 
 /** h0 is on the host while h2 to h4 are computed. */
 function moved(deviceLimits: Partial<MemorySpace> = {}, hostLimits: Partial<MemorySpace> = {}): Program {
@@ -45,6 +49,32 @@ describe("a plan with two memory spaces", () => {
     expect(plan.others.map(({ height, bound }) => [height, bound.bytes])).toEqual([[256, 256]]);
     expect(plan.others[0]!.bound.live).toEqual(plan.problem.buffers.filter((b) => b.space === 1).map((b) => b.id));
     expect(planAsPlaced(program, plan)).toMatchObject({ height: plan.height, others: [{ height: 256 }] });
+  });
+
+  it("has parameters that stay on the host between runs and are brought in where they are used", () => {
+    const b = new ProgramBuilder();
+    const [kept, w1, w2] = [b.param("kept", [16]), b.param("w1", [100]), b.param("w2", [16])];
+    const inner = b.call("f", [b.param("x", [16]), kept], { name: "h" });
+    const bare = b.finish("host", [], { persistent: [kept, w1, w2] });
+    const copies = [w1, w2].map((from) => ({ from, to: newValue(from.type, `${from.name}_in`), queue: 1 }));
+    const calls = copies.map(({ to }, i) => {
+      const node = { ...bare.steps[0]!.node, inputs: [inner, to], outputs: [newValue(inner.type, `y${i}`)] };
+      return { node, reads: node.inputs, writes: node.outputs, scratch: [], inPlace: [], alias: null };
+    });
+    const steps = [
+      startStep(copies[0]!, "forward"),
+      startStep(copies[1]!, "forward"),
+      ...bare.steps,
+      ...copies.flatMap((copy, i) => [waitStep(copy, "forward"), calls[i]!]),
+    ];
+    const spaces = [memorySpace(64, { name: "device" }), memorySpace(256, { name: "host" })] as const;
+    const spaceOf = new Map([w1, w2].map((w) => [w, 1]));
+    const streamed = { ...bare, steps, results: calls.flatMap((step) => step.writes), spaces, spaceOf };
+    const placed = planProgram(streamed);
+    expect(validate(streamed, placed)).toEqual([]);
+    expect([kept, w1, w2].map((v) => placed.offsets[placed.bufferOf.get(v)!])).toEqual([0, 0, 512]);
+    expect(placed.others[0]!.height).toBe(768);
+    for (const pace of ["start", "wait", 9] as const) expect(faultsOfRun(placed, pace)).toEqual([]);
   });
 
   it("is refused with the space that is too small and its numbers", () => {
