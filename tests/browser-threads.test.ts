@@ -3,6 +3,7 @@
  * thread, which may not sleep, and in a worker, which may; another page runs the same program alone and says why. All end in
  * the same bits.
  */
+
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -12,6 +13,7 @@ import type { Browser } from "playwright-core";
 import { build } from "rolldown";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { browserPath, launch, NO_BROWSER } from "./support/browser.ts";
+import { patience } from "./support/patience.ts";
 import { ROOT } from "./support/project.ts";
 import type { Outcome } from "./support/threads-page.ts";
 
@@ -43,7 +45,7 @@ describe.runIf(path !== null)("threads in a browser", () => {
   /** Runs text in a page, which gives an outcome. */
   async function inPage(folderName: string, text: string): Promise<Outcome> {
     const page = await browser.newPage();
-    page.setDefaultTimeout(60_000);
+    page.setDefaultTimeout(patience(60_000));
     const { address, port } = server.address() as AddressInfo;
     await page.goto(`http://${address}:${port}/${folderName}/`);
     const outcome = await page.evaluate<Outcome>(text);
@@ -64,7 +66,7 @@ describe.runIf(path !== null)("threads in a browser", () => {
     await build({ input, output: { file, format: "iife" }, logLevel: "silent" });
     [server, browser] = await Promise.all([serve(readFileSync(file, "utf8")), launch(path as string)]);
     alone = await inPage("isolated", "compute(1)");
-  }, 120_000);
+  }, patience(120_000));
 
   afterAll(async () => {
     server?.close();
@@ -72,17 +74,29 @@ describe.runIf(path !== null)("threads in a browser", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it("end in the bits of one thread on the page's own thread, which may not sleep", async () => {
-    expect(await inPage("isolated", "compute(3)")).toEqual({ ...alone, threads: 3, helped: true });
-  }, 120_000);
+  it(
+    "end in the bits of one thread on the page's own thread, which may not sleep",
+    async () => {
+      expect(await inPage("isolated", "compute(3)")).toEqual({ ...alone, threads: 3, helped: true });
+    },
+    patience(120_000),
+  );
 
-  it("and in a worker of the page", async () => {
-    expect(await inPage("isolated", inWorker(2))).toEqual({ ...alone, threads: 2, helped: true });
-  }, 120_000);
+  it(
+    "and in a worker of the page",
+    async () => {
+      expect(await inPage("isolated", inWorker(2))).toEqual({ ...alone, threads: 2, helped: true });
+    },
+    patience(120_000),
+  );
 
-  it("are one where the page is not isolated, which it says", async () => {
-    const outcome = await inPage("open", "compute(2)");
-    expect(outcome).toEqual({ ...alone, note: expect.stringContaining("not cross-origin isolated") });
-    expect(alone).toMatchObject({ threads: 1, helped: false, note: null });
-  }, 120_000);
+  it(
+    "are one where the page is not isolated, which it says",
+    async () => {
+      const outcome = await inPage("open", "compute(2)");
+      expect(outcome).toEqual({ ...alone, note: expect.stringContaining("not cross-origin isolated") });
+      expect(alone).toMatchObject({ threads: 1, helped: false, note: null });
+    },
+    patience(120_000),
+  );
 });

@@ -2,6 +2,7 @@
  * @file The command as installed, with inputs that are no files or never end, and modules that throw what is no error or never
  * finish: exit code 1 and a message, and it ends. A command that does not is killed after a minute, and fails here.
  */
+
 import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,6 +10,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildPackage } from "./support/build.ts";
 import { expectRefusal, type Outcome } from "./support/outcome.ts";
+import { patience } from "./support/patience.ts";
 import { ROOT } from "./support/project.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tidemark-hostile-"));
@@ -26,7 +28,7 @@ function command(env: Readonly<Record<string, string>>, ...args: readonly string
     process.execPath,
     ["--max-old-space-size=512", "bin/tidemark.js", ...args],
     {
-      ...{ cwd: folder, encoding: "utf8", timeout: 60_000, killSignal: "SIGKILL" },
+      ...{ cwd: folder, encoding: "utf8", timeout: patience(60_000), killSignal: "SIGKILL" },
       env: { ...process.env, TIDEMARK_CACHE: join(folder, "cache"), ...env },
     },
   );

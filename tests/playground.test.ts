@@ -2,6 +2,7 @@
  * @file The playground in a real browser: training in the page ends in the bits of training in Node, whatever the budget and
  * whenever it changes; the editor shows the numbers of what is typed, its mistakes in their lines, and outlives any text.
  */
+
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { get } from "node:http";
 import { tmpdir } from "node:os";
@@ -16,6 +17,7 @@ import { Planner, type SentPlan } from "../src/playground/planner.ts";
 import { type Sight, Study } from "../src/playground/study.ts";
 import { Trainer } from "../src/playground/trainer.ts";
 import { browserPath, launch, pictureDistance } from "./support/browser.ts";
+import { patience } from "./support/patience.ts";
 import { type Playground, servePlayground } from "./support/playground.ts";
 
 const path = browserPath();
@@ -32,7 +34,7 @@ describe.runIf(path !== null)("the playground", () => {
   async function open(file: string, width = 1300, dark = false): Promise<void> {
     page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme: dark ? "dark" : "light" });
     // Planning takes what it takes on a machine with other work to do.
-    page.setDefaultTimeout(120_000);
+    page.setDefaultTimeout(patience(120_000));
     page.on("pageerror", (error) => problems.push(error.message));
     page.on("console", (message) => message.type() === "error" && problems.push(message.text()));
     await page.goto(`${served.url}${file}`);
@@ -206,7 +208,7 @@ describe.runIf(path !== null)("the playground", () => {
     study.look(second);
     const [other] = sightOf(second).entry.picture.steps[0]!.writes;
     await expect
-      .poll(() => page.locator(".reasons li").allTextContents(), { timeout: 20_000 })
+      .poll(() => page.locator(".reasons li").allTextContents(), { timeout: patience(20_000) })
       .toEqual(study.story("plan-0", other!).slice(1));
   });
 

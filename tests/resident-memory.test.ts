@@ -2,12 +2,14 @@
  * @file Resident memory follows the plan: the peak of a training process over what it was after the import is at most the
  * arena and 24 MiB, and no smaller budget raises it. Each figure is the kernel's own, of a process of its own.
  */
+
 import { spawn } from "node:child_process";
 import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildPackage } from "./support/build.ts";
+import { patience } from "./support/patience.ts";
 import { ROOT } from "./support/project.ts";
 import { plainTargets } from "./support/targets.ts";
 
@@ -30,7 +32,7 @@ beforeAll(() => {
   for (const name of ["package.json", "bin"]) cpSync(join(ROOT, name), join(folder, name), { recursive: true });
   cpSync(join(ROOT, "bench/networks"), join(folder, "networks"), { recursive: true });
   symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
-}, 300_000);
+}, patience(300_000));
 
 interface Figures {
   readonly arenaBytes: number;

@@ -2,8 +2,10 @@
  * @file Nothing grows: ten thousand steps of one program, and a thousand programs made and dropped. Runs in child
  * processes with a small heap, so that what is measured is the program and not the test runner.
  */
+
 import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
+import { patience } from "./support/patience.ts";
 
 const api = new URL("../dist/api/index.js", import.meta.url).href;
 
@@ -22,8 +24,10 @@ function child(script: string): { readonly before: number; readonly after: numbe
   return JSON.parse(output) as { before: number; after: number };
 }
 
-test("steps of a training program leave resident memory where it was", () => {
-  const { before, after } = child(`
+test(
+  "steps of a training program leave resident memory where it was",
+  () => {
+    const { before, after } = child(`
     const u = (shape, seed) => t.tensor(Float32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, i) => Math.sin(i * seed)), { shape });
     const step = t.compile((s, x, y) => {
       const [loss, g] = t.valueAndGrad((p) => t.crossEntropy(x.matmul(p.w0).relu().matmul(p.w1), y))(s);
@@ -36,11 +40,15 @@ test("steps of a training program leave resident memory where it was", () => {
     const before = rss();
     run(10_000); await settle();
     console.log(JSON.stringify({ before, after: rss() }));`);
-  expect(after - before).toBeLessThan(12e6);
-}, 120_000);
+    expect(after - before).toBeLessThan(12e6);
+  },
+  patience(120_000),
+);
 
-test("programs that are made and dropped leave nothing behind", () => {
-  const { before, after } = child(`
+test(
+  "programs that are made and dropped leave nothing behind",
+  () => {
+    const { before, after } = child(`
     const x = t.tensor(new Float32Array(1000));
     const make = (n) => {
       for (let i = 0; i < n; i++) {
@@ -51,6 +59,8 @@ test("programs that are made and dropped leave nothing behind", () => {
     const before = rss();
     make(1000); await settle();
     console.log(JSON.stringify({ before, after: rss() }));`);
-  // A thousand arenas that were kept would be 64 MB and more; the collector's own swings are well below.
-  expect(after - before).toBeLessThan(40e6);
-}, 240_000);
+    // A thousand arenas that were kept would be 64 MB and more; the collector's own swings are well below.
+    expect(after - before).toBeLessThan(40e6);
+  },
+  patience(240_000),
+);

@@ -2,6 +2,7 @@
  * @file The page in a real browser: every view shows the numbers of a known plan, what is selected in one is selected in
  * all, search and the slider work, keys alone are enough, and a hostile file gets a message and nothing more.
  */
+
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -23,6 +24,7 @@ import { curveOf, curveWithEntries, entryName, entryOf, livePlans } from "../src
 import { entriesOfFile } from "../src/view/read-file.ts";
 import { browserPath, launch, NO_BROWSER, pictureDistance } from "./support/browser.ts";
 import { bundlePage } from "./support/page-bundle.ts";
+import { patience } from "./support/patience.ts";
 import { trainingStep } from "./support/plan-programs.ts";
 
 const path = browserPath();
@@ -255,7 +257,7 @@ describe.runIf(path !== null)("the page", () => {
       await shows("arena", formatBytes(least.arenaBytes));
       await find(name);
       const now = planJson(least.result.plan, { stories: true }).values.find((v) => v.name === name)!;
-      await expect.poll(shown, { timeout: 20_000 }).toEqual(now.story!.slice(1));
+      await expect.poll(shown, { timeout: patience(20_000) }).toEqual(now.story!.slice(1));
     },
   );
 

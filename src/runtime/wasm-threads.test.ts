@@ -5,6 +5,7 @@
 
 import { setTimeout as pause } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
+import { patience } from "../../tests/support/patience.ts";
 import { loadGraph } from "../api/load-graph.ts";
 import { TEAM } from "../codegen/wasm/team.ts";
 import { Build } from "../ir/build.ts";
@@ -37,7 +38,7 @@ async function lastWords(executable: Executable): Promise<string> {
 }
 
 /** Milliseconds: on a busy machine a worker may be long without a core while there are pieces. */
-const PATIENCE = 60_000;
+const PATIENCE = patience(60_000);
 
 const HELP = "program.instance.exports.help(program.thread, message.help);";
 

@@ -1,0 +1,116 @@
+
+
+static NOINLINE void tide_kernel_0(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2) {
+  for (idx unit_3 = lo; unit_3 < hi; unit_3++) {
+    const idx i0_4 = unit_3;
+    f32x8 acc_5[2];
+    for (int u = 0; u < 2; u++) { acc_5[u] = f32x8_of(0.0f); }
+    for (idx r_6 = 0; r_6 < 16; r_6 += 16) {
+       {
+        const idx r_7 = r_6;
+        const f32x8 t_8 = f32x8_load(s_1 + (20 * i0_4 + r_7));
+        acc_5[0] = (acc_5[0] + t_8);
+      }
+       {
+        const idx r_9 = r_6 + 8;
+        const f32x8 t_10 = f32x8_load(s_1 + (20 * i0_4 + r_9));
+        acc_5[1] = (acc_5[1] + t_10);
+      }
+    }
+     {
+      f32 rest_11[8], first_12[8];
+       {
+        const idx r0_13 = 16;
+        const f32x8 t_14 = f32x8_load_first(s_1 + (20 * i0_4 + r0_13), 4);
+        const f32x8 t_15 = t_14;
+        memcpy(rest_11 + 0, &t_15, sizeof t_15);
+      }
+      memcpy(first_12, acc_5, sizeof acc_5[0]);
+      first_12[0] = first_12[0] + rest_11[0];
+      first_12[1] = first_12[1] + rest_11[1];
+      first_12[2] = first_12[2] + rest_11[2];
+      first_12[3] = first_12[3] + rest_11[3];
+      memcpy(acc_5, first_12, sizeof acc_5[0]);
+    }
+    const f32x8 moved_16 = __builtin_shufflevector(acc_5[0], acc_5[0], 4, 5, 6, 7, 0, 1, 2, 3);
+    const f32x8 sum_17 = (acc_5[0] + moved_16);
+    const f32x8 moved_18 = __builtin_shufflevector(acc_5[1], acc_5[1], 4, 5, 6, 7, 0, 1, 2, 3);
+    const f32x8 sum_19 = (acc_5[1] + moved_18);
+    const f32x8 sum_20 = (sum_17 + sum_19);
+    const f32x8 moved_21 = __builtin_shufflevector(sum_20, sum_20, 2, 3, 4, 5, 6, 7, 0, 1);
+    const f32x8 sum_22 = (sum_20 + moved_21);
+    const f32x8 moved_23 = __builtin_shufflevector(sum_22, sum_22, 1, 2, 3, 4, 5, 6, 7, 0);
+    const f32x8 sum_24 = (sum_22 + moved_23);
+    s_2[i0_4] = sum_24[0];
+  }
+
+static NOINLINE void tide_kernel_1(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2) {
+  if (hi == 20) {
+    for (idx column_3 = lo; column_3 < (hi < 16 ? hi : 16); column_3 += 8) {
+      f32x8 acc_4[1];
+      acc_4[0] = f32x8_of(0.0f);
+      for (idx r0_5 = 0; r0_5 < 6; r0_5++) {
+         {
+          const idx i0_6 = column_3;
+          const f32x8 t_7 = f32x8_load(s_1 + (i0_6 + 20 * r0_5));
+          acc_4[0] = (acc_4[0] + t_7);
+        }
+      }
+       {
+        const idx i0_8 = column_3;
+        f32x8_store(s_2 + (i0_8), acc_4[0]);
+      }
+    }
+     {
+      f32x8 acc_9[1];
+      acc_9[0] = f32x8_of(0.0f);
+      for (idx r0_10 = 0; r0_10 < 6; r0_10++) {
+         {
+          const idx i0_11 = 16;
+          const f32x8 t_12 = f32x8_load_first(s_1 + (i0_11 + 20 * r0_10), 4);
+          acc_9[0] = (acc_9[0] + t_12);
+        }
+      }
+       {
+        const idx i0_13 = 16;
+        f32x8_store_first(s_2 + (i0_13), acc_9[0], 4);
+      }
+    }
+  }
+
+static NOINLINE void tide_kernel_2(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2) {
+  idx i0_3 = lo;
+  for (; i0_3 + 4 <= hi; i0_3 += 4) {
+    f32x8 acc_4 = f32x8_of(0.0f);
+    for (idx s_5 = 0; s_5 < 20; s_5++) {
+      f32x8 t_6 = {0};
+      #pragma GCC unroll 8
+      for (int l = 0; l < 4; l++) t_6[l] = s_1[20 * (i0_3 + l) + s_5];
+      acc_4 = acc_4 + t_6;
+      #pragma GCC unroll 8
+      for (int l = 0; l < 4; l++) s_2[20 * (i0_3 + l) + s_5] = acc_4[l];
+    }
+  }
+  for (; i0_3 < hi; i0_3++) {
+    f32x8 acc_7 = f32x8_of(0.0f);
+    for (idx s_8 = 0; s_8 < 20; s_8++) {
+      f32x8 t_9 = {0};
+      #pragma GCC unroll 8
+      for (int l = 0; l < 1; l++) t_9[l] = s_1[20 * (i0_3 + l) + s_8];
+      acc_7 = acc_7 + t_9;
+      s_2[20 * i0_3 + s_8] = acc_7[0];
+    }
+  }
+
+  if (TAKE_ALL()) {
+    tide_kernel_0(0, 6, thread, (f32 *)(A + (0)), (f32 *)(A + (640)));
+    tide_kernel_1(0, 20, thread, (f32 *)(A + (0)), (f32 *)(A + (512)));
+    tide_kernel_2(0, 6, thread, (f32 *)(A + (0)), (f32 *)(A + (0)));
+    DONE_ALL();
+  }
+  NEXT();
+
+static NOINLINE void tide_part_1(Team *team, u8 *A, int thread, u32 *call) {
+
+  tide_part_1(team, A, thread, call);
+
