@@ -40,7 +40,7 @@ export interface Call<K extends CallName = CallName> {
 
 export type Answer =
   | { readonly id: number; readonly result: unknown }
-  /** A mistake of ours: what is the user's to fix is a result. */
+  /** An internal error: what is the user's to fix is a result. */
   | { readonly id: number; readonly failure: string };
 
 /** What a worker tells. */

@@ -56,7 +56,7 @@ function drawHashes(element: HTMLElement, { hashes, reports }: Progress): void {
   const equal = same && hashes.hash === hashes.storedHash;
   const verdict = equal
     ? `the same bits: ${grouped(reports.length)} losses, and all parameters after step ${hashes.step}`
-    : "something differs, which is a mistake of ours";
+    : "something differs, which is an internal error";
   replace(
     element,
     h(
