@@ -208,15 +208,5 @@ function pushSwitch(b: Build, node: Node, given: Tangents, transform: Transform)
   return results.split(b.callAll(switchOp, [at(node.inputs, 0), ...inputs], {}, { regions }));
 }
 
-const RULES = { scan: pushScan, while: pushWhile, unwind: pushUnwind, switch: pushSwitch } as const;
-
-/** The node over values and tangents; `given` is beside its inputs. */
-export function pushControl(
-  b: Build,
-  kind: keyof typeof RULES,
-  node: Node,
-  given: Tangents,
-  transform: Transform,
-): Pushed {
-  return RULES[kind](b, node, given, transform);
-}
+/** For each form, the node over values and tangents; the tangents given are beside its inputs. */
+export const PUSH_CONTROL = { scan: pushScan, while: pushWhile, unwind: pushUnwind, switch: pushSwitch } as const;

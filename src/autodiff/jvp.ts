@@ -11,7 +11,7 @@ import { newValue } from "../ir/graph.ts";
 import { isFloat } from "../kernel/dtype.ts";
 import { full, fullLike } from "../ops/create.ts";
 import { activeInputs, usefulNodes } from "./activity.ts";
-import { type Pushed, pushControl, type Transformed } from "./jvp-control.ts";
+import { PUSH_CONTROL, type Pushed, type Transformed } from "./jvp-control.ts";
 import { pushforwardOfNode } from "./local.ts";
 import { regionRule } from "./region.ts";
 
@@ -120,7 +120,7 @@ class Forward {
       }
       default: {
         const given = inputs.map((value) => this.#tangents.get(value) ?? null);
-        const made: Pushed = pushControl(b, rule.kind, { ...node, inputs }, given, transform);
+        const made: Pushed = PUSH_CONTROL[rule.kind](b, { ...node, inputs }, given, transform);
         bind(made.outputs, made.tangents);
       }
     }

@@ -38,12 +38,13 @@ export function pullbackOfNode(
   const { derivative, name } = node.op;
   const made: (Value | null)[] = node.inputs.map(() => null);
   if (!ct) return made;
+  const { inputs: x, attrs } = node;
   for (const i of active) {
     const since = b.nodes.length;
     let value: Value | null = null;
     if (derivative.kind === "elementwise") value = scaled(b, ct, derivative.partials[i] ?? "zero", node);
-    else if (derivative.kind === "multilinear") value = derivative.transpose(b, ct, node.inputs, i, node.attrs);
-    else if (derivative.kind === "general") value = derivative.vjp(b, node.inputs, resultOf(node), ct, i, node.attrs);
+    else if (derivative.kind === "multilinear") value = derivative.transpose(b, { x, ct, input: i, attrs });
+    else if (derivative.kind === "general") value = derivative.vjp(b, { x, y: resultOf(node), ct, input: i, attrs });
     else invariant(false, () => `${name} has no derivative of its own`);
     made[i] = value && nameLast(b, value, hint("d_", node.inputs[i] as Value), since);
   }
@@ -64,7 +65,7 @@ export function pushforwardOfNode(
   const accumulate = (term: Value | null): void => {
     if (term) sum = sum ? apply(b, add, sum, term) : term;
   };
-  if (derivative.kind === "general") sum = derivative.jvp(b, node.inputs, y, tangents, node.attrs);
+  if (derivative.kind === "general") sum = derivative.jvp(b, { x: node.inputs, y, tangents, attrs: node.attrs });
   else if (derivative.kind === "multilinear" && derivative.jointly) {
     // inputs it is not linear in (conditions, indices) stay; those without a tangent have a tangent of zero
     const linear = (i: number): boolean => derivative.linear?.includes(i) ?? true;

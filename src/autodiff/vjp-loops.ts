@@ -217,6 +217,7 @@ function sameIn(from: Joint, to: Joint): (value: Value) => Value {
 
 /** What the forward loop left: stacks by value of the first joint graph, and the last carries. */
 interface Left {
+  readonly loop: Loop;
   readonly first: Joint;
   readonly residuals: Residuals;
   readonly stacks: ReadonlyMap<Value, Value>;
@@ -226,7 +227,7 @@ interface Left {
 }
 
 /** Where the reverse of a turn finds what it reads. */
-function sourcesFor(loop: Loop, joint: Joint, { first, stacks }: Left): ReadonlyMap<Value, Source> {
+function sourcesFor(joint: Joint, { loop, first, stacks }: Left): ReadonlyMap<Value, Source> {
   const same = sameIn(first, joint);
   const sources = new Map<Value, Source>();
   for (const [value, outer] of stacks) sources.set(same(value), { kind: "row", outer });
@@ -249,14 +250,9 @@ interface State {
 }
 
 /** Cotangents of carries, then sums of constants, then carries that are handed back by one turn. */
-function stateOf(
-  b: Build,
-  body: ReverseBody,
-  { loop, left, joint, carried, summed }: Turn,
-  cts: readonly (Value | null)[],
-  all: Cotangents,
-): State {
-  const { parts } = loop;
+function stateOf(b: Build, body: ReverseBody, turn: Turn, all: Cotangents): State {
+  const { left, joint, cts, carried, summed } = turn;
+  const { parts } = left.loop;
   const params: Value[] = [];
   const begin: Value[] = [];
   const carry = (value: Value | null, like: Value, first: Value): void => {
@@ -284,16 +280,18 @@ function stateOf(
 
 /** One turn of a loop with its reverse. */
 interface Turn {
-  readonly loop: Loop;
   readonly left: Left;
   readonly joint: Joint;
+  /** Cotangents of the loop's results. */
+  readonly cts: readonly (Value | null)[];
   /** Carries that have a cotangent, and constants that are added to. */
   readonly carried: readonly number[];
   readonly summed: readonly number[];
 }
 
 /** Parameters for the row's number and for the cotangents of rows. */
-function bindRows(body: ReverseBody, { loop: { parts }, joint }: Turn, cts: readonly (Value | null)[]): Value {
+function bindRows(body: ReverseBody, { left, joint, cts }: Turn): Value {
+  const { parts } = left.loop;
   const index = newValue(INDEX, "i");
   body.bind(at(joint.params, 0), index);
   const nc = parts.carries.length;
@@ -308,7 +306,8 @@ function bindRows(body: ReverseBody, { loop: { parts }, joint }: Turn, cts: read
 }
 
 /** The results of a turn's reverse: next cotangents and sums, and cotangents of rows (by position in `dxs`). */
-function turnResults(body: ReverseBody, { loop: { parts }, joint, carried, summed }: Turn, dxs: readonly number[]) {
+function turnResults(body: ReverseBody, { left, joint, carried, summed }: Turn, dxs: readonly number[]) {
+  const { parts } = left.loop;
   const [nc, nx] = [parts.carries.length, parts.xs.length];
   const numbers = [...carried.map((k) => 1 + k), ...summed.map((k) => 1 + nc + nx + k), ...dxs.map((x) => 1 + nc + x)];
   const wanted = numbers.flatMap((i) => joint.cotangents[i] ?? []);
@@ -324,18 +323,18 @@ function turnResults(body: ReverseBody, { loop: { parts }, joint, carried, summe
 /** The reversed loop, appended; gives contributions to carries, xs and constants. */
 function appendReverse(
   context: ReverseContext,
-  loop: Loop,
   left: Left,
   cts: readonly (Value | null)[],
   all: Cotangents,
 ): readonly (Value | null)[] {
+  const { loop } = left;
   const { parts, length } = loop;
   const { joint, carried } = reverseTurn(context, loop, cts);
-  const turn: Turn = { loop, left, joint, carried, summed: summedConsts(loop, joint) };
+  const turn: Turn = { left, joint, cts, carried, summed: summedConsts(loop, joint) };
   const again = left.residuals.again.map((node) => at(joint.b.nodes, left.first.b.nodes.indexOf(node)));
-  const body = new ReverseBody(`${parts.body.name}_reverse`, sourcesFor(loop, joint, left), again);
-  const state = stateOf(context.b, body, turn, cts, all);
-  const index = bindRows(body, turn, cts);
+  const body = new ReverseBody(`${parts.body.name}_reverse`, sourcesFor(joint, left), again);
+  const state = stateOf(context.b, body, turn, all);
+  const index = bindRows(body, turn);
   const dxs = parts.xs.flatMap((_, x) => (joint.cotangents[1 + parts.carries.length + x] ? [x] : []));
   const { next, rows } = turnResults(body, turn, dxs);
   const region = body.finish(state.params, index, [...next, ...state.shifted.map(body.resolve), ...rows]);
@@ -384,7 +383,8 @@ function forwardLoop(context: ReverseContext, loop: Loop, node: Node, body: numb
     const place = y >= 0 ? parts.carries.length + y : own + extra.indexOf(value);
     stacks.set(value, at(copy.outputs, place));
   }
-  return { copy, left: { first, residuals, stacks, last: copy.outputs.slice(0, parts.carries.length), count: null } };
+  const last = copy.outputs.slice(0, parts.carries.length);
+  return { copy, left: { loop, first, residuals, stacks, last, count: null } };
 }
 
 export function reverseLoop(context: ReverseContext, node: Node, active: readonly boolean[]): Reversed {
@@ -397,7 +397,7 @@ export function reverseLoop(context: ReverseContext, node: Node, active: readonl
     outputs: copy.outputs.slice(0, node.outputs.length),
     activeOutputs: loop.results,
     pullback: (cts, all) => {
-      const made = appendReverse(context, loop, { ...left, count: parts.count }, cts, all);
+      const made = appendReverse(context, { ...left, count: parts.count }, cts, all);
       return counted ? [null, ...made] : made;
     },
   };
@@ -405,16 +405,17 @@ export function reverseLoop(context: ReverseContext, node: Node, active: readonl
 
 export function reverseWhile(context: ReverseContext, node: Node, active: readonly boolean[]): Reversed {
   const parts = whileParts(node);
-  const { length } = node.attrs as WhileAttrs;
+  const { length, slots } = node.attrs as WhileAttrs;
   const loop = loopOf(parts, active, length, false);
   const own = parts.carries.length + parts.ys.length;
   const activeOutputs = [...loop.results, false];
   if (length === 0) {
     const copy = context.append(node);
+    const unbounded = { loop, count: at(copy.outputs, own), slots };
     return {
       outputs: copy.outputs,
       activeOutputs,
-      pullback: (cts, all) => appendUnwind(context, loop, node, at(copy.outputs, own), cts, all),
+      pullback: (cts, all) => appendUnwind(context, unbounded, cts, all),
     };
   }
   const { copy, left } = forwardLoop(context, loop, node, 1);
@@ -422,16 +423,21 @@ export function reverseWhile(context: ReverseContext, node: Node, active: readon
   return {
     outputs: [...copy.outputs.slice(0, own), count],
     activeOutputs,
-    pullback: (cts, all) => appendReverse(context, loop, { ...left, count }, cts, all),
+    pullback: (cts, all) => appendReverse(context, { ...left, count }, cts, all),
   };
+}
+
+/** A loop without a bound that took `count` iterations. */
+interface UnboundedLoop {
+  readonly loop: Loop;
+  readonly count: Value;
+  readonly slots: number;
 }
 
 /** The reverse of a loop without a bound: states are computed again. */
 function appendUnwind(
   context: ReverseContext,
-  loop: Loop,
-  node: Node,
-  count: Value,
+  { loop, count, slots }: UnboundedLoop,
   cts: readonly (Value | null)[],
   all: Cotangents,
 ): readonly (Value | null)[] {
@@ -458,7 +464,6 @@ function appendUnwind(
     ...carried.map((k) => at(cts, k) ?? minusZero(b, at(carries, k))),
     ...begunSums(b, loop.parts, summed, all),
   ];
-  const { slots } = node.attrs as WhileAttrs;
   const wrt = [...carried, ...summed.map((k) => carries.length + k)];
   const attrs = { carries: carries.length, adjoints: adjoints.length, xs: 0, length: 0, slots, advances: 0, wrt };
   const made = b.callAll(unwind, [count, ...carries, ...begin, ...consts], attrs, { regions: [body, back] });

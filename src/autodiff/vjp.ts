@@ -35,11 +35,15 @@ import { expandUnwind, forwardLoop, isTranspose } from "./unwind-loops.ts";
 import { reverseLoop, reverseWhile } from "./vjp-loops.ts";
 import { pullSwitch } from "./vjp-switch.ts";
 
-/** One step of the tape. */
-interface Entry {
+/** What a step of the tape went from and to. */
+interface Span {
   readonly inputs: readonly Value[];
   readonly outputs: readonly Value[];
   readonly where: string | undefined;
+}
+
+/** One step of the tape. */
+interface Entry extends Span {
   readonly pullback: Pullback;
 }
 
@@ -100,28 +104,29 @@ class Reverse {
     const active = activeInputs(node, inputs, (value) => this.isActive(value));
     if (active.length === 0) return this.#copy(node, inputs, marks).outputs;
     const rule = node.op.derivative.kind === "region" ? regionRule(node) : null;
+    const { where } = node;
     let outputs: readonly Value[];
     switch (rule?.kind) {
       // activity inside decides which results are active
       case "inline":
         return this.forward(rule.body, inputs, inside(node, marks), tape);
       case "gated":
-        return this.#gated(rule.body, node, inputs, marks, tape);
+        return this.#gated(rule.body, { ...node, inputs }, marks, tape);
       case "custom_vjp": {
         const made = this.b.inline(rule.forward, inputs, this.#override(node, marks));
         const saved = made.slice(rule.results);
         outputs = this.#distinct(made.slice(0, rule.results), inputs);
-        tape.push(this.#customEntry(rule.backward, saved, inputs, outputs, node.where));
+        tape.push(this.#customEntry(rule.backward, saved, { inputs, outputs, where }));
         for (const value of outputs) this.activate(value);
         return [...outputs, ...saved];
       }
       case "custom_jvp":
         outputs = this.#copy(node, inputs, marks).outputs;
-        tape.push(this.#transposedEntry(rule.tangent, inputs, outputs, active, node.where));
+        tape.push(this.#transposedEntry(rule.tangent, active, { inputs, outputs, where }));
         break;
       case "replay":
         outputs = this.#copy(node, inputs, marks).outputs;
-        tape.push(this.#replayEntry(rule.body, inputs, outputs, node.where));
+        tape.push(this.#replayEntry(rule.body, { inputs, outputs, where }));
         break;
       case "unwind": {
         if (!isTranspose(node)) return this.forward(expandUnwind(node), inputs, inside(node, marks), tape);
@@ -132,11 +137,11 @@ class Reverse {
       case "scan":
       case "while":
       case "switch":
-        return this.#control(rule.kind, node, inputs, marks, tape);
+        return this.#control(rule.kind, { ...node, inputs }, marks, tape);
       default: {
         const copy = this.#copy(node, inputs, marks);
         outputs = copy.outputs;
-        tape.push({ inputs, outputs, where: node.where, pullback: (cts) => pullbackOfNode(this.b, copy, active, cts) });
+        tape.push({ inputs, outputs, where, pullback: (cts) => pullbackOfNode(this.b, copy, active, cts) });
       }
     }
     for (const value of outputs) this.activate(value);
@@ -144,17 +149,12 @@ class Reverse {
   }
 
   /** A loop or branch: its derivative is another one. */
-  #control(
-    kind: "scan" | "while" | "switch",
-    node: Node,
-    inputs: readonly Value[],
-    marks: Marks,
-    tape: Entry[],
-  ): readonly Value[] {
+  #control(kind: "scan" | "while" | "switch", node: Node, marks: Marks, tape: Entry[]): readonly Value[] {
+    const { inputs } = node;
     const active = inputs.map((value) => this.isActive(value));
     const context = { b: this.b, joint: jointOf, append: (made: Node) => this.#copy(made, made.inputs, marks) };
     const rules = { scan: reverseLoop, while: reverseWhile, switch: pullSwitch };
-    const { outputs, activeOutputs, pullback } = rules[kind](context, { ...node, inputs }, active);
+    const { outputs, activeOutputs, pullback } = rules[kind](context, node, active);
     tape.push({ inputs, outputs, where: node.where, pullback });
     outputs.forEach((value, i) => {
       if (activeOutputs[i]) this.activate(value);
@@ -163,9 +163,9 @@ class Reverse {
   }
 
   /** Inputs under names of their own: what arrives there goes on to the inputs where the first result is true. */
-  #gated(body: Graph, node: Node, inputs: readonly Value[], marks: Marks, tape: Entry[]): readonly Value[] {
+  #gated(body: Graph, node: Node, marks: Marks, tape: Entry[]): readonly Value[] {
     let counts: Value | undefined;
-    const own = inputs.map((value) => {
+    const own = node.inputs.map((value) => {
       if (!this.isActive(value)) return value;
       const copy = this.b.call(reshape, [value], { shape: value.type.shape }, this.#override(node, marks));
       this.activate(copy);
@@ -217,13 +217,7 @@ class Reverse {
   }
 
   /** backward region: residuals ++ cotangents of the float results → cotangents of the inputs. */
-  #customEntry(
-    backward: Graph,
-    residuals: readonly Value[],
-    inputs: readonly Value[],
-    outputs: readonly Value[],
-    where: string | undefined,
-  ): Entry {
+  #customEntry(backward: Graph, residuals: readonly Value[], { inputs, outputs, where }: Span): Entry {
     const pullback = (cts: readonly (Value | null)[]): readonly (Value | null)[] => {
       const given = this.#materialised(outputs, cts);
       const made = this.b.inline(backward, [...residuals, ...given], { phase: "backward", where });
@@ -234,13 +228,7 @@ class Reverse {
   }
 
   /** tangent region: inputs ++ tangents → tangents, linear in the latter; its reverse at any tangent is its transpose. */
-  #transposedEntry(
-    region: Graph,
-    inputs: readonly Value[],
-    outputs: readonly Value[],
-    active: readonly number[],
-    where: string | undefined,
-  ): Entry {
+  #transposedEntry(region: Graph, active: readonly number[], { inputs, outputs, where }: Span): Entry {
     const floats = inputs.flatMap((value, i) => (isFloat(value.type.dtype) ? [i] : []));
     const floatOutputs = outputs.flatMap((value, o) => (isFloat(value.type.dtype) ? [o] : []));
     const pullback = (cts: readonly (Value | null)[]): readonly (Value | null)[] => {
@@ -303,7 +291,7 @@ class Reverse {
   }
 
   /** The sums go on where the inputs' own sums stand, so the order of additions is that of a plain call. */
-  #replayEntry(body: Graph, inputs: readonly Value[], outputs: readonly Value[], where: string | undefined): Entry {
+  #replayEntry(body: Graph, { inputs, outputs, where }: Span): Entry {
     const pullback = (cts: readonly (Value | null)[], all: Cotangents): readonly (Value | null)[] => {
       const tape: Entry[] = [];
       const results = this.forward(body, inputs, this.#freshMarks(), tape);

@@ -18,12 +18,33 @@ export type NoAttrs = Record<never, never>;
 /** ∂y/∂xᵢ of an elementwise operation as graph expressions over the inputs x and the output y. */
 export type Partial<A> = "one" | "minus_one" | "zero" | ((b: Build, x: readonly Value[], y: Value, attrs: A) => Value);
 
+/** An application y = op(x) in forward mode: the tangents of x, null for zero, are given; that of y is wanted. */
+export interface PushforwardSite<A> {
+  readonly x: readonly Value[];
+  readonly y: Value;
+  readonly tangents: readonly (Value | null)[];
+  readonly attrs: A;
+}
+
+/** An application op(x) in reverse mode: the cotangent `ct` of the result is given; that of input `input` is wanted. */
+export interface TransposeSite<A> {
+  readonly x: readonly Value[];
+  readonly ct: Value;
+  readonly input: number;
+  readonly attrs: A;
+}
+
+/** The same where the rule may read the result y. */
+export interface PullbackSite<A> extends TransposeSite<A> {
+  readonly y: Value;
+}
+
 /**
  * Both modes follow from each form; a rule never computes the primal. Only inputs of a float type have derivatives.
  *
  * - elementwise: yᵢ depends on the inputs' i-th elements alone.
  * - multilinear: linear in each input of `linear` (all float inputs by default) on its own; `transpose` is the
- *   cotangent of input i. Forward mode replaces input i by its tangent.
+ *   cotangent of one input. Forward mode replaces an input by its tangent.
  * - general: both modes by hand, tested against each other. `null` stands for zero.
  * - region: the operation is defined by its regions and is differentiated through them (see autodiff/).
  */
@@ -36,12 +57,12 @@ export type Derivative<A> =
       readonly linear?: readonly number[];
       /** Linear in all of them jointly (add-like: concat, scatter_add): forward mode is one application to all tangents. */
       readonly jointly?: boolean;
-      transpose(b: Build, ct: Value, x: readonly Value[], i: number, attrs: A): Value;
+      transpose(b: Build, site: TransposeSite<A>): Value;
     }
   | {
       readonly kind: "general";
-      jvp(b: Build, x: readonly Value[], y: Value, t: readonly (Value | null)[], attrs: A): Value | null;
-      vjp(b: Build, x: readonly Value[], y: Value, ct: Value, i: number, attrs: A): Value | null;
+      jvp(b: Build, site: PushforwardSite<A>): Value | null;
+      vjp(b: Build, site: PullbackSite<A>): Value | null;
     }
   | { readonly kind: "region" };
 

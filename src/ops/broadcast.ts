@@ -60,7 +60,7 @@ export const broadcast: OpDef<BroadcastAttrs> = defineOp<BroadcastAttrs>({
   },
   derivative: {
     kind: "multilinear",
-    transpose(b, ct, x, _, { shape, axes }) {
+    transpose(b, { x, ct, attrs: { shape, axes } }) {
       const from = item(x, 0).type.shape;
       // Axes that carry an input axis one to one; over all others the cotangents add up.
       const kept = axes.filter((axis, i) => item(from, i) === item(shape, axis));
@@ -263,7 +263,7 @@ export const sum: OpDef<ReduceAttrs> = reduction("sum", {
   empty: 0,
   derivative: {
     kind: "multilinear",
-    transpose: (b, ct, x, _, { axes }) => spread(b, ct, item(x, 0).type.shape, axes),
+    transpose: (b, { x, ct, attrs }) => spread(b, ct, item(x, 0).type.shape, attrs.axes),
   },
   reference: addIn,
 });

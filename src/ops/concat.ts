@@ -44,13 +44,13 @@ export const concat: OpDef<ConcatAttrs> = defineOp<ConcatAttrs>({
   derivative: {
     kind: "multilinear",
     jointly: true,
-    transpose(b, ct, x, i, { axis }) {
+    transpose(b, { x, ct, input, attrs: { axis } }) {
       const extentOf = (v: Value): number => item(v.type.shape, axis);
-      const from = x.slice(0, i).reduce((sum, v) => sum + extentOf(v), 0);
+      const from = x.slice(0, input).reduce((sum, v) => sum + extentOf(v), 0);
       const whole = ct.type.shape;
       return b.call(slice, [ct], {
         start: whole.map((_, a) => (a === axis ? from : 0)),
-        limit: whole.with(axis, from + extentOf(item(x, i))),
+        limit: whole.with(axis, from + extentOf(item(x, input))),
         stride: whole.map(() => 1),
       });
     },

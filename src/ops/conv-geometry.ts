@@ -76,10 +76,11 @@ function requireConv(
       help: "x is [N, C, ...spatial], w is [O, C / groups, ...spatial], y is [N, O, ...spatial]",
     });
   }
-  requireExtents(name, "stride", attrs.stride, 1, count);
-  requireExtents(name, "dilation", attrs.dilation, 1, count);
-  requireExtents(name, "lo", attrs.lo, 0, count);
-  requireExtents(name, "hi", attrs.hi, 0, count);
+  const form = convForm(count);
+  requireList(name, "stride", attrs.stride, { ...form, least: 1 });
+  requireList(name, "dilation", attrs.dilation, { ...form, least: 1 });
+  requireList(name, "lo", attrs.lo, { ...form, least: 0 });
+  requireList(name, "hi", attrs.hi, { ...form, least: 0 });
   if (!Number.isInteger(attrs.groups) || attrs.groups < 1) {
     const text = `${name}: groups is ${attrs.groups}`;
     throw new TidemarkError("InvalidArgument", text, { help: "give a whole number ≥ 1; 1 connects all channels" });
@@ -87,13 +88,16 @@ function requireConv(
   return [first, second];
 }
 
-/** One whole number of at least `least` for each spatial axis. */
-function requireExtents(name: string, attr: string, list: readonly number[], least: number, count: number): void {
-  requireList(name, attr, list, { count, least, of: `a convolution over ${count} axes` });
+/** One number for each of `count` spatial axes. */
+function convForm(count: number): { readonly count: number; readonly of: string } {
+  return { count, of: `a convolution over ${count} axes` };
 }
 
+/** Where a tensor has its channels. */
+type ChannelAxis = readonly [type: TensorType, axis: 0 | 1];
+
 /** Channels of one group. */
-function channelsPerGroup(name: string, what: string, type: TensorType, axis: 0 | 1, groups: number): number {
+function channelsPerGroup(name: string, what: string, [type, axis]: ChannelAxis, groups: number): number {
   const channels = at(type.shape, axis);
   if (channels % groups === 0) return channels / groups;
   const text = `${name}: ${groups} groups do not divide the ${channels} ${what} channels of ${typeText(type)}`;
@@ -153,8 +157,8 @@ export function sharedAttrs({ stride, lo, hi, dilation, groups }: ConvAttrs): Co
 /** Of conv(x, w). */
 export function convGeometry(inputs: readonly TensorType[], attrs: ConvAttrs): Geometry {
   const [x, w] = requireConv("conv", ["x", "w"], inputs, attrs);
-  const inChannels = channelsPerGroup("conv", "input", x, 1, attrs.groups);
-  const outChannels = channelsPerGroup("conv", "output", w, 0, attrs.groups);
+  const inChannels = channelsPerGroup("conv", "input", [x, 1], attrs.groups);
+  const outChannels = channelsPerGroup("conv", "output", [w, 0], attrs.groups);
   const groups = attrs.groups === 1 ? "" : ` in ${attrs.groups} groups`;
   requireEqual(
     "conv",
@@ -171,9 +175,9 @@ export function convGeometry(inputs: readonly TensorType[], attrs: ConvAttrs): G
 export function convInputGeometry(inputs: readonly TensorType[], attrs: ConvInputAttrs): Geometry {
   const name = "conv_input";
   const [y, w] = requireConv(name, ["y", "w"], inputs, attrs);
-  requireExtents(name, "size", attrs.size, 0, y.shape.length - 2);
+  requireList(name, "size", attrs.size, { ...convForm(y.shape.length - 2), least: 0 });
   requireEqual(name, "output channels", [at(y.shape, 1), `y ${typeText(y)}`], [at(w.shape, 0), `w ${typeText(w)}`]);
-  const outChannels = channelsPerGroup(name, "output", y, 1, attrs.groups);
+  const outChannels = channelsPerGroup(name, "output", [y, 1], attrs.groups);
   const kernel = w.shape.slice(2);
   const output = outputExtents(name, attrs.size, kernel, attrs);
   requireOutput(name, y, output, `size [${attrs.size.join(",")}] with w ${typeText(w)}`);
@@ -192,10 +196,10 @@ export function convInputGeometry(inputs: readonly TensorType[], attrs: ConvInpu
 export function convWeightGeometry(inputs: readonly TensorType[], attrs: ConvWeightAttrs): Geometry {
   const name = "conv_weight";
   const [x, y] = requireConv(name, ["x", "y"], inputs, attrs);
-  requireExtents(name, "kernel", attrs.kernel, 1, x.shape.length - 2);
+  requireList(name, "kernel", attrs.kernel, { ...convForm(x.shape.length - 2), least: 1 });
   requireEqual(name, "batches", [at(x.shape, 0), `x ${typeText(x)}`], [at(y.shape, 0), `y ${typeText(y)}`]);
-  const inChannels = channelsPerGroup(name, "input", x, 1, attrs.groups);
-  const outChannels = channelsPerGroup(name, "output", y, 1, attrs.groups);
+  const inChannels = channelsPerGroup(name, "input", [x, 1], attrs.groups);
+  const outChannels = channelsPerGroup(name, "output", [y, 1], attrs.groups);
   const input = x.shape.slice(2);
   const output = outputExtents(name, input, attrs.kernel, attrs);
   requireOutput(name, y, output, `kernel [${attrs.kernel.join(",")}] over x ${typeText(x)}`);

@@ -202,7 +202,7 @@ function checkTransposes<A>(
     const b = new Build("test");
     const values = all.map((type) => b.param(type));
     if (op.derivative.kind !== "multilinear") expect.fail("not multilinear");
-    const back = op.derivative.transpose(b, at(values, 2), values.slice(0, 2), i, attrs);
+    const back = op.derivative.transpose(b, { x: values.slice(0, 2), ct: at(values, 2), input: i, attrs });
     expect(typeText(back.type)).toBe(typeText(at(all, i)));
     expect(b.nodes).toHaveLength(1);
     const node = at(b.nodes, 0);

@@ -50,8 +50,11 @@ export type { ConvAttrs, ConvInputAttrs, ConvWeightAttrs } from "./conv-geometry
 
 // ---- reading panels ------------------------------------------------------------------------------------------------
 
-/** A row-major tensor [rows, columns, …rest] at (row, column, rest), the last as one number: no division for a stored one. */
-function read(c: LowerContext<unknown>, i: number, row: Index, column: Index, rest: Index): Expr {
+/** Of a tensor [rows, columns, …rest]: row, column, and the rest as one number. */
+type Place = readonly [Index, Index, Index];
+
+/** A row-major tensor at a place: no division for a stored one. */
+function read(c: LowerContext<unknown>, i: number, [row, column, rest]: Place): Expr {
   const { shape } = at(c.inTypes, i);
   const inner = elementsOf(shape.slice(2));
   const linear = addIndex(scaleIndex(row, at(shape, 1) * inner), scaleIndex(column, inner), rest);
@@ -64,9 +67,9 @@ function readWhere(c: LowerContext<unknown>, place: readonly Index[], bounds: re
   return guarded(bounds, () => at(c.inputs, 0)(Position.at(shape, place)), constant(typeOf(dtype).compute, 0));
 }
 
-/** x at what place `p` of the result sees through tap `r`: s = p · stride + r · dilation - lo. */
-function readSeen(c: LowerContext<unknown>, g: Geometry, n: Index, channel: Index, p: Index, r: Index): Expr {
-  if (isPointwise(g)) return read(c, 0, n, channel, p);
+/** x in (n, channel) at what place `p` of the result sees through tap `r`: s = p · stride + r · dilation - lo. */
+function readSeen(c: LowerContext<unknown>, g: Geometry, [n, channel, p]: Place, r: Index): Expr {
+  if (isPointwise(g)) return read(c, 0, [n, channel, p]);
   const places = splitIndex(p, g.output);
   const taps = splitIndex(r, g.kernel);
   const s = g.input.map((_, axis) => {
@@ -80,17 +83,15 @@ function readSeen(c: LowerContext<unknown>, g: Geometry, n: Index, channel: Inde
   );
 }
 
-/** y at the place that sees position u of a phase through its tap t. */
-function readSeeing(
-  c: LowerContext<unknown>,
-  g: Geometry,
-  phase: readonly Phase[],
-  n: Index,
-  channel: Index,
-  u: Index,
-  t: Index,
-): Expr {
-  if (isPointwise(g)) return read(c, 0, n, channel, u);
+/** A phase of the gradient to the input. */
+interface PhaseGeometry {
+  readonly g: Geometry;
+  readonly phase: readonly Phase[];
+}
+
+/** y in (n, channel) at the place that sees position u of a phase through its tap t. */
+function readSeeing(c: LowerContext<unknown>, { g, phase }: PhaseGeometry, [n, channel, u]: Place, t: Index): Expr {
+  if (isPointwise(g)) return read(c, 0, [n, channel, u]);
   const positions = splitIndex(
     u,
     phase.map((axis) => axis.positions),
@@ -202,17 +203,17 @@ export const conv: OpDef<ConvAttrs> = defineView<ConvAttrs>({
       ...windowOf(g, "channels"),
       a(c, batch, i, k) {
         const [r, inner] = tapAndChannel(k, g.kernel, g.inChannels);
-        return read(c, 1, inGroup(batch, g.outChannels, i), inner, r);
+        return read(c, 1, [inGroup(batch, g.outChannels, i), inner, r]);
       },
       b(c, batch, k, j) {
         const [r, inner] = tapAndChannel(k, g.kernel, g.inChannels);
-        return readSeen(c, g, at(batch, 0), inGroup(batch, g.inChannels, inner), j, r);
+        return readSeen(c, g, [at(batch, 0), inGroup(batch, g.inChannels, inner), j], r);
       },
     },
   ],
   // ∂/∂x and ∂/∂w of T(x, w, dy)
-  transpose: (b, dy, x, i, attrs) =>
-    i === 0
+  transpose: (b, { x, ct: dy, input, attrs }) =>
+    input === 0
       ? b.call(convInput, [dy, at(x, 1)], { ...sharedAttrs(attrs), size: at(x, 0).type.shape.slice(2) })
       : b.call(convWeight, [at(x, 0), dy], { ...sharedAttrs(attrs), kernel: at(x, 1).type.shape.slice(2) }),
   term: (e, f, h) => [h, e, f],
@@ -244,11 +245,11 @@ function phasePart(g: Geometry, phase: readonly Phase[]): ContractPart<ConvInput
       const r = splitIndex(t, taps).map((tap, a) =>
         offsetIndex(scaleIndex(tap, at(phase, a).tapStep), at(phase, a).tap),
       );
-      return read(c, 1, inGroup(batch, g.outChannels, inner), i, linearIndex(r, g.kernel));
+      return read(c, 1, [inGroup(batch, g.outChannels, inner), i, linearIndex(r, g.kernel)]);
     },
     b(c, batch, k, j) {
       const [t, inner] = tapAndChannel(k, taps, g.outChannels);
-      return readSeeing(c, g, phase, at(batch, 0), inGroup(batch, g.outChannels, inner), j, t);
+      return readSeeing(c, { g, phase }, [at(batch, 0), inGroup(batch, g.outChannels, inner), j], t);
     },
     ...(whole ? {} : { place }),
   };
@@ -261,8 +262,8 @@ export const convInput: OpDef<ConvInputAttrs> = defineView<ConvInputAttrs>({
   result: shapeOfX,
   parts: (g) => phases(g).map((phase) => phasePart(g, phase)),
   // ∂/∂y and ∂/∂w of T(dx, w, y)
-  transpose: (b, dx, x, i, attrs) =>
-    i === 0
+  transpose: (b, { x, ct: dx, input, attrs }) =>
+    input === 0
       ? b.call(conv, [dx, at(x, 1)], sharedAttrs(attrs))
       : b.call(convWeight, [dx, at(x, 0)], { ...sharedAttrs(attrs), kernel: at(x, 1).type.shape.slice(2) }),
   term: (e, f, h) => [e, h, f],
@@ -286,18 +287,18 @@ export const convWeight: OpDef<ConvWeightAttrs> = defineView<ConvWeightAttrs>({
       ...windowOf(g, "places"),
       a(c, batch, i, k) {
         const [n, p] = pair(k, g.batch, g.output);
-        return read(c, 1, n, inGroup(batch, g.outChannels, i), p);
+        return read(c, 1, [n, inGroup(batch, g.outChannels, i), p]);
       },
       b(c, batch, k, j) {
         const [n, p] = pair(k, g.batch, g.output);
         const [inner, r] = pair(j, g.inChannels, g.kernel);
-        return readSeen(c, g, n, inGroup(batch, g.inChannels, inner), p, r);
+        return readSeen(c, g, [n, inGroup(batch, g.inChannels, inner), p], r);
       },
     },
   ],
   // ∂/∂x and ∂/∂y of T(x, dw, y)
-  transpose: (b, dw, x, i, attrs) =>
-    i === 0
+  transpose: (b, { x, ct: dw, input, attrs }) =>
+    input === 0
       ? b.call(convInput, [at(x, 1), dw], { ...sharedAttrs(attrs), size: at(x, 0).type.shape.slice(2) })
       : b.call(conv, [at(x, 0), dw], sharedAttrs(attrs)),
   term: (e, f, h) => [f, e, h],

@@ -97,7 +97,7 @@ export const dynamicSlice: OpDef<DynamicSliceAttrs> = defineOp<DynamicSliceAttrs
   derivative: {
     kind: "multilinear",
     linear: [0],
-    transpose: (b, ct, x) => apply(b, dynamicUpdate, fullLike(b, item(x, 0), 0), ct, item(x, 1)),
+    transpose: (b, { x, ct }) => apply(b, dynamicUpdate, fullLike(b, item(x, 0), 0), ct, item(x, 1)),
   },
   cost: (_, [out]) => ({ flops: out ? elementsOf(out.shape) : 0 }),
   lower: {
@@ -141,9 +141,9 @@ export const dynamicUpdate: OpDef<NoAttrs> = defineOp<NoAttrs>({
     kind: "multilinear",
     linear: [0, 1],
     jointly: true,
-    transpose(b, ct, x, i) {
+    transpose(b, { x, ct, input }) {
       const [update, starts] = [item(x, 1), item(x, 2)];
-      if (i === 1) return b.call(dynamicSlice, [ct, starts], { sizes: update.type.shape });
+      if (input === 1) return b.call(dynamicSlice, [ct, starts], { sizes: update.type.shape });
       return apply(b, dynamicUpdate, ct, fullLike(b, update, 0), starts);
     },
   },

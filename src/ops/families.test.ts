@@ -178,7 +178,7 @@ function derivativeOf(op: AnyOp, types: readonly TensorType[], attrs: unknown, i
   const built = (jt: Value | null, jct: Value | null) => ({ b, x, t, ct, jt: jt!, jct: jct! });
   if (rule.kind === "general") {
     const tangents = x.map((_, j) => (j === i ? t : null));
-    return built(rule.jvp(b, x, y, tangents, attrs), rule.vjp(b, x, y, ct, i, attrs));
+    return built(rule.jvp(b, { x, y, tangents, attrs }), rule.vjp(b, { x, y, ct, input: i, attrs }));
   }
   if (rule.kind === "elementwise") {
     const partial = rule.partials[i]!;
@@ -192,7 +192,7 @@ function derivativeOf(op: AnyOp, types: readonly TensorType[], attrs: unknown, i
     if (j === i) return t;
     return together(j) ? b.call(full, [], { ...v.type, value: 0 }) : v;
   });
-  return built(b.call(op, tangents, attrs), rule.transpose(b, ct, x, i, attrs));
+  return built(b.call(op, tangents, attrs), rule.transpose(b, { x, ct, input: i, attrs }));
 }
 
 /** (f(x + h t) - f(x - h t)) / 2h in input i. */

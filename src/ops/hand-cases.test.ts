@@ -63,7 +63,7 @@ function gradients<A>(op: OpDef<A>, inputs: readonly Tensor[], attrs: A): number
   const y = b.call(op, x, attrs);
   const { derivative: rule } = op;
   const results = x.map((_, i) => {
-    if (rule.kind === "general") return rule.vjp(b, x, y, ct, i, attrs)!;
+    if (rule.kind === "general") return rule.vjp(b, { x, y, ct, input: i, attrs })!;
     if (rule.kind !== "elementwise") return expect.fail("general and elementwise rules only");
     const partial = rule.partials[i]!;
     return typeof partial === "string" ? expect.fail("a constant partial") : partial(b, x, y, attrs);

@@ -134,7 +134,8 @@ function reading(name: string, spec: PairSpec, adding: () => OpDef<AxisAttrs>): 
     derivative: {
       kind: "multilinear",
       linear: [0],
-      transpose: (b, ct, x, _, { axis }) => b.call(adding(), [fullLike(b, item(x, 0), 0), item(x, 1), ct], { axis }),
+      transpose: (b, { x, ct, attrs }) =>
+        b.call(adding(), [fullLike(b, item(x, 0), 0), item(x, 1), ct], { axis: attrs.axis }),
     },
     cost: (_, [out]) => ({ flops: out ? elementsOf(out.shape) : 0 }),
     lower: {
@@ -192,8 +193,8 @@ function adding(name: string, spec: PairSpec, reader: () => OpDef<ReadAttrs>): O
       kind: "multilinear",
       linear: [0, 2],
       jointly: true,
-      transpose: (b, ct, x, i, { axis }) =>
-        i === 0 ? ct : b.call<ReadAttrs>(reader(), [ct, item(x, 1)], { axis, outside: "zero" }),
+      transpose: (b, { x, ct, input, attrs: { axis } }) =>
+        input === 0 ? ct : b.call<ReadAttrs>(reader(), [ct, item(x, 1)], { axis, outside: "zero" }),
     },
     cost: ([, , updates]) => ({ flops: updates ? elementsOf(updates.shape) : 0 }),
     lower: {

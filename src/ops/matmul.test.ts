@@ -55,7 +55,7 @@ describe("matmul", () => {
         const b = new Build("test");
         const params = [x, w, y].map((type) => b.param(type));
         if (matmul.derivative.kind !== "multilinear") return expect.fail("not multilinear");
-        const result = matmul.derivative.transpose(b, at(params, 2), params.slice(0, 2), i, attrs);
+        const result = matmul.derivative.transpose(b, { x: params.slice(0, 2), ct: at(params, 2), input: i, attrs });
         expect(typeText(result.type)).toBe(typeText(at([x, w], i)));
         expect(b.nodes).toHaveLength(1);
         const node = at(b.nodes, 0);
@@ -182,7 +182,8 @@ describe("matmul", () => {
     for (const [ta, tb] of [false, true].flatMap((a) => [false, true].map((c) => [a, c] as const))) {
       const sides = [ta ? [4, 3] : [3, 4], tb ? [5, 4] : [4, 5]].map((shape) => b.param(tensorType("f32", shape)));
       for (const i of [0, 1]) {
-        const out = matmul.derivative.transpose(b, dy, sides, i, { ta, tb, xin: [-1, 1, 0], win: [1, 1, -4] });
+        const given: MatmulAttrs = { ta, tb, xin: [-1, 1, 0], win: [1, 1, -4] };
+        const out = matmul.derivative.transpose(b, { x: sides, ct: dy, input: i, attrs: given });
         const { inputs, attrs } = b.producer(out) as Node;
         const { xin = [], win = [] } = attrs as MatmulAttrs;
         const known = inputs.map((side, s) => [side, [xin, win][s]] as const).find(([side]) => side !== dy);

@@ -17,7 +17,7 @@ import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import type { Build } from "../ir/build.ts";
 import type { Node, Value } from "../ir/graph.ts";
-import type { ContractShape, EvaluateContext, OpDef, Reader, Sample } from "../ir/op.ts";
+import type { ContractShape, EvaluateContext, OpDef, Reader, Sample, TransposeSite } from "../ir/op.ts";
 import { elementsOf, sameShape, shapeText, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { isFloat, NUMBER_TYPES, type NumberType, typeOf } from "../kernel/dtype.ts";
 import type { Index } from "../kernel/expr.ts";
@@ -130,16 +130,11 @@ function inferMatmul(inputs: readonly TensorType[], attrs: MatmulAttrs): readonl
  *   ta -    matmul(w, dy)  {tb}      matmul(x, dy)
  *   ta tb   matmul(w, dy)  {ta tb}   matmul(dy, x)  {ta tb}
  */
-function matmulTranspose(
-  b: Build,
-  dy: Value,
-  x: readonly Value[],
-  i: number,
-  { ta, tb, xin = [], win = [] }: MatmulAttrs,
-): Value {
+function matmulTranspose(b: Build, { x, ct: dy, input, attrs }: TransposeSite<MatmulAttrs>): Value {
+  const { ta, tb, xin = [], win = [] } = attrs;
   const left = at(x, 0);
   const right = at(x, 1);
-  if (i === 0) {
+  if (input === 0) {
     return ta
       ? b.call(matmul, [right, dy], { ta: tb, tb: true, xin: win })
       : b.call(matmul, [dy, right], { ta: false, tb: !tb, win });
@@ -205,14 +200,17 @@ function evaluateMatmul({ inputs, inTypes, outTypes, attrs }: EvaluateContext<Ma
   return [out];
 }
 
+/** Rows, depth and columns of a product. */
+type Mkn = readonly [number, number, number];
+
 function matmulSamples(): readonly Sample<MatmulAttrs>[] {
   const samples: Sample<MatmulAttrs>[] = [];
-  const sides = (batch: readonly number[], m: number, k: number, n: number, flags: MatmulAttrs) => ({
+  const sides = (flags: MatmulAttrs, batch: readonly number[], [m, k, n]: Mkn) => ({
     x: [...batch, ...(flags.ta ? [k, m] : [m, k])],
     w: [...batch, ...(flags.tb ? [n, k] : [k, n])],
   });
-  const push = (dtype: NumberType, flags: MatmulAttrs, batch: readonly number[], mkn: readonly number[]): void => {
-    const { x, w } = sides(batch, at(mkn, 0), at(mkn, 1), at(mkn, 2), flags);
+  const push = (dtype: NumberType, flags: MatmulAttrs, batch: readonly number[], mkn: Mkn): void => {
+    const { x, w } = sides(flags, batch, mkn);
     samples.push({
       inputs: [tensorType(dtype, x), tensorType(dtype, w)],
       attrs: flags,

@@ -40,7 +40,7 @@ export const reshape: OpDef<ReshapeAttrs> = defineOp<ReshapeAttrs>({
   },
   derivative: {
     kind: "multilinear",
-    transpose: (b, ct, x) => b.call(reshape, [ct], { shape: item(x, 0).type.shape }),
+    transpose: (b, { x, ct }) => b.call(reshape, [ct], { shape: item(x, 0).type.shape }),
   },
   cost: () => ({ flops: 0 }),
   lower: {
@@ -99,7 +99,7 @@ export const transpose: OpDef<TransposeAttrs> = defineOp<TransposeAttrs>({
   },
   derivative: {
     kind: "multilinear",
-    transpose: (b, ct, _, __, { perm }) => b.call(transpose, [ct], { perm: inverse(perm) }),
+    transpose: (b, { ct, attrs }) => b.call(transpose, [ct], { perm: inverse(attrs.perm) }),
   },
   view: { write: (b, _, update, { perm }) => b.call(transpose, [update], { perm: inverse(perm) }) },
   cost: () => ({ flops: 0 }),
@@ -150,7 +150,7 @@ export const flip: OpDef<FlipAttrs> = defineOp<FlipAttrs>({
     requireAxes("flip", axes, x);
     return [x];
   },
-  derivative: { kind: "multilinear", transpose: (b, ct, _, __, attrs) => b.call(flip, [ct], attrs) },
+  derivative: { kind: "multilinear", transpose: (b, { ct, attrs }) => b.call(flip, [ct], attrs) },
   view: { write: (b, _, update, attrs) => b.call(flip, [update], attrs) },
   cost: () => ({ flops: 0 }),
   lower: {

@@ -27,13 +27,13 @@ function winners(b: Build, x: Value, y: Value, axes: readonly number[]): { mask:
  */
 const extremum: Derivative<ReduceAttrs> = {
   kind: "general",
-  jvp(b, x, y, [t], { axes }) {
+  jvp(b, { x, y, tangents: [t], attrs: { axes } }) {
     if (!t) return null;
     const { mask, count } = winners(b, at(x, 0), y, axes);
     const moved = apply(b, where, mask, t, fullLike(b, t, 0));
     return apply(b, div, b.call(sum, [moved], { axes }), count);
   },
-  vjp(b, x, y, ct, _, { axes }) {
+  vjp(b, { x, y, ct, attrs: { axes } }) {
     const { mask, count } = winners(b, at(x, 0), y, axes);
     const part = spread(b, apply(b, div, ct, count), at(x, 0).type.shape, axes);
     return apply(b, where, mask, part, fullLike(b, part, 0));
@@ -77,11 +77,11 @@ export const reduceProd: OpDef<ReduceAttrs> = reduction("reduce_prod", {
   empty: 1,
   derivative: {
     kind: "general",
-    jvp(b, x, y, [t], { axes }) {
+    jvp(b, { x, y, tangents: [t], attrs: { axes } }) {
       if (!t) return null;
       return b.call(sum, [apply(b, mul, t, productOfOthers(b, at(x, 0), y, axes))], { axes });
     },
-    vjp(b, x, y, ct, _, { axes }) {
+    vjp(b, { x, y, ct, attrs: { axes } }) {
       const others = productOfOthers(b, at(x, 0), y, axes);
       return apply(b, mul, spread(b, ct, at(x, 0).type.shape, axes), others);
     },

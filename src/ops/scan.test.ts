@@ -28,7 +28,7 @@ describe("cumsum", () => {
     const b = new Build("test");
     const x = b.param(tensorType("f32", [2, 3]));
     if (cumsum.derivative.kind !== "multilinear") return expect.fail("not multilinear");
-    cumsum.derivative.transpose(b, x, [x], 0, { axis: 1, reverse: false });
+    cumsum.derivative.transpose(b, { x: [x], ct: x, input: 0, attrs: { axis: 1, reverse: false } });
     const node = at(b.nodes, 0);
     expect(node.op).toBe(cumsum);
     expect(node.attrs).toEqual({ axis: 1, reverse: true });

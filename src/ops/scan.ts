@@ -72,7 +72,7 @@ export const cumsum: OpDef<ScanAxisAttrs> = defineOp<ScanAxisAttrs>({
   derivative: {
     kind: "multilinear",
     // y_i = Σ_(j ≤ i) x_j, so dx_j = Σ_(i ≥ j) dy_i: the same sum from the other end
-    transpose: (b, ct, _, __, { axis, reverse }) => b.call(cumsum, [ct], { axis, reverse: !reverse }),
+    transpose: (b, { ct, attrs }) => b.call(cumsum, [ct], { axis: attrs.axis, reverse: !attrs.reverse }),
   },
   cost: (_, [out]) => ({ flops: out ? elementsOf(out.shape) : 0 }),
   lower: { kind: "scan", body: 0, scale: null, axis: (_, attrs) => attrs.axis, reverse: (attrs) => attrs.reverse },
@@ -106,13 +106,13 @@ export const linearScan: OpDef<ScanAxisAttrs> = defineOp<ScanAxisAttrs>({
   derivative: {
     kind: "general",
     // ẏ_i = a_i · ẏ_(i-1) + (ȧ_i · y_(i-1) + ḃ_i)
-    jvp(b, x, y, [da, db], attrs) {
+    jvp(b, { x, y, tangents: [da, db], attrs }) {
       const ofScale = da ? apply(b, mul, da, before(b, y, attrs)) : null;
       const moved = ofScale && db ? apply(b, add, ofScale, db) : (ofScale ?? db);
       return moved ? b.call(linearScan, [at(x, 0), moved], attrs) : null;
     },
     // b̄_i = ȳ_i + a_(i+1) · b̄_(i+1), the same recurrence from the other end; ā_i = y_(i-1) · b̄_i
-    vjp(b, x, y, ct, input, attrs) {
+    vjp(b, { x, y, ct, input, attrs }) {
       const back = { ...attrs, reverse: !attrs.reverse };
       const ofBody = b.call(linearScan, [before(b, at(x, 0), back), ct], back);
       return input === 1 ? ofBody : apply(b, mul, before(b, y, attrs), ofBody);

@@ -34,10 +34,10 @@ export const where: OpDef<NoAttrs> = defineOp<NoAttrs>({
     kind: "multilinear",
     linear: [1, 2],
     jointly: true,
-    transpose: (b, ct, x, i) => {
+    transpose: (b, { x, ct, input }) => {
       const c = x[0] as Value;
       const nothing = fullLike(b, ct, 0);
-      return i === 1 ? apply(b, where, c, ct, nothing) : apply(b, where, c, nothing, ct);
+      return input === 1 ? apply(b, where, c, ct, nothing) : apply(b, where, c, nothing, ct);
     },
   },
   cost: (_, [out]) => ({ flops: out ? elementsOf(out.shape) : 0 }),
@@ -86,7 +86,7 @@ export const cast: OpDef<CastAttrs> = defineOp<CastAttrs>({
   infer: ([x], { dtype }) => [tensorType(dtype, x?.shape ?? [])],
   derivative: {
     kind: "multilinear",
-    transpose: (b, ct, x) => b.call(cast, [ct], { dtype: (x[0] as Value).type.dtype }),
+    transpose: (b, { x, ct }) => b.call(cast, [ct], { dtype: (x[0] as Value).type.dtype }),
   },
   cost: (_, [out]) => ({ flops: out ? elementsOf(out.shape) : 0 }),
   lower: {

@@ -79,7 +79,7 @@ export const slice: OpDef<SliceAttrs> = defineOp<SliceAttrs>({
   },
   derivative: {
     kind: "multilinear",
-    transpose(b, ct, x, _, { start, stride }) {
+    transpose(b, { x, ct, attrs: { start, stride } }) {
       const lo = start;
       // The last element taken is start + stride (n - 1); what lies beyond is padded.
       const hi = item(x, 0).type.shape.map((extent, axis) => {
@@ -160,9 +160,9 @@ function writing(name: string, adds: boolean): OpDef<WindowAttrs> {
     derivative: {
       kind: "multilinear",
       jointly: true,
-      transpose(b, ct, x, i, attrs) {
+      transpose(b, { x, ct, input, attrs }) {
         const update = item(x, 1);
-        if (i === 1) return taken(b, ct, selectionOf(attrs, update.type.shape));
+        if (input === 1) return taken(b, ct, selectionOf(attrs, update.type.shape));
         // What was overwritten does not matter to the result.
         return adds ? ct : b.call(sliceUpdate, [ct, fullLike(b, update, 0)], attrs);
       },
@@ -287,8 +287,8 @@ export const pad: OpDef<PadAttrs> = defineOp<PadAttrs>({
   // Affine: the value is constant, so tangents are padded with 0.
   derivative: {
     kind: "general",
-    jvp: (b, _x, _y, [t], attrs) => (t ? b.call(pad, [t], { ...attrs, value: 0 }) : null),
-    vjp(b, x, _y, ct, _i, { lo, interior }) {
+    jvp: (b, { tangents: [t], attrs }) => (t ? b.call(pad, [t], { ...attrs, value: 0 }) : null),
+    vjp(b, { x, ct, attrs: { lo, interior } }) {
       const limit = item(x, 0).type.shape.map((n, axis) => item(lo, axis) + spanOf(n, item(interior, axis)));
       return b.call(slice, [ct], { start: lo, limit, stride: interior.map((gap) => gap + 1) });
     },

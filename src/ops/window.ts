@@ -87,8 +87,8 @@ export const unfold: OpDef<UnfoldAttrs> = defineOp<UnfoldAttrs>({
   // Affine: what hangs over the edge is constant, so tangents read 0 there and cotangents are dropped.
   derivative: {
     kind: "general",
-    jvp: (b, _x, _y, [t], attrs) => (t ? b.call(unfold, [t], { ...attrs, value: 0 }) : null),
-    vjp(b, x, _y, ct, _i, { value: _, ...attrs }) {
+    jvp: (b, { tangents: [t], attrs }) => (t ? b.call(unfold, [t], { ...attrs, value: 0 }) : null),
+    vjp(b, { x, ct, attrs: { value: _, ...attrs } }) {
       const { shape } = item(x, 0).type;
       return b.call(fold, [ct], { ...attrs, size: shape.slice(shape.length - attrs.window.length) });
     },
@@ -173,7 +173,7 @@ export const fold: OpDef<FoldAttrs> = defineOp<FoldAttrs>({
   },
   derivative: {
     kind: "multilinear",
-    transpose: (b, ct, _x, _i, { size: _, ...attrs }) => b.call(unfold, [ct], { ...attrs, value: 0 }),
+    transpose: (b, { ct, attrs: { size: _, ...attrs } }) => b.call(unfold, [ct], { ...attrs, value: 0 }),
   },
   cost: ([x]) => ({ flops: x ? elementsOf(x.shape) : 0 }),
   lower: {

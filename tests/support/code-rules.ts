@@ -53,6 +53,45 @@ function longFunctions(file: ProjectFile): readonly SizeViolation[] {
   return long;
 }
 
+export const MAX_PARAMETERS = 4;
+
+/** Files, all that begin with `prefix`, whose functions may have more parameters, and why. */
+export interface ParameterException {
+  readonly prefix: string;
+  readonly reason: string;
+}
+
+/** More than four parameters are an object with names; in types of functions and signatures of methods as well. */
+export function parameterViolations(
+  files: readonly ProjectFile[],
+  exceptions: readonly ParameterException[],
+): readonly string[] {
+  const long = files
+    .filter((file) => isProduct(file.path) && !file.path.endsWith(".d.ts"))
+    .flatMap((file) =>
+      select(file, (node) => parametersOf(node) > MAX_PARAMETERS).map((node) => ({
+        path: file.path,
+        message: `${place(file, node)}: ${parametersOf(node)} parameters, the limit is ${MAX_PARAMETERS}`,
+      })),
+    );
+  const excepts = ({ prefix }: ParameterException, path: string): boolean => path.startsWith(prefix);
+  const stale = exceptions.filter((e) => !long.some(({ path }) => excepts(e, path)));
+  return [
+    ...long.filter(({ path }) => !exceptions.some((e) => excepts(e, path))).map(({ message }) => message),
+    ...stale.map((e) => `${e.prefix}: the exception (${e.reason}) is no longer needed`),
+  ];
+}
+
+function parametersOf(node: Ast): number {
+  if (
+    !/^(FunctionDeclaration|FunctionExpression|ArrowFunctionExpression|TSFunctionType|TSMethodSignature)$/.test(
+      node.type,
+    )
+  )
+    return 0;
+  return Array.isArray(node.params) ? node.params.length : 0;
+}
+
 export function headerViolations(files: readonly ProjectFile[]): readonly string[] {
   return files
     .filter((file) => isScript(file.path) && !/^(#!.*\n)?\/\*\*\s(\s*\*\s)?@file\s/.test(file.text))
