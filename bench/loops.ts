@@ -91,11 +91,11 @@ function measure(label: string, { loss, params, rest = {} }: Case, options: Plan
   const gradient = compiled(params, rest);
   const ms = cpuMs() - started;
   const loop = [...allNodes(info.graph)].find((node) => node.op === rewind);
-  const { slots, advances, taped } = (loop?.attrs ?? { slots: 0, advances: 0, taped: 0 }) as RewindAttrs;
+  const { checkpoints, advances, taped } = (loop?.attrs ?? { checkpoints: 0, advances: 0, taped: 0 }) as RewindAttrs;
   const cells = [
     label.padEnd(18),
     `${grouped(info.arenaBytes).padStart(12)} B`,
-    `${grouped(slots).padStart(6)} states, rows of ${grouped(taped).padStart(5)}`,
+    `${grouped(checkpoints).padStart(6)} states, rows of ${grouped(taped).padStart(5)}`,
     `${grouped(advances).padStart(11)} turns again`,
     `predicted ${info.predictedMs.toFixed(1)} ms, CPU ${ms.toFixed(1)} ms, ${(ms / info.predictedMs).toFixed(2)}`,
     `module ${grouped(info.moduleBytes)} B, compiled in ${info.compileMs.toFixed(0)} ms`,

@@ -18,7 +18,7 @@ import { sameType, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { isBool, isIndexType } from "../kernel/dtype.ts";
 import { switchOp } from "../ops/branch.ts";
 import { gated } from "../ops/control.ts";
-import { MOST_TURNS, REVERSALS, type Reversal, scan as scanOp, whileLoop as whileOp } from "../ops/loops.ts";
+import { MOST_ITERATIONS, REVERSALS, type Reversal, scan as scanOp, whileLoop as whileOp } from "../ops/loops.ts";
 import { INDEX } from "../ops/region-checks.ts";
 import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import { Tensor } from "../trace/tensor.ts";
@@ -195,7 +195,7 @@ function lengthOf(stacks: Flat, { length }: ScanOptions): number {
 }
 
 function requireTurns(name: string, what: string, turns: number): number {
-  if (Number.isInteger(turns) && turns >= 0 && turns <= MOST_TURNS) return turns;
+  if (Number.isInteger(turns) && turns >= 0 && turns <= MOST_ITERATIONS) return turns;
   return fail("InvalidArgument", `${name}: ${what} is ${turns}`, "the number of turns is a whole number ≥ 0");
 }
 
@@ -352,7 +352,7 @@ export function whileLoop<S extends Tree = Tensor>(
     sameState("whileLoop", state, fn(own(params), i as Tensor)),
   );
   const { regions, captured } = closed([holds, body]);
-  const attrs = { carries: state.leaves.length, length: maxSteps ?? 0, slots: snapshots ?? 0 };
+  const attrs = { carries: state.leaves.length, length: maxSteps ?? 0, checkpoints: snapshots ?? 0 };
   const results = applyRegions(whileOp, [...state.leaves, ...captured], attrs, regions);
   return own(results.slice(0, state.leaves.length));
 }

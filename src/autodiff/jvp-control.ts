@@ -8,7 +8,7 @@
  * A carry has a tangent as soon as any turn gives it one, so the carries that do are found by going round until no more
  * come up.
  */
-import { at } from "../base/invariant.ts";
+import { at, invariant } from "../base/invariant.ts";
 import { Build } from "../ir/build.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { newValue } from "../ir/graph.ts";
@@ -16,7 +16,7 @@ import { isFloat } from "../kernel/dtype.ts";
 import { switchOp } from "../ops/branch.ts";
 import { full } from "../ops/create.ts";
 import { type ScanAttrs, scan, scanParts, type WhileAttrs, whileLoop, whileParts } from "../ops/loops.ts";
-import { type UnwindAttrs, unwind, unwindParts } from "../ops/unwind.ts";
+import { type RewindAttrs, rewind, rewindParts } from "../ops/rewind.ts";
 import { activeInLoop } from "./activity.ts";
 
 export interface Transformed {
@@ -161,10 +161,11 @@ function pushWhile(b: Build, node: Node, given: Tangents, transform: Transform):
   return { outputs: [...pushed.outputs, at(made, made.length - 1)], tangents: [...pushed.tangents, undefined] };
 }
 
-function pushUnwind(b: Build, node: Node, given: Tangents, transform: Transform): Pushed {
-  const { count: turns, carries, adjoints, xs, consts, step, back, ws } = unwindParts(node);
-  const attrs = node.attrs as UnwindAttrs;
-  const [nc, na, nx] = [carries.length, adjoints.length, xs.length];
+function pushRewind(b: Build, node: Node, given: Tangents, transform: Transform): Pushed {
+  const { count: turns, states: first, adjoints, xs, consts, step, back, ws } = rewindParts(node);
+  const attrs = node.attrs as RewindAttrs;
+  invariant(!attrs.recorded, () => "a loop with a schedule is not differentiated again");
+  const [nc, na, nx] = [first.length, adjoints.length, xs.length];
   const own = given.slice(1);
   const [c, a, rest] = [own.slice(0, nc), own.slice(nc, nc + na), own.slice(nc + na)].map(present);
   if (!c || !a || !rest) return { outputs: [], tangents: [] };
@@ -186,14 +187,14 @@ function pushUnwind(b: Build, node: Node, given: Tangents, transform: Transform)
   ];
   const wide = {
     ...attrs,
-    carries: nc + count(states),
+    states: nc + count(states),
     adjoints: na + count(cts),
     xs: nx + count(rest.slice(0, nx)),
     // Values and tangents together are reversed by something else than a transpose.
     wrt: [],
   };
   const joined = groups.join(inputs, (i) => all[i] ?? null);
-  return results.split(b.callAll(unwind, [turns, ...joined], wide, { regions }));
+  return results.split(b.callAll(rewind, [turns, ...joined], wide, { regions }));
 }
 
 function pushSwitch(b: Build, node: Node, given: Tangents, transform: Transform): Pushed {
@@ -209,4 +210,4 @@ function pushSwitch(b: Build, node: Node, given: Tangents, transform: Transform)
 }
 
 /** For each form, the node over values and tangents; the tangents given are beside its inputs. */
-export const PUSH_CONTROL = { scan: pushScan, while: pushWhile, unwind: pushUnwind, switch: pushSwitch } as const;
+export const PUSH_CONTROL = { scan: pushScan, while: pushWhile, rewind: pushRewind, switch: pushSwitch } as const;

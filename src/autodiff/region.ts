@@ -4,7 +4,7 @@ import type { Graph, Node } from "../ir/graph.ts";
 import { switchOp } from "../ops/branch.ts";
 import { type CallAttrs, type CustomVjpAttrs, call, customJvp, customVjp, gated } from "../ops/control.ts";
 import { scan, whileLoop } from "../ops/loops.ts";
-import { unwind } from "../ops/unwind.ts";
+import { rewind } from "../ops/rewind.ts";
 
 export type RegionRule =
   /** A plain call: its nodes take its place. */
@@ -24,12 +24,12 @@ export type RegionRule =
   /** x… ++ t of x… → t of y…, linear in the tangents. */
   | { readonly kind: "custom_jvp"; readonly tangent: Graph }
   /** Loops and branches: the derivative is another one (jvp-control.ts, vjp-loops.ts, vjp-switch.ts). */
-  | { readonly kind: "scan" | "while" | "unwind" | "switch" };
+  | { readonly kind: "scan" | "while" | "rewind" | "switch" };
 
 export function regionRule({ op, attrs, regions }: Node): RegionRule {
   if (op === scan) return { kind: "scan" };
   if (op === whileLoop) return { kind: "while" };
-  if (op === unwind) return { kind: "unwind" };
+  if (op === rewind) return { kind: "rewind" };
   if (op === switchOp) return { kind: "switch" };
   const body = at(regions, 0);
   if (op === call) return { kind: (attrs as CallAttrs).checkpoint ? "replay" : "inline", body };

@@ -7,14 +7,14 @@
  *   d_c₀, d_k, d_xs = scan(d_c, sums, rs, xs, d_ys, k) {reverse}    body: d_c', sums, r, x, d_y, k → d_c, sums, d_x
  *
  * Nothing here decides what is kept in the end: that the residuals are stacked is how the two loops are connected, and a
- * planner that finds a loop whose stacks only its reverse reads may put an `unwind` of the two bodies in its place.
+ * planner that finds a loop whose stacks only its reverse reads may keep states in their place (loops/rewrite.ts).
  *
  * Cotangents of constants are sums over all turns. They are carries too, begin with the sum that exists already, and are
  * added to in the order in which the unrolled loop would add. Where there is none yet they begin with -0, which is what
  * adding changes nothing to, the sign of zero included.
  *
  * A `while` that says how many turns there can be is the same with a count. Without a bound there is no room to plan for
- * its residuals: its reverse is an `unwind` (ops/unwind.ts), which computes states again.
+ * its residuals: its reverse is a `rewind` (ops/rewind.ts), which recomputes states.
  */
 import { at, invariant } from "../base/invariant.ts";
 import { Build } from "../ir/build.ts";
@@ -31,7 +31,7 @@ import {
   whileParts,
 } from "../ops/loops.ts";
 import { INDEX, stackType } from "../ops/region-checks.ts";
-import { unwind } from "../ops/unwind.ts";
+import { NOT_RECORDED, rewind } from "../ops/rewind.ts";
 import { activeInLoop, reached } from "./activity.ts";
 import type { Cotangents, Joint, JointRequest, ReverseContext, Reversed, Seed } from "./joint.ts";
 import { type BodyLayout, chooseResiduals, type Residuals } from "./residuals.ts";
@@ -405,17 +405,17 @@ export function reverseLoop(context: ReverseContext, node: Node, active: readonl
 
 export function reverseWhile(context: ReverseContext, node: Node, active: readonly boolean[]): Reversed {
   const parts = whileParts(node);
-  const { length, slots } = node.attrs as WhileAttrs;
+  const { length, checkpoints } = node.attrs as WhileAttrs;
   const loop = loopOf(parts, active, length, false);
   const own = parts.carries.length + parts.ys.length;
   const activeOutputs = [...loop.results, false];
   if (length === 0) {
     const copy = context.append(node);
-    const unbounded = { loop, count: at(copy.outputs, own), slots };
+    const unbounded = { loop, count: at(copy.outputs, own), checkpoints };
     return {
       outputs: copy.outputs,
       activeOutputs,
-      pullback: (cts, all) => appendUnwind(context, unbounded, cts, all),
+      pullback: (cts, all) => appendRewind(context, unbounded, cts, all),
     };
   }
   const { copy, left } = forwardLoop(context, loop, node, 1);
@@ -431,13 +431,13 @@ export function reverseWhile(context: ReverseContext, node: Node, active: readon
 interface UnboundedLoop {
   readonly loop: Loop;
   readonly count: Value;
-  readonly slots: number;
+  readonly checkpoints: number;
 }
 
 /** The reverse of a loop without a bound: states are computed again. */
-function appendUnwind(
+function appendRewind(
   context: ReverseContext,
-  { loop, count, slots }: UnboundedLoop,
+  { loop, count, checkpoints }: UnboundedLoop,
   cts: readonly (Value | null)[],
   all: Cotangents,
 ): readonly (Value | null)[] {
@@ -465,8 +465,9 @@ function appendUnwind(
     ...begunSums(b, loop.parts, summed, all),
   ];
   const wrt = [...carried, ...summed.map((k) => carries.length + k)];
-  const attrs = { carries: carries.length, adjoints: adjoints.length, xs: 0, length: 0, slots, advances: 0, wrt };
-  const made = b.callAll(unwind, [count, ...carries, ...begin, ...consts], attrs, { regions: [body, back] });
+  const shape = { states: carries.length, adjoints: adjoints.length, xs: 0, length: 0 };
+  const attrs = { ...NOT_RECORDED, ...shape, checkpoints, wrt };
+  const made = b.callAll(rewind, [count, ...carries, ...begin, ...consts], attrs, { regions: [body, back] });
   const sums = handSums(loop.parts, summed, made.slice(carried.length), all);
   return [...carries.map((_, k) => made[carried.indexOf(k)] ?? null), ...sums];
 }

@@ -23,15 +23,15 @@ import { isFloat } from "../kernel/dtype.ts";
 import { broadcast } from "../ops/broadcast.ts";
 import { full, fullLike } from "../ops/create.ts";
 import { reshape } from "../ops/movement.ts";
+import { type RewindAttrs, rewindParts } from "../ops/rewind.ts";
 import { where as select } from "../ops/select.ts";
-import { type UnwindAttrs, unwindParts } from "../ops/unwind.ts";
 import { activeInputs } from "./activity.ts";
 import { maxReplay } from "./build-aids.ts";
 import { Cotangents, type Joint, type JointRequest, type Pullback, type Seed } from "./joint.ts";
 import { jvp } from "./jvp.ts";
 import { pullbackOfNode } from "./local.ts";
 import { regionRule } from "./region.ts";
-import { expandUnwind, forwardLoop, isTranspose } from "./unwind-loops.ts";
+import { expandRewind, forwardLoop, isTranspose } from "./rewind-loops.ts";
 import { reverseLoop, reverseWhile } from "./vjp-loops.ts";
 import { pullSwitch } from "./vjp-switch.ts";
 
@@ -128,8 +128,8 @@ class Reverse {
         outputs = this.#copy(node, inputs, marks).outputs;
         tape.push(this.#replayEntry(rule.body, { inputs, outputs, where }));
         break;
-      case "unwind": {
-        if (!isTranspose(node)) return this.forward(expandUnwind(node), inputs, inside(node, marks), tape);
+      case "rewind": {
+        if (!isTranspose(node)) return this.forward(expandRewind(node), inputs, inside(node, marks), tape);
         outputs = this.#copy(node, inputs, marks).outputs;
         tape.push(this.#transposeEntry({ ...node, inputs }, outputs));
         break;
@@ -252,11 +252,11 @@ class Reverse {
     return { inputs, outputs, where, pullback };
   }
 
-  /** The reverse of a transposed loop of tangents: that loop, and its own reverse (unwind-loops.ts). */
+  /** The reverse of a transposed loop of tangents: that loop, and its own reverse (rewind-loops.ts). */
   #transposeEntry(node: Node, outputs: readonly Value[]): Entry {
     const { inputs, where } = node;
-    const { count, carries, adjoints, consts } = unwindParts(node);
-    const { wrt } = node.attrs as UnwindAttrs;
+    const { count, states: carries, adjoints, consts } = rewindParts(node);
+    const { wrt } = node.attrs as RewindAttrs;
     const pullback = (cts: readonly (Value | null)[]): readonly (Value | null)[] => {
       // Each under a name of its own, so that what arrives there is apart from what else does.
       const own = [...carries, ...consts].map((value) => {

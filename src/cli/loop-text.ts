@@ -6,22 +6,21 @@
  */
 import type { Graph, Node } from "../ir/graph.ts";
 import { allNodes } from "../ir/walk.ts";
-import { DEFAULT_SLOTS, type ScanAttrs, scan, whileLoop } from "../ops/loops.ts";
-import { type RecordWhileAttrs, recordWhile } from "../ops/record-while.ts";
-import { type RecordAttrs, record } from "../ops/rewind.ts";
-import { type UnwindAttrs, unwind } from "../ops/unwind.ts";
+import { DEFAULT_CHECKPOINTS, type ScanAttrs, scan, whileLoop } from "../ops/loops.ts";
+import { type RecordAttrs, record } from "../ops/record.ts";
+import { type RewindAttrs, rewind } from "../ops/rewind.ts";
 
 const states = (n: number): string => `${n} state${n === 1 ? "" : "s"}`;
 
 function textOf({ op, attrs, phase }: Node): string | null {
   if (op === record) {
-    const { length, slots, taped } = attrs as RecordAttrs;
-    const held = `${states(slots)}${taped > 0 ? " for the others" : ""}`;
-    return `${length} turns: ${taped > 0 ? `rows of the last ${taped}, ` : ""}${held}`;
+    const { length, checkpoints, taped, split } = attrs as RecordAttrs;
+    if (split === "online") return `while: ${states(checkpoints)}`;
+    const kept = `${states(checkpoints)}${taped > 0 ? " for the others" : ""}`;
+    return `${length} turns: ${taped > 0 ? `rows of the last ${taped}, ` : ""}${kept}`;
   }
-  if (op === recordWhile) return `while: ${states((attrs as RecordWhileAttrs).slots)}`;
-  if (op === unwind) {
-    return `while: ${states((attrs as UnwindAttrs).slots || DEFAULT_SLOTS)} beside the reverse`;
+  if (op === rewind && !attrs.recorded) {
+    return `while: ${states((attrs as RewindAttrs).checkpoints || DEFAULT_CHECKPOINTS)} beside the reverse`;
   }
   if (phase !== "forward") return null;
   if (op === scan) return `${(attrs as ScanAttrs).length} turns: rows`;

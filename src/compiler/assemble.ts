@@ -17,7 +17,7 @@ import type { PlacedProgram } from "../codegen/placed.ts";
 import type { Graph } from "../ir/graph.ts";
 import { loopGroups, withoutChoice, withSchedules } from "../loops/groups.ts";
 import { asAsked, rewindLoops } from "../loops/rewrite.ts";
-import { LoopRungs, openSlots } from "../loops/strategies.ts";
+import { LoopRungs, openCheckpoints } from "../loops/strategies.ts";
 import { mergeReplays } from "../passes/merge-replays.ts";
 import type { Pass } from "../passes/pass.ts";
 import { pipeline, runPasses } from "../passes/pipeline.ts";
@@ -381,7 +381,7 @@ export class ProgramPlans {
       () => loopGroups(merged, costs),
       () => storeAll,
       (scheduleOf) => {
-        const graph = withSchedules(merged, scheduleOf, openSlots(scheduleOf));
+        const graph = withSchedules(merged, scheduleOf, openCheckpoints(scheduleOf));
         return candidateOf(assembler.make(graph, [assembler.fuse], UNREACHED), strategy, this.#tools);
       },
     );

@@ -181,8 +181,8 @@ export type Lowering<A> =
       copied?(attrs: A, inputs: readonly TensorType[]): number;
     };
 
-/** How an operation runs its regions (ops/{loops,unwind,rewind,record-while,branch}.ts say what is bound to what). */
-export type ControlForm = "scan" | "while" | "unwind" | "record" | "record-while" | "rewind" | "switch";
+/** How an operation runs its regions (ops/{loops,record,rewind,branch}.ts say what is bound to what). */
+export type ControlForm = "scan" | "while" | "record" | "rewind" | "switch";
 
 /**
  * The result shows elements of its only input, each at most once: to a user who changes tensors (trace/cell.ts) the two

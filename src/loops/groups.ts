@@ -11,8 +11,8 @@ import { at } from "../base/invariant.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
 import { nodesFor } from "../ir/walk.ts";
-import { DEFAULT_SLOTS, type ScanAttrs } from "../ops/loops.ts";
-import { type UnwindAttrs, unwindParts } from "../ops/unwind.ts";
+import { DEFAULT_CHECKPOINTS, type ScanAttrs } from "../ops/loops.ts";
+import { type RewindAttrs, rewindParts } from "../ops/rewind.ts";
 import type { NodeCosts } from "../plan/cost/model.ts";
 import { cutPair } from "./cut-pair.ts";
 import { type LoopPair, rowsOf } from "./pairs.ts";
@@ -47,7 +47,7 @@ export interface Rows {
 
 /** States that a loop holds, and turns at its end whose rows are kept: those that are worth a price. */
 export interface LoopForm {
-  readonly slots: number;
+  readonly checkpoints: number;
   /** The number of turns where no states are held. */
   readonly taped: number;
   readonly price: number;
@@ -60,7 +60,7 @@ export type LoopChoice = ReadonlyMap<string, LoopForm>;
 export const MOST_OPEN = 1024;
 
 /** The last turn must be known beforehand, and the others need states: rows that come from inputs alone need none. */
-const canTape = ({ kept, backwardParts }: LoopPair): boolean => kept.length > 0 && backwardParts.count === null;
+const canTape = ({ states, backwardParts }: LoopPair): boolean => states.length > 0 && backwardParts.count === null;
 
 const keyOf = ({ pair, depth }: FoundLoop): string =>
   `${depth} deep, ${pair.length}${canTape(pair) ? "" : " at most"} × ${pair.tapeBytes}, ${pair.stateBytes}`;
@@ -70,7 +70,7 @@ const isFree = ({ pair: { forward } }: FoundLoop): boolean =>
 
 const openKey = ({ pair: { stateBytes }, depth }: FoundOpen): string => `${depth} deep, open, ${stateBytes}`;
 
-const isFreeOpen = ({ pair: { backward } }: FoundOpen): boolean => (backward.attrs as UnwindAttrs).slots === 0;
+const isFreeOpen = ({ pair: { backward } }: FoundOpen): boolean => (backward.attrs as RewindAttrs).checkpoints === 0;
 
 /** A graph whose loops hold what is chosen; those without a bound have to hold some states. */
 export function withChoice(graph: Graph, choice: LoopChoice, costs: NodeCosts): Graph {
@@ -78,12 +78,12 @@ export function withChoice(graph: Graph, choice: LoopChoice, costs: NodeCosts): 
     counted(loop) {
       const form = isFree(loop) ? choice.get(keyOf(loop)) : undefined;
       if (!form) return null;
-      const { slots, taped, price } = form;
+      const { checkpoints, taped, price } = form;
       const { length } = loop.pair;
       const pair = price > 0 ? cutOnce(loop.pair, price, costs) : loop.pair;
-      return { pair, schedule: taped === length ? null : binomialSchedule(length, slots, taped) };
+      return { pair, schedule: taped === length ? null : binomialSchedule(length, checkpoints, taped) };
     },
-    open: (loop) => (isFreeOpen(loop) ? (choice.get(openKey(loop))?.slots ?? DEFAULT_SLOTS) : 0),
+    open: (loop) => (isFreeOpen(loop) ? (choice.get(openKey(loop))?.checkpoints ?? DEFAULT_CHECKPOINTS) : 0),
   };
   return rewindLoops(graph, decide);
 }
@@ -147,7 +147,7 @@ export function loopGroups(graph: Graph, costs: NodeCosts): readonly LoopGroup[]
       const { pair, runs } = loop;
       const key = openKey(loop);
       const known = groups.get(key);
-      const { step } = unwindParts(pair.backward);
+      const { step } = rewindParts(pair.backward);
       groups.set(key, {
         key,
         isOpen: true,
@@ -159,7 +159,7 @@ export function loopGroups(graph: Graph, costs: NodeCosts): readonly LoopGroup[]
         stepMs: (known?.stepMs ?? 0) + runs * msOfNodes(step.nodes),
         tapesMs: 0,
       });
-      return DEFAULT_SLOTS;
+      return DEFAULT_CHECKPOINTS;
     },
   };
   rewindLoops(graph, decide, (loop) => {

@@ -32,14 +32,14 @@ export interface Option {
   readonly bytes: number;
 }
 
-function optionOf(group: LoopGroup, { slots, taped }: Omit<LoopForm, "price">, rows: Rows): Option {
+function optionOf(group: LoopGroup, { checkpoints, taped }: Omit<LoopForm, "price">, rows: Rows): Option {
   const { isOpen, count, length, stateBytes, stepMs, tapesMs } = group;
-  const form = { slots, taped, price: rows.price };
+  const form = { checkpoints, taped, price: rows.price };
   const share = taped / Math.max(1, length);
   const kept = count * taped * rows.bytes;
   if (taped === length) return { form, ms: rows.againMs, bytes: kept };
-  const advances = isOpen ? openAdvances(slots) : binomialSchedule(length, slots, taped).advances;
-  const bytes = count * (slots + 1) * stateBytes + kept;
+  const advances = isOpen ? openAdvances(checkpoints) : binomialSchedule(length, checkpoints, taped).advances;
+  const bytes = count * (checkpoints + 1) * stateBytes + kept;
   return { form, ms: advances * stepMs + (1 - share) * tapesMs + share * rows.againMs, bytes };
 }
 
@@ -50,13 +50,13 @@ export function optionFor(group: LoopGroup, form: LoopForm): Option {
 }
 
 /** Numbers of states from one to one for each turn, in steps that grow. */
-function slotNumbers({ stateBytes }: LoopGroup, turns: number): readonly number[] {
+function checkpointNumbers({ stateBytes }: LoopGroup, turns: number): readonly number[] {
   // States that nothing depends on need not be held, however many could be.
   const last = stateBytes === 0 ? 1 : Math.max(1, turns - 1);
   const numbers = [1];
-  for (let slots = 1; slots < last; ) {
-    slots = Math.min(last, Math.max(slots + 1, Math.floor(slots * 1.25)));
-    numbers.push(slots);
+  for (let checkpoints = 1; checkpoints < last; ) {
+    checkpoints = Math.min(last, Math.max(checkpoints + 1, Math.floor(checkpoints * 1.25)));
+    numbers.push(checkpoints);
   }
   return numbers;
 }
@@ -65,12 +65,12 @@ function allOptions(group: LoopGroup): readonly Option[] {
   const { length, isOpen, tapes, rows } = group;
   const shares = tapes ? Array.from({ length: SHARES }, (_, n) => Math.floor((length * n) / SHARES)) : [0];
   const options = [...new Set(shares)].flatMap((taped) =>
-    slotNumbers(group, length - taped).flatMap((slots) =>
-      (taped === 0 ? rows.slice(0, 1) : rows).map((own) => optionOf(group, { slots, taped }, own)),
+    checkpointNumbers(group, length - taped).flatMap((checkpoints) =>
+      (taped === 0 ? rows.slice(0, 1) : rows).map((own) => optionOf(group, { checkpoints, taped }, own)),
     ),
   );
   if (isOpen) return options;
-  const all = rows.map((own) => optionOf(group, { slots: 0, taped: length }, own));
+  const all = rows.map((own) => optionOf(group, { checkpoints: 0, taped: length }, own));
   return [...options.filter(({ bytes }) => bytes < at(all, 0).bytes), ...all];
 }
 
@@ -104,11 +104,11 @@ export interface Between {
 /** `from` has fewer bytes than `to`, and the steps between them rows of `to` for some turns, or more states. */
 export function between({ length, tapes }: LoopGroup, from: Option, to: Option): Between {
   const [a, b] = [from.form, to.form];
-  const statesOfAll = { slots: Math.max(1, length - 1), taped: 0 };
+  const statesOfAll = { checkpoints: Math.max(1, length - 1), taped: 0 };
   // Between two kinds of rows for all turns lie states for the first turns, and rows of the larger kind for the others.
   const begin = a.taped === length ? statesOfAll : a;
   const end = b.taped === length && !tapes ? statesOfAll : b;
-  const steps = Math.max(1, Math.abs(end.slots - begin.slots), Math.abs(end.taped - begin.taped));
+  const steps = Math.max(1, Math.abs(end.checkpoints - begin.checkpoints), Math.abs(end.taped - begin.taped));
   return {
     steps,
     at(n) {
@@ -116,15 +116,15 @@ export function between({ length, tapes }: LoopGroup, from: Option, to: Option):
       if (n >= steps) return b;
       const mixed = (x: number, y: number): number => x + Math.round(((y - x) * n) / steps);
       const taped = Math.min(mixed(begin.taped, end.taped), length - 1);
-      const slots = Math.max(1, Math.min(mixed(begin.slots, end.slots), length - taped - 1));
-      return { slots, taped, price: taped === 0 ? 0 : b.price };
+      const checkpoints = Math.max(1, Math.min(mixed(begin.checkpoints, end.checkpoints), length - taped - 1));
+      return { checkpoints, taped, price: taped === 0 ? 0 : b.price };
     },
   };
 }
 
 /** As few states as a reasonable number of sweeps takes. */
 export function fewest({ length }: Pick<LoopGroup, "length">): LoopForm {
-  let slots = 1;
-  while (repetitions(length, slots) > MOST_SWEEPS) slots++;
-  return { slots: Math.min(slots, Math.max(1, length - 1)), taped: 0, price: 0 };
+  let checkpoints = 1;
+  while (repetitions(length, checkpoints) > MOST_SWEEPS) checkpoints++;
+  return { checkpoints: Math.min(checkpoints, Math.max(1, length - 1)), taped: 0, price: 0 };
 }

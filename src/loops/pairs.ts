@@ -7,7 +7,7 @@
  *   reverse   a₀ ─ nrut ─ nrut ─ … ─ a        reads them from the last to the first
  * ```
  *
- * Of the loop's state only that is needed which rows depend on, at once or through later turns: the carries in `kept`.
+ * Of the loop's state only that is needed which rows depend on, at once or through later turns: the carries in `states`.
  */
 import { at, invariant } from "../base/invariant.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
@@ -29,7 +29,7 @@ export interface LoopPair {
   /** Stacks of the forward loop that its reverse alone reads. */
   readonly stacks: readonly Value[];
   /** Carries of the forward loop that rows of these depend on, by number. */
-  readonly kept: readonly number[];
+  readonly states: readonly number[];
   readonly length: number;
   /** Of one state, and of one row of all stacks. */
   readonly stateBytes: number;
@@ -51,7 +51,7 @@ function sideOf(node: Node): Side | null {
   }
   if (node.op !== whileLoop) return null;
   const parts = whileParts(node);
-  return { node, parts: { ...parts, count: parts.turns }, reverse: false, length: Number(node.attrs.length) };
+  return { node, parts: { ...parts, count: parts.iterations }, reverse: false, length: Number(node.attrs.length) };
 }
 
 /** The rows that a loop's body makes for some of its stacks. */
@@ -68,24 +68,24 @@ export function pairOf(loop: Node, reversed: Node, stacks: readonly Value[]): Lo
   invariant(forward && backward, () => `${loop.op.name} and ${reversed.op.name} are not a loop and its reverse`);
   const { parts, node, length } = forward;
   const rows = rowsOf(parts, stacks);
-  const states = parts.body.params.slice(1, 1 + parts.carries.length);
+  const carries = parts.body.params.slice(1, 1 + parts.carries.length);
   const read = readsFor(parts.body, rows);
   const needed = neededCarries(
     parts.body,
-    states,
-    states.map((state) => read.has(state)),
+    carries,
+    carries.map((carry) => read.has(carry)),
     [],
   );
-  const kept = states.flatMap((_, k) => (needed[k] ? [k] : []));
+  const states = carries.flatMap((_, k) => (needed[k] ? [k] : []));
   return {
     forward: node,
     backward: backward.node,
     forwardParts: parts,
     backwardParts: backward.parts,
     stacks,
-    kept,
+    states,
     length,
-    stateBytes: bytesOf(kept.map((k) => at(states, k))),
+    stateBytes: bytesOf(states.map((k) => at(carries, k))),
     tapeBytes: bytesOf(rows),
   };
 }

@@ -44,7 +44,7 @@ function levelsOf(options: readonly (readonly Option[])[]): readonly Picks[] {
 }
 
 const textOf = (choice: LoopChoice): string =>
-  [...choice].map(([key, { slots, taped, price }]) => `${key}: ${slots}, ${taped}, ${price}`).join("; ");
+  [...choice].map(([key, { checkpoints, taped, price }]) => `${key}: ${checkpoints}, ${taped}, ${price}`).join("; ");
 
 /** A step of the way down: what each group has, and what that is expected to take. */
 interface Step {

@@ -55,9 +55,9 @@ export interface Inputs {
   readonly consts: Shared;
 }
 
-export function inputsOf({ forwardParts, backwardParts, stacks, kept }: LoopPair): Inputs {
+export function inputsOf({ forwardParts, backwardParts, stacks, states }: LoopPair): Inputs {
   const { body, carries, xs, consts } = forwardParts;
-  const next = kept.map((k) => at(body.results, k));
+  const next = states.map((k) => at(body.results, k));
   const read = readsFor(body, [...rowsOf(forwardParts, stacks), ...next]);
   const first = 1 + carries.length;
   const isRead = (param: Value): boolean => read.has(param);
@@ -91,7 +91,7 @@ class Region {
     this.#pair = pair;
     const { params } = pair.forwardParts.body;
     this.index = this.b.param(INDEX, "i");
-    this.#states = new Map(pair.kept.map((k) => [k, this.b.param(at(params, 1 + k).type, at(params, 1 + k).name)]));
+    this.#states = new Map(pair.states.map((k) => [k, this.b.param(at(params, 1 + k).type, at(params, 1 + k).name)]));
     this.adjoints = adjoints.map(({ type, name }) => this.b.param(type, name));
     this.#rows = rows.params(this.b);
     this.#consts = consts.params(this.b);
@@ -126,7 +126,7 @@ class Region {
 export function stepOf(pair: LoopPair, inputs: Inputs): Graph {
   const { body } = pair.forwardParts;
   const region = new Region(`${body.name}_again`, pair, inputs, []);
-  return region.finish(region.forward(pair.kept.map((k) => at(body.results, k))));
+  return region.finish(region.forward(pair.states.map((k) => at(body.results, k))));
 }
 
 export function backOf(pair: LoopPair, inputs: Inputs): Graph {

@@ -1,19 +1,18 @@
 /**
  * @file The two nodes that a loop and its reverse become when the stacks between them are not kept.
  *
- *   rows from nothing but inputs   scan     and  scan       no state is needed: rows are made again in place
- *   the number of turns is known   record   and  rewind     the forward loop holds states on its way
- *   it shows at the end (while)    record_while and rewind  the same; which states these are is decided as they come
+ *   rows from nothing but inputs   scan   and  scan         no state is needed: rows are recomputed in place
+ *   any other                      record and  rewind       the forward loop keeps states on its way
  */
-import { at, invariant } from "../base/invariant.ts";
+import { at } from "../base/invariant.ts";
 import { type Graph, type Node, newValue, type Value } from "../ir/graph.ts";
 import type { AnyOp, Attrs } from "../ir/op.ts";
-import { tensorType } from "../ir/type.ts";
+import { type TensorType, tensorType } from "../ir/type.ts";
 import { type FullAttrs, full } from "../ops/create.ts";
-import { type ScanAttrs, type WhileAttrs, whileLoop } from "../ops/loops.ts";
-import { type RecordWhileAttrs, recordWhile } from "../ops/record-while.ts";
+import { type ScanAttrs, whileLoop } from "../ops/loops.ts";
+import { positionsType, type RecordAttrs, record, type SplitAttrs } from "../ops/record.ts";
 import { INDEX, stackType } from "../ops/region-checks.ts";
-import { NOT_TAPED, placesType, type RecordAttrs, type RewindAttrs, record, rewind } from "../ops/rewind.ts";
+import { type RewindAttrs, rewind } from "../ops/rewind.ts";
 import { dce } from "../passes/dce.ts";
 import { type LoopPair, rowsOf } from "./pairs.ts";
 import type { Inputs } from "./regions.ts";
@@ -78,8 +77,7 @@ export function replacementOf(
 ): Replacement {
   const { adjoints, constants } = ownAdjoints(pair, producer);
   const given: Given = { adjoints, rest: [...rows.outer, ...consts.outer], xs: rows.outer.length };
-  const held = pair.forward.op === whileLoop ? unwound : rewound;
-  const make = pair.kept.length === 0 ? rescanned : held;
+  const make = pair.states.length === 0 ? rescanned : recorded;
   const { forward, backward } = make(pair, schedule, given, regions);
   return { forward, backward: [...constants, ...backward] };
 }
@@ -105,76 +103,79 @@ function rescanned(pair: LoopPair, _: Schedule, { adjoints, rest, xs }: Given, {
   return { forward: withoutStacks(pair), backward: [{ ...backward, inputs, attrs, regions: [back] }] };
 }
 
-/** A `while` that holds states as they come: it does not know which turn is its last. */
-function unwound(
-  pair: LoopPair,
-  { slots, advances }: Schedule,
-  { adjoints, rest, xs }: Given,
-  made: StepAndBack,
-): Replacement {
-  const { backward, backwardParts, forward: loop, kept, length } = pair;
-  const { count } = backwardParts;
-  invariant(count, () => "the reverse of a while has no count");
-  const storage = (): readonly Value[] => [
-    ...kept.map((k) => newValue(stackType(at(loop.outputs, k).type, slots + 1), "held")),
-    newValue(placesType(slots), "places"),
-  ];
-  const [held, after] = [storage(), storage()];
-  const plain = withoutStacks(pair);
-  const recordAttrs: RecordWhileAttrs = { ...(plain.attrs as WhileAttrs), slots, kept };
-  const forward: Node = {
-    ...plain,
-    op: recordWhile as AnyOp,
-    attrs: recordAttrs as Attrs,
-    outputs: [...plain.outputs.slice(0, -1), ...held, ...plain.outputs.slice(-1)],
-  };
-  const shape = { states: kept.length, adjoints: adjoints.length, xs, length, reverse: false };
-  const attrs: RewindAttrs = { ...shape, ...NOT_TAPED, slots, split: "online", every: 0, advances };
-  const node: Node = {
-    ...backward,
-    op: rewind as AnyOp,
-    inputs: [count, at(held, held.length - 1), ...held.slice(0, -1), ...adjoints, ...rest],
-    attrs: attrs as Attrs,
-    outputs: [...backward.outputs, ...after],
-    regions: [made.step, made.back],
-  };
-  return { forward, backward: [node] };
+/** Storage for states, and for where they are. */
+export function storeFor(states: readonly TensorType[], split: SplitAttrs): readonly Value[] {
+  const stacks = states.map((type) => newValue(stackType(type, split.checkpoints + 1), "store"));
+  return [...stacks, newValue(positionsType(split), "positions")];
 }
 
-function rewound(pair: LoopPair, schedule: Schedule, { adjoints, rest, xs }: Given, made: StepAndBack): Replacement {
-  const { forward, backward, backwardParts, kept, length, stacks } = pair;
+/** What a reverse that starts from a store is made of; `rest` are its inputs from the adjoints on. */
+interface FromStore {
+  readonly count: Value;
+  readonly store: readonly Value[];
+  readonly rest: readonly Value[];
+  readonly attrs: Omit<RewindAttrs, "recorded" | "wrt" | "states">;
+  readonly regions: readonly Graph[];
+}
+
+/** A reverse that starts from a store and goes on in the same storage. */
+export function rewindFrom(backward: Node, { count, store, rest, attrs, regions }: FromStore): Node {
+  const [states, positions] = [store.slice(0, -1), at(store, store.length - 1)];
+  const after = store.map(({ type, name }) => newValue(type, name));
+  const all: RewindAttrs = { ...attrs, recorded: true, wrt: [], states: states.length };
+  return {
+    ...backward,
+    op: rewind as AnyOp,
+    inputs: [count, positions, ...states, ...rest],
+    attrs: all as Attrs,
+    outputs: [...backward.outputs, ...after],
+    regions,
+  };
+}
+
+/** A `while` that keeps states as they come, since it does not know which iteration is its last; any other by schedule. */
+function recorded(
+  pair: LoopPair,
+  schedule: Schedule,
+  { adjoints, rest, xs }: Given,
+  regions: StepAndBack,
+): Replacement {
+  const { forward, backward, backwardParts, states, length, stacks } = pair;
   const { advances, taped, ...rule } = schedule;
-  const rows = rule.slots + 1;
-  const storage = (): readonly Value[] => [
-    ...kept.map((k) => newValue(stackType(at(forward.outputs, k).type, rows), "held")),
-    newValue(tensorType("i32", [rows]), "turns"),
-  ];
-  const [held, after] = [storage(), storage()];
+  const isOnline = forward.op === whileLoop;
+  const split: SplitAttrs = isOnline ? { checkpoints: rule.checkpoints, split: "online", every: 0 } : rule;
+  const store = storeFor(
+    states.map((k) => at(forward.outputs, k).type),
+    split,
+  );
   const plain = withoutStacks(pair);
-  const { reversal: _, snapshots: __, ...own } = plain.attrs as ScanAttrs;
-  const recordAttrs: RecordAttrs = { ...own, ...rule, kept, taped };
+  const {
+    carries,
+    xs: read,
+    reverse,
+    counted,
+  } = { xs: 0, reverse: false, counted: false, ...plain.attrs } as ScanAttrs;
+  const recordAttrs: RecordAttrs = { carries, xs: read, length, reverse, counted, ...split, states, taped };
   const tapes =
     taped === 0
       ? []
       : rowsOf(pair.forwardParts, stacks).map((row, n) => newValue(stackType(row.type, taped), at(stacks, n).name));
-  const recorded: Node = {
+  // The number of iterations of a while is its last result.
+  const own = plain.outputs.length - (isOnline ? 1 : 0);
+  const loop: Node = {
     ...plain,
     op: record as AnyOp,
     attrs: recordAttrs as Attrs,
-    outputs: [...plain.outputs, ...tapes, ...held],
+    outputs: [...plain.outputs.slice(0, own), ...tapes, ...store, ...plain.outputs.slice(own)],
     regions: taped === 0 ? plain.regions : [...plain.regions, bodiesOf(pair).full],
   };
   const counter = backwardParts.count ? [] : [constantFor(backward, { ...INDEX, value: length })];
-  const count = backwardParts.count ?? at(at(counter, 0).outputs, 0);
-  const shape = { states: kept.length, adjoints: adjoints.length, xs, length, reverse: own.reverse };
-  const attrs: RewindAttrs = { ...shape, ...rule, advances, taped, tapes: tapes.length };
-  const node: Node = {
-    ...backward,
-    op: rewind as AnyOp,
-    inputs: [count, at(held, held.length - 1), ...held.slice(0, -1), ...adjoints, ...rest, ...tapes],
-    attrs: attrs as Attrs,
-    outputs: [...backward.outputs, ...after],
-    regions: taped === 0 ? [made.step, made.back] : [made.step, made.back, made.tail],
-  };
-  return { forward: recorded, backward: [...counter, node] };
+  const node = rewindFrom(backward, {
+    count: backwardParts.count ?? at(at(counter, 0).outputs, 0),
+    store,
+    rest: [...adjoints, ...rest, ...tapes],
+    attrs: { adjoints: adjoints.length, xs, length, reverse, ...split, advances, taped, tapes: tapes.length },
+    regions: taped === 0 ? [regions.step, regions.back] : [regions.step, regions.back, regions.tail],
+  });
+  return { forward: loop, backward: [...counter, node] };
 }

@@ -13,13 +13,13 @@
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { producersOf } from "../ir/walk.ts";
 import type { Reversal, ScanAttrs } from "../ops/loops.ts";
-import type { UnwindAttrs } from "../ops/unwind.ts";
+import type { RewindAttrs } from "../ops/rewind.ts";
 import { controlRuns } from "../plan/cost/model.ts";
 import { findPairs, type LoopPair } from "./pairs.ts";
 import { backOf, type Inputs, inputsOf, stepOf, tailOf } from "./regions.ts";
 import { replacementOf } from "./replacement.ts";
 import { namedSchedule, type Schedule } from "./schedules.ts";
-import { findOpenPairs, type OpenPair, recordOpen, unwindWith } from "./unbounded.ts";
+import { findOpenPairs, type OpenPair, recordOpen, withCheckpoints } from "./unbounded.ts";
 
 /** A loop as it is found: alone in its graph, or inside of others that run it `runs` times. */
 export interface FoundLoop {
@@ -62,7 +62,7 @@ export const asAsked: Decide = {
     const schedule = namedSchedule((reversal ?? "auto") as Reversal, pair.length, snapshots ?? 0);
     return schedule && { pair, schedule };
   },
-  open: ({ pair }) => (pair.backward.attrs as UnwindAttrs).slots,
+  open: ({ pair }) => (pair.backward.attrs as RewindAttrs).checkpoints,
 };
 
 interface Parts {
@@ -121,12 +121,12 @@ export function rewindLoops(
     replaced.set(found.backward, backward);
   }
   for (const pair of findOpenPairs(graph)) {
-    const slots = decide.open({ pair, runs, depth });
-    if (slots === 0) continue;
+    const checkpoints = decide.open({ pair, runs, depth });
+    if (checkpoints === 0) continue;
     const { forward, backward } = pair;
-    const made = forward && recordOpen(graph, forward, backward, slots);
+    const made = forward && recordOpen(graph, forward, backward, checkpoints);
     if (made && forward) replaced.set(forward, [made.forward]);
-    replaced.set(backward, [made ? made.backward : unwindWith(backward, slots)]);
+    replaced.set(backward, [made ? made.backward : withCheckpoints(backward, checkpoints)]);
   }
   const nodes = graph.nodes.flatMap((node) => replaced.get(node) ?? [node]).map(within);
   const same = nodes.length === graph.nodes.length && nodes.every((node, i) => node === graph.nodes[i]);

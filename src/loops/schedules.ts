@@ -3,8 +3,8 @@
  * loop, which is the first sweep of every schedule. The module works a schedule out as it goes along (lower/checkpoints.ts).
  * Pieces are reversed from states alone, so `periodic` holds every k-th state and all states of one piece.
  */
-import { DEFAULT_SLOTS, type Reversal } from "../ops/loops.ts";
-import type { SplitAttrs } from "../ops/rewind.ts";
+import { DEFAULT_CHECKPOINTS, type Reversal } from "../ops/loops.ts";
+import type { SplitAttrs } from "../ops/record.ts";
 import { leastAdvances } from "./binomial.ts";
 
 /** How a loop is reversed: which states it holds, and how many turns it then makes again; the last `taped` need none. */
@@ -14,40 +14,40 @@ export interface Schedule extends SplitAttrs {
 }
 
 /** More states than this are of no use: one for each turn but the last, which begins at the working state. */
-const useful = (length: number, slots: number): number => Math.max(1, Math.min(slots, length - 1));
+const useful = (length: number, checkpoints: number): number => Math.max(1, Math.min(checkpoints, length - 1));
 
 /** Turns that `binomial` makes again: as few as is possible with so many states. What `taped` turns leave is kept. */
-export function binomialSchedule(length: number, slots: number, taped = 0): Schedule {
+export function binomialSchedule(length: number, checkpoints: number, taped = 0): Schedule {
   const early = length - taped;
-  const held = useful(early, slots);
+  const held = useful(early, checkpoints);
   const advances = Math.max(0, leastAdvances(early, held) - Math.max(0, early - 1));
-  return { slots: held, split: "binomial", every: 0, advances, taped };
+  return { checkpoints: held, split: "binomial", every: 0, advances, taped };
 }
 
 /** Turns from the first held state, the first sweep counted, when each part is halved. */
-function halving(length: number, slots: number, known: Map<string, number>): number {
+function halving(length: number, checkpoints: number, known: Map<string, number>): number {
   if (length <= 1) return 0;
-  if (slots === 1) return (length * (length - 1)) / 2;
-  const key = `${length},${slots}`;
+  if (checkpoints === 1) return (length * (length - 1)) / 2;
+  const key = `${length},${checkpoints}`;
   const found = known.get(key);
   if (found !== undefined) return found;
   const half = length >> 1;
-  const turns = half + halving(length - half, slots - 1, known) + halving(half, slots, known);
+  const turns = half + halving(length - half, checkpoints - 1, known) + halving(half, checkpoints, known);
   known.set(key, turns);
   return turns;
 }
 
 function binarySchedule(length: number, snapshots: number): Schedule {
-  const slots = useful(length, snapshots || Math.ceil(Math.log2(Math.max(2, length))));
-  const advances = Math.max(0, halving(length, slots, new Map()) - Math.max(0, length - 1));
-  return { slots, split: "binary", every: 0, advances, taped: 0 };
+  const checkpoints = useful(length, snapshots || Math.ceil(Math.log2(Math.max(2, length))));
+  const advances = Math.max(0, halving(length, checkpoints, new Map()) - Math.max(0, length - 1));
+  return { checkpoints, split: "binary", every: 0, advances, taped: 0 };
 }
 
 /** `every` turns are a piece; of the last piece the first sweep holds all states already. */
 export function periodicSchedule(length: number, every: number): Schedule {
   const pieces = Math.max(1, Math.ceil(length / every));
-  const slots = pieces + Math.max(0, Math.min(every, length) - 2);
-  return { slots, split: "periodic", every, advances: (pieces - 1) * (every - 1), taped: 0 };
+  const checkpoints = pieces + Math.max(0, Math.min(every, length) - 2);
+  return { checkpoints, split: "periodic", every, advances: (pieces - 1) * (every - 1), taped: 0 };
 }
 
 /** The schedule that a user asked for; null where that is to keep everything, or left to the planner. */
@@ -59,7 +59,7 @@ export function namedSchedule(name: Reversal, length: number, snapshots: number)
     case "store-all":
       return null;
     case "binomial":
-      return binomialSchedule(length, snapshots || DEFAULT_SLOTS);
+      return binomialSchedule(length, snapshots || DEFAULT_CHECKPOINTS);
     case "binary":
       return binarySchedule(length, snapshots);
     case "periodic":

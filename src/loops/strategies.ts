@@ -27,7 +27,7 @@ const between = (first: number, last: number, share: number): number =>
   Math.max(1, Math.round(first * (last / first) ** share));
 
 const binomial: LoopRule = (length, share) =>
-  binomialSchedule(length, between(Math.max(1, length - 1), fewest({ length }).slots, share));
+  binomialSchedule(length, between(Math.max(1, length - 1), fewest({ length }).checkpoints, share));
 
 const periodic: LoopRule = (length, share) =>
   periodicSchedule(length, between(Math.min(2, length), Math.ceil(Math.sqrt(length)), share));
@@ -106,4 +106,4 @@ export class LoopRungs<R> implements Rungs<R> {
 }
 
 /** States that a loop without a bound holds by a rule. */
-export const openSlots = (scheduleOf: ScheduleOf): number => scheduleOf(MOST_OPEN + 1).slots;
+export const openCheckpoints = (scheduleOf: ScheduleOf): number => scheduleOf(MOST_OPEN + 1).checkpoints;

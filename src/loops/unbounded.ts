@@ -1,11 +1,11 @@
 /**
- * @file Loops whose number of turns nobody bounds, and their reverses. Autodiff leaves a `while` and an `unwind`, which
- * computes states again from the first one. When the two stand in one graph, the `while` may hold states on its way:
+ * @file Loops whose number of turns nobody bounds, and their reverses. Autodiff leaves a `while` and a `rewind` that
+ * recomputes states from the first one. When the two stand in one graph, the `while` may keep states on its way:
  *
  * ```
- *   while ── count ──> unwind            →      record_while ── count, held states ──> rewind
+ *   while ── count ──> rewind                 →      record ── count, checkpoints ──> rewind {recorded}
  *   c₀ ──────────────────╯
- *   turns:  l  +  l - 1 + t(l, s) - …    →      l  +  what the online schedule makes again: a whole sweep less
+ *   iterations:  l  +  l - 1 + t(l, s) - …    →      l  +  what the online schedule recomputes: a whole sweep less
  * ```
  *
  * After the passes a `while` may have lost carries that only its reverse still needs, and which of its carries is which of
@@ -18,15 +18,15 @@ import { type Graph, type Node, newValue, type Value } from "../ir/graph.ts";
 import type { AnyOp, Attrs } from "../ir/op.ts";
 import { byteLength } from "../ir/type.ts";
 import { usersOf } from "../ir/walk.ts";
-import { assumedTurns, type WhileAttrs, whileLoop, whileParts } from "../ops/loops.ts";
-import { type RecordWhileAttrs, recordWhile } from "../ops/record-while.ts";
-import { INDEX, stackType } from "../ops/region-checks.ts";
-import { NOT_TAPED, placesType, type RewindAttrs, rewind } from "../ops/rewind.ts";
-import { type UnwindAttrs, unwind, unwindParts } from "../ops/unwind.ts";
+import { assumedIterations, whileLoop, whileParts } from "../ops/loops.ts";
+import { type RecordAttrs, record } from "../ops/record.ts";
+import { INDEX } from "../ops/region-checks.ts";
+import { type RewindAttrs, rewind, rewindParts } from "../ops/rewind.ts";
 import { cse } from "../passes/cse.ts";
 import { dce } from "../passes/dce.ts";
 import { readsFor } from "../passes/narrow.ts";
 import { leastAdvances } from "./binomial.ts";
+import { rewindFrom, storeFor } from "./replacement.ts";
 
 /** A reverse without a bound, and its loop where that can hold states for it. */
 export interface OpenPair {
@@ -37,32 +37,36 @@ export interface OpenPair {
 }
 
 /** Turns made again with so many states, of as many turns as costs are worked out for. */
-export const openAdvances = (slots: number): number => {
-  const turns = assumedTurns(0);
-  return Math.max(0, leastAdvances(turns, Math.min(slots, turns)) - (turns - 1));
+export const openAdvances = (checkpoints: number): number => {
+  const turns = assumedIterations(0);
+  return Math.max(0, leastAdvances(turns, Math.min(checkpoints, turns)) - (turns - 1));
 };
+
+/** A reverse that recomputes states from the first one. */
+const isUnrecorded = ({ op, attrs }: Node): boolean => op === rewind && !(attrs as RewindAttrs).recorded;
 
 /** Every reverse without a bound in a graph, not in its regions. */
 export function findOpenPairs(graph: Graph): readonly OpenPair[] {
-  const backwards = graph.nodes.filter(({ op, attrs }) => op === unwind && (attrs as UnwindAttrs).length === 0);
+  const isOpen = ({ attrs }: Node): boolean => Number(attrs.length) === 0;
+  const backwards = graph.nodes.filter((node) => isUnrecorded(node) && isOpen(node));
   if (backwards.length === 0) return [];
   const users = usersOf(graph);
-  const loops = graph.nodes.filter(({ op, attrs }) => op === whileLoop && (attrs as WhileAttrs).length === 0);
-  const makerOf = new Map(loops.map((node) => [whileParts(node).turns, node]));
+  const loops = graph.nodes.filter((node) => node.op === whileLoop && isOpen(node));
+  const makerOf = new Map(loops.map((node) => [whileParts(node).iterations, node]));
   return backwards.map((backward) => {
-    const { count, carries } = unwindParts(backward);
-    // Of several reverses of one loop each computes states for itself.
-    const isOnly = (users.get(count) ?? []).filter(({ node }) => node.op === unwind).length === 1;
+    const { count, states } = rewindParts(backward);
+    // Of several reverses of one loop each recomputes states for itself.
+    const isOnly = (users.get(count) ?? []).filter(({ node }) => isUnrecorded(node)).length === 1;
     const forward = (isOnly ? makerOf.get(count) : undefined) ?? null;
-    const stateBytes = carries.reduce((sum, { type }) => sum + byteLength(type), 0);
+    const stateBytes = states.reduce((sum, { type }) => sum + byteLength(type), 0);
     return { forward, backward, stateBytes };
   });
 }
 
 /** A reverse that holds so many states, of a loop that holds none. */
-export function unwindWith(node: Node, slots: number): Node {
-  const turns = assumedTurns(0);
-  return { ...node, attrs: { ...node.attrs, slots, advances: openAdvances(slots) + turns - 1 } };
+export function withCheckpoints(node: Node, checkpoints: number): Node {
+  const turns = assumedIterations(0);
+  return { ...node, attrs: { ...node.attrs, checkpoints, advances: openAdvances(checkpoints) + turns - 1 } };
 }
 
 /** The body of both, with carries of the loop that the reverse's are, or null for those that it has of its own. */
@@ -75,7 +79,7 @@ interface Joined {
 /** The two bodies in one, `same` being a guess: what it is wrong about is null in the result. */
 function joinOnce(loop: Node, back: Node, same: readonly (number | null)[]): Joined {
   const { carries, consts, body } = whileParts(loop);
-  const { carries: states, consts: backConsts, step } = unwindParts(back);
+  const { states, consts: backConsts, step } = rewindParts(back);
   const b = new Build(body.name);
   const index = b.param(INDEX, "i");
   const ownCarries = carries.map(({ type, name }) => b.param(type, name));
@@ -101,7 +105,7 @@ function joinOnce(loop: Node, back: Node, same: readonly (number | null)[]): Joi
 function joinBodies(loop: Node, back: Node): Joined {
   const { carries } = whileParts(loop);
   const taken = new Set<number>();
-  let same: readonly (number | null)[] = unwindParts(back).carries.map((value) => {
+  let same: readonly (number | null)[] = rewindParts(back).states.map((value) => {
     const j = carries.findIndex((carry, n) => carry === value && !taken.has(n));
     taken.add(j);
     return j < 0 ? null : j;
@@ -130,47 +134,41 @@ export function recordOpen(
   graph: Graph,
   loop: Node,
   back: Node,
-  slots: number,
+  checkpoints: number,
 ): { readonly forward: Node; readonly backward: Node } | null {
   const parts = whileParts(loop);
-  const { carries: states, adjoints, consts, count } = unwindParts(back);
+  const { states, adjoints, consts, count } = rewindParts(back);
   const { body, same, consts: all } = joinBodies(loop, back);
   const extra = states.filter((_, k) => same[k] === null);
   const before = new Set(graph.nodes.slice(0, graph.nodes.indexOf(loop)).flatMap(({ outputs }) => outputs));
   if (![...extra, ...all].every((value) => before.has(value) || graph.params.includes(value))) return null;
-  const [nc, ne] = [parts.carries.length, extra.length];
+  const carries = [...parts.carries, ...extra];
   const own = states.flatMap((_, k) => (same[k] === null ? [k] : []));
-  const kept = states.map((_, k) => same[k] ?? nc + own.indexOf(k));
-  const storage = (): readonly Value[] => [
-    ...states.map(({ type }) => newValue(stackType(type, slots + 1), "held")),
-    newValue(placesType(slots), "places"),
-  ];
-  const [held, after] = [storage(), storage()];
-  const recordAttrs: RecordWhileAttrs = { carries: nc + ne, length: 0, slots, kept };
+  const split = { checkpoints, split: "online", every: 0 };
+  const store = storeFor(
+    states.map(({ type }) => type),
+    split,
+  );
+  const shape = { xs: 0, length: 0, reverse: false, taped: 0 };
+  const recordAttrs: RecordAttrs = {
+    ...{ ...shape, ...split, carries: carries.length, counted: false },
+    states: states.map((_, k) => same[k] ?? parts.carries.length + own.indexOf(k)),
+  };
   const last = extra.map(({ type, name }) => newValue(type, name));
   const forward: Node = {
     ...loop,
-    op: recordWhile as AnyOp,
-    inputs: [...parts.carries, ...extra, ...all],
+    op: record as AnyOp,
+    inputs: [...carries, ...all],
     attrs: recordAttrs as Attrs,
-    outputs: [...parts.last, ...last, ...held, parts.turns],
+    outputs: [...parts.last, ...last, ...store, parts.iterations],
     regions: [widened(parts, extra, all), body],
   };
-  const shape = { states: states.length, adjoints: adjoints.length, xs: 0, length: 0, reverse: false };
-  const attrs: RewindAttrs = {
-    ...shape,
-    ...NOT_TAPED,
-    slots,
-    split: "online",
-    every: 0,
-    advances: openAdvances(slots),
-  };
-  const backward: Node = {
-    ...back,
-    op: rewind as AnyOp,
-    inputs: [count, at(held, held.length - 1), ...held.slice(0, -1), ...adjoints, ...consts],
-    attrs: attrs as Attrs,
-    outputs: [...back.outputs, ...after],
-  };
+  const backward = rewindFrom(back, {
+    count,
+    store,
+    rest: [...adjoints, ...consts],
+    attrs: { ...shape, ...split, adjoints: adjoints.length, advances: openAdvances(checkpoints), tapes: 0 },
+    regions: back.regions,
+  });
   return { forward, backward };
 }

@@ -1,7 +1,7 @@
 /** @file What can be asked of a long run, checked, and losses of steps as a part of the state. */
 import { spec, zeros } from "../api/create.ts";
 import { PLANNING_OPTIONS, type PlanningOptions, requireTarget, specsOf } from "../api/plan.ts";
-import { MOST_TURNS } from "../ops/loops.ts";
+import { MOST_ITERATIONS } from "../ops/loops.ts";
 import type { ChosenTarget } from "../runtime/choose-target.ts";
 import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import type { AnyFunction } from "../trace/function.ts";
@@ -75,7 +75,7 @@ const DISK_OPTIONS: OptionKinds<DiskOptions> = { bytes: "anything", costs: "anyt
 
 /** A whole number from `least` on. */
 export function requireWhole(name: string, value: unknown, least: number, help: string): void {
-  if (Number.isInteger(value) && (value as number) >= least && (value as number) <= MOST_TURNS) return;
+  if (Number.isInteger(value) && (value as number) >= least && (value as number) <= MOST_ITERATIONS) return;
   fail("InvalidArgument", `${name} is ${describe(value)}`, help);
 }
 

@@ -43,13 +43,12 @@ import { cos, erf, exp, expm1, gelu, log, log1p, pow, rsqrt, sigmoid, silu, sin,
 import { matmul } from "./matmul.ts";
 import { flip, reshape, transpose } from "./movement.ts";
 import { randomBernoulli, randomBits, randomNormal, randomUniform, shuffle } from "./random.ts";
-import { recordWhile } from "./record-while.ts";
+import { record } from "./record.ts";
 import { all, any, reduceMax, reduceMin, reduceProd } from "./reduce.ts";
-import { record, rewind } from "./rewind.ts";
+import { rewind } from "./rewind.ts";
 import { cumsum, linearScan } from "./scan.ts";
 import { cast, stopGradient, where } from "./select.ts";
 import { pad, slice, sliceAdd, sliceUpdate } from "./slice.ts";
-import { unwind } from "./unwind.ts";
 import { fold, unfold } from "./window.ts";
 
 export const allOps: readonly AnyOp[] = [
@@ -161,9 +160,7 @@ export const allOps: readonly AnyOp[] = [
   // loops and branches
   scan,
   whileLoop,
-  unwind,
   record,
-  recordWhile,
   rewind,
   switchOp,
 ];

@@ -11,7 +11,6 @@ import { allOps } from "./all.ts";
 import { switchOp } from "./branch.ts";
 import { graphCost } from "./control.ts";
 import { scan, whileLoop } from "./loops.ts";
-import { unwind } from "./unwind.ts";
 
 const graphOf = (text: string): Graph => parse(text, allOps)[0]!;
 const run = (text: string, ...inputs: readonly number[][]): readonly number[][] =>
@@ -71,7 +70,7 @@ describe("scan", () => {
     expect(() => scan.infer([f, stack], attrs, [other])).toThrow("scan: region other returns carries (i32[])");
   });
 
-  test("costs its body once a turn", () => {
+  test("costs its body once an iteration", () => {
     expect(graphCost(graphOf(SUMS("")))).toEqual({ flops: 6 });
   });
 });
@@ -97,60 +96,20 @@ describe("while", () => {
     expect(run(DOUBLING(""), [200], [100])).toEqual([[200], [0]]);
   });
 
-  test("ends after `length` turns whatever the test says", () => {
+  test("ends after `length` iterations whatever the test says", () => {
     expect(run(DOUBLING(", length=3"), [1], [100])).toEqual([[8], [3]]);
   });
 
   test("refuses rows without a length, and tests that are no bool", () => {
     const holds = graphOf("func test(c: f32[]) { t: bool[] = eq(c, c) return t }");
     const rows = graphOf("func body(i: i32[], c: f32[]) { return c, c }");
-    const attrs = { carries: 1, length: 0, slots: 32 };
+    const attrs = { carries: 1, length: 0, checkpoints: 32 };
     expect(() => whileLoop.infer([f], attrs, [holds, rows])).toThrow("returns 1 rows a turn without a length");
     expect(whileLoop.infer([f], { ...attrs, length: 3 }, [holds, rows])).toEqual([f, stack, i]);
     const number = graphOf("func test(c: f32[]) { return c }");
     expect(() => whileLoop.infer([f], attrs, [number, rows])).toThrow(
       "while: region test returns (f32[]), expected (bool[])",
     );
-  });
-});
-
-const UNWIND = `func unwound(n: i32[], c: f32[], a: f32[], xs: f32[4], k: f32[]) {
-  last: f32[], ws: f32[4] = unwind(n, c, a, xs, k) {adjoints=1, carries=1, length=4, slots=2, xs=1} {
-    func step(i: i32[], c: f32[], x: f32[], k: f32[]) {
-      p: f32[] = mul(c, k)
-      q: f32[] = add(p, x)
-      return q
-    }
-    func back(i: i32[], c: f32[], a: f32[], x: f32[], k: f32[]) {
-      p: f32[] = mul(a, k)
-      q: f32[] = add(p, c)
-      return q, c
-    }
-  }
-  return last, ws
-}
-`;
-
-describe("unwind", () => {
-  test("runs back at every state from the last to the first", () => {
-    // states 1, 2·1+1 = 3, 2·3+2 = 8, 2·8+3 = 19
-    expect(run(UNWIND, [4], [1], [10], [1, 2, 3, 4], [2])).toEqual([
-      [(((10 * 2 + 19) * 2 + 8) * 2 + 3) * 2 + 1],
-      [1, 3, 8, 19],
-    ]);
-    expect(run(UNWIND, [0], [1], [10], [1, 2, 3, 4], [2])[0]).toEqual([10]);
-  });
-
-  test("refuses regions that do not fit", () => {
-    const step = graphOf("func step(i: i32[], c: f32[]) { return c }");
-    const back = graphOf("func back(i: i32[], c: f32[], a: f32[]) { return a }");
-    const attrs = { carries: 1, adjoints: 1, xs: 0, length: 0, slots: 4, advances: 0, wrt: [] };
-    expect(unwind.infer([i, f, f], attrs, [step, back])).toEqual([f]);
-    expect(() => unwind.infer([f, f, f], attrs, [step, back])).toThrow(
-      "unwind: the count is (f32[]), expected (i32[])",
-    );
-    expect(() => unwind.infer([i, f, f], { ...attrs, slots: -1 }, [step, back])).toThrow("unwind: slots=-1");
-    expect(() => unwind.infer([i, f, f], attrs, [back, back])).toThrow("unwind: region back takes");
   });
 });
 
@@ -190,7 +149,6 @@ describe("text", () => {
   test.each([
     ["scan", SUMS(", reverse")],
     ["while", DOUBLING(", length=3")],
-    ["unwind", UNWIND],
     ["switch", SWITCH],
   ])("%s prints, reads back, verifies and has a hash of its own", (_, text) => {
     const graph = graphOf(text);

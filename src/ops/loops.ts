@@ -52,20 +52,20 @@ export type ScanAttrs = {
   readonly snapshots: number;
 };
 
-/** `slots`: states that its reverse may hold when it is not bounded; 0 leaves it to the planner. */
-export type WhileAttrs = { readonly carries: number; readonly length: number; readonly slots: number };
+/** `checkpoints`: states that its reverse may hold when it is not bounded; 0 leaves it to the planner. */
+export type WhileAttrs = { readonly carries: number; readonly length: number; readonly checkpoints: number };
 
 /** States held at once unless something else is asked for: a million turns then take 5.5 sweeps. */
-export const DEFAULT_SLOTS = 32;
+export const DEFAULT_CHECKPOINTS = 32;
 
 /** The number of turns that costs are worked out for where nobody knows it. */
-const ASSUMED_TURNS = 1000;
+const ASSUMED_ITERATIONS = 1000;
 
 /** `length` is 0 where it is not known. */
-export const assumedTurns = (length: number): number => (length === 0 ? ASSUMED_TURNS : length);
+export const assumedIterations = (length: number): number => (length === 0 ? ASSUMED_ITERATIONS : length);
 
 /** The most turns of a loop: rows and turns are numbered with i32. */
-export const MOST_TURNS = 2 ** 31 - 1;
+export const MOST_ITERATIONS = 2 ** 31 - 1;
 
 /** What the inputs and results of a loop are. */
 export interface LoopParts {
@@ -75,9 +75,12 @@ export interface LoopParts {
   readonly xs: readonly Value[];
   readonly consts: readonly Value[];
   readonly body: Graph;
-  /** Results: the last carries, the stacks. */
+  /** The loop ends when this is false; null where the number of iterations is known beforehand. */
+  readonly test: Graph | null;
+  /** Results: the last carries, the stacks, and of a loop with a test the number of iterations. */
   readonly last: readonly Value[];
   readonly ys: readonly Value[];
+  readonly iterations: Value | null;
 }
 
 export function scanParts({ inputs, outputs, attrs, regions }: Node): LoopParts {
@@ -89,15 +92,16 @@ export function scanParts({ inputs, outputs, attrs, regions }: Node): LoopParts 
     xs: inputs.slice(first + carries, first + carries + xs),
     consts: inputs.slice(first + carries + xs),
     body: at(regions, 0),
+    test: null,
     last: outputs.slice(0, carries),
     ys: outputs.slice(carries),
+    iterations: null,
   };
 }
 
 export interface WhileParts extends LoopParts {
   readonly test: Graph;
-  /** The result that says how many turns there were. */
-  readonly turns: Value;
+  readonly iterations: Value;
 }
 
 export function whileParts({ inputs, outputs, attrs, regions }: Node): WhileParts {
@@ -111,7 +115,7 @@ export function whileParts({ inputs, outputs, attrs, regions }: Node): WhilePart
     body: at(regions, 1),
     last: outputs.slice(0, carries),
     ys: outputs.slice(carries, -1),
-    turns: at(outputs, outputs.length - 1),
+    iterations: at(outputs, outputs.length - 1),
   };
 }
 
@@ -129,8 +133,8 @@ export const scan: OpDef<ScanAttrs> = defineOp<ScanAttrs>({
   defaults: { carries: 0, xs: 0, reverse: false, counted: false, reversal: "auto", snapshots: 0 },
   infer(inputs, { carries, xs, length, counted, reversal, snapshots }, regions) {
     requireRegions("scan", regions, 1);
-    requireCount("scan", "length", length, MOST_TURNS);
-    requireCount("scan", "snapshots", snapshots, MOST_TURNS);
+    requireCount("scan", "length", length, MOST_ITERATIONS);
+    requireCount("scan", "snapshots", snapshots, MOST_ITERATIONS);
     if (!(REVERSALS as readonly string[]).includes(reversal)) {
       throw new TidemarkError("InvalidGraph", `scan: there is no reversal ${reversal}`);
     }
@@ -169,11 +173,11 @@ export const scan: OpDef<ScanAttrs> = defineOp<ScanAttrs>({
 /** A body run as long as a test of its state holds. */
 export const whileLoop: OpDef<WhileAttrs> = defineOp<WhileAttrs>({
   name: "while",
-  defaults: { carries: 0, length: 0, slots: 0 },
-  infer(inputs, { carries, length, slots }, regions) {
+  defaults: { carries: 0, length: 0, checkpoints: 0 },
+  infer(inputs, { carries, length, checkpoints }, regions) {
     requireRegions("while", regions, 2);
-    requireCount("while", "slots", slots, MOST_TURNS - 1);
-    requireCount("while", "length", length, MOST_TURNS);
+    requireCount("while", "checkpoints", checkpoints, MOST_ITERATIONS - 1);
+    requireCount("while", "length", length, MOST_ITERATIONS);
     requireCount("while", "carries", carries, inputs.length);
     const test = at(regions, 0);
     requireTypes(`while: region ${test.name} takes`, typesOf(test.params), inputs);
@@ -189,16 +193,20 @@ export const whileLoop: OpDef<WhileAttrs> = defineOp<WhileAttrs>({
   derivative: { kind: "region" },
   // The number of turns is not known: the most there can be are counted.
   cost: (_, __, { length }, regions) => ({
-    flops: assumedTurns(length) * regions.reduce((sum, region) => sum + graphCost(region).flops, 0),
+    flops: assumedIterations(length) * regions.reduce((sum, region) => sum + graphCost(region).flops, 0),
   }),
-  lower: { kind: "control", form: "while", runs: ({ length }) => [assumedTurns(length), assumedTurns(length)] },
+  lower: {
+    kind: "control",
+    form: "while",
+    runs: ({ length }) => [assumedIterations(length), assumedIterations(length)],
+  },
   evaluate({ inputs, attrs: { carries, length }, regions, run }) {
     const [test, body] = [at(regions, 0), at(regions, 1)];
     const consts = inputs.slice(carries);
     const ys = emptyStacks(typesOf(body.results.slice(carries)), length);
     let state: readonly Reference[] = inputs.slice(0, carries);
     let turn = 0;
-    const most = length === 0 ? MOST_TURNS : length;
+    const most = length === 0 ? MOST_ITERATIONS : length;
     while (turn < most && at(run(test, [...state, ...consts]), 0)[0] !== 0) {
       const made = run(body, [Float64Array.of(turn), ...state, ...consts]);
       state = made.slice(0, carries);

@@ -12,7 +12,7 @@ import type { ControlForm } from "../ir/op.ts";
 import { byteLength, elementsOf } from "../ir/type.ts";
 import { rewriteGraph, type Visit } from "../ir/walk.ts";
 import { scanParts, whileParts } from "../ops/loops.ts";
-import { unwindParts } from "../ops/unwind.ts";
+import { rewindParts } from "../ops/rewind.ts";
 import { hasControl } from "./control-nodes.ts";
 import type { Pass } from "./pass.ts";
 
@@ -118,8 +118,8 @@ function placesOf(
     const { test, body, consts } = whileParts(node);
     return { places: [end(test, consts), end(body, consts)], consts };
   }
-  if (form === "unwind") {
-    const { step, back, consts } = unwindParts(node);
+  if (form === "rewind" && !node.attrs.recorded) {
+    const { step, back, consts } = rewindParts(node);
     return { places: [end(step, consts), end(back, consts)], consts };
   }
   return { places: [], consts: [] };

@@ -13,7 +13,7 @@ import type { Graph, Node, Value } from "../ir/graph.ts";
 import type { AnyOp, ControlForm } from "../ir/op.ts";
 import { nodesFor } from "../ir/walk.ts";
 import { type ScanAttrs, scanParts, whileParts } from "../ops/loops.ts";
-import { unwindParts } from "../ops/unwind.ts";
+import { type RewindAttrs, rewindParts } from "../ops/rewind.ts";
 
 type Wanted = (value: Value) => boolean;
 
@@ -88,7 +88,7 @@ function narrowScan(node: Node, wanted: Wanted, live: Live): Node {
 }
 
 function narrowWhile(node: Node, wanted: Wanted, live: Live): Node {
-  const { carries, consts, body, test, last, ys, turns } = whileParts(node);
+  const { carries, consts, body, test, last, ys, iterations } = whileParts(node);
   const nc = carries.length;
   const keptYs = ys.map(wanted);
   const rows = pick(body.results.slice(nc), keptYs);
@@ -102,7 +102,7 @@ function narrowWhile(node: Node, wanted: Wanted, live: Live): Node {
   return {
     ...node,
     inputs: [...pick(carries, keptCarries), ...pick(consts, keptConsts)],
-    outputs: [...pick(last, keptCarries), ...pick(ys, keptYs), turns],
+    outputs: [...pick(last, keptCarries), ...pick(ys, keptYs), iterations],
     attrs: { ...node.attrs, carries: count(keptCarries) },
     regions: [
       part(test, pick(test.params, kept), test.results, live),
@@ -111,8 +111,10 @@ function narrowWhile(node: Node, wanted: Wanted, live: Live): Node {
   };
 }
 
-function narrowUnwind(node: Node, wanted: Wanted, live: Live): Node {
-  const { count: turns, carries, adjoints, xs, consts, step, back, last, ws } = unwindParts(node);
+function narrowRewind(node: Node, wanted: Wanted, live: Live): Node {
+  // The planner makes those of recorded loops of what is needed, and the two fit each other.
+  if ((node.attrs as RewindAttrs).recorded) return node;
+  const { count: turns, states: carries, adjoints, xs, consts, step, back, last, ws } = rewindParts(node);
   const [nc, na, nx] = [carries.length, adjoints.length, xs.length];
   const keptWs = ws.map(wanted);
   const rows = pick(back.results.slice(na), keptWs);
@@ -132,7 +134,7 @@ function narrowUnwind(node: Node, wanted: Wanted, live: Live): Node {
     outputs: [...pick(last, keptAdjoints), ...pick(ws, keptWs)],
     attrs: {
       ...node.attrs,
-      carries: count(keptCarries),
+      states: count(keptCarries),
       adjoints: count(keptAdjoints),
       xs: count(rest.slice(0, nx)),
       // Numbers of inputs, which are others now, for derivatives that are taken before.
@@ -163,11 +165,9 @@ function narrowSwitch(node: Node, wanted: Wanted, live: Live): Node {
 const FORMS: Record<ControlForm, (node: Node, wanted: Wanted, live: Live) => Node> = {
   scan: narrowScan,
   while: narrowWhile,
-  unwind: narrowUnwind,
-  // The planner makes these of what is needed, and the two fit each other.
+  rewind: narrowRewind,
+  // The planner makes these of what is needed, and they fit their reverses.
   record: (node) => node,
-  "record-while": (node) => node,
-  rewind: (node) => node,
   switch: narrowSwitch,
 };
 

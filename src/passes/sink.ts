@@ -15,7 +15,7 @@ import { rewriteGraph, type Visit } from "../ir/walk.ts";
 import { type BroadcastAttrs, broadcast } from "../ops/broadcast.ts";
 import { type FullAttrs, full } from "../ops/create.ts";
 import { type ScanAttrs, scanParts } from "../ops/loops.ts";
-import { unwindParts } from "../ops/unwind.ts";
+import { type RewindAttrs, rewindParts } from "../ops/rewind.ts";
 import { hasControl } from "./control-nodes.ts";
 import type { Pass } from "./pass.ts";
 
@@ -122,12 +122,11 @@ function sinkInto(b: Build, node: Node): Node | null {
       return sinkConstants(b, node, 1, (_, input) => input - 1);
     // Made by the planner, after this pass.
     case "record":
-    case "record-while":
-    case "rewind":
       return null;
-    case "unwind": {
-      const { carries, adjoints, xs } = unwindParts(node);
-      const skipped = carries.length + adjoints.length;
+    case "rewind": {
+      if ((node.attrs as RewindAttrs).recorded) return null;
+      const { states, adjoints, xs } = rewindParts(node);
+      const skipped = states.length + adjoints.length;
       const places = (region: number, input: number): number => (region === 1 ? input : input - adjoints.length);
       const made = sinkConstants(b, node, 1 + skipped + xs.length, places);
       // Constants have other numbers now.

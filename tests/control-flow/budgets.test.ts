@@ -29,8 +29,8 @@ import { allNodes } from "../../src/ir/walk.ts";
 import { leastAdvances } from "../../src/loops/binomial.ts";
 import { full } from "../../src/ops/create.ts";
 import { REVERSALS, type Reversal } from "../../src/ops/loops.ts";
-import { recordWhile } from "../../src/ops/record-while.ts";
-import { type RewindAttrs, record, rewind } from "../../src/ops/rewind.ts";
+import { record } from "../../src/ops/record.ts";
+import { type RewindAttrs, rewind } from "../../src/ops/rewind.ts";
 import { ScriptMachine } from "../helpers/script-machine.ts";
 
 type Params = Readonly<Record<string, Tensor>>;
@@ -175,7 +175,7 @@ describe("loops two deep", () => {
 describe("a while with a bound", () => {
   it("holds states as they come, as its length shows at the end alone", () => {
     const outcome = gradientOf(bounded, params(1), { memory: "min" });
-    expect(nodesOf(outcome, recordWhile)).toHaveLength(1);
+    expect(nodesOf(outcome, record)).toHaveLength(1);
     expect(nodesOf(outcome, rewind).map(({ attrs }) => attrs.split)).toEqual(["online"]);
   });
 });
@@ -194,7 +194,7 @@ describe("a reversal that is asked for", () => {
 
   it("is honoured: states as many as asked for, or none", () => {
     const [node] = nodesOf(asked("binomial", 4), rewind);
-    expect(node?.attrs).toMatchObject({ slots: 4, split: "binomial", advances: leastAdvances(23, 4) - 22 });
+    expect(node?.attrs).toMatchObject({ checkpoints: 4, split: "binomial", advances: leastAdvances(23, 4) - 22 });
     expect(nodesOf(asked("binary"), rewind)[0]?.attrs).toMatchObject({ split: "binary" });
     expect(nodesOf(asked("square-root"), rewind)[0]?.attrs).toMatchObject({ split: "periodic", every: 5 });
     expect(nodesOf(asked("periodic", 4), rewind)[0]?.attrs).toMatchObject({ split: "periodic", every: 6 });
@@ -283,18 +283,18 @@ describe("ten thousand steps of the wave equation", () => {
       expect(outcome.bits).toEqual(stored.bits);
       const [node, ...others] = nodesOf(outcome, rewind);
       expect(others).toEqual([]);
-      const { slots, advances, taped } = (node as Node).attrs as RewindAttrs;
+      const { checkpoints, advances, taped } = (node as Node).attrs as RewindAttrs;
       const early = turns - taped;
       const made = turnsForward(waves(turns), p, { memory });
       // The last turn before those that are taped is not one that a schedule needs: its result is what comes after.
-      expect(made).toBe(leastAdvances(early, slots) + 1 + taped);
-      expect(advances, "what the cost is of").toBe(leastAdvances(early, slots) - (early - 1));
+      expect(made).toBe(leastAdvances(early, checkpoints) + 1 + taped);
+      expect(advances, "what the cost is of").toBe(leastAdvances(early, checkpoints) - (early - 1));
       expect(outcome.arenaBytes, "no state more would fit").toBeGreaterThan(memory - 3 * 8 * SIDE * SIDE);
       const states = (n: number): Outcome => gradientOf(waves(turns, { reversal: "binomial", snapshots: n }), p);
-      let alone = slots;
+      let alone = checkpoints;
       while (states(alone + 1).arenaBytes <= memory) alone += Math.max(1, taped >> 6);
       expect(made, "no more turns than with states alone").toBeLessThanOrEqual(leastAdvances(turns, alone) + 1);
-      expect(states(slots + 1).bits).toEqual(stored.bits);
+      expect(states(checkpoints + 1).bits).toEqual(stored.bits);
     },
   );
 

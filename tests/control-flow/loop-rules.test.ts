@@ -13,7 +13,7 @@ import {
   tensor,
 } from "../../src/api/index.ts";
 import { plansOf } from "../../src/api/plan.ts";
-import { record } from "../../src/ops/rewind.ts";
+import { record } from "../../src/ops/record.ts";
 
 const TURNS = 100;
 const loss =
@@ -25,8 +25,8 @@ const planned = (options: PlanningOptions, own: ScanOptions = {}): PlanInfo =>
   plan((x: Tensor) => grad(loss(own))(x), { cache: false, ...options })(spec([64]));
 
 /** States that its loop holds; null where it keeps rows. */
-const slotsOf = ({ graph }: PlanInfo): number | null =>
-  graph.nodes.flatMap(({ op, attrs }) => (op === record ? [Number(attrs.slots)] : []))[0] ?? null;
+const checkpointsOf = ({ graph }: PlanInfo): number | null =>
+  graph.nodes.flatMap(({ op, attrs }) => (op === record ? [Number(attrs.checkpoints)] : []))[0] ?? null;
 
 describe("a loop's named reversal", () => {
   it("is counted against loops that keep everything", () => {
@@ -43,7 +43,7 @@ describe("a loop's named reversal", () => {
 
   it("is kept under a limit of time, which is of the time that everything stored takes", () => {
     const named = planned({ maxSlowdown: 1.01 }, { reversal: "binomial", snapshots: 3 });
-    expect(slotsOf(named)).toBe(3);
+    expect(checkpointsOf(named)).toBe(3);
   });
 });
 
@@ -57,9 +57,9 @@ describe("strategies about loops", () => {
       expect(arenaBytes).toBeLessThanOrEqual(budgets[i]!);
       expect(strategy).toBe("binomial");
     });
-    const slots = plans.map((found) => slotsOf(found) ?? TURNS);
-    expect(slots).toEqual([...slots].sort((a, b) => b - a));
-    expect(slots[2]).toBeLessThan(slots[0]!);
+    const checkpoints = plans.map((found) => checkpointsOf(found) ?? TURNS);
+    expect(checkpoints).toEqual([...checkpoints].sort((a, b) => b - a));
+    expect(checkpoints[2]).toBeLessThan(checkpoints[0]!);
     // without a budget nothing is computed again
     expect(planned({ strategy: "binomial" }).arenaBytes).toBe(stored.arenaBytes);
   });
@@ -67,12 +67,12 @@ describe("strategies about loops", () => {
   it("segments of iterations are the periodic schedules", () => {
     const named = planned({}, { reversal: "square-root" });
     const root = planned({ strategy: "sqrt", segments: "loop", memory: "min" });
-    expect([root.arenaBytes, slotsOf(root)]).toEqual([named.arenaBytes, slotsOf(named)]);
+    expect([root.arenaBytes, checkpointsOf(root)]).toEqual([named.arenaBytes, checkpointsOf(named)]);
     const memory = Math.ceil(0.6 * stored.arenaBytes);
     const some = planned({ strategy: "every-k", segments: "loop", memory });
     expect(some.arenaBytes).toBeLessThanOrEqual(memory);
     expect(some.predictedMs).toBeLessThanOrEqual(root.predictedMs);
-    expect(slotsOf(some)).toBeGreaterThan(slotsOf(root)!);
+    expect(checkpointsOf(some)).toBeGreaterThan(checkpointsOf(root)!);
   });
 
   it("keep every bit", () => {

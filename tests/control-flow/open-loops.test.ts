@@ -21,9 +21,8 @@ import {
 import { hostRandom } from "../../src/base/random.ts";
 import type { Node } from "../../src/ir/graph.ts";
 import { allNodes } from "../../src/ir/walk.ts";
-import { recordWhile } from "../../src/ops/record-while.ts";
+import { record } from "../../src/ops/record.ts";
 import { rewind } from "../../src/ops/rewind.ts";
-import { unwind } from "../../src/ops/unwind.ts";
 
 type Params = Readonly<Record<string, Tensor>>;
 
@@ -100,14 +99,14 @@ describe("a loop without a bound", () => {
   };
   const free = gradientOf(counted());
   const infoOf = (options: PlanningOptions): ProgramInfo => gradientOf(counted(), options).program(params(0));
-  const slotsOf = (info: ProgramInfo): number => Number(nodesOf(info, rewind)[0]?.attrs.slots);
+  const checkpointsOf = (info: ProgramInfo): number => Number(nodesOf(info, rewind)[0]?.attrs.checkpoints);
 
   it("has the bits of the one that keeps everything, for any number of turns", () => {
     check(free);
     const info = free.program(params(0));
-    expect(nodesOf(info, recordWhile)).toHaveLength(1);
-    expect(nodesOf(info, unwind)).toEqual([]);
-    expect(slotsOf(info)).toBe(32);
+    expect(nodesOf(info, record)).toHaveLength(1);
+    expect(nodesOf(info, rewind).map(({ attrs }) => attrs.recorded)).toEqual([true]);
+    expect(checkpointsOf(info)).toBe(32);
   });
 
   it.each([1, 2, 5, 100])("has them with %i snapshots", (snapshots) => {
@@ -121,7 +120,7 @@ describe("a loop without a bound", () => {
       const info = compiled.program(params(0));
       expect(info.arenaBytes).toBeLessThanOrEqual(memory);
       check(compiled);
-      return slotsOf(info);
+      return checkpointsOf(info);
     });
     expect(found).toEqual([...found].sort((a, b) => a - b));
     expect(found[0]).toBeLessThan(9);
@@ -155,8 +154,8 @@ describe("what a reverse needs and its loop has lost", () => {
       compile((x: Tensor, turns: Tensor) => grad((y: Tensor) => loss(y, turns, options))(x));
     const [open, bounded] = [gradient({ snapshots: 3 }), gradient({ maxSteps: 100 })];
     const x = draw([7], 5, 1);
-    const [node] = nodesOf(open.program(x, f64(9)), recordWhile);
-    expect(node?.attrs).toMatchObject({ carries: 2, slots: 3 });
+    const [node] = nodesOf(open.program(x, f64(9)), record);
+    expect(node?.attrs).toMatchObject({ carries: 2, checkpoints: 3 });
     for (const turns of [0, 1, 50]) {
       expect([...open(x, f64(turns)).data()]).toEqual([...bounded(x, f64(turns)).data()]);
     }

@@ -131,7 +131,7 @@ describe("a loop with other rows", () => {
         for (const taped of [6, 3]) {
           const cut = rewindLoops(graph, {
             counted({ pair }) {
-              const schedule = { slots: 2, split: "binomial", every: 0, advances: 1, taped };
+              const schedule = { checkpoints: 2, split: "binomial", every: 0, advances: 1, taped };
               return { pair: cutPair(pair, rowCut(pair, price, msOfNode)), schedule: taped === 6 ? null : schedule };
             },
             open: () => 0,

@@ -81,7 +81,7 @@ export function fillSlots(pairs: readonly (readonly [Value, Value])[], address: 
 }
 
 /** Sets the number of turns: what the count says, at least 0 and at most `length`; without one `length`. */
-export function turnsOf(
+export function iterationsOf(
   count: Value | null,
   length: number,
   local: Local,
@@ -97,7 +97,7 @@ export function turnsOf(
 }
 
 /** One turn of a loop's body at row `i`; `cell` is where the body reads the row's number. */
-export function turnOf(
+export function iterationOf(
   body: Body,
   { xs, consts, last, ys }: LoopParts,
   length: number,

@@ -9,12 +9,12 @@ import { type Int, int, type Local, type Statement } from "../../codegen/script.
 import { type Action, memoryLevel, WORK } from "../../node/reverse/action.ts";
 import { checkActions } from "../../node/reverse/check.ts";
 import type { Reversal } from "../../ops/loops.ts";
-import type { SplitAttrs } from "../../ops/rewind.ts";
+import type { SplitAttrs } from "../../ops/record.ts";
 import { leastAdvances } from "../binomial.ts";
 import { namedSchedule } from "../schedules.ts";
-import { binomialSplit, type HeldStates, recordStates, walkBack } from "./checkpoints.ts";
+import { binomialSplit, type Checkpoints, recordStates, walkBack } from "./checkpoints.ts";
 
-/** Places of the machine: turns of slots lie from 0, a copy between WORKING and a slot is a snapshot or a restore. */
+/** Places of the machine: turns of checkpoints lie from 0, a copy between WORKING and a slot is a snapshot or a restore. */
 const WORKING = -1;
 const [STEP, BACK] = [-2, -3];
 
@@ -44,32 +44,32 @@ function actionsOf(length: number, rule: SplitAttrs): readonly Action[] {
     },
   });
   const moved = (to: Int, from: Int): readonly Statement[] => [{ kind: "copy", to, from, bytes: 1 }];
-  const states: HeldStates = {
+  const states: Checkpoints = {
     rule,
     save: (slot) => moved(slot, int(WORKING)),
     restore: (slot) => moved(int(WORKING), slot),
-    turnOf: (slot) => ({ kind: "load", at: slot, bytes: 4 }),
-    setTurn: (slot, turn) => [{ kind: "store", at: slot, value: turn }],
+    iterationOf: (slot) => ({ kind: "load", at: slot, bytes: 4 }),
+    setIteration: (slot, turn) => [{ kind: "store", at: slot, value: turn }],
     step: (turn) => moved(int(STEP), { kind: "local", local: turn }),
   };
   const top: Local = { name: "top" };
   machine.run(recordStates(states, int(length), top));
   machine.run(walkBack(states, int(length), top, true, (turn) => moved(int(BACK), { kind: "local", local: turn })));
-  // What is left in slots at the end is let go.
+  // What is left in checkpoints at the end is let go.
   return [...actions, ...[...held].map((slot): Action => ({ kind: "free", level: 0, slot }))];
 }
 
 function countsOf(length: number, rule: SplitAttrs) {
-  return checkActions(length, [memoryLevel(rule.slots)], actionsOf(length, rule));
+  return checkActions(length, [memoryLevel(rule.checkpoints)], actionsOf(length, rule));
 }
 
 describe("a recorded loop and its reverse", () => {
-  it("never read a state that is not held, and make as few turns as the best schedule: 60 turns, 9 slots", () => {
+  it("never read a state that is not held, and make as few turns as the best schedule: 60 turns, 9 checkpoints", () => {
     for (let length = 1; length <= 60; length++) {
-      for (let slots = 1; slots <= 9; slots++) {
-        const counts = countsOf(length, { slots, split: "binomial", every: 0 });
-        expect(counts.problem, `${length} turns, ${slots} slots`).toBeNull();
-        expect(counts.advances, `${length} turns, ${slots} slots`).toBe(leastAdvances(length, slots));
+      for (let checkpoints = 1; checkpoints <= 9; checkpoints++) {
+        const counts = countsOf(length, { checkpoints, split: "binomial", every: 0 });
+        expect(counts.problem, `${length} turns, ${checkpoints} checkpoints`).toBeNull();
+        expect(counts.advances, `${length} turns, ${checkpoints} checkpoints`).toBe(leastAdvances(length, checkpoints));
       }
     }
   });
@@ -79,14 +79,14 @@ describe("a recorded loop and its reverse", () => {
     [10_000, 46],
     [10_000, 495],
     [100_000, 12],
-  ])("make as few turns as the best schedule: %i turns, %i slots", (length, slots) => {
-    const counts = countsOf(length, { slots, split: "binomial", every: 0 });
+  ])("make as few turns as the best schedule: %i turns, %i checkpoints", (length, checkpoints) => {
+    const counts = countsOf(length, { checkpoints, split: "binomial", every: 0 });
     expect(counts.problem).toBeNull();
-    expect(counts.advances).toBe(leastAdvances(length, slots));
+    expect(counts.advances).toBe(leastAdvances(length, checkpoints));
   });
 
   it.each(["binomial", "binary", "periodic", "square-root"] as const satisfies readonly Reversal[])(
-    "by %s make as many turns as the plan says, in the slots that it gives",
+    "by %s make as many turns as the plan says, in the checkpoints that it gives",
     (name) => {
       for (const snapshots of [0, 1, 2, 3, 7]) {
         for (const length of [1, 2, 3, 4, 7, 10, 31, 64, 100]) {
@@ -102,15 +102,19 @@ describe("a recorded loop and its reverse", () => {
   );
 });
 
-function split(length: number, slots: number): number {
+function split(length: number, checkpoints: number): number {
   const m: Local = { name: "m" };
   const machine = new ScriptMachine();
-  machine.run(binomialSplit(m, int(length), int(slots)));
+  machine.run(binomialSplit(m, int(length), int(checkpoints)));
   return machine.locals.get(m) ?? 0;
 }
 
-/** Turns forward to reverse `length` turns with `slots` states, the first one included; `ahead` says where to hold one. */
-function forwardTurns(length: number, slots: number, ahead: (length: number, slots: number) => number): number {
+/** Turns forward to reverse `length` turns with `checkpoints` states, the first one included; `ahead` says where to hold one. */
+function forwardTurns(
+  length: number,
+  checkpoints: number,
+  ahead: (length: number, checkpoints: number) => number,
+): number {
   const known = new Map<string, number>();
   const turns = (l: number, s: number): number => {
     if (l <= 1) return 0;
@@ -121,11 +125,11 @@ function forwardTurns(length: number, slots: number, ahead: (length: number, slo
     known.set(key, made);
     return made;
   };
-  return turns(length, slots);
+  return turns(length, checkpoints);
 }
 
 describe("the split of a loop", () => {
-  it("makes as few turns as the best one, for up to 80 turns and 8 slots", () => {
+  it("makes as few turns as the best one, for up to 80 turns and 8 checkpoints", () => {
     const best = Array.from({ length: 9 }, () => [0, 0]);
     for (let s = 1; s <= 8; s++) {
       for (let l = 2; l <= 80; l++) {
@@ -133,23 +137,23 @@ describe("the split of a loop", () => {
         for (let m = 1; s > 1 && m < l; m++)
           least = Math.min(least, m + at(at(best, s - 1), l - m) + at(at(best, s), m));
         at(best, s)[l] = least;
-        expect(forwardTurns(l, s, split), `${l} turns, ${s} slots`).toBe(least);
+        expect(forwardTurns(l, s, split), `${l} turns, ${s} checkpoints`).toBe(least);
       }
     }
   });
 
   it("stays between the ends for any number of turns, also where binomials leave 32 bits", () => {
-    for (const slots of [2, 3, 5, 32, 1000]) {
+    for (const checkpoints of [2, 3, 5, 32, 1000]) {
       for (const length of [2, 3, 1000, 70_000, 2 ** 24, 2 ** 30]) {
-        if (length > 2 ** 24 && slots < 5) continue;
-        const m = split(length, slots);
+        if (length > 2 ** 24 && checkpoints < 5) continue;
+        const m = split(length, checkpoints);
         expect(m).toBeGreaterThanOrEqual(1);
         expect(m).toBeLessThan(length);
       }
     }
   });
 
-  it("takes 5.5 sweeps for a million turns with 32 slots", () => {
+  it("takes 5.5 sweeps for a million turns with 32 checkpoints", () => {
     expect(forwardTurns(1_000_000, 32, split) / 1_000_000).toBeCloseTo(5.5, 1);
   });
 });

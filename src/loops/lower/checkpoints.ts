@@ -25,7 +25,7 @@ import {
   type Statement,
   set,
 } from "../../codegen/script.ts";
-import type { SplitAttrs } from "../../ops/rewind.ts";
+import type { SplitAttrs } from "../../ops/record.ts";
 
 const minus = (a: Int, b: Int): Int => intOp("sub", a, b);
 const below = (a: Int, b: Int): Int => intOp("lt", a, b);
@@ -60,7 +60,7 @@ export function binomialSplit(m: Local, length: Int, slots: Int): readonly State
 
 /** Sets `m` to how far to go from the held state before turn `from`, with `length` > 1 turns left and `slots` > 1. */
 export function splitAhead(
-  { split, every }: Omit<SplitAttrs, "slots">,
+  { split, every }: Omit<SplitAttrs, "checkpoints">,
   m: Local,
   from: Int,
   length: Int,
@@ -74,14 +74,14 @@ export function splitAhead(
 }
 
 /** What the walks below work on: one state that turns read and write, and slots for states. */
-export interface HeldStates {
+export interface Checkpoints {
   readonly rule: SplitAttrs;
   /** The working state into a slot, and back. */
   save(slot: Int): readonly Statement[];
   restore(slot: Int): readonly Statement[];
   /** The turn that a slot's state is before. */
-  turnOf(slot: Int): Int;
-  setTurn(slot: Int, turn: Int): readonly Statement[];
+  iterationOf(slot: Int): Int;
+  setIteration(slot: Int, turn: Int): readonly Statement[];
   /** One turn forward. */
   step(turn: Local): readonly Statement[];
 }
@@ -89,9 +89,9 @@ export interface HeldStates {
 const newLocals = (names: readonly string[]): readonly Local[] => names.map((name) => ({ name }));
 
 /** From the state before `p` to that before `t`, holding states on the way; `top` slots are taken. */
-function advance(states: HeldStates, p: Local, t: Local, top: Local): Statement {
+function advance(states: Checkpoints, p: Local, t: Local, top: Local): Statement {
   const [goal, m] = newLocals(["goal", "m"]) as [Local, Local];
-  const free = minus(int(states.rule.slots), read(top));
+  const free = minus(int(states.rule.checkpoints), read(top));
   const hasFree = below(int(0), free);
   return repeatWhile(below(read(p), read(t)), [
     set(m, minus(read(t), read(p))),
@@ -100,18 +100,18 @@ function advance(states: HeldStates, p: Local, t: Local, top: Local): Statement 
     repeatWhile(below(read(p), read(goal)), [...states.step(p), set(p, plus(read(p), 1))]),
     choose(intOp("and", hasFree, below(read(p), read(t))), [
       ...states.save(read(top)),
-      ...states.setTurn(read(top), read(p)),
+      ...states.setIteration(read(top), read(p)),
       set(top, plus(read(top), 1)),
     ]),
   ]);
 }
 
 /** Forward over turns 0 … count - 2 from the working state, holding what the walk back starts from. Sets `top`. */
-export function recordStates(states: HeldStates, count: Int, top: Local): readonly Statement[] {
+export function recordStates(states: Checkpoints, count: Int, top: Local): readonly Statement[] {
   const [p, t] = newLocals(["p", "t"]) as [Local, Local];
   return [
     ...states.save(int(0)),
-    ...states.setTurn(int(0), int(0)),
+    ...states.setIteration(int(0), int(0)),
     set(top, int(1)),
     set(p, int(0)),
     set(t, plus(count, -1)),
@@ -126,7 +126,7 @@ export function recordStates(states: HeldStates, count: Int, top: Local): readon
  * `top` slots are taken; else the first slot's is the first state, and no other is held.
  */
 export function walkBack(
-  states: HeldStates,
+  states: Checkpoints,
   count: Int,
   top: Local,
   resumed: boolean,
@@ -136,14 +136,14 @@ export function walkBack(
   const last = plus(read(top), -1);
   const fromHeld = [
     ...states.restore(last),
-    set(p, states.turnOf(last)),
+    set(p, states.iterationOf(last)),
     // A state that was held for this very turn is let go.
     choose(intOp("eq", read(p), read(t)), [set(top, last)]),
     advance(states, p, t, top),
   ];
   const reach = resumed ? [choose(read(first), [set(first, int(0))], fromHeld)] : fromHeld;
   return [
-    ...(resumed ? [set(first, int(1))] : [...states.setTurn(int(0), int(0)), set(top, int(1))]),
+    ...(resumed ? [set(first, int(1))] : [...states.setIteration(int(0), int(0)), set(top, int(1))]),
     set(t, count),
     repeatWhile(below(int(0), read(t)), [set(t, plus(read(t), -1)), ...reach, ...back(t)]),
   ];

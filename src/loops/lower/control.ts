@@ -23,18 +23,18 @@ import {
   repeatWhile,
   type Statement,
   set,
-  store,
 } from "../../codegen/script.ts";
 import type { Node } from "../../ir/graph.ts";
 import type { ControlForm } from "../../ir/op.ts";
 import { sameType } from "../../ir/type.ts";
 import { isBool } from "../../kernel/dtype.ts";
-import { MOST_TURNS, type ScanAttrs, scanParts, type WhileAttrs, whileParts } from "../../ops/loops.ts";
-import { Binding, CELL_BYTES, controlStep, fillSlots, turnOf, turnsOf, zip } from "./binding.ts";
+import { type ScanAttrs, scanParts, whileParts } from "../../ops/loops.ts";
+import { type RecordAttrs, recordParts } from "../../ops/record.ts";
+import { Binding, CELL_BYTES, controlStep, fillSlots, iterationOf, iterationsOf, zip } from "./binding.ts";
 import { type Body, planBody, type Unit, type UnitOf } from "./body.ts";
-import { recordWhileUnit } from "./record-while.ts";
-import { recordUnit, rewindUnit } from "./reversal.ts";
-import { unwindUnit } from "./unwind.ts";
+import { recordUnit } from "./record.ts";
+import { rewindUnit } from "./rewind.ts";
+import { whileUnit } from "./while.ts";
 
 /** The unit of a node with regions that it controls. */
 export function controlUnit(node: Node, form: ControlForm, unitOf: UnitOf): Unit {
@@ -42,15 +42,16 @@ export function controlUnit(node: Node, form: ControlForm, unitOf: UnitOf): Unit
     case "scan":
       return scanUnit(node, unitOf);
     case "while":
-      return whileUnit(node, unitOf);
+      return whileUnit(node, whileParts(node), null, unitOf);
     case "switch":
       return switchUnit(node, unitOf);
-    case "unwind":
-      return unwindUnit(node, unitOf);
-    case "record":
-      return recordUnit(node, unitOf);
-    case "record-while":
-      return recordWhileUnit(node, unitOf);
+    case "record": {
+      const parts = recordParts(node);
+      const { test, iterations } = parts;
+      if (!test || !iterations) return recordUnit(node, unitOf);
+      const recording = { ...parts, checkpoints: (node.attrs as RecordAttrs).checkpoints };
+      return whileUnit(node, { ...parts, test, iterations }, recording, unitOf);
+    }
     case "rewind":
       return rewindUnit(node, unitOf);
   }
@@ -68,44 +69,11 @@ function scanUnit(node: Node, unitOf: UnitOf): Unit {
     statements(address, [workspace = int(0), cell = int(0)]) {
       const [i, turns]: readonly Local[] = [{ name: "i" }, { name: "turns" }];
       if (!i || !turns) return [];
-      const run = turnOf(body, parts, length, i, address, [workspace, cell]);
+      const run = iterationOf(body, parts, length, i, address, [workspace, cell]);
       const loop = reverse
         ? [set(i, read(turns)), repeatWhile(intOp("lt", int(0), read(i)), [set(i, plus(read(i), -1)), ...run])]
         : [set(i, int(0)), repeatWhile(intOp("lt", read(i), read(turns)), [...run, set(i, plus(read(i), 1))])];
-      return [...turnsOf(count, length, turns, address), ...fillSlots(pairs, address), ...loop];
-    },
-  };
-}
-
-function whileUnit(node: Node, unitOf: UnitOf): Unit {
-  const parts = whileParts(node);
-  const { length } = node.attrs as WhileAttrs;
-  const { carries, consts, last, turns } = parts;
-  const body = planBody(parts.body, parts.body.params.slice(1, 1 + carries.length), unitOf);
-  const test = planBody(parts.test, [undefined], unitOf);
-  const pairs = zip(carries, last);
-  const workspaceBytes = Math.max(body.workspaceBytes, test.workspaceBytes);
-  return {
-    step: controlStep(node, [test, body], [workspaceBytes, CELL_BYTES], pairs),
-    statements(address, [workspace = int(0), cell = int(0)]) {
-      const i: Local = { name: "i" };
-      const goes: Local = { name: "goes" };
-      const found = plus(cell, 4);
-      const binding = new Binding()
-        .bind(parts.test.params, [...last.map(address), ...consts.map(address)])
-        .bind(test.slots, [found]);
-      const more = intOp("lt", read(i), int(length === 0 ? MOST_TURNS : length));
-      return [
-        ...fillSlots(pairs, address),
-        set(i, int(0)),
-        set(goes, int(1)),
-        repeatWhile(read(goes), [
-          ...test.statements(binding.of, workspace),
-          set(goes, intOp("and", loadAt(found, 1), more)),
-          choose(read(goes), [...turnOf(body, parts, length, i, address, [workspace, cell]), set(i, plus(read(i), 1))]),
-        ]),
-        store(address(turns), read(i)),
-      ];
+      return [...iterationsOf(count, length, turns, address), ...fillSlots(pairs, address), ...loop];
     },
   };
 }

@@ -7,7 +7,7 @@ import { ScriptMachine } from "../../../tests/helpers/script-machine.ts";
 import { type Int, int, type Local, loadAt, plus, type Statement, times } from "../../codegen/script.ts";
 import { online } from "../../node/reverse/online.ts";
 import { leastAdvances } from "../binomial.ts";
-import { type HeldStates, walkBack } from "./checkpoints.ts";
+import { type Checkpoints, walkBack } from "./checkpoints.ts";
 import { OnlineKeeper } from "./keeper.ts";
 
 /** Turns of the states that are kept when a loop ends after each of `most` turns, as the schedule has it. */
@@ -86,12 +86,12 @@ function reversed(slots: number, turns: number): { readonly advances: number; re
   const moved = (to: Int, from: Int): readonly Statement[] => [{ kind: "copy", to, from, bytes: 1 }];
   const word = (n: Int): Int => plus(times(n, 4), PLACES);
   const rowOf = (slot: Int): Int => loadAt(word(plus(slot, slots + 1)));
-  const states: HeldStates = {
-    rule: { slots, split: "online", every: 0 },
+  const states: Checkpoints = {
+    rule: { checkpoints: slots, split: "online", every: 0 },
     save: (slot) => moved(rowOf(slot), int(WORKING)),
     restore: (slot) => moved(int(WORKING), rowOf(slot)),
-    turnOf: (slot) => loadAt(word(slot)),
-    setTurn: (slot, turn) => [{ kind: "store", at: word(slot), value: turn }],
+    iterationOf: (slot) => loadAt(word(slot)),
+    setIteration: (slot, turn) => [{ kind: "store", at: word(slot), value: turn }],
     step: (turn) => moved(int(STEP), { kind: "local", local: turn }),
   };
   const top: Local = { name: "top" };

@@ -28,7 +28,7 @@ import {
   store,
   times,
 } from "../../codegen/script.ts";
-import { MOST_TURNS } from "../../ops/loops.ts";
+import { MOST_ITERATIONS } from "../../ops/loops.ts";
 
 const minus = (a: Int, b: Int): Int => intOp("sub", a, b);
 const below = (a: Int, b: Int): Int => intOp("lt", a, b);
@@ -78,7 +78,7 @@ export class OnlineKeeper {
 
   /** The state before `turn`, which is in the spare row, is not that of the last turn. */
   offer(turn: Int): readonly Statement[] {
-    const change = Math.min(MOST_TURNS, ((this.#slots + 2) * (this.#slots + 1)) / 2);
+    const change = Math.min(MOST_ITERATIONS, ((this.#slots + 2) * (this.#slots + 1)) / 2);
     return [choose(below(turn, int(change)), this.#offerEarly(turn), this.#offerLate(turn, change))];
   }
 
@@ -86,7 +86,7 @@ export class OnlineKeeper {
     const { held, post, gap, q, tail } = this.#of;
     const [row, isPost, isFull] = [read(this.spare), same(turn, read(post)), same(read(held), int(this.#slots))];
     const near = below(minus(turn, this.#get("turn", read(tail))), int(2));
-    const noMore = int(MOST_TURNS);
+    const noMore = int(MOST_ITERATIONS);
     const passes = intOp("and", isFull, either(same(read(post), noMore), near));
     return [
       store(this.#at("level", row), isPost),
@@ -131,7 +131,7 @@ export class OnlineKeeper {
       choose(same(turn, int(change)), [
         set(q, read(tail)),
         set(stop, int(0)),
-        store(this.#at("level", int(0)), int(MOST_TURNS)),
+        store(this.#at("level", int(0)), int(MOST_ITERATIONS)),
       ]),
       choose(
         same(read(q), read(stop)),

@@ -1,10 +1,10 @@
 /**
- * @file An `unwind` differentiated once more. Where its back is the transposed derivative of its step, it is the transpose
+ * @file A `rewind` differentiated once more. Where its back is the transposed derivative of its step, it is the transpose
  * of a loop L that hands tangents forward, c₀, ċ₀ → ċ (and constants alike):
  *
  *   a₀ = Lᵀ a   and   ⟨v, Lᵀ a⟩ = ⟨L v, a⟩          so its reverse at v is the gradient of ⟨L(c₀, v), a⟩ by c₀, and L v by a
  *
- * which is a loop forward and its unwind: as many turns as the loop had, a few times over. Otherwise (forward mode came in
+ * which is a loop forward and its rewind: as many turns as the loop had, a few times over. Otherwise (forward mode came in
  * between, or a rule that has no forward mode) it is the two loops that it stands for, which takes the square of that:
  *
  *   while j > 0:   j = j - 1;   c = c₀;   while p < j: c = step(p, c), p = p + 1;   a = back(j, c, a)
@@ -19,7 +19,7 @@ import { apply } from "../ops/define.ts";
 import { add, lt, sub } from "../ops/elementwise.ts";
 import { whileLoop } from "../ops/loops.ts";
 import { INDEX } from "../ops/region-checks.ts";
-import { type UnwindAttrs, unwindParts } from "../ops/unwind.ts";
+import { type RewindAttrs, rewindParts } from "../ops/rewind.ts";
 
 const number = (b: Build, value: number): Value => b.call(full, [], { ...INDEX, value });
 
@@ -47,38 +47,38 @@ function advanceBody(step: Graph, inputs: readonly Value[], carries: number): Gr
   return b.finish([apply(b, add, p, number(b, 1)), ...made]);
 }
 
-/** Whether an unwind is known to be the transpose of a loop of tangents, and that loop can be made. */
+/** Whether a rewind is known to be the transpose of a loop of tangents, and that loop can be made. */
 export function isTranspose(node: Node): boolean {
-  const { adjoints, xs, ws, step } = unwindParts(node);
-  const { wrt } = node.attrs as UnwindAttrs;
-  if (wrt.length !== adjoints.length || xs.length + ws.length > 0) return false;
+  const { adjoints, xs, ws, step } = rewindParts(node);
+  const { recorded, wrt } = node.attrs as RewindAttrs;
+  if (recorded || wrt.length !== adjoints.length || xs.length + ws.length > 0) return false;
   return ![...allNodes(step)].some(({ op }) => op === customVjp);
 }
 
 /** count, c…, k…  →  c…: as many turns of the step. */
 export function forwardLoop(node: Node): Graph {
-  const { carries, consts, step } = unwindParts(node);
-  const { slots } = node.attrs as UnwindAttrs;
+  const { states: carries, consts, step } = rewindParts(node);
+  const { checkpoints } = node.attrs as RewindAttrs;
   const b = new Build("forward");
   const [count, ...rest] = paramsLike(b, [at(node.inputs, 0), ...carries, ...consts]);
-  invariant(count, () => "unwind has no count");
+  invariant(count, () => "rewind has no count");
   const nc = carries.length;
   // p, c… | goal, k…
   const inner = [number(b, 0), ...rest.slice(0, nc), count, ...rest.slice(nc)];
   const test = testOf(inner, (params) => [at(params, 0), at(params, nc + 1)]);
-  const attrs = { carries: nc + 1, length: 0, slots };
+  const attrs = { carries: nc + 1, length: 0, checkpoints };
   const made = b.callAll(whileLoop, inner, attrs, { regions: [test, advanceBody(step, inner, nc)] });
   return b.finish(made.slice(1, 1 + nc));
 }
 
 /** The same function of the same inputs. */
-export function expandUnwind(node: Node): Graph {
-  const { carries, adjoints, consts, step, back, xs, ws } = unwindParts(node);
-  const { slots } = node.attrs as UnwindAttrs;
-  invariant(xs.length + ws.length === 0, () => "a loop with a schedule is not differentiated again");
-  const b = new Build("unwind");
+export function expandRewind(node: Node): Graph {
+  const { states: carries, adjoints, consts, step, back, xs, ws } = rewindParts(node);
+  const { recorded, checkpoints } = node.attrs as RewindAttrs;
+  invariant(!recorded && xs.length + ws.length === 0, () => "a loop with a schedule is not differentiated again");
+  const b = new Build("rewind");
   const [count, ...inputs] = paramsLike(b, node.inputs);
-  invariant(count, () => "unwind has no count");
+  invariant(count, () => "rewind has no count");
   const [nc, na] = [carries.length, adjoints.length];
   const [c, a, k] = [inputs.slice(0, nc), inputs.slice(nc, nc + na), inputs.slice(nc + na)];
   // j, a… | c…, k…
@@ -93,12 +93,12 @@ export function expandUnwind(node: Node): Graph {
   const inner = [number(turn, 0), ...rest.slice(0, nc), goal, ...rest.slice(nc)];
   const advance = advanceBody(step, inner, nc);
   const isBefore = testOf(inner, (params) => [at(params, 0), at(params, nc + 1)]);
-  const attrs = { carries: nc + 1, length: 0, slots };
+  const attrs = { carries: nc + 1, length: 0, checkpoints };
   const reached = turn.callAll(whileLoop, inner, attrs, { regions: [isBefore, advance] });
   const made = turn.inline(back, [goal, ...reached.slice(1, 1 + nc), ...cts, ...rest.slice(nc)]);
   const body = turn.finish([goal, ...made]);
   const isLeft = testOf(outer, (params, t) => [number(t, 0), at(params, 0)]);
-  const all = b.callAll(whileLoop, outer, { carries: na + 1, length: 0, slots }, { regions: [isLeft, body] });
-  invariant(consts.length === k.length, () => "unwind lost a constant");
+  const all = b.callAll(whileLoop, outer, { carries: na + 1, length: 0, checkpoints }, { regions: [isLeft, body] });
+  invariant(consts.length === k.length, () => "rewind lost a constant");
   return b.finish(all.slice(1, 1 + na));
 }
