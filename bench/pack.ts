@@ -1,19 +1,21 @@
 /**
  * @file Packs published instances and prints what came out: `npm run bench:pack [-- options] [FILE.csv …]`.
  *
- *   --timeout S     limit per instance (10)
+ *   --timeout S     limit per instance, in seconds of user time (10)
  *   --capacity N    stop at this height; `name` takes it from the file name (A.1048576.csv), where there is one
  *   --room X        that capacity times X
  *   --seed N
+ *   --set NAME=VALUE    a switch of the search (src/plan/place/params.ts), any number of times: --set memoize=false
  *
- * Without files: all of tests/instances and, where they are, those of ../shared. Times are user time of the process, so
- * that other work on the machine does not count.
+ * Without files: all of tests/instances and, where they are, those of ../shared; larger ones come from
+ * bench/pack-instances.mjs. Times are user time of the process, so that other work on the machine does not count.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { boundOf } from "../src/plan/bound.ts";
 import { parseCsv } from "../src/plan/csv.ts";
+import { DEFAULT_PARAMS } from "../src/plan/place/params.ts";
 import { searchPlacement } from "../src/plan/place/search.ts";
 import { heightOf, type Problem } from "../src/plan/problem.ts";
 
@@ -25,9 +27,18 @@ const { values, positionals } = parseArgs({
     capacity: { type: "string" },
     room: { type: "string", default: "1" },
     seed: { type: "string", default: "1" },
+    set: { type: "string", multiple: true, default: [] },
   },
   allowPositionals: true,
 });
+
+const params = Object.fromEntries(
+  values.set.map((setting) => {
+    const [name = "", value = ""] = setting.split("=");
+    if (!(name in DEFAULT_PARAMS)) throw new Error(`there is no switch "${name}"`);
+    return [name, JSON.parse(value)];
+  }),
+);
 
 function allFiles(): string[] {
   return FOLDERS.flatMap((folder) => {
@@ -72,13 +83,15 @@ for (const file of positionals.length > 0 ? positionals : allFiles()) {
   const targetBytes = boundOf(problem).bytes;
   const capacityBytes = capacityFor(file);
   const before = process.cpuUsage().user;
+  const userMs = (): number => (process.cpuUsage().user - before) / 1000;
   const result = searchPlacement(problem, {
     targetBytes,
-    timeoutMs: 1000 * Number(values.timeout),
+    isOver: () => userMs() >= 1000 * Number(values.timeout),
+    params,
     seed: Number(values.seed),
     ...(capacityBytes === undefined ? {} : { capacityBytes }),
   });
-  const ms = (process.cpuUsage().user - before) / 1000;
+  const ms = userMs();
   const { height, offsets, proven, nodes, strategy } = result;
   const wrong = collisions(problem, offsets) + (height === heightOf(problem, offsets) ? 0 : 1);
   const name = file.replace(/^.*\//, "").replace(/\.csv$/, "");

@@ -47,7 +47,6 @@ function entryPoints() {
   const names = [
     ...published.map((path) => path.replace(/^\.\/dist\/(.*)\.js$/, "$1")),
     "cli/main",
-    "cli/pack-worker",
     "cli/view-worker",
     "node/plan-process",
     ...programs.map((name) => `cli/programs/${name.replace(/\.ts$/, "")}`),

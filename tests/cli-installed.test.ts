@@ -91,7 +91,7 @@ export const program = {
     expect(lastLine(command("doctor", "--json").out).cache).toEqual(kept);
   });
 
-  it("packs many buffers on threads", () => {
+  it("packs many buffers", () => {
     const rows = Array.from({ length: 1200 }, (_, i) => {
       const start = (i * 7919) % 500;
       return { start, end: start + 1 + ((i * 104729) % 97), size: 8 * (1 + ((i * 15485863) % 61)) };
@@ -113,23 +113,6 @@ export const program = {
     );
     expect(collide).toEqual([]);
     expect(Math.max(...rows.map(({ size }, i) => (offsets[i] as number) + size))).toBe(heightBytes);
-  });
-
-  it("searches on a thread, and says when it has enough", () => {
-    file(
-      "thread.mjs",
-      `import { Worker } from "node:worker_threads";
-const buffer = (id, start, end) => ({ id, values: [], lifespan: { start, end }, bytes: 8, align: 1, kind: "scratch" });
-const problem = { buffers: [buffer(0, 0, 2), buffer(1, 1, 3), buffer(2, 2, 4)], capacity: Infinity, alignment: 1 };
-const flag = new SharedArrayBuffer(4);
-const workerData = { problem, options: { targetBytes: 16 }, endsAt: Date.now() + 60_000, flag };
-new Worker(new URL("./dist/cli/pack-worker.js", import.meta.url), { workerData }).on("message", (result) => {
-  console.log(JSON.stringify({ height: result.height, enough: new Int32Array(flag)[0] }));
-});
-`,
-    );
-    const { stdout } = spawnSync(process.execPath, ["thread.mjs"], { cwd: folder, encoding: "utf8" });
-    expect(lastLine(stdout)).toEqual({ height: 16, enough: 1 });
   });
 
   it("says what is wrong with a module", () => {

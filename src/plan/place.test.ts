@@ -97,7 +97,7 @@ describe("greedy placement", () => {
     expect(met).toBeGreaterThan(280);
   });
 
-  it("never lets two contemporaries overlap, by any strategy, with few and with many contemporaries", () => {
+  it("never lets two conflicting buffers overlap, by any strategy, with few and with many of them", () => {
     fc.assert(
       fc.property(fc.oneof(problems(40, 10, 30), problems(60, 200, 40)), (problem) => {
         for (const strategy of greedyStrategies(problem)) {
@@ -109,7 +109,7 @@ describe("greedy placement", () => {
     );
   });
 
-  it("finds contemporaries by time among thousands that are not", () => {
+  it("finds conflicting buffers by time among thousands that are not", () => {
     const rows = Array.from({ length: 1500 }, (_, i) => ({
       start: (i * 7919) % 6000,
       length: 1 + (i % 9),
@@ -129,8 +129,8 @@ describe("greedy placement", () => {
       1,
     );
     const [strategy] = greedyStrategies(problem);
-    expect(strategy!.place(8)).toBeNull();
-    expect(strategy!.place(9)).toEqual([0, 4]);
+    expect(strategy!.place({ below: 8 })).toBeNull();
+    expect(strategy!.place({ below: 9 })).toEqual([0, 4]);
   });
 
   it("puts fixed buffers where they are and the others around them", () => {

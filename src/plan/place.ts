@@ -1,13 +1,13 @@
 /**
- * @file Chooses offsets: the lowest of a grid of greedy placements (place/grid.ts), and where that is above what is
+ * @file Chooses offsets: the lowest of a grid of greedy placements (place/greedy.ts), and where that is above what is
  * wanted, a search for a lower one (place/search.ts) that is limited by work, not by time, so that a plan is a function of
  * its problem. Persistent buffers carry their offset already (`fixedAt`) and are in first.
  */
-import { type Placement, placeGreedily } from "./place/grid.ts";
+import { type Placement, placeGreedily } from "./place/greedy.ts";
 import { searchPlacement } from "./place/search.ts";
 import type { Problem } from "./problem.ts";
 
-export { greedyStrategies, type Placement, type Strategy } from "./place/grid.ts";
+export { greedyStrategies, type Placement, type Strategy } from "./place/greedy.ts";
 
 export interface PlaceOptions {
   /** A height that is low enough, in bytes; without it, only the bound is. */

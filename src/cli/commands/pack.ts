@@ -2,18 +2,17 @@
 import { grouped, TidemarkError } from "../../base/errors.ts";
 import { boundOf } from "../../plan/bound.ts";
 import { parseCsv, printCsv } from "../../plan/csv.ts";
+import { searchPlacement } from "../../plan/place/search.ts";
 import { type Command, sizeOf, wholeNumber, writeJson } from "../command.ts";
 import { readText, writeText } from "../files.ts";
-import { LEAST_BUFFERS, MOST_THREADS, searchOnThreads } from "../pack-threads.ts";
 
 export const pack: Command = {
   name: "pack",
   positionals: ["FILE.csv"],
   summary: "place the buffers of a file (id,lower,upper,size) in as little memory as possible",
   details:
-    "Lifespans are half-open. With a capacity, the first placement that fits is taken; without, the lowest that is found\n" +
-    `in time. From ${grouped(LEAST_BUFFERS)} buffers on, up to ${MOST_THREADS} threads search.\n` +
-    "Exit code 1 when the buffers do not fit the capacity.",
+    "Lifespans are half-open. With a capacity, the first placement that fits is taken; without, the lowest before the\n" +
+    "deadline. Exit code 1 when the buffers do not fit the capacity.",
   options: {
     capacity: { value: "SIZE", help: "the most bytes that they may take" },
     output: { value: "FILE", help: "write the buffers with their offsets" },
@@ -26,7 +25,7 @@ export const pack: Command = {
     const { problem, names } = parseCsv(readText(file, ".csv"), capacity ?? Number.POSITIVE_INFINITY);
     const started = performance.now();
     const lowerBoundBytes = boundOf(problem).bytes;
-    const { offsets, height, strategy, ...found } = await searchOnThreads(problem, {
+    const { offsets, height, strategy, ...limits } = searchPlacement(problem, {
       targetBytes: lowerBoundBytes,
       timeoutMs: 1000 * wholeNumber(args, "timeout", 10, 0),
       ...(capacity === null ? {} : { capacityBytes: capacity }),
@@ -36,7 +35,7 @@ export const pack: Command = {
     const output = args.value("output");
     if (output !== undefined && feasible) writeText(output, printCsv(problem, offsets, names));
     // either that nothing is lower, or that nothing fits the capacity
-    const proven = found.proven || (capacity !== null && found.boundBytes > capacity);
+    const proven = limits.proven || (capacity !== null && limits.boundBytes > capacity);
     const buffers = problem.buffers.length;
     if (!args.has("json")) {
       const ratio = (height / Math.max(1, lowerBoundBytes)).toFixed(3);
@@ -46,7 +45,9 @@ export const pack: Command = {
     } else writeJson(io, { buffers, capacity, lowerBoundBytes, heightBytes: height, feasible, proven, ms });
     if (feasible) return;
     const summary = `the buffers were placed in ${grouped(height)} bytes, the capacity is ${grouped(capacity as number)}`;
-    const help = proven ? `no placement is below ${grouped(found.boundBytes)} bytes` : `raise it to ${grouped(height)}`;
+    const help = proven
+      ? `no placement is below ${grouped(limits.boundBytes)} bytes`
+      : `raise it to ${grouped(height)}`;
     throw new TidemarkError("PlanInfeasible", summary, { help });
   },
 };

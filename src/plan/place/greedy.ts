@@ -1,8 +1,9 @@
 /**
- * @file Greedy placement: one buffer after the other into the first (or the tightest) gap that its contemporaries leave.
+ * @file Greedy placement: one buffer after the other into the first (or the tightest) gap between those that
+ * conflict with it, in a grid of orders and fits; the lowest arena wins.
  *
  *     bytes
- *       │ ┌──┐    ┌────┐          placing x, live at [2, 5): b1 and b3 are contemporaries, b2 is not
+ *       │ ┌──┐    ┌────┐          placing x, live at [2, 5): b1 and b3 conflict with it, b2 does not
  *       │ │b2│    │ b3 │          by offset: a gap below b1, a gap between b1 and b3, all above b3
  *       │ └──┘    └────┘          first fit: the lowest gap that is large enough
  *       │   ┌─────────┐           best fit:  the smallest gap that is large enough
@@ -11,53 +12,155 @@
  *       └─────────────────
  *         0 1 2 3 4 5 6 7
  *
- * Contemporaries come in order of offset from lists for windows of time (shelves.ts), so what is long past is not looked
- * at: about O(n log n + overlaps) together.
+ * Conflicting buffers come in order of offset from an index (windows.ts), so what is long past is not looked at: about
+ * O(n log n + overlaps) together.
  *
  * Buffers of no bytes take no part. Fixed buffers that live all the time and lie at the bottom without gaps (persistent
  * storage) are one floor under everything and are not looked at again.
  */
-import { alignUp, type Buffer, type Problem } from "../problem.ts";
+import { alignUp, type Buffer, heightOf, type Problem } from "../problem.ts";
+import { PLACEMENT_ORDERS } from "./orders.ts";
 import { cover } from "./sections.ts";
-import { Shelves } from "./shelves.ts";
+import { TimeWindowIndex } from "./windows.ts";
 
-export type Fit = "first" | "best";
+export interface Placement {
+  readonly offsets: readonly number[];
+  readonly height: number;
+  readonly strategy: string;
+}
 
-/** After so many buffers the clock is looked at. */
-const LOOK = 256;
+type Fit = "first" | "best";
+const FITS: readonly Fit[] = ["first", "best"];
 
-export interface GreedyPlacer {
-  /** Places the buffers in a given order; their offsets, or null as soon as one would not end below `limit`, or if late. */
-  readonly place: (order: readonly number[], fit: Fit, limit?: number, late?: () => boolean) => number[] | null;
-  /** Pairs of buffers looked at so far, a measure of time that is the same on every machine. */
+/** When a greedy placement is given up. */
+export interface GreedyLimits {
+  /** It is of no use unless it is lower than this. */
+  readonly below?: number;
+  /** Ends it from outside. */
+  readonly isOver?: (() => boolean) | undefined;
+}
+
+/** An order with a fit, for a problem. */
+export interface Strategy {
+  readonly name: string;
+  /** Offsets by buffer, or null when a limit is met. */
+  readonly place: (limits?: GreedyLimits) => readonly number[] | null;
+  /** Pairs of buffers looked at so far by all strategies of the list, a measure of time. */
   readonly work: () => number;
 }
 
-/** Prepares a problem once for placing in many orders. */
-export function greedyPlacer(problem: Problem): GreedyPlacer {
-  const { buffers } = problem;
-  const shelves = shelvesFor(buffers);
-  const { floor, fixed } = splitFixed(problem);
-  const place: GreedyPlacer["place"] = (order, fit, limit = Number.POSITIVE_INFINITY, late) => {
-    shelves.clear();
-    const offsets = new Float64Array(buffers.length);
-    for (const buffer of buffers) if (buffer.fixedAt !== undefined) offsets[buffer.id] = buffer.fixedAt;
-    for (const buffer of fixed) shelves.put(buffer.id, buffer.fixedAt ?? 0);
-    for (const [index, id] of order.entries()) {
-      if (index % LOOK === LOOK - 1 && late?.()) return null;
-      const buffer = buffers[id];
-      if (!buffer || buffer.fixedAt !== undefined || buffer.bytes === 0) continue;
-      const offset = gapFor(buffer, shelves, floor, fit);
-      if (offset + buffer.bytes >= limit) return null;
-      offsets[id] = offset;
-      shelves.put(id, offset);
-    }
-    return [...offsets];
-  };
-  return { place, work: () => shelves.work };
+/** Pairs of buffers to look at before no further strategy is tried: about half a second. */
+const WORK_LIMIT = 1e8;
+/** Buffers between two looks at the deadline. */
+const INTERVAL = 256;
+
+/** The lowest of all greedy placements, the first of equals, or the first that is at most `goal` bytes; always one. */
+export function placeGreedily(
+  problem: Problem,
+  goal: number,
+  workLimit: number = WORK_LIMIT,
+  isOver?: () => boolean,
+): Placement {
+  let best: Placement = { offsets: [], height: Number.POSITIVE_INFINITY, strategy: "" };
+  for (const strategy of greedyStrategies(problem)) {
+    // Heights are multiples of the alignment: a buffer that ends within the last unit does not make a lower one.
+    const below = best.height - problem.alignment + 1;
+    const offsets = strategy.place({ below, isOver: best.offsets.length === 0 ? undefined : isOver });
+    const height = offsets ? heightOf(problem, offsets) : Number.POSITIVE_INFINITY;
+    if (offsets && height < best.height) best = { offsets, height, strategy: strategy.name };
+    if (best.height <= goal || strategy.work() > workLimit || isOver?.()) break;
+  }
+  return best;
 }
 
-/** The top of persistent storage, and fixed buffers that are not part of it. */
+/** All greedy strategies for a problem: every order with every fit. */
+export function greedyStrategies(problem: Problem): readonly Strategy[] {
+  const placer = new GreedyPlacer(problem);
+  return PLACEMENT_ORDERS.flatMap((order) => {
+    let ids: readonly number[] | undefined;
+    return FITS.map((fit) => ({
+      name: `${order.name}/${fit}-fit`,
+      place: (limits: GreedyLimits = {}) => {
+        ids ??= order.of(problem);
+        return placer.place(ids, fit, limits);
+      },
+      work: () => placer.work,
+    }));
+  });
+}
+
+/** A problem, prepared once for placing in many orders. */
+class GreedyPlacer {
+  readonly #buffers: readonly Buffer[];
+  /** The top of persistent storage, and fixed buffers that are not part of it. */
+  readonly #floor: number;
+  readonly #fixed: readonly Buffer[];
+  readonly #size: Float64Array;
+  readonly #offset: Float64Array;
+  readonly #index: TimeWindowIndex;
+
+  constructor(problem: Problem) {
+    const { buffers } = problem;
+    const { floor, fixed } = splitFixed(problem);
+    this.#buffers = buffers;
+    this.#floor = floor;
+    this.#fixed = fixed;
+    this.#size = Float64Array.from(buffers, (buffer) => buffer.bytes);
+    this.#offset = new Float64Array(buffers.length);
+    this.#index = indexFor(buffers, this.#offset);
+  }
+
+  get work(): number {
+    return this.#index.work;
+  }
+
+  place(
+    order: readonly number[],
+    fit: Fit,
+    { below = Number.POSITIVE_INFINITY, isOver }: GreedyLimits,
+  ): number[] | null {
+    const offset = this.#offset;
+    this.#index.clear();
+    for (const buffer of this.#buffers) offset[buffer.id] = buffer.fixedAt ?? 0;
+    for (const buffer of this.#fixed) this.#index.add(buffer.id);
+    for (const [number, id] of order.entries()) {
+      if (number % INTERVAL === INTERVAL - 1 && isOver?.()) return null;
+      const buffer = this.#buffers[id];
+      if (!buffer || buffer.fixedAt !== undefined || buffer.bytes === 0) continue;
+      const from = this.#gapFor(buffer, fit);
+      if (from + buffer.bytes >= below) return null;
+      offset[id] = from;
+      this.#index.add(id);
+    }
+    return [...offset];
+  }
+
+  /** The offset for a buffer among what is placed. */
+  #gapFor({ id, bytes, align }: Buffer, fit: Fit): number {
+    const [offset, size, near] = [this.#offset, this.#size, this.#index.result];
+    const count = this.#index.conflicting(id);
+    let floor = this.#floor;
+    let best = -1;
+    let bestRoom = Number.POSITIVE_INFINITY;
+    for (let p = 0; p < count; p++) {
+      const other = near[p] as number;
+      const ceiling = offset[other] as number;
+      if (ceiling - floor >= bytes) {
+        const from = alignUp(floor, align);
+        const room = ceiling - from;
+        if (room >= bytes && room < bestRoom) {
+          if (fit === "first") return from;
+          best = from;
+          bestRoom = room;
+        }
+      }
+      const top = ceiling + (size[other] as number);
+      if (top > floor) floor = top;
+    }
+    return best >= 0 ? best : alignUp(floor, align);
+  }
+}
+
 function splitFixed({ buffers, alignment }: Problem): { floor: number; fixed: readonly Buffer[] } {
   const first = buffers.reduce((step, b) => Math.min(step, b.lifespan.start), Number.POSITIVE_INFINITY);
   const last = buffers.reduce((step, b) => Math.max(step, b.lifespan.end), 0);
@@ -73,8 +176,8 @@ function splitFixed({ buffers, alignment }: Problem): { floor: number; fixed: re
   return { floor, fixed };
 }
 
-/** Empty shelves for buffers, by id. */
-function shelvesFor(buffers: readonly Buffer[]): Shelves {
+/** An empty index of buffers, by id. */
+function indexFor(buffers: readonly Buffer[], offset: Float64Array): TimeWindowIndex {
   const n = buffers.length;
   const byStart = [...buffers].sort((a, b) => a.lifespan.start - b.lifespan.start || a.id - b.id);
   const covered = cover(byStart);
@@ -83,29 +186,5 @@ function shelvesFor(buffers: readonly Buffer[]): Shelves {
     lo[id] = covered.lo[i] as number;
     hi[id] = covered.hi[i] as number;
   });
-  return new Shelves({ n, count: covered.count, lo, hi, size: Float64Array.from(buffers, (b) => b.bytes) }, false);
-}
-
-/** The offset for a buffer among what is placed. */
-function gapFor({ id, bytes, align }: Buffer, shelves: Shelves, bottom: number, fit: Fit): number {
-  const { offset, top, byOffset } = shelves;
-  const count = shelves.around(id);
-  let floor = bottom;
-  let best = -1;
-  let bestRoom = Number.POSITIVE_INFINITY;
-  for (let p = 0; p < count; p++) {
-    const other = byOffset[p] as number;
-    const ceiling = offset[other] as number;
-    if (ceiling - floor >= bytes) {
-      const from = alignUp(floor, align);
-      const room = ceiling - from;
-      if (room >= bytes && room < bestRoom) {
-        if (fit === "first") return from;
-        best = from;
-        bestRoom = room;
-      }
-    }
-    if ((top[other] as number) > floor) floor = top[other] as number;
-  }
-  return best >= 0 ? best : alignUp(floor, align);
+  return new TimeWindowIndex({ n, count: covered.count, lo, hi }, offset);
 }

@@ -1,129 +1,161 @@
 /**
- * @file Local search by ejection: a placement that is too high is cut off at the height that is wanted, and what sticks
- * out goes into a pool. Items of the pool are put back one at a time, into a gap if there is one, otherwise where they
- * push out least; what they push out joins the pool. (The ejection pool of Nagata and Bräysy, 2009, made for vehicle
- * routes; items take the part of customers, sections that of vehicles.)
+ * @file Local search by ejection: items that do not fit below a target height go into a pool and are put back one at a
+ * time, into a gap if there is one, otherwise where the conflicting items weigh least; those are ejected into the pool.
+ * (The ejection pool of Nagata and Bräysy, 2009, for vehicle routes; items are customers, sections are vehicles.)
  *
- *     height ┤ ┌────┐        c sticks out           a gap of 2, and a of 1 is least in the way:
- *     wanted ┤-│ c  │---                              c takes the place of a, a goes into the pool and
+ *     height ┤ ┌────┐        c sticks out           there is a gap of 2, and a of 1 weighs least:
+ *     target ┤-│ c  │---                              c takes the place of a, a goes into the pool and
  *            │ └─┬──┴─┐                               finds a gap elsewhere
  *            │ a │ b  │
  *
- * To be put somewhere by force makes an item weigh more, so that it is not pushed out at once: that ends going in circles.
- * It is forgotten again after some thousand steps; otherwise all weigh the same in the end, and the walk gets worse the
- * longer it is. What is hard to place, large and long, weighs more from the start and goes back first: the small ones find
- * a place around the large ones, hardly ever the other way round. Weights and places are kept when the height is lowered
- * further: one long walk comes lower than many short ones.
+ * An item that was placed by force gains weight, so that it is not ejected at once: that ends cycles. Gained weights decay,
+ * otherwise all weigh the same in the end. Items that are hard to place, large and long, weigh more from the start and are
+ * put back first: small ones fit around large ones, hardly ever the other way round.
+ *
+ *     best   ┤                    a walk starts with nothing placed and a target close to the bound; without success for
+ *     target ┤    ┌───┐           a while, the target is raised; with success, lowered. Near the best height it
+ *            ┤ ┌──┘   └───┐       restarts, from the best placement and from nothing by turns.
+ *     bound  ┤─┘          └──
  */
 import { invariant } from "../../base/invariant.ts";
-import { FIXED, type Places } from "./places.ts";
-import type { Sections } from "./sections.ts";
+import { FIXED, PlacedItems } from "./conflicts.ts";
+import type { SearchParams } from "./params.ts";
+import type { Random } from "./random.ts";
+import { heightOfItems, type Sections } from "./sections.ts";
 
-/** After so many steps, a part of the weight that items have gained is gone. */
-const FORGETTING = 100;
+/** Iterations between two decays. */
+const DECAY_INTERVAL = 100;
+/** Iterations of a round. */
+const ROUND = 2000;
+
+/** More items are not placed from nothing: that alone takes many seconds. */
+const EMPTY_START_ITEMS = 40_000;
+
+/** What is known of a problem: a placement of height `best`, and that there is none below `bound`. */
+export interface Incumbent {
+  readonly offset: Float64Array;
+  readonly best: number;
+  readonly bound: number;
+}
 
 export class Repair {
-  /** Items put back so far, a measure of time. */
-  steps = 0;
+  /** Items put back so far. */
+  iterations = 0;
   readonly #sections: Sections;
-  readonly #places: Places;
-  /** Ends everything from outside. */
-  readonly #late: () => boolean;
-  /** How much is left of what items have gained, each time that they forget. */
-  #kept = 0;
-  /** What an item weighs at first, by how much it gains, and what goes back first. */
+  readonly #params: SearchParams;
+  readonly #isOver: () => boolean;
+  readonly #placed: PlacedItems;
+  /** What an item weighs at first, and gains by force; the hardest goes back first. */
   readonly #hardness: Float64Array;
   readonly #weight: Float64Array;
-  /** What is outside, the hardest last. */
+  /** What is not placed, the hardest last. */
   readonly #pool: Int32Array;
   #pooled = 0;
-  /** Below what each item has to end. */
-  #limits: Float64Array;
+  /** Below what everything has to end. */
+  #target = 0;
+  #rounds = 0;
+  #restarts = 0;
+  /** Iterations since the last success. */
+  #unsuccessful = Number.POSITIVE_INFINITY;
 
-  constructor(sections: Sections, places: Places, late: () => boolean) {
-    const { n } = sections;
+  constructor(sections: Sections, params: SearchParams, random: Random, isOver: () => boolean) {
+    const { n, count, size, lo, hi } = sections;
     this.#sections = sections;
-    this.#places = places;
-    this.#late = late;
-    this.#limits = new Float64Array(n);
+    this.#params = params;
+    this.#isOver = isOver;
+    this.#placed = new PlacedItems(sections, random);
     this.#weight = new Float64Array(n);
     this.#pool = new Int32Array(n);
-    this.#hardness = new Float64Array(n);
-  }
-
-  get offset(): Float64Array {
-    return this.#places.offset;
-  }
-
-  /** Pairs of items looked at so far, another measure of time. */
-  get work(): number {
-    return this.#places.work;
-  }
-
-  /**
-   * Starts from a placement, cut off at the items' limits, or from nothing but what is fixed. `mix` says how much size
-   * counts for being hard, against length; `kept`, how much is left of what items have gained after `FORGETTING` steps.
-   * Nothing that is fixed may be above its limit.
-   */
-  load(offset: Float64Array | null, limits: Float64Array, mix: number, kept: number): void {
-    this.#kept = kept;
-    this.#measure(mix);
-    const { n, size, fixed } = this.#sections;
-    this.#limits = limits;
-    this.#pooled = 0;
-    this.#places.clear();
-    const within: number[] = [];
-    for (let i = 0; i < n; i++) {
-      const isFixed = (fixed[i] as number) >= 0;
-      this.#weight[i] = isFixed ? FIXED : (this.#hardness[i] as number);
-      const from = offset?.[i] ?? (isFixed ? (fixed[i] as number) : Number.POSITIVE_INFINITY);
-      this.#places.offset[i] = from;
-      if (from + (size[i] as number) <= (limits[i] as number)) within.push(i);
-      else {
-        invariant(!isFixed, () => `item ${i} is fixed at ${from}, and has to end at ${limits[i]}`);
-        this.#pool[this.#pooled++] = i;
-      }
-    }
-    const hardness = this.#hardness;
-    this.#pool.subarray(0, this.#pooled).sort((a, b) => (hardness[a] as number) - (hardness[b] as number) || b - a);
-    this.#places.fill(Int32Array.from(within));
-  }
-
-  /** How hard items are: size^mix · length^(1 - mix), each relative to the largest. */
-  #measure(mix: number): void {
-    const { count, size, lo, hi } = this.#sections;
     const largest = size.reduce((most, x) => Math.max(most, x), 1);
-    size.forEach((x, i) => {
+    this.#hardness = size.map((x, i) => {
       const length = ((hi[i] as number) - (lo[i] as number)) / Math.max(1, count);
-      this.#hardness[i] = (x / largest) ** mix * length ** (1 - mix);
+      return (x / largest) ** params.sizeExponent * length ** (1 - params.sizeExponent);
     });
   }
 
-  /** Goes on with other limits; what sticks out joins the pool. */
-  aimAt(limits: Float64Array): void {
-    const { inside, top } = this.#places;
-    this.#limits = limits;
+  /** Offsets after a success. */
+  get offset(): Float64Array {
+    return this.#placed.offset;
+  }
+
+  /** Pairs of items looked at so far, and all items once a round. */
+  get work(): number {
+    return this.#placed.work + this.#rounds * this.#sections.n;
+  }
+
+  /** One round; true if it ends with a placement that is lower than the best. */
+  round(incumbent: Incumbent): boolean {
+    const { best, bound } = incumbent;
+    this.#rounds += 1;
+    if (this.#unsuccessful >= Math.max(this.#params.patience, 2 * this.#sections.n)) this.#raise(incumbent);
+    this.#unsuccessful += ROUND;
+    if (!this.#fit(ROUND)) return false;
+    this.#unsuccessful = 0;
+    const height = heightOfItems(this.#sections, this.offset);
+    this.#aimAt(this.#below(Math.min(best, height), bound));
+    return height < best;
+  }
+
+  /** A height to try next: lower than `height` by a part of its distance to the bound, by a unit at least. */
+  #below(height: number, bound: number): number {
+    return Math.max(bound, height - Math.max(1, Math.ceil(this.#params.descent * (height - bound))));
+  }
+
+  /** Doubles the target's distance to the bound; restarts where that is too close to the best. */
+  #raise(incumbent: Incumbent): void {
+    const { best, bound } = incumbent;
+    this.#unsuccessful = 0;
+    const raised = bound + 2 * (this.#target - bound);
+    if (this.#rounds > 1 && raised > this.#target && raised <= this.#below(best, bound)) this.#target = raised;
+    else this.#restart(incumbent);
+  }
+
+  #restart({ offset, best, bound }: Incumbent): void {
+    const { n, size, fixed } = this.#sections;
+    const isEmpty = this.#params.emptyStart && n <= EMPTY_START_ITEMS && this.#restarts % 2 === 0;
+    this.#restarts += 1;
+    this.#target = isEmpty ? bound + Math.ceil(this.#params.descent * (best - bound)) : this.#below(best, bound);
+    this.#target = Math.min(this.#target, best - 1);
+    const within: number[] = [];
+    this.#pooled = 0;
+    for (let i = 0; i < n; i++) {
+      const isFixed = (fixed[i] as number) >= 0;
+      this.#weight[i] = isFixed ? FIXED : (this.#hardness[i] as number);
+      this.#placed.offset[i] = offset[i] as number;
+      const fits = (offset[i] as number) + (size[i] as number) <= this.#target;
+      invariant(fits || !isFixed, () => `item ${i} is fixed above the bound`);
+      if (isFixed || (fits && !isEmpty)) within.push(i);
+      else this.#pool[this.#pooled++] = i;
+    }
+    const hardness = this.#hardness;
+    this.#pool.subarray(0, this.#pooled).sort((a, b) => (hardness[a] as number) - (hardness[b] as number) || b - a);
+    this.#placed.fill(Int32Array.from(within));
+  }
+
+  /** Lowers the target; what sticks out joins the pool. */
+  #aimAt(target: number): void {
+    const { isPlaced, top } = this.#placed;
+    this.#target = target;
     for (let i = 0; i < this.#sections.n; i++) {
-      if (inside[i] === 1 && (top[i] as number) > (limits[i] as number)) this.#evict(i);
+      if (isPlaced[i] === 1 && (top[i] as number) > target) this.#eject(i);
     }
   }
 
-  /** Puts items of the pool back until it is empty (true) or the steps are used up. */
-  fit(steps: number): boolean {
-    const last = this.steps + steps;
+  /** Puts items of the pool back until it is empty (true) or the iterations are used up. */
+  #fit(iterations: number): boolean {
+    const last = this.iterations + iterations;
     while (this.#pooled > 0) {
-      if (this.steps >= last) return false;
+      if (this.iterations >= last) return false;
       this.#pooled -= 1;
       const item = this.#pool[this.#pooled] as number;
       if (this.#insert(item)) continue;
-      this.#drop(item);
+      this.#addToPool(item);
       return false;
     }
     return true;
   }
 
-  /** Puts an item into the pool. */
-  #drop(i: number): void {
+  #addToPool(i: number): void {
     const [pool, hardness, value] = [this.#pool, this.#hardness, this.#hardness[i] as number];
     let [low, high] = [0, this.#pooled];
     while (low < high) {
@@ -136,34 +168,34 @@ export class Repair {
     this.#pooled += 1;
   }
 
-  #evict(i: number): void {
-    invariant((this.#weight[i] as number) < FIXED, () => `item ${i} is fixed and would be pushed out`);
-    this.#places.take(i);
-    this.#drop(i);
+  #eject(i: number): void {
+    invariant((this.#weight[i] as number) < FIXED, () => `item ${i} is fixed and would be ejected`);
+    this.#placed.remove(i);
+    this.#addToPool(i);
   }
 
   /** Puts an item in, by force if need be; false when it does not fit even then. */
   #insert(i: number): boolean {
-    this.steps += 1;
-    if (this.steps % FORGETTING === 0) this.#forget();
-    if ((this.steps & 63) === 0 && this.#late()) return false;
-    const from = this.#places.cheapestFor(i, this.#limits[i] as number, this.#weight);
+    this.iterations += 1;
+    if (this.#params.decay && this.iterations % DECAY_INTERVAL === 0) this.#decay();
+    if ((this.iterations & 63) === 0 && this.#isOver()) return false;
+    const placed = this.#placed;
+    const from = placed.cheapestFor(i, this.#target, this.#weight);
     if (from < 0) return false;
-    const { met } = this.#places;
-    const count = this.#places.meet(i, from);
-    for (let p = 0; p < count; p++) this.#evict(met[p] as number);
+    const count = placed.conflictsAt(i, from);
+    for (let p = 0; p < count; p++) this.#eject(placed.conflicts[p] as number);
     if (count > 0) this.#weight[i] = (this.#weight[i] as number) + (this.#hardness[i] as number);
-    this.#places.put(i, from);
+    placed.place(i, from);
     return true;
   }
 
-  /** Lets the weights go back to what they were at first. */
-  #forget(): void {
+  /** Moves weights towards what they were at first. */
+  #decay(): void {
     const [weight, hardness] = [this.#weight, this.#hardness];
     for (let i = 0; i < weight.length; i++) {
       const first = hardness[i] as number;
       const now = weight[i] as number;
-      if (now < FIXED) weight[i] = first + this.#kept * (now - first);
+      if (now < FIXED) weight[i] = first + this.#params.weightDecay * (now - first);
     }
   }
 }

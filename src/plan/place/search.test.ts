@@ -6,6 +6,7 @@ import { boundOf } from "../bound.ts";
 import { parseCsv } from "../csv.ts";
 import { place } from "../place.ts";
 import { type Buffer, heightOf, overlapInTime, type Problem } from "../problem.ts";
+import { DEFAULT_PARAMS, type SearchParams } from "./params.ts";
 import { type SearchOptions, type SearchResult, searchPlacement } from "./search.ts";
 
 interface Row {
@@ -65,7 +66,7 @@ function faults({ buffers }: Problem, offsets: readonly number[]): string[] {
   return found;
 }
 
-/** The optimum: some order is optimal in which each buffer goes on top of the contemporaries placed before it. */
+/** The optimum: some order is optimal in which each buffer goes on top of the conflicting buffers placed before it. */
 function optimum(problem: Problem): number {
   const { buffers } = problem;
   let best = Number.POSITIVE_INFINITY;
@@ -75,14 +76,14 @@ function optimum(problem: Problem): number {
     if (rest.length === 0) best = heightOf(problem, offsets);
     for (const buffer of rest) {
       let offset = 0;
-      const inTheWay = () =>
+      const conflict = () =>
         placed.find(
           (p) =>
             overlapInTime(p.lifespan, buffer.lifespan) &&
             offset < offsets[p.id]! + p.bytes &&
             offsets[p.id]! < offset + buffer.bytes,
         );
-      for (let other = inTheWay(); other; other = inTheWay())
+      for (let other = conflict(); other; other = conflict())
         offset = Math.ceil((offsets[other.id]! + other.bytes) / buffer.align) * buffer.align;
       offsets[buffer.id] = offset;
       visit(
@@ -134,7 +135,32 @@ describe("search", () => {
     );
   });
 
-  it("places without collisions, never above its start, in all combinations of options", () => {
+  it("is valid in every combination of its switches, and optimal with the exact method", () => {
+    const switches = Object.entries(DEFAULT_PARAMS).filter(([, value]) => typeof value === "boolean");
+    expect(switches.length).toBe(9);
+    const combinations = Array.from({ length: 2 ** switches.length }, (_, bits) =>
+      Object.fromEntries(switches.map(([name], k) => [name, ((bits >> k) & 1) === 1])),
+    ) as Partial<SearchParams>[];
+    const samples = fc.sample(fc.tuple(problems(7, 7, 9, 3), fc.constantFrom(0, 2, 3)), { numRuns: 12, seed: 12 });
+    const tiny = samples.map(([plain, every]) => (every === 0 ? plain : withFixed(plain, every)));
+    const larger = fc.sample(problems(40, 30, 40, 1), { numRuns: 3, seed: 13 });
+    const optima = tiny.map(optimum);
+    for (const params of combinations) {
+      tiny.forEach((problem, k) => {
+        const result = checked(problem, { start: tower(problem), params, workLimit: params.exact ? 2e7 : 1e5 });
+        if (params.exact) expect([result.height, result.proven, params]).toEqual([optima[k], true, params]);
+        if (!params.exact && !params.repair) expect(result.nodes).toBe(0);
+      });
+      for (const problem of larger) {
+        const start = tower(problem);
+        const { height } = checked(problem, { start, params, workLimit: 2e5 });
+        if (params.exact || params.repair) expect(height).toBeLessThan(start.height);
+        else expect(height).toBeLessThanOrEqual(start.height);
+      }
+    }
+  });
+
+  it("places without collisions, never above its start, in all combinations of limits", () => {
     const combinations = fc.record({
       seed: fc.integer({ min: 1, max: 9 }),
       room: fc.constantFrom(null, 1, 1.05, 1.3),

@@ -37,7 +37,7 @@ export interface Sections {
 }
 
 /** The greatest common divisor of integers of 0 or more. */
-export function gcd(a: number, b: number): number {
+function gcd(a: number, b: number): number {
   let [x, y] = [a, b];
   while (y > 0) [x, y] = [y, x % y];
   return x;
@@ -72,7 +72,7 @@ export function sectionsOf(problem: Problem): Sections {
 }
 
 /** Per section, what items of these sizes add up to. */
-export function loadOf({ count, lo, hi }: Pick<Sections, "count" | "lo" | "hi">, size: Float64Array): Float64Array {
+function loadOf({ count, lo, hi }: Pick<Sections, "count" | "lo" | "hi">, size: Float64Array): Float64Array {
   const change = new Float64Array(count + 1);
   size.forEach((units, i) => {
     change[lo[i] as number] = (change[lo[i] as number] as number) + units;
@@ -89,6 +89,11 @@ export function fixedTop({ n, fixed, size }: Sections): number {
     if ((fixed[i] as number) >= 0) top = Math.max(top, (fixed[i] as number) + (size[i] as number));
   }
   return top;
+}
+
+/** How high items at these offsets are, in units. */
+export function heightOfItems({ size }: Sections, offset: Float64Array): number {
+  return offset.reduce((height, from, i) => Math.max(height, from + (size[i] as number)), 0);
 }
 
 /** Offsets of all buffers in bytes, where the items are at these, in units. */

@@ -1,117 +1,109 @@
 /**
- * @file Where an item does least harm among those that are placed, as repair asks (repair.ts), read off lists that are
- * kept sorted by offset and by top (shelves.ts). rows.ts answers the same for items of few sizes.
+ * @file Placed items, and where another one conflicts with the least weight of them, as local search asks (repair.ts).
+ * Conflicting items are read off lists in order of offset and of top (windows.ts).
  */
 import type { Random } from "./random.ts";
 import type { Sections } from "./sections.ts";
-import { Shelves } from "./shelves.ts";
+import { TimeWindowIndex } from "./windows.ts";
 
 /** A fixed item weighs more than everything else together. */
 export const FIXED = 1e9;
 
-/** Items of a problem, some of which are placed. */
-export interface Places {
+export class PlacedItems {
   readonly offset: Float64Array;
   readonly top: Float64Array;
-  readonly inside: Uint8Array;
-  /** The answer of `meet`. */
-  readonly met: Int32Array;
-  /** Entries looked at so far, a measure of time. */
-  readonly work: number;
-  clear(): void;
-  /** Places many items at once, at their `offset`. */
-  fill(items: Int32Array): void;
-  put(i: number, offset: number): void;
-  take(i: number): void;
-  /** The lowest gap for item i below `limit`, or else where it is in the way of least weight; -1 where it does not fit. */
-  cheapestFor(i: number, limit: number, weight: Float64Array): number;
-  /** Fills `met` with what is in the way of item i at the offset that was answered last; how many that are. */
-  meet(i: number, from: number): number;
-}
-
-export class ShelfPlaces implements Places {
-  readonly met: Int32Array;
+  readonly isPlaced: Uint8Array;
+  /** The answer of `conflictsAt`. */
+  readonly conflicts: Int32Array;
   readonly #sections: Sections;
-  readonly #shelves: Shelves;
+  readonly #byOffset: TimeWindowIndex;
+  readonly #byTop: TimeWindowIndex;
   readonly #random: Random;
   #weighed = 0;
-  /** Of the last question: contemporaries, the highest offset, and whether a gap was the answer. */
+  /** Of the last question: conflicting items (none in a gap), and the highest offset. */
   #count = 0;
   #last = 0;
-  #isGap = false;
-  /** The best so far: its weight, where it is, and how many are as good. */
+  /** The best so far: its weight, its offset, and how many are as good. */
   #least = 0;
   #from = -1;
   #ties = 0;
 
   constructor(sections: Sections, random: Random) {
+    const { n } = sections;
     this.#sections = sections;
-    this.#shelves = new Shelves(sections, true);
     this.#random = random;
-    this.met = new Int32Array(sections.n);
+    this.offset = new Float64Array(n);
+    this.top = new Float64Array(n);
+    this.isPlaced = new Uint8Array(n);
+    this.conflicts = new Int32Array(n);
+    this.#byOffset = new TimeWindowIndex(sections, this.offset);
+    this.#byTop = new TimeWindowIndex(sections, this.top);
   }
 
-  get offset(): Float64Array {
-    return this.#shelves.offset;
-  }
-
-  get top(): Float64Array {
-    return this.#shelves.top;
-  }
-
-  get inside(): Uint8Array {
-    return this.#shelves.inside;
-  }
-
+  /** Entries looked at so far, a measure of time. */
   get work(): number {
-    return this.#shelves.work + this.#weighed;
+    return this.#byOffset.work + this.#byTop.work + this.#weighed;
   }
 
-  clear(): void {
-    this.#shelves.clear();
-  }
-
+  /** Places these items, and no others, at their `offset`. */
   fill(items: Int32Array): void {
-    this.#shelves.fill(items);
+    this.isPlaced.fill(0);
+    for (const i of items) {
+      this.top[i] = (this.offset[i] as number) + (this.#sections.size[i] as number);
+      this.isPlaced[i] = 1;
+    }
+    this.#byOffset.fill(items);
+    this.#byTop.fill(items);
   }
 
-  put(i: number, offset: number): void {
-    this.#shelves.put(i, offset);
+  place(i: number, offset: number): void {
+    this.offset[i] = offset;
+    this.top[i] = offset + (this.#sections.size[i] as number);
+    this.isPlaced[i] = 1;
+    this.#byOffset.add(i);
+    this.#byTop.add(i);
   }
 
-  take(i: number): void {
-    this.#shelves.take(i);
+  remove(i: number): void {
+    this.isPlaced[i] = 0;
+    this.#byOffset.remove(i);
+    this.#byTop.remove(i);
   }
 
+  /** The lowest gap for item i below `limit`, or else where it conflicts with the least weight; -1 where it does not fit. */
   cheapestFor(i: number, limit: number, weight: Float64Array): number {
     this.#last = limit - (this.#sections.size[i] as number);
-    this.#count = this.#shelves.around(i);
+    this.#count = this.#byOffset.conflicting(i);
     const gap = this.#gapFor(i);
-    this.#isGap = gap >= 0;
-    if (this.#isGap) return gap;
-    this.#shelves.aroundByTop(i);
+    if (gap >= 0) {
+      this.#count = 0;
+      return gap;
+    }
+    this.#byTop.conflicting(i);
     return this.#leastFor(i, weight);
   }
 
-  meet(i: number, from: number): number {
-    if (this.#isGap) return 0;
-    const { offset, top, byOffset } = this.#shelves;
+  /** Fills `conflicts` with what overlaps item i at an answer of `cheapestFor`; the number of it. */
+  conflictsAt(i: number, from: number): number {
+    const { offset, top } = this;
+    const near = this.#byOffset.result;
     const to = from + (this.#sections.size[i] as number);
-    let found = 0;
+    let size = 0;
     for (let p = 0; p < this.#count; p++) {
-      const j = byOffset[p] as number;
-      if ((offset[j] as number) < to && (top[j] as number) > from) this.met[found++] = j;
+      const j = near[p] as number;
+      if ((offset[j] as number) < to && (top[j] as number) > from) this.conflicts[size++] = j;
     }
-    return found;
+    return size;
   }
 
   /** The lowest gap, or -1. */
   #gapFor(i: number): number {
-    const { offset, top, byOffset } = this.#shelves;
+    const { offset, top } = this;
+    const near = this.#byOffset.result;
     const size = this.#sections.size[i] as number;
     let floor = 0;
     for (let p = 0; p < this.#count; p++) {
-      const j = byOffset[p] as number;
+      const j = near[p] as number;
       if ((offset[j] as number) - floor >= size) return floor;
       if ((top[j] as number) > floor) floor = this.#up(i, top[j] as number);
     }
@@ -119,16 +111,17 @@ export class ShelfPlaces implements Places {
   }
 
   /**
-   * The offset at which least is in the way. What is in the way at p is what starts below p + size, less what ends at or
-   * below p, so it gets less at every top, and more right behind every offset less the size; nothing is less than it is
-   * from the last top up to there:
+   * The offset with the least weight of conflicts. At p these are the items that start below p + size, less those that end
+   * at or below p, so the weight falls at every top, and rises right behind every offset less the size; it is least from
+   * the last top up to there:
    *
-   *     in the way ┤──┐     ┌──       tried are both ends, on the top of something and right under something,
-   *                │  └─┐ ┌─┘         and with alignment what is in between
-   *              p ┤    ├─┤
+   *     weight ┤──┐     ┌──       tried are both ends, on the top of something and right under something,
+   *            │  └─┐ ┌─┘         and with alignment what is in between
+   *          p ┤    ├─┤
    */
   #leastFor(i: number, weight: Float64Array): number {
-    const { offset, top, byOffset, byTop } = this.#shelves;
+    const { offset, top } = this;
+    const [byOffset, byTop] = [this.#byOffset.result, this.#byTop.result];
     const [count, last] = [this.#count, this.#last];
     const size = this.#sections.size[i] as number;
     if (last < 0) return -1;
@@ -161,7 +154,7 @@ export class ShelfPlaces implements Places {
     return this.#from;
   }
 
-  /** Tries offsets `from` and `to`, with as much in the way everywhere between them. */
+  /** Tries offsets `from` and `to`, with conflicts of the same weight everywhere between them. */
   #consider(i: number, cost: number, from: number, to: number): void {
     if (cost > this.#least) return;
     const low = this.#up(i, from);

@@ -1,26 +1,21 @@
 /**
- * @file What search keeps about a placement under construction, and how it takes steps back. Items are placed from below,
- * never under anything that was placed before, so the future depends on one number per unplaced item:
+ * @file The state of branch and bound, with a trail to undo changes. Items are placed from below, never under anything
+ * that was placed before, so the future depends on one number per unplaced item:
  *
  *     low[i] = the lowest offset that item i can still have (∞ once it is placed)
  *
  *       │ ┌──────┐                        placing a at 0 raises low[b] and low[c] to 2;
- *     2 ┤ │  b   ├────┐                   section s holds {b, c}: floor[s] = min(low[b], low[c]) = 2,
+ *     2 ┤ │  b   ├────┐                   section s has {b, c}: floor[s] = min(low[b], low[c]) = 2,
  *       │ └──┬───┴ c ─┤                   rest[s] = size b + size c, and
- *     0 ┤    │ a │    │                   floor[s] + rest[s] > capacity means: no way on from here
+ *     0 ┤    │ a │    │                   floor[s] + rest[s] > capacity is a dead end
  *
- * A floor counts what can never be filled any more: the lowest offset of everything that is still to come, not the top of
- * what is there. `raise` and `place` write to a trail; `undo` goes back to a mark. All costs are in items and sections
- * next to the changed item; nothing is allocated. Each state has a 64-bit fingerprint, the exclusive or of one number
- * per unplaced item, kept up to date. Lowest tops and floors are known for blocks of 64 items and 64 sections, so that
- * search looks only into blocks that changed or matter.
+ * A floor counts fragmentation: it is the lowest offset of everything still to come, not the top of what is there. Costs
+ * are in items and sections next to the changed item; nothing is allocated. Each state has a 64-bit fingerprint, the
+ * exclusive or of one number per unplaced item, updated with every change.
  */
 import type { Sections } from "./sections.ts";
 
-/** Items or sections per block: 2 to the power of this. */
-export const BLOCK_BITS = 6;
-
-export class Stock {
+export class SearchState {
   readonly sections: Sections;
   readonly low: Float64Array;
   readonly offset: Float64Array;
@@ -28,8 +23,8 @@ export class Stock {
   readonly rest: Float64Array;
   /** Per section, how many unplaced items it shares with the section before. */
   readonly cross: Int32Array;
-  /** Per section, how often it has been what was in the way. */
-  readonly blame: Float64Array;
+  /** Per section, how many dead ends it has caused; decays (search.ts). */
+  readonly failures: Float64Array;
   /** Items by first section: those that start in section s are [startsAt[s], startsAt[s + 1]). */
   readonly startsAt: Int32Array;
   /** Unplaced items of section s: list[base[s]] … list[base[s] + live[s] - 1]. */
@@ -40,10 +35,6 @@ export class Stock {
   print1 = 0;
   print2 = 0;
   capacity = 0;
-  /** Per block of items, the lowest top that one can still have; NaN when that has to be found again. */
-  readonly #blockTop: Float64Array;
-  /** Per block of sections, the lowest floor; NaN as above. */
-  readonly #blockFloor: Float64Array;
   /** Where item i stands in the list of section s: where[home[i] + s]. */
   readonly #where: Int32Array;
   readonly #home: Int32Array;
@@ -66,10 +57,8 @@ export class Stock {
     this.floor = new Float64Array(count);
     this.rest = new Float64Array(count);
     this.cross = new Int32Array(count + 1);
-    this.blame = new Float64Array(count);
+    this.failures = new Float64Array(count);
     this.live = new Int32Array(count);
-    this.#blockTop = new Float64Array((n >> BLOCK_BITS) + 1);
-    this.#blockFloor = new Float64Array((count >> BLOCK_BITS) + 1);
     this.#witness = new Int32Array(count);
     this.#dirty = new Int32Array(count);
     this.startsAt = new Int32Array(count + 1).fill(n);
@@ -99,8 +88,6 @@ export class Stock {
     this.cross.fill(0);
     this.floor.fill(0);
     this.rest.set(load);
-    this.#blockTop.fill(Number.NaN);
-    this.#blockFloor.fill(Number.NaN);
     this.print1 = 0;
     this.print2 = 0;
     for (let i = 0; i < n; i++) {
@@ -135,7 +122,7 @@ export class Stock {
     const first = lo[c] as number;
     const end = hi[c] as number;
     for (let s = first; s < end; s++) {
-      if (from + (rest[s] as number) > this.capacity) return this.#stuckAt(s);
+      if (from + (rest[s] as number) > this.capacity) return this.#failAt(s);
     }
     this.offset[c] = from;
     this.#dirtyCount = 0;
@@ -143,9 +130,9 @@ export class Stock {
     for (let s = first; s < end; s++) {
       rest[s] = (rest[s] as number) - bytes;
       if (s > first) cross[s] = (cross[s] as number) - 1;
-      this.#dropFrom(s, c);
+      this.#unlist(s, c);
     }
-    // contemporaries: what is live in the first section, and what starts later
+    // conflicting items: what is live in the first section, and what starts later
     for (let p = base[first] as number, e = p + (live[first] as number); p < e; p++) {
       const j = list[p] as number;
       if ((low[j] as number) < top && !this.#push(j, top, align)) return false;
@@ -158,9 +145,9 @@ export class Stock {
 
   /**
    * Decides that an item is not at its `low`. In a placement in which nothing can sink it then stands on the top of some
-   * contemporary that is not placed yet. False when there is none, or no room.
+   * conflicting item that is not placed yet. False when there is none, or no room.
    */
-  delay(c: number): boolean {
+  postpone(c: number): boolean {
     const { lo, hi, size, align, fixed } = this.sections;
     const { low, list, base, live } = this;
     const first = lo[c] as number;
@@ -191,7 +178,6 @@ export class Stock {
       if (what < 0) {
         floor[~what] = old;
         this.#witness[~what] = this.#trailWitness[this.#trailEnd] as number;
-        this.#blockFloor[~what >> BLOCK_BITS] = Number.NaN;
         continue;
       }
       const placed = low[what] === Number.POSITIVE_INFINITY;
@@ -204,7 +190,6 @@ export class Stock {
       }
       if (!placed) this.#imprint(what, low[what] as number);
       low[what] = old;
-      this.#blockTop[what >> BLOCK_BITS] = Number.NaN;
       this.#imprint(what, old);
     }
   }
@@ -214,35 +199,10 @@ export class Stock {
     const { low } = this;
     const { size } = this.sections;
     let least = Number.POSITIVE_INFINITY;
-    for (let i = from; i < to; ) {
-      const end = Math.min(((i >> BLOCK_BITS) + 1) << BLOCK_BITS, this.sections.n);
-      const whole = (i & ((1 << BLOCK_BITS) - 1)) === 0 && end <= to;
-      const known = this.#blockTop[i >> BLOCK_BITS] as number;
-      let lowest = whole ? known : Number.NaN;
-      if (Number.isNaN(lowest)) {
-        lowest = Number.POSITIVE_INFINITY;
-        for (let j = i, stop = Math.min(end, to); j < stop; j++) {
-          const top = (low[j] as number) + (size[j] as number);
-          if (top < lowest) lowest = top;
-        }
-        if (whole) this.#blockTop[i >> BLOCK_BITS] = lowest;
-      }
-      if (lowest < least) least = lowest;
-      i = end;
+    for (let i = from; i < to; i++) {
+      const top = (low[i] as number) + (size[i] as number);
+      if (top < least) least = top;
     }
-    return least;
-  }
-
-  /** The lowest floor of a block of sections. */
-  lowestFloor(block: number): number {
-    let least = this.#blockFloor[block] as number;
-    if (!Number.isNaN(least)) return least;
-    least = Number.POSITIVE_INFINITY;
-    const end = Math.min((block + 1) << BLOCK_BITS, this.sections.count);
-    for (let s = block << BLOCK_BITS; s < end; s++) {
-      if ((this.floor[s] as number) < least) least = this.floor[s] as number;
-    }
-    this.#blockFloor[block] = least;
     return least;
   }
 
@@ -260,7 +220,7 @@ export class Stock {
 
   /** Raises an item to stand on a top; false when it is fixed below that. */
   #push(j: number, top: number, align: Float64Array | null): boolean {
-    if ((this.sections.fixed[j] as number) >= 0) return this.#stuckAt(this.sections.lo[j] as number);
+    if ((this.sections.fixed[j] as number) >= 0) return this.#failAt(this.sections.lo[j] as number);
     this.#raise(j, align ? Math.ceil(top / (align[j] as number)) * (align[j] as number) : top);
     return true;
   }
@@ -270,10 +230,9 @@ export class Stock {
     const { low } = this;
     const witness = this.#witness;
     const old = low[j] as number;
-    this.#remember(j, old, 0);
+    this.#record(j, old, 0);
     this.#imprint(j, old);
     low[j] = value;
-    this.#blockTop[j >> BLOCK_BITS] = Number.NaN;
     if (value !== Number.POSITIVE_INFINITY) this.#imprint(j, value);
     for (let s = lo[j] as number, e = hi[j] as number; s < e; s++) {
       if (witness[s] === j) this.#dirty[this.#dirtyCount++] = s;
@@ -299,23 +258,20 @@ export class Stock {
         least = value;
         witness = j;
       }
-      this.#remember(~s, old, this.#witness[s] as number);
+      this.#record(~s, old, this.#witness[s] as number);
       this.#witness[s] = witness;
-      if (least !== old) {
-        floor[s] = least;
-        this.#blockFloor[s >> BLOCK_BITS] = Number.NaN;
-      }
-      if (witness >= 0 && least + (this.rest[s] as number) > this.capacity) return this.#stuckAt(s);
+      floor[s] = least;
+      if (witness >= 0 && least + (this.rest[s] as number) > this.capacity) return this.#failAt(s);
     }
     return true;
   }
 
-  #stuckAt(s: number): false {
-    this.blame[s] = (this.blame[s] as number) + 1;
+  #failAt(s: number): false {
+    this.failures[s] = (this.failures[s] as number) + 1;
     return false;
   }
 
-  #dropFrom(s: number, c: number): void {
+  #unlist(s: number, c: number): void {
     const { list, base, live } = this;
     const last = (base[s] as number) + (live[s] as number) - 1;
     const at = this.#where[(this.#home[c] as number) + s] as number;
@@ -327,22 +283,23 @@ export class Stock {
     live[s] = (live[s] as number) - 1;
   }
 
-  #remember(what: number, old: number, witness: number): void {
-    if (this.#trailEnd === this.#trailWhat.length) {
-      const longer = new Int32Array(2 * this.#trailEnd);
-      longer.set(this.#trailWhat);
-      this.#trailWhat = longer;
-      const olds = new Float64Array(2 * this.#trailEnd);
-      olds.set(this.#trailOld);
-      this.#trailOld = olds;
-      const witnesses = new Int32Array(2 * this.#trailEnd);
-      witnesses.set(this.#trailWitness);
-      this.#trailWitness = witnesses;
-    }
+  #record(what: number, old: number, witness: number): void {
+    if (this.#trailEnd === this.#trailWhat.length) this.#growTrail();
     this.#trailWhat[this.#trailEnd] = what;
     this.#trailOld[this.#trailEnd] = old;
     this.#trailWitness[this.#trailEnd] = witness;
     this.#trailEnd += 1;
+  }
+
+  #growTrail(): void {
+    const length = 2 * this.#trailEnd;
+    const [what, old, witness] = [this.#trailWhat, this.#trailOld, this.#trailWitness];
+    this.#trailWhat = new Int32Array(length);
+    this.#trailOld = new Float64Array(length);
+    this.#trailWitness = new Int32Array(length);
+    this.#trailWhat.set(what);
+    this.#trailOld.set(old);
+    this.#trailWitness.set(witness);
   }
 
   /** Adds "item i at `value`" to the fingerprint, or takes it away. */
