@@ -11,6 +11,7 @@ import { parseBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import { Recent } from "../base/recent.ts";
+import { isTransfer } from "../codegen/placed.ts";
 import { type ChosenProgram, type MemoryRequest, ProgramPlans } from "../compiler/assemble.ts";
 import type { PlanProgress } from "../compiler/graph-plans.ts";
 import type { Graph } from "../ir/graph.ts";
@@ -338,7 +339,7 @@ export function planInfo(
     persistentBytes: plan.problem.buffers.reduce((sum, b) => sum + (b.kind === "persistent" ? b.bytes : 0), 0),
     paths: pathsOf(source),
     flops: graphCost(graph).flops,
-    kernelCalls: placed.kernels.length,
+    kernelCalls: placed.kernels.filter((step) => !isTransfer(step)).length,
     traceMs: source.traceMs,
     planMs: placed.planMs,
     planCached: placed.planCached,

@@ -1,8 +1,13 @@
-/** @file A placed program as a target gets it: steps in order, every address known. Numbers are bytes from the arena's start. */
+/**
+ * @file A placed program as a target gets it: steps in order, every address known. Numbers are bytes from the start of the
+ * memory that the arena is in; in other memory spaces, from the start of the space.
+ */
+import { TidemarkError } from "../base/errors.ts";
 import type { Graph, Node } from "../ir/graph.ts";
 import type { Kernel } from "../kernel/loops.ts";
 import type { Plan } from "../plan/problem.ts";
-import type { Statement } from "./script.ts";
+import type { SpaceId } from "../plan/space.ts";
+import { int, type Statement } from "./script.ts";
 
 /** A kernel with the address of each operand. */
 export interface PlacedKernel {
@@ -16,10 +21,45 @@ export interface PlacedControl {
   readonly script: readonly Statement[];
 }
 
+/** Where one end of a copy between memory spaces is. */
+export interface PlacedEnd {
+  readonly space: SpaceId;
+  readonly address: number;
+}
+
+/**
+ * Half of a copy between memory spaces (plan/program.ts): `start` hands it to its queue and goes on, `wait` goes on when it is
+ * done. Both halves have the same number.
+ */
+export interface PlacedTransfer {
+  readonly kernel: null;
+  readonly transfer: "start" | "wait";
+  /** Which copy of the program it is. */
+  readonly copy: number;
+  /** What copies; every queue does one copy after the other. */
+  readonly queue: number;
+  readonly from: PlacedEnd;
+  readonly to: PlacedEnd;
+  readonly bytes: number;
+}
+
 /** One step of a program. */
-export type PlacedStep = PlacedKernel | PlacedControl;
+export type PlacedStep = PlacedKernel | PlacedControl | PlacedTransfer;
 
 export const isKernel = (step: PlacedStep): step is PlacedKernel => step.kernel !== null;
+export const isTransfer = (step: PlacedStep): step is PlacedTransfer => "transfer" in step;
+
+/** A step as code, for targets with one memory; others cannot be reached by them. */
+export function statementsOf(step: PlacedStep, target: string): readonly Statement[] {
+  if (isTransfer(step)) {
+    const summary = `${target} has one memory and no copies to another: space ${step.from.space} to ${step.to.space}`;
+    throw new TidemarkError("TargetUnsupported", summary, {
+      help: "load the program for the target it was planned for",
+    });
+  }
+  if (!isKernel(step)) return step.script;
+  return [{ kind: "kernel", kernel: step.kernel, addresses: step.addresses.map(int) }];
+}
 
 /** Bytes moved within the arena after the last kernel. */
 export interface PlacedCopy {
@@ -35,7 +75,7 @@ export interface PlacedProgram {
   readonly plan: Plan;
   /** Where the arena starts in its memory, which may hold others beside it; all addresses count from the memory's start. */
   readonly base: number;
-  /** Kernels, and loops and branches of them. */
+  /** Kernels, loops and branches of them, and copies between memory spaces. */
   readonly kernels: readonly PlacedStep[];
   /** The node of each. */
   readonly kernelNodes: readonly Node[];

@@ -26,18 +26,22 @@ import { endsBytes } from "../plan/bound.ts";
 import { isSmaller, PlanFamily } from "../plan/budget/family.ts";
 import { type Candidate, type Proof, UNREACHED } from "../plan/budget/rungs.ts";
 import { planInfeasible } from "../plan/infeasible.ts";
+import { withinBudget } from "../plan/plan.ts";
 import { withCapacity } from "../plan/problem.ts";
 import type { Level } from "../plan/recompute/levels.ts";
 import type { IntegerSolver } from "../plan/recompute/optimal.ts";
 import { STRATEGY, type StrategyName } from "../plan/recompute/strategies.ts";
-import type { TargetDescription } from "../target/description.ts";
+import { arenaSpace, type TargetDescription } from "../target/description.ts";
 import type { CostModel } from "../target/work.ts";
-import { Assembler, type AssemblerOptions, type Made, placedProgram } from "./assembler.ts";
+import { Assembler, type AssemblerOptions, type Made } from "./assembler.ts";
+import { placedProgram } from "./bind.ts";
 import { candidateOf, GraphPlans, type PlanTools } from "./graph-plans.ts";
 import { LoopForms, SMALL } from "./loop-forms.ts";
 import type { MemoryRequest } from "./memory-request.ts";
 import { TargetCosts } from "./node-costs.ts";
+import { fitted } from "./offload.ts";
 import { type ChosenPlan, PlanCache } from "./plan-cache.ts";
+import { requireTypes } from "./types.ts";
 import { fastestOf, WideSearch } from "./wide-search.ts";
 
 export type { MemoryRequest } from "./memory-request.ts";
@@ -82,6 +86,7 @@ interface Base {
 function baseOf(graph: Graph, tools: PlanTools, { verify = false, passes }: AssembleOptions): Base {
   const { assembler, costs } = tools;
   const cleaned = runPasses(graph, passes ?? pipeline, verify ? { verify } : {});
+  requireTypes(cleaned, assembler.target, assembler.lower);
   let named = 0;
   const rewound = passes ? cleaned : rewindLoops(cleaned, asAsked, () => named++);
   const written = passes ? cleaned : smallerResiduals.run(rewound);
@@ -188,8 +193,23 @@ export class ProgramPlans {
     return { arenaBytes, predictedMs };
   }
 
-  /** What is asked for; throws `PlanInfeasible` where there is no such plan. */
+  /**
+   * What is asked for; throws `PlanInfeasible` where there is no such plan. What the target's memory cannot hold is moved to
+   * its other memory where it has one, and else computed again.
+   */
   choose(request: MemoryRequest): Candidate<Made> {
+    const { capacity } = arenaSpace(this.#tools.assembler.target);
+    const limit = Math.min(request.budgetBytes ?? capacity, capacity);
+    const within = (asked: MemoryRequest): Candidate<Made> | null => fitted(this.#search(asked), limit, this.#tools);
+    const limited = { ...request, budgetBytes: limit };
+    const chosen = within(request.budgetBytes === undefined ? request : limited);
+    const found = chosen ?? (isPlain(request) ? within(limited) : null);
+    if (!found) throw planInfeasible(withCapacity(this.#smallest(request).result.plan, limit), true);
+    withinBudget(found.result.plan, Number.POSITIVE_INFINITY);
+    return found;
+  }
+
+  #search(request: MemoryRequest): Candidate<Made> {
     const worth = !isPlain(request) || this.#graph.nodes.length >= LEAST_NODES;
     // what a solver has proven cannot be checked when it is read
     const isProven = STRATEGY[request.strategy ?? "auto"].solver === "required";
@@ -227,7 +247,9 @@ export class ProgramPlans {
     if (isPlain(request)) return this.#made().asWritten;
     const found = this.#find(request);
     if (found) return found;
-    const { plan } = this.#smallest(request).result;
+    const smallest = this.#smallest(request);
+    const { plan } = smallest.result;
+    if (plan.program.spaces.length > 1) return smallest;
     const limited = withCapacity(plan, budgetBytes ?? Number.POSITIVE_INFINITY);
     throw planInfeasible(limited, (strategy ?? "auto") !== "store-all");
   }

@@ -3,8 +3,6 @@
  * been compiled for a machine yet, so `plan` commands and `compile` share everything up to here.
  */
 import { at, invariant } from "../base/invariant.ts";
-import type { PlacedCopy, PlacedProgram, PlacedStep } from "../codegen/placed.ts";
-import { int } from "../codegen/script.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { bytesOf } from "../kernel/dtype.ts";
 import { inPlacePairs, type Kernel } from "../kernel/loops.ts";
@@ -15,7 +13,7 @@ import { sharedLowering } from "../lower/share.ts";
 import { fuseWithin, leanFusions } from "../passes/fuse.ts";
 import type { Pass } from "../passes/pass.ts";
 import { runPasses } from "../passes/pipeline.ts";
-import { planAsPlaced, planProgram } from "../plan/plan.ts";
+import { planAsPlaced, planUnlimited } from "../plan/plan.ts";
 import type { Plan } from "../plan/problem.ts";
 import type { PlanStep, Program } from "../plan/program.ts";
 import { arenaSpace, type TargetDescription } from "../target/description.ts";
@@ -77,7 +75,7 @@ export class Assembler {
   /** Within the target's limits, and in smaller kernels. */
   readonly fuse: Pass;
   readonly leanFusions: readonly Pass[];
-  readonly #target: TargetDescription;
+  readonly target: TargetDescription;
   readonly #options: AssemblerOptions;
   readonly #pairs = new Map<Kernel, Pairs>();
 
@@ -85,7 +83,7 @@ export class Assembler {
     this.lower = sharedLowering(target);
     this.fuse = fuseWithin(target.fusion);
     this.leanFusions = leanFusions(target.fusion);
-    this.#target = target;
+    this.target = target;
     this.#options = options;
     this.#unitOf = this.#newUnitOf(undefined);
     this.#quickUnitOf = this.#newUnitOf(VARIANT_WORK);
@@ -99,9 +97,9 @@ export class Assembler {
     const { verify = false } = this.#options;
     const optimised = runPasses(graph, passes, verify ? { verify } : {});
     const { program, lowered, controls } = this.#program(optimised, quick);
-    const given = target > 0 ? planProgram(program, { keepOrder: true }) : null;
+    const given = target > 0 ? planUnlimited(program, { keepOrder: true }) : null;
     const orderWork = target > 0 ? VARIANT_WORK : undefined;
-    const plan = given && given.height <= target ? given : planProgram(program, { orderWork });
+    const plan = given && given.height <= target ? given : planUnlimited(program, { orderWork });
     const ordered: Graph = { ...optimised, nodes: plan.program.steps.map((step) => step.node) };
     return { graph: ordered, program, plan, lowered, controls };
   }
@@ -136,7 +134,7 @@ export class Assembler {
       results: optimised.results,
       steps,
       persistent: new Set([...persistent].map(param)),
-      spaces: this.#target.spaces,
+      spaces: this.target.spaces,
     };
     return { program, lowered, controls };
   }
@@ -146,7 +144,7 @@ export class Assembler {
   readonly #quickUnitOf: UnitOf;
 
   #newUnitOf(orderWork: number | undefined): UnitOf {
-    const facts = { orderWork, space: arenaSpace(this.#target) };
+    const facts = { orderWork, space: arenaSpace(this.target) };
     const unitOf: UnitOf = Object.assign((node: Node): Unit => this.#unit(node, unitOf), facts);
     return unitOf;
   }
@@ -177,55 +175,4 @@ export class Assembler {
     this.#pairs.set(made.kernel, pairs);
     return kernelStep(node, made, pairs);
   }
-}
-
-/** Binds kernels to the addresses of the plan, in an arena that starts at `base`. */
-export function placedProgram(made: Made, planMs: number, base: number): PlacedProgram {
-  const { graph, plan } = made;
-  return { ...place(made, base), graph, plan, base, planMs };
-}
-
-function place(
-  { plan, lowered, controls }: Made,
-  base: number,
-): Omit<PlacedProgram, "graph" | "plan" | "base" | "planMs"> {
-  const bufferAddress = (id: number): number => base + (plan.offsets[id] ?? 0);
-  const address = (value: Value): number => {
-    const id = plan.bufferOf.get(value);
-    invariant(id !== undefined, () => `${value.name ?? value.id} has no place`);
-    return bufferAddress(id);
-  };
-  const kernels = plan.program.steps.flatMap((step, i): PlacedStep[] => {
-    const made = lowered.get(step.node);
-    const scratch = [...(plan.scratch[i] ?? [])];
-    const unit = controls.get(step.node);
-    if (unit) {
-      const places = scratch.map((id) => int(bufferAddress(id)));
-      return [{ kernel: null, script: unit.statements((v) => int(address(v)), places) }];
-    }
-    if (!made) return [];
-    return [
-      {
-        kernel: made.kernel,
-        addresses: made.values.map((v) => (v ? address(v) : bufferAddress(scratch.shift() ?? -1))),
-      },
-    ];
-  });
-  const copies = plan.copies.map(
-    (c): PlacedCopy => ({
-      from: bufferAddress(c.from),
-      to: bufferAddress(c.to),
-      bytes: plan.problem.buffers[c.from]?.bytes ?? 0,
-    }),
-  );
-  const kernelNodes = plan.program.steps.flatMap((step) =>
-    lowered.has(step.node) || controls.has(step.node) ? [step.node] : [],
-  );
-  return {
-    kernels,
-    kernelNodes,
-    copies,
-    params: plan.program.params.map(address),
-    results: plan.resultBuffers.map(bufferAddress),
-  };
 }

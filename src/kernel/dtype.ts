@@ -207,6 +207,8 @@ const SCALARS: Readonly<Record<ScalarType, ScalarFacts>> = {
   bool: { kind: "bool", laneBytes: 4, twin: "bool" },
 };
 
+export const SCALAR_TYPES: readonly ScalarType[] = Object.keys(SCALARS) as ScalarType[];
+
 /** Bytes of one lane of a register. */
 export function laneBytes(scalar: ScalarType): 4 | 8 {
   return SCALARS[scalar].laneBytes;

@@ -47,7 +47,7 @@ interface Journey {
 
 /** The program with values moved to the host and back. Their names, if they have any, are one value. */
 export function moveValues(program: Program, values: readonly Value[], options: MoveOptions): Program {
-  invariant(program.spaces.length === 1, () => `${program.name}: its values are in several spaces already`);
+  invariant(!program.spaceOf, () => `${program.name}: its values are in several spaces already`);
   const storages = storagesOf(program);
   const moved = [...new Set(values.map((value) => storages.of(value)))];
   const uses = usesOf(program, storages, new Set(moved));
@@ -57,16 +57,26 @@ export function moveValues(program: Program, values: readonly Value[], options: 
   return { ...program, steps, results, spaces: [options.device, options.host], spaceOf };
 }
 
-/** What can be moved, in program order: values that nothing uses for a step or more and whose storage is then free. */
-export function movableValues(program: Program): readonly Value[] {
+/** A value that nothing uses for a step or more and whose storage is then free. */
+export interface IdleValue {
+  readonly value: Value;
+  readonly bytes: number;
+  /** The most steps in a row that do not use it. */
+  readonly idleSteps: number;
+}
+
+/** What can be moved, in program order. */
+export function idleValues(program: Program): readonly IdleValue[] {
   const storages = storagesOf(program);
   const uses = usesOf(program, storages, new Set(storages.all));
-  const movable = storages.all.filter((storage) => {
+  return storages.all.flatMap((storage) => {
     const [last, next] = longestGap(uses.get(storage) ?? []);
-    return next - last >= 2 && !stays(program, storage);
+    if (next - last < 2 || stays(program, storage)) return [];
+    return [{ value: at(storage.values, 0), bytes: storage.bytes, idleSteps: next - last - 1 }];
   });
-  return movable.map(({ values }) => at(values, 0));
 }
+
+export const movableValues = (program: Program): readonly Value[] => idleValues(program).map(({ value }) => value);
 
 /** Steps that use a storage, in order: the one that writes it, or -1 for parameters, first. */
 function usesOf(program: Program, storages: Storages, moved: ReadonlySet<Storage>): Map<Storage, Step[]> {

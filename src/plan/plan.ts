@@ -36,9 +36,14 @@ export interface PlanOptions {
 
 /** Plans a program's memory, or throws `PlanInfeasible` when the arena would exceed the budget. */
 export function planProgram(program: Program, options: PlanOptions = {}): Plan {
+  return withinBudget(planUnlimited(program, options), options.budgetBytes ?? Number.POSITIVE_INFINITY);
+}
+
+/** The same whatever it takes of its spaces. */
+export function planUnlimited(program: Program, options: PlanOptions = {}): Plan {
   checkProgram(program);
   const capacity = options.budgetBytes ?? Number.POSITIVE_INFINITY;
-  if (options.keepOrder) return withinBudget(planInOrder(program, capacity), capacity);
+  if (options.keepOrder) return planInOrder(program, capacity);
   const ordered = orderSteps(program, options.orderWork);
   let plan = planInOrder(ordered, capacity);
   // An order with a lower bound is not always packed lower; program order is the other candidate.
@@ -46,7 +51,7 @@ export function planProgram(program: Program, options: PlanOptions = {}): Plan {
     const other = planInOrder(program, capacity);
     if (other.height < plan.height) plan = other;
   }
-  return withinBudget(plan, capacity);
+  return plan;
 }
 
 /** A plan of a program with less live on average than `lowest`, its plan, for recomputation to start from. */

@@ -31,8 +31,8 @@ export class Arena {
   readonly memory: DeviceMemory;
   /** By address. */
   readonly #residents = new Map<number, Resident>();
-  /** Constants that had to make room and may have been donated elsewhere since. */
-  readonly #aside = new Map<TensorStorage, Elements>();
+  /** Constants that had to make room and may have been donated elsewhere since: what they were. */
+  readonly #aside = new Map<TensorStorage, TensorStorage>();
   #tenant: Tenant | null = null;
 
   constructor(memory: DeviceMemory) {
@@ -73,7 +73,7 @@ export class Arena {
 
   /** The elements of a constant, which stays what it was even if it is donated elsewhere meanwhile. */
   readConstant(storage: TensorStorage): Elements {
-    return this.#aside.get(storage) ?? storage.read();
+    return (this.#aside.get(storage) ?? storage).read();
   }
 
   /** From now on a constant is at an address, which was vacated before. */
@@ -106,7 +106,7 @@ export class Arena {
     const resident = this.#residents.get(address);
     this.#residents.delete(address);
     if (!(resident?.storage instanceof ResidentStorage)) return;
-    if (resident.isConstant) this.#aside.set(resident.storage, this.read(resident.storage, address));
+    if (resident.isConstant) this.#aside.set(resident.storage, this.result(resident.storage, address));
     else resident.storage.moveOut();
   }
 

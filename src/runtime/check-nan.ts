@@ -29,6 +29,11 @@ const countText = ({ count, first }: Found): string => `${grouped(count)} NaN, t
 
 /** Runs a stepwise program; throws `NotANumber` at the first operation that makes NaN out of numbers. */
 export function runChecked(executable: Executable): void {
+  if (!executable.memory.readInto) {
+    const { name } = executable.target.description;
+    const help = "check on a target whose memory the host reads, or look at results";
+    throw new TidemarkError("TargetUnsupported", `checkNaN: ${name} cannot be read between operations`, { help });
+  }
   const { graph, kernelNodes, plan, params, base } = executable.placed;
   graph.params.forEach((param, i) => {
     const found = findNaN(executable, param, params[i] ?? 0);

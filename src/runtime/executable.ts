@@ -3,12 +3,13 @@
  * target's code once and allocates nothing.
  */
 
-import { TidemarkError } from "../base/errors.ts";
+import { grouped, TidemarkError } from "../base/errors.ts";
 import type { PlacedProgram } from "../codegen/placed.ts";
 import { byteLength, elementsOf, type TensorType, typeText } from "../ir/type.ts";
 import { elementsIn, type TypedArray } from "../kernel/dtype.ts";
+import { arenaSpace, type TargetDescription } from "../target/description.ts";
 import { sourceLocation } from "../trace/source-location.ts";
-import type { DeviceMemory, Machine, Target } from "./device.ts";
+import { arenaRefused, type DeviceMemory, type Machine, type Target } from "./device.ts";
 
 export type Elements = TypedArray;
 
@@ -52,12 +53,21 @@ export interface LoadedAs {
   readonly arena?: DeviceMemory | undefined;
 }
 
+/** Throws `TargetUnsupported` where the target cannot have an arena of this size at all. */
+function requireArena({ base, plan }: PlacedProgram, target: TargetDescription): void {
+  const { largestArena } = arenaSpace(target);
+  const bytes = base + plan.height;
+  if (bytes <= largestArena) return;
+  throw arenaRefused(`the arena of ${grouped(bytes)} bytes is beyond the ${grouped(largestArena)} of ${target.name}`);
+}
+
 export class Executable<P extends PlacedProgram = PlacedProgram> {
   readonly placed: P;
   readonly target: Target;
   readonly machine: Machine;
 
   constructor(placed: P, target: Target, { stepwise = false, arena }: LoadedAs = {}) {
+    requireArena(placed, target.description);
     this.placed = placed;
     this.target = target;
     this.machine = target.load(placed, { stepwise, memory: arena });

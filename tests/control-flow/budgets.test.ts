@@ -223,7 +223,7 @@ function turnsForward(loss: (p: Params) => Tensor, p: Params, options: PlanningO
     const node = at(kernelNodes, i);
     // The number of turns that the reverse reads is a constant in memory.
     if (step.kernel && node.op === full) machine.memory.set(at(step.addresses, 0), Number(node.attrs.value));
-    if (step.kernel) return;
+    if (!("script" in step)) return;
     const bodies = placed.program.steps.find((other) => other.node === node)?.bodies ?? [];
     const [first = 0, second = 0, third = 0] = bodies.map(
       ({ program }) => program.steps.filter(({ alias }) => !alias).length,

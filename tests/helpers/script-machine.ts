@@ -1,12 +1,16 @@
 /**
  * @file Runs the control of a compiled program without its kernels: counters, addresses, loops and branches as the module
- * has them. What kernels and copies would do is the caller's to say, or just counted.
+ * has them. What kernels and copies would do is the caller's to say, or just counted; memory is the caller's too where it
+ * says how words are loaded and stored.
  */
 import type { Int, Local, Statement } from "../../src/codegen/script.ts";
+import type { Kernel } from "../../src/kernel/loops.ts";
 
 export interface MachineEvents {
-  onCopy?(to: number, from: number): void;
-  onKernel?(statement: Extract<Statement, { kind: "kernel" }>): void;
+  onCopy?(to: number, from: number, bytes: number): void;
+  onKernel?(kernel: Kernel, addresses: readonly number[]): void;
+  load?(at: number, bytes: 1 | 4): number;
+  store?(at: number, value: number): void;
 }
 
 /** Numbers of 32 bits, and words of memory that were stored. */
@@ -22,7 +26,10 @@ export class ScriptMachine {
   value(e: Int): number {
     if (e.kind === "const") return e.value;
     if (e.kind === "local") return this.locals.get(e.local) ?? 0;
-    if (e.kind === "load") return this.memory.get(this.value(e.at)) ?? 0;
+    if (e.kind === "load") {
+      const at = this.value(e.at);
+      return this.#events.load ? this.#events.load(at, e.bytes) : (this.memory.get(at) ?? 0);
+    }
     const [a, b] = [this.value(e.a), this.value(e.b)];
     switch (e.op) {
       case "add":
@@ -49,9 +56,17 @@ export class ScriptMachine {
       if (s.kind === "set") this.locals.set(s.local, this.value(s.value));
       else if (s.kind === "if") this.run(this.value(s.test) !== 0 ? s.then : s.else);
       else if (s.kind === "while") while (this.value(s.test) !== 0) this.run(s.body);
-      else if (s.kind === "store") this.memory.set(this.value(s.at), this.value(s.value));
-      else if (s.kind === "copy") this.#events.onCopy?.(this.value(s.to), this.value(s.from));
-      else this.#events.onKernel?.(s);
+      else if (s.kind === "store") this.#store(this.value(s.at), this.value(s.value));
+      else if (s.kind === "copy") this.#events.onCopy?.(this.value(s.to), this.value(s.from), s.bytes);
+      else {
+        const addresses = s.addresses.map((address) => this.value(address));
+        this.#events.onKernel?.(s.kernel, addresses);
+      }
     }
+  }
+
+  #store(at: number, value: number): void {
+    if (this.#events.store) this.#events.store(at, value);
+    else this.memory.set(at, value);
   }
 }

@@ -8,7 +8,7 @@
  *   void tidemark_close(Team *)
  *   void tidemark_arena(u8 *arena, size_t)     says that a piece of memory will be an arena
  */
-import type { PlacedCopy, PlacedStep } from "../placed.ts";
+import { type PlacedCopy, type PlacedStep, statementsOf } from "../placed.ts";
 import { int, type Statement } from "../script.ts";
 import { CCode } from "./c-code.ts";
 import { NativeLibrary } from "./kernel.ts";
@@ -48,9 +48,6 @@ const partName = (i: number): string => fileName(`part_${i}`);
 
 const HEAD = "(Team *team, u8 *A, int thread, u32 *call)";
 
-const statementsOf = (step: PlacedStep): readonly Statement[] =>
-  step.kernel ? [{ kind: "kernel", kernel: step.kernel, addresses: step.addresses.map(int) }] : step.script;
-
 export function emitNativeProgram(
   steps: readonly PlacedStep[],
   copies: readonly PlacedCopy[],
@@ -68,7 +65,7 @@ export function emitNativeProgram(
 ${code.lines.join("\n")}\n}\n`);
   };
   for (let from = 0; from < steps.length; from += perFunction) {
-    part(steps.slice(from, from + perFunction).flatMap(statementsOf));
+    part(steps.slice(from, from + perFunction).flatMap((step) => statementsOf(step, "native")));
   }
   const moved = copies.map(({ from, to, bytes }): Statement => ({ kind: "copy", from: int(from), to: int(to), bytes }));
   part(moved);

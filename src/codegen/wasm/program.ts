@@ -2,8 +2,7 @@
  * @file A placed program as one WebAssembly module: a function for each distinct kernel, and `run`, which calls them in
  * order with the addresses of the plan. The module imports one memory, the arena, and allocates nothing.
  */
-import type { PlacedCopy, PlacedStep } from "../placed.ts";
-import { int } from "../script.ts";
+import { type PlacedCopy, type PlacedStep, statementsOf } from "../placed.ts";
 import { Code, ModuleBuilder } from "./encoder.ts";
 import { type EmitOptions, KernelLibrary } from "./kernel.ts";
 import { ScriptEmitter, type Sharing } from "./script.ts";
@@ -60,10 +59,7 @@ export function emitProgram(
   for (let at = 0; at < steps.length; at += perFunction) {
     const part = new Code([]);
     const emitter = new ScriptEmitter(module, library, part, sharing);
-    for (const step of steps.slice(at, at + perFunction)) {
-      if (step.kernel) emitter.emit([{ kind: "kernel", kernel: step.kernel, addresses: step.addresses.map(int) }]);
-      else emitter.emit(step.script);
-    }
+    for (const step of steps.slice(at, at + perFunction)) emitter.emit(statementsOf(step, "wasm"));
     const fn = module.add(part);
     if (options.stepwise) module.export(`step${parts.length}`, fn);
     parts.push(fn);

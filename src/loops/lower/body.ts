@@ -14,7 +14,7 @@
 import { at, invariant } from "../../base/invariant.ts";
 import { copy, type Int, plus, type Statement } from "../../codegen/script.ts";
 import { type Graph, type Node, newValue, type Value } from "../../ir/graph.ts";
-import { planProgram } from "../../plan/plan.ts";
+import { planUnlimited } from "../../plan/plan.ts";
 import { alignUp, type Plan } from "../../plan/problem.ts";
 import type { PlanStep, Program } from "../../plan/program.ts";
 import type { MemorySpace } from "../../target/space.ts";
@@ -85,7 +85,8 @@ function newBody(region: Graph, replaced: readonly (Value | undefined)[], unitOf
     empty,
     spaces: [unitOf.space],
   };
-  const plan = planProgram(program, { orderWork: unitOf.orderWork });
+  // what is bound to the outside is counted there
+  const plan = planUnlimited(program, { orderWork: unitOf.orderWork });
   const bound = boundBuffers(plan, params);
   const floor = [...bound.keys()].reduce(
     (sum, id) => sum + alignUp(at(plan.problem.buffers, id).bytes, unitOf.space.alignment),
@@ -94,7 +95,8 @@ function newBody(region: Graph, replaced: readonly (Value | undefined)[], unitOf
   const statements = (slot: (value: Value) => Int, workspace: Int): readonly Statement[] => {
     const place = (id: number): Int => {
       const param = bound.get(id);
-      return param ? slot(param) : plus(workspace, at(plan.offsets, id) - floor);
+      // what has no bytes was placed at the bottom
+      return param ? slot(param) : plus(workspace, Math.max(0, at(plan.offsets, id) - floor));
     };
     const address = (value: Value): Int => place(plan.bufferOf.get(value) ?? -1);
     return [

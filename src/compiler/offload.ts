@@ -1,0 +1,71 @@
+/**
+ * @file Plans within the capacity of a device that has another memory beside its own: values that wait for a later use are
+ * copied there and back (plan/move.ts). Which ones is decided by one simple rule: those with the most bytes times idle steps
+ * first, as few of them as make the plan fit. Their number is doubled until it does, then halved in on, so that a program
+ * is planned a few times and not once for every value. Arithmetic stays what it is: the same kernels on the same numbers.
+ */
+import type { Value } from "../ir/graph.ts";
+import type { Unit } from "../loops/lower/body.ts";
+import type { Lowered } from "../lower/lower.ts";
+import type { Candidate } from "../plan/budget/rungs.ts";
+import { idleValues, moveValues } from "../plan/move.ts";
+import { planUnlimited } from "../plan/plan.ts";
+import type { Plan } from "../plan/problem.ts";
+import type { PlanStep } from "../plan/program.ts";
+import type { Made } from "./assembler.ts";
+import { candidateOf, type PlanTools } from "./graph-plans.ts";
+
+/** The plan within so many bytes of the device, with values moved to its other memory if need be; null where none is. */
+export function fitted(candidate: Candidate<Made>, limitBytes: number, tools: PlanTools): Candidate<Made> | null {
+  if (candidate.arenaBytes <= limitBytes) return candidate;
+  const { result, strategy } = candidate;
+  const plan = movedWithin(result.plan, limitBytes);
+  return plan && candidateOf(bound(result, plan, tools), `${strategy}, moved`, tools);
+}
+
+/** A plan with as few values moved as the rule finds. */
+function movedWithin({ program }: Plan, limitBytes: number): Plan | null {
+  const [device, host] = program.spaces;
+  if (!host) return null;
+  const idle = [...idleValues(program)].sort((a, b) => b.bytes * b.idleSteps - a.bytes * a.idleSteps);
+  const withMoved = (count: number): Plan | null => {
+    const chosen = idle.slice(0, count).map(({ value }) => value);
+    const plan = planUnlimited(moveValues(program, chosen, { device, host }), { keepOrder: true });
+    const fits = plan.height <= limitBytes && (plan.others[0]?.height ?? 0) <= host.capacity;
+    return fits ? plan : null;
+  };
+  let [tooFew, count] = [0, 1];
+  let best = idle.length === 0 ? null : withMoved(1);
+  while (!best && count < idle.length) {
+    [tooFew, count] = [count, Math.min(2 * count, idle.length)];
+    best = withMoved(count);
+  }
+  while (best && count - tooFew > 1) {
+    const middle = Math.floor((tooFew + count) / 2);
+    const plan = withMoved(middle);
+    if (plan) [best, count] = [plan, middle];
+    else tooFew = middle;
+  }
+  return best;
+}
+
+/** The kernels and loops of a program, for the steps of a plan in which some of their operands come back under other names. */
+function bound(made: Made, plan: Plan, { assembler }: PlanTools): Made {
+  const before = new Map(made.plan.program.steps.map((step) => [step.writes[0], step]));
+  const lowered = new Map<PlanStep["node"], Lowered>();
+  const controls = new Map<PlanStep["node"], Unit>();
+  for (const { node, writes } of plan.program.steps) {
+    const old = before.get(writes[0])?.node;
+    if (!old) continue;
+    const unit = made.controls.get(old);
+    if (unit) controls.set(node, renamed(unit, old.inputs, node.inputs));
+    else if (made.lowered.has(old)) lowered.set(node, assembler.lower(node));
+  }
+  return { ...made, plan, lowered, controls };
+}
+
+function renamed(unit: Unit, from: readonly Value[], to: readonly Value[]): Unit {
+  const now = new Map(from.map((value, i) => [value, to[i] ?? value]));
+  const { step } = unit;
+  return { step, statements: (address, scratch) => unit.statements((v) => address(now.get(v) ?? v), scratch) };
+}
