@@ -29,6 +29,8 @@ export interface RandomGraphOptions {
   readonly nodes?: number;
   /** Element types of the parameters. Default f32 and f64. */
   readonly dtypes?: readonly ("f32" | "f64")[];
+  /** Element types of conversions. Default all, with `smooth` f32 and f64. */
+  readonly casts?: readonly DType[];
   /** Calls with regions. Default true. */
   readonly regions?: boolean;
   /** Mark later nodes as backward and update, and some as replayed. Default true. */
@@ -192,7 +194,8 @@ const choice: Move = (g) => {
 
 const convert: Move = (g) => {
   const x = g.options.smooth ? g.float() : g.find(() => true);
-  const dtype = g.r.pick(g.options.smooth ? (["f32", "f64"] as const) : (["f32", "f64", "i32", "bool"] as const));
+  const floats: readonly DType[] = ["f32", "f64"];
+  const dtype: DType = g.r.pick(g.options.casts ?? (g.options.smooth ? floats : [...floats, "i32", "bool"]));
   return x && g.apply(cast, [x], { dtype }, Math.max(1, g.bound(x)));
 };
 
