@@ -36,8 +36,6 @@ const MORE_PARAMETERS: readonly ParameterException[] = [
   ...[
     "src/api/",
     "src/cli/",
-    "src/codegen/native/",
-    "src/codegen/wasm/",
     "src/nn/",
     "src/node/",
     "src/passes/",

@@ -53,7 +53,7 @@ describe("calibration", () => {
 
   it("knows how the code generator blocks products", () => {
     const tileOf = (fma: boolean): ProductTile => {
-      const { mr, nr, mc, kc } = blockingOf("f32", fma, 2 ** 20, 2 ** 20, 512);
+      const { mr, nr, mc, kc } = blockingOf("f32", fma, [2 ** 20, 2 ** 20, 512]);
       return { rows: mr, columns: nr, blockBytes: mc * kc * Float32Array.BYTES_PER_ELEMENT, even: true };
     };
     expect(wasmTile(false)).toEqual(tileOf(false));

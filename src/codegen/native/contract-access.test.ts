@@ -23,7 +23,8 @@ const DEPTH = loop("k", 36);
 const SPLIT = [TAPS, CHANNELS] as const;
 const OPERANDS: readonly Operand[] = [{ dtype: "f32", elements: 10_000, role: "in" }];
 const read = (index: Index): Expr => load("f32", 0, index);
-const accessTo = (index: Index): Access | null => accessOf(new Interner(), read(index), LANE, SPLIT, OPERANDS);
+const SIDE = { lane: LANE, depth: SPLIT, operands: OPERANDS };
+const accessTo = (index: Index): Access | null => accessOf(new Interner(), { ...SIDE, expr: read(index) });
 
 function found(access: Access | null): Access {
   return access ?? expect.fail("cannot be read in place");
@@ -94,10 +95,7 @@ describe("a padded image", () => {
   const padded = (otherwise: Expr, most: number) =>
     paddingOf(
       new Interner(),
-      { kind: "guard", dtype: "f32", bounds, then: read(image), otherwise },
-      LANE,
-      SPLIT,
-      OPERANDS,
+      { ...SIDE, expr: { kind: "guard", dtype: "f32", bounds, then: read(image), otherwise } },
       most,
     );
 

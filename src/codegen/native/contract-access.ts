@@ -45,14 +45,16 @@ const hasValues = (terms: readonly Term[]): boolean =>
     return atom.kind === "value" || hasValues(atom.of.terms);
   });
 
+/** One side of a product: its factors, its own counter, and those of the depth. */
+export interface Side {
+  readonly expr: Expr;
+  readonly lane: LoopVar;
+  readonly depth: readonly LoopVar[];
+  readonly operands: readonly Operand[];
+}
+
 /** The parts of a side that can be read where it lies, or null. Offsets must fit the tables, which hold 32 bits. */
-export function accessOf(
-  interner: Interner,
-  expr: Expr,
-  lane: LoopVar,
-  depth: readonly LoopVar[],
-  operands: readonly Operand[],
-): Access | null {
+export function accessOf(interner: Interner, { expr, lane, depth, operands }: Side): Access | null {
   if (expr.kind !== "load") return null;
   const operand = operands[expr.operand];
   if (!operand || !typeOf(expr.storage).plain || operand.elements >= 2 ** 31) return null;

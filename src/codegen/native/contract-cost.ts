@@ -2,7 +2,7 @@
 import { type Expr, type LoopVar, walkExpr } from "../../kernel/expr.ts";
 import { type Interner, linearCoefficient } from "../intern.ts";
 import { product } from "../units.ts";
-import { grainOf, type Stretches } from "./contract-access.ts";
+import { grainOf, type Side, type Stretches } from "./contract-access.ts";
 import type { Product, ProductPlan } from "./contract-plan.ts";
 import { columnsOf } from "./contract-window.ts";
 
@@ -24,10 +24,13 @@ function fillCost(interner: Interner, expr: Expr, v: LoopVar, lanes: number): nu
   return filled * (0.15 + 0.15 * whole + 0.07 * calls + 0.4 * guards) + (guards > 0 ? 5 : 2) * single;
 }
 
+/** An expression with a counter in the lanes. */
+type LaneFill = Pick<Side, "expr" | "lane">;
+
 /** The same for a counter of a product: along places of a window, rows of them are packed one by one. */
-export function sideCost(interner: Interner, nest: Product, expr: Expr, v: LoopVar, lanes: number): number {
-  const columns = columnsOf(nest, v);
-  if (columns === null) return fillCost(interner, expr, v, lanes);
+export function sideCost(interner: Interner, nest: Product, { expr, lane }: LaneFill, lanes: number): number {
+  const columns = columnsOf(nest, lane);
+  if (columns === null) return fillCost(interner, expr, lane, lanes);
   let calls = 0;
   walkExpr(expr, (e) => (calls += e.kind === "call" ? 1 : 0));
   return (Math.ceil(columns / lanes) * lanes * (0.3 + 0.07 * calls) + 20) / columns;
@@ -52,7 +55,7 @@ export function cyclesOf(interner: Interner, nest: Product, plan: ProductPlan): 
   const held = height * perPanel;
   const waits = Math.max(1, (perPanel + height / 2) / held, 6 / held);
   const inner = (nest.split ?? [nest.depth]).at(-1) as LoopVar;
-  const fill = (expr: Expr, v: LoopVar): number => sideCost(interner, nest, expr, v, lanes);
+  const fill = (expr: Expr, lane: LoopVar): number => sideCost(interner, nest, { expr, lane }, lanes);
   const spreadFill = {
     direct: 0,
     padded: plan.s.kind === "padded" ? (plan.s.padding.elements / Math.max(1, plan.spread.extent * depth)) * 0.3 : 0,

@@ -2,7 +2,7 @@
  * @file What a product's tiles read, made ready: names for the workspace, tables of offsets, copies of padded images, packed
  * blocks and panels. contract-plan.ts says which of them a product has; contract.ts loops over the tiles.
  */
-import type { ContractNest, Operand } from "../../kernel/loops.ts";
+import type { ContractNest } from "../../kernel/loops.ts";
 import { product } from "../units.ts";
 import { indexOf } from "./contract-access.ts";
 import { eachDepth, type Fill, fillRows } from "./contract-fill.ts";
@@ -20,8 +20,8 @@ export class ContractPacking extends PanelPacking<ProductPlan> {
   readonly tiles: number;
   readonly panels: number;
 
-  constructor(em: VectorEmitter, nest: ContractNest, operands: readonly Operand[], plan: ProductPlan) {
-    super(em, nest, operands, plan);
+  constructor(em: VectorEmitter, nest: ContractNest, plan: ProductPlan) {
+    super(em, nest, plan);
     const { tiling, folded, panels } = this.plan;
     this.tilesEach = (tiling.extent / tiling.period) * tiling.sizes.length;
     this.tiles = this.tilesEach * product(folded);

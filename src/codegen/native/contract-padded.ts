@@ -13,11 +13,10 @@
  * leave the least over.
  */
 import { typeOf } from "../../kernel/dtype.ts";
-import type { Expr, Index, LoopVar } from "../../kernel/expr.ts";
+import type { Expr, Index } from "../../kernel/expr.ts";
 import { addIndex, offsetIndex, rangeOf, scaleIndex, ZERO } from "../../kernel/index-math.ts";
-import type { Operand } from "../../kernel/loops.ts";
 import type { Interner } from "../intern.ts";
-import { type Access, accessOf, indexOf } from "./contract-access.ts";
+import { type Access, accessOf, indexOf, type Side } from "./contract-access.ts";
 import type { VectorEmitter } from "./emitter.ts";
 
 /** An axis of the copy: values [least, least + extent) of an index, of which [lo, hi) are in the image. */
@@ -75,14 +74,8 @@ function takeApart(
 }
 
 /** The copy that makes a guarded side readable without tests, or null. `most`: elements it may have. */
-export function paddingOf(
-  interner: Interner,
-  expr: Expr,
-  lane: LoopVar,
-  depth: readonly LoopVar[],
-  operands: readonly Operand[],
-  most: number,
-): Padding | null {
+export function paddingOf(interner: Interner, side: Side, most: number): Padding | null {
+  const { expr, lane, depth } = side;
   if (expr.kind !== "guard" || expr.then.kind !== "load") return null;
   const { then: load, otherwise } = expr;
   if (otherwise.kind !== "const" || !Object.is(otherwise.value, 0) || !typeOf(load.storage).plain) return null;
@@ -114,16 +107,17 @@ export function paddingOf(
       });
     }
   }
-  return copyOf(interner, load, [...free, ...apart.axes], rest, { lane, depth, operands, most });
+  return copyOf(interner, { load, bounded: [...free, ...apart.axes], rest }, side, most);
 }
 
-function copyOf(
-  interner: Interner,
-  load: Padding["load"],
-  bounded: readonly Bounded[],
-  rest: Index,
-  side: { lane: LoopVar; depth: readonly LoopVar[]; operands: readonly Operand[]; most: number },
-): Padding | null {
+/** A load as axes of an image, and what does not depend on the side. */
+interface Image {
+  readonly load: Padding["load"];
+  readonly bounded: readonly Bounded[];
+  readonly rest: Index;
+}
+
+function copyOf(interner: Interner, { load, bounded, rest }: Image, side: Side, most: number): Padding | null {
   let elements = 1;
   const axes = [...bounded]
     .reverse()
@@ -133,9 +127,9 @@ function copyOf(
       return { ...axis, copyStride };
     })
     .reverse();
-  if (elements > side.most) return null;
+  if (elements > most) return null;
   const index = addIndex(...axes.map((a) => scaleIndex(offsetIndex(a.index, -a.least), a.copyStride)));
-  const access = accessOf(interner, { ...load, index }, side.lane, side.depth, side.operands);
+  const access = accessOf(interner, { ...side, expr: { ...load, index } });
   return access && { load, axes, rest, elements, access };
 }
 

@@ -5,7 +5,7 @@
  */
 import { at } from "../../base/invariant.ts";
 import type { LoopVar } from "../../kernel/expr.ts";
-import type { ContractNest, Operand } from "../../kernel/loops.ts";
+import type { ContractNest } from "../../kernel/loops.ts";
 import { type Access, indexOf } from "./contract-access.ts";
 import { eachDepth, type Fill, fillRows } from "./contract-fill.ts";
 import type { ProductPlan } from "./contract-plan.ts";
@@ -17,17 +17,21 @@ import { acrossName } from "./gemm-pack.ts";
 /** As much of a plan as its panels depend on. */
 export type PanelPlan = Pick<ProductPlan, "dtype" | "lanes" | "vector" | "vectorExpr" | "v" | "run">;
 
+/** A side that is read where it lies, and how the depth moves in it. */
+interface DirectSide {
+  readonly access: Access;
+  readonly step: DepthStep;
+}
+
 /** In C: `col0` is the panel's first lane, `w_rows` and `vAt` are workspace for what `v` needs. */
 export class PanelPacking<Plan extends PanelPlan> {
   readonly em: VectorEmitter;
   readonly nest: ContractNest;
-  readonly operands: readonly Operand[];
   readonly plan: Plan;
 
-  constructor(em: VectorEmitter, nest: ContractNest, operands: readonly Operand[], plan: Plan) {
+  constructor(em: VectorEmitter, nest: ContractNest, plan: Plan) {
     this.em = em;
     this.nest = nest;
-    this.operands = operands;
     this.plan = plan;
   }
 
@@ -56,7 +60,7 @@ export class PanelPacking<Plan extends PanelPlan> {
   }
 
   /** Address of the first element of a side that is read in place, at the start of the run. */
-  place(access: Access, v: LoopVar, counter: string, step: DepthStep, base?: string): string {
+  place({ access, step }: DirectSide, v: LoopVar, counter: string, base?: string): string {
     const { em } = this;
     em.vars.set(v, counter);
     const index = em.index(indexOf([...access.rest, ...access.lane]), em.all);
@@ -71,12 +75,12 @@ export class PanelPacking<Plan extends PanelPlan> {
     const turn = (from: string, stride: number, depth: string, table: string): void =>
       em.code.line(`${acrossName(dtype)}(${from}, ${stride}, ${lanes}, ${depth}, ${to}, ${width}, ${table}, ${end});`);
     if (v.kind === "across") {
-      turn(this.place(v.access, plan.vector, "col0", v.step), v.stride, "pEnd - pc", "0");
+      turn(this.place(v, plan.vector, "col0"), v.stride, "pEnd - pc", "0");
       return;
     }
     if (v.kind === "permuted") {
       const { first, count, length, stride } = v.stretches;
-      const from = `${this.place(v.access, plan.vector, "col0", "table")} + ${first}`;
+      const from = `${this.place({ access: v.access, step: "table" }, plan.vector, "col0")} + ${first}`;
       em.block(`for (idx g = 0; g < ${count}; g++)`, () =>
         turn(`${from} + g * ${stride}`, v.stride, String(length), `vAt + g * ${length}`),
       );
@@ -104,6 +108,6 @@ export class PanelPacking<Plan extends PanelPlan> {
     const { v } = this.plan;
     if (v.kind !== "across" && v.kind !== "permuted") return "0";
     const { operand, index } = v.access.load;
-    return `${this.em.slot(operand, index.offset)} + ${at(this.operands, operand).elements - index.offset}`;
+    return `${this.em.slot(operand, index.offset)} + ${at(this.em.operands, operand).elements - index.offset}`;
   }
 }

@@ -30,6 +30,7 @@ import {
   accessOf,
   depthStride,
   evenTiling,
+  type Side,
   type Stretches,
   stretchesOf,
   strideOf,
@@ -213,7 +214,7 @@ class Planner {
   }
 
   plan(swapped: boolean): ProductPlan {
-    const { nest, operands, options, lanes } = this;
+    const { nest, options, lanes } = this;
     const [spread, vector] = swapped ? [nest.cols, nest.rows] : [nest.rows, nest.cols];
     const [spreadExpr, vectorExpr] = swapped ? [nest.b, nest.a] : [nest.a, nest.b];
     const folded = nest.batch.filter(
@@ -228,9 +229,8 @@ class Planner {
     const perPanel = Math.min(widest, vectors, held);
     const most = perPanel === 1 ? limits.rows : Math.max(limits.rows, Math.floor(limits.sums / perPanel));
     const tallest = !swapped && this.storesCollide() ? Math.min(most, CACHE_WAYS) : most;
-    const access = accessOf(this.interner, spreadExpr, spread, this.depth, operands);
     const panels = panelsOf(vector.extent, lanes, perPanel);
-    const { side, tiling } = this.spreadSide(access, spread, spreadExpr, tallest, panels);
+    const { side, tiling } = this.spreadSide(this.side(spreadExpr, spread), tallest, panels);
     return this.blocks({
       dtype: this.dtype,
       lanes,
@@ -306,13 +306,13 @@ class Planner {
     return Math.ceil(elements / this.lanes) * this.lanes + this.lanes;
   }
 
-  spreadSide(
-    access: Access | null,
-    v: LoopVar,
-    expr: Expr,
-    most: number,
-    panels: Panels,
-  ): { readonly side: SpreadSide; readonly tiling: Tiling } {
+  side(expr: Expr, lane: LoopVar): Side {
+    return { expr, lane, depth: this.depth, operands: this.operands };
+  }
+
+  spreadSide(from: Side, most: number, panels: Panels): { readonly side: SpreadSide; readonly tiling: Tiling } {
+    const { expr, lane: v } = from;
+    const access = accessOf(this.interner, from);
     const whole = access && tilingOf(access, v, most);
     const few = panels.count + Math.sign(panels.tail.length) <= FEW_PANELS;
     const low = access && few && whole && collides(whole, this.bytes) ? tilingOf(access, v, CACHE_WAYS) : null;
@@ -327,7 +327,7 @@ class Planner {
     ) {
       return { side: { kind: "direct", access, step }, tiling };
     }
-    const padding = paddingOf(this.interner, expr, v, this.depth, this.operands, this.mostPadded(v));
+    const padding = paddingOf(this.interner, from, this.mostPadded(v));
     const around = padding && tilingOf(padding.access, v, most);
     if (padding && around) {
       const step = depthStride(padding.access.depth, this.nest.depth, this.nest.split) ?? "table";
@@ -342,7 +342,7 @@ class Planner {
 
   /** Rough cycles of packing an element with a counter in the lanes. */
   cost(expr: Expr, counter: LoopVar): number {
-    return sideCost(this.interner, this.nest, expr, counter, this.lanes);
+    return sideCost(this.interner, this.nest, { expr, lane: counter }, this.lanes);
   }
 
   /** Whether steps of a long depth all come to lie in a few lines of the cache, `period` bytes apart. */
@@ -381,7 +381,7 @@ class Planner {
 
   /** `rows`: how many rows will read a panel. */
   vectorSide(expr: Expr, v: LoopVar, rows: number): VectorSide {
-    const access = accessOf(this.interner, expr, v, this.depth, this.operands);
+    const access = accessOf(this.interner, this.side(expr, v));
     const stride = access && strideOf(access.lane, v);
     const step = access && depthStride(access.depth, this.nest.depth, this.nest.split);
     const far = rows > FEW_ROWS && v.extent * this.nest.depth.extent * this.bytes > NEAR_BYTES;

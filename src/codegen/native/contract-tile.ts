@@ -5,7 +5,7 @@
  *   plain     tile [rows of the result][columns]: a row at a time, columns in the lanes
  *   swapped   tile [columns][rows of the result]: turned round by blocks of L × L first, so that columns are in the lanes
  */
-import type { ContractNest, Operand, Within } from "../../kernel/loops.ts";
+import type { ContractNest, Within } from "../../kernel/loops.ts";
 import type { Needed } from "../needed-sums.ts";
 import { type ProductPlan, widthOf } from "./contract-plan.ts";
 import type { VectorEmitter } from "./emitter.ts";
@@ -27,26 +27,15 @@ export interface TilePlace {
 }
 
 /** Stores a register of sums. */
-function storeSums(
-  em: VectorEmitter,
-  nest: ContractNest,
-  operands: readonly Operand[],
-  from: string,
-  count: number,
-): void {
+function storeSums(em: VectorEmitter, nest: ContractNest, from: string, count: number): void {
   const acc = em.code.name("acc");
   em.code.line(`const ${em.type(nest.dtype)} ${acc} = *(const ${em.type(nest.dtype)}_mem *)(${from});`);
   em.bind({ kind: "acc", dtype: nest.dtype }, acc);
-  emitStores(em, nest.stores, operands, count === em.lanes ? em.all : em.first(count));
+  emitStores(em, nest.stores, count === em.lanes ? em.all : em.first(count));
 }
 
 /** Runs the stores over a tile whose rows are those of the result. */
-export function finishPlain(
-  em: VectorEmitter,
-  nest: ContractNest,
-  operands: readonly Operand[],
-  tile: TilePlace,
-): void {
+export function finishPlain(em: VectorEmitter, nest: ContractNest, tile: TilePlace): void {
   const { code } = em;
   em.vec = nest.cols;
   const [r, row, col] = [code.name("r"), em.counter(nest.rows), em.counter(nest.cols)];
@@ -56,25 +45,19 @@ export function finishPlain(
     code.line(`const idx ${row} = ${tile.spread} + ${r};`);
     if (whole > 0) {
       em.block(`for (idx ${col} = ${tile.vector}; ${col} < ${tile.vector} + ${whole}; ${col} += ${em.lanes})`, () =>
-        storeSums(em, nest, operands, `${tile.at} + ${r} * ${tile.stride} + (${col} - (${tile.vector}))`, em.lanes),
+        storeSums(em, nest, `${tile.at} + ${r} * ${tile.stride} + (${col} - (${tile.vector}))`, em.lanes),
       );
     }
     if (whole === columns) return;
     em.block("", () => {
       code.line(`const idx ${col} = ${tile.vector} + ${whole};`);
-      storeSums(em, nest, operands, `${tile.at} + ${r} * ${tile.stride} + ${whole}`, columns - whole);
+      storeSums(em, nest, `${tile.at} + ${r} * ${tile.stride} + ${whole}`, columns - whole);
     });
   });
   em.vec = null;
 }
 
-function finishSwapped(
-  em: VectorEmitter,
-  nest: ContractNest,
-  operands: readonly Operand[],
-  plan: ProductPlan,
-  tile: TilePlace,
-): void {
+function finishSwapped(em: VectorEmitter, nest: ContractNest, plan: ProductPlan, tile: TilePlace): void {
   const { code } = em;
   const { dtype, lanes } = plan;
   em.vec = nest.cols;
@@ -94,7 +77,7 @@ function finishSwapped(
         for (let at = 0; at < rows; at += em.lanes) {
           em.block("", () => {
             code.line(`const idx ${col} = ${tile.spread} + ${first + at};`);
-            storeSums(em, nest, operands, `${turned} + ${i} * ${lanes} + ${at}`, Math.min(em.lanes, rows - at));
+            storeSums(em, nest, `${turned} + ${i} * ${lanes} + ${at}`, Math.min(em.lanes, rows - at));
           });
         }
       });
@@ -104,20 +87,14 @@ function finishSwapped(
 }
 
 /** Runs the stores over a finished tile. */
-export function finishTile(
-  em: VectorEmitter,
-  nest: ContractNest,
-  operands: readonly Operand[],
-  plan: ProductPlan,
-  tile: TilePlace,
-): void {
+export function finishTile(em: VectorEmitter, nest: ContractNest, plan: ProductPlan, tile: TilePlace): void {
   if (plan.swapped) {
-    finishSwapped(em, nest, operands, plan, tile);
+    finishSwapped(em, nest, plan, tile);
     return;
   }
   // panels are whole registers
   em.multiple = plan.lanes;
-  finishPlain(em, nest, operands, tile);
+  finishPlain(em, nest, tile);
   em.multiple = 1;
 }
 

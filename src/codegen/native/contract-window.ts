@@ -77,7 +77,7 @@ function fillRow(em: VectorEmitter, expr: Expr, x: LoopVar, { row, first, end }:
     const rest: Bound[] = [];
     for (const bound of guarded.bounds) {
       if (!em.interner.ofIndex(bound.index).has(x)) rest.push(bound);
-      else narrow(em, bound, x, lo, hi);
+      else narrow(em, bound, x, [lo, hi]);
     }
     const holds = em.condition(rest, em.all);
     code.line(`if (${hi} < ${lo} || !(${holds})) ${hi} = ${lo} = ${first};`);
@@ -113,7 +113,7 @@ function isRun(em: VectorEmitter, { index }: Bound, x: LoopVar): boolean {
 }
 
 /** Narrows a run of columns to where a bound holds. */
-function narrow(em: VectorEmitter, { index, lo, hi }: Bound, x: LoopVar, from: string, to: string): void {
+function narrow(em: VectorEmitter, { index, lo, hi }: Bound, x: LoopVar, [from, to]: readonly [string, string]): void {
   const { code } = em;
   const others = indexOf(index.terms.filter(({ atom }) => atom !== x));
   const name = code.name("i");

@@ -30,7 +30,7 @@ import { anyNeeded, emitDepthRange, finishTile, type TilePlace } from "./contrac
 import type { VectorEmitter } from "./emitter.ts";
 import { type DepthStep, type MicroShape, sharedMicro, shareVectors } from "./gemm-micro.ts";
 import { sharePacking } from "./gemm-pack.ts";
-import type { NativeOptions, ShareFunction } from "./options.ts";
+import type { CFile, NativeOptions } from "./options.ts";
 import { splitUnit } from "./walk.ts";
 import { emitWinograd } from "./winograd.ts";
 import { total } from "./winograd-choice.ts";
@@ -53,21 +53,13 @@ const isEmpty = (nest: Product): boolean => product([...nest.batch, nest.rows, n
 const MOST_UNITS = 64;
 
 class ContractEmitter extends ContractPacking {
-  readonly options: NativeOptions;
-  readonly share: ShareFunction;
+  readonly file: CFile;
   /** Where sums are read at all. */
   readonly needed: Needed | null;
 
-  constructor(
-    em: VectorEmitter,
-    nest: ContractNest,
-    operands: readonly Operand[],
-    options: NativeOptions,
-    share: ShareFunction,
-  ) {
-    super(em, nest, operands, planProduct(nest, operands, options));
-    this.options = options;
-    this.share = share;
+  constructor(em: VectorEmitter, nest: ContractNest, file: CFile) {
+    super(em, nest, planProduct(nest, em.operands, file.options));
+    this.file = file;
     const single = this.plan.sums === "tile" && !this.plan.swapped;
     this.needed = single ? neededSums(new Interner(), nest) : null;
   }
@@ -165,7 +157,7 @@ class ContractEmitter extends ContractPacking {
     const permuted = plan.v.kind === "permuted";
     if (!direct && !plan.resident && !permuted) this.packPanel(width, width - beyond, "w_panel");
     const packed = `${this.packedAt(width)}${permuted ? ` + pc * ${width}` : ""}`;
-    const panel = direct ? this.place(direct.access, plan.vector, "col0", direct.step) : packed;
+    const panel = direct ? this.place(direct, plan.vector, "col0") : packed;
     code.line(`const ${plan.dtype} *const v = ${panel};`);
     em.block("for (idx tt = t; tt < tEnd; tt++)", () => {
       if (plan.s.kind === "direct" || plan.s.kind === "padded") this.outer("tt");
@@ -242,13 +234,12 @@ class ContractEmitter extends ContractPacking {
     const { s, spread } = this.plan;
     switch (s.kind) {
       case "direct":
-        return this.place(s.access, spread, "row", s.step);
+        return this.place(s, spread, "row");
       case "padded":
         return this.place(
-          s.access,
+          s,
           spread,
           "row",
-          s.step,
           `w_spread + (tt / ${this.tilesEach} - t / ${this.tilesEach}) * ${s.padding.elements} + ${s.access.load.index.offset}`,
         );
       case "rows":
@@ -308,36 +299,31 @@ class ContractEmitter extends ContractPacking {
   }
 
   finish(place: TilePlace): void {
-    const { em, nest, operands, plan } = this;
-    const body = (): void => finishTile(em, nest, operands, plan, place);
+    const { em, nest, plan } = this;
+    const body = (): void => finishTile(em, nest, plan, place);
     if (plan.sums === "block") em.block("if (last)", body);
     else body();
   }
 
   /** The tile's function, put into the file with what it needs. */
   kernel(shape: MicroShape): string {
-    const { share, plan } = this;
+    const { plan } = this;
+    const { options, share } = this.file;
     const { dtype } = plan;
     for (const lanes of new Set([plan.lanes, ...shape.widths])) shareVectors(share, dtype, lanes);
     if (plan.swapped || ["across", "turned", "permuted"].includes(plan.v.kind)) {
       sharePacking(share, dtype, plan.lanes);
     }
-    return sharedMicro(share, shape, this.options.fma && isFloatScalar(dtype));
+    return sharedMicro(share, shape, options.fma && isFloatScalar(dtype));
   }
 }
 
 /** Writes the body of a product's function. */
-export function emitContract(
-  em: VectorEmitter,
-  nest: ContractNest,
-  operands: readonly Operand[],
-  options: NativeOptions,
-  share: ShareFunction,
-): Units {
+export function emitContract(em: VectorEmitter, nest: ContractNest, file: CFile): Units {
   if (isEmpty(nest)) return { count: 0, grain: 1 };
-  const winograd = planWinograd(nest, operands, options);
-  if (winograd) return emitWinograd(em, nest, operands, winograd, options, share);
-  const weights = planWinogradWeights(nest, options);
-  if (weights) return emitWinogradWeights(em, nest, operands, weights, options, share);
-  return new ContractEmitter(em, nest, operands, options, share).emit();
+  const winograd = planWinograd(nest, em.operands, file.options);
+  if (winograd) return emitWinograd(em, nest, winograd, file);
+  const weights = planWinogradWeights(nest, file.options);
+  if (weights) return emitWinogradWeights(em, nest, weights, file);
+  return new ContractEmitter(em, nest, file).emit();
 }

@@ -15,7 +15,7 @@ import type { DType, ScalarType } from "../../kernel/dtype.ts";
 import { type Bound, type Expr, type Index, type LoopVar, walkExpr } from "../../kernel/expr.ts";
 import { rangeOf } from "../../kernel/index-math.ts";
 import { isEven, type LaneView, laneStep } from "../../kernel/lanes.ts";
-import type { Store } from "../../kernel/loops.ts";
+import type { Operand, Store } from "../../kernel/loops.ts";
 import { ACCUMULATOR, Interner } from "../intern.ts";
 import type { CCode } from "./c-code.ts";
 import { elementForm } from "./elements.ts";
@@ -43,6 +43,8 @@ export class VectorEmitter {
   readonly interner: Interner = new Interner();
   readonly lanes: number;
   readonly slot: SlotName;
+  /** Of the kernel. */
+  readonly operands: readonly Operand[];
   /** The counter in the lanes. */
   vec: LoopVar | null = null;
   /** What it is a multiple of in lane 0, as far as known: 1, or `lanes` where a row is walked register by register. */
@@ -51,10 +53,11 @@ export class VectorEmitter {
   readonly vars: Map<LoopVar, string> = new Map();
   #known = new Map<number, string>();
 
-  constructor(code: CCode, lanes: number, slot: SlotName) {
+  constructor(code: CCode, lanes: number, slot: SlotName, operands: readonly Operand[]) {
     this.code = code;
     this.lanes = lanes;
     this.slot = slot;
+    this.operands = operands;
   }
 
   /** All lanes. */
@@ -139,7 +142,7 @@ export class VectorEmitter {
         return this.#value("i32", this.#indexText(expr.index, ctx));
       case "call": {
         const texts = expr.args.map((arg) => this.emit(arg, ctx));
-        return this.#value(expr.dtype, scalarText(expr.fn, expr.args, texts, expr.dtype, this.lanes));
+        return this.#value(expr.dtype, scalarText(expr, texts, this.lanes));
       }
       case "guard":
         return this.#guard(expr, ctx);

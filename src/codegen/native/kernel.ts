@@ -12,10 +12,10 @@ import { type Units, workOf } from "../units.ts";
 import { CCode } from "./c-code.ts";
 import { emitContract } from "./contract.ts";
 import { elementForm } from "./elements.ts";
-import { VectorEmitter } from "./emitter.ts";
+import { type SlotName, VectorEmitter } from "./emitter.ts";
 import { fileName } from "./names.ts";
 import { emitMap, emitScan, emitScatter, emitShuffle } from "./nests.ts";
-import { lanesOf, type NativeOptions, type ShareFunction } from "./options.ts";
+import { type CFile, lanesOf, type NativeOptions } from "./options.ts";
 import { emitReduce } from "./reduce.ts";
 
 export interface NativeFunction {
@@ -28,23 +28,22 @@ export interface NativeFunction {
   readonly work: number;
 }
 
-function emitNest(em: VectorEmitter, nest: Nest, kernel: Kernel, options: NativeOptions, share: ShareFunction): Units {
-  const { operands } = kernel;
+function emitNest(em: VectorEmitter, nest: Nest, file: CFile): Units {
   switch (nest.kind) {
     case "map":
       if (nest.unlessSame) {
         const [a, b] = nest.unlessSame.map((operand) => em.slot(operand, 0));
         em.code.line(`if ((void *)${a} == (void *)${b}) return;`);
       }
-      return emitMap(em, nest, operands, options, share);
+      return emitMap(em, nest, file);
     case "reduce":
-      return emitReduce(em, nest, operands);
+      return emitReduce(em, nest);
     case "scan":
-      return emitScan(em, nest, operands);
+      return emitScan(em, nest);
     case "scatter":
-      return emitScatter(em, nest, operands);
+      return emitScatter(em, nest);
     case "contract":
-      return emitContract(em, nest, operands, options, share);
+      return emitContract(em, nest, file);
     case "shuffle":
       return emitShuffle(em, nest);
   }
@@ -80,6 +79,11 @@ export class NativeLibrary {
     return made;
   }
 
+  /** What functions share is there once. */
+  #put(name: string, text: () => string): void {
+    if (!this.#shared.has(name)) this.#shared.set(name, text());
+  }
+
   #function(kernel: Kernel, nest: Nest): NativeFunction {
     const slots = slotsOf(nest);
     const slot = slotNumbers(slots);
@@ -91,10 +95,9 @@ export class NativeLibrary {
     const code = new CCode();
     const pointers = slots.map(() => code.name("s"));
     const lanes = lanesOf(this.#options, isWide(kernel, nest));
-    const em = new VectorEmitter(code, lanes, (operand, offset) => at(pointers, slot(operand, offset)));
-    const units = emitNest(em, nest, kernel, this.#options, (shared, text) => {
-      if (!this.#shared.has(shared)) this.#shared.set(shared, text());
-    });
+    const pointer: SlotName = (operand, offset) => at(pointers, slot(operand, offset));
+    const em = new VectorEmitter(code, lanes, pointer, kernel.operands);
+    const units = emitNest(em, nest, { options: this.#options, share: (shared, text) => this.#put(shared, text) });
     const params = types.map((type, i) => `${type} *${at(pointers, i)}`);
     const head = ["idx lo", "idx hi", "int thread", ...params].join(", ");
     this.#texts.push(`static NOINLINE void ${name}(${head}) {\n${code.lines.join("\n")}\n}\n`);

@@ -11,7 +11,7 @@
 import { at } from "../../base/invariant.ts";
 import { laneBytes, type ProductType, typeOf } from "../../kernel/dtype.ts";
 import type { Expr, LoopVar } from "../../kernel/expr.ts";
-import type { MapNest, Operand } from "../../kernel/loops.ts";
+import type { MapNest } from "../../kernel/loops.ts";
 import { linearCoefficient } from "../intern.ts";
 import { live, type Units } from "../units.ts";
 import type { VectorEmitter } from "./emitter.ts";
@@ -64,34 +64,20 @@ export function turnedMap(em: VectorEmitter, nest: MapNest, options: NativeOptio
   return { outer: loops.filter((v) => v !== along), along, inner, loads };
 }
 
-export function emitTurnedMap(
-  em: VectorEmitter,
-  nest: MapNest,
-  operands: readonly Operand[],
-  map: TurnedMap,
-  share: ShareFunction,
-): Units {
+export function emitTurnedMap(em: VectorEmitter, nest: MapNest, map: TurnedMap, share: ShareFunction): Units {
   const { outer, along } = map;
   for (const { dtype } of map.loads) {
     shareVectors(share, dtype, em.lanes);
     sharePacking(share, dtype, em.lanes);
   }
-  if (outer.length > 0)
-    return emitOuter(em, outer, () => emitBlocks(em, nest, operands, map, "0", String(along.extent)));
+  if (outer.length > 0) return emitOuter(em, outer, () => emitBlocks(em, nest, map, ["0", String(along.extent)]));
   const last = `(hi * ${em.lanes} < ${along.extent} ? hi * ${em.lanes} : ${along.extent})`;
-  emitBlocks(em, nest, operands, map, `lo * ${em.lanes}`, last);
+  emitBlocks(em, nest, map, [`lo * ${em.lanes}`, last]);
   return { count: Math.ceil(along.extent / em.lanes), grain: 1 };
 }
 
 /** Rows [from, to) of the counter along memory. */
-function emitBlocks(
-  em: VectorEmitter,
-  nest: MapNest,
-  operands: readonly Operand[],
-  map: TurnedMap,
-  from: string,
-  to: string,
-): void {
+function emitBlocks(em: VectorEmitter, nest: MapNest, map: TurnedMap, [from, to]: readonly [string, string]): void {
   const { code, lanes } = em;
   const { along, inner } = map;
   const [row, end, done] = [code.name("row"), code.name("end"), code.name("done")];
@@ -102,19 +88,19 @@ function emitBlocks(
     code.line(`idx ${done} = 0;`);
     em.multiple = lanes;
     em.block(`if (${row} + ${lanes} <= ${end}) for (; ${done} < ${whole}; ${done} += ${lanes})`, () =>
-      emitBlock(em, nest, operands, map, row, done),
+      emitBlock(em, nest, map, [row, done]),
     );
     const r = em.counter(along);
     const stop = `(${row} + ${lanes} < ${end} ? ${row} + ${lanes} : ${end})`;
     em.block(`for (idx ${r} = ${row}; ${r} < ${stop}; ${r}++)`, () => {
       const column = em.counter(inner);
       em.block(`for (idx ${column} = ${done}; ${column} < ${whole}; ${column} += ${lanes})`, () =>
-        emitStores(em, nest.stores, operands, em.all),
+        emitStores(em, nest.stores, em.all),
       );
       if (whole === inner.extent) return;
       em.block("", () => {
         code.line(`const idx ${em.counter(inner)} = ${whole};`);
-        emitStores(em, nest.stores, operands, em.first(inner.extent - whole));
+        emitStores(em, nest.stores, em.first(inner.extent - whole));
       });
     });
     em.multiple = 1;
@@ -125,10 +111,8 @@ function emitBlocks(
 function emitBlock(
   em: VectorEmitter,
   nest: MapNest,
-  operands: readonly Operand[],
   { along, inner, loads }: TurnedMap,
-  row: string,
-  column: string,
+  [row, column]: readonly [string, string],
 ): void {
   const { code, lanes } = em;
   em.vars.set(along, row);
@@ -149,6 +133,6 @@ function emitBlock(
     loads.forEach((load, i) => {
       em.bind(load, `${at(blocks, i)}[r]`);
     });
-    emitStores(em, nest.stores, operands, em.all);
+    emitStores(em, nest.stores, em.all);
   });
 }

@@ -1,10 +1,10 @@
 /** @file Maps, scans, scatters and shuffles as C. Reductions are in reduce.ts, products in contract.ts. */
 import { call, type Expr, type LoopVar, load } from "../../kernel/expr.ts";
-import type { MapNest, Operand, ScanNest, ScatterNest, ShuffleNest, Store } from "../../kernel/loops.ts";
+import type { MapNest, ScanNest, ScatterNest, ShuffleNest, Store } from "../../kernel/loops.ts";
 import { live, UNDIVIDED, type Units } from "../units.ts";
 import type { Context, VectorEmitter } from "./emitter.ts";
 import { emitTurnedMap, turnedMap } from "./map-turned.ts";
-import type { NativeOptions, ShareFunction } from "./options.ts";
+import type { CFile } from "./options.ts";
 import { constantText } from "./scalar.ts";
 import { emitOuter, emitRow, emitStores, operandType } from "./walk.ts";
 
@@ -31,24 +31,18 @@ function emitRows(
   return { count: inner.extent, grain: em.lanes };
 }
 
-export function emitMap(
-  em: VectorEmitter,
-  nest: MapNest,
-  operands: readonly Operand[],
-  options: NativeOptions,
-  share: ShareFunction,
-): Units {
+export function emitMap(em: VectorEmitter, nest: MapNest, { options, share }: CFile): Units {
   if (nest.loops.some((v) => v.extent === 0)) return { count: 0, grain: 1 };
   const turned = turnedMap(em, nest, options);
-  if (turned) return emitTurnedMap(em, nest, operands, turned, share);
+  if (turned) return emitTurnedMap(em, nest, turned, share);
   const values = nest.stores.map((s) => s.value);
-  return emitRows(em, nest.loops, values, (ctx) => emitStores(em, nest.stores, operands, ctx));
+  return emitRows(em, nest.loops, values, (ctx) => emitStores(em, nest.stores, ctx));
 }
 
 /** Rows that are summed up side by side where they lie apart: more would push each other out of the cache. */
 const ABREAST = 4;
 
-export function emitScan(em: VectorEmitter, nest: ScanNest, operands: readonly Operand[]): Units {
+export function emitScan(em: VectorEmitter, nest: ScanNest): Units {
   if (nest.along.extent === 0 || nest.loops.some((v) => v.extent === 0)) return { count: 0, grain: 1 };
   const body = (ctx: Context): void => {
     const acc = em.code.name("acc");
@@ -57,7 +51,7 @@ export function emitScan(em: VectorEmitter, nest: ScanNest, operands: readonly O
       const scaled = nest.scale ? `${acc} * ${em.emit(nest.scale, ctx)}` : acc;
       em.code.line(`${acc} = ${scaled} + ${em.emit(nest.body, ctx)};`);
       em.bind({ kind: "acc", dtype: nest.dtype }, acc);
-      emitStores(em, nest.stores, operands, ctx);
+      emitStores(em, nest.stores, ctx);
     });
   };
   const outer = live(nest.loops);
@@ -83,9 +77,9 @@ function emitAbreast(em: VectorEmitter, counters: readonly LoopVar[], body: (ctx
 }
 
 /** One update after the other; elements of one row at once when they land side by side. */
-export function emitScatter(em: VectorEmitter, nest: ScatterNest, operands: readonly Operand[]): Units {
+export function emitScatter(em: VectorEmitter, nest: ScatterNest): Units {
   if (nest.loops.some((v) => v.extent === 0)) return { count: 0, grain: 1 };
-  const dtype = operandType(operands, nest.operand);
+  const dtype = operandType(em.operands, nest.operand);
   const sum: Expr = call("add", [load(dtype, nest.operand, nest.index), nest.value]);
   const store: Store = { operand: nest.operand, index: nest.index, value: sum };
   const loops = live(nest.loops);
@@ -98,8 +92,8 @@ export function emitScatter(em: VectorEmitter, nest: ScatterNest, operands: read
   em.loops(loops, () => {
     const holds = em.condition(nest.bounds, em.first(1));
     em.block(`if (${holds})`, () => {
-      if (!dense || !inner) emitStores(em, [store], operands, em.first(1));
-      else emitRow(em, inner, false, (ctx) => emitStores(em, [store], operands, ctx));
+      if (!dense || !inner) emitStores(em, [store], em.first(1));
+      else emitRow(em, inner, false, (ctx) => emitStores(em, [store], ctx));
     });
   });
   return UNDIVIDED;

@@ -38,3 +38,9 @@ export function vectorType(dtype: ScalarType, lanes: number): string {
 
 /** Puts a C function, or other text, into the file under a name, once. */
 export type ShareFunction = (name: string, text: () => string) => void;
+
+/** The C file that functions are written into: for which machine, and where what several of them need is put. */
+export interface CFile {
+  readonly options: NativeOptions;
+  readonly share: ShareFunction;
+}

@@ -84,7 +84,8 @@ function either(macro: string | null, fast: string, plain: string): string {
 }
 
 /** A function applied to the lanes one by one, through an array so that the compiler sees an ordinary loop. */
-function lanewise(type: string, lane: string, name: string, n: number, fn: string): string {
+function lanewise(lane: FloatScalar, n: number, name: string, fn: string): string {
+  const type = `${lane}x${n}`;
   return `INLINE ${type} ${type}_${name}(${type} a) {
   ${lane} x[${n}]; memcpy(x, &a, sizeof a);
   for (int l = 0; l < ${n}; l++) x[l] = ${fn}(x[l]);
@@ -113,14 +114,10 @@ function floatText(dtype: FloatScalar, n: number): string {
     return either(
       macro,
       fast(name, `${t} a`, `${op}_${suffix}(a, ${mode})`),
-      lanewise(t, dtype, name, n, `${LIBRARY[name as keyof typeof LIBRARY]}${letter}`),
+      lanewise(dtype, n, name, `${LIBRARY[name as keyof typeof LIBRARY]}${letter}`),
     );
   });
-  const root = either(
-    macro,
-    fast("sqrt", `${t} a`, `sqrt_${suffix}(a)`),
-    lanewise(t, dtype, "sqrt", n, `sqrt${letter}`),
-  );
+  const root = either(macro, fast("sqrt", `${t} a`, `sqrt_${suffix}(a)`), lanewise(dtype, n, "sqrt", `sqrt${letter}`));
   const less = (name: string, sign: string): string =>
     either(
       macro,

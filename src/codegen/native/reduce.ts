@@ -7,7 +7,7 @@
 import { invariant } from "../../base/invariant.ts";
 import { laneBytes } from "../../kernel/dtype.ts";
 import type { LoopVar } from "../../kernel/expr.ts";
-import type { Operand, ReduceNest } from "../../kernel/loops.ts";
+import type { ReduceNest } from "../../kernel/loops.ts";
 import { FOLD_TURNS, foldRun, folds, identityOf } from "../../kernel/loops.ts";
 import { live, UNDIVIDED, type Units } from "../units.ts";
 import type { Context, VectorEmitter } from "./emitter.ts";
@@ -78,6 +78,11 @@ class Accumulators {
     return this.#folds !== null;
   }
 
+  /** Elements of the last counter from one fold to the next. */
+  get run(): number {
+    return foldRun(this.#nest);
+  }
+
   fold(): void {
     if (!this.#folds) return;
     const { middle, total, turns } = this.#folds;
@@ -96,45 +101,58 @@ class Accumulators {
 
 function combineText(nest: ReduceNest, a: string, b: string, lanes: number): string {
   const args = [0, 1].map(() => ({ kind: "acc", dtype: nest.dtype }) as const);
-  return scalarText(nest.combine, args, [a, b], nest.dtype, lanes);
+  return scalarText({ fn: nest.combine, args, dtype: nest.dtype }, [a, b], lanes);
 }
 
-export function emitReduce(em: VectorEmitter, nest: ReduceNest, operands: readonly Operand[]): Units {
+export function emitReduce(em: VectorEmitter, nest: ReduceNest): Units {
   if (nest.loops.some((v) => v.extent === 0)) return { count: 0, grain: 1 };
-  return nest.lanes === "reduce" ? emitAcross(em, nest, operands) : emitDown(em, nest, operands);
+  return nest.lanes === "reduce" ? emitAcross(em, nest) : emitDown(em, nest);
 }
 
 // ---- across the lanes -------------------------------------------------------------------------------------------------
 
-function emitAcross(em: VectorEmitter, nest: ReduceNest, operands: readonly Operand[]): Units {
+function emitAcross(em: VectorEmitter, nest: ReduceNest): Units {
   const outer = live(nest.loops);
-  const one = (): void => emitOneAcross(em, nest, operands);
+  const one = (): void => emitOneAcross(em, nest);
   if (outer.length > 0) return emitOuter(em, outer, one);
   one();
   return UNDIVIDED;
 }
 
-function emitOneAcross(em: VectorEmitter, nest: ReduceNest, operands: readonly Operand[]): void {
+/** How the last counter is walked: in rounds of `wide` elements, which are four groups and lie in some registers. */
+interface Rounds {
+  readonly last: LoopVar;
+  readonly group: number;
+  readonly wide: number;
+  readonly registers: number;
+}
+
+function roundsOf(em: VectorEmitter, nest: ReduceNest): Rounds {
   const last = nest.reduce.at(-1);
   invariant(last, () => "a reduction without counters");
   const group = 16 / laneBytes(nest.dtype);
   const wide = group * 4;
-  const registers = Math.max(1, wide / em.lanes);
-  const sums = new Accumulators(em, nest, registers * chainsOf(nest, last, wide));
+  return { last, group, wide, registers: Math.max(1, wide / em.lanes) };
+}
+
+function emitOneAcross(em: VectorEmitter, nest: ReduceNest): void {
+  const rounds = roundsOf(em, nest);
+  const { last } = rounds;
+  const sums = new Accumulators(em, nest, rounds.registers * chainsOf(nest, last, rounds.wide));
   em.vec = last;
   em.multiple = em.lanes;
   if (nest.reduce.every((v) => v.extent > 0)) {
     em.loops(live(nest.reduce.slice(0, -1)), () => {
       em.hoist([nest.body], last, em.all);
-      emitLast(em, nest, last, sums, [wide, group]);
+      emitLast(em, nest, sums, rounds);
     });
   }
   em.multiple = 1;
   sums.finish();
-  const acc = joinLanes(em, nest, sums, registers, group);
+  const acc = joinLanes(em, nest, sums, rounds);
   em.vec = null;
   em.bind({ kind: "acc", dtype: nest.dtype }, acc);
-  emitStores(em, nest.stores, operands, em.first(1));
+  emitStores(em, nest.stores, em.first(1));
 }
 
 /** The greatest and the least are the same in any order. */
@@ -144,14 +162,9 @@ function chainsOf(nest: ReduceNest, last: LoopVar, wide: number): number {
 }
 
 /** The last counter: whole rounds of `wide` elements, folded where long, then what is left. */
-function emitLast(
-  em: VectorEmitter,
-  nest: ReduceNest,
-  last: LoopVar,
-  sums: Accumulators,
-  [wide, group]: readonly [number, number],
-): void {
+function emitLast(em: VectorEmitter, nest: ReduceNest, sums: Accumulators, rounds: Rounds): void {
   const { code } = em;
+  const { last, wide } = rounds;
   const whole = last.extent - (last.extent % wide);
   const round = (name: string, rounds = 1): void => {
     for (let u = 0; u * em.lanes < rounds * wide; u++) {
@@ -166,7 +179,7 @@ function emitLast(
       });
     }
   };
-  const run = foldRun(nest);
+  const { run } = sums;
   let from = 0;
   const chains = chainsOf(nest, last, wide);
   if (chains > 1) {
@@ -187,21 +200,16 @@ function emitLast(
     const name = code.name("r");
     em.block(`for (idx ${name} = ${from}; ${name} < ${whole}; ${name} += ${wide})`, () => round(name));
   }
-  if (last.extent > whole) emitRest(em, nest, last, sums, [whole, group]);
+  if (last.extent > whole) emitRest(em, nest, sums, rounds);
   // A fold ends the range of the last counter, also where a whole run has just ended.
   sums.fold();
 }
 
 /** What fills no round: by groups into the first group of accumulators, then one by one into the first of all. */
-function emitRest(
-  em: VectorEmitter,
-  nest: ReduceNest,
-  last: LoopVar,
-  sums: Accumulators,
-  [whole, group]: readonly [number, number],
-): void {
+function emitRest(em: VectorEmitter, nest: ReduceNest, sums: Accumulators, { last, wide, group }: Rounds): void {
   const { code } = em;
-  const count = last.extent - whole;
+  const count = last.extent % wide;
+  const whole = last.extent - count;
   const lane = laneType(nest.dtype);
   const [rest, first] = [code.name("rest"), code.name("first")];
   em.block("", () => {
@@ -238,7 +246,7 @@ function combineLanes(em: VectorEmitter, nest: ReduceNest, target: string, sourc
 }
 
 /** ((q0+q1)+(q2+q3)) over four groups, then across the lanes of a group; a register with the sum in lane 0. */
-function joinLanes(em: VectorEmitter, nest: ReduceNest, sums: Accumulators, registers: number, group: number): string {
+function joinLanes(em: VectorEmitter, nest: ReduceNest, sums: Accumulators, { registers, group }: Rounds): string {
   const { code, lanes } = em;
   const type = em.type(nest.dtype);
   const joined = (a: string, b: string): string => {
@@ -271,27 +279,21 @@ function joinLanes(em: VectorEmitter, nest: ReduceNest, sums: Accumulators, regi
 // ---- down the columns -------------------------------------------------------------------------------------------------
 
 /** Sequential sums, with the last kept counter spread over the lanes. */
-function emitDown(em: VectorEmitter, nest: ReduceNest, operands: readonly Operand[]): Units {
+function emitDown(em: VectorEmitter, nest: ReduceNest): Units {
   const outer = live(nest.loops);
   const across = outer.pop() ?? null;
   em.vec = across;
   if (!across) {
-    emitTile(em, nest, operands, null, 1, em.first(1));
+    emitTile(em, nest, { column: null, count: 1, ctx: em.first(1) });
     return UNDIVIDED;
   }
-  if (outer.length > 0) return emitOuter(em, outer, () => emitColumns(em, nest, operands, across, false));
-  emitColumns(em, nest, operands, across, true);
+  if (outer.length > 0) return emitOuter(em, outer, () => emitColumns(em, nest, across, false));
+  emitColumns(em, nest, across, true);
   return { count: across.extent, grain: em.lanes * TILE };
 }
 
 /** Tiles of several registers, then registers, then what is left. */
-function emitColumns(
-  em: VectorEmitter,
-  nest: ReduceNest,
-  operands: readonly Operand[],
-  across: LoopVar,
-  shared: boolean,
-): void {
+function emitColumns(em: VectorEmitter, nest: ReduceNest, across: LoopVar, shared: boolean): void {
   const { code, lanes } = em;
   em.multiple = lanes;
   const { extent } = across;
@@ -302,28 +304,28 @@ function emitColumns(
     const name = code.name("column");
     const [start, end] = shared && from === 0 ? ["lo", `(hi < ${to} ? hi : ${to})`] : [String(from), String(to)];
     em.block(`for (idx ${name} = ${start}; ${name} < ${end}; ${name} += ${step * lanes})`, () =>
-      emitTile(em, nest, operands, name, step, em.all),
+      emitTile(em, nest, { column: name, count: step, ctx: em.all }),
     );
   };
   columns(0, tiles, TILE);
   if (extent === tiles) return;
   const rest = (): void => {
     columns(tiles === 0 && shared ? 0 : tiles, whole, 1);
-    if (extent > whole) em.block("", () => emitTile(em, nest, operands, String(whole), 1, em.first(extent - whole)));
+    const last: Tile = { column: String(whole), count: 1, ctx: em.first(extent - whole) };
+    if (extent > whole) em.block("", () => emitTile(em, nest, last));
   };
   if (shared) em.block(`if (hi == ${extent})`, rest);
   else rest();
 }
 
-/** One tile: `count` registers of columns from `column` on. */
-function emitTile(
-  em: VectorEmitter,
-  nest: ReduceNest,
-  operands: readonly Operand[],
-  column: string | null,
-  count: number,
-  ctx: Context,
-): void {
+/** `count` registers of columns from `column` on. */
+interface Tile {
+  readonly column: string | null;
+  readonly count: number;
+  readonly ctx: Context;
+}
+
+function emitTile(em: VectorEmitter, nest: ReduceNest, { column, count, ctx }: Tile): void {
   const { code } = em;
   const across = em.vec;
   const sums = new Accumulators(em, nest, count);
@@ -349,23 +351,23 @@ function emitTile(
         turn();
         return;
       }
-      emitTurns(em, nest, inner, sums, turn);
+      emitTurns(em, inner, sums, turn);
     });
   }
   sums.finish();
   each((slot) => {
     em.bind({ kind: "acc", dtype: nest.dtype }, slot);
-    emitStores(em, nest.stores, operands, ctx);
+    emitStores(em, nest.stores, ctx);
   });
 }
 
 /** The innermost reduce counter, with a fold after every run of it and at its end. */
-function emitTurns(em: VectorEmitter, nest: ReduceNest, inner: LoopVar, sums: Accumulators, turn: () => void): void {
+function emitTurns(em: VectorEmitter, inner: LoopVar, sums: Accumulators, turn: () => void): void {
   if (!sums.folding) {
     em.loop(inner, turn);
     return;
   }
-  const run = foldRun(nest);
+  const { run } = sums;
   const [start, name] = [em.code.name("run"), em.code.name("r")];
   const whole = inner.extent - (inner.extent % run);
   const turns = (from: string, to: string): void => {

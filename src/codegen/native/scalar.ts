@@ -79,11 +79,18 @@ function mask(text: string, operands: ScalarType, lanes: number): string {
   return isLong(operands) ? `__builtin_convertvector(${text}, ${vectorType("bool", lanes)})` : `(${text})`;
 }
 
+/** A constant that something is at most, or at least. */
+interface Limit {
+  readonly fn: "min" | "max";
+  readonly dtype: FloatScalar;
+  readonly value: number;
+}
+
 /**
  * min and max with a constant need one instruction: which operand is answered for NaN and for equals is known. For a zero,
  * `max(x, 0)` is 0 where x is -0, which adding 0 brings about.
  */
-function limitText(fn: "min" | "max", dtype: FloatScalar, x: string, value: number, lanes: number): string | null {
+function limitText(x: string, { fn, dtype, value }: Limit, lanes: number): string | null {
   const limit = typeOf(dtype).round(value);
   if (Number.isNaN(limit)) return null;
   const text = `${vectorType(dtype, lanes)}_${fn}2(${constantText(dtype, limit, lanes)}, ${x})`;
@@ -93,14 +100,12 @@ function limitText(fn: "min" | "max", dtype: FloatScalar, x: string, value: numb
   return fn === "max" ? `(${text} + 0)` : null;
 }
 
-/** Applies a function to registers. `args` are the expressions, `texts` their C names. */
-export function scalarText(
-  fn: ScalarFn,
-  args: readonly Expr[],
-  texts: readonly string[],
-  result: ScalarType,
-  lanes: number,
-): string {
+/** As much of a call as its text depends on. */
+export type ScalarCall = Pick<Extract<Expr, { kind: "call" }>, "fn" | "args" | "dtype">;
+
+/** Applies a function to registers. `texts` are the C names of the arguments. */
+export function scalarText(call: ScalarCall, texts: readonly string[], lanes: number): string {
+  const { fn, args, dtype: result } = call;
   const [a = "", b = "", c = ""] = texts;
   const from = args[0]?.dtype ?? result;
   const type = vectorType(result, lanes);
@@ -131,7 +136,9 @@ export function scalarText(
       const at = args.findIndex((arg) => arg.kind === "const");
       const limit = args[at];
       const limited =
-        limit?.kind === "const" ? limitText(fn, result, texts[1 - at] ?? "", Number(limit.value), lanes) : null;
+        limit?.kind === "const"
+          ? limitText(texts[1 - at] ?? "", { fn, dtype: result, value: Number(limit.value) }, lanes)
+          : null;
       return limited ?? `${type}_${fn}(${a}, ${b})`;
     }
   }

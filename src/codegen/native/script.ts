@@ -7,7 +7,7 @@ import { at, invariant } from "../../base/invariant.ts";
 import type { Int, IntOp, Local, Statement } from "../script.ts";
 import { plus } from "../script.ts";
 import { slotBytes } from "../slots.ts";
-import { piecesOf } from "../units.ts";
+import { piecesOf, type Units } from "../units.ts";
 import type { CCode } from "./c-code.ts";
 import type { NativeLibrary } from "./kernel.ts";
 import type { NativeEmitOptions } from "./options.ts";
@@ -120,7 +120,7 @@ export class NativeScript {
       });
       const { threads, shareFrom = WORTH_SHARING } = this.#options;
       const pieces = work >= shareFrom ? piecesOf(threads, units) : 1;
-      if (pieces > 1) this.#share(units.count, units.grain, pieces, name, args);
+      if (pieces > 1) this.#share(units, pieces, name, args);
       else this.#small.push(`${name}(${[0, units.count, "thread", ...args].join(", ")});`);
     }
   }
@@ -128,14 +128,15 @@ export class NativeScript {
   #copy({ to, from, bytes }: Extract<Statement, { kind: "copy" }>): void {
     const apart = to.kind === "const" && from.kind === "const" && Math.abs(to.value - from.value) >= bytes;
     const [target, source] = [this.#place(to), this.#place(from)];
-    const pieces = apart && bytes >= LONG_COPY ? piecesOf(this.#options.threads, { count: bytes, grain: 64 }) : 1;
-    if (pieces > 1) this.#share(bytes, 64, pieces, "copy_bytes", [target, source]);
+    const units = { count: bytes, grain: 64 };
+    const pieces = apart && bytes >= LONG_COPY ? piecesOf(this.#options.threads, units) : 1;
+    if (pieces > 1) this.#share(units, pieces, "copy_bytes", [target, source]);
     else this.#small.push(`memmove(${target}, ${source}, ${bytes});`);
   }
 
-  #share(units: number, grain: number, pieces: number, name: string, args: readonly string[]): void {
+  #share({ count, grain }: Units, pieces: number, name: string, args: readonly string[]): void {
     this.#flush();
-    this.#code.line(`SHARE(${[units, grain, pieces, name, ...args].join(", ")});`);
+    this.#code.line(`SHARE(${[count, grain, pieces, name, ...args].join(", ")});`);
     this.#code.line("NEXT();");
   }
 

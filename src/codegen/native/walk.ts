@@ -65,12 +65,7 @@ export function operandType(operands: readonly Operand[], i: number): DType {
 }
 
 /** Computes all stored values, then stores them. */
-export function emitStores(
-  em: VectorEmitter,
-  stores: readonly Store[],
-  operands: readonly Operand[],
-  ctx: Context,
-): void {
+export function emitStores(em: VectorEmitter, stores: readonly Store[], ctx: Context): void {
   const values = stores.map(({ value }) => {
     const text = em.emit(value, ctx);
     if (value.kind !== "const") return text;
@@ -79,6 +74,6 @@ export function emitStores(
     return name;
   });
   stores.forEach((store, i) => {
-    em.store(store, operandType(operands, store.operand), values[i] as string, ctx);
+    em.store(store, operandType(em.operands, store.operand), values[i] as string, ctx);
   });
 }

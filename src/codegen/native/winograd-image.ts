@@ -28,6 +28,8 @@ export interface Plane {
   readonly y: LoopVar;
   readonly x: LoopVar;
   readonly tap: LoopVar;
+  /** Whether taps move along with places, or against them. */
+  readonly slides: 1 | -1;
 }
 
 /** The column of an end, of which there is one. */
@@ -42,7 +44,7 @@ export function planeOf(expr: Expr, [height, across]: readonly [number, number],
   const at = (column: Index, tapColumn: number): Expr =>
     replaceCounters(expr, apart([varIndex(y), column], [varIndex(tap), constIndex(tapColumn)]));
   const ends = [at(constIndex(0), 1 - slides), at(constIndex(across - 1), 1 + slides)] as const;
-  return { middle: at(varIndex(x), 1), ends, y, x, tap };
+  return { middle: at(varIndex(x), 1), ends, y, x, tap, slides };
 }
 
 /** An expression that is zero unless `bounds` hold and the column is in [from, to). */
@@ -78,9 +80,9 @@ function runOf(interner: Interner, expr: Expr, x: LoopVar): Run {
  * Writes positions 0 … W+1 of row `z` of the image to `row`. What is outside of the runs is zero and stays so: it is not
  * written where the row is inside of the image, and cleared with the rest of the row where it is not.
  */
-export function emitImageRow(em: VectorEmitter, plane: Plane, slides: 1 | -1, z: string, row: string): void {
+export function emitImageRow(em: VectorEmitter, plane: Plane, z: string, row: string): void {
   const { code } = em;
-  const { x, y, tap } = plane;
+  const { x, y, tap, slides } = plane;
   const [py, ty] = [em.counter(y), em.counter(tap)];
   em.vars.set(UNIT, "1");
   const last = y.extent - 1;

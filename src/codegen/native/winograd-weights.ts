@@ -7,14 +7,14 @@
  */
 import type { Expr, LoopVar } from "../../kernel/expr.ts";
 import { addIndex, linearIndex, scaleIndex, varIndex } from "../../kernel/index-math.ts";
-import type { ContractNest, Operand } from "../../kernel/loops.ts";
+import type { ContractNest } from "../../kernel/loops.ts";
 import { product, type Units } from "../units.ts";
 import { finishPlain } from "./contract-tile.ts";
 import { loopVar, replaceCounters } from "./counters.ts";
 import type { VectorEmitter } from "./emitter.ts";
 import { type MicroShape, sharedMicro, shareVectors } from "./gemm-micro.ts";
 import { acrossName, sharePacking } from "./gemm-pack.ts";
-import type { NativeOptions, ShareFunction } from "./options.ts";
+import type { CFile } from "./options.ts";
 import { splitUnit } from "./walk.ts";
 import { POSITIONS, TILE, total } from "./winograd-choice.ts";
 import { emitImageRow, emitRow, emitStretches, type Plane, planeOf } from "./winograd-image.ts";
@@ -24,30 +24,19 @@ import { rowsOf, VECTORS, winogradWeightsText } from "./winograd-transforms.ts";
 class WeightsEmitter {
   readonly em: VectorEmitter;
   readonly nest: ContractNest;
-  readonly operands: readonly Operand[];
   readonly plan: WinogradWeightsPlan;
-  readonly options: NativeOptions;
-  readonly share: ShareFunction;
+  readonly file: CFile;
   readonly image: LoopVar;
   readonly channel: LoopVar;
   /** The image as the taps see it, and the gradient over the same counters of a place. */
   readonly plane: Plane;
   readonly gradient: Expr;
 
-  constructor(
-    em: VectorEmitter,
-    nest: ContractNest,
-    operands: readonly Operand[],
-    plan: WinogradWeightsPlan,
-    options: NativeOptions,
-    share: ShareFunction,
-  ) {
+  constructor(em: VectorEmitter, nest: ContractNest, plan: WinogradWeightsPlan, file: CFile) {
     this.em = em;
     this.nest = nest;
-    this.operands = operands;
     this.plan = plan;
-    this.options = options;
-    this.share = share;
+    this.file = file;
     this.image = loopVar("image", plan.images);
     em.vars.set(this.image, "image");
     this.channel = loopVar("channel", plan.channels);
@@ -93,7 +82,8 @@ class WeightsEmitter {
   }
 
   functions(): void {
-    const { share, plan } = this;
+    const { plan } = this;
+    const { share } = this.file;
     shareVectors(share, "f32", plan.lanes);
     sharePacking(share, "f32", plan.lanes);
     share("tide_winograd_to_weights", () => winogradWeightsText(plan.lanes));
@@ -139,7 +129,7 @@ class WeightsEmitter {
       em.block(`for (idx l = 0; l < ${lanes} && c0 + cp + l < ${plan.channels}; l++)`, () => {
         em.code.line(`const idx ${em.counter(this.channel)} = c0 + cp + l;`);
         em.code.line(`f32 *const row = w_rows + l * ${line};`);
-        emitImageRow(em, plane, 1, "z", "row");
+        emitImageRow(em, plane, "z", "row");
       });
       this.turn("w_rows", `z - ${TILE} * q0`);
     });
@@ -201,10 +191,10 @@ class WeightsEmitter {
 
   /** The sums as rows of the result, and their stores. */
   stores(): void {
-    const { em, plan, nest, operands } = this;
+    const { em, plan, nest } = this;
     const { lanes, rows, channels, blockChannels, steps } = plan;
     const finish = (columns: number): void =>
-      finishPlain(em, nest, operands, {
+      finishPlain(em, nest, {
         ...{ at: "w_sums", stride: "0", spread: "k", rows: "1", vector: "column", widths: [columns], beyond: 0 },
       });
     em.block(`for (idx k = p0 * ${lanes}; k < (p0 + count) * ${lanes} && k < ${rows}; k++)`, () => {
@@ -229,7 +219,7 @@ class WeightsEmitter {
       spreadStep: "table",
       vectorStep: "table",
     };
-    return sharedMicro(this.share, shape, this.options.fma);
+    return sharedMicro(this.file.share, shape, this.file.options.fma);
   }
 }
 
@@ -237,10 +227,8 @@ class WeightsEmitter {
 export function emitWinogradWeights(
   em: VectorEmitter,
   nest: ContractNest,
-  operands: readonly Operand[],
   plan: WinogradWeightsPlan,
-  options: NativeOptions,
-  share: ShareFunction,
+  file: CFile,
 ): Units {
-  return new WeightsEmitter(em, nest, operands, plan, options, share).emit();
+  return new WeightsEmitter(em, nest, plan, file).emit();
 }

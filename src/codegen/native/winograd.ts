@@ -8,7 +8,7 @@
  *   units of a thread       block 0: panels 2 3 | block 1: panels 0 1 2 3 | block 2: panel 0
  */
 import { linearIndex } from "../../kernel/index-math.ts";
-import type { ContractNest, Operand } from "../../kernel/loops.ts";
+import type { ContractNest } from "../../kernel/loops.ts";
 import type { Units } from "../units.ts";
 import { product } from "../units.ts";
 import { PanelPacking } from "./contract-panel.ts";
@@ -16,7 +16,7 @@ import { finishPlain } from "./contract-tile.ts";
 import type { VectorEmitter } from "./emitter.ts";
 import { type MicroShape, sharedMicro, shareVectors } from "./gemm-micro.ts";
 import { sharePacking } from "./gemm-pack.ts";
-import type { NativeOptions, ShareFunction } from "./options.ts";
+import type { CFile } from "./options.ts";
 import { splitUnit } from "./walk.ts";
 import { POSITIONS, TILE, total } from "./winograd-choice.ts";
 import { emitImageRow, emitStretches, type Plane, planeOf } from "./winograd-image.ts";
@@ -24,21 +24,12 @@ import type { WinogradPlan } from "./winograd-plan.ts";
 import { rowsOf, VECTORS, winogradText } from "./winograd-transforms.ts";
 
 class WinogradEmitter extends PanelPacking<WinogradPlan> {
-  readonly options: NativeOptions;
-  readonly share: ShareFunction;
+  readonly file: CFile;
   readonly plane: Plane;
 
-  constructor(
-    em: VectorEmitter,
-    nest: ContractNest,
-    operands: readonly Operand[],
-    plan: WinogradPlan,
-    options: NativeOptions,
-    share: ShareFunction,
-  ) {
-    super(em, nest, operands, plan);
-    this.options = options;
-    this.share = share;
+  constructor(em: VectorEmitter, nest: ContractNest, plan: WinogradPlan, file: CFile) {
+    super(em, nest, plan);
+    this.file = file;
     const taps = nest.split?.[0] ?? nest.depth;
     this.plane = planeOf(nest.b, plan.places, plan.slides, (place, tap) => {
       return new Map([
@@ -74,7 +65,8 @@ class WinogradEmitter extends PanelPacking<WinogradPlan> {
   }
 
   functions(): void {
-    const { share, plan } = this;
+    const { plan } = this;
+    const { share } = this.file;
     shareVectors(share, "f32", plan.lanes);
     if (["across", "turned", "permuted"].includes(plan.v.kind)) sharePacking(share, "f32", plan.lanes);
     share("tide_winograd", () => winogradText(plan.lanes));
@@ -107,7 +99,7 @@ class WinogradEmitter extends PanelPacking<WinogradPlan> {
         splitUnit(em, "image", plan.folded);
         em.block(`for (idx z = ${TILE} * q0; z < ${TILE} * q1 + 2; z++)`, () => {
           em.code.line(`f32 *const row = w_plane + (z - ${TILE} * q0) * ${line};`);
-          emitImageRow(em, plane, plan.slides, "z", "row");
+          emitImageRow(em, plane, "z", "row");
         });
         const from = `w_plane + (q - q0) * ${TILE * line} + piece * ${TILE * across}`;
         const to = `w_v + ${c} * ${width} + (st - strip0 + q - q0) * ${across}`;
@@ -226,8 +218,8 @@ class WinogradEmitter extends PanelPacking<WinogradPlan> {
 
   /** Row `i` of the strip. */
   stores(rows: number, columns: number): void {
-    const { em, nest, operands, plan } = this;
-    finishPlain(em, nest, operands, {
+    const { em, nest, plan } = this;
+    finishPlain(em, nest, {
       at: `w_sums + i * ${plan.sumsLine}`,
       stride: String(TILE * plan.sumsLine),
       spread: "col0",
@@ -248,18 +240,11 @@ class WinogradEmitter extends PanelPacking<WinogradPlan> {
       spreadStep: lanes,
       vectorStep: "table",
     };
-    return sharedMicro(this.share, shape, this.options.fma);
+    return sharedMicro(this.file.share, shape, this.file.options.fma);
   }
 }
 
 /** Writes the body of a convolution's function. */
-export function emitWinograd(
-  em: VectorEmitter,
-  nest: ContractNest,
-  operands: readonly Operand[],
-  plan: WinogradPlan,
-  options: NativeOptions,
-  share: ShareFunction,
-): Units {
-  return new WinogradEmitter(em, nest, operands, plan, options, share).emit();
+export function emitWinograd(em: VectorEmitter, nest: ContractNest, plan: WinogradPlan, file: CFile): Units {
+  return new WinogradEmitter(em, nest, plan, file).emit();
 }

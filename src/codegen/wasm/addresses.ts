@@ -9,7 +9,7 @@ import type { Bound, Expr, Index, LoopVar } from "../../kernel/expr.ts";
 import { operandsOf, walkExpr } from "../../kernel/expr.ts";
 import { laneStep } from "../../kernel/lanes.ts";
 import { asExpr } from "../../kernel/loops.ts";
-import { ACCUMULATOR, type Interner, linearCoefficient } from "../intern.ts";
+import { ACCUMULATOR, Interner, linearCoefficient } from "../intern.ts";
 import type { Code } from "./encoder.ts";
 import { OP } from "./encoder.ts";
 
@@ -41,7 +41,7 @@ interface Pointer {
 
 export abstract class AddressEmitter {
   readonly code: Code;
-  readonly interner: Interner;
+  readonly interner: Interner = new Interner();
   /** Lanes of a register in this nest: 4, or 2 when 64-bit types occur. */
   readonly lanes: 4 | 2;
   /** Locals of the loop counters. */
@@ -56,9 +56,8 @@ export abstract class AddressEmitter {
   /** Locals that hold whether bounds are met, for bounds that a loop does not change. */
   #bounds = new Map<string, number>();
 
-  constructor(code: Code, interner: Interner, lanes: 4 | 2, slot: SlotLookup, share: Share | null = null) {
+  constructor(code: Code, lanes: 4 | 2, slot: SlotLookup, share: Share | null = null) {
     this.code = code;
-    this.interner = interner;
     this.lanes = lanes;
     this.#slot = slot;
     this.share = share;

@@ -6,9 +6,9 @@ import { tileOf } from "./micro-kernel.ts";
 
 describe("blocks of products", () => {
   test("have tiles no higher than the rows need", () => {
-    const heights = [1, 5, 6, 7, 8, 10, 12, 13, 64].map((m) => blockingOf("f32", true, m, 72, 576).mr);
+    const heights = [1, 5, 6, 7, 8, 10, 12, 13, 64].map((m) => blockingOf("f32", true, [m, 72, 576]).mr);
     expect(heights).toEqual([1, 5, 6, 4, 4, 5, 6, 5, 6]);
-    expect([1, 4, 5, 8, 9].map((m) => blockingOf("f32", false, m, 72, 576).mr)).toEqual([1, 4, 3, 4, 3]);
+    expect([1, 4, 5, 8, 9].map((m) => blockingOf("f32", false, [m, 72, 576]).mr)).toEqual([1, 4, 3, 4, 3]);
   });
 
   test("have no more tiles, and no more rows in them, than tiles of full height", () => {

@@ -30,12 +30,15 @@ export interface Blocking {
   readonly scratch: readonly [number, number, number];
 }
 
+/** Rows and columns of the result, and elements of a sum. */
+export type Extents = readonly [m: number, n: number, k: number];
+
 const roundUp = (n: number, to: number): number => Math.ceil(n / to) * to;
 /** The greatest multiple of `to` that is at most n, but at least one. */
 const roundDown = (n: number, to: number): number => Math.max(1, Math.floor(n / to)) * to;
 
 /** Block sizes for a product. Pure: the planner asks for the scratch size before code exists. */
-export function blockingOf(dtype: ProductType, fma: boolean, m: number, n: number, k: number): Blocking {
+export function blockingOf(dtype: ProductType, fma: boolean, [m, n, k]: Extents): Blocking {
   const tile = tileOf(dtype, fma, m);
   const mr = tile.rows;
   const width = bytesOf(dtype);
@@ -56,14 +59,11 @@ export function blockingOf(dtype: ProductType, fma: boolean, m: number, n: numbe
 export const threadElements = ({ scratch: [a, b, c] }: Blocking, width: number): number =>
   roundUp(a + b + c, 64 / width);
 
-/** Rows and columns of the result, and elements of a sum. */
-export type Extents = readonly [m: number, n: number, k: number];
-
 /** Elements of the workspace operand. */
 export function contractScratch(dtype: ProductType, fma: boolean, extents: Extents, threads = 1): number {
-  const [m, n, k] = extents;
+  const [m, n] = extents;
   if (m === 0 || n === 0) return 0;
-  const block = blockingOf(dtype, fma, m, n, k);
+  const block = blockingOf(dtype, fma, extents);
   const [a, b, c] = block.scratch;
   return threads === 1 ? a + b + c : threads * threadElements(block, bytesOf(dtype));
 }

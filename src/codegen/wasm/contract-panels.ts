@@ -47,7 +47,8 @@ export class ContractPanels {
     this.em = em;
     this.nest = nest;
     this.parts = parts;
-    this.block = blockingOf(nest.dtype, parts.fma, nest.rows.extent, nest.cols.extent, nest.depth.extent);
+    const extents = [nest.rows.extent, nest.cols.extent, nest.depth.extent] as const;
+    this.block = blockingOf(nest.dtype, parts.fma, extents);
     this.width = bytesOf(nest.dtype);
     const i32 = (): number => em.code.local("i32");
     this.locals = {
@@ -70,7 +71,7 @@ export class ContractPanels {
   }
 
   /** for (local = from; local < to; local += step) body; from and to are constants or locals. */
-  loop(local: number, from: Limit, to: Limit, step: number, body: () => void): void {
+  loop(local: number, [from, to]: readonly [Limit, Limit], step: number, body: () => void): void {
     const { code } = this.em;
     this.push(from);
     code.set(local);

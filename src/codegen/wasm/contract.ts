@@ -120,12 +120,12 @@ class ContractEmitter extends ContractPanels {
     const { em, nest, block, locals, width } = this;
     const { code } = em;
     const k = nest.depth.extent;
-    this.loop(locals.jc, ...cols, block.nc, () => {
+    this.loop(locals.jc, cols, block.nc, () => {
       this.setMin(locals.nend, locals.jc, block.nc, cols[1]);
-      this.loop(locals.ic, ...rows, block.mc, () => {
+      this.loop(locals.ic, rows, block.mc, () => {
         this.setMin(locals.mend, locals.ic, block.mc, rows[1]);
         if (block.deep) {
-          this.loop(locals.pc, 0, k, block.kc, () => {
+          this.loop(locals.pc, [0, k], block.kc, () => {
             this.setMin(locals.kcur, locals.pc, block.kc, k);
             code.get(locals.kcur).get(locals.pc).op(OP.i32Sub).set(locals.kcur);
             this.depthBlock();
@@ -135,7 +135,7 @@ class ContractEmitter extends ContractPanels {
           this.depthBlock();
         }
         if (!block.whole) return;
-        this.loop(locals.ip, { local: locals.ic }, { local: locals.mend }, block.mr, () => {
+        this.loop(locals.ip, [{ local: locals.ic }, { local: locals.mend }], block.mr, () => {
           this.tileAddress();
           this.finish({ local: locals.jc }, { local: locals.nend }, block.nc * width);
         });
@@ -161,20 +161,20 @@ class ContractEmitter extends ContractPanels {
   depthBlock(): void {
     const { em, nest, block, locals } = this;
     const { code } = em;
-    this.loop(locals.ip, { local: locals.ic }, { local: locals.mend }, block.mr, () => {
+    this.loop(locals.ip, [{ local: locals.ic }, { local: locals.mend }], block.mr, () => {
       this.setRange({ rows: [locals.ip, block.mr] });
       this.pushPanel();
       this.skip(block.mr);
       code.set(locals.dst);
       this.pack(nest.a, nest.rows, locals.ip, block.mr);
     });
-    this.loop(locals.jr, { local: locals.jc }, { local: locals.nend }, block.nr, () => {
+    this.loop(locals.jr, [{ local: locals.jc }, { local: locals.nend }], block.nr, () => {
       this.setRange({ cols: [locals.jr, block.nr] });
       code.get(locals.b);
       this.skip(block.nr);
       code.set(locals.dst);
       this.pack(nest.b, nest.cols, locals.jr, block.nr);
-      this.loop(locals.ip, { local: locals.ic }, { local: locals.mend }, block.mr, () => this.microTile());
+      this.loop(locals.ip, [{ local: locals.ic }, { local: locals.mend }], block.mr, () => this.microTile());
     });
   }
 
@@ -233,7 +233,7 @@ class ContractEmitter extends ContractPanels {
     const targets = storeTargets(nest.stores, operands);
     this.setMin(rowEnd, locals.ip, block.mr, nest.rows.extent);
     code.get(locals.tile).set(sums);
-    this.loop(row, { local: locals.ip }, { local: rowEnd }, 1, () => {
+    this.loop(row, [{ local: locals.ip }, { local: rowEnd }], 1, () => {
       em.vec = nest.cols;
       // tiles begin at multiples of their width
       em.multiple = block.nr;

@@ -68,8 +68,14 @@ export function elementForm(dtype: DType): ElementForm {
 
 const STORES = { 8: "store64_lane", 4: "store32_lane", 2: "store16_lane", 1: "store8_lane" } as const;
 
-/** Stores `count` elements of the narrowed register on the stack, above their address, from element `lane` on. */
-export function storeElements(code: Code, dtype: DType, count: number, lane: number, offset: number): void {
+/** Elements of a register: how many, and from which lane on. */
+export interface LaneRun {
+  readonly lane: number;
+  readonly count: number;
+}
+
+/** Stores some elements of the narrowed register on the stack, above their address. */
+export function storeElements(code: Code, dtype: DType, { lane, count }: LaneRun, offset: number): void {
   const bytes = count * bytesOf(dtype);
   if (bytes === 16) {
     code.memory("store", offset);

@@ -4,10 +4,8 @@
  * unrolled network of a thousand layers has the code of a few, a concatenation of a hundred equal parts that of one).
  */
 import type { Kernel, Nest } from "../../kernel/loops.ts";
-import { Interner } from "../intern.ts";
 import { isWide, nestKey, type Slot, type SlotNumber, slotNumbers, slotsOf } from "../slots.ts";
 import { UNDIVIDED, type Units, workOf } from "../units.ts";
-import type { Share } from "./addresses.ts";
 import { emitContract } from "./contract.ts";
 import { Code, type ModuleBuilder, OP } from "./encoder.ts";
 import { addMicroKernel, tileOf } from "./micro-kernel.ts";
@@ -62,14 +60,15 @@ export class KernelLibrary {
     const n = slots.length;
     const share = (this.#options.threads ?? 1) > 1 ? { lo: n, hi: n + 1, thread: n + 2 } : null;
     const code = new Code([...slots.map(() => "i32" as const), ...(share ? (["i32", "i32", "i32"] as const) : [])]);
-    const units = this.#emitNest(code, kernel, nest, slot, share);
+    const em = new VectorEmitter(code, isWide(kernel, nest) ? 2 : 4, slot, share);
+    const units = this.#emitNest(em, kernel, nest, slot);
     const made = { fn: this.#module.add(code), slots, units: share && units, work: workOf(nest) };
     this.#byText.set(text, made);
     return made;
   }
 
-  #emitNest(code: Code, kernel: Kernel, nest: Nest, slot: SlotNumber, share: Share | null): Units {
-    const em = new VectorEmitter(code, new Interner(), isWide(kernel, nest) ? 2 : 4, slot, share);
+  #emitNest(em: VectorEmitter, kernel: Kernel, nest: Nest, slot: SlotNumber): Units {
+    const { code } = em;
     switch (nest.kind) {
       case "map": {
         if (!nest.unlessSame) return emitMap(em, nest, kernel.operands);

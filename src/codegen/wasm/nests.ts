@@ -46,14 +46,11 @@ export function emitMap(em: VectorEmitter, nest: MapNest, operands: readonly Ope
     emitStart(em, start, shared);
     em.preparePointers(values, targets, inner);
     em.hoist(values, inner, [VECTOR]);
-    emitStrides(
-      em,
-      inner,
-      [em.lanes, 1],
-      (stride) => emitStores(em, nest.stores, operands, stride === 1 ? SINGLE : VECTOR),
-      (stride) => em.bumpPointers(stride),
-      { shared },
-    );
+    emitStrides(em, inner, [em.lanes, 1], {
+      body: (stride) => emitStores(em, nest.stores, operands, stride === 1 ? SINGLE : VECTOR),
+      after: (stride) => em.bumpPointers(stride),
+      shared,
+    });
   });
   return shared ? { count: inner.extent, grain: em.lanes } : outer;
 }
@@ -71,14 +68,10 @@ export function emitScan(em: VectorEmitter, nest: ScanNest, operands: readonly O
     }
     // Wide stripes use whole cache lines; where neighbours are far apart they would only crowd the cache.
     const dense = nest.stores.every((s) => linearCoefficient(em.interner, s.index, across) === 1);
-    emitStrides(
-      em,
-      across,
-      dense ? [em.lanes * 4, em.lanes, 1] : [em.lanes, 1],
-      (stride) => emitScanTile(em, nest, operands, contextsOf(em, stride)),
-      () => {},
-      { shared },
-    );
+    emitStrides(em, across, dense ? [em.lanes * 4, em.lanes, 1] : [em.lanes, 1], {
+      body: (stride) => emitScanTile(em, nest, operands, contextsOf(em, stride)),
+      shared,
+    });
   });
   return shared ? { count: across.extent, grain: em.lanes * 4 } : outer;
 }
@@ -98,11 +91,8 @@ function emitScanTile(
   code.i32Const(0).set(local);
   em.countUses(exprs);
   em.preparePointers(exprs, storeTargets(nest.stores, operands), nest.along.extent === 1 ? null : nest.along);
-  emitStrides(
-    em,
-    nest.along,
-    [1],
-    () => {
+  emitStrides(em, nest.along, [1], {
+    body: () => {
       for (const [i, ctx] of contexts.entries()) {
         const acc = accs[i] as number;
         code.get(acc);
@@ -117,8 +107,8 @@ function emitScanTile(
         emitStores(em, nest.stores, operands, ctx);
       }
     },
-    () => em.bumpPointers(1),
-  );
+    after: () => em.bumpPointers(1),
+  });
 }
 
 /** One update after the other; elements of one row at once when they land side by side. */
@@ -148,13 +138,10 @@ export function emitScatter(em: VectorEmitter, nest: ScatterNest, operands: read
         em.vars.set(inner, start);
         em.code.i32Const(0).set(start);
         em.preparePointers([sum], [{ operand: nest.operand, index: nest.index, storage }], inner);
-        emitStrides(
-          em,
-          inner,
-          [em.lanes, 1],
-          (stride) => emitStores(em, [store], operands, stride === 1 ? SINGLE : VECTOR),
-          (stride) => em.bumpPointers(stride),
-        );
+        emitStrides(em, inner, [em.lanes, 1], {
+          body: (stride) => emitStores(em, [store], operands, stride === 1 ? SINGLE : VECTOR),
+          after: (stride) => em.bumpPointers(stride),
+        });
       }),
     );
   });

@@ -108,19 +108,16 @@ function emitReduceAcross(em: VectorEmitter, nest: ReduceNest, operands: readonl
           em.countUses([nest.body]);
           em.preparePointers([nest.body], [], last);
           em.hoist([nest.body], last, [VECTOR]);
-          emitStrides(
-            em,
-            last,
-            [wide, mid, 1],
-            (stride) => {
+          emitStrides(em, last, [wide, mid, 1], {
+            body: (stride) => {
               if (stride === 1) accumulate(accs[0] as number, SINGLE);
               else
                 for (let i = 0; i * em.lanes < stride; i++)
                   accumulate(accs[i] as number, { ...VECTOR, shift: i * em.lanes });
             },
-            (stride) => em.bumpPointers(stride),
-            { runs: fold?.runs },
-          );
+            after: (stride) => em.bumpPointers(stride),
+            runs: fold?.runs,
+          });
         });
       });
     }
@@ -190,16 +187,10 @@ function emitReduceDown(em: VectorEmitter, nest: ReduceNest, operands: readonly 
       emitReduceTile(em, nest, operands, [SINGLE]);
       return;
     }
-    emitStrides(
-      em,
-      across,
-      [em.lanes * 4, em.lanes, 1],
-      (stride) => {
-        emitReduceTile(em, nest, operands, contextsOf(em, stride));
-      },
-      () => {},
-      { shared },
-    );
+    emitStrides(em, across, [em.lanes * 4, em.lanes, 1], {
+      body: (stride) => emitReduceTile(em, nest, operands, contextsOf(em, stride)),
+      shared,
+    });
   });
   return shared ? { count: across.extent, grain: em.lanes * 4 } : outer;
 }
@@ -239,7 +230,7 @@ function emitReduceTile(
         code.i32Const(0).set(local);
         em.preparePointers([nest.body], [], inner);
         em.hoist([nest.body], inner, contexts);
-        emitStrides(em, inner, [1], step, () => em.bumpPointers(1), { runs: fold?.runs });
+        emitStrides(em, inner, [1], { body: step, after: () => em.bumpPointers(1), runs: fold?.runs });
       }),
     );
   }

@@ -130,7 +130,7 @@ export class ScriptEmitter {
     const sharing = this.#sharing;
     const pieces = sharing && units && work >= sharing.from ? piecesOf(sharing.threads, units) : 1;
     if (sharing && units && pieces > 1 && sharing.team.takes(slots.length)) {
-      sharing.team.call(code, fn, slots.length, { units, pieces }, push);
+      sharing.team.call(code, { fn, args: slots.length, units, pieces }, push);
       return;
     }
     slots.forEach((_, i) => {

@@ -83,6 +83,9 @@ export class TeamEmitter {
   readonly #wrappers = new Map<number, number>();
   readonly #check: number;
   readonly #pieceType: number;
+  /** Numbers of the functions that take a piece, compute one, and share a call. */
+  readonly #take: number;
+  readonly #piece: number;
   readonly #share: number;
 
   /** @param module without functions yet */
@@ -92,10 +95,10 @@ export class TeamEmitter {
     this.#check = module.importFunction("check");
     module.addTable();
     this.#pieceType = module.type(["i32", "i32", "i32"]);
-    const take = this.#addTake();
-    const piece = this.#addPiece();
-    this.#share = this.#addShare(take, piece);
-    module.export("help", this.#addHelp(take, piece));
+    this.#take = this.#addTake();
+    this.#piece = this.#addPiece();
+    this.#share = this.#addShare();
+    module.export("help", this.#addHelp());
   }
 
   /** Whether there is anything to share. */
@@ -109,13 +112,13 @@ export class TeamEmitter {
   }
 
   /** Shares a call of a nest's function. `pushArgument` leaves an address that the function takes on the stack. */
-  call(code: Code, fn: number, args: number, work: SharedWork, pushArgument: (i: number) => void): void {
+  call(code: Code, { fn, args, units, pieces }: SharedCall, pushArgument: (i: number) => void): void {
     for (let i = 0; i < args; i++) {
       code.i32Const(this.#argument(i));
       pushArgument(i);
       code.i32Store();
     }
-    code.i32Const(this.#wrapper(fn, args)).i32Const(work.units.count).i32Const(work.units.grain).i32Const(work.pieces);
+    code.i32Const(this.#wrapper(fn, args)).i32Const(units.count).i32Const(units.grain).i32Const(pieces);
     code.call(this.#share);
   }
 
@@ -212,22 +215,22 @@ export class TeamEmitter {
   }
 
   /** Takes pieces of a program and computes them while there are any. */
-  #work(code: Code, take: number, piece: number, thread: () => void, program: () => void): void {
+  #work(code: Code, thread: () => void, program: () => void): void {
     const taken = code.local("i32");
     const next = (): void => {
       thread();
       program();
-      code.call(take).tee(taken).i32Const(0).op(OP.i32GeS);
+      code.call(this.#take).tee(taken).i32Const(0).op(OP.i32GeS);
     };
     code.while(next, () => {
       code.get(taken);
       thread();
-      code.call(piece);
+      code.call(this.#piece);
     });
   }
 
   /** (function, units, grain, pieces): the caller's part of a call. */
-  #addShare(take: number, piece: number): number {
+  #addShare(): number {
     const code = new Code(["i32", "i32", "i32", "i32"]);
     const call = code.local("i32");
     (["fn", "units", "grain", "pieces"] as const).forEach((word, i) => {
@@ -243,7 +246,7 @@ export class TeamEmitter {
     this.#at(code, "turn").get(call).atomic("i32_store");
     this.#load(code, "sleepers").if(null, () => this.#at(code, "turn").i32Const(-1).atomic("notify").op(OP.drop));
     const [caller, own] = [() => code.i32Const(0), () => this.#load(code, "program")];
-    this.#work(code, take, piece, caller, own);
+    this.#work(code, caller, own);
     this.#join(code, 3);
     return this.#module.add(code);
   }
@@ -277,7 +280,7 @@ export class TeamEmitter {
   }
 
   /** (thread, program): a worker's part, until it is sent away, another program runs, or nothing happens for a while. */
-  #addHelp(take: number, piece: number): number {
+  #addHelp(): number {
     const code = new Code(["i32", "i32"]);
     const [turn, looks, woken] = [code.local("i32"), code.local("i32"), code.local("i32")];
     const same = (): Code => this.#load(code, "turn").get(turn).op(OP.i32Eq);
@@ -289,7 +292,7 @@ export class TeamEmitter {
       () => {
         this.#load(code, "turn").set(turn);
         const [worker, own] = [() => code.get(0), () => code.get(1)];
-        this.#work(code, take, piece, worker, own);
+        this.#work(code, worker, own);
         code.i32Const(0).set(looks);
         code.while(
           () => same().get(looks).i32Const(LOOKS).op(OP.i32LtS).op(OP.i32And),
@@ -310,8 +313,10 @@ export class TeamEmitter {
   }
 }
 
-/** A call that threads share. */
-export interface SharedWork {
+/** A call, of a function with so many arguments, that threads share. */
+export interface SharedCall {
+  readonly fn: number;
+  readonly args: number;
   readonly units: Units;
   readonly pieces: number;
 }

@@ -214,7 +214,7 @@ export class VectorEmitter extends AddressEmitter {
     if (ctx.single || coef === 1) {
       const offset = this.emitAddress(operand, index, storage, ctx);
       form.narrow(code, local);
-      storeElements(code, storage, ctx.single ? 1 : this.lanes, 0, offset);
+      storeElements(code, storage, { lane: 0, count: ctx.single ? 1 : this.lanes }, offset);
       return;
     }
     let stored = local;
@@ -225,7 +225,7 @@ export class VectorEmitter extends AddressEmitter {
     }
     for (let lane = 0; lane < this.lanes; lane++) {
       const offset = this.emitAddress(operand, index, storage, { ...ctx, shift: ctx.shift + lane, single: true });
-      storeElements(code.get(stored), storage, 1, lane, offset);
+      storeElements(code.get(stored), storage, { lane, count: 1 }, offset);
     }
   }
 

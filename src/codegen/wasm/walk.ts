@@ -85,8 +85,10 @@ export interface Runs {
   emit(): void;
 }
 
-/** More about a walk: what happens after runs of it; whether its elements are the units that threads share. */
-export interface StrideOptions {
+/** What a walk does at each stride and after it, and after runs; whether its elements are the units that threads share. */
+export interface StrideSteps {
+  body(stride: number): void;
+  after?(stride: number): void;
   readonly runs?: Runs | undefined;
   readonly shared?: boolean;
 }
@@ -95,15 +97,9 @@ export interface StrideOptions {
  * Walks a counter in strides, widest first; `body` runs with the counter's local set and must leave it alone. Pieces of a
  * shared one are cut at multiples of the widest stride, so that all but the last consist of those.
  */
-export function emitStrides(
-  em: VectorEmitter,
-  v: LoopVar,
-  strides: readonly number[],
-  body: (stride: number) => void,
-  after: (stride: number) => void,
-  { runs, shared = false }: StrideOptions = {},
-): void {
+export function emitStrides(em: VectorEmitter, v: LoopVar, strides: readonly number[], steps: StrideSteps): void {
   const { code } = em;
+  const { runs, shared = false } = steps;
   const hi = shared ? em.share?.hi : undefined;
   const local = code.local("i32");
   em.vars.set(v, local);
@@ -112,8 +108,8 @@ export function emitStrides(
   // Registers come before single elements, in rows that begin at 0 and pieces that begin at a multiple of a register.
   if (v === em.vec) em.multiple = em.lanes;
   const turn = (stride: number): void => {
-    em.scope(() => body(stride));
-    after(stride);
+    em.scope(() => steps.body(stride));
+    steps.after?.(stride);
     code.increment(local, stride);
   };
   let left = v.extent;
