@@ -190,7 +190,9 @@ describe("compile on the fake target", () => {
     const double = compile((x: Tensor) => x.mul(2), { target: target() });
     const y = double(tensor([1, 2, 3]));
     expect(() => y.data()).toThrow("NotReady");
+    expect(() => double(y)).toThrow("NotReady");
     expect([...(await y.dataAsync())]).toEqual([2, 4, 6]);
+    expect([...(await double(y).dataAsync())]).toEqual([4, 8, 12]);
     expect(y.toArray()).toEqual([2, 4, 6]);
   });
 

@@ -227,6 +227,8 @@ class FakeProgram {
   readonly #placed: PlacedProgram;
   readonly #memory: FakeMemory;
   readonly #early: boolean;
+  /** Copies that are started and not waited for. */
+  readonly #flying = new Set<number>();
 
   constructor(placed: PlacedProgram, memory: FakeMemory, early: boolean) {
     this.#placed = placed;
@@ -260,7 +262,10 @@ class FakeProgram {
     return bytes === 1 ? view : new Int32Array(view.buffer, view.byteOffset, 1);
   }
 
-  #transfer({ transfer, from, to, bytes }: PlacedTransfer): void {
+  #transfer({ transfer, copy, from, to, bytes }: PlacedTransfer): void {
+    if (transfer === "start") this.#flying.add(copy);
+    else if (!this.#flying.delete(copy))
+      throw new TidemarkError("TargetUnsupported", `fake: copy ${copy} never started`);
     if ((transfer === "start") !== this.#early) return;
     this.#memory.view(to.space, to.address, bytes).set(this.#memory.view(from.space, from.address, bytes));
   }
