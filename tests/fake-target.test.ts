@@ -220,14 +220,30 @@ describe("compile on the fake target", () => {
     await expect(first.params.w.dataAsync()).rejects.toThrow("DonatedTensor");
   });
 
-  it("moves a constant out of the way of another program, and back", async () => {
+  it("gives elements of its state to other functions once they were waited for, and loses nothing before", async () => {
     const on = target();
-    const [state] = compile(trainStep, { target: on, donate: [0] })(initial(), numbers([8, 6], 1), numbers([8, 4], 2));
-    const weights = tensor(await state.params.w.dataAsync()).reshape([6, 4]);
-    const apply = compile((x: Tensor) => x.matmul(weights), { target: on });
-    const [a, b, c] = [apply(numbers([2, 6], 1)), apply(numbers([9, 6], 2)), apply(numbers([2, 6], 1))];
-    expect([...(await a.dataAsync())]).toEqual([...(await c.dataAsync())]);
-    expect((await b.dataAsync()).length).toBe(36);
+    const [x, y] = [numbers([8, 6], 1), numbers([8, 4], 2)];
+    const step = compile(trainStep, { target: on, donate: [0] });
+    const [state] = step(initial(), x, y);
+    const [other] = compile(trainStep, { target: on, donate: [0] })(initial(), x, y);
+    const { w } = state.params;
+    const apply = compile((rows: Tensor) => rows.matmul(w), { target: on });
+    expect(() => w.data()).toThrow("NotReady");
+    expect(() => apply(x)).toThrow("NotReady");
+    // of another arena: nothing is donated before it is known that all can be written
+    const mixed = { ...other, params: { w, b: other.params.b } };
+    const again = compile(trainStep, { target: on, donate: [0] });
+    expect(() => again(mixed, x, y)).toThrow("NotReady");
+    const elements = await w.dataAsync();
+    expect(w.data()).toEqual(elements);
+    expect(await other.params.b.dataAsync()).toEqual(await state.params.b.dataAsync());
+    const wanted = x.matmul(tensor(elements).reshape([6, 4])).data();
+    const products = [apply(x), apply(numbers([3, 6], 2)), apply(x)];
+    expect(await products[0]!.dataAsync()).toEqual(await products[2]!.dataAsync());
+    const got = await products[0]!.dataAsync();
+    expect(got.every((v, i) => Math.abs(v - wanted[i]!) < 1e-5)).toBe(true);
+    step(state, x, y);
+    expect(() => w.data()).toThrow("DonatedTensor");
   });
 
   it("has loops and their reverses", async () => {

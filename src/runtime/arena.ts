@@ -39,6 +39,10 @@ export class Arena {
     this.memory = memory;
   }
 
+  get readsAtOnce(): boolean {
+    return this.memory.readInto !== null;
+  }
+
   /** A copy of the elements at an address. */
   read(type: TensorType, address: number): Elements {
     return readElements(this.memory, type, address);

@@ -15,6 +15,8 @@ import { type Elements, notReadable } from "./executable.ts";
 
 /** Whose memory it is in. */
 interface Home {
+  /** Whether elements can be read without waiting. */
+  readonly readsAtOnce: boolean;
   read(type: TensorType, address: number): Elements;
   readInto(type: TensorType, address: number, into: Elements): void;
   fetch(type: TensorType, address: number): Promise<Elements>;
@@ -59,6 +61,8 @@ export class ResidentStorage implements TensorStorage {
   readonly dtype: DType;
   readonly shape: Shape;
   #state: State;
+  /** What was waited for; the elements of a tensor never change. */
+  #fetched: Elements | null = null;
 
   constructor(type: TensorType, home: Home, address: number) {
     this.dtype = type.dtype;
@@ -68,26 +72,33 @@ export class ResidentStorage implements TensorStorage {
 
   read(): Elements {
     const state = this.#state;
+    if (this.#fetched) return this.#fetched;
     if (state.kind === "resident") return state.home.read(this, state.address);
     if (state.kind === "elsewhere") return state.storage.read();
     throw this.#consumed(state);
   }
 
   copy(): Elements {
-    return this.#state.kind === "resident" ? this.read() : this.read().slice();
+    return this.#state.kind === "resident" && !this.#fetched ? this.read() : this.read().slice();
   }
 
   async fetch(): Promise<Elements> {
     const state = this.#state;
-    if (state.kind === "resident") return state.home.fetch(this, state.address);
+    if (this.#fetched) return this.#fetched;
+    if (state.kind === "resident") {
+      const data = await state.home.fetch(this, state.address);
+      if (!state.home.readsAtOnce && this.#state.kind !== "consumed") this.#fetched = data;
+      return data;
+    }
     if (state.kind === "elsewhere") return state.storage.fetch?.() ?? state.storage.read();
     throw this.#consumed(state);
   }
 
-  /** Writes the elements of now into an array, also when they have been donated since. */
+  /** Writes the elements of now into an array, also when they have been donated since. Throws at once where it cannot. */
   writer(): (into: Elements) => void {
     const state = this.#state;
-    if (state.kind === "resident") return (into) => state.home.readInto(this, state.address, into);
+    if (state.kind === "resident" && state.home.readsAtOnce)
+      return (into) => state.home.readInto(this, state.address, into);
     const data = this.read();
     return (into) => into.set(data);
   }
@@ -116,7 +127,9 @@ export class ResidentStorage implements TensorStorage {
 
   /** Its storage is about to be taken over by what replaces it. */
   consume(by: string, where: () => string | undefined): void {
-    if (this.#state.kind === "resident") this.#state = { kind: "consumed", by, where };
+    if (this.#state.kind !== "resident") return;
+    this.#state = { kind: "consumed", by, where };
+    this.#fetched = null;
   }
 
   /** Its slot is needed for something else: keep the elements in an array. */
