@@ -32,22 +32,8 @@ const LONGER: readonly SizeException[] = [];
 
 /** Where functions may have more than four parameters, and why. Empty is best. */
 const MORE_PARAMETERS: readonly ParameterException[] = [
-  ...["src/plan/recompute/", "src/loops/"].map((prefix) => ({ prefix, reason: "being rewritten" })),
-  ...[
-    "src/api/",
-    "src/cli/",
-    "src/nn/",
-    "src/node/",
-    "src/passes/",
-    "src/plan/budget/",
-    "src/plan/order/",
-    "src/plan/explain-reasons.ts",
-    "src/plan/validate.ts",
-    "src/playground/",
-    "src/sim/",
-    "src/trace/",
-    "src/view/",
-  ].map((prefix) => ({ prefix, reason: "not yet" })),
+  { prefix: "src/plan/recompute/", reason: "the strategies are being rewritten around one search state" },
+  { prefix: "src/loops/", reason: "the lowering of reversals is being rewritten" },
 ];
 
 const files = projectFiles();

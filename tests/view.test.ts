@@ -52,7 +52,12 @@ const settings = { target: "wasm", memory: {}, machine: machineModel(() => {}) }
 const program = chain(6);
 const { plans, planned } = planLoaded({ kind: "training", name: program.name, program }, settings);
 const { plan } = planned;
-const whole = entryOf("as compiled", plan, planned.predictedMs, null, entryName(0));
+const whole = entryOf(plan, {
+  label: "as compiled",
+  predictedMs: planned.predictedMs,
+  budgetBytes: null,
+  asks: entryName(0),
+});
 const first = new Map([[entryName(0), plan]]);
 const base: ViewData = {
   ...{ version: 1, title: program.name, entries: [whole], first: 0, second: null, curve: null, live: true },
@@ -171,7 +176,7 @@ describe.runIf(path !== null)("the page", () => {
     const spaces = { device: memorySpace(64, { name: "device" }), host: memorySpace(256, { name: "host" }) };
     const moved = planProgram(moveValues(training, saved, spaces));
     const file = join(folder, "spaces.html");
-    const entries = [entryOf("moved", moved, 1, null, entryName(0))];
+    const entries = [entryOf(moved, { label: "moved", predictedMs: 1, budgetBytes: null, asks: entryName(0) })];
     const data = { ...base, entries, curve: null, live: false };
     writeFileSync(file, pageOf(data, new Map([[entryName(0), moved]]), script));
     await open(pathToFileURL(file).href);

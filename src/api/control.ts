@@ -218,13 +218,17 @@ export function scan<S extends Tree = Tensor, X extends Tree | null = Tensor, Y 
 ): [S, Y] {
   requireFunction("scan", "its first argument", fn, "scan((state, x) => [state.add(x), state], init, xs)");
   requireOptions("scan", options, SCAN);
-  return scanAs("scan", fn, init, xs, options);
+  return scanAs({ name: "scan", fn }, init, xs, options);
 }
 
-/** A scan that goes by the name of whoever asks for it. */
+/** The body of a scan, and the function that it was given to. */
+interface ScanBody<S, X, Y> {
+  readonly name: string;
+  readonly fn: (state: S, row: X, i: Tensor) => readonly [S, Y];
+}
+
 function scanAs<S extends Tree, X extends Tree | null, Y extends Tree>(
-  name: string,
-  fn: (state: S, row: X, i: Tensor) => readonly [S, Y],
+  { name, fn }: ScanBody<S, X, Y>,
   init: S,
   xs: X,
   options: ScanOptions,
@@ -278,7 +282,8 @@ export function forLoop<S extends Tree = Tensor>(
   if (typeof n === "number") {
     requireTurns("forLoop", "n", n);
     const { maxSteps: _, ...how } = options;
-    return scanAs<S, null, Tree>("forLoop", (state, _, i) => [fn(i, state), []], init, null, { ...how, length: n })[0];
+    const body: ScanBody<S, null, Tree> = { name: "forLoop", fn: (state, _, i) => [fn(i, state), []] };
+    return scanAs(body, init, null, { ...how, length: n })[0];
   }
   if (!(n instanceof Tensor) || !isIndexType(n.dtype) || n.rank > 0) {
     fail("InvalidArgument", `forLoop: n is ${describe(n)}`, "give a whole number, or an i32 scalar");

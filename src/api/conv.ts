@@ -5,7 +5,7 @@ import * as ops from "../ops/conv.ts";
 import { fail, type OptionKinds, requireOptions, requireTensor } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { applyOp } from "./apply.ts";
-import { type Padding, type PerAxis, paddingOf, perAxis } from "./window.ts";
+import { type Padding, type PerAxis, paddingOf, perAxis, type SpatialFunction } from "./window.ts";
 
 export interface ConvOptions {
   readonly stride?: PerAxis;
@@ -40,18 +40,19 @@ function requireRank(name: string, x: Tensor, w: Tensor, axes: number): void {
   );
 }
 
-function convolve(name: string, axes: number, x: Tensor, w: Tensor, options: ConvOptions): Tensor {
+function convolve(of: SpatialFunction, x: Tensor, w: Tensor, options: ConvOptions): Tensor {
+  const { name, axes } = of;
   requireOptions(name, options, OPTIONS);
   requireRank(name, x, w, axes);
-  const stride = perAxis(name, "stride", options.stride, axes, 1);
-  const dilation = perAxis(name, "dilation", options.dilation, axes, 1);
+  const stride = perAxis(of, "stride", options.stride, 1);
+  const dilation = perAxis(of, "dilation", options.dilation, 1);
   const { lo, hi } = paddingOf(name, options.padding, x.shape.slice(2), { extent: w.shape.slice(2), stride, dilation });
   return applyOp(ops.conv, [x, w], { stride, lo, hi, dilation, groups: options.groups ?? 1 });
 }
 
 /** Of the sizes that a convolution with this stride maps to the input, all but the smallest need it: stride - 1 of them. */
 function outputPaddingOf(name: string, options: ConvTransposeOptions, stride: readonly number[]): readonly number[] {
-  const extra = perAxis(name, "outputPadding", options.outputPadding, stride.length, 0);
+  const extra = perAxis({ name, axes: stride.length }, "outputPadding", options.outputPadding, 0);
   if (options.padding === "same" && extra.some((n) => n !== 0)) {
     const help = 'leave one of them out: with "same" the size is that of the input times the stride';
     fail("InvalidArgument", `${name}: outputPadding [${extra.join(",")}] with padding "same"`, help);
@@ -64,11 +65,12 @@ function outputPaddingOf(name: string, options: ConvTransposeOptions, stride: re
   );
 }
 
-function transposed(name: string, axes: number, x: Tensor, w: Tensor, options: ConvTransposeOptions): Tensor {
+function transposed(of: SpatialFunction, x: Tensor, w: Tensor, options: ConvTransposeOptions): Tensor {
+  const { name, axes } = of;
   requireOptions(name, options, TRANSPOSE_OPTIONS);
   requireRank(name, x, w, axes);
-  const stride = perAxis(name, "stride", options.stride, axes, 1);
-  const dilation = perAxis(name, "dilation", options.dilation, axes, 1);
+  const stride = perAxis(of, "stride", options.stride, 1);
+  const dilation = perAxis(of, "dilation", options.dilation, 1);
   const extra = outputPaddingOf(name, options, stride);
   const kernel = w.shape.slice(2);
   const input = x.shape.slice(2);
@@ -86,7 +88,7 @@ function transposed(name: string, axes: number, x: Tensor, w: Tensor, options: C
 
 /** Convolution of x [batch, in, length] with w [out, in / groups, kernel]. */
 export function conv1d(x: Tensor, w: Tensor, options: ConvOptions = {}): Tensor {
-  return convolve("conv1d", 1, x, w, options);
+  return convolve({ name: "conv1d", axes: 1 }, x, w, options);
 }
 
 /**
@@ -99,15 +101,15 @@ export function conv1d(x: Tensor, w: Tensor, options: ConvOptions = {}): Tensor 
  * console.log(y.shape); // [1, 4, 4, 4]
  */
 export function conv2d(x: Tensor, w: Tensor, options: ConvOptions = {}): Tensor {
-  return convolve("conv2d", 2, x, w, options);
+  return convolve({ name: "conv2d", axes: 2 }, x, w, options);
 }
 
 /** Transpose of conv1d: x [batch, in, length] with w [in, out / groups, kernel]. */
 export function convTranspose1d(x: Tensor, w: Tensor, options: ConvTransposeOptions = {}): Tensor {
-  return transposed("convTranspose1d", 1, x, w, options);
+  return transposed({ name: "convTranspose1d", axes: 1 }, x, w, options);
 }
 
 /** Transpose of conv2d: x [batch, in, height, width] with w [in, out / groups, kernel height, kernel width]. */
 export function convTranspose2d(x: Tensor, w: Tensor, options: ConvTransposeOptions = {}): Tensor {
-  return transposed("convTranspose2d", 2, x, w, options);
+  return transposed({ name: "convTranspose2d", axes: 2 }, x, w, options);
 }

@@ -134,13 +134,13 @@ interface Gradients {
   readonly grads: unknown;
 }
 
-function gradients(
-  name: string,
-  fn: AnyFunction,
-  args: readonly unknown[],
-  argnums: ArgNums,
-  hasAux: boolean,
-): Gradients {
+/** The arguments to differentiate, and whether the function returns [loss, aux]. */
+interface Wanted {
+  readonly argnums: ArgNums;
+  readonly hasAux: boolean;
+}
+
+function gradients(name: string, fn: AnyFunction, args: readonly unknown[], { argnums, hasAux }: Wanted): Gradients {
   const bound = bind(fn, args);
   const { traced } = bound;
   const wanted = positions(name, argnums, args.length);
@@ -197,7 +197,7 @@ export function grad(fn: AnyFunction, options: { argnums?: ArgNums; hasAux?: boo
   requireOptions("grad", options, OPTIONS);
   const { argnums = 0, hasAux = false } = options;
   return (...args) => {
-    const { grads, aux } = gradients("grad", fn, args, argnums, hasAux);
+    const { grads, aux } = gradients("grad", fn, args, { argnums, hasAux });
     return hasAux ? [grads, aux] : grads;
   };
 }
@@ -226,7 +226,7 @@ export function valueAndGrad(fn: AnyFunction, options: { argnums?: ArgNums; hasA
   requireOptions("valueAndGrad", options, OPTIONS);
   const { argnums = 0, hasAux = false } = options;
   return (...args) => {
-    const { loss, grads, aux } = gradients("valueAndGrad", fn, args, argnums, hasAux);
+    const { loss, grads, aux } = gradients("valueAndGrad", fn, args, { argnums, hasAux });
     return hasAux ? [[loss, aux], grads] : [loss, grads];
   };
 }

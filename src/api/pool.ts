@@ -10,7 +10,7 @@ import { div } from "./elementwise.ts";
 import { requireFloat } from "./operands.ts";
 import { max, sum } from "./reduce.ts";
 import { slice } from "./shape.ts";
-import { type Padding, type PerAxis, paddingOf, perAxis } from "./window.ts";
+import { type Padding, type PerAxis, paddingOf, perAxis, type SpatialFunction } from "./window.ts";
 
 export interface PoolOptions {
   /** Distance between windows; the window itself by default, so that they tile. */
@@ -28,13 +28,19 @@ function requireNarrowPadding(name: string, pads: readonly number[], reach: read
   fail("InvalidArgument", summary, "padding is at most half of the window; pad(x, …) adds more");
 }
 
+/** Extents of windows, and where they go. */
+interface Windows extends PoolOptions {
+  readonly window: PerAxis;
+}
+
 /** Windows as trailing axes, with `value` where they hang over the edge. */
-function windows(name: string, axes: number, x: Tensor, window: PerAxis, options: PoolOptions, value: number): Tensor {
+function windows(of: SpatialFunction, x: Tensor, options: Windows, value: number): Tensor {
+  const { name, axes } = of;
   if (x.rank < axes)
     fail("ShapeMismatch", `${name}: pools over ${axes} axes, got ${typeText(x)}`, "give [batch, channels, …space]");
-  const extent = perAxis(name, "window", window, axes, 1);
-  const stride = perAxis(name, "stride", options.stride ?? extent, axes, 1);
-  const dilation = perAxis(name, "dilation", options.dilation, axes, 1);
+  const extent = perAxis(of, "window", options.window, 1);
+  const stride = perAxis(of, "stride", options.stride ?? extent, 1);
+  const dilation = perAxis(of, "dilation", options.dilation, 1);
   const { lo, hi } = paddingOf(name, options.padding, x.shape.slice(-axes), { extent, stride, dilation });
   const reach = extent.map((n, k) => (n - 1) * at(dilation, k) + 1);
   requireNarrowPadding(name, lo, reach);
@@ -44,16 +50,17 @@ function windows(name: string, axes: number, x: Tensor, window: PerAxis, options
 
 const last = (axes: number): readonly number[] => Array.from({ length: axes }, (_, k) => k - axes);
 
-function maxPool(name: string, axes: number, x: Tensor, window: PerAxis, options: PoolOptions): Tensor {
-  requireFloat(name, x);
-  requireOptions(name, options, OPTIONS);
-  return max(windows(name, axes, x, window, options, Number.NEGATIVE_INFINITY), last(axes));
+function maxPool(of: SpatialFunction, x: Tensor, window: PerAxis, options: PoolOptions): Tensor {
+  requireFloat(of.name, x);
+  requireOptions(of.name, options, OPTIONS);
+  return max(windows(of, x, { ...options, window }, Number.NEGATIVE_INFINITY), last(of.axes));
 }
 
-function avgPool(name: string, axes: number, x: Tensor, window: PerAxis, options: PoolOptions): Tensor {
+function avgPool(of: SpatialFunction, x: Tensor, window: PerAxis, options: PoolOptions): Tensor {
+  const { name, axes } = of;
   requireFloat(name, x);
   requireOptions(name, options, OPTIONS);
-  const wide = windows(name, axes, x, window, options, 0);
+  const wide = windows(of, x, { ...options, window }, 0);
   const total = sum(wide, last(axes));
   const padded = options.padding !== undefined && options.padding !== "valid" && options.padding !== 0;
   if (!padded) return div(total, elementsOf(wide.shape.slice(-axes)));
@@ -62,12 +69,12 @@ function avgPool(name: string, axes: number, x: Tensor, window: PerAxis, options
     onesLike(x),
     x.shape.slice(0, -axes).map(() => [0, 1] as const),
   );
-  return div(total, sum(windows(name, axes, one, window, options, 0), last(axes)));
+  return div(total, sum(windows(of, one, { ...options, window }, 0), last(axes)));
 }
 
 /** The largest of each window along the last axis. */
 export function maxPool1d(x: Tensor, window: PerAxis, options: PoolOptions = {}): Tensor {
-  return maxPool("maxPool1d", 1, x, window, options);
+  return maxPool({ name: "maxPool1d", axes: 1 }, x, window, options);
 }
 
 /**
@@ -80,15 +87,15 @@ export function maxPool1d(x: Tensor, window: PerAxis, options: PoolOptions = {})
  * console.log(maxPool2d(x, 2).toArray()); // [[[[5, 7], [13, 15]]]]
  */
 export function maxPool2d(x: Tensor, window: PerAxis, options: PoolOptions = {}): Tensor {
-  return maxPool("maxPool2d", 2, x, window, options);
+  return maxPool({ name: "maxPool2d", axes: 2 }, x, window, options);
 }
 
 /** The mean of each window along the last axis; padding is not counted. */
 export function avgPool1d(x: Tensor, window: PerAxis, options: PoolOptions = {}): Tensor {
-  return avgPool("avgPool1d", 1, x, window, options);
+  return avgPool({ name: "avgPool1d", axes: 1 }, x, window, options);
 }
 
 /** The mean of each window over the last two axes; padding is not counted. */
 export function avgPool2d(x: Tensor, window: PerAxis, options: PoolOptions = {}): Tensor {
-  return avgPool("avgPool2d", 2, x, window, options);
+  return avgPool({ name: "avgPool2d", axes: 2 }, x, window, options);
 }

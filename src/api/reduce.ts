@@ -35,13 +35,13 @@ export interface ReduceOptions {
 
 const REDUCE_OPTIONS: OptionKinds<ReduceOptions> = { keepDims: "a boolean" };
 
-function reduce(
-  name: string,
-  op: OpDef<ReduceAttrs>,
-  x: Tensor,
-  axes: Axes | undefined,
-  options: ReduceOptions,
-): Tensor {
+/** A reduction under the name that users know it by. */
+interface Reduction {
+  readonly name: string;
+  readonly op: OpDef<ReduceAttrs>;
+}
+
+function reduce({ name, op }: Reduction, x: Tensor, axes: Axes | undefined, options: ReduceOptions): Tensor {
   const list = normalAxes(name, axes, x);
   requireOptions(name, options, REDUCE_OPTIONS);
   const y = applyOp(op, [x], { axes: list });
@@ -68,7 +68,7 @@ const countOf = (name: string, x: Tensor, axes: Axes | undefined): number =>
  */
 export function sum(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
   requireTensor("sum", "x", x);
-  return reduce("sum", sumOp, isBool(x.dtype) ? cast(x, "i32") : x, axes, options);
+  return reduce({ name: "sum", op: sumOp }, isBool(x.dtype) ? cast(x, "i32") : x, axes, options);
 }
 
 /** The mean over axes. */
@@ -79,27 +79,27 @@ export function mean(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tenso
 
 /** The largest over axes; NaN if one of them is. */
 export function max(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
-  return reduce("max", ops.reduceMax, x, axes, options);
+  return reduce({ name: "max", op: ops.reduceMax }, x, axes, options);
 }
 
 /** The smallest over axes; NaN if one of them is. */
 export function min(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
-  return reduce("min", ops.reduceMin, x, axes, options);
+  return reduce({ name: "min", op: ops.reduceMin }, x, axes, options);
 }
 
 /** The product over axes. */
 export function prod(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
-  return reduce("prod", ops.reduceProd, x, axes, options);
+  return reduce({ name: "prod", op: ops.reduceProd }, x, axes, options);
 }
 
 /** Whether one of them holds. */
 export function any(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
-  return reduce("any", ops.any, x, axes, options);
+  return reduce({ name: "any", op: ops.any }, x, axes, options);
 }
 
 /** Whether all of them hold. */
 export function all(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
-  return reduce("all", ops.all, x, axes, options);
+  return reduce({ name: "all", op: ops.all }, x, axes, options);
 }
 
 export interface VarianceOptions extends ReduceOptions {
@@ -168,12 +168,17 @@ export function std(x: Tensor, axes?: Axes, options: VarianceOptions = {}): Tens
   return atOneLine(() => rootMeanSquare(centred(), n, axes, options.keepDims ?? false));
 }
 
+/** A search for the position of an extremum. */
+interface ArgExtremum {
+  readonly name: string;
+  readonly extremum: typeof max;
+}
+
 /** The first position of the extremum along an axis: NaN counts as one, as in max and min. */
 function argExtremum(
-  name: string,
+  { name, extremum }: ArgExtremum,
   x: Tensor,
   axis: number | undefined,
-  extremum: typeof max,
   options: ReduceOptions,
 ): Tensor {
   requireTensor(name, "x", x);
@@ -197,12 +202,12 @@ function argExtremum(
 
 /** Position of the first largest element along an axis, or among all; NaN counts as largest. i32. */
 export function argmax(x: Tensor, axis?: number, options: ReduceOptions = {}): Tensor {
-  return argExtremum("argmax", x, axis, max, options);
+  return argExtremum({ name: "argmax", extremum: max }, x, axis, options);
 }
 
 /** Position of the first smallest element along an axis, or among all; NaN counts as smallest. i32. */
 export function argmin(x: Tensor, axis?: number, options: ReduceOptions = {}): Tensor {
-  return argExtremum("argmin", x, axis, min, options);
+  return argExtremum({ name: "argmin", extremum: min }, x, axis, options);
 }
 
 export interface ScanAxisOptions {

@@ -15,12 +15,17 @@ function isWholeList(list: unknown, count: number): list is readonly number[] {
   return Array.isArray(list) && list.length === count && list.every(Number.isInteger);
 }
 
+/** A function over so many spatial axes. */
+export interface SpatialFunction {
+  readonly name: string;
+  readonly axes: number;
+}
+
 /** One number for each spatial axis. */
 export function perAxis(
-  name: string,
+  { name, axes }: SpatialFunction,
   what: string,
   value: PerAxis | undefined,
-  axes: number,
   usual: number,
 ): readonly number[] {
   const list: unknown = Array.isArray(value) ? value : new Array<unknown>(axes).fill(value ?? usual);

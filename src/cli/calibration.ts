@@ -67,8 +67,12 @@ function graphOf(shapes: readonly (readonly number[])[], body: (b: Build, x: rea
   return b.finish([body(b, params)]);
 }
 
+/** Rows, columns and depth of a product, and which sides are transposed. */
+type Extents = readonly [m: number, n: number, k: number];
+type Flags = { readonly ta: boolean; readonly tb: boolean };
+
 /** Products one after the other, each with a right side of its own: as in training, it is not in the nearest cache. */
-function productsOf(count: number, m: number, n: number, k: number, ta: boolean, tb: boolean): Experiment {
+function productsOf(count: number, [m, n, k]: Extents, { ta, tb }: Flags): Experiment {
   const [left, right] = [ta ? [k, m] : [m, k], tb ? [n, k] : [k, n]];
   const b = new Build("calibrate");
   const x = b.param(tensorType("f32", left));
@@ -124,10 +128,10 @@ function experiments(streamBytes: number): readonly Experiment[] {
   return [
     tinyKernels(),
     ...arithmeticPrograms(),
-    productsOf(8, 256, 256, 256, false, false),
-    productsOf(4, 128, 512, 512, false, true),
-    productsOf(4, 512, 512, 128, true, false),
-    productsOf(8, 32, 1024, 256, false, false),
+    productsOf(8, [256, 256, 256], { ta: false, tb: false }),
+    productsOf(4, [128, 512, 512], { ta: false, tb: true }),
+    productsOf(4, [512, 512, 128], { ta: true, tb: false }),
+    productsOf(8, [32, 1024, 256], { ta: false, tb: false }),
     ...CACHED_BYTES.map((bytes) => streamOf("cached", bytes)),
     streamOf("memory", streamBytes),
   ];

@@ -135,14 +135,15 @@ function orUsageError<T>(command: Command, parse: () => T): T {
   }
 }
 
-/** A whole number of at least `least`. */
-export function wholeNumber(
-  args: Arguments,
-  name: string,
-  fallback: number,
-  least: number,
-  most = Number.MAX_SAFE_INTEGER,
-): number {
+/** What a number may be. */
+export interface WholeRange {
+  readonly least: number;
+  readonly most?: number;
+}
+
+/** A whole number within a range. */
+export function wholeNumber(args: Arguments, name: string, fallback: number, within: WholeRange): number {
+  const { least, most = Number.MAX_SAFE_INTEGER } = within;
   const text = args.value(name);
   if (text === undefined) return fallback;
   const n = Number(text);

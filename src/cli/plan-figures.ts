@@ -69,7 +69,7 @@ export async function planSettings(args: Arguments, io: Io): Promise<PlanSetting
     throw usageError("--budget min with --max-slowdown", "give one of them: both ask for few bytes");
   }
   const budgetBytes = least ? undefined : (sizeOf(args, "budget") ?? undefined);
-  const threads = wholeNumber(args, "threads", 1, 1, MOST_THREADS);
+  const threads = wholeNumber(args, "threads", 1, { least: 1, most: MOST_THREADS });
   const memory = { budgetBytes, least, maxSlowdown, strategy, segments: choice(args, "segments", LEVELS) };
   const settingsFor = ({ name, target, note, instead }: NamedTarget): PlanSettings => {
     if (note !== null) io.err(`${note}\n`);
@@ -218,8 +218,8 @@ export function planLoaded(loaded: Loaded, settings: PlanSettings): PlanOutcome 
   const plan = withCapacity(result.plan, capacity);
   const planned = { graph: result.graph, costs: plans.costs, plan, paths, predictedMs, strategy, proof };
   const figures = (): PlanFigures =>
-    figuresOf(loaded.name, settings, planned, loadedPlans, {
-      ...{ planMs, planCached: plans.isCached(best), feasible: refusal === null },
+    figuresOf(settings, planned, loadedPlans, {
+      ...{ program: loaded.name, planMs, planCached: plans.isCached(best), feasible: refusal === null },
       minimumBudgetBytes: plans.leastKnownBytes(memory),
     });
   return { ...loadedPlans, planned, figures, refusal };
@@ -242,11 +242,10 @@ export function recomputed(graph: Graph): { readonly nodes: number; readonly flo
 }
 
 function figuresOf(
-  program: string,
   { target, memory, machine }: PlanSettings,
   { graph, plan: made, paths, predictedMs, strategy, proof }: Planned,
   { plans, traceMs }: LoadedPlans,
-  outcome: Pick<PlanFigures, "planMs" | "planCached" | "feasible" | "minimumBudgetBytes">,
+  { program, ...outcome }: Pick<PlanFigures, "program" | "planMs" | "planCached" | "feasible" | "minimumBudgetBytes">,
 ): PlanFigures {
   const again = recomputed(graph);
   const persistent = persistentFigures(made, paths);

@@ -73,7 +73,7 @@ export function multiHeadAttention<B extends boolean = true>(
     apply: (params, x, given = {}) => {
       requireOptions("multiHeadAttention", given, APPLY_OPTIONS);
       const { mask } = given;
-      requireExtent("multiHeadAttention", x, -1, "features", features);
+      requireExtent("multiHeadAttention", x, -1, ["features", features]);
       if (x.rank < 2) {
         const message = `multiHeadAttention: takes [..., positions, features], got ${typeText(x)}`;
         fail("ShapeMismatch", message, "add the axis of positions: expandDims(x, 0)");

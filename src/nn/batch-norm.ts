@@ -55,7 +55,7 @@ export function batchNorm(
     apply: (params, state, x, given = {}) => {
       requireOptions("batchNorm", given, APPLY_OPTIONS);
       const { train = false } = given;
-      requireExtent("batchNorm", x, 1, "channels", channels);
+      requireExtent("batchNorm", x, 1, ["channels", channels]);
       if (!train) return [batchNormOf(x, { ...params, ...state, eps }).y, state];
       const n = x.elements / channels;
       if (n < 2)

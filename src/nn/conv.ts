@@ -56,7 +56,7 @@ function convolution<B extends boolean>(
     const message = `${name}: ${inChannels} and ${outChannels} channels in ${groups} groups`;
     fail("InvalidArgument", message, "the groups must divide both numbers of channels");
   }
-  const window = perAxis(name, "kernel", kernel, axes, 1);
+  const window = perAxis({ name, axes }, "kernel", kernel, 1);
   requireCounts(name, Object.fromEntries(window.map((extent, axis) => [`kernel extent ${axis}`, extent])));
   const [first, second] = transposed ? [inChannels, outChannels] : [outChannels, inChannels];
   const shape = [first, second / groups, ...window];
@@ -71,7 +71,7 @@ function convolution<B extends boolean>(
       return (bias ? { w, b: offset(partKey(key, 1), [outChannels], dtype) } : { w }) as Weights<B>;
     },
     apply: (params, x) => {
-      requireExtent(name, x, 1, "channels", inChannels);
+      requireExtent(name, x, 1, ["channels", inChannels]);
       const { w, b } = params as { readonly w: Tensor; readonly b?: Tensor };
       const y = kind.apply(x, w, given);
       return b ? add(y, reshape(b, [-1, ...window.map(() => 1)])) : y;

@@ -94,8 +94,11 @@ export function requireCounts(layer: string, counts: Readonly<Record<string, num
   }
 }
 
+/** What an axis counts, and how many there are: `["features", 64]`. @internal */
+export type Extent = readonly [what: string, expected: number];
+
 /** Throws unless an axis of x has the extent that the layer was made for; negative axes count from the end. @internal */
-export function requireExtent(layer: string, x: Tensor, axis: number, what: string, expected: number): void {
+export function requireExtent(layer: string, x: Tensor, axis: number, [what, expected]: Extent): void {
   requireTensor(layer, "the input", x);
   const found = x.shape.at(axis);
   if (x.shape.length > (axis < 0 ? -axis - 1 : axis) && found === expected) return;

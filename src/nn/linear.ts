@@ -39,7 +39,7 @@ export function linear<B extends boolean = true>(
       return (bias ? { w, b: offset(partKey(key, 1), [outFeatures], dtype) } : { w }) as Weights<B>;
     },
     apply: (params, x) => {
-      requireExtent("linear", x, -1, "features", inFeatures);
+      requireExtent("linear", x, -1, ["features", inFeatures]);
       const { w, b } = params as { readonly w: Tensor; readonly b?: Tensor };
       const y = matmul(x, w);
       return b ? add(y, b) : y;

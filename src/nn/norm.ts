@@ -34,7 +34,7 @@ export function layerNorm(features: number, options: NormOptions = {}): Layer<Af
   return {
     init: () => initialAffine(features, options.dtype),
     apply: ({ scale, offset }, x) => {
-      requireExtent("layerNorm", x, -1, "features", features);
+      requireExtent("layerNorm", x, -1, ["features", features]);
       return layerNormOf(x, { scale, offset, eps: options.eps ?? 1e-5 });
     },
   };
@@ -47,7 +47,7 @@ export function rmsNorm(features: number, options: NormOptions = {}): Layer<Scal
   return {
     init: () => ({ scale: ones()(0, [features], options.dtype) }),
     apply: ({ scale }, x) => {
-      requireExtent("rmsNorm", x, -1, "features", features);
+      requireExtent("rmsNorm", x, -1, ["features", features]);
       return rmsNormOf(x, { scale, eps: options.eps ?? 1e-5 });
     },
   };
@@ -63,7 +63,7 @@ export function groupNorm(groups: number, channels: number, options: NormOptions
   return {
     init: () => initialAffine(channels, options.dtype),
     apply: ({ scale, offset }, x) => {
-      requireExtent("groupNorm", x, 1, "channels", channels);
+      requireExtent("groupNorm", x, 1, ["channels", channels]);
       return groupNormOf(x, groups, { scale, offset, eps: options.eps ?? 1e-5 });
     },
   };

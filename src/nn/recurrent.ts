@@ -92,8 +92,8 @@ export function lstmCell(inFeatures: number, hidden: number, options: CellOption
     }),
     initState: (batch) => ({ h: zeros()(0, [batch, hidden], dtype), c: zeros()(0, [batch, hidden], dtype) }),
     step: ({ wx, wh, b }, x, { h, c }) => {
-      requireExtent("lstmCell", x, -1, "features", inFeatures);
-      requireExtent("lstmCell", h, -1, "hidden features", hidden);
+      requireExtent("lstmCell", x, -1, ["features", inFeatures]);
+      requireExtent("lstmCell", h, -1, ["hidden features", hidden]);
       const gates = add(add(matmul(x, wx), matmul(h, wh)), b);
       const [i, f, g, o] = split(gates, 4, -1) as readonly Tensor[] as readonly [Tensor, Tensor, Tensor, Tensor];
       const memory = add(mul(sigmoid(f), c), mul(sigmoid(i), tanh(g)));
@@ -135,8 +135,8 @@ export function gruCell(inFeatures: number, hidden: number, options: CellOptions
     }),
     initState: (batch) => ({ h: zeros()(0, [batch, hidden], dtype) }),
     step: ({ wx, wh, bx, bh }, x, { h }) => {
-      requireExtent("gruCell", x, -1, "features", inFeatures);
-      requireExtent("gruCell", h, -1, "hidden features", hidden);
+      requireExtent("gruCell", x, -1, ["features", inFeatures]);
+      requireExtent("gruCell", h, -1, ["hidden features", hidden]);
       const [xr, xz, xn] = split(add(matmul(x, wx), bx), 3, -1) as [Tensor, Tensor, Tensor];
       const [hr, hz, hn] = split(add(matmul(h, wh), bh), 3, -1) as [Tensor, Tensor, Tensor];
       const candidate = tanh(add(xn, mul(sigmoid(add(xr, hr)), hn)));

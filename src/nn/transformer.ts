@@ -81,7 +81,7 @@ export function transformerBlock(features: number, options: TransformerBlockOpti
       down: down.init(partKey(key, 2)),
     }),
     apply: (params, x, given) => {
-      requireExtent("transformerBlock", x, -1, "features", features);
+      requireExtent("transformerBlock", x, -1, ["features", features]);
       const middle = scope("attention", () => {
         const seen = attention.apply(params.attention, norm.apply(params.norm1, x), given);
         return add(x, dropped(seen, given, 0));

@@ -89,14 +89,7 @@ function identityOf({ traced, inputs, states, constants }: TracedStep, { descrip
   };
 }
 
-async function openStore(
-  files: Files,
-  folder: string,
-  step: TracedStep,
-  target: Target,
-  bytes: number,
-): Promise<Store> {
-  const identity = identityOf(step, target);
+async function openStore(files: Files, folder: string, identity: Identity, bytes: number): Promise<Store> {
   await claimFolder(files, folder, identity);
   return new Store(files, {
     folder,
@@ -158,7 +151,7 @@ async function simulateAlone(
     return { programs, target: chosen.target, on: ranOn(chosen) };
   });
   const { bytes } = programs.state;
-  const store = directory === undefined ? null : await openStore(files, directory, step, target, bytes);
+  const store = directory === undefined ? null : await openStore(files, directory, identityOf(step, target), bytes);
   const there = store ? (await store.labels()).map((label) => label.step).filter((each) => each <= steps) : [];
   const known = there.sort((a, b) => a - b);
   const damaged: string[] = [];

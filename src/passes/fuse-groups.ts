@@ -150,6 +150,14 @@ function hasEpilogue(node: Node): boolean {
   return kind === "reduce" || kind === "contract" || kind === "scan";
 }
 
+/** A graph to group: `inlined` nodes are in no group of their own, `named` ones in groups of one. */
+export interface Ungrouped {
+  readonly graph: Graph;
+  readonly producer: ReadonlyMap<Value, Node>;
+  readonly inlined: ReadonlySet<Node>;
+  readonly named: ReadonlySet<Node>;
+}
+
 export class Grouping {
   readonly edges: Edge[] = [];
   readonly #memberOf = new Map<Node, Member>();
@@ -159,15 +167,7 @@ export class Grouping {
   /** Attempts to merge so far. */
   #attempts = 0;
 
-  /** `inlined` nodes are in no group of their own, `named` ones in groups of one. */
-  constructor(
-    graph: Graph,
-    producer: ReadonlyMap<Value, Node>,
-    inlined: ReadonlySet<Node>,
-    named: ReadonlySet<Node>,
-    overwrites: Overwrites,
-    options: FusionLimits,
-  ) {
+  constructor({ graph, producer, inlined, named }: Ungrouped, overwrites: Overwrites, options: FusionLimits) {
     this.#options = options;
     this.#overwrites = overwrites;
     this.#producer = producer;

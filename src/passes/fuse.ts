@@ -207,7 +207,7 @@ function fuseGraph(whole: Graph, options: FusionLimits): Graph {
   const inlined = storelessNodes(graph, producer);
   const named = new Set([...readByControl(graph, producer)].filter((node) => node.op.alias !== null));
   const overwrites = new Overwrites(graph, producer, inlined);
-  const grouping = new Grouping(graph, producer, inlined, named, overwrites, options);
+  const grouping = new Grouping({ graph, producer, inlined, named }, overwrites, options);
   const regions = new Regions(producer, grouping, named);
   const groups = orderGroups(grouping, overwrites);
   const nodes = groups.map((group) => regions.nodeOf(group));

@@ -7,7 +7,6 @@ import { at } from "../base/invariant.ts";
 import type { Value } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
 import type { PlanFacts } from "./explain-facts.ts";
-import type { NameOf } from "./names.ts";
 import type { Step } from "./problem.ts";
 import type { PlanStep } from "./program.ts";
 import { stepText } from "./statement.ts";
@@ -37,7 +36,7 @@ export function notInPlaceReason(facts: PlanFacts, index: Step, read: Value, val
   const { plan, nameOf, rootOf } = facts;
   const { program } = plan;
   const step = at(program.steps, index);
-  const barred = kernelReason(step, read, value, rootOf, nameOf);
+  const barred = kernelReason(facts, step, read, value);
   if (barred) return barred;
   const root = rootOf(read);
   const later = facts.laterReader(root, index);
@@ -53,13 +52,8 @@ export function notInPlaceReason(facts: PlanFacts, index: Step, read: Value, val
 }
 
 /** What the kernel itself has against it: sizes, element types, which elements it reads. */
-function kernelReason(
-  { reads, inPlace }: PlanStep,
-  read: Value,
-  value: Value,
-  rootOf: (value: Value) => Value,
-  nameOf: NameOf,
-): string | null {
+function kernelReason({ rootOf, nameOf }: PlanFacts, step: PlanStep, read: Value, value: Value): string | null {
+  const { reads, inPlace } = step;
   const [from, to] = [byteLength(read.type), byteLength(value.type)];
   if (from !== to) return `it has ${grouped(from)} bytes, not ${grouped(to)}`;
   if (read.type.dtype !== value.type.dtype) return `its elements are ${read.type.dtype}, not ${value.type.dtype}`;

@@ -195,7 +195,7 @@ function checkSharing(plan: Plan, report: Report): void {
         );
       }
     }
-    checkMeetings(plan, values, need, rootOf, report);
+    checkMeetings(values, { program, need, rootOf }, report);
   }
   plan.scratch.forEach((ids, step) => {
     for (const id of ids) {
@@ -206,15 +206,15 @@ function checkSharing(plan: Plan, report: Report): void {
   });
 }
 
+/** When the values of a program are needed, and which are names of one another. */
+interface Uses {
+  readonly program: Program;
+  readonly need: ReadonlyMap<Value, Need>;
+  readonly rootOf: (v: Value) => Value;
+}
+
 /** Any two values of one buffer. */
-function checkMeetings(
-  plan: Plan,
-  values: readonly Value[],
-  need: ReadonlyMap<Value, Need>,
-  rootOf: (v: Value) => Value,
-  report: Report,
-): void {
-  const { program } = plan;
+function checkMeetings(values: readonly Value[], { program, need, rootOf }: Uses, report: Report): void {
   for (const a of values) {
     for (const b of values) {
       const [first, second] = [need.get(a), need.get(b)];

@@ -73,7 +73,7 @@ export class Planner {
     const asks = this.#names.get(plan) ?? `plan-${this.#names.size}`;
     this.#names.set(plan, asks);
     this.#given.set(asks, plan);
-    const entry = entryOf(label, plan, chosen.predictedMs, budgetBytes, asks);
+    const entry = entryOf(plan, { label, predictedMs: chosen.predictedMs, budgetBytes, asks });
     return { entry, program: this.#program(chosen) };
   }
 

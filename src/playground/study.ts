@@ -72,6 +72,7 @@ export class Study {
     this.#plans = plans;
     this.#live = livePlans(plans, POINTS, new Map([[name, result.plan]]));
     const gradient = print(runPasses(source.graph, pipeline));
-    return { graph, gradient, entry: entryOf("everything stored", result.plan, predictedMs, null, name) };
+    const entry = { label: "everything stored", predictedMs, budgetBytes: null, asks: name };
+    return { graph, gradient, entry: entryOf(result.plan, entry) };
   }
 }

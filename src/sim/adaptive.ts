@@ -45,7 +45,7 @@ import { at } from "../base/invariant.ts";
 import { elementsOf } from "../ir/type.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { advance, type Field, increment, type Leaves } from "./state.ts";
-import { DOPRI5, DOPRI5_BEND, DOPRI5_EMBEDDED, stages, weighted } from "./steps.ts";
+import { DOPRI5, DOPRI5_BEND, DOPRI5_EMBEDDED, type StepStart, stages, weighted } from "./steps.ts";
 
 export interface Control {
   readonly rtol: number;
@@ -83,6 +83,13 @@ export interface Goal {
   readonly way: Tensor;
 }
 
+/** What is integrated, how exactly, and up to where. */
+export interface Integration {
+  readonly field: Field;
+  readonly control: Control;
+  readonly goal: Goal;
+}
+
 const ERRORS = DOPRI5.b.map((weight, i) => weight - at(DOPRI5_EMBEDDED, i));
 const [SAFETY, LEAST_FACTOR, MOST_FACTOR] = [0.9, 0.2, 10];
 
@@ -103,7 +110,7 @@ function norm(x: Leaves, tolerated: Leaves): Tensor {
 const tolerance = ({ rtol, atol }: Control, sizes: Leaves): Leaves => sizes.map((y) => add(mul(y, rtol), atol));
 
 /** A first size from how fast the slope itself changes (Hairer, Nørsett, Wanner, II.4). */
-function firstSize(field: Field, control: Control, { end, way }: Goal, t: Tensor, y: Leaves, k: Leaves): Tensor {
+function firstSize({ field, control, goal: { end, way } }: Integration, { t, y, k }: StepStart): Tensor {
   const room = abs(sub(end, t));
   const tolerated = tolerance(control, y.map(abs));
   const [size, slope] = [norm(y, tolerated), norm(k, tolerated)];
@@ -119,10 +126,12 @@ function firstSize(field: Field, control: Control, { end, way }: Goal, t: Tensor
   return mul(way, where(isnan(chosen), mul(room, 1e-3), chosen));
 }
 
-export function begin(field: Field, control: Control, goal: Goal, from: Tensor, y0: Leaves, reads: boolean): Cursor {
+/** `reads`: states between steps are wanted. */
+export function begin(integration: Integration, from: Tensor, y0: Leaves, reads: boolean): Cursor {
+  const { field } = integration;
   const k = field(y0, from);
   const [t, y, slope] = [stopGradient(from), y0.map(stopGradient), k.map(stopGradient)];
-  const h = stopGradient(firstSize(field, control, goal, t, y, slope));
+  const h = stopGradient(firstSize(integration, { t, y, k: slope }));
   // One as size: nothing is read off this step, and nothing may divide by its size.
   const last = reads ? [{ t: from, h: f64(1), y: y0, k, bend: y0 }] : [];
   return { t: from, y: y0, k, h, tries: fullOf("i32", [], 0), last };
@@ -137,12 +146,12 @@ interface Trial {
   readonly bend: Leaves;
 }
 
-function trial(field: Field, control: Control, { t, y, k }: Cursor, h: Tensor): Trial {
+function trial({ field, control }: Integration, { t, y, k }: Cursor, h: Tensor): Trial {
   const n = y.length;
   const made = applyGated([t, h, ...y, ...k], ([from, size, ...rest]) => {
-    const [at0, own, first] = [from as Tensor, rest.slice(0, n), rest.slice(n)];
+    const [own, first] = [rest.slice(0, n), rest.slice(n)];
     const step = size as Tensor;
-    const ks = stages(DOPRI5, field, own, at0, step, first);
+    const ks = stages(DOPRI5, field, { t: from as Tensor, y: own, k: first }, step);
     const next = advance(own, step, weighted(DOPRI5.b, ks));
     const sizes = own.map((leaf, i) => maximum(abs(leaf), abs(at(next, i))));
     const off = increment(step, weighted(ERRORS, ks));
@@ -154,12 +163,13 @@ function trial(field: Field, control: Control, { t, y, k }: Cursor, h: Tensor): 
   return { accepted: at(made, 0), error: at(made, 1), next: leaves(0), slope: leaves(1), bend: leaves(2) };
 }
 
-function attempt(field: Field, control: Control, { end }: Goal, cursor: Cursor): Cursor {
+function attempt(integration: Integration, cursor: Cursor): Cursor {
+  const { end } = integration.goal;
   const { t, y, k, tries, last } = cursor;
   const room = sub(end, t);
   const isLast = greaterEqual(abs(cursor.h), abs(room));
   const h = where(isLast, room, stopGradient(cursor.h));
-  const { accepted, error, next, slope, bend } = trial(field, control, cursor, h);
+  const { accepted, error, next, slope, bend } = trial(integration, cursor, h);
   const factor = clamp(mul(pow(error, -1 / 5), SAFETY), LEAST_FACTOR, MOST_FACTOR);
   const size = stopGradient(mul(h, where(isnan(error), f64(LEAST_FACTOR), factor)));
   const either = (yes: Leaves, no: Leaves): Leaves => yes.map((leaf, i) => where(accepted, leaf, at(no, i)));
@@ -184,7 +194,8 @@ function attempt(field: Field, control: Control, { end }: Goal, cursor: Cursor):
 const isAhead = (target: Tensor, { way }: Goal, { t }: Cursor): Tensor => greater(mul(sub(target, t), way), 0);
 
 /** Steps until the target is reached or passed, or until there is no going on. */
-export function proceed(field: Field, control: Control, goal: Goal, target: Tensor, from: Cursor): Cursor {
+export function proceed(integration: Integration, target: Tensor, from: Cursor): Cursor {
+  const { control, goal } = integration;
   const goesOn = (cursor: Cursor): Tensor => {
     const hasTries = less(cursor.tries, control.maxSteps);
     const moves = notEqual(add(cursor.t, cursor.h), cursor.t);
@@ -192,7 +203,7 @@ export function proceed(field: Field, control: Control, goal: Goal, target: Tens
   };
   const { snapshots } = control;
   const options = snapshots === undefined ? {} : { snapshots };
-  return whileLoop<Cursor>(goesOn, (cursor) => attempt(field, control, goal, cursor), from, options);
+  return whileLoop<Cursor>(goesOn, (cursor) => attempt(integration, cursor), from, options);
 }
 
 /** 0: the end was reached. 1: not within maxSteps. 2: steps became too small to move at all. */

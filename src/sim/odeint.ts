@@ -90,7 +90,13 @@ const complete = (y: Leaves, steps: number, reached: Tensor): Solved => ({
 });
 
 /** `count` equal steps from one time to another. */
-function march({ field }: System<Tree>, step: Step, y: Leaves, from: Tensor, to: Tensor, count: number): Leaves {
+interface Stretch {
+  readonly from: Tensor;
+  readonly to: Tensor;
+  readonly count: number;
+}
+
+function march({ field }: System<Tree>, step: Step, y: Leaves, { from, to, count }: Stretch): Leaves {
   const h = mul(sub(to, from), 1 / count);
   if (count === 1) return step(field, y, from, h);
   return forLoop<Leaves>(count, y, (i, state) => step(field, state, add(from, mul(cast(i, "f64"), h)), h));
@@ -111,13 +117,14 @@ function fixed(system: System<Tree>, method: Method, times: ReadTimes, substeps:
   const step = STEPS[method];
   if (times.kind === "span") {
     const steps = times.steps ?? substeps;
-    return complete(march(system, step, system.y0, times.from, times.to, steps), steps, times.to);
+    const { from, to } = times;
+    return complete(march(system, step, system.y0, { from, to, count: steps }), steps, to);
   }
   const { points, count } = times;
   const rows = intervals(points, count);
   const [, stacks] = scan<Leaves, readonly [Tensor, Tensor], Leaves>(
     (y, [from, to]) => {
-      const next = march(system, step, y, from, to, substeps);
+      const next = march(system, step, y, { from, to, count: substeps });
       return [next, next];
     },
     system.y0,
@@ -131,18 +138,19 @@ function adaptive(system: System<Tree>, control: Control, times: ReadTimes): Sol
   const reads = times.kind === "points";
   const from = reads ? pointAt(times.points, 0) : times.from;
   const goal = goalOf(from, reads ? pointAt(times.points, times.count - 1) : times.to);
-  const start = begin(field, control, goal, from, y0, reads);
+  const integration = { field, control, goal };
+  const start = begin(integration, from, y0, reads);
   const solved = (cursor: Cursor, y: Leaves): Solved => {
     return { y, status: statusOf(control, goal, cursor), steps: cursor.tries, reached: cursor.t };
   };
   if (!reads) {
-    const cursor = proceed(field, control, goal, goal.end, start);
+    const cursor = proceed(integration, goal.end, start);
     return solved(cursor, stateAt(goal, goal.end, cursor));
   }
   const [, targets] = intervals(times.points, times.count);
   const [cursor, stacks] = scan<Cursor, Tensor, Leaves>(
     (before, target) => {
-      const after = proceed(field, control, goal, target, before);
+      const after = proceed(integration, target, before);
       return [after, stateAt(goal, target, after)];
     },
     start,
@@ -184,10 +192,15 @@ function methodOf(name: string, { method }: OdeOptions, times: ReadTimes): Metho
   return chosen;
 }
 
+/** y' = f(y, t) from the state y0. */
+interface InitialValueProblem<S> {
+  readonly f: (y: S, t: Tensor) => S;
+  readonly y0: S;
+}
+
 function solveAs<S extends Tree>(
   name: string,
-  f: (y: S, t: Tensor) => S,
-  y0: S,
+  { f, y0 }: InitialValueProblem<S>,
   times: Times,
   options: OdeOptions,
 ): Solution<S> {
@@ -223,7 +236,7 @@ export function odeSolve<S extends Tree = Tensor>(
   times: Times,
   options: OdeOptions = {},
 ): Solution<S> {
-  return solveAs("odeSolve", f, y0, times, options);
+  return solveAs("odeSolve", { f, y0 }, times, options);
 }
 
 /** Throws when a solution is not complete; that is known outside of programs alone. */
@@ -260,7 +273,7 @@ export function odeint<S extends Tree = Tensor>(
   times: Times,
   options: OdeOptions = {},
 ): S {
-  const solution = solveAs("odeint", f, y0, times, options);
+  const solution = solveAs("odeint", { f, y0 }, times, options);
   if (!currentTrace()) requireComplete(solution);
   return solution.y;
 }

@@ -69,16 +69,16 @@ export const DOPRI5_BEND: readonly number[] = [
 export const weighted = (weights: readonly number[], ks: readonly Leaves[]): readonly Term[] =>
   weights.map((weight, i) => [weight, at(ks, i)] as const);
 
+/** Where a step starts: the state y at t, and its slope k. */
+export interface StepStart {
+  readonly t: Tensor;
+  readonly y: Leaves;
+  readonly k: Leaves;
+}
+
 /** The slopes at all stages; the first is given, since some methods know it from the step before. */
-export function stages(
-  { c, a }: Tableau,
-  field: Field,
-  y: Leaves,
-  t: Tensor,
-  h: Tensor,
-  first: Leaves,
-): readonly Leaves[] {
-  const ks: Leaves[] = [first];
+export function stages({ c, a }: Tableau, field: Field, { t, y, k }: StepStart, h: Tensor): readonly Leaves[] {
+  const ks: Leaves[] = [k];
   for (const [i, row] of a.entries()) ks.push(field(advance(y, h, weighted(row, ks)), add(t, mul(h, at(c, i)))));
   return ks;
 }
@@ -89,7 +89,7 @@ export type Step = (field: Field, y: Leaves, t: Tensor, h: Tensor) => Leaves;
 export function rungeKutta(tableau: Tableau): Step {
   const used = tableau.b.findLastIndex((weight) => weight !== 0) + 1;
   const short = { c: tableau.c.slice(0, used - 1), a: tableau.a.slice(0, used - 1), b: tableau.b.slice(0, used) };
-  return (field, y, t, h) => advance(y, h, weighted(short.b, stages(short, field, y, t, h, field(y, t))));
+  return (field, y, t, h) => advance(y, h, weighted(short.b, stages(short, field, { t, y, k: field(y, t) }, h)));
 }
 
 /**

@@ -53,8 +53,8 @@ export function newRoot(value: Value, origin: Root["origin"] = "own"): Root {
 }
 
 /** The cell of what a view operation made. */
-export function newView(op: AnyOp, attrs: Attrs, value: Value, base: Cell, where: string | undefined): View {
-  return { kind: "view", base, op, attrs, where, value, version: rootOf(base).version };
+export function newView(shown: Omit<View, "kind" | "version">): View {
+  return { kind: "view", ...shown, version: rootOf(shown.base).version };
 }
 
 export function rootOf(cell: Cell): Root {

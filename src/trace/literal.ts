@@ -48,27 +48,32 @@ function nestedShape(data: NestedArray): number[] {
   return shape;
 }
 
-function flatten(data: unknown, shape: Shape, axis: number, path: string, out: (number | boolean)[]): void {
-  const extent = shape[axis];
-  if (extent === undefined) {
-    if (typeof data === "number" || typeof data === "boolean") {
-      out.push(data);
-      return;
+function flatten(data: unknown, shape: Shape): (number | boolean)[] {
+  const out: (number | boolean)[] = [];
+  const visit = (part: unknown, axis: number, path: string): void => {
+    const extent = shape[axis];
+    if (extent === undefined) {
+      if (typeof part === "number" || typeof part === "boolean") {
+        out.push(part);
+        return;
+      }
+      fail(
+        `data${path} is ${describe(part)} where a number should be`,
+        "give nested arrays of numbers, all of one depth",
+      );
     }
-    fail(
-      `data${path} is ${describe(data)} where a number should be`,
-      "give nested arrays of numbers, all of one depth",
-    );
-  }
-  if (!isArray(data) || data.length !== extent) {
-    fail(
-      `ragged array: data${path} is ${describe(data)}, its siblings are arrays of ${extent}`,
-      "all rows must have one length",
-    );
-  }
-  data.forEach((item, i) => {
-    flatten(item, shape, axis + 1, `${path}[${i}]`, out);
-  });
+    if (!isArray(part) || part.length !== extent) {
+      fail(
+        `ragged array: data${path} is ${describe(part)}, its siblings are arrays of ${extent}`,
+        "all rows must have one length",
+      );
+    }
+    part.forEach((item, i) => {
+      visit(item, axis + 1, `${path}[${i}]`);
+    });
+  };
+  visit(data, 0, "");
+  return out;
 }
 
 function converted(source: ArrayLike<number | boolean>, dtype: DType): TypedArray {
@@ -108,8 +113,7 @@ export function tensor(data: NestedArray | TypedArray, options: TensorOptions = 
       fail(`${describe(data)} may be of several types`, "name the type of its numbers: { dtype }");
   } else {
     shape = nestedShape(data);
-    const flat: (number | boolean)[] = [];
-    flatten(data, shape, 0, "", flat);
+    const flat = flatten(data, shape);
     source = flat;
     dtype = options.dtype ?? (flat.length > 0 && flat.every((x) => typeof x === "boolean") ? "bool" : "f32");
   }

@@ -212,7 +212,8 @@ export class Trace {
     const [value] = values;
     invariant(base && value, () => `${op.name} shows nothing`);
     const shown = base.traced?.trace === this ? base.traced.cell : newRoot(value, "captured");
-    return outputs.map((made) => this.#tensor(newView(op as AnyOp, attrs as Attrs, made, shown, where), where));
+    const view = { base: shown, op: op as AnyOp, attrs: attrs as Attrs, where };
+    return outputs.map((made) => this.#tensor(newView({ ...view, value: made }), where));
   }
 
   /** A tensor of one value throughout; those of one type and value are one node of the graph. */

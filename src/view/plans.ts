@@ -13,17 +13,9 @@ import type { CurvePoint, PlanReply, ViewCurve, ViewEntry } from "./data.ts";
 import { pictureOfPlan } from "./from-plan.ts";
 import { type NamedPlans, storyOf } from "./stories.ts";
 
-/**
- * A plan with the budget it was made for.
- * @param asks the name by which its stories are asked for
- */
-export function entryOf(
-  label: string,
-  made: Plan,
-  predictedMs: number,
-  budgetBytes: number | null,
-  asks: string,
-): ViewEntry {
+/** A plan with the budget it was made for. */
+export function entryOf(made: Plan, entry: Omit<ViewEntry, "picture">): ViewEntry {
+  const { label, budgetBytes, predictedMs, asks } = entry;
   const picture = pictureOfPlan(planJson(withBudget(made, budgetBytes)));
   return { label, budgetBytes, predictedMs, picture, asks };
 }
@@ -59,7 +51,8 @@ export function livePlans(plans: ProgramPlans, points: number, known: NamedPlans
         const { result, predictedMs } = plans.choose({ budgetBytes });
         const asks = `budget-${budgetBytes}`;
         given.set(asks, result.plan);
-        return { entry: entryOf(`budget ${formatBytes(budgetBytes)}`, result.plan, predictedMs, budgetBytes, asks) };
+        const label = `budget ${formatBytes(budgetBytes)}`;
+        return { entry: entryOf(result.plan, { label, predictedMs, budgetBytes, asks }) };
       } catch (error) {
         if (error instanceof TidemarkError && error.code === "PlanInfeasible") return { refusal: error.message };
         throw error;
@@ -149,7 +142,8 @@ export function curveWithEntries(
   const entries = candidates.map(({ arenaBytes, predictedMs, result }, i) => {
     const { budgetBytes = arenaBytes } = curve.points[i] ?? {};
     const label = i === 0 ? "everything stored" : `budget ${formatBytes(budgetBytes)}`;
-    return entryOf(label, result.plan, predictedMs, i === 0 ? null : budgetBytes, entryName(first + i));
+    const asked = i === 0 ? null : budgetBytes;
+    return entryOf(result.plan, { label, predictedMs, budgetBytes: asked, asks: entryName(first + i) });
   });
   const points = curve.points.map((point, i) => ({ ...point, entry: first + i }));
   const named = new Map(candidates.map(({ result }, i) => [entryName(first + i), result.plan]));

@@ -10,7 +10,7 @@ describe("the rasterizer", () => {
     for (let seed = 0; seed < 20; seed++) {
       const rects = seeded(seed, 40, 64, 48);
       const raster = { pixels: new Uint32Array(64 * 48), width: 64, height: 48 };
-      const drawn = drawRects(raster, rects, { t0: 0, t1: 64, a0: 0, a1: 48 }, INKS, { background: 0 });
+      const drawn = drawRects(raster, rects, { t0: 0, t1: 64, a0: 0, a1: 48 }, { inks: INKS, background: 0 });
       expect(drawn).toBe(rects.start.length);
       const expected = Array.from({ length: 64 * 48 }, (_, at) => {
         const rect = rectAt(rects, (at % 64) + 0.5, 48 - Math.floor(at / 64) - 0.5);
@@ -29,14 +29,14 @@ describe("the rasterizer", () => {
       [90, 95, 90, 5, 1],
     ]);
     const raster = { pixels: new Uint32Array(100), width: 10, height: 10 };
-    expect(drawRects(raster, rects, { t0: 0, t1: 50, a0: 0, a1: 50 }, INKS, { background: 0 })).toBe(1);
+    expect(drawRects(raster, rects, { t0: 0, t1: 50, a0: 0, a1: 50 }, { inks: INKS, background: 0 })).toBe(1);
     expect(raster.pixels.filter((p) => p !== 0)).toEqual(Uint32Array.of(1));
   });
 
   it("stops painting where a file claims that everything overlaps", () => {
     const rects = drawsOf(Array.from({ length: 1000 }, (_, i) => [0, 8, 0, 8, i < 2 ? 0 : 1] as const));
     const raster = { pixels: new Uint32Array(64), width: 8, height: 8 };
-    expect(drawRects(raster, rects, { t0: 0, t1: 8, a0: 0, a1: 8 }, INKS, { background: 0 })).toBe(1000);
+    expect(drawRects(raster, rects, { t0: 0, t1: 8, a0: 0, a1: 8 }, { inks: INKS, background: 0 })).toBe(1000);
     expect(new Set(raster.pixels)).toEqual(new Set([1, 11]));
   });
 
@@ -47,10 +47,10 @@ describe("the rasterizer", () => {
     ]);
     const raster = { pixels: new Uint32Array(256), width: 16, height: 16 };
     const window = { t0: 0, t1: 16, a0: 0, a1: 16 };
-    drawRects(raster, rects, window, INKS, { background: 0, bright: Uint8Array.of(0, 1) });
+    drawRects(raster, rects, window, { inks: INKS, background: 0, bright: Uint8Array.of(0, 1) });
     expect(new Set(raster.pixels)).toEqual(new Set([21, 2, 12]));
     const textured = INKS.map((ink, i): Ink => ({ ...ink, texture: i === 0 ? "stripes" : "dots" }));
-    drawRects(raster, rects, window, textured, { background: 0 });
+    drawRects(raster, rects, window, { inks: textured, background: 0 });
     const marks = (from: number, edge: number) =>
       raster.pixels.slice(from, from + 112).filter((p) => p === edge).length;
     expect(marks(0, 12)).toBeGreaterThan(0);

@@ -40,14 +40,21 @@ export interface Ink {
   readonly texture: Texture;
 }
 
+/** Inks by kind; where `bright` is given, rectangles without a 1 there are faint. */
+export interface Paint {
+  readonly inks: readonly Ink[];
+  readonly background: number;
+  readonly bright?: Uint8Array | null;
+}
+
 /** Paints over everything; gives the number of rectangles that are in the window. */
 export function drawRects(
-  { pixels, width, height }: Raster,
+  raster: Raster,
   rects: Rects,
   { t0, t1, a0, a1 }: Window,
-  inks: readonly Ink[],
-  { background, bright = null }: { readonly background: number; readonly bright?: Uint8Array | null },
+  { inks, background, bright = null }: Paint,
 ): number {
+  const { pixels, width, height } = raster;
   pixels.fill(background);
   const [across, up] = [width / (t1 - t0), height / (a1 - a0)];
   const { start, end, from, bytes, kind } = rects;
@@ -69,25 +76,26 @@ export function drawRects(
     if (x1 - x0 > 1 && y1 - y0 > 1) room -= (x1 - x0) * (y1 - y0);
     if (room < 0) continue;
     const shown = bright === null || bright[i] === 1;
-    fillBox(pixels, width, x0, x1, y0, y1, shown ? ink.fill : ink.faint);
+    const box = { x0, x1, y0, y1 };
+    fillBox(raster, box, shown ? ink.fill : ink.faint);
     if (!shown) continue;
-    if (ink.texture !== "plain") fillTexture(pixels, width, x0, x1, y0, y1, ink);
+    if (ink.texture !== "plain") fillTexture(raster, box, ink);
     const edged = right - left >= 3 && bottom - top >= 3;
-    if (edged && left >= 0) fillBox(pixels, width, x0, x0 + 1, y0, y1, ink.edge);
-    if (edged && bottom <= height) fillBox(pixels, width, x0, x1, y1 - 1, y1, ink.edge);
+    if (edged && left >= 0) fillBox(raster, { ...box, x1: x0 + 1 }, ink.edge);
+    if (edged && bottom <= height) fillBox(raster, { ...box, y0: y1 - 1 }, ink.edge);
   }
   return drawn;
 }
 
-function fillBox(
-  pixels: Uint32Array,
-  width: number,
-  x0: number,
-  x1: number,
-  y0: number,
-  y1: number,
-  colour: number,
-): void {
+/** Pixels from (x0, y0) up to, not including, (x1, y1). */
+interface Box {
+  readonly x0: number;
+  readonly x1: number;
+  readonly y0: number;
+  readonly y1: number;
+}
+
+function fillBox({ pixels, width }: Raster, { x0, x1, y0, y1 }: Box, colour: number): void {
   if (x1 - x0 > 24) {
     for (let y = y0; y < y1; y++) pixels.fill(colour, y * width + x0, y * width + x1);
     return;
@@ -98,15 +106,7 @@ function fillBox(
   }
 }
 
-function fillTexture(
-  pixels: Uint32Array,
-  width: number,
-  x0: number,
-  x1: number,
-  y0: number,
-  y1: number,
-  { texture, edge }: Ink,
-): void {
+function fillTexture({ pixels, width }: Raster, { x0, x1, y0, y1 }: Box, { texture, edge }: Ink): void {
   const [period, rows] = texture === "stripes" ? [8, 1] : [6, 6];
   for (let y = y0; y < y1; y++) {
     if (y % rows !== 0) continue;

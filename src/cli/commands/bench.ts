@@ -127,7 +127,7 @@ interface Measured {
 }
 
 async function measure(program: AnyProgram, args: Arguments, io: Io): Promise<Measured> {
-  const steps = wholeNumber(args, "steps", DEFAULT_STEPS, 1);
+  const steps = wholeNumber(args, "steps", DEFAULT_STEPS, { least: 1 });
   return madeFor(await planSettings(args, io), (settings) => measureWith(program, settings, steps, io));
 }
 

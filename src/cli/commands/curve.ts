@@ -80,7 +80,7 @@ function curveText(
 }
 
 async function run(args: Arguments, io: Io): Promise<void> {
-  const count = wholeNumber(args, "points", 10, 2);
+  const count = wholeNumber(args, "points", 10, { least: 2 });
   const strategies = strategiesOf(args);
   const loaded = await loadProgram(args.positionals[0] as string);
   const machine = machineModel(io.err);

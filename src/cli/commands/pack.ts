@@ -27,7 +27,7 @@ export const pack: Command = {
     const lowerBoundBytes = boundOf(problem).bytes;
     const { offsets, height, strategy, ...limits } = searchPlacement(problem, {
       targetBytes: lowerBoundBytes,
-      timeoutMs: 1000 * wholeNumber(args, "timeout", 10, 0),
+      timeoutMs: 1000 * wholeNumber(args, "timeout", 10, { least: 0 }),
       ...(capacity === null ? {} : { capacityBytes: capacity }),
     });
     const ms = performance.now() - started;

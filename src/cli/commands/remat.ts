@@ -53,8 +53,13 @@ function planArena(problem: RecomputeProblem, budget: number, strategy: Strategy
   return { answer: { ...answer, feasible: false, strategy } };
 }
 
-function writeWords(io: Io, problem: RecomputeProblem, budget: number, found: Found, ms: number): void {
-  const { answer, arenaBytes } = found;
+/** A plan with what it was asked to fit and the time it took. */
+interface Outcome extends Found {
+  readonly budget: number;
+  readonly ms: number;
+}
+
+function writeWords(io: Io, problem: RecomputeProblem, { answer, arenaBytes, budget, ms }: Outcome): void {
   const { sequence, peakBytes, cost, baseCost, boundCost, proven, feasible } = answer;
   const ratio = (n: number): string => (n / Math.max(baseCost, Number.MIN_VALUE)).toFixed(4);
   const repeated = sequence.length - problem.ops.length;
@@ -105,7 +110,7 @@ export const remat: Command = {
       // properties that are undefined are left out
       writeJson(io, { strategy: found.answer.strategy, ...bytes, ...costs, ms, sequence, ...found.packed });
     } else {
-      writeWords(io, problem, budget, found, ms);
+      writeWords(io, problem, { ...found, budget, ms });
     }
     if (feasible) return;
     const needs = proven ? "no plan fits" : "no plan was found that fits";

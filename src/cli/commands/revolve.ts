@@ -27,7 +27,7 @@ function costsOf(path: string): readonly number[] {
 
 function stepsOf(args: Arguments, costs: readonly number[] | undefined): number {
   if (!args.has("steps") && !costs) throw usageError("revolve: no steps given", "--steps 100");
-  const steps = wholeNumber(args, "steps", costs?.length ?? 0, 0);
+  const steps = wholeNumber(args, "steps", costs?.length ?? 0, { least: 0 });
   if (steps > MOST_STEPS) {
     throw usageError(`--steps ${grouped(steps)}`, `every step is followed; give at most ${grouped(MOST_STEPS)}`);
   }
@@ -55,7 +55,7 @@ function nameOf(args: Arguments): string {
 /** What each schedule makes of a missing number of snapshots. */
 function snapshotsOf(args: Arguments, name: string, steps: number, levels: readonly LevelSpec[] | undefined): number {
   if (args.has("snapshots")) {
-    const snapshots = wholeNumber(args, "snapshots", 0, 0);
+    const snapshots = wholeNumber(args, "snapshots", 0, { least: 0 });
     const total = levels?.reduce((sum, { units }) => sum + units, 0);
     if (levels && snapshots !== total && snapshots !== levels[0]?.units) {
       throw usageError(`--snapshots ${snapshots} with --levels of ${total}`, "leave one out: the levels say how many");
@@ -76,7 +76,7 @@ function scheduleOf(args: Arguments): { schedule: Schedule; costs: readonly numb
   const levels = text === undefined ? undefined : parseLevels(text);
   const name = nameOf(args);
   if (args.has("every") && name !== "periodic") throw usageError("--every", "is for --schedule periodic");
-  const every = args.has("every") ? wholeNumber(args, "every", 1, 1) : undefined;
+  const every = args.has("every") ? wholeNumber(args, "every", 1, { least: 1 }) : undefined;
   const snapshots = snapshotsOf(args, name, steps, levels);
   return { schedule: scheduleNamed(name, { steps, snapshots, levels, costs, every }), costs };
 }

@@ -44,14 +44,14 @@ async function sourceOf(word: string, first: number, args: Arguments, io: Io): P
   const label = asked === null && planned.strategy === "store-all" ? "as compiled" : `as asked (${planned.strategy})`;
   const { plan, predictedMs } = planned;
   const name = entryName(first);
-  const entry = entryOf(label, plan, predictedMs, asked, name);
+  const entry = entryOf(plan, { label, predictedMs, budgetBytes: asked, asks: name });
   const source = { title: loaded.name, entries: [entry], curve: null, named: new Map([[name, plan]]), plans };
   if (!args.has("html")) return source;
   const { curve, entries, named } = curveWithEntries(plans, pointsOf(args), first + 1);
   return { ...source, entries: [entry, ...entries], curve, named: new Map([...source.named, ...named]) };
 }
 
-const pointsOf = (args: Arguments): number => wholeNumber(args, "points", 8, 2);
+const pointsOf = (args: Arguments): number => wholeNumber(args, "points", 8, { least: 2 });
 
 /** Who answers the page: a thread, or where the sources run as they are, which a thread cannot load, this one. */
 function answersOf(program: string, plans: ProgramPlans, named: NamedPlans, args: Arguments) {
@@ -65,7 +65,7 @@ function answersOf(program: string, plans: ProgramPlans, named: NamedPlans, args
 
 async function run(args: Arguments, io: Io): Promise<void> {
   const [word, otherWord] = args.positionals as [string, string?];
-  const port = wholeNumber(args, "port", 0, 0);
+  const port = wholeNumber(args, "port", 0, { least: 0 });
   const source = await sourceOf(word, 0, args, io);
   const other = otherWord === undefined ? null : await sourceOf(otherWord, source.entries.length, args, io);
   const named = new Map([...source.named, ...(other?.named ?? [])]);

@@ -54,7 +54,15 @@ interface Shape {
   readonly normFirst: boolean;
 }
 
-function unitParams(p: Numbers, from: number, to: number, kernel: number, normed: number): Unit {
+/** Channels into and out of a convolution, its extent, and how many channels are normalised. */
+interface UnitShape {
+  readonly from: number;
+  readonly to: number;
+  readonly kernel: number;
+  readonly normed: number;
+}
+
+function unitParams(p: Numbers, { from, to, kernel, normed }: UnitShape): Unit {
   return { w: p.draw([to, from, kernel, kernel], he(from * kernel ** 2)), ...normParams(p, normed) };
 }
 
@@ -62,14 +70,15 @@ const normParams = (p: Numbers, width: number): Norm => ({ scale: p.fill([width]
 
 function blockParams(p: Numbers, from: number, to: number, normFirst: boolean): Bottleneck {
   const inner = to / 4;
-  const unit = (a: number, b: number, kernel: number): Unit => unitParams(p, a, b, kernel, normFirst ? a : b);
+  const unit = (a: number, b: number, kernel: number): Unit =>
+    unitParams(p, { from: a, to: b, kernel, normed: normFirst ? a : b });
   const units = [unit(from, inner, 1), unit(inner, inner, 3), unit(inner, to, 1)] as const;
   return from === to ? { units } : { units, shortcut: unit(from, to, 1) };
 }
 
 function resnetParams(p: Numbers, { stem, stages, classes, normFirst }: Shape): ResNetParams {
   let from = stem.width;
-  const first = unitParams(p, 3, stem.width, stem.kernel, stem.width);
+  const first = unitParams(p, { from: 3, to: stem.width, kernel: stem.kernel, normed: stem.width });
   const blocks = stages.map(([count, to]) =>
     Array.from({ length: count }, () => {
       const made = blockParams(p, from, to, normFirst);

@@ -107,10 +107,15 @@ function growing(most: number): ArrayBuffer | null {
   }
 }
 
+/** What makes a program of C from a plan, and calls it. */
+interface Toolchain {
+  readonly koffi: Koffi;
+  readonly compiler: Compiler;
+  readonly native: NativeEmitOptions;
+}
+
 function load(
-  koffi: Koffi,
-  compiler: Compiler,
-  native: NativeEmitOptions,
+  { koffi, compiler, native }: Toolchain,
   placed: PlacedProgram,
   { stepwise, memory = new NativeMemory(koffi) }: LoadOptions,
 ): Machine {
@@ -174,7 +179,7 @@ export function nativeTarget(request: NativeRequest = {}): TargetAnswer {
     uses: `${compiler.lanes} lanes of 32 bits, ${fma ? "fused multiply-add" : "no fused multiply-add"}, by ${compiler.command}`,
     arenaIsArray: true,
     note: typeof kept === "string" ? `compiled programs are not kept: ${kept}` : null,
-    load: (placed, how) => load(koffi, compiler, options, placed, how),
+    load: (placed, how) => load({ koffi, compiler, native: options }, placed, how),
     allocate: (most) => new NativeMemory(koffi, most),
   };
   return target;

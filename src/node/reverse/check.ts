@@ -3,7 +3,7 @@
  * place that is taken or does not exist, a step reversed out of order. It shares no code with the schedulers; its counts
  * are those that are reported.
  */
-import type { Action, Level } from "./action.ts";
+import type { Action, Level, Place } from "./action.ts";
 
 export interface Counts {
   /** Evaluations of steps, taped ones counted. */
@@ -37,9 +37,13 @@ export interface CheckOptions {
   readonly evaluations?: Uint32Array | undefined;
 }
 
+/** What a level may hold: the state before a step, or its tape. */
 interface Content {
   readonly what: "state" | "tape";
   readonly step: number;
+}
+
+interface Stored extends Content {
   /** First unit. */
   readonly slot: number;
   readonly units: number;
@@ -50,7 +54,7 @@ interface Machine {
   readonly levels: readonly Level[];
   readonly options: CheckOptions;
   /** By level, by unit. */
-  readonly units: readonly Map<number, Content>[];
+  readonly units: readonly Map<number, Stored>[];
   /** Sum of the costs of the steps before each. */
   readonly costBefore: Float64Array | null;
   current: number | null;
@@ -70,10 +74,11 @@ interface Machine {
   actions: number;
 }
 
-function put(m: Machine, what: "state" | "tape", step: number, levelIndex: number, slot: number): string | null {
-  const level = m.levels[levelIndex];
-  const units = m.units[levelIndex];
-  if (!level || !units) return `there is no level ${levelIndex}`;
+function put(m: Machine, { what, step }: Content, place: Place): string | null {
+  const { slot } = place;
+  const level = m.levels[place.level];
+  const units = m.units[place.level];
+  if (!level || !units) return `there is no level ${place.level}`;
   const size = what === "state" ? level.stateUnits : level.tapeUnits;
   if (size === null) return `${level.name} keeps no ${what}`;
   if (!(Number.isInteger(slot) && slot >= 0 && slot + size <= level.units)) {
@@ -86,11 +91,11 @@ function put(m: Machine, what: "state" | "tape", step: number, levelIndex: numbe
   for (let unit = slot; unit < slot + size; unit++) units.set(unit, { what, step, slot, units: size });
   if (what === "state") m.peakSnapshots = Math.max(m.peakSnapshots, ++m.states);
   else m.peakTapes = Math.max(m.peakTapes, ++m.tapes);
-  m.peakUnits[levelIndex] = Math.max(m.peakUnits[levelIndex] ?? 0, units.size);
+  m.peakUnits[place.level] = Math.max(m.peakUnits[place.level] ?? 0, units.size);
   return null;
 }
 
-function absent(m: Machine, what: "state" | "tape", step: number, level: number, slot: number): string | null {
+function absent(m: Machine, { what, step }: Content, { level, slot }: Place): string | null {
   const there = m.units[level]?.get(slot);
   if (there?.what === what && there.step === step && there.slot === slot) return null;
   return `the ${what} of step ${step} is not at ${slot} of level ${level}`;
@@ -118,7 +123,7 @@ function tape(m: Machine, step: number, level: number, slot: number): string | n
   const wrong = evaluate(m, step, step + 1);
   if (wrong) return wrong;
   m.taped++;
-  if (level >= 0) return put(m, "tape", step, level, slot);
+  if (level >= 0) return put(m, { what: "tape", step }, { level, slot });
   m.workingTape = step;
   return null;
 }
@@ -126,7 +131,7 @@ function tape(m: Machine, step: number, level: number, slot: number): string | n
 function reverse(m: Machine, step: number, level: number, slot: number): string | null {
   if (step !== m.left - 1) return `the next step to reverse is ${m.left - 1}`;
   if (level < 0 && m.workingTape !== step) return `the working tape is that of step ${m.workingTape ?? "none"}`;
-  const wrong = level < 0 ? null : absent(m, "tape", step, level, slot);
+  const wrong = level < 0 ? null : absent(m, { what: "tape", step }, { level, slot });
   if (wrong) return wrong;
   if (level < 0) m.workingTape = null;
   m.left--;
@@ -155,14 +160,14 @@ function act(m: Machine, action: Action): string | null {
       if (m.current !== step) return `the current state is ${m.current ?? "none"}, not ${step}`;
       m.writes[level] = (m.writes[level] ?? 0) + 1;
       m.cost += m.levels[level]?.writeCost ?? 0;
-      return put(m, "state", step, level, slot);
+      return put(m, { what: "state", step }, { level, slot });
     }
     case "restore": {
       const { step, level, slot } = action;
       m.reads[level] = (m.reads[level] ?? 0) + 1;
       m.cost += m.levels[level]?.readCost ?? 0;
       m.current = step;
-      return absent(m, "state", step, level, slot);
+      return absent(m, { what: "state", step }, { level, slot });
     }
   }
 }

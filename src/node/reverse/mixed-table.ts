@@ -46,6 +46,9 @@ export interface MixedEffort {
 }
 
 interface Cells {
+  readonly sizes: MixedSizes;
+  /** Splits to try on either side of the last best one. */
+  readonly window: number;
   readonly width: number;
   readonly cost: Float64Array;
   /** 0 for the tape, else how far to advance. */
@@ -54,8 +57,9 @@ interface Cells {
   readonly last: Int32Array;
 }
 
-function solveCell(cells: Cells, l: number, u: number, { stateUnits, tapeUnits }: MixedSizes, window: number): void {
-  const { width, cost, choice, last } = cells;
+function solveCell(cells: Cells, l: number, u: number): void {
+  const { width, cost, choice, last, window } = cells;
+  const { stateUnits, tapeUnits } = cells.sizes;
   const taped = u >= tapeUnits ? 1 + at(cost, (l - 1) * width + u - tapeUnits) : Number.POSITIVE_INFINITY;
   let best = Number.POSITIVE_INFINITY;
   let far = 0;
@@ -83,9 +87,9 @@ function solve(steps: number, units: number, sizes: MixedSizes, window: number):
   const width = units + 1;
   const cost = new Float64Array((steps + 1) * width);
   const choice = new Int32Array((steps + 1) * width);
-  const cells: Cells = { width, cost, choice, last: new Int32Array(width) };
+  const cells: Cells = { sizes, window, width, cost, choice, last: new Int32Array(width) };
   cost.fill(1, width, 2 * width);
-  for (let l = 2; l <= steps; l++) for (let u = 0; u <= units; u++) solveCell(cells, l, u, sizes, window);
+  for (let l = 2; l <= steps; l++) for (let u = 0; u <= units; u++) solveCell(cells, l, u);
   return cells;
 }
 

@@ -22,7 +22,7 @@
 import { at, invariant } from "../../base/invariant.ts";
 import { binomialSplit, reach } from "../../loops/binomial.ts";
 import type { Actions } from "./action.ts";
-import { type Held, placesOf, reverseSegments, tapeAndReverse } from "./segments.ts";
+import { type Held, placesOf, reverseSegments, type Split, tapeAndReverse } from "./segments.ts";
 
 /** Whether x_i is kept, and instead of which kept state (its index, or null while there are places left). */
 type Decision = { readonly keep: false } | { readonly keep: true; readonly instead: number | null };
@@ -125,5 +125,6 @@ export function* online(snapshots: number, isLast: (step: number) => boolean): A
     yield { kind: "advance", from: step, to: step + 1 };
   }
   yield* tapeAndReverse(step);
-  yield* reverseSegments(step, held, free, (from, end, s) => binomialSplit(end - from, s), null);
+  const split: Split = (from, end, s) => binomialSplit(end - from, s);
+  yield* reverseSegments(step, split, { held, free, current: null });
 }

@@ -30,17 +30,18 @@ export function* tapeAndReverse(step: number): Actions {
 const snapshot = ({ step, level, slot }: Held): Action => ({ kind: "snapshot", step, level, slot });
 const restore = ({ step, level, slot }: Held): Action => ({ kind: "restore", step, level, slot });
 
-/**
- * Reverses the steps before `end`. `held` are the kept states in order of steps, x₀ first; `free` the places left, the
- * next one to use last; `current` the step of the current state, if it is one to start from. Both lists are used up.
- */
-export function* reverseSegments(
-  end: number,
-  held: Held[],
-  free: Place[],
-  split: Split,
-  current: number | null,
-): Actions {
+/** Where a reversal starts from. Both lists are used up. */
+export interface Stock {
+  /** States in order of steps, x₀ first. */
+  readonly held: Held[];
+  /** The places left, the next one to use last. */
+  readonly free: Place[];
+  /** The step of the current state, if it is one to start from. */
+  readonly current: number | null;
+}
+
+/** Reverses the steps before `end`. */
+export function* reverseSegments(end: number, split: Split, { held, free, current }: Stock): Actions {
   for (let left = end; left > 0; left--) {
     let here = left === end ? current : null;
     if (here === null) {
@@ -70,7 +71,7 @@ export function* reverseSegments(
 
 /** A whole schedule from x₀ as the current state; `places` are used in their order. */
 export function bySplits(steps: number, places: readonly Place[], split: Split): Actions {
-  return reverseSegments(steps, [], [...places].reverse(), split, 0);
+  return reverseSegments(steps, split, { held: [], free: [...places].reverse(), current: 0 });
 }
 
 /** Slots 0 … n - 1 of a level. */

@@ -51,7 +51,7 @@ export function sliceProgram(graph: Graph, plan: Plan, costs: NodeCosts): Sliced
   const values = slices.flatMap(({ nodes }) => at(nodes, nodes.length - 1).outputs);
   const numberOf = new Map(values.map((value, i) => [value, i]));
   const bytes = values.map((value) => bytesIn(plan, value));
-  const ops = slices.map((slice, k): RecomputeOp => opOf(slice, k, plan, numberOf, costs));
+  const ops = slices.map((slice, id): RecomputeOp => ({ id, ...opOf(slice, plan, numberOf, costs) }));
   const rootOf = roots(plan);
   const results = new Set(graph.results.flatMap((value) => numberOf.get(rootOf(value)) ?? []));
   const bare = { name: graph.name, ops, bytes, results: [...results], pinnedBytes: [] };
@@ -107,11 +107,10 @@ function slicesOf(graph: Graph, plan: Plan): readonly Slice[] {
 
 function opOf(
   { nodes, step }: Slice,
-  k: number,
   plan: Plan,
   numberOf: ReadonlyMap<Value, number>,
   costs: NodeCosts,
-): RecomputeOp {
+): Omit<RecomputeOp, "id"> {
   const last = at(nodes, nodes.length - 1);
   const inner = new Set(nodes.flatMap((node) => node.outputs));
   const inputs = new Set(nodes.flatMap((node) => node.inputs.filter((value) => !inner.has(value))));
@@ -120,7 +119,6 @@ function opOf(
   // A kernel's workspace is its anchor's; maps have none.
   const scratchBytes = isMap ? 0 : scratchOf(plan, step);
   return {
-    id: k,
     name: last.outputs[0]?.name ?? last.op.name,
     cost: msOf(workOfSlice(nodes, [...inputs], isMap, costs), costs.rates),
     inputs: numbers,

@@ -45,9 +45,10 @@ export function minimumCut(
     if (side[i] === MIDDLE) node[i] = flow.addNode();
     else node[i] = side[i] === BEFORE ? SOURCE : SINK;
   }
-  const fixed = at(model.scratch, step) + addWrites(model, step, side, node, flow);
-  const always = fixed + addStorages(model, side, node, flow);
-  addDependencies(model, side, node, flow);
+  const network: Network = { side, node, flow };
+  const fixed = at(model.scratch, step) + addWrites(model, step, network);
+  const always = fixed + addStorages(model, network);
+  addDependencies(model, network);
   const value = flow.maximum(SOURCE, SINK);
   const work = credit - flow.credit;
   if (value === null) return { cut: null, work };
@@ -62,8 +63,15 @@ export function minimumCut(
   return { cut: { bytes: always + value, smallest, largest }, work };
 }
 
+/** A network whose cuts are states of the run: per step, on which side it must be and its node. */
+interface Network {
+  readonly side: Uint8Array;
+  readonly node: Int32Array;
+  readonly flow: Flow;
+}
+
 /** Edges for storages; returns the bytes that are live whatever has run. */
-function addStorages(model: Model, side: Uint8Array, node: Int32Array, flow: Flow): number {
+function addStorages(model: Model, { side, node, flow }: Network): number {
   const { storages, bytes, kept, writer, readers, isSlot, movable, settled } = model;
   let always = 0;
   for (let id = 0; id < storages; id++) {
@@ -91,7 +99,7 @@ function addStorages(model: Model, side: Uint8Array, node: Int32Array, flow: Flo
   return always;
 }
 
-function addDependencies(model: Model, side: Uint8Array, node: Int32Array, flow: Flow): void {
+function addDependencies(model: Model, { side, node, flow }: Network): void {
   const { steps, predecessors } = model;
   for (let i = 0; i < steps; i++) {
     if (side[i] !== MIDDLE) continue;
@@ -127,7 +135,7 @@ function sides(model: Model, step: number): Uint8Array {
  * have to run before it, or the bytes are needed after all. Where there is a choice it is taken to work out. Returns the
  * bytes that are needed whatever has run.
  */
-function addWrites(model: Model, step: number, side: Uint8Array, node: Int32Array, flow: Flow): number {
+function addWrites(model: Model, step: number, { side, node, flow }: Network): number {
   const { writes, over, bytes, kept, readers, movable, settled } = model;
   const mayDie = (id: number): boolean =>
     !kept[id] && listOf(readers, id).every((reader) => reader === step || side[reader] !== AFTER);

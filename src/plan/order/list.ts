@@ -36,7 +36,7 @@ export class ListScheduler {
    * would be live does not run early.
    */
   order(base: ArrayLike<number>, slack: number, limit = Number.POSITIVE_INFINITY): Int32Array {
-    return new Run(this.#model, this.#waiters, base, slack, limit).run();
+    return new Run(this.#model, this.#waiters, base, { slack, limit }).run();
   }
 }
 
@@ -55,6 +55,12 @@ function waitersOf(model: Model): Lists {
   return makeLists(model.steps, (add) => {
     for (const [reader, step] of pairs) add(reader, step);
   });
+}
+
+/** When a step runs early: it adds at most `slack` bytes, and no more than `limit` are live during it. */
+interface EarlyRule {
+  readonly slack: number;
+  readonly limit: number;
 }
 
 class Run {
@@ -78,7 +84,7 @@ class Run {
   readonly #touched: number[] = [];
   readonly #touchedAt: Int32Array;
 
-  constructor(model: Model, waiters: Lists, base: ArrayLike<number>, slack: number, limit: number) {
+  constructor(model: Model, waiters: Lists, base: ArrayLike<number>, { slack, limit }: EarlyRule) {
     this.#model = model;
     this.#waiters = waiters;
     this.#memory = new Memory(model);

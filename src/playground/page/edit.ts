@@ -119,8 +119,14 @@ function deskView(desk: Desk, study: () => StudyClient) {
   return section("function", "early-1", label, desk.editor.element, desk.status, desk.complaint);
 }
 
+/** The editor with what belongs to it, and the texts of graphs. */
+interface Panels {
+  readonly editor: HTMLElement;
+  readonly texts: HTMLElement;
+}
+
 /** Everything below the editor, once there is a first plan. */
-function build(store: Store, study: StudyClient, desk: Desk, editorBox: HTMLElement, texts: HTMLElement) {
+function build(store: Store, study: StudyClient, desk: Desk, panels: Panels) {
   const views = planViews(store, study.within, study.story);
   const figures = h("div", { class: "figures" });
   document.body.append(
@@ -131,7 +137,7 @@ function build(store: Store, study: StudyClient, desk: Desk, editorBox: HTMLElem
     h(
       "main",
       { class: "wide" },
-      h("div", { class: "left" }, editorBox, section("graphs", "early-2", texts), views.story),
+      h("div", { class: "left" }, panels.editor, section("graphs", "early-2", panels.texts), views.story),
       h("div", { class: "right" }, views.map, views.chart, views.curve, views.program),
     ),
   );
@@ -162,7 +168,7 @@ function start(): void {
     else {
       store = storeFor("edit", sight.entry);
       wait.remove();
-      drawAlways(store, build(store, study, desk, box, texts.element));
+      drawAlways(store, build(store, study, desk, { editor: box, texts: texts.element }));
       document.documentElement.dataset.ready = "true";
     }
   };

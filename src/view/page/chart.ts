@@ -37,7 +37,8 @@ export function chartView(store: Store, hint: HTMLElement): ChartView {
     const { t0, t1 } = windowOf(frame, sides[0]);
     return Math.max(0, Math.min(sides[0].picture.columns - 1, Math.floor(t0 + (t1 - t0) * x)));
   };
-  listen(canvas, store, locator(canvas), false, {
+  listen(canvas, store, locator(canvas), {
+    vertical: false,
     click: (x) => selectStep(store, 0, stepAt(x)),
     hover(x) {
       hint.textContent = stepSummary(store.get().sides[0], stepAt(x));

@@ -8,8 +8,22 @@ import { wholeFrame } from "./store.ts";
 /** The smallest share of time that fills the plane. */
 const CLOSEST = 1e-6;
 
-/** Zooms so that a point, given as shares of the frame from the left and from below, stays where it is. */
-export function zoomed(frame: Frame, whole: Frame, across: number, up: number, x: number, y: number): Frame {
+/** Factors of time and of addresses. */
+export interface Zoom {
+  readonly across: number;
+  readonly up: number;
+}
+
+/** A point as shares of a plane from the left and from below. */
+export interface Point {
+  readonly x: number;
+  readonly y: number;
+}
+
+const CENTRE: Point = { x: 0.5, y: 0.5 };
+
+/** Zooms so that a point of the frame stays where it is. */
+export function zoomed(frame: Frame, whole: Frame, { across, up }: Zoom, { x, y }: Point): Frame {
   const [t, a] = [frame.t0 + (frame.t1 - frame.t0) * x, frame.a0 + (frame.a1 - frame.a0) * y];
   const time = Math.min(1, Math.max(CLOSEST, (frame.t1 - frame.t0) * across));
   const bytes = Math.min(whole.a1, Math.max(16, (frame.a1 - frame.a0) * up));
@@ -30,21 +44,19 @@ function inside({ t0, t1, a0, a1 }: Frame, whole: Frame): Frame {
   return { t0: left, t1: left + time, a0: low, a1: low + bytes };
 }
 
-/** Where a pointer is, as shares of the plane from the left and from below. */
-export type Locate = (event: { readonly clientX: number; readonly clientY: number }) => {
-  readonly x: number;
-  readonly y: number;
-};
+/** Where a pointer is. */
+export type Locate = (event: { readonly clientX: number; readonly clientY: number }) => Point;
 
 export interface Gestures {
+  /** Whether addresses move as well: not in charts of time alone. */
+  readonly vertical: boolean;
   /** A press that was no drag. */
   click(x: number, y: number): void;
   hover(x: number, y: number): void;
   leave(): void;
 }
 
-/** @param vertical whether addresses move as well: not in charts of time alone */
-export function listen(canvas: HTMLElement, store: Store, locate: Locate, vertical: boolean, does: Gestures): void {
+export function listen(canvas: HTMLElement, store: Store, locate: Locate, does: Gestures): void {
   const change = (next: (frame: Frame, whole: Frame) => Frame): void => {
     const { frame, sides, reachBytes } = store.get();
     store.set({ frame: next(frame, wholeFrame(sides, reachBytes)) });
@@ -55,25 +67,25 @@ export function listen(canvas: HTMLElement, store: Store, locate: Locate, vertic
       // A page that is scrolled past a drawing stays scrollable: zoom takes a key or a drawing that has the focus.
       if (!event.ctrlKey && !event.shiftKey && !event.altKey && document.activeElement !== canvas) return;
       event.preventDefault();
-      const { x, y } = locate(event);
+      const around = locate(event);
       const factor = Math.exp(Math.max(-60, Math.min(60, event.deltaY || event.deltaX)) * 0.004);
-      const [across, up] = [event.altKey ? 1 : factor, event.shiftKey || !vertical ? 1 : factor];
-      change((frame, whole) => zoomed(frame, whole, across, up, x, y));
+      const zoom = { across: event.altKey ? 1 : factor, up: event.shiftKey || !does.vertical ? 1 : factor };
+      change((frame, whole) => zoomed(frame, whole, zoom, around));
     },
     { passive: false },
   );
   canvas.addEventListener("dblclick", () => change((_, whole) => whole));
   canvas.addEventListener("pointerleave", () => does.leave());
-  listenToPointers(canvas, change, locate, vertical, does);
+  listenToPointers(canvas, change, locate, does);
 }
 
 function listenToPointers(
   canvas: HTMLElement,
   change: (next: (frame: Frame, whole: Frame) => Frame) => void,
   locate: Locate,
-  vertical: boolean,
   does: Gestures,
 ): void {
+  const { vertical } = does;
   const down = new Map<number, { x: number; y: number }>();
   let travelled = 0;
   canvas.addEventListener("pointerdown", (event) => {
@@ -90,7 +102,7 @@ function listenToPointers(
     down.set(event.pointerId, now);
     if (other) {
       const across = Math.max(0.02, Math.abs(before.x - other.x)) / Math.max(0.02, Math.abs(now.x - other.x));
-      change((frame, whole) => zoomed(frame, whole, across, vertical ? across : 1, other.x, other.y));
+      change((frame, whole) => zoomed(frame, whole, { across, up: vertical ? across : 1 }, other));
     } else if (travelled > 0.008) {
       change((frame, whole) => moved(frame, whole, before.x - now.x, vertical ? before.y - now.y : 0));
     }
@@ -114,9 +126,9 @@ export function keyMoves(key: string, store: Store): boolean {
     ArrowRight: () => moved(frame, whole, 0.15, 0),
     ArrowUp: () => moved(frame, whole, 0, 0.15),
     ArrowDown: () => moved(frame, whole, 0, -0.15),
-    "+": () => zoomed(frame, whole, 0.7, 0.7, 0.5, 0.5),
-    "=": () => zoomed(frame, whole, 0.7, 0.7, 0.5, 0.5),
-    "-": () => zoomed(frame, whole, 1 / 0.7, 1 / 0.7, 0.5, 0.5),
+    "+": () => zoomed(frame, whole, { across: 0.7, up: 0.7 }, CENTRE),
+    "=": () => zoomed(frame, whole, { across: 0.7, up: 0.7 }, CENTRE),
+    "-": () => zoomed(frame, whole, { across: 1 / 0.7, up: 1 / 0.7 }, CENTRE),
     "0": () => whole,
   };
   const next = Object.hasOwn(found, key) ? found[key] : undefined;

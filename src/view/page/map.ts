@@ -57,7 +57,8 @@ export function mapView(store: Store, side: number, hint: HTMLElement): MapView 
     const time = w.t0 + (w.t1 - w.t0) * x;
     return { rect: rectAt(shown.picture.rects, time, w.a0 + (w.a1 - w.a0) * y), time };
   };
-  listen(canvas, store, locator(canvas), true, {
+  listen(canvas, store, locator(canvas), {
+    vertical: true,
     click(x, y) {
       const { rect, time } = toPlane(x, y);
       if (rect >= 0) selectRect(store, side, rect, time);
@@ -137,15 +138,16 @@ function createPainter(canvas: HTMLCanvasElement, side: number): (state: State, 
       before.query === state.query &&
       before.theme === state.theme;
     if (!same) {
-      const options = { background: state.theme.background, bright: brightRects(shown, state.query) };
-      drawRects({ pixels, width, height }, shown.picture.rects, view, state.theme.inks, options);
+      const { inks, background } = state.theme;
+      const paint = { inks, background, bright: brightRects(shown, state.query) };
+      drawRects({ pixels, width, height }, shown.picture.rects, view, paint);
     }
     context.clearRect(0, 0, surface.width, surface.height);
     context.putImageData(image, Math.round(x * scale), Math.round(y * scale));
     drawNames(surface, shown, view, state);
     drawBudget(surface, shown, view, state);
     drawSpaces(surface, shown, view, state);
-    drawSelection(surface, shown, view, selectionOn(state, side), state);
+    drawSelection(surface, shown, view, { selection: selectionOn(state, side), theme: state.theme });
     drawAxes(surface, view, state.theme);
     canvas.setAttribute("aria-label", mapLabel(shown, state, side));
   };
@@ -238,13 +240,13 @@ function drawSpaces(surface: Surface, { picture }: Shown, view: Window, { theme 
   }
 }
 
-function drawSelection(
-  surface: Surface,
-  shown: Shown,
-  view: Window,
-  selection: Selection | null,
-  { theme }: State,
-): void {
+/** What is selected on a side, in the colours of the page. */
+interface Highlight {
+  readonly selection: Selection | null;
+  readonly theme: State["theme"];
+}
+
+function drawSelection(surface: Surface, shown: Shown, view: Window, { selection, theme }: Highlight): void {
   if (!selection) return;
   const { context } = surface;
   const { x, y, w, h: high } = plane(surface);
