@@ -8,6 +8,7 @@ import {
   anyViolations,
   errorViolations,
   headerViolations,
+  opIdentityViolations,
   opNameViolations,
   type ParameterException,
   parameterViolations,
@@ -212,6 +213,23 @@ describe("code", () => {
     const text = [...asked, "label(node.op.name);", "if (node.name === x.name) f();"].join("\n");
     expect(opNameViolations(made({ "src/plan/a.ts": text }))).toHaveLength(asked.length);
     expect(opNameViolations(made({ "src/ir/print.ts": text }))).toEqual([]);
+  });
+
+  it("never asks which operation it is, but in the operations", () => {
+    expect(opIdentityViolations(files)).toEqual([]);
+    const asked = [
+      "if (node.op === full) f();",
+      "if (full !== op) f();",
+      "if (b.producer(x)?.op !== iota) f();",
+      "if ([full, iota].includes(node.op)) f();",
+      "switch (op) { case full: f(); }",
+    ];
+    const allowed = ["if (a.op === b.op) f();", "call(full);", "if (op === stage) f();", "if (full === other) f();"];
+    const text = ['import { full, iota } from "../ops/create.ts";', ...asked, ...allowed].join("\n");
+    expect(opIdentityViolations(made({ "src/plan/a.ts": text })).map((v) => v.split(": ")[0])).toEqual(
+      asked.map((_, n) => `src/plan/a.ts:${n + 2}`),
+    );
+    expect(opIdentityViolations(made({ "src/ops/a.ts": text, "src/plan/a.test.ts": text }))).toEqual([]);
   });
 
   it("never compares an element type with a name", () => {

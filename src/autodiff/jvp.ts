@@ -8,10 +8,11 @@ import { invariant } from "../base/invariant.ts";
 import { Build } from "../ir/build.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { newValue } from "../ir/graph.ts";
+import type { RegionRule } from "../ir/op.ts";
 import { isFloat } from "../kernel/dtype.ts";
 import { full, fullLike } from "../ops/create.ts";
 import { activeInputs, usefulNodes } from "./activity.ts";
-import { PUSH_CONTROL, type Pushed, type Transformed } from "./jvp-control.ts";
+import { type Pushed, pushControl, type Transformed } from "./jvp-control.ts";
 import { pushforwardOfNode } from "./local.ts";
 import { regionRule } from "./region.ts";
 
@@ -67,8 +68,9 @@ class Forward {
     b.phase = node.phase;
     b.where = node.where;
     b.replay = node.replay;
-    if (node.op.derivative.kind === "region") {
-      this.#region(node, inputs, active);
+    const rule = regionRule(node);
+    if (rule) {
+      this.#region(rule, { ...node, inputs }, active);
       return;
     }
     const copy = this.#copy(node, inputs);
@@ -77,9 +79,9 @@ class Forward {
     if (tangent) this.#tangents.set(copy.outputs[0] as Value, tangent);
   }
 
-  #region(node: Node, inputs: readonly Value[], active: readonly number[]): void {
+  #region(rule: RegionRule, node: Node, active: readonly number[]): void {
     const { b } = this;
-    const rule = regionRule(node);
+    const { inputs } = node;
     const bind = (outputs: readonly Value[], tangents: readonly (Value | undefined)[]): void => {
       this.#define(node, outputs);
       outputs.forEach((value, i) => {
@@ -118,9 +120,9 @@ class Forward {
         bind(made.slice(0, node.outputs.length), tangents);
         return;
       }
-      default: {
+      case "control": {
         const given = inputs.map((value) => this.#tangents.get(value) ?? null);
-        const made: Pushed = PUSH_CONTROL[rule.kind](b, { ...node, inputs }, given, transform);
+        const made: Pushed = pushControl(b, node, given, transform);
         bind(made.outputs, made.tangents);
       }
     }

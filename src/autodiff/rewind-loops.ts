@@ -11,15 +11,16 @@
  */
 import { at, invariant } from "../base/invariant.ts";
 import { Build } from "../ir/build.ts";
+import type { Reversal } from "../ir/control.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { allNodes } from "../ir/walk.ts";
-import { customVjp } from "../ops/control.ts";
 import { full } from "../ops/create.ts";
 import { apply } from "../ops/define.ts";
 import { add, lt, sub } from "../ops/elementwise.ts";
 import { whileLoop } from "../ops/loops.ts";
 import { INDEX } from "../ops/region-checks.ts";
-import { type RewindAttrs, rewindParts } from "../ops/rewind.ts";
+import type { RewindAttrs } from "../ops/rewind.ts";
+import { regionRule } from "./region.ts";
 
 const number = (b: Build, value: number): Value => b.call(full, [], { ...INDEX, value });
 
@@ -48,17 +49,14 @@ function advanceBody(step: Graph, inputs: readonly Value[], carries: number): Gr
 }
 
 /** Whether a rewind is known to be the transpose of a loop of tangents, and that loop can be made. */
-export function isTranspose(node: Node): boolean {
-  const { adjoints, xs, ws, step } = rewindParts(node);
-  const { recorded, wrt } = node.attrs as RewindAttrs;
-  if (recorded || wrt.length !== adjoints.length || xs.length + ws.length > 0) return false;
-  return ![...allNodes(step)].some(({ op }) => op === customVjp);
+export function isTranspose(node: Node, { isRecorded, adjoints, xs, ws, step }: Reversal): boolean {
+  const { wrt } = node.attrs as RewindAttrs;
+  if (isRecorded || wrt.length !== adjoints.length || xs.length + ws.length > 0) return false;
+  return ![...allNodes(step)].some((inner) => regionRule(inner)?.kind === "custom_vjp");
 }
 
 /** count, c…, k…  →  c…: as many turns of the step. */
-export function forwardLoop(node: Node): Graph {
-  const { states: carries, consts, step } = rewindParts(node);
-  const { checkpoints } = node.attrs as RewindAttrs;
+export function forwardLoop(node: Node, { states: carries, consts, step, checkpoints }: Reversal): Graph {
   const b = new Build("forward");
   const [count, ...rest] = paramsLike(b, [at(node.inputs, 0), ...carries, ...consts]);
   invariant(count, () => "rewind has no count");
@@ -72,10 +70,12 @@ export function forwardLoop(node: Node): Graph {
 }
 
 /** The same function of the same inputs. */
-export function expandRewind(node: Node): Graph {
-  const { states: carries, adjoints, consts, step, back, xs, ws } = rewindParts(node);
-  const { recorded, checkpoints } = node.attrs as RewindAttrs;
-  invariant(!recorded && xs.length + ws.length === 0, () => "a loop with a schedule is not differentiated again");
+export function expandRewind(node: Node, reversal: Reversal): Graph {
+  const { states: carries, adjoints, consts, step, back, xs, ws, checkpoints } = reversal;
+  invariant(
+    !reversal.isRecorded && xs.length + ws.length === 0,
+    () => "a loop with a schedule is not differentiated again",
+  );
   const b = new Build("rewind");
   const [count, ...inputs] = paramsLike(b, node.inputs);
   invariant(count, () => "rewind has no count");

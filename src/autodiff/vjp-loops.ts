@@ -18,18 +18,11 @@
  */
 import { at, invariant } from "../base/invariant.ts";
 import { Build } from "../ir/build.ts";
+import type { Loop } from "../ir/control.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { newValue } from "../ir/graph.ts";
 import { full } from "../ops/create.ts";
-import {
-  type LoopParts,
-  type ScanAttrs,
-  scan,
-  scanParts,
-  type WhileAttrs,
-  type WhileParts,
-  whileParts,
-} from "../ops/loops.ts";
+import { scan, type WhileAttrs } from "../ops/loops.ts";
 import { INDEX, stackType } from "../ops/region-checks.ts";
 import { NOT_RECORDED, rewind } from "../ops/rewind.ts";
 import { activeInLoop, reached } from "./activity.ts";
@@ -37,10 +30,8 @@ import type { Cotangents, Joint, JointRequest, ReverseContext, Reversed, Seed } 
 import { type BodyLayout, chooseResiduals, type Residuals } from "./residuals.ts";
 
 /** A loop that is being reversed. */
-interface Loop {
-  readonly parts: LoopParts;
-  readonly length: number;
-  readonly reverse: boolean;
+interface ActiveLoop {
+  readonly parts: Loop;
   /** Parameters of the body that are active, and results that they reach. */
   readonly active: readonly boolean[];
   readonly results: readonly boolean[];
@@ -50,12 +41,12 @@ const minusZero = (b: Build, like: Value): Value => b.call(full, [], { ...like.t
 const isFirst = (values: readonly Value[], i: number): boolean => values.indexOf(at(values, i)) === i;
 const seedsOf = (some: readonly boolean[]): readonly Seed[] => some.map((one) => (one ? "param" : "zero"));
 
-function loopOf(parts: LoopParts, inputs: readonly boolean[], length: number, reverse: boolean): Loop {
+function activeLoop(parts: Loop, inputs: readonly boolean[]): ActiveLoop {
   const active = activeInLoop(parts.body, [false, ...inputs], 1, parts.carries.length);
-  return { parts, length, reverse, active, results: reached(parts.body, active) };
+  return { parts, active, results: reached(parts.body, active) };
 }
 
-function layoutOf({ carries, xs }: LoopParts, params: readonly Value[]): BodyLayout {
+function layoutOf({ carries, xs }: Loop, params: readonly Value[]): BodyLayout {
   const first = 1 + carries.length;
   return {
     index: at(params, 0),
@@ -66,7 +57,7 @@ function layoutOf({ carries, xs }: LoopParts, params: readonly Value[]): BodyLay
 }
 
 /** The reverse of one turn: constants have sums. */
-function requestFor({ parts, active }: Loop, seeds: readonly Seed[]): JointRequest {
+function requestFor({ parts, active }: ActiveLoop, seeds: readonly Seed[]): JointRequest {
   const firstConst = 1 + parts.carries.length + parts.xs.length;
   return { active, seeds, sums: active.map((one, i) => one && i >= firstConst) };
 }
@@ -75,7 +66,7 @@ function requestFor({ parts, active }: Loop, seeds: readonly Seed[]): JointReque
  * The reverse of one turn for the cotangents that there are, and which carries have one: those that get one from outside,
  * and those that some turn gives one.
  */
-function reverseTurn(context: ReverseContext, loop: Loop, cts: readonly (Value | null)[]) {
+function reverseTurn(context: ReverseContext, loop: ActiveLoop, cts: readonly (Value | null)[]) {
   const { carries, ys } = loop.parts;
   const carried = carries.map((_, k) => at(cts, k) !== null);
   for (;;) {
@@ -89,7 +80,7 @@ function reverseTurn(context: ReverseContext, loop: Loop, cts: readonly (Value |
 }
 
 /** Constants that the reverse of a turn adds to, by position. */
-function summedConsts({ parts }: Loop, { cotangents, sumParams }: Joint): readonly number[] {
+function summedConsts({ parts }: ActiveLoop, { cotangents, sumParams }: Joint): readonly number[] {
   const first = 1 + parts.carries.length + parts.xs.length;
   return parts.consts.flatMap((_, k) => {
     const [cotangent, sum] = [cotangents[first + k] ?? null, sumParams[first + k] ?? null];
@@ -98,7 +89,7 @@ function summedConsts({ parts }: Loop, { cotangents, sumParams }: Joint): readon
 }
 
 /** First values of the sums: where a constant is read under two names, only one of them continues the sum so far. */
-function begunSums(b: Build, { consts }: LoopParts, summed: readonly number[], all: Cotangents): readonly Value[] {
+function begunSums(b: Build, { consts }: Loop, summed: readonly number[], all: Cotangents): readonly Value[] {
   return summed.map((k) => {
     const outer = at(consts, k);
     return (isFirst(consts, k) ? all.of(outer) : null) ?? minusZero(b, outer);
@@ -107,7 +98,7 @@ function begunSums(b: Build, { consts }: LoopParts, summed: readonly number[], a
 
 /** Hands sums on: to `all` where they continue it, else as contributions. */
 function handSums(
-  { consts }: LoopParts,
+  { consts }: Loop,
   summed: readonly number[],
   made: readonly Value[],
   all: Cotangents,
@@ -217,7 +208,7 @@ function sameIn(from: Joint, to: Joint): (value: Value) => Value {
 
 /** What the forward loop left: stacks by value of the first joint graph, and the last carries. */
 interface Left {
-  readonly loop: Loop;
+  readonly loop: ActiveLoop;
   readonly first: Joint;
   readonly residuals: Residuals;
   readonly stacks: ReadonlyMap<Value, Value>;
@@ -328,7 +319,7 @@ function appendReverse(
   all: Cotangents,
 ): readonly (Value | null)[] {
   const { loop } = left;
-  const { parts, length } = loop;
+  const { parts } = loop;
   const { joint, carried } = reverseTurn(context, loop, cts);
   const turn: Turn = { left, joint, cts, carried, summed: summedConsts(loop, joint) };
   const again = left.residuals.again.map((node) => at(joint.b.nodes, left.first.b.nodes.indexOf(node)));
@@ -342,8 +333,8 @@ function appendReverse(
   const attrs = {
     carries: state.params.length,
     xs: body.xs.length,
-    length,
-    reverse: !loop.reverse,
+    length: parts.length,
+    reverse: !parts.reverse,
     counted: left.count !== null,
     reversal: "auto",
     snapshots: 0,
@@ -360,8 +351,8 @@ function appendReverse(
 }
 
 /** The forward loop with residuals among its stacks. */
-function forwardLoop(context: ReverseContext, loop: Loop, node: Node, body: number): { copy: Node; left: Left } {
-  const { parts, length } = loop;
+function forwardLoop(context: ReverseContext, loop: ActiveLoop, node: Node): { copy: Node; left: Left } {
+  const { parts } = loop;
   const first = context.joint(parts.body, requestFor(loop, seedsOf(loop.results)));
   const residuals = chooseResiduals(first, layoutOf(parts, first.params));
   const ys = first.results.slice(parts.carries.length);
@@ -372,9 +363,9 @@ function forwardLoop(context: ReverseContext, loop: Loop, node: Node, body: numb
     nodes: first.b.nodes.slice(0, first.forwardNodes),
     results: [...first.results, ...extra],
   };
-  const regions = node.regions.map((other, n) => (n === body ? region : other));
+  const regions = node.regions.map((other, n) => (n === parts.region ? region : other));
   const own = parts.carries.length + parts.ys.length;
-  const stacked = extra.map((value) => newValue(stackType(value.type, length), value.name));
+  const stacked = extra.map((value) => newValue(stackType(value.type, parts.length), value.name));
   const outputs = [...node.outputs.slice(0, own), ...stacked, ...node.outputs.slice(own)];
   const copy = context.append({ ...node, regions, outputs });
   const stacks = new Map<Value, Value>();
@@ -387,30 +378,13 @@ function forwardLoop(context: ReverseContext, loop: Loop, node: Node, body: numb
   return { copy, left: { loop, first, residuals, stacks, last, count: null } };
 }
 
-export function reverseLoop(context: ReverseContext, node: Node, active: readonly boolean[]): Reversed {
-  const parts = scanParts(node);
-  const { length, reverse, counted } = node.attrs as ScanAttrs;
-  const skipped = counted ? 1 : 0;
-  const loop = loopOf(parts, active.slice(skipped), length, reverse);
-  const { copy, left } = forwardLoop(context, loop, node, 0);
-  return {
-    outputs: copy.outputs.slice(0, node.outputs.length),
-    activeOutputs: loop.results,
-    pullback: (cts, all) => {
-      const made = appendReverse(context, { ...left, count: parts.count }, cts, all);
-      return counted ? [null, ...made] : made;
-    },
-  };
-}
-
-export function reverseWhile(context: ReverseContext, node: Node, active: readonly boolean[]): Reversed {
-  const parts = whileParts(node);
-  const { length, checkpoints } = node.attrs as WhileAttrs;
-  const loop = loopOf(parts, active, length, false);
+export function reverseLoop(context: ReverseContext, node: Node, parts: Loop, active: readonly boolean[]): Reversed {
+  const loop = activeLoop(parts, parts.count ? active.slice(1) : active);
   const own = parts.carries.length + parts.ys.length;
-  const activeOutputs = [...loop.results, false];
-  if (length === 0) {
+  const activeOutputs = parts.iterations ? [...loop.results, false] : loop.results;
+  if (!parts.isBounded) {
     const copy = context.append(node);
+    const { checkpoints } = node.attrs as WhileAttrs;
     const unbounded = { loop, count: at(copy.outputs, own), checkpoints };
     return {
       outputs: copy.outputs,
@@ -418,18 +392,22 @@ export function reverseWhile(context: ReverseContext, node: Node, active: readon
       pullback: (cts, all) => appendRewind(context, unbounded, cts, all),
     };
   }
-  const { copy, left } = forwardLoop(context, loop, node, 1);
-  const count = at(copy.outputs, copy.outputs.length - 1);
+  const { copy, left } = forwardLoop(context, loop, node);
+  const after = parts.iterations ? copy.outputs.slice(-1) : [];
+  const count = after[0] ?? parts.count;
   return {
-    outputs: [...copy.outputs.slice(0, own), count],
+    outputs: [...copy.outputs.slice(0, own), ...after],
     activeOutputs,
-    pullback: (cts, all) => appendReverse(context, { ...left, count }, cts, all),
+    pullback: (cts, all) => {
+      const contributions = appendReverse(context, { ...left, count }, cts, all);
+      return parts.count ? [null, ...contributions] : contributions;
+    },
   };
 }
 
 /** A loop without a bound that took `count` iterations. */
 interface UnboundedLoop {
-  readonly loop: Loop;
+  readonly loop: ActiveLoop;
   readonly count: Value;
   readonly checkpoints: number;
 }
@@ -442,7 +420,7 @@ function appendRewind(
   all: Cotangents,
 ): readonly (Value | null)[] {
   const { b } = context;
-  const { carries, consts, body } = loop.parts as WhileParts;
+  const { carries, consts, body } = loop.parts;
   const { joint, carried } = reverseTurn(context, loop, cts);
   const summed = summedConsts(loop, joint);
   const layout = layoutOf(loop.parts, joint.params);

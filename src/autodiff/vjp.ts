@@ -17,13 +17,14 @@
  */
 import { at, invariant } from "../base/invariant.ts";
 import { Build } from "../ir/build.ts";
+import { loopOf, reversalOf } from "../ir/control.ts";
 import type { Graph, Node, Phase, Value } from "../ir/graph.ts";
 import { newValue } from "../ir/graph.ts";
 import { isFloat } from "../kernel/dtype.ts";
 import { broadcast } from "../ops/broadcast.ts";
 import { full, fullLike } from "../ops/create.ts";
 import { reshape } from "../ops/movement.ts";
-import { type RewindAttrs, rewindParts } from "../ops/rewind.ts";
+import type { RewindAttrs } from "../ops/rewind.ts";
 import { where as select } from "../ops/select.ts";
 import { activeInputs } from "./activity.ts";
 import { maxReplay } from "./build-aids.ts";
@@ -32,7 +33,7 @@ import { jvp } from "./jvp.ts";
 import { pullbackOfNode } from "./local.ts";
 import { regionRule } from "./region.ts";
 import { expandRewind, forwardLoop, isTranspose } from "./rewind-loops.ts";
-import { reverseLoop, reverseWhile } from "./vjp-loops.ts";
+import { reverseLoop } from "./vjp-loops.ts";
 import { pullSwitch } from "./vjp-switch.ts";
 
 /** What a step of the tape went from and to. */
@@ -103,7 +104,7 @@ class Reverse {
   #step(node: Node, inputs: readonly Value[], marks: Marks, tape: Entry[]): readonly Value[] {
     const active = activeInputs(node, inputs, (value) => this.isActive(value));
     if (active.length === 0) return this.#copy(node, inputs, marks).outputs;
-    const rule = node.op.derivative.kind === "region" ? regionRule(node) : null;
+    const rule = regionRule(node);
     const { where } = node;
     let outputs: readonly Value[];
     switch (rule?.kind) {
@@ -128,16 +129,16 @@ class Reverse {
         outputs = this.#copy(node, inputs, marks).outputs;
         tape.push(this.#replayEntry(rule.body, { inputs, outputs, where }));
         break;
-      case "rewind": {
-        if (!isTranspose(node)) return this.forward(expandRewind(node), inputs, inside(node, marks), tape);
+      case "control": {
+        const { control } = rule;
+        if (control.kind !== "reversal") return this.#control({ ...node, inputs }, marks, tape);
+        if (!isTranspose(node, control.reversal)) {
+          return this.forward(expandRewind(node, control.reversal), inputs, inside(node, marks), tape);
+        }
         outputs = this.#copy(node, inputs, marks).outputs;
         tape.push(this.#transposeEntry({ ...node, inputs }, outputs));
         break;
       }
-      case "scan":
-      case "while":
-      case "switch":
-        return this.#control(rule.kind, { ...node, inputs }, marks, tape);
       default: {
         const copy = this.#copy(node, inputs, marks);
         outputs = copy.outputs;
@@ -149,12 +150,13 @@ class Reverse {
   }
 
   /** A loop or branch: its derivative is another one. */
-  #control(kind: "scan" | "while" | "switch", node: Node, marks: Marks, tape: Entry[]): readonly Value[] {
+  #control(node: Node, marks: Marks, tape: Entry[]): readonly Value[] {
     const { inputs } = node;
     const active = inputs.map((value) => this.isActive(value));
     const context = { b: this.b, joint: jointOf, append: (made: Node) => this.#copy(made, made.inputs, marks) };
-    const rules = { scan: reverseLoop, while: reverseWhile, switch: pullSwitch };
-    const { outputs, activeOutputs, pullback } = rules[kind](context, node, active);
+    const loop = loopOf(node);
+    const reversed = loop ? reverseLoop(context, node, loop, active) : pullSwitch(context, node, active);
+    const { outputs, activeOutputs, pullback } = reversed;
     tape.push({ inputs, outputs, where: node.where, pullback });
     outputs.forEach((value, i) => {
       if (activeOutputs[i]) this.activate(value);
@@ -255,7 +257,9 @@ class Reverse {
   /** The reverse of a transposed loop of tangents: that loop, and its own reverse (rewind-loops.ts). */
   #transposeEntry(node: Node, outputs: readonly Value[]): Entry {
     const { inputs, where } = node;
-    const { count, states: carries, adjoints, consts } = rewindParts(node);
+    const reversal = reversalOf(node);
+    invariant(reversal, () => `${node.op.name} is not the reverse of a loop`);
+    const { count, states: carries, adjoints, consts } = reversal;
     const { wrt } = node.attrs as RewindAttrs;
     const pullback = (cts: readonly (Value | null)[]): readonly (Value | null)[] => {
       // Each under a name of its own, so that what arrives there is apart from what else does.
@@ -266,7 +270,7 @@ class Reverse {
         return copy;
       });
       const tangents = own.map((_, i) => cts[wrt.indexOf(i)] ?? null);
-      const pushed = jvp(forwardLoop(node), [false, ...tangents.map((tangent) => tangent !== null)]);
+      const pushed = jvp(forwardLoop(node, reversal), [false, ...tangents.map((tangent) => tangent !== null)]);
       const tape: Entry[] = [];
       const given = [count, ...own, ...tangents.filter((tangent) => tangent !== null)];
       const made = this.forward(pushed, given, { ...AS_IS, phase: "backward" }, tape);

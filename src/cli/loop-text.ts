@@ -4,27 +4,28 @@
  *
  *   64 turns: rows of the last 33, 30 states for the others
  */
+import { loopOf, reversalOf } from "../ir/control.ts";
 import type { Graph, Node } from "../ir/graph.ts";
 import { allNodes } from "../ir/walk.ts";
-import { DEFAULT_CHECKPOINTS, type ScanAttrs, scan, whileLoop } from "../ops/loops.ts";
-import { type RecordAttrs, record } from "../ops/record.ts";
-import { type RewindAttrs, rewind } from "../ops/rewind.ts";
+import { DEFAULT_CHECKPOINTS } from "../ops/loops.ts";
 
 const states = (n: number): string => `${n} state${n === 1 ? "" : "s"}`;
 
-function textOf({ op, attrs, phase }: Node): string | null {
-  if (op === record) {
-    const { length, checkpoints, taped, split } = attrs as RecordAttrs;
-    if (split === "online") return `while: ${states(checkpoints)}`;
-    const kept = `${states(checkpoints)}${taped > 0 ? " for the others" : ""}`;
-    return `${length} turns: ${taped > 0 ? `rows of the last ${taped}, ` : ""}${kept}`;
+function textOf(node: Node): string | null {
+  const [loop, reversal] = [loopOf(node), reversalOf(node)];
+  if (reversal && !reversal.isRecorded) {
+    return `while: ${states(reversal.checkpoints || DEFAULT_CHECKPOINTS)} beside the reverse`;
   }
-  if (op === rewind && !attrs.recorded) {
-    return `while: ${states((attrs as RewindAttrs).checkpoints || DEFAULT_CHECKPOINTS)} beside the reverse`;
+  if (!loop) return null;
+  const { length, test, recording } = loop;
+  if (recording) {
+    const { checkpoints, taped } = recording;
+    if (test) return `while: ${states(checkpoints)}`;
+    const rest = `${states(checkpoints)}${taped > 0 ? " for the others" : ""}`;
+    return `${length} turns: ${taped > 0 ? `rows of the last ${taped}, ` : ""}${rest}`;
   }
-  if (phase !== "forward") return null;
-  if (op === scan) return `${(attrs as ScanAttrs).length} turns: rows`;
-  return op === whileLoop && Number(attrs.length) > 0 ? `while of ${Number(attrs.length)} at most: rows` : null;
+  if (node.phase !== "forward" || !loop.isBounded) return null;
+  return test ? `while of ${length} at most: rows` : `${length} turns: rows`;
 }
 
 export function loopForms(graph: Graph): readonly string[] {

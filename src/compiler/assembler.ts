@@ -154,7 +154,7 @@ export class Assembler {
     const alias = aliasStep(node);
     if (alias) return { step: alias, statements: () => [] };
     const { lower } = node.op;
-    if (lower.kind === "control") return controlUnit(node, lower.form, unitOf);
+    if (lower.kind === "control") return controlUnit(node, lower.control(node), unitOf);
     const lowered = new Map<Node, Lowered>();
     const step = this.#kernelStep(node, lowered);
     const { kernel, values } = lowered.get(node) as Lowered;

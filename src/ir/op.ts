@@ -7,6 +7,8 @@ import type { Expr, Index } from "../kernel/expr.ts";
 import type { Combine, Window, Within } from "../kernel/loops.ts";
 import type { Position } from "../kernel/position.ts";
 import type { Build } from "./build.ts";
+import type { Control, Wiring } from "./control.ts";
+import type { OpFacts } from "./facts.ts";
 import type { Graph, Node, Value } from "./graph.ts";
 import type { TensorType } from "./type.ts";
 
@@ -64,7 +66,32 @@ export type Derivative<A> =
       jvp(b: Build, site: PushforwardSite<A>): Value | null;
       vjp(b: Build, site: PullbackSite<A>): Value | null;
     }
-  | { readonly kind: "region" };
+  | {
+      readonly kind: "region";
+      /** Without one nothing is differentiated through it: only the planner makes it. */
+      rule?(node: Node): RegionRule;
+    };
+
+/** How an operation with regions is differentiated. */
+export type RegionRule =
+  /** A plain call: its nodes take its place. */
+  | { readonly kind: "inline"; readonly body: Graph }
+  /** A checkpointed call: its nodes run once more before their backward. */
+  | { readonly kind: "replay"; readonly body: Graph }
+  /** A call whose first result says whether anything flows back through the others. */
+  | { readonly kind: "gated"; readonly body: Graph }
+  /** x… → y… ++ saved…, and saved… ++ ct of y… → ct of x…; the first `results` are y…. */
+  | {
+      readonly kind: "custom_vjp";
+      readonly maker: string;
+      readonly results: number;
+      readonly forward: Graph;
+      readonly backward: Graph;
+    }
+  /** x… ++ t of x… → t of y…, linear in the tangents. */
+  | { readonly kind: "custom_jvp"; readonly tangent: Graph }
+  /** Its derivative is another loop, reverse of a loop, or branch. */
+  | { readonly kind: "control"; readonly control: Control };
 
 export interface Cost {
   readonly flops: number;
@@ -174,15 +201,15 @@ export type Lowering<A> =
   /** Regions that run several times or not at all: programs within the program, never part of a kernel. */
   | {
       readonly kind: "control";
-      readonly form: ControlForm;
+      /** What runs, and what is bound to it. */
+      control(node: Node): Control;
+      /** How inputs and results are wired to regions; null where the planner decided about that and passes may not. */
+      wiring(node: Node): Wiring | null;
       /** How often each region runs, where that is known; otherwise it shows in the cost alone. */
       runs?(attrs: A): readonly number[];
       /** Bytes that are copied beside what regions do. */
       copied?(attrs: A, inputs: readonly TensorType[]): number;
     };
-
-/** How an operation runs its regions (ops/{loops,record,rewind,branch}.ts say what is bound to what). */
-export type ControlForm = "scan" | "while" | "record" | "rewind" | "switch";
 
 /**
  * The result shows elements of its only input, each at most once: to a user who changes tensors (trace/cell.ts) the two
@@ -237,6 +264,8 @@ export interface OpDef<A = NoAttrs> {
    * and bools, and of floats what IEEE 754 rounds correctly. Such an operation on constants is a constant (`fold`).
    */
   readonly exactInDouble?: true;
+  /** What passes may conclude from it. */
+  readonly facts?: OpFacts<A>;
   /** The region that computes exactly the results from the inputs: the pass `inline` puts it in the node's place. */
   readonly inlines?: number;
   /** Rewrites to something simpler, or null; must not change a bit of the result. Used by `canonicalize`. */

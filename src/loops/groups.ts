@@ -12,7 +12,6 @@ import type { Graph, Node, Value } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
 import { nodesFor } from "../ir/walk.ts";
 import { DEFAULT_CHECKPOINTS, type ScanAttrs } from "../ops/loops.ts";
-import { type RewindAttrs, rewindParts } from "../ops/rewind.ts";
 import type { NodeCosts } from "../plan/cost/model.ts";
 import { cutPair } from "./cut-pair.ts";
 import { type LoopPair, rowsOf } from "./pairs.ts";
@@ -70,7 +69,7 @@ const isFree = ({ pair: { forward } }: FoundLoop): boolean =>
 
 const openKey = ({ pair: { stateBytes }, depth }: FoundOpen): string => `${depth} deep, open, ${stateBytes}`;
 
-const isFreeOpen = ({ pair: { backward } }: FoundOpen): boolean => (backward.attrs as RewindAttrs).checkpoints === 0;
+const isFreeOpen = ({ pair: { reversal } }: FoundOpen): boolean => reversal.checkpoints === 0;
 
 /** A graph whose loops hold what is chosen; those without a bound have to hold some states. */
 export function withChoice(graph: Graph, choice: LoopChoice, costs: NodeCosts): Graph {
@@ -147,7 +146,7 @@ export function loopGroups(graph: Graph, costs: NodeCosts): readonly LoopGroup[]
       const { pair, runs } = loop;
       const key = openKey(loop);
       const known = groups.get(key);
-      const { step } = rewindParts(pair.backward);
+      const { step } = pair.reversal;
       groups.set(key, {
         key,
         isOpen: true,

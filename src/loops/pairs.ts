@@ -10,10 +10,10 @@
  * Of the loop's state only that is needed which rows depend on, at once or through later turns: the carries in `states`.
  */
 import { at, invariant } from "../base/invariant.ts";
+import { type Loop, loopOf } from "../ir/control.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
 import { producersOf, usersOf } from "../ir/walk.ts";
-import { type LoopParts, type ScanAttrs, scan, scanParts, whileLoop, whileParts } from "../ops/loops.ts";
 import { neededCarries, readsFor } from "../passes/narrow.ts";
 import { alignUp } from "../plan/problem.ts";
 
@@ -24,8 +24,8 @@ export interface LoopPair {
   readonly forward: Node;
   readonly backward: Node;
   /** The parts of both; `forwardParts.count` of a `while` is the number of turns it made. */
-  readonly forwardParts: LoopParts;
-  readonly backwardParts: LoopParts;
+  readonly forwardParts: Loop;
+  readonly backwardParts: Loop;
   /** Stacks of the forward loop that its reverse alone reads. */
   readonly stacks: readonly Value[];
   /** Carries of the forward loop that rows of these depend on, by number. */
@@ -36,26 +36,15 @@ export interface LoopPair {
   readonly tapeBytes: number;
 }
 
-interface Side {
-  readonly node: Node;
-  readonly parts: LoopParts;
-  /** From the last row to the first. */
-  readonly reverse: boolean;
-  readonly length: number;
-}
-
-function sideOf(node: Node): Side | null {
-  if (node.op === scan) {
-    const { length, reverse } = node.attrs as ScanAttrs;
-    return { node, parts: scanParts(node), reverse, length };
-  }
-  if (node.op !== whileLoop) return null;
-  const parts = whileParts(node);
-  return { node, parts: { ...parts, count: parts.iterations }, reverse: false, length: Number(node.attrs.length) };
+/** One of the two loops; the count of a `while` is the number of iterations it made. */
+function sideOf(node: Node): Loop | null {
+  const loop = loopOf(node);
+  if (!loop || loop.recording || !loop.isBounded) return null;
+  return loop.iterations ? { ...loop, count: loop.iterations } : loop;
 }
 
 /** The rows that a loop's body makes for some of its stacks. */
-export function rowsOf({ body, carries, ys }: LoopParts, stacks: readonly Value[]): readonly Value[] {
+export function rowsOf({ body, carries, ys }: Loop, stacks: readonly Value[]): readonly Value[] {
   return stacks.map((stack) => at(body.results, carries.length + ys.indexOf(stack)));
 }
 
@@ -66,22 +55,22 @@ const bytesOf = (values: readonly Value[]): number =>
 export function pairOf(loop: Node, reversed: Node, stacks: readonly Value[]): LoopPair {
   const [forward, backward] = [sideOf(loop), sideOf(reversed)];
   invariant(forward && backward, () => `${loop.op.name} and ${reversed.op.name} are not a loop and its reverse`);
-  const { parts, node, length } = forward;
-  const rows = rowsOf(parts, stacks);
-  const carries = parts.body.params.slice(1, 1 + parts.carries.length);
-  const read = readsFor(parts.body, rows);
+  const { body, length } = forward;
+  const rows = rowsOf(forward, stacks);
+  const carries = body.params.slice(1, 1 + forward.carries.length);
+  const read = readsFor(body, rows);
   const needed = neededCarries(
-    parts.body,
+    body,
     carries,
     carries.map((carry) => read.has(carry)),
     [],
   );
   const states = carries.flatMap((_, k) => (needed[k] ? [k] : []));
   return {
-    forward: node,
-    backward: backward.node,
-    forwardParts: parts,
-    backwardParts: backward.parts,
+    forward: loop,
+    backward: reversed,
+    forwardParts: forward,
+    backwardParts: backward,
     stacks,
     states,
     length,
@@ -92,28 +81,31 @@ export function pairOf(loop: Node, reversed: Node, stacks: readonly Value[]): Lo
 
 /** Every pair in a graph, not in its regions. A loop is in one pair at most. */
 export function findPairs(graph: Graph): readonly LoopPair[] {
-  const loops = graph.nodes.flatMap((node) => sideOf(node) ?? []);
-  if (loops.length < 2) return [];
+  const sides = new Map(
+    graph.nodes.flatMap((node) => {
+      const side = sideOf(node);
+      return side ? [[node, side] as const] : [];
+    }),
+  );
+  if (sides.size < 2) return [];
   const producer = producersOf(graph);
   const users = usersOf(graph);
   const results = new Set(graph.results);
-  const sides = new Map(loops.map((side) => [side.node, side]));
   const taken = new Set<Node>();
   const pairs: LoopPair[] = [];
-  for (const backward of loops) {
-    const { node, parts, reverse, length } = backward;
+  for (const [node, { xs, reverse, length, count }] of sides) {
     const onlyHere = (stack: Value): boolean =>
       !results.has(stack) &&
       (users.get(stack) ?? []).every((use) => use.node === node) &&
-      node.inputs.filter((input) => input === stack).length === parts.xs.filter((x) => x === stack).length;
-    for (const made of new Set(parts.xs.flatMap((x) => producer.get(x) ?? []))) {
-      const forward = sides.get(made);
-      if (!forward || taken.has(made) || taken.has(node)) continue;
-      const fits = forward.length === length && forward.reverse !== reverse && forward.parts.count === parts.count;
-      const stacks = forward.parts.ys.filter((y) => parts.xs.includes(y) && onlyHere(y));
+      node.inputs.filter((input) => input === stack).length === xs.filter((x) => x === stack).length;
+    for (const loop of new Set(xs.flatMap((x) => producer.get(x) ?? []))) {
+      const forward = sides.get(loop);
+      if (!forward || taken.has(loop) || taken.has(node)) continue;
+      const fits = forward.length === length && forward.reverse !== reverse && forward.count === count;
+      const stacks = forward.ys.filter((y) => xs.includes(y) && onlyHere(y));
       if (!fits || stacks.length === 0) continue;
-      taken.add(made).add(node);
-      pairs.push(pairOf(made, node, stacks));
+      taken.add(loop).add(node);
+      pairs.push(pairOf(loop, node, stacks));
     }
   }
   return pairs;

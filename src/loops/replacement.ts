@@ -9,7 +9,7 @@ import { type Graph, type Node, newValue, type Value } from "../ir/graph.ts";
 import type { AnyOp, Attrs } from "../ir/op.ts";
 import { type TensorType, tensorType } from "../ir/type.ts";
 import { type FullAttrs, full } from "../ops/create.ts";
-import { type ScanAttrs, whileLoop } from "../ops/loops.ts";
+import type { ScanAttrs } from "../ops/loops.ts";
 import { positionsType, type RecordAttrs, record, type SplitAttrs } from "../ops/record.ts";
 import { INDEX, stackType } from "../ops/region-checks.ts";
 import { type RewindAttrs, rewind } from "../ops/rewind.ts";
@@ -59,8 +59,9 @@ function ownAdjoints({ backward, backwardParts }: LoopPair, producer: ReadonlyMa
   const constants: Node[] = [];
   const adjoints = backwardParts.carries.map((value, i, all) => {
     const made = producer.get(value);
-    if (made?.op !== full || all.indexOf(value) === i) return value;
-    const constant = constantFor(backward, made.attrs as FullAttrs);
+    const number = made?.op.facts?.constant?.(made.attrs);
+    if (number === undefined || all.indexOf(value) === i) return value;
+    const constant = constantFor(backward, { ...value.type, value: number });
     constants.push(constant);
     return at(constant.outputs, 0);
   });
@@ -142,7 +143,7 @@ function recorded(
 ): Replacement {
   const { forward, backward, backwardParts, states, length, stacks } = pair;
   const { advances, taped, ...rule } = schedule;
-  const isOnline = forward.op === whileLoop;
+  const isOnline = pair.forwardParts.test !== null;
   const split: SplitAttrs = isOnline ? { checkpoints: rule.checkpoints, split: "online", every: 0 } : rule;
   const store = storeFor(
     states.map((k) => at(forward.outputs, k).type),

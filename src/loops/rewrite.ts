@@ -13,7 +13,6 @@
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { producersOf } from "../ir/walk.ts";
 import type { Reversal, ScanAttrs } from "../ops/loops.ts";
-import type { RewindAttrs } from "../ops/rewind.ts";
 import { controlRuns } from "../plan/cost/model.ts";
 import { findPairs, type LoopPair } from "./pairs.ts";
 import { backOf, type Inputs, inputsOf, stepOf, tailOf } from "./regions.ts";
@@ -62,7 +61,7 @@ export const asAsked: Decide = {
     const schedule = namedSchedule((reversal ?? "auto") as Reversal, pair.length, snapshots ?? 0);
     return schedule && { pair, schedule };
   },
-  open: ({ pair }) => (pair.backward.attrs as RewindAttrs).checkpoints,
+  open: ({ pair }) => pair.reversal.checkpoints,
 };
 
 interface Parts {
@@ -124,7 +123,7 @@ export function rewindLoops(
     const checkpoints = decide.open({ pair, runs, depth });
     if (checkpoints === 0) continue;
     const { forward, backward } = pair;
-    const made = forward && recordOpen(graph, forward, backward, checkpoints);
+    const made = forward && recordOpen(graph, forward, pair, checkpoints);
     if (made && forward) replaced.set(forward, [made.forward]);
     replaced.set(backward, [made ? made.backward : withCheckpoints(backward, checkpoints)]);
   }

@@ -14,14 +14,14 @@
  */
 import { at } from "../base/invariant.ts";
 import { Build } from "../ir/build.ts";
+import { type Loop, loopOf, type Reversal, reversalOf } from "../ir/control.ts";
 import { type Graph, type Node, newValue, type Value } from "../ir/graph.ts";
 import type { AnyOp, Attrs } from "../ir/op.ts";
 import { byteLength } from "../ir/type.ts";
 import { usersOf } from "../ir/walk.ts";
-import { assumedIterations, whileLoop, whileParts } from "../ops/loops.ts";
+import { assumedIterations } from "../ops/loops.ts";
 import { type RecordAttrs, record } from "../ops/record.ts";
 import { INDEX } from "../ops/region-checks.ts";
-import { type RewindAttrs, rewind, rewindParts } from "../ops/rewind.ts";
 import { cse } from "../passes/cse.ts";
 import { dce } from "../passes/dce.ts";
 import { readsFor } from "../passes/narrow.ts";
@@ -32,6 +32,7 @@ import { rewindFrom, storeFor } from "./replacement.ts";
 export interface OpenPair {
   readonly forward: Node | null;
   readonly backward: Node;
+  readonly reversal: Reversal;
   /** Of one state of the reverse. */
   readonly stateBytes: number;
 }
@@ -42,24 +43,31 @@ export const openAdvances = (checkpoints: number): number => {
   return Math.max(0, leastAdvances(turns, Math.min(checkpoints, turns)) - (turns - 1));
 };
 
-/** A reverse that recomputes states from the first one. */
-const isUnrecorded = ({ op, attrs }: Node): boolean => op === rewind && !(attrs as RewindAttrs).recorded;
+/** A reverse without a bound that recomputes states from the first one. */
+function openReversal(node: Node): Reversal | null {
+  const reversal = reversalOf(node);
+  return reversal && !reversal.isRecorded && reversal.length === 0 ? reversal : null;
+}
 
 /** Every reverse without a bound in a graph, not in its regions. */
 export function findOpenPairs(graph: Graph): readonly OpenPair[] {
-  const isOpen = ({ attrs }: Node): boolean => Number(attrs.length) === 0;
-  const backwards = graph.nodes.filter((node) => isUnrecorded(node) && isOpen(node));
+  const backwards = graph.nodes.filter((node) => openReversal(node) !== null);
   if (backwards.length === 0) return [];
   const users = usersOf(graph);
-  const loops = graph.nodes.filter((node) => node.op === whileLoop && isOpen(node));
-  const makerOf = new Map(loops.map((node) => [whileParts(node).iterations, node]));
-  return backwards.map((backward) => {
-    const { count, states } = rewindParts(backward);
+  const loops = graph.nodes.filter((node) => {
+    const loop = loopOf(node);
+    return loop && !loop.isBounded && !loop.recording;
+  });
+  const makerOf = new Map(loops.map((node) => [loopOf(node)?.iterations, node]));
+  return backwards.flatMap((backward) => {
+    const reversal = openReversal(backward);
+    if (!reversal) return [];
+    const { count, states } = reversal;
     // Of several reverses of one loop each recomputes states for itself.
-    const isOnly = (users.get(count) ?? []).filter(({ node }) => isUnrecorded(node)).length === 1;
+    const isOnly = (users.get(count) ?? []).filter(({ node }) => reversalOf(node)?.isRecorded === false).length === 1;
     const forward = (isOnly ? makerOf.get(count) : undefined) ?? null;
     const stateBytes = states.reduce((sum, { type }) => sum + byteLength(type), 0);
-    return { forward, backward, stateBytes };
+    return [{ forward, backward, reversal, stateBytes }];
   });
 }
 
@@ -77,9 +85,9 @@ interface Joined {
 }
 
 /** The two bodies in one, `same` being a guess: what it is wrong about is null in the result. */
-function joinOnce(loop: Node, back: Node, same: readonly (number | null)[]): Joined {
-  const { carries, consts, body } = whileParts(loop);
-  const { states, consts: backConsts, step } = rewindParts(back);
+function joinOnce(loop: Loop, back: Reversal, same: readonly (number | null)[]): Joined {
+  const { carries, consts, body } = loop;
+  const { states, consts: backConsts, step } = back;
   const b = new Build(body.name);
   const index = b.param(INDEX, "i");
   const ownCarries = carries.map(({ type, name }) => b.param(type, name));
@@ -102,10 +110,10 @@ function joinOnce(loop: Node, back: Node, same: readonly (number | null)[]): Joi
   return { body: dce.run({ ...graph, results: [...kept, ...own] }), same: agreed, consts: all };
 }
 
-function joinBodies(loop: Node, back: Node): Joined {
-  const { carries } = whileParts(loop);
+function joinBodies(loop: Loop, back: Reversal): Joined {
+  const { carries } = loop;
   const taken = new Set<number>();
-  let same: readonly (number | null)[] = rewindParts(back).states.map((value) => {
+  let same: readonly (number | null)[] = back.states.map((value) => {
     const j = carries.findIndex((carry, n) => carry === value && !taken.has(n));
     taken.add(j);
     return j < 0 ? null : j;
@@ -118,11 +126,7 @@ function joinBodies(loop: Node, back: Node): Joined {
 }
 
 /** A test over more carries and constants than it looks at. */
-function widened(
-  { test, carries, consts }: ReturnType<typeof whileParts>,
-  extra: readonly Value[],
-  all: readonly Value[],
-): Graph {
+function widened(test: Graph, { carries, consts }: Loop, extra: readonly Value[], all: readonly Value[]): Graph {
   const own = test.params.slice(carries.length);
   const unread = ({ type, name }: Value): Value => newValue(type, name);
   const rest = all.map((value) => own[consts.indexOf(value)] ?? unread(value));
@@ -133,12 +137,13 @@ function widened(
 export function recordOpen(
   graph: Graph,
   loop: Node,
-  back: Node,
+  { backward: back, reversal }: OpenPair,
   checkpoints: number,
 ): { readonly forward: Node; readonly backward: Node } | null {
-  const parts = whileParts(loop);
-  const { states, adjoints, consts, count } = rewindParts(back);
-  const { body, same, consts: all } = joinBodies(loop, back);
+  const parts = loopOf(loop);
+  if (!parts?.test || !parts.iterations) return null;
+  const { states, adjoints, consts, count } = reversal;
+  const { body, same, consts: all } = joinBodies(parts, reversal);
   const extra = states.filter((_, k) => same[k] === null);
   const before = new Set(graph.nodes.slice(0, graph.nodes.indexOf(loop)).flatMap(({ outputs }) => outputs));
   if (![...extra, ...all].every((value) => before.has(value) || graph.params.includes(value))) return null;
@@ -161,7 +166,7 @@ export function recordOpen(
     inputs: [...carries, ...all],
     attrs: recordAttrs as Attrs,
     outputs: [...parts.last, ...last, ...store, parts.iterations],
-    regions: [widened(parts, extra, all), body],
+    regions: [widened(parts.test, parts, extra, all), body],
   };
   const backward = rewindFrom(back, {
     count,

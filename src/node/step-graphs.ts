@@ -17,10 +17,11 @@ import { reached } from "../autodiff/activity.ts";
 import { vjp } from "../autodiff/vjp.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { at, invariant } from "../base/invariant.ts";
+import type { Loop } from "../ir/control.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { typeText } from "../ir/type.ts";
 import { isFloat } from "../kernel/dtype.ts";
-import { type LoopParts, scanParts } from "../ops/loops.ts";
+import { scanLoop } from "../ops/loops.ts";
 import { fail } from "../trace/arguments.ts";
 import { type AnyFunction, flattenArguments, type Traced, traceFlat, traceFunction } from "../trace/function.ts";
 import type { Tensor } from "../trace/tensor.ts";
@@ -90,7 +91,7 @@ export function traceStep(step: Step, state: Tree, constants: readonly Tree[], n
 /** The loop node of a graph, or the two of a graph with its reverse. */
 const loopsIn = (graph: Graph): readonly Node[] => graph.nodes.filter((node) => node.regions.length > 0);
 
-function boundBody({ body, consts }: LoopParts, graph: Graph, inputs: readonly Tensor[]): BoundGraph {
+function boundBody({ body, consts }: Loop, graph: Graph, inputs: readonly Tensor[]): BoundGraph {
   const constants = consts.map((value) => {
     const place = graph.params.indexOf(value);
     invariant(place >= 0, () => `constant ${value.name ?? value.id} of a loop is no parameter`);
@@ -101,7 +102,7 @@ function boundBody({ body, consts }: LoopParts, graph: Graph, inputs: readonly T
 
 /** The step alone. */
 export function advanceGraph({ traced, inputs }: TracedStep): BoundGraph {
-  return boundBody(scanParts(at(loopsIn(traced.graph), 0)), traced.graph, inputs);
+  return boundBody(scanLoop(at(loopsIn(traced.graph), 0)), traced.graph, inputs);
 }
 
 /** The step and its reverse. */
@@ -117,7 +118,7 @@ export function reverseGraphs(step: TracedStep): ReverseGraphs {
     const help = "nothing that the loss depends on is a float that comes from the state or a constant";
     return fail("NotDifferentiable", "longRun: no result of step depends on its arguments", help);
   }
-  const [before, after] = [scanParts(forward), scanParts(backward)];
+  const [before, after] = [scanLoop(forward), scanLoop(backward)];
   const residuals = after.xs.map((value) => states + before.ys.indexOf(value));
   invariant(
     residuals.every((place) => place >= states),
@@ -135,8 +136,8 @@ export function reverseGraphs(step: TracedStep): ReverseGraphs {
 function rolesOf(
   { traced, states, constants }: TracedStep,
   joint: Graph,
-  before: LoopParts,
-  after: LoopParts,
+  before: Loop,
+  after: Loop,
 ): readonly AdjointRole[] {
   const floats = (values: readonly Value[]): readonly number[] =>
     values.flatMap(({ type }, i) => (isFloat(type.dtype) ? [i] : []));

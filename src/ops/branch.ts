@@ -9,12 +9,26 @@
 
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
+import { type Group, ONE, type Wiring } from "../ir/control.ts";
+import type { Node } from "../ir/graph.ts";
 import type { NoAttrs, OpDef } from "../ir/op.ts";
 import { typeText } from "../ir/type.ts";
 import { isBool, isIndexType } from "../kernel/dtype.ts";
 import { graphCost } from "./control.ts";
 import { defineOp } from "./define.ts";
 import { requireTypes, typesOf } from "./region-checks.ts";
+
+function switchWiring({ inputs, outputs, regions }: Node): Wiring {
+  const operands: Group = { kind: "const", size: inputs.length - 1 };
+  const results: Group = { kind: "result", size: outputs.length };
+  return {
+    inputs: [ONE, operands],
+    outputs: [results],
+    regions: regions.map(() => ({ params: [operands], results: [results] })),
+    repeats: false,
+    forgets: {},
+  };
+}
 
 /** The region with the number given by the first input, applied to the others. */
 export const switchOp: OpDef<NoAttrs> = defineOp<NoAttrs>({
@@ -33,9 +47,9 @@ export const switchOp: OpDef<NoAttrs> = defineOp<NoAttrs>({
     }
     return results;
   },
-  derivative: { kind: "region" },
+  derivative: { kind: "region", rule: () => ({ kind: "control", control: { kind: "branch" } }) },
   cost: (_, __, ___, regions) => ({ flops: Math.max(...regions.map((region) => graphCost(region).flops)) }),
-  lower: { kind: "control", form: "switch" },
+  lower: { kind: "control", control: () => ({ kind: "branch" }), wiring: switchWiring },
   evaluate({ inputs: [index, ...operands], regions, run }) {
     const chosen = Math.min(Math.max(index?.[0] ?? 0, 0), regions.length - 1);
     return run(at(regions, chosen), operands);

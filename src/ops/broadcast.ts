@@ -58,6 +58,7 @@ export const broadcast: OpDef<BroadcastAttrs> = defineOp<BroadcastAttrs>({
     inferBroadcast(x, attrs);
     return [tensorType(x.dtype, attrs.shape)];
   },
+  facts: { viewAxes: ({ axes }) => axes },
   derivative: {
     kind: "multilinear",
     transpose(b, { x, ct, attrs: { shape, axes } }) {

@@ -41,7 +41,6 @@ function inferBody(name: string, inputs: readonly TensorType[], body: Graph): re
 
 /** What all operations with a body have in common. */
 const bodied = {
-  derivative: { kind: "region" },
   lower: { kind: "region" },
   cost: (_: readonly TensorType[], __: readonly TensorType[], ___: unknown, regions: readonly Graph[]): Cost =>
     graphCost(at(regions, 0)),
@@ -57,6 +56,10 @@ export const call: OpDef<CallAttrs> = defineOp<CallAttrs>({
   ...bodied,
   name: "call",
   defaults: { checkpoint: false, name: "" },
+  derivative: {
+    kind: "region",
+    rule: ({ attrs, regions }) => ({ kind: attrs.checkpoint ? "replay" : "inline", body: at(regions, 0) }),
+  },
   infer(inputs, _, regions) {
     requireRegions("call", regions, 1);
     return inferBody("call", inputs, at(regions, 0));
@@ -71,6 +74,7 @@ export const call: OpDef<CallAttrs> = defineOp<CallAttrs>({
 export const gated: OpDef<NoAttrs> = defineOp<NoAttrs>({
   ...bodied,
   name: "gated",
+  derivative: { kind: "region", rule: ({ regions }) => ({ kind: "gated", body: at(regions, 0) }) },
   infer(inputs, _, regions) {
     requireRegions("gated", regions, 1);
     const results = inferBody("gated", inputs, at(regions, 0));
@@ -84,6 +88,7 @@ export const gated: OpDef<NoAttrs> = defineOp<NoAttrs>({
 export const fused: OpDef<NoAttrs> = defineOp<NoAttrs>({
   ...bodied,
   name: "fused",
+  derivative: { kind: "region" },
   infer(inputs, _, regions) {
     requireRegions("fused", regions, 1);
     return inferBody("fused", inputs, at(regions, 0));
@@ -102,6 +107,13 @@ export const customVjp: OpDef<CustomVjpAttrs> = defineOp<CustomVjpAttrs>({
   ...bodied,
   name: "custom_vjp",
   defaults: { maker: "customVjp" },
+  derivative: {
+    kind: "region",
+    rule({ attrs, regions }) {
+      const { results, maker = "customVjp" } = attrs as CustomVjpAttrs;
+      return { kind: "custom_vjp", maker, results, forward: at(regions, 0), backward: at(regions, 1) };
+    },
+  },
   infer(inputs, { results }, regions) {
     requireRegions("custom_vjp", regions, 2);
     const all = inferBody("custom_vjp", inputs, at(regions, 0));
@@ -122,6 +134,7 @@ export const customVjp: OpDef<CustomVjpAttrs> = defineOp<CustomVjpAttrs>({
 export const customJvp: OpDef<NoAttrs> = defineOp<NoAttrs>({
   ...bodied,
   name: "custom_jvp",
+  derivative: { kind: "region", rule: ({ regions }) => ({ kind: "custom_jvp", tangent: at(regions, 1) }) },
   infer(inputs, _, regions) {
     requireRegions("custom_jvp", regions, 2);
     const results = inferBody("custom_jvp", inputs, at(regions, 0));

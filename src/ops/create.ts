@@ -29,6 +29,7 @@ export const full: OpDef<FullAttrs> = defineOp<FullAttrs>({
   derivative: { kind: "none" },
   cost: () => ({ flops: 0 }),
   lower: { kind: "map", fusion: "always", value: (c) => constantExpr(typeOf(c.attrs.dtype).compute, c.attrs.value) },
+  facts: { constant: ({ value }) => value },
   evaluate: ({ attrs }) => [new Float64Array(elementsOf(attrs.shape)).fill(storedNumber(attrs.dtype, attrs.value))],
   samples: () => [
     { inputs: [], attrs: { dtype: "f32", shape: [2, 3], value: 0.5 } },
@@ -49,6 +50,7 @@ export const iota: OpDef<IotaAttrs> = defineOp<IotaAttrs>({
     requireAxis("iota", axis, shape.length);
     return [tensorType("i32", shape)];
   },
+  facts: { counter: ({ axis }) => axis },
   derivative: { kind: "none" },
   cost: () => ({ flops: 0 }),
   lower: {

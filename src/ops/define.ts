@@ -1,6 +1,7 @@
 /** @file Makers of operation declarations: they fill in what a whole family shares, and keep every field mandatory. */
 import { TidemarkError } from "../base/errors.ts";
 import type { Build } from "../ir/build.ts";
+import type { OpFacts } from "../ir/facts.ts";
 import type { Value } from "../ir/graph.ts";
 import type { NoAttrs, OpDef, Partial, Sample } from "../ir/op.ts";
 import { elementsOf, sameShape, type TensorType, tensorType, typeText } from "../ir/type.ts";
@@ -78,6 +79,7 @@ export interface ElementwiseSpec<A> {
   integer?(x: readonly number[], attrs: A): number;
   /** See OpDef. */
   readonly exactInDouble?: true;
+  readonly facts?: OpFacts<A>;
   /** Floating-point operations an element, for the cost model. */
   readonly flops?: number;
   readonly range?: Sample<A>["range"];
@@ -135,6 +137,7 @@ export function elementwise<A = NoAttrs>(name: string, spec: ElementwiseSpec<A>)
     },
     ...(spec.simplify ? { simplify: spec.simplify } : {}),
     ...(spec.exactInDouble ? { exactInDouble: true } : {}),
+    ...(spec.facts ? { facts: spec.facts } : {}),
     evaluate({ inputs, attrs, outTypes }) {
       const [type] = outTypes;
       const out = new Float64Array(type ? elementsOf(type.shape) : 0);

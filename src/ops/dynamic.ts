@@ -11,6 +11,7 @@
  */
 import { TidemarkError } from "../base/errors.ts";
 import { at as item } from "../base/invariant.ts";
+import type { Value } from "../ir/graph.ts";
 import type { NoAttrs, OpDef, Reader, Reference, Sample } from "../ir/op.ts";
 import { elementsOf, type Shape, sameShape, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { DTYPES, typeOf } from "../kernel/dtype.ts";
@@ -126,6 +127,20 @@ export const dynamicSlice: OpDef<DynamicSliceAttrs> = defineOp<DynamicSliceAttrs
 /** x with the window that begins at `starts` replaced by `update`; in place where x is not needed any more. */
 export const dynamicUpdate: OpDef<NoAttrs> = defineOp<NoAttrs>({
   name: "dynamic_update",
+  facts: {
+    change: {
+      read: ({ inputs: [x, update, starts] }) => ({
+        op: dynamicSlice,
+        inputs: [x as Value, starts as Value],
+        attrs: { sizes: (update as Value).type.shape },
+      }),
+      restore: ({ inputs: [, , starts], attrs }, after, window) => ({
+        op: dynamicUpdate,
+        inputs: [after, window, starts as Value],
+        attrs,
+      }),
+    },
+  },
   infer(inputs) {
     requireInputs("dynamic_update", ["x", "update", "starts"], inputs);
     const [x, update] = [item(inputs, 0), item(inputs, 1)];

@@ -7,6 +7,7 @@
  */
 import { roundHalfEven } from "../base/special.ts";
 import type { Build } from "../ir/build.ts";
+import type { OpFacts } from "../ir/facts.ts";
 import type { Node, Value } from "../ir/graph.ts";
 import type { NoAttrs, OpDef } from "../ir/op.ts";
 import { isFloat } from "../kernel/dtype.ts";
@@ -53,6 +54,8 @@ const ofEqual = (node: Node): Value | null => (node.inputs[0] === node.inputs[1]
 
 // ---- arithmetic --------------------------------------------------------------------------------------------------
 
+const INFINITE = Number.POSITIVE_INFINITY;
+
 export const add: OpDef<NoAttrs> = elementwise("add", {
   inputs: 2,
   domain: "number",
@@ -60,6 +63,13 @@ export const add: OpDef<NoAttrs> = elementwise("add", {
   scalar: (x) => call("add", x),
   reference: (x) => num(x, 0) + num(x, 1),
   exactInDouble: true,
+  facts: {
+    coefficients: [1, 1],
+    absorbs: [
+      { operand: 0, value: -INFINITE, unless: [INFINITE] },
+      { operand: 1, value: -INFINITE, unless: [INFINITE] },
+    ],
+  },
   simplify(b, node) {
     const x = val(node.inputs, 0);
     const y = val(node.inputs, 1);
@@ -80,6 +90,7 @@ export const sub: OpDef<NoAttrs> = elementwise("sub", {
   scalar: (x) => call("sub", x),
   reference: (x) => num(x, 0) - num(x, 1),
   exactInDouble: true,
+  facts: { coefficients: [1, -1], absorbs: [{ operand: 0, value: -INFINITE, unless: [-INFINITE] }] },
   simplify(b, node) {
     const x = val(node.inputs, 0);
     const y = val(node.inputs, 1);
@@ -99,6 +110,13 @@ export const mul: OpDef<NoAttrs> = elementwise("mul", {
   reference: (x) => num(x, 0) * num(x, 1),
   integer: (x) => Math.imul(num(x, 0), num(x, 1)),
   exactInDouble: true,
+  facts: {
+    isProduct: true,
+    absorbs: [
+      { operand: 0, value: 0, unless: [-INFINITE, INFINITE] },
+      { operand: 1, value: 0, unless: [-INFINITE, INFINITE] },
+    ],
+  },
   simplify(b, node) {
     const x = val(node.inputs, 0);
     const y = val(node.inputs, 1);
@@ -127,6 +145,7 @@ export const div: OpDef<NoAttrs> = elementwise("div", {
     [1, 3],
   ],
   exactInDouble: true,
+  facts: { absorbs: [{ operand: 0, value: 0, unless: [0] }] },
   simplify(b, node) {
     const x = val(node.inputs, 0);
     const c = splatOf(b, val(node.inputs, 1));
@@ -145,6 +164,7 @@ export const neg: OpDef<NoAttrs> = elementwise("neg", {
   scalar: (x) => call("neg", x),
   reference: (x) => -num(x, 0),
   exactInDouble: true,
+  facts: { coefficients: [-1] },
   simplify: (b, node) => under(b, neg, val(node.inputs, 0)),
 });
 
@@ -317,6 +337,7 @@ function comparison(
   name: string,
   scalar: (a: Expr, b: Expr) => Expr,
   test: (a: number, b: number) => boolean,
+  compares?: OpFacts<NoAttrs>["compares"],
 ): OpDef<NoAttrs> {
   return elementwise(name, {
     inputs: 2,
@@ -325,6 +346,7 @@ function comparison(
     scalar: (x) => scalar(arg(x, 0), arg(x, 1)),
     reference: (x) => Number(test(num(x, 0), num(x, 1))),
     exactInDouble: true,
+    ...(compares ? { facts: { compares } } : {}),
   });
 }
 
@@ -342,21 +364,25 @@ export const lt: OpDef<NoAttrs> = comparison(
   "lt",
   (a, b) => compare("lt", a, b),
   (a, b) => a < b,
+  { sign: 1, strict: true },
 );
 export const le: OpDef<NoAttrs> = comparison(
   "le",
   (a, b) => compare("le", a, b),
   (a, b) => a <= b,
+  { sign: 1, strict: false },
 );
 export const gt: OpDef<NoAttrs> = comparison(
   "gt",
   (a, b) => compare("lt", b, a),
   (a, b) => a > b,
+  { sign: -1, strict: true },
 );
 export const ge: OpDef<NoAttrs> = comparison(
   "ge",
   (a, b) => compare("le", b, a),
   (a, b) => a >= b,
+  { sign: -1, strict: false },
 );
 
 export const isnan: OpDef<NoAttrs> = elementwise("isnan", {
@@ -418,6 +444,7 @@ export const not: OpDef<NoAttrs> = elementwise("not", {
   scalar: (x) => call("not", x),
   reference: (x) => 1 - num(x, 0),
   exactInDouble: true,
+  facts: { isNegation: true },
   simplify(b, node) {
     const x = val(node.inputs, 0);
     // Of the comparisons only these two are each other's negation when NaN is about.

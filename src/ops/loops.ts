@@ -18,6 +18,7 @@
  */
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
+import { type Group, type Loop, ONE, type Wiring } from "../ir/control.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import type { OpDef, Reference } from "../ir/op.ts";
 import type { TensorType } from "../ir/type.ts";
@@ -67,24 +68,9 @@ export const assumedIterations = (length: number): number => (length === 0 ? ASS
 /** The most turns of a loop: rows and turns are numbered with i32. */
 export const MOST_ITERATIONS = 2 ** 31 - 1;
 
-/** What the inputs and results of a loop are. */
-export interface LoopParts {
-  /** The number of turns of a counted scan. */
-  readonly count: Value | null;
-  readonly carries: readonly Value[];
-  readonly xs: readonly Value[];
-  readonly consts: readonly Value[];
-  readonly body: Graph;
-  /** The loop ends when this is false; null where the number of iterations is known beforehand. */
-  readonly test: Graph | null;
-  /** Results: the last carries, the stacks, and of a loop with a test the number of iterations. */
-  readonly last: readonly Value[];
-  readonly ys: readonly Value[];
-  readonly iterations: Value | null;
-}
-
-export function scanParts({ inputs, outputs, attrs, regions }: Node): LoopParts {
-  const { carries, xs, counted } = attrs as ScanAttrs;
+/** What the inputs and results of a scan are. */
+export function scanLoop({ inputs, outputs, attrs, regions }: Node): Loop {
+  const { carries, xs, counted, length, reverse } = attrs as ScanAttrs;
   const first = counted ? 1 : 0;
   return {
     count: counted ? at(inputs, 0) : null,
@@ -92,30 +78,70 @@ export function scanParts({ inputs, outputs, attrs, regions }: Node): LoopParts 
     xs: inputs.slice(first + carries, first + carries + xs),
     consts: inputs.slice(first + carries + xs),
     body: at(regions, 0),
+    region: 0,
     test: null,
     last: outputs.slice(0, carries),
     ys: outputs.slice(carries),
     iterations: null,
+    length,
+    isBounded: true,
+    reverse,
+    recording: null,
   };
 }
 
-export interface WhileParts extends LoopParts {
-  readonly test: Graph;
-  readonly iterations: Value;
+function scanWiring({ inputs, outputs, attrs }: Node): Wiring {
+  const { carries: nc, xs: nx, counted } = attrs as ScanAttrs;
+  const count: Group = { kind: "fixed", size: counted ? 1 : 0 };
+  const carries: Group = { kind: "carry", size: nc, attr: "carries" };
+  const xs: Group = { kind: "row", size: nx, attr: "xs" };
+  const consts: Group = { kind: "const", size: inputs.length - count.size - nc - nx };
+  const ys: Group = { kind: "result", size: outputs.length - nc };
+  return {
+    inputs: [count, carries, xs, consts],
+    outputs: [carries, ys],
+    regions: [{ params: [ONE, carries, xs, consts], results: [carries, ys] }],
+    repeats: true,
+    forgets: {},
+  };
 }
 
-export function whileParts({ inputs, outputs, attrs, regions }: Node): WhileParts {
-  const { carries } = attrs as WhileAttrs;
+/** What the inputs and results of a while are. */
+export function whileOf({ inputs, outputs, attrs, regions }: Node): Loop & { readonly iterations: Value } {
+  const { carries, length } = attrs as WhileAttrs;
   return {
     count: null,
     carries: inputs.slice(0, carries),
     xs: [],
     consts: inputs.slice(carries),
-    test: at(regions, 0),
     body: at(regions, 1),
+    region: 1,
+    test: at(regions, 0),
     last: outputs.slice(0, carries),
     ys: outputs.slice(carries, -1),
     iterations: at(outputs, outputs.length - 1),
+    length,
+    isBounded: length > 0,
+    reverse: false,
+    recording: null,
+  };
+}
+
+function whileWiring({ inputs, outputs, attrs }: Node): Wiring {
+  const { carries: nc } = attrs as WhileAttrs;
+  const [truth, count]: readonly [Group, Group] = [ONE, ONE];
+  const carries: Group = { kind: "carry", size: nc, attr: "carries" };
+  const consts: Group = { kind: "const", size: inputs.length - nc };
+  const ys: Group = { kind: "result", size: outputs.length - 1 - nc };
+  return {
+    inputs: [carries, consts],
+    outputs: [carries, ys, count],
+    regions: [
+      { params: [carries, consts], results: [truth] },
+      { params: [ONE, carries, consts], results: [carries, ys] },
+    ],
+    repeats: true,
+    forgets: {},
   };
 }
 
@@ -147,9 +173,17 @@ export const scan: OpDef<ScanAttrs> = defineOp<ScanAttrs>({
     const ys = requireBody("scan", at(regions, 0), states, [...rows, ...given.slice(carries + xs)]);
     return [...states, ...ys.map((row) => stackType(row, length))];
   },
-  derivative: { kind: "region" },
+  derivative: {
+    kind: "region",
+    rule: (node) => ({ kind: "control", control: { kind: "loop", loop: scanLoop(node) } }),
+  },
   cost: (_, __, { length }, regions) => ({ flops: length * graphCost(at(regions, 0)).flops }),
-  lower: { kind: "control", form: "scan", runs: ({ length }) => [length] },
+  lower: {
+    kind: "control",
+    control: (node) => ({ kind: "loop", loop: scanLoop(node) }),
+    wiring: scanWiring,
+    runs: ({ length }) => [length],
+  },
   evaluate({ inputs, attrs: { carries, xs, length, reverse, counted }, regions, run }) {
     const body = at(regions, 0);
     const turns = counted ? Math.min(Math.max(at(at(inputs, 0), 0), 0), length) : length;
@@ -190,14 +224,15 @@ export const whileLoop: OpDef<WhileAttrs> = defineOp<WhileAttrs>({
     }
     return [...states, ...ys.map((row) => stackType(row, length)), INDEX];
   },
-  derivative: { kind: "region" },
-  // The number of turns is not known: the most there can be are counted.
+  derivative: { kind: "region", rule: (node) => ({ kind: "control", control: { kind: "loop", loop: whileOf(node) } }) },
+  // The number of iterations is not known: the most there can be are counted.
   cost: (_, __, { length }, regions) => ({
     flops: assumedIterations(length) * regions.reduce((sum, region) => sum + graphCost(region).flops, 0),
   }),
   lower: {
     kind: "control",
-    form: "while",
+    control: (node) => ({ kind: "loop", loop: whileOf(node) }),
+    wiring: whileWiring,
     runs: ({ length }) => [assumedIterations(length), assumedIterations(length)],
   },
   evaluate({ inputs, attrs: { carries, length }, regions, run }) {

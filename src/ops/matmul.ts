@@ -243,6 +243,7 @@ export const matmul: OpDef<MatmulAttrs> = defineOp<MatmulAttrs>({
   name: "matmul",
   defaults: { ta: false, tb: false, xin: [], win: [] },
   infer: inferMatmul,
+  facts: { withZeroFactors: (attrs, [xin = [], win = []]) => ({ ...attrs, xin, win }) },
   derivative: { kind: "multilinear", transpose: matmulTranspose },
   cost(inputs, _, attrs) {
     const { batch, m, n, k } = contraction(inputs, attrs);

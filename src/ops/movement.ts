@@ -26,9 +26,18 @@ export function movedFull(b: Build, x: Value, shape: Shape): Value | null {
 
 export type ReshapeAttrs = { readonly shape: readonly number[] };
 
+/** Where an axis comes to be: one with the same extent and as many elements behind it. */
+function reshapedAxis(from: Shape, to: Shape, axis: number): number | null {
+  const behind = (shape: Shape, i: number): number => elementsOf(shape.slice(i + 1));
+  const wanted = behind(from, axis);
+  const place = to.findIndex((extent, i) => extent === from[axis] && behind(to, i) === wanted);
+  return place < 0 ? null : place;
+}
+
 /** The same elements in the same order under another shape; shares the input's storage. */
 export const reshape: OpDef<ReshapeAttrs> = defineOp<ReshapeAttrs>({
   name: "reshape",
+  facts: { viewAxes: (_, from, to) => from.map((__, axis) => reshapedAxis(from, to, axis)) },
   infer(inputs, { shape }) {
     const x = requireOne("reshape", inputs);
     requireList("reshape", "shape", shape, { count: shape.length, least: 0, of: "the result" });
@@ -80,6 +89,7 @@ const inverse = (perm: readonly number[]): readonly number[] => perm.map((_axis,
 /** Output axis i is input axis perm[i]. */
 export const transpose: OpDef<TransposeAttrs> = defineOp<TransposeAttrs>({
   name: "transpose",
+  facts: { viewAxes: ({ perm }) => perm.map((_, axis) => perm.indexOf(axis)) },
   infer(inputs, { perm }) {
     const x = requireOne("transpose", inputs);
     const rank = x.shape.length;

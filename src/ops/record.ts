@@ -30,21 +30,13 @@
  */
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
-import type { Graph, Node, Value } from "../ir/graph.ts";
+import type { Loop, Recording } from "../ir/control.ts";
+import type { Graph, Node } from "../ir/graph.ts";
 import type { EvaluateContext, OpDef, Reference } from "../ir/op.ts";
 import { byteLength, type TensorType, tensorType } from "../ir/type.ts";
 import { graphCost } from "./control.ts";
 import { defineOp } from "./define.ts";
-import {
-  assumedIterations,
-  type LoopParts,
-  MOST_ITERATIONS,
-  type ScanAttrs,
-  scan,
-  scanParts,
-  whileLoop,
-  whileParts,
-} from "./loops.ts";
+import { assumedIterations, MOST_ITERATIONS, type ScanAttrs, scan, scanLoop, whileLoop, whileOf } from "./loops.ts";
 import { emptyStacks, putRows, requireCount, requireTypes, rowType, stackType, typesOf } from "./region-checks.ts";
 
 /** How far to go from a checkpoint to the next one; `online` is for a `while`. */
@@ -58,32 +50,24 @@ export type SplitAttrs = { readonly checkpoints: number; readonly split: string;
 export type RecordAttrs = Omit<ScanAttrs, "reversal" | "snapshots"> &
   SplitAttrs & { readonly states: readonly number[]; readonly taped: number };
 
-export interface RecordParts extends LoopParts {
-  /** The body of iterations that are taped; null where none is. */
-  readonly full: Graph | null;
-  readonly tapes: readonly Value[];
-  /** The carries that are stored. */
-  readonly states: readonly number[];
-  readonly store: readonly Value[];
-  readonly positions: Value;
-}
-
-export function recordParts(node: Node): RecordParts {
-  const { states, split } = node.attrs as RecordAttrs;
-  const online = split === "online";
-  const parts = online ? whileParts(node) : scanParts(node);
-  const { ys, carries, body } = parts;
+/** What the inputs and results of a loop that keeps states are. */
+export function recordLoop(node: Node): Loop & { readonly recording: Recording } {
+  const { states, split, checkpoints, taped } = node.attrs as RecordAttrs;
+  const isOnline = split === "online";
+  const loop = isOnline ? whileOf(node) : scanLoop(node);
+  const { ys, carries, body } = loop;
   const own = body.results.length - carries.length;
   const first = ys.length - states.length - 1;
-  return {
-    ...parts,
-    full: online ? null : (node.regions[1] ?? null),
-    ys: ys.slice(0, own),
-    tapes: ys.slice(own, first),
+  const recording: Recording = {
     states,
+    checkpoints,
     store: ys.slice(first, -1),
     positions: at(ys, ys.length - 1),
+    full: isOnline ? null : (node.regions[1] ?? null),
+    taped,
+    tapes: ys.slice(own, first),
   };
+  return { ...loop, ys: ys.slice(0, own), recording };
 }
 
 export function requireSplit(name: string, { checkpoints, split, every }: SplitAttrs): void {
@@ -162,7 +146,9 @@ export const record: OpDef<RecordAttrs> = defineOp<RecordAttrs>({
   },
   lower: {
     kind: "control",
-    form: "record",
+    control: (node) => ({ kind: "loop", loop: recordLoop(node) }),
+    // Made by the planner of what is needed, as is its reverse: the two fit each other.
+    wiring: () => null,
     runs: ({ length, taped, split }) =>
       split === "online" ? [assumedIterations(length), assumedIterations(length)] : [length - taped, taped],
     // Of a while the state before each iteration, in case it is to be kept.

@@ -29,7 +29,8 @@
  */
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
-import type { Graph, Node, Value } from "../ir/graph.ts";
+import { type Group, ONE, type Reversal, type Wiring } from "../ir/control.ts";
+import type { Node } from "../ir/graph.ts";
 import type { OpDef, Reference } from "../ir/op.ts";
 import { byteLength, type TensorType } from "../ir/type.ts";
 import { graphCost } from "./control.ts";
@@ -73,32 +74,15 @@ export const NOT_RECORDED = {
   ...{ recorded: false, reverse: false, split: "binomial", every: 0, advances: 0, taped: 0, tapes: 0 },
 } as const;
 
-export interface RewindParts {
-  readonly count: Value;
-  /** First states where the loop was not recorded, else the stored ones and where they are. */
-  readonly states: readonly Value[];
-  readonly positions: Value | null;
-  readonly adjoints: readonly Value[];
-  readonly xs: readonly Value[];
-  readonly consts: readonly Value[];
-  readonly tapes: readonly Value[];
-  readonly step: Graph;
-  readonly back: Graph;
-  readonly tail: Graph | null;
-  readonly last: readonly Value[];
-  readonly ws: readonly Value[];
-  /** The storage of the recorded states and of their positions. */
-  readonly storeAfter: readonly Value[];
-  readonly positionsAfter: Value | null;
-}
-
-export function rewindParts({ inputs, outputs, attrs, regions }: Node): RewindParts {
-  const { recorded, states, adjoints, xs, tapes } = attrs as RewindAttrs;
+/** What the inputs and results of a reverse are. */
+export function rewindReversal({ inputs, outputs, attrs, regions }: Node): Reversal {
+  const { recorded, states, adjoints, xs, tapes, length, checkpoints } = attrs as RewindAttrs;
   const s = recorded ? 2 : 1;
   const [a, x, k] = [s + states, s + states + adjoints, s + states + adjoints + xs];
   const [end, t] = [outputs.length - (recorded ? states + 1 : 0), inputs.length - tapes];
   return {
     count: at(inputs, 0),
+    isRecorded: recorded,
     states: inputs.slice(s, a),
     positions: recorded ? at(inputs, 1) : null,
     adjoints: inputs.slice(a, x),
@@ -112,6 +96,29 @@ export function rewindParts({ inputs, outputs, attrs, regions }: Node): RewindPa
     ws: outputs.slice(adjoints, end),
     storeAfter: outputs.slice(end, end + states),
     positionsAfter: recorded ? at(outputs, outputs.length - 1) : null,
+    length,
+    checkpoints,
+  };
+}
+
+/** Null for the reverse of a recorded loop, which the planner makes of what is needed: the two fit each other. */
+function rewindWiring({ inputs, outputs, attrs }: Node): Wiring | null {
+  const { recorded, states: ns, adjoints: na, xs: nx } = attrs as RewindAttrs;
+  if (recorded) return null;
+  const states: Group = { kind: "carry", size: ns, attr: "states" };
+  const adjoints: Group = { kind: "carry", size: na, attr: "adjoints" };
+  const xs: Group = { kind: "row", size: nx, attr: "xs" };
+  const consts: Group = { kind: "const", size: inputs.length - 1 - ns - na - nx };
+  const ws: Group = { kind: "result", size: outputs.length - na };
+  return {
+    inputs: [ONE, states, adjoints, xs, consts],
+    outputs: [adjoints, ws],
+    regions: [
+      { params: [ONE, states, xs, consts], results: [states] },
+      { params: [ONE, states, adjoints, xs, consts], results: [adjoints, ws] },
+    ],
+    repeats: true,
+    forgets: { wrt: [] },
   };
 }
 
@@ -176,14 +183,18 @@ export const rewind: OpDef<RewindAttrs> = defineOp<RewindAttrs>({
     const ws = results.slice(adjoints).map((row) => stackType(row, length));
     return [...cts, ...ws, ...(recorded ? [...stored, positionsType(attrs)] : [])];
   },
-  derivative: { kind: "region" },
+  derivative: {
+    kind: "region",
+    rule: (node) => ({ kind: "control", control: { kind: "reversal", reversal: rewindReversal(node) } }),
+  },
   cost(_, __, attrs, regions) {
     const [forward, backward] = iterations(attrs);
     return { flops: forward * graphCost(at(regions, 0)).flops + backward * graphCost(at(regions, 1)).flops };
   },
   lower: {
     kind: "control",
-    form: "rewind",
+    control: (node) => ({ kind: "reversal", reversal: rewindReversal(node) }),
+    wiring: rewindWiring,
     runs(attrs) {
       const [forward, backward] = iterations(attrs);
       return [forward, backward - attrs.taped, attrs.taped];

@@ -12,6 +12,7 @@ import { apply, defineOp, requireDomain, requireSame } from "./define.ts";
 /** where(c, a, b): a where c holds, else b. Linear in a and b together, so NaN on the unused side never spreads. */
 export const where: OpDef<NoAttrs> = defineOp<NoAttrs>({
   name: "where",
+  facts: { isSelection: true },
   infer(inputs) {
     const [c, a, b] = inputs;
     if (!c || !a || !b || inputs.length !== 3) {
@@ -121,6 +122,7 @@ export const cast: OpDef<CastAttrs> = defineOp<CastAttrs>({
 /** The value itself, with no derivative through it. */
 export const stopGradient: OpDef<NoAttrs> = defineOp<NoAttrs>({
   name: "stop_gradient",
+  facts: { viewAxes: (_, from) => from.map((__, axis) => axis) },
   infer: ([x]) => (x ? [x] : []),
   derivative: { kind: "none" },
   cost: () => ({ flops: 0 }),

@@ -10,9 +10,10 @@
 import { TidemarkError } from "../base/errors.ts";
 import { at as item } from "../base/invariant.ts";
 import type { Build } from "../ir/build.ts";
+import type { ChangeRule } from "../ir/facts.ts";
 import type { Value } from "../ir/graph.ts";
 import type { OpDef } from "../ir/op.ts";
-import { elementsOf, sameShape, type TensorType, tensorType, typeText } from "../ir/type.ts";
+import { elementsOf, type Shape, sameShape, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { DTYPES, NUMBER_TYPES, storedNumber, typeOf } from "../kernel/dtype.ts";
 import { type Bound, call, constant, type Index } from "../kernel/expr.ts";
 import { divIndex, modIndex, offsetIndex, scaleIndex } from "../kernel/index-math.ts";
@@ -146,10 +147,29 @@ function requireWindow(name: string, x: TensorType, update: TensorType, attrs: W
   });
 }
 
+/** The elements start, start + stride, … of as many as `shape` has. */
+function windowAttrs({ start, stride }: WindowAttrs, shape: Shape): SliceAttrs {
+  const limit = shape.map((extent, axis) =>
+    extent === 0 ? item(start, axis) : item(start, axis) + (extent - 1) * item(stride, axis) + 1,
+  );
+  return { start, limit, stride };
+}
+
+/** What is overwritten is a slice, and goes back by an update. */
+const WINDOW_CHANGE: ChangeRule<WindowAttrs> = {
+  read: ({ inputs: [x, update] }, attrs) => ({
+    op: slice,
+    inputs: [x as Value],
+    attrs: windowAttrs(attrs, (update as Value).type.shape),
+  }),
+  restore: ({ attrs }, after, window) => ({ op: sliceUpdate, inputs: [after, window], attrs }),
+};
+
 /** Puts an update into the place of the elements that a slice takes, or adds it to them. */
 function writing(name: string, adds: boolean): OpDef<WindowAttrs> {
   return defineOp<WindowAttrs>({
     name,
+    facts: { change: WINDOW_CHANGE },
     infer(inputs, attrs) {
       requireInputs(name, ["x", "update"], inputs);
       const x = item(inputs, 0);

@@ -7,12 +7,10 @@
  */
 import { at } from "../base/invariant.ts";
 import type { Build } from "../ir/build.ts";
+import { wiringOf } from "../ir/control.ts";
 import { type Graph, type Node, newValue, type Value } from "../ir/graph.ts";
-import type { ControlForm } from "../ir/op.ts";
 import { byteLength, elementsOf } from "../ir/type.ts";
 import { rewriteGraph, type Visit } from "../ir/walk.ts";
-import { scanParts, whileParts } from "../ops/loops.ts";
-import { rewindParts } from "../ops/rewind.ts";
 import { hasControl } from "./control-nodes.ts";
 import type { Pass } from "./pass.ts";
 
@@ -102,33 +100,16 @@ function withConstants(region: Graph, total: readonly Value[], own: readonly Val
 }
 
 /** The regions of a loop with the number of their first constant. */
-function placesOf(
-  node: Node,
-  form: ControlForm,
-): { readonly places: readonly Place[]; readonly consts: readonly Value[] } {
-  const end = (region: Graph, consts: readonly Value[]): Place => ({
-    region,
-    first: region.params.length - consts.length,
-  });
-  if (form === "scan") {
-    const { body, consts } = scanParts(node);
-    return { places: [end(body, consts)], consts };
-  }
-  if (form === "while") {
-    const { test, body, consts } = whileParts(node);
-    return { places: [end(test, consts), end(body, consts)], consts };
-  }
-  if (form === "rewind" && !node.attrs.recorded) {
-    const { step, back, consts } = rewindParts(node);
-    return { places: [end(step, consts), end(back, consts)], consts };
-  }
-  return { places: [], consts: [] };
+function placesOf(node: Node): { readonly places: readonly Place[]; readonly consts: readonly Value[] } {
+  const wiring = wiringOf(node);
+  const size = wiring?.inputs.find(({ kind }) => kind === "const")?.size ?? 0;
+  if (!wiring?.repeats || size === 0) return { places: [], consts: [] };
+  const places = node.regions.map((region) => ({ region, first: region.params.length - size }));
+  return { places, consts: node.inputs.slice(-size) };
 }
 
 const visit: Visit = (b, node) => {
-  const { lower } = node.op;
-  if (lower.kind !== "control") return null;
-  const { places, consts } = placesOf(node, lower.form);
+  const { places, consts } = placesOf(node);
   const moved = places.map(movedValues);
   const total = moved.flat();
   if (total.length === 0) return null;

@@ -5,23 +5,20 @@
  *   ys    = scan(c, …) { y = relu(…);  return …, y }            ws    = scan(c, …) { …;  return …, pack_bits(gt(y, 0)) }
  *   d_c   = scan(d, ys) {reverse} { where(gt(y, 0), …) }        d_c   = scan(d, ws) {reverse} { where(unpack_bits(w), …) }
  */
-import { at } from "../base/invariant.ts";
+import { at, invariant } from "../base/invariant.ts";
+import { type Loop, loopOf } from "../ir/control.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { newValue, resultOf } from "../ir/graph.ts";
 import { producersOf, usersOf } from "../ir/walk.ts";
-import { type LoopParts, type ScanAttrs, scanParts, whileParts } from "../ops/loops.ts";
 import { rowType, stackType } from "../ops/region-checks.ts";
 import { dce } from "./dce.ts";
 import { packing, placeOf, unpacking } from "./packing.ts";
 import { chooseBits, PartReads } from "./predicates.ts";
 
-const formOf = ({ op: { lower } }: Node): string | null => (lower.kind === "control" ? lower.form : null);
-
-/** A loop that stacks rows, and the number of the region that is its body. */
-function stacking(node: Node): { readonly parts: LoopParts; readonly region: number } | null {
-  const form = formOf(node);
-  if (form === "scan") return { parts: scanParts(node), region: 0 };
-  return form === "while" ? { parts: whileParts(node), region: 1 } : null;
+function requiredLoop(node: Node): Loop {
+  const loop = loopOf(node);
+  invariant(loop, () => `${node.op.name} is not a loop`);
+  return loop;
 }
 
 /** A reverse, what its body has for the rows of one loop that nobody else reads, and what that loop calls them. */
@@ -32,20 +29,21 @@ interface Pair {
 }
 
 function pairsOf(graph: Graph, reverse: Node): readonly Pair[] {
-  if (formOf(reverse) !== "scan") return [];
+  const reversed = loopOf(reverse);
+  if (!reversed || reversed.recording || reversed.xs.length === 0) return [];
   const producer = producersOf(graph);
   const users = usersOf(graph);
   const returned = new Set(graph.results);
-  const { xs, carries, body } = scanParts(reverse);
+  const { xs, carries, body } = reversed;
   const found = new Map<Node, Map<Value, Value>>();
   xs.forEach((stack, x) => {
     const loop = producer.get(stack);
-    const made = loop && stacking(loop);
-    if (!loop || !made || returned.has(stack) || users.get(stack)?.length !== 1) return;
-    const y = made.parts.ys.indexOf(stack);
+    const made = loop && loopOf(loop);
+    if (!loop || !made || made.recording || returned.has(stack) || users.get(stack)?.length !== 1) return;
+    const y = made.ys.indexOf(stack);
     if (y < 0) return;
     const rows = found.get(loop) ?? new Map<Value, Value>();
-    rows.set(at(body.params, 1 + carries.length + x), at(made.parts.body.results, made.parts.carries.length + y));
+    rows.set(at(body.params, 1 + carries.length + x), at(made.body.results, made.carries.length + y));
     found.set(loop, rows);
   });
   return [...found].map(([loop, rows]) => ({ loop, reverse, rows }));
@@ -53,9 +51,7 @@ function pairsOf(graph: Graph, reverse: Node): readonly Pair[] {
 
 /** A pair with bits in place of what is only compared; null where there is nothing to gain. */
 function withBits({ loop, reverse, rows }: Pair): readonly [Node, Node] | null {
-  const { parts, region } = stacking(loop) as NonNullable<ReturnType<typeof stacking>>;
-  const { length } = reverse.attrs as ScanAttrs;
-  const { body } = scanParts(reverse);
+  const [parts, { length, body }] = [requiredLoop(loop), requiredLoop(reverse)];
   const reads = new PartReads(body, producersOf(body), {
     isMade: (value) => rows.has(value),
     isFree: () => false,
@@ -71,7 +67,7 @@ function withBits({ loop, reverse, rows }: Pair): readonly [Node, Node] | null {
   const forward: Node = {
     ...loop,
     outputs: [...loop.outputs.slice(0, own), ...stacks, ...loop.outputs.slice(own)],
-    regions: loop.regions.map((old, n) => (n === region ? extended(old, packs.flat(), words) : old)),
+    regions: loop.regions.map((old, n) => (n === parts.region ? extended(old, packs.flat(), words) : old)),
   };
   return [forward, readingBits(reverse, chosen, stacks)];
 }
@@ -82,9 +78,8 @@ function extended(body: Graph, nodes: readonly Node[], results: readonly Value[]
 
 /** The reverse with stacks of bits among its rows. */
 function readingBits(reverse: Node, predicates: readonly Value[], stacks: readonly Value[]): Node {
-  const { body, xs, carries, consts, count } = scanParts(reverse);
-  const attrs = reverse.attrs as ScanAttrs;
-  const params = stacks.map(({ type }) => newValue(rowType("scan", type, attrs.length)));
+  const { body, xs, carries, consts, count, length } = requiredLoop(reverse);
+  const params = stacks.map(({ type }) => newValue(rowType("scan", type, length)));
   const first = 1 + carries.length + xs.length;
   const views = predicates.map((predicate, n) => unpacking(at(params, n), predicate.type.shape, placeOf(reverse)));
   const now = new Map(predicates.map((predicate, n) => [predicate, resultOf(at(views, n))]));
@@ -98,7 +93,7 @@ function readingBits(reverse: Node, predicates: readonly Value[], stacks: readon
   return {
     ...reverse,
     inputs: [...(count ? [count] : []), ...carries, ...xs, ...stacks, ...consts],
-    attrs: { ...attrs, xs: xs.length + stacks.length },
+    attrs: { ...reverse.attrs, xs: xs.length + stacks.length },
     regions: [region],
   };
 }

@@ -9,11 +9,9 @@
  * round until no more come up.
  */
 import { at } from "../base/invariant.ts";
+import { byGroup, type Group, type Wiring, wiringOf, withSizes } from "../ir/control.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
-import type { AnyOp, ControlForm } from "../ir/op.ts";
 import { nodesFor } from "../ir/walk.ts";
-import { type ScanAttrs, scanParts, whileParts } from "../ops/loops.ts";
-import { type RewindAttrs, rewindParts } from "../ops/rewind.ts";
 
 type Wanted = (value: Value) => boolean;
 
@@ -60,126 +58,68 @@ function part(region: Graph, params: readonly Value[], results: readonly Value[]
   return live(same ? region : { ...region, params, results });
 }
 
-function narrowScan(node: Node, wanted: Wanted, live: Live): Node {
-  const { count: turns, carries, xs, consts, body, last, ys } = scanParts(node);
-  const attrs = node.attrs as ScanAttrs;
-  const [nc, nx] = [carries.length, xs.length];
-  const keptYs = ys.map(wanted);
-  const rows = pick(body.results.slice(nc), keptYs);
-  const states = body.params.slice(1, 1 + nc);
-  const keptCarries = neededCarries(body, states, last.map(wanted), rows);
-  const results = [...pick(body.results.slice(0, nc), keptCarries), ...rows];
-  const read = readsFor(body, results);
-  const isRead = body.params.map((param) => read.has(param));
-  const [keptXs, keptConsts] = [isRead.slice(1 + nc, 1 + nc + nx), isRead.slice(1 + nc + nx)];
-  const params = pick(body.params, [true, ...keptCarries, ...keptXs, ...keptConsts]);
-  return {
-    ...node,
-    inputs: [
-      ...(turns ? [turns] : []),
-      ...pick(carries, keptCarries),
-      ...pick(xs, keptXs),
-      ...pick(consts, keptConsts),
-    ],
-    outputs: [...pick(last, keptCarries), ...pick(ys, keptYs)],
-    attrs: { ...attrs, carries: count(keptCarries), xs: count(keptXs) },
-    regions: [part(body, params, results, live)],
-  };
+/** By group, which of its members are needed. */
+class Needed {
+  readonly #of = new Map<Group, boolean[]>();
+
+  constructor({ outputs }: Node, wiring: Wiring, wanted: Wanted) {
+    for (const [group, values] of byGroup(outputs, wiring.outputs)) this.#of.set(group, values.map(wanted));
+  }
+
+  of(group: Group): boolean[] {
+    const known = this.#of.get(group);
+    if (known && group.kind !== "fixed") return known;
+    const own = new Array<boolean>(group.size).fill(group.kind === "fixed");
+    this.#of.set(group, own);
+    return own;
+  }
+
+  /** Members of several groups, in order. */
+  pick<T>(items: readonly T[], groups: readonly Group[]): readonly T[] {
+    return byGroup(items, groups).flatMap(([group, own]) => pick(own, this.of(group)));
+  }
+
+  /** Needs what a region reads for its needed results; says whether that is more than before. */
+  grow(region: Graph, wired: Wiring["regions"][number]): boolean {
+    const read = readsFor(region, this.pick(region.results, wired.results));
+    let grown = false;
+    for (const [group, own] of byGroup(region.params, wired.params)) {
+      const needed = this.of(group);
+      own.forEach((param, i) => {
+        if (needed[i] || !read.has(param)) return;
+        needed[i] = true;
+        grown = true;
+      });
+    }
+    return grown;
+  }
 }
 
-function narrowWhile(node: Node, wanted: Wanted, live: Live): Node {
-  const { carries, consts, body, test, last, ys, iterations } = whileParts(node);
-  const nc = carries.length;
-  const keptYs = ys.map(wanted);
-  const rows = pick(body.results.slice(nc), keptYs);
-  const tested = readsFor(test, test.results);
-  const first = last.map((value, k) => wanted(value) || tested.has(at(test.params, k)));
-  const keptCarries = neededCarries(body, body.params.slice(1, 1 + nc), first, rows);
-  const results = [...pick(body.results.slice(0, nc), keptCarries), ...rows];
-  const read = readsFor(body, results);
-  const keptConsts = consts.map((_, k) => read.has(at(body.params, 1 + nc + k)) || tested.has(at(test.params, nc + k)));
-  const kept = [...keptCarries, ...keptConsts];
+/** A loop or branch with what is needed for the results that are wanted. */
+function narrowed(node: Node, wiring: Wiring, wanted: Wanted, live: Live): Node {
+  const needed = new Needed(node, wiring, wanted);
+  const wired = node.regions.map((region, n) => [region, at(wiring.regions, n)] as const);
+  for (let grown = true; grown; ) grown = wired.map(([region, how]) => needed.grow(region, how)).includes(true);
   return {
     ...node,
-    inputs: [...pick(carries, keptCarries), ...pick(consts, keptConsts)],
-    outputs: [...pick(last, keptCarries), ...pick(ys, keptYs), iterations],
-    attrs: { ...node.attrs, carries: count(keptCarries) },
-    regions: [
-      part(test, pick(test.params, kept), test.results, live),
-      part(body, pick(body.params, [true, ...kept]), results, live),
-    ],
-  };
-}
-
-function narrowRewind(node: Node, wanted: Wanted, live: Live): Node {
-  // The planner makes those of recorded loops of what is needed, and the two fit each other.
-  if ((node.attrs as RewindAttrs).recorded) return node;
-  const { count: turns, states: carries, adjoints, xs, consts, step, back, last, ws } = rewindParts(node);
-  const [nc, na, nx] = [carries.length, adjoints.length, xs.length];
-  const keptWs = ws.map(wanted);
-  const rows = pick(back.results.slice(na), keptWs);
-  const keptAdjoints = neededCarries(back, back.params.slice(1 + nc, 1 + nc + na), last.map(wanted), rows);
-  const results = [...pick(back.results.slice(0, na), keptAdjoints), ...rows];
-  const inBack = readsFor(back, results);
-  const first = back.params.slice(1, 1 + nc).map((param) => inBack.has(param));
-  const keptCarries = neededCarries(step, step.params.slice(1, 1 + nc), first, []);
-  const states = pick(step.results, keptCarries);
-  const inStep = readsFor(step, states);
-  const rest = [...xs, ...consts].map(
-    (_, k) => inBack.has(at(back.params, 1 + nc + na + k)) || inStep.has(at(step.params, 1 + nc + k)),
-  );
-  return {
-    ...node,
-    inputs: [turns, ...pick(carries, keptCarries), ...pick(adjoints, keptAdjoints), ...pick([...xs, ...consts], rest)],
-    outputs: [...pick(last, keptAdjoints), ...pick(ws, keptWs)],
-    attrs: {
-      ...node.attrs,
-      states: count(keptCarries),
-      adjoints: count(keptAdjoints),
-      xs: count(rest.slice(0, nx)),
-      // Numbers of inputs, which are others now, for derivatives that are taken before.
-      wrt: [],
-    },
-    regions: [
-      part(step, pick(step.params, [true, ...keptCarries, ...rest]), states, live),
-      part(back, pick(back.params, [true, ...keptCarries, ...keptAdjoints, ...rest]), results, live),
-    ],
-  };
-}
-
-function narrowSwitch(node: Node, wanted: Wanted, live: Live): Node {
-  const [index, ...operands] = node.inputs;
-  const keptResults = node.outputs.map(wanted);
-  const reads = node.regions.map((region) => readsFor(region, pick(region.results, keptResults)));
-  const kept = operands.map((_, i) => node.regions.some((region, n) => at(reads, n).has(at(region.params, i))));
-  return {
-    ...node,
-    inputs: [...(index ? [index] : []), ...pick(operands, kept)],
-    outputs: pick(node.outputs, keptResults),
-    regions: node.regions.map((region) =>
-      part(region, pick(region.params, kept), pick(region.results, keptResults), live),
+    inputs: needed.pick(node.inputs, wiring.inputs),
+    outputs: needed.pick(node.outputs, wiring.outputs),
+    attrs: withSizes(node.attrs, wiring, (group) => count(needed.of(group))),
+    regions: wired.map(([region, { params, results }]) =>
+      part(region, needed.pick(region.params, params), needed.pick(region.results, results), live),
     ),
   };
 }
-
-const FORMS: Record<ControlForm, (node: Node, wanted: Wanted, live: Live) => Node> = {
-  scan: narrowScan,
-  while: narrowWhile,
-  rewind: narrowRewind,
-  // The planner makes these of what is needed, and they fit their reverses.
-  record: (node) => node,
-  switch: narrowSwitch,
-};
 
 const sameItems = <T>(a: readonly T[], b: readonly T[]): boolean =>
   a.length === b.length && a.every((item, i) => item === b[i]);
 
 /** The node with no more than what is needed for the results that are wanted; other nodes with their regions live. */
 export function narrow(node: Node, wanted: Wanted, live: Live): Node {
-  const { lower } = node.op as AnyOp;
   // Inner nodes first: they may read less afterwards.
   const inner = withLive(node, live);
-  const made = lower.kind === "control" ? FORMS[lower.form](inner, wanted, live) : inner;
+  const wiring = wiringOf(inner);
+  const made = wiring ? narrowed(inner, wiring, wanted, live) : inner;
   const same = sameItems(made.inputs, node.inputs) && sameItems(made.outputs, node.outputs);
   return same && sameItems(made.regions, node.regions) ? node : made;
 }

@@ -12,11 +12,8 @@
 import { at } from "../base/invariant.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { newValue, resultOf } from "../ir/graph.ts";
-import type { Attrs } from "../ir/op.ts";
-import { byteLength, type Shape } from "../ir/type.ts";
+import { byteLength } from "../ir/type.ts";
 import { producersOf } from "../ir/walk.ts";
-import { dynamicSlice, dynamicUpdate } from "../ops/dynamic.ts";
-import { type SliceAttrs, slice, sliceAdd, sliceUpdate } from "../ops/slice.ts";
 import { LateReads } from "./late-reads.ts";
 import { isView } from "./predicates.ts";
 
@@ -32,33 +29,16 @@ interface Change {
   readonly restore: Node;
 }
 
-/** The elements start, start + stride, … of as many as `shape` has. */
-function windowAttrs({ start, stride }: Pick<SliceAttrs, "start" | "stride">, shape: Shape): SliceAttrs {
-  const limit = shape.map((extent, axis) => at(start, axis) + (extent === 0 ? 0 : (extent - 1) * at(stride, axis) + 1));
-  return { start, limit, stride };
-}
-
 function changeOf(node: Node): Change | null {
-  const [before, update, starts] = node.inputs;
-  if (!before || !update || isLate(node)) return null;
-  const old = newValue(update.type);
-  const [after] = node.outputs;
-  const window = (op: Node["op"], inputs: readonly Value[], attrs: Attrs): Node => {
-    return { ...node, op, inputs, attrs, outputs: [old] };
+  const [before, update] = node.inputs;
+  const rule = node.op.facts?.change;
+  if (!rule || !before || !update || isLate(node)) return null;
+  const window = newValue(update.type);
+  return {
+    node,
+    window: { ...node, ...rule.read(node, node.attrs), outputs: [window] },
+    restore: { ...node, ...rule.restore(node, resultOf(node), window), outputs: [before] },
   };
-  const restore = (op: Node["op"], rest: readonly Value[]): Node => ({
-    ...node,
-    op,
-    inputs: [after as Value, old, ...rest],
-    outputs: [before],
-  });
-  if (node.op === sliceUpdate || node.op === sliceAdd) {
-    const attrs = windowAttrs(node.attrs as SliceAttrs, update.type.shape);
-    return { node, window: window(slice, [before], attrs), restore: restore(sliceUpdate, []) };
-  }
-  if (node.op !== dynamicUpdate || !starts) return null;
-  const cut = window(dynamicSlice, [before, starts], { sizes: update.type.shape });
-  return { node, window: cut, restore: restore(dynamicUpdate, [starts]) };
 }
 
 /** First and last position of late nodes that read a version as a whole. */

@@ -9,36 +9,37 @@
  */
 import { at } from "../base/invariant.ts";
 import { Build } from "../ir/build.ts";
+import { type Group, wiringOf, withSizes } from "../ir/control.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
-import { sameShape } from "../ir/type.ts";
+import { type Shape, sameShape } from "../ir/type.ts";
 import { rewriteGraph, type Visit } from "../ir/walk.ts";
 import { type BroadcastAttrs, broadcast } from "../ops/broadcast.ts";
 import { type FullAttrs, full } from "../ops/create.ts";
-import { type ScanAttrs, scanParts } from "../ops/loops.ts";
-import { type RewindAttrs, rewindParts } from "../ops/rewind.ts";
 import { hasControl } from "./control-nodes.ts";
 import type { Pass } from "./pass.ts";
 
 /** What a parameter of a region is to be instead: a constant, or a repetition of something that is handed in. */
 type Inside = { readonly full: FullAttrs } | { readonly of: Value; readonly broadcast: BroadcastAttrs | null };
 
-/** An input that every region can make itself. */
-function constantInput(b: Build, input: Value): Inside | null {
-  const made = b.producer(input);
-  return made?.op === full ? { full: made.attrs as FullAttrs } : null;
+/** A value whose every element is one number, with a shape. */
+function constantOf(b: Build, value: Value, shape: Shape): Inside | null {
+  const producer = b.producer(value);
+  const number = producer?.op.facts?.constant?.(producer.attrs);
+  return number === undefined ? null : { full: { dtype: value.type.dtype, shape, value: number } };
 }
 
-/** A stack whose rows are all the same. */
+/** A stack whose rows are all the same: a constant, or a view with no axis of its input for the rows. */
 function equalRows(b: Build, stack: Value): Inside | null {
-  const made = b.producer(stack);
   const shape = stack.type.shape.slice(1);
-  if (made?.op === full) return { full: { ...(made.attrs as FullAttrs), shape } };
-  if (made?.op !== broadcast) return null;
-  const { axes } = made.attrs as BroadcastAttrs;
-  const of = at(made.inputs, 0);
-  if (axes.includes(0)) return null;
-  const isRow = sameShape(of.type.shape, shape) && axes.every((axis, i) => axis === i + 1);
-  return { of, broadcast: isRow ? null : { axes: axes.map((axis) => axis - 1), shape } };
+  const constant = constantOf(b, stack, shape);
+  const producer = b.producer(stack);
+  const of = producer?.inputs[0];
+  const axes = of && producer.op.facts?.viewAxes?.(producer.attrs, of.type.shape, stack.type.shape);
+  if (constant || !axes) return constant;
+  const own = axes.flatMap((axis) => (axis === null || axis === 0 ? [] : [axis - 1]));
+  if (own.length < axes.length) return null;
+  const isRow = sameShape(of.type.shape, shape) && own.every((axis, i) => axis === i);
+  return { of, broadcast: isRow ? null : { axes: own, shape } };
 }
 
 /** A region whose parameters in `inside` are made in it; what is handed in for them comes last. */
@@ -58,81 +59,43 @@ function rebound(region: Graph, inside: ReadonlyMap<number, Inside>): Graph {
   return b.finish(b.inline(region, bound));
 }
 
-/** The node with inputs made inside; `places` says which parameter of a region an input is, -1 for none. */
-function sunk(
-  node: Node,
-  inside: ReadonlyMap<number, Inside>,
-  places: (region: number, input: number) => number,
-): Node {
-  const extra = [...inside.values()].flatMap((how) => ("of" in how ? [how.of] : []));
-  return {
-    ...node,
-    inputs: [...node.inputs.filter((_, i) => !inside.has(i)), ...extra],
-    regions: node.regions.map((region, n) => {
-      const own = [...inside].flatMap(([input, how]): (readonly [number, Inside])[] => {
-        const place = places(n, input);
-        return place < 0 ? [] : [[place, how]];
-      });
-      return rebound(region, new Map(own));
-    }),
-  };
+/** What an input of a group can be inside. */
+function insideOf(b: Build, input: Value, { kind }: Group): Inside | null {
+  if (kind === "row") return equalRows(b, input);
+  return kind === "const" ? constantOf(b, input, input.type.shape) : null;
 }
 
-function sinkScan(b: Build, node: Node): Node | null {
-  const { count, carries, xs } = scanParts(node);
-  const attrs = node.attrs as ScanAttrs;
-  const skipped = count ? 1 : 0;
-  const firstX = skipped + carries.length;
+/** The members of the groups of a list of values, by group and number. */
+const places = (groups: readonly Group[]): readonly { readonly group: Group; readonly i: number }[] =>
+  groups.flatMap((group) => Array.from({ length: group.size }, (_, i) => ({ group, i })));
+
+/** The node with inputs made inside. */
+function sinkInto(b: Build, node: Node): Node | null {
+  const wiring = wiringOf(node);
+  if (!wiring) return null;
   const inside = new Map<number, Inside>();
-  node.inputs.forEach((input, i) => {
-    if (i < firstX) return;
-    const how = i < firstX + xs.length ? equalRows(b, input) : constantInput(b, input);
-    if (how) inside.set(i, how);
+  const inputs = places(wiring.inputs);
+  inputs.forEach(({ group }, n) => {
+    const how = insideOf(b, at(node.inputs, n), group);
+    if (how) inside.set(n, how);
   });
   if (inside.size === 0) return null;
-  const left = xs.filter((_, x) => !inside.has(firstX + x)).length;
-  const made = sunk(node, inside, (_, input) => input - skipped + 1);
-  return { ...made, attrs: { ...attrs, xs: left } };
-}
-
-/** Constants of any other loop or branch, from its input `first` on. */
-function sinkConstants(
-  b: Build,
-  node: Node,
-  first: number,
-  places: (region: number, input: number) => number,
-): Node | null {
-  const inside = new Map<number, Inside>();
-  node.inputs.forEach((input, i) => {
-    const how = i < first ? null : constantInput(b, input);
-    if (how) inside.set(i, how);
+  const extra = [...inside.values()].flatMap((how) => ("of" in how ? [how.of] : []));
+  const regions = node.regions.map((region, r) => {
+    const params = places(at(wiring.regions, r).params);
+    const own = [...inside].flatMap(([n, how]): (readonly [number, Inside])[] => {
+      const place = params.findIndex(({ group, i }) => group === at(inputs, n).group && i === at(inputs, n).i);
+      return place < 0 ? [] : [[place, how]];
+    });
+    return rebound(region, new Map(own));
   });
-  return inside.size === 0 ? null : sunk(node, inside, places);
-}
-
-function sinkInto(b: Build, node: Node): Node | null {
-  const { lower } = node.op;
-  if (lower.kind !== "control") return null;
-  switch (lower.form) {
-    case "scan":
-      return sinkScan(b, node);
-    case "while":
-      return sinkConstants(b, node, Number(node.attrs.carries), (region, input) => input + region);
-    case "switch":
-      return sinkConstants(b, node, 1, (_, input) => input - 1);
-    // Made by the planner, after this pass.
-    case "record":
-      return null;
-    case "rewind": {
-      if ((node.attrs as RewindAttrs).recorded) return null;
-      const { states, adjoints, xs } = rewindParts(node);
-      const skipped = states.length + adjoints.length;
-      const places = (region: number, input: number): number => (region === 1 ? input : input - adjoints.length);
-      const made = sinkConstants(b, node, 1 + skipped + xs.length, places);
-      // Constants have other numbers now.
-      return made && { ...made, attrs: { ...made.attrs, wrt: [] } };
-    }
-  }
+  const left = (group: Group): number => inputs.filter((own, n) => own.group === group && !inside.has(n)).length;
+  return {
+    ...node,
+    inputs: [...node.inputs.filter((_, n) => !inside.has(n)), ...extra],
+    attrs: withSizes(node.attrs, wiring, left),
+    regions,
+  };
 }
 
 const visit: Visit = (b, node) => {

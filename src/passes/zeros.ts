@@ -18,12 +18,6 @@
 import { at } from "../base/invariant.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { isIndexType, storedNumber } from "../kernel/dtype.ts";
-import { type BroadcastAttrs, broadcast } from "../ops/broadcast.ts";
-import { type FullAttrs, full, type IotaAttrs, iota } from "../ops/create.ts";
-import { add, div, ge, gt, le, lt, mul, neg, not, sub } from "../ops/elementwise.ts";
-import { type MatmulAttrs, matmul } from "../ops/matmul.ts";
-import { reshape, type TransposeAttrs, transpose } from "../ops/movement.ts";
-import { stopGradient, where } from "../ops/select.ts";
 import { evaluateElement } from "./fold.ts";
 import type { Pass } from "./pass.ts";
 
@@ -61,36 +55,19 @@ const opposite = ({ coefs, constant }: Plane): Plane => ({ coefs: coefs.map((c) 
 const samePlane = (a: Plane, b: Plane): boolean =>
   a.constant === b.constant && a.coefs.every((coef, axis) => coef === b.coefs[axis]);
 
-/** The fact of a view, whose axis `axisOf(i)` is axis i of the input; axes of extent one do not count. */
-function viewed(fact: Fact, input: Value, rank: number, axisOf: (axis: number) => number | null): Fact | null {
-  if (fact.kind === "constant") return fact;
-  const coefs = new Array<number>(rank).fill(0);
+/** The fact of a view of something known; axes of extent one do not count. */
+function ofView({ op, attrs, inputs, outputs }: Node, fact: Fact): Fact | null {
+  const [from, to] = [at(inputs, 0).type.shape, at(outputs, 0).type.shape];
+  const axes = op.facts?.viewAxes?.(attrs, from, to);
+  if (!axes || fact.kind === "constant") return axes ? fact : null;
+  const coefs = new Array<number>(to.length).fill(0);
   for (const [axis, coef] of fact.plane.coefs.entries()) {
-    if (coef === 0 || input.type.shape[axis] === 1) continue;
-    const to = axisOf(axis);
-    if (to === null) return null;
-    coefs[to] = coef;
+    if (coef === 0 || from[axis] === 1) continue;
+    const place = axes[axis] ?? null;
+    if (place === null) return null;
+    coefs[place] = coef;
   }
   return { ...fact, plane: { ...fact.plane, coefs } };
-}
-
-/** Where the axes of a reshape come to be: those that have the same extent and as many elements behind them. */
-function reshapedAxis(from: readonly number[], to: readonly number[], axis: number): number | null {
-  const behind = (shape: readonly number[], i: number): number =>
-    shape.slice(i + 1).reduce((n, extent) => n * extent, 1);
-  const wanted = behind(from, axis);
-  const found = to.findIndex((extent, i) => extent === from[axis] && behind(to, i) === wanted);
-  return found < 0 ? null : found;
-}
-
-/** Views of something known. */
-function ofView({ op, attrs, inputs, outputs }: Node, fact: Fact): Fact | null {
-  const [input, { type }] = [at(inputs, 0), at(outputs, 0)];
-  const rank = type.shape.length;
-  if (op === broadcast) return viewed(fact, input, rank, (axis) => at((attrs as BroadcastAttrs).axes, axis));
-  if (op === transpose) return viewed(fact, input, rank, (axis) => (attrs as TransposeAttrs).perm.indexOf(axis));
-  if (op === reshape) return viewed(fact, input, rank, (axis) => reshapedAxis(input.type.shape, type.shape, axis));
-  return op === stopGradient ? fact : null;
 }
 
 /** A fact about an index: a constant is one too. */
@@ -101,16 +78,16 @@ function planeOf(fact: Fact | undefined, rank: number): Plane | null {
 
 /** Comparisons of indices. */
 function compared({ op }: Node, a: Plane, b: Plane): Fact | null {
-  if (op === le) return { kind: "inside", plane: plus(a, b, -1) };
-  if (op === lt) return { kind: "inside", plane: shifted(plus(a, b, -1), 1) };
-  if (op === ge) return { kind: "inside", plane: plus(b, a, -1) };
-  return op === gt ? { kind: "inside", plane: shifted(plus(b, a, -1), 1) } : null;
+  const { compares } = op.facts ?? {};
+  if (!compares) return null;
+  const plane = compares.sign === 1 ? plus(a, b, -1) : plus(b, a, -1);
+  return { kind: "inside", plane: compares.strict ? shifted(plane, 1) : plane };
 }
 
 function combined({ op }: Node, a: Plane, b: Plane): Plane | null {
-  if (op === add) return plus(a, b, 1);
-  if (op === sub) return plus(a, b, -1);
-  if (op !== mul) return null;
+  const { coefficients, isProduct } = op.facts ?? {};
+  if (coefficients) return plus(scaled(a, at(coefficients, 0)), b, at(coefficients, 1));
+  if (!isProduct) return null;
   if (flat(b)) return scaled(a, b.constant);
   return flat(a) ? scaled(b, a.constant) : null;
 }
@@ -142,17 +119,13 @@ const numberOf = (fact: Fact | undefined): number | null =>
   fact?.kind === "beyond" || fact?.kind === "constant" ? fact.value : null;
 
 /** 0 · y, 0 / y, -∞ + y and -∞ - y whatever y is, unless it is known to be a number that makes NaN of it. */
-function absorbed({ op }: Node, x: Fact | undefined, y: Fact | undefined): Fact | null {
-  const absorbs = (a: Fact | undefined, value: number, other: Fact | undefined, clashes: readonly number[]) => {
-    const met = numberOf(other);
-    const clash = met !== null && (Number.isNaN(met) || clashes.includes(met));
-    return a?.kind === "beyond" && a.value === value && !clash ? a : null;
-  };
-  const { NEGATIVE_INFINITY: least, POSITIVE_INFINITY: most } = Number;
-  if (op === mul) return absorbs(x, 0, y, [least, most]) ?? absorbs(y, 0, x, [least, most]);
-  if (op === div) return absorbs(x, 0, y, [0]);
-  if (op === add) return absorbs(x, least, y, [most]) ?? absorbs(y, least, x, [most]);
-  return op === sub ? absorbs(x, least, y, [least]) : null;
+function absorbed({ op }: Node, facts: readonly (Fact | undefined)[]): Fact | null {
+  for (const { operand, value, unless } of op.facts?.absorbs ?? []) {
+    const [own, met] = [facts[operand], numberOf(facts[1 - operand])];
+    const clash = met !== null && (Number.isNaN(met) || unless.includes(met));
+    if (own?.kind === "beyond" && own.value === value && !clash) return own;
+  }
+  return null;
 }
 
 /** Every choice of signs for the zeros among some numbers: facts do not tell 0 from -0. */
@@ -183,7 +156,7 @@ function evaluated(node: Node, facts: readonly (Fact | undefined)[]): number | n
 /** An elementwise operation on things that are constant beyond one line: so is its result. */
 function ofBeyond(node: Node, facts: readonly (Fact | undefined)[]): Fact | null {
   const { lower } = node.op;
-  const found = absorbed(node, facts[0], facts[1]);
+  const found = absorbed(node, facts);
   if (found) return found;
   const line = facts.find((fact) => fact?.kind === "beyond");
   if (line?.kind !== "beyond" || lower.kind !== "map" || !lower.pointwise || lower.fusion !== "once") return null;
@@ -197,25 +170,26 @@ function ofBeyond(node: Node, facts: readonly (Fact | undefined)[]): Fact | null
 function factOf(node: Node, facts: Facts): Fact | null {
   const { op, inputs, outputs, attrs } = node;
   if (outputs.length !== 1) return null;
-  const rank = at(outputs, 0).type.shape.length;
-  if (op === full) {
-    const { dtype, value } = attrs as FullAttrs;
-    return { kind: "constant", value: storedNumber(dtype, value) };
-  }
-  if (op === iota) {
-    const coefs = Array.from({ length: rank }, (_, axis) => (axis === (attrs as IotaAttrs).axis ? 1 : 0));
-    return { kind: "index", plane: { coefs, constant: 0 } };
+  const { shape, dtype } = at(outputs, 0).type;
+  const own = op.facts ?? {};
+  const number = own.constant?.(attrs);
+  if (number !== undefined) return { kind: "constant", value: storedNumber(dtype, number) };
+  const counted = own.counter?.(attrs);
+  if (counted !== undefined) {
+    return { kind: "index", plane: { coefs: shape.map((_, axis) => Number(axis === counted)), constant: 0 } };
   }
   const known = inputs.map((input) => facts.get(input));
   const [x, y, z] = known;
   if (inputs.length === 1 && x) {
     const view = ofView(node, x);
     if (view) return view;
-    if (op === not && x.kind === "inside") return { kind: "inside", plane: opposite(x.plane) };
-    if (op === neg && x.kind === "index") return { kind: "index", plane: scaled(x.plane, -1) };
+    if (own.isNegation && x.kind === "inside") return { kind: "inside", plane: opposite(x.plane) };
+    if (own.coefficients && x.kind === "index") {
+      return { kind: "index", plane: scaled(x.plane, at(own.coefficients, 0)) };
+    }
   }
-  if (op === where) return ofWhere(x, y, z);
-  const [a, b] = [planeOf(x, rank), planeOf(y, rank)];
+  if (own.isSelection) return ofWhere(x, y, z);
+  const [a, b] = [planeOf(x, shape.length), planeOf(y, shape.length)];
   const indices = inputs.length === 2 && isIndexType(at(inputs, 0).type.dtype) && a && b ? ofIndices(node, a, b) : null;
   return indices ?? ofBeyond(node, known);
 }
@@ -230,10 +204,10 @@ function lineOf(fact: Fact | undefined): readonly number[] {
 }
 
 function withLines(node: Node, facts: Facts): Node {
-  if (node.op !== matmul) return node;
-  const [xin, win] = [lineOf(facts.get(at(node.inputs, 0))), lineOf(facts.get(at(node.inputs, 1)))];
-  if (xin.length + win.length === 0) return node;
-  return { ...node, attrs: { ...(node.attrs as MatmulAttrs), xin, win } };
+  const withZeros = node.op.facts?.withZeroFactors;
+  if (!withZeros) return node;
+  const lines = node.inputs.map((input) => lineOf(facts.get(input)));
+  return lines.every((line) => line.length === 0) ? node : { ...node, attrs: withZeros(node.attrs, lines) };
 }
 
 function annotate(graph: Graph): Graph {

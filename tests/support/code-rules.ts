@@ -171,6 +171,53 @@ function isOpName(node: unknown): boolean {
   return /^op$|Op$/.test(lastName(node.object) ?? "");
 }
 
+/**
+ * A comparison with one operation is false for every operation that is added later, in silence. What a layer needs to know is a
+ * field of the operation: a fact (ir/facts.ts), what it says of its regions (ir/control.ts), a derivative or a lowering.
+ */
+export function opIdentityViolations(files: readonly ProjectFile[]): readonly string[] {
+  return files
+    .filter((file) => isProduct(file.path) && !isTest(file.path) && !file.path.startsWith("src/ops/"))
+    .flatMap((file) => {
+      const operations = new Set(
+        select(file, (node) => node.type === "ImportDeclaration" && isAst(node.source) && isOpsFile(node.source.value))
+          .flatMap((node) => node.specifiers as readonly Ast[])
+          .map((specifier) => lastName(specifier.local)),
+      );
+      return select(file, (node) => asksIdentity(node, operations)).map(
+        (node) => `${place(file, node)}: asks which operation it is; give it a field`,
+      );
+    });
+}
+
+const isOpsFile = (path: unknown): boolean => /\/ops\/[\w-]+\.ts$/.test(String(path));
+
+/** `op === full`, `node.op !== full`, `[full, iota].includes(op)`, `switch (op) { case full: … }`. */
+function asksIdentity(node: Ast, operations: ReadonlySet<string | null>): boolean {
+  const isOp = (side: unknown): boolean => {
+    if (!isAst(side)) return false;
+    return lastName(side.type === "ChainExpression" ? side.expression : side) === "op";
+  };
+  const isImported = (side: unknown): boolean =>
+    isAst(side) && side.type === "Identifier" && operations.has(lastName(side));
+  switch (node.type) {
+    case "BinaryExpression":
+      return (
+        /^[!=]==?$/.test(String(node.operator)) &&
+        ((isOp(node.left) && isImported(node.right)) || (isOp(node.right) && isImported(node.left)))
+      );
+    case "SwitchStatement":
+      return isOp(node.discriminant) && (node.cases as readonly Ast[]).some((branch) => isImported(branch.test));
+    case "CallExpression": {
+      const list = isAst(node.callee) && isAst(node.callee.object) ? node.callee.object : null;
+      const elements = list?.type === "ArrayExpression" ? (list.elements as unknown[]) : [];
+      return elements.some(isImported) && (node.arguments as unknown[]).some(isOp);
+    }
+    default:
+      return false;
+  }
+}
+
 /** The one file that may compare an element type with a name: the rows are there, and the predicates over them. */
 const TYPES_FILE = "src/kernel/dtype.ts";
 

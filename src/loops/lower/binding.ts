@@ -15,9 +15,9 @@ import {
   store,
   times,
 } from "../../codegen/script.ts";
+import type { Loop } from "../../ir/control.ts";
 import type { Node, Value } from "../../ir/graph.ts";
 import { byteLength } from "../../ir/type.ts";
-import type { LoopParts } from "../../ops/loops.ts";
 import type { PlanStep } from "../../plan/program.ts";
 import type { Body } from "./body.ts";
 
@@ -99,7 +99,7 @@ export function iterationsOf(
 /** One turn of a loop's body at row `i`; `cell` is where the body reads the row's number. */
 export function iterationOf(
   body: Body,
-  { xs, consts, last, ys }: LoopParts,
+  { xs, consts, last, ys }: Loop,
   length: number,
   i: Local,
   address: (value: Value) => Int,

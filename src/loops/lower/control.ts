@@ -24,12 +24,10 @@ import {
   type Statement,
   set,
 } from "../../codegen/script.ts";
+import type { Control, Loop } from "../../ir/control.ts";
 import type { Node } from "../../ir/graph.ts";
-import type { ControlForm } from "../../ir/op.ts";
 import { sameType } from "../../ir/type.ts";
 import { isBool } from "../../kernel/dtype.ts";
-import { type ScanAttrs, scanParts, whileParts } from "../../ops/loops.ts";
-import { type RecordAttrs, recordParts } from "../../ops/record.ts";
 import { Binding, CELL_BYTES, controlStep, fillSlots, iterationOf, iterationsOf, zip } from "./binding.ts";
 import { type Body, planBody, type Unit, type UnitOf } from "./body.ts";
 import { recordUnit } from "./record.ts";
@@ -37,29 +35,22 @@ import { rewindUnit } from "./rewind.ts";
 import { whileUnit } from "./while.ts";
 
 /** The unit of a node with regions that it controls. */
-export function controlUnit(node: Node, form: ControlForm, unitOf: UnitOf): Unit {
-  switch (form) {
-    case "scan":
-      return scanUnit(node, unitOf);
-    case "while":
-      return whileUnit(node, whileParts(node), null, unitOf);
-    case "switch":
-      return switchUnit(node, unitOf);
-    case "record": {
-      const parts = recordParts(node);
-      const { test, iterations } = parts;
-      if (!test || !iterations) return recordUnit(node, unitOf);
-      const recording = { ...parts, checkpoints: (node.attrs as RecordAttrs).checkpoints };
-      return whileUnit(node, { ...parts, test, iterations }, recording, unitOf);
+export function controlUnit(node: Node, control: Control, unitOf: UnitOf): Unit {
+  switch (control.kind) {
+    case "loop": {
+      const { loop } = control;
+      if (loop.test) return whileUnit(node, loop, unitOf);
+      return loop.recording ? recordUnit(node, loop, loop.recording, unitOf) : scanUnit(node, loop, unitOf);
     }
-    case "rewind":
-      return rewindUnit(node, unitOf);
+    case "reversal":
+      return rewindUnit(node, control.reversal, unitOf);
+    case "branch":
+      return switchUnit(node, unitOf);
   }
 }
 
-function scanUnit(node: Node, unitOf: UnitOf): Unit {
-  const parts = scanParts(node);
-  const { length, reverse } = node.attrs as ScanAttrs;
+function scanUnit(node: Node, parts: Loop, unitOf: UnitOf): Unit {
+  const { length, reverse } = parts;
   const { carries, count, last } = parts;
   const body = planBody(parts.body, parts.body.params.slice(1, 1 + carries.length), unitOf);
   const pairs = zip(carries, last);

@@ -19,21 +19,20 @@ import {
   type Statement,
   set,
 } from "../../codegen/script.ts";
+import type { Loop, Recording } from "../../ir/control.ts";
 import type { Graph, Node, Value } from "../../ir/graph.ts";
-import { type RecordAttrs, recordParts } from "../../ops/record.ts";
+import type { RecordAttrs } from "../../ops/record.ts";
 import { CELL_BYTES, controlStep, fillSlots, iterationsOf, rowsAt, zip } from "./binding.ts";
 import { type Body, planBody, type Unit, type UnitOf } from "./body.ts";
 import { recordStates } from "./checkpoints.ts";
 import { rowOfIteration, runBody, storedStates } from "./store.ts";
 
-export function recordUnit(node: Node, unitOf: UnitOf): Unit {
-  const parts = recordParts(node);
-  const attrs = node.attrs as RecordAttrs;
-  const { length, reverse, checkpoints, taped } = attrs;
-  const { carries, xs, consts, last, ys, store, positions, count, tapes } = parts;
+export function recordUnit(node: Node, parts: Loop, recording: Recording, unitOf: UnitOf): Unit {
+  const { carries, xs, consts, last, ys, count, length, reverse } = parts;
+  const { store, positions, tapes, checkpoints, taped } = recording;
   const statesOf = (region: Graph): readonly Value[] => region.params.slice(1, 1 + carries.length);
   const body = planBody(parts.body, statesOf(parts.body), unitOf);
-  const full = parts.full && planBody(parts.full, statesOf(parts.full), unitOf);
+  const full = recording.full && planBody(recording.full, statesOf(recording.full), unitOf);
   const pairs = zip(carries, last);
   const workspaceBytes = Math.max(body.workspaceBytes, full?.workspaceBytes ?? 0);
   return {
@@ -50,8 +49,8 @@ export function recordUnit(node: Node, unitOf: UnitOf): Unit {
         }),
       ];
       const step = (at: Local): readonly Statement[] => run(body, at, rows(ys));
-      const state = parts.states.map((k) => address(at(last, k)));
-      const states = storedStates(attrs, store, address(positions), { state, address, step });
+      const state = recording.states.map((k) => address(at(last, k)));
+      const states = storedStates(node.attrs as RecordAttrs, store, address(positions), { state, address, step });
       const tapeRow = plus(read(iteration), taped - length);
       const rest = full
         ? [

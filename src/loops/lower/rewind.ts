@@ -21,10 +21,11 @@ import {
   set,
   times,
 } from "../../codegen/script.ts";
+import type { Reversal } from "../../ir/control.ts";
 import type { Node, Value } from "../../ir/graph.ts";
 import { byteLength } from "../../ir/type.ts";
 import { DEFAULT_CHECKPOINTS, MOST_ITERATIONS } from "../../ops/loops.ts";
-import { type RewindAttrs, type RewindParts, rewindParts } from "../../ops/rewind.ts";
+import type { RewindAttrs } from "../../ops/rewind.ts";
 import { alignUp } from "../../plan/problem.ts";
 import { CELL_BYTES, controlStep, fillSlots, iterationsOf, rowsAt, zip } from "./binding.ts";
 import { type Body, planBody, type Unit, type UnitOf } from "./body.ts";
@@ -37,7 +38,7 @@ const newLocal = (name: string): Local => ({ name });
 
 /** A reverse whose values have addresses. */
 interface Reverse {
-  readonly parts: RewindParts;
+  readonly parts: Reversal;
   readonly attrs: RewindAttrs;
   readonly step: Body;
   readonly back: Body;
@@ -54,8 +55,7 @@ interface Start {
   statements(reverse: Reverse, scratch: readonly Int[]): readonly Statement[];
 }
 
-export function rewindUnit(node: Node, unitOf: UnitOf): Unit {
-  const parts = rewindParts(node);
+export function rewindUnit(node: Node, parts: Reversal, unitOf: UnitOf): Unit {
   const attrs = node.attrs as RewindAttrs;
   const { states: ns, adjoints: na } = attrs;
   const step = planBody(parts.step, parts.step.params.slice(1, 1 + ns), unitOf);
@@ -63,7 +63,7 @@ export function rewindUnit(node: Node, unitOf: UnitOf): Unit {
   const tail = parts.tail && planBody(parts.tail, parts.tail.params.slice(1, 1 + na), unitOf);
   const bodies = tail ? [step, back, tail] : [step, back];
   const workspaceBytes = Math.max(...bodies.map((body) => body.workspaceBytes));
-  const start = attrs.recorded ? fromStore(parts, attrs) : fromFirst(parts, attrs, unitOf.space.alignment);
+  const start = parts.isRecorded ? fromStore(parts, attrs) : fromFirst(parts, attrs, unitOf.space.alignment);
   return {
     step: controlStep(node, bodies, [workspaceBytes, CELL_BYTES, ...start.scratch], start.pairs),
     statements: (address, [workspace = int(0), cell = int(0), ...scratch]) =>
@@ -86,7 +86,7 @@ function runAt(reverse: Reverse, body: Body, row: Local, state: readonly Int[]):
 }
 
 /** The checkpoints of a recorded loop. */
-function fromStore(parts: RewindParts, attrs: RewindAttrs): Start {
+function fromStore(parts: Reversal, attrs: RewindAttrs): Start {
   const { length, checkpoints, reverse: isReversed } = attrs;
   const { adjoints, last, states, storeAfter, positions, positionsAfter } = parts;
   invariant(positions && positionsAfter, () => "a recorded loop has no positions");
@@ -157,7 +157,7 @@ function layOut(
 }
 
 /** Nothing but the first state: the schedule begins with it, in workspace. */
-function fromFirst(parts: RewindParts, attrs: RewindAttrs, alignment: number): Start {
+function fromFirst(parts: Reversal, attrs: RewindAttrs, alignment: number): Start {
   const checkpoints = attrs.checkpoints || DEFAULT_CHECKPOINTS;
   const { offsets, bytes } = layOut(parts.states, alignment);
   const pairs = zip(parts.adjoints, parts.last);

@@ -5,7 +5,7 @@
  *
  *     test ─ offer s₀ ─ copy s₁ ─ body ─ test ─ offer s₁ ─ copy s₂ ─ body ─ test ─ end: s₂ is in the spare row
  */
-import { at } from "../../base/invariant.ts";
+import { at, invariant } from "../../base/invariant.ts";
 import {
   choose,
   copy,
@@ -21,20 +21,13 @@ import {
   type Statement,
   set,
 } from "../../codegen/script.ts";
+import type { Loop, Recording } from "../../ir/control.ts";
 import type { Node, Value } from "../../ir/graph.ts";
 import { byteLength } from "../../ir/type.ts";
-import { MOST_ITERATIONS, type WhileParts } from "../../ops/loops.ts";
+import { MOST_ITERATIONS } from "../../ops/loops.ts";
 import { Binding, CELL_BYTES, controlStep, fillSlots, iterationOf, rowsAt, zip } from "./binding.ts";
 import { planBody, type Unit, type UnitOf } from "./body.ts";
 import { OnlineKeeper, tableBytes } from "./keeper.ts";
-
-/** What a loop keeps for its reverse as it goes: carries by number, and where. */
-export interface Recording {
-  readonly states: readonly number[];
-  readonly store: readonly Value[];
-  readonly positions: Value;
-  readonly checkpoints: number;
-}
 
 /** Statements around the iterations of a loop that keeps states. */
 interface Keeping {
@@ -65,9 +58,9 @@ function keeping(
   };
 }
 
-export function whileUnit(node: Node, parts: WhileParts, recording: Recording | null, unitOf: UnitOf): Unit {
-  const length = Number(node.attrs.length);
-  const { carries, consts, last, iterations } = parts;
+export function whileUnit(node: Node, parts: Loop, unitOf: UnitOf): Unit {
+  const { carries, consts, last, iterations, length, recording } = parts;
+  invariant(parts.test && iterations, () => "a loop without a test has a number of iterations");
   const body = planBody(parts.body, parts.body.params.slice(1, 1 + carries.length), unitOf);
   const test = planBody(parts.test, [undefined], unitOf);
   const pairs = zip(carries, last);
@@ -80,7 +73,7 @@ export function whileUnit(node: Node, parts: WhileParts, recording: Recording | 
       const keeps = recording ? keeping(recording, last, i, [table, address]) : NOTHING;
       const result = plus(cell, 4);
       const binding = new Binding()
-        .bind(parts.test.params, [...last.map(address), ...consts.map(address)])
+        .bind(test.region.params, [...last.map(address), ...consts.map(address)])
         .bind(test.slots, [result]);
       const more = intOp("lt", read(i), int(length === 0 ? MOST_ITERATIONS : length));
       return [

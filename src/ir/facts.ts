@@ -1,0 +1,48 @@
+/**
+ * @file Facts about single operations that passes draw conclusions from. Each is optional: an operation that does not state a
+ * fact is one that nothing is concluded about.
+ */
+import type { Node, Value } from "./graph.ts";
+import type { Attrs } from "./op.ts";
+import type { Shape } from "./type.ts";
+
+export interface OpFacts<A> {
+  /** Every element is this number, before it is stored. */
+  constant?(attrs: A): number;
+  /** Every element is its position along this axis. */
+  counter?(attrs: A): number;
+  /**
+   * The result shows every element of its only input, at all positions that agree with its own: which axis of the result each
+   * axis of the input is; null for one that is split up or joined with others.
+   */
+  viewAxes?(attrs: A, from: Shape, to: Shape): readonly (number | null)[];
+  /** The result is the sum of the inputs, each times its coefficient. */
+  readonly coefficients?: readonly number[];
+  /** The result is the product of its two inputs. */
+  readonly isProduct?: true;
+  /** True exactly where sign · (first - second) is 0 or less; less than 0 if strict. */
+  readonly compares?: { readonly sign: 1 | -1; readonly strict: boolean };
+  /** True exactly where its only input is false. */
+  readonly isNegation?: true;
+  /** The second input where the first is true, else the third. */
+  readonly isSelection?: true;
+  /** If this operand is `value`, so is the result, whatever finite number the other operand is, and unless it is one of these. */
+  readonly absorbs?: readonly { readonly operand: 0 | 1; readonly value: number; readonly unless: readonly number[] }[];
+  /** The attributes of a product some of whose factors are zero: for each input a line through its last two axes, or []. */
+  withZeroFactors?(attrs: A, lines: readonly (readonly number[])[]): A;
+  /** The result is the first input with a window of it overwritten by the second, or changed by it. */
+  readonly change?: ChangeRule<A>;
+}
+
+/** A node apart from where it stands. */
+export interface Application {
+  readonly op: Node["op"];
+  readonly inputs: readonly Value[];
+  readonly attrs: Attrs;
+}
+
+/** What reads the window that a change overwrites, and what puts a window that was read into a later version. */
+export interface ChangeRule<A> {
+  read(node: Node, attrs: A): Application;
+  restore(node: Node, after: Value, window: Value): Application;
+}
