@@ -64,10 +64,8 @@ class Inputs {
 function bindForward(
   b: Build,
   { forwardParts, backwardParts, stacks }: LoopPair,
-  again: readonly Node[],
-  kept: Stacks,
-  [rows, consts]: readonly [Inputs, Inputs],
-  index: Value,
+  { again, kept }: { readonly again: readonly Node[]; readonly kept: Stacks },
+  { rows, consts, index }: { readonly rows: Inputs; readonly consts: Inputs; readonly index: Value },
 ): (value: Value) => Value {
   const { body, carries, xs, consts: given, ys } = forwardParts;
   const firstX = 1 + carries.length;
@@ -108,7 +106,7 @@ function backwardWith(pair: LoopPair, { again }: RowCut, kept: Stacks): Node {
   const firstX = 1 + carries.length;
   const given = consts.map((k, i) => constants.of(k, at(body.params, firstX + xs.length + i)));
   const others = xs.map((x, i) => (stacks.includes(x) ? null : rows.of(x, at(body.params, firstX + i))));
-  const made = bindForward(b, pair, again, kept, [rows, constants], index);
+  const made = bindForward(b, pair, { again, kept }, { rows, consts: constants, index });
   const rowOf = new Map(rowsOf(forwardParts, stacks).map((row, n) => [at(stacks, n), made(row)]));
   const results = b.inline(body, [index, ...adjoints, ...xs.map((x, i) => others[i] ?? rowOf.get(x) ?? x), ...given]);
   const params = [index, ...adjoints, ...rows.params, ...constants.params];

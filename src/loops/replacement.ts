@@ -68,12 +68,11 @@ function ownAdjoints({ backward, backwardParts }: LoopPair, producer: ReadonlyMa
   return { adjoints, constants };
 }
 
-/** A pair in its new form; `regions` are step and back. */
+/** A pair in its new form. */
 export function replacementOf(
   pair: LoopPair,
   schedule: Schedule,
-  { rows, consts }: Inputs,
-  regions: StepAndBack,
+  { inputs: { rows, consts }, regions }: Parts,
   producer: ReadonlyMap<Value, Node>,
 ): Replacement {
   const { adjoints, constants } = ownAdjoints(pair, producer);
@@ -81,6 +80,12 @@ export function replacementOf(
   const make = pair.states.length === 0 ? rescanned : recorded;
   const { forward, backward } = make(pair, schedule, given, regions);
   return { forward, backward: [...constants, ...backward] };
+}
+
+/** What a reverse from states is made of, however many these are. */
+export interface Parts {
+  readonly inputs: Inputs;
+  readonly regions: StepAndBack;
 }
 
 interface StepAndBack {

@@ -15,8 +15,8 @@ import { producersOf } from "../ir/walk.ts";
 import type { Reversal, ScanAttrs } from "../ops/loops.ts";
 import { controlRuns } from "../plan/cost/model.ts";
 import { findPairs, type LoopPair } from "./pairs.ts";
-import { backOf, type Inputs, inputsOf, stepOf, tailOf } from "./regions.ts";
-import { replacementOf } from "./replacement.ts";
+import { backOf, inputsOf, stepOf, tailOf } from "./regions.ts";
+import { type Parts, replacementOf } from "./replacement.ts";
 import { namedSchedule, type Schedule } from "./schedules.ts";
 import { findOpenPairs, type OpenPair, recordOpen, withCheckpoints } from "./unbounded.ts";
 
@@ -64,11 +64,6 @@ export const asAsked: Decide = {
   open: ({ pair }) => pair.reversal.checkpoints,
 };
 
-interface Parts {
-  readonly inputs: Inputs;
-  readonly regions: { readonly step: Graph; readonly back: Graph; readonly tail: Graph };
-}
-
 /** By the reverse of a pair. */
 const known = new WeakMap<Node, { readonly stacks: readonly Value[]; readonly parts: Parts }>();
 
@@ -90,14 +85,13 @@ export function rewindLoops(
   graph: Graph,
   decide: Decide,
   seen: (loop: Rewound) => void = () => {},
-  runs = 1,
-  depth = 0,
+  { runs, depth }: Pick<FoundLoop, "runs" | "depth"> = { runs: 1, depth: 0 },
 ): Graph {
   const within = (node: Node): Node => {
     if (node.op.lower.kind !== "control") return node;
     const often = controlRuns(node)?.runs ?? [];
     const regions = node.regions.map((region, n) =>
-      rewindLoops(region, decide, seen, runs * (often[n] ?? 1), depth + 1),
+      rewindLoops(region, decide, seen, { runs: runs * (often[n] ?? 1), depth: depth + 1 }),
     );
     return regions.every((region, n) => region === node.regions[n]) ? node : { ...node, regions };
   };
@@ -113,9 +107,9 @@ export function rewindLoops(
       replaced.set(found.backward, [pair.backward]);
       continue;
     }
-    const { inputs, regions } = partsOf(pair);
-    seen({ ...loop, ...regions });
-    const { forward, backward } = replacementOf(pair, schedule, inputs, regions, producer);
+    const parts = partsOf(pair);
+    seen({ ...loop, ...parts.regions });
+    const { forward, backward } = replacementOf(pair, schedule, parts, producer);
     replaced.set(found.forward, [forward]);
     replaced.set(found.backward, backward);
   }

@@ -96,14 +96,19 @@ export function iterationsOf(
   ];
 }
 
-/** One turn of a loop's body at row `i`; `cell` is where the body reads the row's number. */
+/** Where values are, and what a body works with; `cell` is where it reads the row's number. */
+interface Places {
+  readonly address: (value: Value) => Int;
+  readonly workspace: Int;
+  readonly cell: Int;
+}
+
+/** One iteration of a loop's body at row `i`. */
 export function iterationOf(
   body: Body,
-  { xs, consts, last, ys }: Loop,
-  length: number,
+  { xs, consts, last, ys, length }: Loop,
   i: Local,
-  address: (value: Value) => Int,
-  [workspace, cell]: readonly [Int, Int],
+  { address, workspace, cell }: Places,
 ): readonly Statement[] {
   const [index, ...params] = body.region.params;
   const row = (stacks: readonly Value[]): readonly Int[] => rowsAt(stacks, length, read(i), address);

@@ -54,7 +54,9 @@ function actionsOf(length: number, rule: SplitAttrs): readonly Action[] {
   };
   const top: Local = { name: "top" };
   machine.run(recordStates(states, int(length), top));
-  machine.run(walkBack(states, int(length), top, true, (turn) => moved(int(BACK), { kind: "local", local: turn })));
+  machine.run(
+    walkBack(states, int(length), { top, resumed: true }, (turn) => moved(int(BACK), { kind: "local", local: turn })),
+  );
   // What is left in checkpoints at the end is let go.
   return [...actions, ...[...held].map((slot): Action => ({ kind: "free", level: 0, slot }))];
 }

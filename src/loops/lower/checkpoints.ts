@@ -62,12 +62,10 @@ export function binomialSplit(m: Local, length: Int, slots: Int): readonly State
 export function splitAhead(
   { split, every }: Omit<SplitAttrs, "checkpoints">,
   m: Local,
-  from: Int,
-  length: Int,
-  slots: Int,
+  { from, length, free }: { readonly from: Int; readonly length: Int; readonly free: Int },
 ): readonly Statement[] {
   if (split === "binary") return [set(m, intOp("div", length, int(2)))];
-  if (split !== "periodic") return binomialSplit(m, length, slots);
+  if (split !== "periodic") return binomialSplit(m, length, free);
   const inPiece = minus(from, intOp("mul", intOp("div", from, int(every)), int(every)));
   const starts = intOp("and", intOp("eq", inPiece, int(0)), below(int(every), length));
   return [set(m, int(1)), choose(starts, [set(m, int(every))])];
@@ -95,7 +93,10 @@ function advance(states: Checkpoints, p: Local, t: Local, top: Local): Statement
   const hasFree = below(int(0), free);
   return repeatWhile(below(read(p), read(t)), [
     set(m, minus(read(t), read(p))),
-    choose(hasFree, splitAhead(states.rule, m, read(p), plus(minus(read(t), read(p)), 1), plus(free, 1))),
+    choose(
+      hasFree,
+      splitAhead(states.rule, m, { from: read(p), length: plus(minus(read(t), read(p)), 1), free: plus(free, 1) }),
+    ),
     set(goal, plus(read(p), read(m))),
     repeatWhile(below(read(p), read(goal)), [...states.step(p), set(p, plus(read(p), 1))]),
     choose(intOp("and", hasFree, below(read(p), read(t))), [
@@ -128,8 +129,7 @@ export function recordStates(states: Checkpoints, count: Int, top: Local): reado
 export function walkBack(
   states: Checkpoints,
   count: Int,
-  top: Local,
-  resumed: boolean,
+  { top, resumed }: { readonly top: Local; readonly resumed: boolean },
   back: (turn: Local) => readonly Statement[],
 ): readonly Statement[] {
   const [p, t, first] = newLocals(["p", "t", "first"]) as [Local, Local, Local];

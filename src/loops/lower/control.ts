@@ -60,7 +60,7 @@ function scanUnit(node: Node, parts: Loop, unitOf: UnitOf): Unit {
     statements(address, [workspace = int(0), cell = int(0)]) {
       const [i, turns]: readonly Local[] = [{ name: "i" }, { name: "turns" }];
       if (!i || !turns) return [];
-      const run = iterationOf(body, parts, length, i, address, [workspace, cell]);
+      const run = iterationOf(body, parts, i, { address, workspace, cell });
       const loop = reverse
         ? [set(i, read(turns)), repeatWhile(intOp("lt", int(0), read(i)), [set(i, plus(read(i), -1)), ...run])]
         : [set(i, int(0)), repeatWhile(intOp("lt", read(i), read(turns)), [...run, set(i, plus(read(i), 1))])];

@@ -97,7 +97,7 @@ function reversed(slots: number, turns: number): { readonly advances: number; re
   const top: Local = { name: "top" };
   machine.locals.set(top, machine.memory.get(PLACES + 4 * slots) ?? 0);
   const back = (turn: Local): readonly Statement[] => moved(int(BACK), { kind: "local", local: turn });
-  machine.run(walkBack(states, int(turns), top, true, back));
+  machine.run(walkBack(states, int(turns), { top, resumed: true }, back));
   return { advances, order };
 }
 

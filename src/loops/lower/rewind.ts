@@ -115,7 +115,7 @@ function fromStore(parts: Reversal, attrs: RewindAttrs): Start {
         set(early, plus(read(all), -attrs.taped)),
         set(top, loadAt(plus(list, checkpoints * 4))),
         ...(isOnline ? [set(work, loadAt(plus(list, (2 * checkpoints + 1) * 4)))] : []),
-        ...walkBack(kept, read(early), top, true, run(reverse.back)),
+        ...walkBack(kept, read(early), { top, resumed: true }, run(reverse.back)),
       ];
     },
   };
@@ -187,7 +187,7 @@ function fromFirst(parts: Reversal, attrs: RewindAttrs, alignment: number): Star
         ...fillSlots(pairs, address),
         ...parts.states.flatMap((value, k) => copy(plus(rows, at(offsets, k)), address(value), byteLength(value.type))),
         ...(attrs.reverse ? [set(all, count)] : []),
-        ...walkBack(kept, count, newLocal("top"), false, run(reverse.back)),
+        ...walkBack(kept, count, { top: newLocal("top"), resumed: false }, run(reverse.back)),
       ];
     },
   };

@@ -86,7 +86,7 @@ export function whileUnit(node: Node, parts: Loop, unitOf: UnitOf): Unit {
           set(goes, intOp("and", loadAt(result, 1), more)),
           choose(read(goes), [
             ...keeps.before,
-            ...iterationOf(body, parts, length, i, address, [workspace, cell]),
+            ...iterationOf(body, parts, i, { address, workspace, cell }),
             set(i, plus(read(i), 1)),
           ]),
         ]),
