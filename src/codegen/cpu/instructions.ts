@@ -10,8 +10,8 @@
  */
 import type { Bound, Expr, Index, LoopVar, ScalarFn } from "../../kernel/expr.ts";
 import { rangeOf } from "../../kernel/index-math.ts";
-import { laneStep } from "../../kernel/lanes.ts";
 import type { Store } from "../../kernel/loops.ts";
+import { laneStep } from "./lanes.ts";
 
 /** Vector operations of a loop, in weights. */
 export interface BodyCount {

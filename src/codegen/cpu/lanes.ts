@@ -7,7 +7,7 @@
  *
  * Then a register is one load, and a bound at a multiple of the lanes holds in all of them or in none.
  */
-import type { Bound, Expr, Index, LoopVar } from "./expr.ts";
+import type { Bound, Expr, Index, LoopVar } from "../../kernel/expr.ts";
 
 /** What indices are asked about. */
 export interface LaneView {
