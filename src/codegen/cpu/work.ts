@@ -13,7 +13,7 @@
 import { bytesOf } from "../../kernel/dtype.ts";
 import type { Kernel } from "../../kernel/loops.ts";
 import { addWork, NO_WORK, type Work } from "../../target/work.ts";
-import { isWide } from "../slots.ts";
+import { isWide } from "../operand-addresses.ts";
 import { nestWork, type ProductTile } from "./nests.ts";
 import { kernelTraffic, runningNests } from "./traffic.ts";
 

@@ -11,8 +11,8 @@ import { PanelPacking } from "./contract-panel.ts";
 import { type ProductPlan, widthOf, workspaceElements } from "./contract-plan.ts";
 import { type Area, emitDepthRange } from "./contract-tile.ts";
 import { fillLanes } from "./contract-window.ts";
+import { splitUnit } from "./emit-loops.ts";
 import type { VectorEmitter } from "./emitter.ts";
-import { splitUnit } from "./walk.ts";
 
 export class ContractPacking extends PanelPacking<ProductPlan> {
   /** Tiles of the spread side for each value of the folded counters, and in all; panels. */
@@ -32,7 +32,7 @@ export class ContractPacking extends PanelPacking<ProductPlan> {
   workspace(): void {
     const { plan, nest, em } = this;
     const { parts, dtype } = plan;
-    let next = `${em.slot(nest.scratch, 0)} + (idx)thread * ${workspaceElements(plan)}`;
+    let next = `${em.pointer(nest.scratch, 0)} + (idx)thread * ${workspaceElements(plan)}`;
     for (const [name, elements] of Object.entries(parts)) {
       if (elements === 0) continue;
       em.code.line(`${dtype} *const w_${name} = ${next};`);

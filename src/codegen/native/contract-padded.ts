@@ -136,7 +136,7 @@ function copyOf(interner: Interner, { load, bounded, rest }: Image, side: Side, 
 /** Copies the image into `dst`, zeros around it. Batch counters have names. */
 export function emitPadding(em: VectorEmitter, { load, axes, rest, elements }: Padding, dst: string): void {
   const { code } = em;
-  const image = `${em.slot(load.operand, load.index.offset)} + (${em.index(rest, em.all)})`;
+  const image = `${em.pointer(load.operand, load.index.offset)} + (${em.index(rest, em.all)})`;
   code.line(`memset(${dst}, 0, ${elements} * sizeof(*${dst}));`);
   const walk = (at: number, from: string, to: string): void => {
     const axis = axes[at];

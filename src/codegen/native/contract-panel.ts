@@ -65,7 +65,7 @@ export class PanelPacking<Plan extends PanelPlan> {
     em.vars.set(v, counter);
     const index = em.index(indexOf([...access.rest, ...access.lane]), em.all);
     const along = step === "table" ? "" : ` + pc * ${step}`;
-    return `${base ?? em.slot(access.load.operand, access.load.index.offset)} + (${index})${along}`;
+    return `${base ?? em.pointer(access.load.operand, access.load.index.offset)} + (${index})${along}`;
   }
 
   packPanel(width: number, lanes: number, to: string): void {
@@ -108,6 +108,6 @@ export class PanelPacking<Plan extends PanelPlan> {
     const { v } = this.plan;
     if (v.kind !== "across" && v.kind !== "permuted") return "0";
     const { operand, index } = v.access.load;
-    return `${this.em.slot(operand, index.offset)} + ${at(this.em.operands, operand).elements - index.offset}`;
+    return `${this.em.pointer(operand, index.offset)} + ${at(this.em.operands, operand).elements - index.offset}`;
   }
 }

@@ -8,9 +8,9 @@
 import type { ContractNest, Within } from "../../kernel/loops.ts";
 import type { Needed } from "../needed-sums.ts";
 import { type ProductPlan, widthOf } from "./contract-plan.ts";
+import { emitStores } from "./emit-loops.ts";
 import type { VectorEmitter } from "./emitter.ts";
 import { acrossName } from "./gemm-pack.ts";
-import { emitStores } from "./walk.ts";
 
 /** A tile in C: where it is, the distance of its rows, and its first row and column in the counters' terms. */
 export interface TilePlace {

@@ -27,11 +27,11 @@ import { indexOf } from "./contract-access.ts";
 import { ContractPacking } from "./contract-packing.ts";
 import { type Product, planProduct, widthOf, workspaceElements } from "./contract-plan.ts";
 import { anyNeeded, emitDepthRange, finishTile, type TilePlace } from "./contract-tile.ts";
+import { splitUnit } from "./emit-loops.ts";
 import type { VectorEmitter } from "./emitter.ts";
 import { type DepthStep, type MicroShape, sharedMicro, shareVectors } from "./gemm-micro.ts";
 import { sharePacking } from "./gemm-pack.ts";
 import type { CFile, NativeOptions } from "./options.ts";
-import { splitUnit } from "./walk.ts";
 import { emitWinograd } from "./winograd.ts";
 import { total } from "./winograd-choice.ts";
 import { planWinograd, planWinogradWeights } from "./winograd-plan.ts";
@@ -276,7 +276,7 @@ class ContractEmitter extends ContractPacking {
     em.vars.set(nest.rows, "row");
     em.vars.set(nest.cols, "col0");
     const index = em.index(indexOf(store.index.terms), em.all);
-    code.line(`${plan.dtype} *const c = ${em.slot(store.operand, store.index.offset)} + (${index});`);
+    code.line(`${plan.dtype} *const c = ${em.pointer(store.operand, store.index.offset)} + (${index});`);
     return beyond > 0 ? { at: "tile", stride: String(width) } : { at: "c", stride: this.resultStride() };
   }
 

@@ -10,7 +10,7 @@ import { mapIndices } from "../../kernel/rewrite.ts";
 export const loopVar = (name: string, extent: number): LoopVar => ({ kind: "var", name, extent });
 
 /**
- * A counter that is always 1. A function takes an address for each constant offset that its nest has (slots.ts); what
+ * A counter that is always 1. A function takes an address for each constant offset that its nest has (operand-addresses.ts); what
  * substituting adds to an offset is a multiple of this instead.
  */
 export const UNIT: LoopVar = loopVar("unit", 2);

@@ -31,7 +31,7 @@ export interface Context {
 }
 
 /** The C name of the pointer to an operand's element number `offset`. */
-export type SlotName = (operand: number, offset: number) => string;
+export type PointerName = (operand: number, offset: number) => string;
 
 const fitsI32 = (index: Index): boolean => {
   const [lo, hi] = rangeOf(index);
@@ -42,7 +42,7 @@ export class VectorEmitter {
   readonly code: CCode;
   readonly interner: Interner = new Interner();
   readonly lanes: number;
-  readonly slot: SlotName;
+  readonly pointer: PointerName;
   /** Of the kernel. */
   readonly operands: readonly Operand[];
   /** The counter in the lanes. */
@@ -53,10 +53,10 @@ export class VectorEmitter {
   readonly vars: Map<LoopVar, string> = new Map();
   #known = new Map<number, string>();
 
-  constructor(code: CCode, lanes: number, slot: SlotName, operands: readonly Operand[]) {
+  constructor(code: CCode, lanes: number, pointer: PointerName, operands: readonly Operand[]) {
     this.code = code;
     this.lanes = lanes;
-    this.slot = slot;
+    this.pointer = pointer;
     this.operands = operands;
   }
 
@@ -210,7 +210,7 @@ export class VectorEmitter {
 
   /** Address of an element: pointer and index. */
   #place(operand: number, index: Index, ctx: Context, lane: string | null): readonly [string, string] {
-    return [this.slot(operand, index.offset), this.index(index, ctx, lane, true)];
+    return [this.pointer(operand, index.offset), this.index(index, ctx, lane, true)];
   }
 
   // ---- loads and stores ---------------------------------------------------------------------------------------------

@@ -7,12 +7,12 @@
 
 import { at } from "../../base/invariant.ts";
 import type { Kernel, Nest } from "../../kernel/loops.ts";
-import { isWide, nestKey, type Slot, slotNumbers, slotsOf } from "../slots.ts";
+import { addressesOf, addressNumbers, isWide, nestKey, type OperandAddress } from "../operand-addresses.ts";
 import { type Units, workOf } from "../units.ts";
 import { CCode } from "./c-code.ts";
 import { emitContract } from "./contract.ts";
 import { elementForm } from "./elements.ts";
-import { type SlotName, VectorEmitter } from "./emitter.ts";
+import { type PointerName, VectorEmitter } from "./emitter.ts";
 import { fileName } from "./names.ts";
 import { emitMap, emitScan, emitScatter, emitShuffle } from "./nests.ts";
 import { type CFile, lanesOf, type NativeOptions } from "./options.ts";
@@ -20,8 +20,8 @@ import { emitReduce } from "./reduce.ts";
 
 export interface NativeFunction {
   readonly name: string;
-  readonly slots: readonly Slot[];
-  /** Of each slot: the C type it points to. */
+  readonly addresses: readonly OperandAddress[];
+  /** Of each address: the C type it points to. */
   readonly types: readonly string[];
   readonly units: Units;
   /** Scalar operations of one call, roughly: whether it is worth sharing. */
@@ -32,7 +32,7 @@ function emitNest(em: VectorEmitter, nest: Nest, file: CFile): Units {
   switch (nest.kind) {
     case "map":
       if (nest.unlessSame) {
-        const [a, b] = nest.unlessSame.map((operand) => em.slot(operand, 0));
+        const [a, b] = nest.unlessSame.map((operand) => em.pointer(operand, 0));
         em.code.line(`if ((void *)${a} == (void *)${b}) return;`);
       }
       return emitMap(em, nest, file);
@@ -85,23 +85,23 @@ export class NativeLibrary {
   }
 
   #function(kernel: Kernel, nest: Nest): NativeFunction {
-    const slots = slotsOf(nest);
-    const slot = slotNumbers(slots);
-    const key = nestKey(kernel, nest, slots, slot);
+    const addresses = addressesOf(nest);
+    const addressNumber = addressNumbers(addresses);
+    const key = nestKey(kernel, nest, addresses, addressNumber);
     const known = this.#byKey.get(key);
-    if (known) return { ...known, slots };
+    if (known) return { ...known, addresses };
     const name = fileName(`kernel_${this.#byKey.size}`);
-    const types = slots.map(({ operand }) => elementForm(at(kernel.operands, operand).dtype).c);
+    const types = addresses.map(({ operand }) => elementForm(at(kernel.operands, operand).dtype).c);
     const code = new CCode();
-    const pointers = slots.map(() => code.name("s"));
+    const pointers = addresses.map(() => code.name("s"));
     const lanes = lanesOf(this.#options, isWide(kernel, nest));
-    const pointer: SlotName = (operand, offset) => at(pointers, slot(operand, offset));
+    const pointer: PointerName = (operand, offset) => at(pointers, addressNumber(operand, offset));
     const em = new VectorEmitter(code, lanes, pointer, kernel.operands);
     const units = emitNest(em, nest, { options: this.#options, share: (shared, text) => this.#put(shared, text) });
     const params = types.map((type, i) => `${type} *${at(pointers, i)}`);
     const head = ["idx lo", "idx hi", "int thread", ...params].join(", ");
     this.#texts.push(`static NOINLINE void ${name}(${head}) {\n${code.lines.join("\n")}\n}\n`);
-    const made = { name, slots, types, units, work: workOf(nest) };
+    const made = { name, addresses, types, units, work: workOf(nest) };
     this.#byKey.set(key, made);
     return made;
   }

@@ -14,11 +14,11 @@ import type { Expr, LoopVar } from "../../kernel/expr.ts";
 import type { MapNest } from "../../kernel/loops.ts";
 import { linearCoefficient } from "../intern.ts";
 import { live, type Units } from "../units.ts";
+import { emitOuter, emitStores } from "./emit-loops.ts";
 import type { VectorEmitter } from "./emitter.ts";
 import { shareVectors } from "./gemm-micro.ts";
 import { sharePacking, turnName } from "./gemm-pack.ts";
 import type { NativeOptions, ShareFunction } from "./options.ts";
-import { emitOuter, emitStores } from "./walk.ts";
 
 type Load = Extract<Expr, { kind: "load" }>;
 /** One that can be turned round. */
@@ -120,7 +120,7 @@ function emitBlock(
   const blocks = loads.map((load) => {
     const block = code.name("block");
     const step = linearCoefficient(em.interner, load.index, inner) ?? 0;
-    const first = `${em.slot(load.operand, load.index.offset)} + (${em.index(load.index, em.all, null, true)})`;
+    const first = `${em.pointer(load.operand, load.index.offset)} + (${em.index(load.index, em.all, null, true)})`;
     code.line(`${em.type(load.dtype)} ${block}[${lanes}];`);
     code.line(
       `for (int r = 0; r < ${lanes}; r++) ${block}[r] = ${em.type(load.dtype)}_load(${first} + r * (idx)(${step}));`,

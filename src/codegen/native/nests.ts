@@ -2,11 +2,11 @@
 import { call, type Expr, type LoopVar, load } from "../../kernel/expr.ts";
 import type { MapNest, ScanNest, ScatterNest, ShuffleNest, Store } from "../../kernel/loops.ts";
 import { live, UNDIVIDED, type Units } from "../units.ts";
+import { emitOuter, emitRow, emitStores, operandType } from "./emit-loops.ts";
 import type { Context, VectorEmitter } from "./emitter.ts";
 import { emitTurnedMap, turnedMap } from "./map-turned.ts";
 import type { CFile } from "./options.ts";
 import { constantText } from "./scalar.ts";
-import { emitOuter, emitRow, emitStores, operandType } from "./walk.ts";
 
 /** Rows of maps: over all counters but the last, then along it. */
 function emitRows(
@@ -105,7 +105,7 @@ export function emitScatter(em: VectorEmitter, nest: ScatterNest): Units {
  */
 export function emitShuffle(em: VectorEmitter, nest: ShuffleNest): Units {
   const n = nest.along.extent;
-  const out = em.slot(nest.operand, 0);
+  const out = em.pointer(nest.operand, 0);
   em.vec = null;
   em.code.line(`for (idx e = 0; e < ${n}; e++) ${out}[e] = (i32)e;`);
   const i = em.counter(nest.along);

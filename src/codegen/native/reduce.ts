@@ -10,10 +10,10 @@ import type { LoopVar } from "../../kernel/expr.ts";
 import type { ReduceNest } from "../../kernel/loops.ts";
 import { FOLD_TURNS, foldRun, folds, identityOf } from "../../kernel/loops.ts";
 import { live, UNDIVIDED, type Units } from "../units.ts";
+import { emitOuter, emitStores } from "./emit-loops.ts";
 import type { Context, VectorEmitter } from "./emitter.ts";
 import { laneType } from "./options.ts";
 import { constantText, scalarText } from "./scalar.ts";
-import { emitOuter, emitStores } from "./walk.ts";
 
 /** Registers of a tile of columns that is summed down at once. */
 const TILE = 8;
@@ -174,8 +174,8 @@ function emitLast(em: VectorEmitter, nest: ReduceNest, sums: Accumulators, round
       em.block("", () => {
         code.line(`const idx ${at} = ${name}${u === 0 ? "" : ` + ${u * em.lanes}`};`);
         em.vars.set(last, at);
-        const slot = `${sums.acc}[${u}]`;
-        code.line(`${slot} = ${sums.combine(slot, em.emit(nest.body, ctx))};`);
+        const sum = `${sums.acc}[${u}]`;
+        code.line(`${sum} = ${sums.combine(sum, em.emit(nest.body, ctx))};`);
       });
     }
   };
@@ -329,7 +329,7 @@ function emitTile(em: VectorEmitter, nest: ReduceNest, { column, count, ctx }: T
   const { code } = em;
   const across = em.vec;
   const sums = new Accumulators(em, nest, count);
-  const each = (body: (slot: string) => void): void => {
+  const each = (body: (sum: string) => void): void => {
     const run = (u: string): void => {
       if (across && column !== null) {
         code.line(`const idx ${em.counter(across)} = ${column}${u === "0" ? "" : ` + ${u} * ${em.lanes}`};`);
@@ -342,7 +342,7 @@ function emitTile(em: VectorEmitter, nest: ReduceNest, { column, count, ctx }: T
       em.block(`for (int u = 0; u < ${count}; u++)`, () => run("u"));
     }
   };
-  const turn = (): void => each((slot) => code.line(`${slot} = ${sums.combine(slot, em.emit(nest.body, ctx))};`));
+  const turn = (): void => each((sum) => code.line(`${sum} = ${sums.combine(sum, em.emit(nest.body, ctx))};`));
   const counters = live(nest.reduce);
   const inner = counters.pop() ?? null;
   if (nest.reduce.every((v) => v.extent > 0)) {
@@ -355,8 +355,8 @@ function emitTile(em: VectorEmitter, nest: ReduceNest, { column, count, ctx }: T
     });
   }
   sums.finish();
-  each((slot) => {
-    em.bind({ kind: "acc", dtype: nest.dtype }, slot);
+  each((sum) => {
+    em.bind({ kind: "acc", dtype: nest.dtype }, sum);
     emitStores(em, nest.stores, ctx);
   });
 }

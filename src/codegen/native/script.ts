@@ -4,9 +4,9 @@
  * between. Numbers are each thread's own; where one is read from the arena all threads meet after reading.
  */
 import { at, invariant } from "../../base/invariant.ts";
+import { addressBytes } from "../operand-addresses.ts";
 import type { Int, IntOp, Local, Statement } from "../script.ts";
 import { plus } from "../script.ts";
-import { slotBytes } from "../slots.ts";
 import { piecesOf, type Units } from "../units.ts";
 import type { CCode } from "./c-code.ts";
 import type { NativeLibrary } from "./kernel.ts";
@@ -113,10 +113,10 @@ export class NativeScript {
   }
 
   #kernel({ kernel, addresses }: Extract<Statement, { kind: "kernel" }>): void {
-    for (const { name, slots, types, units, work } of this.#library.functions(kernel)) {
+    for (const { name, addresses: pointers, types, units, work } of this.#library.functions(kernel)) {
       if (units.count === 0) continue;
-      const args = slots.map((slot, i) => {
-        return `(${at(types, i)} *)${this.#place(plus(at(addresses, slot.operand), slotBytes(kernel, slot)))}`;
+      const args = pointers.map((address, i) => {
+        return `(${at(types, i)} *)${this.#place(plus(at(addresses, address.operand), addressBytes(kernel, address)))}`;
       });
       const { threads, shareFrom = WORTH_SHARING } = this.#options;
       const pieces = work >= shareFrom ? piecesOf(threads, units) : 1;

@@ -11,11 +11,11 @@ import type { ContractNest } from "../../kernel/loops.ts";
 import { product, type Units } from "../units.ts";
 import { finishPlain } from "./contract-tile.ts";
 import { loopVar, replaceCounters } from "./counters.ts";
+import { splitUnit } from "./emit-loops.ts";
 import type { VectorEmitter } from "./emitter.ts";
 import { type MicroShape, sharedMicro, shareVectors } from "./gemm-micro.ts";
 import { acrossName, sharePacking } from "./gemm-pack.ts";
 import type { CFile } from "./options.ts";
-import { splitUnit } from "./walk.ts";
 import { POSITIONS, TILE, total } from "./winograd-choice.ts";
 import { emitImageRow, emitRow, emitStretches, type Plane, planeOf } from "./winograd-image.ts";
 import type { WinogradWeightsPlan } from "./winograd-plan.ts";
@@ -93,7 +93,7 @@ class WeightsEmitter {
   workspace(): void {
     const { plan, nest, em } = this;
     const { code } = em;
-    let next = `${em.slot(nest.scratch, 0)} + (idx)thread * ${total(plan.parts)}`;
+    let next = `${em.pointer(nest.scratch, 0)} + (idx)thread * ${total(plan.parts)}`;
     for (const [name, elements] of Object.entries(plan.parts)) {
       code.line(`f32 *const w_${name} = ${next};`);
       next = `w_${name} + ${elements}`;

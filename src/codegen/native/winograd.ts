@@ -13,11 +13,11 @@ import type { Units } from "../units.ts";
 import { product } from "../units.ts";
 import { PanelPacking } from "./contract-panel.ts";
 import { finishPlain } from "./contract-tile.ts";
+import { splitUnit } from "./emit-loops.ts";
 import type { VectorEmitter } from "./emitter.ts";
 import { type MicroShape, sharedMicro, shareVectors } from "./gemm-micro.ts";
 import { sharePacking } from "./gemm-pack.ts";
 import type { CFile } from "./options.ts";
-import { splitUnit } from "./walk.ts";
 import { POSITIONS, TILE, total } from "./winograd-choice.ts";
 import { emitImageRow, emitStretches, type Plane, planeOf } from "./winograd-image.ts";
 import type { WinogradPlan } from "./winograd-plan.ts";
@@ -75,7 +75,7 @@ class WinogradEmitter extends PanelPacking<WinogradPlan> {
   /** Names for the parts of this thread's workspace. */
   workspace(): void {
     const { plan, nest, em } = this;
-    let next = `${em.slot(nest.scratch, 0)} + (idx)thread * ${total(plan.parts)}`;
+    let next = `${em.pointer(nest.scratch, 0)} + (idx)thread * ${total(plan.parts)}`;
     for (const [name, elements] of Object.entries(plan.parts)) {
       if (elements === 0) continue;
       em.code.line(`f32 *const w_${name} = ${next};`);

@@ -31,7 +31,7 @@ export interface Share {
 }
 
 /** The local that holds the address of an operand's element number `offset`. */
-export type SlotLookup = (operand: number, offset: number) => number;
+export type AddressLocal = (operand: number, offset: number) => number;
 
 interface Pointer {
   readonly local: number;
@@ -51,15 +51,15 @@ export abstract class AddressEmitter {
   multiple = 1;
   /** Null where one thread computes everything. */
   readonly share: Share | null;
-  readonly #slot: SlotLookup;
+  readonly #addressLocal: AddressLocal;
   #pointers = new Map<string, Pointer>();
   /** Locals that hold whether bounds are met, for bounds that a loop does not change. */
   #bounds = new Map<string, number>();
 
-  constructor(code: Code, lanes: 4 | 2, slot: SlotLookup, share: Share | null = null) {
+  constructor(code: Code, lanes: 4 | 2, addressLocal: AddressLocal, share: Share | null = null) {
     this.code = code;
     this.lanes = lanes;
-    this.#slot = slot;
+    this.#addressLocal = addressLocal;
     this.share = share;
   }
 
@@ -224,7 +224,7 @@ export abstract class AddressEmitter {
 
   #emitFullAddress(operand: number, index: Index, storage: DType, ctx: Context): void {
     const { code } = this;
-    code.get(this.#slot(operand, index.offset));
+    code.get(this.#addressLocal(operand, index.offset));
     const rest: Index = { ...index, offset: 0 };
     if (rest.terms.length === 0) return;
     this.emitIndex(rest, ctx);

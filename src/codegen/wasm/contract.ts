@@ -25,9 +25,9 @@ import { live, MANY_UNITS, product, UNDIVIDED, type Units } from "../units.ts";
 import { type Context, type Share, SINGLE, VECTOR } from "./addresses.ts";
 import { threadElements } from "./blocking.ts";
 import { ContractPanels, type ContractParts, type Limit } from "./contract-panels.ts";
+import { emitCounters, emitSplit, emitStores, storeTargets } from "./emit-loops.ts";
 import { OP } from "./encoder.ts";
 import type { VectorEmitter } from "./vector.ts";
-import { emitCounters, emitSplit, emitStores, storeTargets } from "./walk.ts";
 
 /** Which part of a batch's rows and columns is computed. */
 interface Part {

@@ -4,7 +4,14 @@
  * unrolled network of a thousand layers has the code of a few, a concatenation of a hundred equal parts that of one).
  */
 import type { Kernel, Nest } from "../../kernel/loops.ts";
-import { isWide, nestKey, type Slot, type SlotNumber, slotNumbers, slotsOf } from "../slots.ts";
+import {
+  type AddressNumber,
+  addressesOf,
+  addressNumbers,
+  isWide,
+  nestKey,
+  type OperandAddress,
+} from "../operand-addresses.ts";
 import { UNDIVIDED, type Units, workOf } from "../units.ts";
 import { emitContract } from "./contract.ts";
 import { Code, type ModuleBuilder, OP } from "./encoder.ts";
@@ -16,8 +23,8 @@ import { VectorEmitter } from "./vector.ts";
 
 export interface KernelFunction {
   readonly fn: number;
-  readonly slots: readonly Slot[];
-  /** Where threads share the program: the function then takes, after the slots, units [lo, hi) and its thread's number. */
+  readonly addresses: readonly OperandAddress[];
+  /** Where threads share the program: the function then takes, after the addresses, units [lo, hi) and its thread's number. */
   readonly units: Units | null;
   /** Scalar operations of one call, roughly: whether it is worth sharing. */
   readonly work: number;
@@ -52,29 +59,29 @@ export class KernelLibrary {
   }
 
   #function(kernel: Kernel, nest: Nest): KernelFunction {
-    const slots = slotsOf(nest);
-    const slot = slotNumbers(slots);
-    const text = nestKey(kernel, nest, slots, slot);
+    const addresses = addressesOf(nest);
+    const addressNumber = addressNumbers(addresses);
+    const text = nestKey(kernel, nest, addresses, addressNumber);
     const known = this.#byText.get(text);
-    if (known) return { ...known, slots };
-    const n = slots.length;
+    if (known) return { ...known, addresses };
+    const n = addresses.length;
     const share = (this.#options.threads ?? 1) > 1 ? { lo: n, hi: n + 1, thread: n + 2 } : null;
-    const code = new Code([...slots.map(() => "i32" as const), ...(share ? (["i32", "i32", "i32"] as const) : [])]);
-    const em = new VectorEmitter(code, isWide(kernel, nest) ? 2 : 4, slot, share);
-    const units = this.#emitNest(em, kernel, nest, slot);
-    const made = { fn: this.#module.add(code), slots, units: share && units, work: workOf(nest) };
+    const code = new Code([...addresses.map(() => "i32" as const), ...(share ? (["i32", "i32", "i32"] as const) : [])]);
+    const em = new VectorEmitter(code, isWide(kernel, nest) ? 2 : 4, addressNumber, share);
+    const units = this.#emitNest(em, kernel, nest, addressNumber);
+    const made = { fn: this.#module.add(code), addresses, units: share && units, work: workOf(nest) };
     this.#byText.set(text, made);
     return made;
   }
 
-  #emitNest(em: VectorEmitter, kernel: Kernel, nest: Nest, slot: SlotNumber): Units {
+  #emitNest(em: VectorEmitter, kernel: Kernel, nest: Nest, addressNumber: AddressNumber): Units {
     const { code } = em;
     switch (nest.kind) {
       case "map": {
         if (!nest.unlessSame) return emitMap(em, nest, kernel.operands);
         const [a, b] = nest.unlessSame;
         let units = UNDIVIDED;
-        code.get(slot(a, 0)).get(slot(b, 0)).op(OP.i32Ne);
+        code.get(addressNumber(a, 0)).get(addressNumber(b, 0)).op(OP.i32Ne);
         code.if(null, () => {
           units = emitMap(em, nest, kernel.operands);
         });
@@ -96,10 +103,10 @@ export class KernelLibrary {
           micro = addMicroKernel(this.#module, dtype, fma, tile);
           this.#micro.set(key, micro);
         }
-        return emitContract(em, nest, kernel.operands, { micro, fma, scratch: slot(nest.scratch, 0) });
+        return emitContract(em, nest, kernel.operands, { micro, fma, scratch: addressNumber(nest.scratch, 0) });
       }
       case "shuffle":
-        emitShuffle(em, nest, slot(nest.operand, 0));
+        emitShuffle(em, nest, addressNumber(nest.operand, 0));
         return UNDIVIDED;
     }
   }

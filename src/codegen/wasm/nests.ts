@@ -13,8 +13,6 @@ import {
 import { linearCoefficient } from "../intern.ts";
 import { live, UNDIVIDED, type Units } from "../units.ts";
 import { type Context, SINGLE, VECTOR } from "./addresses.ts";
-import { splatConstant } from "./scalar.ts";
-import type { VectorEmitter } from "./vector.ts";
 import {
   contextsOf,
   emitCombine,
@@ -25,7 +23,9 @@ import {
   emitUnits,
   operandType,
   storeTargets,
-} from "./walk.ts";
+} from "./emit-loops.ts";
+import { splatConstant } from "./scalar.ts";
+import type { VectorEmitter } from "./vector.ts";
 
 export function emitMap(em: VectorEmitter, nest: MapNest, operands: readonly Operand[]): Units {
   const loops = live(nest.loops);

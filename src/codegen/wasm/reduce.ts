@@ -9,10 +9,10 @@ import type { Operand, ReduceNest } from "../../kernel/loops.ts";
 import { FOLD_TURNS, foldRun, folds, identityOf } from "../../kernel/loops.ts";
 import { live, UNDIVIDED, type Units } from "../units.ts";
 import { type Context, SINGLE, VECTOR } from "./addresses.ts";
+import { contextsOf, emitCombine, emitCounters, emitStores, emitStrides, emitUnits, type Runs } from "./emit-loops.ts";
 import { OP } from "./encoder.ts";
 import { splatConstant } from "./scalar.ts";
 import type { VectorEmitter } from "./vector.ts";
-import { contextsOf, emitCombine, emitCounters, emitStores, emitStrides, emitUnits, type Runs } from "./walk.ts";
 
 /** The middle and total accumulators of a long reduction; see ReduceNest. */
 class FoldEmitter {

@@ -3,8 +3,8 @@
  * calls inside a loop becomes functions of their own, so that no engine meets a function too large to optimise.
  */
 import { at } from "../../base/invariant.ts";
+import { addressBytes } from "../operand-addresses.ts";
 import { type Int, type IntOp, type Local, plus, type Statement } from "../script.ts";
-import { slotBytes } from "../slots.ts";
 import { piecesOf } from "../units.ts";
 import { Code, type ModuleBuilder, OP } from "./encoder.ts";
 import type { KernelFunction, KernelLibrary } from "./kernel.ts";
@@ -88,8 +88,8 @@ export class ScriptEmitter {
         const { kernel, addresses } = statement;
         for (const made of this.#library.functions(kernel)) {
           this.#call(made, (i) => {
-            const slot = at(made.slots, i);
-            this.#address(plus(at(addresses, slot.operand), slotBytes(kernel, slot)));
+            const address = at(made.addresses, i);
+            this.#address(plus(at(addresses, address.operand), addressBytes(kernel, address)));
           });
         }
         return;
@@ -124,16 +124,16 @@ export class ScriptEmitter {
     }
   }
 
-  /** Calls a nest's function, shared where that is worth its while. `push` leaves the address of a slot. */
-  #call({ fn, slots, units, work }: KernelFunction, push: (slot: number) => void): void {
+  /** Calls a nest's function, shared where that is worth its while. `push` leaves the address of that number. */
+  #call({ fn, addresses, units, work }: KernelFunction, push: (argument: number) => void): void {
     const code = this.#code;
     const sharing = this.#sharing;
     const pieces = sharing && units && work >= sharing.from ? piecesOf(sharing.threads, units) : 1;
-    if (sharing && units && pieces > 1 && sharing.team.takes(slots.length)) {
-      sharing.team.call(code, { fn, args: slots.length, units, pieces }, push);
+    if (sharing && units && pieces > 1 && sharing.team.takes(addresses.length)) {
+      sharing.team.call(code, { fn, args: addresses.length, units, pieces }, push);
       return;
     }
-    slots.forEach((_, i) => {
+    addresses.forEach((_, i) => {
       push(i);
     });
     if (units) code.i32Const(0).i32Const(units.count).i32Const(0);

@@ -1,9 +1,9 @@
 /**
- * @file What every target asks about a nest before it writes code for it: which addresses the code takes, whether 64-bit
- * values occur, and the text under which equal nests share one function.
+ * @file Facts about a nest that every target needs before it emits code: the addresses that the code takes, whether 64-bit
+ * values occur, and the key under which equal nests share one function.
  *
  * A function for a nest takes one address for each operand and constant element offset in use, so that nests which differ
- * only in where their data lies are one function: an unrolled network of a thousand layers has the code of a few.
+ * only in the addresses of their data share one function: an unrolled network of a thousand layers has the code of a few.
  */
 import { at, invariant } from "../base/invariant.ts";
 import { bytesOf, laneBytes, typeOf } from "../kernel/dtype.ts";
@@ -13,13 +13,13 @@ import { nestExprs } from "../kernel/loops.ts";
 import { printNest } from "../kernel/print.ts";
 
 /** An address that a nest's function takes: element `offset` of an operand. */
-export interface Slot {
+export interface OperandAddress {
   readonly operand: number;
   readonly offset: number;
 }
 
-/** The number of the slot for element `offset` of an operand. */
-export type SlotNumber = (operand: number, offset: number) => number;
+/** The number of the address of element `offset` of an operand. */
+export type AddressNumber = (operand: number, offset: number) => number;
 
 /** Calls `visit` on every expression of a nest. */
 function visitExprs(nest: Nest, visit: (expr: Expr) => void): void {
@@ -28,10 +28,10 @@ function visitExprs(nest: Nest, visit: (expr: Expr) => void): void {
   for (const expr of [...atStore, ...elsewhere]) walkExpr(expr, visit, seen);
 }
 
-export function slotsOf(nest: Nest): readonly Slot[] {
-  const slots = new Map<string, Slot>();
+export function addressesOf(nest: Nest): readonly OperandAddress[] {
+  const addresses = new Map<string, OperandAddress>();
   const add = (operand: number, offset: number): void => {
-    slots.set(`${operand}+${offset}`, { operand, offset });
+    addresses.set(`${operand}+${offset}`, { operand, offset });
   };
   visitExprs(nest, (e) => {
     if (e.kind === "load") add(e.operand, e.index.offset);
@@ -41,22 +41,27 @@ export function slotsOf(nest: Nest): readonly Slot[] {
   if (nest.kind === "scatter") add(nest.operand, nest.index.offset);
   if (nest.kind === "shuffle") add(nest.operand, 0);
   if (nest.kind === "map" && nest.unlessSame) for (const operand of nest.unlessSame) add(operand, 0);
-  return [...slots.values()];
+  return [...addresses.values()];
 }
 
-export function slotNumbers(slots: readonly Slot[]): SlotNumber {
-  const number = new Map(slots.map((s, i) => [`${s.operand}+${s.offset}`, i]));
+export function addressNumbers(addresses: readonly OperandAddress[]): AddressNumber {
+  const number = new Map(addresses.map((s, i) => [`${s.operand}+${s.offset}`, i]));
   return (operand, offset) => {
-    const found = number.get(`${operand}+${offset}`);
-    invariant(found !== undefined, () => `no slot for operand ${operand} + ${offset}`);
-    return found;
+    const index = number.get(`${operand}+${offset}`);
+    invariant(index !== undefined, () => `no address for operand ${operand} + ${offset}`);
+    return index;
   };
 }
 
 /** Nests with equal keys have equal code. */
-export function nestKey(kernel: Kernel, nest: Nest, slots: readonly Slot[], slot: SlotNumber): string {
-  const types = slots.map((s) => kernel.operands[s.operand]?.dtype).join();
-  return `${types}\n${printNest(nest, (operand, offset) => `s${slot(operand, offset)}`)}`;
+export function nestKey(
+  kernel: Kernel,
+  nest: Nest,
+  addresses: readonly OperandAddress[],
+  addressNumber: AddressNumber,
+): string {
+  const types = addresses.map((s) => kernel.operands[s.operand]?.dtype).join();
+  return `${types}\n${printNest(nest, (operand, offset) => `s${addressNumber(operand, offset)}`)}`;
 }
 
 /** Whether anything that a nest computes or stores has 64 bits. */
@@ -69,9 +74,9 @@ export function isWide(kernel: Kernel, nest: Nest): boolean {
   return wide || stored.some((i) => laneBytes(typeOf(at(kernel.operands, i).dtype).compute) === 8);
 }
 
-/** Bytes from an operand's start to a slot. */
-export function slotBytes(kernel: Kernel, slot: Slot): number {
-  const operand = kernel.operands[slot.operand];
-  invariant(operand, () => `kernel has no operand ${slot.operand}`);
-  return slot.offset * bytesOf(operand.dtype);
+/** Bytes from an operand's start to an address. */
+export function addressBytes(kernel: Kernel, address: OperandAddress): number {
+  const operand = kernel.operands[address.operand];
+  invariant(operand, () => `kernel has no operand ${address.operand}`);
+  return address.offset * bytesOf(operand.dtype);
 }
