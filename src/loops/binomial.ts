@@ -19,7 +19,7 @@ export function reach(s: number, r: number): number {
   if (r < 0 || s < 0) return 0;
   const few = Math.min(s, r);
   let product = 1;
-  // stays whole: after i factors it is C(s + r - few + i, i)
+  // stays an integer: after i factors it is C(s + r - few + i, i)
   for (let i = 1; i <= few; i++) {
     product = (product * (s + r - few + i)) / i;
     if (product > Number.MAX_SAFE_INTEGER) return Number.POSITIVE_INFINITY;

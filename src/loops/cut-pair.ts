@@ -1,9 +1,9 @@
 /**
- * @file A loop and its reverse with other rows between them (row-cut.ts): the forward loop stacks those that are kept, and
- * the reverse computes the others from them first. The result is a pair like the one before.
+ * @file Rewrites a loop and its reverse for another choice of stacked rows (row-cut.ts): the forward loop stacks the
+ * rows that are kept, and the reverse body first recomputes the others from them. The result is again a pair.
  *
  * ```
- *   forward body ─ r₁ r₂ r₃ ─> reverse body      →      forward body ─ r₁ r₄ ─> (r₂ r₃ again) reverse body
+ *   forward body ─ r₁ r₂ r₃ ─> reverse body      →      forward body ─ r₁ r₄ ─> (recompute r₂ r₃) reverse body
  * ```
  */
 import { at } from "../base/invariant.ts";
@@ -18,7 +18,7 @@ import type { RowCut } from "./row-cut.ts";
 /** The stack of each value of the forward body that the reverse gets row by row. */
 type Stacks = ReadonlyMap<Value, Value>;
 
-/** Stacks of rows that are kept: those that there are already stay. */
+/** Stacks of the rows that are kept; existing stacks are reused. */
 function stacksFor({ forwardParts, stacks, length }: LoopPair, rows: readonly Value[]): Stacks {
   const known = rowsOf(forwardParts, stacks);
   return new Map(
@@ -40,11 +40,11 @@ function forwardWith({ forward, forwardParts, stacks }: LoopPair, kept: Stacks):
   };
 }
 
-/** Parameters of the new reverse body for outer values, made as they are asked for. */
+/** Parameters of the new reverse body for outer values, created on demand. */
 class Inputs {
   readonly #like = new Map<Value, Value>();
 
-  /** The parameter for an outer value; `like` says what it is to be called. */
+  /** The parameter for an outer value; its name hint comes from `like`. */
   of(outer: Value, like: Value): Value {
     const known = this.#like.get(outer) ?? newValue(like.type, like.name);
     this.#like.set(outer, known);
@@ -60,7 +60,7 @@ class Inputs {
   }
 }
 
-/** Values of the forward body as the reverse has them: from rows, constants, or computed again. */
+/** Values of the forward body inside the reverse: read from rows, bound to constants, or recomputed. */
 function bindForward(
   b: Build,
   { forwardParts, backwardParts, stacks }: LoopPair,

@@ -1,11 +1,11 @@
 /**
- * @file The loops of a program that are the planner's to decide about, and a graph in which they are as decided. Loops of
- * equal sizes at one depth are a group and are treated alike.
+ * @file The loops whose reversal the planner decides, and the graph rewritten as decided. Loops of equal sizes at the
+ * same nesting depth form a group and get the same form.
  *
- *   counted   a loop whose number of turns is known, or bounded: it keeps rows of all turns (all that its reverse reads, or
- *             those that are worth their bytes), or holds some states; or keeps rows of its last turns and states for the
- *             others
- *   open      a `while` without a bound: it holds some states (unbounded.ts)
+ *   counted   a loop whose number of iterations is known or bounded: it stacks rows of all iterations (all that its
+ *             reverse reads, or those worth their bytes), or keeps some states; or rows of its last iterations and states
+ *             for the others
+ *   open      a `while` without a bound: it keeps some states (unbounded.ts)
  */
 import { at } from "../base/invariant.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
@@ -19,46 +19,57 @@ import { type Decide, type FoundLoop, type FoundOpen, rewindLoops } from "./rewr
 import { againMs, type RowCut, rowCut } from "./row-cut.ts";
 import { binomialSchedule, type Schedule } from "./schedules.ts";
 
-/** Loops that are treated alike. */
+/** Loops that get the same form. */
 export interface LoopGroup {
   readonly key: string;
-  /** Nobody bounds the number of turns: `length` is one more than the most states that are of use. */
+  /** The number of iterations has no bound; `length` is then one more than the largest useful number of states. */
   readonly isOpen: boolean;
-  /** Rows of some turns can be kept, and states for the others. */
+  /** Whether rows of the last iterations can be stacked while the others use states. */
   readonly tapes: boolean;
   readonly count: number;
   readonly length: number;
   readonly stateBytes: number;
-  /** Rows as they are, then fewer of them. */
+  /** All rows first, then smaller and smaller selections. */
   readonly rows: readonly Rows[];
-  /** Of one turn again, and of the rows of all turns again, in all runs of all loops. */
+  /**
+   * Time to recompute one iteration, and to recompute the rows of all iterations, summed over all runs of all loops.
+   */
   readonly stepMs: number;
   readonly tapesMs: number;
 }
 
-/** Rows that are kept at a price in milliseconds a byte, and how long the others take, in all turns. */
+/** The rows kept at a price in milliseconds per byte, and the time to recompute the others in all iterations. */
 export interface Rows {
   readonly price: number;
-  /** Of one turn. */
+  /** Of one iteration. */
   readonly bytes: number;
   readonly againMs: number;
 }
 
-/** States that a loop holds, and turns at its end whose rows are kept: those that are worth a price. */
+/**
+ * How many states a loop keeps, for how many of its last iterations it stacks rows, and at which price those rows were
+ * chosen.
+ */
 export interface LoopForm {
   readonly checkpoints: number;
-  /** The number of turns where no states are held. */
+  /** Equal to the number of iterations if no states are kept. */
   readonly taped: number;
   readonly price: number;
 }
 
-/** What loops of each group hold; loops of the others keep their stacks. */
+/** The form of each group's loops; loops of groups that are absent keep their stacks. */
 export type LoopChoice = ReadonlyMap<string, LoopForm>;
 
-/** States of a loop without a bound: with as many, half a million turns are made again once, 180 million twice. */
+/**
+ * The most states of a loop without a bound: enough to reverse half a million iterations with one recomputation each,
+ * 180 million with two.
+ */
 export const MOST_OPEN = 1024;
 
-/** The last turn must be known beforehand, and the others need states: rows that come from inputs alone need none. */
+/**
+ * Requires that the last iteration is known beforehand and that there is a state: rows computed from inputs alone need
+ * none.
+ */
 const canTape = ({ states, backwardParts }: LoopPair): boolean => states.length > 0 && backwardParts.count === null;
 
 const keyOf = ({ pair, depth }: FoundLoop): string =>
@@ -71,7 +82,7 @@ const openKey = ({ pair: { stateBytes }, depth }: FoundOpen): string => `${depth
 
 const isFreeOpen = ({ pair: { reversal } }: FoundOpen): boolean => reversal.checkpoints === 0;
 
-/** A graph whose loops hold what is chosen; those without a bound have to hold some states. */
+/** The graph with loops in their chosen form; loops without a bound must keep some states. */
 export function withChoice(graph: Graph, choice: LoopChoice, costs: NodeCosts): Graph {
   const decide: Decide = {
     counted(loop) {
@@ -87,7 +98,7 @@ export function withChoice(graph: Graph, choice: LoopChoice, costs: NodeCosts): 
   return rewindLoops(graph, decide);
 }
 
-/** A graph whose loops hold states by one rule for all; `open` is how many those without a bound hold. */
+/** The graph with one schedule rule for all loops; `open` is the number of states of loops without a bound. */
 export function withSchedules(graph: Graph, scheduleOf: (length: number) => Schedule, open: number): Graph {
   return rewindLoops(graph, {
     counted: (loop) => (isFree(loop) ? { pair: loop.pair, schedule: scheduleOf(loop.pair.length) } : null),
@@ -95,19 +106,19 @@ export function withSchedules(graph: Graph, scheduleOf: (length: number) => Sche
   });
 }
 
-/** A graph whose loops are as users asked for, or keep everything. */
+/** The graph with loops as the user asked, or with all rows stacked. */
 export const withoutChoice = (graph: Graph, costs: NodeCosts): Graph => withChoice(graph, new Map(), costs);
 
-/** Prices from that of an addition to that of a product of thousands, for elements of four bytes. */
+/** Prices from the cost of an addition to that of a product over thousands, per byte of a four-byte element. */
 const PRICES: readonly number[] = Array.from({ length: 20 }, (_, n) => 1e-9 * 2 ** n);
 
 const cutAt = (pair: LoopPair, price: number, costs: NodeCosts): RowCut =>
   rowCut(pair, price, (node) => againMs(node, costs));
 
-/** By the reverse of a pair. */
+/** Keyed by the reverse node of a pair. */
 const known = new WeakMap<Node, Map<string, { readonly from: LoopPair; readonly pair: LoopPair }>>();
 
-/** A pair with the rows of a price: made once, so that whoever plans its bodies can plan them once. */
+/** The pair with the rows chosen at a price; cached, so that its bodies are planned only once. */
 function cutOnce(from: LoopPair, price: number, costs: NodeCosts): LoopPair {
   const own = known.get(from.backward) ?? new Map();
   known.set(from.backward, own);
@@ -120,8 +131,8 @@ function cutOnce(from: LoopPair, price: number, costs: NodeCosts): LoopPair {
 }
 
 /**
- * The rows of a loop as they are, and those that are worth higher and higher prices, where these are fewer; `allMs` is how
- * long all rows take. With what makes them all, and is no less than a state, nothing is gained over states.
+ * All rows of a loop, then the selections at increasing prices that take fewer bytes; `allMs` is the time to recompute
+ * all rows. A selection that recomputes everything and is no smaller than a state has no advantage over states.
  */
 function rowsFor({ pair, runs }: FoundLoop, allMs: number, costs: NodeCosts): readonly Rows[] {
   const found: Rows[] = [{ price: 0, bytes: pair.tapeBytes, againMs: 0 }];
@@ -135,7 +146,7 @@ function rowsFor({ pair, runs }: FoundLoop, allMs: number, costs: NodeCosts): re
   return found;
 }
 
-/** The loops of a graph that are the planner's to decide, those with the largest stacks first. */
+/** The groups of loops whose form the planner chooses, largest stacks first. */
 export function loopGroups(graph: Graph, costs: NodeCosts): readonly LoopGroup[] {
   const groups = new Map<string, LoopGroup>();
   const msOfNodes = (nodes: Iterable<Node>): number => [...nodes].reduce((sum, node) => sum + againMs(node, costs), 0);

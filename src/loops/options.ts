@@ -1,16 +1,16 @@
 /**
- * @file The ways to reverse one group of loops, by bytes and time: how many states are held, and for how many turns at the
- * end rows are kept instead. Those that some price of a byte makes the best lie on a line that bends one way, and between
- * two of them lie all mixtures:
+ * @file The ways to reverse one group of loops, by bytes and time: how many states are kept, and for how many of the
+ * last iterations rows are stacked instead. The options that are best at some price per byte form a convex curve, and
+ * the mixtures lie between neighbours:
  *
  * ```
- *   ms  ●                                s states for all turns
+ *   ms  ●                                s states for all iterations
  *        ╲
  *         ●                              more states
- *           ╲ ·  ·                       · mixtures: states for the first turns, rows of the last ones
+ *           ╲ ·  ·                       · mixtures: states for the first iterations, rows of the last ones
  *              ╲   ·  ·
  *                 ╲      ╲
- *                    ●─────────●         rows of all turns
+ *                    ●─────────●         rows of all iterations
  *                                bytes
  * ```
  */
@@ -20,9 +20,11 @@ import type { LoopForm, LoopGroup, Rows } from "./groups.ts";
 import { binomialSchedule } from "./schedules.ts";
 import { openAdvances } from "./unbounded.ts";
 
-/** Sweeps that a plan makes unless it has to fit a given number of bytes: fewer states would save two or three at most. */
+/**
+ * The most sweeps of a plan, unless it must fit a number of bytes: more sweeps would save two or three states at most.
+ */
 const MOST_SWEEPS = 200;
-/** Shares of the turns whose rows may be kept. */
+/** The number of fractions of the iterations whose rows may be stacked. */
 const SHARES = 8;
 
 /** One way to reverse the loops of a group. */
@@ -43,16 +45,16 @@ function optionOf(group: LoopGroup, { checkpoints, taped }: Omit<LoopForm, "pric
   return { form, ms: advances * stepMs + (1 - share) * tapesMs + share * rows.againMs, bytes };
 }
 
-/** What a form of a group takes. */
+/** The bytes and time of a group in some form. */
 export function optionFor(group: LoopGroup, form: LoopForm): Option {
   const rows = group.rows.find(({ price }) => price === form.price) ?? at(group.rows, 0);
   return optionOf(group, form, rows);
 }
 
-/** Numbers of states from one to one for each turn, in steps that grow. */
-function checkpointNumbers({ stateBytes }: LoopGroup, turns: number): readonly number[] {
-  // States that nothing depends on need not be held, however many could be.
-  const last = stateBytes === 0 ? 1 : Math.max(1, turns - 1);
+/** Numbers of states from 1 to one per iteration, in growing steps. */
+function checkpointNumbers({ stateBytes }: LoopGroup, iterations: number): readonly number[] {
+  // Empty states need no more than one checkpoint.
+  const last = stateBytes === 0 ? 1 : Math.max(1, iterations - 1);
   const numbers = [1];
   for (let checkpoints = 1; checkpoints < last; ) {
     checkpoints = Math.min(last, Math.max(checkpoints + 1, Math.floor(checkpoints * 1.25)));
@@ -74,11 +76,11 @@ function allOptions(group: LoopGroup): readonly Option[] {
   return [...options.filter(({ bytes }) => bytes < at(all, 0).bytes), ...all];
 }
 
-/** Time saved for each byte more. */
+/** Time saved per additional byte. */
 export const slope = (fewer: Option, more: Option): number =>
   (fewer.ms - more.ms) / Math.max(1, more.bytes - fewer.bytes);
 
-/** From few to many bytes, the options that some price makes the best: from one to the next the slope falls. */
+/** The options that are best at some price, from few to many bytes: slopes decrease. */
 export function optionsOf(group: LoopGroup): readonly Option[] {
   const sorted = [...allOptions(group)].sort((a, b) => a.bytes - b.bytes || a.ms - b.ms);
   const kept: Option[] = [];
@@ -95,17 +97,21 @@ export function optionsOf(group: LoopGroup): readonly Option[] {
   return kept;
 }
 
-/** What lies between two options, in steps of one state or one turn; the last step is the second of them. */
+/** The mixtures between two options, in steps of one state or one iteration; the last step is the second option. */
 export interface Between {
   readonly steps: number;
   at(n: number): LoopForm;
 }
 
-/** `from` has fewer bytes than `to`, and the steps between them rows of `to` for some turns, or more states. */
+/**
+ * `from` has fewer bytes than `to`; each step between them stacks rows of `to` for more iterations, or keeps more
+ * states.
+ */
 export function between({ length, tapes }: LoopGroup, from: Option, to: Option): Between {
   const [a, b] = [from.form, to.form];
   const statesOfAll = { checkpoints: Math.max(1, length - 1), taped: 0 };
-  // Between two kinds of rows for all turns lie states for the first turns, and rows of the larger kind for the others.
+  // Between two selections of rows for all iterations: states for the first iterations, and the larger selection for
+  // the others.
   const begin = a.taped === length ? statesOfAll : a;
   const end = b.taped === length && !tapes ? statesOfAll : b;
   const steps = Math.max(1, Math.abs(end.checkpoints - begin.checkpoints), Math.abs(end.taped - begin.taped));
@@ -122,7 +128,7 @@ export function between({ length, tapes }: LoopGroup, from: Option, to: Option):
   };
 }
 
-/** As few states as a reasonable number of sweeps takes. */
+/** The fewest states that need at most MOST_SWEEPS sweeps. */
 export function fewest({ length }: Pick<LoopGroup, "length">): LoopForm {
   let checkpoints = 1;
   while (repetitions(length, checkpoints) > MOST_SWEEPS) checkpoints++;

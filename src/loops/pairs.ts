@@ -1,13 +1,15 @@
 /**
- * @file Loops and their reverses in a graph: a loop stacks one row a turn of what its reverse reads, and nobody else reads
- * these stacks. Instead of keeping them, some states of the loop can be kept, and the rows made again from those:
+ * @file Finds loops and their reverses in a graph: a loop stacks one row per iteration of the values that its reverse
+ * reads, and nothing else reads these stacks. Instead of the stacks, some states of the loop can be kept and the rows
+ * recomputed from them:
  *
  * ```
- *   forward   c₀ ─ turn ─ turn ─ … ─ c        stacks   [ r₀ │ r₁ │ … ]     length rows of `tapeBytes`
- *   reverse   a₀ ─ nrut ─ nrut ─ … ─ a        reads them from the last to the first
+ *   forward   c₀ ─ step ─ step ─ … ─ c        stacks   [ r₀ │ r₁ │ … ]     length rows of `tapeBytes`
+ *   reverse   a₀ ─ back ─ back ─ … ─ a        reads them from the last to the first
  * ```
  *
- * Of the loop's state only that is needed which rows depend on, at once or through later turns: the carries in `states`.
+ * Only the part of the loop's state that rows depend on, directly or through later iterations, is needed: the carries
+ * in `states`.
  */
 import { at, invariant } from "../base/invariant.ts";
 import { type Loop, loopOf } from "../ir/control.ts";
@@ -17,18 +19,18 @@ import { producersOf, usersOf } from "../ir/walk.ts";
 import { neededCarries, readsFor } from "../passes/narrow.ts";
 import { alignUp } from "../plan/problem.ts";
 
-/** Rows and states lie one after the other at multiples of this. */
+/** Alignment of rows and states that are stored consecutively. */
 const ALIGN = 4;
 
 export interface LoopPair {
   readonly forward: Node;
   readonly backward: Node;
-  /** The parts of both; `forwardParts.count` of a `while` is the number of turns it made. */
+  /** The operands and bodies of both loops; `forwardParts.count` of a `while` is the number of iterations it ran. */
   readonly forwardParts: Loop;
   readonly backwardParts: Loop;
-  /** Stacks of the forward loop that its reverse alone reads. */
+  /** Stacks of the forward loop that only its reverse reads. */
   readonly stacks: readonly Value[];
-  /** Carries of the forward loop that rows of these depend on, by number. */
+  /** Indices of the forward loop's carries that rows of these stacks depend on. */
   readonly states: readonly number[];
   readonly length: number;
   /** Of one state, and of one row of all stacks. */
@@ -36,14 +38,14 @@ export interface LoopPair {
   readonly tapeBytes: number;
 }
 
-/** One of the two loops; the count of a `while` is the number of iterations it made. */
+/** One of the two loops; the count of a `while` is the number of iterations it ran. */
 function sideOf(node: Node): Loop | null {
   const loop = loopOf(node);
   if (!loop || loop.recording || !loop.isBounded) return null;
   return loop.iterations ? { ...loop, count: loop.iterations } : loop;
 }
 
-/** The rows that a loop's body makes for some of its stacks. */
+/** The body's results that become rows of some stacks. */
 export function rowsOf({ body, carries, ys }: Loop, stacks: readonly Value[]): readonly Value[] {
   return stacks.map((stack) => at(body.results, carries.length + ys.indexOf(stack)));
 }
@@ -51,7 +53,7 @@ export function rowsOf({ body, carries, ys }: Loop, stacks: readonly Value[]): r
 const bytesOf = (values: readonly Value[]): number =>
   values.reduce((sum, { type }) => sum + alignUp(byteLength(type), ALIGN), 0);
 
-/** What there is to know of a loop, its reverse, and the stacks between them. */
+/** The pair of a loop and its reverse with the stacks between them. */
 export function pairOf(loop: Node, reversed: Node, stacks: readonly Value[]): LoopPair {
   const [forward, backward] = [sideOf(loop), sideOf(reversed)];
   invariant(forward && backward, () => `${loop.op.name} and ${reversed.op.name} are not a loop and its reverse`);

@@ -1,17 +1,17 @@
 /**
- * @file What each loop of a program holds, for a number of bytes. A loop that keeps its stacks takes the least time and the
- * most bytes; one that holds s states makes t(l, s) turns again. With several loops the question is who gets the bytes: at
- * a *price* of a byte each loop takes the option that is cheapest for it, time and bytes together, and one price for all is
- * the best division of the bytes that they take.
+ * @file Chooses the form of each loop for a number of bytes. A loop that keeps its stacks takes the least time and the
+ * most bytes; one that keeps s states recomputes t(l, s) iterations. Bytes are divided among several loops by a
+ * Lagrange multiplier: at a *price* per byte each loop takes the option with the lowest time plus price times bytes,
+ * and one price for all loops gives the best division of the bytes that they take together.
  *
  * ```
- *   levels   0  everything stacked ─ … ─ 7 ─ · · · ─ 8 ─ … ─ n  as few as there can be      a level is a price, from 0 up
- *                                            └ between two levels: one loop after the other gives up what it has to,
- *                                              those with the largest stacks last, a state or a turn's rows at a time
+ *   levels   0  everything stacked ─ … ─ 7 ─ · · · ─ 8 ─ … ─ n  the fewest states           a level is a price, from 0 up
+ *                                            └ between two levels: one loop after the other moves to its next option,
+ *                                              largest stacks last, by one state or one iteration's rows a step
  * ```
  *
- * That is one way down from all to nothing, a rung each step, and which of them a budget takes is asked of the staircase of
- * their real plans (plan/budget/stairs.ts): more bytes never cost time.
+ * This is one descending sequence of choices, one rung per step; the real plans along it (plan/budget/stairs.ts) decide
+ * which one a budget gets, so that more bytes never cost time.
  */
 import { at } from "../base/invariant.ts";
 import { isSmaller } from "../plan/budget/family.ts";
@@ -20,15 +20,15 @@ import { Stairs } from "../plan/budget/stairs.ts";
 import type { LoopChoice, LoopForm, LoopGroup } from "./groups.ts";
 import { between, fewest, type Option, optionFor, optionsOf, slope } from "./options.ts";
 
-/** Prices that are looked at. */
+/** The number of prices tried. */
 const LEVELS = 40;
-/** Forms that are looked at between two options of a loop. */
+/** The most forms tried between two options of a loop. */
 const STEPS = 16384;
 
-/** The number of each group's option. */
+/** The index of each group's option. */
 type Picks = readonly number[];
 
-/** Picks from everything stacked to as few states as there can be, one for each of some prices. */
+/** Picks from everything stacked to the fewest states, one for each price. */
 function levelsOf(options: readonly (readonly Option[])[]): readonly Picks[] {
   const prices = options.flatMap((own) => own.slice(1).map((option, i) => slope(at(own, i), option)));
   const sorted = [...new Set(prices)].sort((a, b) => a - b);
@@ -46,14 +46,14 @@ function levelsOf(options: readonly (readonly Option[])[]): readonly Picks[] {
 const textOf = (choice: LoopChoice): string =>
   [...choice].map(([key, { checkpoints, taped, price }]) => `${key}: ${checkpoints}, ${taped}, ${price}`).join("; ");
 
-/** A step of the way down: what each group has, and what that is expected to take. */
+/** A step of the descent: the form of each group, with estimated bytes and time. */
 interface Step {
   readonly forms: readonly LoopForm[];
   readonly bytes: number;
   readonly ms: number;
 }
 
-/** From many bytes to few, the steps that no other is expected to beat. */
+/** The Pareto-optimal steps by estimate, from many bytes to few. */
 function unbeaten(steps: readonly Step[]): readonly Step[] {
   const kept: Step[] = [];
   for (const step of [...steps].sort((a, b) => a.bytes - b.bytes || a.ms - b.ms)) {
@@ -62,13 +62,13 @@ function unbeaten(steps: readonly Step[]): readonly Step[] {
   return kept.reverse();
 }
 
-/** A choice by the groups' forms; a loop that keeps its rows as they are is not in it. */
+/** The choice made of the groups' forms; groups that keep all their rows are absent. */
 function choiceOf(groups: readonly LoopGroup[], forms: readonly LoopForm[]): LoopChoice {
   const chosen = groups.map(({ key }, g) => [key, at(forms, g)] as const);
   return new Map(chosen.filter(([, { taped, price }], g) => taped < at(groups, g).length || price > 0));
 }
 
-/** Plans of a program by what its loops hold. */
+/** Plans of a program by the form of its loops. */
 export class LoopPlans<R> {
   readonly levels: readonly LoopChoice[];
   readonly #groups: readonly LoopGroup[];
@@ -97,7 +97,7 @@ export class LoopPlans<R> {
     return made;
   }
 
-  /** As few states as a reasonable number of sweeps takes. */
+  /** The fewest states with a bounded number of sweeps (options.ts). */
   get few(): LoopChoice {
     return new Map(this.#groups.map((group) => [group.key, fewest(group)]));
   }
@@ -110,7 +110,7 @@ export class LoopPlans<R> {
     return this.#stairs.within(budgetBytes);
   }
 
-  /** From everything stacked to as few states as there can be, a rung each step. */
+  /** The descent from everything stacked to the fewest states, one rung per step. */
   #wayDown(top: Candidate<R>): Stairs<R> {
     const steps = unbeaten(this.#steps());
     const climb = (rung: number): readonly Candidate<R>[] => [
@@ -130,7 +130,7 @@ export class LoopPlans<R> {
     return steps;
   }
 
-  /** One group goes from its option to the next smaller one. */
+  /** The steps that take one group from its option to the next smaller one. */
   #stepsBelow(picks: Picks, g: number): readonly Step[] {
     const [group, options, pick] = [at(this.#groups, g), at(this.#options, g), at(picks, g)];
     const part = between(group, at(options, pick - 1), at(options, pick));
@@ -148,7 +148,7 @@ export class LoopPlans<R> {
     return choiceOf(this.#groups, forms.with(g, form));
   }
 
-  /** The smallest plan that takes no more than so long; null where none does. */
+  /** The smallest plan within a time limit; null if there is none. */
   underMs(limitMs: number): Candidate<R> | null {
     const tooSlow = (i: number): boolean => this.at(at(this.levels, i)).predictedMs > limitMs;
     const level = firstWhere(this.levels.length, tooSlow) - 1;
@@ -169,7 +169,7 @@ export class LoopPlans<R> {
   }
 }
 
-/** The first number that a property holds for, by bisection; `count` where there is none. */
+/** The first index at which a monotone property holds, by bisection; `count` if there is none. */
 function firstWhere(count: number, holds: (i: number) => boolean): number {
   let [no, yes] = [-1, count];
   while (yes - no > 1) {

@@ -1,14 +1,14 @@
 /**
- * @file The regions of a loop's reverse that starts from states: one turn forward, and one turn backward with what it needs
- * of the turn forward in front of it.
+ * @file The regions of a loop's reverse from states: one iteration forward, and one iteration backward preceded by the
+ * part of the forward iteration that it needs.
  *
  * ```
  *   step   (i, s, x, k)    → s        the part of the forward body that the next state needs
- *   back   (i, s, a, x, k) → a, w     the part of it that rows of the stacks need, then the reverse body on those rows
- *   tail   (i, a, x, k, r) → a, w     the reverse body on rows r that were kept
+ *   back   (i, s, a, x, k) → a, w     the part of the forward body that computes stack rows, then the reverse body on those rows
+ *   tail   (i, a, x, k, r) → a, w     the reverse body on stacked rows r
  * ```
  *
- * All take the same rows and constants, each outer value once: those of the two bodies that are still read.
+ * All take the same rows and constants, each outer value once: those of the two bodies that remain in use.
  */
 import { at } from "../base/invariant.ts";
 import { Build } from "../ir/build.ts";
@@ -26,12 +26,12 @@ function part(body: Graph, results: readonly Value[]): Graph {
   return { ...body, nodes: body.nodes.filter((node) => needed.has(node)), results };
 }
 
-/** Parameters for outer values, one for each of them. */
+/** Region parameters, one for each outer value. */
 class Shared {
-  /** The parameter of a body that each is bound to. */
+  /** A body parameter bound to each outer value, for its type and name. */
   readonly #like = new Map<Value, Value>();
 
-  /** `params` are a body's, those for `values` from `first` on; only those that are read count. */
+  /** `params` are a body's parameters, those for `values` start at index `first`; unused ones are skipped. */
   add(values: readonly Value[], params: readonly Value[], first: number, isRead: (param: Value) => boolean): this {
     values.forEach((value, i) => {
       const param = at(params, first + i);
@@ -49,7 +49,7 @@ class Shared {
   }
 }
 
-/** What step and back share: rows and constants of both bodies that are still read. */
+/** Inputs shared by `step` and `back`: the rows and constants of both bodies that are used. */
 export interface Inputs {
   readonly rows: Shared;
   readonly consts: Shared;
@@ -75,7 +75,7 @@ export function inputsOf({ forwardParts, backwardParts, stacks, states }: LoopPa
   };
 }
 
-/** Parameters of a region that runs the forward body: the row's number, the kept state, adjoints, rows, constants. */
+/** Parameters of a region that runs the forward body: row index, kept state, adjoints, rows, constants. */
 class Region {
   readonly b: Build;
   readonly index: Value;
@@ -98,7 +98,7 @@ class Region {
   }
 
   row(outer: Value): Value {
-    // What nothing needs is bound to nothing.
+    // An unused value stays unbound.
     return this.#rows.get(outer) ?? outer;
   }
 
@@ -106,7 +106,7 @@ class Region {
     return this.#consts.get(outer) ?? outer;
   }
 
-  /** Runs the part of the forward body that some results need. */
+  /** Inlines the part of the forward body that some results need. */
   forward(results: readonly Value[]): readonly Value[] {
     const { body, carries, xs, consts } = this.#pair.forwardParts;
     const bound = [
@@ -143,7 +143,7 @@ export function backOf(pair: LoopPair, inputs: Inputs): Graph {
   return region.finish(region.b.inline(body, bound));
 }
 
-/** The reverse body on rows that were kept: these are its last parameters. */
+/** The reverse body on stacked rows, which are its last parameters. */
 export function tailOf({ backwardParts, stacks }: LoopPair, { rows, consts }: Inputs): Graph {
   const { body, carries, xs, consts: given } = backwardParts;
   const b = new Build(`${body.name}_tail`);

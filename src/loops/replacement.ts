@@ -1,8 +1,8 @@
 /**
- * @file The two nodes that a loop and its reverse become when the stacks between them are not kept.
+ * @file The two nodes that replace a loop and its reverse when the stacks between them are not kept.
  *
- *   rows from nothing but inputs   scan   and  scan         no state is needed: rows are recomputed in place
- *   any other                      record and  rewind       the forward loop keeps states on its way
+ *   rows computed from inputs only  scan   and  scan         no state is needed: rows are recomputed in the reverse
+ *   any other                       record and  rewind       the forward loop keeps states as it runs
  */
 import { at } from "../base/invariant.ts";
 import { type Graph, type Node, newValue, type Value } from "../ir/graph.ts";
@@ -18,10 +18,10 @@ import { type LoopPair, rowsOf } from "./pairs.ts";
 import type { Inputs } from "./regions.ts";
 import type { Schedule } from "./schedules.ts";
 
-/** Bodies by what they were made from and for which stacks: made once, so that whoever plans them can plan them once. */
+/** Cached bodies, keyed by the forward body and its stacks, so that each is planned only once. */
 const known = new WeakMap<Graph, { readonly stacks: readonly Value[]; readonly lean: Graph; readonly full: Graph }>();
 
-/** The forward body without rows of the stacks, and with these rows last. */
+/** The forward body without the stacks' rows, and with these rows as its last results. */
 function bodiesOf({ forwardParts, stacks }: LoopPair): { readonly lean: Graph; readonly full: Graph } {
   const { body, carries, ys } = forwardParts;
   const found = known.get(body);
@@ -34,7 +34,7 @@ function bodiesOf({ forwardParts, stacks }: LoopPair): { readonly lean: Graph; r
   return { lean, full };
 }
 
-/** A forward loop without the stacks, with results of its own at the end. */
+/** The forward loop without the stacks. */
 function withoutStacks(pair: LoopPair): Node {
   const { forward, stacks } = pair;
   const last = forward.regions.length - 1;
@@ -42,19 +42,21 @@ function withoutStacks(pair: LoopPair): Node {
   return { ...forward, outputs: forward.outputs.filter((value) => !stacks.includes(value)), regions };
 }
 
-/** What stands in the places of the two loops. */
+/** The nodes that replace the two loops. */
 export interface Replacement {
   readonly forward: Node;
   readonly backward: readonly Node[];
 }
 
-/** A constant beside a node. */
+/** A constant node next to `node`. */
 function constantFor(node: Node, attrs: FullAttrs): Node {
   const type = tensorType(attrs.dtype, attrs.shape);
   return { ...node, op: full as AnyOp, inputs: [], attrs: { ...attrs }, outputs: [newValue(type)], regions: [] };
 }
 
-/** First adjoints, each a value of its own where it is a constant: one that is read twice cannot be written over. */
+/**
+ * Initial adjoints, with a separate constant node for each constant: a value that is read twice cannot be overwritten.
+ */
 function ownAdjoints({ backward, backwardParts }: LoopPair, producer: ReadonlyMap<Value, Node>) {
   const constants: Node[] = [];
   const adjoints = backwardParts.carries.map((value, i, all) => {
@@ -68,7 +70,7 @@ function ownAdjoints({ backward, backwardParts }: LoopPair, producer: ReadonlyMa
   return { adjoints, constants };
 }
 
-/** A pair in its new form. */
+/** The replacement of a pair. */
 export function replacementOf(
   pair: LoopPair,
   schedule: Schedule,
@@ -82,7 +84,7 @@ export function replacementOf(
   return { forward, backward: [...constants, ...backward] };
 }
 
-/** What a reverse from states is made of, however many these are. */
+/** Regions and inputs of a reverse from states, for any number of states. */
 export interface Parts {
   readonly inputs: Inputs;
   readonly regions: StepAndBack;
@@ -109,13 +111,13 @@ function rescanned(pair: LoopPair, _: Schedule, { adjoints, rest, xs }: Given, {
   return { forward: withoutStacks(pair), backward: [{ ...backward, inputs, attrs, regions: [back] }] };
 }
 
-/** Storage for states, and for where they are. */
+/** The values of a store: a stack of states, and the list of their positions. */
 export function storeFor(states: readonly TensorType[], split: SplitAttrs): readonly Value[] {
   const stacks = states.map((type) => newValue(stackType(type, split.checkpoints + 1), "store"));
   return [...stacks, newValue(positionsType(split), "positions")];
 }
 
-/** What a reverse that starts from a store is made of; `rest` are its inputs from the adjoints on. */
+/** Parts of a reverse that starts from a store; `rest` are its inputs from the adjoints on. */
 interface FromStore {
   readonly count: Value;
   readonly store: readonly Value[];
@@ -124,7 +126,7 @@ interface FromStore {
   readonly regions: readonly Graph[];
 }
 
-/** A reverse that starts from a store and goes on in the same storage. */
+/** A reverse that starts from a store and updates it in place. */
 export function rewindFrom(backward: Node, { count, store, rest, attrs, regions }: FromStore): Node {
   const [states, positions] = [store.slice(0, -1), at(store, store.length - 1)];
   const after = store.map(({ type, name }) => newValue(type, name));
@@ -139,7 +141,10 @@ export function rewindFrom(backward: Node, { count, store, rest, attrs, regions 
   };
 }
 
-/** A `while` that keeps states as they come, since it does not know which iteration is its last; any other by schedule. */
+/**
+ * A `while` selects states online, because its last iteration is not known beforehand; any other loop follows a
+ * schedule.
+ */
 function recorded(
   pair: LoopPair,
   schedule: Schedule,

@@ -1,14 +1,14 @@
 /**
- * @file Loops whose stacks are not kept: states are held instead, and what the reverse reads is computed again from those.
- * Nothing else changes: rows come from the same state by the same operations, and the reverse adds in the order that it
- * did, so every bit stays.
+ * @file Rewrites loops whose stacks are not kept: states are kept instead, and the rows that the reverse reads are
+ * recomputed from them. Rows come from the same states by the same operations, and the reverse adds in the same order,
+ * so results do not change by a bit.
  *
  * ```
- *   forward ══ stacks ══> reverse        →        forward ── held states ──> back(…forward body, reverse body…)
+ *   forward ══ stacks ══> reverse        →        forward ── kept states ──> back(…forward body, reverse body…)
  * ```
  *
- * Of nested loops the outer one is first. Its reverse then has the whole forward body in front of it, so that an inner
- * loop and its reverse, which were in two bodies before, are beside each other and are found there.
+ * Outer loops are rewritten first. The reverse of an outer loop then contains its whole forward body, so an inner loop
+ * and its reverse, which were in two bodies before, end up in one graph and are found there.
  */
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { producersOf } from "../ir/walk.ts";
@@ -20,7 +20,7 @@ import { type Parts, replacementOf } from "./replacement.ts";
 import { namedSchedule, type Schedule } from "./schedules.ts";
 import { findOpenPairs, type OpenPair, recordOpen, withCheckpoints } from "./unbounded.ts";
 
-/** A loop as it is found: alone in its graph, or inside of others that run it `runs` times. */
+/** A pair at the top level, or inside other loops that run it `runs` times. */
 export interface FoundLoop {
   readonly pair: LoopPair;
   readonly runs: number;
@@ -40,21 +40,21 @@ export interface FoundOpen {
   readonly depth: number;
 }
 
-/** A pair, with other rows between the two where that was decided, and the states that it holds; null: rows are kept. */
+/** A pair, possibly with another selection of rows, and the schedule of its states; null: rows are kept. */
 export interface Treated {
   readonly pair: LoopPair;
   readonly schedule: Schedule | null;
 }
 
-/** What is to become of loops. */
+/** Decides the form of each loop. */
 export interface Decide {
-  /** Null: nothing. */
+  /** Null: leave the loop unchanged. */
   counted(loop: FoundLoop): Treated | null;
-  /** How many states a loop without a bound holds; 0 leaves it as it is. */
+  /** The number of states of a loop without a bound; 0 leaves it unchanged. */
   open(loop: FoundOpen): number;
 }
 
-/** What users asked for, of loops that they did not leave to the planner. */
+/** The user's choice, for loops not left to the planner. */
 export const asAsked: Decide = {
   counted({ pair }) {
     const { reversal, snapshots } = pair.forward.attrs as Partial<ScanAttrs>;
@@ -64,10 +64,10 @@ export const asAsked: Decide = {
   open: ({ pair }) => pair.reversal.checkpoints,
 };
 
-/** By the reverse of a pair. */
+/** Keyed by the reverse node of a pair. */
 const known = new WeakMap<Node, { readonly stacks: readonly Value[]; readonly parts: Parts }>();
 
-/** What does not depend on how many states are held: made once, so that whoever plans regions can plan them once. */
+/** The regions, which do not depend on the number of states; cached so that each is planned only once. */
 function partsOf(pair: LoopPair): Parts {
   const { backward, stacks } = pair;
   const found = known.get(backward);
@@ -80,7 +80,7 @@ function partsOf(pair: LoopPair): Parts {
   return { inputs, regions };
 }
 
-/** A graph with loops in the form that was decided on, in regions too. `seen` is told about each that was rewritten. */
+/** The graph with loops in the decided form, regions included. `seen` is called for each rewritten loop. */
 export function rewindLoops(
   graph: Graph,
   decide: Decide,

@@ -1,22 +1,24 @@
 /**
- * @file Which rows a loop keeps for its reverse, at a price of a byte. The reverse reads some values of the forward body.
- * Each of them, and whatever is needed for it, is kept as a row or computed again in the reverse:
+ * @file Chooses the rows that a loop keeps for its reverse, at a price per byte. The reverse reads some values of the
+ * forward body. Each of them is kept as a row, or recomputed in the reverse from values that are in turn kept or
+ * recomputed:
  *
  * ```
  *   x ── matmul ── p ── tanh ── t          t and c are read by the reverse
- *                   ╲                      keep t and c:        two rows, nothing again
- *                    add ── c              keep p:              one row, tanh and add again
- *                   ╱                      keep nothing:        no row, the product again too
+ *                   ╲                      keep t and c:        two rows, nothing recomputed
+ *                    add ── c              keep p:              one row, recompute tanh and add
+ *                   ╱                      keep nothing:        no row, recompute the product too
  *   k ─────────────╯
  * ```
  *
- * With a price on bytes the best choice is a minimum cut: r(v) says that v is needed, z(n) that node n runs again, and
+ * With a price on bytes the best choice is a minimum cut: r(v) says that v is needed, z(n) that node n is recomputed,
+ * and
  *
  *   r(v) and not z(its node)    costs the bytes of v's row        z(n)                   costs the time of n
- *   z(n) and not r(an input)    cannot be
+ *   z(n) and not r(an input)    impossible
  *
- * Rows of inputs, constants, and the row's number are there anyway. Zheng et al. and PyTorch's partitioner choose what to
- * keep by a cut that knows bytes alone; here the time is in it.
+ * Rows of inputs, constants and the row index are always available. Zheng et al. and PyTorch's partitioner use a cut
+ * over bytes alone; this one also includes time.
  */
 import { at } from "../base/invariant.ts";
 import type { Node, Value } from "../ir/graph.ts";
@@ -27,20 +29,20 @@ import { Flow } from "../plan/order/flow.ts";
 import { msOf, NO_WORK } from "../target/work.ts";
 import { type LoopPair, rowsOf } from "./pairs.ts";
 
-/** Values of the forward body that become rows, and nodes of it that run again, in order. */
+/** Values of the forward body that become rows, and the nodes that are recomputed, in order. */
 export interface RowCut {
   readonly rows: readonly Value[];
   readonly again: readonly Node[];
 }
 
-/** What one turn takes again: nodes that are fused with others need no memory of their own. */
+/** Time to recompute a node in one iteration: fused nodes move no memory. */
 export function againMs(node: Node, costs: NodeCosts): number {
   const work = costs.workOf(node);
   const isMap = node.op.lower.kind === "map";
   return msOf(isMap ? { ...NO_WORK, arithmetic: work.arithmetic } : work, costs.rates);
 }
 
-/** Values of the body that the reverse has in any case. */
+/** Values of the body that are always available in the reverse. */
 function givenValues({ forwardParts, backwardParts, stacks }: LoopPair): ReadonlySet<Value> {
   const { body, carries, ys } = forwardParts;
   const isCarry = (i: number): boolean => i >= 1 && i <= carries.length;
@@ -79,7 +81,7 @@ export function rowCut(pair: LoopPair, pricePerByte: number, msOfNode: (node: No
       if (!given.has(value)) flow.addEdge(id, need(value), Number.POSITIVE_INFINITY);
     }
   }
-  // Carries before the turn are made by no node.
+  // Carries have no producer in the body.
   for (const [value, id] of needed) if (!producer.has(value)) flow.addEdge(id, SINK, keeping(value));
   flow.maximum(SOURCE, SINK);
   const side = flow.reachedFrom(SOURCE);

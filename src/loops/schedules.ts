@@ -1,22 +1,29 @@
 /**
- * @file Schedules for loops of a program, by name: which states are held, and how many turns that takes beyond the forward
- * loop, which is the first sweep of every schedule. The module works a schedule out as it goes along (lower/checkpoints.ts).
- * Pieces are reversed from states alone, so `periodic` holds every k-th state and all states of one piece.
+ * @file Checkpoint schedules for loops, by name: which states are kept, and how many iterations are recomputed beyond
+ * the forward loop, which is the first sweep of every schedule. Generated code computes the schedule as it runs
+ * (lower/checkpoints.ts). Pieces are reversed from states alone, so `periodic` keeps every k-th state and all states of
+ * one piece.
  */
 import { DEFAULT_CHECKPOINTS, type Reversal } from "../ops/loops.ts";
 import type { SplitAttrs } from "../ops/record.ts";
 import { leastAdvances } from "./binomial.ts";
 
-/** How a loop is reversed: which states it holds, and how many turns it then makes again; the last `taped` need none. */
+/**
+ * How a loop is reversed: the states it keeps and the number of iterations it recomputes; the last `taped` iterations
+ * need no states.
+ */
 export interface Schedule extends SplitAttrs {
   readonly advances: number;
   readonly taped: number;
 }
 
-/** More states than this are of no use: one for each turn but the last, which begins at the working state. */
+/** The largest useful number of states: one for each iteration but the last, which starts from the working state. */
 const useful = (length: number, checkpoints: number): number => Math.max(1, Math.min(checkpoints, length - 1));
 
-/** Turns that `binomial` makes again: as few as is possible with so many states. What `taped` turns leave is kept. */
+/**
+ * The binomial schedule: the fewest recomputed iterations for a number of states. Rows of the last `taped` iterations
+ * are stacked.
+ */
 export function binomialSchedule(length: number, checkpoints: number, taped = 0): Schedule {
   const early = length - taped;
   const held = useful(early, checkpoints);
@@ -24,7 +31,7 @@ export function binomialSchedule(length: number, checkpoints: number, taped = 0)
   return { checkpoints: held, split: "binomial", every: 0, advances, taped };
 }
 
-/** Turns from the first held state, the first sweep counted, when each part is halved. */
+/** Iterations from the first checkpoint, the first sweep included, if each part is halved. */
 function halving(length: number, checkpoints: number, known: Map<string, number>): number {
   if (length <= 1) return 0;
   if (checkpoints === 1) return (length * (length - 1)) / 2;
@@ -32,9 +39,9 @@ function halving(length: number, checkpoints: number, known: Map<string, number>
   const found = known.get(key);
   if (found !== undefined) return found;
   const half = length >> 1;
-  const turns = half + halving(length - half, checkpoints - 1, known) + halving(half, checkpoints, known);
-  known.set(key, turns);
-  return turns;
+  const iterations = half + halving(length - half, checkpoints - 1, known) + halving(half, checkpoints, known);
+  known.set(key, iterations);
+  return iterations;
 }
 
 function binarySchedule(length: number, snapshots: number): Schedule {
@@ -43,14 +50,14 @@ function binarySchedule(length: number, snapshots: number): Schedule {
   return { checkpoints, split: "binary", every: 0, advances, taped: 0 };
 }
 
-/** `every` turns are a piece; of the last piece the first sweep holds all states already. */
+/** Pieces of `every` iterations; the first sweep already keeps all states of the last piece. */
 export function periodicSchedule(length: number, every: number): Schedule {
   const pieces = Math.max(1, Math.ceil(length / every));
   const checkpoints = pieces + Math.max(0, Math.min(every, length) - 2);
   return { checkpoints, split: "periodic", every, advances: (pieces - 1) * (every - 1), taped: 0 };
 }
 
-/** The schedule that a user asked for; null where that is to keep everything, or left to the planner. */
+/** The schedule a user named; null for "keep everything" and for "let the planner choose". */
 export function namedSchedule(name: Reversal, length: number, snapshots: number): Schedule | null {
   const root = Math.max(1, Math.ceil(Math.sqrt(length)));
   switch (name) {

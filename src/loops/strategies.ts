@@ -1,12 +1,12 @@
 /**
- * @file Strategies that are about loops alone, everything else stored: which states a loop holds follows from a rule and one
- * number. With segments that are bodies of loops, a unit is an iteration:
+ * @file Strategies for loops only, with everything else stored: a rule with one parameter decides which states a loop
+ * keeps. If segments are loop bodies, the unit is an iteration:
  *
- *   binomial                     so many states, where the fewest iterations are made again for them
+ *   binomial                     a number of states, placed to recompute the fewest iterations
  *   every-k, segments: "loop"    every k-th state, and those of one piece of k iterations
  *   sqrt, segments: "loop"       the same with k = √n
  *
- * Loops whose reversal users named are left as they are. Loops without a bound hold states as they go, whatever the rule.
+ * Loops whose reversal the user named stay unchanged. Loops without a bound select states online under every rule.
  */
 
 import type { Candidate, Rungs } from "../plan/budget/rungs.ts";
@@ -16,10 +16,10 @@ import { type LoopGroup, MOST_OPEN } from "./groups.ts";
 import { fewest } from "./options.ts";
 import { binomialSchedule, periodicSchedule, type Schedule } from "./schedules.ts";
 
-/** The schedule of a loop of so many iterations; a share of 0 holds the most states of the rule, 1 the fewest. */
+/** The schedule of a loop of `length` iterations; a share of 0 keeps the most states of the rule, 1 the fewest. */
 type LoopRule = (length: number, share: number) => Schedule;
 
-/** Numbers of a rule that are tried, at equal ratios. */
+/** The number of parameter values tried for a rule, at equal ratios. */
 const RUNGS = 16;
 
 /** From `first` to `last` by equal ratios. */
@@ -32,7 +32,7 @@ const binomial: LoopRule = (length, share) =>
 const periodic: LoopRule = (length, share) =>
   periodicSchedule(length, between(Math.min(2, length), Math.ceil(Math.sqrt(length)), share));
 
-/** The rule of a strategy about loops, and how many plans it has; null for strategies that are about operations. */
+/** The rule of a strategy for loops and its number of plans; null for strategies about operations. */
 function ruleOf(strategy: StrategyName, segments: Level): { readonly rule: LoopRule; readonly count: number } | null {
   if (strategy === "binomial") return { rule: binomial, count: RUNGS };
   if (segments !== "loop") return null;
@@ -40,10 +40,10 @@ function ruleOf(strategy: StrategyName, segments: Level): { readonly rule: LoopR
   return strategy === "sqrt" ? { rule: (length) => periodic(length, 1), count: 1 } : null;
 }
 
-/** What loops of any length hold. */
+/** The schedule of a loop of any length. */
 export type ScheduleOf = (length: number) => Schedule;
 
-/** The plans of a rule about loops, a rung for each of its numbers. */
+/** The plans of a loop rule, one rung for each parameter value. */
 export class LoopRungs<R> implements Rungs<R> {
   readonly aims = false;
   readonly large = false;
@@ -105,5 +105,5 @@ export class LoopRungs<R> implements Rungs<R> {
   }
 }
 
-/** States that a loop without a bound holds by a rule. */
+/** The number of states of a loop without a bound under a rule. */
 export const openCheckpoints = (scheduleOf: ScheduleOf): number => scheduleOf(MOST_OPEN + 1).checkpoints;

@@ -1,16 +1,16 @@
 /**
- * @file Loops whose number of turns nobody bounds, and their reverses. Autodiff leaves a `while` and a `rewind` that
- * recomputes states from the first one. When the two stand in one graph, the `while` may keep states on its way:
+ * @file Loops without a bound on their number of iterations, and their reverses. Autodiff produces a `while` and a
+ * `rewind` that recomputes states from the first one. If both are in one graph, the `while` may keep states as it runs:
  *
  * ```
  *   while ── count ──> rewind                 →      record ── count, checkpoints ──> rewind {recorded}
  *   c₀ ──────────────────╯
- *   iterations:  l  +  l - 1 + t(l, s) - …    →      l  +  what the online schedule recomputes: a whole sweep less
+ *   iterations:  l  +  l - 1 + t(l, s) - …    →      l  +  recomputation of the online schedule: one sweep less
  * ```
  *
- * After the passes a `while` may have lost carries that only its reverse still needs, and which of its carries is which of
- * the reverse's is not written down. Those that begin with the same value and whose next values are computed by equal nodes
- * are the same; any other becomes a carry of its own in the loop that holds states.
+ * The passes may have removed carries of the `while` that only its reverse needs, and the correspondence between the
+ * two loops' carries is not recorded. Carries with the same initial value whose next values are computed by equal nodes
+ * are the same; any other carry of the reverse is added to the loop that keeps states.
  */
 import { at } from "../base/invariant.ts";
 import { Build } from "../ir/build.ts";
@@ -28,7 +28,7 @@ import { readsFor } from "../passes/narrow.ts";
 import { leastAdvances } from "./binomial.ts";
 import { rewindFrom, storeFor } from "./replacement.ts";
 
-/** A reverse without a bound, and its loop where that can hold states for it. */
+/** A reverse without a bound, and its loop if that can keep states for it. */
 export interface OpenPair {
   readonly forward: Node | null;
   readonly backward: Node;
@@ -37,10 +37,10 @@ export interface OpenPair {
   readonly stateBytes: number;
 }
 
-/** Turns made again with so many states, of as many turns as costs are worked out for. */
+/** Iterations recomputed with a number of states, for the number of iterations that cost estimates assume. */
 export const openAdvances = (checkpoints: number): number => {
-  const turns = assumedIterations(0);
-  return Math.max(0, leastAdvances(turns, Math.min(checkpoints, turns)) - (turns - 1));
+  const iterations = assumedIterations(0);
+  return Math.max(0, leastAdvances(iterations, Math.min(checkpoints, iterations)) - (iterations - 1));
 };
 
 /** A reverse without a bound that recomputes states from the first one. */
@@ -49,7 +49,7 @@ function openReversal(node: Node): Reversal | null {
   return reversal && !reversal.isRecorded && reversal.length === 0 ? reversal : null;
 }
 
-/** Every reverse without a bound in a graph, not in its regions. */
+/** Every reverse without a bound in a graph, excluding its regions. */
 export function findOpenPairs(graph: Graph): readonly OpenPair[] {
   const backwards = graph.nodes.filter((node) => openReversal(node) !== null);
   if (backwards.length === 0) return [];
@@ -63,7 +63,7 @@ export function findOpenPairs(graph: Graph): readonly OpenPair[] {
     const reversal = openReversal(backward);
     if (!reversal) return [];
     const { count, states } = reversal;
-    // Of several reverses of one loop each recomputes states for itself.
+    // If a loop has several reverses, each recomputes states from the first one.
     const isOnly = (users.get(count) ?? []).filter(({ node }) => reversalOf(node)?.isRecorded === false).length === 1;
     const forward = (isOnly ? makerOf.get(count) : undefined) ?? null;
     const stateBytes = states.reduce((sum, { type }) => sum + byteLength(type), 0);
@@ -71,20 +71,20 @@ export function findOpenPairs(graph: Graph): readonly OpenPair[] {
   });
 }
 
-/** A reverse that holds so many states, of a loop that holds none. */
+/** A reverse with `checkpoints` states, of a loop that keeps none. */
 export function withCheckpoints(node: Node, checkpoints: number): Node {
-  const turns = assumedIterations(0);
-  return { ...node, attrs: { ...node.attrs, checkpoints, advances: openAdvances(checkpoints) + turns - 1 } };
+  const iterations = assumedIterations(0);
+  return { ...node, attrs: { ...node.attrs, checkpoints, advances: openAdvances(checkpoints) + iterations - 1 } };
 }
 
-/** The body of both, with carries of the loop that the reverse's are, or null for those that it has of its own. */
+/** The joined body, and for each carry of the reverse the loop's carry that equals it, or null if it has none. */
 interface Joined {
   readonly body: Graph;
   readonly same: readonly (number | null)[];
   readonly consts: readonly Value[];
 }
 
-/** The two bodies in one, `same` being a guess: what it is wrong about is null in the result. */
+/** Joins the two bodies assuming the correspondence `same`; wrong entries are null in the result. */
 function joinOnce(loop: Loop, back: Reversal, same: readonly (number | null)[]): Joined {
   const { carries, consts, body } = loop;
   const { states, consts: backConsts, step } = back;
@@ -125,7 +125,7 @@ function joinBodies(loop: Loop, back: Reversal): Joined {
   }
 }
 
-/** A test over more carries and constants than it looks at. */
+/** The test with additional, unused carries and constants. */
 function widened(test: Graph, { carries, consts }: Loop, extra: readonly Value[], all: readonly Value[]): Graph {
   const own = test.params.slice(carries.length);
   const unread = ({ type, name }: Value): Value => newValue(type, name);
@@ -133,7 +133,7 @@ function widened(test: Graph, { carries, consts }: Loop, extra: readonly Value[]
   return { ...test, params: [...test.params.slice(0, carries.length), ...extra.map(unread), ...rest] };
 }
 
-/** What stands in the places of the two; null where something that is computed after the loop would be needed in it. */
+/** The nodes that replace the two; null if the loop would need a value that is computed after it. */
 export function recordOpen(
   graph: Graph,
   loop: Node,

@@ -1,4 +1,4 @@
-/** @file What loops and branches share: their step of the plan, and where the parameters of their bodies are found. */
+/** @file Shared by loops and branches: their plan step, and the addresses of their bodies' parameters. */
 import { at, InternalError } from "../../base/invariant.ts";
 import {
   choose,
@@ -21,10 +21,10 @@ import { byteLength } from "../../ir/type.ts";
 import type { PlanStep } from "../../plan/program.ts";
 import type { Body } from "./body.ts";
 
-/** Two numbers of 4 bytes: the row's number, and what a test found. */
+/** Two 4-byte integers: the row index and the result of a test. */
 export const CELL_BYTES = 8;
 
-/** A step that may put results in place of inputs: each pair's input must be read under this one name alone. */
+/** A step that may write results over inputs; the input of each pair must be bound to one operand only. */
 export function controlStep(
   node: Node,
   bodies: readonly Body[],
@@ -47,7 +47,7 @@ export function controlStep(
 export const zip = <A, B>(a: readonly A[], b: readonly B[]): readonly (readonly [A, B])[] =>
   a.map((item, i) => [item, at(b, i)] as const);
 
-/** Where a body's parameters and results are found. */
+/** The addresses of a body's parameters and results. */
 export class Binding {
   readonly #address = new Map<Value, Int>();
 
@@ -75,12 +75,12 @@ export function rowsAt(
   return stacks.map((stack) => plus(times(i, length === 0 ? 0 : byteLength(stack.type) / length), address(stack)));
 }
 
-/** The statements before the first turn: every carry in its slot. */
+/** Statements before the first iteration: copy every carry into its storage. */
 export function fillSlots(pairs: readonly (readonly [Value, Value])[], address: (value: Value) => Int): Statement[] {
   return pairs.flatMap(([from, to]) => copy(address(to), address(from), byteLength(from.type)));
 }
 
-/** Sets the number of turns: what the count says, at least 0 and at most `length`; without one `length`. */
+/** Sets the number of iterations: the count, clamped to 0 … `length`; `length` if there is no count. */
 export function iterationsOf(
   count: Value | null,
   length: number,
@@ -96,7 +96,7 @@ export function iterationsOf(
   ];
 }
 
-/** Where values are, and what a body works with; `cell` is where it reads the row's number. */
+/** Addresses of values and of the body's workspace; the body reads the row index at `cell`. */
 interface Places {
   readonly address: (value: Value) => Int;
   readonly workspace: Int;

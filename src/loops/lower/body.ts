@@ -1,15 +1,16 @@
 /**
- * @file A region of a loop or branch as a program of its own: ordered, shared and placed like any program, once, however
- * often it runs. What it shares with the outside lies where the outside says: constants, rows of stacks, the slots of
- * carries and of results. To the planner these are parameters that persist, so it lays them out at the bottom and never
- * overwrites them but by what replaces them; here that bottom is taken away and each is bound to its real address:
+ * @file Plans a region of a loop or branch as a separate program: ordered, aliased and placed once, however often it
+ * runs. Values shared with the enclosing program have addresses there: constants, rows of stacks, storage of carries
+ * and results. The planner sees them as persistent parameters, so it places them at the bottom and overwrites them only
+ * with their replacements. Here that bottom part is removed and each parameter is bound to its real address:
  *
  *     the body's plan    ├ i │ c │ x │ k │ y ┼──── workspace ────┤
  *                          ▼   ▼   ▼   ▼   ▼          ▼
- *     the arena           slot of c, row of x, …   workspace of the loop's step, as long as the step runs
+ *     the arena           storage of c, row of x, …   workspace of the loop's step, live while the step runs
  *
- * A carry is donated and replaced by its successor: written over it where the body allows, else copied at the end of the
- * turn. A row of a result is a parameter that nobody reads and that the result replaces: it is written where it belongs.
+ * A carry is donated and replaced by its next value, which is written over it where the body allows it and copied at
+ * the end of the iteration otherwise. A row of a stacked result is an output-only parameter replaced by the result, so
+ * the result is written directly into the stack.
  */
 import { at, invariant } from "../../base/invariant.ts";
 import { copy, type Int, plus, type Statement } from "../../codegen/script.ts";
@@ -19,7 +20,7 @@ import { alignUp, type Plan } from "../../plan/problem.ts";
 import type { PlanStep, Program } from "../../plan/program.ts";
 import type { MemorySpace } from "../../target/space.ts";
 
-/** A node as a step of the plan, and its code once everything it touches has an address. */
+/** A node as a plan step, and its code once all its operands have addresses. */
 export interface Unit {
   readonly step: PlanStep;
   statements(address: (value: Value) => Int, scratch: readonly Int[]): readonly Statement[];
@@ -28,27 +29,27 @@ export interface Unit {
 /** Makes units of nodes. */
 export interface UnitOf {
   (node: Node): Unit;
-  /** Of the search for an order for a body, in steps run; undefined: as for a program. */
+  /** Work limit of the search for a body's order, in steps executed; undefined: the same as for a program. */
   readonly orderWork: number | undefined;
-  /** Where everything lies. */
+  /** The memory space of the program. */
   readonly space: MemorySpace;
 }
 
 export interface Body {
   readonly plan: Plan;
   readonly region: Graph;
-  /** One for each result: the parameter in whose place it is found after the run. */
+  /** For each result, the parameter whose storage contains it after the run. */
   readonly slots: readonly Value[];
   readonly workspaceBytes: number;
-  /** Whether the region looks at a parameter. */
+  /** Whether the region reads a parameter. */
   reads(param: Value): boolean;
   /** One run. `slot` gives the address of parameters and of `slots`. */
   statements(slot: (value: Value) => Int, workspace: Int): readonly Statement[];
 }
 
 /**
- * Plans a region. `replaced` says which parameter each result takes the place of; a result without one (undefined) gets a
- * slot of its own.
+ * Plans a region. `replaced` gives the parameter that each result replaces; a result without one (undefined) gets an
+ * output-only parameter.
  */
 export function planBody(region: Graph, replaced: readonly (Value | undefined)[], unitOf: UnitOf): Body {
   const regions = planned.get(unitOf) ?? new WeakMap<Graph, Known>();
@@ -67,7 +68,7 @@ interface Known {
   readonly body: Body;
 }
 
-/** Variants of a program have regions in common, and most of the time goes into planning these. */
+/** Variants of a program share regions, and planning these takes most of the time. */
 const planned = new WeakMap<UnitOf, WeakMap<Graph, Known>>();
 
 function newBody(region: Graph, replaced: readonly (Value | undefined)[], unitOf: UnitOf): Body {
@@ -85,7 +86,7 @@ function newBody(region: Graph, replaced: readonly (Value | undefined)[], unitOf
     empty,
     spaces: [unitOf.space],
   };
-  // what is bound to the outside is counted there
+  // bound parameters are counted by the enclosing program
   const plan = planUnlimited(program, { orderWork: unitOf.orderWork });
   const bound = boundBuffers(plan, params);
   const floor = [...bound.keys()].reduce(
@@ -95,7 +96,7 @@ function newBody(region: Graph, replaced: readonly (Value | undefined)[], unitOf
   const statements = (slot: (value: Value) => Int, workspace: Int): readonly Statement[] => {
     const place = (id: number): Int => {
       const param = bound.get(id);
-      // what has no bytes was placed at the bottom
+      // a buffer without bytes is placed at the bottom
       return param ? slot(param) : plus(workspace, Math.max(0, at(plan.offsets, id) - floor));
     };
     const address = (value: Value): Int => place(plan.bufferOf.get(value) ?? -1);
@@ -117,7 +118,7 @@ function unitIn(units: ReadonlyMap<Node, Unit>, node: Node): Unit {
   return unit;
 }
 
-/** The buffers at the bottom, and the parameter whose slot each is. */
+/** The buffers at the bottom, each with its parameter. */
 function boundBuffers(plan: Plan, params: readonly Value[]): ReadonlyMap<number, Value> {
   const bound = new Map(params.map((param) => [plan.bufferOf.get(param) ?? -1, param]));
   invariant(bound.size === params.length, () => `${plan.program.name}: two parameters have one slot`);

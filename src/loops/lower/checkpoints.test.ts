@@ -14,7 +14,7 @@ import { leastAdvances } from "../binomial.ts";
 import { namedSchedule } from "../schedules.ts";
 import { binomialSplit, type Checkpoints, recordStates, walkBack } from "./checkpoints.ts";
 
-/** Places of the machine: turns of checkpoints lie from 0, a copy between WORKING and a slot is a snapshot or a restore. */
+/** Places of the machine: iterations of checkpoints lie from 0, a copy between WORKING and a slot is a snapshot or a restore. */
 const WORKING = -1;
 const [STEP, BACK] = [-2, -3];
 
@@ -49,13 +49,15 @@ function actionsOf(length: number, rule: SplitAttrs): readonly Action[] {
     save: (slot) => moved(slot, int(WORKING)),
     restore: (slot) => moved(int(WORKING), slot),
     iterationOf: (slot) => ({ kind: "load", at: slot, bytes: 4 }),
-    setIteration: (slot, turn) => [{ kind: "store", at: slot, value: turn }],
-    step: (turn) => moved(int(STEP), { kind: "local", local: turn }),
+    setIteration: (slot, iteration) => [{ kind: "store", at: slot, value: iteration }],
+    step: (iteration) => moved(int(STEP), { kind: "local", local: iteration }),
   };
   const top: Local = { name: "top" };
   machine.run(recordStates(states, int(length), top));
   machine.run(
-    walkBack(states, int(length), { top, resumed: true }, (turn) => moved(int(BACK), { kind: "local", local: turn })),
+    walkBack(states, int(length), { top, resumed: true }, (iteration) =>
+      moved(int(BACK), { kind: "local", local: iteration }),
+    ),
   );
   // What is left in checkpoints at the end is let go.
   return [...actions, ...[...held].map((slot): Action => ({ kind: "free", level: 0, slot }))];
@@ -66,12 +68,14 @@ function countsOf(length: number, rule: SplitAttrs) {
 }
 
 describe("a recorded loop and its reverse", () => {
-  it("never read a state that is not held, and make as few turns as the best schedule: 60 turns, 9 checkpoints", () => {
+  it("never read a state that is not held, and make as few iterations as the best schedule: 60 iterations, 9 checkpoints", () => {
     for (let length = 1; length <= 60; length++) {
       for (let checkpoints = 1; checkpoints <= 9; checkpoints++) {
         const counts = countsOf(length, { checkpoints, split: "binomial", every: 0 });
-        expect(counts.problem, `${length} turns, ${checkpoints} checkpoints`).toBeNull();
-        expect(counts.advances, `${length} turns, ${checkpoints} checkpoints`).toBe(leastAdvances(length, checkpoints));
+        expect(counts.problem, `${length} iterations, ${checkpoints} checkpoints`).toBeNull();
+        expect(counts.advances, `${length} iterations, ${checkpoints} checkpoints`).toBe(
+          leastAdvances(length, checkpoints),
+        );
       }
     }
   });
@@ -81,21 +85,21 @@ describe("a recorded loop and its reverse", () => {
     [10_000, 46],
     [10_000, 495],
     [100_000, 12],
-  ])("make as few turns as the best schedule: %i turns, %i checkpoints", (length, checkpoints) => {
+  ])("make as few iterations as the best schedule: %i iterations, %i checkpoints", (length, checkpoints) => {
     const counts = countsOf(length, { checkpoints, split: "binomial", every: 0 });
     expect(counts.problem).toBeNull();
     expect(counts.advances).toBe(leastAdvances(length, checkpoints));
   });
 
   it.each(["binomial", "binary", "periodic", "square-root"] as const satisfies readonly Reversal[])(
-    "by %s make as many turns as the plan says, in the checkpoints that it gives",
+    "by %s make as many iterations as the plan says, in the checkpoints that it gives",
     (name) => {
       for (const snapshots of [0, 1, 2, 3, 7]) {
         for (const length of [1, 2, 3, 4, 7, 10, 31, 64, 100]) {
           const schedule = namedSchedule(name, length, snapshots);
           if (!schedule) throw new Error(`${name} has no schedule`);
           const counts = countsOf(length, schedule);
-          const text = `${length} turns, ${snapshots} snapshots`;
+          const text = `${length} iterations, ${snapshots} snapshots`;
           expect(counts.problem, text).toBeNull();
           expect(counts.advances - (length - 1), text).toBe(schedule.advances);
         }
@@ -111,27 +115,30 @@ function split(length: number, checkpoints: number): number {
   return machine.locals.get(m) ?? 0;
 }
 
-/** Turns forward to reverse `length` turns with `checkpoints` states, the first one included; `ahead` says where to hold one. */
-function forwardTurns(
+/**
+ * Forward iterations needed to reverse `length` iterations with `checkpoints` states, the first one included; `ahead`
+ * says where to keep one.
+ */
+function forwardIterations(
   length: number,
   checkpoints: number,
   ahead: (length: number, checkpoints: number) => number,
 ): number {
   const known = new Map<string, number>();
-  const turns = (l: number, s: number): number => {
+  const iterations = (l: number, s: number): number => {
     if (l <= 1) return 0;
     if (s === 1) return (l * (l - 1)) / 2;
     const key = `${l},${s}`;
     const m = known.has(key) ? 0 : ahead(l, s);
-    const made = known.get(key) ?? m + turns(l - m, s - 1) + turns(m, s);
+    const made = known.get(key) ?? m + iterations(l - m, s - 1) + iterations(m, s);
     known.set(key, made);
     return made;
   };
-  return turns(length, checkpoints);
+  return iterations(length, checkpoints);
 }
 
 describe("the split of a loop", () => {
-  it("makes as few turns as the best one, for up to 80 turns and 8 checkpoints", () => {
+  it("makes as few iterations as the best one, for up to 80 iterations and 8 checkpoints", () => {
     const best = Array.from({ length: 9 }, () => [0, 0]);
     for (let s = 1; s <= 8; s++) {
       for (let l = 2; l <= 80; l++) {
@@ -139,12 +146,12 @@ describe("the split of a loop", () => {
         for (let m = 1; s > 1 && m < l; m++)
           least = Math.min(least, m + at(at(best, s - 1), l - m) + at(at(best, s), m));
         at(best, s)[l] = least;
-        expect(forwardTurns(l, s, split), `${l} turns, ${s} checkpoints`).toBe(least);
+        expect(forwardIterations(l, s, split), `${l} iterations, ${s} checkpoints`).toBe(least);
       }
     }
   });
 
-  it("stays between the ends for any number of turns, also where binomials leave 32 bits", () => {
+  it("stays between the ends for any number of iterations, also where binomials leave 32 bits", () => {
     for (const checkpoints of [2, 3, 5, 32, 1000]) {
       for (const length of [2, 3, 1000, 70_000, 2 ** 24, 2 ** 30]) {
         if (length > 2 ** 24 && checkpoints < 5) continue;
@@ -155,7 +162,7 @@ describe("the split of a loop", () => {
     }
   });
 
-  it("takes 5.5 sweeps for a million turns with 32 checkpoints", () => {
-    expect(forwardTurns(1_000_000, 32, split) / 1_000_000).toBeCloseTo(5.5, 1);
+  it("takes 5.5 sweeps for a million iterations with 32 checkpoints", () => {
+    expect(forwardIterations(1_000_000, 32, split) / 1_000_000).toBeCloseTo(5.5, 1);
   });
 });

@@ -1,17 +1,17 @@
 /**
- * @file Reversing a loop from held states, as code: how far from one held state to the next, and the walk from the last
- * turn to the first. It is worked out at run time, so that the size of the code has nothing to do with the number of turns.
- * States that are held form a stack, the last one nearest to the turn that is to be reversed:
+ * @file Code that reverses a loop from checkpoints: the distance from one checkpoint to the next, and the sweep from
+ * the last iteration to the first. The schedule is computed at run time, so the code size does not depend on the number
+ * of iterations. Checkpoints form a stack, with the one nearest to the iteration to be reversed on top:
  *
- *     turns   0   1   2   3   4   5   6   7              slots = 3
- *             ●───────────────●───────────►  7           held: 0, 4, then 6; 7 is reached and reversed
- *             ●               ●       ●►                 6 is reversed at its own state, which is let go
- *             ●               ●──►                       5 from 4, with a slot free again …
+ *     iteration   0   1   2   3   4   5   6   7          checkpoints = 3
+ *                 ●───────────────●───────────►  7       kept: 0, 4, then 6; 7 is reached and reversed
+ *                 ●               ●       ●►             6 is reversed from its checkpoint, which is freed
+ *                 ●               ●──►                   5 from 4, with one checkpoint free again …
  *
- * `binomial` (A. Griewank, A. Walther, "Revolve", 2000): to reverse l turns from a held state with s slots, that state's
- * included, β(s, r) = C(s + r, s) turns can be done with no state computed more than r times. With the least r for l the
- * next state is held m turns ahead, where both parts stay within their bounds: m = max(β(s, r - 2), l - β(s - 1, r)).
- * `binary` goes half way. `periodic` holds every k-th state, and of the piece that is being reversed all.
+ * `binomial` (A. Griewank, A. Walther, "Revolve", 2000): to reverse l iterations from a checkpoint with s checkpoints
+ * in total, β(s, r) = C(s + r, s) iterations can be done with no state computed more than r times. With the least r for
+ * l, the next checkpoint is m = max(β(s, r - 2), l - β(s - 1, r)) iterations ahead, where both parts stay within their
+ * bounds. `binary` goes half way. `periodic` keeps every k-th state, and all states of the piece being reversed.
  */
 import {
   choose,
@@ -30,7 +30,7 @@ import type { SplitAttrs } from "../../ops/record.ts";
 const minus = (a: Int, b: Int): Int => intOp("sub", a, b);
 const below = (a: Int, b: Int): Int => intOp("lt", a, b);
 
-/** The least r with β(s, r) ≥ l, then m. Sets `m`; uses locals of its own. β stops at the largest i32. */
+/** The least r with β(s, r) ≥ l, then m. Sets `m`; uses new locals. β saturates at the largest i32. */
 export function binomialSplit(m: Local, length: Int, slots: Int): readonly Statement[] {
   const [l, s, r, now, before, earlier]: readonly Local[] = ["l", "s", "r", "now", "before", "earlier"].map((name) => ({
     name,
@@ -58,7 +58,10 @@ export function binomialSplit(m: Local, length: Int, slots: Int): readonly State
   ];
 }
 
-/** Sets `m` to how far to go from the held state before turn `from`, with `length` > 1 turns left and `slots` > 1. */
+/**
+ * Sets `m` to the distance from the checkpoint before iteration `from` to the next, with `length` > 1 iterations left
+ * and `slots` > 1.
+ */
 export function splitAhead(
   { split, every }: Omit<SplitAttrs, "checkpoints">,
   m: Local,
@@ -71,22 +74,24 @@ export function splitAhead(
   return [set(m, int(1)), choose(starts, [set(m, int(every))])];
 }
 
-/** What the walks below work on: one state that turns read and write, and slots for states. */
+/** One working state that iterations read and write, and storage for checkpoints, indexed by slot. */
 export interface Checkpoints {
   readonly rule: SplitAttrs;
-  /** The working state into a slot, and back. */
+  /** Copies the working state into a slot, and back. */
   save(slot: Int): readonly Statement[];
   restore(slot: Int): readonly Statement[];
-  /** The turn that a slot's state is before. */
+  /** The iteration that starts from a slot's state. */
   iterationOf(slot: Int): Int;
-  setIteration(slot: Int, turn: Int): readonly Statement[];
-  /** One turn forward. */
-  step(turn: Local): readonly Statement[];
+  setIteration(slot: Int, iteration: Int): readonly Statement[];
+  /** Runs one iteration forward. */
+  step(iteration: Local): readonly Statement[];
 }
 
 const newLocals = (names: readonly string[]): readonly Local[] => names.map((name) => ({ name }));
 
-/** From the state before `p` to that before `t`, holding states on the way; `top` slots are taken. */
+/**
+ * Advances from the state before `p` to the state before `t` and saves checkpoints on the way; `top` slots are in use.
+ */
 function advance(states: Checkpoints, p: Local, t: Local, top: Local): Statement {
   const [goal, m] = newLocals(["goal", "m"]) as [Local, Local];
   const free = minus(int(states.rule.checkpoints), read(top));
@@ -107,7 +112,10 @@ function advance(states: Checkpoints, p: Local, t: Local, top: Local): Statement
   ]);
 }
 
-/** Forward over turns 0 … count - 2 from the working state, holding what the walk back starts from. Sets `top`. */
+/**
+ * Runs iterations 0 … count - 2 from the working state and saves the checkpoints that the reverse sweep starts from.
+ * Sets `top`.
+ */
 export function recordStates(states: Checkpoints, count: Int, top: Local): readonly Statement[] {
   const [p, t] = newLocals(["p", "t"]) as [Local, Local];
   return [
@@ -117,27 +125,28 @@ export function recordStates(states: Checkpoints, count: Int, top: Local): reado
     set(p, int(0)),
     set(t, plus(count, -1)),
     advance(states, p, t, top),
-    // A loop of one turn is reversed at the working state.
+    // A loop of one iteration is reversed from the working state.
     choose(below(count, int(2)), [set(top, int(0))]),
   ];
 }
 
 /**
- * From the last turn to the first: to its state, then back. `resumed`: the working state is that of the last turn and
- * `top` slots are taken; else the first slot's is the first state, and no other is held.
+ * The reverse sweep: for each iteration from the last to the first, advance to its state, then reverse it. `resumed`:
+ * the working state is that of the last iteration and `top` slots are in use; otherwise the first slot holds the first
+ * state and no other slot is in use.
  */
 export function walkBack(
   states: Checkpoints,
   count: Int,
   { top, resumed }: { readonly top: Local; readonly resumed: boolean },
-  back: (turn: Local) => readonly Statement[],
+  back: (iteration: Local) => readonly Statement[],
 ): readonly Statement[] {
   const [p, t, first] = newLocals(["p", "t", "first"]) as [Local, Local, Local];
   const last = plus(read(top), -1);
   const fromHeld = [
     ...states.restore(last),
     set(p, states.iterationOf(last)),
-    // A state that was held for this very turn is let go.
+    // The checkpoint of this iteration is no longer needed.
     choose(intOp("eq", read(p), read(t)), [set(top, last)]),
     advance(states, p, t, top),
   ];

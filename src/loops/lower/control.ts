@@ -1,14 +1,15 @@
 /**
- * @file Loops and branches as steps of a plan and as code. A loop is one step: it reads its inputs, writes its results,
- * and needs as workspace what its body needs. Carries live in the storage of the loop's last results, from the first turn
- * on; where a first carry is read for the last time, the planner may put both into one place, and nothing is copied:
+ * @file Loops and branches as plan steps and as code. A loop is one step: it reads its inputs, writes its results, and
+ * its workspace is that of its body. Carries are stored in the loop's final results from the first iteration on; if a
+ * carry's initial value is read for the last time, the planner may give both the same storage, and nothing is copied:
  *
  *     inputs    c ─ copied unless in place ─╮        xs [ row │ row │ … ]     k
  *                                           ▼                  ▼              ▼
  *     results   c  ◄───────────────── body's slot      body's slot      body's slot
  *               ys [ row │ row │ … ] ◄─ body's slot
  *
- * A branch is the same with no turns: an operand that some region hands through shares the slot of that result.
+ * A branch is the same without iterations: an operand that some region returns unchanged shares the storage of that
+ * result.
  */
 
 import { at, InternalError } from "../../base/invariant.ts";
@@ -34,7 +35,7 @@ import { recordUnit } from "./record.ts";
 import { rewindUnit } from "./rewind.ts";
 import { whileUnit } from "./while.ts";
 
-/** The unit of a node with regions that it controls. */
+/** The step and code of a loop or branch. */
 export function controlUnit(node: Node, control: Control, unitOf: UnitOf): Unit {
   switch (control.kind) {
     case "loop": {
@@ -58,18 +59,18 @@ function scanUnit(node: Node, parts: Loop, unitOf: UnitOf): Unit {
   return {
     step,
     statements(address, [workspace = int(0), cell = int(0)]) {
-      const [i, turns]: readonly Local[] = [{ name: "i" }, { name: "turns" }];
-      if (!i || !turns) return [];
+      const [i, iterations]: readonly Local[] = [{ name: "i" }, { name: "turns" }];
+      if (!i || !iterations) return [];
       const run = iterationOf(body, parts, i, { address, workspace, cell });
       const loop = reverse
-        ? [set(i, read(turns)), repeatWhile(intOp("lt", int(0), read(i)), [set(i, plus(read(i), -1)), ...run])]
-        : [set(i, int(0)), repeatWhile(intOp("lt", read(i), read(turns)), [...run, set(i, plus(read(i), 1))])];
-      return [...iterationsOf(count, length, turns, address), ...fillSlots(pairs, address), ...loop];
+        ? [set(i, read(iterations)), repeatWhile(intOp("lt", int(0), read(i)), [set(i, plus(read(i), -1)), ...run])]
+        : [set(i, int(0)), repeatWhile(intOp("lt", read(i), read(iterations)), [...run, set(i, plus(read(i), 1))])];
+      return [...iterationsOf(count, length, iterations, address), ...fillSlots(pairs, address), ...loop];
     },
   };
 }
 
-/** [operand, result] by position, where some region hands the operand through as that result. */
+/** [operand, result] positions where some region returns the operand unchanged as that result. */
 function handedThrough(node: Node): readonly (readonly [number, number])[] {
   const pairs: (readonly [number, number])[] = [];
   node.outputs.forEach((output, r) => {

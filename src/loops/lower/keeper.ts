@@ -1,17 +1,17 @@
 /**
- * @file Which states a loop of unknown length keeps, as code that decides while it runs: the schedule of
- * node/reverse/online.ts, where the two rules and their sources are explained. Kept states form a list in order of turns,
- * so that one in the middle is given up without moving the others:
+ * @file Code that decides at run time which states a loop of unknown length keeps: the schedule of
+ * node/reverse/online.ts, which explains the two rules and their sources. Kept states form a linked list ordered by
+ * iteration, so one in the middle can be dropped without moving the others:
  *
- *     list     0 ⇄ 4 ⇄ 9                turns; `tail` is the last
- *     rows     [ s₀ │ s₉ │ s₄ │ ▫ ]     where they lie; ▫ is `spare`, with the state before the turn that is running
+ *     list     0 ⇄ 4 ⇄ 9                iterations; `tail` is the last
+ *     rows     [ s₀ │ s₉ │ s₄ │ ▫ ]     their storage; ▫ is `spare`, with the state before the running iteration
  *
- * A state is offered once the turn after it begins: only then is it known not to be that of the last turn. If it is kept,
- * the row of the one that is given up for it is the next spare one; nothing is copied for that.
+ * A state is offered once the next iteration begins: only then is it known not to be that of the last iteration. If it
+ * is kept, the row of the state dropped for it becomes the spare row; nothing is copied.
  *
- *     up to β(s, 2) turns    posts, which lie s + 1, s, s - 1, … apart, are kept, and between them what there is room for;
- *                            the leftmost that is no post goes first
- *     beyond                 kept states have levels; the rightmost one that has a higher level behind it goes first
+ *     up to β(s, 2) iterations    posts, s + 1, s, s - 1, … iterations apart, are kept, and states between them while
+ *                                 there is room; the leftmost state that is not a post is dropped first
+ *     beyond                      kept states have levels; the rightmost one followed by a higher level is dropped first
  */
 import {
   choose,
@@ -35,8 +35,8 @@ const below = (a: Int, b: Int): Int => intOp("lt", a, b);
 const same = (a: Int, b: Int): Int => intOp("eq", a, b);
 const either = (a: Int, b: Int): Int => below(int(0), plus(a, b));
 
-/** What is known of a row. A post has level 1 and others 0, until levels are given out. */
-const FIELDS = ["turn", "next", "before", "level"] as const;
+/** Fields of a row. A post has level 1 and others 0, until levels are assigned. */
+const FIELDS = ["iteration", "next", "before", "level"] as const;
 type Field = (typeof FIELDS)[number];
 const ROW_BYTES = 4 * FIELDS.length;
 
@@ -45,7 +45,7 @@ export const tableBytes = (slots: number): number => (slots + 1) * ROW_BYTES;
 
 const LOCALS = ["tail", "held", "post", "gap", "leaves", "q", "stop", "pending"] as const;
 
-/** Decides about states as they come. `spare` is the row of the state before the turn that is running. */
+/** Decides which states to keep, online. `spare` is the row of the state before the running iteration. */
 export class OnlineKeeper {
   readonly spare: Local = { name: "spare" };
   readonly #slots: number;
@@ -66,7 +66,7 @@ export class OnlineKeeper {
     return loadAt(this.#at(field, row));
   }
 
-  /** Before the first turn: nothing is kept, the first post is turn 0. */
+  /** Initial table: nothing is kept, the first post is iteration 0. */
   begin(): readonly Statement[] {
     const { held, post, gap, q, stop, pending, tail } = this.#of;
     return [
@@ -76,16 +76,16 @@ export class OnlineKeeper {
     ];
   }
 
-  /** The state before `turn`, which is in the spare row, is not that of the last turn. */
-  offer(turn: Int): readonly Statement[] {
+  /** Offers the state before `iteration`, which is in the spare row and is not that of the last iteration. */
+  offer(iteration: Int): readonly Statement[] {
     const change = Math.min(MOST_ITERATIONS, ((this.#slots + 2) * (this.#slots + 1)) / 2);
-    return [choose(below(turn, int(change)), this.#offerEarly(turn), this.#offerLate(turn, change))];
+    return [choose(below(iteration, int(change)), this.#offerEarly(iteration), this.#offerLate(iteration, change))];
   }
 
-  #offerEarly(turn: Int): readonly Statement[] {
+  #offerEarly(iteration: Int): readonly Statement[] {
     const { held, post, gap, q, tail } = this.#of;
-    const [row, isPost, isFull] = [read(this.spare), same(turn, read(post)), same(read(held), int(this.#slots))];
-    const near = below(minus(turn, this.#get("turn", read(tail))), int(2));
+    const [row, isPost, isFull] = [read(this.spare), same(iteration, read(post)), same(read(held), int(this.#slots))];
+    const near = below(minus(iteration, this.#get("iteration", read(tail))), int(2));
     const noMore = int(MOST_ITERATIONS);
     const passes = intOp("and", isFull, either(same(read(post), noMore), near));
     return [
@@ -93,7 +93,7 @@ export class OnlineKeeper {
       choose(
         isPost,
         [
-          ...this.#keepEarly(turn, isFull),
+          ...this.#keepEarly(iteration, isFull),
           // The last gap between posts is 3.
           choose(
             below(read(gap), int(3)),
@@ -101,14 +101,14 @@ export class OnlineKeeper {
             [set(post, plus(read(post), read(gap))), set(gap, plus(read(gap), -1))],
           ),
         ],
-        [choose(passes, [], this.#keepEarly(turn, isFull))],
+        [choose(passes, [], this.#keepEarly(iteration, isFull))],
       ),
-      // q is the leftmost that may go: the second that was kept, then whatever follows what went.
+      // q is the leftmost droppable state: the second kept one, then the successor of the last one dropped.
       choose(intOp("and", same(read(q), int(0)), below(int(1), read(held))), [set(q, this.#get("next", int(0)))]),
     ];
   }
 
-  #keepEarly(turn: Int, isFull: Int): readonly Statement[] {
+  #keepEarly(iteration: Int, isFull: Int): readonly Statement[] {
     const { q, leaves } = this.#of;
     return [
       choose(
@@ -116,19 +116,19 @@ export class OnlineKeeper {
         [
           repeatWhile(same(this.#get("level", read(q)), int(1)), [set(q, this.#get("next", read(q)))]),
           set(leaves, read(q)),
-          ...this.#append(turn),
+          ...this.#append(iteration),
           set(q, this.#get("next", read(leaves))),
           ...this.#giveUp(read(leaves)),
         ],
-        this.#appendFree(turn),
+        this.#appendFree(iteration),
       ),
     ];
   }
 
-  #offerLate(turn: Int, change: number): readonly Statement[] {
+  #offerLate(iteration: Int, change: number): readonly Statement[] {
     const { q, leaves, stop, tail, pending } = this.#of;
     return [
-      choose(same(turn, int(change)), [
+      choose(same(iteration, int(change)), [
         set(q, read(tail)),
         set(stop, int(0)),
         store(this.#at("level", int(0)), int(MOST_ITERATIONS)),
@@ -148,54 +148,57 @@ export class OnlineKeeper {
           set(q, this.#get("before", read(q))),
           store(this.#at("level", read(this.spare)), read(pending)),
           set(pending, int(0)),
-          ...this.#append(turn),
+          ...this.#append(iteration),
           ...this.#giveUp(read(leaves)),
         ],
       ),
     ];
   }
 
-  /** The spare row becomes the last of the list. */
-  #append(turn: Int): readonly Statement[] {
+  /** Appends the spare row to the list. */
+  #append(iteration: Int): readonly Statement[] {
     const { tail } = this.#of;
     const row = read(this.spare);
     return [
-      store(this.#at("turn", row), turn),
+      store(this.#at("iteration", row), iteration),
       store(this.#at("before", row), read(tail)),
       store(this.#at("next", read(tail)), row),
       set(tail, row),
     ];
   }
 
-  /** The same where there is room: the next row is spare. */
-  #appendFree(turn: Int): readonly Statement[] {
+  /** The same while rows are free: the next row becomes the spare one. */
+  #appendFree(iteration: Int): readonly Statement[] {
     const { held } = this.#of;
-    return [...this.#append(turn), set(held, plus(read(held), 1)), set(this.spare, read(held))];
+    return [...this.#append(iteration), set(held, plus(read(held), 1)), set(this.spare, read(held))];
   }
 
-  /** A row leaves the list, which neither begins nor ends with it, and is spare. */
+  /** Removes a row from the middle of the list; it becomes the spare one. */
   #giveUp(row: Int): readonly Statement[] {
     const [before, next] = [this.#get("before", row), this.#get("next", row)];
     return [store(this.#at("next", before), next), store(this.#at("before", next), before), set(this.spare, row)];
   }
 
-  /** After the last turn: turns and rows of what is kept, in order, and the rows that are left (ops/record-while.ts). */
+  /**
+   * After the last iteration: writes the iterations and rows of the kept states in order, then the free rows
+   * (ops/record-while.ts).
+   */
   finish(places: Int): readonly Statement[] {
     const { held } = this.#of;
     const [n, row]: readonly [Local, Local] = [{ name: "n" }, { name: "row" }];
     const slots = this.#slots;
-    const turnAt = plus(times(read(n), 4), places);
-    const rowAt = plus(turnAt, 4 * (slots + 1));
+    const iterationAt = plus(times(read(n), 4), places);
+    const rowAt = plus(iterationAt, 4 * (slots + 1));
     return [
       set(n, int(0)),
       set(row, int(0)),
       repeatWhile(below(read(n), read(held)), [
-        store(turnAt, this.#get("turn", read(row))),
+        store(iterationAt, this.#get("iteration", read(row))),
         store(rowAt, read(row)),
         set(row, this.#get("next", read(row))),
         set(n, plus(read(n), 1)),
       ]),
-      // Rows are taken in order, so with one for each state that is held and the spare one the others are free.
+      // Rows are allocated in order, so all rows beyond the kept states and the spare one are free.
       repeatWhile(below(read(n), int(slots)), [store(rowAt, plus(read(n), 1)), set(n, plus(read(n), 1))]),
       store(plus(places, 4 * slots), read(held)),
       store(plus(places, 4 * (2 * slots + 1)), read(this.spare)),

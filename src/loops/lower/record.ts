@@ -1,7 +1,7 @@
 /**
- * @file A loop of known length that keeps states for its reverse (ops/record.ts), as a step and as code. The forward loop is
- * the first sweep of the schedule (checkpoints.ts): after it the last row of the store is the state before the last iteration
- * that is not taped, where the reverse begins, and no iteration runs twice for that.
+ * @file The step and code of a loop of known length that keeps states for its reverse (ops/record.ts). The forward loop
+ * is the first sweep of the schedule (checkpoints.ts): at its end the last row of the store is the state before the
+ * last iteration that is not taped, where the reverse starts, so no iteration has to run again for it.
  *
  *     store  [ s₀ │ s₄ │ s₆ │ … │ s₇ ]     positions  [ 0 │ 4 │ 6 │ … │ 3 of them ]
  */

@@ -1,7 +1,8 @@
 /**
- * @file The reverse of a loop from states (ops/rewind.ts), as a step and as code. Of a loop that was recorded the checkpoints
- * are a result of the one and an input of the other, which goes on in the same storage: a row that is no longer needed takes
- * a state that is recomputed. Of any other loop the first state is given, and checkpoints are workspace of the step:
+ * @file The step and code of a loop's reverse from states (ops/rewind.ts). The checkpoints of a recorded loop are a
+ * result of that loop and an input of its reverse, which continues in the same storage: a row that is no longer needed
+ * receives a recomputed state. For any other loop only the first state is an input, and checkpoints are workspace of
+ * the step:
  *
  *     recorded        store  [ s₀ │ s₄ │ s₆ │ … │ working state ]      positions  [ 0 │ 4 │ 6 │ … │ 3 of them ]
  *     not recorded    workspace   working state;  s₀ , … ;  positions
@@ -48,7 +49,9 @@ interface Reverse {
   readonly cell: Int;
 }
 
-/** Where a reverse has its checkpoints: pairs of inputs and results in one place, workspace, and the code of the whole. */
+/**
+ * How a reverse gets its checkpoints: input/result pairs that share storage, workspace, and the code of the reverse.
+ */
 interface Start {
   readonly pairs: readonly (readonly [Value, Value])[];
   readonly scratch: readonly number[];
@@ -71,7 +74,7 @@ export function rewindUnit(node: Node, parts: Reversal, unitOf: UnitOf): Unit {
   };
 }
 
-/** A run of `step` or `back` at a row, from the working state. */
+/** Runs `step` or `back` at a row, from the working state. */
 function runAt(reverse: Reverse, body: Body, row: Local, state: readonly Int[]): readonly Statement[] {
   const { parts, attrs, address, workspace, cell } = reverse;
   const { xs, consts, last, ws } = parts;
@@ -121,7 +124,7 @@ function fromStore(parts: Reversal, attrs: RewindAttrs): Start {
   };
 }
 
-/** The iterations whose rows were stacked, from the last one. */
+/** Reverses the iterations whose rows were stacked, last one first. */
 function runTaped({ parts, attrs, address, workspace, cell }: Reverse, tail: Body, row: Local, all: Local) {
   const { length, reverse, taped, adjoints } = attrs;
   const iteration = newLocal("iteration");
@@ -142,7 +145,7 @@ function runTaped({ parts, attrs, address, workspace, cell }: Reverse, tail: Bod
   ];
 }
 
-/** Offsets of values that lie one after the other, and where they end. */
+/** Offsets of consecutive values, and the end offset. */
 function layOut(
   values: readonly Value[],
   alignment: number,
@@ -156,7 +159,7 @@ function layOut(
   return { offsets, bytes };
 }
 
-/** Nothing but the first state: the schedule begins with it, in workspace. */
+/** Only the first state is given: the schedule starts from it, with checkpoints in workspace. */
 function fromFirst(parts: Reversal, attrs: RewindAttrs, alignment: number): Start {
   const checkpoints = attrs.checkpoints || DEFAULT_CHECKPOINTS;
   const { offsets, bytes } = layOut(parts.states, alignment);

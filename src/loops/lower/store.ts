@@ -1,4 +1,4 @@
-/** @file Where checkpoints lie, and runs of a body at a row: what the two sides of a reversal share. */
+/** @file Shared by both sides of a reversal: the storage of checkpoints, and running a body at a row. */
 import { at } from "../../base/invariant.ts";
 import {
   copy,
@@ -27,7 +27,7 @@ interface Working {
   readonly step: (iteration: Local) => readonly Statement[];
 }
 
-/** The checkpoint's iteration at its place in a list of numbers. */
+/** Reads and writes a checkpoint's iteration in a list of integers. */
 export function positionsAt(list: Int): Pick<Checkpoints, "iterationOf" | "setIteration"> {
   const place = (checkpoint: Int): Int => plus(times(checkpoint, 4), list);
   return {
@@ -59,11 +59,11 @@ export function storedStates(
   };
 }
 
-/** The row of an iteration, as a statement that sets it. */
+/** Statements that set the row of an iteration. */
 export const rowOfIteration = (row: Local, iteration: Local, count: Local, reverse: boolean): Statement =>
   set(row, reverse ? plus(intOp("sub", read(count), read(iteration)), -1) : read(iteration));
 
-/** Where the results of a body from number `from` on go, and what it works with. */
+/** Addresses of the body's results from index `from` on, and of its workspace. */
 interface Places {
   readonly results: readonly Int[];
   readonly from: number;
@@ -71,7 +71,7 @@ interface Places {
   readonly cell: Int;
 }
 
-/** One run of a body at a row; `own` is where its parameters after the row's number are. */
+/** One run of a body at a row; `own` has the addresses of its parameters after the row index. */
 export function runBody(
   body: Body,
   row: Local,

@@ -1,7 +1,7 @@
 /**
- * @file A loop that runs as long as a test holds, as a step and as code. One that keeps states for its reverse (ops/record.ts)
- * copies the state before each iteration to the spare row of the store; when the iteration after it begins, the keeper
- * (keeper.ts) decides whether it stays:
+ * @file The step and code of a loop that runs while a test is true. If it keeps states for its reverse (ops/record.ts),
+ * it copies the state before each iteration to the spare row of the store; when the next iteration begins, the keeper
+ * (keeper.ts) decides whether to keep that state:
  *
  *     test ─ offer s₀ ─ copy s₁ ─ body ─ test ─ offer s₁ ─ copy s₂ ─ body ─ test ─ end: s₂ is in the spare row
  */
