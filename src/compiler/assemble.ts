@@ -16,7 +16,7 @@
 import type { PlacedProgram } from "../codegen/placed.ts";
 import type { Graph } from "../ir/graph.ts";
 import { loopGroups, withoutChoice, withSchedules } from "../loops/groups.ts";
-import { asAsked, rewindLoops } from "../loops/rewrite.ts";
+import { rewindLoops, userDecisions } from "../loops/rewrite.ts";
 import { LoopRungs, openCheckpoints } from "../loops/strategies.ts";
 import { mergeReplays } from "../passes/merge-replays.ts";
 import type { Pass } from "../passes/pass.ts";
@@ -88,7 +88,7 @@ function baseOf(graph: Graph, tools: PlanTools, { verify = false, passes }: Asse
   const cleaned = runPasses(graph, passes ?? pipeline, verify ? { verify } : {});
   requireTypes(cleaned, assembler.target, assembler.lower);
   let named = 0;
-  const rewound = passes ? cleaned : rewindLoops(cleaned, asAsked, () => named++);
+  const rewound = passes ? cleaned : rewindLoops(cleaned, userDecisions, () => named++);
   const written = passes ? cleaned : smallerResiduals.run(rewound);
   const bare = passes ? cleaned : mergeReplays.run(rewound);
   const merged = bare === rewound ? written : smallerResiduals.run(bare);
@@ -104,7 +104,7 @@ function baseOf(graph: Graph, tools: PlanTools, { verify = false, passes }: Asse
 
 /** The program whose loops keep what their reverses read, whatever reversal was named for them. */
 function loopsStored(cleaned: Graph, tools: PlanTools): Candidate<Made> {
-  const bare = mergeReplays.run(rewindLoops(cleaned, { ...asAsked, counted: () => null }));
+  const bare = mergeReplays.run(rewindLoops(cleaned, { ...userDecisions, counted: () => null }));
   const merged = smallerResiduals.run(bare);
   return candidateOf(
     tools.assembler.make(withoutChoice(merged, tools.costs), [tools.assembler.fuse]),

@@ -6,8 +6,8 @@ import { at, invariant } from "../base/invariant.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { bytesOf } from "../kernel/dtype.ts";
 import { inPlacePairs, type Kernel } from "../kernel/loops.ts";
-import type { Unit, UnitOf } from "../loops/lower/body.ts";
-import { controlUnit } from "../loops/lower/control.ts";
+import type { LoweredStep, LowerNode } from "../loops/lower/body.ts";
+import { lowerControl } from "../loops/lower/control.ts";
 import type { Lowered } from "../lower/lower.ts";
 import { sharedLowering } from "../lower/share.ts";
 import { fuseWithin, leanFusions } from "../passes/fuse.ts";
@@ -66,7 +66,7 @@ export interface Made {
   readonly plan: Plan;
   readonly lowered: ReadonlyMap<Node, Lowered>;
   /** Loops and branches. */
-  readonly controls: ReadonlyMap<Node, Unit>;
+  readonly controls: ReadonlyMap<Node, LoweredStep>;
 }
 
 /** Fuses, lowers and plans graphs that are variants of one program; equal kernels are lowered once for all of them. */
@@ -114,7 +114,7 @@ export class Assembler {
   #program(optimised: Graph, quick = false): Omit<Made, "graph" | "plan"> {
     const { donated = [], persistent = [] } = this.#options;
     const lowered = new Map<Node, Lowered>();
-    const controls = new Map<Node, Unit>();
+    const controls = new Map<Node, LoweredStep>();
     const steps = optimised.nodes.map((node) => {
       const alias = aliasStep(node);
       if (alias || node.op.lower.kind !== "control") return alias ?? this.#kernelStep(node, lowered);
@@ -140,21 +140,21 @@ export class Assembler {
   }
 
   /** One function for all bodies, which are planned once for it. */
-  readonly #unitOf: UnitOf;
-  readonly #quickUnitOf: UnitOf;
+  readonly #unitOf: LowerNode;
+  readonly #quickUnitOf: LowerNode;
 
-  #newUnitOf(orderWork: number | undefined): UnitOf {
+  #newUnitOf(orderWork: number | undefined): LowerNode {
     const facts = { orderWork, space: arenaSpace(this.target) };
-    const unitOf: UnitOf = Object.assign((node: Node): Unit => this.#unit(node, unitOf), facts);
+    const unitOf: LowerNode = Object.assign((node: Node): LoweredStep => this.#unit(node, unitOf), facts);
     return unitOf;
   }
 
   /** A node of a body. */
-  #unit(node: Node, unitOf: UnitOf): Unit {
+  #unit(node: Node, unitOf: LowerNode): LoweredStep {
     const alias = aliasStep(node);
     if (alias) return { step: alias, statements: () => [] };
     const { lower } = node.op;
-    if (lower.kind === "control") return controlUnit(node, lower.control(node), unitOf);
+    if (lower.kind === "control") return lowerControl(node, lower.control(node), unitOf);
     const lowered = new Map<Node, Lowered>();
     const step = this.#kernelStep(node, lowered);
     const { kernel, values } = lowered.get(node) as Lowered;

@@ -5,7 +5,7 @@
  * is planned a few times and not once for every value. Arithmetic stays what it is: the same kernels on the same numbers.
  */
 import type { Value } from "../ir/graph.ts";
-import type { Unit } from "../loops/lower/body.ts";
+import type { LoweredStep } from "../loops/lower/body.ts";
 import type { Lowered } from "../lower/lower.ts";
 import type { Candidate } from "../plan/budget/rungs.ts";
 import { idleValues, moveValues } from "../plan/move.ts";
@@ -53,7 +53,7 @@ function movedWithin({ program }: Plan, limitBytes: number): Plan | null {
 function bound(made: Made, plan: Plan, { assembler }: PlanTools): Made {
   const before = new Map(made.plan.program.steps.map((step) => [step.writes[0], step]));
   const lowered = new Map<PlanStep["node"], Lowered>();
-  const controls = new Map<PlanStep["node"], Unit>();
+  const controls = new Map<PlanStep["node"], LoweredStep>();
   for (const { node, writes } of plan.program.steps) {
     const old = before.get(writes[0])?.node;
     if (!old) continue;
@@ -64,7 +64,7 @@ function bound(made: Made, plan: Plan, { assembler }: PlanTools): Made {
   return { ...made, plan, lowered, controls };
 }
 
-function renamed(unit: Unit, from: readonly Value[], to: readonly Value[]): Unit {
+function renamed(unit: LoweredStep, from: readonly Value[], to: readonly Value[]): LoweredStep {
   const now = new Map(from.map((value, i) => [value, to[i] ?? value]));
   const { step } = unit;
   return { step, statements: (address, scratch) => unit.statements((v) => address(now.get(v) ?? v), scratch) };

@@ -15,9 +15,9 @@ import { DEFAULT_CHECKPOINTS, type ScanAttrs } from "../ops/loops.ts";
 import type { NodeCosts } from "../plan/cost/model.ts";
 import { cutPair } from "./cut-pair.ts";
 import { type LoopPair, rowsOf } from "./pairs.ts";
-import { type Decide, type FoundLoop, type FoundOpen, rewindLoops } from "./rewrite.ts";
-import { againMs, type RowCut, rowCut } from "./row-cut.ts";
-import { binomialSchedule, type Schedule } from "./schedules.ts";
+import { type LoopDecisions, type LoopSite, type OpenLoopSite, rewindLoops } from "./rewrite.ts";
+import { type RowCut, recomputeMs, rowCut } from "./row-cut.ts";
+import { binomialSchedule, type LoopSchedule } from "./schedules.ts";
 
 /** Loops that get the same form. */
 export interface LoopGroup {
@@ -30,7 +30,7 @@ export interface LoopGroup {
   readonly length: number;
   readonly stateBytes: number;
   /** All rows first, then smaller and smaller selections. */
-  readonly rows: readonly Rows[];
+  readonly rows: readonly RowSelection[];
   /**
    * Time to recompute one iteration, and to recompute the rows of all iterations, summed over all runs of all loops.
    */
@@ -39,7 +39,7 @@ export interface LoopGroup {
 }
 
 /** The rows kept at a price in milliseconds per byte, and the time to recompute the others in all iterations. */
-export interface Rows {
+export interface RowSelection {
   readonly price: number;
   /** Of one iteration. */
   readonly bytes: number;
@@ -72,19 +72,19 @@ export const MOST_OPEN = 1024;
  */
 const canTape = ({ states, backwardParts }: LoopPair): boolean => states.length > 0 && backwardParts.count === null;
 
-const keyOf = ({ pair, depth }: FoundLoop): string =>
+const keyOf = ({ pair, depth }: LoopSite): string =>
   `${depth} deep, ${pair.length}${canTape(pair) ? "" : " at most"} × ${pair.tapeBytes}, ${pair.stateBytes}`;
 
-const isFree = ({ pair: { forward } }: FoundLoop): boolean =>
+const isFree = ({ pair: { forward } }: LoopSite): boolean =>
   ((forward.attrs as Partial<ScanAttrs>).reversal ?? "auto") === "auto";
 
-const openKey = ({ pair: { stateBytes }, depth }: FoundOpen): string => `${depth} deep, open, ${stateBytes}`;
+const openKey = ({ pair: { stateBytes }, depth }: OpenLoopSite): string => `${depth} deep, open, ${stateBytes}`;
 
-const isFreeOpen = ({ pair: { reversal } }: FoundOpen): boolean => reversal.checkpoints === 0;
+const isFreeOpen = ({ pair: { reversal } }: OpenLoopSite): boolean => reversal.checkpoints === 0;
 
 /** The graph with loops in their chosen form; loops without a bound must keep some states. */
 export function withChoice(graph: Graph, choice: LoopChoice, costs: NodeCosts): Graph {
-  const decide: Decide = {
+  const decide: LoopDecisions = {
     counted(loop) {
       const form = isFree(loop) ? choice.get(keyOf(loop)) : undefined;
       if (!form) return null;
@@ -99,7 +99,7 @@ export function withChoice(graph: Graph, choice: LoopChoice, costs: NodeCosts): 
 }
 
 /** The graph with one schedule rule for all loops; `open` is the number of states of loops without a bound. */
-export function withSchedules(graph: Graph, scheduleOf: (length: number) => Schedule, open: number): Graph {
+export function withSchedules(graph: Graph, scheduleOf: (length: number) => LoopSchedule, open: number): Graph {
   return rewindLoops(graph, {
     counted: (loop) => (isFree(loop) ? { pair: loop.pair, schedule: scheduleOf(loop.pair.length) } : null),
     open: (loop) => (isFreeOpen(loop) ? open : 0),
@@ -113,15 +113,15 @@ export const withoutChoice = (graph: Graph, costs: NodeCosts): Graph => withChoi
 const PRICES: readonly number[] = Array.from({ length: 20 }, (_, n) => 1e-9 * 2 ** n);
 
 const cutAt = (pair: LoopPair, price: number, costs: NodeCosts): RowCut =>
-  rowCut(pair, price, (node) => againMs(node, costs));
+  rowCut(pair, price, (node) => recomputeMs(node, costs));
 
 /** Keyed by the reverse node of a pair. */
-const known = new WeakMap<Node, Map<string, { readonly from: LoopPair; readonly pair: LoopPair }>>();
+const cutPairs = new WeakMap<Node, Map<string, { readonly from: LoopPair; readonly pair: LoopPair }>>();
 
 /** The pair with the rows chosen at a price; cached, so that its bodies are planned only once. */
 function cutOnce(from: LoopPair, price: number, costs: NodeCosts): LoopPair {
-  const own = known.get(from.backward) ?? new Map();
-  known.set(from.backward, own);
+  const own = cutPairs.get(from.backward) ?? new Map();
+  cutPairs.set(from.backward, own);
   const key = `${price} of ${costs.key}`;
   const found = own.get(key);
   if (found?.from.stacks.every((stack: Value, n: number) => stack === from.stacks[n])) return found.pair;
@@ -134,14 +134,14 @@ function cutOnce(from: LoopPair, price: number, costs: NodeCosts): LoopPair {
  * All rows of a loop, then the selections at increasing prices that take fewer bytes; `allMs` is the time to recompute
  * all rows. A selection that recomputes everything and is no smaller than a state has no advantage over states.
  */
-function rowsFor({ pair, runs }: FoundLoop, allMs: number, costs: NodeCosts): readonly Rows[] {
-  const found: Rows[] = [{ price: 0, bytes: pair.tapeBytes, againMs: 0 }];
+function rowSelections({ pair, runs }: LoopSite, allMs: number, costs: NodeCosts): readonly RowSelection[] {
+  const found: RowSelection[] = [{ price: 0, bytes: pair.tapeBytes, againMs: 0 }];
   for (const price of PRICES) {
     const { rows, again } = cutAt(pair, price, costs);
     const bytes = rows.reduce((sum, { type }) => sum + byteLength(type), 0);
-    const ms = again.reduce((sum, node) => sum + againMs(node, costs), 0) * runs * pair.length;
+    const ms = again.reduce((sum, node) => sum + recomputeMs(node, costs), 0) * runs * pair.length;
     if (bytes >= pair.stateBytes && ms >= allMs * (1 - 1e-9)) continue;
-    if (bytes < (found.at(-1) as Rows).bytes) found.push({ price, bytes, againMs: ms });
+    if (bytes < (found.at(-1) as RowSelection).bytes) found.push({ price, bytes, againMs: ms });
   }
   return found;
 }
@@ -149,8 +149,9 @@ function rowsFor({ pair, runs }: FoundLoop, allMs: number, costs: NodeCosts): re
 /** The groups of loops whose form the planner chooses, largest stacks first. */
 export function loopGroups(graph: Graph, costs: NodeCosts): readonly LoopGroup[] {
   const groups = new Map<string, LoopGroup>();
-  const msOfNodes = (nodes: Iterable<Node>): number => [...nodes].reduce((sum, node) => sum + againMs(node, costs), 0);
-  const decide: Decide = {
+  const msOfNodes = (nodes: Iterable<Node>): number =>
+    [...nodes].reduce((sum, node) => sum + recomputeMs(node, costs), 0);
+  const decide: LoopDecisions = {
     counted: (loop) => (isFree(loop) ? { pair: loop.pair, schedule: binomialSchedule(loop.pair.length, 1) } : null),
     open(loop) {
       if (!isFreeOpen(loop)) return 0;
@@ -175,12 +176,12 @@ export function loopGroups(graph: Graph, costs: NodeCosts): readonly LoopGroup[]
   rewindLoops(graph, decide, (loop) => {
     const { pair, runs, step } = loop;
     const { length, stateBytes } = pair;
-    const sum = (a: Rows, b: Rows): Rows => ({ ...a, againMs: a.againMs + b.againMs });
+    const sum = (a: RowSelection, b: RowSelection): RowSelection => ({ ...a, againMs: a.againMs + b.againMs });
     const key = keyOf(loop);
     const known = groups.get(key);
     const { body } = pair.forwardParts;
     const again = runs * length * msOfNodes(nodesFor(body, rowsOf(pair.forwardParts, pair.stacks)));
-    const own = rowsFor(loop, again, costs);
+    const own = rowSelections(loop, again, costs);
     groups.set(key, {
       key,
       isOpen: false,

@@ -16,7 +16,7 @@
  */
 import { at } from "../base/invariant.ts";
 import { repetitions } from "./binomial.ts";
-import type { LoopForm, LoopGroup, Rows } from "./groups.ts";
+import type { LoopForm, LoopGroup, RowSelection } from "./groups.ts";
 import { binomialSchedule } from "./schedules.ts";
 import { openAdvances } from "./unbounded.ts";
 
@@ -28,13 +28,17 @@ const MOST_SWEEPS = 200;
 const SHARES = 8;
 
 /** One way to reverse the loops of a group. */
-export interface Option {
+export interface ReversalOption {
   readonly form: LoopForm;
   readonly ms: number;
   readonly bytes: number;
 }
 
-function optionOf(group: LoopGroup, { checkpoints, taped }: Omit<LoopForm, "price">, rows: Rows): Option {
+function optionOf(
+  group: LoopGroup,
+  { checkpoints, taped }: Omit<LoopForm, "price">,
+  rows: RowSelection,
+): ReversalOption {
   const { isOpen, count, length, stateBytes, stepMs, tapesMs } = group;
   const form = { checkpoints, taped, price: rows.price };
   const share = taped / Math.max(1, length);
@@ -46,7 +50,7 @@ function optionOf(group: LoopGroup, { checkpoints, taped }: Omit<LoopForm, "pric
 }
 
 /** The bytes and time of a group in some form. */
-export function optionFor(group: LoopGroup, form: LoopForm): Option {
+export function optionFor(group: LoopGroup, form: LoopForm): ReversalOption {
   const rows = group.rows.find(({ price }) => price === form.price) ?? at(group.rows, 0);
   return optionOf(group, form, rows);
 }
@@ -63,7 +67,7 @@ function checkpointNumbers({ stateBytes }: LoopGroup, iterations: number): reado
   return numbers;
 }
 
-function allOptions(group: LoopGroup): readonly Option[] {
+function allOptions(group: LoopGroup): readonly ReversalOption[] {
   const { length, isOpen, tapes, rows } = group;
   const shares = tapes ? Array.from({ length: SHARES }, (_, n) => Math.floor((length * n) / SHARES)) : [0];
   const options = [...new Set(shares)].flatMap((taped) =>
@@ -77,13 +81,13 @@ function allOptions(group: LoopGroup): readonly Option[] {
 }
 
 /** Time saved per additional byte. */
-export const slope = (fewer: Option, more: Option): number =>
+export const slope = (fewer: ReversalOption, more: ReversalOption): number =>
   (fewer.ms - more.ms) / Math.max(1, more.bytes - fewer.bytes);
 
 /** The options that are best at some price, from few to many bytes: slopes decrease. */
-export function optionsOf(group: LoopGroup): readonly Option[] {
+export function optionsOf(group: LoopGroup): readonly ReversalOption[] {
   const sorted = [...allOptions(group)].sort((a, b) => a.bytes - b.bytes || a.ms - b.ms);
-  const kept: Option[] = [];
+  const kept: ReversalOption[] = [];
   for (const option of sorted) {
     const fastest = kept.at(-1);
     if (fastest && option.ms >= fastest.ms) continue;
@@ -98,7 +102,7 @@ export function optionsOf(group: LoopGroup): readonly Option[] {
 }
 
 /** The mixtures between two options, in steps of one state or one iteration; the last step is the second option. */
-export interface Between {
+export interface Mixtures {
   readonly steps: number;
   at(n: number): LoopForm;
 }
@@ -107,7 +111,7 @@ export interface Between {
  * `from` has fewer bytes than `to`; each step between them stacks rows of `to` for more iterations, or keeps more
  * states.
  */
-export function between({ length, tapes }: LoopGroup, from: Option, to: Option): Between {
+export function mixturesBetween({ length, tapes }: LoopGroup, from: ReversalOption, to: ReversalOption): Mixtures {
   const [a, b] = [from.form, to.form];
   const statesOfAll = { checkpoints: Math.max(1, length - 1), taped: 0 };
   // Between two selections of rows for all iterations: states for the first iterations, and the larger selection for

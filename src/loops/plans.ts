@@ -18,7 +18,7 @@ import { isSmaller } from "../plan/budget/family.ts";
 import type { Candidate } from "../plan/budget/rungs.ts";
 import { Stairs } from "../plan/budget/stairs.ts";
 import type { LoopChoice, LoopForm, LoopGroup } from "./groups.ts";
-import { between, fewest, type Option, optionFor, optionsOf, slope } from "./options.ts";
+import { fewest, mixturesBetween, optionFor, optionsOf, type ReversalOption, slope } from "./options.ts";
 
 /** The number of prices tried. */
 const LEVELS = 40;
@@ -29,7 +29,7 @@ const STEPS = 16384;
 type Picks = readonly number[];
 
 /** Picks from everything stacked to the fewest states, one for each price. */
-function levelsOf(options: readonly (readonly Option[])[]): readonly Picks[] {
+function levelsOf(options: readonly (readonly ReversalOption[])[]): readonly Picks[] {
   const prices = options.flatMap((own) => own.slice(1).map((option, i) => slope(at(own, i), option)));
   const sorted = [...new Set(prices)].sort((a, b) => a - b);
   const every = Math.max(1, Math.ceil(sorted.length / LEVELS));
@@ -47,15 +47,15 @@ const textOf = (choice: LoopChoice): string =>
   [...choice].map(([key, { checkpoints, taped, price }]) => `${key}: ${checkpoints}, ${taped}, ${price}`).join("; ");
 
 /** A step of the descent: the form of each group, with estimated bytes and time. */
-interface Step {
+interface DescentStep {
   readonly forms: readonly LoopForm[];
   readonly bytes: number;
   readonly ms: number;
 }
 
 /** The Pareto-optimal steps by estimate, from many bytes to few. */
-function unbeaten(steps: readonly Step[]): readonly Step[] {
-  const kept: Step[] = [];
+function paretoSteps(steps: readonly DescentStep[]): readonly DescentStep[] {
+  const kept: DescentStep[] = [];
   for (const step of [...steps].sort((a, b) => a.bytes - b.bytes || a.ms - b.ms)) {
     if (step.ms < (kept.at(-1)?.ms ?? Number.POSITIVE_INFINITY)) kept.push(step);
   }
@@ -72,7 +72,7 @@ function choiceOf(groups: readonly LoopGroup[], forms: readonly LoopForm[]): Loo
 export class LoopPlans<R> {
   readonly levels: readonly LoopChoice[];
   readonly #groups: readonly LoopGroup[];
-  readonly #options: readonly (readonly Option[])[];
+  readonly #options: readonly (readonly ReversalOption[])[];
   readonly #picks: readonly Picks[];
   readonly #realise: (choice: LoopChoice) => Candidate<R>;
   readonly #made = new Map<string, Candidate<R>>();
@@ -106,22 +106,22 @@ export class LoopPlans<R> {
   within(budgetBytes: number): Candidate<R> | null {
     const top = this.at(at(this.levels, 0));
     if (top.arenaBytes <= budgetBytes) return top;
-    this.#stairs ??= this.#wayDown(top);
+    this.#stairs ??= this.#descent(top);
     return this.#stairs.within(budgetBytes);
   }
 
   /** The descent from everything stacked to the fewest states, one rung per step. */
-  #wayDown(top: Candidate<R>): Stairs<R> {
-    const steps = unbeaten(this.#steps());
+  #descent(top: Candidate<R>): Stairs<R> {
+    const steps = paretoSteps(this.#steps());
     const climb = (rung: number): readonly Candidate<R>[] => [
       this.at(choiceOf(this.#groups, at(steps, rung - 1).forms)),
     ];
     return new Stairs(top, { count: steps.length, aims: false, targetOf: () => Number.POSITIVE_INFINITY, climb });
   }
 
-  #steps(): readonly Step[] {
+  #steps(): readonly DescentStep[] {
     const picks = [...at(this.#picks, 0)];
-    const steps: Step[] = [];
+    const steps: DescentStep[] = [];
     for (const next of this.#picks.slice(1)) {
       for (let g = picks.length - 1; g >= 0; g--) {
         for (; at(picks, g) > at(next, g); picks[g] = at(picks, g) - 1) steps.push(...this.#stepsBelow(picks, g));
@@ -131,9 +131,9 @@ export class LoopPlans<R> {
   }
 
   /** The steps that take one group from its option to the next smaller one. */
-  #stepsBelow(picks: Picks, g: number): readonly Step[] {
+  #stepsBelow(picks: Picks, g: number): readonly DescentStep[] {
     const [group, options, pick] = [at(this.#groups, g), at(this.#options, g), at(picks, g)];
-    const part = between(group, at(options, pick - 1), at(options, pick));
+    const part = mixturesBetween(group, at(options, pick - 1), at(options, pick));
     const others = picks.map((own, i) => at(at(this.#options, i), own)).filter((_, i) => i !== g);
     const [bytes, ms] = [others.reduce((sum, o) => sum + o.bytes, 0), others.reduce((sum, o) => sum + o.ms, 0)];
     const count = Math.min(STEPS, part.steps);
@@ -157,7 +157,7 @@ export class LoopPlans<R> {
     for (const [g, group] of this.#groups.entries()) {
       const [options, pick] = [at(this.#options, g), at(at(this.#picks, level), g)];
       for (let i = pick; i > 0; i--) {
-        const part = between(group, at(options, i - 1), at(options, i));
+        const part = mixturesBetween(group, at(options, i - 1), at(options, i));
         const isFast = (n: number): boolean => this.at(this.#with(forms, g, part.at(n))).predictedMs <= limitMs;
         const least = firstWhere(part.steps, isFast);
         forms[g] = part.at(least);

@@ -21,13 +21,13 @@ import { readsFor } from "../passes/narrow.ts";
 import { type LoopPair, rowsOf } from "./pairs.ts";
 
 /** The nodes of a body that some of its results need. */
-function part(body: Graph, results: readonly Value[]): Graph {
+function bodyPart(body: Graph, results: readonly Value[]): Graph {
   const needed = nodesFor(body, results);
   return { ...body, nodes: body.nodes.filter((node) => needed.has(node)), results };
 }
 
 /** Region parameters, one for each outer value. */
-class Shared {
+class SharedInputs {
   /** A body parameter bound to each outer value, for its type and name. */
   readonly #like = new Map<Value, Value>();
 
@@ -50,12 +50,12 @@ class Shared {
 }
 
 /** Inputs shared by `step` and `back`: the rows and constants of both bodies that are used. */
-export interface Inputs {
-  readonly rows: Shared;
-  readonly consts: Shared;
+export interface RegionInputs {
+  readonly rows: SharedInputs;
+  readonly consts: SharedInputs;
 }
 
-export function inputsOf({ forwardParts, backwardParts, stacks, states }: LoopPair): Inputs {
+export function inputsOf({ forwardParts, backwardParts, stacks, states }: LoopPair): RegionInputs {
   const { body, carries, xs, consts } = forwardParts;
   const next = states.map((k) => at(body.results, k));
   const read = readsFor(body, [...rowsOf(forwardParts, stacks), ...next]);
@@ -68,8 +68,8 @@ export function inputsOf({ forwardParts, backwardParts, stacks, states }: LoopPa
   );
   const isGiven = (param: Value): boolean => !made.has(param);
   return {
-    rows: new Shared().add(xs, body.params, first, isRead).add(backXs, back.params, firstBack, isGiven),
-    consts: new Shared()
+    rows: new SharedInputs().add(xs, body.params, first, isRead).add(backXs, back.params, firstBack, isGiven),
+    consts: new SharedInputs()
       .add(consts, body.params, first + xs.length, isRead)
       .add(backConsts, back.params, firstBack + backXs.length, isGiven),
   };
@@ -85,7 +85,7 @@ class Region {
   readonly #rows: ReadonlyMap<Value, Value>;
   readonly #consts: ReadonlyMap<Value, Value>;
 
-  constructor(name: string, pair: LoopPair, { rows, consts }: Inputs, adjoints: readonly Value[]) {
+  constructor(name: string, pair: LoopPair, { rows, consts }: RegionInputs, adjoints: readonly Value[]) {
     this.b = new Build(name);
     this.b.phase = "backward";
     this.#pair = pair;
@@ -115,7 +115,7 @@ class Region {
       ...xs.map((x) => this.row(x)),
       ...consts.map((k) => this.constant(k)),
     ];
-    return this.b.inline(part(body, results), bound, { phase: "backward" });
+    return this.b.inline(bodyPart(body, results), bound, { phase: "backward" });
   }
 
   finish(results: readonly Value[]): Graph {
@@ -123,13 +123,13 @@ class Region {
   }
 }
 
-export function stepOf(pair: LoopPair, inputs: Inputs): Graph {
+export function stepOf(pair: LoopPair, inputs: RegionInputs): Graph {
   const { body } = pair.forwardParts;
   const region = new Region(`${body.name}_again`, pair, inputs, []);
   return region.finish(region.forward(pair.states.map((k) => at(body.results, k))));
 }
 
-export function backOf(pair: LoopPair, inputs: Inputs): Graph {
+export function backOf(pair: LoopPair, inputs: RegionInputs): Graph {
   const { forwardParts, backwardParts, stacks } = pair;
   const { body, carries, xs, consts } = backwardParts;
   const region = new Region(body.name, pair, inputs, body.params.slice(1, 1 + carries.length));
@@ -144,7 +144,7 @@ export function backOf(pair: LoopPair, inputs: Inputs): Graph {
 }
 
 /** The reverse body on stacked rows, which are its last parameters. */
-export function tailOf({ backwardParts, stacks }: LoopPair, { rows, consts }: Inputs): Graph {
+export function tailOf({ backwardParts, stacks }: LoopPair, { rows, consts }: RegionInputs): Graph {
   const { body, carries, xs, consts: given } = backwardParts;
   const b = new Build(`${body.name}_tail`);
   b.phase = "backward";

@@ -15,22 +15,25 @@ import { INDEX, stackType } from "../ops/region-checks.ts";
 import { type RewindAttrs, rewind } from "../ops/rewind.ts";
 import { dce } from "../passes/dce.ts";
 import { type LoopPair, rowsOf } from "./pairs.ts";
-import type { Inputs } from "./regions.ts";
-import type { Schedule } from "./schedules.ts";
+import type { RegionInputs } from "./regions.ts";
+import type { LoopSchedule } from "./schedules.ts";
 
 /** Cached bodies, keyed by the forward body and its stacks, so that each is planned only once. */
-const known = new WeakMap<Graph, { readonly stacks: readonly Value[]; readonly lean: Graph; readonly full: Graph }>();
+const bodiesByGraph = new WeakMap<
+  Graph,
+  { readonly stacks: readonly Value[]; readonly lean: Graph; readonly full: Graph }
+>();
 
 /** The forward body without the stacks' rows, and with these rows as its last results. */
 function bodiesOf({ forwardParts, stacks }: LoopPair): { readonly lean: Graph; readonly full: Graph } {
   const { body, carries, ys } = forwardParts;
-  const found = known.get(body);
+  const found = bodiesByGraph.get(body);
   if (found?.stacks.length === stacks.length && found.stacks.every((stack, n) => stack === stacks[n])) return found;
   const own = ys.flatMap((y, n) => (stacks.includes(y) ? [] : [at(body.results, carries.length + n)]));
   const results = [...body.results.slice(0, carries.length), ...own];
   const lean = dce.run({ ...body, results });
   const full = { ...body, name: `${body.name}_full`, results: [...results, ...rowsOf(forwardParts, stacks)] };
-  known.set(body, { stacks, lean, full });
+  bodiesByGraph.set(body, { stacks, lean, full });
   return { lean, full };
 }
 
@@ -57,7 +60,7 @@ function constantFor(node: Node, attrs: FullAttrs): Node {
 /**
  * Initial adjoints, with a separate constant node for each constant: a value that is read twice cannot be overwritten.
  */
-function ownAdjoints({ backward, backwardParts }: LoopPair, producer: ReadonlyMap<Value, Node>) {
+function distinctAdjoints({ backward, backwardParts }: LoopPair, producer: ReadonlyMap<Value, Node>) {
   const constants: Node[] = [];
   const adjoints = backwardParts.carries.map((value, i, all) => {
     const made = producer.get(value);
@@ -73,20 +76,20 @@ function ownAdjoints({ backward, backwardParts }: LoopPair, producer: ReadonlyMa
 /** The replacement of a pair. */
 export function replacementOf(
   pair: LoopPair,
-  schedule: Schedule,
-  { inputs: { rows, consts }, regions }: Parts,
+  schedule: LoopSchedule,
+  { inputs: { rows, consts }, regions }: ReverseRegions,
   producer: ReadonlyMap<Value, Node>,
 ): Replacement {
-  const { adjoints, constants } = ownAdjoints(pair, producer);
-  const given: Given = { adjoints, rest: [...rows.outer, ...consts.outer], xs: rows.outer.length };
+  const { adjoints, constants } = distinctAdjoints(pair, producer);
+  const given: ReverseInputs = { adjoints, rest: [...rows.outer, ...consts.outer], xs: rows.outer.length };
   const make = pair.states.length === 0 ? rescanned : recorded;
   const { forward, backward } = make(pair, schedule, given, regions);
   return { forward, backward: [...constants, ...backward] };
 }
 
 /** Regions and inputs of a reverse from states, for any number of states. */
-export interface Parts {
-  readonly inputs: Inputs;
+export interface ReverseRegions {
+  readonly inputs: RegionInputs;
   readonly regions: StepAndBack;
 }
 
@@ -97,13 +100,18 @@ interface StepAndBack {
 }
 
 /** Inputs of the reverse; the first `xs` of `rest` are stacks. */
-interface Given {
+interface ReverseInputs {
   readonly adjoints: readonly Value[];
   readonly rest: readonly Value[];
   readonly xs: number;
 }
 
-function rescanned(pair: LoopPair, _: Schedule, { adjoints, rest, xs }: Given, { back }: StepAndBack): Replacement {
+function rescanned(
+  pair: LoopPair,
+  _: LoopSchedule,
+  { adjoints, rest, xs }: ReverseInputs,
+  { back }: StepAndBack,
+): Replacement {
   const { backward, backwardParts } = pair;
   const { count } = backwardParts;
   const attrs = { ...(backward.attrs as ScanAttrs), xs };
@@ -147,8 +155,8 @@ export function rewindFrom(backward: Node, { count, store, rest, attrs, regions 
  */
 function recorded(
   pair: LoopPair,
-  schedule: Schedule,
-  { adjoints, rest, xs }: Given,
+  schedule: LoopSchedule,
+  { adjoints, rest, xs }: ReverseInputs,
   regions: StepAndBack,
 ): Replacement {
   const { forward, backward, backwardParts, states, length, stacks } = pair;

@@ -16,46 +16,46 @@ import type { Reversal, ScanAttrs } from "../ops/loops.ts";
 import { controlRuns } from "../plan/cost/model.ts";
 import { findPairs, type LoopPair } from "./pairs.ts";
 import { backOf, inputsOf, stepOf, tailOf } from "./regions.ts";
-import { type Parts, replacementOf } from "./replacement.ts";
-import { namedSchedule, type Schedule } from "./schedules.ts";
+import { type ReverseRegions, replacementOf } from "./replacement.ts";
+import { type LoopSchedule, namedSchedule } from "./schedules.ts";
 import { findOpenPairs, type OpenPair, recordOpen, withCheckpoints } from "./unbounded.ts";
 
 /** A pair at the top level, or inside other loops that run it `runs` times. */
-export interface FoundLoop {
+export interface LoopSite {
   readonly pair: LoopPair;
   readonly runs: number;
   readonly depth: number;
 }
 
 /** A loop that was rewritten, with its new parts. */
-export interface Rewound extends FoundLoop {
+export interface RewrittenLoop extends LoopSite {
   readonly step: Graph;
   readonly back: Graph;
 }
 
 /** A loop without a bound, and how often it runs. */
-export interface FoundOpen {
+export interface OpenLoopSite {
   readonly pair: OpenPair;
   readonly runs: number;
   readonly depth: number;
 }
 
 /** A pair, possibly with another selection of rows, and the schedule of its states; null: rows are kept. */
-export interface Treated {
+export interface PairForm {
   readonly pair: LoopPair;
-  readonly schedule: Schedule | null;
+  readonly schedule: LoopSchedule | null;
 }
 
 /** Decides the form of each loop. */
-export interface Decide {
+export interface LoopDecisions {
   /** Null: leave the loop unchanged. */
-  counted(loop: FoundLoop): Treated | null;
+  counted(loop: LoopSite): PairForm | null;
   /** The number of states of a loop without a bound; 0 leaves it unchanged. */
-  open(loop: FoundOpen): number;
+  open(loop: OpenLoopSite): number;
 }
 
 /** The user's choice, for loops not left to the planner. */
-export const asAsked: Decide = {
+export const userDecisions: LoopDecisions = {
   counted({ pair }) {
     const { reversal, snapshots } = pair.forward.attrs as Partial<ScanAttrs>;
     const schedule = namedSchedule((reversal ?? "auto") as Reversal, pair.length, snapshots ?? 0);
@@ -65,27 +65,27 @@ export const asAsked: Decide = {
 };
 
 /** Keyed by the reverse node of a pair. */
-const known = new WeakMap<Node, { readonly stacks: readonly Value[]; readonly parts: Parts }>();
+const regionsByReverse = new WeakMap<Node, { readonly stacks: readonly Value[]; readonly parts: ReverseRegions }>();
 
 /** The regions, which do not depend on the number of states; cached so that each is planned only once. */
-function partsOf(pair: LoopPair): Parts {
+function regionsOfPair(pair: LoopPair): ReverseRegions {
   const { backward, stacks } = pair;
-  const found = known.get(backward);
+  const found = regionsByReverse.get(backward);
   if (found?.stacks.length === stacks.length && found.stacks.every((stack, n) => stack === stacks[n])) {
     return found.parts;
   }
   const inputs = inputsOf(pair);
   const regions = { step: stepOf(pair, inputs), back: backOf(pair, inputs), tail: tailOf(pair, inputs) };
-  known.set(backward, { stacks, parts: { inputs, regions } });
+  regionsByReverse.set(backward, { stacks, parts: { inputs, regions } });
   return { inputs, regions };
 }
 
 /** The graph with loops in the decided form, regions included. `seen` is called for each rewritten loop. */
 export function rewindLoops(
   graph: Graph,
-  decide: Decide,
-  seen: (loop: Rewound) => void = () => {},
-  { runs, depth }: Pick<FoundLoop, "runs" | "depth"> = { runs: 1, depth: 0 },
+  decide: LoopDecisions,
+  seen: (loop: RewrittenLoop) => void = () => {},
+  { runs, depth }: Pick<LoopSite, "runs" | "depth"> = { runs: 1, depth: 0 },
 ): Graph {
   const within = (node: Node): Node => {
     if (node.op.lower.kind !== "control") return node;
@@ -107,7 +107,7 @@ export function rewindLoops(
       replaced.set(found.backward, [pair.backward]);
       continue;
     }
-    const parts = partsOf(pair);
+    const parts = regionsOfPair(pair);
     seen({ ...loop, ...parts.regions });
     const { forward, backward } = replacementOf(pair, schedule, parts, producer);
     replaced.set(found.forward, [forward]);

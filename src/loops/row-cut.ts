@@ -36,14 +36,14 @@ export interface RowCut {
 }
 
 /** Time to recompute a node in one iteration: fused nodes move no memory. */
-export function againMs(node: Node, costs: NodeCosts): number {
+export function recomputeMs(node: Node, costs: NodeCosts): number {
   const work = costs.workOf(node);
   const isMap = node.op.lower.kind === "map";
   return msOf(isMap ? { ...NO_WORK, arithmetic: work.arithmetic } : work, costs.rates);
 }
 
 /** Values of the body that are always available in the reverse. */
-function givenValues({ forwardParts, backwardParts, stacks }: LoopPair): ReadonlySet<Value> {
+function availableValues({ forwardParts, backwardParts, stacks }: LoopPair): ReadonlySet<Value> {
   const { body, carries, ys } = forwardParts;
   const isCarry = (i: number): boolean => i >= 1 && i <= carries.length;
   const others = ys.flatMap((y, n) =>
@@ -56,7 +56,7 @@ function givenValues({ forwardParts, backwardParts, stacks }: LoopPair): Readonl
 export function rowCut(pair: LoopPair, pricePerByte: number, msOfNode: (node: Node) => number): RowCut {
   const { body } = pair.forwardParts;
   const producer = producersOf(body);
-  const given = givenValues(pair);
+  const given = availableValues(pair);
   const [SOURCE, SINK] = [0, 1];
   const flow = new Flow(2, Number.POSITIVE_INFINITY);
   const needed = new Map<Value, number>();

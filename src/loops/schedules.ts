@@ -12,7 +12,7 @@ import { leastAdvances } from "./binomial.ts";
  * How a loop is reversed: the states it keeps and the number of iterations it recomputes; the last `taped` iterations
  * need no states.
  */
-export interface Schedule extends SplitAttrs {
+export interface LoopSchedule extends SplitAttrs {
   readonly advances: number;
   readonly taped: number;
 }
@@ -24,7 +24,7 @@ const useful = (length: number, checkpoints: number): number => Math.max(1, Math
  * The binomial schedule: the fewest recomputed iterations for a number of states. Rows of the last `taped` iterations
  * are stacked.
  */
-export function binomialSchedule(length: number, checkpoints: number, taped = 0): Schedule {
+export function binomialSchedule(length: number, checkpoints: number, taped = 0): LoopSchedule {
   const early = length - taped;
   const held = useful(early, checkpoints);
   const advances = Math.max(0, leastAdvances(early, held) - Math.max(0, early - 1));
@@ -44,21 +44,21 @@ function halving(length: number, checkpoints: number, known: Map<string, number>
   return iterations;
 }
 
-function binarySchedule(length: number, snapshots: number): Schedule {
+function binarySchedule(length: number, snapshots: number): LoopSchedule {
   const checkpoints = useful(length, snapshots || Math.ceil(Math.log2(Math.max(2, length))));
   const advances = Math.max(0, halving(length, checkpoints, new Map()) - Math.max(0, length - 1));
   return { checkpoints, split: "binary", every: 0, advances, taped: 0 };
 }
 
 /** Pieces of `every` iterations; the first sweep already keeps all states of the last piece. */
-export function periodicSchedule(length: number, every: number): Schedule {
+export function periodicSchedule(length: number, every: number): LoopSchedule {
   const pieces = Math.max(1, Math.ceil(length / every));
   const checkpoints = pieces + Math.max(0, Math.min(every, length) - 2);
   return { checkpoints, split: "periodic", every, advances: (pieces - 1) * (every - 1), taped: 0 };
 }
 
 /** The schedule a user named; null for "keep everything" and for "let the planner choose". */
-export function namedSchedule(name: Reversal, length: number, snapshots: number): Schedule | null {
+export function namedSchedule(name: Reversal, length: number, snapshots: number): LoopSchedule | null {
   const root = Math.max(1, Math.ceil(Math.sqrt(length)));
   switch (name) {
     case "auto":

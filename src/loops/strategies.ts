@@ -14,10 +14,10 @@ import type { Level } from "../plan/recompute/levels.ts";
 import type { StrategyName } from "../plan/recompute/strategies.ts";
 import { type LoopGroup, MOST_OPEN } from "./groups.ts";
 import { fewest } from "./options.ts";
-import { binomialSchedule, periodicSchedule, type Schedule } from "./schedules.ts";
+import { binomialSchedule, type LoopSchedule, periodicSchedule } from "./schedules.ts";
 
 /** The schedule of a loop of `length` iterations; a share of 0 keeps the most states of the rule, 1 the fewest. */
-type LoopRule = (length: number, share: number) => Schedule;
+type LoopRule = (length: number, share: number) => LoopSchedule;
 
 /** The number of parameter values tried for a rule, at equal ratios. */
 const RUNGS = 16;
@@ -41,7 +41,7 @@ function ruleOf(strategy: StrategyName, segments: Level): { readonly rule: LoopR
 }
 
 /** The schedule of a loop of any length. */
-export type ScheduleOf = (length: number) => Schedule;
+export type ScheduleOf = (length: number) => LoopSchedule;
 
 /** The plans of a loop rule, one rung for each parameter value. */
 export class LoopRungs<R> implements Rungs<R> {

@@ -97,7 +97,7 @@ export function iterationsOf(
 }
 
 /** Addresses of values and of the body's workspace; the body reads the row index at `cell`. */
-interface Places {
+interface BodyAddresses {
   readonly address: (value: Value) => Int;
   readonly workspace: Int;
   readonly cell: Int;
@@ -108,7 +108,7 @@ export function iterationOf(
   body: Body,
   { xs, consts, last, ys, length }: Loop,
   i: Local,
-  { address, workspace, cell }: Places,
+  { address, workspace, cell }: BodyAddresses,
 ): readonly Statement[] {
   const [index, ...params] = body.region.params;
   const row = (stacks: readonly Value[]): readonly Int[] => rowsAt(stacks, length, read(i), address);

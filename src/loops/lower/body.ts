@@ -21,14 +21,14 @@ import type { PlanStep, Program } from "../../plan/program.ts";
 import type { MemorySpace } from "../../target/space.ts";
 
 /** A node as a plan step, and its code once all its operands have addresses. */
-export interface Unit {
+export interface LoweredStep {
   readonly step: PlanStep;
   statements(address: (value: Value) => Int, scratch: readonly Int[]): readonly Statement[];
 }
 
-/** Makes units of nodes. */
-export interface UnitOf {
-  (node: Node): Unit;
+/** Lowers a node to a step and its code. */
+export interface LowerNode {
+  (node: Node): LoweredStep;
   /** Work limit of the search for a body's order, in steps executed; undefined: the same as for a program. */
   readonly orderWork: number | undefined;
   /** The memory space of the program. */
@@ -51,46 +51,46 @@ export interface Body {
  * Plans a region. `replaced` gives the parameter that each result replaces; a result without one (undefined) gets an
  * output-only parameter.
  */
-export function planBody(region: Graph, replaced: readonly (Value | undefined)[], unitOf: UnitOf): Body {
-  const regions = planned.get(unitOf) ?? new WeakMap<Graph, Known>();
-  planned.set(unitOf, regions);
-  const known = regions.get(region);
+export function planBody(region: Graph, replaced: readonly (Value | undefined)[], lowerNode: LowerNode): Body {
+  const regions = plannedBodies.get(lowerNode) ?? new WeakMap<Graph, CachedBody>();
+  plannedBodies.set(lowerNode, regions);
+  const cached = regions.get(region);
   const isSame =
-    known?.replaced.length === replaced.length && known.replaced.every((value, i) => value === replaced[i]);
-  if (known && isSame) return known.body;
-  const body = newBody(region, replaced, unitOf);
+    cached?.replaced.length === replaced.length && cached.replaced.every((value, i) => value === replaced[i]);
+  if (cached && isSame) return cached.body;
+  const body = newBody(region, replaced, lowerNode);
   regions.set(region, { replaced, body });
   return body;
 }
 
-interface Known {
+interface CachedBody {
   readonly replaced: readonly (Value | undefined)[];
   readonly body: Body;
 }
 
 /** Variants of a program share regions, and planning these takes most of the time. */
-const planned = new WeakMap<UnitOf, WeakMap<Graph, Known>>();
+const plannedBodies = new WeakMap<LowerNode, WeakMap<Graph, CachedBody>>();
 
-function newBody(region: Graph, replaced: readonly (Value | undefined)[], unitOf: UnitOf): Body {
+function newBody(region: Graph, replaced: readonly (Value | undefined)[], lowerNode: LowerNode): Body {
   const slots = region.results.map((result, i) => replaced[i] ?? newValue(result.type, result.name));
   const empty = new Set(slots.filter((_, i) => replaced[i] === undefined));
   const params = [...region.params, ...empty];
-  const units = new Map(region.nodes.map((node) => [node, unitOf(node)]));
+  const lowered = new Map(region.nodes.map((node) => [node, lowerNode(node)]));
   const program: Program = {
     name: region.name,
     params,
     donated: new Map(slots.map((slot, i) => [slot, i])),
     results: region.results,
-    steps: region.nodes.map((node) => unitIn(units, node).step),
+    steps: region.nodes.map((node) => loweredIn(lowered, node).step),
     persistent: new Set(params),
     empty,
-    spaces: [unitOf.space],
+    spaces: [lowerNode.space],
   };
   // bound parameters are counted by the enclosing program
-  const plan = planUnlimited(program, { orderWork: unitOf.orderWork });
+  const plan = planUnlimited(program, { orderWork: lowerNode.orderWork });
   const bound = boundBuffers(plan, params);
   const floor = [...bound.keys()].reduce(
-    (sum, id) => sum + alignUp(at(plan.problem.buffers, id).bytes, unitOf.space.alignment),
+    (sum, id) => sum + alignUp(at(plan.problem.buffers, id).bytes, lowerNode.space.alignment),
     0,
   );
   const statements = (slot: (value: Value) => Int, workspace: Int): readonly Statement[] => {
@@ -102,7 +102,7 @@ function newBody(region: Graph, replaced: readonly (Value | undefined)[], unitOf
     const address = (value: Value): Int => place(plan.bufferOf.get(value) ?? -1);
     return [
       ...plan.program.steps.flatMap((step, i) =>
-        unitIn(units, step.node).statements(address, at(plan.scratch, i).map(place)),
+        loweredIn(lowered, step.node).statements(address, at(plan.scratch, i).map(place)),
       ),
       ...plan.copies.flatMap(({ from, to }) => copy(place(to), place(from), at(plan.problem.buffers, from).bytes)),
     ];
@@ -112,10 +112,10 @@ function newBody(region: Graph, replaced: readonly (Value | undefined)[], unitOf
   return { plan, region, slots, workspaceBytes, reads: (param) => read.has(param), statements };
 }
 
-function unitIn(units: ReadonlyMap<Node, Unit>, node: Node): Unit {
-  const unit = units.get(node);
-  invariant(unit, () => `${node.op.name} is not in the body`);
-  return unit;
+function loweredIn(nodes: ReadonlyMap<Node, LoweredStep>, node: Node): LoweredStep {
+  const step = nodes.get(node);
+  invariant(step, () => `${node.op.name} is not in the body`);
+  return step;
 }
 
 /** The buffers at the bottom, each with its parameter. */

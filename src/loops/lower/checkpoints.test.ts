@@ -12,7 +12,7 @@ import type { Reversal } from "../../ops/loops.ts";
 import type { SplitAttrs } from "../../ops/record.ts";
 import { leastAdvances } from "../binomial.ts";
 import { namedSchedule } from "../schedules.ts";
-import { binomialSplit, type Checkpoints, recordStates, walkBack } from "./checkpoints.ts";
+import { binomialSplit, type Checkpoints, recordStates, reverseSweep } from "./checkpoints.ts";
 
 /** Places of the machine: iterations of checkpoints lie from 0, a copy between WORKING and a slot is a snapshot or a restore. */
 const WORKING = -1;
@@ -55,7 +55,7 @@ function actionsOf(length: number, rule: SplitAttrs): readonly Action[] {
   const top: Local = { name: "top" };
   machine.run(recordStates(states, int(length), top));
   machine.run(
-    walkBack(states, int(length), { top, resumed: true }, (iteration) =>
+    reverseSweep(states, int(length), { top, resumed: true }, (iteration) =>
       moved(int(BACK), { kind: "local", local: iteration }),
     ),
   );

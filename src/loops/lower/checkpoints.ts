@@ -135,7 +135,7 @@ export function recordStates(states: Checkpoints, count: Int, top: Local): reado
  * the working state is that of the last iteration and `top` slots are in use; otherwise the first slot holds the first
  * state and no other slot is in use.
  */
-export function walkBack(
+export function reverseSweep(
   states: Checkpoints,
   count: Int,
   { top, resumed }: { readonly top: Local; readonly resumed: boolean },

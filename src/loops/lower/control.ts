@@ -30,30 +30,30 @@ import type { Node } from "../../ir/graph.ts";
 import { sameType } from "../../ir/type.ts";
 import { isBool } from "../../kernel/dtype.ts";
 import { Binding, CELL_BYTES, controlStep, fillSlots, iterationOf, iterationsOf, zip } from "./binding.ts";
-import { type Body, planBody, type Unit, type UnitOf } from "./body.ts";
-import { recordUnit } from "./record.ts";
-import { rewindUnit } from "./rewind.ts";
-import { whileUnit } from "./while.ts";
+import { type Body, type LoweredStep, type LowerNode, planBody } from "./body.ts";
+import { lowerRecord } from "./record.ts";
+import { lowerRewind } from "./rewind.ts";
+import { lowerWhile } from "./while.ts";
 
 /** The step and code of a loop or branch. */
-export function controlUnit(node: Node, control: Control, unitOf: UnitOf): Unit {
+export function lowerControl(node: Node, control: Control, lowerNode: LowerNode): LoweredStep {
   switch (control.kind) {
     case "loop": {
       const { loop } = control;
-      if (loop.test) return whileUnit(node, loop, unitOf);
-      return loop.recording ? recordUnit(node, loop, loop.recording, unitOf) : scanUnit(node, loop, unitOf);
+      if (loop.test) return lowerWhile(node, loop, lowerNode);
+      return loop.recording ? lowerRecord(node, loop, loop.recording, lowerNode) : lowerScan(node, loop, lowerNode);
     }
     case "reversal":
-      return rewindUnit(node, control.reversal, unitOf);
+      return lowerRewind(node, control.reversal, lowerNode);
     case "branch":
-      return switchUnit(node, unitOf);
+      return lowerSwitch(node, lowerNode);
   }
 }
 
-function scanUnit(node: Node, parts: Loop, unitOf: UnitOf): Unit {
+function lowerScan(node: Node, parts: Loop, lowerNode: LowerNode): LoweredStep {
   const { length, reverse } = parts;
   const { carries, count, last } = parts;
-  const body = planBody(parts.body, parts.body.params.slice(1, 1 + carries.length), unitOf);
+  const body = planBody(parts.body, parts.body.params.slice(1, 1 + carries.length), lowerNode);
   const pairs = zip(carries, last);
   const step = controlStep(node, [body], [body.workspaceBytes, CELL_BYTES], pairs);
   return {
@@ -71,7 +71,7 @@ function scanUnit(node: Node, parts: Loop, unitOf: UnitOf): Unit {
 }
 
 /** [operand, result] positions where some region returns the operand unchanged as that result. */
-function handedThrough(node: Node): readonly (readonly [number, number])[] {
+function unchangedOperands(node: Node): readonly (readonly [number, number])[] {
   const pairs: (readonly [number, number])[] = [];
   node.outputs.forEach((output, r) => {
     for (const { params, results } of node.regions) {
@@ -83,15 +83,15 @@ function handedThrough(node: Node): readonly (readonly [number, number])[] {
   return pairs;
 }
 
-function switchUnit(node: Node, unitOf: UnitOf): Unit {
+function lowerSwitch(node: Node, lowerNode: LowerNode): LoweredStep {
   const [index, ...operands] = node.inputs;
   if (!index) throw new InternalError("switch has no index");
-  const pairs = handedThrough(node);
+  const pairs = unchangedOperands(node);
   const resultOf = new Map(pairs);
   const operandOf = new Map(pairs.map(([operand, result]) => [result, operand]));
   const bodies = node.regions.map((region) => {
     const replaced = region.results.map((_, r) => region.params[operandOf.get(r) ?? -1]);
-    return planBody(region, replaced, unitOf);
+    return planBody(region, replaced, lowerNode);
   });
   const shared = pairs.map(([operand, result]) => [at(operands, operand), at(node.outputs, result)] as const);
   const workspaceBytes = Math.max(...bodies.map((body) => body.workspaceBytes));

@@ -7,7 +7,7 @@ import { ScriptMachine } from "../../../tests/helpers/script-machine.ts";
 import { type Int, int, type Local, loadAt, plus, type Statement, times } from "../../codegen/script.ts";
 import { online } from "../../node/reverse/online.ts";
 import { leastAdvances } from "../binomial.ts";
-import { type Checkpoints, walkBack } from "./checkpoints.ts";
+import { type Checkpoints, reverseSweep } from "./checkpoints.ts";
 import { OnlineKeeper } from "./keeper.ts";
 
 /** Iterations of the states that the schedule keeps when a loop ends after `iterations` iterations. */
@@ -97,7 +97,7 @@ function reversed(slots: number, iterations: number): { readonly advances: numbe
   const top: Local = { name: "top" };
   machine.locals.set(top, machine.memory.get(PLACES + 4 * slots) ?? 0);
   const back = (iteration: Local): readonly Statement[] => moved(int(BACK), { kind: "local", local: iteration });
-  machine.run(walkBack(states, int(iterations), { top, resumed: true }, back));
+  machine.run(reverseSweep(states, int(iterations), { top, resumed: true }, back));
   return { advances, order };
 }
 

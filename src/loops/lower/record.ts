@@ -23,16 +23,16 @@ import type { Loop, Recording } from "../../ir/control.ts";
 import type { Graph, Node, Value } from "../../ir/graph.ts";
 import type { RecordAttrs } from "../../ops/record.ts";
 import { CELL_BYTES, controlStep, fillSlots, iterationsOf, rowsAt, zip } from "./binding.ts";
-import { type Body, planBody, type Unit, type UnitOf } from "./body.ts";
+import { type Body, type LoweredStep, type LowerNode, planBody } from "./body.ts";
 import { recordStates } from "./checkpoints.ts";
 import { rowOfIteration, runBody, storedStates } from "./store.ts";
 
-export function recordUnit(node: Node, parts: Loop, recording: Recording, unitOf: UnitOf): Unit {
+export function lowerRecord(node: Node, parts: Loop, recording: Recording, lowerNode: LowerNode): LoweredStep {
   const { carries, xs, consts, last, ys, count, length, reverse } = parts;
   const { store, positions, tapes, checkpoints, taped } = recording;
   const statesOf = (region: Graph): readonly Value[] => region.params.slice(1, 1 + carries.length);
-  const body = planBody(parts.body, statesOf(parts.body), unitOf);
-  const full = recording.full && planBody(recording.full, statesOf(recording.full), unitOf);
+  const body = planBody(parts.body, statesOf(parts.body), lowerNode);
+  const full = recording.full && planBody(recording.full, statesOf(recording.full), lowerNode);
   const pairs = zip(carries, last);
   const workspaceBytes = Math.max(body.workspaceBytes, full?.workspaceBytes ?? 0);
   return {

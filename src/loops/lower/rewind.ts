@@ -29,8 +29,8 @@ import { DEFAULT_CHECKPOINTS, MOST_ITERATIONS } from "../../ops/loops.ts";
 import type { RewindAttrs } from "../../ops/rewind.ts";
 import { alignUp } from "../../plan/problem.ts";
 import { CELL_BYTES, controlStep, fillSlots, iterationsOf, rowsAt, zip } from "./binding.ts";
-import { type Body, planBody, type Unit, type UnitOf } from "./body.ts";
-import { walkBack } from "./checkpoints.ts";
+import { type Body, type LoweredStep, type LowerNode, planBody } from "./body.ts";
+import { reverseSweep } from "./checkpoints.ts";
 import { positionsAt, rowOfIteration, runBody, storedStates } from "./store.ts";
 
 type Address = (value: Value) => Int;
@@ -58,15 +58,15 @@ interface Start {
   statements(reverse: Reverse, scratch: readonly Int[]): readonly Statement[];
 }
 
-export function rewindUnit(node: Node, parts: Reversal, unitOf: UnitOf): Unit {
+export function lowerRewind(node: Node, parts: Reversal, lowerNode: LowerNode): LoweredStep {
   const attrs = node.attrs as RewindAttrs;
   const { states: ns, adjoints: na } = attrs;
-  const step = planBody(parts.step, parts.step.params.slice(1, 1 + ns), unitOf);
-  const back = planBody(parts.back, parts.back.params.slice(1 + ns, 1 + ns + na), unitOf);
-  const tail = parts.tail && planBody(parts.tail, parts.tail.params.slice(1, 1 + na), unitOf);
+  const step = planBody(parts.step, parts.step.params.slice(1, 1 + ns), lowerNode);
+  const back = planBody(parts.back, parts.back.params.slice(1 + ns, 1 + ns + na), lowerNode);
+  const tail = parts.tail && planBody(parts.tail, parts.tail.params.slice(1, 1 + na), lowerNode);
   const bodies = tail ? [step, back, tail] : [step, back];
   const workspaceBytes = Math.max(...bodies.map((body) => body.workspaceBytes));
-  const start = parts.isRecorded ? fromStore(parts, attrs) : fromFirst(parts, attrs, unitOf.space.alignment);
+  const start = parts.isRecorded ? fromStore(parts, attrs) : fromFirst(parts, attrs, lowerNode.space.alignment);
   return {
     step: controlStep(node, bodies, [workspaceBytes, CELL_BYTES, ...start.scratch], start.pairs),
     statements: (address, [workspace = int(0), cell = int(0), ...scratch]) =>
@@ -118,7 +118,7 @@ function fromStore(parts: Reversal, attrs: RewindAttrs): Start {
         set(early, plus(read(all), -attrs.taped)),
         set(top, loadAt(plus(list, checkpoints * 4))),
         ...(isOnline ? [set(work, loadAt(plus(list, (2 * checkpoints + 1) * 4)))] : []),
-        ...walkBack(kept, read(early), { top, resumed: true }, run(reverse.back)),
+        ...reverseSweep(kept, read(early), { top, resumed: true }, run(reverse.back)),
       ];
     },
   };
@@ -190,7 +190,7 @@ function fromFirst(parts: Reversal, attrs: RewindAttrs, alignment: number): Star
         ...fillSlots(pairs, address),
         ...parts.states.flatMap((value, k) => copy(plus(rows, at(offsets, k)), address(value), byteLength(value.type))),
         ...(attrs.reverse ? [set(all, count)] : []),
-        ...walkBack(kept, count, { top: newLocal("top"), resumed: false }, run(reverse.back)),
+        ...reverseSweep(kept, count, { top: newLocal("top"), resumed: false }, run(reverse.back)),
       ];
     },
   };

@@ -64,7 +64,7 @@ export const rowOfIteration = (row: Local, iteration: Local, count: Local, rever
   set(row, reverse ? plus(intOp("sub", read(count), read(iteration)), -1) : read(iteration));
 
 /** Addresses of the body's results from index `from` on, and of its workspace. */
-interface Places {
+interface RunAddresses {
   readonly results: readonly Int[];
   readonly from: number;
   readonly workspace: Int;
@@ -76,7 +76,7 @@ export function runBody(
   body: Body,
   row: Local,
   own: readonly Int[],
-  { results, from, workspace, cell }: Places,
+  { results, from, workspace, cell }: RunAddresses,
 ): readonly Statement[] {
   const [index, ...params] = body.region.params;
   const binding = new Binding()

@@ -26,7 +26,7 @@ import type { Node, Value } from "../../ir/graph.ts";
 import { byteLength } from "../../ir/type.ts";
 import { MOST_ITERATIONS } from "../../ops/loops.ts";
 import { Binding, CELL_BYTES, controlStep, fillSlots, iterationOf, rowsAt, zip } from "./binding.ts";
-import { planBody, type Unit, type UnitOf } from "./body.ts";
+import { type LoweredStep, type LowerNode, planBody } from "./body.ts";
 import { OnlineKeeper, tableBytes } from "./keeper.ts";
 
 /** Statements around the iterations of a loop that keeps states. */
@@ -58,11 +58,11 @@ function keeping(
   };
 }
 
-export function whileUnit(node: Node, parts: Loop, unitOf: UnitOf): Unit {
+export function lowerWhile(node: Node, parts: Loop, lowerNode: LowerNode): LoweredStep {
   const { carries, consts, last, iterations, length, recording } = parts;
   invariant(parts.test && iterations, () => "a loop without a test has a number of iterations");
-  const body = planBody(parts.body, parts.body.params.slice(1, 1 + carries.length), unitOf);
-  const test = planBody(parts.test, [undefined], unitOf);
+  const body = planBody(parts.body, parts.body.params.slice(1, 1 + carries.length), lowerNode);
+  const test = planBody(parts.test, [undefined], lowerNode);
   const pairs = zip(carries, last);
   const workspaceBytes = Math.max(body.workspaceBytes, test.workspaceBytes);
   const tables = recording ? [tableBytes(recording.checkpoints)] : [];
