@@ -1,13 +1,13 @@
 /**
- * @file Who may live in whose storage? Merges values into buffers, in three stages:
+ * @file Decides which values share storage: merges values into buffers, in three phases:
  *
  *   1. alias steps: renamed values are one storage by definition (liveness.ts)
- *   2. slots: the result that replaces a donated parameter is laid over it, if the parameter's content is dead when the
- *      result is written, or dies in that very step and the step allows it. Otherwise a final copy is due (copies.ts)
+ *   2. slots: the result that replaces a donated parameter is stored over it, if the parameter's content is dead when the
+ *      result is written, or dies in that step and the step allows it. Otherwise a final copy is needed (copies.ts)
  *   3. in place: a written value takes over the storage of a value that the step reads for the last time
  *
  * A buffer under construction is a list of storages whose lifespans follow each other. Two neighbours may touch in one
- * step: the step reads the one for the last time and writes the other, and says that they may share storage.
+ * step: the step reads one for the last time and writes the other, and declares that they may share storage.
  *
  *       step   0   1   2   3   4   5   6
  *       p      ████████████████            p's last reader is step 3 …
@@ -16,7 +16,7 @@
  *       buffer ████████████████████████
  *
  * Invariant: in every buffer, sorted by start, lifespans are disjoint except for such permitted touches. Near-linear:
- * joining looks at two storages, but for buffers of donated parameters, which are compared in full.
+ * joining compares two storages, except for buffers of donated parameters, which are compared in full.
  */
 import { at } from "../base/invariant.ts";
 import type { Value } from "../ir/graph.ts";
@@ -33,7 +33,7 @@ export function assignBuffers(program: Program, capacity: number = Number.POSITI
   return assembleProblem(program, storages, groupStorages(program, storages), capacity);
 }
 
-/** Stages 2 and 3. */
+/** Phases 2 and 3. */
 function groupStorages(program: Program, storages: Storages): Groups {
   const groups: GrowingGroup[] = storages.all.map((storage) => ({
     storages: [storage],
@@ -41,7 +41,7 @@ function groupStorages(program: Program, storages: Storages): Groups {
     filledByCopy: false,
   }));
   const groupOf = ({ id }: Storage): GrowingGroup => groups[id] as GrowingGroup;
-  /** `b`, the smaller one as a rule, goes up in `a`. */
+  /** Merges `b`, usually the smaller one, into `a`. */
   const join = (a: GrowingGroup, b: GrowingGroup): void => {
     for (const storage of b.storages) groups[storage.id] = a;
     const inSequence = at(a.storages, a.storages.length - 1).lifespan.start < at(b.storages, 0).lifespan.start;
@@ -67,7 +67,7 @@ function groupStorages(program: Program, storages: Storages): Groups {
   }
 
   const inPlace = new Map<Value, Value>();
-  /** Whether `written` is, or now becomes, one buffer with `read`, which dies in the step. */
+  /** Whether `written` already shares, or can now share, a buffer with `read`, which dies in the step. */
   const takesOver = (written: Storage, read: Storage): boolean => {
     if (!mayTouch(program.steps, storages, read, written)) return false;
     const [into, from] = [groupOf(read), groupOf(written)];
@@ -81,7 +81,7 @@ function groupStorages(program: Program, storages: Storages): Groups {
       const storage = storages.of(written);
       const candidates = step.inPlace.filter(([, w]) => w === written);
       const isFree = ([read]: readonly [Value, Value]): boolean => groupOf(storages.of(read)).wholeRun;
-      // A whole-run slot costs nothing to write into: those candidates first.
+      // Storage that exists for the whole run costs nothing to write into: those candidates first.
       const sorted = candidates.length < 2 ? candidates : partition(candidates, isFree);
       const taken = sorted.find(([read]) => takesOver(storage, storages.of(read)));
       if (taken) inPlace.set(written, taken[0]);
@@ -93,13 +93,13 @@ function groupStorages(program: Program, storages: Storages): Groups {
 /** Whether two buffers can be one: of one space, all lifespans disjoint but for permitted touches, and no final copy in between. */
 function mayJoin(program: Program, storages: Storages, a: Group, b: Group): boolean {
   if (at(a.storages, 0).space !== at(b.storages, 0).space) return false;
-  // Two parameters are there at once, before the first step.
+  // Two parameters are both live before the first step.
   if (at(a.storages, 0).isParam && at(b.storages, 0).isParam) return false;
   const neededAtReturn = (group: Group) => group.storages.some((s) => s.lifespan.end > returnStepOf(program));
   if ((a.filledByCopy && neededAtReturn(b)) || (b.filledByCopy && neededAtReturn(a))) return false;
   const compatible = (earlier: Storage, later: Storage): boolean =>
     earlier.lifespan.end <= later.lifespan.start || mayTouch(program.steps, storages, earlier, later);
-  // One after the other: only the seam has to be looked at.
+  // One ends before the other begins: only the boundary needs a check.
   const last = at(a.storages, a.storages.length - 1);
   const next = at(b.storages, 0);
   if (last.lifespan.end - 1 <= next.lifespan.start) return compatible(last, next);
@@ -128,7 +128,7 @@ function mayTouch(steps: readonly PlanStep[], storages: Storages, earlier: Stora
   return isRead;
 }
 
-/** What passes the test, then what does not, each in the order given. */
+/** The items that pass the test, then the others, each in their original order. */
 function partition<T>(items: readonly T[], test: (item: T) => boolean): readonly T[] {
   return [...items.filter(test), ...items.filter((item) => !test(item))];
 }

@@ -1,11 +1,12 @@
 /**
- * @file From groups of values to a placement problem: numbers the buffers, adds workspace and final copies, and lays the
- * persistent storage out at the bottom of the arena in parameter order, where it stays between runs:
+ * @file From groups of values to a placement problem: numbers the buffers, adds workspace and final copies, and puts
+ * persistent storage at the bottom of the arena in parameter order, where it stays between runs:
  *
  *       ├── persistent: w1 │ w2 │ m1 │ … ──┼── everything else, placed by place.ts ──┤
  *       0                                  persistent bytes                          height
  *
- * Each memory space has such a bottom of its own. Numbering: persistent buffers first, then by birth; within a step, values before workspace.
+ * Each memory space has its own persistent part at the bottom. Numbering: persistent buffers first, then by birth;
+ * within a step, values before workspace.
  */
 import { at } from "../base/invariant.ts";
 import type { Value } from "../ir/graph.ts";
@@ -27,9 +28,9 @@ import { type Program, returnStepOf } from "./program.ts";
 export interface Group {
   /** Sorted by start, then id. */
   readonly storages: readonly Storage[];
-  /** It is a slot that must exist for the whole run, whatever is in it. */
+  /** It must exist for the whole run, whatever its content: storage of a persistent parameter. */
   readonly wholeRun: boolean;
-  /** A final copy writes it at the return step: nothing that joins it may be needed then. */
+  /** A final copy writes it at the return step, so no value in it may be needed then. */
   readonly filledByCopy: boolean;
 }
 
@@ -117,7 +118,7 @@ function draftBuffers(program: Program, storages: Storages, groups: Groups): Dra
   return drafts;
 }
 
-/** What a buffer of these values is for: what it must be kept for, else the phase of its first writer. */
+/** The kind of a buffer of these values: why it must be kept, otherwise the phase of its first writer. */
 function kinds(program: Program): (values: readonly Value[], first: Step) => BufferKind {
   const params = new Set(program.params);
   const results = new Set(program.results);

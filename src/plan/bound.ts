@@ -1,6 +1,6 @@
 /**
- * @file The most that must be live at once: no placement of these buffers needs a smaller arena. Sizes count rounded up
- * to the problem's alignment, because every offset and the height are multiples of it.
+ * @file The most bytes that are live at once: no placement of these buffers needs a smaller arena. Sizes count rounded
+ * up to the problem's alignment, because every offset and the height are multiples of it.
  *
  *     bytes     ┌──┐
  *               │b2│           live: 2 4 7 4 2        bound = 7 at step 2
@@ -9,7 +9,7 @@
  *       └───────b0───────┘
  *          0  1  2  3  4
  *
- * The maximum is reached where some buffer starts, so only those steps are looked at: O(n log n).
+ * The maximum is reached where some buffer starts, so only those steps are examined: O(n log n).
  */
 import type { Value } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
@@ -17,7 +17,7 @@ import { alignUp, type Bound, type Problem } from "./problem.ts";
 import { type Program, replacementOf } from "./program.ts";
 import { spaceOf } from "./space.ts";
 
-/** The most live bytes, the first step that has them, and what is live there. */
+/** The most live bytes, the first step with that many, and the buffers live there. */
 export function boundOf(problem: Problem): Bound {
   const { buffers, alignment } = problem;
   const starts = [...buffers].sort((a, b) => a.lifespan.start - b.lifespan.start);
@@ -52,8 +52,8 @@ export function liveBytes(problem: Problem, steps: number): Float64Array {
 }
 
 /**
- * What is live before the first step and after the last one, whatever happens between them: all parameters; and what
- * persists, with all results that have no place in it. No plan of a program with these parameters and results has a smaller
+ * Bytes live before the first step and after the last one, whatever the schedule: all parameters; then persistent
+ * storage and all results stored outside it. No plan of a program with these parameters and results has a smaller
  * arena.
  */
 export function endsBytes(program: Program): number {

@@ -1,6 +1,6 @@
 /**
- * @file Whether the copies of a program are copies: a start, later one wait, nothing that reads the destination before it,
- * two different spaces; and everything that is not a copy stays in the first space, on queue 0.
+ * @file Checks the copies of a program: a start, later exactly one wait, no reader of the destination before the wait,
+ * two different spaces; every step that is not a copy stays in the first space, on queue 0.
  */
 import { invariant } from "../base/invariant.ts";
 import type { Value } from "../ir/graph.ts";

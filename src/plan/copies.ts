@@ -1,12 +1,12 @@
 /**
  * @file Final copies: donated parameters whose replacement could not be written over them receive it after the last
- * step. All of them happen "at once", so they are put in an order in which no copy overwrites what is still needed:
+ * step. They form a parallel move, so they are ordered such that no copy overwrites a value that is still needed:
  *
  *     p ← q, r ← p     r ← p goes first
- *     p ← q, q ← p     a swap: p is put aside, p ← q, q ← aside
- *     p ← r, and p itself is also a result: p is put aside, and the result is found there
+ *     p ← q, q ← p     a swap: t ← p, p ← q, q ← t, with a temporary t
+ *     p ← r, and p itself is also a result: t ← p, and the result is then t
  *
- * A storage is written by at most one copy, so this is the classic sequencing of a parallel move. Storage put aside lives
+ * Each storage is written by at most one copy, so this is the classic sequencing of a parallel move. Temporaries live
  * for the return step only. Rare in real programs; constant work when there is nothing to copy.
  */
 import { at } from "../base/invariant.ts";
@@ -26,7 +26,7 @@ interface Move {
   readonly to: BufferId;
 }
 
-/** `aside` makes a new buffer for a value that has to leave its own. */
+/** `aside` allocates a temporary buffer for a value whose buffer is overwritten. */
 export function finalCopies(
   program: Program,
   pending: readonly Value[],
@@ -40,7 +40,7 @@ export function finalCopies(
     if (value) moves.push({ value, param, from: home(value), to: home(param) });
   }
   const copies: Copy[] = [];
-  /** Overwritten buffer → where its content was put. */
+  /** Overwritten buffer → the temporary with its content. */
   const moved = new Map<BufferId, BufferId>();
   const putAside = (value: Value, isResult: boolean): void => {
     const from = home(value);
@@ -49,7 +49,7 @@ export function finalCopies(
     moved.set(from, to);
     copies.push({ value, from, to, param: null });
   };
-  // A result whose storage is overwritten is found where a copy takes it anyway, else put aside.
+  // A result whose storage is overwritten is read from another copy of it if there is one, otherwise from a temporary.
   const overwritten = new Set(moves.map((move) => move.to));
   for (const result of program.results) {
     const copied = moves.some((move) => move.from === home(result));
@@ -62,7 +62,7 @@ export function finalCopies(
     const ready = waiting.filter((move) => !needed.has(move.to));
     for (const { value, param, from, to } of ready) copies.push({ value, from: moved.get(from) ?? from, to, param });
     waiting = waiting.filter((move) => needed.has(move.to));
-    // Only cycles are left: break one by putting a content aside.
+    // Only cycles are left: break one with a temporary.
     if (ready.length === 0) {
       const blocked = at(waiting, 0);
       const reader = waiting.find((move) => move.from === blocked.to) ?? blocked;

@@ -1,6 +1,6 @@
 /**
- * @file The two steps of a copy between memory spaces. A step has a node for its text; those of copies are in no graph and
- * have operations of their own, which nothing lowers or differentiates.
+ * @file The two steps of a copy between memory spaces. A step has a node for its text; nodes of copies are in no graph,
+ * and nothing lowers or differentiates their operations.
  */
 import type { Node, Phase, Value } from "../ir/graph.ts";
 import type { AnyOp, OpDef } from "../ir/op.ts";
@@ -30,7 +30,7 @@ export interface CopyOptions {
   readonly from: Value;
   /** In another space. */
   readonly to: Value;
-  /** What copies: every queue does one copy after the other. */
+  /** The queue that copies; each queue does one copy after the other. */
   readonly queue: number;
 }
 
@@ -40,13 +40,13 @@ function nodeOf(op: AnyOp, inputs: readonly Value[], outputs: readonly Value[], 
 
 const BARE = { scratch: [], inPlace: [], alias: null } as const;
 
-/** Hands the copy to its queue. */
+/** Starts the copy on its queue. */
 export function startStep({ from, to, queue }: CopyOptions, phase: Phase): PlanStep {
   const node = nodeOf(COPY, [from], [to], phase);
   return { node, reads: [from], writes: [to], ...BARE, queue, copy: { kind: "start", from, to } };
 }
 
-/** Goes on when the copy is done. */
+/** Waits until the copy is done. */
 export function waitStep({ from, to }: CopyOptions, phase: Phase): PlanStep {
   return {
     node: nodeOf(WAIT, [to], [], phase),

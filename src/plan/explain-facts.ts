@@ -1,7 +1,7 @@
 /**
- * @file What explanations look up in a plan, worked out once for all of its values: who writes and reads what, what a
- * renaming renames, whose bytes overlap. Explaining every value of a plan then takes as long as reading it, but for the
- * overlaps, which are compared pair by pair as numbers.
+ * @file Facts for explanations, computed once for all values of a plan: writers, readers, renamings, overlapping
+ * buffers. Explaining every value of a plan then takes as long as reading it, but for the overlaps, which are compared
+ * pair by pair as numbers.
  */
 import type { Value } from "../ir/graph.ts";
 import { liveness } from "./liveness.ts";
@@ -24,9 +24,9 @@ export interface PlanFacts {
   readonly writers: ReadonlyMap<Value, Step>;
   /** Steps that read a value, in order. */
   readers(value: Value): readonly Step[];
-  /** Follows renamings back to what was written. */
+  /** Follows renamings back to the value that was written. */
   rootOf(value: Value): Value;
-  /** The first step after `step` that reads a value or another name of it; -1 where none does. */
+  /** The first step after `step` that reads a value under any name; -1 if there is none. */
   laterReader(root: Value, step: Step): Step;
   readonly results: ReadonlySet<Value>;
   readonly resultRoots: ReadonlySet<Value>;

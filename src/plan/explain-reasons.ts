@@ -1,6 +1,6 @@
 /**
- * @file Why a value is not where one might expect it: not over an operand, not in the slot of the parameter that it
- * replaces. The answer is the first rule that stands in the way, with the step or the numbers that make it apply.
+ * @file Explains why a value is not written over an operand, or not over the parameter that it replaces: the first rule
+ * that forbids it, with the step or the numbers that make it apply.
  */
 import { grouped } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
@@ -51,7 +51,7 @@ export function notInPlaceReason(facts: PlanFacts, index: Step, read: Value, val
   return slotReason(facts, read, value);
 }
 
-/** What the kernel itself has against it: sizes, element types, which elements it reads. */
+/** The kernel's reason: sizes, element types, which elements it reads. */
 function kernelReason({ rootOf, nameOf }: PlanFacts, step: PlanStep, read: Value, value: Value): string | null {
   const { reads, inPlace } = step;
   const [from, to] = [byteLength(read.type), byteLength(value.type)];
@@ -63,7 +63,7 @@ function kernelReason({ rootOf, nameOf }: PlanFacts, step: PlanStep, read: Value
   return allowed ? null : "the step reads other elements of it than the one it writes";
 }
 
-/** Nothing about the two alone forbids it: one of their buffers does, which ends or begins in a slot. */
+/** The two values could share, but their buffers cannot: one of them belongs to a parameter. */
 function slotReason({ plan, nameOf, paramsIn }: PlanFacts, read: Value, value: Value): string {
   const [param] = paramsIn(plan.bufferOf.get(value));
   if (param) return `it goes into the storage of ${nameOf(param)}, which is in use while ${nameOf(read)} lives`;

@@ -1,7 +1,7 @@
 /**
- * @file Answers about one value or buffer: where is it, why does it live that long, why did it (not) take over an
- * operand's storage, and what uses its place before and after it. Every reason is worked out from the plan on the spot,
- * none is recorded while planning.
+ * @file Answers about one value or buffer: its address, the reason for its lifespan, why it does or does not reuse an
+ * operand's storage, and which buffers use the same bytes before and after it. Reasons are derived from the finished
+ * plan; none is recorded during planning.
  */
 import { grouped, TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
@@ -27,7 +27,7 @@ export interface Explanation {
   /** When the buffer exists. */
   readonly bufferLifespan: Lifespan;
   readonly readers: readonly Step[];
-  /** Sentences: where, how long and why, in place or why not, who shares the place. */
+  /** Sentences: address, lifespan and reason, in place or why not, buffers in the same bytes. */
   readonly sentences: readonly string[];
 }
 
@@ -74,7 +74,7 @@ export function explainText(plan: Plan, which: string | Value): string {
   return `${sentences.map((sentence, i) => (i === 0 ? sentence : `  ${sentence}`)).join("\n")}\n`;
 }
 
-/** By name; or as a path, `state.params.w`, of which everything but letters and digits became `_` in the name. */
+/** By name, or by path: `state.params.w`, in which every character but letters and digits becomes `_`. */
 function findValue(plan: Plan, name: string, nameOf: NameOf): Value {
   for (const value of plan.bufferOf.keys()) if (nameOf(value) === name) return value;
   const path = name.replaceAll(/\W+/g, "_").replace(/_$/, "");
@@ -139,7 +139,7 @@ function lifetimeSentences(facts: PlanFacts, fate: Omit<Explanation, "sentences"
   return sentences;
 }
 
-/** Which copies between memory spaces it comes from and goes into, and when they are in flight. */
+/** The copies between memory spaces that write and read a value, and when they are in flight. */
 function copySentences(facts: PlanFacts, value: Value): string[] {
   const { plan, nameOf } = facts;
   const spaceName = (v: Value): string => at(plan.problem.spaces, spaceOf(plan.program, v)).name;
@@ -155,7 +155,7 @@ function copySentences(facts: PlanFacts, value: Value): string[] {
 
 const queueOf = (plan: Plan, step: Step): number => plan.program.steps[step]?.queue ?? 0;
 
-/** The longest time between two uses: what computing it again would save. Null when it is hardly any. */
+/** The longest gap between two uses, which recomputation would free. Null if it is short. */
 function longestWait(written: Step, readers: readonly Step[]): { from: Step; steps: number; reader: Step } | null {
   let longest = { from: 0, steps: 1, reader: 0 };
   readers.forEach((reader, i) => {

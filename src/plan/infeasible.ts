@@ -1,7 +1,8 @@
 /**
- * @file The refusal of a plan that does not fit its budget: the numbers, the tightest step, what is live there and why,
- * what could be done. Tells apart the three cases: one step alone needs too much, too much waits while it runs, or all
- * would fit but was not packed tightly enough. Where there are several memory spaces it names the one that is too small.
+ * @file The error for a plan that does not fit its budget: the numbers, the tightest step, what is live there and why,
+ * and what to do. It distinguishes three cases: one step alone needs too much; too much else is live while it runs; or
+ * the live bytes fit, but fragmentation does not allow it. Where there are several memory spaces it names the one that
+ * is too small.
  */
 import { grouped, TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
@@ -24,7 +25,7 @@ interface Refused {
   readonly live: readonly LiveBuffer[];
 }
 
-/** The first space that is too small, or the arena. */
+/** The first space that is too small, otherwise the arena. */
 function refusedOf(plan: Plan): Refused {
   const { spaces } = plan.problem;
   const over = Math.max(
@@ -35,7 +36,7 @@ function refusedOf(plan: Plan): Refused {
   return { plan, layout, space: at(spaces, over), live: liveAt(plan, layout.bound.step, over) };
 }
 
-/** `searched`: the plan is the smallest that was found, with whatever helps computed again. */
+/** `searched`: the plan is the smallest one found with recomputation. */
 export function planInfeasible(plan: Plan, searched = false): TidemarkError {
   const { program, problem } = plan;
   const refused = refusedOf(plan);
@@ -58,7 +59,7 @@ export function planInfeasible(plan: Plan, searched = false): TidemarkError {
   return new TidemarkError("PlanInfeasible", lines.join("\n"), { where: step?.node.where, help });
 }
 
-/** The refusal of a plan with a buffer that its space cannot hold in one piece. */
+/** The error for a plan with a buffer that is larger than its space's largest allocation. */
 export function bufferTooLarge(plan: Plan, id: BufferId): TidemarkError {
   const { bytes, values, space } = at(plan.problem.buffers, id);
   const { name, largestAllocation } = at(plan.problem.spaces, space);

@@ -1,8 +1,8 @@
 /**
- * @file A plan as plain data, for files, for the viewer and for other programs. Values and buffers are numbered by their
- * position in the lists; nothing refers to objects of this process. `version` changes when a field changes its meaning;
- * new fields that may be missing do not change it. docs/plan-json.md is the description for other programs, read-json.ts
- * the way back.
+ * @file A plan as plain data, for files, for the viewer and for other programs. Values and buffers are numbered by
+ * their position in the lists; nothing refers to objects of this process. `version` changes when a field changes its
+ * meaning; new fields that may be missing do not change it. docs/plan-json.md describes the format, read-json.ts parses
+ * it.
  */
 import type { Value } from "../ir/graph.ts";
 import { typeText } from "../ir/type.ts";
@@ -43,7 +43,7 @@ export interface PlanJson {
   readonly boundStep: number;
   readonly alignment: number;
   readonly strategy: string;
-  /** Where there are several memory spaces. The first is the arena: what is said of that above is said again here. */
+  /** Present if there are several memory spaces. The first is the arena and repeats the figures above. */
   readonly spaces?: readonly SpaceJson[];
   /** `start` and `end` are steps, half-open; step `steps.length` is the return. `values` index into `values`. */
   readonly buffers: readonly {
@@ -63,16 +63,16 @@ export interface PlanJson {
     readonly buffer: number;
     readonly offset: number;
     readonly over: number | null;
-    /** What it holds was computed before and is computed again here. */
+    /** This value is a recomputation of an earlier one. */
     readonly again?: boolean;
-    /** Where it is, how long and why, in sentences. */
+    /** Address, lifespan and reasons, in sentences. */
     readonly story?: readonly string[];
   }[];
   /** In execution order. `alias` steps run no kernel. `scratch` are buffers. */
   readonly steps: readonly {
     readonly op: string;
     readonly text: string;
-    /** Of a kernel of several operations: what it is around, `matmul`. */
+    /** For a kernel of several operations, its anchor: `matmul`. */
     readonly kernel?: string;
     readonly phase: string;
     readonly where: string | null;
@@ -82,14 +82,14 @@ export interface PlanJson {
     readonly alias: boolean;
     /** The queue that runs it; missing: 0. */
     readonly queue?: number;
-    /** Of half of a copy between spaces: values, and the step that is the other half. */
+    /** For half of a copy between spaces: the values, and the step that is the other half. */
     readonly copy?: {
       readonly kind: "start" | "wait";
       readonly from: number;
       readonly to: number;
       readonly other: number;
     };
-    /** Of a loop or branch: the plans of what it runs. What persists in them lies where the step's own values lie. */
+    /** For a loop or branch: the plans of its bodies. Their persistent buffers are the step's own values. */
     readonly bodies?: readonly PlanJson[];
   }[];
   /** `replacement` is the index of the result that ends in its storage, or null. */
@@ -99,7 +99,7 @@ export interface PlanJson {
     readonly donated: boolean;
     readonly replacement: number | null;
   }[];
-  /** The value, and the buffer that holds it when the run is over. */
+  /** The value, and the buffer that contains it after the run. */
   readonly results: readonly { readonly value: number; readonly buffer: number }[];
   /** After the last step, in order; `param` is the donated parameter that is replaced, or null. */
   readonly copies: readonly {
@@ -110,12 +110,12 @@ export interface PlanJson {
   }[];
 }
 
-/** What a kernel of several operations is around; undefined for a single operation, and for loops and branches. */
+/** The anchor of a kernel of several operations; undefined for a single operation, and for loops and branches. */
 export function kernelName({ node, bodies }: PlanStep): string | undefined {
   return bodies ? undefined : node.regions[0]?.name;
 }
 
-/** Whether a step computes one of its values again: it is a replay, or the part of it that makes the value is one. */
+/** Whether a step recomputes one of its values: the step is a replay, or the node in it that produces the value is. */
 function isAgain({ node, bodies }: PlanStep, value: Value): boolean {
   if (node.replay > 0 || bodies) return node.replay > 0;
   const result = node.outputs.indexOf(value);

@@ -9,7 +9,7 @@ import type { SpaceId } from "./space.ts";
 
 export interface LiveBuffer {
   readonly buffer: BufferId;
-  /** The value in it at that step; undefined for workspace and for slots that wait for their replacement. */
+  /** The value in it at that step; undefined for workspace and for output-only storage that has no content yet. */
   readonly value: Value | undefined;
   /** Rounded up to the alignment. */
   readonly bytes: number;
@@ -44,7 +44,7 @@ export function liveAt(plan: Plan, step: Step, space: SpaceId = 0): readonly Liv
     .sort((a, b) => b.bytes - a.bytes || a.buffer - b.buffer);
 }
 
-/** Per buffer, the last value written at or before a step, and the first step after it that reads the buffer. */
+/** Per buffer, the last value written at or before a step, and the first later step that reads it. */
 function around(plan: Plan, step: Step): { content: Map<BufferId, Value>; nextReader: Map<BufferId, Step> } {
   const content = new Map<BufferId, Value>();
   const nextReader = new Map<BufferId, Step>();
@@ -71,7 +71,7 @@ function flightsAt(plan: Plan, step: Step): ReadonlyMap<BufferId, Step> {
   return copied;
 }
 
-/** `bytes` of what is live at a step that the step itself does not touch and that is not persistent. */
+/** Bytes live at a step that the step does not touch and that are not persistent. */
 export function waitingBytes(live: readonly LiveBuffer[]): number {
   const waiting = live.filter(({ why }) => why === "held for later" || why === "in flight" || why === "result");
   return waiting.reduce((sum, b) => sum + b.bytes, 0);
@@ -83,7 +83,7 @@ export function whyText({ why, nextReader }: LiveBuffer): string {
   return nextReader === undefined ? why : `held for step ${nextReader}`;
 }
 
-/** What to call a live buffer. */
+/** The name of a live buffer. */
 export function liveName({ value, why }: LiveBuffer, nameOf: NameOf): string {
   return value ? nameOf(value) : `(${why})`;
 }

@@ -1,12 +1,12 @@
 /**
- * @file When is each value's content needed? Half-open lifespans on the schedule:
+ * @file Lifespans: the half-open interval of steps during which each value's content is needed:
  *
  *   - a value lives from the step that writes it to its last reader: [written, last read + 1)
- *   - parameters are there from step 0
+ *   - parameters live from step 0
  *   - results live through the return step
  *   - both ends of a copy live until the step that waits for it, which reads them (program.ts)
  *   - a persistent parameter is needed for the whole run (the next run reads it), unless it was donated: then its
- *     content dies at its last use. Its storage does not; that is alias.ts's business.
+ *     content dies at its last use. Its storage stays, which alias.ts takes care of.
  *
  * Values that are names of the same bytes (alias steps) form one `Storage`, which lives as long as any of them.
  */
@@ -23,15 +23,15 @@ interface Span {
 }
 
 /**
- * The rules above, in program order: `begin` where a value's content comes to be, with the step that writes it (null for
- * parameters), and `need` for every later end that its lifespan has to reach.
+ * The rules above, in program order: `begin` for each value, with the step that writes it (null for parameters), and
+ * `need` for every end that its lifespan must reach.
  */
 function visitSpans(
   program: Program,
   begin: (value: Value, span: Span, step: PlanStep | null) => void,
   need: (value: Value, end: number) => void,
 ): void {
-  // An empty slot has no content to keep.
+  // Output-only storage has no content to keep.
   for (const param of program.params) begin(param, { start: 0, end: program.empty?.has(param) ? 0 : 1 }, null);
   program.steps.forEach((step, i) => {
     for (const value of step.reads) need(value, i + 1);

@@ -8,7 +8,8 @@
  *        step  0           15
  *
  * A column stands for one or more steps and shows the one with the most live bytes. Rows are filled where at least half
- * of their bytes are live, so the top of the tightest column is the bound; `peak` is higher where placing left gaps.
+ * of their bytes are live, so the top of the tightest column is the bound; `peak` is higher if the placement is
+ * fragmented.
  */
 import { grouped } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
@@ -16,7 +17,7 @@ import { buffersIn, forEachSpace, KIND_LETTERS, letterKey, type MapOptions, pain
 import { alignUp, BUFFER_KINDS, type Layout, layoutIn, type Plan, problemIn } from "./problem.ts";
 import type { SpaceId } from "./space.ts";
 
-/** Live bytes by kind over the schedule, a chart for each memory space. */
+/** Live bytes by kind over the schedule, one chart per memory space. */
 export function memoryChart(plan: Plan, options: MapOptions = {}): string {
   return forEachSpace(plan, (space) => chartOf(plan, space, options));
 }

@@ -6,8 +6,8 @@
  *       0x00000 |b0──────────────b2──|
  *        step    0   1   2   3   4
  *
- * Large plans are scaled down: each cell stands for some steps and some bytes and shows the letter of the kind of buffer
- * that fills most of it, or a dot where most is free. Several memory spaces have a picture each, under their name.
+ * Large plans are scaled down: each cell stands for some steps and some bytes and shows the letter of the kind of
+ * buffer that fills most of it, or a dot where most is free. Each memory space gets its own picture, under its name.
  */
 import { grouped } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
@@ -23,7 +23,7 @@ export interface MapOptions {
   readonly paint?: Paint | undefined;
 }
 
-/** Text of one kind of buffer, made to look like it. */
+/** Styles text for one kind of buffer. */
 export type Paint = (text: string, kind: BufferKind) => string;
 
 export const KIND_LETTERS: Record<BufferKind, string> = {
@@ -61,7 +61,7 @@ export function memoryMap(plan: Plan, options: MapOptions = {}): string {
   return forEachSpace(plan, (space) => mapOf(plan, space, options));
 }
 
-/** The picture of every space, under its name and what it holds where there are several. */
+/** The picture of every space, under its name and size if there are several. */
 export function forEachSpace(plan: Plan, picture: (space: SpaceId) => string): string {
   const { spaces } = plan.problem;
   if (spaces.length === 1) return picture(0);
@@ -103,7 +103,7 @@ interface Band {
   readonly to: number;
 }
 
-/** Ranges of addresses that no buffer's border crosses, lowest first, those that are ever used. */
+/** Address ranges that no buffer boundary crosses, lowest first; only ranges in use. */
 function bandsOf(plan: Plan, buffers: readonly Buffer[]): Band[] {
   const used = buffers.filter((b) => b.bytes > 0).map((b) => rangeOf(plan, b.id));
   const borders = [...new Set(used.flatMap(({ from, to }) => [from, to]))].sort((a, b) => a - b);
@@ -196,7 +196,7 @@ function addArea(buffer: Buffer, area: Float64Array, { plan, bytes, steps, colum
   }
 }
 
-/** Unit cells that [from, to) touches, with how much of each. */
+/** Unit cells that [from, to) covers, with the covered fraction of each. */
 function covered(from: number, to: number, count: number): readonly (readonly [number, number])[] {
   const cells: [number, number][] = [];
   for (let i = Math.floor(from); i < Math.min(count, Math.ceil(to)); i++) {

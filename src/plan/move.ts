@@ -1,6 +1,6 @@
 /**
- * @file Values that are elsewhere while nothing uses them: copied to another memory space after a use, and back before the
- * next one. Which values is for the caller to say; when each copy starts and is waited for is decided here.
+ * @file Offloads values while they are not used: copies them to another memory space after a use, and back before the
+ * next one. The caller chooses the values; this file chooses when each copy starts and is waited for.
  *
  *     steps      written   a        ·    ·    ·    ·    ·    b        a, b: the uses with the longest time between them
  *     device     h─────────────────╮                ╭── h' ──         waited for: h is free
@@ -8,8 +8,8 @@
  *     host         h_host ─────────┴────────────────┤
  *     queue 2                          ╰─ host → h' ┤                 started `flightSteps` before b, waited for at b
  *
- * A copy out starts as soon as the value is written, since others may read it meanwhile, and is waited for when the value is
- * not used any more, `flightSteps` after its start at the earliest. Where the time between is short, the two copies share it.
+ * A copy out starts as soon as the value is written, since other steps may read it meanwhile, and is waited for after
+ * the last use before the gap, at least `flightSteps` after its start. If the gap is short, the two copies share it.
  * The steps keep their order: move values of the program in the order of its plan. O(steps + moved values · log).
  */
 import { TidemarkError } from "../base/errors.ts";
@@ -22,10 +22,10 @@ import { needsSlot, type PlanStep, type Program, returnStepOf } from "./program.
 import type { MemorySpace } from "./space.ts";
 
 export interface MoveOptions {
-  /** What the program's space becomes, and where values are meanwhile. */
+  /** The device's space, and the space that receives values. */
   readonly device: MemorySpace;
   readonly host: MemorySpace;
-  /** For how many steps a copy may be in flight; 2 unless told. */
+  /** For how many steps a copy may be in flight; 2 by default. */
   readonly flightSteps?: number;
 }
 
@@ -33,7 +33,7 @@ export interface MoveOptions {
 const OUT = 1;
 const IN = 2;
 
-/** A value's way out and back, as positions in the program: `k` is before its step k. */
+/** The copies of a value out and back, as positions in the program: `k` is before step k. */
 interface Journey {
   readonly storage: Storage;
   readonly out: CopyOptions;
@@ -45,7 +45,7 @@ interface Journey {
   readonly backWait: Step;
 }
 
-/** The program with values moved to the host and back. Their names, if they have any, are one value. */
+/** The program with values moved to the host and back. Renamings of a value move with it. */
 export function moveValues(program: Program, values: readonly Value[], options: MoveOptions): Program {
   invariant(!program.spaceOf, () => `${program.name}: its values are in several spaces already`);
   const storages = storagesOf(program);
@@ -57,15 +57,15 @@ export function moveValues(program: Program, values: readonly Value[], options: 
   return { ...program, steps, results, spaces: [options.device, options.host], spaceOf };
 }
 
-/** A value that nothing uses for a step or more and whose storage is then free. */
+/** A value that is unused for at least one step, so that its storage can be freed. */
 export interface IdleValue {
   readonly value: Value;
   readonly bytes: number;
-  /** The most steps in a row that do not use it. */
+  /** The length of its longest gap between uses, in steps. */
   readonly idleSteps: number;
 }
 
-/** What can be moved, in program order. */
+/** The values that can be moved, in program order. */
 export function idleValues(program: Program): readonly IdleValue[] {
   const storages = storagesOf(program);
   const uses = usesOf(program, storages, new Set(storages.all));
@@ -94,7 +94,7 @@ function usesOf(program: Program, storages: Storages, moved: ReadonlySet<Storage
   return uses;
 }
 
-/** Two uses, one after the other, with the most steps between them. */
+/** Two consecutive uses with the most steps between them. */
 function longestGap(uses: readonly Step[]): readonly [last: Step, next: Step] {
   let [last, next] = [at(uses, 0), at(uses, 0)];
   uses.slice(1).forEach((use, i) => {
@@ -126,7 +126,7 @@ function journeyOf(program: Program, storage: Storage, uses: readonly Step[], op
   return { storage, out, back: { from: away, to: again, queue: IN }, outStart, outWait, backStart, backWait: next };
 }
 
-/** The steps with those of the copies; from its return on, everything uses the copy that came back. */
+/** The steps with the copies inserted; uses after the copy back read the copy. */
 function withCopies(program: Program, journeys: readonly Journey[]): Pick<Program, "steps" | "results"> {
   const lastUse = lastUses(program);
   const steps: PlanStep[] = [];
@@ -163,7 +163,7 @@ interface Arrival {
   readonly stage: (typeof STAGES)[number];
 }
 
-/** What is to be inserted before each step: by stage, so that room is free before something comes back. */
+/** The steps to insert before each step, by stage, so that storage is freed before a value comes back. */
 function byPosition(journeys: readonly Journey[]): ReadonlyMap<Step, readonly Arrival[]> {
   const arrivals = new Map<Step, Arrival[]>();
   for (const stage of STAGES) {
@@ -192,7 +192,7 @@ interface Return {
   readonly phase: Phase;
 }
 
-/** Other names of what came back, for those that were given before. */
+/** Renamings of a value that came back, for renamings of the original. */
 function renamings(
   program: Program,
   names: readonly Value[],

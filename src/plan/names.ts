@@ -1,6 +1,6 @@
 /**
- * @file Names of values in the text of plans: by the same rules as in the text of graphs, over everything that the
- * schedule mentions, in its order. Equal programs get equal names whatever their values' ids are.
+ * @file Names of values in the text of plans: the same rules as in the text of graphs, applied to all values of the
+ * schedule in order. Equal programs get equal names whatever their values' ids are.
  */
 import type { Value } from "../ir/graph.ts";
 import { namer } from "../ir/print.ts";

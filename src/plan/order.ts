@@ -1,16 +1,16 @@
 /**
- * @file When does each step run? The order decides how much is live at once: an optimizer's update can run as soon as its
- * gradient is whole or wait for all others, a branch can be finished before the next one begins or not. Finding the best
- * order is NP-hard; this is a portfolio on one account of memory (order/memory.ts), each part for what it is good at:
+ * @file Chooses the order of steps. The order decides how much is live at once: an optimizer's update can run as soon
+ * as its gradient is complete or after all gradients, a branch can be finished before the next one begins or not.
+ * Finding the best order is NP-hard; this is a portfolio of methods that share one memory model (order/memory.ts):
  *
  *     list.ts       steps that free memory run as soon as they are ready
  *     backward.ts   the same from the end: steps that need memory run as late as possible
  *     trees.ts      branches by hills and valleys; optimal for trees
  *     improve.ts    takes the lowest of these and makes the peak lower: minimum cuts, then exact search around it
  *
- * Never worse than program order: in the end, orders are compared by their bounds after buffers were assigned. A copy at
- * the end of the run that program order does not have (slots.ts) is accepted where it saves four times its bytes.
- * Where there are copies between memory spaces the order is kept: who put them there chose when they start and are waited for.
+ * Never worse than program order: finally, orders are compared by their bounds after buffer assignment. An additional
+ * copy at the end of the run (slots.ts) is accepted if it saves four times its bytes. Programs with copies between
+ * memory spaces keep their order: move.ts already chose when copies start and are waited for.
  *
  * Deterministic: ties are broken by position, and work is counted in steps. Small programs are solved exactly; large
  * ones take O((n + edges) log n) and a constant amount of improvement.
@@ -29,25 +29,25 @@ import { problemIn } from "./problem.ts";
 import type { Program } from "./program.ts";
 
 /**
- * Shares of the peak that a step may add and still run early. Something small is often all that a large update waits for
- * (a learning rate, a norm), and to have it early costs next to nothing.
+ * Fractions of the peak that a step may add and still run early. A large update often waits only for a small value (a
+ * learning rate, a norm), and computing that early costs almost nothing.
  */
 export const SLACKS: readonly number[] = [0, 1 / 4096, 1 / 64];
 /** How much higher than the lowest peak that of a calm order may be. */
 const CALM = 1.05;
-/** Orders that are improved in each round. */
+/** Orders improved in each round. */
 const STARTS = 3;
-/** Bytes of the peak that a byte copied at the end of every run has to save. */
+/** Bytes that the peak must fall for each byte copied at the end of every run. */
 const COPY_WORTH = 4;
-/** Orders that are assigned buffers, to be compared by what they really need. */
+/** Orders whose buffers are assigned, to compare their real bounds. */
 const COMPARED = 4;
-/** For programs of more steps it is one, and orders with further copies are not looked for. */
+/** Programs with more steps compare one order only, and do not consider orders with additional copies. */
 const LARGE = 5000;
 
 export interface Orderings {
   /**
-   * The lowest peak first, equal ones as they were found: orders with a lower peak than the given one, and those that run
-   * steps early at the same peak.
+   * Lowest peak first, stable: orders with a lower peak than the given one, and those that run steps early at the same
+   * peak.
    */
   readonly better: readonly Ordering[];
   /** The lowest peak, which may be the given order's, and whether no order has a lower one. */
@@ -66,15 +66,15 @@ export function orderSteps(program: Program, work: number = WORK): Program {
   });
   if (large && careful.exact) return found[0] ? inOrder(found[0]) : program;
   if (!large && careful.settled.includes(1)) found.push(...candidates(modelOf(program, "allow"), COMPARED, work));
-  // The account may be above the bound (memory.ts), for some orders more than for others: the bound decides.
+  // The memory model may overestimate the bound (memory.ts), for some orders more than for others: compare bounds.
   const given = needsOf(program);
   let [best, cost] = [program, given.cost];
   for (const [k, order] of found.entries()) {
-    // What equals an earlier one is no better.
+    // Skip duplicates.
     if (found.slice(0, k).some((earlier) => sameOrder(earlier, order))) continue;
     const next = inOrder(order);
     const needs = needsOf(next);
-    // With equal needs the first of these is better than the program's order: less is live on average.
+    // On a tie with program order, prefer the first of these: less is live on average.
     const better = needs.cost < cost || (needs.cost === cost && best === program);
     if (needs.bytes <= given.bytes && better) [best, cost] = [next, needs.cost];
   }
@@ -110,7 +110,7 @@ function candidates(model: Model, most: number, work: number): readonly ArrayLik
 
 const givenOrder = (model: Model): Int32Array => Int32Array.from({ length: model.steps }, (_, i) => i);
 
-/** The bound of a program in the order that it has, and the same with what copies at the end are worth. */
+/** The bound of a program in its current order, alone and with the penalty for final copies. */
 function needsOf(program: Program): { readonly bytes: number; readonly cost: number } {
   const { problem, copies } = assignBuffers(program);
   const { bytes } = boundOf(problemIn(problem));
@@ -118,7 +118,7 @@ function needsOf(program: Program): { readonly bytes: number; readonly cost: num
   return { bytes, cost: bytes + COPY_WORTH * copied };
 }
 
-/** Everything that was tried and is worth looking at. */
+/** All orders worth comparing. */
 export function findOrders(model: Model, work: number = WORK): Orderings {
   const lists = new ListScheduler(model);
   const improver = new Improver(model, lists, work);

@@ -1,7 +1,7 @@
 /**
- * @file Chooses offsets: the lowest of a grid of greedy placements (place/greedy.ts), and where that is above what is
- * wanted, a search for a lower one (place/search.ts) that is limited by work, not by time, so that a plan is a function of
- * its problem. Persistent buffers carry their offset already (`fixedAt`) and are in first.
+ * @file Chooses offsets: the lowest of a grid of greedy placements (place/greedy.ts), and if that is above the target,
+ * a search for a lower one (place/search.ts). The search is limited by work, not by time, so a plan is a function of
+ * its problem. Persistent buffers have their offset already (`fixedAt`) and come first.
  */
 import { type Placement, placeGreedily } from "./place/greedy.ts";
 import { searchPlacement } from "./place/search.ts";
@@ -12,16 +12,16 @@ export { greedyStrategies, type Placement, type Strategy } from "./place/greedy.
 export interface PlaceOptions {
   /** A height that is low enough, in bytes; without it, only the bound is. */
   readonly target?: number;
-  /** How much longer than usual to search, 1 unless told. */
+  /** A factor on the work limit of the search, 1 by default. */
   readonly effort?: number;
 }
 
-/** Work of a search: a tenth of a second for small problems, more for each buffer, a second at most. */
+/** Work limit of a search: a tenth of a second for small problems, more for each buffer, at most a second. */
 const LEAST_WORK = 2e7;
 const WORK_PER_BUFFER = 5e4;
 const MOST_WORK = 2e8;
 
-/** A low placement, the same every time. Nothing can be lower than `boundBytes`. */
+/** A low placement, deterministic. `boundBytes` is a lower bound of every height. */
 export function place(problem: Problem, boundBytes: number, { target, effort = 1 }: PlaceOptions = {}): Placement {
   const enough = Math.max(boundBytes, target ?? boundBytes);
   const start = placeGreedily(problem, enough);

@@ -1,6 +1,7 @@
 /**
- * @file How long a plan takes: the sum of its steps, with copies between memory spaces beside them (queues.ts). What one node takes comes from outside (`NodeCosts`, which the compiler
- * makes of a target's description): the planner knows no kernel.
+ * @file Predicted time of a plan: the sum of its steps, with copies between memory spaces in parallel (queues.ts). The
+ * cost of a node is an input (`NodeCosts`, made by the compiler from a target's description): the planner knows no
+ * kernels.
  */
 import { at } from "../../base/invariant.ts";
 import type { Node } from "../../ir/graph.ts";
@@ -9,14 +10,15 @@ import { type CostModel, msOf, NO_WORK, type Work } from "../../target/work.ts";
 import type { Plan } from "../problem.ts";
 import { CopyClock, copyMs } from "./queues.ts";
 
-/** What nodes take on a target. */
+/** Costs of nodes on a target. */
 export interface NodeCosts {
   readonly rates: CostModel;
-  /** Equal for costs that answer alike. */
+  /** Equal keys mean equal costs. */
   readonly key: string;
   /**
-   * Of one kernel for an operation or fusion group, of everything inside for calls, loops and branches; nothing for a view.
-   * @param inPlace the first result is in the place of an input
+   * The work of one kernel for an operation or fusion group, of all regions for calls, loops and branches; zero for a
+   * view.
+   * @param inPlace the first result overwrites an input
    */
   workOf(node: Node, inPlace?: boolean): Work;
 }
@@ -24,7 +26,7 @@ export interface NodeCosts {
 /** Milliseconds of a node on its own. */
 export const nodeMs = (node: Node, costs: NodeCosts): number => msOf(costs.workOf(node), costs.rates);
 
-/** How often regions run, where a node says so, and the bytes that it copies itself. */
+/** How often a node's regions run, if it declares that, and the bytes that the node itself copies. */
 export function controlRuns({
   op,
   inputs,
@@ -55,7 +57,7 @@ export function planMs(plan: Plan, costs: NodeCosts): number {
     }
     const control = bodies && controlRuns(node);
     if (control) {
-      // An iteration at a time: what a body works on may fit the caches, what all iterations work on does not.
+      // Counted per iteration: the data of one iteration may fit the caches when that of all iterations does not.
       bodies.forEach((body, n) => {
         ms += at(control.runs, n) * planMs(body, costs);
       });

@@ -1,11 +1,11 @@
 /**
- * @file Time over queues. Queue 0 runs kernels one after the other; a copy begins when queue 0 has come to its start and
- * its own queue is done with the copy before; a wait holds queue 0 until the copy is done:
+ * @file Time over queues. Queue 0 runs kernels one after the other; a copy begins when queue 0 has reached its start
+ * step and its queue has finished the previous copy; a wait blocks queue 0 until the copy is done:
  *
  *     queue 0   │ matmul │ relu │ matmul │░░│ matmul │      ░ waits
  *     queue 1            └── h → host ──────┘
  *
- * That is the list schedule of the steps in their order. The times of a plan with one queue add up.
+ * This is list scheduling in the given order. With one queue, times simply add up.
  */
 import { invariant } from "../../base/invariant.ts";
 import type { Value } from "../../ir/graph.ts";
@@ -18,13 +18,13 @@ export function copyMs({ from }: CopyStep, { linkRate, byteRate, callSeconds }: 
   return 1000 * (byteLength(from.type) / (linkRate ?? byteRate) + callSeconds);
 }
 
-/** When copies begin and are done; times are those of queue 0, in any unit. */
+/** Start and end times of copies, on the clock of queue 0, in any unit. */
 export class CopyClock {
-  /** Per queue, when its last copy is done. */
+  /** Per queue, the end of its last copy. */
   readonly #free = new Map<number, number>();
   readonly #done = new Map<Value, number>();
 
-  /** When a copy begins that queue 0 hands over at `now` and that takes `time`. */
+  /** The start time of a copy that queue 0 issues at `now` and that takes `time`. */
   start({ copy, queue = 0 }: PlanStep, now: number, time: number): number {
     invariant(copy, () => "a step that is no copy is started");
     const begin = Math.max(now, this.#free.get(queue) ?? 0);
@@ -33,7 +33,7 @@ export class CopyClock {
     return begin;
   }
 
-  /** When queue 0 goes on that waits from `now` on. */
+  /** The time at which queue 0 continues after a wait that begins at `now`. */
   wait({ to }: CopyStep, now: number): number {
     return Math.max(now, this.#done.get(to) ?? now);
   }

@@ -1,26 +1,26 @@
 /**
- * @file The end first: chooses which step runs last, then which runs before it, and so on. A step is placed as soon as
- * everything that needs it is placed and less is live before it than after it; that moves producers towards their readers,
- * where list scheduling moves readers towards their producers.
+ * @file List scheduling from the end: chooses the step that runs last, then the one before it, and so on. A step is
+ * scheduled once all its dependents are scheduled and less is live before it than after it. This moves producers
+ * towards their readers, while forward list scheduling moves readers towards their producers.
  *
  *     program order    big1 big2 big3  use1 use2 use3        all three live at once
  *     end first        big1 use1  big2 use2  big3 use3
  *
- * Going back over a step takes away what it writes and brings back what it reads, unless a later reader has done so.
- * Slots cost nothing. Ties go to the step that is later in the given order. O((n + edges) log n).
+ * Scheduling a step backward removes the values it writes and makes those it reads live, unless a later reader already
+ * did. Slots cost nothing. Ties go to the step that is later in the given order. O((n + edges) log n).
  */
 import { at } from "../../base/invariant.ts";
 import { StepHeap } from "../heap.ts";
 import { fromOf, lengthOf, lengthsOf, listOf } from "./lists.ts";
 import type { Model } from "./model.ts";
 
-/** An order made from its end; `base` is any valid order. */
+/** An order built from its end; `base` is any valid order. */
 export function backwardOrder(model: Model, base: ArrayLike<number>): Int32Array {
   const { steps: n, reads, readers, predecessors, successors, bytes, kept, isSlot, claims, writes } = model;
   const rank = new Int32Array(n);
   for (let k = 0; k < n; k++) rank[base[k] as number] = k;
   const waiting = lengthsOf(successors);
-  /** Storages that are live: those that something placed reads, and what is kept. */
+  /** Live storages: those read by scheduled steps, and those kept. */
   const isLive = Uint8Array.from({ length: model.storages }, (_, id) => (kept[id] || isSlot[id] ? 1 : 0));
   const free = (id: number): boolean => isSlot[id] === 1 || lengthOf(claims, id) > 0;
   const balance = (i: number): number => {

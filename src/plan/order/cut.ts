@@ -1,19 +1,18 @@
 /**
- * @file The least that can be live while one step runs, over all orders: what has run before it is a set of steps that
- * holds all its ancestors and none of its descendants, and among those sets the one with the fewest live bytes is a
- * minimum cut.
+ * @file The fewest bytes that can be live while one step runs, over all orders: the steps before it form a set that
+ * contains all its ancestors and none of its descendants, and the set with the fewest live bytes is a minimum cut.
  *
  *                      u ◄─────────── v needs u: if v has run, so has u               (v → u, no limit)
  *                        \
  *     ran before ─────── w ──bytes──→ [storage] ──→ each reader ─────── not run yet
  *     (source)                        live: w has run, some reader has not               (sink)
  *
- * Two uses. The value bounds the peak of every order from below: an order whose peak step is at its cut is optimal.
- * And the set says how to make an order better: those of the set before the step, all others after it.
+ * Two uses. The value bounds the peak of every order from below: an order whose peak step is at its cut is optimal. And
+ * the set tells how to improve an order: run its steps before the step, all others after it.
  *
- * Where the order decides whether something gets into a slot, or over something else, it is taken to: the bound holds
- * all the same. Steps that are neither ancestors nor descendants are all that is looked at. Dinic's algorithm; work is
- * counted in edges looked at.
+ * If it depends on the order whether a value shares a slot or overwrites an operand, assume that it does: the bound
+ * stays valid. Only steps that are neither ancestors nor descendants are in the network. Dinic's algorithm; work is
+ * counted in edges visited.
  */
 import { at } from "../../base/invariant.ts";
 import { Flow } from "./flow.ts";
@@ -21,9 +20,11 @@ import { fromOf, type Lists, listOf } from "./lists.ts";
 import type { Model } from "./model.ts";
 
 export interface Cut {
-  /** No order has less live while the step runs. */
+  /** A lower bound for every order on the bytes live while the step runs. */
   readonly bytes: number;
-  /** Two sets with that value (all of the smaller are in the larger), as marks of the steps that run before the step. */
+  /**
+   * Two sets with that value, the smaller one a subset of the larger, as marks of the steps that run before the step.
+   */
   readonly smallest: Uint8Array;
   readonly largest: Uint8Array;
 }
@@ -31,7 +32,7 @@ export interface Cut {
 const [MIDDLE, BEFORE, AFTER] = [0, 1, 2];
 const [SOURCE, SINK] = [0, 1];
 
-/** `credit`: edges that may be looked at; the cut is null when it takes more. */
+/** `credit`: the number of edges that may be visited; the cut is null if it needs more. */
 export function minimumCut(
   model: Model,
   step: number,
@@ -70,7 +71,7 @@ interface Network {
   readonly flow: Flow;
 }
 
-/** Edges for storages; returns the bytes that are live whatever has run. */
+/** Adds edges for storages; returns the bytes that are live for every set. */
 function addStorages(model: Model, { side, node, flow }: Network): number {
   const { storages, bytes, kept, writer, readers, isSlot, movable, settled } = model;
   let always = 0;
@@ -131,9 +132,8 @@ function sides(model: Model, step: number): Uint8Array {
 }
 
 /**
- * What the step writes. It can write over something that it reads if nobody after it needs that; then all other readers
- * have to run before it, or the bytes are needed after all. Where there is a choice it is taken to work out. Returns the
- * bytes that are needed whatever has run.
+ * Adds the step's results. A result can overwrite an operand that no later step reads: then all other readers must run
+ * before it, or the bytes are needed after all. A choice is assumed to succeed. Returns the bytes needed for every set.
  */
 function addWrites(model: Model, step: number, { side, node, flow }: Network): number {
   const { writes, over, bytes, kept, readers, movable, settled } = model;

@@ -5,13 +5,13 @@
 export class Flow {
   #nodes: number;
   #credit: number;
-  /** Per edge: where to, what is left, the next edge of the same node. Per node: its first edge. */
+  /** Per edge: its target, residual capacity, the next edge of the same node. Per node: its first edge. */
   readonly #to: number[] = [];
   readonly #left: number[] = [];
   readonly #next: number[] = [];
   readonly #first: number[];
 
-  /** `credit`: edges that may be looked at. */
+  /** `credit`: the number of edges that may be visited. */
   constructor(nodes: number, credit: number) {
     this.#nodes = nodes;
     this.#credit = credit;
@@ -33,12 +33,12 @@ export class Flow {
     this.#first[to] = edge + 1;
   }
 
-  /** Edges that may still be looked at. */
+  /** Edge visits left. */
   get credit(): number {
     return this.#credit;
   }
 
-  /** Null when the credit is spent before it is known. */
+  /** Null if the credit runs out first. */
   maximum(source: number, sink: number): number | null {
     let total = 0;
     for (;;) {
@@ -53,7 +53,7 @@ export class Flow {
     }
   }
 
-  /** Nodes that more could flow to. */
+  /** Nodes reachable from the source in the residual network. */
   reachedFrom(source: number): Uint8Array {
     const level = this.#layers(source);
     const reached = new Uint8Array(this.#nodes);
@@ -61,7 +61,7 @@ export class Flow {
     return reached;
   }
 
-  /** Nodes that more could flow from. */
+  /** Nodes from which the sink is reachable in the residual network. */
   reaching(sink: number): Uint8Array {
     const seen = new Uint8Array(this.#nodes);
     seen[sink] = 1;

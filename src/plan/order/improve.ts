@@ -1,5 +1,5 @@
 /**
- * @file Makes an order better where it is tightest. Two moves, made while the peak falls (or fewer steps have it):
+ * @file Improves an order at its peak. Two moves, repeated while the peak falls (or fewer steps reach it):
  *
  *   split    The minimum cut of the peak step (cut.ts) says what had better run before it and what after it. Steps on the
  *            wrong side cross over and stay next to it:
@@ -7,13 +7,13 @@
  *                … a  b  x  c ▲ d  y  e …        b belongs after the peak step, y before it
  *                … a  x  c  y ▲ b  d  e …
  *
- *            Elsewhere this may cost more; then the new peak is split in turn, a few times, before it counts as failed.
+ *            This may raise the peak elsewhere; then the new peak is split in turn, a few times, before the move counts as failed.
  *   window   Steps around the peak are searched for an order that stays below it (search.ts), windows growing until
  *            one has it. Up to a thousand steps, the whole program is the last window: if that is searched to the end, the
  *            order is optimal.
  *
- * It is also known to be when the peak step is at its cut. All work is counted in steps run, never in time, so that
- * outcomes do not depend on the machine.
+ * It is also optimal if the peak equals the cut of the peak step. Work is counted in steps executed, never in time, so
+ * results do not depend on the machine.
  */
 import { at } from "../../base/invariant.ts";
 import { type Cut, minimumCut } from "./cut.ts";
@@ -33,11 +33,11 @@ export interface Ordering {
 /** Steps around the peak, and steps that may be tried for one such window. The last one is for whole programs. */
 const WINDOWS = [16, 64, 256, 2000];
 const WINDOW_WORK = 100_000;
-/** Splits in a row that may fail to make the order better. */
+/** Consecutive splits that may fail to improve the order. */
 const DETOUR = 6;
-/** Work of all moves together, in steps run: a third of a second or so. */
+/** Work limit of all moves together, in steps executed: about a third of a second. */
 export const WORK = 6e6;
-/** What other work costs, in steps run for each step of the program. */
+/** The charge for other work, in steps executed per step of the program. */
 const [CUT, LIST] = [3, 5];
 
 export class Improver {
@@ -48,7 +48,7 @@ export class Improver {
   readonly #place: Memory;
   readonly #search: Search;
   readonly #known = new KnownOrders();
-  /** Step → its minimum cut, and the work that it took to find. */
+  /** Step → its minimum cut, and the work to find it. */
   readonly #cuts = new Map<number, { readonly cut: Cut; readonly work: number }>();
   #work: number;
 
@@ -76,7 +76,7 @@ export class Improver {
     return known.early;
   }
 
-  /** Splits at the peak, and at the peaks that this leads to. The best of what comes up. */
+  /** Splits at the peak, then at the resulting peaks; returns the best order seen. */
   split(start: Ordering): Ordering {
     let [best, current] = [start, start];
     for (let detour = 0; detour < DETOUR && this.#work > 0; ) {
@@ -100,7 +100,7 @@ export class Improver {
     return { cut, work };
   }
 
-  /** Searches windows around the peak, and splits what that leads to, as long as it helps. */
+  /** Searches windows around the peak and splits the results, as long as that helps. */
   search(start: Ordering): Ordering {
     let best = start;
     while (this.#work > 0 && !best.optimal) {
@@ -131,7 +131,7 @@ export class Improver {
     return start;
   }
 
-  /** A better order of the steps at [from, to), if there is one and it is found. */
+  /** A better order of the steps at [from, to), if the search finds one. */
   #solve(start: Ordering, from: number, to: number, credit: number): Ordering {
     this.#work -= from;
     this.#place.reset();
@@ -154,7 +154,7 @@ export function isBetter(a: Ordering, b: Ordering): boolean {
   return a.peak.bytes < b.peak.bytes || (a.peak.bytes === b.peak.bytes && a.peak.count < b.peak.count);
 }
 
-/** Steps of the set, the step, all others; each as they were. */
+/** Steps of the set, the step, all others; each in their previous order. */
 function splitAt(order: ArrayLike<number>, before: Uint8Array, step: number): Int32Array {
   const split = new Int32Array(order.length);
   let first = 0;

@@ -1,8 +1,7 @@
 /**
- * @file What is known about orders that were looked at. Moves that lead nowhere lead there again: of the orders that the
- * improver measures, three quarters are ones that it has measured before. Equal orders are found by a hash of their
- * steps and compared in full, so what is remembered is exact. Work is charged as if it were done (improve.ts): what is
- * found does not depend on what is remembered.
+ * @file Memoized facts about orders. Moves often lead back to earlier orders: three quarters of the orders that the
+ * improver measures were measured before. Equal orders are found by a hash of their steps and compared in full, so the
+ * cache is exact. Work is charged as if it were done (improve.ts), so results do not depend on the cache.
  */
 import type { Peak } from "./memory.ts";
 
@@ -16,7 +15,7 @@ export interface KnownOrder {
 export class KnownOrders {
   readonly #byHash = new Map<number, KnownOrder[]>();
 
-  /** What is known about an order; nothing at first. */
+  /** The entry of an order, empty at first. */
   of(order: ArrayLike<number>): KnownOrder {
     const hash = hashOf(order);
     const alike = this.#byHash.get(hash) ?? [];

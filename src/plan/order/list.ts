@@ -1,18 +1,19 @@
 /**
- * @file List scheduling: a given order, except that a step that leaves no more memory live than before runs as soon as it
- * is ready. That runs an optimizer's updates as soon as their gradient is whole, so that gradients of all layers are never
- * live together:
+ * @file List scheduling: a given order, except that a step that leaves no more memory live than before runs as soon as
+ * it is ready. An optimizer's updates then run as soon as their gradient is complete, so that the gradients of all
+ * layers are never live together:
  *
- *     program order   d3  d2  d1  u3 u2 u1        gradients d3, d2, d1 live side by side
+ *     program order   d3  d2  d1  u3 u2 u1        gradients d3, d2, d1 live together
  *     eager           d3 u3  d2 u2  d1 u1         each dies in its update
  *
- * A result that replaces a donated parameter costs nothing once nobody else reads the parameter: it takes over the slot.
- * So that it can, the step that writes it waits for the other readers of the parameter, unless one of them needs its
- * outcome.
+ * A result that replaces a donated parameter costs nothing once the parameter has no other reader: it takes over the
+ * slot. Therefore the step that writes it waits for the other readers of the parameter, unless one of them depends on
+ * that step.
  *
- * "Last reader" is known without search: per storage, the number of readers to come and the sum of their numbers; when
- * one is left, the sum is its number. Of several eager steps the one that frees most goes first. A step's balance only
- * ever falls, so it is queued again when it does, and entries of steps that ran are skipped. O((n + edges) log n).
+ * The last reader is found without search: each storage keeps the number of remaining readers and the sum of their
+ * indices; when one is left, the sum is its index. Of several eager steps the one that frees most goes first. A step's
+ * balance only decreases, so it is queued again when it does, and entries of steps that ran are skipped. O((n + edges)
+ * log n).
  */
 import { at } from "../../base/invariant.ts";
 import { StepHeap } from "../heap.ts";
@@ -40,7 +41,7 @@ export class ListScheduler {
   }
 }
 
-/** Writers of replacements wait for the other readers of the parameter where that makes no cycle, if not in any order. */
+/** Writers of replacements wait for the other readers of the parameter, unless that makes a cycle. */
 function waitersOf(model: Model): Lists {
   const { claims, writer, readers, settled } = model;
   const reach = new Reach(model.successors);
@@ -71,16 +72,16 @@ class Run {
   readonly #rank: Int32Array;
   readonly #slack: number;
   readonly #limit: number;
-  /** Steps that would have run early but for the limit; they may after the next step. */
+  /** Steps that only the limit keeps from running early; retried after the next step. */
   readonly #postponed: number[] = [];
   /** Per step: inputs that it waits for, and readers of its slot. */
   readonly #inputsMissing: Int32Array;
   readonly #readersAhead: Int32Array;
-  /** Per storage: the sum of the numbers of its readers to come. */
+  /** Per storage: the sum of the indices of its remaining readers. */
   readonly #readerSum: Float64Array;
   readonly #eager = new StepHeap();
   readonly #ready = new StepHeap();
-  /** Steps to be announced, and when each was last. */
+  /** Steps to queue, and when each was last queued. */
   readonly #touched: number[] = [];
   readonly #touchedAt: Int32Array;
 
@@ -117,7 +118,7 @@ class Run {
       let next = eager ?? this.#ready.pop();
       if (next !== undefined && done[next]) continue;
       if (next === undefined) {
-        // Steps wait for each other's reads of donated storage. The first one has all its inputs: let it not wait.
+        // Deadlock: steps wait for each other's reads of donated storage. The first one has all its inputs: run it.
         while (done[this.#base[first] as number]) first += 1;
         next = this.#base[first] as number;
       }
@@ -144,7 +145,7 @@ class Run {
     else this.#ready.push(i, this.#rank[i] as number);
   }
 
-  /** After a step ran: its readers' inputs are there, storages have a reader less. */
+  /** After a step ran: updates its readers' missing inputs and the reader counts of storages. */
   #release(i: number): void {
     const { successors, reads, replacement, writer } = this.#model;
     const touched = this.#touched;

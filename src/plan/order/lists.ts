@@ -1,5 +1,5 @@
 /**
- * @file Lists of numbers without a million small arrays: list i is `items[from[i]]` up to `items[from[i + 1]]`.
+ * @file Lists of numbers in two flat arrays: list i is `items[from[i]]` up to `items[from[i + 1]]`.
  *
  *     from    0   2 2     5
  *     items   a b   c d e         lists: [a b] [] [c d e]
@@ -57,7 +57,7 @@ export function listOf(lists: Lists, i: number): Int32Array {
   return lists.items.subarray(lists.from[i], lists.from[i + 1]);
 }
 
-/** For every item, the lists that hold it, in order. */
+/** For every item, the lists that contain it, in order. */
 export function inverse(lists: Lists, count: number): Lists {
   const holders = new Int32Array(lists.items.length);
   for (let list = 0; list + 1 < lists.from.length; list++) {

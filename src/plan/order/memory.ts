@@ -1,19 +1,19 @@
 /**
- * @file Bytes live while steps run one after the other: the one account that all searches for an order share. It counts
- * as alias.ts assigns, step by step and without looking ahead:
+ * @file The memory model of all order searches: bytes live while steps run in sequence. It predicts the assignment of
+ * alias.ts, step by step and without look-ahead:
  *
- *     while step i runs   what was live, its workspace, and what it writes, except what it writes
- *                           - into a slot: the slot is there all the time
- *                           - over something that it reads for the last time
- *     after it            less what it read for the last time, and what it wrote for nobody
+ *     while step i runs   live bytes before it, its workspace, and its results, except results written
+ *                           - into a slot: the slot exists all the time
+ *                           - over an operand that it reads for the last time
+ *     after it            minus operands read for the last time, and results without readers
  *
- * A storage is live from its writer to its last reader, which the count of readers to come tells. Where it lives is
- * decided when it is written: in a slot if it replaces a parameter that nobody needs any more, or if it is written over
- * something in a slot and the slot will not be wanted before it dies (`Model.passing`).
+ * A storage is live from its writer to its last reader, found by counting remaining readers. Its location is decided
+ * when it is written: in a slot if it replaces a parameter that is no longer needed, or if it overwrites a value in a
+ * slot and the slot is not needed before it dies (`Model.passing`).
  *
- * In one way alias.ts is better than this account: a chain of values, each written over the one before, that ends in a
- * slot may have been there all along, if the slot's content died before the chain began. So the bound of the assignment is
- * at most the peak counted here, and equal where there is no such chain; the test measures both.
+ * alias.ts can do better in one case: a chain of values, each written over the previous one, that ends in a slot may
+ * use that slot from the start, if the slot's content died before the chain began. So the bound of the assignment is at
+ * most the peak counted here, and equal without such chains; the test measures both.
  */
 import { at } from "../../base/invariant.ts";
 import { fromOf, lengthOf, lengthsOf } from "./lists.ts";
@@ -31,7 +31,7 @@ export class Memory {
   readonly pending: Int32Array;
   readonly home: Int32Array;
   readonly done: Uint8Array;
-  /** Bytes of parameters that nobody reads: they are there for the first step, and are not counted in `live`. */
+  /** Bytes of parameters without readers: present during the first step, and not counted in `live`. */
   readonly #idle: number;
   readonly #start: number;
   readonly #readers: Int32Array;
@@ -58,7 +58,7 @@ export class Memory {
     [this.live, this.#start, this.#idle] = [live, live, idle];
   }
 
-  /** Before the first step again. */
+  /** Back to the state before the first step. */
   reset(): void {
     this.pending.set(this.#readers);
     this.home.set(this.#homes);
@@ -67,7 +67,7 @@ export class Memory {
     this.ran = 0;
   }
 
-  /** Runs a step whose inputs are there; returns the bytes live meanwhile. All searches spend their time here. */
+  /** Runs a step whose inputs are available; returns the bytes live during it. All searches spend their time here. */
   run(step: number): number {
     const { reads, writes, over, claims, bytes, kept, scratch } = this.model;
     const { pending, home } = this;
@@ -99,7 +99,7 @@ export class Memory {
     return during;
   }
 
-  /** Takes back the last `run`, before which `live` bytes were live. */
+  /** Undoes the last `run`, before which `live` bytes were live. */
   undo(step: number, live: number): void {
     const { reads, writes } = this.model;
     const { pending, home } = this;
@@ -123,7 +123,7 @@ export class Memory {
     return balance;
   }
 
-  /** Whether the step, which has just run, wrote something beside a slot that in another order would be in it. */
+  /** Whether the step that just ran wrote a value outside a slot that it would use in another order. */
   missedSlot(step: number): boolean {
     const { writes, movable } = this.model;
     for (let k = fromOf(writes, step); k < fromOf(writes, step + 1); k++) {
@@ -157,7 +157,7 @@ export class Memory {
     return true;
   }
 
-  /** What dies in the step and is written over: something in a slot if there is any, because that is free. */
+  /** The operand that dies in the step and is overwritten: preferably one in a slot, because that is free. */
   #overwritten(step: number, written: number): number {
     const { over, kept } = this.model;
     let found = NOWHERE;
@@ -172,12 +172,12 @@ export class Memory {
     return found;
   }
 
-  /** Whether the slot will not be wanted for its replacement, or for a copy of it, before `written` dies. */
+  /** Whether `written` dies before the slot is needed for its replacement or for a copy of it. */
   #mayPass(written: number, slot: number): boolean {
     const { replacement, passing, storages, kept, writer } = this.model;
     const result = replacement[slot] as number;
     if (result < 0 || passing.has(written * storages + slot)) return true;
-    // The replacement is elsewhere already: it will be copied in at the end.
+    // The replacement is already stored elsewhere and will be copied in at the end.
     const elsewhere = (writer[result] as number) < 0 || this.done[writer[result] as number] === 1;
     return elsewhere && !kept[written];
   }
@@ -185,14 +185,14 @@ export class Memory {
 
 export interface Peak {
   readonly bytes: number;
-  /** First position that has it, and how many have. */
+  /** The first position that reaches the peak, and how many do. */
   readonly position: number;
   readonly count: number;
-  /** What is live between steps, summed over all of them. */
+  /** Bytes live between steps, summed over all steps. */
   readonly area: number;
 }
 
-/** The most that is live at once when the steps run in this order. */
+/** The peak of an order. */
 export function peakOf(memory: Memory, order: ArrayLike<number>): Peak {
   memory.reset();
   let [bytes, position, count, area] = [0, 0, 0, 0];

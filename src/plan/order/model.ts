@@ -1,15 +1,15 @@
 /**
- * @file What every order of a program's steps has in common, as flat arrays: who waits for whom, which storages a step
- * reads and writes, what may be written over what. Every search for an order works on this and counts bytes with
- * memory.ts; nothing here depends on the order that the program has.
+ * @file The order-independent facts of a program, as flat arrays: dependencies, storages that a step reads and writes,
+ * permitted overwriting. Every order search works on this model and counts bytes with memory.ts; nothing here depends
+ * on program order.
  *
  * Storages, not values: renamed values are one (liveness.ts). Three facts of alias.ts are kept per storage:
  *
  *     kept      its content must survive the run: results, persistent parameters that are not donated
- *     slot      a parameter's storage that exists for the whole run, whatever is in it
+ *     slot      a parameter's storage that exists for the whole run, whatever its content
  *     claims    the slots that a result is to end in, because it replaces their parameters
  *
- * What depends on the order, and what is made not to, is slots.ts's business.
+ * slots.ts handles the facts that depend on the order.
  */
 import type { Value } from "../../ir/graph.ts";
 import { type Storage, type Storages, storagesOf } from "../liveness.ts";
@@ -21,7 +21,7 @@ import { claimsOf, passagesOf, settle } from "./slots.ts";
 export interface Model {
   readonly steps: number;
   readonly storages: number;
-  /** Step → steps that must have run: those whose outcome it reads, and those that slots.ts has it wait for. */
+  /** Step → steps that must run before it: producers of its inputs, and steps it waits for because of slots.ts. */
   readonly predecessors: Lists;
   readonly successors: Lists;
   /** Step → storages. */
@@ -42,16 +42,19 @@ export interface Model {
   readonly isSlot: Uint8Array;
   /** Slot → storage that is to end in it, or -1. */
   readonly replacement: Int32Array;
-  /** Storages that are in a slot in every order, and those that are in some orders and not in others. */
+  /** Storages that are in a slot in every order, and those that are in a slot in some orders only. */
   readonly settled: Uint8Array;
   readonly movable: Uint8Array;
-  /** `storage * storages + slot`: passes through the slot, and is gone in every order when the replacement comes. */
+  /**
+   * `storage * storages + slot`: uses the slot temporarily and is dead in every order before the replacement is
+   * written.
+   */
   readonly passing: ReadonlySet<number>;
-  /** The account of memory.ts is the bound of the assignment, whatever the order. */
+  /** The memory model equals the bound of the assignment in every order. */
   readonly exact: boolean;
 }
 
-/** `copies`: whether orders may be looked at that leave a copy to the end which program order does not have (slots.ts). */
+/** `copies`: whether orders that need additional final copies are considered (slots.ts). */
 export function modelOf(program: Program, copies: "avoid" | "allow" = "avoid"): Model {
   const storages = storagesOf(program);
   const { steps } = program;
@@ -98,7 +101,7 @@ function distinct(values: readonly Value[], idOf: (value: Value) => number): rea
   return ids;
 }
 
-/** Definitions before uses, and what else is to be waited for. A renaming is a step: its readers wait for it. */
+/** Definitions before uses, and additional waits. A renaming is a step: its readers wait for it. */
 function predecessorsOf(program: Program, waits: readonly (readonly [number, number])[]): Lists {
   const writer = new Map<Value, number>();
   program.steps.forEach((step, i) => {

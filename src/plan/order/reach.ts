@@ -1,4 +1,4 @@
-/** @file Does one step depend on another? Searches forward along dependencies, with a limit on the work of all searches. */
+/** @file Tests whether one step depends on another, by forward search along dependencies with a limit on total work. */
 import { at } from "../../base/invariant.ts";
 import { type Lists, listOf } from "./lists.ts";
 

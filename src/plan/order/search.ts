@@ -1,6 +1,6 @@
 /**
- * @file Is there an order of these steps in which no more than `limit` bytes are live at once? Depth-first search over
- * sets of steps that have run, with three rules that keep it small and the answer exact:
+ * @file Decides whether some order of these steps keeps at most `limit` bytes live. Depth-first search over sets of
+ * executed steps, with three rules that prune it and keep the answer exact:
  *
  *   failed    A set is looked into once; what can follow depends on the set, not on the order in which it was reached
  *             (and on which storages got into a slot, which is part of the set's key).
@@ -13,13 +13,13 @@
  *            S ─╯  ╲   ╱             T not above S: whatever can follow S can follow T
  *                   T ╯
  *
- * Why valleys hold: bytes live after a set of steps are submodular, f(U ∪ T) + f(U ∩ T) ≤ f(U) + f(T). If f(T) ≤ f(X) for
- * all sets X from S to T, then f(U ∪ T) ≤ f(U): an order that goes from S through sets U can go through U ∪ T. The
- * condition holds when everything from S to T hangs on the branch: each branch depends on the one before it, the steps run
- * by closure depend on their branch, and T is the lowest closed set since S. It is the rule of Liu's trees (trees.ts) for
- * any graph. Steps that miss a slot in which they could be are excepted from both rules, because the order matters then.
+ * Why valleys hold: bytes live after a set of steps are submodular, f(U ∪ T) + f(U ∩ T) ≤ f(U) + f(T). If f(T) ≤ f(X)
+ * for all sets X from S to T, then f(U ∪ T) ≤ f(U): an order that goes from S through sets U can go through U ∪ T. The
+ * condition holds if everything from S to T depends on the branch: each branch depends on the one before it, the steps
+ * run by closure depend on their branch, and T is the lowest closed set since S. It is the rule of Liu's trees
+ * (trees.ts) for any graph. Both rules exclude steps that miss a slot they could use, because then the order matters.
  *
- * Work is counted in steps tried. When the credit is spent the answer is "unknown".
+ * Work is counted in steps tried. If the credit runs out, the answer is "unknown".
  */
 import { at } from "../../base/invariant.ts";
 import { fromOf, listOf } from "./lists.ts";
@@ -33,14 +33,14 @@ const FOUND = -1;
 
 export class Search {
   readonly #memory: Memory;
-  /** Per step: predecessors among the steps that have not run; -1 for steps that are not ours. */
+  /** Per step: predecessors among the steps that have not run; -1 for steps outside the search. */
   readonly #missing: Int32Array;
   /** Number of branches taken when the step became ready. */
   readonly #readyAt: Int32Array;
   /** Steps that are ready, and where each is in this list. */
   readonly #ready: number[] = [];
   readonly #place: Int32Array;
-  /** Position among the steps given: breaks ties. */
+  /** Position in the given order: breaks ties. */
   readonly #rank: Int32Array;
   /** Key of a step, and of a storage in a slot. */
   readonly #stepKey: Float64Array;
@@ -50,10 +50,10 @@ export class Search {
   #key = 0;
   #limit = 0;
   #credit = 0;
-  /** Steps run so far, and what was live before each. */
+  /** Steps executed so far, and the bytes live before each. */
   readonly #trail: number[] = [];
   readonly #liveBefore: number[] = [];
-  /** Per branch: its step, what was live before it, and whether everything after it depends on it. */
+  /** Per branch: its step, the bytes live before it, and whether everything after it depends on it. */
   readonly #branch: number[] = [];
   readonly #ground: number[] = [];
   readonly #dependent: boolean[] = [];
@@ -74,7 +74,7 @@ export class Search {
     return this.#credit;
   }
 
-  /** The steps to be ordered, in some valid order. `memory` is where they begin, and is left there. */
+  /** The steps to be ordered, in some valid order. `memory` is the state before them, and is restored. */
   begin(steps: ArrayLike<number>, credit: number): void {
     const { predecessors, writes, movable } = this.#memory.model;
     for (let k = 0; k < this.#steps.length; k++) this.#missing[this.#steps[k] as number] = -1;
@@ -101,7 +101,7 @@ export class Search {
     });
   }
 
-  /** Looks for an order; limits must not rise between calls, since what failed stays failed. */
+  /** Looks for an order; limits must not rise between calls, since failed sets are remembered. */
   find(limit: number): { readonly answer: Answer; readonly order: readonly number[] } {
     this.#limit = limit;
     const found = this.#descend(0) === FOUND;
@@ -111,7 +111,7 @@ export class Search {
     return { answer: this.#credit > 0 ? "none" : "unknown", order };
   }
 
-  /** FOUND, or the number of the first branch that is known to lead nowhere; `depth` if only this one is. */
+  /** FOUND, or the index of the first branch that is known to fail; `depth` if only this one is. */
   #descend(depth: number): number {
     this.#close(depth);
     if (this.#trail.length === this.#steps.length) return FOUND;
@@ -138,7 +138,7 @@ export class Search {
     return back;
   }
 
-  /** Runs everything that may be run without alternatives, in whichever order: the outcome is the same. */
+  /** Runs all steps that need no alternatives, in any order: the result is the same. */
   #close(depth: number): void {
     const memory = this.#memory;
     for (let k = 0, tried = 0; tried < this.#ready.length; tried++) {
@@ -159,7 +159,7 @@ export class Search {
     }
   }
 
-  /** The earliest branch into whose valley the search has come; `depth` if there is none. */
+  /** The earliest branch whose valley the search has reached; `depth` if there is none. */
   #valleyFrom(depth: number): number {
     let first = depth;
     for (let d = depth - 1; d >= 0; d--) {
@@ -201,7 +201,7 @@ export class Search {
       const id = writes.items[k] as number;
       if (movable[id] && (this.#memory.home[id] as number) >= 0) this.#key += this.#homeKey[id] as number;
     }
-    // The last one of the list takes the step's place; `retreat` turns this round.
+    // The last entry of the list takes the step's position; `retreat` undoes this.
     const [place, last] = [this.#place[step] as number, this.#ready.pop() as number];
     if (last !== step) [this.#ready[place], this.#place[last]] = [last, place];
     for (let k = fromOf(successors, step); k < fromOf(successors, step + 1); k++) {
@@ -213,7 +213,7 @@ export class Search {
     }
   }
 
-  /** Takes steps back until `length` are left. */
+  /** Undoes steps until `length` are left. */
   #retreat(length: number): void {
     const { successors, writes, movable } = this.#memory.model;
     while (this.#trail.length > length) {
@@ -244,7 +244,7 @@ export class Search {
   }
 }
 
-/** Numbers whose sums tell sets apart: surely up to 52 of them, otherwise most probably. */
+/** Numbers whose sums identify sets: exactly for up to 52 steps, otherwise with high probability. */
 function keys(count: number): (k: number) => number {
   if (count <= EXACT_BITS) return (k) => 2 ** k;
   const scale = 2 ** (EXACT_BITS - Math.ceil(Math.log2(count)));

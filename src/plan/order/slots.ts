@@ -1,16 +1,15 @@
 /**
- * @file Slots: storage of parameters that exists for the whole run. What is written into one costs nothing, so it matters
- * which results get into theirs, and that depends on the order:
+ * @file Slots: storage of parameters that exists for the whole run. What is written into one costs nothing, so it
+ * matters which results are written into theirs, and that depends on the order:
  *
  *     w  ████████████████          the slot's content until its last reader
  *     r                  █████     its replacement. Written while w is needed, r is elsewhere and is copied at the end
  *
- * Where the program's own order has r in the slot, the writer of r is made to wait for the readers of w in every order
- * (`settle`): then no order has a copy that the program's order does not have. Where it has not, an order may be found in
- * which r gets there (`movable`).
+ * If program order has r in the slot, the writer of r waits for the readers of w in every order (`settle`), so no order
+ * needs a copy that program order does not need. Otherwise another order may still get r there (`movable`).
  *
- * Others may pass through a slot: t, written over w by its last reader, must be dead when r comes. `passing` lists where
- * that holds in every order; elsewhere t is taken to need storage of its own.
+ * Other values may use a slot temporarily: t, written over w by its last reader, must be dead when r is written.
+ * `passing` lists where that holds in every order; elsewhere t is assumed to need separate storage.
  */
 import { at } from "../../base/invariant.ts";
 import type { Storages } from "../liveness.ts";
@@ -19,7 +18,7 @@ import { fromOf, lengthOf, listOf, makeLists } from "./lists.ts";
 import type { Model } from "./model.ts";
 import { Reach } from "./reach.ts";
 
-/** What is known of a program before its dependencies are. */
+/** The part of the model that is independent of dependencies. */
 type Fixed = Omit<Model, "predecessors" | "successors" | "settled" | "movable" | "passing" | "exact">;
 type Ordered = Omit<Model, "movable" | "passing" | "exact">;
 
@@ -77,7 +76,7 @@ function mayTake({ over, writer }: Pick<Model, "over" | "writer">, written: numb
   return false;
 }
 
-/** Follows what may be written over slots, and over what was written there. */
+/** Finds the values that may be written over slots, and over other values in slots. */
 export function passagesOf(model: Ordered): Pick<Model, "passing" | "movable" | "exact"> {
   const { storages, over, isSlot, kept, replacement, claims, settled } = model;
   const passing = new Set<number>();
@@ -116,8 +115,8 @@ function isGoneBefore(model: Ordered, reach: Reach, storage: number, result: num
 }
 
 /**
- * Whether no order puts a chain of values into a slot that it ends in (then the writer of the replacement reads the
- * parameter, so the slot is not free before), and none has to put a content aside at the end.
+ * Whether no order places a whole chain of values in the slot it ends in (then the writer of the replacement reads the
+ * parameter, so the slot is not free before), and no order needs a temporary for final copies.
  */
 function isCertain({ steps, over, claims, reads, replacement, kept, writer }: Ordered): boolean {
   for (let i = 0; i < steps; i++) {

@@ -1,25 +1,25 @@
 /**
- * @file Where steps form trees (every outcome has one reader), the best order is known: Liu's generalised pebbling
- * ("An application of generalized tree pebbling to sparse matrix factorization", 1987). Live bytes over a branch's own
- * steps go up hills and down into valleys:
+ * @file If steps form trees (every result has one reader), the best order is known: Liu's generalised pebbling ("An
+ * application of generalized tree pebbling to sparse matrix factorization", 1987). Live bytes over a branch's own steps
+ * go up hills and down into valleys:
  *
  *       H1 ╱╲                     segment = from one valley to the next. Cut at the highest hill, then at the lowest
  *         ╱  ╲   H2               valley after it, then at the highest hill after that, …: hills get lower and valleys
  *        ╱    ╲ ╱╲  ← V2          higher.
  *       ╱      V1
  *
- * Branches that meet in a step are merged segment by segment, the largest hill - valley first: a branch gets going when
- * its climb is worth most, and rests in its valleys while others climb. The step itself is put at the end and the whole is
- * cut into segments anew. Optimal for trees. In other programs trees are what hangs together by single outcomes; a step
- * with several readers ends its tree, and trees follow each other as in the program, which keeps every dependency.
+ * Branches that meet in a step are merged segment by segment, the largest hill - valley first: a branch advances when
+ * its descent is largest, and pauses in its valleys while others run. The step itself is appended and the sequence is
+ * cut into segments again. Optimal for trees. In other programs, trees are connected by results with a single reader; a
+ * step with several readers ends its tree, and trees keep program order, which respects every dependency.
  *
- * O(n log n) but for the number of segments, which is limited.
+ * O(n log n) times the number of segments, which is limited.
  */
 import { at } from "../../base/invariant.ts";
 import { fromOf, lengthOf, listOf } from "./lists.ts";
 import type { Model } from "./model.ts";
 
-/** Steps `first`, `next[first]`, …, `last` in a row. Heights are above what was live before the branch began. */
+/** Steps `first`, `next[first]`, …, `last` in a row. Heights are relative to the bytes live before the branch began. */
 interface Segment {
   readonly first: number;
   readonly last: number;
@@ -27,7 +27,7 @@ interface Segment {
   readonly valley: number;
 }
 
-/** Of more segments, the last ones become one: their hills are the lowest. */
+/** Beyond this number the last segments are joined: their hills are the lowest. */
 const MAX_SEGMENTS = 48;
 const NONE = -1;
 
@@ -61,7 +61,7 @@ export function treeOrder(model: Model): Int32Array {
   return order;
 }
 
-/** A step by itself: how much is live while it runs and after it, above what was live before. */
+/** A single step: bytes live while it runs and after it, relative to before. */
 function climb(model: Model, i: number): Segment {
   const { reads, readers, writes, over, bytes, kept, isSlot, claims, scratch } = model;
   const diesHere = (id: number): boolean => lengthOf(readers, id) === 1 && !kept[id] && !isSlot[id];
@@ -91,7 +91,7 @@ function merged(branches: readonly (readonly Segment[])[]): readonly Segment[] {
   const rest = branches.map(() => 0);
   let ground = 0;
   return all.map(({ segment, b }) => {
-    // The other branches rest in their valleys meanwhile.
+    // The other branches are in their valleys.
     const others = ground - at(rest, b);
     ground = others + segment.valley;
     rest[b] = segment.valley;
@@ -100,8 +100,8 @@ function merged(branches: readonly (readonly Segment[])[]): readonly Segment[] {
 }
 
 /**
- * Cuts anew, given pieces in a row of which the last one's heights are above the piece before it. Pieces that do not go on
- * falling are joined: a piece belongs to the one before it if its hill is as high or its valley as low.
+ * Cuts consecutive pieces into segments; heights of each piece are relative to the one before. A piece joins the
+ * previous one if its hill is as high or its valley as low.
  */
 function cut(pieces: readonly Segment[], next: Int32Array): readonly Segment[] {
   const segments: Segment[] = [];

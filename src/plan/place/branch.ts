@@ -1,18 +1,18 @@
 /**
  * @file Branch and bound: is there a placement of a given height? After MiniMalloc (Moffitt, ASPLOS 2023) and the
- * schedule-or-postpone branching of constraint programming (Le Pape et al., 1994), read sideways: sections are machines,
- * sizes are durations, offsets are starting times.
+ * schedule-or-postpone branching of constraint programming (Le Pape et al., 1994), read sideways: sections are
+ * machines, sizes are durations, offsets are starting times.
  *
  *     choose      the section that failed most often and has the least room left (fail first, Boussemart et al., 2004),
  *                 among those whose floor is below the lowest top that any item can still have: there nothing fits under
- *     branch      an item of it goes to its lowest offset | it does not, so it stands on something that comes later
+ *     branch      an item of it goes to its lowest offset | it does not, so it lies on an item placed later
  *     bound       floor + rest > capacity in some section (state.ts)
  *     decompose   where no unplaced item crosses, the two sides are solved one after the other, the smaller one first; if
- *                 one has no solution, what the other did does not matter
+ *                 one has no solution, the other's choices do not matter
  *     memoize     states without a solution are remembered by fingerprint, also across restarts
  *
- * The order in which items are tried (`priority`) decides how lucky a run is; runs end after a number of nodes and restart
- * with another (search.ts). Choices are on an explicit stack, so depth costs no JavaScript frames:
+ * The success of a run depends on the order in which items are tried (`priority`); runs end after a number of nodes and
+ * restart with another order (search.ts). Choices are on an explicit stack, so depth costs no JavaScript frames:
  *
  *     stack:  choice a │ choice b │ parts [0,4) [4,9) │ choice c │ …      solved: pop down to the parts, the next one
  *                                                                        failed: pop up to a choice that has a second branch
@@ -41,7 +41,7 @@ export class Branch {
   #depth = 0;
   /** Parts that are still to be solved: pairs of sections, the next one last. */
   readonly #parts: number[] = [];
-  /** What is being solved: sections [left, right), and the fingerprint of everything else. */
+  /** The current part: sections [left, right), and the fingerprint of everything else. */
   #left = 0;
   #right = 0;
   #base1 = 0;
@@ -159,7 +159,7 @@ export class Branch {
     return false;
   }
 
-  /** Cuts what is being solved where nothing crosses any more, which can only have come about within [from, to). */
+  /** Splits the current part where no unplaced item crosses any more, which can only happen within [from, to). */
   #decompose(from: number, to: number): void {
     if (!this.#params.decompose) return;
     const { cross, floor, startsAt, low } = this.state;

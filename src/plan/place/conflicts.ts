@@ -1,5 +1,5 @@
 /**
- * @file Placed items, and where another one conflicts with the least weight of them, as local search asks (repair.ts).
+ * @file Placed items, with queries for the offset at which another item conflicts with the least weight (repair.ts).
  * Conflicting items are read off lists in order of offset and of top (windows.ts).
  */
 import type { Random } from "./random.ts";
@@ -83,7 +83,7 @@ export class PlacedItems {
     return this.#leastFor(i, weight);
   }
 
-  /** Fills `conflicts` with what overlaps item i at an answer of `cheapestFor`; the number of it. */
+  /** Fills `conflicts` with the items that overlap item i at an offset from `cheapestFor`; returns their number. */
   conflictsAt(i: number, from: number): number {
     const { offset, top } = this;
     const near = this.#byOffset.result;
@@ -111,12 +111,12 @@ export class PlacedItems {
   }
 
   /**
-   * The offset with the least weight of conflicts. At p these are the items that start below p + size, less those that end
-   * at or below p, so the weight falls at every top, and rises right behind every offset less the size; it is least from
-   * the last top up to there:
+   * The offset with the least weight of conflicts. At p these are the items that start below p + size, less those that
+   * end at or below p, so the weight falls at every top, and rises right behind every offset less the size; it is least
+   * from the last top up to there:
    *
-   *     weight ┤──┐     ┌──       tried are both ends, on the top of something and right under something,
-   *            │  └─┐ ┌─┘         and with alignment what is in between
+   *     weight ┤──┐     ┌──       both ends are tried, on top of an item and directly under one,
+   *            │  └─┐ ┌─┘         and with alignment the offsets in between
    *          p ┤    ├─┤
    */
   #leastFor(i: number, weight: Float64Array): number {

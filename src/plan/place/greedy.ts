@@ -1,6 +1,6 @@
 /**
- * @file Greedy placement: one buffer after the other into the first (or the tightest) gap between those that
- * conflict with it, in a grid of orders and fits; the lowest arena wins.
+ * @file Greedy placement: one buffer after the other into the first (or the tightest) gap between those that conflict
+ * with it, in a grid of orders and fits; the lowest arena wins.
  *
  *     bytes
  *       │ ┌──┐    ┌────┐          placing x, live at [2, 5): b1 and b3 conflict with it, b2 does not
@@ -12,11 +12,11 @@
  *       └─────────────────
  *         0 1 2 3 4 5 6 7
  *
- * Conflicting buffers come in order of offset from an index (windows.ts), so what is long past is not looked at: about
- * O(n log n + overlaps) together.
+ * Conflicting buffers come in order of offset from an index (windows.ts), so buffers that ended long before are not
+ * examined: about O(n log n + overlaps) in total.
  *
- * Buffers of no bytes take no part. Fixed buffers that live all the time and lie at the bottom without gaps (persistent
- * storage) are one floor under everything and are not looked at again.
+ * Empty buffers are skipped. Fixed buffers that live for the whole run and lie at the bottom without gaps (persistent
+ * storage) form one floor and are not examined again.
  */
 import { alignUp, type Buffer, heightOf, type Problem } from "../problem.ts";
 import { PLACEMENT_ORDERS } from "./orders.ts";
@@ -32,11 +32,11 @@ export interface Placement {
 type Fit = "first" | "best";
 const FITS: readonly Fit[] = ["first", "best"];
 
-/** When a greedy placement is given up. */
+/** When to abandon a greedy placement. */
 export interface GreedyLimits {
-  /** It is of no use unless it is lower than this. */
+  /** Only placements lower than this are useful. */
   readonly below?: number;
-  /** Ends it from outside. */
+  /** Cancels the placement. */
   readonly isOver?: (() => boolean) | undefined;
 }
 
@@ -45,13 +45,13 @@ export interface Strategy {
   readonly name: string;
   /** Offsets by buffer, or null when a limit is met. */
   readonly place: (limits?: GreedyLimits) => readonly number[] | null;
-  /** Pairs of buffers looked at so far by all strategies of the list, a measure of time. */
+  /** Pairs of buffers examined so far by all strategies of the list, a measure of time. */
   readonly work: () => number;
 }
 
-/** Pairs of buffers to look at before no further strategy is tried: about half a second. */
+/** Pairs of buffers after which no further strategy is tried: about half a second. */
 const WORK_LIMIT = 1e8;
-/** Buffers between two looks at the deadline. */
+/** Buffers between two checks of the deadline. */
 const INTERVAL = 256;
 
 /** The lowest of all greedy placements, the first of equals, or the first that is at most `goal` bytes; always one. */
@@ -135,7 +135,7 @@ class GreedyPlacer {
     return [...offset];
   }
 
-  /** The offset for a buffer among what is placed. */
+  /** The offset for a buffer among the placed ones. */
   #gapFor({ id, bytes, align }: Buffer, fit: Fit): number {
     const [offset, size, near] = [this.#offset, this.#size, this.#index.result];
     const count = this.#index.conflicting(id);

@@ -1,10 +1,10 @@
 /**
- * @file In which order should buffers be placed? No order is best for all problems, so the placer tries a small grid of
- * them (place.ts). Each puts first what is hard to place late: what is large, what lives long, what is live where memory
- * is tight. All ties end at the buffer's id, so an order is a function of the problem alone.
+ * @file Orders in which buffers are placed. No order is best for all problems, so the placer tries a small grid of them
+ * (place.ts). Each puts buffers first that are hard to place late: large ones, long-lived ones, those live where memory
+ * is tight. Ties are broken by buffer id, so an order is a function of the problem alone.
  *
  * `breadth` is the order of TFLite's greedy-by-breadth (Pisarchyk and Lee, 2020): steps by falling live bytes, within a
- * step the largest first. A buffer's turn comes with the tightest step of its life, found by a sparse table of maxima.
+ * step the largest first. A buffer is placed at the tightest step of its lifespan, found by a sparse table of maxima.
  */
 import { alignUp, type Buffer, type Problem } from "../problem.ts";
 
@@ -20,12 +20,15 @@ type Key = (buffer: Buffer) => number;
 const length: Key = ({ lifespan }) => lifespan.end - lifespan.start;
 const bytes: Key = (buffer) => buffer.bytes;
 const area: Key = (buffer) => buffer.bytes * length(buffer);
-/** Powers of two: sizes alike are placed like equals, by time. */
+/** Powers of two: similar sizes count as equal and are ordered by time. */
 const sizeClass: Key = (buffer) => Math.floor(Math.log2(Math.max(1, buffer.bytes)));
 const earlier: Key = ({ lifespan }) => -lifespan.start;
 const later: Key = ({ lifespan }) => lifespan.end;
 
-/** Those that win most often come first: a placement at the bound ends the search, a good one cuts the others short. */
+/**
+ * The most successful orders come first: a placement at the bound ends the search, a good one lets the others end
+ * early.
+ */
 export const PLACEMENT_ORDERS: readonly PlacementOrder[] = [
   { name: "bytes", of: (problem) => sorted(problem, [bytes, length, earlier]) },
   { name: "class-start", of: (problem) => sorted(problem, [sizeClass, earlier, bytes, length]) },

@@ -18,7 +18,7 @@ export interface SearchParams {
   readonly perturb: boolean;
   /** Exact: every other restart aims at a height between the bound and the best, not at the bound. */
   readonly relax: boolean;
-  /** Repair: the walk starts with nothing placed, close to the bound; without it, from the best placement. */
+  /** Repair: local search starts with nothing placed, close to the bound; without it, from the best placement. */
   readonly emptyStart: boolean;
   /** Repair: weights that items have gained decay. */
   readonly decay: boolean;
@@ -32,11 +32,11 @@ export interface SearchParams {
   readonly memory: number;
   /** Repair: part of a gained weight that is left after a hundred iterations. */
   readonly weightDecay: number;
-  /** Repair: how much size counts for being hard to place, against length: size^e · length^(1 - e). */
+  /** Repair: exponent e of size in the hardness size^e · length^(1 - e). */
   readonly sizeExponent: number;
   /** Repair: after a success, the target is lowered by this part of its distance to the bound. */
   readonly descent: number;
-  /** Repair: iterations without success before the target is raised, or the walk restarts; at least two per item. */
+  /** Repair: iterations without success before the target is raised, or the search restarts; at least two per item. */
   readonly patience: number;
 }
 

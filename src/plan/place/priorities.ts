@@ -1,7 +1,7 @@
 /**
- * @file Which item should branch and bound try first? One that lives long, is large, or conflicts with many bytes: no
- * order is best for all problems, so restarts go round them. Priorities are logarithms, so that the same noise means the
- * same ratio everywhere.
+ * @file Branching priorities: items that live long, are large, or conflict with many bytes. No order is best for all
+ * problems, so restarts cycle through them. Priorities are logarithms, so that the same noise means the same ratio
+ * everywhere.
  */
 import type { Sections } from "./sections.ts";
 

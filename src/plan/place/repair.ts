@@ -4,17 +4,17 @@
  * (The ejection pool of Nagata and Bräysy, 2009, for vehicle routes; items are customers, sections are vehicles.)
  *
  *     height ┤ ┌────┐        c sticks out           there is a gap of 2, and a of 1 weighs least:
- *     target ┤-│ c  │---                              c takes the place of a, a goes into the pool and
+ *     target ┤-│ c  │---                              c replaces a, a goes into the pool and
  *            │ └─┬──┴─┐                               finds a gap elsewhere
  *            │ a │ b  │
  *
- * An item that was placed by force gains weight, so that it is not ejected at once: that ends cycles. Gained weights decay,
- * otherwise all weigh the same in the end. Items that are hard to place, large and long, weigh more from the start and are
- * put back first: small ones fit around large ones, hardly ever the other way round.
+ * An item that was placed by force gains weight, so that it is not ejected at once: that ends cycles. Gained weights
+ * decay, otherwise all weigh the same in the end. Items that are hard to place, large and long, weigh more from the
+ * start and are put back first: small ones fit around large ones, hardly ever the other way round.
  *
- *     best   ┤                    a walk starts with nothing placed and a target close to the bound; without success for
+ *     best   ┤                    local search starts with nothing placed and a target close to the bound; without success for
  *     target ┤    ┌───┐           a while, the target is raised; with success, lowered. Near the best height it
- *            ┤ ┌──┘   └───┐       restarts, from the best placement and from nothing by turns.
+ *            ┤ ┌──┘   └───┐       restarts, alternately from the best placement and from nothing.
  *     bound  ┤─┘          └──
  */
 import { invariant } from "../../base/invariant.ts";
@@ -28,10 +28,10 @@ const DECAY_INTERVAL = 100;
 /** Iterations of a round. */
 const ROUND = 2000;
 
-/** More items are not placed from nothing: that alone takes many seconds. */
+/** With more items, never start from an empty placement: that alone takes many seconds. */
 const EMPTY_START_ITEMS = 40_000;
 
-/** What is known of a problem: a placement of height `best`, and that there is none below `bound`. */
+/** The state of the search: a placement of height `best` exists, none below `bound` does. */
 export interface Incumbent {
   readonly offset: Float64Array;
   readonly best: number;
@@ -45,13 +45,13 @@ export class Repair {
   readonly #params: SearchParams;
   readonly #isOver: () => boolean;
   readonly #placed: PlacedItems;
-  /** What an item weighs at first, and gains by force; the hardest goes back first. */
+  /** The initial weight of an item, and its gain when placed by force; the hardest item is reinserted first. */
   readonly #hardness: Float64Array;
   readonly #weight: Float64Array;
-  /** What is not placed, the hardest last. */
+  /** Unplaced items, the hardest last. */
   readonly #pool: Int32Array;
   #pooled = 0;
-  /** Below what everything has to end. */
+  /** The height that no item may exceed. */
   #target = 0;
   #rounds = 0;
   #restarts = 0;
@@ -78,7 +78,7 @@ export class Repair {
     return this.#placed.offset;
   }
 
-  /** Pairs of items looked at so far, and all items once a round. */
+  /** Pairs of items examined so far, and all items once a round. */
   get work(): number {
     return this.#placed.work + this.#rounds * this.#sections.n;
   }
@@ -132,7 +132,7 @@ export class Repair {
     this.#placed.fill(Int32Array.from(within));
   }
 
-  /** Lowers the target; what sticks out joins the pool. */
+  /** Lowers the target; items above it join the pool. */
   #aimAt(target: number): void {
     const { isPlaced, top } = this.#placed;
     this.#target = target;
@@ -189,7 +189,7 @@ export class Repair {
     return true;
   }
 
-  /** Moves weights towards what they were at first. */
+  /** Moves weights towards their initial values. */
   #decay(): void {
     const [weight, hardness] = [this.#weight, this.#hardness];
     for (let i = 0; i < weight.length; i++) {

@@ -1,5 +1,5 @@
 /**
- * @file Search for a low placement, by two methods in turns, each with switches (params.ts):
+ * @file Search for a low placement with two alternating methods, each with switches (params.ts):
  *
  *     exact   branch and bound (branch.ts) in short runs with different orders. Decides whether a height is possible
  *             where that can be decided at all, and is quickest when the height that it aims at is tight.
@@ -9,10 +9,10 @@
  *                 │        a solution lowers the best, a height that is shown to be infeasible lifts the bound.
  *           bound ┤──────  They meet: proven.
  *
- * More room is never a disadvantage. A capacity says when to stop and nothing else: the attempts and their order are a
- * function of the problem, the switches and the seed, and the best only gets lower; so with more room the search ends at
- * the same attempt or an earlier one. Attempts end after a number of iterations, so a result does not depend on the
- * clock; a deadline only says when to stop.
+ * Monotone in the capacity: it only says when to stop. The attempts and their order are a function of the problem, the
+ * switches and the seed, and the best height only falls; so with more capacity the search ends at the same attempt or
+ * an earlier one. Attempts end after a number of iterations, so a result does not depend on the clock; a deadline only
+ * says when to stop.
  */
 import { at } from "../../base/invariant.ts";
 import { heightOf, type Problem } from "../problem.ts";
@@ -33,7 +33,7 @@ export interface SearchOptions {
   /** A limit that is the same on every machine: about 2 · 10⁸ a second. */
   readonly workLimit?: number;
   readonly seed?: number;
-  /** Ends the search from outside, as a deadline does. */
+  /** Cancels the search, for example at a deadline. */
   readonly isOver?: () => boolean;
   /** A placement to improve; by default the best greedy one. */
   readonly start?: Placement;
@@ -50,7 +50,7 @@ export interface SearchResult extends Placement {
   readonly nodes: number;
 }
 
-/** Lists of all sections' items of more than this would take too much memory for the exact method. */
+/** The most entries in all sections' item lists for the exact method; more would take too much memory. */
 const EXACT_ENTRIES = 1 << 24;
 /** Greedy placements of tens of thousands of buffers: about a second. */
 const GREEDY_WORK = 1e8;
@@ -59,10 +59,13 @@ const GROWTH = 1.02;
 /** Where relaxed runs of the exact method aim, from the bound (0) to the best (1). Their number has no common factor with
  *  the number of orders, so every height meets every order. */
 const HEIGHTS = [0.5, 0.9, 0.75] as const;
-/** Up to so many items the exact method gets twelve times the work of repair, beyond as much. */
+/** Up to this many items the exact method gets twelve times the work of repair, beyond it the same. */
 const FEW = 600;
 const EXACT_SHARE = 12;
-/** Of more items, the exact method finds a placement in few runs or not at all: after so many, it gets a tenth. */
+/**
+ * With more than FEW items, the exact method succeeds in a few runs or not at all: after this many runs it gets a
+ * tenth.
+ */
 const FIRST_RUNS = 12;
 
 /** The lowest placement within the limits. */
@@ -133,7 +136,7 @@ class Search {
     this.#offset = Float64Array.from(sections.ids, (id) => units(start.offsets[id] ?? 0));
     this.#best = Math.ceil(units(start.height));
     this.#strategy = start.strategy;
-    // what is live all the time may lie elsewhere in the start
+    // grounded buffers may have other offsets in the start placement
     if (sections.grounded.size > 0) this.#best = settle(sections, this.#offset);
   }
 
@@ -147,7 +150,7 @@ class Search {
     return this.#exactWork + this.#repair.work;
   }
 
-  /** One run of the method that has had less work than its share. */
+  /** One run of the method that is furthest below its share of the work. */
   step(): void {
     const { n, count } = this.#sections;
     const many = this.#unsuccessful < FIRST_RUNS ? 1 : 0.1;

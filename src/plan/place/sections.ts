@@ -1,16 +1,16 @@
 /**
- * @file A placement problem as search sees it. Time is cut where the set of live buffers is largest: a section is a
- * maximal set of buffers that are live together, and two buffers share a step exactly if they share a section. Sizes
- * count in units, the greatest common divisor of all of them.
+ * @file A placement problem in the form used by the search. Time is divided where the set of live buffers is maximal: a
+ * section is a maximal set of buffers that are live together, and two buffers share a step exactly if they share a
+ * section. Sizes count in units, the greatest common divisor of all of them.
  *
  *     b2        ┌────┐                   starts and ends in order: b0( b1( b1) b2( b3( b2) b3) b0)
  *     b1   ┌──┐ │ b2 ├─┐                 a section closes where an end follows a start:
  *     b3   │b1│ └─┬──┘3│                   section 0 = {b0, b1}, section 1 = {b0, b2, b3}
  *     b0  ┌┴──┴───┴────┴┐                  b0 covers [0, 2), b1 [0, 1), b2 and b3 [1, 2)
  *
- * Items are numbered by first section, so those of a range of sections that nothing crosses are a range too. Buffers of
- * no bytes are no items. Nor is what is live all the time, if it can be the ground under everything else: nothing crosses
- * it, so it can change places with all that is below it.
+ * Items are numbered by first section, so those of a range of sections that nothing crosses are a range too. Empty
+ * buffers are not items. Neither are buffers live for the whole run, if they can be the ground under everything else:
+ * they conflict with every buffer, so they can be exchanged with everything below them.
  */
 import { alignUp, type Buffer, type Problem } from "../problem.ts";
 
@@ -25,11 +25,11 @@ export interface Sections {
   readonly size: Float64Array;
   readonly lo: Int32Array;
   readonly hi: Int32Array;
-  /** Per item: where it must be, in units, or -1. */
+  /** Per item: its fixed offset in units, or -1. */
   readonly fixed: Float64Array;
-  /** Per item: of what its offset is a multiple, in units; null when that is 1 for all. */
+  /** Per item: its alignment in units; null if that is 1 for all. */
   readonly align: Float64Array | null;
-  /** Per section, what its items add up to: the least height there. */
+  /** Per section, the sum of its items' sizes: a lower bound of the height. */
   readonly load: Float64Array;
   /** Bytes below everything, and the buffers there. Offsets of items count from there. */
   readonly ground: number;
@@ -71,7 +71,7 @@ export function sectionsOf(problem: Problem): Sections {
   };
 }
 
-/** Per section, what items of these sizes add up to. */
+/** Per section, the sum of these sizes. */
 function loadOf({ count, lo, hi }: Pick<Sections, "count" | "lo" | "hi">, size: Float64Array): Float64Array {
   const change = new Float64Array(count + 1);
   size.forEach((units, i) => {
@@ -82,7 +82,7 @@ function loadOf({ count, lo, hi }: Pick<Sections, "count" | "lo" | "hi">, size: 
   return change.map((delta) => (live += delta)).subarray(0, count);
 }
 
-/** How high what is fixed reaches, in units: no placement is lower. */
+/** The top of the fixed items, in units: no placement is lower. */
 export function fixedTop({ n, fixed, size }: Sections): number {
   let top = 0;
   for (let i = 0; i < n; i++) {
@@ -91,12 +91,12 @@ export function fixedTop({ n, fixed, size }: Sections): number {
   return top;
 }
 
-/** How high items at these offsets are, in units. */
+/** The height of items at these offsets, in units. */
 export function heightOfItems({ size }: Sections, offset: Float64Array): number {
   return offset.reduce((height, from, i) => Math.max(height, from + (size[i] as number)), 0);
 }
 
-/** Offsets of all buffers in bytes, where the items are at these, in units. */
+/** Offsets of all buffers in bytes, from the items' offsets in units. */
 export function offsetsOf({ buffers }: Problem, sections: Sections, offset: Float64Array): number[] {
   const { ids, unit, ground, grounded } = sections;
   const offsets = buffers.map((b) => grounded.get(b.id) ?? b.fixedAt ?? 0);
@@ -107,8 +107,8 @@ export function offsetsOf({ buffers }: Problem, sections: Sections, offset: Floa
 }
 
 /**
- * Lets everything sink onto what lies below it, in order of offset, in place; how high it is then. Offsets that come from
- * elsewhere may count from another ground, or with buffers in between that are no items here.
+ * Moves every item down onto those below it, in order of offset, in place; returns the height. Offsets from another
+ * source may be relative to another ground, or leave gaps for buffers that are not items here.
  */
 export function settle({ n, count, size, fixed, align, lo, hi }: Sections, offset: Float64Array): number {
   const order = Int32Array.from({ length: n }, (_, i) => i);
@@ -152,12 +152,12 @@ export function cover(buffers: readonly Buffer[]): { lo: Int32Array; hi: Int32Ar
   return { lo, hi, count };
 }
 
-/** Buffers that are live all the time: fixed ones that lie at the bottom without gaps, then, if all can move, the others. */
+/** Buffers live for the whole run: fixed ones at the bottom without gaps, then, if all can move, the others. */
 function groundOf({ buffers, alignment }: Problem): Pick<Sections, "ground" | "grounded"> {
   const used = buffers.filter((b) => b.bytes > 0);
   const first = used.reduce((step, b) => Math.min(step, b.lifespan.end), Number.POSITIVE_INFINITY);
   const last = used.reduce((step, b) => Math.max(step, b.lifespan.start), 0);
-  // it meets everything if it is there before anything ends and until everything has started
+  // it conflicts with all buffers if it starts before any ends and ends after all have started
   const whole = used.filter((b) => b.lifespan.start < first && b.lifespan.end > last);
   const fixed = whole.filter((b) => b.fixedAt !== undefined).sort((a, b) => (a.fixedAt ?? 0) - (b.fixedAt ?? 0));
   const grounded = new Map<number, number>();

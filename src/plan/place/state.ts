@@ -9,7 +9,7 @@
  *       │ └──┬───┴ c ─┤                   rest[s] = size b + size c, and
  *     0 ┤    │ a │    │                   floor[s] + rest[s] > capacity is a dead end
  *
- * A floor counts fragmentation: it is the lowest offset of everything still to come, not the top of what is there. Costs
+ * A floor includes fragmentation: it is the lowest offset of all unplaced items, not the top of the placed ones. Costs
  * are in items and sections next to the changed item; nothing is allocated. Each state has a 64-bit fingerprint, the
  * exclusive or of one number per unplaced item, updated with every change.
  */
