@@ -158,8 +158,8 @@ const sameBits = (a: Elements, b: Elements): boolean =>
 
 const lines = (graph: Graph): number =>
   [...allNodes(graph)].filter(({ op, attrs }) => {
-    const { xin = [], win = [] } = attrs as MatmulAttrs;
-    return op === matmul && xin.length + win.length > 0;
+    const { xNonzero = [], wNonzero = [] } = attrs as MatmulAttrs;
+    return op === matmul && xNonzero.length + wNonzero.length > 0;
   }).length;
 
 describe("a product with a side that is zero beyond a line", () => {

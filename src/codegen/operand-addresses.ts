@@ -40,7 +40,7 @@ export function addressesOf(nest: Nest): readonly OperandAddress[] {
   if (nest.kind === "contract") add(nest.scratch, 0);
   if (nest.kind === "scatter") add(nest.operand, nest.index.offset);
   if (nest.kind === "shuffle") add(nest.operand, 0);
-  if (nest.kind === "map" && nest.unlessSame) for (const operand of nest.unlessSame) add(operand, 0);
+  if (nest.kind === "map" && nest.skipIfAliased) for (const operand of nest.skipIfAliased) add(operand, 0);
   return [...addresses.values()];
 }
 

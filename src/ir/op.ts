@@ -156,7 +156,7 @@ export type Lowering<A> =
       counters(
         inTypes: readonly TensorType[],
         attrs: A,
-      ): { readonly extents: readonly number[]; readonly lanes: "loops" | "reduce" };
+      ): { readonly extents: readonly number[]; readonly order: "sequential" | "interleaved" };
       body(c: LowerContext<A>, at: Position, r: readonly Index[]): Expr;
     }
   /** Along an axis, acc = acc · scale + body from 0 on; each element of the result is the accumulator there. */

@@ -216,7 +216,7 @@ describe("map", () => {
       kind: "map",
       loops: [i],
       stores: [{ operand: 1, index: varIndex(i), value }],
-      unlessSame: [0, 1],
+      skipIfAliased: [0, 1],
     };
     const memory = Int32Array.of(5, 6);
     expect([...run(nest, memory, new Int32Array(memory.buffer))]).toEqual([5, 6]);
@@ -233,7 +233,7 @@ describe("map", () => {
 /** out[i] = ⊕ over j, k of x[i, j, k]. */
 function reduction(
   shape: readonly [number, number, number],
-  lanes: "loops" | "reduce",
+  order: "sequential" | "interleaved",
   combine: Combine,
   dtype: DType,
 ): Nest {
@@ -243,7 +243,7 @@ function reduction(
     kind: "reduce",
     loops: [i],
     reduce: [j, k],
-    lanes,
+    order,
     combine,
     dtype,
     body: load(dtype, 0, index),
@@ -255,9 +255,9 @@ describe("reduce", () => {
   // 1 is lost next to 2^24 in f32: sums tell their order.
   const big = 2 ** 24;
 
-  it("adds sequentially with lanes over loops", () => {
+  it("adds sequentially", () => {
     const x = Float32Array.from([big, 1, 1, 1, -big, 1]);
-    expect([...run(reduction([1, 2, 3], "loops", "add", "f32"), x, new Float32Array(1))]).toEqual([1]);
+    expect([...run(reduction([1, 2, 3], "sequential", "add", "f32"), x, new Float32Array(1))]).toEqual([1]);
   });
 
   it("adds f32 in sixteen accumulators, then four, then one, and joins them pairwise", () => {
@@ -283,7 +283,7 @@ describe("reduce", () => {
           f(f(at(at(q, 0), l), at(at(q, 1), l)), f(at(at(q, 2), l), at(at(q, 3), l))),
         );
         const wanted = f(f(at(lane, 0), at(lane, 2)), f(at(lane, 1), at(lane, 3)));
-        const got = run(reduction([1, outer, n], "reduce", "add", "f32"), x, new Float32Array(1));
+        const got = run(reduction([1, outer, n], "interleaved", "add", "f32"), x, new Float32Array(1));
         expect(at(got, 0)).toBe(wanted);
       }),
       { seed: 8, numRuns: 300 },
@@ -296,27 +296,27 @@ describe("reduce", () => {
     const e = (r: number): number => at(x, r);
     const lane0 = e(0) + e(8) + e(10) + e(12) + e(2) + (e(4) + e(6));
     const lane1 = e(1) + e(9) + e(11) + e(3) + (e(5) + e(7));
-    expect(at(run(reduction([1, 1, 13], "reduce", "add", "f64"), x, new Float64Array(1)), 0)).toBe(lane0 + lane1);
+    expect(at(run(reduction([1, 1, 13], "interleaved", "add", "f64"), x, new Float64Array(1)), 0)).toBe(lane0 + lane1);
   });
 
   it("combines by maximum, minimum, product, any and all", () => {
     const x = Float32Array.from({ length: 19 }, (_, i) => ((i * 5) % 19) - 9);
     const of = (combine: Combine): number =>
-      at(run(reduction([1, 1, 19], "reduce", combine, "f32"), x, new Float32Array(1)), 0);
+      at(run(reduction([1, 1, 19], "interleaved", combine, "f32"), x, new Float32Array(1)), 0);
     expect([of("max"), of("min"), of("mul")]).toEqual([9, -9, -0]);
     const ints = Int32Array.of(0x7fffffff, 2, -5);
-    expect([...run(reduction([1, 1, 3], "loops", "add", "i32"), ints, new Int32Array(1))]).toEqual([0x7ffffffc]);
+    expect([...run(reduction([1, 1, 3], "sequential", "add", "i32"), ints, new Int32Array(1))]).toEqual([0x7ffffffc]);
     const bools = Uint8Array.of(0, 1, 0, 0, 0);
-    expect([...run(reduction([1, 1, 5], "reduce", "or", "bool"), bools, new Uint8Array(1))]).toEqual([1]);
-    expect([...run(reduction([1, 1, 5], "reduce", "and", "bool"), bools, new Uint8Array(1))]).toEqual([0]);
+    expect([...run(reduction([1, 1, 5], "interleaved", "or", "bool"), bools, new Uint8Array(1))]).toEqual([1]);
+    expect([...run(reduction([1, 1, 5], "interleaved", "and", "bool"), bools, new Uint8Array(1))]).toEqual([0]);
   });
 
   it("of nothing is the identity", () => {
-    for (const lanes of ["loops", "reduce"] as const) {
-      expect([...run(reduction([2, 0, 3], lanes, "add", "f32"), new Float32Array(0), new Float32Array(2))]).toEqual([
+    for (const order of ["sequential", "interleaved"] as const) {
+      expect([...run(reduction([2, 0, 3], order, "add", "f32"), new Float32Array(0), new Float32Array(2))]).toEqual([
         0, 0,
       ]);
-      expect([...run(reduction([1, 1, 0], lanes, "max", "f32"), new Float32Array(0), new Float32Array(1))]).toEqual([
+      expect([...run(reduction([1, 1, 0], order, "max", "f32"), new Float32Array(0), new Float32Array(1))]).toEqual([
         -Infinity,
       ]);
     }

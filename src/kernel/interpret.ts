@@ -10,11 +10,10 @@ import type { Bound, LoopVar } from "./expr.ts";
 import { counterCell, type Environment, environment, Program } from "./interpret-expr.ts";
 import { type NumberFn, numberFn } from "./interpret-scalar.ts";
 import {
+  BLOCK_TERMS,
+  blockElements,
   type ContractNest,
   depthRun,
-  FOLD_TURNS,
-  foldRun,
-  folds,
   identityOf,
   type Kernel,
   type MapNest,
@@ -24,6 +23,7 @@ import {
   type ScatterNest,
   type ShuffleNest,
   type Store,
+  usesBlockSums,
 } from "./loops.ts";
 
 export { evaluate } from "./interpret-expr.ts";
@@ -104,8 +104,8 @@ function writerTo(operand: number, env: Environment): (address: number, value: n
 }
 
 function runMap(nest: MapNest, env: Environment): void {
-  if (nest.unlessSame) {
-    const [a, b] = nest.unlessSame.map((operand) => at(env.buffers, operand));
+  if (nest.skipIfAliased) {
+    const [a, b] = nest.skipIfAliased.map((operand) => at(env.buffers, operand));
     if (a && b && a.buffer === b.buffer && a.byteOffset === b.byteOffset) return;
   }
   forEach(nest.loops, env, storing(nest.stores, env));
@@ -117,56 +117,56 @@ function runReduce(nest: ReduceNest, env: Environment): void {
   const body = program.number(nest.body);
   const store = storing(nest.stores, env);
   const combine = numberFn(nest.combine, dtype);
-  // Accumulators for lanes "reduce": four vectors of 16 bytes each.
+  // Accumulators of the interleaved order: four vectors of 16 bytes each.
   const lanes = 16 / laneBytes(dtype);
   const acc = new Float64Array(4 * lanes);
-  const last = nest.lanes === "reduce" ? reduce[reduce.length - 1] : undefined;
+  const last = nest.order === "interleaved" ? reduce[reduce.length - 1] : undefined;
   const counter = last ? counterCell(env, last.name) : { value: 0 };
-  const slotOf = last ? accumulatorOf(last.extent, lanes) : () => 0;
+  const laneOf = last ? accumulatorOf(last.extent, lanes) : () => 0;
   const identity = identityOf(nest.combine, dtype);
-  const folding = folds(nest) ? new Folding(acc, identity, combine) : null;
-  // Counters that run once are no loops, unless lanes are spread over them.
+  const blockSums = usesBlockSums(nest) ? new BlockSums(acc, identity, combine) : null;
+  // Counters that run once are no loops, unless they are in the lanes.
   const innermost = last ?? reduce.findLast((v) => v.extent !== 1);
   const inner = innermost ? counterCell(env, innermost.name) : { value: 0 };
-  const [extent, run] = [innermost?.extent ?? 0, foldRun(nest)];
+  const [extent, run] = [innermost?.extent ?? 0, blockElements(nest)];
   forEach(nest.loops, env, () => {
     acc.fill(identity);
-    folding?.restart();
+    blockSums?.restart();
     forEach(reduce, env, () => {
       program.run();
-      const slot = slotOf(counter.value);
-      acc[slot] = combine(acc[slot] as number, body());
+      const lane = laneOf(counter.value);
+      acc[lane] = combine(acc[lane] as number, body());
       const next = inner.value + 1;
-      if (next % run === 0) folding?.fold();
-      if (next === extent) folding?.fold();
+      if (next % run === 0) blockSums?.flush();
+      if (next === extent) blockSums?.flush();
     });
-    folding?.finish();
+    blockSums?.finish();
     env.acc.value = last ? joinLanes(acc, lanes, combine) : at(acc, 0);
     store();
   });
 }
 
-/** The middle and total accumulators of a long reduction. */
-class Folding {
+/** Block sums and totals of a long reduction. */
+class BlockSums {
   readonly #acc: Float64Array;
-  readonly #middle: Float64Array;
+  readonly #blockSum: Float64Array;
   readonly #total: Float64Array;
   readonly #identity: number;
   readonly #combine: NumberFn;
-  #folds = 0;
+  #flushes = 0;
 
   constructor(acc: Float64Array, identity: number, combine: NumberFn) {
     this.#acc = acc;
-    this.#middle = new Float64Array(acc.length);
+    this.#blockSum = new Float64Array(acc.length);
     this.#total = new Float64Array(acc.length);
     this.#identity = identity;
     this.#combine = combine;
   }
 
   restart(): void {
-    this.#middle.fill(this.#identity);
+    this.#blockSum.fill(this.#identity);
     this.#total.fill(this.#identity);
-    this.#folds = 0;
+    this.#flushes = 0;
   }
 
   #into(target: Float64Array, source: Float64Array): void {
@@ -174,15 +174,15 @@ class Folding {
     source.fill(this.#identity);
   }
 
-  fold(): void {
-    this.#into(this.#middle, this.#acc);
-    this.#folds += 1;
-    if (this.#folds % FOLD_TURNS === 0) this.#into(this.#total, this.#middle);
+  flush(): void {
+    this.#into(this.#blockSum, this.#acc);
+    this.#flushes += 1;
+    if (this.#flushes % BLOCK_TERMS === 0) this.#into(this.#total, this.#blockSum);
   }
 
   /** Leaves the totals where the accumulators were. */
   finish(): void {
-    this.#into(this.#total, this.#middle);
+    this.#into(this.#total, this.#blockSum);
     this.#acc.set(this.#total);
   }
 }

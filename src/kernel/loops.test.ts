@@ -21,7 +21,7 @@ const kernel = (...nests: MapNest[]): Kernel => ({
 const map = (v: LoopVar, index: Index, value: Expr): MapNest => {
   return { kind: "map", loops: [v], stores: [{ operand: Y, index, value }] };
 };
-const copy: MapNest = { ...map(i, varIndex(i), at(X, varIndex(i))), unlessSame: [X, Y] };
+const copy: MapNest = { ...map(i, varIndex(i), at(X, varIndex(i))), skipIfAliased: [X, Y] };
 const window = offsetIndex(scaleIndex(varIndex(u), 2), 1);
 
 describe("storage may be shared", () => {

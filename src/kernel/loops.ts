@@ -1,5 +1,5 @@
 /**
- * @file The loop-nest form: what every operation becomes before a target sees it, and all that a target has to render.
+ * @file The loop-nest form: every operation is lowered to it, and it is all that a target has to render.
  *
  * A kernel is a list of nests run one after the other over numbered operands. A nest is one of a handful of shapes:
  *
@@ -10,13 +10,13 @@
  *   scatter   for loops: if bounds: operand[index] += value          in loop order, one after the other
  *   shuffle   the permutation that a sequence of random bits encodes
  *
- * All stores of one iteration happen after all its loads, which is what makes in-place execution legal when an operand
- * is read only at the element that is stored.
+ * All stores of one iteration happen after all its loads, so an operand that is read only at the element being stored may
+ * be overwritten in place.
  *
- * The order of arithmetic is part of a nest's meaning, never a choice of the target or of what was fused into it:
- * `reduce` with lanes "loops" adds sequentially, with lanes "reduce" in a fixed interleaving over its last counter, both
- * in folds of limited length (see ReduceNest); `contract` sums runs of at most 512 along depth and adds up the runs (see
- * depthRun); `scan` and `scatter` go in loop order.
+ * The order of arithmetic is part of a nest's meaning; neither the target nor fusion changes it: `reduce` adds
+ * sequentially or in a fixed interleaving over its last counter, both in blocks of limited length (see ReduceNest);
+ * `contract` sums runs of at most 512 along depth and adds up the runs (see depthRun); `scan` and `scatter` go in loop
+ * order.
  */
 
 import { type Accumulator, type DType, isFloatScalar, laneBytes, type ProductType, typeOf } from "./dtype.ts";
@@ -39,7 +39,7 @@ export interface Store {
 
 export type Combine = "add" | "mul" | "max" | "min" | "or" | "and";
 
-/** Workspace that a target asked for: the operand that is this nest's for as long as it runs. */
+/** The operand that is the nest's workspace while it runs, where a target asked for one. */
 interface Workspaced {
   readonly scratch?: number;
 }
@@ -48,27 +48,28 @@ export interface MapNest extends Workspaced {
   readonly kind: "map";
   readonly loops: readonly LoopVar[];
   readonly stores: readonly Store[];
-  /** Skip the nest when these two operands turn out to share storage (a copy onto itself). */
-  readonly unlessSame?: readonly [number, number];
+  /** Skip the nest if these two operands have the same address (a copy onto itself). */
+  readonly skipIfAliased?: readonly [number, number];
 }
 
 /**
- * With lanes "reduce": partial accumulators over the last reduce counter r are kept per r mod 16 for the part of the
- * range that fills sixteen, then per r mod 4 (joining accumulators 0-3), then one by one into accumulator 0; they are
- * joined as ((q0+q1)+(q2+q3)) over the four groups of four, then lane 0+lane 2, lane 1+lane 3, and the two sums. For
- * f64 the numbers are 8 and 2. Outer reduce counters run sequentially on the same accumulators.
+ * Interleaved: partial accumulators over the last reduce counter r are kept per r mod 16 for the part of the range that
+ * fills sixteen, then per r mod 4 (joining accumulators 0-3), then one by one into accumulator 0; they are joined as
+ * ((q0+q1)+(q2+q3)) over the four groups of four, then lane 0+lane 2, lane 1+lane 3, and the two sums. For f64 the
+ * numbers are 8 and 2. Outer reduce counters run sequentially on the same accumulators.
  *
- * Long sums and products of floats (`folds`) are folded, so that their error grows with hundreds and not with millions of
- * terms: after every `foldRun` elements of the last counter, and at the end of its range, each accumulator is combined
- * into a middle one and starts anew; after every 256 folds the middle ones are combined into totals; at the end all are.
+ * Long sums and products of floats (`usesBlockSums`) are blocked in two levels, so that their error grows with hundreds
+ * and not with millions of terms: after every `blockElements` elements of the last counter, and at the end of its range,
+ * each accumulator is flushed into a block sum; after every 256 flushes the block sums are flushed into totals; at the end
+ * all are.
  *
- *   acc ── 256 turns ──→ middle ── 256 folds ──→ total
+ *   acc ── 256 iterations ──→ block sum ── 256 flushes ──→ total
  */
 export interface ReduceNest extends Workspaced {
   readonly kind: "reduce";
   readonly loops: readonly LoopVar[];
   readonly reduce: readonly LoopVar[];
-  readonly lanes: "loops" | "reduce";
+  readonly order: "sequential" | "interleaved";
   readonly combine: Combine;
   readonly dtype: Accumulator;
   readonly body: Expr;
@@ -80,27 +81,27 @@ export interface ScanNest extends Workspaced {
   readonly loops: readonly LoopVar[];
   readonly along: LoopVar;
   readonly dtype: Accumulator;
-  /** What the accumulator is multiplied by before the body is added; null: nothing. Both are rounded. */
+  /** Factor of the accumulator before the body is added; null: none. Product and sum are both rounded. */
   readonly scale: Expr | null;
   readonly body: Expr;
   readonly stores: readonly Store[];
 }
 
 /**
- * A half-space of a product's counters: outside of it, where rows · i + cols · j + depth · l + constant is above 0, what is
- * multiplied is zero and may be left out. Whether something that is not finite comes through there is not defined.
+ * A half-space of a product's counters: outside of it, where rows · i + cols · j + depth · l + constant is above 0, one
+ * factor is zero and the term may be left out. Whether a factor that is not finite comes through there is not defined.
  */
 export interface Within {
   readonly rows: number;
   readonly cols: number;
-  /** So that what is inside is one run of the depth, whose ends need no division. */
+  /** ± 1, so that the inside is one run of the depth whose ends need no division. */
   readonly depth: 1 | -1;
   readonly constant: number;
 }
 
 /**
  * The product is one of a convolution's: `b` at place p and tap t, both row-major, is a function of p + slides · t on each
- * axis, whatever was fused into it. Where they are counted depends on what is summed:
+ * axis, also after fusion. Which counters they are depends on the axis that is summed:
  *
  *   sums "channels"   columns: places             depth: taps × channels     batch: images, … ; `a` is the same for all images
  *   sums "places"     columns: channels × taps    depth: images × places                       `a` has no taps
@@ -126,7 +127,7 @@ export interface ContractNest {
   readonly a: Expr;
   /** Over batch, depth, cols. */
   readonly b: Expr;
-  /** Where anything is added at all; in all of these. */
+  /** Terms are added only inside all of these. */
   readonly within?: readonly Within[];
   readonly stores: readonly Store[];
   /** Operand number of the workspace for packed panels. */
@@ -159,22 +160,22 @@ export interface Kernel {
   readonly disjoint?: boolean;
 }
 
-/** Turns of an accumulator between folds, and folds of a middle one. */
-export const FOLD_TURNS = 256;
+/** Two-level blocked summation: additions to an accumulator between flushes, and flushes into a block sum. */
+export const BLOCK_TERMS = 256;
 
-/** Elements of the last counter between folds. */
-export function foldRun(nest: ReduceNest): number {
-  if (nest.lanes === "loops") return FOLD_TURNS;
-  return (FOLD_TURNS * 64) / laneBytes(nest.dtype);
+/** Elements of the last counter between flushes into block sums. */
+export function blockElements(nest: ReduceNest): number {
+  if (nest.order === "sequential") return BLOCK_TERMS;
+  return (BLOCK_TERMS * 64) / laneBytes(nest.dtype);
 }
 
-/** Whether a reduction is long enough, and of a kind, to be folded: rounding is what folding is for. */
-export function folds(nest: ReduceNest): boolean {
+/** Whether a reduction is blocked: one that rounds, and of more terms than a block. */
+export function usesBlockSums(nest: ReduceNest): boolean {
   const rounds = isFloatScalar(nest.dtype) && (nest.combine === "add" || nest.combine === "mul");
-  return rounds && nest.reduce.reduce((turns, v) => turns * v.extent, 1) > foldRun(nest);
+  return rounds && nest.reduce.reduce((terms, v) => terms * v.extent, 1) > blockElements(nest);
 }
 
-/** Longest run along the depth of a product that is summed in one go. */
+/** Longest run along the depth of a product with one accumulator. */
 const LONGEST_DEPTH = 512;
 
 /** Length of the runs: equal cuts of at most 512. Each is summed from zero, then they are added up in order. */
@@ -182,13 +183,13 @@ export function depthRun(depth: number): number {
   return depth <= LONGEST_DEPTH ? depth : Math.ceil(depth / Math.ceil(depth / LONGEST_DEPTH));
 }
 
-/** Rows of each tile where `rows` are cut into as few tiles of at most `most` as there can be, and those are made equal. */
+/** Rows of each tile where `rows` are cut into the fewest tiles of at most `most`, all equal. */
 export function tileRows(rows: number, most: number): number {
   const tiles = Math.ceil(rows / most);
   return tiles === 0 ? 1 : Math.ceil(rows / tiles);
 }
 
-/** The value that changes nothing when combined. */
+/** The identity of a combination. */
 export function identityOf(combine: Combine, dtype: Accumulator): number {
   switch (combine) {
     case "add":
@@ -207,12 +208,12 @@ export function identityOf(combine: Combine, dtype: Accumulator): number {
 /** An index as an expression. */
 export const asExpr = (index: Index): Expr => ({ kind: "index", dtype: "i32", index });
 
-/** Addresses of stores that are themselves data (an update at a place known at run time). */
+/** Addresses of stores that depend on data (an update at an index computed at run time). */
 function dataAddresses(stores: readonly Store[]): readonly Expr[] {
   return stores.filter((s) => s.index.terms.some(({ atom }) => atom.kind !== "var")).map((s) => asExpr(s.index));
 }
 
-/** What a scan computes for each element. */
+/** The expressions that a scan evaluates for each element. */
 export const scanExprs = ({ scale, body }: ScanNest): readonly Expr[] => (scale ? [scale, body] : [body]);
 
 /** Expressions evaluated at the stored element, and those evaluated elsewhere (reduction bodies, panels, addresses). */
@@ -238,18 +239,19 @@ export function nestExprs(nest: Nest): { readonly atStore: readonly Expr[]; read
 
 /**
  * Pairs [in, out] of operands that may share storage: the input is read only at the very element that is stored, in the
- * same iteration. Where several nests run one after the other, that holds for the first one, and no other reads the input;
- * but what an `unlessSame` copy copies, which is then not touched by it, a later nest may read where it stores:
+ * same iteration. If several nests run one after the other, this must hold for the first one, and no other may read the
+ * input. Two exceptions. A `skipIfAliased` copy does nothing if x and y are aliased, so a later nest may read x at the
+ * element that it stores:
  *
- *   copy unless same:  y[i] = x[i]              x and y in one place: nothing happens
- *   map over a window: y[2 u + 1] = x[2 u + 1] · s[u]
+ *   copy, skipped if aliased:  y[i] = x[i]
+ *   map over a window:         y[2 u + 1] = x[2 u + 1] · s[u]
  *
- * Where nests are parts of one result, each reads what it stores and no other has stored there.
+ * And where nests compute disjoint parts of one result, each may read the elements that it stores.
  */
 export function inPlacePairs(kernel: Kernel): readonly (readonly [number, number])[] {
   const [first, ...rest] = kernel.nests;
   if (!first) return [];
-  const copied = first.kind === "map" ? first.unlessSame : undefined;
+  const copied = first.kind === "map" ? first.skipIfAliased : undefined;
   const later = rest.map((nest) => ({ nest, reads: readsOf(nest) }));
   return pairsOf(first, readsOf(first), kernel.operands).filter(([from, to]) => {
     const untouched = copied?.[0] === from && copied[1] === to;
@@ -293,7 +295,7 @@ function readsOf(nest: Nest): Reads {
   return { atStore, elsewhere };
 }
 
-/** The pairs that one nest on its own allows. */
+/** The pairs that one nest allows. */
 function pairsOf(nest: Nest, reads: Reads, operands: readonly Operand[]): readonly (readonly [number, number])[] {
   const stores = "stores" in nest ? nest.stores : [];
   const pairs: (readonly [number, number])[] = [];

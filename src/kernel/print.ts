@@ -89,7 +89,7 @@ const loopsText = (loops: readonly { readonly name: string; readonly extent: num
 function writeNest(nest: Nest, p: Printer): void {
   switch (nest.kind) {
     case "map": {
-      const unless = nest.unlessSame ? ` unless ${nest.unlessSame.map((o) => p.operand(o)).join(" is ")}` : "";
+      const unless = nest.skipIfAliased ? ` unless ${nest.skipIfAliased.map((o) => p.operand(o)).join(" is ")}` : "";
       p.lines.push(`  map ${loopsText(nest.loops)}${unless}`);
       p.stores(nest.stores);
       return;
@@ -98,7 +98,7 @@ function writeNest(nest: Nest, p: Printer): void {
     case "scan": {
       const over =
         nest.kind === "reduce"
-          ? `${nest.combine} over ${loopsText(nest.reduce)} lanes ${nest.lanes}`
+          ? `${nest.combine} over ${loopsText(nest.reduce)} ${nest.order}`
           : `along ${loopsText([nest.along])}`;
       p.lines.push(`  ${nest.kind} ${loopsText(nest.loops)} | ${over}: ${nest.dtype}`);
       if (nest.kind === "scan" && nest.scale) p.lines.push(`    acc · ${p.expr(nest.scale)} ⊕ ${p.expr(nest.body)}`);

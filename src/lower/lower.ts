@@ -165,7 +165,7 @@ function reduceNests(
   const context = c.context(node);
   const { shape } = context.outType;
   const loops = counters("i", shape);
-  const { extents, lanes } = lower.counters(context.inTypes, context.attrs);
+  const { extents, order } = lower.counters(context.inTypes, context.attrs);
   const reduce = counters("r", extents);
   const at = Position.at(shape, loops.map(varIndex));
   const dtype = typeOf(context.outType.dtype).accumulate;
@@ -175,7 +175,7 @@ function reduceNests(
       kind: "reduce",
       loops,
       reduce,
-      lanes,
+      order,
       combine: lower.combine,
       dtype,
       body,
@@ -292,7 +292,7 @@ function copyNest(c: Composer, context: LowerContext<never>): UnplacedNest {
   invariant(first, () => "nothing to copy");
   const same = first.kind === "load" && first.index.key === at.key ? ([first.operand, out] as const) : null;
   const stores = [{ operand: out, index: at.linear, value: first }];
-  return { kind: "map", loops, stores, ...(same ? { unlessSame: same } : {}) };
+  return { kind: "map", loops, stores, ...(same ? { skipIfAliased: same } : {}) };
 }
 
 function updateNests(
@@ -334,8 +334,8 @@ function thinNest(
   const body = mul(inType(part.a(context, at, i, l), dtype), inType(part.b(context, at, l, j), dtype));
   const stores = partStores(c, context, part, [at, i, j]);
   const across = (columns.at(-1) ?? 1) < shortRow && (depths.at(-1) ?? 1) >= shortRow;
-  const lanes = across ? "reduce" : "loops";
-  return { kind: "reduce", loops: [...b, rows, ...cols], reduce, lanes, combine: "add", dtype, body, stores };
+  const order = across ? "interleaved" : "sequential";
+  return { kind: "reduce", loops: [...b, rows, ...cols], reduce, order, combine: "add", dtype, body, stores };
 }
 
 function scatterNests(

@@ -19,7 +19,7 @@ import { defineOp, requireDomain } from "./define.ts";
 import { guarded } from "./guard.ts";
 
 /** Neighbouring bits of a word that one turn of the loop fills, to be shifted together. */
-const BITS_A_TURN = 8;
+const BITS_PER_ITERATION = 8;
 
 const SHAPES: readonly Shape[] = [[3, 5], [], [0, 4], [512], [2, 700], [33, 40]];
 
@@ -37,12 +37,12 @@ export const packBits: OpDef<NoAttrs> = defineOp<NoAttrs>({
   lower: {
     kind: "reduce",
     combine: "add",
-    counters: () => ({ extents: [WORD_BITS / BITS_A_TURN], lanes: "loops" }),
+    counters: () => ({ extents: [WORD_BITS / BITS_PER_ITERATION], order: "sequential" }),
     body(c, at, r) {
       const { shape } = item(c.inTypes, 0);
       const [row, lane, turn] = [item(at.idx, 0), item(at.idx, 1), item(r, 0)];
-      const first = scaleIndex(turn, BITS_A_TURN);
-      const bits = Array.from({ length: BITS_A_TURN }, (_, k): Expr => {
+      const first = scaleIndex(turn, BITS_PER_ITERATION);
+      const bits = Array.from({ length: BITS_PER_ITERATION }, (_, k): Expr => {
         const element = addIndex(scaleIndex(row, BLOCK), scaleIndex(offsetIndex(first, k), LANES), lane);
         const bounds = [{ index: element, lo: 0, hi: elementsOf(shape) }];
         const zero = constant("i32", 0);

@@ -138,12 +138,12 @@ const SHORT = 16;
 function countersOf(
   shape: readonly number[],
   axes: readonly number[],
-): { readonly runs: readonly (readonly [number, number])[]; readonly lanes: "loops" | "reduce" } {
+): { readonly runs: readonly (readonly [number, number])[]; readonly order: "sequential" | "interleaved" } {
   const reduced = elementsOf(axes.map((axis) => item(shape, axis)));
   if (reduced < SHORT && axes.length < shape.length && item(shape, shape.length - 1) < SHORT) {
-    return { runs: axes.map((axis) => [axis, axis + 1]), lanes: "loops" };
+    return { runs: axes.map((axis) => [axis, axis + 1]), order: "sequential" };
   }
-  return { runs: runsOf(axes), lanes: axes.includes(shape.length - 1) ? "reduce" : "loops" };
+  return { runs: runsOf(axes), order: axes.includes(shape.length - 1) ? "interleaved" : "sequential" };
 }
 
 /** The input element that output position `at` meets when the counters, one for each run, are at `r`. */
@@ -232,8 +232,8 @@ export function reduction(name: string, spec: ReductionSpec): OpDef<ReduceAttrs>
       combine: spec.combine,
       counters([x], { axes }) {
         const shape = x?.shape ?? [];
-        const { runs, lanes } = countersOf(shape, axes);
-        return { extents: runs.map(([first, past]) => elementsOf(shape.slice(first, past))), lanes };
+        const { runs, order } = countersOf(shape, axes);
+        return { extents: runs.map(([first, past]) => elementsOf(shape.slice(first, past))), order };
       },
       body: reducedElement,
     },

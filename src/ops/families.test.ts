@@ -111,12 +111,12 @@ function kernelOf(op: AnyOp, inTypes: readonly TensorType[], attrs: unknown, fla
   if (lower.kind === "map") {
     nests.push({ kind: "map", loops, stores: [{ operand: out, index: at.linear, value: lower.value(c, at) }] });
   } else if (lower.kind === "reduce") {
-    const { extents, lanes } = lower.counters(inTypes, attrs);
+    const { extents, order } = lower.counters(inTypes, attrs);
     const reduce = extents.map((extent, i): LoopVar => ({ kind: "var", name: `r${i}`, extent }));
     const { dtype } = outType;
     const stores = [{ operand: out, index: at.linear, value: { kind: "acc", dtype } as const }];
     const body = lower.body(c, at, reduce.map(varIndex));
-    nests.push({ kind: "reduce", loops, reduce, lanes, combine: lower.combine, dtype, body, stores });
+    nests.push({ kind: "reduce", loops, reduce, order, combine: lower.combine, dtype, body, stores });
   } else if (lower.kind === "scatter") {
     const u = over(lower.updates(inTypes, attrs), "u");
     nests.push({ kind: "map", loops, stores: [{ operand: out, index: at.linear, value: inputs[0]!(at) }] });

@@ -109,9 +109,9 @@ describe("matmul", () => {
           [1, 3],
           [5, 3],
         ],
-        { ta: false, tb: true, win: line },
+        { ta: false, tb: true, wNonzero: line },
       ),
-    ).toMatchObject({ ta: false, tb: true, xin: line });
+    ).toMatchObject({ ta: false, tb: true, xNonzero: line });
     expect(
       flagsFor(
         [
@@ -127,9 +127,9 @@ describe("matmul", () => {
           [3, 5],
           [3, 1],
         ],
-        { ta: true, tb: false, xin: line },
+        { ta: true, tb: false, xNonzero: line },
       ),
-    ).toMatchObject({ ta: true, tb: false, win: line });
+    ).toMatchObject({ ta: true, tb: false, wNonzero: line });
     expect(
       flagsFor(
         [
@@ -173,20 +173,20 @@ describe("matmul", () => {
     const x = b.param(tensorType("f32", [4, 3]));
     const w = b.param(tensorType("f32", [4, 5]));
     const swapped = b.call(transpose, [x], { perm: [1, 0] });
-    b.call(matmul, [swapped, w], { ta: false, tb: false, xin: [-1, 2, 3], win: [1, -1, 0] });
+    b.call(matmul, [swapped, w], { ta: false, tb: false, xNonzero: [-1, 2, 3], wNonzero: [1, -1, 0] });
     const node = at(b.nodes, 1);
     const made = b.producer(matmul.simplify(b, node, node.attrs as MatmulAttrs) ?? swapped) as Node;
-    expect(made.attrs).toEqual({ ta: true, tb: false, xin: [2, -1, 3], win: [1, -1, 0] });
+    expect(made.attrs).toEqual({ ta: true, tb: false, xNonzero: [2, -1, 3], wNonzero: [1, -1, 0] });
     if (matmul.derivative.kind !== "multilinear") throw new Error("a product is linear in each side");
     const dy = b.param(tensorType("f32", [3, 5]));
     for (const [ta, tb] of [false, true].flatMap((a) => [false, true].map((c) => [a, c] as const))) {
       const sides = [ta ? [4, 3] : [3, 4], tb ? [5, 4] : [4, 5]].map((shape) => b.param(tensorType("f32", shape)));
       for (const i of [0, 1]) {
-        const given: MatmulAttrs = { ta, tb, xin: [-1, 1, 0], win: [1, 1, -4] };
+        const given: MatmulAttrs = { ta, tb, xNonzero: [-1, 1, 0], wNonzero: [1, 1, -4] };
         const out = matmul.derivative.transpose(b, { x: sides, ct: dy, input: i, attrs: given });
         const { inputs, attrs } = b.producer(out) as Node;
-        const { xin = [], win = [] } = attrs as MatmulAttrs;
-        const known = inputs.map((side, s) => [side, [xin, win][s]] as const).find(([side]) => side !== dy);
+        const { xNonzero = [], wNonzero = [] } = attrs as MatmulAttrs;
+        const known = inputs.map((side, s) => [side, [xNonzero, wNonzero][s]] as const).find(([side]) => side !== dy);
         expect(known).toEqual([sides[1 - i], i === 0 ? [1, 1, -4] : [-1, 1, 0]]);
       }
     }
@@ -206,8 +206,8 @@ describe("matmul", () => {
     expect(fail(f32(2, 3, 4), f32(5, 4, 3))).toThrow("matmul: batch axes differ: [2] and [5]");
     expect(fail(f32(3, 4), tensorType("f64", [4, 3]))).toThrow("DtypeMismatch: matmul: element types differ");
     expect(fail(tensorType("bool", [3, 4]), tensorType("bool", [4, 3]))).toThrow("DtypeMismatch");
-    expect(() => matmul.infer([f32(3, 4), f32(4, 3)], { ta: false, tb: false, xin: [1, 2] }, [])).toThrow(
-      "InvalidArgument: matmul: xin is [1,2], not three integers or none",
+    expect(() => matmul.infer([f32(3, 4), f32(4, 3)], { ta: false, tb: false, xNonzero: [1, 2] }, [])).toThrow(
+      "InvalidArgument: matmul: xNonzero is [1,2], not three integers or none",
     );
   });
 });

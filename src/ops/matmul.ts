@@ -1,14 +1,15 @@
 /**
- * @file The matrix product, y[…, i, j] = Σ_k x[…, i, k] · w[…, k, j]. Both sides have the same leading (batch) axes: what
- * broadcasts or has one axis is brought to this form before it gets here. The flags `ta` and `tb` read a side with its
+ * @file The matrix product, y[…, i, j] = Σ_k x[…, i, k] · w[…, k, j]. Both sides have the same leading (batch) axes: the
+ * API brings vectors and broadcast axes to this form. The flags `ta` and `tb` read a side with its
  * last two axes swapped, so that every derivative of a product is one product, with no transposed copy in between.
  *
  *   ta = false: x is [… m k]      tb = false: w is [… k n]
  *   ta = true:  x is [… k m]      tb = true:  w is [… n k]
  *
  * A side may be known to be zero on one side of a line through its last two axes, as the weights of causal attention are:
- * `xin` = [r, c, k] says that x[…, i, j] is zero unless r · i + c · j + k ≤ 0, in x's own order of axes; `win` the same of w. What
- * is known so may be left out of the sums, which changes no bit of finite results. A pass finds out (passes/zeros.ts).
+ * `xNonzero` = [r, c, k] says that x[…, i, j] is zero unless r · i + c · j + k ≤ 0, in the order of x's axes; `wNonzero` the
+ * same of w. These terms may be left out of the sums, which changes no bit of finite results. The pass infer-zero-regions
+ * sets both.
  *
  * Invariant: the sum runs over k from 0 upwards, whatever the flags; an empty sum is zero.
  */
@@ -32,12 +33,12 @@ export type MatmulAttrs = {
   readonly ta: boolean;
   readonly tb: boolean;
   /** [] if nothing is known. */
-  readonly xin?: readonly number[];
-  readonly win?: readonly number[];
+  readonly xNonzero?: readonly number[];
+  readonly wNonzero?: readonly number[];
 };
 
 /** With rows and columns exchanged. */
-const turned = (line: readonly number[]): readonly number[] =>
+const exchanged = (line: readonly number[]): readonly number[] =>
   line.length === 0 ? line : [at(line, 1), at(line, 0), at(line, 2)];
 
 /** Positions up to this far beyond the edges of a product are counted: tiles at its edges. */
@@ -48,8 +49,11 @@ const BEYOND_EDGES = 256;
  * out, and those that reach the end of i32, in which targets may count: column - row ≤ 2³¹ - 1 says nothing and would wrap
  * around.
  */
-function withinOf(shape: ContractShape, { ta, tb, xin = [], win = [] }: MatmulAttrs): readonly Within[] {
-  const [[i = 0, k = 0, a = 0], [l = 0, j = 0, b = 0]] = [ta ? turned(xin) : xin, tb ? turned(win) : win];
+function withinOf(shape: ContractShape, { ta, tb, xNonzero = [], wNonzero = [] }: MatmulAttrs): readonly Within[] {
+  const [[i = 0, k = 0, a = 0], [l = 0, j = 0, b = 0]] = [
+    ta ? exchanged(xNonzero) : xNonzero,
+    tb ? exchanged(wNonzero) : wNonzero,
+  ];
   const most = Math.max(shape.m, shape.n, shape.k) + BEYOND_EDGES;
   const half = (rows: number, cols: number, depth: number, constant: number): readonly Within[] => {
     const reach = (Math.abs(rows) + Math.abs(cols) + 1) * most + Math.abs(constant);
@@ -61,7 +65,7 @@ function withinOf(shape: ContractShape, { ta, tb, xin = [], win = [] }: MatmulAt
 function requireLine(name: string, line: readonly number[] = []): void {
   if (line.length === 0 || (line.length === 3 && line.every(Number.isSafeInteger))) return;
   throw new TidemarkError("InvalidArgument", `matmul: ${name} is [${line.join(",")}], not three integers or none`, {
-    help: "leave it out: compiling finds out what is zero",
+    help: "leave it out: the compiler infers where operands are zero",
   });
 }
 
@@ -93,8 +97,8 @@ function inferMatmul(inputs: readonly TensorType[], attrs: MatmulAttrs): readonl
   requireDomain("matmul", "number", inputs);
   const [x, w] = [at(inputs, 0), at(inputs, 1)];
   requireSameDtype("matmul", ["x", "w"], x, w);
-  requireLine("xin", attrs.xin);
-  requireLine("win", attrs.win);
+  requireLine("xNonzero", attrs.xNonzero);
+  requireLine("wNonzero", attrs.wNonzero);
   const both = `x ${typeText(x)} and w ${typeText(w)}`;
   if (x.shape.length < 2 || w.shape.length !== x.shape.length) {
     throw new TidemarkError("ShapeMismatch", `matmul: takes two tensors of one rank, 2 or more, got ${both}`, {
@@ -131,17 +135,17 @@ function inferMatmul(inputs: readonly TensorType[], attrs: MatmulAttrs): readonl
  *   ta tb   matmul(w, dy)  {ta tb}   matmul(dy, x)  {ta tb}
  */
 function matmulTranspose(b: Build, { x, ct: dy, input, attrs }: TransposeSite<MatmulAttrs>): Value {
-  const { ta, tb, xin = [], win = [] } = attrs;
+  const { ta, tb, xNonzero = [], wNonzero = [] } = attrs;
   const left = at(x, 0);
   const right = at(x, 1);
   if (input === 0) {
     return ta
-      ? b.call(matmul, [right, dy], { ta: tb, tb: true, xin: win })
-      : b.call(matmul, [dy, right], { ta: false, tb: !tb, win });
+      ? b.call(matmul, [right, dy], { ta: tb, tb: true, xNonzero: wNonzero })
+      : b.call(matmul, [dy, right], { ta: false, tb: !tb, wNonzero });
   }
   return tb
-    ? b.call(matmul, [dy, left], { ta: true, tb: ta, win: xin })
-    : b.call(matmul, [left, dy], { ta: !ta, tb: false, xin });
+    ? b.call(matmul, [dy, left], { ta: true, tb: ta, wNonzero: xNonzero })
+    : b.call(matmul, [left, dy], { ta: !ta, tb: false, xNonzero });
 }
 
 /** The input of a transposition that swaps the last two axes and nothing else, or null. */
@@ -155,13 +159,17 @@ function untransposed(b: Build, value: Value): Value | null {
 }
 
 /** A transposed input becomes a flag: the same elements are multiplied and added in the same order. */
-function foldTransposes(b: Build, node: Node, { ta, tb, xin = [], win = [] }: MatmulAttrs): Value | null {
+function foldTransposes(b: Build, node: Node, { ta, tb, xNonzero = [], wNonzero = [] }: MatmulAttrs): Value | null {
   const x = untransposed(b, at(node.inputs, 0));
   const w = untransposed(b, at(node.inputs, 1));
   if (!x && !w) return null;
   const inputs = [x ?? at(node.inputs, 0), w ?? at(node.inputs, 1)];
   const flags = { ta: ta !== (x !== null), tb: tb !== (w !== null) };
-  return b.call(matmul, inputs, { ...flags, xin: x ? turned(xin) : xin, win: w ? turned(win) : win });
+  return b.call(matmul, inputs, {
+    ...flags,
+    xNonzero: x ? exchanged(xNonzero) : xNonzero,
+    wNonzero: w ? exchanged(wNonzero) : wNonzero,
+  });
 }
 
 /**
@@ -170,13 +178,13 @@ function foldTransposes(b: Build, node: Node, { ta, tb, xin = [], win = [] }: Ma
  *   x·wᵀ, one row x          w·xᵀ: sums along the rows of w
  *   xᵀ·w, one column w       wᵀ·x: rows of x, added up
  */
-function turnVector(b: Build, node: Node, { ta, tb, xin = [], win = [] }: MatmulAttrs): Value | null {
+function transposeVector(b: Build, node: Node, { ta, tb, xNonzero = [], wNonzero = [] }: MatmulAttrs): Value | null {
   const [x, w] = [at(node.inputs, 0), at(node.inputs, 1)];
   const { shape } = at(node.outputs, 0).type;
   const [m, n] = shape.slice(-2);
   if ((m === 1) === (n === 1) || !(m === 1 ? tb : ta)) return null;
-  const turned = b.call(matmul, [w, x], { ta: !tb, tb: !ta, xin: win, win: xin });
-  return b.call(reshape, [turned], { shape });
+  const transposed = b.call(matmul, [w, x], { ta: !tb, tb: !ta, xNonzero: wNonzero, wNonzero: xNonzero });
+  return b.call(reshape, [transposed], { shape });
 }
 
 function evaluateMatmul({ inputs, inTypes, outTypes, attrs }: EvaluateContext<MatmulAttrs>): readonly [Float64Array] {
@@ -241,9 +249,9 @@ function matmulSamples(): readonly Sample<MatmulAttrs>[] {
 
 export const matmul: OpDef<MatmulAttrs> = defineOp<MatmulAttrs>({
   name: "matmul",
-  defaults: { ta: false, tb: false, xin: [], win: [] },
+  defaults: { ta: false, tb: false, xNonzero: [], wNonzero: [] },
   infer: inferMatmul,
-  facts: { withZeroFactors: (attrs, [xin = [], win = []]) => ({ ...attrs, xin, win }) },
+  facts: { withZeroFactors: (attrs, [xNonzero = [], wNonzero = []]) => ({ ...attrs, xNonzero, wNonzero }) },
   derivative: { kind: "multilinear", transpose: matmulTranspose },
   cost(inputs, _, attrs) {
     const { batch, m, n, k } = contraction(inputs, attrs);
@@ -260,7 +268,7 @@ export const matmul: OpDef<MatmulAttrs> = defineOp<MatmulAttrs>({
       },
     ],
   },
-  simplify: (b, node, attrs) => foldTransposes(b, node, attrs) ?? turnVector(b, node, attrs),
+  simplify: (b, node, attrs) => foldTransposes(b, node, attrs) ?? transposeVector(b, node, attrs),
   evaluate: evaluateMatmul,
   samples: () => matmulSamples(),
 });

@@ -179,7 +179,7 @@ export const fold: OpDef<FoldAttrs> = defineOp<FoldAttrs>({
   lower: {
     kind: "reduce",
     combine: "add",
-    counters: (_, attrs) => ({ extents: attrs.window.map((n, k) => windowsOf(attrs, k) ?? n), lanes: "loops" }),
+    counters: (_, attrs) => ({ extents: attrs.window.map((n, k) => windowsOf(attrs, k) ?? n), order: "sequential" }),
     body(c, at, r) {
       const { shape, dtype } = item(c.inTypes, 0);
       const { window, stride, lo, dilation } = c.attrs;

@@ -8,12 +8,12 @@ import { dce } from "./dce.ts";
 import { fold } from "./fold.ts";
 import { fuse } from "./fuse.ts";
 import { hoist } from "./hoist.ts";
+import { inferZeroRegions } from "./infer-zero-regions.ts";
 import { inline } from "./inline.ts";
 import { mergeReplays } from "./merge-replays.ts";
 import type { Pass } from "./pass.ts";
 import { sink } from "./sink.ts";
 import { smallerResiduals } from "./smaller-residuals.ts";
-import { zeros } from "./zeros.ts";
 
 /** Every pass on a joint program before the planner sees it. */
 export const pipeline: readonly Pass[] = [
@@ -35,7 +35,7 @@ export const pipeline: readonly Pass[] = [
   // All of the above leave unused nodes behind.
   dce,
   // Last: what is known of a value is lost when it is rewritten.
-  zeros,
+  inferZeroRegions,
 ];
 
 export interface RunOptions {

@@ -186,6 +186,6 @@ function smaller(graph: Graph): Graph {
 /** Keeps bits of comparisons for the backward pass, and what it can compute again from what is kept. */
 export const smallerResiduals: Pass = {
   name: "smaller-residuals",
-  after: ["inline", "canonicalize", "fold", "cse", "dce", "zeros"],
+  after: ["inline", "canonicalize", "fold", "cse", "dce", "infer-zero-regions"],
   run: smaller,
 };

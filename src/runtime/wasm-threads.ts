@@ -75,13 +75,13 @@ export class Team {
   /** Workers that stayed with another program of this memory come to this one. */
   #change(program: number): void {
     if (Atomics.exchange(this.#words, word("program"), program) === program) return;
-    Atomics.notify(this.#words, word("turn"));
+    Atomics.notify(this.#words, word("call"));
   }
 
   /** Sends workers home. */
   dismiss(): void {
     Atomics.store(this.#words, word("mode"), MODE.leave);
-    Atomics.notify(this.#words, word("turn"));
+    Atomics.notify(this.#words, word("call"));
   }
 
   /** Workers stay with a memory for a moment after a run; a program in another one has need of them at once. */

@@ -18,7 +18,7 @@ export interface BodyCount {
   /** For each register of the innermost loop. */
   readonly each: number;
   /** For each turn of it, which may be several registers: counting, testing, moving pointers on. */
-  readonly turn: number;
+  readonly iteration: number;
   /** Ahead of it. */
   readonly entry: number;
 }
@@ -47,7 +47,7 @@ export const WEIGHT = {
   guard: 3,
   laneGuard: 4,
   /** Counting, testing and jumping back. */
-  turn: 1.4,
+  iteration: 1.4,
   /** Starting a loop. */
   entry: 4,
   /** A pointer made ahead of a loop. */
@@ -153,7 +153,7 @@ export class BodyCounter {
   readonly #seen = new Set<Expr>();
   readonly #known = new Set<string>();
   #each = 0;
-  #turn = WEIGHT.turn;
+  #iteration = WEIGHT.iteration;
   #entry = WEIGHT.entry;
 
   constructor(place: Place) {
@@ -161,7 +161,7 @@ export class BodyCounter {
   }
 
   get count(): BodyCount {
-    return { each: this.#each, turn: this.#turn, entry: this.#entry };
+    return { each: this.#each, iteration: this.#iteration, entry: this.#entry };
   }
 
   /** Adds simple operations for each register. */
@@ -207,8 +207,8 @@ export class BodyCounter {
     return laneStep(index, { counters: this.#dependence, vec: lane, multiple: panel ? 1 : LANES, lanes: LANES });
   }
 
-  #count(weight: number, share: number, eachTurn: boolean): void {
-    if (eachTurn) this.#each += weight * share;
+  #count(weight: number, share: number, everyIteration: boolean): void {
+    if (everyIteration) this.#each += weight * share;
     else this.#entry += weight;
   }
 
@@ -223,22 +223,22 @@ export class BodyCounter {
     const times = across === null ? LANES : 1;
     if (walks) {
       this.#entry += times * WEIGHT.pointer;
-      if (varies) this.#turn += times * WEIGHT.bump;
+      if (varies) this.#iteration += times * WEIGHT.bump;
     }
     this.#index(index, times * share, varies && !walks);
   }
 
   /** Integer operations of an index, each part of it once. */
-  #index(index: Index, share: number, eachTurn: boolean): void {
+  #index(index: Index, share: number, everyIteration: boolean): void {
     for (const { atom, coef } of index.terms) {
-      this.#count((coef === 1 ? 1 : 2) * WEIGHT.index, share, eachTurn);
+      this.#count((coef === 1 ? 1 : 2) * WEIGHT.index, share, everyIteration);
       if (atom.kind === "value") this.add(atom.expr, share);
       else if (atom.kind !== "var") {
         const key = `${atom.kind}(${atom.of.key})${atom.by}`;
         if (this.#known.has(key)) continue;
         this.#known.add(key);
-        this.#count((isPowerOfTwo(atom.by) ? 1 : 5) * WEIGHT.index, share, eachTurn);
-        this.#index(atom.of, share, eachTurn);
+        this.#count((isPowerOfTwo(atom.by) ? 1 : 5) * WEIGHT.index, share, everyIteration);
+        this.#index(atom.of, share, everyIteration);
       }
     }
   }

@@ -48,7 +48,7 @@ export interface NestWork {
 const product = (loops: readonly LoopVar[]): number => loops.reduce((n, v) => n * v.extent, 1);
 const live = (loops: readonly LoopVar[]): LoopVar[] => loops.filter((v) => v.extent !== 1);
 /** Turns over a row: whole registers, then element by element. */
-const turnsOf = (extent: number): number => Math.floor(extent / LANES) + (extent % LANES);
+const iterationsOf = (extent: number): number => Math.floor(extent / LANES) + (extent % LANES);
 const roundUp = (n: number, to: number): number => Math.ceil(n / to) * to;
 const arithmetic = (vectorOperations: number): NestWork => ({
   productFlops: 0,
@@ -64,14 +64,16 @@ function counter(place: Place, exprs: readonly Expr[], stores: readonly Store[])
 
 /** A loop over registers, several of them in one turn. */
 function loop(body: BodyCounter, registers: number, abreast = 1): number {
-  const { each, turn, entry } = body.count;
-  return entry + registers * (each + turn / abreast);
+  const { each, iteration, entry } = body.count;
+  return entry + registers * (each + iteration / abreast);
 }
 
 function mapWork({ loops, stores }: MapNest): NestWork {
   const outer = live(loops);
   const inner = outer.pop() ?? null;
-  return arithmetic(product(outer) * loop(counter({ lane: inner, inner }, [], stores), turnsOf(inner?.extent ?? 1)));
+  return arithmetic(
+    product(outer) * loop(counter({ lane: inner, inner }, [], stores), iterationsOf(inner?.extent ?? 1)),
+  );
 }
 
 /** Registers that a reduction sums up in one turn, so that additions need not wait for each other. */
@@ -81,13 +83,13 @@ const ABREAST = 4;
 function reduceWork(nest: ReduceNest): NestWork {
   const [kept, reduced] = [live(nest.loops), live(nest.reduce)];
   const inner = reduced.pop() ?? null;
-  const across = nest.lanes === "reduce";
+  const across = nest.order === "interleaved";
   const lane = across ? inner : (kept.pop() ?? null);
   const body = counter({ lane, inner }, [nest.body], []);
   body.simple(1);
   const end = counter({ lane: across ? null : lane, inner: null }, [], nest.stores).count.each;
   const [rows, runs] = [product(kept), product(reduced)];
-  const registers = turnsOf(lane?.extent ?? 1);
+  const registers = iterationsOf(lane?.extent ?? 1);
   if (across) {
     // accumulators are joined at the end of every row
     return arithmetic(rows * (runs * loop(body, registers, ABREAST) + end + 3 * LANES * WEIGHT.simple));
@@ -103,7 +105,7 @@ function scanWork(nest: ScanNest): NestWork {
   const exprs = scanExprs(nest);
   const all = counter({ lane, inner: along }, exprs, stores);
   all.simple(exprs.length);
-  return arithmetic(product(outer) * turnsOf(lane?.extent ?? 1) * loop(all, along.extent));
+  return arithmetic(product(outer) * iterationsOf(lane?.extent ?? 1) * loop(all, along.extent));
 }
 
 /** A vector at a time where a row lands side by side, else one update after the other. */
@@ -119,7 +121,7 @@ function scatterWork({ loops, bounds, index, value, operand }: ScatterNest): Nes
   if (dense) outer.pop();
   const body = counter({ lane: inner, inner }, [], [{ operand, index, value }]);
   body.simple(2 + 2 * bounds.length);
-  return arithmetic(product(outer) * loop(body, turnsOf(inner?.extent ?? 1)));
+  return arithmetic(product(outer) * loop(body, iterationsOf(inner?.extent ?? 1)));
 }
 
 /** How much of the depth has anything to add, over all rows and columns: 1 where nothing is known to be zero. */
@@ -151,10 +153,10 @@ function contractWork(nest: ContractNest, most: ProductTile, elementBytes: numbe
   const inner = nest.split?.[1] ?? nest.depth;
   const runs = k / Math.max(1, inner.extent);
   const panel = (expr: Expr, lane: LoopVar, lanes: number): number => {
-    const { each, turn, entry } = counter({ lane, inner, panel: true }, [expr], []).count;
+    const { each, iteration, entry } = counter({ lane, inner, panel: true }, [expr], []).count;
     const registers = Math.max(1, lanes / LANES);
     // every register of a panel is stored
-    return runs * (entry * registers + inner.extent * (turn + WEIGHT.bump + registers * (each + WEIGHT.access)));
+    return runs * (entry * registers + inner.extent * (iteration + WEIGHT.bump + registers * (each + WEIGHT.access)));
   };
   const kc = Math.max(1, depthRun(k));
   const block = Math.max(tile.rows, Math.floor(tile.blockBytes / (kc * elementBytes) / tile.rows) * tile.rows);
@@ -162,7 +164,7 @@ function contractWork(nest: ContractNest, most: ProductTile, elementBytes: numbe
   const right = (wide / tile.columns) * panel(nest.b, nest.cols, tile.columns) * Math.ceil(m / block);
   const end = counter({ lane: nest.cols, inner: nest.cols }, [], nest.stores).count;
   const pieces = kc < k ? 1 : wide / tile.columns;
-  const stores = m * (pieces * end.entry + turnsOf(n) * (end.each + end.turn + WEIGHT.access + WEIGHT.bump));
+  const stores = m * (pieces * end.entry + iterationsOf(n) * (end.each + end.iteration + WEIGHT.access + WEIGHT.bump));
   const other = tile.otherAlgorithm?.(nest) ?? null;
   if (other) return { productFlops: 2 * other.lanes * other.cycles, arithmetic: LANES * batch * stores };
   const share = depthShare(nest);

@@ -24,7 +24,7 @@ export interface KernelTraffic {
 
 /** The nests that run: a copy of an operand onto itself does not. */
 export function runningNests({ nests }: Kernel, inPlace: boolean): readonly Nest[] {
-  return nests.filter((nest) => !(inPlace && nest.kind === "map" && nest.unlessSame));
+  return nests.filter((nest) => !(inPlace && nest.kind === "map" && nest.skipIfAliased));
 }
 
 /** Elements of each operand that a nest touches: as many as the counters in their indices can tell apart. */

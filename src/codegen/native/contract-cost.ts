@@ -37,7 +37,7 @@ export function sideCost(interner: Interner, nest: Product, { expr, lane }: Lane
 }
 
 /** Cycles an element costs where blocks of stretches are turned round. */
-export function turnCost({ count, length }: Stretches, lanes: number, depth: number): number {
+export function transposeCost({ count, length }: Stretches, lanes: number, depth: number): number {
   return (0.5 * count * Math.ceil(length / lanes) * lanes) / Math.max(1, depth);
 }
 
@@ -66,7 +66,7 @@ export function cyclesOf(interner: Interner, nest: Product, plan: ProductPlan): 
     direct: 0,
     along: fill(plan.vectorExpr, plan.vector),
     across: 0.4,
-    permuted: plan.v.kind === "permuted" ? turnCost(plan.v.stretches, lanes, depth) : 0,
+    permuted: plan.v.kind === "permuted" ? transposeCost(plan.v.stretches, lanes, depth) : 0,
     turned: fill(plan.vectorExpr, inner) + 0.4,
   }[plan.v.kind];
   const tiles = (rows / plan.tiling.period) * plan.tiling.sizes.length;

@@ -72,21 +72,21 @@ export class PanelPacking<Plan extends PanelPlan> {
     const { em, nest, plan } = this;
     const { v, dtype } = plan;
     const end = this.operandEnd();
-    const turn = (from: string, stride: number, depth: string, table: string): void =>
+    const emitTranspose = (from: string, stride: number, depth: string, table: string): void =>
       em.code.line(`${acrossName(dtype)}(${from}, ${stride}, ${lanes}, ${depth}, ${to}, ${width}, ${table}, ${end});`);
     if (v.kind === "across") {
-      turn(this.place(v, plan.vector, "col0"), v.stride, "pEnd - pc", "0");
+      emitTranspose(this.place(v, plan.vector, "col0"), v.stride, "pEnd - pc", "0");
       return;
     }
     if (v.kind === "permuted") {
       const { first, count, length, stride } = v.stretches;
       const from = `${this.place({ access: v.access, step: "table" }, plan.vector, "col0")} + ${first}`;
       em.block(`for (idx g = 0; g < ${count}; g++)`, () =>
-        turn(`${from} + g * ${stride}`, v.stride, String(length), `vAt + g * ${length}`),
+        emitTranspose(`${from} + g * ${stride}`, v.stride, String(length), `vAt + g * ${length}`),
       );
       return;
     }
-    const turned = v.kind === "turned";
+    const transposed = v.kind === "turned";
     const fill: Fill = {
       nest,
       expr: plan.vectorExpr,
@@ -96,14 +96,14 @@ export class PanelPacking<Plan extends PanelPlan> {
       left: lanes % em.lanes,
       begin: "pc",
       end: "pEnd",
-      dst: turned ? "w_rows" : to,
-      stride: turned ? v.stride : width,
+      dst: transposed ? "w_rows" : to,
+      stride: transposed ? v.stride : width,
     };
-    em.block("", () => (turned ? fillRows(em, fill) : fillLanes(em, fill)));
-    if (turned) turn("w_rows", v.stride, "pEnd - pc", "0");
+    em.block("", () => (transposed ? fillRows(em, fill) : fillLanes(em, fill)));
+    if (transposed) emitTranspose("w_rows", v.stride, "pEnd - pc", "0");
   }
 
-  /** Where memory ends that a turn may read beyond a stretch: of the vector side's operand, if it is read there. */
+  /** Where memory ends that a transposition may read beyond a stretch: of the vector side's operand, if it is read in place. */
   operandEnd(): string {
     const { v } = this.plan;
     if (v.kind !== "across" && v.kind !== "permuted") return "0";

@@ -87,11 +87,11 @@ describe("matrix products", () => {
       [n, 32],
       [n, 32],
     ];
-    const turned = { ta: false, tb: true };
-    expect(planOf(matmul, shapes(1000), turned)).toMatchObject({ resident: true, blockTiles: 1 });
-    expect(Math.max(...planOf(matmul, shapes(1000), turned).tiling.sizes)).toBe(14);
-    expect(planOf(matmul, shapes(1024), turned)).toMatchObject({ resident: true, blockTiles: 1 });
-    expect(Math.max(...planOf(matmul, shapes(1024), turned).tiling.sizes)).toBe(8);
+    const transposed = { ta: false, tb: true };
+    expect(planOf(matmul, shapes(1000), transposed)).toMatchObject({ resident: true, blockTiles: 1 });
+    expect(Math.max(...planOf(matmul, shapes(1000), transposed).tiling.sizes)).toBe(14);
+    expect(planOf(matmul, shapes(1024), transposed)).toMatchObject({ resident: true, blockTiles: 1 });
+    expect(Math.max(...planOf(matmul, shapes(1024), transposed).tiling.sizes)).toBe(8);
   });
 
   it("have tiles that fit the registers", () => {

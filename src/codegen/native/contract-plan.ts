@@ -37,7 +37,7 @@ import {
   type Tiling,
   tilingOf,
 } from "./contract-access.ts";
-import { cyclesOf, sideCost, turnCost } from "./contract-cost.ts";
+import { cyclesOf, sideCost, transposeCost } from "./contract-cost.ts";
 import { type Padding, paddingOf } from "./contract-padded.ts";
 import type { DepthStep } from "./gemm-micro.ts";
 import type { NativeOptions } from "./options.ts";
@@ -394,8 +394,11 @@ class Planner {
     const permuted = access && stride !== null && this.permuted(access, stride);
     // A panel of the whole depth is large: only where rows would have to be gathered, or where it is not.
     const small = 2 * this.lanes * this.bytes * this.nest.depth.extent <= RESIDENT_BYTES;
-    const turn = permuted ? turnCost(permuted.stretches, this.lanes, this.nest.depth.extent) : Number.POSITIVE_INFINITY;
-    if (permuted && turn < cost(v) && (small ? turn < cost(inner) + 0.4 : cost(inner) > 1)) return permuted;
+    const transposing = permuted
+      ? transposeCost(permuted.stretches, this.lanes, this.nest.depth.extent)
+      : Number.POSITIVE_INFINITY;
+    if (permuted && transposing < cost(v) && (small ? transposing < cost(inner) + 0.4 : cost(inner) > 1))
+      return permuted;
     if (cost(inner) + 0.4 < cost(v)) return { kind: "turned", stride: this.padded(this.run) };
     return { kind: "along" };
   }

@@ -61,23 +61,23 @@ function finishSwapped(em: VectorEmitter, nest: ContractNest, plan: ProductPlan,
   const { code } = em;
   const { dtype, lanes } = plan;
   em.vec = nest.cols;
-  const [g, turned] = [code.name("g"), code.name("turned")];
+  const [g, transposed] = [code.name("g"), code.name("turned")];
   const there = widthOf(tile.widths) - tile.beyond;
   const height = Number(tile.rows);
   em.block(`for (idx ${g} = 0; ${g} < ${there}; ${g} += ${lanes})`, () => {
-    code.line(`${dtype} ${turned}[${lanes * lanes}] __attribute__((aligned(64)));`);
+    code.line(`${dtype} ${transposed}[${lanes * lanes}] __attribute__((aligned(64)));`);
     const last = `(${there} - ${g} < ${lanes} ? ${there} - ${g} : ${lanes})`;
     for (let first = 0; first < height; first += lanes) {
       const rows = Math.min(lanes, height - first);
       const from = `${tile.at} + ${first} * ${tile.stride} + ${g}`;
-      code.line(`${acrossName(dtype)}(${from}, ${tile.stride}, ${rows}, ${lanes}, ${turned}, ${lanes}, 0, 0);`);
+      code.line(`${acrossName(dtype)}(${from}, ${tile.stride}, ${rows}, ${lanes}, ${transposed}, ${lanes}, 0, 0);`);
       const [i, row, col] = [code.name("i"), em.counter(nest.rows), em.counter(nest.cols)];
       em.block(`for (idx ${i} = 0, end = ${last}; ${i} < end; ${i}++)`, () => {
         code.line(`const idx ${row} = ${tile.vector} + ${g} + ${i};`);
         for (let at = 0; at < rows; at += em.lanes) {
           em.block("", () => {
             code.line(`const idx ${col} = ${tile.spread} + ${first + at};`);
-            storeSums(em, nest, `${turned} + ${i} * ${lanes} + ${at}`, Math.min(em.lanes, rows - at));
+            storeSums(em, nest, `${transposed} + ${i} * ${lanes} + ${at}`, Math.min(em.lanes, rows - at));
           });
         }
       });

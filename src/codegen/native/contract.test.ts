@@ -62,20 +62,20 @@ function side(
   const [batch, lane] = axes;
   const [b, i] = [varIndex(batch), varIndex(lane)];
   const [p, d] = [lane.extent, depth];
-  const turned = linearIndex([b, l, i], [batch.extent, d, p]);
+  const transposed = linearIndex([b, l, i], [batch.extent, d, p]);
   const plain = linearIndex([b, i, l], [batch.extent, p, d]);
   const relu = (x: Expr): Expr => call("max", [x, constant(dtype, 0)]);
   switch (layout) {
     case "plain":
       return { expr: load(dtype, operand, plain), elements: batch.extent * p * d };
     case "turned":
-      return { expr: load(dtype, operand, turned), elements: batch.extent * p * d };
+      return { expr: load(dtype, operand, transposed), elements: batch.extent * p * d };
     case "shared":
       return { expr: load(dtype, operand, linearIndex([i, l], [p, d])), elements: p * d };
     case "fused":
       return { expr: relu(load(dtype, operand, plain)), elements: batch.extent * p * d };
     case "fused turned":
-      return { expr: relu(load(dtype, operand, turned)), elements: batch.extent * p * d };
+      return { expr: relu(load(dtype, operand, transposed)), elements: batch.extent * p * d };
     case "weights":
     case "stamps": {
       // Nine taps lie next to each other and run slower than the channels, of which there are d / 9.

@@ -1,6 +1,6 @@
 /**
- * @file Matrices turned round, in C. Where memory runs along the depth of a product, the lanes of a panel lie a row apart:
- * blocks of L × L are read as rows and turned round in registers, in log2 L rounds that swap the off-diagonal halves of ever
+ * @file Transposition of matrices, in C. Where memory runs along the depth of a product, the lanes of a panel are a row apart:
+ * blocks of L × L are read as rows and transposed in registers, in log2 L rounds that swap the off-diagonal halves of ever
  * smaller blocks.
  *
  *   a b | c d        a b  i j        a e  i m
@@ -18,14 +18,14 @@ import type { ShareFunction } from "./options.ts";
 
 const list = (n: number): readonly number[] => Array.from({ length: n }, (_, i) => i);
 
-export const turnName = (dtype: ProductType): string => fileName(`turn_${dtype}`);
+export const transposeName = (dtype: ProductType): string => fileName(`turn_${dtype}`);
 export const acrossName = (dtype: ProductType): string => fileName(`across_${dtype}`);
 
-/** tide_turn_T: the L rows of L lanes at r, turned round. */
-function turnText(dtype: ProductType, lanes: number): string {
+/** tide_turn_T: the L rows of L lanes at r, transposed. */
+function transposeText(dtype: ProductType, lanes: number): string {
   const v = vectorName(dtype, lanes);
   const out: string[] = [
-    `static inline __attribute__((always_inline)) void ${turnName(dtype)}(${v} *r) {`,
+    `static inline __attribute__((always_inline)) void ${transposeName(dtype)}(${v} *r) {`,
     `  ${v} x, y;`,
   ];
   for (let half = lanes / 2; half >= 1; half /= 2) {
@@ -66,7 +66,7 @@ function acrossText(dtype: ProductType, lanes: number): string {
           if (i < there) r[i] = *(const ${v}u *)(src + (l + i) * ld + k);
         }
       }
-      ${turnName(dtype)}(r);
+      ${transposeName(dtype)}(r);
       if (at) {
         for (int i = 0; i < steps; i++) if (at[k + i] >= 0) *(${v}u *)(dst + at[k + i] * width + l) = r[i];
       } else if (steps == ${lanes}) {
@@ -85,7 +85,7 @@ function acrossText(dtype: ProductType, lanes: number): string {
 `;
 }
 
-/** Puts what turns matrices of a type round into the file; `lanes` is a whole register. */
+/** Adds the functions that transpose matrices of a type to the file; `lanes` is a whole register. */
 export function sharePacking(share: ShareFunction, dtype: ProductType, lanes: number): void {
-  share(turnName(dtype), () => turnText(dtype, lanes) + acrossText(dtype, lanes));
+  share(transposeName(dtype), () => transposeText(dtype, lanes) + acrossText(dtype, lanes));
 }

@@ -31,8 +31,8 @@ export interface NativeFunction {
 function emitNest(em: VectorEmitter, nest: Nest, file: CFile): Units {
   switch (nest.kind) {
     case "map":
-      if (nest.unlessSame) {
-        const [a, b] = nest.unlessSame.map((operand) => em.pointer(operand, 0));
+      if (nest.skipIfAliased) {
+        const [a, b] = nest.skipIfAliased.map((operand) => em.pointer(operand, 0));
         em.code.line(`if ((void *)${a} == (void *)${b}) return;`);
       }
       return emitMap(em, nest, file);

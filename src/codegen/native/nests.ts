@@ -4,7 +4,7 @@ import type { MapNest, ScanNest, ScatterNest, ShuffleNest, Store } from "../../k
 import { live, UNDIVIDED, type Units } from "../units.ts";
 import { emitOuter, emitRow, emitStores, operandType } from "./emit-loops.ts";
 import type { Context, VectorEmitter } from "./emitter.ts";
-import { emitTurnedMap, turnedMap } from "./map-turned.ts";
+import { emitTransposedMap, transposedMap } from "./map-transposed.ts";
 import type { CFile } from "./options.ts";
 import { constantText } from "./scalar.ts";
 
@@ -33,8 +33,8 @@ function emitRows(
 
 export function emitMap(em: VectorEmitter, nest: MapNest, { options, share }: CFile): Units {
   if (nest.loops.some((v) => v.extent === 0)) return { count: 0, grain: 1 };
-  const turned = turnedMap(em, nest, options);
-  if (turned) return emitTurnedMap(em, nest, turned, share);
+  const transposed = transposedMap(em, nest, options);
+  if (transposed) return emitTransposedMap(em, nest, transposed, share);
   const values = nest.stores.map((s) => s.value);
   return emitRows(em, nest.loops, values, (ctx) => emitStores(em, nest.stores, ctx));
 }

@@ -1,14 +1,14 @@
 /**
  * @file Reductions as C. The order of additions is that of kernel/loops.ts, whatever was fused in and whatever the width of
  * registers: across the lanes of the last counter (sixteen partial sums, eight of f64), or down sequential sums with the
- * kept counter in the lanes; long ones in folds.
+ * kept counter in the lanes; long ones in blocks.
  */
 
 import { invariant } from "../../base/invariant.ts";
 import { laneBytes } from "../../kernel/dtype.ts";
 import type { LoopVar } from "../../kernel/expr.ts";
 import type { ReduceNest } from "../../kernel/loops.ts";
-import { FOLD_TURNS, foldRun, folds, identityOf } from "../../kernel/loops.ts";
+import { BLOCK_TERMS, blockElements, identityOf, usesBlockSums } from "../../kernel/loops.ts";
 import { live, UNDIVIDED, type Units } from "../units.ts";
 import { emitOuter, emitStores } from "./emit-loops.ts";
 import type { Context, VectorEmitter } from "./emitter.ts";
@@ -20,13 +20,13 @@ const TILE = 8;
 /** Accumulators side by side, where the order makes no difference and one would wait for itself. */
 const CHAINS = 4;
 
-/** Accumulators in an array of registers, and for long sums the middle and total ones (see ReduceNest). */
+/** Accumulators in an array of registers, and for long sums the block sums and totals (see ReduceNest). */
 class Accumulators {
   readonly acc: string;
   readonly #em: VectorEmitter;
   readonly #nest: ReduceNest;
   readonly #count: number;
-  readonly #folds: { readonly middle: string; readonly total: string; readonly turns: string } | null;
+  readonly #levels: { readonly blockSum: string; readonly total: string; readonly flushes: string } | null;
 
   constructor(em: VectorEmitter, nest: ReduceNest, count: number) {
     const { code } = em;
@@ -34,15 +34,15 @@ class Accumulators {
     this.#nest = nest;
     this.#count = count;
     this.acc = code.name("acc");
-    this.#folds = folds(nest)
-      ? { middle: code.name("middle"), total: code.name("total"), turns: code.name("turns") }
+    this.#levels = usesBlockSums(nest)
+      ? { blockSum: code.name("middle"), total: code.name("total"), flushes: code.name("turns") }
       : null;
-    const arrays = this.#folds ? [this.acc, this.#folds.middle, this.#folds.total] : [this.acc];
+    const arrays = this.#levels ? [this.acc, this.#levels.blockSum, this.#levels.total] : [this.acc];
     for (const array of arrays) {
       code.line(`${em.type(nest.dtype)} ${array}[${count}];`);
       this.#each((u) => `${array}[${u}] = ${this.#identity()};`);
     }
-    if (this.#folds) code.line(`int ${this.#folds.turns} = 0;`);
+    if (this.#levels) code.line(`int ${this.#levels.flushes} = 0;`);
   }
 
   #identity(): string {
@@ -74,27 +74,27 @@ class Accumulators {
     }
   }
 
-  get folding(): boolean {
-    return this.#folds !== null;
+  get hasBlockSums(): boolean {
+    return this.#levels !== null;
   }
 
-  /** Elements of the last counter from one fold to the next. */
+  /** Elements of the last counter from one flush to the next. */
   get run(): number {
-    return foldRun(this.#nest);
+    return blockElements(this.#nest);
   }
 
-  fold(): void {
-    if (!this.#folds) return;
-    const { middle, total, turns } = this.#folds;
-    this.#into(middle, this.acc);
-    this.#em.code.block(`if (++${turns} % ${FOLD_TURNS} == 0)`, () => this.#into(total, middle));
+  flush(): void {
+    if (!this.#levels) return;
+    const { blockSum, total, flushes } = this.#levels;
+    this.#into(blockSum, this.acc);
+    this.#em.code.block(`if (++${flushes} % ${BLOCK_TERMS} == 0)`, () => this.#into(total, blockSum));
   }
 
   /** Leaves the totals where the accumulators were. */
   finish(): void {
-    if (!this.#folds) return;
-    const { middle, total } = this.#folds;
-    this.#into(total, middle);
+    if (!this.#levels) return;
+    const { blockSum, total } = this.#levels;
+    this.#into(total, blockSum);
     this.#each((u) => `${this.acc}[${u}] = ${total}[${u}];`);
   }
 }
@@ -106,7 +106,7 @@ function combineText(nest: ReduceNest, a: string, b: string, lanes: number): str
 
 export function emitReduce(em: VectorEmitter, nest: ReduceNest): Units {
   if (nest.loops.some((v) => v.extent === 0)) return { count: 0, grain: 1 };
-  return nest.lanes === "reduce" ? emitAcross(em, nest) : emitDown(em, nest);
+  return nest.order === "interleaved" ? emitAcross(em, nest) : emitDown(em, nest);
 }
 
 // ---- across the lanes -------------------------------------------------------------------------------------------------
@@ -188,12 +188,12 @@ function emitLast(em: VectorEmitter, nest: ReduceNest, sums: Accumulators, round
     em.block(`for (idx ${name} = 0; ${name} < ${from}; ${name} += ${chains * wide})`, () => round(name, chains));
     sums.join(Math.max(1, wide / em.lanes));
   }
-  if (sums.folding && last.extent >= run) {
+  if (sums.hasBlockSums && last.extent >= run) {
     from = last.extent - (last.extent % run);
     const [start, name] = [code.name("run"), code.name("r")];
     em.block(`for (idx ${start} = 0; ${start} < ${from}; ${start} += ${run})`, () => {
       em.block(`for (idx ${name} = ${start}; ${name} < ${start} + ${run}; ${name} += ${wide})`, () => round(name));
-      sums.fold();
+      sums.flush();
     });
   }
   if (whole > from) {
@@ -202,7 +202,7 @@ function emitLast(em: VectorEmitter, nest: ReduceNest, sums: Accumulators, round
   }
   if (last.extent > whole) emitRest(em, nest, sums, rounds);
   // A fold ends the range of the last counter, also where a whole run has just ended.
-  sums.fold();
+  sums.flush();
 }
 
 /** What fills no round: by groups into the first group of accumulators, then one by one into the first of all. */
@@ -342,16 +342,16 @@ function emitTile(em: VectorEmitter, nest: ReduceNest, { column, count, ctx }: T
       em.block(`for (int u = 0; u < ${count}; u++)`, () => run("u"));
     }
   };
-  const turn = (): void => each((sum) => code.line(`${sum} = ${sums.combine(sum, em.emit(nest.body, ctx))};`));
+  const iteration = (): void => each((sum) => code.line(`${sum} = ${sums.combine(sum, em.emit(nest.body, ctx))};`));
   const counters = live(nest.reduce);
   const inner = counters.pop() ?? null;
   if (nest.reduce.every((v) => v.extent > 0)) {
     em.loops(counters, () => {
       if (!inner) {
-        turn();
+        iteration();
         return;
       }
-      emitTurns(em, inner, sums, turn);
+      emitIterations(em, inner, sums, iteration);
     });
   }
   sums.finish();
@@ -361,25 +361,25 @@ function emitTile(em: VectorEmitter, nest: ReduceNest, { column, count, ctx }: T
   });
 }
 
-/** The innermost reduce counter, with a fold after every run of it and at its end. */
-function emitTurns(em: VectorEmitter, inner: LoopVar, sums: Accumulators, turn: () => void): void {
-  if (!sums.folding) {
-    em.loop(inner, turn);
+/** The innermost reduce counter, with a flush into the block sums after every run and at the end. */
+function emitIterations(em: VectorEmitter, inner: LoopVar, sums: Accumulators, iteration: () => void): void {
+  if (!sums.hasBlockSums) {
+    em.loop(inner, iteration);
     return;
   }
   const { run } = sums;
   const [start, name] = [em.code.name("run"), em.code.name("r")];
   const whole = inner.extent - (inner.extent % run);
-  const turns = (from: string, to: string): void => {
+  const emitRun = (from: string, to: string): void => {
     em.vars.set(inner, name);
-    em.block(`for (idx ${name} = ${from}; ${name} < ${to}; ${name}++)`, turn);
+    em.block(`for (idx ${name} = ${from}; ${name} < ${to}; ${name}++)`, iteration);
   };
   if (whole > 0) {
     em.block(`for (idx ${start} = 0; ${start} < ${whole}; ${start} += ${run})`, () => {
-      turns(start, `${start} + ${run}`);
-      sums.fold();
+      emitRun(start, `${start} + ${run}`);
+      sums.flush();
     });
   }
-  if (inner.extent > whole) turns(String(whole), String(inner.extent));
-  sums.fold();
+  if (inner.extent > whole) emitRun(String(whole), String(inner.extent));
+  sums.flush();
 }

@@ -187,12 +187,12 @@ export class ContractPanels {
         contexts.push(whole ? { ...VECTOR, shift } : { ...SINGLE, shift });
         shift += whole ? em.lanes : 1;
       }
-      this.depthRuns((inner, turn) => {
+      this.depthRuns((inner, iteration) => {
         em.countUses([safe]);
         em.dropPointers();
         em.hoistBounds([safe], inner, contexts);
         em.preparePointers([safe], [], inner, contexts);
-        turn(() => {
+        iteration(() => {
           em.scope(() => {
             for (const ctx of contexts) {
               code.get(locals.dst);
@@ -214,7 +214,7 @@ export class ContractPanels {
    * Walks [begin, end) of the depth block. With a split depth, run by run: `body` prepares for a run of the inner counter and then calls
    * `turn` with what happens at each element of it.
    */
-  depthRuns(body: (inner: LoopVar, turn: (each: () => void) => void) => void): void {
+  depthRuns(body: (inner: LoopVar, iteration: (each: () => void) => void) => void): void {
     const { em, nest, locals } = this;
     const { code } = em;
     const [depth, end] = [code.local("i32"), code.local("i32")];

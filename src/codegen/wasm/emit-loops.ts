@@ -107,7 +107,7 @@ export function emitStrides(em: VectorEmitter, v: LoopVar, strides: readonly num
   const before = em.multiple;
   // Registers come before single elements, in rows that begin at 0 and pieces that begin at a multiple of a register.
   if (v === em.vec) em.multiple = em.lanes;
-  const turn = (stride: number): void => {
+  const iteration = (stride: number): void => {
     em.scope(() => steps.body(stride));
     steps.after?.(stride);
     code.increment(local, stride);
@@ -127,7 +127,7 @@ export function emitStrides(em: VectorEmitter, v: LoopVar, strides: readonly num
         code.get(local).i32Const(runs.run).op(OP.i32Add).set(end);
         code.while(
           () => code.get(local).get(end).op(OP.i32LtS),
-          () => turn(widest),
+          () => iteration(widest),
         );
         runs.emit();
       },
@@ -142,7 +142,7 @@ export function emitStrides(em: VectorEmitter, v: LoopVar, strides: readonly num
         else code.get(local).i32Const(stride).op(OP.i32Add).get(hi);
         code.op(OP.i32LeS);
       },
-      () => turn(stride),
+      () => iteration(stride),
     );
   }
   runs?.emit();

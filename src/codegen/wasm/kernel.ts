@@ -78,8 +78,8 @@ export class KernelLibrary {
     const { code } = em;
     switch (nest.kind) {
       case "map": {
-        if (!nest.unlessSame) return emitMap(em, nest, kernel.operands);
-        const [a, b] = nest.unlessSame;
+        if (!nest.skipIfAliased) return emitMap(em, nest, kernel.operands);
+        const [a, b] = nest.skipIfAliased;
         let units = UNDIVIDED;
         code.get(addressNumber(a, 0)).get(addressNumber(b, 0)).op(OP.i32Ne);
         code.if(null, () => {

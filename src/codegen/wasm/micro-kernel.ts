@@ -93,12 +93,12 @@ export function addMicroKernel(
 
   code.get(a).get(depth).i32Const(rowBytes).op(OP.i32Mul).op(OP.i32Add).set(end);
   const more = (): Code => code.get(a).get(end).op(OP.i32Ne);
-  const turn = (): void => {
+  const iteration = (): void => {
     emitOuterProduct(code, ARITHMETIC[dtype], { a, b, sums, bytes: bytesOf(dtype), fma });
     code.increment(a, rowBytes).increment(b, tile.vectors * VECTOR_BYTES);
   };
   // Locals start as zeros: a block is summed on its own and then added, which keeps long sums accurate.
-  more().if(null, () => code.repeat(turn, more));
+  more().if(null, () => code.repeat(iteration, more));
   const addTo = (sum: number, offset: number): void => {
     code.get(row).memory("load", offset).get(sum).simd(ARITHMETIC[dtype].add).set(sum);
   };

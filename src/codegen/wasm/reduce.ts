@@ -1,12 +1,12 @@
 /**
  * @file Reductions as WebAssembly. The order of additions is that of kernel/loops.ts, whatever was fused in: across the
- * lanes of the last counter, or down sequential sums with the kept counter in the lanes, long ones in folds.
+ * lanes of the last counter, or down sequential sums with the kept counter in the lanes, long ones in blocks.
  */
 
 import { invariant } from "../../base/invariant.ts";
 import { laneBytes } from "../../kernel/dtype.ts";
 import type { Operand, ReduceNest } from "../../kernel/loops.ts";
-import { FOLD_TURNS, foldRun, folds, identityOf } from "../../kernel/loops.ts";
+import { BLOCK_TERMS, blockElements, identityOf, usesBlockSums } from "../../kernel/loops.ts";
 import { live, UNDIVIDED, type Units } from "../units.ts";
 import { type Context, SINGLE, VECTOR } from "./addresses.ts";
 import { contextsOf, emitCombine, emitCounters, emitStores, emitStrides, emitUnits, type Runs } from "./emit-loops.ts";
@@ -14,30 +14,30 @@ import { OP } from "./encoder.ts";
 import { splatConstant } from "./scalar.ts";
 import type { VectorEmitter } from "./vector.ts";
 
-/** The middle and total accumulators of a long reduction; see ReduceNest. */
-class FoldEmitter {
+/** Block sums and totals of a long reduction; see ReduceNest. */
+class BlockSumEmitter {
   readonly #em: VectorEmitter;
   readonly #nest: ReduceNest;
   readonly #accs: readonly number[];
-  readonly #middle: readonly number[];
+  readonly #blockSum: readonly number[];
   readonly #total: readonly number[];
-  readonly #folds: number;
+  readonly #flushes: number;
   readonly runs: Runs;
 
   constructor(em: VectorEmitter, nest: ReduceNest, accs: readonly number[]) {
     this.#em = em;
     this.#nest = nest;
     this.#accs = accs;
-    this.#middle = accs.map(() => em.code.local("v128"));
+    this.#blockSum = accs.map(() => em.code.local("v128"));
     this.#total = accs.map(() => em.code.local("v128"));
-    this.#folds = em.code.local("i32");
-    this.runs = { run: foldRun(nest), emit: () => this.#fold() };
+    this.#flushes = em.code.local("i32");
+    this.runs = { run: blockElements(nest), emit: () => this.#flush() };
   }
 
   restart(): void {
-    this.#clear(this.#middle);
+    this.#clear(this.#blockSum);
     this.#clear(this.#total);
-    this.#em.code.i32Const(0).set(this.#folds);
+    this.#em.code.i32Const(0).set(this.#flushes);
   }
 
   #clear(locals: readonly number[]): void {
@@ -54,27 +54,27 @@ class FoldEmitter {
     this.#clear(source);
   }
 
-  #fold(): void {
+  #flush(): void {
     const { code } = this.#em;
-    this.#into(this.#middle, this.#accs);
-    code.increment(this.#folds, 1);
-    code.get(this.#folds).i32Const(FOLD_TURNS).op(OP.i32RemU).op(OP.i32Eqz);
-    code.if(null, () => this.#into(this.#total, this.#middle));
+    this.#into(this.#blockSum, this.#accs);
+    code.increment(this.#flushes, 1);
+    code.get(this.#flushes).i32Const(BLOCK_TERMS).op(OP.i32RemU).op(OP.i32Eqz);
+    code.if(null, () => this.#into(this.#total, this.#blockSum));
   }
 
   /** Leaves the totals where the accumulators were. */
   finish(): void {
-    this.#into(this.#total, this.#middle);
+    this.#into(this.#total, this.#blockSum);
     for (const [i, acc] of this.#accs.entries()) this.#em.code.get(this.#total[i] as number).set(acc);
   }
 }
 
 export function emitReduce(em: VectorEmitter, nest: ReduceNest, operands: readonly Operand[]): Units {
   if (nest.loops.some((v) => v.extent === 0)) return UNDIVIDED;
-  return nest.lanes === "reduce" ? emitReduceAcross(em, nest, operands) : emitReduceDown(em, nest, operands);
+  return nest.order === "interleaved" ? emitReduceAcross(em, nest, operands) : emitReduceDown(em, nest, operands);
 }
 
-/** The last reduce counter is spread over the lanes; see ReduceNest for the order. */
+/** The last reduce counter is in the lanes; see ReduceNest for the order. */
 function emitReduceAcross(em: VectorEmitter, nest: ReduceNest, operands: readonly Operand[]): Units {
   const { code } = em;
   const last = nest.reduce.at(-1);
@@ -94,10 +94,10 @@ function emitReduceAcross(em: VectorEmitter, nest: ReduceNest, operands: readonl
     emitCombine(em, nest.combine, nest.dtype);
     code.set(acc);
   };
-  const fold = folds(nest) ? new FoldEmitter(em, nest, accs) : null;
+  const blockSums = usesBlockSums(nest) ? new BlockSumEmitter(em, nest, accs) : null;
   return emitUnits(em, live(nest.loops), () => {
     for (const acc of accs) code.v128Const(identity).set(acc);
-    fold?.restart();
+    blockSums?.restart();
     em.vec = last;
     if (nest.reduce.every((v) => v.extent > 0)) {
       emitCounters(em, live(nest.reduce.slice(0, -1)), () => {
@@ -116,12 +116,12 @@ function emitReduceAcross(em: VectorEmitter, nest: ReduceNest, operands: readonl
                   accumulate(accs[i] as number, { ...VECTOR, shift: i * em.lanes });
             },
             after: (stride) => em.bumpPointers(stride),
-            runs: fold?.runs,
+            runs: blockSums?.runs,
           });
         });
       });
     }
-    fold?.finish();
+    blockSums?.finish();
     const total = joinAccumulators(em, nest, accs, mid);
     em.vec = null;
     em.scope(() => {
@@ -205,8 +205,8 @@ function emitReduceTile(
   const identity = splatConstant(nest.dtype, identityOf(nest.combine, nest.dtype));
   const accs = contexts.map(() => code.local("v128"));
   for (const acc of accs) code.v128Const(identity).set(acc);
-  const fold = folds(nest) ? new FoldEmitter(em, nest, accs) : null;
-  fold?.restart();
+  const blockSums = usesBlockSums(nest) ? new BlockSumEmitter(em, nest, accs) : null;
+  blockSums?.restart();
   const counters = live(nest.reduce);
   const inner = counters.pop() ?? null;
   const step = (): void => {
@@ -230,11 +230,11 @@ function emitReduceTile(
         code.i32Const(0).set(local);
         em.preparePointers([nest.body], [], inner);
         em.hoist([nest.body], inner, contexts);
-        emitStrides(em, inner, [1], { body: step, after: () => em.bumpPointers(1), runs: fold?.runs });
+        emitStrides(em, inner, [1], { body: step, after: () => em.bumpPointers(1), runs: blockSums?.runs });
       }),
     );
   }
-  fold?.finish();
+  blockSums?.finish();
   em.scope(() => {
     em.countUses(nest.stores.map((s) => s.value));
     contexts.forEach((ctx, i) => {

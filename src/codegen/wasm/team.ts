@@ -12,7 +12,7 @@
  *
  *   claim     number of the call << 32 | pieces taken, a bit each; bits of pieces that do not exist are set from the start
  *   done      how many pieces are finished: what the caller waits for
- *   turn      number of the last call: what workers wait for
+ *   call      number of the last call: what workers wait for
  *   program   number of the program that runs: several may run in turn in one memory, with the same words
  *
  * Invariants. What a call is (function, units, arguments) is written only while every bit of `claim` is set, and read only
@@ -31,7 +31,7 @@ import { Code, type ModuleBuilder, OP } from "./encoder.ts";
 export const TEAM = {
   claim: 0,
   done: 64,
-  turn: 128,
+  call: 128,
   /** Workers asleep. */
   sleepers: 192,
   /** One of MODE. */
@@ -237,14 +237,14 @@ export class TeamEmitter {
       this.#at(code, word).get(i).i32Store();
     });
     this.#at(code, "done").i32Const(0).atomic("i32_store");
-    this.#load(code, "turn").i32Const(1).op(OP.i32Add).set(call);
+    this.#load(code, "call").i32Const(1).op(OP.i32Add).set(call);
     // claim = call << 32 | ~((1 << pieces) − 1), which for 32 pieces has no bit set
     this.#at(code, "claim");
     code.get(call).op(OP.i64ExtendI32U).i64Const(32).op(OP.i64Shl);
     code.i32Const(0).i64Const(1).get(3).op(OP.i64ExtendI32U).op(OP.i64Shl).op(OP.i32WrapI64).op(OP.i32Sub);
     code.op(OP.i64ExtendI32U).op(OP.i64Or).atomic("i64_store");
-    this.#at(code, "turn").get(call).atomic("i32_store");
-    this.#load(code, "sleepers").if(null, () => this.#at(code, "turn").i32Const(-1).atomic("notify").op(OP.drop));
+    this.#at(code, "call").get(call).atomic("i32_store");
+    this.#load(code, "sleepers").if(null, () => this.#at(code, "call").i32Const(-1).atomic("notify").op(OP.drop));
     const [caller, own] = [() => code.i32Const(0), () => this.#load(code, "program")];
     this.#work(code, caller, own);
     this.#join(code, 3);
@@ -282,15 +282,15 @@ export class TeamEmitter {
   /** (thread, program): a worker's part, until it is sent away, another program runs, or nothing happens for a while. */
   #addHelp(): number {
     const code = new Code(["i32", "i32"]);
-    const [turn, looks, woken] = [code.local("i32"), code.local("i32"), code.local("i32")];
-    const same = (): Code => this.#load(code, "turn").get(turn).op(OP.i32Eq);
+    const [call, looks, woken] = [code.local("i32"), code.local("i32"), code.local("i32")];
+    const same = (): Code => this.#load(code, "call").get(call).op(OP.i32Eq);
     code.while(
       () => {
         this.#load(code, "mode").i32Const(MODE.leave).op(OP.i32Ne);
         this.#load(code, "program").get(1).op(OP.i32Eq).op(OP.i32And);
       },
       () => {
-        this.#load(code, "turn").set(turn);
+        this.#load(code, "call").set(call);
         const [worker, own] = [() => code.get(0), () => code.get(1)];
         this.#work(code, worker, own);
         code.i32Const(0).set(looks);
@@ -300,7 +300,7 @@ export class TeamEmitter {
         );
         same().if(null, () => {
           this.#at(code, "sleepers").i32Const(1).atomic("i32_add").op(OP.drop);
-          this.#at(code, "turn").get(turn).i64Const(LINGER).atomic("wait32").set(woken);
+          this.#at(code, "call").get(call).i64Const(LINGER).atomic("wait32").set(woken);
           this.#at(code, "sleepers").i32Const(1).atomic("i32_sub").op(OP.drop);
           // 2: nobody called
           code.get(woken).i32Const(2).op(OP.i32Eq);

@@ -7,7 +7,7 @@
  *   ge(row, column)                    true exactly where Σ coef · position ≤ 0        a side of a line
  *   where(past, score, -∞)             -∞ beyond the line
  *   sub(…, most), exp                  f(-∞) beyond the line: 0
- *   matmul(e, v)                       gets xin: beyond the line x is zero (ops/matmul.ts)
+ *   matmul(e, v)                       gets xNonzero: beyond the line x is zero (ops/matmul.ts)
  *
  * What is found holds for every input that is finite: -∞ - y is taken for -∞ and 0 · y for 0. Signs of zeros are not known, and
  * numbers are those of the element type.
@@ -224,4 +224,8 @@ function annotate(graph: Graph): Graph {
 }
 
 /** Tells products which of their factors are zero by construction. */
-export const zeros: Pass = { name: "zeros", after: ["inline", "fold", "canonicalize", "cse", "dce"], run: annotate };
+export const inferZeroRegions: Pass = {
+  name: "infer-zero-regions",
+  after: ["inline", "fold", "canonicalize", "cse", "dce"],
+  run: annotate,
+};

@@ -18,7 +18,7 @@ type Type = "f32" | "f64" | "i32";
 function graphOf(): Graph {
   const b = new Build("transpositions");
   const results: Value[] = [];
-  const turned = (dtype: Type, shape: readonly number[], perm: readonly number[]): Value => {
+  const transposed = (dtype: Type, shape: readonly number[], perm: readonly number[]): Value => {
     const from = perm.map((_, axis) => at(shape, perm.indexOf(axis)));
     return b.call(transpose, [b.param(tensorType(dtype, from))], { perm });
   };
@@ -33,8 +33,8 @@ function graphOf(): Graph {
   for (const shape of sizes) {
     for (const dtype of ["f32", "i32", "f64"] as const) {
       const straight = b.param(tensorType(dtype, shape));
-      const sum = b.call(add, [turned(dtype, shape, [1, 0]), straight], {});
-      results.push(sum, b.call(mul, [turned(dtype, shape, [1, 0]), turned(dtype, shape, [1, 0])], {}));
+      const sum = b.call(add, [transposed(dtype, shape, [1, 0]), straight], {});
+      results.push(sum, b.call(mul, [transposed(dtype, shape, [1, 0]), transposed(dtype, shape, [1, 0])], {}));
     }
   }
   for (const perm of [
@@ -44,7 +44,7 @@ function graphOf(): Graph {
     [0, 2, 1],
   ]) {
     const shape = [19, 35, 48];
-    results.push(b.call(add, [turned("f32", shape, perm), turned("f32", shape, [2, 1, 0])], {}));
+    results.push(b.call(add, [transposed("f32", shape, perm), transposed("f32", shape, [2, 1, 0])], {}));
   }
   return b.finish(results);
 }

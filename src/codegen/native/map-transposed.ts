@@ -17,20 +17,20 @@ import { live, type Units } from "../units.ts";
 import { emitOuter, emitStores } from "./emit-loops.ts";
 import type { VectorEmitter } from "./emitter.ts";
 import { shareVectors } from "./gemm-micro.ts";
-import { sharePacking, turnName } from "./gemm-pack.ts";
+import { sharePacking, transposeName } from "./gemm-pack.ts";
 import type { NativeOptions, ShareFunction } from "./options.ts";
 
 type Load = Extract<Expr, { kind: "load" }>;
 /** One that can be turned round. */
-type Turned = Load & { readonly dtype: ProductType };
+type TransposableLoad = Load & { readonly dtype: ProductType };
 
 /** A map that reads across memory. */
-export interface TurnedMap {
+export interface TransposedMap {
   readonly outer: readonly LoopVar[];
   /** Memory runs along this counter, and `inner` lies in the lanes. */
   readonly along: LoopVar;
   readonly inner: LoopVar;
-  readonly loads: readonly Turned[];
+  readonly loads: readonly TransposableLoad[];
 }
 
 /** Elements between lanes from which each lane has a line of its own. */
@@ -49,13 +49,13 @@ function plainLoads(roots: readonly Expr[]): readonly Load[] {
 }
 
 /** What is to be turned round in a map, or null. `lanes` of the emitter are those of a whole register. */
-export function turnedMap(em: VectorEmitter, nest: MapNest, options: NativeOptions): TurnedMap | null {
+export function transposedMap(em: VectorEmitter, nest: MapNest, options: NativeOptions): TransposedMap | null {
   const loops = live(nest.loops);
   const inner = loops.pop();
   if (!inner || inner.extent < em.lanes || em.lanes !== options.lanes) return null;
   const step = ({ index }: Load, v: LoopVar): number | null => linearCoefficient(em.interner, index, v);
   const across = plainLoads(nest.stores.map((store) => store.value)).filter(
-    (load): load is Turned =>
+    (load): load is TransposableLoad =>
       typeOf(load.storage).plain && laneBytes(load.dtype) === 4 && Math.abs(step(load, inner) ?? 0) >= APART,
   );
   const along = loops.find((v) => v.extent >= em.lanes && across.some((load) => step(load, v) === 1));
@@ -64,7 +64,7 @@ export function turnedMap(em: VectorEmitter, nest: MapNest, options: NativeOptio
   return { outer: loops.filter((v) => v !== along), along, inner, loads };
 }
 
-export function emitTurnedMap(em: VectorEmitter, nest: MapNest, map: TurnedMap, share: ShareFunction): Units {
+export function emitTransposedMap(em: VectorEmitter, nest: MapNest, map: TransposedMap, share: ShareFunction): Units {
   const { outer, along } = map;
   for (const { dtype } of map.loads) {
     shareVectors(share, dtype, em.lanes);
@@ -77,7 +77,7 @@ export function emitTurnedMap(em: VectorEmitter, nest: MapNest, map: TurnedMap, 
 }
 
 /** Rows [from, to) of the counter along memory. */
-function emitBlocks(em: VectorEmitter, nest: MapNest, map: TurnedMap, [from, to]: readonly [string, string]): void {
+function emitBlocks(em: VectorEmitter, nest: MapNest, map: TransposedMap, [from, to]: readonly [string, string]): void {
   const { code, lanes } = em;
   const { along, inner } = map;
   const [row, end, done] = [code.name("row"), code.name("end"), code.name("done")];
@@ -111,7 +111,7 @@ function emitBlocks(em: VectorEmitter, nest: MapNest, map: TurnedMap, [from, to]
 function emitBlock(
   em: VectorEmitter,
   nest: MapNest,
-  { along, inner, loads }: TurnedMap,
+  { along, inner, loads }: TransposedMap,
   [row, column]: readonly [string, string],
 ): void {
   const { code, lanes } = em;
@@ -125,7 +125,7 @@ function emitBlock(
     code.line(
       `for (int r = 0; r < ${lanes}; r++) ${block}[r] = ${em.type(load.dtype)}_load(${first} + r * (idx)(${step}));`,
     );
-    code.line(`${turnName(load.dtype)}(${block});`);
+    code.line(`${transposeName(load.dtype)}(${block});`);
     return block;
   });
   em.block(`for (int r = 0; r < ${lanes}; r++)`, () => {
