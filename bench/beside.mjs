@@ -1,5 +1,5 @@
 /**
- * @file The table "Memory beside other tools" in README.md: the arena of every built-in program from `tidemark plan`,
+ * @file The table "Memory compared with other tools" in README.md: the arena of every built-in program from `tidemark plan`,
  * beside what other libraries took for the same training step. Needs a build (`npm run build`).
  *
  *   node bench/beside.mjs            prints the table
