@@ -20,7 +20,7 @@ import { flatten, type Tree } from "../trace/tree.ts";
 import { add, mul, round, stopGradient, sub } from "./elementwise.ts";
 import { vjp } from "./modes.ts";
 import { type Reversible, reversible } from "./reversible.ts";
-import { mapTrees } from "./trees.ts";
+import { map as mapTrees } from "./tree.ts";
 
 function requireGrid(name: string, grid: number): void {
   if (typeof grid === "number" && grid > 0 && Number.isFinite(grid) && Number.isInteger(Math.log2(grid))) return;

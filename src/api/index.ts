@@ -10,6 +10,17 @@ export type { TensorStorage, TypedArray } from "../trace/storage.ts";
 export type { NestedArray } from "../trace/tensor.ts";
 export type { Tree } from "../trace/tree.ts";
 export * from "./attention.ts";
+export type {
+  BlobLike,
+  ByteSink,
+  ByteSource,
+  ByteStream,
+  ByteWriter,
+  FileToRead,
+  FileToWrite,
+  ResponseLike,
+  WritableLike,
+} from "./byte-streams.ts";
 export { type Compiled, type CompileOptions, compile, type ProgramInfo } from "./compile.ts";
 export {
   cond,
@@ -45,6 +56,7 @@ export type { Usage } from "./kept-programs.ts";
 export * from "./linear.ts";
 export { logsumexp } from "./log-sum.ts";
 export * from "./loss.ts";
+export { fromMessage, type TreeMessage, toMessage } from "./message.ts";
 export { Tensor } from "./methods.ts";
 export * from "./modes.ts";
 export type { Place } from "./mutation.ts";
@@ -53,8 +65,12 @@ export type { Axes, TensorLike } from "./operands.ts";
 export { type PlanInfo, type PlanningOptions, type PlanProgress, plan, specsOf } from "./plan.ts";
 export * from "./pool.ts";
 export { type DrawOptions, dropout, random, type Tensors } from "./random.ts";
+export { type FileInfo, fileInfo } from "./read-tensors.ts";
 export * from "./reduce.ts";
 export * from "./reversible.ts";
+export { type LoadOptions as LoadFileOptions, load, loadFrom, type SaveOptions, save, saveTo } from "./save.ts";
 export { scope } from "./scope.ts";
 export * from "./shape.ts";
+export type { TreeStructure, WithLeaves } from "./tree.ts";
+export * as tree from "./tree.ts";
 export type { Padding, PerAxis } from "./window.ts";

@@ -11,10 +11,10 @@ import type { Tensor } from "../trace/tensor.ts";
 import { flatten, flattenLike, type Tree, unflatten } from "../trace/tree.ts";
 import { applyGraph } from "./apply.ts";
 import { abs, cast, maximum, sub } from "./elementwise.ts";
+import { floatLeaves } from "./float-leaves.ts";
 import { bind } from "./grad.ts";
 import { fullOf } from "./operands.ts";
 import { max } from "./reduce.ts";
-import { floatLeaves } from "./trees.ts";
 
 const greatest = (tensors: readonly Tensor[]): Tensor =>
   tensors

@@ -30,10 +30,10 @@ import { forLoop, scan } from "./control.ts";
 import { zerosLike } from "./create.ts";
 import { withVjp } from "./custom.ts";
 import { add } from "./elementwise.ts";
+import { floatLeaves, withFloats } from "./float-leaves.ts";
 import { bind } from "./grad.ts";
 import { vjp } from "./modes.ts";
 import { distance, isDevelopment, requireWayBack, runOn } from "./rebuilt.ts";
-import { floatLeaves, withFloats } from "./trees.ts";
 
 /** Rebuilds the input and takes the cotangent of the output to those of the input and of the parameters. */
 export type ReversibleBackward<X extends Tree, Y extends Tree, P extends Tree> = (

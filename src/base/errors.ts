@@ -24,6 +24,7 @@ export type ErrorCode =
   | "PlanInfeasible"
   | "TargetUnsupported"
   | "StorageError"
+  | "InvalidFile"
   | "UnknownProgram"
   | "UsageError";
 

@@ -1,2 +1,11 @@
 /** @file Globals that every place Tidemark runs in provides, for a core that is type-checked without DOM and Node. */
 declare const performance: { now(): number };
+
+declare class TextEncoder {
+  encode(text: string): Uint8Array;
+}
+
+declare class TextDecoder {
+  constructor(label: "utf-8", options: { readonly fatal: boolean });
+  decode(bytes: Uint8Array): string;
+}

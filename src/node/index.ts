@@ -23,6 +23,7 @@ export type { DiskOptions, LongRunOptions } from "./long-run-options.ts";
 export type { FileCosts } from "./measure.ts";
 export { type SimulateOptions, type SimulateResult, simulate } from "./simulate.ts";
 export { type TrainOptions, type TrainResult, train } from "./train.ts";
+export { loadFile, saveFile } from "./weights.ts";
 
 provideNative(nativeTarget);
 provideWorkers(nodeWorkers);

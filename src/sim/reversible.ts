@@ -13,7 +13,7 @@
 import { additiveCoupling, type CouplingOptions, type Halves, onGrid } from "../api/coupling.ts";
 import { add, mul, sub } from "../api/elementwise.ts";
 import { type Reversible, reversible, reversibleChain, reversibleLoop } from "../api/reversible.ts";
-import { mapTrees } from "../api/trees.ts";
+import { map as mapTrees } from "../api/tree.ts";
 import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import type { Tree } from "../trace/tree.ts";

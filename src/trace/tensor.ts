@@ -49,12 +49,20 @@ export interface TensorMethods {}
 
 export interface Tensor extends TensorMethods {}
 
+/** What engines name in the error with which they refuse to clone a tensor. */
+function toSendTensors_use_toMessage(): void {}
+
 /** An n-dimensional array of one element type: concrete, or a value of a program being traced. */
 // biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the methods are installed by api/methods.ts
 export class Tensor {
   readonly dtype: DType;
   readonly shape: Shape;
   readonly #state: TracedState | TensorStorage;
+  /**
+   * `structuredClone` and `postMessage` copy fields and drop the elements; a function among the fields makes them throw.
+   * @internal
+   */
+  readonly uncloneable: () => void = toSendTensors_use_toMessage;
 
   /** Use `tensor(...)` and operations to make tensors. @internal */
   constructor(state: TracedState | TensorStorage) {
@@ -124,6 +132,21 @@ export class Tensor {
       return shown(read(data[next++] as number));
     };
     return nested(0);
+  }
+
+  /** What `JSON.stringify` writes: the nested arrays that `tensor` takes. JSON has no NaN and no infinities. */
+  toJSON(): NestedArray {
+    const data = this.#read("JSON.stringify");
+    const read = elementReader(this.dtype);
+    const at = data.findIndex((element) => !Number.isFinite(read(element)));
+    if (at >= 0) {
+      const summary = `JSON.stringify of ${typeText(this)}: element ${at} is ${read(data[at] as number)}, which JSON cannot hold`;
+      throw new TidemarkError("InvalidArgument", summary, {
+        where: sourceLocation(),
+        help: "save(tree) keeps every number; toArray() gives them as they are",
+      });
+    }
+    return this.toArray();
   }
 
   /** `f32[2,2] [[1, 2], [3, 4]]`, cut short for large tensors; a traced tensor and a spec show their type. */
