@@ -22,6 +22,8 @@ export interface Environment {
   readonly types: readonly DType[];
   readonly counters: Map<string, { value: number }>;
   readonly acc: { value: Scalar };
+  /** Where an operand's element is in its buffer, asked before each load; default: at its number. */
+  readonly locate?: (operand: number, element: number) => number;
 }
 
 export function environment(buffers: readonly TypedArray[], types: readonly DType[]): Environment {
@@ -145,8 +147,9 @@ export class Program {
     const buffer = at(this.#env.buffers, expr.operand);
     const index = this.#index(expr.index, block);
     const read = elementReader(expr.storage);
+    const { locate } = this.#env;
     return this.#emitNumber(block, () => {
-      const i = index();
+      const i = locate ? locate(expr.operand, index()) : index();
       const value = buffer[i];
       invariant(
         value !== undefined,

@@ -1,13 +1,20 @@
-/** @file Rewriting the indices inside expressions, sharing kept. */
+/** @file Rewriting the indices inside expressions, and the accumulator, sharing kept. */
 import type { Expr, Index } from "./expr.ts";
 
-/** Applies `map` to every index of an expression; an expression without changes is returned as it is. */
-export function mapIndices(root: Expr, map: (index: Index, inner: (expr: Expr) => Expr) => Index): Expr {
+/**
+ * Applies `map` to every index of an expression, and puts `acc` in place of the accumulator where it is given; an expression
+ * without changes is returned as it is.
+ */
+export function mapIndices(
+  root: Expr,
+  map: (index: Index, inner: (expr: Expr) => Expr) => Index,
+  acc: Expr | null = null,
+): Expr {
   const memo = new Map<Expr, Expr>();
   const visit = (expr: Expr): Expr => {
     const known = memo.get(expr);
     if (known) return known;
-    const made = rebuild(expr, visit, (index) => map(index, visit));
+    const made = expr.kind === "acc" && acc ? acc : rebuild(expr, visit, (index) => map(index, visit));
     memo.set(expr, made);
     return made;
   };

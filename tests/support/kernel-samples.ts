@@ -51,7 +51,7 @@ function rangeFor(sample: Sample<unknown>, i: number): readonly [number, number]
   return (typeof range[0] === "number" ? range : range[i]) as readonly [number, number];
 }
 
-function kernelSample(op: AnyOp, sample: Sample<unknown>, traits: LoweringTarget): KernelSample {
+export function kernelSample(op: AnyOp, sample: Sample<unknown>, traits: LoweringTarget): KernelSample {
   const source = hostRandom(7);
   const b = new Build(op.name);
   const params = sample.inputs.map((t) => b.param(t));

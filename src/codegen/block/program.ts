@@ -78,7 +78,7 @@ export type Statement =
       readonly kind: "for";
       readonly counter: LoopVar;
       readonly limit?: Index;
-      /** Written out turn by turn, so that registers are indexed by constants; without a limit. */
+      /** Written out one by one, so that registers are indexed by constants; without a limit. */
       readonly unroll: boolean;
       readonly body: readonly Statement[];
     }
@@ -108,8 +108,8 @@ export interface Launch {
   readonly thread: LoopVar;
   readonly memories: readonly Memory[];
   readonly body: readonly Part[];
-  /** Skip the launch when these two operands turn out to share storage. */
-  readonly unlessSame?: readonly [number, number];
+  /** Skip the launch if these two operands have the same address. */
+  readonly skipIfAliased?: readonly [number, number];
 }
 
 /** A kernel as launches, one after the other. */

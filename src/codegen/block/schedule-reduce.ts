@@ -1,0 +1,346 @@
+/**
+ * @file Reductions: the partial sums that a nest prescribes (ReduceNest) are threads.
+ *
+ *   interleaved   a team of sixteen threads (eight for f64) a row, thread l has partial sum l; then one thread joins them
+ *   sequential    a thread for each kept element, which goes down its column
+ *
+ * The runs of a long reduction (`blockElements`) are independent of each other until they are flushed into block sums, in
+ * order. Where there are too few rows to keep the device busy, each run is a team's, and a second launch combines what they
+ * left in the workspace:
+ *
+ *   row 0    run 0   run 1   …   run 5     launch 1: a team each, partial sums to the workspace
+ *            └───────┴── in order ──┘      launch 2: a team a row: block sums, totals, join, stores
+ *
+ * The same is done with greatest, least and sums of integers, which have no order.
+ */
+import { isFloatScalar, laneBytes } from "../../kernel/dtype.ts";
+import { type Bound, call, type Expr, type Index, type LoopVar } from "../../kernel/expr.ts";
+import {
+  addIndex,
+  constIndex,
+  divIndex,
+  linearIndex,
+  modIndex,
+  offsetIndex,
+  scaleIndex,
+  varIndex,
+  ZERO,
+} from "../../kernel/index-math.ts";
+import {
+  BLOCK_TERMS,
+  blockElements,
+  identityOf,
+  type Operand,
+  type ReduceNest,
+  usesBlockSums,
+} from "../../kernel/loops.ts";
+import { live, product } from "../units.ts";
+import {
+  below,
+  counter,
+  countersAt,
+  equals,
+  isEmpty,
+  Memories,
+  Replacement,
+  type Row,
+  rowOf,
+  threadsFor,
+} from "./counters.ts";
+import { type DeviceClass, type Launch, loop, phase, type Statement, storing, where } from "./program.ts";
+
+/** The most elements of partial sums, and the fewest terms of one that make it worth a team. */
+const MOST_WORKSPACE = 2 ** 20;
+const FEWEST_TERMS = 8;
+
+interface Plan {
+  readonly rows: number;
+  /** Threads of a row. */
+  readonly team: number;
+  /** Counters around the innermost one, and how often they run. */
+  readonly outer: readonly LoopVar[];
+  readonly passes: number;
+  readonly inner: LoopVar | null;
+  readonly extent: number;
+  /** Elements of the innermost counter between flushes; how many runs there are in a pass, a last short one too. */
+  readonly run: number;
+  readonly runs: number;
+  readonly blocked: boolean;
+}
+
+function planReduce(nest: ReduceNest): Plan {
+  const across = nest.order === "interleaved";
+  const inner = (across ? nest.reduce.at(-1) : nest.reduce.findLast((v) => v.extent !== 1)) ?? null;
+  const outer = live(nest.reduce.filter((v) => v !== inner));
+  const [extent, run] = [inner?.extent ?? 1, blockElements(nest)];
+  return {
+    rows: product(nest.loops),
+    team: across ? 64 / laneBytes(nest.dtype) : 1,
+    ...{ outer, passes: product(outer), inner, extent, run },
+    runs: Math.ceil(extent / run),
+    blocked: usesBlockSums(nest),
+  };
+}
+
+/** Whether combining in another order gives the same: of numbers that are not rounded. */
+const isExact = ({ combine, dtype }: ReduceNest): boolean =>
+  !isFloatScalar(dtype) || (combine !== "add" && combine !== "mul");
+
+/** Elements of workspace: partial results of every run of every pass, or none where rows are enough. */
+export function reduceWorkspace(nest: ReduceNest, { threads, multiprocessors }: DeviceClass): number {
+  const { rows, team, passes, runs, extent, blocked } = planReduce(nest);
+  const parts = passes * runs;
+  const elements = rows * parts * team;
+  const busy = rows * team >= threads * multiprocessors;
+  const worth = parts > 1 && extent >= FEWEST_TERMS * team && elements <= MOST_WORKSPACE;
+  return !busy && worth && (blocked || isExact(nest)) ? elements : 0;
+}
+
+/** Where a team's threads are. */
+interface Team {
+  readonly row: Index;
+  /** Number of a thread in it. */
+  readonly lane: Index;
+}
+
+class ReduceSchedule {
+  readonly nest: ReduceNest;
+  readonly plan: Plan;
+  readonly operands: readonly Operand[];
+  readonly device: DeviceClass;
+  memories: Memories;
+  /** The accumulator of a thread, and for long sums its block sum and total. */
+  acc = 0;
+  blockSum = 0;
+  total = 0;
+
+  constructor(nest: ReduceNest, operands: readonly Operand[], device: DeviceClass) {
+    this.nest = nest;
+    this.plan = planReduce(nest);
+    this.operands = operands;
+    this.device = device;
+    this.memories = new Memories(operands);
+  }
+
+  /** A launch with memories of its own. */
+  #launch(build: () => Pick<Launch, "grid" | "thread" | "body">): Launch {
+    this.memories = new Memories(this.operands);
+    [this.acc, this.blockSum, this.total] = [this.#local(), this.#local(), this.#local()];
+    const made = build();
+    return { ...made, memories: this.memories.list };
+  }
+
+  #local(): number {
+    return this.memories.add({ scope: "local", dtype: this.nest.dtype, elements: 1 });
+  }
+
+  read(memory: number): Expr {
+    return this.memories.read(memory, ZERO);
+  }
+
+  #set(memory: number, value: Expr): Statement {
+    return storing({ operand: memory, index: ZERO, value });
+  }
+
+  get #identity(): Expr {
+    const { combine, dtype } = this.nest;
+    return { kind: "const", dtype, value: identityOf(combine, dtype) };
+  }
+
+  #both(a: Expr, b: Expr): Expr {
+    return call(this.nest.combine, [a, b], this.nest.dtype);
+  }
+
+  #into(memory: number, value: Expr): Statement {
+    return this.#set(memory, this.#both(this.read(memory), value));
+  }
+
+  /** Combines the body at an element of the innermost counter. */
+  #take(team: Team, counters: ReadonlyMap<LoopVar, Index>, r: Index): Statement {
+    const all = new Map([...countersAt(this.nest.loops, team.row), ...counters]);
+    if (this.plan.inner) all.set(this.plan.inner, r);
+    return this.#into(this.acc, new Replacement(all).expr(this.nest.body));
+  }
+
+  /** The elements of a run that are a thread's. */
+  #run(team: Team, counters: ReadonlyMap<LoopVar, Index>, run: Index): readonly Statement[] {
+    const { extent, run: length, runs, team: wide } = this.plan;
+    if (this.nest.order === "sequential") {
+      const r = counter("r", Math.min(length, extent));
+      return this.#while(r, extent, addIndex(scaleIndex(run, length), varIndex(r)), (at) => [
+        this.#take(team, counters, at),
+      ]);
+    }
+    const rounds = Math.floor(extent / wide);
+    const j = counter("round", Math.min(length / wide, rounds));
+    const round = addIndex(scaleIndex(run, length / wide), varIndex(j));
+    const whole =
+      rounds === 0
+        ? []
+        : this.#while(j, rounds, round, (at) => [
+            this.#take(team, counters, addIndex(scaleIndex(at, wide), team.lane)),
+          ]);
+    if (extent % wide === 0) return whole;
+    return [...whole, ...where(runs === 1 ? [] : [equals(run, runs - 1)], this.#rest(team, counters))];
+  }
+
+  /** For v while `at`, which grows with it, is below `end`. */
+  #while(v: LoopVar, end: number, at: Index, body: (at: Index) => readonly Statement[]): readonly Statement[] {
+    if (below(at, end).length === 0) return loop(v, body(at));
+    // at = start + v < end
+    const limit = addIndex(constIndex(end), scaleIndex(at, -1), varIndex(v));
+    return [{ kind: "for", counter: v, limit, unroll: false, body: body(at) }];
+  }
+
+  /** What fills no round of a team: by groups of four (two) into the first accumulators, then one by one into the first. */
+  #rest(team: Team, counters: ReadonlyMap<LoopVar, Index>): readonly Statement[] {
+    const { extent, team: wide } = this.plan;
+    const group = wide / 4;
+    const whole = extent - (extent % wide);
+    const [groups, ones] = [Math.floor((extent - whole) / group), extent % group];
+    const [g, o] = [counter("group", groups), counter("one", ones)];
+    const grouped = addIndex(scaleIndex(varIndex(g), group), team.lane, constIndex(whole));
+    const single = offsetIndex(varIndex(o), extent - ones);
+    return [
+      ...(groups === 0
+        ? []
+        : where([{ index: team.lane, lo: 0, hi: group }], loop(g, [this.#take(team, counters, grouped)]))),
+      ...(ones === 0 ? [] : where([equals(team.lane, 0)], loop(o, [this.#take(team, counters, single)]))),
+    ];
+  }
+
+  // ---- block sums --------------------------------------------------------------------------------------------------------
+
+  /** Every BLOCK_TERMS flushes the block sums go into the totals; `flush` counts from 1. */
+  #toTotal(flush: Index): readonly Statement[] {
+    const { passes, runs } = this.plan;
+    if (passes * (runs + 1) < BLOCK_TERMS) return [];
+    const body = [this.#into(this.total, this.read(this.blockSum)), this.#set(this.blockSum, this.#identity)];
+    return where([equals(modIndex(flush, BLOCK_TERMS), 0)], body);
+  }
+
+  /** All runs of all passes; `run` says what one leaves in the accumulator. */
+  #flushed(
+    each: (counters: ReadonlyMap<LoopVar, Index>, pass: Index, run: Index) => readonly Statement[],
+  ): readonly Statement[] {
+    const { outer, extent, run: length, runs, blocked } = this.plan;
+    const pass = linearIndex(
+      outer.map(varIndex),
+      outer.map((v) => v.extent),
+    );
+    const run = counter("run", runs);
+    // a flush ends a pass also where a run has just ended
+    const perPass = Math.floor(extent / length) + 1;
+    const first = scaleIndex(pass, perPass);
+    const flush = [
+      this.#into(this.blockSum, this.read(this.acc)),
+      this.#set(this.acc, this.#identity),
+      ...this.#toTotal(addIndex(first, varIndex(run), constIndex(1))),
+    ];
+    const body = [...each(new Map(), pass, varIndex(run)), ...(blocked ? flush : [])];
+    const last = blocked && perPass > runs ? this.#toTotal(offsetIndex(first, perPass)) : [];
+    return outer.reduceRight<readonly Statement[]>((inside, v) => loop(v, inside), [...loop(run, body), ...last]);
+  }
+
+  /** Accumulators at their start, what `sums` does to them, and the totals in the accumulator. */
+  #finished(sums: readonly Statement[]): readonly Statement[] {
+    const used = this.plan.blocked ? [this.acc, this.blockSum, this.total] : [this.acc];
+    const start = used.map((operand) => ({ operand, index: ZERO, value: this.#identity }));
+    const finish = this.plan.blocked
+      ? [this.#into(this.total, this.read(this.blockSum)), this.#set(this.acc, this.read(this.total))]
+      : [];
+    return [storing(...start), ...sums, ...finish];
+  }
+
+  // ---- launches -----------------------------------------------------------------------------------------------------
+
+  /** Teams for a number of items, of which one is a thread's where a team is one. */
+  #teams(items: number): { readonly row: Row; readonly teams: number; readonly item: Index; readonly lane: Index } {
+    const { team } = this.plan;
+    const row = rowOf(items * team, this.device, 1);
+    return {
+      row,
+      teams: threadsFor(items * team, this.device) / team,
+      item: divIndex(row.element, team),
+      lane: modIndex(row.element, team),
+    };
+  }
+
+  /** A team for each row, which takes `sums`, joins its accumulators and stores. */
+  rows(sums: (team: Team) => readonly Statement[]): Launch {
+    return this.#launch(() => {
+      const { row, teams, item, lane } = this.#teams(this.plan.rows);
+      const acc = this.#finished(sums({ row: item, lane }));
+      const { grid, thread } = row;
+      const stores = (at: Index, value: Expr): Statement =>
+        storing(...new Replacement(countersAt(this.nest.loops, at), value).stores(this.nest.stores));
+      if (this.plan.team === 1) {
+        return { grid, thread, body: [phase(...row.each([...acc, stores(item, this.read(this.acc))]))] };
+      }
+      // one more element a team, so that the threads that join read from different banks
+      const pitch = this.plan.team + 1;
+      const shared = this.memories.add({ scope: "shared", dtype: this.nest.dtype, elements: teams * pitch });
+      const own = addIndex(scaleIndex(divIndex(varIndex(thread), this.plan.team), pitch), lane);
+      const put = storing({ operand: shared, index: own, value: this.read(this.acc) });
+      const at = addIndex(...grid.map((v) => scaleIndex(varIndex(v), teams)), varIndex(thread));
+      const joined = this.#joined((l) =>
+        this.memories.read(shared, offsetIndex(scaleIndex(varIndex(thread), pitch), l)),
+      );
+      const bounds: readonly Bound[] = [...below(varIndex(thread), teams), ...below(at, this.plan.rows)];
+      const body = [phase(...row.each([...acc, put])), phase(...where(bounds, [stores(at, joined)]))];
+      return { grid, thread, body };
+    });
+  }
+
+  /** ((q0 ⊕ q1) ⊕ (q2 ⊕ q3)) lane by lane, then lanes (0 ⊕ 2) ⊕ (1 ⊕ 3), or 0 ⊕ 1 where there are two. */
+  #joined(acc: (lane: number) => Expr): Expr {
+    const group = this.plan.team / 4;
+    const quarter = (i: number, q: number): Expr => acc(q * group + i);
+    const lane = (i: number): Expr =>
+      this.#both(this.#both(quarter(i, 0), quarter(i, 1)), this.#both(quarter(i, 2), quarter(i, 3)));
+    if (group === 2) return this.#both(lane(0), lane(1));
+    return this.#both(this.#both(lane(0), lane(2)), this.#both(lane(1), lane(3)));
+  }
+
+  direct(): readonly Launch[] {
+    if (isEmpty(this.nest.reduce)) return [this.rows(() => [])];
+    return [this.rows((team) => this.#flushed((counters, _, run) => this.#run(team, counters, run)))];
+  }
+
+  /** Partial results of every run of every pass, then a team a row. */
+  inParts(scratch: number): readonly Launch[] {
+    const { rows, team, outer, passes, runs } = this.plan;
+    const parts = passes * runs;
+    // neighbouring threads have neighbouring lanes of a row, or neighbouring rows
+    const place = ({ row, lane }: Team, part: Index): Index =>
+      team === 1
+        ? addIndex(scaleIndex(part, rows), row)
+        : addIndex(scaleIndex(addIndex(scaleIndex(row, parts), part), team), lane);
+    const first = this.#launch(() => {
+      const { row, item, lane } = this.#teams(rows * parts);
+      const [at, part] =
+        team === 1 ? [modIndex(item, rows), divIndex(item, rows)] : [divIndex(item, parts), modIndex(item, parts)];
+      const own: Team = { row: at, lane };
+      const counters = countersAt(outer, divIndex(part, runs));
+      const sums = [this.#set(this.acc, this.#identity), ...this.#run(own, counters, modIndex(part, runs))];
+      const put = storing({ operand: scratch, index: place(own, part), value: this.read(this.acc) });
+      return { grid: row.grid, thread: row.thread, body: [phase(...row.each([...sums, put]))] };
+    });
+    const second = this.rows((own) =>
+      this.#flushed((_, pass, run) => {
+        const part = addIndex(scaleIndex(pass, runs), run);
+        return [this.#into(this.acc, this.memories.read(scratch, place(own, part)))];
+      }),
+    );
+    return [first, second];
+  }
+}
+
+export function scheduleReduce(nest: ReduceNest, operands: readonly Operand[], device: DeviceClass): readonly Launch[] {
+  if (isEmpty(nest.loops)) return [];
+  const schedule = new ReduceSchedule(nest, operands, device);
+  const needed = isEmpty(nest.reduce) ? 0 : reduceWorkspace(nest, device);
+  const { scratch } = nest;
+  const given = scratch === undefined ? 0 : (operands[scratch]?.elements ?? 0);
+  return needed > 0 && given >= needed && scratch !== undefined ? schedule.inParts(scratch) : schedule.direct();
+}

@@ -1,0 +1,49 @@
+/**
+ * @file A kernel as launches of blocks: pure functions of its nests and of a device class. What is here decides how fast a
+ * kernel is and never what it computes.
+ */
+import type { Kernel, Nest, Operand } from "../../kernel/loops.ts";
+import type { UnplacedNest } from "../../target/description.ts";
+import type { BlockProgram, DeviceClass, Launch } from "./program.ts";
+import { contractWorkspace, scheduleContract } from "./schedule-contract.ts";
+import { scheduleMap, scheduleScan } from "./schedule-map.ts";
+import { reduceWorkspace, scheduleReduce } from "./schedule-reduce.ts";
+import { scatterWorkspace, scheduleScatter } from "./schedule-scatter.ts";
+import { scheduleShuffle } from "./schedule-shuffle.ts";
+
+/** Elements of workspace, of the nest's own type, that its launches need. */
+export function blockWorkspace(nest: UnplacedNest, device: DeviceClass): number {
+  switch (nest.kind) {
+    case "reduce":
+      return reduceWorkspace(nest, device);
+    case "contract":
+      return contractWorkspace(nest, device);
+    case "scatter":
+      return scatterWorkspace(nest);
+    case "map":
+    case "scan":
+    case "shuffle":
+      return 0;
+  }
+}
+
+function schedule(nest: Nest, operands: readonly Operand[], device: DeviceClass): readonly Launch[] {
+  switch (nest.kind) {
+    case "map":
+      return scheduleMap(nest, operands, device);
+    case "reduce":
+      return scheduleReduce(nest, operands, device);
+    case "scan":
+      return scheduleScan(nest, operands, device);
+    case "contract":
+      return scheduleContract(nest, operands, device);
+    case "scatter":
+      return scheduleScatter(nest, operands, device);
+    case "shuffle":
+      return scheduleShuffle(nest, operands, device);
+  }
+}
+
+export function blockProgram({ operands, nests }: Kernel, device: DeviceClass): BlockProgram {
+  return { operands, launches: nests.flatMap((nest) => schedule(nest, operands, device)) };
+}
