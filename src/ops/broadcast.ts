@@ -112,7 +112,7 @@ export const broadcast: OpDef<BroadcastAttrs> = defineOp<BroadcastAttrs>({
 export type ReduceAttrs = { readonly axes: readonly number[] };
 
 /** What was reduced over `axes` of `shape`, repeated along them. */
-export function spread(b: Build, y: Value, shape: Shape, axes: readonly number[]): Value {
+export function broadcastAlong(b: Build, y: Value, shape: Shape, axes: readonly number[]): Value {
   return b.call(broadcast, [y], { shape, axes: otherAxes(shape.length, axes) });
 }
 
@@ -264,7 +264,7 @@ export const sum: OpDef<ReduceAttrs> = reduction("sum", {
   empty: 0,
   derivative: {
     kind: "multilinear",
-    transpose: (b, { x, ct, attrs }) => spread(b, ct, item(x, 0).type.shape, attrs.axes),
+    transpose: (b, { x, ct, attrs }) => broadcastAlong(b, ct, item(x, 0).type.shape, attrs.axes),
   },
   reference: addIn,
 });

@@ -7,7 +7,7 @@ import { at } from "../base/invariant.ts";
 import type { Build } from "../ir/build.ts";
 import type { Value } from "../ir/graph.ts";
 import type { Derivative, OpDef } from "../ir/op.ts";
-import { type ReduceAttrs, reduction, spread, sum } from "./broadcast.ts";
+import { broadcastAlong, type ReduceAttrs, reduction, sum } from "./broadcast.ts";
 import { fullLike } from "./create.ts";
 import { apply } from "./define.ts";
 import { div, eq, mul } from "./elementwise.ts";
@@ -16,7 +16,7 @@ import { cast, where } from "./select.ts";
 
 /** Which elements of x equal the extremum y of their group, and how many of each group do. */
 function winners(b: Build, x: Value, y: Value, axes: readonly number[]): { mask: Value; count: Value } {
-  const mask = apply(b, eq, x, spread(b, y, x.type.shape, axes));
+  const mask = apply(b, eq, x, broadcastAlong(b, y, x.type.shape, axes));
   return { mask, count: b.call(sum, [b.call(cast, [mask], { dtype: x.type.dtype })], { axes }) };
 }
 
@@ -35,7 +35,7 @@ const extremum: Derivative<ReduceAttrs> = {
   },
   vjp(b, { x, y, ct, attrs: { axes } }) {
     const { mask, count } = winners(b, at(x, 0), y, axes);
-    const part = spread(b, apply(b, div, ct, count), at(x, 0).type.shape, axes);
+    const part = broadcastAlong(b, apply(b, div, ct, count), at(x, 0).type.shape, axes);
     return apply(b, where, mask, part, fullLike(b, part, 0));
   },
 };
@@ -67,8 +67,8 @@ function productOfOthers(b: Build, x: Value, y: Value, axes: readonly number[]):
   const safe = apply(b, where, isZero, fullLike(b, x, 1), x);
   const rest = b.call(reduceProd, [safe], { axes });
   const alone = apply(b, where, apply(b, eq, zeros, fullLike(b, zeros, 1)), rest, fullLike(b, rest, 0));
-  const quotient = apply(b, div, spread(b, y, shape, axes), safe);
-  return apply(b, where, isZero, spread(b, alone, shape, axes), quotient);
+  const quotient = apply(b, div, broadcastAlong(b, y, shape, axes), safe);
+  return apply(b, where, isZero, broadcastAlong(b, alone, shape, axes), quotient);
 }
 
 export const reduceProd: OpDef<ReduceAttrs> = reduction("reduce_prod", {
@@ -83,7 +83,7 @@ export const reduceProd: OpDef<ReduceAttrs> = reduction("reduce_prod", {
     },
     vjp(b, { x, y, ct, attrs: { axes } }) {
       const others = productOfOthers(b, at(x, 0), y, axes);
-      return apply(b, mul, spread(b, ct, at(x, 0).type.shape, axes), others);
+      return apply(b, mul, broadcastAlong(b, ct, at(x, 0).type.shape, axes), others);
     },
   },
   reference: mulIn,

@@ -1,15 +1,15 @@
 /**
- * @file How one side of a product lies in memory. A side that is a plain load whose index is a sum of a part of its own
- * counter, a part of the depth and the rest can be read where it lies, element (i, k) at
+ * @file The memory layout of one side of a product. A side that is a plain load whose index is the sum of a function of its own
+ * counter, a function of the depth and the rest can be read in place, element (i, k) at
  *
  *     operand[rest + lane(i) + depth(k)]
  *
- * whatever the two parts are: strides of a matrix, transposed or not, or the windows of an image,
+ * The two functions may be strides of a matrix, transposed or not, or the windows of an image,
  *
  *     lane(p) = stride · (W · ⌊p / P⌋ + p mod P)        depth(r, c) = H · W · c + W · ⌊r / 3⌋ + r mod 3
  *
- * What the tile of a product needs (gemm-micro.ts) is that offsets within a tile are the same for all tiles, so a counter is
- * cut at multiples of a period after which its offsets repeat: rows of an image, taps of one channel.
+ * The microkernel (gemm-micro.ts) needs equal offsets in all tiles, so a counter is cut at multiples of a period after which its
+ * offsets repeat: rows of an image, taps of one channel.
  *
  *     lane: 0 1 2 · 28 29 30 · 56 57 58 | 784 785 …      period 9, one tile of nine rows for each channel
  */
@@ -20,7 +20,7 @@ import { type Interner, linearCoefficient } from "../intern.ts";
 
 type Load = Extract<Expr, { kind: "load" }>;
 
-/** Index terms as an index of their own, with no offset. */
+/** Terms as an index without an offset. */
 export function indexOf(terms: readonly Term[]): Index {
   return { terms, offset: 0, key: "" };
 }
@@ -38,7 +38,7 @@ function termVars(interner: Interner, { atom }: Term): ReadonlySet<LoopVar> {
   return atom.kind === "value" ? interner.of(atom.expr) : interner.ofIndex(atom.of);
 }
 
-/** Whether an index holds elements of other tensors. */
+/** Whether an index depends on elements of other tensors. */
 const hasValues = (terms: readonly Term[]): boolean =>
   terms.some(({ atom }) => {
     if (atom.kind === "var") return false;
@@ -53,7 +53,7 @@ export interface Side {
   readonly operands: readonly Operand[];
 }
 
-/** The parts of a side that can be read where it lies, or null. Offsets must fit the tables, which hold 32 bits. */
+/** The index of a side that can be read in place, in parts; or null. Offsets must fit the 32 bits of the tables. */
 export function accessOf(interner: Interner, { expr, lane, depth, operands }: Side): Access | null {
   if (expr.kind !== "load") return null;
   const operand = operands[expr.operand];
@@ -70,7 +70,7 @@ export function accessOf(interner: Interner, { expr, lane, depth, operands }: Si
   return { load: expr, ...parts };
 }
 
-/** Value of a sum of terms where counters have values; those without one are zero. */
+/** The value of a sum of terms; counters without a value are zero. */
 export function offsetAt(terms: readonly Term[], values: ReadonlyMap<LoopVar, number>): number {
   return terms.reduce((sum, { atom, coef }) => {
     if (atom.kind === "var") return sum + coef * (values.get(atom) ?? 0);
@@ -80,14 +80,14 @@ export function offsetAt(terms: readonly Term[], values: ReadonlyMap<LoopVar, nu
   }, 0);
 }
 
-/** The one stride of a counter, or null. */
+/** The stride of a counter, or null if it has no single one. */
 export function strideOf(terms: readonly Term[], v: LoopVar): number | null {
   if (terms.length === 0) return 0;
   const [only] = terms;
   return terms.length === 1 && only?.atom === v ? only.coef : null;
 }
 
-/** The one stride of the depth, whether it is one counter or two that make one. */
+/** The stride of the depth, as one counter or two, or null if it has no single one. */
 export function depthStride(
   terms: readonly Term[],
   depth: LoopVar,
@@ -100,7 +100,7 @@ export function depthStride(
   return coefficient(outer) === inner.extent * coefficient(inner) ? coefficient(inner) : null;
 }
 
-/** Stretches of memory that the depth walks, in whatever order: `count` of them, `length` elements each, `stride` apart. */
+/** Stretches of memory that the depth covers, in any order: `count` of them, `length` elements each, `stride` apart. */
 export interface Stretches {
   /** The least offset. */
   readonly first: number;
@@ -109,10 +109,10 @@ export interface Stretches {
   readonly stride: number;
 }
 
-/** Elements between two that belong to one stretch, at most. */
+/** Largest distance of two neighbours in one stretch. */
 const LARGEST_GAP = 16;
 
-/** The stretches that the depth walks, each element once; null where they are uneven or mostly gaps. */
+/** The stretches that the depth covers, each element once; null if they are uneven or mostly gaps. */
 export function stretchesOf(
   terms: readonly Term[],
   depth: LoopVar,
@@ -142,11 +142,11 @@ export interface Tiling {
   readonly sizes: readonly number[];
   /** Offsets of the rows of each tile from its first. */
   readonly patterns: readonly (readonly number[])[];
-  /** Tiles differ in their offsets, not in their size alone. */
+  /** Tiles differ in their offsets, not only in size. */
   readonly uneven: boolean;
 }
 
-/** As few tiles of at most `most` as there can be. */
+/** The fewest tiles of at most `most`, as equal as possible. */
 export function evenSizes(extent: number, most: number): readonly number[] {
   const tiles = Math.max(1, Math.ceil(extent / most));
   const least = Math.floor(extent / tiles);
@@ -160,12 +160,12 @@ export function evenTiling(extent: number, most: number, stride: number): Tiling
   return { extent, period: extent, sizes, patterns, uneven: false };
 }
 
-/** Kernels that differ in offsets alone: each is code of its own. */
+/** Most microkernels that differ only in offsets: each is separate code. */
 const MOST_PATTERNS = 4;
 /** Fewer rows than this leave the multipliers waiting for loads. */
 const FEWEST_ROWS = 6;
 
-/** Tiles of a side that is read where it lies, or null where offsets do not repeat or tiles would be too small. */
+/** Tiles of a side that is read in place, or null if offsets do not repeat or tiles would be too small. */
 export function tilingOf({ lane }: Access, v: LoopVar, most: number): Tiling | null {
   const stride = strideOf(lane, v);
   if (stride !== null) return evenTiling(v.extent, most, stride);
@@ -202,7 +202,7 @@ function periodic(offsets: readonly number[], extent: number, period: number, mo
   return { extent, period, sizes, patterns, uneven };
 }
 
-/** How an expression reads memory when a counter runs over the lanes: loads in one go, and those element by element. */
+/** How an expression reads memory with a counter in the lanes: loads of whole registers, and of single elements. */
 export interface Grain {
   readonly whole: number;
   readonly single: number;

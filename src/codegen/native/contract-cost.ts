@@ -1,4 +1,4 @@
-/** @file What ways of computing a product cost, in rough cycles: for comparing them with each other alone. */
+/** @file The cost of ways to compute a product, in rough cycles: only for comparing them with each other. */
 import { type Expr, type LoopVar, walkExpr } from "../../kernel/expr.ts";
 import { type Interner, linearCoefficient } from "../intern.ts";
 import { product } from "../units.ts";
@@ -6,7 +6,7 @@ import { grainOf, type Side, type Stretches } from "./contract-access.ts";
 import type { Product, ProductPlan } from "./contract-plan.ts";
 import { columnsOf } from "./contract-window.ts";
 
-/** Cycles an element of an expression costs to compute with a counter in the lanes; rough, for comparisons alone. */
+/** Rough cycles to compute an element of an expression with a counter in the lanes. */
 function fillCost(interner: Interner, expr: Expr, v: LoopVar, lanes: number): number {
   let [calls, guards] = [0, 0];
   walkExpr(expr, (e) => {
@@ -27,7 +27,7 @@ function fillCost(interner: Interner, expr: Expr, v: LoopVar, lanes: number): nu
 /** An expression with a counter in the lanes. */
 type LaneFill = Pick<Side, "expr" | "lane">;
 
-/** The same for a counter of a product: along places of a window, rows of them are packed one by one. */
+/** The same for a counter of a product. Places of a window are packed row by row. */
 export function sideCost(interner: Interner, nest: Product, { expr, lane }: LaneFill, lanes: number): number {
   const columns = columnsOf(nest, lane);
   if (columns === null) return fillCost(interner, expr, lane, lanes);
@@ -36,16 +36,16 @@ export function sideCost(interner: Interner, nest: Product, { expr, lane }: Lane
   return (Math.ceil(columns / lanes) * lanes * (0.3 + 0.07 * calls) + 20) / columns;
 }
 
-/** Cycles an element costs where blocks of stretches are turned round. */
+/** Cycles of an element where blocks of stretches are transposed. */
 export function transposeCost({ count, length }: Stretches, lanes: number, depth: number): number {
   return (0.5 * count * Math.ceil(length / lanes) * lanes) / Math.max(1, depth);
 }
 
-/** Rough cycles of a plan: multiplications, packing, turning tiles. */
+/** Rough cycles of a plan: multiplications, packing, transposing tiles. */
 export function cyclesOf(interner: Interner, nest: Product, plan: ProductPlan): number {
   const { lanes } = plan;
-  const all = product([...plan.batch, ...plan.folded]);
-  const rows = all * plan.spread.extent;
+  const all = product([...plan.batch, ...plan.mergedBatch]);
+  const rows = all * plan.broadcast.extent;
   const depth = nest.depth.extent;
   const cost = (width: number): number => (width === lanes ? 1 : 0.5);
   const of = (widths: readonly number[]): number => widths.reduce((sum, w) => sum + cost(w), 0);
@@ -56,24 +56,24 @@ export function cyclesOf(interner: Interner, nest: Product, plan: ProductPlan): 
   const waits = Math.max(1, (perPanel + height / 2) / held, 6 / held);
   const inner = (nest.split ?? [nest.depth]).at(-1) as LoopVar;
   const fill = (expr: Expr, lane: LoopVar): number => sideCost(interner, nest, { expr, lane }, lanes);
-  const spreadFill = {
-    direct: 0,
-    padded: plan.s.kind === "padded" ? (plan.s.padding.elements / Math.max(1, plan.spread.extent * depth)) * 0.3 : 0,
-    rows: fill(plan.spreadExpr, inner),
-    along: fill(plan.spreadExpr, plan.spread),
+  const broadcastFill = {
+    "in-place": 0,
+    padded: plan.s.kind === "padded" ? (plan.s.padding.elements / Math.max(1, plan.broadcast.extent * depth)) * 0.3 : 0,
+    "row-major": fill(plan.broadcastExpr, inner),
+    "depth-major": fill(plan.broadcastExpr, plan.broadcast),
   }[plan.s.kind];
   const vectorFill = {
-    direct: 0,
-    along: fill(plan.vectorExpr, plan.vector),
-    across: 0.4,
+    "in-place": 0,
+    "depth-major": fill(plan.vectorExpr, plan.vector),
+    transposed: 0.4,
     permuted: plan.v.kind === "permuted" ? transposeCost(plan.v.stretches, lanes, depth) : 0,
-    turned: fill(plan.vectorExpr, inner) + 0.4,
+    "computed-transposed": fill(plan.vectorExpr, inner) + 0.4,
   }[plan.v.kind];
   const tiles = (rows / plan.tiling.period) * plan.tiling.sizes.length;
   const times = plan.resident ? product(plan.batch) : Math.max(1, tiles / plan.blockTiles);
   return (
     rows * vectors * depth * waits +
-    rows * depth * spreadFill +
+    rows * depth * broadcastFill +
     times * plan.vector.extent * depth * vectorFill +
     rows * plan.vector.extent * (plan.swapped ? 0.6 : 0.1)
   );

@@ -1,27 +1,27 @@
 /**
- * @file Packing: one side of a product computed into the layout its tiles read, element by element from its expression, so
- * that windows of images, transposed views and elementwise work in front of a product cost their packing and nothing else.
+ * @file Packing: one side of a product computed into the layout that its tiles read, element by element from its expression, so
+ * that windows of images, transposed views and a prologue of a product cost only their packing.
  *
- *   fillAlong   dst[k][lane]     the side's own counter runs over the registers
- *   fillRows    dst[lane][k]     the depth does, where memory runs along it
+ *   fillDepthMajor   dst[k][lane]     the side's own counter is in the lanes of registers
+ *   fillRowMajor     dst[lane][k]     the depth is, where memory runs along it
  *
- * The depth may be two counters, depth = outer · inner.extent + inner, walked run by run of the inner one so that neither is
- * divided for each element.
+ * The depth may be two counters, depth = outer · inner.extent + inner. The loops go over runs of the inner one, so that no
+ * element needs a division.
  */
 import type { Expr, LoopVar } from "../../kernel/expr.ts";
 import type { Product } from "./contract-plan.ts";
 import type { Context, VectorEmitter } from "./emitter.ts";
 
-/** Where a panel comes from and goes to; all but expressions and numbers are C. */
+/** Source and destination of a panel. Strings are C. */
 export interface Fill {
   readonly nest: Product;
   readonly expr: Expr;
   readonly lane: LoopVar;
-  /** Lanes [from, to), and how many of them are left over after whole registers, where that is known. */
+  /** Lanes [from, to), and how many of them remain after whole registers; null if not known. */
   readonly from: string;
   readonly to: string;
   readonly left: number | null;
-  /** Run of the depth: [begin, end), and what of it comes first in `dst`: begin, unless something before it is left out. */
+  /** Run of the depth: [begin, end), and the position of the first row of `dst`: begin, unless rows before it are left out. */
   readonly begin: string;
   readonly end: string;
   readonly origin?: string;
@@ -75,8 +75,8 @@ function put(em: VectorEmitter, expr: Expr, ctx: Context, to: string): void {
   em.code.line(ctx.count === 1 ? `*(${to}) = ${name}[0];` : `*(${type}_mem *)(${to}) = ${name};`);
 }
 
-/** dst[(k - origin) · stride + (lane - from)]; up to a register behind a row is written over, by the next row first. */
-export function fillAlong(em: VectorEmitter, fill: Fill): void {
+/** dst[(k - origin) · stride + (lane - from)]; up to a register after a row is overwritten, then written by the next row. */
+export function fillDepthMajor(em: VectorEmitter, fill: Fill): void {
   const { nest, expr, lane, from, to, left, dst, stride } = fill;
   em.vec = lane;
   eachDepth(em, nest, fill, (position) => {
@@ -90,8 +90,8 @@ export function fillAlong(em: VectorEmitter, fill: Fill): void {
   em.vec = null;
 }
 
-/** dst[(lane - from) · stride + (k - origin)]; up to a register behind a row is written over. */
-export function fillRows(em: VectorEmitter, fill: Fill): void {
+/** dst[(lane - from) · stride + (k - origin)]; up to a register after a row is overwritten. */
+export function fillRowMajor(em: VectorEmitter, fill: Fill): void {
   const { nest, expr, lane, from, to, dst, stride } = fill;
   const inner = innerDepth(nest);
   em.vec = inner;
@@ -101,19 +101,19 @@ export function fillRows(em: VectorEmitter, fill: Fill): void {
       const k = em.counter(inner);
       const step = (ctx: Context): void =>
         put(em, expr, ctx, `${dst} + (${l} - (${from})) * ${stride} + (${at} + ${k})`);
-      const walk = (from: string, to: string, left: number | null): void => {
+      const emitRow = (from: string, to: string, left: number | null): void => {
         em.code.line(`idx ${k} = ${from};`);
         em.block(`for (; ${k} + ${em.lanes} <= ${to}; ${k} += ${em.lanes})`, () => step(em.all));
         if (left === null) em.block(`for (; ${k} < ${to}; ${k}++)`, () => step(em.first(1)));
         else if (left > 0) em.block("", () => step(em.first(left)));
       };
       if (!nest.split) {
-        walk(first, stop, null);
+        emitRow(first, stop, null);
         return;
       }
-      // Whole stretches end in one register of which some lanes are meant; cut ones are rare.
+      // Whole stretches end in one partly used register; cut stretches are rare.
       const { extent } = inner;
-      em.block(`if (${first} == 0 && ${stop} == ${extent})`, () => walk("0", String(extent), extent % em.lanes));
+      em.block(`if (${first} == 0 && ${stop} == ${extent})`, () => emitRow("0", String(extent), extent % em.lanes));
       em.block("else", () => {
         em.block(`for (idx ${k} = ${first}; ${k} < ${stop}; ${k}++)`, () => step(em.first(1)));
       });

@@ -1,11 +1,11 @@
 /**
- * @file What a product's tiles read, made ready: names for the workspace, tables of offsets, copies of padded images, packed
- * blocks and panels. contract-plan.ts says which of them a product has; contract.ts loops over the tiles.
+ * @file Prepares the data that a product's tiles read: names for the workspace, tables of offsets, copies of padded images,
+ * packed blocks and panels. contract-plan.ts decides which of them a product needs; contract.ts loops over the tiles.
  */
 import type { ContractNest } from "../../kernel/loops.ts";
 import { product } from "../units.ts";
 import { indexOf } from "./contract-access.ts";
-import { eachDepth, type Fill, fillRows } from "./contract-fill.ts";
+import { eachDepth, type Fill, fillRowMajor } from "./contract-fill.ts";
 import { emitPadding } from "./contract-padded.ts";
 import { PanelPacking } from "./contract-panel.ts";
 import { type ProductPlan, widthOf, workspaceElements } from "./contract-plan.ts";
@@ -15,16 +15,16 @@ import { splitUnit } from "./emit-loops.ts";
 import type { VectorEmitter } from "./emitter.ts";
 
 export class ContractPacking extends PanelPacking<ProductPlan> {
-  /** Tiles of the spread side for each value of the folded counters, and in all; panels. */
+  /** Tiles of the broadcast side for each value of the merged batch counters, and in all; panels. */
   readonly tilesEach: number;
   readonly tiles: number;
   readonly panels: number;
 
   constructor(em: VectorEmitter, nest: ContractNest, plan: ProductPlan) {
     super(em, nest, plan);
-    const { tiling, folded, panels } = this.plan;
+    const { tiling, mergedBatch, panels } = this.plan;
     this.tilesEach = (tiling.extent / tiling.period) * tiling.sizes.length;
-    this.tiles = this.tilesEach * product(folded);
+    this.tiles = this.tilesEach * product(mergedBatch);
     this.panels = panels.count + (panels.tail.length > 0 ? 1 : 0);
   }
 
@@ -40,7 +40,7 @@ export class ContractPacking extends PanelPacking<ProductPlan> {
     }
     if (parts.tables > 0) em.code.line("int *const sAt = (int *)w_tables;");
     if (parts.tables > 0) em.code.line(`int *const vAt = sAt + ${plan.s.step === "table" ? plan.run : 0};`);
-    // A tile is read in whole registers, and so beyond its end.
+    // A tile is read in whole registers, so beyond its end.
     const width = Math.max(plan.panels.count > 0 ? widthOf(plan.panels.widths) : 0, widthOf(plan.panels.tail));
     const tile = Math.max(...plan.tiling.sizes) * width + plan.lanes;
     em.code.line(`${dtype} tile[${tile}] __attribute__((aligned(64))) = {0};`);
@@ -53,38 +53,38 @@ export class ContractPacking extends PanelPacking<ProductPlan> {
     if (s.kind !== "padded") return;
     const each = this.tilesEach;
     em.block(`for (idx image = t / ${each}; image * ${each} < tEnd; image++)`, () => {
-      splitUnit(em, "image", plan.folded);
+      splitUnit(em, "image", plan.mergedBatch);
       em.code.line(`${plan.dtype} *const copy = w_spread + (image - t / ${each}) * ${s.padding.elements};`);
       emitPadding(em, s.padding, "copy");
     });
   }
 
-  /** The folded counters of a tile. */
+  /** The merged batch counters of a tile. */
   outer(tile: string): void {
     const { code } = this.em;
-    if (this.plan.folded.length === 0) return;
+    if (this.plan.mergedBatch.length === 0) return;
     const name = code.name("outer");
     code.line(`const idx ${name} = ${tile} / ${this.tilesEach};`);
-    splitUnit(this.em, name, this.plan.folded);
+    splitUnit(this.em, name, this.plan.mergedBatch);
   }
 
-  /** Some of the result, given by the spread side's counter and the vector side's. */
-  area(spread: string, count: string, vector: string, lanes: number): Area {
+  /** An area of the result, given by the broadcast side's counter and the vector side's. */
+  area(broadcast: string, count: string, vector: string, lanes: number): Area {
     const [a, b] = [
-      [spread, count],
+      [broadcast, count],
       [vector, String(lanes)],
     ] as const;
     const [[row, rows], [col, cols]] = this.plan.swapped ? [b, a] : [a, b];
     return { row, rows, col, cols };
   }
 
-  packSpread(): void {
+  packBroadcast(): void {
     const { em, nest, plan } = this;
-    if (plan.s.kind === "direct" || plan.s.kind === "padded") return;
+    if (plan.s.kind === "in-place" || plan.s.kind === "padded") return;
     const fill: Fill = {
       nest,
-      expr: plan.spreadExpr,
-      lane: plan.spread,
+      expr: plan.broadcastExpr,
+      lane: plan.broadcast,
       from: "row0",
       to: "row1",
       left: null,
@@ -96,19 +96,19 @@ export class ContractPacking extends PanelPacking<ProductPlan> {
     };
     em.block("", () => {
       if (nest.within) emitDepthRange(em, nest.within, this.area("row0", "(row1 - row0)", "0", plan.vector.extent));
-      if (plan.s.kind === "rows") fillRows(em, fill);
+      if (plan.s.kind === "row-major") fillRowMajor(em, fill);
       else fillLanes(em, fill);
     });
   }
 
-  /** Offsets along the depth of what is read in place in uneven steps. */
+  /** Tables of offsets along the depth, for sides that are read in place in uneven steps. */
   tables(): void {
     const { em, nest, plan } = this;
     for (const [side, name] of [
       [plan.s, "sAt"],
       [plan.v, "vAt"],
     ] as const) {
-      if ((side.kind !== "direct" && side.kind !== "padded") || side.step !== "table") continue;
+      if ((side.kind !== "in-place" && side.kind !== "padded") || side.step !== "table") continue;
       const { depth } = side.access;
       em.block("", () =>
         eachDepth(em, nest, { begin: "pc", end: "pEnd" }, (position) =>
@@ -137,7 +137,7 @@ export class ContractPacking extends PanelPacking<ProductPlan> {
     const all = (): void =>
       this.em.block("for (idx p = first; p < panels; p++)", () => {
         this.anyPanel((widths, beyond) => {
-          if (this.plan.v.kind === "direct" && beyond === 0) return;
+          if (this.plan.v.kind === "in-place" && beyond === 0) return;
           this.packPanel(widthOf(widths), widthOf(widths) - beyond, this.packedAt(widthOf(widths)));
         });
       });
@@ -145,7 +145,7 @@ export class ContractPacking extends PanelPacking<ProductPlan> {
     else this.runs(all);
   }
 
-  /** Where the panel at col0 is packed: the whole depth of one after the other, or one run of one. */
+  /** Address of the packed panel at col0: of the whole depth of all panels, or of one run of one panel. */
   packedAt(width: number): string {
     const { resident, packedFirst, v } = this.plan;
     const panel = resident ? `w_panel + (col0 - ${packedFirst}) * ${this.nest.depth.extent}` : "w_panel";

@@ -1,16 +1,16 @@
 /**
- * @file A side of a product that reads zero outside of an image. Tests for the edges, element by element, would cost as much
- * as the product; instead the image is copied once into the workspace with its zeros around it, and read from there where it
- * lies, like any other side without edges (contract-access.ts).
+ * @file A side of a product that reads zero outside of an image. Testing each element for the edges would cost as much as the
+ * product; instead the image is copied once into the workspace, padded with zeros, and the copy is read in place like any
+ * other side without edges (contract-access.ts).
  *
  *   0 0 0 0 0        guard 0 ≤ y < 2 and 0 ≤ x < 3:  image[3 y + x],   y from -1 to 2, x from -1 to 3
  *   0 a b c 0
  *   0 d e f 0        copy[5 (y + 1) + (x + 1)], no test
  *   0 0 0 0 0
  *
- * The index of the load is taken apart into the indices that are tested, each times a stride, and what is left (channels),
- * which become axes of the copy of their own:  load = rest + Σ stride · index.  Any strides are right; those are taken that
- * leave the least over.
+ * The index of the load is decomposed into the tested indices, each times a stride, and a remainder (channels), whose counters
+ * become further axes of the copy:  load = rest + Σ stride · index.  Any strides are correct; those with the smallest remainder
+ * are taken.
  */
 import { typeOf } from "../../kernel/dtype.ts";
 import type { Expr, Index } from "../../kernel/expr.ts";
@@ -35,7 +35,7 @@ export interface Padding {
   readonly load: Extract<Expr, { kind: "load" }>;
   /** Outermost first. */
   readonly axes: readonly Axis[];
-  /** What no axis accounts for: batches, and a constant. */
+  /** The part that no axis accounts for: batches, and a constant. */
   readonly rest: Index;
   readonly elements: number;
   /** Of the copy. */
@@ -53,7 +53,7 @@ function candidates(load: Index, index: Index, dense: number): readonly number[]
   return [...found].filter((stride) => stride > 0);
 }
 
-/** The strides, one for each bound from the last to the first, that leave the fewest terms over. */
+/** The strides, one for each bound from the last to the first, that leave the fewest terms in the remainder. */
 function takeApart(
   load: Index,
   bounds: readonly Bounded[],
@@ -110,7 +110,7 @@ export function paddingOf(interner: Interner, side: Side, most: number): Padding
   return copyOf(interner, { load, bounded: [...free, ...apart.axes], rest }, side, most);
 }
 
-/** A load as axes of an image, and what does not depend on the side. */
+/** A load as axes of an image, and the part that does not depend on the side. */
 interface Image {
   readonly load: Padding["load"];
   readonly bounded: readonly Bounded[];
@@ -133,7 +133,7 @@ function copyOf(interner: Interner, { load, bounded, rest }: Image, side: Side, 
   return access && { load, axes, rest, elements, access };
 }
 
-/** Copies the image into `dst`, zeros around it. Batch counters have names. */
+/** Copies the image into `dst`, padded with zeros. Batch counters have names. */
 export function emitPadding(em: VectorEmitter, { load, axes, rest, elements }: Padding, dst: string): void {
   const { code } = em;
   const image = `${em.pointer(load.operand, load.index.offset)} + (${em.index(rest, em.all)})`;

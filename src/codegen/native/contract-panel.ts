@@ -1,29 +1,28 @@
 /**
- * @file Panels of the vector side of a product, packed: [depth][lane], from wherever its expression reads. contract-plan.ts
- * says how a side is read; what is packed for is another matter, tiles of a product (contract-packing.ts) or weights that are
- * transformed first (winograd.ts).
+ * @file Packs panels of the vector side of a product: [depth][lane], in any way that contract-plan.ts may choose. The panels
+ * serve tiles of a product (contract-packing.ts) or weights that are transformed first (winograd.ts).
  */
 import { at } from "../../base/invariant.ts";
 import type { LoopVar } from "../../kernel/expr.ts";
 import type { ContractNest } from "../../kernel/loops.ts";
 import { type Access, indexOf } from "./contract-access.ts";
-import { eachDepth, type Fill, fillRows } from "./contract-fill.ts";
+import { eachDepth, type Fill, fillRowMajor } from "./contract-fill.ts";
 import type { ProductPlan } from "./contract-plan.ts";
 import { fillLanes } from "./contract-window.ts";
 import type { VectorEmitter } from "./emitter.ts";
 import type { DepthStep } from "./gemm-micro.ts";
-import { acrossName } from "./gemm-pack.ts";
+import { packTransposedName } from "./gemm-pack.ts";
 
-/** As much of a plan as its panels depend on. */
+/** The part of a plan that its panels depend on. */
 export type PanelPlan = Pick<ProductPlan, "dtype" | "lanes" | "vector" | "vectorExpr" | "v" | "run">;
 
-/** A side that is read where it lies, and how the depth moves in it. */
+/** A side that is read in place, and its step along the depth. */
 interface DirectSide {
   readonly access: Access;
   readonly step: DepthStep;
 }
 
-/** In C: `col0` is the panel's first lane, `w_rows` and `vAt` are workspace for what `v` needs. */
+/** In C: `col0` is the panel's first lane, `w_rows` and `vAt` are workspace. */
 export class PanelPacking<Plan extends PanelPlan> {
   readonly em: VectorEmitter;
   readonly nest: ContractNest;
@@ -35,7 +34,7 @@ export class PanelPacking<Plan extends PanelPlan> {
     this.plan = plan;
   }
 
-  /** Where each element of a stretch of memory comes in the depth. */
+  /** The position in the depth of each element of a stretch of memory. */
   permutation(): void {
     const { em, nest, plan } = this;
     const { v } = plan;
@@ -73,8 +72,10 @@ export class PanelPacking<Plan extends PanelPlan> {
     const { v, dtype } = plan;
     const end = this.operandEnd();
     const emitTranspose = (from: string, stride: number, depth: string, table: string): void =>
-      em.code.line(`${acrossName(dtype)}(${from}, ${stride}, ${lanes}, ${depth}, ${to}, ${width}, ${table}, ${end});`);
-    if (v.kind === "across") {
+      em.code.line(
+        `${packTransposedName(dtype)}(${from}, ${stride}, ${lanes}, ${depth}, ${to}, ${width}, ${table}, ${end});`,
+      );
+    if (v.kind === "transposed") {
       emitTranspose(this.place(v, plan.vector, "col0"), v.stride, "pEnd - pc", "0");
       return;
     }
@@ -86,7 +87,7 @@ export class PanelPacking<Plan extends PanelPlan> {
       );
       return;
     }
-    const transposed = v.kind === "turned";
+    const transposed = v.kind === "computed-transposed";
     const fill: Fill = {
       nest,
       expr: plan.vectorExpr,
@@ -99,14 +100,14 @@ export class PanelPacking<Plan extends PanelPlan> {
       dst: transposed ? "w_rows" : to,
       stride: transposed ? v.stride : width,
     };
-    em.block("", () => (transposed ? fillRows(em, fill) : fillLanes(em, fill)));
+    em.block("", () => (transposed ? fillRowMajor(em, fill) : fillLanes(em, fill)));
     if (transposed) emitTranspose("w_rows", v.stride, "pEnd - pc", "0");
   }
 
   /** Where memory ends that a transposition may read beyond a stretch: of the vector side's operand, if it is read in place. */
   operandEnd(): string {
     const { v } = this.plan;
-    if (v.kind !== "across" && v.kind !== "permuted") return "0";
+    if (v.kind !== "transposed" && v.kind !== "permuted") return "0";
     const { operand, index } = v.access.load;
     return `${this.em.pointer(operand, index.offset)} + ${at(this.em.operands, operand).elements - index.offset}`;
   }

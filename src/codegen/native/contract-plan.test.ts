@@ -41,7 +41,7 @@ describe("matrix products", () => {
         ],
         plain,
       );
-      expect(plan).toMatchObject({ swapped: false, sums: "result", s: { kind: "direct" }, v: { kind: "direct" } });
+      expect(plan).toMatchObject({ swapped: false, sums: "result", s: { kind: "in-place" }, v: { kind: "in-place" } });
       expect(workspaceElements(plan)).toBe(0);
     }
   });
@@ -55,7 +55,7 @@ describe("matrix products", () => {
       ],
       { ta: false, tb: true },
     );
-    expect(plan.v.kind).toBe("across");
+    expect(plan.v.kind).toBe("transposed");
     expect(workspaceElements(plan)).toBe(200 * 32 + 16);
   });
 
@@ -66,20 +66,20 @@ describe("matrix products", () => {
   };
 
   it("pack rows that push each other out of the cache, or take as few of them at a time as stay in it", () => {
-    expect(kindsOf(64, 1000, 256)).toEqual(["direct", "direct", 13]);
-    expect(kindsOf(64, 1024, 256)).toEqual(["rows", "direct", 13]);
-    expect(kindsOf(64, 1024, 64)).toEqual(["direct", "direct", 8]);
+    expect(kindsOf(64, 1000, 256)).toEqual(["in-place", "in-place", 13]);
+    expect(kindsOf(64, 1024, 256)).toEqual(["row-major", "in-place", 13]);
+    expect(kindsOf(64, 1024, 64)).toEqual(["in-place", "in-place", 8]);
   });
 
   it("pack a side whose steps push each other out, if it is not in a cache anyway", () => {
     const left = { ta: true, tb: false };
-    const packed = (...kinds: readonly unknown[]): boolean => kinds.includes("along");
+    const packed = (...kinds: readonly unknown[]): boolean => kinds.includes("depth-major");
     // 4 MiB, 12 MiB, and 12 MiB whose rows lie elsewhere
     expect(packed(...kindsOf(1024, 1024, 32, left))).toBe(false);
     expect(packed(...kindsOf(1024, 3072, 32, left))).toBe(true);
     expect(packed(...kindsOf(1040, 3072, 32, left))).toBe(false);
     // one tile reads it once
-    expect(kindsOf(8, 3072, 1024)[1]).toBe("direct");
+    expect(kindsOf(8, 3072, 1024)[1]).toBe("in-place");
   });
 
   it("of a short depth store low tiles one beside the other where rows of the result collide", () => {
@@ -136,8 +136,8 @@ describe("convolutions", () => {
 
   it("read images where they lie, all of them against weights packed once", () => {
     const plan = planOf(conv, [image, [64, 32, 3, 3]], { ...window, lo: [0, 0], hi: [0, 0] });
-    expect(plan).toMatchObject({ swapped: true, s: { kind: "direct" }, v: { kind: "permuted" }, resident: true });
-    expect(plan.folded.map((b) => b.extent)).toEqual([8]);
+    expect(plan).toMatchObject({ swapped: true, s: { kind: "in-place" }, v: { kind: "permuted" }, resident: true });
+    expect(plan.mergedBatch.map((b) => b.extent)).toEqual([8]);
   });
 
   it("copy a padded image once, with its zeros around it", () => {

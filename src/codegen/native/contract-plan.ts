@@ -1,23 +1,23 @@
 /**
- * @file How a product is computed: which side lies in the lanes, what is read where it lies and what is packed, tiles,
- * blocks, workspace. A pure function of the nest and the machine; the planner asks it for the workspace before there is code.
+ * @file The plan of a product: which operand is vectorised, which operands are packed and which are read in place, tiles,
+ * blocks, workspace. A pure function of the nest and the machine; the planner asks for the workspace before code is emitted.
  *
  *   for batch
- *     for blocks of tiles of the spread side                         as many as stay in the second-level cache
- *       for blocks of panels of the vector side                      all, unless partial sums need a place of their own
+ *     for blocks of tiles of the broadcast side                      as many as stay in the second-level cache
+ *       for blocks of panels of the vector side                      all, unless partial sums need workspace
  *         for runs of the depth (depthRun)
- *           pack the spread side's block, unless read where it lies
- *           for panels: pack the vector side's panel, unless read where it lies
+ *           pack the broadcast side's block, unless read in place
+ *           for panels: pack the vector side's panel, unless read in place
  *             for tiles: sums in registers (gemm-micro.ts) → result, tile or partial sums;  stores after the last run
  *
- * Usually the columns of the result lie in the lanes, since results are stored along them. Swapped, its rows do: an image
- * is then the spread side, which is read where it lies, and only the kernel's weights are packed; tiles are turned round
- * before they are stored.
+ * Usually the columns of the result are vectorised, since results are stored along them. If swapped, its rows are: the image
+ * of a convolution becomes the broadcast operand and is read in place, only the weights are packed, and each tile is
+ * transposed before it is stored.
  *
- * A batch counter that the vector side does not depend on is more of the spread side (`folded`): a panel packed once serves
- * all of it.
+ * Batch counters that the vector side does not depend on extend the broadcast side (`mergedBatch`): one packed panel serves
+ * all of them.
  *
- * Invariant: runs of the depth follow from its extent alone, so nothing here changes a bit.
+ * Invariant: runs of the depth follow from its extent alone, so no choice made here changes a bit of the result.
  */
 import { at } from "../../base/invariant.ts";
 import { bytesOf, type ProductType } from "../../kernel/dtype.ts";
@@ -45,24 +45,24 @@ import type { NativeOptions } from "./options.ts";
 /** A product whose workspace is not known yet. */
 export type Product = Omit<ContractNest, "scratch">;
 
-/** How the spread side is read: in place; from a copy with zeros around it; packed as [row][depth] or as [depth][row]. */
-export type SpreadSide =
-  | { readonly kind: "direct"; readonly access: Access; readonly step: DepthStep }
+/** How the broadcast side is read: in place; from a copy padded with zeros; packed as [row][depth] or as [depth][row]. */
+export type BroadcastSide =
+  | { readonly kind: "in-place"; readonly access: Access; readonly step: DepthStep }
   | { readonly kind: "padded"; readonly access: Access; readonly step: DepthStep; readonly padding: Padding }
-  | { readonly kind: "rows" | "along"; readonly stride: number; readonly step: number };
+  | { readonly kind: "row-major" | "depth-major"; readonly stride: number; readonly step: number };
 
 /**
- * How the vector side is read: in place; packed lane by lane; turned round from memory, or from rows computed first. What is
- * `permuted` has its depth along memory in another order (weights of a convolution): all of the depth is packed at once.
+ * How the vector side is read: in place; packed as [depth][lane]; transposed from memory, or from rows that are computed first.
+ * `permuted`: memory runs along the depth, in another order (weights of a convolution), so all of the depth is packed at once.
  */
 export type VectorSide =
-  | { readonly kind: "direct"; readonly access: Access; readonly step: DepthStep }
-  | { readonly kind: "along" }
+  | { readonly kind: "in-place"; readonly access: Access; readonly step: DepthStep }
+  | { readonly kind: "depth-major" }
   | { readonly kind: "permuted"; readonly access: Access; readonly stride: number; readonly stretches: Stretches }
-  | { readonly kind: "across"; readonly access: Access; readonly stride: number; readonly step: number }
-  | { readonly kind: "turned"; readonly stride: number };
+  | { readonly kind: "transposed"; readonly access: Access; readonly stride: number; readonly step: number }
+  | { readonly kind: "computed-transposed"; readonly stride: number };
 
-/** Columns of a tile: `count` panels of `widths` vectors, then one of `tail` for what is left. */
+/** Columns of a tile: `count` panels of `widths` vectors, then one of `tail` for the remainder. */
 export interface Panels {
   readonly count: number;
   readonly widths: readonly number[];
@@ -76,19 +76,20 @@ export interface ProductPlan extends Blocks {
   /** Lanes of a whole register. */
   readonly lanes: number;
   readonly swapped: boolean;
-  readonly spread: LoopVar;
+  readonly broadcast: LoopVar;
   readonly vector: LoopVar;
-  readonly spreadExpr: Expr;
+  readonly broadcastExpr: Expr;
   readonly vectorExpr: Expr;
   readonly batch: readonly LoopVar[];
-  readonly folded: readonly LoopVar[];
-  readonly s: SpreadSide;
+  readonly mergedBatch: readonly LoopVar[];
+  /** Access to the two sides; in C, `s` and `v` are their pointers. */
+  readonly s: BroadcastSide;
   readonly v: VectorSide;
   readonly tiling: Tiling;
   readonly panels: Panels;
   /** Length of a run of the depth. */
   readonly run: number;
-  /** Where sums go: a tile that is stored at once, the result itself, or a block of the workspace. */
+  /** Destination of sums: a tile that is stored at once, the result itself, or a block of the workspace. */
   readonly sums: "tile" | "result" | "block";
 }
 
@@ -108,6 +109,7 @@ export interface Blocks {
   readonly parts: Workspace;
 }
 
+/** Each part is a variable in C, `w_spread` for the broadcast side. */
 export interface Workspace {
   readonly spread: number;
   readonly panel: number;
@@ -116,31 +118,31 @@ export interface Workspace {
   readonly tables: number;
 }
 
-/** Bytes of a packed block of the spread side, of one that is read in place, and of partial sums. */
+/** Bytes of a packed block of the broadcast side, of one that is read in place, and of partial sums. */
 const PACKED_BYTES = 576 * 1024;
 const READ_BYTES = 1024 * 1024;
 const SUMS_BYTES = 256 * 1024;
-/** Of a copy of an image with zeros around it. */
+/** Of a copy of an image that is padded with zeros. */
 const PADDED_BYTES = 1024 * 1024;
 /** Of several, where they are small. */
 const IMAGES_BYTES = 512 * 1024;
-/** A vector side beyond this is packed, if more than a few rows read it: its steps are pages apart. */
+/** A larger vector side is packed if more than a few rows read it: its steps are pages apart. */
 const NEAR_BYTES = 1024 * 1024;
 const FEW_ROWS = 42;
-/** A matrix beyond this is not in a cache when its product begins. */
+/** A larger matrix is not in a cache when its product begins. */
 const FAR_BYTES = 8 * 1024 * 1024;
-/** Panels up to this are packed once and kept, where several blocks read them. */
+/** Panels up to this are packed once and kept if several blocks read them. */
 const RESIDENT_BYTES = 256 * 1024;
-/** Steps of a depth whose order is looked at one by one. */
+/** Longest depth whose order in memory is examined step by step. */
 const LONGEST_PERMUTED = 16384;
 /** Lanes of a block of partial sums. */
 const SUMS_LANES = 256;
-/** The first-level cache, of all machines this runs on: lines that lie so far apart share this many places. */
+/** The first-level cache of all supported machines: lines this many bytes apart compete for this many ways. */
 const CACHE_PERIOD = 4096;
 const CACHE_WAYS = 8;
-/** A depth up to this leaves little time to store a tile in. */
+/** Up to this depth, storing a tile takes a large part of its time. */
 const SHORT_DEPTH = 64;
-/** Panels that are few: packing rows for them does not pay. */
+/** Up to this many panels, packing rows costs more than it saves. */
 const FEW_PANELS = 2;
 
 /** Registers for sums, and the most rows of a tile with two vectors. */
@@ -148,7 +150,7 @@ function tileLimits(options: NativeOptions): { readonly sums: number; readonly r
   return options.lanes === 16 ? { sums: 28, rows: 14 } : { sums: 12, rows: 6 };
 }
 
-/** Whole registers, then one as narrow as what is left allows. */
+/** Whole registers, then the narrowest that holds the remainder. */
 function panelsOf(extent: number, lanes: number, perPanel: number): Panels {
   const [whole, left] = [Math.floor(extent / lanes), extent % lanes];
   let narrow = left === 0 ? 0 : lanes;
@@ -159,7 +161,7 @@ function panelsOf(extent: number, lanes: number, perPanel: number): Panels {
   return { count, widths, tail };
 }
 
-/** Rows that lie a multiple of the first-level cache's period apart push each other out of it. */
+/** Whether rows of a tile, a multiple of the cache's period apart, evict each other from the first-level cache. */
 function collides(tiling: Tiling, bytes: number): boolean {
   const lines = new Set((tiling.patterns[0] ?? []).map((offset) => Math.floor((offset * bytes) / 64)));
   const sets = new Map<number, number>();
@@ -167,22 +169,22 @@ function collides(tiling: Tiling, bytes: number): boolean {
   return Math.max(...sets.values()) > CACHE_WAYS;
 }
 
-/** Elements of workspace for the spread side. */
-function spreadElements(s: SpreadSide, rows: number, run: number): number {
+/** Elements of workspace for the broadcast side. */
+function broadcastElements(s: BroadcastSide, rows: number, run: number): number {
   switch (s.kind) {
-    case "direct":
+    case "in-place":
       return 0;
     case "padded":
       return s.padding.elements;
-    case "rows":
+    case "row-major":
       return rows * s.stride;
-    case "along":
+    case "depth-major":
       return run * s.stride;
   }
 }
 
-/** A block packed as [depth][row], rows of which are `stride` apart. */
-const alongSide = (stride: number): SpreadSide => ({ kind: "along", stride, step: stride });
+/** A block packed as [depth][row], with `stride` elements from one step of the depth to the next. */
+const depthMajorSide = (stride: number): BroadcastSide => ({ kind: "depth-major", stride, step: stride });
 
 class Planner {
   readonly nest: Product;
@@ -206,7 +208,7 @@ class Planner {
     this.run = Math.max(1, depthRun(nest.depth.extent));
   }
 
-  /** The better of both ways round; the rows of the result in the lanes only where that is clearly less work. */
+  /** The cheaper of both; swapped only if that is clearly less work. */
   best(): ProductPlan {
     const [plain, swapped] = [this.plan(false), this.plan(true)];
     const cycles = (plan: ProductPlan): number => cyclesOf(this.interner, this.nest, plan);
@@ -215,32 +217,32 @@ class Planner {
 
   plan(swapped: boolean): ProductPlan {
     const { nest, options, lanes } = this;
-    const [spread, vector] = swapped ? [nest.cols, nest.rows] : [nest.rows, nest.cols];
-    const [spreadExpr, vectorExpr] = swapped ? [nest.b, nest.a] : [nest.a, nest.b];
-    const folded = nest.batch.filter(
-      (b) => b.extent > 1 && !this.interner.of(vectorExpr).has(b) && this.interner.of(spreadExpr).has(b),
+    const [broadcast, vector] = swapped ? [nest.cols, nest.rows] : [nest.rows, nest.cols];
+    const [broadcastExpr, vectorExpr] = swapped ? [nest.b, nest.a] : [nest.a, nest.b];
+    const mergedBatch = nest.batch.filter(
+      (b) => b.extent > 1 && !this.interner.of(vectorExpr).has(b) && this.interner.of(broadcastExpr).has(b),
     );
     const limits = tileLimits(options);
     const vectors = Math.ceil(vector.extent / lanes);
-    const v = this.vectorSide(vectorExpr, vector, product(folded) * spread.extent);
-    // Few rows take many vectors, to keep the multipliers busy; not so many that a packed panel leaves the cache.
-    const widest = v.kind === "direct" ? 8 : 4;
-    const held = Math.max(2, Math.floor(limits.sums / Math.min(spread.extent, limits.rows)));
+    const v = this.vectorSide(vectorExpr, vector, product(mergedBatch) * broadcast.extent);
+    // Few rows take many vectors, to keep the multipliers busy; limited so that a packed panel stays in cache.
+    const widest = v.kind === "in-place" ? 8 : 4;
+    const held = Math.max(2, Math.floor(limits.sums / Math.min(broadcast.extent, limits.rows)));
     const perPanel = Math.min(widest, vectors, held);
     const most = perPanel === 1 ? limits.rows : Math.max(limits.rows, Math.floor(limits.sums / perPanel));
     const tallest = !swapped && this.storesCollide() ? Math.min(most, CACHE_WAYS) : most;
     const panels = panelsOf(vector.extent, lanes, perPanel);
-    const { side, tiling } = this.spreadSide(this.side(spreadExpr, spread), tallest, panels);
+    const { side, tiling } = this.broadcastSide(this.side(broadcastExpr, broadcast), tallest, panels);
     return this.blocks({
       dtype: this.dtype,
       lanes,
       swapped,
-      spread,
+      broadcast,
       vector,
-      spreadExpr,
+      broadcastExpr,
       vectorExpr,
-      batch: nest.batch.filter((b) => b.extent !== 1 && !folded.includes(b)),
-      folded,
+      batch: nest.batch.filter((b) => b.extent !== 1 && !mergedBatch.includes(b)),
+      mergedBatch,
       s: side,
       v,
       tiling,
@@ -250,34 +252,34 @@ class Planner {
     });
   }
 
-  /** Blocks and workspace for what was chosen. */
+  /** Adds blocks and workspace to the choices so far. */
   blocks(plan: Omit<ProductPlan, keyof Blocks>): ProductPlan {
     const { nest, bytes } = this;
     const { s, v, panels, tiling, vector, sums } = plan;
     const rows = Math.max(...tiling.sizes);
     const panelWidth = widthOf(panels.widths);
     const whole = panels.count * panelWidth + widthOf(panels.tail);
-    const packedFirst = v.kind === "direct" ? panels.count * panelWidth : 0;
-    const packedWidth = v.kind === "direct" && whole === vector.extent ? 0 : whole - packedFirst;
+    const packedFirst = v.kind === "in-place" ? panels.count * panelWidth : 0;
+    const packedWidth = v.kind === "in-place" && whole === vector.extent ? 0 : whole - packedFirst;
     const blockPanels = sums === "block" ? Math.max(1, Math.floor(SUMS_LANES / panelWidth)) : panels.count + 1;
     const sumsWidth = Math.min(blockPanels * panelWidth, whole);
     const forSums = sums === "block" ? SUMS_BYTES / (bytes * rows * sumsWidth) : Number.POSITIVE_INFINITY;
     const perOuter = (tiling.extent / tiling.period) * tiling.sizes.length;
-    const tiles = perOuter * product(plan.folded);
+    const tiles = perOuter * product(plan.mergedBatch);
     const keeps = packedWidth * nest.depth.extent * bytes <= RESIDENT_BYTES;
-    // Several images where panels would be packed again for each block.
+    // Several images in a block, where panels would otherwise be packed again for each.
     const several = s.kind === "padded" && !keeps;
     const images = several ? Math.max(1, Math.floor(IMAGES_BYTES / (s.padding.elements * bytes))) : 1;
-    const together = s.kind === "direct" ? tiles : perOuter * Math.min(images, product(plan.folded));
+    const together = s.kind === "in-place" ? tiles : perOuter * Math.min(images, product(plan.mergedBatch));
     const most = Math.max(1, Math.floor(Math.min(this.blockRows(s, keeps, vector) / rows, forSums, together)));
     const resident = packedWidth > 0 && keeps && most < tiles;
-    // All panels for one tile after the other: results are stored in the order of memory.
-    const blockTiles = resident && s.kind === "direct" && nest.depth.extent <= SHORT_DEPTH ? 1 : most;
-    const widest = panels.count > 0 && v.kind !== "direct" ? panelWidth : widthOf(panels.tail);
+    // One tile with all panels, then the next: results are stored in the order of memory.
+    const blockTiles = resident && s.kind === "in-place" && nest.depth.extent <= SHORT_DEPTH ? 1 : most;
+    const widest = panels.count > 0 && v.kind !== "in-place" ? panelWidth : widthOf(panels.tail);
     const kept = resident ? packedWidth : widest;
     const steps = resident || v.kind === "permuted" ? nest.depth.extent : this.run;
     const copies = Math.min(Math.ceil(blockTiles / perOuter), images);
-    const side = s.kind === "along" ? alongSide(this.padded(blockTiles * rows)) : s;
+    const side = s.kind === "depth-major" ? depthMajorSide(this.padded(blockTiles * rows)) : s;
     const parts = this.workspace({
       s: side,
       v,
@@ -290,10 +292,10 @@ class Planner {
     return { ...plan, s: side, blockTiles, blockPanels, copies, sumsWidth, resident, packedFirst, packedWidth, parts };
   }
 
-  /** Rows of a block: what it reads and stores stays in cache, unless panels would be packed again for each block. */
-  blockRows(s: SpreadSide, keeps: boolean, vector: LoopVar): number {
+  /** Rows of a block: its reads and stores stay in cache, unless panels would be packed again for each block. */
+  blockRows(s: BroadcastSide, keeps: boolean, vector: LoopVar): number {
     const read = this.run * this.bytes;
-    if (s.kind === "rows" || s.kind === "along") return PACKED_BYTES / read;
+    if (s.kind === "row-major" || s.kind === "depth-major") return PACKED_BYTES / read;
     if (s.kind === "padded") return Number.POSITIVE_INFINITY;
     if (!keeps) return READ_BYTES / read;
     let touched = this.nest.stores.length;
@@ -310,7 +312,7 @@ class Planner {
     return { expr, lane, depth: this.depth, operands: this.operands };
   }
 
-  spreadSide(from: Side, most: number, panels: Panels): { readonly side: SpreadSide; readonly tiling: Tiling } {
+  broadcastSide(from: Side, most: number, panels: Panels): { readonly side: BroadcastSide; readonly tiling: Tiling } {
     const { expr, lane: v } = from;
     const access = accessOf(this.interner, from);
     const whole = access && tilingOf(access, v, most);
@@ -322,10 +324,10 @@ class Planner {
       access &&
       tiling &&
       !collides(tiling, this.bytes) &&
-      !this.stacks(step) &&
-      !(few && this.stacksFar(access, step))
+      !this.conflicts(step) &&
+      !(few && this.conflictsInMemory(access, step))
     ) {
-      return { side: { kind: "direct", access, step }, tiling };
+      return { side: { kind: "in-place", access, step }, tiling };
     }
     const padding = paddingOf(this.interner, from, this.mostPadded(v));
     const around = padding && tilingOf(padding.access, v, most);
@@ -335,9 +337,9 @@ class Planner {
     }
     const inner = this.depth[this.depth.length - 1] as LoopVar;
     const rows = this.cost(expr, inner) <= this.cost(expr, v);
-    if (!rows) return { side: alongSide(0), tiling: evenTiling(v.extent, most, 1) };
+    if (!rows) return { side: depthMajorSide(0), tiling: evenTiling(v.extent, most, 1) };
     const stride = this.padded(this.run);
-    return { side: { kind: "rows", stride, step: 1 }, tiling: evenTiling(v.extent, most, stride) };
+    return { side: { kind: "row-major", stride, step: 1 }, tiling: evenTiling(v.extent, most, stride) };
   }
 
   /** Rough cycles of packing an element with a counter in the lanes. */
@@ -345,18 +347,18 @@ class Planner {
     return sideCost(this.interner, this.nest, { expr, lane: counter }, this.lanes);
   }
 
-  /** Whether steps of a long depth all come to lie in a few lines of the cache, `period` bytes apart. */
-  stacks(step: DepthStep, period = CACHE_PERIOD): boolean {
+  /** Whether the steps of a long depth map to a few sets of the cache: they are multiples of `period` bytes apart. */
+  conflicts(step: DepthStep, period = CACHE_PERIOD): boolean {
     return step !== "table" && step !== 0 && (step * this.bytes) % period === 0 && this.run > 256;
   }
 
-  /** The same of a matrix that is in memory and not in a cache, read by few: each line comes once, from far away. */
-  stacksFar(access: Access, step: DepthStep): boolean {
+  /** The same for a matrix too large for the caches, which few panels read: each line comes from memory once. */
+  conflictsInMemory(access: Access, step: DepthStep): boolean {
     const { elements, dtype } = at(this.operands, access.load.operand);
-    return elements * bytesOf(dtype) > FAR_BYTES && this.stacks(step, CACHE_PERIOD / 2);
+    return elements * bytesOf(dtype) > FAR_BYTES && this.conflicts(step, CACHE_PERIOD / 2);
   }
 
-  /** Whether rows of results, or of what is read for them, push each other out of the cache, with no time to wait. */
+  /** Whether rows of results, or of operands of the epilogue, evict each other from the cache while the depth is short. */
   storesCollide(): boolean {
     const { nest, operands, interner } = this;
     if (nest.depth.extent > SHORT_DEPTH) return false;
@@ -374,7 +376,7 @@ class Planner {
     return found;
   }
 
-  /** Elements of a copy with zeros around it that is worth making. */
+  /** Largest padded copy that is worth making, in elements. */
   mostPadded(v: LoopVar): number {
     return Math.min(PADDED_BYTES / this.bytes, v.extent * this.nest.depth.extent);
   }
@@ -386,21 +388,21 @@ class Planner {
     const step = access && depthStride(access.depth, this.nest.depth, this.nest.split);
     const far = rows > FEW_ROWS && v.extent * this.nest.depth.extent * this.bytes > NEAR_BYTES;
     const several = rows > tileLimits(this.options).rows;
-    const stacked = access !== null && several && step !== null && this.stacksFar(access, step);
-    if (access && stride === 1 && !far && !stacked) return { kind: "direct", access, step: step ?? "table" };
+    const stacked = access !== null && several && step !== null && this.conflictsInMemory(access, step);
+    if (access && stride === 1 && !far && !stacked) return { kind: "in-place", access, step: step ?? "table" };
     const inner = this.depth[this.depth.length - 1] as LoopVar;
-    if (access && stride !== null && step === 1) return { kind: "across", access, stride, step: 1 };
+    if (access && stride !== null && step === 1) return { kind: "transposed", access, stride, step: 1 };
     const cost = (counter: LoopVar): number => this.cost(expr, counter);
     const permuted = access && stride !== null && this.permuted(access, stride);
-    // A panel of the whole depth is large: only where rows would have to be gathered, or where it is not.
+    // A panel of the whole depth is large: only if it is small after all, or if rows would have to be gathered.
     const small = 2 * this.lanes * this.bytes * this.nest.depth.extent <= RESIDENT_BYTES;
     const transposing = permuted
       ? transposeCost(permuted.stretches, this.lanes, this.nest.depth.extent)
       : Number.POSITIVE_INFINITY;
     if (permuted && transposing < cost(v) && (small ? transposing < cost(inner) + 0.4 : cost(inner) > 1))
       return permuted;
-    if (cost(inner) + 0.4 < cost(v)) return { kind: "turned", stride: this.padded(this.run) };
-    return { kind: "along" };
+    if (cost(inner) + 0.4 < cost(v)) return { kind: "computed-transposed", stride: this.padded(this.run) };
+    return { kind: "depth-major" };
   }
 
   permuted(access: Access, stride: number): Extract<VectorSide, { kind: "permuted" }> | null {
@@ -410,7 +412,7 @@ class Planner {
     return stretches && { kind: "permuted", access, stride, stretches };
   }
 
-  /** Sums wait in the result only where it is nothing but the sum, in rows along the lanes. */
+  /** Partial sums are kept in the result only if it is the plain sum, stored in rows along the lanes. */
   sumsOf(swapped: boolean): ProductPlan["sums"] {
     const { nest, operands } = this;
     const [store] = nest.stores;
@@ -422,7 +424,8 @@ class Planner {
   }
 
   workspace(shape: {
-    readonly s: SpreadSide;
+    /** Access to the two sides; in C, `s` and `v` are their pointers. */
+    readonly s: BroadcastSide;
     readonly v: VectorSide;
     readonly blockRows: number;
     /** Copies of images. */
@@ -437,16 +440,16 @@ class Planner {
     const line = 64 / this.bytes;
     const lines = (n: number): number => Math.ceil(n / line) * line;
     const forVector = {
-      direct: v.kind === "direct" && v.step === "table" ? run : 0,
+      "in-place": v.kind === "in-place" && v.step === "table" ? run : 0,
       permuted: v.kind === "permuted" ? v.stretches.count * v.stretches.length : 0,
     };
     const tables =
-      (s.step === "table" ? run : 0) + (v.kind === "direct" || v.kind === "permuted" ? forVector[v.kind] : 0);
-    const spread = shape.copies * spreadElements(s, blockRows, run);
+      (s.step === "table" ? run : 0) + (v.kind === "in-place" || v.kind === "permuted" ? forVector[v.kind] : 0);
+    const broadcast = shape.copies * broadcastElements(s, blockRows, run);
     return {
-      spread: lines(spread === 0 ? 0 : spread + lanes),
+      spread: lines(broadcast === 0 ? 0 : broadcast + lanes),
       panel: packed === 0 ? 0 : lines(packed + lanes),
-      rows: v.kind === "turned" ? lines(widest * v.stride) : 0,
+      rows: v.kind === "computed-transposed" ? lines(widest * v.stride) : 0,
       sums: shape.sums === 0 ? 0 : lines(shape.sums + lanes),
       tables: lines(tables),
     };
@@ -457,7 +460,7 @@ export function planProduct(nest: Product, operands: readonly Operand[], options
   return new Planner(nest, operands, options).best();
 }
 
-/** How the left side is packed in panels of one register of rows, and the workspace for that beside the panel. */
+/** How the left side is packed in panels of one register of rows, and the workspace it needs beside the panel. */
 export function planPanels(
   nest: Product,
   operands: readonly Operand[],
@@ -466,7 +469,7 @@ export function planPanels(
   const planner = new Planner(nest, operands, options);
   const { dtype, lanes, run } = planner;
   const v = planner.vectorSide(nest.a, nest.rows, Number.POSITIVE_INFINITY);
-  const rows = v.kind === "turned" ? lanes * v.stride : 0;
+  const rows = v.kind === "computed-transposed" ? lanes * v.stride : 0;
   const tables = v.kind === "permuted" ? v.stretches.count * v.stretches.length : 0;
   return { dtype, lanes, vector: nest.rows, vectorExpr: nest.a, v, run, rows, tables };
 }

@@ -1,23 +1,22 @@
 /**
- * @file What happens to a finished tile of a product: the stores, with whatever was fused behind the product, while the
- * tile is in cache.
+ * @file The stores of a finished tile of a product, with the fused epilogue, while the tile is in cache.
  *
  *   plain     tile [rows of the result][columns]: a row at a time, columns in the lanes
- *   swapped   tile [columns][rows of the result]: turned round by blocks of L × L first, so that columns are in the lanes
+ *   swapped   tile [columns][rows of the result]: transposed in blocks of L × L first, so that columns are in the lanes
  */
 import type { ContractNest, Within } from "../../kernel/loops.ts";
 import type { Needed } from "../needed-sums.ts";
 import { type ProductPlan, widthOf } from "./contract-plan.ts";
 import { emitStores } from "./emit-loops.ts";
 import type { VectorEmitter } from "./emitter.ts";
-import { acrossName } from "./gemm-pack.ts";
+import { packTransposedName } from "./gemm-pack.ts";
 
-/** A tile in C: where it is, the distance of its rows, and its first row and column in the counters' terms. */
+/** A tile in C: its address, the distance of its rows, and the counters of its first row and column. */
 export interface TilePlace {
   readonly at: string;
   readonly stride: string;
-  /** First element of the spread counter, and how many there are: a number where the tile is swapped. */
-  readonly spread: string;
+  /** First element of the broadcast counter, and how many there are: a number where the tile is swapped. */
+  readonly broadcast: string;
   readonly rows: string | number;
   /** First element of the vector counter. */
   readonly vector: string;
@@ -42,7 +41,7 @@ export function finishPlain(em: VectorEmitter, nest: ContractNest, tile: TilePla
   const columns = widthOf(tile.widths) - tile.beyond;
   const whole = columns - (columns % em.lanes);
   em.block(`for (idx ${r} = 0; ${r} < ${tile.rows}; ${r}++)`, () => {
-    code.line(`const idx ${row} = ${tile.spread} + ${r};`);
+    code.line(`const idx ${row} = ${tile.broadcast} + ${r};`);
     if (whole > 0) {
       em.block(`for (idx ${col} = ${tile.vector}; ${col} < ${tile.vector} + ${whole}; ${col} += ${em.lanes})`, () =>
         storeSums(em, nest, `${tile.at} + ${r} * ${tile.stride} + (${col} - (${tile.vector}))`, em.lanes),
@@ -70,13 +69,15 @@ function finishSwapped(em: VectorEmitter, nest: ContractNest, plan: ProductPlan,
     for (let first = 0; first < height; first += lanes) {
       const rows = Math.min(lanes, height - first);
       const from = `${tile.at} + ${first} * ${tile.stride} + ${g}`;
-      code.line(`${acrossName(dtype)}(${from}, ${tile.stride}, ${rows}, ${lanes}, ${transposed}, ${lanes}, 0, 0);`);
+      code.line(
+        `${packTransposedName(dtype)}(${from}, ${tile.stride}, ${rows}, ${lanes}, ${transposed}, ${lanes}, 0, 0);`,
+      );
       const [i, row, col] = [code.name("i"), em.counter(nest.rows), em.counter(nest.cols)];
       em.block(`for (idx ${i} = 0, end = ${last}; ${i} < end; ${i}++)`, () => {
         code.line(`const idx ${row} = ${tile.vector} + ${g} + ${i};`);
         for (let at = 0; at < rows; at += em.lanes) {
           em.block("", () => {
-            code.line(`const idx ${col} = ${tile.spread} + ${first + at};`);
+            code.line(`const idx ${col} = ${tile.broadcast} + ${first + at};`);
             storeSums(em, nest, `${transposed} + ${i} * ${lanes} + ${at}`, Math.min(em.lanes, rows - at));
           });
         }
@@ -98,7 +99,7 @@ export function finishTile(em: VectorEmitter, nest: ContractNest, plan: ProductP
   em.multiple = 1;
 }
 
-/** First row and column of some of the result, and how many of each, in C. */
+/** An area of the result in C: first row and column, and how many of each. */
 export interface Area {
   readonly row: string;
   readonly rows: string;
@@ -106,14 +107,14 @@ export interface Area {
   readonly cols: string;
 }
 
-/** In C: the least that a plane comes to over an area. */
+/** In C: the minimum of a plane over an area. */
 function leastOver({ rows, cols, constant }: Needed, area: Area): string {
   const least = (coef: number, from: string, count: string): string =>
     coef === 0 ? "0" : `${coef} * (${coef < 0 ? `${from} + ${count} - 1` : from})`;
   return `${least(rows, area.row, area.rows)} + ${least(cols, area.col, area.cols)} + ${constant}`;
 }
 
-/** In C: whether any element of a tile is needed, the least that the plane comes to over it being 0 or less. */
+/** In C: whether any element of a tile is needed: the minimum of the plane over it is 0 or less. */
 export const anyNeeded = (needed: Needed, tile: Area): string => `${leastOver(needed, tile)} <= 0`;
 
 /**

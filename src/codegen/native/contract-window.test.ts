@@ -81,6 +81,6 @@ describe.skipIf(at(plainTargets, 1).missing)("windows packed along their places"
     const { kernel } = lowerNode(at(b.nodes, 0), PLAIN_LOWERING);
     const nest = at(kernel.nests, 0) as ContractNest;
     const { s, v, swapped } = planProduct(nest, kernel.operands, { lanes: 16, fma: true, threads: 1 });
-    expect([swapped ? s.kind : v.kind, columnsOf(nest, nest.cols)]).toEqual(["along", 126]);
+    expect([swapped ? s.kind : v.kind, columnsOf(nest, nest.cols)]).toEqual(["depth-major", 126]);
   });
 });

@@ -1,17 +1,17 @@
 /**
- * @file Packing what a convolution's places see, along the places. A place is a row and a column; along a row the image is read
- * as it lies, and padding is zeros before and behind one run of columns:
+ * @file Packs the windows of a convolution along its places. A place is a row and a column; along a row the image is read
+ * contiguously, and padding is zeros before and after one run of columns:
  *
  *   places   p  p+1 …                        0  0 | x x x x x x x | 0        one tap of one channel, one row of places
  *
- * Taking the flat counter of places apart, which would be divided for each lane otherwise, makes a register one load; and where
- * bounds are linear in the column their run is found once a row. Anything else that was fused into the side is computed on
- * registers of it, as everywhere.
+ * Splitting the flat counter of places, which would otherwise be divided for each lane, makes a register one load; and where
+ * bounds are linear in the column their run is computed once a row. A fused prologue is computed on these registers, as
+ * everywhere.
  */
 import type { Bound, Expr, LoopVar } from "../../kernel/expr.ts";
 import { addIndex, scaleIndex, varIndex } from "../../kernel/index-math.ts";
 import { indexOf } from "./contract-access.ts";
-import { eachDepth, type Fill, fillAlong } from "./contract-fill.ts";
+import { eachDepth, type Fill, fillDepthMajor } from "./contract-fill.ts";
 import type { Product } from "./contract-plan.ts";
 import { loopVar, replaceCounters, UNIT } from "./counters.ts";
 import type { Context, VectorEmitter } from "./emitter.ts";
@@ -24,7 +24,7 @@ export function columnsOf({ window, cols }: Product, lane: LoopVar): number | nu
 
 const apart = new WeakMap<LoopVar, readonly [LoopVar, LoopVar]>();
 
-/** The counters that make up one of places: always the same, since expressions are known by the names of their counters. */
+/** The row and column counters of a counter of places: always the same, since expressions are interned by counter names. */
 function rowAndColumn(places: LoopVar, columns: number): readonly [LoopVar, LoopVar] {
   const known = apart.get(places);
   if (known) return known;
@@ -36,7 +36,7 @@ function rowAndColumn(places: LoopVar, columns: number): readonly [LoopVar, Loop
 /** dst[(k - origin) · stride + (lane - from)], by rows of places where there are any. */
 export function fillLanes(em: VectorEmitter, fill: Fill): void {
   const columns = columnsOf(fill.nest, fill.lane);
-  if (columns === null) fillAlong(em, fill);
+  if (columns === null) fillDepthMajor(em, fill);
   else fillWindow(em, fill, columns);
 }
 
@@ -67,7 +67,7 @@ interface Row {
   readonly end: string;
 }
 
-/** Columns [first, end): zeros, the run that is inside, zeros. Up to a register behind is written over. */
+/** Columns [first, end): zeros, the run inside the image, zeros. Up to a register after the end is overwritten. */
 function fillRow(em: VectorEmitter, expr: Expr, x: LoopVar, { row, first, end }: Row): void {
   const { code } = em;
   const guarded = zeroOutside(expr) && expr.bounds.every((bound) => isRun(em, bound, x)) ? expr : null;

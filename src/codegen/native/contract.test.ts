@@ -35,7 +35,7 @@ import type { NativeOptions } from "./options.ts";
 const OPTIONS: NativeOptions = { lanes: 16, fma: false, threads: 1 };
 
 type Type = "f32" | "f64" | "i32";
-type Layout = "plain" | "turned" | "window" | "shared" | "fused" | "fused turned" | "weights" | "stamps";
+type Layout = "plain" | "transposed" | "window" | "shared" | "fused" | "fused transposed" | "weights" | "stamps";
 type After = "sum" | "bias" | "two" | "other type" | "below" | "above";
 
 interface Case {
@@ -68,13 +68,13 @@ function side(
   switch (layout) {
     case "plain":
       return { expr: load(dtype, operand, plain), elements: batch.extent * p * d };
-    case "turned":
+    case "transposed":
       return { expr: load(dtype, operand, transposed), elements: batch.extent * p * d };
     case "shared":
       return { expr: load(dtype, operand, linearIndex([i, l], [p, d])), elements: p * d };
     case "fused":
       return { expr: relu(load(dtype, operand, plain)), elements: batch.extent * p * d };
-    case "fused turned":
+    case "fused transposed":
       return { expr: relu(load(dtype, operand, transposed)), elements: batch.extent * p * d };
     case "weights":
     case "stamps": {
@@ -164,7 +164,7 @@ function cases(): readonly Case[] {
   const random = hostRandom(7);
   const pick = <T>(list: readonly T[]): T => at(list, Math.floor(random.next() * list.length));
   const extents = [1, 2, 3, 5, 7, 8, 13, 14, 15, 16, 17, 20, 27, 29, 31, 32, 33, 35, 40, 47, 50, 65];
-  const layouts: readonly Layout[] = ["plain", "turned", "window", "shared", "fused", "fused turned"];
+  const layouts: readonly Layout[] = ["plain", "transposed", "window", "shared", "fused", "fused transposed"];
   const made: Case[] = [];
   for (let i = 0; i < 28; i++) {
     const k = pick([0, 1, 2, 9, 16, 18, 31, 45, 64, 100]);
@@ -181,25 +181,25 @@ function cases(): readonly Case[] {
   }
   // Several runs along the depth; sides larger than a block; rows that collide in the cache.
   for (const after of ["sum", "bias"] as const) {
-    made.push({ dtype: "f32", sizes: [1, 9, 40, 1100], a: "plain", b: "turned", after, inner: null });
+    made.push({ dtype: "f32", sizes: [1, 9, 40, 1100], a: "plain", b: "transposed", after, inner: null });
     made.push({ dtype: "f32", sizes: [2, 10, 17, 1026], a: "window", b: "fused", after, inner: 9 });
-    made.push({ dtype: "f64", sizes: [1, 3, 33, 600], a: "fused turned", b: "plain", after, inner: 100 });
+    made.push({ dtype: "f64", sizes: [1, 3, 33, 600], a: "fused transposed", b: "plain", after, inner: 100 });
     made.push({ dtype: "f32", sizes: [1, 28, 36, 1024], a: "plain", b: "shared", after, inner: null });
   }
-  made.push({ dtype: "f64", sizes: [1, 230, 5, 514], a: "fused", b: "turned", after: "bias", inner: null });
+  made.push({ dtype: "f64", sizes: [1, 230, 5, 514], a: "fused", b: "transposed", after: "bias", inner: null });
   // Weights of convolutions, with a window and with all sorts of rows.
   for (const a of ["weights", "stamps"] as const) {
     made.push({ dtype: "f32", sizes: [3, 20, 35, 90], a, b: "window", after: "sum", inner: 10 });
     made.push({ dtype: "f64", sizes: [1, 33, 20, 540], a: "plain", b: a, after: "bias", inner: 60 });
-    made.push({ dtype: "f32", sizes: [2, 40, 25, 630], a, b: "turned", after: "bias", inner: 70 });
+    made.push({ dtype: "f32", sizes: [2, 40, 25, 630], a, b: "transposed", after: "bias", inner: 70 });
   }
   made.push({ dtype: "f32", sizes: [3, 25, 36, 27], a: "shared", b: "window", after: "bias", inner: 3 });
   // Tiles that nobody reads; rows of the result that collide.
   for (const after of ["below", "above"] as const) {
     made.push({ dtype: "f32", sizes: [2, 70, 100, 20], a: "plain", b: "plain", after, inner: null });
-    made.push({ dtype: "f64", sizes: [1, 100, 45, 9], a: "turned", b: "fused", after, inner: null });
-    made.push({ dtype: "i32", sizes: [1, 20, 1024, 12], a: "plain", b: "turned", after, inner: null });
-    made.push({ dtype: "f32", sizes: [1, 33, 40, 600], a: "plain", b: "turned", after, inner: null });
+    made.push({ dtype: "f64", sizes: [1, 100, 45, 9], a: "transposed", b: "fused", after, inner: null });
+    made.push({ dtype: "i32", sizes: [1, 20, 1024, 12], a: "plain", b: "transposed", after, inner: null });
+    made.push({ dtype: "f32", sizes: [1, 33, 40, 600], a: "plain", b: "transposed", after, inner: null });
   }
   return made;
 }
@@ -269,8 +269,10 @@ describe.skipIf(at(plainTargets, 1).missing)("products as C", () => {
       for (const way of [`s ${s.kind}`, `v ${v.kind}`, `swapped ${swapped}`, `sums ${sums}`, `resident ${resident}`])
         ways.add(way);
     }
-    const spread = ["direct", "padded", "rows", "along"].map((kind) => `s ${kind}`);
-    const vector = ["direct", "along", "across", "turned", "permuted"].map((kind) => `v ${kind}`);
+    const broadcast = ["in-place", "padded", "row-major", "depth-major"].map((kind) => `s ${kind}`);
+    const vector = ["in-place", "depth-major", "transposed", "computed-transposed", "permuted"].map(
+      (kind) => `v ${kind}`,
+    );
     const rest = [
       "swapped true",
       "swapped false",
@@ -280,7 +282,7 @@ describe.skipIf(at(plainTargets, 1).missing)("products as C", () => {
       "resident true",
       "resident false",
     ];
-    expect([...ways].sort()).toEqual([...spread, ...vector, ...rest].sort());
+    expect([...ways].sort()).toEqual([...broadcast, ...vector, ...rest].sort());
   });
 
   it("have the same bits on WebAssembly where tiles are left out", () => {

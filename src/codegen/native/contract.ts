@@ -1,20 +1,20 @@
 /**
- * @file Products as C: the nest `contract`, in the order of docs/numerics.md. What is decided is in contract-plan.ts; here
- * it becomes loops.
+ * @file Products as C: the nest `contract`, in the order of docs/numerics.md. contract-plan.ts makes the decisions; this file
+ * emits the loops.
  *
- * How it is called (kernel.ts): the body is written into a C function
+ * The body is written into a C function (kernel.ts)
  *
  *   static void kN(idx lo, idx hi, int thread, T *s0, T *s1, …)
  *
  * that computes units [lo, hi) of the product; `emitContract` writes its body and says how many units there are. Units
- * depend on shapes alone, never on the number of threads, and no two of them store to one place. Threads call the same
- * function at the same time with pieces of their own and their number in `thread`, 0 ≤ thread < options.threads: workspace
- * is that of the thread, `contractScratch` asks for all of it.
+ * depend only on shapes, never on the number of threads, and no two store to one address. Threads call the same function
+ * at the same time, each with its own pieces and its number in `thread`, 0 ≤ thread < options.threads. Each thread has its
+ * own workspace; `contractScratch` is the size of all of them.
  *
  * A unit is a range of tiles or of panels of one batch. Neighbouring units of a batch are computed together, so that one
  * thread packs nothing twice.
  *
- * Functions of C that products share (tiles in registers) are handed to `share`, which puts each name into the file once.
+ * Functions of C that products share (tiles in registers) are passed to `share`, which adds each name to the file once.
  */
 
 import { at } from "../../base/invariant.ts";
@@ -54,7 +54,7 @@ const MOST_UNITS = 64;
 
 class ContractEmitter extends ContractPacking {
   readonly file: CFile;
-  /** Where sums are read at all. */
+  /** The elements of the result that are read; null: all. */
   readonly needed: Needed | null;
 
   constructor(em: VectorEmitter, nest: ContractNest, file: CFile) {
@@ -86,18 +86,18 @@ class ContractEmitter extends ContractPacking {
     return { count: each * product(plan.batch), grain: 1 };
   }
 
-  /** A block of tiles: of one value of the folded counters where it is packed. */
+  /** A block of tiles; if packed, of one value of the merged batch counters. */
   block(): void {
     const { em, plan } = this;
     const { code } = em;
     const each = this.tilesEach;
     code.line(`idx tEnd = t + ${plan.blockTiles} < tiles ? t + ${plan.blockTiles} : tiles;`);
-    // What is packed is of one value of the folded counters, what is copied of as many as there is room for.
-    if (plan.s.kind !== "direct" && plan.folded.length > 0) {
+    // A packed block has one value of the merged batch counters; copies are made of as many as there is room for.
+    if (plan.s.kind !== "in-place" && plan.mergedBatch.length > 0) {
       const end = `(t / ${each} + ${plan.copies}) * ${each}`;
       code.line(`if (tEnd > ${end}) tEnd = ${end};`);
     }
-    if (plan.s.kind === "rows" || plan.s.kind === "along") {
+    if (plan.s.kind === "row-major" || plan.s.kind === "depth-major") {
       this.outer("t");
       code.line(`const idx row0 = ${this.start(`(t % ${each})`)}, row1 = ${this.start(`(t % ${each} + tEnd - t)`)};`);
     }
@@ -111,7 +111,7 @@ class ContractEmitter extends ContractPacking {
       if (!whole) {
         this.runs(() => {
           last();
-          this.packSpread();
+          this.packBroadcast();
           this.tables();
           em.block("for (idx p = p0; p < p1; p++)", () =>
             this.anyPanel((widths, beyond) => this.panel(widths, beyond)),
@@ -124,7 +124,7 @@ class ContractEmitter extends ContractPacking {
           this.packPanel(widthOf(widths), widthOf(widths) - beyond, "w_panel");
           this.runs(() => {
             last();
-            this.packSpread();
+            this.packBroadcast();
             this.tables();
             this.panel(widths, beyond);
           });
@@ -134,7 +134,7 @@ class ContractEmitter extends ContractPacking {
     code.line("t = tEnd;");
   }
 
-  /** First element of tile number q of the spread counter. */
+  /** First element of tile number q of the broadcast counter. */
   start(q: string): string {
     const { period, sizes } = this.plan.tiling;
     const [least, longer] = [
@@ -153,14 +153,14 @@ class ContractEmitter extends ContractPacking {
     const { em, plan } = this;
     const { code } = em;
     const width = widthOf(widths);
-    const direct = plan.v.kind === "direct" && beyond === 0 ? plan.v : null;
+    const direct = plan.v.kind === "in-place" && beyond === 0 ? plan.v : null;
     const permuted = plan.v.kind === "permuted";
     if (!direct && !plan.resident && !permuted) this.packPanel(width, width - beyond, "w_panel");
     const packed = `${this.packedAt(width)}${permuted ? ` + pc * ${width}` : ""}`;
     const panel = direct ? this.place(direct, plan.vector, "col0") : packed;
     code.line(`const ${plan.dtype} *const v = ${panel};`);
     em.block("for (idx tt = t; tt < tEnd; tt++)", () => {
-      if (plan.s.kind === "direct" || plan.s.kind === "padded") this.outer("tt");
+      if (plan.s.kind === "in-place" || plan.s.kind === "padded") this.outer("tt");
       code.line(`const idx q = tt % ${this.tilesEach};`);
       code.line(`const idx row = ${this.start("q")};`);
       this.tile(widths, beyond, direct ? direct.step : width);
@@ -182,11 +182,11 @@ class ContractEmitter extends ContractPacking {
     const { code } = em;
     const { s } = plan;
     const width = widthOf(widths);
-    const from = this.spreadAt();
+    const from = this.broadcastAt();
     code.line(`const ${plan.dtype} *const s = ${from};`);
     const place: TilePlace = {
       ...this.sumsAt(width, beyond),
-      spread: "row",
+      broadcast: "row",
       rows: "rows",
       vector: "col0",
       widths,
@@ -194,7 +194,7 @@ class ContractEmitter extends ContractPacking {
     };
     code.line("int rows;");
     this.kinds((pattern) => {
-      const name = this.kernel({ dtype: plan.dtype, widths, pattern, spreadStep: s.step, vectorStep });
+      const name = this.kernel({ dtype: plan.dtype, widths, pattern, broadcastStep: s.step, vectorStep });
       code.line(`rows = ${pattern.length};`);
       if (plan.sums === "result" && beyond > 0) this.copyBeyond(place, "from result");
       this.sums(name, { vectorStep, lanes: width - beyond, at: `${place.at}, ${place.stride}` });
@@ -204,7 +204,7 @@ class ContractEmitter extends ContractPacking {
     if (plan.sums !== "result" && !plan.swapped) this.finish(place);
   }
 
-  /** The call that sums up the tile's run of the depth, or the part of it where there is anything to add. */
+  /** The call that sums the tile's run of the depth, or the part of it with nonzero terms. */
   sums(name: string, to: { readonly vectorStep: DepthStep; readonly lanes: number; readonly at: string }): void {
     const { em, plan, nest } = this;
     const more = plan.sums === "tile" ? "0" : "pc > 0";
@@ -222,29 +222,29 @@ class ContractEmitter extends ContractPacking {
     const depth = skips ? "kEnd - kc" : "pEnd - pc";
     const conditions = [
       ...(this.needed ? [anyNeeded(this.needed, tile)] : []),
-      // Nothing to add to what is there.
+      // No terms to add to the partial sums.
       ...(skips && plan.sums !== "tile" ? ["(kc < kEnd || pc == 0)"] : []),
     ];
     const call = `${name}(${sides}, ${tables}, ${depth}, ${to.at}, ${more});`;
     em.code.line(conditions.length > 0 ? `if (${conditions.join(" && ")}) ${call}` : call);
   }
 
-  /** Address of the spread side's first element of the tile. */
-  spreadAt(): string {
-    const { s, spread } = this.plan;
+  /** Address of the broadcast side's first element of the tile. */
+  broadcastAt(): string {
+    const { s, broadcast } = this.plan;
     switch (s.kind) {
-      case "direct":
-        return this.place(s, spread, "row");
+      case "in-place":
+        return this.place(s, broadcast, "row");
       case "padded":
         return this.place(
           s,
-          spread,
+          broadcast,
           "row",
           `w_spread + (tt / ${this.tilesEach} - t / ${this.tilesEach}) * ${s.padding.elements} + ${s.access.load.index.offset}`,
         );
-      case "rows":
+      case "row-major":
         return `w_spread + (row - row0) * ${s.stride}`;
-      case "along":
+      case "depth-major":
         return "w_spread + (row - row0)";
     }
   }
@@ -261,7 +261,7 @@ class ContractEmitter extends ContractPacking {
     });
   }
 
-  /** Where the sums of the tile go. */
+  /** Destination of the tile's sums. */
   sumsAt(width: number, beyond: number): { readonly at: string; readonly stride: string } {
     const { em, nest, plan } = this;
     const { code } = em;
@@ -280,13 +280,13 @@ class ContractEmitter extends ContractPacking {
     return beyond > 0 ? { at: "tile", stride: String(width) } : { at: "c", stride: this.resultStride() };
   }
 
-  /** Distance of rows of the result, where sums go straight into it. */
+  /** Distance of rows of the result, where sums are stored into it directly. */
   resultStride(): string {
     const { nest } = this;
     return String(at(nest.stores, 0).index.terms.find((t) => t.atom === nest.rows)?.coef ?? 0);
   }
 
-  /** A tile with lanes beyond the matrix goes into the result through a tile of its own. */
+  /** Copies between the result and a temporary tile, for tiles with lanes beyond the matrix. */
   copyBeyond({ at: tile, stride, widths, beyond }: TilePlace, way: "from result" | "to result"): void {
     const { nest, plan, em } = this;
     if (way === "from result" && plan.run >= nest.depth.extent) return;
@@ -305,13 +305,13 @@ class ContractEmitter extends ContractPacking {
     else body();
   }
 
-  /** The tile's function, put into the file with what it needs. */
+  /** The name of the tile's function, which is added to the file with its dependencies. */
   kernel(shape: MicroShape): string {
     const { plan } = this;
     const { options, share } = this.file;
     const { dtype } = plan;
     for (const lanes of new Set([plan.lanes, ...shape.widths])) shareVectors(share, dtype, lanes);
-    if (plan.swapped || ["across", "turned", "permuted"].includes(plan.v.kind)) {
+    if (plan.swapped || ["transposed", "computed-transposed", "permuted"].includes(plan.v.kind)) {
       sharePacking(share, dtype, plan.lanes);
     }
     return sharedMicro(share, shape, options.fma && isFloatScalar(dtype));

@@ -1,5 +1,5 @@
 /**
- * @file Other counters in place of a nest's, as when a flat one is taken apart into rows and columns:
+ * @file Substitution of a nest's counters, as when a flat one is split into rows and columns:
  *
  *   p div 28, p mod 28     with p = 28 y + x, x < 28:     y, x
  */
@@ -10,8 +10,8 @@ import { mapIndices } from "../../kernel/rewrite.ts";
 export const loopVar = (name: string, extent: number): LoopVar => ({ kind: "var", name, extent });
 
 /**
- * A counter that is always 1. A function takes an address for each constant offset that its nest has (operand-addresses.ts); what
- * substituting adds to an offset is a multiple of this instead.
+ * A counter that is always 1. A function takes an address for each constant offset of its nest (operand-addresses.ts), and a
+ * substitution must not add offsets: constants that it adds are multiples of this counter.
  */
 export const UNIT: LoopVar = loopVar("unit", 2);
 
@@ -20,7 +20,7 @@ function keepingOffset(made: Index, offset: number): Index {
   return more === 0 ? made : addIndex(offsetIndex(made, -more), scaleIndex(varIndex(UNIT), more));
 }
 
-/** Puts indices in place of counters. UNIT may occur in what comes out. */
+/** Substitutes indices for counters. UNIT may occur in the result. */
 export function replaceCounters(expr: Expr, by: ReadonlyMap<LoopVar, Index>): Expr {
   const counter = (v: LoopVar): Index => by.get(v) ?? varIndex(v);
   return mapIndices(expr, (index, inner) => keepingOffset(substitute(index, counter, inner), index.offset));

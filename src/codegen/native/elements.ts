@@ -1,6 +1,6 @@
 /**
- * @file How elements of each storage type come into registers of their compute type and back, in C. This is the one place
- * of the target, with the functions of the prelude that it names, which knows what memory holds.
+ * @file Loads and stores that convert each storage type to its compute type and back, in C. Only this file of the target, with the
+ * functions of the prelude that it names, knows the representation in memory.
  */
 import { InternalError } from "../../base/invariant.ts";
 import { DTYPES, type DType } from "../../kernel/dtype.ts";
@@ -15,7 +15,7 @@ export interface ElementForm {
   element(lane: string): string;
 }
 
-/** Memory holds what a lane holds. */
+/** Memory and lanes have the same representation. */
 const plain = (c: string): ElementForm => ({ c, functions: c, lane: (element) => element, element: (lane) => lane });
 
 const FORMS: Readonly<Record<DType, ElementForm>> = {

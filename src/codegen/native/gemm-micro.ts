@@ -1,17 +1,17 @@
 /**
  * @file The innermost loops of products in C: a tile of sums held in registers.
  *
- * One side's elements are spread over a vector one at a time (the `spread` side, a row of the tile each), the other's are
- * read as vectors (the `vector` side). For each step of the depth every row's element meets every vector:
+ * Elements of one side are broadcast to a vector one at a time (the broadcast side, one row of the tile each), the other side
+ * is read as vectors (the vector side). For each step of the depth every row's element is multiplied by every vector:
  *
  *            v0 (16)   v1 (16)   v2 (8)         widths: [16, 16, 8]
  *   s0   →   c00       c01       c02            c += s · v, one rounding where the machine has the instruction
  *   s1   →   c10       c11       c12
  *
  * Neither side need be packed: offsets of the rows are constants of the code (`pattern`), the step along the depth is a
- * constant or comes from a table, so that matrices, transposed matrices, panels and images are all read where they lie.
+ * constant or comes from a table, so matrices, transposed matrices, panels and images can all be read in place.
  *
- * Invariant: an element of the tile is a plain sum in order of the depth, whatever the tile, so tiles never change bits.
+ * Invariant: in every tile, an element is a plain sum in order of the depth, so the tiling never changes bits.
  */
 import { bytesOf, type ProductType } from "../../kernel/dtype.ts";
 import { fileName, localName } from "./names.ts";
@@ -27,9 +27,9 @@ export interface MicroShape {
   readonly dtype: ProductType;
   /** Lanes of each vector of a row of the tile. */
   readonly widths: readonly number[];
-  /** Element offset of each row of the tile on the spread side. */
+  /** Element offset of each row of the tile on the broadcast side. */
   readonly pattern: readonly number[];
-  readonly spreadStep: DepthStep;
+  readonly broadcastStep: DepthStep;
   readonly vectorStep: DepthStep;
 }
 
@@ -52,11 +52,11 @@ const constantStride = (pattern: readonly number[]): number | null => {
 };
 
 /** One name for each shape: equal tiles of different products are one function. */
-export function microName({ dtype, widths, pattern, spreadStep, vectorStep }: MicroShape): string {
+export function microName({ dtype, widths, pattern, broadcastStep, vectorStep }: MicroShape): string {
   const stride = constantStride(pattern);
   const rows = stride === null ? `p${pattern.join("_")}` : `r${stride}`;
   const step = (s: DepthStep): string => (s === "table" ? "t" : String(s));
-  const word = `tile_${dtype}_${pattern.length}x${widths.join("_")}_${rows}_s${step(spreadStep)}_v${step(vectorStep)}`;
+  const word = `tile_${dtype}_${pattern.length}x${widths.join("_")}_${rows}_s${step(broadcastStep)}_v${step(vectorStep)}`;
   return fileName(word.replaceAll("-", "n"));
 }
 
@@ -65,7 +65,7 @@ export function microName({ dtype, widths, pattern, spreadStep, vectorStep }: Mi
  * apart; added to what is there if `more`. sAt and vAt are the tables of offsets, if any.
  */
 export function microKernel(shape: MicroShape, fma: boolean): string {
-  const { dtype, widths, pattern, spreadStep, vectorStep } = shape;
+  const { dtype, widths, pattern, broadcastStep, vectorStep } = shape;
   const c = cTypeOf(dtype);
   const offsets = widths.map((_, j) => widths.slice(0, j).reduce((a, b) => a + b, 0));
   const rows = pattern.map((_, i) => i);
@@ -79,7 +79,7 @@ export function microKernel(shape: MicroShape, fma: boolean): string {
   );
   for (const i of rows) out.push(`  ${widths.map((_, j) => `${type(j)} ${sum(i, j)} = {0};`).join(" ")}`);
   out.push("  for (idx k = 0; k < depth; k++) {");
-  out.push(`    const ${c} *sk = s + ${at(spreadStep, "sAt")}, *vk = v + ${at(vectorStep, "vAt")};`);
+  out.push(`    const ${c} *sk = s + ${at(broadcastStep, "sAt")}, *vk = v + ${at(vectorStep, "vAt")};`);
   widths.forEach((_, j) => {
     out.push(`    ${type(j)} ${localName("v", j)} = *(const ${type(j)}u *)(vk + ${offsets[j]});`);
   });
@@ -99,7 +99,7 @@ export function microKernel(shape: MicroShape, fma: boolean): string {
   return fma ? fused(text) : `${text}\n`;
 }
 
-/** Everywhere else multiplication and addition stay apart (-ffp-contract=off); here they are one instruction. */
+/** Fused multiply-add: only here, all other code is compiled with -ffp-contract=off. */
 function fused(text: string): string {
   return (
     "#if defined(__clang__)\n#pragma clang fp contract(fast)\n#else\n" +
@@ -108,12 +108,12 @@ function fused(text: string): string {
   );
 }
 
-/** Puts the vector types of a width into the file. */
+/** Adds the vector types of a width to the file. */
 export function shareVectors(share: ShareFunction, dtype: ProductType, lanes: number): void {
   share(vectorName(dtype, lanes), () => vectorTypes(dtype, lanes));
 }
 
-/** The name of a tile's function, which is put into the file. */
+/** The name of a tile's function, which is added to the file. */
 export function sharedMicro(share: ShareFunction, shape: MicroShape, fma: boolean): string {
   const name = microName(shape);
   share(name, () => microKernel(shape, fma));

@@ -19,7 +19,7 @@ import type { ShareFunction } from "./options.ts";
 const list = (n: number): readonly number[] => Array.from({ length: n }, (_, i) => i);
 
 export const transposeName = (dtype: ProductType): string => fileName(`turn_${dtype}`);
-export const acrossName = (dtype: ProductType): string => fileName(`across_${dtype}`);
+export const packTransposedName = (dtype: ProductType): string => fileName(`across_${dtype}`);
 
 /** tide_turn_T: the L rows of L lanes at r, transposed. */
 function transposeText(dtype: ProductType, lanes: number): string {
@@ -48,10 +48,10 @@ function transposeText(dtype: ProductType, lanes: number): string {
  * panel unless that is negative, or to row k where there is no such table. `width` is a multiple of L, or ends in less than L.
  * Blocks may read beyond the depth, up to `end`; steps that do not fill a block otherwise are copied one by one.
  */
-function acrossText(dtype: ProductType, lanes: number): string {
+function packTransposedText(dtype: ProductType, lanes: number): string {
   const [c, v] = [cTypeOf(dtype), vectorName(dtype, lanes)];
   const head = `const ${c} *src, idx ld, idx lanes, idx depth, ${c} *dst, idx width, const int *at, const ${c} *end`;
-  return `static __attribute__((noinline)) void ${acrossName(dtype)}(${head}) {
+  return `static __attribute__((noinline)) void ${packTransposedName(dtype)}(${head}) {
   for (idx l = 0; l < width; l += ${lanes}) {
     idx there = lanes - l < ${lanes} ? lanes - l : ${lanes}, room = width - l < ${lanes} ? width - l : ${lanes}, k = 0;
     if (room == ${lanes}) for (; k < depth; k += ${lanes}) {
@@ -87,5 +87,5 @@ function acrossText(dtype: ProductType, lanes: number): string {
 
 /** Adds the functions that transpose matrices of a type to the file; `lanes` is a whole register. */
 export function sharePacking(share: ShareFunction, dtype: ProductType, lanes: number): void {
-  share(transposeName(dtype), () => transposeText(dtype, lanes) + acrossText(dtype, lanes));
+  share(transposeName(dtype), () => transposeText(dtype, lanes) + packTransposedText(dtype, lanes));
 }

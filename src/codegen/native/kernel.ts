@@ -1,6 +1,6 @@
 /**
- * @file Each nest of a kernel as one C function, equal nests once. A function takes the units of its outermost loop that it
- * shall compute, the number of its thread, and one pointer for each operand and constant offset in use:
+ * @file Each nest of a kernel as one C function, equal nests once. A function takes the range of units of its outermost loop
+ * to compute, the number of its thread, and one pointer for each operand and constant offset in use:
  *
  *   static void tide_kernel_7(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2)
  */
@@ -61,7 +61,7 @@ export class NativeLibrary {
     this.#options = options;
   }
 
-  /** What functions share, then the functions. */
+  /** Shared definitions, then the functions. */
   get text(): string {
     return [...this.#shared.values(), ...this.#texts].join("\n");
   }
@@ -79,7 +79,7 @@ export class NativeLibrary {
     return made;
   }
 
-  /** What functions share is there once. */
+  /** Adds a shared definition once. */
   #put(name: string, text: () => string): void {
     if (!this.#shared.has(name)) this.#shared.set(name, text());
   }

@@ -1,12 +1,11 @@
 /**
- * @file Names in generated C: the one place that makes them. A C file mixes names that this folder writes out (the types
- * and functions of the prelude, the locals of a template) and those of the C library with names that depend on the program
- * or on a count. Only the latter are made here, and their form keeps them apart:
+ * @file Generated names in C. A C file has fixed names (types and functions of the prelude, locals of a template, the C library)
+ * and names that depend on the program or on a count. All of the latter are made here, and their form keeps them distinct:
  *
  *   local and parameter    word_number        i0_7, acc_12, s_3      nothing else in small letters ends so
  *   function, type         tide_word…           tide_kernel_4            nothing but these starts with tide_
  *
- * Invariant: whatever the word and the number, no such name is a keyword, a type, a macro or a function of the library
+ * Invariant: for every word and number, no such name is a keyword, a type, a macro or a function of the library
  * (macros of its headers are in capitals or start with an underscore); and none of one kind is of the other, so a local
  * never hides a function that is called.
  */

@@ -1,8 +1,8 @@
-/** @file What C code is generated for: a machine as far as the text depends on it. */
+/** @file The options of generated C code: the properties of a machine that the text depends on. */
 import { isBool, type ScalarType } from "../../kernel/dtype.ts";
 import type { WinogradUse } from "./winograd-choice.ts";
 
-/** The machine's compiler says what these are; the same options give the same text. */
+/** Detected by asking the machine's compiler. The same options give the same text. */
 export interface NativeOptions {
   /** 32-bit lanes of the widest register. */
   readonly lanes: 4 | 8 | 16;
@@ -36,10 +36,10 @@ export function vectorType(dtype: ScalarType, lanes: number): string {
   return `${dtype}x${lanes}`;
 }
 
-/** Puts a C function, or other text, into the file under a name, once. */
+/** Adds a C function, or other text, to the file under a name, once. */
 export type ShareFunction = (name: string, text: () => string) => void;
 
-/** The C file that functions are written into: for which machine, and where what several of them need is put. */
+/** The C file that functions are written into: its options, and the function that adds shared definitions. */
 export interface CFile {
   readonly options: NativeOptions;
   readonly share: ShareFunction;

@@ -6,7 +6,7 @@
  *   void tidemark_run(Team *, u8 *arena)       one run
  *   void tidemark_step(Team *, u8 *arena, int) one step of it, where asked for; on the caller's thread
  *   void tidemark_close(Team *)
- *   void tidemark_arena(u8 *arena, size_t)     says that a piece of memory will be an arena
+ *   void tidemark_arena(u8 *arena, size_t)     announces memory that will be an arena
  */
 import { type PlacedCopy, type PlacedStep, statementsOf } from "../placed.ts";
 import { int, type Statement } from "../script.ts";
@@ -32,7 +32,7 @@ const COPY_BYTES = `static NOINLINE void copy_bytes(idx lo, idx hi, int thread, 
 }
 `;
 
-/** Arenas are few and long: large pages keep their addresses in the processor's tables. */
+/** Arenas are few and large: large pages keep their addresses in the processor's translation tables. */
 const ARENA = `#if defined(__linux__)
 #include <sys/mman.h>
 void tidemark_arena(u8 *arena, size_t bytes) {

@@ -1,7 +1,7 @@
 /**
- * @file Steps of a program as C: kernel calls, copies, loops and branches over numbers. Every thread goes through all of it.
- * A large call is shared (team.ts); a run of small ones is one piece, taken by one thread with no word to the others in
- * between. Numbers are each thread's own; where one is read from the arena all threads meet after reading.
+ * @file Steps of a program as C: kernel calls, copies, loops and branches over numbers. Every thread executes all of it.
+ * A large call is shared (team.ts); a run of small ones is one piece, executed by one thread without synchronisation in
+ * between. Each thread has its own copy of numbers; after one is read from the arena, all threads meet at a barrier.
  */
 import { at, invariant } from "../../base/invariant.ts";
 import { addressBytes } from "../operand-addresses.ts";
@@ -12,7 +12,7 @@ import type { CCode } from "./c-code.ts";
 import type { NativeLibrary } from "./kernel.ts";
 import type { NativeEmitOptions } from "./options.ts";
 
-/** Scalar operations below which a call is one thread's: its end would be waited for longer than it takes. */
+/** A call of fewer scalar operations runs on one thread: synchronising would take longer than the call. */
 const WORTH_SHARING = 20_000;
 /** Bytes of a copy that threads share. */
 const LONG_COPY = 256 * 1024;
@@ -45,7 +45,7 @@ export class NativeScript {
     this.#code = code;
   }
 
-  /** Goes on in another function. */
+  /** Continues in another function. */
   continueIn(code: CCode): void {
     this.#code = code;
     this.#locals = new Map();
@@ -99,7 +99,7 @@ export class NativeScript {
     }
   }
 
-  /** Uses a number. If the arena has part in it, everything before is done and no thread goes on before all have it. */
+  /** Uses a number. If it is read from the arena, all steps before it end first, and no thread continues until all have read it. */
   #read(value: Int, use: (text: string) => void): void {
     this.#flush();
     if (!reads(value)) {

@@ -14,7 +14,7 @@ import { loopVar, replaceCounters } from "./counters.ts";
 import { splitUnit } from "./emit-loops.ts";
 import type { VectorEmitter } from "./emitter.ts";
 import { type MicroShape, sharedMicro, shareVectors } from "./gemm-micro.ts";
-import { acrossName, sharePacking } from "./gemm-pack.ts";
+import { packTransposedName, sharePacking } from "./gemm-pack.ts";
 import type { CFile } from "./options.ts";
 import { POSITIONS, TILE, total } from "./winograd-choice.ts";
 import { emitImageRow, emitRow, emitStretches, type Plane, planeOf } from "./winograd-image.ts";
@@ -162,7 +162,7 @@ class WeightsEmitter {
   turn(from: string, row: string): void {
     const { lanes, line } = this.plan;
     const to = `w_plane + (${row}) * ${line * lanes}`;
-    this.em.code.line(`${acrossName("f32")}(${from}, ${line}, ${lanes}, ${line}, ${to}, ${lanes}, 0, 0);`);
+    this.em.code.line(`${packTransposedName("f32")}(${from}, ${line}, ${lanes}, ${line}, ${to}, ${lanes}, 0, 0);`);
   }
 
   transform(name: string, rest: string): void {
@@ -195,7 +195,7 @@ class WeightsEmitter {
     const { lanes, rows, channels, blockChannels, steps } = plan;
     const finish = (columns: number): void =>
       finishPlain(em, nest, {
-        ...{ at: "w_sums", stride: "0", spread: "k", rows: "1", vector: "column", widths: [columns], beyond: 0 },
+        ...{ at: "w_sums", stride: "0", broadcast: "k", rows: "1", vector: "column", widths: [columns], beyond: 0 },
       });
     em.block(`for (idx k = p0 * ${lanes}; k < (p0 + count) * ${lanes} && k < ${rows}; k++)`, () => {
       const from = `w_m + (k - p0 * ${lanes}) * ${blockChannels}`;
@@ -216,7 +216,7 @@ class WeightsEmitter {
       dtype: "f32",
       widths: new Array<number>(vectors).fill(lanes),
       pattern: Array.from({ length: rowsOf(lanes) }, (_, i) => i),
-      spreadStep: "table",
+      broadcastStep: "table",
       vectorStep: "table",
     };
     return sharedMicro(this.file.share, shape, this.file.options.fma);

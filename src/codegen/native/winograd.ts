@@ -68,7 +68,7 @@ class WinogradEmitter extends PanelPacking<WinogradPlan> {
     const { plan } = this;
     const { share } = this.file;
     shareVectors(share, "f32", plan.lanes);
-    if (["across", "turned", "permuted"].includes(plan.v.kind)) sharePacking(share, "f32", plan.lanes);
+    if (["transposed", "computed-transposed", "permuted"].includes(plan.v.kind)) sharePacking(share, "f32", plan.lanes);
     share("tide_winograd", () => winogradText(plan.lanes));
   }
 
@@ -222,7 +222,7 @@ class WinogradEmitter extends PanelPacking<WinogradPlan> {
     finishPlain(em, nest, {
       at: `w_sums + i * ${plan.sumsLine}`,
       stride: String(TILE * plan.sumsLine),
-      spread: "col0",
+      broadcast: "col0",
       rows: String(rows),
       vector: "place",
       widths: [columns],
@@ -237,7 +237,7 @@ class WinogradEmitter extends PanelPacking<WinogradPlan> {
       dtype: "f32",
       widths: new Array<number>(vectors).fill(lanes),
       pattern: Array.from({ length: rows }, (_, i) => i),
-      spreadStep: lanes,
+      broadcastStep: lanes,
       vectorStep: "table",
     };
     return sharedMicro(this.file.share, shape, this.file.options.fma);

@@ -38,17 +38,17 @@ export function probeFeatures(): Features {
 }
 
 /** Whether x · x + y, with x = 1 + ε and y = −(1 + 2ε), is ε² in every lane. */
-function fuses(epsilon: number, spread: VectorMemoryOp, madd: SimdOp): boolean {
+function fuses(epsilon: number, splat: VectorMemoryOp, madd: SimdOp): boolean {
   const bytes = probe((code) => {
-    const x = (): Code => code.i32Const(0).memory(spread, 0);
+    const x = (): Code => code.i32Const(0).memory(splat, 0);
     code.i32Const(0);
     x();
     x();
-    code.i32Const(0).memory(spread, 8).simd(madd).memory("store", 16);
+    code.i32Const(0).memory(splat, 8).simd(madd).memory("store", 16);
   });
   if (!WebAssembly.validate(bytes)) return false;
   const memory = new WebAssembly.Memory({ initial: 1 });
-  const numbers = spread === "load32_splat" ? new Float32Array(memory.buffer) : new Float64Array(memory.buffer);
+  const numbers = splat === "load32_splat" ? new Float32Array(memory.buffer) : new Float64Array(memory.buffer);
   const at = (byte: number): number => byte / numbers.BYTES_PER_ELEMENT;
   numbers[at(0)] = 1 + epsilon;
   numbers[at(8)] = -(1 + 2 * epsilon);

@@ -36,7 +36,7 @@ export interface Tile {
 const VECTOR_BYTES = 16;
 
 interface Arithmetic {
-  readonly spread: VectorMemoryOp;
+  readonly splat: VectorMemoryOp;
   readonly multiply: SimdOp;
   readonly add: SimdOp;
   /** Integers have no rounding to save. */
@@ -44,9 +44,9 @@ interface Arithmetic {
 }
 
 const ARITHMETIC: Record<ProductType, Arithmetic> = {
-  f32: { spread: "load32_splat", multiply: "f32x4_mul", add: "f32x4_add", fused: "f32x4_relaxed_madd" },
-  f64: { spread: "load64_splat", multiply: "f64x2_mul", add: "f64x2_add", fused: "f64x2_relaxed_madd" },
-  i32: { spread: "load32_splat", multiply: "i32x4_mul", add: "i32x4_add", fused: null },
+  f32: { splat: "load32_splat", multiply: "f32x4_mul", add: "f32x4_add", fused: "f32x4_relaxed_madd" },
+  f64: { splat: "load64_splat", multiply: "f64x2_mul", add: "f64x2_add", fused: "f64x2_relaxed_madd" },
+  i32: { splat: "load32_splat", multiply: "i32x4_mul", add: "i32x4_add", fused: null },
 };
 
 /**
@@ -119,7 +119,7 @@ interface OuterProduct {
 
 /** sums[r][j] += a[r] · b[j] for one k. The vectors of b stay in registers, the elements of a come one at a time. */
 function emitOuterProduct(code: Code, arithmetic: Arithmetic, { a, b, sums, bytes, fma }: OuterProduct): void {
-  const { spread, multiply, add, fused } = arithmetic;
+  const { splat, multiply, add, fused } = arithmetic;
   const rowOfB = vectorLocals(code, at(sums, 0).length);
   const element = code.local("v128");
   for (const [j, vector] of rowOfB.entries())
@@ -130,7 +130,7 @@ function emitOuterProduct(code: Code, arithmetic: Arithmetic, { a, b, sums, byte
   for (const [r, sumsOfRow] of sums.entries()) {
     code
       .get(a)
-      .memory(spread, r * bytes)
+      .memory(splat, r * bytes)
       .set(element);
     for (const [j, vector] of rowOfB.entries()) {
       const sum = at(sumsOfRow, j);
