@@ -86,7 +86,7 @@ interface Figures {
 
 const cpuMs = (): number => process.cpuUsage().user / 1000;
 
-/** One way of ours, in this process. */
+/** One of Tidemark's configurations, in this process. */
 function measure(length: number, options: PlanningOptions): Figures {
   const base = baselineRss() ?? Number.NaN;
   const optimizer = sgd({ lr: 0.1 });
@@ -148,7 +148,7 @@ function compare(lengths: readonly number[]): void {
     const first = runs[0]?.[1]?.losses;
     return runs.map(([name, run]) => {
       const off = run?.losses.reduce((most, loss, n) => Math.max(most, Math.abs(loss - (first?.[n] ?? loss))), 0) ?? 0;
-      if (off > 1e-4) throw new Error(`${name}: losses differ by ${off} at ${length} turns`);
+      if (off > 1e-4) throw new Error(`${name}: losses differ by ${off} at ${length} iterations`);
       return [
         String(length),
         name,
@@ -159,7 +159,7 @@ function compare(lengths: readonly number[]): void {
       ];
     });
   });
-  const heads = ["turns", "", "arena", "resident", "CPU ms", "loss off by"];
+  const heads = ["iterations", "", "arena", "resident", "CPU ms", "loss off by"];
   console.log(table([heads, ...rows], ["right", "left", "right", "right", "right", "right"]).join("\n"));
 }
 

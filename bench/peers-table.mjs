@@ -84,7 +84,7 @@ export function ratiosText(results, programs) {
         return found === null ? "–" : `${digits(found)} ×`;
       }),
     ]);
-    return markdown([`peer / ours: ${quantity}`, ...used.map(([ours, peer]) => `${peer} / ${ours}`)], rows);
+    return markdown([`peer / Tidemark: ${quantity}`, ...used.map(([ours, peer]) => `${peer} / ${ours}`)], rows);
   });
   return tables.length === 0 ? "" : `${tables.join("\n\n")}\n`;
 }

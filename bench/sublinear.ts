@@ -156,7 +156,7 @@ const mib = (bytes: number): string => (bytes / MIB).toFixed(2);
 function markdown(kind: Kind, rows: readonly Row[]): string {
   const { title, unit } = KINDS[kind];
   const line = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
-  const first = [unit, "no sharing", "in place", "sharing", "sqrt", "slowdown", "ours", "slowdown"];
+  const first = [unit, "no sharing", "in place", "sharing", "sqrt", "slowdown", "Tidemark", "slowdown"];
   const estimated = rows.map(({ size, noSharing, inPlace, planned: { sharing, sqrt, ours } }) => {
     const paid = ({ bytes, slowdown }: typeof sqrt): readonly string[] => [mib(bytes), `${slowdown.toFixed(2)} ×`];
     return line([String(size), mib(noSharing), mib(inPlace), mib(sharing.bytes), ...paid(sqrt), ...paid(ours)]);
@@ -167,12 +167,12 @@ function markdown(kind: Kind, rows: readonly Row[]): string {
     (measured ? WAY_NAMES : []).map((way) => {
       const m = (measured as Readonly<Record<Way, Measured>>)[way];
       const counted = [mib(m.arenaBytes), mib(m.memoryBytes), orUnknown(m.residentBytes), orUnknown(m.processBytes)];
-      return line([String(size), way, ...counted]);
+      return line([String(size), way === "ours" ? "Tidemark" : way, ...counted]);
     }),
   );
   const rule = (cells: readonly string[]): string => line(cells.map(() => "---:"));
-  const parts = [`${title}, estimated, MiB without what persists`, "", line(first), rule(first), ...estimated];
-  return [...parts, "", `${title}, measured, MiB with what persists`, "", line(second), rule(second), ...ran, ""].join(
+  const parts = [`${title}, estimated, MiB without persistent buffers`, "", line(first), rule(first), ...estimated];
+  return [...parts, "", `${title}, measured, MiB with persistent buffers`, "", line(second), rule(second), ...ran, ""].join(
     "\n",
   );
 }
