@@ -172,9 +172,16 @@ function markdown(kind: Kind, rows: readonly Row[]): string {
   );
   const rule = (cells: readonly string[]): string => line(cells.map(() => "---:"));
   const parts = [`${title}, estimated, MiB without persistent buffers`, "", line(first), rule(first), ...estimated];
-  return [...parts, "", `${title}, measured, MiB with persistent buffers`, "", line(second), rule(second), ...ran, ""].join(
-    "\n",
-  );
+  return [
+    ...parts,
+    "",
+    `${title}, measured, MiB with persistent buffers`,
+    "",
+    line(second),
+    rule(second),
+    ...ran,
+    "",
+  ].join("\n");
 }
 
 function panelOf(kind: Kind, rows: readonly Row[]): Panel {
