@@ -204,7 +204,7 @@ describe("tidemark bench", () => {
     expectRefusal(await tidemark("bench", "mlp", "--steps", "0"), "UsageError: --steps 0");
     expectRefusal(await tidemark("bench", "mlp", "--steps", "-5"), "UsageError: --steps -5");
     expectRefusal(await tidemark("bench", "mlp", "--steps=-5"), "UsageError: --steps -5");
-    expectRefusal(await tidemark("plan", "mlp", "--budget", "-5"), 'UsageError: --budget: byte size "-5": is negative');
+    expectRefusal(await tidemark("plan", "mlp", "--budget", "-5"), 'UsageError: --budget: byte size "-5" is negative');
     expectRefusal(await tidemark("bench", file("twice.ir", GRAPH)), "UsageError: bench: twice is a graph");
     expectRefusal(await tidemark("bench", "mlp", "--budget", "1MB"), "PlanInfeasible: mlp needs");
   });

@@ -78,7 +78,7 @@ function sameState(name: string, state: Flat, made: unknown): readonly Tensor[] 
     if (sameType(typeOf(leaf), wanted)) return;
     const path = at(state.paths, i);
     const summary = `${name}: the body returns ${typeText(leaf)} for ${path}, which is ${typeText(wanted)}`;
-    fail(mismatch(leaf, wanted), summary, "a state keeps its types from turn to turn: cast or reshape it");
+    fail(mismatch(leaf, wanted), summary, "the state must keep its types: cast or reshape it");
   });
   return leaves;
 }
@@ -186,8 +186,8 @@ function lengthOf(stacks: Flat, { length }: ScanOptions): number {
     if (first === undefined) fail("ShapeMismatch", `scan: ${path} is a scalar, it has no rows`, "pass it by closure");
     const wanted = length ?? at(stacks.leaves, 0).shape[0];
     if (first === wanted) return;
-    const summary = `scan: ${path} is ${typeText(leaf)}, and there are ${wanted} turns`;
-    fail("ShapeMismatch", summary, "the first axis of every xs is the number of turns");
+    const summary = `scan: ${path} is ${typeText(leaf)}, but there are ${wanted} iterations`;
+    fail("ShapeMismatch", summary, "the first axis of every xs is the number of iterations");
   });
   const turns = length ?? stacks.leaves[0]?.shape[0];
   if (turns === undefined) fail("InvalidArgument", "scan: there are no xs and no length", "give one: { length: 100 }");
@@ -196,7 +196,7 @@ function lengthOf(stacks: Flat, { length }: ScanOptions): number {
 
 function requireTurns(name: string, what: string, turns: number): number {
   if (Number.isInteger(turns) && turns >= 0 && turns <= MOST_ITERATIONS) return turns;
-  return fail("InvalidArgument", `${name}: ${what} is ${turns}`, "the number of turns is a whole number ≥ 0");
+  return fail("InvalidArgument", `${name}: ${what} is ${turns}`, "the number of iterations is a whole number ≥ 0");
 }
 
 /**
@@ -369,14 +369,14 @@ function requireAgreement(name: string, [a, b]: readonly [string, string], first
   const shapes = [first, other].map(({ def }) => treeKey(def).replaceAll("*", "tensor"));
   if (shapes[0] !== shapes[1]) {
     const summary = `${name}: ${a} returns ${shapes[0]}, ${b} ${shapes[1]}`;
-    fail("InvalidTree", summary, "all branches return one structure");
+    fail("InvalidTree", summary, "all branches must return the same structure");
   }
   other.leaves.forEach((leaf, i) => {
     const wanted = typeOf(at(first.leaves, i));
     if (sameType(typeOf(leaf), wanted)) return;
     const path = at(first.paths, i);
     const summary = `${name}: ${a} returns ${typeText(wanted)} for ${path}, ${b} ${typeText(leaf)}`;
-    fail(mismatch(leaf, wanted), summary, "all branches return the same types: cast or reshape one of them");
+    fail(mismatch(leaf, wanted), summary, "all branches must return the same types: cast or reshape one of them");
   });
 }
 

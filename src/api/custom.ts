@@ -77,7 +77,7 @@ function requireTypes(name: string, what: string, made: readonly Tensor[], wante
     fail(
       "ShapeMismatch",
       `${name}: the rule gave the ${what} ${typeText(tensor)} for ${typeText(type)}`,
-      "both must have one type",
+      "both must have the same type",
     );
   });
 }

@@ -93,8 +93,8 @@ function broadcastDots(spec: string, given: readonly Named[]): readonly Named[] 
       const [extent, most] = [x.shape[axis] as number, widest.get(c) ?? 1];
       if (c < dotLetter(0) || extent === 1) return;
       if (most !== 1 && most !== extent) {
-        const help = "axes behind the dots broadcast: they are equal or 1, counted from the last";
-        fail("ShapeMismatch", `einsum: ... of "${spec}" has extents ${most} and ${extent} in one place`, help);
+        const help = "axes of `...` broadcast: their extents must be equal or 1, counted from the last";
+        fail("ShapeMismatch", `einsum: ... of "${spec}" has extents ${most} and ${extent} on one axis`, help);
       }
       widest.set(c, extent);
     });
@@ -116,11 +116,8 @@ function parse(spec: string, operands: readonly Tensor[]): Spec {
   const once = [...new Set(written)].filter((c) => written.split(c).length === 2).sort();
   const right = terms.output ?? DOTS + once.join("");
   if (most > 0 && !right.includes(DOTS)) {
-    fail(
-      "InvalidArgument",
-      `einsum: no ... in the output of "${spec}"`,
-      "the axes behind the dots stay: write them there",
-    );
+    const help = `\`...\` must also appear in the output: write "${spec.replace(/->\s*/, `->${DOTS}`)}"`;
+    fail("InvalidArgument", `einsum: no ... in the output of "${spec}"`, help);
   }
   const letters = right.replace(DOTS, "");
   const unknown = [...letters].find((c, i) => !written.includes(c) || letters.indexOf(c) !== i);
@@ -142,8 +139,8 @@ function requireExtents(spec: string, inputs: readonly Named[]): void {
       if (known !== undefined && known !== extent) {
         fail(
           "ShapeMismatch",
-          `einsum: index ${c} of "${spec}" has extent ${known} and, in operand ${i}, ${extent}`,
-          "an index has one extent",
+          `einsum: index ${c} of "${spec}" has extent ${known}, but ${extent} in operand ${i}`,
+          "an index must have the same extent everywhere",
         );
       }
       extents.set(c, extent);

@@ -25,8 +25,8 @@ function floatsBeside(
     if (t.dtype === x.dtype && sameShape(t.shape, x.shape)) return [t];
     return fail(
       "ShapeMismatch",
-      `${name}: a ${what} is ${typeText(t)} beside ${typeText(x)}`,
-      "both must have one type",
+      `${name}: a ${what} is ${typeText(t)} for ${typeText(x)}`,
+      "both must have the same type",
     );
   });
 }

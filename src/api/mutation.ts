@@ -36,20 +36,24 @@ function writable(name: string, x: Tensor): Trace {
   requireActive(x);
   if (!trace) {
     const help = "call it in a function given to compile or grad; outside, make a new tensor: x.add(y)";
-    return fail("SideEffect", `${name}: tensors change inside of compiled functions only, ${type} is outside`, help);
+    return fail(
+      "SideEffect",
+      `${name}: tensors can be changed only inside compiled functions, ${type} is outside`,
+      help,
+    );
   }
   if (numberOf(x)) fail("SideEffect", `${name}: ${describe(x)} cannot be changed`, "change a copy: x.copy()");
   const { traced } = x;
   if (traced?.trace !== trace || rootOf(traced.cell).origin === "captured") {
     return fail(
       "SideEffect",
-      `${name}: ${type} comes from outside of the function that is traced, and cannot be changed in it`,
+      `${name}: ${type} is defined outside of the traced function and cannot be changed inside it`,
       "pass it as an argument and return it, or change a copy: x.copy()",
     );
   }
   if (isRepeated(traced.cell)) {
-    const help = "change what was broadcast, or a copy: x.copy()";
-    return fail("SideEffect", `${name}: ${type} was broadcast: several of its elements are one`, help);
+    const help = "change the tensor before it is broadcast, or a copy: x.copy()";
+    return fail("SideEffect", `${name}: ${type} was broadcast: several of its elements are one in memory`, help);
   }
   return trace;
 }
@@ -61,12 +65,12 @@ function valueFor(name: string, x: Tensor, shape: Shape, value: TensorLike): Ten
   const wanted = typeText(tensorType(x.dtype, shape));
   if (value.dtype !== x.dtype) {
     const help = `a tensor keeps its element type: cast(value, "${x.dtype}")`;
-    fail("DtypeMismatch", `${name}: ${typeText(value)} goes into ${wanted}`, help);
+    fail("DtypeMismatch", `${name}: cannot store ${typeText(value)} in ${wanted}`, help);
   }
   const from = shape.length - value.rank;
   if (from < 0 || value.shape.some((extent, axis) => extent !== 1 && extent !== shape[axis + from])) {
     const help = "a tensor keeps its shape: the value must have that shape or broadcast to it";
-    fail("ShapeMismatch", `${name}: ${typeText(value)} goes into ${wanted}`, help);
+    fail("ShapeMismatch", `${name}: cannot store ${typeText(value)} in ${wanted}`, help);
   }
   return broadcastToShape(value, shape);
 }
@@ -76,7 +80,7 @@ function partAt(name: string, x: Tensor, place: number | readonly Range[]): Tens
   const extent = x.shape[0] ?? 0;
   if (!Number.isInteger(place) || place < -extent || place >= extent) {
     const help = x.rank === 0 ? "a scalar has no rows; use assign" : `it has ${extent} rows`;
-    fail("InvalidArgument", `${name}: row ${place} of ${typeText(x)}`, help);
+    fail("InvalidArgument", `${name}: there is no row ${place} in ${typeText(x)}`, help);
   }
   return slice(x, [place]);
 }

@@ -147,7 +147,7 @@ export function batchNorm(x: Tensor, options: BatchNormOptions = {}): BatchNormR
   requireOptions("batchNorm", options, BATCH_NORM);
   if ((options.mean === undefined) !== (options.variance === undefined)) {
     const [given, missing] = options.mean === undefined ? ["variance", "mean"] : ["mean", "variance"];
-    const help = "statistics are given together: { mean, variance }; without both they are the batch's own";
+    const help = "give both, { mean, variance }, or neither: then the statistics of the batch are used";
     fail("InvalidArgument", `batchNorm: got ${given} without ${missing}`, help);
   }
   if (x.rank < 2)

@@ -40,7 +40,7 @@ export function constantOf(name: string, value: number | boolean | Tensor, dtype
     if (!isBool(dtype)) return broadcastToShape(number.as(dtype), shape);
     fail(
       "DtypeMismatch",
-      `${name}: the number ${number.path} with a tensor of bool`,
+      `${name}: cannot combine the number ${number.path} with a bool tensor`,
       'convert it first: cast(x, "f32")',
     );
   }
@@ -48,10 +48,18 @@ export function constantOf(name: string, value: number | boolean | Tensor, dtype
     fail("InvalidArgument", `${name}: takes a number or a boolean, got ${describe(value)}`, "give a number");
   }
   if (typeof value === "boolean" && !isBool(dtype)) {
-    fail("DtypeMismatch", `${name}: ${value} with a tensor of ${dtype}`, "use a number, or cast the tensor to bool");
+    fail(
+      "DtypeMismatch",
+      `${name}: cannot combine ${value} with a tensor of ${dtype}`,
+      "use a number, or cast the tensor to bool",
+    );
   }
   if (isBool(dtype) && typeof value === "number") {
-    fail("DtypeMismatch", `${name}: the number ${value} with a tensor of bool`, 'convert it first: cast(x, "f32")');
+    fail(
+      "DtypeMismatch",
+      `${name}: cannot combine the number ${value} with a bool tensor`,
+      'convert it first: cast(x, "f32")',
+    );
   }
   requireLiteral(name, Number(value), dtype);
   return fullOf(dtype, shape, Number(value));

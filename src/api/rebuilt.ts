@@ -68,7 +68,7 @@ export function requireWayBack<X extends Tree, Y extends Tree, P extends Tree>(
 function requireNear(by: string, off: number, size: number, tolerance: number): void {
   if (!Number.isFinite(size) || off <= size * tolerance) return;
   const numbers = `off by ${off.toPrecision(3)}, where values are up to ${size.toPrecision(3)}`;
-  throw new TidemarkError("InvalidArgument", `reversible: ${by} does not lead back to the input: it is ${numbers}`, {
+  throw new TidemarkError("InvalidArgument", `reversible: ${by} does not restore the input: it is ${numbers}`, {
     where: sourceLocation(),
     help:
       "gradients would be wrong: inverse(forward(x, p), p) must be x. drift(block, x, p) measures the difference; " +

@@ -166,7 +166,7 @@ describe("a wrong inverse", () => {
   const right = (y: Tensor, q: Tensor): Tensor => y.sub(1).div(q);
   const wrong = (y: Tensor, q: Tensor): Tensor => y.div(q).sub(1);
   const lossOf = (block: (v: Tensor, q: Tensor) => Tensor) => (v: Tensor, q: Tensor) => block(v, q).square().sum();
-  const found = /reversible: inverse does not lead back to the input: it is off by \d/;
+  const found = /reversible: inverse does not restore the input: it is off by \d/;
 
   it("is found when the block is first differentiated, eagerly and compiled", () => {
     const block = reversible(forward, wrong);

@@ -132,7 +132,7 @@ function positionOf(range: number, extent: number, axis: number, x: Tensor): num
   if (Number.isInteger(range) && range >= -extent && range < extent) return range < 0 ? range + extent : range;
   return fail(
     "InvalidArgument",
-    `slice: position ${range} on axis ${axis} of ${typeText(x)}`,
+    `slice: position ${range} is out of range on axis ${axis} of ${typeText(x)}`,
     `the axis has extent ${extent}`,
   );
 }

@@ -19,7 +19,7 @@ const UNITS: readonly (readonly [string, number])[] = [
 const SIZE = /^([0-9]+(?:[,_][0-9]{3})*(?:\.[0-9]+)?)\s*([A-Za-z]*)$/;
 
 function fail(value: string, problem: string): never {
-  throw new TidemarkError("InvalidArgument", `byte size ${value}: ${problem}`, {
+  throw new TidemarkError("InvalidArgument", `byte size ${value} ${problem}`, {
     help: `write a number of bytes, or a number with one of ${UNITS.map(([unit]) => unit).join(", ")}: 64MiB`,
   });
 }

@@ -135,7 +135,7 @@ function requireEqual(
   if (left[0] === right[0]) return;
   const text = `${name}: ${what} differ: ${left[0]} in ${left[1]}, ${right[0]} in ${right[1]}`;
   throw new TidemarkError("ShapeMismatch", text, {
-    help: "x is [N, C, ...], w is [O, C / groups, ...], y is [N, O, ...]; transpose what is stored otherwise",
+    help: "x is [N, C, ...], w is [O, C / groups, ...], y is [N, O, ...]; transpose tensors in other layouts",
   });
 }
 

@@ -104,7 +104,7 @@ describe("while", () => {
     const holds = graphOf("func test(c: f32[]) { t: bool[] = eq(c, c) return t }");
     const rows = graphOf("func body(i: i32[], c: f32[]) { return c, c }");
     const attrs = { carries: 1, length: 0, checkpoints: 32 };
-    expect(() => whileLoop.infer([f], attrs, [holds, rows])).toThrow("returns 1 rows a turn without a length");
+    expect(() => whileLoop.infer([f], attrs, [holds, rows])).toThrow("returns 1 rows an iteration without a length");
     expect(whileLoop.infer([f], { ...attrs, length: 3 }, [holds, rows])).toEqual([f, stack, i]);
     const number = graphOf("func test(c: f32[]) { return c }");
     expect(() => whileLoop.infer([f], attrs, [number, rows])).toThrow(

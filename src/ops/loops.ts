@@ -219,8 +219,8 @@ export const whileLoop: OpDef<WhileAttrs> = defineOp<WhileAttrs>({
     const states = inputs.slice(0, carries);
     const ys = requireBody("while", at(regions, 1), states, inputs.slice(carries));
     if (length === 0 && ys.length > 0) {
-      const summary = `while: region ${at(regions, 1).name} returns ${ys.length} rows a turn without a length`;
-      throw new TidemarkError("InvalidGraph", summary, { help: "give the most turns there can be as length" });
+      const summary = `while: region ${at(regions, 1).name} returns ${ys.length} rows an iteration without a length`;
+      throw new TidemarkError("InvalidGraph", summary, { help: "give the maximum number of iterations as length" });
     }
     return [...states, ...ys.map((row) => stackType(row, length)), INDEX];
   },

@@ -66,7 +66,7 @@ function requireRandom(name: string, inputs: readonly TensorType[], { shape, str
   const key = item(inputs, 0);
   if (!isIndexType(key.dtype) || key.shape.length !== 1 || key.shape[0] !== 2) {
     throw new TidemarkError("ShapeMismatch", `${name}: a key is i32[2], got ${typeText(key)}`, {
-      help: "pass a key of two 32-bit words; what is drawn is set by the shape attribute",
+      help: "pass a key of two 32-bit words; the shape attribute sets the number of draws",
     });
   }
   requireShape(name, shape);
@@ -186,7 +186,7 @@ export const randomBernoulli: OpDef<RandomBernoulliAttrs> = defineRandom<RandomB
   check({ p }) {
     if (p >= 0 && p <= 1) return;
     throw new TidemarkError("InvalidArgument", `random_bernoulli: p is ${p}`, {
-      help: "a probability lies between 0 and 1",
+      help: "a probability is between 0 and 1",
     });
   },
   scalar([bits], { p }) {

@@ -59,7 +59,7 @@ describe("code", () => {
     };
     expect(refusal(grow).message).toMatchInlineSnapshot(`
       "TargetUnsupported: the code of one kernel is beyond the 7,654,321 bytes that engines take
-        help: compile the program in parts, as functions of their own, or use the target native"
+        help: split the program into functions that are compiled separately, or use the target native"
     `);
   });
 

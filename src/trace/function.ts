@@ -142,7 +142,7 @@ function requireResult(fn: AnyFunction, result: unknown): void {
   if (typeof result === "object" && result !== null && "then" in result) {
     throw new TidemarkError("SideEffect", `${name} is async: it returned a promise`, {
       where: sourceLocation(),
-      help: "a traced function runs once, straight through; await what it needs before, and pass it in",
+      help: "a traced function must be synchronous: await its inputs before the call and pass them in",
     });
   }
   if (result === undefined) {
@@ -173,7 +173,7 @@ function requireReturned(
     const { path } = flat.leaves[i] as LeafInfo;
     throw new TidemarkError("SideEffect", `${name} changes its argument ${path} and does not return it`, {
       where: root.changedAt,
-      help: `return ${path} too, which hands the change to the caller; or change a copy: ${path}.copy()`,
+      help: `return ${path} too, so that the caller gets the change; or change a copy: ${path}.copy()`,
     });
   });
 }

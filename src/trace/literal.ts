@@ -65,7 +65,7 @@ function flatten(data: unknown, shape: Shape): (number | boolean)[] {
     if (!isArray(part) || part.length !== extent) {
       fail(
         `ragged array: data${path} is ${describe(part)}, its siblings are arrays of ${extent}`,
-        "all rows must have one length",
+        "all rows must have the same length",
       );
     }
     part.forEach((item, i) => {

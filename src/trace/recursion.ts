@@ -20,7 +20,7 @@ unrolled, up to ${MOST_NESTED} levels through cond, grad, checkpoint or loops, e
 /** Throws where `name` would be traced deeper than is possible. */
 export function requireDepth(name: string, depth: number): void {
   if (depth < MOST_NESTED) return;
-  const summary = `${MOST_NESTED} functions are traced inside one another, the innermost is ${name}: recursion without end?`;
+  const summary = `${MOST_NESTED} functions are traced inside one another, the innermost is ${name}: infinite recursion?`;
   throw new TidemarkError("EndlessRecursion", summary, { where: sourceLocation(), help: HELP });
 }
 
@@ -32,6 +32,6 @@ export function explained(error: unknown, { name, nodes }: Build): unknown {
   if (!(error instanceof Error) || error instanceof TidemarkError || !OVERFLOW.test(error.message)) return error;
   // The frames of an error are few, and may all be ours.
   const where = lineOf(error) ?? nodes[nodes.length - 1]?.where;
-  const summary = `the call stack overflowed while ${name} was traced: a function calls itself without end, or too often`;
+  const summary = `the call stack overflowed while ${name} was traced: recursion is infinite or too deep`;
   return new TidemarkError("EndlessRecursion", summary, { where, help: HELP });
 }

@@ -175,8 +175,8 @@ export class Tensor {
     if (!("trace" in state)) return state.read();
     if (state.number) throw notConstant(what, state.number);
     const constant = state.trace.isConstant(state.cell.value);
-    const why = constant ? ": operations on constants inside a traced function are traced too" : " while it is traced";
-    throw new TidemarkError("SideEffect", `${what} of ${typeText(this)}, which has no elements${why}`, {
+    const why = constant ? ": operations on constants inside a traced function are traced too" : "";
+    throw new TidemarkError("SideEffect", `${what}: ${typeText(this)} is traced and has no value yet${why}`, {
       where: sourceLocation(),
       help: constant
         ? "compute it outside of the function, and use the number or the tensor inside"

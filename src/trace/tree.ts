@@ -89,7 +89,7 @@ function defOf(value: unknown, path: string, walk: Walk, depth: number): TreeDef
   if (typeof value === "number" || typeof value === "boolean") return constantOf(value, path, walk);
   if (depth > MAX_DEPTH) {
     throw new TidemarkError("InvalidTree", `${path.slice(0, 40)}… is nested more than ${MAX_DEPTH} deep`, {
-      help: "a tree that contains itself has no end; make it flatter, or leave the way back out",
+      help: "a tree must not contain itself: remove the reference to its parent, or make it flatter",
     });
   }
   if (Array.isArray(value)) {
@@ -180,7 +180,7 @@ export function flattenLike(
 function leavesLike(def: TreeDef, tree: unknown, path: string, skip: ReadonlySet<string>): readonly Tensor[] {
   const mismatch = (wanted: string): never => {
     throw new TidemarkError("InvalidTree", `${path} should be ${wanted}, like ${def.path}; it is ${describe(tree)}`, {
-      help: "both must have one structure",
+      help: "both must have the same structure",
     });
   };
   switch (def.kind) {

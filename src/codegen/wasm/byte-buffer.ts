@@ -11,7 +11,7 @@ export const LARGEST_MODULE = 2 ** 30;
 /** The target cannot run a program for the code that it is. */
 export function codeRefused(summary: string): TidemarkError {
   return new TidemarkError("TargetUnsupported", summary, {
-    help: "compile the program in parts, as functions of their own, or use the target native",
+    help: "split the program into functions that are compiled separately, or use the target native",
   });
 }
 
