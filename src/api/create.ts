@@ -1,20 +1,19 @@
 /** @file Tensors from nothing: constants, counters, masks. Inside a program they cost no memory. */
 import type { Shape } from "../ir/type.ts";
-import type { DType, FloatType } from "../kernel/dtype.ts";
+import type { DType, FloatType, NumberType } from "../kernel/dtype.ts";
 import { iota } from "../ops/create.ts";
-import { fail, requireDType, requireShape, requireTensor } from "../trace/arguments.ts";
+import { fail, requireShape, requireTensor, requireTypeOption, type TypeOption } from "../trace/arguments.ts";
 import { AbstractStorage } from "../trace/storage.ts";
 import { Tensor } from "../trace/tensor.ts";
 import { applyOp } from "./apply.ts";
 import { add, cast, equal, greaterEqual, lessEqual, mul, where } from "./elementwise.ts";
 import { constantOf, fullOf } from "./operands.ts";
 
-/** A tensor of one value throughout. */
-export function full(shape: Shape, value: number | boolean, dtype?: DType): Tensor {
+/** A tensor of one value throughout; f32, or bool for a boolean, where no type is given. */
+export function full(shape: Shape, value: number | boolean, type?: TypeOption): Tensor {
   requireShape("full", shape);
-  const made = dtype ?? (typeof value === "boolean" ? "bool" : "f32");
-  requireDType("full", made);
-  return constantOf("full", value, made, shape);
+  const dtype = requireTypeOption("full", type, typeof value === "boolean" ? "bool" : "f32");
+  return constantOf("full", value, dtype, shape);
 }
 
 /**
@@ -24,18 +23,17 @@ export function full(shape: Shape, value: number | boolean, dtype?: DType): Tens
  * import { zeros } from "tidemark";
  *
  * console.log(zeros([2, 2]).toArray()); // [[0, 0], [0, 0]]
+ * console.log(zeros([2], "f64").dtype, zeros([2], { dtype: "i32" }).dtype); // f64 i32
  */
-export function zeros(shape: Shape, dtype: DType = "f32"): Tensor {
+export function zeros(shape: Shape, type?: TypeOption): Tensor {
   requireShape("zeros", shape);
-  requireDType("zeros", dtype);
-  return fullOf(dtype, shape, 0);
+  return fullOf(requireTypeOption("zeros", type, "f32"), shape, 0);
 }
 
 /** Ones. */
-export function ones(shape: Shape, dtype: DType = "f32"): Tensor {
+export function ones(shape: Shape, type?: TypeOption): Tensor {
   requireShape("ones", shape);
-  requireDType("ones", dtype);
-  return fullOf(dtype, shape, 1);
+  return fullOf(requireTypeOption("ones", type, "f32"), shape, 1);
 }
 
 /** Zeros with the type of another tensor. */
@@ -60,15 +58,30 @@ export function onesLike(x: Tensor): Tensor {
  * const square = plan((x) => x.matmul(x));
  * console.log(square(spec([32768, 32768])).arenaBytes > 2 ** 33); // true
  */
-export function spec(shape: Shape, dtype: DType = "f32"): Tensor {
+export function spec(shape: Shape, type?: TypeOption): Tensor {
   requireShape("spec", shape);
-  requireDType("spec", dtype);
-  return new Tensor(new AbstractStorage(dtype, [...shape]));
+  return new Tensor(new AbstractStorage(requireTypeOption("spec", type, "f32"), [...shape]));
 }
 
-/** Whole numbers from 0 (or start) up to, not including, stop, by step; i32. */
-export function arange(start: number, stop?: number, step = 1): Tensor {
-  const [from, to] = stop === undefined ? [0, start] : [start, stop];
+/**
+ * Whole numbers from 0 (or start) up to, not including, stop, by step; i32 where no type is given.
+ *
+ * @example
+ * import { arange } from "tidemark";
+ *
+ * console.log(arange(3).toArray(), arange(2, 8, 2).toArray()); // [0, 1, 2] [2, 4, 6]
+ * console.log(arange(3, { dtype: "f32" }).dtype, arange(0, 3, 1, "f64").dtype); // f32 f64
+ */
+export function arange(stop: number, type?: TypeOption<NumberType>): Tensor;
+export function arange(start: number, stop: number, step?: number, type?: TypeOption<NumberType>): Tensor;
+export function arange(
+  first: number,
+  second?: number | TypeOption<NumberType>,
+  step = 1,
+  last?: TypeOption<NumberType>,
+): Tensor {
+  const [from, to] = typeof second === "number" ? [first, second] : [0, first];
+  const dtype = requireTypeOption("arange", typeof second === "number" ? last : (second ?? last), "i32");
   if (![from, to, step].every(Number.isInteger) || step === 0) {
     fail(
       "InvalidArgument",
@@ -79,11 +92,13 @@ export function arange(start: number, stop?: number, step = 1): Tensor {
   const count = Math.max(0, Math.ceil((to - from) / step));
   const counted = applyOp(iota, [], { shape: [count], axis: 0 });
   const scaled = step === 1 ? counted : mul(counted, step);
-  return from === 0 ? scaled : add(scaled, from);
+  const whole = from === 0 ? scaled : add(scaled, from);
+  return whole.dtype === dtype ? whole : cast(whole, dtype);
 }
 
 /** `count` numbers from start to stop, both included, at equal distances. */
-export function linspace(start: number, stop: number, count: number, dtype: FloatType = "f32"): Tensor {
+export function linspace(start: number, stop: number, count: number, type?: TypeOption<FloatType>): Tensor {
+  const dtype = requireTypeOption("linspace", type, "f32");
   if (!Number.isInteger(count) || count < 1)
     fail("InvalidArgument", `linspace: count ${count}`, "a count is a whole number ≥ 1");
   const step = count === 1 ? 0 : (stop - start) / (count - 1);
@@ -96,10 +111,14 @@ function coordinates(rows: number, columns: number): readonly [Tensor, Tensor] {
   return [applyOp(iota, [], { shape, axis: 0 }), applyOp(iota, [], { shape, axis: 1 })];
 }
 
-/** The identity matrix. */
-export function eye(rows: number, columns: number = rows, dtype: DType = "f32"): Tensor {
+/** The identity matrix; the number of columns may be left out. */
+export function eye(rows: number, columns?: number | TypeOption, type?: TypeOption): Tensor {
+  if (typeof columns !== "number" && columns !== undefined) return eye(rows, rows, columns);
+  return identity(rows, columns ?? rows, requireTypeOption("eye", type, "f32"));
+}
+
+function identity(rows: number, columns: number, dtype: DType): Tensor {
   requireShape("eye", [rows, columns]);
-  requireDType("eye", dtype);
   const [i, j] = coordinates(rows, columns);
   return cast(equal(i, j), dtype);
 }

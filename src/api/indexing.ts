@@ -1,11 +1,11 @@
 /** @file Reading and writing at positions that are themselves data. */
 import { at } from "../base/invariant.ts";
 import { typeText } from "../ir/type.ts";
-import { type DType, isIndexType } from "../kernel/dtype.ts";
+import { isIndexType } from "../kernel/dtype.ts";
 import { iota } from "../ops/create.ts";
 import * as dynamic from "../ops/dynamic.ts";
 import * as ops from "../ops/indexing.ts";
-import { fail, requireArray, requireDType, requireTensor } from "../trace/arguments.ts";
+import { fail, requireArray, requireTensor, requireTypeOption, type TypeOption } from "../trace/arguments.ts";
 import { numberOf, Tensor } from "../trace/tensor.ts";
 import { applyOp } from "./apply.ts";
 import { cast, equal } from "./elementwise.ts";
@@ -50,9 +50,8 @@ export function scatterAddAlong(x: Tensor, indices: Tensor, updates: Tensor, axi
 }
 
 /** One along a new last axis at the position each index names, zero elsewhere. */
-export function oneHot(indices: Tensor, classes: number, dtype: DType = "f32"): Tensor {
-  requireDType("oneHot", dtype);
-  return cast(oneHotMask(indices, classes), dtype);
+export function oneHot(indices: Tensor, classes: number, type?: TypeOption): Tensor {
+  return cast(oneHotMask(indices, classes), requireTypeOption("oneHot", type, "f32"));
 }
 
 /** The same as bools. @internal */

@@ -21,6 +21,7 @@ import { repeat, split, tile } from "./join.ts";
 import * as linear from "./linear.ts";
 import { logsumexp } from "./log-sum.ts";
 import * as loss from "./loss.ts";
+import { missingMethods } from "./method-hints.ts";
 import * as mutation from "./mutation.ts";
 import * as normalize from "./normalize.ts";
 import * as pool from "./pool.ts";
@@ -85,5 +86,7 @@ Object.defineProperty(Tensor.prototype, "T", {
   },
   configurable: true,
 });
+
+Object.setPrototypeOf(Tensor.prototype, missingMethods);
 
 export { Tensor };

@@ -71,6 +71,10 @@ interface NormalOptions extends DrawOptions {
 const UNIFORM: OptionKinds<UniformOptions> = { dtype: "a float type", lo: "a number", hi: "a number" };
 const NORMAL: OptionKinds<NormalOptions> = { dtype: "a float type", mean: "a number", std: "a number" };
 
+/** The element type by its name is short for the options with it. */
+const optionsOf = <T extends DrawOptions>(given: T | FloatType): T =>
+  (typeof given === "string" ? { dtype: given } : given) as T;
+
 /** What all draws take. */
 function requireDraw(name: string, from: unknown, shape: Shape): void {
   requireKey(name, from);
@@ -97,7 +101,8 @@ const BELOW: Readonly<Record<FloatType, (x: number) => number>> = {
 };
 
 /** Uniform in [lo, hi), [0, 1) by default. */
-function uniform(from: Tensor, shape: Shape, options: UniformOptions = {}): Tensor {
+function uniform(from: Tensor, shape: Shape, given: UniformOptions | FloatType = {}): Tensor {
+  const options = optionsOf(given);
   requireDraw("random.uniform", from, shape);
   requireOptions("random.uniform", options, UNIFORM);
   const { dtype = "f32", lo = 0, hi = 1 } = options;
@@ -109,7 +114,8 @@ function uniform(from: Tensor, shape: Shape, options: UniformOptions = {}): Tens
 }
 
 /** Normal, with mean 0 and deviation 1 by default. */
-function normal(from: Tensor, shape: Shape, options: NormalOptions = {}): Tensor {
+function normal(from: Tensor, shape: Shape, given: NormalOptions | FloatType = {}): Tensor {
+  const options = optionsOf(given);
   requireDraw("random.normal", from, shape);
   requireOptions("random.normal", options, NORMAL);
   const { dtype = "f32", mean = 0, std = 1 } = options;

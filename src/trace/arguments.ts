@@ -75,6 +75,22 @@ export function requireDType(name: string, dtype: unknown): asserts dtype is DTy
   fail("InvalidArgument", `${name}: the element type is ${describe(dtype)}`, `element types are ${DTYPES.join(", ")}`);
 }
 
+/** How functions that make tensors are told the element type: by its name, or among options. */
+export type TypeOption<D extends DType = DType> = D | { readonly dtype?: D | undefined };
+
+const TYPE_OPTION: OptionKinds<{ dtype?: DType }> = { dtype: "an element type" };
+
+/** The element type of a tensor that a function makes. */
+export function requireTypeOption<D extends DType>(name: string, option: TypeOption<D> | undefined, fallback: D): D {
+  if (typeof option === "object" && option !== null) {
+    requireOptions(name, option as { dtype?: DType }, TYPE_OPTION);
+    return option.dtype ?? fallback;
+  }
+  const dtype = option ?? fallback;
+  requireDType(name, dtype);
+  return dtype;
+}
+
 const isExtent = (extent: unknown): boolean => Number.isInteger(extent) && (extent as number) >= 0;
 
 /** A list of whole numbers ≥ 0. */

@@ -1,7 +1,7 @@
 /** @file Tensors from JavaScript values: numbers, nested arrays, typed arrays. */
 import { grouped } from "../base/errors.ts";
 import { elementsOf, type Shape, shapeText } from "../ir/type.ts";
-import { DTYPES, type DType, elementWriter, typeOf } from "../kernel/dtype.ts";
+import { type DType, elementWriter, INDEX_TYPE, typeOf } from "../kernel/dtype.ts";
 import {
   describe,
   fail as failAt,
@@ -16,7 +16,7 @@ import { type NestedArray, Tensor } from "./tensor.ts";
 export interface TensorOptions {
   /** Defaults to the shape of the nesting, or one axis for a typed array. */
   readonly shape?: Shape;
-  /** Defaults to f32; bool for booleans; the array's own type for typed arrays (Uint8Array is bool). */
+  /** Defaults to f32; bool for booleans; for typed arrays f32, f64 or i32, whichever holds their numbers. */
   readonly dtype?: DType;
 }
 
@@ -26,12 +26,39 @@ function fail(summary: string, help: string): never {
 
 const OPTIONS: OptionKinds<TensorOptions> = { shape: "anything", dtype: "an element type" };
 
-/** The type whose numbers the elements of an array are. */
-function dtypeOfArray(data: TypedArray): DType | undefined {
-  return DTYPES.find((dtype) => data instanceof typeOf(dtype).array && !typeOf(dtype).encoding);
-}
+/** Typed arrays as users have them: elements of tensors, pixels, samples, class numbers. */
+export type NumberArray =
+  | TypedArray
+  | Int8Array
+  | Uint8ClampedArray
+  | Int16Array
+  | Uint16Array
+  | Uint32Array
+  | BigInt64Array
+  | BigUint64Array;
 
-const isTypedArray = (data: unknown): data is TypedArray => DTYPES.some((dtype) => data instanceof typeOf(dtype).array);
+/** The types that arrays become; those that engines lack are not in the list. */
+const ARRAY_TYPES: readonly (readonly [name: string, dtype: DType])[] = [
+  ["Float32Array", "f32"],
+  ["Float64Array", "f64"],
+  ["Float16Array", "f32"],
+  ["Int8Array", INDEX_TYPE],
+  ["Uint8Array", INDEX_TYPE],
+  ["Uint8ClampedArray", INDEX_TYPE],
+  ["Int16Array", INDEX_TYPE],
+  ["Uint16Array", INDEX_TYPE],
+  ["Int32Array", INDEX_TYPE],
+  ["Uint32Array", INDEX_TYPE],
+  ["BigInt64Array", INDEX_TYPE],
+  ["BigUint64Array", INDEX_TYPE],
+];
+
+/** The type of a tensor with the numbers of an array: bytes are numbers, not truth values. */
+const dtypeOfArray = (data: NumberArray): DType =>
+  ARRAY_TYPES.find(([name]) => name === data[Symbol.toStringTag])?.[1] ??
+  fail(`${describe(data)} is not an array of numbers`, `give one of ${ARRAY_TYPES.map(([name]) => name).join(", ")}`);
+
+const isTypedArray = (data: unknown): data is NumberArray => ArrayBuffer.isView(data);
 
 /** Nested deeper, an array is taken to contain itself. */
 export const MAX_DEPTH = 100;
@@ -76,7 +103,7 @@ function flatten(data: unknown, shape: Shape): (number | boolean)[] {
   return out;
 }
 
-function converted(source: ArrayLike<number | boolean>, dtype: DType): TypedArray {
+function converted(source: ArrayLike<number | bigint | boolean>, dtype: DType): TypedArray {
   const out = newArray(dtype, source.length);
   const { kind, round } = typeOf(dtype);
   const elementOf = elementWriter(dtype);
@@ -89,7 +116,8 @@ function converted(source: ArrayLike<number | boolean>, dtype: DType): TypedArra
 }
 
 /**
- * A tensor from a number, nested arrays, or a typed array (which is copied).
+ * A tensor from a number, nested arrays, or a typed array (which is copied). Arrays of bytes, of other whole numbers and of
+ * bigints become i32, and a number that does not fit is an error.
  *
  * @example
  * import { tensor } from "tidemark";
@@ -98,19 +126,19 @@ function converted(source: ArrayLike<number | boolean>, dtype: DType): TypedArra
  * console.log(x.shape, x.dtype); // [2, 2] "f32"
  * const labels = tensor([3, 1], { dtype: "i32" });
  * console.log(labels.toArray()); // [3, 1]
+ * console.log(tensor(new Uint8Array([0, 255])).dtype); // i32
  */
-export function tensor(data: NestedArray | TypedArray, options: TensorOptions = {}): Tensor {
+export function tensor(data: NestedArray | NumberArray, given: TensorOptions | DType = {}): Tensor {
+  const options = typeof given === "string" ? { dtype: given } : given;
   requireOptions("tensor", options, OPTIONS);
-  let source: ArrayLike<number | boolean>;
+  let source: ArrayLike<number | bigint | boolean>;
   let shape: Shape;
   let dtype: DType;
   if (isTypedArray(data)) {
     source = data;
+    const ofArray = dtypeOfArray(data);
     shape = [data.length];
-    dtype =
-      options.dtype ??
-      dtypeOfArray(data) ??
-      fail(`${describe(data)} may be of several types`, "name the type of its numbers: { dtype }");
+    dtype = options.dtype ?? ofArray;
   } else {
     shape = nestedShape(data);
     const flat = flatten(data, shape);

@@ -1,0 +1,95 @@
+/**
+ * @file Methods that tensors do not have, under names that people know from other libraries or mistype. Looking such a name up
+ * gives a function that throws with the name that is meant; all other names are undefined, as on any object.
+ */
+import { nearest } from "../base/suggest.ts";
+import { fail } from "../trace/arguments.ts";
+import { Tensor } from "../trace/tensor.ts";
+
+/** What to write instead, by the names of PyTorch, NumPy, JAX and TensorFlow.js. */
+const INSTEAD: Readonly<Record<string, string>> = {
+  view: "reshape(shape)",
+  permute: "transpose(order)",
+  t: "transpose(), or x.T",
+  unsqueeze: "expandDims(axis)",
+  numel: "elements",
+  size: "shape, or elements for their number",
+  dim: "rank",
+  ndim: "rank",
+  clip: "clamp(lo, hi)",
+  expand: "broadcastTo(shape)",
+  masked_fill: "where(mask, value, x)",
+  maskedFill: "where(mask, value, x)",
+  astype: "cast(dtype)",
+  to: "cast(dtype); where a program runs is an option of compile: { target }",
+  float: 'cast("f32")',
+  double: 'cast("f64")',
+  int: 'cast("i32")',
+  long: 'cast("i32")',
+  bool: 'cast("bool")',
+  asType: "cast(dtype)",
+  tolist: "toArray()",
+  arraySync: "toArray()",
+  array: "toArray()",
+  numpy: "data()",
+  dataSync: "data()",
+  eq: "equal(y)",
+  ne: "notEqual(y)",
+  lt: "less(y)",
+  le: "lessEqual(y)",
+  gt: "greater(y)",
+  ge: "greaterEqual(y)",
+  mm: "matmul(w)",
+  bmm: "matmul(w)",
+  detach: "stopGradient()",
+  backward: "grad(lossOf)(params): gradients are functions of functions",
+  requires_grad_: "grad(lossOf)(params): gradients are functions of functions",
+  clone: "x itself: the elements of a tensor never change",
+  contiguous: "x itself: elements are always row by row",
+  dispose: "nothing: there is nothing to dispose of",
+  print: "console.log(String(x))",
+  add_: "addInPlace(y)",
+  zero_: "fill(0)",
+  fill_: "fill(value)",
+  copy_: "assign(y)",
+};
+
+/** Names that libraries look up to find out what an object is. */
+const PROBED: ReadonlySet<string> = new Set([
+  "then",
+  "catch",
+  "finally",
+  "length",
+  "next",
+  "nodeType",
+  "tagName",
+  "type",
+]);
+
+/** Every name that a tensor answers to. */
+function knownNames(): readonly string[] {
+  return Object.getOwnPropertyNames(Tensor.prototype).filter((name) => name !== "constructor");
+}
+
+function hintFor(name: string): string | null {
+  const instead = Object.hasOwn(INSTEAD, name) ? INSTEAD[name] : undefined;
+  if (instead) return `use ${instead}`;
+  // short names are near to everything
+  if (name.length < 4 || PROBED.has(name) || !/^[a-z]/.test(name)) return null;
+  const near = nearest(name, knownNames());
+  return near.length > 0 ? `did you mean ${near.join(" or ")}?` : null;
+}
+
+/** Where the search for a property ends that neither a tensor nor its methods have. */
+export const missingMethods: object = new Proxy(
+  {},
+  {
+    get(_, name, tensor) {
+      if (typeof name !== "string" || name in Object.prototype) return Reflect.get(Object.prototype, name, tensor);
+      const hint = hintFor(name);
+      if (hint === null) return undefined;
+      return () => fail("InvalidArgument", `tensors have no method ${name}`, hint);
+    },
+    has: (_, name) => name in Object.prototype,
+  },
+);
