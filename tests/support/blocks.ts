@@ -56,7 +56,7 @@ const REDUCTIONS: readonly Case[] = [
   ["sum", [["i32", 9001]], { axes: [0] }],
   ["reduce_prod", [["f32", 2, 4500]], { axes: [1] }, [0.99, 1.01]],
   ["reduce_max", [["f32", 9001]], { axes: [0] }],
-  ["any", [["bool", 5000]], { axes: [0] }],
+  ["any", [["bool", 5000]], { axes: [0] }, [0, 1.001]],
   // down columns
   ["sum", [["f32", 700, 5]], { axes: [0] }],
   ["sum", [["f32", 512, 90]], { axes: [0] }],

@@ -28,6 +28,15 @@ export interface NativeFunction {
   readonly work: number;
 }
 
+/** Functions of C that run kernels, for a program that calls them. */
+export interface CLibrary {
+  readonly text: string;
+  /** Distinct functions. */
+  readonly count: number;
+  /** The calls that run a kernel, in order. */
+  functions(kernel: Kernel): readonly NativeFunction[];
+}
+
 function emitNest(em: VectorEmitter, nest: Nest, file: CFile): Units {
   switch (nest.kind) {
     case "map":
@@ -50,7 +59,7 @@ function emitNest(em: VectorEmitter, nest: Nest, file: CFile): Units {
 }
 
 /** Emits the nests of kernels, each distinct one once. */
-export class NativeLibrary {
+export class NativeLibrary implements CLibrary {
   readonly #texts: string[] = [];
   readonly #shared = new Map<string, string>();
   readonly #options: NativeOptions;

@@ -11,7 +11,7 @@
 import { type PlacedCopy, type PlacedStep, statementsOf } from "../placed.ts";
 import { int, type Statement } from "../script.ts";
 import { CCode } from "./c-code.ts";
-import { NativeLibrary } from "./kernel.ts";
+import { type CLibrary, NativeLibrary } from "./kernel.ts";
 import { fileName } from "./names.ts";
 import type { NativeEmitOptions } from "./options.ts";
 import { preludeText } from "./prelude.ts";
@@ -52,8 +52,8 @@ export function emitNativeProgram(
   steps: readonly PlacedStep[],
   copies: readonly PlacedCopy[],
   options: NativeEmitOptions,
+  library: CLibrary = new NativeLibrary(options),
 ): NativeSource {
-  const library = new NativeLibrary(options);
   const parts: string[] = [];
   const perFunction = options.stepwise ? 1 : CALLS_PER_FUNCTION;
   const script = new NativeScript(library, new CCode(), options);

@@ -15,7 +15,7 @@ import {
 import type { Expr, ScalarFn } from "../../kernel/expr.ts";
 import { vectorType } from "./options.ts";
 
-const INFIX: Partial<Record<ScalarFn, string>> = {
+export const INFIX: Partial<Record<ScalarFn, string>> = {
   add: "+",
   sub: "-",
   mul: "*",

@@ -9,7 +9,7 @@ import type { Int, IntOp, Local, Statement } from "../script.ts";
 import { plus } from "../script.ts";
 import { piecesOf, type Units } from "../units.ts";
 import type { CCode } from "./c-code.ts";
-import type { NativeLibrary } from "./kernel.ts";
+import type { CLibrary } from "./kernel.ts";
 import type { NativeEmitOptions } from "./options.ts";
 
 /** A call of fewer scalar operations runs on one thread: synchronising would take longer than the call. */
@@ -32,14 +32,14 @@ const reads = (value: Int): boolean =>
   value.kind === "load" || (value.kind === "op" && (reads(value.a) || reads(value.b)));
 
 export class NativeScript {
-  readonly #library: NativeLibrary;
+  readonly #library: CLibrary;
   readonly #options: NativeEmitOptions;
   #code: CCode;
   #locals = new Map<Local, string>();
   /** Small calls that one thread will run. */
   #small: string[] = [];
 
-  constructor(library: NativeLibrary, code: CCode, options: NativeEmitOptions) {
+  constructor(library: CLibrary, code: CCode, options: NativeEmitOptions) {
     this.#library = library;
     this.#options = options;
     this.#code = code;

@@ -7,24 +7,21 @@ import { TidemarkError } from "../../base/errors.ts";
 import { invariant } from "../../base/invariant.ts";
 import { nativeDescription } from "../../codegen/native/description.ts";
 import type { NativeEmitOptions } from "../../codegen/native/options.ts";
-import { emitNativeProgram } from "../../codegen/native/program.ts";
+import { emitNativeProgram, type NativeSource } from "../../codegen/native/program.ts";
 import type { WinogradUse } from "../../codegen/native/winograd-choice.ts";
 import type { PlacedProgram } from "../../codegen/placed.ts";
 import {
   allocated,
   type LoadOptions,
   type Machine,
-  type Target,
   type TargetAnswer,
   type TargetRequest,
 } from "../../runtime/device.ts";
 import { HostMemory } from "../../runtime/host-memory.ts";
+import { arenaSpace, type TargetDescription } from "../../target/description.ts";
 import { keptFolder } from "./cache.ts";
 import { type Compiler, systemCompiler } from "./compiler.ts";
 import { foreignFunctions, libraryFor, loadProblem } from "./library.ts";
-
-/** Bytes; the arena starts at a multiple, as the plan's offsets do. */
-const ALIGNMENT = 64;
 
 type Koffi = Exclude<ReturnType<typeof foreignFunctions>, string>;
 
@@ -55,16 +52,19 @@ interface Resizable {
 /** Memory of the process. With a limit it grows where it is; without one, or where that much cannot be had, it moves. */
 class NativeMemory extends HostMemory {
   readonly #koffi: Koffi;
+  /** Bytes; arenas start at a multiple, as the plan's offsets do. */
+  readonly #alignment: number;
   #buffer: ArrayBuffer;
   #start = 0;
   #bytes = 0;
   /** Of the arena's first byte. */
   address = 0n;
 
-  constructor(koffi: Koffi, most = 0) {
+  constructor(koffi: Koffi, alignment: number, most = 0) {
     super();
     this.#koffi = koffi;
-    this.#buffer = growing(most + ALIGNMENT) ?? new ArrayBuffer(0);
+    this.#alignment = alignment;
+    this.#buffer = (most > 0 ? growing(most + alignment) : null) ?? new ArrayBuffer(0);
   }
 
   get buffer(): ArrayBuffer {
@@ -81,14 +81,14 @@ class NativeMemory extends HostMemory {
 
   reserve(bytes: number): void {
     if (bytes <= this.#bytes && this.address !== 0n) return;
-    const room = bytes + ALIGNMENT;
+    const room = bytes + this.#alignment;
     const resizable = this.#buffer as ArrayBuffer & Resizable;
     if (room <= resizable.maxByteLength && room > this.#buffer.byteLength)
       allocated(bytes, () => resizable.resize(room));
     const old = new Uint8Array(this.#buffer, this.#start, this.#bytes);
     if (room > this.#buffer.byteLength) this.#buffer = allocated(bytes, () => new ArrayBuffer(room));
     this.address = this.#koffi.address(new Uint8Array(this.#buffer, 0, 1));
-    this.#start = (ALIGNMENT - Number(this.address % BigInt(ALIGNMENT))) % ALIGNMENT;
+    this.#start = (this.#alignment - Number(this.address % BigInt(this.#alignment))) % this.#alignment;
     this.address += BigInt(this.#start);
     if (old.buffer !== this.#buffer) new Uint8Array(this.#buffer, this.#start, old.length).set(old);
     this.#bytes = bytes;
@@ -97,7 +97,6 @@ class NativeMemory extends HostMemory {
 
 /** A buffer of no bytes that can grow to `most` without moving; null where so much cannot be reserved. */
 function growing(most: number): ArrayBuffer | null {
-  if (most <= ALIGNMENT) return null;
   const Growing = ArrayBuffer as unknown as new (bytes: number, options: { maxByteLength: number }) => ArrayBuffer;
   try {
     return new Growing(0, { maxByteLength: most });
@@ -107,21 +106,30 @@ function growing(most: number): ArrayBuffer | null {
   }
 }
 
-/** What makes a program of C from a plan, and calls it. */
+/** A target whose programs are C. */
+export interface CProgram {
+  readonly description: TargetDescription;
+  readonly options: NativeEmitOptions;
+  /** What it uses of the machine, in one line. */
+  readonly uses: string;
+  emit(placed: PlacedProgram, options: NativeEmitOptions): NativeSource;
+}
+
+/** What compiles C and calls it. */
 interface Toolchain {
   readonly koffi: Koffi;
   readonly compiler: Compiler;
-  readonly native: NativeEmitOptions;
 }
 
 function load(
-  { koffi, compiler, native }: Toolchain,
+  { koffi, compiler }: Toolchain,
+  program: CProgram,
   placed: PlacedProgram,
-  { stepwise, memory = new NativeMemory(koffi) }: LoadOptions,
+  { stepwise, memory = memoryFor(program, koffi) }: LoadOptions,
 ): Machine {
   invariant(memory instanceof NativeMemory, () => "a memory of another target");
-  const options = stepwise ? { ...native, threads: 1, stepwise } : native;
-  const { text, functions } = emitNativeProgram(placed.kernels, placed.copies, options);
+  const options = stepwise ? { ...program.options, threads: 1, stepwise } : program.options;
+  const { text, functions } = program.emit(placed, options);
   const library = libraryFor({ koffi, compiler, text, stepwise });
   memory.reserve(placed.base + placed.plan.height);
   library.arena(memory.address + BigInt(placed.base), placed.plan.height);
@@ -146,6 +154,38 @@ function load(
   return machine;
 }
 
+const memoryFor = ({ description }: CProgram, koffi: Koffi, most?: number): NativeMemory =>
+  new NativeMemory(koffi, arenaSpace(description).alignment, most);
+
+/** What compiles and calls C on this machine, or why nothing does. */
+function toolchain(compiler: Compiler | string = systemCompiler()): Toolchain | string {
+  if (typeof compiler === "string") return compiler;
+  const koffi = foreignFunctions();
+  if (typeof koffi === "string") return koffi;
+  return loadProblem(koffi, compiler) ?? { koffi, compiler };
+}
+
+/** A target of C for the machine at hand. */
+export function cTarget(
+  programOf: (compiler: Compiler) => CProgram,
+  wanted: Compiler | string | undefined,
+): TargetAnswer {
+  const tools = toolchain(wanted);
+  if (typeof tools === "string") return tools;
+  const program = programOf(tools.compiler);
+  const kept = keptFolder();
+  return {
+    description: program.description,
+    threads: program.options.threads,
+    code: "machine code",
+    uses: `${program.uses}, by ${tools.compiler.command}`,
+    arenaIsArray: true,
+    note: typeof kept === "string" ? `compiled programs are not kept: ${kept}` : null,
+    load: (placed, how) => load(tools, program, placed, how),
+    allocate: (most) => memoryFor(program, tools.koffi, most),
+  };
+}
+
 /**
  * What tests ask for beside: no fused multiply-add, no Winograd (by default where there is no fused multiply-add, so that
  * without it results have the bits of every other target), all calls shared, code for another machine.
@@ -159,28 +199,18 @@ export interface NativeRequest extends TargetRequest {
 
 /** Code for the machine at hand. */
 export function nativeTarget(request: NativeRequest = {}): TargetAnswer {
-  const { compiler = systemCompiler() } = request;
-  if (typeof compiler === "string") return compiler;
-  const koffi = foreignFunctions();
-  if (typeof koffi === "string") return koffi;
-  const problem = loadProblem(koffi, compiler);
-  if (problem !== null) return problem;
-  const kept = keptFolder();
-  const { threads = 1, fma = compiler.fma, winograd = fma ? "paying" : "never", shareFrom } = request;
-  const options: NativeEmitOptions = {
-    ...{ lanes: compiler.lanes, fma, threads },
-    ...(winograd === "never" ? {} : { winograd }),
-    ...(shareFrom === undefined ? {} : { shareFrom }),
-  };
-  const target: Target = {
-    description: nativeDescription(options),
-    threads,
-    code: "machine code",
-    uses: `${compiler.lanes} lanes of 32 bits, ${fma ? "fused multiply-add" : "no fused multiply-add"}, by ${compiler.command}`,
-    arenaIsArray: true,
-    note: typeof kept === "string" ? `compiled programs are not kept: ${kept}` : null,
-    load: (placed, how) => load({ koffi, compiler, native: options }, placed, how),
-    allocate: (most) => new NativeMemory(koffi, most),
-  };
-  return target;
+  return cTarget((compiler) => {
+    const { threads = 1, fma = compiler.fma, winograd = fma ? "paying" : "never", shareFrom } = request;
+    const options: NativeEmitOptions = {
+      ...{ lanes: compiler.lanes, fma, threads },
+      ...(winograd === "never" ? {} : { winograd }),
+      ...(shareFrom === undefined ? {} : { shareFrom }),
+    };
+    return {
+      description: nativeDescription(options),
+      options,
+      uses: `${compiler.lanes} lanes of 32 bits, ${fma ? "fused multiply-add" : "no fused multiply-add"}`,
+      emit: (placed, how) => emitNativeProgram(placed.kernels, placed.copies, how),
+    };
+  }, request.compiler);
 }
