@@ -40,7 +40,7 @@ describe("a module", () => {
     const { code, message } = refusal(() => moduleFrom(bytes));
     expect(code).toBe("TargetUnsupported");
     expect(message).toMatch(/^TargetUnsupported: the engine refused the program's code of [\d,]+ bytes: .*local/);
-    expect(message).toContain("\n  help: compile the program in parts");
+    expect(message).toContain("\n  help: split the program into functions");
   });
 
   it("that does not fit its memory is refused in our words", () => {
