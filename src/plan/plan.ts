@@ -3,8 +3,9 @@
  *
  *     Program ─ orderSteps ─→ Program ─ assignBuffers ─→ Assignment ─ place ─→ Plan
  *
- * Every stage is a pure function and deterministic: ties are broken by ids in program order. The budget does not change
- * the plan; a plan over budget is refused with what is live at the tightest step. Each memory space is placed on its own.
+ * Every phase is a pure function and deterministic: ties are broken by ids in program order. The budget does not change
+ * the plan; a plan over budget is an error that lists what is live at the tightest step. Each memory space is placed
+ * separately.
  */
 import { at } from "../base/invariant.ts";
 import { assignBuffers } from "./alias.ts";
@@ -30,7 +31,7 @@ export interface PlanOptions {
   readonly budgetBytes?: number | undefined;
   /** Keep the program's order of steps; default: run steps early where that saves memory. */
   readonly keepOrder?: boolean | undefined;
-  /** Limits the search for an order, in steps run; default: about a third of a second. */
+  /** Work limit of the search for an order, in steps executed; default: about a third of a second. */
   readonly orderWork?: number | undefined;
 }
 
@@ -39,7 +40,7 @@ export function planProgram(program: Program, options: PlanOptions = {}): Plan {
   return withinBudget(planUnlimited(program, options), options.budgetBytes ?? Number.POSITIVE_INFINITY);
 }
 
-/** The same whatever it takes of its spaces. */
+/** Plans a program without checking capacities. */
 export function planUnlimited(program: Program, options: PlanOptions = {}): Plan {
   checkProgram(program);
   const capacity = options.budgetBytes ?? Number.POSITIVE_INFINITY;
@@ -69,7 +70,7 @@ export function withinBudget(plan: Plan, budgetBytes: number): Plan {
   return limited;
 }
 
-/** The plan of a program whose order and places were decided before. Nothing is checked: see `validate`. */
+/** The plan of a program with a known order and known offsets. Nothing is checked: see `validate`. */
 export function planAsPlaced(program: Program, { offsets, strategy }: Pick<Plan, "offsets" | "strategy">): Plan {
   checkProgram(program);
   const assignment = assignBuffers(program);
@@ -81,7 +82,7 @@ export function planAsPlaced(program: Program, { offsets, strategy }: Pick<Plan,
   return { ...assignment, offsets, ...layout(0), others };
 }
 
-/** A plan for the steps in the order that they have. */
+/** A plan for the steps in their current order. */
 function planInOrder(program: Program, capacity: number): Plan {
   const assignment = assignBuffers(program, capacity);
   const problem = problemIn(assignment.problem);
@@ -90,7 +91,7 @@ function planInOrder(program: Program, capacity: number): Plan {
   return { ...assignment, ...placeSpaces(assignment.problem) };
 }
 
-/** Every space is a problem of its own, with its buffers numbered anew. */
+/** Every space is a separate problem, with its buffers renumbered. */
 function placeSpaces({ buffers, spaces }: ProgramProblem): Pick<Plan, "offsets" | "others" | keyof Layout> {
   const offsets = new Array<number>(buffers.length).fill(0);
   const layoutOf = (space: SpaceId): Layout => {

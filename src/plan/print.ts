@@ -12,8 +12,8 @@
  *       return w_1
  *     }
  *
- * Where there are several memory spaces, the first line has the numbers of each, and what is not in the first one says
- * where it is. A copy between them is two lines:
+ * With several memory spaces, the first line has the figures of each, and values outside the first one name their
+ * space. A copy between spaces is two lines:
  *
  *       h_1: f32[32,16] = copy(h)         @ host:b4[0:2048] queue 1
  *       …
@@ -30,7 +30,7 @@ import { type BufferId, layoutIn, type Plan, rangeOf } from "./problem.ts";
 import { type PlanStep, replacementOf } from "./program.ts";
 import { formatStatement, type StatementFormat } from "./statement.ts";
 
-/** Columns are aligned up to these widths; longer cells push what follows to the right. */
+/** Columns are aligned up to these widths; longer cells shift the rest to the right. */
 const MAX_CALL = 56;
 const MAX_TYPE = 24;
 
@@ -61,7 +61,7 @@ function spacesText(plan: Plan): string {
   return texts.join("; ");
 }
 
-/** `b3[0:16384]`, or `host:b3[0:16384]` where it is not in the first space. */
+/** `b3[0:16384]`, or `host:b3[0:16384]` outside the first space. */
 export function place(plan: Plan, id: BufferId): string {
   const { from, to } = rangeOf(plan, id);
   const space = plan.problem.buffers[id]?.space ?? 0;
@@ -105,7 +105,7 @@ function body(plan: Plan, nameOf: NameOf, format: StatementFormat): string[] {
   return lines;
 }
 
-/** Bodies of a loop or branch, below their step: what persists in them lies where the step's own values lie. */
+/** Bodies of a loop or branch, below their step; their persistent buffers are the step's own values. */
 function bodyLines({ bodies = [] }: PlanStep, format: StatementFormat): readonly string[] {
   if (bodies.length === 0) return [];
   const inside = bodies.flatMap((body) => printPlan(body, format).trimEnd().split("\n"));
@@ -135,7 +135,7 @@ function overwritten(plan: Plan, step: PlanStep, value: Value): Value | undefine
   return buffer?.values.find((v) => program.donated.has(v) && replacementOf(program, v) === value);
 }
 
-/** A result that was put aside from being overwritten says where it is. */
+/** The address of a result that was copied because its own storage is overwritten. */
 function elsewhere(plan: Plan, result: Value, index: number): string {
   const id = plan.resultBuffers[index] ?? -1;
   return id === plan.bufferOf.get(result) ? "" : ` @ ${place(plan, id)}`;

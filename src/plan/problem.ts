@@ -10,11 +10,11 @@
  *     0 ┼─┴──┬──┬─┴┬──┬── step
  *         0  1  2  3  4  5
  *
- * Every offset is a multiple of `problem.alignment`, and so is the height: that makes the sum of rounded-up sizes of what
- * is live at one step a lower bound of the height (bound.ts).
+ * Every offset is a multiple of `problem.alignment`, and so is the height: so the sum of the rounded-up sizes of
+ * buffers live at one step is a lower bound of the height (bound.ts).
  *
- * A program with several memory spaces (space.ts) is one such problem for each of them: `ProgramProblem` has the buffers
- * of all, `problemIn` those of one.
+ * A program with several memory spaces (space.ts) is one problem per space: `ProgramProblem` has the buffers of all
+ * spaces, `problemIn` those of one.
  */
 import { at } from "../base/invariant.ts";
 import type { Value } from "../ir/graph.ts";
@@ -43,7 +43,7 @@ export interface Buffer {
   readonly lifespan: Lifespan;
   readonly bytes: number;
   readonly align: number;
-  /** Its offset was decided before placing (persistent storage at the bottom of the arena). */
+  /** An offset decided before placement (persistent storage at the bottom of the arena). */
   readonly fixedAt?: number;
   readonly kind: BufferKind;
 }
@@ -65,7 +65,7 @@ export interface ProgramBuffer extends Buffer {
 /** Buffers of all memory spaces of a program. */
 export interface ProgramProblem {
   readonly buffers: readonly ProgramBuffer[];
-  /** Those of the program; the capacity of the first is the budget, where there is one. */
+  /** The program's spaces; the capacity of the first is the budget, if there is one. */
   readonly spaces: Spaces;
 }
 
@@ -74,11 +74,11 @@ export interface Copy {
   readonly value: Value;
   readonly from: BufferId;
   readonly to: BufferId;
-  /** The donated parameter whose storage is filled; null when the value is only put aside from being overwritten. */
+  /** The donated parameter whose storage is filled; null if the value is only saved from being overwritten. */
   readonly param: Value | null;
 }
 
-/** Who is stored where, before addresses: the outcome of alias analysis. */
+/** Values assigned to buffers, before addresses: the result of alias analysis. */
 export interface Assignment {
   readonly program: Program;
   readonly problem: ProgramProblem;
@@ -89,11 +89,11 @@ export interface Assignment {
   readonly inPlace: ReadonlyMap<Value, Value>;
   /** Final copies, to be executed in order after the last step. */
   readonly copies: readonly Copy[];
-  /** Per result, the buffer that holds it when the run is over (not always `bufferOf`: see copies.ts). */
+  /** Per result, the buffer that contains it after the run (not always `bufferOf`: see copies.ts). */
   readonly resultBuffers: readonly BufferId[];
 }
 
-/** The most that must be live at once. */
+/** The most bytes live at once. */
 export interface Bound {
   readonly bytes: number;
   /** The first step at which it is reached. */
@@ -102,7 +102,7 @@ export interface Bound {
   readonly live: readonly BufferId[];
 }
 
-/** What placing the buffers of one space came to. */
+/** The placement of one space. */
 export interface Layout {
   /** Bytes of it that are used. */
   readonly height: number;
@@ -119,18 +119,18 @@ export interface Plan extends Assignment, Layout {
   readonly others: readonly Layout[];
 }
 
-/** What placing came to in one space. */
+/** The placement of one space. */
 export function layoutIn(plan: Plan, space: SpaceId): Layout {
   return space === 0 ? plan : at(plan.others, space - 1);
 }
 
-/** The buffers of one space, with the numbers that they have among all. */
+/** The buffers of one space, with their ids among all buffers. */
 export function problemIn({ buffers, spaces }: ProgramProblem, space: SpaceId = 0): Problem {
   const { capacity, alignment } = at(spaces, space);
   return { buffers: spaces.length === 1 ? buffers : buffers.filter((b) => b.space === space), capacity, alignment };
 }
 
-/** The plan with another budget for its arena: no more than the space has. */
+/** The plan with another budget for its arena, at most the capacity of its space. */
 export function withCapacity(plan: Plan, budgetBytes: number): Plan {
   const [first, ...others] = plan.problem.spaces;
   const capacity = Math.min(budgetBytes, plan.program.spaces[0].capacity);
@@ -146,7 +146,7 @@ export function overlapInTime(a: Lifespan, b: Lifespan): boolean {
   return a.start < b.end && b.start < a.end;
 }
 
-/** A problem of some of the buffers, numbered anew in the order of `ids`. */
+/** A problem of some of the buffers, renumbered in the order of `ids`. */
 export function partOf(problem: Problem, ids: readonly number[]): Problem {
   return { ...problem, buffers: ids.map((id, index) => ({ ...at(problem.buffers, id), id: index })) };
 }
@@ -166,7 +166,7 @@ export function rangeOf(plan: Plan, id: BufferId): { readonly from: number; read
   return { from, to: from + at(plan.problem.buffers, id).bytes };
 }
 
-/** Where a value is in its space while it lives. */
+/** The address of a value in its space. */
 export function addressOf(
   plan: Plan,
   value: Value,

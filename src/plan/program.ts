@@ -1,16 +1,17 @@
 /**
- * @file What the planner plans: a schedule of steps over stored values. A step is one kernel, or a node that only renames
- * storage. The planner knows no target and no kernel: whoever lowers a graph says here what each step reads, writes and
- * needs as workspace, and which pairs may share storage.
+ * @file The planner's input: a schedule of steps over stored values. A step is one kernel, or a node that only renames
+ * storage. The planner knows no target and no kernel: lowering declares here what each step reads, writes and needs as
+ * workspace, and which pairs may share storage.
  *
- * Time is counted in steps. Parameters are in place before step 0. The step after the last one, `returnStep`, is where
- * results are read and where donated parameters receive their replacements:
+ * Time is counted in steps. Parameters are written before step 0. In the step after the last one, `returnStep`, donated
+ * parameters receive their replacements and results are read:
  *
  *     inputs written │ step 0 │ step 1 │ … │ step n-1 │ returnStep = n: final copies, then results are read
  *
- * Queue 0 runs the steps one after the other. A copy to another memory space is two steps: `start` hands it to its queue
- * when everything before it is done, `wait` lets queue 0 go on when the copy is done. In between it is in flight, beside
- * the steps of queue 0: its source may be read but not overwritten, its destination neither.
+ * Queue 0 runs the steps one after the other. A copy to another memory space is two steps: `start` issues it to its
+ * queue when all earlier steps are done, `wait` blocks queue 0 until the copy is done. In between it is in flight, in
+ * parallel with the steps of queue 0: its source may be read but not overwritten, its destination may be neither read
+ * nor overwritten.
  *
  *     step      3        4        5        6
  *     queue 0   start    matmul   relu     wait        reads of h' are after step 6
@@ -38,7 +39,7 @@ export interface PlanStep {
   readonly alias: readonly [Value, Value] | null;
   /** Programs that the step runs, any number of times: bodies of a loop, branches. Their workspace is in `scratch`. */
   readonly bodies?: readonly Plan[];
-  /** Which queue runs it: 0 unless told. Only copies run on others. */
+  /** The queue that runs it, 0 by default. Only copies run on others. */
   readonly queue?: number;
   /** It is half of a copy between spaces. */
   readonly copy?: CopyStep;
@@ -63,11 +64,11 @@ export interface Program {
   readonly steps: readonly PlanStep[];
   /** Parameters that stay in the arena between runs (donated state, captured constants). */
   readonly persistent: ReadonlySet<Value>;
-  /** Persistent parameters that hold nothing at first and that nobody reads: slots for the results that replace them. */
+  /** Output-only persistent parameters: uninitialised storage into which a result is written. */
   readonly empty?: ReadonlySet<Value>;
   /** The memories that values live in. */
   readonly spaces: Spaces;
-  /** Values that live elsewhere than in the first space. */
+  /** Values that are not in the first space. */
   readonly spaceOf?: ReadonlyMap<Value, SpaceId>;
 }
 
@@ -82,12 +83,12 @@ export function replacementOf(program: Program, param: Value): Value | undefined
   return index === undefined || index < 0 ? undefined : program.results[index];
 }
 
-/** Persistent parameters keep their storage between runs; replaced ones must find their replacement in it. */
+/** Whether a parameter's storage must exist for the whole run: it persists between runs, or receives a replacement. */
 export function needsSlot(program: Program, param: Value): boolean {
   return program.persistent.has(param) || replacementOf(program, param) !== undefined;
 }
 
-/** Checks that a program is one: single assignment, definitions before uses, sizes of shared storage equal. */
+/** Checks that a program is well formed: single assignment, definitions before uses, sizes of shared storage equal. */
 export function checkProgram(program: Program): void {
   const name = program.name;
   const text = (v: Value) => `${v.name ?? "value"}#${v.id}`;

@@ -1,17 +1,17 @@
 /**
- * @file The way back from a plan file: text that may be cut off, edited, hostile or from a newer version becomes a
- * `PlanJson` in which every number is a whole number that can be counted on and every index points somewhere, or a
- * message that says what is wrong and where. Nothing of a file is executed, and whoever reads on needs no checks of his own.
+ * @file Parses a plan file: text that may be truncated, edited, hostile or from a newer version becomes a `PlanJson` in
+ * which every number is a safe integer and every index is valid, or an error that says what is wrong and where. Nothing
+ * in a file is executed, and later readers need no further checks.
  *
- * Fields that are not known are ignored; optional ones are checked where they are present.
+ * Unknown fields are ignored; optional ones are checked if present.
  */
 import { TidemarkError } from "../base/errors.ts";
 import { PLAN_JSON_VERSION, type PlanJson } from "./json.ts";
 import { BUFFER_KINDS } from "./problem.ts";
 
-/** Plans inside of plans: loops in loops. */
+/** The deepest nesting of plans: loops in loops. */
 const DEEPEST = 32;
-/** Faults that one message names. */
+/** The most faults named in one message. */
 const NAMED = 5;
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -76,7 +76,7 @@ function fieldsOf(data: unknown): Fields | null {
   return typeof data === "object" && data !== null && !Array.isArray(data) ? (data as Fields) : null;
 }
 
-/** How a wrong thing is shown: short, whatever it is. */
+/** A short text of an invalid value. */
 function shown(value: unknown): string {
   if (value === undefined) return "nothing";
   if (typeof value === "object" && value !== null) return Array.isArray(value) ? "a list" : "an object";
@@ -84,7 +84,7 @@ function shown(value: unknown): string {
   return text.length > 40 ? `${text.slice(0, 40)}…` : text;
 }
 
-/** One object of the file with its place, for checks that read like a list of fields. */
+/** One object of the file with its path, for field-by-field checks. */
 class Checked {
   readonly #fields: Fields;
   readonly where: string;
@@ -117,7 +117,7 @@ class Checked {
     }
   }
 
-  /** A whole number of at least 0 and below `limit`; 0 where it is not. */
+  /** An integer of at least 0 and below `limit`; 0 if it is invalid. */
   whole(name: string, limit: number = Number.MAX_SAFE_INTEGER, orNull = false): number {
     const value = this.get(name);
     if (orNull && value === null) return 0;
@@ -161,7 +161,7 @@ function checkPlan(data: unknown, where: string, faults: Faults, depth: number):
   }
   const plan = new Checked(data, where, faults);
   const version = plan.get("version");
-  // That of the file itself is checked before anything else.
+  // The version of the file itself is checked first.
   if (depth > 0 && version !== PLAN_JSON_VERSION)
     faults.add(`${where}.version`, `${shown(version)} is not ${PLAN_JSON_VERSION}`);
   plan.text("name", "strategy");
@@ -269,10 +269,10 @@ function checkEnds(plan: Checked, values: number, buffers: number): void {
   });
 }
 
-/** Storage is taken over from what was there before; a circle would have no first. */
+/** A value overwrites an earlier one; the chain must not be circular. */
 function checkOverChains(plan: Checked, count: number): void {
   const over = plan.list("values").map((value) => fieldsOf(value)?.over);
-  const state = new Uint8Array(count); // 0 not seen, 1 on this chain, 2 known to end
+  const state = new Uint8Array(count); // 0 not visited, 1 on this chain, 2 ends
   for (let first = 0; first < count; first++) {
     const chain: number[] = [];
     let at: unknown = first;

@@ -1,6 +1,6 @@
 /**
- * @file The numbers of a plan. A peak says little without its bound (what no placement can beat), its floor (what stays
- * between runs) and what it would be without any reuse, so a report always has all of them.
+ * @file The numbers of a plan. A peak says little without its bound (no placement is lower), the persistent bytes, and
+ * the size without any reuse, so a report always has all of them.
  */
 import { grouped } from "../base/errors.ts";
 import { byteLength } from "../ir/type.ts";
@@ -17,11 +17,11 @@ export interface KindReport {
   readonly buffers: number;
   /** Sum over all buffers of the kind. */
   readonly bytes: number;
-  /** Of what is live at the tightest step. */
+  /** Of buffers live at the tightest step. */
   readonly bytesAtPeak: number;
 }
 
-/** One memory space, and what is copied into it while the program runs. */
+/** One memory space, and the bytes copied into it while the program runs. */
 export interface SpaceReport {
   readonly name: string;
   readonly peakBytes: number;
@@ -47,7 +47,7 @@ export interface PlanReport {
   readonly persistentBytes: number;
   /** The rest of the arena. */
   readonly ephemeralBytes: number;
-  /** Every stored value and workspace in a place of its own. */
+  /** Every stored value and workspace with separate storage. */
   readonly withoutReuseBytes: number;
   /** Mean of live bytes over all steps. */
   readonly meanLiveBytes: number;
@@ -126,7 +126,7 @@ export function reportPlan(plan: Plan): PlanReport {
   };
 }
 
-/** The report for people; `mostLive` buffers of the tightest step are named. */
+/** The report as text; `mostLive` buffers of the tightest step are named. */
 export function reportText(plan: Plan, mostLive = 8): string {
   const r = reportPlan(plan);
   const nameOf = nameValues(plan.program);
@@ -163,7 +163,7 @@ export function reportText(plan: Plan, mostLive = 8): string {
   return `${lines.join("\n")}\n`;
 }
 
-/** Nothing where there is one space: its numbers are the plan's. */
+/** Empty if there is one space: its figures are the plan's. */
 function spacesTable(spaces: readonly SpaceReport[]): readonly string[] {
   if (spaces.length === 1) return [];
   const rows = spaces.map((s) => {

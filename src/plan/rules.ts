@@ -1,4 +1,4 @@
-/** @file The rules that a plan has to keep, by name; validate.ts and simulate.ts check them. */
+/** @file The rules that a valid plan obeys, by name; validate.ts and simulate.ts check them. */
 
 export type Rule =
   /** The plan's steps are not the program's, each once. */
@@ -7,13 +7,13 @@ export type Rule =
   | "no-storage"
   | "out-of-arena"
   | "misaligned"
-  /** More of a memory space is used than it has. */
+  /** A memory space is larger than its capacity. */
   | "over-capacity"
-  /** A buffer is larger than its memory space holds in one piece. */
+  /** A buffer is larger than its memory space's largest allocation. */
   | "largest-allocation"
-  /** A value is in another memory space than the program says, or in one that the step cannot reach. */
+  /** A value is not in the memory space that the program assigns, or in one that the step cannot reach. */
   | "wrong-space"
-  /** A buffer does not exist while something in it is needed. */
+  /** A buffer does not exist while a value in it is needed. */
   | "lifespan"
   /** Two buffers share bytes and a step. */
   | "overlap"

@@ -1,14 +1,14 @@
 /**
- * @file Symbolic execution of a plan, for the validator: walks through the schedule with a map from byte ranges to what
- * they hold, and checks that every read finds the right value, whole, at its address. It knows nothing of lifespans or
- * buffers' sharing; it is what a run of the program would notice.
+ * @file Symbolic execution of a plan, for the validator: executes the schedule on a map from byte ranges to their
+ * content, and checks that every read finds the right and complete value at its address. It knows nothing of lifespans
+ * or sharing; it checks what a run of the program would observe.
  *
  *     memory      [0:64) w   [64:128) x   [128:192) y
  *     write z at [96:160)  →  [0:64) w   [64:96) torn   [96:160) z   [160:192) torn
  *     read x at [64:128)   →  broken: torn by z
  *
- * Each memory space has such a map. A copy between spaces may read and write at any moment from its start to its wait:
- * until then its destination holds nothing that can be read, and no step may write on either end.
+ * Each memory space has its own map. A copy between spaces may read and write at any moment from its start to its wait:
+ * until then its destination cannot be read, and no step may write to either end.
  */
 import type { Value } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
@@ -23,7 +23,7 @@ interface Range {
   readonly to: number;
 }
 
-/** A written range; `content` is null for workspace and for what a copy is writing. */
+/** A written range; `content` is null for workspace and for the destination of a copy in flight. */
 interface Held extends Range {
   readonly content: Value | null;
 }
@@ -96,7 +96,8 @@ class Simulation {
     for (const range of scratch) this.#write(range, null);
     for (const v of step.reads)
       this.#expect(v, this.#rangeOf(v), "scratch-overlap", `step ${i} reads it and has workspace there`);
-    // A step writes while it reads: what it writes over must be allowed, and lie exactly on what it replaces.
+    // A step writes while it reads: an overwritten operand must be permitted and have exactly the result's address
+    // range.
     for (const w of step.writes) {
       const to = this.#rangeOf(w);
       for (const r of step.reads) {
@@ -143,7 +144,7 @@ class Simulation {
     this.#write(destination, to);
   }
 
-  /** Nothing may be written where a copy is at work. */
+  /** No step may write to either end of a copy in flight. */
   #keepOff(range: Range, who: string): void {
     for (const { copy, ends } of this.#flights.values()) {
       if (ends.some((end) => meet(end, range)))
@@ -218,7 +219,7 @@ class Simulation {
   }
 }
 
-/** Which range is the first that ends after an address. */
+/** The index of the first range that ends after an address. */
 function firstAfter(memory: readonly Held[], address: number): number {
   let [low, high] = [0, memory.length];
   while (low < high) {

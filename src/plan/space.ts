@@ -1,7 +1,7 @@
 /**
- * @file Memories. Values live in memory spaces: the arena of a device, the host's memory, a file. Each has an alignment and
- * limits of its own and is packed on its own; offsets count from the start of a space. The first space of a program is the
- * default: kernels compute in it, and `plan.height` is its height. The others are reached by copies alone (program.ts).
+ * @file Values live in memory spaces: the arena of a device, the host's memory, a file. Each has its own alignment and
+ * limits and is placed separately; offsets count from the start of a space. The first space of a program is the
+ * default: kernels compute in it, and `plan.height` is its height. The others are reached only by copies (program.ts).
  *
  *     device  │ w │ h ──╮ │      ╭─→ h' │      capacity 24 GiB, alignment 256
  *     ────────┼───┼─────┼─┼──────┼──────┤

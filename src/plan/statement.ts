@@ -1,6 +1,6 @@
 /**
  * @file The text of one step without its address: `d_w2: f32[128,16] = matmul(h, d_e) {ta}` in parts, so that callers
- * can align columns. Everything in plan/ that shows a step goes through here.
+ * can align columns. Every text of a step in plan/ is made here.
  */
 import type { Value } from "../ir/graph.ts";
 import { applicationText } from "../ir/print.ts";
@@ -17,7 +17,10 @@ export interface Statement {
 
 export type StatementFormat = (step: PlanStep, nameOf: NameOf, isStored: (value: Value) => boolean) => Statement;
 
-/** The node's operands if all of them are stored; what the step reads otherwise (a kernel that computes some itself). */
+/**
+ * The node's operands if all of them are stored; otherwise the values that the step reads (a kernel may compute some
+ * operands itself).
+ */
 export const formatStatement: StatementFormat = (step, nameOf, isStored) => {
   const inputs = step.node.inputs.every(isStored) ? step.node.inputs : step.reads;
   return {

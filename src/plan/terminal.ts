@@ -1,6 +1,6 @@
 /**
- * @file Colour in the terminal, for pictures of memory: the page's colours as near as 256 have them. The letters stay, so
- * nothing is lost without colour.
+ * @file Colour in the terminal, for pictures of memory: the page's colours, approximated in xterm's 256. The letters
+ * stay, so nothing is lost without colour.
  */
 import type { Paint } from "./memory-map.ts";
 import type { BufferKind } from "./problem.ts";
@@ -24,7 +24,7 @@ export const terminalPaint: Paint = (text, kind) => {
   return `${ESC}[38;5;${front};48;5;${ground}m${text}${ESC}[0m`;
 };
 
-/** Whether a stream shows colours: a terminal, unless the user says otherwise by NO_COLOR or FORCE_COLOR. */
+/** Whether to use colours: on a terminal, unless NO_COLOR or FORCE_COLOR says otherwise. */
 export function wantsColour(isTerminal: boolean, env: Readonly<Record<string, string | undefined>>): boolean {
   if (env.NO_COLOR !== undefined && env.NO_COLOR !== "") return false;
   if (env.FORCE_COLOR !== undefined) return env.FORCE_COLOR !== "0";

@@ -5,7 +5,8 @@
  *     kernels   │ matmul ││ add │   matmul    │        ph "X": ts, dur in microseconds
  *     memory    ▂▂▂▂▂▂▂▂▅▅▅▅▅▅▅███████████████▂        ph "C": one sample where a step begins
  *
- * Every queue is a thread, every memory space a counter. Time is what the plan expects, or what a profile measured; the file says which.
+ * Every queue is a thread, every memory space a counter. Times are predicted or measured by a profile; the file says
+ * which.
  */
 import { at } from "../base/invariant.ts";
 import { type NodeCosts, planMs } from "./cost/model.ts";
@@ -81,7 +82,7 @@ function named(what: string, name: string, queue: number): TraceEvent {
 
 interface Counter {
   readonly name: string;
-  /** Kinds of buffers that there are, with their live bytes at each step. */
+  /** The kinds of buffers in use, with their live bytes at each step. */
   readonly used: readonly (readonly [BufferKind, Float64Array])[];
 }
 
@@ -95,7 +96,7 @@ function countersOf(plan: Plan): readonly Counter[] {
   });
 }
 
-/** What a step is predicted to take: a program of that step alone; of a copy, what it takes on its queue. */
+/** The predicted time of a step, as a program of that step alone; of a copy, its time on its queue. */
 export function predictedStepMs(plan: Plan, step: Step, costs: NodeCosts): number {
   const { copy } = at(plan.program.steps, step);
   if (copy) return copy.kind === "start" ? copyMs(copy, costs.rates) : 0;

@@ -1,7 +1,7 @@
 /**
- * @file The validator's rules of memory spaces: every buffer is inside of its space and aligned as the space asks, no space
- * and no buffer is larger than allowed, and every value is in the space that the program says and its readers can reach.
- * Kernels reach the first space; copies reach two, each end the one of its value.
+ * @file The validator's rules for memory spaces: every buffer is inside its space and aligned as the space requires, no
+ * space and no buffer exceeds its limit, and every value is in the space that the program assigns and its readers can
+ * reach. Kernels reach the first space; copies reach the spaces of their two values.
  */
 import { grouped } from "../base/errors.ts";
 import type { Value } from "../ir/graph.ts";
@@ -22,7 +22,7 @@ const heightsOf = ({ height, others }: Plan): readonly number[] => [height, ...o
 function checkLimits(plan: Plan, report: Report): void {
   const heights = heightsOf(plan);
   plan.problem.spaces.forEach(({ name, capacity }, space) => {
-    // the program's own limit holds whatever budget the plan was given
+    // the program's own limit applies whatever the plan's budget
     const limit = Math.min(capacity, plan.program.spaces[space]?.capacity ?? 0);
     const height = heights[space] ?? Number.NaN;
     if (!(height <= limit))

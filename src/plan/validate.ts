@@ -1,7 +1,7 @@
 /**
- * @file Is a plan right? Shares no code with the planner: it derives lifespans, renamings and permissions again from the
- * program, compares all pairs that share bytes, and reports every broken rule. Obvious before fast: O(buffers²) at worst.
- * The last check is a symbolic execution (simulate.ts), which needs no notion of lifespan at all.
+ * @file The validator. It shares no code with the planner: it derives lifespans, renamings and permissions from the
+ * program, compares all pairs that share bytes, and reports every violated rule. Simple rather than fast: O(buffers²)
+ * in the worst case. The last check is a symbolic execution (simulate.ts), which needs no notion of lifespan at all.
  */
 import { grouped } from "../base/errors.ts";
 import type { Value } from "../ir/graph.ts";
@@ -12,14 +12,14 @@ import type { Report, Rule, Violation } from "./rules.ts";
 import { simulate } from "./simulate.ts";
 import { checkSpaces } from "./validate-spaces.ts";
 
-/** All broken rules; empty for a correct plan. `program` is what was to be planned, before steps were ordered. */
+/** All violated rules; empty for a valid plan. `program` is the input of the planner, before steps were ordered. */
 export function validate(program: Program, plan: Plan): readonly Violation[] {
   const found: Violation[] = [];
   const report = (rule: Rule, message: string): void => {
     found.push({ rule, message });
   };
   checkSchedule(program, plan, report);
-  if (!checkStorage(plan, report)) return found; // the rest would look into buffers that are not there
+  if (!checkStorage(plan, report)) return found; // the other checks would access buffers that do not exist
   checkSpaces(plan, report);
   checkPairs(plan, report);
   checkSharing(plan, report);
@@ -30,7 +30,7 @@ export function validate(program: Program, plan: Plan): readonly Violation[] {
   return found;
 }
 
-/** What a step runs has a plan of its own; all of it but what persists lies in the step's first workspace. */
+/** The body of a step has its own plan; all its buffers but the persistent ones lie in the step's first workspace. */
 function checkBody(step: PlanStep, i: number, body: Plan): readonly Violation[] {
   const where = `${body.program.name} of step ${i}`;
   const found = validate(body.program, body).map(({ rule, message }) => ({ rule, message: `${where}: ${message}` }));
@@ -135,7 +135,7 @@ function checkPairs(plan: Plan, report: Report): void {
   }
 }
 
-/** What one value must be able to rely on, worked out from the program alone. */
+/** When one value is needed, derived from the program alone. */
 interface Need {
   /** The step that writes it, -1 for parameters. */
   readonly written: number;
@@ -164,7 +164,10 @@ function needs(program: Program): Map<Value, Need> {
   return result;
 }
 
-/** Values of one buffer: it exists while they are needed; they are names of each other, follow each other, or may meet. */
+/**
+ * Values of one buffer: the buffer exists while they are needed; they are renamings of each other, live one after the
+ * other, or may share storage in one step.
+ */
 function checkSharing(plan: Plan, report: Report): void {
   const { program } = plan;
   const need = needs(program);

@@ -35,7 +35,7 @@ export class SearchState {
   print1 = 0;
   print2 = 0;
   capacity = 0;
-  /** Where item i stands in the list of section s: where[home[i] + s]. */
+  /** Position of item i in the list of section s: where[home[i] + s]. */
   readonly #where: Int32Array;
   readonly #home: Int32Array;
   /** Per section, an unplaced item that has its `low` at the floor, or -1: the floor stays as long as that is not raised. */
@@ -112,7 +112,7 @@ export class SearchState {
     return this.#trailEnd;
   }
 
-  /** Puts an item at the lowest offset that it can have. False when that cannot end well; `undo` is due then. */
+  /** Places an item at its lowest offset. False if that is infeasible; the caller must then `undo`. */
   place(c: number): boolean {
     const { lo, hi, size, align } = this.sections;
     const { rest, cross, live, list, base, low } = this;
@@ -132,7 +132,7 @@ export class SearchState {
       if (s > first) cross[s] = (cross[s] as number) - 1;
       this.#unlist(s, c);
     }
-    // conflicting items: what is live in the first section, and what starts later
+    // conflicting items: those live in the first section, and those that start later
     for (let p = base[first] as number, e = p + (live[first] as number); p < e; p++) {
       const j = list[p] as number;
       if ((low[j] as number) < top && !this.#push(j, top, align)) return false;
@@ -144,8 +144,8 @@ export class SearchState {
   }
 
   /**
-   * Decides that an item is not at its `low`. In a placement in which nothing can sink it then stands on the top of some
-   * conflicting item that is not placed yet. False when there is none, or no room.
+   * Decides that an item is not at its `low`. In a placement in which no item can move down, it then lies on top of a
+   * conflicting item that is not placed yet. False if there is no such item, or no room.
    */
   postpone(c: number): boolean {
     const { lo, hi, size, align, fixed } = this.sections;
@@ -218,7 +218,7 @@ export class SearchState {
     return part;
   }
 
-  /** Raises an item to stand on a top; false when it is fixed below that. */
+  /** Raises an item onto a top; false if it is fixed below that. */
   #push(j: number, top: number, align: Float64Array | null): boolean {
     if ((this.sections.fixed[j] as number) >= 0) return this.#failAt(this.sections.lo[j] as number);
     this.#raise(j, align ? Math.ceil(top / (align[j] as number)) * (align[j] as number) : top);
@@ -240,8 +240,8 @@ export class SearchState {
   }
 
   /**
-   * New witnesses where the old one was raised. No floor sinks, and everything in sections [first, end) is at `top` or
-   * above, which is what lies on top of the item just placed; so the first that is as low as that will do.
+   * Finds new witnesses for sections whose witness was raised. Floors never fall, and all items in sections [first,
+   * end) are at or above `top`, the top of the item just placed; so the first item at that height will do.
    */
   #refresh(first: number, end: number, top: number): boolean {
     const { low, list, base, live, floor } = this;

@@ -1,8 +1,8 @@
 /**
  * @file A time-window index: placed items in order of a key (offset or top), so that those that conflict with an item,
- * that is, share a section with it, can be read off in that order. One sorted list of everything would be read mostly for
- * nothing, since most items are short. So there are lists for windows of time, at a few scales. Windows of one scale
- * overlap by half, so an item that is no longer than half a window lies in one of them as a whole:
+ * that is, share a section with it, can be read off in that order. In one sorted list of all items most entries would
+ * be skipped, since most items are short. So there are lists for windows of time, at a few scales. Windows of one scale
+ * overlap by half, so an item no longer than half a window is contained in one of them:
  *
  *     time      ├───────────────────────────────┤
  *     scale 0   [ 0                             ]      everything
@@ -10,7 +10,8 @@
  *                       [ 1   |     ]     [ 3   |
  *     item                    ├──┤                     its conflicting items are all in window 1
  *
- * An item is listed in every window that it touches, at every scale; it asks in the finest window that contains it.
+ * An item is listed in every window that it touches, at every scale; a query uses the finest window that contains the
+ * item.
  */
 
 /** Items and the sections [lo, hi) that they cover, of `count`. */
@@ -24,7 +25,7 @@ export interface Spans {
 /** Windows of a scale, at most, and how much finer each scale is than the one before. */
 const MOST_WINDOWS = 512;
 const FINER = 8;
-/** Fewer sections than this to a stride, or items to a window, are not worth a scale. */
+/** The fewest sections per stride, and items per window, for which a scale pays. */
 const LEAST_STRIDE = 4;
 const LEAST_ITEMS = 48;
 
@@ -45,7 +46,7 @@ export class TimeWindowIndex {
   readonly #key: Float64Array;
   /** Coarsest first. */
   readonly #scales: readonly Scale[];
-  /** Per item, the scale in which it asks. */
+  /** Per item, the scale used for its queries. */
   readonly #scaleOf: Uint8Array;
 
   /** `key` of an item must not change while it is in the index. */
@@ -126,7 +127,7 @@ export class TimeWindowIndex {
     return size;
   }
 
-  /** Where item i is, or would go, in list[from, to), which is sorted by key and then by item. */
+  /** The position of item i in list[from, to), or its insertion point; the list is sorted by key, then by item. */
   #position(list: Int32Array, i: number, from: number, to: number): number {
     const key = this.#key;
     const value = key[i] as number;
