@@ -20,12 +20,12 @@
  */
 import { at } from "../base/invariant.ts";
 import type { Value } from "../ir/graph.ts";
-import { assembleProblem, type Group, type Groups } from "./assemble.ts";
+import { assembleProblem, type BufferGroup, type BufferGroups } from "./assemble.ts";
 import { type Storage, type Storages, storagesOf } from "./liveness.ts";
 import type { Assignment } from "./problem.ts";
 import { needsSlot, type PlanStep, type Program, replacementOf, returnStepOf } from "./program.ts";
 
-type GrowingGroup = { -readonly [K in keyof Group]: Group[K] } & { storages: Storage[] };
+type GrowingGroup = { -readonly [K in keyof BufferGroup]: BufferGroup[K] } & { storages: Storage[] };
 
 /** Decides which values share buffers; addresses come later. */
 export function assignBuffers(program: Program, capacity: number = Number.POSITIVE_INFINITY): Assignment {
@@ -34,7 +34,7 @@ export function assignBuffers(program: Program, capacity: number = Number.POSITI
 }
 
 /** Phases 2 and 3. */
-function groupStorages(program: Program, storages: Storages): Groups {
+function groupStorages(program: Program, storages: Storages): BufferGroups {
   const groups: GrowingGroup[] = storages.all.map((storage) => ({
     storages: [storage],
     wholeRun: storage.isParam && needsSlot(program, at(storage.values, 0)),
@@ -50,7 +50,7 @@ function groupStorages(program: Program, storages: Storages): Groups {
     a.wholeRun ||= b.wholeRun;
     a.filledByCopy ||= b.filledByCopy;
   };
-  const canJoin = (a: Group, b: Group): boolean => mayJoin(program, storages, a, b);
+  const canJoin = (a: BufferGroup, b: BufferGroup): boolean => mayJoin(program, storages, a, b);
 
   const pending: Value[] = [];
   for (const param of program.params) {
@@ -91,11 +91,11 @@ function groupStorages(program: Program, storages: Storages): Groups {
 }
 
 /** Whether two buffers can be one: of one space, all lifespans disjoint but for permitted touches, and no final copy in between. */
-function mayJoin(program: Program, storages: Storages, a: Group, b: Group): boolean {
+function mayJoin(program: Program, storages: Storages, a: BufferGroup, b: BufferGroup): boolean {
   if (at(a.storages, 0).space !== at(b.storages, 0).space) return false;
   // Two parameters are both live before the first step.
   if (at(a.storages, 0).isParam && at(b.storages, 0).isParam) return false;
-  const neededAtReturn = (group: Group) => group.storages.some((s) => s.lifespan.end > returnStepOf(program));
+  const neededAtReturn = (group: BufferGroup) => group.storages.some((s) => s.lifespan.end > returnStepOf(program));
   if ((a.filledByCopy && neededAtReturn(b)) || (b.filledByCopy && neededAtReturn(a))) return false;
   const compatible = (earlier: Storage, later: Storage): boolean =>
     earlier.lifespan.end <= later.lifespan.start || mayTouch(program.steps, storages, earlier, later);

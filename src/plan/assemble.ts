@@ -25,7 +25,7 @@ import {
 import { type Program, returnStepOf } from "./program.ts";
 
 /** A buffer under construction. */
-export interface Group {
+export interface BufferGroup {
   /** Sorted by start, then id. */
   readonly storages: readonly Storage[];
   /** It must exist for the whole run, whatever its content: storage of a persistent parameter. */
@@ -34,8 +34,8 @@ export interface Group {
   readonly filledByCopy: boolean;
 }
 
-export interface Groups {
-  readonly of: (storage: Storage) => Group;
+export interface BufferGroups {
+  readonly of: (storage: Storage) => BufferGroup;
   /** Written value → the value read in the same step whose storage it takes over. */
   readonly inPlace: ReadonlyMap<Value, Value>;
   /** Donated parameters whose replacement is stored elsewhere. */
@@ -43,13 +43,18 @@ export interface Groups {
 }
 
 /** A buffer without its number. */
-type Draft = Omit<ProgramBuffer, "id" | "fixedAt"> & { readonly group?: Group; readonly step?: number };
+type Draft = Omit<ProgramBuffer, "id" | "fixedAt"> & { readonly group?: BufferGroup; readonly step?: number };
 
-export function assembleProblem(program: Program, storages: Storages, groups: Groups, capacity: number): Assignment {
+export function assembleProblem(
+  program: Program,
+  storages: Storages,
+  groups: BufferGroups,
+  capacity: number,
+): Assignment {
   const drafts = draftBuffers(program, storages, groups);
   const buffers: ProgramBuffer[] = [];
   const scratch: BufferId[][] = program.steps.map(() => []);
-  const bufferOfGroup = new Map<Group, BufferId>();
+  const bufferOfGroup = new Map<BufferGroup, BufferId>();
   const add = (draft: Draft, fixedAt?: number): BufferId => {
     const { values, lifespan, bytes, align, kind, space, group, step } = draft;
     const id = buffers.length;
@@ -91,10 +96,10 @@ export function assembleProblem(program: Program, storages: Storages, groups: Gr
 }
 
 /** All buffers in order of their first storage, then workspace in order of steps. */
-function draftBuffers(program: Program, storages: Storages, groups: Groups): Draft[] {
+function draftBuffers(program: Program, storages: Storages, groups: BufferGroups): Draft[] {
   const whole: Lifespan = { start: 0, end: returnStepOf(program) + 1 };
   const kindOf = kinds(program);
-  const seen = new Set<Group>();
+  const seen = new Set<BufferGroup>();
   const drafts: Draft[] = [];
   for (const storage of storages.all) {
     const group = groups.of(storage);

@@ -7,7 +7,7 @@ import type { AnyOp, OpDef } from "../ir/op.ts";
 import type { PlanStep } from "./program.ts";
 
 /** An operation whose results are its inputs. */
-function unchanged(name: string): AnyOp {
+function identityOp(name: string): AnyOp {
   const op: OpDef = {
     name,
     defaults: {},
@@ -23,8 +23,8 @@ function unchanged(name: string): AnyOp {
   return op;
 }
 
-const COPY = unchanged("copy");
-const WAIT = unchanged("wait");
+const COPY = identityOp("copy");
+const WAIT = identityOp("wait");
 
 export interface CopyOptions {
   readonly from: Value;

@@ -57,10 +57,10 @@ export function parseCsv(text: string, capacity: number = Number.POSITIVE_INFINI
     if (![start, end, bytes, offset].every(Number.isSafeInteger))
       faults.push(`line ${i + 2}: not a whole number in "${line.slice(0, LONGEST)}"`);
     else if (start >= end) faults.push(`line ${i + 2}: lower ${start} is not below upper ${end}`);
-    const known = lineOf.get(cell("id"));
-    if (known !== undefined)
-      faults.push(`line ${i + 2}: the id ${cell("id").slice(0, LONGEST)} is that of line ${known}`);
-    lineOf.set(cell("id"), known ?? i + 2);
+    const earlierLine = lineOf.get(cell("id"));
+    if (earlierLine !== undefined)
+      faults.push(`line ${i + 2}: the id ${cell("id").slice(0, LONGEST)} is that of line ${earlierLine}`);
+    lineOf.set(cell("id"), earlierLine ?? i + 2);
     const id = buffers.length;
     buffers.push({ id, values: [], lifespan: { start, end }, bytes, align: 1, kind: "activation" });
     names.push(cell("id"));

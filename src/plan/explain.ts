@@ -10,7 +10,7 @@ import { typeText } from "../ir/type.ts";
 import { type CopySpan, type PlanFacts, planFacts } from "./explain-facts.ts";
 import { noSlotReason, notInPlaceReason, stepName } from "./explain-reasons.ts";
 import type { NameOf } from "./names.ts";
-import { place } from "./print.ts";
+import { placeText } from "./print.ts";
 import { addressOf, type BufferId, type Lifespan, type Plan, rangeOf, type Step } from "./problem.ts";
 import { replacementOf } from "./program.ts";
 import { spaceOf } from "./space.ts";
@@ -54,7 +54,7 @@ function explained(facts: PlanFacts, value: Value): Explanation {
   const bufferLifespan = at(plan.problem.buffers, buffer).lifespan;
   const fates = { value, name: nameOf(value), buffer, from, to, lifespan, bufferLifespan, readers };
   const sentences = [
-    `${nameOf(value)}: ${typeText(value.type)} is at ${place(plan, buffer)}, ${grouped(to - from)} bytes`,
+    `${nameOf(value)}: ${typeText(value.type)} is at ${placeText(plan, buffer)}, ${grouped(to - from)} bytes`,
     ...lifetimeSentences(facts, fates),
     ...copySentences(facts, value),
     ...originSentences(facts, value),

@@ -18,7 +18,7 @@ import { table } from "./table.ts";
 const SHOWN = 8;
 
 /** The plan in the memory space that it does not fit. */
-interface Refused {
+interface ExceededSpace {
   readonly plan: Plan;
   readonly layout: Layout;
   readonly space: MemorySpace;
@@ -26,7 +26,7 @@ interface Refused {
 }
 
 /** The first space that is too small, otherwise the arena. */
-function refusedOf(plan: Plan): Refused {
+function exceededSpace(plan: Plan): ExceededSpace {
   const { spaces } = plan.problem;
   const over = Math.max(
     0,
@@ -39,7 +39,7 @@ function refusedOf(plan: Plan): Refused {
 /** `searched`: the plan is the smallest one found with recomputation. */
 export function planInfeasible(plan: Plan, searched = false): TidemarkError {
   const { program, problem } = plan;
-  const refused = refusedOf(plan);
+  const refused = exceededSpace(plan);
   const { layout, space, live } = refused;
   const { bound, height } = layout;
   const nameOf = nameValues(program);
@@ -76,7 +76,7 @@ function liveTable(live: readonly LiveBuffer[], nameOf: NameOf): string[] {
   return table(shown, ["left", "left", "right", "left"]);
 }
 
-function verdict({ plan, layout, space, live }: Refused): string {
+function verdict({ plan, layout, space, live }: ExceededSpace): string {
   const { bound, height } = layout;
   const waiting = waitingBytes(live);
   if (bound.bytes <= space.capacity) {
@@ -89,7 +89,7 @@ function verdict({ plan, layout, space, live }: Refused): string {
   return `${grouped(waiting)} of ${grouped(bound.bytes)} bytes wait there for later steps or for the caller`;
 }
 
-function advice({ layout, space, live }: Refused, searched: boolean): string {
+function advice({ layout, space, live }: ExceededSpace, searched: boolean): string {
   if (layout.bound.bytes <= space.capacity) return "";
   if (searched) return ", use smaller batches, or split what is large at this step into parts";
   return waitingBytes(live) > 0

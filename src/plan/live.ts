@@ -22,7 +22,7 @@ export interface LiveBuffer {
 /** Buffers of a memory space that are live at a step, the largest first. */
 export function liveAt(plan: Plan, step: Step, space: SpaceId = 0): readonly LiveBuffer[] {
   const { buffers, alignment } = problemIn(plan.problem, space);
-  const { content, nextReader } = around(plan, step);
+  const { content, nextReader } = contentsAround(plan, step);
   const copied = flightsAt(plan, step);
   const now = plan.program.steps[step];
   const written = new Set(now?.writes.map((v) => plan.bufferOf.get(v)));
@@ -45,7 +45,7 @@ export function liveAt(plan: Plan, step: Step, space: SpaceId = 0): readonly Liv
 }
 
 /** Per buffer, the last value written at or before a step, and the first later step that reads it. */
-function around(plan: Plan, step: Step): { content: Map<BufferId, Value>; nextReader: Map<BufferId, Step> } {
+function contentsAround(plan: Plan, step: Step): { content: Map<BufferId, Value>; nextReader: Map<BufferId, Step> } {
   const content = new Map<BufferId, Value>();
   const nextReader = new Map<BufferId, Step>();
   const home = (value: Value): BufferId => plan.bufferOf.get(value) ?? -1;

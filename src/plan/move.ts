@@ -34,7 +34,7 @@ const OUT = 1;
 const IN = 2;
 
 /** The copies of a value out and back, as positions in the program: `k` is before step k. */
-interface Journey {
+interface RoundTrip {
   readonly storage: Storage;
   readonly out: CopyOptions;
   readonly back: CopyOptions;
@@ -51,9 +51,9 @@ export function moveValues(program: Program, values: readonly Value[], options: 
   const storages = storagesOf(program);
   const moved = [...new Set(values.map((value) => storages.of(value)))];
   const uses = usesOf(program, storages, new Set(moved));
-  const journeys = moved.map((storage) => journeyOf(program, storage, uses.get(storage) ?? [], options));
-  const { steps, results } = withCopies(program, journeys);
-  const spaceOf = new Map(journeys.map(({ out }) => [out.to, 1]));
+  const trips = moved.map((storage) => tripOf(program, storage, uses.get(storage) ?? [], options));
+  const { steps, results } = withCopies(program, trips);
+  const spaceOf = new Map(trips.map(({ out }) => [out.to, 1]));
   return { ...program, steps, results, spaces: [options.device, options.host], spaceOf };
 }
 
@@ -105,7 +105,7 @@ function longestGap(uses: readonly Step[]): readonly [last: Step, next: Step] {
 
 const stays = (program: Program, { values }: Storage): boolean => values.some((v) => needsSlot(program, v));
 
-function journeyOf(program: Program, storage: Storage, uses: readonly Step[], options: MoveOptions): Journey {
+function tripOf(program: Program, storage: Storage, uses: readonly Step[], options: MoveOptions): RoundTrip {
   const { flightSteps = 2, host } = options;
   const value = at(storage.values, 0);
   const [last, next] = longestGap(uses);
@@ -127,16 +127,16 @@ function journeyOf(program: Program, storage: Storage, uses: readonly Step[], op
 }
 
 /** The steps with the copies inserted; uses after the copy back read the copy. */
-function withCopies(program: Program, journeys: readonly Journey[]): Pick<Program, "steps" | "results"> {
+function withCopies(program: Program, trips: readonly RoundTrip[]): Pick<Program, "steps" | "results"> {
   const lastUse = lastUses(program);
   const steps: PlanStep[] = [];
   const current = new Map<Value, Value>();
   const now = (value: Value): Value => current.get(value) ?? value;
-  const arrivals = byPosition(journeys);
+  const arrivals = byPosition(trips);
   const insertAt = (k: Step): void => {
     const phase = (program.steps[k] ?? program.steps.at(-1))?.node.phase ?? "forward";
-    for (const { journey, stage } of arrivals.get(k) ?? []) {
-      const { out, back, storage } = journey;
+    for (const { trip, stage } of arrivals.get(k) ?? []) {
+      const { out, back, storage } = trip;
       if (stage === "outStart") steps.push(startStep(out, phase));
       else if (stage === "outWait") steps.push(waitStep(out, phase));
       else if (stage === "backStart") steps.push(startStep(back, phase));
@@ -159,18 +159,18 @@ function withCopies(program: Program, journeys: readonly Journey[]): Pick<Progra
 const STAGES = ["outStart", "outWait", "backStart", "backWait"] as const;
 
 interface Arrival {
-  readonly journey: Journey;
+  readonly trip: RoundTrip;
   readonly stage: (typeof STAGES)[number];
 }
 
 /** The steps to insert before each step, by stage, so that storage is freed before a value comes back. */
-function byPosition(journeys: readonly Journey[]): ReadonlyMap<Step, readonly Arrival[]> {
+function byPosition(trips: readonly RoundTrip[]): ReadonlyMap<Step, readonly Arrival[]> {
   const arrivals = new Map<Step, Arrival[]>();
   for (const stage of STAGES) {
-    for (const journey of journeys) {
-      const list = arrivals.get(journey[stage]);
-      if (list) list.push({ journey, stage });
-      else arrivals.set(journey[stage], [{ journey, stage }]);
+    for (const trip of trips) {
+      const list = arrivals.get(trip[stage]);
+      if (list) list.push({ trip, stage });
+      else arrivals.set(trip[stage], [{ trip, stage }]);
     }
   }
   return arrivals;

@@ -44,7 +44,7 @@ export function printPlan(plan: Plan, format: StatementFormat = formatStatement)
     ...body(plan, nameOf, format),
     ...plan.copies.map((copy) => {
       const goal = copy.param ? ` over ${nameOf(copy.param)}` : "";
-      return `  copy ${nameOf(copy.value)} from ${place(plan, copy.from)} to ${place(plan, copy.to)}${goal}`;
+      return `  copy ${nameOf(copy.value)} from ${placeText(plan, copy.from)} to ${placeText(plan, copy.to)}${goal}`;
     }),
     `  return ${program.results.map((v, i) => nameOf(v) + elsewhere(plan, v, i)).join(", ")}`.trimEnd(),
     "}",
@@ -62,7 +62,7 @@ function spacesText(plan: Plan): string {
 }
 
 /** `b3[0:16384]`, or `host:b3[0:16384]` outside the first space. */
-export function place(plan: Plan, id: BufferId): string {
+export function placeText(plan: Plan, id: BufferId): string {
   const { from, to } = rangeOf(plan, id);
   const space = plan.problem.buffers[id]?.space ?? 0;
   return `${space === 0 ? "" : `${at(plan.problem.spaces, space).name}:`}b${id}[${from}:${to}]`;
@@ -83,7 +83,7 @@ function paramPlace(plan: Plan, param: Value, nameOf: NameOf): string {
     ...(result ? [`becomes ${nameOf(result)}`] : []),
     ...(donated.has(param) && !result ? ["donated"] : []),
   ];
-  return `@ ${place(plan, plan.bufferOf.get(param) ?? -1)} ${notes.join(", ")}`.trimEnd();
+  return `@ ${placeText(plan, plan.bufferOf.get(param) ?? -1)} ${notes.join(", ")}`.trimEnd();
 }
 
 function body(plan: Plan, nameOf: NameOf, format: StatementFormat): string[] {
@@ -116,14 +116,14 @@ function places(plan: Plan, step: PlanStep, nameOf: NameOf): string {
   const texts = step.writes.map((value) => {
     const over = overwritten(plan, step, value);
     const id = plan.bufferOf.get(value) ?? -1;
-    return `${place(plan, id)}${over ? ` over ${nameOf(over)}` : ""}`;
+    return `${placeText(plan, id)}${over ? ` over ${nameOf(over)}` : ""}`;
   });
   return texts.length > 0 ? `@ ${texts.join(", ")}` : "";
 }
 
 function scratchText(plan: Plan, step: number): string {
   const ids = plan.scratch[step] ?? [];
-  return ids.length > 0 ? ` scratch ${ids.map((id) => place(plan, id)).join(", ")}` : "";
+  return ids.length > 0 ? ` scratch ${ids.map((id) => placeText(plan, id)).join(", ")}` : "";
 }
 
 /** The value whose storage is taken over: in place, by renaming, or as the replacement of a donated parameter. */
@@ -138,7 +138,7 @@ function overwritten(plan: Plan, step: PlanStep, value: Value): Value | undefine
 /** The address of a result that was copied because its own storage is overwritten. */
 function elsewhere(plan: Plan, result: Value, index: number): string {
   const id = plan.resultBuffers[index] ?? -1;
-  return id === plan.bufferOf.get(result) ? "" : ` @ ${place(plan, id)}`;
+  return id === plan.bufferOf.get(result) ? "" : ` @ ${placeText(plan, id)}`;
 }
 
 /** Rows of cells, all but the last padded to their column's width, up to a limit. */

@@ -85,7 +85,7 @@ function shown(value: unknown): string {
 }
 
 /** One object of the file with its path, for field-by-field checks. */
-class Checked {
+class CheckedObject {
   readonly #fields: Fields;
   readonly where: string;
   readonly faults: Faults;
@@ -134,9 +134,9 @@ class Checked {
     return [];
   }
 
-  objects(name: string, check: (item: Checked, index: number) => void): void {
+  objects(name: string, check: (item: CheckedObject, index: number) => void): void {
     this.list(name).forEach((item, i) => {
-      check(new Checked(item, `${this.#path(name)}[${i}]`, this.faults), i);
+      check(new CheckedObject(item, `${this.#path(name)}[${i}]`, this.faults), i);
     });
   }
 
@@ -159,7 +159,7 @@ function checkPlan(data: unknown, where: string, faults: Faults, depth: number):
     faults.add(where, `more than ${DEEPEST} plans inside each other`);
     return;
   }
-  const plan = new Checked(data, where, faults);
+  const plan = new CheckedObject(data, where, faults);
   const version = plan.get("version");
   // The version of the file itself is checked first.
   if (depth > 0 && version !== PLAN_JSON_VERSION)
@@ -188,7 +188,7 @@ function checkPlan(data: unknown, where: string, faults: Faults, depth: number):
 }
 
 /** The heights of the memory spaces. */
-function checkSpaces(plan: Checked, steps: number, arena: number): readonly number[] {
+function checkSpaces(plan: CheckedObject, steps: number, arena: number): readonly number[] {
   const heights: number[] = [];
   plan.objects("spaces", (space) => {
     space.text("name");
@@ -206,12 +206,12 @@ function checkSpaces(plan: Checked, steps: number, arena: number): readonly numb
 }
 
 /** Halves of copies name each other: a start comes before its wait. */
-function checkCopies(plan: Checked, values: number, steps: number): void {
+function checkCopies(plan: CheckedObject, values: number, steps: number): void {
   const halves = plan.list("steps").map((step) => fieldsOf(fieldsOf(step)?.copy));
   plan.objects("steps", (step, i) => {
     if (step.get("queue") !== undefined) step.whole("queue");
     if (step.get("copy") === undefined) return;
-    const copy = new Checked(step.get("copy"), `${step.where}.copy`, step.faults);
+    const copy = new CheckedObject(step.get("copy"), `${step.where}.copy`, step.faults);
     const kind = copy.get("kind");
     if (kind !== "start" && kind !== "wait")
       copy.faults.add(`${copy.where}.kind`, `${shown(kind)} is not start or wait`);
@@ -223,7 +223,7 @@ function checkCopies(plan: Checked, values: number, steps: number): void {
   });
 }
 
-function checkBuffer(buffer: Checked, values: number, steps: number, heights: readonly number[]): void {
+function checkBuffer(buffer: CheckedObject, values: number, steps: number, heights: readonly number[]): void {
   const kind = buffer.get("kind");
   if (!BUFFER_KINDS.some((known) => known === kind))
     buffer.faults.add(`${buffer.where}.kind`, `${shown(kind)} is not one of ${BUFFER_KINDS.join(", ")}`);
@@ -237,7 +237,7 @@ function checkBuffer(buffer: Checked, values: number, steps: number, heights: re
   buffer.indices("values", values);
 }
 
-function checkStep(step: Checked, values: number, buffers: number, depth: number): void {
+function checkStep(step: CheckedObject, values: number, buffers: number, depth: number): void {
   step.text("op", "text", "phase");
   if (step.get("where") !== null) step.text("where");
   if (step.get("kernel") !== undefined) step.text("kernel");
@@ -251,7 +251,7 @@ function checkStep(step: Checked, values: number, buffers: number, depth: number
   });
 }
 
-function checkEnds(plan: Checked, values: number, buffers: number): void {
+function checkEnds(plan: CheckedObject, values: number, buffers: number): void {
   plan.objects("params", (param) => {
     param.whole("value", values);
     param.flag("persistent", "donated");
@@ -270,7 +270,7 @@ function checkEnds(plan: Checked, values: number, buffers: number): void {
 }
 
 /** A value overwrites an earlier one; the chain must not be circular. */
-function checkOverChains(plan: Checked, count: number): void {
+function checkOverChains(plan: CheckedObject, count: number): void {
   const over = plan.list("values").map((value) => fieldsOf(value)?.over);
   const state = new Uint8Array(count); // 0 not visited, 1 on this chain, 2 ends
   for (let first = 0; first < count; first++) {

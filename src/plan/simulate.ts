@@ -24,7 +24,7 @@ interface Range {
 }
 
 /** A written range; `content` is null for workspace and for the destination of a copy in flight. */
-interface Held extends Range {
+interface WrittenRange extends Range {
   readonly content: Value | null;
 }
 
@@ -49,7 +49,7 @@ class Simulation {
   readonly #plan: Plan;
   readonly #report: Report;
   /** Per memory space: disjoint, by first byte. */
-  readonly #memory: readonly Held[][];
+  readonly #memory: readonly WrittenRange[][];
   /** By destination. */
   readonly #flights = new Map<Value, Flight>();
   /** Renamed values hold the content of the original. */
@@ -90,8 +90,8 @@ class Simulation {
     }
     const scratch = step.scratch.map((bytes, k) => this.#range(this.#plan.scratch[i]?.[k] ?? -1, bytes));
     if (this.#flights.size > 0) {
-      for (const range of scratch) this.#keepOff(range, `step ${i}`);
-      for (const w of step.writes) this.#keepOff(this.#rangeOf(w), `step ${i}`);
+      for (const range of scratch) this.#requireNotInFlight(range, `step ${i}`);
+      for (const w of step.writes) this.#requireNotInFlight(this.#rangeOf(w), `step ${i}`);
     }
     for (const range of scratch) this.#write(range, null);
     for (const v of step.reads)
@@ -102,7 +102,7 @@ class Simulation {
       const to = this.#rangeOf(w);
       for (const r of step.reads) {
         const at = this.#rangeOf(r);
-        if (!meet(at, to)) continue;
+        if (!overlapInBytes(at, to)) continue;
         const allowed = step.inPlace.some(([read, written]) => read === r && written === w);
         if (!allowed || at.from !== to.from)
           this.#report("in-place", `step ${i} writes ${text(w)} over ${text(r)} while it reads it`);
@@ -124,7 +124,7 @@ class Simulation {
     if (source.space === destination.space) this.#report("copy", `step ${i} copies ${text(from)} within its space`);
     if (byteLength(from.type) !== byteLength(to.type)) this.#report("copy", `step ${i} copies to another size`);
     if (this.#flights.has(to)) this.#report("copy", `step ${i} starts the copy to ${text(to)} again`);
-    this.#keepOff(destination, `step ${i}`);
+    this.#requireNotInFlight(destination, `step ${i}`);
     this.#define(to);
     this.#write(destination, null);
     this.#flights.set(to, { copy, ends });
@@ -145,9 +145,9 @@ class Simulation {
   }
 
   /** No step may write to either end of a copy in flight. */
-  #keepOff(range: Range, who: string): void {
+  #requireNotInFlight(range: Range, who: string): void {
     for (const { copy, ends } of this.#flights.values()) {
-      if (ends.some((end) => meet(end, range)))
+      if (ends.some((end) => overlapInBytes(end, range)))
         this.#report(
           "in-flight",
           `${who} writes on the copy of ${text(copy.from)} to ${text(copy.to)} before it is done`,
@@ -220,7 +220,7 @@ class Simulation {
 }
 
 /** The index of the first range that ends after an address. */
-function firstAfter(memory: readonly Held[], address: number): number {
+function firstAfter(memory: readonly WrittenRange[], address: number): number {
   let [low, high] = [0, memory.length];
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -231,6 +231,6 @@ function firstAfter(memory: readonly Held[], address: number): number {
 }
 
 /** Whether two ranges have a byte in common. */
-function meet(a: Range, b: Range): boolean {
+function overlapInBytes(a: Range, b: Range): boolean {
   return a.space === b.space && a.from < b.to && b.from < a.to && a.from < a.to && b.from < b.to;
 }

@@ -198,7 +198,7 @@ function checkSharing(plan: Plan, report: Report): void {
         );
       }
     }
-    checkMeetings(values, { program, need, rootOf }, report);
+    checkSharedPairs(values, { program, need, rootOf }, report);
   }
   plan.scratch.forEach((ids, step) => {
     for (const id of ids) {
@@ -217,7 +217,7 @@ interface Uses {
 }
 
 /** Any two values of one buffer. */
-function checkMeetings(values: readonly Value[], { program, need, rootOf }: Uses, report: Report): void {
+function checkSharedPairs(values: readonly Value[], { program, need, rootOf }: Uses, report: Report): void {
   for (const a of values) {
     for (const b of values) {
       const [first, second] = [need.get(a), need.get(b)];

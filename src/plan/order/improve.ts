@@ -17,10 +17,10 @@
  */
 import { at } from "../../base/invariant.ts";
 import { type Cut, minimumCut } from "./cut.ts";
-import { KnownOrders } from "./known.ts";
 import type { ListScheduler } from "./list.ts";
 import { Memory, type Peak, peakOf } from "./memory.ts";
 import type { Model } from "./model.ts";
+import { OrderCache } from "./order-cache.ts";
 import { Search } from "./search.ts";
 
 export interface Ordering {
@@ -45,9 +45,9 @@ export class Improver {
   readonly #lists: ListScheduler;
   readonly #memory: Memory;
   /** Where searches begin. */
-  readonly #place: Memory;
+  readonly #start: Memory;
   readonly #search: Search;
-  readonly #known = new KnownOrders();
+  readonly #cache = new OrderCache();
   /** Step → its minimum cut, and the work to find it. */
   readonly #cuts = new Map<number, { readonly cut: Cut; readonly work: number }>();
   #work: number;
@@ -58,22 +58,22 @@ export class Improver {
     this.#model = model;
     this.#lists = lists;
     this.#memory = new Memory(model);
-    this.#place = new Memory(model);
-    this.#search = new Search(this.#place);
+    this.#start = new Memory(model);
+    this.#search = new Search(this.#start);
   }
 
   measure(order: ArrayLike<number>): Ordering {
     this.#work -= order.length;
-    const known = this.#known.of(order);
-    known.peak ??= peakOf(this.#memory, order);
-    return { order: known.order, peak: known.peak, optimal: false };
+    const record = this.#cache.of(order);
+    record.peak ??= peakOf(this.#memory, order);
+    return { order: record.order, peak: record.peak, optimal: false };
   }
 
   /** The order with steps that free memory run early. */
   early(order: ArrayLike<number>): ArrayLike<number> {
-    const known = this.#known.of(order);
-    known.early ??= this.#lists.order(order, 0);
-    return known.early;
+    const record = this.#cache.of(order);
+    record.early ??= this.#lists.order(order, 0);
+    return record.early;
   }
 
   /** Splits at the peak, then at the resulting peaks; returns the best order seen. */
@@ -93,8 +93,8 @@ export class Improver {
   }
 
   #cutAt(step: number): { readonly cut: Cut | null; readonly work: number } {
-    const known = this.#cuts.get(step);
-    if (known && known.work <= this.#work) return known;
+    const record = this.#cuts.get(step);
+    if (record && record.work <= this.#work) return record;
     const { cut, work } = minimumCut(this.#model, step, this.#work);
     if (cut) this.#cuts.set(step, { cut, work });
     return { cut, work };
@@ -134,8 +134,8 @@ export class Improver {
   /** A better order of the steps at [from, to), if the search finds one. */
   #solve(start: Ordering, from: number, to: number, credit: number): Ordering {
     this.#work -= from;
-    this.#place.reset();
-    for (let k = 0; k < from; k++) this.#place.run(at(start.order, k));
+    this.#start.reset();
+    for (let k = 0; k < from; k++) this.#start.run(at(start.order, k));
     this.#search.begin(Array.prototype.slice.call(start.order, from, to), credit);
     const { answer, order } = this.#search.find(start.peak.bytes - 1);
     this.#work -= credit - this.#search.credit;

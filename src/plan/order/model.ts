@@ -16,7 +16,7 @@ import { type Storage, type Storages, storagesOf } from "../liveness.ts";
 import { alignUp } from "../problem.ts";
 import type { Program } from "../program.ts";
 import { inverse, type Lists, listOf, makeLists } from "./lists.ts";
-import { claimsOf, passagesOf, settle } from "./slots.ts";
+import { claimsOf, passagesOf, settledReplacements } from "./slots.ts";
 
 export interface Model {
   readonly steps: number;
@@ -86,7 +86,8 @@ export function modelOf(program: Program, copies: "avoid" | "allow" = "avoid"): 
     writer,
     ...claimsOf(program, storages),
   };
-  const { settled, waits } = copies === "avoid" ? settle(fixed) : { settled: new Uint8Array(s), waits: [] };
+  const { settled, waits } =
+    copies === "avoid" ? settledReplacements(fixed) : { settled: new Uint8Array(s), waits: [] };
   const predecessors = predecessorsOf(program, waits);
   const ordered = { ...fixed, settled, predecessors, successors: inverse(predecessors, n) };
   return { ...ordered, ...passagesOf(ordered) };

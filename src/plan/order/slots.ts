@@ -19,8 +19,8 @@ import type { Model } from "./model.ts";
 import { Reach } from "./reach.ts";
 
 /** The part of the model that is independent of dependencies. */
-type Fixed = Omit<Model, "predecessors" | "successors" | "settled" | "movable" | "passing" | "exact">;
-type Ordered = Omit<Model, "movable" | "passing" | "exact">;
+type FixedModel = Omit<Model, "predecessors" | "successors" | "settled" | "movable" | "passing" | "exact">;
+type OrderedModel = Omit<Model, "movable" | "passing" | "exact">;
 
 export function claimsOf(
   program: Program,
@@ -45,7 +45,7 @@ export function claimsOf(
 }
 
 /** Replacements that are in their slots in program order, and pairs [writer, reader of the slot] that keep them there. */
-export function settle(model: Fixed): {
+export function settledReplacements(model: FixedModel): {
   readonly settled: Uint8Array;
   readonly waits: readonly (readonly [number, number])[];
 } {
@@ -77,7 +77,7 @@ function mayTake({ over, writer }: Pick<Model, "over" | "writer">, written: numb
 }
 
 /** Finds the values that may be written over slots, and over other values in slots. */
-export function passagesOf(model: Ordered): Pick<Model, "passing" | "movable" | "exact"> {
+export function passagesOf(model: OrderedModel): Pick<Model, "passing" | "movable" | "exact"> {
   const { storages, over, isSlot, kept, replacement, claims, settled } = model;
   const passing = new Set<number>();
   const movable = new Uint8Array(storages);
@@ -105,7 +105,7 @@ export function passagesOf(model: Ordered): Pick<Model, "passing" | "movable" | 
 }
 
 /** Whether `storage` is dead in every order when `result` is written, or may be written over then. */
-function isGoneBefore(model: Ordered, reach: Reach, storage: number, result: number): boolean {
+function isGoneBefore(model: OrderedModel, reach: Reach, storage: number, result: number): boolean {
   const { kept, writer, readers } = model;
   const end = at(writer, result);
   if (kept[storage] || end < 0 || at(writer, storage) === end) return false;
@@ -118,7 +118,7 @@ function isGoneBefore(model: Ordered, reach: Reach, storage: number, result: num
  * Whether no order places a whole chain of values in the slot it ends in (then the writer of the replacement reads the
  * parameter, so the slot is not free before), and no order needs a temporary for final copies.
  */
-function isCertain({ steps, over, claims, reads, replacement, kept, writer }: Ordered): boolean {
+function isCertain({ steps, over, claims, reads, replacement, kept, writer }: OrderedModel): boolean {
   for (let i = 0; i < steps; i++) {
     for (let k = fromOf(over, i); k < fromOf(over, i + 1); k += 2) {
       const [written, read] = [at(over.items, k), at(over.items, k + 1)];

@@ -45,7 +45,7 @@ export function treeOrder(model: Model): Int32Array {
       if (sequence) branches.push(sequence);
       if (sequence) sequences[before] = null;
     }
-    const sequence = cut([...merged(branches), climb(model, i)], next);
+    const sequence = cut([...merged(branches), segmentOfStep(model, i)], next);
     if (lengthOf(successors, i) === 1) {
       sequences[i] = sequence;
       continue;
@@ -62,7 +62,7 @@ export function treeOrder(model: Model): Int32Array {
 }
 
 /** A single step: bytes live while it runs and after it, relative to before. */
-function climb(model: Model, i: number): Segment {
+function segmentOfStep(model: Model, i: number): Segment {
   const { reads, readers, writes, over, bytes, kept, isSlot, claims, scratch } = model;
   const diesHere = (id: number): boolean => lengthOf(readers, id) === 1 && !kept[id] && !isSlot[id];
   let [hill, valley] = [at(scratch, i), 0];

@@ -22,7 +22,7 @@ import { DEFAULT_PARAMS, type SearchParams } from "./params.ts";
 import { type Priorities, prioritiesOf } from "./priorities.ts";
 import { type Random, randomFrom } from "./random.ts";
 import { Repair } from "./repair.ts";
-import { fixedTop, heightOfItems, offsetsOf, type Sections, sectionsOf, settle } from "./sections.ts";
+import { compactDown, fixedTop, heightOfItems, offsetsOf, type Sections, sectionsOf } from "./sections.ts";
 
 export interface SearchOptions {
   /** A lower bound of the height. */
@@ -137,7 +137,7 @@ class Search {
     this.#best = Math.ceil(units(start.height));
     this.#strategy = start.strategy;
     // grounded buffers may have other offsets in the start placement
-    if (sections.grounded.size > 0) this.#best = settle(sections, this.#offset);
+    if (sections.grounded.size > 0) this.#best = compactDown(sections, this.#offset);
   }
 
   get isDone(): boolean {

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { at } from "../../base/invariant.ts";
 import { type Buffer, overlapInTime, type Problem } from "../problem.ts";
-import { sectionsOf, settle } from "./sections.ts";
+import { compactDown, sectionsOf } from "./sections.ts";
 
 function problem(rows: readonly (readonly [number, number, number])[], fixed: Record<number, number> = {}): Problem {
   const buffers = rows.map(([start, end, bytes], id): Buffer => {
@@ -81,7 +81,7 @@ it("lets everything sink onto what is below it, but nothing that is fixed", () =
   ] as const;
   const sections = sectionsOf(problem([...rows, [5, 6, 2]], { 4: 20 }));
   const offset = Float64Array.from(sections.ids, (id) => at([3, 8, 4, 7, 10], id));
-  expect(settle(sections, offset)).toBe(11);
+  expect(compactDown(sections, offset)).toBe(11);
   // 1 above 0, 2 below it, 3 above 0 as well, and 4 stays
   expect(Array.from(sections.ids, (id, i) => [id, offset[i]])).toEqual([
     [0, 0],

@@ -110,7 +110,7 @@ export function offsetsOf({ buffers }: Problem, sections: Sections, offset: Floa
  * Moves every item down onto those below it, in order of offset, in place; returns the height. Offsets from another
  * source may be relative to another ground, or leave gaps for buffers that are not items here.
  */
-export function settle({ n, count, size, fixed, align, lo, hi }: Sections, offset: Float64Array): number {
+export function compactDown({ n, count, size, fixed, align, lo, hi }: Sections, offset: Float64Array): number {
   const order = Int32Array.from({ length: n }, (_, i) => i);
   order.sort((a, b) => (offset[a] as number) - (offset[b] as number) || a - b);
   const tops = new Float64Array(count);

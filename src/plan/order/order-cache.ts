@@ -5,23 +5,23 @@
  */
 import type { Peak } from "./memory.ts";
 
-export interface KnownOrder {
+export interface OrderRecord {
   readonly order: ArrayLike<number>;
   peak: Peak | null;
   /** The same with steps that free memory run early. */
   early: ArrayLike<number> | null;
 }
 
-export class KnownOrders {
-  readonly #byHash = new Map<number, KnownOrder[]>();
+export class OrderCache {
+  readonly #byHash = new Map<number, OrderRecord[]>();
 
   /** The entry of an order, empty at first. */
-  of(order: ArrayLike<number>): KnownOrder {
+  of(order: ArrayLike<number>): OrderRecord {
     const hash = hashOf(order);
     const alike = this.#byHash.get(hash) ?? [];
     const found = alike.find((known) => sameOrder(known.order, order));
     if (found) return found;
-    const fresh: KnownOrder = { order, peak: null, early: null };
+    const fresh: OrderRecord = { order, peak: null, early: null };
     this.#byHash.set(hash, [...alike, fresh]);
     return fresh;
   }
