@@ -1,27 +1,27 @@
 /**
- * @file Files of a cache. Written beside and renamed, so that a reader finds all of a file or none of it, and two processes
- * that make the same do not disturb each other: the second one's file replaces an equal one.
+ * @file Files of a cache. A file is written under a temporary name and renamed, so readers see a complete file or none,
+ * and two processes that write the same file do not interfere: the second replaces the first with an equal one.
  *
- * A folder does not grow for ever: when it is too large, the files that were used longest ago go. A process that has one of
- * them loaded keeps it; one that wants it again makes it again.
+ * The size of a folder is bounded: when it is too large, the least recently used files are removed. A process that has
+ * loaded one keeps it; a process that needs it later recreates it.
  */
 import { lstatSync, readdirSync, renameSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { threadId } from "node:worker_threads";
 
-/** How long a file that was not renamed is left alone: whoever wrote it may still be at it. */
+/** The minimum age of a temporary file before it is removed: its writer may still be active. */
 const ABANDONED_MS = 60 * 60 * 1000;
 const BESIDE = /\.\d+-\d+-\d+\.tmp$/;
 
 let written = 0;
 
-/** A name beside a file that nobody else uses: no other process, and no other thread of this one. */
+/** A temporary name next to a file, unique across processes and threads. */
 export function besideName(path: string): string {
   written += 1;
   return `${path}.${process.pid}-${threadId}-${written}.tmp`;
 }
 
-/** Writes a file whole, or leaves what was there; whether it could. */
+/** Replaces a file atomically; returns whether it succeeded. */
 export function replaceFile(path: string, content: Uint8Array | string): boolean {
   const aside = besideName(path);
   try {
@@ -34,33 +34,33 @@ export function replaceFile(path: string, content: Uint8Array | string): boolean
   }
 }
 
-/** Notes that a file was used. */
+/** Marks a file as recently used. */
 export function touch(path: string): void {
   try {
     const now = new Date();
     utimesSync(path, now, now);
   } catch {
-    // somebody else's file, or gone: its age is then that of its making
+    // owned by another user, or removed: its age then counts from its creation
   }
 }
 
-/** Removes the files that were used longest ago until the rest takes at most half of `most` bytes, if all take more. */
+/** If the files take more than `most` bytes, removes the least recently used ones until half of that is left. */
 export function prune(folder: string, most: number): void {
   try {
     removeOldest(filesIn(folder), most);
   } catch {
-    // a folder that cannot be tidied is tidied by another process, or another day
+    // another process, or a later run, will prune the folder
   }
 }
 
 interface FoundFile {
   readonly path: string;
   readonly bytes: number;
-  /** When, in milliseconds. */
+  /** Time of last use, in milliseconds. */
   readonly used: number;
 }
 
-/** Files of a folder, without those that a process left that was killed, which go. */
+/** Files of a folder; temporary files abandoned by killed processes are removed. */
 function filesIn(folder: string): readonly FoundFile[] {
   return readdirSync(folder).flatMap((name) => {
     const path = join(folder, name);

@@ -1,11 +1,16 @@
-/** @file Where files are kept that can be made again: `TIDEMARK_CACHE`, or `XDG_CACHE_HOME/tidemark`, or `~/.cache/tidemark`. */
+/**
+ * @file The folder for files that can be recreated: `TIDEMARK_CACHE`, or `XDG_CACHE_HOME/tidemark`, or
+ * `~/.cache/tidemark`.
+ */
 import { homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 
-/** Why there is no cache where there is no place for it. */
+/** The reason if there is no cache folder. */
 export const NO_CACHE_FOLDER = "this user has no home folder; set TIDEMARK_CACHE to a folder for what is kept";
 
-/** The user's, or null: users without an entry in the system's list have none, and an empty HOME is none. */
+/**
+ * The user's home folder, or null: users without an entry in the user database have none, nor does an empty HOME count.
+ */
 function homeFolder(): string | null {
   try {
     const home = homedir();
@@ -15,7 +20,7 @@ function homeFolder(): string | null {
   }
 }
 
-/** Null where the folder that it is relative to is gone. */
+/** Null if the current directory no longer exists. */
 function absolutePath(path: string): string | null {
   try {
     return resolve(path);
@@ -24,7 +29,7 @@ function absolutePath(path: string): string | null {
   }
 }
 
-/** Null where no place is known. */
+/** Null if there is none. */
 export function cacheFolder(env: NodeJS.ProcessEnv = process.env): string | null {
   if (env.TIDEMARK_CACHE) return absolutePath(env.TIDEMARK_CACHE);
   if (env.XDG_CACHE_HOME && isAbsolute(env.XDG_CACHE_HOME)) return join(env.XDG_CACHE_HOME, "tidemark");

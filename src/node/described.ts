@@ -1,4 +1,4 @@
-/** @file The descriptions that can be had again from their keys: those of the targets with names. */
+/** @file Target descriptions by key, for the built-in targets. */
 import { nativeDescription } from "../codegen/native/description.ts";
 import type { NativeEmitOptions } from "../codegen/native/options.ts";
 import { wasmDescription } from "../codegen/wasm/description.ts";
@@ -15,7 +15,7 @@ const DESCRIBED: Described = {
   native: (options) => nativeDescription(options as NativeEmitOptions),
 };
 
-/** The description with a key, which is a target's name and its options; null for targets of others. */
+/** The description with a key, which is a target's name and its options; null for other targets. */
 export function descriptionOf(key: string): TargetDescription | null {
   const [name, ...options] = key.split(" ");
   const describe = Object.entries(DESCRIBED).find(([known]) => known === name)?.[1];

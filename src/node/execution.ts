@@ -1,15 +1,15 @@
 /**
- * @file Follows a schedule of actions with real states: steps run in their programs, snapshots go to slots of one block of
- * memory or to files, and what is worth it is made durable on the way.
+ * @file Executes a schedule of actions on real states: steps run in their programs, snapshots go to slots of one block
+ * of memory or to files, and durable points are written on the way.
  *
  * ```
  *   0 ──────── base ───────────────── left ───────── L      steps from `left` on are reversed
  *   ▪ given    ▪ file   schedule of [base, left)            then the file before base is the next one to start from
  * ```
  *
- * A schedule begins at a state that is there: at first the one given, after a crash the last file before `left`. Which
- * states are kept changes no bit of the result, only how often steps run; so a state that turns out to be damaged is
- * computed again from the nearest one before it.
+ * A schedule begins at an available state: initially the given one, after a crash the last file before `left`. The
+ * choice of kept states does not change a bit of the result, only how often steps run; so a damaged state is recomputed
+ * from the nearest earlier one.
  */
 import { TidemarkError } from "../base/errors.ts";
 import { at, invariant } from "../base/invariant.ts";
@@ -24,10 +24,10 @@ import { Trail } from "./trail.ts";
 /** The name of the level whose snapshots are files. */
 export const DISK = "disk";
 
-/** Where a run is. */
+/** Progress of a run. */
 export interface Progress {
   readonly phase: "forward" | "backward";
-  /** The step that was run last, or the last one that was reversed. */
+  /** The last step run or reversed. */
   readonly step: number;
   readonly steps: number;
   /** Steps run and steps reversed by this process. */
@@ -45,17 +45,17 @@ export interface ExecutionOptions {
   readonly onProgress: ((progress: Progress) => void) | null;
 }
 
-/** Where to begin. */
+/** The point from which a run starts or resumes. */
 export interface Found {
   readonly left: number;
   readonly begun: boolean;
-  /** Steps of the files that there are: states to start from, and cotangents, oldest first. */
+  /** Steps of the existing files: states, and cotangents, oldest first. */
   readonly states: readonly number[];
   readonly adjoints: readonly number[];
   readonly damaged: readonly string[];
 }
 
-/** Memory of a schedule: its levels side by side in one block; the level after them is the disk. */
+/** Memory of a schedule: its levels consecutive in one block; the last level is the disk. */
 interface Slots {
   readonly block: Uint8Array;
   readonly levels: readonly { readonly from: number; readonly unitBytes: number }[];
@@ -64,7 +64,7 @@ interface Slots {
 export class Execution {
   forwardSteps = 0;
   reversedSteps = 0;
-  /** What was found damaged and computed again. */
+  /** Files that were damaged; their states were recomputed. */
   readonly damaged: string[];
   /** Steps before this one are not reversed. */
   left: number;
@@ -95,7 +95,7 @@ export class Execution {
     this.#trails = store && { state: new Trail(store, "state"), adjoint: new Trail(store, "adjoint", found.adjoints) };
   }
 
-  /** Makes the state before `step` current, from wherever it is nearest. */
+  /** Makes the state before `step` current, starting from the nearest kept state. */
   async goTo(step: number): Promise<void> {
     const found = await this.load(step);
     if (found < step) await this.#advance(found, step);
@@ -130,7 +130,7 @@ export class Execution {
     programs.readState(this.final);
   }
 
-  /** Leaves in the folder what gives the result at once: the last state and the gradients. */
+  /** Writes the last state and the gradients, so that a repeated call returns the result at once. */
   async finish(): Promise<void> {
     const { store, steps } = this.#o;
     if (!store || !this.#trails) return;
@@ -159,7 +159,7 @@ export class Execution {
     this.#slots = { block: block.length >= bytes ? block : new Uint8Array(bytes), levels: places };
   }
 
-  /** Where in the block a place is; null for a file. */
+  /** The offset of a slot in the block; null for a file. */
   #offset(level: number, slot: number): number | null {
     const place = this.#slots.levels[level];
     return place ? place.from + slot * place.unitBytes : null;
@@ -221,13 +221,13 @@ export class Execution {
     this.#pace.saved();
   }
 
-  /** Makes a kept file's state current; one that is damaged is computed and written again. */
+  /** Makes a kept file's state current; a damaged one is recomputed and rewritten. */
   async #restoreFile(step: number): Promise<void> {
     await this.goTo(step);
     if (!this.files.has(step)) await this.#keepFile(step);
   }
 
-  /** Makes the last state that there is, not after `step`, current. */
+  /** Makes the last available state at or before `step` current. */
   async load(step: number): Promise<number> {
     const { store, programs, start } = this.#o;
     for (;;) {
@@ -244,7 +244,7 @@ export class Execution {
     }
   }
 
-  /** Whether a file's state is current now; what is damaged is noted, and not tried again. */
+  /** Loads a file's state; returns whether it succeeded. A damaged file is recorded and not tried again. */
   async #loaded(store: Store, step: number): Promise<boolean> {
     try {
       await store.get({ kind: "state", step }, (block) => this.#o.programs.writeState(block));
@@ -274,7 +274,7 @@ export class Execution {
     this.forwardSteps++;
     const offset = level < 0 ? null : this.#offset(level, slot);
     if (offset !== null) programs.readTape(this.#part(offset, programs.tapeLayout.bytes));
-    // the state after a tape is worth keeping only on the way forward
+    // the state after a tape is kept only in the forward sweep
     if (this.#stepped() && !this.begun && step + 1 < this.left) await this.#saveState(step + 1);
   }
 

@@ -1,10 +1,10 @@
 /**
- * @file The few things that durable storage asks of a file system, so that tests can stand in for one that is full or
- * that stops in the middle. A file is either whole under its name or not there:
+ * @file The file-system operations used by durable storage, as an interface so that tests can simulate a full disk or a
+ * crash. A file is either complete under its name or absent:
  *
  *   write NAME.PID.tmp ─→ fsync ─→ rename to NAME ─→ fsync of the folder
  *
- * A crash before the rename leaves a `.tmp`, which nobody reads; one after it leaves the whole file.
+ * A crash before the rename leaves a `.tmp`, which is never read; a crash after it leaves the complete file.
  */
 import { constants } from "node:fs";
 import { mkdir, open, readdir, rename, rm } from "node:fs/promises";
@@ -14,13 +14,13 @@ export interface Files {
   list(folder: string): Promise<readonly string[]>;
   /** Creates or overwrites; on return the contents are on the disk. */
   write(path: string, contents: Uint8Array): Promise<void>;
-  /** Creates a file that is not there; false where it is. */
+  /** Creates a new file; false if it exists. */
   create(path: string, contents: Uint8Array): Promise<boolean>;
   rename(from: string, to: string): Promise<void>;
-  /** Makes renames in a folder last. */
+  /** Makes renames in a folder durable. */
   syncFolder(path: string): Promise<void>;
   sizeOf(path: string): Promise<number>;
-  /** Fills the buffer from the beginning of the file; how many bytes there were. */
+  /** Fills the buffer from the start of the file; returns the number of bytes read. */
   read(path: string, into: Uint8Array): Promise<number>;
   /** A file that is not there counts as removed. */
   remove(path: string): Promise<void>;
@@ -29,7 +29,7 @@ export interface Files {
 /** Systems that cannot open a folder cannot sync it either, and need not. */
 const NO_FOLDER_SYNC: ReadonlySet<string> = new Set(["EISDIR", "EPERM", "EACCES", "EINVAL"]);
 
-/** Whatever was put in a file's place is not followed, if it is a link, nor waited for, if it is a pipe. */
+/** Symbolic links are not followed, and pipes do not block. */
 const PLAIN = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 const READ = constants.O_RDONLY | PLAIN;
 const WRITE = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | PLAIN;
@@ -54,7 +54,7 @@ export const NODE_FILES: Files = {
   list: (folder) => readdir(folder),
   write: (path, contents) =>
     withFile(path, WRITE, async (file) => {
-      // a write may take less than it is given
+      // a write may be partial
       for (let done = 0; done < contents.length; ) done += (await file.write(contents, done)).bytesWritten;
       await file.sync();
     }),

@@ -1,14 +1,14 @@
 /**
- * @file One run at a time in a folder. Two would remove each other's files, so the first leaves a file that says who it is,
- * and the second is refused. Of a process that was killed the file stays behind; whoever comes next finds that nobody is
- * there any more and takes the folder over:
+ * @file A lock so that only one run uses a folder: two would remove each other's files. The first run creates a lock
+ * file with its identity, and a second one is refused. A killed process leaves its lock behind; the next run detects
+ * that the owner is gone and takes over:
  *
  *   create run.lock ─ was there? ─ its process lives ─→ refused
  *          ▲                       └ is gone: moved aside, removed ─╮
  *          ╰───────────────────────────────────────────────────────╯
  *
- * A process is known by its number and by when it started, since numbers are given out again. Processes of other machines
- * cannot be asked: their locks count as left behind, because a run that moves to another machine has to go on.
+ * A process is identified by its pid and start time, since pids are reused. Processes on other machines cannot be
+ * checked: their locks count as stale, because a run that moves to another machine must continue.
  */
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
@@ -19,18 +19,21 @@ import type { Files } from "./files.ts";
 import { storageError } from "./snapshot-file.ts";
 
 const LOCK = "run.lock";
-/** Ours have a hundred bytes. */
+/** A lock file has about a hundred bytes. */
 const LONGEST = 1024;
 
 interface Owner {
   readonly pid: number;
   readonly thread: number;
   readonly host: string;
-  /** In ticks since the machine started; null where the system does not tell. */
+  /** In clock ticks since boot; null if the system does not provide it. */
   readonly started: string | null;
 }
 
-/** When a process started, as Linux tells it: the 22nd field, the 20th behind the name, which may contain anything. */
+/**
+ * The start time of a process on Linux: field 22 of /proc/PID/stat, the 20th after the name, which may contain
+ * anything.
+ */
 function startOf(pid: number): string | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
@@ -40,7 +43,7 @@ function startOf(pid: number): string | null {
   }
 }
 
-/** Whether a process of this number is there, whoever's it is. */
+/** Whether a process with this pid exists, of any user. */
 export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -50,7 +53,7 @@ export function isRunning(pid: number): boolean {
   }
 }
 
-/** Folders that runs of this thread hold. */
+/** Folders locked by runs of this thread. */
 const held = new Set<string>();
 
 const ourselves = (): Owner => ({
@@ -60,16 +63,16 @@ const ourselves = (): Owner => ({
   started: startOf(process.pid),
 });
 
-/** Whether another thread or process is at work; what this thread left behind it does not hold any more. */
+/** Whether the owner is another active thread or process; a lock of this thread that is not in `held` is stale. */
 function isAlive({ pid, thread, host, started }: Owner): boolean {
   if (host !== hostname() || !isRunning(pid)) return false;
   const since = startOf(pid);
-  // After a restart in a container a process often has the number of the one before.
+  // After a container restart a process often gets the pid of its predecessor.
   if (since !== null && started !== null && since !== started) return false;
   return pid !== process.pid || thread !== threadId;
 }
 
-/** What a lock says; null where it is not there any more, or was not written whole. */
+/** The owner in a lock file; null if the file is gone or incomplete. */
 async function ownerIn(files: Files, path: string): Promise<Owner | null> {
   try {
     const bytes = new Uint8Array(Math.min(await files.sizeOf(path), LONGEST));
@@ -88,7 +91,7 @@ function refuse(name: string, folder: string, pid: number): never {
   });
 }
 
-/** Moves a lock that was left behind out of the way; one that another run has put there meanwhile goes back. */
+/** Moves a stale lock away; if another run has replaced it meanwhile, moves that one back. */
 async function clear(files: Files, path: string): Promise<void> {
   const aside = `${path}.${process.pid}.tmp`;
   await files.rename(path, aside).catch(() => undefined);
@@ -112,7 +115,7 @@ async function acquire(files: Files, name: string, folder: string): Promise<void
   }
 }
 
-/** Runs `run` as the only one in a folder; throws `StorageError` where another is at work there. */
+/** Runs `run` with exclusive use of a folder; throws `StorageError` if another run uses it. */
 export async function inFolder<T>(files: Files, name: string, given: string, run: () => Promise<T>): Promise<T> {
   const folder = resolve(given);
   if (held.has(folder)) refuse(name, folder, process.pid);
@@ -122,7 +125,7 @@ export async function inFolder<T>(files: Files, name: string, given: string, run
     try {
       return await run();
     } finally {
-      // What stays behind is taken over by the next run.
+      // The next run takes over a lock that could not be removed.
       await files.remove(join(folder, LOCK)).catch(() => undefined);
     }
   } finally {

@@ -1,7 +1,7 @@
 /**
- * @file What makes two runs the same run: code, shapes, numbers. A folder says in `run.json` whose it is, part by part, so
- * that a run with another step, other constants or other arithmetic is refused by name; every file in it carries the hash
- * of all parts.
+ * @file The identity of a run: code, shapes, numbers. A folder records it in `run.json`, part by part, so that a run
+ * with another step, other constants or other arithmetic is refused and the error names the part; every file in the
+ * folder carries the hash of all parts.
  */
 import { dirname, join } from "node:path";
 import { TidemarkError } from "../base/errors.ts";
@@ -14,10 +14,10 @@ import { digestOf, storageError } from "./snapshot-file.ts";
 
 const MANIFEST = "run.json";
 const FORMAT = "tidemark run 1";
-/** Ours have half a kilobyte. */
+/** A manifest has about half a kilobyte. */
 const LONGEST = 64 * 1024;
 
-/** Named parts, in words that a user knows. */
+/** Named parts, in the user's terms. */
 export type Identity = Readonly<Record<string, string | number>>;
 
 const text = new TextEncoder();
@@ -42,7 +42,7 @@ function partsOf(path: string, manifest: string): Identity {
   try {
     parsed = JSON.parse(manifest);
   } catch {
-    // told below
+    // reported below
   }
   const { format, run } = (parsed ?? {}) as { readonly format?: unknown; readonly run?: unknown };
   if (format === FORMAT && typeof run === "object" && run !== null) return run as Identity;
@@ -60,7 +60,7 @@ function requireSame(folder: string, there: Identity, here: Identity): void {
   });
 }
 
-/** Makes a folder this run's; whether it was already. */
+/** Claims a folder for this run; returns whether it already belonged to it. */
 export async function claimFolder(files: Files, folder: string, identity: Identity): Promise<boolean> {
   const path = join(folder, MANIFEST);
   const aside = `${path}.${process.pid}.tmp`;

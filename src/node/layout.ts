@@ -1,6 +1,6 @@
 /**
- * @file Several tensors as one block of bytes: what a slot of memory and a file hold. Each starts at a multiple of eight,
- * so that a block can be looked at as elements of any type.
+ * @file Several tensors as one block of bytes: the content of a memory slot or a file. Each tensor starts at a multiple
+ * of eight, so that it can be viewed as elements of any type.
  */
 import { at } from "../base/invariant.ts";
 import { byteLength, elementsOf, type TensorType } from "../ir/type.ts";
@@ -15,11 +15,11 @@ export interface Layout {
   readonly bytes: number;
 }
 
-/** The bytes of a tensor, wherever they are: in an array, or in the memory of a device. */
+/** The bytes of a tensor, in an array or in the memory of a device. */
 export interface Part {
   readonly bytes: number;
   readInto(into: Uint8Array): void;
-  /** The array is `fill`'s for the call. */
+  /** The array is valid only during the call of `fill`. */
   write(fill: (into: Uint8Array) => void): void;
 }
 
@@ -79,7 +79,7 @@ export function copySection(from: Section, into: Section): void {
 
 const ARRAYS = { f32: Float32Array, f64: Float64Array, i32: Int32Array, bool: Uint8Array } as const;
 
-/** A tensor of its own with these bytes; zeros where there are none. */
+/** A new tensor with these bytes; zeros if there are none. */
 export function tensorFrom({ dtype, shape }: TensorType, bytes: Uint8Array | null): Tensor {
   const data = new ARRAYS[dtype](elementsOf(shape));
   if (bytes) bytesOfView(data).set(bytes.subarray(0, data.byteLength));

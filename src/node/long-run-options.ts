@@ -1,4 +1,4 @@
-/** @file What can be asked of a long run, checked, and losses of steps as a part of the state. */
+/** @file Options of a long run with their checks; losses of steps become part of the state. */
 import { spec, zeros } from "../api/create.ts";
 import { PLANNING_OPTIONS, type PlanningOptions, requireTarget, specsOf } from "../api/plan.ts";
 import { MOST_ITERATIONS } from "../ops/loops.ts";
@@ -11,19 +11,19 @@ import type { Progress } from "./execution.ts";
 import type { FileCosts } from "./measure.ts";
 
 export interface DiskOptions {
-  /** The most that snapshots may take there; default: no limit. */
+  /** The most bytes of snapshots on disk; default: no limit. */
   readonly bytes?: string | number;
   /** Default: measured. */
   readonly costs?: FileCosts;
 }
 
-/** What steps are compiled for; a folder goes on with the arithmetic that it was begun with, with any number of threads. */
+/** The target of the steps; a folder continues with the arithmetic it began with, on any number of threads. */
 export type RunTarget = Pick<PlanningOptions, "target" | "threads">;
 
 /** What steps ran on. */
 export interface RanOn {
   readonly target: string;
-  /** With `target: "auto"` why it is not a faster one; what else there is to know about it. */
+  /** With `target: "auto"`, why it is not a faster one; other notes on the target. */
   readonly targetNote: string | null;
 }
 
@@ -33,7 +33,7 @@ const { target, threads } = PLANNING_OPTIONS;
 export const RUN_TARGET: OptionKinds<RunTarget> = { target, threads };
 
 export interface LongRunOptions<S extends Tree, C extends readonly Tree[]> extends RunTarget {
-  /** From the state before step `i`, an i32 scalar, to the one after it. What it closes over has no gradient. */
+  /** From the state before step `i`, an i32 scalar, to the one after it. Captured values have no gradient. */
   readonly step: (state: S, i: Tensor, ...constants: C) => S;
   readonly steps: number;
   /** The first state. */
@@ -42,17 +42,17 @@ export interface LongRunOptions<S extends Tree, C extends readonly Tree[]> exten
   readonly constants?: C;
   /** A scalar of the last state. */
   readonly loss?: (state: S, ...constants: C) => Tensor;
-  /** A scalar of the state before each step; all are added up, and to `loss` where there is one. */
+  /** A scalar of the state before each step; all are summed, and added to `loss` if there is one. */
   readonly stepLoss?: (state: S, i: Tensor, ...constants: C) => Tensor;
   /** The most bytes for programs, buffers and snapshots: `"64MB"` or a number. */
   readonly memory: string | number;
-  /** Keep snapshots in `directory` too, where that is faster than running steps again. */
+  /** Also keep snapshots in `directory`, if that is faster than recomputing steps. */
   readonly disk?: DiskOptions;
-  /** A folder of the run's own: with one, the run goes on where it was when it is called again. */
+  /** A folder for this run alone: with it, a repeated call continues where the run stopped. */
   readonly directory?: string;
-  /** Steps run or reversed between durable points; default: about a second, and a twentieth of the time at most. */
+  /** Steps run or reversed between durable points; default: about a second, and at most a twentieth of the time. */
   readonly every?: number;
-  /** Called now and then, at most every few milliseconds. */
+  /** Called repeatedly, at most every few milliseconds. */
   readonly onProgress?: (progress: Progress) => void;
 }
 
@@ -73,7 +73,7 @@ const OPTIONS: OptionKinds<LongRunOptions<Tree, readonly Tree[]>> = {
 
 const DISK_OPTIONS: OptionKinds<DiskOptions> = { bytes: "anything", costs: "anything" };
 
-/** A whole number from `least` on. */
+/** Requires an integer of at least `least`. */
 export function requireWhole(name: string, value: unknown, least: number, help: string): void {
   if (Number.isInteger(value) && (value as number) >= least && (value as number) <= MOST_ITERATIONS) return;
   fail("InvalidArgument", `${name} is ${describe(value)}`, help);
@@ -102,7 +102,7 @@ export function requireLongRun<S extends Tree, C extends readonly Tree[]>(option
   }
 }
 
-/** A run whose losses of steps, if there are any, are summed up in its state. */
+/** A run whose step losses, if any, are summed in its state. */
 export interface WholeRun {
   readonly step: (state: Tree, i: Tensor, ...constants: readonly Tree[]) => Tree;
   readonly state: Tree;

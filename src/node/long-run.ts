@@ -1,7 +1,7 @@
 /**
  * @file Simulations of many steps, differentiated from the host: the step and its reverse are compiled once, a schedule
- * (src/node/reverse) says which states to keep in memory and on disk within a number of bytes, and with a folder the run
- * survives being killed at any moment. See docs/long-runs.md.
+ * (src/node/reverse) says which states to keep in memory and on disk within a number of bytes, and with a folder the
+ * run can be killed at any moment and resumed. See docs/long-runs.md.
  */
 import { targetOf } from "../api/plan.ts";
 import { parseBytes } from "../base/bytes.ts";
@@ -51,13 +51,13 @@ export interface LongRunResult<S, C extends readonly unknown[]> extends RanOn {
   /** With the structures of state and constants; integers have zeros. */
   readonly gradients: { readonly state: S; readonly constants: C };
   readonly counts: LongRunCounts;
-  /** Of the schedule that the run began or went on with; null where nothing was left to reverse. */
+  /** The schedule that the run began or resumed with; null if no steps were left to reverse. */
   readonly schedule: { readonly name: string; readonly recomputedSteps: number; readonly slotBytes: number } | null;
   /** Arenas, buffers and slots. */
   readonly memoryBytes: number;
-  /** Whether the folder had something to go on from. */
+  /** Whether the run resumed from files in the folder. */
   readonly resumed: boolean;
-  /** Files that were found damaged; what they held was computed again. */
+  /** Files that were damaged; their contents were recomputed. */
   readonly damaged: readonly string[];
 }
 
@@ -121,7 +121,7 @@ function budgetOf(memory: string | number, { programs }: Prepared, durable: bool
   return { memory: parseBytes(memory), fixed: programs.arenaBytes + window + programs.state.bytes };
 }
 
-/** The cheapest schedule for some steps in what the budget leaves for slots. */
+/** The cheapest schedule for some steps in the bytes left for slots. */
 function planSteps(steps: number, { programs }: Prepared, { memory, fixed }: Budget, disk: LevelSpec | null) {
   const [stateBytes, tapeBytes] = [programs.state.bytes, programs.tapeLayout.bytes];
   const slots = memory - fixed;
@@ -154,7 +154,7 @@ async function openStore(files: Files, folder: string, prepared: Prepared, steps
   });
 }
 
-/** What files cost in steps, and how many there may be. */
+/** The disk level: costs of files in steps, and their maximum number. */
 async function diskLevel(disk: DiskOptions, { programs, start }: Prepared, store: Store): Promise<LevelSpec> {
   const { writeCost, readCost } = disk.costs ?? (await measureCosts(programs, start, store));
   const bytes = disk.bytes === undefined ? Number.POSITIVE_INFINITY : parseBytes(disk.bytes);
@@ -162,7 +162,7 @@ async function diskLevel(disk: DiskOptions, { programs, start }: Prepared, store
   return { name: DISK, units, writeCost, readCost };
 }
 
-/** Reverses what is left, from the last state that there is, again and again. */
+/** Reverses the remaining steps, repeatedly starting from the last available state. */
 async function reverseAll(
   run: Execution,
   plan: (steps: number, files: number) => KnownLoopPlan,
@@ -187,7 +187,7 @@ async function reverseAll(
   return first;
 }
 
-/** Value, last state and gradients, out of arenas and blocks. */
+/** Value, last state and gradients, copied out of arenas and blocks. */
 function resultOf<S extends Tree, C extends readonly Tree[]>(
   { steps, stepLoss }: LongRunOptions<S, C>,
   { programs, state, step, constants, loss }: Prepared,
@@ -212,13 +212,11 @@ function resultOf<S extends Tree, C extends readonly Tree[]>(
 }
 
 /**
- * Runs `steps` steps from a state and differentiates a loss of where they lead, in bounded memory. With `directory` the
- * run can be killed at any moment: called again with the same arguments it goes on from the last durable point, to the
+ * Runs `steps` steps from a state and differentiates a loss of the result, in bounded memory. With `directory` the run
+ * can be killed at any moment: called again with the same arguments it continues from the last durable point, to the
  * same bits.
  *
- * @example
- * import { longRun } from "tidemark/node";
- * import { type Tensor, tensor } from "tidemark";
+ * @example import { longRun } from "tidemark/node"; import { type Tensor, tensor } from "tidemark";
  *
  * const { value, gradients } = await longRun({
  *   step: (x: Tensor, _i: Tensor, k: Tensor) => x.sub(x.mul(k)),
@@ -227,8 +225,7 @@ function resultOf<S extends Tree, C extends readonly Tree[]>(
  *   constants: [tensor(0.001, { dtype: "f64" })],
  *   loss: (x) => x.square().sum(),
  *   memory: "1MB",
- * });
- * console.log(value.item(), gradients.constants[0].item());
+ * }); console.log(value.item(), gradients.constants[0].item());
  */
 export async function longRun<S extends Tree, const C extends readonly Tree[] = readonly []>(
   options: LongRunOptions<S, C>,

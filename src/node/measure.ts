@@ -1,12 +1,12 @@
 /**
- * @file What a file costs in evaluations of a step, measured: the step on the first state, and one snapshot written and
- * read. Writes go on beside the steps, which the schedules do not model; a cost that is a little high keeps fewer files.
+ * @file Measures the cost of a file in evaluations of a step: the step on the first state, and one snapshot written and
+ * read. Writes overlap with steps, which schedules do not model; a cost that is slightly too high keeps fewer files.
  */
 import type { Tensor } from "../trace/tensor.ts";
 import type { ForwardPrograms } from "./programs.ts";
 import type { Store } from "./store.ts";
 
-/** How long steps are run for a measurement; at least one is. */
+/** Minimum duration of a measurement; at least one step runs. */
 const MEASURE_MS = 20;
 
 export interface FileCosts {
@@ -21,7 +21,7 @@ export async function measureCosts(
   store: Store,
 ): Promise<FileCosts> {
   programs.startFrom(start);
-  // the first call may still be compiled
+  // the first call may include compilation
   programs.advance(0);
   const before = performance.now();
   let steps = 0;

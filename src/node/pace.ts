@@ -1,14 +1,14 @@
 /**
- * @file When a run stops to let others work. Steps are calls that block; between them the run now and then
+ * @file Decides when a run yields and saves. Steps are blocking calls; between them the run regularly
  *
- *   breathes   gives the event loop a turn, so that writes go on, timers fire and progress is reported
- *   saves      makes what it has durable: every so many evaluations, or when that costs little against the time since
+ *   yields     lets the event loop run, so that writes proceed, timers fire and progress is reported
+ *   saves      makes its state durable: every `every` evaluations, or when that is cheap relative to the time since
  */
 
-/** A turn of the event loop at least this often; more often while files are being written. */
+/** Yield to the event loop at least this often; more often while files are being written. */
 const BREATH_MS = 50;
 const BUSY_BREATH_MS = 4;
-/** Saves cost at most a twentieth of the time, and come at most once a second, unless `every` says otherwise. */
+/** Saves take at most a twentieth of the time and happen at most once a second, unless `every` is set. */
 const SHARE = 20;
 const SAVE_MS = 1000;
 
@@ -22,7 +22,7 @@ export class Pace {
     this.#every = every;
   }
 
-  /** A step was run or reversed; whether to save now, when the last save took `writeMs`. */
+  /** Records a step that was run or reversed; returns whether to save now, given that the last save took `writeMs`. */
   stepped(writeMs: number): boolean {
     this.#evaluations++;
     if (this.#every !== null) return this.#evaluations >= this.#every;

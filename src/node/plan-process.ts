@@ -1,4 +1,4 @@
-/** @file The process that makes one plan and keeps it in the cache (plan-elsewhere.ts). */
+/** @file The child process that makes one plan and stores it in the cache (plan-elsewhere.ts). */
 import { readFileSync } from "node:fs";
 import { ProgramPlans } from "../compiler/assemble.ts";
 import { OPS, type PlanTask, providePlanStore } from "../compiler/plan-cache.ts";
@@ -9,7 +9,7 @@ import { systemPlanStore } from "./plan-store.ts";
 const { key, graph, settings, request } = JSON.parse(readFileSync(0, "utf8")) as PlanTask;
 const { target, rates, donated, persistent } = settings;
 const store = systemPlanStore();
-// values of a graph that was read have other numbers, in the same order: it has another key, and the same plan
+// a parsed graph numbers its values differently, in the same order: its key differs, its plan does not
 providePlanStore(store && { ...store, leastMs: 0, read: () => null, write: (_, text) => store.write(key, text) });
 const description = descriptionOf(target);
 if (description) {

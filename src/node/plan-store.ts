@@ -1,9 +1,9 @@
 /**
- * @file Plans on disk (compiler/plan-cache.ts), in `plans/` of the cache's folder: a sealed file for each (sealed-folder.ts),
- * named by the digest of its key. A file that is not whole, or not what was written here, is no file.
+ * @file Plans on disk (compiler/plan-cache.ts), in `plans/` of the cache's folder: one sealed file per plan
+ * (sealed-folder.ts), named by the digest of its key. An incomplete or foreign file is ignored.
  *
- * Plans are those of one planner: part of every key is a digest of the sources that the package was built from, and the
- * engine's version. Sources that are run as they are have no such digest, and keep no plans.
+ * Plans belong to one version of the planner: every key includes a digest of the sources that the package was built
+ * from, and the engine's version. Unbuilt sources have no such digest and cache no plans.
  */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -12,21 +12,21 @@ import { prune } from "./cache-files.ts";
 import { cacheFolder, NO_CACHE_FOLDER } from "./cache-folder.ts";
 import { SealedFolder } from "./sealed-folder.ts";
 
-/** Put here by the build. */
+/** Defined by the build. */
 declare const TIDEMARK_SOURCES: string | undefined;
 
-/** Bytes; hundreds of large programs. */
+/** Bytes; enough for hundreds of large programs. */
 const LARGEST = 256 * 2 ** 20;
 
-/** What takes less is about as fast as reading it. */
+/** Faster plans are not cached: reading them takes about as long. */
 const LEAST_MS = 50;
 
-/** Switches it off. */
+/** The environment variable that switches the cache off. */
 const VARIABLE = "TIDEMARK_PLAN_CACHE";
 
 const digestOf = (text: string): string => createHash("sha256").update(text).digest("hex");
 
-/** A store in a folder, which is opened when it is needed: that it cannot be costs time, and nothing else. */
+/** A store in a folder that is opened on demand; if that fails, only time is lost. */
 export function planStore(
   open: () => SealedFolder | string,
   planner: string,
@@ -47,7 +47,7 @@ export function planStore(
   };
 }
 
-/** The planner that plans are kept of, or null: sources that nobody built, or switched off. */
+/** The identity of the planner for cache keys; null for unbuilt sources, or if the cache is off. */
 function keptPlanner(env: NodeJS.ProcessEnv): string | null {
   const off = ["0", "off", "false", "no"].includes(env[VARIABLE] ?? "");
   return off || typeof TIDEMARK_SOURCES === "undefined" ? null : `${TIDEMARK_SOURCES} ${process.versions.v8}`;
@@ -61,7 +61,7 @@ function openPlans(env: NodeJS.ProcessEnv): SealedFolder | string {
   return cache === null ? NO_CACHE_FOLDER : SealedFolder.open(cache, FOLDER);
 }
 
-/** Where plans are kept; null where they are not. */
+/** The folder of plans; null if plans are not cached. */
 export function plansFolder(env: NodeJS.ProcessEnv = process.env): string | null {
   const cache = cacheFolder(env);
   const kept = cache !== null && keptPlanner(env) !== null && typeof openPlans(env) !== "string";

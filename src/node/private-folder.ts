@@ -1,18 +1,18 @@
 /**
- * @file A folder that nobody but this user can change. What is read there is used without asking who wrote it (compiled code
- * is loaded into the process by its path), so the folder itself must answer for it:
+ * @file A folder that only this user can change. Its files are used without checking their author (compiled code is
+ * loaded into the process by path), so the folder itself must be trustworthy:
  *
- *   /            root's or ours, others cannot write: nobody can put another folder in the place of the next
+ *   /            owned by root or this user, not writable by others: no one else can replace the next folder
  *   home         the same
- *   tidemark     ours, not a link, writable by nobody else; made with mode 0700
+ *   tidemark     owned by this user, not a link, not writable by others; created with mode 0700
  *
- * A folder that everybody can write is allowed above if its sticky bit is set (`/tmp`): there only the owner of an entry can
- * rename it. Root can do anything, and is trusted. Where the system has no owners and modes (Windows), links alone are refused.
+ * A world-writable parent is allowed if its sticky bit is set (`/tmp`): there only the owner of an entry can rename it.
+ * Root is trusted. On systems without owners and modes (Windows), only links are refused.
  */
 import { lstatSync, mkdirSync, mkdtempSync, realpathSync, rmSync, type Stats, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 
-/** A path without links, or why it is not a folder of ours alone. */
+/** A path without links, or why it is not private to this user. */
 export type PrivateFolder = { readonly path: string } | { readonly problem: string };
 
 const OTHERS_WRITE = 0o022;
@@ -20,7 +20,7 @@ const GROUP_WRITES = 0o020;
 const STICKY = 0o1000;
 const OURS_ALONE = 0o700;
 
-/** What the codes of the system mean; others are shown as they are. */
+/** Descriptions of system error codes; other codes are shown unchanged. */
 const MEANINGS: Readonly<Record<string, string>> = {
   ENOENT: "there is no such folder",
   ENOTDIR: "a part of the path is not a folder",
@@ -34,7 +34,7 @@ const MEANINGS: Readonly<Record<string, string>> = {
   ELOOP: "its links lead in a circle",
 };
 
-/** What the system said, in words. */
+/** The text of a system error. */
 export function systemProblem(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
   return MEANINGS[code ?? ""] ?? code ?? message;
@@ -42,17 +42,17 @@ export function systemProblem(error: unknown): string {
 
 const modeText = ({ mode }: Stats): string => (mode & 0o7777).toString(8);
 
-/** Why a folder above could hand out another one in place of ours, or null. */
+/** Why a parent folder would allow the folder to be replaced, or null. */
 function problemAbove(path: string, uid: number): string | null {
   const found = statSync(path);
   if (found.uid !== uid && found.uid !== 0) return `${path} belongs to user ${found.uid}`;
-  // a group with the number of the user is the user's own
+  // a group with the user's id is the user's private group
   const others = found.gid === uid ? OTHERS_WRITE & ~GROUP_WRITES : OTHERS_WRITE;
   if ((found.mode & others) === 0 || found.mode & STICKY) return null;
   return `others can write to ${path} (mode ${modeText(found)})`;
 }
 
-/** Why a folder is not this user's alone, or null; `path` has no links but perhaps the last. */
+/** Why a folder is not private, or null; only the last component of `path` may be a link. */
 function problemOf(path: string): string | null {
   const found = lstatSync(path);
   if (found.isSymbolicLink()) return "it is a link";
@@ -79,19 +79,19 @@ function checked(path: string, make: (path: string) => void): PrivateFolder {
   }
 }
 
-/** The folder at a path, made where it is not there. */
+/** The folder at a path, created if missing. */
 export function privateFolder(path: string): PrivateFolder {
   return checked(resolve(path), (folder) => {
     mkdirSync(folder, { recursive: true, mode: OURS_ALONE });
   });
 }
 
-/** The same for a folder that is only read: it is not made. */
+/** The same for a folder that is only read: it is not created. */
 export function existingPrivateFolder(path: string): PrivateFolder {
   return checked(resolve(path), () => {});
 }
 
-/** A new folder inside of another, gone with this thread of Node. */
+/** A new folder inside another, removed when this Node thread ends. */
 export function temporaryFolder(within: string): PrivateFolder {
   try {
     const made = mkdtempSync(join(resolve(within), "tidemark-"));

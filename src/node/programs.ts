@@ -1,6 +1,6 @@
 /**
- * @file The programs of a step, each in an arena of its own, all in one memory, and the one state that travels between them. What crosses
- * from one to another is copied from arena to arena; nothing is allocated once they are made.
+ * @file The programs of a step, each with its own arena in one shared memory, and the state that is passed between
+ * them. Values are copied from arena to arena; nothing is allocated after construction.
  *
  * ```
  *   advance   x ⟲               tape   x ⟲ ─→ r               reverse   r ─→ a ⟲             loss   x ─→ value, d_x, d_k
@@ -34,14 +34,14 @@ import type { BoundGraph, LossGraph, ReverseGraphs } from "./step-graphs.ts";
 
 const typesOf = (values: readonly { readonly type: TensorType }[]): readonly TensorType[] => values.map((v) => v.type);
 
-/** A program that has a place in the memory and is not loaded yet. */
+/** A program with an assigned address range, not loaded yet. */
 interface Planned extends BoundGraph {
   readonly placed: PlacedProgram;
 }
 
 /**
- * Where the programs of a run are: side by side in one memory, which on WebAssembly comes in pages of 64 KiB. All of them have
- * their place before the first one is loaded, so that the memory is made once.
+ * The shared memory of a run's programs, one after the other; on WebAssembly it has pages of 64 KiB. All programs get
+ * their addresses before the first one is loaded, so that the memory is allocated once.
  */
 class Space {
   readonly #target: Target;
@@ -80,7 +80,7 @@ class Space {
   }
 }
 
-/** One of the programs: parameters are what changes between runs, then constants that are written once. */
+/** One of the programs: its parameters are values that change between runs, then constants that are written once. */
 class Program {
   readonly #executable: Executable;
   readonly #graph: Graph;
@@ -263,7 +263,7 @@ export class ReversePrograms extends ForwardPrograms {
     this.adjoint = layoutOf([...typesOf(params.slice(1, 1 + adjoints)), ...typesOf(outcome)]);
   }
 
-  /** Runs a step and leaves its tape where it is. */
+  /** Runs a step; its tape stays in the arena. */
   tape(step: number): void {
     this.moveTo(this.#tapeState);
     this.#tape.runAt(step);
@@ -273,7 +273,7 @@ export class ReversePrograms extends ForwardPrograms {
     gather(this.tapeLayout, this.#tapeOut, block);
   }
 
-  /** Runs the reverse of a step on a tape, or on the one that was just left. */
+  /** Runs the reverse of a step on a tape, or on the tape of the last `tape` call. */
   reverse(step: number, tape: Uint8Array | null): void {
     if (tape) scatter(this.tapeLayout, tape, this.#tapeIn);
     else copySection(this.#tapeOut, this.#tapeIn);
@@ -288,7 +288,7 @@ export class ReversePrograms extends ForwardPrograms {
     scatter(this.adjoint, block, [...this.#adjoint, ...this.#outcome]);
   }
 
-  /** Computes the loss of the current state, which begins the adjoint. */
+  /** Computes the loss of the current state and initializes the adjoint. */
   begin(): void {
     const { states, loss, reverse } = this.#parts;
     copySection(this.current, this.#loss.params(0, states));
@@ -328,12 +328,12 @@ export class ReversePrograms extends ForwardPrograms {
     const part = this.#roleOf(leaf);
     if (part >= 0) return bytesOfPart(at(this.#adjoint, part));
     const other = this.#others.indexOf(leaf);
-    // a leaf of the state that no step hands on has an influence only where there are no steps
+    // a leaf of the state that no step passes on influences the loss only if there are no steps
     return other < 0 || (stepped && leaf < this.#parts.states) ? null : bytesOfPart(at(this.#outcome, 1 + other));
   }
 }
 
-/** What adding changes nothing to, the sign of zero included. */
+/** Fills with -0, the neutral element of addition that preserves the sign of zero. */
 function fillMinusZero(bytes: Uint8Array, { dtype }: TensorType): void {
   const count = bytes.byteLength / bytesOf(dtype);
   elementsIn(dtype, bytes.buffer as ArrayBuffer, bytes.byteOffset, count).fill(elementWriter(dtype)(-0));

@@ -1,18 +1,17 @@
-/** @file What a folder has to go on from. */
+/** @file Finds the point in a folder from which a run resumes. */
 import { TidemarkError } from "../base/errors.ts";
 import type { Found } from "./execution.ts";
 import type { ReversePrograms } from "./programs.ts";
 import type { Store } from "./store.ts";
 
-/** Nothing yet. */
+/** A run without files. */
 export function freshRun(steps: number): Found {
   return { left: steps, begun: false, states: [], adjoints: [], damaged: [] };
 }
 
 /**
- * The state of the reverse is read from the last file that is whole; states are read when they are needed. Throws where
- * there are files of the reverse and none is whole: to begin the way back again may take days, which is not for us to
- * decide.
+ * The state of the reverse sweep is read from its last intact file; states are read on demand. Throws if there are
+ * files of the reverse and none is intact: restarting the reverse may take days, which is the user's decision.
  */
 export async function findRun(store: Store, programs: ReversePrograms, steps: number): Promise<Found> {
   const labels = await store.labels();

@@ -1,16 +1,16 @@
 /**
- * @file Files of a cache that are what this user's processes wrote, or are not there. Each ends with a seal: HMAC-SHA256 over
- * its folder's name, its own and its content, with a key that is made once for a machine and user.
+ * @file Authenticated cache files: a file is either as one of this user's processes wrote it, or it is ignored. Each
+ * ends with a seal: HMAC-SHA256 over its folder's name, its own name and its content, with a key generated once per
+ * machine and user.
  *
  *   CACHE/seal-key      32 random bytes, mode 0600
  *   CACHE/native/NAME   content, seal
  *   CACHE/plans/NAME    content, seal
  *
- * Folders are private (private-folder.ts): nobody else can write here while a file is checked and then used, so a file may be
- * used by its path after its bytes were checked. The seal is for what was put there otherwise: by a backup or an image that
- * somebody else made, by a disk error, under a mode that was too wide for a while. It does not protect from programs that
- * run as this user, which can read the key. A key that is missing, or that others could have read, is replaced; what was
- * sealed with it is then made again.
+ * Folders are private (private-folder.ts): no other user can write here between check and use, so a file may be used by
+ * its path after its bytes were checked. The seal covers other changes: a foreign backup or image, a disk error, a mode
+ * that was too permissive for a while. It does not protect against programs that run as this user, which can read the
+ * key. A key that is missing, or that others could have read, is replaced; files sealed with it are then recreated.
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import {
@@ -34,16 +34,19 @@ import { privateFolder, systemProblem, temporaryFolder } from "./private-folder.
 const KEY_NAME = "seal-key";
 const KEY_BYTES = 32;
 const SEAL_BYTES = 32;
-/** No file of ours is larger. */
+/** No cache file is larger. */
 const LARGEST_FILE = 512 * 2 ** 20;
-/** What a file must be able to grow to where a folder counts as writable: a compiled program of some size. */
+/** A folder counts as writable if a file of this size can be written: a typical compiled program. */
 const TRIAL_BYTES = 2 ** 20;
 
-/** The bytes of a file of this user, not through a link; null where it is none, too large, or has one of `forbidden` modes. */
+/**
+ * The bytes of a regular file owned by this user, not followed through a link; null if there is none, it is too large,
+ * or it has one of the `forbidden` mode bits.
+ */
 function readOwn(path: string, forbidden = 0o022): Buffer | null {
   let file: number | undefined;
   try {
-    // a pipe in its place must not be waited for
+    // opening a pipe must not block
     file = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0));
     const found = fstatSync(file);
     const uid = process.getuid?.();
@@ -61,7 +64,7 @@ const readKey = (path: string): Buffer | null => {
   return bytes?.length === KEY_BYTES ? bytes : null;
 };
 
-/** Puts a file under a name that has none; false where it has one already. */
+/** Links a file to a new name; false if the name exists. */
 function linkAs(file: string, path: string): boolean {
   try {
     linkSync(file, path);
@@ -72,7 +75,7 @@ function linkAs(file: string, path: string): boolean {
   }
 }
 
-/** The key of a folder; made if there is none that only this user can read. Throws what the system says. */
+/** The key of a folder, created unless there is one that only this user can read. Throws system errors. */
 function keyOf(folder: string): Buffer | null {
   const path = join(folder, KEY_NAME);
   const known = readKey(path);
@@ -80,7 +83,7 @@ function keyOf(folder: string): Buffer | null {
   const aside = besideName(path);
   try {
     writeFileSync(aside, randomBytes(KEY_BYTES), { mode: 0o600, flag: "wx" });
-    // of several processes that find no key, the first one's is everybody's; a key that is of no use is replaced
+    // if several processes find no key, the first one's is used by all; an unusable key is replaced
     if (!linkAs(aside, path) && readKey(path) === null) renameSync(aside, path);
     return readKey(path);
   } finally {
@@ -106,7 +109,7 @@ export class SealedFolder {
     const inside = privateFolder(join(around.path, name));
     if ("problem" in inside) return inside.problem;
     try {
-      // what a compiler writes has the mode that it likes: nobody else may come that far
+      // a compiler chooses the mode of its files, so the folder must exclude other users
       const { mode } = statSync(inside.path);
       if (mode & 0o077) chmodSync(inside.path, mode & 0o700);
       const key = keyOf(around.path);
@@ -116,7 +119,7 @@ export class SealedFolder {
     }
   }
 
-  /** A folder of this thread's own, with a key that nobody else ever has, or why there is none. */
+  /** A temporary folder of this thread with a random key that is never stored, or why there is none. */
   static temporary(): SealedFolder | string {
     const made = temporaryFolder(tmpdir());
     return "problem" in made ? made.problem : new SealedFolder(made.path, "temporary", randomBytes(KEY_BYTES));
@@ -126,12 +129,12 @@ export class SealedFolder {
     return join(this.path, name);
   }
 
-  /** What follows the content of a file. */
+  /** The seal that follows the content of a file. */
   seal(name: string, content: Uint8Array): Buffer {
     return createHmac("sha256", this.#key).update(`${this.#name}/${name}\n`).update(content).digest();
   }
 
-  /** The content of a file that was written here, or null. */
+  /** The content of a file with a valid seal, or null. */
   read(name: string): Buffer | null {
     const bytes = readOwn(this.pathOf(name));
     if (bytes === null || bytes.length < SEAL_BYTES) return null;
@@ -141,7 +144,7 @@ export class SealedFolder {
     return content;
   }
 
-  /** Whether it could be written. */
+  /** Writes a file with its seal; returns whether it succeeded. */
   write(name: string, content: Uint8Array): boolean {
     return replaceFile(this.pathOf(name), Buffer.concat([content, this.seal(name, content)]));
   }

@@ -1,8 +1,8 @@
 /**
- * @file A simulation without a derivative that can be killed: steps forward alone, in one arena, with the state written to a
- * folder now and then beside the steps that follow. Called again with the same arguments it goes on from the last file that
- * is whole, to the same bits; more steps may be asked for later in the same folder. A step has the bits that it has in
- * `longRun` and in a `scan`.
+ * @file A simulation without derivatives that can be killed and resumed: only forward steps, in one arena, with the
+ * state regularly written to a folder while later steps run. Called again with the same arguments it continues from the
+ * last intact file, to the same bits; more steps may be requested later in the same folder. A step has the bits that it
+ * has in `longRun` and in a `scan`.
  *
  * ```
  *   0 ──────────── 400 ──────── 500 ─ ✕            killed
@@ -38,7 +38,7 @@ import { Trail } from "./trail.ts";
 export interface SimulateOptions<S extends Tree, C extends readonly Tree[]>
   extends RunTarget,
     Pick<LongRunOptions<S, C>, "step" | "steps" | "state" | "constants" | "directory" | "onProgress"> {
-  /** Steps between durable points; default: about a second, and a twentieth of the time at most. */
+  /** Steps between durable points; default: about a second, and at most a twentieth of the time. */
   readonly every?: number;
 }
 
@@ -50,7 +50,7 @@ export interface SimulateResult<S> extends RanOn {
   /** The arena and the buffers of the window. */
   readonly memoryBytes: number;
   readonly resumed: boolean;
-  /** Files that were found damaged and passed over. */
+  /** Damaged files that were skipped. */
   readonly damaged: readonly string[];
 }
 
@@ -77,7 +77,7 @@ function requireSimulate(options: SimulateOptions<Tree, readonly Tree[]>): void 
   }
 }
 
-/** How many steps are done does not make it another run. */
+/** The number of steps is not part of the identity. */
 function identityOf({ traced, inputs, states, constants }: TracedStep, { description }: Target): Identity {
   return {
     what: "simulation",
@@ -99,7 +99,7 @@ async function openStore(files: Files, folder: string, identity: Identity, bytes
   });
 }
 
-/** Makes the last state that is whole, at most `steps` steps in, current; 0 where there is none. */
+/** Makes the last intact state at or before `steps` current; returns its step, 0 if there is none. */
 async function resume(store: Store, programs: ForwardPrograms, there: readonly number[], damaged: string[]) {
   for (const step of [...there].reverse()) {
     try {
@@ -115,19 +115,16 @@ async function resume(store: Store, programs: ForwardPrograms, there: readonly n
 
 /**
  * Runs `steps` steps from a state. With `directory` the run can be killed at any moment: called again with the same
- * arguments it goes on from the last durable state, to the same bits.
+ * arguments it continues from the last durable state, to the same bits.
  *
- * @example
- * import { simulate } from "tidemark/node";
- * import { type Tensor, tensor } from "tidemark";
+ * @example import { simulate } from "tidemark/node"; import { type Tensor, tensor } from "tidemark";
  *
  * const { state } = await simulate({
  *   step: (x: Tensor, _i: Tensor, k: Tensor) => x.sub(x.mul(k)),
  *   steps: 1000,
  *   state: tensor([1, 2], { dtype: "f64" }),
  *   constants: [tensor(0.001, { dtype: "f64" })],
- * });
- * console.log(state.toArray());
+ * }); console.log(state.toArray());
  */
 export async function simulate<S extends Tree, const C extends readonly Tree[] = readonly []>(
   options: SimulateOptions<S, C>,

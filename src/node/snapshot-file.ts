@@ -1,5 +1,5 @@
 /**
- * @file The form of a file that holds a block of bytes, and the errors about it.
+ * @file The file format of a snapshot, and its errors.
  *
  * ```
  *    0  "TIDEMARK"          8  version, u32        12  kind, u32
@@ -9,7 +9,7 @@
  *   96  the contents
  * ```
  *
- * Numbers are little-endian. The step is in the file as well as in its name, so that a renamed file is found out.
+ * Numbers are little-endian. The step is in the file as well as in its name, so that a renamed file is detected.
  */
 import { createHash } from "node:crypto";
 import { grouped, TidemarkError } from "../base/errors.ts";
@@ -24,7 +24,7 @@ const DIGEST_AT = 64;
 export const KINDS = ["state", "adjoint"] as const;
 export type Kind = (typeof KINDS)[number];
 
-/** What a file is about. */
+/** Kind and step of a file. */
 export interface Label {
   readonly kind: Kind;
   readonly step: number;
@@ -48,7 +48,7 @@ export function digestOf(...parts: readonly Uint8Array[]): Uint8Array {
 const sameBytes = (a: Uint8Array, b: Uint8Array): boolean =>
   a.length === b.length && a.every((byte, i) => byte === b[i]);
 
-/** Writes the header of a file whose contents are in place. */
+/** Writes the header of a file whose contents are already in the buffer. */
 export function seal(file: Uint8Array, { kind, step }: Label, fingerprint: Uint8Array): void {
   const view = new DataView(file.buffer, file.byteOffset, HEADER_BYTES);
   file.set(MAGIC);
@@ -60,7 +60,7 @@ export function seal(file: Uint8Array, { kind, step }: Label, fingerprint: Uint8
   file.set(digestOf(file.subarray(0, DIGEST_AT), file.subarray(HEADER_BYTES)), DIGEST_AT);
 }
 
-/** What is wrong with a file of `size` bytes, of which those that fit are in `file`; null for nothing. */
+/** What is wrong with a file of `size` bytes, of which those that fit are in `file`; null if it is valid. */
 export function problemOf(file: Uint8Array, size: number, label: Label, fingerprint: Uint8Array): string | null {
   if (size !== file.length) return `it has ${grouped(size)} bytes and should have ${grouped(file.length)}`;
   const view = new DataView(file.buffer, file.byteOffset, HEADER_BYTES);
@@ -73,7 +73,7 @@ export function problemOf(file: Uint8Array, size: number, label: Label, fingerpr
   return kind === label.kind && step === label.step ? null : `it holds the ${kind} of step ${step}`;
 }
 
-/** What Node's codes mean to somebody who waits for a run. */
+/** Descriptions and advice for Node's error codes. */
 const REASONS: Readonly<Record<string, readonly [string, string]>> = {
   ENOSPC: ["the disk is full", "free some space"],
   EDQUOT: ["the quota is used up", "free some space"],
@@ -88,7 +88,7 @@ const REASONS: Readonly<Record<string, readonly [string, string]>> = {
   EIO: ["the device reports an error", "look after the disk"],
 };
 
-/** An error of the file system as one of ours; anything else stays what it is. */
+/** A file-system error as a StorageError; any other error is unchanged. */
 export function storageError(doing: "write" | "read", path: string, error: unknown, after: string): unknown {
   const { code } = error as NodeJS.ErrnoException;
   if (error instanceof TidemarkError || code === undefined) return error;

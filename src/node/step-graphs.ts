@@ -1,16 +1,16 @@
 /**
- * @file The graphs that run a loop from the host, one call a step. They are not made here but taken from a loop of two
- * turns and its reverse, as autodiff connects the two (autodiff/vjp-loops.ts), so that a step has the bits that it has
- * inside a `scan`, and sums of constants' cotangents continue from turn to turn in the same order:
+ * @file The graphs that run a loop from the host, one call a step. They are extracted from a loop of two iterations and
+ * its reverse, as autodiff connects the two (autodiff/vjp-loops.ts), so that a step has the same bits as inside a
+ * `scan`, and sums of constants' cotangents continue from iteration to iteration in the same order:
  *
  * ```
  *   advance   i, x, k → x'                        the body of the loop
- *   tape      i, x, k → x', r                     the same, which also leaves what the reverse reads
- *   reverse   i, a', r, k → a                     a: cotangents of x, sums for k, what the reverse hands itself
+ *   tape      i, x, k → x', r                     the same, which also returns the values that the reverse reads
+ *   reverse   i, a', r, k → a                     a: cotangents of x, sums for k, other carries of the reverse
  *   loss      x, k → value, d_x, d_k              with all cotangents of floats
  * ```
  *
- * What the functions close over is a constant without a derivative.
+ * Captured values are constants without a derivative.
  */
 import { scan } from "../api/control.ts";
 import { reached } from "../autodiff/activity.ts";
@@ -27,13 +27,15 @@ import { type AnyFunction, flattenArguments, type Traced, traceFlat, traceFuncti
 import type { Tensor } from "../trace/tensor.ts";
 import { leafCount, type Tree } from "../trace/tree.ts";
 
-/** A graph whose last parameters are constants: for each the tensor it is bound to. */
+/** A graph whose last parameters are constants, with the tensor bound to each. */
 export interface BoundGraph {
   readonly graph: Graph;
   readonly constants: readonly Tensor[];
 }
 
-/** What a part of the reverse's state is: the cotangent of a leaf of the state, a constant's sum, or x' itself. */
+/**
+ * The meaning of a part of the reverse's state: the cotangent of a leaf of the state, a constant's sum, or x' itself.
+ */
 export type AdjointRole =
   | { readonly kind: "cotangent"; readonly leaf: number }
   | { readonly kind: "sum"; readonly constant: number }
@@ -55,10 +57,10 @@ export interface LossGraph {
   readonly reaches: readonly boolean[];
 }
 
-/** A step with its arguments, taken apart. */
+/** A traced step with the leaves of its arguments. */
 export interface TracedStep {
   readonly traced: Traced;
-  /** Leaves of the state come first, those of constants next, what is captured last. */
+  /** Leaves of the state first, then those of constants, then captured tensors. */
   readonly inputs: readonly Tensor[];
   readonly states: number;
   readonly constants: number;
@@ -66,7 +68,7 @@ export interface TracedStep {
 
 type Step = (state: Tree, i: Tensor, ...constants: readonly Tree[]) => Tree;
 
-/** Errors about the loop that the user did not write are about the step that the user did. */
+/** Rewrites errors about the generated loop as errors about the user's step. */
 function asStep<T>(name: string, make: () => T): T {
   try {
     return make();
@@ -132,7 +134,7 @@ export function reverseGraphs(step: TracedStep): ReverseGraphs {
   };
 }
 
-/** Parts of the reverse's state by what they begin with: a seed, the last state, or nothing (a sum). */
+/** Roles of the reverse's state by initial value: a seed, the last state, or zero (a sum). */
 function rolesOf(
   { traced, states, constants }: TracedStep,
   joint: Graph,

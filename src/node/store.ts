@@ -1,18 +1,18 @@
 /**
- * @file A folder of facts about a run: "the state before step 700 is this", "the cotangents with the steps from 400 on
- * reversed are that". A fact does not depend on the others, so files may become durable in any order and any part of
- * them may be missing: whatever is found is right, and whatever is not is computed again. Nothing has to be consistent
- * across files, which is what makes a kill at any moment harmless.
+ * @file A folder of independent snapshots of a run: the state before step 700, the cotangents after steps from 400 on
+ * were reversed. Snapshots do not depend on each other, so files may become durable in any order and any of them may be
+ * missing: each file found is valid by itself, and missing ones are recomputed. No consistency across files is needed,
+ * so a kill at any moment is harmless.
  *
- * Writing goes on beside computing, through a window of buffers that are allocated once:
+ * Writing overlaps with computing, through a window of buffers that are allocated once:
  *
  * ```
  *   arena ─ copy ─→ buffer 0 ─ write, fsync, rename, fsync ─→ state-700.tide
  *                   buffer 1 ─ write, …
- *                   none free: whoever wants to write waits
+ *                   none free: the next write waits
  * ```
  *
- * The first write that fails stops the run at its next call here; files that were durable stay.
+ * The first failed write stops the run at its next call here; durable files stay.
  */
 import { join } from "node:path";
 import { invariant } from "../base/invariant.ts";
@@ -38,11 +38,11 @@ export interface StoreOptions {
   readonly fingerprint: Uint8Array;
   /** Bytes of the contents, by kind. */
   readonly sizes: Readonly<Record<Kind, number>>;
-  /** What can be said to somebody whose disk is full. */
+  /** Advice for the error of a failed write. */
   readonly afterFailure: string;
 }
 
-/** What the buffers of a store take. */
+/** Bytes of a store's buffers. */
 export function windowBytes(sizes: Readonly<Record<Kind, number>>): number {
   return WINDOW * (HEADER_BYTES + Math.max(...Object.values(sizes)));
 }
@@ -75,7 +75,7 @@ export class Store {
     return join(this.#options.folder, fileName(label));
   }
 
-  /** What is there, whether it can be read or not. Leftovers of writers that are gone are removed. */
+  /** All files, readable or not. Temporary files of dead writers are removed. */
   async labels(): Promise<readonly Label[]> {
     const { folder } = this.#options;
     const names = await this.#files.list(folder);
@@ -83,10 +83,10 @@ export class Store {
     return names.flatMap((name) => labelOf(name) ?? []);
   }
 
-  /** Has a block filled and written; returns when the block is filled. */
+  /** Fills a block and starts writing it; returns when the block is filled. */
   async put(label: Label, fill: (block: Uint8Array) => void): Promise<void> {
     const name = fileName(label);
-    // the same fact is on its way
+    // the same snapshot is already being written
     if (this.#inFlight.has(name)) return;
     const buffer = await this.#buffer();
     const file = buffer.subarray(0, HEADER_BYTES + this.#options.sizes[label.kind]);
@@ -116,14 +116,14 @@ export class Store {
       await this.#files.write(aside, file);
       await this.#files.rename(aside, path);
     } catch (error) {
-      // what was written of it takes space that may be all that is missing
+      // a partial file takes space that may be needed
       await this.#files.remove(aside).catch(() => undefined);
       throw error;
     }
     await this.#files.syncFolder(folder);
   }
 
-  /** Reads and checks a file; throws `StorageError` where there is none that is whole. */
+  /** Reads and checks a file; throws `StorageError` if there is no intact one. */
   async get(label: Label, use: (block: Uint8Array) => void): Promise<void> {
     await this.#inFlight.get(fileName(label));
     const buffer = await this.#buffer();
@@ -154,7 +154,7 @@ export class Store {
     await this.#files.remove(this.pathOf(label));
   }
 
-  /** Waits until a file that was put is durable. */
+  /** Waits until a file is durable. */
   async durable(label: Label): Promise<void> {
     await this.#inFlight.get(fileName(label));
     this.check();
@@ -172,7 +172,7 @@ export class Store {
     this.read = 0;
   }
 
-  /** Throws what went wrong with a write. */
+  /** Throws the error of a failed write. */
   check(): void {
     if (this.#failure !== null) throw this.#failure;
   }
@@ -194,7 +194,7 @@ export class Store {
   }
 }
 
-/** Half-written files of a process that is gone, or of this one before; files of others stay, whatever their names end with. */
+/** Temporary files of a dead process, or earlier ones of this process; all other files stay, whatever their suffix. */
 function isLeftover(name: string): boolean {
   const match = /^(?:run\.json|run\.lock|(?:state|adjoint)-\d+\.tide)\.(\d+)\.tmp$/.exec(name);
   if (!match) return false;

@@ -1,6 +1,6 @@
 /**
- * @file The last durable points of one kind: two, so that a damaged file has one before it to fall back to, and a third
- * while it is being written. A point is given up only when two later ones are durable.
+ * @file The last durable points of one kind: two, so that there is an earlier one if a file is damaged, and a third
+ * while it is being written. A point is removed only when two later ones are durable.
  */
 import type { Kind } from "./snapshot-file.ts";
 import type { Store } from "./store.ts";
@@ -12,16 +12,16 @@ export class Trail {
   readonly #kind: Kind;
   #steps: number[];
 
-  /** `steps`: what there is already, oldest first. */
+  /** `steps`: existing points, oldest first. */
   constructor(store: Store, kind: Kind, steps: readonly number[] = []) {
     this.#store = store;
     this.#kind = kind;
     this.#steps = [...steps];
   }
 
-  /** `keep`: whether a file is in use otherwise, and must stay. */
+  /** `keep`: whether a file has another use and must stay. */
   async add(step: number, fill: (block: Uint8Array) => void, keep: (step: number) => boolean): Promise<void> {
-    // the one before is durable when this one begins, so that there are always two
+    // the previous point is durable before this one begins, so there are always two
     const last = this.#steps.at(-1);
     if (last !== undefined) await this.#store.durable({ kind: this.#kind, step: last });
     this.#steps = this.#steps.filter((each) => each !== step);

@@ -1,8 +1,8 @@
 /**
- * @file A training loop that can be killed. The step is compiled with its state donated, so parameters and moments stay
- * in the arena; now and then they are copied out and written to a folder, beside the steps that follow. Called again with
- * the same arguments the loop goes on from the last checkpoint, to the same bits: batches are a function of the step's
- * number, so that nothing has to be remembered about them.
+ * @file A training loop that can be killed and resumed. The step is compiled with its state donated, so parameters and
+ * moments stay in the arena; regularly they are copied out and written to a folder while later steps run. Called again
+ * with the same arguments the loop continues from the last checkpoint, to the same bits: batches are a function of the
+ * step number, so no state of them has to be saved.
  */
 import { compile } from "../api/compile.ts";
 import { PLANNING_OPTIONS, type PlanningOptions, requirePlanning, targetOf } from "../api/plan.ts";
@@ -22,11 +22,11 @@ import { Pace } from "./pace.ts";
 import { Store } from "./store.ts";
 import { Trail } from "./trail.ts";
 
-/** How the step is planned and what it is compiled for: fewer bytes, or more threads, do not make it another run. */
+/** Options of planning and compilation; these are not part of the run's identity. */
 const PLANNED = ["memory", "maxSlowdown", "strategy", "segments", "target", "threads"] as const;
 type StepOptions = Pick<PlanningOptions, (typeof PLANNED)[number]>;
 
-/** Of some options, or of their kinds, those that are about planning the step. */
+/** The planning options among all options. */
 function plannedOf<T extends object>(from: T): Pick<T, Extract<keyof T, (typeof PLANNED)[number]>> {
   return Object.fromEntries(Object.entries(from).filter(([name]) => PLANNED.includes(name as never))) as never;
 }
@@ -38,10 +38,10 @@ export interface TrainOptions<S extends Tree, B extends readonly Tree[]> extends
   readonly step: (state: S, ...batch: B) => readonly [S, Tensor];
   readonly state: S;
   readonly steps: number;
-  /** The further arguments of step `i`: the same ones whenever it is asked. */
+  /** The further arguments of step `i`; must be a pure function of `i`. */
   readonly batch: (i: number) => Readonly<B> | Promise<Readonly<B>>;
   readonly directory: string;
-  /** Steps between checkpoints; default: about a second, and a twentieth of the time at most. */
+  /** Steps between checkpoints; default: about a second, and at most a twentieth of the time. */
   readonly every?: number;
   /** Called after each step. */
   readonly onStep?: (i: number, loss: Tensor) => void;
@@ -49,12 +49,12 @@ export interface TrainOptions<S extends Tree, B extends readonly Tree[]> extends
 
 export interface TrainResult<S> extends RanOn {
   readonly state: S;
-  /** Of the last step; null where there was none. */
+  /** Of the last step; null if no step ran. */
   readonly loss: Tensor | null;
   /** Steps that this process ran. */
   readonly ran: number;
   readonly resumed: boolean;
-  /** Checkpoints that were found damaged and passed over. */
+  /** Damaged checkpoints that were skipped. */
   readonly damaged: readonly string[];
 }
 
@@ -94,7 +94,7 @@ function checkpointOf({ graph, resultTree }: Traced, flat: Flat): Checkpoint {
   return { layout: layoutOf([...states, at(graph.results, graph.results.length - 1).type]), flat };
 }
 
-/** How many steps are done does not make it another run: more may be asked for later. */
+/** The number of steps is not part of the identity: more may be requested later. */
 function identityOf(traced: Traced, start: readonly Tensor[], arithmetic: string): Identity {
   return {
     what: "training",
@@ -111,7 +111,7 @@ interface Point {
   readonly loss: Tensor | null;
 }
 
-/** The last checkpoint that is whole, at most `steps` steps in; throws where there are some and none is whole. */
+/** The last intact checkpoint at or before `steps`; throws if there are some and none is intact. */
 async function lastPoint(store: Store, { layout, flat }: Checkpoint, steps: number, damaged: string[]) {
   const there = (await store.labels()).map(({ step }) => step).sort((a, b) => a - b);
   let failure: unknown = null;
@@ -134,14 +134,10 @@ async function lastPoint(store: Store, { layout, flat }: Checkpoint, steps: numb
 }
 
 /**
- * Trains for a number of steps; killed at any moment and called again, it goes on from the last checkpoint.
+ * Trains for a number of steps; killed at any moment and called again, it continues from the last checkpoint.
  *
- * @example
- * import { mkdtempSync } from "node:fs";
- * import { tmpdir } from "node:os";
- * import { join } from "node:path";
- * import { type Tensor, tensor, valueAndGrad } from "tidemark";
- * import { train } from "tidemark/node";
+ * @example import { mkdtempSync } from "node:fs"; import { tmpdir } from "node:os"; import { join } from "node:path";
+ * import { type Tensor, tensor, valueAndGrad } from "tidemark"; import { train } from "tidemark/node";
  *
  * const { state, loss } = await train({
  *   step(w: Tensor, x: Tensor) {
@@ -152,8 +148,7 @@ async function lastPoint(store: Store, { layout, flat }: Checkpoint, steps: numb
  *   steps: 100,
  *   batch: (i) => [tensor([1, i % 2])],
  *   directory: mkdtempSync(join(tmpdir(), "training-")),
- * });
- * console.log(state.toArray(), loss?.item());
+ * }); console.log(state.toArray(), loss?.item());
  */
 export async function train<S extends Tree, B extends readonly Tree[]>(
   options: TrainOptions<S, B>,
@@ -184,7 +179,7 @@ async function trainAlone(options: TrainOptions<Tree, readonly Tree[]>, files: F
   const { point, there } = await lastPoint(store, checkpoint, steps, damaged);
   const trail = new Trail(store, "state", there);
   const pace = new Pace(every);
-  // the one that the folder was claimed for, and no other
+  // exactly the target that the folder was claimed for
   const run = compile(step, { ...stepOptions(options), target, threads: target.threads });
   let { state, loss, step: i } = point ?? { state: first, loss: null, step: 0 };
   const begun = i;

@@ -1,10 +1,10 @@
 /**
- * @file The system's C compiler: which there is, what it compiles for, and shared objects from text. Asked once for each
- * process; what it says about the machine is kept on disk, so that a second start runs no compiler at all.
+ * @file The system's C compiler: finding it, probing its target, and compiling text to shared objects. Probed once per
+ * process; the result is cached on disk, so that a later start runs no compiler at all.
  *
- * Flags: everything the processor has (`-march=native`), and nothing that changes a rounding. `-ffp-contract=off` because
- * fusing multiplications with additions is decided by the text; `-fno-math-errno` and `-fno-trapping-math` take away what
- * only programs can see that look at error flags; never `-ffast-math`.
+ * Flags: everything the processor has (`-march=native`), and nothing that changes a rounding. `-ffp-contract=off`
+ * because the generated text decides about fused multiply-add; `-fno-math-errno` and `-fno-trapping-math` change only
+ * error flags, which programs do not read; never `-ffast-math`.
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -16,7 +16,7 @@ import { keptFolder } from "./cache.ts";
 
 const COMPILERS = ["cc", "gcc", "clang"] as const;
 
-/** In words of the compiler; the same for every program. */
+/** Compiler flags, the same for every program. */
 const FLAGS: readonly string[] = [
   "-std=gnu11",
   "-O3",
@@ -28,22 +28,22 @@ const FLAGS: readonly string[] = [
   "-fwrapv",
   "-fno-strict-aliasing",
   "-w",
-  // A thread of Node that ends takes its libraries with it, and threads of programs may still be in them.
+  // Libraries stay loaded when a Node thread ends, since threads of programs may still run in them.
   ...(process.platform === "linux" ? ["-Wl,-z,nodelete"] : []),
 ];
 const LIBRARIES = ["-lm", "-lpthread"];
 
-/** What makes code for this machine; `-march` is not known for every processor. */
+/** Flags for code tuned to this machine; not every processor supports `-march`. */
 const MACHINE_FLAGS = ["-march=native", "-mcpu=native"] as const;
 
-/** Of a question about the compiler itself. */
+/** Timeout of a probe. */
 const LONGEST_ANSWER_MS = 60_000;
 
 export interface Compiler {
   readonly command: string;
   /** First line of `--version`. */
   readonly version: string;
-  /** Compiler, its version, flags and processor: what a compiled file depends on beside its text. */
+  /** Compiler, its version, flags and processor: everything a compiled file depends on besides its text. */
   readonly identity: string;
   readonly flags: readonly string[];
   /** 32-bit lanes of the widest register. */
@@ -57,7 +57,7 @@ function commandPath(command: string, folders: string): string | null {
     const path = join(folder, command);
     try {
       accessSync(path, constants.X_OK);
-      // As it is named: what it is a link to may ask by which name it was called (ccache).
+      // Keep the link's own name: its target may depend on the name it is called by (ccache).
       if (statSync(path).isFile()) return path;
     } catch {
       // not in this folder
@@ -84,7 +84,7 @@ interface Probe {
   readonly fma: boolean;
 }
 
-/** Asks a compiler for its version and for the macros that say what the processor has; or why it is of no use. */
+/** Asks a compiler for its version and for the macros that describe the processor; or why it cannot be used. */
 function probe(command: string): Probe | string {
   const version = run(command, ["--version"])?.split("\n")[0];
   if (version === undefined) return `${command} does not say its version`;
@@ -104,7 +104,7 @@ function isProbe(value: unknown): value is Probe {
   return typeof version === "string" && flags && [4, 8, 16].includes(lanes ?? 0) && typeof fma === "boolean";
 }
 
-/** The probe of an earlier start where compiler and processor are the same. */
+/** The cached probe if compiler and processor are unchanged. */
 function knownProbe(path: string): Probe | string {
   const { size, mtimeMs } = statSync(path);
   const name = `compiler-3-${digest(path, `${size}`, `${mtimeMs}`, cpus()[0]?.model ?? "")}.json`;
@@ -115,7 +115,7 @@ function knownProbe(path: string): Probe | string {
       const value: unknown = JSON.parse(cached.toString("utf8"));
       if (isProbe(value)) return value;
     } catch {
-      // made again below
+      // probed again below
     }
   }
   const made = probe(path);
@@ -160,13 +160,13 @@ function findCompiler(wanted: readonly string[], folders: string): Compiler | st
   return first ?? `no C compiler: looked for ${wanted.join(", ")} in PATH`;
 }
 
-/** The same compiler for a lesser machine: with other flags in place of those for this one. */
+/** The same compiler for a less capable machine: with other machine flags. */
 export function compilerFor(compiler: Compiler, machine: string, lanes: Compiler["lanes"]): Compiler {
   const flags = [...FLAGS, machine];
   return { ...compiler, flags, lanes, fma: false, identity: digest(compiler.identity, flags.join(" ")) };
 }
 
-/** Compiles text to a shared object at a path; what the compiler needs on the way lies beside it. */
+/** Compiles text to a shared object at a path; temporary files of the compiler lie next to it. */
 export function compileTo(compiler: Pick<Compiler, "command" | "flags">, text: string, path: string): void {
   const args = [...compiler.flags, "-x", "c", "-", "-o", path, ...LIBRARIES];
   const env = { ...process.env, TMPDIR: dirname(path) };

@@ -1,10 +1,10 @@
 /**
- * @file Shared objects in this process: compiled where they are not in the cache, loaded through koffi, which calls C without
- * a compiled addon of ours. koffi is an optional package and this is the one file that loads it; it is loaded when the first
- * program is, not before.
+ * @file Shared objects in this process: compiled if they are not in the cache, and loaded through koffi, which calls C
+ * without a compiled addon in this package. koffi is an optional package, loaded only here, together with the first
+ * program.
  *
- * A file of the cache ends with a seal over what comes before, which linkers do not mind; one that was cut short, changed or
- * put there by somebody else is not loaded, since it could do anything, but compiled again in its place.
+ * A file in the cache ends with a seal over its content, which linkers ignore. A truncated, changed or foreign file is
+ * not loaded, since it could do anything, but compiled again and replaced.
  */
 import { appendFileSync, chmodSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -23,7 +23,7 @@ interface Koffi {
 
 let loaded: Koffi | string | undefined;
 
-/** koffi, or one line that says why it is not there. */
+/** koffi, or one line that says why it is unavailable. */
 export function foreignFunctions(): Koffi | string {
   loaded ??= loadKoffi();
   return loaded;
@@ -64,9 +64,9 @@ function tryLoad(koffi: Koffi, path: string, stepwise: boolean): Library | null 
   }
 }
 
-/** The path of a file of a folder that is whole and ours, or null. */
+/** The path of a complete file with a valid seal, or null. */
 function knownPath(folder: SealedFolder, name: string): string | null {
-  // Loaded by its path after its bytes were checked: nobody else can write to the folder.
+  // Loaded by its path after its bytes were checked: no other user can write to the folder.
   return folder.read(name) === null ? null : folder.pathOf(name);
 }
 
@@ -86,7 +86,7 @@ function compileInto(folder: SealedFolder, name: string, compiler: Compiler, tex
   }
 }
 
-/** A library, compiled into a folder; why the folder is of no use otherwise. Throws where the folder is not to blame. */
+/** A library compiled into a folder, or why the folder cannot be used. Throws if the fault is not the folder's. */
 function madeIn(folder: SealedFolder, name: string, { koffi, compiler, text, stepwise }: LibraryRequest) {
   try {
     const path = compileInto(folder, name, compiler, text);
@@ -98,7 +98,7 @@ function madeIn(folder: SealedFolder, name: string, { koffi, compiler, text, ste
   }
 }
 
-/** A program to be had as code. */
+/** A program to compile and load. */
 export interface LibraryRequest {
   readonly koffi: Koffi;
   readonly compiler: Compiler;
@@ -128,7 +128,7 @@ export function libraryFor(request: LibraryRequest): Library {
   });
 }
 
-/** A program of nothing, which needs of a system what all programs do. */
+/** An empty program with the same system requirements as any other. */
 const TRIAL_TEXT = `#include <math.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -140,7 +140,7 @@ void tidemark_arena(void *arena, size_t bytes) {}
 
 const tried = new Map<string, string | null>();
 
-/** Why programs cannot be compiled and loaded, in one line, or null; found out by doing it, once for a thread of Node. */
+/** Why programs cannot be compiled and loaded, in one line, or null; determined by a trial, once per Node thread. */
 export function loadProblem(koffi: Koffi, compiler: Compiler): string | null {
   const key = `${cacheFolder()} ${compiler.identity}`;
   const known = tried.get(key);

@@ -1,6 +1,6 @@
 /**
- * @file The target `native`: C for this machine, compiled by its compiler, run on an arena of the process. Importing
- * `tidemark/node` makes it known under its name.
+ * @file The target `native`: C for this machine, compiled by the system's compiler, run on an arena of the process.
+ * Importing `tidemark/node` registers it.
  */
 import { isMainThread } from "node:worker_threads";
 import { TidemarkError } from "../../base/errors.ts";
@@ -25,7 +25,7 @@ import { foreignFunctions, libraryFor, loadProblem } from "./library.ts";
 
 type Koffi = Exclude<ReturnType<typeof foreignFunctions>, string>;
 
-/** Threads of programs that nobody can run any more are sent home, and all of a worker of Node when it ends. */
+/** Joins a program's threads when its machine is garbage-collected, and all of them when a Node worker exits. */
 const abandoned = new FinalizationRegistry<() => void>((close) => close());
 const closers = new Set<() => void>();
 if (!isMainThread) {
@@ -34,7 +34,7 @@ if (!isMainThread) {
   });
 }
 
-/** Closes once, however often it is asked to, and at the latest when this thread of Node ends. */
+/** Closes once, at the latest when this Node thread ends. */
 function closingOnce(close: () => void): () => void {
   const once = (): void => {
     if (closers.delete(once)) close();
@@ -43,13 +43,13 @@ function closingOnce(close: () => void): () => void {
   return once;
 }
 
-/** A buffer that can grow where it is; types of ES2023 do not have it yet. */
+/** A resizable buffer; ES2023's types do not have it yet. */
 interface Resizable {
   readonly maxByteLength: number;
   resize(bytes: number): void;
 }
 
-/** Memory of the process. With a limit it grows where it is; without one, or where that much cannot be had, it moves. */
+/** Memory of the process. With a limit it grows in place; without one, or if the limit cannot be reserved, it moves. */
 class NativeMemory extends HostMemory {
   readonly #koffi: Koffi;
   /** Bytes; arenas start at a multiple, as the plan's offsets do. */
@@ -95,7 +95,7 @@ class NativeMemory extends HostMemory {
   }
 }
 
-/** A buffer of no bytes that can grow to `most` without moving; null where so much cannot be reserved. */
+/** An empty buffer that can grow to `most` bytes without moving; null if that cannot be reserved. */
 function growing(most: number): ArrayBuffer | null {
   const Growing = ArrayBuffer as unknown as new (bytes: number, options: { maxByteLength: number }) => ArrayBuffer;
   try {
@@ -110,12 +110,12 @@ function growing(most: number): ArrayBuffer | null {
 export interface CProgram {
   readonly description: TargetDescription;
   readonly options: NativeEmitOptions;
-  /** What it uses of the machine, in one line. */
+  /** Features of the machine that it uses, in one line. */
   readonly uses: string;
   emit(placed: PlacedProgram, options: NativeEmitOptions): NativeSource;
 }
 
-/** What compiles C and calls it. */
+/** Compiles C and calls it. */
 interface Toolchain {
   readonly koffi: Koffi;
   readonly compiler: Compiler;
@@ -187,8 +187,8 @@ export function cTarget(
 }
 
 /**
- * What tests ask for beside: no fused multiply-add, no Winograd (by default where there is no fused multiply-add, so that
- * without it results have the bits of every other target), all calls shared, code for another machine.
+ * Additional options for tests: no fused multiply-add, no Winograd (the default without fused multiply-add, so that
+ * results then have the bits of every other target), all calls split among threads, code for another machine.
  */
 export interface NativeRequest extends TargetRequest {
   readonly fma?: boolean;

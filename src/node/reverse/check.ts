@@ -1,7 +1,6 @@
 /**
- * @file A machine that follows a schedule's actions and refuses what cannot be done: a state or tape that is not there, a
- * place that is taken or does not exist, a step reversed out of order. It shares no code with the schedulers; its counts
- * are those that are reported.
+ * @file A machine that checks a schedule's actions: it rejects a missing state or tape, a slot that is occupied or does
+ * not exist, a step reversed out of order. It shares no code with the schedulers; reports use its counts.
  */
 import type { Action, Level, Place } from "./action.ts";
 
@@ -20,24 +19,24 @@ export interface Counts {
   readonly peakUnits: readonly number[];
   readonly writes: readonly number[];
   readonly reads: readonly number[];
-  /** Advances by the steps' costs (1 unless given), and what writing and reading costs. */
+  /** Advances weighted by the steps' costs (1 by default), plus the cost of writes and reads. */
   readonly cost: number;
   readonly actions: number;
 }
 
 export interface Checked extends Counts {
-  /** What the first refused action wanted; null when the steps were all reversed and nothing was left behind. */
+  /** The first invalid action; null if all steps were reversed and all slots freed. */
   readonly problem: string | null;
 }
 
 export interface CheckOptions {
   /** What each step costs. */
   readonly costs?: ArrayLike<number> | undefined;
-  /** One number a step: evaluations are added to it. */
+  /** One counter per step: evaluations are added to it. */
   readonly evaluations?: Uint32Array | undefined;
 }
 
-/** What a level may hold: the state before a step, or its tape. */
+/** Content of a slot: the state before a step, or its tape. */
 interface Content {
   readonly what: "state" | "tape";
   readonly step: number;
@@ -138,7 +137,7 @@ function reverse(m: Machine, step: number, level: number, slot: number): string 
   return null;
 }
 
-/** Does one action; what is wrong with it, or null. */
+/** Executes one action; returns what is wrong with it, or null. */
 function act(m: Machine, action: Action): string | null {
   switch (action.kind) {
     case "advance": {
@@ -209,7 +208,7 @@ function unfinished(m: Machine): string | null {
   return kept > 0 ? `${kept} places are not freed` : null;
 }
 
-/** Follows the actions for a loop of `steps` steps, to the end or to the first that cannot be done. */
+/** Executes the actions for a loop of `steps` steps, to the end or to the first invalid one. */
 export function checkActions(
   steps: number,
   levels: readonly Level[],

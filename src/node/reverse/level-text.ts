@@ -1,4 +1,4 @@
-/** @file Levels of snapshots as people write them: `mem:4,disk:20:w=2:r=1`, fastest first; `inf` for no limit. */
+/** @file Parses levels of snapshots: `mem:4,disk:20:w=2:r=1`, fastest first; `inf` for no limit. */
 import { TidemarkError } from "../../base/errors.ts";
 import type { LevelSpec } from "./action.ts";
 

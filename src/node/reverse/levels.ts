@@ -1,6 +1,7 @@
 /**
- * @file Snapshots on several levels, each slower than the one before: Aupy and Herrmann, "H-Revolve", ACM TOMS 46 (2020).
- * Level k has cₖ slots; a snapshot there costs wₖ, a restore rₖ, in evaluations of a step. With the first state current,
+ * @file Snapshots on several levels, each slower than the one before: Aupy and Herrmann, "H-Revolve", ACM TOMS 46
+ * (2020). Level k has cₖ slots; a snapshot there costs wₖ, a restore rₖ, in evaluations of a step. With the first state
+ * current,
  *
  * ```
  *   O_k(n, m)   n steps, the state not kept, m slots of level k and all of those below free
@@ -9,21 +10,21 @@
  *               = min( O_{k-1}(n, c_{k-1}),  min over j of  j + O_k(n-j, m-1) + r_k + P_k(j, m) )
  * ```
  *
- * is the least sum of advances, writes and reads. O(n² · slots), and closed for a first level at no cost. Loops too long
- * for the tables are cut before they are looked up: every p steps on a level without a limit, p the cheapest (the best
- * schedules become periodic: Aupy and Herrmann, "Periodicity in optimal hierarchical checkpointing schemes", 2017); as a
- * binomial schedule with all slots that are left on others. Then fewer levels may be cheaper, and are tried.
+ * is the least sum of advances, writes and reads. O(n² · slots), and closed for a first level at no cost. Loops too
+ * long for the tables are cut first: every p steps on a level without a limit, p the cheapest (the best schedules
+ * become periodic: Aupy and Herrmann, "Periodicity in optimal hierarchical checkpointing schemes", 2017); as a binomial
+ * schedule with all remaining slots on others. Then fewer levels may be cheaper, so these are tried too.
  */
 import { at, invariant } from "../../base/invariant.ts";
 import { binomialSplit, leastAdvances } from "../../loops/binomial.ts";
 import { type Actions, type LevelSpec, WORK } from "./action.ts";
 import type { Held } from "./segments.ts";
 
-/** Inner steps of the dynamic program, and cells of its tables, that are worth their time. */
+/** Inner steps of the dynamic program, and cells of its tables, that fit the time limit. */
 const WORK_LIMIT = 1e8;
 const CELL_LIMIT = 4e6;
 
-/** What is best on a level, for n steps and m free slots of it. */
+/** The optimum on a level, for n steps and m free slots of it. */
 interface LevelTable {
   /** Longest loop that is solved. */
   readonly solved: number;
@@ -34,14 +35,14 @@ interface LevelTable {
   kept(n: number, m: number): number;
   /** Whether the state is kept on this level rather than on one below. */
   keeps(n: number, m: number): boolean;
-  /** How far to advance from a kept state; 0 to give it up and use the levels below. */
+  /** How far to advance from a kept state; 0 to free it and use the levels below. */
   split(n: number, m: number): number;
 }
 
 export interface LevelsPlan {
   readonly cost: number;
   readonly optimal: boolean;
-  /** For the levels that are used, the first ones. */
+  /** Tables of the levels in use, the first ones. */
   readonly tables: readonly LevelTable[];
 }
 
@@ -85,10 +86,10 @@ function solveLayer(spec: LevelSpec, lower: Float64Array, fewer: Float64Array | 
   return { open, kept, split };
 }
 
-/** Whether slots never run out. */
+/** Whether the level has enough slots for every step. */
 const unlimited = (spec: LevelSpec, steps: number): boolean => spec.units >= steps - 1;
 
-/** The distance of states kept at regular intervals that costs the least a step: a write, a read, two ways over it. */
+/** The period of kept states with the least cost per step: a write, a read, and two passes over it. */
 function periodOf({ writeCost, readCost }: LevelSpec, kept: Float64Array): number {
   let [period, least] = [1, Number.POSITIVE_INFINITY];
   for (let j = 1; j < kept.length; j++) {
@@ -134,7 +135,7 @@ function stepsWithin(steps: number, specs: readonly LevelSpec[]): number {
   );
 }
 
-/** Cuts what is too long as `byLevels` does, and adds up. */
+/** The cost when pieces that are too long are cut as `byLevels` does. */
 function costOf(steps: number, specs: readonly LevelSpec[], tables: readonly LevelTable[]): number {
   const top = tables.length - 1;
   let cost = 0;
@@ -158,7 +159,7 @@ function costOf(steps: number, specs: readonly LevelSpec[], tables: readonly Lev
   return cost;
 }
 
-/** How to use the levels, fastest first, for a loop; infinite cost where no state can be kept. */
+/** How to use the levels, fastest first, for a loop; infinite cost if no state can be kept. */
 export function planLevels(
   steps: number,
   specs: readonly LevelSpec[],
@@ -192,7 +193,10 @@ interface Kept extends Held {
   readonly slots: number;
 }
 
-/** Follows the tables. What is kept last is given up first, so a slot is the number of states already on its level. */
+/**
+ * Executes the choices of the tables. The last kept state is freed first, so a slot is the number of states already on
+ * its level.
+ */
 export function* byLevels(steps: number, specs: readonly LevelSpec[], { tables }: LevelsPlan): Actions {
   const kept: Kept[] = [];
   const used = specs.map(() => 0);
@@ -206,7 +210,7 @@ export function* byLevels(steps: number, specs: readonly LevelSpec[], { tables }
     let level = tables.length - 1;
     let slots = at(specs, level).units;
     const last = kept.at(-1);
-    /** The kept state to go on from, if the current one is kept. */
+    /** The kept state equal to the current one, if there is one. */
     let from: Kept | null = null;
     if (last) {
       yield { kind: "restore", step: last.step, level: last.level, slot: last.slot };

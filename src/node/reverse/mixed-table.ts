@@ -1,27 +1,27 @@
 /**
- * @file Where to keep a state and where a tape, when both share the same units: Maddison, "Step-based checkpointing with
- * high-level algorithmic differentiation", 2024, here with sizes of their own, a state taking a units and a tape b. With x₀ as the
- * current state, not kept, and u units free, l steps need at least
+ * @file Chooses between keeping states and tapes when both share the same units: Maddison, "Step-based checkpointing
+ * with high-level algorithmic differentiation", 2024, here with separate sizes, a units per state and b per tape. With
+ * x₀ as the current state, not kept, and u units free, l steps need at least
  *
  * ```
  *   m(1, u) = 1                                                                the working tape
- *   m(l, u) = min   1 + m(l-1, u-b)                      keep the tape of step 0 and go on from x₁
- *                   min over i of  i + m(l-i, u-a) + m(i, u)   keep x₀, go on from x_i; then x₀ again, its units free
+ *   m(l, u) = min   1 + m(l-1, u-b)                      keep the tape of step 0 and continue from x₁
+ *                   min over i of  i + m(l-i, u-a) + m(i, u)   keep x₀, continue from x_i; then from x₀, with its units free
  * ```
  *
- * evaluations. Binomial schedules are b = ∞, store-all is a large u. What is kept last is given up first, so places are a
- * stack and need no search. All i are tried where that is O(l² u) ≤ `WORK_LIMIT`; for longer loops those near the best i
- * of one step less (1.1 % worse at most where both were run), and loops that the table cannot hold are split as binomial
- * ones until it can.
+ * evaluations. Binomial schedules are b = ∞, store-all is a large u. The last kept item is freed first, so slots form a
+ * stack and need no search. All i are tried while O(l² u) ≤ `WORK_LIMIT`; for longer loops only those near the best i
+ * of l - 1 steps (at most 1.1 % worse where both were measured), and loops too long for the table are split by the
+ * binomial rule until they fit.
  */
 import { at } from "../../base/invariant.ts";
 import { binomialSplit } from "../../loops/binomial.ts";
 
-/** The first thing to do: keep the tape of the first step, or keep its state and advance. */
+/** The first action: keep the tape of the first step, or keep its state and advance. */
 export type MixedChoice = "tape" | number;
 
 export interface MixedTable {
-  /** Evaluations of l steps with u units free; infinite where nothing is possible. */
+  /** Evaluations of l steps with u units free; infinite if impossible. */
   evaluations(l: number, u: number): number;
   choice(l: number, u: number): MixedChoice;
   /** Whether no schedule has fewer. */
@@ -33,7 +33,7 @@ export interface MixedSizes {
   readonly tapeUnits: number;
 }
 
-/** Inner steps of the dynamic program, and cells of its table, that are worth their time. */
+/** Inner steps of the dynamic program, and cells of its table, that fit the time limit. */
 const WORK_LIMIT = 5e7;
 const CELL_LIMIT = 2e6;
 
@@ -51,7 +51,7 @@ interface Cells {
   readonly window: number;
   readonly width: number;
   readonly cost: Float64Array;
-  /** 0 for the tape, else how far to advance. */
+  /** 0 for the tape, otherwise how far to advance. */
   readonly choice: Int32Array;
   /** By units: the best way to advance for one step less. */
   readonly last: Int32Array;
@@ -63,10 +63,10 @@ function solveCell(cells: Cells, l: number, u: number): void {
   const taped = u >= tapeUnits ? 1 + at(cost, (l - 1) * width + u - tapeUnits) : Number.POSITIVE_INFINITY;
   let best = Number.POSITIVE_INFINITY;
   let far = 0;
-  // l evaluations, one a step, are the least there can be
+  // l evaluations, one per step, are the minimum
   if (taped > l && u >= stateUnits) {
     const middle = at(last, u);
-    // the part behind is as long as there are tapes for
+    // the second part is as long as tapes fit
     far = Math.max(1, l - 1 - Math.floor((u - stateUnits) / tapeUnits));
     best = far + at(cost, far * width + u) + at(cost, (l - far) * width + u - stateUnits);
     const high = Math.min(l - 1, middle + window);
@@ -100,7 +100,7 @@ function effortFor(steps: number, units: number): MixedEffort {
   return { steps: held, window: Math.floor(WORK_LIMIT / (2 * held * (units + 1))) };
 }
 
-/** The split of a loop too long for the table; as many steps as have tapes at the end when no second state fits. */
+/** The split of a loop too long for the table; if no second state fits, the second part is as long as tapes fit. */
 function longChoice(l: number, u: number, { stateUnits, tapeUnits }: MixedSizes): number {
   const snapshots = Math.floor(u / stateUnits);
   if (snapshots > 1) return binomialSplit(l, snapshots);

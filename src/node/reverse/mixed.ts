@@ -1,6 +1,6 @@
 /**
- * @file Mixed schedules: follows the choices of `mixed-table.ts`. What is kept forms a stack; a slot is the height of the
- * stack when it was put there.
+ * @file Mixed schedules: executes the choices of `mixed-table.ts`. Kept items form a stack; a slot is the height of the
+ * stack before the item was pushed.
  */
 import { at, invariant } from "../../base/invariant.ts";
 import { type Action, type Actions, type Level, WORK } from "./action.ts";
@@ -51,7 +51,7 @@ export function* mixed(steps: number, units: number, sizes: MixedSizes, table: M
     here = yield* resume(end);
   }
 
-  /** Restores the last kept state, and advances again where the choice is to keep it. */
+  /** Restores the last kept state, and advances again if the choice is to keep it. */
   function* resume(end: number): Generator<Action, number, undefined> {
     const { step, slot } = at(kept, kept.length - 1);
     yield { kind: "restore", step, level: 0, slot };

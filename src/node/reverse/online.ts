@@ -1,8 +1,8 @@
 /**
- * @file Schedules for loops whose length is known only when they end. Before step i the loop says whether it is the last;
- * if not, x_i may be kept, in the place of another state. When the loop ends, the pieces between the kept states are
- * reversed by binomial schedules. Whoever runs `while (condition(x))` learns that step i is the last by running it: tape it
- * into a second state buffer, and x_i is still there to be kept.
+ * @file Schedules for loops whose length is known only when they end. Before step i the loop reports whether it is the
+ * last; if not, x_i may be kept, replacing another state. When the loop ends, the pieces between the kept states are
+ * reversed by binomial schedules. A `while (condition(x))` loop learns that step i is the last only by running it: tape
+ * it into a second state buffer, so that x_i can still be kept.
  *
  * Which states to keep, with s snapshots and the i-th gap between kept states reversed with s - i of them:
  *
@@ -12,10 +12,10 @@
  *
  *                          0 ─── s+1 ─── s ─── s-1 ─── … ─── 3 ─ 2    the gaps' largest lengths; fence posts between them
  *
- *                        Keep all posts and, between them, every second state; give up the leftmost that is no post.
+ *                        Keep all posts and, between them, every second state; drop the leftmost state that is not a post.
  *   beyond               Wang, Moin and Iaccarino, "Minimal repetition dynamic checkpointing", SIAM J. Sci. Comput. 31
  *                        (2009): kept states have levels, one with a later one of higher level is dispensable. No step runs
- *                        more often than in the best schedule that knows l. The posts are where it would be by itself
+ *                        more often than in the best schedule that knows l. The posts are where this rule would place them
  *                        at l = C(s+2, 2), all at level 1.
  * ```
  */
@@ -24,19 +24,19 @@ import { binomialSplit, reach } from "../../loops/binomial.ts";
 import type { Actions } from "./action.ts";
 import { type Held, placesOf, reverseSegments, type Split, tapeAndReverse } from "./segments.ts";
 
-/** Whether x_i is kept, and instead of which kept state (its index, or null while there are places left). */
+/** Whether x_i is kept, and which kept state it replaces (its index, or null while slots are free). */
 type Decision = { readonly keep: false } | { readonly keep: true; readonly instead: number | null };
 
 const PASS: Decision = { keep: false };
 
-/** The states to keep as the loop goes on; offered each state but that of the last step, in order. */
+/** Chooses the states to keep while the loop runs; it is offered each state but that of the last step, in order. */
 interface Keeper {
   offer(step: number): Decision;
 }
 
 /** Decides for lengths up to C(s+2, 2) + 1. */
 function postKeeper(s: number, held: readonly Held[]): Keeper {
-  /** Index of the next post, its position, and how many of `held` are posts from the left on. */
+  /** Index of the next post, its position, and how many of `held`, from the left, are posts. */
   let index = 0;
   let post = 0;
   let settled = 1;
@@ -70,14 +70,14 @@ function levelKeeper(s: number): Keeper {
   return {
     offer() {
       if (from < to) {
-        // the rightmost: a little cheaper, on average, than the leftmost
+        // the rightmost: slightly cheaper on average than the leftmost
         to--;
         levels.splice(to, 1);
         levels.push(pending);
         pending = 0;
         return { keep: true, instead: to };
       }
-      // levels fall from left to right; with a higher one behind them, the lower ones on the right are dispensable
+      // levels decrease from left to right; once a higher one follows, the lower ones on the right are dispensable
       pending++;
       [from, to] = [s, s];
       while (from > 1 && at(levels, from - 1) < pending) from--;
@@ -101,8 +101,8 @@ function onlineKeeper(s: number, held: readonly Held[]): Keeper {
 }
 
 /**
- * Runs a loop of at least one step and reverses it. `isLast` is asked once for each step, in order, before its action is
- * taken: the current state is then that step's.
+ * Runs a loop of at least one step and reverses it. `isLast` is called once per step, in order, before its action is
+ * executed: the current state is then that step's.
  */
 export function* online(snapshots: number, isLast: (step: number) => boolean): Actions {
   const free = [...placesOf(0, snapshots)].reverse();

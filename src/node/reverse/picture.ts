@@ -1,6 +1,6 @@
 /**
- * @file A schedule as text: time goes down, steps go across, a line for each sweep (forward to some step, then backward
- * over the tapes that are there).
+ * @file A schedule as text: time goes down, steps go across, one line per sweep (forward to some step, then backward
+ * over the available tapes).
  *
  * ```
  *   ▪──▪─◀      ▪ state kept at the end of the sweep's forward part   ─ step run   ━ step run, its tape kept
@@ -8,8 +8,8 @@
  *   ▪─◀
  * ```
  *
- * Longer loops are condensed: a character stands for several steps and shows the most telling of them, and lines are left
- * out evenly.
+ * Longer loops are condensed: a character stands for several steps and shows the most telling of them, and lines are
+ * left out evenly.
  */
 import { at } from "../../base/invariant.ts";
 import type { Action, Schedule } from "./action.ts";
@@ -31,7 +31,7 @@ interface Sweep {
   readonly reversed: readonly [number, number];
 }
 
-/** A sweep ends where something other than reversing and freeing follows a reversed step. */
+/** A sweep ends when an action other than reversing or freeing follows a reversed step. */
 function* sweepsOf(actions: Iterable<Action>): Generator<Sweep, void, undefined> {
   const held = new Map<string, number>();
   let index = 0;
@@ -56,7 +56,7 @@ function* sweepsOf(actions: Iterable<Action>): Generator<Sweep, void, undefined>
   if (reversed) yield { index, ran, taped, kept, reversed };
 }
 
-/** In the order in which one hides another. */
+/** By priority: later marks hide earlier ones. */
 const MARKS = [" ", "·", "─", "━", "◀", "▪"] as const;
 const [, LEFT, RAN, TAPED, REVERSED, KEPT] = [0, 1, 2, 3, 4, 5] as const;
 
@@ -84,7 +84,7 @@ function ruler(steps: number, columns: number): string {
   return text;
 }
 
-/** The picture, a line break after each line; nothing for a loop of no steps. */
+/** The picture, a line break after each line; empty for a loop without steps. */
 export function schedulePicture(schedule: Schedule, options: PictureOptions = {}): string {
   const { steps } = schedule;
   if (steps === 0) return "";

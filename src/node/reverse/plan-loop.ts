@@ -1,8 +1,8 @@
 /**
- * @file From bytes to a schedule: how to reverse a loop whose state and tape have these sizes within a budget. The budget
- * covers what reversal keeps — states, tapes, the working tape — and not the current state and the cotangents, which the
- * loop has anyway. States and tapes share one block of memory (`mixed-table.ts`) in units of a fraction of the smaller:
- * a few fractions are tried, for what rounding wastes.
+ * @file Chooses a schedule for a number of bytes: how to reverse a loop with given sizes of state and tape within a
+ * budget. The budget covers the states, tapes and working tape of the reversal, but not the current state and the
+ * cotangents, which the loop needs anyway. States and tapes share one block of memory (`mixed-table.ts`) in units of a
+ * fraction of the smaller one: a few fractions are tried to reduce rounding waste.
  */
 import { grouped, TidemarkError } from "../../base/errors.ts";
 import { at } from "../../base/invariant.ts";
@@ -17,18 +17,18 @@ import { bySplits, placesOf, type Split } from "./segments.ts";
 import { sumsBefore, variablePlan } from "./variable.ts";
 
 export interface LoopSpec {
-  /** null: known only when the loop ends. */
+  /** null: unknown until the loop ends. */
   readonly steps: number | null;
-  /** Of what a restart needs. */
+  /** Of the state that a restart needs. */
   readonly stateBytes: number;
-  /** Of what the adjoint of one step reads. */
+  /** Of the tape that the adjoint of one step reads. */
   readonly tapeBytes: number;
   readonly budgetBytes: number;
-  /** Every place starts at a multiple of it; 1 unless given. */
+  /** The alignment of every slot; 1 by default. */
   readonly alignBytes?: number | undefined;
-  /** What each step costs, relative to each other; equal unless given. */
+  /** Relative costs of the steps; equal by default. */
   readonly stepCosts?: ArrayLike<number> | undefined;
-  /** Where states can go beside memory, costs in evaluations of a step; outside of the budget. */
+  /** Additional levels for states, with costs in evaluations of a step; not counted in the budget. */
   readonly slower?: readonly LevelSpec[] | undefined;
 }
 
@@ -45,7 +45,7 @@ export interface KnownLoopPlan extends LoopMemory {
   readonly schedule: Schedule;
   /** Evaluations of steps beyond one each. */
   readonly extraSteps: number;
-  /** The same by the steps' costs, with what slower levels cost. */
+  /** The same weighted by the steps' costs, plus the cost of slower levels. */
   readonly extraCost: number;
 }
 
@@ -56,14 +56,14 @@ export interface OnlineLoopPlan extends LoopMemory {
   actions(isLast: (step: number) => boolean): Actions;
 }
 
-/** How many states fit beside the working tape. */
+/** How many states fit in addition to the working tape. */
 export function snapshotsFor(budgetBytes: number, stateBytes: number, tapeBytes: number): number {
   const left = budgetBytes - tapeBytes;
   if (left < 0) return 0;
   return stateBytes === 0 ? Number.MAX_SAFE_INTEGER : Math.floor(left / stateBytes);
 }
 
-/** More places than this are of no use: they reverse half a million steps with two evaluations each. */
+/** The largest useful number of slots: they reverse half a million steps with two evaluations each. */
 const MOST_ONLINE = 1024;
 
 /** Fractions of the smaller of state and tape that are tried as units. */
@@ -77,7 +77,7 @@ interface Sizes extends Pick<LoopSpec, "stateBytes" | "tapeBytes" | "budgetBytes
 
 interface Candidate extends LoopMemory {
   readonly name: string;
-  /** Evaluations beyond one a step; null where only following the actions tells. */
+  /** Evaluations beyond one per step; null if it must be measured by executing the actions. */
   readonly extraSteps: number | null;
   actions(): Actions;
 }
@@ -89,11 +89,11 @@ function storeAll(steps: number, { tapeBytes }: Sizes): Candidate {
   return { name: "store-all", ...memory, extraSteps: 0, actions: () => periodic(steps, every) };
 }
 
-/** Sizes of units that are worth a try. */
+/** Candidate sizes of units. */
 function unitSizes({ stateBytes, tapeBytes, budgetBytes, align }: Sizes): readonly number[] {
   const smallest = (budgetBytes - tapeBytes) / MOST_UNITS;
   const [less, more] = [Math.min(stateBytes, tapeBytes), Math.max(stateBytes, tapeBytes)];
-  // without a remainder nothing is wasted
+  // nothing is wasted if the sizes divide
   const fractions = more % less === 0 ? [1] : FRACTIONS;
   const sizes = fractions.map((n) => Math.max(less / n, smallest));
   const aligned = sizes.map((bytes) => Math.ceil(bytes / align) * align);
@@ -160,7 +160,7 @@ function statesIn(steps: number, sizes: Sizes, spec: LoopSpec): readonly Candida
   return found;
 }
 
-/** What following a candidate's actions takes. */
+/** Counts of a candidate, measured by executing its actions. */
 function measure({ levels, actions }: Candidate, costs: Float64Array | null): { steps: number; cost: number } {
   let [steps, cost] = [0, 0];
   for (const action of actions()) {
@@ -176,7 +176,7 @@ function measure({ levels, actions }: Candidate, costs: Float64Array | null): { 
 function planKnown(steps: number, sizes: Sizes, spec: LoopSpec): KnownLoopPlan {
   const whole = storeAll(steps, sizes);
   const candidates = [whole].filter(({ bytes }) => bytes <= sizes.budgetBytes);
-  // nothing is better than to repeat nothing, and nothing is possible without the working tape
+  // no recomputation is optimal, and nothing works without the working tape
   if (candidates.length === 0 && sizes.tapeBytes <= sizes.budgetBytes) {
     const found = unitSizes(sizes).map((unit) => mixedIn(steps, sizes, unit));
     candidates.push(...[...found, periodicIn(steps, sizes)].filter((each) => each !== null));

@@ -1,6 +1,6 @@
 /**
- * @file Schedules by name. Each entry says what it is and makes a `Schedule` from the same few numbers; what an entry
- * cannot do with them is the caller's to fix and said in numbers.
+ * @file Schedules by name. Each entry has a summary and makes a schedule from the same few numbers; numbers it cannot
+ * use are the caller's error, reported with the numbers.
  */
 import { grouped, TidemarkError } from "../../base/errors.ts";
 import { guess } from "../../base/suggest.ts";
@@ -16,15 +16,15 @@ import { variablePlan } from "./variable.ts";
 
 export interface ScheduleOptions {
   readonly steps: number;
-  /** States that can be kept; for `mixed` the units that hold a state or a tape each. */
+  /** The number of states that can be kept; for `mixed`, units of one state or tape each. */
   readonly snapshots: number;
-  /** For `periodic`: steps between kept states; as few as the snapshots allow unless given. */
+  /** For `periodic`: steps between kept states; by default as few as the snapshots allow. */
   readonly every?: number | undefined;
-  /** For `variable`: what each step costs. */
+  /** For `variable`: the cost of each step. */
   readonly costs?: ArrayLike<number> | undefined;
   /** For `multi-level`, fastest first. */
   readonly levels?: readonly LevelSpec[] | undefined;
-  /** For `mixed`: units of a state and of a tape, one each unless given. */
+  /** For `mixed`: units of a state and of a tape, one each by default. */
   readonly sizes?: MixedSizes | undefined;
 }
 
@@ -55,7 +55,7 @@ function makePeriodic(steps: number, snapshots: number, every: number): Omit<Sch
 }
 
 function makeMixed({ steps, snapshots, sizes = { stateUnits: 1, tapeUnits: 1 } }: ScheduleOptions) {
-  // one tape for each step but the last is all that can be of use
+  // at most one tape per step but the last is useful
   const units = Math.min(snapshots, Math.max(0, steps - 1) * Math.max(sizes.stateUnits, sizes.tapeUnits));
   const table = mixedTable(steps, units, sizes);
   if (!Number.isFinite(table.evaluations(steps, units))) {
@@ -128,7 +128,7 @@ const SCHEDULES = {
     make(options) {
       requireSnapshot(options);
       const { steps } = options;
-      // more than one a step are never used, whether the length is known or not
+      // more than one per step are never used, whether the length is known or not
       const snapshots = Math.min(options.snapshots, steps);
       const isLast = (step: number): boolean => step === steps - 1;
       return { levels: [memoryLevel(snapshots)], actions: () => (steps === 0 ? none() : online(snapshots, isLast)) };
@@ -150,7 +150,7 @@ export type ScheduleName = keyof typeof SCHEDULES;
 
 export const SCHEDULE_NAMES = Object.keys(SCHEDULES) as readonly ScheduleName[];
 
-/** What a schedule is, in a line. */
+/** A one-line description of a schedule. */
 export function summaryOf(name: ScheduleName): string {
   return SCHEDULES[name].summary;
 }
@@ -160,7 +160,7 @@ function requireCount(what: string, n: number): void {
   throw new TidemarkError("InvalidArgument", `${n} ${what}`, { help: "give a whole number, 0 or more" });
 }
 
-/** The schedule of a name for a loop of `steps` steps; a loop of none is reversed by doing nothing. */
+/** The schedule of a name for a loop of `steps` steps; a loop without steps has no actions. */
 export function scheduleNamed(name: string, options: ScheduleOptions): Schedule {
   const known = SCHEDULE_NAMES.find((each) => each === name);
   if (!known) {

@@ -1,19 +1,21 @@
 /**
- * @file The engine of all schedules that keep states alone and choose where by a *split*: from a kept state with steps up
- * to `end` left, how far to the next one? The same choice is made again whenever the state is restored, so nothing is
- * remembered but what is kept: memory is proportional to the number of snapshots.
+ * @file The engine of all schedules that keep only states and place them by a *split*: the distance from a kept state
+ * to the next one, given the steps up to `end`. The choice is repeated whenever the state is restored, so only the kept
+ * states are stored: memory is proportional to the number of snapshots.
  *
  * ```
  *   held   0───────────p1──────p2───┐ sweep: split, keep, split, keep, … until one step is left
- *                                   └─ tape end-1, reverse end-1, restore the last held state, again
+ *                                   └─ tape end-1, reverse end-1, restore the last held state, repeat
  * ```
  *
- * A state from which one step is left is not kept on the way, and given up when it is restored.
+ * A state with one remaining step is not kept, and is freed when it is restored.
  */
 import { at as item } from "../../base/invariant.ts";
 import { type Action, type Actions, type Place, WORK } from "./action.ts";
 
-/** How far to advance from `from`, at least 1 and less than `end - from`, with `snapshots` > 1 places, its own counted. */
+/**
+ * How far to advance from `from`, at least 1 and less than `end - from`, with `snapshots` > 1 slots, including its own.
+ */
 export type Split = (from: number, end: number, snapshots: number) => number;
 
 /** A state that is kept. */
@@ -21,7 +23,7 @@ export interface Held extends Place {
   readonly step: number;
 }
 
-/** A step's tape made and used at once. */
+/** Tapes a step and reverses it at once. */
 export function* tapeAndReverse(step: number): Actions {
   yield { kind: "tape", step, level: WORK, slot: 0 };
   yield { kind: "reverse", step, level: WORK, slot: 0 };
@@ -30,13 +32,13 @@ export function* tapeAndReverse(step: number): Actions {
 const snapshot = ({ step, level, slot }: Held): Action => ({ kind: "snapshot", step, level, slot });
 const restore = ({ step, level, slot }: Held): Action => ({ kind: "restore", step, level, slot });
 
-/** Where a reversal starts from. Both lists are used up. */
+/** The starting point of a reversal. Both lists are consumed. */
 export interface Stock {
   /** States in order of steps, x₀ first. */
   readonly held: Held[];
-  /** The places left, the next one to use last. */
+  /** Free slots, the next one to use last. */
   readonly free: Place[];
-  /** The step of the current state, if it is one to start from. */
+  /** The step of the current state, if there is one to start from. */
   readonly current: number | null;
 }
 
@@ -69,7 +71,7 @@ export function* reverseSegments(end: number, split: Split, { held, free, curren
   }
 }
 
-/** A whole schedule from x₀ as the current state; `places` are used in their order. */
+/** A complete schedule from x₀ as the current state; `places` are used in order. */
 export function bySplits(steps: number, places: readonly Place[], split: Split): Actions {
   return reverseSegments(steps, split, { held: [], free: [...places].reverse(), current: 0 });
 }

@@ -5,16 +5,15 @@
  *   T(a, b, s) = min over a < k < b of  C(a, k) + T(k, b, s-1) + T(a, k, s)        T(a, b, 1): from x_a each time
  * ```
  *
- * The best k moves right when a or b does (Griewank and Walther, "Evaluating Derivatives", 2008, chapter 12), so k is
- * looked for between those of (a, b-1) and (a+1, b): O(L² s) altogether. Tables grow as L² s as well; a loop too long for
- * them is split where a binomial schedule of equal steps would split it, by number or by share of the cost, whichever is
- * cheaper.
+ * The best k is monotone in a and b (Griewank and Walther, "Evaluating Derivatives", 2008, chapter 12), so k is
+ * searched between those of (a, b-1) and (a+1, b): O(L² s) in total. Tables grow as L² s too; a loop too long for them
+ * is split like a binomial schedule of equal steps, by number or by fraction of the cost, whichever is cheaper.
  */
 import { at } from "../../base/invariant.ts";
 import { binomialSplit } from "../../loops/binomial.ts";
 import { bySplits, placesOf, type Split } from "./segments.ts";
 
-/** Cells of the tables of splits that are worth their memory. */
+/** Cells of the tables of splits that fit the memory limit. */
 const CELL_LIMIT = 1.6e7;
 
 /** Sum of the costs of the steps before each. */
@@ -24,7 +23,7 @@ export function sumsBefore(costs: ArrayLike<number>): Float64Array {
   return before;
 }
 
-/** T(a, b, 1): every state before b is reached from x_a again. */
+/** T(a, b, 1): every state before b is recomputed from x_a. */
 function solveOne(before: Float64Array): Float64Array {
   const width = before.length;
   const cost = new Float64Array(width * width);
@@ -85,7 +84,7 @@ function exactPlan(before: Float64Array, snapshots: number): VariablePlan {
   };
 }
 
-/** Splits at the binomial schedule's share of the cost rather than of the number of steps. */
+/** Splits at the binomial schedule's fraction of the cost instead of the number of steps. */
 function shareSplit(before: Float64Array): Split {
   return (from, end, s) => {
     const share = binomialSplit(end - from, s) / (end - from);
@@ -111,7 +110,7 @@ function costOf(before: Float64Array, snapshots: number, split: Split): number {
 /** Where to keep states of a loop whose steps cost `costs`, with `snapshots` ≥ 1. */
 export function variablePlan(costs: ArrayLike<number>, snapshots: number): VariablePlan {
   const before = sumsBefore(costs);
-  // more snapshots than steps are of no use
+  // more snapshots than steps are useless
   const useful = Math.max(1, Math.min(snapshots, costs.length - 1));
   const width = before.length;
   if (width < 2 ** 16 && width * width * useful <= CELL_LIMIT) return exactPlan(before, useful);
