@@ -16,14 +16,14 @@ const BESIDE = /\.\d+-\d+-\d+\.tmp$/;
 let written = 0;
 
 /** A temporary name next to a file, unique across processes and threads. */
-export function besideName(path: string): string {
+export function temporaryName(path: string): string {
   written += 1;
   return `${path}.${process.pid}-${threadId}-${written}.tmp`;
 }
 
 /** Replaces a file atomically; returns whether it succeeded. */
 export function replaceFile(path: string, content: Uint8Array | string): boolean {
-  const aside = besideName(path);
+  const aside = temporaryName(path);
   try {
     writeFileSync(aside, content, { mode: 0o600 });
     renameSync(aside, path);
@@ -53,7 +53,7 @@ export function prune(folder: string, most: number): void {
   }
 }
 
-interface FoundFile {
+interface CacheFile {
   readonly path: string;
   readonly bytes: number;
   /** Time of last use, in milliseconds. */
@@ -61,7 +61,7 @@ interface FoundFile {
 }
 
 /** Files of a folder; temporary files abandoned by killed processes are removed. */
-function filesIn(folder: string): readonly FoundFile[] {
+function filesIn(folder: string): readonly CacheFile[] {
   return readdirSync(folder).flatMap((name) => {
     const path = join(folder, name);
     const found = lstatSync(path, { throwIfNoEntry: false });
@@ -73,7 +73,7 @@ function filesIn(folder: string): readonly FoundFile[] {
   });
 }
 
-function removeOldest(files: readonly FoundFile[], most: number): void {
+function removeOldest(files: readonly CacheFile[], most: number): void {
   let total = files.reduce((sum, { bytes }) => sum + bytes, 0);
   if (total <= most) return;
   for (const { path, bytes } of files.toSorted((a, b) => a.used - b.used || (a.path < b.path ? -1 : 1))) {

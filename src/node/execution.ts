@@ -14,12 +14,12 @@
 import { TidemarkError } from "../base/errors.ts";
 import { at, invariant } from "../base/invariant.ts";
 import type { Tensor } from "../trace/tensor.ts";
+import { DurablePoints } from "./durable-points.ts";
 import { Pace } from "./pace.ts";
 import type { ReversePrograms } from "./programs.ts";
 import type { Action } from "./reverse/action.ts";
 import type { KnownLoopPlan } from "./reverse/plan-loop.ts";
 import type { Store } from "./store.ts";
-import { Trail } from "./trail.ts";
 
 /** The name of the level whose snapshots are files. */
 export const DISK = "disk";
@@ -46,7 +46,7 @@ export interface ExecutionOptions {
 }
 
 /** The point from which a run starts or resumes. */
-export interface Found {
+export interface ResumePoint {
   readonly left: number;
   readonly begun: boolean;
   /** Steps of the existing files: states, and cotangents, oldest first. */
@@ -56,7 +56,7 @@ export interface Found {
 }
 
 /** Memory of a schedule: its levels consecutive in one block; the last level is the disk. */
-interface Slots {
+interface SlotMemory {
   readonly block: Uint8Array;
   readonly levels: readonly { readonly from: number; readonly unitBytes: number }[];
 }
@@ -76,15 +76,15 @@ export class Execution {
   readonly files: Set<number>;
   readonly #o: ExecutionOptions;
   readonly #pace: Pace;
-  readonly #trails: { readonly state: Trail; readonly adjoint: Trail } | null;
+  readonly #trails: { readonly state: DurablePoints; readonly adjoint: DurablePoints } | null;
   /** States in memory: step by offset in the block. */
   readonly #inMemory = new Map<number, number>();
   /** Steps of the schedule's files, by slot. */
   readonly #onDisk = new Map<number, number>();
-  #slots: Slots = { block: new Uint8Array(0), levels: [] };
+  #slots: SlotMemory = { block: new Uint8Array(0), levels: [] };
   #base = 0;
 
-  constructor(options: ExecutionOptions, found: Found) {
+  constructor(options: ExecutionOptions, found: ResumePoint) {
     this.#o = options;
     this.left = found.left;
     this.begun = found.begun;
@@ -92,7 +92,10 @@ export class Execution {
     this.damaged = [...found.damaged];
     this.#pace = new Pace(options.every);
     const { store } = options;
-    this.#trails = store && { state: new Trail(store, "state"), adjoint: new Trail(store, "adjoint", found.adjoints) };
+    this.#trails = store && {
+      state: new DurablePoints(store, "state"),
+      adjoint: new DurablePoints(store, "adjoint", found.adjoints),
+    };
   }
 
   /** Makes the state before `step` current, starting from the nearest kept state. */
@@ -264,7 +267,7 @@ export class Execution {
       programs.advance(step);
       this.forwardSteps++;
       if (this.#stepped()) await this.#saveState(step + 1);
-      if (this.#pace.wantsBreath(this.#busy)) await this.#breathe(step);
+      if (this.#pace.shouldYield(this.#busy)) await this.#breathe(step);
     }
   }
 
@@ -286,7 +289,7 @@ export class Execution {
     this.left = step;
     this.reversedSteps++;
     if (this.#stepped()) await this.#saveAdjoint();
-    if (this.#pace.wantsBreath(this.#busy)) await this.#breathe(step);
+    if (this.#pace.shouldYield(this.#busy)) await this.#breathe(step);
   }
 
   get #busy(): boolean {
@@ -326,7 +329,7 @@ export class Execution {
 
   async #breathe(step: number): Promise<void> {
     this.#report(step);
-    await this.#pace.breathe();
+    await this.#pace.yieldToEvents();
     this.#o.store?.check();
   }
 }

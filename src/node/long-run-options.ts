@@ -21,13 +21,16 @@ export interface DiskOptions {
 export type RunTarget = Pick<PlanningOptions, "target" | "threads">;
 
 /** What steps ran on. */
-export interface RanOn {
+export interface UsedTarget {
   readonly target: string;
   /** With `target: "auto"`, why it is not a faster one; other notes on the target. */
   readonly targetNote: string | null;
 }
 
-export const ranOn = ({ target, note }: ChosenTarget): RanOn => ({ target: target.description.name, targetNote: note });
+export const usedTarget = ({ target, note }: ChosenTarget): UsedTarget => ({
+  target: target.description.name,
+  targetNote: note,
+});
 
 const { target, threads } = PLANNING_OPTIONS;
 export const RUN_TARGET: OptionKinds<RunTarget> = { target, threads };
@@ -74,7 +77,7 @@ const OPTIONS: OptionKinds<LongRunOptions<Tree, readonly Tree[]>> = {
 const DISK_OPTIONS: OptionKinds<DiskOptions> = { bytes: "anything", costs: "anything" };
 
 /** Requires an integer of at least `least`. */
-export function requireWhole(name: string, value: unknown, least: number, help: string): void {
+export function requireInteger(name: string, value: unknown, least: number, help: string): void {
   if (Number.isInteger(value) && (value as number) >= least && (value as number) <= MOST_ITERATIONS) return;
   fail("InvalidArgument", `${name} is ${describe(value)}`, help);
 }
@@ -83,9 +86,9 @@ export function requireLongRun<S extends Tree, C extends readonly Tree[]>(option
   requireOptions("longRun", options as unknown as LongRunOptions<Tree, readonly Tree[]>, OPTIONS);
   requireTarget("longRun", options);
   requireFunction("longRun", "step", options.step, "longRun({ step: (state, i) => state, … })");
-  requireWhole("longRun: steps", options.steps, 0, "give a whole number, 0 or more");
+  requireInteger("longRun: steps", options.steps, 0, "give a whole number, 0 or more");
   if (options.every !== undefined)
-    requireWhole("longRun: every", options.every, 1, "give a number of steps, 1 or more");
+    requireInteger("longRun: every", options.every, 1, "give a number of steps, 1 or more");
   if (!options.loss && !options.stepLoss) {
     fail("InvalidArgument", "longRun: there is no loss", "give loss, a function of the last state, or stepLoss");
   }
@@ -103,7 +106,7 @@ export function requireLongRun<S extends Tree, C extends readonly Tree[]>(option
 }
 
 /** A run whose step losses, if any, are summed in its state. */
-export interface WholeRun {
+export interface SummedRun {
   readonly step: (state: Tree, i: Tensor, ...constants: readonly Tree[]) => Tree;
   readonly state: Tree;
   readonly loss: AnyFunction;
@@ -114,7 +117,7 @@ interface Summed {
   readonly total: Tensor;
 }
 
-export function withTotal<S extends Tree, C extends readonly Tree[]>(options: LongRunOptions<S, C>): WholeRun {
+export function withTotal<S extends Tree, C extends readonly Tree[]>(options: LongRunOptions<S, C>): SummedRun {
   const { step, loss, stepLoss } = options as unknown as LongRunOptions<Tree, readonly Tree[]>;
   if (!stepLoss) return { step, state: options.state, loss: loss as AnyFunction };
   const constants = (options.constants ?? []) as readonly Tree[];

@@ -20,9 +20,9 @@ import { tensorFrom, tensorsOf } from "./layout.ts";
 import {
   type DiskOptions,
   type LongRunOptions,
-  type RanOn,
-  ranOn,
   requireLongRun,
+  type UsedTarget,
+  usedTarget,
   withTotal,
 } from "./long-run-options.ts";
 import { measureCosts } from "./measure.ts";
@@ -44,7 +44,7 @@ export interface LongRunCounts {
   readonly filesRead: number;
 }
 
-export interface LongRunResult<S, C extends readonly unknown[]> extends RanOn {
+export interface LongRunResult<S, C extends readonly unknown[]> extends UsedTarget {
   readonly value: Tensor;
   /** The last one. */
   readonly state: S;
@@ -67,7 +67,7 @@ interface Prepared {
   readonly loss: LossGraph;
   readonly programs: ReversePrograms;
   readonly target: Target;
-  readonly on: RanOn;
+  readonly on: UsedTarget;
   readonly state: Flat;
   /** Leaves of the first state and of constants. */
   readonly start: readonly Tensor[];
@@ -89,7 +89,7 @@ function prepare<S extends Tree, C extends readonly Tree[]>(options: LongRunOpti
   const made = madeFor(targetOf(options), (chosen) => {
     const { target } = chosen;
     const programs = new ReversePrograms({ target, ...graphs, states: step.states, constants: rest });
-    return { programs, target, on: ranOn(chosen) };
+    return { programs, target, on: usedTarget(chosen) };
   });
   return { step, loss, ...made, state, start, constants: rest };
 }

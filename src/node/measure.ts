@@ -39,6 +39,6 @@ export async function measureCosts(
   await store.get(label, (block) => programs.writeState(block));
   const done = performance.now();
   await store.remove(label);
-  store.forget();
+  store.resetCounts();
   return { writeCost: (reading - writing) / stepMs, readCost: (done - reading) / stepMs };
 }

@@ -6,15 +6,15 @@
  */
 
 /** Yield to the event loop at least this often; more often while files are being written. */
-const BREATH_MS = 50;
-const BUSY_BREATH_MS = 4;
+const YIELD_MS = 50;
+const BUSY_YIELD_MS = 4;
 /** Saves take at most a twentieth of the time and happen at most once a second, unless `every` is set. */
 const SHARE = 20;
 const SAVE_MS = 1000;
 
 export class Pace {
   readonly #every: number | null;
-  #breath = performance.now();
+  #yielded = performance.now();
   #save = performance.now();
   #evaluations = 0;
 
@@ -34,12 +34,12 @@ export class Pace {
     this.#save = performance.now();
   }
 
-  wantsBreath(busy: boolean): boolean {
-    return performance.now() - this.#breath >= (busy ? BUSY_BREATH_MS : BREATH_MS);
+  shouldYield(busy: boolean): boolean {
+    return performance.now() - this.#yielded >= (busy ? BUSY_YIELD_MS : YIELD_MS);
   }
 
-  async breathe(): Promise<void> {
+  async yieldToEvents(): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve));
-    this.#breath = performance.now();
+    this.#yielded = performance.now();
   }
 }

@@ -48,7 +48,7 @@ export function planStore(
 }
 
 /** The identity of the planner for cache keys; null for unbuilt sources, or if the cache is off. */
-function keptPlanner(env: NodeJS.ProcessEnv): string | null {
+function plannerIdentity(env: NodeJS.ProcessEnv): string | null {
   const off = ["0", "off", "false", "no"].includes(env[VARIABLE] ?? "");
   return off || typeof TIDEMARK_SOURCES === "undefined" ? null : `${TIDEMARK_SOURCES} ${process.versions.v8}`;
 }
@@ -64,12 +64,12 @@ function openPlans(env: NodeJS.ProcessEnv): SealedFolder | string {
 /** The folder of plans; null if plans are not cached. */
 export function plansFolder(env: NodeJS.ProcessEnv = process.env): string | null {
   const cache = cacheFolder(env);
-  const kept = cache !== null && keptPlanner(env) !== null && typeof openPlans(env) !== "string";
+  const kept = cache !== null && plannerIdentity(env) !== null && typeof openPlans(env) !== "string";
   return kept ? join(cache, FOLDER) : null;
 }
 
 /** The store of this process. */
 export function systemPlanStore(env: NodeJS.ProcessEnv = process.env): PlanStore | null {
-  const planner = keptPlanner(env);
+  const planner = plannerIdentity(env);
   return planner === null ? null : planStore(() => openPlans(env), planner);
 }

@@ -35,7 +35,7 @@ import type { BoundGraph, LossGraph, ReverseGraphs } from "./step-graphs.ts";
 const typesOf = (values: readonly { readonly type: TensorType }[]): readonly TensorType[] => values.map((v) => v.type);
 
 /** A program with an assigned address range, not loaded yet. */
-interface Planned extends BoundGraph {
+interface PlannedGraph extends BoundGraph {
   readonly placed: PlacedProgram;
 }
 
@@ -43,7 +43,7 @@ interface Planned extends BoundGraph {
  * The shared memory of a run's programs, one after the other; on WebAssembly it has pages of 64 KiB. All programs get
  * their addresses before the first one is loaded, so that the memory is allocated once.
  */
-class Space {
+class ProgramMemory {
   readonly #target: Target;
   readonly #memory: DeviceMemory;
   #bytes = 0;
@@ -59,7 +59,7 @@ class Space {
   }
 
   /** `first`, `count`: the parameters that results 0 … count - 1 replace. */
-  plan({ graph, constants }: BoundGraph, first: number, count: number): Planned {
+  plan({ graph, constants }: BoundGraph, first: number, count: number): PlannedGraph {
     const donated = new Map(Array.from({ length: count }, (_, k) => [first + k, k]));
     const fixed = graph.params.length - constants.length;
     const persistent = new Set([...donated.keys(), ...constants.map((_, k) => fixed + k)]);
@@ -74,18 +74,18 @@ class Space {
     return base;
   }
 
-  load({ placed }: Planned): Executable {
+  load({ placed }: PlannedGraph): Executable {
     this.#memory.reserve(this.#bytes);
     return new Executable(placed, this.#target, { arena: this.#memory });
   }
 }
 
 /** One of the programs: its parameters are values that change between runs, then constants that are written once. */
-class Program {
+class HostProgram {
   readonly #executable: Executable;
   readonly #graph: Graph;
 
-  constructor(space: Space, planned: Planned) {
+  constructor(space: ProgramMemory, planned: PlannedGraph) {
     const { graph, constants } = planned;
     this.#graph = graph;
     this.#executable = space.load(planned);
@@ -130,7 +130,7 @@ class Counter {
   readonly #part: Part;
   readonly #bytes = new Uint8Array(4);
 
-  constructor(program: Program) {
+  constructor(program: HostProgram) {
     this.#part = at(program.params(0, 1), 0);
   }
 
@@ -141,10 +141,10 @@ class Counter {
 }
 
 /** A program of one step with its number. */
-class StepProgram extends Program {
+class StepProgram extends HostProgram {
   readonly #counter: Counter;
 
-  constructor(space: Space, planned: Planned) {
+  constructor(space: ProgramMemory, planned: PlannedGraph) {
     super(space, planned);
     this.#counter = new Counter(this);
   }
@@ -160,10 +160,10 @@ export class ForwardPrograms {
   readonly state: Layout;
   readonly #advance: StepProgram;
   readonly #home: Section;
-  readonly #space: Space;
+  readonly #space: ProgramMemory;
   protected current: Section;
 
-  protected constructor(space: Space, advance: Planned, states: number) {
+  protected constructor(space: ProgramMemory, advance: PlannedGraph, states: number) {
     this.#space = space;
     this.state = layoutOf(typesOf(advance.graph.params.slice(1, 1 + states)));
     this.#advance = new StepProgram(space, advance);
@@ -172,7 +172,7 @@ export class ForwardPrograms {
   }
 
   static load(advance: BoundGraph, states: number, target: Target): ForwardPrograms {
-    const space = new Space(target);
+    const space = new ProgramMemory(target);
     return new ForwardPrograms(space, space.plan(advance, 1, states), states);
   }
 
@@ -228,7 +228,7 @@ export class ReversePrograms extends ForwardPrograms {
   readonly #reverse: StepProgram;
   readonly #tapeIn: Section;
   readonly #adjoint: Section;
-  readonly #loss: Program;
+  readonly #loss: HostProgram;
   /** Leaves that the reverse does not touch. */
   readonly #others: readonly number[];
   /** The loss, then cotangents of `#others`. */
@@ -236,7 +236,7 @@ export class ReversePrograms extends ForwardPrograms {
 
   constructor(parts: ReverseParts) {
     const { reverse, loss, states } = parts;
-    const space = new Space(parts.target);
+    const space = new ProgramMemory(parts.target);
     const { graph } = loss.bound;
     const planned = {
       advance: space.plan(parts.advance, 1, states),
@@ -255,7 +255,7 @@ export class ReversePrograms extends ForwardPrograms {
     this.#adjoint = this.#reverse.params(1, adjoints);
     this.#tapeIn = this.#reverse.params(1 + adjoints, rows);
     this.tapeLayout = layoutOf(typesOf(params.slice(1 + adjoints, 1 + adjoints + rows)));
-    this.#loss = new Program(space, planned.loss);
+    this.#loss = new HostProgram(space, planned.loss);
     const leaves = graph.params.slice(0, states + parts.constants.length);
     this.#others = leaves.flatMap(({ type }, leaf) => (isFloat(type.dtype) && this.#roleOf(leaf) < 0 ? [leaf] : []));
     const outcome = [at(graph.results, 0), ...this.#others.map((leaf) => at(leaves, leaf))];

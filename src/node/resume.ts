@@ -1,11 +1,11 @@
 /** @file Finds the point in a folder from which a run resumes. */
 import { TidemarkError } from "../base/errors.ts";
-import type { Found } from "./execution.ts";
+import type { ResumePoint } from "./execution.ts";
 import type { ReversePrograms } from "./programs.ts";
 import type { Store } from "./store.ts";
 
 /** A run without files. */
-export function freshRun(steps: number): Found {
+export function freshRun(steps: number): ResumePoint {
   return { left: steps, begun: false, states: [], adjoints: [], damaged: [] };
 }
 
@@ -13,7 +13,7 @@ export function freshRun(steps: number): Found {
  * The state of the reverse sweep is read from its last intact file; states are read on demand. Throws if there are
  * files of the reverse and none is intact: restarting the reverse may take days, which is the user's decision.
  */
-export async function findRun(store: Store, programs: ReversePrograms, steps: number): Promise<Found> {
+export async function findRun(store: Store, programs: ReversePrograms, steps: number): Promise<ResumePoint> {
   const labels = await store.labels();
   const stepsOf = (kind: string): number[] => labels.flatMap((label) => (label.kind === kind ? [label.step] : []));
   const adjoints = stepsOf("adjoint").sort((a, b) => b - a);

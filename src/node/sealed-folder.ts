@@ -28,7 +28,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { besideName, replaceFile, touch } from "./cache-files.ts";
+import { replaceFile, temporaryName, touch } from "./cache-files.ts";
 import { privateFolder, systemProblem, temporaryFolder } from "./private-folder.ts";
 
 const KEY_NAME = "seal-key";
@@ -43,7 +43,7 @@ const TRIAL_BYTES = 2 ** 20;
  * The bytes of a regular file owned by this user, not followed through a link; null if there is none, it is too large,
  * or it has one of the `forbidden` mode bits.
  */
-function readOwn(path: string, forbidden = 0o022): Buffer | null {
+function readOwnedFile(path: string, forbidden = 0o022): Buffer | null {
   let file: number | undefined;
   try {
     // opening a pipe must not block
@@ -60,7 +60,7 @@ function readOwn(path: string, forbidden = 0o022): Buffer | null {
 }
 
 const readKey = (path: string): Buffer | null => {
-  const bytes = readOwn(path, 0o077);
+  const bytes = readOwnedFile(path, 0o077);
   return bytes?.length === KEY_BYTES ? bytes : null;
 };
 
@@ -80,7 +80,7 @@ function keyOf(folder: string): Buffer | null {
   const path = join(folder, KEY_NAME);
   const known = readKey(path);
   if (known) return known;
-  const aside = besideName(path);
+  const aside = temporaryName(path);
   try {
     writeFileSync(aside, randomBytes(KEY_BYTES), { mode: 0o600, flag: "wx" });
     // if several processes find no key, the first one's is used by all; an unusable key is replaced
@@ -136,7 +136,7 @@ export class SealedFolder {
 
   /** The content of a file with a valid seal, or null. */
   read(name: string): Buffer | null {
-    const bytes = readOwn(this.pathOf(name));
+    const bytes = readOwnedFile(this.pathOf(name));
     if (bytes === null || bytes.length < SEAL_BYTES) return null;
     const content = bytes.subarray(0, -SEAL_BYTES);
     if (!timingSafeEqual(this.seal(name, content), bytes.subarray(-SEAL_BYTES))) return null;
@@ -151,7 +151,7 @@ export class SealedFolder {
 
   /** Why a file of some size cannot be written here, or null. */
   writeProblem(): string | null {
-    const path = besideName(this.pathOf("trial"));
+    const path = temporaryName(this.pathOf("trial"));
     try {
       writeFileSync(path, new Uint8Array(TRIAL_BYTES), { flag: "wx" });
       return null;

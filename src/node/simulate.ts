@@ -16,6 +16,7 @@ import type { Target } from "../runtime/device.ts";
 import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { flatten, type Tree, unflatten } from "../trace/tree.ts";
+import { DurablePoints } from "./durable-points.ts";
 import type { Progress } from "./execution.ts";
 import { type Files, NODE_FILES } from "./files.ts";
 import { inFolder } from "./folder-lock.ts";
@@ -23,17 +24,16 @@ import { claimFolder, fingerprintOf, hashOfGraph, hashOfTensors, type Identity }
 import { tensorsOf } from "./layout.ts";
 import {
   type LongRunOptions,
-  type RanOn,
   RUN_TARGET,
   type RunTarget,
-  ranOn,
-  requireWhole,
+  requireInteger,
+  type UsedTarget,
+  usedTarget,
 } from "./long-run-options.ts";
 import { Pace } from "./pace.ts";
 import { ForwardPrograms } from "./programs.ts";
 import { advanceGraph, type TracedStep, traceStep } from "./step-graphs.ts";
 import { Store, windowBytes } from "./store.ts";
-import { Trail } from "./trail.ts";
 
 export interface SimulateOptions<S extends Tree, C extends readonly Tree[]>
   extends RunTarget,
@@ -42,7 +42,7 @@ export interface SimulateOptions<S extends Tree, C extends readonly Tree[]>
   readonly every?: number;
 }
 
-export interface SimulateResult<S> extends RanOn {
+export interface SimulateResult<S> extends UsedTarget {
   /** The last one. */
   readonly state: S;
   /** Steps that this process ran. */
@@ -69,9 +69,9 @@ function requireSimulate(options: SimulateOptions<Tree, readonly Tree[]>): void 
   requireOptions("simulate", options, OPTIONS);
   requireTarget("simulate", options);
   requireFunction("simulate", "step", options.step, "simulate({ step: (state, i) => state, … })");
-  requireWhole("simulate: steps", options.steps, 0, "give a whole number, 0 or more");
+  requireInteger("simulate: steps", options.steps, 0, "give a whole number, 0 or more");
   if (options.every !== undefined)
-    requireWhole("simulate: every", options.every, 1, "give a number of steps, 1 or more");
+    requireInteger("simulate: every", options.every, 1, "give a number of steps, 1 or more");
   if (options.constants !== undefined && !Array.isArray(options.constants)) {
     fail("InvalidArgument", `simulate: constants are ${describe(options.constants)}`, "give a list: constants: [k]");
   }
@@ -145,7 +145,7 @@ async function simulateAlone(
   const step = traceStep(given.step, unflatten(flat.def, flat.leaves) as Tree, given.constants ?? [], "simulate");
   const { programs, target, on } = madeFor(targetOf(given), (chosen) => {
     const programs = ForwardPrograms.load(advanceGraph(step), step.states, chosen.target);
-    return { programs, target: chosen.target, on: ranOn(chosen) };
+    return { programs, target: chosen.target, on: usedTarget(chosen) };
   });
   const { bytes } = programs.state;
   const store = directory === undefined ? null : await openStore(files, directory, identityOf(step, target), bytes);
@@ -154,10 +154,10 @@ async function simulateAlone(
   const damaged: string[] = [];
   const begun = store ? await resume(store, programs, known, damaged) : 0;
   if (begun === 0) programs.startFrom(step.inputs.slice(0, step.states) as readonly Tensor[]);
-  const trail = store && new Trail(store, "state", known);
+  const points = store && new DurablePoints(store, "state", known);
   const pace = new Pace(every);
   const save = async (at: number): Promise<void> => {
-    await trail?.add(
+    await points?.add(
       at,
       (block) => programs.readState(block),
       () => false,
@@ -167,10 +167,10 @@ async function simulateAlone(
   for (let i = begun; i < steps; i++) {
     programs.advance(i);
     if (store && pace.stepped(store.writeMs) && i + 1 < steps) await save(i + 1);
-    if (!pace.wantsBreath(store?.busy ?? false)) continue;
+    if (!pace.shouldYield(store?.busy ?? false)) continue;
     const progress: Progress = { phase: "forward", step: i, steps, forwardSteps: i + 1 - begun, reversedSteps: 0 };
     onProgress?.(progress);
-    await pace.breathe();
+    await pace.yieldToEvents();
     store?.check();
   }
   if (steps > begun) await save(steps);

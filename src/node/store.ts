@@ -167,7 +167,7 @@ export class Store {
   }
 
   /** Counts from here on. */
-  forget(): void {
+  resetCounts(): void {
     this.written = 0;
     this.read = 0;
   }

@@ -13,14 +13,14 @@ import { describe, fail, type OptionKinds, requireFunction, requireOptions } fro
 import { type AnyFunction, flattenArguments, type Traced, traceFlat } from "../trace/function.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { type Flat, flatten, flattenLike, type Tree, unflatten } from "../trace/tree.ts";
+import { DurablePoints } from "./durable-points.ts";
 import { type Files, NODE_FILES } from "./files.ts";
 import { inFolder } from "./folder-lock.ts";
 import { claimFolder, fingerprintOf, hashOfGraph, hashOfTensors, type Identity } from "./identity.ts";
 import { gather, type Layout, layoutOf, sectionOf, tensorsOf } from "./layout.ts";
-import { type RanOn, ranOn, requireWhole } from "./long-run-options.ts";
+import { requireInteger, type UsedTarget, usedTarget } from "./long-run-options.ts";
 import { Pace } from "./pace.ts";
 import { Store } from "./store.ts";
-import { Trail } from "./trail.ts";
 
 /** Options of planning and compilation; these are not part of the run's identity. */
 const PLANNED = ["memory", "maxSlowdown", "strategy", "segments", "target", "threads"] as const;
@@ -47,7 +47,7 @@ export interface TrainOptions<S extends Tree, B extends readonly Tree[]> extends
   readonly onStep?: (i: number, loss: Tensor) => void;
 }
 
-export interface TrainResult<S> extends RanOn {
+export interface TrainResult<S> extends UsedTarget {
   readonly state: S;
   /** Of the last step; null if no step ran. */
   readonly loss: Tensor | null;
@@ -74,8 +74,9 @@ function requireTrain(options: TrainOptions<Tree, readonly Tree[]>): void {
   requirePlanning("train", stepOptions(options));
   requireFunction("train", "step", options.step, "train({ step: (state, x, y) => [state, loss], … })");
   requireFunction("train", "batch", options.batch, "train({ batch: (i) => [x, y], … })");
-  requireWhole("train: steps", options.steps, 0, "give a whole number, 0 or more");
-  if (options.every !== undefined) requireWhole("train: every", options.every, 1, "give a number of steps, 1 or more");
+  requireInteger("train: steps", options.steps, 0, "give a whole number, 0 or more");
+  if (options.every !== undefined)
+    requireInteger("train: every", options.every, 1, "give a number of steps, 1 or more");
   if (typeof options.directory !== "string") {
     fail("InvalidArgument", `train: directory is ${describe(options.directory)}`, "give the path of a folder");
   }
@@ -177,7 +178,7 @@ async function trainAlone(options: TrainOptions<Tree, readonly Tree[]>, files: F
   });
   const damaged: string[] = [];
   const { point, there } = await lastPoint(store, checkpoint, steps, damaged);
-  const trail = new Trail(store, "state", there);
+  const points = new DurablePoints(store, "state", there);
   const pace = new Pace(every);
   // exactly the target that the folder was claimed for
   const run = compile(step, { ...stepOptions(options), target, threads: target.threads });
@@ -185,7 +186,7 @@ async function trainAlone(options: TrainOptions<Tree, readonly Tree[]>, files: F
   const begun = i;
   const save = async (): Promise<void> => {
     const leaves = [...flattenLike(flat.def, state, "state"), ...(loss ? [loss] : [])];
-    await trail.add(
+    await points.add(
       i,
       (block) => gather(checkpoint.layout, sectionOf(leaves), block),
       () => false,
@@ -197,9 +198,9 @@ async function trainAlone(options: TrainOptions<Tree, readonly Tree[]>, files: F
     onStep?.(i, loss);
     i++;
     if (pace.stepped(store.writeMs) && i < steps) await save();
-    if (pace.wantsBreath(store.busy)) await pace.breathe();
+    if (pace.shouldYield(store.busy)) await pace.yieldToEvents();
   }
   if (i > begun) await save();
   await store.settled();
-  return { state, loss, ran: i - begun, resumed: point !== null, damaged, ...ranOn(chosen) };
+  return { state, loss, ran: i - begun, resumed: point !== null, damaged, ...usedTarget(chosen) };
 }

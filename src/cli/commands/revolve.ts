@@ -1,7 +1,7 @@
 /** @file `tidemark revolve`: how the adjoint of a loop runs backward with few snapshots, counted and drawn. */
 import { grouped } from "../../base/errors.ts";
 import { invariant } from "../../base/invariant.ts";
-import type { Action, LevelSpec, Schedule } from "../../node/reverse/action.ts";
+import type { Action, LevelSpec, ReversalSchedule } from "../../node/reverse/action.ts";
 import { type Checked, checkActions } from "../../node/reverse/check.ts";
 import { parseLevels } from "../../node/reverse/level-text.ts";
 import { schedulePicture } from "../../node/reverse/picture.ts";
@@ -68,7 +68,7 @@ function snapshotsOf(args: Arguments, name: string, steps: number, levels: reado
   throw usageError("revolve: no snapshots given", "--snapshots 5, the state at the start counted; or --levels mem:5");
 }
 
-function scheduleOf(args: Arguments): { schedule: Schedule; costs: readonly number[] | undefined } {
+function scheduleOf(args: Arguments): { schedule: ReversalSchedule; costs: readonly number[] | undefined } {
   const file = args.value("costs");
   const costs = file === undefined ? undefined : costsOf(file);
   const steps = stepsOf(args, costs);
@@ -82,7 +82,7 @@ function scheduleOf(args: Arguments): { schedule: Schedule; costs: readonly numb
 }
 
 /** The actions themselves, or their number. */
-function listed(args: Arguments, schedule: Schedule, checked: Checked): readonly Action[] | number {
+function listed(args: Arguments, schedule: ReversalSchedule, checked: Checked): readonly Action[] | number {
   if (!args.has("actions") && schedule.steps > LISTED_STEPS) return checked.actions;
   if (checked.actions > MOST_LISTED) {
     throw usageError(`--actions: there are ${grouped(checked.actions)}`, `at most ${grouped(MOST_LISTED)} are listed`);
@@ -97,7 +97,7 @@ function actionText(action: Action): string {
     .join(", ")}`;
 }
 
-function reportText(schedule: Schedule, checked: Checked): string {
+function reportText(schedule: ReversalSchedule, checked: Checked): string {
   const { forwardSteps, recomputedSteps, peakSnapshots, peakTapes, actions, cost, reads, writes } = checked;
   const ratio = (forwardSteps / Math.max(1, schedule.steps)).toFixed(2);
   const tapes = peakTapes > 0 ? `, ${grouped(peakTapes)} tapes` : "";

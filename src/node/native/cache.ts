@@ -10,7 +10,7 @@ import { SealedFolder } from "../sealed-folder.ts";
 export const LARGEST_CACHE = 512 * 2 ** 20;
 
 /** The persistent folder of compiled files, or why there is none. */
-export function keptFolder(): SealedFolder | string {
+export function persistentFolder(): SealedFolder | string {
   const cache = cacheFolder();
   return cache === null ? NO_CACHE_FOLDER : SealedFolder.open(cache, "native");
 }
@@ -18,7 +18,7 @@ export function keptFolder(): SealedFolder | string {
 let temporary: SealedFolder | undefined;
 
 /** The temporary folder of compiled files, removed with this Node thread, or why there is none. */
-export function passingFolder(): SealedFolder | string {
+export function transientFolder(): SealedFolder | string {
   if (temporary) return temporary;
   const made = SealedFolder.temporary();
   if (typeof made !== "string") temporary = made;

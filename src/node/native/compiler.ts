@@ -12,7 +12,7 @@ import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { cpus } from "node:os";
 import { delimiter, dirname, isAbsolute, join } from "node:path";
 import { TidemarkError } from "../../base/errors.ts";
-import { keptFolder } from "./cache.ts";
+import { persistentFolder } from "./cache.ts";
 
 const COMPILERS = ["cc", "gcc", "clang"] as const;
 
@@ -105,10 +105,10 @@ function isProbe(value: unknown): value is Probe {
 }
 
 /** The cached probe if compiler and processor are unchanged. */
-function knownProbe(path: string): Probe | string {
+function cachedProbe(path: string): Probe | string {
   const { size, mtimeMs } = statSync(path);
   const name = `compiler-3-${digest(path, `${size}`, `${mtimeMs}`, cpus()[0]?.model ?? "")}.json`;
-  const kept = keptFolder();
+  const kept = persistentFolder();
   const cached = typeof kept === "string" ? null : kept.read(name);
   if (cached !== null) {
     try {
@@ -146,7 +146,7 @@ function findCompiler(wanted: readonly string[], folders: string): Compiler | st
   for (const command of wanted) {
     const path = commandPath(command, folders);
     if (path === null) continue;
-    const probed = knownProbe(path);
+    const probed = cachedProbe(path);
     if (typeof probed === "string") {
       reasons.push(probed);
       continue;

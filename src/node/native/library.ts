@@ -9,10 +9,10 @@
 import { appendFileSync, chmodSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { TidemarkError } from "../../base/errors.ts";
-import { besideName, prune } from "../cache-files.ts";
+import { prune, temporaryName } from "../cache-files.ts";
 import { cacheFolder } from "../cache-folder.ts";
 import type { SealedFolder } from "../sealed-folder.ts";
-import { keptFolder, LARGEST_CACHE, passingFolder } from "./cache.ts";
+import { LARGEST_CACHE, persistentFolder, transientFolder } from "./cache.ts";
 import { type Compiler, compileTo, digest } from "./compiler.ts";
 
 /** The parts of koffi that are used. */
@@ -65,7 +65,7 @@ function tryLoad(koffi: Koffi, path: string, stepwise: boolean): Library | null 
 }
 
 /** The path of a complete file with a valid seal, or null. */
-function knownPath(folder: SealedFolder, name: string): string | null {
+function sealedPath(folder: SealedFolder, name: string): string | null {
   // Loaded by its path after its bytes were checked: no other user can write to the folder.
   return folder.read(name) === null ? null : folder.pathOf(name);
 }
@@ -73,7 +73,7 @@ function knownPath(folder: SealedFolder, name: string): string | null {
 /** Compiles a text into a folder; the path of the file. */
 function compileInto(folder: SealedFolder, name: string, compiler: Compiler, text: string): string {
   const path = folder.pathOf(name);
-  const aside = besideName(path);
+  const aside = temporaryName(path);
   try {
     compileTo(compiler, text, aside);
     appendFileSync(aside, folder.seal(name, readFileSync(aside)));
@@ -87,7 +87,7 @@ function compileInto(folder: SealedFolder, name: string, compiler: Compiler, tex
 }
 
 /** A library compiled into a folder, or why the folder cannot be used. Throws if the fault is not the folder's. */
-function madeIn(folder: SealedFolder, name: string, { koffi, compiler, text, stepwise }: LibraryRequest) {
+function compiledIn(folder: SealedFolder, name: string, { koffi, compiler, text, stepwise }: LibraryRequest) {
   try {
     const path = compileInto(folder, name, compiler, text);
     return tryLoad(koffi, path, stepwise) ?? `${folder.path}: nothing can be loaded from it (mounted noexec?)`;
@@ -112,14 +112,14 @@ export function libraryFor(request: LibraryRequest): Library {
   const { koffi, compiler, text, stepwise } = request;
   const name = `${digest(compiler.identity, text)}.so`;
   const problems: string[] = [];
-  for (const folderOf of [keptFolder, passingFolder]) {
+  for (const folderOf of [persistentFolder, transientFolder]) {
     const folder = folderOf();
     if (typeof folder === "string") {
       problems.push(folder);
       continue;
     }
-    const path = knownPath(folder, name);
-    const library = (path && tryLoad(koffi, path, stepwise)) ?? madeIn(folder, name, request);
+    const path = sealedPath(folder, name);
+    const library = (path && tryLoad(koffi, path, stepwise)) ?? compiledIn(folder, name, request);
     if (typeof library !== "string") return library;
     problems.push(library);
   }

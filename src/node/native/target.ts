@@ -19,7 +19,7 @@ import {
 } from "../../runtime/device.ts";
 import { HostMemory } from "../../runtime/host-memory.ts";
 import { arenaSpace, type TargetDescription } from "../../target/description.ts";
-import { keptFolder } from "./cache.ts";
+import { persistentFolder } from "./cache.ts";
 import { type Compiler, systemCompiler } from "./compiler.ts";
 import { foreignFunctions, libraryFor, loadProblem } from "./library.ts";
 
@@ -64,7 +64,7 @@ class NativeMemory extends HostMemory {
     super();
     this.#koffi = koffi;
     this.#alignment = alignment;
-    this.#buffer = (most > 0 ? growing(most + alignment) : null) ?? new ArrayBuffer(0);
+    this.#buffer = (most > 0 ? growableBuffer(most + alignment) : null) ?? new ArrayBuffer(0);
   }
 
   get buffer(): ArrayBuffer {
@@ -96,7 +96,7 @@ class NativeMemory extends HostMemory {
 }
 
 /** An empty buffer that can grow to `most` bytes without moving; null if that cannot be reserved. */
-function growing(most: number): ArrayBuffer | null {
+function growableBuffer(most: number): ArrayBuffer | null {
   const Growing = ArrayBuffer as unknown as new (bytes: number, options: { maxByteLength: number }) => ArrayBuffer;
   try {
     return new Growing(0, { maxByteLength: most });
@@ -173,7 +173,7 @@ export function cTarget(
   const tools = toolchain(wanted);
   if (typeof tools === "string") return tools;
   const program = programOf(tools.compiler);
-  const kept = keptFolder();
+  const kept = persistentFolder();
   return {
     description: program.description,
     threads: program.options.threads,

@@ -45,7 +45,7 @@ export interface Level {
 
 export type Actions = Generator<Action, void, undefined>;
 
-export interface Schedule {
+export interface ReversalSchedule {
   readonly name: string;
   readonly steps: number;
   readonly levels: readonly Level[];
@@ -54,7 +54,7 @@ export interface Schedule {
 }
 
 /** A slot for a snapshot. */
-export interface Place {
+export interface SnapshotSlot {
   readonly level: number;
   readonly slot: number;
 }

@@ -2,7 +2,7 @@
  * @file A machine that checks a schedule's actions: it rejects a missing state or tape, a slot that is occupied or does
  * not exist, a step reversed out of order. It shares no code with the schedulers; reports use its counts.
  */
-import type { Action, Level, Place } from "./action.ts";
+import type { Action, Level, SnapshotSlot } from "./action.ts";
 
 export interface Counts {
   /** Evaluations of steps, taped ones counted. */
@@ -73,7 +73,7 @@ interface Machine {
   actions: number;
 }
 
-function put(m: Machine, { what, step }: Content, place: Place): string | null {
+function put(m: Machine, { what, step }: Content, place: SnapshotSlot): string | null {
   const { slot } = place;
   const level = m.levels[place.level];
   const units = m.units[place.level];
@@ -94,7 +94,7 @@ function put(m: Machine, { what, step }: Content, place: Place): string | null {
   return null;
 }
 
-function absent(m: Machine, { what, step }: Content, { level, slot }: Place): string | null {
+function absent(m: Machine, { what, step }: Content, { level, slot }: SnapshotSlot): string | null {
   const there = m.units[level]?.get(slot);
   if (there?.what === what && there.step === step && there.slot === slot) return null;
   return `the ${what} of step ${step} is not at ${slot} of level ${level}`;

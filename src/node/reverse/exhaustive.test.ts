@@ -3,7 +3,7 @@
  * loops of up to seven steps. The search knows capacities and costs and nothing about splits.
  */
 import { describe, expect, it } from "vitest";
-import { type Level, memoryLevel, type Schedule, stateLevel } from "./action.ts";
+import { type Level, memoryLevel, type ReversalSchedule, stateLevel } from "./action.ts";
 import { checkActions } from "./check.ts";
 import { mixedLevel } from "./mixed.ts";
 import { type ScheduleOptions, scheduleNamed } from "./schedule.ts";
@@ -79,14 +79,14 @@ function leastCost(costs: readonly number[], levels: readonly Level[]): number {
 }
 
 /** Cost of a schedule, taped evaluations counted, after it was checked. */
-function costOf(schedule: Schedule, costs: readonly number[]): number {
+function costOf(schedule: ReversalSchedule, costs: readonly number[]): number {
   const checked = checkActions(schedule.steps, schedule.levels, schedule.actions(), { costs });
   expect(checked.problem).toBeNull();
   return checked.cost + costs.reduce((sum, cost) => sum + cost, 0) + extraTapes(schedule, costs);
 }
 
 /** Tapes made beyond one a step: none of the schedules should make any. */
-function extraTapes(schedule: Schedule, costs: readonly number[]): number {
+function extraTapes(schedule: ReversalSchedule, costs: readonly number[]): number {
   const seen = new Set<number>();
   let extra = 0;
   for (const action of schedule.actions()) {

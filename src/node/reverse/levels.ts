@@ -18,7 +18,7 @@
 import { at, invariant } from "../../base/invariant.ts";
 import { binomialSplit, leastAdvances } from "../../loops/binomial.ts";
 import { type Actions, type LevelSpec, WORK } from "./action.ts";
-import type { Held } from "./segments.ts";
+import type { HeldState } from "./segments.ts";
 
 /** Inner steps of the dynamic program, and cells of its tables, that fit the time limit. */
 const WORK_LIMIT = 1e8;
@@ -189,7 +189,7 @@ export function planLevels(
 }
 
 /** A kept state, and the slots of its level that were free with its own. */
-interface Kept extends Held {
+interface KeptState extends HeldState {
   readonly slots: number;
 }
 
@@ -198,9 +198,9 @@ interface Kept extends Held {
  * its level.
  */
 export function* byLevels(steps: number, specs: readonly LevelSpec[], { tables }: LevelsPlan): Actions {
-  const kept: Kept[] = [];
+  const kept: KeptState[] = [];
   const used = specs.map(() => 0);
-  const drop = ({ level, slot }: Held) => {
+  const drop = ({ level, slot }: HeldState) => {
     kept.pop();
     used[level] = at(used, level) - 1;
     return { kind: "free", level, slot } as const;
@@ -211,7 +211,7 @@ export function* byLevels(steps: number, specs: readonly LevelSpec[], { tables }
     let slots = at(specs, level).units;
     const last = kept.at(-1);
     /** The kept state equal to the current one, if there is one. */
-    let from: Kept | null = null;
+    let from: KeptState | null = null;
     if (last) {
       yield { kind: "restore", step: last.step, level: last.level, slot: last.slot };
       here = last.step;

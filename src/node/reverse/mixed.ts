@@ -6,7 +6,7 @@ import { at, invariant } from "../../base/invariant.ts";
 import { type Action, type Actions, type Level, WORK } from "./action.ts";
 import type { MixedSizes, MixedTable } from "./mixed-table.ts";
 
-interface Kept {
+interface KeptItem {
   readonly what: "state" | "tape";
   readonly step: number;
   readonly slot: number;
@@ -18,7 +18,7 @@ export function mixedLevel(units: number, sizes: MixedSizes): Level {
 
 /** Reverses `steps` steps within `units` units, which must be enough. */
 export function* mixed(steps: number, units: number, sizes: MixedSizes, table: MixedTable): Actions {
-  const kept: Kept[] = [];
+  const kept: KeptItem[] = [];
   let free = units;
   let here = 0;
   for (let end = steps; end > 0; ) {

@@ -22,7 +22,7 @@
 import { at, invariant } from "../../base/invariant.ts";
 import { binomialSplit, reach } from "../../loops/binomial.ts";
 import type { Actions } from "./action.ts";
-import { type Held, placesOf, reverseSegments, type Split, tapeAndReverse } from "./segments.ts";
+import { type HeldState, reverseSegments, type Split, slotsOf, tapeAndReverse } from "./segments.ts";
 
 /** Whether x_i is kept, and which kept state it replaces (its index, or null while slots are free). */
 type Decision = { readonly keep: false } | { readonly keep: true; readonly instead: number | null };
@@ -35,7 +35,7 @@ interface Keeper {
 }
 
 /** Decides for lengths up to C(s+2, 2) + 1. */
-function postKeeper(s: number, held: readonly Held[]): Keeper {
+function postKeeper(s: number, held: readonly HeldState[]): Keeper {
   /** Index of the next post, its position, and how many of `held`, from the left, are posts. */
   let index = 0;
   let post = 0;
@@ -87,7 +87,7 @@ function levelKeeper(s: number): Keeper {
 }
 
 /** Decides for any length, 1 snapshot or more. */
-function onlineKeeper(s: number, held: readonly Held[]): Keeper {
+function onlineKeeper(s: number, held: readonly HeldState[]): Keeper {
   const early = postKeeper(s, held);
   const change = reach(s, 2);
   let late: Keeper | null = null;
@@ -105,15 +105,15 @@ function onlineKeeper(s: number, held: readonly Held[]): Keeper {
  * executed: the current state is then that step's.
  */
 export function* online(snapshots: number, isLast: (step: number) => boolean): Actions {
-  const free = [...placesOf(0, snapshots)].reverse();
-  const held: Held[] = [];
+  const free = [...slotsOf(0, snapshots)].reverse();
+  const held: HeldState[] = [];
   const keeper = onlineKeeper(snapshots, held);
   let step = 0;
   for (; !isLast(step); step++) {
     const decision = keeper.offer(step);
     if (decision.keep) {
       if (decision.instead !== null) {
-        const [old] = held.splice(decision.instead, 1) as [Held];
+        const [old] = held.splice(decision.instead, 1) as [HeldState];
         free.push(old);
         yield { kind: "free", level: old.level, slot: old.slot };
       }

@@ -12,7 +12,7 @@
  * left out evenly.
  */
 import { at } from "../../base/invariant.ts";
-import type { Action, Schedule } from "./action.ts";
+import type { Action, ReversalSchedule } from "./action.ts";
 
 export interface PictureOptions {
   /** Characters across. */
@@ -85,7 +85,7 @@ function ruler(steps: number, columns: number): string {
 }
 
 /** The picture, a line break after each line; empty for a loop without steps. */
-export function schedulePicture(schedule: Schedule, options: PictureOptions = {}): string {
+export function schedulePicture(schedule: ReversalSchedule, options: PictureOptions = {}): string {
   const { steps } = schedule;
   if (steps === 0) return "";
   const columns = Math.min(steps, options.columns ?? 100);

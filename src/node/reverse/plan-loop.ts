@@ -7,13 +7,13 @@
 import { grouped, TidemarkError } from "../../base/errors.ts";
 import { at } from "../../base/invariant.ts";
 import { binomialSplit, leastAdvances } from "../../loops/binomial.ts";
-import { type Actions, type Level, type LevelSpec, memoryLevel, type Schedule, stateLevel } from "./action.ts";
+import { type Actions, type Level, type LevelSpec, memoryLevel, type ReversalSchedule, stateLevel } from "./action.ts";
 import { byLevels, planLevels } from "./levels.ts";
 import { mixed, mixedLevel } from "./mixed.ts";
 import { mixedTable } from "./mixed-table.ts";
 import { online } from "./online.ts";
 import { periodic, periodicLevels } from "./periodic.ts";
-import { bySplits, placesOf, type Split } from "./segments.ts";
+import { bySplits, type Split, slotsOf } from "./segments.ts";
 import { sumsBefore, variablePlan } from "./variable.ts";
 
 export interface LoopSpec {
@@ -42,7 +42,7 @@ interface LoopMemory {
 
 export interface KnownLoopPlan extends LoopMemory {
   readonly online: false;
-  readonly schedule: Schedule;
+  readonly schedule: ReversalSchedule;
   /** Evaluations of steps beyond one each. */
   readonly extraSteps: number;
   /** The same weighted by the steps' costs, plus the cost of slower levels. */
@@ -140,7 +140,7 @@ function statesIn(steps: number, sizes: Sizes, spec: LoopSpec): readonly Candida
   const { stateBytes, tapeBytes, budgetBytes } = sizes;
   const snapshots = Math.min(snapshotsFor(budgetBytes, stateBytes, tapeBytes), steps - 1);
   const memory = memoryLevel(snapshots);
-  const places = placesOf(0, snapshots);
+  const places = slotsOf(0, snapshots);
   const bytes = snapshots * stateBytes + tapeBytes;
   const found: Candidate[] = [];
   const add = (name: string, levels: readonly Level[], extraSteps: number | null, actions: () => Actions): void => {
@@ -189,7 +189,7 @@ function planKnown(steps: number, sizes: Sizes, spec: LoopSpec): KnownLoopPlan {
     const exact = extraSteps === null || costs || spec.slower;
     const { steps: extra, cost } = exact ? measure(candidate, costs) : { steps: extraSteps, cost: extraSteps };
     if (best && (cost > best.extraCost || (cost === best.extraCost && bytes >= best.bytes))) continue;
-    const schedule: Schedule = { name, steps, levels, actions };
+    const schedule: ReversalSchedule = { name, steps, levels, actions };
     best = { online: false, schedule, levels, unitBytes, bytes, extraSteps: extra, extraCost: cost };
   }
   if (best) return best;

@@ -5,13 +5,13 @@
 import { grouped, TidemarkError } from "../../base/errors.ts";
 import { guess } from "../../base/suggest.ts";
 import { binomialSplit } from "../../loops/binomial.ts";
-import { type LevelSpec, memoryLevel, type Schedule, stateLevel } from "./action.ts";
+import { type LevelSpec, memoryLevel, type ReversalSchedule, stateLevel } from "./action.ts";
 import { byLevels, planLevels } from "./levels.ts";
 import { mixed, mixedLevel } from "./mixed.ts";
 import { type MixedSizes, mixedTable } from "./mixed-table.ts";
 import { online } from "./online.ts";
 import { periodic, periodicLevels } from "./periodic.ts";
-import { bySplits, placesOf } from "./segments.ts";
+import { bySplits, slotsOf } from "./segments.ts";
 import { variablePlan } from "./variable.ts";
 
 export interface ScheduleOptions {
@@ -30,7 +30,7 @@ export interface ScheduleOptions {
 
 interface Entry {
   readonly summary: string;
-  make(options: ScheduleOptions): Omit<Schedule, "name" | "steps">;
+  make(options: ScheduleOptions): Omit<ReversalSchedule, "name" | "steps">;
 }
 
 function infeasible(summary: string, help: string): never {
@@ -44,7 +44,7 @@ function requireSnapshot({ steps, snapshots }: ScheduleOptions): void {
   }
 }
 
-function makePeriodic(steps: number, snapshots: number, every: number): Omit<Schedule, "name" | "steps"> {
+function makePeriodic(steps: number, snapshots: number, every: number): Omit<ReversalSchedule, "name" | "steps"> {
   const levels = periodicLevels(steps, every);
   const needed = Math.max(0, Math.ceil(steps / every) - 1);
   if (needed > snapshots) {
@@ -65,7 +65,7 @@ function makeMixed({ steps, snapshots, sizes = { stateUnits: 1, tapeUnits: 1 } }
   return { levels: [mixedLevel(units, sizes)], actions: () => mixed(steps, units, sizes, table) };
 }
 
-function makeVariable(options: ScheduleOptions): Omit<Schedule, "name" | "steps"> {
+function makeVariable(options: ScheduleOptions): Omit<ReversalSchedule, "name" | "steps"> {
   requireSnapshot(options);
   const { steps, snapshots, costs } = options;
   if (costs?.length !== steps) {
@@ -74,10 +74,10 @@ function makeVariable(options: ScheduleOptions): Omit<Schedule, "name" | "steps"
   }
   const useful = Math.max(1, Math.min(snapshots, steps - 1));
   const { split } = variablePlan(costs, useful);
-  return { levels: [memoryLevel(useful)], actions: () => bySplits(steps, placesOf(0, useful), split) };
+  return { levels: [memoryLevel(useful)], actions: () => bySplits(steps, slotsOf(0, useful), split) };
 }
 
-function makeLevels(options: ScheduleOptions): Omit<Schedule, "name" | "steps"> {
+function makeLevels(options: ScheduleOptions): Omit<ReversalSchedule, "name" | "steps"> {
   const specs = options.levels ?? [memoryLevel(options.snapshots)];
   const { steps } = options;
   const snapshots = specs.reduce((sum, { units }) => sum + units, 0);
@@ -93,7 +93,7 @@ function makeSplit(options: ScheduleOptions, split: (l: number, s: number) => nu
   const snapshots = Math.min(options.snapshots, Math.max(0, steps - 1));
   return {
     levels: [memoryLevel(snapshots)],
-    actions: () => bySplits(steps, placesOf(0, snapshots), (from, end, s) => split(end - from, s)),
+    actions: () => bySplits(steps, slotsOf(0, snapshots), (from, end, s) => split(end - from, s)),
   };
 }
 
@@ -144,7 +144,7 @@ const SCHEDULES = {
   },
 } as const satisfies Record<string, Entry>;
 
-function* none(): ReturnType<Schedule["actions"]> {}
+function* none(): ReturnType<ReversalSchedule["actions"]> {}
 
 export type ScheduleName = keyof typeof SCHEDULES;
 
@@ -161,7 +161,7 @@ function requireCount(what: string, n: number): void {
 }
 
 /** The schedule of a name for a loop of `steps` steps; a loop without steps has no actions. */
-export function scheduleNamed(name: string, options: ScheduleOptions): Schedule {
+export function scheduleNamed(name: string, options: ScheduleOptions): ReversalSchedule {
   const known = SCHEDULE_NAMES.find((each) => each === name);
   if (!known) {
     const help = `${guess(name, SCHEDULE_NAMES)}schedules are ${SCHEDULE_NAMES.join(", ")}`;

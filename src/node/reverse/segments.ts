@@ -11,7 +11,7 @@
  * A state with one remaining step is not kept, and is freed when it is restored.
  */
 import { at as item } from "../../base/invariant.ts";
-import { type Action, type Actions, type Place, WORK } from "./action.ts";
+import { type Action, type Actions, type SnapshotSlot, WORK } from "./action.ts";
 
 /**
  * How far to advance from `from`, at least 1 and less than `end - from`, with `snapshots` > 1 slots, including its own.
@@ -19,7 +19,7 @@ import { type Action, type Actions, type Place, WORK } from "./action.ts";
 export type Split = (from: number, end: number, snapshots: number) => number;
 
 /** A state that is kept. */
-export interface Held extends Place {
+export interface HeldState extends SnapshotSlot {
   readonly step: number;
 }
 
@@ -29,21 +29,21 @@ export function* tapeAndReverse(step: number): Actions {
   yield { kind: "reverse", step, level: WORK, slot: 0 };
 }
 
-const snapshot = ({ step, level, slot }: Held): Action => ({ kind: "snapshot", step, level, slot });
-const restore = ({ step, level, slot }: Held): Action => ({ kind: "restore", step, level, slot });
+const snapshot = ({ step, level, slot }: HeldState): Action => ({ kind: "snapshot", step, level, slot });
+const restore = ({ step, level, slot }: HeldState): Action => ({ kind: "restore", step, level, slot });
 
 /** The starting point of a reversal. Both lists are consumed. */
-export interface Stock {
+export interface ReversalStart {
   /** States in order of steps, x₀ first. */
-  readonly held: Held[];
+  readonly held: HeldState[];
   /** Free slots, the next one to use last. */
-  readonly free: Place[];
+  readonly free: SnapshotSlot[];
   /** The step of the current state, if there is one to start from. */
   readonly current: number | null;
 }
 
 /** Reverses the steps before `end`. */
-export function* reverseSegments(end: number, split: Split, { held, free, current }: Stock): Actions {
+export function* reverseSegments(end: number, split: Split, { held, free, current }: ReversalStart): Actions {
   for (let left = end; left > 0; left--) {
     let here = left === end ? current : null;
     if (here === null) {
@@ -58,7 +58,7 @@ export function* reverseSegments(end: number, split: Split, { held, free, curren
     }
     while (left - here > 1) {
       if (held.at(-1)?.step !== here) {
-        const kept: Held = { ...item(free, free.length - 1), step: here };
+        const kept: HeldState = { ...item(free, free.length - 1), step: here };
         free.pop();
         held.push(kept);
         yield snapshot(kept);
@@ -72,11 +72,11 @@ export function* reverseSegments(end: number, split: Split, { held, free, curren
 }
 
 /** A complete schedule from x₀ as the current state; `places` are used in order. */
-export function bySplits(steps: number, places: readonly Place[], split: Split): Actions {
+export function bySplits(steps: number, places: readonly SnapshotSlot[], split: Split): Actions {
   return reverseSegments(steps, split, { held: [], free: [...places].reverse(), current: 0 });
 }
 
 /** Slots 0 … n - 1 of a level. */
-export function placesOf(level: number, n: number): readonly Place[] {
+export function slotsOf(level: number, n: number): readonly SnapshotSlot[] {
   return Array.from({ length: n }, (_, slot) => ({ level, slot }));
 }

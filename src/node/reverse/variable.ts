@@ -11,7 +11,7 @@
  */
 import { at } from "../../base/invariant.ts";
 import { binomialSplit } from "../../loops/binomial.ts";
-import { bySplits, placesOf, type Split } from "./segments.ts";
+import { bySplits, type Split, slotsOf } from "./segments.ts";
 
 /** Cells of the tables of splits that fit the memory limit. */
 const CELL_LIMIT = 1.6e7;
@@ -101,7 +101,7 @@ function shareSplit(before: Float64Array): Split {
 
 function costOf(before: Float64Array, snapshots: number, split: Split): number {
   let cost = 0;
-  for (const action of bySplits(before.length - 1, placesOf(0, snapshots), split)) {
+  for (const action of bySplits(before.length - 1, slotsOf(0, snapshots), split)) {
     if (action.kind === "advance") cost += at(before, action.to) - at(before, action.from);
   }
   return cost;

@@ -7,7 +7,7 @@ import type { Store } from "./store.ts";
 
 const KEPT = 2;
 
-export class Trail {
+export class DurablePoints {
   readonly #store: Store;
   readonly #kind: Kind;
   #steps: number[];
