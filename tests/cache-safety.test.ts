@@ -168,7 +168,7 @@ describe.skipIf(missing)("a compiled file that somebody planted", () => {
       const [answer] = said(runAs(uid, { TIDEMARK_CACHE: cache }, "program.mjs", "native"));
       expect(answer).toMatchObject({ results: RIGHT, target: "native" });
       expect(answer?.note).toBe(
-        `compiled programs are not kept: ${open}: others can write to it (mode 777; chmod 700)`,
+        `compiled programs are not cached: ${open}: others can write to it (mode 777; chmod 700)`,
       );
       chmodSync(open, 0o700);
     }
@@ -181,7 +181,7 @@ describe.skipIf(missing)("a compiled file that somebody planted", () => {
     chmodSync(join(cache, "native"), 0o777);
     const [answer] = said(runAs(OTHER, { TIDEMARK_CACHE: cache }, "program.mjs", "auto"));
     expect(answer).toMatchObject({ results: RIGHT, target: "native" });
-    expect(answer?.note).toBe(`compiled programs are not kept: ${cache}: it belongs to user ${uid}`);
+    expect(answer?.note).toBe(`compiled programs are not cached: ${cache}: it belongs to user ${uid}`);
     expect(existsSync(mark)).toBe(false);
   });
 });
@@ -211,11 +211,11 @@ describe.skipIf(missing)("without a place to write", () => {
   it.skipIf(!isRoot)("a user without home and name runs native code, and is told that it is not kept", () => {
     const [answer] = said(runAs(OTHER, {}, "program.mjs", "auto"));
     expect(answer).toMatchObject({ results: RIGHT, target: "native" });
-    expect(answer?.note).toMatch(/^compiled programs are not kept: this user has no home folder; set TIDEMARK_CACHE/);
+    expect(answer?.note).toMatch(/^compiled programs are not cached: this user has no home folder; set TIDEMARK_CACHE/);
     const doctor = tidemark(OTHER, {}, "doctor");
     expect(doctor.code).toBe(0);
     expect(doctor.out).toMatch(/cache +not used: this user has no home folder/);
-    expect(doctor.out).toMatch(/native +available: .*; compiled programs are not kept: this user has no home folder/);
+    expect(doctor.out).toMatch(/native +available: .*; compiled programs are not cached: this user has no home folder/);
     const calibrate = tidemark(OTHER, {}, "calibrate", "--quick");
     expect(calibrate).toMatchObject({
       code: 0,
@@ -229,7 +229,7 @@ describe.skipIf(missing)("without a place to write", () => {
     const env = { TIDEMARK_CACHE: join(closed, "cache"), TMPDIR: closed };
     const [answer] = said(runAs(plainUser, env, "program.mjs", "auto"));
     expect(answer).toMatchObject({ results: RIGHT, target: "wasm" });
-    const why = `there is no folder for compiled programs: ${closed}/cache: it is not permitted; ${closed}: it is not permitted`;
+    const why = `there is no folder for compiled programs: ${closed}/cache: permission denied; ${closed}: permission denied`;
     expect(answer?.note).toBe(`wasm, not native: ${why}`);
     expect(said(runAs(plainUser, env, "program.mjs", "native"))[0]).toMatchObject({
       code: "TargetUnsupported",

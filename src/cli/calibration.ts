@@ -1,7 +1,7 @@
 /**
- * @file How fast this machine is: a handful of small programs, compiled and run like any other, and the rates of a cost
- * model (target/work.ts) read off their times. A program is there for each term of the model, so that no equations
- * have to be solved: what is known already is subtracted, what remains belongs to one term.
+ * @file Measures this machine: a few small programs, compiled and run like any other, give the rates of a cost model
+ * (target/work.ts). There is a program for each term of the model, so no equations have to be solved: subtract the
+ * known terms, and the rest belongs to one term.
  *
  *   many tiny kernels      → callSeconds
  *   functions and sums     → arithmeticRate          − calls
@@ -9,8 +9,8 @@
  *   streams in caches      → cachedByteRate
  *   a stream beyond them   → byteRate                − the cached part
  *
- * Other programs run at the same time: of all repetitions the fastest counts, and of several programs for one term the
- * median of their rates.
+ * Since other processes may run at the same time, the fastest repetition counts, and the median rate of several
+ * programs for one term.
  */
 import { loadGraph } from "../api/load-graph.ts";
 import { at, invariant } from "../base/invariant.ts";
@@ -33,7 +33,7 @@ export interface CalibrationOptions {
   readonly target?: Target;
   /** Milliseconds for each program; default 150. */
   readonly msEach?: number;
-  /** Bytes of the largest stream; default 96 MiB. Smaller than the caches, it finds their speed. */
+  /** Bytes of the largest stream; default 96 MiB. A stream smaller than the caches measures their speed. */
   readonly streamBytes?: number;
 }
 
@@ -49,7 +49,7 @@ export interface Calibration {
   readonly samples: readonly CalibrationSample[];
 }
 
-/** Which term of the model a program is for. */
+/** The term of the model that a program measures. */
 export type Family = "calls" | "arithmetic" | "product" | "cached" | "memory";
 
 interface Experiment {
@@ -71,7 +71,7 @@ function graphOf(shapes: readonly (readonly number[])[], body: (b: Build, x: rea
 type Extents = readonly [m: number, n: number, k: number];
 type Flags = { readonly ta: boolean; readonly tb: boolean };
 
-/** Products one after the other, each with a right side of its own: as in training, it is not in the nearest cache. */
+/** Consecutive products, each with a different right operand: as in training, it is not in the first-level cache. */
 function productsOf(count: number, [m, n, k]: Extents, { ta, tb }: Flags): Experiment {
   const [left, right] = [ta ? [k, m] : [m, k], tb ? [n, k] : [k, n]];
   const b = new Build("calibrate");
@@ -99,7 +99,7 @@ function tinyKernels(): Experiment {
   return { name: `${TINY_KERNELS} tiny kernels`, family: "calls", graph };
 }
 
-/** Elementwise chains as training has them, sums, and a transposition: all within the second cache. */
+/** Elementwise chains typical of training, sums, and a transposition: all within the second-level cache. */
 function arithmeticPrograms(): readonly Experiment[] {
   const one = (name: string, shape: readonly number[], body: (b: Build, x: Value) => Value): Experiment => ({
     name,
@@ -119,7 +119,7 @@ function arithmeticPrograms(): readonly Experiment[] {
   ];
 }
 
-/** Smaller than the second cache of most machines, and than the third. */
+/** Smaller than the second-level and third-level caches of most machines. */
 const CACHED_BYTES = [96 * 1024, 768 * 1024] as const;
 const STREAM_BYTES = 96 * 2 ** 20;
 const MS_EACH = 150;
@@ -148,13 +148,13 @@ function fill(executable: Executable): void {
   });
 }
 
-/** Repeats until the time is over. */
+/** Repeats for a duration. */
 function repeatFor(ms: number, act: () => void): void {
   const end = performance.now() + ms;
   for (let i = 0; i < LEAST_REPETITIONS || performance.now() < end; i++) act();
 }
 
-/** Seconds of the fastest run; short programs run several times between looks at the clock. */
+/** Seconds of the fastest run; short programs run several times between clock readings. */
 function fastestRun(executable: Executable, msEach: number): number {
   executable.run();
   const first = performance.now();
@@ -169,10 +169,7 @@ function fastestRun(executable: Executable, msEach: number): number {
   return best / 1000;
 }
 
-/**
- * Seconds of all kernels, the fastest run of each: on a busy machine a millisecond without interruption is found, a run of
- * ten is not.
- */
+/** Seconds of all kernels, the fastest run of each: a busy machine leaves a millisecond uninterrupted, but not ten. */
 function fastestKernels(executable: Executable, msEach: number): number {
   const best = executable.placed.kernels.map(() => Number.POSITIVE_INFINITY);
   repeatFor(msEach, () => {
@@ -187,7 +184,7 @@ function fastestKernels(executable: Executable, msEach: number): number {
 
 function measure({ name, graph, family }: Experiment, target: Target, msEach: number): CalibrationSample {
   const [stepwise, unfused] = [family === "product", family === "calls"];
-  // no passes: every node is a kernel of its own
+  // no passes: every node is a separate kernel
   const executable = loadGraph(graph, { target, passes: unfused ? [] : fusedPipeline, stepwise });
   const work = executable.placed.kernels
     .flatMap(({ kernel }) => (kernel ? [target.description.work(kernel, false)] : []))
@@ -206,7 +203,7 @@ function median(numbers: readonly number[]): number {
 /** Rates from measured programs. Pure: the same samples make the same model. */
 export function modelFrom(samples: Families, { name, cacheBytes = 0 }: CostModel): CostModel {
   const of = (family: Family): readonly CalibrationSample[] => samples.get(family) ?? [];
-  // Where the clock is too coarse for a difference, the whole time is blamed: rates stay positive.
+  // If the clock is too coarse for a difference, the whole time counts, so that rates stay positive.
   const rest = (seconds: number, known: number): number => (seconds > known ? seconds - known : seconds);
   const callSeconds = median(of("calls").map(({ seconds, work }) => seconds / work.calls));
   const arithmeticRate = median(

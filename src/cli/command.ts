@@ -1,6 +1,6 @@
 /**
- * @file What a command is: a name, its arguments and options as data, and a function. Parsing, `--help` and complaints
- * about wrong options follow from the data, so that every command behaves alike.
+ * @file A command: a name, its arguments and options as data, and a function. Parsing, `--help` and usage errors are
+ * derived from the data, so that all commands behave alike.
  */
 import { parseArgs } from "node:util";
 import { parseBytes } from "../base/bytes.ts";
@@ -9,19 +9,19 @@ import { guess } from "../base/suggest.ts";
 import type { Paint } from "../plan/memory-map.ts";
 import { terminalPaint } from "../plan/terminal.ts";
 
-/** Where a command writes: results to `out`, everything about the way there to `err`. Texts end with a line break. */
+/** Output of a command: results to `out`, progress and messages to `err`. Texts end with a line break. */
 export interface Io {
   out(text: string): void;
   err(text: string): void;
-  /** Whether `out` goes to a person's terminal that shows colours. */
+  /** Whether `out` is a terminal with colours. */
   readonly colour?: boolean;
 }
 
-/** How pictures of memory are painted where a command writes. */
+/** The paint option for pictures of memory. */
 export const paintFor = (io: Io): { readonly paint?: Paint } => (io.colour ? { paint: terminalPaint } : {});
 
 export interface OptionSpec {
-  /** What the value is called in the help; an option without one is a switch. */
+  /** The placeholder for the value in the help; an option without one is a switch. */
   readonly value?: string;
   readonly help: string;
 }
@@ -36,7 +36,7 @@ export interface Arguments {
 
 export interface Command {
   readonly name: string;
-  /** `PROGRAM`, or several; one in brackets may be left out. */
+  /** `PROGRAM`, or several; one in brackets is optional. */
   readonly positionals: readonly string[];
   readonly summary: string;
   /** Further lines of the help. */
@@ -92,7 +92,10 @@ export function parseArguments(command: Command, argv: readonly string[]): Argum
   };
 }
 
-/** `--steps -5` as `--steps=-5`: a number behind an option that takes a value is its value, and negative ones are refused. */
+/**
+ * `--steps -5` as `--steps=-5`: a number after an option that takes a value is its value; Node's parser refuses
+ * negative ones.
+ */
 function withNegatives(
   argv: readonly string[],
   options: Readonly<Record<string, { readonly type: string }>>,
@@ -109,7 +112,7 @@ function withNegatives(
 
 function requireCount(command: Command, given: readonly string[], values: Readonly<Record<string, unknown>>): void {
   const required = command.positionals.filter((name) => !name.startsWith("["));
-  // a switch like --list stands for the whole request
+  // a switch like --list needs no arguments
   if (given.length === 0 && values.list) return;
   const missing = required.slice(given.length);
   const help = `tidemark ${command.name} --help`;
@@ -118,7 +121,7 @@ function requireCount(command: Command, given: readonly string[], values: Readon
   if (extra.length > 0) throw usageError(`${command.name}: what is ${extra.join(" ")} for?`, help);
 }
 
-/** Node's complaints in our words. */
+/** Rewrites Node's parse errors as usage errors. */
 function orUsageError<T>(command: Command, parse: () => T): T {
   try {
     return parse();
@@ -135,13 +138,13 @@ function orUsageError<T>(command: Command, parse: () => T): T {
   }
 }
 
-/** What a number may be. */
+/** The range of a number. */
 export interface WholeRange {
   readonly least: number;
   readonly most?: number;
 }
 
-/** A whole number within a range. */
+/** An integer within a range. */
 export function wholeNumber(args: Arguments, name: string, fallback: number, within: WholeRange): number {
   const { least, most = Number.MAX_SAFE_INTEGER } = within;
   const text = args.value(name);
@@ -152,7 +155,7 @@ export function wholeNumber(args: Arguments, name: string, fallback: number, wit
   throw usageError(`--${name} ${text}`, `give a whole number ${range}`);
 }
 
-/** A number of bytes, with a unit or without; null when it is not given. */
+/** A number of bytes, with or without a unit; null if not given. */
 export function sizeOf(args: Arguments, name: string): number | null {
   const text = args.value(name);
   try {
@@ -163,7 +166,7 @@ export function sizeOf(args: Arguments, name: string): number | null {
   }
 }
 
-/** One of a few words. */
+/** One of several allowed values. */
 export function choice<T extends string>(args: Arguments, name: string, words: readonly [T, ...T[]]): T {
   const text = args.value(name);
   if (text === undefined) return words[0];

@@ -1,6 +1,6 @@
 /**
- * @file What a module that exports `program` promises, and whether it keeps it. Modules are JavaScript: whatever their
- * functions return is looked at before it is used, and what is wrong is said in the words of the contract.
+ * @file The contract of a module that exports `program`, and its checks. Modules are JavaScript: every returned value
+ * is checked before use, and errors refer to the contract.
  */
 import { TidemarkError } from "../base/errors.ts";
 import { typeText } from "../ir/type.ts";
@@ -38,7 +38,7 @@ function requireBatch(name: string, batch: unknown): readonly Tensor[] {
   throw broken(name, `item ${other} of batch() is ${describe(batch[other])}`, "return a list of tensors: [x, y]");
 }
 
-/** What a function of a module returns; errors it throws say where, anything else says nothing. */
+/** Calls a function of a module; thrown errors keep their location. */
 function called(name: string, member: "init" | "batch", make: () => unknown): unknown {
   try {
     return make();
@@ -48,7 +48,7 @@ function called(name: string, member: "init" | "batch", make: () => unknown): un
   }
 }
 
-/** A module's program with its values checked as they are made; `step` stays as it is, since it is traced. */
+/** A module's program with checked return values; `step` is unchanged, since it is traced. */
 export function checkedProgram(program: AnyProgram): AnyProgram {
   return {
     ...program,

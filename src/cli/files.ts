@@ -1,17 +1,17 @@
 /**
- * @file Files named on the command line: what cannot be read or written is the user's to fix. Inputs are read whole, so they
- * must end: plain files of a size that fits memory. Devices and pipes may never end, or never begin, and are refused.
+ * @file Files named on the command line: failures to read or write are usage errors. Inputs are read completely, so
+ * they must be regular files that fit in memory. Devices and pipes may never end, or never begin, and are refused.
  */
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync, writeFileSync } from "node:fs";
 import { formatBytes } from "../base/bytes.ts";
 import { usageError } from "./command.ts";
 
-/** Far beyond any file that these commands are for; much larger ones would not fit the engine's heap once they are read. */
+/** Far larger than any intended input; much larger files would not fit the engine's heap once parsed. */
 const LARGEST_FILE = 64 * 2 ** 20;
 /** Of one call to the system. */
 const PIECE = 2 ** 20;
 
-/** What Node's codes mean; others are shown as they are. */
+/** Descriptions of Node's error codes; others are shown unchanged. */
 const PROBLEMS: Readonly<Record<string, string>> = {
   ENOENT: "there is no such file or folder",
   EISDIR: "it is a folder",
@@ -39,7 +39,7 @@ function asUsage<T>(what: string, help: string, act: () => T): T {
   }
 }
 
-/** What is wrong with something to be read as a file, or null. */
+/** Why a path cannot be read as a file, or null. */
 function problemOf(found: Stats, largest: number): string | null {
   if (found.isDirectory()) return "it is a folder";
   if (found.isFIFO()) return "it is a pipe, which may never end; write it to a file first";
@@ -48,14 +48,14 @@ function problemOf(found: Stats, largest: number): string | null {
   return `it has ${formatBytes(found.size)}, and at most ${formatBytes(largest)} are read`;
 }
 
-/** Throws unless a path leads to a file that can be read whole. */
+/** Throws unless a path is a regular file of allowed size. */
 export function requireFile(path: string, kind: string): void {
   const [what, help] = [`cannot read ${path}`, `give the path of a ${kind} file`];
   const problem = asUsage(what, help, () => problemOf(statSync(path), LARGEST_FILE));
   if (problem !== null) throw usageError(`${what}: ${problem}`, help);
 }
 
-/** The bytes of an open file up to its end, which must come. */
+/** The bytes of an open file up to its end; null if it is too large. */
 function readToEnd(file: number, largest: number): Buffer | null {
   const pieces: Buffer[] = [];
   let total = 0;
@@ -64,7 +64,7 @@ function readToEnd(file: number, largest: number): Buffer | null {
     const got = readSync(file, piece, 0, PIECE, null);
     if (got === 0) return Buffer.concat(pieces, total);
     total += got;
-    // a file that grows as it is read, or that says no size and has one
+    // a file that grows while it is read, or that reports no size
     if (total > largest) return null;
     pieces.push(piece.subarray(0, got));
   }
@@ -74,7 +74,7 @@ function readToEnd(file: number, largest: number): Buffer | null {
 export function readBytes(path: string, kind: string, largest: number = LARGEST_FILE): Uint8Array {
   const [what, help] = [`cannot read ${path}`, `give the path of a ${kind} file`];
   return asUsage(what, help, () => {
-    // to open a pipe that nobody writes to would take for ever
+    // opening a pipe without a writer would block forever
     const file = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
     try {
       const problem = problemOf(fstatSync(file), largest);
@@ -92,7 +92,7 @@ export function readBytes(path: string, kind: string, largest: number = LARGEST_
 export function readText(path: string, kind: string): string {
   const bytes = readBytes(path, kind);
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
-  // some editors mark the order of bytes
+  // some editors write a byte-order mark
   return text.replace(/^\uFEFF/, "");
 }
 

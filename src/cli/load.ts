@@ -1,4 +1,6 @@
-/** @file From a word on the command line to a program: a built-in name, a module that exports one, or a graph as text. */
+/**
+ * @file Loads the program named on the command line: a built-in name, a module that exports one, or a graph as text.
+ */
 import { existsSync } from "node:fs";
 import { basename, extname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -88,14 +90,14 @@ async function importModule(path: string): Promise<{ readonly program?: unknown 
   }
 }
 
-/** Whether Node does not know what it was given to read. */
+/** Whether Node cannot parse the file type. */
 function isForeignSyntax(error: unknown, path: string): boolean {
   if (!(error instanceof Error)) return false;
   const { code } = error as Error & { readonly code?: string };
   return code === "ERR_UNKNOWN_FILE_EXTENSION" || (error instanceof SyntaxError && path.endsWith("ts"));
 }
 
-/** Seconds, for those who load data at the top level of a module. */
+/** Seconds; modules may load data at the top level. */
 export const LOAD_SECONDS = 60;
 export const LOAD_VARIABLE = "TIDEMARK_LOAD_SECONDS";
 
@@ -108,8 +110,8 @@ function loadSeconds(): number {
 }
 
 /**
- * A module, once its top level has run. One that waits there for what never comes would keep the command for ever, or end it
- * without a word: both are refused, the first after a limit, the second at once, when nothing is left to wait for.
+ * Awaits a module's top level. A promise there that never settles would block the command forever, or end the process
+ * silently: both are errors, the first after a time limit, the second at once, when the event loop is empty.
  */
 function settled<T>(path: string, loading: Promise<T>): Promise<T> {
   const seconds = loadSeconds();
@@ -120,7 +122,7 @@ function settled<T>(path: string, loading: Promise<T>): Promise<T> {
       reject(refusal(`has not run within ${seconds} s`, `${LOAD_VARIABLE} sets another limit, in seconds`));
     const idle = (): void =>
       reject(refusal("awaits something that nothing is left to bring about", "look for a promise that never settles"));
-    // waiting alone is no reason to stay
+    // the timer alone must not keep the process alive
     const timer = setTimeout(late, seconds * 1000).unref();
     process.once("beforeExit", idle);
     loading.then(resolve, reject).finally(() => {

@@ -13,10 +13,10 @@ const textOf = (request: MemoryRequest): readonly string[] => loopForms(plans.ch
 
 describe("what loops hold", () => {
   it("goes from all rows over rows of some turns to states", () => {
-    expect(textOf({})).toEqual(["64 turns: rows"]);
-    expect(textOf({ budgetBytes: 12e6 })[0]).toMatch(/^64 turns: rows of the last \d+, \d+ states for the others$/);
-    expect(textOf({ budgetBytes: 6e6 })[0]).toMatch(/^64 turns: \d+ states$/);
-    expect(textOf({ least: true })[0]).toMatch(/^64 turns: \d+ states?$/);
+    expect(textOf({})).toEqual(["64 iterations: rows"]);
+    expect(textOf({ budgetBytes: 12e6 })[0]).toMatch(/^64 iterations: rows of the last \d+, \d+ states for the others$/);
+    expect(textOf({ budgetBytes: 6e6 })[0]).toMatch(/^64 iterations: \d+ states$/);
+    expect(textOf({ least: true })[0]).toMatch(/^64 iterations: \d+ states?$/);
   });
 
   it("is said of a loop without a bound", () => {

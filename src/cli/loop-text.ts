@@ -1,8 +1,8 @@
 /**
- * @file What the loops of a plan hold for their reverses, in words: one line a loop, equal ones together. Loops inside of
- * others are said once, where they run forward.
+ * @file Describes what the loops of a plan keep for their reverses: one line per loop, equal lines merged. Nested loops
+ * are listed once, at their forward run.
  *
- *   64 turns: rows of the last 33, 30 states for the others
+ *   64 iterations: rows of the last 33, 30 states for the others
  */
 import { loopOf, reversalOf } from "../ir/control.ts";
 import type { Graph, Node } from "../ir/graph.ts";
@@ -22,10 +22,10 @@ function textOf(node: Node): string | null {
     const { checkpoints, taped } = recording;
     if (test) return `while: ${states(checkpoints)}`;
     const rest = `${states(checkpoints)}${taped > 0 ? " for the others" : ""}`;
-    return `${length} turns: ${taped > 0 ? `rows of the last ${taped}, ` : ""}${rest}`;
+    return `${length} iterations: ${taped > 0 ? `rows of the last ${taped}, ` : ""}${rest}`;
   }
   if (node.phase !== "forward" || !loop.isBounded) return null;
-  return test ? `while of ${length} at most: rows` : `${length} turns: rows`;
+  return test ? `while of ${length} at most: rows` : `${length} iterations: rows`;
 }
 
 export function loopForms(graph: Graph): readonly string[] {

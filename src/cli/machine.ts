@@ -1,8 +1,8 @@
 /**
- * @file What is known about this machine's speed, from one run of `tidemark calibrate` to all later commands: a small JSON
- * file in the user's cache folder. It counts only where it was measured: the processor and Node's major version must be
- * the same. Whatever else is in the file is not trusted: rates outside of what any machine has, a file that is too long or
- * no file at all leave the default model in place, with one line on stderr where somebody should look.
+ * @file The measured speed of this machine, stored by `tidemark calibrate` for later commands: a small JSON file in the
+ * user's cache folder. It is valid only for the same processor and major version of Node. The file is not trusted:
+ * implausible rates, a file that is too long or no file at all leave the default model in place, with one line on
+ * stderr if the user should act.
  *
  *   TIDEMARK_CACHE, or XDG_CACHE_HOME/tidemark, or ~/.cache/tidemark   /   cost-wasm.json, cost-native.json
  */
@@ -17,14 +17,14 @@ import type { CostModel } from "../target/work.ts";
 
 const VERSION = 1;
 const wasmModel = (): CostModel => wasmDescription().rates;
-/** Ours have half a kilobyte. */
+/** A valid file has about half a kilobyte. */
 const LONGEST_FILE = 16 * 1024;
 
-/** The measured part of a cost model; how products are blocked is the code generator's to say. */
+/** The measured part of a cost model; the blocking of products comes from the code generator. */
 const RATES = ["productRate", "arithmeticRate", "byteRate", "cachedByteRate", "callSeconds"] as const;
 type Rates = Readonly<Record<(typeof RATES)[number], number>>;
 
-/** What any machine may have: from slower than an emulator to faster than a rack. */
+/** Plausible rates: from slower than an emulator to faster than a rack. */
 const LEAST: Rates = { productRate: 1e5, arithmeticRate: 1e5, byteRate: 1e5, cachedByteRate: 1e5, callSeconds: 1e-12 };
 const MOST: Rates = { productRate: 1e16, arithmeticRate: 1e16, byteRate: 1e16, cachedByteRate: 1e16, callSeconds: 1 };
 
@@ -50,7 +50,7 @@ export interface MachineModel {
 export const cpuName = (): string => cpus()[0]?.model.trim() ?? "unknown";
 const majorOf = (version: string): string => version.split(".")[0] ?? "";
 
-/** Where the calibration of a target is kept, of WebAssembly here if none is named; null where nothing is. */
+/** The path of a target's calibration, WebAssembly by default; null if there is no cache folder. */
 export function machinePath({ name }: Pick<CostModel, "name"> = wasmModel()): string | null {
   const cache = cacheFolder();
   return cache === null ? null : join(cache, `cost-${name}.json`);
@@ -60,7 +60,7 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The contents if they are what we write; otherwise what is wrong with them. */
+/** The contents if valid; otherwise what is wrong with them. */
 function checkFile(value: unknown): MachineFile | string {
   if (!isRecord(value) || value.version !== VERSION) return "it is of another version";
   const texts = ["cpu", "node", "target", "date"];
@@ -75,7 +75,7 @@ function checkFile(value: unknown): MachineFile | string {
   return wrong === undefined ? (value as unknown as MachineFile) : `${wrong} is no possible rate`;
 }
 
-/** null where there is no file; a text where there is one that cannot be used. */
+/** null if there is no file; a text if it cannot be used. */
 function readMachine(path: string): MachineFile | string | null {
   try {
     const found = lstatSync(path, { throwIfNoEntry: false });
@@ -90,7 +90,7 @@ function readMachine(path: string): MachineFile | string | null {
   }
 }
 
-/** The calibrated model of a target where there is one for this processor and this Node, else its default. */
+/** The calibrated model of a target for this processor and Node version, otherwise its default. */
 export function machineModel(err: (text: string) => void, model: CostModel = wasmModel()): MachineModel {
   const path = machinePath(model);
   const file = path === null ? null : readMachine(path);
@@ -109,7 +109,7 @@ export function machineModel(err: (text: string) => void, model: CostModel = was
   return { costs: { ...model, ...rates }, costModel: "calibrated", date: file.date };
 }
 
-/** Keeps a model for later commands; returns why that failed, or null. */
+/** Stores a model for later commands; returns why that failed, or null. */
 export function keepModel(model: CostModel, date: Date): string | null {
   const path = machinePath(model);
   const { productRate, arithmeticRate, byteRate, cachedByteRate = byteRate, callSeconds } = model;
@@ -128,7 +128,7 @@ export function keepModel(model: CostModel, date: Date): string | null {
   return written ? null : `${path} cannot be written`;
 }
 
-/** The rates for people, one line. */
+/** The rates as one line of text. */
 export function ratesText({ productRate, arithmeticRate, byteRate, cachedByteRate, callSeconds }: CostModel): string {
   const giga = (rate: number): string => (rate / 1e9).toFixed(1);
   const cached = cachedByteRate === undefined ? "" : ` (${giga(cachedByteRate)} in caches)`;

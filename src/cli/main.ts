@@ -1,6 +1,6 @@
 /**
- * @file The command line. `main` finds the command, runs it and turns what went wrong into an exit code: 0 done, 1 a
- * mistake of the user's (the message, no stack), 2 one of ours (with the stack).
+ * @file The command line. `main` finds the command, runs it and returns an exit code: 0 for success, 1 for a user error
+ * (message, no stack), 2 for an internal error (with the stack).
  */
 
 import { readFileSync } from "node:fs";
@@ -26,7 +26,7 @@ import { asUsers } from "./thrown.ts";
 
 const COMMANDS: readonly Command[] = [plan, view, bench, curve, trace, opt, pack, remat, revolve, calibrate, doctor];
 
-/** The package's version; its manifest is two levels up from here in the sources and in what is published. */
+/** The package's version; its manifest is two levels up from here, in the sources and in the published package. */
 export function version(): string {
   const manifest = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
   return (JSON.parse(manifest) as { readonly version: string }).version;
@@ -75,7 +75,7 @@ async function run(argv: readonly string[], io: Io): Promise<void> {
   await command.run(args, io);
 }
 
-/** The process's own streams; a reader that goes away (`| head`) ends the process quietly. */
+/** The process's streams; a closed reader (`| head`) ends the process quietly. */
 function processIo(): Io {
   process.stdout.on("error", (error: Error & { readonly code?: string }) => {
     if (error.code !== "EPIPE") throw error;
@@ -86,12 +86,12 @@ function processIo(): Io {
     err: (text: string) => process.stderr.write(text),
     colour: wantsColour(process.stdout.isTTY === true, process.env),
   };
-  // what a module throws later, from a timer or a promise of its own
+  // errors that a module throws later, from a timer or a promise
   process.once("uncaughtException", (thrown) => process.exit(report(thrown, io)));
   return io;
 }
 
-/** Says what went wrong, and gives the exit code. */
+/** Prints an error and returns the exit code. */
 function report(thrown: unknown, io: Io): number {
   const error = asUsers(thrown);
   if (error instanceof TidemarkError) {
@@ -102,7 +102,7 @@ function report(thrown: unknown, io: Io): number {
   return 2;
 }
 
-/** Runs the command line `tidemark ...argv` and gives the exit code. */
+/** Runs the command line `tidemark ...argv` and returns the exit code. */
 export async function main(argv: readonly string[], io: Io = processIo()): Promise<number> {
   provideNode();
   try {

@@ -1,6 +1,6 @@
 /**
- * @file The page of `tidemark view` as text. Its script is bundled when the package is built and lies beside the compiled
- * files; run from the sources, it is that of the last build.
+ * @file The page of `tidemark view` as text. Its script is bundled with the package, next to the compiled files; when
+ * run from the sources, it is that of the last build.
  */
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
@@ -20,8 +20,8 @@ function pageScript(): string {
 
 /**
  * The whole page.
- * @param named plans whose stories the page has with it
- * @param code stands in for the script of the build
+ * @param named plans whose explanations are embedded in the page
+ * @param code replaces the built script
  */
 export function pageOf(data: ViewData, named: NamedPlans = new Map(), code?: string): string {
   const script = code === undefined ? pageScript() : scriptText(code);

@@ -1,6 +1,6 @@
 /**
- * @file Planning a program under a budget and the numbers of the outcome, for `plan` and `bench` alike. A budget that is
- * too small has numbers too: those of the plan that would be needed.
+ * @file Plans a program under a budget and reports the figures, for `plan` and `bench`. A budget that is too small has
+ * figures too: those of the smallest plan.
  */
 
 import { MOST_THREADS, type PlanningOptions, pathsOf, plansOf } from "../api/plan.ts";
@@ -44,7 +44,7 @@ export const PLAN_OPTIONS = {
   threads: { value: "N", help: "how many run it; default: 1" },
 } as const satisfies Record<string, OptionSpec>;
 
-/** How often planning says how far it is. */
+/** Interval of progress messages. */
 const PROGRESS_MS = 2000;
 
 export interface PlanSettings {
@@ -53,7 +53,7 @@ export interface PlanSettings {
   readonly memory: MemoryRequest;
   readonly machine: MachineModel;
   readonly progress?: ((made: PlanProgress) => void) | undefined;
-  /** With `auto`: the same for WebAssembly, where programs cannot be loaded for the target after all. */
+  /** With `auto`: the settings for WebAssembly, used if programs cannot be loaded for the chosen target. */
   readonly instead?: (why: string) => PlanSettings;
 }
 
@@ -81,7 +81,7 @@ export async function planSettings(args: Arguments, io: Io): Promise<PlanSetting
   return settingsFor(chooseTarget(choice(args, "target", TARGET_NAMES), { threads }));
 }
 
-/** A line every few seconds for who waits for a plan at a terminal. */
+/** Writes a progress line every few seconds. */
 function progressTo(io: Io): PlanSettings["progress"] {
   if (!process.stderr.isTTY) return undefined;
   let [plans, least, last] = [0, Number.POSITIVE_INFINITY, performance.now()];
@@ -94,7 +94,7 @@ function progressTo(io: Io): PlanSettings["progress"] {
   };
 }
 
-/** The same for `compile`. */
+/** The settings as options of `compile`. */
 export function compileOptions({ target, threads = 1, memory, machine }: PlanSettings): PlanningOptions {
   const { budgetBytes, least, maxSlowdown, strategy, segments } = memory;
   const bytes = least ? "min" : budgetBytes;
@@ -108,7 +108,7 @@ export function compileOptions({ target, threads = 1, memory, machine }: PlanSet
   };
 }
 
-/** What stays in the arena between steps. */
+/** Bytes that stay in the arena between steps. */
 export interface PersistentFigures {
   readonly persistentBytes: number;
   readonly parameterBytes: number;
@@ -126,7 +126,7 @@ export interface PlanFigures extends PersistentFigures, Traffic {
   readonly lowerBoundBytes: number;
   /** The rest of the arena. */
   readonly ephemeralBytes: number;
-  /** Of the plan that keeps everything and has no budget. */
+  /** Of the plan that keeps everything. */
   readonly storeAllArenaBytes: number;
   /** Steps of the schedule. */
   readonly nodes: number;
@@ -136,27 +136,27 @@ export interface PlanFigures extends PersistentFigures, Traffic {
   readonly totalFlops: number;
   readonly predictedMs: number;
   readonly storeAllPredictedMs: number;
-  /** Of the strategy `optimal`: what recomputation costs over the solver's bound, less 1; null for the others. */
+  /** For the strategy `optimal`: the cost of recomputation over the solver's bound, minus 1; null for others. */
   readonly gap: number | null;
-  /** Whether the solver showed that no plan costs less. */
+  /** Whether the solver proved optimality. */
   readonly proven: boolean;
-  /** Whether that is by the speed of this machine (`tidemark calibrate`). */
+  /** Whether predictions use this machine's measured speed (`tidemark calibrate`). */
   readonly costModel: MachineModel["costModel"];
   readonly traceMs: number;
-  /** Passes, kernels and the plan. */
+  /** Time of passes, lowering and planning. */
   readonly planMs: number;
-  /** Whether it was read from the cache, and checked, in that time. */
+  /** Whether the plan was read from the cache and checked. */
   readonly planCached: boolean;
   readonly feasible: boolean;
-  /** The smallest budget for which the strategy found a plan; not searched for further in large programs. */
+  /** The smallest budget for which the strategy found a plan; large programs are not searched further. */
   readonly minimumBudgetBytes: number;
 }
 
-/** A planned program, with the place that each of its parameters has in the arguments. */
+/** A planned program, with the path of each parameter in the arguments. */
 export interface Planned {
   readonly graph: Graph;
   /** The kernels of its nodes. */
-  /** What its nodes take. */
+  /** The costs of its nodes. */
   readonly costs: TargetCosts;
   readonly plan: Plan;
   readonly paths: readonly string[];
@@ -165,7 +165,7 @@ export interface Planned {
   readonly proof: Proof | undefined;
 }
 
-/** Everything that a program can be planned as. */
+/** All plans of a program. */
 export interface LoadedPlans {
   readonly plans: ProgramPlans;
   readonly paths: readonly string[];
@@ -173,15 +173,15 @@ export interface LoadedPlans {
 }
 
 export interface PlanOutcome extends LoadedPlans {
-  /** Within the budget; the smallest where the budget is too small. */
+  /** The plan within the budget; the smallest one if the budget is too small. */
   readonly planned: Planned;
-  /** All numbers; the smallest budget takes a search of its own the first time. */
+  /** All figures; the smallest budget takes a separate search the first time. */
   figures(): PlanFigures;
   /** Why the budget is too small. */
   readonly refusal: TidemarkError | null;
 }
 
-/** What was named on the command line, ready to be planned; nothing is allocated. */
+/** The plans of a loaded program; nothing is allocated. */
 export function plansOfLoaded(loaded: Loaded, { target, threads, machine, progress }: PlanSettings): LoadedPlans {
   const { costs } = machine;
   if (loaded.kind === "graph") {
@@ -202,7 +202,7 @@ export function plansOfLoaded(loaded: Loaded, { target, threads, machine, progre
   return { plans, traceMs: source.traceMs, paths: pathsOf(source) };
 }
 
-/** Plans what was named on the command line. */
+/** Plans a loaded program. */
 export function planLoaded(loaded: Loaded, settings: PlanSettings): PlanOutcome {
   const loadedPlans = plansOfLoaded(loaded, settings);
   const { plans, paths } = loadedPlans;
@@ -234,7 +234,7 @@ function orRefusal<T>(make: () => T): T | TidemarkError {
   }
 }
 
-/** Nodes and work that are there because something is computed again. */
+/** Nodes and work due to recomputation. */
 export function recomputed(graph: Graph): { readonly nodes: number; readonly flops: number } {
   const replayed = graph.nodes.filter((node) => [...withInner(node)].some((inner) => inner.replay > 0));
   const operations = [...allNodes(graph)].filter((node) => node.replay > 0 && node.regions.length === 0);
@@ -273,8 +273,8 @@ function figuresOf(
 }
 
 /**
- * What stays between steps, by what it is: `state.params` and the rest of the state, or the whole state where it has no
- * member of that name; constants are what the step closes over.
+ * Persistent bytes by kind: `state.params` and the rest of the state, or the whole state if it has no member of that
+ * name; constants are captured tensors.
  */
 export function persistentFigures(made: Plan, paths: readonly string[]): PersistentFigures {
   const { params, persistent, donated } = made.program;

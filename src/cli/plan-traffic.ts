@@ -1,12 +1,12 @@
 /**
  * @file Bytes that a planned program moves, against the fewest it could:
  *
- *   moved    every nest reads and writes what it touches          caches may answer some of it
- *   kernels  every kernel touches each operand once               what no order of loops within kernels can beat
- *   least    inputs read once, results written once               what no fusion can beat
+ *   moved    every nest reads and writes its operands             caches may serve some of it
+ *   kernels  every kernel touches each operand once               a lower bound for any loop order within kernels
+ *   least    inputs read once, results written once               a lower bound for any fusion
  *
- * moved ≥ kernels (traffic.ts). What stays between steps is an input and, where it is replaced, a result. A branch or a
- * loop without a known number of turns counts as the cost of its operation says.
+ * moved ≥ kernels (traffic.ts). A persistent value is an input and, if it is replaced, a result. A branch, or a loop
+ * with an unknown number of iterations, counts as its operation's cost declares.
  */
 import { at } from "../base/invariant.ts";
 import { type KernelTraffic, kernelTraffic, runningNests } from "../codegen/cpu/traffic.ts";

@@ -1,8 +1,8 @@
 /**
- * @file Where the time of a step goes: the program run kernel by kernel, the fastest of several runs of each, beside what the
- * kernel does. Other processes make times longer and never shorter, so the fastest is the kernel's own. Kernels run alone,
- * on one thread; a loop is one of them. The same program is run as a whole as well, in turns with that: what the kernels
- * take one by one and what the step takes must agree, or the profile is not of the step.
+ * @file A profile of a step: the program runs kernel by kernel, and the fastest of several runs of each is reported
+ * with the kernel's work. Other processes only make times longer, so the fastest run is the kernel's own time. Kernels
+ * run alone, on one thread; a loop is one kernel. Alternating with that, the program also runs as a whole: the sum over
+ * kernels and the time of the step must agree, or the profile does not represent the step.
  */
 import { numberTensors, plansOf } from "../api/plan.ts";
 import { formatBytes } from "../base/bytes.ts";
@@ -40,7 +40,7 @@ export interface Profile {
   readonly flops: number;
   readonly bytes: number;
   readonly movedBytes: number;
-  /** The fastest run of the step as a whole, which is what `ms` adds up to but for clocks and caches. */
+  /** The fastest run of the whole step; equals the sum of `ms` except for clock and cache effects. */
   readonly wholeMs: number;
 }
 
@@ -52,8 +52,8 @@ interface Times {
 }
 
 /**
- * One by one and as a whole, in turns. A busy machine grants a kernel's time without interruption and not a step's: of the
- * step the processor's time counts where it is less.
+ * Alternates between single kernels and the whole step. A busy machine leaves a kernel uninterrupted, but not a step:
+ * for the step, processor time counts if it is less.
  */
 function fastest(stepwise: Executable, whole: Executable, restore: () => void, seconds: number): Times {
   const kernels = stepwise.placed.kernels.map(() => Number.POSITIVE_INFINITY);
@@ -126,7 +126,7 @@ function workOf(plan: Plan, step: number, costs: TargetCosts): Omit<Amounts, "ms
   return { flops: productFlops + arithmetic, bytes, movedBytes };
 }
 
-/** Kernels of one name together, the most time first; then the single kernels that take most; then the sum and the step. */
+/** Kernels grouped by name, the most time first; then the slowest single kernels; then the sum and the step. */
 export function profileText({ steps, wholeMs }: Profile, most = 12): string {
   const named = new Map<string, ProfiledStep[]>();
   for (const step of steps) named.set(step.name, [...(named.get(step.name) ?? []), step]);

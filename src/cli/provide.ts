@@ -1,4 +1,4 @@
-/** @file What only Node has, made known to what runs everywhere: for the command and for its threads. */
+/** @file Registers the Node-only parts with the portable ones, for the command and its threads. */
 
 import { providePlanStore } from "../compiler/plan-cache.ts";
 import { provideSolver } from "../compiler/solver.ts";

@@ -1,6 +1,6 @@
 /**
- * @file How close a program is to what this machine can do at all: a roofline (Williams, Waterman, Patterson 2009) whose
- * roof is measured, kernel by kernel, on the very target.
+ * @file How close a program comes to the limits of this machine: a roofline (Williams, Waterman, Patterson 2009) whose
+ * roof is measured, kernel by kernel, on the same target.
  *
  *   GFLOP/s
  *      │      ____________ peak: the fastest product of matrices
@@ -8,9 +8,9 @@
  *      │    /  ← peak bandwidth · flops of a byte
  *      └───┴────────────── flops of a byte moved
  *
- * At the roof a kernel takes max(flops of products / peak, bytes / bandwidth), and nothing else takes any time: not
- * elementwise arithmetic, packing, tiles that are not full, calls. The roof of a program is the sum over its kernels, and
- * its share is that sum over the measured time. Operands of up to `CACHE_BYTES` count at the bandwidth of caches.
+ * At the roof a kernel takes max(flops of products / peak, bytes / bandwidth), and nothing else takes time: elementwise
+ * arithmetic, packing, partial tiles, calls. The roof of a program is the sum over its kernels, and its share is that
+ * sum over the measured time. Operands of up to `CACHE_BYTES` count at the bandwidth of caches.
  */
 import { loadGraph } from "../api/load-graph.ts";
 import { formatBytes } from "../base/bytes.ts";
@@ -29,7 +29,7 @@ import { PLAIN_LOWERING } from "../target/plain.ts";
 import type { CostModel } from "../target/work.ts";
 import type { Planned } from "./plan-figures.ts";
 
-/** The most that a target does on this machine, a second. */
+/** Peak rates of a target on this machine, per second. */
 export interface Peaks {
   readonly flops: number;
   /** Beyond the caches. */
@@ -39,13 +39,13 @@ export interface Peaks {
 
 export interface Roofline {
   readonly peaks: Peaks;
-  /** What the step took. */
+  /** Measured time of the step. */
   readonly stepMs: number;
-  /** Of products, without what tiles add. */
+  /** Flops of products, without padding of tiles. */
   readonly productFlops: number;
   /** Every operand of every kernel once. */
   readonly bytes: number;
-  /** What the step takes at the roof. */
+  /** Time of the step at the roof. */
   readonly roofMs: number;
   /** Shares of the measured time: at the roof, of the products at their peak alone, of the bytes at the bandwidth alone. */
   readonly share: number;
@@ -55,7 +55,7 @@ export interface Roofline {
 
 const CACHE_BYTES = 4 * 2 ** 20;
 const SIDES = [256, 512, 768, 1024];
-/** Of a stream within the second cache, and of one beyond all of them. */
+/** Bytes of a stream within the second-level cache, and of one beyond all caches. */
 const [CACHED_STREAM, LONG_STREAM] = [384 * 1024, 96 * 2 ** 20];
 const EXACT_TILE = { rows: 1, columns: 1, blockBytes: Number.MAX_SAFE_INTEGER };
 
@@ -71,7 +71,7 @@ const stream = (bytes: number): Graph => {
   return b.finish([b.call(add, [b.param(type), b.param(type)], {})]);
 };
 
-/** Seconds of the fastest run; other processes make runs longer and never shorter. */
+/** Seconds of the fastest run; other processes only make runs longer. */
 function fastest(graph: Graph, target: Target, ms: number): number {
   const executable = loadGraph(graph, { target });
   const { plan, params } = executable.placed;
@@ -105,7 +105,7 @@ function roofModel(peaks: Peaks): CostModel {
   };
 }
 
-/** Pure: what a planned program does against peaks, given the time of its step. */
+/** Pure: the roofline of a planned program, from peaks and the time of its step. */
 export function rooflineOf({ graph, plan }: Pick<Planned, "graph" | "plan">, stepMs: number, peaks: Peaks): Roofline {
   const exact = { ...PLAIN_LOWERING, key: "roof", work: cpuWork(EXACT_TILE) };
   const costs = new TargetCosts(exact, { rates: roofModel(peaks) });

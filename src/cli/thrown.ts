@@ -1,15 +1,15 @@
 /**
- * @file What code of the user's threw, which need not be an error, nor one that is whole: `throw null`, an error without a
- * stack, one whose message cannot be read.
+ * @file Values thrown by user code, which need not be well-formed errors: `throw null`, an error without a stack, one
+ * whose message cannot be read.
  */
 import { TidemarkError } from "../base/errors.ts";
 import { InternalError } from "../base/invariant.ts";
 import { parseFrame, thrownAt } from "../trace/source-location.ts";
 
-/** Of a text that somebody else wrote. */
+/** Length limit of foreign text. */
 const LONGEST = 2000;
 
-/** Anything that was thrown, as a text. */
+/** The text of any thrown value. */
 export function thrownText(thrown: unknown): string {
   try {
     const text = thrown instanceof Error ? thrown.message || thrown.name : `it threw ${String(thrown)}`;
@@ -22,14 +22,14 @@ export function thrownText(thrown: unknown): string {
 function placeOf(thrown: unknown): string | undefined {
   if (!(thrown instanceof Error)) return "a module, which threw no error";
   try {
-    // ours have one, always
+    // our own errors always have one
     return thrownAt(thrown) ?? (hasFrames(thrown) ? undefined : "a module, whose error has no stack");
   } catch {
     return "a module, whose error cannot be read";
   }
 }
 
-/** Whether anybody but Node is in its stack. */
+/** Whether its stack has frames outside Node. */
 function hasFrames({ stack }: Error): boolean {
   if (typeof stack !== "string") return false;
   const files = stack.split("\n").flatMap((line) => parseFrame(line)?.file ?? []);
@@ -46,7 +46,7 @@ function summaryOf(thrown: unknown): string {
   }
 }
 
-/** What a module threw by itself is the user's: said in one line, where it was thrown. */
+/** An error thrown by a module is the user's: reported in one line with its location. */
 export function asUsers(thrown: unknown): unknown {
   if (thrown instanceof TidemarkError || thrown instanceof InternalError) return thrown;
   const where = placeOf(thrown);

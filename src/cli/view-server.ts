@@ -1,7 +1,6 @@
 /**
- * @file The server behind the page: loopback only, reads only. A request must name this machine as its host, so that no
- * other page can reach the server under a name of its own (DNS rebinding), and must not come from another site's page: plans
- * cost time. No page can show this one inside of itself.
+ * @file The server behind the page: loopback only, reads only. A request must name this machine as its host, against
+ * DNS rebinding, and must not come from another site's page, since plans cost time. No page can embed this one.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -9,7 +8,7 @@ import { TidemarkError } from "../base/errors.ts";
 import type { AskedPlans } from "./view-thread.ts";
 
 export interface ViewServer {
-  /** Where the page is. */
+  /** The address of the page. */
   readonly url: string;
   readonly closed: Promise<void>;
   close(): void;

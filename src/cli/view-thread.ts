@@ -1,20 +1,20 @@
 /**
- * @file Plans for the page from a thread of their own: a search takes as long as it takes, and meanwhile the server answers
- * whatever needs none. The thread loads the program again, since plans cannot be sent to it.
+ * @file Plans for the page, made in a worker thread: meanwhile the server answers requests that need no search. The
+ * thread loads the program again, since plans cannot be sent to it.
  */
 import { Worker } from "node:worker_threads";
 import { InternalError } from "../base/invariant.ts";
 import type { LivePlans } from "../view/plans.ts";
 import { type NamedPlans, storyOf } from "../view/stories.ts";
 
-/** What the page can ask for, answered at once or later. */
+/** The page's requests, answered synchronously or asynchronously. */
 export type AskedPlans = {
   readonly [K in keyof LivePlans]: (
     ...args: Parameters<LivePlans[K]>
   ) => ReturnType<LivePlans[K]> | Promise<ReturnType<LivePlans[K]>>;
 };
 
-/** What the thread needs to make the plans that the command has made. */
+/** The input from which the thread repeats the command's planning. */
 export interface ViewTask {
   readonly program: string;
   /** Options as they were given; true for a switch. */
@@ -37,7 +37,7 @@ interface Waiting {
 
 /**
  * Answers from a thread.
- * @param known plans that are here already: their stories need no thread
+ * @param known plans available in this thread: their explanations need no worker
  */
 export function plansInThread(
   task: ViewTask,

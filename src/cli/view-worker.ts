@@ -1,4 +1,4 @@
-/** @file What the thread of view-thread.ts runs: it plans a program again and answers questions about it, one after the other. */
+/** @file The worker of view-thread.ts: plans a program again and answers requests one after the other. */
 import { parentPort, workerData } from "node:worker_threads";
 import { livePlans } from "../view/plans.ts";
 import type { Arguments } from "./command.ts";

@@ -6,7 +6,7 @@ import { homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 
 /** The reason if there is no cache folder. */
-export const NO_CACHE_FOLDER = "this user has no home folder; set TIDEMARK_CACHE to a folder for what is kept";
+export const NO_CACHE_FOLDER = "this user has no home folder; set TIDEMARK_CACHE to a folder for cached files";
 
 /**
  * The user's home folder, or null: users without an entry in the user database have none, nor does an empty HOME count.

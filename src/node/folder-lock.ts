@@ -87,7 +87,7 @@ async function ownerIn(files: Files, path: string): Promise<Owner | null> {
 function refuse(name: string, folder: string, pid: number): never {
   const who = pid === process.pid ? "another call in this process" : `process ${pid}`;
   throw new TidemarkError("StorageError", `${name}: ${folder} is in use by ${who}`, {
-    help: `wait until that run ends, or give this one a folder of its own (${LOCK} in it says who holds it)`,
+    help: `wait until that run ends, or give this one its own folder (${LOCK} names the process that holds it)`,
   });
 }
 

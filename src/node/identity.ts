@@ -46,8 +46,8 @@ function partsOf(path: string, manifest: string): Identity {
   }
   const { format, run } = (parsed ?? {}) as { readonly format?: unknown; readonly run?: unknown };
   if (format === FORMAT && typeof run === "object" && run !== null) return run as Identity;
-  throw new TidemarkError("StorageError", `${path} does not say whose folder this is`, {
-    help: "give the folder of this run, or one that is empty or not there yet",
+  throw new TidemarkError("StorageError", `${path} does not identify a run`, {
+    help: "give the folder of this run, an empty one, or one that does not exist yet",
   });
 }
 
@@ -55,8 +55,8 @@ function requireSame(folder: string, there: Identity, here: Identity): void {
   const names = new Set([...Object.keys(there), ...Object.keys(here)]);
   const other = [...names].filter((name) => there[name] !== here[name]);
   if (other.length === 0) return;
-  throw new TidemarkError("StorageError", `${folder} holds another run: not the same ${other.join(", ")}`, {
-    help: "go on with the code and the values that it was begun with, or give an empty folder",
+  throw new TidemarkError("StorageError", `${folder} contains another run: different ${other.join(", ")}`, {
+    help: "continue with the code and values it was started with, or give an empty folder",
   });
 }
 

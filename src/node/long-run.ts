@@ -150,7 +150,7 @@ async function openStore(files: Files, folder: string, prepared: Prepared, steps
     folder,
     fingerprint: fingerprintOf(identity),
     sizes: { state: programs.state.bytes, adjoint: programs.adjoint.bytes },
-    afterFailure: "then run again: it goes on from the last durable point",
+    afterFailure: "then run again: it continues from the last durable point",
   });
 }
 

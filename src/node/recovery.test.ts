@@ -210,7 +210,7 @@ describe("the folder of another run", () => {
   it("is refused with what is not the same", async () => {
     const directory = await stopped(20);
     const other = (change: object): Promise<unknown> => run(directory, NODE_FILES, change);
-    const same = "holds another run: not the same";
+    const same = "contains another run: different";
     await expect(other({ steps: STEPS + 1 })).rejects.toThrow(`${same} steps`);
     await expect(other({ constants: [speed.mul(1.5)] })).rejects.toThrow(`${same} constants`);
     await expect(other({ state: { ...state, now: state.before.add(1) } })).rejects.toThrow(`${same} state`);
@@ -219,7 +219,7 @@ describe("the folder of another run", () => {
     await expect(other({ step })).rejects.toThrow(`${same} step`);
     expect(bits(await run(directory, NODE_FILES, { every: 3, memory: "2MB" }))).toEqual(expected);
     writeFileSync(join(directory, "run.json"), "{}");
-    await expect(run(directory)).rejects.toThrow("does not say whose folder this is");
+    await expect(run(directory)).rejects.toThrow("does not identify a run");
   });
 });
 
@@ -265,6 +265,6 @@ describe("training", () => {
     for (const path of named(directory, "state")) truncateSync(path, 50);
     await expect(train({ ...settings, steps: 14, directory })).rejects.toMatchObject({ code: "StorageError" });
     const other = train({ ...settings, step: (w, x) => [w.sub(x), w.sum()], steps: 14, directory });
-    await expect(other).rejects.toThrow("holds another run: not the same step");
+    await expect(other).rejects.toThrow("contains another run: different step");
   });
 });

@@ -77,7 +77,7 @@ describe("a simulation", () => {
     const directory = folder();
     await simulate({ ...options, directory });
     const other = simulate({ ...options, directory, constants: [speed.mul(2)] });
-    await expect(other).rejects.toThrow("holds another run: not the same constants");
+    await expect(other).rejects.toThrow("contains another run: different constants");
     await expect(simulate({ ...options, steps: -1 })).rejects.toThrow("simulate: steps is -1");
     const step = (x: Tensor): Tensor => x.sum();
     await expect(simulate({ step, steps: 2, state: tensor([1, 2]) })).rejects.toThrow("simulate: step returns f32[]");

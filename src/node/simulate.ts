@@ -95,7 +95,7 @@ async function openStore(files: Files, folder: string, identity: Identity, bytes
     folder,
     fingerprint: fingerprintOf(identity),
     sizes: { state: bytes, adjoint: 0 },
-    afterFailure: "then run again: it goes on from the last durable point",
+    afterFailure: "then run again: it continues from the last durable point",
   });
 }
 

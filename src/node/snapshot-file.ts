@@ -78,26 +78,26 @@ const REASONS: Readonly<Record<string, readonly [string, string]>> = {
   ENOSPC: ["the disk is full", "free some space"],
   EDQUOT: ["the quota is used up", "free some space"],
   EFBIG: ["the file is larger than is allowed", "raise the limit on the size of files"],
-  EACCES: ["it is not permitted", "make the folder writable"],
-  EROFS: ["the file system is read-only", "give a folder that can be written"],
-  ENOENT: ["it is not there any more", "leave the files of a run alone while it runs"],
+  EACCES: ["permission denied", "make the folder writable"],
+  EROFS: ["the file system is read-only", "give a writable folder"],
+  ENOENT: ["it no longer exists", "leave the files of a run alone while it runs"],
   ENOTDIR: ["a part of the path is not a folder", "give the path of a folder"],
   EEXIST: ["a part of the path is not a folder", "give the path of a folder"],
-  ELOOP: ["a link is in its place", "give a folder that nobody else can write"],
-  ENXIO: ["a pipe is in its place", "give a folder that nobody else can write"],
-  EIO: ["the device reports an error", "look after the disk"],
+  ELOOP: ["it is a link", "give a folder that no one else can write to"],
+  ENXIO: ["it is a pipe", "give a folder that no one else can write to"],
+  EIO: ["the device reports an error", "check the disk"],
 };
 
 /** A file-system error as a StorageError; any other error is unchanged. */
 export function storageError(doing: "write" | "read", path: string, error: unknown, after: string): unknown {
   const { code } = error as NodeJS.ErrnoException;
   if (error instanceof TidemarkError || code === undefined) return error;
-  const [what, advice] = REASONS[code] ?? [code, "check that the folder is there and can be written"];
+  const [what, advice] = REASONS[code] ?? [code, "check that the folder exists and is writable"];
   return new TidemarkError("StorageError", `cannot ${doing} ${path}: ${what}`, { help: `${advice}; ${after}` });
 }
 
 export function damaged(path: string, problem: string): TidemarkError {
   return new TidemarkError("StorageError", `${path} is damaged: ${problem}`, {
-    help: "remove the file: what it held is computed again from what is left",
+    help: "remove the file: its content is recomputed from the remaining files",
   });
 }

@@ -145,7 +145,7 @@ export class Store {
       const size = await this.#files.sizeOf(path);
       return size === file.length ? await this.#files.read(path, file) : size;
     } catch (error) {
-      throw storageError("read", path, error, "what it held is computed again from what is left");
+      throw storageError("read", path, error, "its content is recomputed from the remaining files");
     }
   }
 
@@ -166,7 +166,7 @@ export class Store {
     this.check();
   }
 
-  /** Counts from here on. */
+  /** Resets the counts. */
   resetCounts(): void {
     this.written = 0;
     this.read = 0;

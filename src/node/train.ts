@@ -174,7 +174,7 @@ async function trainAlone(options: TrainOptions<Tree, readonly Tree[]>, files: F
     folder: directory,
     fingerprint: fingerprintOf(identity),
     sizes: { state: checkpoint.layout.bytes, adjoint: 0 },
-    afterFailure: "then train again: it goes on from the last checkpoint",
+    afterFailure: "then train again: it continues from the last checkpoint",
   });
   const damaged: string[] = [];
   const { point, there } = await lastPoint(store, checkpoint, steps, damaged);

@@ -1,7 +1,7 @@
 /**
- * @file `tidemark bench`: trains a program for some steps and reports time, memory, losses and a hash of where it got to.
- * A step is forward, backward and update, and ends when its loss is a JavaScript number. The first third of the steps,
- * at most three, warms up: it counts in the losses and not in the times.
+ * @file `tidemark bench`: trains a program for some steps and reports time, memory, losses and a hash of the final
+ * state. A step is forward, backward and update, and ends when its loss is a JavaScript number. The first third of the
+ * steps, at most three, is warm-up: included in the losses, not in the times.
  */
 import { createHash } from "node:crypto";
 import { compile, type ProgramInfo } from "../../api/compile.ts";
@@ -40,15 +40,15 @@ const PROFILE_SECONDS = 2;
 
 export interface BenchFigures extends PlanFigures {
   readonly stepMs: { readonly median: number; readonly p10: number; readonly p90: number };
-  /** Median of the processor's time for a step, all threads together: what other processes do is not in it. */
+  /** Median processor time of a step, all threads together; not affected by other processes. */
   readonly stepCpuMs: number;
-  /** From trace to ready to run. */
+  /** From tracing to ready to run. */
   readonly compileMs: number;
-  /** Of the whole process up to the last step; null where the system does not say. */
+  /** Of the process up to the last step; null if the system does not report it. */
   readonly peakRssBytes: number | null;
-  /** Before the program was made. */
+  /** Before the program was created. */
   readonly baselineRssBytes: number | null;
-  /** What the peak is made of beside the arena and what was there before. */
+  /** The parts of the peak besides the arena and the baseline. */
   readonly outsideArenaBytes: OutsideArena | null;
   /** Of every step, from the first. */
   readonly losses: readonly number[];
@@ -70,7 +70,7 @@ export function quantile(numbers: readonly number[], share: number): number {
   return below + (above - below) * (position - Math.floor(position));
 }
 
-/** Over `state.params` where there is one, over the whole state otherwise. */
+/** Over `state.params` if there is one, otherwise over the whole state. */
 export function stateHash(state: object): string {
   const hash = createHash("sha256");
   const hashed = "params" in state ? state.params : state;
@@ -95,7 +95,7 @@ function runSteps(name: string, step: (state: object) => unknown, first: object,
   for (let i = 0; i < steps; i++) {
     const [started, used] = [performance.now(), process.cpuUsage()];
     const made = step(state);
-    // one program makes results of one structure: the first step answers for all
+    // all steps return the same structure: checking the first suffices
     const [next, loss] = i === 0 ? stepResult(name, first, made) : (made as readonly [object, Tensor]);
     losses.push(loss.item());
     ms.push(performance.now() - started);
@@ -109,7 +109,7 @@ function runSteps(name: string, step: (state: object) => unknown, first: object,
 
 const targetOf = ({ target, threads }: PlanSettings): Target => chooseTarget(target, { threads }).target;
 
-/** Throws where an arena is beyond what a target has. */
+/** Throws if an arena exceeds the target's memory. */
 function requireMemory(program: string, { description }: Target, arenaBytes: number): void {
   const { largestArena } = arenaSpace(description);
   if (arenaBytes <= largestArena) return;
@@ -131,13 +131,13 @@ async function measure(program: AnyProgram, args: Arguments, io: Io): Promise<Me
   return madeFor(await planSettings(args, io), (settings) => measureWith(program, settings, steps, io));
 }
 
-/** The small fields of a program's information. The other fields keep the whole plan reachable. */
+/** The small fields of a program's information; other fields would keep the plan in memory. */
 function figuresOfProgram({ arenaBytes, compileMs, moduleBytes, kernelFunctions, ...info }: ProgramInfo) {
   const { kernelCalls, traceMs, planMs, planCached } = info;
   return { arenaBytes, compileMs, moduleBytes, kernelFunctions, kernelCalls, traceMs, planMs, planCached };
 }
 
-/** Compiles and runs a program, and says what that took; how it was planned is not looked at, so as not to be measured. */
+/** Compiles, runs and measures a program. It does not examine the plan, because that would be measured too. */
 function train(program: AnyProgram, settings: PlanSettings, steps: number, io: Io) {
   const [baselineRssBytes, before] = [baselineRss(), residentParts()];
   const step = compile(program.step, { donate: [0], name: program.name, ...compileOptions(settings) });
@@ -175,7 +175,7 @@ function measureWith(program: AnyProgram, settings: PlanSettings, steps: number,
 
 const threadsText = (threads: number): string => (threads === 1 ? "one thread" : `${threads} threads`);
 
-/** What is resident beside the arena. */
+/** Resident memory besides the arena. */
 function outsideText({ outsideArenaBytes: parts }: BenchFigures): string {
   if (!parts) return "over the process before the program was made";
   const named = (["heap", "code", "staging", "workers", "other"] as const).map((n) => `${n} ${formatBytes(parts[n])}`);
@@ -231,14 +231,14 @@ function writeTrace({ plan, steps }: Profile, path: string): void {
   writeText(path, `${JSON.stringify(planTrace(plan, (step) => msOf.get(step) ?? 0, "measured"))}\n`);
 }
 
-/** Peaks are the fastest of many runs, so the step is taken where little disturbed it. */
+/** Peaks are the fastest of many runs, so the step's fast quantile is compared with them. */
 function roofline({ figures, planned, settings }: Measured): Roofline {
   const { stepMs, stepCpuMs, threads } = figures;
   const ms = threads === 1 ? Math.min(stepMs.p10, stepCpuMs) : stepMs.p10;
   return rooflineOf(planned, ms, measurePeaks(targetOf(settings)));
 }
 
-/** What is measured beside the step itself, where it was asked for. */
+/** Optional additional measurements. */
 interface Extras {
   readonly roofline: Roofline | null;
   readonly profile: Profile | null;

@@ -1,6 +1,6 @@
 /**
- * @file `tidemark calibrate`: measures this machine once, so that predicted times are times of this machine. What it finds
- * is kept for `plan`, `bench` and all others that predict.
+ * @file `tidemark calibrate`: measures this machine once, so that predicted times are those of this machine. The result
+ * is stored for `plan`, `bench` and all other commands that predict.
  */
 
 import { table } from "../../plan/table.ts";
@@ -9,7 +9,7 @@ import { calibrate as measure } from "../calibration.ts";
 import { type Command, choice, writeJson } from "../command.ts";
 import { cpuName, keepModel, machinePath, ratesText } from "../machine.ts";
 
-/** Rough figures in a fraction of a second, with a stream that stays in caches. */
+/** Rough figures in a fraction of a second, with a stream that fits the caches. */
 const QUICK = { msEach: 5, streamBytes: 6 * 2 ** 20 };
 
 export const calibrate: Command = {

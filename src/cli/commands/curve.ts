@@ -1,11 +1,11 @@
 /**
  * @file `tidemark curve`: memory against time. Every strategy's plans of one program on the same axes, from storing
- * everything down to the smallest that the strategy finds, beside the bound that no plan can pass.
+ * everything to the smallest plan that the strategy finds, with the lower bound of all plans.
  *
- *   planners that aim at bytes (auto, look-ahead, chain)     as many budgets as asked for, at equal ratios
- *   rules (every-k, sqrt, selective, …)                      all of their plans that no other plan of theirs beats
+ *   planners that aim at bytes (auto, look-ahead, chain)     the requested number of budgets, at equal ratios
+ *   rules (every-k, sqrt, selective, …)                      their Pareto-optimal plans
  *
- * Loops are the business of `auto` and `binomial`; beside each plan stands what they hold.
+ * Only `auto` and `binomial` decide about loops; each plan lists what its loops keep.
  */
 import { formatBytes } from "../../base/bytes.ts";
 import type { ProgramPlans } from "../../compiler/assemble.ts";
@@ -22,19 +22,19 @@ import { plansOfLoaded, recomputed } from "../plan-figures.ts";
 
 export interface CurvePoint {
   readonly strategy: string;
-  /** Null for plans of rules, which do not aim at one. */
+  /** Null for plans of rules, which have no budget. */
   readonly budgetBytes: number | null;
   readonly arenaBytes: number;
   readonly predictedMs: number;
   readonly recomputedFlops: number;
-  /** Of `optimal`: over the solver's bound for this budget, less 1, and whether no plan costs less. */
+  /** For `optimal`: cost over the solver's bound for this budget, minus 1, and whether that is proven optimal. */
   readonly gap: number | null;
   readonly proven: boolean;
-  /** What its loops hold for their reverses. */
+  /** What its loops keep for their reverses. */
   readonly loops: readonly string[];
 }
 
-/** Those that need a solver, and its time, are drawn when they are asked for. */
+/** Strategies that need a solver, and time, are drawn only on request. */
 const UNASKED = STRATEGIES.filter((name) => STRATEGY[name].solver !== "required");
 
 function strategiesOf(args: Arguments): readonly StrategyName[] {
@@ -58,7 +58,7 @@ const pointOf = (budgetBytes: number | null, { strategy, ...c }: Candidate<Made>
   loops: loopForms(c.result.graph),
 });
 
-/** A row of characters as long as a number is large. */
+/** A bar whose length is proportional to a number. */
 const bar = (share: number): string => "█".repeat(Math.max(1, Math.round(share * 40)));
 
 function curveText(

@@ -1,6 +1,6 @@
 /**
- * @file `tidemark doctor`: what this machine offers and what Tidemark makes of it. Everything is tried, nothing is
- * guessed: instructions by compiling a module that has them, tools by running them.
+ * @file `tidemark doctor`: what this machine offers and how Tidemark uses it. Everything is tested rather than
+ * inferred: instructions by compiling a module that uses them, tools by running them.
  */
 import { spawnSync } from "node:child_process";
 import { availableParallelism, totalmem } from "node:os";
@@ -17,7 +17,7 @@ import { cpuName, type MachineModel, machineModel, ratesText } from "../machine.
 
 interface Tool {
   readonly command: string;
-  /** The first line of what it says about itself. */
+  /** The first line of its version output. */
   readonly version: string;
 }
 
@@ -44,13 +44,13 @@ interface Findings {
   readonly compiler: Tool | null;
   readonly mpi: Tool | null;
   readonly gpus: readonly string[];
-  /** What times are predicted with. */
+  /** The cost model for predictions. */
   readonly speed: MachineModel;
-  /** Where rates, compiled programs and plans are kept; null where they are not, and why. */
+  /** The folders of rates, compiled programs and plans; null with a reason if they are not cached. */
   readonly cache: CacheState;
 }
 
-/** Standard output of a command, or null when it is not there, fails or takes too long. */
+/** Standard output of a command, or null if it is missing, fails or takes too long. */
 function outputOf(command: string, args: readonly string[]): string | null {
   const { status, stdout } = spawnSync(command, args, { encoding: "utf8", timeout: 5000 });
   return status === 0 && stdout.trim() !== "" ? stdout.trim() : null;

@@ -1,4 +1,4 @@
-/** @file `tidemark opt`: runs passes on graphs in a file and prints what becomes of them. */
+/** @file `tidemark opt`: runs passes on graphs in a file and prints the results. */
 
 import { guess } from "../../base/suggest.ts";
 import { print } from "../../ir/print.ts";

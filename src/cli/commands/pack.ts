@@ -1,4 +1,4 @@
-/** @file `tidemark pack`: places the buffers of a file, in MiniMalloc's format, at offsets that do not collide. */
+/** @file `tidemark pack`: places the buffers of a file, in MiniMalloc's format, at offsets without overlap. */
 import { grouped, TidemarkError } from "../../base/errors.ts";
 import { boundOf } from "../../plan/bound.ts";
 import { parseCsv, printCsv } from "../../plan/csv.ts";
@@ -34,7 +34,7 @@ export const pack: Command = {
     const feasible = capacity === null || height <= capacity;
     const output = args.value("output");
     if (output !== undefined && feasible) writeText(output, printCsv(problem, offsets, names));
-    // either that nothing is lower, or that nothing fits the capacity
+    // either no placement is lower, or none fits the capacity
     const proven = limits.proven || (capacity !== null && limits.boundBytes > capacity);
     const buffers = problem.buffers.length;
     if (!args.has("json")) {

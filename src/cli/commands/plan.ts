@@ -25,7 +25,7 @@ function persistentText(f: PlanFigures): string {
   return `kept between runs: ${parts.map(([bytes, what]) => `${formatBytes(bytes)} of ${what}`).join(", ")}`;
 }
 
-/** What recomputation costs and saves; nothing where there is none. */
+/** The cost and savings of recomputation; empty if there is none. */
 function recomputationText(f: PlanFigures): string {
   const least = `the smallest budget with a plan is ${formatBytes(f.minimumBudgetBytes)}\n`;
   if (f.recomputedNodes === 0) return `nothing is computed again; ${least}`;
@@ -41,7 +41,7 @@ function planText(made: Plan, f: PlanFigures, io: Io): string {
   return `${lines.join("\n")}\n${recomputationText(f)}${planned}, ${predicted}\n`;
 }
 
-/** The plan for other programs, as many files as are asked for. */
+/** Writes the plan in the requested file formats. */
 function writeFiles(args: Arguments, { planned }: PlanOutcome): void {
   const { plan: made } = planned;
   const [json, trace, csv] = ["plan-json", "chrome-trace", "csv"].map((name) => args.value(name));

@@ -32,10 +32,10 @@ function secondsOf(text: string | undefined): number {
   return seconds;
 }
 
-/** What a plan costs over the bound, less 1. */
+/** The cost of a plan over the bound, minus 1. */
 const gapOf = ({ cost, boundCost, proven }: Answer): number => (proven ? 0 : cost / boundCost - 1);
 
-/** A plan, and with `--arena` where its values lie. */
+/** A plan, with offsets of its values under `--arena`. */
 interface Found {
   readonly answer: Answer;
   readonly arenaBytes?: number;
@@ -53,7 +53,7 @@ function planArena(problem: RecomputeProblem, budget: number, strategy: Strategy
   return { answer: { ...answer, feasible: false, strategy } };
 }
 
-/** A plan with what it was asked to fit and the time it took. */
+/** A plan with its budget and the time it took. */
 interface Outcome extends Found {
   readonly budget: number;
   readonly ms: number;
@@ -107,7 +107,7 @@ export const remat: Command = {
       const gap = feasible && boundCost > 0 ? gapOf(found.answer) : null;
       const costs = { cost, baseCost, boundCost: bound, gap, feasible, proven };
       const bytes = { budgetBytes: budget, peakBytes, arenaBytes: found.arenaBytes };
-      // properties that are undefined are left out
+      // undefined properties are omitted
       writeJson(io, { strategy: found.answer.strategy, ...bytes, ...costs, ms, sequence, ...found.packed });
     } else {
       writeWords(io, problem, { ...found, budget, ms });

@@ -85,7 +85,7 @@ describe("tidemark revolve", () => {
     [["--steps", "5", "--snapshots", "x"], "--snapshots x"],
     [["--steps", "5", "--snapshots", "2", "--schedule", "revolv"], "there is no schedule revolv"],
     [["--steps", "5", "--snapshots", "2", "--schedule", "mixed", "--online"], "--online with the schedule mixed"],
-    [["--steps", "5", "--levels", "disk"], 'level "disk": nothing is no number of slots'],
+    [["--steps", "5", "--levels", "disk"], 'level "disk": nothing is not a number of slots'],
     [["--steps", "5", "--levels", "a:1,b:2", "--snapshots", "9"], "leave one out"],
     [["--steps", "5", "--snapshots", "2", "--every", "2"], "is for --schedule periodic"],
     [["--steps", "5", "--snapshots", "2", "--costs", "missing.txt"], "cannot read missing.txt"],

@@ -9,10 +9,10 @@ import { SCHEDULE_NAMES, scheduleNamed, summaryOf } from "../../node/reverse/sch
 import { type Arguments, type Command, usageError, wholeNumber, writeJson } from "../command.ts";
 import { readText } from "../files.ts";
 
-/** Loops up to this length have their actions listed without being asked. */
+/** Up to this length, actions are listed by default. */
 const LISTED_STEPS = 100;
 const MOST_LISTED = 1_000_000;
-/** Every action is followed, which takes about a second for a million steps. */
+/** Every action is executed, which takes about a second for a million steps. */
 const MOST_STEPS = 10_000_000;
 
 /** Costs from a file: a JSON array, or numbers between spaces, commas and line breaks. */
@@ -37,7 +37,7 @@ function stepsOf(args: Arguments, costs: readonly number[] | undefined): number 
   return steps;
 }
 
-/** The schedule that the options ask for, by name or by what it is about. */
+/** The schedule chosen by the options, by name or by an option that implies it. */
 function nameOf(args: Arguments): string {
   const about = [
     ["online", "online"],
@@ -46,13 +46,13 @@ function nameOf(args: Arguments): string {
   ] as const;
   const implied = about.filter(([option]) => args.has(option));
   const name = args.value("schedule") ?? implied[0]?.[1] ?? "binomial";
-  // costs may be counted for any schedule, the others belong to one
+  // costs apply to any schedule, other options to one
   const clash = implied.find(([option, schedule]) => schedule !== name && option !== "costs");
   if (clash) throw usageError(`revolve: --${clash[0]} with the schedule ${name}`, `--${clash[0]} is for ${clash[1]}`);
   return name;
 }
 
-/** What each schedule makes of a missing number of snapshots. */
+/** The default number of snapshots of each schedule. */
 function snapshotsOf(args: Arguments, name: string, steps: number, levels: readonly LevelSpec[] | undefined): number {
   if (args.has("snapshots")) {
     const snapshots = wholeNumber(args, "snapshots", 0, { least: 0 });

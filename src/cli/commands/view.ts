@@ -13,21 +13,21 @@ import { PLAN_OPTIONS, planLoaded, planSettings } from "../plan-figures.ts";
 import { serveView } from "../view-server.ts";
 import { plansInThread } from "../view-thread.ts";
 
-/** Histories of long runs are large. */
+/** Snapshots of long runs are large. */
 const LARGEST_VIEWED = 256 * 2 ** 20;
 
 interface Source {
   readonly title: string;
   readonly entries: readonly ViewEntry[];
   readonly curve: ViewCurve | null;
-  /** The plans of the entries, by the names that their stories are asked for by. */
+  /** The plans of the entries, by the names under which their explanations are requested. */
   readonly named: NamedPlans;
   /** Of a program: all of its plans. */
   readonly plans: ProgramPlans | null;
 }
 
 /**
- * What a word on the command line names: a file of some kind, or a program.
+ * Resolves an argument: a file of some kind, or a program.
  * @param first number of its first entry
  */
 async function sourceOf(word: string, first: number, args: Arguments, io: Io): Promise<Source> {
@@ -53,7 +53,7 @@ async function sourceOf(word: string, first: number, args: Arguments, io: Io): P
 
 const pointsOf = (args: Arguments): number => wholeNumber(args, "points", 8, { least: 2 });
 
-/** Who answers the page: a thread, or where the sources run as they are, which a thread cannot load, this one. */
+/** Answers requests of the page from a thread; from this thread if unbuilt sources run, which a worker cannot load. */
 function answersOf(program: string, plans: ProgramPlans, named: NamedPlans, args: Arguments) {
   const points = pointsOf(args);
   if (import.meta.url.endsWith(".ts")) return { plans: livePlans(plans, points, named), close: () => undefined };

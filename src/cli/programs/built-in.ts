@@ -8,7 +8,7 @@ import type { TrainingProgram } from "./program.ts";
 import { resnet50, resnet1001 } from "./resnet.ts";
 import { unet } from "./unet.ts";
 
-/** A program whose state nobody looks into. */
+/** A program with an opaque state. */
 export type AnyProgram = TrainingProgram<object>;
 
 /** Those that train in seconds. */

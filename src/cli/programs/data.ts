@@ -42,15 +42,15 @@ export const TARGET_STREAM = 10002;
 /** The bound of a uniform distribution that keeps variance through a layer with relu (He et al. 2015). */
 export const he = (fanIn: number): number => Math.sqrt(6 / fanIn);
 
-/** Where a program's numbers come from: drawn for a run, types alone for a plan. */
+/** The source of a program's numbers: drawn for a run, only types for a plan. */
 export interface Numbers {
   /** A parameter. Parameter number n, counted from 1 in the order of the calls, is drawn from stream n. */
   draw(shape: Shape, scale: number): Tensor;
-  /** A parameter of one value throughout; takes a number all the same. */
+  /** A parameter filled with one value; it still uses up a parameter number. */
   fill(shape: Shape, value: number): Tensor;
-  /** Uniform in [-1, 1), from a stream of its own. */
+  /** Uniform in [-1, 1), from the given stream. */
   data(shape: Shape, stream: number): Tensor;
-  /** Whole numbers; `make` is called when they are needed. */
+  /** Integers; `make` is called on demand. */
   ids(shape: Shape, make: () => Int32Array): Tensor;
 }
 

@@ -30,7 +30,7 @@ interface Size {
   readonly heads: number;
   readonly blocks: number;
   readonly vocabulary: number;
-  /** The embedding is the head as well. */
+  /** The embedding is also the head. */
   readonly tied: boolean;
 }
 

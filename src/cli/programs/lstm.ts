@@ -1,7 +1,7 @@
 /**
- * @file `lstm`: 64 time steps of 64 inputs, 256 hidden, the last state classified, on a batch of 32, cross entropy, SGD.
- * Time is a loop of the program; the input's share of the gates is computed in the turn that reads it, so that the gates
- * of all turns are never in memory at once.
+ * @file `lstm`: 64 time steps of 64 inputs, 256 hidden, the last state classified, on a batch of 32, cross entropy,
+ * SGD. Time is a loop of the program; the input's part of the gates is computed in the iteration that reads it, so the
+ * gates of all iterations are never in memory at once.
  *
  *   i, f, g, o = x wx + b + h wh;   c ← σ(f) c + σ(i) tanh(g);   h ← σ(o) tanh(c)
  */

@@ -1,6 +1,6 @@
 /**
- * @file What the command line calls a program: a whole training step over one state, with values to start from. A module
- * that exports one under the name `program` is used like the built-in ones:
+ * @file A program of the command line: a training step over one state, with initial values. A module that exports one
+ * under the name `program` is used like the built-in ones:
  *
  * ```js
  * import { mse, tensor, valueAndGrad } from "tidemark";

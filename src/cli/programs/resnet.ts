@@ -26,14 +26,14 @@ interface Norm {
   readonly offset: Tensor;
 }
 
-/** A convolution and the normalisation beside it. */
+/** A convolution and its normalisation. */
 interface Unit extends Norm {
   readonly w: Tensor;
 }
 
 interface Bottleneck {
   readonly units: readonly [Unit, Unit, Unit];
-  /** Brings the input to the block's width and stride, where they change. */
+  /** Adapts the input to the block's width and stride, if they change. */
   readonly shortcut?: Unit;
 }
 
@@ -100,7 +100,7 @@ function normLast(x: Tensor, { units: [a, b, c], shortcut }: Bottleneck, stride:
   return relu(add(norm(conv(h, c), c), shortcut ? norm(conv(x, shortcut, stride), shortcut) : x));
 }
 
-/** Normalisation before each convolution: the sum itself is passed on as it is. */
+/** Normalisation before each convolution: the sum itself is passed on unchanged. */
 function normFirst(x: Tensor, { units: [a, b, c], shortcut }: Bottleneck, stride: number): Tensor {
   const ready = relu(norm(x, a));
   const h = conv(relu(norm(conv(ready, a, stride), b)), b);

@@ -1,7 +1,8 @@
 /**
  * @file `unet`: U-Net (Ronneberger, Fischer, Brox 2015) with padded convolutions, so that 512 × 512 pixels come out as
- * 512 × 512. Four levels down and up, two 3 × 3 convolutions each, twice the channels a level; what a level made on the way
- * down is joined to what comes back up to it. Two classes a pixel, batch 4, SGD with momentum 0.99.
+ * 512 × 512. Four levels down and up, two 3 × 3 convolutions each, twice the channels a level; the output of a level on
+ * the way down is concatenated with the input of that level on the way up. Two classes a pixel, batch 4, SGD with
+ * momentum 0.99.
  *
  *   64 ─────────────── join ─ 64 ─ classes
  *     128 ─────────── join ─ 128

@@ -87,7 +87,7 @@ interface Probe {
 /** Asks a compiler for its version and for the macros that describe the processor; or why it cannot be used. */
 function probe(command: string): Probe | string {
   const version = run(command, ["--version"])?.split("\n")[0];
-  if (version === undefined) return `${command} does not say its version`;
+  if (version === undefined) return `${command} does not report its version`;
   for (const machine of [...MACHINE_FLAGS.map((flag) => [flag]), []]) {
     const text = run(command, [...machine, "-dM", "-E", "-x", "c", "-"]);
     if (text === null) continue;
@@ -173,9 +173,9 @@ export function compileTo(compiler: Pick<Compiler, "command" | "flags">, text: s
   const { status, stderr, error } = spawnSync(compiler.command, args, { input: text, encoding: "utf8", env });
   const made = status === 0 && existsSync(path);
   if (made) return;
-  const told = status === 0 ? "it made no file" : ((stderr?.trim() || error?.message) ?? `status ${status}`);
+  const told = status === 0 ? "it produced no file" : ((stderr?.trim() || error?.message) ?? `status ${status}`);
   const said = told.split("\n").slice(0, 5).join("\n  ");
-  throw new TidemarkError("TargetUnsupported", `${compiler.command} refused the program:\n  ${said}`, {
+  throw new TidemarkError("TargetUnsupported", `${compiler.command} failed to compile the program:\n  ${said}`, {
     help: "check that the compiler can build a shared object (headers of the C library, a linker), or use the target wasm",
   });
 }

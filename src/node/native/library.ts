@@ -124,7 +124,7 @@ export function libraryFor(request: LibraryRequest): Library {
     problems.push(library);
   }
   throw new TidemarkError("TargetUnsupported", `there is no folder for compiled programs: ${problems.join("; ")}`, {
-    help: "set TIDEMARK_CACHE to a folder of your own that can be written, or use the target wasm",
+    help: "set TIDEMARK_CACHE to a private writable folder, or use the target wasm",
   });
 }
 

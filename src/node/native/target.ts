@@ -180,7 +180,7 @@ export function cTarget(
     code: "machine code",
     uses: `${program.uses}, by ${tools.compiler.command}`,
     arenaIsArray: true,
-    note: typeof kept === "string" ? `compiled programs are not kept: ${kept}` : null,
+    note: typeof kept === "string" ? `compiled programs are not cached: ${kept}` : null,
     load: (placed, how) => load(tools, program, placed, how),
     allocate: (most) => memoryFor(program, tools.koffi, most),
   };

@@ -82,7 +82,7 @@ describe("the checking machine", () => {
     ["reversing without a tape", replaced(2), "the working tape is that of step none"],
     ["reversing another tape", replaced(6), "action 6, reverse: the working tape is that of step none"],
     ["an early end", RIGHT.slice(0, 9), "1 steps are not reversed"],
-    ["a place left behind", replaced(9), "1 places are not freed"],
+    ["a place left behind", replaced(9), "1 slots are not freed"],
   ])("refuses %s", (_, actions, problem) => {
     expect(checkActions(3, [memoryLevel(1)], actions).problem).toContain(problem);
   });

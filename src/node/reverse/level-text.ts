@@ -11,7 +11,7 @@ function fail(text: string, problem: string): never {
 function parseLevel(text: string): LevelSpec {
   const [name = "", slots = "", ...rest] = text.trim().split(":");
   if (!/^[A-Za-z][\w-]*$/.test(name)) fail(text, "does not start with a name");
-  if (!/^([0-9]+|inf)$/.test(slots)) fail(text, `${slots || "nothing"} is no number of slots`);
+  if (!/^([0-9]+|inf)$/.test(slots)) fail(text, `${slots || "nothing"} is not a number of slots`);
   const units = slots === "inf" ? Number.POSITIVE_INFINITY : Number(slots);
   const costs: { w?: number; r?: number } = {};
   for (const part of rest) {

@@ -65,9 +65,9 @@ describe("levels", () => {
   it.each([
     ["", "does not start with a name"],
     ["4", "does not start with a name"],
-    ["mem", "nothing is no number of slots"],
-    ["mem:x", "x is no number of slots"],
-    ["mem:-1", "-1 is no number of slots"],
+    ["mem", "nothing is not a number of slots"],
+    ["mem:x", "x is not a number of slots"],
+    ["mem:-1", "-1 is not a number of slots"],
     ["mem:4:w=-1", "w=-1 is no cost"],
     ["mem:4:z=1", "z=1 is no cost"],
     ["mem:4:w=1:w=2", "w is given twice"],

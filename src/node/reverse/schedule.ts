@@ -112,15 +112,15 @@ const SCHEDULES = {
     make: ({ steps, snapshots }) => makePeriodic(steps, snapshots, Math.max(1, Math.ceil(Math.sqrt(steps)))),
   },
   binary: {
-    summary: "keep the middle state, of each half again",
+    summary: "keep the middle state, then that of each half",
     make: (options) => makeSplit(options, (l) => l >> 1),
   },
   binomial: {
-    summary: "the fewest evaluations when states alone are kept (Revolve)",
+    summary: "the fewest evaluations when only states are kept (Revolve)",
     make: (options) => makeSplit(options, binomialSplit),
   },
   mixed: {
-    summary: "the fewest evaluations when a place holds a state or a tape",
+    summary: "the fewest evaluations when a slot holds a state or a tape",
     make: makeMixed,
   },
   online: {
