@@ -219,7 +219,7 @@ describe.skipIf(missing)("without a place to write", () => {
     const calibrate = tidemark(OTHER, {}, "calibrate", "--quick");
     expect(calibrate).toMatchObject({
       code: 0,
-      err: expect.stringMatching(/^the rates are not kept: this user has no/),
+      err: expect.stringMatching(/^the rates are not stored: this user has no/),
     });
     expect(tidemark(OTHER, {}, "bench", "mlp", "--steps", "1", "--target", "auto").code).toBe(0);
   });

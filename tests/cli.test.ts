@@ -388,7 +388,7 @@ describe("the command line", () => {
     expectRefusal(await tidemark(), "UsageError: no command given");
     expectRefusal(await tidemark("paln", "mlp"), "UsageError: there is no command paln");
     expectRefusal(await tidemark("plan"), "UsageError: plan: PROGRAM missing");
-    expectRefusal(await tidemark("plan", "mlp", "cnn"), "UsageError: plan: what is cnn for?");
+    expectRefusal(await tidemark("plan", "mlp", "cnn"), "UsageError: plan: unexpected argument cnn");
     expectRefusal(await tidemark("plan", "mlp", "--jsno"), "UsageError: plan: unknown option --jsno");
     expectRefusal(await tidemark("plan", "mlp", "--budget"), "UsageError: plan: Option '--budget <value>'");
   });

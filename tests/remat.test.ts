@@ -112,7 +112,7 @@ describe("tidemark remat", () => {
   it.each([
     [["remat", path], "no budget given"],
     [["remat", "missing.json", "--budget", "1"], "cannot read missing.json: there is no such file or folder"],
-    [["remat", path, "--budget", "700", "--timeout", "-1"], "is no time"],
+    [["remat", path, "--budget", "700", "--timeout", "-1"], "invalid --timeout"],
     [["remat", path, "--budget", "700", "--strategy", "magic"], "no recomputation strategy magic"],
   ])("refuses %j", async (argv, problem) => {
     const { code, err } = await run(...argv);

@@ -159,12 +159,12 @@ function fastestRun(executable: Executable, msEach: number): number {
   executable.run();
   const first = performance.now();
   executable.run();
-  const turns = Math.max(1, Math.min(1000, Math.floor(0.2 / Math.max(1e-4, performance.now() - first))));
+  const repeats = Math.max(1, Math.min(1000, Math.floor(0.2 / Math.max(1e-4, performance.now() - first))));
   let best = Number.POSITIVE_INFINITY;
   repeatFor(msEach, () => {
     const started = performance.now();
-    for (let turn = 0; turn < turns; turn++) executable.run();
-    best = Math.min(best, (performance.now() - started) / turns);
+    for (let n = 0; n < repeats; n++) executable.run();
+    best = Math.min(best, (performance.now() - started) / repeats);
   });
   return best / 1000;
 }

@@ -118,7 +118,7 @@ function requireCount(command: Command, given: readonly string[], values: Readon
   const help = `tidemark ${command.name} --help`;
   if (missing.length > 0) throw usageError(`${command.name}: ${missing.join(" and ")} missing`, help);
   const extra = given.slice(command.positionals.length);
-  if (extra.length > 0) throw usageError(`${command.name}: what is ${extra.join(" ")} for?`, help);
+  if (extra.length > 0) throw usageError(`${command.name}: unexpected argument ${extra.join(" ")}`, help);
 }
 
 /** Rewrites Node's parse errors as usage errors. */
@@ -139,13 +139,13 @@ function orUsageError<T>(command: Command, parse: () => T): T {
 }
 
 /** The range of a number. */
-export interface WholeRange {
+export interface IntegerRange {
   readonly least: number;
   readonly most?: number;
 }
 
 /** An integer within a range. */
-export function wholeNumber(args: Arguments, name: string, fallback: number, within: WholeRange): number {
+export function integerOption(args: Arguments, name: string, fallback: number, within: IntegerRange): number {
   const { least, most = Number.MAX_SAFE_INTEGER } = within;
   const text = args.value(name);
   if (text === undefined) return fallback;

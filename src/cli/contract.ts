@@ -20,31 +20,39 @@ export const CONTRACT: string = [
   "  specs()                 optional: [state, ...batch] as specs, to plan without making values",
 ].join("\n");
 
-function broken(name: string, summary: string, help: string): TidemarkError {
+function contractError(name: string, summary: string, help: string): TidemarkError {
   return new TidemarkError("UnknownProgram", `${name}: ${summary}`, { help });
 }
 
 function requireState(name: string, state: unknown): object {
   if (typeof state === "object" && state !== null && !(state instanceof Promise)) return state;
-  throw broken(name, `init() returned ${describe(state)}`, "return the state: an object of tensors, { params: { w } }");
+  throw contractError(
+    name,
+    `init() returned ${describe(state)}`,
+    "return the state: an object of tensors, { params: { w } }",
+  );
 }
 
 function requireBatch(name: string, batch: unknown): readonly Tensor[] {
   if (!Array.isArray(batch)) {
-    throw broken(name, `batch() returned ${describe(batch)}`, "return a list, also of one tensor: [x]");
+    throw contractError(name, `batch() returned ${describe(batch)}`, "return a list, also of one tensor: [x]");
   }
   const other = batch.findIndex((x) => !(x instanceof Tensor));
   if (other < 0) return batch as readonly Tensor[];
-  throw broken(name, `item ${other} of batch() is ${describe(batch[other])}`, "return a list of tensors: [x, y]");
+  throw contractError(
+    name,
+    `item ${other} of batch() is ${describe(batch[other])}`,
+    "return a list of tensors: [x, y]",
+  );
 }
 
 /** Calls a function of a module; thrown errors keep their location. */
-function called(name: string, member: "init" | "batch", make: () => unknown): unknown {
+function checkedCall(name: string, member: "init" | "batch", make: () => unknown): unknown {
   try {
     return make();
   } catch (thrown) {
     if (thrown instanceof Error) throw thrown;
-    throw broken(name, `${member}(): ${thrownText(thrown)}`, "throw an Error, which says where it was thrown");
+    throw contractError(name, `${member}(): ${thrownText(thrown)}`, "throw an Error, which says where it was thrown");
   }
 }
 
@@ -52,8 +60,8 @@ function called(name: string, member: "init" | "batch", make: () => unknown): un
 export function checkedProgram(program: AnyProgram): AnyProgram {
   return {
     ...program,
-    init: () => requireState(program.name, called(program.name, "init", program.init)),
-    batch: () => requireBatch(program.name, called(program.name, "batch", program.batch)),
+    init: () => requireState(program.name, checkedCall(program.name, "init", program.init)),
+    batch: () => requireBatch(program.name, checkedCall(program.name, "batch", program.batch)),
   };
 }
 
@@ -65,13 +73,14 @@ const shapeOf = (state: unknown): string => {
 /** What a step returned, if it is the next state and the loss. */
 export function stepResult(name: string, state: object, result: unknown): readonly [object, Tensor] {
   const help = "step(state, ...batch) returns [next state, loss]";
-  if (!Array.isArray(result) || result.length !== 2) throw broken(name, `step returned ${describe(result)}`, help);
+  if (!Array.isArray(result) || result.length !== 2)
+    throw contractError(name, `step returned ${describe(result)}`, help);
   const [next, loss] = result as [unknown, unknown];
   if (!(loss instanceof Tensor) || loss.elements !== 1) {
     const got = describe(loss);
-    throw broken(name, `step returned ${got} as the loss`, `${help}, and the loss is one number: loss.mean()`);
+    throw contractError(name, `step returned ${got} as the loss`, `${help}, and the loss is one number: loss.mean()`);
   }
   if (typeof next === "object" && next !== null && shapeOf(next) === shapeOf(state)) return [next, loss];
   const keeps = "the next state has the structure and the types of the state";
-  throw broken(name, "step returned a state that differs from the one it got", `${help}; ${keeps}`);
+  throw contractError(name, "step returned a state that differs from the one it got", `${help}; ${keeps}`);
 }

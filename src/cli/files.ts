@@ -16,17 +16,17 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   ENOENT: "there is no such file or folder",
   EISDIR: "it is a folder",
   ENOTDIR: "a part of the path is not a folder",
-  EACCES: "it is not permitted",
-  EPERM: "it is not permitted",
-  ELOOP: "its links lead in a circle",
+  EACCES: "permission denied",
+  EPERM: "permission denied",
+  ELOOP: "too many levels of links",
   ENAMETOOLONG: "the name is too long",
   ENOSPC: "no space is left",
   EDQUOT: "no space is left to this user",
   EFBIG: "files may not be that large",
   EROFS: "nothing can be written there",
   EAGAIN: "it has nothing to read",
-  ENXIO: "nothing is at its other end",
-  ERR_INVALID_ARG_VALUE: "that is no path",
+  ENXIO: "nothing is connected to it",
+  ERR_INVALID_ARG_VALUE: "not a valid path",
 };
 
 function asUsage<T>(what: string, help: string, act: () => T): T {

@@ -24,13 +24,13 @@ export type Loaded =
 const MODULES: readonly string[] = [".js", ".mjs", ".ts", ".mts"];
 const KINDS = ".js, .mjs, .ts or .ir";
 
-function unknown(summary: string, help: string): TidemarkError {
+function unknownProgram(summary: string, help: string): TidemarkError {
   return new TidemarkError("UnknownProgram", summary, { help });
 }
 
 /** Functions of a `.ir` file. */
 export function readGraphs(path: string): readonly Graph[] {
-  if (!existsSync(path)) throw unknown(`there is no file ${path}`, "give the path of a .ir file");
+  if (!existsSync(path)) throw unknownProgram(`there is no file ${path}`, "give the path of a .ir file");
   const graphs = parse(readText(path, ".ir"), allOps, { file: basename(path) });
   for (const graph of graphs) verify(graph);
   return graphs;
@@ -43,13 +43,17 @@ export async function loadProgram(word: string): Promise<Loaded> {
   if (extension === ".ir") {
     const [graph, ...more] = readGraphs(word);
     if (graph && more.length === 0) return { kind: "graph", name: graph.name, graph };
-    throw unknown(`${word} holds ${more.length + Number(!!graph)} functions`, "a program is a file with one function");
+    throw unknownProgram(
+      `${word} holds ${more.length + Number(!!graph)} functions`,
+      "a program is a file with one function",
+    );
   }
   if (!MODULES.includes(extension)) {
     if (existsSync(word)) requireFile(word, KINDS);
     throw unknownName(word);
   }
-  if (!existsSync(word)) throw unknown(`there is no file ${word}`, "give the path of a module, or a built-in name");
+  if (!existsSync(word))
+    throw unknownProgram(`there is no file ${word}`, "give the path of a module, or a built-in name");
   const program = await moduleProgram(word);
   return { kind: "training", name: program.name, program };
 }
@@ -57,7 +61,10 @@ export async function loadProgram(word: string): Promise<Loaded> {
 function unknownName(word: string): TidemarkError {
   const names = ALL_PROGRAMS.map((program) => program.name);
   const files = `or give a ${KINDS} file`;
-  return unknown(`there is no program ${word}`, `${guess(word, names)}built in are ${names.join(", ")}; ${files}`);
+  return unknownProgram(
+    `there is no program ${word}`,
+    `${guess(word, names)}built in are ${names.join(", ")}; ${files}`,
+  );
 }
 
 async function moduleProgram(path: string): Promise<AnyProgram> {
@@ -68,7 +75,10 @@ async function moduleProgram(path: string): Promise<AnyProgram> {
   if (missing.length > 0) {
     const summary =
       program === undefined ? "exports no `program`" : `\`program\` has no function ${missing.join(", ")}`;
-    throw unknown(`${path}: ${summary}`, "export const program = { name, init(), batch(), step(state, ...batch) }");
+    throw unknownProgram(
+      `${path}: ${summary}`,
+      "export const program = { name, init(), batch(), step(state, ...batch) }",
+    );
   }
   const name = typeof members.name === "string" ? members.name : basename(path, extname(path));
   return checkedProgram({ ...(members as AnyProgram), name });
@@ -78,15 +88,15 @@ async function importModule(path: string): Promise<{ readonly program?: unknown 
   requireFile(path, "module");
   const url = pathToFileURL(resolve(path)).href;
   try {
-    return await settled(path, import(url) as Promise<{ readonly program?: unknown }>);
+    return await awaitModule(path, import(url) as Promise<{ readonly program?: unknown }>);
   } catch (error) {
     if (error instanceof TidemarkError) throw error;
     const said = thrownText(error);
     if (isForeignSyntax(error, path)) {
       const help = "compile it to .js, or use Node 22.18 or newer with types that can be erased";
-      throw unknown(`${path}: Node ${process.versions.node} does not read this TypeScript (${said})`, help);
+      throw unknownProgram(`${path}: Node ${process.versions.node} does not read this TypeScript (${said})`, help);
     }
-    throw unknown(`${path} could not be loaded: ${said}`, "run it with node to see where");
+    throw unknownProgram(`${path} could not be loaded: ${said}`, "run it with node to see where");
   }
 }
 
@@ -113,15 +123,15 @@ function loadSeconds(): number {
  * Awaits a module's top level. A promise there that never settles would block the command forever, or end the process
  * silently: both are errors, the first after a time limit, the second at once, when the event loop is empty.
  */
-function settled<T>(path: string, loading: Promise<T>): Promise<T> {
+function awaitModule<T>(path: string, loading: Promise<T>): Promise<T> {
   const seconds = loadSeconds();
   const refusal = (why: string, help: string): TidemarkError =>
-    unknown(`${path} could not be loaded: its top level ${why}`, help);
+    unknownProgram(`${path} could not be loaded: its top level ${why}`, help);
   return new Promise<T>((resolve, reject) => {
     const late = (): void =>
       reject(refusal(`has not run within ${seconds} s`, `${LOAD_VARIABLE} sets another limit, in seconds`));
     const idle = (): void =>
-      reject(refusal("awaits something that nothing is left to bring about", "look for a promise that never settles"));
+      reject(refusal("awaits a promise that can never settle", "look for a promise that nothing resolves"));
     // the timer alone must not keep the process alive
     const timer = setTimeout(late, seconds * 1000).unref();
     process.once("beforeExit", idle);

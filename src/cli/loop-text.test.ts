@@ -12,9 +12,11 @@ const { plans } = plansOf(lstm.step as AnyFunction, args, { donate: [0] });
 const textOf = (request: MemoryRequest): readonly string[] => loopForms(plans.choose(request).result.graph);
 
 describe("what loops hold", () => {
-  it("goes from all rows over rows of some turns to states", () => {
+  it("goes from all rows over rows of some iterations to states", () => {
     expect(textOf({})).toEqual(["64 iterations: rows"]);
-    expect(textOf({ budgetBytes: 12e6 })[0]).toMatch(/^64 iterations: rows of the last \d+, \d+ states for the others$/);
+    expect(textOf({ budgetBytes: 12e6 })[0]).toMatch(
+      /^64 iterations: rows of the last \d+, \d+ states for the others$/,
+    );
     expect(textOf({ budgetBytes: 6e6 })[0]).toMatch(/^64 iterations: \d+ states$/);
     expect(textOf({ least: true })[0]).toMatch(/^64 iterations: \d+ states?$/);
   });

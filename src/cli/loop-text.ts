@@ -14,7 +14,7 @@ const states = (n: number): string => `${n} state${n === 1 ? "" : "s"}`;
 function textOf(node: Node): string | null {
   const [loop, reversal] = [loopOf(node), reversalOf(node)];
   if (reversal && !reversal.isRecorded) {
-    return `while: ${states(reversal.checkpoints || DEFAULT_CHECKPOINTS)} beside the reverse`;
+    return `while: ${states(reversal.checkpoints || DEFAULT_CHECKPOINTS)} in the reverse`;
   }
   if (!loop) return null;
   const { length, test, recording } = loop;

@@ -12,7 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { keepModel, type MachineFile, machineModel, machinePath, ratesText } from "./machine.ts";
+import { type MachineFile, machineModel, machinePath, ratesText, storeModel } from "./machine.ts";
 import { main } from "./main.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tidemark-cache-"));
@@ -51,7 +51,7 @@ function read(): { readonly found: ReturnType<typeof machineModel>; readonly sai
 
 /** A calibration of this machine with one rate that is easy to recognise. */
 function keep(): MachineFile {
-  expect(keepModel({ ...read().found.costs, productRate: 123e9 }, new Date(0))).toBeNull();
+  expect(storeModel({ ...read().found.costs, productRate: 123e9 }, new Date(0))).toBeNull();
   return JSON.parse(readFileSync(path(), "utf8")) as MachineFile;
 }
 
@@ -115,7 +115,7 @@ describe("the calibration on disk", () => {
     const { found, said } = read();
     expect(found.costModel).toBe("default");
     expect(said.join()).toMatch(/is ignored: .*others can write to it \(mode 777; chmod 700\)/);
-    expect(keepModel(found.costs, new Date(0))).toMatch(/others can write to it/);
+    expect(storeModel(found.costs, new Date(0))).toMatch(/others can write to it/);
     chmodSync(join(folder, "cache"), 0o700);
     expect(read().found.costModel).toBe("calibrated");
   });
@@ -125,7 +125,7 @@ describe("the calibration on disk", () => {
     const { found, said } = read();
     expect(found.costModel).toBe("default");
     expect(said).toHaveLength(1);
-    expect(keepModel(found.costs, new Date(0))).not.toBeNull();
+    expect(storeModel(found.costs, new Date(0))).not.toBeNull();
     expect(readdirSync(join(folder, "cache"))).toHaveLength(1);
   });
 });
@@ -156,7 +156,7 @@ describe("tidemark calibrate", () => {
       expect(code).toBe(0);
       expect(out).toContain("products");
       expect(err).toMatch(
-        /^the rates are not kept: .*below: a part of the path is not a folder; set TIDEMARK_CACHE to another folder\n$/,
+        /^the rates are not stored: .*below: a part of the path is not a folder; set TIDEMARK_CACHE to another folder\n$/,
       );
     } finally {
       process.env.TIDEMARK_CACHE = join(folder, "cache");

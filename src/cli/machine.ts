@@ -62,7 +62,7 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
 
 /** The contents if valid; otherwise what is wrong with them. */
 function checkFile(value: unknown): MachineFile | string {
-  if (!isRecord(value) || value.version !== VERSION) return "it is of another version";
+  if (!isRecord(value) || value.version !== VERSION) return "it has another version";
   const texts = ["cpu", "node", "target", "date"];
   if (texts.some((key) => typeof value[key] !== "string" || (value[key] as string).length > 200)) {
     return `one of ${texts.join(", ")} is not a text`;
@@ -72,7 +72,7 @@ function checkFile(value: unknown): MachineFile | string {
     const rate = isRecord(rates) ? rates[key] : undefined;
     return typeof rate !== "number" || !(rate >= LEAST[key] && rate <= MOST[key]);
   });
-  return wrong === undefined ? (value as unknown as MachineFile) : `${wrong} is no possible rate`;
+  return wrong === undefined ? (value as unknown as MachineFile) : `${wrong} is not a plausible rate`;
 }
 
 /** null if there is no file; a text if it cannot be used. */
@@ -110,7 +110,7 @@ export function machineModel(err: (text: string) => void, model: CostModel = was
 }
 
 /** Stores a model for later commands; returns why that failed, or null. */
-export function keepModel(model: CostModel, date: Date): string | null {
+export function storeModel(model: CostModel, date: Date): string | null {
   const path = machinePath(model);
   const { productRate, arithmeticRate, byteRate, cachedByteRate = byteRate, callSeconds } = model;
   const file: MachineFile = {

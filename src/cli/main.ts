@@ -22,7 +22,7 @@ import { view } from "./commands/view.ts";
 import { LOAD_SECONDS, LOAD_VARIABLE } from "./load.ts";
 import { ALL_PROGRAMS } from "./programs/built-in.ts";
 import { provideNode } from "./provide.ts";
-import { asUsers } from "./thrown.ts";
+import { asUserError } from "./thrown.ts";
 
 const COMMANDS: readonly Command[] = [plan, view, bench, curve, trace, opt, pack, remat, revolve, calibrate, doctor];
 
@@ -93,7 +93,7 @@ function processIo(): Io {
 
 /** Prints an error and returns the exit code. */
 function report(thrown: unknown, io: Io): number {
-  const error = asUsers(thrown);
+  const error = asUserError(thrown);
   if (error instanceof TidemarkError) {
     io.err(`${error.message}\n`);
     return 1;

@@ -27,7 +27,7 @@ import {
   type TargetName,
 } from "../runtime/choose-target.ts";
 import type { AnyFunction } from "../trace/function.ts";
-import { type Arguments, choice, type Io, type OptionSpec, sizeOf, usageError, wholeNumber } from "./command.ts";
+import { type Arguments, choice, type Io, integerOption, type OptionSpec, sizeOf, usageError } from "./command.ts";
 import type { Loaded } from "./load.ts";
 import { type MachineModel, machineModel } from "./machine.ts";
 import { planTraffic, type Traffic } from "./plan-traffic.ts";
@@ -69,7 +69,7 @@ export async function planSettings(args: Arguments, io: Io): Promise<PlanSetting
     throw usageError("--budget min with --max-slowdown", "give one of them: both ask for few bytes");
   }
   const budgetBytes = least ? undefined : (sizeOf(args, "budget") ?? undefined);
-  const threads = wholeNumber(args, "threads", 1, { least: 1, most: MOST_THREADS });
+  const threads = integerOption(args, "threads", 1, { least: 1, most: MOST_THREADS });
   const memory = { budgetBytes, least, maxSlowdown, strategy, segments: choice(args, "segments", LEVELS) };
   const settingsFor = ({ name, target, note, instead }: NamedTarget): PlanSettings => {
     if (note !== null) io.err(`${note}\n`);
@@ -208,7 +208,7 @@ export function planLoaded(loaded: Loaded, settings: PlanSettings): PlanOutcome 
   const { plans, paths } = loadedPlans;
   const { memory } = settings;
   const started = performance.now();
-  const chosen = orRefusal(() => plans.choose(memory));
+  const chosen = planOrError(() => plans.choose(memory));
   const planMs = performance.now() - started;
   const refusal = chosen instanceof TidemarkError ? chosen : null;
   const least = (): Candidate<Made> => plans.least(memory);
@@ -225,7 +225,7 @@ export function planLoaded(loaded: Loaded, settings: PlanSettings): PlanOutcome 
   return { ...loadedPlans, planned, figures, refusal };
 }
 
-function orRefusal<T>(make: () => T): T | TidemarkError {
+function planOrError<T>(make: () => T): T | TidemarkError {
   try {
     return make();
   } catch (error) {

@@ -126,11 +126,7 @@ export function rooflineText(found: Roofline): string {
     ["peaks", `${giga(peaks.flops)} GFLOP/s`, `memory ${giga(peaks.bytes)} GB/s, caches ${giga(peaks.cachedBytes)}`],
     ["products", percent(flopShare), `of the step at that peak: ${(productFlops / 1e9).toPrecision(3)} GFLOP`],
     ["bytes", percent(byteShare), `of the step at that bandwidth: ${formatBytes(bytes)}, each operand once`],
-    [
-      "roof",
-      `${roofMs.toFixed(2)} ms`,
-      `${percent(share)} of ${stepMs.toFixed(2)} ms, what the step takes undisturbed`,
-    ],
+    ["roof", `${roofMs.toFixed(2)} ms`, `${percent(share)} of ${stepMs.toFixed(2)} ms, the step's undisturbed time`],
   ];
   return table(rows, ["left", "right", "left"])
     .map((line) => `  ${line}\n`)

@@ -47,7 +47,7 @@ function summaryOf(thrown: unknown): string {
 }
 
 /** An error thrown by a module is the user's: reported in one line with its location. */
-export function asUsers(thrown: unknown): unknown {
+export function asUserError(thrown: unknown): unknown {
   if (thrown instanceof TidemarkError || thrown instanceof InternalError) return thrown;
   const where = placeOf(thrown);
   if (where === undefined) return thrown;

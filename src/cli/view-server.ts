@@ -5,7 +5,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { TidemarkError } from "../base/errors.ts";
-import type { AskedPlans } from "./view-thread.ts";
+import type { PlanAnswers } from "./view-thread.ts";
 
 export interface ViewServer {
   /** The address of the page. */
@@ -25,7 +25,7 @@ const json = (value: unknown): Reply => ({ status: 200, type: "application/json"
 const text = (status: number, body: string): Reply => ({ status, type: "text/plain", body: `${body}\n` });
 
 /** @param port 0: any that is free */
-export async function serveView(page: string, plans: AskedPlans | null, port: number): Promise<ViewServer> {
+export async function serveView(page: string, plans: PlanAnswers | null, port: number): Promise<ViewServer> {
   const server = createServer((request, response) => {
     const own = (server.address() as AddressInfo | null)?.port;
     void replyTo(request, page, plans, [`${HOST}:${own}`, `localhost:${own}`]).then((reply) => send(response, reply));
@@ -52,15 +52,15 @@ export async function serveView(page: string, plans: AskedPlans | null, port: nu
 async function replyTo(
   { method, headers, url = "/" }: IncomingMessage,
   page: string,
-  plans: AskedPlans | null,
+  plans: PlanAnswers | null,
   hosts: readonly string[],
 ): Promise<Reply> {
-  if (!hosts.includes(headers.host ?? "")) return text(403, "this server answers to its own address only");
+  if (!hosts.includes(headers.host ?? "")) return text(403, "this server answers only requests to its own address");
   const site = headers["sec-fetch-site"];
   if (url !== "/" && site !== undefined && site !== "same-origin" && site !== "none") {
-    return text(403, "this server answers to its own page only");
+    return text(403, "this server answers only requests from its own page");
   }
-  if (method !== "GET" && method !== "HEAD") return text(405, "this server is only read from");
+  if (method !== "GET" && method !== "HEAD") return text(405, "this server is read-only");
   if (!url.startsWith("/")) return text(400, "not an address");
   const { pathname, searchParams } = new URL(`http://${HOST}${url}`);
   try {

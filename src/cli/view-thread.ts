@@ -8,7 +8,7 @@ import type { LivePlans } from "../view/plans.ts";
 import { type NamedPlans, storyOf } from "../view/stories.ts";
 
 /** The page's requests, answered synchronously or asynchronously. */
-export type AskedPlans = {
+export type PlanAnswers = {
   readonly [K in keyof LivePlans]: (
     ...args: Parameters<LivePlans[K]>
   ) => ReturnType<LivePlans[K]> | Promise<ReturnType<LivePlans[K]>>;
@@ -30,7 +30,7 @@ export interface ViewQuestion {
 
 export type ViewAnswer = { readonly id: number } & ({ readonly answer: unknown } | { readonly failure: string });
 
-interface Waiting {
+interface PendingAnswer {
   resolve(answer: unknown): void;
   reject(error: Error): void;
 }
@@ -42,9 +42,9 @@ interface Waiting {
 export function plansInThread(
   task: ViewTask,
   known: NamedPlans,
-): { readonly plans: AskedPlans; readonly close: () => void } {
+): { readonly plans: PlanAnswers; readonly close: () => void } {
   const worker = new Worker(new URL("./view-worker.js", import.meta.url), { workerData: task, execArgv: [] });
-  const waiting = new Map<number, Waiting>();
+  const waiting = new Map<number, PendingAnswer>();
   let asked = 0;
   let ended: Error | null = null;
   const end = (error: Error): void => {
@@ -53,13 +53,13 @@ export function plansInThread(
     waiting.clear();
   };
   worker.on("message", (answer: ViewAnswer) => {
-    const { resolve, reject } = waiting.get(answer.id) as Waiting;
+    const { resolve, reject } = waiting.get(answer.id) as PendingAnswer;
     waiting.delete(answer.id);
     if ("failure" in answer) reject(new InternalError(answer.failure));
     else resolve(answer.answer);
   });
   worker.on("error", end);
-  worker.on("exit", () => end(new InternalError("the thread that plans has ended")));
+  worker.on("exit", () => end(new InternalError("the planning thread ended")));
   const askFor = <T>(ask: keyof LivePlans, ...args: readonly unknown[]): Promise<T> =>
     new Promise<T>((resolve, reject) => {
       if (ended) {

@@ -31,7 +31,7 @@ const MEANINGS: Readonly<Record<string, string>> = {
   ENOSPC: "no space is left",
   EDQUOT: "no space is left to this user",
   EFBIG: "files may not be that large",
-  ELOOP: "its links lead in a circle",
+  ELOOP: "too many levels of links",
 };
 
 /** The text of a system error. */

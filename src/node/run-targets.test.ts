@@ -81,7 +81,7 @@ describe("a folder", () => {
     const more = await simulate({ ...options, steps: STEPS, target: "native", threads: 2 });
     expect(more.resumed).toBe(true);
     expect(bits(more.state)).toEqual(bits(whole.state));
-    await expect(simulate({ ...options, steps: STEPS })).rejects.toThrow("another run: not the same arithmetic");
+    await expect(simulate({ ...options, steps: STEPS })).rejects.toThrow("another run: different arithmetic");
   });
 
   it("is not asked about targets that there are not", async () => {

@@ -15,7 +15,7 @@ import type { Target } from "../../runtime/device.ts";
 import { arenaSpace } from "../../target/description.ts";
 import { storageOf, type Tensor } from "../../trace/tensor.ts";
 import { flatten } from "../../trace/tree.ts";
-import { type Arguments, type Command, type Io, paintFor, usageError, wholeNumber, writeJson } from "../command.ts";
+import { type Arguments, type Command, type Io, integerOption, paintFor, usageError, writeJson } from "../command.ts";
 import { CONTRACT, stepResult } from "../contract.ts";
 import { writeText } from "../files.ts";
 import { loadProgram } from "../load.ts";
@@ -127,7 +127,7 @@ interface Measured {
 }
 
 async function measure(program: AnyProgram, args: Arguments, io: Io): Promise<Measured> {
-  const steps = wholeNumber(args, "steps", DEFAULT_STEPS, { least: 1 });
+  const steps = integerOption(args, "steps", DEFAULT_STEPS, { least: 1 });
   return madeFor(await planSettings(args, io), (settings) => measureWith(program, settings, steps, io));
 }
 
@@ -177,9 +177,9 @@ const threadsText = (threads: number): string => (threads === 1 ? "one thread" :
 
 /** Resident memory besides the arena. */
 function outsideText({ outsideArenaBytes: parts }: BenchFigures): string {
-  if (!parts) return "over the process before the program was made";
+  if (!parts) return "over the process before the program was created";
   const named = (["heap", "code", "staging", "workers", "other"] as const).map((n) => `${n} ${formatBytes(parts[n])}`);
-  return `over the process before; beside the arena ${named.join(", ")}`;
+  return `over the process before; besides the arena ${named.join(", ")}`;
 }
 
 function benchText(f: BenchFigures, { code }: Target): string {

@@ -7,7 +7,7 @@ import { table } from "../../plan/table.ts";
 import { chooseTarget, DEFAULT_TARGET, OWN_TARGETS } from "../../runtime/choose-target.ts";
 import { calibrate as measure } from "../calibration.ts";
 import { type Command, choice, writeJson } from "../command.ts";
-import { cpuName, keepModel, machinePath, ratesText } from "../machine.ts";
+import { cpuName, machinePath, ratesText, storeModel } from "../machine.ts";
 
 /** Rough figures in a fraction of a second, with a stream that fits the caches. */
 const QUICK = { msEach: 5, streamBytes: 6 * 2 ** 20 };
@@ -32,9 +32,9 @@ export const calibrate: Command = {
     const { model, samples } = measure({ target, ...(args.has("quick") ? QUICK : {}) });
     const ms = performance.now() - started;
     const path = machinePath(model);
-    const problem = keepModel(model, new Date());
+    const problem = storeModel(model, new Date());
     if (problem !== null) {
-      io.err(`the rates are not kept: ${problem}; set TIDEMARK_CACHE to another folder\n`);
+      io.err(`the rates are not stored: ${problem}; set TIDEMARK_CACHE to another folder\n`);
     }
     const kept = problem === null ? path : null;
     if (args.has("json")) {
@@ -50,6 +50,6 @@ export const calibrate: Command = {
     const rows = samples.map(({ name, seconds }) => [name, `${(seconds * 1e6).toFixed(1)} µs`]);
     const lines = table(rows, ["left", "right"]).map((line) => `  ${line}\n`);
     io.out(`${model.name} on ${cpuName()}\n${lines.join("")}${ratesText(model)}\n`);
-    if (kept !== null) io.out(`kept in ${kept}\n`);
+    if (kept !== null) io.out(`stored in ${kept}\n`);
   },
 };

@@ -14,7 +14,7 @@ import type { Candidate } from "../../plan/budget/rungs.ts";
 import { STRATEGIES, STRATEGY, type StrategyName } from "../../plan/recompute/strategies.ts";
 import { table } from "../../plan/table.ts";
 import { DEFAULT_TARGET } from "../../runtime/choose-target.ts";
-import { type Arguments, type Command, type Io, usageError, wholeNumber, writeJson } from "../command.ts";
+import { type Arguments, type Command, type Io, integerOption, usageError, writeJson } from "../command.ts";
 import { loadProgram } from "../load.ts";
 import { loopForms } from "../loop-text.ts";
 import { machineModel } from "../machine.ts";
@@ -35,11 +35,11 @@ export interface CurvePoint {
 }
 
 /** Strategies that need a solver, and time, are drawn only on request. */
-const UNASKED = STRATEGIES.filter((name) => STRATEGY[name].solver !== "required");
+const ON_REQUEST = STRATEGIES.filter((name) => STRATEGY[name].solver !== "required");
 
 function strategiesOf(args: Arguments): readonly StrategyName[] {
   const text = args.value("strategies");
-  if (text === undefined) return UNASKED;
+  if (text === undefined) return ON_REQUEST;
   return text.split(",").map((name) => {
     const found = STRATEGIES.find((known) => known === name);
     if (found) return found;
@@ -80,7 +80,7 @@ function curveText(
 }
 
 async function run(args: Arguments, io: Io): Promise<void> {
-  const count = wholeNumber(args, "points", 10, { least: 2 });
+  const count = integerOption(args, "points", 10, { least: 2 });
   const strategies = strategiesOf(args);
   const loaded = await loadProgram(args.positionals[0] as string);
   const machine = machineModel(io.err);

@@ -33,7 +33,7 @@ interface CacheState {
   readonly problem: string | null;
 }
 
-interface Findings {
+interface MachineReport {
   readonly node: string;
   readonly platform: string;
   readonly cpu: string;
@@ -89,7 +89,7 @@ const LATER: readonly TargetState[] = ["webgpu", "cuda"].map((name) => {
   return { name, available: false, note: "not in this version of Tidemark" };
 });
 
-function findings(io: Io): Findings {
+function findings(io: Io): MachineReport {
   const wasm = detectFeatures();
   const gpus = outputOf("nvidia-smi", ["--query-gpu=name,memory.total", "--format=csv,noheader"]);
   return {
@@ -113,7 +113,7 @@ function speedText({ costs, costModel, date }: MachineModel): string {
   return `${from}: ${ratesText(costs)}`;
 }
 
-function findingsText(f: Findings): string {
+function findingsText(f: MachineReport): string {
   const toolText = (tool: Tool | null): string => (tool ? `${tool.command}: ${tool.version}` : "none found");
   const rows = [
     ["node", `${f.node} on ${f.platform}`],

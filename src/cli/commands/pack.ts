@@ -3,7 +3,7 @@ import { grouped, TidemarkError } from "../../base/errors.ts";
 import { boundOf } from "../../plan/bound.ts";
 import { parseCsv, printCsv } from "../../plan/csv.ts";
 import { searchPlacement } from "../../plan/place/search.ts";
-import { type Command, sizeOf, wholeNumber, writeJson } from "../command.ts";
+import { type Command, integerOption, sizeOf, writeJson } from "../command.ts";
 import { readText, writeText } from "../files.ts";
 
 export const pack: Command = {
@@ -27,7 +27,7 @@ export const pack: Command = {
     const lowerBoundBytes = boundOf(problem).bytes;
     const { offsets, height, strategy, ...limits } = searchPlacement(problem, {
       targetBytes: lowerBoundBytes,
-      timeoutMs: 1000 * wholeNumber(args, "timeout", 10, { least: 0 }),
+      timeoutMs: 1000 * integerOption(args, "timeout", 10, { least: 0 }),
       ...(capacity === null ? {} : { capacityBytes: capacity }),
     });
     const ms = performance.now() - started;

@@ -28,10 +28,10 @@ function persistentText(f: PlanFigures): string {
 /** The cost and savings of recomputation; empty if there is none. */
 function recomputationText(f: PlanFigures): string {
   const least = `the smallest budget with a plan is ${formatBytes(f.minimumBudgetBytes)}\n`;
-  if (f.recomputedNodes === 0) return `nothing is computed again; ${least}`;
+  if (f.recomputedNodes === 0) return `nothing is recomputed; ${least}`;
   const [arena, time] = [f.arenaBytes / f.storeAllArenaBytes, f.predictedMs / f.storeAllPredictedMs];
   const saved = `${arena.toFixed(3)} × the arena of storing everything at ${time.toFixed(3)} × its predicted time`;
-  return `${grouped(f.recomputedNodes)} kernels compute something again (${f.strategy}): ${saved}; ${least}`;
+  return `${grouped(f.recomputedNodes)} kernels recompute something (${f.strategy}): ${saved}; ${least}`;
 }
 
 function planText(made: Plan, f: PlanFigures, io: Io): string {

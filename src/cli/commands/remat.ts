@@ -28,7 +28,7 @@ function budgetOf(problem: RecomputeProblem, text: string | undefined): number {
 
 function secondsOf(text: string | undefined): number {
   const seconds = Number(text ?? "10");
-  if (!(seconds > 0)) throw usageError(`remat: --timeout ${text} is no time`, "give seconds, as in --timeout 10");
+  if (!(seconds > 0)) throw usageError(`remat: invalid --timeout ${text}`, "give seconds, as in --timeout 10");
   return seconds;
 }
 
@@ -36,14 +36,19 @@ function secondsOf(text: string | undefined): number {
 const gapOf = ({ cost, boundCost, proven }: Answer): number => (proven ? 0 : cost / boundCost - 1);
 
 /** A plan, with offsets of its values under `--arena`. */
-interface Found {
+interface PlannedValues {
   readonly answer: Answer;
   readonly arenaBytes?: number;
   readonly packed?: PackedSequence;
 }
 
 /** A plan whose values have addresses below `budget`. */
-function planArena(problem: RecomputeProblem, budget: number, strategy: StrategyName, options: AutoOptions): Found {
+function planArena(
+  problem: RecomputeProblem,
+  budget: number,
+  strategy: StrategyName,
+  options: AutoOptions,
+): PlannedValues {
   // a tenth of the time for each packing, so that several plans can be packed
   const timeoutMs = (options.seconds ?? 10) * 100;
   const pack = (sequence: Sequence) => packSequence(problem, sequence, budget, { timeoutMs });
@@ -54,7 +59,7 @@ function planArena(problem: RecomputeProblem, budget: number, strategy: Strategy
 }
 
 /** A plan with its budget and the time it took. */
-interface Outcome extends Found {
+interface Outcome extends PlannedValues {
   readonly budget: number;
   readonly ms: number;
 }

@@ -66,7 +66,7 @@ describe("tidemark revolve", () => {
   it("draws it", async () => {
     const { code, out } = await revolve("--steps", "10", "--snapshots", "3", "--actions");
     expect(code).toBe(0);
-    expect(out).toContain("25 evaluations, 2.50 a step, 15 of them again; 50 actions\n");
+    expect(out).toContain("25 evaluations, 2.50 a step, 15 of them recomputed; 50 actions\n");
     expect(out).toContain(" 1  ▪───▪──▪─◀\n");
     expect(out).toContain("advance  from 0, to 4\n");
     const levels = await revolve("--steps", "20", "--levels", "mem:2,disk:inf:w=1:r=1");

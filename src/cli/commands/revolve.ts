@@ -6,7 +6,7 @@ import { type Checked, checkActions } from "../../node/reverse/check.ts";
 import { parseLevels } from "../../node/reverse/level-text.ts";
 import { schedulePicture } from "../../node/reverse/picture.ts";
 import { SCHEDULE_NAMES, scheduleNamed, summaryOf } from "../../node/reverse/schedule.ts";
-import { type Arguments, type Command, usageError, wholeNumber, writeJson } from "../command.ts";
+import { type Arguments, type Command, integerOption, usageError, writeJson } from "../command.ts";
 import { readText } from "../files.ts";
 
 /** Up to this length, actions are listed by default. */
@@ -27,7 +27,7 @@ function costsOf(path: string): readonly number[] {
 
 function stepsOf(args: Arguments, costs: readonly number[] | undefined): number {
   if (!args.has("steps") && !costs) throw usageError("revolve: no steps given", "--steps 100");
-  const steps = wholeNumber(args, "steps", costs?.length ?? 0, { least: 0 });
+  const steps = integerOption(args, "steps", costs?.length ?? 0, { least: 0 });
   if (steps > MOST_STEPS) {
     throw usageError(`--steps ${grouped(steps)}`, `every step is followed; give at most ${grouped(MOST_STEPS)}`);
   }
@@ -55,7 +55,7 @@ function nameOf(args: Arguments): string {
 /** The default number of snapshots of each schedule. */
 function snapshotsOf(args: Arguments, name: string, steps: number, levels: readonly LevelSpec[] | undefined): number {
   if (args.has("snapshots")) {
-    const snapshots = wholeNumber(args, "snapshots", 0, { least: 0 });
+    const snapshots = integerOption(args, "snapshots", 0, { least: 0 });
     const total = levels?.reduce((sum, { units }) => sum + units, 0);
     if (levels && snapshots !== total && snapshots !== levels[0]?.units) {
       throw usageError(`--snapshots ${snapshots} with --levels of ${total}`, "leave one out: the levels say how many");
@@ -76,7 +76,7 @@ function scheduleOf(args: Arguments): { schedule: ReversalSchedule; costs: reado
   const levels = text === undefined ? undefined : parseLevels(text);
   const name = nameOf(args);
   if (args.has("every") && name !== "periodic") throw usageError("--every", "is for --schedule periodic");
-  const every = args.has("every") ? wholeNumber(args, "every", 1, { least: 1 }) : undefined;
+  const every = args.has("every") ? integerOption(args, "every", 1, { least: 1 }) : undefined;
   const snapshots = snapshotsOf(args, name, steps, levels);
   return { schedule: scheduleNamed(name, { steps, snapshots, levels, costs, every }), costs };
 }
@@ -103,7 +103,7 @@ function reportText(schedule: ReversalSchedule, checked: Checked): string {
   const tapes = peakTapes > 0 ? `, ${grouped(peakTapes)} tapes` : "";
   const lines = [
     `${schedule.name}: ${grouped(schedule.steps)} steps, ${grouped(peakSnapshots)} snapshots${tapes} at most`,
-    `${grouped(forwardSteps)} evaluations, ${ratio} a step, ${grouped(recomputedSteps)} of them again; ${grouped(actions)} actions`,
+    `${grouped(forwardSteps)} evaluations, ${ratio} a step, ${grouped(recomputedSteps)} of them recomputed; ${grouped(actions)} actions`,
   ];
   if (schedule.levels.some(({ writeCost, readCost }) => writeCost + readCost > 0)) {
     const parts = schedule.levels.map(({ name }, k) => `${name} ${writes[k]} written, ${reads[k]} read`);

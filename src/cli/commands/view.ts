@@ -5,7 +5,7 @@ import type { ViewCurve, ViewData, ViewEntry } from "../../view/data.ts";
 import { curveWithEntries, entryName, entryOf, livePlans } from "../../view/plans.ts";
 import { entriesOfFile, FILE_KINDS, isViewFile } from "../../view/read-file.ts";
 import type { NamedPlans } from "../../view/stories.ts";
-import { type Arguments, type Command, type Io, wholeNumber } from "../command.ts";
+import { type Arguments, type Command, type Io, integerOption } from "../command.ts";
 import { readBytes, writeText } from "../files.ts";
 import { loadProgram } from "../load.ts";
 import { pageOf } from "../page.ts";
@@ -51,7 +51,7 @@ async function sourceOf(word: string, first: number, args: Arguments, io: Io): P
   return { ...source, entries: [entry, ...entries], curve, named: new Map([...source.named, ...named]) };
 }
 
-const pointsOf = (args: Arguments): number => wholeNumber(args, "points", 8, { least: 2 });
+const pointsOf = (args: Arguments): number => integerOption(args, "points", 8, { least: 2 });
 
 /** Answers requests of the page from a thread; from this thread if unbuilt sources run, which a worker cannot load. */
 function answersOf(program: string, plans: ProgramPlans, named: NamedPlans, args: Arguments) {
@@ -65,7 +65,7 @@ function answersOf(program: string, plans: ProgramPlans, named: NamedPlans, args
 
 async function run(args: Arguments, io: Io): Promise<void> {
   const [word, otherWord] = args.positionals as [string, string?];
-  const port = wholeNumber(args, "port", 0, { least: 0 });
+  const port = integerOption(args, "port", 0, { least: 0 });
   const source = await sourceOf(word, 0, args, io);
   const other = otherWord === undefined ? null : await sourceOf(otherWord, source.entries.length, args, io);
   const named = new Map([...source.named, ...(other?.named ?? [])]);
