@@ -1,4 +1,4 @@
-/** @file Names and sizes of the models: what a page says about them without having them. */
+/** @file Names and sizes of the models, for pages that do not load them. */
 
 /** Of the transformer: texts a step, letters of each, width, blocks. */
 export const [TEXTS, TIME, WIDTH, BLOCKS] = [8, 64, 64, 2] as const;

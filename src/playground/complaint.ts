@@ -1,12 +1,12 @@
-/** @file What is wrong with a text in the editor. */
+/** @file An error in the text of the editor. */
 
 /** The text's name in stacks and on graph nodes. */
 export const FILE = "function.ts";
 
-/** What is wrong, and where. */
+/** The message and its location. */
 export interface Complaint {
   readonly message: string;
-  /** From 1; null where it is about the whole. */
+  /** From 1; null if it concerns the whole text. */
   readonly line: number | null;
 }
 

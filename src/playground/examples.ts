@@ -1,4 +1,4 @@
-/** @file Texts to begin with in the editor, each about something that a plan shows. */
+/** @file Initial texts of the editor, each about one aspect of a plan. */
 
 export interface Example {
   readonly name: string;

@@ -1,6 +1,6 @@
 /**
- * @file TypeScript in colours: a scanner that knows comments, texts, numbers, words and what is called, and nothing of
- * grammar. Every character of the input is in exactly one token, so what is coloured is what was typed.
+ * @file Syntax highlighting: a scanner for comments, strings, numbers, words and calls, without a grammar. Every
+ * character of the input is in exactly one token, so the coloured text equals the input.
  */
 
 export type TokenKind = "plain" | "comment" | "string" | "number" | "keyword" | "type" | "call";
@@ -18,7 +18,7 @@ const KEYWORDS = new Set(
   ).split(" "),
 );
 
-/** Comment, text (which may be without its end), number, word. */
+/** Comment, string (possibly unterminated), number, word. */
 const PIECE =
   /(\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$))|("(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?|`(?:\\[\s\S]|[^`\\])*`?)|(\b\d[\w.]*)|([A-Za-z_$][\w$]*)/g;
 
@@ -44,7 +44,7 @@ export function tokensOf(text: string): readonly Token[] {
   return tokens;
 }
 
-/** The same line by line; a token over several lines is in each of them. */
+/** The same line by line; a token that spans several lines is split. */
 export function linesOf(text: string): readonly (readonly Token[])[] {
   const lines: Token[][] = [[]];
   for (const { kind, text: whole } of tokensOf(text)) {

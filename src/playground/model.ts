@@ -1,6 +1,6 @@
 /**
- * @file What the playground trains: a step over a state, the state to start from, and a batch for every step. All of it
- * is a function of seeds and of additions, products and square roots, so that every engine starts from the same bits.
+ * @file The playground's models: a training step, the initial state, and a batch for every step. All numbers come from
+ * seeds by additions, products and square roots, so every engine starts from the same bits.
  */
 
 import { spec } from "../api/create.ts";
@@ -18,7 +18,7 @@ export type Batch = readonly [TypedArray, TypedArray];
 
 export interface PlaygroundModel {
   readonly name: string;
-  /** What it is and what it learns, in a line. */
+  /** A one-line description. */
   readonly title: string;
   init(): object;
   /** Types of the batch. */
@@ -49,7 +49,7 @@ export function playgroundModel<P extends Tree>(parts: ModelParts<P>): Playgroun
   return { name, title, inputs, step, init: () => optimizer.init(parts.params()), batch: (n) => parts.batch(n) };
 }
 
-/** The arguments of a step as types: to plan with, no values are made. */
+/** The arguments of a step as specs, to plan without values. */
 export function specsOfModel({ init, inputs }: PlaygroundModel): readonly unknown[] {
   return [specsOf(init)(), ...inputs.map(({ shape, dtype }) => spec(shape, dtype))];
 }

@@ -1,6 +1,7 @@
 /**
  * @file The two models of the playground: a transformer that learns a short text letter by letter, and a convolutional
- * network that tells four drawn shapes apart. Both train in seconds on a phone and leave the planner something to do.
+ * network that classifies four drawn shapes. Both train in seconds on a phone and are large enough for planning to
+ * matter.
  */
 import { add } from "../api/elementwise.ts";
 import { crossEntropy } from "../api/loss.ts";
@@ -28,7 +29,7 @@ const TEXT =
 const LETTERS = [...new Set(TEXT)].sort();
 const CODES = Int32Array.from(TEXT, (letter) => LETTERS.indexOf(letter));
 
-/** Pieces of the text, and the same one letter on. */
+/** Pieces of the text, and the same shifted by one letter. */
 function letters(step: number): Batch {
   const [x, y] = [new Int32Array(TEXTS * TIME), new Int32Array(TEXTS * TIME)];
   for (let row = 0; row < TEXTS; row++) {
@@ -42,7 +43,7 @@ function letters(step: number): Batch {
 }
 
 function transformer(): PlaygroundModel {
-  // Uniform: an engine's own cosine has no part in the weights.
+  // Uniform, so that the weights do not depend on the engine's cosine.
   const weight = uniform(-0.08, 0.08);
   const token = embedding(LETTERS.length, WIDTH, { table: weight });
   const block = transformerBlock(WIDTH, { heads: 4, causal: true, weight });
@@ -69,7 +70,9 @@ function transformer(): PlaygroundModel {
   });
 }
 
-/** Whether a point, from the middle and in units of the shape's size, is on the shape: ring, square, cross, triangle. */
+/**
+ * Whether a point, relative to the centre in units of the shape's size, is on the shape: ring, square, cross, triangle.
+ */
 const SHAPES: readonly ((x: number, y: number) => boolean)[] = [
   (x, y) => Math.abs(Math.sqrt(x * x + y * y) - 0.8) < 0.25,
   (x, y) => Math.abs(Math.max(Math.abs(x), Math.abs(y)) - 0.75) < 0.25,

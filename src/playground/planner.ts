@@ -1,4 +1,4 @@
-/** @file All plans of a model's training step, ready to be sent to where it is trained. */
+/** @file All plans of a model's training step, in a form that can be sent to the trainer. */
 
 import type { TracedProgram } from "../api/plan.ts";
 import { plansOf } from "../api/plan.ts";
@@ -31,7 +31,7 @@ export class Planner {
   readonly model: PlaygroundModel;
   readonly #plans: ProgramPlans;
   readonly #source: TracedProgram;
-  /** Plans that were given out, and their names. */
+  /** Plans sent so far, by name. */
   readonly #given = new Map<string, Plan>();
   readonly #names = new Map<Plan, string>();
 
@@ -48,7 +48,7 @@ export class Planner {
     return this.#sent("everything stored", this.#plans.storeAll, null);
   }
 
-  /** The fastest plan within a budget; a text where there is none. */
+  /** The fastest plan within a budget; an error text if there is none. */
   within(budgetBytes: number): SentPlan | string {
     try {
       const chosen = this.#plans.choose({ budgetBytes });
@@ -59,7 +59,7 @@ export class Planner {
     }
   }
 
-  /** Curves as they become known. */
+  /** Growing curves. */
   curves(): Generator<ViewCurve> {
     return growingCurves(this.#plans, POINTS);
   }

@@ -1,6 +1,6 @@
 /**
- * @file A planned program that can be sent from one worker to another: its code and a table of addresses. A plan is data,
- * so whoever plans and whoever runs need not be in one place, and running goes on while the next plan is made.
+ * @file A planned program that can be sent from one worker to another: its code and a table of addresses. A plan is
+ * data, so planner and trainer can be in different workers, and training continues while the next plan is made.
  *
  *   planner   model ─→ plans ─→ code, addresses ──╮
  *   trainer                                       ╰─→ one memory: state │ batch │ constants │ the rest of the arena
@@ -14,10 +14,10 @@ import type { Elements } from "../runtime/executable.ts";
 import { instanceOf, moduleFrom } from "../runtime/wasm-module.ts";
 import type { Batch } from "./model.ts";
 
-/** Products are without fused multiply-add, which not every engine has: every engine computes the same bits. */
+/** No fused multiply-add, which not every engine has, so that every engine computes the same bits. */
 export const FMA = false;
 
-/** Where a parameter is, and what it is. */
+/** The address and type of a parameter. */
 export interface Place {
   readonly address: number;
   readonly type: TensorType;
@@ -28,7 +28,7 @@ export interface SentProgram {
   /** Pages of the memory that the code imports. */
   readonly pages: number;
   readonly arenaBytes: number;
-  /** Leaves of the state in order: after a run the next state is in the same places. */
+  /** Leaves of the state in order: after a run the next state has the same addresses. */
   readonly state: readonly Place[];
   readonly batch: readonly Place[];
   readonly constants: readonly (Place & { readonly data: Elements })[];
@@ -62,7 +62,7 @@ export class RunningProgram {
     return at(this.#at(this.program.loss), 0);
   }
 
-  /** The state as it is in memory: gone with the next step. */
+  /** Views of the state in memory, valid until the next step. */
   state(): readonly Elements[] {
     return this.program.state.map((place) => this.#at(place));
   }

@@ -1,6 +1,6 @@
 /**
- * @file What pages and workers say to each other. A call has a number and is answered once; a worker also tells what
- * nobody asked for. Everything said is plain data, so it crosses by itself.
+ * @file Messages between pages and workers. A call has an id and one answer; a worker also sends notifications. All
+ * messages are plain data that can be cloned.
  */
 import type { PlanReply, ViewCurve } from "../view/data.ts";
 import type { Complaint } from "./complaint.ts";
@@ -9,22 +9,22 @@ import type { SentProgram } from "./program.ts";
 import type { Sight } from "./study.ts";
 import type { StateHashes, StepReport } from "./trainer.ts";
 
-/** What a worker can be asked; one worker does one kind of work. */
+/** The calls of a worker; one worker does one kind of work. */
 export interface Calls {
-  /** Plans of a model: the one with everything stored, then those of budgets. Tells `curve` as it becomes known. */
+  /** Plans of a model: the one with everything stored, then those of budgets. Sends `curve` as points arrive. */
   planModel(model: string): SentPlan;
   planWithin(budgetBytes: number): SentPlan | string;
   planStory(asks: string, value: number): readonly string[];
 
   /** Trains from the beginning in a program with everything stored. */
   train(model: string, stored: SentProgram): null;
-  /** Goes on in another program. */
+  /** Continues in another program. */
   change(program: SentProgram): StateHashes;
-  /** Runs until a step has been made; tells `steps`. */
+  /** Trains until a step; sends `steps`. */
   run(until: number): null;
   pause(): null;
 
-  /** Tells `ran` when the text and its function have come to an end, and `curve` as it becomes known. */
+  /** Sends `ran` when the text and its function have finished, and `curve` as points arrive. */
   study(text: string): Sight | Complaint;
   studyWithin(budgetBytes: number): PlanReply;
   studyStory(asks: string, value: number): readonly string[];
@@ -40,10 +40,10 @@ export interface Call<K extends CallName = CallName> {
 
 export type Answer =
   | { readonly id: number; readonly result: unknown }
-  /** An internal error: what is the user's to fix is a result. */
+  /** An internal error; user errors are results. */
   | { readonly id: number; readonly failure: string };
 
-/** What a worker tells. */
+/** Notifications of a worker. */
 export type Told =
   | { readonly told: "curve"; readonly of: string; readonly curve: ViewCurve }
   | { readonly told: "steps"; readonly reports: readonly StepReport[]; readonly running: boolean }

@@ -1,6 +1,6 @@
 /**
- * @file SHA-256 (FIPS 180-4) of bytes, in plain code: pages that do not come from a secure origin have no `crypto.subtle`,
- * and a hash is asked for between two training steps, where nothing can wait.
+ * @file SHA-256 (FIPS 180-4) of bytes, in plain code: pages that do not come from a secure origin have no
+ * `crypto.subtle`, and hashes are computed synchronously between training steps.
  */
 import { at } from "../base/invariant.ts";
 

@@ -1,6 +1,6 @@
 /**
- * @file TypeScript to JavaScript, for the editor: types are taken out and imports become calls of `require`; lines stay
- * where they are. The one file that knows sucrase, which is bundled into the playground and into nothing else.
+ * @file TypeScript to JavaScript, for the editor: types are removed and imports become calls of `require`; line numbers
+ * are preserved. Only this file uses sucrase, which is bundled only into the playground.
  */
 import { transform } from "sucrase";
 import type { Complaint } from "./complaint.ts";

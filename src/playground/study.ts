@@ -1,7 +1,6 @@
 /**
- * @file Everything the editor shows about a text: the graph that its function traces to, the graph with the derivative, the
- * plan of that and its curve. Times are as the library finds them: the worst that a text can do is take long, and then the
- * worker that this runs in is ended.
+ * @file Everything the editor shows about a text: the graph that its function traces to, the graph with the derivative,
+ * the plan of that and its curve. There are no time limits here: a text that takes too long has its worker terminated.
  */
 import { valueAndGrad } from "../api/grad.ts";
 import { plansOf } from "../api/plan.ts";
@@ -19,11 +18,11 @@ import { orComplaint, type UserProgram, userProgram } from "./user-code.ts";
 /** Points of the curve. */
 const POINTS = 6;
 
-/** What is seen of a text. */
+/** The analysis of a text. */
 export interface Sight {
   /** The function as it was traced. */
   readonly graph: string;
-  /** With its derivative, cleaned up by the passes that every program goes through. */
+  /** With its derivative, after the standard passes. */
   readonly gradient: string;
   /** The plan with everything stored. */
   readonly entry: ViewEntry;
@@ -34,8 +33,8 @@ export class Study {
   #plans: ProgramPlans | null = null;
 
   /**
-   * Runs a text and plans what it exports; after a text with a mistake the plans are still those of the one before.
-   * @param ran the text and its function have come to an end
+   * Runs a text and plans its exports; after an incorrect text the plans of the previous one stay.
+   * @param ran called when the text and its function have finished
    */
   look(text: string, ran: () => void = () => {}): Sight | Complaint {
     const program = userProgram(text);
@@ -46,7 +45,7 @@ export class Study {
     return this.#live?.within(budgetBytes) ?? { refusal: "there is no program to plan" };
   }
 
-  /** The curve as it becomes known. */
+  /** The growing curve. */
   *curves(): Generator<ViewCurve> {
     if (!this.#plans) return;
     const curves = curvesOf(this.#plans, POINTS);
@@ -64,7 +63,7 @@ export class Study {
     const graph = print(traceFunction(loss, args).graph);
     ran();
     const derived = valueAndGrad(loss as (...given: unknown[]) => never, { argnums: wrt }) as unknown as AnyFunction;
-    // Arguments are named as the function's text names them.
+    // Arguments get their names from the function's text.
     const joint = Object.assign(derived, { toString: () => loss.toString() });
     const { plans, source } = plansOf(joint, args, { name: loss.name === "" ? "loss" : loss.name }, wasmTarget(FMA));
     const { result, predictedMs } = plans.storeAll;

@@ -1,7 +1,7 @@
 /**
- * @file Two trainings of one model side by side on the same batches: one with everything stored, one with whatever plan is
- * at hand, which may change between any two steps. Losses are compared at every step and states by their hash; a plan may
- * move and compute again what it likes, and not a bit may differ.
+ * @file Two trainings of one model side by side on the same batches: one with everything stored, one with the current
+ * plan, which may change between any two steps. Losses are compared at every step and states by their hash; whatever a
+ * plan moves or recomputes, no bit may differ.
  */
 
 import type { Elements } from "../runtime/executable.ts";
@@ -11,7 +11,7 @@ import type { PlaygroundModel } from "./model.ts";
 import { RunningProgram, type SentProgram } from "./program.ts";
 import { sha256 } from "./sha256.ts";
 
-/** What one step did, on either side. */
+/** The report of one step, on either side. */
 export interface StepReport {
   /** Counted from 1. */
   readonly step: number;
@@ -45,7 +45,7 @@ export class Trainer {
     this.#current = new RunningProgram(stored, first);
   }
 
-  /** Goes on in another program from the same state. */
+  /** Continues in another program from the same state. */
   change(program: SentProgram): void {
     this.#current = new RunningProgram(program, this.#current.state());
   }
@@ -54,7 +54,7 @@ export class Trainer {
     const batch = this.model.batch(this.steps);
     this.steps += 1;
     const both = [this.#stored, this.#current] as const;
-    // In turns: whoever runs second finds the batch, and not its own memory, in the caches.
+    // Alternate the order: the second run finds the batch, but not its own memory, in the caches.
     const order = this.steps % 2 === 0 ? both : both.toReversed();
     const done = new Map(order.map((run) => [run, timed(() => run.step(batch))]));
     const [[storedLoss, storedMs], [loss, ms]] = both.map((run) => done.get(run)) as [Timed, Timed];

@@ -1,9 +1,9 @@
 /**
- * @file The editor's text as a module: run once, its exports looked at before they are used. It sees the library under the
- * names that it has when installed. An error is given with the line of the text that it comes from.
+ * @file The editor's text as a module: run once, its exports checked before use. It can import the library under its
+ * package names. An error has the line of the text that caused it.
  *
- * A text exports `loss`, a function that returns a scalar, and `args`, the arguments to call it with: tensors, or specs,
- * which plan without values. The derivative is with respect to the first argument, or to those in `wrt`.
+ * A text exports `loss`, a function that returns a scalar, and `args`, the arguments to call it with: tensors, or
+ * specs, which plan without values. The derivative is with respect to the first argument, or to those in `wrt`.
  */
 import * as api from "../api/index.ts";
 import { TidemarkError } from "../base/errors.ts";
@@ -44,13 +44,13 @@ function load(name: string): object {
   throw wrong(`there is no module ${name} here`, `these can be imported: ${Object.keys(MODULES).join(", ")}`);
 }
 
-/** Runs the text. Whatever it does, it does to itself: it gets the library and a place for its exports. */
+/** Runs the text with access to the library and an object for its exports. */
 export function userProgram(text: string): UserProgram | Complaint {
   const stripped = stripTypes(text);
   if ("message" in stripped) return stripped;
   return orComplaint(() => {
     const exports: { readonly loss?: unknown; readonly args?: unknown; readonly wrt?: unknown } = {};
-    // On one line with the first of the text, so that lines are counted as in the editor.
+    // On the text's first line, so that line numbers match the editor.
     const whole = `(function (require, exports) {${stripped.code}\n})\n//# sourceURL=${FILE}`;
     // biome-ignore lint/security/noGlobalEval: running what is in the editor is what this file is for
     const run = globalThis.eval(whole) as (require: typeof load, exports: object) => void;
@@ -74,7 +74,7 @@ function checked({ loss, args, wrt = 0 }: Readonly<Record<string, unknown>>): Us
   return { loss: loss as AnyFunction, args, wrt: wrt as UserProgram["wrt"] };
 }
 
-/** What `make` gives, or what the text did wrong. */
+/** The result of `make`, or the error of the text. */
 export function orComplaint<T extends object>(make: () => T): T | Complaint {
   try {
     return make();
@@ -83,12 +83,12 @@ export function orComplaint<T extends object>(make: () => T): T | Complaint {
   }
 }
 
-/** Letters of a message that are shown: a text may throw any number. */
+/** The most characters shown of a message: a text may throw any length. */
 const LONGEST = 4000;
 
 const shortened = (text: string): string => (text.length > LONGEST ? `${text.slice(0, LONGEST)} …` : text);
 
-/** Anything can be thrown, also what cannot be told. */
+/** Any value can be thrown, even one that has no text. */
 export function complaintOf(error: unknown): Complaint {
   try {
     return toldOf(error);
@@ -101,7 +101,7 @@ function toldOf(error: unknown): Complaint {
   if (!(error instanceof Error)) return { message: shortened(`thrown: ${String(error)}`), line: null };
   const named = `${error.name}: ${error.message}`;
   const message = error instanceof TidemarkError ? error.message : named;
-  // A stack begins with the message, which may say anything at any length.
+  // A stack begins with the message, which may be arbitrary.
   const place = error instanceof TidemarkError && error.where ? error.where : (error.stack ?? "").replace(named, "");
   const line = new RegExp(`\\b${FILE.replace(".", "\\.")}:(\\d+)`).exec(place)?.[1];
   return { message: shortened(message), line: line === undefined ? null : Number(line) };

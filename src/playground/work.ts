@@ -1,6 +1,6 @@
 /**
- * @file The work of a worker, apart from how it is asked for it. Training goes on in slices between which whatever was
- * said is heard, so a budget can change between any two steps.
+ * @file The work of a worker, independent of messaging. Training runs in slices between which messages are received, so
+ * a budget can change between any two steps.
  */
 import { at, invariant } from "../base/invariant.ts";
 import type { ViewCurve } from "../view/data.ts";
@@ -24,11 +24,11 @@ function modelNamed(name: string): PlaygroundModel {
 
 export interface Surroundings {
   tell(said: Told): void;
-  /** Runs something after what was said meanwhile has been heard. */
+  /** Runs something after pending messages were received. */
   later(work: () => void): void;
 }
 
-/** Trains in slices until told otherwise. */
+/** Trains in slices until stopped. */
 function training({ tell, later }: Surroundings) {
   let trainer: Trainer | null = null;
   let until = 0;
@@ -93,7 +93,7 @@ function planning(surroundings: Surroundings) {
   };
 }
 
-/** Tells curves one at a time as long as they are wanted: what is asked meanwhile goes first. */
+/** Sends curves one at a time while they are needed; calls in between go first. */
 function tellCurves(
   { tell, later }: Surroundings,
   of: string,
@@ -110,7 +110,7 @@ function tellCurves(
   later(next);
 }
 
-/** Looks at texts; after one with a mistake, what can be asked is about the one before it. */
+/** Analyses texts; after an incorrect one, calls refer to the previous one. */
 function studying(surroundings: Surroundings) {
   const study = new Study();
   let looks = 0;

@@ -1,8 +1,8 @@
 /**
- * @file What the page is given: pictures, the trade-off curve they lie on, and whether there is somebody to ask for more.
- * A page in a file has all its plans with it; a page from the server asks for the plan of a budget:
+ * @file The page's data: pictures, their trade-off curve, and whether a server can make more plans. A page in a file
+ * contains all its plans; a page from the server requests the plan of a budget:
  *
- *   GET curve                     → CurveReply, with one point more each time until it is whole
+ *   GET curve                     → CurveReply, with one more point each time until it is complete
  *   GET plan?budget=BYTES         → PlanReply
  *   GET story?plan=ASKS&value=N   → StoryReply
  */
@@ -10,11 +10,11 @@ import type { Picture } from "./picture.ts";
 
 export interface ViewEntry {
   readonly label: string;
-  /** What was asked for; null: everything stored, or not a plan. */
+  /** The requested budget; null: everything stored, or not a plan. */
   readonly budgetBytes: number | null;
   readonly predictedMs: number | null;
   readonly picture: Picture;
-  /** What to ask for reasons of its values by; null: they are with it, or there are none. */
+  /** The plan's name in requests for explanations; null: they are included, or there are none. */
   readonly asks: string | null;
 }
 
@@ -22,16 +22,16 @@ export interface CurvePoint {
   readonly budgetBytes: number;
   readonly arenaBytes: number;
   readonly predictedMs: number;
-  /** Index into the entries where the plan is at hand. */
+  /** Index into the entries if the plan is available. */
   readonly entry: number | null;
 }
 
 export interface ViewCurve {
   /** From everything stored to the smallest. */
   readonly points: readonly CurvePoint[];
-  /** No plan is smaller: what one operation and the state need. */
+  /** A lower bound of all plans: the bytes of one operation and the state. */
   readonly floorBytes: number;
-  /** Nothing is to come; a curve may be shown while it is being found. */
+  /** The curve is complete; it may be shown earlier. */
   readonly whole: boolean;
 }
 
@@ -39,11 +39,11 @@ export interface ViewData {
   readonly version: 1;
   readonly title: string;
   readonly entries: readonly ViewEntry[];
-  /** Indices into the entries: what is shown first, and what it is compared with. */
+  /** Indices into the entries: the one shown first, and the one it is compared with. */
   readonly first: number;
   readonly second: number | null;
   readonly curve: ViewCurve | null;
-  /** Plans for other budgets can be asked for. */
+  /** Plans for other budgets can be requested. */
   readonly live: boolean;
 }
 
@@ -55,7 +55,7 @@ export interface CurveReply {
   readonly curve: ViewCurve;
 }
 
-/** The fastest plan at hand within a budget; null where none fits. */
+/** The fastest available plan within a budget; null if none fits. */
 export function pointWithin({ points }: ViewCurve, budgetBytes: number): CurvePoint | null {
   const fitting = points.filter((p) => p.arenaBytes <= budgetBytes && p.entry !== null);
   return fitting.reduce<CurvePoint | null>((best, p) => (best && best.predictedMs <= p.predictedMs ? best : p), null);

@@ -1,7 +1,6 @@
 /**
- * @file Two pictures side by side: which values are in both, and what became of them. Values with names of their own are
- * matched by name and type; numbered ones (`v12` is another value in another plan) by what computes them and where in the
- * source, the first with the first, the second with the second.
+ * @file Compares two pictures: which values are in both, and how they changed. Named values are matched by name and
+ * type; numbered ones (`v12` is another value in another plan) by operation and source line, in order of occurrence.
  */
 import type { Picture } from "./picture.ts";
 
@@ -9,11 +8,11 @@ export type Change = "only in A" | "only in B" | "moved" | "lives longer" | "liv
 
 export interface ValueDifference {
   readonly name: string;
-  /** Index into each picture's values; null where it is missing. */
+  /** Index into each picture's values; null if missing. */
   readonly a: number | null;
   readonly b: number | null;
   readonly change: Change;
-  /** Bytes times steps, B minus A: what the value adds to memory over time. */
+  /** Bytes times steps, B minus A: the change of memory over time. */
   readonly byteSteps: number;
 }
 
@@ -31,7 +30,7 @@ function keysOf({ values, steps }: Picture): readonly string[] {
   });
 }
 
-/** Per value of `a`, the value of `b` that it is; -1 where there is none. */
+/** Per value of `a`, the matching value of `b`; -1 if there is none. */
 export function matchValues(a: Picture, b: Picture): Int32Array {
   const inB = new Map(keysOf(b).map((key, v) => [key, v]));
   return Int32Array.from(keysOf(a), (key) => inB.get(key) ?? -1);
@@ -43,7 +42,7 @@ function weight({ rects, values }: Picture, v: number): { steps: number; bytes: 
   return { steps, bytes: rects.bytes[rect] ?? 0, from: rects.from[rect] ?? 0 };
 }
 
-/** Every value of either picture, those that change memory over time most first. */
+/** Every value of either picture, largest change first. */
 export function differences(a: Picture, b: Picture): readonly ValueDifference[] {
   const toB = matchValues(a, b);
   const found: ValueDifference[] = a.values.map(({ name }, v) => {

@@ -1,9 +1,9 @@
 /**
- * @file A plan as a picture. The page tells more kinds apart than a plan does, by who reads what when:
+ * @file A plan as a picture. The page distinguishes more kinds than a plan does, by readers:
  *
- *   kept         made in the forward pass, read in the backward pass
- *   forward      made in the forward pass and read only there
- *   recomputed   holds what a step computed again
+ *   kept         computed in the forward pass, read in the backward pass
+ *   forward      computed in the forward pass and read only there
+ *   recomputed   a recomputed value
  */
 import type { PlanJson } from "../plan/json.ts";
 import {
@@ -18,7 +18,7 @@ import {
 /** Phases that come after the forward pass. */
 const LATER: ReadonlySet<string> = new Set(["backward", "update"]);
 
-/** A plan that was read or made: indices are known to be right. */
+/** The picture of a plan; its indices must be valid. */
 export function pictureOfPlan(plan: PlanJson): Picture {
   const written = new Map<number, number>();
   plan.steps.forEach(({ writes }, s) => {
@@ -64,7 +64,7 @@ export function pictureOfPlan(plan: PlanJson): Picture {
   };
 }
 
-/** Memory spaces on top of each other; undefined where there is one. */
+/** Memory spaces on top of each other; undefined if there is only one. */
 function spacesOf({ spaces }: PlanJson): readonly PictureSpace[] | undefined {
   if (!spaces || spaces.length < 2) return undefined;
   let from = 0;
@@ -82,7 +82,7 @@ function kindsOf(plan: PlanJson, written: ReadonlyMap<number, number>): readonly
   for (const { phase, reads } of plan.steps) if (LATER.has(phase)) for (const v of reads) readLater.add(v);
   return plan.buffers.map(({ kind, values }): ViewKind => {
     if (kind !== "activation" && kind !== "gradient") return kind;
-    // What was there first decides: later values took its storage over.
+    // The first value decides: later ones took over its storage.
     if (plan.values[values[0] ?? -1]?.again === true) return "recomputed";
     if (kind === "gradient") return "gradient";
     const kept = values.some((v) => readLater.has(v) && !LATER.has(phaseOf(v) ?? ""));

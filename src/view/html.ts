@@ -1,7 +1,7 @@
 /**
- * @file The page as one text: shell, script and data. It loads nothing from anywhere. Data is a block that no browser
- * runs, with every `<` written as an escape, so no name in a plan can end the block; the policy allows the one script
- * that is meant, by its digest, and no other.
+ * @file The page as one text: shell, script and data. It loads nothing else. Data is a non-executable block with every
+ * `<` escaped, so no name in a plan can end the block; the content security policy allows only this script, by its
+ * digest.
  */
 import type { ViewData } from "./data.ts";
 
@@ -11,16 +11,16 @@ export interface PageParts {
   /** SHA-256 of `script` in base 64. */
   readonly digest: string;
   readonly data: ViewData;
-  /** JSON of the stories of plans, compressed by gzip, in base 64. */
+  /** JSON of the explanations of plans, compressed by gzip, in base 64. */
   readonly stories: readonly { readonly name: string; readonly packed: string }[];
 }
 
-/** Code as it may stand in a page: nothing in it closes the element. What is digested must be this very text. */
+/** Code for embedding in a page: nothing in it closes the element. The digest must be of this text. */
 export function scriptText(code: string): string {
   return code.replaceAll(/<(?=\/script|!--)/gi, "\\x3c").trim();
 }
 
-/** JSON as it may stand in a page. */
+/** JSON for embedding in a page. */
 export function dataText(data: unknown): string {
   const escapes: Readonly<Record<string, string>> = { "<": "\\u003c", "\u2028": "\\u2028", "\u2029": "\\u2029" };
   return JSON.stringify(data).replaceAll(/[<\u2028\u2029]/g, (c) => escapes[c] ?? c);
@@ -31,7 +31,7 @@ function escaped(text: string): string {
   return text.replaceAll(/[&<>"]/g, (c) => names[c] ?? c);
 }
 
-/** The block that the stories of a plan are in. */
+/** The id of the block with the explanations of a plan. */
 export const storiesId = (name: string): string => `stories-${name}`;
 
 export function pageHtml({ script, digest, data, stories }: PageParts): string {

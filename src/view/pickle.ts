@@ -1,11 +1,10 @@
 /**
- * @file A reader of Python's pickle format that knows data and nothing else. A pickle is a program for a stack machine;
- * some of its instructions import modules and call functions, which is how a pickle file takes over a computer. This
- * machine has no such instructions: it builds numbers, texts, bytes, lists, tuples, dicts and sets, and stops with a
- * message at the first instruction that asks for more. Protocols 0 to 5, as Python's documentation of `pickletools` lists
- * the instructions.
+ * @file A reader of Python's pickle format for data only. A pickle is a program for a stack machine; some of its
+ * instructions import modules and call functions, which is how a pickle file takes over a computer. This machine has no
+ * such instructions: it builds numbers, texts, bytes, lists, tuples, dicts and sets, and fails at the first instruction
+ * that needs more. Protocols 0 to 5, as listed in Python's documentation of `pickletools`.
  *
- * Dicts become `Map`s: a key named `__proto__` is a key like any other.
+ * Dicts become `Map`s: a key named `__proto__` is an ordinary key.
  */
 import { TidemarkError } from "../base/errors.ts";
 
@@ -154,13 +153,13 @@ class Machine {
   }
 }
 
-/** Bytes that are decoded at a time: a text of many megabytes must not become a list of as many texts. */
+/** Bytes decoded at a time: a text of many megabytes must not become a list of as many strings. */
 const PIECE = 4096;
 
-/** Where a piece that begins at `from` ends: not inside of a character. */
+/** The end of a piece that begins at `from`, not inside a character. */
 function pieceEnd(bytes: Uint8Array, from: number): number {
   let end = Math.min(from + PIECE, bytes.length);
-  // a character has at most three bytes behind its first
+  // a character has at most three continuation bytes
   for (let k = 0; k < 3 && end < bytes.length && ((bytes[end] ?? 0) & 0xc0) === 0x80; k++) end--;
   return end;
 }
@@ -180,7 +179,7 @@ function inPieces(bytes: Uint8Array, textOf: (piece: Uint8Array) => string): str
   return text;
 }
 
-/** Standard JavaScript alone: the core has no TextDecoder. Bytes that are no UTF-8 are taken one by one. */
+/** Standard JavaScript only: the core has no TextDecoder. Invalid UTF-8 is decoded byte by byte. */
 export function utf8(bytes: Uint8Array): string {
   try {
     return inPieces(bytes, decoded);

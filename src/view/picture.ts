@@ -1,6 +1,6 @@
 /**
- * @file What the page draws: rectangles in the plane of time and addresses, the steps that time is made of, and the
- * values that rectangles hold. Plans and recorded allocations of other programs become pictures, so every view is
+ * @file The data that the page draws: rectangles in the plane of time and addresses, the steps along the time axis, and
+ * the values in the rectangles. Plans and recorded allocations of other programs both become pictures, so every view is
  * written once.
  *
  *   address
@@ -9,11 +9,11 @@
  *      │ │ 0  └──────┘        steps: what happens at each moment; `columns` = steps + the return
  *      └─┴───────────── step
  *
- * Memory spaces of a plan lie on top of each other, the arena at the bottom: a rectangle is at its space's `from` and its
- * offset there. A picture is plain data: it goes into a page as JSON.
+ * Memory spaces of a plan lie on top of each other, the arena at the bottom: a rectangle is at its space's `from` and
+ * its offset there. A picture is plain data, embedded in a page as JSON.
  */
 
-/** What a rectangle is for. Stacked in this order, from the bottom. */
+/** Kinds of rectangles, stacked in this order from the bottom. */
 export const VIEW_KINDS = [
   "persistent",
   "input",
@@ -28,7 +28,7 @@ export const VIEW_KINDS = [
 ] as const;
 export type ViewKind = (typeof VIEW_KINDS)[number];
 
-/** What people call the kinds. */
+/** Labels of the kinds. */
 export const KIND_LABELS: Readonly<Record<ViewKind, string>> = {
   persistent: "persistent",
   input: "input",
@@ -49,14 +49,14 @@ export interface Rects {
   readonly from: ArrayLike<number>;
   readonly bytes: ArrayLike<number>;
   readonly kind: ArrayLike<number>;
-  /** Index into the picture's spaces, where it has several. */
+  /** Index into the picture's spaces, if there are several. */
   readonly space?: ArrayLike<number>;
 }
 
-/** A memory space, where there are several. */
+/** A memory space, if there are several. */
 export interface PictureSpace {
   readonly name: string;
-  /** Where it begins in the picture, and how much of it is used. */
+  /** Its start in the picture, and its used bytes. */
   readonly from: number;
   readonly heightBytes: number;
   readonly boundBytes: number;
@@ -70,7 +70,7 @@ export interface PictureValue {
   readonly rect: number;
   /** The value whose storage it took over. */
   readonly over: number | null;
-  /** The step that writes it; null for what is there from the beginning. */
+  /** The step that writes it; null for parameters. */
   readonly written: number | null;
   readonly story: readonly string[];
 }
@@ -84,11 +84,11 @@ export interface PictureStep {
   /** Rectangles that are its workspace. */
   readonly scratch: readonly number[];
   readonly alias: boolean;
-  /** Computes something again. */
+  /** Whether it recomputes a value. */
   readonly again: boolean;
-  /** Pictures of what it runs: bodies of a loop, branches. */
+  /** Pictures of its bodies: a loop's body, branches. */
   readonly bodies: readonly Picture[];
-  /** Of a copy between spaces: its queue, and the step that is its other half. */
+  /** For a copy between spaces: its queue, and the step that is its other half. */
   readonly copy?: { readonly kind: "start" | "wait"; readonly queue: number; readonly other: number };
 }
 
@@ -96,13 +96,13 @@ export interface PictureStep {
 export interface Picture {
   readonly name: string;
   readonly source: "plan" | "snapshot";
-  /** Where there are several. */
+  /** Present if there are several. */
   readonly spaces?: readonly PictureSpace[];
   readonly heightBytes: number;
   readonly boundBytes: number;
   readonly boundStep: number;
   readonly budgetBytes: number | null;
-  /** Sizes count as rounded up to it. */
+  /** Sizes are rounded up to it. */
   readonly alignment: number;
   readonly strategy: string;
   /** Moments in time: one more than steps. */
@@ -128,7 +128,7 @@ export function placeText({ rects, spaces }: Picture, rect: number): string {
   return space ? `${space.name} ${range}` : range;
 }
 
-/** The same with columns that are quick to read: what was parsed from JSON has lists of numbers. */
+/** The picture with typed arrays as columns, instead of the lists parsed from JSON. */
 export function withColumns(picture: Picture): Picture {
   const { start, end, from, bytes, kind, space } = picture.rects;
   const rects: Rects = {

@@ -1,6 +1,6 @@
 /**
- * @file From a program and its plans to what the page is given. Plans of budgets are made when they are asked for, once
- * each; a page that is written to a file gets those of a few budgets between everything stored and the smallest.
+ * @file Makes the page's data from a program and its plans. Plans of budgets are made on request, once each; a page
+ * written to a file contains the plans of a few budgets between everything stored and the smallest.
  */
 import { formatBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
@@ -24,18 +24,20 @@ function withBudget(made: Plan, budgetBytes: number | null): Plan {
   return withCapacity(made, budgetBytes ?? Number.POSITIVE_INFINITY);
 }
 
-/** What the page asks of whoever has the plans. */
+/** The page's requests about plans. */
 export interface LivePlans {
-  /** Every call finds one point more, as long as there are some: what else is asked for does not wait for all of them. */
+  /**
+   * Every call adds one more point until the curve is complete, so that other requests need not wait for all of them.
+   */
   curve(): ViewCurve;
   within(budgetBytes: number): PlanReply;
-  /** Sentences about a value of a plan that was given out; null where there is no such value. */
+  /** Sentences about a value of a plan sent to the page; null if there is no such value. */
   story(asks: string, value: number): readonly string[] | null;
 }
 
 /**
  * Answers for the page from one program's plans.
- * @param known plans that the page has already
+ * @param known plans that the page already has
  */
 export function livePlans(plans: ProgramPlans, points: number, known: NamedPlans): LivePlans {
   const curves = growingCurves(plans, points);
@@ -69,8 +71,8 @@ export interface PlannedCurve {
 }
 
 /**
- * The curve as it becomes known: what is chosen for budgets from everything stored to the smallest, spread by equal ratios.
- * Equal plans are one point. The last one is the whole.
+ * The growing curve: plans for budgets from everything stored to the smallest, at equal ratios. Equal plans are one
+ * point. The last curve is complete.
  */
 export function* curvesOf(plans: ProgramPlans, count: number): Generator<PlannedCurve, PlannedCurve> {
   const candidates = [plans.storeAll];
@@ -92,10 +94,10 @@ export function* curvesOf(plans: ProgramPlans, count: number): Generator<Planned
   return sofar(true);
 }
 
-/** Budgets that are planned for first, as shares of everything stored: a curve to begin with. */
+/** The first budgets to plan, as fractions of everything stored: an initial curve. */
 const FIRST_SHARES = [0.8, 0.65, 0.5] as const;
 
-/** Curves for who waits for them: points at once that take little, then all. Between two of them other work can be done. */
+/** Curves for interactive use: first the cheap points, then all. Other work can run between two of them. */
 export function* growingCurves(plans: ProgramPlans, count: number): Generator<ViewCurve, undefined> {
   const { storeAll } = plans;
   const floorBytes = plans.floorBytes();
@@ -107,7 +109,7 @@ export function* growingCurves(plans: ProgramPlans, count: number): Generator<Vi
     points.push(pointOf(found, budgetBytes));
     yield { floorBytes, points: [...points], whole: false };
   }
-  // As long as it has no more points than are shown, what is being found is not better.
+  // A curve with no more points than the shown one is not an improvement.
   const curves = curvesOf(plans, count);
   for (let step = curves.next(); ; step = curves.next()) {
     const { curve } = step.value;
@@ -132,7 +134,7 @@ export function curveOf(plans: ProgramPlans, count: number): PlannedCurve {
 /** The name of the plan of an entry of a page. */
 export const entryName = (entry: number): string => `plan-${entry}`;
 
-/** The same with every plan at hand, for a page without a server; entries are numbered from `first` on. */
+/** The curve with all its plans as entries, for a page without a server; entries are numbered from `first` on. */
 export function curveWithEntries(
   plans: ProgramPlans,
   count: number,

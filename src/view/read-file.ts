@@ -1,6 +1,6 @@
 /**
- * @file A file by its name: a plan (`.json`), a snapshot of PyTorch's allocator (`.pickle`), or a placed table in
- * MiniMalloc's format (`.csv`). The command line and the page read files by this alone.
+ * @file Reads a file by its extension: a plan (`.json`), a snapshot of PyTorch's allocator (`.pickle`), or a placed
+ * table in MiniMalloc's format (`.csv`). Used by the command line and the page.
  */
 import { TidemarkError } from "../base/errors.ts";
 import { boundOf } from "../plan/bound.ts";
@@ -17,10 +17,10 @@ export const FILE_KINDS: readonly string[] = [".json", ".pickle", ".pkl", ".csv"
 
 const extension = (name: string): string => /\.[^./\\]*$/.exec(name)?.[0].toLowerCase() ?? "";
 
-/** Whether a word names a file of one of the kinds. */
+/** Whether a name has one of the extensions. */
 export const isViewFile = (name: string): boolean => FILE_KINDS.includes(extension(name));
 
-/** What is in a file, at least one entry. */
+/** The entries of a file, at least one. */
 export function entriesOfFile(name: string, bytes: Uint8Array): readonly ViewEntry[] {
   const label = name.replace(/^.*[\\/]/, "");
   const entry = (picture: Picture, more = ""): ViewEntry => ({
@@ -43,7 +43,7 @@ export function entriesOfFile(name: string, bytes: Uint8Array): readonly ViewEnt
   }
 }
 
-/** Buffers with offsets and nothing else: there are no steps to name. */
+/** Only buffers with offsets: there are no steps to name. */
 function pictureOfTable(text: string, name: string): Picture {
   const { problem, names, offsets } = parseCsv(text);
   if (!offsets) {

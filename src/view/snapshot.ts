@@ -1,15 +1,15 @@
 /**
- * @file Memory snapshots of PyTorch (`torch.cuda.memory._dump_snapshot`, a pickle file) as pictures, one a device. A
+ * @file Memory snapshots of PyTorch (`torch.cuda.memory._dump_snapshot`, a pickle file) as pictures, one per device. A
  * snapshot is a list of events and the state of the allocator at its end:
  *
  *   device_traces[d]   alloc, free_requested, free_completed, segment_alloc, … each with address, size and Python stack
  *   segments           address, total_size, blocks with size and state
  *
- * PyTorch 1 has segments alone, as a list, and the stacks of blocks in their `history`.
+ * PyTorch 1 has only segments, as a list, and the stacks of blocks in their `history`.
  *
- * Time is counted in events that give out or take back memory. What the trace frees without having given it out was
- * there before; what the blocks still hold was never freed. Addresses are those of the device with the gaps between
- * segments taken out, in order:
+ * Time is counted in allocation and free events. Memory that the trace frees without an allocation was allocated
+ * before; blocks still allocated at the end were never freed. Addresses are those of the device without the gaps
+ * between segments, in order:
  *
  *   device    ░░░████░░░░░░░██░░      picture    ██████
  */
@@ -31,7 +31,7 @@ interface Block {
   readonly where: string | null;
   readonly start: number;
   end: number;
-  /** Given out before the trace begins. */
+  /** Allocated before the trace begins. */
   readonly early: boolean;
 }
 
@@ -40,7 +40,10 @@ interface Range {
   readonly to: number;
 }
 
-/** Events and blocks of all devices. In a file one list can stand in many places: it is what is drawn that is counted. */
+/**
+ * The most events and blocks of all devices. One list can be referenced many times in a file, so drawn entries are
+ * counted.
+ */
 const MOST_ENTRIES = 5_000_000;
 
 function requireEntries(count: number): void {
@@ -101,13 +104,13 @@ function framesOf(block: PickleValue): PickleValue | undefined {
   return get(block, "frames") ?? (Array.isArray(history) ? get(history[0], "frames") : undefined);
 }
 
-/** A size or an address; what is none of them counts as 0. */
+/** A size or an address; invalid values count as 0. */
 function whole(value: PickleValue | undefined): number {
   const n = typeof value === "bigint" ? Number(value) : value;
   return typeof n === "number" && n >= 0 && n < 2 ** 64 ? Math.floor(n) : 0;
 }
 
-/** The innermost line of Python that is not PyTorch's own, else the innermost that there is. */
+/** The innermost Python line outside PyTorch, otherwise the innermost line. */
 function whereOf(frames: PickleValue | undefined, known: Map<PickleValue, string | null>): string | null {
   if (!Array.isArray(frames) || frames.length === 0) return null;
   const before = known.get(frames);
@@ -125,7 +128,7 @@ function whereOf(frames: PickleValue | undefined, known: Map<PickleValue, string
   return where;
 }
 
-/** Actions that give out and take back memory; `free_completed` follows `free_requested` where streams are done. */
+/** Allocation and free actions; `free_completed` follows `free_requested` once streams are done. */
 const COUNTED: ReadonlySet<string> = new Set(["alloc", "free_completed"]);
 
 function deviceEvents(trace: readonly PickleValue[], segments: readonly PickleValue[], name: string): Picture | null {
@@ -148,7 +151,7 @@ function deviceEvents(trace: readonly PickleValue[], segments: readonly PickleVa
 
 const rangeOf = ({ addr, size }: Block): Range => ({ from: addr, to: addr + size });
 
-/** What the allocator still holds at the end. */
+/** Blocks still allocated at the end. */
 function liveBlocks(segments: readonly PickleValue[], known: Map<PickleValue, string | null>): readonly Event[] {
   const live: Event[] = [];
   for (const segment of segments) {
@@ -166,7 +169,7 @@ function liveBlocks(segments: readonly PickleValue[], known: Map<PickleValue, st
   return live;
 }
 
-/** Pairs what is given out with what is taken back, in order of the beginning. */
+/** Pairs allocations with frees, ordered by allocation. */
 function blocksOf(events: readonly Event[], live: readonly Event[]): readonly Block[] {
   const columns = events.length + 1;
   const open = new Map<number, Block>();
@@ -178,7 +181,7 @@ function blocksOf(events: readonly Event[], live: readonly Event[]): readonly Bl
   };
   events.forEach((event, i) => {
     if (event.action === "alloc") {
-      // An event between the two was lost: the earlier block ended at the latest here.
+      // A free event was lost: the earlier block ended here at the latest.
       const lost = open.get(event.addr);
       if (lost) lost.end = Math.max(lost.start + 1, i);
       open.set(event.addr, add(event, i, columns, false));

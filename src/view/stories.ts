@@ -1,13 +1,13 @@
 /**
- * @file Reasons of the values of plans, by the name of the plan: `NAME` for a plan that was given out, `NAME/STEP.BODY/…`
- * for what is inside of its loops and branches. Where there is somebody to ask they are worked out one value at a time; a
- * page in a file has them all, packed, plan by plan, and unpacks those of a plan when one of its values is selected.
+ * @file Reasons of the values of plans, by the name of the plan: `NAME` for a plan sent to the page, `NAME/STEP.BODY/…`
+ * for bodies of its loops and branches. A server computes them one value at a time; a page in a file contains them all,
+ * compressed per plan, and decompresses those of a plan when one of its values is selected.
  */
 import { explainAll, explainValue } from "../plan/explain.ts";
 import type { Plan } from "../plan/problem.ts";
 import type { StoryTree } from "./story-tree.ts";
 
-/** Plans by the names under which their stories are asked for. */
+/** Plans by the names used in requests for explanations. */
 export type NamedPlans = ReadonlyMap<string, Plan>;
 
 export function storiesOf(plan: Plan): StoryTree {
@@ -20,7 +20,7 @@ export function storiesOf(plan: Plan): StoryTree {
   };
 }
 
-/** Of one value; null where there is no such value. */
+/** Of one value; null if there is no such value. */
 export function storyOf(plans: NamedPlans, asks: string, value: number): readonly string[] | null {
   const [name = "", ...inside] = asks.split("/");
   const plan = planInside(plans.get(name), inside);

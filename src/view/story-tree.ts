@@ -1,6 +1,6 @@
-/** @file Stories as data, for whoever has them without their plans (stories.ts makes them). */
+/** @file Explanations as data, without their plans (made by stories.ts). */
 
-/** The sentences of every value, numbered as in the plan's JSON, and the same for what steps run, by `STEP.BODY`. */
+/** The sentences of every value, numbered as in the plan's JSON, and the same for bodies of steps, by `STEP.BODY`. */
 export interface StoryTree {
   readonly values: readonly (readonly string[])[];
   readonly bodies: Readonly<Record<string, StoryTree>>;
@@ -9,7 +9,7 @@ export interface StoryTree {
 /** The name of a plan inside of another. */
 export const nameInside = (asks: string, step: number, body: number): string => `${asks}/${step}.${body}`;
 
-/** The story of a value in a plan, or inside of its steps. */
+/** The explanation of a value in a plan or in a body of its steps. */
 export function storyIn(tree: StoryTree, inside: readonly string[], value: number): readonly string[] {
   const [head, ...rest] = inside;
   if (head === undefined) return tree.values[value] ?? [];

@@ -1,10 +1,10 @@
 /**
- * @file A worker as functions that answer later. A call may have a limit of time: a worker that is still busy then is
- * ended, and its next call starts another.
+ * @file A worker as asynchronous functions. A call may have a time limit: a worker that is still busy then is
+ * terminated, and the next call starts a new one.
  */
 import type { Answer, Call, CallName, Calls, Said, Told } from "../protocol.ts";
 
-/** Why a call has no answer: the worker did not give one in time, or was ended by the page. */
+/** Why a call has no answer: it timed out, or the page terminated the worker. */
 const [TOO_LONG, ENDED] = ["too long", "ended"] as const;
 
 interface Waiting {
@@ -14,11 +14,11 @@ interface Waiting {
 
 export interface Client {
   call<K extends CallName>(name: K, ...args: Parameters<Calls[K]>): Promise<ReturnType<Calls[K]>>;
-  /** The same with a limit in milliseconds; rejects when it is over. */
+  /** The same with a limit in milliseconds; rejects after it. */
   callWithin<K extends CallName>(ms: number, name: K, ...args: Parameters<Calls[K]>): Promise<ReturnType<Calls[K]>>;
-  /** Starts the worker before it is asked anything. */
+  /** Starts the worker before the first call. */
   start(): void;
-  /** Ends the worker; what was asked for is rejected. */
+  /** Terminates the worker; pending calls are rejected. */
   end(): void;
 }
 

@@ -1,6 +1,6 @@
 /**
- * @file The page with the editor: a text is sent to a worker a moment after it was last changed; what comes back is shown,
- * or what is wrong with it, in its line.
+ * @file The page with the editor: a text is sent to a worker shortly after its last change; the page shows the result,
+ * or the error at its line.
  */
 
 import type { ViewCurve } from "../../view/data.ts";
@@ -16,7 +16,7 @@ import { drawAlways, dress, headerOf, showFresh, storeFor } from "./shell.ts";
 import { createTexts } from "./texts.ts";
 import { planViews } from "./views.ts";
 
-/** How long to wait for more to be typed. */
+/** Delay after the last change. */
 const PAUSE_MS = 250;
 
 const ABOUT: readonly string[] = [
@@ -69,7 +69,7 @@ interface Desk {
   failed(complaint: Complaint): void;
 }
 
-/** Looks at the text in the editor, now or a moment after it was last changed. */
+/** Analyses the text in the editor, now or shortly after its last change. */
 function createStudy(desk: Desk, seen: (sight: Sight) => void, curve: (curve: ViewCurve) => void) {
   const texts = createTexts(curve);
   let timer = 0;
@@ -119,7 +119,7 @@ function deskView(desk: Desk, study: () => StudyClient) {
   return section("function", "early-1", label, desk.editor.element, desk.status, desk.complaint);
 }
 
-/** The editor with what belongs to it, and the texts of graphs. */
+/** The editor, its controls, and the texts of graphs. */
 interface Panels {
   readonly editor: HTMLElement;
   readonly texts: HTMLElement;

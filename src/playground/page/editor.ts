@@ -1,9 +1,9 @@
 /**
- * @file An editor: a text field with its letters made invisible over the same text in colours. The browser does what
- * editors do (selection, undo, input methods, screen readers); what lies below only shows.
+ * @file An editor: a text field with transparent letters over the same text in colours. The browser provides the
+ * editing (selection, undo, input methods, screen readers); the layer below only displays.
  *
  *   ┌ editor, scrolls ───────────────┐
- *   │ ┌ sheet, a grid of one cell ─┐ │   both in the same cell: the larger one makes the cell, so they scroll as one
+ *   │ ┌ sheet, a grid of one cell ─┐ │   both in the same cell: the larger one sizes the cell, so they scroll together
  *   │ │  pre      lines, coloured  │ │
  *   │ │  textarea the same, unseen │ │
  *   │ └────────────────────────────┘ │
@@ -17,9 +17,9 @@ export interface Editor {
   readonly element: HTMLElement;
   text(): string;
   set(text: string): void;
-  /** Says what is wrong, in its line. */
+  /** Shows an error at its line. */
   complain(complaint: Complaint | null): void;
-  /** Marks the line that something selected comes from. */
+  /** Marks the source line of the selection. */
   mark(line: number | null): void;
 }
 
@@ -83,14 +83,14 @@ function lineOf(
   return h("span", { class: `line${bad ? " bad" : ""}${here ? " here" : ""}`, "data-n": number }, ...parts, tail);
 }
 
-/** Spaces before the line of a position, and two more after an opening bracket. */
+/** The indentation of the line at a position, plus two after an opening bracket. */
 function indentAt(text: string, position: number): string {
   const line = text.slice(text.lastIndexOf("\n", position - 1) + 1, position);
   const spaces = /^ */.exec(line)?.[0] ?? "";
   return /[([{]\s*$/.test(line) ? `${spaces}  ` : spaces;
 }
 
-/** As if it were typed, so that it can be undone. */
+/** Inserts as if typed, so that it can be undone. */
 function insert(field: HTMLTextAreaElement, text: string): void {
   if (document.execCommand("insertText", false, text)) return;
   field.setRangeText(text, field.selectionStart, field.selectionEnd, "end");

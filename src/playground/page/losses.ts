@@ -1,6 +1,7 @@
 /**
- * @file Two losses over steps, one drawn on the other, and below them how long steps take. The stored run is a wide pale
- * band; the run under the budget is a thin dark line in its middle: as long as no bit differs it never leaves the band.
+ * @file Two losses over steps, one drawn over the other, and below them the times of steps. The stored run is a wide
+ * pale band; the run under the budget is a thin dark line in its middle: as long as no bit differs it never leaves the
+ * band.
  *
  *   loss │ ▓▓╲▓▓▓▓▓▓            ms │ ▁▁▁▂▂▂▂▁▁
  *        └──────────── step        └───╎──────  ╎ the plan changed
@@ -13,19 +14,19 @@ import type { StepReport } from "../trainer.ts";
 /** Share of the height that losses take. */
 const UPPER = 0.66;
 
-/** Steps to either side that a measured time is the middle of. */
+/** Steps on either side for the median of measured times. */
 const AROUND = 7;
 
-/** Of a curve. */
+/** Points of a curve. */
 const MOST_POINTS = 1500;
 
 export interface Run {
   readonly reports: readonly StepReport[];
-  /** Steps after which another plan was taken. */
+  /** Steps after which the plan changed. */
   readonly changes: readonly number[];
 }
 
-/** What is told of a run in words. */
+/** A run as text. */
 export function runText({ reports, changes }: Run): string {
   const last = reports.at(-1);
   if (!last) return "no steps yet";
@@ -38,13 +39,13 @@ export function runText({ reports, changes }: Run): string {
 /** Which time of a step. */
 export type Times = "ms" | "storedMs";
 
-/** The middle of the times around a step. */
+/** The median of the times around a step. */
 export function timeAround(reports: readonly StepReport[], at: number, times: Times): number {
   const near = reports.slice(Math.max(0, at - AROUND), at + AROUND + 1).map((report) => report[times]);
   return near.sort((a, b) => a - b)[near.length >> 1] ?? 0;
 }
 
-/** Steps that are drawn: all of them as long as there are not more than points to see. */
+/** The steps drawn: all of them, up to MOST_POINTS. */
 function drawnSteps(count: number): readonly number[] {
   const every = Math.max(1, Math.ceil(count / MOST_POINTS));
   const steps = Array.from({ length: Math.ceil(count / every) }, (_, i) => i * every);

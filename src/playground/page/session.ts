@@ -1,6 +1,6 @@
 /**
- * @file A training as the page sees it. One worker trains and one plans, so that neither waits for the other: dragging the
- * budget asks for a plan, and when it has come training goes on in it from the same state.
+ * @file A training session of the page. One worker trains and one plans, so that neither waits for the other: dragging
+ * the budget requests a plan, and training then continues in it from the same state.
  *
  *   slider ─→ planner ─→ plan ─┬─→ views
  *                              ╰─→ trainer ─→ losses, times, hashes
@@ -12,30 +12,33 @@ import type { StateHashes, StepReport } from "../trainer.ts";
 import { type Client, createClient } from "./client.ts";
 import type { Run } from "./losses.ts";
 
-/** Where a training is. */
+/** The progress of a session. */
 export interface Progress extends Run {
   readonly model: string;
   /** The plan with everything stored. */
   readonly stored: ViewEntry;
   readonly hashes: StateHashes | null;
   readonly running: boolean;
-  /** As far as it is known. */
+  /** The points known so far. */
   readonly curve: ViewCurve | null;
 }
 
 export interface SessionEvents {
-  /** Something about the progress changed. */
+  /** The progress changed. */
   moved(): void;
   curve(curve: ViewCurve): void;
 }
 
 export interface Session {
   progress(): Progress;
-  /** Plans a model and starts its training; the plan with everything stored, or null where another opening came after. */
+  /**
+   * Plans a model and starts its training; returns the plan with everything stored, or null if a later call replaced
+   * it.
+   */
   open(model: string): Promise<ViewEntry | null>;
   run(until: number): void;
   pause(): void;
-  /** Plans for a budget and goes on in that plan. */
+  /** Plans for a budget and continues in that plan. */
   within(budgetBytes: number): Promise<PlanReply>;
   story(asks: string, value: number): Promise<readonly string[]>;
 }
@@ -51,7 +54,7 @@ interface Mutable {
   plan: string | null;
 }
 
-/** Goes on in a plan, unless it is the one already. */
+/** Continues in a plan, unless it is the current one. */
 async function changePlan(trainer: Client, mine: Mutable, { entry, program }: SentPlan): Promise<void> {
   if (mine.plan === entry.asks) return;
   mine.plan = entry.asks;
@@ -83,7 +86,7 @@ export function createSession(events: SessionEvents): Session {
     progress: () => ({ ...known(), stored: known().stored.entry, curve: planned.curve }),
     async open(model) {
       const mine = ++openings;
-      // What is trained is not what is planned for while another model is being opened.
+      // While another model is being opened, the trained model differs from the planned one.
       const same = planned.model === model && at?.model === model;
       if (!same) planned = { model, curve: null };
       const stored = at && same ? at.stored : await planner.call("planModel", model);
@@ -109,7 +112,7 @@ export function createSession(events: SessionEvents): Session {
       const all = budgetBytes >= mine.stored.program.arenaBytes;
       if (planned.model !== mine.model) return { refusal: `${planned.model} is being planned` };
       const plan = all ? mine.stored : await planner.call("planWithin", budgetBytes);
-      // Another training began meanwhile.
+      // Another session began meanwhile.
       if (known() !== mine) return { entry: known().stored.entry };
       if (typeof plan === "string") return { refusal: plan };
       await changePlan(trainer, mine, plan);

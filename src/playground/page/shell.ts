@@ -1,4 +1,4 @@
-/** @file What both pages of the playground have around their own: styles, the way to the other page, colours. */
+/** @file Shared by both pages of the playground: styles, navigation, colours. */
 import type { ViewEntry } from "../../view/data.ts";
 import { button, type Child, h } from "../../view/page/dom.ts";
 import { helpDialog } from "../../view/page/help.ts";
@@ -15,13 +15,13 @@ const PAGES = [
 
 export const prefersDark = (): boolean => matchMedia("(prefers-color-scheme: dark)").matches;
 
-/** Puts styles in place. */
+/** Installs the styles. */
 export function dress(): void {
   document.head.append(h("style", {}, STYLE), h("style", {}, PLAYGROUND_STYLE));
   document.documentElement.dataset.theme = prefersDark() ? "dark" : "light";
 }
 
-/** A store that shows one plan; smaller ones can be asked for and are seen on its scale. */
+/** A store that shows one plan; smaller plans are shown on its scale. */
 export function storeFor(title: string, entry: ViewEntry): Store {
   const reachBytes = entry.picture.heightBytes;
   const none = { selection: null, query: "", busy: false, message: "", curve: null, budgetBytes: null };
@@ -31,7 +31,7 @@ export function storeFor(title: string, entry: ViewEntry): Store {
   );
 }
 
-/** The header of a page, with what it has of its own in the middle. */
+/** The header of a page, with page-specific content in the middle. */
 export function headerOf(store: Store, page: (typeof PAGES)[number]["name"], ...own: readonly Child[]): HTMLElement {
   const links = PAGES.map(({ file, name }) =>
     h("a", { href: file, "aria-current": name === page ? "page" : null }, name),
@@ -62,7 +62,7 @@ export function drawAlways(store: Store, draw: (state: State, before: State | nu
   new ResizeObserver(() => store.set({})).observe(document.body);
 }
 
-/** Shows a plan in place of all that was shown. */
+/** Shows only this plan. */
 export function showFresh(store: Store, entry: ViewEntry): void {
   const sides = [shownOf(entry)] as const;
   const reachBytes = entry.picture.heightBytes;

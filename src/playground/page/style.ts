@@ -1,4 +1,4 @@
-/** @file What the playground's pages add to the style of the page that shows plans. */
+/** @file Styles that the playground adds to those of the plan viewer. */
 
 export const PLAYGROUND_STYLE = `
 nav{display:flex;gap:4px}

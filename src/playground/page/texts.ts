@@ -1,27 +1,27 @@
 /**
- * @file Texts of the editor on their way through workers. Every text has a worker of its own, so nothing that one does to
- * the library or to JavaScript is there for the next:
+ * @file Runs texts of the editor in workers. Every text has its own worker, so its changes to the library or to
+ * JavaScript do not affect the next:
  *
  *   spare ──text──→ trial ──seen──→ good     answers for budgets and stories
  *     ▲               ╰──complaint, endless, newer text──→ ended
- *     ╰ started ahead, so that a text does not wait for a worker
+ *     ╰ started in advance, so that a text does not wait for a worker
  *
- * The worker of the last text without a mistake stays until another one takes its place.
+ * The worker of the last correct text stays until another replaces it.
  */
 import type { PlanReply, ViewCurve } from "../../view/data.ts";
 import { type Complaint, isComplaint } from "../complaint.ts";
 import type { Sight } from "../study.ts";
 import { type Client, createClient } from "./client.ts";
 
-/** How long a text has to come to its end, and how long plans may take. */
+/** Time limits of a text's run and of planning. */
 const [RUN_LIMIT_MS, PLAN_LIMIT_MS] = [3000, 30000] as const;
 
 const ENDLESS = `stopped: the text ran for more than ${RUN_LIMIT_MS / 1000} seconds\n  help: is there a loop without an end?`;
 
-/** A worker for one text, which is told apart by what it says. */
+/** A worker for one text. */
 interface Reader {
   readonly client: Client;
-  /** Limits how long the text may run from now on. */
+  /** Starts the time limit of the text's run. */
   limit(): void;
   wasEndless(): boolean;
 }
@@ -47,15 +47,15 @@ function createReader(curve: (from: Reader, curve: ViewCurve) => void): Reader {
 }
 
 export interface Texts {
-  /** What is seen in a text; null where a newer one has come. */
+  /** The analysis of a text; null if a newer text replaced it. */
   look(text: string): Promise<Sight | Complaint | null>;
-  /** Gives up on a text that is being looked at. */
+  /** Cancels the current analysis. */
   drop(): void;
   within(budgetBytes: number): Promise<PlanReply>;
   story(asks: string, value: number): Promise<readonly string[]>;
 }
 
-/** @param curve the curve of the text that is shown has become better known */
+/** @param curve called when the shown text's curve has new points */
 export function createTexts(curve: (curve: ViewCurve) => void): Texts {
   const heard = (from: Reader, known: ViewCurve): void => {
     if (from === good) curve(known);
@@ -79,7 +79,7 @@ export function createTexts(curve: (curve: ViewCurve) => void): Texts {
       const made = await mine.client
         .callWithin(PLAN_LIMIT_MS, "study", text)
         .catch((why: unknown): Complaint => ({ line: null, message: mine.wasEndless() ? ENDLESS : `no plan: ${why}` }));
-      // Not before: starting a worker takes from the one that is at work.
+      // Not earlier: starting a worker slows down the active one.
       spare ??= createReader(heard);
       if (trial !== mine) return null;
       trial = null;

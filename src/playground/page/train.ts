@@ -1,4 +1,4 @@
-/** @file The page that trains: what is put where, and the numbers beside the drawings. */
+/** @file The training page: its layout, and the figures next to the drawings. */
 import { formatBytes } from "../../base/bytes.ts";
 import { grouped } from "../../base/errors.ts";
 import { button, h, replace } from "../../view/page/dom.ts";
@@ -12,7 +12,7 @@ import { planViews } from "./views.ts";
 
 const MODELS = Object.values(CATALOG);
 
-/** Steps to the end of a run, unless the field says otherwise. */
+/** The default number of steps of a run. */
 const UNTIL = 300;
 
 const ABOUT =
@@ -20,7 +20,7 @@ const ABOUT =
   "within the budget. Drag the budget while it trains: the arena is packed anew, steps take longer or shorter, and not " +
   "one bit of the loss moves.";
 
-/** The numbers of a moment. */
+/** The current figures. */
 function figuresOf({ reports, stored }: Progress, { sides }: State): readonly (readonly [string, string])[] {
   const [{ picture }] = sides;
   const last = reports.at(-1);
@@ -46,7 +46,7 @@ function drawFigures(element: HTMLElement, progress: Progress, state: State): vo
   replace(element, ...tiles);
 }
 
-/** The two hashes, and whether anything differed so far. */
+/** The two hashes, and whether any loss differed so far. */
 function drawHashes(element: HTMLElement, { hashes, reports }: Progress): void {
   if (!hashes) {
     replace(element, h("p", { class: "quiet" }, "SHA-256 of all parameters, of both trainings, every 25 steps."));

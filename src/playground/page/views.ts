@@ -1,4 +1,4 @@
-/** @file The views of a plan, as the page of `tidemark view` has them, for a page that plans by a worker. */
+/** @file The plan views of `tidemark view`, for a page that plans in a worker. */
 import { chartView } from "../../view/page/chart.ts";
 import { curveView, type PlanSource } from "../../view/page/curve.ts";
 import { h } from "../../view/page/dom.ts";

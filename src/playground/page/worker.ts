@@ -1,14 +1,14 @@
 /**
- * @file The script of every worker of the playground. It hears calls, does its work and answers. Code of the user's runs
- * here too: before anything else the ways out of a worker are closed, so all that a text can do is compute; the page ends
- * the worker if that takes too long.
+ * @file The script of every worker of the playground. It receives calls and answers them. User code runs here too:
+ * first, the worker's access to networks, storage and other contexts is removed, so a text can only compute; the page
+ * terminates the worker if that takes too long.
  */
 import type { Call, Calls, Said } from "../protocol.ts";
 import { createWork } from "../work.ts";
 
 const say = self.postMessage.bind(self) as (said: Said) => void;
 
-/** Networks, other workers, storage, messages to others, an end that nobody hears of: nothing here needs them. */
+/** Networks, other workers, storage, messages, silent termination: nothing here needs them. */
 const WAYS_OUT = [
   ...["fetch", "XMLHttpRequest", "WebSocket", "WebSocketStream", "WebTransport", "EventSource", "RTCPeerConnection"],
   ...["importScripts", "Worker", "SharedWorker", "BroadcastChannel", "MessageChannel", "postMessage"],
@@ -19,7 +19,7 @@ function closeWaysOut(): void {
   for (let scope: object | null = self; scope !== null; scope = Object.getPrototypeOf(scope) as object | null) {
     for (const name of WAYS_OUT) if (Object.hasOwn(scope, name)) Reflect.deleteProperty(scope, name);
   }
-  // What could not be deleted is hidden.
+  // Globals that cannot be deleted are shadowed.
   for (const name of WAYS_OUT) if (name in self) Object.defineProperty(self, name, { value: undefined });
 }
 

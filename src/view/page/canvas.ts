@@ -1,4 +1,4 @@
-/** @file A canvas that is as large as its box at the screen's own resolution, and axes to draw on it. */
+/** @file A canvas that fills its box at the screen's resolution, and axes. */
 import { formatBytes } from "../../base/bytes.ts";
 
 export interface Surface {

@@ -1,7 +1,7 @@
 /**
  * @file Memory over time, stacked by kind, on the time axis of the map. A column of pixels that stands for many steps
- * shows the one with the most live bytes, so the peak is never lost. Lines: what no placement can beat, the arena, the
- * budget; the other plan of a comparison as an outline.
+ * shows the one with the most live bytes, so the peak is never lost. Lines: the lower bound, the arena, the budget; the
+ * other plan of a comparison as an outline.
  */
 import { formatBytes } from "../../base/bytes.ts";
 import { KIND_LABELS, VIEW_KINDS } from "../picture.ts";
@@ -12,7 +12,7 @@ import { locator, windowOf } from "./map.ts";
 import { kindColour } from "./palette.ts";
 import { type Shown, type State, type Store, selectionOn, selectStep } from "./store.ts";
 
-/** The tightest step of the moments that each of `columns` pixels stands for. */
+/** For each of `columns` pixels, the step with the most live bytes that it covers. */
 export function tightestSteps(total: Float64Array, t0: number, t1: number, columns: number): Int32Array {
   const steps = new Int32Array(columns);
   for (let c = 0; c < columns; c++) {
@@ -135,7 +135,7 @@ interface Line {
   readonly dash: readonly number[];
 }
 
-/** Names stand beside each other above the highest line: lines may be close. */
+/** Names are placed side by side above the highest line, since lines may be close. */
 function drawLines(surface: Surface, lines: readonly Line[], most: number): void {
   const { context } = surface;
   const { x, y, w, h: high } = plane(surface);

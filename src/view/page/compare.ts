@@ -1,4 +1,4 @@
-/** @file Two plans: their numbers beside each other, and what became of every value, what matters most first. */
+/** @file Compares two plans: their figures side by side, and the change of every value, largest first. */
 import { formatBytes } from "../../base/bytes.ts";
 import { grouped } from "../../base/errors.ts";
 import { differences } from "../difference.ts";
@@ -82,7 +82,7 @@ function valueTable(store: Store, a: Shown, b: Shown): HTMLElement {
   );
 }
 
-/** Allocations have no names to know them by, but the line that made them. */
+/** Recorded allocations have no names, so their source line identifies them. */
 function placeOf({ picture }: Shown, value: number): string {
   const where = picture.source === "snapshot" ? picture.steps[picture.values[value]?.written ?? -1]?.where : null;
   return where ? `, ${where}` : "";

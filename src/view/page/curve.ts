@@ -1,7 +1,7 @@
 /**
- * @file Memory against time, with a budget that can be dragged: every plan is a point, the line is the budget, and what is
- * shown everywhere else is the fastest plan to the left of it. The slider below is the same for keys and screen readers.
- * Where there is somebody to ask, the plan is that of exactly this budget; a page in a file has the plans of some.
+ * @file Memory against time, with a budget that can be dragged: every plan is a point, the line is the budget, and the
+ * other views show the fastest plan to the left of it. The slider below does the same for keys and screen readers. With
+ * a server, the plan is made for exactly this budget; a page in a file has the plans of some budgets.
  */
 import { formatBytes } from "../../base/bytes.ts";
 import { type PlanReply, pointWithin, type ViewCurve, type ViewEntry } from "../data.ts";
@@ -28,7 +28,7 @@ function scales({ points, floorBytes }: ViewCurve) {
   };
 }
 
-/** Whoever plans: the server, or a worker of the page. */
+/** The source of plans: the server, or a worker of the page. */
 export type PlanSource = (budgetBytes: number) => Promise<PlanReply>;
 
 export interface CurveView {
@@ -79,7 +79,7 @@ export function curveView(store: Store, planFor: PlanSource): CurveView {
       if (!state.curve) return;
       const { least, most } = scales(state.curve);
       const bytes = state.budgetBytes ?? most;
-      // A slider at hand stays where it is, unless it means other bytes than before.
+      // A focused slider keeps its position, unless its scale has changed.
       if (document.activeElement !== slider || before?.curve !== state.curve)
         slider.value = most > least ? `${Math.round(((bytes - least) / (most - least)) * 1000)}` : slider.max;
       slider.setAttribute("aria-valuetext", formatBytes(bytes));
@@ -135,7 +135,7 @@ function marks(curve: ViewCurve, state: State): readonly Element[] {
   ];
 }
 
-/** Shows an entry in place of the first one; the part of the plane that is looked at stays. */
+/** Replaces the first entry; the visible frame stays. */
 export function showEntry(store: Store, entry: ViewEntry): void {
   const { sides, frame, selection, reachBytes } = store.get();
   const [old, ...others] = sides;
@@ -158,7 +158,7 @@ export function showEntry(store: Store, entry: ViewEntry): void {
   });
 }
 
-/** Plans for budgets, one request at a time, the latest wish last. */
+/** Requests plans one at a time; the latest budget wins. */
 function createPlanner(store: Store, planFor: PlanSource): (bytes: number) => void {
   let wanted: number | null = null;
   let running = false;

@@ -1,6 +1,6 @@
 /**
- * @file Elements from data. Names of a plan are only ever text nodes and attribute values: there is no path from a file to
- * markup.
+ * @file Creates elements from data. Names of a plan only become text nodes and attribute values, so a file cannot
+ * inject markup.
  */
 
 export type Child = Node | string | null;
@@ -40,7 +40,7 @@ function append(element: Element, children: readonly Child[]): void {
   for (const child of children) if (child !== null) element.append(child);
 }
 
-/** A button that does something. */
+/** A button with its action. */
 export function button(label: Child, does: () => void, attributes: Attributes = {}): HTMLButtonElement {
   const element = h("button", { type: "button", ...attributes }, label);
   element.addEventListener("click", does);

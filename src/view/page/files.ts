@@ -1,11 +1,11 @@
-/** @file Files that a person opens in the page: plan files and PyTorch snapshots, read by the same code as on the command line. */
+/** @file Opens files in the page: plan files and PyTorch snapshots, read by the same code as on the command line. */
 import { TidemarkError } from "../../base/errors.ts";
 import type { ViewEntry } from "../data.ts";
 import { entriesOfFile } from "../read-file.ts";
 import { h } from "./dom.ts";
 import { type Store, shownOf, wholeFrame } from "./store.ts";
 
-/** Reads files one after the other; what cannot be read is said, and the page stays as it is. */
+/** Reads files one after the other; errors are shown, and the page stays unchanged. */
 export async function openFiles(store: Store, files: readonly File[], as: "shown" | "compared"): Promise<void> {
   for (const file of files) {
     try {

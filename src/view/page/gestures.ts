@@ -1,11 +1,11 @@
 /**
- * @file Moving about in a plane: wheel, drag, pinch and keys become changes of the frame. Pure functions on frames first,
- * then the listeners.
+ * @file Navigation in a plane: wheel, drag, pinch and keys change the frame. Pure functions on frames first, then the
+ * listeners.
  */
 import type { Frame, Store } from "./store.ts";
 import { wholeFrame } from "./store.ts";
 
-/** The smallest share of time that fills the plane. */
+/** The smallest fraction of time that can fill the plane. */
 const CLOSEST = 1e-6;
 
 /** Factors of time and of addresses. */
@@ -14,7 +14,7 @@ export interface Zoom {
   readonly up: number;
 }
 
-/** A point as shares of a plane from the left and from below. */
+/** A point as fractions of a plane from the left and from below. */
 export interface Point {
   readonly x: number;
   readonly y: number;
@@ -22,7 +22,7 @@ export interface Point {
 
 const CENTRE: Point = { x: 0.5, y: 0.5 };
 
-/** Zooms so that a point of the frame stays where it is. */
+/** Zooms around a fixed point of the frame. */
 export function zoomed(frame: Frame, whole: Frame, { across, up }: Zoom, { x, y }: Point): Frame {
   const [t, a] = [frame.t0 + (frame.t1 - frame.t0) * x, frame.a0 + (frame.a1 - frame.a0) * y];
   const time = Math.min(1, Math.max(CLOSEST, (frame.t1 - frame.t0) * across));
@@ -30,7 +30,7 @@ export function zoomed(frame: Frame, whole: Frame, { across, up }: Zoom, { x, y 
   return inside({ t0: t - time * x, t1: t + time * (1 - x), a0: a - bytes * y, a1: a + bytes * (1 - y) }, whole);
 }
 
-/** Moves by shares of the frame. */
+/** Moves by fractions of the frame. */
 export function moved(frame: Frame, whole: Frame, right: number, up: number): Frame {
   const [dt, da] = [(frame.t1 - frame.t0) * right, (frame.a1 - frame.a0) * up];
   return inside({ t0: frame.t0 + dt, t1: frame.t1 + dt, a0: frame.a0 + da, a1: frame.a1 + da }, whole);
@@ -48,9 +48,9 @@ function inside({ t0, t1, a0, a1 }: Frame, whole: Frame): Frame {
 export type Locate = (event: { readonly clientX: number; readonly clientY: number }) => Point;
 
 export interface Gestures {
-  /** Whether addresses move as well: not in charts of time alone. */
+  /** Whether addresses move as well; not in charts of time only. */
   readonly vertical: boolean;
-  /** A press that was no drag. */
+  /** A press without a drag. */
   click(x: number, y: number): void;
   hover(x: number, y: number): void;
   leave(): void;
@@ -64,7 +64,7 @@ export function listen(canvas: HTMLElement, store: Store, locate: Locate, does: 
   canvas.addEventListener(
     "wheel",
     (event) => {
-      // A page that is scrolled past a drawing stays scrollable: zoom takes a key or a drawing that has the focus.
+      // So that the page can be scrolled past a drawing, zooming needs a modifier key or focus on the drawing.
       if (!event.ctrlKey && !event.shiftKey && !event.altKey && document.activeElement !== canvas) return;
       event.preventDefault();
       const around = locate(event);
@@ -117,7 +117,7 @@ function listenToPointers(
   canvas.addEventListener("pointercancel", up);
 }
 
-/** Keys of a plane that has the focus; false where the key means nothing here. */
+/** Handles keys of a focused plane; false if the key has no meaning here. */
 export function keyMoves(key: string, store: Store): boolean {
   const { frame, sides, reachBytes } = store.get();
   const whole = wholeFrame(sides, reachBytes);

@@ -1,4 +1,4 @@
-/** @file What the keys do. */
+/** @file The help dialog: keys and files. */
 import { button, h } from "./dom.ts";
 
 const KEYS: readonly (readonly [string, string])[] = [

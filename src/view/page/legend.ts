@@ -1,4 +1,4 @@
-/** @file What the colours mean, and the numbers of what is shown. */
+/** @file The legend of colours, and the figures of the shown pictures. */
 import { formatBytes } from "../../base/bytes.ts";
 import { grouped } from "../../base/errors.ts";
 import { KIND_LABELS, rectCount, VIEW_KINDS, type ViewKind } from "../picture.ts";
@@ -30,7 +30,7 @@ export function drawLegend(element: HTMLElement, { sides, theme }: State): void 
   replace(element, ...used.map((kind) => h("li", {}, swatch(kind, theme.dark), KIND_LABELS[kind])));
 }
 
-/** The numbers that sum a picture up. */
+/** Summary figures of a picture. */
 export function figuresOf({ picture, entry, live }: Shown): readonly (readonly [string, string])[] {
   const again = picture.steps.filter((step) => step.again).length;
   const persistent = live[VIEW_KINDS.indexOf("persistent")]?.[0] ?? 0;

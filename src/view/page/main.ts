@@ -1,6 +1,6 @@
 /**
- * @file The page: reads the data that came with it, puts the views together and lets them draw. Every view has an element
- * and `draw(state, before)`; nothing else is shared but the store.
+ * @file The page: reads its embedded data, assembles the views and draws them. Every view has an element and
+ * `draw(state, before)`; they share only the store.
  */
 import type { ViewData, ViewEntry } from "../data.ts";
 import { chartView } from "./chart.ts";

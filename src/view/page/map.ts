@@ -1,6 +1,6 @@
 /**
  * @file The arena map: time across, addresses up, every buffer a rectangle. Pixels come from the rasterizer; names, the
- * selection and the axes are drawn over them. Two plans have a map each, on the same scale of addresses.
+ * selection and the axes are drawn over them. Two plans have two maps on the same scale of addresses.
  */
 import { formatBytes } from "../../base/bytes.ts";
 import { KIND_LABELS, placeText, rectCount } from "../picture.ts";
@@ -25,7 +25,7 @@ export function windowOf({ t0, t1, a0, a1 }: Frame, { picture }: Shown): Window 
   return { t0: t0 * picture.columns, t1: t1 * picture.columns, a0, a1 };
 }
 
-/** Which rectangles hold something whose name has the words; null where nothing is searched for. */
+/** Which rectangles contain a value whose name matches the query; null without a query. */
 export function brightRects({ picture, byRect }: Shown, query: string): Uint8Array | null {
   const words = query.trim().toLowerCase();
   if (words === "") return null;
@@ -81,7 +81,7 @@ export function mapView(store: Store, side: number, hint: HTMLElement): MapView 
   return { element, draw: (state, before) => painter(state, before) };
 }
 
-/** Pointer positions as shares of the plane. */
+/** Pointer positions as fractions of the plane. */
 export function locator(canvas: HTMLCanvasElement) {
   return ({ clientX, clientY }: { readonly clientX: number; readonly clientY: number }) => {
     const box = canvas.getBoundingClientRect();
@@ -164,7 +164,7 @@ function mapLabel(shown: Shown, state: State, side: number): string {
     : rectText(shown, rect);
 }
 
-/** Corners of a rectangle in CSS pixels, cut off at the plane. */
+/** Corners of a rectangle in CSS pixels, clipped to the plane. */
 function boxOf(surface: Surface, { picture }: Shown, view: Window, rect: number) {
   const { x, y, w, h: high } = plane(surface);
   const { start, end, from, bytes } = picture.rects;
@@ -181,7 +181,7 @@ function drawNames(surface: Surface, shown: Shown, view: Window, state: State): 
   const { w, h: high } = plane(surface);
   const [steps, bytes] = [(view.t1 - view.t0) * (34 / w), (view.a1 - view.a0) * (13 / high)];
   const bright = brightRects(shown, state.query);
-  // So many fit beside each other.
+  // The number of names that fit side by side.
   let left = Math.ceil((w * high) / (34 * 12));
   context.font = FONT;
   context.textAlign = "left";
@@ -225,7 +225,7 @@ function drawBudget(surface: Surface, { picture }: Shown, view: Window, { theme 
     line(budgetBytes, theme.budget, [7, 4]);
 }
 
-/** The name of each memory space at its bottom, where there are several. */
+/** The name of each memory space at its bottom, if there are several. */
 function drawSpaces(surface: Surface, { picture }: Shown, view: Window, { theme }: State): void {
   const { context } = surface;
   const { x, y, w, h: high } = plane(surface);
@@ -240,7 +240,7 @@ function drawSpaces(surface: Surface, { picture }: Shown, view: Window, { theme 
   }
 }
 
-/** What is selected on a side, in the colours of the page. */
+/** The selection of a side, in the page's colours. */
 interface Highlight {
   readonly selection: Selection | null;
   readonly theme: State["theme"];

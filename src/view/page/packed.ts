@@ -1,4 +1,6 @@
-/** @file Stories that came with the page: those of a plan are unpacked when one of its values is first selected. */
+/**
+ * @file Explanations embedded in the page: those of a plan are decompressed when one of its values is first selected.
+ */
 import { storiesId } from "../html.ts";
 import { type StoryTree, storyIn } from "../story-tree.ts";
 

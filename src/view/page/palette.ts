@@ -1,6 +1,6 @@
 /**
- * @file Colours of kinds: those of Okabe and Ito (Color Universal Design, 2008), which people with any common kind of
- * colour blindness tell apart, with greys for what matters least. Texture says the same a second time.
+ * @file Colours of kinds: those of Okabe and Ito (Color Universal Design, 2008), which are distinguishable with any
+ * common form of colour blindness, with greys for the least important kinds. Textures are redundant with colours.
  */
 import { VIEW_KINDS, type ViewKind } from "../picture.ts";
 import type { Ink, Texture } from "../raster.ts";
@@ -34,7 +34,7 @@ const pixel = ([r, g, b]: Rgb): number =>
 
 const css = ([r, g, b]: Rgb): string => `rgb(${Math.round(r)} ${Math.round(g)} ${Math.round(b)})`;
 
-/** Colours that drawings need, of the theme that is on. */
+/** Colours of drawings in the current theme. */
 export interface Theme {
   readonly dark: boolean;
   readonly inks: readonly Ink[];

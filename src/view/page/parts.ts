@@ -1,4 +1,4 @@
-/** @file Parts that pages are put together from: maps side by side, menus of plans, messages, sections, colours, keys. */
+/** @file Components of pages: maps side by side, menus of plans, messages, sections, colours, keys. */
 import type { ViewEntry } from "../data.ts";
 import { nameInside } from "../story-tree.ts";
 import { showEntry } from "./curve.ts";
@@ -20,7 +20,7 @@ export function themeButton(store: Store): HTMLElement {
   return element;
 }
 
-/** The maps of all sides; a second one comes and goes. */
+/** The maps of all sides; the second one is optional. */
 export function mapsView(store: Store, hint: HTMLElement) {
   const element = h("div", { class: "maps" });
   const views: MapView[] = [];
@@ -86,7 +86,7 @@ export function entryMenu(store: Store, label: string, side: number, none: strin
   return { element: menu, draw };
 }
 
-/** Shows what a step runs as a picture of its own. */
+/** Shows the body of a step as a separate picture. */
 export function openBody(store: Store, step: number, body: number): void {
   const [shown] = store.get().sides;
   const picture = shown.picture.steps[step]?.bodies[body];

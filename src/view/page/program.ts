@@ -1,6 +1,6 @@
 /**
- * @file The program with the plan's decisions: one row a step, in order. Only rows that can be seen exist, so a program of
- * a hundred thousand steps scrolls like one of ten.
+ * @file The program with the plan's decisions: one row per step, in order. Only visible rows exist, so a program of a
+ * hundred thousand steps scrolls like one of ten.
  */
 import { formatBytes } from "../../base/bytes.ts";
 import { type Child, h, replace } from "./dom.ts";

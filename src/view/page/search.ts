@@ -1,4 +1,4 @@
-/** @file Search by name: what matches is bright in the map, the best matches are a list to choose from. */
+/** @file Search by name: matches are highlighted in the map, the best ones are listed. */
 import { button, h, replace } from "./dom.ts";
 import { matched, type Shown, type State, type Store, selectValue } from "./store.ts";
 
@@ -10,7 +10,7 @@ interface Hit {
   readonly value: number;
 }
 
-/** What matches on the first side, then what is on the second alone. */
+/** Matches on the first side, then those only on the second. */
 function hitsOf({ sides }: State, query: string): readonly Hit[] {
   const [here, there] = sides;
   const mine = found(here, query).map((value) => ({ side: 0, value }));
@@ -20,7 +20,7 @@ function hitsOf({ sides }: State, query: string): readonly Hit[] {
   return [...mine, ...others.map((value) => ({ side: 1, value }))];
 }
 
-/** Values whose names have the words; those that begin with them first. */
+/** Values whose names contain the query; those that begin with it first. */
 export function found({ picture }: Shown, query: string): readonly number[] {
   const words = query.trim().toLowerCase();
   if (words === "") return [];
@@ -54,12 +54,12 @@ export function searchView(store: Store): SearchView {
       return button(h("span", {}, h("b", {}, name), ` ${type}${where}`), () => choose(hit), { class: "hit" });
     });
     const count = hits.length === 1 ? "1 match" : `${hits.length} matches`;
-    // A match that has the focus is about to go: the field takes it, not the page.
+    // A focused match is about to be removed: move the focus to the field, not the page.
     if (results.contains(document.activeElement)) input.focus();
     replace(results, ...rows, state.query === "" ? null : h("p", { class: "quiet" }, count));
     results.classList.toggle("empty", state.query === "");
   };
-  // The list follows the words at once, not in the next frame: the next key may choose from it.
+  // Update the list at once, not in the next frame: the next key may choose from it.
   const search = (words: string): void => {
     store.set({ query: words });
     list(store.get());

@@ -1,4 +1,4 @@
-/** @file The server that a page came from, as what views ask. */
+/** @file Requests to the page's server. */
 import type { CurveReply, PlanReply, StoryReply } from "../data.ts";
 import type { Store } from "./store.ts";
 
@@ -14,7 +14,7 @@ export async function fetchStory(asks: string, value: number): Promise<readonly 
   return (await answer<StoryReply>(`story?plan=${encodeURIComponent(asks)}&value=${value}`)).story;
 }
 
-/** Puts the curve into the page as it becomes known; it takes as long as planning does. */
+/** Shows the curve as its points arrive; it takes as long as planning does. */
 export async function fetchCurve(store: Store): Promise<void> {
   try {
     for (let whole = false; !whole; ) {

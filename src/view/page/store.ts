@@ -1,6 +1,6 @@
 /**
- * @file The one state of the page. Views read it and change it by `set`; every change is followed by one redraw of all
- * views in the next frame, so that what is selected in one is selected in all.
+ * @file The state of the page. Views read it and change it by `set`; after changes all views are redrawn once in the
+ * next frame, so a selection appears in all views.
  */
 import type { ViewCurve, ViewEntry } from "../data.ts";
 import { matchValues } from "../difference.ts";
@@ -19,7 +19,7 @@ import {
 import type { Window } from "../raster.ts";
 import { type Theme, themeOf } from "./palette.ts";
 
-/** A picture with what views look up in it. */
+/** A picture with derived tables for the views. */
 export interface Shown {
   readonly entry: ViewEntry;
   readonly picture: Picture;
@@ -46,16 +46,16 @@ export interface State {
   readonly entries: readonly ViewEntry[];
   readonly sides: readonly [Shown, ...Shown[]];
   readonly frame: Frame;
-  /** Bytes that the whole is at least as high as. */
+  /** The minimum height of the full frame, in bytes. */
   readonly reachBytes: number;
   readonly selection: Selection | null;
   readonly query: string;
   readonly curve: ViewCurve | null;
   readonly live: boolean;
-  /** The budget that the slider is at. */
+  /** The slider's budget. */
   readonly budgetBytes: number | null;
   readonly busy: boolean;
-  /** What went wrong last. */
+  /** The last error message. */
   readonly message: string;
   readonly theme: Theme;
 }
@@ -106,7 +106,7 @@ export function createStore(first: Omit<State, "frame" | "theme">, dark: boolean
 export const kindOf = ({ picture }: Shown, rect: number): ViewKind =>
   VIEW_KINDS[picture.rects.kind[rect] ?? 0] ?? "allocation";
 
-/** What to call a rectangle: what it holds first, or what it is for. */
+/** The name of a rectangle: its first value, or its kind. */
 export function rectName(shown: Shown, rect: number): string {
   const first = shown.byRect[rect]?.[0];
   const name = first === undefined ? undefined : shown.picture.values[first]?.name;
@@ -134,7 +134,7 @@ export function selectValue(store: Store, side: number, value: number): void {
   if (found) store.set({ selection: { side, rect: found.rect, value, step: found.written } });
 }
 
-/** A step, with what it writes or works in. */
+/** Selects a step, with its result or workspace. */
 export function selectStep(store: Store, side: number, step: number): void {
   const shown = store.get().sides[side];
   const found = shown?.picture.steps[step];
@@ -143,7 +143,7 @@ export function selectStep(store: Store, side: number, step: number): void {
   if (shown) store.set({ selection: { side, rect, value, step: Math.min(step, shown.picture.columns - 1) } });
 }
 
-/** The selection as another side sees it: the same value there. */
+/** The selection on another side: the matching value there. */
 export function selectionOn(state: State, side: number): Selection | null {
   const { selection, sides } = state;
   if (!selection || selection.side === side) return selection;
@@ -156,7 +156,7 @@ export function selectionOn(state: State, side: number): Selection | null {
 
 const matches = new WeakMap<Shown, WeakMap<Shown, Int32Array>>();
 
-/** Per value of one side, the same value of another. */
+/** Per value of one side, the matching value of another. */
 export function matched(from: Shown, to: Shown): Int32Array {
   const known = matches.get(from) ?? new WeakMap<Shown, Int32Array>();
   matches.set(from, known);

@@ -1,7 +1,7 @@
 /**
- * @file One value's story: what it is, where and when it lives, why it is kept or computed again, what it reads and who
- * reads it, and what is in its place before and after. What can be seen from the picture is worked out here; the reasons
- * come with the plan.
+ * @file The explanation of one value: what it is, its address and lifespan, why it is kept or recomputed, its operands
+ * and readers, and the values in the same bytes before and after. Facts visible in the picture are derived here; the
+ * reasons come with the plan.
  */
 import { formatBytes } from "../../base/bytes.ts";
 import { grouped } from "../../base/errors.ts";
@@ -21,7 +21,7 @@ import {
   selectValue,
 } from "./store.ts";
 
-/** So many names of a list are shown. */
+/** The most names shown of a list. */
 const LISTED = 12;
 
 export interface StoryView {
@@ -29,7 +29,7 @@ export interface StoryView {
   draw(state: State, before: State | null): void;
 }
 
-/** Reasons of one value, from whoever has the plan. */
+/** Fetches the reasons of one value. */
 export type StorySource = (asks: string, value: number) => Promise<readonly string[]>;
 
 export function storyView(
@@ -49,7 +49,7 @@ export function storyView(
         replace(element, h("p", { class: "quiet" }, "Select a rectangle, a step or a name to see its story."));
         return;
       }
-      // Who came by a link of the story goes on from its beginning.
+      // If the focus was on a link of the explanation, move it to the new explanation's start.
       const within = element.contains(document.activeElement);
       replace(element, ...storyOf(store, shown, selection, openBody), ...reasons(shown, selection.value));
       if (within) element.querySelector("h3")?.focus();
@@ -79,7 +79,7 @@ function storyOf(
   ];
 }
 
-/** The reasons of a value: those that came with the plan, or a place that is filled when they have come. */
+/** The reasons of a value: those included in the plan, or a placeholder that is filled when they arrive. */
 function createReasons(source: StorySource): (shown: Shown, value: number | null) => readonly Child[] {
   const known = new WeakMap<ViewEntry, Map<number, Promise<readonly string[]>>>();
   const box = (...children: readonly Child[]): HTMLElement =>
@@ -112,7 +112,7 @@ function heading(shown: Shown, rect: number, name: string | null): HTMLElement {
   return h("h3", { tabindex: -1 }, dot, name ?? rectName(shown, rect), h("small", {}, KIND_LABELS[kind]));
 }
 
-/** Why it is in memory for as long as it is, in one or two sentences. */
+/** The reason for its lifespan, in one or two sentences. */
 function whyText(shown: Shown, { rect, value }: Selection): HTMLElement {
   const { picture } = shown;
   const { start, end, bytes } = picture.rects;
@@ -130,7 +130,7 @@ function whyText(shown: Shown, { rect, value }: Selection): HTMLElement {
   return h("p", {}, `${reasonOf(shown, at, value)} ${peak}`);
 }
 
-/** What the kind of a rectangle means for one of its values. */
+/** The kind of a rectangle, explained for one of its values. */
 function reasonOf(shown: Shown, rect: number, value: number | null): string {
   const { picture, readers } = shown;
   const written = value === null ? null : (picture.values[value]?.written ?? null);
