@@ -1,9 +1,9 @@
 /**
  * @file The table "Memory compared with other tools" in README.md: the arena of every built-in program from `tidemark plan`,
- * beside what other libraries took for the same training step. Needs a build (`npm run build`).
+ * next to the memory that other libraries took for the same training step. Needs a build (`npm run build`).
  *
  *   node bench/beside.mjs            prints the table
- *   node bench/beside.mjs --write    puts it into README.md
+ *   node bench/beside.mjs --write    writes it into README.md
  *
  * The others' figures were measured once, as peak resident memory of the process over what it had after importing the
  * library, in MB; each is the best that the library reached: PyTorch 1.13 on one thread with and without checkpointing,

@@ -1,6 +1,6 @@
 /**
- * @file Charts as SVG text, for the figures of the documents: panels side by side, each with two axes, series and labels
- * that stand beside what they name. No library, no script, no font but the reader's own.
+ * @file Charts as SVG text, for the figures of the documents: panels side by side, each with two axes, series and
+ * labels next to their lines. No library, no script, only the reader's fonts.
  *
  * ```
  *   ┌ title ───────────┐
@@ -10,8 +10,8 @@
  *   └──────────────────┘      own background, so it can be read on a page of either kind
  * ```
  *
- * A point beyond an axis is drawn at its edge: say so in its label. Labels are placed one after the other, each where it
- * covers the fewest marks and lines, and never over another label where that can be helped.
+ * A point beyond an axis is drawn at its edge: say so in its label. Labels are placed one after the other, each where
+ * it covers the fewest marks and lines, and not over another label if possible.
  */
 
 export interface Axis {
@@ -31,7 +31,7 @@ export interface Series {
   readonly mark: Mark;
   /** Whether a line joins the points. */
   readonly line: "none" | "thin" | "bold" | "dashed";
-  /** Level to the right until the next point: what holds at one point holds up to the next. */
+  /** A step function: each value holds until the next point. */
   readonly stepped?: boolean;
   readonly points: readonly (readonly [number, number])[];
 }
@@ -61,7 +61,7 @@ interface Box {
 export const PANEL = { width: 560, height: 430 };
 const MARGIN = { left: 78, right: 20, top: 44, bottom: 54 };
 const FONT = 12;
-/** Of a character of the reader's font, about. */
+/** Approximate width of a character. */
 const LETTER = 6.5;
 const COLOURS = ["currentColor", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];
 
@@ -75,7 +75,7 @@ text { fill: currentColor; } .title { font-weight: 600; font-size: 14px; } .halo
 const escaped = (text: string): string => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 const number = (value: number): string => String(Math.round(value * 10) / 10);
 
-/** Where a value stands along an axis, from 0 to 1; the nearer end for values beyond it. */
+/** The position of a value along an axis, from 0 to 1, clamped. */
 function share({ scale, from, to }: Axis, value: number): number {
   const of = (v: number): number => (scale === "log" ? Math.log(v) : v);
   return Math.min(1, Math.max(0, (of(value) - of(from)) / (of(to) - of(from))));
@@ -169,8 +169,8 @@ function labelBox(text: string, points: readonly Point[], ink: readonly Point[],
   let best: { readonly box: Box; readonly anchor: Point; readonly badness: number } | null = null;
   for (const anchor of points) {
     for (const distance of [12, 22, 36, 54, 78, 110, 150]) {
-      for (let turn = 0; turn < 16; turn++) {
-        const angle = (turn * Math.PI) / 8;
+      for (let k = 0; k < 16; k++) {
+        const angle = (k * Math.PI) / 8;
         const [dx, dy] = [Math.cos(angle) * distance, Math.sin(angle) * distance];
         const x = anchor[0] + dx - (width * (1 - Math.cos(angle))) / 2;
         const box = { x, y: anchor[1] + dy + 4, width };

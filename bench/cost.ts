@@ -1,6 +1,7 @@
 /**
- * @file Predicted against measured: the built-in programs, whose kernels the weights of the cost model were fitted to, and
- * programs that they were not. Measured is processor time of the fastest step, so that other processes do not count.
+ * @file Predicted against measured: the built-in programs, whose kernels the weights of the cost model were fitted to,
+ * and programs that they were not. Measured times are processor time of the fastest step, so that other processes do
+ * not count.
  *
  *   npx rolldown bench/cost.ts -p node --external highs --file dist/bench.mjs && node dist/bench.mjs [PROGRAM …]
  *

@@ -4,8 +4,8 @@
  *
  *   npm run figure:curve -- gpt
  *
- * What `tidemark curve` reports as the lower bound is drawn as a line. The program counts the plans below it and says so:
- * a plan below a bound is a defect of the bound, and the picture must not hide it.
+ * The lower bound reported by `tidemark curve` is drawn as a line. Plans below it are counted and reported: a plan
+ * below the bound is a defect of the bound, and the figure must not hide it.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { parseArguments } from "../src/cli/command.ts";
@@ -25,7 +25,7 @@ const MIB = 2 ** 20;
 /** Slowdowns above this are drawn at the edge, with their number. */
 const STEEPEST = 2;
 
-/** How each strategy is drawn; those that are not named here take what is left. */
+/** The style of each strategy; others take the remaining styles. */
 const LOOKS: Readonly<Record<string, Pick<Series, "colour" | "mark" | "line">>> = {
   auto: { colour: 1, mark: "circle", line: "bold" },
   "look-ahead": { colour: 6, mark: "triangle", line: "thin" },
@@ -44,7 +44,7 @@ async function curveOf(name: string): Promise<Curve> {
   return JSON.parse(text) as Curve;
 }
 
-/** A strategy whose every plan stores everything has no point of its own. */
+/** A strategy whose plans all store everything gets no points. */
 function seriesOf(data: Curve): { readonly series: readonly Series[]; readonly idle: readonly string[] } {
   const { storeAllArenaBytes, storeAllPredictedMs } = data;
   const names = [...new Set(data.points.map((p) => p.strategy))].filter((name) => name !== "store-all");

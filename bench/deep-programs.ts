@@ -1,8 +1,8 @@
 /**
- * @file Two programs whose depth is a number: what memory does as they get deeper is the question of sublinear.ts.
+ * @file Two programs with a depth parameter, for memory against depth in sublinear.ts.
  *
  *   residual   x ← x + conv(relu(norm(conv(relu(norm(x))))))     16 channels, 16 × 16 pixels, batch 8
- *   unrolled   an LSTM of 128 whose time is written out: every step is operations of its own, no loop; batch 32
+ *   unrolled   an LSTM of 128 unrolled over time: every step has its own operations, no loop; batch 32
  */
 import { conv2d } from "../src/api/conv.ts";
 import { zeros } from "../src/api/create.ts";

@@ -1,13 +1,13 @@
 /**
  * @file How memory grows with depth: the chain program (x ← x + relu(x w1) w2) planned at depths 8, 16, …, by types
- * alone, three ways: everything stored, at most 1.3 times the predicted time, as small as possible. What persists (the
- * weights, linear in depth whatever is planned) is left out.
+ * alone, three ways: everything stored, at most 1.3 times the predicted time, as small as possible. Persistent bytes
+ * (the weights, linear in depth for every plan) are excluded.
  *
  *   npm run figure:depth                    all depths; 2,048 takes minutes
  *   npm run figure:depth -- 8 16 32 64      some of them
  *
- * Fits arena = a · depth^b by least squares on logarithms. One exponent over all depths hides a bend, so the exponents of
- * the first and the last doublings are printed too. Times are processor time, of one run.
+ * Fits arena = a · depth^b by least squares on logarithms. One exponent over all depths hides a bend, so the exponents
+ * of the first and the last doublings are printed too. Times are processor time, of one run.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { plansOf } from "../src/api/plan.ts";
@@ -57,7 +57,7 @@ function planDepth(depth: number): void {
     way.rows.push({ depth, mib: (made.arenaBytes - persistent) / MIB, slowdown, seconds });
   };
   const [slowed, slowedSeconds] = timed(() => plans.family("auto").slowedBy(1.3));
-  // a family of its own, so that its time does not profit from the plans just made
+  // a separate family, so that its time does not benefit from plans already made
   const [least, leastSeconds] = timed(() =>
     plansOf(step as AnyFunction, specs(), { donate: [0], name })
       .plans.family("auto")

@@ -4,9 +4,9 @@
  *
  *   node bench/growth.mjs [batch width depth attention recurrent] [--target=wasm] [--threads=1] [--seconds=1] [--cpu] [--json|--write]
  *
- * `time` and `flops` are ratios to the row before; `time / flops` above 1 is growth beyond what the work explains. Small
- * sizes are held up by what does not grow (calls, reading the loss), so their ratios are below 1. A time is the fastest
- * step: other work on the machine makes steps slower and never faster; with `--cpu`, of the processor's time of all threads.
+ * `time` and `flops` are ratios to the row before; `time / flops` above 1 is growth beyond that of the work. Small
+ * sizes have constant overheads (calls, reading the loss), so their ratios are below 1. A time is the fastest step:
+ * other work on the machine makes steps slower and never faster; with `--cpu`, of the processor's time of all threads.
  */
 import { parseArgs } from "node:util";
 import { add, attention, compile, crossEntropy, matmul, mse, relu, scan, tanh, zeros } from "../dist/api/index.js";
@@ -80,7 +80,7 @@ function attentive(time) {
   });
 }
 
-/** A recurrent network over a sequence: its turns are a loop of the program. */
+/** A recurrent network over a sequence: its time steps are a loop of the program. */
 function recurrent(time) {
   const [batch, width] = [32, 128];
   return training({
@@ -88,8 +88,8 @@ function recurrent(time) {
     params: (p) => ({ w: p.draw([width, width], 0.05), u: p.draw([width, width], 0.05) }),
     batch: (n) => [n.data([time, batch, width], INPUT_STREAM), n.data([batch, width], TARGET_STREAM)],
     loss({ w, u }, x, y) {
-      const turn = (h, now) => [tanh(add(matmul(h, w), matmul(now, u))), []];
-      const [last] = scan(turn, zeros([batch, width]), x);
+      const step = (h, now) => [tanh(add(matmul(h, w), matmul(now, u))), []];
+      const [last] = scan(step, zeros([batch, width]), x);
       return mse(last, y);
     },
   });

@@ -1,6 +1,6 @@
 /**
- * @file What benchmarks measure that the package does not export. Built with the package and from the same modules
- * (scripts/build.mjs makes dist/bench/insides.js of it), so that what is measured is what is published; not part of it.
+ * @file Internal modules that benchmarks measure. Built together with the package (scripts/build.mjs writes
+ * dist/bench/insides.js), so that benchmarks measure the published code; not part of the package.
  */
 
 export { traceProgram } from "../src/api/plan.ts";

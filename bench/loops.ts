@@ -1,7 +1,7 @@
 /**
  * @file Loops differentiated under budgets. The 2-D wave equation, 10,000 steps in f64, at store-all, 1/10, 1/100 and
- * 1/1,000 of its arena; a million turns of a scalar; a `while` of unknown length; an LSTM against the length of its
- * sequence. For each: the arena, the states that fit, turns made again (the least there can be:
+ * 1/1,000 of its arena; a million iterations of a scalar; a `while` of unknown length; an LSTM against the length of its
+ * sequence. For each: the arena, the states that fit, iterations recomputed (the minimum:
  * tests/control-flow/budgets.test.ts counts them), and time beside what the cost model says. Gradients are compared bit by
  * bit with those of storing everything; a difference ends the run.
  *
@@ -27,7 +27,7 @@ import { type LstmParams, lstmCell, scanCell } from "../src/nn/index.ts";
 import { type RewindAttrs, rewind } from "../src/ops/rewind.ts";
 
 type Params = Readonly<Record<string, Tensor>>;
-/** Of parameters, which the gradient is of, and of what else there is. */
+/** A loss of the parameters, which are differentiated, and of other inputs. */
 type Loss = (p: Params, rest: Params) => Tensor;
 
 function draw(shape: readonly number[], seed: number, scale: number, dtype: "f32" | "f64" = "f64"): Tensor {
@@ -39,7 +39,7 @@ function draw(shape: readonly number[], seed: number, scale: number, dtype: "f32
 
 const SIDE = 12;
 
-function waves(turns: number): Loss {
+function waves(iterations: number): Loss {
   const cut = (u: Tensor, dy: number, dx: number): Tensor =>
     slice(pad(u, 1), [
       [1 + dy, 1 + dy + SIDE],
@@ -60,7 +60,7 @@ function waves(turns: number): Loss {
         .add(speed.mul(speed).mul(laplacian(s.u))),
       was: s.u,
     });
-    return forLoop(turns, { u: u as Tensor, was: u as Tensor }, step)
+    return forLoop(iterations, { u: u as Tensor, was: u as Tensor }, step)
       .u.square()
       .sum();
   };
@@ -96,7 +96,7 @@ function measure(label: string, { loss, params, rest = {} }: Case, options: Plan
     label.padEnd(18),
     `${grouped(info.arenaBytes).padStart(12)} B`,
     `${grouped(checkpoints).padStart(6)} states, rows of ${grouped(taped).padStart(5)}`,
-    `${grouped(advances).padStart(11)} turns again`,
+    `${grouped(advances).padStart(11)} iterations recomputed`,
     `predicted ${info.predictedMs.toFixed(1)} ms, CPU ${ms.toFixed(1)} ms, ${(ms / info.predictedMs).toFixed(2)}`,
     `module ${grouped(info.moduleBytes)} B, compiled in ${info.compileMs.toFixed(0)} ms`,
   ];
@@ -113,10 +113,10 @@ function requireSame(label: string, a: Run, b: Run): void {
 }
 
 function waveEquation(parts: readonly number[]): void {
-  const turns = 10_000;
-  console.log(`waves: ${grouped(turns)} steps on ${SIDE} × ${SIDE}, f64`);
+  const iterations = 10_000;
+  console.log(`waves: ${grouped(iterations)} steps on ${SIDE} × ${SIDE}, f64`);
   const waved: Case = {
-    loss: waves(turns),
+    loss: waves(iterations),
     params: { c: draw([SIDE, SIDE], 1, 0.05).add(0.3) },
     rest: { u: draw([SIDE, SIDE], 2, 1) },
   };
@@ -128,9 +128,10 @@ function waveEquation(parts: readonly number[]): void {
 }
 
 function scalar(): void {
-  const turns = 1_000_000;
-  console.log(`\na scalar: ${grouped(turns)} turns, f64`);
-  const loss: Loss = ({ x, a }) => forLoop(turns, x as Tensor, (_, s) => s.mul(a as Tensor).add(s.sin().mul(1e-7)));
+  const iterations = 1_000_000;
+  console.log(`\na scalar: ${grouped(iterations)} iterations, f64`);
+  const loss: Loss = ({ x, a }) =>
+    forLoop(iterations, x as Tensor, (_, s) => s.mul(a as Tensor).add(s.sin().mul(1e-7)));
   const params = { x: tensor(0.5, { dtype: "f64" }), a: tensor(0.999999, { dtype: "f64" }) };
   const stored = measure("store-all", { loss, params }, {});
   for (const memory of ["900kB", "100kB", "10kB"]) {
@@ -138,10 +139,12 @@ function scalar(): void {
   }
 }
 
-/** A loop that nobody bounds: how many turns there are is data, and compiled without knowing it. */
+/** A loop without a bound: the number of iterations is data. */
 function unbounded(): void {
-  const [side, turns] = [32, 5000];
-  console.log(`\na while: ${grouped(turns)} turns of ${grouped(side * side)} numbers, f64; turns again are of 1,000`);
+  const [side, iterations] = [32, 5000];
+  console.log(
+    `\na while: ${grouped(iterations)} iterations of ${grouped(side * side)} numbers, f64; recomputed iterations are of 1,000`,
+  );
   const loss: Loss = ({ a }, { x, n }) =>
     whileLoop<{ readonly s: Tensor; readonly left: Tensor }>(
       ({ left }) => left.greater(0),
@@ -153,7 +156,7 @@ function unbounded(): void {
   const open: Case = {
     loss,
     params: { a: tensor(0.9999, { dtype: "f64" }) },
-    rest: { x: draw([side, side], 6, 1), n: tensor(turns, { dtype: "f64" }) },
+    rest: { x: draw([side, side], 6, 1), n: tensor(iterations, { dtype: "f64" }) },
   };
   const first = measure("no budget", open, {});
   for (const memory of ["min", "100kB", "1MB", "8MB"]) {
@@ -166,16 +169,16 @@ function recurrent(): void {
   console.log(`\nlstm: batch ${batch}, ${inputs} inputs, ${hidden} hidden, f32; gradient of the parameters`);
   const cell = lstmCell(inputs, hidden);
   const { wx, wh, b } = cell.init(0);
-  for (const turns of [64, 128, 256, 512]) {
-    const rest = { xs: draw([batch, turns, inputs], 5, 1, "f32") };
+  for (const iterations of [64, 128, 256, 512]) {
+    const rest = { xs: draw([batch, iterations, inputs], 5, 1, "f32") };
     const loss: Loss = (q, { xs }) =>
       scanCell(cell, q as unknown as LstmParams, xs as Tensor)
         .state.h.square()
         .sum();
     const lstm: Case = { loss, params: { wx, wh, b }, rest };
-    const stored = measure(`${turns} store-all`, lstm, {});
+    const stored = measure(`${iterations} store-all`, lstm, {});
     for (const maxSlowdown of [2, 4]) {
-      requireSame(`${turns}`, measure(`${turns} slowdown ${maxSlowdown}`, lstm, { maxSlowdown }), stored);
+      requireSame(`${iterations}`, measure(`${iterations} slowdown ${maxSlowdown}`, lstm, { maxSlowdown }), stored);
     }
   }
 }

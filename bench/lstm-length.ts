@@ -1,12 +1,13 @@
 /**
- * @file The memory of an LSTM against the length of its sequence, beside PyTorch on the same shapes and numbers: 64 inputs,
- * 256 hidden, batch 32, one training step with SGD. Every figure is of a process of its own: the arena, the most resident
- * bytes over those after importing (VmHWM, as for every peer), and CPU time of a step. Losses must agree.
+ * @file The memory of an LSTM against the length of its sequence, beside PyTorch on the same shapes and numbers: 64
+ * inputs, 256 hidden, batch 32, one training step with SGD. Every figure is from a separate process: the arena, the
+ * most resident bytes over those after importing (VmHWM, as for every peer), and CPU time of a step. Losses must agree.
  *
  *   rolldown bench/lstm-length.ts -p node --no-treeshake --external highs --file node_modules/.cache/lstm-length.mjs
  *   node node_modules/.cache/lstm-length.mjs [LENGTH …]
  *
- * Needs Linux and, for PyTorch, /usr/bin/python3 with torch (Debian: python3-torch); without it those columns are empty.
+ * Needs Linux and, for PyTorch, /usr/bin/python3 with torch (Debian: python3-torch); without it those columns are
+ * empty.
  */
 import { spawnSync } from "node:child_process";
 import {
@@ -66,14 +67,14 @@ type Params = Readonly<Record<"wx" | "wh" | "b" | "wo" | "bo", Tensor>>;
 type State = readonly [h: Tensor, c: Tensor];
 
 function lossOf(p: Params, x: Tensor, y: Tensor): Tensor {
-  const turn = ([h, c]: State, now: Tensor): State => {
+  const cell = ([h, c]: State, now: Tensor): State => {
     const gates = matmul(h, p.wh).add(matmul(now, p.wx).add(p.b));
     const [i, f, g, o] = split(gates, 4, 1) as [Tensor, Tensor, Tensor, Tensor];
     const memory = f.sigmoid().mul(c).add(i.sigmoid().mul(g.tanh()));
     return [o.sigmoid().mul(memory.tanh()), memory];
   };
   const zero = zeros([BATCH, HIDDEN]);
-  const [[h]] = scan<State, Tensor, readonly Tensor[]>((state, now) => [turn(state, now), []], [zero, zero], x);
+  const [[h]] = scan<State, Tensor, readonly Tensor[]>((state, now) => [cell(state, now), []], [zero, zero], x);
   return crossEntropy(matmul(h, p.wo).add(p.bo), y);
 }
 

@@ -40,7 +40,7 @@ function time<A>(
   const { machine, workspaceBytes } = loadKernel(op, inputs, attrs, 1, { winograd });
   let best = Number.POSITIVE_INFINITY;
   const until = process.hrtime.bigint() + BigInt(PATIENCE * 1e9);
-  for (let turn = 0; turn < 5 || process.hrtime.bigint() < until; turn++) {
+  for (let n = 0; n < 5 || process.hrtime.bigint() < until; n++) {
     best = Math.min(
       best,
       seconds(() => machine.run()),

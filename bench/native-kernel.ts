@@ -70,7 +70,7 @@ export function floats(
     : new Float64Array(buffer, start + at, elements);
 }
 
-/** Of the process's processor time, which other processes on the machine do not add to. One thread is measured. */
+/** Seconds of the process's CPU time, which other processes do not affect. One thread is measured. */
 export function seconds(run: () => void): number {
   const start = process.cpuUsage();
   run();

@@ -1,6 +1,6 @@
 /**
- * @file Matrix products of the target `native` beside OpenBLAS on one thread, in one run: the two take turns on the same
- * matrices and the best turn of each counts, so that other work on the machine slows neither more than the other.
+ * @file Matrix products of the target `native` beside OpenBLAS on one thread, in one run: the two alternate on the same
+ * matrices and the best run of each counts, so that other work on the machine slows neither more than the other.
  *
  *   npx rolldown bench/native-product.ts -p node --external koffi --file node_modules/.cache/native-product.mjs &&
  *     node node_modules/.cache/native-product.mjs [f32|f64] [nn|tn|nt|tt] [64|100x20x300 …]
@@ -26,11 +26,11 @@ const SIZES = [
   64, 65, 80, 96, 100, 127, 128, 160, 200, 255, 256, 300, 333, 384, 500, 512, 513, 700, 777, 1000, 1024, 1100,
 ];
 const LARGE = [1536, 2000, 2048];
-/** Turns of each, at least, and seconds that may go by for more of them. */
-const TURNS = 8;
+/** The least number of runs of each, and the seconds for more of them. */
+const RUNS = 8;
 const PATIENCE = 1;
-/** Operations of a turn, at least. */
-const TURN_FLOPS = 2e8;
+/** Operations of a run, at least. */
+const RUN_FLOPS = 2e8;
 
 /** OpenBLAS called `count` times from C, so that neither side pays for calls from JavaScript. */
 const DRIVER = (c: string, name: string): string => `
@@ -68,10 +68,10 @@ function load(dtype: Type, [m, n, k]: Size, ta: boolean, tb: boolean, count: num
   return loadKernel(matmul, sides, { ta, tb }, count);
 }
 
-/** Best times for one product, ours and theirs, and the workspace of ours. */
+/** Best times for one product, Tidemark's and OpenBLAS's, and Tidemark's workspace. */
 function race(dtype: Type, size: Size, ta: boolean, tb: boolean, blas: Many): readonly [number, number, number] {
   const [m, n, k] = size;
-  const count = Math.min(256, Math.ceil(TURN_FLOPS / (2 * m * n * k)));
+  const count = Math.min(256, Math.ceil(RUN_FLOPS / (2 * m * n * k)));
   const { machine, addresses, workspaceBytes } = load(dtype, size, ta, tb, count);
   const result = new (dtype === "f32" ? Float32Array : Float64Array)(m * n + 16);
   const { buffer, byteOffset } = floats(machine, "f32", 0, 1);
@@ -81,7 +81,7 @@ function race(dtype: Type, size: Size, ta: boolean, tb: boolean, blas: Many): re
   const aligned = c + ((64n - (c % 64n)) % 64n);
   let [ours, theirs] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
   const until = process.hrtime.bigint() + BigInt(PATIENCE * 1e9);
-  for (let turn = 0; turn < TURNS || process.hrtime.bigint() < until; turn++) {
+  for (let run = 0; run < RUNS || process.hrtime.bigint() < until; run++) {
     ours = Math.min(ours, seconds(() => machine.run()) / count);
     theirs = Math.min(theirs, seconds(() => blas(count, +ta, +tb, m, n, k, a, b, aligned)) / count);
   }

@@ -1,12 +1,12 @@
 /**
- * @file Operations one by one beside PyTorch: a step of gradient descent on the sum of squares of one operation's result, so
- * forward, backward and update, with everything in place. Finds kernels that are far from what they could be, which whole
- * programs hide. Needs a build; PyTorch from Debian's python3-torch.
+ * @file Operations one by one beside PyTorch: a step of gradient descent on the sum of squares of one operation's
+ * result, so forward, backward and update, with everything in place. Finds slow kernels that whole programs hide. Needs
+ * a build; PyTorch from Debian's python3-torch.
  *
  *   node bench/operations.mjs [NAME …] [--seconds=0.3] [--write]
  *
- * Times are the fastest step on one thread: other work on the machine makes steps slower and never faster. The operations are
- * the same here and in operations.py, by name.
+ * Times are the fastest step on one thread: other work on the machine makes steps slower and never faster. The
+ * operations are the same here and in operations.py, by name.
  */
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";

@@ -21,14 +21,14 @@ export function numbers(seed: number): (n: number) => number {
 
 const floats = (shape: Shape): Value => newValue(tensorType("f32", shape));
 
-/** A step that writes one value of this shape. The planner does not ask which operation it is. */
+/** A step that writes one value of this shape; the operation does not matter to the planner. */
 function step(reads: readonly Value[], shape: Shape, scratch: readonly number[] = []): PlanStep & { out: Value } {
   const out = floats(shape);
   const node = { op: add, inputs: reads, attrs: {}, outputs: [out], regions: [], phase: "forward", replay: 0 } as const;
   return { node: { ...node, where: undefined }, reads, writes: [out], scratch, inPlace: [], alias: null, out };
 }
 
-/** The step may write over these of the values that it reads, where sizes agree. */
+/** Allows the step to overwrite these operands, where sizes agree. */
 function over<S extends PlanStep & { out: Value }>(made: S, reads: readonly Value[]): S {
   const same = reads.filter((read) => byteLength(read.type) === byteLength(made.out.type));
   return { ...made, inPlace: same.map((read) => [read, made.out] as const) };
@@ -83,7 +83,7 @@ export function branchedProgram(modules: number, seed: number): Program {
   return finish("branched", [first], steps, [x]);
 }
 
-/** A tree of any shape: every outcome is read once, but for the last. */
+/** A random tree: every result but the last is read once. */
 export function treeProgram(count: number, seed: number): Program {
   const random = numbers(seed);
   const nothing = floats([0]);

@@ -1,7 +1,7 @@
 /**
- * @file What ordering steps is worth: peaks of live bytes in program order, with steps that free memory run early, and as
- * planned; the lower bound over all orders by minimum cuts; how many peaks are proved to be optimal; processor time. For
- * built-in programs, also the least peak without further copies at the end and with any ("=" where it is proved).
+ * @file The benefit of ordering steps: peaks of live bytes in program order, with steps that free memory run early, and
+ * as planned; the lower bound over all orders by minimum cuts; how many peaks are proved to be optimal; processor time.
+ * For built-in programs, also the least peak without further copies at the end and with any ("=" where it is proved).
  *
  *   node bench/order.ts                                                                 Node 22.18 or newer
  *   npx rolldown bench/order.ts -p node --file dist/bench.mjs && node dist/bench.mjs    Node 20

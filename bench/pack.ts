@@ -1,5 +1,5 @@
 /**
- * @file Packs published instances and prints what came out: `npm run bench:pack [-- options] [FILE.csv …]`.
+ * @file Packs published instances and prints the results: `npm run bench:pack [-- options] [FILE.csv …]`.
  *
  *   --timeout S     limit per instance, in seconds of user time (10)
  *   --capacity N    stop at this height; `name` takes it from the file name (A.1048576.csv), where there is one
@@ -54,7 +54,7 @@ function capacityFor(file: string): number | undefined {
   return bytes === undefined ? undefined : Math.floor(Number(bytes) * Number(values.room));
 }
 
-/** By a sweep over time: what is live at one step, by offset, must not overlap. */
+/** Sweeps over time: buffers live at one step must not overlap. */
 function collisions({ buffers }: Problem, offsets: readonly number[]): number {
   let found = 0;
   const live = new Set<number>();

@@ -1,7 +1,7 @@
 /**
- * @file The tools that are compared with each other, and one measurement of each as a process of its own: Tidemark on both
- * targets, TensorFlow.js, jax-js and PyTorch, with one and two threads. The harness of the peers is no part of the package;
- * what it needs from the registry is installed into a cache folder when it is first asked for.
+ * @file The tools that are compared with each other, and one measurement of each as a process of its own: Tidemark on
+ * both targets, TensorFlow.js, jax-js and PyTorch, with one and two threads. The peers' harness is not part of the
+ * package; its packages are installed into a cache folder on first use.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -111,7 +111,7 @@ export const runners = (how) => [
   ...[tidemark("native", 1, how), torch(1, how), tidemark("native", 2, how), torch(2, how)],
 ];
 
-/** The result of one process, or why there is none. */
+/** The result of one process, or the reason for its failure. */
 export function runOnce(runner, workload) {
   const [command, ...words] = runner.command(workload);
   const env = { ...process.env, ...runner.env };

@@ -19,7 +19,7 @@ const started = performance.now();
 const { compile, ones } = await import("../dist/api/index.js");
 if (target === "native" || threads > 1) await import("../dist/node/index.js");
 
-/** Threads that cannot be had are fewer threads with a note, which would be another measurement under this name. */
+/** Fails if fewer threads start than requested, which would be another measurement under this name. */
 async function requireThreads() {
   const { chooseTarget } = await import("../dist/bench/insides.js");
   const { target: chosen, note } = chooseTarget(target, { threads });

@@ -1,7 +1,7 @@
 /**
- * @file What bench/peers.mjs found, as Markdown: the figures, the ratios at equal threads, and which bars are met. Ratios
- * of times and of start-up are how many times as long the peer takes; of memory, how many times as much it holds: above 1,
- * Tidemark is ahead. Pure functions of the results.
+ * @file The results of bench/peers.mjs as Markdown: the figures, the ratios at equal threads, and which bars are met.
+ * Ratios of times and of start-up are how many times as long the peer takes; of memory, how many times as much it
+ * holds: above 1, Tidemark is ahead. Pure functions of the results.
  */
 
 /** Ours, the peer at the same number of threads. */
@@ -27,7 +27,7 @@ const QUANTITIES = {
   "peak resident, MB": (r) => r.peakRssBytes / 1e6,
   "start-up, ms": (r) => r.startMs,
 };
-/** The arena is what Tidemark plans; a peer has nothing like it, so its resident memory stands against it. */
+/** Tidemark plans an arena; a peer has none, so its resident memory is compared with it. */
 const ARENA = "peak resident / arena";
 const COMPARED = {
   ...Object.fromEntries(Object.entries(QUANTITIES).map(([name, of]) => [name, [of, of]])),
@@ -89,7 +89,7 @@ export function ratiosText(results, programs) {
   return tables.length === 0 ? "" : `${tables.join("\n\n")}\n`;
 }
 
-/** The worst relative distance of the first losses from those of a peer, or of whoever else there is. */
+/** The worst relative distance of the first losses from those of a peer, or of any other tool. */
 function lossDistance(results, workload) {
   const rows = results.filter((r) => r.workload === workload && r.losses);
   const reference = rows.find((r) => r.tool.startsWith("torch")) ?? rows[0];

@@ -1,8 +1,8 @@
 /**
  * @file Tidemark beside other tools, in one run: step time, peak of resident memory and start-up of five training
- * workloads on WebAssembly and native code, TensorFlow.js, jax-js and PyTorch. Needs Linux, a build (`npm run build`) and
- * the harness of the peers; they are no dependencies of this package and are installed into a cache folder when they are
- * first asked for. A peer that cannot run is left out, loudly.
+ * workloads on WebAssembly and native code, TensorFlow.js, jax-js and PyTorch. Needs Linux, a build (`npm run build`)
+ * and the harness of the peers; they are not dependencies of this package and are installed into a cache folder on
+ * first use. A peer that cannot run is skipped with a message.
  *
  *   npm run bench:peers -- [--only=REGEX] [--rounds=3] [--steps=N] [--json|--write|--list] [--harness=FOLDER] [--blas=FOLDER]
  *
@@ -10,10 +10,10 @@
  *   round 2   …  torch 1t  native 1t  wasm 1t      the other and in turned order in the next round, so that what else the
  *   round 3   wasm 1t  native 1t  …                machine does falls on all of them
  *
- * Of the rounds, the least of each quantity counts (start-up is a second start where the first one filled a cache). What
- * takes longer than a second a step runs in the first round only. All must compute the same losses. `--only` picks by names
- * such as `native 1t/D`; `--steps` is at least how many steps are timed where a tool lets itself be told; `--write` puts the
- * tables into docs/speed.md.
+ * Of the rounds, the least of each quantity counts (start-up is a second start where the first one filled a cache).
+ * What takes longer than a second a step runs in the first round only. All must compute the same losses. `--only` picks
+ * by names such as `native 1t/D`; `--steps` is at least how many steps are timed where a tool lets itself be told;
+ * `--write` puts the tables into docs/speed.md.
  */
 import { parseArgs } from "node:util";
 import { HARNESS, PROGRAMS, prepareHarness, runners, runOnce, say } from "./peer-runners.mjs";

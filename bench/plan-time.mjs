@@ -1,6 +1,6 @@
 /**
- * @file Where the time of planning goes, and how it grows: large built-in training steps, and synthetic ones of 6, 12, 25
- * and 50 thousand nodes, from a seed. Each in a process of its own, as a user would plan it first. Needs a build.
+ * @file The time of planning by phase, and its growth: large built-in training steps, and synthetic ones of 6, 12, 25
+ * and 50 thousand nodes, from a seed. Each in a separate process, as on a user's first run. Needs a build.
  *
  *   node bench/plan-time.mjs [NAME | KIND | KIND:NODES …]        resnet1001 layered chain:50000
  *
@@ -11,7 +11,7 @@
  *   chain     x ← x + relu(x w) v, with gradient and updates: deep, narrow, residual
  *
  * Milliseconds of processor time, of all threads: other work on the machine counts little. `make` is kernels, order,
- * aliases and placement, one after the other; the four columns after it are the same stages run once more, one by one.
+ * aliases and placement, one after the other; the four columns after it are the same phases run again one by one.
  * `growth` is the exponent of the total between neighbouring sizes: 1 is linear, 2 quadratic.
  */
 import { spawnSync } from "node:child_process";
@@ -26,7 +26,7 @@ const CHILD = "--one";
 
 const insides = () => import("../dist/bench/insides.js");
 
-/** Time of all threads, and of the clock, since the last look. */
+/** CPU time of all threads and wall time since the last call. */
 function stopwatch() {
   const now = () => {
     const { user, system } = process.cpuUsage();
@@ -116,7 +116,7 @@ async function stepOfSize(kind, nodes) {
   return syntheticStep(kind, Math.round((nodes * probe) / graph.nodes.length));
 }
 
-/** The stages of one program, in this process. */
+/** The phases of one program, in this process. */
 async function measure(name) {
   const [kind, size] = name.split(":");
   const { graph, donated, persistent, trace } = size ? await stepOfSize(kind, Number(size)) : await tracedProgram(kind);
@@ -156,7 +156,7 @@ async function measure(name) {
   };
 }
 
-/** The same in a process of its own; a failure is an answer too. */
+/** The same in a separate process; a failure is a result too. */
 function inOwnProcess(name) {
   const args = [...process.execArgv, fileURLToPath(import.meta.url), CHILD, name];
   const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });

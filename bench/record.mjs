@@ -1,13 +1,14 @@
 /**
- * @file What a change of the compiler's inside must not change: results to the bit, arenas, generated code, and roughly the
- * time of planning and of steps. Needs a build.
+ * @file Records what a refactoring of the compiler must not change: results to the bit, arenas, generated code, and
+ * roughly the time of planning and of steps. Needs a build.
  *
  *   node bench/record.mjs --out before.json            on one commit
  *   node bench/record.mjs --against before.json        on another: a line for each difference, exit code 1 if there are any
  *
- * Recorded are the built-in training steps on both targets, with everything stored, at three budgets and at the smallest;
- * plans alone of those that take long to run; and loops and solvers with their reversals. `--only REGEX` chooses among them.
- * Arenas may shrink, and grow by 0.5 per cent; times are printed, not judged: they need a quiet machine.
+ * Recorded are the built-in training steps on both targets, with everything stored, at three budgets and at the
+ * smallest; plans alone of those that take long to run; and loops and solvers with their reversals. `--only REGEX`
+ * chooses among them. Arenas may shrink, and grow by 0.5 per cent; times are printed, not judged: they need a quiet
+ * machine.
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -31,7 +32,7 @@ const RUN = ["mlp", "cnn", "lstm", "gpt", "chain64"];
 const PLANNED = ["unet", "resnet50", "gpt2-small"];
 const TARGETS = ["wasm", "native"];
 
-/** The last line of what a command prints, as JSON; what it says where it fails. */
+/** The last line of a command's output as JSON; its error output if it fails. */
 function printed(...words) {
   const env = { ...process.env, TIDEMARK_PLAN_CACHE: "off" };
   const { status, stdout, stderr } = spawnSync(process.execPath, words, { env, encoding: "utf8", maxBuffer: 1 << 28 });
@@ -126,7 +127,7 @@ async function loopRow(name) {
   return { arenaBytes, predictedMs, planMs, stateHash: bits.digest("hex"), ...codeHash };
 }
 
-/** What is different, in words. */
+/** A difference as text. */
 function difference(before, now) {
   if (!before) return "is new";
   const changed = ["stateHash", "codeHash", "refused"].filter((name) => before[name] !== now[name]);

@@ -1,6 +1,7 @@
 /**
- * @file What one core of this machine multiplies and adds at most: chains of fused multiply-adds in registers that never
- * wait for each other or for memory, in C, for this processor. No program reaches it; a product of matrices comes close.
+ * @file The peak multiply-add rate of one core of this machine: chains of fused multiply-adds in registers that never
+ * wait for each other or for memory, in C, for this processor. No program reaches it; a product of matrices comes
+ * close.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -1,14 +1,14 @@
 /**
- * @file Every built-in program against the roof of this machine: `tidemark bench PROGRAM --roofline`, each in a process of
- * its own, as one table. Peaks are measured beside every program, so that what else the machine does falls on both. Needs
- * a build.
+ * @file Every built-in program against the roof of this machine: `tidemark bench PROGRAM --roofline`, each in a process
+ * of its own, as one table. Peaks are measured together with every program, so that other load affects both. Needs a
+ * build.
  *
  *   node bench/roofline.mjs [NAME …] [--write] [-- options of tidemark bench]
  *
- * `roof` is what the step takes if products ran at their peak, memory at its bandwidth and nothing else took time; `share`
- * is that over the step. `moved` is bytes that loops go over against each operand of each kernel once, and against inputs
- * and results of the whole step once. The last line is the peak that no product can pass.
- * `--write` puts the table into docs/speed.md.
+ * `roof` is what the step takes if products ran at their peak, memory at its bandwidth and nothing else took time;
+ * `share` is that over the step. `moved` is bytes that loops go over against each operand of each kernel once, and
+ * against inputs and results of the whole step once. The last line is the peak that no product can pass. `--write` puts
+ * the table into docs/speed.md.
  */
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";

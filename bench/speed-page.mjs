@@ -1,6 +1,6 @@
 /**
- * @file Where the tables of docs/speed.md come from: a benchmark prints its table, or puts it between the marks of its block
- * in the page, `<!-- NAME -->` and `<!-- end -->`, with the date and the machine above it.
+ * @file Publishes the tables of docs/speed.md: a benchmark prints its table, or writes it between the marks of its
+ * block in the page, `<!-- NAME -->` and `<!-- end -->`, with the date and the machine above it.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";

@@ -1,13 +1,13 @@
 /**
  * @file How long a user waits before the first step: importing the package, tracing, planning and compiling, the first
- * and the second start of native code, and what the package weighs. Every figure is of fresh processes; the least and the
- * median of several, by the clock and by the processor, because other work on the machine lengthens the first alone. Needs
- * a build (`npm run build`).
+ * and the second start of native code, and the size of the package. Every figure is of fresh processes; the least and
+ * the median of several, by the clock and by the processor, because other work on the machine lengthens the first
+ * alone. Needs a build (`npm run build`).
  *
  *   node bench/startup.mjs [--runs=7] [--program=gpt] [--json|--write]
  *
- * A first start has a cache folder of its own that is empty; a second one finds what the first one left: native code, and the
- * plan where `tidemark/node` is imported.
+ * A first start has an empty cache folder; a second one finds the first one's native code, and its plan if
+ * `tidemark/node` is imported.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";

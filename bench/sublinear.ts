@@ -1,19 +1,20 @@
 /**
- * @file The figure of "Training Deep Nets with Sublinear Memory Cost" (Chen, Xu, Zhang and Guestrin 2016) with our
- * planner and our sizes: memory against depth for residual networks and for LSTMs unrolled over time.
+ * @file The figure of "Training Deep Nets with Sublinear Memory Cost" (Chen, Xu, Zhang and Guestrin 2016) with this
+ * planner and other sizes: memory against depth for residual networks and for LSTMs unrolled over time.
  *
  *   npm run figure:sublinear                 docs/figures/sublinear.svg and the tables of docs/budget.md
  *
- *   no sharing    every value of the fused program has bytes of its own                 counted, cannot be run
+ *   no sharing    every value of the fused program has separate storage                 counted, cannot be run
  *   in place      results written over operands that die; no other sharing              counted, cannot be run
- *   sharing       our plan with everything stored                                       planned and measured
- *   sqrt          segments of √n operations computed again: the paper's rule            planned and measured
+ *   sharing       the plan with everything stored                                       planned and measured
+ *   sqrt          segments of √n operations recomputed: the paper's rule                planned and measured
  *   ours          as few bytes as possible at 1.3 times the predicted time              planned and measured
  *
  * The largest workspace counts once in the first two. Parameters and optimizer state are left out of all. *Measured* is
- * the size of the WebAssembly memory after two steps in a process of its own, how much of it the system holds in pages, and
- * how far the resident set of the process rose above what it was when the program had been compiled and not run. The last
- * has about a MiB of JavaScript's own in it; without waiting for the garbage of planning to go it means nothing.
+ * the size of the WebAssembly memory after two steps in a process of its own, how much of it the system holds in pages,
+ * and how far the resident set of the process rose above what it was when the program had been compiled and not run.
+ * The last has about a MiB of JavaScript's own in it; without waiting for the garbage of planning to go it means
+ * nothing.
  */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -61,7 +62,7 @@ interface Measured {
   readonly arenaBytes: number;
   readonly persistentBytes: number;
   readonly memoryBytes: number;
-  /** Of the WebAssembly memory; null where the system does not say. */
+  /** Of the WebAssembly memory; null if the system does not report it. */
   readonly residentBytes: number | null;
   /** Of the process, at its peak, above what it was before the first step. */
   readonly processBytes: number | null;
@@ -70,7 +71,7 @@ interface Measured {
 interface Row {
   readonly size: number;
   readonly persistentBytes: number;
-  /** Without what persists. */
+  /** Without persistent bytes. */
   readonly noSharing: number;
   readonly inPlace: number;
   readonly planned: Readonly<Record<Way, { readonly bytes: number; readonly slowdown: number }>>;
@@ -127,7 +128,7 @@ async function measureHere(kind: Kind, size: number, way: Way): Promise<void> {
   let state = program.init();
   const batch = program.batch();
   const { arenaBytes, persistentBytes } = compiled.program(state, ...batch);
-  // what planning left behind goes back to the system first, partly in the background
+  // garbage of planning is returned to the system first, partly in the background
   for (let i = 0; i < 4; i++) {
     globalThis.gc?.();
     await setTimeout(500);

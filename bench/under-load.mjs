@@ -1,12 +1,12 @@
 /**
- * @file What becomes of a step when others want the processor too: each tool first has the machine to itself, then one
- * process spins on every core. Needs what bench/peers.mjs needs.
+ * @file Step times under load: each tool first runs alone, then with one spinning process on every core. Needs what
+ * bench/peers.mjs needs.
  *
  *   node bench/under-load.mjs [--only=REGEX] [--program=D] [--rounds=2] [--json|--write] [--harness=FOLDER]
  *
- * With t threads beside one spinning process on each of n cores, a fair share of the machine is n / (n + t) of a core for
- * each thread: 1.5 times as long with one thread on two cores, 2 times with two. Threads that wait for each other while one
- * of them is not running make it longer than that.
+ * With t threads beside one spinning process on each of n cores, a fair share of the machine is n / (n + t) of a core
+ * for each thread: 1.5 times as long with one thread on two cores, 2 times with two. Threads that wait for each other
+ * while one of them is not running make it longer than that.
  */
 import { spawn } from "node:child_process";
 import { cpus } from "node:os";

@@ -1,12 +1,13 @@
 /**
- * @file How quick the page is: time to the first picture and time of a frame while zooming and panning, for 1, 10 and 100
- * thousand rectangles, in a real browser without a graphics processor. Needs a build and Chromium (CHROMIUM, or on the path).
+ * @file The speed of the page: time to the first picture and time of a frame while zooming and panning, for 1, 10 and
+ * 100 thousand rectangles, in a real browser without a graphics processor. Needs a build and Chromium (CHROMIUM, or on
+ * the path).
  *
  *   node bench/view.mjs [RECTANGLES …]
  *
- * `first` is from the start of the navigation to the first drawing, with reading and unpacking of the data. `work` is what
- * the page's scripts take a frame; a screen of 60 Hz leaves 16.7 ms for it and for what the browser does with the pixels,
- * and `frame` is from one frame to the next. Every frame zooms or moves, so nothing is drawn from what was there before.
+ * `first` is from the start of the navigation to the first drawing, with reading and unpacking of the data. `work` is
+ * the time of the page's scripts per frame; a 60 Hz screen leaves 16.7 ms for it and for the browser's painting, and
+ * `frame` is from one frame to the next. Every frame zooms or moves, so nothing is drawn from what was there before.
  */
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,7 +1,8 @@
 /**
- * @file What is published: types from the compiler, code in a few files from the bundler, the page of `tidemark view`.
+ * @file Builds the published files: types from the compiler, code in a few files from the bundler, the page of
+ * `tidemark view`.
  *
- *   node scripts/build.mjs [--out FOLDER]          FOLDER is dist/ unless told
+ *   node scripts/build.mjs [--out FOLDER]          FOLDER is dist/ by default
  *
  * The sources are some four hundred modules, and Node takes a third of a millisecond for each that it loads. So code is
  * bundled; every entry point keeps its place, and what several of them need lies in files that they share, so that each
@@ -15,8 +16,8 @@
  *                    ▲
  *   others ────────→ …-more  what they share among themselves, without `tidemark`
  *
- * Names of functions are kept, and nothing is squeezed: graphs show the names of functions and of their parameters, and a
- * stack trace should lead to a line. Files of an earlier build that this one has not written are removed.
+ * Names of functions are kept, and nothing is squeezed: graphs show the names of functions and of their parameters, and
+ * a stack trace should lead to a line. Files of an earlier build that this one has not written are removed.
  */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";

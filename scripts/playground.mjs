@@ -27,7 +27,7 @@ const OPTIONS = {
   "build-only": { type: "boolean", default: false },
 };
 
-/** Says what is wrong and how it would be right. */
+/** Prints a usage error and exits. */
 function refuse(why) {
   console.error(`playground: ${why}\n  help: npm run playground -- [--out FOLDER] [--port N] [--build-only]`);
   process.exit(1);

@@ -219,7 +219,7 @@ console.log(f(tensor([1])).item(), f.program(tensor([1])).targetNote);
     );
     for (const [compiler, why] of [
       [broken, "no linker"],
-      ["/bin/true", "made no file"],
+      ["/bin/true", "produced no file"],
     ] as const) {
       const env = { ...process.env, TIDEMARK_CACHE: join(folder, "broken"), TIDEMARK_CC: compiler };
       const { status, stdout } = spawnSync(process.execPath, ["auto.mjs"], { cwd: folder, encoding: "utf8", env });

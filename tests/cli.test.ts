@@ -121,7 +121,7 @@ describe("tidemark plan", () => {
     expect(slow.predictedMs).toBeLessThanOrEqual(1.05 * (all.predictedMs as number));
     expect(slow.arenaBytes).toBeLessThan(all.arenaBytes as number);
     const text = (await tidemark("plan", "cnn", "--budget", "13.8MB")).out;
-    expect(text).toMatch(/kernels compute something again \([\w-]+\): 0\.\d+ × the arena/);
+    expect(text).toMatch(/kernels recompute something \([\w-]+\): 0\.\d+ × the arena/);
     // With smaller kernels all can be stored in a little less than the fastest kernels take.
     const stored = lastLine((await tidemark("plan", "cnn", "--json", "--budget", "14MB")).out);
     expect(stored).toMatchObject({ feasible: true, strategy: "store-all", recomputedNodes: 0 });

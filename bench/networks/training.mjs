@@ -5,7 +5,7 @@
 import { crossEntropy, random, tensor, valueAndGrad } from "tidemark";
 import { batchNorm, conv2d, sequential } from "tidemark/nn";
 
-/** The size of something: as the network has it, or with NETWORKS=small less, for tests. */
+/** A size: the network's own, or a smaller one with NETWORKS=small, for tests. */
 export const size = (full, small) => (process.env.NETWORKS === "small" ? small : full);
 
 /** Numbers of a batch; the same on every run. */
@@ -30,7 +30,7 @@ export function residual(body, shortcut = null, act = (x) => x) {
   };
 }
 
-/** A program of a model with state: parameters, what the optimizer keeps, running averages. */
+/** A program of a model with state: parameters, optimizer state, running averages. */
 export function training(name, { model, optimizer, batch, loss = crossEntropy }) {
   const gradients = valueAndGrad(
     (params, stats, x, y) => {

@@ -9,7 +9,7 @@ const WIDTHS = size([16, 32, 64, 128, 256], [16, 32]);
 
 const pair = (from, to) => sequential(convNorm(from, to, 3), relu(), convNorm(to, to, 3), relu());
 
-/** Levels from this one down: what it computes itself, what is below it, and the way back up to it. */
+/** A level and those below it: its own layers, the lower levels, and the way back up. */
 function level(from, [width, ...deeper]) {
   const first = pair(from, width);
   if (deeper.length === 0) return first;

@@ -83,7 +83,7 @@ function step(cloth, [p, v], wind) {
 /** The places of all masses after `steps` steps in a wind given by vectors that hold for equal parts of the time. */
 export function blow(cloth, wind, steps) {
   const parts = wind.shape[0];
-  const turn = (i, state) => {
+  const advance = (i, state) => {
     const part = i
       .cast("f32")
       .mul(parts / steps)
@@ -91,7 +91,7 @@ export function blow(cloth, wind, steps) {
       .cast("i32");
     return step(cloth, state, wind.take(part));
   };
-  return forLoop(steps, [cloth.places, zeros(cloth.places.shape)], turn)[0];
+  return forLoop(steps, [cloth.places, zeros(cloth.places.shape)], advance)[0];
 }
 
 /** How far the middle of the lower edge is from the target, and a little for strong winds. */

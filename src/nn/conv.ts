@@ -24,7 +24,7 @@ const OPTIONS: OptionKinds<ConvLayerOptions> = {
 };
 const TRANSPOSE_OPTIONS: OptionKinds<ConvTransposeLayerOptions> = { ...OPTIONS, outputPadding: "anything" };
 
-/** What tells the four convolutions apart. */
+/** The differences between the four convolutions. */
 interface Kind {
   readonly name: string;
   readonly axes: number;

@@ -1,8 +1,8 @@
 /**
- * @file What a layer is: a pair of functions. `init` makes parameters, a plain tree of tensors; `apply` is a function of
+ * @file A layer is a pair of functions. `init` makes parameters, a plain tree of tensors; `apply` is a function of
  * parameters and input. Nothing is stored in the layer and nothing is written to, so layers nest, differentiate and
- * compile like any other function. What changes while training besides parameters (running statistics) is state: it goes
- * in and comes out.
+ * compile like any other function. What changes while training besides parameters (running statistics) is state: it
+ * goes in and comes out.
  */
 import { grouped } from "../base/errors.ts";
 import { typeText } from "../ir/type.ts";
@@ -86,7 +86,7 @@ export const WEIGHT_OPTIONS: OptionKinds<WeightOptions> = {
   dtype: "a float type",
 };
 
-/** Throws unless all are whole numbers from 1 up. @internal */
+/** Throws unless all are integers of at least 1. @internal */
 export function requireCounts(layer: string, counts: Readonly<Record<string, number>>): void {
   for (const [name, count] of Object.entries(counts)) {
     if (Number.isInteger(count) && count >= 1) continue;
@@ -94,7 +94,7 @@ export function requireCounts(layer: string, counts: Readonly<Record<string, num
   }
 }
 
-/** What an axis counts, and how many there are: `["features", 64]`. @internal */
+/** The meaning of an axis, and its expected extent: `["features", 64]`. @internal */
 export type Extent = readonly [what: string, expected: number];
 
 /** Throws unless an axis of x has the extent that the layer was made for; negative axes count from the end. @internal */

@@ -26,7 +26,7 @@ export interface Cell<P extends Tree = Tree, S extends Tree = Tree> {
   initState(batch: number): S;
   /** The state after one input [batch, features]. */
   step(params: P, x: Tensor, state: S): S;
-  /** What of the state is shown to the next layer: [batch, hidden]. */
+  /** The part of the state that is the output: [batch, hidden]. */
   output(state: S): Tensor;
 }
 

@@ -64,7 +64,7 @@ function requireLayer(layer: unknown, i: number): void {
   fail("InvalidArgument", `sequential: item ${i} is ${describe(layer)}, not a layer`, help);
 }
 
-/** What both kinds share. */
+/** Shared by both kinds. */
 function sequenceOf(layers: readonly AnyLayer[]) {
   const draws = layers.map((layer) => layer.random ?? false);
   return {

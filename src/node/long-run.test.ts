@@ -213,9 +213,9 @@ describe("its schedule", () => {
   it("is told apart in reports: forward, then backward", async () => {
     const seen: Progress[] = [];
     await longRun({ ...wave, steps: 50, memory: SMALL, onProgress: (progress) => seen.push(progress) });
-    const turn = seen.findIndex(({ phase }) => phase === "backward");
-    expect(seen[turn]).toMatchObject({ step: 50, steps: 50, reversedSteps: 0 });
-    expect(seen.slice(turn).every(({ phase }) => phase === "backward")).toBe(true);
+    const first = seen.findIndex(({ phase }) => phase === "backward");
+    expect(seen[first]).toMatchObject({ step: 50, steps: 50, reversedSteps: 0 });
+    expect(seen.slice(first).every(({ phase }) => phase === "backward")).toBe(true);
   });
 });
 

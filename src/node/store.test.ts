@@ -30,7 +30,7 @@ function slowStore() {
 
 const label = (step: number) => ({ kind: "state", step }) as const;
 const put = (store: Store, step: number): Promise<void> => store.put(label(step), (block) => block.fill(step));
-const turn = (): Promise<unknown> => new Promise((resolve) => setImmediate(resolve));
+const eventLoop = (): Promise<unknown> => new Promise((resolve) => setImmediate(resolve));
 
 describe("a store", () => {
   it("takes as many blocks as it has buffers before any is written, then has its caller wait", async () => {
@@ -41,7 +41,7 @@ describe("a store", () => {
     const next = put(store, WINDOW).then(() => {
       taken = true;
     });
-    for (let i = 0; i < 20; i++) await turn();
+    for (let i = 0; i < 20; i++) await eventLoop();
     expect(taken).toBe(false);
     letGo();
     await next;
@@ -56,7 +56,7 @@ describe("a store", () => {
     await put(store, 7);
     const seen: number[] = [];
     const read = store.get(label(7), (block) => seen.push(...block));
-    await turn();
+    await eventLoop();
     expect(seen).toEqual([]);
     letGo();
     await read;

@@ -17,7 +17,7 @@ import {
 export interface AdagradOptions extends OptimizerOptions, DecayOptions {
   /** The rate of update t is lr / (1 + (t-1)·lrDecay); 0 by default. */
   readonly lrDecay?: number;
-  /** What the sum of squares starts from; 0 by default. */
+  /** The initial sum of squares; 0 by default. */
   readonly initial?: number;
   /** 1e-10 by default. */
   readonly eps?: number;

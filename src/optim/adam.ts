@@ -24,9 +24,9 @@ import {
 } from "./optimizer.ts";
 
 export interface AdamOptions extends OptimizerOptions, DecayOptions {
-  /** How slowly the mean of gradients forgets; 0.9 by default. */
+  /** Decay rate of the mean of gradients; 0.9 by default. */
   readonly beta1?: number;
-  /** How slowly the mean of their squares does; 0.999 by default. */
+  /** Decay rate of the mean of squared gradients; 0.999 by default. */
   readonly beta2?: number;
   /** 1e-8 by default. */
   readonly eps?: number;

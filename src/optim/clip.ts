@@ -24,15 +24,12 @@ export function globalNorm(grads: Tree): Tensor {
 }
 
 /**
- * Scales all gradients down together where their common norm exceeds a limit: g · min(1, limit / (‖g‖ + 10⁻⁶)). All
- * gradients are kept until the last of them is there, so the plan of a program with it needs room for all.
+ * Scales all gradients down together if their common norm exceeds a limit: g · min(1, limit / (‖g‖ + 10⁻⁶)). All
+ * gradients are live until the last one is computed, so a plan needs memory for all of them.
  *
- * @example
- * import { tensor } from "tidemark";
- * import { clipByGlobalNorm } from "tidemark/optim";
+ * @example import { tensor } from "tidemark"; import { clipByGlobalNorm } from "tidemark/optim";
  *
- * const grads = clipByGlobalNorm(1)({ w: tensor([3, 4]) });
- * console.log(grads.w.norm().item().toFixed(3)); // "1.000"
+ * const grads = clipByGlobalNorm(1)({ w: tensor([3, 4]) }); console.log(grads.w.norm().item().toFixed(3)); // "1.000"
  */
 export function clipByGlobalNorm(limit: number): GradientTransform {
   requirePositive("clipByGlobalNorm", limit);
@@ -46,7 +43,7 @@ export function clipByGlobalNorm(limit: number): GradientTransform {
   };
 }
 
-/** Cuts every element off at ±limit. */
+/** Clips every element to ±limit. */
 export function clipByValue(limit: number): GradientTransform {
   requirePositive("clipByValue", limit);
   return <P extends Tree>(grads: P): P => {

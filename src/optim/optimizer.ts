@@ -1,11 +1,11 @@
 /**
- * @file What an optimizer is: a pure function from a state and gradients to the next state. The state is one tree, the
- * parameters among it, and the next state has the same structure, leaf by leaf of the same type:
+ * @file An optimizer is a pure function from a state and gradients to the next state. The state is one tree that
+ * includes the parameters, and the next state has the same structure and types:
  *
  *   state = { params, slots: { name: like params, … }, step: i32[] }
  *
- * so a compiled training step that is given the state to keep (`donate`) updates every leaf where it is. Each rule below
- * this file says what becomes of one parameter; walking the tree, the learning rate and clipping are here.
+ * so a compiled training step with a donated state updates every leaf in place. Each rule, in its own file, updates one
+ * parameter; tree traversal, the learning rate and clipping are here.
  */
 import { add, cast, mul } from "../api/elementwise.ts";
 import { fullOf } from "../api/operands.ts";
@@ -22,14 +22,14 @@ import type { LearningRate } from "./schedules.ts";
 
 export interface OptimizerState<P extends Tree = Tree> {
   readonly params: P;
-  /** What the optimizer remembers, by name, each a tree like the parameters. */
+  /** The optimizer's moments, by name, each a tree like the parameters. */
   readonly slots: { readonly [name: string]: P };
   /** Updates so far, i32[]. */
   readonly step: Tensor;
 }
 
 export interface Optimizer {
-  /** The state before the first update; it takes the parameters over. */
+  /** The state before the first update, with these parameters. */
   init<P extends Tree>(params: P): OptimizerState<P>;
   /** The state after one update. */
   update<P extends Tree>(state: OptimizerState<P>, grads: NoInfer<P>): OptimizerState<P>;
@@ -43,9 +43,9 @@ export interface OptimizerOptions {
 }
 
 export interface DecayOptions {
-  /** How strongly parameters are pulled to zero; 0 by default. */
+  /** The weight-decay coefficient; 0 by default. */
   readonly weightDecay?: number;
-  /** Which parameters are, by path (`params[0].w`); all by default. */
+  /** Which parameters decay, by path (`params[0].w`); all by default. */
   readonly decays?: (path: string) => boolean;
 }
 
@@ -65,7 +65,7 @@ export interface Leaf {
   readonly slots: Readonly<Record<string, Tensor>>;
 }
 
-/** What becomes of it. */
+/** The parameter and its slots after the update. */
 export interface UpdatedLeaf {
   readonly param: Tensor;
   readonly slots: Readonly<Record<string, Tensor>>;
@@ -74,7 +74,7 @@ export interface UpdatedLeaf {
 /** How one kind of optimizer updates one parameter. `C`: scalars that are the same for all parameters of a type. */
 export interface Rule<C> {
   readonly name: string;
-  /** Names of the slots, with the value they start from. */
+  /** Names of the slots, with their initial values. */
   readonly slots: Readonly<Record<string, number>>;
   /** @param t the number of this update, from 1, in the element type of the parameters */
   scalars(rate: Tensor | number, t: Tensor): C;
@@ -116,7 +116,7 @@ function requireMatch(name: string, path: string, param: Tensor, grad: Tensor): 
   );
 }
 
-/** A rate for parameters of an element type; a number takes the type of what it meets. */
+/** A rate for parameters of an element type; a number takes the type of its operand. */
 function rateIn(rate: Tensor | number, dtype: DType): Tensor | number {
   return typeof rate === "number" ? rate : (numberOf(rate)?.as(dtype) ?? cast(rate, dtype));
 }

@@ -15,13 +15,13 @@ import {
 } from "./optimizer.ts";
 
 export interface RmspropOptions extends OptimizerOptions, DecayOptions {
-  /** How slowly the mean of squares forgets; 0.99 by default. */
+  /** Decay rate of the mean of squares; 0.99 by default. */
   readonly alpha?: number;
   /** 1e-8 by default. */
   readonly eps?: number;
-  /** How much of the velocity is kept; 0 by default, which needs no slot. */
+  /** The momentum coefficient; 0 by default, which needs no slot. */
   readonly momentum?: number;
-  /** Divide by the deviation in place of the root mean square; one slot more. */
+  /** Divide by the standard deviation instead of the root mean square; needs one more slot. */
   readonly centered?: boolean;
 }
 

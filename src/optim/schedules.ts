@@ -14,7 +14,7 @@ import { numberOf, type Tensor } from "../trace/tensor.ts";
 /** The rate of the update after `step` updates. */
 export type Schedule = (step: Tensor) => Tensor;
 
-/** A rate that stays, or a schedule. */
+/** A constant rate, or a schedule. */
 export type LearningRate = number | Schedule;
 
 function requireSteps(name: string, counts: Readonly<Record<string, number>>): void {

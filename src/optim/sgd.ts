@@ -15,7 +15,7 @@ import {
 } from "./optimizer.ts";
 
 export interface SgdOptions extends OptimizerOptions, DecayOptions {
-  /** How much of the velocity is kept; 0 by default, which needs no slot. */
+  /** The momentum coefficient; 0 by default, which needs no slot. */
   readonly momentum?: number;
   /** Look ahead along the velocity. */
   readonly nesterov?: boolean;

@@ -82,8 +82,8 @@ export function loss(ws: Tensor[], x: Tensor): Tensor {
 
 const LOOP = `import { scan, spec, type Tensor } from "tidemark";
 
-// A loop in the program: its body is planned once, and what a turn
-// leaves for the derivative is a stack. "look inside" shows the body.
+// A loop in the program: its body is planned once, and the values that
+// an iteration keeps for the derivative are a stack. "look inside" shows the body.
 export const args = [spec([32, 32]), spec([16, 32]), spec([40, 16, 32])];
 
 export function loss(w: Tensor, h0: Tensor, xs: Tensor): Tensor {

@@ -28,21 +28,21 @@ function constants(): { readonly rounds: Int32Array; readonly start: Int32Array 
   };
 }
 
-const turn = (x: number, by: number): number => (x >>> by) | (x << (32 - by));
+const rotate = (x: number, by: number): number => (x >>> by) | (x << (32 - by));
 
 /** One block of 64 bytes into the eight words of the hash. */
 function digestBlock(hash: Int32Array, words: Int32Array): void {
   for (let i = 16; i < 64; i++) {
     const [x, y] = [at(words, i - 15), at(words, i - 2)];
-    const s0 = turn(x, 7) ^ turn(x, 18) ^ (x >>> 3);
-    const s1 = turn(y, 17) ^ turn(y, 19) ^ (y >>> 10);
+    const s0 = rotate(x, 7) ^ rotate(x, 18) ^ (x >>> 3);
+    const s1 = rotate(y, 17) ^ rotate(y, 19) ^ (y >>> 10);
     words[i] = (at(words, i - 16) + s0 + at(words, i - 7) + s1) | 0;
   }
   let [a, b, c, d, e, f, g, h] = hash as unknown as [number, number, number, number, number, number, number, number];
   for (let i = 0; i < 64; i++) {
-    const s1 = turn(e, 6) ^ turn(e, 11) ^ turn(e, 25);
+    const s1 = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25);
     const t1 = (h + s1 + ((e & f) ^ (~e & g)) + (ROUNDS[i] as number) + (words[i] as number)) | 0;
-    const s0 = turn(a, 2) ^ turn(a, 13) ^ turn(a, 22);
+    const s0 = rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22);
     const t2 = (s0 + ((a & b) ^ (a & c) ^ (b & c))) | 0;
     h = g;
     g = f;

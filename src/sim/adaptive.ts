@@ -1,17 +1,17 @@
 /**
- * @file Dormand-Prince with steps of the size that the tolerance asks for. One turn of a `whileLoop` is one attempt: all
- * stages, an estimate of the error, and either the step or a smaller next attempt.
+ * @file Dormand-Prince with steps sized by the tolerance. One iteration of a `whileLoop` is one attempt: all stages, an
+ * estimate of the error, and either the step or a smaller next attempt.
  *
  *   ──●────────●───────────────●──▫─────●──▶ t        ● ends of accepted steps
  *         ▲            ▲           ▲                  ▫ an attempt that was too long
  *         └────────────┴───────────┴─ wanted times: read off the polynomial over the step they fall into
  *
- * The reverse is the discrete adjoint: the derivative of the steps that were taken, with their sizes for constants.
- * Sizes are chosen from rounded error estimates and change by jumps when an attempt fails; their influence on the result
- * is of the order of the tolerance, and its derivative is noise. The last step ends at the last time whatever its size,
- * so derivatives by times are there too. An attempt that fails adds nothing to the gradient, also where the right side
- * overflowed in it. The loop has no bound that the planner would have to reserve rows for: its reverse holds as many states
- * as there is room for and computes the others again.
+ * The reverse is the discrete adjoint: the derivative of the steps that were taken, with their sizes as constants.
+ * Sizes are chosen from rounded error estimates and change by jumps when an attempt fails; their influence on the
+ * result is of the order of the tolerance, and its derivative is noise. The last step ends at the last time whatever
+ * its size, so derivatives with respect to times exist too. A failed attempt adds nothing to the gradient, even if the
+ * right side overflowed in it. The loop has no bound, so the planner reserves no rows for it: its reverse keeps as many
+ * states as fit and recomputes the others.
  */
 import { applyGated, whileLoop } from "../api/control.ts";
 import {
@@ -66,24 +66,24 @@ export type LastStep = {
   readonly bend: Leaves;
 };
 
-/** Where a solution stands: the state y at t, its slope k, the size to try next, attempts so far. */
+/** The position of a solution: the state y at t, its slope k, the size to try next, attempts so far. */
 export type Cursor = {
   readonly t: Tensor;
   readonly y: Leaves;
   readonly k: Leaves;
   readonly h: Tensor;
   readonly tries: Tensor;
-  /** Empty where nothing is read between steps. */
+  /** Empty if no state between steps is needed. */
   readonly last: readonly LastStep[];
 };
 
-/** Where a solution ends, and which way it goes: 1, -1, or 0 when there is no way to go. */
+/** The end of a solution, and its direction: 1, -1, or 0 if start and end are equal. */
 export interface Goal {
   readonly end: Tensor;
   readonly way: Tensor;
 }
 
-/** What is integrated, how exactly, and up to where. */
+/** The field to integrate, its tolerances, and the end. */
 export interface Integration {
   readonly field: Field;
   readonly control: Control;
@@ -95,7 +95,7 @@ const [SAFETY, LEAST_FACTOR, MOST_FACTOR] = [0.9, 0.2, 10];
 
 const f64 = (value: number): Tensor => fullOf("f64", [], value);
 
-/** The root of the mean square of x over what is tolerated, over all elements of the state. */
+/** The root mean square of x / tolerance over all elements of the state. */
 function norm(x: Leaves, tolerated: Leaves): Tensor {
   const squares = x.map((leaf, i) => cast(sum(square(div(leaf, at(tolerated, i)))), "f64"));
   const count = x.reduce((n, leaf) => n + elementsOf(leaf.shape), 0);
@@ -122,11 +122,11 @@ function firstSize({ field, control, goal: { end, way } }: Integration, { t, y, 
   const steepest = maximum(slope, div(norm(change, tolerated), maximum(guess, 1e-300)));
   const fitting = where(lessEqual(steepest, 1e-15), maximum(mul(guess, 1e-3), 1e-6), pow(div(0.01, steepest), 1 / 5));
   const chosen = minimum(minimum(mul(guess, 100), fitting), minimum(room, control.firstStep));
-  // Where nothing can be said the first attempts fail and find a size.
+  // Without an estimate, the first attempts fail and find a size.
   return mul(way, where(isnan(chosen), mul(room, 1e-3), chosen));
 }
 
-/** `reads`: states between steps are wanted. */
+/** `reads`: states between steps are needed. */
 export function begin(integration: Integration, from: Tensor, y0: Leaves, reads: boolean): Cursor {
   const { field } = integration;
   const k = field(y0, from);
@@ -137,7 +137,7 @@ export function begin(integration: Integration, from: Tensor, y0: Leaves, reads:
   return { t: from, y: y0, k, h, tries: fullOf("i32", [], 0), last };
 }
 
-/** What a step of size h would give, and whether it is good enough. Nothing flows back through one that is not. */
+/** The result of a step of size h, and whether it is accepted. No gradient flows through a rejected one. */
 interface Trial {
   readonly accepted: Tensor;
   readonly error: Tensor;
@@ -193,7 +193,7 @@ function attempt(integration: Integration, cursor: Cursor): Cursor {
 
 const isAhead = (target: Tensor, { way }: Goal, { t }: Cursor): Tensor => greater(mul(sub(target, t), way), 0);
 
-/** Steps until the target is reached or passed, or until there is no going on. */
+/** Steps until the target is reached or passed, or until no progress is possible. */
 export function proceed(integration: Integration, target: Tensor, from: Cursor): Cursor {
   const { control, goal } = integration;
   const goesOn = (cursor: Cursor): Tensor => {
@@ -213,7 +213,7 @@ export function statusOf({ maxSteps }: Control, goal: Goal, cursor: Cursor): Ten
   return where(isAhead(goal.end, goal, cursor), failed, done);
 }
 
-/** The state at a time that the cursor has reached or passed; NaN where it has not. */
+/** The state at a time that the cursor has reached or passed; otherwise NaN. */
 export function stateAt(goal: Goal, target: Tensor, cursor: Cursor): Leaves {
   const missing = isAhead(target, goal, cursor);
   const read = cursor.last.length === 0 ? cursor.y : readOff(at(cursor.last, 0), target, cursor);

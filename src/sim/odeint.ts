@@ -34,9 +34,12 @@ export interface OdeOptions {
   readonly atol?: number;
   /** Attempts that "dopri5" has for the whole solution; 10,000 by default. */
   readonly maxSteps?: number;
-  /** The most that the first attempt of "dopri5" may be; what the tolerance and the curvature ask for may be less. */
+  /** The largest first attempt of "dopri5"; tolerance and curvature may require less. */
   readonly firstStep?: number;
-  /** States that the reverse of "dopri5" holds at once; others are computed again. As many as `memory` of `compile` leaves room for. */
+  /**
+   * States that the reverse of "dopri5" keeps at once; others are recomputed. By default as many as `memory` of
+   * `compile` allows.
+   */
   readonly snapshots?: number;
 }
 
@@ -52,13 +55,13 @@ const OPTIONS: OptionKinds<OdeOptions> = {
 
 /** A solution with how it was reached. */
 export interface Solution<S extends Tree> {
-  /** The state at the end of a span, or at all points along a first axis. NaN where it was not reached. */
+  /** The state at the end of a span, or at all points along a first axis; NaN if not reached. */
   readonly y: S;
   /** 0: complete. 1: not within maxSteps. 2: steps became too small to move. i32[]. */
   readonly status: Tensor;
-  /** Steps, those that were tried in vain included, i32[]. */
+  /** Steps, including rejected attempts, i32[]. */
   readonly steps: Tensor;
-  /** The time that was reached, f64[]. */
+  /** The time reached, f64[]. */
   readonly reached: Tensor;
 }
 
@@ -221,11 +224,9 @@ function solveAs<S extends Tree>(
 }
 
 /**
- * Solves y' = f(y, t) like `odeint`, and says how it went in place of throwing.
+ * Solves y' = f(y, t) like `odeint`, and returns a status instead of throwing.
  *
- * @example
- * import { tensor } from "tidemark";
- * import { odeSolve } from "tidemark/sim";
+ * @example import { tensor } from "tidemark"; import { odeSolve } from "tidemark/sim";
  *
  * const stiff = odeSolve((y) => y.mul(-1e6), tensor(1), { from: 0, to: 1 }, { maxSteps: 50 });
  * console.log(stiff.status.item(), stiff.steps.item()); // 1 50
@@ -239,7 +240,7 @@ export function odeSolve<S extends Tree = Tensor>(
   return solveAs("odeSolve", { f, y0 }, times, options);
 }
 
-/** Throws when a solution is not complete; that is known outside of programs alone. */
+/** Throws if a solution is incomplete, which is known only outside programs. */
 function requireComplete({ status, steps, reached }: Solution<Tree>): void {
   const [code, tried, time] = [status.item(), steps.item(), reached.item()];
   if (code === 0) return;
@@ -254,18 +255,16 @@ function requireComplete({ status, steps, reached }: Solution<Tree>): void {
 /**
  * Solves y' = f(y, t) from y0 on. Of a span the result is the state at its end; of points it is the states at all of
  * them (the first of which is y0), along a new first axis. States are trees of f32 or f64; time may run backwards.
- * Derivatives flow to y0, to whatever f closes over, and to times that are tensors.
+ * Derivatives flow to y0, to values captured by f, and to times that are tensors.
  *
- * A solution that is not complete is an error outside of programs; inside, what was not reached is NaN (`odeSolve` tells).
+ * An incomplete solution is an error outside programs; inside, states that were not reached are NaN (`odeSolve` returns
+ * a status).
  *
- * @example
- * import { grad, tensor } from "tidemark";
- * import { odeint } from "tidemark/sim";
+ * @example import { grad, tensor } from "tidemark"; import { odeint } from "tidemark/sim";
  *
  * const decay = (rate: ReturnType<typeof tensor>) => odeint((y) => y.mul(rate).neg(), tensor(2), { from: 0, to: 1 });
- * console.log(decay(tensor(1)).item().toFixed(4)); // "0.7358"
- * console.log(grad(decay)(tensor(1)).item().toFixed(4)); // "-0.7358"
- * console.log(odeint((y) => y, tensor(1), [0, 0.5, 1]).shape); // [3]
+ * console.log(decay(tensor(1)).item().toFixed(4)); // "0.7358" console.log(grad(decay)(tensor(1)).item().toFixed(4));
+ * // "-0.7358" console.log(odeint((y) => y, tensor(1), [0, 0.5, 1]).shape); // [3]
  */
 export function odeint<S extends Tree = Tensor>(
   f: (y: S, t: Tensor) => S,

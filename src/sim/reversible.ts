@@ -1,14 +1,14 @@
 /**
- * @file Long trajectories in the memory of one state. A step of leapfrog is half a drift, a kick, half a drift; each adds
- * to one half of the state a function of the other, so it can be undone (api/coupling.ts):
+ * @file Long trajectories in the memory of one state. A step of leapfrog is half a drift, a kick, half a drift; each
+ * adds to one half of the state a function of the other, so it can be undone (api/coupling.ts):
  *
  *   q ── + ───┬──────── + ── q'        q ← q + ½h v
  *       ½h    a        ½h              v ← v + h a(q)
  *   v ──┴──── + ────────┴─── v'        q ← q + ½h v
  *
- * With positions and velocities on a grid every step is undone bit by bit, so that the backward pass sees the trajectory
- * that was (D. Levesque, L. Verlet, J. Stat. Phys. 72, 1993); off a grid rounding errors grow as the motion spreads them,
- * which for chaotic motion is fast.
+ * With positions and velocities on a grid every step is undone bit by bit, so that the backward pass sees the same
+ * trajectory (D. Levesque, L. Verlet, J. Stat. Phys. 72, 1993); off a grid rounding errors grow as the motion spreads
+ * them, which for chaotic motion is fast.
  */
 import { additiveCoupling, type CouplingOptions, type Halves, onGrid } from "../api/coupling.ts";
 import { add, mul, sub } from "../api/elementwise.ts";

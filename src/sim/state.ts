@@ -27,7 +27,7 @@ export interface System<S extends Tree> {
 
 const typeOf = (x: Tensor) => tensorType(x.dtype, x.shape);
 
-/** A user's right side and first state; checks what the right side returns whenever it is run. */
+/** The user's right side and first state; checks every result of the right side. */
 export function systemOf<S extends Tree>(name: string, f: (y: S, t: Tensor) => S, state: S): System<S> {
   const { leaves: y0, paths, def } = flatten(state, "y0");
   if (y0.length === 0)

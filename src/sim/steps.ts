@@ -44,7 +44,7 @@ export const DOPRI5: Tableau = {
   b: [35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84, 0],
 };
 
-/** Weights of order four beside those of order five: their difference estimates the error of a step. */
+/** Weights of order four in addition to those of order five: their difference estimates the error of a step. */
 export const DOPRI5_EMBEDDED: readonly number[] = [
   5179 / 57600,
   0,
@@ -94,8 +94,8 @@ export function rungeKutta(tableau: Tableau): Step {
 
 /**
  * Half a drift, a kick, half a drift: the first half of the state (positions) and the second (velocities) in turn, each
- * moved by its own part of the field. Of second order and symplectic, where each part depends on the other half alone;
- * what the field computes for the other half is not used and goes away.
+ * moved by its own part of the field. Second order, and symplectic if each part depends only on the other half; the
+ * unused part of the field's result is removed as dead code.
  */
 export const leapfrog: Step = (field, y, t, h) => {
   const half = y.length / 2;

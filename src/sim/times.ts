@@ -44,9 +44,9 @@ function requireOneDirection(name: string, points: readonly number[]): void {
   const bad = points.findIndex((time) => typeof time !== "number" || !Number.isFinite(time));
   if (bad >= 0) fail("InvalidArgument", `${name}: time ${bad} is ${describe(points[bad])}`, "times are finite numbers");
   const way = Math.sign((points.at(-1) ?? 0) - (points[0] ?? 0));
-  const turn = points.findIndex((time, i) => i > 0 && (time - at(points, i - 1)) * (way || 1) < 0);
-  if (turn < 0) return;
-  const summary = `${name}: time ${turn} is ${points[turn]} after ${points[turn - 1]}, against the direction of the others`;
+  const wrong = points.findIndex((time, i) => i > 0 && (time - at(points, i - 1)) * (way || 1) < 0);
+  if (wrong < 0) return;
+  const summary = `${name}: time ${wrong} is ${points[wrong]} after ${points[wrong - 1]}, against the direction of the others`;
   fail("InvalidArgument", summary, "give times in order, rising or falling");
 }
 

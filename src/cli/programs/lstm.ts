@@ -45,7 +45,7 @@ export const lstm: TrainingProgram<OptimizerState<LstmParams>> = training<LstmPa
     n.ids([BATCH], () => classIds(BATCH, TARGET_STREAM, CLASSES)),
   ],
   loss(p, x, y) {
-    const turn = ([h, c]: State, now: Tensor): State => {
+    const cell = ([h, c]: State, now: Tensor): State => {
       const own = add(matmul(now, p.wx), p.b);
       const [i, f, g, o] = split(add(matmul(h, p.wh), own), 4, 1) as [Tensor, Tensor, Tensor, Tensor];
       const memory = add(mul(sigmoid(f), c), mul(sigmoid(i), tanh(g)));
@@ -53,7 +53,7 @@ export const lstm: TrainingProgram<OptimizerState<LstmParams>> = training<LstmPa
     };
     const zero = zeros([BATCH, HIDDEN]);
     const byTime = transpose(x, [1, 0, 2]);
-    const [[h]] = scan<State, Tensor, readonly Tensor[]>((state, now) => [turn(state, now), []], [zero, zero], byTime);
+    const [[h]] = scan<State, Tensor, readonly Tensor[]>((state, now) => [cell(state, now), []], [zero, zero], byTime);
     return crossEntropy(add(matmul(h, p.wo), p.bo), y);
   },
 });

@@ -166,11 +166,11 @@ describe("a machine without a compiler", () => {
 });
 
 describe.skipIf(missing)("loops and branches on threads", () => {
-  /** Collatz steps of n, on tensors large enough to be shared, with a branch in every turn. */
+  /** Collatz steps of n, on tensors large enough to be shared, with a branch in every iteration. */
   const collatz = (x: Tensor): Tensor => {
     const grow = (n: Tensor): Tensor => n.mul(3).add(1);
     const halve = (n: Tensor): Tensor => n.div(2).floor();
-    const [, turns] = whileLoop(
+    const [, iterations] = whileLoop(
       ([n]: readonly [Tensor, Tensor]) => n.max().greater(1),
       ([n, count]: readonly [Tensor, Tensor]) => {
         const odd = n.max().sub(n.max().div(2).floor().mul(2)).greater(0);
@@ -178,7 +178,7 @@ describe.skipIf(missing)("loops and branches on threads", () => {
       },
       [x, x.mul(0)] as const,
     );
-    return turns.sum();
+    return iterations.sum();
   };
 
   it("go the same way on every thread, run after run", () => {

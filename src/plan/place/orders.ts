@@ -68,8 +68,13 @@ function byBreadth(problem: Problem): number[] {
   });
   for (let i = 1; i < live.length; i++) live[i] = (live[i] ?? 0) + (live[i - 1] ?? 0);
   const tightest = rangeArgMax(live);
-  const turn = Float64Array.from(spans, ([from, to]) => tightest(from, to));
-  return sorted(problem, [({ id }) => live[turn[id] ?? 0] ?? 0, ({ id }) => -(turn[id] ?? 0), bytes, length]);
+  const tightestStep = Float64Array.from(spans, ([from, to]) => tightest(from, to));
+  return sorted(problem, [
+    ({ id }) => live[tightestStep[id] ?? 0] ?? 0,
+    ({ id }) => -(tightestStep[id] ?? 0),
+    bytes,
+    length,
+  ]);
 }
 
 /** First index whose time is at least `time`. */
