@@ -4,4 +4,4 @@
 export const SLOWNESS = Math.max(1, Number(process.env.TEST_SLOWNESS ?? "1"));
 
 /** A limit of time, in milliseconds. */
-export const patience = (ms: number): number => ms * SLOWNESS;
+export const patience = (ms: number): number => Math.ceil(ms * SLOWNESS);
