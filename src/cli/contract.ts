@@ -13,11 +13,11 @@ import { thrownText } from "./thrown.ts";
 /** For `--help`; the README has the same with an example. */
 export const CONTRACT: string = [
   "A module exports `program`, an object with",
-  "  name                    for reports (the file's name unless given)",
+  "  name                    for reports (default: the file's name)",
   "  init()                  the state before the first step: an object of tensors, to any depth",
-  "  batch()                 a list of tensors: the further arguments of a step",
+  "  batch()                 a list of tensors: the other arguments of a step",
   "  step(state, ...batch)   [next state, loss]: the state with the same structure and types, the loss a scalar",
-  "  specs()                 optional: [state, ...batch] as specs, to plan without making values",
+  "  specs()                 optional: [state, ...batch] as specs, to plan without creating tensors",
 ].join("\n");
 
 function contractError(name: string, summary: string, help: string): TidemarkError {

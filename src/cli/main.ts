@@ -39,17 +39,18 @@ function help(): string {
   return [
     "usage: tidemark COMMAND [arguments] [options]",
     "",
-    "Plans the memory of training programs, runs them, and shows what it did.",
+    "Plans the memory of training programs, runs them, and reports on both.",
     "",
     "commands:",
     ...COMMANDS.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`),
     "",
-    "PROGRAM is a module (.js, .mjs, .ts) that exports `program`, a graph (.ir), or built in:",
+    "PROGRAM is a module (.js, .mjs, .ts) that exports `program`, a graph (.ir), or one of the built-in programs:",
     ...programs,
     "",
     `A module has ${LOAD_SECONDS} seconds to load; ${LOAD_VARIABLE} sets another limit.`,
     "",
     "tidemark COMMAND --help shows a command's options; tidemark --version the version.",
+    "Exit code: 0 success, 1 an error that you can fix, 2 an internal error.",
     "",
   ].join("\n");
 }

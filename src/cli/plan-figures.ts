@@ -33,15 +33,15 @@ import { type MachineModel, machineModel } from "./machine.ts";
 import { planTraffic, type Traffic } from "./plan-traffic.ts";
 
 export const PLAN_OPTIONS = {
-  budget: { value: "SIZE", help: "the most bytes that the arena may take: 64MiB, 1.5GB, 4096; or min" },
-  "max-slowdown": { value: "X", help: "as few bytes as possible at X times the predicted time: 1.3" },
-  strategy: { value: "NAME", help: `who decides what is computed again: ${STRATEGIES.join(", ")}; default: auto` },
-  segments: { value: "LEVEL", help: `what segments are made of: ${LEVELS.join(", ")}; default: operation` },
+  budget: { value: "SIZE", help: "limit on the arena: 64MiB, 1.5GB, 4096; or min, the smallest arena" },
+  "max-slowdown": { value: "X", help: "the smallest arena at X times the predicted time: 1.3" },
+  strategy: { value: "NAME", help: `how to choose what to recompute: ${STRATEGIES.join(", ")}; default: auto` },
+  segments: { value: "LEVEL", help: `where segments may be cut: ${LEVELS.join(", ")}; default: operation` },
   target: {
     value: "NAME",
-    help: `what the program is compiled for: ${TARGET_NAMES.join(", ")}; default: ${DEFAULT_TARGET}`,
+    help: `the target to compile for: ${TARGET_NAMES.join(", ")}; default: ${DEFAULT_TARGET}`,
   },
-  threads: { value: "N", help: "how many run it; default: 1" },
+  threads: { value: "N", help: "number of threads; default: 1" },
 } as const satisfies Record<string, OptionSpec>;
 
 /** Interval of progress messages. */

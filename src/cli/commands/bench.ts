@@ -259,16 +259,16 @@ function writeReport(io: Io, { figures, planned, settings }: Measured, extras: E
 export const bench: Command = {
   name: "bench",
   positionals: ["PROGRAM"],
-  summary: "train a program for some steps and measure it",
+  summary: "run training steps and measure time and memory",
   details: CONTRACT,
   options: {
     steps: {
       value: "N",
-      help: `how many, ${DEFAULT_STEPS} by default; the first third, at most ${MOST_WARM_UP}, warms up`,
+      help: `number of steps, default: ${DEFAULT_STEPS}; the first third, at most ${MOST_WARM_UP}, is warm-up`,
     },
     ...PLAN_OPTIONS,
-    roofline: { help: "then measure the peaks of products and memory, and the program's share of them" },
-    profile: { help: "then run kernel by kernel on one thread: time, work and bytes of each" },
+    roofline: { help: "also measure the peak rates of products and memory, and the program's share of them" },
+    profile: { help: "also run kernel by kernel on one thread: time, work and bytes of each" },
     "chrome-trace": { value: "FILE", help: "write that profile for chrome://tracing and Perfetto" },
     json: { help: "print one line of JSON" },
   },

@@ -15,15 +15,15 @@ const QUICK = { msEach: 5, streamBytes: 6 * 2 ** 20 };
 export const calibrate: Command = {
   name: "calibrate",
   positionals: [],
-  summary: "measure this machine's speed once, so that predicted times fit it",
+  summary: "measure this machine's speed once, for predicted times",
   details: [
-    "Takes about three seconds; close what else is running. The rates are kept in TIDEMARK_CACHE,",
-    "else in XDG_CACHE_HOME/tidemark, else in ~/.cache/tidemark, and count for this processor and this",
-    "major version of Node. Without them, predictions use those of one core of a server.",
+    "Takes about three seconds; close other programs first. The rates are stored in TIDEMARK_CACHE,",
+    "else in XDG_CACHE_HOME/tidemark, else in ~/.cache/tidemark, and apply to this processor and this",
+    "major version of Node. Without them, predictions use the rates of a typical server core.",
   ].join("\n"),
   options: {
-    target: { value: "NAME", help: `whose speed is measured: ${OWN_TARGETS.join(", ")}; default: ${DEFAULT_TARGET}` },
-    quick: { help: "rougher, in a fraction of a second" },
+    target: { value: "NAME", help: `the target to measure: ${OWN_TARGETS.join(", ")}; default: ${DEFAULT_TARGET}` },
+    quick: { help: "less accurate, in a fraction of a second" },
     json: { help: "print one line of JSON" },
   },
   run(args, io) {

@@ -108,11 +108,11 @@ async function run(args: Arguments, io: Io): Promise<void> {
 export const curve: Command = {
   name: "curve",
   positionals: ["PROGRAM"],
-  summary: "memory against time for every way to plan a program",
-  details: "Each line is a plan: its arena, its predicted time, and both over those of storing everything.",
+  summary: "memory against predicted time, for every strategy",
+  details: "Each line is a plan: its arena, its predicted time, and both relative to storing everything.",
   options: {
-    points: { value: "N", help: "budgets for planners that aim at bytes, 10 by default" },
-    strategies: { value: "A,B,…", help: `some of ${STRATEGIES.join(", ")}; all but optimal unless told` },
+    points: { value: "N", help: "number of budgets for strategies that take one; default: 10" },
+    strategies: { value: "A,B,…", help: `some of ${STRATEGIES.join(", ")}; default: all but optimal` },
     json: { help: "print one line of JSON" },
   },
   run,

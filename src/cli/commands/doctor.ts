@@ -131,7 +131,7 @@ function findingsText(f: MachineReport): string {
 export const doctor: Command = {
   name: "doctor",
   positionals: [],
-  summary: "show what this machine can do: targets, threads, compiler, MPI, GPU",
+  summary: "show the features of this machine: targets, threads, compiler, MPI, GPU",
   options: { json: { help: "print one line of JSON" } },
   run(args, io) {
     const found = findings(io);

@@ -21,7 +21,7 @@ export const opt: Command = {
   name: "opt",
   positionals: ["PASSES", "FILE.ir"],
   summary: "run passes on the graphs of a file and print them",
-  details: "PASSES is a name, several with commas between them, or `all` for the whole pipeline.",
+  details: "PASSES is a name, a comma-separated list of names, or `all` for the whole pipeline.",
   options: {
     list: { help: "list the passes and the pipeline" },
     locations: { help: "append the source line of every node" },

@@ -11,12 +11,12 @@ export const pack: Command = {
   positionals: ["FILE.csv"],
   summary: "place the buffers of a file (id,lower,upper,size) in as little memory as possible",
   details:
-    "Lifespans are half-open. With a capacity, the first placement that fits is taken; without, the lowest before the\n" +
-    "deadline. Exit code 1 when the buffers do not fit the capacity.",
+    "Lifespans are half-open. With a capacity, the search stops at the first placement that fits; without one, it returns\n" +
+    "the lowest placement found before the deadline. Exit code 1 if the buffers do not fit the capacity.",
   options: {
-    capacity: { value: "SIZE", help: "the most bytes that they may take" },
+    capacity: { value: "SIZE", help: "maximum height of the placement" },
     output: { value: "FILE", help: "write the buffers with their offsets" },
-    timeout: { value: "S", help: "seconds to search for (10); less when nothing can be lower" },
+    timeout: { value: "S", help: "deadline in seconds, default: 10; the search ends early when the optimum is proved" },
     json: { help: "print one line of JSON" },
   },
   async run(args, io) {

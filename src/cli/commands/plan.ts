@@ -57,13 +57,16 @@ export const plan: Command = {
   name: "plan",
   positionals: ["PROGRAM"],
   summary: "plan a program's memory and show the plan",
-  details: `Shows the numbers and live bytes over time. Exit code 1 when the program does not fit the budget.\n\n${CONTRACT}`,
+  details: `Prints a report and a chart of live bytes. Exit code 1 if the program does not fit the budget.\n\n${CONTRACT}`,
   options: {
     ...PLAN_OPTIONS,
-    explain: { value: "VALUE", help: "where one value (h, state.params.w0) or buffer (b12) is, how long, and why" },
-    map: { help: "draw the arena: time across, addresses up" },
+    explain: {
+      value: "VALUE",
+      help: "explain one value (h, state.params.w0) or buffer (b12): address, lifespan, reasons",
+    },
+    map: { help: "draw the arena: time horizontally, addresses vertically" },
     text: { help: "print the program with the address of every value" },
-    json: { help: "print one line of JSON in place of the report" },
+    json: { help: "print one line of JSON instead of the report" },
     "plan-json": { value: "FILE", help: "write the whole plan, for `tidemark view` and for other programs" },
     "chrome-trace": {
       value: "FILE",

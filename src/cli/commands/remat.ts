@@ -77,19 +77,23 @@ function writeWords(io: Io, problem: RecomputeProblem, { answer, arenaBytes, bud
 export const remat: Command = {
   name: "remat",
   positionals: ["GRAPH.json"],
-  summary: "order a graph's operations, some of them repeatedly, within a number of bytes at the least cost",
+  summary: "schedule a graph with recomputation within a number of bytes, at the least cost",
   details: [
     "GRAPH.json is node-link JSON (nodes: id, cost_cpu, cost_ram; links: source, target) or a trace (size, const,",
-    "outputs, ops). A value lives from a computation of it to its last use before the next one. Exit code 1 when no plan",
-    "fits. Operations are first executed in the order of the file; where auto finds no plan so, in another, unless",
-    "constants appear on the way or --arena is given. With --arena, JSON has `offsets` (per entry of the sequence, where each output lies) and `constants`.",
+    "outputs, ops). A value lives from one of its computations to its last use before the next one. Exit code 1 if no plan",
+    "fits. First executions are in the order of the file; if auto finds no plan, it tries another order, unless constants",
+    "appear after the start or --arena is given. With --arena, JSON has `offsets` (of each output, per entry of the sequence) and",
+    "`constants`.",
     `Strategies: ${GRAPH_STRATEGIES.join(", ")}.`,
   ].join("\n"),
   options: {
-    budget: { value: "SIZE", help: "the most bytes live at a time; a number below 1 is a fraction of the peak now" },
-    strategy: { value: "NAME", help: "how to plan; auto unless told" },
-    timeout: { value: "S", help: "seconds that planning may take; 10 unless told" },
-    arena: { help: "the budget holds for addresses too: what the arena needs with its holes, not only live bytes" },
+    budget: {
+      value: "SIZE",
+      help: "limit on live bytes; a number below 1 is a fraction of the peak without recomputation",
+    },
+    strategy: { value: "NAME", help: "default: auto" },
+    timeout: { value: "S", help: "limit on planning time in seconds, default: 10" },
+    arena: { help: "apply the budget to the packed arena, with fragmentation, instead of live bytes" },
     json: { help: "print one line of JSON" },
   },
   async run(args, io) {

@@ -20,7 +20,7 @@ export const trace: Command = {
   summary: "print the graph of a program's step",
   details: CONTRACT,
   options: {
-    "print-after": { value: "PASS", help: "the graph after each run of a pass, of all passes with `all`" },
+    "print-after": { value: "PASS", help: "print the graph after each run of this pass, or of every pass (`all`)" },
     locations: { help: "append the source line of every node" },
   },
   async run(args, io) {

@@ -98,14 +98,14 @@ async function run(args: Arguments, io: Io): Promise<void> {
 export const view: Command = {
   name: "view",
   positionals: ["PROGRAM|FILE", "[OTHER]"],
-  summary: "look at a plan in a browser: arena map, memory over time, trade-off, program, reasons",
+  summary: "show a plan in a browser: arena map, memory over time, trade-off, program, explanations",
   details:
     "FILE is a plan (.json, see `plan --plan-json`), a memory snapshot of PyTorch (.pickle) or placed buffers (.csv).\n" +
     "OTHER is compared with it. Serves on this machine and prints the address, or writes one file with --html.",
   options: {
     html: { value: "FILE", help: "write one self-contained file that opens from disk" },
-    port: { value: "N", help: "where to serve; any free port by default" },
-    points: { value: "N", help: "budgets on the curve, 8 by default; with --html that many plans are in the file" },
+    port: { value: "N", help: "port of the server; default: any free port" },
+    points: { value: "N", help: "number of budgets on the curve, default: 8; with --html, of plans in the file" },
     ...PLAN_OPTIONS,
   },
   run,

@@ -124,7 +124,7 @@ const SCHEDULES = {
     make: makeMixed,
   },
   online: {
-    summary: "for a length known only at the end",
+    summary: "for a loop whose length is known only at the end",
     make(options) {
       requireSnapshot(options);
       const { steps } = options;
