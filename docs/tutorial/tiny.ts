@@ -1,7 +1,7 @@
 /**
  * @file Tidemark in one file: trace a function, differentiate its graph, plan its memory, run it in one arena. Matrices of
- * doubles, a handful of operations, no fusion and no code generation; otherwise the way of the real thing.
- * README.md beside it goes through it part by part.
+ * doubles, a handful of operations, no fusion and no code generation; otherwise the same stages as the compiler.
+ * README.md explains it part by part.
  */
 
 function at<T>(list: ArrayLike<T>, i: number): T {
@@ -11,20 +11,20 @@ function at<T>(list: ArrayLike<T>, i: number): T {
 
 // ---- 1. graphs ----------------------------------------------------------------------------------------------------
 
-/** What a node makes: rows × columns numbers, defined once. */
+/** The result of a node: rows × columns numbers, defined once. */
 export interface Value {
   readonly name: string;
   readonly rows: number;
   readonly cols: number;
 }
 
-/** An operation is everything that the stages below ask about it. None of them asks for its name. */
+/** Everything that the stages below need to know about an operation. None of them depends on its name. */
 export interface Op {
   readonly name: string;
   shape(x: readonly Value[]): readonly [rows: number, cols: number];
   /** Cotangents of the inputs, as nodes of the graph under construction; `y` is the output. */
   vjp(g: Builder, ct: Value, x: readonly Value[], y: Value): readonly Value[];
-  /** Element i depends on the inputs' elements i alone, so the result may be written over one of them. */
+  /** Element i depends only on the inputs' elements i, so the result may be written over one of them. */
   readonly elementwise: boolean;
   /** `shapes` are those of the inputs, then of the output. */
   run(out: Float64Array, x: readonly Float64Array[], shapes: readonly Value[]): void;
@@ -102,7 +102,7 @@ export const mul: Op = elementwise(
     return [g.call(mul, ct, b), g.call(mul, ct, a)];
   },
 );
-// tanh' = 1 - y²: the output is enough, the input may die
+// tanh' = 1 - y²: the output is enough, the input need not be kept
 export const tanh: Op = elementwise("tanh", Math.tanh, (g, ct, _, y) => [
   g.call(sub, ct, g.call(mul, ct, g.call(mul, y, y))),
 ]);
@@ -189,7 +189,7 @@ export function trace(fn: (...x: Tensor[]) => Tensor, shapes: readonly Shape[]):
   return { params: g.params, nodes: g.nodes, results: [fn(...params).value] };
 }
 
-// ---- 4. reverse mode: more nodes behind the forward ones ------------------------------------------------------------
+// ---- 4. reverse mode: more nodes after the forward ones -------------------------------------------------------------
 
 /** params, cotangent of the result → result, cotangents of the params. */
 export function vjp(graph: Graph): Graph {
@@ -227,7 +227,7 @@ export function dce(graph: Graph): Graph {
   return { ...graph, nodes };
 }
 
-// ---- 5. plan: who lives when, who shares, where --------------------------------------------------------------------
+// ---- 5. plan: lifespans, shared storage, offsets --------------------------------------------------------------------
 
 /** Storage of some values, one after the other; live during steps [start, end). Sizes and offsets are in elements. */
 export interface Buffer {
@@ -246,7 +246,7 @@ export interface Plan {
   readonly bound: number;
 }
 
-/** The step after which nobody reads a value; results are read after the last step. */
+/** The step after which a value has no more readers; results are read after the last step. */
 function lastReads({ nodes, results }: Graph): ReadonlyMap<Value, number> {
   const ends = new Map<Value, number>();
   nodes.forEach(({ inputs, output }, step) => {
@@ -280,7 +280,7 @@ function share(graph: Graph): { readonly bufferOf: Map<Value, Buffer>; readonly 
   return { bufferOf, buffers };
 }
 
-/** Large ones first, each into the lowest gap that its contemporaries leave. */
+/** Large buffers first, each into the lowest gap between the buffers that are live at the same time. */
 function place(buffers: readonly Buffer[]): number {
   const placed: Buffer[] = [];
   for (const buffer of [...buffers].sort((a, b) => b.length - a.length)) {
@@ -296,7 +296,7 @@ function place(buffers: readonly Buffer[]): number {
   return Math.max(0, ...buffers.map((b) => b.offset + b.length));
 }
 
-/** The most that is live at one step: no placement can do with less. */
+/** The largest number of elements live at one step, a lower bound of every placement. */
 function boundOf(buffers: readonly Buffer[], steps: number): number {
   const live = (step: number): number =>
     buffers.reduce((n, b) => n + (b.start <= step && step < b.end ? b.length : 0), 0);

@@ -119,6 +119,50 @@ function anchors(markdown: string): readonly string[] {
   );
 }
 
+/**
+ * Phrases that make a reader translate, each with the words of the field. `*` at the end of a word stands for any ending.
+ * Add to the list what reviews find; a phrase belongs here if it is never the best word.
+ */
+export const DIALECT: Readonly<Record<string, string>> = {
+  nobody: "say what does not happen",
+  whoever: "name the subject",
+  somebody: "name the subject",
+  "of ours": "'internal' or 'of this project'",
+  anew: "'again'",
+  "in vain": "'unsuccessfully'",
+  "turned round": "'transposed'",
+  "calm*": "say what is small",
+  "compute* again": "'recompute'",
+  "computing again": "'recompute'",
+  "by turns": "'alternately'",
+  "behind your back": "'implicitly'",
+  believed: "'trusted' or 'not verified'",
+  "worked out": "'computed'",
+  "without further ado": "leave it out",
+  shelf: "'time-window index'",
+  shelves: "'time-window index'",
+};
+
+/** A phrase may go over a line break, also in a comment; offsets are those of the text. */
+function phrase(words: string): RegExp {
+  const pattern = words.replaceAll("*", "\\w*").split(" ").join("(?:\\s|\\*|//)+");
+  return new RegExp(`\\b${pattern}\\b`, "gi");
+}
+
+/** Plain words in documents (without their code) and in sources, of the files and folders whose path begins as given. */
+export function dialectViolations(files: readonly ProjectFile[], prefixes: readonly string[]): readonly string[] {
+  return files
+    .filter(({ path }) => /\.(md|[mc]?[jt]s)$/.test(path) && prefixes.some((prefix) => path.startsWith(prefix)))
+    .flatMap((file) => {
+      const text = file.path.endsWith(".md") ? withoutCode(file.text) : file.text;
+      return Object.entries(DIALECT).flatMap(([words, instead]) =>
+        [...text.matchAll(phrase(words))].map(
+          ({ 0: found, index }) => `${file.path}:${lineAt(file, index)}: "${found.replace(/\s+/g, " ")}": ${instead}`,
+        ),
+      );
+    });
+}
+
 const MACHINE_PATH = /(?<![\w.@*)\]}-])(\/(home|root|Users|work|workspace|tmp|mnt|private)|[A-Z]:\\\w+)[/\\]\w+/;
 
 /** Files speak of the project alone: no paths of some machine, no hosts but the listed ones, no registry in the lock. */
