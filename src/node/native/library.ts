@@ -16,9 +16,13 @@ import { LARGEST_CACHE, persistentFolder, transientFolder } from "./cache.ts";
 import { type Compiler, compileTo, digest } from "./compiler.ts";
 
 /** The parts of koffi that are used. */
-interface Koffi {
+export interface Koffi {
   load(path: string): { func(name: string, result: string, args: readonly string[]): (...args: unknown[]) => unknown };
   address(of: ArrayBufferView): bigint;
+  /** Memory of the process at an address. */
+  view(address: bigint, bytes: number): ArrayBuffer;
+  /** The text whose address is in an array. */
+  decode(pointer: BigUint64Array, type: "str"): string;
 }
 
 let loaded: Koffi | string | undefined;

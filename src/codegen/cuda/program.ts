@@ -1,0 +1,106 @@
+/**
+ * @file A placed program as CUDA text and rows of commands. Steps that do the same in every run are one row, which a device
+ * takes as one graph; loops and branches that depend on data, and loops that are too long to be written out, stay scripts
+ * and are run by the host command by command.
+ *
+ *   steps   k  k  loop of 8  k   while x > 0   k  k       copies
+ *   parts   └──── row ───────┘   └─ script ─┘  └─── row ───────┘
+ */
+import { at } from "../../base/invariant.ts";
+import type { Kernel } from "../../kernel/loops.ts";
+import type { DeviceClass } from "../block/program.ts";
+import { type PlacedCopy, type PlacedStep, statementsOf } from "../placed.ts";
+import { int, type Statement } from "../script.ts";
+import { CudaLibrary, type LaunchCode } from "./library.ts";
+import { readsData, runScript, type ScriptDevice } from "./script.ts";
+
+/** Commands of one step up to which it is written out. */
+const MOST_COMMANDS = 4096;
+
+/** Addresses are bytes from the arena's start. */
+export type Command =
+  | { readonly kind: "launch"; readonly code: LaunchCode; readonly addresses: readonly number[] }
+  | { readonly kind: "copy"; readonly to: number; readonly from: number; readonly bytes: number }
+  /** A word of 32 bits. */
+  | { readonly kind: "store"; readonly at: number; readonly value: number };
+
+export type CudaPart =
+  | { readonly kind: "row"; readonly commands: readonly Command[] }
+  | { readonly kind: "script"; readonly script: readonly Statement[] };
+
+export interface CudaProgram {
+  readonly text: string;
+  /** Distinct functions. */
+  readonly functions: number;
+  /** Of every step, then the copies; neighbouring rows are one unless steps are to be run one by one. */
+  readonly parts: readonly CudaPart[];
+  /** The launches of a kernel at addresses. */
+  launches(kernel: Kernel, addresses: readonly number[]): readonly Command[];
+}
+
+export interface CudaEmitOptions {
+  readonly device: DeviceClass;
+  /** Every step is a part of its own. */
+  readonly stepwise: boolean;
+}
+
+export function emitCudaProgram(
+  steps: readonly PlacedStep[],
+  copies: readonly PlacedCopy[],
+  { device, stepwise }: CudaEmitOptions,
+): CudaProgram {
+  const library = new CudaLibrary(device);
+  const moved = copies.map(({ from, to, bytes }): Statement => ({ kind: "copy", from: int(from), to: int(to), bytes }));
+  const parts: CudaPart[] = [];
+  for (const statements of [...steps.map((step) => statementsOf(step, "cuda")), moved]) {
+    addKernels(library, statements);
+    const part = partOf(library, statements);
+    const last = parts[parts.length - 1];
+    if (!stepwise && part.kind === "row" && last?.kind === "row") {
+      parts[parts.length - 1] = { kind: "row", commands: [...last.commands, ...part.commands] };
+    } else parts.push(part);
+  }
+  return {
+    text: library.text,
+    functions: library.count,
+    parts,
+    launches: (kernel, addresses) => launchesOf(library, kernel, addresses),
+  };
+}
+
+/** The code of all kernels of a script, whether it runs them or not. */
+function addKernels(library: CudaLibrary, statements: readonly Statement[]): void {
+  for (const statement of statements) {
+    if (statement.kind === "kernel") library.launches(statement.kernel);
+    else if (statement.kind === "while") addKernels(library, statement.body);
+    else if (statement.kind === "if") addKernels(library, [...statement.then, ...statement.else]);
+  }
+}
+
+/** A step as a row where it has one that is not too long. */
+function partOf(library: CudaLibrary, script: readonly Statement[]): CudaPart {
+  if (readsData(script)) return { kind: "script", script };
+  const commands: Command[] = [];
+  const add = (command: Command): void => {
+    if (commands.length <= MOST_COMMANDS) commands.push(command);
+  };
+  runScript(script, recorder(library, add));
+  return commands.length <= MOST_COMMANDS ? { kind: "row", commands } : { kind: "script", script };
+}
+
+function recorder(library: CudaLibrary, add: (command: Command) => void): ScriptDevice {
+  return {
+    kernel: (kernel, addresses) => launchesOf(library, kernel, addresses).forEach(add),
+    copy: (to, from, bytes) => add({ kind: "copy", to, from, bytes }),
+    store: (address, value) => add({ kind: "store", at: address, value }),
+    load: () => 0,
+  };
+}
+
+function launchesOf(library: CudaLibrary, kernel: Kernel, addresses: readonly number[]): readonly Command[] {
+  return library.launches(kernel).flatMap((code): readonly Command[] => {
+    const [a, b] = (code.skipIfAliased ?? []).map((operand) => at(addresses, operand));
+    if (a !== undefined && a === b) return [];
+    return [{ kind: "launch", code, addresses: code.operands.map((operand) => at(addresses, operand)) }];
+  });
+}

@@ -1,0 +1,133 @@
+/**
+ * @file One CUDA device as this process uses it: its primary context, one stream in which everything happens in the order of
+ * the calls, memory of the device, and pinned memory of the host that copies go through.
+ */
+import { at } from "../../base/invariant.ts";
+import { type DeviceFacts, type Driver, deviceMemoryRefused } from "./driver.ts";
+
+/** Numbers of `cuDeviceGetAttribute`. */
+const MAJOR = 75;
+const MINOR = 76;
+const MULTIPROCESSORS = 16;
+const SHARED_BYTES = 97;
+
+/** Of a stream that does not wait for others, of events without and with times, of a capture by this thread. */
+const NON_BLOCKING = 1;
+const NO_TIMING = 2;
+const THREAD_LOCAL = 1;
+
+const NAME_BYTES = 256;
+/** Pinned memory is had in powers of two from here. */
+const SMALLEST_BLOCK = 2 ** 16;
+/** Of pinned memory in all, before the stream is waited for. */
+const MOST_PINNED = 2 ** 27;
+
+/** Host memory that copies run from and to beside the processor. */
+export interface PinnedBlock {
+  readonly address: bigint;
+  readonly bytes: Uint8Array;
+  /** Recorded after the last copy. */
+  readonly event: bigint;
+}
+
+export class CudaContext {
+  readonly driver: Driver;
+  readonly facts: DeviceFacts;
+  readonly stream: bigint;
+  readonly #context: bigint;
+  readonly #blocks: PinnedBlock[] = [];
+  /** Blocks whose content is not read yet. */
+  readonly #held = new Set<PinnedBlock>();
+  #pinned = 0;
+
+  constructor(driver: Driver) {
+    this.driver = driver;
+    const device = driver.int("cuDeviceGet", 0);
+    this.#context = driver.handle("cuDevicePrimaryCtxRetain", device);
+    this.use();
+    this.stream = driver.handle("cuStreamCreate", NON_BLOCKING);
+    const name = new Uint8Array(NAME_BYTES);
+    driver.call("cuDeviceGetName", name, NAME_BYTES, device);
+    const fact = (attribute: number): number => driver.int("cuDeviceGetAttribute", attribute, device);
+    this.facts = {
+      name: Buffer.from(name.subarray(0, name.indexOf(0))).toString("utf8"),
+      bytes: this.memory().total,
+      capability: 10 * fact(MAJOR) + fact(MINOR),
+      multiprocessors: fact(MULTIPROCESSORS),
+      sharedBytes: fact(SHARED_BYTES),
+    };
+  }
+
+  /** Makes its calls those of this thread. */
+  use(): void {
+    this.driver.call("cuCtxSetCurrent", this.#context);
+  }
+
+  memory(): { readonly free: number; readonly total: number } {
+    const [free, total] = [new BigUint64Array(1), new BigUint64Array(1)];
+    this.driver.call("cuMemGetInfo_v2", free, total);
+    return { free: Number(free[0]), total: Number(total[0]) };
+  }
+
+  allocate(bytes: number): bigint {
+    const out = new BigUint64Array(1);
+    if (!this.driver.tryAllocate("cuMemAlloc_v2", out, bytes)) {
+      throw deviceMemoryRefused(bytes, this.facts, this.memory().free);
+    }
+    return at([...out], 0);
+  }
+
+  wait(): void {
+    this.driver.call("cuStreamSynchronize", this.stream);
+  }
+
+  /** A block of at least so many bytes that no copy uses; it is the caller's until it is recorded or released. */
+  pinned(bytes: number): PinnedBlock {
+    const known = this.#blocks.find((block) => block.bytes.length >= bytes && this.#isFree(block));
+    if (known) return known;
+    if (this.#pinned + bytes > MOST_PINNED) {
+      this.wait();
+      const done = this.#blocks.find((block) => block.bytes.length >= bytes && this.#isFree(block));
+      if (done) return done;
+    }
+    const size = Math.max(SMALLEST_BLOCK, 2 ** Math.ceil(Math.log2(bytes)));
+    const address = this.driver.handle("cuMemHostAlloc", size, 0);
+    const block = {
+      address,
+      bytes: this.driver.hostView(address, size),
+      event: this.driver.handle("cuEventCreate", NO_TIMING),
+    };
+    this.#pinned += size;
+    this.#blocks.push(block);
+    return block;
+  }
+
+  #isFree(block: PinnedBlock): boolean {
+    return !this.#held.has(block) && this.driver.isDone(block.event);
+  }
+
+  /** Everything so far uses a block; with `hold` it is not free before `release`. */
+  record(block: PinnedBlock, hold = false): void {
+    this.driver.call("cuEventRecord", block.event, this.stream);
+    if (hold) this.#held.add(block);
+  }
+
+  release(block: PinnedBlock): void {
+    this.#held.delete(block);
+  }
+
+  /** What `record` puts into the stream, as a graph that can be launched. */
+  graphOf(record: () => void): bigint {
+    this.driver.call("cuStreamBeginCapture_v2", this.stream, THREAD_LOCAL);
+    const out = new BigUint64Array(1);
+    try {
+      record();
+    } finally {
+      this.driver.call("cuStreamEndCapture", this.stream, out);
+    }
+    const graph = at([...out], 0);
+    const launchable = this.driver.handle("cuGraphInstantiateWithFlags", graph, 0);
+    this.driver.call("cuGraphDestroy", graph);
+    return launchable;
+  }
+}

@@ -1,0 +1,108 @@
+/**
+ * @file Memory of a CUDA device: one allocation of exactly the bytes of the largest arena in it. Copies from and to the host
+ * go through pinned blocks, in the order of the stream; long ones straight from and to the caller's array.
+ */
+import type { DeviceMemory } from "../../runtime/device.ts";
+import type { CudaContext } from "./context.ts";
+
+/** Bytes up to which a copy goes through pinned memory. */
+const MOST_STAGED = 2 ** 24;
+
+export class CudaMemory implements DeviceMemory {
+  readonly #context: CudaContext;
+  #bytes = 0;
+  /** Of the arena's first byte; another one after it has grown. */
+  address = 0n;
+
+  constructor(context: CudaContext) {
+    this.#context = context;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get allocatedBytes(): number {
+    return this.#bytes;
+  }
+
+  reserve(bytes: number): void {
+    if (bytes <= this.#bytes) return;
+    const { driver, stream } = this.#context;
+    const larger = this.#context.allocate(bytes);
+    if (this.#bytes > 0) driver.call("cuMemcpyDtoDAsync_v2", larger, this.address, this.#bytes, stream);
+    this.free();
+    this.address = larger;
+    this.#bytes = bytes;
+  }
+
+  /** Gives everything back to the device. */
+  free(): void {
+    if (this.#bytes === 0) return;
+    this.#context.wait();
+    this.#context.driver.call("cuMemFree_v2", this.address);
+    this.#bytes = 0;
+  }
+
+  write(address: number, bytes: number, fill: (into: Uint8Array) => void): void {
+    const { driver, stream } = this.#context;
+    const to = this.#at(address);
+    if (bytes > MOST_STAGED) {
+      const all = new Uint8Array(bytes);
+      fill(all);
+      driver.call("cuMemcpyHtoDAsync_v2", to, all, bytes, stream);
+      // the array is the engine's again after this
+      this.#context.wait();
+      return;
+    }
+    const block = this.#context.pinned(bytes);
+    fill(block.bytes.subarray(0, bytes));
+    if (bytes > 0) driver.call("cuMemcpyHtoDAsync_v2", to, block.address, bytes, stream);
+    this.#context.record(block);
+  }
+
+  readonly readInto = (address: number, into: Uint8Array): void => {
+    const { driver, stream } = this.#context;
+    if (into.length === 0) return;
+    const from = this.#at(address);
+    if (into.length > MOST_STAGED) {
+      driver.call("cuMemcpyDtoHAsync_v2", into, from, into.length, stream);
+      this.#context.wait();
+      return;
+    }
+    const block = this.#context.pinned(into.length);
+    driver.call("cuMemcpyDtoHAsync_v2", block.address, from, into.length, stream);
+    this.#context.wait();
+    into.set(block.bytes.subarray(0, into.length));
+  };
+
+  async read(address: number, bytes: number): Promise<Uint8Array> {
+    const { driver, stream } = this.#context;
+    const into = new Uint8Array(bytes);
+    if (bytes === 0) return into;
+    const block = this.#context.pinned(bytes);
+    driver.call("cuMemcpyDtoHAsync_v2", block.address, this.#at(address), bytes, stream);
+    this.#context.record(block, true);
+    try {
+      while (!driver.isDone(block.event)) await new Promise((resolve) => setImmediate(resolve));
+      into.set(block.bytes.subarray(0, bytes));
+      return into;
+    } finally {
+      this.#context.release(block);
+    }
+  }
+
+  fill(address: number, bytes: number, value: number): void {
+    const { driver, stream } = this.#context;
+    if (bytes > 0) driver.call("cuMemsetD8Async", this.#at(address), value, bytes, stream);
+  }
+
+  copy(to: number, from: number, bytes: number): void {
+    const { driver, stream } = this.#context;
+    if (bytes > 0) driver.call("cuMemcpyDtoDAsync_v2", this.#at(to), this.#at(from), bytes, stream);
+  }
+
+  #at(address: number): bigint {
+    return this.address + BigInt(address);
+  }
+}

@@ -1,0 +1,161 @@
+/**
+ * @file The target `cuda`: kernels as CUDA text, compiled for the device at hand, an arena in its memory. A run hands the
+ * driver one graph for each part of the program that is the same every time, and returns at once; reads wait.
+ */
+import { at, invariant } from "../../base/invariant.ts";
+import { type CudaOptions, cudaDescription, deviceClass } from "../../codegen/cuda/description.ts";
+import { type Command, type CudaPart, type CudaProgram, emitCudaProgram } from "../../codegen/cuda/program.ts";
+import { runScript } from "../../codegen/cuda/script.ts";
+import type { PlacedProgram } from "../../codegen/placed.ts";
+import type { LoadOptions, Machine, Target, TargetAnswer } from "../../runtime/device.ts";
+import { architectureOf, type CompilerPlaces, type CudaCompiler, cudaCompiler, machineCode } from "./compiler.ts";
+import { CudaContext } from "./context.ts";
+import { Driver } from "./driver.ts";
+import { CudaMemory } from "./memory.ts";
+
+/** A program in a device's memory. */
+class CudaMachine implements Machine {
+  readonly moduleBytes: number;
+  readonly memory: CudaMemory;
+  readonly #context: CudaContext;
+  readonly #program: CudaProgram;
+  readonly #module: bigint;
+  readonly #functions = new Map<string, bigint>();
+  /** By part, for the arena at an address. */
+  #graphs: readonly (bigint | null)[] = [];
+  #address = 0n;
+
+  constructor(context: CudaContext, program: CudaProgram, code: Uint8Array, memory: CudaMemory) {
+    this.#context = context;
+    this.#program = program;
+    this.memory = memory;
+    this.moduleBytes = code.length;
+    this.#module = context.driver.handle("cuModuleLoadData", code);
+  }
+
+  get kernelFunctions(): number {
+    return this.#program.functions;
+  }
+
+  run(): void {
+    this.#program.parts.forEach((_, i) => {
+      this.step(i);
+    });
+  }
+
+  step(i: number): void {
+    if (this.#address !== this.memory.address) this.#makeGraphs();
+    const graph = at(this.#graphs, i);
+    if (graph !== null) this.#context.driver.call("cuGraphLaunch", graph, this.#context.stream);
+    else this.#runPart(at(this.#program.parts, i));
+  }
+
+  close(): void {
+    this.#dropGraphs();
+    this.#context.wait();
+    this.#context.driver.call("cuModuleUnload", this.#module);
+  }
+
+  #dropGraphs(): void {
+    for (const graph of this.#graphs) if (graph !== null) this.#context.driver.call("cuGraphExecDestroy", graph);
+    this.#graphs = [];
+  }
+
+  #makeGraphs(): void {
+    this.#dropGraphs();
+    this.#address = this.memory.address;
+    this.#graphs = this.#program.parts.map((part) => {
+      if (part.kind === "script" || part.commands.length === 0) return null;
+      return this.#context.graphOf(() => this.#runPart(part));
+    });
+  }
+
+  #runPart(part: CudaPart): void {
+    if (part.kind === "row") {
+      for (const command of part.commands) this.#command(command);
+      return;
+    }
+    const word = new Uint8Array(4);
+    runScript(part.script, {
+      kernel: (kernel, addresses) => {
+        for (const command of this.#program.launches(kernel, addresses)) this.#command(command);
+      },
+      copy: (to, from, bytes) => this.#command({ kind: "copy", to, from, bytes }),
+      store: (address, value) => this.#command({ kind: "store", at: address, value }),
+      load: (address, bytes) => {
+        this.memory.readInto(address, word.subarray(0, bytes));
+        return bytes === 1 ? at(word, 0) : new DataView(word.buffer).getInt32(0, true);
+      },
+    });
+  }
+
+  #command(command: Command): void {
+    const { driver, stream } = this.#context;
+    if (command.kind === "copy") this.memory.copy(command.to, command.from, command.bytes);
+    else if (command.kind === "store") {
+      driver.call("cuMemsetD32Async", this.memory.address + BigInt(command.at), command.value >>> 0, 1, stream);
+    } else this.#launch(command);
+  }
+
+  #launch({ code, addresses }: Extract<Command, { kind: "launch" }>): void {
+    const { driver, stream } = this.#context;
+    // the driver copies arguments before it returns
+    const args = BigUint64Array.from(addresses, (address) => this.memory.address + BigInt(address));
+    const first = driver.addressOf(args);
+    const pointers = BigUint64Array.from(addresses, (_, i) => first + BigInt(8 * i));
+    const shape = [code.blocks, 1, 1, code.threads, 1, 1];
+    driver.call("cuLaunchKernel", this.#function(code.name), ...shape, 0, stream, pointers, null);
+  }
+
+  #function(name: string): bigint {
+    const known = this.#functions.get(name);
+    if (known !== undefined) return known;
+    const made = this.#context.driver.handle("cuModuleGetFunction", this.#module, name);
+    this.#functions.set(name, made);
+    return made;
+  }
+}
+
+interface Toolchain {
+  readonly context: CudaContext;
+  readonly options: CudaOptions;
+  readonly compiler: CudaCompiler;
+}
+
+function load({ context, compiler, options: cuda }: Toolchain, placed: PlacedProgram, options: LoadOptions): Machine {
+  const { stepwise, memory = new CudaMemory(context) } = options;
+  invariant(memory instanceof CudaMemory, () => "a memory of another target");
+  const program = emitCudaProgram(placed.kernels, placed.copies, { device: deviceClass(cuda), stepwise });
+  const code = machineCode(compiler, program.text, architectureOf(context.facts.capability));
+  memory.reserve(placed.base + placed.plan.height);
+  return new CudaMachine(context, program, code, memory);
+}
+
+/** What tests ask for: the driver and the compiler at other places than usual, no fused multiply-add. */
+export interface CudaRequest {
+  readonly driver?: string;
+  readonly compilers?: CompilerPlaces;
+  readonly fma?: boolean;
+}
+
+/** The first CUDA device of this machine. */
+export function cudaTarget(request: CudaRequest = {}): TargetAnswer {
+  const driver = Driver.open(request.driver);
+  if (typeof driver === "string") return driver;
+  const compiler = cudaCompiler(request.compilers);
+  if (typeof compiler === "string") return compiler;
+  const context = new CudaContext(driver);
+  const { facts } = context;
+  const { multiprocessors, bytes } = facts;
+  const options: CudaOptions = { multiprocessors, bytes, fma: request.fma ?? true };
+  const target: Target = {
+    description: cudaDescription(options),
+    threads: 1,
+    code: "CUDA",
+    uses: `${facts.name}, ${multiprocessors} multiprocessors, by ${compiler.name}`,
+    arenaIsArray: false,
+    load: (placed, how) => load({ context, compiler, options }, placed, how),
+    allocate: () => new CudaMemory(context),
+  };
+  return target;
+}

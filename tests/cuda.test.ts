@@ -1,0 +1,216 @@
+/**
+ * @file The target `cuda` as far as it can be tested without a device: text of kernels, that nvcc compiles it and needs no
+ * memory for registers, the rows of commands of a program, and what is said where driver, device or compiler are missing.
+ * What runs on a device is compared there with the other targets (bench/cuda.ts).
+ */
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { at } from "../src/base/invariant.ts";
+import { cudaDescription, deviceClass } from "../src/codegen/cuda/description.ts";
+import { CudaLibrary } from "../src/codegen/cuda/library.ts";
+import { emitCudaProgram } from "../src/codegen/cuda/program.ts";
+import {
+  choose,
+  copy,
+  int,
+  intOp,
+  loadAt,
+  plus,
+  read,
+  repeatWhile,
+  type Statement,
+  set,
+  times,
+} from "../src/codegen/script.ts";
+import { tensorType } from "../src/ir/type.ts";
+import type { Kernel } from "../src/kernel/loops.ts";
+import { cudaCompiler } from "../src/node/cuda/compiler.ts";
+import { cudaTarget } from "../src/node/cuda/target.ts";
+import { sum } from "../src/ops/broadcast.ts";
+import { add } from "../src/ops/elementwise.ts";
+import { matmul } from "../src/ops/matmul.ts";
+import type { Target } from "../src/runtime/device.ts";
+import { fakeDriver } from "./support/fake-cuda.ts";
+import { kernelOps, kernelSample, kernelSamples } from "./support/kernel-samples.ts";
+import { patience } from "./support/patience.ts";
+
+const OPTIONS = { multiprocessors: 132, bytes: 2 ** 37, fma: true };
+const description = cudaDescription(OPTIONS);
+const device = deviceClass(OPTIONS);
+const f32 = (...shape: number[]) => tensorType("f32", shape);
+
+const addKernel = kernelSample(add, { inputs: [f32(1000), f32(1000)], attrs: {} }, description).kernel;
+
+/** The functions of kernels, without what all files begin with. */
+function functionsOf(kernel: Kernel): string {
+  const library = new CudaLibrary(device);
+  library.launches(kernel);
+  return library.text.slice(library.text.indexOf('extern "C"'));
+}
+
+describe("kernels as CUDA", () => {
+  it.each([
+    ["add", addKernel],
+    ["sum", kernelSample(sum, { inputs: [f32(100, 700)], attrs: { axes: [1] } }, description).kernel],
+    [
+      "matmul",
+      kernelSample(matmul, { inputs: [f32(300, 200), f32(200, 400)], attrs: { ta: false, tb: false } }, description)
+        .kernel,
+    ],
+  ])("%s", async (name, kernel) => {
+    await expect(functionsOf(kernel)).toMatchFileSnapshot(`goldens/cuda/${name}.cu`);
+  });
+});
+
+const nvcc = ["/usr/local/bin/nvcc", "/usr/local/cuda/bin/nvcc"].find((path) => existsSync(path));
+if (!nvcc) console.warn("CUDA text is not compiled: no nvcc");
+
+describe.skipIf(!nvcc)("CUDA text of every operation", () => {
+  it("compiles, and keeps its registers", { timeout: patience(120_000) }, () => {
+    const library = new CudaLibrary(device);
+    for (const op of kernelOps)
+      for (const { kernel } of kernelSamples(op, description).slice(-2)) library.launches(kernel);
+    const folder = mkdtempSync(join(tmpdir(), "tidemark-cuda-"));
+    try {
+      const source = join(folder, "all.cu");
+      writeFileSync(source, library.text);
+      const code = ["-gencode", "arch=compute_90a,code=sm_90a"];
+      const args = [
+        "-cubin",
+        ...code,
+        "-w",
+        "--fmad=false",
+        "--std=c++17",
+        "-Xptxas",
+        "-v",
+        source,
+        "-o",
+        `${source}bin`,
+      ];
+      const { status, stderr } = spawnSync(at([nvcc ?? ""], 0), args, { encoding: "utf8" });
+      expect(status, stderr.slice(0, 2000)).toBe(0);
+      const spills = [...stderr.matchAll(/(\d+) bytes spill stores/g)].map(([, bytes]) => Number(bytes));
+      expect(spills).toHaveLength(library.count);
+      expect(spills.filter((bytes) => bytes > 0)).toEqual([]);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+});
+
+describe("a program as commands", () => {
+  const i = { name: "i" };
+  const body: readonly Statement[] = [
+    { kind: "kernel", kernel: addKernel, addresses: [int(0), times(read(i), 256), int(8192)] },
+    set(i, plus(read(i), 1)),
+  ];
+  const loop = (most: number): readonly Statement[] => [
+    set(i, int(0)),
+    repeatWhile(intOp("lt", read(i), int(most)), body),
+  ];
+  const partsOf = (scripts: readonly (readonly Statement[])[], stepwise = false) =>
+    emitCudaProgram(
+      scripts.map((script) => ({ kernel: null, script })),
+      [{ from: 0, to: 256, bytes: 4 }],
+      { device, stepwise },
+    ).parts;
+
+  it("is one row where everything is known: loops are written out", () => {
+    const [row, ...more] = partsOf([loop(3), loop(2)]);
+    expect(more).toEqual([]);
+    const commands = row?.kind === "row" ? row.commands : [];
+    expect(commands.map((c) => (c.kind === "launch" ? c.addresses[1] : c.kind))).toEqual([0, 256, 512, 0, 256, "copy"]);
+  });
+
+  it("keeps loops that are too long, and what depends on data", () => {
+    const onData = [choose(loadAt(int(64)), copy(int(0), int(512), 16))];
+    expect(partsOf([loop(3), loop(5000), onData]).map(({ kind }) => kind)).toEqual(["row", "script", "script", "row"]);
+  });
+
+  it("has a part for every step where steps are run one by one", () => {
+    expect(partsOf([loop(3), loop(2)], true)).toHaveLength(3);
+  });
+
+  it("does not launch what would copy an operand onto itself", () => {
+    const library = new CudaLibrary(device);
+    const skipping: Kernel = {
+      ...addKernel,
+      nests: addKernel.nests.map((nest) => (nest.kind === "map" ? { ...nest, skipIfAliased: [0, 2] as const } : nest)),
+    };
+    expect(library.launches(skipping).map((code) => code.skipIfAliased)).toEqual([[0, 2]]);
+    const step = { kernel: skipping, addresses: [0, 4096, 0] };
+    expect(emitCudaProgram([step], [], { device, stepwise: false }).parts).toEqual([{ kind: "row", commands: [] }]);
+  });
+});
+
+describe("a machine without CUDA is told so in one line", () => {
+  it("without a driver", () => {
+    const answer = cudaTarget({ driver: "/nowhere/libcuda.so.1" });
+    expect(answer).toMatch(/^no CUDA driver: \/nowhere\/libcuda.so.1 cannot be loaded \(.*\)$/);
+  });
+
+  it("with a driver that is too old", () => {
+    const version = "(int *v) { *v = 11040; return 0; }";
+    expect(cudaTarget({ driver: fakeDriver({ cuDriverGetVersion: version }) })).toBe(
+      "the NVIDIA driver is for CUDA 11.4 and 12.0 is needed: update the driver",
+    );
+    expect(cudaTarget({ driver: fakeDriver({ cuGraphInstantiateWithFlags: null, cuGraphLaunch: null }) })).toMatch(
+      /is too old: it has no cuGraphInstantiateWithFlags, cuGraphLaunch$/,
+    );
+  });
+
+  it("without a device", () => {
+    const none = "no CUDA device: the driver sees no GPU";
+    expect(cudaTarget({ driver: fakeDriver({ cuInit: "(unsigned f) { return 100; }" }) })).toBe(none);
+    expect(cudaTarget({ driver: fakeDriver({ cuDeviceGetCount: "(int *n) { *n = 0; return 0; }" }) })).toBe(none);
+    expect(cudaTarget({ driver: fakeDriver({ cuInit: "(unsigned f) { return 999; }" }) })).toBe(
+      "the NVIDIA driver cannot be used: cuInit gave CUDA_ERROR_FAKE",
+    );
+  });
+
+  it("without a compiler", () => {
+    const answer = cudaCompiler({ nvrtc: ["/nowhere/libnvrtc.so"], nvcc: ["/nowhere"] });
+    expect(answer).toBe(
+      "no CUDA compiler: looked for /nowhere/libnvrtc.so, and for nvcc in PATH: install the CUDA toolkit",
+    );
+  });
+});
+
+describe.skipIf(!nvcc)("memory of a device", () => {
+  const compilers = { nvrtc: [] };
+  const found = (driver: string): Target => {
+    const answer = cudaTarget({ driver, compilers });
+    if (typeof answer === "string") throw new Error(answer);
+    return answer;
+  };
+
+  it("is written, filled, copied and read in order, and keeps what is in it when it grows", async () => {
+    const memory = found(fakeDriver()).allocate();
+    memory.reserve(1024);
+    memory.fill(0, 1024, 7);
+    memory.write(8, 4, (into) => into.set([1, 2, 3, 4]));
+    memory.copy(256, 8, 4);
+    memory.reserve(4096);
+    expect([memory.bytes, memory.allocatedBytes]).toEqual([4096, 4096]);
+    const into = new Uint8Array(5);
+    memory.readInto?.(256, into);
+    expect([...into]).toEqual([1, 2, 3, 4, 7]);
+    expect([...(await memory.read(8, 5))]).toEqual([1, 2, 3, 4, 7]);
+  });
+
+  it("says what it has where there is not enough", () => {
+    const memory = found(fakeDriver({ cuMemAlloc_v2: "(void **p, size_t n) { return 2; }" })).allocate();
+    expect(() => memory.reserve(123_456_789)).toThrow(
+      "an arena of 123,456,789 bytes cannot be had: Fake GPU has 1,000 of its 4,000 bytes free",
+    );
+  });
+
+  it("gives the driver's word on anything else that fails", () => {
+    const memory = found(fakeDriver({ cuMemsetD8Async: "() { return 700; }" })).allocate();
+    memory.reserve(64);
+    expect(() => memory.fill(0, 64, 1)).toThrow("the CUDA driver refused cuMemsetD8Async: CUDA_ERROR_FAKE");
+  });
+});

@@ -1,0 +1,207 @@
+/**
+ * @file The target `cuda` on the device at hand: are its bits those of the other targets? Run by hand, where there is an NVIDIA
+ * GPU with its driver, a CUDA toolkit, a C compiler and koffi:
+ *
+ *   npx rolldown tests/helpers/cuda-device.ts -p node --external koffi --file node_modules/.cache/cuda-device.mjs &&
+ *     node node_modules/.cache/cuda-device.mjs [samples graphs programs]
+ *
+ *   samples    every operation on every sample, against the kernel interpreter
+ *   graphs     random graphs, gradients and loops, against WebAssembly; neither fuses multiplications with additions
+ *   programs   training steps of the built-in programs, against `native`; both fuse
+ */
+import { compile } from "../../src/api/compile.ts";
+import "../../src/api/methods.ts";
+import { vjp } from "../../src/autodiff/vjp.ts";
+import { grouped } from "../../src/base/errors.ts";
+import { at } from "../../src/base/invariant.ts";
+import type { AnyProgram } from "../../src/cli/programs/built-in.ts";
+import { BUILT_IN } from "../../src/cli/programs/built-in.ts";
+import type { PlacedProgram } from "../../src/codegen/placed.ts";
+import type { Graph, Value } from "../../src/ir/graph.ts";
+import { bytesOf, isFloat, type TypedArray } from "../../src/kernel/dtype.ts";
+import { interpretKernel } from "../../src/kernel/interpret.ts";
+import { cudaTarget } from "../../src/node/cuda/target.ts";
+import { nativeTarget } from "../../src/node/native/target.ts";
+import type { Target, TargetAnswer } from "../../src/runtime/device.ts";
+import { wasmTarget } from "../../src/runtime/wasm-target.ts";
+import { storageOf, type Tensor } from "../../src/trace/tensor.ts";
+import { flatten } from "../../src/trace/tree.ts";
+import { type KernelSample, kernelOps, kernelSamples } from "../support/kernel-samples.ts";
+import { runGraph } from "../support/run-graph.ts";
+import { randomGraph, randomInputs, together } from "./random-graph.ts";
+import { looped, randomCase } from "./random-loops.ts";
+
+const ALIGNMENT = 256;
+
+function found(answer: TargetAnswer): Target {
+  if (typeof answer !== "string") return answer;
+  console.error(answer);
+  process.exit(1);
+}
+
+/** First element in which two arrays differ, or -1; NaN equals NaN whatever its bits. */
+function difference(a: TypedArray, b: TypedArray): number {
+  for (let i = 0; i < a.length; i++) if (!Object.is(a[i], b[i])) return i;
+  return a.length === b.length ? -1 : Math.min(a.length, b.length);
+}
+
+let failures = 0;
+
+function report(name: string, wrong: readonly string[], of: number): void {
+  failures += wrong.length;
+  console.log(`${name}: ${of - wrong.length} of ${of} equal`);
+  for (const line of wrong.slice(0, 20)) console.log(`  ${line}`);
+}
+
+// ---- samples ------------------------------------------------------------------------------------------------------
+
+function samples(): void {
+  const target = found(cudaTarget({ fma: false }));
+  const all = kernelOps.flatMap((op) => kernelSamples(op, target.description));
+  let top = 0;
+  const kernels = all.map(({ kernel }) => {
+    const addresses = kernel.operands.map(({ elements, dtype }) => {
+      const address = top;
+      top += Math.ceil((elements * bytesOf(dtype)) / ALIGNMENT + 1) * ALIGNMENT;
+      return address;
+    });
+    return { kernel, addresses };
+  });
+  const placed = { kernels, copies: [], base: 0, plan: { height: top } } as unknown as PlacedProgram;
+  const started = performance.now();
+  const machine = target.load(placed, { stepwise: false });
+  console.log(
+    `${machine.kernelFunctions} functions compiled and loaded in ${(performance.now() - started).toFixed(0)} ms`,
+  );
+  machine.memory.fill(0, top, 0xa5);
+  all.forEach((sample, s) => {
+    sample.storage().forEach((data, i) => {
+      if (sample.kernel.operands[i]?.role !== "in") return;
+      const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+      machine.memory.write(at(at(kernels, s).addresses, i), bytes.length, (into) => into.set(bytes));
+    });
+  });
+  machine.run();
+  const wrong = all.flatMap((sample, s) => wrongIn(sample, at(kernels, s).addresses, machine.memory.readInto));
+  report("samples", wrong, all.length);
+}
+
+function wrongIn(
+  { name, kernel, outputs, storage }: KernelSample,
+  addresses: readonly number[],
+  readInto: ((address: number, into: Uint8Array) => void) | null,
+): readonly string[] {
+  const expected = storage();
+  interpretKernel(kernel, expected as never);
+  for (const output of outputs) {
+    const want = at(expected, output);
+    const got = want.slice();
+    readInto?.(at(addresses, output), new Uint8Array(got.buffer, got.byteOffset, got.byteLength));
+    const i = difference(got, want);
+    if (i >= 0) return [`${name}: element ${i} of ${want.length} is ${got[i]}, not ${want[i]}`];
+  }
+  return [];
+}
+
+// ---- graphs -------------------------------------------------------------------------------------------------------
+
+const seeds = (count: number, from: number): readonly number[] => Array.from({ length: count }, (_, i) => from + i);
+
+function compareGraphs(name: string, graphs: readonly Graph[], special: boolean): void {
+  const all = together(graphs);
+  const inputs = graphs.flatMap((graph, i) =>
+    randomInputs(graph, i, { special }).map((data, p) =>
+      graph.params[p]?.type.dtype === "f32" ? data.map(Math.fround) : data,
+    ),
+  );
+  const input = (_: Value, i: number): ArrayLike<number> => at(inputs, i);
+  const got = runGraph(found(cudaTarget({ fma: false })), all, input);
+  const want = runGraph(wasmTarget(false), all, input);
+  const wrong = want.flatMap((expected, i) => {
+    const e = difference(at(got, i), expected);
+    return e < 0 ? [] : [`result ${i}, element ${e}: ${at(got, i)[e]}, not ${expected[e]}`];
+  });
+  report(name, wrong, want.length);
+}
+
+function graphs(): void {
+  compareGraphs(
+    "random graphs",
+    seeds(30, 0).map((seed) => randomGraph(seed, { nodes: 5 + (seed % 30) })),
+    true,
+  );
+  const gradients = seeds(16, 100).map((seed) => {
+    const graph = randomGraph(seed, { nodes: 4 + (seed % 20), smooth: true, scalar: true, regions: false });
+    return vjp(
+      graph,
+      graph.params.map((p) => isFloat(p.type.dtype)),
+    );
+  });
+  compareGraphs("random gradients", gradients, false);
+  compareGraphs(
+    "random loops",
+    seeds(12, 200).map((seed) => looped(randomCase(seed))),
+    false,
+  );
+}
+
+// ---- programs -----------------------------------------------------------------------------------------------------
+
+const tensorsOf = (tree: unknown): readonly Tensor[] => flatten(tree, "state").leaves;
+
+interface Trained {
+  readonly losses: readonly number[];
+  readonly state: readonly TypedArray[];
+  readonly ms: number;
+  readonly arenaBytes: number;
+}
+
+/** Steps of a program; the last `timed` of them are timed. */
+function train(program: AnyProgram, target: Target, [steps, timed]: readonly [number, number]): Trained {
+  const step = compile(program.step, { donate: [0], target, name: program.name });
+  const batch = program.batch();
+  let state = program.init();
+  const losses: number[] = [];
+  for (let i = 0; i < steps; i++) {
+    const [next, loss] = step(state, ...batch);
+    state = next;
+    losses.push(loss.item());
+  }
+  const after = tensorsOf(state).map((tensor) => storageOf(tensor).read().slice());
+  const started = performance.now();
+  for (let i = 0; i < timed; i++) {
+    const [next, loss] = step(state, ...batch);
+    state = next;
+    if (i === timed - 1) loss.item();
+  }
+  const ms = (performance.now() - started) / Math.max(1, timed);
+  const { arenaBytes } = step.program(state, ...batch);
+  return { losses, state: after, ms, arenaBytes };
+}
+
+function programs(): void {
+  const cuda = found(cudaTarget());
+  const native = found(nativeTarget({ winograd: "never" }));
+  for (const program of BUILT_IN) {
+    const got = train(program, cuda, [3, 50]);
+    const want = train(program, native, [3, 3]);
+    const wrong = want.state.flatMap((expected, i) => {
+      const e = difference(at(got.state, i), expected);
+      return e < 0 ? [] : [`tensor ${i}, element ${e}: ${at(got.state, i)[e]}, not ${expected[e]}`];
+    });
+    report(`${program.name} after 3 steps`, wrong, want.state.length);
+    const same = got.losses.every((loss, i) => Object.is(loss, want.losses[i]));
+    console.log(
+      `  losses ${same ? "equal" : "DIFFER"} (${got.losses.join(", ")}), ${got.ms.toFixed(3)} ms a step on cuda, ${want.ms.toFixed(1)} on native, arena ${grouped(got.arenaBytes)} bytes`,
+    );
+  }
+}
+
+const SECTIONS = { samples, graphs, programs };
+
+for (const name of process.argv.slice(2)) {
+  const started = performance.now();
+  SECTIONS[name as keyof typeof SECTIONS]();
+  console.log(`-- ${name} ${((performance.now() - started) / 1000).toFixed(1)} s`);
+}
+process.exit(failures > 0 ? 1 : 0);
