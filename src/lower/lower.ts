@@ -191,10 +191,10 @@ function scanNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: 
   const all = counters("i", shape);
   const along: LoopVar = { kind: "var", name: "s", extent: shape[axis] ?? 1 };
   const forward = varIndex(along);
-  const turn = lower.reverse(context.attrs) ? offsetIndex(scaleIndex(forward, -1), along.extent - 1) : forward;
+  const position = lower.reverse(context.attrs) ? offsetIndex(scaleIndex(forward, -1), along.extent - 1) : forward;
   const at = Position.at(
     shape,
-    all.map((v, i) => (i === axis ? turn : varIndex(v))),
+    all.map((v, i) => (i === axis ? position : varIndex(v))),
   );
   const dtype = typeOf(context.outType.dtype).accumulate;
   const read = (input: number): Expr => {
@@ -345,14 +345,14 @@ function scatterNests(
 ): readonly UnplacedNest[] {
   const context = c.context(node);
   const updates = lower.updates(context.inTypes, context.attrs);
-  const turns = counters("u", updates);
-  const u = Position.at(updates, turns.map(varIndex));
+  const updateCounters = counters("u", updates);
+  const u = Position.at(updates, updateCounters.map(varIndex));
   const target = lower.target(context, u);
   return [
     copyNest(c, context),
     {
       kind: "scatter",
-      loops: turns,
+      loops: updateCounters,
       bounds: target.bounds,
       operand: c.outputOperand(0),
       index: target.index,

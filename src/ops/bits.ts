@@ -40,8 +40,8 @@ export const packBits: OpDef<NoAttrs> = defineOp<NoAttrs>({
     counters: () => ({ extents: [WORD_BITS / BITS_PER_ITERATION], order: "sequential" }),
     body(c, at, r) {
       const { shape } = item(c.inTypes, 0);
-      const [row, lane, turn] = [item(at.idx, 0), item(at.idx, 1), item(r, 0)];
-      const first = scaleIndex(turn, BITS_PER_ITERATION);
+      const [row, lane, iteration] = [item(at.idx, 0), item(at.idx, 1), item(r, 0)];
+      const first = scaleIndex(iteration, BITS_PER_ITERATION);
       const bits = Array.from({ length: BITS_PER_ITERATION }, (_, k): Expr => {
         const element = addIndex(scaleIndex(row, BLOCK), scaleIndex(offsetIndex(first, k), LANES), lane);
         const bounds = [{ index: element, lo: 0, hi: elementsOf(shape) }];

@@ -186,13 +186,13 @@ export const scan: OpDef<ScanAttrs> = defineOp<ScanAttrs>({
   },
   evaluate({ inputs, attrs: { carries, xs, length, reverse, counted }, regions, run }) {
     const body = at(regions, 0);
-    const turns = counted ? Math.min(Math.max(at(at(inputs, 0), 0), 0), length) : length;
+    const iterations = counted ? Math.min(Math.max(at(at(inputs, 0), 0), 0), length) : length;
     const given = counted ? inputs.slice(1) : inputs;
     const [stacks, consts] = [given.slice(carries, carries + xs), given.slice(carries + xs)];
     const ys = emptyStacks(typesOf(body.results.slice(carries)), length);
     let state: readonly Reference[] = given.slice(0, carries);
-    for (let turn = 0; turn < turns; turn++) {
-      const i = reverse ? turns - 1 - turn : turn;
+    for (let iteration = 0; iteration < iterations; iteration++) {
+      const i = reverse ? iterations - 1 - iteration : iteration;
       const rows = stacks.map((stack) => rowOf(stack, i, length));
       const made = run(body, [Float64Array.of(i), ...state, ...rows, ...consts]);
       state = made.slice(0, carries);
@@ -240,15 +240,15 @@ export const whileLoop: OpDef<WhileAttrs> = defineOp<WhileAttrs>({
     const consts = inputs.slice(carries);
     const ys = emptyStacks(typesOf(body.results.slice(carries)), length);
     let state: readonly Reference[] = inputs.slice(0, carries);
-    let turn = 0;
+    let iteration = 0;
     const most = length === 0 ? MOST_ITERATIONS : length;
-    while (turn < most && at(run(test, [...state, ...consts]), 0)[0] !== 0) {
-      const made = run(body, [Float64Array.of(turn), ...state, ...consts]);
+    while (iteration < most && at(run(test, [...state, ...consts]), 0)[0] !== 0) {
+      const made = run(body, [Float64Array.of(iteration), ...state, ...consts]);
       state = made.slice(0, carries);
-      putRows(ys, made.slice(carries), turn);
-      turn++;
+      putRows(ys, made.slice(carries), iteration);
+      iteration++;
     }
-    return [...state, ...ys, Float64Array.of(turn)];
+    return [...state, ...ys, Float64Array.of(iteration)];
   },
   samples: () => [],
 });

@@ -1,4 +1,4 @@
-/** @file What a pass is: a named pure function on graphs. Deterministic, without state; the input is left as it was. */
+/** @file A pass: a named pure function on graphs, deterministic and without state. */
 import type { Graph } from "../ir/graph.ts";
 
 export interface Pass {

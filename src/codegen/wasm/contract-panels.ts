@@ -15,7 +15,7 @@ import { type Blocking, blockingOf } from "./blocking.ts";
 import { OP } from "./encoder.ts";
 import type { VectorEmitter } from "./vector.ts";
 
-export interface ContractParts {
+export interface ContractOptions {
   /** Number of the micro kernel's function. */
   readonly micro: number;
   readonly fma: boolean;
@@ -35,7 +35,7 @@ export type Limit = number | { readonly local: number };
 export class ContractPanels {
   readonly em: VectorEmitter;
   readonly nest: ContractNest;
-  readonly parts: ContractParts;
+  readonly parts: ContractOptions;
   readonly block: Blocking;
   readonly width: number;
   readonly locals: Record<
@@ -43,7 +43,7 @@ export class ContractPanels {
     number
   >;
 
-  constructor(em: VectorEmitter, nest: ContractNest, parts: ContractParts) {
+  constructor(em: VectorEmitter, nest: ContractNest, parts: ContractOptions) {
     this.em = em;
     this.nest = nest;
     this.parts = parts;
