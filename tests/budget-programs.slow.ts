@@ -11,7 +11,8 @@
  */
 import { describe, expect, test } from "vitest";
 import { type Compiled, compile } from "../src/api/compile.ts";
-import { type PlanningOptions, plan, plansOf } from "../src/api/plan.ts";
+import { plan, plansOf } from "../src/api/plan.ts";
+import type { PlanningOptions } from "../src/api/request.ts";
 import { formatBytes } from "../src/base/bytes.ts";
 import { stateHash } from "../src/cli/commands/bench.ts";
 import { type AnyProgram, BUILT_IN } from "../src/cli/programs/built-in.ts";

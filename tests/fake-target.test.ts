@@ -377,8 +377,8 @@ describe("copies between the two memories", () => {
   });
 
   it("are refused by targets with one memory", () => {
-    const { source, plans } = plansOf(step as never, args, { target: fakeTarget({ capacity }) });
-    const placed = plans.placed(plans.choose(source.memory), 0);
+    const { plans } = plansOf(step as never, args, { target: fakeTarget({ capacity }) });
+    const placed = plans.placed(plans.choose(), 0);
     expect(() => new Executable(placed, wasmTarget(false))).toThrow("TargetUnsupported: wasm has one memory");
   });
 });

@@ -102,8 +102,8 @@ function checkProgram(graph: Graph, seed: number, reference: boolean): void {
     return dtype === "f32" ? data.map(Math.fround) : data;
   });
   // Without fused multiply-add, which the interpreter does not have.
-  const fused = new Executable(assemble(graph, wasmDescription(false), { verify: true }), wasmTarget(false));
-  const plain = new Executable(assemble(graph, wasmDescription(false), { passes: pipeline }), wasmTarget(false));
+  const fused = new Executable(assemble({ graph }, wasmDescription(false), { validate: true }), wasmTarget(false));
+  const plain = new Executable(assemble({ graph }, wasmDescription(false), { passes: pipeline }), wasmTarget(false));
   for (const executable of [fused, plain]) {
     const { plan } = executable.placed;
     expect(validate(plan.program, plan), print(graph)).toEqual([]);

@@ -26,7 +26,7 @@ function program(seed: number): Graph {
 
 test("arenas of random programs are as large as their lower bound", () => {
   const ratios = Array.from({ length: PROGRAMS }, (_, seed) => {
-    const { plan } = assemble(program(seed), wasmDescription(false));
+    const { plan } = assemble({ graph: program(seed) }, wasmDescription(false));
     return { seed, ratio: plan.bound.bytes === 0 ? 1 : plan.height / plan.bound.bytes };
   });
   const sorted = ratios.map(({ ratio }) => ratio).sort((a, b) => a - b);

@@ -3,14 +3,17 @@
  * figures too: those of the smallest plan.
  */
 
-import { MOST_THREADS, type PlanningOptions, pathsOf, plansOf } from "../api/plan.ts";
+import { currentHost } from "../api/host.ts";
+import { plansOf } from "../api/plan.ts";
+import { MOST_THREADS, type PlanningOptions } from "../api/request.ts";
+import { pathsOf } from "../api/traced-program.ts";
 import { formatBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
-import { type MemoryRequest, ProgramPlans } from "../compiler/assemble.ts";
+import { ProgramPlans } from "../compiler/assemble.ts";
 import type { Made } from "../compiler/assembler.ts";
-import type { PlanProgress } from "../compiler/graph-plans.ts";
 import type { TargetCosts } from "../compiler/node-costs.ts";
+import { type MemoryRequest, PLAIN_REQUEST, type PlanProgress } from "../compiler/request.ts";
 import type { Graph, Node } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
 import { allNodes } from "../ir/walk.ts";
@@ -78,7 +81,7 @@ export async function planSettings(args: Arguments, io: Io): Promise<PlanSetting
     const settings = { target: name, threads: target.threads, memory, machine, progress };
     return instead ? { ...settings, instead: (why) => settingsFor(instead(why)) } : settings;
   };
-  return settingsFor(chooseTarget(choice(args, "target", TARGET_NAMES), { threads }));
+  return settingsFor(chooseTarget(currentHost(), choice(args, "target", TARGET_NAMES), { threads }));
 }
 
 /** Writes a progress line every few seconds. */
@@ -185,10 +188,9 @@ export interface PlanOutcome extends LoadedPlans {
 export function plansOfLoaded(loaded: Loaded, { target, threads, machine, progress }: PlanSettings): LoadedPlans {
   const { costs } = machine;
   if (loaded.kind === "graph") {
-    const plans = new ProgramPlans(loaded.graph, chooseTarget(target, { threads }).target.description, {
-      costs,
-      progress,
-    });
+    const host = currentHost();
+    const { description } = chooseTarget(host, target, { threads }).target;
+    const plans = new ProgramPlans(loaded, description, { ...PLAIN_REQUEST, costs, progress }, host);
     return { plans, traceMs: 0, paths: loaded.graph.params.map((param) => param.name ?? "") };
   }
   const { program } = loaded;

@@ -4,7 +4,10 @@
  * run alone, on one thread; a loop is one kernel. Alternating with that, the program also runs as a whole: the sum over
  * kernels and the time of the step must agree, or the profile does not represent the step.
  */
-import { numberTensors, plansOf } from "../api/plan.ts";
+
+import { currentHost } from "../api/host.ts";
+import { plansOf } from "../api/plan.ts";
+import { numberTensors } from "../api/traced-program.ts";
 import { formatBytes } from "../base/bytes.ts";
 import { at } from "../base/invariant.ts";
 import { kernelTraffic, runningNests } from "../codegen/cpu/traffic.ts";
@@ -77,7 +80,7 @@ function fastest(stepwise: Executable, whole: Executable, restore: () => void, s
 
 /** Runs a program kernel by kernel for some seconds. */
 export function profile(program: AnyProgram, settings: PlanSettings, seconds: number): Profile {
-  const { target } = chooseTarget(settings.target);
+  const { target } = chooseTarget(currentHost(), settings.target);
   const args = [program.init(), ...program.batch()];
   const options = { donate: [0], name: program.name, ...compileOptions({ ...settings, threads: 1 }) };
   const { plans, source } = plansOf(program.step as AnyFunction, args, options, target);

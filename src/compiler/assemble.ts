@@ -19,7 +19,6 @@ import { loopGroups, withoutChoice, withSchedules } from "../loops/groups.ts";
 import { rewindLoops, userDecisions } from "../loops/rewrite.ts";
 import { LoopRungs, openCheckpoints } from "../loops/strategies.ts";
 import { mergeReplays } from "../passes/merge-replays.ts";
-import type { Pass } from "../passes/pass.ts";
 import { pipeline, runPasses } from "../passes/pipeline.ts";
 import { smallerResiduals } from "../passes/smaller-residuals.ts";
 import { endsBytes } from "../plan/bound.ts";
@@ -29,37 +28,26 @@ import { planInfeasible } from "../plan/infeasible.ts";
 import { withinBudget } from "../plan/plan.ts";
 import { withCapacity } from "../plan/problem.ts";
 import type { Level } from "../plan/recompute/levels.ts";
-import type { IntegerSolver } from "../plan/recompute/optimal.ts";
 import { STRATEGY, type StrategyName } from "../plan/recompute/strategies.ts";
 import { arenaSpace, type TargetDescription } from "../target/description.ts";
-import type { CostModel } from "../target/work.ts";
-import { Assembler, type AssemblerOptions, type Made } from "./assembler.ts";
+import { Assembler, type Made } from "./assembler.ts";
 import { placedProgram } from "./bind.ts";
 import { candidateOf, GraphPlans, type PlanTools } from "./graph-plans.ts";
+import { NO_HOST, type PlannerHost } from "./host.ts";
 import { LoopForms, SMALL } from "./loop-forms.ts";
-import type { MemoryRequest } from "./memory-request.ts";
 import { TargetCosts } from "./node-costs.ts";
 import { fitted } from "./offload.ts";
 import { type ChosenPlan, PlanCache } from "./plan-cache.ts";
+import {
+  asksNothing,
+  type MemoryRequest,
+  memoryKey,
+  PLAIN_REQUEST,
+  type PlanRequest,
+  type SourceProgram,
+} from "./request.ts";
 import { requireTypes } from "./types.ts";
 import { fastestOf, WideSearch } from "./wide-search.ts";
-
-export type { MemoryRequest } from "./memory-request.ts";
-
-export interface AssembleOptions extends AssemblerOptions {
-  readonly memory?: MemoryRequest | undefined;
-  readonly costs?: CostModel | undefined;
-  /** For the strategy `optimal`. */
-  readonly solver?: IntegerSolver | undefined;
-  /** Is told of every plan that is made on the way. */
-  readonly progress?: PlanTools["progress"];
-  /** Whether the plan may come from a cache, and go into it; default: true. */
-  readonly cache?: boolean | undefined;
-  /** Where an arena of so many bytes goes in its memory; default: at the start, which it has for itself. */
-  readonly baseFor?: ((bytes: number) => number) | undefined;
-  /** What happens to the graph instead of the usual passes; then everything is stored. */
-  readonly passes?: readonly Pass[];
-}
 
 /** A placed program and what it was chosen from. */
 export interface ChosenProgram extends PlacedProgram {
@@ -83,9 +71,10 @@ interface Base {
   readonly merged: Graph;
 }
 
-function baseOf(graph: Graph, tools: PlanTools, { verify = false, passes }: AssembleOptions): Base {
-  const { assembler, costs } = tools;
-  const cleaned = runPasses(graph, passes ?? pipeline, verify ? { verify } : {});
+function baseOf(graph: Graph, tools: PlanTools): Base {
+  const { assembler, costs, request } = tools;
+  const { passes, validate } = request;
+  const cleaned = runPasses(graph, passes ?? pipeline, { verify: validate });
   requireTypes(cleaned, assembler.target, assembler.lower);
   let named = 0;
   const rewound = passes ? cleaned : rewindLoops(cleaned, userDecisions, () => named++);
@@ -119,33 +108,22 @@ const LEAST_NODES = 256;
 /** Nodes from which on the search for a plan within a budget takes more memory than another process is worth. */
 const LEAST_SEARCHED = 64;
 
-/** What was kept of a program's plans; null where it would not be worth it, or says nothing about these options. */
-function cacheOf(
-  graph: Graph,
-  { key }: TargetDescription,
-  options: AssembleOptions,
-  rates: CostModel,
-): PlanCache | null {
-  const { cache = true, verify = false, passes, solver, donated = [], persistent = [] } = options;
-  if (!cache || verify || passes || solver || key === undefined) return null;
-  return PlanCache.of(graph, { target: key, rates, donated: [...donated], persistent: [...persistent] });
+/** The cache of a program's plans; null where the request rules it out, or the host has no store. */
+function cacheOf(source: SourceProgram, { assembler, costs, request, host }: PlanTools): PlanCache | null {
+  const { cache, validate, passes, solver } = request;
+  const { key } = assembler.target;
+  if (!cache || validate || passes || solver || key === undefined) return null;
+  const { graph, donated = [], persistent = [] } = source;
+  const settings = { target: key, rates: costs.rates, donated: [...donated], persistent: [...persistent] };
+  return PlanCache.of(host.planStore, graph, settings);
 }
 
 /** Where the quick search answers with a plan that takes so many times as long as storing everything, others are tried. */
 const SLOW = 1.5;
 
-const isPlain = ({ budgetBytes, least = false, maxSlowdown, strategy }: MemoryRequest): boolean =>
-  strategy === undefined && budgetBytes === undefined && !least && maxSlowdown === undefined;
-
-/** The same for requests that mean the same. */
-function asData({ budgetBytes, least, maxSlowdown, strategy, segments }: MemoryRequest): readonly unknown[] {
-  return [budgetBytes ?? null, least ?? false, maxSlowdown ?? null, strategy ?? null, segments ?? "operation"];
-}
-
 /** All plans of a program. Each is made when it is first asked for, and may come from a cache (plan-cache.ts). */
 export class ProgramPlans {
   readonly #graph: Graph;
-  readonly #options: AssembleOptions;
   readonly #tools: PlanTools;
   readonly #cache: PlanCache | null;
   #base: Base | undefined;
@@ -161,20 +139,22 @@ export class ProgramPlans {
   /** Whether the one that came from there was made for this request, by another process. */
   #isNew = false;
 
-  constructor(graph: Graph, target: TargetDescription, options: AssembleOptions) {
-    const rates = options.costs ?? target.rates;
-    this.#graph = graph;
-    this.#options = options;
-    const { solver, progress } = options;
-    const assembler = new Assembler(target, options);
-    const costs = new TargetCosts(target, { rates, lower: assembler.lower });
-    this.#tools = { assembler, costs, solver, progress };
-    this.#cache = cacheOf(graph, target, options, rates);
+  constructor(
+    source: SourceProgram,
+    target: TargetDescription,
+    request: PlanRequest = PLAIN_REQUEST,
+    host: PlannerHost = NO_HOST,
+  ) {
+    this.#graph = source.graph;
+    const assembler = new Assembler(target, source, request.validate);
+    const costs = new TargetCosts(target, { rates: request.costs ?? target.rates, lower: assembler.lower });
+    this.#tools = { assembler, costs, request, host };
+    this.#cache = cacheOf(source, this.#tools);
   }
 
   /** What all plans share: passes, fusion, and the plan in which everything is stored. */
   #made(): Base {
-    this.#base ??= baseOf(this.#graph, this.#tools, this.#options);
+    this.#base ??= baseOf(this.#graph, this.#tools);
     return this.#base;
   }
 
@@ -197,30 +177,31 @@ export class ProgramPlans {
    * What is asked for; throws `PlanInfeasible` where there is no such plan. What the target's memory cannot hold is moved to
    * its other memory where it has one, and else computed again.
    */
-  choose(request: MemoryRequest): Candidate<Made> {
+  choose(memory: MemoryRequest = this.#tools.request.memory): Candidate<Made> {
     const { capacity } = arenaSpace(this.#tools.assembler.target);
-    const limit = Math.min(request.budgetBytes ?? capacity, capacity);
-    const within = (asked: MemoryRequest): Candidate<Made> | null => fitted(this.#search(asked), limit, this.#tools);
-    const limited = { ...request, budgetBytes: limit };
-    const chosen = within(request.budgetBytes === undefined ? request : limited);
-    const found = chosen ?? (isPlain(request) ? within(limited) : null);
-    if (!found) throw planInfeasible(withCapacity(this.#smallest(request).result.plan, limit), true);
-    withinBudget(found.result.plan, Number.POSITIVE_INFINITY);
-    return found;
+    const budgetBytes = Math.min(memory.budgetBytes ?? capacity, capacity);
+    const within = (asked: MemoryRequest): Candidate<Made> | null =>
+      fitted(this.#search(asked), budgetBytes, this.#tools);
+    const budgeted = { ...memory, budgetBytes };
+    const first = within(memory.budgetBytes === undefined ? memory : budgeted);
+    const chosen = first ?? (asksNothing(memory) ? within(budgeted) : null);
+    if (!chosen) throw planInfeasible(withCapacity(this.#smallest(memory).result.plan, budgetBytes), true);
+    withinBudget(chosen.result.plan, Number.POSITIVE_INFINITY);
+    return chosen;
   }
 
   #search(request: MemoryRequest): Candidate<Made> {
-    const worth = !isPlain(request) || this.#graph.nodes.length >= LEAST_NODES;
+    const worth = !asksNothing(request) || this.#graph.nodes.length >= LEAST_NODES;
     // what a solver has proven cannot be checked when it is read
     const isProven = STRATEGY[request.strategy ?? "auto"].solver === "required";
     const cache = worth && !isProven ? this.#cache : null;
-    let found = cache?.plan(asData(request), this.#tools, request.budgetBytes);
+    let found = cache?.plan(memoryKey(request), this.#tools, request.budgetBytes);
     this.#isNew = false;
-    const isSearched = !found && !isPlain(request) && this.#graph.nodes.length >= LEAST_SEARCHED;
+    const isSearched = !found && !asksNothing(request) && this.#graph.nodes.length >= LEAST_SEARCHED;
     // who wants to be told of plans gets them made here
-    if (cache?.hasElsewhere && isSearched && !this.#tools.progress) {
-      cache.makeElsewhere(request, asData(request));
-      found = cache.plan(asData(request), this.#tools, request.budgetBytes);
+    if (cache?.hasElsewhere && isSearched && !this.#tools.request.progress) {
+      cache.makeElsewhere(request, memoryKey(request));
+      found = cache.plan(memoryKey(request), this.#tools, request.budgetBytes);
       this.#isNew = true;
     }
     if (found) {
@@ -232,7 +213,7 @@ export class ProgramPlans {
     const chosen = this.#choose(request);
     if (cache?.wants(performance.now() - started)) {
       this.#isKept = true;
-      cache.keepPlan(asData(request), { chosen, storeAll: this.#made().baseline });
+      cache.keepPlan(memoryKey(request), { chosen, storeAll: this.#made().baseline });
     }
     return chosen;
   }
@@ -244,7 +225,7 @@ export class ProgramPlans {
 
   #choose(request: MemoryRequest): Candidate<Made> {
     const { budgetBytes, strategy } = request;
-    if (isPlain(request)) return this.#made().asWritten;
+    if (asksNothing(request)) return this.#made().asWritten;
     const found = this.#find(request);
     if (found) return found;
     const smallest = this.#smallest(request);
@@ -341,15 +322,15 @@ export class ProgramPlans {
    * Bytes of the smallest plan that is known without looking further than the request did: of a large program, the smallest
    * of those that were made so far.
    */
-  leastKnownBytes(request: MemoryRequest): number {
+  leastKnownBytes(request: MemoryRequest = this.#tools.request.memory): number {
     const { chosen } = this.#restored ?? {};
-    const known = chosen && this.#cache?.bytes("least", asData(request), chosen.arenaBytes);
+    const known = chosen && this.#cache?.bytes("least", memoryKey(request), chosen.arenaBytes);
     if (typeof known === "number") return known;
     // what a plan from the cache was chosen from
     if (this.#restored && !this.#base) this.#choose(this.#restored.request);
     const isLooked = request.least || this.#lookedFurther || this.#made().stored.steps <= SMALL;
     const least = isLooked ? this.#smallest(request) : this.#leastKnown(request);
-    if (this.#isKept) this.#cache?.keepBytes("least", asData(request), least.arenaBytes);
+    if (this.#isKept) this.#cache?.keepBytes("least", memoryKey(request), least.arenaBytes);
     return least.arenaBytes;
   }
 
@@ -404,7 +385,7 @@ export class ProgramPlans {
       () => storeAll,
       (scheduleOf) => {
         const graph = withSchedules(merged, scheduleOf, openCheckpoints(scheduleOf));
-        return candidateOf(assembler.make(graph, [assembler.fuse], UNREACHED), strategy, this.#tools);
+        return candidateOf(assembler.make(graph, [assembler.fuse], { budgetBytes: UNREACHED }), strategy, this.#tools);
       },
     );
     if (!rungs) return null;
@@ -414,11 +395,15 @@ export class ProgramPlans {
   }
 }
 
-/** A traced graph, planned as asked. */
-export function assemble(graph: Graph, target: TargetDescription, options: AssembleOptions = {}): ChosenProgram {
+/** A traced graph, planned as asked; what is not asked for is as in `PLAIN_REQUEST`. */
+export function assemble(
+  source: SourceProgram,
+  target: TargetDescription,
+  request: Partial<PlanRequest> = {},
+  host: PlannerHost = NO_HOST,
+): ChosenProgram {
   const started = performance.now();
-  const plans = new ProgramPlans(graph, target, options);
-  const chosen = plans.choose(options.memory ?? {});
-  const base = options.baseFor?.(chosen.result.plan.height) ?? 0;
-  return plans.placed(chosen, performance.now() - started, base);
+  const plans = new ProgramPlans(source, target, { ...PLAIN_REQUEST, ...request }, host);
+  const chosen = plans.choose();
+  return plans.placed(chosen, performance.now() - started);
 }

@@ -17,17 +17,17 @@ import { planAsPlaced, planUnlimited } from "../plan/plan.ts";
 import type { Plan } from "../plan/problem.ts";
 import type { PlanStep, Program } from "../plan/program.ts";
 import { arenaSpace, type TargetDescription } from "../target/description.ts";
+import type { SourceProgram } from "./request.ts";
 
 /** Of the search for an order for one of many variants, in steps run. */
 const VARIANT_WORK = 1e5;
 
-export interface AssemblerOptions {
-  /** Parameter numbers whose storage may be overwritten, with the number of the result that replaces them or -1. */
-  readonly donated?: ReadonlyMap<number, number>;
-  /** Parameter numbers that stay in the arena between runs. */
-  readonly persistent?: ReadonlySet<number>;
-  /** Check the graph after every pass. */
-  readonly verify?: boolean;
+/** What may be done to make one variant of many. */
+export interface VariantOptions {
+  /** The order of the steps is changed only where the arena is larger than this as it is; default: always. */
+  readonly budgetBytes?: number;
+  /** Bodies of loops are variants too, on whose orders little is spent. */
+  readonly quick?: boolean;
 }
 
 function aliasStep(node: Node): PlanStep | null {
@@ -76,30 +76,29 @@ export class Assembler {
   readonly fuse: Pass;
   readonly leanFusions: readonly Pass[];
   readonly target: TargetDescription;
-  readonly #options: AssemblerOptions;
+  readonly #source: Omit<SourceProgram, "graph">;
+  readonly #validate: boolean;
   readonly #pairs = new Map<Kernel, Pairs>();
 
-  constructor(target: TargetDescription, options: AssemblerOptions) {
+  /** `source`: the program of which all graphs are variants. */
+  constructor(target: TargetDescription, source: Omit<SourceProgram, "graph">, validate = false) {
     this.lower = sharedLowering(target);
     this.fuse = fuseWithin(target.fusion);
     this.leanFusions = leanFusions(target.fusion);
     this.target = target;
-    this.#options = options;
+    this.#source = source;
+    this.#validate = validate;
     this.#unitOf = this.#newUnitOf(undefined);
     this.#quickUnitOf = this.#newUnitOf(VARIANT_WORK);
   }
 
-  /**
-   * `passes`: what is left to be done to `graph`. Its order is changed only if it is above `target` as it is. `quick`: the
-   * bodies of loops are variants too, on whose orders little is spent.
-   */
-  make(graph: Graph, passes: readonly Pass[], target = 0, quick = false): Made {
-    const { verify = false } = this.#options;
-    const optimised = runPasses(graph, passes, verify ? { verify } : {});
+  /** Plans a variant of the program; `passes` are still to be run on it. */
+  make(graph: Graph, passes: readonly Pass[], { budgetBytes = 0, quick = false }: VariantOptions = {}): Made {
+    const optimised = runPasses(graph, passes, { verify: this.#validate });
     const { program, lowered, controls } = this.#program(optimised, quick);
-    const given = target > 0 ? planUnlimited(program, { keepOrder: true }) : null;
-    const orderWork = target > 0 ? VARIANT_WORK : undefined;
-    const plan = given && given.height <= target ? given : planUnlimited(program, { orderWork });
+    const given = budgetBytes > 0 ? planUnlimited(program, { keepOrder: true }) : null;
+    const orderWork = budgetBytes > 0 ? VARIANT_WORK : undefined;
+    const plan = given && given.height <= budgetBytes ? given : planUnlimited(program, { orderWork });
     const ordered: Graph = { ...optimised, nodes: plan.program.steps.map((step) => step.node) };
     return { graph: ordered, program, plan, lowered, controls };
   }
@@ -112,7 +111,7 @@ export class Assembler {
 
   /** The steps of a graph after fusion. */
   #program(optimised: Graph, quick = false): Omit<Made, "graph" | "plan"> {
-    const { donated = [], persistent = [] } = this.#options;
+    const { donated = [], persistent = [] } = this.#source;
     const lowered = new Map<Node, Lowered>();
     const controls = new Map<Node, LoweredStep>();
     const steps = optimised.nodes.map((node) => {

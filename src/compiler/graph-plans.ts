@@ -28,8 +28,9 @@ import type { IntegerSolver } from "../plan/recompute/optimal.ts";
 import type { Sequence } from "../plan/recompute/problem.ts";
 import { noSolver, STRATEGY, type StrategyName } from "../plan/recompute/strategies.ts";
 import type { Assembler, Made } from "./assembler.ts";
+import type { PlannerHost } from "./host.ts";
 import type { TargetCosts } from "./node-costs.ts";
-import { knownSolver } from "./solver.ts";
+import type { PlanRequest } from "./request.ts";
 
 /** Work of a plan of recomputation: about as long as fusing and placing the program takes. */
 const effortFor = (ops: number): number => Math.min(0.025, 8 / Math.max(1, ops));
@@ -38,22 +39,14 @@ const effortFor = (ops: number): number => Math.min(0.025, 8 / Math.max(1, ops))
 export interface PlanTools {
   readonly assembler: Assembler;
   readonly costs: TargetCosts;
-  readonly solver: IntegerSolver | undefined;
-  /** Is told of every plan that is made. */
-  readonly progress?: ((made: PlanProgress) => void) | undefined;
-}
-
-/** A plan that was made on the way to an answer. */
-export interface PlanProgress {
-  readonly strategy: string;
-  readonly arenaBytes: number;
-  readonly predictedMs: number;
+  readonly request: PlanRequest;
+  readonly host: PlannerHost;
 }
 
 /** A real plan with its numbers. */
-export function candidateOf(result: Made, strategy: string, { costs, progress }: PlanTools): Candidate<Made> {
+export function candidateOf(result: Made, strategy: string, { costs, request }: PlanTools): Candidate<Made> {
   const predictedMs = planMs(result.plan, costs);
-  progress?.({ strategy, arenaBytes: result.plan.height, predictedMs });
+  request.progress?.({ strategy, arenaBytes: result.plan.height, predictedMs });
   return { strategy, arenaBytes: result.plan.height, predictedMs, result };
 }
 
@@ -80,7 +73,7 @@ export class GraphPlans {
 
   /** The same graph fused in another way: a variant, so little is spent on the order of its steps. */
   #fusedBy(fusion: Pass): GraphPlans {
-    const made = this.#tools.assembler.make(this.#graph, [fusion], UNREACHED, true);
+    const made = this.#tools.assembler.make(this.#graph, [fusion], { budgetBytes: UNREACHED, quick: true });
     return new GraphPlans(this.#graph, candidateOf(made, this.base.strategy, this.#tools), this.#tools, fusion);
   }
 
@@ -114,7 +107,8 @@ export class GraphPlans {
   }
 
   #solver(): IntegerSolver {
-    const solver = this.#tools.solver ?? knownSolver();
+    const { request, host } = this.#tools;
+    const solver = request.solver ?? host.findSolver();
     if (!solver) throw noSolver();
     return solver;
   }
@@ -153,12 +147,8 @@ export class GraphPlans {
     const known = this.#realised.get(key);
     if (known) return known;
     const replayed = replayGraph(sliced, sequence);
-    const made = this.#tools.assembler.make(
-      replayed.graph,
-      [this.#fusion],
-      target,
-      this.#fusion !== this.#tools.assembler.fuse,
-    );
+    const quick = this.#fusion !== this.#tools.assembler.fuse;
+    const made = this.#tools.assembler.make(replayed.graph, [this.#fusion], { budgetBytes: target, quick });
     const cost = sequence.reduce((sum, op) => sum + at(sliced.problem.ops, op).cost, 0);
     const result = { ...candidateOf(made, this.base.strategy, this.#tools), cost };
     const conflicts = planConflicts(made.plan, target, sliced, replayed);

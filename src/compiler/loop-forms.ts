@@ -45,7 +45,7 @@ export class LoopForms {
   #realise(choice: LoopChoice): Candidate<Made> {
     const graph = withChoice(this.#graph, choice, this.#tools.costs);
     return candidateOf(
-      this.#tools.assembler.make(graph, [this.#tools.assembler.fuse], UNREACHED),
+      this.#tools.assembler.make(graph, [this.#tools.assembler.fuse], { budgetBytes: UNREACHED }),
       STRATEGY,
       this.#tools,
     );
@@ -68,7 +68,7 @@ export class LoopForms {
     // A form of its own: slices are nodes of this very graph.
     const graph = withChoice(this.#graph, choice, this.#tools.costs);
     const base = candidateOf(
-      this.#tools.assembler.make(graph, [this.#tools.assembler.fuse], UNREACHED),
+      this.#tools.assembler.make(graph, [this.#tools.assembler.fuse], { budgetBytes: UNREACHED }),
       STRATEGY,
       this.#tools,
     );

@@ -16,22 +16,22 @@ import type { Made } from "./assembler.ts";
 import { candidateOf, type PlanTools } from "./graph-plans.ts";
 
 /** The plan within so many bytes of the device, with values moved to its other memory if need be; null where none is. */
-export function fitted(candidate: Candidate<Made>, limitBytes: number, tools: PlanTools): Candidate<Made> | null {
-  if (candidate.arenaBytes <= limitBytes) return candidate;
+export function fitted(candidate: Candidate<Made>, budgetBytes: number, tools: PlanTools): Candidate<Made> | null {
+  if (candidate.arenaBytes <= budgetBytes) return candidate;
   const { result, strategy } = candidate;
-  const plan = movedWithin(result.plan, limitBytes);
+  const plan = movedWithin(result.plan, budgetBytes);
   return plan && candidateOf(bound(result, plan, tools), `${strategy}, moved`, tools);
 }
 
 /** A plan with as few values moved as the rule finds. */
-function movedWithin({ program }: Plan, limitBytes: number): Plan | null {
+function movedWithin({ program }: Plan, budgetBytes: number): Plan | null {
   const [device, host] = program.spaces;
   if (!host) return null;
   const idle = [...idleValues(program)].sort((a, b) => b.bytes * b.idleSteps - a.bytes * a.idleSteps);
   const withMoved = (count: number): Plan | null => {
     const chosen = idle.slice(0, count).map(({ value }) => value);
     const plan = planUnlimited(moveValues(program, chosen, { device, host }), { keepOrder: true });
-    const fits = plan.height <= limitBytes && (plan.others[0]?.height ?? 0) <= host.capacity;
+    const fits = plan.height <= budgetBytes && (plan.others[0]?.height ?? 0) <= host.capacity;
     return fits ? plan : null;
   };
   let [tooFew, count] = [0, 1];

@@ -13,7 +13,7 @@
  * planned as if nothing had been found. What cannot be checked without planning (that the graph computes what was traced, the
  * figures of the plan that stores everything, that nothing smaller was found) is the store's to answer for.
  *
- * Where values are kept is not known here: the core has no files. `tidemark/node` provides a store.
+ * Where values are kept is not known here: the core has no files. The host has the store (host.ts).
  */
 import type { Graph, Value } from "../ir/graph.ts";
 import type { AnyOp } from "../ir/op.ts";
@@ -26,7 +26,7 @@ import { validate } from "../plan/validate.ts";
 import type { CostModel } from "../target/work.ts";
 import type { Made } from "./assembler.ts";
 import { candidateOf, type PlanTools } from "./graph-plans.ts";
-import type { MemoryRequest } from "./memory-request.ts";
+import type { MemoryRequest } from "./request.ts";
 
 /** Texts by keys of any length; what is read was written whole, by a process that is trusted, or is not there. */
 export interface PlanStore {
@@ -56,15 +56,6 @@ export interface PlanSettings {
   readonly rates: CostModel;
   readonly donated: readonly (readonly [param: number, result: number])[];
   readonly persistent: readonly number[];
-}
-
-let store: PlanStore | null = null;
-
-/** Makes a store known; null: plans are not kept. Gives what was known before. */
-export function providePlanStore(provided: PlanStore | null): PlanStore | null {
-  const before = store;
-  store = provided;
-  return before;
 }
 
 /** The plan of a request, and what it was compared with. */
@@ -100,14 +91,14 @@ export class PlanCache {
   readonly #settings: PlanSettings;
   #program: string | undefined;
 
-  private constructor(found: PlanStore, graph: Graph, settings: PlanSettings) {
-    this.#store = found;
+  private constructor(store: PlanStore, graph: Graph, settings: PlanSettings) {
+    this.#store = store;
     this.#graph = graph;
     this.#settings = settings;
   }
 
   /** Null where nothing is kept. */
-  static of(graph: Graph, settings: PlanSettings): PlanCache | null {
+  static of(store: PlanStore | null, graph: Graph, settings: PlanSettings): PlanCache | null {
     return store && isPackable(graph, OPS) ? new PlanCache(store, graph, settings) : null;
   }
 

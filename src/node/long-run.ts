@@ -3,7 +3,7 @@
  * (src/node/reverse) says which states to keep in memory and on disk within a number of bytes, and with a folder the
  * run can be killed at any moment and resumed. See docs/long-runs.md.
  */
-import { targetOf } from "../api/plan.ts";
+import { currentHost, targetOf } from "../api/host.ts";
 import { parseBytes } from "../base/bytes.ts";
 import { grouped, TidemarkError } from "../base/errors.ts";
 import { at, invariant } from "../base/invariant.ts";
@@ -86,9 +86,10 @@ function prepare<S extends Tree, C extends readonly Tree[]>(options: LongRunOpti
     step.inputs.slice(step.states, step.states + step.constants),
   ];
   const graphs = { advance: advanceGraph(step), reverse: reverseGraphs(step), loss };
-  const made = madeFor(targetOf(options), (chosen) => {
+  const host = currentHost();
+  const made = madeFor(targetOf(options, host), (chosen) => {
     const { target } = chosen;
-    const programs = new ReversePrograms({ target, ...graphs, states: step.states, constants: rest });
+    const programs = new ReversePrograms({ target, host, ...graphs, states: step.states, constants: rest });
     return { programs, target, on: usedTarget(chosen) };
   });
   return { step, loss, ...made, state, start, constants: rest };

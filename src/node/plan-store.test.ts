@@ -4,10 +4,11 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSy
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
+import { testHost } from "../../tests/support/host.ts";
 import "../api/methods.ts";
 import { compile } from "../api/compile.ts";
 import { grad } from "../api/grad.ts";
-import { type PlanStore, providePlanStore } from "../compiler/plan-cache.ts";
+import type { PlanStore } from "../compiler/plan-cache.ts";
 import { tensor } from "../trace/literal.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { planStore, plansFolder, systemPlanStore } from "./plan-store.ts";
@@ -81,7 +82,7 @@ describe("plans on disk", () => {
 
   it("cannot be made to compute something else", () => {
     const folder = newFolder();
-    const before = providePlanStore({ ...storeIn(folder), leastMs: 0 });
+    testHost.planStore = { ...storeIn(folder), leastMs: 0 };
     try {
       const derivatives = (): { readonly planCached: boolean; readonly results: unknown } => {
         const f = compile(
@@ -105,7 +106,7 @@ describe("plans on disk", () => {
         }
       }
     } finally {
-      providePlanStore(before);
+      testHost.planStore = null;
     }
   });
 

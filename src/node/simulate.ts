@@ -9,7 +9,8 @@
  *                               500 ──────────── 1000
  * ```
  */
-import { requireTarget, targetOf } from "../api/plan.ts";
+import { currentHost, targetOf } from "../api/host.ts";
+import { requireTarget } from "../api/request.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { madeFor } from "../runtime/choose-target.ts";
 import type { Target } from "../runtime/device.ts";
@@ -143,8 +144,9 @@ async function simulateAlone(
   const { steps, directory, every = null, onProgress } = given;
   const flat = flatten(given.state, "state", "result");
   const step = traceStep(given.step, unflatten(flat.def, flat.leaves) as Tree, given.constants ?? [], "simulate");
-  const { programs, target, on } = madeFor(targetOf(given), (chosen) => {
-    const programs = ForwardPrograms.load(advanceGraph(step), step.states, chosen.target);
+  const host = currentHost();
+  const { programs, target, on } = madeFor(targetOf(given, host), (chosen) => {
+    const programs = ForwardPrograms.load(advanceGraph(step), step.states, chosen.target, host);
     return { programs, target: chosen.target, on: usedTarget(chosen) };
   });
   const { bytes } = programs.state;

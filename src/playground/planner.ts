@@ -1,7 +1,7 @@
 /** @file All plans of a model's training step, in a form that can be sent to the trainer. */
 
-import type { TracedProgram } from "../api/plan.ts";
 import { plansOf } from "../api/plan.ts";
+import type { TracedProgram } from "../api/traced-program.ts";
 import { formatBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";

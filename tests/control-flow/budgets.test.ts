@@ -214,8 +214,8 @@ describe("a reversal that is asked for", () => {
 
 /** How many turns forward a program makes in all, by following the control of its module; bodies have one kernel or more. */
 function turnsForward(loss: (p: Params) => Tensor, p: Params, options: PlanningOptions): number {
-  const { source, plans } = plansOf(((q: Params) => grad(loss)(q)) as never, [p], options);
-  const { kernels, kernelNodes, plan: placed } = plans.placed(plans.choose(source.memory), 0);
+  const { plans } = plansOf(((q: Params) => grad(loss)(q)) as never, [p], options);
+  const { kernels, kernelNodes, plan: placed } = plans.placed(plans.choose(), 0);
   const machine = new ScriptMachine({ onKernel: () => (run += 1) });
   let run = 0;
   let turns = 0;

@@ -53,7 +53,7 @@ function inlined({ body, carries, xs, reverse }: LoopCase, like: Graph): Graph {
 }
 
 function run(graph: Graph, inputs: readonly Reference[]): readonly (readonly number[])[] {
-  const executable = loadGraph(graph, { verify: true });
+  const executable = loadGraph(graph, { validate: true });
   const { plan, params, results } = executable.placed;
   expect(validate(plan.program, plan)).toEqual([]);
   executable.poison();

@@ -3,6 +3,7 @@
  * is stored for `plan`, `bench` and all other commands that predict.
  */
 
+import { currentHost } from "../../api/host.ts";
 import { table } from "../../plan/table.ts";
 import { chooseTarget, DEFAULT_TARGET, OWN_TARGETS } from "../../runtime/choose-target.ts";
 import { calibrate as measure } from "../calibration.ts";
@@ -28,7 +29,7 @@ export const calibrate: Command = {
   },
   run(args, io) {
     const started = performance.now();
-    const { target } = chooseTarget(choice(args, "target", OWN_TARGETS));
+    const { target } = chooseTarget(currentHost(), choice(args, "target", OWN_TARGETS));
     const { model, samples } = measure({ target, ...(args.has("quick") ? QUICK : {}) });
     const ms = performance.now() - started;
     const path = machinePath(model);

@@ -2,8 +2,10 @@
  * @file `tidemark doctor`: what this machine offers and how Tidemark uses it. Everything is tested rather than
  * inferred: instructions by compiling a module that uses them, tools by running them.
  */
+
 import { spawnSync } from "node:child_process";
 import { availableParallelism, totalmem } from "node:os";
+import { currentHost } from "../../api/host.ts";
 import { formatBytes } from "../../base/bytes.ts";
 import { TidemarkError } from "../../base/errors.ts";
 import { detectFeatures, type Features } from "../../codegen/wasm/features.ts";
@@ -66,7 +68,7 @@ function firstOf(commands: readonly string[]): Tool | null {
 
 function stateOf(name: TargetName): TargetState {
   try {
-    const { target, note } = chooseTarget(name);
+    const { target, note } = chooseTarget(currentHost(), name);
     return { name, available: true, note: note === null ? target.uses : `${target.uses}; ${note}` };
   } catch (error) {
     if (!(error instanceof TidemarkError)) throw error;

@@ -97,7 +97,7 @@ describe("replays", () => {
     const g = program.problem.ops.findIndex((o) => o.name === "g");
     const { graph } = replayGraph(program, [...order.slice(0, -1), g, order.at(-1) as number]);
     const live = (made: Graph): number => {
-      const { plan } = assembler.make(made, [fuse], Number.MAX_SAFE_INTEGER);
+      const { plan } = assembler.make(made, [fuse], { budgetBytes: Number.MAX_SAFE_INTEGER });
       const step = plan.program.steps.findIndex(({ writes }) => writes.some(({ name }) => name === "back"));
       return liveBytes(plan)[step] as number;
     };
