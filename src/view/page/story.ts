@@ -46,7 +46,7 @@ export function storyView(
       const { selection, sides } = state;
       const shown = selection ? sides[selection.side] : undefined;
       if (!selection || !shown) {
-        replace(element, h("p", { class: "quiet" }, "Select a rectangle, a step or a name to see its story."));
+        replace(element, h("p", { class: "quiet" }, "Select a rectangle, a step or a name to see its explanation."));
         return;
       }
       // If the focus was on a link of the explanation, move it to the new explanation's start.
@@ -97,7 +97,7 @@ function createReasons(source: StorySource): (shown: Shown, value: number | null
       (sentences) => replace(place, list(sentences.slice(1))),
       (error) => {
         mine.delete(value);
-        replace(place, h("p", { class: "quiet" }, `They did not come: ${String(error)}`));
+        replace(place, h("p", { class: "quiet" }, `They could not be loaded: ${String(error)}`));
       },
     );
     return [box(place)];
@@ -147,11 +147,11 @@ function reasonOf(shown: Shown, rect: number, value: number | null): string {
         ? "The caller writes it before step 0."
         : `It is written over an input at step ${written}.`;
     case "result":
-      return "Its storage is handed to the caller, so it lives to the end.";
+      return "It is a result, so it is live until the end of the run.";
     case "kept":
       return later === undefined
         ? "Another value in its storage is kept for the backward pass."
-        : `It is kept for the backward pass: ${size} wait from step ${earlier} for step ${later}, which reads it.`;
+        : `It is kept for the backward pass: ${size} from step ${earlier} until step ${later} reads it.`;
     case "forward":
       return "Only the forward pass reads it.";
     case "recomputed":
@@ -163,12 +163,12 @@ function reasonOf(shown: Shown, rect: number, value: number | null): string {
     case "scratch":
       return "Workspace of one kernel.";
     case "allocation":
-      return "Given out and taken back while memory was recorded.";
+      return "Allocated and freed while memory was recorded.";
   }
 }
 
 function againText(written: number | null, reader: number | undefined, size: string): string {
-  const saved = `It is computed again at step ${written ?? 0}, so its ${size} do not wait from the forward pass to there.`;
+  const saved = `It is recomputed at step ${written ?? 0}, so its ${size} are free between the forward pass and that step.`;
   return reader === undefined ? saved : `${saved} Step ${reader} is the first to read it.`;
 }
 
