@@ -30,7 +30,7 @@ export function threefry(key: Words, counter: Words): Words {
     b = rotateLeft(b, odd ? 26 : 16) ^ a;
     a = (a + b) | 0;
     b = rotateLeft(b, odd ? 6 : 24) ^ a;
-    // the three words of the key take turns
+    // the three words of the key alternate
     a = (a + k1) | 0;
     b = (b + k2 + group) | 0;
     const first = k0;

@@ -1,21 +1,21 @@
 /**
- * @file Evaluates expressions. A DAG is compiled once into a flat list of steps over numbered slots, children first, so
- * that every distinct object is worked out once per element and shared objects stay shared:
+ * @file Evaluates expressions. A DAG is compiled once into a flat list of steps over numbered registers, children first,
+ * so that every distinct object is computed once per element and shared objects stay shared:
  *
- *   exp(x) · exp(x)      slot 0  load x
- *                        slot 1… the steps of exp
- *                        slot 9  mul 8 8
+ *   exp(x) · exp(x)      r0      load x
+ *                        r1…     the steps of exp
+ *                        r9      mul r8 r8
  *
  * Numbers live in a Float64Array, which holds every f32, f64, i32 and bool exactly; i64 values in a BigInt64Array, which
- * also wraps them. The two sides of a guard are lists of their own, run only when chosen: what is first needed inside a
- * side is unknown outside of it and is compiled again there.
+ * also wraps them. The two sides of a guard are separate lists, run only when chosen: a value first computed inside a
+ * side is not available outside of it and is compiled again there.
  */
 import { at, invariant } from "../base/invariant.ts";
 import { type DType, elementReader, isBig, type TypedArray, typeOf } from "./dtype.ts";
 import type { Expr, Index } from "./expr.ts";
 import { bigFn, bitcast, converter, numberFn, type Scalar } from "./interpret-scalar.ts";
 
-/** What expressions refer to. Counters are known by name; `acc` is what `acc` expressions stand for. */
+/** The values that expressions refer to: counters by name, operands, and the accumulator. */
 export interface Environment {
   readonly buffers: readonly TypedArray[];
   /** Storage types of the operands that are stored to. */
@@ -39,7 +39,7 @@ export function counterCell(env: Environment, name: string): { value: number } {
 
 type Step = () => void;
 
-/** The steps of one list, and the slots of what is known while it runs. */
+/** The steps of one list, and the registers of expressions that are computed in it. */
 interface Block {
   readonly steps: Step[];
   readonly computed: Map<Expr, number>;
@@ -50,7 +50,7 @@ interface Block {
 export class Program {
   readonly #env: Environment;
   readonly #top: Block = { steps: [], computed: new Map(), outer: null };
-  // Room for slots is found after all roots are compiled, before the first run.
+  // Registers are allocated after all roots are compiled, before the first run.
   #numbers: Float64Array = new Float64Array(0);
   #bigs: BigInt64Array = new BigInt64Array(0);
   #registers = 0;

@@ -121,7 +121,7 @@ class WeightsEmitter {
     });
   }
 
-  /** A register of channels: rows of each, turned round, transformed. */
+  /** A register of channels: rows of each, transposed, transformed. */
   transformImage(): void {
     const { em, plan, plane } = this;
     const { lanes, line, across, blockChannels, steps } = plan;

@@ -1,9 +1,9 @@
 /**
- * @file What products on WebAssembly read: panels of both sides, packed element by element from their expressions, of the part
+ * @file Packing for products on WebAssembly: panels of both sides, packed element by element from their expressions, of the part
  * of the depth where anything is added. contract.ts loops over them.
  *
  *   panel of MR rows   [depth][MR]          causal attention, rows r … r + MR: [begin, end) is 0 … r + MR,
- *   panel of NR cols   [depth][NR]          what lies beyond is zero and is neither packed nor multiplied
+ *   panel of NR cols   [depth][NR]          factors beyond it are zero, neither packed nor multiplied
  */
 import { bytesOf } from "../../kernel/dtype.ts";
 import type { Expr, LoopVar } from "../../kernel/expr.ts";
@@ -212,7 +212,7 @@ export class ContractPanels {
 
   /**
    * Walks [begin, end) of the depth block. With a split depth, run by run: `body` prepares for a run of the inner counter and then calls
-   * `turn` with what happens at each element of it.
+   * `iteration` with the code for each element of it.
    */
   depthRuns(body: (inner: LoopVar, iteration: (each: () => void) => void) => void): void {
     const { em, nest, locals } = this;
