@@ -171,6 +171,35 @@ const OTHERS: readonly Case[] = [
       [-2, 2],
     ],
   ],
+  // more than are compared with each other: by digits, one and several
+  [
+    "scatter_add",
+    [
+      ["f32", 12],
+      ["i32", 2100],
+      ["f32", 2100],
+    ],
+    { axis: 0 },
+    [
+      [-2, 2],
+      [-1, 13],
+      [-2, 2],
+    ],
+  ],
+  [
+    "scatter_add",
+    [
+      ["f32", 300, 2],
+      ["i32", 2100],
+      ["f32", 2100, 2],
+    ],
+    { axis: 0 },
+    [
+      [-2, 2],
+      [-1, 301],
+      [-2, 2],
+    ],
+  ],
   [
     "scatter_add_along",
     [
