@@ -50,13 +50,21 @@ const IN_PLAIN_WORDS: readonly string[] = [
   "ARCHITECTURE.md",
   "CHANGELOG.md",
   "docs/",
+  "bench/",
+  "examples/",
+  "scripts/",
+  "src/autodiff/",
   "src/base/",
   "src/cli/",
   "src/formats/",
+  "src/kernel/",
   "src/loops/",
   "src/lower/",
   "src/optim/",
+  "src/passes/",
+  "src/sim/",
   "src/target/",
+  "src/trace/",
 ];
 
 /** Documents that are still to be rewritten. */

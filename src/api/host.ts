@@ -8,7 +8,7 @@
  * variable has to be written. This is it. Functions of the API read it when they are called and pass it on; nothing right or
  * left of them reads it. It is written once: a second host is an error, so the order of imports cannot matter. Without one it is
  * what every engine has by itself: a page, or a process that imports `tidemark` alone. Why it is no condition of the package's
- * `exports`: docs/decisions/0033-one-host.md.
+ * `exports`: docs/decisions/0034-one-host.md.
  */
 import { invariant } from "../base/invariant.ts";
 import { NO_HOST, type PlannerHost } from "../compiler/host.ts";
