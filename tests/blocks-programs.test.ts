@@ -16,10 +16,10 @@ import type { Target, TargetAnswer } from "../src/runtime/device.ts";
 import { wasmTarget } from "../src/runtime/wasm-target.ts";
 import type { Tensor } from "../src/trace/tensor.ts";
 import { flatten } from "../src/trace/tree.ts";
-import { randomGraph, randomInputs, together } from "./helpers/random-graph.ts";
-import { looped, randomCase } from "./helpers/random-loops.ts";
 import { LARGE_DEVICE, SMALL_DEVICE } from "./support/blocks.ts";
 import { blocksTarget } from "./support/blocks-target.ts";
+import { randomGraph, randomInputs, together } from "./support/random-graph.ts";
+import { looped, randomCase } from "./support/random-loops.ts";
 import { runGraph } from "./support/run-graph.ts";
 
 function found(answer: TargetAnswer): Target {

@@ -21,7 +21,7 @@ import { STRATEGIES } from "../src/plan/recompute/strategies.ts";
 import type { AnyFunction } from "../src/trace/function.ts";
 import { storageOf, type Tensor } from "../src/trace/tensor.ts";
 import { flatten } from "../src/trace/tree.ts";
-import { expectOrder } from "./helpers/expect-order.ts";
+import { expectOrder } from "./support/expect-order.ts";
 
 const STEPS = 5;
 const BUDGETS = 10;

@@ -19,7 +19,7 @@ import {
 import { stateHash } from "../src/cli/commands/bench.ts";
 import { allNodes } from "../src/ir/walk.ts";
 import { STRATEGIES, type StrategyName } from "../src/plan/recompute/strategies.ts";
-import { residualChain, type TrainingStep, tinyConvNet, tinyTransformer } from "./helpers/training-steps.ts";
+import { residualChain, type TrainingStep, tinyConvNet, tinyTransformer } from "./support/training-steps.ts";
 
 const CHAIN = residualChain(6);
 const STEPS: readonly TrainingStep[] = [tinyTransformer(), tinyConvNet(), CHAIN];

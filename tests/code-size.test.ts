@@ -29,8 +29,8 @@ import { type CastAttrs, cast } from "../src/ops/select.ts";
 import { pad, slice } from "../src/ops/slice.ts";
 import { pipeline } from "../src/passes/pipeline.ts";
 import { wasmTarget } from "../src/runtime/wasm-target.ts";
-import { randomInputs } from "./helpers/random-graph.ts";
-import { randomIndexing } from "./helpers/random-indexing.ts";
+import { randomInputs } from "./support/random-graph.ts";
+import { randomIndexing } from "./support/random-indexing.ts";
 
 interface CodeSize {
   readonly wasm: number;

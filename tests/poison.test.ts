@@ -25,7 +25,7 @@ import { addressOf } from "../src/plan/problem.ts";
 import type { Elements, Executable } from "../src/runtime/executable.ts";
 import { type AnyFunction, flattenArguments } from "../src/trace/function.ts";
 import { storageOf } from "../src/trace/tensor.ts";
-import { randomGraph, randomInputs } from "./helpers/random-graph.ts";
+import { randomGraph, randomInputs } from "./support/random-graph.ts";
 
 type Data = Elements | Float64Array;
 

@@ -24,7 +24,7 @@ import { pipeline } from "../src/passes/pipeline.ts";
 import { validate } from "../src/plan/validate.ts";
 import { type Elements, Executable } from "../src/runtime/executable.ts";
 import { wasmTarget } from "../src/runtime/wasm-target.ts";
-import { randomGraph, randomInputs } from "./helpers/random-graph.ts";
+import { randomGraph, randomInputs } from "./support/random-graph.ts";
 
 function load(executable: Executable, graph: Graph, inputs: readonly Reference[]): void {
   graph.params.forEach((param, i) => {

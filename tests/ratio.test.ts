@@ -8,7 +8,7 @@ import { wasmDescription } from "../src/codegen/wasm/description.ts";
 import { assemble } from "../src/compiler/assemble.ts";
 import type { Graph } from "../src/ir/graph.ts";
 import { isFloat } from "../src/kernel/dtype.ts";
-import { randomGraph } from "./helpers/random-graph.ts";
+import { randomGraph } from "./support/random-graph.ts";
 
 const PROGRAMS = 1000;
 const WORST = 1.02;

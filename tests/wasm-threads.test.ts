@@ -22,10 +22,10 @@ import { batchTensors } from "../src/playground/model.ts";
 import { MODELS } from "../src/playground/models.ts";
 import type { Elements, Executable } from "../src/runtime/executable.ts";
 import { wasmTarget } from "../src/runtime/wasm-target.ts";
-import { randomGraph, randomInputs } from "./helpers/random-graph.ts";
-import { looped, randomCase } from "./helpers/random-loops.ts";
 import { testHost } from "./support/host.ts";
 import { hostMemory } from "./support/host-memory.ts";
+import { randomGraph, randomInputs } from "./support/random-graph.ts";
+import { looped, randomCase } from "./support/random-loops.ts";
 
 const { workers } = testHost;
 

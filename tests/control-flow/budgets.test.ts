@@ -31,7 +31,7 @@ import { full } from "../../src/ops/create.ts";
 import { REVERSALS, type Reversal } from "../../src/ops/loops.ts";
 import { record } from "../../src/ops/record.ts";
 import { type RewindAttrs, rewind } from "../../src/ops/rewind.ts";
-import { ScriptMachine } from "../helpers/script-machine.ts";
+import { ScriptMachine } from "../support/script-machine.ts";
 
 type Params = Readonly<Record<string, Tensor>>;
 

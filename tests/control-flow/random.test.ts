@@ -21,8 +21,8 @@ import { INDEX } from "../../src/ops/region-checks.ts";
 import { slice } from "../../src/ops/slice.ts";
 import { validate } from "../../src/plan/validate.ts";
 import { expectClose } from "../functions/compare.ts";
-import { type RandomGraphOptions, randomInputs } from "../helpers/random-graph.ts";
-import { type LoopCase, looped, randomCase, TURNS } from "../helpers/random-loops.ts";
+import { type RandomGraphOptions, randomInputs } from "../support/random-graph.ts";
+import { type LoopCase, looped, randomCase, TURNS } from "../support/random-loops.ts";
 
 /** Row `n` of a stack. */
 function rowOf(b: Build, stack: Value, n: number): Value {

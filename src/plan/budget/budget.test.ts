@@ -1,6 +1,6 @@
 /** @file Slices and replays on graphs that are small enough to read, and on random ones. */
 import { describe, expect, it } from "vitest";
-import { randomGraph, randomInputs } from "../../../tests/helpers/random-graph.ts";
+import { randomGraph, randomInputs } from "../../../tests/support/random-graph.ts";
 import { wasmDescription } from "../../codegen/wasm/description.ts";
 import { Assembler } from "../../compiler/assembler.ts";
 import { TargetCosts } from "../../compiler/node-costs.ts";
