@@ -13,7 +13,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { plansOf } from "../src/api/plan.ts";
 import { chain } from "../src/cli/programs/chain.ts";
 import type { Made } from "../src/compiler/assembler.ts";
-import type { Candidate } from "../src/plan/budget/rungs.ts";
+import type { Candidate } from "../src/plan/budget/budget-levels.ts";
 import type { AnyFunction } from "../src/trace/function.ts";
 import { doublings, drawFigure, type Series } from "./chart.ts";
 

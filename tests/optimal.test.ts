@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { type PlanInfo, type PlanningOptions, plan, spec, type Tensor, valueAndGrad } from "../src/api/index.ts";
 import { findSolver } from "../src/node/highs.ts";
-import type { IntegerSolver } from "../src/plan/recompute/optimal.ts";
+import type { IntegerSolver } from "../src/plan/recompute/solver.ts";
 import { testHost } from "./support/host.ts";
 
 afterEach(() => {

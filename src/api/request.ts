@@ -10,8 +10,9 @@ import { TidemarkError } from "../base/errors.ts";
 import type { MemoryRequest, PlanProgress, PlanRequest } from "../compiler/request.ts";
 import { pipeline } from "../passes/pipeline.ts";
 import { LEVELS, type Level } from "../plan/recompute/levels.ts";
-import type { IntegerSolver } from "../plan/recompute/optimal.ts";
-import { STRATEGIES, type StrategyName } from "../plan/recompute/strategies.ts";
+import type { IntegerSolver } from "../plan/recompute/solver.ts";
+import type { StrategyName } from "../plan/recompute/strategy.ts";
+import { STRATEGY_NAMES } from "../remat/strategies.ts";
 import { DEFAULT_TARGET, TARGET_NAMES, type TargetName } from "../runtime/choose-target.ts";
 import { isTarget, type Target } from "../runtime/device.ts";
 import type { CostModel } from "../target/work.ts";
@@ -179,8 +180,8 @@ function memoryRequest({ memory, maxSlowdown, strategy, segments }: PlanningOpti
   if (segments !== undefined && !LEVELS.includes(segments)) {
     fail("InvalidArgument", `segments is ${describe(segments)}`, `give one of ${LEVELS.join(", ")}`);
   }
-  if (strategy !== undefined && !STRATEGIES.includes(strategy)) {
-    fail("InvalidArgument", `strategy is ${describe(strategy)}`, `give one of ${STRATEGIES.join(", ")}`);
+  if (strategy !== undefined && !STRATEGY_NAMES.includes(strategy)) {
+    fail("InvalidArgument", `strategy is ${describe(strategy)}`, `give one of ${STRATEGY_NAMES.join(", ")}`);
   }
   if (maxSlowdown !== undefined && !(typeof maxSlowdown === "number" && maxSlowdown >= 1)) {
     const help = "give a factor of the time without recomputation, at least 1: { maxSlowdown: 1.3 }";

@@ -18,10 +18,11 @@ import type { Graph, Node } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
 import { allNodes } from "../ir/walk.ts";
 import { graphCost } from "../ops/control.ts";
-import type { Candidate, Proof } from "../plan/budget/rungs.ts";
+import type { Candidate, Proof } from "../plan/budget/budget-levels.ts";
 import { type Plan, withCapacity } from "../plan/problem.ts";
 import { LEVELS } from "../plan/recompute/levels.ts";
-import { STRATEGIES } from "../plan/recompute/strategies.ts";
+import { auto } from "../plan/recompute/strategies.ts";
+import { STRATEGY_NAMES } from "../remat/strategies.ts";
 import {
   chooseTarget,
   DEFAULT_TARGET,
@@ -38,7 +39,7 @@ import { planTraffic, type Traffic } from "./plan-traffic.ts";
 export const PLAN_OPTIONS = {
   budget: { value: "SIZE", help: "limit on the arena: 64MiB, 1.5GB, 4096; or min, the smallest arena" },
   "max-slowdown": { value: "X", help: "the smallest arena at X times the predicted time: 1.3" },
-  strategy: { value: "NAME", help: `how to choose what to recompute: ${STRATEGIES.join(", ")}; default: auto` },
+  strategy: { value: "NAME", help: `how to choose what to recompute: ${STRATEGY_NAMES.join(", ")}; default: auto` },
   segments: { value: "LEVEL", help: `where segments may be cut: ${LEVELS.join(", ")}; default: operation` },
   target: {
     value: "NAME",
@@ -61,7 +62,8 @@ export interface PlanSettings {
 }
 
 export async function planSettings(args: Arguments, io: Io): Promise<PlanSettings> {
-  const strategy = args.value("strategy") === undefined ? undefined : choice(args, "strategy", ["auto", ...STRATEGIES]);
+  const strategy =
+    args.value("strategy") === undefined ? undefined : choice(args, "strategy", [auto.name, ...STRATEGY_NAMES]);
   const least = args.value("budget") === "min";
   const slowdown = args.value("max-slowdown");
   const maxSlowdown = slowdown === undefined ? undefined : Number(slowdown);

@@ -17,22 +17,24 @@ import type { PlacedProgram } from "../codegen/placed.ts";
 import type { Graph } from "../ir/graph.ts";
 import { loopGroups, withoutChoice, withSchedules } from "../loops/groups.ts";
 import { rewindLoops, userDecisions } from "../loops/rewrite.ts";
-import { LoopRungs, openCheckpoints } from "../loops/strategies.ts";
+import { LoopLevels, openCheckpoints } from "../loops/strategies.ts";
 import { mergeReplays } from "../passes/merge-replays.ts";
 import { pipeline, runPasses } from "../passes/pipeline.ts";
 import { smallerResiduals } from "../passes/smaller-residuals.ts";
 import { endsBytes } from "../plan/bound.ts";
+import { type Candidate, type Proof, UNREACHED } from "../plan/budget/budget-levels.ts";
 import { isSmaller, PlanFamily } from "../plan/budget/family.ts";
-import { type Candidate, type Proof, UNREACHED } from "../plan/budget/rungs.ts";
 import { planInfeasible } from "../plan/infeasible.ts";
 import { withinBudget } from "../plan/plan.ts";
 import { withCapacity } from "../plan/problem.ts";
 import type { Level } from "../plan/recompute/levels.ts";
-import { STRATEGY, type StrategyName } from "../plan/recompute/strategies.ts";
+import { auto, binomial } from "../plan/recompute/strategies.ts";
+import type { Strategy, StrategyName } from "../plan/recompute/strategy.ts";
+import { strategyNamed } from "../remat/strategies.ts";
 import { arenaSpace, type TargetDescription } from "../target/description.ts";
 import { Assembler, type Made } from "./assembler.ts";
 import { placedProgram } from "./bind.ts";
-import { candidateOf, GraphPlans, type PlanTools } from "./graph-plans.ts";
+import { candidateOf, familyKey, GraphPlans, type PlanTools } from "./graph-plans.ts";
 import { NO_HOST, type PlannerHost } from "./host.ts";
 import { LoopForms, SMALL } from "./loop-forms.ts";
 import { TargetCosts } from "./node-costs.ts";
@@ -193,7 +195,7 @@ export class ProgramPlans {
   #search(request: MemoryRequest): Candidate<Made> {
     const worth = !asksNothing(request) || this.#graph.nodes.length >= LEAST_NODES;
     // what a solver has proven cannot be checked when it is read
-    const isProven = STRATEGY[request.strategy ?? "auto"].solver === "required";
+    const isProven = strategyNamed(request.strategy).solver === "required";
     const cache = worth && !isProven ? this.#cache : null;
     let found = cache?.plan(memoryKey(request), this.#tools, request.budgetBytes);
     this.#isNew = false;
@@ -232,23 +234,25 @@ export class ProgramPlans {
     const { plan } = smallest.result;
     if (plan.program.spaces.length > 1) return smallest;
     const limited = withCapacity(plan, budgetBytes ?? Number.POSITIVE_INFINITY);
-    throw planInfeasible(limited, (strategy ?? "auto") !== "store-all");
+    throw planInfeasible(limited, !strategyNamed(strategy).recomputesNothing);
   }
 
   #find(request: MemoryRequest): Candidate<Made> | null {
-    const { budgetBytes, least, maxSlowdown, strategy = "auto", segments } = request;
+    const { budgetBytes, least, maxSlowdown, segments } = request;
+    const strategy = strategyNamed(request.strategy);
     if (least) return this.least(request);
     if (maxSlowdown !== undefined) return this.#underMs(this.storeAllFigures.predictedMs * maxSlowdown, request);
     if (budgetBytes !== undefined) return this.#within(budgetBytes, request);
     // Without a number of bytes to aim at, a rule does the most that it can.
-    const family = this.family(strategy, segments);
-    return STRATEGY[strategy].aims ? family.base : family.least();
+    const family = this.#family(strategy, segments);
+    return strategy.aims ? family.base : family.least();
   }
 
-  #within(budgetBytes: number, { strategy, segments }: MemoryRequest): Candidate<Made> | null {
+  #within(budgetBytes: number, { strategy: name, segments }: MemoryRequest): Candidate<Made> | null {
+    const strategy = strategyNamed(name);
     const quick = this.#quickWithin(budgetBytes, strategy, segments);
-    if (this.#isEnough(quick) || (strategy ?? "auto") !== "auto") return quick;
-    const ofLoops = this.#loopRule("binomial")?.within(budgetBytes) ?? null;
+    if (this.#isEnough(quick) || !strategy.isFree) return quick;
+    const ofLoops = this.#loopRule(binomial)?.within(budgetBytes) ?? null;
     const found = fastestOf([quick, this.#wideSearch().within(budgetBytes, segments), ofLoops]);
     return found ?? fastestOf(this.#lastResorts(budgetBytes, segments));
   }
@@ -264,15 +268,11 @@ export class ProgramPlans {
     return stored.steps > SMALL && quick.predictedMs <= SLOW * stored.base.predictedMs;
   }
 
-  #quickWithin(
-    budgetBytes: number,
-    strategy: StrategyName = "auto",
-    segments: Level = "operation",
-  ): Candidate<Made> | null {
+  #quickWithin(budgetBytes: number, strategy: Strategy = auto, segments: Level = "operation"): Candidate<Made> | null {
     const forms = this.#loopForms(strategy);
-    const found = forms ? forms.within(budgetBytes, segments) : this.family(strategy, segments).within(budgetBytes);
+    const found = forms ? forms.within(budgetBytes, segments) : this.#family(strategy, segments).within(budgetBytes);
     const { asWritten } = this.#made();
-    if (strategy !== "auto") return found;
+    if (!strategy.isFree) return found;
     // With a free hand, what the user's checkpoints ask for is one more plan, and so are other kernels.
     const written = asWritten.arenaBytes <= budgetBytes ? asWritten : null;
     return fastestOf([found, written, this.#wideSearch().storedWithin(budgetBytes)]);
@@ -284,37 +284,40 @@ export class ProgramPlans {
     return plans.filter(({ arenaBytes }) => arenaBytes <= budgetBytes);
   }
 
-  #underMs(limitMs: number, { strategy = "auto", segments }: MemoryRequest): Candidate<Made> {
+  #underMs(limitMs: number, { strategy: name, segments }: MemoryRequest): Candidate<Made> {
+    const strategy = strategyNamed(name);
     const found = this.#loopForms(strategy)?.underMs(limitMs, segments);
-    const family = this.family(strategy, segments);
+    const family = this.#family(strategy, segments);
     // loops with a named reversal are as they are, whatever that takes
     const quick = found ?? family.slowedBy(Math.max(1, limitMs / family.base.predictedMs));
-    if (strategy !== "auto" || limitMs <= SLOW * this.storeAll.predictedMs) return quick;
+    if (!strategy.isFree || limitMs <= SLOW * this.storeAll.predictedMs) return quick;
     const wide = this.#wideSearch().underMs(limitMs, segments);
     return wide && isSmaller(wide, quick) ? wide : quick;
   }
 
   /** The smallest plan; loops do not run hundreds of times for the last few bytes. */
-  least({ strategy = "auto", segments }: MemoryRequest): Candidate<Made> {
-    const quick = this.#loopForms(strategy)?.least(segments) ?? this.family(strategy, segments).least();
-    return strategy === "auto" ? this.#leastOf(quick, segments) : quick;
+  least({ strategy: name, segments }: MemoryRequest): Candidate<Made> {
+    const strategy = strategyNamed(name);
+    const quick = this.#loopForms(strategy)?.least(segments) ?? this.#family(strategy, segments).least();
+    return strategy.isFree ? this.#leastOf(quick, segments) : quick;
   }
 
   /** The smallest plan there is, however long it takes. */
-  #smallest({ strategy = "auto", segments }: MemoryRequest): Candidate<Made> {
-    const [least, tight] = [this.least({ strategy, segments }), this.#loopForms(strategy)?.smallest(segments)];
+  #smallest({ strategy, segments }: MemoryRequest): Candidate<Made> {
+    const forms = this.#loopForms(strategyNamed(strategy));
+    const [least, tight] = [this.least({ strategy, segments }), forms?.smallest(segments)];
     return tight && isSmaller(tight, least) ? tight : least;
   }
 
   #leastOf(quick: Candidate<Made>, segments: Level | undefined): Candidate<Made> {
     this.#lookedFurther = true;
-    const others = [this.#wideSearch().least(segments), this.#loopRule("binomial")?.least()];
+    const others = [this.#wideSearch().least(segments), this.#loopRule(binomial)?.least()];
     const plans = [quick, this.#made().asWritten, ...others.filter((plan) => plan !== null && plan !== undefined)];
     return plans.reduce((a, b) => (isSmaller(b, a) ? b : a));
   }
 
   #wideSearch(): WideSearch {
-    this.#wide ??= new WideSearch(this.#made().stored, this.#loopForms("auto")?.small ?? []);
+    this.#wide ??= new WideSearch(this.#made().stored, this.#loopForms(auto)?.small ?? []);
     return this.#wide;
   }
 
@@ -334,14 +337,15 @@ export class ProgramPlans {
     return least.arenaBytes;
   }
 
-  #leastKnown({ strategy = "auto", segments }: MemoryRequest): Candidate<Made> {
+  #leastKnown({ strategy: name, segments }: MemoryRequest): Candidate<Made> {
+    const strategy = strategyNamed(name);
     const ofLoops = this.#loopForms(strategy)?.smallest(segments) ?? this.#loopRule(strategy, segments)?.leastKnown();
     return ofLoops ?? this.#made().stored.leastKnown(strategy, segments);
   }
 
   /** With loops that the planner may decide about: their forms. Strategies by name are about operations alone. */
-  #loopForms(strategy: StrategyName): LoopForms | null {
-    if (strategy !== "auto") return null;
+  #loopForms({ isFree }: Strategy): LoopForms | null {
+    if (!isFree) return null;
     if (this.#forms === undefined) {
       const { merged, stored } = this.#made();
       const groups = loopGroups(merged, this.#tools.costs);
@@ -363,33 +367,38 @@ export class ProgramPlans {
   }
 
   /** The plans of one strategy, from everything stored to the smallest; loops are as they are stored unless it is `auto`. */
-  curve(strategy: StrategyName, points: number): ReturnType<PlanFamily<Made>["curve"]> {
-    return this.#loopForms(strategy)?.curve(points) ?? this.family(strategy).curve(points);
+  curve(name: StrategyName, points: number): ReturnType<PlanFamily<Made>["curve"]> {
+    return this.#loopForms(strategyNamed(name))?.curve(points) ?? this.family(name).curve(points);
   }
 
   /** The plans of one strategy, loops as they are stored. */
-  family(strategy: StrategyName, segments: Level = "operation"): PlanFamily<Made> {
+  family(name: StrategyName, segments?: Level): PlanFamily<Made> {
+    return this.#family(strategyNamed(name), segments);
+  }
+
+  #family(strategy: Strategy, segments?: Level): PlanFamily<Made> {
     return this.#loopRule(strategy, segments) ?? this.#made().stored.family(strategy, segments);
   }
 
   /** The plans of a rule about loops; null for strategies about operations. */
-  #loopRule(strategy: StrategyName, segments: Level = "operation"): PlanFamily<Made> | null {
-    const key = `${strategy} of ${segments}s`;
+  #loopRule(strategy: Strategy, segments: Level = "operation"): PlanFamily<Made> | null {
+    const key = familyKey(strategy, segments);
     const known = this.#rules.get(key);
     if (known) return known;
     const { costs, assembler } = this.#tools;
     const { merged, storeAll } = this.#made();
-    const rungs = LoopRungs.of<Made>(
+    const levels = LoopLevels.of<Made>(
       [strategy, segments],
       () => loopGroups(merged, costs),
       () => storeAll,
       (scheduleOf) => {
         const graph = withSchedules(merged, scheduleOf, openCheckpoints(scheduleOf));
-        return candidateOf(assembler.make(graph, [assembler.fuse], { budgetBytes: UNREACHED }), strategy, this.#tools);
+        const made = assembler.make(graph, [assembler.fuse], { budgetBytes: UNREACHED });
+        return candidateOf(made, strategy.name, this.#tools);
       },
     );
-    if (!rungs) return null;
-    const family = new PlanFamily(storeAll, rungs);
+    if (!levels) return null;
+    const family = new PlanFamily(storeAll, levels);
     this.#rules.set(key, family);
     return family;
   }

@@ -6,27 +6,28 @@
 import { at } from "../base/invariant.ts";
 import type { Graph } from "../ir/graph.ts";
 import type { Pass } from "../passes/pass.ts";
-import { planConflicts } from "../plan/budget/conflicts.ts";
-import { PlanFamily } from "../plan/budget/family.ts";
-import { replayGraph } from "../plan/budget/replay.ts";
 import {
   type Candidate,
   type FamilyOptions,
-  Front,
   LARGE_OPS,
-  Ladder,
   type Realise,
+  RuleLevels,
+  TargetLevels,
   UNREACHED,
-} from "../plan/budget/rungs.ts";
+} from "../plan/budget/budget-levels.ts";
+import { planConflicts } from "../plan/budget/conflicts.ts";
+import { PlanFamily } from "../plan/budget/family.ts";
+import { replayGraph } from "../plan/budget/replay.ts";
 import { type SlicedProgram, sliceProgram } from "../plan/budget/slices.ts";
-import { SolvedFamily } from "../plan/budget/solved-family.ts";
 import { planMs } from "../plan/cost/model.ts";
-import { planCalmly } from "../plan/plan.ts";
+import { planLowArea } from "../plan/plan.ts";
 import type { Realised } from "../plan/recompute/arena.ts";
 import type { Level } from "../plan/recompute/levels.ts";
-import type { IntegerSolver } from "../plan/recompute/optimal.ts";
 import type { Sequence } from "../plan/recompute/problem.ts";
-import { noSolver, STRATEGY, type StrategyName } from "../plan/recompute/strategies.ts";
+import type { IntegerSolver } from "../plan/recompute/solver.ts";
+import type { Strategy } from "../plan/recompute/strategy.ts";
+import { SolvedFamily } from "../remat/solved-family.ts";
+import { noSolver } from "../remat/strategies.ts";
 import type { Assembler, Made } from "./assembler.ts";
 import type { PlannerHost } from "./host.ts";
 import type { TargetCosts } from "./node-costs.ts";
@@ -50,7 +51,7 @@ export function candidateOf(result: Made, strategy: string, { costs, request }: 
   return { strategy, arenaBytes: result.plan.height, predictedMs, result };
 }
 
-const familyKey = (strategy: string, segments: Level): string => `${strategy} of ${segments}s`;
+export const familyKey = ({ name }: Strategy, segments: Level): string => `${name} of ${segments}s`;
 
 export class GraphPlans {
   /** Everything stored. */
@@ -95,12 +96,12 @@ export class GraphPlans {
   #slices(): SlicedProgram {
     // The order with the lowest peak may hold much elsewhere, which replays would have to work around.
     const { program, plan } = this.base.result;
-    this.#sliced ??= sliceProgram(this.#graph, planCalmly(program, plan), this.#tools.costs);
+    this.#sliced ??= sliceProgram(this.#graph, planLowArea(program, plan), this.#tools.costs);
     return this.#sliced;
   }
 
   /** The smallest plan of a strategy; of a large program the smallest of those that were made so far. */
-  leastKnown(strategy: StrategyName, segments: Level = "operation"): Candidate<Made> {
+  leastKnown(strategy: Strategy, segments: Level = "operation"): Candidate<Made> {
     // to slice a large program just to find that no plan was made takes a fifth of its planning time
     if (this.steps > LARGE_OPS && !this.#families.has(familyKey(strategy, segments))) return this.base;
     return this.family(strategy, segments).leastKnown();
@@ -114,7 +115,7 @@ export class GraphPlans {
   }
 
   /** The plans of one strategy. */
-  family(strategy: StrategyName, segments: Level = "operation"): PlanFamily<Made> {
+  family(strategy: Strategy, segments: Level = "operation"): PlanFamily<Made> {
     const key = familyKey(strategy, segments);
     const known = this.#families.get(key);
     if (known) return known;
@@ -125,19 +126,19 @@ export class GraphPlans {
       persistentBytes: sliced.persistentBytes,
       strategy,
       effort: effortFor(problem.ops.length),
-      level: segments,
+      segments,
     };
     const realise: Realise<Made> = (sequence, target) => {
       const made = this.#realise(sliced, sequence, target);
-      return { ...made, result: { ...made.result, strategy } };
+      return { ...made, result: { ...made.result, strategy: strategy.name } };
     };
-    const { aims, solver: needs, rules: names } = STRATEGY[strategy];
-    const rules = (names?.(problem.ops.length) ?? []).map((rule) => this.family(rule, segments));
-    const Rungs = aims ? Ladder : Front;
+    const { aims, solver: needs } = strategy;
+    const rules = (strategy.rules?.(problem.ops.length) ?? []).map((rule) => this.family(rule, segments));
+    const Levels = aims ? TargetLevels : RuleLevels;
     const family =
       needs === "required"
         ? new SolvedFamily(problem, this.base, realise, { ...options, solver: this.#solver(), others: rules })
-        : new PlanFamily(this.base, new Rungs(problem, this.base, realise, options), rules);
+        : new PlanFamily(this.base, new Levels(problem, this.base, realise, options), rules);
     this.#families.set(key, family);
     return family;
   }

@@ -2,7 +2,7 @@
  * @file What the planner uses of the system where the system has it. It is handed to the planner, which looks for nothing by
  * itself: `tidemark/node` has a store of plans on disk and the package `highs`; elsewhere a solver is given as an option.
  */
-import type { IntegerSolver } from "../plan/recompute/optimal.ts";
+import type { IntegerSolver } from "../plan/recompute/solver.ts";
 import type { PlanStore } from "./plan-cache.ts";
 
 export interface PlannerHost {

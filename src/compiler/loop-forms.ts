@@ -11,13 +11,13 @@ import { at } from "../base/invariant.ts";
 import type { Graph } from "../ir/graph.ts";
 import { type LoopChoice, type LoopGroup, withChoice } from "../loops/groups.ts";
 import { LoopPlans } from "../loops/plans.ts";
+import { type Candidate, UNREACHED } from "../plan/budget/budget-levels.ts";
 import { isFaster, isSmaller } from "../plan/budget/family.ts";
-import { type Candidate, UNREACHED } from "../plan/budget/rungs.ts";
 import type { Level } from "../plan/recompute/levels.ts";
+import { auto } from "../plan/recompute/strategies.ts";
 import type { Made } from "./assembler.ts";
 import { candidateOf, GraphPlans, type PlanTools } from "./graph-plans.ts";
 
-const STRATEGY = "auto";
 /** Steps of a program of which more is searched. */
 export const SMALL = 64;
 /** The smallest plan takes at most so many times as long as the plan with a reasonable number of sweeps. */
@@ -46,7 +46,7 @@ export class LoopForms {
     const graph = withChoice(this.#graph, choice, this.#tools.costs);
     return candidateOf(
       this.#tools.assembler.make(graph, [this.#tools.assembler.fuse], { budgetBytes: UNREACHED }),
-      STRATEGY,
+      auto.name,
       this.#tools,
     );
   }
@@ -69,7 +69,7 @@ export class LoopForms {
     const graph = withChoice(this.#graph, choice, this.#tools.costs);
     const base = candidateOf(
       this.#tools.assembler.make(graph, [this.#tools.assembler.fuse], { budgetBytes: UNREACHED }),
-      STRATEGY,
+      auto.name,
       this.#tools,
     );
     return new GraphPlans(graph, base, this.#tools);
@@ -85,7 +85,7 @@ export class LoopForms {
       // All other plans of a family take longer than its first.
       const hopeless = best !== null && base.predictedMs >= best.predictedMs;
       if (!fits && hopeless) continue;
-      const found = fits ? base : plans.family(STRATEGY, segments).within(budgetBytes);
+      const found = fits ? base : plans.family(auto, segments).within(budgetBytes);
       if (found && isFaster(found, best)) best = found;
     }
     return best;
@@ -94,7 +94,7 @@ export class LoopForms {
   /** The smallest plan that does not run loops hundreds of times for the last few states. */
   least(segments?: Level): Candidate<Made> {
     const few = at(this.#forms, this.#forms.length - 1)()
-      .family(STRATEGY, segments)
+      .family(auto, segments)
       .least();
     const alone = this.#loops.at(this.#loops.few);
     const [slow, small] = [Math.max(few.predictedMs, alone.predictedMs), isSmaller(alone, few) ? alone : few];
@@ -127,7 +127,7 @@ export class LoopForms {
 
   /** The smallest plan there is, however long it takes. */
   smallest(segments?: Level): Candidate<Made> {
-    return this.#tightest().family(STRATEGY, segments).least();
+    return this.#tightest().family(auto, segments).least();
   }
 
   /** The smallest plan that is predicted to take no more than so long. */
@@ -137,7 +137,7 @@ export class LoopForms {
       const plans = form();
       const { predictedMs } = plans.base;
       if (predictedMs > limitMs) continue;
-      const found = plans.family(STRATEGY, segments).slowedBy(limitMs / predictedMs);
+      const found = plans.family(auto, segments).slowedBy(limitMs / predictedMs);
       if (best === null || isSmaller(found, best)) best = found;
     }
     return best && this.#fastestLike(best);

@@ -7,7 +7,7 @@
 import type { Value } from "../ir/graph.ts";
 import type { LoweredStep } from "../loops/lower/body.ts";
 import type { Lowered } from "../lower/lower.ts";
-import type { Candidate } from "../plan/budget/rungs.ts";
+import type { Candidate } from "../plan/budget/budget-levels.ts";
 import { idleValues, moveValues } from "../plan/move.ts";
 import { planUnlimited } from "../plan/plan.ts";
 import type { Plan } from "../plan/problem.ts";

@@ -21,7 +21,7 @@ import { graphKey, isPackable, type PackedGraph, packGraph, unpackGraph } from "
 import { sameType } from "../ir/type.ts";
 import { violations } from "../ir/verify.ts";
 import { allOps } from "../ops/all.ts";
-import type { Candidate } from "../plan/budget/rungs.ts";
+import type { Candidate } from "../plan/budget/budget-levels.ts";
 import { validate } from "../plan/validate.ts";
 import type { CostModel } from "../target/work.ts";
 import type { Made } from "./assembler.ts";

@@ -5,8 +5,8 @@
 import type { Graph } from "../ir/graph.ts";
 import type { Pass } from "../passes/pass.ts";
 import type { Level } from "../plan/recompute/levels.ts";
-import type { IntegerSolver } from "../plan/recompute/optimal.ts";
-import type { StrategyName } from "../plan/recompute/strategies.ts";
+import type { IntegerSolver } from "../plan/recompute/solver.ts";
+import type { StrategyName } from "../plan/recompute/strategy.ts";
 import type { CostModel } from "../target/work.ts";
 
 /** What is asked of memory. */

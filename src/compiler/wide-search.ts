@@ -11,49 +11,53 @@
  *
  * What is tried depends on the program's size alone, so the same question has the same answer, whatever was asked before.
  */
+
+import { type Candidate, LARGE_OPS } from "../plan/budget/budget-levels.ts";
 import { isFaster, isSmaller, type PlanFamily } from "../plan/budget/family.ts";
-import { type Candidate, LARGE_OPS } from "../plan/budget/rungs.ts";
 import type { Level } from "../plan/recompute/levels.ts";
-import type { StrategyName } from "../plan/recompute/strategies.ts";
+import {
+  calls,
+  chain,
+  everyK,
+  lookAhead,
+  minCut,
+  recomputeAll,
+  selective,
+  sqrt,
+} from "../plan/recompute/strategies.ts";
+import type { Strategy } from "../plan/recompute/strategy.ts";
 import type { Made } from "./assembler.ts";
 import type { GraphPlans } from "./graph-plans.ts";
 
 /** Rules: a handful of plans each. */
-const RULES = [
-  "recompute-all",
-  "every-k",
-  "sqrt",
-  "selective",
-  "min-cut",
-  "calls",
-] as const satisfies readonly StrategyName[];
+const RULES: readonly Strategy[] = [recomputeAll, everyK, sqrt, selective, minCut, calls];
 
 /**
  * What is tried for programs of at most so many steps, by fusion: the usual one, one stored value a kernel, one operation
  * a kernel. Planners that aim at bytes take as long as all rules together.
  */
-const TRIED: readonly { readonly steps: number; readonly strategies: readonly (readonly StrategyName[])[] }[] = [
+const TRIED: readonly { readonly steps: number; readonly strategies: readonly (readonly Strategy[])[] }[] = [
   {
     steps: 300,
     strategies: [
-      [...RULES, "chain", "look-ahead"],
-      [...RULES, "look-ahead"],
-      ["recompute-all", "every-k"],
+      [...RULES, chain, lookAhead],
+      [...RULES, lookAhead],
+      [recomputeAll, everyK],
     ],
   },
-  { steps: 1000, strategies: [RULES, ["recompute-all"], ["recompute-all"]] },
-  { steps: 3000, strategies: [["recompute-all", "every-k"], [], []] },
+  { steps: 1000, strategies: [RULES, [recomputeAll], [recomputeAll]] },
+  { steps: 3000, strategies: [[recomputeAll, everyK], [], []] },
 ];
 
 /** The same for forms whose loops hold less, most of which `auto` has looked at. */
 const TRIED_WITH_LOOPS: typeof TRIED = [
-  { steps: 300, strategies: [["recompute-all", "every-k"], ["recompute-all"], ["recompute-all"]] },
+  { steps: 300, strategies: [[recomputeAll, everyK], [recomputeAll], [recomputeAll]] },
 ];
 
 /** One graph under one way to fuse it. */
 interface Variant {
   readonly plans: GraphPlans;
-  readonly strategies: readonly StrategyName[];
+  readonly strategies: readonly Strategy[];
 }
 
 /** A graph under every way to fuse it. */

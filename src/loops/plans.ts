@@ -10,13 +10,13 @@
  *                                              largest stacks last, by one state or one iteration's rows a step
  * ```
  *
- * This is one descending sequence of choices, one rung per step; the real plans along it (plan/budget/stairs.ts) decide
+ * This is one descending sequence of choices, one level per step; the real plans along it (plan/budget/pareto-front.ts) decide
  * which one a budget gets, so that more bytes never cost time.
  */
 import { at } from "../base/invariant.ts";
+import type { Candidate } from "../plan/budget/budget-levels.ts";
 import { isSmaller } from "../plan/budget/family.ts";
-import type { Candidate } from "../plan/budget/rungs.ts";
-import { Stairs } from "../plan/budget/stairs.ts";
+import { ParetoFront } from "../plan/budget/pareto-front.ts";
 import type { LoopChoice, LoopForm, LoopGroup } from "./groups.ts";
 import { fewest, mixturesBetween, optionFor, optionsOf, type ReversalOption, slope } from "./options.ts";
 
@@ -76,7 +76,7 @@ export class LoopPlans<R> {
   readonly #picks: readonly Picks[];
   readonly #realise: (choice: LoopChoice) => Candidate<R>;
   readonly #made = new Map<string, Candidate<R>>();
-  #stairs: Stairs<R> | undefined;
+  #front: ParetoFront<R> | undefined;
 
   constructor(groups: readonly LoopGroup[], realise: (choice: LoopChoice) => Candidate<R>) {
     this.#groups = groups;
@@ -106,17 +106,22 @@ export class LoopPlans<R> {
   within(budgetBytes: number): Candidate<R> | null {
     const top = this.at(at(this.levels, 0));
     if (top.arenaBytes <= budgetBytes) return top;
-    this.#stairs ??= this.#descent(top);
-    return this.#stairs.within(budgetBytes);
+    this.#front ??= this.#descent(top);
+    return this.#front.within(budgetBytes);
   }
 
-  /** The descent from everything stacked to the fewest states, one rung per step. */
-  #descent(top: Candidate<R>): Stairs<R> {
+  /** The descent from everything stacked to the fewest states, one level per step. */
+  #descent(top: Candidate<R>): ParetoFront<R> {
     const steps = paretoSteps(this.#steps());
-    const climb = (rung: number): readonly Candidate<R>[] => [
-      this.at(choiceOf(this.#groups, at(steps, rung - 1).forms)),
+    const plansAt = (level: number): readonly Candidate<R>[] => [
+      this.at(choiceOf(this.#groups, at(steps, level - 1).forms)),
     ];
-    return new Stairs(top, { count: steps.length, aims: false, targetOf: () => Number.POSITIVE_INFINITY, climb });
+    return new ParetoFront(top, {
+      count: steps.length,
+      aims: false,
+      targetOf: () => Number.POSITIVE_INFINITY,
+      plansAt,
+    });
   }
 
   #steps(): readonly DescentStep[] {

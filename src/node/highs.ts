@@ -9,7 +9,7 @@ import { dirname } from "node:path";
 import { createContext, runInContext } from "node:vm";
 import { TidemarkError } from "../base/errors.ts";
 import { type Highs, highsSolver } from "../plan/recompute/highs.ts";
-import type { IntegerSolver } from "../plan/recompute/optimal.ts";
+import type { IntegerSolver } from "../plan/recompute/solver.ts";
 
 const require = createRequire(import.meta.url);
 

@@ -33,8 +33,8 @@ import type { Program } from "./program.ts";
  * learning rate, a norm), and computing that early costs almost nothing.
  */
 export const SLACKS: readonly number[] = [0, 1 / 4096, 1 / 64];
-/** How much higher than the lowest peak that of a calm order may be. */
-const CALM = 1.05;
+/** How much higher than the lowest peak that of an order with a low average may be. */
+const LOW_AREA_PEAK = 1.05;
 /** Orders improved in each round. */
 const STARTS = 3;
 /** Bytes that the peak must fall for each byte copied at the end of every run. */
@@ -82,11 +82,11 @@ export function orderSteps(program: Program, work: number = WORK): Program {
 }
 
 /**
- * The program in an order with little live on average, at a peak of at most `CALM` times that of `lowest`, which is the same
- * program with its steps ordered. For whoever computes values again: that lowers the peak in other ways, but cannot end what
- * waits for its reader away from the peak.
+ * The program in an order with few bytes live on average (a small area under its profile), at a peak of at most `LOW_AREA_PEAK`
+ * times that of `lowest`, the same program with its steps ordered. Recomputation starts from it: that lowers the peak in other
+ * ways, but cannot shorten the life of values that wait for their readers away from the peak.
  */
-export function calmSteps(program: Program, lowest: Program): Program {
+export function lowAreaOrder(program: Program, lowest: Program): Program {
   if (program.spaces.length > 1) return program;
   const model = modelOf(program);
   const [lists, memory, given] = [new ListScheduler(model), new Memory(model), givenOrder(model)];
@@ -96,7 +96,7 @@ export function calmSteps(program: Program, lowest: Program): Program {
   const settled = lists.order(low, 0, bytes);
   const early = SLACKS.map((share) => lists.order(given, Math.floor(bytes * share)));
   const all = [low, settled, given, ...early].map((order) => ({ order, peak: peakOf(memory, order) }));
-  const allowed = all.filter(({ peak }) => peak.bytes <= CALM * bytes);
+  const allowed = all.filter(({ peak }) => peak.bytes <= LOW_AREA_PEAK * bytes);
   const { order } = allowed.reduce((a, b) => (b.peak.area < a.peak.area ? b : a));
   return { ...program, steps: Array.from(order, (step) => at(program.steps, step)) };
 }

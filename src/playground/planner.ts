@@ -8,7 +8,7 @@ import { at } from "../base/invariant.ts";
 import { emitProgram, pagesOf } from "../codegen/wasm/program.ts";
 import type { ProgramPlans } from "../compiler/assemble.ts";
 import type { Made } from "../compiler/assembler.ts";
-import type { Candidate } from "../plan/budget/rungs.ts";
+import type { Candidate } from "../plan/budget/budget-levels.ts";
 import type { Plan } from "../plan/problem.ts";
 import { wasmTarget } from "../runtime/wasm-target.ts";
 import type { AnyFunction } from "../trace/function.ts";

@@ -6,7 +6,7 @@ import { formatBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
 import type { ProgramPlans } from "../compiler/assemble.ts";
 import type { Made } from "../compiler/assembler.ts";
-import type { Candidate } from "../plan/budget/rungs.ts";
+import type { Candidate } from "../plan/budget/budget-levels.ts";
 import { planJson } from "../plan/json.ts";
 import { type Plan, withCapacity } from "../plan/problem.ts";
 import type { CurvePoint, PlanReply, ViewCurve, ViewEntry } from "./data.ts";

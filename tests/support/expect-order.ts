@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import { at } from "../../src/base/invariant.ts";
 import type { ProgramPlans } from "../../src/compiler/assemble.ts";
 import type { Made } from "../../src/compiler/assembler.ts";
-import type { Candidate } from "../../src/plan/budget/rungs.ts";
+import type { Candidate } from "../../src/plan/budget/budget-levels.ts";
 
 /** Asks for budgets from everything stored to the smallest, and around the bytes of every plan that was given. */
 export function expectOrder(plans: ProgramPlans, count: number): readonly Candidate<Made>[] {

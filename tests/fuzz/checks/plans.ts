@@ -9,15 +9,16 @@ import type { Made } from "../../../src/compiler/assembler.ts";
 import { PATIENCE, SMALL } from "../../../src/compiler/loop-forms.ts";
 import type { PlanStore } from "../../../src/compiler/plan-cache.ts";
 import type { MemoryRequest } from "../../../src/compiler/request.ts";
-import type { Candidate } from "../../../src/plan/budget/rungs.ts";
-import { STRATEGIES, type StrategyName } from "../../../src/plan/recompute/strategies.ts";
+import type { Candidate } from "../../../src/plan/budget/budget-levels.ts";
+import type { StrategyName } from "../../../src/plan/recompute/strategy.ts";
+import { STRATEGY_NAMES } from "../../../src/remat/strategies.ts";
 import type { AnyFunction } from "../../../src/trace/function.ts";
 import { testHost } from "../../support/host.ts";
 import type { Arguments } from "../program.ts";
 import { isRefusal, type Session, textOf } from "./session.ts";
 
 /** All that need no solver of integer programs; `auto` is what they are compared with. */
-export const COMPARED = STRATEGIES.filter((name) => name !== "optimal" && name !== "auto");
+export const COMPARED = STRATEGY_NAMES.filter((name) => name !== "optimal" && name !== "auto");
 
 /** Predicted times are sums in different orders. */
 const SLACK = 1 + 1e-9;
