@@ -301,7 +301,8 @@ class ContractSchedule {
       ? { kind: "fma", sum, a, b }
       : storing({ ...sum, value: call("add", [memories.read(this.sum, sum.index), call("mul", [a, b])]) });
     const body = [...this.#take(left, varIndex(l)), ...this.#take(right, varIndex(l)), ...this.#sums([one])];
-    return loop(l, where(this.#inRun(varIndex(this.step), varIndex(l)), body));
+    // written out, so that compilers read the elements of one place while they multiply those of the one before
+    return loop(l, where(this.#inRun(varIndex(this.step), varIndex(l)), body), true);
   }
 
   /** What one step does, from tile to sums. */
