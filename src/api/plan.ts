@@ -32,14 +32,14 @@ export interface PlanInfo {
   readonly graph: Graph;
   readonly plan: Plan;
   readonly arenaBytes: number;
-  /** With nothing computed again, and loops that keep all that their reverses read. */
+  /** With nothing recomputed, and loops that keep all that their reverses read. */
   readonly storeAllArenaBytes: number;
   /** What it is for, and with `target: "auto"` why it is not for a faster one. */
   readonly target: string;
   readonly targetNote: string | null;
-  /** Which strategy decided what is computed again. */
+  /** Which strategy decided what is recomputed. */
   readonly strategy: string;
-  /** How long a run should take, and the same as a multiple of what it would take with nothing computed again. */
+  /** How long a run should take, and the same as a multiple of what it would take with nothing recomputed. */
   readonly predictedMs: number;
   readonly slowdown: number;
   /**

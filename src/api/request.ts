@@ -35,7 +35,7 @@ export interface PlanningOptions {
    */
   readonly static?: readonly number[];
   /**
-   * The most bytes that the arena may take: `"64MB"`, `"16MiB"` or a number; what does not fit is computed again. `"min"`:
+   * The most bytes that the arena may take: `"64MB"`, `"16MiB"` or a number; what does not fit is recomputed. `"min"`:
    * as few as possible.
    */
   readonly memory?: string | number;

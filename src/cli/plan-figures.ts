@@ -11,7 +11,7 @@ import { formatBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import { ProgramPlans } from "../compiler/assemble.ts";
-import type { Made } from "../compiler/assembler.ts";
+import type { PlannedProgram } from "../compiler/assembler.ts";
 import type { TargetCosts } from "../compiler/node-costs.ts";
 import { type MemoryRequest, PLAIN_REQUEST, type PlanProgress } from "../compiler/request.ts";
 import type { Graph, Node } from "../ir/graph.ts";
@@ -215,7 +215,7 @@ export function planLoaded(loaded: Loaded, settings: PlanSettings): PlanOutcome 
   const chosen = planOrError(() => plans.choose(memory));
   const planMs = performance.now() - started;
   const refusal = chosen instanceof TidemarkError ? chosen : null;
-  const least = (): Candidate<Made> => plans.least(memory);
+  const least = (): Candidate<PlannedProgram> => plans.least(memory);
   const best = chosen instanceof TidemarkError ? least() : chosen;
   const { result, predictedMs, strategy, proof } = best;
   const capacity = refusal ? Number.POSITIVE_INFINITY : (memory.budgetBytes ?? Number.POSITIVE_INFINITY);

@@ -4,7 +4,7 @@
  * ```
  *   graph ─ passes ─→ before fusion ─ fuse, lower, plan ─→ everything stored ─ fits ─────────────────→ done
  *                          ▲                                     │ does not
- *                          │                                 slices: what can be computed again, at what cost
+ *                          │                                 slices: what can be recomputed, at what cost
  *                    a graph with replays ←─ sequence ←─ planner of recomputation ←─╮
  *                          │                                                        │ where the arena is above the target
  *                          ╰──────── fuse, lower, plan ─→ a real plan ──────────────╯
@@ -32,7 +32,7 @@ import { auto, binomial } from "../plan/recompute/strategies.ts";
 import type { Strategy, StrategyName } from "../plan/recompute/strategy.ts";
 import { strategyNamed } from "../remat/strategies.ts";
 import { arenaSpace, type TargetDescription } from "../target/description.ts";
-import { Assembler, type Made } from "./assembler.ts";
+import { Assembler, type PlannedProgram } from "./assembler.ts";
 import { placedProgram } from "./bind.ts";
 import { candidateOf, familyKey, GraphPlans, type PlanTools } from "./graph-plans.ts";
 import { NO_HOST, type PlannerHost } from "./host.ts";
@@ -51,7 +51,7 @@ import {
 import { requireTypes } from "./types.ts";
 import { fastestOf, WideSearch } from "./wide-search.ts";
 
-/** A placed program and what it was chosen from. */
+/** A placed program, and the figures of the plans that it was chosen from. */
 export interface ChosenProgram extends PlacedProgram {
   readonly strategy: string;
   readonly predictedMs: number;
@@ -62,18 +62,18 @@ export interface ChosenProgram extends PlacedProgram {
   readonly planCached: boolean;
 }
 
-/** What all plans of a program share. */
-interface Base {
+/** Plans that all requests of a program share. */
+interface CommonPlans {
   /** Everything stored but what loops do that users named a reversal for. */
-  readonly storeAll: Candidate<Made>;
+  readonly storeAll: Candidate<PlannedProgram>;
   /** That is stored too: what plans are compared with. */
-  readonly baseline: Candidate<Made>;
-  readonly asWritten: Candidate<Made>;
+  readonly baseline: Candidate<PlannedProgram>;
+  readonly asWritten: Candidate<PlannedProgram>;
   readonly stored: GraphPlans;
   readonly merged: Graph;
 }
 
-function baseOf(graph: Graph, tools: PlanTools): Base {
+function commonPlans(graph: Graph, tools: PlanTools): CommonPlans {
   const { assembler, costs, request } = tools;
   const { passes, validate } = request;
   const cleaned = runPasses(graph, passes ?? pipeline, { verify: validate });
@@ -94,7 +94,7 @@ function baseOf(graph: Graph, tools: PlanTools): Base {
 }
 
 /** The program whose loops keep what their reverses read, whatever reversal was named for them. */
-function loopsStored(cleaned: Graph, tools: PlanTools): Candidate<Made> {
+function loopsStored(cleaned: Graph, tools: PlanTools): Candidate<PlannedProgram> {
   const bare = mergeReplays.run(rewindLoops(cleaned, { ...userDecisions, counted: () => null }));
   const merged = smallerResiduals.run(bare);
   return candidateOf(
@@ -128,9 +128,9 @@ export class ProgramPlans {
   readonly #graph: Graph;
   readonly #tools: PlanTools;
   readonly #cache: PlanCache | null;
-  #base: Base | undefined;
+  #common: CommonPlans | undefined;
   #forms: LoopForms | null | undefined;
-  readonly #rules = new Map<string, PlanFamily<Made>>();
+  readonly #rules = new Map<string, PlanFamily<PlannedProgram>>();
   #wide: WideSearch | undefined;
   /** Whether the smallest plan of all was looked for. */
   #lookedFurther = false;
@@ -154,35 +154,36 @@ export class ProgramPlans {
     this.#cache = cacheOf(source, this.#tools);
   }
 
-  /** What all plans share: passes, fusion, and the plan in which everything is stored. */
-  #made(): Base {
-    this.#base ??= baseOf(this.#graph, this.#tools);
-    return this.#base;
+  /** After passes and fusion: the plans with everything stored. */
+  #commonPlans(): CommonPlans {
+    this.#common ??= commonPlans(this.#graph, this.#tools);
+    return this.#common;
   }
 
-  /** What nodes take on the target. */
+  /** Costs of nodes on the target. */
   get costs(): TargetCosts {
     return this.#tools.costs;
   }
 
-  get storeAll(): Candidate<Made> {
-    return this.#made().storeAll;
+  get storeAll(): Candidate<PlannedProgram> {
+    return this.#commonPlans().storeAll;
   }
 
   /** The numbers of everything stored, loops too, which a plan from the cache comes with. */
   get storeAllFigures(): ChosenPlan["storeAll"] {
-    const { arenaBytes, predictedMs } = this.#base?.baseline ?? this.#restored?.storeAll ?? this.#made().baseline;
+    const { arenaBytes, predictedMs } =
+      this.#common?.baseline ?? this.#restored?.storeAll ?? this.#commonPlans().baseline;
     return { arenaBytes, predictedMs };
   }
 
   /**
-   * What is asked for; throws `PlanInfeasible` where there is no such plan. What the target's memory cannot hold is moved to
-   * its other memory where it has one, and else computed again.
+   * The plan that is asked for; throws `PlanInfeasible` where there is none. Values that the target's memory cannot hold are
+   * moved to its other memory where it has one, and recomputed otherwise.
    */
-  choose(memory: MemoryRequest = this.#tools.request.memory): Candidate<Made> {
+  choose(memory: MemoryRequest = this.#tools.request.memory): Candidate<PlannedProgram> {
     const { capacity } = arenaSpace(this.#tools.assembler.target);
     const budgetBytes = Math.min(memory.budgetBytes ?? capacity, capacity);
-    const within = (asked: MemoryRequest): Candidate<Made> | null =>
+    const within = (asked: MemoryRequest): Candidate<PlannedProgram> | null =>
       fitted(this.#search(asked), budgetBytes, this.#tools);
     const budgeted = { ...memory, budgetBytes };
     const first = within(memory.budgetBytes === undefined ? memory : budgeted);
@@ -192,52 +193,52 @@ export class ProgramPlans {
     return chosen;
   }
 
-  #search(request: MemoryRequest): Candidate<Made> {
+  #search(request: MemoryRequest): Candidate<PlannedProgram> {
     const worth = !asksNothing(request) || this.#graph.nodes.length >= LEAST_NODES;
-    // what a solver has proven cannot be checked when it is read
+    // a proof cannot be checked when the plan is read
     const isProven = strategyNamed(request.strategy).solver === "required";
     const cache = worth && !isProven ? this.#cache : null;
-    let found = cache?.plan(memoryKey(request), this.#tools, request.budgetBytes);
+    let restored = cache?.plan(memoryKey(request), this.#tools, request.budgetBytes);
     this.#isNew = false;
-    const isSearched = !found && !asksNothing(request) && this.#graph.nodes.length >= LEAST_SEARCHED;
-    // who wants to be told of plans gets them made here
-    if (cache?.hasElsewhere && isSearched && !this.#tools.request.progress) {
-      cache.makeElsewhere(request, memoryKey(request));
-      found = cache.plan(memoryKey(request), this.#tools, request.budgetBytes);
+    const isSearched = !restored && !asksNothing(request) && this.#graph.nodes.length >= LEAST_SEARCHED;
+    // progress can be reported from this process alone
+    if (cache?.hasPlanProcess && isSearched && !this.#tools.request.progress) {
+      cache.planInProcess(request, memoryKey(request));
+      restored = cache.plan(memoryKey(request), this.#tools, request.budgetBytes);
       this.#isNew = true;
     }
-    if (found) {
-      this.#restored = { ...found, request };
+    if (restored) {
+      this.#restored = { ...restored, request };
       this.#isKept = true;
-      return found.chosen;
+      return restored.chosen;
     }
     const started = performance.now();
     const chosen = this.#choose(request);
     if (cache?.wants(performance.now() - started)) {
       this.#isKept = true;
-      cache.keepPlan(memoryKey(request), { chosen, storeAll: this.#made().baseline });
+      cache.keepPlan(memoryKey(request), { chosen, storeAll: this.#commonPlans().baseline });
     }
     return chosen;
   }
 
   /** Whether a plan that was chosen came from the cache. */
-  isCached(chosen: Candidate<Made>): boolean {
+  isCached(chosen: Candidate<PlannedProgram>): boolean {
     return this.#restored?.chosen === chosen && !this.#isNew;
   }
 
-  #choose(request: MemoryRequest): Candidate<Made> {
+  #choose(request: MemoryRequest): Candidate<PlannedProgram> {
     const { budgetBytes, strategy } = request;
-    if (asksNothing(request)) return this.#made().asWritten;
-    const found = this.#find(request);
-    if (found) return found;
+    if (asksNothing(request)) return this.#commonPlans().asWritten;
+    const plan = this.#find(request);
+    if (plan) return plan;
     const smallest = this.#smallest(request);
-    const { plan } = smallest.result;
-    if (plan.program.spaces.length > 1) return smallest;
-    const limited = withCapacity(plan, budgetBytes ?? Number.POSITIVE_INFINITY);
-    throw planInfeasible(limited, !strategyNamed(strategy).recomputesNothing);
+    const { program } = smallest.result.plan;
+    if (program.spaces.length > 1) return smallest;
+    const budgeted = withCapacity(smallest.result.plan, budgetBytes ?? Number.POSITIVE_INFINITY);
+    throw planInfeasible(budgeted, !strategyNamed(strategy).recomputesNothing);
   }
 
-  #find(request: MemoryRequest): Candidate<Made> | null {
+  #find(request: MemoryRequest): Candidate<PlannedProgram> | null {
     const { budgetBytes, least, maxSlowdown, segments } = request;
     const strategy = strategyNamed(request.strategy);
     if (least) return this.least(request);
@@ -248,76 +249,84 @@ export class ProgramPlans {
     return strategy.aims ? family.base : family.least();
   }
 
-  #within(budgetBytes: number, { strategy: name, segments }: MemoryRequest): Candidate<Made> | null {
+  #within(budgetBytes: number, { strategy: name, segments }: MemoryRequest): Candidate<PlannedProgram> | null {
     const strategy = strategyNamed(name);
     const quick = this.#quickWithin(budgetBytes, strategy, segments);
     if (this.#isEnough(quick) || !strategy.isFree) return quick;
     const ofLoops = this.#loopRule(binomial)?.within(budgetBytes) ?? null;
-    const found = fastestOf([quick, this.#wideSearch().within(budgetBytes, segments), ofLoops]);
-    return found ?? fastestOf(this.#lastResorts(budgetBytes, segments));
+    const fastest = fastestOf([quick, this.#wideSearch().within(budgetBytes, segments), ofLoops]);
+    return fastest ?? fastestOf(this.#lastResorts(budgetBytes, segments));
   }
 
   /**
-   * Whether what the quick search found is the answer; in small programs, for which all is soon tried, only the fastest. With
-   * loops it has looked at many forms already, and most of them take longer.
+   * Whether the plan of the quick search is the answer; in small programs, for which everything is soon tried, only the fastest
+   * plan is. With loops the quick search has looked at many forms already, and most of them take longer.
    */
-  #isEnough(quick: Candidate<Made> | null): boolean {
-    const { stored } = this.#made();
+  #isEnough(quick: Candidate<PlannedProgram> | null): boolean {
+    const { stored } = this.#commonPlans();
     if (quick === null) return false;
     if (quick === this.#quickWithin(Number.POSITIVE_INFINITY)) return true;
     return stored.steps > SMALL && quick.predictedMs <= SLOW * stored.base.predictedMs;
   }
 
-  #quickWithin(budgetBytes: number, strategy: Strategy = auto, segments: Level = "operation"): Candidate<Made> | null {
+  #quickWithin(
+    budgetBytes: number,
+    strategy: Strategy = auto,
+    segments: Level = "operation",
+  ): Candidate<PlannedProgram> | null {
     const forms = this.#loopForms(strategy);
-    const found = forms ? forms.within(budgetBytes, segments) : this.#family(strategy, segments).within(budgetBytes);
-    const { asWritten } = this.#made();
-    if (!strategy.isFree) return found;
-    // With a free hand, what the user's checkpoints ask for is one more plan, and so are other kernels.
+    const searched = forms ? forms.within(budgetBytes, segments) : this.#family(strategy, segments).within(budgetBytes);
+    const { asWritten } = this.#commonPlans();
+    if (!strategy.isFree) return searched;
+    // `auto` also considers the plan with the user's checkpoints, and plans with other kernels.
     const written = asWritten.arenaBytes <= budgetBytes ? asWritten : null;
-    return fastestOf([found, written, this.#wideSearch().storedWithin(budgetBytes)]);
+    return fastestOf([searched, written, this.#wideSearch().storedWithin(budgetBytes)]);
   }
 
   /** The smallest plans, where they are within a budget: loops may be reversed in ways that no step of a search comes to. */
-  #lastResorts(budgetBytes: number, segments: Level | undefined): readonly Candidate<Made>[] {
+  #lastResorts(budgetBytes: number, segments: Level | undefined): readonly Candidate<PlannedProgram>[] {
     const plans = [this.least({ segments }), this.#smallest({ segments })];
     return plans.filter(({ arenaBytes }) => arenaBytes <= budgetBytes);
   }
 
-  #underMs(limitMs: number, { strategy: name, segments }: MemoryRequest): Candidate<Made> {
+  #underMs(limitMs: number, { strategy: name, segments }: MemoryRequest): Candidate<PlannedProgram> {
     const strategy = strategyNamed(name);
-    const found = this.#loopForms(strategy)?.underMs(limitMs, segments);
+    const ofLoops = this.#loopForms(strategy)?.underMs(limitMs, segments);
     const family = this.#family(strategy, segments);
-    // loops with a named reversal are as they are, whatever that takes
-    const quick = found ?? family.slowedBy(Math.max(1, limitMs / family.base.predictedMs));
+    // a reversal that the user named is kept even where it takes longer
+    const quick = ofLoops ?? family.slowedBy(Math.max(1, limitMs / family.base.predictedMs));
     if (!strategy.isFree || limitMs <= SLOW * this.storeAll.predictedMs) return quick;
     const wide = this.#wideSearch().underMs(limitMs, segments);
     return wide && isSmaller(wide, quick) ? wide : quick;
   }
 
   /** The smallest plan; loops do not run hundreds of times for the last few bytes. */
-  least({ strategy: name, segments }: MemoryRequest): Candidate<Made> {
+  least({ strategy: name, segments }: MemoryRequest): Candidate<PlannedProgram> {
     const strategy = strategyNamed(name);
     const quick = this.#loopForms(strategy)?.least(segments) ?? this.#family(strategy, segments).least();
     return strategy.isFree ? this.#leastOf(quick, segments) : quick;
   }
 
   /** The smallest plan there is, however long it takes. */
-  #smallest({ strategy, segments }: MemoryRequest): Candidate<Made> {
+  #smallest({ strategy, segments }: MemoryRequest): Candidate<PlannedProgram> {
     const forms = this.#loopForms(strategyNamed(strategy));
     const [least, tight] = [this.least({ strategy, segments }), forms?.smallest(segments)];
     return tight && isSmaller(tight, least) ? tight : least;
   }
 
-  #leastOf(quick: Candidate<Made>, segments: Level | undefined): Candidate<Made> {
+  #leastOf(quick: Candidate<PlannedProgram>, segments: Level | undefined): Candidate<PlannedProgram> {
     this.#lookedFurther = true;
     const others = [this.#wideSearch().least(segments), this.#loopRule(binomial)?.least()];
-    const plans = [quick, this.#made().asWritten, ...others.filter((plan) => plan !== null && plan !== undefined)];
+    const plans = [
+      quick,
+      this.#commonPlans().asWritten,
+      ...others.filter((plan) => plan !== null && plan !== undefined),
+    ];
     return plans.reduce((a, b) => (isSmaller(b, a) ? b : a));
   }
 
   #wideSearch(): WideSearch {
-    this.#wide ??= new WideSearch(this.#made().stored, this.#loopForms(auto)?.small ?? []);
+    this.#wide ??= new WideSearch(this.#commonPlans().stored, this.#loopForms(auto)?.small ?? []);
     return this.#wide;
   }
 
@@ -327,27 +336,27 @@ export class ProgramPlans {
    */
   leastKnownBytes(request: MemoryRequest = this.#tools.request.memory): number {
     const { chosen } = this.#restored ?? {};
-    const known = chosen && this.#cache?.bytes("least", memoryKey(request), chosen.arenaBytes);
-    if (typeof known === "number") return known;
-    // what a plan from the cache was chosen from
-    if (this.#restored && !this.#base) this.#choose(this.#restored.request);
-    const isLooked = request.least || this.#lookedFurther || this.#made().stored.steps <= SMALL;
+    const kept = chosen && this.#cache?.bytes("least", memoryKey(request), chosen.arenaBytes);
+    if (typeof kept === "number") return kept;
+    // the plans that a plan from the cache was chosen from
+    if (this.#restored && !this.#common) this.#choose(this.#restored.request);
+    const isLooked = request.least || this.#lookedFurther || this.#commonPlans().stored.steps <= SMALL;
     const least = isLooked ? this.#smallest(request) : this.#leastKnown(request);
     if (this.#isKept) this.#cache?.keepBytes("least", memoryKey(request), least.arenaBytes);
     return least.arenaBytes;
   }
 
-  #leastKnown({ strategy: name, segments }: MemoryRequest): Candidate<Made> {
+  #leastKnown({ strategy: name, segments }: MemoryRequest): Candidate<PlannedProgram> {
     const strategy = strategyNamed(name);
     const ofLoops = this.#loopForms(strategy)?.smallest(segments) ?? this.#loopRule(strategy, segments)?.leastKnown();
-    return ofLoops ?? this.#made().stored.leastKnown(strategy, segments);
+    return ofLoops ?? this.#commonPlans().stored.leastKnown(strategy, segments);
   }
 
   /** With loops that the planner may decide about: their forms. Strategies by name are about operations alone. */
   #loopForms({ isFree }: Strategy): LoopForms | null {
     if (!isFree) return null;
     if (this.#forms === undefined) {
-      const { merged, stored } = this.#made();
+      const { merged, stored } = this.#commonPlans();
       const groups = loopGroups(merged, this.#tools.costs);
       this.#forms = groups.length === 0 ? null : new LoopForms(merged, stored, groups, this.#tools);
     }
@@ -355,39 +364,39 @@ export class ProgramPlans {
   }
 
   /** A plan with its kernels bound to addresses. */
-  placed(chosen: Candidate<Made>, planMs: number, base = 0): ChosenProgram {
+  placed(chosen: Candidate<PlannedProgram>, planMs: number, base = 0): ChosenProgram {
     const { strategy, predictedMs, proof } = chosen;
     const about = { strategy, predictedMs, proof, storeAll: this.storeAllFigures, planCached: this.isCached(chosen) };
     return { ...placedProgram(chosen.result, planMs, base), ...about };
   }
 
-  /** What arguments, or results and what persists, take together: no plan is smaller. */
+  /** Bytes of the arguments, or of results and persistent values: no plan is smaller. */
   floorBytes(): number {
     return endsBytes(this.storeAll.result.plan.program);
   }
 
   /** The plans of one strategy, from everything stored to the smallest; loops are as they are stored unless it is `auto`. */
-  curve(name: StrategyName, points: number): ReturnType<PlanFamily<Made>["curve"]> {
+  curve(name: StrategyName, points: number): ReturnType<PlanFamily<PlannedProgram>["curve"]> {
     return this.#loopForms(strategyNamed(name))?.curve(points) ?? this.family(name).curve(points);
   }
 
   /** The plans of one strategy, loops as they are stored. */
-  family(name: StrategyName, segments?: Level): PlanFamily<Made> {
+  family(name: StrategyName, segments?: Level): PlanFamily<PlannedProgram> {
     return this.#family(strategyNamed(name), segments);
   }
 
-  #family(strategy: Strategy, segments?: Level): PlanFamily<Made> {
-    return this.#loopRule(strategy, segments) ?? this.#made().stored.family(strategy, segments);
+  #family(strategy: Strategy, segments?: Level): PlanFamily<PlannedProgram> {
+    return this.#loopRule(strategy, segments) ?? this.#commonPlans().stored.family(strategy, segments);
   }
 
   /** The plans of a rule about loops; null for strategies about operations. */
-  #loopRule(strategy: Strategy, segments: Level = "operation"): PlanFamily<Made> | null {
+  #loopRule(strategy: Strategy, segments: Level = "operation"): PlanFamily<PlannedProgram> | null {
     const key = familyKey(strategy, segments);
-    const known = this.#rules.get(key);
-    if (known) return known;
+    const earlier = this.#rules.get(key);
+    if (earlier) return earlier;
     const { costs, assembler } = this.#tools;
-    const { merged, storeAll } = this.#made();
-    const levels = LoopLevels.of<Made>(
+    const { merged, storeAll } = this.#commonPlans();
+    const levels = LoopLevels.of<PlannedProgram>(
       [strategy, segments],
       () => loopGroups(merged, costs),
       () => storeAll,

@@ -59,7 +59,7 @@ function kernelStep(node: Node, { kernel, values }: Lowered, pairs: Pairs): Plan
 }
 
 /** A graph after fusion with its plan; kernels are there, addresses are not yet bound to them. */
-export interface Made {
+export interface PlannedProgram {
   readonly graph: Graph;
   /** Before its steps were ordered. */
   readonly program: Program;
@@ -93,7 +93,7 @@ export class Assembler {
   }
 
   /** Plans a variant of the program; `passes` are still to be run on it. */
-  make(graph: Graph, passes: readonly Pass[], { budgetBytes = 0, quick = false }: VariantOptions = {}): Made {
+  make(graph: Graph, passes: readonly Pass[], { budgetBytes = 0, quick = false }: VariantOptions = {}): PlannedProgram {
     const optimised = runPasses(graph, passes, { verify: this.#validate });
     const { program, lowered, controls } = this.#program(optimised, quick);
     const given = budgetBytes > 0 ? planUnlimited(program, { keepOrder: true }) : null;
@@ -104,13 +104,13 @@ export class Assembler {
   }
 
   /** The same for a graph whose nodes are in the order that was planned, with the places that were found for its buffers. */
-  remake(graph: Graph, placement: Pick<Plan, "offsets" | "strategy">): Made {
-    const made = this.#program(graph);
-    return { graph, ...made, plan: planAsPlaced(made.program, placement) };
+  remake(graph: Graph, placement: Pick<Plan, "offsets" | "strategy">): PlannedProgram {
+    const parts = this.#program(graph);
+    return { graph, ...parts, plan: planAsPlaced(parts.program, placement) };
   }
 
   /** The steps of a graph after fusion. */
-  #program(optimised: Graph, quick = false): Omit<Made, "graph" | "plan"> {
+  #program(optimised: Graph, quick = false): Omit<PlannedProgram, "graph" | "plan"> {
     const { donated = [], persistent = [] } = this.#source;
     const lowered = new Map<Node, Lowered>();
     const controls = new Map<Node, LoweredStep>();
@@ -168,10 +168,10 @@ export class Assembler {
   }
 
   #kernelStep(node: Node, lowered: Map<Node, Lowered>): PlanStep {
-    const made = this.lower(node);
-    lowered.set(node, made);
-    const pairs = this.#pairs.get(made.kernel) ?? inPlacePairs(made.kernel);
-    this.#pairs.set(made.kernel, pairs);
-    return kernelStep(node, made, pairs);
+    const kernel = this.lower(node);
+    lowered.set(node, kernel);
+    const pairs = this.#pairs.get(kernel.kernel) ?? inPlacePairs(kernel.kernel);
+    this.#pairs.set(kernel.kernel, pairs);
+    return kernelStep(node, kernel, pairs);
   }
 }

@@ -1,6 +1,6 @@
 /**
  * @file The plans of one graph, before fusion, under one way to fuse it: everything in it stored, and the families of plans
- * that compute some of it again, by strategy. Loops are as they are in the graph; the forms that differ in their loops are
+ * that recompute some of it, by strategy. Loops are as they are in the graph; the forms that differ in their loops are
  * loops/plans.ts.
  */
 import { at } from "../base/invariant.ts";
@@ -28,7 +28,7 @@ import type { IntegerSolver } from "../plan/recompute/solver.ts";
 import type { Strategy } from "../plan/recompute/strategy.ts";
 import { SolvedFamily } from "../remat/solved-family.ts";
 import { noSolver } from "../remat/strategies.ts";
-import type { Assembler, Made } from "./assembler.ts";
+import type { Assembler, PlannedProgram } from "./assembler.ts";
 import type { PlannerHost } from "./host.ts";
 import type { TargetCosts } from "./node-costs.ts";
 import type { PlanRequest } from "./request.ts";
@@ -45,7 +45,11 @@ export interface PlanTools {
 }
 
 /** A real plan with its numbers. */
-export function candidateOf(result: Made, strategy: string, { costs, request }: PlanTools): Candidate<Made> {
+export function candidateOf(
+  result: PlannedProgram,
+  strategy: string,
+  { costs, request }: PlanTools,
+): Candidate<PlannedProgram> {
   const predictedMs = planMs(result.plan, costs);
   request.progress?.({ strategy, arenaBytes: result.plan.height, predictedMs });
   return { strategy, arenaBytes: result.plan.height, predictedMs, result };
@@ -55,17 +59,17 @@ export const familyKey = ({ name }: Strategy, segments: Level): string => `${nam
 
 export class GraphPlans {
   /** Everything stored. */
-  readonly base: Candidate<Made>;
+  readonly base: Candidate<PlannedProgram>;
   readonly #graph: Graph;
   readonly #tools: PlanTools;
   readonly #fusion: Pass;
-  readonly #families = new Map<string, PlanFamily<Made>>();
-  /** By sequence and target: strategies have plans in common. */
-  readonly #realised = new Map<string, Realised<Candidate<Made>>>();
+  readonly #families = new Map<string, PlanFamily<PlannedProgram>>();
+  /** By sequence and budget: strategies have plans in common. */
+  readonly #realised = new Map<string, Realised<Candidate<PlannedProgram>>>();
   #sliced: SlicedProgram | undefined;
 
   /** `graph` is before fusion, `base` its plan after `fusion`. */
-  constructor(graph: Graph, base: Candidate<Made>, tools: PlanTools, fusion: Pass = tools.assembler.fuse) {
+  constructor(graph: Graph, base: Candidate<PlannedProgram>, tools: PlanTools, fusion: Pass = tools.assembler.fuse) {
     this.#graph = graph;
     this.base = base;
     this.#tools = tools;
@@ -74,8 +78,8 @@ export class GraphPlans {
 
   /** The same graph fused in another way: a variant, so little is spent on the order of its steps. */
   #fusedBy(fusion: Pass): GraphPlans {
-    const made = this.#tools.assembler.make(this.#graph, [fusion], { budgetBytes: UNREACHED, quick: true });
-    return new GraphPlans(this.#graph, candidateOf(made, this.base.strategy, this.#tools), this.#tools, fusion);
+    const planned = this.#tools.assembler.make(this.#graph, [fusion], { budgetBytes: UNREACHED, quick: true });
+    return new GraphPlans(this.#graph, candidateOf(planned, this.base.strategy, this.#tools), this.#tools, fusion);
   }
 
   /** The same graph in smaller kernels. */
@@ -83,7 +87,7 @@ export class GraphPlans {
     return this.#tools.assembler.leanFusions.map((fusion) => this.#fusedBy(fusion));
   }
 
-  /** Whether something runs programs of its own. */
+  /** Whether the program has loops or branches. */
   get hasLoops(): boolean {
     return this.base.result.controls.size > 0;
   }
@@ -94,14 +98,14 @@ export class GraphPlans {
   }
 
   #slices(): SlicedProgram {
-    // The order with the lowest peak may hold much elsewhere, which replays would have to work around.
+    // The order with the lowest peak may hold much at other steps, where replays would need room.
     const { program, plan } = this.base.result;
     this.#sliced ??= sliceProgram(this.#graph, planLowArea(program, plan), this.#tools.costs);
     return this.#sliced;
   }
 
   /** The smallest plan of a strategy; of a large program the smallest of those that were made so far. */
-  leastKnown(strategy: Strategy, segments: Level = "operation"): Candidate<Made> {
+  leastKnown(strategy: Strategy, segments: Level = "operation"): Candidate<PlannedProgram> {
     // to slice a large program just to find that no plan was made takes a fifth of its planning time
     if (this.steps > LARGE_OPS && !this.#families.has(familyKey(strategy, segments))) return this.base;
     return this.family(strategy, segments).leastKnown();
@@ -115,10 +119,10 @@ export class GraphPlans {
   }
 
   /** The plans of one strategy. */
-  family(strategy: Strategy, segments: Level = "operation"): PlanFamily<Made> {
+  family(strategy: Strategy, segments: Level = "operation"): PlanFamily<PlannedProgram> {
     const key = familyKey(strategy, segments);
-    const known = this.#families.get(key);
-    if (known) return known;
+    const earlier = this.#families.get(key);
+    if (earlier) return earlier;
     const sliced = this.#slices();
     const { problem } = sliced;
     const options: FamilyOptions = {
@@ -128,9 +132,9 @@ export class GraphPlans {
       effort: effortFor(problem.ops.length),
       segments,
     };
-    const realise: Realise<Made> = (sequence, target) => {
-      const made = this.#realise(sliced, sequence, target);
-      return { ...made, result: { ...made.result, strategy: strategy.name } };
+    const realise: Realise<PlannedProgram> = (sequence, target) => {
+      const realised = this.#realise(sliced, sequence, target);
+      return { ...realised, result: { ...realised.result, strategy: strategy.name } };
     };
     const { aims, solver: needs } = strategy;
     const rules = (strategy.rules?.(problem.ops.length) ?? []).map((rule) => this.family(rule, segments));
@@ -143,16 +147,16 @@ export class GraphPlans {
     return family;
   }
 
-  #realise(sliced: SlicedProgram, sequence: Sequence, target: number): Realised<Candidate<Made>> {
-    const key = `${target}: ${sequence.join()}`;
-    const known = this.#realised.get(key);
-    if (known) return known;
+  #realise(sliced: SlicedProgram, sequence: Sequence, budgetBytes: number): Realised<Candidate<PlannedProgram>> {
+    const key = `${budgetBytes}: ${sequence.join()}`;
+    const earlier = this.#realised.get(key);
+    if (earlier) return earlier;
     const replayed = replayGraph(sliced, sequence);
     const quick = this.#fusion !== this.#tools.assembler.fuse;
-    const made = this.#tools.assembler.make(replayed.graph, [this.#fusion], { budgetBytes: target, quick });
+    const planned = this.#tools.assembler.make(replayed.graph, [this.#fusion], { budgetBytes, quick });
     const cost = sequence.reduce((sum, op) => sum + at(sliced.problem.ops, op).cost, 0);
-    const result = { ...candidateOf(made, this.base.strategy, this.#tools), cost };
-    const conflicts = planConflicts(made.plan, target, sliced, replayed);
+    const result = { ...candidateOf(planned, this.base.strategy, this.#tools), cost };
+    const conflicts = planConflicts(planned.plan, budgetBytes, sliced, replayed);
     const realised = { arenaBytes: result.arenaBytes, result, conflicts };
     this.#realised.set(key, realised);
     return realised;

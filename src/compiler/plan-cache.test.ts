@@ -184,7 +184,7 @@ describe("what is not the plan of a program", () => {
     });
   }
 
-  it("changes nothing: a predicted time, which is worked out again", () => {
+  it("changes nothing: a predicted time, which is predicted again", () => {
     const right = textOf(planned("mlp", options));
     const again = withChanged(
       edited((kept) => {

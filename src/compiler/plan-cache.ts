@@ -7,7 +7,7 @@
  *                                       │ yes                                                             │
  *                                       ╰──→ kernels, buffers, validator ─→ the same plan ←───────────────╯
  *
- * A value is believed in nothing that can be checked: kernels are lowered, buffers are assigned and times are predicted
+ * Everything in a value that can be checked is checked: kernels are lowered, buffers are assigned and times are predicted
  * again, the graph must be well-formed and have the parameters and results of the traced one, workspaces must be what kernels
  * need now, the arena must fit what was asked for, and the independent validator must find nothing. Otherwise the program is
  * planned as if nothing had been found. What cannot be checked without planning (that the graph computes what was traced, the
@@ -24,7 +24,7 @@ import { allOps } from "../ops/all.ts";
 import type { Candidate } from "../plan/budget/budget-levels.ts";
 import { validate } from "../plan/validate.ts";
 import type { CostModel } from "../target/work.ts";
-import type { Made } from "./assembler.ts";
+import type { PlannedProgram } from "./assembler.ts";
 import { candidateOf, type PlanTools } from "./graph-plans.ts";
 import type { MemoryRequest } from "./request.ts";
 
@@ -36,8 +36,8 @@ export interface PlanStore {
   readonly leastMs: number;
   read(key: string): string | null;
   write(key: string, text: string): void;
-  /** Has a plan made and kept by a process of its own, whose memory is not this one's. It may fail without a word. */
-  makeElsewhere?(task: PlanTask): void;
+  /** Has a plan made and kept by another process, to save this one's memory. Where that fails the plan is not in the store. */
+  planInProcess?(task: PlanTask): void;
 }
 
 /** A plan that is asked for, as data. */
@@ -60,8 +60,8 @@ export interface PlanSettings {
 
 /** The plan of a request, and what it was compared with. */
 export interface ChosenPlan {
-  readonly chosen: Candidate<Made>;
-  readonly storeAll: Pick<Candidate<Made>, "arenaBytes" | "predictedMs">;
+  readonly chosen: Candidate<PlannedProgram>;
+  readonly storeAll: Pick<Candidate<PlannedProgram>, "arenaBytes" | "predictedMs">;
 }
 
 interface KeptPlan {
@@ -82,7 +82,8 @@ export const OPS: ReadonlyMap<string, AnyOp> = new Map(allOps.map((op) => [op.na
 /** Changes when what is kept is read differently. */
 const FORMAT = 2;
 
-const scratchOf = ({ program }: Made["plan"]): KeptPlan["scratch"] => program.steps.map(({ scratch }) => scratch);
+const scratchOf = ({ program }: PlannedProgram["plan"]): KeptPlan["scratch"] =>
+  program.steps.map(({ scratch }) => scratch);
 
 /** The kept plans of one program. */
 export class PlanCache {
@@ -112,10 +113,10 @@ export class PlanCache {
     const text = this.#store.read(this.#key("plan", request));
     if (text === null) return null;
     try {
-      const found = this.#restored(JSON.parse(text) as KeptPlan, tools);
-      return found && found.chosen.arenaBytes <= most ? found : null;
+      const restored = this.#restored(JSON.parse(text) as KeptPlan, tools);
+      return restored && restored.chosen.arenaBytes <= most ? restored : null;
     } catch {
-      // whatever this is, it is not a plan of this program: it is planned again
+      // not a plan of this program: it is planned again
       return null;
     }
   }
@@ -137,14 +138,14 @@ export class PlanCache {
   }
 
   /** Whether plans can be made by another process. */
-  get hasElsewhere(): boolean {
-    return this.#store.makeElsewhere !== undefined;
+  get hasPlanProcess(): boolean {
+    return this.#store.planInProcess !== undefined;
   }
 
-  /** Has a plan made by another process; it is then found here, unless something went wrong. */
-  makeElsewhere(request: MemoryRequest, asked: unknown): void {
+  /** Has a plan made by another process; it is then in the store, unless something went wrong. */
+  planInProcess(request: MemoryRequest, asked: unknown): void {
     const task = { graph: packGraph(this.#graph), settings: this.#settings, request };
-    this.#store.makeElsewhere?.({ ...task, key: this.#key("plan", asked) });
+    this.#store.planInProcess?.({ ...task, key: this.#key("plan", asked) });
   }
 
   wants(ms: number): boolean {

@@ -5,7 +5,7 @@
  * several values at once, only other kernels need less:
  *
  * ```
- *   one kernel      x ─→ h1 h2 h3 h4      holds all five while it runs, whatever is computed again
+ *   one kernel      x ─→ h1 h2 h3 h4      holds all five while it runs, whatever is recomputed
  *   one each        x ─→ h1 ─→ h2 …       holds two at a time
  * ```
  *
@@ -26,7 +26,7 @@ import {
   sqrt,
 } from "../plan/recompute/strategies.ts";
 import type { Strategy } from "../plan/recompute/strategy.ts";
-import type { Made } from "./assembler.ts";
+import type { PlannedProgram } from "./assembler.ts";
 import type { GraphPlans } from "./graph-plans.ts";
 
 /** Rules: a handful of plans each. */
@@ -92,38 +92,38 @@ export class WideSearch {
   /** What each family says, and everything stored. */
   #asked(
     segments: Level | undefined,
-    ask: (family: PlanFamily<Made>) => Candidate<Made> | null,
-    accepts: (base: Candidate<Made>) => boolean,
-  ): readonly Candidate<Made>[] {
+    ask: (family: PlanFamily<PlannedProgram>) => Candidate<PlannedProgram> | null,
+    accepts: (base: Candidate<PlannedProgram>) => boolean,
+  ): readonly Candidate<PlannedProgram>[] {
     return this.#variants().flatMap(({ plans, strategies }) => {
-      const found = strategies.flatMap((strategy) => ask(plans.family(strategy, segments)) ?? []);
-      return accepts(plans.base) ? [plans.base, ...found] : found;
+      const answers = strategies.flatMap((strategy) => ask(plans.family(strategy, segments)) ?? []);
+      return accepts(plans.base) ? [plans.base, ...answers] : answers;
     });
   }
 
   /** The fastest plan within a budget in which everything is stored; null where there is none, or each takes long to make. */
-  storedWithin(budgetBytes: number): Candidate<Made> | null {
+  storedWithin(budgetBytes: number): Candidate<PlannedProgram> | null {
     if (this.#stored.steps > LARGE_OPS) return null;
     const bases = this.#withStoredLoops().map(({ plans }) => plans.base);
     return fastestOf(bases.filter(({ arenaBytes }) => arenaBytes <= budgetBytes));
   }
 
   /** The fastest plan within a budget; null where there is none. */
-  within(budgetBytes: number, segments?: Level): Candidate<Made> | null {
-    const fits = ({ arenaBytes }: Candidate<Made>): boolean => arenaBytes <= budgetBytes;
+  within(budgetBytes: number, segments?: Level): Candidate<PlannedProgram> | null {
+    const fits = ({ arenaBytes }: Candidate<PlannedProgram>): boolean => arenaBytes <= budgetBytes;
     return fastestOf(this.#asked(segments, (family) => family.within(budgetBytes), fits));
   }
 
   /** The smallest plan that takes at most so long; null where all take longer. */
-  underMs(limitMs: number, segments?: Level): Candidate<Made> | null {
-    const isFast = ({ predictedMs }: Candidate<Made>): boolean => predictedMs <= limitMs;
-    const ask = (family: PlanFamily<Made>): Candidate<Made> | null =>
+  underMs(limitMs: number, segments?: Level): Candidate<PlannedProgram> | null {
+    const isFast = ({ predictedMs }: Candidate<PlannedProgram>): boolean => predictedMs <= limitMs;
+    const ask = (family: PlanFamily<PlannedProgram>): Candidate<PlannedProgram> | null =>
       isFast(family.base) ? family.slowedBy(limitMs / family.base.predictedMs) : null;
     return smallestOf(this.#asked(segments, ask, isFast));
   }
 
   /** The smallest plan. */
-  least(segments?: Level): Candidate<Made> | null {
+  least(segments?: Level): Candidate<PlannedProgram> | null {
     return smallestOf(
       this.#asked(
         segments,
@@ -134,10 +134,10 @@ export class WideSearch {
   }
 }
 
-export function fastestOf(plans: readonly (Candidate<Made> | null)[]): Candidate<Made> | null {
+export function fastestOf(plans: readonly (Candidate<PlannedProgram> | null)[]): Candidate<PlannedProgram> | null {
   return plans.reduce((a, b) => (b && isFaster(b, a) ? b : a), null);
 }
 
-function smallestOf(plans: readonly Candidate<Made>[]): Candidate<Made> | null {
-  return plans.reduce<Candidate<Made> | null>((a, b) => (a === null || isSmaller(b, a) ? b : a), null);
+function smallestOf(plans: readonly Candidate<PlannedProgram>[]): Candidate<PlannedProgram> | null {
+  return plans.reduce<Candidate<PlannedProgram> | null>((a, b) => (a === null || isSmaller(b, a) ? b : a), null);
 }

@@ -13,6 +13,7 @@ import { threadId } from "node:worker_threads";
 const ABANDONED_MS = 60 * 60 * 1000;
 const BESIDE = /\.\d+-\d+-\d+\.tmp$/;
 
+/** Counts names, so that each is new. */
 let written = 0;
 
 /** A temporary name next to a file, unique across processes and threads. */

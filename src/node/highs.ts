@@ -46,6 +46,7 @@ function load({ code, wasm }: { readonly code: string; readonly wasm: string }):
   return context.highs as Highs;
 }
 
+/** Loaded once: the package does not change while the process runs. */
 let solver: IntegerSolver | undefined;
 
 /** HiGHS, or undefined where the package is not installed. */

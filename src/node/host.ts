@@ -6,7 +6,7 @@ import { type Host, plainHost } from "../api/host.ts";
 import { WorkerPool } from "../runtime/workers.ts";
 import { findSolver } from "./highs.ts";
 import { nativeTarget } from "./native/target.ts";
-import { withProcess } from "./plan-elsewhere.ts";
+import { withProcess } from "./plan-in-process.ts";
 import { systemPlanStore } from "./plan-store.ts";
 import { nodeWorkers } from "./workers.ts";
 

@@ -1,4 +1,4 @@
-/** @file The child process that makes one plan and stores it in the cache (plan-elsewhere.ts). */
+/** @file The child process that makes one plan and stores it in the cache (plan-in-process.ts). */
 import { readFileSync } from "node:fs";
 import { ProgramPlans } from "../compiler/assemble.ts";
 import { NO_HOST } from "../compiler/host.ts";

@@ -19,6 +19,7 @@ import type { TensorType } from "../ir/type.ts";
 import { defineOp } from "./define.ts";
 import { floats, requireRegions, requireTypes, TRUTH, typesOf } from "./region-checks.ts";
 
+/** Cache of a pure function: a graph never changes. */
 const costs = new WeakMap<Graph, Cost>();
 
 /** Floating-point operations of everything in a graph; worked out once for each. */

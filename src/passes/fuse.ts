@@ -45,6 +45,7 @@ function readByControl(graph: Graph, producer: ReadonlyMap<Value, Node>): Readon
   return found;
 }
 
+/** Cache of a pure function: variants of a program share regions, which never change. */
 const fusedBefore = new WeakMap<FusionLimits, WeakMap<Graph, Graph>>();
 
 /** A region on its own: variants of a program that share one share what it becomes. */

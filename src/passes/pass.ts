@@ -1,4 +1,4 @@
-/** @file A pass: a named pure function on graphs, deterministic and without state. */
+/** @file A pass: a named pure function on graphs, deterministic; results may be cached by graph, which nothing can observe. */
 import type { Graph } from "../ir/graph.ts";
 
 export interface Pass {

@@ -1,5 +1,5 @@
 /**
- * @file What runs programs: a device with memories of its own, of which nobody but the device holds a view.
+ * @file What runs programs: a device with memories of its own; only the device holds views of them.
  *
  *   placed program ── target.load ──→ machine: memory (write, read, fill, copy), run, step
  *

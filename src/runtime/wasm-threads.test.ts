@@ -1,6 +1,6 @@
 /**
- * @file Workers that fail, die or cannot be had. A run that waits for a piece which nobody will finish is an error that says
- * why, never a hang; a program that nobody helps completes alone; the next program gets workers again.
+ * @file Workers that fail, die or cannot be had. A run that waits for a piece that will never be finished is an error that says
+ * why, never a hang; a program without help completes alone; the next program gets workers again.
  */
 
 import { setTimeout as pause } from "node:timers/promises";

@@ -45,6 +45,7 @@ export interface Traced {
   readonly cacheKey: string;
 }
 
+/** Cache of a pure function: the text of a function never changes. */
 const knownNames = new WeakMap<AnyFunction, readonly (string | undefined)[]>();
 
 /** Names of a function's parameters, read off its text; `arg0` where that is not a plain name. */

@@ -5,7 +5,7 @@
 import { formatBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
 import type { ProgramPlans } from "../compiler/assemble.ts";
-import type { Made } from "../compiler/assembler.ts";
+import type { PlannedProgram } from "../compiler/assembler.ts";
 import type { Candidate } from "../plan/budget/budget-levels.ts";
 import { planJson } from "../plan/json.ts";
 import { type Plan, withCapacity } from "../plan/problem.ts";
@@ -67,7 +67,7 @@ export function livePlans(plans: ProgramPlans, points: number, known: NamedPlans
 /** A curve, and the plan of each of its points. */
 export interface PlannedCurve {
   readonly curve: ViewCurve;
-  readonly candidates: readonly Candidate<Made>[];
+  readonly candidates: readonly Candidate<PlannedProgram>[];
 }
 
 /**
@@ -118,7 +118,7 @@ export function* growingCurves(plans: ProgramPlans, count: number): Generator<Vi
   }
 }
 
-function pointOf({ arenaBytes, predictedMs }: Candidate<Made>, budgetBytes: number): CurvePoint {
+function pointOf({ arenaBytes, predictedMs }: Candidate<PlannedProgram>, budgetBytes: number): CurvePoint {
   return { budgetBytes, arenaBytes, predictedMs, entry: null };
 }
 

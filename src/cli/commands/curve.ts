@@ -9,7 +9,7 @@
  */
 import { formatBytes } from "../../base/bytes.ts";
 import type { ProgramPlans } from "../../compiler/assemble.ts";
-import type { Made } from "../../compiler/assembler.ts";
+import type { PlannedProgram } from "../../compiler/assembler.ts";
 import type { Candidate } from "../../plan/budget/budget-levels.ts";
 import type { StrategyName } from "../../plan/recompute/strategy.ts";
 import { table } from "../../plan/table.ts";
@@ -48,7 +48,11 @@ function strategiesOf(args: Arguments): readonly StrategyName[] {
   });
 }
 
-const pointOf = (budgetBytes: number | null, { strategy, ...c }: Candidate<Made>, name: string): CurvePoint => ({
+const pointOf = (
+  budgetBytes: number | null,
+  { strategy, ...c }: Candidate<PlannedProgram>,
+  name: string,
+): CurvePoint => ({
   strategy: name === strategy ? strategy : name,
   budgetBytes,
   arenaBytes: c.arenaBytes,

@@ -19,6 +19,7 @@ export interface Features {
   readonly relaxedMadd: boolean;
 }
 
+/** Detected once: the engine does not change. */
 let detected: Features | undefined;
 
 /** The features of this process's engine; the answer never changes. */

@@ -15,6 +15,7 @@ export function persistentFolder(): SealedFolder | string {
   return cache === null ? NO_CACHE_FOLDER : SealedFolder.open(cache, "native");
 }
 
+/** Made when it is first needed. */
 let temporary: SealedFolder | undefined;
 
 /** The temporary folder of compiled files, removed with this Node thread, or why there is none. */

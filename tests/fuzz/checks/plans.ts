@@ -5,7 +5,7 @@
 import { plan, type Tree } from "../../../src/api/index.ts";
 import { plansOf } from "../../../src/api/plan.ts";
 import type { ProgramPlans } from "../../../src/compiler/assemble.ts";
-import type { Made } from "../../../src/compiler/assembler.ts";
+import type { PlannedProgram } from "../../../src/compiler/assembler.ts";
 import { PATIENCE, SMALL } from "../../../src/compiler/loop-forms.ts";
 import type { PlanStore } from "../../../src/compiler/plan-cache.ts";
 import type { MemoryRequest } from "../../../src/compiler/request.ts";
@@ -23,7 +23,7 @@ export const COMPARED = STRATEGY_NAMES.filter((name) => name !== "optimal" && na
 /** Predicted times are sums in different orders. */
 const SLACK = 1 + 1e-9;
 
-type Found = Candidate<Made>;
+type Found = Candidate<PlannedProgram>;
 
 /** Bytes of the smallest plan and of storing everything. */
 export interface Range {
