@@ -113,7 +113,7 @@ describe.each([chain, residual, norms, checkpointed, loops, mapsAndLoop])("$name
     expect(plans.choose({ budgetBytes: advised }).arenaBytes).toBeLessThanOrEqual(advised);
     // Arguments are there before the first step, whatever is planned.
     expect(refusal.message).toMatch(
-      /arguments, or results and what persists, take [\d,]+ bytes: no plan can be smaller/,
+      /arguments, or results and persistent values, take [\d,]+ bytes: no plan can be smaller/,
     );
   });
 

@@ -59,7 +59,7 @@ export function parseCsv(text: string, capacity: number = Number.POSITIVE_INFINI
     else if (start >= end) faults.push(`line ${i + 2}: lower ${start} is not below upper ${end}`);
     const earlierLine = lineOf.get(cell("id"));
     if (earlierLine !== undefined)
-      faults.push(`line ${i + 2}: the id ${cell("id").slice(0, LONGEST)} is that of line ${earlierLine}`);
+      faults.push(`line ${i + 2}: the id ${cell("id").slice(0, LONGEST)} is already used in line ${earlierLine}`);
     lineOf.set(cell("id"), earlierLine ?? i + 2);
     const id = buffers.length;
     buffers.push({ id, values: [], lifespan: { start, end }, bytes, align: 1, kind: "activation" });
@@ -68,7 +68,7 @@ export function parseCsv(text: string, capacity: number = Number.POSITIVE_INFINI
     offsets.push(offset);
   });
   if (faults.length > 0) {
-    const help = "a line is one buffer: an id of its own, lower < upper and size in whole numbers";
+    const help = "a line is one buffer: a unique id, lower < upper and size in whole numbers";
     const more = faults.length > SHOWN ? [`and ${grouped(faults.length - SHOWN)} more`] : [];
     throw new TidemarkError("ParseError", `csv: ${[...faults.slice(0, SHOWN), ...more].join("\n  ")}`, { help });
   }

@@ -85,14 +85,14 @@ describe("a plan with two memory spaces", () => {
           b9   h0_1  128  in flight until step 9
           b10  h5    128  written here
           b0   w      64  persistent
-        128 of 448 bytes wait there for later steps or for the caller
-        help: raise device to 448, use smaller batches, or recompute what waits (checkpoint)]
+        128 of 448 bytes are held there for later steps or for the caller
+        help: raise device to 448, use smaller batches, or recompute values held for later (checkpoint)]
     `);
     expect(() => planProgram(moved({}, { capacity: 100 }))).toThrowErrorMatchingInlineSnapshot(`
       [TidemarkError: PlanInfeasible: chain needs 256 bytes of host, which has 100
         tightest at step 1, h0_host = copy(h0):
           b3  h0_host  256  written here
-        only what this step touches and persistent storage are live there
+        only this step's operands and persistent storage are live there
         help: raise host to 256, use smaller batches, or split this step]
     `);
     expect(() => planProgram(moved(), { budgetBytes: 300 })).toThrow(/needs 448 bytes of device, which has 300/);
@@ -171,10 +171,10 @@ describe("a plan with two memory spaces", () => {
       "h0_host: f32[32] is at host:b3[0:128], 128 bytes
         it is written at step 1, h0_host = copy(h0)
         its last of 3 readers is step 9, wait(h0_1)
-        from step 4 on it waits 3 steps for step 7, h0_1 = copy(h0_host)
+        from step 4 on it is unused for 3 steps, until step 7, h0_1 = copy(h0_host)
         it is a copy of h0 in device: from step 1 to step 3, on queue 1
         it is copied to h0_1 in device: from step 7 to step 9, on queue 2
-        nothing else uses its place
+        nothing else uses its bytes
       "
     `);
     expect(explainText(plan, "h0_1")).toContain("it is a copy of h0_host in host: from step");
