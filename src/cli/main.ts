@@ -57,8 +57,8 @@ function help(): string {
 }
 
 function commandNamed(name: string): Command {
-  const found = COMMANDS.find((command) => command.name === name);
-  if (found) return found;
+  const match = COMMANDS.find((command) => command.name === name);
+  if (match) return match;
   const names = COMMANDS.map((command) => command.name);
   throw usageError(`there is no command ${name}`, `${guess(name, names)}commands are ${names.join(", ")}`);
 }

@@ -97,6 +97,6 @@ export function outsideArena(run: RunMemory): OutsideArena | null {
     ...{ heap: grown("heap"), code: grown("code"), workers: grown("workers") },
     staging: grown("staging", arenaArrayBytes),
   };
-  const known = parts.heap + parts.code + parts.staging + parts.workers;
-  return { ...parts, other: peakRssBytes - baselineRssBytes - arenaBytes - known };
+  const accounted = parts.heap + parts.code + parts.staging + parts.workers;
+  return { ...parts, other: peakRssBytes - baselineRssBytes - arenaBytes - accounted };
 }

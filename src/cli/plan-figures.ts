@@ -56,7 +56,7 @@ export interface PlanSettings {
   readonly threads?: number;
   readonly memory: MemoryRequest;
   readonly machine: MachineModel;
-  readonly progress?: ((made: PlanProgress) => void) | undefined;
+  readonly progress?: ((event: PlanProgress) => void) | undefined;
   /** With `auto`: the settings for WebAssembly, used if programs cannot be loaded for the chosen target. */
   readonly instead?: (why: string) => PlanSettings;
 }
@@ -280,8 +280,8 @@ function figuresOf(
  * Persistent bytes by kind: `state.params` and the rest of the state, or the whole state if it has no member of that
  * name; constants are captured tensors.
  */
-export function persistentFigures(made: Plan, paths: readonly string[]): PersistentFigures {
-  const { params, persistent, donated } = made.program;
+export function persistentFigures(plan: Plan, paths: readonly string[]): PersistentFigures {
+  const { params, persistent, donated } = plan.program;
   const isParameter = (path: string): boolean => /^\w+\.params\b/.test(path);
   const named = paths.some(isParameter);
   const bytes = { parameterBytes: 0, optimizerBytes: 0, constantBytes: 0 };

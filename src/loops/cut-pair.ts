@@ -20,9 +20,9 @@ type Stacks = ReadonlyMap<Value, Value>;
 
 /** Stacks of the rows that are kept; existing stacks are reused. */
 function stacksFor({ forwardParts, stacks, length }: LoopPair, rows: readonly Value[]): Stacks {
-  const known = rowsOf(forwardParts, stacks);
+  const existing = rowsOf(forwardParts, stacks);
   return new Map(
-    rows.map((row) => [row, stacks[known.indexOf(row)] ?? newValue(stackType(row.type, length), row.name)]),
+    rows.map((row) => [row, stacks[existing.indexOf(row)] ?? newValue(stackType(row.type, length), row.name)]),
   );
 }
 
@@ -46,9 +46,9 @@ class Inputs {
 
   /** The parameter for an outer value; its name hint comes from `like`. */
   of(outer: Value, like: Value): Value {
-    const known = this.#like.get(outer) ?? newValue(like.type, like.name);
-    this.#like.set(outer, known);
-    return known;
+    const param = this.#like.get(outer) ?? newValue(like.type, like.name);
+    this.#like.set(outer, param);
+    return param;
   }
 
   get outer(): readonly Value[] {
@@ -106,8 +106,8 @@ function backwardWith(pair: LoopPair, { again }: RowCut, kept: Stacks): Node {
   const firstX = 1 + carries.length;
   const given = consts.map((k, i) => constants.of(k, at(body.params, firstX + xs.length + i)));
   const others = xs.map((x, i) => (stacks.includes(x) ? null : rows.of(x, at(body.params, firstX + i))));
-  const made = bindForward(b, pair, { again, kept }, { rows, consts: constants, index });
-  const rowOf = new Map(rowsOf(forwardParts, stacks).map((row, n) => [at(stacks, n), made(row)]));
+  const values = bindForward(b, pair, { again, kept }, { rows, consts: constants, index });
+  const rowOf = new Map(rowsOf(forwardParts, stacks).map((row, n) => [at(stacks, n), values(row)]));
   const results = b.inline(body, [index, ...adjoints, ...xs.map((x, i) => others[i] ?? rowOf.get(x) ?? x), ...given]);
   const params = [index, ...adjoints, ...rows.params, ...constants.params];
   const region: Graph = dce.run(cse.run({ name: body.name, params, nodes: [...b.nodes], results }));

@@ -43,10 +43,10 @@ function optionOf(
   const form = { checkpoints, taped, price: rows.price };
   const share = taped / Math.max(1, length);
   const kept = count * taped * rows.bytes;
-  if (taped === length) return { form, ms: rows.againMs, bytes: kept };
+  if (taped === length) return { form, ms: rows.recomputeMs, bytes: kept };
   const advances = isOpen ? openAdvances(checkpoints) : binomialSchedule(length, checkpoints, taped).advances;
   const bytes = count * (checkpoints + 1) * stateBytes + kept;
-  return { form, ms: advances * stepMs + (1 - share) * tapesMs + share * rows.againMs, bytes };
+  return { form, ms: advances * stepMs + (1 - share) * tapesMs + share * rows.recomputeMs, bytes };
 }
 
 /** The bytes and time of a group in some form. */

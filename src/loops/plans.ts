@@ -92,9 +92,9 @@ export class LoopPlans<R> {
 
   at(choice: LoopChoice): Candidate<R> {
     const key = textOf(choice);
-    const made = this.#made.get(key) ?? this.#realise(choice);
-    this.#made.set(key, made);
-    return made;
+    const candidate = this.#made.get(key) ?? this.#realise(choice);
+    this.#made.set(key, candidate);
+    return candidate;
   }
 
   /** The fewest states with a bounded number of sweeps (options.ts). */

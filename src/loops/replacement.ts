@@ -27,8 +27,8 @@ const bodiesByGraph = new WeakMap<
 /** The forward body without the stacks' rows, and with these rows as its last results. */
 function bodiesOf({ forwardParts, stacks }: LoopPair): { readonly lean: Graph; readonly full: Graph } {
   const { body, carries, ys } = forwardParts;
-  const found = bodiesByGraph.get(body);
-  if (found?.stacks.length === stacks.length && found.stacks.every((stack, n) => stack === stacks[n])) return found;
+  const cached = bodiesByGraph.get(body);
+  if (cached?.stacks.length === stacks.length && cached.stacks.every((stack, n) => stack === stacks[n])) return cached;
   const own = ys.flatMap((y, n) => (stacks.includes(y) ? [] : [at(body.results, carries.length + n)]));
   const results = [...body.results.slice(0, carries.length), ...own];
   const lean = dce.run({ ...body, results });
@@ -63,8 +63,8 @@ function constantFor(node: Node, attrs: FullAttrs): Node {
 function distinctAdjoints({ backward, backwardParts }: LoopPair, producer: ReadonlyMap<Value, Node>) {
   const constants: Node[] = [];
   const adjoints = backwardParts.carries.map((value, i, all) => {
-    const made = producer.get(value);
-    const number = made?.op.facts?.constant?.(made.attrs);
+    const producerNode = producer.get(value);
+    const number = producerNode?.op.facts?.constant?.(producerNode.attrs);
     if (number === undefined || all.indexOf(value) === i) return value;
     const constant = constantFor(backward, { ...value.type, value: number });
     constants.push(constant);

@@ -99,12 +99,12 @@ function joinOnce(loop: Loop, back: Reversal, same: readonly (number | null)[]):
   const all = [...new Set([...consts, ...more])];
   const bound = new Map(all.map((value) => [value, b.param(value.type, value.name)]));
   const constant = (value: Value): Value => bound.get(value) ?? value;
-  const made = b.inline(body, [index, ...ownCarries, ...consts.map(constant)]);
+  const inlined = b.inline(body, [index, ...ownCarries, ...consts.map(constant)]);
   const state = states.map((_, k) => at(ownCarries, same[k] ?? 0)).map((own, k) => extra.get(k) ?? own);
   const again = b.inline(step, [index, ...state, ...backConsts.map(constant)]);
-  const { results, ...graph } = cse.run(b.finish([...made, ...again]));
-  const kept = results.slice(0, made.length);
-  const next = results.slice(made.length);
+  const { results, ...graph } = cse.run(b.finish([...inlined, ...again]));
+  const kept = results.slice(0, inlined.length);
+  const next = results.slice(inlined.length);
   const agreed = same.map((j, k) => (j !== null && kept[j] === next[k] ? j : null));
   const own = next.filter((_, k) => same[k] === null);
   return { body: dce.run({ ...graph, results: [...kept, ...own] }), same: agreed, consts: all };

@@ -103,8 +103,8 @@ function statefulSequence(layers: readonly AnyLayer[]): StatefulLayer<readonly T
           y = scope(`layer${i}`, () => layer.apply(own, y, optionsFor(options, i)));
           return kept;
         }
-        const [made, after] = scope(`layer${i}`, () => layer.apply(own, kept, y, optionsFor(options, i)));
-        y = made;
+        const [output, after] = scope(`layer${i}`, () => layer.apply(own, kept, y, optionsFor(options, i)));
+        y = output;
         return after;
       });
       return [y, next];

@@ -65,12 +65,12 @@ interface CacheFile {
 function filesIn(folder: string): readonly CacheFile[] {
   return readdirSync(folder).flatMap((name) => {
     const path = join(folder, name);
-    const found = lstatSync(path, { throwIfNoEntry: false });
-    if (found && BESIDE.test(name) && Date.now() - found.mtimeMs > ABANDONED_MS) {
+    const stats = lstatSync(path, { throwIfNoEntry: false });
+    if (stats && BESIDE.test(name) && Date.now() - stats.mtimeMs > ABANDONED_MS) {
       rmSync(path, { force: true });
       return [];
     }
-    return found?.isFile() ? [{ path, bytes: found.size, used: found.mtimeMs }] : [];
+    return stats?.isFile() ? [{ path, bytes: stats.size, used: stats.mtimeMs }] : [];
   });
 }
 

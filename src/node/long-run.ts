@@ -87,12 +87,12 @@ function prepare<S extends Tree, C extends readonly Tree[]>(options: LongRunOpti
   ];
   const graphs = { advance: advanceGraph(step), reverse: reverseGraphs(step), loss };
   const host = currentHost();
-  const made = madeFor(targetOf(options, host), (chosen) => {
+  const prepared = madeFor(targetOf(options, host), (chosen) => {
     const { target } = chosen;
     const programs = new ReversePrograms({ target, host, ...graphs, states: step.states, constants: rest });
     return { programs, target, on: usedTarget(chosen) };
   });
-  return { step, loss, ...made, state, start, constants: rest };
+  return { step, loss, ...prepared, state, start, constants: rest };
 }
 
 function identityOf({ step, loss, start, constants, target }: Prepared, steps: number): Identity {
@@ -246,9 +246,9 @@ async function runAlone<S extends Tree, C extends readonly Tree[]>(
   const { programs, start } = prepared;
   const budget = budgetOf(options.memory, prepared, directory !== undefined);
   const store = directory === undefined ? null : await openStore(files, directory, prepared, steps);
-  const found = store ? await findRun(store, programs, steps) : freshRun(steps);
+  const point = store ? await findRun(store, programs, steps) : freshRun(steps);
   const { every = null, onProgress = null } = options;
-  const run = new Execution({ programs, steps, start, store, every, onProgress }, found);
+  const run = new Execution({ programs, steps, start, store, every, onProgress }, point);
   const level = disk && store && run.left > 1 ? await diskLevel(disk, prepared, store) : null;
   let slotBytes = 0;
   const schedule = await reverseAll(
@@ -273,7 +273,7 @@ async function runAlone<S extends Tree, C extends readonly Tree[]>(
     },
     schedule: schedule && { name: schedule.schedule.name, recomputedSteps: schedule.extraSteps, slotBytes },
     memoryBytes: budget.fixed + slotBytes,
-    resumed: found.states.length + found.adjoints.length > 0,
+    resumed: point.states.length + point.adjoints.length > 0,
     damaged: run.damaged,
     ...prepared.on,
   };

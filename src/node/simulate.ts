@@ -152,11 +152,11 @@ async function simulateAlone(
   const { bytes } = programs.state;
   const store = directory === undefined ? null : await openStore(files, directory, identityOf(step, target), bytes);
   const there = store ? (await store.labels()).map((label) => label.step).filter((each) => each <= steps) : [];
-  const known = there.sort((a, b) => a - b);
+  const durableSteps = there.sort((a, b) => a - b);
   const damaged: string[] = [];
-  const begun = store ? await resume(store, programs, known, damaged) : 0;
+  const begun = store ? await resume(store, programs, durableSteps, damaged) : 0;
   if (begun === 0) programs.startFrom(step.inputs.slice(0, step.states) as readonly Tensor[]);
-  const points = store && new DurablePoints(store, "state", known);
+  const points = store && new DurablePoints(store, "state", durableSteps);
   const pace = new Pace(every);
   const save = async (at: number): Promise<void> => {
     await points?.add(

@@ -123,10 +123,10 @@ function rateIn(rate: Tensor | number, dtype: DType): Tensor | number {
 
 /** Calls `make` once for each argument. */
 function once<K, V>(make: (key: K) => V): (key: K) => V {
-  const made = new Map<K, V>();
+  const cache = new Map<K, V>();
   return (key) => {
-    if (!made.has(key)) made.set(key, make(key));
-    return made.get(key) as V;
+    if (!cache.has(key)) cache.set(key, make(key));
+    return cache.get(key) as V;
   };
 }
 

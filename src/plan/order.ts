@@ -59,19 +59,19 @@ export interface Orderings {
 export function orderSteps(program: Program, work: number = WORK): Program {
   if (program.steps.length < 2 || program.spaces.length > 1) return program;
   const [careful, large] = [modelOf(program), program.steps.length > LARGE];
-  const found = [...candidates(careful, careful.exact || large ? 1 : COMPARED, work)];
+  const orders = [...candidates(careful, careful.exact || large ? 1 : COMPARED, work)];
   const inOrder = (order: ArrayLike<number>): Program => ({
     ...program,
     steps: Array.from(order, (step) => at(program.steps, step)),
   });
-  if (large && careful.exact) return found[0] ? inOrder(found[0]) : program;
-  if (!large && careful.settled.includes(1)) found.push(...candidates(modelOf(program, "allow"), COMPARED, work));
+  if (large && careful.exact) return orders[0] ? inOrder(orders[0]) : program;
+  if (!large && careful.settled.includes(1)) orders.push(...candidates(modelOf(program, "allow"), COMPARED, work));
   // The memory model may overestimate the bound (memory.ts), for some orders more than for others: compare bounds.
   const given = needsOf(program);
   let [best, cost] = [program, given.cost];
-  for (const [k, order] of found.entries()) {
+  for (const [k, order] of orders.entries()) {
     // Skip duplicates.
-    if (found.slice(0, k).some((earlier) => sameOrder(earlier, order))) continue;
+    if (orders.slice(0, k).some((earlier) => sameOrder(earlier, order))) continue;
     const next = inOrder(order);
     const needs = needsOf(next);
     // On a tie with program order, prefer the first of these: less is live on average.
@@ -124,24 +124,24 @@ export function findOrders(model: Model, work: number = WORK): Orderings {
   const improver = new Improver(model, lists, work);
   const given = improver.measure(givenOrder(model));
   const slacks = SLACKS.map((share) => Math.floor(given.peak.bytes * share));
-  const found = [...slacks.map((slack) => improver.measure(lists.order(given.order, slack))), given];
-  let best = improver.split(lowest(found));
-  found.push(best);
+  const orderings = [...slacks.map((slack) => improver.measure(lists.order(given.order, slack))), given];
+  let best = improver.split(lowest(orderings));
+  orderings.push(best);
   for (let base = given; !best.optimal; base = best) {
     const back = backwardOrder(model, base.order);
     const trees = base === given ? treeOrder(model) : base.order;
     const orders = [back, improver.early(back), trees, improver.early(trees)];
     const starts = orders.map((order) => improver.measure(order)).sort(byPeak);
-    found.push(...starts, ...starts.slice(0, STARTS).map((start) => improver.split(start)));
-    const next = lowest(found);
+    orderings.push(...starts, ...starts.slice(0, STARTS).map((start) => improver.split(start)));
+    const next = lowest(orderings);
     if (!isBetter(next, best)) break;
     best = next;
   }
   if (!best.optimal) best = improver.search(best);
-  found.push(best);
+  orderings.push(best);
   const isBetterThanGiven = ({ peak }: Ordering, k: number): boolean =>
     peak.bytes < given.peak.bytes || (k < slacks.length && peak.bytes === given.peak.bytes);
-  const better = found.filter(isBetterThanGiven).sort(byPeak);
+  const better = orderings.filter(isBetterThanGiven).sort(byPeak);
   return { better, bytes: best.peak.bytes, optimal: best.optimal };
 }
 

@@ -99,9 +99,9 @@ function placeSpaces({ buffers, spaces }: ProgramProblem): Pick<Plan, "offsets" 
     const ids = buffers.filter((b) => b.space === space).map((b) => b.id);
     const part = partOf({ buffers, capacity, alignment }, ids);
     const bound = boundOf(part);
-    const { height, strategy, offsets: found } = place(part, bound.bytes);
+    const { height, strategy, offsets: partOffsets } = place(part, bound.bytes);
     ids.forEach((id, index) => {
-      offsets[id] = at(found, index);
+      offsets[id] = at(partOffsets, index);
     });
     return { height, strategy, bound: { ...bound, live: bound.live.map((index) => at(ids, index)) } };
   };

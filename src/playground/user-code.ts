@@ -39,8 +39,8 @@ function wrong(summary: string, what: string): TidemarkError {
 }
 
 function load(name: string): object {
-  const found = Object.hasOwn(MODULES, name) ? MODULES[name] : undefined;
-  if (found) return found;
+  const exported = Object.hasOwn(MODULES, name) ? MODULES[name] : undefined;
+  if (exported) return exported;
   throw wrong(`there is no module ${name} here`, `these can be imported: ${Object.keys(MODULES).join(", ")}`);
 }
 

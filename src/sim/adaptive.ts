@@ -148,7 +148,7 @@ interface Trial {
 
 function trial({ field, control }: Integration, { t, y, k }: Cursor, h: Tensor): Trial {
   const n = y.length;
-  const made = applyGated([t, h, ...y, ...k], ([from, size, ...rest]) => {
+  const results = applyGated([t, h, ...y, ...k], ([from, size, ...rest]) => {
     const [own, first] = [rest.slice(0, n), rest.slice(n)];
     const step = size as Tensor;
     const ks = stages(DOPRI5, field, { t: from as Tensor, y: own, k: first }, step);
@@ -159,8 +159,8 @@ function trial({ field, control }: Integration, { t, y, k }: Cursor, h: Tensor):
     const bend = increment(step, weighted(DOPRI5_BEND, ks));
     return [lessEqual(error, 1), error, ...next, ...at(ks, ks.length - 1), ...bend];
   });
-  const leaves = (group: number): Leaves => made.slice(2 + group * n, 2 + (group + 1) * n);
-  return { accepted: at(made, 0), error: at(made, 1), next: leaves(0), slope: leaves(1), bend: leaves(2) };
+  const leaves = (group: number): Leaves => results.slice(2 + group * n, 2 + (group + 1) * n);
+  return { accepted: at(results, 0), error: at(results, 1), next: leaves(0), slope: leaves(1), bend: leaves(2) };
 }
 
 function attempt(integration: Integration, cursor: Cursor): Cursor {

@@ -40,14 +40,14 @@ export function systemOf<S extends Tree>(name: string, f: (y: S, t: Tensor) => S
   const dtype = widestFloat(y0.map((leaf) => leaf.dtype));
   const tree = (leaves: Leaves): S => unflatten(def, leaves) as S;
   const field: Field = (y, t) => {
-    const made = flattenLike(def, f(tree(y), cast(t, dtype)), "the rate of change");
-    made.forEach((leaf, i) => {
+    const rates = flattenLike(def, f(tree(y), cast(t, dtype)), "the rate of change");
+    rates.forEach((leaf, i) => {
       const wanted = at(y0, i);
       if (sameType(typeOf(leaf), typeOf(wanted))) return;
       const summary = `${name}: the rate of change of ${at(paths, i)} is ${typeText(leaf)}, the state ${typeText(wanted)}`;
       fail(leaf.dtype === wanted.dtype ? "ShapeMismatch" : "DtypeMismatch", summary, "f returns a tree like its y");
     });
-    return made;
+    return rates;
   };
   return { y0, dtype, field, tree };
 }

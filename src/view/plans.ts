@@ -14,14 +14,14 @@ import { pictureOfPlan } from "./from-plan.ts";
 import { type NamedPlans, storyOf } from "./stories.ts";
 
 /** A plan with the budget it was made for. */
-export function entryOf(made: Plan, entry: Omit<ViewEntry, "picture">): ViewEntry {
+export function entryOf(plan: Plan, entry: Omit<ViewEntry, "picture">): ViewEntry {
   const { label, budgetBytes, predictedMs, asks } = entry;
-  const picture = pictureOfPlan(planJson(withBudget(made, budgetBytes)));
+  const picture = pictureOfPlan(planJson(withBudget(plan, budgetBytes)));
   return { label, budgetBytes, predictedMs, picture, asks };
 }
 
-function withBudget(made: Plan, budgetBytes: number | null): Plan {
-  return withCapacity(made, budgetBytes ?? Number.POSITIVE_INFINITY);
+function withBudget(plan: Plan, budgetBytes: number | null): Plan {
+  return withCapacity(plan, budgetBytes ?? Number.POSITIVE_INFINITY);
 }
 
 /** The page's requests about plans. */
@@ -104,9 +104,9 @@ export function* growingCurves(plans: ProgramPlans, count: number): Generator<Vi
   const points: CurvePoint[] = [pointOf(storeAll, storeAll.arenaBytes)];
   for (const share of FIRST_SHARES) {
     const budgetBytes = Math.round(storeAll.arenaBytes * share);
-    const found = budgetBytes < floorBytes ? null : plans.family("auto").within(budgetBytes);
-    if (!found) continue;
-    points.push(pointOf(found, budgetBytes));
+    const candidate = budgetBytes < floorBytes ? null : plans.family("auto").within(budgetBytes);
+    if (!candidate) continue;
+    points.push(pointOf(candidate, budgetBytes));
     yield { floorBytes, points: [...points], whole: false };
   }
   // A curve with no more points than the shown one is not an improvement.

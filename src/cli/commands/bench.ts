@@ -96,9 +96,9 @@ function runSteps(name: string, step: (state: object) => unknown, first: object,
   let state = first;
   for (let i = 0; i < steps; i++) {
     const [started, used] = [performance.now(), process.cpuUsage()];
-    const made = step(state);
+    const result = step(state);
     // all steps return the same structure: checking the first suffices
-    const [next, loss] = i === 0 ? stepResult(name, first, made) : (made as readonly [object, Tensor]);
+    const [next, loss] = i === 0 ? stepResult(name, first, result) : (result as readonly [object, Tensor]);
     losses.push(loss.item());
     ms.push(performance.now() - started);
     const { user, system } = process.cpuUsage(used);

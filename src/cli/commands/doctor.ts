@@ -136,8 +136,8 @@ export const doctor: Command = {
   summary: "show the features of this machine: targets, threads, compiler, MPI, GPU",
   options: { json: { help: "print one line of JSON" } },
   run(args, io) {
-    const found = findings(io);
-    if (args.has("json")) writeJson(io, found);
-    else io.out(findingsText(found));
+    const report = findings(io);
+    if (args.has("json")) writeJson(io, report);
+    else io.out(findingsText(report));
   },
 };

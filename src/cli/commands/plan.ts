@@ -34,9 +34,9 @@ function recomputationText(f: PlanFigures): string {
   return `${grouped(f.recomputedNodes)} kernels recompute something (${f.strategy}): ${saved}; ${least}`;
 }
 
-function planText(made: Plan, f: PlanFigures, io: Io): string {
+function planText(plan: Plan, f: PlanFigures, io: Io): string {
   const predicted = `a step is predicted to take ${f.predictedMs.toFixed(1)} ms by ${f.costModel} rates`;
-  const lines = [reportText(made), memoryChart(made, paintFor(io)), persistentText(f)];
+  const lines = [reportText(plan), memoryChart(plan, paintFor(io)), persistentText(f)];
   const planned = `${f.planCached ? "read from the cache" : "planned"} in ${f.planMs.toFixed(0)} ms`;
   return `${lines.join("\n")}\n${recomputationText(f)}${planned}, ${predicted}\n`;
 }

@@ -21,7 +21,7 @@ let temporary: SealedFolder | undefined;
 /** The temporary folder of compiled files, removed with this Node thread, or why there is none. */
 export function transientFolder(): SealedFolder | string {
   if (temporary) return temporary;
-  const made = SealedFolder.temporary();
-  if (typeof made !== "string") temporary = made;
-  return made;
+  const folder = SealedFolder.temporary();
+  if (typeof folder !== "string") temporary = folder;
+  return folder;
 }

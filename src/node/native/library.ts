@@ -149,8 +149,8 @@ const tried = new Map<string, string | null>();
 /** Why programs cannot be compiled and loaded, in one line, or null; determined by a trial, once per Node thread. */
 export function loadProblem(koffi: Koffi, compiler: Compiler): string | null {
   const key = `${cacheFolder()} ${compiler.identity}`;
-  const known = tried.get(key);
-  if (known !== undefined) return known;
+  const cached = tried.get(key);
+  if (cached !== undefined) return cached;
   let problem: string | null = null;
   try {
     libraryFor({ koffi, compiler, text: TRIAL_TEXT, stepwise: false });

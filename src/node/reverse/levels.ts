@@ -171,8 +171,8 @@ export function planLevels(
   let below = 0;
   const tables: LevelTable[] = [];
   for (const [k, spec] of specs.entries()) {
-    const known = k === 0 && isFree(spec);
-    const table = known ? freeLevel(solved, spec.units) : solveLevel(spec, lower, below, steps);
+    const closedForm = k === 0 && isFree(spec);
+    const table = closedForm ? freeLevel(solved, spec.units) : solveLevel(spec, lower, below, steps);
     tables.push(table);
     lower = table.full;
     below += spec.units;

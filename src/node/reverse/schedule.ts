@@ -162,8 +162,8 @@ function requireCount(what: string, n: number): void {
 
 /** The schedule of a name for a loop of `steps` steps; a loop without steps has no actions. */
 export function scheduleNamed(name: string, options: ScheduleOptions): ReversalSchedule {
-  const known = SCHEDULE_NAMES.find((each) => each === name);
-  if (!known) {
+  const scheduleName = SCHEDULE_NAMES.find((each) => each === name);
+  if (!scheduleName) {
     const help = `${guess(name, SCHEDULE_NAMES)}schedules are ${SCHEDULE_NAMES.join(", ")}`;
     throw new TidemarkError("InvalidArgument", `there is no schedule ${name}`, { help });
   }
@@ -172,5 +172,5 @@ export function scheduleNamed(name: string, options: ScheduleOptions): ReversalS
   if (options.every !== undefined && !(Number.isSafeInteger(options.every) && options.every >= 1)) {
     throw new TidemarkError("InvalidArgument", `a state every ${options.every} steps`, { help: "give 1 or more" });
   }
-  return { name: known, steps: options.steps, ...SCHEDULES[known].make(options) };
+  return { name: scheduleName, steps: options.steps, ...SCHEDULES[scheduleName].make(options) };
 }

@@ -80,13 +80,13 @@ function createStudy(desk: Desk, seen: (sight: Sight) => void, curve: (curve: Vi
   };
   const look = async (): Promise<void> => {
     desk.status.textContent = "planning …";
-    const made = await texts.look(desk.editor.text());
-    if (!made) return;
-    const wrong = isComplaint(made) ? made : null;
+    const analysis = await texts.look(desk.editor.text());
+    if (!analysis) return;
+    const wrong = isComplaint(analysis) ? analysis : null;
     desk.status.textContent = wrong ? "The views show the last valid text." : "";
     complain(wrong);
     if (wrong) desk.failed(wrong);
-    else seen(made as Sight);
+    else seen(analysis as Sight);
   };
   return {
     ...texts,

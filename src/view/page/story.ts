@@ -81,15 +81,15 @@ function storyOf(
 
 /** The reasons of a value: those included in the plan, or a placeholder that is filled when they arrive. */
 function createReasons(source: StorySource): (shown: Shown, value: number | null) => readonly Child[] {
-  const known = new WeakMap<ViewEntry, Map<number, Promise<readonly string[]>>>();
+  const cache = new WeakMap<ViewEntry, Map<number, Promise<readonly string[]>>>();
   const box = (...children: readonly Child[]): HTMLElement =>
     h("details", { open: true, class: "reasons" }, h("summary", {}, "reasons"), ...children);
   return ({ picture, entry }, value) => {
     const story = value === null ? [] : (picture.values[value]?.story ?? []);
     if (story.length > 0) return story.length > 1 ? [box(list(story.slice(1)))] : [];
     if (value === null || entry.asks === null) return [];
-    const mine = known.get(entry) ?? new Map<number, Promise<readonly string[]>>();
-    known.set(entry, mine);
+    const mine = cache.get(entry) ?? new Map<number, Promise<readonly string[]>>();
+    cache.set(entry, mine);
     const coming = mine.get(value) ?? source(entry.asks, value);
     mine.set(value, coming);
     const place = h("div", {}, "…");
@@ -178,10 +178,10 @@ function facts(store: Store, shown: Shown, selection: Selection): HTMLElement {
   const { picture, readers } = shown;
   const { rect, value, side } = selection;
   const { start, end, bytes } = picture.rects;
-  const found = value === null ? undefined : picture.values[value];
+  const selected = value === null ? undefined : picture.values[value];
   const step = selection.step === null ? undefined : picture.steps[selection.step];
   const rows: [string, Child][] = [];
-  if (found) rows.push(["type", found.type]);
+  if (selected) rows.push(["type", selected.type]);
   if (rect !== null) {
     rows.push(["size", `${grouped(bytes[rect] ?? 0)} bytes`]);
     rows.push(["place", `b${rect}, ${placeText(picture, rect)}`]);
@@ -196,7 +196,7 @@ function facts(store: Store, shown: Shown, selection: Selection): HTMLElement {
   }
   if (step && step.reads.length > 0) rows.push(["reads", valueLinks(store, shown, side, step.reads)]);
   if (value !== null) rows.push(["read by", stepLinks(store, shown, side, readers[value] ?? [])]);
-  if (found && found.over !== null) rows.push(["written over", valueLinks(store, shown, side, [found.over])]);
+  if (selected && selected.over !== null) rows.push(["written over", valueLinks(store, shown, side, [selected.over])]);
   if (rect !== null) {
     const sharing = (shown.byRect[rect] ?? []).filter((v) => v !== value);
     if (sharing.length > 0) rows.push(["shares with", valueLinks(store, shown, side, sharing)]);
