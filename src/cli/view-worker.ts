@@ -9,7 +9,7 @@ import { planLoaded, planSettings } from "./plan-figures.ts";
 import type { ViewAnswer, ViewQuestion, ViewTask } from "./view-thread.ts";
 
 const { program, options, points } = workerData as ViewTask;
-const given: Arguments = {
+const taskArguments: Arguments = {
   positionals: [program],
   value: (name) => (typeof options[name] === "string" ? options[name] : undefined),
   has: (name) => options[name] !== undefined,
@@ -17,7 +17,7 @@ const given: Arguments = {
 const silent = { out: () => undefined, err: () => undefined };
 
 installHost(nodeHost);
-const { plans } = planLoaded(await loadProgram(program), await planSettings(given, silent));
+const { plans } = planLoaded(await loadProgram(program), await planSettings(taskArguments, silent));
 const live = livePlans(plans, points, new Map());
 
 function answerTo({ id, ask, args }: ViewQuestion): ViewAnswer {

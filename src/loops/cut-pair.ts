@@ -26,16 +26,16 @@ function stacksFor({ forwardParts, stacks, length }: LoopPair, rows: readonly Va
   );
 }
 
-function forwardWith({ forward, forwardParts, stacks }: LoopPair, kept: Stacks): Node {
+function forwardWith({ forward, forwardParts, stacks }: LoopPair, keptStacks: Stacks): Node {
   const { body, carries, ys, last } = forwardParts;
-  const own = ys.filter((y) => !stacks.includes(y));
-  const rows = rowsOf(forwardParts, own);
-  const results = [...body.results.slice(0, carries.length), ...rows, ...kept.keys()];
+  const otherRows = ys.filter((y) => !stacks.includes(y));
+  const rows = rowsOf(forwardParts, otherRows);
+  const results = [...body.results.slice(0, carries.length), ...rows, ...keptStacks.keys()];
   const [n, region] = [forward.regions.length - 1, dce.run({ ...body, results })];
   const after = forward.outputs.slice(last.length + ys.length);
   return {
     ...forward,
-    outputs: [...last, ...own, ...kept.values(), ...after],
+    outputs: [...last, ...otherRows, ...keptStacks.values(), ...after],
     regions: forward.regions.map((other, i) => (i === n ? region : other)),
   };
 }
@@ -95,7 +95,7 @@ function bindForward(
   return resolve;
 }
 
-function backwardWith(pair: LoopPair, { again }: RowCut, kept: Stacks): Node {
+function backwardWith(pair: LoopPair, { again }: RowCut, keptStacks: Stacks): Node {
   const { backward, backwardParts, forwardParts, stacks } = pair;
   const { body, carries, xs, consts, count } = backwardParts;
   const b = new Build(body.name);
@@ -106,7 +106,7 @@ function backwardWith(pair: LoopPair, { again }: RowCut, kept: Stacks): Node {
   const firstX = 1 + carries.length;
   const given = consts.map((k, i) => constants.of(k, at(body.params, firstX + xs.length + i)));
   const others = xs.map((x, i) => (stacks.includes(x) ? null : rows.of(x, at(body.params, firstX + i))));
-  const values = bindForward(b, pair, { again, kept }, { rows, consts: constants, index });
+  const values = bindForward(b, pair, { again, kept: keptStacks }, { rows, consts: constants, index });
   const rowOf = new Map(rowsOf(forwardParts, stacks).map((row, n) => [at(stacks, n), values(row)]));
   const results = b.inline(body, [index, ...adjoints, ...xs.map((x, i) => others[i] ?? rowOf.get(x) ?? x), ...given]);
   const params = [index, ...adjoints, ...rows.params, ...constants.params];

@@ -120,13 +120,13 @@ const cutPairs = new WeakMap<Node, Map<string, { readonly from: LoopPair; readon
 
 /** The pair with the rows chosen at a price; cached, so that its bodies are planned only once. */
 function cutOnce(from: LoopPair, price: number, costs: NodeCosts): LoopPair {
-  const own = cutPairs.get(from.backward) ?? new Map();
-  cutPairs.set(from.backward, own);
+  const cutsOfPair = cutPairs.get(from.backward) ?? new Map();
+  cutPairs.set(from.backward, cutsOfPair);
   const key = `${price} of ${costs.key}`;
-  const cached = own.get(key);
+  const cached = cutsOfPair.get(key);
   if (cached?.from.stacks.every((stack: Value, n: number) => stack === from.stacks[n])) return cached.pair;
   const pair = cutPair(from, cutAt(from, price, costs));
-  own.set(key, { from, pair });
+  cutsOfPair.set(key, { from, pair });
   return pair;
 }
 
@@ -184,7 +184,7 @@ export function loopGroups(graph: Graph, costs: NodeCosts): readonly LoopGroup[]
     const previous = groups.get(key);
     const { body } = pair.forwardParts;
     const again = runs * length * msOfNodes(nodesFor(body, rowsOf(pair.forwardParts, pair.stacks)));
-    const own = rowSelections(loop, again, costs);
+    const selections = rowSelections(loop, again, costs);
     groups.set(key, {
       key,
       isOpen: false,
@@ -192,7 +192,9 @@ export function loopGroups(graph: Graph, costs: NodeCosts): readonly LoopGroup[]
       count: (previous?.count ?? 0) + 1,
       length,
       stateBytes,
-      rows: previous ? previous.rows.map((rows, n) => sum(rows, at(own, Math.min(n, own.length - 1)))) : own,
+      rows: previous
+        ? previous.rows.map((rows, n) => sum(rows, at(selections, Math.min(n, selections.length - 1))))
+        : selections,
       stepMs: (previous?.stepMs ?? 0) + runs * msOfNodes(step.nodes),
       tapesMs: (previous?.tapesMs ?? 0) + again,
     });

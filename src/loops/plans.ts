@@ -30,7 +30,7 @@ type Picks = readonly number[];
 
 /** Picks from everything stacked to the fewest states, one for each price. */
 function levelsOf(options: readonly (readonly ReversalOption[])[]): readonly Picks[] {
-  const prices = options.flatMap((own) => own.slice(1).map((option, i) => slope(at(own, i), option)));
+  const prices = options.flatMap((ofGroup) => ofGroup.slice(1).map((option, i) => slope(at(ofGroup, i), option)));
   const sorted = [...new Set(prices)].sort((a, b) => a - b);
   const every = Math.max(1, Math.ceil(sorted.length / LEVELS));
   const some = sorted.filter((_, i) => i % every === every - 1 || i === sorted.length - 1);
@@ -55,11 +55,11 @@ interface DescentStep {
 
 /** The Pareto-optimal steps by estimate, from many bytes to few. */
 function paretoSteps(steps: readonly DescentStep[]): readonly DescentStep[] {
-  const kept: DescentStep[] = [];
+  const front: DescentStep[] = [];
   for (const step of [...steps].sort((a, b) => a.bytes - b.bytes || a.ms - b.ms)) {
-    if (step.ms < (kept.at(-1)?.ms ?? Number.POSITIVE_INFINITY)) kept.push(step);
+    if (step.ms < (front.at(-1)?.ms ?? Number.POSITIVE_INFINITY)) front.push(step);
   }
-  return kept.reverse();
+  return front.reverse();
 }
 
 /** The choice made of the groups' forms; groups that keep all their rows are absent. */
@@ -144,8 +144,8 @@ export class LoopPlans<R> {
     const count = Math.min(STEPS, part.steps);
     return Array.from({ length: count }, (_, i) => {
       const form = part.at(Math.floor((part.steps * i) / count));
-      const own = optionFor(group, form);
-      return { forms: this.#formsAt(picks).with(g, form), bytes: bytes + own.bytes, ms: ms + own.ms };
+      const option = optionFor(group, form);
+      return { forms: this.#formsAt(picks).with(g, form), bytes: bytes + option.bytes, ms: ms + option.ms };
     });
   }
 
@@ -164,9 +164,9 @@ export class LoopPlans<R> {
       for (let i = pick; i > 0; i--) {
         const part = mixturesBetween(group, at(options, i - 1), at(options, i));
         const isFast = (n: number): boolean => this.at(this.#with(forms, g, part.at(n))).predictedMs <= limitMs;
-        const least = firstWhere(part.steps, isFast);
-        forms[g] = part.at(least);
-        if (least > 0) break;
+        const firstFast = firstWhere(part.steps, isFast);
+        forms[g] = part.at(firstFast);
+        if (firstFast > 0) break;
       }
     }
     const [plain, narrowed] = [this.at(at(this.levels, level)), this.at(choiceOf(this.#groups, forms))];

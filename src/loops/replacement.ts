@@ -29,8 +29,8 @@ function bodiesOf({ forwardParts, stacks }: LoopPair): { readonly lean: Graph; r
   const { body, carries, ys } = forwardParts;
   const cached = bodiesByGraph.get(body);
   if (cached?.stacks.length === stacks.length && cached.stacks.every((stack, n) => stack === stacks[n])) return cached;
-  const own = ys.flatMap((y, n) => (stacks.includes(y) ? [] : [at(body.results, carries.length + n)]));
-  const results = [...body.results.slice(0, carries.length), ...own];
+  const otherRows = ys.flatMap((y, n) => (stacks.includes(y) ? [] : [at(body.results, carries.length + n)]));
+  const results = [...body.results.slice(0, carries.length), ...otherRows];
   const lean = dce.run({ ...body, results });
   const full = { ...body, name: `${body.name}_full`, results: [...results, ...rowsOf(forwardParts, stacks)] };
   bodiesByGraph.set(body, { stacks, lean, full });
@@ -180,12 +180,12 @@ function recorded(
       ? []
       : rowsOf(pair.forwardParts, stacks).map((row, n) => newValue(stackType(row.type, taped), at(stacks, n).name));
   // The number of iterations of a while is its last result.
-  const own = plain.outputs.length - (isOnline ? 1 : 0);
+  const ownOutputs = plain.outputs.length - (isOnline ? 1 : 0);
   const loop: Node = {
     ...plain,
     op: record as AnyOp,
     attrs: recordAttrs as Attrs,
-    outputs: [...plain.outputs.slice(0, own), ...tapes, ...store, ...plain.outputs.slice(own)],
+    outputs: [...plain.outputs.slice(0, ownOutputs), ...tapes, ...store, ...plain.outputs.slice(ownOutputs)],
     regions: taped === 0 ? plain.regions : [...plain.regions, bodiesOf(pair).full],
   };
   const counter = backwardParts.count ? [] : [constantFor(backward, { ...INDEX, value: length })];

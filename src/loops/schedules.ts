@@ -26,9 +26,9 @@ const useful = (length: number, checkpoints: number): number => Math.max(1, Math
  */
 export function binomialSchedule(length: number, checkpoints: number, taped = 0): LoopSchedule {
   const early = length - taped;
-  const held = useful(early, checkpoints);
-  const advances = Math.max(0, leastAdvances(early, held) - Math.max(0, early - 1));
-  return { checkpoints: held, split: "binomial", every: 0, advances, taped };
+  const states = useful(early, checkpoints);
+  const advances = Math.max(0, leastAdvances(early, states) - Math.max(0, early - 1));
+  return { checkpoints: states, split: "binomial", every: 0, advances, taped };
 }
 
 /** Iterations from the first checkpoint, the first sweep included, if each part is halved. */

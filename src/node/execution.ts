@@ -234,8 +234,8 @@ export class Execution {
   async load(step: number): Promise<number> {
     const { store, programs, start } = this.#o;
     for (;;) {
-      const held = [...this.#inMemory].filter(([, each]) => each <= step);
-      const best = held.reduce<readonly [number, number]>((a, b) => (b[1] > a[1] ? b : a), [-1, 0]);
+      const snapshots = [...this.#inMemory].filter(([, each]) => each <= step);
+      const best = snapshots.reduce<readonly [number, number]>((a, b) => (b[1] > a[1] ? b : a), [-1, 0]);
       const file = Math.max(-1, ...[...this.files].filter((each) => each <= step));
       if (store && file > best[1]) {
         if (await this.#loaded(store, file)) return file;

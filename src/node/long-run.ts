@@ -75,12 +75,12 @@ interface Prepared {
 }
 
 function prepare<S extends Tree, C extends readonly Tree[]>(options: LongRunOptions<S, C>): Prepared {
-  const whole = withTotal(options);
-  const state = flatten(whole.state, "state", "result");
+  const summed = withTotal(options);
+  const state = flatten(summed.state, "state", "result");
   const first = unflatten(state.def, state.leaves) as Tree;
   const constants = (options.constants ?? []) as readonly Tree[];
-  const step = traceStep(whole.step, first, constants);
-  const loss = lossGraph(whole.loss, first, constants);
+  const step = traceStep(summed.step, first, constants);
+  const loss = lossGraph(summed.loss, first, constants);
   const [start, rest] = [
     step.inputs.slice(0, step.states),
     step.inputs.slice(step.states, step.states + step.constants),
@@ -134,12 +134,12 @@ function planSteps(steps: number, { programs }: Prepared, { memory, fixed }: Bud
   } catch (error) {
     if (!(error instanceof TidemarkError) || error.code !== "PlanInfeasible") throw error;
   }
-  const least = fixed + Math.min(stateBytes, Math.max(0, steps - 1) * tapeBytes);
+  const minimum = fixed + Math.min(stateBytes, Math.max(0, steps - 1) * tapeBytes);
   const parts = `programs and buffers take ${grouped(fixed)} bytes, a state ${grouped(stateBytes)}`;
   throw new TidemarkError(
     "PlanInfeasible",
     `longRun: ${grouped(steps)} steps cannot be reversed in ${grouped(memory)} bytes: ${parts}`,
-    { help: `raise memory to ${grouped(least)} bytes or more` },
+    { help: `raise memory to ${grouped(minimum)} bytes or more` },
   );
 }
 
@@ -195,7 +195,7 @@ function resultOf<S extends Tree, C extends readonly Tree[]>(
   run: Execution,
 ): Pick<LongRunResult<S, C>, "value" | "state" | "gradients"> {
   invariant(run.final, () => "a run without a last state");
-  const own = (tree: unknown): S => (stepLoss ? (tree as { readonly state: S }).state : (tree as S));
+  const userState = (tree: unknown): S => (stepLoss ? (tree as { readonly state: S }).state : (tree as S));
   const gradient = (tensor: Tensor, leaf: number): Tensor =>
     tensorFrom(tensorType(tensor.dtype, tensor.shape), programs.cotangent(leaf, steps > 0));
   const gradients = constants.map((tensor, k) => gradient(tensor, step.states + k));
@@ -207,8 +207,8 @@ function resultOf<S extends Tree, C extends readonly Tree[]>(
   });
   return {
     value: tensorFrom(at(loss.bound.graph.results, 0).type, programs.value),
-    state: own(unflatten(state.def, tensorsOf(programs.state, run.final))),
-    gradients: { state: own(unflatten(state.def, state.leaves.map(gradient))), constants: trees as unknown as C },
+    state: userState(unflatten(state.def, tensorsOf(programs.state, run.final))),
+    gradients: { state: userState(unflatten(state.def, state.leaves.map(gradient))), constants: trees as unknown as C },
   };
 }
 

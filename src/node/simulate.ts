@@ -131,10 +131,10 @@ export async function simulate<S extends Tree, const C extends readonly Tree[] =
   options: SimulateOptions<S, C>,
   files: Files = NODE_FILES,
 ): Promise<SimulateResult<S>> {
-  const given = options as unknown as SimulateOptions<Tree, readonly Tree[]>;
-  requireSimulate(given);
-  const run = (): Promise<SimulateResult<S>> => simulateAlone(given, files) as Promise<SimulateResult<S>>;
-  return given.directory === undefined ? run() : inFolder(files, "simulate", given.directory, run);
+  const untyped = options as unknown as SimulateOptions<Tree, readonly Tree[]>;
+  requireSimulate(untyped);
+  const run = (): Promise<SimulateResult<S>> => simulateAlone(untyped, files) as Promise<SimulateResult<S>>;
+  return untyped.directory === undefined ? run() : inFolder(files, "simulate", untyped.directory, run);
 }
 
 async function simulateAlone(

@@ -156,9 +156,9 @@ export async function train<S extends Tree, B extends readonly Tree[]>(
   options: TrainOptions<S, B>,
   files: Files = NODE_FILES,
 ): Promise<TrainResult<S>> {
-  const given = options as unknown as TrainOptions<Tree, readonly Tree[]>;
-  requireTrain(given);
-  return inFolder(files, "train", given.directory, () => trainAlone(given, files) as Promise<TrainResult<S>>);
+  const untyped = options as unknown as TrainOptions<Tree, readonly Tree[]>;
+  requireTrain(untyped);
+  return inFolder(files, "train", untyped.directory, () => trainAlone(untyped, files) as Promise<TrainResult<S>>);
 }
 
 async function trainAlone(options: TrainOptions<Tree, readonly Tree[]>, files: Files): Promise<TrainResult<Tree>> {

@@ -147,8 +147,8 @@ export function optimizer<C>(rule: Rule<C>, lr: LearningRate, clip: GradientTran
       const grad = at(clipped, i);
       const path = at(flat.paths, i);
       requireMatch(rule.name, path, param, grad);
-      const own = Object.fromEntries(slotNames.map((slot, s) => [slot, at(at(slots, s), i)]));
-      return rule.update({ path, param, grad, slots: own }, scalars(param.dtype));
+      const leafSlots = Object.fromEntries(slotNames.map((slot, s) => [slot, at(at(slots, s), i)]));
+      return rule.update({ path, param, grad, slots: leafSlots }, scalars(param.dtype));
     });
     const rebuild = (of: (leaf: UpdatedLeaf) => Tensor): P => unflatten(flat.def, leaves.map(of)) as P;
     return {

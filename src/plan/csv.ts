@@ -51,9 +51,9 @@ export function parseCsv(text: string, capacity: number = Number.POSITIVE_INFINI
     if (line.trim() === "") return;
     const cells = line.split(",").map((cell) => cell.trim());
     const cell = (column: string): string => cells[header.indexOf(column)] ?? "";
-    const whole = (column: string): number => (/^\d+$/.test(cell(column)) ? Number(cell(column)) : Number.NaN);
-    const [start, end, bytes] = [whole("lower"), whole("upper"), whole("size")];
-    const offset = placed ? whole("offset") : 0;
+    const integer = (column: string): number => (/^\d+$/.test(cell(column)) ? Number(cell(column)) : Number.NaN);
+    const [start, end, bytes] = [integer("lower"), integer("upper"), integer("size")];
+    const offset = placed ? integer("offset") : 0;
     if (![start, end, bytes, offset].every(Number.isSafeInteger))
       faults.push(`line ${i + 2}: not a whole number in "${line.slice(0, LONGEST)}"`);
     else if (start >= end) faults.push(`line ${i + 2}: lower ${start} is not below upper ${end}`);

@@ -38,8 +38,8 @@ function checkBody(step: PlanStep, i: number, body: Plan): readonly Violation[] 
     message: `${where}: ${message}`,
   }));
   const { buffers, spaces } = body.problem;
-  const kept = buffers.filter((b) => b.kind === "persistent" && b.space === 0);
-  const outside = kept.reduce((sum, b) => sum + alignUp(b.bytes, spaces[0].alignment), 0);
+  const bottom = buffers.filter((b) => b.kind === "persistent" && b.space === 0);
+  const outside = bottom.reduce((sum, b) => sum + alignUp(b.bytes, spaces[0].alignment), 0);
   const inside = body.height - outside;
   const workspace = step.scratch[0] ?? 0;
   if (inside <= workspace) return violations;
@@ -161,8 +161,8 @@ function needs(program: Program): Map<Value, Need> {
   });
   const returned = new Set(program.results);
   for (const [v, written] of values) {
-    const kept = returned.has(v) || (program.persistent.has(v) && !program.donated.has(v));
-    result.set(v, { written, until: kept ? end : Math.max(written, lastRead.get(v) ?? written) });
+    const toTheEnd = returned.has(v) || (program.persistent.has(v) && !program.donated.has(v));
+    result.set(v, { written, until: toTheEnd ? end : Math.max(written, lastRead.get(v) ?? written) });
   }
   return result;
 }

@@ -32,9 +32,9 @@ export function systemOf<S extends Tree>(name: string, f: (y: S, t: Tensor) => S
   const { leaves: y0, paths, def } = flatten(state, "y0");
   if (y0.length === 0)
     fail("InvalidTree", `${name}: y0 has no tensors`, "give a tensor, or an array or object of them");
-  const whole = y0.findIndex((leaf) => !isFloat(leaf.dtype));
-  if (whole >= 0) {
-    const summary = `${name}: ${at(paths, whole)} is ${typeText(at(y0, whole))}, which no rate of change can be added to`;
+  const integer = y0.findIndex((leaf) => !isFloat(leaf.dtype));
+  if (integer >= 0) {
+    const summary = `${name}: ${at(paths, integer)} is ${typeText(at(y0, integer))}, which no rate of change can be added to`;
     fail("DtypeMismatch", summary, 'a state is f32 or f64: x.cast("f32")');
   }
   const dtype = widestFloat(y0.map((leaf) => leaf.dtype));

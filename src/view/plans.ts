@@ -42,7 +42,7 @@ export interface LivePlans {
 export function livePlans(plans: ProgramPlans, points: number, known: NamedPlans): LivePlans {
   const curves = growingCurves(plans, points);
   let curve: ViewCurve = { floorBytes: 0, points: [], whole: false };
-  const given = new Map(known);
+  const sent = new Map(known);
   return {
     curve() {
       curve = curves.next().value ?? curve;
@@ -52,7 +52,7 @@ export function livePlans(plans: ProgramPlans, points: number, known: NamedPlans
       try {
         const { result, predictedMs } = plans.choose({ budgetBytes });
         const asks = `budget-${budgetBytes}`;
-        given.set(asks, result.plan);
+        sent.set(asks, result.plan);
         const label = `budget ${formatBytes(budgetBytes)}`;
         return { entry: entryOf(result.plan, { label, predictedMs, budgetBytes, asks }) };
       } catch (error) {
@@ -60,7 +60,7 @@ export function livePlans(plans: ProgramPlans, points: number, known: NamedPlans
         throw error;
       }
     },
-    story: (asks, value) => storyOf(given, asks, value),
+    story: (asks, value) => storyOf(sent, asks, value),
   };
 }
 
@@ -78,13 +78,13 @@ export function* curvesOf(plans: ProgramPlans, count: number): Generator<Planned
   const candidates = [plans.storeAll];
   const points = [pointOf(plans.storeAll, plans.storeAll.arenaBytes)];
   const most = plans.storeAll.arenaBytes;
-  const sofar = (whole: boolean): PlannedCurve => {
+  const sofar = (complete: boolean): PlannedCurve => {
     const floorBytes = Math.min(plans.floorBytes(), ...points.map((point) => point.arenaBytes));
-    return { candidates: [...candidates], curve: { floorBytes, points: [...points], whole } };
+    return { candidates: [...candidates], curve: { floorBytes, points: [...points], whole: complete } };
   };
-  const least = plans.least({}).arenaBytes;
-  for (let i = 1; i < count && least < most; i++) {
-    const budgetBytes = i === count - 1 ? least : Math.ceil(most * (least / most) ** (i / (count - 1)));
+  const smallest = plans.least({}).arenaBytes;
+  for (let i = 1; i < count && smallest < most; i++) {
+    const budgetBytes = i === count - 1 ? smallest : Math.ceil(most * (smallest / most) ** (i / (count - 1)));
     const plan = plans.choose({ budgetBytes });
     if (candidates.includes(plan)) continue;
     candidates.push(plan);

@@ -72,8 +72,8 @@ export function readSnapshot(bytes: Uint8Array, name: string): readonly Picture[
   const byDevice = new Map<number, PickleValue[]>();
   for (const segment of segmentList) {
     const device = whole(get(segment, "device"));
-    const own = byDevice.get(device);
-    if (own) own.push(segment);
+    const events = byDevice.get(device);
+    if (events) events.push(segment);
     else byDevice.set(device, [segment]);
   }
   const devices = [...byDevice.keys()].reduce((most, device) => Math.max(most, device + 1), traceList.length);

@@ -37,11 +37,11 @@ export const calibrate: Command = {
     if (problem !== null) {
       io.err(`the rates are not stored: ${problem}; set TIDEMARK_CACHE to another folder\n`);
     }
-    const kept = problem === null ? path : null;
+    const storedAt = problem === null ? path : null;
     if (args.has("json")) {
       writeJson(io, {
         ...{ cpu: cpuName(), node: process.versions.node, target: model.name },
-        kept,
+        kept: storedAt,
         ms,
         model,
         samples,
@@ -51,6 +51,6 @@ export const calibrate: Command = {
     const rows = samples.map(({ name, seconds }) => [name, `${(seconds * 1e6).toFixed(1)} µs`]);
     const lines = table(rows, ["left", "right"]).map((line) => `  ${line}\n`);
     io.out(`${model.name} on ${cpuName()}\n${lines.join("")}${ratesText(model)}\n`);
-    if (kept !== null) io.out(`stored in ${kept}\n`);
+    if (storedAt !== null) io.out(`stored in ${storedAt}\n`);
   },
 };

@@ -78,8 +78,8 @@ function stateOf(name: TargetName): TargetState {
 
 function cacheState(): CacheState {
   const folder = cacheFolder();
-  const kept = folder === null ? { problem: NO_CACHE_FOLDER } : privateFolder(folder);
-  return { folder, plans: plansFolder(), problem: "problem" in kept ? kept.problem : null };
+  const cache = folder === null ? { problem: NO_CACHE_FOLDER } : privateFolder(folder);
+  return { folder, plans: plansFolder(), problem: "problem" in cache ? cache.problem : null };
 }
 
 function cacheText({ folder, plans, problem }: CacheState): string {

@@ -27,11 +27,11 @@ function persistentText(f: PlanFigures): string {
 
 /** The cost and savings of recomputation; empty if there is none. */
 function recomputationText(f: PlanFigures): string {
-  const least = `the smallest budget with a plan is ${formatBytes(f.minimumBudgetBytes)}\n`;
-  if (f.recomputedNodes === 0) return `nothing is recomputed; ${least}`;
+  const smallest = `the smallest budget with a plan is ${formatBytes(f.minimumBudgetBytes)}\n`;
+  if (f.recomputedNodes === 0) return `nothing is recomputed; ${smallest}`;
   const [arena, time] = [f.arenaBytes / f.storeAllArenaBytes, f.predictedMs / f.storeAllPredictedMs];
   const saved = `${arena.toFixed(3)} × the arena of storing everything at ${time.toFixed(3)} × its predicted time`;
-  return `${grouped(f.recomputedNodes)} kernels recompute something (${f.strategy}): ${saved}; ${least}`;
+  return `${grouped(f.recomputedNodes)} kernels recompute something (${f.strategy}): ${saved}; ${smallest}`;
 }
 
 function planText(plan: Plan, f: PlanFigures, io: Io): string {

@@ -174,14 +174,14 @@ export function cTarget(
   const tools = toolchain(wanted);
   if (typeof tools === "string") return tools;
   const program = programOf(tools.compiler);
-  const kept = persistentFolder();
+  const folder = persistentFolder();
   return {
     description: program.description,
     threads: program.options.threads,
     code: "machine code",
     uses: `${program.uses}, by ${tools.compiler.command}`,
     arenaIsArray: true,
-    note: typeof kept === "string" ? `compiled programs are not cached: ${kept}` : null,
+    note: typeof folder === "string" ? `compiled programs are not cached: ${folder}` : null,
     load: (placed, how) => load(tools, program, placed, how),
     allocate: (most) => memoryFor(program, tools.koffi, most),
   };

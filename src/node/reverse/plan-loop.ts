@@ -174,8 +174,8 @@ function measure({ levels, actions }: Candidate, costs: Float64Array | null): { 
 }
 
 function planKnown(steps: number, sizes: Sizes, spec: LoopSpec): KnownLoopPlan {
-  const whole = storeAll(steps, sizes);
-  const candidates = [whole].filter(({ bytes }) => bytes <= sizes.budgetBytes);
+  const stored = storeAll(steps, sizes);
+  const candidates = [stored].filter(({ bytes }) => bytes <= sizes.budgetBytes);
   // no recomputation is optimal, and nothing works without the working tape
   if (candidates.length === 0 && sizes.tapeBytes <= sizes.budgetBytes) {
     const mixtures = unitSizes(sizes).map((unit) => mixedIn(steps, sizes, unit));
@@ -193,7 +193,7 @@ function planKnown(steps: number, sizes: Sizes, spec: LoopSpec): KnownLoopPlan {
     best = { online: false, schedule, levels, unitBytes, bytes, extraSteps: extra, extraCost: cost };
   }
   if (best) return best;
-  throw tooSmall(sizes, steps, Math.min(whole.bytes, sizes.stateBytes + sizes.tapeBytes), whole.bytes);
+  throw tooSmall(sizes, steps, Math.min(stored.bytes, sizes.stateBytes + sizes.tapeBytes), stored.bytes);
 }
 
 function tooSmall(sizes: Sizes, steps: number | null, least: number, all: number | null): TidemarkError {
@@ -225,8 +225,8 @@ function requireSpec(spec: LoopSpec): void {
   const wrong = (what: string, help: string): never => {
     throw new TidemarkError("InvalidArgument", `planLoop: ${what}`, { help });
   };
-  const whole = { steps: steps ?? 0, stateBytes, tapeBytes, alignBytes };
-  for (const [name, n] of Object.entries(whole)) {
+  const integers = { steps: steps ?? 0, stateBytes, tapeBytes, alignBytes };
+  for (const [name, n] of Object.entries(integers)) {
     if (!(Number.isSafeInteger(n) && n >= 0)) wrong(`${name} is ${n}`, "give a whole number, 0 or more");
   }
   if (alignBytes < 1) wrong(`alignBytes is ${alignBytes}`, "give 1 or more");

@@ -59,8 +59,8 @@ function makeMixed({ steps, snapshots, sizes = { stateUnits: 1, tapeUnits: 1 } }
   const units = Math.min(snapshots, Math.max(0, steps - 1) * Math.max(sizes.stateUnits, sizes.tapeUnits));
   const table = mixedTable(steps, units, sizes);
   if (!Number.isFinite(table.evaluations(steps, units))) {
-    const least = Math.min(sizes.stateUnits, (steps - 1) * sizes.tapeUnits);
-    infeasible(`${grouped(steps)} steps cannot be reversed in ${grouped(snapshots)} units`, `give ${grouped(least)}`);
+    const minimum = Math.min(sizes.stateUnits, (steps - 1) * sizes.tapeUnits);
+    infeasible(`${grouped(steps)} steps cannot be reversed in ${grouped(snapshots)} units`, `give ${grouped(minimum)}`);
   }
   return { levels: [mixedLevel(units, sizes)], actions: () => mixed(steps, units, sizes, table) };
 }

@@ -121,8 +121,8 @@ function whyText(shown: Shown, { rect, value }: Selection): HTMLElement {
   const atPeak = from <= picture.boundStep && picture.boundStep < to;
   const space = picture.rects.space?.[at] ? picture.spaces?.[picture.rects.space[at] ?? 0] : undefined;
   if (space) {
-    const held = `It is in ${space.name}, which holds ${formatBytes(space.boundBytes)} at most at once.`;
-    return h("p", {}, `${reasonOf(shown, at, value)} ${held}`);
+    const text = `It is in ${space.name}, which holds ${formatBytes(space.boundBytes)} at most at once.`;
+    return h("p", {}, `${reasonOf(shown, at, value)} ${text}`);
   }
   const peak = atPeak
     ? `It is live at the tightest step ${picture.boundStep}, where it takes ${percent(size, picture.boundBytes)} of the bound.`
