@@ -11,7 +11,7 @@ import { threadId } from "node:worker_threads";
 
 /** The minimum age of a temporary file before it is removed: its writer may still be active. */
 const ABANDONED_MS = 60 * 60 * 1000;
-const BESIDE = /\.\d+-\d+-\d+\.tmp$/;
+const TEMPORARY = /\.\d+-\d+-\d+\.tmp$/;
 
 /** Counts names, so that each is new. */
 let written = 0;
@@ -66,7 +66,7 @@ function filesIn(folder: string): readonly CacheFile[] {
   return readdirSync(folder).flatMap((name) => {
     const path = join(folder, name);
     const stats = lstatSync(path, { throwIfNoEntry: false });
-    if (stats && BESIDE.test(name) && Date.now() - stats.mtimeMs > ABANDONED_MS) {
+    if (stats && TEMPORARY.test(name) && Date.now() - stats.mtimeMs > ABANDONED_MS) {
       rmSync(path, { force: true });
       return [];
     }

@@ -24,7 +24,7 @@ const storeIn = (folder: string, largestBytes?: number): PlanStore =>
   planStore(() => SealedFolder.open(dirname(folder), basename(folder)), "p", largestBytes);
 
 describe("plans on disk", () => {
-  it("are found by whoever looks in the same folder, by their key alone", () => {
+  it("are found in the same folder by their key alone", () => {
     const folder = newFolder();
     const text = `{"a":"${"é→".repeat(1000)}"}\n\n`;
     storeIn(folder).write("key", text);
@@ -34,7 +34,7 @@ describe("plans on disk", () => {
     expect(readdirSync(folder)).toHaveLength(1);
   });
 
-  it("are nothing once they were cut short, changed, or somebody else's", () => {
+  it("are ignored once they were truncated, changed, or written by another user", () => {
     const folder = newFolder();
     const store = storeIn(folder);
     store.write("key", "a plan of some length");
@@ -110,7 +110,7 @@ describe("plans on disk", () => {
     }
   });
 
-  it("replace what was there, and leave nothing beside", () => {
+  it("replace an existing file, and leave no temporary file", () => {
     const folder = newFolder();
     const store = storeIn(folder);
     for (const text of ["one", "two"]) store.write("key", text);
@@ -141,7 +141,7 @@ describe("plans on disk", () => {
     expect(homeless.read("key")).toBeNull();
   });
 
-  it("are not kept by sources that nobody built, nor where they are switched off", () => {
+  it("are not cached by unbuilt sources, nor when switched off", () => {
     expect(systemPlanStore()).toBeNull();
     expect(plansFolder({ TIDEMARK_PLAN_CACHE: "off" })).toBeNull();
   });
