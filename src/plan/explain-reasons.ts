@@ -25,7 +25,7 @@ export function noSlotReason(facts: PlanFacts, param: Value, result: Value): str
   const late = facts.laterReader(param, writer);
   if (late >= 0)
     return `${nameOf(param)} is still read at step ${late}, after ${nameOf(root)} is written at step ${writer}`;
-  if (facts.resultRoots.has(param)) return `${nameOf(param)} is also a result`;
+  if (facts.resultRoots.has(param)) return `${nameOf(param)} is a result as well`;
   const taken = facts.paramsIn(plan.bufferOf.get(result)).find((p) => p !== param);
   if (taken) return `${nameOf(result)} is already in the storage of ${nameOf(taken)}`;
   return `${stepName(facts, writer)}, reads other elements of ${nameOf(param)} than it writes`;

@@ -14,8 +14,8 @@ describe("explainValue", () => {
         its only reader is step 8, w1_1 = sgd(w1, d_w1)
         it is not written over h0: it has 2,048 bytes, not 4,096
         it is not written over d_h: it has 2,048 bytes, not 4,096
-        before it, the same bytes belong to b4 (workspace), b5 (z1), b6 (workspace)
-        after it, the same bytes are reused by b11 (d_w0)
+        before it, the place belongs to b4 (workspace), b5 (z1), b6 (workspace)
+        after it, the place is reused by b11 (d_w0)
       "
     `);
   });
@@ -23,7 +23,7 @@ describe("explainValue", () => {
   it("says what a donated parameter becomes", () => {
     expect(explainText(plan, "w0")).toMatchInlineSnapshot(`
       "w0: f32[32,32] is at b0[0:4096], 4,096 bytes
-        it is a parameter, live from step 0
+        it is a parameter, there from step 0
         its last of 2 readers is step 10, w0_1 = sgd(w0, d_w0)
         its content lives for steps [0, 11), its buffer for [0, 12)
         w0_1 replaces it in the same storage
@@ -76,7 +76,7 @@ describe("explainValue", () => {
     });
     const reason = (name: string) =>
       explainValue(planProgram(program, { keepOrder: true }), name).sentences.find((s) => s.includes("final copy"));
-    expect(reason("p")).toBe("next_p replaces it by a final copy: p is also a result");
+    expect(reason("p")).toBe("next_p replaces it by a final copy: p is a result as well");
     expect(reason("q")).toBe(
       "next_q replaces it by a final copy: q is still read at step 2, after next_q is written at step 1",
     );
@@ -85,21 +85,21 @@ describe("explainValue", () => {
 
   it("says how long a value waits for a reader", () => {
     expect(explainValue(planProgram(trainingStep(3)), "h0").sentences).toContain(
-      "from step 3 on it is unused for 8 steps, until step 11, d_w1 = matmul_t(h0, d_h2)",
+      "from step 3 on it waits 8 steps for step 11, d_w1 = matmul_t(h0, d_h2)",
     );
   });
 
   it("explains buffers by their numbers", () => {
     expect(explainText(plan, "b0")).toMatchInlineSnapshot(`
       "b0 is at [0:4096], 4,096 bytes, for steps [0, 12): persistent
-        w0: f32[32,32] is live from step 0
+        w0: f32[32,32] is there from step 0
         w0_1: f32[32,32] is written at step 10, w0_1 = sgd(w0, d_w0)
-        its bytes are never free, so nothing else uses them
+        its place is never free, so nothing else uses it
       "
     `);
     expect(explainText(plan, "b4")).toMatchInlineSnapshot(`
       "b4 is at [8192:9216], 1,024 bytes, for steps [0, 1): workspace of step 0, z0 = matmul(x, w0)
-        after it, the same bytes are reused by b5 (z1), b9 (d_w1), b11 (d_w0)
+        after it, the place is reused by b5 (z1), b9 (d_w1), b11 (d_w0)
       "
     `);
   });

@@ -103,7 +103,7 @@ function bufferSentences(facts: PlanFacts, id: BufferId): readonly string[] {
     `b${id} is at [${from}:${to}]${where}, ${grouped(bytes)} bytes, for steps ${spanText(lifespan)}: ${use}`,
     ...values.map((value) => {
       const writer = writers.get(value);
-      const origin = writer === undefined ? "is live from step 0" : `is written at ${stepName(facts, writer)}`;
+      const origin = writer === undefined ? "is there from step 0" : `is written at ${stepName(facts, writer)}`;
       return `${nameOf(value)}: ${typeText(value.type)} ${origin}`;
     }),
     ...sharingSentences(facts, id, null),
@@ -116,21 +116,18 @@ function lifetimeSentences(facts: PlanFacts, fate: Omit<Explanation, "sentences"
   const { value, lifespan, bufferLifespan, readers } = fate;
   const text = (step: Step) => stepName(facts, step);
   const isParam = !writers.has(value);
-  const born = isParam ? "it is a parameter, live from step 0" : `it is written at ${text(lifespan.start)}`;
+  const born = isParam ? "it is a parameter, there from step 0" : `it is written at ${text(lifespan.start)}`;
   const last = readers[readers.length - 1];
   let death =
     last === undefined
-      ? "nothing reads it"
+      ? "nobody reads it"
       : `its ${readers.length > 1 ? `last of ${readers.length} readers` : "only reader"} is ${text(last)}`;
   if (facts.results.has(value)) death = "it is a result, so it lives to the end";
   else if (program.persistent.has(value) && !program.donated.has(value))
     death = "it is persistent and not donated, so it is never overwritten";
   const sentences = [born, death];
   const wait = isParam ? null : longestWait(lifespan.start, readers);
-  if (wait)
-    sentences.push(
-      `from step ${wait.from} on it is unused for ${grouped(wait.steps)} steps, until ${text(wait.reader)}`,
-    );
+  if (wait) sentences.push(`from step ${wait.from} on it waits ${grouped(wait.steps)} steps for ${text(wait.reader)}`);
   if (bufferLifespan.start !== lifespan.start || bufferLifespan.end !== lifespan.end) {
     sentences.push(`its content lives for steps ${spanText(lifespan)}, its buffer for ${spanText(bufferLifespan)}`);
   }
@@ -196,11 +193,11 @@ function sharingSentences(facts: PlanFacts, id: BufferId, value: Value | null): 
   const after = sharing.filter((b) => b.lifespan.start >= here.end).map(text);
   const sentences: string[] = [];
   if (others.length > 0) sentences.push(`b${id} also holds ${listed(others.map(nameOf), 6)}`);
-  if (before.length > 0) sentences.push(`before it, the same bytes belong to ${listed(before, 6)}`);
-  if (after.length > 0) sentences.push(`after it, the same bytes are reused by ${listed(after, 6)}`);
+  if (before.length > 0) sentences.push(`before it, the place belongs to ${listed(before, 6)}`);
+  if (after.length > 0) sentences.push(`after it, the place is reused by ${listed(after, 6)}`);
   if (mine.to > mine.from && before.length + after.length + others.length === 0) {
     const whole = here.start === 0 && here.end > plan.program.steps.length;
-    sentences.push(whole ? "its bytes are never free, so nothing else uses them" : "nothing else uses its bytes");
+    sentences.push(whole ? "its place is never free, so nothing else uses it" : "nothing else uses its place");
   }
   return sentences;
 }

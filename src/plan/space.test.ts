@@ -171,10 +171,10 @@ describe("a plan with two memory spaces", () => {
       "h0_host: f32[32] is at host:b3[0:128], 128 bytes
         it is written at step 1, h0_host = copy(h0)
         its last of 3 readers is step 9, wait(h0_1)
-        from step 4 on it is unused for 3 steps, until step 7, h0_1 = copy(h0_host)
+        from step 4 on it waits 3 steps for step 7, h0_1 = copy(h0_host)
         it is a copy of h0 in device: from step 1 to step 3, on queue 1
         it is copied to h0_1 in device: from step 7 to step 9, on queue 2
-        nothing else uses its bytes
+        nothing else uses its place
       "
     `);
     expect(explainText(plan, "h0_1")).toContain("it is a copy of h0_host in host: from step");
