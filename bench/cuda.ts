@@ -2,13 +2,19 @@
  * @file How fast the target `cuda` is on the device at hand. Needs an NVIDIA GPU with its driver, a CUDA toolkit and koffi.
  *
  *   npx rolldown bench/cuda.ts -p node --external koffi --file node_modules/.cache/cuda.mjs &&
- *     node node_modules/.cache/cuda.mjs [kernels large]
+ *     node node_modules/.cache/cuda.mjs [kernels large large_tf32 profile]
  *
  *   kernels    rates of single kernels
- *   large      GPT-2 small, one step
+ *   large      GPT-2 small, one step; large_tf32: with products on tensor cores
+ *   profile    the same, step by step
  */
+
 import { compile } from "../src/api/compile.ts";
 import { loadGraph } from "../src/api/load-graph.ts";
+import { plansOf } from "../src/api/plan.ts";
+import { Executable } from "../src/runtime/executable.ts";
+import type { AnyFunction } from "../src/trace/function.ts";
+import { storageOf } from "../src/trace/tensor.ts";
 import "../src/api/methods.ts";
 import { grouped } from "../src/base/errors.ts";
 import { at } from "../src/base/invariant.ts";
@@ -57,6 +63,15 @@ function secondsOf(target: Target, build: (b: Build) => readonly Value[], repeat
   return seconds;
 }
 
+/** Products of GPT-2 small with 8 sequences: tokens, width out, width in. */
+const LAYERS = [
+  ["qkv", 8192, 2304, 768],
+  ["proj", 8192, 768, 768],
+  ["fc", 8192, 3072, 768],
+  ["fo", 8192, 768, 3072],
+  ["head, 1024 tokens", 1024, 50304, 768],
+] as const;
+
 function kernels(): void {
   const target = found(cudaTarget());
   const rate = (name: string, amount: number, unit: string, seconds: number): void =>
@@ -76,22 +91,38 @@ function kernels(): void {
   rate("sum of 2^28", 4 * rows ** 2, "TB/s", secondsOf(target, sums([0, 1])));
   const turned = (b: Build) => [b.call(transpose, [b.param(f32(rows, rows))], { perm: [1, 0] })];
   rate("transpose of 2^14 x 2^14", 8 * rows ** 2, "TB/s", secondsOf(target, turned));
-  for (const [m, c, k] of [
+  const product =
+    ([m, n, k]: readonly number[], ta: boolean, tb: boolean) =>
+    (b: Build) => {
+      const x = b.param(ta ? f32(k ?? 0, m ?? 0) : f32(m ?? 0, k ?? 0));
+      return [b.call(matmul, [x, b.param(tb ? f32(n ?? 0, k ?? 0) : f32(k ?? 0, n ?? 0))], { ta, tb })];
+    };
+  for (const shape of [
     [4096, 4096, 4096],
-    [8192, 8192, 8192],
     [8192, 3072, 768],
-    [8192, 768, 3072],
-    [768, 3072, 8192],
-  ] as const) {
-    const product = (b: Build) => [b.call(matmul, [b.param(f32(m, k)), b.param(f32(k, c))], { ta: false, tb: false })];
-    rate(`product ${m}x${c}x${k}`, 2 * m * c * k, "TFLOP/s", secondsOf(target, product));
+  ]) {
+    const flops = 2 * shape.reduce((p, x) => p * x, 1);
+    rate(`product ${shape.join("x")}`, flops, "TFLOP/s", secondsOf(target, product(shape, false, false)));
+  }
+  for (const [name, m, n, k] of LAYERS) {
+    for (const [way, shape, ta, tb] of [
+      ["forward", [m, n, k], false, false],
+      ["to input", [m, k, n], false, true],
+      ["to weight", [k, n, m], true, false],
+    ] as const) {
+      for (const tileCols of [undefined, 128, 192, 256] as const) {
+        const on = found(cudaTarget({ products: "tf32", ...(tileCols ? { tileCols } : {}) }));
+        const label = `tf32 ${name} ${way} ${shape.join("x")}${tileCols ? `, tiles of ${tileCols} columns` : ""}`;
+        rate(label, 2 * m * n * k, "TFLOP/s", secondsOf(on, product(shape, ta, tb)));
+      }
+    }
   }
 }
 
-function large(): void {
+function large(products: "f32" | "tf32"): void {
   const program = LARGE.find(({ name }) => name === "gpt2-small");
   if (!program) return;
-  const step = compile(program.step, { donate: [0], target: found(cudaTarget()), name: program.name });
+  const step = compile(program.step, { donate: [0], target: found(cudaTarget({ products })), name: program.name });
   const batch = program.batch();
   let state = program.init();
   const times: number[] = [];
@@ -105,10 +136,56 @@ function large(): void {
   }
   const { arenaBytes } = step.program(state, ...batch);
   const ms = times.slice(2).sort((a, b) => a - b);
-  console.log(`gpt2-small: ${at(ms, 2).toFixed(1)} ms a step, arena ${grouped(arenaBytes)} bytes, loss ${last}`);
+  console.log(
+    `gpt2-small, ${products}: ${at(ms, 2).toFixed(1)} ms a step, arena ${grouped(arenaBytes)} bytes, loss ${last}`,
+  );
 }
 
-const SECTIONS = { kernels, large };
+/** Milliseconds of every step of GPT-2 small, each waited for: the longest, by what they do. */
+function profile(): void {
+  const program = LARGE.find(({ name }) => name === "gpt2-small");
+  if (!program) return;
+  const target = found(cudaTarget({ products: "tf32" }));
+  const { plans, source } = plansOf(
+    program.step as AnyFunction,
+    [program.init(), ...program.batch()],
+    { donate: [0] },
+    target,
+  );
+  const placed = plans.placed(plans.choose({}), 0);
+  const executable = new Executable(placed, target, { stepwise: true });
+  source.flat.tensors.forEach((tensor, i) => {
+    const { type } = at(placed.graph.params, i);
+    executable.write(type, at(placed.params, i), storageOf(tensor).read());
+  });
+  const word = new Uint8Array(4);
+  const wait = (): void => executable.memory.readInto?.(0, word);
+  const times = placed.kernels.map(() => Number.POSITIVE_INFINITY);
+  for (let run = 0; run < 4; run++) {
+    wait();
+    let started = performance.now();
+    executable.runStepwise((i) => {
+      wait();
+      times[i] = Math.min(at(times, i), performance.now() - started);
+      started = performance.now();
+    });
+  }
+  const groups = new Map<string, { ms: number; count: number }>();
+  placed.kernelNodes.forEach((node, i) => {
+    const inner = node.regions[0]?.nodes.map(({ op }) => op.name) ?? [node.op.name];
+    const types = node.inputs.map(({ type }) => `${type.shape}`).join(" ");
+    const key = `${node.phase} ${inner.slice(0, 12).join("+")} (${types}) -> ${node.outputs.map(({ type }) => `${type.shape}`).join(" ")}`;
+    const group = groups.get(key) ?? { ms: 0, count: 0 };
+    groups.set(key, { ms: group.ms + at(times, i), count: group.count + 1 });
+  });
+  const total = times.reduce((a, b) => a + b, 0);
+  console.log(`${times.length} steps, ${total.toFixed(1)} ms when each is waited for`);
+  for (const [key, { ms, count }] of [...groups].sort((a, b) => b[1].ms - a[1].ms).slice(0, 40)) {
+    console.log(`${ms.toFixed(2)} ms, ${count} times: ${key.slice(0, 260)}`);
+  }
+}
+
+const SECTIONS = { kernels, profile, large: () => large("f32"), large_tf32: () => large("tf32") };
 
 for (const name of process.argv.slice(2)) {
   const started = performance.now();

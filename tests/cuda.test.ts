@@ -8,10 +8,10 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { at } from "../src/base/invariant.ts";
-import { cudaDescription, deviceClass } from "../src/codegen/cuda/description.ts";
+import { cudaDescription } from "../src/codegen/cuda/description.ts";
 import { CudaLibrary } from "../src/codegen/cuda/library.ts";
 import { emitCudaProgram } from "../src/codegen/cuda/program.ts";
+import { tensorPlan } from "../src/codegen/cuda/tensor-plan.ts";
 import {
   choose,
   copy,
@@ -26,7 +26,7 @@ import {
   times,
 } from "../src/codegen/script.ts";
 import { tensorType } from "../src/ir/type.ts";
-import type { Kernel } from "../src/kernel/loops.ts";
+import type { ContractNest, Kernel } from "../src/kernel/loops.ts";
 import { cudaCompiler } from "../src/node/cuda/compiler.ts";
 import { cudaTarget } from "../src/node/cuda/target.ts";
 import { sum } from "../src/ops/broadcast.ts";
@@ -37,17 +37,16 @@ import { fakeDriver } from "./support/fake-cuda.ts";
 import { kernelOps, kernelSample, kernelSamples } from "./support/kernel-samples.ts";
 import { patience } from "./support/patience.ts";
 
-const OPTIONS = { multiprocessors: 132, bytes: 2 ** 37, fma: true };
+const OPTIONS = { multiprocessors: 132, bytes: 2 ** 37, fma: true, products: "f32" } as const;
 const description = cudaDescription(OPTIONS);
-const device = deviceClass(OPTIONS);
 const f32 = (...shape: number[]) => tensorType("f32", shape);
 
 const addKernel = kernelSample(add, { inputs: [f32(1000), f32(1000)], attrs: {} }, description).kernel;
 
 /** The functions of kernels, without what all files begin with. */
 function functionsOf(kernel: Kernel): string {
-  const library = new CudaLibrary(device);
-  library.launches(kernel);
+  const library = new CudaLibrary(OPTIONS);
+  library.launches(kernel, true);
   return library.text.slice(library.text.indexOf('extern "C"'));
 }
 
@@ -68,36 +67,112 @@ describe("kernels as CUDA", () => {
 const nvcc = ["/usr/local/bin/nvcc", "/usr/local/cuda/bin/nvcc"].find((path) => existsSync(path));
 if (!nvcc) console.warn("CUDA text is not compiled: no nvcc");
 
-describe.skipIf(!nvcc)("CUDA text of every operation", () => {
-  it("compiles, and keeps its registers", { timeout: patience(120_000) }, () => {
-    const library = new CudaLibrary(device);
+/** Bytes that each function of a text moves to memory for want of registers. */
+function spillsOf(text: string): readonly number[] {
+  const folder = mkdtempSync(join(tmpdir(), "tidemark-cuda-"));
+  try {
+    const source = join(folder, "all.cu");
+    writeFileSync(source, text);
+    const code = ["-gencode", "arch=compute_90a,code=sm_90a"];
+    const args = [
+      "-cubin",
+      ...code,
+      "-w",
+      "--fmad=false",
+      "--std=c++17",
+      "-Xptxas",
+      "-v",
+      source,
+      "-o",
+      `${source}bin`,
+    ];
+    const { status, stderr } = spawnSync(nvcc ?? "", args, { encoding: "utf8" });
+    expect(status, stderr.slice(0, 2000)).toBe(0);
+    return [...stderr.matchAll(/(\d+) bytes spill stores/g)].map(([, bytes]) => Number(bytes));
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+describe.skipIf(!nvcc)("CUDA text compiles, and keeps its registers", { timeout: patience(120_000) }, () => {
+  it("of every operation", () => {
+    const library = new CudaLibrary(OPTIONS);
     for (const op of kernelOps)
-      for (const { kernel } of kernelSamples(op, description).slice(-2)) library.launches(kernel);
-    const folder = mkdtempSync(join(tmpdir(), "tidemark-cuda-"));
-    try {
-      const source = join(folder, "all.cu");
-      writeFileSync(source, library.text);
-      const code = ["-gencode", "arch=compute_90a,code=sm_90a"];
-      const args = [
-        "-cubin",
-        ...code,
-        "-w",
-        "--fmad=false",
-        "--std=c++17",
-        "-Xptxas",
-        "-v",
-        source,
-        "-o",
-        `${source}bin`,
-      ];
-      const { status, stderr } = spawnSync(at([nvcc ?? ""], 0), args, { encoding: "utf8" });
-      expect(status, stderr.slice(0, 2000)).toBe(0);
-      const spills = [...stderr.matchAll(/(\d+) bytes spill stores/g)].map(([, bytes]) => Number(bytes));
-      expect(spills).toHaveLength(library.count);
-      expect(spills.filter((bytes) => bytes > 0)).toEqual([]);
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
+      for (const { kernel } of kernelSamples(op, description).slice(-2)) library.launches(kernel, true);
+    const spills = spillsOf(library.text);
+    expect(spills).toHaveLength(library.count);
+    expect(spills.filter((bytes) => bytes > 0)).toEqual([]);
+  });
+
+  it("of products on tensor cores, but for a few bytes", () => {
+    for (const tileCols of [128, 192, 256] as const) {
+      const options = { ...OPTIONS, products: "tf32", tileCols } as const;
+      const library = new CudaLibrary(options);
+      for (const [ta, tb] of [
+        [false, false],
+        [false, true],
+        [true, false],
+      ] as const) {
+        const inputs = [ta ? f32(768, 512) : f32(512, 768), tb ? f32(384, 768) : f32(768, 384)];
+        library.launches(kernelSample(matmul, { inputs, attrs: { ta, tb } }, cudaDescription(options)).kernel, true);
+      }
+      expect(Math.max(...spillsOf(library.text))).toBeLessThanOrEqual(16);
     }
+  });
+});
+
+describe("products on tensor cores", () => {
+  const products = { ...OPTIONS, products: "tf32" } as const;
+  const nestOf = (m: number, n: number, k: number): ContractNest => {
+    const sample = { inputs: [f32(m, k), f32(k, n)], attrs: { ta: false, tb: false } };
+    const [nest] = kernelSample(matmul, sample, cudaDescription(products)).kernel.nests;
+    if (nest?.kind !== "contract") throw new Error("no product");
+    return nest;
+  };
+
+  it("are those that are large enough", () => {
+    expect(tensorPlan(nestOf(64, 64, 32), products)).not.toBeNull();
+    for (const [m, n, k] of [
+      [63, 64, 32],
+      [64, 63, 32],
+      [64, 64, 31],
+    ] as const) {
+      expect(tensorPlan(nestOf(m, n, k), products)).toBeNull();
+    }
+  });
+
+  it("cut their depth by extents alone: where tiles are few, into whole pieces of 512", () => {
+    const partsOf = (m: number, n: number, k: number, multiprocessors: number) => {
+      const { parts, partSteps, steps } = tensorPlan(nestOf(m, n, k), { multiprocessors }) ?? {};
+      return [parts, partSteps, steps];
+    };
+    for (const multiprocessors of [20, 132]) {
+      expect(partsOf(8192, 3072, 768, multiprocessors)).toEqual([1, 32, 24]);
+      expect(partsOf(768, 3072, 8192, multiprocessors)).toEqual([4, 64, 256]);
+      expect(partsOf(768, 768, 8192, multiprocessors)).toEqual([8, 32, 256]);
+      expect(partsOf(128, 128, 1100, multiprocessors)).toEqual([3, 16, 35]);
+    }
+  });
+
+  it("have workspace for the sums of parts", () => {
+    const { workspace } = cudaDescription(products);
+    expect(workspace(nestOf(8192, 3072, 768), [])).toBe(0);
+    expect(workspace(nestOf(768, 768, 8192), [])).toBe(8 * 768 * 768);
+  });
+
+  it("read four elements at once where all operands lie so", () => {
+    const { kernel } = kernelSample(
+      matmul,
+      { inputs: [f32(512, 768), f32(768, 384)], attrs: { ta: false, tb: false } },
+      cudaDescription(products),
+    );
+    const textOf = (aligned: boolean): string => {
+      const library = new CudaLibrary(products);
+      library.launches(kernel, aligned);
+      return library.text;
+    };
+    expect(textOf(true)).toContain("const float4 v = *(const float4 *)&global_");
+    expect(textOf(false)).not.toContain("const float4 v = *(const float4 *)&global_");
   });
 });
 
@@ -115,7 +190,7 @@ describe("a program as commands", () => {
     emitCudaProgram(
       scripts.map((script) => ({ kernel: null, script })),
       [{ from: 0, to: 256, bytes: 4 }],
-      { device, stepwise },
+      { options: OPTIONS, stepwise },
     ).parts;
 
   it("is one row where everything is known: loops are written out", () => {
@@ -135,14 +210,16 @@ describe("a program as commands", () => {
   });
 
   it("does not launch what would copy an operand onto itself", () => {
-    const library = new CudaLibrary(device);
+    const library = new CudaLibrary(OPTIONS);
     const skipping: Kernel = {
       ...addKernel,
       nests: addKernel.nests.map((nest) => (nest.kind === "map" ? { ...nest, skipIfAliased: [0, 2] as const } : nest)),
     };
-    expect(library.launches(skipping).map((code) => code.skipIfAliased)).toEqual([[0, 2]]);
+    expect(library.launches(skipping, true).map((code) => code.skipIfAliased)).toEqual([[0, 2]]);
     const step = { kernel: skipping, addresses: [0, 4096, 0] };
-    expect(emitCudaProgram([step], [], { device, stepwise: false }).parts).toEqual([{ kind: "row", commands: [] }]);
+    expect(emitCudaProgram([step], [], { options: OPTIONS, stepwise: false }).parts).toEqual([
+      { kind: "row", commands: [] },
+    ]);
   });
 });
 

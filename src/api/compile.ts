@@ -4,20 +4,42 @@
  */
 
 import { withLocation } from "../base/errors.ts";
-import { assemble } from "../compiler/assemble.ts";
-import { requireFunction } from "../trace/arguments.ts";
+import type { Target } from "../runtime/device.ts";
+import { inSmallHeap, returnHeap } from "../runtime/engine-heap.ts";
+import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import { type AnyFunction, callByValue, type FlatArguments, type Traced } from "../trace/function.ts";
 import { sourceLocation } from "../trace/source-location.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { currentTrace, requireActive } from "../trace/trace.ts";
 import { type Tree, unflatten } from "../trace/tree.ts";
 import { spec } from "./create.ts";
-import { currentHost } from "./host.ts";
-import { KeptPrograms, type Usage } from "./kept-programs.ts";
-import { type PlanInfo, planInfo } from "./plan.ts";
-import { type LoadedProgram, loadProgram } from "./program.ts";
-import { type CompileOptions, type CompileRequest, parseCompile } from "./request.ts";
-import { CallReader, numberTensors, type TracedProgram, traceProgram } from "./traced-program.ts";
+import { KeptPrograms, MOST_PROGRAMS, type Usage } from "./kept-programs.ts";
+import {
+  CallReader,
+  numberTensors,
+  PLANNING_OPTIONS,
+  type PlanInfo,
+  type PlanningOptions,
+  planInfo,
+  requestOf,
+  requirePlanning,
+  type TracedProgram,
+  targetOf,
+  traceProgram,
+} from "./plan.ts";
+import { type LoadedProgram, loadProgram, type ProgramOptions, planned } from "./program.ts";
+
+export interface CompileOptions extends PlanningOptions {
+  /**
+   * How many programs are kept, each for other shapes of arguments; default: 64. The one that was not called for longest is
+   * dropped, and compiled again when it is called.
+   */
+  readonly programs?: number;
+  /** For finding faults: runs operation by operation and throws where NaN first appears. Slow; nothing is donated. */
+  readonly checkNaN?: boolean;
+}
+
+const OPTIONS: OptionKinds<CompileOptions> = { ...PLANNING_OPTIONS, programs: "a number", checkNaN: "a boolean" };
 
 /** What a compiled program is and needs. */
 export interface ProgramInfo extends PlanInfo {
@@ -36,7 +58,7 @@ export interface Compiled<A extends readonly unknown[], R> {
   usage(): Usage;
   /**
    * Frees programs and arena at once; a later call throws `Disposed`. Tensors that calls returned stay readable. Never
-   * needed: what is not referred to any more is freed anyway.
+   * needed: what nobody refers to is freed anyway.
    */
   dispose(): void;
 }
@@ -50,15 +72,33 @@ interface Entry {
   readonly numbers: Traced["numbers"];
   readonly resultTree: Traced["resultTree"];
   readonly figures: Omit<ProgramInfo, keyof Details>;
-  /** Until the first run; later the program is planned once more where they are asked for. */
+  /** Until the first run; for whoever asks later it is planned once more. */
   details: Details | null;
 }
 
 /** What a function's programs are made with. */
 interface Maker {
   readonly fn: AnyFunction;
-  readonly request: CompileRequest;
+  readonly options: CompileOptions;
   readonly kept: KeptPrograms<Entry>;
+}
+
+function programOptions(source: TracedProgram, { options, kept }: Maker, target: Target): ProgramOptions {
+  const { graph, donated, firstCapture, memory } = source;
+  return {
+    name: graph.name,
+    donated,
+    firstCapture,
+    memory,
+    target,
+    costs: options.costs,
+    solver: options.solver,
+    progress: options.progress,
+    cache: options.cache,
+    verify: options.validate ?? false,
+    checkNaN: options.checkNaN ?? false,
+    arena: () => kept.arena,
+  };
 }
 
 /** What cannot be planned or loaded names the line of the call that asked for it. */
@@ -71,14 +111,13 @@ function located<T>(make: () => T): T {
 }
 
 function build(maker: Maker, source: TracedProgram): Entry {
-  const { request, kept } = maker;
+  const { options, kept } = maker;
   const started = performance.now();
-  const { traced } = source;
-  const host = currentHost();
+  const { traced, graph } = source;
   const { program, placed } = located(() =>
-    kept.load(({ target }) => loadProgram(source, request, { target, host, arena: () => kept.arena })),
+    kept.load(({ target }) => loadProgram(graph, programOptions(source, maker, target))),
   );
-  const { graph: ordered, plan, ...info } = planInfo(source, placed, request, kept.target);
+  const { graph: ordered, plan, ...info } = planInfo(source, placed, options, kept.target);
   const { moduleBytes, kernelFunctions } = program;
   const captures = traced.captures.map(({ tensor }) => tensor);
   const compileMs = source.traceMs + performance.now() - started;
@@ -95,28 +134,33 @@ interface Call {
 }
 
 /** Planning is a function of types: it gives the same graph and plan as the first time. */
-function planAgain({ fn, request, kept }: Maker, flat: FlatArguments): Details {
-  const source = traceProgram(fn, flat, request);
-  return assemble(source, kept.target.target.description, request, currentHost());
+function planAgain(maker: Maker, flat: FlatArguments): Details {
+  const source = traceProgram(maker.fn, flat, maker.options);
+  return planned(source.graph, programOptions(source, maker, maker.kept.target.target));
 }
 
 function infoOf(maker: Maker, { flat, entry: { figures, details } }: Call): ProgramInfo {
-  // types alone: a user who keeps this information does not keep the arguments with it
+  // types alone: whoever keeps what is said here does not keep the arguments
   const types = { ...flat, tensors: flat.tensors.map(({ shape, dtype }) => spec(shape, dtype)) };
-  let planned = details;
-  const detailed = (): Details => {
-    planned ??= planAgain(maker, types);
-    return planned;
+  let known = details;
+  const made = (): Details => {
+    known ??= planAgain(maker, types);
+    return known;
   };
   return {
     ...figures,
     get graph() {
-      return detailed().graph;
+      return made().graph;
     },
     get plan() {
-      return detailed().plan;
+      return made().plan;
     },
   };
+}
+
+function requirePrograms({ programs }: CompileOptions): void {
+  if (programs === undefined || (Number.isInteger(programs) && programs >= 1)) return;
+  fail("InvalidArgument", `compile: programs is ${describe(programs)}`, "give a whole number from 1 on");
 }
 
 /**
@@ -137,17 +181,24 @@ export function compile<A extends readonly (Tree | undefined)[] = [Tensor], R = 
   options: CompileOptions = {},
 ): Compiled<A, R> {
   requireFunction("compile", "its first argument", fn);
-  const request = parseCompile(options);
-  const kept = new KeptPrograms<Entry>(fn.name || "the compiled function", request);
-  const maker: Maker = { fn: fn as AnyFunction, request, kept };
-  const reader = new CallReader(fn as AnyFunction, request);
+  requireOptions("compile", options, OPTIONS);
+  requirePlanning("compile", options);
+  requirePrograms(options);
+  const kept = new KeptPrograms<Entry>({
+    name: options.name ?? (fn.name || "the compiled function"),
+    limit: options.programs ?? MOST_PROGRAMS,
+    budgetBytes: requestOf(options).budgetBytes,
+    target: () => targetOf(options),
+  });
+  const maker: Maker = { fn: fn as AnyFunction, options, kept };
+  const reader = new CallReader(fn as AnyFunction, options);
   /** The arguments of a call and its program; the function is traced where there is none. */
   const programFor = (args: A): Call => {
     const flat = reader.read(args);
     for (const leaf of flat.tensors) requireActive(leaf);
     const known = kept.find(flat.key);
     if (known) return { flat, entry: known };
-    return currentHost().heap.keptSmall(() => {
+    return inSmallHeap(() => {
       const source = reader.trace(args);
       // Numbers may have turned out to be constants.
       const { key } = source.flat;
@@ -164,10 +215,9 @@ export function compile<A extends readonly (Tree | undefined)[] = [Tensor], R = 
     if (!entry.details) return run();
     entry.details = null;
     // before the arena is written, so that the two are not resident at once
-    const { heap } = currentHost();
-    heap.giveBack();
+    returnHeap();
     // initial values may be drawn now
-    return heap.keptSmall(run);
+    return inSmallHeap(run);
   };
   return Object.assign(compiled, {
     program: (...args: A): ProgramInfo => infoOf(maker, programFor(args)),

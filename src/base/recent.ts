@@ -1,13 +1,13 @@
-/** @file A least-recently-used map. */
+/** @file A map that forgets what was not asked for longest. */
 
 export class Recent<K, V> {
   readonly #entries = new Map<K, V>();
   readonly #limit: number;
   readonly #dropped: (value: V) => void;
-  /** The entry used last, so that using it again moves nothing. */
+  /** What was asked for last, so that asking again moves nothing. */
   #latest: { readonly key: K; readonly value: V } | null = null;
 
-  /** @param dropped is called with each evicted value */
+  /** @param dropped is called with what is forgotten */
   constructor(limit: number, dropped: (value: V) => void = () => undefined) {
     this.#limit = limit;
     this.#dropped = dropped;
@@ -40,7 +40,7 @@ export class Recent<K, V> {
     return value;
   }
 
-  /** False if the map is empty. */
+  /** False where nothing is left. */
   dropOldest(): boolean {
     for (const [key, value] of this.#entries) {
       this.#entries.delete(key);

@@ -2,10 +2,9 @@
  * @file Memory of this process as the operating system counts it: resident pages now and at the peak, by use. Linux
  * lets a process reset its peak, so memory used by imports does not count; elsewhere the answer is null.
  */
-
 import { readFileSync, writeFileSync } from "node:fs";
 import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";
-import { currentHost } from "../api/host.ts";
+import { workerHeapBytes } from "../node/workers.ts";
 
 function statusBytes(field: "VmRSS" | "VmHWM"): number | null {
   try {
@@ -63,7 +62,7 @@ export function residentParts(): ResidentParts | null {
     const jitted = getHeapSpaceStatistics().filter(({ space_name }) => space_name.startsWith("code"));
     const inCode = jitted.reduce((sum, { physical_space_size }) => sum + physical_space_size, 0);
     const staging = process.memoryUsage().arrayBuffers;
-    return { heap: physical - inCode + besides, code: codeBytes(), staging, workers: currentHost().workers.heapBytes };
+    return { heap: physical - inCode + besides, code: codeBytes(), staging, workers: workerHeapBytes() };
   } catch {
     return null;
   }
@@ -97,6 +96,6 @@ export function outsideArena(run: RunMemory): OutsideArena | null {
     ...{ heap: grown("heap"), code: grown("code"), workers: grown("workers") },
     staging: grown("staging", arenaArrayBytes),
   };
-  const accounted = parts.heap + parts.code + parts.staging + parts.workers;
-  return { ...parts, other: peakRssBytes - baselineRssBytes - arenaBytes - accounted };
+  const known = parts.heap + parts.code + parts.staging + parts.workers;
+  return { ...parts, other: peakRssBytes - baselineRssBytes - arenaBytes - known };
 }

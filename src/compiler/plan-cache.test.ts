@@ -3,14 +3,12 @@
  * nothing. The store is a map here; src/node/plan-store.test.ts is about files.
  */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { testHost } from "../../tests/support/host.ts";
-import { type PlanInfo, plan, plansOf } from "../api/plan.ts";
-import type { PlanningOptions } from "../api/request.ts";
+import { type PlanInfo, type PlanningOptions, plan, plansOf } from "../api/plan.ts";
 import { ALL_PROGRAMS, type AnyProgram } from "../cli/programs/built-in.ts";
 import { print } from "../ir/print.ts";
 import { planJson } from "../plan/json.ts";
 import type { AnyFunction } from "../trace/function.ts";
-import type { PlanStore } from "./plan-cache.ts";
+import { type PlanStore, providePlanStore } from "./plan-cache.ts";
 
 class MapStore implements PlanStore {
   readonly planner: string;
@@ -34,13 +32,14 @@ class MapStore implements PlanStore {
 }
 
 let store: MapStore;
+let before: PlanStore | null;
 
 beforeEach(() => {
   store = new MapStore();
-  testHost.planStore = store;
+  before = providePlanStore(store);
 });
 afterEach(() => {
-  testHost.planStore = null;
+  providePlanStore(before);
 });
 
 function programNamed(name: string): AnyProgram {
@@ -96,7 +95,7 @@ describe("a plan from the cache", () => {
     const all: readonly PlanningOptions[] = [{}, { costs }, { strategy: "sqrt" }, { donate: [] }, { name: "other" }];
     for (const options of all) expect(planned("mlp", { memory: "min", ...options }).planCached).toBe(false);
     expect(store.texts.size).toBe(all.length);
-    testHost.planStore = new MapStore("another");
+    providePlanStore(new MapStore("another"));
     expect(planned("mlp", { memory: "min" }).planCached).toBe(false);
   });
 
@@ -111,12 +110,12 @@ describe("a plan from the cache", () => {
 
   it("tells the smallest budget that was known when it was made", () => {
     const smallest = (): number => {
-      const { plans } = plansOf(programNamed("mlp").step as AnyFunction, argumentsOf(programNamed("mlp")), {
+      const { plans, source } = plansOf(programNamed("mlp").step as AnyFunction, argumentsOf(programNamed("mlp")), {
         donate: [0],
         memory: "min",
       });
-      plans.choose();
-      return plans.leastKnownBytes();
+      plans.choose(source.memory);
+      return plans.leastKnownBytes(source.memory);
     };
     const first = smallest();
     expect(store.texts.size).toBe(2);
@@ -184,7 +183,7 @@ describe("what is not the plan of a program", () => {
     });
   }
 
-  it("changes nothing: a predicted time, which is predicted again", () => {
+  it("changes nothing: a predicted time, which is worked out again", () => {
     const right = textOf(planned("mlp", options));
     const again = withChanged(
       edited((kept) => {
@@ -213,9 +212,9 @@ describe("what is not the plan of a program", () => {
     const smallest = (): number => {
       const program = programNamed("mlp");
       const asked = { donate: [0], memory: "min" } as const;
-      const { plans } = plansOf(program.step as AnyFunction, argumentsOf(program), asked);
-      plans.choose();
-      return plans.leastKnownBytes();
+      const { plans, source } = plansOf(program.step as AnyFunction, argumentsOf(program), asked);
+      plans.choose(source.memory);
+      return plans.leastKnownBytes(source.memory);
     };
     const first = smallest();
     for (const [key, text] of store.texts) if (text.length < 20) store.texts.set(key, String(first + 1));

@@ -1,6 +1,7 @@
 /**
- * @file Rounding to a storage type, in the scalar language. A value that is fused away never reaches memory, and yet has the
- * bits that a store and a load would give it. So fusion does not change results.
+ * @file What a value is after it was stored, in the scalar language. A value that is fused away never reaches memory, and
+ * yet has the bits that it would have come back with: rounded to its storage type. So it does not matter to a result what
+ * was fused.
  */
 import { InternalError } from "../base/invariant.ts";
 import type { DType } from "./dtype.ts";

@@ -9,9 +9,7 @@
  */
 import { at } from "../base/invariant.ts";
 import type { PlacedProgram } from "../codegen/placed.ts";
-import { ProgramPlans } from "../compiler/assemble.ts";
-import type { PlannerHost } from "../compiler/host.ts";
-import { PLAIN_REQUEST } from "../compiler/request.ts";
+import { assemble } from "../compiler/assemble.ts";
 import type { Graph } from "../ir/graph.ts";
 import { byteLength, type TensorType } from "../ir/type.ts";
 import { bytesOf, elementsIn, elementWriter, isFloat } from "../kernel/dtype.ts";
@@ -47,13 +45,11 @@ interface PlannedGraph extends BoundGraph {
  */
 class ProgramMemory {
   readonly #target: Target;
-  readonly #host: PlannerHost;
   readonly #memory: DeviceMemory;
   #bytes = 0;
 
-  constructor(target: Target, host: PlannerHost) {
+  constructor(target: Target) {
     this.#target = target;
-    this.#host = host;
     this.#memory = target.allocate();
   }
 
@@ -68,11 +64,8 @@ class ProgramMemory {
     const fixed = graph.params.length - constants.length;
     const persistent = new Set([...donated.keys(), ...constants.map((_, k) => fixed + k)]);
     const { description } = this.#target;
-    const started = performance.now();
-    const plans = new ProgramPlans({ graph, donated, persistent }, description, PLAIN_REQUEST, this.#host);
-    const chosen = plans.choose();
-    const base = this.#take(chosen.arenaBytes);
-    return { graph, constants, placed: plans.placed(chosen, performance.now() - started, base) };
+    const baseFor = (bytes: number): number => this.#take(bytes);
+    return { graph, constants, placed: assemble(graph, description, { donated, persistent, baseFor }) };
   }
 
   #take(bytes: number): number {
@@ -83,7 +76,7 @@ class ProgramMemory {
 
   load({ placed }: PlannedGraph): Executable {
     this.#memory.reserve(this.#bytes);
-    return new Executable(placed, this.#target, { memory: this.#memory });
+    return new Executable(placed, this.#target, { arena: this.#memory });
   }
 }
 
@@ -178,8 +171,8 @@ export class ForwardPrograms {
     this.current = this.#home;
   }
 
-  static load(advance: BoundGraph, states: number, target: Target, host: PlannerHost): ForwardPrograms {
-    const space = new ProgramMemory(target, host);
+  static load(advance: BoundGraph, states: number, target: Target): ForwardPrograms {
+    const space = new ProgramMemory(target);
     return new ForwardPrograms(space, space.plan(advance, 1, states), states);
   }
 
@@ -221,7 +214,6 @@ interface ReverseParts {
   readonly states: number;
   readonly constants: readonly Tensor[];
   readonly target: Target;
-  readonly host: PlannerHost;
 }
 
 /** Steps forward and back. */
@@ -244,7 +236,7 @@ export class ReversePrograms extends ForwardPrograms {
 
   constructor(parts: ReverseParts) {
     const { reverse, loss, states } = parts;
-    const space = new ProgramMemory(parts.target, parts.host);
+    const space = new ProgramMemory(parts.target);
     const { graph } = loss.bound;
     const planned = {
       advance: space.plan(parts.advance, 1, states),

@@ -25,7 +25,7 @@ import { addIn, elementAt, forEachIndex, tabulate } from "./reference.ts";
 
 export type AxisAttrs = { readonly axis: number };
 
-/** The result of a read out of range. */
+/** What a read out of range gives. */
 export type ReadAttrs = AxisAttrs & { readonly outside: "nan" | "zero" };
 
 function outsideValue(dtype: DType, { outside }: ReadAttrs): number {

@@ -55,14 +55,14 @@ export interface Numbers {
 }
 
 export function drawn(): Numbers {
-  let count = 0;
+  let made = 0;
   return {
     draw(shape, scale) {
-      count += 1;
-      return uniform(shape, count, scale);
+      made += 1;
+      return uniform(shape, made, scale);
     },
     fill(shape, value) {
-      count += 1;
+      made += 1;
       return full(shape, value);
     },
     data: (shape, stream) => uniform(shape, stream, 1),

@@ -148,7 +148,6 @@ export const C_DIALECT: Dialect = {
   variable: (type, name) => `${type} ${name};`,
   least: (a, b) => `(${a} < ${b} ? ${a} : ${b})`,
   loop: (name, end) => `for (idx ${name} = 0; ${name} < ${end}; ${name}++)`,
-  // longer loops around others are more code than they are worth on a processor
-  unroll: (times) => (times > 8 ? null : `#pragma GCC unroll ${times}`),
+  unroll: (times) => `#pragma GCC unroll ${times}`,
   copy: () => null,
 };

@@ -1,4 +1,4 @@
-/** @file Limits shared by all CPU targets. */
+/** @file What all targets on processors have in common. */
 import type { ScalarType } from "../../kernel/dtype.ts";
 
 /** Types that their kernels compute in. */

@@ -8,6 +8,7 @@ import { CPU_SCALARS } from "../cpu/limits.ts";
 import { DEFAULT_TILE } from "../cpu/nests.ts";
 import { cpuWork } from "../cpu/work.ts";
 import { STORAGE_TYPES } from "../native/elements.ts";
+import { type TensorDevice, tensorPlan, tensorWorkspace } from "./tensor-plan.ts";
 
 /** Bytes; what the driver aligns allocations to as well. */
 const ALIGNMENT = 256;
@@ -15,11 +16,12 @@ const ALIGNMENT = 256;
 const SHARED_BYTES = 48 * 1024;
 
 /** What differs from device to device. */
-export interface CudaOptions {
-  readonly multiprocessors: number;
+export interface CudaOptions extends TensorDevice {
   /** Bytes of the device's memory. */
   readonly bytes: number;
   readonly fma: boolean;
+  /** What products of f32 are multiplied in: f32, or tf32 on tensor cores where they are large enough (tensor-plan.ts). */
+  readonly products: "f32" | "tf32";
 }
 
 export const deviceClass = ({ multiprocessors, fma }: CudaOptions): DeviceClass => ({
@@ -42,23 +44,32 @@ export const CUDA_RATES: CostModel = {
   callSeconds: 2e-6,
 };
 
+/** Of products in tf32, flops a second. */
+const TENSOR_RATE = 140e12;
+
 export function cudaDescription(options: CudaOptions): TargetDescription {
   const device = deviceClass(options);
+  const tensor = options.products === "tf32";
+  const profile = `${options.fma ? "fused multiply-add" : "plain"}${tensor ? ", products in tf32" : ""}`;
   return {
     name: "cuda",
     key: `cuda ${JSON.stringify(options)}`,
     spaces: [memorySpace(ALIGNMENT, { name: "device", hostVisible: false, largestArena: options.bytes })],
     storageTypes: STORAGE_TYPES,
     computeTypes: CPU_SCALARS,
-    fusion: COMMON_FUSION,
+    // tensor cores wait for what is computed on the way in, and each tile computes it again
+    fusion: tensor ? { ...COMMON_FUSION, maxPackedFlops: 0 } : COMMON_FUSION,
     arithmetic: {
       ...COMMON_ORDER,
-      name: `cuda, ${options.fma ? "fused multiply-add" : "plain"}`,
+      name: `cuda, ${profile}`,
       fusedMultiplyAdd: options.fma,
     },
-    workspace: (nest) => blockWorkspace(nest, device),
+    workspace(nest) {
+      const plan = nest.kind === "contract" && tensor ? tensorPlan(nest, options) : null;
+      return plan && nest.kind === "contract" ? tensorWorkspace(nest, plan) : blockWorkspace(nest, device);
+    },
     shapeLoops: (kernel) => kernel,
     work: cpuWork(DEFAULT_TILE),
-    rates: CUDA_RATES,
+    rates: tensor ? { ...CUDA_RATES, productRate: TENSOR_RATE } : CUDA_RATES,
   };
 }

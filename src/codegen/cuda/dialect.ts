@@ -32,9 +32,9 @@ const VECTORS: Readonly<Record<string, Readonly<Record<2 | 4, string | null>>>> 
 };
 
 /** Reads a vector and writes its parts: the writes are of registers, which have no addresses. */
-function copyText({ to, from, count, memories }: CopyText): string | null {
+export function vectorCopy({ to, from, count, memories }: CopyText): string | null {
   const vector = VECTORS[memories.from.dtype]?.[count] ?? null;
-  if (vector === null || memories.from.scope !== "shared" || memories.to.scope === "global") return null;
+  if (vector === null || memories.to.scope === "global") return null;
   const parts = ["x", "y", "z", "w"].slice(0, count).map((part, i) => `(&${to})[${i}] = v.${part};`);
   return `{ const ${vector} v = *(const ${vector} *)&${from}; ${parts.join(" ")} }`;
 }
@@ -44,7 +44,8 @@ export const CUDA_DIALECT: Dialect = {
   literal: (dtype, value) => LITERALS[dtype](value),
   fma: (dtype, a, b, c) => `${FMA[dtype]}(${a}, ${b}, ${c})`,
   unroll: () => "#pragma unroll",
-  copy: copyText,
+  // where an operand lies is not known: it may start at any element of an array
+  copy: (copy) => (copy.memories.from.scope === "shared" ? vectorCopy(copy) : null),
 };
 
 /** Types and scalar functions; indices have 32 bits where no operand needs more. */

@@ -1,16 +1,22 @@
 /** @file The CUDA functions of a program: launches with equal text are one function, wherever their data is. */
-import type { Kernel } from "../../kernel/loops.ts";
+import type { Kernel, Nest, Operand } from "../../kernel/loops.ts";
 import type { DeviceClass, Launch } from "../block/program.ts";
 import { blockProgram } from "../block/schedule.ts";
 import { product } from "../units.ts";
+import { type CudaOptions, deviceClass } from "./description.ts";
 import { cudaPrelude } from "./dialect.ts";
 import { printLaunch } from "./launch.ts";
+import { tensorPlan } from "./tensor-plan.ts";
+import { addingLaunch, printTensorProduct } from "./tensor-product.ts";
+import { TENSOR_PRELUDE, wgmmaText } from "./tensor-text.ts";
 
 /** A function of the module and how it is launched. */
 export interface LaunchCode {
   readonly name: string;
   readonly blocks: number;
   readonly threads: number;
+  /** Of shared memory beyond what its text declares. */
+  readonly sharedBytes: number;
   /** The operands of its kernel that it is given the addresses of. */
   readonly operands: readonly number[];
   /** Operands of its kernel: where both are in one place it is not launched. */
@@ -24,14 +30,19 @@ const NARROW = 2 ** 31 - 2 ** 20;
 const NAME = "NAME";
 
 export class CudaLibrary {
+  readonly #options: CudaOptions;
   readonly #device: DeviceClass;
   /** Names by text. */
   readonly #names = new Map<string, string>();
-  readonly #byKernel = new Map<Kernel, readonly LaunchCode[]>();
+  /** Functions that others call, each once. */
+  readonly #shared = new Set<string>();
+  /** For operands that start at multiples of 16 bytes, and for those that do not. */
+  readonly #byKernel = [new Map<Kernel, readonly LaunchCode[]>(), new Map<Kernel, readonly LaunchCode[]>()] as const;
   #isWide = false;
 
-  constructor(device: DeviceClass) {
-    this.#device = device;
+  constructor(options: CudaOptions) {
+    this.#options = options;
+    this.#device = deviceClass(options);
   }
 
   get count(): number {
@@ -40,16 +51,30 @@ export class CudaLibrary {
 
   get text(): string {
     const functions = [...this.#names].map(([text, name]) => text.replace(NAME, name));
-    return [cudaPrelude(this.#isWide), ...functions].join("\n");
+    return [cudaPrelude(this.#isWide), ...this.#shared, ...functions].join("\n");
   }
 
-  launches(kernel: Kernel): readonly LaunchCode[] {
-    const known = this.#byKernel.get(kernel);
+  /** `aligned`: all operands start at multiples of 16 bytes. */
+  launches(kernel: Kernel, aligned: boolean): readonly LaunchCode[] {
+    const known = this.#byKernel[aligned ? 0 : 1].get(kernel);
     if (known) return known;
     this.#isWide ||= kernel.operands.some(({ elements }) => elements > NARROW);
-    const made = blockProgram(kernel, this.#device).launches.map((launch) => this.#code(launch));
-    this.#byKernel.set(kernel, made);
+    const made = kernel.nests.flatMap((nest) => this.#nest(nest, kernel.operands, aligned));
+    this.#byKernel[aligned ? 0 : 1].set(kernel, made);
     return made;
+  }
+
+  #nest(nest: Nest, operands: readonly Operand[], aligned: boolean): readonly LaunchCode[] {
+    const tensor = this.#options.products === "tf32";
+    const plan = nest.kind === "contract" && tensor ? tensorPlan(nest, this.#options) : null;
+    if (!plan || nest.kind !== "contract" || product([...nest.batch, nest.rows, nest.cols]) === 0) {
+      return blockProgram({ operands, nests: [nest] }, this.#device).launches.map((launch) => this.#code(launch));
+    }
+    this.#shared.add(TENSOR_PRELUDE).add(wgmmaText(plan.width));
+    const { grid, threads, sharedBytes, ...printed } = printTensorProduct(nest, operands, plan, () => aligned);
+    const name = this.#name(`extern "C" __global__ void __launch_bounds__(${threads}, 1) ${NAME}${printed.text}`);
+    const first = { name, blocks: product(grid), threads, sharedBytes, operands: printed.operands };
+    return plan.parts > 1 ? [first, this.#code(addingLaunch(nest, operands, plan.parts, this.#device))] : [first];
   }
 
   #code(launch: Launch): LaunchCode {
@@ -59,7 +84,7 @@ export class CudaLibrary {
     return {
       name: this.#name(`extern "C" __global__ void __launch_bounds__(${threads}) ${NAME}${text}`),
       blocks: product(launch.grid),
-      ...{ threads, operands, ...(skipIfAliased ? { skipIfAliased } : {}) },
+      ...{ threads, operands, sharedBytes: 0, ...(skipIfAliased ? { skipIfAliased } : {}) },
     };
   }
 

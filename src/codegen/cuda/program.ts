@@ -8,12 +8,14 @@
  */
 import { at } from "../../base/invariant.ts";
 import type { Kernel } from "../../kernel/loops.ts";
-import type { DeviceClass } from "../block/program.ts";
 import { type PlacedCopy, type PlacedStep, statementsOf } from "../placed.ts";
 import { int, type Statement } from "../script.ts";
+import type { CudaOptions } from "./description.ts";
 import { CudaLibrary, type LaunchCode } from "./library.ts";
 import { readsData, runScript, type ScriptDevice } from "./script.ts";
 
+/** Of the widest load. */
+const VECTOR_BYTES = 16;
 /** Commands of one step up to which it is written out. */
 const MOST_COMMANDS = 4096;
 
@@ -39,7 +41,7 @@ export interface CudaProgram {
 }
 
 export interface CudaEmitOptions {
-  readonly device: DeviceClass;
+  readonly options: CudaOptions;
   /** Every step is a part of its own. */
   readonly stepwise: boolean;
 }
@@ -47,14 +49,14 @@ export interface CudaEmitOptions {
 export function emitCudaProgram(
   steps: readonly PlacedStep[],
   copies: readonly PlacedCopy[],
-  { device, stepwise }: CudaEmitOptions,
+  { options, stepwise }: CudaEmitOptions,
 ): CudaProgram {
-  const library = new CudaLibrary(device);
+  const library = new CudaLibrary(options);
   const moved = copies.map(({ from, to, bytes }): Statement => ({ kind: "copy", from: int(from), to: int(to), bytes }));
   const parts: CudaPart[] = [];
   for (const statements of [...steps.map((step) => statementsOf(step, "cuda")), moved]) {
-    addKernels(library, statements);
     const part = partOf(library, statements);
+    if (part.kind === "script") addKernels(library, statements);
     const last = parts[parts.length - 1];
     if (!stepwise && part.kind === "row" && last?.kind === "row") {
       parts[parts.length - 1] = { kind: "row", commands: [...last.commands, ...part.commands] };
@@ -68,12 +70,14 @@ export function emitCudaProgram(
   };
 }
 
-/** The code of all kernels of a script, whether it runs them or not. */
+/** The code of all kernels of a script, wherever their operands will be. */
 function addKernels(library: CudaLibrary, statements: readonly Statement[]): void {
   for (const statement of statements) {
-    if (statement.kind === "kernel") library.launches(statement.kernel);
-    else if (statement.kind === "while") addKernels(library, statement.body);
-    else if (statement.kind === "if") addKernels(library, [...statement.then, ...statement.else]);
+    if (statement.kind === "kernel") {
+      for (const aligned of [true, false]) library.launches(statement.kernel, aligned);
+    }
+    if (statement.kind === "while") addKernels(library, statement.body);
+    if (statement.kind === "if") addKernels(library, [...statement.then, ...statement.else]);
   }
 }
 
@@ -98,7 +102,8 @@ function recorder(library: CudaLibrary, add: (command: Command) => void): Script
 }
 
 function launchesOf(library: CudaLibrary, kernel: Kernel, addresses: readonly number[]): readonly Command[] {
-  return library.launches(kernel).flatMap((code): readonly Command[] => {
+  const aligned = addresses.every((address) => address % VECTOR_BYTES === 0);
+  return library.launches(kernel, aligned).flatMap((code): readonly Command[] => {
     const [a, b] = (code.skipIfAliased ?? []).map((operand) => at(addresses, operand));
     if (a !== undefined && a === b) return [];
     return [{ kind: "launch", code, addresses: code.operands.map((operand) => at(addresses, operand)) }];

@@ -3,7 +3,8 @@
  * driver one graph for each part of the program that is the same every time, and returns at once; reads wait.
  */
 import { at, invariant } from "../../base/invariant.ts";
-import { type CudaOptions, cudaDescription, deviceClass } from "../../codegen/cuda/description.ts";
+import { type CudaOptions, cudaDescription } from "../../codegen/cuda/description.ts";
+import type { LaunchCode } from "../../codegen/cuda/library.ts";
 import { type Command, type CudaPart, type CudaProgram, emitCudaProgram } from "../../codegen/cuda/program.ts";
 import { runScript } from "../../codegen/cuda/script.ts";
 import type { PlacedProgram } from "../../codegen/placed.ts";
@@ -12,6 +13,11 @@ import { architectureOf, type CompilerPlaces, type CudaCompiler, cudaCompiler, m
 import { CudaContext } from "./context.ts";
 import { Driver } from "./driver.ts";
 import { CudaMemory } from "./memory.ts";
+
+/** Compute capability 9.0: its tensor core instructions are in no other. */
+const HOPPER = 90;
+/** Number of `cuFuncSetAttribute`. */
+const DYNAMIC_SHARED_BYTES = 8;
 
 /** A program in a device's memory. */
 class CudaMachine implements Machine {
@@ -104,13 +110,14 @@ class CudaMachine implements Machine {
     const first = driver.addressOf(args);
     const pointers = BigUint64Array.from(addresses, (_, i) => first + BigInt(8 * i));
     const shape = [code.blocks, 1, 1, code.threads, 1, 1];
-    driver.call("cuLaunchKernel", this.#function(code.name), ...shape, 0, stream, pointers, null);
+    driver.call("cuLaunchKernel", this.#function(code), ...shape, code.sharedBytes, stream, pointers, null);
   }
 
-  #function(name: string): bigint {
+  #function({ name, sharedBytes }: LaunchCode): bigint {
     const known = this.#functions.get(name);
     if (known !== undefined) return known;
     const made = this.#context.driver.handle("cuModuleGetFunction", this.#module, name);
+    if (sharedBytes > 0) this.#context.driver.call("cuFuncSetAttribute", made, DYNAMIC_SHARED_BYTES, sharedBytes);
     this.#functions.set(name, made);
     return made;
   }
@@ -125,14 +132,15 @@ interface Toolchain {
 function load({ context, compiler, options: cuda }: Toolchain, placed: PlacedProgram, options: LoadOptions): Machine {
   const { stepwise, memory = new CudaMemory(context) } = options;
   invariant(memory instanceof CudaMemory, () => "a memory of another target");
-  const program = emitCudaProgram(placed.kernels, placed.copies, { device: deviceClass(cuda), stepwise });
+  const program = emitCudaProgram(placed.kernels, placed.copies, { options: cuda, stepwise });
   const code = machineCode(compiler, program.text, architectureOf(context.facts.capability));
   memory.reserve(placed.base + placed.plan.height);
   return new CudaMachine(context, program, code, memory);
 }
 
-/** What tests ask for: the driver and the compiler at other places than usual, no fused multiply-add. */
-export interface CudaRequest {
+/** `products`: default f32. Tests ask for the rest: driver and compiler at other places, no fused multiply-add, tiles. */
+export interface CudaRequest extends Pick<CudaOptions, "tileCols"> {
+  readonly products?: CudaOptions["products"];
   readonly driver?: string;
   readonly compilers?: CompilerPlaces;
   readonly fma?: boolean;
@@ -147,7 +155,11 @@ export function cudaTarget(request: CudaRequest = {}): TargetAnswer {
   const context = new CudaContext(driver);
   const { facts } = context;
   const { multiprocessors, bytes } = facts;
-  const options: CudaOptions = { multiprocessors, bytes, fma: request.fma ?? true };
+  const { fma = true, products = "f32", tileCols } = request;
+  if (products === "tf32" && facts.capability !== HOPPER) {
+    return `products in tf32 need a GPU of the Hopper generation, ${facts.name} is none`;
+  }
+  const options: CudaOptions = { multiprocessors, bytes, fma, products, ...(tileCols ? { tileCols } : {}) };
   const target: Target = {
     description: cudaDescription(options),
     threads: 1,

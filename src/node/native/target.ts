@@ -1,6 +1,6 @@
 /**
- * @file The target `native`: C for this machine, compiled by the system's compiler, run on an arena of the process. It is part
- * of the host of Node (node/host.ts).
+ * @file The target `native`: C for this machine, compiled by the system's compiler, run on an arena of the process.
+ * Importing `tidemark/node` registers it.
  */
 import { isMainThread } from "node:worker_threads";
 import { TidemarkError } from "../../base/errors.ts";
@@ -25,18 +25,17 @@ import { foreignFunctions, libraryFor, loadProblem } from "./library.ts";
 
 type Koffi = Exclude<ReturnType<typeof foreignFunctions>, string>;
 
-/** Joins the threads of programs whose machines were garbage-collected. */
+/** Joins a program's threads when its machine is garbage-collected, and all of them when a Node worker exits. */
 const abandoned = new FinalizationRegistry<() => void>((close) => close());
-/** End the threads of programs; a worker of Node calls them all when it ends. */
 const closers = new Set<() => void>();
-
-function closeAll(): void {
-  for (const close of closers) close();
+if (!isMainThread) {
+  process.once("exit", () => {
+    for (const close of closers) close();
+  });
 }
 
 /** Closes once, at the latest when this Node thread ends. */
 function closingOnce(close: () => void): () => void {
-  if (!isMainThread) process.off("exit", closeAll).once("exit", closeAll);
   const once = (): void => {
     if (closers.delete(once)) close();
   };
@@ -174,14 +173,14 @@ export function cTarget(
   const tools = toolchain(wanted);
   if (typeof tools === "string") return tools;
   const program = programOf(tools.compiler);
-  const folder = persistentFolder();
+  const kept = persistentFolder();
   return {
     description: program.description,
     threads: program.options.threads,
     code: "machine code",
     uses: `${program.uses}, by ${tools.compiler.command}`,
     arenaIsArray: true,
-    note: typeof folder === "string" ? `compiled programs are not cached: ${folder}` : null,
+    note: typeof kept === "string" ? `compiled programs are not cached: ${kept}` : null,
     load: (placed, how) => load(tools, program, placed, how),
     allocate: (most) => memoryFor(program, tools.koffi, most),
   };

@@ -22,7 +22,7 @@ export function helpDialog(files: boolean): HTMLDialogElement {
     h(
       "p",
       { class: "quiet" },
-      "Drag to pan. The wheel zooms a drawing that has the focus (with Ctrl always; Shift: time only, Alt: addresses only), " +
+      "Drag moves, the wheel zooms once a drawing has the focus (with Ctrl always; Shift: time alone, Alt: addresses alone), " +
         "a double click shows everything." +
         (files ? FILES : ""),
     ),

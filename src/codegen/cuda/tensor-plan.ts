@@ -1,0 +1,76 @@
+/**
+ * @file Products on tensor cores (tf32): which there are, and how each is cut. Operands are rounded to the nearest number with
+ * eleven significant bits, products are added in f32 by the tensor core along the depth in ascending order, eight at a
+ * time. Where tiles are few, the depth is cut into parts, whose sums are added in order. Which nests are products of this
+ * kind, and the parts, follow from the nest's extents alone; tiles change no bit.
+ */
+import { isFloatScalar, laneBytes } from "../../kernel/dtype.ts";
+import type { ContractNest } from "../../kernel/loops.ts";
+import { product } from "../units.ts";
+
+type Product = Omit<ContractNest, "scratch">;
+
+/** Rows of a tile: 64 for each of two groups of warps. */
+export const TILE_ROWS = 128;
+/** Depth of a tile in shared memory: rows of 128 bytes. */
+export const TILE_DEPTH = 32;
+/** Depth of the pieces that parts consist of, in tiles. */
+const PIECE = 16;
+/** Extents below which a product is one of f32. */
+const LEAST_SIDE = 64;
+const LEAST_DEPTH = 32;
+/** Tiles of 128 × 128 below which the depth is cut, so that there are at least twice as many; and parts at most. */
+const FEW_TILES = 264;
+const MOST_PARTS = 8;
+
+export interface TensorPlan {
+  /** Columns of a tile. */
+  readonly cols: 128 | 192 | 256;
+  /** Tiles of shared memory in flight. */
+  readonly stages: number;
+  /** Threads that fill shared memory. */
+  readonly producers: number;
+  /** Columns of one instruction. */
+  readonly width: 128 | 192;
+  readonly parts: number;
+  /** Tiles of depth in a part, and in all. */
+  readonly partSteps: number;
+  readonly steps: number;
+}
+
+/** Time of a tile for each of its columns, relative to the others: measured on an H200. */
+const SHAPES = [
+  { cols: 128, width: 128, stages: 6, producers: 256, cost: 1.15 },
+  { cols: 192, width: 192, stages: 4, producers: 256, cost: 1 },
+  { cols: 256, width: 128, stages: 4, producers: 256, cost: 1 },
+] as const;
+
+/** What the choice of tiles depends on: how many can run at once, and for tests the only shape there is. */
+export interface TensorDevice {
+  readonly multiprocessors: number;
+  readonly tileCols?: TensorPlan["cols"];
+}
+
+/** How a product is computed, or null where it is none for tensor cores. */
+export function tensorPlan(nest: Product, { multiprocessors, tileCols }: TensorDevice): TensorPlan | null {
+  const { batch, rows, cols, depth, dtype } = nest;
+  const fits = isFloatScalar(dtype) && laneBytes(dtype) === 4 && depth.extent >= LEAST_DEPTH;
+  if (!fits || Math.min(rows.extent, cols.extent) < LEAST_SIDE) return null;
+  const down = product(batch) * Math.ceil(rows.extent / TILE_ROWS);
+  const tiles = down * Math.ceil(cols.extent / TILE_ROWS);
+  const steps = Math.ceil(depth.extent / TILE_DEPTH);
+  const pieces = Math.ceil(steps / PIECE);
+  const wanted = tiles < FEW_TILES ? Math.ceil((2 * FEW_TILES) / tiles) : 1;
+  const partSteps = Math.ceil(pieces / Math.min(wanted, MOST_PARTS, pieces)) * PIECE;
+  const parts = Math.ceil(steps / partSteps);
+  const waves = (width: number): number => Math.ceil((down * Math.ceil(cols.extent / width) * parts) / multiprocessors);
+  const shapes = SHAPES.filter((shape) => tileCols === undefined || shape.cols === tileCols);
+  const [best] = shapes.sort((a, b) => waves(a.cols) * a.cols * a.cost - waves(b.cols) * b.cols * b.cost);
+  const { cost: _, ...shape } = best ?? SHAPES[0];
+  return { ...shape, parts, partSteps, steps };
+}
+
+/** Elements of workspace: the sums of every part where there are several. */
+export function tensorWorkspace(nest: Product, { parts }: TensorPlan): number {
+  return parts > 1 ? parts * product([...nest.batch, nest.rows, nest.cols]) : 0;
+}

@@ -1,0 +1,430 @@
+/**
+ * @file A product on tensor cores as CUDA. A block computes a tile of the result. Two groups of warps multiply, the others
+ * fill shared memory: they evaluate the sides of the product element by element, round, and write rows along the depth,
+ * whatever the order in memory is. Stages of shared memory go round between them, each with two barriers:
+ *
+ *   producers   global ──→ registers ──→ round ──→ stage 0  stage 1  stage 2 …      wait until empty, fill, say full
+ *   consumers                                      wgmma    wgmma                   wait until full, multiply, say empty
+ *
+ * At the end the sums go through shared memory once more, so that neighbouring threads store neighbouring elements; all
+ * threads take part in what is computed from them. Sums of parts of the depth go to the workspace, and a second launch adds them in order.
+ */
+import { at } from "../../base/invariant.ts";
+import { type Bound, call, type Expr, type Index, type LoopVar } from "../../kernel/expr.ts";
+import {
+  addIndex,
+  constIndex,
+  divIndex,
+  linearIndex,
+  modIndex,
+  rangeOf,
+  scaleIndex,
+  varIndex,
+  ZERO,
+} from "../../kernel/index-math.ts";
+import type { ContractNest, Operand, Store } from "../../kernel/loops.ts";
+import { below, counter, countersAt, Memories, Replacement, rowOf } from "../block/counters.ts";
+import { memoriesIn } from "../block/print-c.ts";
+import { type Dialect, type Place, StatementPrinter } from "../block/print-c-like.ts";
+import { type DeviceClass, type Launch, loop, phase, type Statement, storing, where } from "../block/program.ts";
+import { CCode } from "../native/c-code.ts";
+import { live, product } from "../units.ts";
+import { CUDA_DIALECT, vectorCopy } from "./dialect.ts";
+import { type TensorPlan, TILE_DEPTH, TILE_ROWS } from "./tensor-plan.ts";
+import { type Alignment, neighbours, type SideAccess } from "./tensor-side.ts";
+
+const CONSUMERS = 256;
+/** Bytes of a row of a stage. */
+const ROW_BYTES = 128;
+/** Floats after each row of the tile of sums: rows of neighbouring threads in different banks. */
+const PADDING = 8;
+/** Rows of a column whose results a thread computes together: all are read before any is stored. */
+const TOGETHER = 4;
+/** Before stages, so that they start at a multiple. */
+const SLACK = 1024;
+
+const TENSOR_DIALECT: Dialect = { ...CUDA_DIALECT, copy: vectorCopy };
+
+export interface TensorText {
+  /** Parameters and body. */
+  readonly text: string;
+  readonly operands: readonly number[];
+  readonly grid: readonly LoopVar[];
+  readonly threads: number;
+  /** Of shared memory that the launch asks for. */
+  readonly sharedBytes: number;
+}
+
+interface Side extends SideAccess {
+  readonly expr: Expr;
+  readonly along: LoopVar;
+  readonly tile: LoopVar;
+  /** Rows of the side in a tile. */
+  readonly length: number;
+  /** A producer's elements. */
+  readonly own: number;
+  /** Bytes from a stage's start. */
+  readonly start: number;
+}
+
+/** The name that memories have in the text. */
+const WORDS = { global: "global", shared: "shared", register: "own", local: "own" } as const;
+
+class TensorPrinter {
+  readonly #nest: ContractNest;
+  readonly #plan: TensorPlan;
+  readonly #code = new CCode();
+  readonly #printer: StatementPrinter;
+  readonly #memories: Memories;
+  readonly #names: readonly string[];
+  readonly #left: Side;
+  readonly #right: Side;
+  readonly #sums: number;
+  readonly #part: LoopVar;
+  readonly #next: LoopVar;
+  readonly #producer: LoopVar;
+  readonly #thread: LoopVar;
+  readonly #statements: Statement[] = [];
+
+  constructor(nest: ContractNest, operands: readonly Operand[], plan: TensorPlan, aligned: Alignment) {
+    this.#nest = nest;
+    this.#plan = plan;
+    this.#memories = new Memories(operands);
+    this.#part = counter("part", plan.parts);
+    this.#next = counter("next", plan.partSteps);
+    this.#producer = counter("producer", plan.producers);
+    this.#thread = counter("thread", CONSUMERS + plan.producers);
+    this.#left = this.#side("row", nest.a, nest.rows, { length: TILE_ROWS, start: 0, aligned });
+    const start = TILE_ROWS * ROW_BYTES;
+    this.#right = this.#side("col", nest.b, nest.cols, { length: plan.cols, start, aligned });
+    const pitch = plan.cols + PADDING;
+    this.#sums = this.#memories.add({ scope: "shared", dtype: "f32", elements: TILE_ROWS * pitch });
+    this.#names = this.#memories.list.map(({ scope }) => this.#code.name(WORDS[scope]));
+    const place: Place = (memory, index) => `${at(this.#names, memory)}[${index}]`;
+    const launch: Launch = { grid: this.#grid, thread: this.#producer, memories: this.#memories.list, body: [] };
+    this.#printer = new StatementPrinter(TENSOR_DIALECT, this.#code, launch, place);
+  }
+
+  #side(
+    name: string,
+    expr: Expr,
+    along: LoopVar,
+    { length, start, aligned }: Pick<Side, "length" | "start"> & { readonly aligned: Alignment },
+  ): Side {
+    const depth = this.#nest.split?.[1] ?? this.#nest.depth;
+    const access = neighbours(expr, { along, depth, aligned });
+    const { producers } = this.#plan;
+    const chunks = access.deep ? length / (producers / 8) : Math.ceil((length * 2) / producers) * 4;
+    return {
+      ...{ expr, along, length, start, ...access },
+      tile: counter(`${name}_tile`, Math.ceil(along.extent / length)),
+      own: this.#memories.add({ scope: "local", dtype: "f32", elements: 4 * chunks }),
+    };
+  }
+
+  /** The smaller side is read again and again from the cache, so its tiles come first. */
+  get #grid(): readonly LoopVar[] {
+    const tiles = [this.#left.tile, this.#right.tile];
+    const order = this.#nest.rows.extent <= this.#nest.cols.extent ? tiles.reverse() : tiles;
+    return live([this.#part, ...this.#nest.batch, ...order]);
+  }
+
+  get #stageBytes(): number {
+    return (TILE_ROWS + this.#plan.cols) * ROW_BYTES;
+  }
+
+  #emit(statements: readonly Statement[]): void {
+    this.#statements.push(...statements);
+    this.#printer.statements(statements);
+  }
+
+  // ---- producers ----------------------------------------------------------------------------------------------------
+
+  /** Chunk i of a producer: its row in the tile, and the first of its place along the depth. */
+  #place({ deep }: Side, i: number): { readonly row: Index; readonly depth: Index } {
+    const [id, { producers }] = [varIndex(this.#producer), this.#plan];
+    if (deep) {
+      const row = addIndex(divIndex(id, 8), constIndex(i * (producers / 8)));
+      return { row, depth: scaleIndex(modIndex(id, 8), 4) };
+    }
+    const [warp, lane] = [divIndex(id, 32), modIndex(id, 32)];
+    const span = (producers / 32) * 16;
+    return {
+      row: addIndex(
+        scaleIndex(divIndex(warp, 2), 32),
+        scaleIndex(divIndex(lane, 4), 4),
+        constIndex(Math.floor(i / 4) * span),
+      ),
+      depth: addIndex(scaleIndex(modIndex(warp, 2), 16), scaleIndex(modIndex(lane, 4), 4), constIndex(i % 4)),
+    };
+  }
+
+  /** Where element c of a chunk is in the nest, and that it is there at all. */
+  #element(side: Side, i: number, c: number): { readonly at: Replacement; readonly bounds: readonly Bound[] } {
+    const { row, depth } = this.#place(side, i);
+    const here = side.deep ? row : addIndex(row, constIndex(c));
+    const position = addIndex(scaleIndex(varIndex(side.tile), side.length), here);
+    const { partSteps } = this.#plan;
+    const steps = addIndex(scaleIndex(varIndex(this.#part), partSteps), varIndex(this.#next));
+    const along = addIndex(scaleIndex(steps, TILE_DEPTH), side.deep ? addIndex(depth, constIndex(c)) : depth);
+    const counters = countersAt(this.#nest.split ?? [this.#nest.depth], along);
+    return {
+      at: new Replacement(new Map([[side.along, position], ...counters])),
+      bounds: [
+        ...below(here, side.length),
+        ...below(position, side.along.extent),
+        ...below(along, this.#nest.depth.extent),
+      ],
+    };
+  }
+
+  #fetch(side: Side): readonly Statement[] {
+    const chunks = (this.#memories.list[side.own]?.elements ?? 0) / 4;
+    return Array.from({ length: chunks }, (_, i) => this.#chunk(side, i)).flat();
+  }
+
+  #chunk(side: Side, i: number): readonly Statement[] {
+    const zero: Expr = { kind: "const", dtype: "f32", value: 0 };
+    const own = (c: number): Index => constIndex(4 * i + c);
+    if (side.vector && side.expr.kind === "load") {
+      const { at: replaced, bounds } = this.#element(side, i, 0);
+      const from = { operand: side.expr.operand, index: replaced.index(side.expr.index) };
+      const zeros = [0, 1, 2, 3].map((c) => ({ operand: side.own, index: own(c), value: zero }));
+      const read: Statement = { kind: "copy", to: { operand: side.own, index: own(0) }, from, count: 4 };
+      return [...(bounds.length > 0 ? [storing(...zeros)] : []), ...where(bounds, [read])];
+    }
+    return [0, 1, 2, 3].map((c) => {
+      const { at: replaced, bounds } = this.#element(side, i, c);
+      const then = replaced.expr(side.expr);
+      const value: Expr = bounds.length === 0 ? then : { kind: "guard", dtype: "f32", bounds, then, otherwise: zero };
+      return storing({ operand: side.own, index: own(c), value });
+    });
+  }
+
+  /** Rounds a producer's elements and writes them to a stage, four along the depth at a time. */
+  #put(side: Side): void {
+    const { producers } = this.#plan;
+    const own = at(this.#names, side.own);
+    const chunks = (this.#memories.list[side.own]?.elements ?? 0) / 4;
+    const store = (to: string, elements: readonly number[]): void =>
+      this.#code.line(`store_tf32(${to}, ${elements.map((e) => `${own}[${e}]`).join(", ")});`);
+    if (side.deep) {
+      for (let i = 0; i < chunks; i++) {
+        const to = `stage + ${side.start + i * (producers / 8) * ROW_BYTES} + swizzled(id / 8, id % 8)`;
+        store(
+          to,
+          [0, 1, 2, 3].map((c) => 4 * i + c),
+        );
+      }
+      return;
+    }
+    const warps = producers / 32;
+    for (let unit = 0; 4 * unit < chunks; unit++) {
+      const inside = (unit + 1) * warps * 16 <= side.length ? "" : `if (id / 32 < ${side.length / 16 - unit * warps})`;
+      this.#code.block(inside, () => {
+        for (let e = 0; e < 4; e++) {
+          const place = `swizzled(id / 64 * 32 + id % 32 / 4 * 4 + ${e}, id / 32 % 2 * 4 + id % 4)`;
+          const to = `stage + ${side.start + unit * warps * 16 * ROW_BYTES} + ${place}`;
+          store(
+            to,
+            [0, 1, 2, 3].map((r) => 4 * (4 * unit + r) + e),
+          );
+        }
+      });
+    }
+  }
+
+  #produce(): void {
+    const { stages } = this.#plan;
+    const line = (text: string): void => this.#code.line(text);
+    line('asm volatile("setmaxnreg.dec.sync.aligned.u32 88;");');
+    line(`const int id = threadIdx.x - ${CONSUMERS};`);
+    line(`const idx ${this.#printer.counter(this.#producer)} = id;`);
+    for (const { own } of [this.#left, this.#right]) {
+      line(`f32 ${at(this.#names, own)}[${this.#memories.list[own]?.elements}];`);
+    }
+    line("u32 parity = 1, number = 0;");
+    this.#code.block("for (int step = -1; step < steps; step++)", () => {
+      line(`const u32 stage = stages + number * ${this.#stageBytes};`);
+      line(`const idx ${this.#printer.counter(this.#next)} = step + 1;`);
+      this.#code.block("if (step >= 0)", () => {
+        line("barrier_wait(empty + 8 * number, parity);");
+        this.#put(this.#left);
+      });
+      this.#code.block("if (step + 1 < steps)", () => this.#emit(this.#fetch(this.#left)));
+      this.#code.block("if (step >= 0)", () => {
+        this.#put(this.#right);
+        line('asm volatile("fence.proxy.async.shared::cta;" ::: "memory");');
+        line("__syncwarp();");
+        line("if (threadIdx.x % 32 == 0) barrier_arrive(full + 8 * number);");
+        line(`if (++number == ${stages}) { number = 0; parity ^= 1; }`);
+      });
+      this.#code.block("if (step + 1 < steps)", () => this.#emit(this.#fetch(this.#right)));
+    });
+  }
+
+  // ---- consumers ----------------------------------------------------------------------------------------------------
+
+  #multiply(): void {
+    const { cols, width, stages } = this.#plan;
+    const line = (text: string): void => this.#code.line(text);
+    line('asm volatile("setmaxnreg.inc.sync.aligned.u32 168;");');
+    line(`const int group = threadIdx.x / 128;`);
+    line(`f32 sum[${cols / 2}];`);
+    line("u32 parity = 0, number = 0, before = 0;");
+    line("const u64 form = (u64)1 << 62 | (u64)64 << 32 | (u64)1 << 16;");
+    this.#code.block("for (int step = 0; step < steps; step++)", () => {
+      line("barrier_wait(full + 8 * number, parity);");
+      line(`const u32 stage = stages + number * ${this.#stageBytes};`);
+      line(`const u64 a = form | (u64)((stage + group * ${64 * ROW_BYTES}) >> 4);`);
+      line(`const u64 b = form | (u64)((stage + ${this.#right.start}) >> 4);`);
+      line('asm volatile("wgmma.fence.sync.aligned;" ::: "memory");');
+      for (let k = 0; k < 4; k++) {
+        const keep = k > 0 ? 1 : "step > 0";
+        for (let col = 0; col < cols; col += width) {
+          line(`wgmma_${width}(sum + ${col / 2}, a + ${2 * k}, b + ${2 * k + (col * ROW_BYTES) / 16}, ${keep});`);
+        }
+      }
+      line('asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");');
+      line('asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");');
+      line("if (step > 0 && threadIdx.x % 32 == 0) barrier_arrive(empty + 8 * before);");
+      line("before = number;");
+      line(`if (++number == ${stages}) { number = 0; parity ^= 1; }`);
+    });
+    line('asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");');
+    line(`asm volatile("bar.sync 2, ${CONSUMERS};" ::: "memory");`);
+    const pitch = cols + PADDING;
+    const place = `(group * 64 + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4) * ${pitch} + threadIdx.x % 4 * 2`;
+    line(`f32 *own = ${at(this.#names, this.#sums)} + ${place};`);
+    line("#pragma unroll");
+    this.#code.block(`for (int j = 0; j < ${cols / 8}; j++)`, () => {
+      line("*(float2 *)(own + 8 * j) = make_float2(sum[4 * j], sum[4 * j + 1]);");
+      line(`*(float2 *)(own + ${8 * pitch} + 8 * j) = make_float2(sum[4 * j + 2], sum[4 * j + 3]);`);
+    });
+  }
+
+  /** After all sums are in shared memory: what is made of them, by all threads. */
+  #finish(): void {
+    this.#code.line("__syncthreads();");
+    this.#code.line(`const idx ${this.#printer.counter(this.#thread)} = threadIdx.x;`);
+    this.#emit(this.#store());
+  }
+
+  /** What is made of the sums, or the sums themselves where they are those of a part. */
+  #store(): readonly Statement[] {
+    const { cols, producers } = this.#plan;
+    const warps = (CONSUMERS + producers) / 32;
+    const [segment, group] = [counter("segment", cols / 32), counter("group", TILE_ROWS / warps / TOGETHER)];
+    const thread = varIndex(this.#thread);
+    const c = addIndex(scaleIndex(varIndex(segment), 32), modIndex(thread, 32));
+    const col = addIndex(scaleIndex(varIndex(this.#right.tile), cols), c);
+    const all = Array.from({ length: TOGETHER }, (_, i) => {
+      const r = addIndex(scaleIndex(varIndex(group), warps * TOGETHER), constIndex(i * warps), divIndex(thread, 32));
+      const row = addIndex(scaleIndex(varIndex(this.#left.tile), TILE_ROWS), r);
+      return { row, stores: this.#stores(row, col, addIndex(scaleIndex(r, cols + PADDING), c)) };
+    });
+    const inCols = below(col, this.#nest.cols.extent);
+    const { row: last } = at(all, TOGETHER - 1);
+    const inside = below(last, this.#nest.rows.extent);
+    const together = where([...inCols, ...inside], [storing(...all.flatMap(({ stores }) => stores))]);
+    const beyond = inside.map(({ index, hi }): Bound => ({ index, lo: hi, hi: rangeOf(index)[1] + 1 }));
+    const alone = all.flatMap(({ row, stores }) => where(below(row, this.#nest.rows.extent), [storing(...stores)]));
+    const body = [...together, ...(beyond.length > 0 ? where([...inCols, ...beyond], alone) : [])];
+    return loop(segment, loop(group, body));
+  }
+
+  /** What one sum becomes, or the sum itself where it is that of a part. */
+  #stores(row: Index, col: Index, place: Index): readonly Store[] {
+    const { rows, cols, batch, stores, scratch } = this.#nest;
+    const acc = this.#memories.read(this.#sums, place);
+    const counters = new Map([
+      [rows, row],
+      [cols, col],
+    ]);
+    if (this.#plan.parts === 1) return new Replacement(counters, acc).stores(stores);
+    const all = [this.#part, ...batch, rows, cols];
+    const index = linearIndex(
+      [varIndex(this.#part), ...batch.map(varIndex), row, col],
+      all.map((v) => v.extent),
+    );
+    return [{ operand: scratch, index, value: acc }];
+  }
+
+  print(): TensorText {
+    const { producers, stages, steps, partSteps, parts } = this.#plan;
+    const line = (text: string): void => this.#code.line(text);
+    line("extern __shared__ char raw[];");
+    line(`const u32 stages = (shared_address(raw) + ${SLACK - 1}) & ~${SLACK - 1}u;`);
+    line(`const u32 full = stages + ${stages * this.#stageBytes}, empty = full + ${8 * stages};`);
+    line(`f32 *${at(this.#names, this.#sums)} = (f32 *)(raw + (stages - shared_address(raw)));`);
+    this.#printer.splitBlock(this.#grid, "(idx)blockIdx.x");
+    const left = parts > 1 ? `${steps} - ${this.#printer.index(scaleIndex(varIndex(this.#part), partSteps))}` : steps;
+    line(`const int steps = ${parts > 1 ? `${left} < ${partSteps} ? ${left} : ${partSteps}` : left};`);
+    this.#code.block("if (threadIdx.x == 0)", () => {
+      const init = `barrier_init(full + 8 * i, ${producers / 32}); barrier_init(empty + 8 * i, ${CONSUMERS / 32});`;
+      line(`for (int i = 0; i < ${stages}; i++) { ${init} }`);
+      line('asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");');
+    });
+    line("__syncthreads();");
+    this.#code.block(`if (threadIdx.x >= ${CONSUMERS})`, () => {
+      this.#produce();
+      this.#finish();
+    });
+    this.#code.block("else", () => {
+      this.#multiply();
+      this.#finish();
+    });
+    return this.#finished();
+  }
+
+  #finished(): TensorText {
+    const used = memoriesIn(this.#statements);
+    const pointers = this.#memories.list.flatMap((memory, i) =>
+      memory.scope === "global" && used.has(i) ? [{ memory, i }] : [],
+    );
+    const { producers, stages } = this.#plan;
+    const params = pointers.map(({ memory, i }) => `${CUDA_DIALECT.element(memory.dtype).type} *${at(this.#names, i)}`);
+    return {
+      text: `(${params.join(", ")}) {\n${this.#code.lines.join("\n")}\n}\n`,
+      operands: pointers.map(({ memory }) => memory.operand),
+      grid: this.#grid,
+      threads: CONSUMERS + producers,
+      sharedBytes: SLACK + stages * (this.#stageBytes + 16),
+    };
+  }
+}
+
+export function printTensorProduct(
+  nest: ContractNest,
+  operands: readonly Operand[],
+  plan: TensorPlan,
+  aligned: Alignment,
+): TensorText {
+  return new TensorPrinter(nest, operands, plan, aligned).print();
+}
+
+/** Adds up the sums of parts in order, and stores what is made of them. */
+export function addingLaunch(
+  { batch, rows, cols, scratch, stores }: ContractNest,
+  operands: readonly Operand[],
+  parts: number,
+  device: DeviceClass,
+): Launch {
+  const loops = [...batch, rows, cols];
+  const elements = product(loops);
+  const { grid, thread, element, each } = rowOf(elements, device, 1);
+  const memories = new Memories(operands);
+  const total = memories.add({ scope: "local", dtype: "f32", elements: 1 });
+  const acc = memories.read(total, ZERO);
+  const partial = (part: Index): Expr => memories.read(scratch, addIndex(scaleIndex(part, elements), element));
+  const set = (value: Expr): Statement => storing({ operand: total, index: ZERO, value });
+  const later = counter("later", parts - 1);
+  const add = loop(later, [set(call("add", [acc, partial(addIndex(varIndex(later), constIndex(1)))]))]);
+  const stored = new Replacement(countersAt(loops, element), acc).stores(stores);
+  return {
+    grid,
+    thread,
+    memories: memories.list,
+    body: [phase(...each([set(partial(ZERO)), ...add, storing(...stored)]))],
+  };
+}

@@ -1,0 +1,40 @@
+/** @file How the elements of one side of a product lie in memory: which neighbours are read together. */
+import { typeOf } from "../../kernel/dtype.ts";
+import { type Expr, type Index, type LoopVar, walkExpr } from "../../kernel/expr.ts";
+import { Interner, linearCoefficient } from "../intern.ts";
+
+/** Whether an operand starts at a multiple of 16 bytes. */
+export type Alignment = (operand: number) => boolean;
+
+export interface SideAccess {
+  /** Neighbours in memory follow the depth, and not the rows or columns. */
+  readonly deep: boolean;
+  /** It is nothing but a load, of which four neighbours are read at once. */
+  readonly vector: boolean;
+}
+
+interface SideCounters {
+  readonly along: LoopVar;
+  readonly depth: LoopVar;
+  readonly aligned: Alignment;
+}
+
+export function neighbours(expr: Expr, { along, depth, aligned }: SideCounters): SideAccess {
+  const interner = new Interner();
+  let [deep, wide] = [false, false];
+  walkExpr(expr, (e) => {
+    if (e.kind !== "load") return;
+    deep ||= linearCoefficient(interner, e.index, depth) === 1;
+    wide ||= linearCoefficient(interner, e.index, along) === 1;
+  });
+  const isDeep = deep && !wide;
+  const inner = isDeep ? depth : along;
+  const isPlain = expr.kind === "load" && typeOf(expr.storage).plain && (isDeep || wide);
+  return { deep: isDeep, vector: isPlain && aligned(expr.operand) && inFours(expr.index, inner) };
+}
+
+/** Whether four neighbours from a multiple of four on are there together, and the first of them at a multiple of four. */
+function inFours({ terms, offset }: Index, inner: LoopVar): boolean {
+  if (inner.extent % 4 !== 0 || offset % 4 !== 0) return false;
+  return terms.every(({ atom, coef }) => (atom === inner ? coef === 1 : atom.kind === "var" && coef % 4 === 0));
+}

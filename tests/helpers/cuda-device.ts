@@ -1,0 +1,293 @@
+/**
+ * @file The target `cuda` on the device at hand: are its bits those of the other targets? Run by hand, where there is an NVIDIA
+ * GPU with its driver, a CUDA toolkit, a C compiler and koffi:
+ *
+ *   npx rolldown tests/helpers/cuda-device.ts -p node --external koffi --file node_modules/.cache/cuda-device.mjs &&
+ *     node node_modules/.cache/cuda-device.mjs [samples graphs tensor programs]
+ *
+ *   samples    every operation on every sample, against the kernel interpreter
+ *   graphs     random graphs, gradients and loops, against WebAssembly; neither fuses multiplications with additions
+ *   tensor     products on tensor cores, against products in f32, of numbers for which both are exact
+ *   programs   training steps of the built-in programs, against `native`; both fuse
+ */
+import { compile } from "../../src/api/compile.ts";
+import "../../src/api/methods.ts";
+import { vjp } from "../../src/autodiff/vjp.ts";
+import { grouped } from "../../src/base/errors.ts";
+import { at } from "../../src/base/invariant.ts";
+import { hostRandom } from "../../src/base/random.ts";
+import type { AnyProgram } from "../../src/cli/programs/built-in.ts";
+import { BUILT_IN } from "../../src/cli/programs/built-in.ts";
+import type { PlacedProgram } from "../../src/codegen/placed.ts";
+import { Build } from "../../src/ir/build.ts";
+import type { Graph, Value } from "../../src/ir/graph.ts";
+import { elementsOf, tensorType } from "../../src/ir/type.ts";
+import { bytesOf, isFloat, type TypedArray } from "../../src/kernel/dtype.ts";
+import { interpretKernel } from "../../src/kernel/interpret.ts";
+import { cudaTarget } from "../../src/node/cuda/target.ts";
+import { nativeTarget } from "../../src/node/native/target.ts";
+import { add } from "../../src/ops/elementwise.ts";
+import { matmul } from "../../src/ops/matmul.ts";
+import type { Target, TargetAnswer } from "../../src/runtime/device.ts";
+import { wasmTarget } from "../../src/runtime/wasm-target.ts";
+import { storageOf, type Tensor } from "../../src/trace/tensor.ts";
+import { flatten } from "../../src/trace/tree.ts";
+import { type KernelSample, kernelOps, kernelSamples } from "../support/kernel-samples.ts";
+import { runGraph } from "../support/run-graph.ts";
+import { randomGraph, randomInputs, together } from "./random-graph.ts";
+import { looped, randomCase } from "./random-loops.ts";
+
+const ALIGNMENT = 256;
+
+function found(answer: TargetAnswer): Target {
+  if (typeof answer !== "string") return answer;
+  console.error(answer);
+  process.exit(1);
+}
+
+/** First element in which two arrays differ, or -1; NaN equals NaN whatever its bits. */
+function difference(a: TypedArray, b: TypedArray): number {
+  for (let i = 0; i < a.length; i++) if (!Object.is(a[i], b[i])) return i;
+  return a.length === b.length ? -1 : Math.min(a.length, b.length);
+}
+
+let failures = 0;
+
+function report(name: string, wrong: readonly string[], of: number): void {
+  failures += wrong.length;
+  console.log(`${name}: ${of - wrong.length} of ${of} equal`);
+  for (const line of wrong.slice(0, 20)) console.log(`  ${line}`);
+}
+
+// ---- samples ------------------------------------------------------------------------------------------------------
+
+function samples(): void {
+  const target = found(cudaTarget({ fma: false }));
+  const all = kernelOps.flatMap((op) => kernelSamples(op, target.description));
+  let top = 0;
+  const kernels = all.map(({ kernel }) => {
+    const addresses = kernel.operands.map(({ elements, dtype }) => {
+      const address = top;
+      top += Math.ceil((elements * bytesOf(dtype)) / ALIGNMENT + 1) * ALIGNMENT;
+      return address;
+    });
+    return { kernel, addresses };
+  });
+  const placed = { kernels, copies: [], base: 0, plan: { height: top } } as unknown as PlacedProgram;
+  const started = performance.now();
+  const machine = target.load(placed, { stepwise: false });
+  console.log(
+    `${machine.kernelFunctions} functions compiled and loaded in ${(performance.now() - started).toFixed(0)} ms`,
+  );
+  machine.memory.fill(0, top, 0xa5);
+  all.forEach((sample, s) => {
+    sample.storage().forEach((data, i) => {
+      if (sample.kernel.operands[i]?.role !== "in") return;
+      const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+      machine.memory.write(at(at(kernels, s).addresses, i), bytes.length, (into) => into.set(bytes));
+    });
+  });
+  machine.run();
+  const wrong = all.flatMap((sample, s) => wrongIn(sample, at(kernels, s).addresses, machine.memory.readInto));
+  report("samples", wrong, all.length);
+}
+
+function wrongIn(
+  { name, kernel, outputs, storage }: KernelSample,
+  addresses: readonly number[],
+  readInto: ((address: number, into: Uint8Array) => void) | null,
+): readonly string[] {
+  const expected = storage();
+  interpretKernel(kernel, expected as never);
+  for (const output of outputs) {
+    const want = at(expected, output);
+    const got = want.slice();
+    readInto?.(at(addresses, output), new Uint8Array(got.buffer, got.byteOffset, got.byteLength));
+    const i = difference(got, want);
+    if (i >= 0) return [`${name}: element ${i} of ${want.length} is ${got[i]}, not ${want[i]}`];
+  }
+  return [];
+}
+
+// ---- graphs -------------------------------------------------------------------------------------------------------
+
+const seeds = (count: number, from: number): readonly number[] => Array.from({ length: count }, (_, i) => from + i);
+
+function compareGraphs(name: string, graphs: readonly Graph[], special: boolean): void {
+  const all = together(graphs);
+  const inputs = graphs.flatMap((graph, i) =>
+    randomInputs(graph, i, { special }).map((data, p) =>
+      graph.params[p]?.type.dtype === "f32" ? data.map(Math.fround) : data,
+    ),
+  );
+  const input = (_: Value, i: number): ArrayLike<number> => at(inputs, i);
+  const got = runGraph(found(cudaTarget({ fma: false })), all, input);
+  const want = runGraph(wasmTarget(false), all, input);
+  const wrong = want.flatMap((expected, i) => {
+    const e = difference(at(got, i), expected);
+    return e < 0 ? [] : [`result ${i}, element ${e}: ${at(got, i)[e]}, not ${expected[e]}`];
+  });
+  report(name, wrong, want.length);
+}
+
+function graphs(): void {
+  compareGraphs(
+    "random graphs",
+    seeds(30, 0).map((seed) => randomGraph(seed, { nodes: 5 + (seed % 30) })),
+    true,
+  );
+  const gradients = seeds(16, 100).map((seed) => {
+    const graph = randomGraph(seed, { nodes: 4 + (seed % 20), smooth: true, scalar: true, regions: false });
+    return vjp(
+      graph,
+      graph.params.map((p) => isFloat(p.type.dtype)),
+    );
+  });
+  compareGraphs("random gradients", gradients, false);
+  compareGraphs(
+    "random loops",
+    seeds(12, 200).map((seed) => looped(randomCase(seed))),
+    false,
+  );
+}
+
+// ---- tensor cores --------------------------------------------------------------------------------------------------
+
+/** [batch, rows, columns, depth], and which sides are transposed. */
+const PRODUCTS = [
+  [[1, 128, 192, 64], false, false],
+  [[1, 300, 500, 200], false, true],
+  [[1, 300, 500, 200], true, false],
+  [[1, 101, 67, 77], false, false],
+  [[1, 101, 67, 77], true, true],
+  [[5, 130, 200, 96], false, false],
+  [[3, 64, 1000, 1000], false, true],
+  [[1, 768, 768, 4096], true, false],
+  [[1, 257, 129, 5001], false, false],
+  [[1, 2048, 1536, 512], false, true],
+] as const;
+
+/** x · w + bias, a second result of it, and a side that is computed on the way in. */
+function productGraph([batch, m, n, k]: readonly number[], ta: boolean, tb: boolean): Graph {
+  const b = new Build("product");
+  const typeOf = (...shape: readonly (number | undefined)[]) =>
+    tensorType("f32", (batch === 1 ? shape : [batch, ...shape]) as number[]);
+  const x = b.param(ta ? typeOf(k, m) : typeOf(m, k));
+  const w = b.param(tb ? typeOf(n, k) : typeOf(k, n));
+  const bias = b.param(typeOf(m, n));
+  const y = b.call(add, [b.call(matmul, [x, w], { ta, tb }), bias], {});
+  return b.finish([y, b.call(add, [y, y], {}), b.call(matmul, [b.call(add, [x, x], {}), w], { ta, tb })]);
+}
+
+/** Whole numbers, whose products and sums are exact in every type: bits are compared with those of f32. */
+function tensor(): void {
+  const [target, plain] = [found(cudaTarget({ products: "tf32" })), found(cudaTarget())];
+  const wrong = PRODUCTS.flatMap(([shape, ta, tb]) => {
+    const random = hostRandom(5);
+    const whole = (n: number): Float64Array =>
+      Float64Array.from({ length: n }, () => Math.floor(random.next() * 9) - 4);
+    const graph = productGraph(shape, ta, tb);
+    const inputs = graph.params.map(({ type }) => whole(elementsOf(type.shape)));
+    const [got, want] = [target, plain].map((on) => runGraph(on, graph, (_, i) => at(inputs, i)));
+    const bad = (want ?? []).map((expected, i) => difference(at(got ?? [], i), expected));
+    return bad.every((e) => e < 0) ? [] : [`${shape.join("x")} ${ta} ${tb}: elements ${bad.join(", ")}`];
+  });
+  report("products on tensor cores", wrong, PRODUCTS.length);
+  tiles();
+}
+
+/** Numbers that have to be rounded: tiles change no bit, and the error is that of eleven significant bits. */
+function tiles(): void {
+  const targets = ([128, 192, 256] as const).map((tileCols) => found(cudaTarget({ products: "tf32", tileCols })));
+  const plain = found(cudaTarget());
+  let most = 0;
+  const wrong = PRODUCTS.flatMap(([shape, ta, tb]) => {
+    const random = hostRandom(6);
+    const graph = productGraph(shape, ta, tb);
+    const inputs = graph.params.map(({ type }) =>
+      Float64Array.from({ length: elementsOf(type.shape) }, () => Math.fround(random.next() - 0.5)),
+    );
+    const run = (on: Target) => runGraph(on, graph, (_, i) => at(inputs, i));
+    const [first, ...others] = targets.map(run);
+    const exact = run(plain);
+    (first ?? []).forEach((got, i) => {
+      most = Math.max(most, relativeError(got, at(exact, i)));
+    });
+    return others.every((other) => other.every((got, i) => difference(got, at(first ?? [], i)) < 0))
+      ? []
+      : [`${shape}`];
+  });
+  report("products with other tiles", wrong, PRODUCTS.length);
+  console.log(`  relative error against f32 at most ${most.toExponential(1)}`);
+  if (!(most < 5e-4)) failures += 1;
+}
+
+function relativeError(got: TypedArray, want: TypedArray): number {
+  let [difference, size] = [0, 0];
+  for (let i = 0; i < got.length; i++) {
+    difference += ((got[i] ?? 0) - (want[i] ?? 0)) ** 2;
+    size += (want[i] ?? 0) ** 2;
+  }
+  return Math.sqrt(difference / size);
+}
+
+// ---- programs -----------------------------------------------------------------------------------------------------
+
+const tensorsOf = (tree: unknown): readonly Tensor[] => flatten(tree, "state").leaves;
+
+interface Trained {
+  readonly losses: readonly number[];
+  readonly state: readonly TypedArray[];
+  readonly ms: number;
+  readonly arenaBytes: number;
+}
+
+/** Steps of a program; the last `timed` of them are timed. */
+function train(program: AnyProgram, target: Target, [steps, timed]: readonly [number, number]): Trained {
+  const step = compile(program.step, { donate: [0], target, name: program.name });
+  const batch = program.batch();
+  let state = program.init();
+  const losses: number[] = [];
+  for (let i = 0; i < steps; i++) {
+    const [next, loss] = step(state, ...batch);
+    state = next;
+    losses.push(loss.item());
+  }
+  const after = tensorsOf(state).map((tensor) => storageOf(tensor).read().slice());
+  const started = performance.now();
+  for (let i = 0; i < timed; i++) {
+    const [next, loss] = step(state, ...batch);
+    state = next;
+    if (i === timed - 1) loss.item();
+  }
+  const ms = (performance.now() - started) / Math.max(1, timed);
+  const { arenaBytes } = step.program(state, ...batch);
+  return { losses, state: after, ms, arenaBytes };
+}
+
+function programs(): void {
+  const cuda = found(cudaTarget());
+  const native = found(nativeTarget({ winograd: "never" }));
+  for (const program of BUILT_IN) {
+    const got = train(program, cuda, [3, 50]);
+    const want = train(program, native, [3, 3]);
+    const wrong = want.state.flatMap((expected, i) => {
+      const e = difference(at(got.state, i), expected);
+      return e < 0 ? [] : [`tensor ${i}, element ${e}: ${at(got.state, i)[e]}, not ${expected[e]}`];
+    });
+    report(`${program.name} after 3 steps`, wrong, want.state.length);
+    const same = got.losses.every((loss, i) => Object.is(loss, want.losses[i]));
+    console.log(
+      `  losses ${same ? "equal" : "DIFFER"} (${got.losses.join(", ")}), ${got.ms.toFixed(3)} ms a step on cuda, ${want.ms.toFixed(1)} on native, arena ${grouped(got.arenaBytes)} bytes`,
+    );
+  }
+}
+
+const SECTIONS = { samples, graphs, tensor, programs };
+
+for (const name of process.argv.slice(2)) {
+  const started = performance.now();
+  SECTIONS[name as keyof typeof SECTIONS]();
+  console.log(`-- ${name} ${((performance.now() - started) / 1000).toFixed(1)} s`);
+}
+process.exit(failures > 0 ? 1 : 0);
