@@ -80,7 +80,13 @@ describe("a text with a mistake", () => {
   it.each([
     ["that is no code", GOOD.replace("(w: Tensor, x: Tensor)", "(w: Tensor x: Tensor)"), 6, "SyntaxError"],
     ["in shapes", GOOD.replace("x.matmul(w)", "w.matmul(x)"), 7, "ShapeMismatch"],
-    ["of JavaScript", GOOD.replace(".tanh()", ".tanhh()"), 7, "TypeError: x.matmul(...).tanhh is not a function"],
+    ["in a method", GOOD.replace(".tanh()", ".tanhh()"), 7, "tensors have no method tanhh"],
+    [
+      "of JavaScript",
+      GOOD.replace(".tanh()", ".frobnicate()"),
+      7,
+      "TypeError: x.matmul(...).frobnicate is not a function",
+    ],
     ["at its top", GOOD.replace("interface Unused", "throw 7;\ninterface Unused"), null, "thrown: 7"],
     ["in what it imports", GOOD.replace('"tidemark"', '"left-pad"'), 1, "there is no module left-pad here"],
     ["in what it exports", GOOD.replace("export function loss", "function lost"), null, "loss is undefined"],
