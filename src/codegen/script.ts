@@ -1,6 +1,6 @@
 /**
  * @file Control around kernel calls: a small language of whole numbers, so that a loop of the program is a loop of the
- * module. Addresses are numbers like any other, worked out from counters where a kernel reads row after row:
+ * module. Addresses are numbers like any other, computed from counters where a kernel reads row after row:
  *
  *   i = 0
  *   while i < 1000:

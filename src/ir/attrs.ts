@@ -133,7 +133,7 @@ interface Schema {
   readonly required: readonly string[];
 }
 
-/** Facts about operations, worked out once for each. */
+/** Facts about operations, computed once for each. */
 const schemas = new WeakMap<AnyOp, Schema>();
 
 function schemaOf(op: AnyOp): Schema {

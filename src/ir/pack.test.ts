@@ -86,7 +86,7 @@ describe("a packed graph", () => {
     expect(ids).toEqual([...ids].sort((i, j) => (i ?? 0) - (j ?? 0)));
   });
 
-  it("is none where an operation is somebody's own", () => {
+  it("is none where an operation was defined outside of the package", () => {
     expect(isPackable(made(), OPS)).toBe(true);
     expect(isPackable(made(), new Map([...OPS, ["neg", { ...neg }]]))).toBe(false);
     const packed = packGraph(made());

@@ -55,7 +55,7 @@ function typeViolations(node: Node, nameOf: (value: Value) => string): string[] 
 
 /** Every way in which a graph is malformed; empty when it is well-formed. */
 export function violations(graph: Graph, path: string = graph.name): readonly Violation[] {
-  // names are worked out for messages alone
+  // names are computed for messages alone
   let names: ((value: Value) => string) | undefined;
   const nameOf = (value: Value): string => {
     names ??= namer(graph);

@@ -21,7 +21,7 @@ import { floats, requireRegions, requireTypes, TRUTH, typesOf } from "./region-c
 
 const costs = new WeakMap<Graph, Cost>();
 
-/** Floating-point operations of everything in a graph; worked out once for each. */
+/** Floating-point operations of everything in a graph; computed once for each. */
 export function graphCost(graph: Graph): Cost {
   const known = costs.get(graph);
   if (known) return known;

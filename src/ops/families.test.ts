@@ -1,7 +1,7 @@
 /**
  * @file Mathematics, movement, reductions and indexing, each operation checked on its own samples: its types against its
  * reference, its kernels (run by the interpreter) against its reference, its rewrites bit by bit, and its derivative by
- * differences and by the adjoint identity ⟨ct, J t⟩ = ⟨Jᵀ ct, t⟩. Then cases worked out by hand, and messages.
+ * differences and by the adjoint identity ⟨ct, J t⟩ = ⟨Jᵀ ct, t⟩. Then cases computed by hand, and messages.
  */
 import { describe, expect, test } from "vitest";
 import { Build } from "../ir/build.ts";

@@ -1,4 +1,4 @@
-/** @file Small cases worked out by hand for operations that move, reduce and index, their corners, and their messages. */
+/** @file Small cases computed by hand for operations that move, reduce and index, their corners, and their messages. */
 import { describe, expect, test } from "vitest";
 import { TidemarkError } from "../base/errors.ts";
 import { Build } from "../ir/build.ts";

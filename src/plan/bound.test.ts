@@ -1,4 +1,4 @@
-/** @file The lower bound against small problems worked out by hand. */
+/** @file The lower bound against small problems computed by hand. */
 import { expect, it } from "vitest";
 import { boundOf, liveBytes } from "./bound.ts";
 import type { Buffer, Problem } from "./problem.ts";

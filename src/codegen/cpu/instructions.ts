@@ -143,7 +143,7 @@ function likelihood(bounds: readonly Bound[]): number {
 export interface Place {
   readonly lane: LoopVar | null;
   readonly inner: LoopVar | null;
-  /** Addresses and bounds that the innermost counter does not change are worked out ahead for every lane. */
+  /** Addresses and bounds that the innermost counter does not change are computed ahead for every lane. */
   readonly panel?: boolean;
 }
 

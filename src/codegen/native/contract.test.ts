@@ -194,7 +194,7 @@ function cases(): readonly Case[] {
     made.push({ dtype: "f32", sizes: [2, 40, 25, 630], a, b: "transposed", after: "bias", inner: 70 });
   }
   made.push({ dtype: "f32", sizes: [3, 25, 36, 27], a: "shared", b: "window", after: "bias", inner: 3 });
-  // Tiles that nobody reads; rows of the result that collide.
+  // Tiles that are never read; rows of the result that collide.
   for (const after of ["below", "above"] as const) {
     made.push({ dtype: "f32", sizes: [2, 70, 100, 20], a: "plain", b: "plain", after, inner: null });
     made.push({ dtype: "f64", sizes: [1, 100, 45, 9], a: "transposed", b: "fused", after, inner: null });
@@ -293,7 +293,7 @@ describe.skipIf(at(plainTargets, 1).missing)("products as C", () => {
     });
   });
 
-  it("leave out tiles that nobody reads", () => {
+  it("leave out tiles that are never read", () => {
     const planesOf = (after: After): unknown => {
       const one: Case = { dtype: "f32", sizes: [1, 64, 64, 8], a: "plain", b: "plain", after, inner: null };
       return neededSums(new Interner(), at(kernelOf(one, () => 0).nests, 0) as ContractNest);

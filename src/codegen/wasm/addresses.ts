@@ -1,7 +1,7 @@
 /**
  * @file Loop counters, indices and addresses in generated code: the lower half of emitting expressions. Loads that are
  * linear in the counter of the innermost loop walk a pointer instead of recomputing the address, and bounds that a loop
- * does not change are worked out before it.
+ * does not change are computed before it.
  */
 import { InternalError } from "../../base/invariant.ts";
 import { bytesOf, type DType } from "../../kernel/dtype.ts";

@@ -8,7 +8,7 @@
  *
  * A call is over when its pieces are done, whoever did them. A worker that is late, has not started yet or lost its core to
  * another process is not waited for unless it holds a piece; numbers in the arena that decide how the program goes on are
- * read by the caller alone. Nobody looks at a word for more than some microseconds before it sleeps.
+ * read by the caller alone. A thread polls a word for some microseconds at most before it sleeps.
  *
  *   claim     number of the call << 32 | pieces taken, a bit each; bits of pieces that do not exist are set from the start
  *   done      how many pieces are finished: what the caller waits for

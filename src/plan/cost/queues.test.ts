@@ -1,4 +1,4 @@
-/** @file Times of plans with copies, worked out by hand. */
+/** @file Times of plans with copies, computed by hand. */
 import { expect, it } from "vitest";
 import { ProgramBuilder } from "../../../tests/support/plan-programs.ts";
 import type { CostModel } from "../../target/work.ts";
