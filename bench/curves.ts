@@ -10,6 +10,9 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { parseArguments } from "../src/cli/command.ts";
 import { type CurvePoint, curve } from "../src/cli/commands/curve.ts";
+import { auto, storeAll } from "../src/plan/recompute/strategies.ts";
+import type { StrategyLook } from "../src/plan/recompute/strategy.ts";
+import { STRATEGIES } from "../src/remat/strategies.ts";
 import { type Axis, drawFigure, type Panel, type Series } from "./chart.ts";
 
 interface Curve {
@@ -25,17 +28,10 @@ const MIB = 2 ** 20;
 /** Slowdowns above this are drawn at the edge, with their number. */
 const STEEPEST = 2;
 
-/** The style of each strategy; others take the remaining styles. */
-const LOOKS: Readonly<Record<string, Pick<Series, "colour" | "mark" | "line">>> = {
-  auto: { colour: 1, mark: "circle", line: "bold" },
-  "look-ahead": { colour: 6, mark: "triangle", line: "thin" },
-  selective: { colour: 2, mark: "square", line: "thin" },
-  "min-cut": { colour: 3, mark: "diamond", line: "dashed" },
-  "every-k": { colour: 4, mark: "cross", line: "none" },
-  calls: { colour: 5, mark: "square", line: "dashed" },
-  sqrt: { colour: 2, mark: "ring", line: "none" },
-  "recompute-all": { colour: 4, mark: "triangle", line: "none" },
-};
+/** How strategies are drawn that say nothing about it. */
+const PLAIN: StrategyLook = { colour: 0, mark: "cross", line: "thin" };
+
+const lookOf = (name: string): StrategyLook => STRATEGIES.find((strategy) => strategy.name === name)?.look ?? PLAIN;
 
 async function curveOf(name: string): Promise<Curve> {
   let text = "";
@@ -47,7 +43,7 @@ async function curveOf(name: string): Promise<Curve> {
 /** A strategy whose plans all store everything gets no points. */
 function seriesOf(data: Curve): { readonly series: readonly Series[]; readonly idle: readonly string[] } {
   const { storeAllArenaBytes, storeAllPredictedMs } = data;
-  const names = [...new Set(data.points.map((p) => p.strategy))].filter((name) => name !== "store-all");
+  const names = [...new Set(data.points.map((p) => p.strategy))].filter((name) => name !== storeAll.name);
   const idle: string[] = [];
   const drawn = names.flatMap((name): Series[] => {
     const own = data.points.filter((p) => p.strategy === name);
@@ -60,7 +56,7 @@ function seriesOf(data: Curve): { readonly series: readonly Series[]; readonly i
     }
     const over = points.find(([, slowdown]) => slowdown > STEEPEST);
     const label = over ? `${name}: ${over[1].toFixed(1)} × at ${over[0].toFixed(1)} MiB ↑` : name;
-    return [{ ...(LOOKS[name] ?? { colour: 0, mark: "cross", line: "thin" }), label, points, stepped: true }];
+    return [{ ...lookOf(name), label, points, stepped: true }];
   });
   // the one to look at is drawn last, over the others
   const series = drawn.sort((a, b) => Number(a.line === "bold") - Number(b.line === "bold"));
@@ -115,8 +111,7 @@ function panelOf(data: Curve): { readonly panel: Panel; readonly idle: readonly 
 for (const name of process.argv.slice(2)) {
   const data = await curveOf(name);
   const { panel, idle } = panelOf(data);
-  const auto = data.points.filter((p) => p.strategy === "auto");
-  for (const p of auto) {
+  for (const p of data.points.filter(({ strategy }) => strategy === auto.name)) {
     const [bytes, time] = [p.arenaBytes / data.storeAllArenaBytes, p.predictedMs / data.storeAllPredictedMs];
     console.log(
       `${name} auto ${(p.arenaBytes / MIB).toFixed(2)} MiB, ${bytes.toFixed(3)} × bytes, ${time.toFixed(3)} × time`,

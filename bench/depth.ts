@@ -12,8 +12,8 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { plansOf } from "../src/api/plan.ts";
 import { chain } from "../src/cli/programs/chain.ts";
-import type { Made } from "../src/compiler/assembler.ts";
-import type { Candidate } from "../src/plan/budget/rungs.ts";
+import type { PlannedProgram } from "../src/compiler/assembler.ts";
+import type { Candidate } from "../src/plan/budget/budget-levels.ts";
 import type { AnyFunction } from "../src/trace/function.ts";
 import { doublings, drawFigure, type Series } from "./chart.ts";
 
@@ -52,7 +52,7 @@ function planDepth(depth: number): void {
   const [{ plans }, base] = timed(() => plansOf(step as AnyFunction, specs(), { donate: [0], name }));
   const { buffers } = plans.storeAll.result.plan.problem;
   const persistent = buffers.reduce((sum, b) => sum + (b.kind === "persistent" ? b.bytes : 0), 0);
-  const add = (way: Way, made: Candidate<Made>, seconds: number): void => {
+  const add = (way: Way, made: Candidate<PlannedProgram>, seconds: number): void => {
     const slowdown = made.predictedMs / plans.storeAll.predictedMs;
     way.rows.push({ depth, mib: (made.arenaBytes - persistent) / MIB, slowdown, seconds });
   };

@@ -3,8 +3,8 @@
  * dist/bench/insides.js), so that benchmarks measure the published code; not part of the package.
  */
 
-export { traceProgram } from "../src/api/plan.ts";
-export { persistentParams } from "../src/api/program.ts";
+export { currentHost } from "../src/api/host.ts";
+export { traceProgram } from "../src/api/traced-program.ts";
 export { vjp } from "../src/autodiff/vjp.ts";
 export { hostRandom } from "../src/base/random.ts";
 export { machineModel } from "../src/cli/machine.ts";

@@ -2,7 +2,7 @@
  * @file Loops differentiated under budgets. The 2-D wave equation, 10,000 steps in f64, at store-all, 1/10, 1/100 and
  * 1/1,000 of its arena; a million iterations of a scalar; a `while` of unknown length; an LSTM against the length of its
  * sequence. For each: the arena, the states that fit, iterations recomputed (the minimum:
- * tests/control-flow/budgets.test.ts counts them), and time beside what the cost model says. Gradients are compared bit by
+ * tests/control-flow/budgets.test.ts counts them), and time next to the prediction of the cost model. Gradients are compared bit by
  * bit with those of storing everything; a difference ends the run.
  *
  *   rolldown bench/loops.ts -p node --no-treeshake --external highs --file node_modules/.cache/loops.mjs && node node_modules/.cache/loops.mjs

@@ -9,8 +9,7 @@
  * Words after the command choose among the tables: `programs`, `random`, `large`.
  */
 import "../src/api/index.ts";
-import { traceProgram } from "../src/api/plan.ts";
-import { persistentParams } from "../src/api/program.ts";
+import { traceProgram } from "../src/api/traced-program.ts";
 import { type AnyProgram, BUILT_IN } from "../src/cli/programs/built-in.ts";
 import { wasmDescription } from "../src/codegen/wasm/description.ts";
 import { assemble } from "../src/compiler/assemble.ts";
@@ -32,9 +31,7 @@ import { branchedProgram, layeredProgram, trainingProgram, treeProgram } from ".
 /** A built-in training step as it is handed to the planner, before its steps are ordered. */
 function traced({ step, init, batch }: AnyProgram): Program {
   const fn = step as Parameters<typeof flattenArguments>[0];
-  const { graph, donated, firstCapture } = traceProgram(fn, flattenArguments(fn, [init(), ...batch()]), {
-    donate: [0],
-  });
+  const source = traceProgram(fn, flattenArguments(fn, [init(), ...batch()]), { donate: [0] });
   const made: Graph[] = [];
   const look: Pass = {
     name: "look",
@@ -43,12 +40,7 @@ function traced({ step, init, batch }: AnyProgram): Program {
       return g;
     },
   };
-  const persistent = persistentParams(graph, donated, firstCapture);
-  const { program } = assemble(graph, wasmDescription(), {
-    donated,
-    persistent,
-    passes: [...fusedPipeline, look],
-  }).plan;
+  const { program } = assemble(source, wasmDescription(), { passes: [...fusedPipeline, look] }).plan;
   const position = new Map(made[0]!.nodes.map((node, i) => [node, i]));
   return {
     ...program,

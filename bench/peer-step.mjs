@@ -21,8 +21,8 @@ if (target === "native" || threads > 1) await import("../dist/node/index.js");
 
 /** Fails if fewer threads start than requested, which would be another measurement under this name. */
 async function requireThreads() {
-  const { chooseTarget } = await import("../dist/bench/insides.js");
-  const { target: chosen, note } = chooseTarget(target, { threads });
+  const { chooseTarget, currentHost } = await import("../dist/bench/insides.js");
+  const { target: chosen, note } = chooseTarget(currentHost(), target, { threads });
   if (chosen.threads !== threads) throw new Error(note ?? `${chosen.threads} threads, not ${threads}`);
 }
 

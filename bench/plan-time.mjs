@@ -45,15 +45,14 @@ function stopwatch() {
 async function tracedProgram(name) {
   await import("../dist/api/index.js");
   const { ALL_PROGRAMS } = await import("../dist/cli/programs/built-in.js");
-  const { traceProgram, persistentParams, flattenArguments } = await insides();
+  const { traceProgram, flattenArguments } = await insides();
   const program = ALL_PROGRAMS.find((p) => p.name === name);
   if (!program) throw new Error(`there is no program ${name}`);
   const args = program.specs?.() ?? [program.init(), ...program.batch()];
   const look = stopwatch();
-  const { graph, donated, firstCapture } = traceProgram(program.step, flattenArguments(program.step, args), {
-    donate: [0],
-  });
-  return { graph, donated, persistent: persistentParams(graph, donated, firstCapture), trace: look() };
+  const source = traceProgram(program.step, flattenArguments(program.step, args), { donate: [0] });
+  const { graph, donated, persistent } = source;
+  return { graph, donated, persistent, trace: look() };
 }
 
 /** The forward part of a synthetic step of so many layers, and the type of its weights. */
@@ -121,21 +120,21 @@ async function measure(name) {
   const [kind, size] = name.split(":");
   const { graph, donated, persistent, trace } = size ? await stepOfSize(kind, Number(size)) : await tracedProgram(kind);
   const { sharedLowering, fuse, pipeline, runPasses, assignBuffers, boundOf } = await insides();
-  const { orderSteps, place, Assembler, wasmTraits } = await insides();
-  const traits = wasmTraits();
+  const { orderSteps, place, Assembler, wasmDescription } = await insides();
+  const target = wasmDescription();
   const look = stopwatch();
   const plain = runPasses(graph, pipeline);
   const passes = look();
   const fused = runPasses(plain, [fuse]);
   const fusing = look();
-  const { plan } = new Assembler(traits, { donated, persistent }).make(fused, []);
+  const { plan } = new Assembler(target, { donated, persistent }).make(fused, []);
   const make = look();
   const rss = process.resourceUsage().maxRSS / 1024;
 
   const position = new Map(fused.nodes.map((node, i) => [node, i]));
   const steps = [...plan.program.steps].sort((a, b) => position.get(a.node) - position.get(b.node));
   look();
-  const lower = sharedLowering(traits);
+  const lower = sharedLowering(target);
   for (const node of fused.nodes) if (node.op.alias === null) lower(node);
   const lowering = look();
   const ordered = orderSteps({ ...plan.program, steps });

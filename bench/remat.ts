@@ -9,9 +9,9 @@ import { existsSync, readFileSync } from "node:fs";
 import { findSolver } from "../src/node/highs.ts";
 import { baseSequence, type RecomputeProblem } from "../src/plan/recompute/problem.ts";
 import { readGraph } from "../src/plan/recompute/read-graph.ts";
-import { renumbered } from "../src/plan/recompute/reorder.ts";
 import { simulate } from "../src/plan/recompute/simulate.ts";
-import { planRecompute } from "../src/plan/recompute/strategies.ts";
+import { planGraph } from "../src/remat/plan-graph.ts";
+import { renumbered } from "../src/remat/reorder.ts";
 import { skippingGraph } from "./layered-graphs.ts";
 
 interface Row {
@@ -134,7 +134,7 @@ for (const { file, make, peakBytes, points } of [...ROWS, ...LAYERED].filter((ro
   for (const [fraction, known] of points) {
     const began = performance.now();
     const budget = Math.floor(fraction * peak);
-    const { sequence, boundCost, baseCost, feasible, proven } = planRecompute(problem, budget, "auto", {
+    const { sequence, boundCost, baseCost, feasible, proven } = planGraph(problem, budget, {
       seconds: Number(seconds),
       solver,
       order: "any",

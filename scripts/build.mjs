@@ -56,7 +56,7 @@ function entryPoints() {
   return { ...inputs, "bench/insides": join(ROOT, "bench", "insides.ts") };
 }
 
-/** Every module counts: some make methods and targets known when they are loaded. */
+/** Modules with effects count even where nothing of them is used: methods of tensors, and the host of Node. */
 const INPUT = {
   platform: "neutral",
   external: [/^node:/, "highs", "koffi"],

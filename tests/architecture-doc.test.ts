@@ -44,10 +44,8 @@ function stages(): Parts {
     [0, 0],
     [1, 1],
   ]);
-  const placed = assemble(traced, wasmDescription(false), {
-    donated,
-    persistent: new Set(donated.keys()),
-    verify: true,
+  const placed = assemble({ graph: traced, donated, persistent: new Set(donated.keys()) }, wasmDescription(false), {
+    validate: true,
   });
   const products = placed.kernels
     .filter(isKernel)

@@ -14,8 +14,8 @@ import type { ProgramPlans } from "../src/compiler/assemble.ts";
 import { wasmTarget } from "../src/runtime/wasm-target.ts";
 import type { AnyFunction } from "../src/trace/function.ts";
 import type { Tree } from "../src/trace/tree.ts";
-import { expectOrder } from "./helpers/expect-order.ts";
-import { residualChain, tinyConvNet } from "./helpers/training-steps.ts";
+import { expectOrder } from "./support/expect-order.ts";
+import { residualChain, tinyConvNet } from "./support/training-steps.ts";
 
 function plansFor(step: unknown, args: readonly Tree[], donate: readonly number[] = [0]): ProgramPlans {
   return plansOf(step as AnyFunction, args, { donate }).plans;

@@ -11,16 +11,17 @@
  */
 import { describe, expect, test } from "vitest";
 import { type Compiled, compile } from "../src/api/compile.ts";
-import { type PlanningOptions, plan, plansOf } from "../src/api/plan.ts";
+import { plan, plansOf } from "../src/api/plan.ts";
+import type { PlanningOptions } from "../src/api/request.ts";
 import { formatBytes } from "../src/base/bytes.ts";
 import { stateHash } from "../src/cli/commands/bench.ts";
 import { type AnyProgram, BUILT_IN } from "../src/cli/programs/built-in.ts";
 import { PAGE, pagesOf } from "../src/codegen/wasm/program.ts";
-import { STRATEGIES } from "../src/plan/recompute/strategies.ts";
+import { STRATEGY_NAMES } from "../src/remat/strategies.ts";
 import type { AnyFunction } from "../src/trace/function.ts";
 import { storageOf, type Tensor } from "../src/trace/tensor.ts";
 import { flatten } from "../src/trace/tree.ts";
-import { expectOrder } from "./helpers/expect-order.ts";
+import { expectOrder } from "./support/expect-order.ts";
 
 const STEPS = 5;
 const BUDGETS = 10;
@@ -72,7 +73,7 @@ function storedOf(program: AnyProgram): Outcome {
   return known;
 }
 
-const strategies = STRATEGIES.filter((name) => name !== "optimal");
+const strategies = STRATEGY_NAMES.filter((name) => name !== "optimal");
 
 describe.each(BUILT_IN)("$name", (program) => {
   test(

@@ -18,8 +18,9 @@ import {
 } from "../src/api/index.ts";
 import { stateHash } from "../src/cli/commands/bench.ts";
 import { allNodes } from "../src/ir/walk.ts";
-import { STRATEGIES, type StrategyName } from "../src/plan/recompute/strategies.ts";
-import { residualChain, type TrainingStep, tinyConvNet, tinyTransformer } from "./helpers/training-steps.ts";
+import type { StrategyName } from "../src/plan/recompute/strategy.ts";
+import { STRATEGY_NAMES } from "../src/remat/strategies.ts";
+import { residualChain, type TrainingStep, tinyConvNet, tinyTransformer } from "./support/training-steps.ts";
 
 const CHAIN = residualChain(6);
 const STEPS: readonly TrainingStep[] = [tinyTransformer(), tinyConvNet(), CHAIN];
@@ -56,7 +57,7 @@ function ladder(most: number, least: number, count: number): readonly number[] {
 }
 
 /** Those that do not aim at bytes make the same plans for every budget. */
-const strategies = STRATEGIES.filter((name) => !["optimal", "auto", "store-all", "recompute-all"].includes(name));
+const strategies = STRATEGY_NAMES.filter((name) => !["optimal", "auto", "store-all", "recompute-all"].includes(name));
 
 describe.each(STEPS)("$name", (step) => {
   const stored = train(step, { strategy: "store-all" });

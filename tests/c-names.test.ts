@@ -12,9 +12,9 @@ import { preludeText } from "../src/codegen/native/prelude.ts";
 import { emitNativeProgram } from "../src/codegen/native/program.ts";
 import { type Compiler, systemCompiler } from "../src/node/native/compiler.ts";
 import { nativeTarget } from "../src/node/native/target.ts";
-import { randomInputs, together } from "./helpers/random-graph.ts";
-import { randomIndexing } from "./helpers/random-indexing.ts";
 import { interpretGraph, kernelsOfGraph } from "./support/kernels-of-graph.ts";
+import { randomInputs, together } from "./support/random-graph.ts";
+import { randomIndexing } from "./support/random-indexing.ts";
 import { runGraph } from "./support/run-graph.ts";
 import { plainTargets, type TestedTarget } from "./support/targets.ts";
 

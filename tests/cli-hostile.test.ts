@@ -160,7 +160,7 @@ export const program = { init: () => ({ w: readFileSync("none.bin") }), batch: (
 
   it("may wait for what never comes, with nothing left to bring it about", () => {
     const path = module("await new Promise(() => {});");
-    const start = "UnknownProgram: module.mjs could not be loaded: its top level awaits something";
+    const start = "UnknownProgram: module.mjs could not be loaded: its top level awaits a promise";
     expectRefusal(tidemark("plan", path), start);
     expectRefusal(command({ TIDEMARK_LOAD_SECONDS: "0.5" }, "view", path), start);
   });

@@ -269,7 +269,7 @@ describe("tidemark pack", () => {
       "UsageError: --capacity: byte size",
     );
     const twice = file("twice.csv", `${CSV}a,5,6,1\n`);
-    expectRefusal(await tidemark("pack", twice), "ParseError: csv: line 5: the id a is that of line 2");
+    expectRefusal(await tidemark("pack", twice), "ParseError: csv: line 5: the id a is already used in line 2");
   });
 });
 

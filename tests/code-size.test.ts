@@ -12,7 +12,8 @@ import { at } from "../src/base/invariant.ts";
 import { emitNativeProgram } from "../src/codegen/native/program.ts";
 import { wasmDescription } from "../src/codegen/wasm/description.ts";
 import { emitProgram } from "../src/codegen/wasm/program.ts";
-import { assemble, type MemoryRequest } from "../src/compiler/assemble.ts";
+import { assemble } from "../src/compiler/assemble.ts";
+import type { MemoryRequest } from "../src/compiler/request.ts";
 import { Build } from "../src/ir/build.ts";
 import type { Graph, Value } from "../src/ir/graph.ts";
 import { parse } from "../src/ir/parse.ts";
@@ -28,8 +29,8 @@ import { type CastAttrs, cast } from "../src/ops/select.ts";
 import { pad, slice } from "../src/ops/slice.ts";
 import { pipeline } from "../src/passes/pipeline.ts";
 import { wasmTarget } from "../src/runtime/wasm-target.ts";
-import { randomInputs } from "./helpers/random-graph.ts";
-import { randomIndexing } from "./helpers/random-indexing.ts";
+import { randomInputs } from "./support/random-graph.ts";
+import { randomIndexing } from "./support/random-indexing.ts";
 
 interface CodeSize {
   readonly wasm: number;
@@ -38,7 +39,7 @@ interface CodeSize {
 
 /** Bytes of code, without what every program of the target has. */
 function sizeOf(graph: Graph, memory: MemoryRequest = {}): CodeSize {
-  const { kernels, copies, plan } = assemble(graph, wasmDescription(false), { memory, cache: false });
+  const { kernels, copies, plan } = assemble({ graph }, wasmDescription(false), { memory, cache: false });
   const native = (steps: typeof kernels): number =>
     emitNativeProgram(steps, copies, { lanes: 16, fma: false, threads: 1 }).text.length;
   return {

@@ -20,11 +20,11 @@ import type { DeviceMemory } from "../src/runtime/device.ts";
 import { Executable, elementsAt } from "../src/runtime/executable.ts";
 import { wasmTarget } from "../src/runtime/wasm-target.ts";
 import { memorySpace } from "../src/target/space.ts";
-import { randomGraph, randomInputs } from "./helpers/random-graph.ts";
-import { looped, randomCase } from "./helpers/random-loops.ts";
 import { type FakeOptions, fakeDescription, fakeTarget } from "./support/fake-target.ts";
 import { check } from "./support/kernel-check.ts";
 import { bufferOf, type KernelSample, kernelOps, kernelSamples } from "./support/kernel-samples.ts";
+import { randomGraph, randomInputs } from "./support/random-graph.ts";
+import { looped, randomCase } from "./support/random-loops.ts";
 import { runGraph } from "./support/run-graph.ts";
 import { loadSteps } from "./support/targets.ts";
 
@@ -377,8 +377,8 @@ describe("copies between the two memories", () => {
   });
 
   it("are refused by targets with one memory", () => {
-    const { source, plans } = plansOf(step as never, args, { target: fakeTarget({ capacity }) });
-    const placed = plans.placed(plans.choose(source.memory), 0);
+    const { plans } = plansOf(step as never, args, { target: fakeTarget({ capacity }) });
+    const placed = plans.placed(plans.choose(), 0);
     expect(() => new Executable(placed, wasmTarget(false))).toThrow("TargetUnsupported: wasm has one memory");
   });
 });

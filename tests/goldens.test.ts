@@ -37,7 +37,7 @@ function placedFor(name: string, target: "wasm" | "native"): PlacedProgram {
   const [fn, args] = PROGRAMS[name] as (typeof PROGRAMS)[string];
   const { source } = plansOf(fn as AnyFunction, args as readonly Tree[], { cache: false });
   const description = target === "wasm" ? wasmDescription(false) : nativeDescription(NATIVE);
-  return assemble(source.graph, description, { cache: false });
+  return assemble({ graph: source.graph }, description, { cache: false });
 }
 
 const wabt = await makeWabt();

@@ -9,7 +9,8 @@ import { loadGraph } from "../src/api/load-graph.ts";
 import { hostRandom } from "../src/base/random.ts";
 import type { PlacedProgram } from "../src/codegen/placed.ts";
 import { wasmDescription } from "../src/codegen/wasm/description.ts";
-import { type AssembleOptions, assemble } from "../src/compiler/assemble.ts";
+import { assemble } from "../src/compiler/assemble.ts";
+import type { PlanRequest } from "../src/compiler/request.ts";
 import { Build } from "../src/ir/build.ts";
 import type { Graph, Value } from "../src/ir/graph.ts";
 import type { AnyOp, Sample } from "../src/ir/op.ts";
@@ -65,9 +66,9 @@ function withoutSharing(placed: PlacedProgram): PlacedProgram {
 }
 
 /** Every value in storage of its own: arguments are kept for the whole run, and no step may share. */
-function runFresh(graph: Graph, inputs: Data, options: AssembleOptions = {}): readonly Uint8Array[] {
+function runFresh(graph: Graph, inputs: Data, options: Partial<PlanRequest> = {}): readonly Uint8Array[] {
   const persistent = new Set(graph.params.keys());
-  const placed = withoutSharing(assemble(graph, wasmDescription(), { ...options, persistent }));
+  const placed = withoutSharing(assemble({ graph, persistent }, wasmDescription(), options));
   return run(new Executable(placed, wasmTarget()), graph, inputs);
 }
 
@@ -107,7 +108,7 @@ function mayShare(placed: PlacedProgram, p: number, r: number): boolean {
 /** Donates parameter p to result r; gives back whether storage was shared. */
 function checkDonated(graph: Graph, inputs: Data, p: number, r: number): boolean {
   const fresh = runFresh(graph, inputs);
-  const executable = loadGraph(graph, { donated: new Map([[p, r]]), persistent: new Set([p]), verify: true });
+  const executable = loadGraph(graph, { donated: new Map([[p, r]]), persistent: new Set([p]), validate: true });
   const { placed } = executable;
   expect(validate(placed.plan.program, placed.plan)).toEqual([]);
   expect(run(executable, graph, inputs), "bits of a donated run").toEqual(fresh);
@@ -258,7 +259,7 @@ describe("chains", () => {
       const [x, y] = [b.param(square, "x"), b.param(square, "y")];
       const graph = b.finish([steps.slice(0, length).reduce((h, step) => step(b, h, y), x)]);
       // without fusion, which would leave nothing to share
-      const placed = assemble(graph, wasmDescription(), { passes: pipeline, donated: new Map([[0, -1]]) });
+      const placed = assemble({ graph, donated: new Map([[0, -1]]) }, wasmDescription(), { passes: pipeline });
       const apart = withoutSharing(placed);
       expect(placed.kernels.length).toBe(length);
       expect(placed.plan.problem.buffers.length).toBe(2);

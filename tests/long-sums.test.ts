@@ -13,7 +13,7 @@ import type { Tensor } from "../src/trace/tensor.ts";
 
 function bitsOfBoth(fn: (...args: Tensor[]) => Tensor, args: readonly Tensor[]): readonly [Float32Array, Float32Array] {
   const { graph } = traceFunction(fn as never, args);
-  const executable = new Executable(assemble(graph, wasmDescription(false)), wasmTarget(false));
+  const executable = new Executable(assemble({ graph }, wasmDescription(false)), wasmTarget(false));
   const { params, results, kernels, plan } = executable.placed;
   const arena = new ArrayBuffer(plan.height + 64);
   for (const [i, arg] of args.entries()) {

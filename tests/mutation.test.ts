@@ -36,7 +36,7 @@ import {
   programs,
   runProgram,
   type Step,
-} from "./helpers/mutation-programs.ts";
+} from "./support/mutation-programs.ts";
 
 const SHAPES = [
   [2, 3, 4],

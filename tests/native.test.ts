@@ -12,13 +12,12 @@ import { hostRandom } from "../src/base/random.ts";
 import type { Graph, Value } from "../src/ir/graph.ts";
 import type { Reference } from "../src/ir/op.ts";
 import { isFloat } from "../src/kernel/dtype.ts";
-import { nativeTarget } from "../src/node/native/target.ts";
 import { adam } from "../src/optim/index.ts";
-import { provideNative } from "../src/runtime/choose-target.ts";
-import { randomGraph, randomInputs, together } from "./helpers/random-graph.ts";
-import { looped, randomCase } from "./helpers/random-loops.ts";
+import { randomGraph, randomInputs, together } from "./support/random-graph.ts";
+import { looped, randomCase } from "./support/random-loops.ts";
 import { runGraph } from "./support/run-graph.ts";
 import { plainTargets, type TestedTarget } from "./support/targets.ts";
+import "./support/host.ts";
 
 const [wasm, native, threaded] = plainTargets as readonly [TestedTarget, TestedTarget, TestedTarget];
 const missing = native.missing !== null;
@@ -102,8 +101,6 @@ function train(options: Parameters<typeof compile>[1]): readonly (readonly numbe
 }
 
 describe.skipIf(missing)("a training step on native", () => {
-  provideNative(nativeTarget);
-
   it("gives the same bits at every budget and on any number of threads", () => {
     const want = train({ target: "native" });
     expect(want[0]?.every(Number.isFinite)).toBe(true);

@@ -2,11 +2,12 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { type PlanInfo, type PlanningOptions, plan, spec, type Tensor, valueAndGrad } from "../src/api/index.ts";
 import { findSolver } from "../src/node/highs.ts";
-import "../src/node/index.ts";
-import { provideSolver } from "../src/compiler/solver.ts";
-import type { IntegerSolver } from "../src/plan/recompute/optimal.ts";
+import type { IntegerSolver } from "../src/plan/recompute/solver.ts";
+import { testHost } from "./support/host.ts";
 
-afterEach(() => provideSolver(findSolver));
+afterEach(() => {
+  testHost.findSolver = findSolver;
+});
 
 const loss = (w: Tensor, x: Tensor) =>
   [1, 2, 3, 4, 5, 6, 7, 8]
@@ -54,7 +55,7 @@ describe("strategy optimal", () => {
   });
 
   it("says what to do where there is no solver", () => {
-    provideSolver(() => undefined);
+    testHost.findSolver = () => undefined;
     expect(() => planned({ strategy: "optimal", memory: stored - 1 })).toThrow(/no solver of integer programs.*highs/s);
     expect(() => planned({ strategy: "optimal" })).toThrow("no solver of integer programs");
   });

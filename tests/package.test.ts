@@ -8,14 +8,29 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { type OutputChunk, rolldown } from "rolldown";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildPackage } from "./support/build.ts";
+import { effectsOf } from "./support/code-rules.ts";
 import { ROOT, subpathSources } from "./support/project.ts";
 
 interface Manifest {
   readonly scripts: Readonly<Record<string, string>>;
   readonly exports: Readonly<Record<string, string | { readonly types: string; readonly default: string }>>;
+  readonly sideEffects: readonly string[];
   readonly dependencies?: Readonly<Record<string, string>>;
+}
+
+/** What the bundler adds to keep the name of a function: a change of that function alone. */
+const isNaming = (statement: string): boolean => /^__name\([\w$]+, "[^"]*"\);$/.test(statement);
+
+/** The module at `path`, with a text, as users' bundlers see it. */
+async function bundled(path: string, text: string): Promise<OutputChunk> {
+  writeFileSync(path, text);
+  const bundle = await rolldown({ input: path, platform: "node", external: ["koffi", "highs"], logLevel: "silent" });
+  const { output } = await bundle.generate({ codeSplitting: false });
+  await bundle.close();
+  return output[0];
 }
 
 interface SourceMap {
@@ -150,6 +165,44 @@ describe("the installed package", () => {
     expect(files.filter((path) => path.startsWith("node:"))).toEqual([]);
     expect(files.length).toBeGreaterThan(2);
     expect(files.length).toBeLessThan(8);
+  });
+
+  it("lists every file that does something when it is imported, and no other", () => {
+    const code = filesBelow(installed).filter((path) => path.endsWith(".js"));
+    const effects = code.filter((path) => {
+      const file = { path, text: readFileSync(join(installed, path), "utf8").replace(/^#!.*/, "") };
+      return effectsOf(file).some(({ start, end }) => !isNaming(file.text.slice(start, end)));
+    });
+    // an import of `tidemark` alone is an import of the shared file with the methods
+    expect([...effects, "dist/api/index.js"].sort()).toEqual(
+      manifest.sideEffects.map((path) => path.slice("./".length)).sort(),
+    );
+  });
+
+  it("leaves nothing of an import in a bundle where nothing is used and nothing is done", async () => {
+    for (const [name, source] of sources) {
+      const { code, modules } = await bundled(join(consumer, "import.mjs"), `import ${JSON.stringify(name)};\n`);
+      const entry = source.replace(/^src\/(.*)\.ts$/, "dist/$1.js");
+      const left = Object.entries(modules).flatMap(([path, { renderedLength }]) => (renderedLength > 0 ? [path] : []));
+      if (manifest.sideEffects.includes(`./${entry}`)) expect(code, name).toContain("prototype");
+      else
+        expect(
+          left.filter((path) => path.endsWith(entry)),
+          name,
+        ).toEqual([]);
+      // these do without tensors, and so without their methods
+      if (/\/(ir|plan|wasm)$/.test(name)) expect(left, name).toEqual([]);
+    }
+  });
+
+  it("works in a bundle, with what Node adds", async () => {
+    const path = join(consumer, "bundled.mjs");
+    const { code } = await bundled(path, readFileSync(path, "utf8"));
+    writeFileSync(join(consumer, "bundle.mjs"), code);
+    const found = JSON.parse(run(consumer, process.execPath, "bundle.mjs")) as Record<string, unknown>;
+    expect(found.results).toEqual([2, 4]);
+    expect(String(found.targetNote)).not.toContain("not imported");
+    if (existsSync(join(consumer, "node_modules", "koffi"))) expect(found.target).toBe("native");
   });
 
   it("carries what its command imports", () => {

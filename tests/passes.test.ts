@@ -14,8 +14,8 @@ import { allNodes } from "../src/ir/walk.ts";
 import { allOps } from "../src/ops/all.ts";
 import type { Pass } from "../src/passes/pass.ts";
 import { allPasses, orderProblems, pipeline, runPasses } from "../src/passes/pipeline.ts";
-import { type PassCase, readCases, writeCases } from "./helpers/pass-cases.ts";
-import { randomGraph, randomInputs } from "./helpers/random-graph.ts";
+import { type PassCase, readCases, writeCases } from "./support/pass-cases.ts";
+import { randomGraph, randomInputs } from "./support/random-graph.ts";
 
 const directory = new URL("passes/", import.meta.url);
 const update = process.env.UPDATE === "1";

@@ -116,7 +116,7 @@ describe.runIf(path !== null)("the playground", () => {
         expect(await text("#stored-hash")).toBe(hash);
         expect(await text('[data-figure="loss"] b')).toBe(losses.at(-1)?.toPrecision(6));
         expect(await page.getAttribute(".losses", "aria-label")).toContain("the same bits as with everything stored");
-        if (share < 1000) expect(Number(await text('[data-figure="computed again"] b'))).toBeGreaterThan(0);
+        if (share < 1000) expect(Number(await text('[data-figure="recomputed"] b'))).toBeGreaterThan(0);
         await restart();
       }
       await trainUntil(STEPS / 2);
@@ -186,7 +186,7 @@ describe.runIf(path !== null)("the playground", () => {
     study.look(second);
     const reply = study.within(least);
     await shows("arena", formatBytes("entry" in reply ? reply.entry.picture.heightBytes : 0));
-    expect(Number(await text('[data-figure="computed again"] b'))).toBeGreaterThan(0);
+    expect(Number(await text('[data-figure="recomputed"] b'))).toBeGreaterThan(0);
   });
 
   it("marks the line that what is selected comes from, and tells its story", async () => {

@@ -10,13 +10,12 @@
  */
 
 import { describe, expect, test } from "vitest";
+import { persistentParams } from "../src/api/donation.ts";
 import * as tm from "../src/api/index.ts";
-import { loadGraph } from "../src/api/load-graph.ts";
-import { traceProgram } from "../src/api/plan.ts";
-import { persistentParams } from "../src/api/program.ts";
+import { type LoadGraphOptions, loadGraph } from "../src/api/load-graph.ts";
+import { traceProgram } from "../src/api/traced-program.ts";
 import { vjp } from "../src/autodiff/vjp.ts";
 import { type AnyProgram, BUILT_IN } from "../src/cli/programs/built-in.ts";
-import type { AssembleOptions } from "../src/compiler/assemble.ts";
 import type { Graph } from "../src/ir/graph.ts";
 import { print } from "../src/ir/print.ts";
 import { isFloat } from "../src/kernel/dtype.ts";
@@ -26,7 +25,7 @@ import { addressOf } from "../src/plan/problem.ts";
 import type { Elements, Executable } from "../src/runtime/executable.ts";
 import { type AnyFunction, flattenArguments } from "../src/trace/function.ts";
 import { storageOf } from "../src/trace/tensor.ts";
-import { randomGraph, randomInputs } from "./helpers/random-graph.ts";
+import { randomGraph, randomInputs } from "./support/random-graph.ts";
 
 type Data = Elements | Float64Array;
 
@@ -66,7 +65,7 @@ const results = (executable: Executable, graph: Graph): Elements[] =>
   graph.results.map((value, i) => executable.read(value.type, executable.placed.results[i] as number));
 
 /** Runs a program once straight through and once poisoned; gives the bytes that were dead, summed over steps. */
-function check(graph: Graph, inputs: readonly Data[], options: AssembleOptions = {}): number {
+function check(graph: Graph, inputs: readonly Data[], options: LoadGraphOptions = {}): number {
   const executable = loadGraph(graph, { ...options, stepwise: true });
   const { plan, kernelNodes } = executable.placed;
   load(executable, graph, inputs);

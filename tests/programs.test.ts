@@ -24,7 +24,7 @@ import { pipeline } from "../src/passes/pipeline.ts";
 import { validate } from "../src/plan/validate.ts";
 import { type Elements, Executable } from "../src/runtime/executable.ts";
 import { wasmTarget } from "../src/runtime/wasm-target.ts";
-import { randomGraph, randomInputs } from "./helpers/random-graph.ts";
+import { randomGraph, randomInputs } from "./support/random-graph.ts";
 
 function load(executable: Executable, graph: Graph, inputs: readonly Reference[]): void {
   graph.params.forEach((param, i) => {
@@ -102,8 +102,8 @@ function checkProgram(graph: Graph, seed: number, reference: boolean): void {
     return dtype === "f32" ? data.map(Math.fround) : data;
   });
   // Without fused multiply-add, which the interpreter does not have.
-  const fused = new Executable(assemble(graph, wasmDescription(false), { verify: true }), wasmTarget(false));
-  const plain = new Executable(assemble(graph, wasmDescription(false), { passes: pipeline }), wasmTarget(false));
+  const fused = new Executable(assemble({ graph }, wasmDescription(false), { validate: true }), wasmTarget(false));
+  const plain = new Executable(assemble({ graph }, wasmDescription(false), { passes: pipeline }), wasmTarget(false));
   for (const executable of [fused, plain]) {
     const { plan } = executable.placed;
     expect(validate(plan.program, plan), print(graph)).toEqual([]);

@@ -8,7 +8,7 @@ import { wasmDescription } from "../src/codegen/wasm/description.ts";
 import { assemble } from "../src/compiler/assemble.ts";
 import type { Graph } from "../src/ir/graph.ts";
 import { isFloat } from "../src/kernel/dtype.ts";
-import { randomGraph } from "./helpers/random-graph.ts";
+import { randomGraph } from "./support/random-graph.ts";
 
 const PROGRAMS = 1000;
 const WORST = 1.02;
@@ -26,7 +26,7 @@ function program(seed: number): Graph {
 
 test("arenas of random programs are as large as their lower bound", () => {
   const ratios = Array.from({ length: PROGRAMS }, (_, seed) => {
-    const { plan } = assemble(program(seed), wasmDescription(false));
+    const { plan } = assemble({ graph: program(seed) }, wasmDescription(false));
     return { seed, ratio: plan.bound.bytes === 0 ? 1 : plan.height / plan.bound.bytes };
   });
   const sorted = ratios.map(({ ratio }) => ratio).sort((a, b) => a - b);

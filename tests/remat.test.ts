@@ -8,11 +8,13 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { main } from "../src/cli/main.ts";
 import { findSolver } from "../src/node/highs.ts";
-import { auto, leastBytes } from "../src/plan/recompute/auto.ts";
-import { baseSequence } from "../src/plan/recompute/problem.ts";
+import { auto } from "../src/plan/recompute/auto.ts";
+import { baseSequence, leastBytes } from "../src/plan/recompute/problem.ts";
 import { readGraph } from "../src/plan/recompute/read-graph.ts";
 import { simulate } from "../src/plan/recompute/simulate.ts";
 import { planRecompute } from "../src/plan/recompute/strategies.ts";
+import { planGraph } from "../src/remat/plan-graph.ts";
+import { optimal } from "../src/remat/strategies.ts";
 import { randomProblem, trainingChain } from "./support/recompute-graphs.ts";
 import { layeredGraph, trainingGraph } from "./support/training-graphs.ts";
 
@@ -147,10 +149,10 @@ describe.skipIf(!solver)("small graphs at ten budgets", () => {
       let compared = 0;
       for (let tenth = 0; tenth < 10; tenth++) {
         const budget = Math.floor(least + ((peak - least) * tenth) / 10);
-        const exact = planRecompute(graph, budget, "optimal", { solver, seconds: 1 });
+        const exact = planRecompute(graph, budget, optimal, { solver, seconds: 1 });
         if (!exact.feasible || !exact.proven) continue;
         compared += 1;
-        const found = auto(graph, budget, { effort: MANY > 0 ? 1 : 0.3 });
+        const found = planGraph(graph, budget, { effort: MANY > 0 ? 1 : 0.3 });
         expect(found.feasible).toBe(true);
         expect(found.cost).toBeLessThanOrEqual(exact.cost * 1.01);
       }
@@ -165,7 +167,7 @@ describe("auto with little effort", () => {
     const graph = randomProblem(15, 27);
     const least = leastBytes(graph);
     const budget = Math.floor(least + (simulate(graph, baseSequence(graph)).peakBytes - least) * 0.2);
-    const { feasible, sequence } = auto(graph, budget, { effort: 0.3 });
+    const { feasible, sequence } = planGraph(graph, budget, { effort: 0.3 });
     expect(feasible).toBe(true);
     // the proven optimum of the integer program is 619
     expect(simulate(graph, sequence).cost).toBeLessThanOrEqual(619 * 1.01);
@@ -213,7 +215,7 @@ describe.runIf(present)("published graphs", () => {
     (file, fraction, published, effort) => {
       const problem = readGraph(readFileSync(new URL(file, SHARED), "utf8"));
       const base = simulate(problem, baseSequence(problem));
-      const answer = auto(problem, fraction * base.peakBytes, { effort });
+      const answer = planGraph(problem, fraction * base.peakBytes, { effort });
       const { cost, peakBytes, violations } = simulate(problem, answer.sequence);
       expect(violations).toEqual([]);
       expect(peakBytes).toBeLessThanOrEqual(fraction * base.peakBytes);

@@ -8,7 +8,7 @@ import { checkpoint, compile, forLoop, grad, plan, spec, type Tensor, zeros } fr
 import { plansOf } from "../src/api/plan.ts";
 import { TidemarkError } from "../src/base/errors.ts";
 import type { ProgramPlans } from "../src/compiler/assemble.ts";
-import { STRATEGIES } from "../src/plan/recompute/strategies.ts";
+import { STRATEGY_NAMES } from "../src/remat/strategies.ts";
 import type { AnyFunction } from "../src/trace/function.ts";
 import type { Tree } from "../src/trace/tree.ts";
 
@@ -88,7 +88,7 @@ const plansFor = ({ fn, args }: Program): ProgramPlans =>
   plansOf(fn as AnyFunction, args as readonly Tree[], { cache: false }).plans;
 
 /** Strategies that need no solver. */
-const strategies = STRATEGIES.filter((name) => name !== "optimal" && name !== "auto" && name !== "binomial");
+const strategies = STRATEGY_NAMES.filter((name) => name !== "optimal" && name !== "auto" && name !== "binomial");
 
 describe.each([chain, residual, norms, checkpointed, loops, mapsAndLoop])("$name", (program) => {
   const plans = plansFor(program);
@@ -113,7 +113,7 @@ describe.each([chain, residual, norms, checkpointed, loops, mapsAndLoop])("$name
     expect(plans.choose({ budgetBytes: advised }).arenaBytes).toBeLessThanOrEqual(advised);
     // Arguments are there before the first step, whatever is planned.
     expect(refusal.message).toMatch(
-      /arguments, or results and what persists, take [\d,]+ bytes: no plan can be smaller/,
+      /arguments, or results and persistent values, take [\d,]+ bytes: no plan can be smaller/,
     );
   });
 

@@ -214,7 +214,7 @@ describe.runIf(path !== null)("the page", () => {
     await page.focus("#budget");
     await page.keyboard.press("Home");
     await shows("arena", formatBytes(least));
-    expect(Number(await figure("computed again"))).toBeGreaterThan(0);
+    expect(Number(await figure("recomputed"))).toBeGreaterThan(0);
     expect(await text(".legend")).toContain("recomputed");
     await page.keyboard.press("End");
     await shows("arena", formatBytes(plan.height));

@@ -16,19 +16,18 @@ import type { Graph } from "../src/ir/graph.ts";
 import type { Reference } from "../src/ir/op.ts";
 import { tensorType } from "../src/ir/type.ts";
 import { isFloat } from "../src/kernel/dtype.ts";
-import { nodeWorkers } from "../src/node/workers.ts";
 import { matmul } from "../src/ops/matmul.ts";
 import { adam } from "../src/optim/index.ts";
 import { batchTensors } from "../src/playground/model.ts";
 import { MODELS } from "../src/playground/models.ts";
 import type { Elements, Executable } from "../src/runtime/executable.ts";
 import { wasmTarget } from "../src/runtime/wasm-target.ts";
-import { provideWorkers } from "../src/runtime/workers.ts";
-import { randomGraph, randomInputs } from "./helpers/random-graph.ts";
-import { looped, randomCase } from "./helpers/random-loops.ts";
+import { testHost } from "./support/host.ts";
 import { hostMemory } from "./support/host-memory.ts";
+import { randomGraph, randomInputs } from "./support/random-graph.ts";
+import { looped, randomCase } from "./support/random-loops.ts";
 
-provideWorkers(nodeWorkers);
+const { workers } = testHost;
 
 /** Pieces that workers have done for a program; 0 where it has nothing to share, and then no words for it. */
 function helped(executable: Executable): number {
@@ -47,7 +46,7 @@ function once(graph: Graph, executable: Executable, inputs: readonly Reference[]
 
 /** Results of some runs of a program, each of which finds nothing of the one before. */
 function run(graph: Graph, inputs: readonly Reference[], threads: number, runs: number): [Elements[][], number] {
-  const executable = loadGraph(graph, { target: wasmTarget(false, { threads, shareFrom: 0 }) });
+  const executable = loadGraph(graph, { target: wasmTarget(false, { threads, shareFrom: 0, workers }) });
   const results = Array.from({ length: runs }, () => once(graph, executable, inputs));
   return [results, threads === 1 ? 0 : helped(executable)];
 }
@@ -76,7 +75,7 @@ describe("programs on WebAssembly and several threads", () => {
     const b = new Build("product");
     const x = b.param(tensorType("f32", [192, 192]));
     const graph = b.finish([b.call(matmul, [x, x], { ta: false, tb: false })]);
-    const executable = loadGraph(graph, { target: wasmTarget(false, { threads: 3 }) });
+    const executable = loadGraph(graph, { target: wasmTarget(false, { threads: 3, workers }) });
     for (let tries = 0; helped(executable) === 0 && tries < 1000; tries++) {
       executable.run();
       await pause(2);
@@ -110,7 +109,7 @@ describe("programs on WebAssembly and several threads", () => {
   });
 
   it("and programs that take turns in one memory do, which grows for the larger ones", async () => {
-    const target = wasmTarget(false, { threads: 3, shareFrom: 0 });
+    const target = wasmTarget(false, { threads: 3, shareFrom: 0, workers });
     const arena = target.allocate();
     const programs = seeds(6, 300).map((seed) => {
       const graph = randomGraph(seed, { nodes: 5 + 4 * (seed % 6) });

@@ -10,7 +10,7 @@ import { budgetText, sizeText } from "../shared/budget.mjs";
 import { beside, shades } from "../shared/picture.mjs";
 import { anomaly, invert, likeness, survey } from "./wave.mjs";
 
-/** The arena beside what was heard, which is given and grows with the steps. */
+/** The arena without the recorded data, which is an input and grows with the steps. */
 function flatness(sizes, memory) {
   console.log("\nsteps   arena without what was heard   with everything kept   slower by");
   for (const steps of [140, 280, 560, 1120]) {

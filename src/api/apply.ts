@@ -16,7 +16,9 @@ import type { Tensor } from "../trace/tensor.ts";
 import { currentTrace, requireActive, type TracedGraph } from "../trace/trace.ts";
 import { runConcrete } from "./execute.ts";
 
+/** Programs of one operation by types and attributes; compiling again would give the same. */
 const operations = new WeakMap<AnyOp, Recent<string, TracedGraph>>();
+/** Keys of compiled graphs (execute.ts), by structure. */
 const programs = new Recent<string, object>(256);
 
 function programOf<A>(op: OpDef<A>, inputs: readonly Tensor[], attrs: NoInfer<A>): TracedGraph {

@@ -4,42 +4,20 @@
  */
 
 import { withLocation } from "../base/errors.ts";
-import type { Target } from "../runtime/device.ts";
-import { inSmallHeap, returnHeap } from "../runtime/engine-heap.ts";
-import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
+import { assemble } from "../compiler/assemble.ts";
+import { requireFunction } from "../trace/arguments.ts";
 import { type AnyFunction, callByValue, type FlatArguments, type Traced } from "../trace/function.ts";
 import { sourceLocation } from "../trace/source-location.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { currentTrace, requireActive } from "../trace/trace.ts";
 import { type Tree, unflatten } from "../trace/tree.ts";
 import { spec } from "./create.ts";
-import { KeptPrograms, MOST_PROGRAMS, type Usage } from "./kept-programs.ts";
-import {
-  CallReader,
-  numberTensors,
-  PLANNING_OPTIONS,
-  type PlanInfo,
-  type PlanningOptions,
-  planInfo,
-  requestOf,
-  requirePlanning,
-  type TracedProgram,
-  targetOf,
-  traceProgram,
-} from "./plan.ts";
-import { type LoadedProgram, loadProgram, type ProgramOptions, planned } from "./program.ts";
-
-export interface CompileOptions extends PlanningOptions {
-  /**
-   * How many programs are kept, each for other shapes of arguments; default: 64. The one that was not called for longest is
-   * dropped, and compiled again when it is called.
-   */
-  readonly programs?: number;
-  /** For finding faults: runs operation by operation and throws where NaN first appears. Slow; nothing is donated. */
-  readonly checkNaN?: boolean;
-}
-
-const OPTIONS: OptionKinds<CompileOptions> = { ...PLANNING_OPTIONS, programs: "a number", checkNaN: "a boolean" };
+import { currentHost } from "./host.ts";
+import { KeptPrograms, type Usage } from "./kept-programs.ts";
+import { type PlanInfo, planInfo } from "./plan.ts";
+import { type LoadedProgram, loadProgram } from "./program.ts";
+import { type CompileOptions, type CompileRequest, parseCompile } from "./request.ts";
+import { CallReader, numberTensors, type TracedProgram, traceProgram } from "./traced-program.ts";
 
 /** What a compiled program is and needs. */
 export interface ProgramInfo extends PlanInfo {
@@ -58,7 +36,7 @@ export interface Compiled<A extends readonly unknown[], R> {
   usage(): Usage;
   /**
    * Frees programs and arena at once; a later call throws `Disposed`. Tensors that calls returned stay readable. Never
-   * needed: what nobody refers to is freed anyway.
+   * needed: what is not referred to any more is freed anyway.
    */
   dispose(): void;
 }
@@ -72,33 +50,15 @@ interface Entry {
   readonly numbers: Traced["numbers"];
   readonly resultTree: Traced["resultTree"];
   readonly figures: Omit<ProgramInfo, keyof Details>;
-  /** Until the first run; for whoever asks later it is planned once more. */
+  /** Until the first run; later the program is planned once more where they are asked for. */
   details: Details | null;
 }
 
 /** What a function's programs are made with. */
 interface Maker {
   readonly fn: AnyFunction;
-  readonly options: CompileOptions;
+  readonly request: CompileRequest;
   readonly kept: KeptPrograms<Entry>;
-}
-
-function programOptions(source: TracedProgram, { options, kept }: Maker, target: Target): ProgramOptions {
-  const { graph, donated, firstCapture, memory } = source;
-  return {
-    name: graph.name,
-    donated,
-    firstCapture,
-    memory,
-    target,
-    costs: options.costs,
-    solver: options.solver,
-    progress: options.progress,
-    cache: options.cache,
-    verify: options.validate ?? false,
-    checkNaN: options.checkNaN ?? false,
-    arena: () => kept.arena,
-  };
 }
 
 /** What cannot be planned or loaded names the line of the call that asked for it. */
@@ -111,13 +71,14 @@ function located<T>(make: () => T): T {
 }
 
 function build(maker: Maker, source: TracedProgram): Entry {
-  const { options, kept } = maker;
+  const { request, kept } = maker;
   const started = performance.now();
-  const { traced, graph } = source;
+  const { traced } = source;
+  const host = currentHost();
   const { program, placed } = located(() =>
-    kept.load(({ target }) => loadProgram(graph, programOptions(source, maker, target))),
+    kept.load(({ target }) => loadProgram(source, request, { target, host, arena: () => kept.arena })),
   );
-  const { graph: ordered, plan, ...info } = planInfo(source, placed, options, kept.target);
+  const { graph: ordered, plan, ...info } = planInfo(source, placed, request, kept.target);
   const { moduleBytes, kernelFunctions } = program;
   const captures = traced.captures.map(({ tensor }) => tensor);
   const compileMs = source.traceMs + performance.now() - started;
@@ -134,33 +95,28 @@ interface Call {
 }
 
 /** Planning is a function of types: it gives the same graph and plan as the first time. */
-function planAgain(maker: Maker, flat: FlatArguments): Details {
-  const source = traceProgram(maker.fn, flat, maker.options);
-  return planned(source.graph, programOptions(source, maker, maker.kept.target.target));
+function planAgain({ fn, request, kept }: Maker, flat: FlatArguments): Details {
+  const source = traceProgram(fn, flat, request);
+  return assemble(source, kept.target.target.description, request, currentHost());
 }
 
 function infoOf(maker: Maker, { flat, entry: { figures, details } }: Call): ProgramInfo {
-  // types alone: whoever keeps what is said here does not keep the arguments
+  // types alone: a user who keeps this information does not keep the arguments with it
   const types = { ...flat, tensors: flat.tensors.map(({ shape, dtype }) => spec(shape, dtype)) };
-  let known = details;
-  const made = (): Details => {
-    known ??= planAgain(maker, types);
-    return known;
+  let planned = details;
+  const detailed = (): Details => {
+    planned ??= planAgain(maker, types);
+    return planned;
   };
   return {
     ...figures,
     get graph() {
-      return made().graph;
+      return detailed().graph;
     },
     get plan() {
-      return made().plan;
+      return detailed().plan;
     },
   };
-}
-
-function requirePrograms({ programs }: CompileOptions): void {
-  if (programs === undefined || (Number.isInteger(programs) && programs >= 1)) return;
-  fail("InvalidArgument", `compile: programs is ${describe(programs)}`, "give a whole number from 1 on");
 }
 
 /**
@@ -181,24 +137,17 @@ export function compile<A extends readonly (Tree | undefined)[] = [Tensor], R = 
   options: CompileOptions = {},
 ): Compiled<A, R> {
   requireFunction("compile", "its first argument", fn);
-  requireOptions("compile", options, OPTIONS);
-  requirePlanning("compile", options);
-  requirePrograms(options);
-  const kept = new KeptPrograms<Entry>({
-    name: options.name ?? (fn.name || "the compiled function"),
-    limit: options.programs ?? MOST_PROGRAMS,
-    budgetBytes: requestOf(options).budgetBytes,
-    target: () => targetOf(options),
-  });
-  const maker: Maker = { fn: fn as AnyFunction, options, kept };
-  const reader = new CallReader(fn as AnyFunction, options);
+  const request = parseCompile(options);
+  const kept = new KeptPrograms<Entry>(fn.name || "the compiled function", request);
+  const maker: Maker = { fn: fn as AnyFunction, request, kept };
+  const reader = new CallReader(fn as AnyFunction, request);
   /** The arguments of a call and its program; the function is traced where there is none. */
   const programFor = (args: A): Call => {
     const flat = reader.read(args);
     for (const leaf of flat.tensors) requireActive(leaf);
     const known = kept.find(flat.key);
     if (known) return { flat, entry: known };
-    return inSmallHeap(() => {
+    return currentHost().heap.keptSmall(() => {
       const source = reader.trace(args);
       // Numbers may have turned out to be constants.
       const { key } = source.flat;
@@ -215,9 +164,10 @@ export function compile<A extends readonly (Tree | undefined)[] = [Tensor], R = 
     if (!entry.details) return run();
     entry.details = null;
     // before the arena is written, so that the two are not resident at once
-    returnHeap();
+    const { heap } = currentHost();
+    heap.giveBack();
     // initial values may be drawn now
-    return inSmallHeap(run);
+    return heap.keptSmall(run);
   };
   return Object.assign(compiled, {
     program: (...args: A): ProgramInfo => infoOf(maker, programFor(args)),

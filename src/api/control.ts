@@ -1,7 +1,7 @@
 /**
  * @file Loops and branches inside of programs. The functions given are traced once, become regions of one node
  * (ops/loops.ts, ops/branch.ts), and run inside of the compiled module as often as it takes: the program does not grow
- * with the number of turns. What they close over becomes further inputs of the node; derivatives flow through those too.
+ * with the number of iterations. What they close over becomes further inputs of the node; derivatives flow through those too.
  *
  *   scan(fn, init, xs)     fn(state, row, i) → [state, y]         over the rows of xs; the y's are stacked
  *   forLoop(n, init, fn)   fn(i, state) → state                   n times
@@ -47,7 +47,7 @@ const paramsOf = ({ leaves, paths }: Flat): readonly TraceParam[] =>
     sample: () => leaf,
   }));
 
-/** What a turn gets of stacks: a row, of which the first is known when the stack is. */
+/** What an iteration gets of stacks: a row, of which the first is known when the stack is. */
 const rowParamsOf = (stacks: Flat): readonly TraceParam[] =>
   paramsOf(stacks).map(({ type, name }, i) => ({
     type: tensorType(type.dtype, type.shape.slice(1)),
@@ -147,12 +147,12 @@ export function applyGated(
 }
 
 export interface ScanOptions {
-  /** The number of turns; needed where there are no xs. */
+  /** The number of iterations; needed where there are no xs. */
   readonly length?: number;
   /** From the last row to the first; y's still lie where their rows lie. */
   readonly reverse?: boolean;
   /**
-   * How its derivative gets at the states of turns: `"store-all"` keeps what it reads of each, the others hold some states
+   * How its derivative gets at the states of iterations: `"store-all"` keeps what it reads of each, the others hold some states
    * and compute the rest again. Without it the planner decides, from `memory` of `compile`.
    */
   readonly reversal?: Reversal;
@@ -189,20 +189,21 @@ function lengthOf(stacks: Flat, { length }: ScanOptions): number {
     const summary = `scan: ${path} is ${typeText(leaf)}, but there are ${wanted} iterations`;
     fail("ShapeMismatch", summary, "the first axis of every xs is the number of iterations");
   });
-  const turns = length ?? stacks.leaves[0]?.shape[0];
-  if (turns === undefined) fail("InvalidArgument", "scan: there are no xs and no length", "give one: { length: 100 }");
-  return requireTurns("scan", "length", turns);
+  const iterations = length ?? stacks.leaves[0]?.shape[0];
+  if (iterations === undefined)
+    fail("InvalidArgument", "scan: there are no xs and no length", "give one: { length: 100 }");
+  return requireIterations("scan", "length", iterations);
 }
 
-function requireTurns(name: string, what: string, turns: number): number {
-  if (Number.isInteger(turns) && turns >= 0 && turns <= MOST_ITERATIONS) return turns;
-  return fail("InvalidArgument", `${name}: ${what} is ${turns}`, "the number of iterations is a whole number ≥ 0");
+function requireIterations(name: string, what: string, iterations: number): number {
+  if (Number.isInteger(iterations) && iterations >= 0 && iterations <= MOST_ITERATIONS) return iterations;
+  return fail("InvalidArgument", `${name}: ${what} is ${iterations}`, "the number of iterations is a whole number ≥ 0");
 }
 
 /**
  * A loop over the rows of tensors. `fn` gets the state, the row (of the structure of `xs`) and its number, and returns
  * the next state and what is to be stacked; the state keeps its structure and types. Returns the last state and the
- * stacks. For a loop without rows `xs` is null and `length` says how many turns there are.
+ * stacks. For a loop without rows `xs` is null and `length` says how many iterations there are.
  *
  * @example
  * import { scan, tensor } from "tidemark";
@@ -264,7 +265,7 @@ function scanAs<S extends Tree, X extends Tree | null, Y extends Tree>(
 }
 
 /**
- * `n` turns of a function from the turn's number (an i32 scalar) and the state to the next state. A number `n` is a
+ * `n` iterations of a function from the iteration's number (an i32 scalar) and the state to the next state. A number `n` is a
  * constant of the program; a tensor may differ from call to call.
  *
  * @example
@@ -280,7 +281,7 @@ export function forLoop<S extends Tree = Tensor>(
 ): S {
   requireFunction("forLoop", "its last argument", fn, "forLoop(n, init, (i, state) => state.mul(2))");
   if (typeof n === "number") {
-    requireTurns("forLoop", "n", n);
+    requireIterations("forLoop", "n", n);
     const { maxSteps: _, ...how } = options;
     const body: ScanBody<S, null, Tree> = { name: "forLoop", fn: (state, _, i) => [fn(i, state), []] };
     return scanAs(body, init, null, { ...how, length: n })[0];
@@ -300,14 +301,14 @@ export function forLoop<S extends Tree = Tensor>(
 }
 
 export interface WhileOptions {
-  /** The most turns: the loop ends after as many whatever the test says. Its reverse then keeps what it needs of each. */
+  /** The most iterations: the loop ends after as many whatever the test says. Its reverse then keeps what it needs of each. */
   readonly maxSteps?: number;
-  /** Without maxSteps: how many states the reverse may hold at once; others are computed again. Without it the planner
+  /** Without maxSteps: how many states the reverse may hold at once; others are recomputed. Without it the planner
    * decides, from `memory` of `compile`. */
   readonly snapshots?: number;
 }
 
-/** `reversal` is for a number of turns that is a constant, `maxSteps` for one that is not. */
+/** `reversal` is for a number of iterations that is a constant, `maxSteps` for one that is not. */
 export interface ForOptions extends WhileOptions, Pick<ScanOptions, "reversal"> {}
 
 const WHILE: OptionKinds<WhileOptions> = { maxSteps: "a number", snapshots: "a number" };
@@ -323,8 +324,8 @@ function truth(name: string, made: unknown): Tensor {
 }
 
 /**
- * A loop of as many turns as a test of the state asks for. `fn` gets the state and the turn's number. Derivatives of any
- * order are exact, also without a bound on the number of turns: states that are not kept are computed again.
+ * A loop of as many iterations as a test of the state asks for. `fn` gets the state and the iteration's number. Derivatives
+ * of any order are exact, also without a bound on the number of iterations: states that are not kept are recomputed.
  *
  * @example
  * import { tensor, whileLoop } from "tidemark";
@@ -343,7 +344,7 @@ export function whileLoop<S extends Tree = Tensor>(
   requireFunction("whileLoop", "the body", fn, example);
   requireOptions("whileLoop", options, WHILE);
   const { maxSteps, snapshots } = options;
-  if (maxSteps !== undefined) requireTurns("whileLoop", "maxSteps", maxSteps);
+  if (maxSteps !== undefined) requireIterations("whileLoop", "maxSteps", maxSteps);
   if (snapshots !== undefined && (!Number.isInteger(snapshots) || snapshots < 1)) {
     fail("InvalidArgument", `whileLoop: snapshots is ${snapshots}`, "the reverse holds a whole number ≥ 1 of states");
   }

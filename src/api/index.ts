@@ -21,7 +21,7 @@ export type {
   ResponseLike,
   WritableLike,
 } from "./byte-streams.ts";
-export { type Compiled, type CompileOptions, compile, type ProgramInfo } from "./compile.ts";
+export { type Compiled, compile, type ProgramInfo } from "./compile.ts";
 export {
   cond,
   type ForOptions,
@@ -62,11 +62,12 @@ export * from "./modes.ts";
 export type { Place } from "./mutation.ts";
 export * from "./normalize.ts";
 export type { Axes, TensorLike } from "./operands.ts";
-export { type PlanInfo, type PlanningOptions, type PlanProgress, plan, specsOf } from "./plan.ts";
+export { type PlanInfo, plan, specsOf } from "./plan.ts";
 export * from "./pool.ts";
 export { type DrawOptions, dropout, random, type Tensors } from "./random.ts";
 export { type FileInfo, fileInfo } from "./read-tensors.ts";
 export * from "./reduce.ts";
+export type { CompileOptions, PlanningOptions, PlanProgress } from "./request.ts";
 export * from "./reversible.ts";
 export { type LoadOptions as LoadFileOptions, load, loadFrom, type SaveOptions, save, saveTo } from "./save.ts";
 export { scope } from "./scope.ts";

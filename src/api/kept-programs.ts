@@ -9,10 +9,9 @@ import { Recent } from "../base/recent.ts";
 import { Arena } from "../runtime/arena.ts";
 import { type ChosenTarget, madeFor } from "../runtime/choose-target.ts";
 import { sourceLocation } from "../trace/source-location.ts";
+import { currentHost, targetOf } from "./host.ts";
 import type { LoadedProgram } from "./program.ts";
-
-/** Programs of a function that are kept where nothing else is asked for. */
-export const MOST_PROGRAMS = 64;
+import type { CompileRequest } from "./request.ts";
 
 /** What a compiled function holds. */
 export interface Usage {
@@ -25,36 +24,29 @@ interface Entry {
   readonly program: LoadedProgram;
 }
 
-export interface KeptProgramsOptions {
-  /** Of the function, for messages. */
-  readonly name: string;
-  readonly limit: number;
-  /** The most bytes of arenas. */
-  readonly budgetBytes: number | undefined;
-  /** Asked for once. */
-  readonly target: () => ChosenTarget;
-}
-
 export class KeptPrograms<E extends Entry> {
-  readonly #options: KeptProgramsOptions;
+  readonly #name: string;
+  readonly #request: CompileRequest;
   readonly #entries: Recent<string, E>;
   #chosen: ChosenTarget | undefined;
   #arena: Arena | undefined;
   #disposed = false;
 
-  constructor(options: KeptProgramsOptions) {
-    this.#options = options;
-    this.#entries = new Recent(options.limit, ({ program }) => program.close());
+  /** `name` is the function's, for messages. */
+  constructor(name: string, request: CompileRequest) {
+    this.#name = request.name ?? name;
+    this.#request = request;
+    this.#entries = new Recent(request.programs, ({ program }) => program.close());
   }
 
   get target(): ChosenTarget {
-    this.#chosen ??= this.#options.target();
+    this.#chosen ??= targetOf(this.#request, currentHost());
     return this.#chosen;
   }
 
   find(key: string): E | undefined {
     if (this.#disposed) {
-      throw new TidemarkError("Disposed", `${this.#options.name} was disposed of and cannot be called again`, {
+      throw new TidemarkError("Disposed", `${this.#name} was disposed of and cannot be called again`, {
         where: sourceLocation(),
         help: "compile the function again, or call dispose() later; tensors that it returned stay readable",
       });
@@ -81,7 +73,7 @@ export class KeptPrograms<E extends Entry> {
 
   /** What programs run in. */
   get arena(): Arena {
-    this.#arena ??= new Arena(this.target.target.allocate(this.#options.budgetBytes));
+    this.#arena ??= new Arena(this.target.target.allocate(this.#request.memory.budgetBytes));
     return this.#arena;
   }
 

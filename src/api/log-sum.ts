@@ -14,7 +14,7 @@ const OPTIONS: OptionKinds<ReduceOptions> = { keepDims: "a boolean" };
 
 interface Exponentials {
   readonly shift: Tensor;
-  /** log eˣ / Σ eˣ, worked out from x - shift, so that large x lose nothing. */
+  /** log eˣ / Σ eˣ, computed from x - shift, so that large x lose nothing. */
   readonly logs: Tensor;
   /** log Σ e^(x - shift). */
   readonly total: Tensor;

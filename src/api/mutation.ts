@@ -1,6 +1,6 @@
 /**
  * @file Changing tensors, inside of traced functions. A change is a new version of the tensor for the graph
- * (trace/cell.ts), so derivatives and plans see plain values; where nobody needs the old version the planner writes the
+ * (trace/cell.ts), so derivatives and plans see plain values; where the old version is not needed the planner writes the
  * new one over it, and only the part that changes is touched.
  *
  * Views share elements: reshape, transpose, slice, flip and what is made of them alone (expandDims, squeeze, swapAxes,

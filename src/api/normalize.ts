@@ -159,7 +159,7 @@ export function batchNorm(x: Tensor, options: BatchNormOptions = {}): BatchNormR
   const axes = x.shape.map((_, axis) => axis).filter((axis) => axis !== 1);
   return atOneLine(() => {
     const eps = options.eps ?? 1e-5;
-    // worked out when asked for: training without running averages does not read them
+    // computed when asked for: training without running averages does not read them
     const stats = {
       get mean(): Tensor {
         return options.mean ?? mean(x, axes);

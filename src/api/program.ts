@@ -3,69 +3,36 @@
  * that are already in their slot are not touched; results that replace them stay in the arena.
  */
 import { at } from "../base/invariant.ts";
-import { assemble, type ChosenProgram, type MemoryRequest } from "../compiler/assemble.ts";
-import type { PlanProgress } from "../compiler/graph-plans.ts";
-import type { Graph } from "../ir/graph.ts";
-import { byteLength, sameType, type TensorType, tensorType } from "../ir/type.ts";
-import { pipeline } from "../passes/pipeline.ts";
-import type { IntegerSolver } from "../plan/recompute/optimal.ts";
+import { assemble, type ChosenProgram } from "../compiler/assemble.ts";
+import type { PlannerHost } from "../compiler/host.ts";
+import type { PlanRequest } from "../compiler/request.ts";
+import { byteLength, type TensorType } from "../ir/type.ts";
 import { Arena, type Tenant } from "../runtime/arena.ts";
 import { runChecked } from "../runtime/check-nan.ts";
 import type { Machine, Target } from "../runtime/device.ts";
 import { type Elements, Executable } from "../runtime/executable.ts";
 import { ResidentStorage } from "../runtime/resident.ts";
-import { wasmTarget } from "../runtime/wasm-target.ts";
-import type { CostModel } from "../target/work.ts";
 import { laterLocation } from "../trace/source-location.ts";
 import type { TensorStorage } from "../trace/storage.ts";
 import { storageOf, Tensor } from "../trace/tensor.ts";
+import type { CompileRequest } from "./request.ts";
+import type { TracedProgram } from "./traced-program.ts";
 
-export interface ProgramOptions {
-  readonly name: string;
-  /** Parameter → the result that takes over its storage. */
-  readonly donated?: ReadonlyMap<number, number>;
-  /** Parameters from this one on are captured constants: written once. */
-  readonly firstCapture?: number;
-  readonly memory?: MemoryRequest;
-  /** Default: WebAssembly. */
-  readonly target?: Target | undefined;
-  readonly costs?: CostModel | undefined;
-  readonly solver?: IntegerSolver | undefined;
-  readonly progress?: ((made: PlanProgress) => void) | undefined;
-  readonly cache?: boolean | undefined;
-  readonly verify?: boolean;
-  /** Look for NaN in arguments and after every operation. */
-  readonly checkNaN?: boolean;
+/** What a program runs on. */
+export interface RunsOn {
+  readonly target: Target;
+  readonly host: PlannerHost;
   /** What it runs in, in turn with others; asked for when it is loaded. Default: an arena of its own. */
-  readonly arena?: (() => Arena) | undefined;
+  readonly arena?: () => Arena;
 }
+
+/** What is loaded: `TracedProgram` without the trace. */
+export type LoadableProgram = Pick<TracedProgram, "graph" | "donated" | "persistent" | "firstCapture">;
 
 /** A value of the program that goes in or comes out. */
 interface Place {
   readonly type: TensorType;
   readonly address: number;
-}
-
-/** A watched program updates nothing in place, so that arguments survive an error. */
-const donatedOf = ({ donated, checkNaN }: ProgramOptions): ReadonlyMap<number, number> =>
-  checkNaN || !donated ? new Map() : donated;
-
-/** A program planned as `LoadedProgram` runs it. */
-export function planned(graph: Graph, options: ProgramOptions): ChosenProgram {
-  const donated = donatedOf(options);
-  const { description } = options.target ?? wasmTarget();
-  return assemble(graph, description, {
-    donated,
-    persistent: persistentParams(graph, donated, options.firstCapture ?? graph.params.length),
-    memory: options.memory,
-    costs: options.costs,
-    solver: options.solver,
-    progress: options.progress,
-    cache: options.cache,
-    verify: options.verify ?? false,
-    // Operation by operation, so that the one to blame can be named.
-    ...(options.checkNaN ? { passes: pipeline } : {}),
-  });
 }
 
 /** Ready to run. What it was made from is not kept: graph and plan may take as much as a small arena. */
@@ -82,22 +49,22 @@ export class LoadedProgram {
   /** To look for NaN. */
   readonly #watched: Executable | null;
 
-  constructor(graph: Graph, options: ProgramOptions, placed: ChosenProgram) {
-    const { checkNaN = false, target = wasmTarget() } = options;
-    this.#name = options.name;
-    this.#donated = donatedOf(options);
-    this.#replaces = new Map([...this.#donated].flatMap(([param, result]) => (result >= 0 ? [[result, param]] : [])));
-    this.#firstCapture = options.firstCapture ?? graph.params.length;
-    const arena = options.arena?.();
-    const executable = new Executable(placed, target, { stepwise: checkNaN, arena: arena?.memory });
+  constructor(source: LoadableProgram, placed: ChosenProgram, { target, arena: shared }: RunsOn, checkNaN: boolean) {
+    const { graph, donated, persistent, firstCapture } = source;
+    this.#name = graph.name;
+    this.#donated = donated;
+    this.#replaces = new Map([...donated].flatMap(([param, result]) => (result >= 0 ? [[result, param]] : [])));
+    this.#firstCapture = firstCapture;
+    const arena = shared?.();
+    const executable = new Executable(placed, target, { stepwise: checkNaN, memory: arena?.memory });
     const { machine } = executable;
     this.#machine = machine;
     this.#watched = checkNaN ? executable : null;
     this.arena = arena ?? new Arena(machine.memory);
     this.#params = graph.params.map(({ type }, i) => ({ type, address: at(placed.params, i) }));
     this.#results = graph.results.map(({ type }, i) => ({ type, address: at(placed.results, i) }));
-    const persistent = [...persistentParams(graph, this.#donated, this.#firstCapture)].map((i) => at(this.#params, i));
-    const sizes = persistent.map(({ type, address }) => [address, byteLength(type)] as const);
+    const slots = [...persistent].map((i) => at(this.#params, i));
+    const sizes = slots.map(({ type, address }) => [address, byteLength(type)] as const);
     // One without elements has the address of its neighbour.
     this.#tenant = { slots: new Map(sizes.filter(([, bytes]) => bytes > 0)), height: placed.plan.height };
   }
@@ -108,7 +75,7 @@ export class LoadedProgram {
     this.#write(storages);
     if (this.#watched) runChecked(this.#watched);
     else this.#machine.run();
-    return this.#made();
+    return this.#outputs();
   }
 
   get moduleBytes(): number {
@@ -165,7 +132,7 @@ export class LoadedProgram {
     for (const storage of given) (storage as ResidentStorage).consume(this.#name, where);
   }
 
-  #made(): readonly Tensor[] {
+  #outputs(): readonly Tensor[] {
     const { arena } = this;
     return this.#results.map(({ type, address }, i) => {
       const param = this.#replaces.get(i);
@@ -175,75 +142,16 @@ export class LoadedProgram {
   }
 }
 
-/** Plans and loads a program; how it was planned goes to whoever wants to know. */
+/** Plans and loads a program; `placed` says how it was planned. */
 export function loadProgram(
-  graph: Graph,
-  options: ProgramOptions,
+  source: LoadableProgram,
+  request: PlanRequest & Pick<CompileRequest, "checkNaN">,
+  on: RunsOn,
 ): { readonly program: LoadedProgram; readonly placed: ChosenProgram } {
-  const placed = planned(graph, options);
-  return { program: new LoadedProgram(graph, options, placed), placed };
-}
-
-/** Parameters that stay in the arena between runs: those that a result replaces, and captured constants. */
-export function persistentParams(
-  graph: Graph,
-  donated: ReadonlyMap<number, number>,
-  firstCapture: number,
-): ReadonlySet<number> {
-  const persistent = new Set([...donated].flatMap(([param, result]) => (result >= 0 ? [param] : [])));
-  for (let i = firstCapture; i < graph.params.length; i++) persistent.add(i);
-  return persistent;
+  const placed = assemble(source, on.target.description, request, on.host);
+  return { program: new LoadedProgram(source, placed, on, request.checkNaN), placed };
 }
 
 function isAt(storage: TensorStorage, arena: Arena, address: number): boolean {
   return storage instanceof ResidentStorage && storage.isAt(arena, address);
-}
-
-/**
- * Which result takes over which donated argument: the one at the same path below its own root, else the first of the
- * same type that is left.
- */
-export function matchDonated(
-  params: readonly { readonly index: number; readonly path: string; readonly type: TensorType }[],
-  results: readonly { readonly path: string; readonly type: TensorType }[],
-): ReadonlyMap<number, number> {
-  const taken = new Set<number>();
-  const matched = new Map<number, number>();
-  const find = (test: (result: { readonly path: string; readonly type: TensorType }) => boolean): number =>
-    results.findIndex((result, i) => !taken.has(i) && test(result));
-  const take = (index: number, result: number): void => {
-    taken.add(result);
-    matched.set(index, result);
-  };
-  const byPath = new Map<string, number[]>();
-  // Only paths that are looked for: every result ends in the empty one.
-  const wanted = new Set(params.map(({ path }) => belowRoot(path)));
-  results.forEach((result, i) => {
-    for (const tail of tails(result.path)) {
-      if (!wanted.has(tail)) continue;
-      const found = byPath.get(tail);
-      if (found) found.push(i);
-      else byPath.set(tail, [i]);
-    }
-  });
-  for (const { index, path, type } of params) {
-    const found = (byPath.get(belowRoot(path)) ?? []).find((i) => !taken.has(i) && sameType(at(results, i).type, type));
-    if (found !== undefined) take(index, found);
-  }
-  for (const { index, type } of params) {
-    if (matched.has(index)) continue;
-    const found = find((result) => sameType(result.type, tensorType(type.dtype, type.shape)));
-    matched.set(index, -1);
-    if (found >= 0) take(index, found);
-  }
-  return matched;
-}
-
-/** `state.params.w` → `.params.w`. */
-const belowRoot = (path: string): string => path.replace(/^[^.[]+/, "");
-
-/** `result[0].params.w` → itself and what is left after each step from the root. */
-function tails(path: string): readonly string[] {
-  const steps = path.match(/^[^.[]+|\.[^.[]+|\[[^\]]*\]/g) ?? [];
-  return steps.map((_, i) => steps.slice(i + 1).join(""));
 }

@@ -153,7 +153,7 @@ describe("a reversible block", () => {
     expect(() => grad(open)(tensor([2]))).toThrow(TidemarkError);
     expect(() => jvp((x) => scale(x, x), [tensor([1])], [tensor([1])])).toThrow(/forward-mode/);
     expect(() => reversibleLoop(((x: Tensor) => x) as never, 3)).toThrow(/is no reversible block/);
-    expect(() => reversibleLoop(scale, 1.5)).toThrow(/turns is 1.5/);
+    expect(() => reversibleLoop(scale, 1.5)).toThrow(/iterations is 1.5/);
     expect(() => reversibleChain(scale, scale)(tensor([1]), [tensor([1])])).toThrow(/parameters of 2 blocks/);
     expect(() => onGrid(tensor([1]), 0.3)).toThrow(/power of two/);
   });

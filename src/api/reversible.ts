@@ -113,8 +113,8 @@ export function reversible<X extends Tree = Tensor, P extends Tree = Tree, Y ext
 const zerosOf = <T extends Tree>(tree: T): T => withFloats(tree, floatLeaves(tree).map(zerosLike));
 
 /**
- * A function traced as a replay: what it computes again at values that were kept is equal to what the forward pass
- * computed there, and would otherwise be merged with it and kept.
+ * A function traced as a replay: its results at kept values equal those of the forward pass, and without the mark the two
+ * would be merged and kept.
  */
 function again<Args extends readonly Tree[], R extends Tree>(fn: (...args: Args) => R, args: Args): R {
   const { traced, inputs } = bind(fn as AnyFunction, args);
@@ -222,7 +222,7 @@ export function reversibleChain<X extends Tree = Tensor, P extends Tree = Tree>(
 }
 
 /**
- * One block `turns` times with the same parameters, as one block: the program and its memory are those of one turn.
+ * One block `iterations` times with the same parameters, as one block: the program and its memory are those of one iteration.
  *
  * @example
  * import { grad, reversible, reversibleLoop, type Tensor, tensor } from "tidemark";
@@ -234,27 +234,27 @@ export function reversibleChain<X extends Tree = Tensor, P extends Tree = Tree>(
  */
 export function reversibleLoop<X extends Tree = Tensor, P extends Tree = Tree>(
   block: Reversible<X, X, P>,
-  turns: number,
+  iterations: number,
 ): Reversible<X, X, P> {
   requireBlock("reversibleLoop", block);
-  if (!Number.isInteger(turns) || turns < 0) {
-    fail("InvalidArgument", `reversibleLoop: turns is ${describe(turns)}`, "give a whole number from 0 up");
+  if (!Number.isInteger(iterations) || iterations < 0) {
+    fail("InvalidArgument", `reversibleLoop: iterations is ${describe(iterations)}`, "give a whole number from 0 up");
   }
   const { rule } = block;
   return blockOf<X, X, P>({
-    forward: (x, params) => forLoop(turns, x, (_, state) => rule.forward(state, params)),
-    inverse: (y, params) => forLoop(turns, y, (_, state) => rule.inverse(state, params)),
-    // Of one turn: it is the same block in all.
-    check: turns === 0 ? null : rule.check,
+    forward: (x, params) => forLoop(iterations, x, (_, state) => rule.forward(state, params)),
+    inverse: (y, params) => forLoop(iterations, y, (_, state) => rule.inverse(state, params)),
+    // Of one iteration: it is the same block in all.
+    check: iterations === 0 ? null : rule.check,
     backward: (y, params, cotangent) => {
       type State = readonly [X, X, readonly Tensor[]];
-      const turn = ([state, ct, sums]: State): readonly [State, Tree] => {
+      const iteration = ([state, ct, sums]: State): readonly [State, Tree] => {
         const [x, dx, dparams] = rule.backward(state, params, ct);
         const slopes = floatLeaves(dparams).map((slope, i) => add(at(sums, i), slope));
         return [[x, dx, slopes], []];
       };
       const begin: State = [y, cotangent, floatLeaves(params).map(zerosLike)];
-      const [[x, dx, sums]] = scan<State, null, Tree>(turn, begin, null, { length: turns });
+      const [[x, dx, sums]] = scan<State, null, Tree>(iteration, begin, null, { length: iterations });
       return [x, dx, withFloats(params, sums)];
     },
   });

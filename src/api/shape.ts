@@ -10,7 +10,7 @@ import { applyOp, ownCopy } from "./apply.ts";
 import { type Axes, broadcastToShape, normalAxes, normalAxis } from "./operands.ts";
 
 /**
- * The same elements in the same order under another shape; one extent may be -1 and is worked out.
+ * The same elements in the same order under another shape; one extent may be -1 and is then computed.
  *
  * @example
  * import { arange } from "tidemark";

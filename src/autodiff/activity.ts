@@ -1,6 +1,6 @@
 /**
  * @file Which inputs of a node carry a derivative. A value is active when it is a float that depends on an active
- * parameter through operations that have derivatives; partials are built for active inputs alone. Integers, comparisons
+ * parameter through operations that have derivatives; partials are built only for active inputs. Integers, comparisons
  * and stop_gradient end activity because their declarations say so (`derivative: none`, a partial of "zero").
  */
 import type { Graph, Node, Value } from "../ir/graph.ts";
@@ -59,7 +59,7 @@ export function reached(graph: Graph, active: readonly boolean[]): readonly bool
 }
 
 /**
- * The parameters of a loop's body that are active in some turn: those marked, and carries that depend on them. `first` is
+ * The parameters of a loop's body that are active in some iteration: those marked, and carries that depend on them. `first` is
  * the number of the first carry among the parameters; results begin with the carries.
  */
 export function activeInLoop(

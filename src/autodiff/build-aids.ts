@@ -1,12 +1,12 @@
-/** @file Small aids of both modes: names for what a rule made, and the numbers of replays. */
+/** @file Helpers of both modes: names for the results of rules, and replay numbers. */
 import type { Build } from "../ir/build.ts";
 import type { Graph, Value } from "../ir/graph.ts";
 import { newValue } from "../ir/graph.ts";
 
 /**
- * Gives a name to what a rule made, if that came out of the node appended last and has none: rules do not know what
- * their results mean. Nothing can have used the value yet, so it is simply made again under its name. Nodes before
- * number `since` are not the rule's.
+ * Names the result of a rule, if the node appended last computes it and it has no name: rules do not know what their
+ * results mean. No node can have used the value yet, so the node is replaced by a named one. Nodes before number `since`
+ * are not the rule's.
  */
 export function nameLast(b: Build, value: Value, name: string | undefined, since: number): Value {
   const last = b.nodes[b.nodes.length - 1];

@@ -1,4 +1,4 @@
-/** @file What the parts of reverse mode hand each other: cotangents under summation, and a graph with its reverse. */
+/** @file Types that the parts of reverse mode share: cotangents under summation, and a graph with its reverse. */
 import type { Build } from "../ir/build.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { add } from "../ops/elementwise.ts";
@@ -22,15 +22,15 @@ export class Cotangents {
     this.#sums.set(value, sum ? this.#b.call(add, [sum, contribution], {}, { name: hint }) : contribution);
   }
 
-  /** The sum so far is part of `sum`. */
+  /** Replaces the sum so far by `sum`, which includes it. */
   replace(value: Value, sum: Value): void {
     this.#sums.set(value, sum);
   }
 }
 
 /**
- * From the cotangents of outputs to those of inputs; null is zero. What is itself a walk adds to `all` on its own: the
- * order of additions is then that of the nodes inside.
+ * From the cotangents of outputs to those of inputs; null is zero. A pullback that is itself a sweep adds to `all`
+ * directly: the order of additions is then that of the nodes inside.
  */
 export type Pullback = (cts: readonly (Value | null)[], all: Cotangents) => readonly (Value | null)[];
 
@@ -67,7 +67,7 @@ export type JointOf = (graph: Graph, request: JointRequest) => Joint;
 export interface ReverseContext {
   readonly b: Build;
   readonly joint: JointOf;
-  /** Appends a copy of a node with outputs of its own, marked as the walk marks what it copies. */
+  /** Appends a copy of a node with new outputs, with the marks of the sweep. */
   append(node: Node): Node;
 }
 

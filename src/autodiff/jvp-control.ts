@@ -5,8 +5,8 @@
  *   scan(c…,       xs…,        k…)             body(i, c…,       x…,       k…)       → c…,       y…
  *   scan(c…, t_c…, xs…, t_xs…, k…, t_k…)       body(i, c…, t_c…, x…, t_x…, k…, t_k…) → c…, t_c…, y…, t_y…
  *
- * A carry has a tangent as soon as any iteration gives it one, so the carries that do are found by going round until no more
- * come up. What goes where is the operation's to say (ir/control.ts).
+ * A carry has a tangent as soon as any iteration gives it one, so these carries are found by iterating to a fixed
+ * point. The operation declares its groups (ir/control.ts).
  */
 import { at, invariant } from "../base/invariant.ts";
 import { Build } from "../ir/build.ts";
@@ -91,7 +91,7 @@ function widened(region: Graph, { graph, tangentOf }: Transformed, params: Group
   return b.finish(results.join(own, tangent));
 }
 
-/** Parameters beside a region's own, which it does not look at. */
+/** Parameters added to a region, which it does not read. */
 function withUnused(region: Graph, params: Groups): Graph {
   return { ...region, params: params.join(region.params, (i) => newValue(at(region.params, i).type, "unused")) };
 }
@@ -113,7 +113,7 @@ class WithTangents {
     );
   }
 
-  /** More members of some groups; says whether there are any. */
+  /** Adds members to groups; returns whether any were new. */
   add(groups: readonly Group[], has: readonly boolean[]): boolean {
     let grown = false;
     for (const [group, more] of byGroup(has, groups)) {

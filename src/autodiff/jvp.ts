@@ -1,6 +1,6 @@
 /**
  * @file Forward mode as a transformation of graphs: params ++ tangents of the active parameters → results ++ tangents of
- * the float results. A node's tangent stands right after the node, so that memory is what the primals need plus one
+ * the float results. A node's tangent follows the node directly, so that memory is that of the primals plus one
  * tangent for each live primal. A tangent of zero is null, and becomes a tensor only if it is a result.
  */
 import { TidemarkError } from "../base/errors.ts";

@@ -5,7 +5,7 @@
  *   elementwise     t_y = Σ ∂y/∂xᵢ · t_xᵢ                d_xᵢ = d_y · ∂y/∂xᵢ
  *   multilinear     t_y = Σ f(x₀, …, t_xᵢ, …)            d_xᵢ = fᵢᵀ(d_y)
  *   jointly linear  t_y = f(t_x₀, t_x₁, …)               the same
- *   general         as the rule says
+ *   general         given by the rule
  */
 import { invariant } from "../base/invariant.ts";
 import type { Build } from "../ir/build.ts";

@@ -1,4 +1,4 @@
-/** @file How operations with regions are differentiated (ops/control.ts says what their regions mean). */
+/** @file How operations with regions are differentiated (ops/control.ts defines what their regions mean). */
 import { invariant } from "../base/invariant.ts";
 import type { Node } from "../ir/graph.ts";
 import type { RegionRule } from "../ir/op.ts";

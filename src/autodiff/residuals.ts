@@ -1,19 +1,19 @@
 /**
- * @file What a turn of a loop must leave behind for its reverse. The reverse of the body reads values of the forward body.
- * Of these, rows of inputs, constants and the turn's number are there anyway; what is cheap to make from what is there
- * is made again; the rest is stacked, one row a turn:
+ * @file The residuals that an iteration of a loop stores for its reverse. The reverse of the body reads values of the forward
+ * body. Rows of inputs, constants and the iteration's number are available anyway; values that are cheap to compute from
+ * available ones are recomputed; the others are stacked, one row an iteration:
  *
- *   kept        a product, a reduction, a transcendental function; the carry before the turn
- *   made again  constants and views, what depends on constants of the loop alone, a few additions of what is there
- *   shifted     the carry after the turn, where the carry before it is kept: it is the next turn's, which the reverse has
- *               seen just before. One stack in place of two
+ *   kept        a product, a reduction, a transcendental function; the carry before the iteration
+ *   recomputed  constants and views, values that depend only on constants of the loop, a few additions of available values
+ *   shifted     the carry after the iteration, if the carry before it is kept: it is that of the next iteration, which the
+ *               reverse has just visited. One stack in place of two
  */
 import { at } from "../base/invariant.ts";
 import type { Node, Value } from "../ir/graph.ts";
 import { byteLength, elementsOf } from "../ir/type.ts";
 import type { Joint } from "./joint.ts";
 
-/** Which parameters of a body are what. */
+/** The groups of a body's parameters. */
 export interface BodyLayout {
   readonly carries: readonly Value[];
   readonly xs: readonly Value[];
@@ -21,7 +21,7 @@ export interface BodyLayout {
   readonly index: Value;
 }
 
-/** Values of the forward body that its reverse gets, and nodes that it makes again, in order. */
+/** Values of the forward body that its reverse gets, and nodes that it recomputes, in order. */
 export interface Residuals {
   readonly kept: readonly Value[];
   readonly again: readonly Node[];
@@ -31,17 +31,17 @@ export interface Residuals {
   readonly read: ReadonlySet<Value>;
 }
 
-/** Work an element up to which a value is made again from what is there. */
+/** Work an element up to which a value is recomputed from available ones. */
 const CHEAP_FLOPS = 4;
 
-/** What the reverse reads of the forward part. */
+/** The values of the forward part that the reverse reads. */
 function readsOf({ b, forwardNodes, cotangents }: Joint): Set<Value> {
   const own = new Set(b.nodes.slice(forwardNodes).flatMap((node) => node.outputs));
   const read = new Set<Value>();
   const use = (value: Value): void => {
     if (!own.has(value)) read.add(value);
   };
-  // Only what the cotangents depend on.
+  // Only nodes that the cotangents depend on.
   const wanted = new Set<Value>(cotangents.filter((value) => value !== null));
   for (const value of wanted) use(value);
   for (const node of b.nodes.slice(forwardNodes).reverse()) {
@@ -61,7 +61,7 @@ function flopsAnElement(node: Node): number {
   return node.op.cost(inputs, outputs, node.attrs, node.regions).flops / Math.max(1, elements);
 }
 
-/** Values that are the same in every turn. */
+/** Values that are the same in every iteration. */
 function invariants(nodes: readonly Node[], consts: readonly Value[]): ReadonlySet<Value> {
   const found = new Set(consts);
   for (const node of nodes) {
@@ -81,7 +81,7 @@ export function chooseResiduals(joint: Joint, layout: BodyLayout): Residuals {
     const { lower } = node.op;
     if (lower.kind !== "map") return false;
     if (node.inputs.every(available)) return lower.fusion === "always" || flopsAnElement(node) <= CHEAP_FLOPS;
-    // A view of something that is not kept: whichever is smaller.
+    // A view of a value that is not kept: the smaller of the two.
     const missing = node.inputs.filter((value) => !available(value));
     const bytes = missing.reduce((sum, { type }) => sum + byteLength(type), 0);
     return lower.fusion === "always" && bytes <= byteLength(at(node.outputs, 0).type);

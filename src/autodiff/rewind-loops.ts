@@ -1,11 +1,11 @@
 /**
  * @file A `rewind` differentiated once more. Where its back is the transposed derivative of its step, it is the transpose
- * of a loop L that hands tangents forward, c₀, ċ₀ → ċ (and constants alike):
+ * of a loop L that carries tangents forward, c₀, ċ₀ → ċ (and constants alike):
  *
  *   a₀ = Lᵀ a   and   ⟨v, Lᵀ a⟩ = ⟨L v, a⟩          so its reverse at v is the gradient of ⟨L(c₀, v), a⟩ by c₀, and L v by a
  *
- * which is a loop forward and its rewind: as many turns as the loop had, a few times over. Otherwise (forward mode came in
- * between, or a rule that has no forward mode) it is the two loops that it stands for, which takes the square of that:
+ * which is a forward loop and its rewind: a small multiple of the loop's iterations. Otherwise (forward mode came in between,
+ * or a rule has no forward mode) it is expanded into the two nested loops that define it, which takes the square of that:
  *
  *   while j > 0:   j = j - 1;   c = c₀;   while p < j: c = step(p, c), p = p + 1;   a = back(j, c, a)
  */
@@ -55,7 +55,7 @@ export function isTranspose(node: Node, { isRecorded, adjoints, xs, ws, step }: 
   return ![...allNodes(step)].some((inner) => regionRule(inner)?.kind === "custom_vjp");
 }
 
-/** count, c…, k…  →  c…: as many turns of the step. */
+/** count, c…, k…  →  c…: that many iterations of the step. */
 export function forwardLoop(node: Node, { states: carries, consts, step, checkpoints }: Reversal): Graph {
   const b = new Build("forward");
   const [count, ...rest] = paramsLike(b, [at(node.inputs, 0), ...carries, ...consts]);
@@ -83,20 +83,20 @@ export function expandRewind(node: Node, reversal: Reversal): Graph {
   const [c, a, k] = [inputs.slice(0, nc), inputs.slice(nc, nc + na), inputs.slice(nc + na)];
   // j, a… | c…, k…
   const outer = [count, ...a, ...c, ...k];
-  const turn = new Build("turn");
-  turn.param(INDEX, "i");
-  const [j, ...own] = paramsLike(turn, outer);
-  invariant(j, () => "turn has no counter");
+  const iteration = new Build("iteration");
+  iteration.param(INDEX, "i");
+  const [j, ...own] = paramsLike(iteration, outer);
+  invariant(j, () => "the iteration has no counter");
   const [cts, rest] = [own.slice(0, na), own.slice(na)];
-  const goal = apply(turn, sub, j, number(turn, 1));
+  const goal = apply(iteration, sub, j, number(iteration, 1));
   // p, c… | goal, k…
-  const inner = [number(turn, 0), ...rest.slice(0, nc), goal, ...rest.slice(nc)];
+  const inner = [number(iteration, 0), ...rest.slice(0, nc), goal, ...rest.slice(nc)];
   const advance = advanceBody(step, inner, nc);
   const isBefore = testOf(inner, (params) => [at(params, 0), at(params, nc + 1)]);
   const attrs = { carries: nc + 1, length: 0, checkpoints };
-  const reached = turn.callAll(whileLoop, inner, attrs, { regions: [isBefore, advance] });
-  const made = turn.inline(back, [goal, ...reached.slice(1, 1 + nc), ...cts, ...rest.slice(nc)]);
-  const body = turn.finish([goal, ...made]);
+  const reached = iteration.callAll(whileLoop, inner, attrs, { regions: [isBefore, advance] });
+  const made = iteration.inline(back, [goal, ...reached.slice(1, 1 + nc), ...cts, ...rest.slice(nc)]);
+  const body = iteration.finish([goal, ...made]);
   const isLeft = testOf(outer, (params, t) => [number(t, 0), at(params, 0)]);
   const all = b.callAll(whileLoop, outer, { carries: na + 1, length: 0, checkpoints }, { regions: [isLeft, body] });
   invariant(consts.length === k.length, () => "rewind lost a constant");

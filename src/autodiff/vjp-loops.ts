@@ -1,20 +1,20 @@
 /**
- * @file Reverse mode through loops. The reverse of a loop is a loop in the other direction over what the forward loop left
- * behind (residuals.ts), with the cotangents of the carries as its state:
+ * @file Reverse mode through loops. The reverse of a loop is a loop in the other direction over the residuals of the forward
+ * loop (residuals.ts), with the cotangents of the carries as its state:
  *
  *   c, ys, rs = scan(c₀, xs, k)                                     the same loop, which also stacks residuals
  *   …
  *   d_c₀, d_k, d_xs = scan(d_c, sums, rs, xs, d_ys, k) {reverse}    body: d_c', sums, r, x, d_y, k → d_c, sums, d_x
  *
- * Nothing here decides what is kept in the end: that the residuals are stacked is how the two loops are connected, and a
- * planner that finds a loop whose stacks only its reverse reads may keep states in their place (loops/rewrite.ts).
+ * Stacked residuals connect the two loops; they are not the final decision: if only the reverse reads the stacks of a loop,
+ * the planner may keep states in their place (loops/rewrite.ts).
  *
- * Cotangents of constants are sums over all turns. They are carries too, begin with the sum that exists already, and are
- * added to in the order in which the unrolled loop would add. Where there is none yet they begin with -0, which is what
- * adding changes nothing to, the sign of zero included.
+ * Cotangents of constants are sums over all iterations. They are carries too, start from the existing sum, and add in the
+ * order of the unrolled loop. Where there is no sum yet they start from -0, the identity of addition, the sign of zero
+ * included.
  *
- * A `while` that says how many turns there can be is the same with a count. Without a bound there is no room to plan for
- * its residuals: its reverse is a `rewind` (ops/rewind.ts), which recomputes states.
+ * A `while` with a maximum number of iterations is the same with a count. Without a bound no storage can be planned for its
+ * residuals: its reverse is a `rewind` (ops/rewind.ts), which recomputes states.
  */
 import { at, invariant } from "../base/invariant.ts";
 import { Build } from "../ir/build.ts";
@@ -56,17 +56,17 @@ function layoutOf({ carries, xs }: Loop, params: readonly Value[]): BodyLayout {
   };
 }
 
-/** The reverse of one turn: constants have sums. */
+/** The reverse of one iteration: constants have sums. */
 function requestFor({ parts, active }: ActiveLoop, seeds: readonly Seed[]): JointRequest {
   const firstConst = 1 + parts.carries.length + parts.xs.length;
   return { active, seeds, sums: active.map((one, i) => one && i >= firstConst) };
 }
 
 /**
- * The reverse of one turn for the cotangents that there are, and which carries have one: those that get one from outside,
- * and those that some turn gives one.
+ * The reverse of one iteration for the existing cotangents, and the carries that have one: those that get one from outside,
+ * and those that some iteration gives one.
  */
-function reverseTurn(context: ReverseContext, loop: ActiveLoop, cts: readonly (Value | null)[]) {
+function reverseIteration(context: ReverseContext, loop: ActiveLoop, cts: readonly (Value | null)[]) {
   const { carries, ys } = loop.parts;
   const carried = carries.map((_, k) => at(cts, k) !== null);
   for (;;) {
@@ -79,7 +79,7 @@ function reverseTurn(context: ReverseContext, loop: ActiveLoop, cts: readonly (V
   }
 }
 
-/** Constants that the reverse of a turn adds to, by position. */
+/** Constants that the reverse of an iteration adds to, by position. */
 function summedConsts({ parts }: ActiveLoop, { cotangents, sumParams }: Joint): readonly number[] {
   const first = 1 + parts.carries.length + parts.xs.length;
   return parts.consts.flatMap((_, k) => {
@@ -88,7 +88,7 @@ function summedConsts({ parts }: ActiveLoop, { cotangents, sumParams }: Joint): 
   });
 }
 
-/** First values of the sums: where a constant is read under two names, only one of them continues the sum so far. */
+/** Initial values of the sums: if a constant is read under two names, only one of them continues the existing sum. */
 function begunSums(b: Build, { consts }: Loop, summed: readonly number[], all: Cotangents): readonly Value[] {
   return summed.map((k) => {
     const outer = at(consts, k);
@@ -96,7 +96,7 @@ function begunSums(b: Build, { consts }: Loop, summed: readonly number[], all: C
   });
 }
 
-/** Hands sums on: to `all` where they continue it, else as contributions. */
+/** Passes sums on: to `all` where they continue it, else as contributions. */
 function handSums(
   { consts }: Loop,
   summed: readonly number[],
@@ -111,13 +111,13 @@ function handSums(
   return contributions;
 }
 
-/** Something outside that a body reads whole, or row by row. */
+/** A value outside that a body reads whole, or row by row. */
 interface Source {
   readonly kind: "row" | "const";
   readonly outer: Value;
 }
 
-/** Builds the body of the reversed loop, taking what it reads from where it is. */
+/** Builds the body of the reversed loop, with parameters for the outer values that it reads. */
 class ReverseBody {
   readonly #b: Build;
   readonly #now = new Map<Value, Value>();
@@ -138,7 +138,7 @@ class ReverseBody {
     return this.#b;
   }
 
-  /** A value of the joint graph is this one here. */
+  /** Binds a value of the joint graph to one of this body. */
   bind(value: Value, now: Value): void {
     this.#now.set(value, now);
   }
@@ -206,18 +206,18 @@ function sameIn(from: Joint, to: Joint): (value: Value) => Value {
   };
 }
 
-/** What the forward loop left: stacks by value of the first joint graph, and the last carries. */
+/** Results of the forward loop: stacks by value of the first joint graph, and the last carries. */
 interface Left {
   readonly loop: ActiveLoop;
   readonly first: Joint;
   readonly residuals: Residuals;
   readonly stacks: ReadonlyMap<Value, Value>;
   readonly last: readonly Value[];
-  /** The number of turns, where it is not `length`. */
+  /** The number of iterations, if it is not `length`. */
   readonly count: Value | null;
 }
 
-/** Where the reverse of a turn finds what it reads. */
+/** The source of each value that the reverse of an iteration reads. */
 function sourcesFor(joint: Joint, { loop, first, stacks }: Left): ReadonlyMap<Value, Source> {
   const same = sameIn(first, joint);
   const sources = new Map<Value, Source>();
@@ -232,17 +232,17 @@ function sourcesFor(joint: Joint, { loop, first, stacks }: Left): ReadonlyMap<Va
   return sources;
 }
 
-/** The state of a reversed loop: parameters of its body, and what each is at first. */
+/** The state of a reversed loop: parameters of its body, and their initial values. */
 interface State {
   readonly params: readonly Value[];
   readonly begin: readonly Value[];
-  /** Per shifted carry, the value of the joint graph that it is in the next turn. */
+  /** Per shifted carry, the value of the joint graph that it is in the next iteration. */
   readonly shifted: readonly Value[];
 }
 
-/** Cotangents of carries, then sums of constants, then carries that are handed back by one turn. */
-function stateOf(b: Build, body: ReverseBody, turn: Turn, all: Cotangents): State {
-  const { left, joint, cts, carried, summed } = turn;
+/** Cotangents of carries, then sums of constants, then carries that are shifted by one iteration. */
+function stateOf(b: Build, body: ReverseBody, iteration: Iteration, all: Cotangents): State {
+  const { left, joint, cts, carried, summed } = iteration;
   const { parts } = left.loop;
   const params: Value[] = [];
   const begin: Value[] = [];
@@ -269,8 +269,8 @@ function stateOf(b: Build, body: ReverseBody, turn: Turn, all: Cotangents): Stat
   return { params, begin, shifted };
 }
 
-/** One turn of a loop with its reverse. */
-interface Turn {
+/** One iteration of a loop with its reverse. */
+interface Iteration {
   readonly left: Left;
   readonly joint: Joint;
   /** Cotangents of the loop's results. */
@@ -281,7 +281,7 @@ interface Turn {
 }
 
 /** Parameters for the row's number and for the cotangents of rows. */
-function bindRows(body: ReverseBody, { left, joint, cts }: Turn): Value {
+function bindRows(body: ReverseBody, { left, joint, cts }: Iteration): Value {
   const { parts } = left.loop;
   const index = newValue(INDEX, "i");
   body.bind(at(joint.params, 0), index);
@@ -296,8 +296,8 @@ function bindRows(body: ReverseBody, { left, joint, cts }: Turn): Value {
   return index;
 }
 
-/** The results of a turn's reverse: next cotangents and sums, and cotangents of rows (by position in `dxs`). */
-function turnResults(body: ReverseBody, { left, joint, carried, summed }: Turn, dxs: readonly number[]) {
+/** The results of an iteration's reverse: next cotangents and sums, and cotangents of rows (by position in `dxs`). */
+function iterationResults(body: ReverseBody, { left, joint, carried, summed }: Iteration, dxs: readonly number[]) {
   const { parts } = left.loop;
   const [nc, nx] = [parts.carries.length, parts.xs.length];
   const numbers = [...carried.map((k) => 1 + k), ...summed.map((k) => 1 + nc + nx + k), ...dxs.map((x) => 1 + nc + x)];
@@ -320,14 +320,14 @@ function appendReverse(
 ): readonly (Value | null)[] {
   const { loop } = left;
   const { parts } = loop;
-  const { joint, carried } = reverseTurn(context, loop, cts);
-  const turn: Turn = { left, joint, cts, carried, summed: summedConsts(loop, joint) };
+  const { joint, carried } = reverseIteration(context, loop, cts);
+  const iteration: Iteration = { left, joint, cts, carried, summed: summedConsts(loop, joint) };
   const again = left.residuals.again.map((node) => at(joint.b.nodes, left.first.b.nodes.indexOf(node)));
   const body = new ReverseBody(`${parts.body.name}_reverse`, sourcesFor(joint, left), again);
-  const state = stateOf(context.b, body, turn, all);
-  const index = bindRows(body, turn);
+  const state = stateOf(context.b, body, iteration, all);
+  const index = bindRows(body, iteration);
   const dxs = parts.xs.flatMap((_, x) => (joint.cotangents[1 + parts.carries.length + x] ? [x] : []));
-  const { next, rows } = turnResults(body, turn, dxs);
+  const { next, rows } = iterationResults(body, iteration, dxs);
   const region = body.finish(state.params, index, [...next, ...state.shifted.map(body.resolve), ...rows]);
   const outer = [...state.begin, ...body.xs.map((x) => x.outer), ...body.consts.map((k) => k.outer)];
   const attrs = {
@@ -341,12 +341,12 @@ function appendReverse(
   };
   const inputs = left.count ? [left.count, ...outer] : outer;
   const outputs = context.b.callAll(scan, inputs, attrs, { regions: [region] });
-  const sums = outputs.slice(carried.length, carried.length + turn.summed.length);
+  const sums = outputs.slice(carried.length, carried.length + iteration.summed.length);
   const stacks = outputs.slice(state.params.length);
   return [
     ...parts.carries.map((_, k) => outputs[carried.indexOf(k)] ?? null),
     ...parts.xs.map((_, x) => stacks[dxs.indexOf(x)] ?? null),
-    ...handSums(parts, turn.summed, sums, all),
+    ...handSums(parts, iteration.summed, sums, all),
   ];
 }
 
@@ -412,7 +412,7 @@ interface UnboundedLoop {
   readonly checkpoints: number;
 }
 
-/** The reverse of a loop without a bound: states are computed again. */
+/** The reverse of a loop without a bound: states are recomputed. */
 function appendRewind(
   context: ReverseContext,
   { loop, count, checkpoints }: UnboundedLoop,
@@ -421,7 +421,7 @@ function appendRewind(
 ): readonly (Value | null)[] {
   const { b } = context;
   const { carries, consts, body } = loop.parts;
-  const { joint, carried } = reverseTurn(context, loop, cts);
+  const { joint, carried } = reverseIteration(context, loop, cts);
   const summed = summedConsts(loop, joint);
   const layout = layoutOf(loop.parts, joint.params);
   const first = 1 + carries.length;

@@ -1,14 +1,14 @@
 /**
- * @file Reverse mode through branches: the reverse of a switch is a switch on the same index. The index is all that must
- * be remembered of which way it went, and it is an input of the reverse like any other:
+ * @file Reverse mode through branches: the reverse of a switch is a switch on the same index. The index alone says
+ * which branch was taken, and it is an input of the reverse like any other:
  *
  *   y = switch(k, x)             { f₀, f₁ }
  *   d = switch(k, x, d_y, sums)  { f₀ and its reverse, f₁ and its reverse }
  *
- * A branch computes again what its reverse reads, from its operands. The alternative, to keep what the reverses of all
- * branches read, needs storage for the branches that were not taken too, and has to fill it with something; recomputing
- * costs one branch once more, keeps nothing, and is right for loops inside of branches at any depth. Cotangents continue
- * the sums that exist already, so that additions come in the order in which the branch alone would make them.
+ * A branch recomputes the values that its reverse reads from its operands. Keeping the residuals of all branches instead
+ * would need storage for the branches that were not taken too; recomputing costs one more evaluation of a branch, keeps
+ * nothing, and is right for loops inside of branches at any depth. Cotangents continue existing sums, so that additions
+ * come in the order in which the branch alone would make them.
  */
 import { at } from "../base/invariant.ts";
 import type { Node, Value } from "../ir/graph.ts";
@@ -30,7 +30,7 @@ export function pullSwitch(context: ReverseContext, node: Node, active: readonly
     const sums = operands.map((operand, i) => at(given, i) && isFirst(operands, i) && all.of(operand) !== null);
     const seeds = cts.map((ct) => (ct ? ("param" as const) : ("zero" as const)));
     const joints = node.regions.map((region) => context.joint(region, { active: given, seeds, sums }));
-    // What any branch adds to.
+    // Operands whose cotangent some branch adds to.
     const changed = operands.flatMap((_, i) =>
       joints.some((joint) => (joint.cotangents[i] ?? null) !== (joint.sumParams[i] ?? null)) ? [i] : [],
     );

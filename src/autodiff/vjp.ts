@@ -7,13 +7,13 @@
  *                →       │         │
  *                        d_x ─ fᵀ ─ d_y
  *
- * The forward walk copies nodes and leaves one tape entry for each node that a derivative flows through; the backward
- * walk runs the entries in reverse. Cotangents of a value that is used in several places are summed as they arrive, the
+ * The forward sweep copies nodes and leaves one tape entry for each node that a derivative flows through; the backward
+ * sweep runs the entries in reverse. Cotangents of a value that is used in several places are summed as they arrive, the
  * last use first, one `add` each, so that a planner may sum in place. A cotangent of zero is null and never a tensor.
  *
- * Nothing here decides what is kept: a value of the forward part that a backward node reads is an edge of the graph. The
- * one exception is a checkpointed call: its nodes are appended once more before their backward, under a number of their
- * own (`replay`), so that only the call's inputs cross from forward to backward.
+ * No decision is made here about which values are kept: a forward value that a backward node reads is an edge of the graph.
+ * The one exception is a checkpointed call: its nodes are appended once more before their backward, under a new number
+ * (`replay`), so that only the call's inputs cross from forward to backward.
  */
 import { at, invariant } from "../base/invariant.ts";
 import { Build } from "../ir/build.ts";
@@ -36,7 +36,7 @@ import { expandRewind, forwardLoop, isTranspose } from "./rewind-loops.ts";
 import { reverseLoop } from "./vjp-loops.ts";
 import { pullSwitch } from "./vjp-switch.ts";
 
-/** What a step of the tape went from and to. */
+/** Inputs and outputs of a step of the tape. */
 interface Span {
   readonly inputs: readonly Value[];
   readonly outputs: readonly Value[];
@@ -48,7 +48,7 @@ interface Entry extends Span {
   readonly pullback: Pullback;
 }
 
-/** How the forward walk marks what it copies. */
+/** The marks that the forward sweep gives to copied nodes. */
 interface Marks {
   readonly phase: Phase | null;
   replay(of: number): number;
@@ -57,7 +57,7 @@ interface Marks {
 
 const AS_IS: Marks = { phase: null, replay: (of) => of, name: (of) => of };
 
-/** Marks for the nodes of a call that is inlined: they belong where the call belonged. */
+/** Marks for the nodes of an inlined call: those of the call. */
 function inside(node: Node, marks: Marks): Marks {
   const phase = marks.phase ?? (node.phase === "forward" ? null : node.phase);
   return { ...marks, phase, replay: (of) => marks.replay(of === 0 ? node.replay : of) };
@@ -164,7 +164,7 @@ class Reverse {
     return outputs;
   }
 
-  /** Inputs under names of their own: what arrives there goes on to the inputs where the first result is true. */
+  /** Copies of inputs as separate values: their cotangents pass on to the inputs where the first result is true. */
   #gated(body: Graph, node: Node, marks: Marks, tape: Entry[]): readonly Value[] {
     let counts: Value | undefined;
     const own = node.inputs.map((value) => {
@@ -184,7 +184,7 @@ class Reverse {
     return results;
   }
 
-  /** A result that is an input or occurs twice would share its cotangent with it: it gets a value of its own. */
+  /** A result that is an input or occurs twice would share its cotangent: it becomes a separate value. */
   #distinct(results: readonly Value[], inputs: readonly Value[]): readonly Value[] {
     return results.map((value, i) => {
       if (!inputs.includes(value) && results.indexOf(value) === i) return value;
@@ -235,7 +235,7 @@ class Reverse {
     const floatOutputs = outputs.flatMap((value, o) => (isFloat(value.type.dtype) ? [o] : []));
     const pullback = (cts: readonly (Value | null)[]): readonly (Value | null)[] => {
       const tangents = floats.map((i) => fullLike(this.b, inputs[i] as Value, 0));
-      // only the tangents are variables of this walk
+      // only the tangents are active in this sweep
       const held = inputs.filter((value) => this.#active.delete(value));
       floats.forEach((i, t) => {
         if (active.includes(i)) this.activate(tangents[t] as Value);
@@ -262,7 +262,7 @@ class Reverse {
     const { count, states: carries, adjoints, consts } = reversal;
     const { wrt } = node.attrs as RewindAttrs;
     const pullback = (cts: readonly (Value | null)[]): readonly (Value | null)[] => {
-      // Each under a name of its own, so that what arrives there is apart from what else does.
+      // Each as a separate value, so that its cotangent is kept apart from others.
       const own = [...carries, ...consts].map((value) => {
         if (!this.isActive(value)) return value;
         const copy = this.b.call(reshape, [value], { shape: value.type.shape });
@@ -294,7 +294,7 @@ class Reverse {
     return { inputs, outputs, where, pullback };
   }
 
-  /** The sums go on where the inputs' own sums stand, so the order of additions is that of a plain call. */
+  /** Continues the sums of the inputs, so the order of additions is that of a plain call. */
   #replayEntry(body: Graph, { inputs, outputs, where }: Span): Entry {
     const pullback = (cts: readonly (Value | null)[], all: Cotangents): readonly (Value | null)[] => {
       const tape: Entry[] = [];
@@ -309,7 +309,7 @@ class Reverse {
     return { inputs, outputs, where, pullback };
   }
 
-  /** Marks of a replay: each replay number of the graph that is replayed becomes a number of its own. */
+  /** Marks of a replay: each replay number of the graph that is replayed becomes a new number. */
   #freshMarks(): Marks {
     const numbers = new Map<number, number>();
     const replay = (of: number): number => {

@@ -1,6 +1,6 @@
 /**
  * @file The two kinds of errors. A `TidemarkError` is the user's to fix and answers four questions in order: what, where,
- * the numbers, what to do. `invariant` (beside this file) is for our own mistakes.
+ * the numbers, what to do. `invariant` (invariant.ts) is for internal errors.
  */
 
 /** Stable names of everything a user can get wrong. Each has a section in `docs/errors.md`. */

@@ -1,4 +1,4 @@
-/** @file Globals that every place Tidemark runs in provides, for a core that is type-checked without DOM and Node. */
+/** @file Globals that every environment provides, for a core that is type-checked without DOM and Node. */
 declare const performance: { now(): number };
 
 declare class TextEncoder {

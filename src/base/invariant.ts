@@ -1,4 +1,4 @@
-/** @file Assertions about our own code. A failure is a defect of Tidemark, never of the user's program. */
+/** @file Assertions about the library's own code. A failure is a defect of Tidemark, never of the user's program. */
 
 export class InternalError extends Error {
   constructor(message: string) {

@@ -11,7 +11,7 @@ const PARITY = 0x1bd11bda;
 
 export type Words = readonly [number, number];
 
-const turn = (x: number, by: number): number => (x << by) | (x >>> (32 - by));
+const rotateLeft = (x: number, by: number): number => (x << by) | (x >>> (32 - by));
 
 /** Two random words for a key and a counter of two words each. Plain locals, no arrays: initial weights are drawn here. */
 export function threefry(key: Words, counter: Words): Words {
@@ -23,14 +23,14 @@ export function threefry(key: Words, counter: Words): Words {
   for (let group = 1; group <= 5; group++) {
     const odd = group % 2 === 1;
     a = (a + b) | 0;
-    b = turn(b, odd ? 13 : 17) ^ a;
+    b = rotateLeft(b, odd ? 13 : 17) ^ a;
     a = (a + b) | 0;
-    b = turn(b, odd ? 15 : 29) ^ a;
+    b = rotateLeft(b, odd ? 15 : 29) ^ a;
     a = (a + b) | 0;
-    b = turn(b, odd ? 26 : 16) ^ a;
+    b = rotateLeft(b, odd ? 26 : 16) ^ a;
     a = (a + b) | 0;
-    b = turn(b, odd ? 6 : 24) ^ a;
-    // the three words of the key take turns
+    b = rotateLeft(b, odd ? 6 : 24) ^ a;
+    // the three words of the key alternate
     a = (a + k1) | 0;
     b = (b + k2 + group) | 0;
     const first = k0;

@@ -1,13 +1,13 @@
-/** @file A map that forgets what was not asked for longest. */
+/** @file A least-recently-used map. */
 
 export class Recent<K, V> {
   readonly #entries = new Map<K, V>();
   readonly #limit: number;
   readonly #dropped: (value: V) => void;
-  /** What was asked for last, so that asking again moves nothing. */
+  /** The entry used last, so that using it again moves nothing. */
   #latest: { readonly key: K; readonly value: V } | null = null;
 
-  /** @param dropped is called with what is forgotten */
+  /** @param dropped is called with each evicted value */
   constructor(limit: number, dropped: (value: V) => void = () => undefined) {
     this.#limit = limit;
     this.#dropped = dropped;
@@ -40,7 +40,7 @@ export class Recent<K, V> {
     return value;
   }
 
-  /** False where nothing is left. */
+  /** False if the map is empty. */
   dropOldest(): boolean {
     for (const [key, value] of this.#entries) {
       this.#entries.delete(key);

@@ -204,15 +204,16 @@ function median(numbers: readonly number[]): number {
 export function modelFrom(samples: Families, { name, cacheBytes = 0 }: CostModel): CostModel {
   const of = (family: Family): readonly CalibrationSample[] => samples.get(family) ?? [];
   // If the clock is too coarse for a difference, the whole time counts, so that rates stay positive.
-  const rest = (seconds: number, known: number): number => (seconds > known ? seconds - known : seconds);
+  const rest = (seconds: number, knownSeconds: number): number =>
+    seconds > knownSeconds ? seconds - knownSeconds : seconds;
   const callSeconds = median(of("calls").map(({ seconds, work }) => seconds / work.calls));
   const arithmeticRate = median(
     of("arithmetic").map(({ seconds, work }) => work.arithmetic / rest(seconds, work.calls * callSeconds)),
   );
   const productRate = median(
     of("product").map(({ seconds, work }) => {
-      const known = work.arithmetic / arithmeticRate + work.calls * callSeconds;
-      return work.productFlops / rest(seconds, known);
+      const otherSeconds = work.arithmetic / arithmeticRate + work.calls * callSeconds;
+      return work.productFlops / rest(seconds, otherSeconds);
     }),
   );
   const cachedByteRate = median(of("cached").map(({ seconds, work }) => work.bytes / seconds));

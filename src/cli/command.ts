@@ -130,10 +130,10 @@ function orUsageError<T>(command: Command, parse: () => T): T {
     if (!code?.startsWith("ERR_PARSE_ARGS")) throw error;
     const unknown = /Unknown option '(-[^']*)'/.exec(message)?.[1];
     if (!unknown) throw usageError(`${command.name}: ${message.split(". ")[0]}`, `tidemark ${command.name} --help`);
-    const known = [...Object.keys(command.options), "help"].map((name) => `--${name}`);
+    const options = [...Object.keys(command.options), "help"].map((name) => `--${name}`);
     throw usageError(
       `${command.name}: unknown option ${unknown}`,
-      `${guess(unknown, known)}options are ${known.join(", ")}`,
+      `${guess(unknown, options)}options are ${options.join(", ")}`,
     );
   }
 }
@@ -170,9 +170,9 @@ export function sizeOf(args: Arguments, name: string): number | null {
 export function choice<T extends string>(args: Arguments, name: string, words: readonly [T, ...T[]]): T {
   const text = args.value(name);
   if (text === undefined) return words[0];
-  const found = words.find((word) => word === text);
-  if (found === undefined) throw usageError(`--${name} ${text}`, `this version has ${words.join(", ")}`);
-  return found;
+  const match = words.find((word) => word === text);
+  if (match === undefined) throw usageError(`--${name} ${text}`, `this version has ${words.join(", ")}`);
+  return match;
 }
 
 /** The last line on stdout. */

@@ -40,12 +40,12 @@ function asUsage<T>(what: string, help: string, act: () => T): T {
 }
 
 /** Why a path cannot be read as a file, or null. */
-function problemOf(found: Stats, largest: number): string | null {
-  if (found.isDirectory()) return "it is a folder";
-  if (found.isFIFO()) return "it is a pipe, which may never end; write it to a file first";
-  if (!found.isFile()) return "it is a device, not a file";
-  if (found.size <= largest) return null;
-  return `it has ${formatBytes(found.size)}, and at most ${formatBytes(largest)} are read`;
+function problemOf(stats: Stats, largest: number): string | null {
+  if (stats.isDirectory()) return "it is a folder";
+  if (stats.isFIFO()) return "it is a pipe, which may never end; write it to a file first";
+  if (!stats.isFile()) return "it is a device, not a file";
+  if (stats.size <= largest) return null;
+  return `it has ${formatBytes(stats.size)}, and at most ${formatBytes(largest)} are read`;
 }
 
 /** Throws unless a path is a regular file of allowed size. */

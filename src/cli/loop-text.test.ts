@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { grad, type Tensor, tensor, whileLoop } from "../api/index.ts";
 import { plansOf } from "../api/plan.ts";
-import type { MemoryRequest } from "../compiler/assemble.ts";
+import type { MemoryRequest } from "../compiler/request.ts";
 import type { AnyFunction } from "../trace/function.ts";
 import { loopForms } from "./loop-text.ts";
 import { lstm } from "./programs/lstm.ts";

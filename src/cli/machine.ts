@@ -78,12 +78,12 @@ function checkFile(value: unknown): MachineFile | string {
 /** null if there is no file; a text if it cannot be used. */
 function readMachine(path: string): MachineFile | string | null {
   try {
-    const found = lstatSync(path, { throwIfNoEntry: false });
-    if (!found) return null;
-    if (!found.isFile()) return "it is not a file";
+    const stats = lstatSync(path, { throwIfNoEntry: false });
+    if (!stats) return null;
+    if (!stats.isFile()) return "it is not a file";
     const folder = existingPrivateFolder(dirname(path));
     if ("problem" in folder) return folder.problem;
-    if (found.size > LONGEST_FILE) return `it has ${found.size} bytes`;
+    if (stats.size > LONGEST_FILE) return `it has ${stats.size} bytes`;
     return checkFile(JSON.parse(readFileSync(path, "utf8")));
   } catch (error) {
     return error instanceof SyntaxError ? "it is not JSON" : ((error as NodeJS.ErrnoException).code ?? String(error));

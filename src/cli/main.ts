@@ -4,8 +4,10 @@
  */
 
 import { readFileSync } from "node:fs";
+import { installHost } from "../api/host.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { guess } from "../base/suggest.ts";
+import { nodeHost } from "../node/host.ts";
 import { wantsColour } from "../plan/terminal.ts";
 import { type Command, commandHelp, type Io, parseArguments, usageError } from "./command.ts";
 import { bench } from "./commands/bench.ts";
@@ -21,7 +23,6 @@ import { trace } from "./commands/trace.ts";
 import { view } from "./commands/view.ts";
 import { LOAD_SECONDS, LOAD_VARIABLE } from "./load.ts";
 import { ALL_PROGRAMS } from "./programs/built-in.ts";
-import { provideNode } from "./provide.ts";
 import { asUserError } from "./thrown.ts";
 
 const COMMANDS: readonly Command[] = [plan, view, bench, curve, trace, opt, pack, remat, revolve, calibrate, doctor];
@@ -56,8 +57,8 @@ function help(): string {
 }
 
 function commandNamed(name: string): Command {
-  const found = COMMANDS.find((command) => command.name === name);
-  if (found) return found;
+  const match = COMMANDS.find((command) => command.name === name);
+  if (match) return match;
   const names = COMMANDS.map((command) => command.name);
   throw usageError(`there is no command ${name}`, `${guess(name, names)}commands are ${names.join(", ")}`);
 }
@@ -105,7 +106,7 @@ function report(thrown: unknown, io: Io): number {
 
 /** Runs the command line `tidemark ...argv` and returns the exit code. */
 export async function main(argv: readonly string[], io: Io = processIo()): Promise<number> {
-  provideNode();
+  installHost(nodeHost);
   try {
     await run(argv, io);
     return 0;

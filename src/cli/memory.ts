@@ -2,9 +2,10 @@
  * @file Memory of this process as the operating system counts it: resident pages now and at the peak, by use. Linux
  * lets a process reset its peak, so memory used by imports does not count; elsewhere the answer is null.
  */
+
 import { readFileSync, writeFileSync } from "node:fs";
 import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";
-import { workerHeapBytes } from "../node/workers.ts";
+import { currentHost } from "../api/host.ts";
 
 function statusBytes(field: "VmRSS" | "VmHWM"): number | null {
   try {
@@ -62,7 +63,7 @@ export function residentParts(): ResidentParts | null {
     const jitted = getHeapSpaceStatistics().filter(({ space_name }) => space_name.startsWith("code"));
     const inCode = jitted.reduce((sum, { physical_space_size }) => sum + physical_space_size, 0);
     const staging = process.memoryUsage().arrayBuffers;
-    return { heap: physical - inCode + besides, code: codeBytes(), staging, workers: workerHeapBytes() };
+    return { heap: physical - inCode + besides, code: codeBytes(), staging, workers: currentHost().workers.heapBytes };
   } catch {
     return null;
   }
@@ -96,6 +97,6 @@ export function outsideArena(run: RunMemory): OutsideArena | null {
     ...{ heap: grown("heap"), code: grown("code"), workers: grown("workers") },
     staging: grown("staging", arenaArrayBytes),
   };
-  const known = parts.heap + parts.code + parts.staging + parts.workers;
-  return { ...parts, other: peakRssBytes - baselineRssBytes - arenaBytes - known };
+  const accounted = parts.heap + parts.code + parts.staging + parts.workers;
+  return { ...parts, other: peakRssBytes - baselineRssBytes - arenaBytes - accounted };
 }

@@ -13,8 +13,8 @@ import { type NamedPlans, storiesOf } from "../view/stories.ts";
 const PLACES = ["../view/page.bundle.js", "../../dist/view/page.bundle.js"] as const;
 
 function pageScript(): string {
-  const found = PLACES.map((place) => new URL(place, import.meta.url)).find((url) => existsSync(url));
-  if (found) return scriptText(readFileSync(found, "utf8"));
+  const script = PLACES.map((place) => new URL(place, import.meta.url)).find((url) => existsSync(url));
+  if (script) return scriptText(readFileSync(script, "utf8"));
   throw new TidemarkError("UsageError", "view: the page is not built", { help: "npm run build" });
 }
 

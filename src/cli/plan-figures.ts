@@ -3,22 +3,26 @@
  * figures too: those of the smallest plan.
  */
 
-import { MOST_THREADS, type PlanningOptions, pathsOf, plansOf } from "../api/plan.ts";
+import { currentHost } from "../api/host.ts";
+import { plansOf } from "../api/plan.ts";
+import { MOST_THREADS, type PlanningOptions } from "../api/request.ts";
+import { pathsOf } from "../api/traced-program.ts";
 import { formatBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
-import { type MemoryRequest, ProgramPlans } from "../compiler/assemble.ts";
-import type { Made } from "../compiler/assembler.ts";
-import type { PlanProgress } from "../compiler/graph-plans.ts";
+import { ProgramPlans } from "../compiler/assemble.ts";
+import type { PlannedProgram } from "../compiler/assembler.ts";
 import type { TargetCosts } from "../compiler/node-costs.ts";
+import { type MemoryRequest, PLAIN_REQUEST, type PlanProgress } from "../compiler/request.ts";
 import type { Graph, Node } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
 import { allNodes } from "../ir/walk.ts";
 import { graphCost } from "../ops/control.ts";
-import type { Candidate, Proof } from "../plan/budget/rungs.ts";
+import type { Candidate, Proof } from "../plan/budget/budget-levels.ts";
 import { type Plan, withCapacity } from "../plan/problem.ts";
 import { LEVELS } from "../plan/recompute/levels.ts";
-import { STRATEGIES } from "../plan/recompute/strategies.ts";
+import { auto } from "../plan/recompute/strategies.ts";
+import { STRATEGY_NAMES } from "../remat/strategies.ts";
 import {
   chooseTarget,
   DEFAULT_TARGET,
@@ -35,7 +39,7 @@ import { planTraffic, type Traffic } from "./plan-traffic.ts";
 export const PLAN_OPTIONS = {
   budget: { value: "SIZE", help: "limit on the arena: 64MiB, 1.5GB, 4096; or min, the smallest arena" },
   "max-slowdown": { value: "X", help: "the smallest arena at X times the predicted time: 1.3" },
-  strategy: { value: "NAME", help: `how to choose what to recompute: ${STRATEGIES.join(", ")}; default: auto` },
+  strategy: { value: "NAME", help: `how to choose what to recompute: ${STRATEGY_NAMES.join(", ")}; default: auto` },
   segments: { value: "LEVEL", help: `where segments may be cut: ${LEVELS.join(", ")}; default: operation` },
   target: {
     value: "NAME",
@@ -52,13 +56,14 @@ export interface PlanSettings {
   readonly threads?: number;
   readonly memory: MemoryRequest;
   readonly machine: MachineModel;
-  readonly progress?: ((made: PlanProgress) => void) | undefined;
+  readonly progress?: ((event: PlanProgress) => void) | undefined;
   /** With `auto`: the settings for WebAssembly, used if programs cannot be loaded for the chosen target. */
   readonly instead?: (why: string) => PlanSettings;
 }
 
 export async function planSettings(args: Arguments, io: Io): Promise<PlanSettings> {
-  const strategy = args.value("strategy") === undefined ? undefined : choice(args, "strategy", ["auto", ...STRATEGIES]);
+  const strategy =
+    args.value("strategy") === undefined ? undefined : choice(args, "strategy", [auto.name, ...STRATEGY_NAMES]);
   const least = args.value("budget") === "min";
   const slowdown = args.value("max-slowdown");
   const maxSlowdown = slowdown === undefined ? undefined : Number(slowdown);
@@ -78,7 +83,7 @@ export async function planSettings(args: Arguments, io: Io): Promise<PlanSetting
     const settings = { target: name, threads: target.threads, memory, machine, progress };
     return instead ? { ...settings, instead: (why) => settingsFor(instead(why)) } : settings;
   };
-  return settingsFor(chooseTarget(choice(args, "target", TARGET_NAMES), { threads }));
+  return settingsFor(chooseTarget(currentHost(), choice(args, "target", TARGET_NAMES), { threads }));
 }
 
 /** Writes a progress line every few seconds. */
@@ -185,10 +190,9 @@ export interface PlanOutcome extends LoadedPlans {
 export function plansOfLoaded(loaded: Loaded, { target, threads, machine, progress }: PlanSettings): LoadedPlans {
   const { costs } = machine;
   if (loaded.kind === "graph") {
-    const plans = new ProgramPlans(loaded.graph, chooseTarget(target, { threads }).target.description, {
-      costs,
-      progress,
-    });
+    const host = currentHost();
+    const { description } = chooseTarget(host, target, { threads }).target;
+    const plans = new ProgramPlans(loaded, description, { ...PLAIN_REQUEST, costs, progress }, host);
     return { plans, traceMs: 0, paths: loaded.graph.params.map((param) => param.name ?? "") };
   }
   const { program } = loaded;
@@ -211,7 +215,7 @@ export function planLoaded(loaded: Loaded, settings: PlanSettings): PlanOutcome 
   const chosen = planOrError(() => plans.choose(memory));
   const planMs = performance.now() - started;
   const refusal = chosen instanceof TidemarkError ? chosen : null;
-  const least = (): Candidate<Made> => plans.least(memory);
+  const least = (): Candidate<PlannedProgram> => plans.least(memory);
   const best = chosen instanceof TidemarkError ? least() : chosen;
   const { result, predictedMs, strategy, proof } = best;
   const capacity = refusal ? Number.POSITIVE_INFINITY : (memory.budgetBytes ?? Number.POSITIVE_INFINITY);
@@ -276,8 +280,8 @@ function figuresOf(
  * Persistent bytes by kind: `state.params` and the rest of the state, or the whole state if it has no member of that
  * name; constants are captured tensors.
  */
-export function persistentFigures(made: Plan, paths: readonly string[]): PersistentFigures {
-  const { params, persistent, donated } = made.program;
+export function persistentFigures(plan: Plan, paths: readonly string[]): PersistentFigures {
+  const { params, persistent, donated } = plan.program;
   const isParameter = (path: string): boolean => /^\w+\.params\b/.test(path);
   const named = paths.some(isParameter);
   const bytes = { parameterBytes: 0, optimizerBytes: 0, constantBytes: 0 };

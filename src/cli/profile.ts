@@ -4,7 +4,10 @@
  * run alone, on one thread; a loop is one kernel. Alternating with that, the program also runs as a whole: the sum over
  * kernels and the time of the step must agree, or the profile does not represent the step.
  */
-import { numberTensors, plansOf } from "../api/plan.ts";
+
+import { currentHost } from "../api/host.ts";
+import { plansOf } from "../api/plan.ts";
+import { numberTensors } from "../api/traced-program.ts";
 import { formatBytes } from "../base/bytes.ts";
 import { at } from "../base/invariant.ts";
 import { kernelTraffic, runningNests } from "../codegen/cpu/traffic.ts";
@@ -55,7 +58,7 @@ interface Times {
  * Alternates between single kernels and the whole step. A busy machine leaves a kernel uninterrupted, but not a step:
  * for the step, processor time counts if it is less.
  */
-function fastest(stepwise: Executable, whole: Executable, restore: () => void, seconds: number): Times {
+function fastest(stepwise: Executable, complete: Executable, restore: () => void, seconds: number): Times {
   const kernels = stepwise.placed.kernels.map(() => Number.POSITIVE_INFINITY);
   let best = Number.POSITIVE_INFINITY;
   const end = performance.now() + seconds * 1000;
@@ -68,7 +71,7 @@ function fastest(stepwise: Executable, whole: Executable, restore: () => void, s
     });
     started = performance.now();
     const used = process.cpuUsage();
-    whole.run();
+    complete.run();
     const { user, system } = process.cpuUsage(used);
     best = Math.min(best, performance.now() - started, (user + system) / 1000);
   }
@@ -77,7 +80,7 @@ function fastest(stepwise: Executable, whole: Executable, restore: () => void, s
 
 /** Runs a program kernel by kernel for some seconds. */
 export function profile(program: AnyProgram, settings: PlanSettings, seconds: number): Profile {
-  const { target } = chooseTarget(settings.target);
+  const { target } = chooseTarget(currentHost(), settings.target);
   const args = [program.init(), ...program.batch()];
   const options = { donate: [0], name: program.name, ...compileOptions({ ...settings, threads: 1 }) };
   const { plans, source } = plansOf(program.step as AnyFunction, args, options, target);
@@ -85,10 +88,10 @@ export function profile(program: AnyProgram, settings: PlanSettings, seconds: nu
   const [stepwise, whole] = [new Executable(placed, target, { stepwise: true }), new Executable(placed, target)];
   const { flat, traced } = source;
   const captured = traced.captures.map((capture) => capture.tensor);
-  const given = [...flat.tensors, ...numberTensors(traced, flat), ...captured];
+  const inputs = [...flat.tensors, ...numberTensors(traced, flat), ...captured];
   const restore = (): void => {
     placed.graph.params.forEach(({ type }, i) => {
-      const data = storageOf(at(given, i)).read();
+      const data = storageOf(at(inputs, i)).read();
       for (const executable of [stepwise, whole]) executable.write(type, at(placed.params, i), data);
     });
   };

@@ -118,8 +118,8 @@ export function rooflineOf({ graph, plan }: Pick<Planned, "graph" | "plan">, ste
   };
 }
 
-export function rooflineText(found: Roofline): string {
-  const { peaks, stepMs, productFlops, bytes, roofMs, share, flopShare, byteShare } = found;
+export function rooflineText(roofline: Roofline): string {
+  const { peaks, stepMs, productFlops, bytes, roofMs, share, flopShare, byteShare } = roofline;
   const giga = (rate: number): string => (rate / 1e9).toFixed(1);
   const percent = (x: number): string => `${(100 * x).toFixed(1)} %`;
   const rows = [

@@ -27,8 +27,10 @@ const text = (status: number, body: string): Reply => ({ status, type: "text/pla
 /** @param port 0: any that is free */
 export async function serveView(page: string, plans: PlanAnswers | null, port: number): Promise<ViewServer> {
   const server = createServer((request, response) => {
-    const own = (server.address() as AddressInfo | null)?.port;
-    void replyTo(request, page, plans, [`${HOST}:${own}`, `localhost:${own}`]).then((reply) => send(response, reply));
+    const ownPort = (server.address() as AddressInfo | null)?.port;
+    void replyTo(request, page, plans, [`${HOST}:${ownPort}`, `localhost:${ownPort}`]).then((reply) =>
+      send(response, reply),
+    );
   });
   await new Promise<void>((resolve, reject) => {
     const refuse = (why: string): void => {

@@ -1,22 +1,23 @@
 /** @file The worker of view-thread.ts: plans a program again and answers requests one after the other. */
 import { parentPort, workerData } from "node:worker_threads";
+import { installHost } from "../api/host.ts";
+import { nodeHost } from "../node/host.ts";
 import { livePlans } from "../view/plans.ts";
 import type { Arguments } from "./command.ts";
 import { loadProgram } from "./load.ts";
 import { planLoaded, planSettings } from "./plan-figures.ts";
-import { provideNode } from "./provide.ts";
 import type { ViewAnswer, ViewQuestion, ViewTask } from "./view-thread.ts";
 
 const { program, options, points } = workerData as ViewTask;
-const given: Arguments = {
+const taskArguments: Arguments = {
   positionals: [program],
   value: (name) => (typeof options[name] === "string" ? options[name] : undefined),
   has: (name) => options[name] !== undefined,
 };
 const silent = { out: () => undefined, err: () => undefined };
 
-provideNode();
-const { plans } = planLoaded(await loadProgram(program), await planSettings(given, silent));
+installHost(nodeHost);
+const { plans } = planLoaded(await loadProgram(program), await planSettings(taskArguments, silent));
 const live = livePlans(plans, points, new Map());
 
 function answerTo({ id, ask, args }: ViewQuestion): ViewAnswer {

@@ -1,5 +1,5 @@
 /**
- * @file Tiles of a product whose sums nobody reads. Causal attention stores `pick(column ≤ row, sum, -∞)`: above the
+ * @file Tiles of a product whose sums are not read. Causal attention stores `pick(column ≤ row, sum, -∞)`: above the
  * diagonal the sum is not looked at, and whole tiles of it need not be computed.
  *
  *        columns →

@@ -28,7 +28,7 @@ export interface PlacedEnd {
 }
 
 /**
- * Half of a copy between memory spaces (plan/program.ts): `start` hands it to its queue and goes on, `wait` goes on when it is
+ * Half of a copy between memory spaces (plan/program.ts): `start` passes it to its queue and continues, `wait` continues when it is
  * done. Both halves have the same number.
  */
 export interface PlacedTransfer {
@@ -36,7 +36,7 @@ export interface PlacedTransfer {
   readonly transfer: "start" | "wait";
   /** Which copy of the program it is. */
   readonly copy: number;
-  /** What copies; every queue does one copy after the other. */
+  /** The queue that copies; every queue does one copy after the other. */
   readonly queue: number;
   readonly from: PlacedEnd;
   readonly to: PlacedEnd;

@@ -74,7 +74,7 @@ export function times(a: Int, b: number): Int {
   return b === 1 ? a : intOp("mul", a, int(b));
 }
 
-/** Whether two numbers are the same whatever the locals hold. */
+/** Whether two numbers are equal for all values of the locals. */
 export function sameInt(a: Int, b: Int): boolean {
   if (a === b) return true;
   if (a.kind === "const") return b.kind === "const" && a.value === b.value;

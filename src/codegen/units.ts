@@ -4,8 +4,7 @@
  *
  *   units   0 1 2 3 | 4 5 6 7 | 8 9 10 11 | 12 13       14 units, grain 4, four pieces
  *
- * Which thread computes a unit changes nothing about how it is computed, so bits depend neither on the number of pieces nor
- * on that of threads.
+ * A unit is computed in the same way on every thread, so bits depend neither on the number of pieces nor on that of threads.
  */
 import { type Expr, type LoopVar, walkExpr } from "../kernel/expr.ts";
 import { type Nest, nestExprs } from "../kernel/loops.ts";
@@ -37,12 +36,12 @@ export function splitCounters(counters: readonly LoopVar[]): readonly [readonly 
 /** The most pieces of a call: they are bits of a word. */
 const MOST_PIECES = 32;
 
-/** Into how many pieces a call is cut: more than threads, so that one that is held up leaves little behind. */
+/** Into how many pieces a call is cut: more than threads, so that a delayed thread leaves little work. */
 export function piecesOf(threads: number, { count, grain }: Units): number {
   return Math.max(1, Math.min(MOST_PIECES, 2 * threads, Math.ceil(count / grain)));
 }
 
-/** Scalar operations of a nest, roughly: turns of the innermost loop, times what is computed in each. */
+/** Scalar operations of a nest, roughly: iterations of the innermost loop, times the operations in each. */
 export function workOf(nest: Nest): number {
   const { atStore, elsewhere } = nestExprs(nest);
   let size = 0;

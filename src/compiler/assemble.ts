@@ -4,7 +4,7 @@
  * ```
  *   graph ─ passes ─→ before fusion ─ fuse, lower, plan ─→ everything stored ─ fits ─────────────────→ done
  *                          ▲                                     │ does not
- *                          │                                 slices: what can be computed again, at what cost
+ *                          │                                 slices: what can be recomputed, at what cost
  *                    a graph with replays ←─ sequence ←─ planner of recomputation ←─╮
  *                          │                                                        │ where the arena is above the target
  *                          ╰──────── fuse, lower, plan ─→ a real plan ──────────────╯
@@ -17,51 +17,41 @@ import type { PlacedProgram } from "../codegen/placed.ts";
 import type { Graph } from "../ir/graph.ts";
 import { loopGroups, withoutChoice, withSchedules } from "../loops/groups.ts";
 import { rewindLoops, userDecisions } from "../loops/rewrite.ts";
-import { LoopRungs, openCheckpoints } from "../loops/strategies.ts";
+import { LoopLevels, openCheckpoints } from "../loops/strategies.ts";
 import { mergeReplays } from "../passes/merge-replays.ts";
-import type { Pass } from "../passes/pass.ts";
 import { pipeline, runPasses } from "../passes/pipeline.ts";
 import { smallerResiduals } from "../passes/smaller-residuals.ts";
 import { endsBytes } from "../plan/bound.ts";
+import { type Candidate, type Proof, UNREACHED } from "../plan/budget/budget-levels.ts";
 import { isSmaller, PlanFamily } from "../plan/budget/family.ts";
-import { type Candidate, type Proof, UNREACHED } from "../plan/budget/rungs.ts";
 import { planInfeasible } from "../plan/infeasible.ts";
 import { withinBudget } from "../plan/plan.ts";
 import { withCapacity } from "../plan/problem.ts";
 import type { Level } from "../plan/recompute/levels.ts";
-import type { IntegerSolver } from "../plan/recompute/optimal.ts";
-import { STRATEGY, type StrategyName } from "../plan/recompute/strategies.ts";
+import { auto, binomial } from "../plan/recompute/strategies.ts";
+import type { Strategy, StrategyName } from "../plan/recompute/strategy.ts";
+import { strategyNamed } from "../remat/strategies.ts";
 import { arenaSpace, type TargetDescription } from "../target/description.ts";
-import type { CostModel } from "../target/work.ts";
-import { Assembler, type AssemblerOptions, type Made } from "./assembler.ts";
+import { Assembler, type PlannedProgram } from "./assembler.ts";
 import { placedProgram } from "./bind.ts";
-import { candidateOf, GraphPlans, type PlanTools } from "./graph-plans.ts";
+import { candidateOf, familyKey, GraphPlans, type PlanTools } from "./graph-plans.ts";
+import { NO_HOST, type PlannerHost } from "./host.ts";
 import { LoopForms, SMALL } from "./loop-forms.ts";
-import type { MemoryRequest } from "./memory-request.ts";
 import { TargetCosts } from "./node-costs.ts";
 import { fitted } from "./offload.ts";
 import { type ChosenPlan, PlanCache } from "./plan-cache.ts";
+import {
+  asksNothing,
+  type MemoryRequest,
+  memoryKey,
+  PLAIN_REQUEST,
+  type PlanRequest,
+  type SourceProgram,
+} from "./request.ts";
 import { requireTypes } from "./types.ts";
 import { fastestOf, WideSearch } from "./wide-search.ts";
 
-export type { MemoryRequest } from "./memory-request.ts";
-
-export interface AssembleOptions extends AssemblerOptions {
-  readonly memory?: MemoryRequest | undefined;
-  readonly costs?: CostModel | undefined;
-  /** For the strategy `optimal`. */
-  readonly solver?: IntegerSolver | undefined;
-  /** Is told of every plan that is made on the way. */
-  readonly progress?: PlanTools["progress"];
-  /** Whether the plan may come from a cache, and go into it; default: true. */
-  readonly cache?: boolean | undefined;
-  /** Where an arena of so many bytes goes in its memory; default: at the start, which it has for itself. */
-  readonly baseFor?: ((bytes: number) => number) | undefined;
-  /** What happens to the graph instead of the usual passes; then everything is stored. */
-  readonly passes?: readonly Pass[];
-}
-
-/** A placed program and what it was chosen from. */
+/** A placed program, and the figures of the plans that it was chosen from. */
 export interface ChosenProgram extends PlacedProgram {
   readonly strategy: string;
   readonly predictedMs: number;
@@ -72,20 +62,21 @@ export interface ChosenProgram extends PlacedProgram {
   readonly planCached: boolean;
 }
 
-/** What all plans of a program share. */
-interface Base {
+/** Plans that all requests of a program share. */
+interface CommonPlans {
   /** Everything stored but what loops do that users named a reversal for. */
-  readonly storeAll: Candidate<Made>;
+  readonly storeAll: Candidate<PlannedProgram>;
   /** That is stored too: what plans are compared with. */
-  readonly baseline: Candidate<Made>;
-  readonly asWritten: Candidate<Made>;
+  readonly baseline: Candidate<PlannedProgram>;
+  readonly asWritten: Candidate<PlannedProgram>;
   readonly stored: GraphPlans;
   readonly merged: Graph;
 }
 
-function baseOf(graph: Graph, tools: PlanTools, { verify = false, passes }: AssembleOptions): Base {
-  const { assembler, costs } = tools;
-  const cleaned = runPasses(graph, passes ?? pipeline, verify ? { verify } : {});
+function commonPlans(graph: Graph, tools: PlanTools): CommonPlans {
+  const { assembler, costs, request } = tools;
+  const { passes, validate } = request;
+  const cleaned = runPasses(graph, passes ?? pipeline, { verify: validate });
   requireTypes(cleaned, assembler.target, assembler.lower);
   let named = 0;
   const rewound = passes ? cleaned : rewindLoops(cleaned, userDecisions, () => named++);
@@ -103,7 +94,7 @@ function baseOf(graph: Graph, tools: PlanTools, { verify = false, passes }: Asse
 }
 
 /** The program whose loops keep what their reverses read, whatever reversal was named for them. */
-function loopsStored(cleaned: Graph, tools: PlanTools): Candidate<Made> {
+function loopsStored(cleaned: Graph, tools: PlanTools): Candidate<PlannedProgram> {
   const bare = mergeReplays.run(rewindLoops(cleaned, { ...userDecisions, counted: () => null }));
   const merged = smallerResiduals.run(bare);
   return candidateOf(
@@ -119,38 +110,27 @@ const LEAST_NODES = 256;
 /** Nodes from which on the search for a plan within a budget takes more memory than another process is worth. */
 const LEAST_SEARCHED = 64;
 
-/** What was kept of a program's plans; null where it would not be worth it, or says nothing about these options. */
-function cacheOf(
-  graph: Graph,
-  { key }: TargetDescription,
-  options: AssembleOptions,
-  rates: CostModel,
-): PlanCache | null {
-  const { cache = true, verify = false, passes, solver, donated = [], persistent = [] } = options;
-  if (!cache || verify || passes || solver || key === undefined) return null;
-  return PlanCache.of(graph, { target: key, rates, donated: [...donated], persistent: [...persistent] });
+/** The cache of a program's plans; null where the request rules it out, or the host has no store. */
+function cacheOf(source: SourceProgram, { assembler, costs, request, host }: PlanTools): PlanCache | null {
+  const { cache, validate, passes, solver } = request;
+  const { key } = assembler.target;
+  if (!cache || validate || passes || solver || key === undefined) return null;
+  const { graph, donated = [], persistent = [] } = source;
+  const settings = { target: key, rates: costs.rates, donated: [...donated], persistent: [...persistent] };
+  return PlanCache.of(host.planStore, graph, settings);
 }
 
 /** Where the quick search answers with a plan that takes so many times as long as storing everything, others are tried. */
 const SLOW = 1.5;
 
-const isPlain = ({ budgetBytes, least = false, maxSlowdown, strategy }: MemoryRequest): boolean =>
-  strategy === undefined && budgetBytes === undefined && !least && maxSlowdown === undefined;
-
-/** The same for requests that mean the same. */
-function asData({ budgetBytes, least, maxSlowdown, strategy, segments }: MemoryRequest): readonly unknown[] {
-  return [budgetBytes ?? null, least ?? false, maxSlowdown ?? null, strategy ?? null, segments ?? "operation"];
-}
-
 /** All plans of a program. Each is made when it is first asked for, and may come from a cache (plan-cache.ts). */
 export class ProgramPlans {
   readonly #graph: Graph;
-  readonly #options: AssembleOptions;
   readonly #tools: PlanTools;
   readonly #cache: PlanCache | null;
-  #base: Base | undefined;
+  #common: CommonPlans | undefined;
   #forms: LoopForms | null | undefined;
-  readonly #rules = new Map<string, PlanFamily<Made>>();
+  readonly #rules = new Map<string, PlanFamily<PlannedProgram>>();
   #wide: WideSearch | undefined;
   /** Whether the smallest plan of all was looked for. */
   #lookedFurther = false;
@@ -161,123 +141,129 @@ export class ProgramPlans {
   /** Whether the one that came from there was made for this request, by another process. */
   #isNew = false;
 
-  constructor(graph: Graph, target: TargetDescription, options: AssembleOptions) {
-    const rates = options.costs ?? target.rates;
-    this.#graph = graph;
-    this.#options = options;
-    const { solver, progress } = options;
-    const assembler = new Assembler(target, options);
-    const costs = new TargetCosts(target, { rates, lower: assembler.lower });
-    this.#tools = { assembler, costs, solver, progress };
-    this.#cache = cacheOf(graph, target, options, rates);
+  constructor(
+    source: SourceProgram,
+    target: TargetDescription,
+    request: PlanRequest = PLAIN_REQUEST,
+    host: PlannerHost = NO_HOST,
+  ) {
+    this.#graph = source.graph;
+    const assembler = new Assembler(target, source, request.validate);
+    const costs = new TargetCosts(target, { rates: request.costs ?? target.rates, lower: assembler.lower });
+    this.#tools = { assembler, costs, request, host };
+    this.#cache = cacheOf(source, this.#tools);
   }
 
-  /** What all plans share: passes, fusion, and the plan in which everything is stored. */
-  #made(): Base {
-    this.#base ??= baseOf(this.#graph, this.#tools, this.#options);
-    return this.#base;
+  /** After passes and fusion: the plans with everything stored. */
+  #commonPlans(): CommonPlans {
+    this.#common ??= commonPlans(this.#graph, this.#tools);
+    return this.#common;
   }
 
-  /** What nodes take on the target. */
+  /** Costs of nodes on the target. */
   get costs(): TargetCosts {
     return this.#tools.costs;
   }
 
-  get storeAll(): Candidate<Made> {
-    return this.#made().storeAll;
+  get storeAll(): Candidate<PlannedProgram> {
+    return this.#commonPlans().storeAll;
   }
 
   /** The numbers of everything stored, loops too, which a plan from the cache comes with. */
   get storeAllFigures(): ChosenPlan["storeAll"] {
-    const { arenaBytes, predictedMs } = this.#base?.baseline ?? this.#restored?.storeAll ?? this.#made().baseline;
+    const { arenaBytes, predictedMs } =
+      this.#common?.baseline ?? this.#restored?.storeAll ?? this.#commonPlans().baseline;
     return { arenaBytes, predictedMs };
   }
 
   /**
-   * What is asked for; throws `PlanInfeasible` where there is no such plan. What the target's memory cannot hold is moved to
-   * its other memory where it has one, and else computed again.
+   * The plan that is asked for; throws `PlanInfeasible` where there is none. Values that the target's memory cannot hold are
+   * moved to its other memory where it has one, and recomputed otherwise.
    */
-  choose(request: MemoryRequest): Candidate<Made> {
+  choose(memory: MemoryRequest = this.#tools.request.memory): Candidate<PlannedProgram> {
     const { capacity } = arenaSpace(this.#tools.assembler.target);
-    const limit = Math.min(request.budgetBytes ?? capacity, capacity);
-    const within = (asked: MemoryRequest): Candidate<Made> | null => fitted(this.#search(asked), limit, this.#tools);
-    const limited = { ...request, budgetBytes: limit };
-    const chosen = within(request.budgetBytes === undefined ? request : limited);
-    const found = chosen ?? (isPlain(request) ? within(limited) : null);
-    if (!found) throw planInfeasible(withCapacity(this.#smallest(request).result.plan, limit), true);
-    withinBudget(found.result.plan, Number.POSITIVE_INFINITY);
-    return found;
+    const budgetBytes = Math.min(memory.budgetBytes ?? capacity, capacity);
+    const within = (asked: MemoryRequest): Candidate<PlannedProgram> | null =>
+      fitted(this.#search(asked), budgetBytes, this.#tools);
+    const budgeted = { ...memory, budgetBytes };
+    const first = within(memory.budgetBytes === undefined ? memory : budgeted);
+    const chosen = first ?? (asksNothing(memory) ? within(budgeted) : null);
+    if (!chosen) throw planInfeasible(withCapacity(this.#smallest(memory).result.plan, budgetBytes), true);
+    withinBudget(chosen.result.plan, Number.POSITIVE_INFINITY);
+    return chosen;
   }
 
-  #search(request: MemoryRequest): Candidate<Made> {
-    const worth = !isPlain(request) || this.#graph.nodes.length >= LEAST_NODES;
-    // what a solver has proven cannot be checked when it is read
-    const isProven = STRATEGY[request.strategy ?? "auto"].solver === "required";
+  #search(request: MemoryRequest): Candidate<PlannedProgram> {
+    const worth = !asksNothing(request) || this.#graph.nodes.length >= LEAST_NODES;
+    // a proof cannot be checked when the plan is read
+    const isProven = strategyNamed(request.strategy).solver === "required";
     const cache = worth && !isProven ? this.#cache : null;
-    let found = cache?.plan(asData(request), this.#tools, request.budgetBytes);
+    let restored = cache?.plan(memoryKey(request), this.#tools, request.budgetBytes);
     this.#isNew = false;
-    const isSearched = !found && !isPlain(request) && this.#graph.nodes.length >= LEAST_SEARCHED;
-    // who wants to be told of plans gets them made here
-    if (cache?.hasElsewhere && isSearched && !this.#tools.progress) {
-      cache.makeElsewhere(request, asData(request));
-      found = cache.plan(asData(request), this.#tools, request.budgetBytes);
+    const isSearched = !restored && !asksNothing(request) && this.#graph.nodes.length >= LEAST_SEARCHED;
+    // progress can be reported from this process alone
+    if (cache?.hasPlanProcess && isSearched && !this.#tools.request.progress) {
+      cache.planInProcess(request, memoryKey(request));
+      restored = cache.plan(memoryKey(request), this.#tools, request.budgetBytes);
       this.#isNew = true;
     }
-    if (found) {
-      this.#restored = { ...found, request };
+    if (restored) {
+      this.#restored = { ...restored, request };
       this.#isKept = true;
-      return found.chosen;
+      return restored.chosen;
     }
     const started = performance.now();
     const chosen = this.#choose(request);
     if (cache?.wants(performance.now() - started)) {
       this.#isKept = true;
-      cache.keepPlan(asData(request), { chosen, storeAll: this.#made().baseline });
+      cache.keepPlan(memoryKey(request), { chosen, storeAll: this.#commonPlans().baseline });
     }
     return chosen;
   }
 
   /** Whether a plan that was chosen came from the cache. */
-  isCached(chosen: Candidate<Made>): boolean {
+  isCached(chosen: Candidate<PlannedProgram>): boolean {
     return this.#restored?.chosen === chosen && !this.#isNew;
   }
 
-  #choose(request: MemoryRequest): Candidate<Made> {
+  #choose(request: MemoryRequest): Candidate<PlannedProgram> {
     const { budgetBytes, strategy } = request;
-    if (isPlain(request)) return this.#made().asWritten;
-    const found = this.#find(request);
-    if (found) return found;
+    if (asksNothing(request)) return this.#commonPlans().asWritten;
+    const plan = this.#find(request);
+    if (plan) return plan;
     const smallest = this.#smallest(request);
-    const { plan } = smallest.result;
-    if (plan.program.spaces.length > 1) return smallest;
-    const limited = withCapacity(plan, budgetBytes ?? Number.POSITIVE_INFINITY);
-    throw planInfeasible(limited, (strategy ?? "auto") !== "store-all");
+    const { program } = smallest.result.plan;
+    if (program.spaces.length > 1) return smallest;
+    const budgeted = withCapacity(smallest.result.plan, budgetBytes ?? Number.POSITIVE_INFINITY);
+    throw planInfeasible(budgeted, !strategyNamed(strategy).recomputesNothing);
   }
 
-  #find(request: MemoryRequest): Candidate<Made> | null {
-    const { budgetBytes, least, maxSlowdown, strategy = "auto", segments } = request;
+  #find(request: MemoryRequest): Candidate<PlannedProgram> | null {
+    const { budgetBytes, least, maxSlowdown, segments } = request;
+    const strategy = strategyNamed(request.strategy);
     if (least) return this.least(request);
     if (maxSlowdown !== undefined) return this.#underMs(this.storeAllFigures.predictedMs * maxSlowdown, request);
     if (budgetBytes !== undefined) return this.#within(budgetBytes, request);
     // Without a number of bytes to aim at, a rule does the most that it can.
-    const family = this.family(strategy, segments);
-    return STRATEGY[strategy].aims ? family.base : family.least();
+    const family = this.#family(strategy, segments);
+    return strategy.aims ? family.base : family.least();
   }
 
-  #within(budgetBytes: number, { strategy, segments }: MemoryRequest): Candidate<Made> | null {
+  #within(budgetBytes: number, { strategy: name, segments }: MemoryRequest): Candidate<PlannedProgram> | null {
+    const strategy = strategyNamed(name);
     const quick = this.#quickWithin(budgetBytes, strategy, segments);
-    if (this.#isEnough(quick) || (strategy ?? "auto") !== "auto") return quick;
-    const ofLoops = this.#loopRule("binomial")?.within(budgetBytes) ?? null;
-    const found = fastestOf([quick, this.#wideSearch().within(budgetBytes, segments), ofLoops]);
-    return found ?? fastestOf(this.#lastResorts(budgetBytes, segments));
+    if (this.#isEnough(quick) || !strategy.isFree) return quick;
+    const ofLoops = this.#loopRule(binomial)?.within(budgetBytes) ?? null;
+    const fastest = fastestOf([quick, this.#wideSearch().within(budgetBytes, segments), ofLoops]);
+    return fastest ?? fastestOf(this.#lastResorts(budgetBytes, segments));
   }
 
   /**
-   * Whether what the quick search found is the answer; in small programs, for which all is soon tried, only the fastest. With
-   * loops it has looked at many forms already, and most of them take longer.
+   * Whether the plan of the quick search is the answer; in small programs, for which everything is soon tried, only the fastest
+   * plan is. With loops the quick search has looked at many forms already, and most of them take longer.
    */
-  #isEnough(quick: Candidate<Made> | null): boolean {
-    const { stored } = this.#made();
+  #isEnough(quick: Candidate<PlannedProgram> | null): boolean {
+    const { stored } = this.#commonPlans();
     if (quick === null) return false;
     if (quick === this.#quickWithin(Number.POSITIVE_INFINITY)) return true;
     return stored.steps > SMALL && quick.predictedMs <= SLOW * stored.base.predictedMs;
@@ -285,55 +271,62 @@ export class ProgramPlans {
 
   #quickWithin(
     budgetBytes: number,
-    strategy: StrategyName = "auto",
+    strategy: Strategy = auto,
     segments: Level = "operation",
-  ): Candidate<Made> | null {
+  ): Candidate<PlannedProgram> | null {
     const forms = this.#loopForms(strategy);
-    const found = forms ? forms.within(budgetBytes, segments) : this.family(strategy, segments).within(budgetBytes);
-    const { asWritten } = this.#made();
-    if (strategy !== "auto") return found;
-    // With a free hand, what the user's checkpoints ask for is one more plan, and so are other kernels.
+    const searched = forms ? forms.within(budgetBytes, segments) : this.#family(strategy, segments).within(budgetBytes);
+    const { asWritten } = this.#commonPlans();
+    if (!strategy.isFree) return searched;
+    // `auto` also considers the plan with the user's checkpoints, and plans with other kernels.
     const written = asWritten.arenaBytes <= budgetBytes ? asWritten : null;
-    return fastestOf([found, written, this.#wideSearch().storedWithin(budgetBytes)]);
+    return fastestOf([searched, written, this.#wideSearch().storedWithin(budgetBytes)]);
   }
 
   /** The smallest plans, where they are within a budget: loops may be reversed in ways that no step of a search comes to. */
-  #lastResorts(budgetBytes: number, segments: Level | undefined): readonly Candidate<Made>[] {
+  #lastResorts(budgetBytes: number, segments: Level | undefined): readonly Candidate<PlannedProgram>[] {
     const plans = [this.least({ segments }), this.#smallest({ segments })];
     return plans.filter(({ arenaBytes }) => arenaBytes <= budgetBytes);
   }
 
-  #underMs(limitMs: number, { strategy = "auto", segments }: MemoryRequest): Candidate<Made> {
-    const found = this.#loopForms(strategy)?.underMs(limitMs, segments);
-    const family = this.family(strategy, segments);
-    // loops with a named reversal are as they are, whatever that takes
-    const quick = found ?? family.slowedBy(Math.max(1, limitMs / family.base.predictedMs));
-    if (strategy !== "auto" || limitMs <= SLOW * this.storeAll.predictedMs) return quick;
+  #underMs(limitMs: number, { strategy: name, segments }: MemoryRequest): Candidate<PlannedProgram> {
+    const strategy = strategyNamed(name);
+    const ofLoops = this.#loopForms(strategy)?.underMs(limitMs, segments);
+    const family = this.#family(strategy, segments);
+    // a reversal that the user named is kept even where it takes longer
+    const quick = ofLoops ?? family.slowedBy(Math.max(1, limitMs / family.base.predictedMs));
+    if (!strategy.isFree || limitMs <= SLOW * this.storeAll.predictedMs) return quick;
     const wide = this.#wideSearch().underMs(limitMs, segments);
     return wide && isSmaller(wide, quick) ? wide : quick;
   }
 
   /** The smallest plan; loops do not run hundreds of times for the last few bytes. */
-  least({ strategy = "auto", segments }: MemoryRequest): Candidate<Made> {
-    const quick = this.#loopForms(strategy)?.least(segments) ?? this.family(strategy, segments).least();
-    return strategy === "auto" ? this.#leastOf(quick, segments) : quick;
+  least({ strategy: name, segments }: MemoryRequest): Candidate<PlannedProgram> {
+    const strategy = strategyNamed(name);
+    const quick = this.#loopForms(strategy)?.least(segments) ?? this.#family(strategy, segments).least();
+    return strategy.isFree ? this.#leastOf(quick, segments) : quick;
   }
 
   /** The smallest plan there is, however long it takes. */
-  #smallest({ strategy = "auto", segments }: MemoryRequest): Candidate<Made> {
-    const [least, tight] = [this.least({ strategy, segments }), this.#loopForms(strategy)?.smallest(segments)];
+  #smallest({ strategy, segments }: MemoryRequest): Candidate<PlannedProgram> {
+    const forms = this.#loopForms(strategyNamed(strategy));
+    const [least, tight] = [this.least({ strategy, segments }), forms?.smallest(segments)];
     return tight && isSmaller(tight, least) ? tight : least;
   }
 
-  #leastOf(quick: Candidate<Made>, segments: Level | undefined): Candidate<Made> {
+  #leastOf(quick: Candidate<PlannedProgram>, segments: Level | undefined): Candidate<PlannedProgram> {
     this.#lookedFurther = true;
-    const others = [this.#wideSearch().least(segments), this.#loopRule("binomial")?.least()];
-    const plans = [quick, this.#made().asWritten, ...others.filter((plan) => plan !== null && plan !== undefined)];
+    const others = [this.#wideSearch().least(segments), this.#loopRule(binomial)?.least()];
+    const plans = [
+      quick,
+      this.#commonPlans().asWritten,
+      ...others.filter((plan) => plan !== null && plan !== undefined),
+    ];
     return plans.reduce((a, b) => (isSmaller(b, a) ? b : a));
   }
 
   #wideSearch(): WideSearch {
-    this.#wide ??= new WideSearch(this.#made().stored, this.#loopForms("auto")?.small ?? []);
+    this.#wide ??= new WideSearch(this.#commonPlans().stored, this.#loopForms(auto)?.small ?? []);
     return this.#wide;
   }
 
@@ -341,28 +334,29 @@ export class ProgramPlans {
    * Bytes of the smallest plan that is known without looking further than the request did: of a large program, the smallest
    * of those that were made so far.
    */
-  leastKnownBytes(request: MemoryRequest): number {
+  leastKnownBytes(request: MemoryRequest = this.#tools.request.memory): number {
     const { chosen } = this.#restored ?? {};
-    const known = chosen && this.#cache?.bytes("least", asData(request), chosen.arenaBytes);
-    if (typeof known === "number") return known;
-    // what a plan from the cache was chosen from
-    if (this.#restored && !this.#base) this.#choose(this.#restored.request);
-    const isLooked = request.least || this.#lookedFurther || this.#made().stored.steps <= SMALL;
+    const kept = chosen && this.#cache?.bytes("least", memoryKey(request), chosen.arenaBytes);
+    if (typeof kept === "number") return kept;
+    // the plans that a plan from the cache was chosen from
+    if (this.#restored && !this.#common) this.#choose(this.#restored.request);
+    const isLooked = request.least || this.#lookedFurther || this.#commonPlans().stored.steps <= SMALL;
     const least = isLooked ? this.#smallest(request) : this.#leastKnown(request);
-    if (this.#isKept) this.#cache?.keepBytes("least", asData(request), least.arenaBytes);
+    if (this.#isKept) this.#cache?.keepBytes("least", memoryKey(request), least.arenaBytes);
     return least.arenaBytes;
   }
 
-  #leastKnown({ strategy = "auto", segments }: MemoryRequest): Candidate<Made> {
+  #leastKnown({ strategy: name, segments }: MemoryRequest): Candidate<PlannedProgram> {
+    const strategy = strategyNamed(name);
     const ofLoops = this.#loopForms(strategy)?.smallest(segments) ?? this.#loopRule(strategy, segments)?.leastKnown();
-    return ofLoops ?? this.#made().stored.leastKnown(strategy, segments);
+    return ofLoops ?? this.#commonPlans().stored.leastKnown(strategy, segments);
   }
 
   /** With loops that the planner may decide about: their forms. Strategies by name are about operations alone. */
-  #loopForms(strategy: StrategyName): LoopForms | null {
-    if (strategy !== "auto") return null;
+  #loopForms({ isFree }: Strategy): LoopForms | null {
+    if (!isFree) return null;
     if (this.#forms === undefined) {
-      const { merged, stored } = this.#made();
+      const { merged, stored } = this.#commonPlans();
       const groups = loopGroups(merged, this.#tools.costs);
       this.#forms = groups.length === 0 ? null : new LoopForms(merged, stored, groups, this.#tools);
     }
@@ -370,55 +364,64 @@ export class ProgramPlans {
   }
 
   /** A plan with its kernels bound to addresses. */
-  placed(chosen: Candidate<Made>, planMs: number, base = 0): ChosenProgram {
+  placed(chosen: Candidate<PlannedProgram>, planMs: number, base = 0): ChosenProgram {
     const { strategy, predictedMs, proof } = chosen;
     const about = { strategy, predictedMs, proof, storeAll: this.storeAllFigures, planCached: this.isCached(chosen) };
     return { ...placedProgram(chosen.result, planMs, base), ...about };
   }
 
-  /** What arguments, or results and what persists, take together: no plan is smaller. */
+  /** Bytes of the arguments, or of results and persistent values: no plan is smaller. */
   floorBytes(): number {
     return endsBytes(this.storeAll.result.plan.program);
   }
 
   /** The plans of one strategy, from everything stored to the smallest; loops are as they are stored unless it is `auto`. */
-  curve(strategy: StrategyName, points: number): ReturnType<PlanFamily<Made>["curve"]> {
-    return this.#loopForms(strategy)?.curve(points) ?? this.family(strategy).curve(points);
+  curve(name: StrategyName, points: number): ReturnType<PlanFamily<PlannedProgram>["curve"]> {
+    return this.#loopForms(strategyNamed(name))?.curve(points) ?? this.family(name).curve(points);
   }
 
   /** The plans of one strategy, loops as they are stored. */
-  family(strategy: StrategyName, segments: Level = "operation"): PlanFamily<Made> {
-    return this.#loopRule(strategy, segments) ?? this.#made().stored.family(strategy, segments);
+  family(name: StrategyName, segments?: Level): PlanFamily<PlannedProgram> {
+    return this.#family(strategyNamed(name), segments);
+  }
+
+  #family(strategy: Strategy, segments?: Level): PlanFamily<PlannedProgram> {
+    return this.#loopRule(strategy, segments) ?? this.#commonPlans().stored.family(strategy, segments);
   }
 
   /** The plans of a rule about loops; null for strategies about operations. */
-  #loopRule(strategy: StrategyName, segments: Level = "operation"): PlanFamily<Made> | null {
-    const key = `${strategy} of ${segments}s`;
-    const known = this.#rules.get(key);
-    if (known) return known;
+  #loopRule(strategy: Strategy, segments: Level = "operation"): PlanFamily<PlannedProgram> | null {
+    const key = familyKey(strategy, segments);
+    const earlier = this.#rules.get(key);
+    if (earlier) return earlier;
     const { costs, assembler } = this.#tools;
-    const { merged, storeAll } = this.#made();
-    const rungs = LoopRungs.of<Made>(
+    const { merged, storeAll } = this.#commonPlans();
+    const levels = LoopLevels.of<PlannedProgram>(
       [strategy, segments],
       () => loopGroups(merged, costs),
       () => storeAll,
       (scheduleOf) => {
         const graph = withSchedules(merged, scheduleOf, openCheckpoints(scheduleOf));
-        return candidateOf(assembler.make(graph, [assembler.fuse], UNREACHED), strategy, this.#tools);
+        const made = assembler.make(graph, [assembler.fuse], { budgetBytes: UNREACHED });
+        return candidateOf(made, strategy.name, this.#tools);
       },
     );
-    if (!rungs) return null;
-    const family = new PlanFamily(storeAll, rungs);
+    if (!levels) return null;
+    const family = new PlanFamily(storeAll, levels);
     this.#rules.set(key, family);
     return family;
   }
 }
 
-/** A traced graph, planned as asked. */
-export function assemble(graph: Graph, target: TargetDescription, options: AssembleOptions = {}): ChosenProgram {
+/** A traced graph, planned as asked; what is not asked for is as in `PLAIN_REQUEST`. */
+export function assemble(
+  source: SourceProgram,
+  target: TargetDescription,
+  request: Partial<PlanRequest> = {},
+  host: PlannerHost = NO_HOST,
+): ChosenProgram {
   const started = performance.now();
-  const plans = new ProgramPlans(graph, target, options);
-  const chosen = plans.choose(options.memory ?? {});
-  const base = options.baseFor?.(chosen.result.plan.height) ?? 0;
-  return plans.placed(chosen, performance.now() - started, base);
+  const plans = new ProgramPlans(source, target, { ...PLAIN_REQUEST, ...request }, host);
+  const chosen = plans.choose();
+  return plans.placed(chosen, performance.now() - started);
 }

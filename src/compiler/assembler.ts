@@ -17,17 +17,17 @@ import { planAsPlaced, planUnlimited } from "../plan/plan.ts";
 import type { Plan } from "../plan/problem.ts";
 import type { PlanStep, Program } from "../plan/program.ts";
 import { arenaSpace, type TargetDescription } from "../target/description.ts";
+import type { SourceProgram } from "./request.ts";
 
 /** Of the search for an order for one of many variants, in steps run. */
 const VARIANT_WORK = 1e5;
 
-export interface AssemblerOptions {
-  /** Parameter numbers whose storage may be overwritten, with the number of the result that replaces them or -1. */
-  readonly donated?: ReadonlyMap<number, number>;
-  /** Parameter numbers that stay in the arena between runs. */
-  readonly persistent?: ReadonlySet<number>;
-  /** Check the graph after every pass. */
-  readonly verify?: boolean;
+/** What may be done to make one variant of many. */
+export interface VariantOptions {
+  /** The order of the steps is changed only where the arena is larger than this as it is; default: always. */
+  readonly budgetBytes?: number;
+  /** Bodies of loops are variants too, on whose orders little is spent. */
+  readonly quick?: boolean;
 }
 
 function aliasStep(node: Node): PlanStep | null {
@@ -59,7 +59,7 @@ function kernelStep(node: Node, { kernel, values }: Lowered, pairs: Pairs): Plan
 }
 
 /** A graph after fusion with its plan; kernels are there, addresses are not yet bound to them. */
-export interface Made {
+export interface PlannedProgram {
   readonly graph: Graph;
   /** Before its steps were ordered. */
   readonly program: Program;
@@ -76,43 +76,42 @@ export class Assembler {
   readonly fuse: Pass;
   readonly leanFusions: readonly Pass[];
   readonly target: TargetDescription;
-  readonly #options: AssemblerOptions;
+  readonly #source: Omit<SourceProgram, "graph">;
+  readonly #validate: boolean;
   readonly #pairs = new Map<Kernel, Pairs>();
 
-  constructor(target: TargetDescription, options: AssemblerOptions) {
+  /** `source`: the program of which all graphs are variants. */
+  constructor(target: TargetDescription, source: Omit<SourceProgram, "graph">, validate = false) {
     this.lower = sharedLowering(target);
     this.fuse = fuseWithin(target.fusion);
     this.leanFusions = leanFusions(target.fusion);
     this.target = target;
-    this.#options = options;
+    this.#source = source;
+    this.#validate = validate;
     this.#unitOf = this.#newUnitOf(undefined);
     this.#quickUnitOf = this.#newUnitOf(VARIANT_WORK);
   }
 
-  /**
-   * `passes`: what is left to be done to `graph`. Its order is changed only if it is above `target` as it is. `quick`: the
-   * bodies of loops are variants too, on whose orders little is spent.
-   */
-  make(graph: Graph, passes: readonly Pass[], target = 0, quick = false): Made {
-    const { verify = false } = this.#options;
-    const optimised = runPasses(graph, passes, verify ? { verify } : {});
+  /** Plans a variant of the program; `passes` are still to be run on it. */
+  make(graph: Graph, passes: readonly Pass[], { budgetBytes = 0, quick = false }: VariantOptions = {}): PlannedProgram {
+    const optimised = runPasses(graph, passes, { verify: this.#validate });
     const { program, lowered, controls } = this.#program(optimised, quick);
-    const given = target > 0 ? planUnlimited(program, { keepOrder: true }) : null;
-    const orderWork = target > 0 ? VARIANT_WORK : undefined;
-    const plan = given && given.height <= target ? given : planUnlimited(program, { orderWork });
+    const given = budgetBytes > 0 ? planUnlimited(program, { keepOrder: true }) : null;
+    const orderWork = budgetBytes > 0 ? VARIANT_WORK : undefined;
+    const plan = given && given.height <= budgetBytes ? given : planUnlimited(program, { orderWork });
     const ordered: Graph = { ...optimised, nodes: plan.program.steps.map((step) => step.node) };
     return { graph: ordered, program, plan, lowered, controls };
   }
 
   /** The same for a graph whose nodes are in the order that was planned, with the places that were found for its buffers. */
-  remake(graph: Graph, placement: Pick<Plan, "offsets" | "strategy">): Made {
-    const made = this.#program(graph);
-    return { graph, ...made, plan: planAsPlaced(made.program, placement) };
+  remake(graph: Graph, placement: Pick<Plan, "offsets" | "strategy">): PlannedProgram {
+    const parts = this.#program(graph);
+    return { graph, ...parts, plan: planAsPlaced(parts.program, placement) };
   }
 
   /** The steps of a graph after fusion. */
-  #program(optimised: Graph, quick = false): Omit<Made, "graph" | "plan"> {
-    const { donated = [], persistent = [] } = this.#options;
+  #program(optimised: Graph, quick = false): Omit<PlannedProgram, "graph" | "plan"> {
+    const { donated = [], persistent = [] } = this.#source;
     const lowered = new Map<Node, Lowered>();
     const controls = new Map<Node, LoweredStep>();
     const steps = optimised.nodes.map((node) => {
@@ -169,10 +168,10 @@ export class Assembler {
   }
 
   #kernelStep(node: Node, lowered: Map<Node, Lowered>): PlanStep {
-    const made = this.lower(node);
-    lowered.set(node, made);
-    const pairs = this.#pairs.get(made.kernel) ?? inPlacePairs(made.kernel);
-    this.#pairs.set(made.kernel, pairs);
-    return kernelStep(node, made, pairs);
+    const kernel = this.lower(node);
+    lowered.set(node, kernel);
+    const pairs = this.#pairs.get(kernel.kernel) ?? inPlacePairs(kernel.kernel);
+    this.#pairs.set(kernel.kernel, pairs);
+    return kernelStep(node, kernel, pairs);
   }
 }

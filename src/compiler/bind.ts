@@ -6,11 +6,11 @@ import type { Value } from "../ir/graph.ts";
 import type { Plan } from "../plan/problem.ts";
 import type { CopyStep } from "../plan/program.ts";
 import { spaceOf } from "../plan/space.ts";
-import type { Made } from "./assembler.ts";
+import type { PlannedProgram } from "./assembler.ts";
 
 /** The program in an arena that starts at `base` of its memory. */
-export function placedProgram(made: Made, planMs: number, base: number): PlacedProgram {
-  const { graph, plan, lowered, controls } = made;
+export function placedProgram(planned: PlannedProgram, planMs: number, base: number): PlacedProgram {
+  const { graph, plan, lowered, controls } = planned;
   const places = new Places(plan, base);
   const bound = plan.program.steps.flatMap(
     (step, i): { readonly step: PlacedStep; readonly node: typeof step.node }[] => {
@@ -70,10 +70,10 @@ class Places {
 
   transfer({ kind, from, to }: CopyStep, queue: number): PlacedTransfer {
     const { program, problem, bufferOf } = this.#plan;
-    const known = this.#copies.get(to) ?? { copy: this.#copies.size, queue };
-    this.#copies.set(to, known);
+    const started = this.#copies.get(to) ?? { copy: this.#copies.size, queue };
+    this.#copies.set(to, started);
     const end = (value: Value) => ({ space: spaceOf(program, value), address: this.value(value) });
     const { bytes } = at(problem.buffers, bufferOf.get(to) ?? -1);
-    return { kernel: null, transfer: kind, ...known, from: end(from), to: end(to), bytes };
+    return { kernel: null, transfer: kind, ...started, from: end(from), to: end(to), bytes };
   }
 }

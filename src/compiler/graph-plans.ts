@@ -1,35 +1,37 @@
 /**
  * @file The plans of one graph, before fusion, under one way to fuse it: everything in it stored, and the families of plans
- * that compute some of it again, by strategy. Loops are as they are in the graph; the forms that differ in their loops are
+ * that recompute some of it, by strategy. Loops are as they are in the graph; the forms that differ in their loops are
  * loops/plans.ts.
  */
 import { at } from "../base/invariant.ts";
 import type { Graph } from "../ir/graph.ts";
 import type { Pass } from "../passes/pass.ts";
-import { planConflicts } from "../plan/budget/conflicts.ts";
-import { PlanFamily } from "../plan/budget/family.ts";
-import { replayGraph } from "../plan/budget/replay.ts";
 import {
   type Candidate,
   type FamilyOptions,
-  Front,
   LARGE_OPS,
-  Ladder,
   type Realise,
+  RuleLevels,
+  TargetLevels,
   UNREACHED,
-} from "../plan/budget/rungs.ts";
+} from "../plan/budget/budget-levels.ts";
+import { planConflicts } from "../plan/budget/conflicts.ts";
+import { PlanFamily } from "../plan/budget/family.ts";
+import { replayGraph } from "../plan/budget/replay.ts";
 import { type SlicedProgram, sliceProgram } from "../plan/budget/slices.ts";
-import { SolvedFamily } from "../plan/budget/solved-family.ts";
 import { planMs } from "../plan/cost/model.ts";
-import { planCalmly } from "../plan/plan.ts";
+import { planLowArea } from "../plan/plan.ts";
 import type { Realised } from "../plan/recompute/arena.ts";
 import type { Level } from "../plan/recompute/levels.ts";
-import type { IntegerSolver } from "../plan/recompute/optimal.ts";
 import type { Sequence } from "../plan/recompute/problem.ts";
-import { noSolver, STRATEGY, type StrategyName } from "../plan/recompute/strategies.ts";
-import type { Assembler, Made } from "./assembler.ts";
+import type { IntegerSolver } from "../plan/recompute/solver.ts";
+import type { Strategy } from "../plan/recompute/strategy.ts";
+import { SolvedFamily } from "../remat/solved-family.ts";
+import { noSolver } from "../remat/strategies.ts";
+import type { Assembler, PlannedProgram } from "./assembler.ts";
+import type { PlannerHost } from "./host.ts";
 import type { TargetCosts } from "./node-costs.ts";
-import { knownSolver } from "./solver.ts";
+import type { PlanRequest } from "./request.ts";
 
 /** Work of a plan of recomputation: about as long as fusing and placing the program takes. */
 const effortFor = (ops: number): number => Math.min(0.025, 8 / Math.max(1, ops));
@@ -38,40 +40,36 @@ const effortFor = (ops: number): number => Math.min(0.025, 8 / Math.max(1, ops))
 export interface PlanTools {
   readonly assembler: Assembler;
   readonly costs: TargetCosts;
-  readonly solver: IntegerSolver | undefined;
-  /** Is told of every plan that is made. */
-  readonly progress?: ((made: PlanProgress) => void) | undefined;
-}
-
-/** A plan that was made on the way to an answer. */
-export interface PlanProgress {
-  readonly strategy: string;
-  readonly arenaBytes: number;
-  readonly predictedMs: number;
+  readonly request: PlanRequest;
+  readonly host: PlannerHost;
 }
 
 /** A real plan with its numbers. */
-export function candidateOf(result: Made, strategy: string, { costs, progress }: PlanTools): Candidate<Made> {
+export function candidateOf(
+  result: PlannedProgram,
+  strategy: string,
+  { costs, request }: PlanTools,
+): Candidate<PlannedProgram> {
   const predictedMs = planMs(result.plan, costs);
-  progress?.({ strategy, arenaBytes: result.plan.height, predictedMs });
+  request.progress?.({ strategy, arenaBytes: result.plan.height, predictedMs });
   return { strategy, arenaBytes: result.plan.height, predictedMs, result };
 }
 
-const familyKey = (strategy: string, segments: Level): string => `${strategy} of ${segments}s`;
+export const familyKey = ({ name }: Strategy, segments: Level): string => `${name} of ${segments}s`;
 
 export class GraphPlans {
   /** Everything stored. */
-  readonly base: Candidate<Made>;
+  readonly base: Candidate<PlannedProgram>;
   readonly #graph: Graph;
   readonly #tools: PlanTools;
   readonly #fusion: Pass;
-  readonly #families = new Map<string, PlanFamily<Made>>();
-  /** By sequence and target: strategies have plans in common. */
-  readonly #realised = new Map<string, Realised<Candidate<Made>>>();
+  readonly #families = new Map<string, PlanFamily<PlannedProgram>>();
+  /** By sequence and budget: strategies have plans in common. */
+  readonly #realised = new Map<string, Realised<Candidate<PlannedProgram>>>();
   #sliced: SlicedProgram | undefined;
 
   /** `graph` is before fusion, `base` its plan after `fusion`. */
-  constructor(graph: Graph, base: Candidate<Made>, tools: PlanTools, fusion: Pass = tools.assembler.fuse) {
+  constructor(graph: Graph, base: Candidate<PlannedProgram>, tools: PlanTools, fusion: Pass = tools.assembler.fuse) {
     this.#graph = graph;
     this.base = base;
     this.#tools = tools;
@@ -80,8 +78,8 @@ export class GraphPlans {
 
   /** The same graph fused in another way: a variant, so little is spent on the order of its steps. */
   #fusedBy(fusion: Pass): GraphPlans {
-    const made = this.#tools.assembler.make(this.#graph, [fusion], UNREACHED, true);
-    return new GraphPlans(this.#graph, candidateOf(made, this.base.strategy, this.#tools), this.#tools, fusion);
+    const planned = this.#tools.assembler.make(this.#graph, [fusion], { budgetBytes: UNREACHED, quick: true });
+    return new GraphPlans(this.#graph, candidateOf(planned, this.base.strategy, this.#tools), this.#tools, fusion);
   }
 
   /** The same graph in smaller kernels. */
@@ -89,7 +87,7 @@ export class GraphPlans {
     return this.#tools.assembler.leanFusions.map((fusion) => this.#fusedBy(fusion));
   }
 
-  /** Whether something runs programs of its own. */
+  /** Whether the program has loops or branches. */
   get hasLoops(): boolean {
     return this.base.result.controls.size > 0;
   }
@@ -100,30 +98,31 @@ export class GraphPlans {
   }
 
   #slices(): SlicedProgram {
-    // The order with the lowest peak may hold much elsewhere, which replays would have to work around.
+    // The order with the lowest peak may hold much at other steps, where replays would need room.
     const { program, plan } = this.base.result;
-    this.#sliced ??= sliceProgram(this.#graph, planCalmly(program, plan), this.#tools.costs);
+    this.#sliced ??= sliceProgram(this.#graph, planLowArea(program, plan), this.#tools.costs);
     return this.#sliced;
   }
 
   /** The smallest plan of a strategy; of a large program the smallest of those that were made so far. */
-  leastKnown(strategy: StrategyName, segments: Level = "operation"): Candidate<Made> {
+  leastKnown(strategy: Strategy, segments: Level = "operation"): Candidate<PlannedProgram> {
     // to slice a large program just to find that no plan was made takes a fifth of its planning time
     if (this.steps > LARGE_OPS && !this.#families.has(familyKey(strategy, segments))) return this.base;
     return this.family(strategy, segments).leastKnown();
   }
 
   #solver(): IntegerSolver {
-    const solver = this.#tools.solver ?? knownSolver();
+    const { request, host } = this.#tools;
+    const solver = request.solver ?? host.findSolver();
     if (!solver) throw noSolver();
     return solver;
   }
 
   /** The plans of one strategy. */
-  family(strategy: StrategyName, segments: Level = "operation"): PlanFamily<Made> {
+  family(strategy: Strategy, segments: Level = "operation"): PlanFamily<PlannedProgram> {
     const key = familyKey(strategy, segments);
-    const known = this.#families.get(key);
-    if (known) return known;
+    const earlier = this.#families.get(key);
+    if (earlier) return earlier;
     const sliced = this.#slices();
     const { problem } = sliced;
     const options: FamilyOptions = {
@@ -131,37 +130,33 @@ export class GraphPlans {
       persistentBytes: sliced.persistentBytes,
       strategy,
       effort: effortFor(problem.ops.length),
-      level: segments,
+      segments,
     };
-    const realise: Realise<Made> = (sequence, target) => {
-      const made = this.#realise(sliced, sequence, target);
-      return { ...made, result: { ...made.result, strategy } };
+    const realise: Realise<PlannedProgram> = (sequence, target) => {
+      const realised = this.#realise(sliced, sequence, target);
+      return { ...realised, result: { ...realised.result, strategy: strategy.name } };
     };
-    const { aims, solver: needs, rules: names } = STRATEGY[strategy];
-    const rules = (names?.(problem.ops.length) ?? []).map((rule) => this.family(rule, segments));
-    const Rungs = aims ? Ladder : Front;
+    const { aims, solver: needs } = strategy;
+    const rules = (strategy.rules?.(problem.ops.length) ?? []).map((rule) => this.family(rule, segments));
+    const Levels = aims ? TargetLevels : RuleLevels;
     const family =
       needs === "required"
         ? new SolvedFamily(problem, this.base, realise, { ...options, solver: this.#solver(), others: rules })
-        : new PlanFamily(this.base, new Rungs(problem, this.base, realise, options), rules);
+        : new PlanFamily(this.base, new Levels(problem, this.base, realise, options), rules);
     this.#families.set(key, family);
     return family;
   }
 
-  #realise(sliced: SlicedProgram, sequence: Sequence, target: number): Realised<Candidate<Made>> {
-    const key = `${target}: ${sequence.join()}`;
-    const known = this.#realised.get(key);
-    if (known) return known;
+  #realise(sliced: SlicedProgram, sequence: Sequence, budgetBytes: number): Realised<Candidate<PlannedProgram>> {
+    const key = `${budgetBytes}: ${sequence.join()}`;
+    const earlier = this.#realised.get(key);
+    if (earlier) return earlier;
     const replayed = replayGraph(sliced, sequence);
-    const made = this.#tools.assembler.make(
-      replayed.graph,
-      [this.#fusion],
-      target,
-      this.#fusion !== this.#tools.assembler.fuse,
-    );
+    const quick = this.#fusion !== this.#tools.assembler.fuse;
+    const planned = this.#tools.assembler.make(replayed.graph, [this.#fusion], { budgetBytes, quick });
     const cost = sequence.reduce((sum, op) => sum + at(sliced.problem.ops, op).cost, 0);
-    const result = { ...candidateOf(made, this.base.strategy, this.#tools), cost };
-    const conflicts = planConflicts(made.plan, target, sliced, replayed);
+    const result = { ...candidateOf(planned, this.base.strategy, this.#tools), cost };
+    const conflicts = planConflicts(planned.plan, budgetBytes, sliced, replayed);
     const realised = { arenaBytes: result.arenaBytes, result, conflicts };
     this.#realised.set(key, realised);
     return realised;

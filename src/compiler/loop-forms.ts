@@ -1,6 +1,6 @@
 /**
- * @file The forms of a program with loops: what its loops hold (loops/plans.ts) together with what else is
- * computed again. A budget is answered by the fastest of
+ * @file The forms of a program with loops: the states that its loops hold (loops/plans.ts) together with the other
+ * values that are recomputed. A budget is answered by the fastest of
  *
  *   loops alone     as many states as fit, everything else stored
  *   both            a few fixed levels of the loops, the rest by the planner of recomputation
@@ -11,13 +11,13 @@ import { at } from "../base/invariant.ts";
 import type { Graph } from "../ir/graph.ts";
 import { type LoopChoice, type LoopGroup, withChoice } from "../loops/groups.ts";
 import { LoopPlans } from "../loops/plans.ts";
+import { type Candidate, UNREACHED } from "../plan/budget/budget-levels.ts";
 import { isFaster, isSmaller } from "../plan/budget/family.ts";
-import { type Candidate, UNREACHED } from "../plan/budget/rungs.ts";
 import type { Level } from "../plan/recompute/levels.ts";
-import type { Made } from "./assembler.ts";
+import { auto } from "../plan/recompute/strategies.ts";
+import type { PlannedProgram } from "./assembler.ts";
 import { candidateOf, GraphPlans, type PlanTools } from "./graph-plans.ts";
 
-const STRATEGY = "auto";
 /** Steps of a program of which more is searched. */
 export const SMALL = 64;
 /** The smallest plan takes at most so many times as long as the plan with a reasonable number of sweeps. */
@@ -26,7 +26,7 @@ export const PATIENCE = 4;
 export class LoopForms {
   readonly #graph: Graph;
   readonly #tools: PlanTools;
-  readonly #loops: LoopPlans<Made>;
+  readonly #loops: LoopPlans<PlannedProgram>;
   /** Forms that are combined with recomputation; the last one holds as few states as can be, whatever that takes. */
   readonly #forms: readonly (() => GraphPlans)[];
   readonly #tightest: () => GraphPlans;
@@ -42,25 +42,25 @@ export class LoopForms {
   }
 
   /** One of many variants: as with those of recomputation, little is spent on the order of its steps. */
-  #realise(choice: LoopChoice): Candidate<Made> {
+  #realise(choice: LoopChoice): Candidate<PlannedProgram> {
     const graph = withChoice(this.#graph, choice, this.#tools.costs);
     return candidateOf(
-      this.#tools.assembler.make(graph, [this.#tools.assembler.fuse], UNREACHED),
-      STRATEGY,
+      this.#tools.assembler.make(graph, [this.#tools.assembler.fuse], { budgetBytes: UNREACHED }),
+      auto.name,
       this.#tools,
     );
   }
 
-  /** Forms that need few bytes, for whoever looks further. */
+  /** Forms that need few bytes, for a wider search. */
   get small(): readonly (() => GraphPlans)[] {
     return [at(this.#forms, this.#forms.length - 1), this.#tightest];
   }
 
   #formAt(choice: LoopChoice): () => GraphPlans {
-    let made: GraphPlans | undefined;
+    let form: GraphPlans | undefined;
     return () => {
-      made ??= this.#newForm(choice);
-      return made;
+      form ??= this.#newForm(choice);
+      return form;
     };
   }
 
@@ -68,15 +68,15 @@ export class LoopForms {
     // A form of its own: slices are nodes of this very graph.
     const graph = withChoice(this.#graph, choice, this.#tools.costs);
     const base = candidateOf(
-      this.#tools.assembler.make(graph, [this.#tools.assembler.fuse], UNREACHED),
-      STRATEGY,
+      this.#tools.assembler.make(graph, [this.#tools.assembler.fuse], { budgetBytes: UNREACHED }),
+      auto.name,
       this.#tools,
     );
     return new GraphPlans(graph, base, this.#tools);
   }
 
   /** The fastest plan within a budget; null where none was found. */
-  within(budgetBytes: number, segments?: Level): Candidate<Made> | null {
+  within(budgetBytes: number, segments?: Level): Candidate<PlannedProgram> | null {
     let best = this.#loops.within(budgetBytes);
     for (const form of [...this.#forms, this.#tightest]) {
       const plans = form();
@@ -85,24 +85,24 @@ export class LoopForms {
       // All other plans of a family take longer than its first.
       const hopeless = best !== null && base.predictedMs >= best.predictedMs;
       if (!fits && hopeless) continue;
-      const found = fits ? base : plans.family(STRATEGY, segments).within(budgetBytes);
-      if (found && isFaster(found, best)) best = found;
+      const plan = fits ? base : plans.family(auto, segments).within(budgetBytes);
+      if (plan && isFaster(plan, best)) best = plan;
     }
     return best;
   }
 
   /** The smallest plan that does not run loops hundreds of times for the last few states. */
-  least(segments?: Level): Candidate<Made> {
+  least(segments?: Level): Candidate<PlannedProgram> {
     const few = at(this.#forms, this.#forms.length - 1)()
-      .family(STRATEGY, segments)
+      .family(auto, segments)
       .least();
     const alone = this.#loops.at(this.#loops.few);
     const [slow, small] = [Math.max(few.predictedMs, alone.predictedMs), isSmaller(alone, few) ? alone : few];
-    // What takes no longer and is smaller was found on another way.
+    // Another search may have a smaller plan that takes no longer.
     const other = this.underMs(slow, segments);
     let best = this.#fastestLike(other && isSmaller(other, small) ? other : small);
     // Searching below each plan in turn finds smaller ones; those beyond the time limit are left to explicit budgets.
-    for (let below: Candidate<Made> | null = best; below && below.predictedMs <= PATIENCE * slow; ) {
+    for (let below: Candidate<PlannedProgram> | null = best; below && below.predictedMs <= PATIENCE * slow; ) {
       best = below;
       below = this.within(best.arenaBytes - 1, segments);
     }
@@ -110,13 +110,13 @@ export class LoopForms {
   }
 
   /** Of a small plan's size, what takes the least time: another state may cost nothing where something else is larger. */
-  #fastestLike(small: Candidate<Made>): Candidate<Made> {
-    const found = this.#loops.within(small.arenaBytes);
-    return found && isFaster(found, small) ? found : small;
+  #fastestLike(small: Candidate<PlannedProgram>): Candidate<PlannedProgram> {
+    const plan = this.#loops.within(small.arenaBytes);
+    return plan && isFaster(plan, small) ? plan : small;
   }
 
   /** Plans from everything stored to the smallest, at budgets of equal ratios. */
-  curve(points: number): readonly { readonly budgetBytes: number; readonly plan: Candidate<Made> }[] {
+  curve(points: number): readonly { readonly budgetBytes: number; readonly plan: Candidate<PlannedProgram> }[] {
     const [most, least] = [this.#forms[0]?.().base.arenaBytes ?? 0, this.least().arenaBytes];
     const budgets = Array.from({ length: points }, (_, i) => Math.ceil(most * (least / most) ** (i / (points - 1))));
     return [...new Set(budgets)].flatMap((budgetBytes) => {
@@ -126,19 +126,19 @@ export class LoopForms {
   }
 
   /** The smallest plan there is, however long it takes. */
-  smallest(segments?: Level): Candidate<Made> {
-    return this.#tightest().family(STRATEGY, segments).least();
+  smallest(segments?: Level): Candidate<PlannedProgram> {
+    return this.#tightest().family(auto, segments).least();
   }
 
   /** The smallest plan that is predicted to take no more than so long. */
-  underMs(limitMs: number, segments?: Level): Candidate<Made> | null {
+  underMs(limitMs: number, segments?: Level): Candidate<PlannedProgram> | null {
     let best = this.#loops.underMs(limitMs);
     for (const form of this.#forms) {
       const plans = form();
       const { predictedMs } = plans.base;
       if (predictedMs > limitMs) continue;
-      const found = plans.family(STRATEGY, segments).slowedBy(limitMs / predictedMs);
-      if (best === null || isSmaller(found, best)) best = found;
+      const plan = plans.family(auto, segments).slowedBy(limitMs / predictedMs);
+      if (best === null || isSmaller(plan, best)) best = plan;
     }
     return best && this.#fastestLike(best);
   }

@@ -7,31 +7,35 @@
 import type { Value } from "../ir/graph.ts";
 import type { LoweredStep } from "../loops/lower/body.ts";
 import type { Lowered } from "../lower/lower.ts";
-import type { Candidate } from "../plan/budget/rungs.ts";
+import type { Candidate } from "../plan/budget/budget-levels.ts";
 import { idleValues, moveValues } from "../plan/move.ts";
 import { planUnlimited } from "../plan/plan.ts";
 import type { Plan } from "../plan/problem.ts";
 import type { PlanStep } from "../plan/program.ts";
-import type { Made } from "./assembler.ts";
+import type { PlannedProgram } from "./assembler.ts";
 import { candidateOf, type PlanTools } from "./graph-plans.ts";
 
 /** The plan within so many bytes of the device, with values moved to its other memory if need be; null where none is. */
-export function fitted(candidate: Candidate<Made>, limitBytes: number, tools: PlanTools): Candidate<Made> | null {
-  if (candidate.arenaBytes <= limitBytes) return candidate;
+export function fitted(
+  candidate: Candidate<PlannedProgram>,
+  budgetBytes: number,
+  tools: PlanTools,
+): Candidate<PlannedProgram> | null {
+  if (candidate.arenaBytes <= budgetBytes) return candidate;
   const { result, strategy } = candidate;
-  const plan = movedWithin(result.plan, limitBytes);
+  const plan = movedWithin(result.plan, budgetBytes);
   return plan && candidateOf(bound(result, plan, tools), `${strategy}, moved`, tools);
 }
 
 /** A plan with as few values moved as the rule finds. */
-function movedWithin({ program }: Plan, limitBytes: number): Plan | null {
+function movedWithin({ program }: Plan, budgetBytes: number): Plan | null {
   const [device, host] = program.spaces;
   if (!host) return null;
   const idle = [...idleValues(program)].sort((a, b) => b.bytes * b.idleSteps - a.bytes * a.idleSteps);
   const withMoved = (count: number): Plan | null => {
     const chosen = idle.slice(0, count).map(({ value }) => value);
     const plan = planUnlimited(moveValues(program, chosen, { device, host }), { keepOrder: true });
-    const fits = plan.height <= limitBytes && (plan.others[0]?.height ?? 0) <= host.capacity;
+    const fits = plan.height <= budgetBytes && (plan.others[0]?.height ?? 0) <= host.capacity;
     return fits ? plan : null;
   };
   let [tooFew, count] = [0, 1];
@@ -50,18 +54,18 @@ function movedWithin({ program }: Plan, limitBytes: number): Plan | null {
 }
 
 /** The kernels and loops of a program, for the steps of a plan in which some of their operands come back under other names. */
-function bound(made: Made, plan: Plan, { assembler }: PlanTools): Made {
-  const before = new Map(made.plan.program.steps.map((step) => [step.writes[0], step]));
+function bound(planned: PlannedProgram, plan: Plan, { assembler }: PlanTools): PlannedProgram {
+  const before = new Map(planned.plan.program.steps.map((step) => [step.writes[0], step]));
   const lowered = new Map<PlanStep["node"], Lowered>();
   const controls = new Map<PlanStep["node"], LoweredStep>();
   for (const { node, writes } of plan.program.steps) {
     const old = before.get(writes[0])?.node;
     if (!old) continue;
-    const unit = made.controls.get(old);
+    const unit = planned.controls.get(old);
     if (unit) controls.set(node, renamed(unit, old.inputs, node.inputs));
-    else if (made.lowered.has(old)) lowered.set(node, assembler.lower(node));
+    else if (planned.lowered.has(old)) lowered.set(node, assembler.lower(node));
   }
-  return { ...made, plan, lowered, controls };
+  return { ...planned, plan, lowered, controls };
 }
 
 function renamed(unit: LoweredStep, from: readonly Value[], to: readonly Value[]): LoweredStep {

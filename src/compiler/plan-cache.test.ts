@@ -3,12 +3,14 @@
  * nothing. The store is a map here; src/node/plan-store.test.ts is about files.
  */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type PlanInfo, type PlanningOptions, plan, plansOf } from "../api/plan.ts";
+import { testHost } from "../../tests/support/host.ts";
+import { type PlanInfo, plan, plansOf } from "../api/plan.ts";
+import type { PlanningOptions } from "../api/request.ts";
 import { ALL_PROGRAMS, type AnyProgram } from "../cli/programs/built-in.ts";
 import { print } from "../ir/print.ts";
 import { planJson } from "../plan/json.ts";
 import type { AnyFunction } from "../trace/function.ts";
-import { type PlanStore, providePlanStore } from "./plan-cache.ts";
+import type { PlanStore } from "./plan-cache.ts";
 
 class MapStore implements PlanStore {
   readonly planner: string;
@@ -32,14 +34,13 @@ class MapStore implements PlanStore {
 }
 
 let store: MapStore;
-let before: PlanStore | null;
 
 beforeEach(() => {
   store = new MapStore();
-  before = providePlanStore(store);
+  testHost.planStore = store;
 });
 afterEach(() => {
-  providePlanStore(before);
+  testHost.planStore = null;
 });
 
 function programNamed(name: string): AnyProgram {
@@ -95,7 +96,7 @@ describe("a plan from the cache", () => {
     const all: readonly PlanningOptions[] = [{}, { costs }, { strategy: "sqrt" }, { donate: [] }, { name: "other" }];
     for (const options of all) expect(planned("mlp", { memory: "min", ...options }).planCached).toBe(false);
     expect(store.texts.size).toBe(all.length);
-    providePlanStore(new MapStore("another"));
+    testHost.planStore = new MapStore("another");
     expect(planned("mlp", { memory: "min" }).planCached).toBe(false);
   });
 
@@ -110,12 +111,12 @@ describe("a plan from the cache", () => {
 
   it("tells the smallest budget that was known when it was made", () => {
     const smallest = (): number => {
-      const { plans, source } = plansOf(programNamed("mlp").step as AnyFunction, argumentsOf(programNamed("mlp")), {
+      const { plans } = plansOf(programNamed("mlp").step as AnyFunction, argumentsOf(programNamed("mlp")), {
         donate: [0],
         memory: "min",
       });
-      plans.choose(source.memory);
-      return plans.leastKnownBytes(source.memory);
+      plans.choose();
+      return plans.leastKnownBytes();
     };
     const first = smallest();
     expect(store.texts.size).toBe(2);
@@ -183,7 +184,7 @@ describe("what is not the plan of a program", () => {
     });
   }
 
-  it("changes nothing: a predicted time, which is worked out again", () => {
+  it("changes nothing: a predicted time, which is predicted again", () => {
     const right = textOf(planned("mlp", options));
     const again = withChanged(
       edited((kept) => {
@@ -212,9 +213,9 @@ describe("what is not the plan of a program", () => {
     const smallest = (): number => {
       const program = programNamed("mlp");
       const asked = { donate: [0], memory: "min" } as const;
-      const { plans, source } = plansOf(program.step as AnyFunction, argumentsOf(program), asked);
-      plans.choose(source.memory);
-      return plans.leastKnownBytes(source.memory);
+      const { plans } = plansOf(program.step as AnyFunction, argumentsOf(program), asked);
+      plans.choose();
+      return plans.leastKnownBytes();
     };
     const first = smallest();
     for (const [key, text] of store.texts) if (text.length < 20) store.texts.set(key, String(first + 1));

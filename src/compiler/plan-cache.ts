@@ -7,13 +7,13 @@
  *                                       │ yes                                                             │
  *                                       ╰──→ kernels, buffers, validator ─→ the same plan ←───────────────╯
  *
- * A value is believed in nothing that can be checked: kernels are lowered, buffers are assigned and times are predicted
+ * Everything in a value that can be checked is checked: kernels are lowered, buffers are assigned and times are predicted
  * again, the graph must be well-formed and have the parameters and results of the traced one, workspaces must be what kernels
  * need now, the arena must fit what was asked for, and the independent validator must find nothing. Otherwise the program is
  * planned as if nothing had been found. What cannot be checked without planning (that the graph computes what was traced, the
  * figures of the plan that stores everything, that nothing smaller was found) is the store's to answer for.
  *
- * Where values are kept is not known here: the core has no files. `tidemark/node` provides a store.
+ * Where values are kept is not known here: the core has no files. The host has the store (host.ts).
  */
 import type { Graph, Value } from "../ir/graph.ts";
 import type { AnyOp } from "../ir/op.ts";
@@ -21,12 +21,12 @@ import { graphKey, isPackable, type PackedGraph, packGraph, unpackGraph } from "
 import { sameType } from "../ir/type.ts";
 import { violations } from "../ir/verify.ts";
 import { allOps } from "../ops/all.ts";
-import type { Candidate } from "../plan/budget/rungs.ts";
+import type { Candidate } from "../plan/budget/budget-levels.ts";
 import { validate } from "../plan/validate.ts";
 import type { CostModel } from "../target/work.ts";
-import type { Made } from "./assembler.ts";
+import type { PlannedProgram } from "./assembler.ts";
 import { candidateOf, type PlanTools } from "./graph-plans.ts";
-import type { MemoryRequest } from "./memory-request.ts";
+import type { MemoryRequest } from "./request.ts";
 
 /** Texts by keys of any length; what is read was written whole, by a process that is trusted, or is not there. */
 export interface PlanStore {
@@ -36,8 +36,8 @@ export interface PlanStore {
   readonly leastMs: number;
   read(key: string): string | null;
   write(key: string, text: string): void;
-  /** Has a plan made and kept by a process of its own, whose memory is not this one's. It may fail without a word. */
-  makeElsewhere?(task: PlanTask): void;
+  /** Has a plan made and kept by another process, to save this one's memory. Where that fails the plan is not in the store. */
+  planInProcess?(task: PlanTask): void;
 }
 
 /** A plan that is asked for, as data. */
@@ -58,19 +58,10 @@ export interface PlanSettings {
   readonly persistent: readonly number[];
 }
 
-let store: PlanStore | null = null;
-
-/** Makes a store known; null: plans are not kept. Gives what was known before. */
-export function providePlanStore(provided: PlanStore | null): PlanStore | null {
-  const before = store;
-  store = provided;
-  return before;
-}
-
 /** The plan of a request, and what it was compared with. */
 export interface ChosenPlan {
-  readonly chosen: Candidate<Made>;
-  readonly storeAll: Pick<Candidate<Made>, "arenaBytes" | "predictedMs">;
+  readonly chosen: Candidate<PlannedProgram>;
+  readonly storeAll: Pick<Candidate<PlannedProgram>, "arenaBytes" | "predictedMs">;
 }
 
 interface KeptPlan {
@@ -91,7 +82,8 @@ export const OPS: ReadonlyMap<string, AnyOp> = new Map(allOps.map((op) => [op.na
 /** Changes when what is kept is read differently. */
 const FORMAT = 2;
 
-const scratchOf = ({ program }: Made["plan"]): KeptPlan["scratch"] => program.steps.map(({ scratch }) => scratch);
+const scratchOf = ({ program }: PlannedProgram["plan"]): KeptPlan["scratch"] =>
+  program.steps.map(({ scratch }) => scratch);
 
 /** The kept plans of one program. */
 export class PlanCache {
@@ -100,14 +92,14 @@ export class PlanCache {
   readonly #settings: PlanSettings;
   #program: string | undefined;
 
-  private constructor(found: PlanStore, graph: Graph, settings: PlanSettings) {
-    this.#store = found;
+  private constructor(store: PlanStore, graph: Graph, settings: PlanSettings) {
+    this.#store = store;
     this.#graph = graph;
     this.#settings = settings;
   }
 
   /** Null where nothing is kept. */
-  static of(graph: Graph, settings: PlanSettings): PlanCache | null {
+  static of(store: PlanStore | null, graph: Graph, settings: PlanSettings): PlanCache | null {
     return store && isPackable(graph, OPS) ? new PlanCache(store, graph, settings) : null;
   }
 
@@ -121,10 +113,10 @@ export class PlanCache {
     const text = this.#store.read(this.#key("plan", request));
     if (text === null) return null;
     try {
-      const found = this.#restored(JSON.parse(text) as KeptPlan, tools);
-      return found && found.chosen.arenaBytes <= most ? found : null;
+      const restored = this.#restored(JSON.parse(text) as KeptPlan, tools);
+      return restored && restored.chosen.arenaBytes <= most ? restored : null;
     } catch {
-      // whatever this is, it is not a plan of this program: it is planned again
+      // not a plan of this program: it is planned again
       return null;
     }
   }
@@ -146,14 +138,14 @@ export class PlanCache {
   }
 
   /** Whether plans can be made by another process. */
-  get hasElsewhere(): boolean {
-    return this.#store.makeElsewhere !== undefined;
+  get hasPlanProcess(): boolean {
+    return this.#store.planInProcess !== undefined;
   }
 
-  /** Has a plan made by another process; it is then found here, unless something went wrong. */
-  makeElsewhere(request: MemoryRequest, asked: unknown): void {
+  /** Has a plan made by another process; it is then in the store, unless something went wrong. */
+  planInProcess(request: MemoryRequest, asked: unknown): void {
     const task = { graph: packGraph(this.#graph), settings: this.#settings, request };
-    this.#store.makeElsewhere?.({ ...task, key: this.#key("plan", asked) });
+    this.#store.planInProcess?.({ ...task, key: this.#key("plan", asked) });
   }
 
   wants(ms: number): boolean {

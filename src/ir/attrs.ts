@@ -94,7 +94,7 @@ function attrHash(attr: Attr, seed: number): number {
 export function attrsKey(op: AnyOp, attrs: Attrs): string {
   const given = Object.keys(attrs);
   const usual = Object.keys(op.defaults as Attrs);
-  // most operations have none or one, and whoever makes nodes writes all of them
+  // most operations have none or one, and builders write all of them
   if (given.length === 0 && usual.length === 0) return "";
   const complete = usual.every((key) => key in attrs);
   const all = complete ? attrs : withDefaults(op, attrs);
@@ -105,7 +105,7 @@ export function attrsKey(op: AnyOp, attrs: Attrs): string {
   return text;
 }
 
-/** Like the text, but strings are always quoted, so that `"1"` and 1 differ whatever the text rules are. */
+/** Like the text, but strings are always quoted, so that `"1"` and 1 always differ. */
 function keyText(attr: Attr): string {
   if (typeof attr === "number") return numberText(attr);
   if (typeof attr === "string") return JSON.stringify(attr);
@@ -152,7 +152,7 @@ function schemaOf(op: AnyOp): Schema {
   return schema;
 }
 
-/** What is wrong with the attributes written for an operation, judged by its defaults and samples. */
+/** Problems of the attributes written for an operation, judged by its defaults and samples. */
 export function attrProblems(op: AnyOp, given: Attrs): readonly string[] {
   const { kinds, required } = schemaOf(op);
   const problems: string[] = [];

@@ -90,7 +90,7 @@ export class Build {
   /** Appends a finished node as it is. */
   append(node: Node): void {
     this.nodes.push(node);
-    // A node that was taken back and replaced is indexed again.
+    // A node that was removed and replaced is indexed again.
     this.#indexed = Math.min(this.#indexed, this.nodes.length - 1);
   }
 
@@ -107,7 +107,7 @@ export class Build {
     return { name: this.name, params: [...this.params], nodes: [...this.nodes], results };
   }
 
-  /** `inline` for a graph that nobody else has: its own values are taken over, and so are most of its nodes. */
+  /** `inline` for a graph without other users: its values and most of its nodes are reused. */
   absorb(graph: Graph, inputs: readonly Value[], where: string | undefined): readonly Value[] {
     const bound = new Map(graph.params.map((param, i) => [param, inputs[i] ?? param]));
     const resolve = (value: Value): Value => bound.get(value) ?? value;

@@ -1,6 +1,6 @@
 /**
- * @file What a loop or branch says of itself, so that no layer has to know which operation it is: what runs (`Control`), and how
- * inputs and results are wired to regions (`Wiring`).
+ * @file Descriptions of loops and branches, so that no layer has to know which operation one is: the regions that run
+ * (`Control`), and how inputs and results are wired to regions (`Wiring`).
  *
  *   while(c…, k…)   inputs   [carries, consts]
  *                   outputs  [carries, rows, count]
@@ -10,7 +10,7 @@
 import type { Graph, Node, Value } from "./graph.ts";
 import type { Attrs } from "./op.ts";
 
-/** A region that runs again and again, and what is bound to it. */
+/** A region that runs repeatedly, and the values bound to it. */
 export interface Loop {
   /** An input that says how many iterations there are, where that is not `length`. */
   readonly count: Value | null;
@@ -32,7 +32,7 @@ export interface Loop {
   readonly isBounded: boolean;
   /** From the last row to the first. */
   readonly reverse: boolean;
-  /** What it keeps of its states for its reverse. */
+  /** The states that it keeps for its reverse. */
   readonly recording: Recording | null;
 }
 
@@ -73,15 +73,15 @@ export interface Reversal {
   readonly checkpoints: number;
 }
 
-/** What runs: a loop, the reverse of one, or the region that the first input chooses. */
+/** A loop, the reverse of one, or a branch: the region that the first input chooses. */
 export type Control =
   | { readonly kind: "loop"; readonly loop: Loop }
   | { readonly kind: "reversal"; readonly reversal: Reversal }
   | { readonly kind: "branch" };
 
 /**
- * Values that are treated alike. *fixed* ones are always there; a *carry* is handed on to the next run under the same number;
- * of a *row* one is read in each run, a *const* is the same in all; a *result* is only given out.
+ * Values with one role. *fixed* ones are always present; a *carry* is passed to the next run under the same number; of a stack
+ * one *row* is read in each run, a *const* is the same in all; a *result* is only returned.
  */
 export interface Group {
   readonly kind: "fixed" | "carry" | "row" | "const" | "result";
@@ -95,13 +95,13 @@ export interface Wiring {
   readonly inputs: readonly Group[];
   readonly outputs: readonly Group[];
   readonly regions: readonly { readonly params: readonly Group[]; readonly results: readonly Group[] }[];
-  /** Regions run many times: what they compute from constants alone is worth computing before. */
+  /** Regions run many times: values that they compute only from constants are worth hoisting. */
   readonly repeats: boolean;
   /** Attributes that speak of inputs by number, as they are once these have other numbers. */
   readonly forgets: Attrs;
 }
 
-/** One value that is always there: the number of a row, a count, what a test says. */
+/** One value that is always present: the number of a row, a count, the result of a test. */
 export const ONE: Group = { kind: "fixed", size: 1 };
 
 const controlOf = (node: Node): Control | null => {

@@ -1,7 +1,6 @@
 /**
- * @file The reference meaning of a graph: every operation by its own `evaluate`, in doubles, one after the other. It is
- * what passes, derivatives and targets are compared with, so it is kept too simple to be wrong and shares nothing with
- * them. Floats are not rounded unless asked for: the result is then closer to the exact one than any target's.
+ * @file The reference meaning of a graph: every operation by its own `evaluate`, in doubles, one after the other. Passes,
+ * derivatives and targets are compared with it, so it is kept simple and shares no code with them. Floats are not rounded unless asked for: the result is then closer to the exact one than any target's.
  */
 
 import { TidemarkError } from "../base/errors.ts";

@@ -1,6 +1,6 @@
 /**
- * @file Facts about single operations that passes draw conclusions from. Each is optional: an operation that does not state a
- * fact is one that nothing is concluded about.
+ * @file Facts about single operations that passes draw conclusions from. Each is optional: passes draw no conclusions about an
+ * operation without facts.
  */
 import type { Node, Value } from "./graph.ts";
 import type { Attrs } from "./op.ts";
@@ -26,7 +26,7 @@ export interface OpFacts<A> {
   readonly isNegation?: true;
   /** The second input where the first is true, else the third. */
   readonly isSelection?: true;
-  /** If this operand is `value`, so is the result, whatever finite number the other operand is, and unless it is one of these. */
+  /** If this operand is `value`, so is the result for every finite value of the other operand except these. */
   readonly absorbs?: readonly { readonly operand: 0 | 1; readonly value: number; readonly unless: readonly number[] }[];
   /** The attributes of a product some of whose factors are zero: for each input a line through its last two axes, or []. */
   withZeroFactors?(attrs: A, lines: readonly (readonly number[])[]): A;
@@ -41,7 +41,7 @@ export interface Application {
   readonly attrs: Attrs;
 }
 
-/** What reads the window that a change overwrites, and what puts a window that was read into a later version. */
+/** The node that reads the window that a change overwrites, and the one that restores it in a later version. */
 export interface ChangeRule<A> {
   read(node: Node, attrs: A): Application;
   restore(node: Node, after: Value, window: Value): Application;

@@ -1,7 +1,7 @@
 /**
  * @file The graph: typed SSA with regions. Nodes are in execution order; a value is defined once, by a parameter or by a
  * node; a node's `op` is the OpDef itself, so there is no registry. Regions are closed: a region's nodes see only its
- * own parameters, and the node's inputs are what they are bound to.
+ * own parameters, which are bound to the node's inputs.
  */
 import { invariant } from "../base/invariant.ts";
 import type { AnyOp, Attrs } from "./op.ts";

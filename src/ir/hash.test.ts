@@ -1,6 +1,6 @@
 /** @file Structural identity: what counts and what does not. */
 import { describe, expect, test } from "vitest";
-import { randomGraph } from "../../tests/helpers/random-graph.ts";
+import { randomGraph } from "../../tests/support/random-graph.ts";
 import { allOps } from "../ops/all.ts";
 import { hashGraph, hashText, sameGraph, structuralKey } from "./hash.ts";
 import { parse } from "./parse.ts";

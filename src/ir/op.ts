@@ -1,6 +1,6 @@
 /**
- * @file What an operation is: one declaration with everything about it that does not depend on a target. No layer asks
- * an operation for its name; whatever a layer needs to know is a field here, and every field is mandatory.
+ * @file Operations: one declaration with everything about an operation that does not depend on a target. No layer asks an
+ * operation for its name; every fact that a layer needs is a field here, and every field is mandatory.
  */
 
 import type { Expr, Index } from "../kernel/expr.ts";
@@ -126,7 +126,7 @@ export interface ContractShape {
   readonly k: number;
   /** Length of the runs of k along which both sides read memory in even strides; divides k. Default: all of k. */
   readonly run?: number;
-  /** What n and k count, when each is a product of several extents: their factors, outermost first. */
+  /** The factors of n and k, outermost first, if each is a product of several extents. */
   readonly columns?: readonly number[];
   readonly depths?: readonly number[];
   /** Of a convolution, if it moves by one. */
@@ -201,13 +201,13 @@ export type Lowering<A> =
   /** Regions that run several times or not at all: programs within the program, never part of a kernel. */
   | {
       readonly kind: "control";
-      /** What runs, and what is bound to it. */
+      /** The regions that run, and the values bound to them. */
       control(node: Node): Control;
       /** How inputs and results are wired to regions; null where the planner decided about that and passes may not. */
       wiring(node: Node): Wiring | null;
       /** How often each region runs, where that is known; otherwise it shows in the cost alone. */
       runs?(attrs: A): readonly number[];
-      /** Bytes that are copied beside what regions do. */
+      /** Bytes that are copied in addition to the work of regions. */
       copied?(attrs: A, inputs: readonly TensorType[]): number;
     };
 
@@ -264,7 +264,7 @@ export interface OpDef<A = NoAttrs> {
    * and bools, and of floats what IEEE 754 rounds correctly. Such an operation on constants is a constant (`fold`).
    */
   readonly exactInDouble?: true;
-  /** What passes may conclude from it. */
+  /** Facts that passes may use. */
   readonly facts?: OpFacts<A>;
   /** The region that computes exactly the results from the inputs: the pass `inline` puts it in the node's place. */
   readonly inlines?: number;

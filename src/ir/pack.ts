@@ -1,9 +1,9 @@
 /**
- * @file A graph as plain data, for caches: everything that the graph says, metadata included, and nothing about the process
- * it was made in. Unlike the text (print.ts) it is not for people and keeps what the text leaves out: parts, source lines,
+ * @file A graph as plain data, for caches: all its content, metadata included, independent of the process that built
+ * it. Unlike the text (print.ts) it is not for people and keeps what the text leaves out: parts, source lines,
  * which values came first, and which nodes have the same region object.
  *
- *   values   numbered by their ids, so that whoever breaks ties by ids breaks them alike in the copy
+ *   values   numbered by their ids, so that ties broken by ids are broken alike in the copy
  *   graphs   the outermost one last; a region that several nodes share is there once
  *   nodes    [op, attrs, inputs, outputs, regions, phase, replay, where, scope], words by their number
  *

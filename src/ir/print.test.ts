@@ -1,7 +1,7 @@
 /** @file The canonical text: names, columns, attributes, phases, regions, notes; and that reading it gives the graph back. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { randomGraph } from "../../tests/helpers/random-graph.ts";
+import { randomGraph } from "../../tests/support/random-graph.ts";
 import { allOps } from "../ops/all.ts";
 import { broadcast } from "../ops/broadcast.ts";
 import { call } from "../ops/control.ts";

@@ -42,7 +42,7 @@ export interface FuncSyntax {
   readonly results: readonly Token[];
 }
 
-/** Levels of functions and lists; whoever goes through a graph does so by recursion. */
+/** Most levels of functions and lists: graphs are traversed by recursion. */
 const DEEPEST = 100;
 
 class Reader {
@@ -103,7 +103,7 @@ class Reader {
     return this.next();
   }
 
-  /** Reads what is inside of something else of its kind. */
+  /** Reads a nested element, one level deeper. */
   inside<T>(read: () => T): T {
     if (this.#depth === DEEPEST) this.refuse(this.peek(), `more than ${DEEPEST} levels inside of each other`);
     this.#depth++;
@@ -114,7 +114,7 @@ class Reader {
     }
   }
 
-  /** Drops what is left of a line. */
+  /** Drops the rest of a line. */
   skipLine(line: number): void {
     while (this.peek().kind !== "end" && this.peek().line <= line) this.next();
   }
@@ -185,7 +185,7 @@ function readReplay(reader: Reader): number {
   return Number(reader.next().text);
 }
 
-/** Addresses are the planner's business: they are allowed and skipped. */
+/** Addresses are output of the planner: they are allowed and skipped. */
 function skipPlace(reader: Reader): void {
   const { line } = reader.peek();
   if (!reader.isPunct("@")) return;

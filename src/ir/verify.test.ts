@@ -1,6 +1,6 @@
 /** @file Every way to break a graph, one by one and together. */
 import { describe, expect, test } from "vitest";
-import { randomGraph } from "../../tests/helpers/random-graph.ts";
+import { randomGraph } from "../../tests/support/random-graph.ts";
 import { call } from "../ops/control.ts";
 import { add, neg } from "../ops/elementwise.ts";
 import { Build } from "./build.ts";

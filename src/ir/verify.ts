@@ -1,5 +1,5 @@
 /**
- * @file What makes a graph well-formed, checked from nothing: every value is defined once and before its use, every
+ * @file Checks that a graph is well-formed, without prior assumptions: every value is defined once and before its use, every
  * type is what the operation infers, attributes are plain data, regions are closed. It shares no code with the builder
  * and the parser beyond the shape rules themselves, and it returns every violation, not the first.
  */

@@ -1,7 +1,7 @@
 /** @file Users, producers, orders and rewriting. */
 import { describe, expect, test } from "vitest";
-import { Random } from "../../tests/helpers/random.ts";
-import { randomGraph } from "../../tests/helpers/random-graph.ts";
+import { Random } from "../../tests/support/random.ts";
+import { randomGraph } from "../../tests/support/random-graph.ts";
 import { allOps } from "../ops/all.ts";
 import { neg } from "../ops/elementwise.ts";
 import { tanh } from "../ops/math.ts";

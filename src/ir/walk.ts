@@ -1,5 +1,5 @@
 /**
- * @file Ways through a graph, and rewriting one into another. Graphs are immutable: a rewrite walks the old nodes in
+ * @file Traversals of a graph, and rewriting one into another. Graphs are immutable: a rewrite walks the old nodes in
  * order and builds the new list beside it, with a map from old values to new ones.
  *
  *   old   a ── p = tanh(a) ── q = tanh(a) ── r = add(p, q)
@@ -125,7 +125,7 @@ export class Rewrite {
     for (const param of graph.params) this.build.params.push(param);
   }
 
-  /** What a value of the old graph is in the new one. */
+  /** The value of the new graph for one of the old graph. */
   value(old: Value): Value {
     return this.#now.get(old) ?? old;
   }
@@ -137,7 +137,7 @@ export class Rewrite {
     if (old !== now) this.#now.set(old, now);
   }
 
-  /** An old node that reads the new graph; the node itself when its inputs are what they were. */
+  /** An old node that reads the new graph; the node itself if its inputs are unchanged. */
   current(node: Node): Node {
     for (const input of node.inputs) {
       if (this.#now.has(input)) return { ...node, inputs: node.inputs.map((old) => this.value(old)) };

@@ -5,7 +5,7 @@
  *
  *   for i < 32: for j < 128: y[128 i + j] = max(x[128 i + j], 0)   →   for c < 4096: y[c] = max(x[c], 0)
  *
- * Only loops over results are merged, never reduce counters: which element a loop turn computes is not observable,
+ * Only loops over results are merged, never reduce counters: which iteration computes an element is not observable,
  * the order of a sum is.
  */
 import type { Expr, Index, LoopVar } from "./expr.ts";

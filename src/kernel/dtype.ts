@@ -1,6 +1,6 @@
 /**
- * @file Element types, one row each. A tensor's elements have a *storage type* (`DType`): what memory holds. Expressions
- * are computed in a *compute type* (`ScalarType`): what registers hold. A load converts the first to the second, a store
+ * @file Element types, one row each. A tensor's elements have a *storage type* (`DType`), used in memory. Expressions
+ * are computed in a *compute type* (`ScalarType`), used in registers. A load converts the first to the second, a store
  * back. Sums and products of a storage type are added up in its *accumulation type*.
  *
  *   memory      f32  f64  i32  bool (a byte, 0 or 1)
@@ -14,16 +14,16 @@ import { InternalError } from "../base/invariant.ts";
 
 export type Kind = "float" | "integer" | "bool";
 
-/** What expressions are computed in. */
+/** Types that expressions are computed in. */
 export type ScalarType = "f32" | "f64" | "i32" | "i64" | "bool";
 
-/** The floats among them: what mathematical functions have coefficients for. */
+/** The floats among them, for which mathematical functions have coefficients. */
 export type FloatScalar = "f32" | "f64";
 
 /** Those that memory holds as well: a sum may be stored, and workspace consists of them. */
 export type Accumulator = Exclude<ScalarType, "i64">;
 
-/** Those that are multiplied: what products are added up in. */
+/** Types in which products are multiplied and added. */
 export type ProductType = Exclude<Accumulator, "bool">;
 
 /** Elements on the host, as they are in memory. */
@@ -53,7 +53,7 @@ export interface ElementType {
   readonly plain: boolean;
   /** The number of this type that a number converts to. */
   round(x: number): number;
-  /** What an exact sum or difference of whole numbers becomes: integers wrap around, others are left as they are. */
+  /** Wraps an exact sum or difference of whole numbers: integers wrap around, others are unchanged. */
   wrap(x: number): number;
   readonly array: ArrayMaker;
   readonly encoding: Encoding | null;
@@ -166,7 +166,7 @@ export function isIndexType(dtype: DType | ScalarType): dtype is typeof INDEX_TY
   return dtype === INDEX_TYPE;
 }
 
-/** What a target has stored where `exact` is the exact result: integers wrapped, rounded to the compute type, then to the type. */
+/** The stored number for an exact result: integers wrapped, rounded to the compute type, then to the storage type. */
 export function storedNumber(dtype: DType, exact: number): number {
   const { compute, round, wrap } = typeOf(dtype);
   return round(typeOf(storable(compute)).round(wrap(exact)));

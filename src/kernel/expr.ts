@@ -1,5 +1,5 @@
 /**
- * @file The scalar language: what one element of a kernel's result is. Target-neutral; a target gives text or bytes to
+ * @file The scalar language: an expression for one element of a kernel's result. Target-neutral; a target gives text or bytes to
  * each `ScalarFn` and to nothing else. Transcendental functions are not here: `math.ts` writes them in these, so that
  * every target computes the same bits.
  *
@@ -136,7 +136,7 @@ function valuesIn(index: Index): readonly Expr[] {
   });
 }
 
-/** What an expression is computed from: arguments, and the values in its indices and bounds. */
+/** The operands of an expression: arguments, and the values in its indices and bounds. */
 export function operandsOf(expr: Expr): readonly Expr[] {
   switch (expr.kind) {
     case "load":

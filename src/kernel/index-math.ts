@@ -46,6 +46,7 @@ export function varIndex(v: LoopVar): Index {
   return v.extent === 1 ? ZERO : make([{ atom: v, coef: 1 }], 0);
 }
 
+/** Numbers for expressions, in the order of first use. */
 let nextValueId = 0;
 const valueIds = new WeakMap<Expr, number>();
 

@@ -1,21 +1,21 @@
 /**
- * @file Evaluates expressions. A DAG is compiled once into a flat list of steps over numbered slots, children first, so
- * that every distinct object is worked out once per element and shared objects stay shared:
+ * @file Evaluates expressions. A DAG is compiled once into a flat list of steps over numbered registers, children first,
+ * so that every distinct object is computed once per element and shared objects stay shared:
  *
- *   exp(x) · exp(x)      slot 0  load x
- *                        slot 1… the steps of exp
- *                        slot 9  mul 8 8
+ *   exp(x) · exp(x)      r0      load x
+ *                        r1…     the steps of exp
+ *                        r9      mul r8 r8
  *
  * Numbers live in a Float64Array, which holds every f32, f64, i32 and bool exactly; i64 values in a BigInt64Array, which
- * also wraps them. The two sides of a guard are lists of their own, run only when chosen: what is first needed inside a
- * side is unknown outside of it and is compiled again there.
+ * also wraps them. The two sides of a guard are separate lists, run only when chosen: a value first computed inside a
+ * side is not available outside of it and is compiled again there.
  */
 import { at, invariant } from "../base/invariant.ts";
 import { type DType, elementReader, isBig, type TypedArray, typeOf } from "./dtype.ts";
 import type { Expr, Index } from "./expr.ts";
 import { bigFn, bitcast, converter, numberFn, type Scalar } from "./interpret-scalar.ts";
 
-/** What expressions refer to. Counters are known by name; `acc` is what `acc` expressions stand for. */
+/** The values that expressions refer to: counters by name, operands, and the accumulator. */
 export interface Environment {
   readonly buffers: readonly TypedArray[];
   /** Storage types of the operands that are stored to. */
@@ -39,21 +39,21 @@ export function counterCell(env: Environment, name: string): { value: number } {
 
 type Step = () => void;
 
-/** The steps of one list, and the slots of what is known while it runs. */
+/** The steps of one list, and the registers of expressions that are computed in it. */
 interface Block {
   readonly steps: Step[];
-  readonly known: Map<Expr, number>;
+  readonly computed: Map<Expr, number>;
   readonly outer: Block | null;
 }
 
 /** Compiled expressions. `run` evaluates them for the present counters; then `value` and `address` read results. */
 export class Program {
   readonly #env: Environment;
-  readonly #top: Block = { steps: [], known: new Map(), outer: null };
-  // Room for slots is found after all roots are compiled, before the first run.
+  readonly #top: Block = { steps: [], computed: new Map(), outer: null };
+  // Registers are allocated after all roots are compiled, before the first run.
   #numbers: Float64Array = new Float64Array(0);
   #bigs: BigInt64Array = new BigInt64Array(0);
-  #slots = 0;
+  #registers = 0;
 
   constructor(env: Environment) {
     this.#env = env;
@@ -61,15 +61,15 @@ export class Program {
 
   /** Compiles an expression; returns a reader of its value after `run`. */
   value(expr: Expr): () => Scalar {
-    const slot = this.#compile(expr, this.#top);
-    return isBig(expr.dtype) ? () => this.#bigs[slot] as bigint : () => this.#numbers[slot] as number;
+    const register = this.#compile(expr, this.#top);
+    return isBig(expr.dtype) ? () => this.#bigs[register] as bigint : () => this.#numbers[register] as number;
   }
 
   /** As `value`, for types that are numbers. */
   number(expr: Expr): () => number {
     invariant(!isBig(expr.dtype), () => "an i64 is not a number");
-    const slot = this.#compile(expr, this.#top);
-    return () => this.#numbers[slot] as number;
+    const register = this.#compile(expr, this.#top);
+    return () => this.#numbers[register] as number;
   }
 
   /** Compiles an index; the reader works it out from the counters and the run-time values of the last `run`. */
@@ -78,38 +78,38 @@ export class Program {
   }
 
   run(): void {
-    if (this.#numbers.length < this.#slots) {
-      this.#numbers = new Float64Array(this.#slots);
-      this.#bigs = new BigInt64Array(this.#slots);
+    if (this.#numbers.length < this.#registers) {
+      this.#numbers = new Float64Array(this.#registers);
+      this.#bigs = new BigInt64Array(this.#registers);
     }
     runSteps(this.#top.steps);
   }
 
   #compile(expr: Expr, block: Block): number {
     for (let b: Block | null = block; b; b = b.outer) {
-      const slot = b.known.get(expr);
-      if (slot !== undefined) return slot;
+      const register = b.computed.get(expr);
+      if (register !== undefined) return register;
     }
-    const slot = expr.kind === "call" ? this.#call(expr, block) : this.#leaf(expr, block);
-    block.known.set(expr, slot);
-    return slot;
+    const register = expr.kind === "call" ? this.#call(expr, block) : this.#leaf(expr, block);
+    block.computed.set(expr, register);
+    return register;
   }
 
   #emitNumber(block: Block, compute: () => number): number {
-    const slot = this.#slots++;
+    const register = this.#registers++;
     block.steps.push(() => {
-      this.#numbers[slot] = compute();
+      this.#numbers[register] = compute();
     });
-    return slot;
+    return register;
   }
 
   #emit(block: Block, dtype: Expr["dtype"], compute: () => Scalar): number {
     if (!isBig(dtype)) return this.#emitNumber(block, compute as () => number);
-    const slot = this.#slots++;
+    const register = this.#registers++;
     block.steps.push(() => {
-      this.#bigs[slot] = compute() as bigint;
+      this.#bigs[register] = compute() as bigint;
     });
-    return slot;
+    return register;
   }
 
   #leaf(expr: Exclude<Expr, { kind: "call" }>, block: Block): number {
@@ -162,9 +162,9 @@ export class Program {
   #guard(expr: Extract<Expr, { kind: "guard" }>, block: Block): number {
     const bounds = expr.bounds.map(({ index, lo, hi }) => ({ index: this.#index(index, block), lo, hi }));
     const side = (root: Expr): { readonly steps: readonly Step[]; readonly slot: number } => {
-      const inner: Block = { steps: [], known: new Map(), outer: block };
-      const slot = this.#compile(root, inner);
-      return { steps: inner.steps, slot };
+      const inner: Block = { steps: [], computed: new Map(), outer: block };
+      const register = this.#compile(root, inner);
+      return { steps: inner.steps, slot: register };
     };
     const then = side(expr.then);
     const otherwise = side(expr.otherwise);
@@ -178,11 +178,11 @@ export class Program {
 
   #call(expr: Extract<Expr, { kind: "call" }>, block: Block): number {
     const { fn, dtype } = expr;
-    const slots = expr.args.map((arg) => this.#compile(arg, block));
-    const [a = 0, b = 0, c = 0] = slots;
+    const registers = expr.args.map((arg) => this.#compile(arg, block));
+    const [a = 0, b = 0, c = 0] = registers;
     const from = at(expr.args, 0).dtype;
-    const read = (slot: number, type: Expr["dtype"]): Scalar =>
-      (isBig(type) ? this.#bigs[slot] : this.#numbers[slot]) as Scalar;
+    const read = (register: number, type: Expr["dtype"]): Scalar =>
+      (isBig(type) ? this.#bigs[register] : this.#numbers[register]) as Scalar;
     switch (fn) {
       case "pick":
         return this.#emit(block, dtype, () => read((this.#numbers[a] as number) !== 0 ? b : c, dtype));
@@ -219,8 +219,8 @@ export class Program {
         return () => coef * cell.value;
       }
       if (atom.kind === "value") {
-        const slot = this.#compile(atom.expr, block);
-        return () => coef * (this.#numbers[slot] as number);
+        const register = this.#compile(atom.expr, block);
+        return () => coef * (this.#numbers[register] as number);
       }
       const of = this.#index(atom.of, block);
       const { by } = atom;

@@ -1,7 +1,7 @@
 /**
  * @file The error function, odd and with erf ∞ = 1.
  *
- * f32: x + x·P(x²) for |x| < 1.1875, else 1 - Q(|x|)⁻⁸, both minimax fits of ours: the eighth root makes the steep
+ * f32: x + x·P(x²) for |x| < 1.1875, else 1 - Q(|x|)⁻⁸, both minimax fits: the eighth root makes the steep
  * tail 1 - erf a function that a short polynomial follows, and the eightfold error counts only in proportion to the tail.
  *
  * f64: the pieces and coefficients of fdlibm (s_erf.c, 1993):

@@ -2,7 +2,7 @@
  * @file exp, expm1 and what is made of them: sigmoid, tanh.
  *
  * x = n·ln 2 + r with |r| ≤ ½ ln 2 (Cody and Waite, 1980: ln 2 in two parts, the first so short that n·part is exact),
- * eˣ = 2ⁿ·eʳ, and eʳ = 1 + r + r²·P(r). P is a minimax fit (Remez exchange) of ours.
+ * eˣ = 2ⁿ·eʳ, and eʳ = 1 + r + r²·P(r). P is a minimax fit (Remez exchange).
  */
 import type { FloatScalar } from "./dtype.ts";
 import type { Expr } from "./expr.ts";
@@ -13,7 +13,7 @@ interface ExpTable {
   readonly ln2: readonly [number, number];
   /** (eʳ - 1 - r) / r². */
   readonly p: readonly number[];
-  /** Arguments beyond which exp is 0 or infinite whatever the rounding. */
+  /** Arguments beyond which exp is 0 or infinite in every rounding. */
   readonly lo: number;
   readonly hi: number;
   /** Below this expm1 rounds to -1. */

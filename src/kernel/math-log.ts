@@ -6,7 +6,7 @@
  *   log m = log (1+s)/(1-s) = 2s + s·R(z) = f - ½f² + s·(½f² + R(z)),   R(z) = ⅔z + ⅖z² + …
  *
  * in which the large part f is exact (fdlibm, e_log.c, 1993). The coefficients of R are published ones for f64 and a fit
- * of ours for f32.
+ * made for f32.
  */
 import type { FloatScalar } from "./dtype.ts";
 import { constant, type Expr } from "./expr.ts";

@@ -5,7 +5,7 @@
  *   |x| = m·2^e,  s = (m-1)/(m+1),  log₂ m = ⅔/ln 2 · s·(3 + s² + s⁴·L(s²))
  *
  * Every value is kept as high + low, the high part having half a significand, so that products of high parts are exact
- * without a fused multiply-add. L is a minimax fit of ours.
+ * without a fused multiply-add. L is a minimax fit.
  */
 import { type FloatScalar, isBig } from "./dtype.ts";
 import { constant, type Expr } from "./expr.ts";

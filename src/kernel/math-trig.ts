@@ -11,7 +11,7 @@
  * In f32 beyond 5e4 a few numbers lie closer to a multiple of π/2 than the parts reach: the absolute error stays below
  * 2^-23 up to 1e5. Further out accuracy fades and is gone at 2^22 (2^51), but results stay in range; sin ∞ is NaN.
  *
- * The polynomials: for f64 those of fdlibm (k_sin.c, k_cos.c, 1993), for f32 minimax fits of ours.
+ * The polynomials: for f64 those of fdlibm (k_sin.c, k_cos.c, 1993), for f32 minimax fits.
  */
 import { at } from "../base/invariant.ts";
 import { type FloatScalar, isBig, laneBytes } from "./dtype.ts";
@@ -85,7 +85,7 @@ function circlePoint(r: Expr): { readonly sin: Expr; readonly cos: Expr } {
   const sin = add(r, mul(mul(r, z), polynomial(z, table.sin)));
   const half = mul(z, 0.5);
   const w = sub(1, half);
-  // What rounding took from 1 - z/2 is put back into the small part.
+  // The rounding error of 1 - z/2 is added to the small part.
   const lost = sub(sub(1, w), half);
   const cos = add(w, add(lost, mul(mul(z, z), polynomial(z, table.cos))));
   return { sin, cos };

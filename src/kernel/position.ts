@@ -1,7 +1,7 @@
 /**
- * @file A place in a tensor, as a multi-index or as a row-major element number, whichever was given; the other is worked
- * out only when asked for. Elementwise operations hand a position on untouched and a reshape keeps its element number,
- * so a chain of them reads memory straight through with no division.
+ * @file A position in a tensor, as a multi-index or as a row-major element number; the other form is computed on demand.
+ * Elementwise operations pass a position on unchanged and a reshape keeps its element number, so a chain of them reads
+ * memory contiguously without divisions.
  */
 import type { Index } from "./expr.ts";
 import { linearIndex, splitIndex } from "./index-math.ts";

@@ -1,6 +1,6 @@
 /**
  * @file Counter-based random numbers: element i of a random tensor is a function of the key and i alone, so it is the
- * same whatever the order, the vector width or the number of threads, and it can be computed again instead of kept.
+ * same for every order, vector width and number of threads, and it can be recomputed instead of kept.
  *
  * Threefry-2x32 with 20 rounds (Salmon et al., Parallel random numbers: as easy as 1, 2, 3, SC 2011):
  *

@@ -1,7 +1,6 @@
 /**
- * @file What a value is after it was stored, in the scalar language. A value that is fused away never reaches memory, and
- * yet has the bits that it would have come back with: rounded to its storage type. So it does not matter to a result what
- * was fused.
+ * @file Rounding to a storage type, in the scalar language. A value that is fused away never reaches memory, and yet has the
+ * bits that a store and a load would give it. So fusion does not change results.
  */
 import { InternalError } from "../base/invariant.ts";
 import type { DType } from "./dtype.ts";

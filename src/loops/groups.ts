@@ -43,7 +43,7 @@ export interface RowSelection {
   readonly price: number;
   /** Of one iteration. */
   readonly bytes: number;
-  readonly againMs: number;
+  readonly recomputeMs: number;
 }
 
 /**
@@ -120,13 +120,13 @@ const cutPairs = new WeakMap<Node, Map<string, { readonly from: LoopPair; readon
 
 /** The pair with the rows chosen at a price; cached, so that its bodies are planned only once. */
 function cutOnce(from: LoopPair, price: number, costs: NodeCosts): LoopPair {
-  const own = cutPairs.get(from.backward) ?? new Map();
-  cutPairs.set(from.backward, own);
+  const cutsOfPair = cutPairs.get(from.backward) ?? new Map();
+  cutPairs.set(from.backward, cutsOfPair);
   const key = `${price} of ${costs.key}`;
-  const found = own.get(key);
-  if (found?.from.stacks.every((stack: Value, n: number) => stack === from.stacks[n])) return found.pair;
+  const cached = cutsOfPair.get(key);
+  if (cached?.from.stacks.every((stack: Value, n: number) => stack === from.stacks[n])) return cached.pair;
   const pair = cutPair(from, cutAt(from, price, costs));
-  own.set(key, { from, pair });
+  cutsOfPair.set(key, { from, pair });
   return pair;
 }
 
@@ -135,15 +135,15 @@ function cutOnce(from: LoopPair, price: number, costs: NodeCosts): LoopPair {
  * all rows. A selection that recomputes everything and is no smaller than a state has no advantage over states.
  */
 function rowSelections({ pair, runs }: LoopSite, allMs: number, costs: NodeCosts): readonly RowSelection[] {
-  const found: RowSelection[] = [{ price: 0, bytes: pair.tapeBytes, againMs: 0 }];
+  const selections: RowSelection[] = [{ price: 0, bytes: pair.tapeBytes, recomputeMs: 0 }];
   for (const price of PRICES) {
     const { rows, again } = cutAt(pair, price, costs);
     const bytes = rows.reduce((sum, { type }) => sum + byteLength(type), 0);
     const ms = again.reduce((sum, node) => sum + recomputeMs(node, costs), 0) * runs * pair.length;
     if (bytes >= pair.stateBytes && ms >= allMs * (1 - 1e-9)) continue;
-    if (bytes < (found.at(-1) as RowSelection).bytes) found.push({ price, bytes, againMs: ms });
+    if (bytes < (selections.at(-1) as RowSelection).bytes) selections.push({ price, bytes, recomputeMs: ms });
   }
-  return found;
+  return selections;
 }
 
 /** The groups of loops whose form the planner chooses, largest stacks first. */
@@ -157,17 +157,17 @@ export function loopGroups(graph: Graph, costs: NodeCosts): readonly LoopGroup[]
       if (!isFreeOpen(loop)) return 0;
       const { pair, runs } = loop;
       const key = openKey(loop);
-      const known = groups.get(key);
+      const earlier = groups.get(key);
       const { step } = pair.reversal;
       groups.set(key, {
         key,
         isOpen: true,
         tapes: false,
-        count: (known?.count ?? 0) + 1,
+        count: (earlier?.count ?? 0) + 1,
         length: MOST_OPEN + 1,
         stateBytes: pair.stateBytes,
-        rows: [{ price: 0, bytes: 0, againMs: 0 }],
-        stepMs: (known?.stepMs ?? 0) + runs * msOfNodes(step.nodes),
+        rows: [{ price: 0, bytes: 0, recomputeMs: 0 }],
+        stepMs: (earlier?.stepMs ?? 0) + runs * msOfNodes(step.nodes),
         tapesMs: 0,
       });
       return DEFAULT_CHECKPOINTS;
@@ -176,22 +176,27 @@ export function loopGroups(graph: Graph, costs: NodeCosts): readonly LoopGroup[]
   rewindLoops(graph, decide, (loop) => {
     const { pair, runs, step } = loop;
     const { length, stateBytes } = pair;
-    const sum = (a: RowSelection, b: RowSelection): RowSelection => ({ ...a, againMs: a.againMs + b.againMs });
+    const sum = (a: RowSelection, b: RowSelection): RowSelection => ({
+      ...a,
+      recomputeMs: a.recomputeMs + b.recomputeMs,
+    });
     const key = keyOf(loop);
-    const known = groups.get(key);
+    const previous = groups.get(key);
     const { body } = pair.forwardParts;
     const again = runs * length * msOfNodes(nodesFor(body, rowsOf(pair.forwardParts, pair.stacks)));
-    const own = rowSelections(loop, again, costs);
+    const selections = rowSelections(loop, again, costs);
     groups.set(key, {
       key,
       isOpen: false,
       tapes: canTape(pair),
-      count: (known?.count ?? 0) + 1,
+      count: (previous?.count ?? 0) + 1,
       length,
       stateBytes,
-      rows: known ? known.rows.map((rows, n) => sum(rows, at(own, Math.min(n, own.length - 1)))) : own,
-      stepMs: (known?.stepMs ?? 0) + runs * msOfNodes(step.nodes),
-      tapesMs: (known?.tapesMs ?? 0) + again,
+      rows: previous
+        ? previous.rows.map((rows, n) => sum(rows, at(selections, Math.min(n, selections.length - 1))))
+        : selections,
+      stepMs: (previous?.stepMs ?? 0) + runs * msOfNodes(step.nodes),
+      tapesMs: (previous?.tapesMs ?? 0) + again,
     });
   });
   const bytes = ({ count, length, rows }: LoopGroup): number => count * length * at(rows, 0).bytes;

@@ -42,11 +42,11 @@ function optionOf(
   const { isOpen, count, length, stateBytes, stepMs, tapesMs } = group;
   const form = { checkpoints, taped, price: rows.price };
   const share = taped / Math.max(1, length);
-  const kept = count * taped * rows.bytes;
-  if (taped === length) return { form, ms: rows.againMs, bytes: kept };
+  const rowBytes = count * taped * rows.bytes;
+  if (taped === length) return { form, ms: rows.recomputeMs, bytes: rowBytes };
   const advances = isOpen ? openAdvances(checkpoints) : binomialSchedule(length, checkpoints, taped).advances;
-  const bytes = count * (checkpoints + 1) * stateBytes + kept;
-  return { form, ms: advances * stepMs + (1 - share) * tapesMs + share * rows.againMs, bytes };
+  const bytes = count * (checkpoints + 1) * stateBytes + rowBytes;
+  return { form, ms: advances * stepMs + (1 - share) * tapesMs + share * rows.recomputeMs, bytes };
 }
 
 /** The bytes and time of a group in some form. */
@@ -72,7 +72,7 @@ function allOptions(group: LoopGroup): readonly ReversalOption[] {
   const shares = tapes ? Array.from({ length: SHARES }, (_, n) => Math.floor((length * n) / SHARES)) : [0];
   const options = [...new Set(shares)].flatMap((taped) =>
     checkpointNumbers(group, length - taped).flatMap((checkpoints) =>
-      (taped === 0 ? rows.slice(0, 1) : rows).map((own) => optionOf(group, { checkpoints, taped }, own)),
+      (taped === 0 ? rows.slice(0, 1) : rows).map((selection) => optionOf(group, { checkpoints, taped }, selection)),
     ),
   );
   if (isOpen) return options;
@@ -87,18 +87,18 @@ export const slope = (fewer: ReversalOption, more: ReversalOption): number =>
 /** The options that are best at some price, from few to many bytes: slopes decrease. */
 export function optionsOf(group: LoopGroup): readonly ReversalOption[] {
   const sorted = [...allOptions(group)].sort((a, b) => a.bytes - b.bytes || a.ms - b.ms);
-  const kept: ReversalOption[] = [];
+  const hull: ReversalOption[] = [];
   for (const option of sorted) {
-    const fastest = kept.at(-1);
+    const fastest = hull.at(-1);
     if (fastest && option.ms >= fastest.ms) continue;
-    for (let n = kept.length; n > 1; n = kept.length) {
-      const [before, last] = [at(kept, n - 2), at(kept, n - 1)];
+    for (let n = hull.length; n > 1; n = hull.length) {
+      const [before, last] = [at(hull, n - 2), at(hull, n - 1)];
       if (slope(before, last) > slope(last, option)) break;
-      kept.pop();
+      hull.pop();
     }
-    kept.push(option);
+    hull.push(option);
   }
-  return kept;
+  return hull;
 }
 
 /** The mixtures between two options, in steps of one state or one iteration; the last step is the second option. */

@@ -10,13 +10,13 @@
  *                                              largest stacks last, by one state or one iteration's rows a step
  * ```
  *
- * This is one descending sequence of choices, one rung per step; the real plans along it (plan/budget/stairs.ts) decide
+ * This is one descending sequence of choices, one level per step; the real plans along it (plan/budget/pareto-front.ts) decide
  * which one a budget gets, so that more bytes never cost time.
  */
 import { at } from "../base/invariant.ts";
+import type { Candidate } from "../plan/budget/budget-levels.ts";
 import { isSmaller } from "../plan/budget/family.ts";
-import type { Candidate } from "../plan/budget/rungs.ts";
-import { Stairs } from "../plan/budget/stairs.ts";
+import { ParetoFront } from "../plan/budget/pareto-front.ts";
 import type { LoopChoice, LoopForm, LoopGroup } from "./groups.ts";
 import { fewest, mixturesBetween, optionFor, optionsOf, type ReversalOption, slope } from "./options.ts";
 
@@ -30,7 +30,7 @@ type Picks = readonly number[];
 
 /** Picks from everything stacked to the fewest states, one for each price. */
 function levelsOf(options: readonly (readonly ReversalOption[])[]): readonly Picks[] {
-  const prices = options.flatMap((own) => own.slice(1).map((option, i) => slope(at(own, i), option)));
+  const prices = options.flatMap((ofGroup) => ofGroup.slice(1).map((option, i) => slope(at(ofGroup, i), option)));
   const sorted = [...new Set(prices)].sort((a, b) => a - b);
   const every = Math.max(1, Math.ceil(sorted.length / LEVELS));
   const some = sorted.filter((_, i) => i % every === every - 1 || i === sorted.length - 1);
@@ -55,11 +55,11 @@ interface DescentStep {
 
 /** The Pareto-optimal steps by estimate, from many bytes to few. */
 function paretoSteps(steps: readonly DescentStep[]): readonly DescentStep[] {
-  const kept: DescentStep[] = [];
+  const front: DescentStep[] = [];
   for (const step of [...steps].sort((a, b) => a.bytes - b.bytes || a.ms - b.ms)) {
-    if (step.ms < (kept.at(-1)?.ms ?? Number.POSITIVE_INFINITY)) kept.push(step);
+    if (step.ms < (front.at(-1)?.ms ?? Number.POSITIVE_INFINITY)) front.push(step);
   }
-  return kept.reverse();
+  return front.reverse();
 }
 
 /** The choice made of the groups' forms; groups that keep all their rows are absent. */
@@ -76,7 +76,7 @@ export class LoopPlans<R> {
   readonly #picks: readonly Picks[];
   readonly #realise: (choice: LoopChoice) => Candidate<R>;
   readonly #made = new Map<string, Candidate<R>>();
-  #stairs: Stairs<R> | undefined;
+  #front: ParetoFront<R> | undefined;
 
   constructor(groups: readonly LoopGroup[], realise: (choice: LoopChoice) => Candidate<R>) {
     this.#groups = groups;
@@ -92,9 +92,9 @@ export class LoopPlans<R> {
 
   at(choice: LoopChoice): Candidate<R> {
     const key = textOf(choice);
-    const made = this.#made.get(key) ?? this.#realise(choice);
-    this.#made.set(key, made);
-    return made;
+    const candidate = this.#made.get(key) ?? this.#realise(choice);
+    this.#made.set(key, candidate);
+    return candidate;
   }
 
   /** The fewest states with a bounded number of sweeps (options.ts). */
@@ -106,17 +106,22 @@ export class LoopPlans<R> {
   within(budgetBytes: number): Candidate<R> | null {
     const top = this.at(at(this.levels, 0));
     if (top.arenaBytes <= budgetBytes) return top;
-    this.#stairs ??= this.#descent(top);
-    return this.#stairs.within(budgetBytes);
+    this.#front ??= this.#descent(top);
+    return this.#front.within(budgetBytes);
   }
 
-  /** The descent from everything stacked to the fewest states, one rung per step. */
-  #descent(top: Candidate<R>): Stairs<R> {
+  /** The descent from everything stacked to the fewest states, one level per step. */
+  #descent(top: Candidate<R>): ParetoFront<R> {
     const steps = paretoSteps(this.#steps());
-    const climb = (rung: number): readonly Candidate<R>[] => [
-      this.at(choiceOf(this.#groups, at(steps, rung - 1).forms)),
+    const plansAt = (level: number): readonly Candidate<R>[] => [
+      this.at(choiceOf(this.#groups, at(steps, level - 1).forms)),
     ];
-    return new Stairs(top, { count: steps.length, aims: false, targetOf: () => Number.POSITIVE_INFINITY, climb });
+    return new ParetoFront(top, {
+      count: steps.length,
+      aims: false,
+      targetOf: () => Number.POSITIVE_INFINITY,
+      plansAt,
+    });
   }
 
   #steps(): readonly DescentStep[] {
@@ -139,8 +144,8 @@ export class LoopPlans<R> {
     const count = Math.min(STEPS, part.steps);
     return Array.from({ length: count }, (_, i) => {
       const form = part.at(Math.floor((part.steps * i) / count));
-      const own = optionFor(group, form);
-      return { forms: this.#formsAt(picks).with(g, form), bytes: bytes + own.bytes, ms: ms + own.ms };
+      const option = optionFor(group, form);
+      return { forms: this.#formsAt(picks).with(g, form), bytes: bytes + option.bytes, ms: ms + option.ms };
     });
   }
 
@@ -159,9 +164,9 @@ export class LoopPlans<R> {
       for (let i = pick; i > 0; i--) {
         const part = mixturesBetween(group, at(options, i - 1), at(options, i));
         const isFast = (n: number): boolean => this.at(this.#with(forms, g, part.at(n))).predictedMs <= limitMs;
-        const least = firstWhere(part.steps, isFast);
-        forms[g] = part.at(least);
-        if (least > 0) break;
+        const firstFast = firstWhere(part.steps, isFast);
+        forms[g] = part.at(firstFast);
+        if (firstFast > 0) break;
       }
     }
     const [plain, narrowed] = [this.at(at(this.levels, level)), this.at(choiceOf(this.#groups, forms))];

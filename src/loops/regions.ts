@@ -63,10 +63,10 @@ export function inputsOf({ forwardParts, backwardParts, stacks, states }: LoopPa
   const isRead = (param: Value): boolean => read.has(param);
   const { body: back, carries: adjoints, xs: backXs, consts: backConsts } = backwardParts;
   const firstBack = 1 + adjoints.length;
-  const made = new Set(
+  const produced = new Set(
     stacks.flatMap((stack) => backXs.flatMap((x, i) => (x === stack ? [back.params[firstBack + i]] : []))),
   );
-  const isGiven = (param: Value): boolean => !made.has(param);
+  const isGiven = (param: Value): boolean => !produced.has(param);
   return {
     rows: new SharedInputs().add(xs, body.params, first, isRead).add(backXs, back.params, firstBack, isGiven),
     consts: new SharedInputs()

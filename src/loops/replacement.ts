@@ -27,10 +27,10 @@ const bodiesByGraph = new WeakMap<
 /** The forward body without the stacks' rows, and with these rows as its last results. */
 function bodiesOf({ forwardParts, stacks }: LoopPair): { readonly lean: Graph; readonly full: Graph } {
   const { body, carries, ys } = forwardParts;
-  const found = bodiesByGraph.get(body);
-  if (found?.stacks.length === stacks.length && found.stacks.every((stack, n) => stack === stacks[n])) return found;
-  const own = ys.flatMap((y, n) => (stacks.includes(y) ? [] : [at(body.results, carries.length + n)]));
-  const results = [...body.results.slice(0, carries.length), ...own];
+  const cached = bodiesByGraph.get(body);
+  if (cached?.stacks.length === stacks.length && cached.stacks.every((stack, n) => stack === stacks[n])) return cached;
+  const otherRows = ys.flatMap((y, n) => (stacks.includes(y) ? [] : [at(body.results, carries.length + n)]));
+  const results = [...body.results.slice(0, carries.length), ...otherRows];
   const lean = dce.run({ ...body, results });
   const full = { ...body, name: `${body.name}_full`, results: [...results, ...rowsOf(forwardParts, stacks)] };
   bodiesByGraph.set(body, { stacks, lean, full });
@@ -63,8 +63,8 @@ function constantFor(node: Node, attrs: FullAttrs): Node {
 function distinctAdjoints({ backward, backwardParts }: LoopPair, producer: ReadonlyMap<Value, Node>) {
   const constants: Node[] = [];
   const adjoints = backwardParts.carries.map((value, i, all) => {
-    const made = producer.get(value);
-    const number = made?.op.facts?.constant?.(made.attrs);
+    const producerNode = producer.get(value);
+    const number = producerNode?.op.facts?.constant?.(producerNode.attrs);
     if (number === undefined || all.indexOf(value) === i) return value;
     const constant = constantFor(backward, { ...value.type, value: number });
     constants.push(constant);
@@ -180,12 +180,12 @@ function recorded(
       ? []
       : rowsOf(pair.forwardParts, stacks).map((row, n) => newValue(stackType(row.type, taped), at(stacks, n).name));
   // The number of iterations of a while is its last result.
-  const own = plain.outputs.length - (isOnline ? 1 : 0);
+  const ownOutputs = plain.outputs.length - (isOnline ? 1 : 0);
   const loop: Node = {
     ...plain,
     op: record as AnyOp,
     attrs: recordAttrs as Attrs,
-    outputs: [...plain.outputs.slice(0, own), ...tapes, ...store, ...plain.outputs.slice(own)],
+    outputs: [...plain.outputs.slice(0, ownOutputs), ...tapes, ...store, ...plain.outputs.slice(ownOutputs)],
     regions: taped === 0 ? plain.regions : [...plain.regions, bodiesOf(pair).full],
   };
   const counter = backwardParts.count ? [] : [constantFor(backward, { ...INDEX, value: length })];

@@ -70,9 +70,9 @@ const regionsByReverse = new WeakMap<Node, { readonly stacks: readonly Value[]; 
 /** The regions, which do not depend on the number of states; cached so that each is planned only once. */
 function regionsOfPair(pair: LoopPair): ReverseRegions {
   const { backward, stacks } = pair;
-  const found = regionsByReverse.get(backward);
-  if (found?.stacks.length === stacks.length && found.stacks.every((stack, n) => stack === stacks[n])) {
-    return found.parts;
+  const cached = regionsByReverse.get(backward);
+  if (cached?.stacks.length === stacks.length && cached.stacks.every((stack, n) => stack === stacks[n])) {
+    return cached.parts;
   }
   const inputs = inputsOf(pair);
   const regions = { step: stepOf(pair, inputs), back: backOf(pair, inputs), tail: tailOf(pair, inputs) };
@@ -97,29 +97,29 @@ export function rewindLoops(
   };
   const replaced = new Map<Node, readonly Node[]>();
   const producer = producersOf(graph);
-  for (const found of findPairs(graph)) {
-    const loop = { pair: found, runs, depth };
+  for (const candidate of findPairs(graph)) {
+    const loop = { pair: candidate, runs, depth };
     const treated = decide.counted(loop);
     if (!treated) continue;
     const { pair, schedule } = treated;
     if (!schedule) {
-      replaced.set(found.forward, [pair.forward]);
-      replaced.set(found.backward, [pair.backward]);
+      replaced.set(candidate.forward, [pair.forward]);
+      replaced.set(candidate.backward, [pair.backward]);
       continue;
     }
     const parts = regionsOfPair(pair);
     seen({ ...loop, ...parts.regions });
     const { forward, backward } = replacementOf(pair, schedule, parts, producer);
-    replaced.set(found.forward, [forward]);
-    replaced.set(found.backward, backward);
+    replaced.set(candidate.forward, [forward]);
+    replaced.set(candidate.backward, backward);
   }
   for (const pair of findOpenPairs(graph)) {
     const checkpoints = decide.open({ pair, runs, depth });
     if (checkpoints === 0) continue;
     const { forward, backward } = pair;
-    const made = forward && recordOpen(graph, forward, pair, checkpoints);
-    if (made && forward) replaced.set(forward, [made.forward]);
-    replaced.set(backward, [made ? made.backward : withCheckpoints(backward, checkpoints)]);
+    const replacement = forward && recordOpen(graph, forward, pair, checkpoints);
+    if (replacement && forward) replaced.set(forward, [replacement.forward]);
+    replaced.set(backward, [replacement ? replacement.backward : withCheckpoints(backward, checkpoints)]);
   }
   const nodes = graph.nodes.flatMap((node) => replaced.get(node) ?? [node]).map(within);
   const same = nodes.length === graph.nodes.length && nodes.every((node, i) => node === graph.nodes[i]);

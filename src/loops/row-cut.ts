@@ -56,7 +56,7 @@ function availableValues({ forwardParts, backwardParts, stacks }: LoopPair): Rea
 export function rowCut(pair: LoopPair, pricePerByte: number, msOfNode: (node: Node) => number): RowCut {
   const { body } = pair.forwardParts;
   const producer = producersOf(body);
-  const given = availableValues(pair);
+  const available = availableValues(pair);
   const [SOURCE, SINK] = [0, 1];
   const flow = new Flow(2, Number.POSITIVE_INFINITY);
   const needed = new Map<Value, number>();
@@ -68,7 +68,7 @@ export function rowCut(pair: LoopPair, pricePerByte: number, msOfNode: (node: No
   };
   const keeping = (value: Value): number => pricePerByte * pair.length * byteLength(value.type);
   for (const row of new Set(rowsOf(pair.forwardParts, pair.stacks))) {
-    if (!given.has(row)) flow.addEdge(SOURCE, need(row), Number.POSITIVE_INFINITY);
+    if (!available.has(row)) flow.addEdge(SOURCE, need(row), Number.POSITIVE_INFINITY);
   }
   for (const node of [...body.nodes].reverse()) {
     const wanted = node.outputs.filter((value) => needed.has(value));
@@ -78,7 +78,7 @@ export function rowCut(pair: LoopPair, pricePerByte: number, msOfNode: (node: No
     flow.addEdge(id, SINK, pair.length * msOfNode(node));
     for (const value of wanted) flow.addEdge(need(value), id, keeping(value));
     for (const value of new Set(node.inputs)) {
-      if (!given.has(value)) flow.addEdge(id, need(value), Number.POSITIVE_INFINITY);
+      if (!available.has(value)) flow.addEdge(id, need(value), Number.POSITIVE_INFINITY);
     }
   }
   // Carries have no producer in the body.

@@ -26,21 +26,21 @@ const useful = (length: number, checkpoints: number): number => Math.max(1, Math
  */
 export function binomialSchedule(length: number, checkpoints: number, taped = 0): LoopSchedule {
   const early = length - taped;
-  const held = useful(early, checkpoints);
-  const advances = Math.max(0, leastAdvances(early, held) - Math.max(0, early - 1));
-  return { checkpoints: held, split: "binomial", every: 0, advances, taped };
+  const states = useful(early, checkpoints);
+  const advances = Math.max(0, leastAdvances(early, states) - Math.max(0, early - 1));
+  return { checkpoints: states, split: "binomial", every: 0, advances, taped };
 }
 
 /** Iterations from the first checkpoint, the first sweep included, if each part is halved. */
-function halving(length: number, checkpoints: number, known: Map<string, number>): number {
+function halving(length: number, checkpoints: number, cache: Map<string, number>): number {
   if (length <= 1) return 0;
   if (checkpoints === 1) return (length * (length - 1)) / 2;
   const key = `${length},${checkpoints}`;
-  const found = known.get(key);
-  if (found !== undefined) return found;
+  const cached = cache.get(key);
+  if (cached !== undefined) return cached;
   const half = length >> 1;
-  const iterations = half + halving(length - half, checkpoints - 1, known) + halving(half, checkpoints, known);
-  known.set(key, iterations);
+  const iterations = half + halving(length - half, checkpoints - 1, cache) + halving(half, checkpoints, cache);
+  cache.set(key, iterations);
   return iterations;
 }
 

@@ -9,9 +9,9 @@
  * Loops whose reversal the user named stay unchanged. Loops without a bound select states online under every rule.
  */
 
-import type { Candidate, Rungs } from "../plan/budget/rungs.ts";
+import type { BudgetLevels, Candidate } from "../plan/budget/budget-levels.ts";
 import type { Level } from "../plan/recompute/levels.ts";
-import type { StrategyName } from "../plan/recompute/strategies.ts";
+import type { Strategy } from "../plan/recompute/strategy.ts";
 import { type LoopGroup, MOST_OPEN } from "./groups.ts";
 import { fewest } from "./options.ts";
 import { binomialSchedule, type LoopSchedule, periodicSchedule } from "./schedules.ts";
@@ -20,7 +20,7 @@ import { binomialSchedule, type LoopSchedule, periodicSchedule } from "./schedul
 type LoopRule = (length: number, share: number) => LoopSchedule;
 
 /** The number of parameter values tried for a rule, at equal ratios. */
-const RUNGS = 16;
+const COUNT = 16;
 
 /** From `first` to `last` by equal ratios. */
 const between = (first: number, last: number, share: number): number =>
@@ -33,18 +33,17 @@ const periodic: LoopRule = (length, share) =>
   periodicSchedule(length, between(Math.min(2, length), Math.ceil(Math.sqrt(length)), share));
 
 /** The rule of a strategy for loops and its number of plans; null for strategies about operations. */
-function ruleOf(strategy: StrategyName, segments: Level): { readonly rule: LoopRule; readonly count: number } | null {
-  if (strategy === "binomial") return { rule: binomial, count: RUNGS };
-  if (segments !== "loop") return null;
-  if (strategy === "every-k") return { rule: periodic, count: RUNGS };
-  return strategy === "sqrt" ? { rule: (length) => periodic(length, 1), count: 1 } : null;
+function ruleOf({ loops }: Strategy, segments: Level): { readonly rule: LoopRule; readonly count: number } | null {
+  if (!loops || !(loops.isAlways || segments === "loop")) return null;
+  const rule = { binomial, periodic }[loops.schedule];
+  return loops.isSingle ? { rule: (length) => rule(length, 1), count: 1 } : { rule, count: COUNT };
 }
 
 /** The schedule of a loop of any length. */
 export type ScheduleOf = (length: number) => LoopSchedule;
 
-/** The plans of a loop rule, one rung for each parameter value. */
-export class LoopRungs<R> implements Rungs<R> {
+/** The plans of a loop rule, one level for each parameter value. */
+export class LoopLevels<R> implements BudgetLevels<R> {
   readonly aims = false;
   readonly large = false;
   readonly costly = false;
@@ -53,7 +52,7 @@ export class LoopRungs<R> implements Rungs<R> {
   readonly #base: Candidate<R>;
   readonly #rule: LoopRule;
   readonly #realise: (scheduleOf: ScheduleOf) => Candidate<R>;
-  readonly #climbed = new Map<number, readonly Candidate<R>[]>();
+  readonly #plans = new Map<number, readonly Candidate<R>[]>();
 
   private constructor(
     groups: readonly LoopGroup[],
@@ -70,37 +69,37 @@ export class LoopRungs<R> implements Rungs<R> {
 
   /** Null for strategies that are about operations. */
   static of<R>(
-    [strategy, segments]: readonly [StrategyName, Level],
+    [strategy, segments]: readonly [Strategy, Level],
     groups: () => readonly LoopGroup[],
     base: () => Candidate<R>,
     realise: (scheduleOf: ScheduleOf) => Candidate<R>,
-  ): LoopRungs<R> | null {
+  ): LoopLevels<R> | null {
     const found = ruleOf(strategy, segments);
-    return found && new LoopRungs(groups(), base(), found, realise);
+    return found && new LoopLevels(groups(), base(), found, realise);
   }
 
-  #scheduleOf(rung: number): ScheduleOf {
-    return (length) => this.#rule(length, this.count === 1 ? 1 : (rung - 1) / (this.count - 1));
+  #scheduleOf(level: number): ScheduleOf {
+    return (length) => this.#rule(length, this.count === 1 ? 1 : (level - 1) / (this.count - 1));
   }
 
   targetOf(): number {
     return Number.POSITIVE_INFINITY;
   }
 
-  expectedMs(rung: number): number {
-    const scheduleOf = this.#scheduleOf(rung);
+  expectedMs(level: number): number {
+    const scheduleOf = this.#scheduleOf(level);
     return this.#groups.reduce((ms, { isOpen, length, stepMs }) => {
       return ms + (isOpen ? 0 : stepMs * scheduleOf(length).advances);
     }, this.#base.predictedMs);
   }
 
-  climbed(rung: number): readonly Candidate<R>[] {
-    return this.#climbed.get(rung) ?? [];
+  plansSoFar(level: number): readonly Candidate<R>[] {
+    return this.#plans.get(level) ?? [];
   }
 
-  climb(rung: number): readonly Candidate<R>[] {
-    const known = this.#climbed.get(rung) ?? [this.#realise(this.#scheduleOf(rung))];
-    this.#climbed.set(rung, known);
+  plansAt(level: number): readonly Candidate<R>[] {
+    const known = this.#plans.get(level) ?? [this.#realise(this.#scheduleOf(level))];
+    this.#plans.set(level, known);
     return known;
   }
 }

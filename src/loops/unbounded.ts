@@ -99,15 +99,15 @@ function joinOnce(loop: Loop, back: Reversal, same: readonly (number | null)[]):
   const all = [...new Set([...consts, ...more])];
   const bound = new Map(all.map((value) => [value, b.param(value.type, value.name)]));
   const constant = (value: Value): Value => bound.get(value) ?? value;
-  const made = b.inline(body, [index, ...ownCarries, ...consts.map(constant)]);
+  const inlined = b.inline(body, [index, ...ownCarries, ...consts.map(constant)]);
   const state = states.map((_, k) => at(ownCarries, same[k] ?? 0)).map((own, k) => extra.get(k) ?? own);
   const again = b.inline(step, [index, ...state, ...backConsts.map(constant)]);
-  const { results, ...graph } = cse.run(b.finish([...made, ...again]));
-  const kept = results.slice(0, made.length);
-  const next = results.slice(made.length);
+  const { results, ...graph } = cse.run(b.finish([...inlined, ...again]));
+  const kept = results.slice(0, inlined.length);
+  const next = results.slice(inlined.length);
   const agreed = same.map((j, k) => (j !== null && kept[j] === next[k] ? j : null));
-  const own = next.filter((_, k) => same[k] === null);
-  return { body: dce.run({ ...graph, results: [...kept, ...own] }), same: agreed, consts: all };
+  const added = next.filter((_, k) => same[k] === null);
+  return { body: dce.run({ ...graph, results: [...kept, ...added] }), same: agreed, consts: all };
 }
 
 function joinBodies(loop: Loop, back: Reversal): Joined {
@@ -127,9 +127,9 @@ function joinBodies(loop: Loop, back: Reversal): Joined {
 
 /** The test with additional, unused carries and constants. */
 function widened(test: Graph, { carries, consts }: Loop, extra: readonly Value[], all: readonly Value[]): Graph {
-  const own = test.params.slice(carries.length);
+  const constParams = test.params.slice(carries.length);
   const unread = ({ type, name }: Value): Value => newValue(type, name);
-  const rest = all.map((value) => own[consts.indexOf(value)] ?? unread(value));
+  const rest = all.map((value) => constParams[consts.indexOf(value)] ?? unread(value));
   return { ...test, params: [...test.params.slice(0, carries.length), ...extra.map(unread), ...rest] };
 }
 
@@ -148,7 +148,7 @@ export function recordOpen(
   const before = new Set(graph.nodes.slice(0, graph.nodes.indexOf(loop)).flatMap(({ outputs }) => outputs));
   if (![...extra, ...all].every((value) => before.has(value) || graph.params.includes(value))) return null;
   const carries = [...parts.carries, ...extra];
-  const own = states.flatMap((_, k) => (same[k] === null ? [k] : []));
+  const added = states.flatMap((_, k) => (same[k] === null ? [k] : []));
   const split = { checkpoints, split: "online", every: 0 };
   const store = storeFor(
     states.map(({ type }) => type),
@@ -157,7 +157,7 @@ export function recordOpen(
   const shape = { xs: 0, length: 0, reverse: false, taped: 0 };
   const recordAttrs: RecordAttrs = {
     ...{ ...shape, ...split, carries: carries.length, counted: false },
-    states: states.map((_, k) => same[k] ?? parts.carries.length + own.indexOf(k)),
+    states: states.map((_, k) => same[k] ?? parts.carries.length + added.indexOf(k)),
   };
   const last = extra.map(({ type, name }) => newValue(type, name));
   const forward: Node = {

@@ -1,15 +1,15 @@
 /**
  * @file From a node of the fused graph to its kernel. A node is one operation, or a fusion group whose region holds at
  * most one operation that is not a plain map: its *anchor* (a product, a reduction, a scan, a scatter, an update of a
- * window, a concatenation). What comes before the anchor is computed where the anchor reads; what comes after it, where
- * its result is stored.
+ * window, a concatenation). The prologue is computed where the anchor reads, the epilogue where its result is
+ * stored.
  *
  *   fused(x, w, b) { h = relu(x); y = matmul(h, w); z = add(y, broadcast(b)); return z }
  *
  *   contract: a = max(x[…], 0), b = w[…], store acc + b[…]
  *
  * Composition is by calling: an operation's `lower` asks a reader for its inputs at a position; the reader of a stored
- * value answers with a load, that of an inner value by asking that value's operation in turn.
+ * value answers with a load, that of an inner value by asking that value's operation.
  */
 import { InternalError, invariant } from "../base/invariant.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
@@ -27,7 +27,7 @@ import type { LoweringTarget, UnplacedNest } from "../target/description.ts";
 
 export interface Lowered {
   readonly kernel: Kernel;
-  /** What each operand is bound to; null for workspace. */
+  /** The value that each operand is bound to; null for workspace. */
   readonly values: readonly (Value | null)[];
 }
 
@@ -191,10 +191,10 @@ function scanNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: 
   const all = counters("i", shape);
   const along: LoopVar = { kind: "var", name: "s", extent: shape[axis] ?? 1 };
   const forward = varIndex(along);
-  const turn = lower.reverse(context.attrs) ? offsetIndex(scaleIndex(forward, -1), along.extent - 1) : forward;
+  const position = lower.reverse(context.attrs) ? offsetIndex(scaleIndex(forward, -1), along.extent - 1) : forward;
   const at = Position.at(
     shape,
-    all.map((v, i) => (i === axis ? turn : varIndex(v))),
+    all.map((v, i) => (i === axis ? position : varIndex(v))),
   );
   const dtype = typeOf(context.outType.dtype).accumulate;
   const read = (input: number): Expr => {
@@ -227,7 +227,7 @@ function contractNests(
   const context = c.context(node);
   const parts = lower.parts(context.inTypes, context.attrs);
   return parts.map((part, p) => {
-    // Names of their own: expressions are shared between nests by the names of their counters.
+    // Distinct names: expressions are shared between nests by the names of their counters.
     const prefix = parts.length === 1 ? "" : `p${p}_`;
     if (isThin(part)) return thinNest(c, context, part, { prefix, shortRow: arithmetic.shortRow });
     return contractNest(c, context, part, prefix);
@@ -282,7 +282,7 @@ function contractNest(
   return { kind: "contract", batch, rows, cols, depth, split, ...window, dtype, a: left, b: right, ...within, stores };
 }
 
-/** Copies the first input to the result; nothing to do where the two share storage. */
+/** Copies the first input to the result; skipped if the two share storage. */
 function copyNest(c: Composer, context: LowerContext<never>): UnplacedNest {
   const { shape } = context.outType;
   const out = c.outputOperand(0);
@@ -302,7 +302,7 @@ function updateNests(
 ): readonly UnplacedNest[] {
   const context = c.context(node);
   const updates = lower.updates(context.inTypes, context.attrs);
-  // Names of their own: expressions are shared between nests by the names of their counters.
+  // Distinct names: expressions are shared between nests by the names of their counters.
   const loops = counters("u", updates);
   const u = Position.at(updates, loops.map(varIndex));
   const index = lower.target(context, u);
@@ -345,14 +345,14 @@ function scatterNests(
 ): readonly UnplacedNest[] {
   const context = c.context(node);
   const updates = lower.updates(context.inTypes, context.attrs);
-  const turns = counters("u", updates);
-  const u = Position.at(updates, turns.map(varIndex));
+  const updateCounters = counters("u", updates);
+  const u = Position.at(updates, updateCounters.map(varIndex));
   const target = lower.target(context, u);
   return [
     copyNest(c, context),
     {
       kind: "scatter",
-      loops: turns,
+      loops: updateCounters,
       bounds: target.bounds,
       operand: c.outputOperand(0),
       index: target.index,
@@ -371,7 +371,7 @@ function concatNests(
   const axis = lower.axis(context.attrs);
   let start = 0;
   return context.inTypes.map((type, i) => {
-    // Names of their own: expressions are shared between nests by the names of their counters.
+    // Distinct names: expressions are shared between nests by the names of their counters.
     const loops = counters(`c${i}_`, type.shape);
     const idx = loops.map(varIndex);
     const target = idx.map((index, a) => (a === axis ? addIndex(index, constIndex(start)) : index));

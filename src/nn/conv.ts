@@ -64,7 +64,7 @@ function convolution<B extends boolean>(
   const fans = { fanIn: (second / groups) * elementsOf(window), fanOut: first * elementsOf(window) };
   const weight = options.weight ?? fanInUniform(fans);
   const offset = options.offset ?? fanInUniform(fans);
-  const given = operationOptions(options);
+  const attrs = operationOptions(options);
   return {
     init: (key) => {
       const w = weight(partKey(key, 0), shape, dtype);
@@ -73,7 +73,7 @@ function convolution<B extends boolean>(
     apply: (params, x) => {
       requireExtent(name, x, 1, ["channels", inChannels]);
       const { w, b } = params as { readonly w: Tensor; readonly b?: Tensor };
-      const y = kind.apply(x, w, given);
+      const y = kind.apply(x, w, attrs);
       return b ? add(y, reshape(b, [-1, ...window.map(() => 1)])) : y;
     },
   };

@@ -5,8 +5,8 @@
  *   Glorot: Var w = 2 / (fan in + fan out)      X. Glorot, Y. Bengio, AISTATS 2010
  *   He:     Var w = 2 / fan in                  K. He and others, ICCV 2015; the 2 makes up for relu
  *
- * Fans follow from the shape: weights of `linear` are [in, out], of convolutions [out, in, …window]; whoever has another
- * layout gives its fans.
+ * Fans follow from the shape: weights of `linear` are [in, out], of convolutions [out, in, …window]; give fans
+ * explicitly for other layouts.
  */
 
 import { at } from "../base/invariant.ts";

@@ -26,12 +26,12 @@ export const DRAW = 0;
 
 /** The two words of a key. */
 export function wordsOf(key: Key): Words {
-  const made = typeof key === "number" ? random.key(key) : key;
-  requireTensor("init", "the key", made, "pass random.key(seed), or the seed itself");
-  if (!isIndexType(made.dtype) || made.shape.length !== 1 || made.shape[0] !== 2) {
-    fail("InvalidArgument", `a key is i32[2], got ${typeText(made)}`, "pass random.key(seed), or the seed itself");
+  const keyTensor = typeof key === "number" ? random.key(key) : key;
+  requireTensor("init", "the key", keyTensor, "pass random.key(seed), or the seed itself");
+  if (!isIndexType(keyTensor.dtype) || keyTensor.shape.length !== 1 || keyTensor.shape[0] !== 2) {
+    fail("InvalidArgument", `a key is i32[2], got ${typeText(keyTensor)}`, "pass random.key(seed), or the seed itself");
   }
-  const words = made.data();
+  const words = keyTensor.data();
   return [at(words, 0), at(words, 1)];
 }
 

@@ -100,13 +100,13 @@ export type Extent = readonly [what: string, expected: number];
 /** Throws unless an axis of x has the extent that the layer was made for; negative axes count from the end. @internal */
 export function requireExtent(layer: string, x: Tensor, axis: number, [what, expected]: Extent): void {
   requireTensor(layer, "the input", x);
-  const found = x.shape.at(axis);
-  if (x.shape.length > (axis < 0 ? -axis - 1 : axis) && found === expected) return;
-  const got = found === undefined ? typeText(x) : `${grouped(found)} in ${typeText(x)}`;
+  const extent = x.shape.at(axis);
+  if (x.shape.length > (axis < 0 ? -axis - 1 : axis) && extent === expected) return;
+  const got = extent === undefined ? typeText(x) : `${grouped(extent)} in ${typeText(x)}`;
   const place = axis === -1 ? "the last axis" : `axis ${axis}`;
   fail(
     "ShapeMismatch",
     `${layer}: made for ${grouped(expected)} ${what}, got ${got}`,
-    `${place} holds the ${what}: reshape the input, or make the layer with ${found ?? "that many"}`,
+    `${place} holds the ${what}: reshape the input, or make the layer with ${extent ?? "that many"}`,
   );
 }

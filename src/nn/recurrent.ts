@@ -112,9 +112,9 @@ export interface GruParams {
   readonly wx: Tensor;
   /** [hidden, 3 · hidden]. */
   readonly wh: Tensor;
-  /** [3 · hidden], beside the input. */
+  /** [3 · hidden], added to the input part. */
   readonly bx: Tensor;
-  /** [3 · hidden], beside the state: the candidate's is inside the reset gate. */
+  /** [3 · hidden], added to the state part; the candidate's is inside the reset gate. */
   readonly bh: Tensor;
 }
 

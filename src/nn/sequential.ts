@@ -98,13 +98,15 @@ function statefulSequence(layers: readonly AnyLayer[]): StatefulLayer<readonly T
       requireApply(options);
       let y = x;
       const next = layers.map((layer, i): Tree => {
-        const [own, kept] = [at(params, i) as never, at(state, i) as never];
+        const [layerParams, layerState] = [at(params, i) as never, at(state, i) as never];
         if (!isStateful(layer)) {
-          y = scope(`layer${i}`, () => layer.apply(own, y, optionsFor(options, i)));
-          return kept;
+          y = scope(`layer${i}`, () => layer.apply(layerParams, y, optionsFor(options, i)));
+          return layerState;
         }
-        const [made, after] = scope(`layer${i}`, () => layer.apply(own, kept, y, optionsFor(options, i)));
-        y = made;
+        const [output, after] = scope(`layer${i}`, () =>
+          layer.apply(layerParams, layerState, y, optionsFor(options, i)),
+        );
+        y = output;
         return after;
       });
       return [y, next];

@@ -11,8 +11,9 @@ import { threadId } from "node:worker_threads";
 
 /** The minimum age of a temporary file before it is removed: its writer may still be active. */
 const ABANDONED_MS = 60 * 60 * 1000;
-const BESIDE = /\.\d+-\d+-\d+\.tmp$/;
+const TEMPORARY = /\.\d+-\d+-\d+\.tmp$/;
 
+/** Counts names, so that each is new. */
 let written = 0;
 
 /** A temporary name next to a file, unique across processes and threads. */
@@ -64,12 +65,12 @@ interface CacheFile {
 function filesIn(folder: string): readonly CacheFile[] {
   return readdirSync(folder).flatMap((name) => {
     const path = join(folder, name);
-    const found = lstatSync(path, { throwIfNoEntry: false });
-    if (found && BESIDE.test(name) && Date.now() - found.mtimeMs > ABANDONED_MS) {
+    const stats = lstatSync(path, { throwIfNoEntry: false });
+    if (stats && TEMPORARY.test(name) && Date.now() - stats.mtimeMs > ABANDONED_MS) {
       rmSync(path, { force: true });
       return [];
     }
-    return found?.isFile() ? [{ path, bytes: found.size, used: found.mtimeMs }] : [];
+    return stats?.isFile() ? [{ path, bytes: stats.size, used: stats.mtimeMs }] : [];
   });
 }
 

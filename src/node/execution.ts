@@ -84,24 +84,24 @@ export class Execution {
   #slots: SlotMemory = { block: new Uint8Array(0), levels: [] };
   #base = 0;
 
-  constructor(options: ExecutionOptions, found: ResumePoint) {
+  constructor(options: ExecutionOptions, point: ResumePoint) {
     this.#o = options;
-    this.left = found.left;
-    this.begun = found.begun;
-    this.files = new Set(found.states);
-    this.damaged = [...found.damaged];
+    this.left = point.left;
+    this.begun = point.begun;
+    this.files = new Set(point.states);
+    this.damaged = [...point.damaged];
     this.#pace = new Pace(options.every);
     const { store } = options;
     this.#trails = store && {
       state: new DurablePoints(store, "state"),
-      adjoint: new DurablePoints(store, "adjoint", found.adjoints),
+      adjoint: new DurablePoints(store, "adjoint", point.adjoints),
     };
   }
 
   /** Makes the state before `step` current, starting from the nearest kept state. */
   async goTo(step: number): Promise<void> {
-    const found = await this.load(step);
-    if (found < step) await this.#advance(found, step);
+    const from = await this.load(step);
+    if (from < step) await this.#advance(from, step);
   }
 
   /** Reverses the steps from `base`, whose state is current, to `left`. */
@@ -234,8 +234,8 @@ export class Execution {
   async load(step: number): Promise<number> {
     const { store, programs, start } = this.#o;
     for (;;) {
-      const held = [...this.#inMemory].filter(([, each]) => each <= step);
-      const best = held.reduce<readonly [number, number]>((a, b) => (b[1] > a[1] ? b : a), [-1, 0]);
+      const snapshots = [...this.#inMemory].filter(([, each]) => each <= step);
+      const best = snapshots.reduce<readonly [number, number]>((a, b) => (b[1] > a[1] ? b : a), [-1, 0]);
       const file = Math.max(-1, ...[...this.files].filter((each) => each <= step));
       if (store && file > best[1]) {
         if (await this.#loaded(store, file)) return file;

@@ -54,7 +54,7 @@ export function isRunning(pid: number): boolean {
 }
 
 /** Folders locked by runs of this thread. */
-const held = new Set<string>();
+const lockedFolders = new Set<string>();
 
 const ourselves = (): Owner => ({
   pid: process.pid,
@@ -116,10 +116,10 @@ async function acquire(files: Files, name: string, folder: string): Promise<void
 }
 
 /** Runs `run` with exclusive use of a folder; throws `StorageError` if another run uses it. */
-export async function inFolder<T>(files: Files, name: string, given: string, run: () => Promise<T>): Promise<T> {
-  const folder = resolve(given);
-  if (held.has(folder)) refuse(name, folder, process.pid);
-  held.add(folder);
+export async function inFolder<T>(files: Files, name: string, path: string, run: () => Promise<T>): Promise<T> {
+  const folder = resolve(path);
+  if (lockedFolders.has(folder)) refuse(name, folder, process.pid);
+  lockedFolders.add(folder);
   try {
     await acquire(files, name, folder);
     try {
@@ -129,6 +129,6 @@ export async function inFolder<T>(files: Files, name: string, given: string, run
       await files.remove(join(folder, LOCK)).catch(() => undefined);
     }
   } finally {
-    held.delete(folder);
+    lockedFolders.delete(folder);
   }
 }

@@ -9,7 +9,7 @@ import { dirname } from "node:path";
 import { createContext, runInContext } from "node:vm";
 import { TidemarkError } from "../base/errors.ts";
 import { type Highs, highsSolver } from "../plan/recompute/highs.ts";
-import type { IntegerSolver } from "../plan/recompute/optimal.ts";
+import type { IntegerSolver } from "../plan/recompute/solver.ts";
 
 const require = createRequire(import.meta.url);
 
@@ -46,6 +46,7 @@ function load({ code, wasm }: { readonly code: string; readonly wasm: string }):
   return context.highs as Highs;
 }
 
+/** Loaded once: the package does not change while the process runs. */
 let solver: IntegerSolver | undefined;
 
 /** HiGHS, or undefined where the package is not installed. */

@@ -170,7 +170,7 @@ describe("its schedule", () => {
     }
   });
 
-  it("keeps tapes beside states where they are small, and does what was planned", async () => {
+  it("keeps tapes and states if tapes are small, and does what was planned", async () => {
     const { counts, schedule } = await longRun({ ...wave, steps: 150, memory: SMALL });
     expect(schedule?.name).toBe("mixed");
     expect(counts.recomputedSteps).toBe(schedule?.recomputedSteps);

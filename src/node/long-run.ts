@@ -3,7 +3,7 @@
  * (src/node/reverse) says which states to keep in memory and on disk within a number of bytes, and with a folder the
  * run can be killed at any moment and resumed. See docs/long-runs.md.
  */
-import { targetOf } from "../api/plan.ts";
+import { currentHost, targetOf } from "../api/host.ts";
 import { parseBytes } from "../base/bytes.ts";
 import { grouped, TidemarkError } from "../base/errors.ts";
 import { at, invariant } from "../base/invariant.ts";
@@ -75,23 +75,24 @@ interface Prepared {
 }
 
 function prepare<S extends Tree, C extends readonly Tree[]>(options: LongRunOptions<S, C>): Prepared {
-  const whole = withTotal(options);
-  const state = flatten(whole.state, "state", "result");
+  const summed = withTotal(options);
+  const state = flatten(summed.state, "state", "result");
   const first = unflatten(state.def, state.leaves) as Tree;
   const constants = (options.constants ?? []) as readonly Tree[];
-  const step = traceStep(whole.step, first, constants);
-  const loss = lossGraph(whole.loss, first, constants);
+  const step = traceStep(summed.step, first, constants);
+  const loss = lossGraph(summed.loss, first, constants);
   const [start, rest] = [
     step.inputs.slice(0, step.states),
     step.inputs.slice(step.states, step.states + step.constants),
   ];
   const graphs = { advance: advanceGraph(step), reverse: reverseGraphs(step), loss };
-  const made = madeFor(targetOf(options), (chosen) => {
+  const host = currentHost();
+  const prepared = madeFor(targetOf(options, host), (chosen) => {
     const { target } = chosen;
-    const programs = new ReversePrograms({ target, ...graphs, states: step.states, constants: rest });
+    const programs = new ReversePrograms({ target, host, ...graphs, states: step.states, constants: rest });
     return { programs, target, on: usedTarget(chosen) };
   });
-  return { step, loss, ...made, state, start, constants: rest };
+  return { step, loss, ...prepared, state, start, constants: rest };
 }
 
 function identityOf({ step, loss, start, constants, target }: Prepared, steps: number): Identity {
@@ -133,12 +134,12 @@ function planSteps(steps: number, { programs }: Prepared, { memory, fixed }: Bud
   } catch (error) {
     if (!(error instanceof TidemarkError) || error.code !== "PlanInfeasible") throw error;
   }
-  const least = fixed + Math.min(stateBytes, Math.max(0, steps - 1) * tapeBytes);
+  const minimum = fixed + Math.min(stateBytes, Math.max(0, steps - 1) * tapeBytes);
   const parts = `programs and buffers take ${grouped(fixed)} bytes, a state ${grouped(stateBytes)}`;
   throw new TidemarkError(
     "PlanInfeasible",
     `longRun: ${grouped(steps)} steps cannot be reversed in ${grouped(memory)} bytes: ${parts}`,
-    { help: `raise memory to ${grouped(least)} bytes or more` },
+    { help: `raise memory to ${grouped(minimum)} bytes or more` },
   );
 }
 
@@ -194,7 +195,7 @@ function resultOf<S extends Tree, C extends readonly Tree[]>(
   run: Execution,
 ): Pick<LongRunResult<S, C>, "value" | "state" | "gradients"> {
   invariant(run.final, () => "a run without a last state");
-  const own = (tree: unknown): S => (stepLoss ? (tree as { readonly state: S }).state : (tree as S));
+  const userState = (tree: unknown): S => (stepLoss ? (tree as { readonly state: S }).state : (tree as S));
   const gradient = (tensor: Tensor, leaf: number): Tensor =>
     tensorFrom(tensorType(tensor.dtype, tensor.shape), programs.cotangent(leaf, steps > 0));
   const gradients = constants.map((tensor, k) => gradient(tensor, step.states + k));
@@ -206,8 +207,8 @@ function resultOf<S extends Tree, C extends readonly Tree[]>(
   });
   return {
     value: tensorFrom(at(loss.bound.graph.results, 0).type, programs.value),
-    state: own(unflatten(state.def, tensorsOf(programs.state, run.final))),
-    gradients: { state: own(unflatten(state.def, state.leaves.map(gradient))), constants: trees as unknown as C },
+    state: userState(unflatten(state.def, tensorsOf(programs.state, run.final))),
+    gradients: { state: userState(unflatten(state.def, state.leaves.map(gradient))), constants: trees as unknown as C },
   };
 }
 
@@ -245,9 +246,9 @@ async function runAlone<S extends Tree, C extends readonly Tree[]>(
   const { programs, start } = prepared;
   const budget = budgetOf(options.memory, prepared, directory !== undefined);
   const store = directory === undefined ? null : await openStore(files, directory, prepared, steps);
-  const found = store ? await findRun(store, programs, steps) : freshRun(steps);
+  const point = store ? await findRun(store, programs, steps) : freshRun(steps);
   const { every = null, onProgress = null } = options;
-  const run = new Execution({ programs, steps, start, store, every, onProgress }, found);
+  const run = new Execution({ programs, steps, start, store, every, onProgress }, point);
   const level = disk && store && run.left > 1 ? await diskLevel(disk, prepared, store) : null;
   let slotBytes = 0;
   const schedule = await reverseAll(
@@ -272,7 +273,7 @@ async function runAlone<S extends Tree, C extends readonly Tree[]>(
     },
     schedule: schedule && { name: schedule.schedule.name, recomputedSteps: schedule.extraSteps, slotBytes },
     memoryBytes: budget.fixed + slotBytes,
-    resumed: found.states.length + found.adjoints.length > 0,
+    resumed: point.states.length + point.adjoints.length > 0,
     damaged: run.damaged,
     ...prepared.on,
   };

@@ -1,19 +1,29 @@
-/** @file The child process that makes one plan and stores it in the cache (plan-elsewhere.ts). */
+/** @file The child process that makes one plan and stores it in the cache (plan-in-process.ts). */
 import { readFileSync } from "node:fs";
 import { ProgramPlans } from "../compiler/assemble.ts";
-import { OPS, type PlanTask, providePlanStore } from "../compiler/plan-cache.ts";
+import { NO_HOST } from "../compiler/host.ts";
+import { OPS, type PlanTask } from "../compiler/plan-cache.ts";
+import { PLAIN_REQUEST } from "../compiler/request.ts";
 import { unpackGraph } from "../ir/pack.ts";
 import { descriptionOf } from "./described.ts";
 import { systemPlanStore } from "./plan-store.ts";
 
-const { key, graph, settings, request } = JSON.parse(readFileSync(0, "utf8")) as PlanTask;
+const { key, graph, settings, request: memory } = JSON.parse(readFileSync(0, "utf8")) as PlanTask;
 const { target, rates, donated, persistent } = settings;
 const store = systemPlanStore();
 // a parsed graph numbers its values differently, in the same order: its key differs, its plan does not
-providePlanStore(store && { ...store, leastMs: 0, read: () => null, write: (_, text) => store.write(key, text) });
+const planStore = store && {
+  ...store,
+  leastMs: 0,
+  read: () => null,
+  write: (_: string, text: string) => store.write(key, text),
+};
 const description = descriptionOf(target);
 if (description) {
-  new ProgramPlans(unpackGraph(graph, OPS), description, {
-    ...{ costs: rates, donated: new Map(donated), persistent: new Set(persistent) },
-  }).choose(request);
+  const source = {
+    graph: unpackGraph(graph, OPS),
+    donated: new Map(donated),
+    persistent: new Set(persistent),
+  };
+  new ProgramPlans(source, description, { ...PLAIN_REQUEST, memory, costs: rates }, { ...NO_HOST, planStore }).choose();
 }

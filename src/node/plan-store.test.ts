@@ -4,10 +4,11 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSy
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
+import { testHost } from "../../tests/support/host.ts";
 import "../api/methods.ts";
 import { compile } from "../api/compile.ts";
 import { grad } from "../api/grad.ts";
-import { type PlanStore, providePlanStore } from "../compiler/plan-cache.ts";
+import type { PlanStore } from "../compiler/plan-cache.ts";
 import { tensor } from "../trace/literal.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { planStore, plansFolder, systemPlanStore } from "./plan-store.ts";
@@ -23,7 +24,7 @@ const storeIn = (folder: string, largestBytes?: number): PlanStore =>
   planStore(() => SealedFolder.open(dirname(folder), basename(folder)), "p", largestBytes);
 
 describe("plans on disk", () => {
-  it("are found by whoever looks in the same folder, by their key alone", () => {
+  it("are found in the same folder by their key alone", () => {
     const folder = newFolder();
     const text = `{"a":"${"é→".repeat(1000)}"}\n\n`;
     storeIn(folder).write("key", text);
@@ -33,7 +34,7 @@ describe("plans on disk", () => {
     expect(readdirSync(folder)).toHaveLength(1);
   });
 
-  it("are nothing once they were cut short, changed, or somebody else's", () => {
+  it("are ignored once they were truncated, changed, or written by another user", () => {
     const folder = newFolder();
     const store = storeIn(folder);
     store.write("key", "a plan of some length");
@@ -81,7 +82,7 @@ describe("plans on disk", () => {
 
   it("cannot be made to compute something else", () => {
     const folder = newFolder();
-    const before = providePlanStore({ ...storeIn(folder), leastMs: 0 });
+    testHost.planStore = { ...storeIn(folder), leastMs: 0 };
     try {
       const derivatives = (): { readonly planCached: boolean; readonly results: unknown } => {
         const f = compile(
@@ -105,11 +106,11 @@ describe("plans on disk", () => {
         }
       }
     } finally {
-      providePlanStore(before);
+      testHost.planStore = null;
     }
   });
 
-  it("replace what was there, and leave nothing beside", () => {
+  it("replace an existing file, and leave no temporary file", () => {
     const folder = newFolder();
     const store = storeIn(folder);
     for (const text of ["one", "two"]) store.write("key", text);
@@ -140,7 +141,7 @@ describe("plans on disk", () => {
     expect(homeless.read("key")).toBeNull();
   });
 
-  it("are not kept by sources that nobody built, nor where they are switched off", () => {
+  it("are not cached by unbuilt sources, nor when switched off", () => {
     expect(systemPlanStore()).toBeNull();
     expect(plansFolder({ TIDEMARK_PLAN_CACHE: "off" })).toBeNull();
   });

@@ -64,8 +64,8 @@ function openPlans(env: NodeJS.ProcessEnv): SealedFolder | string {
 /** The folder of plans; null if plans are not cached. */
 export function plansFolder(env: NodeJS.ProcessEnv = process.env): string | null {
   const cache = cacheFolder(env);
-  const kept = cache !== null && plannerIdentity(env) !== null && typeof openPlans(env) !== "string";
-  return kept ? join(cache, FOLDER) : null;
+  const isCached = cache !== null && plannerIdentity(env) !== null && typeof openPlans(env) !== "string";
+  return isCached ? join(cache, FOLDER) : null;
 }
 
 /** The store of this process. */

@@ -44,23 +44,23 @@ const modeText = ({ mode }: Stats): string => (mode & 0o7777).toString(8);
 
 /** Why a parent folder would allow the folder to be replaced, or null. */
 function problemAbove(path: string, uid: number): string | null {
-  const found = statSync(path);
-  if (found.uid !== uid && found.uid !== 0) return `${path} belongs to user ${found.uid}`;
+  const stats = statSync(path);
+  if (stats.uid !== uid && stats.uid !== 0) return `${path} belongs to user ${stats.uid}`;
   // a group with the user's id is the user's private group
-  const others = found.gid === uid ? OTHERS_WRITE & ~GROUP_WRITES : OTHERS_WRITE;
-  if ((found.mode & others) === 0 || found.mode & STICKY) return null;
-  return `others can write to ${path} (mode ${modeText(found)})`;
+  const others = stats.gid === uid ? OTHERS_WRITE & ~GROUP_WRITES : OTHERS_WRITE;
+  if ((stats.mode & others) === 0 || stats.mode & STICKY) return null;
+  return `others can write to ${path} (mode ${modeText(stats)})`;
 }
 
 /** Why a folder is not private, or null; only the last component of `path` may be a link. */
 function problemOf(path: string): string | null {
-  const found = lstatSync(path);
-  if (found.isSymbolicLink()) return "it is a link";
-  if (!found.isDirectory()) return "it is not a folder";
+  const stats = lstatSync(path);
+  if (stats.isSymbolicLink()) return "it is a link";
+  if (!stats.isDirectory()) return "it is not a folder";
   const uid = process.getuid?.();
   if (uid === undefined) return null;
-  if (found.uid !== uid) return `it belongs to user ${found.uid}`;
-  if (found.mode & OTHERS_WRITE) return `others can write to it (mode ${modeText(found)}; chmod 700)`;
+  if (stats.uid !== uid) return `it belongs to user ${stats.uid}`;
+  if (stats.mode & OTHERS_WRITE) return `others can write to it (mode ${modeText(stats)}; chmod 700)`;
   for (let above = dirname(path), below = path; above !== below; below = above, above = dirname(above)) {
     const problem = problemAbove(above, uid);
     if (problem !== null) return problem;
@@ -94,9 +94,9 @@ export function existingPrivateFolder(path: string): PrivateFolder {
 /** A new folder inside another, removed when this Node thread ends. */
 export function temporaryFolder(within: string): PrivateFolder {
   try {
-    const made = mkdtempSync(join(resolve(within), "tidemark-"));
-    process.once("exit", () => rmSync(made, { recursive: true, force: true }));
-    return checked(made, () => {});
+    const path = mkdtempSync(join(resolve(within), "tidemark-"));
+    process.once("exit", () => rmSync(path, { recursive: true, force: true }));
+    return checked(path, () => {});
   } catch (error) {
     return { problem: `${within}: ${systemProblem(error)}` };
   }

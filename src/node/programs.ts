@@ -9,7 +9,9 @@
  */
 import { at } from "../base/invariant.ts";
 import type { PlacedProgram } from "../codegen/placed.ts";
-import { assemble } from "../compiler/assemble.ts";
+import { ProgramPlans } from "../compiler/assemble.ts";
+import type { PlannerHost } from "../compiler/host.ts";
+import { PLAIN_REQUEST } from "../compiler/request.ts";
 import type { Graph } from "../ir/graph.ts";
 import { byteLength, type TensorType } from "../ir/type.ts";
 import { bytesOf, elementsIn, elementWriter, isFloat } from "../kernel/dtype.ts";
@@ -45,11 +47,13 @@ interface PlannedGraph extends BoundGraph {
  */
 class ProgramMemory {
   readonly #target: Target;
+  readonly #host: PlannerHost;
   readonly #memory: DeviceMemory;
   #bytes = 0;
 
-  constructor(target: Target) {
+  constructor(target: Target, host: PlannerHost) {
     this.#target = target;
+    this.#host = host;
     this.#memory = target.allocate();
   }
 
@@ -64,8 +68,11 @@ class ProgramMemory {
     const fixed = graph.params.length - constants.length;
     const persistent = new Set([...donated.keys(), ...constants.map((_, k) => fixed + k)]);
     const { description } = this.#target;
-    const baseFor = (bytes: number): number => this.#take(bytes);
-    return { graph, constants, placed: assemble(graph, description, { donated, persistent, baseFor }) };
+    const started = performance.now();
+    const plans = new ProgramPlans({ graph, donated, persistent }, description, PLAIN_REQUEST, this.#host);
+    const chosen = plans.choose();
+    const base = this.#take(chosen.arenaBytes);
+    return { graph, constants, placed: plans.placed(chosen, performance.now() - started, base) };
   }
 
   #take(bytes: number): number {
@@ -76,7 +83,7 @@ class ProgramMemory {
 
   load({ placed }: PlannedGraph): Executable {
     this.#memory.reserve(this.#bytes);
-    return new Executable(placed, this.#target, { arena: this.#memory });
+    return new Executable(placed, this.#target, { memory: this.#memory });
   }
 }
 
@@ -171,8 +178,8 @@ export class ForwardPrograms {
     this.current = this.#home;
   }
 
-  static load(advance: BoundGraph, states: number, target: Target): ForwardPrograms {
-    const space = new ProgramMemory(target);
+  static load(advance: BoundGraph, states: number, target: Target, host: PlannerHost): ForwardPrograms {
+    const space = new ProgramMemory(target, host);
     return new ForwardPrograms(space, space.plan(advance, 1, states), states);
   }
 
@@ -214,6 +221,7 @@ interface ReverseParts {
   readonly states: number;
   readonly constants: readonly Tensor[];
   readonly target: Target;
+  readonly host: PlannerHost;
 }
 
 /** Steps forward and back. */
@@ -236,7 +244,7 @@ export class ReversePrograms extends ForwardPrograms {
 
   constructor(parts: ReverseParts) {
     const { reverse, loss, states } = parts;
-    const space = new ProgramMemory(parts.target);
+    const space = new ProgramMemory(parts.target, parts.host);
     const { graph } = loss.bound;
     const planned = {
       advance: space.plan(parts.advance, 1, states),

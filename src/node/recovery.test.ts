@@ -60,7 +60,7 @@ const named = (directory: string, start: string): readonly string[] =>
     .filter((name) => name.startsWith(start) && name.endsWith(".tide"))
     .map((name) => join(directory, name));
 
-function turnBit(path: string, byte: number): void {
+function flipBit(path: string, byte: number): void {
   const bytes = readFileSync(path);
   bytes[byte] = (bytes[byte] ?? 0) ^ 4;
   writeFileSync(path, bytes);
@@ -132,12 +132,12 @@ describe("a full disk", () => {
 });
 
 describe("a damaged file", () => {
-  it("of a state, cut short or with a bit turned, is computed again", async () => {
+  it("of a state, truncated or with a flipped bit, is recomputed", async () => {
     for (const damage of [
       (path: string) => truncateSync(path, 100),
       (path: string) => truncateSync(path, 0),
-      (path: string) => turnBit(path, 120),
-      (path: string) => turnBit(path, 17),
+      (path: string) => flipBit(path, 120),
+      (path: string) => flipBit(path, 17),
     ]) {
       const directory = await stopped(45);
       const states = named(directory, "state");
@@ -151,12 +151,12 @@ describe("a damaged file", () => {
   });
 
   it("is found while the run goes on, too", async () => {
-    let turned = 0;
+    let flipped = 0;
     const files: Files = {
       ...NODE_FILES,
       async rename(from, to) {
         await NODE_FILES.rename(from, to);
-        if (/state-\d+\.tide$/.test(to) && !to.endsWith(`-${STEPS}.tide`) && turned++ % 3 === 1) turnBit(to, 130);
+        if (/state-\d+\.tide$/.test(to) && !to.endsWith(`-${STEPS}.tide`) && flipped++ % 3 === 1) flipBit(to, 130);
       },
     };
     const through = await run(folder(), files);
@@ -178,10 +178,10 @@ describe("a damaged file", () => {
     await expect(run(directory, stop)).rejects.toThrow(Crash);
     const step = (path: string): number => Number(/-(\d+)\.tide$/.exec(path)?.[1]);
     const [last = "", before = ""] = [...named(directory, "adjoint")].sort((a, b) => step(a) - step(b));
-    turnBit(last, 99);
-    turnBit(before, 99);
+    flipBit(last, 99);
+    flipBit(before, 99);
     await expect(run(directory)).rejects.toThrow(/adjoint-\d+\.tide is damaged: its contents do not match.*\n.*remove/);
-    turnBit(before, 99);
+    flipBit(before, 99);
     const again = await run(directory);
     expect(bits(again)).toEqual(expected);
     expect(again.damaged).toEqual([expect.stringContaining(last)]);
@@ -254,7 +254,7 @@ describe("training", () => {
     const directory = folder();
     const seen: number[] = [];
     await train({ ...settings, steps: 10, directory });
-    turnBit(join(directory, "state-10.tide"), 100);
+    flipBit(join(directory, "state-10.tide"), 100);
     const more = await train({ ...settings, steps: 14, directory, onStep: (i) => seen.push(i) });
     expect(more).toMatchObject({ resumed: true, ran: 5, damaged: [expect.stringContaining("state-10.tide")] });
     expect(seen).toEqual([9, 10, 11, 12, 13]);

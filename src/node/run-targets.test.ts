@@ -6,16 +6,14 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
+import { testHost } from "../../tests/support/host.ts";
 import { plainTargets } from "../../tests/support/targets.ts";
 import { compile, forLoop, matmul, scan, type Tensor, tensor, valueAndGrad } from "../api/index.ts";
 import { at } from "../base/invariant.ts";
-import { provideNative } from "../runtime/choose-target.ts";
 import { longRun } from "./long-run.ts";
 import { nativeTarget } from "./native/target.ts";
 import { simulate } from "./simulate.ts";
 import { train } from "./train.ts";
-
-provideNative(nativeTarget);
 
 const root = mkdtempSync(join(tmpdir(), "tidemark-run-targets-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -95,7 +93,7 @@ describe("a folder", () => {
 
 describe("auto", () => {
   it("says in every result what steps ran on, and why", async () => {
-    provideNative(() => "there is no compiler here");
+    testHost.targets = { native: () => "there is no compiler here" };
     try {
       const on = { target: "auto" } as const;
       const why = { target: "wasm", targetNote: "wasm, not native: there is no compiler here" };
@@ -113,7 +111,7 @@ describe("auto", () => {
       };
       expect(await train(training)).toMatchObject(why);
     } finally {
-      provideNative(nativeTarget);
+      testHost.targets = { native: nativeTarget };
     }
   });
 });

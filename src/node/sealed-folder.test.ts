@@ -90,7 +90,7 @@ describe("a folder of the cache", () => {
     expect(typeof SealedFolder.open(join(open, "cache"), "things")).toBe("object");
   });
 
-  it.skipIf(!isRoot)("is refused where it, or what is above, belongs to somebody else", () => {
+  it.skipIf(!isRoot)("is refused where it, or what is above, belongs to another user", () => {
     const cache = newCache();
     opened(cache);
     chownSync(cache, 12345, 12345);
@@ -129,7 +129,7 @@ describe("a file of the cache", () => {
     expect(folder.read("a")).toBeNull();
   });
 
-  it.skipIf(!isRoot)("is not there where it belongs to somebody else", () => {
+  it.skipIf(!isRoot)("is not there where it belongs to another user", () => {
     const folder = opened(newCache());
     folder.write("a", bytes("text"));
     chownSync(folder.pathOf("a"), 12345, 12345);
@@ -138,7 +138,7 @@ describe("a file of the cache", () => {
 });
 
 describe("the key of the cache", () => {
-  it("is made anew, and what it sealed is gone, where it is lost, cut short, or others could read it", () => {
+  it("is created again, and files sealed with it are ignored, if it is lost, truncated, or readable by others", () => {
     const cache = newCache();
     const key = join(cache, "seal-key");
     const spoil: readonly (() => void)[] = [

@@ -48,10 +48,10 @@ function readOwnedFile(path: string, forbidden = 0o022): Buffer | null {
   try {
     // opening a pipe must not block
     file = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0));
-    const found = fstatSync(file);
+    const stats = fstatSync(file);
     const uid = process.getuid?.();
-    const ours = uid === undefined || (found.uid === uid && (found.mode & forbidden) === 0);
-    return found.isFile() && ours && found.size <= LARGEST_FILE ? readFileSync(file) : null;
+    const ours = uid === undefined || (stats.uid === uid && (stats.mode & forbidden) === 0);
+    return stats.isFile() && ours && stats.size <= LARGEST_FILE ? readFileSync(file) : null;
   } catch {
     return null;
   } finally {
@@ -78,8 +78,8 @@ function linkAs(file: string, path: string): boolean {
 /** The key of a folder, created unless there is one that only this user can read. Throws system errors. */
 function keyOf(folder: string): Buffer | null {
   const path = join(folder, KEY_NAME);
-  const known = readKey(path);
-  if (known) return known;
+  const key = readKey(path);
+  if (key) return key;
   const aside = temporaryName(path);
   try {
     writeFileSync(aside, randomBytes(KEY_BYTES), { mode: 0o600, flag: "wx" });
@@ -121,8 +121,8 @@ export class SealedFolder {
 
   /** A temporary folder of this thread with a random key that is never stored, or why there is none. */
   static temporary(): SealedFolder | string {
-    const made = temporaryFolder(tmpdir());
-    return "problem" in made ? made.problem : new SealedFolder(made.path, "temporary", randomBytes(KEY_BYTES));
+    const folder = temporaryFolder(tmpdir());
+    return "problem" in folder ? folder.problem : new SealedFolder(folder.path, "temporary", randomBytes(KEY_BYTES));
   }
 
   pathOf(name: string): string {

@@ -9,7 +9,8 @@
  *                               500 ──────────── 1000
  * ```
  */
-import { requireTarget, targetOf } from "../api/plan.ts";
+import { currentHost, targetOf } from "../api/host.ts";
+import { requireTarget } from "../api/request.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { madeFor } from "../runtime/choose-target.ts";
 import type { Target } from "../runtime/device.ts";
@@ -130,10 +131,10 @@ export async function simulate<S extends Tree, const C extends readonly Tree[] =
   options: SimulateOptions<S, C>,
   files: Files = NODE_FILES,
 ): Promise<SimulateResult<S>> {
-  const given = options as unknown as SimulateOptions<Tree, readonly Tree[]>;
-  requireSimulate(given);
-  const run = (): Promise<SimulateResult<S>> => simulateAlone(given, files) as Promise<SimulateResult<S>>;
-  return given.directory === undefined ? run() : inFolder(files, "simulate", given.directory, run);
+  const untyped = options as unknown as SimulateOptions<Tree, readonly Tree[]>;
+  requireSimulate(untyped);
+  const run = (): Promise<SimulateResult<S>> => simulateAlone(untyped, files) as Promise<SimulateResult<S>>;
+  return untyped.directory === undefined ? run() : inFolder(files, "simulate", untyped.directory, run);
 }
 
 async function simulateAlone(
@@ -143,18 +144,19 @@ async function simulateAlone(
   const { steps, directory, every = null, onProgress } = given;
   const flat = flatten(given.state, "state", "result");
   const step = traceStep(given.step, unflatten(flat.def, flat.leaves) as Tree, given.constants ?? [], "simulate");
-  const { programs, target, on } = madeFor(targetOf(given), (chosen) => {
-    const programs = ForwardPrograms.load(advanceGraph(step), step.states, chosen.target);
+  const host = currentHost();
+  const { programs, target, on } = madeFor(targetOf(given, host), (chosen) => {
+    const programs = ForwardPrograms.load(advanceGraph(step), step.states, chosen.target, host);
     return { programs, target: chosen.target, on: usedTarget(chosen) };
   });
   const { bytes } = programs.state;
   const store = directory === undefined ? null : await openStore(files, directory, identityOf(step, target), bytes);
   const there = store ? (await store.labels()).map((label) => label.step).filter((each) => each <= steps) : [];
-  const known = there.sort((a, b) => a - b);
+  const durableSteps = there.sort((a, b) => a - b);
   const damaged: string[] = [];
-  const begun = store ? await resume(store, programs, known, damaged) : 0;
+  const begun = store ? await resume(store, programs, durableSteps, damaged) : 0;
   if (begun === 0) programs.startFrom(step.inputs.slice(0, step.states) as readonly Tensor[]);
-  const points = store && new DurablePoints(store, "state", known);
+  const points = store && new DurablePoints(store, "state", durableSteps);
   const pace = new Pace(every);
   const save = async (at: number): Promise<void> => {
     await points?.add(

@@ -146,13 +146,13 @@ function rolesOf(
   const seeded = floats(traced.graph.results);
   const seeds = joint.params.slice(traced.graph.params.length);
   const active = floats(traced.graph.params.slice(0, states + constants));
-  const made = joint.results.slice(traced.graph.results.length);
+  const cotangents = joint.results.slice(traced.graph.results.length);
   return after.carries.map((value, k): AdjointRole => {
     const seed = seeds.indexOf(value);
     if (seed >= 0) return { kind: "cotangent", leaf: at(seeded, seed) };
     const last = before.last.indexOf(value);
     if (last >= 0) return { kind: "state", leaf: last };
-    const place = made.indexOf(at(after.last, k));
+    const place = cotangents.indexOf(at(after.last, k));
     invariant(place >= 0, () => `part ${k} of the reverse's state has no place among the cotangents`);
     const param = at(active, place);
     if (param < states) return { kind: "cotangent", leaf: param };

@@ -1,4 +1,4 @@
-/** @file The window of a store: writes go on beside the caller, as many as there are buffers, and no more. */
+/** @file The window of a store: writes overlap with the caller, at most as many as there are buffers. */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -5,7 +5,8 @@
  * step number, so no state of them has to be saved.
  */
 import { compile } from "../api/compile.ts";
-import { PLANNING_OPTIONS, type PlanningOptions, requirePlanning, targetOf } from "../api/plan.ts";
+import { currentHost, targetOf } from "../api/host.ts";
+import { PLANNING_OPTIONS, type PlanningOptions, parsePlanning } from "../api/request.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import { type TensorType, tensorType } from "../ir/type.ts";
@@ -71,7 +72,7 @@ const OPTIONS: OptionKinds<TrainOptions<Tree, readonly Tree[]>> = {
 
 function requireTrain(options: TrainOptions<Tree, readonly Tree[]>): void {
   requireOptions("train", options, OPTIONS);
-  requirePlanning("train", stepOptions(options));
+  parsePlanning("train", stepOptions(options));
   requireFunction("train", "step", options.step, "train({ step: (state, x, y) => [state, loss], … })");
   requireFunction("train", "batch", options.batch, "train({ batch: (i) => [x, y], … })");
   requireInteger("train: steps", options.steps, 0, "give a whole number, 0 or more");
@@ -155,9 +156,9 @@ export async function train<S extends Tree, B extends readonly Tree[]>(
   options: TrainOptions<S, B>,
   files: Files = NODE_FILES,
 ): Promise<TrainResult<S>> {
-  const given = options as unknown as TrainOptions<Tree, readonly Tree[]>;
-  requireTrain(given);
-  return inFolder(files, "train", given.directory, () => trainAlone(given, files) as Promise<TrainResult<S>>);
+  const untyped = options as unknown as TrainOptions<Tree, readonly Tree[]>;
+  requireTrain(untyped);
+  return inFolder(files, "train", untyped.directory, () => trainAlone(untyped, files) as Promise<TrainResult<S>>);
 }
 
 async function trainAlone(options: TrainOptions<Tree, readonly Tree[]>, files: Files): Promise<TrainResult<Tree>> {
@@ -166,7 +167,7 @@ async function trainAlone(options: TrainOptions<Tree, readonly Tree[]>, files: F
   const first = unflatten(flat.def, flat.leaves) as Tree;
   const traced = traceFlat(step as AnyFunction, flattenArguments(step as AnyFunction, [first, ...(await batch(0))]));
   const checkpoint = checkpointOf(traced, flat);
-  const chosen = targetOf(options);
+  const chosen = targetOf(options, currentHost());
   const { target } = chosen;
   const identity = identityOf(traced, flat.leaves, target.description.arithmetic.name);
   await claimFolder(files, directory, identity);

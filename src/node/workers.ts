@@ -25,30 +25,22 @@ const listen = (handler) => {
 const close = () => process.exit(0);
 `;
 
-const heaps = new Map<Worker, Float64Array>();
-
-/** Of all workers that run, when they last did something. */
-export function workerHeapBytes(): number {
-  return [...heaps.values()].reduce((sum, [bytes = 0]) => sum + bytes, 0);
-}
-
 export function nodeWorkers(text: string): WorkerThread {
   // Loaders and other flags of the process are of no use to a text without imports.
   const heap = new Float64Array(new SharedArrayBuffer(8));
   const worker = new Worker(LISTEN + text, { eval: true, execArgv: [], workerData: heap });
-  heaps.set(worker, heap);
   worker.unref();
   let ended: string | null = null;
   worker.on("error", (error) => {
     ended = String(error);
   });
   worker.on("exit", (code) => {
-    heaps.delete(worker);
     ended ??= `its thread ended with code ${code}`;
   });
   const stopped = (): boolean => worker.performance.eventLoopUtilization().idle < 0;
   return {
     post: (message) => worker.postMessage(message),
     ended: () => ended ?? (stopped() ? "its thread has stopped" : null),
+    heapBytes: () => (ended === null ? (heap[0] ?? 0) : 0),
   };
 }

@@ -1,7 +1,7 @@
 /**
  * @file Truth values kept as bits, 32 to a word: an eighth of the bytes of `bool`, a thirty-second of those of f32. The
- * pass `smaller-residuals` uses them for what the backward pass only compares. The words are [rows, 16]; kernel/bits.ts
- * says which bit is whose.
+ * pass `smaller-residuals` uses them for values that the backward pass only compares. The words are [rows, 16]; kernel/bits.ts
+ * maps elements to bits.
  */
 
 import { TidemarkError } from "../base/errors.ts";
@@ -18,7 +18,7 @@ import { requireOne } from "./checks.ts";
 import { defineOp, requireDomain } from "./define.ts";
 import { guarded } from "./guard.ts";
 
-/** Neighbouring bits of a word that one turn of the loop fills, to be shifted together. */
+/** Neighbouring bits of a word that one iteration fills, to be shifted together. */
 const BITS_PER_ITERATION = 8;
 
 const SHAPES: readonly Shape[] = [[3, 5], [], [0, 4], [512], [2, 700], [33, 40]];
@@ -40,8 +40,8 @@ export const packBits: OpDef<NoAttrs> = defineOp<NoAttrs>({
     counters: () => ({ extents: [WORD_BITS / BITS_PER_ITERATION], order: "sequential" }),
     body(c, at, r) {
       const { shape } = item(c.inTypes, 0);
-      const [row, lane, turn] = [item(at.idx, 0), item(at.idx, 1), item(r, 0)];
-      const first = scaleIndex(turn, BITS_PER_ITERATION);
+      const [row, lane, iteration] = [item(at.idx, 0), item(at.idx, 1), item(r, 0)];
+      const first = scaleIndex(iteration, BITS_PER_ITERATION);
       const bits = Array.from({ length: BITS_PER_ITERATION }, (_, k): Expr => {
         const element = addIndex(scaleIndex(row, BLOCK), scaleIndex(offsetIndex(first, k), LANES), lane);
         const bounds = [{ index: element, lo: 0, hi: elementsOf(shape) }];
@@ -65,7 +65,7 @@ export const packBits: OpDef<NoAttrs> = defineOp<NoAttrs>({
 
 export type UnpackBitsAttrs = { readonly shape: Shape };
 
-/** i32[rows, 16] → bool[shape]: what `pack_bits` was given. */
+/** i32[rows, 16] → bool[shape]: the inverse of `pack_bits`. */
 export const unpackBits: OpDef<UnpackBitsAttrs> = defineOp<UnpackBitsAttrs>({
   name: "unpack_bits",
   infer(inputs, { shape }) {

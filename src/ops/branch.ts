@@ -3,8 +3,8 @@
  *
  *   switch   index, operands…      region k: operands… → results…      → the results of the region that was chosen
  *
- * The index is an i32 or a bool (false is 0); one beyond the regions counts as the nearest. All regions take the same
- * operands and give results of the same types; what they do not need they do not read.
+ * The index is an i32 or a bool (false is 0); it is clamped to the existing regions. All regions take the
+ * same operands, which they need not all read, and return results of the same types.
  */
 
 import { TidemarkError } from "../base/errors.ts";

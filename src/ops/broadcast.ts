@@ -1,6 +1,6 @@
 /**
- * @file Repeating along axes and summing along axes: each is the transpose of the other. Also `reduction`, the maker of
- * all operations that fold axes away.
+ * @file Repeating along axes and summing along axes: each is the transpose of the other. Also `reduction`, which declares
+ * all operations that reduce axes.
  *
  *   broadcast {shape=[2,4,3], axes=[0,2]}     x[i,k] → y[i,·,k]      axis a of x is axis axes[a] of y
  *   sum {axes=[1]}                            y[i,j,k] → Σⱼ y[i,j,k]
@@ -111,7 +111,7 @@ export const broadcast: OpDef<BroadcastAttrs> = defineOp<BroadcastAttrs>({
 /** Sorted, distinct, non-negative; the axes disappear from the shape. */
 export type ReduceAttrs = { readonly axes: readonly number[] };
 
-/** What was reduced over `axes` of `shape`, repeated along them. */
+/** The result of a reduction over `axes` of `shape`, broadcast along them. */
 export function broadcastAlong(b: Build, y: Value, shape: Shape, axes: readonly number[]): Value {
   return b.call(broadcast, [y], { shape, axes: otherAxes(shape.length, axes) });
 }
@@ -131,9 +131,9 @@ function runsOf(axes: readonly number[]): readonly (readonly [number, number])[]
 const SHORT = 16;
 
 /**
- * Runs of axes that a counter each goes over, and what lies in the lanes: the reduced elements where they lie next to each
- * other, unless they are so few (windows of pooling) that what is kept is the better choice. Few are not merged either: what
- * is fused in front may have an easy index along each axis and none along both.
+ * Runs of axes with one counter each, and the order of the sum: interleaved if the reduced elements are contiguous, unless
+ * they are few (windows of pooling): then the kept elements are vectorised. Few axes are not merged either: a fused prologue
+ * may have a linear index along each axis but not along both.
  */
 function countersOf(
   shape: readonly number[],
@@ -146,7 +146,7 @@ function countersOf(
   return { runs: runsOf(axes), order: axes.includes(shape.length - 1) ? "interleaved" : "sequential" };
 }
 
-/** The input element that output position `at` meets when the counters, one for each run, are at `r`. */
+/** The input element that belongs to output position `at` when the counters, one for each run, are at `r`. */
 function reducedElement(c: LowerContext<ReduceAttrs>, at: Position, r: readonly Index[]): Expr {
   const { shape } = item(c.inTypes, 0);
   const read = item(c.inputs, 0);

@@ -1,6 +1,6 @@
 /**
- * @file What shape rules check in common. Every check names the operation, shows the types it saw and says what would
- * have been right; attributes may come from parsed text, so their form is checked as well.
+ * @file Checks that shape rules share. Every check names the operation, shows the types that it got and says which would
+ * be right; attributes may come from parsed text, so their form is checked as well.
  */
 import { TidemarkError } from "../base/errors.ts";
 import { shapeText, type TensorType, tensorType, typeText } from "../ir/type.ts";

@@ -1,4 +1,4 @@
-/** @file Joining along an axis; its transpose are the slices that the inputs are in the result. */
+/** @file Joining along an axis; its transpose takes the slices of the result that the inputs became. */
 import { TidemarkError } from "../base/errors.ts";
 import { at as item } from "../base/invariant.ts";
 import type { Value } from "../ir/graph.ts";

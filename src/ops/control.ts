@@ -1,6 +1,6 @@
 /**
- * @file Operations that are defined by regions: calls, fusion groups, and functions with derivatives of the user's own.
- * Each computes its results by running its first region on its inputs; they differ in what other layers may do with them.
+ * @file Operations that are defined by regions: calls, fusion groups, and functions with user-defined derivatives.
+ * Each computes its results by running its first region on its inputs; they differ in how other layers treat them.
  *
  *   call         a function applied; with `checkpoint` a request to recompute its inside in the backward pass
  *   fused        nodes that become one kernel; made by the fusion pass, never by users
@@ -8,7 +8,7 @@
  *   custom_vjp   forward  x… → y…, saved…            backward  saved…, ct of y… → ct of x…
  *   custom_jvp   forward  x… → y…                    tangent   x…, t of x… → t of y…
  *
- * Cotangents and tangents exist for floats alone: `ct of y…` has one entry for each float among y…, in order. The saved
+ * Cotangents and tangents exist only for floats: `ct of y…` has one entry for each float among y…, in order. The saved
  * values are further results of the node, so that the planner sees them like any other.
  */
 import { TidemarkError } from "../base/errors.ts";
@@ -19,6 +19,7 @@ import type { TensorType } from "../ir/type.ts";
 import { defineOp } from "./define.ts";
 import { floats, requireRegions, requireTypes, TRUTH, typesOf } from "./region-checks.ts";
 
+/** Cache of a pure function: a graph never changes. */
 const costs = new WeakMap<Graph, Cost>();
 
 /** Floating-point operations of everything in a graph; computed once for each. */
@@ -39,7 +40,7 @@ function inferBody(name: string, inputs: readonly TensorType[], body: Graph): re
   return typesOf(body.results);
 }
 
-/** What all operations with a body have in common. */
+/** Fields that all operations with a body share. */
 const bodied = {
   lower: { kind: "region" },
   cost: (_: readonly TensorType[], __: readonly TensorType[], ___: unknown, regions: readonly Graph[]): Cost =>
@@ -102,7 +103,7 @@ export type CustomVjpAttrs = {
   readonly maker?: string;
 };
 
-/** A function with a reverse derivative of its own. */
+/** A function with a user-defined reverse derivative. */
 export const customVjp: OpDef<CustomVjpAttrs> = defineOp<CustomVjpAttrs>({
   ...bodied,
   name: "custom_vjp",
@@ -130,7 +131,7 @@ export const customVjp: OpDef<CustomVjpAttrs> = defineOp<CustomVjpAttrs>({
   inlines: 0,
 });
 
-/** A function with a forward derivative of its own. */
+/** A function with a user-defined forward derivative. */
 export const customJvp: OpDef<NoAttrs> = defineOp<NoAttrs>({
   ...bodied,
   name: "custom_jvp",

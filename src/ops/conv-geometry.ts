@@ -19,7 +19,7 @@ import { elementsOf, shapeText, type TensorType, typeText } from "../ir/type.ts"
 import { requireInputs, requireList, requireSameDtype } from "./checks.ts";
 import { requireDomain } from "./define.ts";
 
-/** One number for each spatial axis; `lo` and `hi` are the zeros added before and behind the input. */
+/** One number for each spatial axis; `lo` and `hi` are the zeros added before and after the input. */
 export type ConvAttrs = {
   readonly stride: readonly number[];
   readonly lo: readonly number[];
@@ -125,7 +125,7 @@ export function outputExtents(
   });
 }
 
-/** Both inputs say how many there are of something. */
+/** Both inputs have an extent for the same thing: they must agree. */
 function requireEqual(
   name: string,
   what: string,

@@ -11,7 +11,7 @@
  *     conv_weight(x, y) = ∂T/∂w      its gradient to the weights
  *
  * So each one's transposes are the other two, and derivatives of any order stay among the three. With groups, channels
- * of group g of the input meet those of group g of the result alone.
+ * of group g of the input are multiplied only with those of group g of the result.
  *
  * All three are matrix products whose panels are gathered from the tensors while they are packed, so no column matrix
  * is ever stored. Padding reads as zero through guards. conv_input is a product for each phase of its stride, so that no
@@ -110,7 +110,7 @@ function readSeeing(c: LowerContext<unknown>, { g, phase }: PhaseGeometry, [n, c
   );
 }
 
-/** Every place sees the position of its own number and no other. */
+/** Every place reads only the position with its own number. */
 function isPointwise(g: Geometry): boolean {
   return g.input.every(
     (extent, axis) => extent === g.output[axis] && g.kernel[axis] === 1 && g.stride[axis] === 1 && g.lo[axis] === 0,
@@ -119,7 +119,7 @@ function isPointwise(g: Geometry): boolean {
 
 // ---- the three operations ------------------------------------------------------------------------------------------
 
-/** What tells the three apart. `batch` of the matrix product always ends with the group. */
+/** The differences between the three. `batch` of the matrix product always ends with the group. */
 interface View<A extends ConvAttrs> {
   readonly name: string;
   geometry(inputs: readonly TensorType[], attrs: A): Geometry;
@@ -140,7 +140,7 @@ function defineView<A extends ConvAttrs>(view: View<A>): OpDef<A> {
     infer: (inputs, attrs) => [tensorType(at(inputs, 0).dtype, view.result(view.geometry(inputs, attrs)))],
     derivative: { kind: "multilinear", transpose: view.transpose },
     cost(inputs, _, attrs) {
-      // What the products compute, padding included.
+      // Work of the products, padding included.
       const flops = parts(inputs, attrs).map(({ batch, m, n, k }) => 2 * elementsOf(batch) * m * n * k);
       return { flops: flops.reduce((sum, n) => sum + n, 0) };
     },
@@ -171,15 +171,15 @@ function pair(counter: Index, outer: number, inner: readonly number[]): readonly
 }
 
 /**
- * The depth of a product over taps and channels. Channels run fastest: what a tap sees, and whether it is inside, is
- * then worked out once for all channels while a panel is packed.
+ * The depth of a product over taps and channels. Channels run fastest: the position that a tap reads, and whether it
+ * is inside, is then computed once for all channels while a panel is packed.
  */
 function tapAndChannel(k: Index, taps: readonly number[], channels: number): readonly [Index, Index] {
   const [tap, channel] = splitIndex(k, [elementsOf(taps), channels]);
   return [tap as Index, channel as Index];
 }
 
-/** What x is to a product that does not skip or spread positions. */
+/** The window of x, for a convolution without stride and dilation. */
 function windowOf(g: Geometry, sums: Window["sums"]): Pick<ContractPart<never>, "window"> {
   const { stride, dilation, output, kernel } = g;
   if ([...stride, ...dilation].some((n) => n !== 1)) return {};

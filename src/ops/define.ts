@@ -1,4 +1,4 @@
-/** @file Makers of operation declarations: they fill in what a whole family shares, and keep every field mandatory. */
+/** @file Functions that declare operations: they fill in the fields that a family shares, and keep every field mandatory. */
 import { TidemarkError } from "../base/errors.ts";
 import type { Build } from "../ir/build.ts";
 import type { OpFacts } from "../ir/facts.ts";

@@ -1,13 +1,13 @@
 /**
- * @file Windows of a tensor at a place known only at run time: cut one out, or overwrite one. The place is moved so that
- * the window fits (starts are clamped), hence no access is ever out of range.
+ * @file Windows of a tensor at positions known only at run time: read one, or overwrite one. Starts are clamped so that the
+ * window fits, hence no access is ever out of range.
  *
  *   x            . . . . . .          update   u v
  *   starts [3]         ^
  *   dynamic_slice {sizes=[2]}  → x[3:5]        dynamic_update → . . . u v .
  *
- * Each is linear; their transposes are each other: the cotangent of what was cut out is written into zeros, the
- * cotangent of an update is cut out, and what was overwritten gets none.
+ * Each is linear; their transposes are each other: the cotangent of a read window is written into zeros, the
+ * cotangent of an update is read, and overwritten elements get none.
  */
 import { TidemarkError } from "../base/errors.ts";
 import { at as item } from "../base/invariant.ts";

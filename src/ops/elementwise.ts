@@ -1,5 +1,5 @@
 /**
- * @file Arithmetic, one element at a time. Above each derivative stands its formula. Partials prefer the output y to the
+ * @file Arithmetic, one element at a time. Each derivative has its formula above it. Partials prefer the output y to the
  * input x where either would do: y usually lives anyway.
  *
  * Simplifications keep every bit of every number, signed zeros and infinities included; a NaN stays a NaN. So x + 0 is
@@ -27,7 +27,7 @@ const val = (x: readonly Value[], i: number): Value => x[i] as Value;
 /** Whether a value is `c` throughout; 0 and -0 are different. */
 const isSplat = (b: Build, v: Value, c: number): boolean => Object.is(splatOf(b, v), c);
 
-/** The zero that changes nothing when added: -0 of floats. */
+/** The identity of addition: -0 for floats. */
 const neutralZero = (v: Value): number => (isFloat(v.type.dtype) ? -0 : 0);
 
 /** The only input of the node that made a value, if that is `op`. */

@@ -25,7 +25,7 @@ import { addIn, elementAt, forEachIndex, tabulate } from "./reference.ts";
 
 export type AxisAttrs = { readonly axis: number };
 
-/** What a read out of range gives. */
+/** The result of a read out of range. */
 export type ReadAttrs = AxisAttrs & { readonly outside: "nan" | "zero" };
 
 function outsideValue(dtype: DType, { outside }: ReadAttrs): number {

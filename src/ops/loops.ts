@@ -5,16 +5,16 @@
  *   while    carries c…, constants k…                    test(c…, k…) → bool
  *                                                        body(i, c…, k…) → c…, y…            → c…, ys…, count
  *
- *     xs   [ x₀ │ x₁ │ x₂ ]           one row a turn, from the last to the first when `reverse`
+ *     xs   [ x₀ │ x₁ │ x₂ ]           one row an iteration, from the last to the first when `reverse`
  *             │    │    │
  *     c₀ ── body ─ body ─ body ── c₃
  *             │    │    │
  *     ys   [ y₀ │ y₁ │ y₂ ]           row i belongs to x's row i in either direction
  *
- * `i` is the row's number, which is the turn's number unless the loop is reversed. A *counted* scan takes the number of
- * turns as its first input, an i32 of at most `length`: it is how the rows that a `while` has written are read. Rows that
- * were not written are unspecified, and nothing the library makes reads them. A `while` with length > 0 ends after as many
- * turns whatever the test says; without (0) it can have no ys, which would need room for an unknown number of rows.
+ * `i` is the row's number, which is the iteration's number unless the loop is reversed. A *counted* scan takes the number of
+ * iterations as its first input, an i32 of at most `length`: so the rows that a `while` has written are read. Rows that were
+ * not written are unspecified, and no graph that the library builds reads them. A `while` with length > 0 ends after that
+ * many iterations even if the test still holds; without (0) it can have no ys, whose number of rows would be unknown.
  */
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
@@ -38,11 +38,11 @@ import {
   typesOf,
 } from "./region-checks.ts";
 
-/** How the reverse of a scan gets at the states of turns: `auto` leaves it to the planner. */
+/** How the reverse of a scan gets the states of iterations: `auto` leaves it to the planner. */
 export const REVERSALS = ["auto", "store-all", "binomial", "binary", "periodic", "square-root"] as const;
 export type Reversal = (typeof REVERSALS)[number];
 
-/** `reversal` is one of REVERSALS, `snapshots` the number of states for it (0: as many as it needs or the planner likes). */
+/** `reversal` is one of REVERSALS, `snapshots` the number of states for it (0: as many as it needs or the planner chooses). */
 export type ScanAttrs = {
   readonly carries: number;
   readonly xs: number;
@@ -56,19 +56,19 @@ export type ScanAttrs = {
 /** `checkpoints`: states that its reverse may hold when it is not bounded; 0 leaves it to the planner. */
 export type WhileAttrs = { readonly carries: number; readonly length: number; readonly checkpoints: number };
 
-/** States held at once unless something else is asked for: a million turns then take 5.5 sweeps. */
+/** Default number of states held at once: a million iterations then take 5.5 sweeps. */
 export const DEFAULT_CHECKPOINTS = 32;
 
-/** The number of turns that costs are worked out for where nobody knows it. */
+/** The number of iterations that costs assume if it is not known. */
 const ASSUMED_ITERATIONS = 1000;
 
 /** `length` is 0 where it is not known. */
 export const assumedIterations = (length: number): number => (length === 0 ? ASSUMED_ITERATIONS : length);
 
-/** The most turns of a loop: rows and turns are numbered with i32. */
+/** The most iterations of a loop: rows and iterations are numbered with i32. */
 export const MOST_ITERATIONS = 2 ** 31 - 1;
 
-/** What the inputs and results of a scan are. */
+/** The groups of inputs and results of a scan. */
 export function scanLoop({ inputs, outputs, attrs, regions }: Node): Loop {
   const { carries, xs, counted, length, reverse } = attrs as ScanAttrs;
   const first = counted ? 1 : 0;
@@ -106,7 +106,7 @@ function scanWiring({ inputs, outputs, attrs }: Node): Wiring {
   };
 }
 
-/** What the inputs and results of a while are. */
+/** The groups of inputs and results of a while. */
 export function whileOf({ inputs, outputs, attrs, regions }: Node): Loop & { readonly iterations: Value } {
   const { carries, length } = attrs as WhileAttrs;
   return {
@@ -153,7 +153,7 @@ function requireBody(name: string, body: Graph, carries: readonly TensorType[], 
   return results.slice(carries.length);
 }
 
-/** A body run for the rows of stacks, with a state handed from turn to turn. */
+/** A body run for the rows of stacks, with a state passed from iteration to iteration. */
 export const scan: OpDef<ScanAttrs> = defineOp<ScanAttrs>({
   name: "scan",
   defaults: { carries: 0, xs: 0, reverse: false, counted: false, reversal: "auto", snapshots: 0 },
@@ -186,13 +186,13 @@ export const scan: OpDef<ScanAttrs> = defineOp<ScanAttrs>({
   },
   evaluate({ inputs, attrs: { carries, xs, length, reverse, counted }, regions, run }) {
     const body = at(regions, 0);
-    const turns = counted ? Math.min(Math.max(at(at(inputs, 0), 0), 0), length) : length;
+    const iterations = counted ? Math.min(Math.max(at(at(inputs, 0), 0), 0), length) : length;
     const given = counted ? inputs.slice(1) : inputs;
     const [stacks, consts] = [given.slice(carries, carries + xs), given.slice(carries + xs)];
     const ys = emptyStacks(typesOf(body.results.slice(carries)), length);
     let state: readonly Reference[] = given.slice(0, carries);
-    for (let turn = 0; turn < turns; turn++) {
-      const i = reverse ? turns - 1 - turn : turn;
+    for (let iteration = 0; iteration < iterations; iteration++) {
+      const i = reverse ? iterations - 1 - iteration : iteration;
       const rows = stacks.map((stack) => rowOf(stack, i, length));
       const made = run(body, [Float64Array.of(i), ...state, ...rows, ...consts]);
       state = made.slice(0, carries);
@@ -204,7 +204,7 @@ export const scan: OpDef<ScanAttrs> = defineOp<ScanAttrs>({
   samples: () => [],
 });
 
-/** A body run as long as a test of its state holds. */
+/** A body that runs while a test of its state holds. */
 export const whileLoop: OpDef<WhileAttrs> = defineOp<WhileAttrs>({
   name: "while",
   defaults: { carries: 0, length: 0, checkpoints: 0 },
@@ -240,15 +240,15 @@ export const whileLoop: OpDef<WhileAttrs> = defineOp<WhileAttrs>({
     const consts = inputs.slice(carries);
     const ys = emptyStacks(typesOf(body.results.slice(carries)), length);
     let state: readonly Reference[] = inputs.slice(0, carries);
-    let turn = 0;
+    let iteration = 0;
     const most = length === 0 ? MOST_ITERATIONS : length;
-    while (turn < most && at(run(test, [...state, ...consts]), 0)[0] !== 0) {
-      const made = run(body, [Float64Array.of(turn), ...state, ...consts]);
+    while (iteration < most && at(run(test, [...state, ...consts]), 0)[0] !== 0) {
+      const made = run(body, [Float64Array.of(iteration), ...state, ...consts]);
       state = made.slice(0, carries);
-      putRows(ys, made.slice(carries), turn);
-      turn++;
+      putRows(ys, made.slice(carries), iteration);
+      iteration++;
     }
-    return [...state, ...ys, Float64Array.of(turn)];
+    return [...state, ...ys, Float64Array.of(iteration)];
   },
   samples: () => [],
 });

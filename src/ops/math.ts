@@ -1,7 +1,7 @@
 /**
  * @file Transcendental functions, one element at a time. The kernels compute them with `kernel/math.ts`, which every
- * target shares; the reference uses doubles. Above each derivative stands its formula, in y rather than x where either
- * would do: y usually lives anyway.
+ * target shares; the reference uses doubles. Each derivative has its formula above it, in y rather than x where both
+ * are possible: y usually lives anyway.
  */
 import { at } from "../base/invariant.ts";
 import { erf as erfReference } from "../base/special.ts";

@@ -11,7 +11,7 @@
  * same of w. These terms may be left out of the sums, which changes no bit of finite results. The pass infer-zero-regions
  * sets both.
  *
- * Invariant: the sum runs over k from 0 upwards, whatever the flags; an empty sum is zero.
+ * Invariant: the sum runs over k from 0 upwards for all flags; an empty sum is zero.
  */
 
 import { TidemarkError } from "../base/errors.ts";
@@ -83,7 +83,7 @@ function contraction(inputs: readonly TensorType[], { ta, tb }: MatmulAttrs): Co
   return { batch: at(inputs, 0).shape.slice(0, -2), m, n, k };
 }
 
-/** What to change so that the inner dimensions meet: one flag if that is enough. */
+/** How to make the inner dimensions agree: with one flag if that is enough. */
 function innerHelp(x: TensorType, w: TensorType, { ta, tb }: MatmulAttrs): string {
   const [m, k] = matrixAxes(x, ta);
   const [rows, n] = matrixAxes(w, tb);
@@ -126,7 +126,7 @@ function inferMatmul(inputs: readonly TensorType[], attrs: MatmulAttrs): readonl
 
 /**
  * With X = x or xᵀ and W = w or wᵀ as the flags say, Y = X·W gives dX = dY·Wᵀ and dW = Xᵀ·dY. A side that was read
- * transposed wants its own transpose, (dY·Wᵀ)ᵀ = W·dYᵀ and (Xᵀ·dY)ᵀ = dYᵀ·X:
+ * transposed needs the transpose of its cotangent, (dY·Wᵀ)ᵀ = W·dYᵀ and (Xᵀ·dY)ᵀ = dYᵀ·X:
  *
  *   ta tb   dx                       dw
  *   -  -    matmul(dy, w)  {tb}      matmul(x, dy)  {ta}
@@ -173,7 +173,8 @@ function foldTransposes(b: Build, node: Node, { ta, tb, xNonzero = [], wNonzero 
 }
 
 /**
- * A vector meets a matrix along its rows in memory, or in sums of whole rows; both ways round are the same elements.
+ * A product of a vector and a matrix, transposed so that memory is read along rows, or whole rows are added. Both forms
+ * multiply and add the same elements.
  *
  *   x·wᵀ, one row x          w·xᵀ: sums along the rows of w
  *   xᵀ·w, one column w       wᵀ·x: rows of x, added up

@@ -26,7 +26,7 @@ export function movedFull(b: Build, x: Value, shape: Shape): Value | null {
 
 export type ReshapeAttrs = { readonly shape: readonly number[] };
 
-/** Where an axis comes to be: one with the same extent and as many elements behind it. */
+/** The new number of an axis: that of one with the same extent and stride. */
 function reshapedAxis(from: Shape, to: Shape, axis: number): number | null {
   const behind = (shape: Shape, i: number): number => elementsOf(shape.slice(i + 1));
   const wanted = behind(from, axis);
@@ -177,13 +177,13 @@ export const flip: OpDef<FlipAttrs> = defineOp<FlipAttrs>({
   },
   simplify(b, node, { axes }) {
     const x = item(node.inputs, 0);
-    const turned = axes.filter((axis) => item(x.type.shape, axis) > 1);
-    if (turned.length === 0) return x;
+    const reversed = axes.filter((axis) => item(x.type.shape, axis) > 1);
+    if (reversed.length === 0) return x;
     const inner = b.producer(x);
     if (inner?.op !== flip) return movedFull(b, x, x.type.shape);
-    // Twice is not at all.
+    // Flipping twice is the identity.
     const before = (inner.attrs as FlipAttrs).axes;
-    const once = [...before.filter((a) => !turned.includes(a)), ...turned.filter((a) => !before.includes(a))];
+    const once = [...before.filter((a) => !reversed.includes(a)), ...reversed.filter((a) => !before.includes(a))];
     return b.call(flip, [item(inner.inputs, 0)], { axes: once.sort((p, q) => p - q) });
   },
   evaluate({ inputs: [x], inTypes, attrs: { axes } }) {

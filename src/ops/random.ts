@@ -7,8 +7,8 @@
  * Nothing is drawn in sequence: any part can be computed anywhere, again, or not at all, and gives the same bits. Two
  * uses of one key are independent when their streams differ.
  *
- * A mask of independent coin tosses is never worth storing, since the key says it all: `random_bernoulli` is computed
- * wherever it is read, in the backward pass again. The others cost enough to be stored when they are used twice.
+ * A mask of independent coin tosses is never worth storing, since the key determines it: `random_bernoulli` is computed
+ * wherever it is read, and recomputed in the backward pass. The others cost enough to be stored when they are used twice.
  *
  * Invariant: integers and bools have the same bits on every target; floats follow from the words by the fixed formulas
  * of kernel/math.ts.
@@ -36,13 +36,13 @@ import { requireIndices, requireInputs, requireOne } from "./checks.ts";
 import { requireShape } from "./create.ts";
 import { defineOp } from "./define.ts";
 
-/** `stream` tells apart what is drawn with one key. */
+/** `stream` distinguishes draws with one key. */
 export type RandomBitsAttrs = { readonly shape: readonly number[]; readonly stream: number };
 export type RandomFloatAttrs = RandomBitsAttrs & { readonly dtype: FloatType };
 /** `p`: the probability of true. */
 export type RandomBernoulliAttrs = RandomBitsAttrs & { readonly p: number };
 
-/** What one element is, as a kernel computes it from its two words and in doubles. */
+/** One element, as a kernel computes it from its two words and in doubles. */
 interface RandomSpec<A extends RandomBitsAttrs> {
   readonly name: string;
   readonly defaults: OpDef<A>["defaults"];

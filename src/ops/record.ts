@@ -1,6 +1,6 @@
 /**
- * @file A loop that keeps some of its states on the way, for a reverse that starts from them (`rewind`, rewind.ts): what a
- * `scan` or a `while` becomes when there is no room for the rows that its reverse reads (loops/rewrite.ts).
+ * @file A loop that keeps some of its states on the way, for a reverse that starts from them (`rewind`, rewind.ts). It replaces
+ * a `scan` or a `while` if there is no memory for the rows that its reverse reads (loops/rewrite.ts).
  *
  *   record   [count,] carries c…, stacks xs…, constants k…
  *            body(i, c…, x…, k…) → c…, y…                   → c…, ys…, store…, positions
@@ -12,19 +12,18 @@
  * which iteration each row's state is before, and in its last place how many checkpoints there are. Which states these are
  * is the schedule's business (loops/lower/checkpoints.ts) and changes no result: a recomputed state is the same state.
  *
- * What the last `taped` iterations leave for their reverse may be stacked as it is: then `full` runs in these in the place of
- * body.
+ * The residuals of the last `taped` iterations may be stacked: in these, `full` runs in place of body.
  *
  *   record   full(i, c…, x…, k…) → c…, y…, r…               → …, tapes…, store…, positions
  *
- * Of a `while` the number of iterations shows at the end alone. With the split `online` a record is one: it decides about
+ * The number of iterations of a `while` is known only at the end. With the split `online` a record is one: it decides about
  * states as they come, and a new one may take the place of an older one (loops/lower/keeper.ts).
  *
  *   record   carries c…, constants k…
  *            test(c…, k…) → bool
  *            body(i, c…, k…) → c…, y…                       → c…, ys…, store…, positions, count
  *
- *     rows of the store    [ s₀ │ s₉ │ s₄ │ s₁₁ ]           states lie where there was room
+ *     rows of the store    [ s₀ │ s₉ │ s₄ │ s₁₁ ]           states are in free rows, in no order
  *     positions            iterations of checkpoints, in order:  0 4 9, and how many these are
  *                          rows of them:                         0 2 1, and that of the state before the last iteration: 3
  */
@@ -50,7 +49,7 @@ export type SplitAttrs = { readonly checkpoints: number; readonly split: string;
 export type RecordAttrs = Omit<ScanAttrs, "reversal" | "snapshots"> &
   SplitAttrs & { readonly states: readonly number[]; readonly taped: number };
 
-/** What the inputs and results of a loop that keeps states are. */
+/** The groups of inputs and results of a loop that keeps states. */
 export function recordLoop(node: Node): Loop & { readonly recording: Recording } {
   const { states, split, checkpoints, taped } = node.attrs as RecordAttrs;
   const isOnline = split === "online";
@@ -77,14 +76,14 @@ export function requireSplit(name: string, { checkpoints, split, every }: SplitA
   throw new TidemarkError("InvalidGraph", `${name}: there is no split ${split} every ${every}`);
 }
 
-/** Iterations are taped by a region of their own, and there is one that is not. */
+/** Taped iterations have a separate region, and at least one iteration is not taped. */
 export function requireTaped(name: string, taped: number, region: Graph | undefined, most: number): void {
   requireCount(name, "taped", taped, Math.max(0, most));
   if (taped > 0 === (region !== undefined)) return;
   throw new TidemarkError("InvalidGraph", `${name}: taped=${taped} ${region ? "with" : "without"} a region for that`);
 }
 
-/** What says where checkpoints are: their iterations, and rows where these are in no order. */
+/** The positions of checkpoints: their iterations, and their rows if these are in no order. */
 export const positionsType = ({ checkpoints, split }: SplitAttrs): TensorType =>
   tensorType("i32", [(split === "online" ? 2 : 1) * (checkpoints + 1)]);
 
@@ -111,7 +110,7 @@ function evaluateOnline(c: EvaluateContext<RecordAttrs>): readonly Reference[] {
   const { carries, length, states, checkpoints } = c.attrs;
   const results = whileLoop.evaluate({ ...c, attrs: { carries, length, checkpoints: 0 } });
   const store = emptyStacks(typesOf(states.map((k) => at(at(c.regions, 1).params, 1 + k))), checkpoints + 1);
-  // The reference of the reverse starts from the first state, whatever else is kept.
+  // The reference of the reverse starts from the first state; other kept states are not used.
   putRows(
     store,
     states.map((k) => at(c.inputs, k)),
@@ -147,7 +146,7 @@ export const record: OpDef<RecordAttrs> = defineOp<RecordAttrs>({
   lower: {
     kind: "control",
     control: (node) => ({ kind: "loop", loop: recordLoop(node) }),
-    // Made by the planner of what is needed, as is its reverse: the two fit each other.
+    // Created by the planner together with its reverse, with only the members that are needed.
     wiring: () => null,
     runs: ({ length, taped, split }) =>
       split === "online" ? [assumedIterations(length), assumedIterations(length)] : [length - taped, taped],
@@ -162,7 +161,7 @@ export const record: OpDef<RecordAttrs> = defineOp<RecordAttrs>({
     if (attrs.split === "online") return evaluateOnline(c);
     const { carries, counted, states, checkpoints, taped } = attrs;
     const body = at(regions, 0);
-    // The reference of the reverse recomputes rows and states, from the first state, whatever is kept.
+    // The reference of the reverse recomputes rows and states, from the first state; kept ones are not used.
     const tapes = emptyStacks(typesOf((regions[1] ?? body).results.slice(body.results.length)), taped);
     const plain = scan.evaluate({ ...c, attrs: { ...attrs, reversal: "auto", snapshots: 0 }, regions: [body] });
     const first = inputs.slice(counted ? 1 : 0).slice(0, carries);

@@ -17,7 +17,7 @@ export function forEachIndex(shape: Shape, visit: (idx: readonly number[], eleme
   }
 }
 
-/** Row-major element number of a multi-index, or -1 where it lies outside of the shape. */
+/** Row-major element number of a multi-index, or -1 if it is outside of the shape. */
 export function elementAt(shape: Shape, idx: readonly number[]): number {
   let element = 0;
   for (let axis = 0; axis < shape.length; axis++) {

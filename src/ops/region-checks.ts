@@ -1,4 +1,4 @@
-/** @file What operations with regions share: checks of regions against what they are bound to, costs, and stacks. */
+/** @file Shared by operations with regions: checks of regions against their operands, costs, and stacks. */
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import type { Graph, Value } from "../ir/graph.ts";

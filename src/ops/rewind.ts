@@ -1,6 +1,6 @@
 /**
- * @file The reverse of a loop that starts from states: what the reversed `scan` over the stacks of a loop becomes when these
- * are not kept (loops/rewrite.ts), and the reverse of a `while` without a bound, which never has any.
+ * @file The reverse of a loop that starts from states. It replaces the reversed `scan` over the stacks of a loop if these are
+ * not kept (loops/rewrite.ts), and is the reverse of a `while` without a bound, which has no stacks.
  *
  *   rewind   count, first states s…, adjoints a…, stacks xs…, constants k…
  *            step(i, s…, x…, k…)       → s…                 one iteration forward
@@ -74,7 +74,7 @@ export const NOT_RECORDED = {
   ...{ recorded: false, reverse: false, split: "binomial", every: 0, advances: 0, taped: 0, tapes: 0 },
 } as const;
 
-/** What the inputs and results of a reverse are. */
+/** The groups of inputs and results of a reverse. */
 export function rewindReversal({ inputs, outputs, attrs, regions }: Node): Reversal {
   const { recorded, states, adjoints, xs, tapes, length, checkpoints } = attrs as RewindAttrs;
   const s = recorded ? 2 : 1;
@@ -101,7 +101,7 @@ export function rewindReversal({ inputs, outputs, attrs, regions }: Node): Rever
   };
 }
 
-/** Null for the reverse of a recorded loop, which the planner makes of what is needed: the two fit each other. */
+/** Null for the reverse of a recorded loop: the planner creates both with only the members that are needed. */
 function rewindWiring({ inputs, outputs, attrs }: Node): Wiring | null {
   const { recorded, states: ns, adjoints: na, xs: nx } = attrs as RewindAttrs;
   if (recorded) return null;
@@ -122,7 +122,7 @@ function rewindWiring({ inputs, outputs, attrs }: Node): Wiring | null {
   };
 }
 
-/** Checks what is different with and without a recorded loop. */
+/** Checks attributes that differ with and without a recorded loop. */
 function requireStart(attrs: RewindAttrs, count: TensorType | undefined, positions: TensorType | undefined): void {
   const { recorded, checkpoints, taped } = attrs;
   if (recorded) {
@@ -140,7 +140,7 @@ function requireStart(attrs: RewindAttrs, count: TensorType | undefined, positio
   );
 }
 
-/** Iterations forward and backward; nobody bounds the former of a reverse that starts from nothing but the first state. */
+/** Iterations forward and backward; the former are unbounded for a reverse that starts from only the first state. */
 function iterations({ recorded, length, advances }: RewindAttrs): readonly [number, number] {
   const backward = assumedIterations(length);
   return [recorded ? advances : Math.max(backward, advances), backward];

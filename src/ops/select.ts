@@ -102,7 +102,7 @@ export const cast: OpDef<CastAttrs> = defineOp<CastAttrs>({
     if (x.type.dtype === dtype) return x;
     const inner = b.producer(x);
     const from = inner?.op === cast ? inner.inputs[0] : undefined;
-    // The way round led through a type that holds every number of the first one.
+    // The conversion went through a type that holds every number of the first one.
     return from && HOLDS[x.type.dtype].includes(from.type.dtype) ? b.call(cast, [from], { dtype }) : null;
   },
   // floats are rounded by those who ask for it

@@ -1,10 +1,9 @@
 /**
- * @file Which elements a slice takes, as numbers: start, start + stride, … along every axis, `extents` of them. Reading what
- * was written before needs no memory when it lies inside of what was written, and a write does not matter to what has
- * nothing in common with it:
+ * @file Which elements a slice takes, as numbers: start, start + stride, … along every axis, `extents` of them. A read
+ * inside of an earlier write needs no memory, and a write does not affect a disjoint read:
  *
  *   written   . a b c . . .   {start 1, stride 1, extent 3}
- *   read          b           within: element 1 of what was written
+ *   read          b           within: element 1 of the written ones
  *   read                x     apart
  */
 import { at } from "../base/invariant.ts";

@@ -1,6 +1,6 @@
 /**
  * @file Cutting out, writing back and padding. All are linear (pad: affine), and slices are the transposes of the others.
- * A slice with strides leaves holes behind when it is transposed; that is what the interior padding of `pad` is for:
+ * The transpose of a strided slice has gaps, hence the interior padding of `pad`:
  *
  *   x        a b c d e f g                 ct         p q r
  *   slice      b   d   f    {1, 7, 2}      pad      0 p 0 q 0 r 0     {lo 1, interior 1, hi 1}
@@ -39,15 +39,15 @@ const selectionOf = ({ start, stride }: WindowAttrs, extents: readonly number[])
   extents,
 });
 
-/** What a selection takes from x. */
+/** The elements of x that a selection takes. */
 function taken(b: Build, x: Value, wanted: Selection): Value {
   const { start, stride } = wanted;
   return b.call(slice, [x], { start, limit: start.map((_, axis) => limitOf(wanted, axis)), stride });
 }
 
 /**
- * What a slice reads of a tensor that was written to before: the update that it lies inside of, if no later one touches it.
- * Otherwise it reads the newest version, never an older one, whose storage the newest may have taken over.
+ * Forwards a slice of an updated tensor to the update that contains it, if no later update overlaps it. Otherwise the slice
+ * reads the newest version, never an older one, whose storage the newest may have taken over.
  */
 function readBack(b: Build, x: Value, wanted: Selection): Value | null {
   for (let write = b.producer(x); write; write = b.producer(item(write.inputs, 0))) {
@@ -82,7 +82,7 @@ export const slice: OpDef<SliceAttrs> = defineOp<SliceAttrs>({
     kind: "multilinear",
     transpose(b, { x, ct, attrs: { start, stride } }) {
       const lo = start;
-      // The last element taken is start + stride (n - 1); what lies beyond is padded.
+      // The last element taken is start + stride (n - 1); elements beyond it are padded.
       const hi = item(x, 0).type.shape.map((extent, axis) => {
         const n = item(ct.type.shape, axis);
         return extent - item(start, axis) - (n === 0 ? 0 : (n - 1) * item(stride, axis) + 1);
@@ -155,7 +155,7 @@ function windowAttrs({ start, stride }: WindowAttrs, shape: Shape): SliceAttrs {
   return { start, limit, stride };
 }
 
-/** What is overwritten is a slice, and goes back by an update. */
+/** The overwritten window is a slice, and an update restores it. */
 const WINDOW_CHANGE: ChangeRule<WindowAttrs> = {
   read: ({ inputs: [x, update] }, attrs) => ({
     op: slice,
@@ -183,7 +183,7 @@ function writing(name: string, adds: boolean): OpDef<WindowAttrs> {
       transpose(b, { x, ct, input, attrs }) {
         const update = item(x, 1);
         if (input === 1) return taken(b, ct, selectionOf(attrs, update.type.shape));
-        // What was overwritten does not matter to the result.
+        // Overwritten elements do not affect the result.
         return adds ? ct : b.call(sliceUpdate, [ct, fullLike(b, update, 0)], attrs);
       },
     },
@@ -261,7 +261,7 @@ function windowPosition({ start, stride }: WindowAttrs, { shape }: TensorType, u
   return Position.at(shape, idx);
 }
 
-/** Whether a write puts into x what is there already. */
+/** Whether a write leaves x unchanged. */
 function isIdle(b: Build, x: Value, update: Value, attrs: WindowAttrs): boolean {
   const splat = splatOf(b, x);
   if (splat !== null && Object.is(splat, splatOf(b, update))) return true;

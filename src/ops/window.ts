@@ -8,8 +8,8 @@
  *                                                              d e .
  *
  * Window position w of window o reads x[o·stride + w·dilation - lo]. Pooling is a reduction over the window axes that
- * fuses with `unfold`, so the copies are never stored; its derivative is `fold`, which asks for every x which windows
- * hold it: o = (i + lo - w·dilation) / stride where that is whole and in range.
+ * fuses with `unfold`, so the copies are never stored; its derivative is `fold`, which computes for every x the windows
+ * that contain it: o = (i + lo - w·dilation) / stride where that is whole and in range.
  */
 import { TidemarkError } from "../base/errors.ts";
 import { at as item } from "../base/invariant.ts";
@@ -84,7 +84,7 @@ export const unfold: OpDef<UnfoldAttrs> = defineOp<UnfoldAttrs>({
     const windows = windowsOver("unfold", size, attrs, typeText(x));
     return [tensorType(x.dtype, [...lead, ...windows, ...attrs.window])];
   },
-  // Affine: what hangs over the edge is constant, so tangents read 0 there and cotangents are dropped.
+  // Affine: positions beyond the edge are constant, so tangents read 0 there and cotangents are dropped.
   derivative: {
     kind: "general",
     jvp: (b, { tangents: [t], attrs }) => (t ? b.call(unfold, [t], { ...attrs, value: 0 }) : null),

@@ -72,8 +72,8 @@ function adamRule(name: string, options: AdamOptions, decoupled: boolean): Rule<
       const m = add(mul(leaf.slots.m as Tensor, beta1), mul(g, 1 - beta1));
       const v = add(mul(leaf.slots.v as Tensor, beta2), mul(square(g), 1 - beta2));
       const denominator = add(mul(sqrt(v), inverse), eps);
-      const kept = shrinks && options.decays?.(leaf.path) !== false ? mul(leaf.param, shrink) : leaf.param;
-      return { param: sub(kept, mul(div(m, denominator), stepSize)), slots: { m, v } };
+      const decayed = shrinks && options.decays?.(leaf.path) !== false ? mul(leaf.param, shrink) : leaf.param;
+      return { param: sub(decayed, mul(div(m, denominator), stepSize)), slots: { m, v } };
     },
   };
 }

@@ -123,10 +123,10 @@ function rateIn(rate: Tensor | number, dtype: DType): Tensor | number {
 
 /** Calls `make` once for each argument. */
 function once<K, V>(make: (key: K) => V): (key: K) => V {
-  const made = new Map<K, V>();
+  const cache = new Map<K, V>();
   return (key) => {
-    if (!made.has(key)) made.set(key, make(key));
-    return made.get(key) as V;
+    if (!cache.has(key)) cache.set(key, make(key));
+    return cache.get(key) as V;
   };
 }
 
@@ -147,8 +147,8 @@ export function optimizer<C>(rule: Rule<C>, lr: LearningRate, clip: GradientTran
       const grad = at(clipped, i);
       const path = at(flat.paths, i);
       requireMatch(rule.name, path, param, grad);
-      const own = Object.fromEntries(slotNames.map((slot, s) => [slot, at(at(slots, s), i)]));
-      return rule.update({ path, param, grad, slots: own }, scalars(param.dtype));
+      const leafSlots = Object.fromEntries(slotNames.map((slot, s) => [slot, at(at(slots, s), i)]));
+      return rule.update({ path, param, grad, slots: leafSlots }, scalars(param.dtype));
     });
     const rebuild = (of: (leaf: UpdatedLeaf) => Tensor): P => unflatten(flat.def, leaves.map(of)) as P;
     return {

@@ -13,8 +13,8 @@ import type { Pass } from "./pass.ts";
 const LIMIT = 100;
 
 /**
- * An identity looks at its node and at what made its inputs, which is settled when the node is reached. What it makes is
- * settled before the next node is looked at, so one walk gets everywhere.
+ * An identity looks at its node and the producers of its inputs, which are final when the node is reached. Nodes that it
+ * creates are simplified before the next node, so one walk over the graph suffices.
  */
 function settle(b: Build, node: Node, depth: number): Value | null {
   invariant(depth < LIMIT, () => `canonicalize: ${node.op.name} still changes after ${LIMIT} rewrites`);

@@ -1,4 +1,4 @@
-/** @file Finding loops and branches: most programs have none, and then there is nothing to do for them. */
+/** @file Finds loops and branches. Most programs have none, so passes for them can return early. */
 import type { Graph, Node } from "../ir/graph.ts";
 
 /** Loops and branches: they run regions, read memory, and are in no kernel. */

@@ -1,6 +1,6 @@
 /**
- * @file Dead code: nodes that no result depends on, and of loops and branches whatever nobody needs (narrow.ts). One walk
- * from the end: who is needed is known when a node is reached.
+ * @file Dead code: nodes that no result depends on, and unused operands and results of loops and branches (narrow.ts).
+ * One walk from the end: when a node is reached, it is known which of its results are needed.
  */
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { narrow } from "./narrow.ts";
@@ -26,8 +26,8 @@ function live(graph: Graph, settled: Set<Graph>): Graph {
 }
 
 /**
- * Regions are asked for before and after their node is narrowed: without the set of those that have nothing dead left,
- * every level of nesting would double the work.
+ * Regions are cleaned before and after their node is narrowed: without the set of clean ones, every level of nesting would
+ * double the work.
  */
 const withoutDead = (graph: Graph): Graph => live(graph, new Set());
 

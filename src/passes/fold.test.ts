@@ -1,7 +1,7 @@
 /** @file The claim behind folding: where an operation says `exactInDouble`, its reference has the bits of its kernel. */
 import { expect, test } from "vitest";
-import { Random } from "../../tests/helpers/random.ts";
 import { runLowering, runReference } from "../../tests/support/lowering.ts";
+import { Random } from "../../tests/support/random.ts";
 import { tensorType } from "../ir/type.ts";
 import type { DType } from "../kernel/dtype.ts";
 import { allOps } from "../ops/all.ts";

@@ -5,7 +5,7 @@
  * there because 53 ≥ 2·24 + 2 (S. A. Figueroa, "When is double rounding innocuous?", 1995). Results that are NaN are
  * left to the target, whose NaN may have other bits.
  *
- *   full(2) ── mul ── full(6)        the shape is the node's own; one element is computed
+ *   full(2) ── mul ── full(6)        one element is computed, the shape is that of the node
  *   full(3) ──╯
  */
 

@@ -4,7 +4,7 @@
  *
  *   prologue   map → anchor        computed where the anchor reads         relu → matmul, mul → sum
  *   epilogue   anchor → map        computed where the result is stored     matmul → add → relu
- *   chain      map → map           computed once an element, stored only if somebody else needs it
+ *   chain      map → map           computed once an element, stored only if it has other readers
  *
  * An anchor is an operation with loops of its own (a product, a reduction, a scan …); a group has at most one. Views and
  * constants (fusion "always") belong to no group: they are repeated inside every group that reads through them.
@@ -30,10 +30,10 @@ export interface Member {
   /** Its position in the graph. */
   readonly position: number;
   group: Group;
-  /** What it reads, and who reads it. */
+  /** The edges from its operands and to its readers. */
   readonly in: Edge[];
   readonly out: Edge[];
-  /** The graph returns what it makes. */
+  /** The graph returns its result. */
   kept: boolean;
   /** It is evaluated at the element being stored, as its group's anchor is. */
   inBody: boolean;
@@ -86,16 +86,16 @@ const STAGES: readonly Stage[] = [
   { tries: () => true, accepts: () => true },
 ];
 
-/** Work an element below which it is cheaper to compute something again than to store it and read it back. */
+/** Work an element below which it is cheaper to recompute a value than to store it and read it back. */
 const CHEAP_FLOPS = 16;
-/** How much larger than everything it is made from a value must be to be cheaper to make than to read. */
+/** How much larger than all its sources a value must be to be cheaper to compute than to read. */
 const EXPANSION = 8;
 
 /** Evaluations (fuse-size.ts) that an element read through views may take, and views in a row that never take so many. */
 const MOST_IN_VIEW = 64;
 const FEW_VIEWS = 3;
 
-/** What an inlined value takes: work an element, nodes one after the other, and the stored values it is made from. */
+/** The cost of an inlined value: work an element, nodes one after the other, and the stored values it depends on. */
 interface Inlined {
   readonly flops: number;
   readonly depth: number;
@@ -103,9 +103,9 @@ interface Inlined {
 }
 
 /**
- * Nodes that are repeated wherever they are read: views and constants, and what is made cheaply from much smaller
- * things (a mask from labels, a table from a vector), which would take more memory to keep than to make. Not those whose
- * index, after many views, would be more code than a copy.
+ * Nodes that are recomputed wherever they are read: views and constants, and cheap functions of much smaller values (a mask
+ * from labels, a table from a vector), which take more time to read from memory than to compute. Not those whose index,
+ * after many views, would be more code than a copy.
  */
 export function inlinedNodes(graph: Graph): ReadonlySet<Node> {
   const inlined = new Set<Node>();
@@ -116,7 +116,7 @@ export function inlinedNodes(graph: Graph): ReadonlySet<Node> {
     const { lower } = node.op;
     if (lower.kind !== "map") continue;
     const out = resultOf(node);
-    // Most read something that is stored and about as large as what they make.
+    // Most read a stored value that is about as large as their result.
     const large = (v: Value): boolean => !madeFrom.has(v) && byteLength(v.type) * EXPANSION > byteLength(out.type);
     if (lower.fusion !== "always" && node.inputs.some(large)) continue;
     const parts = node.inputs.map((v): Inlined => madeFrom.get(v) ?? { flops: 0, depth: 0, sources: new Set([v]) });
@@ -144,7 +144,7 @@ export function inlinedNodes(graph: Graph): ReadonlySet<Node> {
   return inlined;
 }
 
-/** Only these anchors leave their result in an accumulator that what follows can read. */
+/** Only these anchors leave their result in an accumulator that an epilogue can read. */
 function hasEpilogue(node: Node): boolean {
   const { kind } = node.op.lower;
   return kind === "reduce" || kind === "contract" || kind === "scan";
@@ -199,9 +199,9 @@ export class Grouping {
   }
 
   /**
-   * Goes round until nothing changes, since a merge may hide a value from its last outside reader and so allow another.
-   * What speaks against merging two groups is in the two, or is a detour, which other merges do not remove: an edge is
-   * tried again only when one of its ends has changed.
+   * Iterates to a fixed point, since a merge may remove the last outside reader of a value and so allow another. A reason
+   * against merging two groups is in the two, or is a detour, which other merges do not remove: an edge is tried again only
+   * if one of its ends has changed.
    */
   #mergeAll(stage: Stage): void {
     const tried = new Int32Array(this.edges.length).fill(-1);
@@ -236,7 +236,7 @@ export class Grouping {
   }
 
   /**
-   * At most so many evaluations are in the kernel of two groups. What is computed once an element in both is so in the
+   * At most so many evaluations are in the kernel of two groups. Nodes computed once an element in both are so in the
    * kernel, and a body that is read from another one once for each read; the rest has to be counted.
    */
   #evaluations(from: Group, to: Group, between: readonly Edge[], role: Role): number {
@@ -255,12 +255,12 @@ export class Grouping {
     return evaluationsOfKernel(nodes, anchor, nodeOf, maxEvaluations);
   }
 
-  /** As what the producers' nodes join: evaluated at the stored element, or wherever the readers need them. */
+  /** The role in which the producers' nodes join: evaluated at the stored element, or wherever the readers need them. */
   #roleFor(from: Group, to: Group, between: readonly Edge[]): Role | null {
     const intoBody = between.every((e) => e.to.inBody && e.to.node !== to.anchor);
     const intoFront = between.every((e) => !e.to.inBody || e.to.node === to.anchor);
     if (intoFront) {
-      // in front of an anchor: any map whose value nobody else needs
+      // in front of an anchor: any map without other readers
       if (from.anchor || !hides(from, to)) return null;
       if (to.anchor?.op.lower.kind === "contract" && flopsOf(from) > this.#options.maxPackedFlops) return null;
       return "prologue";
@@ -308,7 +308,7 @@ function edgesBetween(from: Group, to: Group): readonly Edge[] {
 
 const nodesOf = (group: Group): readonly Node[] => group.members.map(({ node }) => node);
 
-/** What the graph returns is stored; so is what a returned reshape reshapes, since it shares that storage. */
+/** Values that the graph returns are stored; so is the input of a returned reshape, which shares its storage. */
 function keep(result: Value, producer: ReadonlyMap<Value, Node>, memberOf: ReadonlyMap<Node, Member>): void {
   for (let node = producer.get(result); node; ) {
     const member = memberOf.get(node);
@@ -325,7 +325,7 @@ export function isStored({ kept, out, group }: Member): boolean {
   return kept || out.some((edge) => edge.to.group !== group);
 }
 
-/** Whether nothing of `from` is read outside of the two groups, or returned. */
+/** Whether no value of `from` is read outside of the two groups, or returned. */
 function hides(from: Group, to: Group): boolean {
   return from.members.every((member) => !storedBeyond(member, from, to));
 }
@@ -341,9 +341,9 @@ function storedBeyond({ kept, out }: Member, from: Group, to: Group): boolean {
 }
 
 /**
- * A merged group runs when the last of its inputs is there. If the readers also wait for something that is made after
- * the producers, what the producers read waits with them: sums of many products would keep all products alive. Then
- * merging must not keep more than it saves.
+ * A merged group runs when the last of its inputs is computed. If the readers also wait for a value that is computed after
+ * the producers, the operands of the producers stay alive as long: sums of many products would keep all products alive.
+ * Then merging must not keep more than it saves.
  */
 function timely(from: Group, to: Group): boolean {
   const last = at(from.members, from.members.length - 1).position;
@@ -357,8 +357,8 @@ function timely(from: Group, to: Group): boolean {
 }
 
 /**
- * Moving forward work into the backward pass must not keep two values alive in place of one. What is computed again is
- * forward work: what reads it behind its loops would have to be there first, as in backward it is not made from it alone.
+ * Moving forward work into the backward pass must not keep two values alive in place of one. A replayed anchor is
+ * forward work too: an epilogue outside of its replay also reads other values, which would have to be computed first.
  */
 function keepsPhase(from: Group, to: Group): boolean {
   const { anchor } = from;
@@ -387,7 +387,7 @@ function flopsOf(group: Group): number {
   return flops;
 }
 
-/** Bytes of all that the nodes make. */
+/** Bytes of all results of the nodes. */
 function bytesOfAll(members: Iterable<Member>): number {
   let bytes = 0;
   for (const { node } of members) for (const value of node.outputs) bytes += byteLength(value.type);

@@ -1,8 +1,8 @@
 /**
- * @file An order of groups that is kept while they are merged. Every group ranks above those it reads; merging two may
- * not make a circle, and the order finds out cheaply: a detour from one to the other runs through ranks between theirs.
+ * @file An order of groups that is kept while they are merged. Every group ranks above those it reads; merging two must
+ * not create a cycle, which the order detects cheaply: a detour from one to the other runs through ranks between theirs.
  *
- *   from ──→ a ──→ to      merging `from` and `to` would put `a` both behind and before the two
+ *   from ──→ a ──→ to      merging `from` and `to` would put `a` both after and before the two
  *     ╰─────────────╯
  *
  * After D. J. Pearce, P. H. J. Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", 2006.
@@ -11,12 +11,12 @@ import { at } from "../base/invariant.ts";
 import type { Group } from "./fuse-groups.ts";
 
 /**
- * Groups that are looked at for a detour between two. With more that could run between them, the two stay apart: the
- * search would take longer, and running far-off work together keeps what it reads alive in the meantime.
+ * Most groups that are searched for a detour between two. If more could run between them, the two are not merged: the
+ * search would take longer, and merging distant work keeps its operands alive in the meantime.
  */
 const MOST_BETWEEN = 32;
 
-/** The groups that `from` leads to and that rank below `to`; null if one of them leads to `to`: a circle to be. */
+/** The groups that `from` leads to and that rank below `to`; null if one of them leads to `to`: a cycle. */
 export function ledTo(from: Group, to: Group): ReadonlySet<Group> | null {
   const seen = new Set<Group>();
   const stack = [from];
@@ -53,8 +53,8 @@ function leadingTo(to: Group, from: Group): ReadonlySet<Group> {
 }
 
 /**
- * Brings `from` and `to` to one rank: of what is ranked between them, what leads to `to` goes before the two and what
- * `from` leads to (`after`) goes behind, all within the ranks that they had; the rest stays.
+ * Gives `from` and `to` one rank: of the groups ranked between them, those that lead to `to` go before the two and those that
+ * `from` leads to (`after`) go after, all within the ranks that they had; the rest stays.
  *
  *   from a b c to   →   b (from to) a c      when `from` leads to a and c
  */

@@ -6,10 +6,10 @@
  *   w = mul(take(z, i), take(z, j))   z in w's kernel: two sums, four sines
  *
  * so a chain of such reads would double the code, and the work, with every link. Here evaluations are counted as lowering
- * would make them, by asking each operation where it reads, and fusion refuses what comes to too many.
+ * would make them, by asking each operation where it reads, and fusion refuses kernels with too many.
  *
  * Two reads of one value are one evaluation where the position is the same and both happen under the same guards: code
- * generation computes nothing twice in one scope and forgets what it computed inside of a guard. What is in g guards counts
+ * generation computes nothing twice in one scope and forgets what it computed inside of a guard. A value inside g guards counts
  * 1 + g times: where a guard holds in some lanes of a register only, a target may write its inside once more for each lane.
  * An index is code too. It counts by its terms from some number on, since reshapes of transposes nest divisions, each of
  * which repeats what it divides.
@@ -29,7 +29,7 @@ import { Position } from "../kernel/position.ts";
 /** Terms of an index that come with any read. */
 const USUAL_TERMS = 16;
 
-/** The node of a value that is computed in the kernel, null for one that is loaded or is what the kernel's loops make. */
+/** The node of a value that is computed in the kernel, null for one that is loaded or is the result of the kernel's loops. */
 type NodeOf = (value: Value) => Node | null;
 
 function termsOf(index: Index): number {
@@ -59,7 +59,7 @@ class Evaluations {
   count = 0;
   readonly #nodeOf: NodeOf;
   readonly #most: number;
-  /** What was read where, in which scope. */
+  /** The positions at which values were read, by scope. */
   readonly #known = new Set<string>();
   readonly #loads = new Map<string, Expr>();
   #scopes = 0;
@@ -69,7 +69,7 @@ class Evaluations {
     this.#most = most;
   }
 
-  /** Counts what an operation with loops of its own reads, each input over all of its elements. */
+  /** Counts the reads of an operation with loops of its own, each input over all of its elements. */
   inputs(node: Node): void {
     for (const input of node.inputs) this.read(input, everywhere(input.type.shape));
   }
@@ -123,7 +123,7 @@ class Evaluations {
   }
 }
 
-/** Evaluations for all elements of a view, down to what is not inlined; `most` or less, or more than that. */
+/** Evaluations for all elements of a view, down to values that are not inlined; `most` or less, or more than that. */
 export function evaluationsOfView(view: Node, nodeOf: NodeOf, most: number): number {
   const counted = new Evaluations(nodeOf, most);
   const made = resultOf(view);

@@ -1,7 +1,7 @@
 /**
- * @file Fusion: groups of nodes become `fused` nodes, each one kernel. What may join whom is decided in fuse-groups.ts;
- * here the groups become regions. Views and constants are copied into every group that reads through them, so after this
- * pass every node is a kernel, or a reshape of something stored that the graph returns.
+ * @file Fusion: groups of nodes become `fused` nodes, each one kernel. fuse-groups.ts forms the groups;
+ * here they become regions. Views and constants are copied into every group that reads through them, so after this
+ * pass every node is a kernel, or a reshape of a stored value that the graph returns.
  */
 import { at, invariant } from "../base/invariant.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
@@ -16,7 +16,7 @@ import type { Pass } from "./pass.ts";
 
 /**
  * Nodes that need no storage: the inlined ones, less those that are returned and are not mere names of storage, those
- * read when what they are made from may have been overwritten, and those that a loop or branch reads.
+ * read when their sources may have been overwritten, and those that a loop or branch reads.
  */
 function storelessNodes(graph: Graph, producer: ReadonlyMap<Value, Node>): ReadonlySet<Node> {
   const inlined = new Set(inlinedNodes(graph));
@@ -33,7 +33,7 @@ function storelessNodes(graph: Graph, producer: ReadonlyMap<Value, Node>): Reado
   return inlined;
 }
 
-/** What loops and branches read, and what the names among that are names of. */
+/** The values that loops and branches read, and the storage that reshapes among them rename. */
 function readByControl(graph: Graph, producer: ReadonlyMap<Value, Node>): ReadonlySet<Node> {
   const found = new Set<Node>();
   for (const value of graph.nodes.filter(isControl).flatMap((node) => node.inputs)) {
@@ -45,6 +45,7 @@ function readByControl(graph: Graph, producer: ReadonlyMap<Value, Node>): Readon
   return found;
 }
 
+/** Cache of a pure function: variants of a program share regions, which never change. */
 const fusedBefore = new WeakMap<FusionLimits, WeakMap<Graph, Graph>>();
 
 /** A region on its own: variants of a program that share one share what it becomes. */
@@ -88,7 +89,7 @@ class Regions {
       const known = map.get(value);
       if (known) return known;
       const maker = this.#producer.get(value);
-      // What is in no group is inlined.
+      // Nodes in no group are inlined.
       if (maker && (this.#grouping.groupOf(maker) ?? group) === group) {
         this.#copy(maker, resolve, map, nodes);
         return map.get(value) as Value;
@@ -128,8 +129,8 @@ class Regions {
 }
 
 /**
- * Groups in an order that respects their dependencies, earlier nodes first; but what can be read before it is overwritten
- * is read before.
+ * Groups in an order that respects their dependencies, earlier nodes first; but reads of a value that is
+ * overwritten come before the write where possible.
  */
 function orderGroups(grouping: Grouping, overwrites: Overwrites): readonly Group[] {
   const groups = grouping.groups();

@@ -1,7 +1,7 @@
 /**
- * @file Out of the loop: what a body computes from constants of the loop alone is the same in every turn and is computed
- * once, before. It becomes a further constant. Only what is worth a place in memory: operations with loops of their own
- * and costly functions that make no more than they read; cheap maps cost nothing where they are fused.
+ * @file Loop-invariant code motion: values that a body computes only from constants of the loop are computed once, before the
+ * loop, and become further constants. Only those that are worth storing: operations with loops of their own, and costly
+ * functions whose results are no larger than their operands; cheap maps cost nothing where they are fused.
  *
  *   scan(c, k) { body(i, c, k) { w = matmul(k, k); … } }      →      w = matmul(k, k);  scan(c, w) { body(i, c, w) { … } }
  */
@@ -19,7 +19,7 @@ const COSTLY_FLOPS = 8;
 
 const bytesOf = (values: readonly Value[]): number => values.reduce((sum, { type }) => sum + byteLength(type), 0);
 
-/** `sources`: what is in memory that the node is made from. */
+/** `sources`: the values in memory that the node depends on. */
 function isWorthwhile({ op, inputs, outputs, attrs, regions }: Node, sources: ReadonlySet<Value>): boolean {
   const { lower } = op;
   if (lower.kind !== "map") return true;
@@ -40,9 +40,9 @@ interface Place {
   readonly first: number;
 }
 
-/** Nodes that depend on constants alone and are worth a place in memory. */
+/** Nodes that depend only on constants and are worth storing. */
 function worthMoving({ region, first }: Place): ReadonlySet<Node> {
-  /** Values that are the same in every turn, with what is in memory that they are made from. */
+  /** Loop-invariant values, with the values in memory that they depend on. */
   const sources = new Map(region.params.slice(first).map((param) => [param, new Set([param])]));
   const found = new Set<Node>();
   for (const node of region.nodes) {
@@ -55,17 +55,17 @@ function worthMoving({ region, first }: Place): ReadonlySet<Node> {
   return found;
 }
 
-/** Values of a region that move out: made by nodes worth it, and read by nodes that stay (or are results). */
+/** Values of a region that move out: computed by nodes worth it, and read by nodes that stay (or are results). */
 function movedValues({ region, first }: Place): readonly Value[] {
   const worth = worthMoving({ region, first });
   const made = new Set([...worth].flatMap((node) => node.outputs));
   const read = new Set(region.results);
-  // A cheap node that reads what moved out stays; a worthwhile one moves along.
+  // A cheap node that reads hoisted values stays; a costly one moves along.
   for (const node of region.nodes) if (!worth.has(node)) for (const value of node.inputs) read.add(value);
   return [...made].filter((value) => read.has(value));
 }
 
-/** Appends what a region computes for some values, from the outer values of its constants. */
+/** Appends the nodes of a region that compute some values, from the outer values of its constants. */
 function computeOutside(b: Build, { region, first }: Place, consts: readonly Value[], values: readonly Value[]) {
   const now = new Map<Value, Value>();
   region.params.slice(first).forEach((param, i) => {
@@ -124,7 +124,7 @@ const visit: Visit = (b, node) => {
   return node.outputs;
 };
 
-/** Computes once what a loop would compute in every turn. */
+/** Computes loop-invariant values once, before the loop. */
 export const hoist: Pass = {
   name: "hoist",
   after: ["inline"],

@@ -1,7 +1,7 @@
 /**
- * @file What is zero by construction: where a mask picks a constant on one side of a line through two axes, products of it
- * need not go there. Causal attention is the case in point: exp(where(column ≤ row, score, -∞) - most) is zero above the
- * diagonal, half of the terms of each product with it.
+ * @file Infers regions that are zero by construction: if a mask picks a constant on one side of a line through two axes,
+ * products can skip that side. The main case is causal attention: exp(where(column ≤ row, score, -∞) - most) is zero above
+ * the diagonal, half of the terms of each product with it.
  *
  *   iota, reshape, broadcast, add …    value = Σ coef · position + constant            an index
  *   ge(row, column)                    true exactly where Σ coef · position ≤ 0        a side of a line
@@ -9,10 +9,10 @@
  *   sub(…, most), exp                  f(-∞) beyond the line: 0
  *   matmul(e, v)                       gets xNonzero: beyond the line x is zero (ops/matmul.ts)
  *
- * What is found holds for every input that is finite: -∞ - y is taken for -∞ and 0 · y for 0. Signs of zeros are not known, and
- * numbers are those of the element type.
+ * Facts hold for all finite inputs: -∞ - y is taken for -∞ and 0 · y for 0. Signs of zeros are not known, and numbers are
+ * those of the element type.
  *
- * Invariant: values do not change, only what is known of them.
+ * Invariant: values do not change; only attributes of products do.
  */
 
 import { at } from "../base/invariant.ts";
@@ -55,7 +55,7 @@ const opposite = ({ coefs, constant }: Plane): Plane => ({ coefs: coefs.map((c) 
 const samePlane = (a: Plane, b: Plane): boolean =>
   a.constant === b.constant && a.coefs.every((coef, axis) => coef === b.coefs[axis]);
 
-/** The fact of a view of something known; axes of extent one do not count. */
+/** The fact of a view from that of its input; axes of extent one do not count. */
 function ofView({ op, attrs, inputs, outputs }: Node, fact: Fact): Fact | null {
   const [from, to] = [at(inputs, 0).type.shape, at(outputs, 0).type.shape];
   const axes = op.facts?.viewAxes?.(attrs, from, to);
@@ -114,11 +114,11 @@ function ofWhere(c: Fact | undefined, x: Fact | undefined, y: Fact | undefined):
   return agrees(x, y) ?? agrees(y, x);
 }
 
-/** The number that something is beyond a line, or everywhere. */
+/** The number that a value is beyond a line, or everywhere. */
 const numberOf = (fact: Fact | undefined): number | null =>
   fact?.kind === "beyond" || fact?.kind === "constant" ? fact.value : null;
 
-/** 0 · y, 0 / y, -∞ + y and -∞ - y whatever y is, unless it is known to be a number that makes NaN of it. */
+/** 0 · y, 0 / y, -∞ + y and -∞ - y for every y, unless it is known to be a number with which the result is NaN. */
 function absorbed({ op }: Node, facts: readonly (Fact | undefined)[]): Fact | null {
   for (const { operand, value, unless } of op.facts?.absorbs ?? []) {
     const [own, met] = [facts[operand], numberOf(facts[1 - operand])];
@@ -137,8 +137,8 @@ function signings(values: readonly number[]): readonly (readonly number[])[] {
 }
 
 /**
- * The number that an elementwise operation makes of some, as targets compute it, or null. Those that round in their own way are
- * followed at 0 and ±∞ alone, to 0 and ±∞: log(exp(c)) - c is zero in doubles and need not be on a target.
+ * The result of an elementwise operation on numbers, as targets compute it, or null. Operations whose rounding depends on the
+ * target are followed only from 0 and ±∞ to 0 and ±∞: log(exp(c)) - c is zero in doubles and need not be on a target.
  */
 function evaluated(node: Node, facts: readonly (Fact | undefined)[]): number | null {
   const values = facts.flatMap((fact) => numberOf(fact) ?? []);
@@ -146,14 +146,14 @@ function evaluated(node: Node, facts: readonly (Fact | undefined)[]): number | n
   const [value = Number.NaN, ...others] = signings(values).map((signed) =>
     storedNumber(dtype, evaluateElement(node, signed)),
   );
-  // NaN is none either
+  // not for NaN either
   if (Number.isNaN(value) || others.some((other) => other !== value)) return null;
   const isPlain = (v: number): boolean => v === 0 || Math.abs(v) === Number.POSITIVE_INFINITY;
   const follows = isPlain(value) && facts.every((fact) => fact?.kind !== "beyond" || isPlain(fact.value));
   return node.op.exactInDouble || follows ? value : null;
 }
 
-/** An elementwise operation on things that are constant beyond one line: so is its result. */
+/** An elementwise operation on values that are constant beyond one line: so is its result. */
 function ofBeyond(node: Node, facts: readonly (Fact | undefined)[]): Fact | null {
   const { lower } = node.op;
   const found = absorbed(node, facts);
@@ -194,7 +194,7 @@ function factOf(node: Node, facts: Facts): Fact | null {
   return indices ?? ofBeyond(node, known);
 }
 
-/** What is known of a side of a product: its line through the last two axes, if it is zero beyond one. */
+/** The line through the last two axes of a product's operand beyond which it is zero, if any. */
 function lineOf(fact: Fact | undefined): readonly number[] {
   if (fact?.kind !== "beyond" || fact.value !== 0) return [];
   const { coefs, constant } = fact.plane;
@@ -223,7 +223,7 @@ function annotate(graph: Graph): Graph {
   return nodes.every((node, i) => node === graph.nodes[i]) ? graph : { ...graph, nodes };
 }
 
-/** Tells products which of their factors are zero by construction. */
+/** Annotates products with regions where their operands are zero by construction. */
 export const inferZeroRegions: Pass = {
   name: "infer-zero-regions",
   after: ["inline", "fold", "canonicalize", "cse", "dce"],

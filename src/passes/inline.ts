@@ -1,8 +1,8 @@
 /**
- * @file Calls taken apart: a node whose meaning is one of its regions (`inlines`) becomes the nodes of that region.
- * Regions are flattened before the nodes that hold them, so one walk does it at every depth.
+ * @file Inlining of calls: a node whose meaning is one of its regions (`inlines`) becomes the nodes of that region. Regions
+ * are flattened before the nodes that hold them, so one walk over the graph inlines at every depth.
  *
- * Replay numbers keep recomputed nodes apart from the first computation. A region is a template that may be inlined many
+ * Replay numbers distinguish recomputed nodes from the first computation. A region is a template that may be inlined many
  * times, so numbers inside it are renamed at each place, while nodes without one take the number of the call:
  *
  *   call ~2 { p = tanh(x)          →      p = tanh(x) ~2

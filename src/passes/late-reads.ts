@@ -1,11 +1,11 @@
 /**
- * @file Some nodes read other values than they did: those that come late (backward nodes, replays) read what stands for a
- * value, which is made in front of the first of them. What the early nodes read stays.
+ * @file Replaces operands of late nodes (backward nodes, replays): they read a substitute for a value, which is computed before
+ * the first of them. Operands of early nodes stay.
  */
 import type { Node, Value } from "../ir/graph.ts";
 import { newValue } from "../ir/graph.ts";
 
-/** What stands for a value, and which early nodes are made again of what stands for their inputs. */
+/** Substitutes of values, and the early nodes that are recomputed from substitutes of their inputs. */
 export interface LateRules {
   instead(value: Value): Node | undefined;
   /** Views that late nodes read too. */
@@ -22,7 +22,7 @@ export class LateReads {
     this.#rules = rules;
   }
 
-  /** A late node reading what it is to read; what has to be made for that is appended to `nodes` first. */
+  /** A late node with its operands substituted; the nodes that compute the substitutes are appended to `nodes` first. */
   reading(node: Node, nodes: Node[]): Node {
     const inputs = node.inputs.map((input) => this.#value(input, nodes));
     return inputs.every((input, i) => input === node.inputs[i]) ? node : { ...node, inputs };

@@ -1,6 +1,6 @@
 /**
- * @file The same for loops: rows that a loop leaves behind for its reverse, of which the reverse only compares, become rows
- * of bits (predicates.ts). The comparison moves from the reverse's body into the loop's:
+ * @file Smaller residuals of loops: rows that a loop stores for its reverse, and that the reverse only compares, become rows of
+ * bits (predicates.ts). The comparison moves from the reverse's body into the loop's:
  *
  *   ys    = scan(c, …) { y = relu(…);  return …, y }            ws    = scan(c, …) { …;  return …, pack_bits(gt(y, 0)) }
  *   d_c   = scan(d, ys) {reverse} { where(gt(y, 0), …) }        d_c   = scan(d, ws) {reverse} { where(unpack_bits(w), …) }
@@ -21,7 +21,7 @@ function requiredLoop(node: Node): Loop {
   return loop;
 }
 
-/** A reverse, what its body has for the rows of one loop that nobody else reads, and what that loop calls them. */
+/** A reverse, the parameters of its body for rows of one loop without other readers, and these rows in the loop. */
 interface Pair {
   readonly loop: Node;
   readonly reverse: Node;
@@ -49,7 +49,7 @@ function pairsOf(graph: Graph, reverse: Node): readonly Pair[] {
   return [...found].map(([loop, rows]) => ({ loop, reverse, rows }));
 }
 
-/** A pair with bits in place of what is only compared; null where there is nothing to gain. */
+/** A pair with bits in place of rows that are only compared; null if that saves nothing. */
 function withBits({ loop, reverse, rows }: Pair): readonly [Node, Node] | null {
   const [parts, { length, body }] = [requiredLoop(loop), requiredLoop(reverse)];
   const reads = new PartReads(body, producersOf(body), {
@@ -124,6 +124,6 @@ export function withSmallerRows(graph: Graph): Graph {
       current = { ...current, nodes: current.nodes.map((old) => now.get(old) ?? old) };
     }
   }
-  // Rows that were compared are rows of nobody now.
+  // Rows that were compared have no readers now.
   return current === graph ? graph : dce.run(current);
 }

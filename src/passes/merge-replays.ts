@@ -1,6 +1,6 @@
 /**
- * @file Takes back what checkpoints asked for: a node that is computed again becomes a use of the first computation. The
- * planner starts from this form when it has a budget, and decides anew what is computed again.
+ * @file Undoes the recomputation that checkpoints asked for: a replayed node becomes a use of the first computation. With a
+ * budget the planner starts from this form, and chooses itself what to recompute.
  */
 import type { Graph } from "../ir/graph.ts";
 import { cse } from "./cse.ts";
@@ -13,7 +13,7 @@ function withoutReplays(graph: Graph): Graph {
   return dce.run(cse.run({ ...graph, nodes }));
 }
 
-/** Merges replays with what they replay. */
+/** Merges replayed nodes with the originals. */
 export const mergeReplays: Pass = {
   name: "merge-replays",
   after: ["inline", "canonicalize", "cse"],

@@ -1,12 +1,12 @@
 /**
- * @file What a loop or branch takes and gives, reduced to what somebody needs: results that nobody reads, carries that
- * only such results depend on, inputs that no region looks at. Used by `dce`, which knows who needs what.
+ * @file Removes unused operands and results of loops and branches: results without readers, carries that only such results
+ * depend on, inputs that no region reads. Used by `dce`, which knows which values are needed.
  *
  *   a, b, ys = scan(a₀, b₀, xs, k)        only a is read, and a's next value depends on a and k:
  *   a        = scan(a₀, k)
  *
- * A carry is needed if its last value is, or if the next value of a carry that is needed depends on it: found by going
- * round until no more come up.
+ * A carry is needed if its last value is, or if the next value of a carry that is needed depends on it: computed as
+ * a fixed point.
  */
 import { at } from "../base/invariant.ts";
 import { byGroup, type Group, type Wiring, wiringOf, withSizes } from "../ir/control.ts";
@@ -79,7 +79,7 @@ class Needed {
     return byGroup(items, groups).flatMap(([group, own]) => pick(own, this.of(group)));
   }
 
-  /** Needs what a region reads for its needed results; says whether that is more than before. */
+  /** Marks the inputs that a region reads for its needed results; returns whether any were new. */
   grow(region: Graph, wired: Wiring["regions"][number]): boolean {
     const read = readsFor(region, this.pick(region.results, wired.results));
     let grown = false;
@@ -95,7 +95,7 @@ class Needed {
   }
 }
 
-/** A loop or branch with what is needed for the results that are wanted. */
+/** A loop or branch with only the members that the wanted results need. */
 function narrowed(node: Node, wiring: Wiring, wanted: Wanted, live: Live): Node {
   const needed = new Needed(node, wiring, wanted);
   const wired = node.regions.map((region, n) => [region, at(wiring.regions, n)] as const);
@@ -114,7 +114,7 @@ function narrowed(node: Node, wiring: Wiring, wanted: Wanted, live: Live): Node 
 const sameItems = <T>(a: readonly T[], b: readonly T[]): boolean =>
   a.length === b.length && a.every((item, i) => item === b[i]);
 
-/** The node with no more than what is needed for the results that are wanted; other nodes with their regions live. */
+/** The node with only the members that the wanted results need; other nodes with their regions live. */
 export function narrow(node: Node, wanted: Wanted, live: Live): Node {
   // Inner nodes first: they may read less afterwards.
   const inner = withLive(node, live);

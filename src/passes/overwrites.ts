@@ -1,13 +1,13 @@
 /**
- * @file Reads that must come before a write. An update or a scatter writes its result over its first input if nobody needs
- * that any more. Fusion decides when a value is read: where it is computed inside of a consumer, that is when the consumer
- * runs. Moved behind the write, a read of one row would keep the whole old version alive:
+ * @file Reads that must come before a write. An update or a scatter writes its result over its first input if that has no later
+ * reader. Fusion decides when a value is read: if it is computed inside of a consumer, that is when the consumer runs. Moved
+ * after the write, a read of one row would keep the whole old version alive:
  *
  *   r = slice(x₀)            stored: one row, then x₁ takes over x₀'s storage
  *   x₁ = update(x₀, …)
  *   s = add(x₁, r)           r computed here reads x₀: a copy of all of it
  *
- * The write's own kernel may read what it overwrites, at the very elements that it writes.
+ * The kernel of the write itself may read the old version, at the elements that it writes.
  */
 import { at } from "../base/invariant.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
@@ -47,7 +47,7 @@ export class Overwrites {
     }
   }
 
-  /** Inlined nodes that are better stored, because a reader comes after a write to what they are made from. */
+  /** Inlined nodes that are better stored, because a reader comes after a write to one of their sources. */
   lateViews(): readonly Node[] {
     if (this.#writers.size === 0) return NO_NODES;
     const late = new Set<Node>();
@@ -66,12 +66,12 @@ export class Overwrites {
     return [...late];
   }
 
-  /** Whether computing the nodes `from` together with `to` would move a read behind a write, and storing them is cheaper. */
+  /** Whether computing the nodes `from` together with `to` would move a read after a write, and storing them is cheaper. */
   separates(from: readonly Node[], to: readonly Node[]): boolean {
     if (this.#writers.size === 0) return false;
     const values = new Set(from.flatMap((node) => node.inputs.flatMap((input) => this.#overwrittenIn(input))));
     if (values.size === 0) return false;
-    // What would have to be stored between the two.
+    // Values that would have to be stored between the two.
     const read = new Set<Value>();
     for (const node of to) for (const input of node.inputs) this.#collect(input, read);
     const stored = from.map(resultOf).filter((value) => read.has(value));
@@ -90,7 +90,7 @@ export class Overwrites {
     });
   }
 
-  /** The other nodes that read what a node overwrites and make less of it: they are to run before. */
+  /** The other nodes that read a value that this node overwrites and compute smaller results from it: they should run before. */
   readersBefore(write: Node): readonly Node[] {
     const { kind } = write.op.lower;
     if (kind !== "update" && kind !== "scatter") return NO_NODES;
@@ -109,7 +109,7 @@ export class Overwrites {
     return readers;
   }
 
-  /** What a value is a mere name of. */
+  /** The value whose storage this value only renames. */
   #storageOf(value: Value): Value {
     const node = this.#producer.get(value);
     if (!node || !this.#inlined.has(node) || node.op.alias === null) return value;

@@ -1,4 +1,4 @@
-/** @file Nodes that pack truth values into bits and take them out again, for the passes that put bits between two parts. */
+/** @file Nodes that pack truth values into bits and unpack them, for passes that keep bits between two parts of a program. */
 import { at } from "../base/invariant.ts";
 import type { Node, Value } from "../ir/graph.ts";
 import { newValue } from "../ir/graph.ts";
@@ -33,6 +33,6 @@ export function packing(
   return [...copies, newNode(packBits, now.get(predicate) ?? predicate, {}, place)];
 }
 
-/** What was packed. */
+/** The unpacked truth values. */
 export const unpacking = (words: Value, shape: Shape, place: Place): Node =>
   newNode(unpackBits, words, { shape }, place);

@@ -1,4 +1,4 @@
-/** @file What a pass is: a named pure function on graphs. Deterministic, without state; the input is left as it was. */
+/** @file A pass: a named pure function on graphs, deterministic; results may be cached by graph, which nothing can observe. */
 import type { Graph } from "../ir/graph.ts";
 
 export interface Pass {

@@ -23,10 +23,10 @@ export const pipeline: readonly Pass[] = [
   canonicalize,
   // After broadcasts of constants have become constants of their shape.
   fold,
-  // Loops and branches read memory: what need not be there goes inside, what is the same in every turn comes out.
+  // Loops and branches read memory: constants move inside, loop-invariant values move out.
   sink,
   hoist,
-  // What folding made constant may be neutral now (x * (2 - 1)), and constants have come to where they are used.
+  // Folded constants may be neutral now (x * (2 - 1)), and constants have moved to their uses.
   canonicalize,
   // After the plainer form has made equal nodes look equal.
   cse,
@@ -34,7 +34,7 @@ export const pipeline: readonly Pass[] = [
   canonicalize,
   // All of the above leave unused nodes behind.
   dce,
-  // Last: what is known of a value is lost when it is rewritten.
+  // Last: rewriting a value loses the facts about it.
   inferZeroRegions,
 ];
 
@@ -61,7 +61,7 @@ export function orderProblems(passes: readonly Pass[]): readonly string[] {
   return [...problems];
 }
 
-/** Runs passes one after the other. A pass leaves its own outcome as it is, so on that it need not run again. */
+/** Runs passes one after the other. Passes are idempotent, so one is not run again on its own result. */
 export function runPasses(graph: Graph, passes: readonly Pass[], options: RunOptions = {}): Graph {
   const problems = orderProblems(passes);
   invariant(problems.length === 0, () => `order of passes: ${problems.join("; ")}`);
@@ -82,9 +82,9 @@ export function runPasses(graph: Graph, passes: readonly Pass[], options: RunOpt
 /** Everything that happens to a graph before it is planned and lowered. */
 export const fusedPipeline: readonly Pass[] = [
   ...pipeline,
-  // On what is left of both passes: what backward reads is known now. Equal nodes are apart on purpose from here on.
+  // On the simplified graph: the values that backward reads are final now. Equal nodes are separate on purpose from here on.
   smallerResiduals,
-  // On the smallest graph; after it nodes are kernels, so nothing that looks at operations may follow.
+  // On the smallest graph; after it nodes are kernels, so no pass that looks at operations may follow.
   fuse,
 ];
 

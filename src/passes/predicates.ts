@@ -1,13 +1,13 @@
 /**
- * @file What one part of a program (the backward pass, the reverse of a loop's body) reads of what another part makes, and
- * how much of that it only compares. A truth value that is computed from what the first part makes can be computed there:
+ * @file Values of one part of a program (the forward pass, a loop's body) that another part (the backward pass, the reverse)
+ * reads, and those of them that it only compares. A truth value that depends only on the first part can be computed there:
  *
  *   made here   y = relu(x)                      y = relu(x);  b = pack_bits(gt(y, 0))
  *   ────────────────────────────── kept: y       ────────────────────────────────────── kept: b, a 32nd of y
  *   read there  where(gt(y, 0), d_y, 0)          where(unpack_bits(b), d_y, 0)
  *
- * So rules of derivatives name no alternatives: a rule that needs no more than a comparison says so by comparing. What is
- * read in another way too (by a product, say) is kept anyway, and then the comparison costs nothing as it is.
+ * So derivative rules name no alternatives: a rule that needs only a comparison compares. A value that is also read in
+ * another way (by a product, say) is kept anyway, and then its comparison needs no bits.
  *
  * Values that are compared with each other, or by several, are decided about together: either all of them are kept or the
  * bits of all comparisons, whichever are fewer bytes.
@@ -19,40 +19,40 @@ import { blocksFor, LANES } from "../kernel/bits.ts";
 import { isBool } from "../kernel/dtype.ts";
 
 /** The two parts. */
-export interface Parts {
+export interface MakerAndReader {
   /** The value is made by the first part and would have to be kept. */
   isMade(value: Value): boolean;
-  /** It is there for both parts at no cost. */
+  /** It is available to both parts at no cost. */
   isFree(value: Value): boolean;
   /** The node is of the second part. */
   isReader(node: Node): boolean;
-  /** Whether the first part has these at the same time; what is compared otherwise is kept. Default: always. */
+  /** Whether the first part has these at the same time; otherwise compared values are kept. Default: always. */
   areTogether?(made: ReadonlySet<Value>): boolean;
-  /** What is kept in any case, for other reasons. */
+  /** Values that are kept in any case, for other reasons. */
   readonly kept: Iterable<Value>;
 }
 
 interface Reads {
-  /** What is kept in any case: read other than by comparing. */
+  /** Values that are kept in any case: read other than by comparing. */
   readonly whole: ReadonlySet<Value>;
   /** Truth values of the second part, or made by the first, that are read; with the made values each depends on. */
   readonly predicates: ReadonlyMap<Value, ReadonlySet<Value>>;
 }
 
 const isMap = (node: Node | undefined): node is Node => node?.op.lower.kind === "map";
-/** Repeated wherever it is read, so it is never what is kept. */
+/** Recomputed wherever it is read, so it is never kept. */
 export const isView = ({ op: { lower } }: Node): boolean => lower.kind === "map" && lower.fusion === "always";
 
 export class PartReads implements Reads {
   readonly whole = new Set<Value>();
   readonly predicates = new Map<Value, ReadonlySet<Value>>();
   readonly #producer: ReadonlyMap<Value, Node>;
-  readonly #parts: Parts;
-  /** Value → the made values that it follows from, null where it follows from something else too. */
+  readonly #parts: MakerAndReader;
+  /** Value → the made values that it depends on, null if it depends on others too. */
   readonly #sources = new Map<Value, ReadonlySet<Value> | null>();
   readonly #seen = new Set<Value>();
 
-  constructor(graph: Graph, producer: ReadonlyMap<Value, Node>, parts: Parts) {
+  constructor(graph: Graph, producer: ReadonlyMap<Value, Node>, parts: MakerAndReader) {
     this.#producer = producer;
     this.#parts = parts;
     for (const value of parts.kept) this.whole.add(value);
@@ -115,7 +115,7 @@ export class PartReads implements Reads {
     if (isNew && sources && sources.size > 0 && (this.#parts.areTogether?.(sources) ?? true)) {
       this.predicates.set(value, sources);
     } else if (this.#parts.isMade(value)) this.whole.add(value);
-    // What else is computed from made values alone is computed by the second part.
+    // Other values that depend only on made ones are computed by the second part.
     else if (node && sources) for (const input of node.inputs) this.#read(input);
   }
 }
@@ -125,10 +125,10 @@ function bitBytes({ type }: Value): number {
   return 4 * LANES * blocksFor(elementsOf(type.shape));
 }
 
-/** Bytes that must be saved for something to be packed, or computed again: below, the time is worth more. */
+/** Bytes that must be saved for something to be packed, or recomputed: below that, time matters more. */
 export const LEAST_SAVED = 16384;
 
-/** The predicates whose bits are to be kept in place of what they are computed from; `times` is how often all is kept. */
+/** The predicates whose bits are kept in place of their operands; `times`: how many copies are kept. */
 export function chooseBits(reads: Reads, times = 1): readonly Value[] {
   const chosen: Value[] = [];
   for (const group of together(reads)) {
@@ -140,12 +140,12 @@ export function chooseBits(reads: Reads, times = 1): readonly Value[] {
   return chosen;
 }
 
-/** What is kept for a predicate alone. */
+/** Values that are kept only for a predicate. */
 function keptFor({ whole, predicates }: Reads, predicate: Value): readonly Value[] {
   return [...(predicates.get(predicate) ?? [])].filter((source) => !whole.has(source));
 }
 
-/** Predicates in groups that share something that is kept for them alone; those that nothing is kept for are in none. */
+/** Predicates grouped by shared values that are kept only for them; predicates without such values are in no group. */
 function together(reads: Reads): Iterable<readonly Value[]> {
   const groupOf = new Map<Value, Value[]>();
   const groups = new Set<Value[]>();

@@ -1,13 +1,13 @@
 /**
  * @file Old versions of a tensor that changes. The backward pass, or the replay of a checkpointed call, reads the version
- * that the forward pass read, and all of them would be kept as a whole. But a change overwrites a window, and the version
+ * that the forward pass read, and all of them would be kept in full. But a change overwrites a window, and the version
  * before it is the version after it with the old window in its place:
  *
  *   forward    y₀ = f(x₀);  o = slice(x₀);  x₁ = slice_update(x₀, u);  y₁ = f(x₁)
  *   backward   … x₁ …;  x₀' = slice_update(x₁, o);  … x₀' …                         kept: x₁ and a window, not x₁ and x₀
  *
- * The backward pass comes to the versions in reverse order, so each is written over the one after it, which is dead by
- * then. Where it does not, the older one is kept as it was. Elements are moved and never computed: no bit changes.
+ * The backward pass reads the versions in reverse order, so each is written over the one after it, which is dead by then.
+ * Where it does not, the older version is kept. Elements are moved and never computed: no bit changes.
  */
 import { at } from "../base/invariant.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
@@ -17,12 +17,12 @@ import { producersOf } from "../ir/walk.ts";
 import { LateReads } from "./late-reads.ts";
 import { isView } from "./predicates.ts";
 
-/** Bytes that make a window worth a kernel that stores it and one that puts it back. */
+/** Bytes from which saving a window and restoring it is worth two kernels. */
 const LEAST_SAVED = 4096;
 
 const isLate = (node: Node): boolean => node.phase !== "forward" || node.replay > 0;
 
-/** A change: the nodes that keep what it overwrites, and that put it back into the version after it. */
+/** A change: the nodes that save the window it overwrites, and that restore it in the version after it. */
 interface Change {
   readonly node: Node;
   readonly window: Node;
@@ -80,7 +80,7 @@ class Versions {
     }
   }
 
-  /** What a view shows all of. */
+  /** The value that a view has all elements of. */
   #wholeOf(value: Value): Value {
     const node = this.#producer.get(value);
     const [input] = node?.inputs ?? [];
@@ -96,7 +96,7 @@ class Versions {
     return chain;
   }
 
-  /** From the newest version that is read late to the oldest: what can be put back is not kept. */
+  /** From the newest version that is read late to the oldest: versions that can be restored are not kept. */
   #decide(chain: readonly Value[]): void {
     let newer: Span | undefined;
     let between: Change[] = [];
@@ -138,7 +138,7 @@ function isWholeView(node: Node): boolean {
   return input !== undefined && isView(node) && byteLength(resultOf(node).type) >= byteLength(input.type);
 }
 
-/** The graph with old versions put back from newer ones where late nodes read several. */
+/** The graph with old versions restored from newer ones where late nodes read several. */
 export function withRestoredVersions(graph: Graph): Graph {
   return new Versions(graph).finish();
 }

@@ -1,6 +1,6 @@
 /**
- * @file Constants and repetitions go inside: a loop or branch that reads a constant makes it where it is used, and a loop
- * over the rows of something that is the same in every row reads one row. Neither is then stored for the loop, which can
+ * @file Moves constants and broadcasts into loops and branches: a constant is created where it is used, and a loop over a
+ * stack of equal rows reads one row. Neither is then stored for the loop, which can
  * only read memory.
  *
  *   v = full {shape=[100,4], value=1}                         the rows are full {shape=[4], value=1}
@@ -18,7 +18,7 @@ import { type FullAttrs, full } from "../ops/create.ts";
 import { hasControl } from "./control-nodes.ts";
 import type { Pass } from "./pass.ts";
 
-/** What a parameter of a region is to be instead: a constant, or a repetition of something that is handed in. */
+/** The replacement of a region's parameter: a constant, or a broadcast of another operand. */
 type Inside = { readonly full: FullAttrs } | { readonly of: Value; readonly broadcast: BroadcastAttrs | null };
 
 /** A value whose every element is one number, with a shape. */
@@ -42,7 +42,7 @@ function equalRows(b: Build, stack: Value): Inside | null {
   return { of, broadcast: isRow ? null : { axes: own, shape } };
 }
 
-/** A region whose parameters in `inside` are made in it; what is handed in for them comes last. */
+/** A region whose parameters in `inside` are computed in it; the operands for them come last. */
 function rebound(region: Graph, inside: ReadonlyMap<number, Inside>): Graph {
   const b = new Build(region.name);
   const extra: Value[] = [];
@@ -59,7 +59,7 @@ function rebound(region: Graph, inside: ReadonlyMap<number, Inside>): Graph {
   return b.finish(b.inline(region, bound));
 }
 
-/** What an input of a group can be inside. */
+/** The replacement of an input of a group, if it has one. */
 function insideOf(b: Build, input: Value, { kind }: Group): Inside | null {
   if (kind === "row") return equalRows(b, input);
   return kind === "const" ? constantOf(b, input, input.type.shape) : null;
@@ -69,7 +69,7 @@ function insideOf(b: Build, input: Value, { kind }: Group): Inside | null {
 const places = (groups: readonly Group[]): readonly { readonly group: Group; readonly i: number }[] =>
   groups.flatMap((group) => Array.from({ length: group.size }, (_, i) => ({ group, i })));
 
-/** The node with inputs made inside. */
+/** The node with inputs replaced. */
 function sinkInto(b: Build, node: Node): Node | null {
   const wiring = wiringOf(node);
   if (!wiring) return null;
@@ -105,7 +105,7 @@ const visit: Visit = (b, node) => {
   return made.outputs;
 };
 
-/** Makes constants inside of loops and branches, and loops read one row of what has equal rows. */
+/** Creates constants inside of loops and branches, and lets loops read one row of stacks with equal rows. */
 export const sink: Pass = {
   name: "sink",
   after: ["inline"],

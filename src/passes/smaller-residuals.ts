@@ -1,16 +1,14 @@
 /**
- * @file The smallest form of what the backward pass reads of the forward pass. Of values that it only compares, the bits of
- * the comparisons are kept (predicates.ts); a comparison, or another function of one element, of what is kept anyway is
- * computed again:
+ * @file Smaller residuals of the backward pass. For values that it only compares, the bits of the comparisons are kept
+ * (predicates.ts); a comparison, or another elementwise function, of values that are kept anyway is recomputed:
  *
- *   c = gt(h, 0);  y = where(c, h, …);  z = matmul(h, w)      h is kept for the weights: backward computes c again
- *   y = gelu(x)                                               backward reads x and y: it computes y again from x
+ *   c = gt(h, 0);  y = where(c, h, …);  z = matmul(h, w)      h is kept for the weights: backward recomputes c
+ *   y = gelu(x)                                               backward reads x and y: it recomputes y from x
  *
  * Before that, rows between loops and their reverses (loop-residuals.ts), and versions of tensors that change
- * (restore-versions.ts). Nothing changes a bit: what is computed again is the same operation on the same operands, and a
- * bit is what it was.
+ * (restore-versions.ts). No bit of a result changes: recomputed nodes are the same operations on the same operands.
  *
- * Replays of checkpointed calls are forward parts of their own: their backward reads what the replay makes.
+ * Replays of checkpointed calls are separate forward parts: their backward reads values of the replay.
  */
 import { at } from "../base/invariant.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
@@ -23,12 +21,12 @@ import { LateReads } from "./late-reads.ts";
 import { withSmallerRows } from "./loop-residuals.ts";
 import { packing, placeOf, unpacking } from "./packing.ts";
 import type { Pass } from "./pass.ts";
-import { chooseBits, isView, LEAST_SAVED, PartReads, type Parts } from "./predicates.ts";
+import { chooseBits, isView, LEAST_SAVED, type MakerAndReader, PartReads } from "./predicates.ts";
 import { withRestoredVersions } from "./restore-versions.ts";
 
-/** Work an element up to which a truth value, or a number, is computed again from what is kept. */
+/** Work an element up to which a truth value, or a number, is recomputed from kept values. */
 const MOST_FLOPS = { bool: 4, number: 32 };
-/** Of the work of a program, what computing numbers again may add: more than that is for a budget to decide. */
+/** Share of a program's work that recomputed numbers may add; more needs a budget. */
 const MOST_SHARE = 1 / 16;
 
 const isForward = (node: Node): boolean => node.phase === "forward" || node.replay > 0;
@@ -48,9 +46,9 @@ class Residuals {
   readonly #users: ReadonlyMap<Value, readonly Use[]>;
   readonly #position: ReadonlyMap<Node, number>;
   readonly #reads: PartReads;
-  /** What backward nodes read in place of a value. */
+  /** The value that backward nodes read in place of another. */
   readonly #instead = new Map<Value, Node>();
-  /** What a backward node becomes, and what goes behind a forward node. */
+  /** Replacements of backward nodes, and nodes to insert after forward nodes. */
   readonly #become = new Map<Node, Node>();
   readonly #behind = new Map<Node, Node[]>();
 
@@ -60,7 +58,7 @@ class Residuals {
     this.#users = usersOf(graph);
     this.#position = new Map(graph.nodes.map((node, i) => [node, i]));
     const params = new Set(graph.params);
-    const parts: Parts = {
+    const parts: MakerAndReader = {
       isMade: (value) => this.#makerOf(value) !== null,
       isFree: (value) => params.has(value),
       isReader: (node) => !isForward(node),
@@ -74,13 +72,13 @@ class Residuals {
     for (const predicate of chooseBits({ whole: this.#reads.whole, predicates })) this.#keepBits(predicate);
   }
 
-  /** The forward node that makes a value, null for views and for what backward makes. */
+  /** The forward node that makes a value, null for views and for values of backward nodes. */
   #makerOf(value: Value): Node | null {
     const node = this.#producer.get(value);
     return node && isForward(node) && !isView(node) ? node : null;
   }
 
-  /** What a value is a view of, constants left out. */
+  /** The value that a value is a view of; not constants. */
   #viewed(value: Value): readonly Value[] {
     const node = this.#producer.get(value);
     return node && isView(node) ? node.inputs.flatMap((input) => this.#viewed(input)) : [value];
@@ -99,7 +97,7 @@ class Residuals {
     return kept;
   }
 
-  /** What backward nodes compute again, with its nodes: made cheaply from what is kept anyway. */
+  /** Values that backward nodes recompute cheaply from values that are kept anyway, with their nodes. */
   #computedAgain(): ReadonlyMap<Value, Node> {
     const found = this.#cheaplyMade(true);
     const numbers = [...found].filter(([value]) => !this.#reads.predicates.has(value));
@@ -152,7 +150,7 @@ class Residuals {
     else this.#instead.set(predicate, view(last));
   }
 
-  /** The graph with what was decided. */
+  /** The graph with these decisions applied. */
   finish(): Graph {
     if (this.#instead.size === 0 && this.#become.size === 0) return this.#graph;
     const late = new LateReads(this.#producer, {
@@ -183,7 +181,7 @@ function smaller(graph: Graph): Graph {
   return new Residuals(withRestoredVersions(withSmallerRows(withSmallerRegions(graph)))).finish();
 }
 
-/** Keeps bits of comparisons for the backward pass, and what it can compute again from what is kept. */
+/** Keeps bits of comparisons for the backward pass, and recomputes values from those that are kept. */
 export const smallerResiduals: Pass = {
   name: "smaller-residuals",
   after: ["inline", "canonicalize", "fold", "cse", "dce", "infer-zero-regions"],

@@ -97,7 +97,7 @@ export function assembleProblem(
 
 /** All buffers in order of their first storage, then workspace in order of steps. */
 function draftBuffers(program: Program, storages: Storages, groups: BufferGroups): Draft[] {
-  const whole: Lifespan = { start: 0, end: returnStepOf(program) + 1 };
+  const wholeRun: Lifespan = { start: 0, end: returnStepOf(program) + 1 };
   const kindOf = kinds(program);
   const seen = new Set<BufferGroup>();
   const drafts: Draft[] = [];
@@ -108,7 +108,7 @@ function draftBuffers(program: Program, storages: Storages, groups: BufferGroups
     const first = at(group.storages, 0);
     const values = group.storages.length === 1 ? first.values : group.storages.flatMap((s) => s.values);
     const end = group.storages.reduce((latest, s) => Math.max(latest, s.lifespan.end), 0);
-    const lifespan = group.wholeRun ? whole : { start: first.lifespan.start, end };
+    const lifespan = group.wholeRun ? wholeRun : { start: first.lifespan.start, end };
     const kind = kindOf(values, first.lifespan.start);
     const { bytes, space } = first;
     drafts.push({ values, lifespan, bytes, align: at(program.spaces, space).alignment, kind, space, group });

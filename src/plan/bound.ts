@@ -71,7 +71,7 @@ export function endsBytes(program: Program): number {
       0,
     );
   const replacing = new Set(params.map((param) => replacementOf(program, param)));
-  const own = new Set(results.filter((value) => !replacing.has(value)).map(rootOf));
-  for (const value of persistent) own.delete(value);
-  return Math.max(sum(params), sum(persistent) + sum(own));
+  const separate = new Set(results.filter((value) => !replacing.has(value)).map(rootOf));
+  for (const value of persistent) separate.delete(value);
+  return Math.max(sum(params), sum(persistent) + sum(separate));
 }

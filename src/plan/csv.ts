@@ -51,15 +51,15 @@ export function parseCsv(text: string, capacity: number = Number.POSITIVE_INFINI
     if (line.trim() === "") return;
     const cells = line.split(",").map((cell) => cell.trim());
     const cell = (column: string): string => cells[header.indexOf(column)] ?? "";
-    const whole = (column: string): number => (/^\d+$/.test(cell(column)) ? Number(cell(column)) : Number.NaN);
-    const [start, end, bytes] = [whole("lower"), whole("upper"), whole("size")];
-    const offset = placed ? whole("offset") : 0;
+    const integer = (column: string): number => (/^\d+$/.test(cell(column)) ? Number(cell(column)) : Number.NaN);
+    const [start, end, bytes] = [integer("lower"), integer("upper"), integer("size")];
+    const offset = placed ? integer("offset") : 0;
     if (![start, end, bytes, offset].every(Number.isSafeInteger))
       faults.push(`line ${i + 2}: not a whole number in "${line.slice(0, LONGEST)}"`);
     else if (start >= end) faults.push(`line ${i + 2}: lower ${start} is not below upper ${end}`);
     const earlierLine = lineOf.get(cell("id"));
     if (earlierLine !== undefined)
-      faults.push(`line ${i + 2}: the id ${cell("id").slice(0, LONGEST)} is that of line ${earlierLine}`);
+      faults.push(`line ${i + 2}: the id ${cell("id").slice(0, LONGEST)} is already used in line ${earlierLine}`);
     lineOf.set(cell("id"), earlierLine ?? i + 2);
     const id = buffers.length;
     buffers.push({ id, values: [], lifespan: { start, end }, bytes, align: 1, kind: "activation" });
@@ -68,7 +68,7 @@ export function parseCsv(text: string, capacity: number = Number.POSITIVE_INFINI
     offsets.push(offset);
   });
   if (faults.length > 0) {
-    const help = "a line is one buffer: an id of its own, lower < upper and size in whole numbers";
+    const help = "a line is one buffer: a unique id, lower < upper and size in whole numbers";
     const more = faults.length > SHOWN ? [`and ${grouped(faults.length - SHOWN)} more`] : [];
     throw new TidemarkError("ParseError", `csv: ${[...faults.slice(0, SHOWN), ...more].join("\n  ")}`, { help });
   }

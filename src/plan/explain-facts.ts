@@ -68,12 +68,12 @@ function overlaps(plan: Plan): (id: BufferId) => readonly BufferId[] {
   const space = Int32Array.from(plan.problem.buffers, (b) => b.space);
   return (id) => {
     const [low, high] = [from[id] as number, to[id] as number];
-    const found: BufferId[] = [];
+    const others: BufferId[] = [];
     for (let b = 0; b < from.length; b++) {
       const [start, end] = [from[b] as number, to[b] as number];
-      if (start < high && low < end && start < end && b !== id && space[b] === space[id]) found.push(b);
+      if (start < high && low < end && start < end && b !== id && space[b] === space[id]) others.push(b);
     }
-    return found;
+    return others;
   };
 }
 

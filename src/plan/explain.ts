@@ -79,8 +79,8 @@ function findValue(plan: Plan, name: string, nameOf: NameOf): Value {
   for (const value of plan.bufferOf.keys()) if (nameOf(value) === name) return value;
   const path = name.replaceAll(/\W+/g, "_").replace(/_$/, "");
   const { params } = plan.program;
-  const found = params.find((p) => p.name === path) ?? params.find((p) => p.name?.endsWith(`_${path}`));
-  if (found) return found;
+  const match = params.find((p) => p.name === path) ?? params.find((p) => p.name?.endsWith(`_${path}`));
+  if (match) return match;
   throw unknownValue(plan, name, nameOf);
 }
 

@@ -45,19 +45,21 @@ export {
 } from "./problem.ts";
 export { type CopyStep, checkProgram, type PlanStep, type Program, replacementOf, returnStepOf } from "./program.ts";
 export { checkedPlan, readPlanJson } from "./read-json.ts";
-export { type Answer, type AutoOptions, leastBytes } from "./recompute/auto.ts";
+export type { Answer } from "./recompute/auto.ts";
 export { type Highs, highsSolver } from "./recompute/highs.ts";
-export type { IntegerSolver, SolverAnswer, SolverLimits } from "./recompute/optimal.ts";
 export {
   baseSequence,
   checkProblem,
+  leastBytes,
   type RecomputeOp,
   type RecomputeProblem,
   type Sequence,
 } from "./recompute/problem.ts";
 export { readGraph } from "./recompute/read-graph.ts";
 export { type Simulation, simulate } from "./recompute/simulate.ts";
-export { GRAPH_STRATEGIES, planRecompute, STRATEGIES, type StrategyName, strategyOf } from "./recompute/strategies.ts";
+export type { IntegerSolver, SolverAnswer, SolverLimits } from "./recompute/solver.ts";
+export { PLAIN_STRATEGIES, planRecompute } from "./recompute/strategies.ts";
+export type { RecomputeOptions, Strategy as RecomputeStrategy, StrategyName } from "./recompute/strategy.ts";
 export { type KindReport, type PlanReport, reportPlan, reportText, type SpaceReport } from "./report.ts";
 export type { Rule, Violation } from "./rules.ts";
 export { type MemorySpace, memorySpace, type SpaceId, type Spaces, spaceOf } from "./space.ts";

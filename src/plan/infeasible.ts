@@ -49,7 +49,7 @@ export function planInfeasible(plan: Plan, searched = false): TidemarkError {
     problem.spaces.length === 1
       ? `${program.name} needs ${grouped(height)} bytes, the budget is ${grouped(space.capacity)}`
       : `${program.name} needs ${grouped(height)} bytes of ${space.name}, which has ${grouped(space.capacity)}`,
-    ...(searched ? ["  that is the smallest plan found, with whatever helps computed again"] : []),
+    ...(searched ? ["  that is the smallest plan found with recomputation"] : []),
     `  tightest at ${where}:`,
     ...liveTable(live, nameOf).map((line) => `    ${line}`),
     `  ${verdict(refused)}`,
@@ -80,19 +80,19 @@ function verdict({ plan, layout, space, live }: ExceededSpace): string {
   const { bound, height } = layout;
   const waiting = waitingBytes(live);
   if (bound.bytes <= space.capacity) {
-    return `no more than ${grouped(bound.bytes)} bytes are live at once; ${grouped(height - bound.bytes)} are lost between buffers`;
+    return `no more than ${grouped(bound.bytes)} bytes are live at once; ${grouped(height - bound.bytes)} are lost to fragmentation`;
   }
   const ends = layout === plan ? endsBytes(plan.program) : 0;
   if (ends > space.capacity)
-    return `arguments, or results and what persists, take ${grouped(ends)} bytes: no plan can be smaller`;
-  if (waiting === 0) return "only what this step touches and persistent storage are live there";
-  return `${grouped(waiting)} of ${grouped(bound.bytes)} bytes wait there for later steps or for the caller`;
+    return `arguments, or results and persistent values, take ${grouped(ends)} bytes: no plan can be smaller`;
+  if (waiting === 0) return "only this step's operands and persistent storage are live there";
+  return `${grouped(waiting)} of ${grouped(bound.bytes)} bytes are held there for later steps or for the caller`;
 }
 
 function advice({ layout, space, live }: ExceededSpace, searched: boolean): string {
   if (layout.bound.bytes <= space.capacity) return "";
-  if (searched) return ", use smaller batches, or split what is large at this step into parts";
+  if (searched) return ", use smaller batches, or split the large values of this step";
   return waitingBytes(live) > 0
-    ? ", use smaller batches, or recompute what waits (checkpoint)"
+    ? ", use smaller batches, or recompute values held for later (checkpoint)"
     : ", use smaller batches, or split this step";
 }

@@ -193,12 +193,12 @@ export function planJson(plan: Plan, options: PlanJsonOptions = {}): PlanJson {
     alignment: problem.spaces[0].alignment,
     strategy: plan.strategy,
     ...(problem.spaces.length > 1 ? { spaces: spacesJson(plan) } : {}),
-    buffers: problem.buffers.map(({ id, kind, lifespan, bytes, values: held, space }) => ({
+    buffers: problem.buffers.map(({ id, kind, lifespan, bytes, values: bufferValues, space }) => ({
       kind,
       ...lifespan,
       offset: plan.offsets[id] ?? 0,
       bytes,
-      values: held.map(indexOf),
+      values: bufferValues.map(indexOf),
       ...(problem.spaces.length > 1 ? { space } : {}),
     })),
     values: values.map((value) => {

@@ -80,7 +80,7 @@ function letterAt(byKind: readonly Float64Array[], step: number, level: number):
   return " ";
 }
 
-/** `peak` and `bound` beside the rows that they fall into. */
+/** `peak` and `bound` next to their rows. */
 function marks(layout: Layout, row: number, unit: number, height: number): string {
   const rowOf = (bytes: number) => Math.min(height - 1, Math.max(0, Math.ceil(bytes / unit - 1e-9) - 1));
   const names = [

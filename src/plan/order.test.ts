@@ -21,7 +21,7 @@ const least = (programs: readonly Program[]) => programs.reduce((low, p) => Math
 const names = (program: Program) => program.steps.map((s) => s.writes.map((v) => v.name).join());
 
 describe("orderSteps", () => {
-  it("runs updates as soon as their gradient is whole and nobody else reads the weight", () => {
+  it("runs updates as soon as their gradient is complete and nothing else reads the weight", () => {
     const program = trainingStep(3);
     expect(names(program).slice(7)).toEqual(["d_h", "d_w2", "d_h2", "d_w1", "d_h1", "d_w0", "w0", "w1", "w2"]);
     const ordered = orderSteps(program);

@@ -33,8 +33,8 @@ import type { Program } from "./program.ts";
  * learning rate, a norm), and computing that early costs almost nothing.
  */
 export const SLACKS: readonly number[] = [0, 1 / 4096, 1 / 64];
-/** How much higher than the lowest peak that of a calm order may be. */
-const CALM = 1.05;
+/** How much higher than the lowest peak that of an order with a low average may be. */
+const LOW_AREA_PEAK = 1.05;
 /** Orders improved in each round. */
 const STARTS = 3;
 /** Bytes that the peak must fall for each byte copied at the end of every run. */
@@ -59,19 +59,19 @@ export interface Orderings {
 export function orderSteps(program: Program, work: number = WORK): Program {
   if (program.steps.length < 2 || program.spaces.length > 1) return program;
   const [careful, large] = [modelOf(program), program.steps.length > LARGE];
-  const found = [...candidates(careful, careful.exact || large ? 1 : COMPARED, work)];
+  const orders = [...candidates(careful, careful.exact || large ? 1 : COMPARED, work)];
   const inOrder = (order: ArrayLike<number>): Program => ({
     ...program,
     steps: Array.from(order, (step) => at(program.steps, step)),
   });
-  if (large && careful.exact) return found[0] ? inOrder(found[0]) : program;
-  if (!large && careful.settled.includes(1)) found.push(...candidates(modelOf(program, "allow"), COMPARED, work));
+  if (large && careful.exact) return orders[0] ? inOrder(orders[0]) : program;
+  if (!large && careful.settled.includes(1)) orders.push(...candidates(modelOf(program, "allow"), COMPARED, work));
   // The memory model may overestimate the bound (memory.ts), for some orders more than for others: compare bounds.
   const given = needsOf(program);
   let [best, cost] = [program, given.cost];
-  for (const [k, order] of found.entries()) {
+  for (const [k, order] of orders.entries()) {
     // Skip duplicates.
-    if (found.slice(0, k).some((earlier) => sameOrder(earlier, order))) continue;
+    if (orders.slice(0, k).some((earlier) => sameOrder(earlier, order))) continue;
     const next = inOrder(order);
     const needs = needsOf(next);
     // On a tie with program order, prefer the first of these: less is live on average.
@@ -82,11 +82,11 @@ export function orderSteps(program: Program, work: number = WORK): Program {
 }
 
 /**
- * The program in an order with little live on average, at a peak of at most `CALM` times that of `lowest`, which is the same
- * program with its steps ordered. For whoever computes values again: that lowers the peak in other ways, but cannot end what
- * waits for its reader away from the peak.
+ * The program in an order with few bytes live on average (a small area under its profile), at a peak of at most `LOW_AREA_PEAK`
+ * times that of `lowest`, the same program with its steps ordered. Recomputation starts from it: that lowers the peak in other
+ * ways, but cannot shorten the life of values that wait for their readers away from the peak.
  */
-export function calmSteps(program: Program, lowest: Program): Program {
+export function lowAreaOrder(program: Program, lowest: Program): Program {
   if (program.spaces.length > 1) return program;
   const model = modelOf(program);
   const [lists, memory, given] = [new ListScheduler(model), new Memory(model), givenOrder(model)];
@@ -96,7 +96,7 @@ export function calmSteps(program: Program, lowest: Program): Program {
   const settled = lists.order(low, 0, bytes);
   const early = SLACKS.map((share) => lists.order(given, Math.floor(bytes * share)));
   const all = [low, settled, given, ...early].map((order) => ({ order, peak: peakOf(memory, order) }));
-  const allowed = all.filter(({ peak }) => peak.bytes <= CALM * bytes);
+  const allowed = all.filter(({ peak }) => peak.bytes <= LOW_AREA_PEAK * bytes);
   const { order } = allowed.reduce((a, b) => (b.peak.area < a.peak.area ? b : a));
   return { ...program, steps: Array.from(order, (step) => at(program.steps, step)) };
 }
@@ -124,24 +124,24 @@ export function findOrders(model: Model, work: number = WORK): Orderings {
   const improver = new Improver(model, lists, work);
   const given = improver.measure(givenOrder(model));
   const slacks = SLACKS.map((share) => Math.floor(given.peak.bytes * share));
-  const found = [...slacks.map((slack) => improver.measure(lists.order(given.order, slack))), given];
-  let best = improver.split(lowest(found));
-  found.push(best);
+  const orderings = [...slacks.map((slack) => improver.measure(lists.order(given.order, slack))), given];
+  let best = improver.split(lowest(orderings));
+  orderings.push(best);
   for (let base = given; !best.optimal; base = best) {
     const back = backwardOrder(model, base.order);
     const trees = base === given ? treeOrder(model) : base.order;
     const orders = [back, improver.early(back), trees, improver.early(trees)];
     const starts = orders.map((order) => improver.measure(order)).sort(byPeak);
-    found.push(...starts, ...starts.slice(0, STARTS).map((start) => improver.split(start)));
-    const next = lowest(found);
+    orderings.push(...starts, ...starts.slice(0, STARTS).map((start) => improver.split(start)));
+    const next = lowest(orderings);
     if (!isBetter(next, best)) break;
     best = next;
   }
   if (!best.optimal) best = improver.search(best);
-  found.push(best);
+  orderings.push(best);
   const isBetterThanGiven = ({ peak }: Ordering, k: number): boolean =>
     peak.bytes < given.peak.bytes || (k < slacks.length && peak.bytes === given.peak.bytes);
-  const better = found.filter(isBetterThanGiven).sort(byPeak);
+  const better = orderings.filter(isBetterThanGiven).sort(byPeak);
   return { better, bytes: best.peak.bytes, optimal: best.optimal };
 }
 

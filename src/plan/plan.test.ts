@@ -98,8 +98,8 @@ describe("PlanInfeasible", () => {
           b6   h1      2,048  read here
           b11  d_h     2,048  read here
           …    2 more  1,088
-        4,160 of 25,664 bytes wait there for later steps or for the caller
-        help: raise the budget to 25,664, use smaller batches, or recompute what waits (checkpoint)"
+        4,160 of 25,664 bytes are held there for later steps or for the caller
+        help: raise the budget to 25,664, use smaller batches, or recompute values held for later (checkpoint)"
     `);
   });
 
@@ -114,7 +114,7 @@ describe("PlanInfeasible", () => {
           b1  y            4,032  written here
           b2  (workspace)    512  workspace
           b0  x              256  read here
-        arguments, or results and what persists, take 4,032 bytes: no plan can be smaller
+        arguments, or results and persistent values, take 4,032 bytes: no plan can be smaller
         at model.ts:3:7 in f
         help: raise the budget to 4,800, use smaller batches, or split this step"
     `);
@@ -124,7 +124,9 @@ describe("PlanInfeasible", () => {
     const { height, ...plan } = planProgram(trainingStep(2));
     const loose = { ...plan, height: height + 1024, problem: { ...plan.problem, capacity: height } };
     const { message } = planInfeasible(loose);
-    expect(message).toContain(`no more than ${grouped(height)} bytes are live at once; 1,024 are lost between buffers`);
+    expect(message).toContain(
+      `no more than ${grouped(height)} bytes are live at once; 1,024 are lost to fragmentation`,
+    );
     expect(message).toContain(`help: raise the budget to ${grouped(height + 1024)}`);
   });
 });

@@ -11,7 +11,7 @@ import { at } from "../base/invariant.ts";
 import { assignBuffers } from "./alias.ts";
 import { boundOf } from "./bound.ts";
 import { bufferTooLarge, planInfeasible } from "./infeasible.ts";
-import { calmSteps, orderSteps } from "./order.ts";
+import { lowAreaOrder, orderSteps } from "./order.ts";
 import { place } from "./place.ts";
 import {
   heightOf,
@@ -56,8 +56,8 @@ export function planUnlimited(program: Program, options: PlanOptions = {}): Plan
 }
 
 /** A plan of a program with less live on average than `lowest`, its plan, for recomputation to start from. */
-export function planCalmly(program: Program, lowest: Plan): Plan {
-  return planInOrder(calmSteps(program, lowest.program), Number.POSITIVE_INFINITY);
+export function planLowArea(program: Program, lowest: Plan): Plan {
+  return planInOrder(lowAreaOrder(program, lowest.program), Number.POSITIVE_INFINITY);
 }
 
 /** The plan under a budget; throws `PlanInfeasible` when the arena exceeds it, or a space or a buffer its limit. */
@@ -99,9 +99,9 @@ function placeSpaces({ buffers, spaces }: ProgramProblem): Pick<Plan, "offsets" 
     const ids = buffers.filter((b) => b.space === space).map((b) => b.id);
     const part = partOf({ buffers, capacity, alignment }, ids);
     const bound = boundOf(part);
-    const { height, strategy, offsets: found } = place(part, bound.bytes);
+    const { height, strategy, offsets: partOffsets } = place(part, bound.bytes);
     ids.forEach((id, index) => {
-      offsets[id] = at(found, index);
+      offsets[id] = at(partOffsets, index);
     });
     return { height, strategy, bound: { ...bound, live: bound.live.map((index) => at(ids, index)) } };
   };

@@ -225,7 +225,7 @@ function checkCopies(plan: CheckedObject, values: number, steps: number): void {
 
 function checkBuffer(buffer: CheckedObject, values: number, steps: number, heights: readonly number[]): void {
   const kind = buffer.get("kind");
-  if (!BUFFER_KINDS.some((known) => known === kind))
+  if (!BUFFER_KINDS.some((valid) => valid === kind))
     buffer.faults.add(`${buffer.where}.kind`, `${shown(kind)} is not one of ${BUFFER_KINDS.join(", ")}`);
   const [start, end] = [buffer.whole("start", steps + 1), buffer.whole("end", steps + 2)];
   if (start >= end) buffer.faults.add(buffer.where, `lives for steps [${start}, ${end}): none`);

@@ -85,14 +85,14 @@ describe("a plan with two memory spaces", () => {
           b9   h0_1  128  in flight until step 9
           b10  h5    128  written here
           b0   w      64  persistent
-        128 of 448 bytes wait there for later steps or for the caller
-        help: raise device to 448, use smaller batches, or recompute what waits (checkpoint)]
+        128 of 448 bytes are held there for later steps or for the caller
+        help: raise device to 448, use smaller batches, or recompute values held for later (checkpoint)]
     `);
     expect(() => planProgram(moved({}, { capacity: 100 }))).toThrowErrorMatchingInlineSnapshot(`
       [TidemarkError: PlanInfeasible: chain needs 256 bytes of host, which has 100
         tightest at step 1, h0_host = copy(h0):
           b3  h0_host  256  written here
-        only what this step touches and persistent storage are live there
+        only this step's operands and persistent storage are live there
         help: raise host to 256, use smaller batches, or split this step]
     `);
     expect(() => planProgram(moved(), { budgetBytes: 300 })).toThrow(/needs 448 bytes of device, which has 300/);

@@ -14,34 +14,37 @@ import { checkSpaces } from "./validate-spaces.ts";
 
 /** All violated rules; empty for a valid plan. `program` is the input of the planner, before steps were ordered. */
 export function validate(program: Program, plan: Plan): readonly Violation[] {
-  const found: Violation[] = [];
+  const violations: Violation[] = [];
   const report = (rule: Rule, message: string): void => {
-    found.push({ rule, message });
+    violations.push({ rule, message });
   };
   checkSchedule(program, plan, report);
-  if (!checkStorage(plan, report)) return found; // the other checks would access buffers that do not exist
+  if (!checkStorage(plan, report)) return violations; // the other checks would access buffers that do not exist
   checkSpaces(plan, report);
   checkPairs(plan, report);
   checkSharing(plan, report);
   simulate(plan, report);
   plan.program.steps.forEach((step, i) => {
-    for (const body of step.bodies ?? []) found.push(...checkBody(step, i, body));
+    for (const body of step.bodies ?? []) violations.push(...checkBody(step, i, body));
   });
-  return found;
+  return violations;
 }
 
 /** The body of a step has its own plan; all its buffers but the persistent ones lie in the step's first workspace. */
 function checkBody(step: PlanStep, i: number, body: Plan): readonly Violation[] {
   const where = `${body.program.name} of step ${i}`;
-  const found = validate(body.program, body).map(({ rule, message }) => ({ rule, message: `${where}: ${message}` }));
+  const violations = validate(body.program, body).map(({ rule, message }) => ({
+    rule,
+    message: `${where}: ${message}`,
+  }));
   const { buffers, spaces } = body.problem;
-  const kept = buffers.filter((b) => b.kind === "persistent" && b.space === 0);
-  const outside = kept.reduce((sum, b) => sum + alignUp(b.bytes, spaces[0].alignment), 0);
+  const bottom = buffers.filter((b) => b.kind === "persistent" && b.space === 0);
+  const outside = bottom.reduce((sum, b) => sum + alignUp(b.bytes, spaces[0].alignment), 0);
   const inside = body.height - outside;
   const workspace = step.scratch[0] ?? 0;
-  if (inside <= workspace) return found;
+  if (inside <= workspace) return violations;
   const message = `${where} needs ${grouped(inside)} bytes of workspace, the step has ${grouped(workspace)}`;
-  return [...found, { rule: "no-storage", message }];
+  return [...violations, { rule: "no-storage", message }];
 }
 
 const text = (value: Value): string => `${value.name ?? "value"}#${value.id}`;
@@ -158,8 +161,8 @@ function needs(program: Program): Map<Value, Need> {
   });
   const returned = new Set(program.results);
   for (const [v, written] of values) {
-    const kept = returned.has(v) || (program.persistent.has(v) && !program.donated.has(v));
-    result.set(v, { written, until: kept ? end : Math.max(written, lastRead.get(v) ?? written) });
+    const toTheEnd = returned.has(v) || (program.persistent.has(v) && !program.donated.has(v));
+    result.set(v, { written, until: toTheEnd ? end : Math.max(written, lastRead.get(v) ?? written) });
   }
   return result;
 }

@@ -13,6 +13,6 @@ export const CATALOG = {
   },
   cnn: {
     name: "cnn",
-    title: `Convolutional network of 7 layers on ${PICTURES} pictures of ${SIDE} × ${SIDE} a step, Adam. It tells shapes apart.`,
+    title: `Convolutional network of 7 layers on ${PICTURES} pictures of ${SIDE} × ${SIDE} a step, Adam. It classifies shapes.`,
   },
 } as const;

@@ -10,4 +10,4 @@ export interface Complaint {
   readonly line: number | null;
 }
 
-export const isComplaint = (made: object): made is Complaint => "message" in made;
+export const isComplaint = (value: object): value is Complaint => "message" in value;

@@ -27,7 +27,7 @@ export function loss(p: Params, x: Tensor, y: Tensor): Tensor {
 const ATTENTION = `import { spec, type Tensor } from "tidemark";
 
 // One head of attention, written out: drag the budget and see
-// which of the large squares are computed again.
+// which of the large squares are recomputed.
 export const args = [
   { q: spec([64, 64]), k: spec([64, 64]), v: spec([64, 64]) },
   spec([256, 64]),

@@ -31,10 +31,10 @@ function wordKind(word: string, next: string): TokenKind {
 export function tokensOf(text: string): readonly Token[] {
   const tokens: Token[] = [];
   let done = 0;
-  for (const found of text.matchAll(PIECE)) {
-    const [whole, comment, string, number, word] = found;
-    if (found.index > done) tokens.push({ kind: "plain", text: text.slice(done, found.index) });
-    done = found.index + whole.length;
+  for (const match of text.matchAll(PIECE)) {
+    const [whole, comment, string, number, word] = match;
+    if (match.index > done) tokens.push({ kind: "plain", text: text.slice(done, match.index) });
+    done = match.index + whole.length;
     if (word !== undefined) tokens.push({ kind: wordKind(word, text.slice(done, done + 20)), text: whole });
     else if (comment !== undefined) tokens.push({ kind: "comment", text: whole });
     else if (string !== undefined) tokens.push({ kind: "string", text: whole });

@@ -56,9 +56,9 @@ export function specsOfModel({ init, inputs }: PlaygroundModel): readonly unknow
 
 /** A batch as tensors. */
 export function batchTensors({ inputs }: PlaygroundModel, batch: Batch): readonly [Tensor, Tensor] {
-  const made = batch.map((data, i) => {
+  const tensors = batch.map((data, i) => {
     const { dtype, shape } = inputs[i] as TensorType;
     return new Tensor(new ArrayStorage(dtype, shape, data));
   });
-  return made as unknown as readonly [Tensor, Tensor];
+  return tensors as unknown as readonly [Tensor, Tensor];
 }

@@ -1,14 +1,14 @@
 /** @file All plans of a model's training step, in a form that can be sent to the trainer. */
 
-import type { TracedProgram } from "../api/plan.ts";
 import { plansOf } from "../api/plan.ts";
+import type { TracedProgram } from "../api/traced-program.ts";
 import { formatBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import { emitProgram, pagesOf } from "../codegen/wasm/program.ts";
 import type { ProgramPlans } from "../compiler/assemble.ts";
-import type { Made } from "../compiler/assembler.ts";
-import type { Candidate } from "../plan/budget/rungs.ts";
+import type { PlannedProgram } from "../compiler/assembler.ts";
+import type { Candidate } from "../plan/budget/budget-levels.ts";
 import type { Plan } from "../plan/problem.ts";
 import { wasmTarget } from "../runtime/wasm-target.ts";
 import type { AnyFunction } from "../trace/function.ts";
@@ -68,7 +68,7 @@ export class Planner {
     return storyOf(this.#given, asks, value) ?? [];
   }
 
-  #sent(label: string, chosen: Candidate<Made>, budgetBytes: number | null): SentPlan {
+  #sent(label: string, chosen: Candidate<PlannedProgram>, budgetBytes: number | null): SentPlan {
     const { plan } = chosen.result;
     const asks = this.#names.get(plan) ?? `plan-${this.#names.size}`;
     this.#names.set(plan, asks);
@@ -77,7 +77,7 @@ export class Planner {
     return { entry, program: this.#program(chosen) };
   }
 
-  #program(chosen: Candidate<Made>): SentProgram {
+  #program(chosen: Candidate<PlannedProgram>): SentProgram {
     const { kernels, copies, plan, params, results } = this.#plans.placed(chosen, 0);
     const { traced } = this.#source;
     const places = params.map((address, i): Place => ({ address, type: at(traced.graph.params, i).type }));

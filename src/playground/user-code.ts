@@ -39,8 +39,8 @@ function wrong(summary: string, what: string): TidemarkError {
 }
 
 function load(name: string): object {
-  const found = Object.hasOwn(MODULES, name) ? MODULES[name] : undefined;
-  if (found) return found;
+  const exported = Object.hasOwn(MODULES, name) ? MODULES[name] : undefined;
+  if (exported) return exported;
   throw wrong(`there is no module ${name} here`, `these can be imported: ${Object.keys(MODULES).join(", ")}`);
 }
 
@@ -51,9 +51,9 @@ export function userProgram(text: string): UserProgram | Complaint {
   return orComplaint(() => {
     const exports: { readonly loss?: unknown; readonly args?: unknown; readonly wrt?: unknown } = {};
     // On the text's first line, so that line numbers match the editor.
-    const whole = `(function (require, exports) {${stripped.code}\n})\n//# sourceURL=${FILE}`;
+    const source = `(function (require, exports) {${stripped.code}\n})\n//# sourceURL=${FILE}`;
     // biome-ignore lint/security/noGlobalEval: running what is in the editor is what this file is for
-    const run = globalThis.eval(whole) as (require: typeof load, exports: object) => void;
+    const run = globalThis.eval(source) as (require: typeof load, exports: object) => void;
     run(load, exports);
     return checked(exports);
   });

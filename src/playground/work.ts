@@ -77,7 +77,7 @@ function training({ tell, later }: Surroundings) {
 
 function planning(surroundings: Surroundings) {
   let planner: Planner | null = null;
-  const known = (): Planner => {
+  const currentPlanner = (): Planner => {
     invariant(planner, () => "asked for a plan before a model");
     return planner;
   };
@@ -88,8 +88,8 @@ function planning(surroundings: Surroundings) {
       tellCurves(surroundings, model, mine.curves(), () => planner === mine);
       return mine.stored();
     },
-    planWithin: (budgetBytes: number) => known().within(budgetBytes),
-    planStory: (asks: string, value: number) => known().story(asks, value),
+    planWithin: (budgetBytes: number) => currentPlanner().within(budgetBytes),
+    planStory: (asks: string, value: number) => currentPlanner().story(asks, value),
   };
 }
 

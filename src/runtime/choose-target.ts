@@ -1,26 +1,24 @@
 /**
  * @file The names under which targets are asked for. WebAssembly is always there; `native` needs a compiler and memory of the
- * process, so it comes with `tidemark/node`, which provides it when it is imported: the core knows neither Node nor C.
+ * process, so it is part of the host of `tidemark/node` (host.ts): the core knows neither Node nor C.
  */
 import { TidemarkError } from "../base/errors.ts";
 import { detectFeatures } from "../codegen/wasm/features.ts";
-import type { Target, TargetProvider, TargetRequest } from "./device.ts";
+import type { Target, TargetRequest } from "./device.ts";
+import type { RuntimeHost } from "./host.ts";
 import { wasmTarget } from "./wasm-target.ts";
-import { noWorkers } from "./workers.ts";
 
 /** Those with a name; the first is the default. */
 export const OWN_TARGETS = ["wasm", "native"] as const;
+/** Those that a host may have. */
+export type HostTargetName = Exclude<(typeof OWN_TARGETS)[number], "wasm">;
 /** `auto`: the fastest of them that can be had. */
 export const TARGET_NAMES = [...OWN_TARGETS, "auto"] as const;
 export type TargetName = (typeof TARGET_NAMES)[number];
 export const DEFAULT_TARGET: TargetName = OWN_TARGETS[0];
 
-let native: TargetProvider = () => "native needs tidemark/node, which is not imported";
-
-/** Makes the target `native` known. */
-export function provideNative(provider: TargetProvider): void {
-  native = provider;
-}
+/** What targets need of the host. */
+export type TargetHost = Pick<RuntimeHost, "targets" | "workers">;
 
 /** The target that was asked for, and why it is not a faster one, has fewer threads or keeps nothing. */
 export interface ChosenTarget {
@@ -37,29 +35,29 @@ export interface NamedTarget extends ChosenTarget {
 }
 
 /** One thread where there are no workers: a page that may not share memory runs the same program, with the same bits. */
-function wasm({ threads = 1 }: TargetRequest): NamedTarget {
+function wasm({ threads = 1 }: TargetRequest, { workers }: TargetHost): NamedTarget {
   if (!detectFeatures().simd) throw new TidemarkError("TargetUnsupported", "this engine has no 128-bit vectors");
-  const missing = threads === 1 ? null : noWorkers();
+  const missing = threads === 1 ? null : workers.missing;
   if (missing !== null) return { name: "wasm", target: wasmTarget(), note: `one thread, not ${threads}: ${missing}` };
-  return { name: "wasm", target: wasmTarget(undefined, { threads }), note: null };
+  return { name: "wasm", target: wasmTarget(undefined, { threads, workers }), note: null };
 }
 
 /** WebAssembly in place of native, with the reason. */
-function notNative(request: TargetRequest, why: string): NamedTarget {
-  const { note, ...chosen } = wasm(request);
+function notNative(request: TargetRequest, host: TargetHost, why: string): NamedTarget {
+  const { note, ...chosen } = wasm(request, host);
   return { ...chosen, note: [`wasm, not native: ${why}`, ...(note === null ? [] : [note])].join("; ") };
 }
 
 /** `auto`: native where it can be had, else WebAssembly with the reason. Throws `TargetUnsupported` otherwise. */
-export function chooseTarget(name: TargetName, request: TargetRequest = {}): NamedTarget {
-  if (name === "wasm") return wasm(request);
-  const found = native(request);
+export function chooseTarget(host: TargetHost, name: TargetName, request: TargetRequest = {}): NamedTarget {
+  if (name === "wasm") return wasm(request, host);
+  const found = host.targets.native?.(request) ?? "native needs tidemark/node, which is not imported";
   const isAuto = name === "auto";
   if (typeof found !== "string") {
     const chosen: NamedTarget = { name: "native", target: found, note: found.note ?? null };
-    return isAuto ? { ...chosen, instead: (why) => notNative(request, why) } : chosen;
+    return isAuto ? { ...chosen, instead: (why) => notNative(request, host, why) } : chosen;
   }
-  if (isAuto) return notNative(request, found);
+  if (isAuto) return notNative(request, host, found);
   throw new TidemarkError("TargetUnsupported", found, { help: 'the target "auto" falls back to wasm' });
 }
 

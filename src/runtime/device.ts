@@ -1,5 +1,5 @@
 /**
- * @file What runs programs: a device with memories of its own, of which nobody but the device holds a view.
+ * @file What runs programs: a device with memories of its own; only the device holds views of them.
  *
  *   placed program ── target.load ──→ machine: memory (write, read, fill, copy), run, step
  *
@@ -61,9 +61,9 @@ export interface Machine {
 }
 
 export interface LoadOptions {
-  /** Steps can be run one by one. */
+  /** Steps can be run one by one, to look at the arena in between. */
   readonly stepwise: boolean;
-  /** From this target's `allocate`; default: a memory of the program's own. */
+  /** From this target's `allocate`, maybe with the arenas of others that run in turn; default: a memory of its own. */
   readonly memory?: DeviceMemory | undefined;
 }
 

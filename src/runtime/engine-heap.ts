@@ -39,66 +39,77 @@ const FLAGS: readonly (readonly [during: string, otherwise: string, since: numbe
   ["--no-maglev", "--maglev", 24],
 ];
 
-/** Who sets such flags decides alone. */
+/** Where the user has set such flags, they are left as they are. */
 const DECIDED = /semi[-_]space|heap[-_]growing|max[-_]heap|expose[-_]gc|maglev|jitless/;
 
 const nodeProcess = (): NodeProcess | undefined => (globalThis as { readonly process?: NodeProcess }).process;
 
-let engine: { readonly v8: V8; readonly vm: Vm; readonly flags: typeof FLAGS } | null | undefined;
+interface Engine {
+  readonly v8: V8;
+  readonly vm: Vm;
+  readonly flags: typeof FLAGS;
+}
 
 /** V8 where it can be asked; null elsewhere. */
-function found(): typeof engine {
-  if (engine !== undefined) return engine;
-  const host = nodeProcess();
-  const given = [...(host?.execArgv ?? []), host?.env?.NODE_OPTIONS ?? ""].join(" ");
-  const major = Number.parseInt(host?.versions?.node ?? "0", 10);
+function findEngine(): Engine | null {
+  const node = nodeProcess();
+  const given = [...(node?.execArgv ?? []), node?.env?.NODE_OPTIONS ?? ""].join(" ");
+  const major = Number.parseInt(node?.versions?.node ?? "0", 10);
   const flags = FLAGS.filter(([, , since]) => major >= since);
-  const [v8, vm] = ["node:v8", "node:vm"].map((name) => host?.getBuiltinModule?.(name));
-  engine = v8 && vm && !DECIDED.test(given) ? { v8: v8 as V8, vm: vm as Vm, flags } : null;
-  return engine;
+  const [v8, vm] = ["node:v8", "node:vm"].map((name) => node?.getBuiltinModule?.(name));
+  return v8 && vm && !DECIDED.test(given) ? { v8: v8 as V8, vm: vm as Vm, flags } : null;
 }
 
-let depth = 0;
-/** Before the first program that was made since the last collection. */
-let before: { readonly used: number; readonly physical: number } | null = null;
+/** The heap of the engine at hand: part of the host. */
+export class EngineHeap {
+  /** Looked for when a program is first made. */
+  #engine: Engine | null | undefined;
+  #depth = 0;
+  /** Before the first program that was made since the last collection. */
+  #before: { readonly used: number; readonly physical: number } | null = null;
+  #collect: (() => void) | undefined;
 
-/** Makes something of much that is dropped at once, in a heap that stays small. */
-export function inSmallHeap<T>(make: () => T): T {
-  const here = found();
-  if (!here || depth > 0) return make();
-  const { used_heap_size: used, total_physical_size: physical } = here.v8.getHeapStatistics();
-  before ??= { used, physical };
-  depth++;
-  for (const [during] of here.flags) here.v8.setFlagsFromString(during);
-  try {
-    return make();
-  } finally {
-    for (const [, otherwise] of here.flags) here.v8.setFlagsFromString(otherwise);
-    depth--;
+  #found(): Engine | null {
+    if (this.#engine === undefined) this.#engine = findEngine();
+    return this.#engine;
   }
-}
 
-let collect: (() => void) | undefined;
-
-/**
- * Collects what was dropped since programs were made, where that is much, also beside what else is in the heap: a collection
- * takes as long as there are objects to keep.
- */
-export function returnHeap(): void {
-  const here = found();
-  if (!here || !before) return;
-  const grown = here.v8.getHeapStatistics().total_physical_size - before.physical;
-  const worth = grown >= Math.max(LEAST_GROWTH, before.used / 4);
-  before = null;
-  if (!worth) return;
-  const { v8, vm } = here;
-  if (!collect) {
-    v8.setFlagsFromString("--expose-gc");
-    collect = vm.runInNewContext("gc") as () => void;
-    v8.setFlagsFromString("--no-expose-gc");
+  /** Makes something with much garbage, in a heap that stays small. */
+  keptSmall<T>(make: () => T): T {
+    const engine = this.#found();
+    if (!engine || this.#depth > 0) return make();
+    const { used_heap_size: used, total_physical_size: physical } = engine.v8.getHeapStatistics();
+    this.#before ??= { used, physical };
+    this.#depth++;
+    for (const [during] of engine.flags) engine.v8.setFlagsFromString(during);
+    try {
+      return make();
+    } finally {
+      for (const [, otherwise] of engine.flags) engine.v8.setFlagsFromString(otherwise);
+      this.#depth--;
+    }
   }
-  // pages with few objects left are emptied and given back too
-  v8.setFlagsFromString("--compact-on-every-full-gc");
-  collect();
-  v8.setFlagsFromString("--no-compact-on-every-full-gc");
+
+  /**
+   * Collects what was dropped since programs were made, where that is much, also beside what else is in the heap: a collection
+   * takes as long as there are objects to keep.
+   */
+  giveBack(): void {
+    const [engine, before] = [this.#found(), this.#before];
+    if (!engine || !before) return;
+    const grown = engine.v8.getHeapStatistics().total_physical_size - before.physical;
+    const worth = grown >= Math.max(LEAST_GROWTH, before.used / 4);
+    this.#before = null;
+    if (!worth) return;
+    const { v8, vm } = engine;
+    if (!this.#collect) {
+      v8.setFlagsFromString("--expose-gc");
+      this.#collect = vm.runInNewContext("gc") as () => void;
+      v8.setFlagsFromString("--no-expose-gc");
+    }
+    // pages with few objects left are emptied and given back too
+    v8.setFlagsFromString("--compact-on-every-full-gc");
+    this.#collect();
+    v8.setFlagsFromString("--no-compact-on-every-full-gc");
+  }
 }

@@ -9,7 +9,7 @@ import { byteLength, elementsOf, type TensorType, typeText } from "../ir/type.ts
 import { elementsIn, type TypedArray } from "../kernel/dtype.ts";
 import { arenaSpace, type TargetDescription } from "../target/description.ts";
 import { sourceLocation } from "../trace/source-location.ts";
-import { arenaRefused, type DeviceMemory, type Machine, type Target } from "./device.ts";
+import { arenaRefused, type DeviceMemory, type LoadOptions, type Machine, type Target } from "./device.ts";
 
 export type Elements = TypedArray;
 
@@ -45,14 +45,6 @@ export function writeElements(
   });
 }
 
-/** How a program is loaded. */
-export interface LoadedAs {
-  /** Kernel by kernel, to look at the arena in between. */
-  readonly stepwise?: boolean;
-  /** What its arena is in, maybe with others that run in turn with it; default: a memory of its own. */
-  readonly arena?: DeviceMemory | undefined;
-}
-
 /** Throws `TargetUnsupported` where the target cannot have an arena of this size at all. */
 function requireArena({ base, plan }: PlacedProgram, target: TargetDescription): void {
   const { largestArena } = arenaSpace(target);
@@ -66,11 +58,11 @@ export class Executable<P extends PlacedProgram = PlacedProgram> {
   readonly target: Target;
   readonly machine: Machine;
 
-  constructor(placed: P, target: Target, { stepwise = false, arena }: LoadedAs = {}) {
+  constructor(placed: P, target: Target, { stepwise = false, memory }: Partial<LoadOptions> = {}) {
     requireArena(placed, target.description);
     this.placed = placed;
     this.target = target;
-    this.machine = target.load(placed, { stepwise, memory: arena });
+    this.machine = target.load(placed, { stepwise, memory });
   }
 
   get moduleBytes(): number {

@@ -1,6 +1,6 @@
 /**
  * @file Storage of tensors that live in an arena: parameters and optimizer state between steps. A resident
- * tensor's elements stay where the last run left them; nobody has to free or move anything:
+ * tensor's elements stay where the last run left them; it is never freed or moved by hand:
  *
  *   resident ──(read)──────────────→ a copy of its elements; of a device that has to be waited for, a promise of them
  *   resident ──(donated to a run)──→ consumed: its storage now holds the result that replaced it
@@ -54,7 +54,7 @@ export class PendingStorage implements TensorStorage {
 
 type State =
   | { readonly kind: "resident"; readonly home: Home; readonly address: number }
-  | { readonly kind: "elsewhere"; readonly storage: TensorStorage }
+  | { readonly kind: "moved"; readonly storage: TensorStorage }
   | { readonly kind: "consumed"; readonly by: string; readonly where: () => string | undefined };
 
 export class ResidentStorage implements TensorStorage {
@@ -74,7 +74,7 @@ export class ResidentStorage implements TensorStorage {
     const state = this.#state;
     if (this.#fetched) return this.#fetched;
     if (state.kind === "resident") return state.home.read(this, state.address);
-    if (state.kind === "elsewhere") return state.storage.read();
+    if (state.kind === "moved") return state.storage.read();
     throw this.#consumed(state);
   }
 
@@ -90,7 +90,7 @@ export class ResidentStorage implements TensorStorage {
       if (!state.home.readsAtOnce && this.#state.kind !== "consumed") this.#fetched = data;
       return data;
     }
-    if (state.kind === "elsewhere") return state.storage.fetch?.() ?? state.storage.read();
+    if (state.kind === "moved") return state.storage.fetch?.() ?? state.storage.read();
     throw this.#consumed(state);
   }
 
@@ -112,7 +112,7 @@ export class ResidentStorage implements TensorStorage {
     });
   }
 
-  /** Where it lives; null when it is elsewhere, or was donated. */
+  /** Where it lives; null when it was moved out or donated. */
   get place(): { readonly home: Home; readonly address: number } | null {
     return this.#state.kind === "resident" ? this.#state : null;
   }
@@ -135,6 +135,6 @@ export class ResidentStorage implements TensorStorage {
   /** Its slot is needed for something else: keep the elements in an array. */
   moveOut(): void {
     const state = this.#state;
-    if (state.kind === "resident") this.#state = { kind: "elsewhere", storage: state.home.result(this, state.address) };
+    if (state.kind === "resident") this.#state = { kind: "moved", storage: state.home.result(this, state.address) };
   }
 }

@@ -1,5 +1,5 @@
 /**
- * @file Modules from the engine, whose refusals are errors of ours: an engine may take less than the limits that all have in
+ * @file Modules from the engine, whose refusals become TidemarkErrors: an engine may take less than the limits that all have in
  * common, and may be out of memory.
  */
 import { grouped } from "../base/errors.ts";

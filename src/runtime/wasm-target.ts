@@ -1,6 +1,6 @@
 /**
  * @file The target `wasm`: a module for each program, on a memory of its own or on one that programs use in turn. With one
- * thread nobody is waited for; with several (wasm-threads.ts) the same nests are cut into pieces.
+ * thread there is nothing to wait for; with several (wasm-threads.ts) the same nests are cut into pieces.
  */
 import { invariant } from "../base/invariant.ts";
 import type { PlacedProgram } from "../codegen/placed.ts";
@@ -13,10 +13,19 @@ import { allocated, arenaRefused, type LoadOptions, type Machine, type Target, t
 import { HostMemory } from "./host-memory.ts";
 import { instanceOf, moduleFrom } from "./wasm-module.ts";
 import { Team } from "./wasm-threads.ts";
+import type { WorkerPool } from "./workers.ts";
 
-/** What tests ask for beside threads: all calls shared. */
 export interface WasmRequest extends TargetRequest {
+  /** Of the host; several threads need them. */
+  readonly workers?: WorkerPool;
+  /** For tests: 0 shares all calls. */
   readonly shareFrom?: number;
+}
+
+/** The threads that share a memory. */
+interface Sharing {
+  readonly threads: number;
+  readonly workers: WorkerPool;
 }
 
 /** A shared one has all its addresses from the start: where the engine has not got so many, it can grow less. */
@@ -37,13 +46,13 @@ class WasmMemory extends HostMemory {
   readonly team: Team | null;
   #bytes = 0;
 
-  constructor(threads: number, initial: number, maximum: number) {
+  constructor(sharing: Sharing | null, initial: number, maximum: number) {
     super();
-    const shared = threads > 1;
-    this.start = shared ? teamBytes(threads) : 0;
+    const shared = sharing !== null;
+    this.start = sharing ? teamBytes(sharing.threads) : 0;
     const pages = shared ? Math.max(initial, pagesOf(this.start)) : initial;
     this.memory = allocated(pages * PAGE, () => newMemory(pages, maximum, shared));
-    this.team = shared ? new Team(this.memory, threads) : null;
+    this.team = sharing && new Team(this.memory, sharing.threads, sharing.workers);
   }
 
   get buffer(): ArrayBuffer {
@@ -59,6 +68,12 @@ class WasmMemory extends HostMemory {
     if (missing > 0) allocated(bytes, () => this.memory.grow(missing));
     this.#bytes = Math.max(this.#bytes, bytes);
   }
+}
+
+function sharingOf({ threads = 1, workers }: WasmRequest): Sharing | null {
+  if (threads === 1) return null;
+  invariant(workers, () => `${threads} threads without workers`);
+  return { threads, workers };
 }
 
 /** The code of a program, for a memory that was given or for one of its own. */
@@ -84,7 +99,7 @@ function codeFor(placed: PlacedProgram, fma: boolean, request: WasmRequest, opti
 
 function load(placed: PlacedProgram, fma: boolean, request: WasmRequest, options: LoadOptions): Machine {
   const { bytes, functions, pages, isShared } = codeFor(placed, fma, request, options);
-  const arena = options.memory ?? new WasmMemory(isShared ? (request.threads ?? 1) : 1, pages, pages);
+  const arena = options.memory ?? new WasmMemory(isShared ? sharingOf(request) : null, pages, pages);
   invariant(arena instanceof WasmMemory, () => "a memory of another target");
   arena.reserve(placed.base + placed.plan.height);
   const { memory, team } = arena;
@@ -117,7 +132,7 @@ export function wasmTarget(fma: boolean = detectFeatures().relaxedMadd, request:
     load: (placed, options) => load(placed, fma, request, options),
     allocate(most = LARGEST_ARENA_BYTES) {
       const words = threads > 1 ? teamBytes(threads) : 0;
-      return new WasmMemory(threads, 0, Math.min(pagesOf(words + most), MOST_PAGES));
+      return new WasmMemory(sharingOf(request), 0, Math.min(pagesOf(words + most), MOST_PAGES));
     },
   };
 }

@@ -1,10 +1,10 @@
 /**
- * @file Workers that fail, die or cannot be had. A run that waits for a piece which nobody will finish is an error that says
- * why, never a hang; a program that nobody helps completes alone; the next program gets workers again.
+ * @file Workers that fail, die or cannot be had. A run that waits for a piece that will never be finished is an error that says
+ * why, never a hang; a program without help completes alone; the next program gets workers again.
  */
 
 import { setTimeout as pause } from "node:timers/promises";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { patience } from "../../tests/support/patience.ts";
 import { loadGraph } from "../api/load-graph.ts";
 import { TEAM } from "../codegen/wasm/team.ts";
@@ -15,13 +15,15 @@ import { matmul } from "../ops/matmul.ts";
 import { chooseTarget } from "./choose-target.ts";
 import type { Executable } from "./executable.ts";
 import { wasmTarget } from "./wasm-target.ts";
-import { noWorkers, pageWorkers, provideWorkers, type WorkerThread } from "./workers.ts";
+import { pageWorkers, WorkerPool, type WorkerStarter, type WorkerThread } from "./workers.ts";
 
-function product(threads: number): Executable {
+const poolOf = (starter: WorkerStarter): WorkerPool => new WorkerPool(() => starter);
+
+function product(threads: number, workers: WorkerPool): Executable {
   const b = new Build("product");
   const x = b.param(tensorType("f32", [256, 256]));
   const graph = b.finish([b.call(matmul, [x, x], { ta: false, tb: false })]);
-  return loadGraph(graph, { target: wasmTarget(false, { threads }) });
+  return loadGraph(graph, { target: wasmTarget(false, { threads, workers }) });
 }
 
 /** What a run says in the end, with turns of the event loop between runs for workers to come. */
@@ -62,24 +64,21 @@ function instead(...lines: readonly string[]): (text: string) => WorkerThread {
 }
 
 describe("workers of a program", () => {
-  afterEach(() => provideWorkers(nodeWorkers));
-
   it("that die with a piece in their hands end the run with an error", { timeout: PATIENCE }, async () => {
-    provideWorkers(instead(TAKE, "process.exit(7);"));
-    const lost = product(2);
+    const lost = product(2, poolOf(instead(TAKE, "process.exit(7);")));
     const message = await lastWords(lost);
     expect(message).toContain("TargetUnsupported: a run on threads was lost: worker 1: its thread");
     expect(() => lost.run()).toThrow(message);
   });
 
   it("that fail with a piece in their hands end the run with what they said", { timeout: PATIENCE }, async () => {
-    provideWorkers(instead(TAKE, 'throw new RangeError("out of stack");'));
-    expect(await lastWords(product(2))).toContain("lost: a worker failed (RangeError: out of stack)");
+    const workers = poolOf(instead(TAKE, 'throw new RangeError("out of stack");'));
+    expect(await lastWords(product(2, workers))).toContain("lost: a worker failed (RangeError: out of stack)");
   });
 
   it("that are stopped from outside end the next run at the latest", async () => {
     let stop: (() => void) | undefined;
-    provideWorkers((text) => {
+    const workers = poolOf((text) => {
       const worker = nodeWorkers(text);
       let ended: string | null = null;
       stop = () => {
@@ -87,18 +86,18 @@ describe("workers of a program", () => {
       };
       return { ...worker, ended: () => ended };
     });
-    const executable = product(2);
+    const executable = product(2, workers);
     executable.run();
     stop?.();
     expect(() => executable.run()).toThrow("worker 1: it was stopped");
-    const next = product(2);
+    const next = product(2, workers);
     next.run();
     expect(next.target.threads).toBe(2);
   });
 
   it("that never come are not waited for", () => {
-    provideWorkers(() => ({ post: () => {}, ended: () => null }));
-    const [alone, two] = [product(1), product(3)];
+    const workers = poolOf(() => ({ post: () => {}, ended: () => null }));
+    const [alone, two] = [product(1, workers), product(3, workers)];
     for (const executable of [alone, two]) {
       const data = Float32Array.from({ length: 256 * 256 }, (_, i) => (i % 17) / 17);
       executable.write(tensorType("f32", [256 * 256]), executable.placed.params[0] as number, data);
@@ -109,11 +108,11 @@ describe("workers of a program", () => {
   });
 
   it("that cannot be had leave one thread and a line that says why", () => {
-    provideWorkers("there are none");
-    expect(noWorkers()).toBe("there are none");
-    const { target, note } = chooseTarget("wasm", { threads: 4 });
+    const host = { targets: {}, workers: poolOf("there are none") };
+    expect(host.workers.missing).toBe("there are none");
+    const { target, note } = chooseTarget(host, "wasm", { threads: 4 });
     expect([target.threads, note]).toEqual([1, "one thread, not 4: there are none"]);
-    expect(chooseTarget("wasm", { threads: 1 }).note).toBeNull();
+    expect(chooseTarget(host, "wasm", { threads: 1 }).note).toBeNull();
   });
 });
 

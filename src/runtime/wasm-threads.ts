@@ -9,7 +9,7 @@
  */
 import { TidemarkError } from "../base/errors.ts";
 import { MODE, TEAM } from "../codegen/wasm/team.ts";
-import { endedWorker, numberOf, type SharedProgram, startWorkers, summon } from "./workers.ts";
+import type { SharedProgram, WorkerPool } from "./workers.ts";
 
 const word = (name: keyof typeof TEAM): number => TEAM[name] / 4;
 
@@ -32,23 +32,25 @@ function failure(what: string): TidemarkError {
 /** The threads that run the programs of one memory, in turn. */
 export class Team {
   readonly #threads: number;
+  readonly #workers: WorkerPool;
   /** At the bottom of the memory, which stays where it is when it grows. */
   readonly #words: Int32Array;
   #lost: TidemarkError | null = null;
 
-  constructor(memory: WebAssembly.Memory, threads: number) {
+  constructor(memory: WebAssembly.Memory, threads: number, workers: WorkerPool) {
     this.#threads = threads;
+    this.#workers = workers;
     this.#words = new Int32Array(memory.buffer);
     // Before the first call nothing is there to be taken.
     Atomics.store(this.#words, word("claim"), -1);
     Atomics.store(this.#words, word("mayBlock"), mayBlock() ? 1 : 0);
-    startWorkers(threads);
+    workers.start(threads);
   }
 
-  /** Throws if a piece can never be finished, since who held it is gone. */
+  /** Throws if a piece can never be finished, since the worker that took it has ended. */
   check(): void {
     const length = Atomics.load(this.#words, word("failed"));
-    const ended = endedWorker(this.#threads);
+    const ended = this.#workers.endedWorker(this.#threads);
     if (length === 0 && ended === null) return;
     const bytes = new Uint8Array(this.#words.buffer, TEAM.message, length);
     throw failure(length > 0 ? `a worker failed (${String.fromCharCode(...bytes)})` : `${ended}`);
@@ -56,12 +58,12 @@ export class Team {
 
   run(program: SharedProgram, run: () => void): void {
     if (this.#lost) throw this.#lost;
-    this.#dismissOthers();
+    this.#workers.handTo(this);
     try {
       this.check();
       Atomics.store(this.#words, word("mode"), MODE.running);
-      this.#change(numberOf(program));
-      summon(program, this.#threads);
+      this.#change(this.#workers.numberOf(program));
+      this.#workers.summon(program, this.#threads);
       run();
       Atomics.store(this.#words, word("mode"), MODE.idle);
     } catch (error) {
@@ -83,14 +85,4 @@ export class Team {
     Atomics.store(this.#words, word("mode"), MODE.leave);
     Atomics.notify(this.#words, word("call"));
   }
-
-  /** Workers stay with a memory for a moment after a run; a program in another one has need of them at once. */
-  #dismissOthers(): void {
-    const last = latest?.deref();
-    if (last === this) return;
-    last?.dismiss();
-    latest = new WeakRef(this);
-  }
 }
-
-let latest: WeakRef<Team> | undefined;

@@ -148,19 +148,19 @@ interface Trial {
 
 function trial({ field, control }: Integration, { t, y, k }: Cursor, h: Tensor): Trial {
   const n = y.length;
-  const made = applyGated([t, h, ...y, ...k], ([from, size, ...rest]) => {
-    const [own, first] = [rest.slice(0, n), rest.slice(n)];
+  const results = applyGated([t, h, ...y, ...k], ([from, size, ...rest]) => {
+    const [state, first] = [rest.slice(0, n), rest.slice(n)];
     const step = size as Tensor;
-    const ks = stages(DOPRI5, field, { t: from as Tensor, y: own, k: first }, step);
-    const next = advance(own, step, weighted(DOPRI5.b, ks));
-    const sizes = own.map((leaf, i) => maximum(abs(leaf), abs(at(next, i))));
+    const ks = stages(DOPRI5, field, { t: from as Tensor, y: state, k: first }, step);
+    const next = advance(state, step, weighted(DOPRI5.b, ks));
+    const sizes = state.map((leaf, i) => maximum(abs(leaf), abs(at(next, i))));
     const off = increment(step, weighted(ERRORS, ks));
     const error = norm(off.map(stopGradient), tolerance(control, sizes.map(stopGradient)));
     const bend = increment(step, weighted(DOPRI5_BEND, ks));
     return [lessEqual(error, 1), error, ...next, ...at(ks, ks.length - 1), ...bend];
   });
-  const leaves = (group: number): Leaves => made.slice(2 + group * n, 2 + (group + 1) * n);
-  return { accepted: at(made, 0), error: at(made, 1), next: leaves(0), slope: leaves(1), bend: leaves(2) };
+  const leaves = (group: number): Leaves => results.slice(2 + group * n, 2 + (group + 1) * n);
+  return { accepted: at(results, 0), error: at(results, 1), next: leaves(0), slope: leaves(1), bend: leaves(2) };
 }
 
 function attempt(integration: Integration, cursor: Cursor): Cursor {

@@ -217,10 +217,10 @@ function solveAs<S extends Tree>(
   const inner = system as unknown as System<Tree>;
   if (method === "leapfrog") requireHalves(name, inner, y0);
   const isFixed = method !== "dopri5" || (read.kind === "span" && read.steps !== undefined);
-  const made = isFixed
+  const solved = isFixed
     ? fixed(inner, method, read, substeps)
     : adaptive(inner, controlOf(name, options, system.dtype), read);
-  return { ...made, y: system.tree(made.y) };
+  return { ...solved, y: system.tree(solved.y) };
 }
 
 /**

@@ -32,22 +32,22 @@ export function systemOf<S extends Tree>(name: string, f: (y: S, t: Tensor) => S
   const { leaves: y0, paths, def } = flatten(state, "y0");
   if (y0.length === 0)
     fail("InvalidTree", `${name}: y0 has no tensors`, "give a tensor, or an array or object of them");
-  const whole = y0.findIndex((leaf) => !isFloat(leaf.dtype));
-  if (whole >= 0) {
-    const summary = `${name}: ${at(paths, whole)} is ${typeText(at(y0, whole))}, which no rate of change can be added to`;
+  const integer = y0.findIndex((leaf) => !isFloat(leaf.dtype));
+  if (integer >= 0) {
+    const summary = `${name}: ${at(paths, integer)} is ${typeText(at(y0, integer))}, which no rate of change can be added to`;
     fail("DtypeMismatch", summary, 'a state is f32 or f64: x.cast("f32")');
   }
   const dtype = widestFloat(y0.map((leaf) => leaf.dtype));
   const tree = (leaves: Leaves): S => unflatten(def, leaves) as S;
   const field: Field = (y, t) => {
-    const made = flattenLike(def, f(tree(y), cast(t, dtype)), "the rate of change");
-    made.forEach((leaf, i) => {
+    const rates = flattenLike(def, f(tree(y), cast(t, dtype)), "the rate of change");
+    rates.forEach((leaf, i) => {
       const wanted = at(y0, i);
       if (sameType(typeOf(leaf), typeOf(wanted))) return;
       const summary = `${name}: the rate of change of ${at(paths, i)} is ${typeText(leaf)}, the state ${typeText(wanted)}`;
       fail(leaf.dtype === wanted.dtype ? "ShapeMismatch" : "DtypeMismatch", summary, "f returns a tree like its y");
     });
-    return made;
+    return rates;
   };
   return { y0, dtype, field, tree };
 }

@@ -1,5 +1,5 @@
 /**
- * @file What a target is to everything left of its code generator: data, and pure functions of kernels. Passes, lowering,
+ * @file The description of a target, for every layer left of its code generator: data, and pure functions of kernels. Passes, lowering,
  * the planner and the compiler read it and know no target by name; a new target is a new description beside its code
  * generator (docs/adding-a-target.md).
  *
@@ -26,7 +26,7 @@ export interface ArithmeticProfile {
 /** The order of sums that CPU targets and the interpreter have in common. */
 export const COMMON_ORDER: Omit<ArithmeticProfile, "fusedMultiplyAdd" | "name"> = { shortRow: 16 };
 
-/** What may become one kernel. */
+/** Limits of one kernel. */
 export interface FusionLimits {
   /** Nodes in one kernel. */
   readonly maxNodes: number;
@@ -49,7 +49,7 @@ export const COMMON_FUSION: FusionLimits = {
 /** A nest before it has workspace. */
 export type UnplacedNest = Exclude<Nest, ContractNest> | Omit<ContractNest, "scratch">;
 
-/** What lowering asks of a target. */
+/** The part of a description that lowering uses. */
 export interface LoweringTarget {
   readonly arithmetic: ArithmeticProfile;
   /** Elements of workspace, of the nest's own type, that its code needs. */
@@ -71,7 +71,7 @@ export interface TargetDescription extends LoweringTarget {
   readonly fusion: FusionLimits;
   /**
    * What a kernel does.
-   * @param inPlace its first result is in the place of an input: what only copies that input does nothing
+   * @param inPlace its first result is written over an input: a nest that only copies that input does nothing
    */
   work(kernel: Kernel, inPlace: boolean): Work;
   /** How fast it is, before a machine is measured. */

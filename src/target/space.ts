@@ -7,7 +7,7 @@ export interface MemorySpace {
   readonly alignment: number;
   /** The most bytes that plans may use of it, or Infinity. */
   readonly capacity: number;
-  /** The most bytes of one buffer, or Infinity: what a target can bind at once. */
+  /** The most bytes of one buffer, or Infinity: the limit of a binding. */
   readonly largestAllocation: number;
   /** The most bytes of an arena that can be had at all, or Infinity: asked when a program is loaded, not when it is planned. */
   readonly largestArena: number;

@@ -1,10 +1,10 @@
 /**
- * @file What users pass, checked: JavaScript hands over anything, and what is not caught here would fail somewhere inside
- * with a message about nothing that the user wrote, or worse, not fail. Every check throws at the user's line, names the
+ * @file Checks of users' arguments: JavaScript passes anything, and a mistake that is not caught here would fail somewhere
+ * inside with a message unrelated to the user's code, or not fail at all. Every check throws at the user's line, names the
  * function and the argument, shows what it got and says what to pass.
  *
- * Options are declared once as data beside their interface, `{ keepDims: "a boolean" }`; the compiler sees to it that
- * both have the same names, and a name that is not among them is refused with the nearest one that is.
+ * Options are declared once as data beside their interface, `{ keepDims: "a boolean" }`; the compiler checks that
+ * both have the same names, and an unknown name is refused with a suggestion.
  */
 import { type ErrorCode, grouped, TidemarkError } from "../base/errors.ts";
 import { guess } from "../base/suggest.ts";
@@ -18,7 +18,7 @@ export function fail(code: ErrorCode, summary: string, help?: string): never {
   throw new TidemarkError(code, summary, { where: sourceLocation(), help });
 }
 
-/** What a value is, for messages. */
+/** Describes a value, for messages. */
 export function describe(value: unknown): string {
   if (value === null || value === undefined) return String(value);
   if (numberOf(value)) return String(value);
@@ -111,7 +111,7 @@ export function requireShape(name: string, shape: Shape): void {
 
 const isNumber = (value: unknown): boolean => typeof value === "number";
 
-/** What an option may be; the name of each is how messages say it. */
+/** The kinds of options, as messages name them. */
 const KINDS = {
   "a boolean": (value) => typeof value === "boolean",
   "a number": isNumber,
@@ -121,7 +121,7 @@ const KINDS = {
   "a text": (value) => typeof value === "string",
   "a float type": (value) => FLOAT_TYPES.some((known) => known === value),
   "an element type": (value) => DTYPES.some((known) => known === value),
-  /** Checked by whoever uses it, which takes several kinds. */
+  /** Several kinds; checked by the function that uses it. */
   anything: () => true,
 } as const satisfies Record<string, (value: unknown) => boolean>;
 

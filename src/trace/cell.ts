@@ -1,19 +1,18 @@
 /**
- * @file What a tensor of a trace stands for. Graphs never change a value; users may change a tensor. So a tensor holds a
- * cell, and the cell holds the value that the tensor stands for now: to change the tensor is to put another value into
- * the cell. The graph sees versions, each made from the one before:
+ * @file The current value of a traced tensor. Graphs never change a value; users may change a tensor. So a tensor holds a
+ * cell, and the cell holds its current value: changing the tensor puts another value into the cell. The graph sees versions, each made from the one before:
  *
  *   x.setAt(0, a); x.setAt(1, b)          x₁ = slice_update(x₀, a)     x₂ = slice_update(x₁, b)
  *
  * Views (reshape, transpose, slice …) share the elements of their base. A view's cell remembers how it was made, so that
- * it can be made again from the base's value of the day, and written back into it:
+ * it can be recomputed from the base's current value, and written back into it:
  *
  *              write: base' = view.write(base, value), and so on down to the root
  *   root ◄──── view ◄──── view
- *        ────►      ────► read: made again when the root has a newer version
+ *        ────►      ────► read: recomputed when the root has a newer version
  *
  * Invariant: only roots have a version; a view's value is right when it carries the root's version. Derivatives, passes
- * and the planner know nothing of all this.
+ * and the planner see only graphs.
  */
 import { invariant } from "../base/invariant.ts";
 import type { Build } from "../ir/build.ts";
@@ -25,7 +24,7 @@ import { add } from "../ops/elementwise.ts";
 
 export interface Root {
   readonly kind: "root";
-  /** Captured: what is outside of the trace, which it cannot change. */
+  /** Captured from outside of the trace, which cannot change it. */
   readonly origin: "own" | "captured";
   value: Value;
   /** Changes so far. */

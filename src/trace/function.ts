@@ -1,6 +1,6 @@
 /**
- * @file Tracing a user's function: its arguments are taken apart into tensors, the function runs once on traced stand-ins
- * of the same structure, and what it returns is taken apart again. The key says when a trace may be used again: equal
+ * @file Tracing a user's function: its arguments are flattened into tensors, the function runs once on traced stand-ins
+ * of the same structure, and its result is flattened again. The key says when a trace may be used again: equal
  * structure, equal types, equal constants. Numbers that may differ between calls are parameters of the graph, after the
  * tensors: one for each element type that a number is used with.
  */
@@ -45,6 +45,7 @@ export interface Traced {
   readonly cacheKey: string;
 }
 
+/** Cache of a pure function: the text of a function never changes. */
 const knownNames = new WeakMap<AnyFunction, readonly (string | undefined)[]>();
 
 /** Names of a function's parameters, read off its text; `arg0` where that is not a plain name. */
@@ -105,7 +106,7 @@ function givenOf(args: readonly unknown[]): readonly unknown[] {
   return args.slice(0, args.findLastIndex((arg) => arg !== undefined) + 1);
 }
 
-/** Takes arguments apart. The key is equal for calls that can share a trace. */
+/** Flattens arguments. The key is equal for calls that can share a trace. */
 export function flattenArguments(
   fn: AnyFunction,
   args: readonly unknown[],
@@ -118,7 +119,7 @@ export function flattenArguments(
   const numbers: (NumberLeaf & { readonly argument: number })[] = [];
   const trees = given.map((arg, argument): TreeDef => {
     const path = names[argument] as string;
-    // One before others that are there is handed on: a default takes its place.
+    // One before given arguments is passed on: a default replaces it.
     if (arg === undefined) return { kind: "static", value: arg, path };
     const flat = flatten(arg, path, "argument", (own) => isTraced(argument, own));
     for (const number of flat.numbers) numbers.push({ ...number, argument });
@@ -154,8 +155,8 @@ function requireResult(fn: AnyFunction, result: unknown): void {
 }
 
 /**
- * A function gets its arguments by value: what it does to them the caller does not see. Where the caller would expect to
- * (compile: it is still the same function), a changed argument must be among the results.
+ * A function gets its arguments by value: the caller does not see changes to them. Where the caller would expect to (compile:
+ * it is still the same function), a changed argument must be among the results.
  */
 export type ArgumentChanges = "local" | "returned";
 
@@ -184,7 +185,7 @@ const isNumber = (value: unknown): boolean => typeof value === "number" || Boole
 const isNumbers = (value: unknown): boolean =>
   Array.isArray(value) && value.length > 0 && value.every((item) => isNumber(item) || isNumbers(item));
 
-/** What an argument that was left out, or is an array where a tensor may be meant, has to do with a failure. */
+/** Explains a failure by an argument that was left out, or that is an array instead of a tensor. */
 function mistakeIn(fn: AnyFunction, args: readonly unknown[], { message }: TypeError): TidemarkError | null {
   const name = fn.name || "the function";
   const failed = (summary: string, help: string): TidemarkError =>
@@ -204,7 +205,7 @@ function mistakeIn(fn: AnyFunction, args: readonly unknown[], { message }: TypeE
   return failed(`got the array of numbers ${path}`, help);
 }
 
-/** Calls a function; where it stumbles over its arguments, that is what the error is about. */
+/** Calls a function; if it fails because of its arguments, the error says so. */
 function calledWith(fn: AnyFunction, args: readonly never[]): unknown {
   try {
     return fn(...args);

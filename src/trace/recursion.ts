@@ -1,7 +1,7 @@
 /**
  * @file Functions that call themselves while they are traced. Tracing follows every call, and it knows no values: a
- * condition over tensors, or a `cond`, of which both branches are traced, never ends a recursion. What would be an
- * overflow of the call stack becomes an error that says so.
+ * condition over tensors, or a `cond`, of which both branches are traced, never ends a recursion. An overflow of
+ * the call stack becomes an error that explains this.
  */
 import { TidemarkError } from "../base/errors.ts";
 import type { Build } from "../ir/build.ts";
@@ -27,10 +27,10 @@ export function requireDepth(name: string, depth: number): void {
 /** V8 and JavaScriptCore; SpiderMonkey. */
 const OVERFLOW = /call stack|too much recursion/i;
 
-/** The error to throw in the place of one that came out of a traced function: of an overflow it says what it means. */
+/** The error to throw for one that a traced function threw: a stack overflow is explained. */
 export function explained(error: unknown, { name, nodes }: Build): unknown {
   if (!(error instanceof Error) || error instanceof TidemarkError || !OVERFLOW.test(error.message)) return error;
-  // The frames of an error are few, and may all be ours.
+  // The frames of an error are few, and may all be internal.
   const where = lineOf(error) ?? nodes[nodes.length - 1]?.where;
   const summary = `the call stack overflowed while ${name} was traced: recursion is infinite or too deep`;
   return new TidemarkError("EndlessRecursion", summary, { where, help: HELP });

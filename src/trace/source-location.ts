@@ -6,7 +6,7 @@
  * dist/ and needs neither import.meta nor paths. In a bundle the library is the script that it was put into: code of the
  * user's in the same script has no locations, code that is loaded otherwise has.
  *
- * Every node of a trace has a line, and most of the time of tracing would go into the texts of stacks. V8 hands out frames
+ * Every node of a trace has a line, and most of the time of tracing would go into the texts of stacks. V8 provides frames
  * as objects too: the user's frame is found among those, and its text alone is the key to what was found before. The
  * location itself always comes from the text of a whole stack, to which source maps and other hooks have been applied.
  */
@@ -63,7 +63,7 @@ export function thrownAt(error: Error): string | undefined {
   if (root === null || typeof error.stack !== "string") return undefined;
   for (const line of error.stack.split("\n")) {
     const file = parseFrame(line)?.file;
-    // what Node throws is thrown by whoever called it
+    // errors thrown inside Node belong to the caller's line
     if (file === undefined || file.startsWith("node:")) continue;
     return file.startsWith(root) ? undefined : locate(line, root);
   }
@@ -76,7 +76,7 @@ export function lineOf(error: Error): string | undefined {
   return root === null ? undefined : locate(error.stack ?? "", root);
 }
 
-/** What V8 adds to `Error`, and other engines do not have. */
+/** Extensions of `Error` in V8 that other engines lack. */
 interface V8Errors {
   stackTraceLimit?: number;
   captureStackTrace?(holder: object): void;

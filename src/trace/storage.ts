@@ -17,7 +17,7 @@ export interface TensorStorage {
   read(): TypedArray;
   /** The elements in a new array, where they are not in one. */
   copy?(): TypedArray;
-  /** The elements, when they have come from the device that they are on; what has no `fetch` is read at once. */
+  /** The elements, after they were copied from their device; storage without `fetch` is read at once. */
   fetch?(): Promise<TypedArray>;
   /** Writes the elements without making an array of them first, where that can be done. */
   writeTo?(into: TypedArray): void;
@@ -47,7 +47,7 @@ export class ArrayStorage implements TensorStorage {
   readonly shape: Shape;
   readonly #data: TypedArray;
 
-  /** Takes the array over. */
+  /** Takes ownership of the array. */
   constructor(dtype: DType, shape: Shape, data: TypedArray) {
     invariant(data.length === elementsOf(shape), () => `${data.length} elements for shape [${shape.join(",")}]`);
     this.dtype = dtype;
@@ -62,7 +62,7 @@ export class ArrayStorage implements TensorStorage {
 
 /**
  * Elements that are computed where they are needed: initial values of parameters, tensors of one value. Given to a program
- * that keeps them, they are computed into its arena and never have an array of their own; who reads them gets one.
+ * that keeps them, they are computed into its arena and have no array; reading makes one.
  */
 export class LazyStorage implements TensorStorage {
   readonly dtype: DType;

@@ -1,8 +1,7 @@
 /**
  * @file The tensor that users hold. It is in one of two states: concrete, with elements in a storage, or traced, a value
- * of a graph under construction that has a type and no elements yet. Operations look the same on both; what only a
- * concrete tensor can do (hand out numbers, decide a branch) is an error on a traced one, and what only a traced one can
- * do (change) is an error on a concrete one.
+ * of a graph under construction that has a type and no elements yet. Operations look the same on both; reading
+ * elements (or branching on them) is an error on a traced tensor, and changing elements is an error on a concrete one.
  *
  * The methods for operations (`x.add(y)`, `x.sum()`) are those functions of the API that take a tensor first;
  * `api/methods.ts` puts them on the prototype and adds their types to `TensorMethods`.
@@ -18,7 +17,7 @@ import type { Trace } from "./trace.ts";
 
 /**
  * A plain number among the arguments of a compiled function, while the function is traced: it may be another one at the next
- * call. Like any number it takes the element type of what it meets, so it is one parameter of the program for each type.
+ * call. Like any number it takes the element type of the other operand, so it is one parameter of the program for each type.
  */
 export interface TracedNumber {
   /** `options.lr`. */
@@ -32,7 +31,7 @@ export interface TracedNumber {
 /** A tensor's place in a trace. */
 export interface TracedState {
   readonly trace: Trace;
-  /** What it stands for: `trace.lift` gives the value of the day. */
+  /** The cell with its current value; `trace.lift` reads it. */
   readonly cell: Cell;
   /** The user's line that made it. */
   readonly where: string | undefined;
@@ -49,7 +48,7 @@ export interface TensorMethods {}
 
 export interface Tensor extends TensorMethods {}
 
-/** What engines name in the error with which they refuse to clone a tensor. */
+/** The name that engines show in the error with which they refuse to clone a tensor. */
 function toSendTensors_use_toMessage(): void {}
 
 /** An n-dimensional array of one element type: concrete, or a value of a program being traced. */
@@ -134,7 +133,7 @@ export class Tensor {
     return nested(0);
   }
 
-  /** What `JSON.stringify` writes: the nested arrays that `tensor` takes. JSON has no NaN and no infinities. */
+  /** For `JSON.stringify`: the nested arrays that `tensor` takes. JSON has no NaN and no infinities. */
   toJSON(): NestedArray {
     const data = this.#read("JSON.stringify");
     const read = elementReader(this.dtype);
@@ -191,7 +190,7 @@ function typeOf(state: TracedState | TensorStorage): { readonly dtype: DType; re
   return state.number ? { dtype: "f32", shape: [] } : state.cell.value.type;
 }
 
-/** What a value stands for, if it is a number that is traced. */
+/** The traced number that a value stands for, if any. */
 export function numberOf(value: unknown): TracedNumber | null {
   return value instanceof Tensor ? (value.traced?.number ?? null) : null;
 }

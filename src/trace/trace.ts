@@ -1,13 +1,13 @@
 /**
  * @file Recording. While a trace is active, operations append nodes to its graph and give back tensors that stand for
- * their results. Traces nest: differentiating a function inside a traced function traces the inner one on its own. What
- * the inner function closes over is captured:
+ * their results. Traces nest: differentiating a function inside a traced function traces the inner one on its own. Tensors
+ * that the inner function closes over are captured:
  *
  *   outer: x ──────────┐                 a tensor of an outer trace, or a concrete tensor, becomes an extra parameter of
- *          inner: y ── mul ── …          the inner graph; whoever uses the inner graph binds it again
+ *          inner: y ── mul ── …          the inner graph, which is bound where the inner graph is used
  *
- * Invariant: every value in a trace's graph is made by that trace. A tensor that outlives its trace is refused. What is
- * captured is the value of that moment; an inner trace cannot change it.
+ * Invariant: every value in a trace's graph is made by that trace. A tensor that outlives its trace is refused. A capture
+ * has the current value; an inner trace cannot change it.
  */
 import { TidemarkError } from "../base/errors.ts";
 import { invariant } from "../base/invariant.ts";
@@ -40,7 +40,7 @@ export interface Capture {
 export interface TraceParam {
   readonly type: TensorType;
   readonly name?: string | undefined;
-  /** What it is when the program runs for the first time: for checks, no graph depends on it. */
+  /** Its value in the first run of the program: for checks, no graph depends on it. */
   readonly sample?: (() => Tensor | null) | undefined;
 }
 
@@ -87,7 +87,7 @@ export class Trace {
 
   constructor(name: string) {
     this.build = new Build(name);
-    // What a function is traced into belongs to the part of the program that calls it.
+    // Nodes of a traced function belong to the part of the program that calls it.
     this.build.scope = currentTrace()?.build.scope;
   }
 
@@ -116,7 +116,7 @@ export class Trace {
     return this.#tensor(newRoot(value), undefined);
   }
 
-  /** What a parameter is when the program runs for the first time, in an outer trace or concrete; null if that is not known. */
+  /** The value of a parameter in the first run of the program, in an outer trace or concrete; null if not known. */
   sampleOf(param: Value): Tensor | null {
     const captured = this.captures.find((capture) => capture.value === param);
     return captured?.tensor ?? this.#samples.get(param)?.() ?? null;
@@ -224,7 +224,7 @@ export class Trace {
     return this.#tensor(newRoot(known), undefined);
   }
 
-  /** A tensor of its own that stands for what another stands for now; what is outside is captured. */
+  /** A new tensor with the current value of another; one from outside is captured. */
   copy(tensor: Tensor): Tensor {
     return this.#tensor(newRoot(this.lift(tensor)), lineNow());
   }

@@ -1,6 +1,6 @@
 /**
- * @file Nested objects and arrays of tensors: what functions take and return. A tree is taken apart into its tensors, in
- * the order of the object's keys, and a `TreeDef` that puts others in their place. Booleans among arguments, and numbers that
+ * @file Nested objects and arrays of tensors, as functions take and return. A tree is flattened into its tensors, in the order
+ * of the object's keys, and a `TreeDef` that rebuilds it with other tensors. Booleans among arguments, and numbers that
  * are not to be traced, belong to the structure: they are constants of the trace.
  *
  *   { w: Tensor, layers: [Tensor, 2] }   ⇄   [w, layers[0]]   and   {w:*,layers:[*,2]}
@@ -46,7 +46,7 @@ export interface NumberLeaf {
 /** Whether a number at a path may differ between calls; else it is a constant. */
 export type IsTraced = (path: string) => boolean;
 
-/** What trees are used for, and what may stand in them. */
+/** The uses of trees, and the leaves that each allows. */
 const ROLE_HELP = {
   argument: "pass tensors, numbers, booleans, and arrays and plain objects of them; close over anything else",
   result: "return tensors, and arrays and plain objects of them",
@@ -83,7 +83,7 @@ function constantOf(value: number | boolean | Tensor, path: string, walk: Walk):
   return { kind: "number", path };
 }
 
-/** Errors have no place yet: from deep in a tree, the user's line is out of the stack's sight. */
+/** Errors have no location yet: from deep in a tree, the stack does not reach the user's line. */
 function defOf(value: unknown, path: string, walk: Walk, depth: number): TreeDef {
   if (value instanceof Tensor) return numberOf(value) ? constantOf(value, path, walk) : leafOf(value, path, walk);
   if (typeof value === "number" || typeof value === "boolean") return constantOf(value, path, walk);
@@ -108,7 +108,7 @@ function defOf(value: unknown, path: string, walk: Walk, depth: number): TreeDef
 const never: IsTraced = () => false;
 
 /**
- * Takes a tree apart; `path` names its root in messages. Numbers and booleans in a result become tensors: they are
+ * Flattens a tree; `path` names its root in messages. Numbers and booleans in a result become tensors: they are
  * constants of the program.
  */
 export function flatten(tree: unknown, path: string, role: TreeRole = "argument", isTraced: IsTraced = never): Flat {
@@ -121,7 +121,7 @@ export function flatten(tree: unknown, path: string, role: TreeRole = "argument"
   }
 }
 
-/** Puts leaves in the places of a structure, in order, and what stands for its numbers in theirs. */
+/** Builds a structure from leaves, in order, and the stand-ins of its numbers. */
 export function unflatten<T>(def: TreeDef, leaves: readonly T[], numbers: readonly unknown[] = []): unknown {
   let next = 0;
   let nextNumber = 0;
@@ -161,8 +161,8 @@ export function treeKey(def: TreeDef): string {
 const NOTHING: ReadonlySet<string> = new Set();
 
 /**
- * The leaves of a tree that must have the structure of another; keys may come in another order. Whatever stands in the
- * place of a leaf whose path (in the other) is in `skip` is passed over.
+ * The leaves of a tree that must have the structure of another; keys may come in another order. Leaves
+ * whose path (in the other) is in `skip` are ignored.
  */
 export function flattenLike(
   def: TreeDef,

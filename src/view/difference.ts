@@ -45,7 +45,7 @@ function weight({ rects, values }: Picture, v: number): { steps: number; bytes: 
 /** Every value of either picture, largest change first. */
 export function differences(a: Picture, b: Picture): readonly ValueDifference[] {
   const toB = matchValues(a, b);
-  const found: ValueDifference[] = a.values.map(({ name }, v) => {
+  const changes: ValueDifference[] = a.values.map(({ name }, v) => {
     const other = toB[v] ?? -1;
     const mine = weight(a, v);
     if (other < 0) return { name, a: v, b: null, change: "only in A", byteSteps: -mine.steps * mine.bytes };
@@ -57,9 +57,9 @@ export function differences(a: Picture, b: Picture): readonly ValueDifference[] 
   b.values.forEach(({ name }, v) => {
     if (matched.has(v)) return;
     const { steps, bytes } = weight(b, v);
-    found.push({ name, a: null, b: v, change: "only in B", byteSteps: steps * bytes });
+    changes.push({ name, a: null, b: v, change: "only in B", byteSteps: steps * bytes });
   });
-  return found.sort((x, y) => Math.abs(y.byteSteps) - Math.abs(x.byteSteps) || (x.a ?? 0) - (y.a ?? 0));
+  return changes.sort((x, y) => Math.abs(y.byteSteps) - Math.abs(x.byteSteps) || (x.a ?? 0) - (y.a ?? 0));
 }
 
 function changeOf(mine: ReturnType<typeof weight>, theirs: ReturnType<typeof weight>): Change {

@@ -5,8 +5,8 @@
 import { formatBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
 import type { ProgramPlans } from "../compiler/assemble.ts";
-import type { Made } from "../compiler/assembler.ts";
-import type { Candidate } from "../plan/budget/rungs.ts";
+import type { PlannedProgram } from "../compiler/assembler.ts";
+import type { Candidate } from "../plan/budget/budget-levels.ts";
 import { planJson } from "../plan/json.ts";
 import { type Plan, withCapacity } from "../plan/problem.ts";
 import type { CurvePoint, PlanReply, ViewCurve, ViewEntry } from "./data.ts";
@@ -14,14 +14,14 @@ import { pictureOfPlan } from "./from-plan.ts";
 import { type NamedPlans, storyOf } from "./stories.ts";
 
 /** A plan with the budget it was made for. */
-export function entryOf(made: Plan, entry: Omit<ViewEntry, "picture">): ViewEntry {
+export function entryOf(plan: Plan, entry: Omit<ViewEntry, "picture">): ViewEntry {
   const { label, budgetBytes, predictedMs, asks } = entry;
-  const picture = pictureOfPlan(planJson(withBudget(made, budgetBytes)));
+  const picture = pictureOfPlan(planJson(withBudget(plan, budgetBytes)));
   return { label, budgetBytes, predictedMs, picture, asks };
 }
 
-function withBudget(made: Plan, budgetBytes: number | null): Plan {
-  return withCapacity(made, budgetBytes ?? Number.POSITIVE_INFINITY);
+function withBudget(plan: Plan, budgetBytes: number | null): Plan {
+  return withCapacity(plan, budgetBytes ?? Number.POSITIVE_INFINITY);
 }
 
 /** The page's requests about plans. */
@@ -42,7 +42,7 @@ export interface LivePlans {
 export function livePlans(plans: ProgramPlans, points: number, known: NamedPlans): LivePlans {
   const curves = growingCurves(plans, points);
   let curve: ViewCurve = { floorBytes: 0, points: [], whole: false };
-  const given = new Map(known);
+  const sent = new Map(known);
   return {
     curve() {
       curve = curves.next().value ?? curve;
@@ -52,7 +52,7 @@ export function livePlans(plans: ProgramPlans, points: number, known: NamedPlans
       try {
         const { result, predictedMs } = plans.choose({ budgetBytes });
         const asks = `budget-${budgetBytes}`;
-        given.set(asks, result.plan);
+        sent.set(asks, result.plan);
         const label = `budget ${formatBytes(budgetBytes)}`;
         return { entry: entryOf(result.plan, { label, predictedMs, budgetBytes, asks }) };
       } catch (error) {
@@ -60,14 +60,14 @@ export function livePlans(plans: ProgramPlans, points: number, known: NamedPlans
         throw error;
       }
     },
-    story: (asks, value) => storyOf(given, asks, value),
+    story: (asks, value) => storyOf(sent, asks, value),
   };
 }
 
 /** A curve, and the plan of each of its points. */
 export interface PlannedCurve {
   readonly curve: ViewCurve;
-  readonly candidates: readonly Candidate<Made>[];
+  readonly candidates: readonly Candidate<PlannedProgram>[];
 }
 
 /**
@@ -78,13 +78,13 @@ export function* curvesOf(plans: ProgramPlans, count: number): Generator<Planned
   const candidates = [plans.storeAll];
   const points = [pointOf(plans.storeAll, plans.storeAll.arenaBytes)];
   const most = plans.storeAll.arenaBytes;
-  const sofar = (whole: boolean): PlannedCurve => {
+  const sofar = (complete: boolean): PlannedCurve => {
     const floorBytes = Math.min(plans.floorBytes(), ...points.map((point) => point.arenaBytes));
-    return { candidates: [...candidates], curve: { floorBytes, points: [...points], whole } };
+    return { candidates: [...candidates], curve: { floorBytes, points: [...points], whole: complete } };
   };
-  const least = plans.least({}).arenaBytes;
-  for (let i = 1; i < count && least < most; i++) {
-    const budgetBytes = i === count - 1 ? least : Math.ceil(most * (least / most) ** (i / (count - 1)));
+  const smallest = plans.least({}).arenaBytes;
+  for (let i = 1; i < count && smallest < most; i++) {
+    const budgetBytes = i === count - 1 ? smallest : Math.ceil(most * (smallest / most) ** (i / (count - 1)));
     const plan = plans.choose({ budgetBytes });
     if (candidates.includes(plan)) continue;
     candidates.push(plan);
@@ -104,9 +104,9 @@ export function* growingCurves(plans: ProgramPlans, count: number): Generator<Vi
   const points: CurvePoint[] = [pointOf(storeAll, storeAll.arenaBytes)];
   for (const share of FIRST_SHARES) {
     const budgetBytes = Math.round(storeAll.arenaBytes * share);
-    const found = budgetBytes < floorBytes ? null : plans.family("auto").within(budgetBytes);
-    if (!found) continue;
-    points.push(pointOf(found, budgetBytes));
+    const candidate = budgetBytes < floorBytes ? null : plans.family("auto").within(budgetBytes);
+    if (!candidate) continue;
+    points.push(pointOf(candidate, budgetBytes));
     yield { floorBytes, points: [...points], whole: false };
   }
   // A curve with no more points than the shown one is not an improvement.
@@ -118,7 +118,7 @@ export function* growingCurves(plans: ProgramPlans, count: number): Generator<Vi
   }
 }
 
-function pointOf({ arenaBytes, predictedMs }: Candidate<Made>, budgetBytes: number): CurvePoint {
+function pointOf({ arenaBytes, predictedMs }: Candidate<PlannedProgram>, budgetBytes: number): CurvePoint {
   return { budgetBytes, arenaBytes, predictedMs, entry: null };
 }
 

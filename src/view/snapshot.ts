@@ -72,8 +72,8 @@ export function readSnapshot(bytes: Uint8Array, name: string): readonly Picture[
   const byDevice = new Map<number, PickleValue[]>();
   for (const segment of segmentList) {
     const device = whole(get(segment, "device"));
-    const own = byDevice.get(device);
-    if (own) own.push(segment);
+    const events = byDevice.get(device);
+    if (events) events.push(segment);
     else byDevice.set(device, [segment]);
   }
   const devices = [...byDevice.keys()].reduce((most, device) => Math.max(most, device + 1), traceList.length);
@@ -111,9 +111,9 @@ function whole(value: PickleValue | undefined): number {
 }
 
 /** The innermost Python line outside PyTorch, otherwise the innermost line. */
-function whereOf(frames: PickleValue | undefined, known: Map<PickleValue, string | null>): string | null {
+function whereOf(frames: PickleValue | undefined, cache: Map<PickleValue, string | null>): string | null {
   if (!Array.isArray(frames) || frames.length === 0) return null;
-  const before = known.get(frames);
+  const before = cache.get(frames);
   if (before !== undefined) return before;
   const texts = frames.slice(0, 512).map((frame) => {
     const [file, line, fn] = [get(frame, "filename"), get(frame, "line"), get(frame, "name")];
@@ -124,7 +124,7 @@ function whereOf(frames: PickleValue | undefined, known: Map<PickleValue, string
     };
   });
   const where = (texts.find(({ own }) => !own) ?? texts[0])?.text ?? null;
-  known.set(frames, where);
+  cache.set(frames, where);
   return where;
 }
 
@@ -132,15 +132,15 @@ function whereOf(frames: PickleValue | undefined, known: Map<PickleValue, string
 const COUNTED: ReadonlySet<string> = new Set(["alloc", "free_completed"]);
 
 function deviceEvents(trace: readonly PickleValue[], segments: readonly PickleValue[], name: string): Picture | null {
-  const known = new Map<PickleValue, string | null>();
+  const cache = new Map<PickleValue, string | null>();
   const events = trace
     .map((entry): Event => {
       const [action, frames] = [get(entry, "action"), get(entry, "frames")];
       const [addr, size] = [whole(get(entry, "addr")), whole(get(entry, "size"))];
-      return { action: typeof action === "string" ? action : "", addr, size, where: whereOf(frames, known) };
+      return { action: typeof action === "string" ? action : "", addr, size, where: whereOf(frames, cache) };
     })
     .filter(({ action }) => COUNTED.has(action));
-  const blocks = blocksOf(events, liveBlocks(segments, known));
+  const blocks = blocksOf(events, liveBlocks(segments, cache));
   if (blocks.length === 0) return null;
   const ranges = segments.map((s): Range => {
     const from = whole(get(s, "address"));
@@ -152,7 +152,7 @@ function deviceEvents(trace: readonly PickleValue[], segments: readonly PickleVa
 const rangeOf = ({ addr, size }: Block): Range => ({ from: addr, to: addr + size });
 
 /** Blocks still allocated at the end. */
-function liveBlocks(segments: readonly PickleValue[], known: Map<PickleValue, string | null>): readonly Event[] {
+function liveBlocks(segments: readonly PickleValue[], cache: Map<PickleValue, string | null>): readonly Event[] {
   const live: Event[] = [];
   for (const segment of segments) {
     let next = whole(get(segment, "address"));
@@ -161,7 +161,7 @@ function liveBlocks(segments: readonly PickleValue[], known: Map<PickleValue, st
       const addr = get(block, "address") === undefined ? next : whole(get(block, "address"));
       const size = whole(get(block, "size"));
       next = addr + size;
-      const where = whereOf(framesOf(block), known);
+      const where = whereOf(framesOf(block), cache);
       const state = get(block, "state");
       if (typeof state === "string" && state.startsWith("active")) live.push({ action: "live", addr, size, where });
     }

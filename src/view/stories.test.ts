@@ -13,7 +13,7 @@ import { nameInside, storyIn } from "./story-tree.ts";
 const looped = (h: Tensor, w: Tensor): Tensor =>
   sum(scan((state: Tensor, _: Tensor) => [matmul(state, w), sum(state)] as const, h, spec([5]))[0]);
 
-it("are the same whoever is asked, inside of loops too", () => {
+it("are the same from every source, inside loops too", () => {
   const made = plan(looped)(spec([4, 4]), spec([4, 4])).plan;
   const tree = storiesOf(made);
   const named = new Map([["plan-0", made]]);

@@ -24,8 +24,8 @@ export function storiesOf(plan: Plan): StoryTree {
 export function storyOf(plans: NamedPlans, asks: string, value: number): readonly string[] | null {
   const [name = "", ...inside] = asks.split("/");
   const plan = planInside(plans.get(name), inside);
-  const found = plan && [...plan.bufferOf.keys()][value];
-  return plan && found ? explainValue(plan, found).sentences : null;
+  const stored = plan && [...plan.bufferOf.keys()][value];
+  return plan && stored ? explainValue(plan, stored).sentences : null;
 }
 
 function planInside(plan: Plan | undefined, path: readonly string[]): Plan | undefined {

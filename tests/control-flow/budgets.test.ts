@@ -31,7 +31,7 @@ import { full } from "../../src/ops/create.ts";
 import { REVERSALS, type Reversal } from "../../src/ops/loops.ts";
 import { record } from "../../src/ops/record.ts";
 import { type RewindAttrs, rewind } from "../../src/ops/rewind.ts";
-import { ScriptMachine } from "../helpers/script-machine.ts";
+import { ScriptMachine } from "../support/script-machine.ts";
 
 type Params = Readonly<Record<string, Tensor>>;
 
@@ -214,8 +214,8 @@ describe("a reversal that is asked for", () => {
 
 /** How many turns forward a program makes in all, by following the control of its module; bodies have one kernel or more. */
 function turnsForward(loss: (p: Params) => Tensor, p: Params, options: PlanningOptions): number {
-  const { source, plans } = plansOf(((q: Params) => grad(loss)(q)) as never, [p], options);
-  const { kernels, kernelNodes, plan: placed } = plans.placed(plans.choose(source.memory), 0);
+  const { plans } = plansOf(((q: Params) => grad(loss)(q)) as never, [p], options);
+  const { kernels, kernelNodes, plan: placed } = plans.placed(plans.choose(), 0);
   const machine = new ScriptMachine({ onKernel: () => (run += 1) });
   let run = 0;
   let turns = 0;

@@ -21,8 +21,8 @@ import { INDEX } from "../../src/ops/region-checks.ts";
 import { slice } from "../../src/ops/slice.ts";
 import { validate } from "../../src/plan/validate.ts";
 import { expectClose } from "../functions/compare.ts";
-import { type RandomGraphOptions, randomInputs } from "../helpers/random-graph.ts";
-import { type LoopCase, looped, randomCase, TURNS } from "../helpers/random-loops.ts";
+import { type RandomGraphOptions, randomInputs } from "../support/random-graph.ts";
+import { type LoopCase, looped, randomCase, TURNS } from "../support/random-loops.ts";
 
 /** Row `n` of a stack. */
 function rowOf(b: Build, stack: Value, n: number): Value {
@@ -53,7 +53,7 @@ function inlined({ body, carries, xs, reverse }: LoopCase, like: Graph): Graph {
 }
 
 function run(graph: Graph, inputs: readonly Reference[]): readonly (readonly number[])[] {
-  const executable = loadGraph(graph, { verify: true });
+  const executable = loadGraph(graph, { validate: true });
   const { plan, params, results } = executable.placed;
   expect(validate(plan.program, plan)).toEqual([]);
   executable.poison();

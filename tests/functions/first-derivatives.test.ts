@@ -15,7 +15,7 @@ import { type Data, differentiable, floatType, traceSample } from "./differentia
 import { draw, type FunctionSample, labelOf } from "./sample.ts";
 
 function runOnWasm(graph: Graph, inputs: Data): Data {
-  const executable = loadGraph(graph, { verify: true });
+  const executable = loadGraph(graph, { validate: true });
   const { params, results } = executable.placed;
   graph.params.forEach(({ type }, i) => {
     executable.write(type, params[i]!, inputs[i]!);

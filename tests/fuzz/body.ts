@@ -3,7 +3,7 @@
  * Everything random is drawn before, so that such a function is the same whenever it is traced; and they nest.
  */
 import { checkpoint, cond, forLoop, scan, scope, type Tensor } from "../../src/api/index.ts";
-import type { Random } from "../helpers/random.ts";
+import type { Random } from "../support/random.ts";
 
 export type Body = (x: Tensor) => Tensor;
 type Draw = (random: Random, depth: number) => Body;

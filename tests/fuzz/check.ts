@@ -1,5 +1,5 @@
 /** @file All checks of one random program. Which budgets, strategies and threads it is put to is drawn by its seed too. */
-import { Random } from "../helpers/random.ts";
+import { Random } from "../support/random.ts";
 import { checkDonation, checkVariant, expectedBits } from "./checks/bits.ts";
 import { COMPARED, checkPlans, roughRange } from "./checks/plans.ts";
 import { checkReference } from "./checks/reference.ts";

@@ -4,10 +4,6 @@
  */
 import { writeSync } from "node:fs";
 import { createInterface } from "node:readline";
-import { nativeTarget } from "../../src/node/native/target.ts";
-import { nodeWorkers } from "../../src/node/workers.ts";
-import { provideNative } from "../../src/runtime/choose-target.ts";
-import { provideWorkers } from "../../src/runtime/workers.ts";
 import { checkProgram } from "./check.ts";
 import type { Job, Word } from "./jobs.ts";
 
@@ -16,8 +12,6 @@ const STDOUT = 1;
 const say = (word: Word): void => void writeSync(STDOUT, `${JSON.stringify(word)}\n`);
 
 export function runChild(): void {
-  provideNative(nativeTarget);
-  provideWorkers(nodeWorkers);
   createInterface({ input: process.stdin })
     .on("line", (line) => {
       const { seed, without, ...options } = JSON.parse(line) as Job;

@@ -11,7 +11,7 @@ import { random as draws, hvp, jvp, type Tensor, type Tree, tensor, valueAndGrad
 import { elementsOf } from "../../src/ir/type.ts";
 import { adam, type Optimizer, type OptimizerState, rmsprop, sgd } from "../../src/optim/index.ts";
 import { flatten } from "../../src/trace/tree.ts";
-import { Random } from "../helpers/random.ts";
+import { Random } from "../support/random.ts";
 import type { FloatType, Scene, Step } from "./scene.ts";
 import { controls } from "./steps/control.ts";
 import { elementwise } from "./steps/elementwise.ts";

@@ -4,7 +4,7 @@
  */
 import { arange, type Tensor } from "../../src/api/index.ts";
 import { elementsOf } from "../../src/ir/type.ts";
-import type { Random } from "../helpers/random.ts";
+import type { Random } from "../support/random.ts";
 
 export type FloatType = "f32" | "f64";
 

@@ -3,8 +3,6 @@
  * native code, more seeds, and the end of a process as a finding.
  */
 import { describe, expect, test } from "vitest";
-import { nodeWorkers } from "../../src/node/workers.ts";
-import { provideWorkers } from "../../src/runtime/workers.ts";
 import { checkProgram } from "./check.ts";
 import type { Group } from "./findings.ts";
 import { commandOf } from "./report.ts";
@@ -15,8 +13,6 @@ const MOST_STEPS = 4;
 
 /** What is asserted of every program: all but what a process may do. */
 const ASSERTED: readonly Group[] = ["bits", "plans", "least", "order"];
-
-provideWorkers(nodeWorkers);
 
 describe("random programs", () => {
   test.each(SEEDS)("of seed %i keep their bits and their budgets", (seed) => {

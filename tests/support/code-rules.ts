@@ -2,7 +2,7 @@
 import { basename } from "node:path";
 import { DTYPES } from "../../src/kernel/dtype.ts";
 import { isProduct, isScript, isTest, type ProjectFile } from "./project.ts";
-import { type Ast, isAst, lastName, lineAt, select } from "./syntax.ts";
+import { type Ast, isAst, lastName, lineAt, parse, select } from "./syntax.ts";
 
 export const MAX_FILE_LINES = 500;
 export const MAX_FUNCTION_LINES = 60;
@@ -258,6 +258,84 @@ function asksTypeName(node: Ast): boolean {
 
 function isTypeName(node: unknown): boolean {
   return isAst(node) && node.type === "Literal" && [...DTYPES, "i64"].some((name) => name === node.value);
+}
+
+/** The one file with a variable that others write: the host of the process. */
+export const HOST_FILE = "src/api/host.ts";
+
+const isFunction = (node: Ast): boolean =>
+  /^(FunctionDeclaration|FunctionExpression|ArrowFunctionExpression)$/.test(node.type);
+
+/**
+ * A variable of a module that a function sets to something that it was given makes the module depend on who called it before.
+ * What a system has is passed down as an argument (api/host.ts). Counters and results that are computed once stay possible:
+ * they come from no argument.
+ */
+export function providerViolations(files: readonly ProjectFile[]): readonly string[] {
+  return files
+    .filter((file) => isProduct(file.path) && file.path !== HOST_FILE)
+    .flatMap((file) => {
+      const variables = new Set(
+        topLevel(file)
+          .filter((node) => node.type === "VariableDeclaration" && node.kind === "let")
+          .flatMap((node) => namesIn(node.declarations, "id")),
+      );
+      const writes = select(file, (node, ancestors) => {
+        if (node.type !== "AssignmentExpression" || !isAst(node.left) || node.left.type !== "Identifier") return false;
+        if (!variables.has(String(node.left.name))) return false;
+        const given = new Set(ancestors.filter(isFunction).flatMap((each) => namesIn(each.params)));
+        return namesIn(node.right).some((name) => given.has(name));
+      });
+      return writes.map((node) => `${place(file, node)}: an argument becomes a variable of the module; pass it down`);
+    });
+}
+
+/** Names of all identifiers in a tree, or in one field of each of a list. */
+function namesIn(tree: unknown, field?: string): readonly string[] {
+  if (Array.isArray(tree)) return tree.flatMap((each) => namesIn(field && isAst(each) ? each[field] : each));
+  if (!isAst(tree)) return [];
+  if (tree.type === "Identifier") return [String(tree.name)];
+  return Object.entries(tree).flatMap(([key, value]) => (key === "typeAnnotation" ? [] : namesIn(value)));
+}
+
+/** What a module consists of, without the word `export`. */
+function topLevel(file: ProjectFile): readonly Ast[] {
+  return (parse(file).body as readonly Ast[]).map((node) => (isAst(node.declaration) ? node.declaration : node));
+}
+
+/** Files that do something when they are imported, each with what it does. */
+export interface ImportEffect {
+  readonly path: string;
+  readonly effect: string;
+}
+
+const DECLARATION = /^(Import|Export|Function|Class|Variable|TS)\w*Declaration$|^TSDeclareFunction$/;
+
+/** A module declares things; what it does, its functions do when they are called. */
+export function importEffectViolations(
+  files: readonly ProjectFile[],
+  listed: readonly ImportEffect[],
+): readonly string[] {
+  const effects = files
+    .filter((file) => isProduct(file.path) && !file.path.endsWith(".d.ts"))
+    .flatMap((file) =>
+      effectsOf(file).map((node) => ({
+        path: file.path,
+        message: `${place(file, node)}: does something when it is imported; do it in a function`,
+      })),
+    );
+  const stale = listed.filter(({ path }) => !effects.some((found) => found.path === path));
+  return [
+    ...effects.filter(({ path }) => !listed.some((each) => each.path === path)).map(({ message }) => message),
+    ...stale.map(({ path, effect }) => `${path}: is listed (${effect}) and does nothing when it is imported`),
+  ];
+}
+
+/** Statements of a module that do something when it is imported, and waiting in the value of a declaration. */
+export function effectsOf(file: ProjectFile): readonly Ast[] {
+  const statements = topLevel(file).filter(({ type }) => !DECLARATION.test(type));
+  const waits = select(file, (node, above) => node.type === "AwaitExpression" && !above.some(isFunction));
+  return [...new Set([...statements, ...waits])];
 }
 
 function place(file: ProjectFile, node: Ast): string {

@@ -31,7 +31,7 @@ import {
 import { COMMON_ORDER, type TargetDescription, type UnplacedNest } from "../../src/target/description.ts";
 import { memorySpace } from "../../src/target/space.ts";
 import type { Work } from "../../src/target/work.ts";
-import { ScriptMachine } from "../helpers/script-machine.ts";
+import { ScriptMachine } from "./script-machine.ts";
 
 // ---- what the compiler is told ------------------------------------------------------------------------------------
 

@@ -1,8 +1,8 @@
 /**
  * @file Who may import whom.
  *
- *   base → kernel → target → ir → ops → { trace autodiff passes lower formats } → plan → codegen → loops → compiler → runtime →
- *   api → { nn optim sim view } → { node playground } → cli
+ *   base → kernel → target → ir → ops → { trace autodiff passes lower formats } → plan → { codegen remat } → loops →
+ *   compiler → runtime → api → { nn optim sim view } → { node playground } → cli
  *
  * A file imports from its own layer and from layers to its left; within braces siblings do not see each other. Types
  * count like values here: a type that points right is a dependency of ideas. Inside one layer types may refer to each
@@ -19,7 +19,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["ops"],
   ["trace", "autodiff", "passes", "lower", "formats"],
   ["plan"],
-  ["codegen"],
+  ["codegen", "remat"],
   ["loops"],
   ["compiler"],
   ["runtime"],

@@ -3,12 +3,11 @@
  * A machine without a C compiler skips the tests of `native` with a word; under CI it fails them.
  */
 import type { PlacedProgram, PlacedStep } from "../../src/codegen/placed.ts";
+import { nodeHost } from "../../src/node/host.ts";
 import { compilerFor, systemCompiler } from "../../src/node/native/compiler.ts";
 import { type NativeRequest, nativeTarget } from "../../src/node/native/target.ts";
-import { nodeWorkers } from "../../src/node/workers.ts";
 import type { Machine, Target } from "../../src/runtime/device.ts";
 import { wasmTarget } from "../../src/runtime/wasm-target.ts";
-import { provideWorkers } from "../../src/runtime/workers.ts";
 
 export interface TestedTarget {
   readonly name: string;
@@ -38,11 +37,9 @@ export const plainTargets: readonly TestedTarget[] = [
   {
     name: "wasm on three threads that share everything",
     missing: null,
-    target: () => wasmTarget(false, { threads: 3, shareFrom: 0 }),
+    target: () => wasmTarget(false, { threads: 3, shareFrom: 0, workers: nodeHost.workers }),
   },
 ];
-
-provideWorkers(nodeWorkers);
 
 /** Code for machines with narrower registers than this one's, which runs it too. */
 export const narrowTargets: readonly TestedTarget[] = (

@@ -3,6 +3,7 @@
  * workers have had a part in it, and some steps of a training.
  */
 
+import { currentHost } from "../../src/api/host.ts";
 import { compile, type Tensor } from "../../src/api/index.ts";
 import { loadGraph } from "../../src/api/load-graph.ts";
 import { at } from "../../src/base/invariant.ts";
@@ -48,7 +49,7 @@ function losses(threads: number): readonly number[] {
 }
 
 async function compute(threads: number): Promise<Outcome> {
-  const { target, note } = chooseTarget("wasm", { threads });
+  const { target, note } = chooseTarget(currentHost(), "wasm", { threads });
   const b = new Build("product");
   const x = b.param(TYPE);
   const product = b.call(matmul, [x, b.call(exp, [x], {})], { ta: false, tb: false });

@@ -3,8 +3,10 @@
  * state. A step is forward, backward and update, and ends when its loss is a JavaScript number. The first third of the
  * steps, at most three, is warm-up: included in the losses, not in the times.
  */
+
 import { createHash } from "node:crypto";
 import { compile, type ProgramInfo } from "../../api/compile.ts";
+import { currentHost } from "../../api/host.ts";
 import { formatBytes } from "../../base/bytes.ts";
 import { grouped, TidemarkError } from "../../base/errors.ts";
 import { memoryChart } from "../../plan/memory-chart.ts";
@@ -94,9 +96,9 @@ function runSteps(name: string, step: (state: object) => unknown, first: object,
   let state = first;
   for (let i = 0; i < steps; i++) {
     const [started, used] = [performance.now(), process.cpuUsage()];
-    const made = step(state);
+    const result = step(state);
     // all steps return the same structure: checking the first suffices
-    const [next, loss] = i === 0 ? stepResult(name, first, made) : (made as readonly [object, Tensor]);
+    const [next, loss] = i === 0 ? stepResult(name, first, result) : (result as readonly [object, Tensor]);
     losses.push(loss.item());
     ms.push(performance.now() - started);
     const { user, system } = process.cpuUsage(used);
@@ -107,7 +109,7 @@ function runSteps(name: string, step: (state: object) => unknown, first: object,
   return { losses, ms: ms.slice(warm), cpuMs: cpuMs.slice(warm), state };
 }
 
-const targetOf = ({ target, threads }: PlanSettings): Target => chooseTarget(target, { threads }).target;
+const targetOf = ({ target, threads }: PlanSettings): Target => chooseTarget(currentHost(), target, { threads }).target;
 
 /** Throws if an arena exceeds the target's memory. */
 function requireMemory(program: string, { description }: Target, arenaBytes: number): void {

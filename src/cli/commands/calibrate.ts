@@ -3,6 +3,7 @@
  * is stored for `plan`, `bench` and all other commands that predict.
  */
 
+import { currentHost } from "../../api/host.ts";
 import { table } from "../../plan/table.ts";
 import { chooseTarget, DEFAULT_TARGET, OWN_TARGETS } from "../../runtime/choose-target.ts";
 import { calibrate as measure } from "../calibration.ts";
@@ -28,7 +29,7 @@ export const calibrate: Command = {
   },
   run(args, io) {
     const started = performance.now();
-    const { target } = chooseTarget(choice(args, "target", OWN_TARGETS));
+    const { target } = chooseTarget(currentHost(), choice(args, "target", OWN_TARGETS));
     const { model, samples } = measure({ target, ...(args.has("quick") ? QUICK : {}) });
     const ms = performance.now() - started;
     const path = machinePath(model);
@@ -36,11 +37,11 @@ export const calibrate: Command = {
     if (problem !== null) {
       io.err(`the rates are not stored: ${problem}; set TIDEMARK_CACHE to another folder\n`);
     }
-    const kept = problem === null ? path : null;
+    const storedAt = problem === null ? path : null;
     if (args.has("json")) {
       writeJson(io, {
         ...{ cpu: cpuName(), node: process.versions.node, target: model.name },
-        kept,
+        kept: storedAt,
         ms,
         model,
         samples,
@@ -50,6 +51,6 @@ export const calibrate: Command = {
     const rows = samples.map(({ name, seconds }) => [name, `${(seconds * 1e6).toFixed(1)} µs`]);
     const lines = table(rows, ["left", "right"]).map((line) => `  ${line}\n`);
     io.out(`${model.name} on ${cpuName()}\n${lines.join("")}${ratesText(model)}\n`);
-    if (kept !== null) io.out(`stored in ${kept}\n`);
+    if (storedAt !== null) io.out(`stored in ${storedAt}\n`);
   },
 };

@@ -9,10 +9,11 @@
  */
 import { formatBytes } from "../../base/bytes.ts";
 import type { ProgramPlans } from "../../compiler/assemble.ts";
-import type { Made } from "../../compiler/assembler.ts";
-import type { Candidate } from "../../plan/budget/rungs.ts";
-import { STRATEGIES, STRATEGY, type StrategyName } from "../../plan/recompute/strategies.ts";
+import type { PlannedProgram } from "../../compiler/assembler.ts";
+import type { Candidate } from "../../plan/budget/budget-levels.ts";
+import type { StrategyName } from "../../plan/recompute/strategy.ts";
 import { table } from "../../plan/table.ts";
+import { STRATEGIES, STRATEGY_NAMES } from "../../remat/strategies.ts";
 import { DEFAULT_TARGET } from "../../runtime/choose-target.ts";
 import { type Arguments, type Command, type Io, integerOption, usageError, writeJson } from "../command.ts";
 import { loadProgram } from "../load.ts";
@@ -35,19 +36,23 @@ export interface CurvePoint {
 }
 
 /** Strategies that need a solver, and time, are drawn only on request. */
-const ON_REQUEST = STRATEGIES.filter((name) => STRATEGY[name].solver !== "required");
+const ON_REQUEST = STRATEGIES.filter(({ solver }) => solver !== "required").map(({ name }) => name);
 
 function strategiesOf(args: Arguments): readonly StrategyName[] {
   const text = args.value("strategies");
   if (text === undefined) return ON_REQUEST;
   return text.split(",").map((name) => {
-    const found = STRATEGIES.find((known) => known === name);
+    const found = STRATEGY_NAMES.find((known) => known === name);
     if (found) return found;
-    throw usageError(`--strategies: there is no ${name}`, `strategies are ${STRATEGIES.join(", ")}`);
+    throw usageError(`--strategies: there is no ${name}`, `strategies are ${STRATEGY_NAMES.join(", ")}`);
   });
 }
 
-const pointOf = (budgetBytes: number | null, { strategy, ...c }: Candidate<Made>, name: string): CurvePoint => ({
+const pointOf = (
+  budgetBytes: number | null,
+  { strategy, ...c }: Candidate<PlannedProgram>,
+  name: string,
+): CurvePoint => ({
   strategy: name === strategy ? strategy : name,
   budgetBytes,
   arenaBytes: c.arenaBytes,
@@ -112,7 +117,7 @@ export const curve: Command = {
   details: "Each line is a plan: its arena, its predicted time, and both relative to storing everything.",
   options: {
     points: { value: "N", help: "number of budgets for strategies that take one; default: 10" },
-    strategies: { value: "A,B,…", help: `some of ${STRATEGIES.join(", ")}; default: all but optimal` },
+    strategies: { value: "A,B,…", help: `some of ${STRATEGY_NAMES.join(", ")}; default: all but optimal` },
     json: { help: "print one line of JSON" },
   },
   run,

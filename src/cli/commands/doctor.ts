@@ -2,8 +2,10 @@
  * @file `tidemark doctor`: what this machine offers and how Tidemark uses it. Everything is tested rather than
  * inferred: instructions by compiling a module that uses them, tools by running them.
  */
+
 import { spawnSync } from "node:child_process";
 import { availableParallelism, totalmem } from "node:os";
+import { currentHost } from "../../api/host.ts";
 import { formatBytes } from "../../base/bytes.ts";
 import { TidemarkError } from "../../base/errors.ts";
 import { detectFeatures, type Features } from "../../codegen/wasm/features.ts";
@@ -66,7 +68,7 @@ function firstOf(commands: readonly string[]): Tool | null {
 
 function stateOf(name: TargetName): TargetState {
   try {
-    const { target, note } = chooseTarget(name);
+    const { target, note } = chooseTarget(currentHost(), name);
     return { name, available: true, note: note === null ? target.uses : `${target.uses}; ${note}` };
   } catch (error) {
     if (!(error instanceof TidemarkError)) throw error;
@@ -76,8 +78,8 @@ function stateOf(name: TargetName): TargetState {
 
 function cacheState(): CacheState {
   const folder = cacheFolder();
-  const kept = folder === null ? { problem: NO_CACHE_FOLDER } : privateFolder(folder);
-  return { folder, plans: plansFolder(), problem: "problem" in kept ? kept.problem : null };
+  const cache = folder === null ? { problem: NO_CACHE_FOLDER } : privateFolder(folder);
+  return { folder, plans: plansFolder(), problem: "problem" in cache ? cache.problem : null };
 }
 
 function cacheText({ folder, plans, problem }: CacheState): string {
@@ -134,8 +136,8 @@ export const doctor: Command = {
   summary: "show the features of this machine: targets, threads, compiler, MPI, GPU",
   options: { json: { help: "print one line of JSON" } },
   run(args, io) {
-    const found = findings(io);
-    if (args.has("json")) writeJson(io, found);
-    else io.out(findingsText(found));
+    const report = findings(io);
+    if (args.has("json")) writeJson(io, report);
+    else io.out(findingsText(report));
   },
 };

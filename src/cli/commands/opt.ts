@@ -11,8 +11,8 @@ import { readGraphs } from "../load.ts";
 const PASSES: readonly Pass[] = allPasses;
 
 export function passNamed(name: string): Pass {
-  const found = PASSES.find((pass) => pass.name === name);
-  if (found) return found;
+  const match = PASSES.find((pass) => pass.name === name);
+  if (match) return match;
   const names = PASSES.map((pass) => pass.name);
   throw usageError(`there is no pass ${name}`, `${guess(name, names)}passes are ${names.join(", ")}`);
 }

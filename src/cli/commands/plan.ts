@@ -27,16 +27,16 @@ function persistentText(f: PlanFigures): string {
 
 /** The cost and savings of recomputation; empty if there is none. */
 function recomputationText(f: PlanFigures): string {
-  const least = `the smallest budget with a plan is ${formatBytes(f.minimumBudgetBytes)}\n`;
-  if (f.recomputedNodes === 0) return `nothing is recomputed; ${least}`;
+  const smallest = `the smallest budget with a plan is ${formatBytes(f.minimumBudgetBytes)}\n`;
+  if (f.recomputedNodes === 0) return `nothing is recomputed; ${smallest}`;
   const [arena, time] = [f.arenaBytes / f.storeAllArenaBytes, f.predictedMs / f.storeAllPredictedMs];
   const saved = `${arena.toFixed(3)} × the arena of storing everything at ${time.toFixed(3)} × its predicted time`;
-  return `${grouped(f.recomputedNodes)} kernels recompute something (${f.strategy}): ${saved}; ${least}`;
+  return `${grouped(f.recomputedNodes)} kernels recompute something (${f.strategy}): ${saved}; ${smallest}`;
 }
 
-function planText(made: Plan, f: PlanFigures, io: Io): string {
+function planText(plan: Plan, f: PlanFigures, io: Io): string {
   const predicted = `a step is predicted to take ${f.predictedMs.toFixed(1)} ms by ${f.costModel} rates`;
-  const lines = [reportText(made), memoryChart(made, paintFor(io)), persistentText(f)];
+  const lines = [reportText(plan), memoryChart(plan, paintFor(io)), persistentText(f)];
   const planned = `${f.planCached ? "read from the cache" : "planned"} in ${f.planMs.toFixed(0)} ms`;
   return `${lines.join("\n")}\n${recomputationText(f)}${planned}, ${predicted}\n`;
 }

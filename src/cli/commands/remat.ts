@@ -4,20 +4,21 @@ import { grouped, TidemarkError } from "../../base/errors.ts";
 import { at } from "../../base/invariant.ts";
 import { findSolver } from "../../node/highs.ts";
 import { fitArena } from "../../plan/recompute/arena.ts";
-import { type Answer, type AutoOptions, leastBytes } from "../../plan/recompute/auto.ts";
-import { type PackedSequence, packSequence } from "../../plan/recompute/pack-sequence.ts";
-import { baseSequence, type RecomputeProblem, type Sequence } from "../../plan/recompute/problem.ts";
+import type { Answer } from "../../plan/recompute/auto.ts";
+import { baseSequence, leastBytes, type RecomputeProblem, type Sequence } from "../../plan/recompute/problem.ts";
 import { readGraph } from "../../plan/recompute/read-graph.ts";
 import { simulate } from "../../plan/recompute/simulate.ts";
-import {
-  GRAPH_STRATEGIES,
-  planRecompute,
-  STRATEGY,
-  type StrategyName,
-  strategyOf,
-} from "../../plan/recompute/strategies.ts";
+import { answerOf, graphStrategy, planRecompute } from "../../plan/recompute/strategies.ts";
+import type { RecomputeOptions, Strategy } from "../../plan/recompute/strategy.ts";
+import { type PackedSequence, packSequence } from "../../remat/pack-sequence.ts";
+import { planGraph } from "../../remat/plan-graph.ts";
+import { graphPortfolio } from "../../remat/portfolio.ts";
+import { STRATEGIES } from "../../remat/strategies.ts";
 import { type Command, type Io, usageError, writeJson } from "../command.ts";
 import { readText } from "../files.ts";
+
+/** Those that are not about loops, of which graphs have none. */
+const GRAPH_STRATEGIES = STRATEGIES.filter(({ loopsOnly }) => !loopsOnly);
 
 /** Bytes, or below 1 a fraction of the peak without recomputation. */
 function budgetOf(problem: RecomputeProblem, text: string | undefined): number {
@@ -36,7 +37,7 @@ function secondsOf(text: string | undefined): number {
 const gapOf = ({ cost, boundCost, proven }: Answer): number => (proven ? 0 : cost / boundCost - 1);
 
 /** A plan, with offsets of its values under `--arena`. */
-interface PlannedValues {
+interface PlannedGraph {
   readonly answer: Answer;
   readonly arenaBytes?: number;
   readonly packed?: PackedSequence;
@@ -46,20 +47,31 @@ interface PlannedValues {
 function planArena(
   problem: RecomputeProblem,
   budget: number,
-  strategy: StrategyName,
-  options: AutoOptions,
-): PlannedValues {
+  strategy: Strategy,
+  options: RecomputeOptions,
+): PlannedGraph {
   // a tenth of the time for each packing, so that several plans can be packed
   const timeoutMs = (options.seconds ?? 10) * 100;
   const pack = (sequence: Sequence) => packSequence(problem, sequence, budget, { timeoutMs });
-  const fit = fitArena(problem, budget, pack, { ...options, strategy });
+  const portfolio = graphPortfolio(options);
+  const fit = fitArena(problem, budget, pack, { ...options, strategy, portfolio, thorough: true });
   if (fit) return { answer: fit.plan, arenaBytes: fit.realised.arenaBytes, packed: fit.realised.result };
-  const answer = planRecompute(problem, budget, "store-all", options);
-  return { answer: { ...answer, feasible: false, strategy } };
+  return { answer: { ...answerOf(problem, budget, null), feasible: false, strategy: strategy.name } };
+}
+
+/** A free strategy has all searches here, and the order of first executions where that is free too. */
+function planLive(
+  problem: RecomputeProblem,
+  budget: number,
+  strategy: Strategy,
+  options: RecomputeOptions,
+): PlannedGraph {
+  if (!strategy.isFree) return { answer: planRecompute(problem, budget, strategy, options) };
+  return { answer: planGraph(problem, budget, { ...options, order: "any" }) };
 }
 
 /** A plan with its budget and the time it took. */
-interface Outcome extends PlannedValues {
+interface Outcome extends PlannedGraph {
   readonly budget: number;
   readonly ms: number;
 }
@@ -84,7 +96,7 @@ export const remat: Command = {
     "fits. First executions are in the order of the file; if auto finds no plan, it tries another order, unless constants",
     "appear after the start or --arena is given. With --arena, JSON has `offsets` (of each output, per entry of the sequence) and",
     "`constants`.",
-    `Strategies: ${GRAPH_STRATEGIES.join(", ")}.`,
+    `Strategies: ${GRAPH_STRATEGIES.map(({ name }) => name).join(", ")}.`,
   ].join("\n"),
   options: {
     budget: {
@@ -100,26 +112,25 @@ export const remat: Command = {
     const file = args.positionals[0] as string;
     const problem = readGraph(readText(file, ".json"));
     const budget = budgetOf(problem, args.value("budget"));
-    const strategy = strategyOf(args.value("strategy") ?? "auto");
+    const strategy = graphStrategy(args.value("strategy") ?? "auto", STRATEGIES);
     const seconds = secondsOf(args.value("timeout"));
     const started = performance.now();
-    const solver = STRATEGY[strategy].solver === undefined ? undefined : findSolver();
+    const solver = strategy.solver === undefined ? undefined : findSolver();
     const options = { seconds, solver };
-    const found = args.has("arena")
-      ? planArena(problem, budget, strategy, options)
-      : { answer: planRecompute(problem, budget, strategy, { ...options, order: "any" }) };
+    const plan = args.has("arena") ? planArena : planLive;
+    const planned = plan(problem, budget, strategy, options);
     const ms = performance.now() - started;
-    const { peakBytes, cost, baseCost, boundCost, feasible, proven } = found.answer;
+    const { peakBytes, cost, baseCost, boundCost, feasible, proven } = planned.answer;
     if (args.has("json")) {
-      const sequence = found.answer.sequence.map((op) => at(problem.ops, op).id);
+      const sequence = planned.answer.sequence.map((op) => at(problem.ops, op).id);
       const bound = Number.isFinite(boundCost) ? boundCost : null;
-      const gap = feasible && boundCost > 0 ? gapOf(found.answer) : null;
+      const gap = feasible && boundCost > 0 ? gapOf(planned.answer) : null;
       const costs = { cost, baseCost, boundCost: bound, gap, feasible, proven };
-      const bytes = { budgetBytes: budget, peakBytes, arenaBytes: found.arenaBytes };
+      const bytes = { budgetBytes: budget, peakBytes, arenaBytes: planned.arenaBytes };
       // undefined properties are omitted
-      writeJson(io, { strategy: found.answer.strategy, ...bytes, ...costs, ms, sequence, ...found.packed });
+      writeJson(io, { strategy: planned.answer.strategy, ...bytes, ...costs, ms, sequence, ...planned.packed });
     } else {
-      writeWords(io, problem, { ...found, budget, ms });
+      writeWords(io, problem, { ...planned, budget, ms });
     }
     if (feasible) return;
     const needs = proven ? "no plan fits" : "no plan was found that fits";

@@ -55,14 +55,14 @@ export interface Numbers {
 }
 
 export function drawn(): Numbers {
-  let made = 0;
+  let count = 0;
   return {
     draw(shape, scale) {
-      made += 1;
-      return uniform(shape, made, scale);
+      count += 1;
+      return uniform(shape, count, scale);
     },
     fill(shape, value) {
-      made += 1;
+      count += 1;
       return full(shape, value);
     },
     data: (shape, stream) => uniform(shape, stream, 1),

@@ -46,8 +46,8 @@ export const lstm: TrainingProgram<OptimizerState<LstmParams>> = training<LstmPa
   ],
   loss(p, x, y) {
     const cell = ([h, c]: State, now: Tensor): State => {
-      const own = add(matmul(now, p.wx), p.b);
-      const [i, f, g, o] = split(add(matmul(h, p.wh), own), 4, 1) as [Tensor, Tensor, Tensor, Tensor];
+      const fromInput = add(matmul(now, p.wx), p.b);
+      const [i, f, g, o] = split(add(matmul(h, p.wh), fromInput), 4, 1) as [Tensor, Tensor, Tensor, Tensor];
       const memory = add(mul(sigmoid(f), c), mul(sigmoid(i), tanh(g)));
       return [mul(sigmoid(o), tanh(memory)), memory];
     };

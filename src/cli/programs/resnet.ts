@@ -81,9 +81,9 @@ function resnetParams(p: Numbers, { stem, stages, classes, normFirst }: Shape): 
   const first = unitParams(p, { from: 3, to: stem.width, kernel: stem.kernel, normed: stem.width });
   const blocks = stages.map(([count, to]) =>
     Array.from({ length: count }, () => {
-      const made = blockParams(p, from, to, normFirst);
+      const block = blockParams(p, from, to, normFirst);
       from = to;
-      return made;
+      return block;
     }),
   );
   const last = normFirst ? { last: normParams(p, from) } : {};

@@ -76,15 +76,15 @@ export const unet: TrainingProgram<OptimizerState<UnetParams>> = training<UnetPa
     n.ids([BATCH, PIXELS, PIXELS], () => classIds(BATCH * PIXELS ** 2, TARGET_STREAM, CLASSES)),
   ],
   loss({ down, deepest, up, head }, x, y) {
-    const kept: Tensor[] = [];
+    const skips: Tensor[] = [];
     const low = down.reduce((h, pair) => {
-      kept.push(twice(h, pair));
-      return maxPool2d(kept.at(-1) as Tensor, 2);
+      skips.push(twice(h, pair));
+      return maxPool2d(skips.at(-1) as Tensor, 2);
     }, x);
     const high = up.reduce(
       (h, { widen, pair }) => {
         const widened = biased(convTranspose2d(h, widen.w, { stride: 2 }), widen.b);
-        return twice(concat([kept.pop() as Tensor, widened], 1), pair);
+        return twice(concat([skips.pop() as Tensor, widened], 1), pair);
       },
       twice(low, deepest),
     );

@@ -148,6 +148,7 @@ export const C_DIALECT: Dialect = {
   variable: (type, name) => `${type} ${name};`,
   least: (a, b) => `(${a} < ${b} ? ${a} : ${b})`,
   loop: (name, end) => `for (idx ${name} = 0; ${name} < ${end}; ${name}++)`,
-  unroll: (times) => `#pragma GCC unroll ${times}`,
+  // longer loops around others are more code than they are worth on a processor
+  unroll: (times) => (times > 8 ? null : `#pragma GCC unroll ${times}`),
   copy: () => null,
 };

@@ -8,11 +8,17 @@
  *   rows │   a   │ │   sums   │             column = 64 h + 4 · (thread mod 16) + w
  *        └───────┘ └──────────┘
  *
+ * While a block multiplies one pair of tiles, its threads hold the next one in registers and put it into the other half of
+ * shared memory, so that global memory is read ahead and one barrier a step is enough:
+ *
+ *   step 3     read tile 4 → registers    multiply tile 3 (half 1)    registers → half 0     barrier
+ *   step 4     read tile 5 → registers    multiply tile 4 (half 0)    registers → half 1     barrier
+ *
  * Sums go up along the depth in runs of `depthRun`, each from zero, and the runs are added in order (kernel/loops.ts). Where
  * the tiles are too few to keep the device busy, each run is a block's own: its sums go to the workspace, and a second launch
  * adds them in order. How the result is cut into tiles and whether runs are cut changes no bit.
  */
-import { isFloatScalar, laneBytes } from "../../kernel/dtype.ts";
+import { bytesOf, isFloatScalar, laneBytes } from "../../kernel/dtype.ts";
 import { type Bound, call, type Expr, type Index, type LoopVar, walkExpr } from "../../kernel/expr.ts";
 import {
   addIndex,
@@ -20,6 +26,7 @@ import {
   divIndex,
   linearIndex,
   modIndex,
+  offsetIndex,
   scaleIndex,
   varIndex,
   ZERO,
@@ -49,7 +56,12 @@ interface Tiling {
   readonly runs: number;
   /** Every run is a block's own. */
   readonly apart: boolean;
+  /** Shared memory holds two pairs of tiles, else one. */
+  readonly ahead: boolean;
 }
+
+/** From row to row of a tile in shared memory. */
+const pitchOf = (each: number, side: number): number => each * side + PADDING;
 
 /** The least power of two, up to `most`, with which one tile covers an extent. */
 function eachFor(extent: number, side: number, most: number): number {
@@ -58,7 +70,7 @@ function eachFor(extent: number, side: number, most: number): number {
   return each;
 }
 
-function tilingOf(nest: Product, { threads, multiprocessors }: DeviceClass): Tiling {
+function tilingOf(nest: Product, { threads, multiprocessors, sharedBytes }: DeviceClass): Tiling {
   const side = threads >= 256 ? 16 : 8;
   const most = laneBytes(nest.dtype) === 8 ? 4 : 8;
   let [rows, cols] = [eachFor(nest.rows.extent, side, most), eachFor(nest.cols.extent, side, most)];
@@ -71,13 +83,15 @@ function tilingOf(nest: Product, { threads, multiprocessors }: DeviceClass): Til
       else cols /= 2;
     }
   };
+  const tileBytes = (): number => DEPTH * (pitchOf(rows, side) + pitchOf(cols, side)) * bytesOf(nest.dtype);
+  while (tileBytes() > sharedBytes) [rows, cols] = [Math.max(1, rows / 2), Math.max(1, cols / 2)];
   shrinkTo(4);
   const run = depthRun(nest.depth.extent);
   const runs = nest.depth.extent === 0 ? 0 : Math.ceil(nest.depth.extent / run);
   const elements = runs * batch * nest.rows.extent * nest.cols.extent;
   const apart = runs > 1 && blocks() < multiprocessors && elements <= MOST_WORKSPACE;
   if (!apart) shrinkTo(2);
-  return { side, rows, cols, run, runs, apart };
+  return { side, rows, cols, run, runs, apart, ahead: 2 * tileBytes() <= sharedBytes };
 }
 
 /** Elements of workspace: the sums of every run where they are apart. */
@@ -96,9 +110,12 @@ interface Side {
   readonly each: number;
   readonly length: number;
   readonly pitch: number;
-  /** Shared memory, and a thread's own elements of one row of it. */
+  /** Shared memory, a thread's own elements of one row of it, and those of the next tile that it has read. */
   readonly shared: number;
   readonly own: number;
+  readonly next: number;
+  /** Counter of the elements that a thread reads of a tile. */
+  readonly read: LoopVar;
   /** Number of a thread in its row or column. */
   readonly place: Index;
   /** Counters of groups and of neighbours in them. */
@@ -153,55 +170,83 @@ class ContractSchedule {
 
   #side(name: string, expr: Expr, along: LoopVar, { each, place }: Pick<Side, "each" | "place">): Side {
     const { dtype } = this.nest;
-    const length = each * this.tiling.side;
-    const pitch = length + PADDING;
+    const { side, ahead } = this.tiling;
+    const length = each * side;
+    const pitch = pitchOf(each, side);
     const width = widthOf(each);
+    const reads = (DEPTH * length) / side ** 2;
     return {
       ...{ expr, along, each, place, length, pitch },
       tile: counter(`${name}_tile`, Math.ceil(along.extent / length)),
-      shared: this.memories.add({ scope: "shared", dtype, elements: DEPTH * pitch }),
+      shared: this.memories.add({ scope: "shared", dtype, elements: (ahead ? 2 : 1) * DEPTH * pitch }),
       own: this.memories.add({ scope: "local", dtype, elements: each }),
+      next: this.memories.add({ scope: "local", dtype, elements: reads }),
+      read: counter(`${name}_read`, reads),
       group: counter(`${name}_group`, each / width),
       neighbour: counter(`${name}_next`, width),
     };
   }
 
-  /** Number along the depth of place l of the present tile. */
-  #depth(l: Index): Index {
-    return addIndex(scaleIndex(varIndex(this.run), this.tiling.run), scaleIndex(varIndex(this.step), DEPTH), l);
+  /** Number along the depth of place l of a step's tile. */
+  #depth(step: Index, l: Index): Index {
+    return addIndex(scaleIndex(varIndex(this.run), this.tiling.run), scaleIndex(step, DEPTH), l);
   }
 
-  /** That place l of the present tile is in the run, where runs are not whole tiles. */
-  #inRun(l: Index): readonly Bound[] {
+  /** That place l of a step's tile is in the run, where runs are not whole tiles. */
+  #inRun(step: Index, l: Index): readonly Bound[] {
     const { run, runs } = this.tiling;
     const { extent } = this.nest.depth;
     const last = extent - (runs - 1) * run;
     if (run % DEPTH === 0 && last % DEPTH === 0) return [];
-    const within = addIndex(scaleIndex(varIndex(this.step), DEPTH), l);
-    return [...below(within, run), ...(runs > 1 ? below(this.#depth(l), extent) : [])];
+    const within = addIndex(scaleIndex(step, DEPTH), l);
+    return [...below(within, run), ...(runs > 1 ? below(this.#depth(step, l), extent) : [])];
   }
 
-  // ---- the phases of a tile -----------------------------------------------------------------------------------------
+  // ---- tiles --------------------------------------------------------------------------------------------------------
 
-  /** Each thread puts some elements of a side into shared memory; what is beyond the edge is 0. */
-  #fill(side: Side, name: string): readonly Statement[] {
-    const { nest, tiling } = this;
-    const threads = tiling.side ** 2;
-    const next = counter(name, (DEPTH * side.length) / threads);
-    const e = addIndex(scaleIndex(varIndex(next), threads), varIndex(this.thread));
-    const deep = this.#deepFirst(side);
-    const [x, l] = deep
-      ? [divIndex(e, DEPTH), modIndex(e, DEPTH)]
-      : [modIndex(e, side.length), divIndex(e, side.length)];
+  /** Which half of shared memory has the tiles of a step. */
+  #half({ pitch }: Side, step: Index): Index {
+    return this.tiling.ahead ? scaleIndex(modIndex(step, 2), DEPTH * pitch) : ZERO;
+  }
+
+  /** The elements of a tile that a thread reads: along the side, and along the depth. */
+  #placeOf(side: Side): { readonly x: Index; readonly l: Index } {
+    const e = addIndex(scaleIndex(varIndex(side.read), this.tiling.side ** 2), varIndex(this.thread));
+    if (this.#deepFirst(side)) return { x: divIndex(e, DEPTH), l: modIndex(e, DEPTH) };
+    return { x: modIndex(e, side.length), l: divIndex(e, side.length) };
+  }
+
+  /** An element of a step's tile; what is beyond the edge is 0. */
+  #elementAt(side: Side, step: Index): Expr {
+    const { nest } = this;
+    const { x, l } = this.#placeOf(side);
     const at = addIndex(scaleIndex(varIndex(side.tile), side.length), x);
-    const depth = this.#depth(l);
-    const counters = new Map([[side.along, at], ...countersAt(nest.split ?? [nest.depth], depth)]);
+    const counters = new Map([[side.along, at], ...countersAt(nest.split ?? [nest.depth], this.#depth(step, l))]);
     const then = new Replacement(counters).expr(side.expr);
-    const bounds = [...below(at, side.along.extent), ...this.#inRun(l)];
+    const bounds = [...below(at, side.along.extent), ...this.#inRun(step, l)];
     const otherwise: Expr = { kind: "const", dtype: nest.dtype, value: 0 };
-    const value: Expr = bounds.length === 0 ? then : { kind: "guard", dtype: nest.dtype, bounds, then, otherwise };
-    const index = addIndex(scaleIndex(l, side.pitch), x);
-    return loop(next, [storing({ operand: side.shared, index, value })], true);
+    return bounds.length === 0 ? then : { kind: "guard", dtype: nest.dtype, bounds, then, otherwise };
+  }
+
+  /** Each thread puts some elements into the tiles of a step in shared memory. */
+  #put(step: Index, value: (side: Side) => Expr): readonly Statement[] {
+    return [this.left, this.right].flatMap((side) => {
+      const { x, l } = this.#placeOf(side);
+      const index = addIndex(this.#half(side, step), scaleIndex(l, side.pitch), x);
+      return loop(side.read, [storing({ operand: side.shared, index, value: value(side) })], true);
+    });
+  }
+
+  #fill(step: Index): readonly Statement[] {
+    return this.#put(step, (side) => this.#elementAt(side, step));
+  }
+
+  /** Each thread reads its elements of a step's tiles, to be put there later. */
+  #fetch(step: Index): readonly Statement[] {
+    return [this.left, this.right].flatMap((side) => {
+      const index = varIndex(side.read);
+      return loop(side.read, [storing({ operand: side.next, index, value: this.#elementAt(side, step) })], true);
+    });
   }
 
   /** Whether neighbours along the depth are neighbours in memory, so that neighbouring threads should read them. */
@@ -220,7 +265,8 @@ class ContractSchedule {
   /** A thread's elements of one row of a tile. */
   #take(side: Side, l: Index): readonly Statement[] {
     const width = widthOf(side.each);
-    const from = addIndex(scaleIndex(l, side.pitch), elementOf({ ...side, neighbour: counter("none", 1) }));
+    const first = elementOf({ ...side, neighbour: counter("none", 1) });
+    const from = addIndex(this.#half(side, varIndex(this.step)), scaleIndex(l, side.pitch), first);
     const to = scaleIndex(varIndex(side.group), width);
     const one: Statement =
       width === 1
@@ -255,23 +301,34 @@ class ContractSchedule {
       ? { kind: "fma", sum, a, b }
       : storing({ ...sum, value: call("add", [memories.read(this.sum, sum.index), call("mul", [a, b])]) });
     const body = [...this.#take(left, varIndex(l)), ...this.#take(right, varIndex(l)), ...this.#sums([one])];
-    return loop(l, where(this.#inRun(varIndex(l)), body));
+    // written out, so that compilers read the elements of one place while they multiply those of the one before
+    return loop(l, where(this.#inRun(varIndex(this.step), varIndex(l)), body), true);
+  }
+
+  /** What one step does, from tile to sums. */
+  #oneStep(): readonly Part[] {
+    const step = varIndex(this.step);
+    if (!this.tiling.ahead) return [phase(...this.#fill(step)), phase(...this.#multiply())];
+    const next = offsetIndex(step, 1);
+    const { extent } = this.nest.depth;
+    const more = [...below(next, this.step.extent), ...below(this.#depth(next, ZERO), extent)];
+    const put = this.#put(next, (side) => this.memories.read(side.next, varIndex(side.read)));
+    return this.step.extent === 1
+      ? [phase(...this.#multiply())]
+      : [phase(...where(more, this.#fetch(next)), ...this.#multiply(), ...where(more, put))];
   }
 
   /** The sums of one run. */
   #oneRun(): readonly Part[] {
-    const { run, runs } = this.tiling;
+    const { run, runs, ahead } = this.tiling;
     const { extent } = this.nest.depth;
     const zero: Expr = { kind: "const", dtype: this.nest.dtype, value: 0 };
-    const start = phase(...this.#sums([storing({ operand: this.sum, index: this.#own, value: zero })]));
-    if (runs === 0) return [start];
-    const body = [
-      phase(...this.#fill(this.left, "fill_a"), ...this.#fill(this.right, "fill_b")),
-      phase(...this.#multiply()),
-    ];
+    const start = this.#sums([storing({ operand: this.sum, index: this.#own, value: zero })]);
+    if (runs === 0) return [phase(...start)];
     const left = addIndex(constIndex(extent + DEPTH - 1), scaleIndex(varIndex(this.run), -run));
     const limit = extent === runs * run ? {} : { limit: divIndex(left, DEPTH) };
-    return [start, { kind: "repeat", counter: this.step, ...limit, body }];
+    const steps: Part = { kind: "repeat", counter: this.step, ...limit, body: this.#oneStep() };
+    return [phase(...start, ...(ahead ? this.#fill(ZERO) : [])), steps];
   }
 
   /** A thread's place in the result, and that it is inside. */

@@ -5,11 +5,12 @@
  *   sequential    a thread for each kept element, which goes down its column
  *
  * The runs of a long reduction (`blockElements`) are independent of each other until they are flushed into block sums, in
- * order. Where there are too few rows to keep the device busy, each run is a team's, and a second launch combines what they
- * left in the workspace:
+ * order; so are block sums until they are flushed into totals. Where there are too few rows to keep the device busy, each run
+ * is a team's, then each block sum, and a last launch adds them up:
  *
- *   row 0    run 0   run 1   …   run 5     launch 1: a team each, partial sums to the workspace
- *            └───────┴── in order ──┘      launch 2: a team a row: block sums, totals, join, stores
+ *   row 0    run 0  run 1  …  run 255 │ run 256  …  run 299     launch 1: a team each, partial sums to the workspace
+ *            └──── block sum 0 ─────┘ └──── block sum 1 ──┘     launch 2: a team each, where there are several
+ *            └──────────────── total ─────────────────────┘     launch 3: a team a row: total, join, stores
  *
  * The same is done with greatest, least and sums of integers, which have no order.
  */
@@ -50,7 +51,7 @@ import {
 import { type DeviceClass, type Launch, loop, phase, type Statement, storing, where } from "./program.ts";
 
 /** The most elements of partial sums, and the fewest terms of one that make it worth a team. */
-const MOST_WORKSPACE = 2 ** 20;
+const MOST_WORKSPACE = 2 ** 22;
 const FEWEST_TERMS = 8;
 
 interface Plan {
@@ -66,6 +67,8 @@ interface Plan {
   readonly run: number;
   readonly runs: number;
   readonly blocked: boolean;
+  /** Flushes of a pass: a flush ends it also where a run has just ended. */
+  readonly flushes: number;
 }
 
 function planReduce(nest: ReduceNest): Plan {
@@ -73,13 +76,26 @@ function planReduce(nest: ReduceNest): Plan {
   const inner = (across ? nest.reduce.at(-1) : nest.reduce.findLast((v) => v.extent !== 1)) ?? null;
   const outer = live(nest.reduce.filter((v) => v !== inner));
   const [extent, run] = [inner?.extent ?? 1, blockElements(nest)];
+  const [runs, blocked] = [Math.ceil(extent / run), usesBlockSums(nest)];
   return {
     rows: product(nest.loops),
     team: across ? 64 / laneBytes(nest.dtype) : 1,
-    ...{ outer, passes: product(outer), inner, extent, run },
-    runs: Math.ceil(extent / run),
-    blocked: usesBlockSums(nest),
+    ...{ outer, passes: product(outer), inner, extent, run, runs, blocked },
+    flushes: blocked ? Math.floor(extent / run) + 1 : runs,
   };
+}
+
+/** Partial results of a row: how many, and where in the workspace those of all rows start. */
+interface Level {
+  readonly count: number;
+  readonly start: number;
+}
+
+/** Runs, and block sums where there is more than one. */
+function levelsOf({ rows, team, passes, runs, flushes }: Plan): readonly [runs: Level, sums: Level | null] {
+  const count = passes * runs;
+  const sums = Math.ceil((passes * flushes) / BLOCK_TERMS);
+  return [{ count, start: 0 }, sums > 1 ? { count: sums, start: rows * count * team } : null];
 }
 
 /** Whether combining in another order gives the same: of numbers that are not rounded. */
@@ -88,11 +104,12 @@ const isExact = ({ combine, dtype }: ReduceNest): boolean =>
 
 /** Elements of workspace: partial results of every run of every pass, or none where rows are enough. */
 export function reduceWorkspace(nest: ReduceNest, { threads, multiprocessors }: DeviceClass): number {
-  const { rows, team, passes, runs, extent, blocked } = planReduce(nest);
-  const parts = passes * runs;
-  const elements = rows * parts * team;
+  const plan = planReduce(nest);
+  const { rows, team, extent, blocked } = plan;
+  const [runs, sums] = levelsOf(plan);
+  const elements = rows * team * (runs.count + (sums?.count ?? 0));
   const busy = rows * team >= threads * multiprocessors;
-  const worth = parts > 1 && extent >= FEWEST_TERMS * team && elements <= MOST_WORKSPACE;
+  const worth = runs.count > 1 && extent >= FEWEST_TERMS * team && elements <= MOST_WORKSPACE;
   return !busy && worth && (blocked || isExact(nest)) ? elements : 0;
 }
 
@@ -213,43 +230,39 @@ class ReduceSchedule {
 
   /** Every BLOCK_TERMS flushes the block sums go into the totals; `flush` counts from 1. */
   #toTotal(flush: Index): readonly Statement[] {
-    const { passes, runs } = this.plan;
-    if (passes * (runs + 1) < BLOCK_TERMS) return [];
+    const { passes, flushes } = this.plan;
+    if (passes * flushes < BLOCK_TERMS) return [];
     const body = [this.#into(this.total, this.read(this.blockSum)), this.#set(this.blockSum, this.#identity)];
     return where([equals(modIndex(flush, BLOCK_TERMS), 0)], body);
   }
 
-  /** All runs of all passes; `run` says what one leaves in the accumulator. */
-  #flushed(
-    each: (counters: ReadonlyMap<LoopVar, Index>, pass: Index, run: Index) => readonly Statement[],
-  ): readonly Statement[] {
-    const { outer, extent, run: length, runs, blocked } = this.plan;
+  /** All runs of all passes. */
+  #allRuns(team: Team): readonly Statement[] {
+    const { outer, runs, blocked, flushes } = this.plan;
     const pass = linearIndex(
       outer.map(varIndex),
       outer.map((v) => v.extent),
     );
     const run = counter("run", runs);
-    // a flush ends a pass also where a run has just ended
-    const perPass = Math.floor(extent / length) + 1;
-    const first = scaleIndex(pass, perPass);
+    const first = scaleIndex(pass, flushes);
     const flush = [
       this.#into(this.blockSum, this.read(this.acc)),
       this.#set(this.acc, this.#identity),
       ...this.#toTotal(addIndex(first, varIndex(run), constIndex(1))),
     ];
-    const body = [...each(new Map(), pass, varIndex(run)), ...(blocked ? flush : [])];
-    const last = blocked && perPass > runs ? this.#toTotal(offsetIndex(first, perPass)) : [];
+    const body = [...this.#run(team, new Map(), varIndex(run)), ...(blocked ? flush : [])];
+    const last = blocked && flushes > runs ? this.#toTotal(offsetIndex(first, flushes)) : [];
     return outer.reduceRight<readonly Statement[]>((inside, v) => loop(v, inside), [...loop(run, body), ...last]);
   }
 
-  /** Accumulators at their start, what `sums` does to them, and the totals in the accumulator. */
-  #finished(sums: readonly Statement[]): readonly Statement[] {
-    const used = this.plan.blocked ? [this.acc, this.blockSum, this.total] : [this.acc];
+  /** All runs, block sums and totals; what is left is in the accumulator. */
+  #allOf(team: Team): readonly Statement[] {
+    if (isEmpty(this.nest.reduce)) return [this.#set(this.acc, this.#identity)];
+    const { blocked } = this.plan;
+    const used = blocked ? [this.acc, this.blockSum, this.total] : [this.acc];
     const start = used.map((operand) => ({ operand, index: ZERO, value: this.#identity }));
-    const finish = this.plan.blocked
-      ? [this.#into(this.total, this.read(this.blockSum)), this.#set(this.acc, this.read(this.total))]
-      : [];
-    return [storing(...start), ...sums, ...finish];
+    const finish = [this.#into(this.total, this.read(this.blockSum)), this.#set(this.acc, this.read(this.total))];
+    return [storing(...start), ...this.#allRuns(team), ...(blocked ? finish : [])];
   }
 
   // ---- launches -----------------------------------------------------------------------------------------------------
@@ -266,11 +279,11 @@ class ReduceSchedule {
     };
   }
 
-  /** A team for each row, which takes `sums`, joins its accumulators and stores. */
-  rows(sums: (team: Team) => readonly Statement[]): Launch {
+  /** A team for each row, whose accumulators `sums` sets; they are joined, and the row is stored. */
+  #rows(sums: (team: Team) => readonly Statement[]): Launch {
     return this.#launch(() => {
       const { row, teams, item, lane } = this.#teams(this.plan.rows);
-      const acc = this.#finished(sums({ row: item, lane }));
+      const acc = sums({ row: item, lane });
       const { grid, thread } = row;
       const stores = (at: Index, value: Expr): Statement =>
         storing(...new Replacement(countersAt(this.nest.loops, at), value).stores(this.nest.stores));
@@ -303,36 +316,76 @@ class ReduceSchedule {
   }
 
   direct(): readonly Launch[] {
-    if (isEmpty(this.nest.reduce)) return [this.rows(() => [])];
-    return [this.rows((team) => this.#flushed((counters, _, run) => this.#run(team, counters, run)))];
+    return [this.#rows((team) => this.#allOf(team))];
   }
 
-  /** Partial results of every run of every pass, then a team a row. */
-  inParts(scratch: number): readonly Launch[] {
-    const { rows, team, outer, passes, runs } = this.plan;
-    const parts = passes * runs;
-    // neighbouring threads have neighbouring lanes of a row, or neighbouring rows
-    const place = ({ row, lane }: Team, part: Index): Index =>
+  // ---- in parts -----------------------------------------------------------------------------------------------------
+
+  /** Where a partial result is: neighbouring threads have neighbouring lanes of a row, or neighbouring rows. */
+  #place({ row, lane }: Team, part: Index, { count, start }: Level): Index {
+    const { rows, team } = this.plan;
+    const index =
       team === 1
         ? addIndex(scaleIndex(part, rows), row)
-        : addIndex(scaleIndex(addIndex(scaleIndex(row, parts), part), team), lane);
-    const first = this.#launch(() => {
-      const { row, item, lane } = this.#teams(rows * parts);
+        : addIndex(scaleIndex(addIndex(scaleIndex(row, count), part), team), lane);
+    return offsetIndex(index, start);
+  }
+
+  /** Adds a partial result to the accumulator. */
+  #addPart(
+    team: Team,
+    part: Index,
+    { scratch, level }: { readonly scratch: number; readonly level: Level },
+  ): Statement {
+    return this.#into(this.acc, this.memories.read(scratch, this.#place(team, part, level)));
+  }
+
+  /** A team for each partial result of each row. */
+  #partial(scratch: number, level: Level, sums: (team: Team, part: Index) => readonly Statement[]): Launch {
+    const { rows, team } = this.plan;
+    return this.#launch(() => {
+      const { row, item, lane } = this.#teams(rows * level.count);
       const [at, part] =
-        team === 1 ? [modIndex(item, rows), divIndex(item, rows)] : [divIndex(item, parts), modIndex(item, parts)];
+        team === 1
+          ? [modIndex(item, rows), divIndex(item, rows)]
+          : [divIndex(item, level.count), modIndex(item, level.count)];
       const own: Team = { row: at, lane };
-      const counters = countersAt(outer, divIndex(part, runs));
-      const sums = [this.#set(this.acc, this.#identity), ...this.#run(own, counters, modIndex(part, runs))];
-      const put = storing({ operand: scratch, index: place(own, part), value: this.read(this.acc) });
-      return { grid: row.grid, thread: row.thread, body: [phase(...row.each([...sums, put]))] };
+      const put = storing({ operand: scratch, index: this.#place(own, part, level), value: this.read(this.acc) });
+      const body = [this.#set(this.acc, this.#identity), ...sums(own, part), put];
+      return { grid: row.grid, thread: row.thread, body: [phase(...row.each(body))] };
     });
-    const second = this.rows((own) =>
-      this.#flushed((_, pass, run) => {
-        const part = addIndex(scaleIndex(pass, runs), run);
-        return [this.#into(this.acc, this.memories.read(scratch, place(own, part)))];
-      }),
+  }
+
+  /** The runs that are flushed into one block sum; the flush after a whole last run of a pass adds nothing. */
+  #blockSumOf(
+    team: Team,
+    part: Index,
+    from: { readonly scratch: number; readonly level: Level },
+  ): readonly Statement[] {
+    const { passes, runs, flushes } = this.plan;
+    const nth = counter("nth", Math.min(BLOCK_TERMS, passes * flushes));
+    const flush = addIndex(scaleIndex(part, BLOCK_TERMS), varIndex(nth));
+    const [pass, run] = [divIndex(flush, flushes), modIndex(flush, flushes)];
+    const add = this.#addPart(team, addIndex(scaleIndex(pass, runs), run), from);
+    return loop(nth, where([...below(flush, passes * flushes), ...below(run, runs)], [add]));
+  }
+
+  inParts(scratch: number): readonly Launch[] {
+    const { outer, runs } = this.plan;
+    const [level, sums] = levelsOf(this.plan);
+    const partial = this.#partial(scratch, level, (own, part) =>
+      this.#run(own, countersAt(outer, divIndex(part, runs)), modIndex(part, runs)),
     );
-    return [first, second];
+    const blocks = sums
+      ? [this.#partial(scratch, sums, (own, part) => this.#blockSumOf(own, part, { scratch, level }))]
+      : [];
+    const last = { scratch, level: sums ?? level };
+    const part = counter("part", last.level.count);
+    const total = this.#rows((own) => [
+      this.#set(this.acc, this.#identity),
+      ...loop(part, [this.#addPart(own, varIndex(part), last)]),
+    ]);
+    return [partial, ...blocks, total];
   }
 }
 

@@ -3,21 +3,21 @@
  *
  * Updates are told apart by the row of the operand that they go to; inside of a row (`inner` counters, as the columns of an
  * embedding) every column is a thread's own. Few updates are added one after the other by the threads of the columns. Many
- * are first sorted by their rows, the order of equals kept, and then each row that occurs is a thread's for each column:
+ * are first sorted by their rows, the order of equals kept (schedule-sort.ts), and then each row that occurs is a thread's for
+ * each column:
  *
- *   update      0  1  2  3  4             row of each, -1 where nothing is added
- *   row         7  2  7 -1  2
- *   sorted     -1  2  2  7  7             place of an update: how many others have a lesser row, or the same one and come before
+ *   update      0  1  2  3  4             key: the row and 1, or 0 where nothing is added
+ *   key         8  3  8  0  3
+ *   in order    0  3  3  8  8
  *   update      3  1  4  0  2             the first of each row adds 1, 4 to row 2; 0, 2 to row 7
  *
- * Rows and updates in order are in the workspace, as i32.
+ * Keys and updates in order are in the workspace, as i32.
  */
 import { at, invariant } from "../../base/invariant.ts";
 import { typeOf } from "../../kernel/dtype.ts";
 import { call, compare, constant, type Expr, type Index, type LoopVar } from "../../kernel/expr.ts";
 import {
   addIndex,
-  constIndex,
   divIndex,
   modIndex,
   offsetIndex,
@@ -33,6 +33,7 @@ import { Interner, linearCoefficient } from "../intern.ts";
 import { product } from "../units.ts";
 import { counter, countersAt, isEmpty, Memories, Replacement, rowOf } from "./counters.ts";
 import { type DeviceClass, type Launch, loop, phase, type Statement, storing, where } from "./program.ts";
+import { type Sorting, sortingOf, sortLaunches } from "./schedule-sort.ts";
 
 /** Updates that are not worth sorting. */
 const FEW = 32;
@@ -67,10 +68,16 @@ function splitOf({ loops, bounds, index }: Scatter): Split {
   return whole ? { outer: loops.slice(0, cut), inner, width } : { outer: loops, inner: [], width: 1 };
 }
 
-/** Elements of workspace: the row of each update, and rows and updates in order. */
-export function scatterWorkspace(nest: Scatter): number {
-  const updates = product(splitOf(nest).outer);
-  return updates > FEW ? 3 * updates : 0;
+/** How the updates are sorted, or null where they are too few. */
+function sortingFor(nest: Scatter, { outer, width }: Split, device: DeviceClass): Sorting | null {
+  const updates = product(outer);
+  const [, most] = rangeOf(nest.index);
+  return updates > FEW ? sortingOf(updates, Math.floor(most / width) + 1, device) : null;
+}
+
+/** Elements of workspace: keys and updates, before and after sorting. */
+export function scatterWorkspace(nest: Scatter, device: DeviceClass): number {
+  return isEmpty(nest.loops) ? 0 : (sortingFor(nest, splitOf(nest), device)?.elements ?? 0);
 }
 
 class ScatterSchedule {
@@ -115,88 +122,59 @@ class ScatterSchedule {
 
   // ---- sorted -------------------------------------------------------------------------------------------------------
 
-  /** Memories with the workspace as i32: rows at 0, rows in order, updates in order. */
-  #sorting(scratch: number): { readonly memories: Memories; readonly numbers: number } {
+  /** Memories with the workspace as i32. */
+  #sorting(scratch: number, elements: number): { readonly memories: Memories; readonly words: number } {
     const memories = new Memories(this.operands);
-    const elements = 3 * this.updates;
-    const numbers = memories.add({ scope: "global", operand: scratch, dtype: "i32", elements });
-    return { memories, numbers };
+    return { memories, words: memories.add({ scope: "global", operand: scratch, dtype: "i32", elements }) };
   }
 
-  sorted(scratch: number): readonly Launch[] {
-    return [this.#rowsOfUpdates(scratch), this.#places(scratch), this.#adding(scratch)];
+  sorted(scratch: number, sorting: Sorting): readonly Launch[] {
+    const { operands, device } = this;
+    const sort = sortLaunches(sorting, { operands, scratch, device });
+    return [this.#keys(scratch, sorting), ...sort, this.#adding(scratch, sorting)];
   }
 
-  #rowsOfUpdates(scratch: number): Launch {
-    const { memories, numbers } = this.#sorting(scratch);
+  #keys(scratch: number, { elements }: Sorting): Launch {
+    const { memories, words } = this.#sorting(scratch, elements);
     const { grid, thread, element, each } = rowOf(this.updates, this.device);
     const here = new Replacement(this.#counters(element, ZERO));
-    const row = asExpr(divIndex(here.index(this.nest.index), this.split.width));
-    const none = constant("i32", -1);
+    const key = asExpr(offsetIndex(divIndex(here.index(this.nest.index), this.split.width), 1));
+    const none = constant("i32", 0);
     const bounds = this.nest.bounds.map((b) => here.bound(b));
-    const value: Expr = bounds.length === 0 ? row : { kind: "guard", dtype: "i32", bounds, then: row, otherwise: none };
-    const body = [phase(...each([storing({ operand: numbers, index: element, value })]))];
+    const value: Expr = bounds.length === 0 ? key : { kind: "guard", dtype: "i32", bounds, then: key, otherwise: none };
+    const body = [phase(...each([storing({ operand: words, index: element, value })]))];
     return { grid, thread, memories: memories.list, body };
   }
 
-  /** A thread for each update counts those that come before it. */
-  #places(scratch: number): Launch {
-    const { updates } = this;
-    const { memories, numbers } = this.#sorting(scratch);
-    const { grid, thread, element, each } = rowOf(updates, this.device, 1);
-    const [row, count] = [0, 1].map(() => memories.add({ scope: "local", dtype: "i32", elements: 1 })) as [
-      number,
-      number,
-    ];
-    const own = memories.read(row, ZERO);
-    const other = counter("other", updates);
-    const theirs = memories.read(numbers, varIndex(other));
-    const earlier = compare("lt", asExpr(varIndex(other)), asExpr(element));
-    const same = call("and", [compare("eq", theirs, own), earlier], "bool");
-    const before = call("or", [compare("lt", theirs, own), same], "bool");
-    const more = call("add", [memories.read(count, ZERO), call("convert", [before], "i32")]);
-    const place = valueIndex(memories.read(count, ZERO), 0, updates - 1);
-    const body = each([
-      storing({ operand: row, index: ZERO, value: memories.read(numbers, element) }),
-      storing({ operand: count, index: ZERO, value: constant("i32", 0) }),
-      ...loop(other, [storing({ operand: count, index: ZERO, value: more })]),
-      storing(
-        { operand: numbers, index: offsetIndex(place, updates), value: own },
-        { operand: numbers, index: offsetIndex(place, 2 * updates), value: asExpr(element) },
-      ),
-    ]);
-    return { grid, thread, memories: memories.list, body: [phase(...body)] };
-  }
-
   /** A thread for each place in order and column; that of the first update of a row adds all of them. */
-  #adding(scratch: number): Launch {
+  #adding(scratch: number, { elements, numbers, which }: Sorting): Launch {
     const { updates, columns, nest } = this;
-    const { memories, numbers } = this.#sorting(scratch);
+    const { memories, words } = this.#sorting(scratch, elements);
     const { grid, thread, element, each } = rowOf(updates * columns, this.device, 1);
     const [place, column] = [divIndex(element, columns), modIndex(element, columns)];
     const integer = (): number => memories.add({ scope: "local", dtype: "i32", elements: 1 });
-    const [row, before, length] = [integer(), integer(), integer()];
+    const [key, before, length] = [integer(), integer(), integer()];
     const storage = at(this.operands, nest.operand).dtype;
     const { accumulate } = typeOf(storage);
     const sum = memories.add({ scope: "local", dtype: accumulate, elements: 1 });
     const set = (operand: number, value: Expr): Store => ({ operand, index: ZERO, value });
-    const rowAt = (index: Index): Expr => memories.read(numbers, offsetIndex(index, updates));
-    const isFirst = { kind: "guard", dtype: "i32", bounds: [{ index: place, lo: 1, hi: updates }] } as const;
+    const keyAt = (index: Index): Expr => memories.read(words, offsetIndex(index, numbers));
+    const hasBefore = { kind: "guard", dtype: "i32", bounds: [{ index: place, lo: 1, hi: updates }] } as const;
     const start = [
       storing(
-        set(row, rowAt(place)),
-        set(before, { ...isFirst, then: rowAt(offsetIndex(place, -1)), otherwise: constant("i32", -1) }),
+        set(key, keyAt(place)),
+        set(before, { ...hasBefore, then: keyAt(offsetIndex(place, -1)), otherwise: constant("i32", 0) }),
       ),
     ];
-    // rows of their own are above that of the place before; nothing is added for -1
-    const [, most] = rangeOf(constIndex(at(this.operands, nest.operand).elements));
-    const rowIndex = valueIndex(memories.read(row, ZERO), -1, most);
-    const beforeIndex = valueIndex(memories.read(before, ZERO), -1, most);
-    const first = { index: addIndex(rowIndex, scaleIndex(beforeIndex, -1)), lo: 1, hi: most + 2 };
-    const target = addIndex(scaleIndex(rowIndex, this.split.width), column);
+    // the first of a row has a greater key than the place before; nothing is added for 0
+    const most = at(this.operands, nest.operand).elements;
+    const keyIndex = valueIndex(memories.read(key, ZERO), 0, most);
+    const beforeIndex = valueIndex(memories.read(before, ZERO), 0, most);
+    const first = { index: addIndex(keyIndex, scaleIndex(beforeIndex, -1)), lo: 1, hi: most + 1 };
+    const target = addIndex(scaleIndex(offsetIndex(keyIndex, -1), this.split.width), column);
     const nth = counter("nth", updates);
-    const which = memories.read(numbers, offsetIndex(addIndex(place, varIndex(nth)), 2 * updates));
-    const here = new Replacement(this.#counters(valueIndex(which, 0, updates - 1), column));
+    const update = memories.read(words, offsetIndex(addIndex(place, varIndex(nth)), which));
+    const here = new Replacement(this.#counters(valueIndex(update, 0, updates - 1), column));
     const add = storing(set(sum, this.#sum(memories.read(sum, ZERO), here.expr(nest.value))));
     const all: Statement = {
       kind: "for",
@@ -208,7 +186,7 @@ class ScatterSchedule {
     const body = where(
       [first],
       [
-        ...this.#lengthOf({ memories, place, row, length, rowAt }),
+        ...this.#lengthOf({ memories, place, key, length, keyAt }),
         storing(set(sum, memories.read(nest.operand, target))),
         all,
         storing({ operand: nest.operand, index: target, value: memories.read(sum, ZERO) }),
@@ -217,29 +195,29 @@ class ScatterSchedule {
     return { grid, thread, memories: memories.list, body: [phase(...each([...start, ...body]))] };
   }
 
-  /** How many places from this one on have its row: the greatest power of two that fits is added, then the next. */
+  /** How many places from this one on have its key: the greatest power of two that fits is added, then the next. */
   #lengthOf({
     memories,
     place,
-    row,
+    key,
     length,
-    rowAt,
+    keyAt,
   }: {
     readonly memories: Memories;
     readonly place: Index;
-    readonly row: number;
+    readonly key: number;
     readonly length: number;
-    readonly rowAt: (index: Index) => Expr;
+    readonly keyAt: (index: Index) => Expr;
   }): readonly Statement[] {
     const { updates } = this;
-    const own = memories.read(row, ZERO);
+    const own = memories.read(key, ZERO);
     const known = memories.read(length, ZERO);
     const set = (value: Expr): Statement => storing({ operand: length, index: ZERO, value });
     const steps: Statement[] = [set(constant("i32", 1))];
     for (let power = 2 ** Math.floor(Math.log2(updates)); power >= 1; power /= 2) {
-      // with so many more, the last of them is still of this row
+      // with so many more, the last of them still has this key
       const last = offsetIndex(addIndex(place, valueIndex(known, 1, updates)), power - 1);
-      const same = compare("eq", rowAt(last), own);
+      const same = compare("eq", keyAt(last), own);
       const more = call("add", [known, call("pick", [same, constant("i32", power), constant("i32", 0)])]);
       steps.push(...where([{ index: last, lo: 0, hi: updates }], [set(more)]));
     }
@@ -254,9 +232,10 @@ export function scheduleScatter(
 ): readonly Launch[] {
   if (isEmpty(nest.loops)) return [];
   const schedule = new ScatterSchedule(nest, operands, device);
-  const needed = scatterWorkspace(nest);
+  const sorting = sortingFor(nest, schedule.split, device);
   const { scratch } = nest;
-  if (needed === 0 || scratch === undefined) return schedule.direct();
-  invariant((operands[scratch]?.elements ?? 0) >= needed, () => `a scatter needs ${needed} elements of workspace`);
-  return schedule.sorted(scratch);
+  if (!sorting || scratch === undefined) return schedule.direct();
+  const given = operands[scratch]?.elements ?? 0;
+  invariant(given >= sorting.elements, () => `a scatter has ${given} elements of workspace, not ${sorting.elements}`);
+  return schedule.sorted(scratch, sorting);
 }

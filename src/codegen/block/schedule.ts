@@ -19,7 +19,7 @@ export function blockWorkspace(nest: UnplacedNest, device: DeviceClass): number 
     case "contract":
       return contractWorkspace(nest, device);
     case "scatter":
-      return scatterWorkspace(nest);
+      return scatterWorkspace(nest, device);
     case "map":
     case "scan":
     case "shuffle":

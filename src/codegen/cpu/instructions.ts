@@ -1,7 +1,7 @@
 /**
- * @file What the body of a loop does, counted in vector operations. Targets compute several elements at once, and what
+ * @file The work of a loop body, counted in vector operations. Targets compute several elements at once, and what
  * does not depend on the innermost counter they compute before the loop; a count that ignores either is off by a factor
- * of four or more. So a body is counted in parts, for the counter that is spread over the lanes:
+ * of four or more. So a body is counted in parts, for the counter that is in the lanes:
  *
  *   for i: for j:  y[i, j] = tanh(s[i]) · x[i, j]        each register of j: load x, mul, store y (each)
  *                                                        ahead of the loop: load s, tanh          (entry)
@@ -17,7 +17,7 @@ import { laneStep } from "./lanes.ts";
 export interface BodyCount {
   /** For each register of the innermost loop. */
   readonly each: number;
-  /** For each turn of it, which may be several registers: counting, testing, moving pointers on. */
+  /** For each iteration, which may be several registers: counting, testing, moving pointers on. */
   readonly iteration: number;
   /** Ahead of it. */
   readonly entry: number;
@@ -32,7 +32,7 @@ export const WEIGHT = {
   extreme: 6,
   pick: 2,
   convert: 3,
-  /** An operand that is a constant: engines load it anew at every turn. */
+  /** An operand that is a constant: engines load it again in every iteration. */
   constant: 1.3,
   access: 0.5,
   /** A load or store lane by lane, walking along memory. */
@@ -130,7 +130,7 @@ export class Dependence {
 
 const isPowerOfTwo = (n: number): boolean => Number.isInteger(Math.log2(n));
 
-/** The share of turns in which bounds hold. */
+/** The share of iterations in which bounds hold. */
 function likelihood(bounds: readonly Bound[]): number {
   return bounds.reduce((share, { index, lo, hi }) => {
     const [least, greatest] = rangeOf(index);
@@ -174,7 +174,7 @@ export class BodyCounter {
     this.#access(store.index, 1, true);
   }
 
-  /** An expression that is computed in a share of the turns. */
+  /** An expression that is computed in a share of the iterations. */
   add(expr: Expr, share = 1): void {
     if (this.#seen.has(expr)) return;
     this.#seen.add(expr);
@@ -218,7 +218,7 @@ export class BodyCounter {
     const [across, along] = [this.#across(index), this.#dependence.coefficient(index, inner)];
     const uneven = Math.abs(along ?? LINE) < LINE ? WEIGHT.scattered : WEIGHT.leaping;
     this.#count(across === 0 || across === 1 ? WEIGHT.access : uneven, share, varies);
-    // a pointer that is moved on, or an address that is worked out at every turn; for each lane where they are uneven
+    // a pointer that is moved on, or an address that is computed in every iteration; for each lane where they are uneven
     const walks = along !== null && (across !== null || panel);
     const times = across === null ? LANES : 1;
     if (walks) {

@@ -2,14 +2,14 @@
  * @file How an index changes from lane to lane of one register. Indices with divisions, as reshapes make them, are seldom
  * linear over a whole row, but they often are within a register that starts at a multiple of the number of lanes:
  *
- *   v = 32 h + d, 16 lanes      v div 32    the same in all lanes, since no multiple of 32 lies inside of a register
+ *   v = 32 h + d, 16 lanes      v div 32    the same in all lanes, since no multiple of 32 is inside of a register
  *                               v mod 32    one more from lane to lane
  *
  * Then a register is one load, and a bound at a multiple of the lanes holds in all of them or in none.
  */
 import type { Bound, Expr, Index, LoopVar } from "../../kernel/expr.ts";
 
-/** What indices are asked about. */
+/** The lanes that indices are asked about. */
 export interface LaneView {
   /** The counters that an expression, or an index, depends on. */
   readonly counters: { of(expr: Expr): ReadonlySet<LoopVar>; ofIndex(index: Index): ReadonlySet<LoopVar> };

@@ -1,4 +1,4 @@
-/** @file What all targets on processors have in common. */
+/** @file Limits shared by all CPU targets. */
 import type { ScalarType } from "../../kernel/dtype.ts";
 
 /** Types that their kernels compute in. */

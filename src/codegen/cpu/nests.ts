@@ -1,7 +1,7 @@
 /**
- * @file The work of each form of loop nest: how often its body runs, what the body does (instructions.ts), and, for
- * products, what packing adds. Counted as targets run it, not as the mathematics has it: rows whose length is no multiple
- * of a register end in turns with one lane in use; the sides of a product are rounded up to its tile; an input gradient
+ * @file The work of each form of loop nest: how often its body runs, the work of the body (instructions.ts), and, for
+ * products, the cost of packing. Counted as targets run it, not by the mathematical definition: rows whose length is no multiple
+ * of a register end in iterations with one lane in use; the sides of a product are rounded up to its tile; an input gradient
  * of a strided convolution multiplies the zeros between its elements.
  */
 import type { Expr, LoopVar } from "../../kernel/expr.ts";
@@ -39,7 +39,7 @@ export interface ProductCycles {
 /** Tiles of 4 × 8, blocks of 192 KiB. */
 export const DEFAULT_TILE: ProductTile = { rows: 4, columns: 8, blockBytes: 192 * 1024, even: true };
 
-/** What a nest computes: flops of products, and element operations (a vector operation counts for all its lanes). */
+/** The work of a nest: flops of products, and element operations (a vector operation counts for all its lanes). */
 export interface NestWork {
   readonly productFlops: number;
   readonly arithmetic: number;
@@ -47,7 +47,7 @@ export interface NestWork {
 
 const product = (loops: readonly LoopVar[]): number => loops.reduce((n, v) => n * v.extent, 1);
 const live = (loops: readonly LoopVar[]): LoopVar[] => loops.filter((v) => v.extent !== 1);
-/** Turns over a row: whole registers, then element by element. */
+/** Iterations over a row: whole registers, then element by element. */
 const iterationsOf = (extent: number): number => Math.floor(extent / LANES) + (extent % LANES);
 const roundUp = (n: number, to: number): number => Math.ceil(n / to) * to;
 const arithmetic = (vectorOperations: number): NestWork => ({
@@ -62,7 +62,7 @@ function counter(place: Place, exprs: readonly Expr[], stores: readonly Store[])
   return body;
 }
 
-/** A loop over registers, several of them in one turn. */
+/** A loop over registers, several of them in one iteration. */
 function loop(body: BodyCounter, registers: number, abreast = 1): number {
   const { each, iteration, entry } = body.count;
   return entry + registers * (each + iteration / abreast);
@@ -76,10 +76,10 @@ function mapWork({ loops, stores }: MapNest): NestWork {
   );
 }
 
-/** Registers that a reduction sums up in one turn, so that additions need not wait for each other. */
+/** Registers that a reduction adds in one iteration, so that additions need not wait for each other. */
 const ABREAST = 4;
 
-/** Folding adds nothing that shows: one combination in 256. */
+/** Block sums add nothing measurable: one combination in 256. */
 function reduceWork(nest: ReduceNest): NestWork {
   const [kept, reduced] = [live(nest.loops), live(nest.reduce)];
   const inner = reduced.pop() ?? null;

@@ -1,5 +1,5 @@
 /**
- * @file What a kernel does on a processor with vector registers. It is read off the kernel as it runs: what is free once
+ * @file The work of a kernel on a processor with vector registers. It is derived from the kernel as it runs: what is free once
  * fused (views, broadcasts, constants, operands that never reach memory) is free here because it is not in the kernel, and
  * what the kernel does beyond the mathematics (packing, padding, single elements at the ends of rows) counts.
  *

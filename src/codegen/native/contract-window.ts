@@ -22,6 +22,7 @@ export function columnsOf({ window, cols }: Product, lane: LoopVar): number | nu
   return columns !== undefined && columns > 1 ? columns : null;
 }
 
+/** Cache of a pure function: the same two variables for a variable, whenever it is split. */
 const apart = new WeakMap<LoopVar, readonly [LoopVar, LoopVar]>();
 
 /** The row and column counters of a counter of places: always the same, since expressions are interned by counter names. */

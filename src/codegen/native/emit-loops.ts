@@ -1,11 +1,11 @@
 /**
- * @file Loops as C, and what every kind of nest does with them. The loop over results that is furthest out is the one that
- * threads share: a nest's function runs units [lo, hi) of it. Which thread computes an element changes nothing about how.
+ * @file Emission of loops as C, for every kind of nest. Threads share the outermost loop over results: a nest's function runs
+ * units [lo, hi) of it. An element is computed in the same way on every thread.
  *
  *   loops [8, 3] × row of 100      24 units, one for each row
  *   one loop of 4096               4096 units, cut at multiples of a register
  *
- * A row is walked in whole registers, then what is left in one register of which the first lanes are meant:
+ * A row is processed in whole registers, then the remainder in one register of which only the first lanes count:
  *
  *   n = 23, 16 lanes:   [0 … 15]   [16 … 22 · · · · · · · · ·]
  */
@@ -39,7 +39,7 @@ export function splitUnit(em: VectorEmitter, unit: string, counters: readonly Lo
   }
 }
 
-/** Walks a counter register by register. `shared`: it is the loop that threads share. */
+/** Emits a loop over a counter register by register. `shared`: it is the loop that threads share. */
 export function emitRow(em: VectorEmitter, v: LoopVar, shared: boolean, body: (ctx: Context) => void): void {
   const whole = v.extent - (v.extent % em.lanes);
   const tail = v.extent - whole;

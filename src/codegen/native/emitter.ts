@@ -1,5 +1,5 @@
 /**
- * @file Emits expressions as C over registers. One loop counter, `vec`, is spread over the lanes:
+ * @file Emits expressions as C over registers. One loop counter, `vec`, is in the lanes:
  *
  *   counter v        v+0 v+1 v+2 … v+15        one register of `lanes` elements
  *
@@ -47,7 +47,7 @@ export class VectorEmitter {
   readonly operands: readonly Operand[];
   /** The counter in the lanes. */
   vec: LoopVar | null = null;
-  /** What it is a multiple of in lane 0, as far as known: 1, or `lanes` where a row is walked register by register. */
+  /** A known divisor of it in lane 0: 1, or `lanes` where the loop goes register by register. */
   multiple = 1;
   /** C names of loop counters. */
   readonly vars: Map<LoopVar, string> = new Map();
@@ -73,7 +73,7 @@ export class VectorEmitter {
     return vectorType(dtype, this.lanes);
   }
 
-  /** A block of C; what becomes known in it is forgotten after it. */
+  /** A block of C; values named in it are not reused after it. */
   block(head: string, body: () => void): void {
     const known = this.#known;
     this.#known = new Map(known);

@@ -1,11 +1,11 @@
 /**
- * @file Maps that read across memory, as a transposition does: the counter in the lanes strides over rows of what is read,
- * and another counter, `along`, walks them. One load a lane touches as many lines of the cache as there are lanes for one
- * register; instead blocks of L × L are read along memory and turned round in registers (gemm-pack.ts).
+ * @file Maps that read across memory, as a transposition does: the counter in the lanes strides over rows of an operand, and
+ * another counter, `along`, runs along them. One load per lane would touch as many cache lines as there are lanes for one
+ * register; instead blocks of L × L are read along memory and transposed in registers (gemm-pack.ts).
  *
- *   y[i, j] = x[j, i] + …      L loads x[j + r, i … i + L), turned: row r is x[j … j + L, i + r), the lanes of y[i + r, j … j + L)
+ *   y[i, j] = x[j, i] + …      L loads x[j + r, i … i + L), transposed: row r is x[j … j + L, i + r), the lanes of y[i + r, j … j + L)
  *
- * Elements are computed as elsewhere, whatever is left beside whole blocks too.
+ * Elements are computed as elsewhere, also those outside of whole blocks.
  */
 
 import { at } from "../../base/invariant.ts";
@@ -21,19 +21,19 @@ import { sharePacking, transposeName } from "./gemm-pack.ts";
 import type { NativeOptions, ShareFunction } from "./options.ts";
 
 type Load = Extract<Expr, { kind: "load" }>;
-/** One that can be turned round. */
+/** A load that can be transposed. */
 type TransposableLoad = Load & { readonly dtype: ProductType };
 
 /** A map that reads across memory. */
 export interface TransposedMap {
   readonly outer: readonly LoopVar[];
-  /** Memory runs along this counter, and `inner` lies in the lanes. */
+  /** Memory runs along this counter, and `inner` is in the lanes. */
   readonly along: LoopVar;
   readonly inner: LoopVar;
   readonly loads: readonly TransposableLoad[];
 }
 
-/** Elements between lanes from which each lane has a line of its own. */
+/** Elements between lanes from which each lane reads a separate cache line. */
 const APART = 16;
 
 /** Loads that are always made, in order: not those behind a bound. */
@@ -48,7 +48,7 @@ function plainLoads(roots: readonly Expr[]): readonly Load[] {
   return [...seen].filter((expr) => expr.kind === "load");
 }
 
-/** What is to be turned round in a map, or null. `lanes` of the emitter are those of a whole register. */
+/** The loads of a map to transpose, or null. `lanes` of the emitter are those of a whole register. */
 export function transposedMap(em: VectorEmitter, nest: MapNest, options: NativeOptions): TransposedMap | null {
   const loops = live(nest.loops);
   const inner = loops.pop();

@@ -11,7 +11,7 @@
  */
 import { invariant } from "../../base/invariant.ts";
 
-/** What a name may be made from; words are counters' names and literals of this folder. */
+/** The form of a word in a name; words are counters' names and literals of this folder. */
 const WORD = /^[a-z][A-Za-z0-9_]*$/;
 const FILE_PREFIX = "tide_";
 

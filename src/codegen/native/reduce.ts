@@ -1,5 +1,5 @@
 /**
- * @file Reductions as C. The order of additions is that of kernel/loops.ts, whatever was fused in and whatever the width of
+ * @file Reductions as C. The order of additions is that of kernel/loops.ts, also after fusion and for every width of
  * registers: across the lanes of the last counter (sixteen partial sums, eight of f64), or down sequential sums with the
  * kept counter in the lanes; long ones in blocks.
  */
@@ -119,7 +119,7 @@ function emitAcross(em: VectorEmitter, nest: ReduceNest): Units {
   return UNDIVIDED;
 }
 
-/** How the last counter is walked: in rounds of `wide` elements, which are four groups and lie in some registers. */
+/** The loop over the last counter: in rounds of `wide` elements, which are four groups and lie in some registers. */
 interface Rounds {
   readonly last: LoopVar;
   readonly group: number;
@@ -205,7 +205,7 @@ function emitLast(em: VectorEmitter, nest: ReduceNest, sums: Accumulators, round
   sums.flush();
 }
 
-/** What fills no round: by groups into the first group of accumulators, then one by one into the first of all. */
+/** Elements beyond the last whole round: by groups into the first group of accumulators, then one by one into the first of all. */
 function emitRest(em: VectorEmitter, nest: ReduceNest, sums: Accumulators, { last, wide, group }: Rounds): void {
   const { code } = em;
   const count = last.extent % wide;
@@ -278,7 +278,7 @@ function joinLanes(em: VectorEmitter, nest: ReduceNest, sums: Accumulators, { re
 
 // ---- down the columns -------------------------------------------------------------------------------------------------
 
-/** Sequential sums, with the last kept counter spread over the lanes. */
+/** Sequential sums, with the last kept counter in the lanes. */
 function emitDown(em: VectorEmitter, nest: ReduceNest): Units {
   const outer = live(nest.loops);
   const across = outer.pop() ?? null;

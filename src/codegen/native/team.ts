@@ -1,6 +1,6 @@
 /**
  * @file The threads of a program, as C. Every thread goes through the whole program, call by call; a call is cut into pieces
- * and a piece is computed by whoever takes it first, by preference the thread at home there, whose cache knows it:
+ * and a piece is computed by the thread that takes it first, preferably the one that had it before and has it in cache:
  *
  *   call 7     piece 0 ─ thread 0      call 8     piece 0 ─ thread 0      call 9, small: one piece ─ thread 1
  *              piece 1 ─ thread 1                 piece 1 ─ thread 0 (1 was away)
@@ -15,7 +15,7 @@
  *
  *   claim   number of the current call << 32 | pieces taken, a bit each
  *   done    how many pieces of it are finished; the last one to finish goes on to the next call
- *   turn    counts calls that are over: what a thread with nothing to do waits for, asleep after a moment
+ *   turn    counts finished calls: idle threads wait for it, asleep after a moment
  */
 
 const ALONE = `typedef void Team;

@@ -33,7 +33,7 @@ export type WinogradUse = "paying" | "always";
 /** How many times less work it has to be: it rounds more, and takes workspace. */
 const WORTH = 1.2;
 
-/** What strips are made of. */
+/** The extents that strips depend on. */
 export interface Strips {
   /** Lanes of a register. */
   readonly lanes: number;
@@ -55,7 +55,7 @@ export interface WinogradShape extends Strips {
   /** Rows of the result. */
   readonly rows: number;
   readonly channels: number;
-  /** Channels that are summed in one go. */
+  /** Channels that are summed in one run. */
   readonly chunk: number;
   /** Panels of rows; whether all of them are transformed once and kept. */
   readonly panels: number;
@@ -68,7 +68,7 @@ export interface WinogradShape extends Strips {
   readonly sumsLine: number;
 }
 
-/** What is asked of a product. */
+/** The fields of a product that the choice depends on. */
 export type Extents = Pick<ContractNest, "window" | "split" | "dtype" | "rows" | "cols" | "depth" | "batch">;
 
 /** Bytes of a block's transformed image, and of transformed weights that are kept. */
@@ -80,7 +80,7 @@ const MOST_TILES = 112;
 const LONGEST_CHUNK = 128;
 
 /**
- * Cycles: of a multiplication of registers here and in a product that is read where it lies; of a register of tiles, of sums
+ * Cycles: of a multiplication of registers here and in a product whose operands are read in place; of a register of tiles, of sums
  * and of weights transformed. Fitted to thirty layers, within a tenth (bench/native-conv.ts; Zen 4).
  */
 const CYCLES = { multiply: 1.14, direct: 1.08, image: 240, sums: 200, weights: 80 };

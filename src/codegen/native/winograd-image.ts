@@ -1,6 +1,6 @@
 /**
  * @file A row of an image as a convolution sees it, with what lies around it: written into the workspace from the expression
- * of a product's right side, whatever was fused into that.
+ * of a product's right side, with its fused prologue.
  *
  *   places 0 … W-1, three taps     →     positions 0 … W+1: position z is place z-1 through the middle tap, but
  *                                        the first is place 0 through an outer tap, the last place W-1 through the other
@@ -35,7 +35,7 @@ export interface Plane {
 /** The column of an end, of which there is one. */
 const ONE = loopVar("one", 1);
 
-/** What flat counters are in terms of a place and a tap, each a row and a column. */
+/** Flat counters in terms of a place and a tap, each a row and a column. */
 export type Apart = (place: readonly [Index, Index], tap: readonly [Index, Index]) => ReadonlyMap<LoopVar, Index>;
 
 /** Takes flat counters of places and of 3 × 3 taps apart. */

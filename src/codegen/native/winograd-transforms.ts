@@ -14,7 +14,7 @@
  *
  * Points come in pairs ±p, and so every transform is an even and an odd half, once added and once subtracted.
  *
- * The lanes hold tiles next to each other for images and sums (a row of an image is taken apart by its position mod 4 in
+ * The lanes hold tiles next to each other for images and sums (a row of an image is split by its position mod 4 in
  * shuffles), and rows of the result for weights, as panels do; for the gradient they hold channels on both sides. Position
  * ξ = 6 · row + column of the 36 is the outermost axis.
  *
@@ -105,7 +105,7 @@ function imageText(v: string, lanes: number): string {
 
 /**
  * tide_winograd_weights(w, tap, count, u, step): registers of weights, tap t of channel c at w[t · tap + c · L]; position ξ of it
- * goes to u[ξ · step + c · L]. Weights that are turned round start at their last tap and have a negative `tap`.
+ * goes to u[ξ · step + c · L]. Flipped weights start at their last tap and have a negative `tap`.
  */
 function weightsText(v: string, lanes: number): string {
   return `static NOINLINE void tide_winograd_weights(const f32 *w, idx tap, idx count, f32 *u, idx step) {

@@ -8,7 +8,7 @@
  *       36 products over the tiles                            m [36][row][channel] +=
  *     transform the sums and store them
  *
- * Both sides have channels in the lanes, so rows of the image are turned round before they are transformed, and tiles need not
+ * Both sides have channels in the lanes, so rows of the image are transposed before they are transformed, and tiles need not
  * fill registers.
  *
  * Invariant: the strips of a block, which are a run of the sum, follow from extents alone.

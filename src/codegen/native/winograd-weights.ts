@@ -121,7 +121,7 @@ class WeightsEmitter {
     });
   }
 
-  /** A register of channels: rows of each, turned round, transformed. */
+  /** A register of channels: rows of each, transposed, transformed. */
   transformImage(): void {
     const { em, plan, plane } = this;
     const { lanes, line, across, blockChannels, steps } = plan;
@@ -131,7 +131,7 @@ class WeightsEmitter {
         em.code.line(`f32 *const row = w_rows + l * ${line};`);
         emitImageRow(em, plane, "z", "row");
       });
-      this.turn("w_rows", `z - ${TILE} * q0`);
+      this.transposeRows("w_rows", `z - ${TILE} * q0`);
     });
     const to = `w_v + (st - strip0 + q - q0) * ${across * blockChannels} + cp`;
     this.transform("tide_winograd_tiles", `${to}, ${blockChannels}, ${steps.v}`);
@@ -149,7 +149,7 @@ class WeightsEmitter {
           em.code.line(`f32 *const row = w_seen + l * ${line};`);
           emitRow(em, this.gradient, plane.x, "row");
         });
-        this.turn("w_seen", `z - ${TILE} * q0`);
+        this.transposeRows("w_seen", `z - ${TILE} * q0`);
       });
       const row = `w_plane + (z - ${TILE} * q0) * ${line * lanes}`;
       em.block("else", () => em.code.line(`memset(${row}, 0, ${line * lanes} * sizeof(f32));`));
@@ -159,7 +159,7 @@ class WeightsEmitter {
     this.transform("tide_winograd_seen", `${to}, ${width}, ${steps.d}`);
   }
 
-  turn(from: string, row: string): void {
+  transposeRows(from: string, row: string): void {
     const { lanes, line } = this.plan;
     const to = `w_plane + (${row}) * ${line * lanes}`;
     this.em.code.line(`${packTransposedName("f32")}(${from}, ${line}, ${lanes}, ${line}, ${to}, ${lanes}, 0, 0);`);

@@ -5,6 +5,7 @@
  */
 
 import { describe, expect, it } from "vitest";
+import { testHost } from "../../../tests/support/host.ts";
 import { runGraph } from "../../../tests/support/run-graph.ts";
 import { plainTargets } from "../../../tests/support/targets.ts";
 import { compile, conv2d, type Tensor, tensor, valueAndGrad } from "../../api/index.ts";
@@ -19,7 +20,6 @@ import { compilerFor, systemCompiler } from "../../node/native/compiler.ts";
 import { type NativeRequest, nativeTarget } from "../../node/native/target.ts";
 import { type ConvAttrs, conv, convInput, convWeight } from "../../ops/conv.ts";
 import { add, mul, relu } from "../../ops/elementwise.ts";
-import { provideNative } from "../../runtime/choose-target.ts";
 import type { Target } from "../../runtime/device.ts";
 import { wasmTarget } from "../../runtime/wasm-target.ts";
 import { PLAIN_LOWERING } from "../../target/plain.ts";
@@ -207,11 +207,11 @@ describe.skipIf(missing)("Winograd's convolution", () => {
   });
 
   it("gives the same bits at every budget and on any number of threads", () => {
-    provideNative((request) => winograd(request));
+    testHost.targets = { native: winograd };
     const want = train({});
     expect(want.every(Number.isFinite)).toBe(true);
     expect(train({ threads: 3, memory: "min" })).toEqual(want);
-    provideNative(nativeTarget);
+    testHost.targets = { native: nativeTarget };
   });
 });
 

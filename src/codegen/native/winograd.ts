@@ -171,7 +171,7 @@ class WinogradEmitter extends PanelPacking<WinogradPlan> {
     em.code.line(`const f32 *const s = u + xi * ${steps.u}${from}, *const v = w_v + xi * ${steps.v} + c0 * ${width};`);
     em.code.line(`f32 *const m = w_m + xi * ${steps.m};`);
     for (let row = 0; row < rows; row += rowsOf(lanes)) {
-      // Rows beyond the panel's are computed on what lies there, and not stored: so there are few functions.
+      // Rows beyond the panel's are computed from unspecified memory and not stored, which keeps the number of functions small.
       const high = Math.min(rowsOf(lanes), 2 ** Math.ceil(Math.log2(Math.max(2, rows - row))));
       const call = (vectors: number): string => {
         const name = this.kernel(high, vectors);

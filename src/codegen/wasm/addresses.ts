@@ -47,7 +47,7 @@ export abstract class AddressEmitter {
   /** Locals of the loop counters. */
   readonly vars: Map<LoopVar, number> = new Map();
   vec: LoopVar | null = null;
-  /** What `vec` is a multiple of in lane 0, as far as known: 1, or `lanes` where it is walked register by register. */
+  /** A known divisor of `vec` in lane 0: 1, or `lanes` where the loop goes register by register. */
   multiple = 1;
   /** Null where one thread computes everything. */
   readonly share: Share | null;
@@ -177,7 +177,7 @@ export abstract class AddressEmitter {
     return `${bounds.map((b) => `${this.interner.indexKey(b.index)}:${b.lo}:${b.hi}`).join()}@${uniform ? "" : shift}`;
   }
 
-  /** Moves all pointers of this scope on by `count` turns of the inner counter. */
+  /** Moves all pointers of this scope on by `count` iterations of the inner counter. */
   bumpPointers(count: number): void {
     for (const { local, step } of this.#pointers.values()) this.code.increment(local, step * count);
   }

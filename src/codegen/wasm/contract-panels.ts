@@ -1,9 +1,9 @@
 /**
- * @file What products on WebAssembly read: panels of both sides, packed element by element from their expressions, of the part
+ * @file Packing for products on WebAssembly: panels of both sides, packed element by element from their expressions, of the part
  * of the depth where anything is added. contract.ts loops over them.
  *
  *   panel of MR rows   [depth][MR]          causal attention, rows r … r + MR: [begin, end) is 0 … r + MR,
- *   panel of NR cols   [depth][NR]          what lies beyond is zero and is neither packed nor multiplied
+ *   panel of NR cols   [depth][NR]          factors beyond it are zero, neither packed nor multiplied
  */
 import { bytesOf } from "../../kernel/dtype.ts";
 import type { Expr, LoopVar } from "../../kernel/expr.ts";
@@ -15,7 +15,7 @@ import { type Blocking, blockingOf } from "./blocking.ts";
 import { OP } from "./encoder.ts";
 import type { VectorEmitter } from "./vector.ts";
 
-export interface ContractParts {
+export interface ContractOptions {
   /** Number of the micro kernel's function. */
   readonly micro: number;
   readonly fma: boolean;
@@ -35,7 +35,7 @@ export type Limit = number | { readonly local: number };
 export class ContractPanels {
   readonly em: VectorEmitter;
   readonly nest: ContractNest;
-  readonly parts: ContractParts;
+  readonly parts: ContractOptions;
   readonly block: Blocking;
   readonly width: number;
   readonly locals: Record<
@@ -43,7 +43,7 @@ export class ContractPanels {
     number
   >;
 
-  constructor(em: VectorEmitter, nest: ContractNest, parts: ContractParts) {
+  constructor(em: VectorEmitter, nest: ContractNest, parts: ContractOptions) {
     this.em = em;
     this.nest = nest;
     this.parts = parts;
@@ -212,7 +212,7 @@ export class ContractPanels {
 
   /**
    * Walks [begin, end) of the depth block. With a split depth, run by run: `body` prepares for a run of the inner counter and then calls
-   * `turn` with what happens at each element of it.
+   * `iteration` with the code for each element of it.
    */
   depthRuns(body: (inner: LoopVar, iteration: (each: () => void) => void) => void): void {
     const { em, nest, locals } = this;

@@ -24,7 +24,7 @@ import { type Needed, neededSums } from "../needed-sums.ts";
 import { live, MANY_UNITS, product, UNDIVIDED, type Units } from "../units.ts";
 import { type Context, type Share, SINGLE, VECTOR } from "./addresses.ts";
 import { threadElements } from "./blocking.ts";
-import { ContractPanels, type ContractParts, type Limit } from "./contract-panels.ts";
+import { type ContractOptions, ContractPanels, type Limit } from "./contract-panels.ts";
 import { emitCounters, emitSplit, emitStores, storeTargets } from "./emit-loops.ts";
 import { OP } from "./encoder.ts";
 import type { VectorEmitter } from "./vector.ts";
@@ -40,7 +40,7 @@ class ContractEmitter extends ContractPanels {
   /** Where sums are read at all. */
   readonly needed: Needed | null;
 
-  constructor(em: VectorEmitter, nest: ContractNest, operands: readonly Operand[], parts: ContractParts) {
+  constructor(em: VectorEmitter, nest: ContractNest, operands: readonly Operand[], parts: ContractOptions) {
     super(em, nest, parts);
     this.operands = operands;
     this.needed = neededSums(new Interner(), nest);
@@ -278,7 +278,7 @@ export function emitContract(
   em: VectorEmitter,
   nest: ContractNest,
   operands: readonly Operand[],
-  parts: ContractParts,
+  parts: ContractOptions,
 ): Units {
   if (nest.rows.extent === 0 || nest.cols.extent === 0 || nest.batch.some((v) => v.extent === 0)) return UNDIVIDED;
   return new ContractEmitter(em, nest, operands, parts).emit();

@@ -1,7 +1,7 @@
 /**
- * @file Loops as WebAssembly, and what every kind of nest does with them: counters, strides, stores. A row of n elements
- * is walked in strides: as many whole registers as fit (several at a time where accumulators would wait for each other),
- * then single elements in lane 0:
+ * @file Emission of loops as WebAssembly, for every kind of nest: counters, strides, stores. A row of n elements is processed
+ * in strides: as many whole registers as fit (several at a time where accumulators would wait for each other), then single
+ * elements in lane 0:
  *
  *   n = 23:   [0..15] four registers   [16..19] one register   20  21  22
  */
@@ -79,13 +79,13 @@ export function emitStart(em: VectorEmitter, local: number, shared: boolean): vo
   else em.code.i32Const(0).set(local);
 }
 
-/** What to do after every `run` elements of a counter; `run` is a multiple of the widest stride. */
+/** Code after every `run` elements of a counter; `run` is a multiple of the widest stride. */
 export interface Runs {
   readonly run: number;
   emit(): void;
 }
 
-/** What a walk does at each stride and after it, and after runs; whether its elements are the units that threads share. */
+/** Code at each stride, after it, and after runs; and whether the elements are the units that threads share. */
 export interface StrideSteps {
   body(stride: number): void;
   after?(stride: number): void;
@@ -94,7 +94,7 @@ export interface StrideSteps {
 }
 
 /**
- * Walks a counter in strides, widest first; `body` runs with the counter's local set and must leave it alone. Pieces of a
+ * Emits a loop over a counter in strides, widest first; `body` runs with the counter's local set and must leave it alone. Pieces of a
  * shared one are cut at multiples of the widest stride, so that all but the last consist of those.
  */
 export function emitStrides(em: VectorEmitter, v: LoopVar, strides: readonly number[], steps: StrideSteps): void {

@@ -319,7 +319,7 @@ export class Code {
     return this;
   }
 
-  /** Runs `body` while `condition` (which leaves an i32) holds; tested before each turn. */
+  /** Runs `body` while `condition` (which leaves an i32) holds; tested before each iteration. */
   while(condition: () => void, body: () => void): this {
     this.bytes.push(0x02, 0x40, 0x03, 0x40); // block, loop
     condition();
@@ -329,7 +329,7 @@ export class Code {
     return this;
   }
 
-  /** Runs `body`, then again while `condition` (which leaves an i32) holds: one branch a turn. */
+  /** Runs `body`, then again while `condition` (which leaves an i32) holds: one branch an iteration. */
   repeat(body: () => void, condition: () => void): this {
     this.bytes.push(0x03, 0x40); // loop
     body();

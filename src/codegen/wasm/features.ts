@@ -1,11 +1,11 @@
 /**
- * @file What the WebAssembly engine at hand can do, asked once per process. Whether an instruction exists is decided by
+ * @file Features of the WebAssembly engine, detected once per process. Whether an instruction exists is decided by
  * validating a module that uses it, never by names or versions of engines.
  *
  * Relaxed multiply-add may round once or twice, as the engine likes. It counts only where a run shows a single
  * rounding:
  *
- *   x = 1 + 2⁻¹²:  x² = 1 + 2⁻¹¹ + 2⁻²⁴,  which lies half-way between two f32 and rounds to 1 + 2⁻¹¹
+ *   x = 1 + 2⁻¹²:  x² = 1 + 2⁻¹¹ + 2⁻²⁴,  which is half-way between two f32 and rounds to 1 + 2⁻¹¹
  *   x² − (1 + 2⁻¹¹)  is then 0 when the product is rounded and 2⁻²⁴ when it is not; f64 likewise with x = 1 + 2⁻²⁷
  *
  * Then results are the same bits in every run on this machine, and those of the exact multiply-add of IEEE 754.
@@ -19,6 +19,7 @@ export interface Features {
   readonly relaxedMadd: boolean;
 }
 
+/** Detected once: the engine does not change. */
 let detected: Features | undefined;
 
 /** The features of this process's engine; the answer never changes. */
@@ -27,7 +28,7 @@ export function detectFeatures(): Features {
   return detected;
 }
 
-/** Asks the engine anew. */
+/** Detects the features of the engine again. */
 export function probeFeatures(): Features {
   const simd = WebAssembly.validate(probe((code) => code.i32Const(0).i32Const(0).memory("load", 0).memory("store", 0)));
   const relaxedMadd =

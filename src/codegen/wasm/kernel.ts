@@ -1,6 +1,6 @@
 /**
  * @file Each nest of a kernel as one WebAssembly function. Its parameters are addresses: one for each operand and
- * constant element offset that it uses, so that nests which differ only in where their data lies share one function (an
+ * constant element offset that it uses, so that nests which differ only in the addresses of their data share one function (an
  * unrolled network of a thousand layers has the code of a few, a concatenation of a hundred equal parts that of one).
  */
 import type { Kernel, Nest } from "../../kernel/loops.ts";

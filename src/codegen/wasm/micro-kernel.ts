@@ -6,7 +6,7 @@
  *                 ├───────┼───────┤  k = 1, …            panels are packed: NR elements of b for each k,
  *     a: MR rows  └───────┴───────┘                      MR elements of a for each k, nothing between
  *     ┌─┬─┬─      ┌───────┬───────┐
- *     │ │ │       │  c00  │  c01  │    a turn of the loop loads the vectors of b's row k, then row by row spreads one
+ *     │ │ │       │  c00  │  c01  │    an iteration loads the vectors of b's row k, then row by row splats one
  *     │ │ │       │  c10  │  c11  │    element of a over a register and adds its products to that row of c
  *     │ │ │       │  c20  │  c21  │
  *     └─┴─┴─      └───────┴───────┘
@@ -16,9 +16,9 @@
  * on the tile, not on the neighbours.
  *
  * The tile is as large as registers allow. On x64 V8 gives out 15 of the 16 vector registers; next to c and b's row k
- * the loop needs the spread element and, without fused multiply-add, the product: MR·V + V + 2 ≤ 15, or + 1. A register
+ * the loop needs the splatted element and, without fused multiply-add, the product: MR·V + V + 2 ≤ 15, or + 1. A register
  * too many is spilled in the loop and costs a third to a half of the speed. So does unrolling over k in Node 20, whose
- * register allocator then spills the accumulators, and in newer ones it gains less than a tenth: there is one turn per
+ * register allocator then spills the accumulators, and in newer ones it gains less than a tenth: there is one iteration per
  * k, tested at the bottom. Figures: bench/micro-kernel.ts and docs/decisions/0004-wasm-products.md. The scheme is that
  * of Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (doi.org/10.1145/1356052.1356053).
  */

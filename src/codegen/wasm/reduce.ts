@@ -1,5 +1,5 @@
 /**
- * @file Reductions as WebAssembly. The order of additions is that of kernel/loops.ts, whatever was fused in: across the
+ * @file Reductions as WebAssembly. The order of additions is that of kernel/loops.ts, also after fusion: across the
  * lanes of the last counter, or down sequential sums with the kept counter in the lanes, long ones in blocks.
  */
 
@@ -176,7 +176,7 @@ function joinAccumulators(em: VectorEmitter, nest: ReduceNest, accs: readonly nu
   return out;
 }
 
-/** Sequential sums, with the last kept counter spread over the lanes. */
+/** Sequential sums, with the last kept counter in the lanes. */
 function emitReduceDown(em: VectorEmitter, nest: ReduceNest, operands: readonly Operand[]): Units {
   const kept = live(nest.loops);
   const across = kept.pop() ?? null;

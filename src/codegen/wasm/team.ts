@@ -1,19 +1,19 @@
 /**
  * @file Threads of a WebAssembly program. Every worker has an instance of the same module on the same memory. The thread
- * that calls `run` goes through the program alone; at a large call it says what there is to do and everybody takes pieces
+ * that calls `run` goes through the program alone; at a large call it publishes the call and all threads take pieces
  * of it, the caller too:
  *
  *   caller   small small │ piece 0 │ piece 1 │ piece 3 │ small …
  *   worker     (asleep)  │ ········· piece 2 │ ······················  (asleep)
  *
- * A call is over when its pieces are done, whoever did them. A worker that is late, has not started yet or lost its core to
+ * A call is over when its pieces are done, on any thread. A worker that is late, has not started yet or lost its core to
  * another process is not waited for unless it holds a piece; numbers in the arena that decide how the program goes on are
  * read by the caller alone. A thread polls a word for some microseconds at most before it sleeps.
  *
  *   claim     number of the call << 32 | pieces taken, a bit each; bits of pieces that do not exist are set from the start
- *   done      how many pieces are finished: what the caller waits for
- *   call      number of the last call: what workers wait for
- *   program   number of the program that runs: several may run in turn in one memory, with the same words
+ *   done      how many pieces are finished: the caller waits for this
+ *   call      number of the last call: workers wait for this
+ *   program   number of the program that runs: several may run one after the other in one memory, with the same words
  *
  * Invariants. What a call is (function, units, arguments) is written only while every bit of `claim` is set, and read only
  * by who has set one: taking a piece of a call that is over fails, since the number in `claim` has changed. `program` is
@@ -56,7 +56,7 @@ export const TEAM = {
 
 export const MESSAGE_BYTES = TEAM.mayBlock - TEAM.message;
 
-/** Idle workers stay for a moment; in a run they stay; and they are sent away. */
+/** Idle workers wait for a moment; during a run they wait; at the end they are told to return. */
 export const MODE = { idle: 0, running: 1, leave: 2 } as const;
 
 /** Looks at a word before sleeping: some microseconds. */
@@ -279,7 +279,7 @@ export class TeamEmitter {
     );
   }
 
-  /** (thread, program): a worker's part, until it is sent away, another program runs, or nothing happens for a while. */
+  /** (thread, program): a worker's part, until it is told to return, another program runs, or no call comes for a while. */
   #addHelp(): number {
     const code = new Code(["i32", "i32"]);
     const [call, looks, woken] = [code.local("i32"), code.local("i32"), code.local("i32")];
@@ -302,7 +302,7 @@ export class TeamEmitter {
           this.#at(code, "sleepers").i32Const(1).atomic("i32_add").op(OP.drop);
           this.#at(code, "call").get(call).i64Const(LINGER).atomic("wait32").set(woken);
           this.#at(code, "sleepers").i32Const(1).atomic("i32_sub").op(OP.drop);
-          // 2: nobody called
+          // 2: no call came
           code.get(woken).i32Const(2).op(OP.i32Eq);
           this.#load(code, "mode").i32Const(MODE.idle).op(OP.i32Eq).op(OP.i32And);
           code.if(null, () => code.op(OP.return));

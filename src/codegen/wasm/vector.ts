@@ -1,5 +1,5 @@
 /**
- * @file Emits expressions as vector code. One loop counter, `vec`, is spread over the lanes of a register; a context
+ * @file Emits expressions as vector code. One loop counter, `vec`, is in the lanes of a register; a context
  * says by how much the counter is shifted (unrolling) and whether only lane 0 matters (the last elements of a row).
  *
  *   counter v        v+0 v+1 v+2 v+3        one register, context { shift: 0 }
@@ -10,7 +10,7 @@
  * loop (`inner`) walk a pointer instead of recomputing the address.
  *
  * Values that do not depend on `vec` are the same in all lanes, in either mode. Invariant: no value is computed twice in
- * one scope; what is computed under a guard is forgotten after it.
+ * one scope; values computed under a guard are not reused after it.
  */
 import { InternalError } from "../../base/invariant.ts";
 import { type DType, laneBytes, typeOf } from "../../kernel/dtype.ts";

@@ -59,9 +59,9 @@ export class Binding {
   }
 
   readonly of = (value: Value): Int => {
-    const found = this.#address.get(value);
-    if (!found) throw new InternalError(`${value.name ?? value.id} is not bound`);
-    return found;
+    const address = this.#address.get(value);
+    if (!address) throw new InternalError(`${value.name ?? value.id} is not bound`);
+    return address;
   };
 }
 

@@ -3,7 +3,7 @@
  * are given to the checker of schedules, and counted against the least there can be.
  */
 import { describe, expect, it } from "vitest";
-import { ScriptMachine } from "../../../tests/helpers/script-machine.ts";
+import { ScriptMachine } from "../../../tests/support/script-machine.ts";
 import { at } from "../../base/invariant.ts";
 import { type Int, int, type Local, type Statement } from "../../codegen/script.ts";
 import { type Action, memoryLevel, WORK } from "../../node/reverse/action.ts";

@@ -3,7 +3,7 @@
  * the schedule (node/reverse/online.ts) keeps, for every number of iterations.
  */
 import { describe, expect, it } from "vitest";
-import { ScriptMachine } from "../../../tests/helpers/script-machine.ts";
+import { ScriptMachine } from "../../../tests/support/script-machine.ts";
 import { type Int, int, type Local, loadAt, plus, type Statement, times } from "../../codegen/script.ts";
 import { online } from "../../node/reverse/online.ts";
 import { leastAdvances } from "../binomial.ts";

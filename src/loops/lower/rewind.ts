@@ -128,7 +128,7 @@ function fromStore(parts: Reversal, attrs: RewindAttrs): Start {
 function runTaped({ parts, attrs, address, workspace, cell }: Reverse, tail: Body, row: Local, all: Local) {
   const { length, reverse, taped, adjoints } = attrs;
   const iteration = newLocal("iteration");
-  const own = [
+  const inputs = [
     ...parts.last.map(address),
     ...rowsAt(parts.xs, length, read(row), address),
     ...parts.consts.map(address),
@@ -140,7 +140,7 @@ function runTaped({ parts, attrs, address, workspace, cell }: Reverse, tail: Bod
     repeatWhile(intOp("lt", int(length - taped), read(iteration)), [
       set(iteration, plus(read(iteration), -1)),
       rowOfIteration(row, iteration, all, reverse),
-      ...runBody(tail, row, own, { results, from: adjoints, workspace, cell }),
+      ...runBody(tail, row, inputs, { results, from: adjoints, workspace, cell }),
     ]),
   ];
 }

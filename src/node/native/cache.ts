@@ -15,12 +15,13 @@ export function persistentFolder(): SealedFolder | string {
   return cache === null ? NO_CACHE_FOLDER : SealedFolder.open(cache, "native");
 }
 
+/** Made when it is first needed. */
 let temporary: SealedFolder | undefined;
 
 /** The temporary folder of compiled files, removed with this Node thread, or why there is none. */
 export function transientFolder(): SealedFolder | string {
   if (temporary) return temporary;
-  const made = SealedFolder.temporary();
-  if (typeof made !== "string") temporary = made;
-  return made;
+  const folder = SealedFolder.temporary();
+  if (typeof folder !== "string") temporary = folder;
+  return folder;
 }

@@ -130,6 +130,7 @@ export function digest(...texts: readonly string[]): string {
   return hash.digest("hex").slice(0, 40);
 }
 
+/** Outcomes of the search below, by what was searched. */
 const found = new Map<string, Compiler | string>();
 
 /** The compiler of this machine, or one line that says why there is none. TIDEMARK_CC names another one. */

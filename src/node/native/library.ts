@@ -25,6 +25,7 @@ export interface Koffi {
   decode(pointer: BigUint64Array, type: "str"): string;
 }
 
+/** Loaded once per Node thread. */
 let loaded: Koffi | string | undefined;
 
 /** koffi, or one line that says why it is unavailable. */
@@ -142,13 +143,14 @@ void tidemark_close(void *team) {}
 void tidemark_arena(void *arena, size_t bytes) {}
 `;
 
+/** Outcomes of the trial below, by folder and compiler. */
 const tried = new Map<string, string | null>();
 
 /** Why programs cannot be compiled and loaded, in one line, or null; determined by a trial, once per Node thread. */
 export function loadProblem(koffi: Koffi, compiler: Compiler): string | null {
   const key = `${cacheFolder()} ${compiler.identity}`;
-  const known = tried.get(key);
-  if (known !== undefined) return known;
+  const cached = tried.get(key);
+  if (cached !== undefined) return cached;
   let problem: string | null = null;
   try {
     libraryFor({ koffi, compiler, text: TRIAL_TEXT, stepwise: false });

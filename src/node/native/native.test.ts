@@ -13,6 +13,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { testHost } from "../../../tests/support/host.ts";
 import { compile } from "../../api/compile.ts";
 import { cond, whileLoop } from "../../api/control.ts";
 import { loadGraph } from "../../api/load-graph.ts";
@@ -24,7 +25,7 @@ import { Build } from "../../ir/build.ts";
 import { tensorType } from "../../ir/type.ts";
 import { add } from "../../ops/elementwise.ts";
 import { slice } from "../../ops/slice.ts";
-import { chooseTarget, provideNative } from "../../runtime/choose-target.ts";
+import { chooseTarget } from "../../runtime/choose-target.ts";
 import type { Target } from "../../runtime/device.ts";
 import { prune, touch } from "../cache-files.ts";
 import { systemCompiler } from "./compiler.ts";
@@ -43,7 +44,6 @@ const before = process.env.TIDEMARK_CACHE;
 
 beforeAll(() => {
   process.env.TIDEMARK_CACHE = folder;
-  provideNative(nativeTarget);
 });
 
 afterAll(() => {
@@ -153,14 +153,14 @@ describe("a machine without a compiler", () => {
   it("is told so in one line, and `auto` falls back to WebAssembly", () => {
     const none = systemCompiler({ PATH: folder });
     expect(none).toBe("no C compiler: looked for cc, gcc, clang in PATH");
-    provideNative(() => none as string);
+    testHost.targets = { native: () => none as string };
     try {
-      expect(chooseTarget("auto").note).toBe(`wasm, not native: ${none}`);
+      expect(chooseTarget(testHost, "auto").note).toBe(`wasm, not native: ${none}`);
       const twice = compile((x: Tensor) => x.mul(2), { target: "auto" });
       expect(twice.program(tensor([1]))).toMatchObject({ target: "wasm", targetNote: `wasm, not native: ${none}` });
       expect(() => compile((x: Tensor) => x.mul(2), { target: "native" })(tensor([1]))).toThrow(/no C compiler/);
     } finally {
-      provideNative(nativeTarget);
+      testHost.targets = { native: nativeTarget };
     }
   });
 });

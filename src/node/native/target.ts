@@ -1,6 +1,6 @@
 /**
- * @file The target `native`: C for this machine, compiled by the system's compiler, run on an arena of the process.
- * Importing `tidemark/node` registers it.
+ * @file The target `native`: C for this machine, compiled by the system's compiler, run on an arena of the process. It is part
+ * of the host of Node (node/host.ts).
  */
 import { isMainThread } from "node:worker_threads";
 import { TidemarkError } from "../../base/errors.ts";
@@ -25,17 +25,18 @@ import { foreignFunctions, libraryFor, loadProblem } from "./library.ts";
 
 type Koffi = Exclude<ReturnType<typeof foreignFunctions>, string>;
 
-/** Joins a program's threads when its machine is garbage-collected, and all of them when a Node worker exits. */
+/** Joins the threads of programs whose machines were garbage-collected. */
 const abandoned = new FinalizationRegistry<() => void>((close) => close());
+/** End the threads of programs; a worker of Node calls them all when it ends. */
 const closers = new Set<() => void>();
-if (!isMainThread) {
-  process.once("exit", () => {
-    for (const close of closers) close();
-  });
+
+function closeAll(): void {
+  for (const close of closers) close();
 }
 
 /** Closes once, at the latest when this Node thread ends. */
 function closingOnce(close: () => void): () => void {
+  if (!isMainThread) process.off("exit", closeAll).once("exit", closeAll);
   const once = (): void => {
     if (closers.delete(once)) close();
   };
@@ -173,14 +174,14 @@ export function cTarget(
   const tools = toolchain(wanted);
   if (typeof tools === "string") return tools;
   const program = programOf(tools.compiler);
-  const kept = persistentFolder();
+  const folder = persistentFolder();
   return {
     description: program.description,
     threads: program.options.threads,
     code: "machine code",
     uses: `${program.uses}, by ${tools.compiler.command}`,
     arenaIsArray: true,
-    note: typeof kept === "string" ? `compiled programs are not cached: ${kept}` : null,
+    note: typeof folder === "string" ? `compiled programs are not cached: ${folder}` : null,
     load: (placed, how) => load(tools, program, placed, how),
     allocate: (most) => memoryFor(program, tools.koffi, most),
   };

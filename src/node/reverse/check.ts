@@ -204,8 +204,8 @@ function machineFor(steps: number, levels: readonly Level[], options: CheckOptio
 
 function unfinished(m: Machine): string | null {
   if (m.left > 0) return `${m.left} steps are not reversed`;
-  const kept = m.states + m.tapes;
-  return kept > 0 ? `${kept} slots are not freed` : null;
+  const occupied = m.states + m.tapes;
+  return occupied > 0 ? `${occupied} slots are not freed` : null;
 }
 
 /** Executes the actions for a loop of `steps` steps, to the end or to the first invalid one. */

@@ -69,31 +69,31 @@ interface Layer {
 /** O and P for one number of slots; `fewer` is O with one slot less, or null when there is no limit. */
 function solveLayer(spec: LevelSpec, lower: Float64Array, fewer: Float64Array | null): Layer {
   const size = lower.length;
-  const [open, kept, split] = [new Float64Array(size), new Float64Array(size), new Int32Array(size)];
+  const [open, keptCost, split] = [new Float64Array(size), new Float64Array(size), new Int32Array(size)];
   const rest = fewer ?? open;
   for (let n = 2; n < size; n++) {
     let best = at(lower, n);
     for (let j = 1; j < n; j++) {
-      const total = j + (rest[n - j] as number) + spec.readCost + (kept[j] as number);
+      const total = j + (rest[n - j] as number) + spec.readCost + (keptCost[j] as number);
       if (total < best) {
         best = total;
         split[n] = j;
       }
     }
-    kept[n] = best;
+    keptCost[n] = best;
     open[n] = Math.min(at(lower, n), spec.writeCost + best);
   }
-  return { open, kept, split };
+  return { open, kept: keptCost, split };
 }
 
 /** Whether the level has enough slots for every step. */
 const unlimited = (spec: LevelSpec, steps: number): boolean => spec.units >= steps - 1;
 
 /** The period of kept states with the least cost per step: a write, a read, and two passes over it. */
-function periodOf({ writeCost, readCost }: LevelSpec, kept: Float64Array): number {
+function periodOf({ writeCost, readCost }: LevelSpec, keptCost: Float64Array): number {
   let [period, least] = [1, Number.POSITIVE_INFINITY];
-  for (let j = 1; j < kept.length; j++) {
-    const each = (writeCost + readCost + j + at(kept, j)) / j;
+  for (let j = 1; j < keptCost.length; j++) {
+    const each = (writeCost + readCost + j + at(keptCost, j)) / j;
     if (each < least) [period, least] = [j, each];
   }
   return period;
@@ -171,8 +171,8 @@ export function planLevels(
   let below = 0;
   const tables: LevelTable[] = [];
   for (const [k, spec] of specs.entries()) {
-    const known = k === 0 && isFree(spec);
-    const table = known ? freeLevel(solved, spec.units) : solveLevel(spec, lower, below, steps);
+    const closedForm = k === 0 && isFree(spec);
+    const table = closedForm ? freeLevel(solved, spec.units) : solveLevel(spec, lower, below, steps);
     tables.push(table);
     lower = table.full;
     below += spec.units;

@@ -94,10 +94,10 @@ function solve(steps: number, units: number, sizes: MixedSizes, window: number):
 }
 
 function effortFor(steps: number, units: number): MixedEffort {
-  const held = Math.max(2, Math.min(steps, Math.floor(CELL_LIMIT / (units + 1))));
-  const whole = (held * held * (units + 1)) / 2;
-  if (whole <= WORK_LIMIT) return { steps: held, window: Number.POSITIVE_INFINITY };
-  return { steps: held, window: Math.floor(WORK_LIMIT / (2 * held * (units + 1))) };
+  const tableSteps = Math.max(2, Math.min(steps, Math.floor(CELL_LIMIT / (units + 1))));
+  const work = (tableSteps * tableSteps * (units + 1)) / 2;
+  if (work <= WORK_LIMIT) return { steps: tableSteps, window: Number.POSITIVE_INFINITY };
+  return { steps: tableSteps, window: Math.floor(WORK_LIMIT / (2 * tableSteps * (units + 1))) };
 }
 
 /** The split of a loop too long for the table; if no second state fits, the second part is as long as tapes fit. */
@@ -114,8 +114,8 @@ export function mixedTable(
   sizes: MixedSizes,
   effort: MixedEffort = effortFor(steps, units),
 ): MixedTable {
-  const held = Math.min(steps, effort.steps);
-  const { width, cost, choice } = solve(held, units, sizes, effort.window);
+  const tableSteps = Math.min(steps, effort.steps);
+  const { width, cost, choice } = solve(tableSteps, units, sizes, effort.window);
   const allTaped = (l: number, u: number): boolean => (l - 1) * sizes.tapeUnits <= u;
 
   /** Pieces too long for the table are cut until none is: at most one cut a step. */
@@ -124,7 +124,7 @@ export function mixedTable(
     const pieces: [number, number][] = [[all, units]];
     for (let piece = pieces.pop(); piece; piece = pieces.pop()) {
       const [l, u] = piece;
-      if (l <= held) sum += at(cost, l * width + u);
+      if (l <= tableSteps) sum += at(cost, l * width + u);
       else if (allTaped(l, u)) sum += l;
       else if (u < sizes.stateUnits) return Number.POSITIVE_INFINITY;
       else {
@@ -137,10 +137,10 @@ export function mixedTable(
   }
 
   return {
-    optimal: held === steps && effort.window === Number.POSITIVE_INFINITY,
+    optimal: tableSteps === steps && effort.window === Number.POSITIVE_INFINITY,
     evaluations: (l, u) => (l === 0 ? 0 : evaluations(l, u)),
     choice(l, u) {
-      if (l > held) return allTaped(l, u) ? "tape" : longChoice(l, u, sizes);
+      if (l > tableSteps) return allTaped(l, u) ? "tape" : longChoice(l, u, sizes);
       return at(choice, l * width + u) || "tape";
     },
   };

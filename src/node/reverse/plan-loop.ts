@@ -142,9 +142,9 @@ function statesIn(steps: number, sizes: Sizes, spec: LoopSpec): readonly Candida
   const memory = memoryLevel(snapshots);
   const places = slotsOf(0, snapshots);
   const bytes = snapshots * stateBytes + tapeBytes;
-  const found: Candidate[] = [];
+  const candidates: Candidate[] = [];
   const add = (name: string, levels: readonly Level[], extraSteps: number | null, actions: () => Actions): void => {
-    found.push({ name, levels, unitBytes: levels.map(() => stateBytes), bytes, extraSteps, actions });
+    candidates.push({ name, levels, unitBytes: levels.map(() => stateBytes), bytes, extraSteps, actions });
   };
   const even: Split = (from, end, s) => binomialSplit(end - from, s);
   if (snapshots > 0) add("binomial", [memory], leastAdvances(steps, snapshots), () => bySplits(steps, places, even));
@@ -157,7 +157,7 @@ function statesIn(steps: number, sizes: Sizes, spec: LoopSpec): readonly Candida
     const plan = planLevels(steps, specs);
     if (Number.isFinite(plan.cost)) add("multi-level", specs.map(stateLevel), null, () => byLevels(steps, specs, plan));
   }
-  return found;
+  return candidates;
 }
 
 /** Counts of a candidate, measured by executing its actions. */
@@ -174,12 +174,12 @@ function measure({ levels, actions }: Candidate, costs: Float64Array | null): { 
 }
 
 function planKnown(steps: number, sizes: Sizes, spec: LoopSpec): KnownLoopPlan {
-  const whole = storeAll(steps, sizes);
-  const candidates = [whole].filter(({ bytes }) => bytes <= sizes.budgetBytes);
+  const stored = storeAll(steps, sizes);
+  const candidates = [stored].filter(({ bytes }) => bytes <= sizes.budgetBytes);
   // no recomputation is optimal, and nothing works without the working tape
   if (candidates.length === 0 && sizes.tapeBytes <= sizes.budgetBytes) {
-    const found = unitSizes(sizes).map((unit) => mixedIn(steps, sizes, unit));
-    candidates.push(...[...found, periodicIn(steps, sizes)].filter((each) => each !== null));
+    const mixtures = unitSizes(sizes).map((unit) => mixedIn(steps, sizes, unit));
+    candidates.push(...[...mixtures, periodicIn(steps, sizes)].filter((each) => each !== null));
     candidates.push(...statesIn(steps, sizes, spec));
   }
   const costs = spec.stepCosts ? sumsBefore(spec.stepCosts) : null;
@@ -193,7 +193,7 @@ function planKnown(steps: number, sizes: Sizes, spec: LoopSpec): KnownLoopPlan {
     best = { online: false, schedule, levels, unitBytes, bytes, extraSteps: extra, extraCost: cost };
   }
   if (best) return best;
-  throw tooSmall(sizes, steps, Math.min(whole.bytes, sizes.stateBytes + sizes.tapeBytes), whole.bytes);
+  throw tooSmall(sizes, steps, Math.min(stored.bytes, sizes.stateBytes + sizes.tapeBytes), stored.bytes);
 }
 
 function tooSmall(sizes: Sizes, steps: number | null, least: number, all: number | null): TidemarkError {
@@ -225,8 +225,8 @@ function requireSpec(spec: LoopSpec): void {
   const wrong = (what: string, help: string): never => {
     throw new TidemarkError("InvalidArgument", `planLoop: ${what}`, { help });
   };
-  const whole = { steps: steps ?? 0, stateBytes, tapeBytes, alignBytes };
-  for (const [name, n] of Object.entries(whole)) {
+  const integers = { steps: steps ?? 0, stateBytes, tapeBytes, alignBytes };
+  for (const [name, n] of Object.entries(integers)) {
     if (!(Number.isSafeInteger(n) && n >= 0)) wrong(`${name} is ${n}`, "give a whole number, 0 or more");
   }
   if (alignBytes < 1) wrong(`alignBytes is ${alignBytes}`, "give 1 or more");

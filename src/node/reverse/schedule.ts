@@ -59,8 +59,8 @@ function makeMixed({ steps, snapshots, sizes = { stateUnits: 1, tapeUnits: 1 } }
   const units = Math.min(snapshots, Math.max(0, steps - 1) * Math.max(sizes.stateUnits, sizes.tapeUnits));
   const table = mixedTable(steps, units, sizes);
   if (!Number.isFinite(table.evaluations(steps, units))) {
-    const least = Math.min(sizes.stateUnits, (steps - 1) * sizes.tapeUnits);
-    infeasible(`${grouped(steps)} steps cannot be reversed in ${grouped(snapshots)} units`, `give ${grouped(least)}`);
+    const minimum = Math.min(sizes.stateUnits, (steps - 1) * sizes.tapeUnits);
+    infeasible(`${grouped(steps)} steps cannot be reversed in ${grouped(snapshots)} units`, `give ${grouped(minimum)}`);
   }
   return { levels: [mixedLevel(units, sizes)], actions: () => mixed(steps, units, sizes, table) };
 }
@@ -162,8 +162,8 @@ function requireCount(what: string, n: number): void {
 
 /** The schedule of a name for a loop of `steps` steps; a loop without steps has no actions. */
 export function scheduleNamed(name: string, options: ScheduleOptions): ReversalSchedule {
-  const known = SCHEDULE_NAMES.find((each) => each === name);
-  if (!known) {
+  const scheduleName = SCHEDULE_NAMES.find((each) => each === name);
+  if (!scheduleName) {
     const help = `${guess(name, SCHEDULE_NAMES)}schedules are ${SCHEDULE_NAMES.join(", ")}`;
     throw new TidemarkError("InvalidArgument", `there is no schedule ${name}`, { help });
   }
@@ -172,5 +172,5 @@ export function scheduleNamed(name: string, options: ScheduleOptions): ReversalS
   if (options.every !== undefined && !(Number.isSafeInteger(options.every) && options.every >= 1)) {
     throw new TidemarkError("InvalidArgument", `a state every ${options.every} steps`, { help: "give 1 or more" });
   }
-  return { name: known, steps: options.steps, ...SCHEDULES[known].make(options) };
+  return { name: scheduleName, steps: options.steps, ...SCHEDULES[scheduleName].make(options) };
 }

@@ -1,6 +1,6 @@
 /** @file Slices and replays on graphs that are small enough to read, and on random ones. */
 import { describe, expect, it } from "vitest";
-import { randomGraph, randomInputs } from "../../../tests/helpers/random-graph.ts";
+import { randomGraph, randomInputs } from "../../../tests/support/random-graph.ts";
 import { wasmDescription } from "../../codegen/wasm/description.ts";
 import { Assembler } from "../../compiler/assembler.ts";
 import { TargetCosts } from "../../compiler/node-costs.ts";
@@ -97,7 +97,7 @@ describe("replays", () => {
     const g = program.problem.ops.findIndex((o) => o.name === "g");
     const { graph } = replayGraph(program, [...order.slice(0, -1), g, order.at(-1) as number]);
     const live = (made: Graph): number => {
-      const { plan } = assembler.make(made, [fuse], Number.MAX_SAFE_INTEGER);
+      const { plan } = assembler.make(made, [fuse], { budgetBytes: Number.MAX_SAFE_INTEGER });
       const step = plan.program.steps.findIndex(({ writes }) => writes.some(({ name }) => name === "back"));
       return liveBytes(plan)[step] as number;
     };

@@ -7,7 +7,7 @@ import { at } from "../../base/invariant.ts";
 import type { Value } from "../../ir/graph.ts";
 import type { Plan } from "../problem.ts";
 import type { Conflict } from "../recompute/arena.ts";
-import { conflictsOf } from "../recompute/pack-sequence.ts";
+import { conflictsOf } from "../recompute/conflicts.ts";
 import type { Replayed } from "./replay.ts";
 import { liveBytes, type SlicedProgram } from "./slices.ts";
 

@@ -1,113 +1,113 @@
 /**
- * @file All plans of one program: a ladder of budgets from storing everything down to the least that any operation needs,
- * climbed only as far as a question asks.
+ * @file All plans of one program: a series of budgets from storing everything down to the least that any operation needs,
+ * planned for only as far as a request needs it.
  *
  * ```
  *   bytes  S ┤●                       S: everything is stored
- *            ┤ ○                      rungs at fixed ratios; a rung's plan does not depend on the question
- *          B ┼╌╌●╌╌╌╌╌╌╌╌             a budget B is answered by the fastest plan of the staircase below it
+ *            ┤ ○                      levels at fixed ratios; their plans do not depend on the request
+ *          B ┼╌╌●╌╌╌╌╌╌╌╌             a budget B is answered by the fastest plan of the front below it
  *            ┤     ●
- *            ┤         ●     ●        rungs that the bisection does not come to are not climbed
+ *            ┤         ●     ●        levels that the bisection does not reach are not planned for
  *          L ┤                        L: operands of the largest operation
  *            └──────────────── ms
  * ```
  *
- * Monotone by construction (stairs.ts): every answer is the fastest fitting plan of one fixed set, in which a smaller plan
- * is a slower one. Rules have a staircase each, and the fastest of monotone answers is monotone too; of equally fast ones
- * the smaller is taken. Very large programs, whose every plan takes seconds, take the first that fits instead: there a
+ * Monotone by construction (pareto-front.ts): every answer is the fastest fitting plan of one fixed set, in which a smaller
+ * plan is a slower one. Each rule has a front, and the fastest of monotone answers is monotone too; of equally fast ones
+ * the smaller is taken. Very large programs, of which each plan takes seconds, take the first that fits instead: there a
  * larger budget may be slower by a little.
  */
-import type { Candidate, Rungs } from "./rungs.ts";
-import { Stairs } from "./stairs.ts";
+import type { BudgetLevels, Candidate } from "./budget-levels.ts";
+import { ParetoFront } from "./pareto-front.ts";
 
-/** Real plans differ from what was expected, to either side: so many rungs are looked at. */
+/** Levels that are planned for, as plans are larger or smaller than expected. */
 const AROUND = 3;
 
 export class PlanFamily<R> {
-  /** Nothing is computed again. */
+  /** Everything is stored. */
   readonly base: Candidate<R>;
-  readonly #rungs: Rungs<R>;
-  readonly #stairs: Stairs<R>;
+  readonly #levels: BudgetLevels<R>;
+  readonly #front: ParetoFront<R>;
   readonly #rules: readonly PlanFamily<R>[];
 
   /** `rules`: families of the same program whose plans are this one's too. */
-  constructor(base: Candidate<R>, rungs: Rungs<R>, rules: readonly PlanFamily<R>[] = []) {
+  constructor(base: Candidate<R>, levels: BudgetLevels<R>, rules: readonly PlanFamily<R>[] = []) {
     this.base = base;
-    this.#rungs = rungs;
-    this.#stairs = new Stairs(base, rungs);
+    this.#levels = levels;
+    this.#front = new ParetoFront(base, levels);
     this.#rules = rules;
   }
 
   /** The fastest plan within a budget; null where none was found. */
   within(budgetBytes: number): Candidate<R> | null {
     if (this.base.arenaBytes <= budgetBytes) return this.base;
-    const found = [this.#within(budgetBytes), ...this.#rules.map((family) => family.within(budgetBytes))];
-    return found.reduce((a, b) => (b && isFaster(b, a) ? b : a));
+    const plans = [this.#within(budgetBytes), ...this.#rules.map((family) => family.within(budgetBytes))];
+    return plans.reduce((a, b) => (b && isFaster(b, a) ? b : a));
   }
 
   #within(budgetBytes: number): Candidate<R> | null {
-    return this.#rungs.costly ? this.#firstWithin(budgetBytes) : this.#stairs.within(budgetBytes);
+    return this.#levels.costly ? this.#firstWithin(budgetBytes) : this.#front.within(budgetBytes);
   }
 
-  /** The plan of the first rung that has one. */
+  /** The plan of the first level that has one. */
   #firstWithin(budgetBytes: number): Candidate<R> | null {
-    const { count } = this.#rungs;
-    let rung = 1;
-    while (rung <= count && this.#rungs.targetOf(rung) > budgetBytes) rung++;
-    for (; rung <= count; rung++) {
-      const found = this.#rungs.climb(rung);
-      // Where nothing was found, there is nothing below.
-      if (found.length === 0) break;
-      const fitting = found.filter(({ arenaBytes }) => arenaBytes <= budgetBytes);
+    const { count } = this.#levels;
+    let level = 1;
+    while (level <= count && this.#levels.targetOf(level) > budgetBytes) level++;
+    for (; level <= count; level++) {
+      const plans = this.#levels.plansAt(level);
+      // A level without plans has none below it.
+      if (plans.length === 0) break;
+      const fitting = plans.filter(({ arenaBytes }) => arenaBytes <= budgetBytes);
       if (fitting.length > 0) return fitting.reduce((a, b) => (isFaster(b, a) ? b : a));
     }
-    // The smallest plan may be one that was made for a larger target.
+    // The smallest plan may be one for a larger target.
     const least = this.#least();
     return least.arenaBytes <= budgetBytes ? least : null;
   }
 
   /** The smallest plan whose predicted time is at most `slowdown` times that of storing everything. */
   slowedBy(slowdown: number): Candidate<R> {
-    const found = [this.#slowedBy(slowdown), ...this.#rules.map((family) => family.slowedBy(slowdown))];
-    return found.reduce((a, b) => (isSmaller(b, a) ? b : a));
+    const plans = [this.#slowedBy(slowdown), ...this.#rules.map((family) => family.slowedBy(slowdown))];
+    return plans.reduce((a, b) => (isSmaller(b, a) ? b : a));
   }
 
   #slowedBy(slowdown: number): Candidate<R> {
     const limit = this.base.predictedMs * slowdown;
-    const last = this.#lowest((rung) => this.#rungs.expectedMs(rung) <= limit);
-    // Where real plans take longer than expected, further up.
-    for (let from = this.#rungs.costly ? last : last + 1; from >= 1; from -= AROUND) {
-      const found = this.#smallest(from, (candidate) => candidate.predictedMs <= limit);
-      if (found !== this.base) return found;
+    const last = this.#lowest((level) => this.#levels.expectedMs(level) <= limit);
+    // If plans take longer than expected, larger targets follow.
+    for (let from = this.#levels.costly ? last : last + 1; from >= 1; from -= AROUND) {
+      const smallest = this.#smallest(from, (candidate) => candidate.predictedMs <= limit);
+      if (smallest !== this.base) return smallest;
     }
     return this.base;
   }
 
   /** The smallest plan found. */
   least(): Candidate<R> {
-    const found = [this.#least(), ...this.#rules.map((family) => family.least())];
-    return found.reduce((a, b) => (isSmaller(b, a) ? b : a));
+    const plans = [this.#least(), ...this.#rules.map((family) => family.least())];
+    return plans.reduce((a, b) => (isSmaller(b, a) ? b : a));
   }
 
   #least(): Candidate<R> {
-    if (!this.#rungs.costly) return this.#stairs.least();
-    const last = this.#lowest((rung) => this.#rungs.expectedMs(rung) < Number.POSITIVE_INFINITY);
+    if (!this.#levels.costly) return this.#front.least();
+    const last = this.#lowest((level) => this.#levels.expectedMs(level) < Number.POSITIVE_INFINITY);
     return this.#smallest(last, () => true);
   }
 
-  /** The smallest plan; for large programs the smallest of those that were made so far. */
+  /** The smallest plan; for large programs the smallest so far. */
   leastKnown(): Candidate<R> {
-    const { large, count } = this.#rungs;
+    const { large, count } = this.#levels;
     if (!large) return this.least();
-    const made = Array.from({ length: count }, (_, i) => this.#rungs.climbed(i + 1)).flat();
-    return made.reduce((a, b) => (isSmaller(b, a) ? b : a), this.base);
+    const plans = Array.from({ length: count }, (_, i) => this.#levels.plansSoFar(i + 1)).flat();
+    return plans.reduce((a, b) => (isSmaller(b, a) ? b : a), this.base);
   }
 
   /** Plans from everything stored to the smallest, as the strategy has them: by budget, or all of a rule's. */
   curve(points: number): readonly { readonly budgetBytes: number | null; readonly plan: Candidate<R> }[] {
-    const { count, aims } = this.#rungs;
+    const { count, aims } = this.#levels;
     if (!aims) {
-      const all = Array.from({ length: count }, (_, i) => this.#rungs.climb(i + 1)).flat();
+      const all = Array.from({ length: count }, (_, i) => this.#levels.plansAt(i + 1)).flat();
       return all.map((plan) => ({ budgetBytes: null, plan }));
     }
     const [most, least] = [this.base.arenaBytes, this.least().arenaBytes];
@@ -118,17 +118,17 @@ export class PlanFamily<R> {
     });
   }
 
-  /** Of the plans of a rung and those above it. */
+  /** The smallest allowed plan of a level and of those above it. */
   #smallest(from: number, allowed: (candidate: Candidate<R>) => boolean): Candidate<R> {
     let best = this.base;
-    const { costly } = this.#rungs;
+    const { costly } = this.#levels;
     for (
-      let rung = Math.min(from, this.#rungs.count), tried = 0;
-      rung >= 1 && tried < AROUND && !(costly && best !== this.base);
-      rung--
+      let level = Math.min(from, this.#levels.count), tried = 0;
+      level >= 1 && tried < AROUND && !(costly && best !== this.base);
+      level--
     ) {
-      if (this.#rungs.expectedMs(rung) === Number.POSITIVE_INFINITY) continue;
-      for (const candidate of this.#rungs.climb(rung)) {
+      if (this.#levels.expectedMs(level) === Number.POSITIVE_INFINITY) continue;
+      for (const candidate of this.#levels.plansAt(level)) {
         if (allowed(candidate) && isSmaller(candidate, best)) best = candidate;
       }
       tried += 1;
@@ -136,9 +136,9 @@ export class PlanFamily<R> {
     return best;
   }
 
-  /** The lowest rung that a property holds for, by bisection: properties here hold for all rungs above one. */
-  #lowest(holds: (rung: number) => boolean): number {
-    let [yes, no] = [0, this.#rungs.count + 1];
+  /** The lowest level with a property that all levels above it have too, by bisection. */
+  #lowest(holds: (level: number) => boolean): number {
+    let [yes, no] = [0, this.#levels.count + 1];
     while (no - yes > 1) {
       const middle = (yes + no) >> 1;
       if (holds(middle)) yes = middle;

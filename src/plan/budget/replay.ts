@@ -1,6 +1,6 @@
 /**
  * @file From a sequence of slices with repeats back to a graph. Every repetition becomes nodes of its own, marked with a
- * replay number; whoever reads a value reads the latest computation of it:
+ * replay number; readers of a value read its latest computation:
  *
  * ```
  *   sequence    a  b  c  a  d'      d' is backward and reads a
@@ -28,7 +28,7 @@ export interface Origin {
   readonly again: boolean;
 }
 
-/** An earlier copy of a node, valid as long as what it reads has not been computed again. */
+/** An earlier copy of a node, valid as long as its operands have not been recomputed. */
 interface Copy {
   readonly inputs: readonly Value[];
   readonly outputs: readonly Value[];
@@ -95,7 +95,7 @@ export function replayGraph({ graph, slices, problem }: SlicedProgram, sequence:
       inReplay = false;
       continue;
     }
-    // One number for all that is computed again before the next first computation.
+    // One number for everything that is recomputed before the next first computation.
     if (!inReplay) replay += 1;
     inReplay = true;
     const next = problem.ops[started];

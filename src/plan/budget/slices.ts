@@ -1,6 +1,6 @@
 /**
  * @file The recomputation problem of a planned program. After fusion a kernel may store several values and hides others;
- * to compute one value again, not the kernel but a *slice* is needed: the nodes between stored values and it.
+ * to recompute one value, not the kernel but a *slice* is needed: the nodes between stored values and it.
  *
  * ```
  *   kernel of forward      x ──matmul── t ──add── h ──gelu── g          stored: h, g      hidden: t
@@ -20,10 +20,9 @@ import { fused } from "../../ops/control.ts";
 import { msOf, type Work } from "../../target/work.ts";
 import type { NodeCosts } from "../cost/model.ts";
 import { alignUp, type Plan } from "../problem.ts";
-import { leastBytes } from "../recompute/auto.ts";
-import type { RecomputeOp, RecomputeProblem } from "../recompute/problem.ts";
+import { leastBytes, type RecomputeOp, type RecomputeProblem } from "../recompute/problem.ts";
 
-/** What computes one stored node again. */
+/** The nodes that recompute one stored node. */
 export interface Slice {
   /** In the graph's order; the last one makes the stored values. */
   readonly nodes: readonly Node[];

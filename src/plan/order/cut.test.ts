@@ -45,7 +45,7 @@ describe("minimumCut", () => {
         all += 1;
       }
     }
-    // Less for first steps, which have parameters with them that nobody reads, and where a step has a choice.
+    // Less for first steps, which have unread parameters with them, and where a step has a choice.
     expect(equal / all).toBeGreaterThan(0.95);
   });
 

@@ -78,8 +78,8 @@ function addStorages(model: Model, { side, node, flow }: Network): number {
   for (let id = 0; id < storages; id++) {
     const size = bytes[id] as number;
     if (isSlot[id]) always += size;
-    const made = writer[id] as number;
-    const from = made < 0 ? SOURCE : (node[made] as number);
+    const producer = writer[id] as number;
+    const from = producer < 0 ? SOURCE : (node[producer] as number);
     if (isSlot[id] || movable[id] || settled[id] || from === SINK || size === 0) continue;
     let [needed, waiting] = [kept[id] === 1, 0];
     for (let k = fromOf(readers, id); k < fromOf(readers, id + 1); k++) {

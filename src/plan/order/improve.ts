@@ -104,9 +104,9 @@ export class Improver {
   search(start: Ordering): Ordering {
     let best = start;
     while (this.#work > 0 && !best.optimal) {
-      const found = this.#window(best);
-      if (found === best) break;
-      best = found.optimal ? found : this.split(found);
+      const next = this.#window(best);
+      if (next === best) break;
+      best = next.optimal ? next : this.split(next);
     }
     return best;
   }

@@ -160,16 +160,16 @@ export class Memory {
   /** The operand that dies in the step and is overwritten: preferably one in a slot, because that is free. */
   #overwritten(step: number, written: number): number {
     const { over, kept } = this.model;
-    let found = NOWHERE;
+    let operand = NOWHERE;
     for (let k = fromOf(over, step); k < fromOf(over, step + 1); k += 2) {
       const read = over.items[k + 1] as number;
       if (over.items[k] !== written || kept[read] || (this.pending[read] as number) > 0) continue;
       if (this.#taken[read] === this.#runs) continue;
       const slot = this.home[read] as number;
-      if (slot === NOWHERE && found === NOWHERE) found = read;
+      if (slot === NOWHERE && operand === NOWHERE) operand = read;
       if (slot !== NOWHERE && this.#mayPass(written, slot)) return read;
     }
-    return found;
+    return operand;
   }
 
   /** Whether `written` dies before the slot is needed for its replacement or for a copy of it. */

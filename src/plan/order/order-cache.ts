@@ -19,8 +19,8 @@ export class OrderCache {
   of(order: ArrayLike<number>): OrderRecord {
     const hash = hashOf(order);
     const alike = this.#byHash.get(hash) ?? [];
-    const found = alike.find((known) => sameOrder(known.order, order));
-    if (found) return found;
+    const cached = alike.find((record) => sameOrder(record.order, order));
+    if (cached) return cached;
     const fresh: OrderRecord = { order, peak: null, early: null };
     this.#byHash.set(hash, [...alike, fresh]);
     return fresh;

@@ -104,10 +104,10 @@ export class Search {
   /** Looks for an order; limits must not rise between calls, since failed sets are remembered. */
   find(limit: number): { readonly answer: Answer; readonly order: readonly number[] } {
     this.#limit = limit;
-    const found = this.#descend(0) === FOUND;
-    const order = found ? [...this.#trail] : [];
+    const succeeded = this.#descend(0) === FOUND;
+    const order = succeeded ? [...this.#trail] : [];
     this.#retreat(0);
-    if (found) return { answer: "found", order };
+    if (succeeded) return { answer: "found", order };
     return { answer: this.#credit > 0 ? "none" : "unknown", order };
   }
 
@@ -173,16 +173,16 @@ export class Search {
   /** Steps that may run now, the one that leaves least live first. */
   #choices(): readonly number[] {
     const memory = this.#memory;
-    const found: { readonly step: number; readonly live: number }[] = [];
+    const choices: { readonly step: number; readonly live: number }[] = [];
     for (const step of this.#ready) {
       const live = memory.live;
       const during = memory.run(step);
-      if (during <= this.#limit) found.push({ step, live: memory.live });
+      if (during <= this.#limit) choices.push({ step, live: memory.live });
       memory.undo(step, live);
     }
     this.#credit -= this.#ready.length;
-    found.sort((a, b) => a.live - b.live || at(this.#rank, a.step) - at(this.#rank, b.step));
-    return found.map(({ step }) => step);
+    choices.sort((a, b) => a.live - b.live || at(this.#rank, a.step) - at(this.#rank, b.step));
+    return choices.map(({ step }) => step);
   }
 
   #makeReady(step: number, depth: number): void {

@@ -1,4 +1,4 @@
-/** @file The time-window index against a list of everything that is filtered and sorted anew for each question. */
+/** @file The time-window index against a list of everything that is filtered and sorted for each query. */
 import { expect, it } from "vitest";
 import { randomFrom } from "./random.ts";
 import { type Spans, TimeWindowIndex } from "./windows.ts";

@@ -1,6 +1,6 @@
 /**
  * @file The call tree: named parts of a program and checkpoints, each reversed *jointly* (what it made inside is kept) or
- * *split* (only what goes out is kept, and its inside is computed again when backward comes to it): Volin and Ostrovskii,
+ * *split* (only what goes out is kept, and its inside is recomputed when backward reaches it): Volin and Ostrovskii,
  * "Automatic computation of derivatives with the use of the multilevel differentiating technique", 1985.
  *
  * ```
@@ -10,7 +10,7 @@
  * ```
  *
  * A split part needs no snapshot beyond what its replay reads, and values here are never overwritten: what goes in is
- * kept for as long as the replay is due, by whoever made it. Parts are split one by one, the most bytes for the least
+ * kept as long as the replay is due. Parts are split one by one, the most bytes for the least
  * time first, until the whole is within the budget; parts that would save less than a hundredth are left alone.
  */
 import { at } from "../../base/invariant.ts";

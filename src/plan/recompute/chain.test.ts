@@ -27,7 +27,7 @@ function replay(blocks: readonly ChainBlock[], plan: ChainPlan): { readonly slot
         kind === "tape" ? `t${block}` : `a${block}`,
         kind === "tape" ? way.tapeSlots : blocks[block]!.outputSlots,
       );
-      // an output that the next action has read and nobody resumes from
+      // an output that the next action has read and no later one resumes from
       const resumed = plan.actions.slice(k + 1).some((next) => next.kind !== "backward" && next.block === block + 1);
       expect(resumed || block === blocks.length - 1 || kind === "tape").toBe(true);
     }

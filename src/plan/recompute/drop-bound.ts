@@ -1,6 +1,6 @@
 /**
  * @file A lower bound on the cost that needs no solver. At the first execution of operation t, every value made before
- * and read after is either held, or its operation runs again later. What is not an operand of t has to fit beside it:
+ * and read after is either held, or its operation runs again later. Values that are no operands of t have to fit beside it:
  *
  * ```
  *   operands of t │ held values │ budget

@@ -3,7 +3,7 @@
  * resolves to becomes an `IntegerSolver`. Nothing is loaded here: `tidemark/node` finds the package by itself, elsewhere it
  * is given as the option `solver`.
  */
-import type { IntegerSolver, SolverAnswer, SolverLimits } from "./optimal.ts";
+import type { IntegerSolver, SolverAnswer, SolverLimits } from "./solver.ts";
 
 /** The part of the loaded package that is used. */
 export interface Highs {

@@ -25,21 +25,21 @@ export interface Lifetimes {
   readonly stageOf: readonly number[];
 }
 
-interface Made {
+interface BufferList {
   readonly buffers: Buffer[];
   readonly valueIn: number[];
 }
 
-function add({ buffers, valueIn }: Made, start: number, end: number, bytes: number, value: number): number {
+function add({ buffers, valueIn }: BufferList, lifespan: Buffer["lifespan"], bytes: number, value: number): number {
   const id = buffers.length;
   const kind = value < 0 ? "scratch" : "activation";
-  buffers.push({ id, values: [], lifespan: { start, end }, bytes, align: 1, kind });
+  buffers.push({ id, values: [], lifespan, bytes, align: 1, kind });
   valueIn.push(value);
   return id;
 }
 
 /** Constants: each rise of `pinnedBytes` is a buffer from there on, each fall ends the latest of them. */
-function addPinned(made: Made, problem: RecomputeProblem, stageOf: readonly number[]): number[] {
+function addPinned(list: BufferList, problem: RecomputeProblem, stageOf: readonly number[]): number[] {
   const open: { start: number; bytes: number }[] = [];
   const ids: number[] = [];
   let held = 0;
@@ -50,7 +50,8 @@ function addPinned(made: Made, problem: RecomputeProblem, stageOf: readonly numb
       const last = open.pop();
       invariant(last !== undefined, () => `constants of stage ${stage} take ${wanted} bytes`);
       const kept = Math.max(0, wanted - (held - last.bytes));
-      if (step > last.start && last.bytes > kept) ids.push(add(made, last.start, step, last.bytes - kept, -1));
+      if (step > last.start && last.bytes > kept)
+        ids.push(add(list, { start: last.start, end: step }, last.bytes - kept, -1));
       held -= last.bytes - kept;
       if (kept > 0) open.push({ start: last.start, bytes: kept });
       if (kept > 0) break;
@@ -58,7 +59,7 @@ function addPinned(made: Made, problem: RecomputeProblem, stageOf: readonly numb
     if (wanted > held) open.push({ start: step, bytes: wanted - held });
     held = Math.max(held, wanted);
   });
-  for (const { start, bytes } of open) ids.push(add(made, start, steps, bytes, -1));
+  for (const { start, bytes } of open) ids.push(add(list, { start, end: steps }, bytes, -1));
   return ids;
 }
 
@@ -73,7 +74,7 @@ export function lifetimesOf(problem: RecomputeProblem, sequence: Sequence): Life
     for (const value of outputs) end.delete(value);
     for (const value of inputs) if (!end.has(value)) end.set(value, step + 1);
   }
-  const made: Made = { buffers: [], valueIn: [] };
+  const list: BufferList = { buffers: [], valueIn: [] };
   const stageOf: number[] = [];
   const outputs: number[][] = [];
   let started = 0;
@@ -81,9 +82,10 @@ export function lifetimesOf(problem: RecomputeProblem, sequence: Sequence): Life
     const op = at(problem.ops, index);
     stageOf.push(started);
     if (index === started) started++;
-    outputs.push(op.outputs.map((v, i) => add(made, step, at(at(ends, step), i), at(problem.bytes, v), v)));
-    if (op.scratchBytes) add(made, step, step + 1, op.scratchBytes, -1);
+    const until = at(ends, step);
+    outputs.push(op.outputs.map((v, i) => add(list, { start: step, end: at(until, i) }, at(problem.bytes, v), v)));
+    if (op.scratchBytes) add(list, { start: step, end: step + 1 }, op.scratchBytes, -1);
   });
-  const pinned = addPinned(made, problem, stageOf);
-  return { ...made, outputs, pinned, stageOf };
+  const pinned = addPinned(list, problem, stageOf);
+  return { ...list, outputs, pinned, stageOf };
 }

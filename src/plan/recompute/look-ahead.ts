@@ -1,20 +1,20 @@
 /**
  * @file Eviction with look-ahead. The operations run in their order; when bytes are short, the present value that is
- * worth least is dropped, and what is missing later is computed again on demand.
+ * worth least is dropped, and values that are missing later are recomputed on demand.
  *
  * ```
- *   worth(v) = (cost to compute v again, with its absent ancestors) · bytes(v)^-b · (time to its next use)^-a
+ *   worth(v) = (cost to recompute v, with its absent ancestors) · bytes(v)^-b · (time to its next use)^-a
  * ```
  *
  * Two things set this apart from eviction at run time (Kirisame et al., "Dynamic tensor rematerialization", 2021): the
- * next use is known, and it counts uses through absent descendants, since computing those again reads v. A value is
- * freed for nothing only when nobody needs it any more, absent descendants included.
+ * next use is known, and it counts uses through absent descendants, since recomputing those reads v. A value is
+ * freed at no cost only when nothing needs it any more, absent descendants included.
  *
  * Invariants: `need[v]` = later first executions that read v + absent, needed values computed from v (+ 1 for results);
  * a value is present, or absent and needed (then its operation is pending), or of no use.
  */
 import type { FlatGraph } from "./flat-graph.ts";
-import { exhausted, type Meter, unmetered } from "./meter.ts";
+import { isSpent, type Meter, unlimited } from "./meter.ts";
 
 export interface Scoring {
   /** Exponent of the time to the next use. */
@@ -27,9 +27,9 @@ export interface Scoring {
   readonly factor?: Float64Array;
 }
 
-/** What is looked at for one worth, at most; beyond it the cost is large enough, and the next use near enough. */
+/** Values visited for one worth, at most; beyond them the cost is large enough, and the next use near enough. */
 const REACH = 400;
-/** Rounds of computing inputs again for one operation before the budget counts as too small. */
+/** Rounds of recomputing the inputs of one operation before the budget counts as too small. */
 const ROUNDS = 60;
 
 interface State {
@@ -64,17 +64,22 @@ interface State {
   now: number;
 }
 
-/** The sequence within `budget` bytes, or null where this scoring finds none that costs at most `dearest`, or not in time. */
+export interface LookAheadOptions {
+  /** Plans that cost more are not completed. */
+  readonly mostCost?: number;
+  readonly meter?: Meter;
+}
+
+/** The sequence within `budget` bytes, or null where this scoring finds none within its limits. */
 export function lookAhead(
   graph: FlatGraph,
   budget: number,
   scoring: Scoring,
-  dearest = Number.POSITIVE_INFINITY,
-  meter: Meter = unmetered(),
+  { mostCost = Number.POSITIVE_INFINITY, meter = unlimited() }: LookAheadOptions = {},
 ): number[] | null {
   meter.left -= 10 * (graph.ops + graph.values);
   const state = start(graph, budget, scoring, meter);
-  state.allowance = (dearest - graph.baseCost) * (1 + 1e-12);
+  state.allowance = (mostCost - graph.baseCost) * (1 + 1e-12);
   for (let op = 0; op < graph.ops; op++) {
     state.now = op;
     const inputs = inputsOf(graph, op);
@@ -95,7 +100,7 @@ function start(graph: FlatGraph, budget: number, scoring: Scoring, meter: Meter)
   const clock = new Float64Array(ops + 1);
   const mean = Math.max(graph.baseCost / Math.max(1, ops), Number.MIN_VALUE);
   for (let op = 0; op < ops; op++) {
-    // every operation takes some time, lest a stretch of free ones has no length
+    // every operation takes some time, or a series of free ones would have no length
     clock[op + 1] = (clock[op] as number) + (scoring.clock === "ops" ? 1 : (graph.cost[op] as number) / mean + 0.01);
   }
   const weight = Float64Array.from(
@@ -166,7 +171,7 @@ function require(state: State, value: number): void {
   }
 }
 
-/** One need less; a value without any is freed, or if absent forgotten together with what it was to be computed from. */
+/** One need less; a value without any is freed, or if absent no longer pending, nor are the values it would be computed from. */
 function release(state: State, value: number): void {
   const { stack, graph, need, present } = state;
   const base = stack.length;
@@ -234,7 +239,7 @@ function disturb(state: State, value: number): void {
   }
 }
 
-/** Cost of computing `value` again with its absent ancestors; infinite when one of them may not run again. */
+/** Cost of recomputing `value` with its absent ancestors; infinite when one of them may not run again. */
 function costAgain(state: State, value: number): number {
   const { graph, present, mark, stack } = state;
   const stamp = ++state.stamp;
@@ -257,7 +262,7 @@ function costAgain(state: State, value: number): number {
   return cost;
 }
 
-/** When `value` is read next: by an operation that has not run, or for computing an absent, needed value again. */
+/** When `value` is read next: by an operation that has not run, or for recomputing an absent, needed value. */
 function dueOf(state: State, value: number): number {
   const { graph, pending, nextUse, mark, stack, present } = state;
   const stamp = ++state.stamp;
@@ -317,7 +322,7 @@ function worthLeast(state: State, a: number, least: number): number {
 function makeRoom(state: State, bytes: number, a: number): boolean {
   const limit = state.budget - bytes - (state.graph.pinnedBytes[state.now] as number);
   while (state.live > limit) {
-    // crumbs are looked at only when there is nothing else
+    // tiny values are considered only when there are no others
     let victim = worthLeast(state, a, state.budget * 1e-5);
     if (victim < 0) victim = worthLeast(state, a, 1);
     if (victim < 0 || state.meter.left < 0) return false;
@@ -373,7 +378,7 @@ function materialize(state: State, values: Int32Array, a: number): boolean {
   for (let round = 0; round < ROUNDS; round++) {
     const order = missing(state, values);
     if (order.length === 0) return true;
-    if (exhausted(state.meter)) return false;
+    if (isSpent(state.meter)) return false;
     for (const absent of order) {
       // what one of them needs may have been dropped for the one before: the next round sees to it
       if (!inputsPresent(state, absent)) break;
@@ -402,7 +407,7 @@ function run(state: State, op: number, a: number): boolean {
   for (let o = graph.outputStart[op] as number; o < (graph.outputStart[op + 1] as number); o++) {
     const v = graph.outputs[o] as number;
     if (!present[v]) continue;
-    // written anew while it is here: the same bytes, which may not go in between
+    // written again while it is present: the same bytes, which may not be dropped in between
     bytes -= graph.bytes[v] as number;
     (state.pinned[v] as number)++;
   }
@@ -415,7 +420,7 @@ function run(state: State, op: number, a: number): boolean {
   return fits;
 }
 
-/** After computing `op` again: outputs that are needed are present, its inputs have served. */
+/** After recomputing `op`: outputs that are needed are present, and its inputs have one reader less. */
 function restore(state: State, op: number): void {
   const { graph, present, need } = state;
   const back: number[] = [];

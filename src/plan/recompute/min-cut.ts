@@ -1,13 +1,13 @@
 /**
- * @file What to keep for backward as a minimum cut. Forward values are edges with their bytes as capacity; what may not
- * be computed again is a source, what backward reads is a sink:
+ * @file What to keep for backward as a minimum cut. Forward values are edges with their bytes as capacity; values that may not
+ * be recomputed are sources, values that backward reads are sinks:
  *
  * ```
- *   source ─∞→ [a: 8] ─→ [b: 8] ─→ [c: 2] ─→ sink       a may not be computed again; backward reads c and d.
+ *   source ─∞→ [a: 8] ─→ [b: 8] ─→ [c: 2] ─→ sink       a may not be recomputed; backward reads c and d.
  *                            └───→ [d: 4] ─→ sink       The cut is {c, d}: 6 bytes, less than keeping b or a.
  * ```
  *
- * A path from source to sink is a value that would be computed again from something that cannot be; the cut of least
+ * A path from source to sink is a value that would be recomputed from one that cannot be; the cut of least
  * bytes leaves none. By max-flow (Dinic, 1970). Used this way by Zheng et al. and PyTorch's partitioner.
  */
 import { at } from "../../base/invariant.ts";
@@ -15,6 +15,8 @@ import type { RecomputeProblem } from "./problem.ts";
 import { forwardOps } from "./segments.ts";
 
 interface Network {
+  readonly source: number;
+  readonly sink: number;
   readonly heads: number[][];
   readonly to: number[];
   readonly room: number[];
@@ -29,11 +31,11 @@ function connect(net: Network, from: number, to: number, capacity: number): void
   net.room.push(0);
 }
 
-/** Distances from `source` along edges with room; -1 where it does not reach. */
-function levels(net: Network, source: number): Int32Array {
+/** Distances from the source along edges with room; -1 where it does not reach. */
+function levels(net: Network): Int32Array {
   const level = new Int32Array(net.heads.length).fill(-1);
-  level[source] = 0;
-  const queue = [source];
+  level[net.source] = 0;
+  const queue = [net.source];
   for (let k = 0; k < queue.length; k++) {
     const node = at(queue, k);
     for (const edge of at(net.heads, node)) {
@@ -47,10 +49,10 @@ function levels(net: Network, source: number): Int32Array {
 }
 
 /** Sends flow along one shortest path found by depth-first search; false when there is none. */
-function augment(net: Network, level: Int32Array, cursor: Int32Array, source: number, sink: number): boolean {
+function augment(net: Network, level: Int32Array, cursor: Int32Array): boolean {
   const path: number[] = [];
-  let node = source;
-  while (node !== sink) {
+  let node = net.source;
+  while (node !== net.sink) {
     const heads = at(net.heads, node);
     let k = at(cursor, node);
     while (k < heads.length) {
@@ -82,7 +84,8 @@ export function minCut(problem: RecomputeProblem, recomputable: (op: number) => 
   const forward = forwardOps(problem);
   const count = problem.bytes.length;
   const [source, sink] = [2 * count, 2 * count + 1];
-  const net: Network = { heads: Array.from({ length: 2 * count + 2 }, () => []), to: [], room: [] };
+  const heads: number[][] = Array.from({ length: 2 * count + 2 }, () => []);
+  const net: Network = { source, sink, heads, to: [], room: [] };
   const made = new Set<number>();
   problem.ops.slice(0, forward).forEach((op, index) => {
     for (const value of op.outputs) {
@@ -94,11 +97,11 @@ export function minCut(problem: RecomputeProblem, recomputable: (op: number) => 
   });
   const read = new Set([...problem.ops.slice(forward).flatMap((op) => op.inputs), ...problem.results]);
   for (const value of read) if (made.has(value)) connect(net, 2 * value + 1, sink, Number.POSITIVE_INFINITY);
-  let level = levels(net, source);
+  let level = levels(net);
   while (at(level, sink) >= 0) {
     const cursor = new Int32Array(net.heads.length);
-    while (augment(net, level, cursor, source, sink));
-    level = levels(net, source);
+    while (augment(net, level, cursor));
+    level = levels(net);
   }
   return new Set([...made].filter((value) => at(level, 2 * value) >= 0 && at(level, 2 * value + 1) < 0));
 }

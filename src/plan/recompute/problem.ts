@@ -4,7 +4,7 @@
  *
  * ```
  *   sequence   a  b  c  a  d        d reads a and c
- *   value a    ■──■     ■──■        dropped after b, computed again for d: between them its bytes are free
+ *   value a    ■──■     ■──■        dropped after b, recomputed for d: between them its bytes are free
  *   value c          ■─────■
  * ```
  *
@@ -16,7 +16,7 @@ import { TidemarkError } from "../../base/errors.ts";
 import { at } from "../../base/invariant.ts";
 
 export interface RecomputeOp {
-  /** What the graph's file or its maker calls it; printed in sequences. */
+  /** Its name in the graph's file; printed in sequences. */
   readonly id: number | string;
   readonly name: string;
   readonly cost: number;
@@ -47,14 +47,6 @@ export interface RecomputeProblem {
 /** Indices of `RecomputeProblem.ops` in the order they run. */
 export type Sequence = readonly number[];
 
-export interface RecomputePlan {
-  readonly sequence: Sequence;
-  readonly peakBytes: number;
-  readonly cost: number;
-  /** Who found it. */
-  readonly strategy: string;
-}
-
 /** Every operation once. */
 export function baseSequence(problem: RecomputeProblem): Sequence {
   return problem.ops.map((_, index) => index);
@@ -62,6 +54,17 @@ export function baseSequence(problem: RecomputeProblem): Sequence {
 
 export function baseCost(problem: RecomputeProblem): number {
   return problem.ops.reduce((sum, { cost }) => sum + cost, 0);
+}
+
+/** Bytes that the operation with the largest operands needs; no order and no recomputation goes lower. */
+export function leastBytes(problem: RecomputeProblem): number {
+  return Math.max(
+    0,
+    ...problem.ops.map(({ inputs, outputs, scratchBytes = 0 }, k) => {
+      const operands = [...inputs, ...outputs].reduce((sum, v) => sum + at(problem.bytes, v), 0);
+      return operands + scratchBytes + at(problem.pinnedBytes, k);
+    }),
+  );
 }
 
 const ORDER = "operations are listed so that each comes after those whose values it reads";

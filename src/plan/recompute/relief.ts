@@ -1,20 +1,21 @@
 /**
- * @file A plan by relief: starts with every operation once and, as long as a step is above the budget, computes values
- * that are held across the fullest step again just before their next use.
+ * @file A plan by relief: starts with every operation once and, as long as a step is above the budget, recomputes values that
+ * are held across the fullest step, just before their next use.
  *
  * ```
- *   bytes   budget ┄┄┄┄┄▟█▙┄┄┄┄        v is held across the peak and read at r. Computing it again before r frees its
- *                  ▁▂▄▆█████▆▄▂▁       bytes from its last use to there, and holds its operands longer, or computes
- *                   v━━━━━━━━━r        those again too.
+ *   bytes   budget ┄┄┄┄┄▟█▙┄┄┄┄        v is held across the peak and read at r. Recomputing it before r frees its
+ *                  ▁▂▄▆█████▆▄▂▁       bytes from its last use to there, and holds its operands longer, or
+ *                   v━━━━━━━━━r        recomputes those too.
  * ```
  *
  * Of all values the one is taken that frees bytes above the budget at the least cost per byte. How much one frees is
  * first estimated (its bytes times the steps above the budget that it is held across, from one pass over the sequence)
- * and found out by trying for the most promising; the fullest step is brought below the budget before the next pass. In
- * the end repetitions that turned out needless are taken away. Where eviction in order of time gets stuck (graphs in
- * which all is read soon, and computing again needs much), this finds a plan.
+ * and tried for the most promising; the fullest step is brought below the budget before the next pass. In the end needless
+ * repetitions are removed. Where eviction in order of time gets stuck (graphs in which values are read soon, and
+ * recomputation needs many others), this finds a plan.
  */
 import type { FlatGraph } from "./flat-graph.ts";
+import { isLate, type Meter, unlimited } from "./meter.ts";
 import { Timeline } from "./timeline.ts";
 
 /** Values to try for one move: on small graphs, and at least on large ones, where trying is dear. */
@@ -24,18 +25,15 @@ const FEWEST_TRIALS = 4;
 const SMALL = 300;
 /** How often so many are tried on large graphs before long recomputations are. */
 const BATCHES = 8;
-/** Operations to compute again for one value, at most: at first, and where nothing else helps. */
+/** Operations to recompute for one value, at most: at first, and where nothing else helps. */
 const LONGEST = 12;
 export const LONGER = 60;
 
 export interface ReliefOptions {
-  /** The time by the clock at which to stop. */
-  readonly deadline?: number;
-  /** Steps to walk over, at most: about 10 ns each. */
-  readonly work?: number;
+  readonly meter?: Meter;
   /** Where to start from; every operation once unless told. */
   readonly start?: readonly number[];
-  /** Operations to compute again for one value where nothing else helps, at most; default: 60. */
+  /** Operations to recompute for one value where nothing else helps, at most; default: 60. */
   readonly longer?: number;
 }
 
@@ -51,13 +49,12 @@ interface Relief {
   /** Steps above the budget up to and including each, from the latest pass; by step. */
   full: Int32Array;
   readonly givenUp: Set<number>;
-  readonly deadline: number;
-  readonly work: number;
+  readonly meter: Meter;
   readonly longer: number;
 }
 
-function spent({ line, deadline, work }: Relief): boolean {
-  return line.work > work || performance.now() > deadline;
+function spent({ line, meter }: Relief): boolean {
+  return line.work > meter.left || isLate(meter.deadline);
 }
 
 /** The step with the most bytes above the budget that is not yet given up, or -1. Counts the steps above it on the way. */
@@ -89,7 +86,7 @@ function share({ line, full }: Relief, value: number, step: number): number {
   return (line.graph.bytes[value] as number) * Math.max(0, across);
 }
 
-/** Estimated price of computing `value` again before `read`: its absent operands are held longer, or computed again too. */
+/** Estimated price of recomputing `value` before `read`: its absent operands are held longer, or recomputed too. */
 function priceOf(relief: Relief, value: number, read: number): number {
   const { line } = relief;
   const { graph } = line;
@@ -122,7 +119,7 @@ function heldAcross(relief: Relief, step: number): readonly Held[] {
   return found.sort((p, q) => p.price - q.price || p.value - q.value);
 }
 
-/** Computes `value` again before `before`, and up to `most` operations also what it reads and is not held there, and so on. */
+/** Recomputes `value` before `before`, and up to `most` operations also its absent operands, and theirs. */
 function apply(line: Timeline, { value, before, most }: Trial): number[] {
   const { graph } = line;
   const added: number[] = [];
@@ -168,7 +165,7 @@ function bestOf(line: Timeline, step: number, values: readonly Held[], lengths: 
   return best;
 }
 
-/** A value to compute again: the best of the first few, of the next if none of them helps, at last with long recomputations. */
+/** A value to recompute: the best of the first few, of the next if none of them helps, at last with long recomputations. */
 function bestTrial(relief: Relief, step: number, values: readonly Held[]): Trial | null {
   const { line } = relief;
   const trials = Math.max(FEWEST_TRIALS, Math.min(TRIALS, Math.round((TRIALS * SMALL) / line.end)));
@@ -196,8 +193,8 @@ function relieveStep(relief: Relief, step: number): void {
   }
 }
 
-/** Takes repetitions away that the budget does not need, the dearest first. */
-function tidy(relief: Relief): void {
+/** Removes repetitions that the budget does not need, the most expensive first. */
+function removeNeedless(relief: Relief): void {
   const { line } = relief;
   const costOf = (step: number): number => line.graph.cost[line.op[step] as number] as number;
   for (const step of [...line.repetitions].sort((p, q) => costOf(q) - costOf(p) || p - q)) {
@@ -211,14 +208,15 @@ function tidy(relief: Relief): void {
 
 /** The sequence that relief ends with; it may still be above the budget. */
 export function relieve(graph: FlatGraph, budget: number, options: ReliefOptions = {}): number[] {
-  const { deadline = Number.POSITIVE_INFINITY, work = Number.POSITIVE_INFINITY, start, longer = LONGER } = options;
+  const { meter = unlimited(), start, longer = LONGER } = options;
   const line = new Timeline(graph, budget, start ?? Array.from({ length: graph.ops }, (_, op) => op));
-  const relief: Relief = { line, full: new Int32Array(0), givenUp: new Set(), deadline, work, longer };
+  const relief: Relief = { line, full: new Int32Array(0), givenUp: new Set(), meter, longer };
   while (line.over > 0 && !spent(relief)) {
     const step = fullest(relief);
     if (step < 0) break;
     relieveStep(relief, step);
   }
-  if (line.over === 0) tidy(relief);
+  if (line.over === 0) removeNeedless(relief);
+  meter.left -= line.work;
   return line.sequence();
 }

@@ -1,6 +1,6 @@
 /**
  * @file The plans of rules with a number that can be chosen: the length of segments, or what must be kept by what it costs
- * per byte. They know no budget; whoever has one takes the cheapest that fits.
+ * per byte. They know no budget; of these plans the cheapest that fits is taken.
  */
 import { at } from "../../base/invariant.ts";
 import type { Level } from "./levels.ts";

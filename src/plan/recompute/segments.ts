@@ -1,10 +1,10 @@
 /**
- * @file Recomputation by rule: which forward values are kept for the backward half, the rest computed again where
- * backward first reads them.
+ * @file Recomputation by rule: which forward values are kept for the backward half; the rest is recomputed where
+ * backward first reads it.
  *
  * ```
  *   forward    1  2  3 | 4  5  6 | 7  8  9      | ends a segment; what crosses a bar is kept: 3, 6
- *   backward   (7 8) 9' 8' 7'  (4 5) 6' 5' 4'  …   a segment is computed again as a whole, once
+ *   backward   (7 8) 9' 8' 7'  (4 5) 6' 5' 4'  …   a segment is recomputed as a whole, once
  * ```
  *
  * With n operations and segments of √n, about 2√n values are held at a time and one more forward pass is paid: Chen et
@@ -34,8 +34,8 @@ function makers(problem: RecomputeProblem): ReadonlyMap<number, number> {
 }
 
 /**
- * The sequence that holds the values of `kept` from forward to backward and computes others again at their first use
- * there. `retain`: what was computed again stays until its last use; otherwise each backward operation starts afresh.
+ * The sequence that holds the values of `kept` from forward to backward and recomputes others at their first use there.
+ * `retain`: recomputed values stay until their last use; otherwise each backward operation recomputes all that it reads.
  */
 export function keepOnly(problem: RecomputeProblem, kept: ReadonlySet<number>, retain = true): Sequence {
   const forward = forwardOps(problem);

@@ -1,55 +1,26 @@
 /**
- * @file Every way to plan recomputation, by name, with what others need to know about it. Rules with a free number try a
- * ladder of them and take the cheapest that fits.
+ * @file The ways to plan recomputation that need no solver. Rules with a free number try several values of it and take the
+ * cheapest plan that fits.
  */
 import { TidemarkError } from "../../base/errors.ts";
-import { type Answer, type AutoOptions, auto, leastBytes } from "./auto.ts";
-import { calls } from "./calls.ts";
+import { type Answer, auto as autoPlan } from "./auto.ts";
+import { calls as callsPlan } from "./calls.ts";
 import { chainPlan } from "./chain-of-graph.ts";
 import { dropBound } from "./drop-bound.ts";
 import { flatGraph } from "./flat-graph.ts";
-import { allowanceOf } from "./meter.ts";
-import { solveOptimal } from "./optimal.ts";
-import { perturb, portfolio } from "./portfolio.ts";
-import { baseCost, baseSequence, type RecomputeProblem, type Sequence } from "./problem.ts";
+import { runScorings, varied } from "./look-ahead-runs.ts";
+import { Allowance, meterOf } from "./meter.ts";
+import { baseCost, baseSequence, leastBytes, type RecomputeProblem, type Sequence } from "./problem.ts";
 import { minCutPlans, segmentPlans, selectivePlans } from "./rules.ts";
-import { cheapest, recomputeAll, squareRoot } from "./segments.ts";
+import { cheapest, recomputeAll as recomputeAllPlan, squareRoot } from "./segments.ts";
 import { simulate } from "./simulate.ts";
+import type { RecomputeOptions, Strategy, StrategyName } from "./strategy.ts";
 
-export interface Strategy {
-  /** Makes plans for a number of bytes; the others are rules that do not know it. */
-  readonly aims: boolean;
-  /** Whether it asks a solver of integer programs: has to have one, or is better with one. */
-  readonly solver?: "required" | "optional";
-  /** Is about loops, of which graphs of operations have none: what they hold is decided in loops/strategies.ts. */
-  readonly loopsOnly?: true;
-  /** Strategies whose plans are this one's too, by the number of operations. */
-  readonly rules?: (ops: number) => readonly StrategyName[];
-  readonly plan: (problem: RecomputeProblem, budget: number, options: AutoOptions) => Answer;
-}
+/** A sequence, or none. */
+type Rule = (problem: RecomputeProblem, budget: number, options: RecomputeOptions) => Sequence | null;
 
-export type StrategyName =
-  | "store-all"
-  | "recompute-all"
-  | "every-k"
-  | "sqrt"
-  | "selective"
-  | "min-cut"
-  | "calls"
-  | "chain"
-  | "look-ahead"
-  | "binomial"
-  | "optimal"
-  | "auto";
-
-type Rule = (problem: RecomputeProblem, budget: number, options: AutoOptions) => Sequence | null;
-
-/** A strategy that finds a sequence, or none; its bound is what can be had without a search. */
-function byRule(rule: Rule, aims = false): Strategy {
-  return { aims, plan: (problem, budget, options) => answerOf(problem, budget, rule(problem, budget, options)) };
-}
-
-function answerOf(problem: RecomputeProblem, budget: number, sequence: Sequence | null): Answer {
+/** The answer that a sequence is, or where it is null, storing everything; its bound is one that takes no search. */
+export function answerOf(problem: RecomputeProblem, budget: number, sequence: Sequence | null): Answer {
   const tried = sequence ?? baseSequence(problem);
   const { cost, peakBytes } = simulate(problem, tried);
   const feasible = peakBytes <= budget;
@@ -59,106 +30,141 @@ function answerOf(problem: RecomputeProblem, budget: number, sequence: Sequence 
   return { feasible, sequence: tried, peakBytes, cost, baseCost: baseCost(problem), boundCost, proven, strategy: "" };
 }
 
-function lookAheadPlan(problem: RecomputeProblem, budget: number, options: AutoOptions): Sequence | null {
-  const { seconds = 10, effort } = options;
+const planBy =
+  (rule: Rule): Strategy["plan"] =>
+  (problem, budget, options) =>
+    answerOf(problem, budget, rule(problem, budget, options));
+
+/** Of the work of the strategy `look-ahead`, the shares of all scorings and of variations of the best. */
+const [SCORED, VARIED] = [1, 0.1];
+
+function lookAheadPlan(problem: RecomputeProblem, budget: number, options: RecomputeOptions): Sequence | null {
   const graph = flatGraph(problem);
-  const deadline = effort === undefined ? performance.now() + seconds * 1000 : Number.POSITIVE_INFINITY;
-  const meter = { left: allowanceOf(graph.ops, effort) };
-  const [best] = portfolio(graph, budget, deadline, undefined, meter);
+  const allowance = new Allowance(meterOf(graph.ops, options));
+  const [best] = allowance.spend(SCORED, (meter) => runScorings(graph, budget, { meter }));
   if (!best) return null;
-  const rounds = effort === undefined ? 3000 : 100 * effort;
-  return perturb(graph, budget, best, { seed: 0, rounds, deadline, meter }).sequence;
+  if (options.effort === 0) return best.sequence;
+  return allowance.spend(VARIED, (meter) => varied(graph, budget, best, { seed: 0, meter })).sequence;
 }
 
-/** Of the time for a plan by the solver, what a plan without it may take. */
-const KNOWN = 0.25;
-/** Where effort is counted: its least, nodes of the solver's search tree, and the seconds after which it ends all the same. */
-const [LEAST_EFFORT, NODES, MOST_SECONDS] = [1, 1000, 10];
-
-/**
- * A plan without the solver first: for small graphs the search over states is often complete, which is a proof. Otherwise
- * the solver looks for cheaper ones, or shows that there are none; where it ends before, the plan stays.
- */
-function optimal(problem: RecomputeProblem, budget: number, options: AutoOptions): Answer {
-  const { solver, seconds = MOST_SECONDS, effort, start } = options;
-  if (!solver) throw noSolver();
-  const began = performance.now();
-  const limit = effort === undefined ? { seconds: seconds * KNOWN } : { effort: Math.max(effort, LEAST_EFFORT) };
-  const known = auto(problem, budget, { start, ...limit });
-  if (known.proven) return known;
-  const deadline = (effort === undefined ? began : performance.now()) + seconds * 1000;
-  const nodes = effort === undefined ? undefined : NODES;
-  const cost = known.feasible ? known.cost : Number.POSITIVE_INFINITY;
-  const limits = { deadline, gap: 1e-6, known: cost, nodes };
-  const found = solveOptimal(flatGraph(problem), Math.floor(budget), solver, limits);
-  const answer = found.sequence ? answerOf(problem, budget, found.sequence) : known;
-  const boundCost = Math.max(known.boundCost, found.bound);
-  return { ...answer, boundCost: answer.feasible ? Math.min(boundCost, answer.cost) : boundCost, proven: found.proven };
-}
-
-/** What to say where a strategy needs a solver and there is none. */
-export function noSolver(): TidemarkError {
-  return new TidemarkError("InvalidArgument", 'strategy "optimal": there is no solver of integer programs', {
-    help: [
-      'in Node: npm install highs, and import "tidemark/node", which finds it',
-      "elsewhere: { solver: highsSolver(await highs()) }, with highsSolver from tidemark/plan",
-      'or take the strategy "auto", which needs none',
-    ].join("; "),
-  });
-}
-
-export const STRATEGY: Readonly<Record<StrategyName, Strategy>> = {
-  "store-all": byRule(baseSequence),
-  "recompute-all": byRule(recomputeAll),
-  "every-k": byRule((problem, budget, { level }) => cheapest(problem, budget, segmentPlans(problem, level))),
-  sqrt: byRule((problem, _, { level }) => squareRoot(problem, level)),
-  selective: byRule((problem, budget) => cheapest(problem, budget, selectivePlans(problem))),
-  "min-cut": byRule((problem, budget) => cheapest(problem, budget, minCutPlans(problem))),
-  calls: byRule(calls),
-  chain: byRule(chainPlan, true),
-  "look-ahead": byRule(lookAheadPlan, true),
-  // without a number of bytes, loops keep everything: the fewest states would take the square of the time
-  binomial: { ...byRule(baseSequence, true), loopsOnly: true },
-  optimal: { aims: true, solver: "required", rules: () => ["auto", "recompute-all"], plan: optimal },
-  auto: {
-    aims: true,
-    solver: "optional",
-    // in small programs the bytes that a planner counts differ from those of a real plan by more than plans differ from
-    // each other; `sqrt` is one plan, `every-k` are many
-    rules: (ops) =>
-      (["sqrt", "every-k", "look-ahead", "min-cut", "selective"] as const).filter(
-        (name) => ops <= (name === "sqrt" ? 1000 : 200),
-      ),
-    plan: auto,
-  },
+export const storeAll: Strategy = {
+  name: "store-all",
+  aims: false,
+  recomputesNothing: true,
+  plan: planBy(baseSequence),
 };
 
-export const STRATEGIES = Object.keys(STRATEGY) as readonly StrategyName[];
+export const recomputeAll: Strategy = {
+  name: "recompute-all",
+  aims: false,
+  plan: planBy(recomputeAllPlan),
+  look: { colour: 4, mark: "triangle", line: "none" },
+};
 
-/** Those that have something to say about graphs without loops. */
-export const GRAPH_STRATEGIES = STRATEGIES.filter((name) => !STRATEGY[name].loopsOnly);
+export const everyK: Strategy = {
+  name: "every-k",
+  aims: false,
+  loops: { schedule: "periodic", isSingle: false, isAlways: false },
+  plan: planBy((problem, budget, { segments }) => cheapest(problem, budget, segmentPlans(problem, segments))),
+  look: { colour: 4, mark: "cross", line: "none" },
+};
+
+export const sqrt: Strategy = {
+  name: "sqrt",
+  aims: false,
+  loops: { schedule: "periodic", isSingle: true, isAlways: false },
+  plan: planBy((problem, _, { segments }) => squareRoot(problem, segments)),
+  look: { colour: 2, mark: "ring", line: "none" },
+};
+
+export const selective: Strategy = {
+  name: "selective",
+  aims: false,
+  plan: planBy((problem, budget) => cheapest(problem, budget, selectivePlans(problem))),
+  look: { colour: 2, mark: "square", line: "thin" },
+};
+
+export const minCut: Strategy = {
+  name: "min-cut",
+  aims: false,
+  plan: planBy((problem, budget) => cheapest(problem, budget, minCutPlans(problem))),
+  look: { colour: 3, mark: "diamond", line: "dashed" },
+};
+
+export const calls: Strategy = {
+  name: "calls",
+  aims: false,
+  plan: planBy(callsPlan),
+  look: { colour: 5, mark: "square", line: "dashed" },
+};
+
+export const chain: Strategy = { name: "chain", aims: true, plan: planBy(chainPlan) };
+
+export const lookAhead: Strategy = {
+  name: "look-ahead",
+  aims: true,
+  plan: planBy(lookAheadPlan),
+  look: { colour: 6, mark: "triangle", line: "thin" },
+};
+
+export const binomial: Strategy = {
+  name: "binomial",
+  aims: true,
+  loops: { schedule: "binomial", isSingle: false, isAlways: true },
+  loopsOnly: true,
+  // without a number of bytes, loops keep everything: the fewest states would take the square of the time
+  plan: planBy(baseSequence),
+};
+
+export const auto: Strategy = {
+  name: "auto",
+  aims: true,
+  solver: "optional",
+  isFree: true,
+  // in small programs the bytes that a planner counts differ from those of a real plan by more than plans differ from
+  // each other; `sqrt` is one plan, `every-k` are many
+  rules: (ops) => [sqrt, everyK, lookAhead, minCut, selective].filter((rule) => ops <= (rule === sqrt ? 1000 : 200)),
+  plan: autoPlan,
+  look: { colour: 1, mark: "circle", line: "bold" },
+};
+
+/** All that need no solver; src/remat/strategies.ts has the others too. */
+export const PLAIN_STRATEGIES: readonly Strategy[] = [
+  storeAll,
+  recomputeAll,
+  everyK,
+  sqrt,
+  selective,
+  minCut,
+  calls,
+  chain,
+  lookAhead,
+  binomial,
+  auto,
+];
 
 /** The strategy of that name for a graph without loops; throws where there is none. */
-export function strategyOf(name: string): StrategyName {
-  const found = GRAPH_STRATEGIES.find((known) => known === name);
-  if (found) return found;
-  const isKnown = STRATEGIES.some((known) => known === name);
-  const summary = isKnown
+export function graphStrategy(name: string, all: readonly Strategy[] = PLAIN_STRATEGIES): Strategy {
+  const found = all.find((strategy) => strategy.name === name);
+  if (found && !found.loopsOnly) return found;
+  const summary = found
     ? `the strategy ${name} is about loops, and a graph of operations has none`
     : `there is no recomputation strategy ${name}`;
-  throw new TidemarkError("InvalidArgument", summary, { help: `strategies are ${GRAPH_STRATEGIES.join(", ")}` });
+  const names = all.filter(({ loopsOnly }) => !loopsOnly).map((strategy) => strategy.name);
+  throw new TidemarkError("InvalidArgument", summary, { help: `strategies are ${names.join(", ")}` });
 }
 
-/** Plans `problem` within `budget` bytes by the strategy of that name. */
+/** Plans `problem` within `budget` bytes by a strategy, or by the strategy of that name. */
 export function planRecompute(
   problem: RecomputeProblem,
   budget: number,
-  strategy: StrategyName = "auto",
-  options: AutoOptions = {},
+  strategy: Strategy | StrategyName = auto,
+  options: RecomputeOptions = {},
 ): Answer {
-  const { plan } = STRATEGY[strategyOf(strategy)];
-  // nothing to compute again
-  if (problem.ops.length === 0) return { ...answerOf(problem, budget, baseSequence(problem)), strategy };
+  const { plan, name, isFree } = typeof strategy === "string" ? graphStrategy(strategy) : strategy;
+  // nothing to recompute
+  if (problem.ops.length === 0) return { ...answerOf(problem, budget, baseSequence(problem)), strategy: name };
   const answer = plan(problem, budget, options);
-  return strategy === "auto" ? answer : { ...answer, strategy };
+  // a free strategy says which of its searches found the plan
+  return isFree ? answer : { ...answer, strategy: name };
 }

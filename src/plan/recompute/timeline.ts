@@ -1,6 +1,6 @@
 /**
  * @file A sequence that can be edited: steps are added and taken away, and its time, its bytes at every step and the
- * bytes above the budget are kept up to date, at the price of a walk over the steps whose bytes change.
+ * bytes above the budget are kept up to date, in time proportional to the steps whose bytes change.
  *
  * ```
  *   step      0  1  2  3  4  5
@@ -18,7 +18,7 @@ import { invariant } from "../../base/invariant.ts";
 import type { FlatGraph } from "./flat-graph.ts";
 
 const SPACING = 2 ** 20;
-/** What an edit takes besides its walk, in steps of one. */
+/** The work of an edit besides the steps that it changes, in such steps. */
 const EDIT = 20;
 
 export class Timeline {
@@ -30,7 +30,7 @@ export class Timeline {
   cost = 0;
   /** Bytes above the budget, summed over steps. */
   over = 0;
-  /** What edits have taken so far, in steps walked over: searches that have no clock count it. */
+  /** The work of edits so far, in steps changed. */
   work = 0;
   /** The last edit's worst step: the one furthest above the budget among those it made worse, or -1. */
   worst = -1;
@@ -173,7 +173,7 @@ export class Timeline {
     }
     this.worst = -1;
     this.#worstBytes = this.budget;
-    this.#walk(this.previous[step] as number);
+    this.#applyRanges(this.previous[step] as number);
     const added = this.#link(op, step);
     this.#held[added] = held;
     this.cost += graph.cost[op] as number;
@@ -202,7 +202,7 @@ export class Timeline {
     this.previous[after] = before;
     this.worst = -1;
     this.#worstBytes = this.budget;
-    this.#walk(before);
+    this.#applyRanges(before);
     const slot = this.#slot[step] as number;
     const last = this.repetitions.pop() as number;
     if (last !== step) {
@@ -243,15 +243,15 @@ export class Timeline {
     this.#by[k] = by;
   }
 
-  /** Applies the ranges, which all end with the gap after `step`, walking back from `step`. */
-  #walk(last: number): void {
+  /** Applies the ranges, which all end with the gap after `step`, going back from `step`. */
+  #applyRanges(last: number): void {
     const { previous, budget, graph } = this;
     const count = this.#from.length;
     let [by, k] = [0, 0];
     for (const bytes of this.#by) by += bytes;
-    let walked = EDIT;
+    let changed = EDIT;
     for (let step = last; k < count; step = previous[step] as number) {
-      walked++;
+      changed++;
       while (k < count && this.#from[k] === step) by -= this.#by[k++] as number;
       if (by === 0) continue;
       const old =
@@ -268,14 +268,14 @@ export class Timeline {
         this.worst = step;
       }
     }
-    this.work += walked;
+    this.work += changed;
   }
 
   #untouch(value: number, step: number, written: boolean): void {
     const touches = this.#touches[value] as number[];
     const rank = this.#rank(touches, this.label[step] as number);
     const read = this.#reads(touches[rank + 1], value);
-    // written: the copy before has to last; read: if nobody reads on, the copy before may end
+    // written: the copy before has to last; read: without a later reader, the copy before may end
     if (written && read) this.#range(touches[rank - 1] as number, this.graph.bytes[value] as number);
     if (!written && !read) this.#range(touches[rank - 1] as number, -(this.graph.bytes[value] as number));
     touches.splice(rank, 1);

@@ -21,12 +21,12 @@ const PAUSE_MS = 250;
 
 const ABOUT: readonly string[] = [
   ...[
-    "Edit the function: its graph, its derivative and the plan of both follow. ",
+    "Edit the function: the page updates its graph, its derivative and their plan. ",
     "loss",
     " returns a scalar, ",
     "args",
   ],
-  " are what it is called with. The text runs in a worker of this page, for three seconds at most, and nowhere else.",
+  " are its arguments. The text runs in a worker of this page, for at most three seconds.",
 ];
 
 /** The text of a graph under its tab. */
@@ -80,13 +80,13 @@ function createStudy(desk: Desk, seen: (sight: Sight) => void, curve: (curve: Vi
   };
   const look = async (): Promise<void> => {
     desk.status.textContent = "planning …";
-    const made = await texts.look(desk.editor.text());
-    if (!made) return;
-    const wrong = isComplaint(made) ? made : null;
-    desk.status.textContent = wrong ? "What is shown is of the last text without a mistake." : "";
+    const analysis = await texts.look(desk.editor.text());
+    if (!analysis) return;
+    const wrong = isComplaint(analysis) ? analysis : null;
+    desk.status.textContent = wrong ? "The views show the last valid text." : "";
     complain(wrong);
     if (wrong) desk.failed(wrong);
-    else seen(made as Sight);
+    else seen(analysis as Sight);
   };
   return {
     ...texts,

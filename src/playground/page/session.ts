@@ -81,9 +81,9 @@ export function createSession(events: SessionEvents): Session {
     if (at && told.told !== "curve") events.moved();
   };
   const [planner, trainer] = [createClient(heard), createClient(heard)];
-  const known = (): Mutable => at as Mutable;
+  const current = (): Mutable => at as Mutable;
   return {
-    progress: () => ({ ...known(), stored: known().stored.entry, curve: planned.curve }),
+    progress: () => ({ ...current(), stored: current().stored.entry, curve: planned.curve }),
     async open(model) {
       const mine = ++openings;
       // While another model is being opened, the trained model differs from the planned one.
@@ -98,22 +98,22 @@ export function createSession(events: SessionEvents): Session {
       return stored.entry;
     },
     run(until) {
-      known().running = true;
+      current().running = true;
       void trainer.call("run", until);
       events.moved();
     },
     pause() {
-      known().running = false;
+      current().running = false;
       void trainer.call("pause");
       events.moved();
     },
     async within(budgetBytes) {
-      const mine = known();
+      const mine = current();
       const all = budgetBytes >= mine.stored.program.arenaBytes;
       if (planned.model !== mine.model) return { refusal: `${planned.model} is being planned` };
       const plan = all ? mine.stored : await planner.call("planWithin", budgetBytes);
       // Another session began meanwhile.
-      if (known() !== mine) return { entry: known().stored.entry };
+      if (current() !== mine) return { entry: current().stored.entry };
       if (typeof plan === "string") return { refusal: plan };
       await changePlan(trainer, mine, plan);
       events.moved();

@@ -32,7 +32,11 @@ export function storeFor(title: string, entry: ViewEntry): Store {
 }
 
 /** The header of a page, with page-specific content in the middle. */
-export function headerOf(store: Store, page: (typeof PAGES)[number]["name"], ...own: readonly Child[]): HTMLElement {
+export function headerOf(
+  store: Store,
+  page: (typeof PAGES)[number]["name"],
+  ...content: readonly Child[]
+): HTMLElement {
   const links = PAGES.map(({ file, name }) =>
     h("a", { href: file, "aria-current": name === page ? "page" : null }, name),
   );
@@ -47,7 +51,7 @@ export function headerOf(store: Store, page: (typeof PAGES)[number]["name"], ...
     {},
     h("h1", {}, "Tidemark playground"),
     h("nav", { "aria-label": "pages" }, ...links),
-    ...own,
+    ...content,
     search.element,
     h("span", { class: "spacer" }),
     themeButton(store),

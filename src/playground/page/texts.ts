@@ -57,8 +57,8 @@ export interface Texts {
 
 /** @param curve called when the shown text's curve has new points */
 export function createTexts(curve: (curve: ViewCurve) => void): Texts {
-  const heard = (from: Reader, known: ViewCurve): void => {
-    if (from === good) curve(known);
+  const heard = (from: Reader, points: ViewCurve): void => {
+    if (from === good) curve(points);
   };
   let good: Reader | null = null;
   let trial: Reader | null = null;
@@ -76,19 +76,19 @@ export function createTexts(curve: (curve: ViewCurve) => void): Texts {
       const mine = spare ?? createReader(heard);
       [spare, trial] = [null, mine];
       mine.limit();
-      const made = await mine.client
+      const sight = await mine.client
         .callWithin(PLAN_LIMIT_MS, "study", text)
         .catch((why: unknown): Complaint => ({ line: null, message: mine.wasEndless() ? ENDLESS : `no plan: ${why}` }));
       // Not earlier: starting a worker slows down the active one.
       spare ??= createReader(heard);
       if (trial !== mine) return null;
       trial = null;
-      if (isComplaint(made)) mine.client.end();
+      if (isComplaint(sight)) mine.client.end();
       else {
         good?.client.end();
         good = mine;
       }
-      return made;
+      return sight;
     },
     within: (budgetBytes) => ask((client) => client.callWithin(PLAN_LIMIT_MS, "studyWithin", budgetBytes)),
     story: (asks, value) => ask((client) => client.callWithin(PLAN_LIMIT_MS, "studyStory", asks, value)),

@@ -17,8 +17,8 @@ const UNTIL = 300;
 
 const ABOUT =
   "Two trainings of one model on the same batches, in this page, compiled to WebAssembly: one with everything stored, one " +
-  "within the budget. Drag the budget while it trains: the arena is packed anew, steps take longer or shorter, and not " +
-  "one bit of the loss moves.";
+  "within the budget. Drag the budget during training: the arena is replanned and the time of a step changes, but not a " +
+  "single bit of the loss.";
 
 /** The current figures. */
 function figuresOf({ reports, stored }: Progress, { sides }: State): readonly (readonly [string, string])[] {
@@ -35,7 +35,7 @@ function figuresOf({ reports, stored }: Progress, { sides }: State): readonly (r
     ["arena", formatBytes(picture.heightBytes)],
     ["stored arena", formatBytes(stored.picture.heightBytes)],
     ["budget", picture.budgetBytes === null ? "none" : formatBytes(picture.budgetBytes)],
-    ["computed again", grouped(again)],
+    ["recomputed", grouped(again)],
   ];
 }
 

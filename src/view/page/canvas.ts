@@ -42,9 +42,9 @@ export function ticks(low: number, high: number, count: number, base: 2 | 10): r
   const power = base ** Math.floor(Math.log(rough) / Math.log(base));
   const factors = base === 10 ? [1, 2, 5, 10] : [1, 2];
   const step = Math.max((factors.find((f) => f * power >= rough) ?? base) * power, base === 10 ? 1 : 1 / 64);
-  const found: number[] = [];
-  for (let t = Math.ceil(low / step) * step; t <= high && found.length < 64; t += step) found.push(t);
-  return found;
+  const marks: number[] = [];
+  for (let t = Math.ceil(low / step) * step; t <= high && marks.length < 64; t += step) marks.push(t);
+  return marks;
 }
 
 /** Bytes on the left, steps below. */

@@ -40,7 +40,7 @@ function numbers(a: Shown, b: Shown): HTMLElement {
     bytes("bound", (s) => s.picture.boundBytes),
     count("steps", (s) => s.picture.steps.length),
     count("buffers", (s) => rectCount(s.picture.rects)),
-    count("steps computing again", again),
+    count("recomputing steps", again),
     ...(timeA === null || timeB === null
       ? []
       : [["predicted ms", timeA.toFixed(2), timeB.toFixed(2), `${(timeB / timeA).toFixed(3)} ×`] as const]),

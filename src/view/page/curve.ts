@@ -146,8 +146,8 @@ export function showEntry(store: Store, entry: ViewEntry): void {
   const named =
     selection?.side === 0 && selection.value !== null ? old.picture.values[selection.value]?.name : undefined;
   const value = named === undefined ? -1 : shown.picture.values.findIndex((v) => v.name === named);
-  const found = shown.picture.values[value];
-  const kept = found ? { side: 0, value, rect: found.rect, step: found.written } : null;
+  const selected = shown.picture.values[value];
+  const kept = selected ? { side: 0, value, rect: selected.rect, step: selected.written } : null;
   const top = all ? whole.a1 : Math.min(whole.a1, frame.a1);
   const next = { ...frame, a1: top, a0: Math.min(frame.a0, Math.max(0, top - 64)) };
   store.set({

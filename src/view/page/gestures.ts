@@ -121,7 +121,7 @@ function listenToPointers(
 export function keyMoves(key: string, store: Store): boolean {
   const { frame, sides, reachBytes } = store.get();
   const whole = wholeFrame(sides, reachBytes);
-  const found: Readonly<Record<string, () => Frame>> = {
+  const moves: Readonly<Record<string, () => Frame>> = {
     ArrowLeft: () => moved(frame, whole, -0.15, 0),
     ArrowRight: () => moved(frame, whole, 0.15, 0),
     ArrowUp: () => moved(frame, whole, 0, 0.15),
@@ -131,7 +131,7 @@ export function keyMoves(key: string, store: Store): boolean {
     "-": () => zoomed(frame, whole, { across: 1 / 0.7, up: 1 / 0.7 }, CENTRE),
     "0": () => whole,
   };
-  const next = Object.hasOwn(found, key) ? found[key] : undefined;
+  const next = Object.hasOwn(moves, key) ? moves[key] : undefined;
   if (next) store.set({ frame: next() });
   return next !== undefined;
 }

@@ -22,7 +22,7 @@ export function helpDialog(files: boolean): HTMLDialogElement {
     h(
       "p",
       { class: "quiet" },
-      "Drag moves, the wheel zooms once a drawing has the focus (with Ctrl always; Shift: time alone, Alt: addresses alone), " +
+      "Drag to pan. The wheel zooms a drawing that has the focus (with Ctrl always; Shift: time only, Alt: addresses only), " +
         "a double click shows everything." +
         (files ? FILES : ""),
     ),

@@ -43,7 +43,7 @@ export function figuresOf({ picture, entry, live }: Shown): readonly (readonly [
     ["persistent", formatBytes(persistent)],
     ["buffers", grouped(rectCount(picture.rects))],
     ["steps", grouped(picture.columns - 1)],
-    ...(picture.source === "plan" ? [["computed again", grouped(again)] as const] : []),
+    ...(picture.source === "plan" ? [["recomputed", grouped(again)] as const] : []),
     ...(entry.predictedMs === null ? [] : [["predicted", `${entry.predictedMs.toFixed(2)} ms`] as const]),
   ];
 }

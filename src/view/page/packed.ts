@@ -11,11 +11,11 @@ async function unpacked(name: string): Promise<StoryTree> {
   return (await new Response(stream).json()) as StoryTree;
 }
 
-const known = new Map<string, Promise<StoryTree>>();
+const trees = new Map<string, Promise<StoryTree>>();
 
 export async function packedStory(asks: string, value: number): Promise<readonly string[]> {
   const [name = "", ...inside] = asks.split("/");
-  const tree = known.get(name) ?? unpacked(name);
-  known.set(name, tree);
+  const tree = trees.get(name) ?? unpacked(name);
+  trees.set(name, tree);
   return storyIn(await tree, inside, value);
 }

@@ -97,7 +97,7 @@ function decisions({ picture }: Shown, index: number): readonly Child[] {
   const badge = (kind: string, text: string): void => {
     badges.push(h("span", { class: `badge ${kind}` }, text));
   };
-  if (step.again) badge("again", "computed again");
+  if (step.again) badge("again", "recomputed");
   if (step.alias) badge("alias", "renamed, no kernel");
   for (const v of step.writes) {
     const over = values[v]?.over ?? null;

@@ -17,10 +17,10 @@ export async function fetchStory(asks: string, value: number): Promise<readonly 
 /** Shows the curve as its points arrive; it takes as long as planning does. */
 export async function fetchCurve(store: Store): Promise<void> {
   try {
-    for (let whole = false; !whole; ) {
+    for (let isComplete = false; !isComplete; ) {
       const { curve } = await answer<CurveReply>("curve");
       store.set({ curve });
-      whole = curve.whole;
+      isComplete = curve.whole;
     }
   } catch (error) {
     store.set({ message: `no curve: ${String(error)}` });

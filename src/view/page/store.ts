@@ -116,8 +116,8 @@ export function rectName(shown: Shown, rect: number): string {
 /** The value of a rectangle at a moment: the last one written before it. */
 export function valueAt({ byRect, picture }: Shown, rect: number, time: number): number | null {
   const values = byRect[rect] ?? [];
-  const found = values.findLast((v) => (picture.values[v]?.written ?? -1) <= time);
-  return found ?? values[0] ?? null;
+  const last = values.findLast((v) => (picture.values[v]?.written ?? -1) <= time);
+  return last ?? values[0] ?? null;
 }
 
 export function selectRect(store: Store, side: number, rect: number, time?: number): void {
@@ -130,16 +130,16 @@ export function selectRect(store: Store, side: number, rect: number, time?: numb
 }
 
 export function selectValue(store: Store, side: number, value: number): void {
-  const found = store.get().sides[side]?.picture.values[value];
-  if (found) store.set({ selection: { side, rect: found.rect, value, step: found.written } });
+  const selected = store.get().sides[side]?.picture.values[value];
+  if (selected) store.set({ selection: { side, rect: selected.rect, value, step: selected.written } });
 }
 
 /** Selects a step, with its result or workspace. */
 export function selectStep(store: Store, side: number, step: number): void {
   const shown = store.get().sides[side];
-  const found = shown?.picture.steps[step];
-  const value = found?.writes[0] ?? found?.reads[0] ?? null;
-  const rect = value === null ? (found?.scratch[0] ?? null) : (shown?.picture.values[value]?.rect ?? null);
+  const selected = shown?.picture.steps[step];
+  const value = selected?.writes[0] ?? selected?.reads[0] ?? null;
+  const rect = value === null ? (selected?.scratch[0] ?? null) : (shown?.picture.values[value]?.rect ?? null);
   if (shown) store.set({ selection: { side, rect, value, step: Math.min(step, shown.picture.columns - 1) } });
 }
 
@@ -150,17 +150,17 @@ export function selectionOn(state: State, side: number): Selection | null {
   const [here, there] = [sides[selection.side], sides[side]];
   if (!here || !there || selection.value === null) return null;
   const value = matched(here, there)[selection.value] ?? -1;
-  const found = there.picture.values[value];
-  return found ? { side, value, rect: found.rect, step: found.written } : null;
+  const match = there.picture.values[value];
+  return match ? { side, value, rect: match.rect, step: match.written } : null;
 }
 
 const matches = new WeakMap<Shown, WeakMap<Shown, Int32Array>>();
 
 /** Per value of one side, the matching value of another. */
 export function matched(from: Shown, to: Shown): Int32Array {
-  const known = matches.get(from) ?? new WeakMap<Shown, Int32Array>();
-  matches.set(from, known);
-  const found = known.get(to) ?? matchValues(from.picture, to.picture);
-  known.set(to, found);
-  return found;
+  const cache = matches.get(from) ?? new WeakMap<Shown, Int32Array>();
+  matches.set(from, cache);
+  const matching = cache.get(to) ?? matchValues(from.picture, to.picture);
+  cache.set(to, matching);
+  return matching;
 }

@@ -46,7 +46,7 @@ export function storyView(
       const { selection, sides } = state;
       const shown = selection ? sides[selection.side] : undefined;
       if (!selection || !shown) {
-        replace(element, h("p", { class: "quiet" }, "Select a rectangle, a step or a name to see its story."));
+        replace(element, h("p", { class: "quiet" }, "Select a rectangle, a step or a name to see its explanation."));
         return;
       }
       // If the focus was on a link of the explanation, move it to the new explanation's start.
@@ -81,15 +81,15 @@ function storyOf(
 
 /** The reasons of a value: those included in the plan, or a placeholder that is filled when they arrive. */
 function createReasons(source: StorySource): (shown: Shown, value: number | null) => readonly Child[] {
-  const known = new WeakMap<ViewEntry, Map<number, Promise<readonly string[]>>>();
+  const cache = new WeakMap<ViewEntry, Map<number, Promise<readonly string[]>>>();
   const box = (...children: readonly Child[]): HTMLElement =>
     h("details", { open: true, class: "reasons" }, h("summary", {}, "reasons"), ...children);
   return ({ picture, entry }, value) => {
     const story = value === null ? [] : (picture.values[value]?.story ?? []);
     if (story.length > 0) return story.length > 1 ? [box(list(story.slice(1)))] : [];
     if (value === null || entry.asks === null) return [];
-    const mine = known.get(entry) ?? new Map<number, Promise<readonly string[]>>();
-    known.set(entry, mine);
+    const mine = cache.get(entry) ?? new Map<number, Promise<readonly string[]>>();
+    cache.set(entry, mine);
     const coming = mine.get(value) ?? source(entry.asks, value);
     mine.set(value, coming);
     const place = h("div", {}, "…");
@@ -97,7 +97,7 @@ function createReasons(source: StorySource): (shown: Shown, value: number | null
       (sentences) => replace(place, list(sentences.slice(1))),
       (error) => {
         mine.delete(value);
-        replace(place, h("p", { class: "quiet" }, `They did not come: ${String(error)}`));
+        replace(place, h("p", { class: "quiet" }, `They could not be loaded: ${String(error)}`));
       },
     );
     return [box(place)];
@@ -121,8 +121,8 @@ function whyText(shown: Shown, { rect, value }: Selection): HTMLElement {
   const atPeak = from <= picture.boundStep && picture.boundStep < to;
   const space = picture.rects.space?.[at] ? picture.spaces?.[picture.rects.space[at] ?? 0] : undefined;
   if (space) {
-    const held = `It is in ${space.name}, which holds ${formatBytes(space.boundBytes)} at most at once.`;
-    return h("p", {}, `${reasonOf(shown, at, value)} ${held}`);
+    const text = `It is in ${space.name}, which holds ${formatBytes(space.boundBytes)} at most at once.`;
+    return h("p", {}, `${reasonOf(shown, at, value)} ${text}`);
   }
   const peak = atPeak
     ? `It is live at the tightest step ${picture.boundStep}, where it takes ${percent(size, picture.boundBytes)} of the bound.`
@@ -147,11 +147,11 @@ function reasonOf(shown: Shown, rect: number, value: number | null): string {
         ? "The caller writes it before step 0."
         : `It is written over an input at step ${written}.`;
     case "result":
-      return "Its storage is handed to the caller, so it lives to the end.";
+      return "It is a result, so it is live until the end of the run.";
     case "kept":
       return later === undefined
         ? "Another value in its storage is kept for the backward pass."
-        : `It is kept for the backward pass: ${size} wait from step ${earlier} for step ${later}, which reads it.`;
+        : `It is kept for the backward pass: ${size} from step ${earlier} until step ${later} reads it.`;
     case "forward":
       return "Only the forward pass reads it.";
     case "recomputed":
@@ -163,12 +163,12 @@ function reasonOf(shown: Shown, rect: number, value: number | null): string {
     case "scratch":
       return "Workspace of one kernel.";
     case "allocation":
-      return "Given out and taken back while memory was recorded.";
+      return "Allocated and freed while memory was recorded.";
   }
 }
 
 function againText(written: number | null, reader: number | undefined, size: string): string {
-  const saved = `It is computed again at step ${written ?? 0}, so its ${size} do not wait from the forward pass to there.`;
+  const saved = `It is recomputed at step ${written ?? 0}, so its ${size} are free between the forward pass and that step.`;
   return reader === undefined ? saved : `${saved} Step ${reader} is the first to read it.`;
 }
 
@@ -178,10 +178,10 @@ function facts(store: Store, shown: Shown, selection: Selection): HTMLElement {
   const { picture, readers } = shown;
   const { rect, value, side } = selection;
   const { start, end, bytes } = picture.rects;
-  const found = value === null ? undefined : picture.values[value];
+  const selected = value === null ? undefined : picture.values[value];
   const step = selection.step === null ? undefined : picture.steps[selection.step];
   const rows: [string, Child][] = [];
-  if (found) rows.push(["type", found.type]);
+  if (selected) rows.push(["type", selected.type]);
   if (rect !== null) {
     rows.push(["size", `${grouped(bytes[rect] ?? 0)} bytes`]);
     rows.push(["place", `b${rect}, ${placeText(picture, rect)}`]);
@@ -196,7 +196,7 @@ function facts(store: Store, shown: Shown, selection: Selection): HTMLElement {
   }
   if (step && step.reads.length > 0) rows.push(["reads", valueLinks(store, shown, side, step.reads)]);
   if (value !== null) rows.push(["read by", stepLinks(store, shown, side, readers[value] ?? [])]);
-  if (found && found.over !== null) rows.push(["written over", valueLinks(store, shown, side, [found.over])]);
+  if (selected && selected.over !== null) rows.push(["written over", valueLinks(store, shown, side, [selected.over])]);
   if (rect !== null) {
     const sharing = (shown.byRect[rect] ?? []).filter((v) => v !== value);
     if (sharing.length > 0) rows.push(["shares with", valueLinks(store, shown, side, sharing)]);

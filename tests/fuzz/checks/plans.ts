@@ -4,23 +4,26 @@
  */
 import { plan, type Tree } from "../../../src/api/index.ts";
 import { plansOf } from "../../../src/api/plan.ts";
-import type { MemoryRequest, ProgramPlans } from "../../../src/compiler/assemble.ts";
-import type { Made } from "../../../src/compiler/assembler.ts";
+import type { ProgramPlans } from "../../../src/compiler/assemble.ts";
+import type { PlannedProgram } from "../../../src/compiler/assembler.ts";
 import { PATIENCE, SMALL } from "../../../src/compiler/loop-forms.ts";
-import { type PlanStore, providePlanStore } from "../../../src/compiler/plan-cache.ts";
-import type { Candidate } from "../../../src/plan/budget/rungs.ts";
-import { STRATEGIES, type StrategyName } from "../../../src/plan/recompute/strategies.ts";
+import type { PlanStore } from "../../../src/compiler/plan-cache.ts";
+import type { MemoryRequest } from "../../../src/compiler/request.ts";
+import type { Candidate } from "../../../src/plan/budget/budget-levels.ts";
+import type { StrategyName } from "../../../src/plan/recompute/strategy.ts";
+import { STRATEGY_NAMES } from "../../../src/remat/strategies.ts";
 import type { AnyFunction } from "../../../src/trace/function.ts";
+import { testHost } from "../../support/host.ts";
 import type { Arguments } from "../program.ts";
 import { isRefusal, type Session, textOf } from "./session.ts";
 
 /** All that need no solver of integer programs; `auto` is what they are compared with. */
-export const COMPARED = STRATEGIES.filter((name) => name !== "optimal" && name !== "auto");
+export const COMPARED = STRATEGY_NAMES.filter((name) => name !== "optimal" && name !== "auto");
 
 /** Predicted times are sums in different orders. */
 const SLACK = 1 + 1e-9;
 
-type Found = Candidate<Made>;
+type Found = Candidate<PlannedProgram>;
 
 /** Bytes of the smallest plan and of storing everything. */
 export interface Range {
@@ -148,7 +151,8 @@ class PlanChecks {
     const made = this.#ask({ budgetBytes });
     if (typeof made === "string") return;
     begin(`plan again ${budgetBytes}`);
-    const before = providePlanStore(storeInMemory());
+    const before = testHost.planStore;
+    testHost.planStore = storeInMemory();
     try {
       const again = [0, 1].map(() => {
         const planned = plan<Arguments, Tree>(program.fn, { target, memory: budgetBytes })(...program.args(0));
@@ -162,7 +166,7 @@ class PlanChecks {
       }
       if (!again[1]?.cached) found("cache", `${budgetBytes}: the plan was not kept`);
     } finally {
-      providePlanStore(before);
+      testHost.planStore = before;
     }
   }
 }

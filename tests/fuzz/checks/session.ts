@@ -1,6 +1,6 @@
 /** @file What the checks of one program share: the program, its arguments and bits, and where findings and counts go. */
 import { type CompileOptions, compile, TidemarkError, type Tree } from "../../../src/api/index.ts";
-import type { Random } from "../../helpers/random.ts";
+import type { Random } from "../../support/random.ts";
 import type { Counts, Kind } from "../findings.ts";
 import { type Arguments, type FuzzProgram, leavesOf } from "../program.ts";
 

@@ -11,7 +11,7 @@ import {
   type Tensor,
 } from "../../../src/api/index.ts";
 import type { Range } from "../../../src/api/shape.ts";
-import type { Random } from "../../helpers/random.ts";
+import type { Random } from "../../support/random.ts";
 import { type Step, tame } from "../scene.ts";
 
 const transposed: Step = ({ x, random }) =>

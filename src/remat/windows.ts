@@ -3,10 +3,10 @@
  * the integer program with what is held at both ends fixed, and the answer is taken if the whole still fits and is
  * cheaper. Large-neighbourhood search (Shaw, 1998) with an exact solver for the neighbourhood.
  */
-import { at } from "../../base/invariant.ts";
-import type { FlatGraph } from "./flat-graph.ts";
-import { type IntegerSolver, solveWindow } from "./optimal.ts";
-import { profiler } from "./profile.ts";
+import { at } from "../base/invariant.ts";
+import type { FlatGraph } from "../plan/recompute/flat-graph.ts";
+import { profiler } from "../plan/recompute/profile.ts";
+import { type Solving, solveWindow } from "./optimal.ts";
 import type { StageWindow } from "./stage-program.ts";
 
 /** Where each stage begins in the sequence, and the end. */
@@ -65,11 +65,11 @@ function costOf(graph: FlatGraph, sequence: readonly number[]): number {
 /** `sequence` with windows improved, from the front to the back, until the deadline. */
 export function improveWindows(
   graph: FlatGraph,
-  budget: number,
+  solving: Solving,
   sequence: readonly number[],
-  solver: IntegerSolver,
   options: WindowOptions,
 ): readonly number[] {
+  const { budget } = solving;
   let best = sequence;
   const half = Math.max(1, options.stages >> 1);
   for (let from = 0; from < graph.ops && performance.now() < options.deadline; from += half) {
@@ -88,7 +88,7 @@ export function improveWindows(
     const window: StageWindow = { from, to, enter, leave, candidates: candidatesOf(graph, ran, [...enter, ...leave]) };
     if ((to - from) * (window.candidates?.size ?? 0) > LARGEST) continue;
     const deadline = Math.min(options.deadline, performance.now() + options.seconds * 1000);
-    const inside = solveWindow(graph, budget, window, solver, { deadline, gap: 1e-4, known });
+    const inside = solveWindow(graph, solving, window, { deadline, gap: 1e-4, known });
     if (inside === null) continue;
     const trial = [...best.slice(0, at(starts, from)), ...inside, ...best.slice(at(starts, to))];
     const { overBytes, cost } = profiler(graph, budget, trial.length).profile(Int32Array.from(trial), trial.length);

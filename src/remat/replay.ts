@@ -20,9 +20,9 @@
  * what a replay has to make less. The cut does not see the bytes of the replay itself; so several places and prices are
  * drawn, and what the whole sequence has with each decides.
  */
-import { Flow } from "../order/flow.ts";
-import type { FlatGraph } from "./flat-graph.ts";
-import { profiler } from "./profile.ts";
+import { Flow } from "../plan/order/flow.ts";
+import type { FlatGraph } from "../plan/recompute/flat-graph.ts";
+import { profiler } from "../plan/recompute/profile.ts";
 
 /** Capacities are whole numbers, and all that is freed has this one. */
 const WHOLE = 1e9;
@@ -36,7 +36,7 @@ const SAMPLES = 24;
 const [CHEAPEST, DEARER] = [0.01, 1000];
 /** How often earlier operations are left out, and bytes that a replay writes have a price. */
 const [LATE_ONLY, PRICED_BYTES] = [0.6, 0.5];
-/** What a replay costs at least, as a part of everything: lest tiny ones that free little for nearly nothing are preferred. */
+/** What a replay costs at least, as a part of everything: or tiny ones that free little at nearly no cost would be preferred. */
 const LEAST_COST = 0.02;
 
 export interface ReplayOptions {

@@ -1,19 +1,27 @@
 /**
- * @file Plans by the solver. Each is made for the very budget that is asked for, not for a rung near it, so that what is
- * proven holds for it:
+ * @file Plans by the solver. Each is made for the very budget that is asked for, not for a level near it, so that a
+ * proof holds for it:
  *
- *   budget ─→ solver ─→ a sequence and a bound ─→ real plan ─ fits ─→ the fastest of these and of what others have
+ *   budget ─→ solver ─→ a sequence and a bound ─→ real plan ─ fits ─→ the fastest of these and of other strategies
  *                                                    ╰─ does not ─→ repaired without the solver ─╯
  *
  * Bound and gap are about the costs and bytes of the problem that the solver is given: live bytes, with nothing lost in
  * holes, and times before fusion. Other strategies' plans are this one's too, so it is never larger or slower than they are.
  */
-import { fitArena, type Realised } from "../recompute/arena.ts";
-import type { Answer } from "../recompute/auto.ts";
-import { baseCost, type RecomputeProblem, type Sequence } from "../recompute/problem.ts";
-import { planRecompute } from "../recompute/strategies.ts";
-import { isFaster, isSmaller, PlanFamily } from "./family.ts";
-import { type Candidate, type FamilyOptions, Ladder, type Proof, type Realise } from "./rungs.ts";
+
+import {
+  type Candidate,
+  type FamilyOptions,
+  type Proof,
+  type Realise,
+  TargetLevels,
+} from "../plan/budget/budget-levels.ts";
+import { isFaster, isSmaller, PlanFamily } from "../plan/budget/family.ts";
+import { fitArena, type Realised } from "../plan/recompute/arena.ts";
+import type { Answer } from "../plan/recompute/auto.ts";
+import { baseCost, type RecomputeProblem, type Sequence } from "../plan/recompute/problem.ts";
+import { auto, planRecompute } from "../plan/recompute/strategies.ts";
+import { planGraph } from "./plan-graph.ts";
 
 /** Real plans for one budget: that of the solver, and of repairs where it is above the budget. */
 const ATTEMPTS = 3;
@@ -48,13 +56,13 @@ export class SolvedFamily<R> extends PlanFamily<R> {
     realise: Realise<R>,
     { others, ...options }: FamilyOptions & { readonly others: readonly PlanFamily<R>[] },
   ) {
-    const ladder = new Ladder(problem, base, realise, options);
-    super({ ...base, cost: baseCost(problem), proof: { gap: 0, proven: true } }, ladder);
+    const levels = new TargetLevels(problem, base, realise, options);
+    super({ ...base, cost: baseCost(problem), proof: { gap: 0, proven: true } }, levels);
     this.#problem = problem;
     this.#realise = realise;
     this.#options = options;
     this.#others = others;
-    this.#isLarge = ladder.large;
+    this.#isLarge = levels.large;
   }
 
   #solve(budgetBytes: number): Solved<R> {
@@ -78,7 +86,7 @@ export class SolvedFamily<R> extends PlanFamily<R> {
       return made;
     };
     const { effort } = this.#options;
-    const repair = { effort, strategy: "auto", start, attempts: ATTEMPTS } as const;
+    const repair = { effort, strategy: auto, start, attempts: ATTEMPTS } as const;
     if (realise(start).arenaBytes > budgetBytes) fitArena(this.#problem, budgetBytes, realise, repair);
     return candidates;
   }
@@ -116,7 +124,7 @@ export class SolvedFamily<R> extends PlanFamily<R> {
     let [best, low] = [others, this.#options.floorBytes];
     for (let n = 0; n < HALVINGS && best.arenaBytes - low > CLOSE * best.arenaBytes; n++) {
       const target = Math.floor((low + best.arenaBytes) / 2);
-      const answer = planRecompute(this.#problem, target, "auto", { effort: EFFORT });
+      const answer = planGraph(this.#problem, target, { effort: EFFORT });
       for (const candidate of this.#realised(answer, target)) {
         if (allowed(candidate)) best = smaller(best, candidate);
       }

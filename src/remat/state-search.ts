@@ -12,8 +12,8 @@
  * Values are dropped only when room is needed (holding more is never worse), and then no more of them than is needed.
  * Bounds: `state-bounds.ts`. States that cannot become cheaper than a known plan are left out.
  */
-import type { FlatGraph } from "./flat-graph.ts";
-import type { Meter } from "./meter.ts";
+import type { FlatGraph } from "../plan/recompute/flat-graph.ts";
+import { isSpent, type Meter } from "../plan/recompute/meter.ts";
 import { bits, StateBounds } from "./state-bounds.ts";
 
 /** What to search: from a stage with some values present to another with at least some; everything unless told. */
@@ -29,7 +29,6 @@ export interface StateOptions {
   readonly width: number;
   /** Only plans whose repetitions cost less. */
   readonly cutoff: number;
-  readonly deadline: number;
   readonly meter: Meter;
 }
 
@@ -51,9 +50,12 @@ interface State {
   readonly from: State | null;
 }
 
+/** A set of values, in two halves. */
+type Bits = readonly [lo: number, hi: number];
+
 /** States to expand in a stage for each that goes on. */
 const EXPANSIONS = 60;
-/** From this width on, also what need not be computed again is. */
+/** From this width on, operations that need not run again may. */
 const THOROUGH = 500;
 /** Ways to make room for one operation, for each state that goes on, and at least. */
 const WAYS = 0.5;
@@ -119,10 +121,10 @@ class StateSearch {
   }
 
   #spent(): boolean {
-    const { meter, deadline } = this.#options;
+    const { meter } = this.#options;
     meter.left -= this.#bounds.work;
     this.#bounds.work = 0;
-    return meter.left < 0 || performance.now() > deadline;
+    return isSpent(meter);
   }
 
   /** Runs `op` from a state in a stage, all ways to make room for it; `into` gets those that can lead to a cheaper plan. */
@@ -150,16 +152,11 @@ class StateSearch {
     );
   }
 
-  /** The least sets of `loose` values that free `excess` bytes, those that are cheap to compute again first. */
-  #makeRoom(
-    stage: number,
-    [looseLo, looseHi]: readonly [number, number],
-    excess: number,
-    found: (lo: number, hi: number) => void,
-  ): void {
+  /** The least sets of `loose` values that free `excess` bytes, those that are cheap to recompute first. */
+  #makeRoom(stage: number, [looseLo, looseHi]: Bits, excess: number, found: (lo: number, hi: number) => void): void {
     const bounds = this.#bounds;
     const { bytes, producer, cost } = bounds.graph;
-    // given nothing loose, what has to be computed again anyway or is not needed is free to drop
+    // values that have to be recomputed anyway, or are not needed, cost nothing to drop
     const [readLo, readHi] = [bounds.readLo[stage] as number, bounds.readHi[stage] as number];
     const values: { readonly v: number; readonly price: number }[] = [];
     for (let v = 0; v < bounds.graph.values; v++) {
@@ -174,7 +171,7 @@ class StateSearch {
       rest[k] = (rest[k + 1] as number) + (bytes[(values[k] as { v: number }).v] as number);
     let ways = Math.max(FEWEST_WAYS, WAYS * this.#options.width);
     let looked = 0;
-    const choose = (k: number, lo: number, hi: number, short: number, smallest: number): void => {
+    const choose = (k: number, [lo, hi]: Bits, short: number, smallest: number): void => {
       if (short > (rest[k] as number)) return;
       looked++;
       if (ways <= 0 || looked > 100 * ways) {
@@ -191,14 +188,14 @@ class StateSearch {
       const { v } = values[k] as { v: number };
       const size = bytes[v] as number;
       const mask = 1 << (v & 31);
-      choose(k + 1, v < 32 ? lo | mask : lo, v < 32 ? hi : hi | mask, short - size, Math.min(smallest, size));
-      choose(k + 1, lo, hi, short, smallest);
+      choose(k + 1, v < 32 ? [lo | mask, hi] : [lo, hi | mask], short - size, Math.min(smallest, size));
+      choose(k + 1, [lo, hi], short, smallest);
     };
-    choose(0, 0, 0, excess, Number.POSITIVE_INFINITY);
+    choose(0, [0, 0], excess, Number.POSITIVE_INFINITY);
     bounds.work += 4 * looked + 4 * values.length;
   }
 
-  /** Runs from `state` what may run again. What this stage waits for comes last: of equals the last is expanded first. */
+  /** Runs the operations that may run again. Those that this stage waits for come last: of equals the last is expanded first. */
   #repeat(state: State, stage: number, into: (next: State) => void): void {
     const bounds = this.#bounds;
     const { graph, inLo, inHi, outLo, outHi } = bounds;
@@ -220,7 +217,7 @@ class StateSearch {
       if (graph.once[op] || ((inLo[op] as number) & ~state.lo) !== 0 || ((inHi[op] as number) & ~state.hi) !== 0)
         continue;
       const pending = ((op < 32 ? pendingLo : pendingHi) >>> (op & 31)) & 1;
-      // what is not pending is worth it only for computing again what is yet to be dropped, which is rare
+      // an operation that is not pending pays only for recomputing values that are yet to be dropped, which is rare
       if (!pending && state.rank + (graph.cost[op] as number) >= cutoff) continue;
       if (!pending && width < THOROUGH) this.complete = false;
       else if (wanted) soon.push(op);

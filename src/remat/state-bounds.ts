@@ -13,7 +13,7 @@
  *
  * Both are lower bounds for every way on from the state, whatever the order of repetitions.
  */
-import type { FlatGraph } from "./flat-graph.ts";
+import type { FlatGraph } from "../plan/recompute/flat-graph.ts";
 
 export const MOST_BITS = 64;
 

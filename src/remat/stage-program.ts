@@ -17,7 +17,7 @@
  *
  * A window of stages can be solved alone: what is held into its first and out of its last stage is given.
  */
-import type { FlatGraph } from "./flat-graph.ts";
+import type { FlatGraph } from "../plan/recompute/flat-graph.ts";
 
 export interface StageWindow {
   /** Stages `from` … `to` - 1. */
@@ -41,7 +41,7 @@ export interface ProgramOptions {
   readonly relaxed: boolean;
 }
 
-/** All stages, and one more that reads the results: they may be computed again after the last operation. */
+/** All stages, and one more that reads the results: they may be recomputed after the last operation. */
 export function wholeWindow(graph: FlatGraph): StageWindow {
   return { from: 0, to: graph.ops + 1, enter: new Set(), leave: new Set(), candidates: null };
 }

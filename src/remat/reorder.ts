@@ -9,11 +9,11 @@
  * Everything about sequences here counts on operations being numbered by their first executions. So another order goes with
  * a problem that has its operations in that order.
  */
-import { at } from "../../base/invariant.ts";
-import { inverse, makeLists } from "../order/lists.ts";
-import type { Model } from "../order/model.ts";
-import { findOrders } from "../order.ts";
-import type { RecomputeProblem, Sequence } from "./problem.ts";
+import { at } from "../base/invariant.ts";
+import { inverse, makeLists } from "../plan/order/lists.ts";
+import type { Model } from "../plan/order/model.ts";
+import { findOrders } from "../plan/order.ts";
+import type { RecomputeProblem, Sequence } from "../plan/recompute/problem.ts";
 
 /** Steps that the search for an order may run: a tenth of a second. */
 const WORK = 1e6;
@@ -31,7 +31,7 @@ export function hasFreeOrder({ pinnedBytes }: RecomputeProblem): boolean {
   return pinnedBytes.every((bytes) => bytes === pinnedBytes[0]);
 }
 
-/** `given` tells what the operations of `problem` were before, if it was numbered anew already. */
+/** `given` tells what the operations of `problem` were before, if it was renumbered already. */
 export function renumbered(problem: RecomputeProblem, sequence: Sequence, given?: readonly number[]): Numbered {
   const number = new Map<number, number>();
   for (const op of sequence) if (!number.has(op)) number.set(op, number.size);

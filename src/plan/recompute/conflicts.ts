@@ -1,6 +1,5 @@
 /**
- * @file Addresses for a sequence of a problem that knows no tensors: its lifetimes are packed, and where the packing is
- * above the target, the conflicts are read off it.
+ * @file Where a placement is above its target, and what lies around the holes in it.
  *
  * ```
  *   target ┄┄┄┄┄┌────┐┄┄┄      x crosses the line. In the stages where it lives, at its first, its last and its fullest
@@ -8,34 +7,11 @@
  * ```
  */
 import { at } from "../../base/invariant.ts";
-import { boundOf, liveBytes } from "../bound.ts";
-import { searchPlacement } from "../place/search.ts";
-import type { Conflict, Realised } from "./arena.ts";
-import { type Lifetimes, lifetimesOf } from "./lifetimes.ts";
-import type { RecomputeProblem, Sequence } from "./problem.ts";
+import { liveBytes } from "../bound.ts";
+import type { Conflict } from "./arena.ts";
+import type { Lifetimes } from "./lifetimes.ts";
 
-/** Where everything of a sequence lies. */
-export interface PackedSequence {
-  /** `offsets[step][i]`: where the step's i-th output lies. */
-  readonly offsets: readonly (readonly number[])[];
-  /** Constants: bytes from `fromStep` up to `toStep`. */
-  readonly constants: readonly {
-    readonly fromStep: number;
-    readonly toStep: number;
-    readonly bytes: number;
-    readonly offset: number;
-  }[];
-}
-
-export interface PackOptions {
-  /** Of the search for a placement, in its own unit: 2 · 10⁸ is about a second. */
-  readonly workLimit?: number;
-  readonly timeoutMs?: number;
-}
-
-const WORK_LIMIT = 4e7;
-
-/** What is known of buffers wherever they come from. */
+/** What lifetimes of any origin have. */
 export type PlacedLifetimes = Pick<Lifetimes, "buffers" | "valueIn" | "stageOf">;
 
 /** Values at `step` that lie next to free bytes below `target`. */
@@ -79,31 +55,4 @@ export function conflictsOf(
       values: [...new Set(own < 0 ? around : [own, ...around])].sort((a, b) => a - b),
     };
   });
-}
-
-/** Packs `sequence`, aiming at `targetBytes`. */
-export function packSequence(
-  problem: RecomputeProblem,
-  sequence: Sequence,
-  targetBytes: number,
-  { workLimit = WORK_LIMIT, timeoutMs }: PackOptions = {},
-): Realised<PackedSequence> {
-  const lifetimes = lifetimesOf(problem, sequence);
-  const { buffers, outputs, pinned } = lifetimes;
-  const packing = { buffers, capacity: targetBytes, alignment: 1 };
-  const { offsets, height } = searchPlacement(packing, {
-    targetBytes: boundOf(packing).bytes,
-    capacityBytes: targetBytes,
-    workLimit,
-    ...(timeoutMs === undefined ? {} : { timeoutMs }),
-  });
-  const constants = pinned.map((id) => {
-    const { lifespan, bytes } = at(buffers, id);
-    return { fromStep: lifespan.start, toStep: lifespan.end, bytes, offset: at(offsets, id) };
-  });
-  return {
-    arenaBytes: height,
-    result: { offsets: outputs.map((ids) => ids.map((id) => at(offsets, id))), constants },
-    conflicts: conflictsOf(lifetimes, offsets, targetBytes),
-  };
 }

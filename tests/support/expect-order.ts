@@ -2,11 +2,11 @@
 import { expect } from "vitest";
 import { at } from "../../src/base/invariant.ts";
 import type { ProgramPlans } from "../../src/compiler/assemble.ts";
-import type { Made } from "../../src/compiler/assembler.ts";
-import type { Candidate } from "../../src/plan/budget/rungs.ts";
+import type { PlannedProgram } from "../../src/compiler/assembler.ts";
+import type { Candidate } from "../../src/plan/budget/budget-levels.ts";
 
 /** Asks for budgets from everything stored to the smallest, and around the bytes of every plan that was given. */
-export function expectOrder(plans: ProgramPlans, count: number): readonly Candidate<Made>[] {
+export function expectOrder(plans: ProgramPlans, count: number): readonly Candidate<PlannedProgram>[] {
   const [most, least] = [plans.storeAll.arenaBytes, plans.least({}).arenaBytes];
   const spread = Array.from({ length: count }, (_, i) => Math.ceil(most * (least / most) ** (i / (count - 1))));
   const given = spread.map((budgetBytes) => plans.choose({ budgetBytes }).arenaBytes);

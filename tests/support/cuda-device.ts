@@ -2,7 +2,7 @@
  * @file The target `cuda` on the device at hand: are its bits those of the other targets? Run by hand, where there is an NVIDIA
  * GPU with its driver, a CUDA toolkit, a C compiler and koffi:
  *
- *   npx rolldown tests/helpers/cuda-device.ts -p node --external koffi --file node_modules/.cache/cuda-device.mjs &&
+ *   npx rolldown tests/support/cuda-device.ts -p node --external koffi --file node_modules/.cache/cuda-device.mjs &&
  *     node node_modules/.cache/cuda-device.mjs [samples graphs tensor programs]
  *
  *   samples    every operation on every sample, against the kernel interpreter
@@ -32,10 +32,10 @@ import type { Target, TargetAnswer } from "../../src/runtime/device.ts";
 import { wasmTarget } from "../../src/runtime/wasm-target.ts";
 import { storageOf, type Tensor } from "../../src/trace/tensor.ts";
 import { flatten } from "../../src/trace/tree.ts";
-import { type KernelSample, kernelOps, kernelSamples } from "../support/kernel-samples.ts";
-import { runGraph } from "../support/run-graph.ts";
+import { type KernelSample, kernelOps, kernelSamples } from "./kernel-samples.ts";
 import { randomGraph, randomInputs, together } from "./random-graph.ts";
 import { looped, randomCase } from "./random-loops.ts";
+import { runGraph } from "./run-graph.ts";
 
 const ALIGNMENT = 256;
 

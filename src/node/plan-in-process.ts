@@ -18,7 +18,7 @@ function processFile(): string | undefined {
 
 /** A store that has plans made in a child process. */
 export function withProcess(store: PlanStore | null): PlanStore | null {
-  return store && { ...store, makeElsewhere: planInProcess };
+  return store && { ...store, planInProcess };
 }
 
 function planInProcess(task: PlanTask): void {

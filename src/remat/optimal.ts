@@ -4,29 +4,16 @@
  * pair's bytes added and is solved again; the first that fits is optimal among schedules that compute a value once a
  * stage, in order, and no schedule with this order of first executions costs less than the bound.
  */
-import type { FlatGraph } from "./flat-graph.ts";
-import { profiler } from "./profile.ts";
+import type { FlatGraph } from "../plan/recompute/flat-graph.ts";
+import { profiler } from "../plan/recompute/profile.ts";
+import type { IntegerSolver } from "../plan/recompute/solver.ts";
 import { printStageProgram, type StageWindow, sequenceOf, wholeWindow } from "./stage-program.ts";
 
-export interface SolverAnswer {
-  /** `optimal`: proven; `feasible`: stopped with an answer; `infeasible`: proven that there is none; `unknown`: stopped. */
-  readonly status: "optimal" | "feasible" | "infeasible" | "unknown";
-  readonly objective: number;
-  /** No answer has a smaller objective. */
-  readonly bound: number;
-  readonly value: (name: string) => number;
+/** A budget, and what solves programs about it. */
+export interface Solving {
+  readonly budget: number;
+  readonly solver: IntegerSolver;
 }
-
-export interface SolverLimits {
-  readonly seconds: number;
-  /** Relative gap at which an answer is good enough. */
-  readonly gap: number;
-  /** Nodes of the search tree, at most: an answer that ends there is the same on every machine. */
-  readonly nodes?: number | undefined;
-}
-
-/** Solves a program in CPLEX's LP format. */
-export type IntegerSolver = (program: string, limits: SolverLimits) => SolverAnswer;
 
 export interface OptimalOptions {
   readonly deadline: number;
@@ -59,7 +46,7 @@ function broken(graph: FlatGraph, budget: number, sequence: readonly number[]): 
 }
 
 /** Least cost by the relaxation in which variables need not be whole; the known bound if the solver does not finish. */
-export function relaxedBound(graph: FlatGraph, budget: number, solver: IntegerSolver, deadline: number): number {
+export function relaxedBound(graph: FlatGraph, { budget, solver }: Solving, deadline: number): number {
   const seconds = (deadline - performance.now()) / 1000;
   if (seconds < 0.1) return graph.baseCost;
   const options = { budget, tight: new Set<string>(), cutoff: Number.POSITIVE_INFINITY, relaxed: true };
@@ -69,12 +56,7 @@ export function relaxedBound(graph: FlatGraph, budget: number, solver: IntegerSo
   return graph.baseCost * (1 + Math.max(0, answer.objective - 1e-6) / 1000);
 }
 
-export function solveOptimal(
-  graph: FlatGraph,
-  budget: number,
-  solver: IntegerSolver,
-  options: OptimalOptions,
-): OptimalAnswer {
+export function solveOptimal(graph: FlatGraph, { budget, solver }: Solving, options: OptimalOptions): OptimalAnswer {
   const window = wholeWindow(graph);
   const tight = new Set<string>();
   let bound = graph.baseCost;
@@ -103,9 +85,8 @@ export function solveOptimal(
 /** The window's stages solved exactly, everything outside as it is; null if nothing cheaper that fits was found. */
 export function solveWindow(
   graph: FlatGraph,
-  budget: number,
+  { budget, solver }: Solving,
   window: StageWindow,
-  solver: IntegerSolver,
   options: OptimalOptions,
 ): readonly number[] | null {
   const seconds = (options.deadline - performance.now()) / 1000;

@@ -1,35 +1,36 @@
 /**
- * @file Relief in stages, each with a budget a little below the peak that the one before reached. Against a budget far below
- * the peak, steps are given up that later moves would have made easy, and nearly all are above it: what frees the fullest
- * ones is not told from what frees others. Where a stage gets no lower, half of what is recomputed around the fullest
- * step is forgotten and relieved anew, for a little less: iterated local search (Lourenço, Martin and Stützle, 2003).
+ * @file Relief in stages, each with a budget a little below the peak of the one before. Against a budget far below the peak,
+ * relief gives steps up that later moves would have made easy, and as nearly all steps are above the budget, it does not
+ * favour the fullest. Where a stage gets no lower, half of the recomputations around the fullest step are removed, and
+ * relief starts from there for a little less: iterated local search (Lourenço, Martin and Stützle, 2003).
  *
- * Where the order of first executions is free, all that runs, repetitions too, is ordered anew between stages (reorder.ts):
+ * Where the order of first executions is free, all executions, repetitions too, are reordered between stages (reorder.ts):
  *
  * ```
  *   given ──order──▶ 0.87 of the peak ──two stages──▶ 0.82 ──order──▶ 0.81 ──two stages──▶ 0.76 …
  * ```
  */
-import { dice } from "./anneal.ts";
-import { type FlatGraph, flatGraph } from "./flat-graph.ts";
-import type { RecomputeProblem } from "./problem.ts";
-import { baseSequence } from "./problem.ts";
-import { LONGER, relieve } from "./relief.ts";
-import { hasFreeOrder, type Numbered, renumbered, reordered } from "./reorder.ts";
-import { Timeline } from "./timeline.ts";
 
-/** Operations to compute again for one value, at most. */
+import { type FlatGraph, flatGraph } from "../plan/recompute/flat-graph.ts";
+import { isSpent, type Meter, unlimited } from "../plan/recompute/meter.ts";
+import type { RecomputeProblem } from "../plan/recompute/problem.ts";
+import { baseSequence } from "../plan/recompute/problem.ts";
+import { seededRandom } from "../plan/recompute/random.ts";
+import { LONGER, relieve } from "../plan/recompute/relief.ts";
+import { Timeline } from "../plan/recompute/timeline.ts";
+import { hasFreeOrder, type Numbered, renumbered, reordered } from "./reorder.ts";
+
+/** Operations to recompute for one value, at most. */
 const LONGEST = 400;
 /** By how much the budget of a stage is below the peak of the one before: at first, and once one got no lower. */
 const [STAGE, SMALL_STAGE] = [0.03, 0.01];
-/** How far around the fullest step repetitions are forgotten then, as parts of the sequence. */
+/** How far around the fullest step repetitions are removed then, as parts of the sequence. */
 const [NEAR, FAR] = [0.05, 0.35];
 /** Stages from one search for an order to the next. */
 const STAGES_OF_AN_ORDER = 2;
 
 export interface StageOptions {
-  /** The time by the clock at which to stop. */
-  readonly deadline?: number;
+  readonly meter?: Meter;
   /** Times that relief is tried, at most. */
   readonly rounds?: number;
   /** Whether operations may be executed first in another order than the given one; default: "given". */
@@ -72,19 +73,19 @@ function lowered(reached: Reached): Reached {
 
 /** Ends with the lowest peak that it reached; operations are numbered by their first executions. */
 export function relieveInStages(problem: RecomputeProblem, budget: number, options: StageOptions = {}): Numbered {
-  const { deadline = Number.POSITIVE_INFINITY, rounds = Number.POSITIVE_INFINITY, order = "given" } = options;
+  const { meter = unlimited(), rounds = Number.POSITIVE_INFINITY, order = "given" } = options;
   const isFree = order === "any" && hasFreeOrder(problem);
-  const random = dice(0);
+  const random = seededRandom(0);
   let reached = measured(renumbered(problem, baseSequence(problem)));
   if (isFree) reached = lowered(reached);
   let [isStuck, since] = [false, 0];
-  for (let round = 0; reached.bytes > budget && round < rounds && performance.now() < deadline; round++) {
+  for (let round = 0; reached.bytes > budget && round < rounds && !isSpent(meter); round++) {
     const { numbered, graph, bytes } = reached;
-    // in the last stage as much as is asked for: a target below it would be missed for nothing
+    // the last stage has the given budget: a target below it would be missed without need
     const target = Math.max(budget, Math.floor(bytes * (1 - (isStuck ? SMALL_STAGE : STAGE))));
     const start = isStuck ? shaken(reached, random) : numbered.sequence;
     const longer = isStuck && random() < 0.5 ? LONGER : LONGEST;
-    const next = measured({ ...numbered, sequence: relieve(graph, target, { deadline, start, longer }) }, graph);
+    const next = measured({ ...numbered, sequence: relieve(graph, target, { meter, start, longer }) }, graph);
     const isLower = next.bytes < bytes;
     since += Number(isLower);
     if (isLower) reached = next;
@@ -95,5 +96,5 @@ export function relieveInStages(problem: RecomputeProblem, budget: number, optio
   }
   const { numbered, graph, bytes } = reached;
   if (bytes > budget) return numbered;
-  return { ...numbered, sequence: relieve(graph, budget, { deadline, start: numbered.sequence }) };
+  return { ...numbered, sequence: relieve(graph, budget, { meter, start: numbered.sequence }) };
 }

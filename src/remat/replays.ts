@@ -2,11 +2,13 @@
  * @file The lowest peak by replays (replay.ts) and orders (reorder.ts) in turn, with some relief (relief.ts) where those get
  * no lower: replays free many values for much cost, relief one for little.
  */
-import { dice } from "./anneal.ts";
-import { type FlatGraph, flatGraph } from "./flat-graph.ts";
-import { baseSequence, type RecomputeProblem } from "./problem.ts";
-import { profiler } from "./profile.ts";
-import { relieve } from "./relief.ts";
+
+import { type FlatGraph, flatGraph } from "../plan/recompute/flat-graph.ts";
+import { isSpent, unlimited } from "../plan/recompute/meter.ts";
+import { baseSequence, type RecomputeProblem } from "../plan/recompute/problem.ts";
+import { profiler } from "../plan/recompute/profile.ts";
+import { seededRandom } from "../plan/recompute/random.ts";
+import { relieve } from "../plan/recompute/relief.ts";
 import { hasFreeOrder, type Numbered, renumbered, reordered } from "./reorder.ts";
 import { replayed } from "./replay.ts";
 import type { StageOptions } from "./stages.ts";
@@ -36,24 +38,24 @@ function measured(numbered: Numbered, graph: FlatGraph = flatGraph(numbered.prob
 
 /** Ends with the lowest peak that it reached; operations are numbered by their first executions. A round is a few replays. */
 export function lowerByReplays(problem: RecomputeProblem, budget: number, options: StageOptions = {}): Numbered {
-  const { deadline = Number.POSITIVE_INFINITY, rounds = Number.POSITIVE_INFINITY, order = "given" } = options;
+  const { meter = unlimited(), rounds = Number.POSITIVE_INFINITY, order = "given" } = options;
   const isFree = order === "any" && hasFreeOrder(problem);
-  const random = dice(0);
+  const random = seededRandom(0);
   const inOrder = (from: Reached): Reached => {
     const next = isFree ? measured(reordered(from.numbered)) : from;
     return next.bytes < from.bytes ? next : from;
   };
   const relieved = ({ numbered, graph, bytes }: Reached): Reached => {
     const target = Math.max(budget, Math.floor(bytes * (1 - STAGE)));
-    const sequence = relieve(graph, target, { deadline, start: numbered.sequence });
+    const sequence = relieve(graph, target, { meter, start: numbered.sequence });
     return measured({ ...numbered, sequence }, graph);
   };
   let now = inOrder(measured(renumbered(problem, baseSequence(problem))));
   let [best, since] = [now, 0];
-  for (let round = 0; best.bytes > budget && round < rounds && performance.now() < deadline; round++) {
+  for (let round = 0; best.bytes > budget && round < rounds && !isSpent(meter); round++) {
     const power = POWERS[round % POWERS.length] as number;
     let { sequence } = now.numbered;
-    for (let k = 0; k < REPLAYS && performance.now() < deadline; k++)
+    for (let k = 0; k < REPLAYS && !isSpent(meter); k++)
       sequence = replayed(now.graph, budget, sequence, { random, power }) ?? sequence;
     now = inOrder(measured({ ...now.numbered, sequence }, now.graph));
     since = now.bytes < best.bytes * (1 - LOWER) ? 0 : since + 1;

@@ -1,0 +1,45 @@
+/**
+ * @file The system that the library runs on, as one object, and the one place where an import may install it.
+ *
+ *   tidemark/node, the command ── installHost ──→ Host ── currentHost ──→ compile, plan, … ──┬─→ compiler   plans kept, a solver
+ *                                                                                            ╰─→ runtime    targets, workers, heap
+ *
+ * `import "tidemark/node"` must change what `compile` of `tidemark` can do, in modules that know nothing of each other, so one
+ * variable has to be written. This is it. Functions of the API read it when they are called and pass it on; nothing right or
+ * left of them reads it. It is written once: a second host is an error, so the order of imports cannot matter. Without one it is
+ * what every engine has by itself: a page, or a process that imports `tidemark` alone. Why it is no condition of the package's
+ * `exports`: docs/decisions/0034-one-host.md.
+ */
+import { invariant } from "../base/invariant.ts";
+import { NO_HOST, type PlannerHost } from "../compiler/host.ts";
+import { type ChosenTarget, chooseTarget, DEFAULT_TARGET } from "../runtime/choose-target.ts";
+import { isTarget } from "../runtime/device.ts";
+import { plainRuntime, type RuntimeHost } from "../runtime/host.ts";
+import type { AskedTarget } from "./request.ts";
+
+export interface Host extends PlannerHost, RuntimeHost {}
+
+let installed: Host | null = null;
+/** Made when it is first asked for. */
+let plain: Host | null = null;
+
+/** @internal */
+export const plainHost = (): Host => ({ ...NO_HOST, ...plainRuntime() });
+
+/** Makes a host that of this process. @internal */
+export function installHost(host: Host): void {
+  invariant(installed === null || installed === host, () => "another host is installed already");
+  installed = host;
+}
+
+/** The target that was asked for, of those that a host has. @internal */
+export function targetOf({ target = DEFAULT_TARGET, threads }: AskedTarget, host: Host): ChosenTarget {
+  return isTarget(target) ? { target, note: target.note ?? null } : chooseTarget(host, target, { threads });
+}
+
+/** The host of this process at the time of the call. @internal */
+export function currentHost(): Host {
+  if (installed) return installed;
+  plain ??= plainHost();
+  return plain;
+}

@@ -1,0 +1,208 @@
+/**
+ * @file What a user may ask of `plan` and `compile`, checked once and turned into one request, which is then passed whole:
+ *
+ *   PlanningOptions, CompileOptions ── parse ──→ CompileRequest ──→ trace, plan, load, run
+ *
+ * Sizes are numbers of bytes there, defaults are filled in, and nothing is checked again.
+ */
+import { parseBytes } from "../base/bytes.ts";
+import { TidemarkError } from "../base/errors.ts";
+import type { MemoryRequest, PlanProgress, PlanRequest } from "../compiler/request.ts";
+import { pipeline } from "../passes/pipeline.ts";
+import { LEVELS, type Level } from "../plan/recompute/levels.ts";
+import type { IntegerSolver } from "../plan/recompute/solver.ts";
+import type { StrategyName } from "../plan/recompute/strategy.ts";
+import { STRATEGY_NAMES } from "../remat/strategies.ts";
+import { DEFAULT_TARGET, TARGET_NAMES, type TargetName } from "../runtime/choose-target.ts";
+import { isTarget, type Target } from "../runtime/device.ts";
+import type { CostModel } from "../target/work.ts";
+import { describe, fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
+
+/** More than any machine's cores: a larger number is a mistake. @internal */
+export const MOST_THREADS = 1024;
+
+/** Programs of a function that are kept where nothing else is asked for. */
+const MOST_PROGRAMS = 64;
+
+export type { PlanProgress };
+
+export interface PlanningOptions {
+  /** Positions of arguments whose tensors are given up to the call: they are updated in place. */
+  readonly donate?: readonly number[];
+  /**
+   * Positions of arguments whose numbers are constants: axes, extents, counts. For each value a program is compiled; other
+   * numbers may differ from call to call.
+   */
+  readonly static?: readonly number[];
+  /**
+   * The most bytes that the arena may take: `"64MB"`, `"16MiB"` or a number; what does not fit is recomputed. `"min"`:
+   * as few as possible.
+   */
+  readonly memory?: string | number;
+  /** In place of `memory`: as few bytes as possible at this multiple of the predicted time, 1.3 for example. */
+  readonly maxSlowdown?: number;
+  /** Which strategy decides what is recomputed; default: `"auto"`. */
+  readonly strategy?: StrategyName;
+  /** What strategies with segments cut at: `"operation"`, or parts as named by `scope` and `checkpoint`. */
+  readonly segments?: Level;
+  /**
+   * What the program is compiled for: by name `wasm`, with `tidemark/node` also `native`, or `auto` for the faster one; or a
+   * target of your own (docs/adding-a-target.md).
+   */
+  readonly target?: TargetName | Target;
+  /** How many threads run it; default: 1. Bits do not depend on it. Without workers `wasm` has one (`targetNote`). */
+  readonly threads?: number;
+  /** How long kernels take on this machine; default: those of a server's core. */
+  readonly costs?: CostModel;
+  /** Solves integer programs for the strategy `"optimal"`; with `tidemark/node` the package `highs` is found by itself. */
+  readonly solver?: IntegerSolver;
+  /** Is told of every plan that is made while one is looked for: `"min"` and tight budgets of large programs take seconds. */
+  readonly progress?: (made: PlanProgress) => void;
+  /** Whether a plan that took long is kept on disk and read from there; with `tidemark/node`. Default: true. */
+  readonly cache?: boolean;
+  /** For reports and error messages. */
+  readonly name?: string;
+  /** Check the graph after every pass and the plan with the independent validator. */
+  readonly validate?: boolean;
+}
+
+export interface CompileOptions extends PlanningOptions {
+  /**
+   * How many programs are kept, each for other shapes of arguments; default: 64. The one that was not called for longest is
+   * dropped, and compiled again when it is called.
+   */
+  readonly programs?: number;
+  /** For finding faults: runs operation by operation and throws where NaN first appears. Slow; nothing is donated. */
+  readonly checkNaN?: boolean;
+}
+
+/** @internal */
+export const PLANNING_OPTIONS: OptionKinds<PlanningOptions> = {
+  donate: "anything",
+  static: "anything",
+  memory: "anything",
+  maxSlowdown: "anything",
+  strategy: "a text",
+  segments: "a text",
+  target: "anything",
+  threads: "anything",
+  costs: "anything",
+  solver: "a function",
+  progress: "a function",
+  cache: "a boolean",
+  name: "a text",
+  validate: "a boolean",
+};
+
+const COMPILE_OPTIONS: OptionKinds<CompileOptions> = {
+  ...PLANNING_OPTIONS,
+  programs: "a number",
+  checkNaN: "a boolean",
+};
+
+/** The options of `plan` or `compile`, parsed. @internal */
+export interface CompileRequest extends PlanRequest {
+  /** Positions of arguments. Whether a call has them shows when it is made. */
+  readonly donate: readonly number[];
+  readonly static: readonly number[];
+  readonly target: TargetName | Target;
+  readonly threads: number | undefined;
+  readonly name: string | undefined;
+  /** How many are kept. */
+  readonly programs: number;
+  readonly checkNaN: boolean;
+}
+
+/** Checks options as `plan` has them; `caller` is named in errors. @internal */
+export function parsePlanning(caller: string, options: PlanningOptions): CompileRequest {
+  requireOptions(caller, options, PLANNING_OPTIONS);
+  return parsed(caller, options);
+}
+
+/** @internal */
+export function parseCompile(options: CompileOptions): CompileRequest {
+  requireOptions("compile", options, COMPILE_OPTIONS);
+  const { programs = MOST_PROGRAMS, checkNaN = false } = options;
+  const request = parsed("compile", options);
+  if (!(Number.isInteger(programs) && programs >= 1)) {
+    fail("InvalidArgument", `compile: programs is ${describe(programs)}`, "give a whole number from 1 on");
+  }
+  // operation by operation, so that the one to blame can be named
+  return { ...request, programs, checkNaN, passes: checkNaN ? pipeline : undefined };
+}
+
+function parsed(caller: string, options: PlanningOptions): CompileRequest {
+  const memory = memoryRequest(options);
+  requireTarget(caller, options);
+  requirePositions(caller, "donate", options.donate);
+  requirePositions(caller, "static", options.static);
+  const { donate = [], static: constant = [], target = DEFAULT_TARGET, cache = true, validate = false } = options;
+  const { threads, costs, solver, progress, name } = options;
+  return {
+    ...{ memory, donate, static: constant, target, threads, costs, solver, progress, cache, name, validate },
+    ...{ passes: undefined, programs: MOST_PROGRAMS, checkNaN: false },
+  };
+}
+
+function requirePositions(name: string, option: "donate" | "static", given: unknown = []): void {
+  const positions = Array.isArray(given) ? (given as readonly unknown[]) : null;
+  if (positions?.every((n) => Number.isInteger(n) && (n as number) >= 0)) return;
+  const got = positions ? JSON.stringify(positions) : describe(given);
+  const help = `give a list of argument positions, from 0: { ${option}: [0] }`;
+  fail("InvalidArgument", `${name}: ${option} is ${got}`, help);
+}
+
+/** Options that say what a program is for, checked or not. @internal */
+export interface AskedTarget {
+  readonly target?: TargetName | Target;
+  readonly threads?: number | undefined;
+}
+
+/** Throws unless target and threads can be asked for. @internal */
+export function requireTarget(name: string, { target, threads }: AskedTarget): void {
+  const isName = typeof target === "string" && TARGET_NAMES.includes(target);
+  if (target !== undefined && !isName && !isTarget(target)) {
+    const help = `give one of ${TARGET_NAMES.join(", ")}, or a target of your own`;
+    fail("InvalidArgument", `${name}: target is ${describe(target)}`, help);
+  }
+  if (threads !== undefined && !(Number.isInteger(threads) && threads >= 1 && threads <= MOST_THREADS)) {
+    const help = `give a whole number from 1 to ${MOST_THREADS}`;
+    fail("InvalidArgument", `${name}: threads is ${describe(threads)}`, help);
+  }
+  if (isTarget(target) && threads !== undefined && threads !== target.threads) {
+    const help = "leave threads out: a target of your own says how many it has";
+    fail("InvalidArgument", `${name}: threads is ${threads}, ${target.description.name} has ${target.threads}`, help);
+  }
+}
+
+/** What the options ask of memory. */
+function memoryRequest({ memory, maxSlowdown, strategy, segments }: PlanningOptions): MemoryRequest {
+  if (segments !== undefined && !LEVELS.includes(segments)) {
+    fail("InvalidArgument", `segments is ${describe(segments)}`, `give one of ${LEVELS.join(", ")}`);
+  }
+  if (strategy !== undefined && !STRATEGY_NAMES.includes(strategy)) {
+    fail("InvalidArgument", `strategy is ${describe(strategy)}`, `give one of ${STRATEGY_NAMES.join(", ")}`);
+  }
+  if (maxSlowdown !== undefined && !(typeof maxSlowdown === "number" && maxSlowdown >= 1)) {
+    const help = "give a factor of the time without recomputation, at least 1: { maxSlowdown: 1.3 }";
+    fail("InvalidArgument", `maxSlowdown is ${describe(maxSlowdown)}`, help);
+  }
+  if (memory === "min") {
+    if (maxSlowdown === undefined) return { least: true, strategy, segments };
+    fail("InvalidArgument", 'memory is "min" and maxSlowdown is given', "give one of them: both ask for few bytes");
+  }
+  return { budgetBytes: budgetOf(memory), maxSlowdown, strategy, segments };
+}
+
+function budgetOf(memory: unknown): number | undefined {
+  if (memory === undefined) return undefined;
+  if (typeof memory !== "number" && typeof memory !== "string") {
+    fail("InvalidArgument", `memory is ${describe(memory)}`, 'give bytes, a size with its unit ("64MiB"), or "min"');
+  }
+  try {
+    return parseBytes(memory);
+  } catch (error) {
+    if (!(error instanceof TidemarkError)) throw error;
+    return fail(error.code, `memory: ${error.summary}`, error.help);
+  }
+}

@@ -1,0 +1,77 @@
+/**
+ * @file What is asked of a program, parsed. The API checks a user's options once (api/request.ts); from there on one request
+ * is passed whole, to the planner and to whatever loads and runs the program.
+ */
+import type { Graph } from "../ir/graph.ts";
+import type { Pass } from "../passes/pass.ts";
+import type { Level } from "../plan/recompute/levels.ts";
+import type { IntegerSolver } from "../plan/recompute/solver.ts";
+import type { StrategyName } from "../plan/recompute/strategy.ts";
+import type { CostModel } from "../target/work.ts";
+
+/** What is asked of memory. */
+export interface MemoryRequest {
+  /** The arena may not be larger. */
+  readonly budgetBytes?: number | undefined;
+  /** As small as possible. */
+  readonly least?: boolean | undefined;
+  /** As small as possible at this multiple of the predicted time of storing everything. */
+  readonly maxSlowdown?: number | undefined;
+  /** Which strategy decides what is recomputed; default: `auto`. */
+  readonly strategy?: StrategyName | undefined;
+  /** What segments are made of, for strategies that have segments; default: operations. */
+  readonly segments?: Level | undefined;
+}
+
+/** Whether nothing is asked of memory: the program is planned as it was written. */
+export const asksNothing = ({ budgetBytes, least = false, maxSlowdown, strategy }: MemoryRequest): boolean =>
+  strategy === undefined && budgetBytes === undefined && !least && maxSlowdown === undefined;
+
+/** As data that is equal for requests that mean the same. */
+export function memoryKey({ budgetBytes, least, maxSlowdown, strategy, segments }: MemoryRequest): readonly unknown[] {
+  return [budgetBytes ?? null, least ?? false, maxSlowdown ?? null, strategy ?? null, segments ?? "operation"];
+}
+
+/** A plan that was made on the way to an answer. */
+export interface PlanProgress {
+  readonly strategy: string;
+  readonly arenaBytes: number;
+  readonly predictedMs: number;
+}
+
+/** How a program is to be planned. */
+export interface PlanRequest {
+  readonly memory: MemoryRequest;
+  /** Speed of the machine; undefined: the rates of the target. */
+  readonly costs: CostModel | undefined;
+  /** For strategies that need one; undefined: the host's. */
+  readonly solver: IntegerSolver | undefined;
+  /** Is told of every plan that is made. */
+  readonly progress: ((plan: PlanProgress) => void) | undefined;
+  /** Whether the plan may come from the host's store of plans, and go into it. */
+  readonly cache: boolean;
+  /** Check the graph after every pass, and the plan with the independent validator. */
+  readonly validate: boolean;
+  /** What happens to the graph in place of the usual passes; then everything is stored. */
+  readonly passes: readonly Pass[] | undefined;
+}
+
+/** What is asked where nothing is said. */
+export const PLAIN_REQUEST: PlanRequest = {
+  memory: {},
+  costs: undefined,
+  solver: undefined,
+  progress: undefined,
+  cache: true,
+  validate: false,
+  passes: undefined,
+};
+
+/** What is planned: a graph as it was traced, and what happens to the storage of its parameters. */
+export interface SourceProgram {
+  readonly graph: Graph;
+  /** Parameters whose storage may be overwritten, with the number of the result that replaces them or -1; default: none. */
+  readonly donated?: ReadonlyMap<number, number>;
+  /** Parameters that stay in the arena between runs; default: none. */
+  readonly persistent?: ReadonlySet<number>;
+}

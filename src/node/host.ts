@@ -1,0 +1,20 @@
+/**
+ * @file What Node has for programs (api/host.ts): native code, worker threads, plans on disk, the package `highs`. Each is
+ * looked for when it is first needed.
+ */
+import { type Host, plainHost } from "../api/host.ts";
+import { WorkerPool } from "../runtime/workers.ts";
+import { findSolver } from "./highs.ts";
+import { nativeTarget } from "./native/target.ts";
+import { withProcess } from "./plan-in-process.ts";
+import { systemPlanStore } from "./plan-store.ts";
+import { nodeWorkers } from "./workers.ts";
+
+/** The one of this process. */
+export const nodeHost: Host = {
+  ...plainHost(),
+  targets: { native: nativeTarget },
+  workers: new WorkerPool(() => nodeWorkers),
+  planStore: withProcess(systemPlanStore()),
+  findSolver,
+};

@@ -1,0 +1,21 @@
+/** @file What a solver of integer programs is here: a function that is given, so that this package depends on none. */
+
+export interface SolverAnswer {
+  /** `optimal`: proven; `feasible`: stopped with an answer; `infeasible`: proven that there is none; `unknown`: stopped. */
+  readonly status: "optimal" | "feasible" | "infeasible" | "unknown";
+  readonly objective: number;
+  /** No answer has a smaller objective. */
+  readonly bound: number;
+  readonly value: (name: string) => number;
+}
+
+export interface SolverLimits {
+  readonly seconds: number;
+  /** Relative gap at which an answer is good enough. */
+  readonly gap: number;
+  /** Nodes of the search tree, at most: an answer that ends there is the same on every machine. */
+  readonly nodes?: number | undefined;
+}
+
+/** Solves a program in CPLEX's LP format. */
+export type IntegerSolver = (program: string, limits: SolverLimits) => SolverAnswer;
