@@ -99,7 +99,7 @@ function requireValidPlan(plan: Plan): void {
   const broken = validate(plan.program, plan);
   if (broken.length === 0) return;
   throw new TidemarkError("InvalidPlan", broken.map((b) => `${b.rule}: ${b.message}`).join("\n  "), {
-    help: "this is a mistake of the planner's: report it with the text of the traced graph",
+    help: "this is an internal error of the planner: report it with the text of the traced graph",
   });
 }
 

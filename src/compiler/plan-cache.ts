@@ -108,13 +108,13 @@ export class PlanCache {
     return `${what} ${JSON.stringify(request)} ${this.#program}`;
   }
 
-  /** The plan that was kept for a request, if it is one and no larger than `most` bytes. */
-  plan(request: unknown, tools: PlanTools, most = Number.POSITIVE_INFINITY): ChosenPlan | null {
+  /** The plan that was kept for a request, if it is a plan within the budget. */
+  plan(request: unknown, tools: PlanTools, budgetBytes = Number.POSITIVE_INFINITY): ChosenPlan | null {
     const text = this.#store.read(this.#key("plan", request));
     if (text === null) return null;
     try {
       const restored = this.#restored(JSON.parse(text) as KeptPlan, tools);
-      return restored && restored.chosen.arenaBytes <= most ? restored : null;
+      return restored && restored.chosen.arenaBytes <= budgetBytes ? restored : null;
     } catch {
       // not a plan of this program: it is planned again
       return null;

@@ -41,7 +41,7 @@ export function allocated<T>(bytes: number, allocate: () => T): T {
     return allocate();
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    throw arenaRefused(`an arena of ${grouped(bytes)} bytes cannot be had: ${error.message}`);
+    throw arenaRefused(`an arena of ${grouped(bytes)} bytes cannot be allocated: ${error.message}`);
   }
 }
 
@@ -81,8 +81,8 @@ export interface Target {
   readonly note?: string | null;
   /** Throws `TargetUnsupported` where the program cannot be made to run. */
   load(placed: PlacedProgram, options: LoadOptions): Machine;
-  /** A memory for several programs, empty at first, that will not grow beyond `most` bytes. */
-  allocate(most?: number): DeviceMemory;
+  /** A memory for several programs, empty at first, that will not grow beyond `budgetBytes`. */
+  allocate(budgetBytes?: number): DeviceMemory;
 }
 
 /** Whether something is a target and not its name. */

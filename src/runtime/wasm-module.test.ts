@@ -76,7 +76,7 @@ describe("a memory", () => {
   it("that cannot be had is refused in our words", () => {
     const { code, message } = refusal(() => allocated(2 ** 52, () => new ArrayBuffer(2 ** 52)));
     expect(code).toBe("TargetUnsupported");
-    expect(message).toContain("TargetUnsupported: an arena of 4,503,599,627,370,496 bytes cannot be had: ");
+    expect(message).toContain("TargetUnsupported: an arena of 4,503,599,627,370,496 bytes cannot be allocated: ");
     expect(message).toContain("\n  help: use smaller batches");
   });
 });

@@ -130,9 +130,9 @@ export function wasmTarget(fma: boolean = detectFeatures().relaxedMadd, request:
     uses: fma ? "vectors and fused multiply-add" : SLOW,
     arenaIsArray: false,
     load: (placed, options) => load(placed, fma, request, options),
-    allocate(most = LARGEST_ARENA_BYTES) {
+    allocate(budgetBytes = LARGEST_ARENA_BYTES) {
       const words = threads > 1 ? teamBytes(threads) : 0;
-      return new WasmMemory(sharingOf(request), 0, Math.min(pagesOf(words + most), MOST_PAGES));
+      return new WasmMemory(sharingOf(request), 0, Math.min(pagesOf(words + budgetBytes), MOST_PAGES));
     },
   };
 }

@@ -67,13 +67,13 @@ describe("workers of a program", () => {
   it("that die with a piece in their hands end the run with an error", { timeout: PATIENCE }, async () => {
     const lost = product(2, poolOf(instead(TAKE, "process.exit(7);")));
     const message = await lastWords(lost);
-    expect(message).toContain("TargetUnsupported: a run on threads was lost: worker 1: its thread");
+    expect(message).toContain("TargetUnsupported: a run on several threads failed: worker 1: its thread");
     expect(() => lost.run()).toThrow(message);
   });
 
   it("that fail with a piece in their hands end the run with what they said", { timeout: PATIENCE }, async () => {
     const workers = poolOf(instead(TAKE, 'throw new RangeError("out of stack");'));
-    expect(await lastWords(product(2, workers))).toContain("lost: a worker failed (RangeError: out of stack)");
+    expect(await lastWords(product(2, workers))).toContain("failed: a worker failed (RangeError: out of stack)");
   });
 
   it("that are stopped from outside end the next run at the latest", async () => {

@@ -24,8 +24,8 @@ function mayBlock(): boolean {
 }
 
 function failure(what: string): TidemarkError {
-  return new TidemarkError("TargetUnsupported", `a run on threads was lost: ${what}`, {
-    help: "compile the function again, with `threads: 1` if this goes on; what was donated to it is gone",
+  return new TidemarkError("TargetUnsupported", `a run on several threads failed: ${what}`, {
+    help: "compile the function again, with `threads: 1` if it happens again; tensors that were donated to it are lost",
   });
 }
 
