@@ -66,8 +66,8 @@ export class SolvedFamily<R> extends PlanFamily<R> {
   }
 
   #solve(budgetBytes: number): Solved<R> {
-    const known = this.#solved.get(budgetBytes);
-    if (known) return known;
+    const cached = this.#solved.get(budgetBytes);
+    if (cached) return cached;
     const { strategy, effort, solver } = this.#options;
     const answer = planRecompute(this.#problem, budgetBytes, strategy, { effort, solver });
     const provenCost = answer.feasible && answer.proven ? answer.cost : null;
@@ -81,9 +81,9 @@ export class SolvedFamily<R> extends PlanFamily<R> {
     if (!feasible) return [];
     const candidates: Candidate<R>[] = [];
     const realise = (sequence: Sequence): Realised<Candidate<R>> => {
-      const made = this.#realise(sequence, budgetBytes);
-      candidates.push(made.result);
-      return made;
+      const realised = this.#realise(sequence, budgetBytes);
+      candidates.push(realised.result);
+      return realised;
     };
     const { effort } = this.#options;
     const repair = { effort, strategy: auto, start, attempts: ATTEMPTS } as const;

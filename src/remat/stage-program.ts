@@ -87,12 +87,12 @@ class StageProgram {
   /** Values that can be present at some time in the window. */
   #valuesOf(): readonly number[] {
     const { from, to, enter, candidates } = this.#window;
-    const found = new Set(enter);
+    const values = new Set(enter);
     for (let op = 0; op < to; op++) {
       if (op < from && candidates !== null && !candidates.has(op)) continue;
-      for (const v of outputsOf(this.#graph, op)) found.add(v);
+      for (const v of outputsOf(this.#graph, op)) values.add(v);
     }
-    return [...found].sort((a, b) => a - b);
+    return [...values].sort((a, b) => a - b);
   }
 
   #runs(stage: number, op: number): [number, string] | number {
@@ -149,9 +149,9 @@ class StageProgram {
 
   /** Operations that may run in a stage, its own last. */
   #opsOf(stage: number): readonly number[] {
-    const found: number[] = [];
-    for (let op = 0; op <= stage; op++) if (this.#runs(stage, op) !== 0) found.push(op);
-    return found;
+    const ops: number[] = [];
+    for (let op = 0; op <= stage; op++) if (this.#runs(stage, op) !== 0) ops.push(op);
+    return ops;
   }
 
   /** Bytes in thousandths of the budget: rows with numbers near 1 are easier to solve accurately. */

@@ -115,8 +115,8 @@ class StateSearch {
     this.#bounds = new StateBounds(graph, budget, window.to, window.leave);
     this.#options = options;
     this.#scratch = Float64Array.from({ length: graph.ops }, (_, op) => {
-      const made = this.#bounds.bytesOf(this.#bounds.outLo[op] as number, this.#bounds.outHi[op] as number);
-      return (graph.madeBytes[op] as number) - made;
+      const written = this.#bounds.bytesOf(this.#bounds.outLo[op] as number, this.#bounds.outHi[op] as number);
+      return (graph.madeBytes[op] as number) - written;
     });
   }
 
@@ -239,8 +239,8 @@ class StateSearch {
     const done = new Map<number | bigint, State>();
     const arrive = (next: State): void => {
       const key = keyOf(next.lo, next.hi);
-      const known = done.get(key);
-      if (!known || next.cost < known.cost) done.set(key, next);
+      const other = done.get(key);
+      if (!other || next.cost < other.cost) done.set(key, next);
     };
     const wait = (next: State): void => {
       const key = keyOf(next.lo, next.hi);

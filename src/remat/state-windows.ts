@@ -45,9 +45,9 @@ export function improveByStates(
     const leave = to === graph.ops ? graph.results : heldAt(graph, best, end);
     const window = { from, to, enter: heldAt(graph, best, first), leave };
     const options = { width, meter, cutoff: cutoff * (1 - 1e-9) };
-    const found = searchStates(graph, budget, options, window).sequence;
-    if (!found) continue;
-    best = [...best.slice(0, first), ...found, ...best.slice(end)];
+    const cheaper = searchStates(graph, budget, options, window).sequence;
+    if (!cheaper) continue;
+    best = [...best.slice(0, first), ...cheaper, ...best.slice(end)];
     unchanged = 0;
   }
   return best;

@@ -34,15 +34,15 @@ function optimalPlan(problem: RecomputeProblem, budget: number, options: Recompu
   if (!solver) throw noSolver();
   const began = performance.now();
   const limit = effort === undefined ? { seconds: seconds * KNOWN } : { effort: Math.max(effort, LEAST_EFFORT) };
-  const known = planGraph(problem, budget, { start, ...limit });
-  if (known.proven) return known;
+  const unsolved = planGraph(problem, budget, { start, ...limit });
+  if (unsolved.proven) return unsolved;
   const deadline = (effort === undefined ? began : performance.now()) + seconds * 1000;
   const nodes = effort === undefined ? undefined : NODES;
-  const cost = known.feasible ? known.cost : Number.POSITIVE_INFINITY;
+  const cost = unsolved.feasible ? unsolved.cost : Number.POSITIVE_INFINITY;
   const limits = { deadline, gap: 1e-6, known: cost, nodes };
   const solved = solveOptimal(flatGraph(problem), { budget: Math.floor(budget), solver }, limits);
-  const answer = solved.sequence ? answerOf(problem, budget, solved.sequence) : known;
-  const boundCost = Math.max(known.boundCost, solved.bound);
+  const answer = solved.sequence ? answerOf(problem, budget, solved.sequence) : unsolved;
+  const boundCost = Math.max(unsolved.boundCost, solved.bound);
   return {
     ...answer,
     boundCost: answer.feasible ? Math.min(boundCost, answer.cost) : boundCost,
@@ -64,7 +64,7 @@ export const STRATEGY_NAMES: readonly StrategyName[] = STRATEGIES.map(({ name })
 
 /** The strategy of that name; `auto` unless told. */
 export function strategyNamed(name: StrategyName = auto.name): Strategy {
-  const found = STRATEGIES.find((strategy) => strategy.name === name);
-  invariant(found !== undefined, () => `there is no strategy ${name}`);
-  return found;
+  const strategy = STRATEGIES.find((one) => one.name === name);
+  invariant(strategy !== undefined, () => `there is no strategy ${name}`);
+  return strategy;
 }

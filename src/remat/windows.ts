@@ -37,14 +37,14 @@ export function heldAt(graph: FlatGraph, sequence: readonly number[], p: number)
 
 /** Operations worth allowing again: makers of what is held at either end, those that run, and what all of these read. */
 function candidatesOf(graph: FlatGraph, ran: readonly number[], held: Iterable<number>): Set<number> {
-  const found = new Set<number>(ran);
-  for (const v of held) found.add(at(graph.producer, v));
-  for (const op of [...found]) {
+  const candidates = new Set<number>(ran);
+  for (const v of held) candidates.add(at(graph.producer, v));
+  for (const op of [...candidates]) {
     for (let i = at(graph.inputStart, op); i < at(graph.inputStart, op + 1); i++) {
-      found.add(at(graph.producer, at(graph.inputs, i)));
+      candidates.add(at(graph.producer, at(graph.inputs, i)));
     }
   }
-  return found;
+  return candidates;
 }
 
 /** Stages times candidates that a program may have: about a second of solving. */

@@ -8,7 +8,7 @@ import type { Answer } from "../../plan/recompute/auto.ts";
 import { baseSequence, leastBytes, type RecomputeProblem, type Sequence } from "../../plan/recompute/problem.ts";
 import { readGraph } from "../../plan/recompute/read-graph.ts";
 import { simulate } from "../../plan/recompute/simulate.ts";
-import { answerOf, graphStrategy, planRecompute } from "../../plan/recompute/strategies.ts";
+import { answerOf, auto, graphStrategy, planRecompute } from "../../plan/recompute/strategies.ts";
 import type { RecomputeOptions, Strategy } from "../../plan/recompute/strategy.ts";
 import { type PackedSequence, packSequence } from "../../remat/pack-sequence.ts";
 import { planGraph } from "../../remat/plan-graph.ts";
@@ -112,7 +112,7 @@ export const remat: Command = {
     const file = args.positionals[0] as string;
     const problem = readGraph(readText(file, ".json"));
     const budget = budgetOf(problem, args.value("budget"));
-    const strategy = graphStrategy(args.value("strategy") ?? "auto", STRATEGIES);
+    const strategy = graphStrategy(args.value("strategy") ?? auto.name, STRATEGIES);
     const seconds = secondsOf(args.value("timeout"));
     const started = performance.now();
     const solver = strategy.solver === undefined ? undefined : findSolver();

@@ -1,6 +1,7 @@
 /** @file `tidemark view`: a plan as a page, from a server on this machine or as one file. */
 import { basename } from "node:path";
 import type { ProgramPlans } from "../../compiler/assemble.ts";
+import { storeAll } from "../../plan/recompute/strategies.ts";
 import type { ViewCurve, ViewData, ViewEntry } from "../../view/data.ts";
 import { curveWithEntries, entryName, entryOf, livePlans } from "../../view/plans.ts";
 import { entriesOfFile, FILE_KINDS, isViewFile } from "../../view/read-file.ts";
@@ -41,7 +42,7 @@ async function sourceOf(word: string, first: number, args: Arguments, io: Io): P
   if (refusal) throw refusal;
   const { memory } = settings;
   const asked = memory.budgetBytes ?? (memory.least ? planned.plan.height : null);
-  const label = asked === null && planned.strategy === "store-all" ? "as compiled" : `as asked (${planned.strategy})`;
+  const label = asked === null && planned.strategy === storeAll.name ? "as compiled" : `as asked (${planned.strategy})`;
   const { plan, predictedMs } = planned;
   const name = entryName(first);
   const entry = entryOf(plan, { label, predictedMs, budgetBytes: asked, asks: name });

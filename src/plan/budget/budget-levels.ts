@@ -110,8 +110,8 @@ export class TargetLevels<R> implements BudgetLevels<R> {
   }
 
   expectedMs(level: number): number {
-    const known = this.#expected.get(level);
-    if (known !== undefined) return known;
+    const cached = this.#expected.get(level);
+    if (cached !== undefined) return cached;
     // The first plan is near enough to the one that a search would end with.
     const options = { effort: 0, solver: this.#options.solver };
     const { feasible, cost } = planRecompute(this.#problem, this.targetOf(level), this.#options.strategy, options);
@@ -125,8 +125,8 @@ export class TargetLevels<R> implements BudgetLevels<R> {
   }
 
   plansAt(level: number): readonly Candidate<R>[] {
-    const known = this.#plans.get(level);
-    if (known) return known;
+    const cached = this.#plans.get(level);
+    if (cached) return cached;
     const target = this.targetOf(level);
     const candidates: Candidate<R>[] = [];
     const realise = (sequence: Sequence): Realised<Candidate<R>> => {
@@ -184,8 +184,8 @@ export class RuleLevels<R> implements BudgetLevels<R> {
   }
 
   plansAt(level: number): readonly Candidate<R>[] {
-    const known = this.#plans.get(level) ?? [this.#realise(at(this.#points, level - 1).sequence, UNREACHED).result];
-    this.#plans.set(level, known);
-    return known;
+    const plans = this.#plans.get(level) ?? [this.#realise(at(this.#points, level - 1).sequence, UNREACHED).result];
+    this.#plans.set(level, plans);
+    return plans;
   }
 }

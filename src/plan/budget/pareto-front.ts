@@ -77,9 +77,9 @@ export class ParetoFront<R> {
   }
 
   #partsOf(gap: Gap<R>): readonly Gap<R>[] {
-    const known = this.#parts.get(gap) ?? this.#split(gap);
-    this.#parts.set(gap, known);
-    return known;
+    const parts = this.#parts.get(gap) ?? this.#split(gap);
+    this.#parts.set(gap, parts);
+    return parts;
   }
 
   #split(gap: Gap<R>): readonly Gap<R>[] {

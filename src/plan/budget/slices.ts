@@ -86,17 +86,17 @@ function slicesOf(graph: Graph, plan: Plan): readonly Slice[] {
   const stored = new Set(plan.program.steps.flatMap(({ writes, alias }) => (alias ? [] : writes)));
   const place = (node: Node): number => position.get(node) ?? 0;
   const slice = (last: Node): readonly Node[] => {
-    const found = new Set<Node>([last]);
+    const nodes = new Set<Node>([last]);
     const visit = (node: Node): void => {
       for (const value of node.inputs) {
         const maker = stored.has(value) ? undefined : producer.get(value);
-        if (!maker || found.has(maker)) continue;
-        found.add(maker);
+        if (!maker || nodes.has(maker)) continue;
+        nodes.add(maker);
         visit(maker);
       }
     };
     visit(last);
-    return [...found].sort((a, b) => place(a) - place(b));
+    return [...nodes].sort((a, b) => place(a) - place(b));
   };
   return plan.program.steps.flatMap(({ writes, alias }, step) => {
     const makers = new Set(alias ? [] : writes.flatMap((value) => producer.get(value) ?? []));

@@ -24,13 +24,13 @@ function cuts(problem: RecomputeProblem, forward: number): readonly number[] {
   const lastUse = new Map<number, number>();
   for (let op = 0; op < forward; op++) for (const value of at(problem.ops, op).inputs) lastUse.set(value, op);
   const open = new Set<number>();
-  const found: number[] = [];
+  const ends: number[] = [];
   for (let op = 0; op < forward; op++) {
     for (const value of at(problem.ops, op).outputs) if ((lastUse.get(value) ?? -1) > op) open.add(value);
     for (const value of at(problem.ops, op).inputs) if ((lastUse.get(value) ?? -1) <= op) open.delete(value);
-    if (open.size <= 1 || op === forward - 1) found.push(op + 1);
+    if (open.size <= 1 || op === forward - 1) ends.push(op + 1);
   }
-  return found;
+  return ends;
 }
 
 /** The blocks, or null when backward does not visit them from last to first. */
@@ -70,10 +70,10 @@ export function chainPlan(problem: RecomputeProblem, budget: number): Sequence |
   const readLater = new Set(problem.ops.slice(forwardOps(problem)).flatMap((op) => op.inputs));
   const costOf = (ops: readonly number[]): number => ops.reduce((sum, op) => sum + at(problem.ops, op).cost, 0);
   const chain = blocks.map(({ forward, backward }): ChainBlock => {
-    const made = forward.flatMap((op) => at(problem.ops, op).outputs);
+    const outputs = forward.flatMap((op) => at(problem.ops, op).outputs);
     const bytes = (values: readonly number[]): number => values.reduce((sum, v) => sum + at(problem.bytes, v), 0);
     const output = at(problem.ops, forward.at(-1) ?? 0).outputs;
-    const tape = made.filter((value) => readLater.has(value) || output.includes(value));
+    const tape = outputs.filter((value) => readLater.has(value) || output.includes(value));
     const cost = costOf(forward);
     return {
       cost,

@@ -19,16 +19,16 @@ function besideHoles(lifetimes: PlacedLifetimes, offsets: readonly number[], ste
   const live = lifetimes.buffers
     .filter(({ lifespan, bytes }) => lifespan.start <= step && step < lifespan.end && bytes > 0)
     .sort((a, b) => at(offsets, a.id) - at(offsets, b.id));
-  const found: number[] = [];
+  const neighbours: number[] = [];
   let top = 0;
   live.forEach((buffer, i) => {
     const offset = at(offsets, buffer.id);
-    if (offset > top) found.push(buffer.id, ...(i > 0 ? [at(live, i - 1).id] : []));
+    if (offset > top) neighbours.push(buffer.id, ...(i > 0 ? [at(live, i - 1).id] : []));
     top = Math.max(top, offset + buffer.bytes);
   });
   const last = live.at(-1);
-  if (last && top < target) found.push(last.id);
-  return found.map((id) => at(lifetimes.valueIn, id)).filter((value) => value >= 0);
+  if (last && top < target) neighbours.push(last.id);
+  return neighbours.map((id) => at(lifetimes.valueIn, id)).filter((value) => value >= 0);
 }
 
 /** Everything that crosses the line at `target`. */

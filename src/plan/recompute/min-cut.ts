@@ -86,22 +86,22 @@ export function minCut(problem: RecomputeProblem, recomputable: (op: number) => 
   const [source, sink] = [2 * count, 2 * count + 1];
   const heads: number[][] = Array.from({ length: 2 * count + 2 }, () => []);
   const net: Network = { source, sink, heads, to: [], room: [] };
-  const made = new Set<number>();
+  const forwardValues = new Set<number>();
   problem.ops.slice(0, forward).forEach((op, index) => {
     for (const value of op.outputs) {
-      made.add(value);
+      forwardValues.add(value);
       connect(net, 2 * value, 2 * value + 1, at(problem.bytes, value));
       if (op.once || !recomputable(index)) connect(net, source, 2 * value, Number.POSITIVE_INFINITY);
       for (const input of op.inputs) connect(net, 2 * input + 1, 2 * value, Number.POSITIVE_INFINITY);
     }
   });
   const read = new Set([...problem.ops.slice(forward).flatMap((op) => op.inputs), ...problem.results]);
-  for (const value of read) if (made.has(value)) connect(net, 2 * value + 1, sink, Number.POSITIVE_INFINITY);
+  for (const value of read) if (forwardValues.has(value)) connect(net, 2 * value + 1, sink, Number.POSITIVE_INFINITY);
   let level = levels(net);
   while (at(level, sink) >= 0) {
     const cursor = new Int32Array(net.heads.length);
     while (augment(net, level, cursor));
     level = levels(net);
   }
-  return new Set([...made].filter((value) => at(level, 2 * value) >= 0 && at(level, 2 * value + 1) < 0));
+  return new Set([...forwardValues].filter((value) => at(level, 2 * value) >= 0 && at(level, 2 * value + 1) < 0));
 }

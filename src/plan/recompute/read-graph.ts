@@ -19,8 +19,8 @@ function refuse(summary: string): never {
 const isObject = (x: unknown): x is Json => typeof x === "object" && x !== null && !Array.isArray(x);
 
 function list(object: Json, key: string): readonly unknown[] {
-  const found = object[key];
-  return Array.isArray(found) ? found : refuse(`${key} is not a list`);
+  const value = object[key];
+  return Array.isArray(value) ? value : refuse(`${key} is not a list`);
 }
 
 function objects(items: readonly unknown[], what: string): readonly Json[] {
@@ -33,13 +33,13 @@ function numbers(items: readonly unknown[], what: string): readonly number[] {
 
 /** The first of `keys` that `object` has. */
 function either(object: Json, keys: readonly string[], what: string): number | string {
-  const found = keys.map((key) => object[key]).find((x) => typeof x === "number" || typeof x === "string");
-  return found === undefined ? refuse(`${what} has none of ${keys.join(", ")}`) : (found as number | string);
+  const value = keys.map((key) => object[key]).find((x) => typeof x === "number" || typeof x === "string");
+  return value === undefined ? refuse(`${what} has none of ${keys.join(", ")}`) : (value as number | string);
 }
 
 function amount(object: Json, keys: readonly string[], what: string): number {
-  const found = either(object, keys, what);
-  return typeof found === "number" ? found : refuse(`${what}: ${keys.join(" or ")} is not a number`);
+  const value = either(object, keys, what);
+  return typeof value === "number" ? value : refuse(`${what}: ${keys.join(" or ")} is not a number`);
 }
 
 /** Topological, and as near to the order of the file as that allows: the ready node that is listed first runs next. */

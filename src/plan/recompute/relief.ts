@@ -108,15 +108,15 @@ function priceOf(relief: Relief, value: number, read: number): number {
 function heldAcross(relief: Relief, step: number): readonly Held[] {
   const { line } = relief;
   const { graph } = line;
-  const found: Held[] = [];
+  const candidates: Held[] = [];
   for (let value = 0; value < graph.values; value++) {
     const op = graph.producer[value] as number;
     if (op < 0 || graph.once[op] || graph.bytes[value] === 0) continue;
     const read = line.readAfter(value, step);
-    if (read >= 0) found.push({ value, price: priceOf(relief, value, read) });
+    if (read >= 0) candidates.push({ value, price: priceOf(relief, value, read) });
   }
-  line.work += 4 * graph.values + 20 * found.length;
-  return found.sort((p, q) => p.price - q.price || p.value - q.value);
+  line.work += 4 * graph.values + 20 * candidates.length;
+  return candidates.sort((p, q) => p.price - q.price || p.value - q.value);
 }
 
 /** Recomputes `value` before `before`, and up to `most` operations also its absent operands, and theirs. */
@@ -171,8 +171,8 @@ function bestTrial(relief: Relief, step: number, values: readonly Held[]): Trial
   const trials = Math.max(FEWEST_TRIALS, Math.min(TRIALS, Math.round((TRIALS * SMALL) / line.end)));
   const most = trials < TRIALS ? BATCHES * trials : values.length;
   for (let from = 0; from < Math.min(most, values.length); from += trials) {
-    const found = bestOf(line, step, values.slice(from, from + trials), [1, LONGEST]);
-    if (found) return found;
+    const trial = bestOf(line, step, values.slice(from, from + trials), [1, LONGEST]);
+    if (trial) return trial;
     if (spent(relief)) return null;
   }
   return bestOf(line, step, values.slice(0, 3 * trials), [relief.longer]);

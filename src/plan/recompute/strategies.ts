@@ -145,12 +145,12 @@ export const PLAIN_STRATEGIES: readonly Strategy[] = [
 
 /** The strategy of that name for a graph without loops; throws where there is none. */
 export function graphStrategy(name: string, all: readonly Strategy[] = PLAIN_STRATEGIES): Strategy {
-  const found = all.find((strategy) => strategy.name === name);
-  if (found && !found.loopsOnly) return found;
-  const summary = found
+  const strategy = all.find((one) => one.name === name);
+  if (strategy && !strategy.loopsOnly) return strategy;
+  const summary = strategy
     ? `the strategy ${name} is about loops, and a graph of operations has none`
     : `there is no recomputation strategy ${name}`;
-  const names = all.filter(({ loopsOnly }) => !loopsOnly).map((strategy) => strategy.name);
+  const names = all.filter(({ loopsOnly }) => !loopsOnly).map((one) => one.name);
   throw new TidemarkError("InvalidArgument", summary, { help: `strategies are ${names.join(", ")}` });
 }
 

@@ -114,9 +114,9 @@ export class Timeline {
   }
 
   sequence(): number[] {
-    const found: number[] = [];
-    for (let step = 0; step !== this.end; step = this.next[step] as number) found.push(this.op[step] as number);
-    return found;
+    const ops: number[] = [];
+    for (let step = 0; step !== this.end; step = this.next[step] as number) ops.push(this.op[step] as number);
+    return ops;
   }
 
   bytesAt(step: number): number {
