@@ -146,6 +146,10 @@ function windowMembers(solver: IntegerSolver): readonly Member[] {
   return [{ name: "windows", when, share: 0.1, run: (search, meter) => solveWindows(search, meter, solver) }];
 }
 
+function onlyIf(condition: Member["when"], member: Member): Member {
+  return { ...member, when: (search) => condition(search) && member.when(search) };
+}
+
 const STAGES: Member = {
   name: "relief in stages",
   when: (search) => !hasPlan(search),
@@ -180,10 +184,11 @@ export function graphPortfolio({ solver, endsEarly = false }: PortfolioOptions):
     ...(endsEarly ? [END_WITHOUT_PLAN] : [STAGES]),
     { name: "look-ahead above the budget", when: above, share: 0.05, run: lookAbove },
     ...(solver ? exactMembers(solver) : []),
-    VARIATIONS,
+    onlyIf(isSmall, { ...VARIATIONS, share: 0.02 }),
+    onlyIf((search) => !isSmall(search), { ...VARIATIONS, share: 0.35 }),
     TIDY,
     annealing(0.1, isSmall),
-    annealing(0.35, (search) => !isSmall(search)),
+    annealing(0.25, (search) => !isSmall(search)),
     windowsOfStates(0.1, POLISHED),
     states(0.4, [MIDDLE, WIDEST]),
     windowsOfStates(0.05, 0),
