@@ -63,6 +63,8 @@ export interface Dialect {
   loop(name: string, end: string): string;
   /** The line before a loop that is written out so often. */
   unroll(times: number): string | null;
+  /** The statement that writes an element, given as it is in memory. */
+  assign(place: string, element: string): string;
   /** A copy as one statement, or null where it is one for each element. */
   copy(copy: CopyText): string | null;
 }
@@ -164,7 +166,7 @@ export class StatementPrinter {
     const places = stores.map((store) => this.#element(store));
     stores.forEach(({ operand }, i) => {
       const { element } = this.#dialect.element(this.#memory(operand).dtype);
-      this.#code.line(`${at(places, i)} = ${element(at(values, i))};`);
+      this.#code.line(this.#dialect.assign(at(places, i), element(at(values, i))));
     });
   }
 
@@ -173,7 +175,7 @@ export class StatementPrinter {
     const place = this.#element(sum);
     const { value, element } = this.#dialect.element(dtype);
     const [left, right] = [this.#emit(a), this.#emit(b)];
-    this.#code.line(`${place} = ${element(this.#dialect.fma(a.dtype, left, right, value(place)))};`);
+    this.#code.line(this.#dialect.assign(place, element(this.#dialect.fma(a.dtype, left, right, value(place)))));
   }
 
   #copy({ to, from, count }: Extract<Statement, { kind: "copy" }>): void {

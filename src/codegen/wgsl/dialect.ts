@@ -1,0 +1,209 @@
+/**
+ * @file WGSL as a dialect of what block programs are printed in (codegen/block/print-c-like.ts). It has f32, i32 and bool, and
+ * integers that wrap by themselves.
+ *
+ * Drivers may take it that there are neither NaN nor infinities; so NaN is told by its bits, and constants that are not finite
+ * are the bits of a number that a function is given, which no compiler rejects. They may also take sums apart and fuse products
+ * with sums ((a + b) - b becomes a, which undoes what the mathematical functions do); so a result of arithmetic that goes straight
+ * into more of it passes through an exclusive or with a zero that only a run knows. A bool in memory is a byte, and the least that
+ * can be addressed is a word of four: elements of such an operand are read and written as parts of atomic words, so that threads
+ * may own neighbouring bytes.
+ */
+import { InternalError } from "../../base/invariant.ts";
+import { type DType, isBool, isFloatScalar, kindOf, type ScalarType } from "../../kernel/dtype.ts";
+import type { Expr, ScalarFn } from "../../kernel/expr.ts";
+import type { Dialect, ElementText } from "../block/print-c-like.ts";
+import { literalText, type ScalarCall } from "../block/scalar-text.ts";
+import { INFIX } from "../native/scalar.ts";
+
+/** Types of elements in memory that threads share with nobody, and in operands. */
+const ELEMENTS: Readonly<Record<DType, { readonly own: string; readonly global: string } | null>> = {
+  f32: { own: "f32", global: "f32" },
+  f64: null,
+  i32: { own: "i32", global: "i32" },
+  bool: { own: "bool", global: "atomic<u32>" },
+};
+
+/** The types of elements, of a storage type that WGSL has. */
+export function elementTypes(dtype: DType): { readonly own: string; readonly global: string } {
+  const found = ELEMENTS[dtype];
+  if (!found) throw new InternalError(`WGSL has no ${dtype} in memory`);
+  return found;
+}
+
+/** How many elements are in one of an operand's array: four bytes in a word, or one. */
+export const isPacked = (dtype: DType): boolean => elementTypes(dtype).own !== elementTypes(dtype).global;
+
+/** An element that is part of a word: the array and the element's number. */
+export interface PackedPlace {
+  readonly array: string;
+  readonly index: string;
+}
+
+const wordOf = ({ array, index }: PackedPlace): string => `&${array}[u32(${index}) / 4u]`;
+const shiftOf = ({ index }: PackedPlace): string => `8u * (u32(${index}) % 4u)`;
+
+/** Numbers that are not finite, by their bits. */
+const wordBits = (number: number): number => new Int32Array(Float32Array.of(number).buffer)[0] ?? 0;
+
+const LITERALS: Readonly<Record<ScalarType, (value: number | bigint) => string>> = {
+  f32(value) {
+    const number = Math.fround(Number(value));
+    return Number.isFinite(number) ? literalText("f32", number) : `f32_bits(${wordBits(number)})`;
+  },
+  i32: (value) => `i32(${Number(value) | 0})`,
+  bool: (value) => (value ? "true" : "false"),
+  f64: () => missing("f64"),
+  i64: () => missing("i64"),
+};
+
+function missing(type: string): never {
+  throw new InternalError(`WGSL has no ${type}`);
+}
+
+const COMPARISONS: ReadonlySet<ScalarFn> = new Set(["eq", "ne", "lt", "le"]);
+
+/** What drivers take apart where one is an argument of another. */
+const ARITHMETIC: ReadonlySet<ScalarFn> = new Set(["add", "sub", "mul", "div"]);
+
+/** An argument of arithmetic, as it was rounded. */
+const kept = (arg: Expr, text: string): string =>
+  arg.kind === "call" && ARITHMETIC.has(arg.fn) ? `f32_kept(${text})` : text;
+
+function shiftText({ fn, args }: ScalarCall, [a = "", b = ""]: readonly string[]): string {
+  const count = args[1];
+  const by = count?.kind === "const" ? `${Number(count.value) & 31}u` : `u32(${b})`;
+  if (fn === "shl") return `(${a} << ${by})`;
+  return fn === "shr_s" ? `(${a} >> ${by})` : `bitcast<i32>(bitcast<u32>(${a}) >> ${by})`;
+}
+
+function convertText(from: Expr | undefined, to: ScalarType, a: string): string {
+  const type = from?.dtype ?? to;
+  if (isBool(to)) {
+    if (isBool(type)) return a;
+    return isFloatScalar(type) ? `f32_ne(${a}, 0.0f)` : `(${a} != 0)`;
+  }
+  return isFloatScalar(type) && kindOf(to) === "integer" ? `i32_of_f32(${a})` : `${to}(${a})`;
+}
+
+function applyText(call: ScalarCall, texts: readonly string[]): string {
+  const { fn, args, dtype } = call;
+  const [a = "", b = "", c = ""] = texts;
+  const from = args[0]?.dtype ?? dtype;
+  switch (fn) {
+    case "pick":
+      return `select(${c}, ${b}, ${a})`;
+    case "convert":
+      return convertText(args[0], dtype, a);
+    case "bitcast":
+      return `${dtype}_bits(${a})`;
+    case "not":
+      return isBool(dtype) ? `(!${a})` : `(~${a})`;
+    case "neg":
+      return `(-${a})`;
+    case "shl":
+    case "shr_u":
+    case "shr_s":
+      return shiftText(call, texts);
+    case "xor":
+      return isBool(dtype) ? `(${a} != ${b})` : `(${a} ^ ${b})`;
+  }
+  if (isFloatScalar(dtype) && ARITHMETIC.has(fn))
+    return `(${args.map((arg, i) => kept(arg, texts[i] ?? "")).join(` ${INFIX[fn]} `)})`;
+  const asFunction = COMPARISONS.has(fn) ? isFloatScalar(from) : kindOf(dtype) === "integer" && fn === "div";
+  const infix = INFIX[fn];
+  if (infix && !asFunction) return `(${a} ${infix} ${b})`;
+  return `${from}_${fn}(${texts.join(", ")})`;
+}
+
+/** The functions that the text calls. */
+export const WGSL_PRELUDE = `fn f32_bits(a: i32) -> f32 { return bitcast<f32>(a); }
+fn i32_bits(a: f32) -> i32 { return bitcast<i32>(a); }
+var<private> zero: u32;
+fn f32_kept(a: f32) -> f32 { return bitcast<f32>(bitcast<u32>(a) ^ zero); }
+fn f32_nan(a: f32) -> bool { return (bitcast<u32>(a) & 0x7fffffffu) > 0x7f800000u; }
+fn f32_known(a: f32, b: f32) -> bool { return !(f32_nan(a) || f32_nan(b)); }
+fn f32_eq(a: f32, b: f32) -> bool { return f32_known(a, b) && a == b; }
+fn f32_ne(a: f32, b: f32) -> bool { return !f32_eq(a, b); }
+fn f32_lt(a: f32, b: f32) -> bool { return f32_known(a, b) && a < b; }
+fn f32_le(a: f32, b: f32) -> bool { return f32_known(a, b) && a <= b; }
+fn f32_min(a: f32, b: f32) -> f32 {
+  if (f32_nan(a)) { return a; }
+  if (f32_nan(b)) { return b; }
+  if (a == b) { return bitcast<f32>(bitcast<u32>(a) | bitcast<u32>(b)); }
+  return select(b, a, a < b);
+}
+fn f32_max(a: f32, b: f32) -> f32 {
+  if (f32_nan(a)) { return a; }
+  if (f32_nan(b)) { return b; }
+  if (a == b) { return bitcast<f32>(bitcast<u32>(a) & bitcast<u32>(b)); }
+  return select(b, a, a > b);
+}
+fn f32_abs(a: f32) -> f32 { return bitcast<f32>(bitcast<u32>(a) & 0x7fffffffu); }
+fn f32_sqrt(a: f32) -> f32 { return sqrt(a); }
+fn f32_floor(a: f32) -> f32 { return floor(a); }
+fn f32_ceil(a: f32) -> f32 { return ceil(a); }
+fn f32_nearest(a: f32) -> f32 { return round(a); }
+fn f32_trunc(a: f32) -> f32 { return trunc(a); }
+fn i32_of_f32(a: f32) -> i32 {
+  if (f32_nan(a)) { return 0; }
+  if (a < -2147483648.0f) { return i32(-2147483648); }
+  if (a >= 2147483648.0f) { return 2147483647; }
+  return i32(a);
+}
+fn i32_abs(a: i32) -> i32 { return abs(a); }
+fn i32_min(a: i32, b: i32) -> i32 { return min(a, b); }
+fn i32_max(a: i32, b: i32) -> i32 { return max(a, b); }
+fn i32_div(a: i32, b: i32) -> i32 {
+  if (b == 0) { return 0; }
+  if (b == -1) { return -a; }
+  return a / b;
+}
+`;
+
+/** Types of values. */
+const TYPES: Dialect["types"] = {
+  f32: "f32",
+  i32: "i32",
+  bool: "bool",
+  get f64() {
+    return missing("f64");
+  },
+  get i64() {
+    return missing("i64");
+  },
+};
+
+/** The dialect of one launch; `packed` has the places that are parts of words, by the text of the place. */
+export function wgslDialect(packed: ReadonlyMap<string, PackedPlace>): Dialect {
+  const element = (dtype: DType): ElementText => ({
+    type: elementTypes(dtype).own,
+    value(text) {
+      const place = packed.get(text);
+      return place ? `((atomicLoad(${wordOf(place)}) >> (${shiftOf(place)})) & 1u) == 1u` : text;
+    },
+    element: (value) => value,
+  });
+  return {
+    types: TYPES,
+    index: "i32",
+    element,
+    literal: (dtype, value) => LITERALS[dtype](value),
+    apply: applyText,
+    fma: (_, a, b, c) => `fma(${a}, ${b}, ${c})`,
+    quotient: ({ of, sign, by }) => `i32(u32(${of}) ${sign} ${by}u)`,
+    convert: { toWord: (index) => index, toIndex: (word) => word },
+    constant: (type, name, text) => `let ${name}: ${type} = ${text};`,
+    variable: (type, name) => `var ${name}: ${type};`,
+    least: (a, b) => `min(${a}, ${b})`,
+    loop: (name, end) => `for (var ${name}: i32 = 0; ${name} < ${end}; ${name}++)`,
+    unroll: () => null,
+    assign(text, value) {
+      const place = packed.get(text);
+      if (!place) return `${text} = ${value};`;
+      const [word, shift] = [wordOf(place), shiftOf(place)];
+      return `atomicAnd(${word}, ~(255u << (${shift}))); atomicOr(${word}, select(0u, 1u, ${value}) << (${shift}));`;
+    },
+    copy: () => null,
+  };
+}
