@@ -2,10 +2,11 @@
  * @file How fast the target `cuda` is on the device at hand. Needs an NVIDIA GPU with its driver, a CUDA toolkit and koffi.
  *
  *   npx rolldown bench/cuda.ts -p node --external koffi --file node_modules/.cache/cuda.mjs &&
- *     node node_modules/.cache/cuda.mjs [kernels large large_tf32 profile]
+ *     node node_modules/.cache/cuda.mjs [kernels large large_tf32 budget profile]
  *
  *   kernels    rates of single kernels
  *   large      GPT-2 small, one step; large_tf32: with products on tensor cores
+ *   budget     the same within 4 GB
  *   profile    the same, step by step
  */
 
@@ -97,6 +98,7 @@ function kernels(): void {
       const x = b.param(ta ? f32(k ?? 0, m ?? 0) : f32(m ?? 0, k ?? 0));
       return [b.call(matmul, [x, b.param(tb ? f32(n ?? 0, k ?? 0) : f32(k ?? 0, n ?? 0))], { ta, tb })];
     };
+  const tensor = found(cudaTarget({ products: "tf32" }));
   for (const shape of [
     [4096, 4096, 4096],
     [8192, 3072, 768],
@@ -110,19 +112,21 @@ function kernels(): void {
       ["to input", [m, k, n], false, true],
       ["to weight", [k, n, m], true, false],
     ] as const) {
-      for (const tileCols of [undefined, 128, 192, 256] as const) {
-        const on = found(cudaTarget({ products: "tf32", ...(tileCols ? { tileCols } : {}) }));
-        const label = `tf32 ${name} ${way} ${shape.join("x")}${tileCols ? `, tiles of ${tileCols} columns` : ""}`;
-        rate(label, 2 * m * n * k, "TFLOP/s", secondsOf(on, product(shape, ta, tb)));
-      }
+      const flops = 2 * m * n * k;
+      rate(`tf32 ${name} ${way} ${shape.join("x")}`, flops, "TFLOP/s", secondsOf(tensor, product(shape, ta, tb)));
     }
   }
 }
 
-function large(products: "f32" | "tf32"): void {
+function large(products: "f32" | "tf32", memory?: string): void {
   const program = LARGE.find(({ name }) => name === "gpt2-small");
   if (!program) return;
-  const step = compile(program.step, { donate: [0], target: found(cudaTarget({ products })), name: program.name });
+  const step = compile(program.step, {
+    donate: [0],
+    target: found(cudaTarget({ products })),
+    name: program.name,
+    ...(memory ? { memory } : {}),
+  });
   const batch = program.batch();
   let state = program.init();
   const times: number[] = [];
@@ -137,7 +141,7 @@ function large(products: "f32" | "tf32"): void {
   const { arenaBytes } = step.program(state, ...batch);
   const ms = times.slice(2).sort((a, b) => a - b);
   console.log(
-    `gpt2-small, ${products}: ${at(ms, 2).toFixed(1)} ms a step, arena ${grouped(arenaBytes)} bytes, loss ${last}`,
+    `gpt2-small, ${products}, ${memory ?? "no budget"}: ${at(ms, 2).toFixed(1)} ms a step, arena ${grouped(arenaBytes)} bytes, loss ${last}`,
   );
 }
 
@@ -185,7 +189,13 @@ function profile(): void {
   }
 }
 
-const SECTIONS = { kernels, profile, large: () => large("f32"), large_tf32: () => large("tf32") };
+const SECTIONS = {
+  kernels,
+  profile,
+  large: () => large("f32"),
+  large_tf32: () => large("tf32"),
+  budget: () => large("tf32", "4GB"),
+};
 
 for (const name of process.argv.slice(2)) {
   const started = performance.now();

@@ -8,10 +8,12 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { at } from "../src/base/invariant.ts";
 import { cudaDescription } from "../src/codegen/cuda/description.ts";
 import { CudaLibrary } from "../src/codegen/cuda/library.ts";
 import { emitCudaProgram } from "../src/codegen/cuda/program.ts";
 import { tensorPlan } from "../src/codegen/cuda/tensor-plan.ts";
+import type { PlacedProgram } from "../src/codegen/placed.ts";
 import {
   choose,
   copy,
@@ -25,8 +27,10 @@ import {
   set,
   times,
 } from "../src/codegen/script.ts";
+import { Build } from "../src/ir/build.ts";
 import { tensorType } from "../src/ir/type.ts";
 import type { ContractNest, Kernel } from "../src/kernel/loops.ts";
+import { lowerNode } from "../src/lower/lower.ts";
 import { cudaCompiler } from "../src/node/cuda/compiler.ts";
 import { cudaTarget } from "../src/node/cuda/target.ts";
 import { sum } from "../src/ops/broadcast.ts";
@@ -105,7 +109,7 @@ describe.skipIf(!nvcc)("CUDA text compiles, and keeps its registers", { timeout:
   });
 
   it("of products on tensor cores, but for a few bytes", () => {
-    for (const tileCols of [128, 192, 256] as const) {
+    for (const tileCols of [64, 128, 192, 256] as const) {
       const options = { ...OPTIONS, products: "tf32", tileCols } as const;
       const library = new CudaLibrary(options);
       for (const [ta, tb] of [
@@ -124,8 +128,9 @@ describe.skipIf(!nvcc)("CUDA text compiles, and keeps its registers", { timeout:
 describe("products on tensor cores", () => {
   const products = { ...OPTIONS, products: "tf32" } as const;
   const nestOf = (m: number, n: number, k: number): ContractNest => {
-    const sample = { inputs: [f32(m, k), f32(k, n)], attrs: { ta: false, tb: false } };
-    const [nest] = kernelSample(matmul, sample, cudaDescription(products)).kernel.nests;
+    const b = new Build("product");
+    b.call(matmul, [b.param(f32(m, k)), b.param(f32(k, n))], { ta: false, tb: false });
+    const [nest] = lowerNode(at(b.nodes, 0), cudaDescription(products)).kernel.nests;
     if (nest?.kind !== "contract") throw new Error("no product");
     return nest;
   };
@@ -158,6 +163,26 @@ describe("products on tensor cores", () => {
     const { workspace } = cudaDescription(products);
     expect(workspace(nestOf(8192, 3072, 768), [])).toBe(0);
     expect(workspace(nestOf(768, 768, 8192), [])).toBe(8 * 768 * 768);
+  });
+
+  it("leave out steps in which a side is zero for the whole tile", () => {
+    const textOf = (within: ContractNest["within"]): string => {
+      const library = new CudaLibrary(products);
+      const operands = [1024 * 1024, 1024 * 64, 1024 * 64].map((elements, i) => {
+        return { dtype: "f32", elements, role: i === 2 ? "out" : "in" } as const;
+      });
+      const nest = { ...nestOf(1024, 64, 1024), ...(within ? { within } : {}) };
+      library.launches(
+        { operands: [...operands, { dtype: "f32", elements: 8 * 1024 * 64, role: "scratch" }], nests: [nest] },
+        true,
+      );
+      return library.text;
+    };
+    expect(textOf(undefined)).not.toMatch(/end = min|first = max/);
+    const below = textOf([{ rows: -1, cols: 0, depth: 1, constant: 0 }]);
+    expect(below).toMatch(/end = min\(end, \(int\)\(\(-\(-128 \* row_tile_\d+ \+ -127\) >> 5\) - \(.*\)\) \+ 1\);/);
+    const above = textOf([{ rows: 1, cols: 0, depth: -1, constant: 0 }]);
+    expect(above).toMatch(/first = max\(first, \(int\)\(\(128 \* row_tile_\d+ >> 5\) - \(.*\)\)\);/);
   });
 
   it("read four elements at once where all operands lie so", () => {
@@ -276,6 +301,25 @@ describe.skipIf(!nvcc)("memory of a device", () => {
     memory.readInto?.(256, into);
     expect([...into]).toEqual([1, 2, 3, 4, 7]);
     expect([...(await memory.read(8, 5))]).toEqual([1, 2, 3, 4, 7]);
+  });
+
+  it("is read by scripts that depend on it", () => {
+    const script: readonly Statement[] = [choose(loadAt(int(64)), copy(int(0), int(512), 4))];
+    const placed = { kernels: [{ kernel: null, script }], copies: [], base: 0, plan: { height: 1024 } };
+    const machine = found(fakeDriver()).load(placed as unknown as PlacedProgram, { stepwise: false });
+    const { memory } = machine;
+    const first = (): number => {
+      const word = new Uint8Array(4);
+      memory.readInto?.(0, word);
+      return word[0] ?? 0;
+    };
+    memory.fill(0, 1024, 0);
+    memory.write(512, 4, (into) => into.fill(9));
+    machine.run();
+    expect(first()).toBe(0);
+    memory.write(64, 4, (into) => into.set([1, 0, 0, 0]));
+    machine.run();
+    expect(first()).toBe(9);
   });
 
   it("says what it has where there is not enough", () => {

@@ -67,6 +67,18 @@ interface Side extends SideAccess {
   readonly start: number;
 }
 
+/**
+ * Where row r of a side is in its tile. Producers of a side that does not follow the depth read four rows at once, eight of
+ * them a line of memory; they write one row each at a time, which must be eight neighbours to lie in different banks:
+ *
+ *   row in memory   0  1  2  3   4  5  6  7   8 …         row in the tile   0  8 16 24   1  9 17 25   2 …
+ */
+const placeOf = ({ deep }: SideAccess, r: Index): Index => {
+  if (deep) return r;
+  const within = modIndex(r, 32);
+  return addIndex(scaleIndex(divIndex(r, 32), 32), scaleIndex(modIndex(within, 4), 8), divIndex(within, 4));
+};
+
 /** The name that memories have in the text. */
 const WORDS = { global: "global", shared: "shared", register: "own", local: "own" } as const;
 
@@ -91,7 +103,7 @@ class TensorPrinter {
     this.#plan = plan;
     this.#memories = new Memories(operands);
     this.#part = counter("part", plan.parts);
-    this.#next = counter("next", plan.partSteps);
+    this.#next = counter("next", Math.min(plan.partSteps, plan.steps));
     this.#producer = counter("producer", plan.producers);
     this.#thread = counter("thread", CONSUMERS + plan.producers);
     this.#left = this.#side("row", nest.a, nest.rows, { length: TILE_ROWS, start: 0, aligned });
@@ -152,10 +164,10 @@ class TensorPrinter {
     return {
       row: addIndex(
         scaleIndex(divIndex(warp, 2), 32),
-        scaleIndex(divIndex(lane, 4), 4),
+        scaleIndex(modIndex(lane, 8), 4),
         constIndex(Math.floor(i / 4) * span),
       ),
-      depth: addIndex(scaleIndex(modIndex(warp, 2), 16), scaleIndex(modIndex(lane, 4), 4), constIndex(i % 4)),
+      depth: addIndex(scaleIndex(modIndex(warp, 2), 16), scaleIndex(divIndex(lane, 8), 4), constIndex(i % 4)),
     };
   }
 
@@ -223,7 +235,7 @@ class TensorPrinter {
       const inside = (unit + 1) * warps * 16 <= side.length ? "" : `if (id / 32 < ${side.length / 16 - unit * warps})`;
       this.#code.block(inside, () => {
         for (let e = 0; e < 4; e++) {
-          const place = `swizzled(id / 64 * 32 + id % 32 / 4 * 4 + ${e}, id / 32 % 2 * 4 + id % 4)`;
+          const place = `swizzled(id / 64 * 32 + ${8 * e} + id % 8, id / 32 % 2 * 4 + id % 32 / 8)`;
           const to = `stage + ${side.start + unit * warps * 16 * ROW_BYTES} + ${place}`;
           store(
             to,
@@ -246,7 +258,7 @@ class TensorPrinter {
     line("u32 parity = 1, number = 0;");
     this.#code.block("for (int step = -1; step < steps; step++)", () => {
       line(`const u32 stage = stages + number * ${this.#stageBytes};`);
-      line(`const idx ${this.#printer.counter(this.#next)} = step + 1;`);
+      line(`const idx ${this.#printer.counter(this.#next)} = first + step + 1;`);
       this.#code.block("if (step >= 0)", () => {
         line("barrier_wait(empty + 8 * number, parity);");
         this.#put(this.#left);
@@ -292,6 +304,10 @@ class TensorPrinter {
       line(`if (++number == ${stages}) { number = 0; parity ^= 1; }`);
     });
     line('asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");');
+    if (this.#nest.within) {
+      line("#pragma unroll");
+      line(`for (int i = 0; i < ${cols / 2}; i++) sum[i] = steps == 0 ? 0 : sum[i];`);
+    }
     line(`asm volatile("bar.sync 2, ${CONSUMERS};" ::: "memory");`);
     const pitch = cols + PADDING;
     const place = `(group * 64 + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4) * ${pitch} + threadIdx.x % 4 * 2`;
@@ -321,7 +337,8 @@ class TensorPrinter {
     const all = Array.from({ length: TOGETHER }, (_, i) => {
       const r = addIndex(scaleIndex(varIndex(group), warps * TOGETHER), constIndex(i * warps), divIndex(thread, 32));
       const row = addIndex(scaleIndex(varIndex(this.#left.tile), TILE_ROWS), r);
-      return { row, stores: this.#stores(row, col, addIndex(scaleIndex(r, cols + PADDING), c)) };
+      const place = addIndex(scaleIndex(placeOf(this.#left, r), cols + PADDING), placeOf(this.#right, c));
+      return { row, stores: this.#stores(row, col, place) };
     });
     const inCols = below(col, this.#nest.cols.extent);
     const { row: last } = at(all, TOGETHER - 1);
@@ -350,16 +367,37 @@ class TensorPrinter {
     return [{ operand: scratch, index, value: acc }];
   }
 
+  /** From which step to which there is anything to add: this part's, and of those what is not zero for the whole tile. */
+  #limits(): void {
+    const { steps, partSteps, parts } = this.#plan;
+    const line = (text: string): void => this.#code.line(text);
+    const text = (index: Index): string => this.#printer.index(index);
+    const before = text(scaleIndex(varIndex(this.#part), partSteps));
+    const all = parts > 1 ? `${steps} - ${before} < ${partSteps} ? ${steps} - ${before} : ${partSteps}` : steps;
+    line(`int first = 0, end = ${all};`);
+    for (const { rows, cols, depth, constant } of this.#nest.within ?? []) {
+      // the corner of the tile at which the half-space reaches furthest along the depth
+      const corner = (side: Side, coef: number): Index => {
+        const far = coef < 0 ? side.length - 1 : 0;
+        return scaleIndex(addIndex(scaleIndex(varIndex(side.tile), side.length), constIndex(far)), coef);
+      };
+      const edge = addIndex(corner(this.#left, rows), corner(this.#right, cols), constIndex(constant));
+      const step = `(${depth > 0 ? `-(${text(edge)})` : text(edge)} >> ${Math.log2(TILE_DEPTH)}) - (${before})`;
+      if (depth > 0) line(`end = min(end, (int)(${step}) + 1);`);
+      else line(`first = max(first, (int)(${step}));`);
+    }
+    line("const int steps = max(0, end - first);");
+  }
+
   print(): TensorText {
-    const { producers, stages, steps, partSteps, parts } = this.#plan;
+    const { producers, stages } = this.#plan;
     const line = (text: string): void => this.#code.line(text);
     line("extern __shared__ char raw[];");
     line(`const u32 stages = (shared_address(raw) + ${SLACK - 1}) & ~${SLACK - 1}u;`);
     line(`const u32 full = stages + ${stages * this.#stageBytes}, empty = full + ${8 * stages};`);
     line(`f32 *${at(this.#names, this.#sums)} = (f32 *)(raw + (stages - shared_address(raw)));`);
     this.#printer.splitBlock(this.#grid, "(idx)blockIdx.x");
-    const left = parts > 1 ? `${steps} - ${this.#printer.index(scaleIndex(varIndex(this.#part), partSteps))}` : steps;
-    line(`const int steps = ${parts > 1 ? `${left} < ${partSteps} ? ${left} : ${partSteps}` : left};`);
+    this.#limits();
     this.#code.block("if (threadIdx.x == 0)", () => {
       const init = `barrier_init(full + 8 * i, ${producers / 32}); barrier_init(empty + 8 * i, ${CONSUMERS / 32});`;
       line(`for (int i = 0; i < ${stages}; i++) { ${init} }`);
