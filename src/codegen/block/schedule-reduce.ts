@@ -15,7 +15,7 @@
  * The same is done with greatest, least and sums of integers, which have no order.
  */
 import { isFloatScalar, laneBytes } from "../../kernel/dtype.ts";
-import { type Bound, call, type Expr, type Index, type LoopVar } from "../../kernel/expr.ts";
+import { type Bound, call, type Expr, type Index, type LoopVar, walkExpr } from "../../kernel/expr.ts";
 import {
   addIndex,
   constIndex,
@@ -53,6 +53,9 @@ import { type DeviceClass, type Launch, loop, phase, type Statement, storing, wh
 /** The most elements of partial sums, and the fewest terms of one that make it worth a team. */
 const MOST_WORKSPACE = 2 ** 22;
 const FEWEST_TERMS = 8;
+/** Terms whose loads are under way at once, and the nodes of an expression up to which it is written out so often. */
+const TERMS_AHEAD = 8;
+const MOST_NODES = 32;
 
 interface Plan {
   readonly rows: number;
@@ -130,6 +133,8 @@ class ReduceSchedule {
   acc = 0;
   blockSum = 0;
   total = 0;
+  /** Terms that are not yet combined. */
+  terms = 0;
 
   constructor(nest: ReduceNest, operands: readonly Operand[], device: DeviceClass) {
     this.nest = nest;
@@ -143,6 +148,7 @@ class ReduceSchedule {
   #launch(build: () => Pick<Launch, "grid" | "thread" | "body">): Launch {
     this.memories = new Memories(this.operands);
     [this.acc, this.blockSum, this.total] = [this.#local(), this.#local(), this.#local()];
+    this.terms = this.memories.add({ scope: "local", dtype: this.nest.dtype, elements: TERMS_AHEAD });
     const made = build();
     return { ...made, memories: this.memories.list };
   }
@@ -172,41 +178,74 @@ class ReduceSchedule {
     return this.#set(memory, this.#both(this.read(memory), value));
   }
 
-  /** Combines the body at an element of the innermost counter. */
-  #take(team: Team, counters: ReadonlyMap<LoopVar, Index>, r: Index): Statement {
+  /** The body at an element of the innermost counter. */
+  #term(team: Team, counters: ReadonlyMap<LoopVar, Index>, r: Index): Expr {
     const all = new Map([...countersAt(this.nest.loops, team.row), ...counters]);
     if (this.plan.inner) all.set(this.plan.inner, r);
-    return this.#into(this.acc, new Replacement(all).expr(this.nest.body));
+    return new Replacement(all).expr(this.nest.body);
+  }
+
+  #take(team: Team, counters: ReadonlyMap<LoopVar, Index>, r: Index): Statement {
+    return this.#into(this.acc, this.#term(team, counters, r));
   }
 
   /** The elements of a run that are a thread's. */
   #run(team: Team, counters: ReadonlyMap<LoopVar, Index>, run: Index): readonly Statement[] {
     const { extent, run: length, runs, team: wide } = this.plan;
     if (this.nest.order === "sequential") {
-      const r = counter("r", Math.min(length, extent));
-      return this.#while(r, extent, addIndex(scaleIndex(run, length), varIndex(r)), (at) => [
-        this.#take(team, counters, at),
-      ]);
+      return this.#terms(run, { end: extent, each: length }, (r) => this.#term(team, counters, r));
     }
-    const rounds = Math.floor(extent / wide);
-    const j = counter("round", Math.min(length / wide, rounds));
-    const round = addIndex(scaleIndex(run, length / wide), varIndex(j));
-    const whole =
-      rounds === 0
-        ? []
-        : this.#while(j, rounds, round, (at) => [
-            this.#take(team, counters, addIndex(scaleIndex(at, wide), team.lane)),
-          ]);
+    const rounds = { end: Math.floor(extent / wide), each: length / wide };
+    const whole = this.#terms(run, rounds, (round) =>
+      this.#term(team, counters, addIndex(scaleIndex(round, wide), team.lane)),
+    );
     if (extent % wide === 0) return whole;
     return [...whole, ...where(runs === 1 ? [] : [equals(run, runs - 1)], this.#rest(team, counters))];
   }
 
-  /** For v while `at`, which grows with it, is below `end`. */
-  #while(v: LoopVar, end: number, at: Index, body: (at: Index) => readonly Statement[]): readonly Statement[] {
-    if (below(at, end).length === 0) return loop(v, body(at));
-    // at = start + v < end
-    const limit = addIndex(constIndex(end), scaleIndex(at, -1), varIndex(v));
-    return [{ kind: "for", counter: v, limit, unroll: false, body: body(at) }];
+  /**
+   * Combines terms [run · each, run · each + each) as far as they are below `end`: some are computed, then combined in order,
+   * so that their loads do not wait for each other.
+   */
+  #terms(
+    run: Index,
+    { end, each }: { readonly end: number; readonly each: number },
+    term: (i: Index) => Expr,
+  ): readonly Statement[] {
+    if (end === 0) return [];
+    const { runs } = this.plan;
+    const [first, last] = [scaleIndex(run, each), end - (runs - 1) * each];
+    const width = this.#ahead;
+    const chunk = counter("chunk", Math.floor(Math.min(each, end) / width));
+    const start = addIndex(first, scaleIndex(varIndex(chunk), width));
+    const limit = divIndex(addIndex(constIndex(end), scaleIndex(first, -1)), width);
+    const isShort = runs > 1 && last < each;
+    const body = this.#chunk(start, width, term);
+    const chunks: readonly Statement[] = isShort
+      ? [{ kind: "for", counter: chunk, limit, unroll: false, body }]
+      : loop(chunk, body);
+    const rest = counter("rest", last % width);
+    const left = loop(rest, [this.#into(this.acc, term(offsetIndex(varIndex(rest), end - (last % width))))]);
+    return [
+      ...(chunk.extent === 0 ? [] : chunks),
+      ...(rest.extent === 0 ? [] : where(runs === 1 ? [] : [equals(run, runs - 1)], left)),
+    ];
+  }
+
+  /** Terms that are computed before they are combined: several, where they are little code. */
+  get #ahead(): number {
+    let nodes = 0;
+    walkExpr(this.nest.body, () => (nodes += 1));
+    return nodes <= MOST_NODES ? TERMS_AHEAD : 1;
+  }
+
+  #chunk(start: Index, width: number, term: (i: Index) => Expr): readonly Statement[] {
+    if (width === 1) return [this.#into(this.acc, term(start))];
+    const [ahead, next] = [counter("ahead", width), counter("next_term", width)];
+    const index = varIndex(ahead);
+    const compute = storing({ operand: this.terms, index, value: term(addIndex(start, index)) });
+    const combine = this.#into(this.acc, this.memories.read(this.terms, varIndex(next)));
+    return [...loop(ahead, [compute], true), ...loop(next, [combine], true)];
   }
 
   /** What fills no round of a team: by groups of four (two) into the first accumulators, then one by one into the first. */
@@ -331,13 +370,17 @@ class ReduceSchedule {
     return offsetIndex(index, start);
   }
 
-  /** Adds a partial result to the accumulator. */
-  #addPart(
-    team: Team,
-    part: Index,
-    { scratch, level }: { readonly scratch: number; readonly level: Level },
-  ): Statement {
-    return this.#into(this.acc, this.memories.read(scratch, this.#place(team, part, level)));
+  /** A partial result. */
+  #partOf(team: Team, part: Index, { scratch, level }: { readonly scratch: number; readonly level: Level }): Expr {
+    return this.memories.read(scratch, this.#place(team, part, level));
+  }
+
+  /** Combines partial results in order, some of them loaded at once. */
+  #parts(count: number, part: (i: Index) => Expr): readonly Statement[] {
+    const [chunk, rest] = [counter("chunk", Math.floor(count / TERMS_AHEAD)), counter("rest", count % TERMS_AHEAD)];
+    const body = this.#chunk(scaleIndex(varIndex(chunk), TERMS_AHEAD), TERMS_AHEAD, part);
+    const one = this.#into(this.acc, part(offsetIndex(varIndex(rest), count - rest.extent)));
+    return [...(chunk.extent === 0 ? [] : loop(chunk, body)), ...(rest.extent === 0 ? [] : loop(rest, [one]))];
   }
 
   /** A team for each partial result of each row. */
@@ -357,17 +400,13 @@ class ReduceSchedule {
   }
 
   /** The runs that are flushed into one block sum; the flush after a whole last run of a pass adds nothing. */
-  #blockSumOf(
-    team: Team,
-    part: Index,
-    from: { readonly scratch: number; readonly level: Level },
-  ): readonly Statement[] {
+  #blockSumOf(team: Team, sum: Index, from: { readonly scratch: number; readonly level: Level }): readonly Statement[] {
     const { passes, runs, flushes } = this.plan;
     const nth = counter("nth", Math.min(BLOCK_TERMS, passes * flushes));
-    const flush = addIndex(scaleIndex(part, BLOCK_TERMS), varIndex(nth));
+    const flush = addIndex(scaleIndex(sum, BLOCK_TERMS), varIndex(nth));
     const [pass, run] = [divIndex(flush, flushes), modIndex(flush, flushes)];
-    const add = this.#addPart(team, addIndex(scaleIndex(pass, runs), run), from);
-    return loop(nth, where([...below(flush, passes * flushes), ...below(run, runs)], [add]));
+    const part = this.#partOf(team, addIndex(scaleIndex(pass, runs), run), from);
+    return loop(nth, where([...below(flush, passes * flushes), ...below(run, runs)], [this.#into(this.acc, part)]));
   }
 
   inParts(scratch: number): readonly Launch[] {
@@ -380,10 +419,9 @@ class ReduceSchedule {
       ? [this.#partial(scratch, sums, (own, part) => this.#blockSumOf(own, part, { scratch, level }))]
       : [];
     const last = { scratch, level: sums ?? level };
-    const part = counter("part", last.level.count);
     const total = this.#rows((own) => [
       this.#set(this.acc, this.#identity),
-      ...loop(part, [this.#addPart(own, varIndex(part), last)]),
+      ...this.#parts(last.level.count, (part) => this.#partOf(own, part, last)),
     ]);
     return [partial, ...blocks, total];
   }
