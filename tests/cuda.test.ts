@@ -7,6 +7,8 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
 import { at } from "../src/base/invariant.ts";
 import { cudaDescription } from "../src/codegen/cuda/description.ts";
@@ -32,6 +34,8 @@ import { tensorType } from "../src/ir/type.ts";
 import type { ContractNest, Kernel } from "../src/kernel/loops.ts";
 import { lowerNode } from "../src/lower/lower.ts";
 import { cudaCompiler } from "../src/node/cuda/compiler.ts";
+import { CudaContext } from "../src/node/cuda/context.ts";
+import { Driver } from "../src/node/cuda/driver.ts";
 import { cudaTarget } from "../src/node/cuda/target.ts";
 import { sum } from "../src/ops/broadcast.ts";
 import { add } from "../src/ops/elementwise.ts";
@@ -322,10 +326,29 @@ describe.skipIf(!nvcc)("memory of a device", () => {
     expect(first()).toBe(9);
   });
 
+  it("is the device's again when nothing can reach it", async () => {
+    setFlagsFromString("--expose-gc");
+    const collect = runInNewContext("gc") as () => void;
+    const driver = fakeDriver();
+    const target = found(driver);
+    const context = Driver.open(driver);
+    if (typeof context === "string") throw new Error(context);
+    const free = (): number => new CudaContext(context).memory().free;
+    const before = free();
+    (() => target.allocate().reserve(65_536))();
+    expect(before - free()).toBeGreaterThanOrEqual(65_536);
+    await expect
+      .poll(() => {
+        collect();
+        return free();
+      })
+      .toBe(before);
+  });
+
   it("says what it has where there is not enough", () => {
     const memory = found(fakeDriver({ cuMemAlloc_v2: "(void **p, size_t n) { return 2; }" })).allocate();
     expect(() => memory.reserve(123_456_789)).toThrow(
-      "an arena of 123,456,789 bytes cannot be had: Fake GPU has 1,000 of its 4,000 bytes free",
+      "an arena of 123,456,789 bytes cannot be had: Fake GPU has 1,048,576 of its 1,048,576 bytes free",
     );
   });
 

@@ -17,9 +17,9 @@ const WORKING: Readonly<Record<string, string>> = {
   cuDeviceGetName: '(char *s, int n, int d) { strncpy(s, "Fake GPU", n); return 0; }',
   cuDeviceGetAttribute: "(int *v, int a, int d) { *v = a == 75 ? 9 : a == 16 ? 132 : 0; return 0; }",
   cuDevicePrimaryCtxRetain: "(void **c, int d) { *c = (void *)8; return 0; }",
-  cuMemGetInfo_v2: "(size_t *f, size_t *t) { *f = 1000; *t = 4000; return 0; }",
-  cuMemAlloc_v2: "(void **p, size_t n) { *p = malloc(n); return *p ? 0 : 2; }",
-  cuMemFree_v2: "(void *p) { free(p); return 0; }",
+  cuMemGetInfo_v2: "(size_t *f, size_t *t) { *t = 1 << 20; *f = *t - used; return 0; }",
+  cuMemAlloc_v2: "(void **p, size_t n) { *p = malloc(n); used += malloc_usable_size(*p); return 0; }",
+  cuMemFree_v2: "(void *p) { used -= malloc_usable_size(p); free(p); return 0; }",
   cuMemHostAlloc: "(void **p, size_t n, unsigned f) { *p = malloc(n); return 0; }",
   cuMemcpyHtoDAsync_v2: "(void *d, void *s, size_t n, void *q) { memcpy(d, s, n); return 0; }",
   cuMemcpyDtoHAsync_v2: "(void *d, void *s, size_t n, void *q) { memcpy(d, s, n); return 0; }",
@@ -37,6 +37,10 @@ export function fakeDriver(changes: Readonly<Record<string, string | null>> = {}
     return body === null ? [] : [`int ${name}${body}`];
   });
   const path = join(mkdtempSync(join(tmpdir(), "tidemark-fake-cuda-")), "libcuda.so");
-  compileTo(compiler, `#include <stdlib.h>\n#include <string.h>\n${texts.join("\n")}\n`, path);
+  compileTo(
+    compiler,
+    `#include <malloc.h>\n#include <stdlib.h>\n#include <string.h>\nstatic size_t used;\n${texts.join("\n")}\n`,
+    path,
+  );
   return path;
 }

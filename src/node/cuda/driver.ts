@@ -99,7 +99,12 @@ export class Driver {
     if (status !== 0) throw cudaError(name, this.errorName(status));
   }
 
-  /** The same for memory: whether there is enough. */
+  /** Gives something back; a device that failed refuses that too, and everything on it goes with the process. */
+  release(name: FunctionName, ...args: readonly unknown[]): void {
+    this.#functions[name](...args);
+  }
+
+  /** Allocates; whether there was enough. */
   tryAllocate(name: "cuMemAlloc_v2" | "cuMemHostAlloc", ...args: readonly unknown[]): boolean {
     const status = this.#functions[name](...args);
     if (status !== 0 && status !== OUT_OF_MEMORY) throw cudaError(name, this.errorName(status));

@@ -8,40 +8,63 @@ import type { CudaContext } from "./context.ts";
 /** Bytes up to which a copy goes through pinned memory. */
 const MOST_STAGED = 2 ** 24;
 
-export class CudaMemory implements DeviceMemory {
+/** A piece of the device's memory, which may be replaced by a larger one. */
+class Allocation {
   readonly #context: CudaContext;
-  #bytes = 0;
-  /** Of the arena's first byte; another one after it has grown. */
   address = 0n;
+  bytes = 0;
 
   constructor(context: CudaContext) {
     this.#context = context;
   }
 
+  /** Keeps what is in it. */
+  grow(bytes: number): void {
+    const { driver, stream } = this.#context;
+    const larger = this.#context.allocate(bytes);
+    if (this.bytes > 0) driver.call("cuMemcpyDtoDAsync_v2", larger, this.address, this.bytes, stream);
+    this.free();
+    this.address = larger;
+    this.bytes = bytes;
+  }
+
+  free(): void {
+    if (this.bytes === 0) return;
+    const { driver, stream } = this.#context;
+    driver.release("cuStreamSynchronize", stream);
+    driver.release("cuMemFree_v2", this.address);
+    this.bytes = 0;
+  }
+}
+
+/** The device has memory back that no program can reach any more. */
+const unreachable = new FinalizationRegistry<Allocation>((allocation) => allocation.free());
+
+export class CudaMemory implements DeviceMemory {
+  readonly #context: CudaContext;
+  readonly #allocation: Allocation;
+
+  constructor(context: CudaContext) {
+    this.#context = context;
+    this.#allocation = new Allocation(context);
+    unreachable.register(this, this.#allocation);
+  }
+
   get bytes(): number {
-    return this.#bytes;
+    return this.#allocation.bytes;
   }
 
   get allocatedBytes(): number {
-    return this.#bytes;
+    return this.#allocation.bytes;
+  }
+
+  /** Of the arena's first byte; another one after it has grown. */
+  get address(): bigint {
+    return this.#allocation.address;
   }
 
   reserve(bytes: number): void {
-    if (bytes <= this.#bytes) return;
-    const { driver, stream } = this.#context;
-    const larger = this.#context.allocate(bytes);
-    if (this.#bytes > 0) driver.call("cuMemcpyDtoDAsync_v2", larger, this.address, this.#bytes, stream);
-    this.free();
-    this.address = larger;
-    this.#bytes = bytes;
-  }
-
-  /** Gives everything back to the device. */
-  free(): void {
-    if (this.#bytes === 0) return;
-    this.#context.wait();
-    this.#context.driver.call("cuMemFree_v2", this.address);
-    this.#bytes = 0;
+    if (bytes > this.bytes) this.#allocation.grow(bytes);
   }
 
   write(address: number, bytes: number, fill: (into: Uint8Array) => void): void {

@@ -19,16 +19,54 @@ const HOPPER = 90;
 /** Number of `cuFuncSetAttribute`. */
 const DYNAMIC_SHARED_BYTES = 8;
 
+/** Code on a device, and the graphs that launch it. */
+class LoadedModule {
+  readonly #context: CudaContext;
+  readonly #module: bigint;
+  readonly #functions = new Map<string, bigint>();
+  graphs: readonly (bigint | null)[] = [];
+  #isOpen = true;
+
+  constructor(context: CudaContext, code: Uint8Array) {
+    this.#context = context;
+    this.#module = context.driver.handle("cuModuleLoadData", code);
+  }
+
+  function({ name, sharedBytes }: LaunchCode): bigint {
+    const known = this.#functions.get(name);
+    if (known !== undefined) return known;
+    const made = this.#context.driver.handle("cuModuleGetFunction", this.#module, name);
+    if (sharedBytes > 0) this.#context.driver.call("cuFuncSetAttribute", made, DYNAMIC_SHARED_BYTES, sharedBytes);
+    this.#functions.set(name, made);
+    return made;
+  }
+
+  dropGraphs(): void {
+    for (const graph of this.graphs) if (graph !== null) this.#context.driver.release("cuGraphExecDestroy", graph);
+    this.graphs = [];
+  }
+
+  close(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    const { driver, stream } = this.#context;
+    driver.release("cuStreamSynchronize", stream);
+    this.dropGraphs();
+    driver.release("cuModuleUnload", this.#module);
+  }
+}
+
+/** The device has code back that no program can run any more. */
+const unreachable = new FinalizationRegistry<LoadedModule>((code) => code.close());
+
 /** A program in a device's memory. */
 class CudaMachine implements Machine {
   readonly moduleBytes: number;
   readonly memory: CudaMemory;
   readonly #context: CudaContext;
   readonly #program: CudaProgram;
-  readonly #module: bigint;
-  readonly #functions = new Map<string, bigint>();
-  /** By part, for the arena at an address. */
-  #graphs: readonly (bigint | null)[] = [];
+  readonly #loaded: LoadedModule;
+  /** Of the arena that the graphs are for. */
   #address = 0n;
 
   constructor(context: CudaContext, program: CudaProgram, code: Uint8Array, memory: CudaMemory) {
@@ -36,7 +74,8 @@ class CudaMachine implements Machine {
     this.#program = program;
     this.memory = memory;
     this.moduleBytes = code.length;
-    this.#module = context.driver.handle("cuModuleLoadData", code);
+    this.#loaded = new LoadedModule(context, code);
+    unreachable.register(this, this.#loaded);
   }
 
   get kernelFunctions(): number {
@@ -51,26 +90,19 @@ class CudaMachine implements Machine {
 
   step(i: number): void {
     if (this.#address !== this.memory.address) this.#makeGraphs();
-    const graph = at(this.#graphs, i);
+    const graph = at(this.#loaded.graphs, i);
     if (graph !== null) this.#context.driver.call("cuGraphLaunch", graph, this.#context.stream);
     else this.#runPart(at(this.#program.parts, i));
   }
 
   close(): void {
-    this.#dropGraphs();
-    this.#context.wait();
-    this.#context.driver.call("cuModuleUnload", this.#module);
-  }
-
-  #dropGraphs(): void {
-    for (const graph of this.#graphs) if (graph !== null) this.#context.driver.call("cuGraphExecDestroy", graph);
-    this.#graphs = [];
+    this.#loaded.close();
   }
 
   #makeGraphs(): void {
-    this.#dropGraphs();
+    this.#loaded.dropGraphs();
     this.#address = this.memory.address;
-    this.#graphs = this.#program.parts.map((part) => {
+    this.#loaded.graphs = this.#program.parts.map((part) => {
       if (part.kind === "script" || part.commands.length === 0) return null;
       return this.#context.graphOf(() => this.#runPart(part));
     });
@@ -110,16 +142,7 @@ class CudaMachine implements Machine {
     const first = driver.addressOf(args);
     const pointers = BigUint64Array.from(addresses, (_, i) => first + BigInt(8 * i));
     const shape = [code.blocks, 1, 1, code.threads, 1, 1];
-    driver.call("cuLaunchKernel", this.#function(code), ...shape, code.sharedBytes, stream, pointers, null);
-  }
-
-  #function({ name, sharedBytes }: LaunchCode): bigint {
-    const known = this.#functions.get(name);
-    if (known !== undefined) return known;
-    const made = this.#context.driver.handle("cuModuleGetFunction", this.#module, name);
-    if (sharedBytes > 0) this.#context.driver.call("cuFuncSetAttribute", made, DYNAMIC_SHARED_BYTES, sharedBytes);
-    this.#functions.set(name, made);
-    return made;
+    driver.call("cuLaunchKernel", this.#loaded.function(code), ...shape, code.sharedBytes, stream, pointers, null);
   }
 }
 
@@ -146,13 +169,25 @@ export interface CudaRequest extends Pick<CudaOptions, "tileCols"> {
   readonly fma?: boolean;
 }
 
+/** By the driver's path: targets of one device share its stream and pinned memory. */
+const contexts = new Map<string | undefined, CudaContext>();
+
+function contextOf(path: string | undefined): CudaContext | string {
+  const known = contexts.get(path);
+  if (known) return known;
+  const driver = Driver.open(path);
+  if (typeof driver === "string") return driver;
+  const made = new CudaContext(driver);
+  contexts.set(path, made);
+  return made;
+}
+
 /** The first CUDA device of this machine. */
 export function cudaTarget(request: CudaRequest = {}): TargetAnswer {
-  const driver = Driver.open(request.driver);
-  if (typeof driver === "string") return driver;
+  const context = contextOf(request.driver);
+  if (typeof context === "string") return context;
   const compiler = cudaCompiler(request.compilers);
   if (typeof compiler === "string") return compiler;
-  const context = new CudaContext(driver);
   const { facts } = context;
   const { multiprocessors, bytes } = facts;
   const { fma = true, products = "f32", tileCols } = request;
