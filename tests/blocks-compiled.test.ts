@@ -2,7 +2,10 @@
  * @file Block programs as compiled C (the emulator of devices of blocks): every operation and every sample against the kernel
  * interpreter, bit for bit.
  */
-import { beforeAll, describe, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
+import { interpretBlocks } from "../src/codegen/block/interpret.ts";
+import { blockProgram } from "../src/codegen/block/schedule.ts";
+import { matmul } from "../src/ops/matmul.ts";
 import { LARGE_DEVICE, largeSamples, loweringFor, SMALL_DEVICE } from "./support/blocks.ts";
 import { blocksTarget } from "./support/blocks-target.ts";
 import { check, type Outcome, runAll } from "./support/kernel-check.ts";
@@ -34,3 +37,19 @@ for (const [name, device] of Object.entries({ small: SMALL_DEVICE, large: LARGE_
     }
   });
 }
+
+describe.skipIf(typeof blocksTarget(SMALL_DEVICE) === "string" && !process.env.CI)("fused multiply-add", () => {
+  test("has the processor's bits in the interpreter of block programs", () => {
+    const device = { ...SMALL_DEVICE, fma: true };
+    const target = blocksTarget(device, { quick: true });
+    if (typeof target === "string") throw new Error(target);
+    const products = kernelSamples(matmul, target.description);
+    const outcome = runAll({ name: "fma", missing: null, target: () => target }, products);
+    for (const sample of products) {
+      const storage = sample.storage();
+      interpretBlocks(blockProgram(sample.kernel, device), storage);
+      const want = sample.outputs.map((i) => storage[i]);
+      expect(outcome.get(sample), sample.name).toEqual(want);
+    }
+  });
+});
