@@ -10,9 +10,8 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { parseArguments } from "../src/cli/command.ts";
 import { type CurvePoint, curve } from "../src/cli/commands/curve.ts";
-import { auto, storeAll } from "../src/plan/recompute/strategies.ts";
+import { auto, STRATEGIES, storeAll } from "../src/plan/recompute/strategies.ts";
 import type { StrategyLook } from "../src/plan/recompute/strategy.ts";
-import { STRATEGIES } from "../src/remat/strategies.ts";
 import { type Axis, drawFigure, type Panel, type Series } from "./chart.ts";
 
 interface Curve {

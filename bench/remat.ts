@@ -121,7 +121,7 @@ const LAYERED: readonly Row[] = [500, 1000].flatMap((count) =>
 );
 
 const [seconds = "10", part = ""] = process.argv.slice(2);
-const solver = findSolver();
+const solver = findSolver()?.solve;
 console.log("| graph | budget | best known | tidemark | bound | proven | s |");
 console.log("| --- | --- | --- | --- | --- | --- | --- |");
 for (const { file, make, peakBytes, points } of [...ROWS, ...LAYERED].filter((row) => row.file.includes(part))) {

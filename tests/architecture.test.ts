@@ -44,32 +44,15 @@ const MORE_PARAMETERS: readonly ParameterException[] = [];
  * that are clean so far. Add a folder once it is.
  */
 const IN_PLAIN_WORDS: readonly string[] = [
-  "README.md",
-  "ARCHITECTURE.md",
-  "CHANGELOG.md",
-  "docs/",
-  "bench/",
-  "examples/",
-  "scripts/",
-  "src/api/",
-  "src/autodiff/",
-  "src/base/",
-  "src/cli/",
-  "src/compiler/",
-  "src/formats/",
-  "src/kernel/",
-  "src/loops/",
-  "src/lower/",
-  "src/optim/",
-  "src/passes/",
-  "src/runtime/",
-  "src/sim/",
-  "src/target/",
-  "src/trace/",
+  ...["README.md", "ARCHITECTURE.md", "CHANGELOG.md"],
+  ...["docs/", "bench/", "examples/", "scripts/", "src/"],
 ];
 
-/** Documents that are still to be rewritten. */
-const NOT_YET: readonly string[] = ["docs/decisions/0013-recompute.md", "docs/decisions/0017-budget.md"];
+/** Files in which such words stand for something else. */
+const OTHER_WORDS: readonly string[] = [
+  "src/plan/explain.ts", // sentences of plan files, whose texts stay as they are
+  "src/playground/models.ts", // a text that a network learns
+];
 
 /** What happens on import, by file. Of the first two, users import entry points; the others run in places of their own. */
 const IMPORT_EFFECTS: readonly ImportEffect[] = [
@@ -374,7 +357,7 @@ describe("documents", () => {
   });
 
   it("are in plain words", () => {
-    const checked = files.filter(({ path }) => !NOT_YET.includes(path));
+    const checked = files.filter(({ path }) => !OTHER_WORDS.includes(path));
     expect(dialectViolations(checked, IN_PLAIN_WORDS)).toEqual([]);
     const wrong = made({
       "docs/a.md": "It is computed\nagain, and `nobody` in code counts.\n\n```\nwhoever\n```\n\nStarts anew.\n",

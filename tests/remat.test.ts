@@ -13,8 +13,8 @@ import { baseSequence, leastBytes } from "../src/plan/recompute/problem.ts";
 import { readGraph } from "../src/plan/recompute/read-graph.ts";
 import { simulate } from "../src/plan/recompute/simulate.ts";
 import { planRecompute } from "../src/plan/recompute/strategies.ts";
+import { optimal } from "../src/remat/exact-planner.ts";
 import { planGraph } from "../src/remat/plan-graph.ts";
-import { optimal } from "../src/remat/strategies.ts";
 import { randomProblem, trainingChain } from "./support/recompute-graphs.ts";
 import { layeredGraph, trainingGraph } from "./support/training-graphs.ts";
 
@@ -123,7 +123,7 @@ describe("tidemark remat", () => {
   });
 });
 
-const solver = findSolver();
+const solver = findSolver()?.solve;
 if (!solver) console.warn("the package highs is not installed: auto is not compared with the integer program");
 
 /** So many random graphs of up to 40 operations instead of the few that are always compared. */

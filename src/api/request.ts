@@ -10,9 +10,9 @@ import { TidemarkError } from "../base/errors.ts";
 import type { MemoryRequest, PlanProgress, PlanRequest } from "../compiler/request.ts";
 import { pipeline } from "../passes/pipeline.ts";
 import { LEVELS, type Level } from "../plan/recompute/levels.ts";
-import type { IntegerSolver } from "../plan/recompute/solver.ts";
+import type { ExactPlanner } from "../plan/recompute/solver.ts";
+import { STRATEGY_NAMES } from "../plan/recompute/strategies.ts";
 import type { StrategyName } from "../plan/recompute/strategy.ts";
-import { STRATEGY_NAMES } from "../remat/strategies.ts";
 import { DEFAULT_TARGET, TARGET_NAMES, type TargetName } from "../runtime/choose-target.ts";
 import { isTarget, type Target } from "../runtime/device.ts";
 import type { CostModel } from "../target/work.ts";
@@ -55,7 +55,7 @@ export interface PlanningOptions {
   /** How long kernels take on this machine; default: those of a server's core. */
   readonly costs?: CostModel;
   /** Solves integer programs for the strategy `"optimal"`; with `tidemark/node` the package `highs` is found by itself. */
-  readonly solver?: IntegerSolver;
+  readonly solver?: ExactPlanner;
   /** Is told of every plan that is made while one is looked for: `"min"` and tight budgets of large programs take seconds. */
   readonly progress?: (made: PlanProgress) => void;
   /** Whether a plan that took long is kept on disk and read from there; with `tidemark/node`. Default: true. */
@@ -87,7 +87,7 @@ export const PLANNING_OPTIONS: OptionKinds<PlanningOptions> = {
   target: "anything",
   threads: "anything",
   costs: "anything",
-  solver: "a function",
+  solver: "anything",
   progress: "a function",
   cache: "a boolean",
   name: "a text",
@@ -138,6 +138,11 @@ function parsed(caller: string, options: PlanningOptions): CompileRequest {
   requirePositions(caller, "static", options.static);
   const { donate = [], static: constant = [], target = DEFAULT_TARGET, cache = true, validate = false } = options;
   const { threads, costs, solver, progress, name } = options;
+  if (solver !== undefined && typeof solver?.family !== "function") {
+    const help =
+      "give highsSolver(await highs()), or exactPlanner(solve) for another solver; both are in tidemark/remat";
+    fail("InvalidArgument", `${caller}: solver is ${describe(solver)}`, help);
+  }
   return {
     ...{ memory, donate, static: constant, target, threads, costs, solver, progress, cache, name, validate },
     ...{ passes: undefined, programs: MOST_PROGRAMS, checkNaN: false },

@@ -21,8 +21,7 @@ import { graphCost } from "../ops/control.ts";
 import type { Candidate, Proof } from "../plan/budget/budget-levels.ts";
 import { type Plan, withCapacity } from "../plan/problem.ts";
 import { LEVELS } from "../plan/recompute/levels.ts";
-import { auto } from "../plan/recompute/strategies.ts";
-import { STRATEGY_NAMES } from "../remat/strategies.ts";
+import { auto, STRATEGY_NAMES } from "../plan/recompute/strategies.ts";
 import {
   chooseTarget,
   DEFAULT_TARGET,

@@ -24,10 +24,9 @@ import { planLowArea } from "../plan/plan.ts";
 import type { Realised } from "../plan/recompute/arena.ts";
 import type { Level } from "../plan/recompute/levels.ts";
 import type { Sequence } from "../plan/recompute/problem.ts";
-import type { IntegerSolver } from "../plan/recompute/solver.ts";
+import type { ExactPlanner } from "../plan/recompute/solver.ts";
+import { noSolver } from "../plan/recompute/strategies.ts";
 import type { Strategy } from "../plan/recompute/strategy.ts";
-import { SolvedFamily } from "../remat/solved-family.ts";
-import { noSolver } from "../remat/strategies.ts";
 import type { Assembler, PlannedProgram } from "./assembler.ts";
 import type { PlannerHost } from "./host.ts";
 import type { TargetCosts } from "./node-costs.ts";
@@ -111,11 +110,11 @@ export class GraphPlans {
     return this.family(strategy, segments).leastKnown();
   }
 
-  #solver(): IntegerSolver {
+  #exactPlanner(): ExactPlanner {
     const { request, host } = this.#tools;
-    const solver = request.solver ?? host.findSolver();
-    if (!solver) throw noSolver();
-    return solver;
+    const planner = request.solver ?? host.findSolver();
+    if (!planner) throw noSolver();
+    return planner;
   }
 
   /** The plans of one strategy. */
@@ -141,7 +140,7 @@ export class GraphPlans {
     const Levels = aims ? TargetLevels : RuleLevels;
     const family =
       needs === "required"
-        ? new SolvedFamily(problem, this.base, realise, { ...options, solver: this.#solver(), others: rules })
+        ? this.#exactPlanner().family(problem, this.base, realise, { ...options, others: rules })
         : new PlanFamily(this.base, new Levels(problem, this.base, realise, options), rules);
     this.#families.set(key, family);
     return family;

@@ -2,14 +2,14 @@
  * @file What the planner uses of the system where the system has it. It is handed to the planner, which looks for nothing by
  * itself: `tidemark/node` has a store of plans on disk and the package `highs`; elsewhere a solver is given as an option.
  */
-import type { IntegerSolver } from "../plan/recompute/solver.ts";
+import type { ExactPlanner } from "../plan/recompute/solver.ts";
 import type { PlanStore } from "./plan-cache.ts";
 
 export interface PlannerHost {
   /** Where plans are kept; null: nowhere. */
   readonly planStore: PlanStore | null;
   /** A solver of integer programs, for strategies that need one; called when a plan needs it. */
-  readonly findSolver: () => IntegerSolver | undefined;
+  readonly findSolver: () => ExactPlanner | undefined;
 }
 
 /** A system that has neither. */

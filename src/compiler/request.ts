@@ -5,7 +5,7 @@
 import type { Graph } from "../ir/graph.ts";
 import type { Pass } from "../passes/pass.ts";
 import type { Level } from "../plan/recompute/levels.ts";
-import type { IntegerSolver } from "../plan/recompute/solver.ts";
+import type { ExactPlanner } from "../plan/recompute/solver.ts";
 import type { StrategyName } from "../plan/recompute/strategy.ts";
 import type { CostModel } from "../target/work.ts";
 
@@ -45,7 +45,7 @@ export interface PlanRequest {
   /** Speed of the machine; undefined: the rates of the target. */
   readonly costs: CostModel | undefined;
   /** For strategies that need one; undefined: the host's. */
-  readonly solver: IntegerSolver | undefined;
+  readonly solver: ExactPlanner | undefined;
   /** Is told of every plan that is made. */
   readonly progress: ((plan: PlanProgress) => void) | undefined;
   /** Whether the plan may come from the host's store of plans, and go into it. */

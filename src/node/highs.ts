@@ -8,8 +8,8 @@ import { createRequire } from "node:module";
 import { dirname } from "node:path";
 import { createContext, runInContext } from "node:vm";
 import { TidemarkError } from "../base/errors.ts";
-import { type Highs, highsSolver } from "../plan/recompute/highs.ts";
-import type { IntegerSolver } from "../plan/recompute/solver.ts";
+import type { ExactPlanner } from "../plan/recompute/solver.ts";
+import { type Highs, highsSolver } from "../remat/highs.ts";
 
 const require = createRequire(import.meta.url);
 
@@ -47,10 +47,10 @@ function load({ code, wasm }: { readonly code: string; readonly wasm: string }):
 }
 
 /** Loaded once: the package does not change while the process runs. */
-let solver: IntegerSolver | undefined;
+let solver: ExactPlanner | undefined;
 
 /** HiGHS, or undefined where the package is not installed. */
-export function findSolver(): IntegerSolver | undefined {
+export function findSolver(): ExactPlanner | undefined {
   if (solver) return solver;
   const files = filesOf();
   if (files) solver = highsSolver(load(files));

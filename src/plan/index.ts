@@ -46,7 +46,6 @@ export {
 export { type CopyStep, checkProgram, type PlanStep, type Program, replacementOf, returnStepOf } from "./program.ts";
 export { checkedPlan, readPlanJson } from "./read-json.ts";
 export type { Answer } from "./recompute/auto.ts";
-export { type Highs, highsSolver } from "./recompute/highs.ts";
 export {
   baseSequence,
   checkProblem,
@@ -57,7 +56,7 @@ export {
 } from "./recompute/problem.ts";
 export { readGraph } from "./recompute/read-graph.ts";
 export { type Simulation, simulate } from "./recompute/simulate.ts";
-export type { IntegerSolver, SolverAnswer, SolverLimits } from "./recompute/solver.ts";
+export type { ExactPlanner, IntegerSolver, SolverAnswer, SolverLimits } from "./recompute/solver.ts";
 export { PLAIN_STRATEGIES, planRecompute } from "./recompute/strategies.ts";
 export type { RecomputeOptions, Strategy as RecomputeStrategy, StrategyName } from "./recompute/strategy.ts";
 export { type KindReport, type PlanReport, reportPlan, reportText, type SpaceReport } from "./report.ts";

@@ -15,6 +15,7 @@ import { baseSequence, leastBytes, type RecomputeProblem } from "../plan/recompu
 import { relieve } from "../plan/recompute/relief.ts";
 import { simulate } from "../plan/recompute/simulate.ts";
 import { planRecompute } from "../plan/recompute/strategies.ts";
+import { optimal } from "./exact-planner.ts";
 import { relaxedBound } from "./optimal.ts";
 import { planGraph } from "./plan-graph.ts";
 import { renumbered } from "./reorder.ts";
@@ -22,10 +23,9 @@ import { lowerByReplays } from "./replays.ts";
 import { relieveInStages } from "./stages.ts";
 import { searchStates } from "./state-search.ts";
 import { improveByStates } from "./state-windows.ts";
-import { optimal } from "./strategies.ts";
 import { improveWindows } from "./windows.ts";
 
-const solver = findSolver();
+const solver = findSolver()?.solve;
 const seeds = fc.integer({ min: 0, max: 100_000 });
 
 /** A budget between what is certainly needed and what is needed without recomputation. */

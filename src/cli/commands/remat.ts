@@ -10,15 +10,15 @@ import { readGraph } from "../../plan/recompute/read-graph.ts";
 import { simulate } from "../../plan/recompute/simulate.ts";
 import { answerOf, auto, graphStrategy, planRecompute } from "../../plan/recompute/strategies.ts";
 import type { RecomputeOptions, Strategy } from "../../plan/recompute/strategy.ts";
+import { ALL_STRATEGIES } from "../../remat/exact-planner.ts";
 import { type PackedSequence, packSequence } from "../../remat/pack-sequence.ts";
 import { planGraph } from "../../remat/plan-graph.ts";
 import { graphPortfolio } from "../../remat/portfolio.ts";
-import { STRATEGIES } from "../../remat/strategies.ts";
 import { type Command, type Io, usageError, writeJson } from "../command.ts";
 import { readText } from "../files.ts";
 
 /** Those that are not about loops, of which graphs have none. */
-const GRAPH_STRATEGIES = STRATEGIES.filter(({ loopsOnly }) => !loopsOnly);
+const GRAPH_STRATEGIES = ALL_STRATEGIES.filter(({ loopsOnly }) => !loopsOnly);
 
 /** Bytes, or below 1 a fraction of the peak without recomputation. */
 function budgetOf(problem: RecomputeProblem, text: string | undefined): number {
@@ -112,10 +112,10 @@ export const remat: Command = {
     const file = args.positionals[0] as string;
     const problem = readGraph(readText(file, ".json"));
     const budget = budgetOf(problem, args.value("budget"));
-    const strategy = graphStrategy(args.value("strategy") ?? auto.name, STRATEGIES);
+    const strategy = graphStrategy(args.value("strategy") ?? auto.name, ALL_STRATEGIES);
     const seconds = secondsOf(args.value("timeout"));
     const started = performance.now();
-    const solver = strategy.solver === undefined ? undefined : findSolver();
+    const solver = strategy.solver === undefined ? undefined : findSolver()?.solve;
     const options = { seconds, solver };
     const plan = args.has("arena") ? planArena : planLive;
     const planned = plan(problem, budget, strategy, options);

@@ -34,7 +34,7 @@ export function interpretBlocks(program: BlockProgram, buffers: readonly TypedAr
   }
 }
 
-const NOBODY = -1;
+const NO_THREAD = -1;
 const SEVERAL = -2;
 
 /** Who has read and written each element, since some point in time. */
@@ -44,31 +44,31 @@ class Touches {
   readonly #since: Int32Array;
 
   constructor(elements: number) {
-    this.#readers = new Int32Array(elements).fill(NOBODY);
-    this.#writers = new Int32Array(elements).fill(NOBODY);
+    this.#readers = new Int32Array(elements).fill(NO_THREAD);
+    this.#writers = new Int32Array(elements).fill(NO_THREAD);
     this.#since = new Int32Array(elements);
   }
 
   #refresh(element: number, since: number): void {
     if (this.#since[element] === since) return;
     this.#since[element] = since;
-    this.#readers[element] = NOBODY;
-    this.#writers[element] = NOBODY;
+    this.#readers[element] = NO_THREAD;
+    this.#writers[element] = NO_THREAD;
   }
 
   /** Another who wrote what is read now, or null. */
   read(element: number, who: number, since: number): number | null {
     this.#refresh(element, since);
     const reader = at(this.#readers, element);
-    this.#readers[element] = reader === NOBODY || reader === who ? who : SEVERAL;
+    this.#readers[element] = reader === NO_THREAD || reader === who ? who : SEVERAL;
     const writer = at(this.#writers, element);
-    return writer === NOBODY || writer === who ? null : writer;
+    return writer === NO_THREAD || writer === who ? null : writer;
   }
 
   /** Another who read or wrote what is written now, or null. */
   write(element: number, who: number, since: number): number | null {
     this.#refresh(element, since);
-    const other = [at(this.#writers, element), at(this.#readers, element)].find((x) => x !== NOBODY && x !== who);
+    const other = [at(this.#writers, element), at(this.#readers, element)].find((x) => x !== NO_THREAD && x !== who);
     this.#writers[element] = who;
     return other ?? null;
   }

@@ -16,7 +16,7 @@ import type { Dialect, ElementText } from "../block/print-c-like.ts";
 import { literalText, type ScalarCall } from "../block/scalar-text.ts";
 import { INFIX } from "../native/scalar.ts";
 
-/** Types of elements in memory that threads share with nobody, and in operands. */
+/** Types of elements in private memory, and in operands. */
 const ELEMENTS: Readonly<Record<DType, { readonly own: string; readonly global: string } | null>> = {
   f32: { own: "f32", global: "f32" },
   f64: null,

@@ -49,7 +49,7 @@ describe("slices", () => {
     expect(problem.ops[g]?.cost).toBeLessThan(problem.ops[h]?.cost as number);
   });
 
-  it("count the plan's bytes at every operation when nothing is computed again", () => {
+  it("count the plan's bytes at every operation when nothing is recomputed", () => {
     for (let seed = 0; seed < 60; seed++) {
       const program = sliced(randomGraph(seed));
       const { problem, height, floorBytes } = program;

@@ -1,4 +1,10 @@
-/** @file What a solver of integer programs is here: a function that is given, so that this package depends on none. */
+/**
+ * @file What a solver of integer programs is here: a function that is given, so that this package depends on none. What is
+ * done with it (src/remat) comes along with it, so that programs that never ask for the strategy `optimal` do not load that.
+ */
+import type { Candidate, FamilyOptions, Realise } from "../budget/budget-levels.ts";
+import type { PlanFamily } from "../budget/family.ts";
+import type { RecomputeProblem } from "./problem.ts";
 
 export interface SolverAnswer {
   /** `optimal`: proven; `feasible`: stopped with an answer; `infeasible`: proven that there is none; `unknown`: stopped. */
@@ -19,3 +25,15 @@ export interface SolverLimits {
 
 /** Solves a program in CPLEX's LP format. */
 export type IntegerSolver = (program: string, limits: SolverLimits) => SolverAnswer;
+
+/** The plans of the strategy `optimal`, which a solver makes. */
+export interface ExactPlanner {
+  readonly solve: IntegerSolver;
+  /** `others`: families of the same program whose plans are this one's too. */
+  family<R>(
+    problem: RecomputeProblem,
+    base: Candidate<R>,
+    realise: Realise<R>,
+    options: FamilyOptions & { readonly others: readonly PlanFamily<R>[] },
+  ): PlanFamily<R>;
+}

@@ -3,6 +3,7 @@
  * cheapest plan that fits.
  */
 import { TidemarkError } from "../../base/errors.ts";
+import { invariant } from "../../base/invariant.ts";
 import { type Answer, auto as autoPlan } from "./auto.ts";
 import { calls as callsPlan } from "./calls.ts";
 import { chainPlan } from "./chain-of-graph.ts";
@@ -128,7 +129,7 @@ export const auto: Strategy = {
   look: { colour: 1, mark: "circle", line: "bold" },
 };
 
-/** All that need no solver; src/remat/strategies.ts has the others too. */
+/** All that need no solver. */
 export const PLAIN_STRATEGIES: readonly Strategy[] = [
   storeAll,
   recomputeAll,
@@ -142,6 +143,39 @@ export const PLAIN_STRATEGIES: readonly Strategy[] = [
   binomial,
   auto,
 ];
+
+/** What to say where a strategy needs a solver and there is none. */
+export function noSolver(): TidemarkError {
+  return new TidemarkError("InvalidArgument", 'strategy "optimal": there is no solver of integer programs', {
+    help: [
+      'in Node: npm install highs, and import "tidemark/node", which finds it',
+      "elsewhere: { solver: highsSolver(await highs()) }, with highsSolver from tidemark/remat",
+      'or take the strategy "auto", which needs none',
+    ].join("; "),
+  });
+}
+
+/** Its plans come with a solver (`ExactPlanner`). */
+export const optimal: Strategy = {
+  name: "optimal",
+  aims: true,
+  solver: "required",
+  rules: () => [auto, recomputeAll],
+  plan: () => {
+    throw noSolver();
+  },
+};
+
+export const STRATEGIES: readonly Strategy[] = [...PLAIN_STRATEGIES.filter(({ isFree }) => !isFree), optimal, auto];
+
+export const STRATEGY_NAMES: readonly StrategyName[] = STRATEGIES.map(({ name }) => name);
+
+/** The strategy of that name; `auto` unless told. */
+export function strategyNamed(name: StrategyName = auto.name): Strategy {
+  const strategy = STRATEGIES.find((one) => one.name === name);
+  invariant(strategy !== undefined, () => `there is no strategy ${name}`);
+  return strategy;
+}
 
 /** The strategy of that name for a graph without loops; throws where there is none. */
 export function graphStrategy(name: string, all: readonly Strategy[] = PLAIN_STRATEGIES): Strategy {

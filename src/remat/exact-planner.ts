@@ -1,29 +1,18 @@
-/** @file All strategies: those of the compiler, and `optimal`, which asks a solver of integer programs. */
-import { TidemarkError } from "../base/errors.ts";
-import { invariant } from "../base/invariant.ts";
+/** @file The strategy `optimal`, which asks a solver of integer programs. */
 import type { Answer } from "../plan/recompute/auto.ts";
 import { flatGraph } from "../plan/recompute/flat-graph.ts";
 import type { RecomputeProblem } from "../plan/recompute/problem.ts";
-import { answerOf, auto, PLAIN_STRATEGIES, recomputeAll } from "../plan/recompute/strategies.ts";
-import type { RecomputeOptions, Strategy, StrategyName } from "../plan/recompute/strategy.ts";
+import type { ExactPlanner, IntegerSolver } from "../plan/recompute/solver.ts";
+import { answerOf, optimal as facts, noSolver, STRATEGIES } from "../plan/recompute/strategies.ts";
+import type { RecomputeOptions, Strategy } from "../plan/recompute/strategy.ts";
 import { solveOptimal } from "./optimal.ts";
 import { planGraph } from "./plan-graph.ts";
+import { SolvedFamily } from "./solved-family.ts";
 
 /** Of the time for a plan by the solver, what a plan without it may take. */
 const KNOWN = 0.25;
 /** Where effort is counted: its least, nodes of the solver's search tree, and the seconds after which it ends all the same. */
 const [LEAST_EFFORT, NODES, MOST_SECONDS] = [1, 1000, 10];
-
-/** What to say where a strategy needs a solver and there is none. */
-export function noSolver(): TidemarkError {
-  return new TidemarkError("InvalidArgument", 'strategy "optimal": there is no solver of integer programs', {
-    help: [
-      'in Node: npm install highs, and import "tidemark/node", which finds it',
-      "elsewhere: { solver: highsSolver(await highs()) }, with highsSolver from tidemark/plan",
-      'or take the strategy "auto", which needs none',
-    ].join("; "),
-  });
-}
 
 /**
  * A plan without the solver first: for small graphs the search over states is often complete, which is a proof. Otherwise
@@ -50,21 +39,17 @@ function optimalPlan(problem: RecomputeProblem, budget: number, options: Recompu
   };
 }
 
-export const optimal: Strategy = {
-  name: "optimal",
-  aims: true,
-  solver: "required",
-  rules: () => [auto, recomputeAll],
-  plan: optimalPlan,
-};
+/** The strategy with its plans. */
+export const optimal: Strategy = { ...facts, plan: optimalPlan };
 
-export const STRATEGIES: readonly Strategy[] = [...PLAIN_STRATEGIES.filter(({ isFree }) => !isFree), optimal, auto];
+/** All strategies, each with its plans. */
+export const ALL_STRATEGIES: readonly Strategy[] = STRATEGIES.map((one) => (one === facts ? optimal : one));
 
-export const STRATEGY_NAMES: readonly StrategyName[] = STRATEGIES.map(({ name }) => name);
-
-/** The strategy of that name; `auto` unless told. */
-export function strategyNamed(name: StrategyName = auto.name): Strategy {
-  const strategy = STRATEGIES.find((one) => one.name === name);
-  invariant(strategy !== undefined, () => `there is no strategy ${name}`);
-  return strategy;
+/** The plans that a solver makes of a program. */
+export function exactPlanner(solve: IntegerSolver): ExactPlanner {
+  return {
+    solve,
+    family: (problem, base, realise, options) =>
+      new SolvedFamily(problem, base, realise, { ...options, strategy: optimal, solver: solve }),
+  };
 }

@@ -1,9 +1,10 @@
 /**
  * @file HiGHS (Huangfu and Hall, 2018) as the solver of integer programs: what the package `highs`, its WebAssembly build,
- * resolves to becomes an `IntegerSolver`. Nothing is loaded here: `tidemark/node` finds the package by itself, elsewhere it
+ * resolves to becomes an `ExactPlanner`. Nothing is loaded here: `tidemark/node` finds the package by itself, elsewhere it
  * is given as the option `solver`.
  */
-import type { IntegerSolver, SolverAnswer, SolverLimits } from "./solver.ts";
+import type { ExactPlanner, SolverAnswer, SolverLimits } from "../plan/recompute/solver.ts";
+import { exactPlanner } from "./exact-planner.ts";
 
 /** The part of the loaded package that is used. */
 export interface Highs {
@@ -67,11 +68,11 @@ function solve(highs: Highs, program: string, { seconds, gap, nodes }: SolverLim
  * HiGHS for the strategy `"optimal"`, where `tidemark/node` does not find it by itself.
  *
  * @example
- * import { highsSolver } from "tidemark/plan";
+ * import { highsSolver } from "tidemark/remat";
  *
  * // compile(step, { memory: "64KiB", strategy: "optimal", solver: highsSolver(await highs()) })
  * console.log(typeof highsSolver); // function
  */
-export function highsSolver(highs: Highs): IntegerSolver {
-  return (program, limits) => solve(highs, program, limits);
+export function highsSolver(highs: Highs): ExactPlanner {
+  return exactPlanner((program, limits) => solve(highs, program, limits));
 }
