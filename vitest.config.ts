@@ -19,7 +19,11 @@ function workMs(): number {
 
 const slowness = Number(process.env.TEST_SLOWNESS ?? Math.min(SLOWEST, Math.max(1, workMs() / USUAL_MS)));
 
+// the build is JavaScript, since Node 20 runs it
+const { workerSource } = await import(new URL("scripts/worker-source.mjs", import.meta.url).href);
+
 export default defineConfig({
+  plugins: [workerSource()],
   test: {
     include: ["src/**/*.test.ts", "tests/**/*.test.ts"],
     env: { TEST_SLOWNESS: String(slowness) },

@@ -5,7 +5,7 @@
  * tests/control-flow/budgets.test.ts counts them), and time next to the prediction of the cost model. Gradients are compared bit by
  * bit with those of storing everything; a difference ends the run.
  *
- *   rolldown bench/loops.ts -p node --no-treeshake --external highs --file node_modules/.cache/loops.mjs && node node_modules/.cache/loops.mjs
+ *   rolldown bench/loops.ts -p node --no-treeshake --no-codeSplitting --external highs --file node_modules/.cache/loops.mjs && node node_modules/.cache/loops.mjs
  *
  * `--quick` leaves out 1/1,000, where one state fits and the loop is run 5,000 times.
  */

@@ -3,7 +3,7 @@
  * inputs, 256 hidden, batch 32, one training step with SGD. Every figure is from a separate process: the arena, the
  * most resident bytes over those after importing (VmHWM, as for every peer), and CPU time of a step. Losses must agree.
  *
- *   rolldown bench/lstm-length.ts -p node --no-treeshake --external highs --file node_modules/.cache/lstm-length.mjs
+ *   rolldown bench/lstm-length.ts -p node --no-treeshake --no-codeSplitting --external highs --file node_modules/.cache/lstm-length.mjs
  *   node node_modules/.cache/lstm-length.mjs [LENGTH …]
  *
  * Needs Linux and, for PyTorch, /usr/bin/python3 with torch (Debian: python3-torch); without it those columns are

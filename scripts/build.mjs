@@ -26,6 +26,7 @@ import { basename, dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { build, rolldown } from "rolldown";
+import { WORKER_SOURCE_FILE, workerSource } from "./worker-source.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const SRC = join(ROOT, "src/");
@@ -63,6 +64,7 @@ const INPUT = {
   treeshake: { moduleSideEffects: (id) => id.startsWith(ROOT) },
   preserveEntrySignatures: "strict",
   logLevel: "warn",
+  plugins: [workerSource()],
 };
 
 /** Of everything that decides about plans: a cache of plans is for one planner (src/node/plan-store.ts). */
@@ -85,7 +87,8 @@ async function modulesOf(path) {
 
 /** The shared files, first come first served, each with what goes to it; see the picture above. */
 async function sharedFiles(inputs) {
-  const entries = new Set(Object.values(inputs));
+  // the text of the worker is loaded when it is first needed
+  const entries = new Set([...Object.values(inputs), WORKER_SOURCE_FILE]);
   const needs = new Map();
   for (const [name, path] of Object.entries(inputs)) needs.set(name, await modulesOf(path));
   const needed = (id) => [...needs].filter(([, modules]) => modules.has(id)).map(([name]) => name);

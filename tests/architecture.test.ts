@@ -54,9 +54,10 @@ const OTHER_WORDS: readonly string[] = [
   "src/playground/models.ts", // a text that a network learns
 ];
 
-/** What happens on import, by file. Of the first two, users import entry points; the others run in places of their own. */
+/** What happens on import, by file. Users import `methods.ts` and `node/index.ts` by entry points; the others run in places of their own. */
 const IMPORT_EFFECTS: readonly ImportEffect[] = [
   { path: "src/api/methods.ts", effect: "gives tensors their methods" },
+  { path: "src/api/compile-worker.ts", effect: "is a worker" },
   { path: "src/node/index.ts", effect: "installs Node as the host" },
   { path: "src/node/plan-process.ts", effect: "is a process" },
   { path: "src/cli/view-worker.ts", effect: "is a thread" },

@@ -5,6 +5,7 @@
 
 import { withLocation } from "../base/errors.ts";
 import { assemble } from "../compiler/assemble.ts";
+import type { PlannerHost } from "../compiler/host.ts";
 import { requireFunction } from "../trace/arguments.ts";
 import { type AnyFunction, callByValue, type FlatArguments, type Traced } from "../trace/function.ts";
 import { sourceLocation } from "../trace/source-location.ts";
@@ -44,21 +45,29 @@ export interface Compiled<A extends readonly unknown[], R> {
 /** The large parts of what a program is. */
 type Details = Pick<PlanInfo, "graph" | "plan">;
 
-interface Entry {
+/** A program and what its calls need. @internal */
+export interface Entry {
   readonly program: LoadedProgram;
   readonly captures: readonly Tensor[];
   readonly numbers: Traced["numbers"];
   readonly resultTree: Traced["resultTree"];
   readonly figures: Omit<ProgramInfo, keyof Details>;
   /** Until the first run; later the program is planned once more where they are asked for. */
-  details: Details | null;
+  details: (() => Details) | null;
 }
 
-/** What a function's programs are made with. */
-interface Maker {
+/** What a function's programs are made with. @internal */
+export interface Maker {
   readonly fn: AnyFunction;
   readonly request: CompileRequest;
   readonly kept: KeptPrograms<Entry>;
+  readonly reader: CallReader;
+}
+
+/** @internal */
+export function makerOf(fn: AnyFunction, request: CompileRequest): Maker {
+  const kept = new KeptPrograms<Entry>(fn.name || "the compiled function", request);
+  return { fn, request, kept, reader: new CallReader(fn, request) };
 }
 
 /** What cannot be planned or loaded names the line of the call that asked for it. */
@@ -70,22 +79,27 @@ function located<T>(make: () => T): T {
   }
 }
 
-function build(maker: Maker, source: TracedProgram): Entry {
+/** What calls need of a traced function, beside its program. @internal */
+export function tracedParts({ traced }: TracedProgram): Pick<Entry, "captures" | "numbers" | "resultTree"> {
+  const { numbers, resultTree } = traced;
+  return { captures: traced.captures.map(({ tensor }) => tensor), numbers, resultTree };
+}
+
+/** Plans and loads a program on this thread. @internal */
+export function build(maker: Maker, source: TracedProgram): Entry {
   const { request, kept } = maker;
   const started = performance.now();
-  const { traced } = source;
   const host = currentHost();
   const { program, placed } = located(() =>
     kept.load(({ target }) => loadProgram(source, request, { target, host, arena: () => kept.arena })),
   );
-  const { graph: ordered, plan, ...info } = planInfo(source, placed, request, kept.target);
+  const { graph, plan, ...info } = planInfo(source, placed, request, kept.target);
   const { moduleBytes, kernelFunctions } = program;
-  const captures = traced.captures.map(({ tensor }) => tensor);
   const compileMs = source.traceMs + performance.now() - started;
   return {
-    ...{ program, captures, numbers: traced.numbers, resultTree: traced.resultTree },
+    ...{ program, ...tracedParts(source) },
     figures: { ...info, moduleBytes, kernelFunctions, compileMs },
-    details: { graph: ordered, plan },
+    details: () => ({ graph, plan }),
   };
 }
 
@@ -94,18 +108,24 @@ interface Call {
   readonly entry: Entry;
 }
 
-/** Planning is a function of types: it gives the same graph and plan as the first time. */
-function planAgain({ fn, request, kept }: Maker, flat: FlatArguments): Details {
+/** Planning is a function of types: it gives the same graph and plan as the first time. @internal */
+export function planAgain({ fn, request, kept }: Maker, flat: FlatArguments, host: PlannerHost): Details {
   const source = traceProgram(fn, flat, request);
-  return assemble(source, kept.target.target.description, request, currentHost());
+  const { graph, plan } = assemble(source, kept.target.target.description, request, host);
+  return { graph, plan };
 }
 
+/** Types alone: a user who keeps information about a program does not keep the arguments with it. @internal */
+export const typesOf = (flat: FlatArguments): FlatArguments => ({
+  ...flat,
+  tensors: flat.tensors.map(({ shape, dtype }) => spec(shape, dtype)),
+});
+
 function infoOf(maker: Maker, { flat, entry: { figures, details } }: Call): ProgramInfo {
-  // types alone: a user who keeps this information does not keep the arguments with it
-  const types = { ...flat, tensors: flat.tensors.map(({ shape, dtype }) => spec(shape, dtype)) };
-  let planned = details;
+  const types = typesOf(flat);
+  let planned: Details | undefined;
   const detailed = (): Details => {
-    planned ??= planAgain(maker, types);
+    planned ??= details?.() ?? planAgain(maker, types, currentHost());
     return planned;
   };
   return {
@@ -137,28 +157,32 @@ export function compile<A extends readonly (Tree | undefined)[] = [Tensor], R = 
   options: CompileOptions = {},
 ): Compiled<A, R> {
   requireFunction("compile", "its first argument", fn);
-  const request = parseCompile(options);
-  const kept = new KeptPrograms<Entry>(fn.name || "the compiled function", request);
-  const maker: Maker = { fn: fn as AnyFunction, request, kept };
-  const reader = new CallReader(fn as AnyFunction, request);
-  /** The arguments of a call and its program; the function is traced where there is none. */
-  const programFor = (args: A): Call => {
-    const flat = reader.read(args);
-    for (const leaf of flat.tensors) requireActive(leaf);
-    const known = kept.find(flat.key);
-    if (known) return { flat, entry: known };
-    return currentHost().heap.keptSmall(() => {
-      const source = reader.trace(args);
-      // Numbers may have turned out to be constants.
-      const { key } = source.flat;
-      return { flat: source.flat, entry: kept.find(key) ?? kept.add(key, build(maker, source)) };
-    });
-  };
+  return compiledBy(makerOf(fn as AnyFunction, parseCompile("compile", options)));
+}
+
+/** The arguments of a call and its program; the function is traced where there is none. */
+function callOf(maker: Maker, args: readonly unknown[]): Call {
+  const { kept, reader } = maker;
+  const flat = reader.read(args);
+  for (const leaf of flat.tensors) requireActive(leaf);
+  const known = kept.find(flat.key);
+  if (known) return { flat, entry: known };
+  return currentHost().heap.keptSmall(() => {
+    const source = reader.trace(args);
+    // Numbers may have turned out to be constants.
+    const { key } = source.flat;
+    return { flat: source.flat, entry: kept.find(key) ?? kept.add(key, build(maker, source)) };
+  });
+}
+
+/** A compiled function, with the programs that its maker has. @internal */
+export function compiledBy<A extends readonly unknown[], R>(maker: Maker): Compiled<A, R> {
+  const { fn, kept } = maker;
   const compiled = (...args: A): R => {
     // Inside another trace a compiled function is the function itself, but for changes to its arguments.
     const trace = currentTrace();
-    if (trace) return callByValue(trace, fn as AnyFunction, args) as R;
-    const { flat, entry } = programFor(args);
+    if (trace) return callByValue(trace, fn, args) as R;
+    const { flat, entry } = callOf(maker, args);
     const given = [...flat.tensors, ...numberTensors(entry, flat), ...entry.captures];
     const run = (): R => unflatten(entry.resultTree, entry.program.run(given)) as R;
     if (!entry.details) return run();
@@ -170,7 +194,7 @@ export function compile<A extends readonly (Tree | undefined)[] = [Tensor], R = 
     return heap.keptSmall(run);
   };
   return Object.assign(compiled, {
-    program: (...args: A): ProgramInfo => infoOf(maker, programFor(args)),
+    program: (...args: A): ProgramInfo => infoOf(maker, callOf(maker, args)),
     usage: () => kept.usage(),
     dispose: () => kept.dispose(),
   });

@@ -22,6 +22,8 @@ export type {
   WritableLike,
 } from "./byte-streams.ts";
 export { type Compiled, compile, type ProgramInfo } from "./compile.ts";
+export { type CompileAsyncOptions, compileAsync } from "./compile-async.ts";
+export type { CompileProgress, CompileStage } from "./compile-progress.ts";
 export {
   cond,
   type ForOptions,
@@ -38,6 +40,7 @@ export * from "./create.ts";
 export { type CustomJvpRule, type CustomVjpRule, checkpoint, customJvp, customVjp } from "./custom.ts";
 export * from "./einsum.ts";
 export * from "./elementwise.ts";
+export type { AbortSignalLike } from "./event-loop.ts";
 export { type ArgNums, type AuxOptions, type GradOf, type GradOptions, grad, valueAndGrad } from "./grad.ts";
 export {
   diagonal,

@@ -7,7 +7,7 @@
 import { TidemarkError } from "../base/errors.ts";
 import { Recent } from "../base/recent.ts";
 import { Arena } from "../runtime/arena.ts";
-import { type ChosenTarget, madeFor } from "../runtime/choose-target.ts";
+import { type ChosenTarget, madeFor, madeLater } from "../runtime/choose-target.ts";
 import { sourceLocation } from "../trace/source-location.ts";
 import { currentHost, targetOf } from "./host.ts";
 import type { LoadedProgram } from "./program.ts";
@@ -64,11 +64,18 @@ export class KeptPrograms<E extends Entry> {
    */
   load<T>(make: (chosen: ChosenTarget) => T): T {
     if (this.#entries.size > 0) return make(this.target);
-    return madeFor(this.target, (chosen) => {
-      if (chosen !== this.#chosen) this.#arena = undefined;
-      this.#chosen = chosen;
-      return make(chosen);
-    });
+    return madeFor(this.target, (chosen) => make(this.#take(chosen)));
+  }
+
+  /** The same for the first program, which takes a while. */
+  loadLater<T>(make: (chosen: ChosenTarget) => Promise<T>): Promise<T> {
+    return madeLater(this.target, (chosen) => make(this.#take(chosen)));
+  }
+
+  #take(chosen: ChosenTarget): ChosenTarget {
+    if (chosen !== this.#chosen) this.#arena = undefined;
+    this.#chosen = chosen;
+    return chosen;
   }
 
   /** What programs run in. */

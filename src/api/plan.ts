@@ -6,15 +6,11 @@
  *   trace ─→ passes ─→ kernels ─→ plan ─┬─→ PlanInfo                       plan
  *                                       └─→ WebAssembly, an arena, a run   compile
  */
-import { TidemarkError } from "../base/errors.ts";
-import { isTransfer } from "../codegen/placed.ts";
 import { type ChosenProgram, ProgramPlans } from "../compiler/assemble.ts";
 import type { PlannerHost } from "../compiler/host.ts";
 import type { PlanRequest } from "../compiler/request.ts";
 import type { Graph } from "../ir/graph.ts";
-import { graphCost } from "../ops/control.ts";
 import type { Plan } from "../plan/problem.ts";
-import { validate } from "../plan/validate.ts";
 import type { ChosenTarget } from "../runtime/choose-target.ts";
 import type { Target } from "../runtime/device.ts";
 import { requireFunction } from "../trace/arguments.ts";
@@ -23,6 +19,7 @@ import type { Tensor } from "../trace/tensor.ts";
 import { type Tree, unflatten } from "../trace/tree.ts";
 import { spec } from "./create.ts";
 import { currentHost, targetOf } from "./host.ts";
+import { type PlacedFigures, placedFigures } from "./placed-figures.ts";
 import { type CompileRequest, type PlanningOptions, parsePlanning } from "./request.ts";
 import { CallReader, pathsOf, type TracedProgram } from "./traced-program.ts";
 
@@ -63,44 +60,25 @@ export interface PlanInfo {
   readonly planCached: boolean;
 }
 
+/** The figures of a placed program with what is known of the traced function and of the target. @internal */
+export function programFigures(
+  figures: PlacedFigures,
+  source: TracedProgram,
+  { target, note }: ChosenTarget,
+): Omit<PlanInfo, "graph" | "plan"> {
+  const about = { target: target.description.name, targetNote: note };
+  return { ...figures, ...about, paths: pathsOf(source), traceMs: source.traceMs };
+}
+
 /** The numbers of a placed program; throws when `validate` finds the plan broken. @internal */
 export function planInfo(
   source: TracedProgram,
   placed: ChosenProgram,
   request: PlanRequest,
-  { target, note }: ChosenTarget,
+  target: ChosenTarget,
 ): PlanInfo {
   const { plan, graph } = placed;
-  if (request.validate) requireValidPlan(plan);
-  return {
-    graph,
-    plan,
-    arenaBytes: plan.height,
-    storeAllArenaBytes: placed.storeAll.arenaBytes,
-    target: target.description.name,
-    targetNote: note,
-    strategy: placed.strategy,
-    predictedMs: placed.predictedMs,
-    slowdown: placed.predictedMs / placed.storeAll.predictedMs,
-    gap: placed.proof?.gap ?? null,
-    proven: placed.proof?.proven ?? false,
-    lowerBoundBytes: plan.bound.bytes,
-    persistentBytes: plan.problem.buffers.reduce((sum, b) => sum + (b.kind === "persistent" ? b.bytes : 0), 0),
-    paths: pathsOf(source),
-    flops: graphCost(graph).flops,
-    kernelCalls: placed.kernels.filter((step) => !isTransfer(step)).length,
-    traceMs: source.traceMs,
-    planMs: placed.planMs,
-    planCached: placed.planCached,
-  };
-}
-
-function requireValidPlan(plan: Plan): void {
-  const broken = validate(plan.program, plan);
-  if (broken.length === 0) return;
-  throw new TidemarkError("InvalidPlan", broken.map((b) => `${b.rule}: ${b.message}`).join("\n  "), {
-    help: "this is an internal error of the planner: report it with the text of the traced graph",
-  });
+  return { graph, plan, ...programFigures(placedFigures(placed, request), source, target) };
 }
 
 /**

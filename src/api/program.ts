@@ -29,6 +29,22 @@ export interface RunsOn {
 /** What is loaded: `TracedProgram` without the trace. */
 export type LoadableProgram = Pick<TracedProgram, "graph" | "donated" | "persistent" | "firstCapture">;
 
+/** Addresses of a program's parameters and results. */
+export interface ProgramPlaces {
+  readonly params: readonly number[];
+  readonly results: readonly number[];
+  readonly arenaBytes: number;
+}
+
+/** What a target has made of a program. */
+export interface LoadedCode {
+  readonly machine: Machine;
+  /** Default: an arena of its own. */
+  readonly arena: Arena | undefined;
+  /** Where NaN is looked for. */
+  readonly watched?: Executable | null;
+}
+
 /** A value of the program that goes in or comes out. */
 interface Place {
   readonly type: TensorType;
@@ -49,24 +65,21 @@ export class LoadedProgram {
   /** To look for NaN. */
   readonly #watched: Executable | null;
 
-  constructor(source: LoadableProgram, placed: ChosenProgram, { target, arena: shared }: RunsOn, checkNaN: boolean) {
+  constructor(source: LoadableProgram, places: ProgramPlaces, { machine, arena, watched }: LoadedCode) {
     const { graph, donated, persistent, firstCapture } = source;
     this.#name = graph.name;
     this.#donated = donated;
     this.#replaces = new Map([...donated].flatMap(([param, result]) => (result >= 0 ? [[result, param]] : [])));
     this.#firstCapture = firstCapture;
-    const arena = shared?.();
-    const executable = new Executable(placed, target, { stepwise: checkNaN, memory: arena?.memory });
-    const { machine } = executable;
     this.#machine = machine;
-    this.#watched = checkNaN ? executable : null;
+    this.#watched = watched ?? null;
     this.arena = arena ?? new Arena(machine.memory);
-    this.#params = graph.params.map(({ type }, i) => ({ type, address: at(placed.params, i) }));
-    this.#results = graph.results.map(({ type }, i) => ({ type, address: at(placed.results, i) }));
+    this.#params = graph.params.map(({ type }, i) => ({ type, address: at(places.params, i) }));
+    this.#results = graph.results.map(({ type }, i) => ({ type, address: at(places.results, i) }));
     const slots = [...persistent].map((i) => at(this.#params, i));
     const sizes = slots.map(({ type, address }) => [address, byteLength(type)] as const);
     // One without elements has the address of its neighbour.
-    this.#tenant = { slots: new Map(sizes.filter(([, bytes]) => bytes > 0)), height: placed.plan.height };
+    this.#tenant = { slots: new Map(sizes.filter(([, bytes]) => bytes > 0)), height: places.arenaBytes };
   }
 
   run(args: readonly Tensor[]): readonly Tensor[] {
@@ -149,7 +162,22 @@ export function loadProgram(
   on: RunsOn,
 ): { readonly program: LoadedProgram; readonly placed: ChosenProgram } {
   const placed = assemble(source, on.target.description, request, on.host);
-  return { program: new LoadedProgram(source, placed, on, request.checkNaN), placed };
+  return { program: loadPlaced(source, placed, on, request.checkNaN), placed };
+}
+
+/** Loads a program that is planned. */
+export function loadPlaced(
+  source: LoadableProgram,
+  placed: ChosenProgram,
+  { target, arena: shared }: RunsOn,
+  checkNaN: boolean,
+): LoadedProgram {
+  const arena = shared?.();
+  const executable = new Executable(placed, target, { stepwise: checkNaN, memory: arena?.memory });
+  const { params, results, plan } = placed;
+  const watched = checkNaN ? executable : null;
+  const places = { params, results, arenaBytes: plan.height };
+  return new LoadedProgram(source, places, { machine: executable.machine, arena, watched });
 }
 
 function isAt(storage: TensorStorage, arena: Arena, address: number): boolean {

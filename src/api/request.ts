@@ -119,13 +119,13 @@ export function parsePlanning(caller: string, options: PlanningOptions): Compile
   return parsed(caller, options);
 }
 
-/** @internal */
-export function parseCompile(options: CompileOptions): CompileRequest {
-  requireOptions("compile", options, COMPILE_OPTIONS);
+/** Checks options as `compile` has them; `caller` is named in errors, and `more` are options of its own. @internal */
+export function parseCompile(caller: string, options: CompileOptions, more: OptionKinds<object> = {}): CompileRequest {
+  requireOptions(caller, options, { ...COMPILE_OPTIONS, ...more });
   const { programs = MOST_PROGRAMS, checkNaN = false } = options;
-  const request = parsed("compile", options);
+  const request = parsed(caller, options);
   if (!(Number.isInteger(programs) && programs >= 1)) {
-    fail("InvalidArgument", `compile: programs is ${describe(programs)}`, "give a whole number from 1 on");
+    fail("InvalidArgument", `${caller}: programs is ${describe(programs)}`, "give a whole number from 1 on");
   }
   // operation by operation, so that the one to blame can be named
   return { ...request, programs, checkNaN, passes: checkNaN ? pipeline : undefined };

@@ -38,7 +38,7 @@ import { NO_HOST, type PlannerHost } from "./host.ts";
 import { LoopForms, SMALL } from "./loop-forms.ts";
 import { TargetCosts } from "./node-costs.ts";
 import { fitted } from "./offload.ts";
-import { type ChosenPlan, PlanCache } from "./plan-cache.ts";
+import { type ChosenPlan, PlanCache, settingsOf } from "./plan-cache.ts";
 import {
   asksNothing,
   type MemoryRequest,
@@ -106,6 +106,10 @@ function loopsStored(cleaned: Graph, tools: PlanTools): Candidate<PlannedProgram
 /** Programs of fewer nodes are planned about as fast as a plan is read, unless something is asked of their memory. */
 const LEAST_NODES = 256;
 
+/** Whether a program's plan is looked for in a cache. */
+export const isWorthKeeping = ({ nodes }: Graph, request: MemoryRequest): boolean =>
+  !asksNothing(request) || nodes.length >= LEAST_NODES;
+
 /** Nodes from which on the search for a plan within a budget takes more memory than another process is worth. */
 const LEAST_SEARCHED = 64;
 
@@ -114,9 +118,7 @@ function cacheOf(source: SourceProgram, { assembler, costs, request, host }: Pla
   const { cache, validate, passes, solver } = request;
   const { key } = assembler.target;
   if (!cache || validate || passes || solver || key === undefined) return null;
-  const { graph, donated = [], persistent = [] } = source;
-  const settings = { target: key, rates: costs.rates, donated: [...donated], persistent: [...persistent] };
-  return PlanCache.of(host.planStore, graph, settings);
+  return PlanCache.of(host.planStore, source.graph, settingsOf(source, key, costs.rates));
 }
 
 /** Where the quick search answers with a plan that takes so many times as long as storing everything, others are tried. */
@@ -193,7 +195,7 @@ export class ProgramPlans {
   }
 
   #search(request: MemoryRequest): Candidate<PlannedProgram> {
-    const worth = !asksNothing(request) || this.#graph.nodes.length >= LEAST_NODES;
+    const worth = isWorthKeeping(this.#graph, request);
     // a proof cannot be checked when the plan is read
     const isProven = strategyNamed(request.strategy).solver === "required";
     const cache = worth && !isProven ? this.#cache : null;

@@ -26,7 +26,7 @@ import { validate } from "../plan/validate.ts";
 import type { CostModel } from "../target/work.ts";
 import type { PlannedProgram } from "./assembler.ts";
 import { candidateOf, type PlanTools } from "./graph-plans.ts";
-import type { MemoryRequest } from "./request.ts";
+import type { MemoryRequest, SourceProgram } from "./request.ts";
 
 /** Texts by keys of any length; what is read was written whole, by a process that is trusted, or is not there. */
 export interface PlanStore {
@@ -56,6 +56,11 @@ export interface PlanSettings {
   readonly rates: CostModel;
   readonly donated: readonly (readonly [param: number, result: number])[];
   readonly persistent: readonly number[];
+}
+
+export function settingsOf(source: SourceProgram, target: string, rates: CostModel): PlanSettings {
+  const { donated = [], persistent = [] } = source;
+  return { target, rates, donated: [...donated], persistent: [...persistent] };
 }
 
 /** The plan of a request, and what it was compared with. */
@@ -106,6 +111,11 @@ export class PlanCache {
   #key(what: string, request: unknown): string {
     this.#program ??= `${JSON.stringify([FORMAT, this.#store.planner, this.#settings])} ${graphKey(this.#graph)}`;
     return `${what} ${JSON.stringify(request)} ${this.#program}`;
+  }
+
+  /** Under which the plan of a request is kept. */
+  keyOf(request: unknown): string {
+    return this.#key("plan", request);
   }
 
   /** The plan that was kept for a request, if it is a plan within the budget. */

@@ -8,13 +8,14 @@ import { findSolver } from "./highs.ts";
 import { nativeTarget } from "./native/target.ts";
 import { withProcess } from "./plan-in-process.ts";
 import { systemPlanStore } from "./plan-store.ts";
-import { nodeWorkers } from "./workers.ts";
+import { nodeTask, nodeWorkers } from "./workers.ts";
 
 /** The one of this process. */
 export const nodeHost: Host = {
   ...plainHost(),
   targets: { native: nativeTarget },
   workers: new WorkerPool(() => nodeWorkers),
+  startTask: nodeTask,
   planStore: withProcess(systemPlanStore()),
   findSolver,
 };

@@ -7,8 +7,8 @@
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { descriptionOf } from "../api/described.ts";
 import type { PlanStore, PlanTask } from "../compiler/plan-cache.ts";
-import { descriptionOf } from "./described.ts";
 
 /** The child's script, next to the bundle that contains this file: the entry point itself, or a shared chunk. */
 function processFile(): string | undefined {

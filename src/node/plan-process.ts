@@ -1,11 +1,11 @@
 /** @file The child process that makes one plan and stores it in the cache (plan-in-process.ts). */
 import { readFileSync } from "node:fs";
+import { descriptionOf } from "../api/described.ts";
 import { ProgramPlans } from "../compiler/assemble.ts";
 import { NO_HOST } from "../compiler/host.ts";
 import { OPS, type PlanTask } from "../compiler/plan-cache.ts";
 import { PLAIN_REQUEST } from "../compiler/request.ts";
 import { unpackGraph } from "../ir/pack.ts";
-import { descriptionOf } from "./described.ts";
 import { systemPlanStore } from "./plan-store.ts";
 
 const { key, graph, settings, request: memory } = JSON.parse(readFileSync(0, "utf8")) as PlanTask;

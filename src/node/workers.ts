@@ -1,11 +1,13 @@
 /**
- * @file Node's worker threads for programs on WebAssembly (runtime/workers.ts). They do not keep the process alive.
+ * @file Node's worker threads: for programs on WebAssembly (runtime/workers.ts), which do not keep the process alive, and for
+ * planning (runtime/task-worker.ts).
  *
  * The caller waits without a turn of its event loop, so the event `exit` comes too late to end that wait. But the idle time
  * of a worker's event loop can be asked for at any time, and is −1 once its thread has stopped; this may go when Node says
  * by itself, and at once, whether a thread runs.
  */
 import { Worker } from "node:worker_threads";
+import type { TaskStarter } from "../runtime/task-worker.ts";
 import type { WorkerThread } from "../runtime/workers.ts";
 
 /** A worker says after every message how large its heap is. */
@@ -44,3 +46,21 @@ export function nodeWorkers(text: string): WorkerThread {
     heapBytes: () => (ended === null ? (heap[0] ?? 0) : 0),
   };
 }
+
+const TASK = `const { parentPort } = require("node:worker_threads");
+const listen = (handler) => parentPort.once("message", handler);
+const tell = (message, transferred) => parentPort.postMessage(message, transferred);
+`;
+
+/** A thread for one task (runtime/task-worker.ts). Unlike the others it keeps the process alive: its result is awaited. */
+export const nodeTask: TaskStarter = (text, { onMessage, onFailure }) => {
+  try {
+    const worker = new Worker(TASK + text, { eval: true, execArgv: [], env: {} });
+    worker.on("message", onMessage);
+    worker.on("error", (error) => onFailure(String(error)));
+    worker.on("exit", (code) => onFailure(`its thread ended with code ${code}`));
+    return { post: (message) => worker.postMessage(message), end: () => void worker.terminate() };
+  } catch (error) {
+    return String(error);
+  }
+};

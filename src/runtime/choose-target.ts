@@ -65,12 +65,29 @@ export function chooseTarget(host: TargetHost, name: TargetName, request: Target
  * Makes something that loads programs for a target, or for what follows from one. With `auto` a system that could load programs
  * a moment ago and cannot any more (a disk that is full, no threads left) gets them on WebAssembly; nothing has run by then.
  */
-export function madeFor<C extends { readonly instead?: (why: string) => C }, T>(chosen: C, make: (chosen: C) => T): T {
+export function madeFor<C extends Replaceable<C>, T>(chosen: C, make: (chosen: C) => T): T {
   try {
     return make(chosen);
   } catch (error) {
-    const { instead } = chosen;
-    if (!instead || !(error instanceof TidemarkError) || error.code !== "TargetUnsupported") throw error;
-    return make(instead(error.summary.split("\n", 2).join(" ")));
+    return make(insteadOf(chosen, error));
   }
+}
+
+/** The same for what takes a while. */
+export async function madeLater<C extends Replaceable<C>, T>(chosen: C, make: (chosen: C) => Promise<T>): Promise<T> {
+  try {
+    return await make(chosen);
+  } catch (error) {
+    return await make(insteadOf(chosen, error));
+  }
+}
+
+interface Replaceable<C> {
+  readonly instead?: (why: string) => C;
+}
+
+/** What follows from a target that a program cannot be loaded for; throws the error where nothing does. */
+function insteadOf<C extends Replaceable<C>>({ instead }: C, error: unknown): C {
+  if (!instead || !(error instanceof TidemarkError) || error.code !== "TargetUnsupported") throw error;
+  return instead(error.summary.split("\n", 2).join(" "));
 }

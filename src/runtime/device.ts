@@ -67,6 +67,17 @@ export interface LoadOptions {
   readonly memory?: DeviceMemory | undefined;
 }
 
+/** A program's code as data, which can be generated on one thread and loaded on another. */
+export interface ProgramCode {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  /** Distinct kernel functions. */
+  readonly functions: number;
+  /** Of the memory that it runs in, at least. */
+  readonly pages: number;
+  /** Whether there are calls that threads share. */
+  readonly isShared: boolean;
+}
+
 export interface Target {
   /** What the compiler knows of it. */
   readonly description: TargetDescription;
@@ -81,6 +92,11 @@ export interface Target {
   readonly note?: string | null;
   /** Throws `TargetUnsupported` where the program cannot be made to run. */
   load(placed: PlacedProgram, options: LoadOptions): Machine;
+  /**
+   * Loads code that was generated elsewhere, for an arena of so many bytes, without keeping the thread busy; missing where
+   * code is generated only by loading.
+   */
+  loadCode?(code: ProgramCode, arenaBytes: number, options: LoadOptions): Promise<Machine>;
   /** A memory for several programs, empty at first, that will not grow beyond `budgetBytes`. */
   allocate(budgetBytes?: number): DeviceMemory;
 }

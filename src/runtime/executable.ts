@@ -46,9 +46,8 @@ export function writeElements(
 }
 
 /** Throws `TargetUnsupported` where the target cannot have an arena of this size at all. */
-function requireArena({ base, plan }: PlacedProgram, target: TargetDescription): void {
+export function requireArena(bytes: number, target: TargetDescription): void {
   const { largestArena } = arenaSpace(target);
-  const bytes = base + plan.height;
   if (bytes <= largestArena) return;
   throw arenaRefused(`the arena of ${grouped(bytes)} bytes is beyond the ${grouped(largestArena)} of ${target.name}`);
 }
@@ -59,7 +58,7 @@ export class Executable<P extends PlacedProgram = PlacedProgram> {
   readonly machine: Machine;
 
   constructor(placed: P, target: Target, { stepwise = false, memory }: Partial<LoadOptions> = {}) {
-    requireArena(placed, target.description);
+    requireArena(placed.base + placed.plan.height, target.description);
     this.placed = placed;
     this.target = target;
     this.machine = target.load(placed, { stepwise, memory });

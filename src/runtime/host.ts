@@ -5,12 +5,15 @@
 import type { HostTargetName } from "./choose-target.ts";
 import type { TargetProvider } from "./device.ts";
 import { EngineHeap } from "./engine-heap.ts";
+import { pageTask, type TaskStarter } from "./task-worker.ts";
 import { pageWorkers, WorkerPool } from "./workers.ts";
 
 export interface RuntimeHost {
   /** Targets beside `wasm`, by name. */
   readonly targets: Readonly<Partial<Record<HostTargetName, TargetProvider>>>;
   readonly workers: WorkerPool;
+  /** Workers that plan and generate code beside the thread that runs. */
+  readonly startTask: TaskStarter;
   /** Kept small while programs are made. */
   readonly heap: EngineHeap;
 }
@@ -19,5 +22,6 @@ export interface RuntimeHost {
 export const plainRuntime = (): RuntimeHost => ({
   targets: {},
   workers: new WorkerPool(pageWorkers),
+  startTask: pageTask,
   heap: new EngineHeap(),
 });

@@ -2,7 +2,7 @@
  * @file Modules from the engine, whose refusals become TidemarkErrors: an engine may take less than the limits that all have in
  * common, and may be out of memory.
  */
-import { grouped } from "../base/errors.ts";
+import { grouped, type TidemarkError } from "../base/errors.ts";
 import { codeRefused } from "../codegen/wasm/byte-buffer.ts";
 
 /** What the engine says against a module; errors of another kind go on. */
@@ -12,11 +12,26 @@ function reasonOf(error: unknown): string {
   throw error;
 }
 
+const refusedModule = (bytes: Uint8Array, error: unknown): TidemarkError =>
+  codeRefused(`the engine refused the program's code of ${grouped(bytes.length)} bytes: ${reasonOf(error)}`);
+
+const refusedInstance = (error: unknown): TidemarkError =>
+  codeRefused(`the engine refused to load the program's code: ${reasonOf(error)}`);
+
 export function moduleFrom(bytes: Uint8Array<ArrayBuffer>): WebAssembly.Module {
   try {
     return new WebAssembly.Module(bytes);
   } catch (error) {
-    throw codeRefused(`the engine refused the program's code of ${grouped(bytes.length)} bytes: ${reasonOf(error)}`);
+    throw refusedModule(bytes, error);
+  }
+}
+
+/** The same on a thread of the engine's. */
+export async function moduleLater(bytes: Uint8Array<ArrayBuffer>): Promise<WebAssembly.Module> {
+  try {
+    return await WebAssembly.compile(bytes);
+  } catch (error) {
+    throw refusedModule(bytes, error);
   }
 }
 
@@ -24,6 +39,17 @@ export function instanceOf(module: WebAssembly.Module, env: WebAssembly.Imports[
   try {
     return new WebAssembly.Instance(module, { env });
   } catch (error) {
-    throw codeRefused(`the engine refused to load the program's code: ${reasonOf(error)}`);
+    throw refusedInstance(error);
+  }
+}
+
+export async function instanceLater(
+  module: WebAssembly.Module,
+  env: WebAssembly.Imports[string],
+): Promise<WebAssembly.Instance> {
+  try {
+    return await WebAssembly.instantiate(module, { env });
+  } catch (error) {
+    throw refusedInstance(error);
   }
 }

@@ -7,11 +7,12 @@ import type { PlacedProgram } from "../codegen/placed.ts";
 import { LARGEST_ARENA_BYTES, wasmDescription } from "../codegen/wasm/description.ts";
 import { MOST_PAGES } from "../codegen/wasm/encoder.ts";
 import { detectFeatures } from "../codegen/wasm/features.ts";
-import { emitProgram, PAGE, pagesOf, type WasmModule } from "../codegen/wasm/program.ts";
+import { PAGE, pagesOf, type WasmModule } from "../codegen/wasm/program.ts";
 import { teamBytes } from "../codegen/wasm/team.ts";
-import { allocated, arenaRefused, type LoadOptions, type Machine, type Target, type TargetRequest } from "./device.ts";
+import { allocated, type LoadOptions, type Machine, type Target, type TargetRequest } from "./device.ts";
 import { HostMemory } from "./host-memory.ts";
-import { instanceOf, moduleFrom } from "./wasm-module.ts";
+import { wasmCode } from "./wasm-code.ts";
+import { instanceLater, instanceOf, moduleFrom, moduleLater } from "./wasm-module.ts";
 import { Team } from "./wasm-threads.ts";
 import type { WorkerPool } from "./workers.ts";
 
@@ -76,35 +77,30 @@ function sharingOf({ threads = 1, workers }: WasmRequest): Sharing | null {
   return { threads, workers };
 }
 
-/** The code of a program, for a memory that was given or for one of its own. */
-function codeFor(placed: PlacedProgram, fma: boolean, request: WasmRequest, options: LoadOptions): WasmModule {
-  const { stepwise, memory } = options;
-  const { threads = 1, shareFrom } = request;
-  const height = placed.base + placed.plan.height;
-  const start = threads > 1 ? teamBytes(threads) : 0;
-  if (pagesOf(start + height) > MOST_PAGES) {
-    throw arenaRefused(`the arena of ${height} bytes is beyond the 4 GiB of a WebAssembly memory`);
-  }
-  const emit = (threads: number, from: number | undefined): WasmModule => {
-    const shared = from === undefined ? {} : { shareFrom: from };
-    return emitProgram(placed.kernels, placed.copies, height, { fma, stepwise, threads, ...shared });
-  };
-  if (threads === 1) return emit(1, undefined);
-  // Step by step the caller is alone.
-  if (memory) return emit(threads, stepwise ? Number.POSITIVE_INFINITY : shareFrom);
-  const made = stepwise ? null : emit(threads, shareFrom);
-  // Where nothing is worth sharing there is no need of words and workers.
-  return made?.isShared ? made : emit(1, undefined);
+/** What is loaded: code, and the bytes of the arena from the start of its memory. */
+interface Loading {
+  readonly code: WasmModule;
+  readonly arenaBytes: number;
+  readonly request: WasmRequest;
+  readonly options: LoadOptions;
 }
 
-function load(placed: PlacedProgram, fma: boolean, request: WasmRequest, options: LoadOptions): Machine {
-  const { bytes, functions, pages, isShared } = codeFor(placed, fma, request, options);
+function memoryFor({ code: { pages, isShared }, arenaBytes, request, options }: Loading): WasmMemory {
   const arena = options.memory ?? new WasmMemory(isShared ? sharingOf(request) : null, pages, pages);
   invariant(arena instanceof WasmMemory, () => "a memory of another target");
-  arena.reserve(placed.base + placed.plan.height);
+  arena.reserve(arenaBytes);
+  return arena;
+}
+
+const importsOf = ({ memory, team }: WasmMemory) => ({ memory, check: () => team?.check() });
+
+function machineOf(
+  { bytes, functions, isShared }: WasmModule,
+  arena: WasmMemory,
+  module: WebAssembly.Module,
+  { exports }: WebAssembly.Instance,
+): Machine {
   const { memory, team } = arena;
-  const module = moduleFrom(bytes);
-  const { exports } = instanceOf(module, { memory, check: () => team?.check() });
   const run = exports.run as () => void;
   const program = { module, memory };
   return {
@@ -115,6 +111,23 @@ function load(placed: PlacedProgram, fma: boolean, request: WasmRequest, options
     step: (i) => (exports[`step${i}`] as () => void)(),
     close: () => team?.dismiss(),
   };
+}
+
+function load(placed: PlacedProgram, fma: boolean, request: WasmRequest, options: LoadOptions): Machine {
+  const { threads = 1, shareFrom } = request;
+  const { stepwise, memory } = options;
+  const code = wasmCode(placed, { fma, threads, shareFrom, stepwise, sharesMemory: memory !== undefined });
+  const arena = memoryFor({ code, arenaBytes: placed.base + placed.plan.height, request, options });
+  const module = moduleFrom(code.bytes);
+  return machineOf(code, arena, module, instanceOf(module, importsOf(arena)));
+}
+
+/** The engine compiles and links while this thread goes on. */
+async function loadCode(loading: Loading): Promise<Machine> {
+  const { code } = loading;
+  const module = await moduleLater(code.bytes);
+  const arena = memoryFor(loading);
+  return machineOf(code, arena, module, await instanceLater(module, importsOf(arena)));
 }
 
 const SLOW =
@@ -130,6 +143,7 @@ export function wasmTarget(fma: boolean = detectFeatures().relaxedMadd, request:
     uses: fma ? "vectors and fused multiply-add" : SLOW,
     arenaIsArray: false,
     load: (placed, options) => load(placed, fma, request, options),
+    loadCode: (code, arenaBytes, options) => loadCode({ code, arenaBytes, request, options }),
     allocate(budgetBytes = LARGEST_ARENA_BYTES) {
       const words = threads > 1 ? teamBytes(threads) : 0;
       return new WasmMemory(sharingOf(request), 0, Math.min(pagesOf(words + budgetBytes), MOST_PAGES));

@@ -38,8 +38,8 @@ export class KillRange {
     const rolldown = join(ROOT, "node_modules", "rolldown", "bin", "cli.mjs");
     // without tree-shaking: the methods of tensors are installed by a module that nobody imports a name from
     const source = join(ROOT, "tests", "node", "kill-child.ts");
-    const flags = ["-p", "node", "--no-treeshake", "--log-level", "silent", "--file", this.#child];
-    execFileSync(process.execPath, [rolldown, source, ...flags], { cwd: ROOT, stdio: "ignore" });
+    const flags = "-p node --no-treeshake --no-codeSplitting --log-level silent --file".split(" ");
+    execFileSync(process.execPath, [rolldown, source, ...flags, this.#child], { cwd: ROOT, stdio: "ignore" });
   }
 
   get child(): string {

@@ -1,0 +1,55 @@
+/**
+ * @file The built-in targets by the keys of their descriptions, for threads and processes that only have the key: what the
+ * compiler knows of them, and how their code is generated where that is possible without loading it.
+ */
+import { nativeDescription } from "../codegen/native/description.ts";
+import type { NativeEmitOptions } from "../codegen/native/options.ts";
+import type { PlacedProgram } from "../codegen/placed.ts";
+import { wasmDescription } from "../codegen/wasm/description.ts";
+import type { OWN_TARGETS } from "../runtime/choose-target.ts";
+import type { ProgramCode } from "../runtime/device.ts";
+import { wasmCode } from "../runtime/wasm-code.ts";
+import type { TargetDescription } from "../target/description.ts";
+
+type Own = (typeof OWN_TARGETS)[number];
+
+interface WasmOptions {
+  readonly fma: boolean;
+  readonly threads: number;
+}
+
+const DESCRIBED: Readonly<Record<Own, (options: unknown) => TargetDescription>> = {
+  wasm(options) {
+    const { fma, threads } = options as WasmOptions;
+    return wasmDescription(fma, threads);
+  },
+  native: (options) => nativeDescription(options as NativeEmitOptions),
+};
+
+/** Code of programs that share a memory with others. */
+const GENERATED: Readonly<Partial<Record<Own, (placed: PlacedProgram, options: unknown) => ProgramCode>>> = {
+  wasm(placed, options) {
+    const { fma, threads } = options as WasmOptions;
+    return wasmCode(placed, { fma, threads, stepwise: false, sharesMemory: true });
+  },
+};
+
+function read(key: string): { readonly name: string; readonly options: unknown } {
+  const [name = "", ...options] = key.split(" ");
+  return { name, options: JSON.parse(options.join(" ")) };
+}
+
+const named = <T>(table: Readonly<Partial<Record<Own, T>>>, name: string): T | undefined =>
+  Object.entries(table).find(([known]) => known === name)?.[1];
+
+/** The description with a key, which is a target's name and its options; null for other targets. */
+export function descriptionOf(key: string): TargetDescription | null {
+  const { name, options } = read(key);
+  return named(DESCRIBED, name)?.(options) ?? null;
+}
+
+/** The code of a program for the target with a key; null where it is generated only by loading it. */
+export function codeOf(key: string, placed: PlacedProgram): ProgramCode | null {
+  const { name, options } = read(key);
+  return named(GENERATED, name)?.(placed, options) ?? null;
+}

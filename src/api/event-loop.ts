@@ -1,0 +1,40 @@
+/** @file Yielding to the event loop, in whatever way the environment has: input and drawing first where it can be asked for. */
+
+interface Scope {
+  readonly scheduler?: { yield?(): Promise<void> };
+  readonly setImmediate?: (run: () => void) => void;
+  readonly MessageChannel?: new () => { readonly port1: Port; readonly port2: Port };
+  readonly setTimeout: (run: () => void, ms: number) => void;
+}
+
+interface Port {
+  onmessage: (() => void) | null;
+  postMessage(message: unknown): void;
+  close(): void;
+}
+
+/**
+ * Goes on after what waits in the event loop. Timers are the last choice: browsers make nested ones wait for 4 ms. @internal
+ */
+export function nextTask(scope = globalThis as unknown as Scope): Promise<void> {
+  const { scheduler, setImmediate, MessageChannel, setTimeout } = scope;
+  if (scheduler?.yield) return scheduler.yield();
+  return new Promise((resolve) => {
+    if (setImmediate) return setImmediate(resolve);
+    if (!MessageChannel) return setTimeout(resolve, 0);
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => {
+      port1.close();
+      resolve();
+    };
+    port2.postMessage(null);
+  });
+}
+
+/** The part of an `AbortSignal` that is used, for a core without the types of pages. */
+export interface AbortSignalLike {
+  readonly aborted: boolean;
+  readonly reason?: unknown;
+  addEventListener(kind: "abort", listener: () => void): void;
+  removeEventListener(kind: "abort", listener: () => void): void;
+}

@@ -1,0 +1,92 @@
+/**
+ * @file Planning in another thread, as data: the traced graph and the request go there, the plan comes back in the form in which
+ * plans are kept (plan-cache.ts), so that graph and plan can be restored from it where they are asked for.
+ *
+ *   here    planTask ── graph, settings, request, a plan that was kept ──→ there    planSent ── placed program, plan to keep
+ */
+import { isPackable, type PackedGraph, packGraph, unpackGraph } from "../ir/pack.ts";
+import { strategyNamed } from "../plan/recompute/strategies.ts";
+import type { TargetDescription } from "../target/description.ts";
+import { assemble, type ChosenProgram, isWorthKeeping } from "./assemble.ts";
+import { NO_HOST, type PlannerHost } from "./host.ts";
+import { OPS, PlanCache, type PlanSettings, type PlanStore, settingsOf } from "./plan-cache.ts";
+import { type MemoryRequest, memoryKey, type PlanProgress, type PlanRequest, type SourceProgram } from "./request.ts";
+
+/** A plan that is asked for, as data. */
+export interface SentTask {
+  readonly graph: PackedGraph;
+  readonly settings: PlanSettings;
+  readonly memory: MemoryRequest;
+  readonly validate: boolean;
+  /** A plan that was kept for the same request. */
+  readonly kept: string | null;
+}
+
+/** What planning a program elsewhere takes; one line where it cannot be sent. */
+export function planTask(
+  source: SourceProgram,
+  target: TargetDescription,
+  request: PlanRequest,
+): Omit<SentTask, "kept"> | string {
+  const { memory, validate, costs, solver, passes } = request;
+  if (target.key === undefined) return `${target.name} is a target of the user's`;
+  if (passes) return "the program is checked for NaN";
+  if (solver || strategyNamed(memory.strategy).solver === "required") return "the solver is on this thread";
+  if (!isPackable(source.graph, OPS)) return "the program has operations of the user's";
+  const settings = settingsOf(source, target.key, costs ?? target.rates);
+  return { graph: packGraph(source.graph), settings, memory, validate };
+}
+
+/** Under which the plan is kept in a store; null where it is not worth it, or not wanted. */
+export function storeKey(
+  store: Pick<PlanStore, "planner">,
+  source: SourceProgram,
+  task: Omit<SentTask, "kept">,
+): string | null {
+  const { settings, memory, validate } = task;
+  if (validate || !isWorthKeeping(source.graph, memory)) return null;
+  const cache = PlanCache.of({ ...store, ...oneText(null) }, source.graph, settings);
+  return cache?.keyOf(memoryKey(memory)) ?? null;
+}
+
+interface TextStore extends PlanStore {
+  /** The last text that was written to it. */
+  readonly written: string | null;
+}
+
+/** A store of one text for whatever is asked. */
+function oneText(text: string | null): TextStore {
+  let written: string | null = null;
+  return {
+    planner: "",
+    leastMs: 0,
+    read: () => text,
+    write(_, next) {
+      written = next;
+    },
+    get written() {
+      return written;
+    },
+  };
+}
+
+/** A host that has a plan which was made elsewhere: it is restored and checked, not made again. */
+export const withPlan = (host: PlannerHost, kept: string | null): PlannerHost =>
+  kept === null ? host : { ...host, planStore: oneText(kept) };
+
+/** Does what was sent; the plan to keep is null where it is the one that was sent along, or not worth keeping. */
+export function planSent(
+  { graph, settings, memory, validate, kept }: SentTask,
+  target: TargetDescription,
+  progress: (plan: PlanProgress) => void,
+): { readonly placed: ChosenProgram; readonly kept: string | null } {
+  const { donated, persistent, rates } = settings;
+  const source = {
+    graph: unpackGraph(graph, OPS),
+    donated: new Map(donated),
+    persistent: new Set(persistent),
+  };
+  const planStore = oneText(kept);
+  const placed = assemble(source, target, { memory, validate, costs: rates, progress }, { ...NO_HOST, planStore });
+  return { placed, kept: planStore.written };
+}
