@@ -54,6 +54,15 @@ describe("kernels that need every kind of schedule", () => {
   });
 });
 
+test("maps that read along another counter than they store along read tiles of shared memory", () => {
+  const transposed = largeSamples(loweringFor(SMALL_DEVICE)).filter(({ op }) => op.name === "transpose");
+  expect(transposed.length).toBe(3);
+  for (const { kernel } of transposed) {
+    const [launch] = blockProgram(kernel, SMALL_DEVICE).launches;
+    expect(launch?.memories.some(({ scope }) => scope === "shared")).toBe(true);
+  }
+});
+
 // ---- programs that are wrong ------------------------------------------------------------------------------------------
 
 const thread: LoopVar = { kind: "var", name: "thread", extent: 4 };

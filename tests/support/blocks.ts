@@ -215,7 +215,10 @@ const OTHERS: readonly Case[] = [
     ],
   ],
   ["shuffle", [["i32", 300]], {}, [-0x80000000, 0x80000000]],
+  // through tiles, those of a device too
   ["transpose", [["f32", 40, 70]], { perm: [1, 0] }],
+  ["transpose", [["i32", 3, 33, 2, 65]], { perm: [3, 0, 2, 1] }],
+  ["transpose", [["bool", 70, 520]], { perm: [1, 0] }, [0, 1.001]],
 ];
 
 /** Kernels of sizes that samples of operations do not have. */

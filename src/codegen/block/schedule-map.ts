@@ -5,9 +5,12 @@ import type { MapNest, Operand, ScanNest } from "../../kernel/loops.ts";
 import { product } from "../units.ts";
 import { countersAt, isEmpty, Memories, Replacement, rowOf } from "./counters.ts";
 import { type DeviceClass, type Launch, loop, operandMemories, phase, storing } from "./program.ts";
+import { scheduleTransposed } from "./schedule-transpose.ts";
 
 export function scheduleMap(nest: MapNest, operands: readonly Operand[], device: DeviceClass): readonly Launch[] {
   if (isEmpty(nest.loops)) return [];
+  const transposed = scheduleTransposed(nest, operands, device);
+  if (transposed) return transposed;
   const { grid, thread, element, each } = rowOf(product(nest.loops), device);
   const at = new Replacement(countersAt(nest.loops, element));
   const body = [phase(...each([storing(...at.stores(nest.stores))]))];
