@@ -14,6 +14,7 @@ import { machineModel } from "../src/cli/machine.ts";
 import { pageOf } from "../src/cli/page.ts";
 import { planLoaded } from "../src/cli/plan-figures.ts";
 import { chain } from "../src/cli/programs/chain.ts";
+import { gpt } from "../src/cli/programs/gpt.ts";
 import { serveView, type ViewServer } from "../src/cli/view-server.ts";
 import { planJson } from "../src/plan/json.ts";
 import { movableValues, moveValues } from "../src/plan/move.ts";
@@ -206,6 +207,24 @@ describe.runIf(path !== null)("the page", () => {
     await page.keyboard.press("Enter");
     await page.waitForSelector(".story h3");
     expect(await text(".story h3")).toContain("params");
+  });
+
+  it("finds values by the parts of the program that made them, and by operations", async () => {
+    const { planned: model } = planLoaded({ kind: "training", name: gpt.name, program: gpt }, settings);
+    const about = { label: "gpt", predictedMs: null, budgetBytes: null, asks: null };
+    const file = join(folder, "gpt.html");
+    writeFileSync(file, pageOf({ ...base, entries: [entryOf(model.plan, about)], live: false }, new Map(), script));
+    await open(pathToFileURL(file).href);
+    const names = planJson(model.plan).values.map(({ name }) => name);
+    const attention = names.filter((name) => name.includes("attention"));
+    expect(attention.length).toBeGreaterThan(100);
+    await page.fill("input[type=search]", "attention");
+    expect(await text(".results p")).toBe(`${attention.length} matches`);
+    await find("block 0 attention qkv");
+    expect(await text(".story h3")).toContain("block0.attention.qkv");
+    expect(await text(".story dl")).toContain("block0.attention.layerNorm");
+    await find("block0 matmul qkv");
+    expect(await text(".story h3")).toMatch(/block0\.attention\.qkv/);
   });
 
   it("shows the plan of the budget at hand when the slider moves, in a file", async () => {

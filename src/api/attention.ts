@@ -5,6 +5,7 @@ import { typeText } from "../ir/type.ts";
 import { isBool } from "../kernel/dtype.ts";
 import { fail, type OptionKinds, requireOptions, requireTensor } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
+import { asFunction, asPart } from "../trace/trace.ts";
 import { arange } from "./create.ts";
 import { add, div, equal, exp, greaterEqual, mul, sub, where } from "./elementwise.ts";
 import { matmul } from "./linear.ts";
@@ -34,13 +35,13 @@ const OPTIONS: OptionKinds<AttentionOptions> = { mask: "a tensor", causal: "a bo
  * behind it, which may be written over e. That of softmax itself would hold e∘(g·vᵀ) to sum it.
  */
 function weightedMean(scores: Tensor, v: Tensor, mayBeEmpty: boolean): Tensor {
-  const e = exp(sub(scores, shiftOf(scores, -1)));
+  const e = asPart("weights", () => exp(sub(scores, shiftOf(scores, -1))));
   // A sum over no keys is zero, as softmax's: there is nothing to divide by.
   if (e.shape.at(-1) === 0) return matmul(e, v);
   // Before the product: it divides what it stores.
-  const total = sum(e, -1, { keepDims: true });
+  const total = asPart("weights", () => sum(e, -1, { keepDims: true }));
   // Of a query that sees no key both are zero, and so should be the quotient.
-  return div(matmul(e, v), mayBeEmpty ? where(equal(total, 0), 1, total) : total);
+  return asPart("mean", () => div(matmul(e, v), mayBeEmpty ? where(equal(total, 0), 1, total) : total));
 }
 
 /** Scores after a mask: chosen by bools, or shifted by floats. */
@@ -52,6 +53,21 @@ function masked(scores: Tensor, mask: Tensor): Tensor {
     `attention: the mask is ${typeText(mask)}, the scores are ${scores.dtype}`,
     `give bool, true where a query may see a key, or ${scores.dtype}, which is added to the scores`,
   );
+}
+
+/** How well queries match the keys that they see, -∞ for other keys. */
+function seenScores(q: Tensor, k: Tensor, options: AttentionOptions): Tensor {
+  const [queries, depth] = [at(q.shape, q.rank - 2), at(q.shape, q.rank - 1)];
+  const keys = at(k.shape, k.rank - 2);
+  return asPart("scores", () => {
+    // scaling q costs less than scaling the scores
+    const scores = matmul(mul(q, options.scale ?? 1 / Math.sqrt(depth)), k, { tb: true });
+    const seen = options.mask ? masked(scores, options.mask) : scores;
+    if (!options.causal) return seen;
+    const first = Math.max(0, keys - queries);
+    const past = greaterEqual(expandDims(arange(first, first + queries), 1), expandDims(arange(keys), 0));
+    return where(past, seen, Number.NEGATIVE_INFINITY);
+  });
 }
 
 /**
@@ -74,17 +90,6 @@ export function attention(q: Tensor, k: Tensor, v: Tensor, options: AttentionOpt
       "add axes with expandDims",
     );
   }
-  const [queries, depth] = [at(q.shape, q.rank - 2), at(q.shape, q.rank - 1)];
-  const keys = at(k.shape, k.rank - 2);
-  // scaling q costs less than scaling the scores
-  const scores = matmul(mul(q, options.scale ?? 1 / Math.sqrt(depth)), k, { tb: true });
-  let seen = scores;
-  if (options.mask) seen = masked(seen, options.mask);
-  if (options.causal) {
-    const first = Math.max(0, keys - queries);
-    const past = greaterEqual(expandDims(arange(first, first + queries), 1), expandDims(arange(keys), 0));
-    seen = where(past, seen, Number.NEGATIVE_INFINITY);
-  }
   // With a causal mask alone every query sees the first key.
-  return weightedMean(seen, v, options.mask !== undefined);
+  return asFunction("attention", () => weightedMean(seenScores(q, k, options), v, options.mask !== undefined));
 }

@@ -4,6 +4,7 @@
  */
 import { type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
+import { asFunction } from "../trace/trace.ts";
 import { customJvp } from "./custom.ts";
 import { add, div, equal, exp, log, mul, stopGradient, sub, where } from "./elementwise.ts";
 import { type Axes, fullOf, normalAxes, requireFloat } from "./operands.ts";
@@ -58,7 +59,7 @@ export function logsumexp(x: Tensor, axes?: Axes, options: ReduceOptions = {}): 
     const kept = add(total, shift);
     return options.keepDims ? kept : reshape(kept, reducedShape("logsumexp", v, axes));
   };
-  return customJvp(value, ([v], [t]) => expected(v, t, axes, options))(x);
+  return asFunction("logsumexp", () => customJvp(value, ([v], [t]) => expected(v, t, axes, options))(x));
 }
 
 /**

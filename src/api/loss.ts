@@ -6,6 +6,7 @@ import { sameShape, typeText } from "../ir/type.ts";
 import { isIndexType } from "../kernel/dtype.ts";
 import { fail, type OptionKinds, requireOptions, requireTensor } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
+import { asFunction } from "../trace/trace.ts";
 import { greaterEqual, less, logicalAnd, mul, neg, square, sub, where } from "./elementwise.ts";
 import { oneHotMask } from "./indexing.ts";
 import { logSoftmax } from "./normalize.ts";
@@ -66,16 +67,23 @@ export function crossEntropy(logits: Tensor, targets: Tensor, options: LossOptio
       `targets are class numbers i32[${logits.shape.slice(0, -1).join(",")}] or probabilities ${typeText(logits)}`,
     );
   }
-  const logs = logSoftmax(logits);
-  if (!asClasses) return reduced(neg(sum(mul(targets, logs), -1)));
-  const classes = at(logits.shape, logits.rank - 1);
+  return asFunction("crossEntropy", () => {
+    const logs = logSoftmax(logits);
+    return reduced(asClasses ? classLosses(logs, targets) : neg(sum(mul(targets, logs), -1)));
+  });
+}
+
+/** Minus the logarithms of the probabilities of class numbers. */
+function classLosses(logs: Tensor, targets: Tensor): Tensor {
+  const classes = at(logs.shape, logs.rank - 1);
   // the mask is compared on the fly, so neither it nor a table of ones is stored
   const losses = neg(sum(where(oneHotMask(targets, classes), logs, 0), -1));
   const inRange = logicalAnd(greaterEqual(targets, 0), less(targets, classes));
-  return reduced(where(inRange, losses, Number.NaN));
+  return where(inRange, losses, Number.NaN);
 }
 
 /** Squared differences. */
 export function mse(prediction: Tensor, target: Tensor, options: LossOptions = {}): Tensor {
-  return reductionOf("mse", options)(square(sub(prediction, target)));
+  const reduced = reductionOf("mse", options);
+  return asFunction("mse", () => reduced(square(sub(prediction, target))));
 }

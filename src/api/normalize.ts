@@ -4,7 +4,7 @@ import { typeText } from "../ir/type.ts";
 import { type FloatType, storedNumber } from "../kernel/dtype.ts";
 import { fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
-import { atOneLine } from "../trace/trace.ts";
+import { asFunction } from "../trace/trace.ts";
 import { customJvp } from "./custom.ts";
 import { add, mul, rsqrt, square, sub } from "./elementwise.ts";
 import { logProbabilities, probabilities } from "./log-sum.ts";
@@ -22,13 +22,15 @@ import { reshape } from "./shape.ts";
  */
 export function softmax(x: Tensor, axis = -1): Tensor {
   requireFloat("softmax", x);
-  return probabilities(x, normalAxis("softmax", axis, x));
+  const along = normalAxis("softmax", axis, x);
+  return asFunction("softmax", () => probabilities(x, along));
 }
 
 /** log softmax along an axis, the last by default. */
 export function logSoftmax(x: Tensor, axis = -1): Tensor {
   requireFloat("logSoftmax", x);
-  return logProbabilities(x, normalAxis("logSoftmax", axis, x));
+  const along = normalAxis("logSoftmax", axis, x);
+  return asFunction("logSoftmax", () => logProbabilities(x, along));
 }
 
 /** Scale and offset that follow a normalisation, and what keeps its divisor from zero. */
@@ -87,7 +89,7 @@ function scaledToUnit(x: Tensor, axes: Axes, eps: number, centred: boolean): Ten
       return mul(scale, sub(moved, mul(unit, mean(mul(unit, moved), axes, { keepDims: true }))));
     },
   );
-  return atOneLine(() => normalized(x));
+  return normalized(x);
 }
 
 const standardized = (x: Tensor, axes: Axes, eps: number): Tensor => scaledToUnit(x, axes, eps, true);
@@ -111,14 +113,16 @@ const LAYER_NORM: OptionKinds<LayerNormOptions> = { ...AFFINE, axes: "anything" 
 export function layerNorm(x: Tensor, options: LayerNormOptions = {}): Tensor {
   requireFloat("layerNorm", x);
   requireOptions("layerNorm", options, LAYER_NORM);
-  return affine(standardized(x, options.axes ?? -1, options.eps ?? 1e-5), options.scale, options.offset);
+  const { axes = -1, eps = 1e-5, scale, offset } = options;
+  return asFunction("layerNorm", () => affine(standardized(x, axes, eps), scale, offset));
 }
 
 /** x divided by its root mean square over the last axis, then scaled. */
 export function rmsNorm(x: Tensor, options: LayerNormOptions = {}): Tensor {
   requireFloat("rmsNorm", x);
   requireOptions("rmsNorm", options, LAYER_NORM);
-  return affine(scaledToUnit(x, options.axes ?? -1, options.eps ?? 1e-5, false), options.scale, options.offset);
+  const { axes = -1, eps = 1e-5, scale, offset } = options;
+  return asFunction("rmsNorm", () => affine(scaledToUnit(x, axes, eps, false), scale, offset));
 }
 
 /** A vector over channels, shaped to meet [batch, channels, …space]. */
@@ -157,7 +161,7 @@ export function batchNorm(x: Tensor, options: BatchNormOptions = {}): BatchNormR
       "add a batch axis: expandDims(x, 0)",
     );
   const axes = x.shape.map((_, axis) => axis).filter((axis) => axis !== 1);
-  return atOneLine(() => {
+  return asFunction("batchNorm", () => {
     const eps = options.eps ?? 1e-5;
     // computed when asked for: training without running averages does not read them
     const stats = {
@@ -187,7 +191,9 @@ export function groupNorm(x: Tensor, groups: number, options: AffineOptions = {}
       "choose a divisor of the channels",
     );
   }
-  const grouped = reshape(x, [at(x.shape, 0), groups, -1]);
-  const y = reshape(standardized(grouped, -1, options.eps ?? 1e-5), x.shape);
-  return affine(y, perChannelOrNone(options.scale, x), perChannelOrNone(options.offset, x));
+  return asFunction("groupNorm", () => {
+    const grouped = reshape(x, [at(x.shape, 0), groups, -1]);
+    const y = reshape(standardized(grouped, -1, options.eps ?? 1e-5), x.shape);
+    return affine(y, perChannelOrNone(options.scale, x), perChannelOrNone(options.offset, x));
+  });
 }

@@ -4,6 +4,7 @@ import { elementsOf, typeText } from "../ir/type.ts";
 import { unfold } from "../ops/window.ts";
 import { fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
+import { asFunction } from "../trace/trace.ts";
 import { applyOp } from "./apply.ts";
 import { onesLike } from "./create.ts";
 import { div } from "./elementwise.ts";
@@ -74,7 +75,7 @@ function avgPool(of: SpatialFunction, x: Tensor, window: PerAxis, options: PoolO
 
 /** The largest of each window along the last axis. */
 export function maxPool1d(x: Tensor, window: PerAxis, options: PoolOptions = {}): Tensor {
-  return maxPool({ name: "maxPool1d", axes: 1 }, x, window, options);
+  return asFunction("maxPool1d", () => maxPool({ name: "maxPool1d", axes: 1 }, x, window, options));
 }
 
 /**
@@ -87,15 +88,15 @@ export function maxPool1d(x: Tensor, window: PerAxis, options: PoolOptions = {})
  * console.log(maxPool2d(x, 2).toArray()); // [[[[5, 7], [13, 15]]]]
  */
 export function maxPool2d(x: Tensor, window: PerAxis, options: PoolOptions = {}): Tensor {
-  return maxPool({ name: "maxPool2d", axes: 2 }, x, window, options);
+  return asFunction("maxPool2d", () => maxPool({ name: "maxPool2d", axes: 2 }, x, window, options));
 }
 
 /** The mean of each window along the last axis; padding is not counted. */
 export function avgPool1d(x: Tensor, window: PerAxis, options: PoolOptions = {}): Tensor {
-  return avgPool({ name: "avgPool1d", axes: 1 }, x, window, options);
+  return asFunction("avgPool1d", () => avgPool({ name: "avgPool1d", axes: 1 }, x, window, options));
 }
 
 /** The mean of each window over the last two axes; padding is not counted. */
 export function avgPool2d(x: Tensor, window: PerAxis, options: PoolOptions = {}): Tensor {
-  return avgPool({ name: "avgPool2d", axes: 2 }, x, window, options);
+  return asFunction("avgPool2d", () => avgPool({ name: "avgPool2d", axes: 2 }, x, window, options));
 }

@@ -9,6 +9,7 @@ import * as ops from "../ops/random.ts";
 import { describe, fail, type OptionKinds, requireOptions, requireShape, requireTensor } from "../trace/arguments.ts";
 import { tensor } from "../trace/literal.ts";
 import { numberOf, Tensor } from "../trace/tensor.ts";
+import { asFunction } from "../trace/trace.ts";
 import { applyOp, ownCopy } from "./apply.ts";
 import { add, minimum, mul, where } from "./elementwise.ts";
 import { concat } from "./join.ts";
@@ -165,6 +166,5 @@ export function dropout(x: Tensor, rate: number, from: Tensor): Tensor {
     fail("InvalidArgument", `dropout: rate ${String(rate)}`, "a rate is at least 0 and below 1");
   }
   if (rate === 0) return ownCopy(x);
-  const kept = bernoulli(from, 1 - rate, x.shape);
-  return where(kept, mul(x, 1 / (1 - rate)), 0);
+  return asFunction("dropout", () => where(bernoulli(from, 1 - rate, x.shape), mul(x, 1 / (1 - rate)), 0));
 }

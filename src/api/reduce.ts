@@ -9,7 +9,7 @@ import * as ops from "../ops/reduce.ts";
 import { cumsum as cumsumOp, linearScan as linearScanOp } from "../ops/scan.ts";
 import { fail, type OptionKinds, requireOptions, requireTensor } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
-import { atOneLine } from "../trace/trace.ts";
+import { asFunction } from "../trace/trace.ts";
 import { applyOp } from "./apply.ts";
 import {
   cast,
@@ -74,7 +74,7 @@ export function sum(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor
 /** The mean over axes. */
 export function mean(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
   requireFloat("mean", x);
-  return atOneLine(() => div(sum(x, axes, options), countOf("mean", x, axes)));
+  return asFunction("mean", () => div(sum(x, axes, options), countOf("mean", x, axes)));
 }
 
 /** The largest over axes; NaN if one of them is. */
@@ -123,7 +123,7 @@ function freedomOf(name: string, x: Tensor, axes: Axes | undefined, options: Var
 export function variance(x: Tensor, axes?: Axes, options: VarianceOptions = {}): Tensor {
   const n = freedomOf("variance", x, axes, options);
   const { keepDims = false } = options;
-  return atOneLine(() => {
+  return asFunction("variance", () => {
     const centred = sub(x, mean(x, axes, { keepDims: true }));
     return div(sum(square(centred), axes, { keepDims }), n);
   });
@@ -165,7 +165,7 @@ function rootMeanSquare(x: Tensor, n: number, axes: Axes | undefined, keepDims: 
 export function std(x: Tensor, axes?: Axes, options: VarianceOptions = {}): Tensor {
   const n = freedomOf("std", x, axes, options);
   const centred = (): Tensor => sub(x, mean(x, axes, { keepDims: true }));
-  return atOneLine(() => rootMeanSquare(centred(), n, axes, options.keepDims ?? false));
+  return asFunction("std", () => rootMeanSquare(centred(), n, axes, options.keepDims ?? false));
 }
 
 /** A search for the position of an extremum. */
@@ -188,10 +188,12 @@ function argExtremum(
   const extent = at(flat.shape, along);
   if (extent === 0)
     fail("InvalidArgument", `${name}: axis ${along} of ${typeText(flat)} has no elements`, "check for emptiness first");
-  const best = equal(flat, extremum(flat, along, { keepDims: true }));
-  const hit = isFloat(x.dtype) ? logicalOr(best, isnan(flat)) : best;
-  const position = applyOp(iota, [], { shape: flat.shape, axis: along });
-  const first = min(where(hit, position, extent), along, axis === undefined ? {} : options);
+  const first = asFunction(name, () => {
+    const best = equal(flat, extremum(flat, along, { keepDims: true }));
+    const hit = isFloat(x.dtype) ? logicalOr(best, isnan(flat)) : best;
+    const position = applyOp(iota, [], { shape: flat.shape, axis: along });
+    return min(where(hit, position, extent), along, axis === undefined ? {} : options);
+  });
   return axis === undefined && options.keepDims
     ? reshape(
         first,
@@ -238,7 +240,7 @@ export function cumprod(x: Tensor, axis = 0, options: ScanAxisOptions = {}): Ten
   requireOptions("cumprod", options, SCAN_AXIS_OPTIONS);
   const { reverse = false } = options;
   const along = normalAxis("cumprod", axis, x);
-  return atOneLine(() => {
+  return asFunction("cumprod", () => {
     const extent = at(x.shape, along);
     const position = applyOp(iota, [], { shape: x.shape, axis: along });
     // y_i = x_i · y_(i-1) + b_i, where b is x at the first element; adding -0 elsewhere changes no bit.
@@ -251,5 +253,5 @@ export function cumprod(x: Tensor, axis = 0, options: ScanAxisOptions = {}): Ten
 export function norm(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
   requireFloat("norm", x);
   requireOptions("norm", options, REDUCE_OPTIONS);
-  return atOneLine(() => rootMeanSquare(x, 1, axes, options.keepDims ?? false));
+  return asFunction("norm", () => rootMeanSquare(x, 1, axes, options.keepDims ?? false));
 }

@@ -67,6 +67,7 @@ class Forward {
     }
     b.phase = node.phase;
     b.where = node.where;
+    b.within = node.within;
     b.replay = node.replay;
     const rule = regionRule(node);
     if (rule) {
@@ -139,6 +140,7 @@ class Forward {
     const useful = usefulNodes(graph);
     for (const node of graph.nodes) this.#step(node, useful.has(node));
     b.where = undefined;
+    b.within = undefined;
     const results = graph.results.map((value) => this.#resolve(value));
     const tangents: Value[] = [];
     const tangentOf = results.map((value) => {

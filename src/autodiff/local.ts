@@ -27,14 +27,20 @@ function scaled(b: Build, v: Value, partial: Partial<never>, node: Node): Value 
 
 const hint = (prefix: string, value: Value): string | undefined => (value.name ? prefix + value.name : undefined);
 
+/** A node in reverse mode. */
+interface Pulled {
+  readonly node: Node;
+  readonly active: readonly number[];
+  /** The part that nodes of a value's cotangent belong to. */
+  cotangentWithin(value: Value): string;
+}
+
 /** Cotangents of the inputs in `active` from that of the only output; null elsewhere and for zero. */
 export function pullbackOfNode(
   b: Build,
-  node: Node,
-  active: readonly number[],
-  cts: readonly (Value | null)[],
+  { node, active, cotangentWithin }: Pulled,
+  [ct]: readonly (Value | null)[],
 ): readonly (Value | null)[] {
-  const [ct] = cts;
   const { derivative, name } = node.op;
   const made: (Value | null)[] = node.inputs.map(() => null);
   if (!ct) return made;
@@ -42,6 +48,7 @@ export function pullbackOfNode(
   for (const i of active) {
     const since = b.nodes.length;
     let value: Value | null = null;
+    b.within = cotangentWithin(node.inputs[i] as Value);
     if (derivative.kind === "elementwise") value = scaled(b, ct, derivative.partials[i] ?? "zero", node);
     else if (derivative.kind === "multilinear") value = derivative.transpose(b, { x, ct, input: i, attrs });
     else if (derivative.kind === "general") value = derivative.vjp(b, { x, y: resultOf(node), ct, input: i, attrs });

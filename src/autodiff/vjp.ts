@@ -20,6 +20,7 @@ import { Build } from "../ir/build.ts";
 import { loopOf, reversalOf } from "../ir/control.ts";
 import type { Graph, Node, Phase, Value } from "../ir/graph.ts";
 import { newValue } from "../ir/graph.ts";
+import { cotangentWithin } from "../ir/label.ts";
 import { isFloat } from "../kernel/dtype.ts";
 import { broadcast } from "../ops/broadcast.ts";
 import { full, fullLike } from "../ops/create.ts";
@@ -41,6 +42,7 @@ interface Span {
   readonly inputs: readonly Value[];
   readonly outputs: readonly Value[];
   readonly where: string | undefined;
+  readonly within: string | undefined;
 }
 
 /** One step of the tape. */
@@ -67,6 +69,8 @@ class Reverse {
   readonly b: Build;
   readonly #active = new Set<Value>();
   #lastReplay: number;
+  /** Per value that has a cotangent, the part that the nodes of that belong to. */
+  readonly #withins = new Map<Value, string>();
 
   constructor(graph: Graph) {
     this.b = new Build(`${graph.name}_vjp`);
@@ -80,6 +84,15 @@ class Reverse {
   isActive(value: Value): boolean {
     return this.#active.has(value);
   }
+
+  readonly #cotangentWithin = (value: Value): string => {
+    const known = this.#withins.get(value);
+    if (known !== undefined) return known;
+    const weight = (param: Value): string | undefined => (this.isActive(param) ? param.name : undefined);
+    const made = cotangentWithin(value, { producer: (v) => this.b.producer(v), weight });
+    this.#withins.set(value, made);
+    return made;
+  };
 
   /** Appends a graph's nodes and, for those that a derivative flows through, entries to the tape. */
   forward(graph: Graph, inputs: readonly Value[], marks: Marks, tape: Entry[]): readonly Value[] {
@@ -105,7 +118,7 @@ class Reverse {
     const active = activeInputs(node, inputs, (value) => this.isActive(value));
     if (active.length === 0) return this.#copy(node, inputs, marks).outputs;
     const rule = regionRule(node);
-    const { where } = node;
+    const { where, within } = node;
     let outputs: readonly Value[];
     switch (rule?.kind) {
       // activity inside decides which results are active
@@ -117,17 +130,17 @@ class Reverse {
         const made = this.b.inline(rule.forward, inputs, this.#override(node, marks));
         const saved = made.slice(rule.results);
         outputs = this.#distinct(made.slice(0, rule.results), inputs);
-        tape.push(this.#customEntry(rule.backward, saved, { inputs, outputs, where }));
+        tape.push(this.#customEntry(rule.backward, saved, { inputs, outputs, where, within }));
         for (const value of outputs) this.activate(value);
         return [...outputs, ...saved];
       }
       case "custom_jvp":
         outputs = this.#copy(node, inputs, marks).outputs;
-        tape.push(this.#transposedEntry(rule.tangent, active, { inputs, outputs, where }));
+        tape.push(this.#transposedEntry(rule.tangent, active, { inputs, outputs, where, within }));
         break;
       case "replay":
         outputs = this.#copy(node, inputs, marks).outputs;
-        tape.push(this.#replayEntry(rule.body, { inputs, outputs, where }));
+        tape.push(this.#replayEntry(rule.body, { inputs, outputs, where, within }));
         break;
       case "control": {
         const { control } = rule;
@@ -142,7 +155,8 @@ class Reverse {
       default: {
         const copy = this.#copy(node, inputs, marks);
         outputs = copy.outputs;
-        tape.push({ inputs, outputs, where, pullback: (cts) => pullbackOfNode(this.b, copy, active, cts) });
+        const pulled = { node: copy, active, cotangentWithin: this.#cotangentWithin };
+        tape.push({ inputs, outputs, where, within, pullback: (cts) => pullbackOfNode(this.b, pulled, cts) });
       }
     }
     for (const value of outputs) this.activate(value);
@@ -157,7 +171,7 @@ class Reverse {
     const loop = loopOf(node);
     const reversed = loop ? reverseLoop(context, node, loop, active) : pullSwitch(context, node, active);
     const { outputs, activeOutputs, pullback } = reversed;
-    tape.push({ inputs, outputs, where: node.where, pullback });
+    tape.push({ inputs, outputs, where: node.where, within: node.within, pullback });
     outputs.forEach((value, i) => {
       if (activeOutputs[i]) this.activate(value);
     });
@@ -176,7 +190,7 @@ class Reverse {
         const mask = this.b.call(broadcast, [counts], { axes: [], shape: ct.type.shape });
         return [this.b.call(select, [mask, ct, fullLike(this.b, ct, 0)], {})];
       };
-      tape.push({ inputs: [value], outputs: [copy], where: node.where, pullback });
+      tape.push({ inputs: [value], outputs: [copy], where: node.where, within: node.within, pullback });
       return copy;
     });
     const results = this.forward(body, own, inside(node, marks), tape);
@@ -209,28 +223,32 @@ class Reverse {
       const given = entry.outputs.map((value) => cts.of(value));
       if (given.every((ct) => ct === null)) continue;
       this.b.where = entry.where;
+      this.b.within = entry.within;
       const made = entry.pullback(given, cts);
       entry.inputs.forEach((value, i) => {
         const contribution = made[i];
-        if (contribution && this.isActive(value)) cts.add(value, contribution);
+        if (!contribution || !this.isActive(value)) return;
+        this.b.within = this.#cotangentWithin(value);
+        cts.add(value, contribution);
       });
     }
     this.b.where = undefined;
+    this.b.within = undefined;
   }
 
   /** backward region: residuals ++ cotangents of the float results → cotangents of the inputs. */
-  #customEntry(backward: Graph, residuals: readonly Value[], { inputs, outputs, where }: Span): Entry {
+  #customEntry(backward: Graph, residuals: readonly Value[], { inputs, outputs, where, within }: Span): Entry {
     const pullback = (cts: readonly (Value | null)[]): readonly (Value | null)[] => {
       const given = this.#materialised(outputs, cts);
       const made = this.b.inline(backward, [...residuals, ...given], { phase: "backward", where });
       let next = 0;
       return inputs.map((value) => (isFloat(value.type.dtype) ? (made[next++] ?? null) : null));
     };
-    return { inputs, outputs, where, pullback };
+    return { inputs, outputs, where, within, pullback };
   }
 
   /** tangent region: inputs ++ tangents → tangents, linear in the latter; its reverse at any tangent is its transpose. */
-  #transposedEntry(region: Graph, active: readonly number[], { inputs, outputs, where }: Span): Entry {
+  #transposedEntry(region: Graph, active: readonly number[], { inputs, outputs, where, within }: Span): Entry {
     const floats = inputs.flatMap((value, i) => (isFloat(value.type.dtype) ? [i] : []));
     const floatOutputs = outputs.flatMap((value, o) => (isFloat(value.type.dtype) ? [o] : []));
     const pullback = (cts: readonly (Value | null)[]): readonly (Value | null)[] => {
@@ -238,7 +256,10 @@ class Reverse {
       // only the tangents are active in this sweep
       const held = inputs.filter((value) => this.#active.delete(value));
       floats.forEach((i, t) => {
-        if (active.includes(i)) this.activate(tangents[t] as Value);
+        if (!active.includes(i)) return;
+        this.activate(tangents[t] as Value);
+        // The cotangent of a tangent is that of its value.
+        this.#withins.set(tangents[t] as Value, this.#cotangentWithin(inputs[i] as Value));
       });
       const tape: Entry[] = [];
       const results = this.forward(region, [...inputs, ...tangents], { ...AS_IS, phase: "backward" }, tape);
@@ -251,12 +272,12 @@ class Reverse {
       this.backward(tape, sums);
       return inputs.map((_, i) => (active.includes(i) ? sums.of(tangents[floats.indexOf(i)] as Value) : null));
     };
-    return { inputs, outputs, where, pullback };
+    return { inputs, outputs, where, within, pullback };
   }
 
   /** The reverse of a transposed loop of tangents: that loop, and its own reverse (rewind-loops.ts). */
   #transposeEntry(node: Node, outputs: readonly Value[]): Entry {
-    const { inputs, where } = node;
+    const { inputs, where, within } = node;
     const reversal = reversalOf(node);
     invariant(reversal, () => `${node.op.name} is not the reverse of a loop`);
     const { count, states: carries, adjoints, consts } = reversal;
@@ -291,11 +312,11 @@ class Reverse {
         ...k,
       ];
     };
-    return { inputs, outputs, where, pullback };
+    return { inputs, outputs, where, within, pullback };
   }
 
   /** Continues the sums of the inputs, so the order of additions is that of a plain call. */
-  #replayEntry(body: Graph, { inputs, outputs, where }: Span): Entry {
+  #replayEntry(body: Graph, { inputs, outputs, where, within }: Span): Entry {
     const pullback = (cts: readonly (Value | null)[], all: Cotangents): readonly (Value | null)[] => {
       const tape: Entry[] = [];
       const results = this.forward(body, inputs, this.#freshMarks(), tape);
@@ -306,7 +327,7 @@ class Reverse {
       this.backward(tape, all);
       return [];
     };
-    return { inputs, outputs, where, pullback };
+    return { inputs, outputs, where, within, pullback };
   }
 
   /** Marks of a replay: each replay number of the graph that is replayed becomes a new number. */

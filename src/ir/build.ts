@@ -35,6 +35,7 @@ export class Build {
   where: string | undefined;
   replay = 0;
   scope: string | undefined;
+  within: string | undefined;
   /** Of the first `#indexed` nodes: made when it is asked for, which few builders are. */
   readonly #producer = new Map<Value, Node>();
   #indexed = 0;
@@ -82,6 +83,7 @@ export class Build {
       where,
       replay: options.replay ?? this.replay,
       scope: this.scope,
+      within: this.within,
     };
     this.append(node);
     return outputs;

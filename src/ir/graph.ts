@@ -34,6 +34,8 @@ export interface Node {
   readonly replay: number;
   /** The part of the program it belongs to, outermost first, as users name parts: `encoder/block3`. */
   readonly scope?: string | undefined;
+  /** The same with the library's functions, for names that people read (label.ts); nothing else depends on it. */
+  readonly within?: string | undefined;
 }
 
 export interface Graph {

@@ -5,7 +5,7 @@
  *
  *   values   numbered by their ids, so that ties broken by ids are broken alike in the copy
  *   graphs   the outermost one last; a region that several nodes share is there once
- *   nodes    [op, attrs, inputs, outputs, regions, phase, replay, where, scope], words by their number
+ *   nodes    [op, attrs, inputs, outputs, regions, phase, replay, where, scope, within], words by their number
  *
  * `graphKey` is the same as a text that need not be read back: equal for graphs that say the same, in any process.
  */
@@ -29,6 +29,7 @@ type PackedNode = readonly [
   replay: number,
   where: number,
   scope: number,
+  within: number,
 ];
 
 interface PackedBody {
@@ -104,6 +105,7 @@ export function packGraph(graph: Graph): PackedGraph {
     node.replay,
     word(node.where),
     word(node.scope),
+    word(node.within),
   ];
   return {
     graphs: graphs.map(({ name, params, nodes, results }) => {
@@ -140,10 +142,11 @@ export function graphKey(graph: Graph): string {
     const before = known.get(body);
     if (before !== undefined) return `#${before}`;
     let text = `${word(body.name)}(${defined(body.params)})`;
-    for (const { op, attrs, inputs, outputs, regions, phase, replay, where, scope } of body.nodes) {
-      const about = `${word(op.name)} ${word(attrsKey(op, attrs))} ${word(phase)} ${replay} ${word(where)} ${word(scope)}`;
-      text += `\n${defined(outputs)}=${about}(${used(inputs)})`;
-      for (const region of regions) text += `[${bodyKey(region)}]`;
+    for (const { op, attrs, inputs, outputs, phase, replay, ...node } of body.nodes) {
+      const about = `${word(op.name)} ${word(attrsKey(op, attrs))} ${word(phase)} ${replay}`;
+      const place = `${word(node.where)} ${word(node.scope)} ${word(node.within)}`;
+      text += `\n${defined(outputs)}=${about} ${place}(${used(inputs)})`;
+      for (const region of node.regions) text += `[${bodyKey(region)}]`;
     }
     known.set(body, known.size);
     return `${text}>${used(body.results)}`;
@@ -169,7 +172,8 @@ export function unpackGraph(packed: PackedGraph, ops: ReadonlyMap<string, AnyOp>
     for (let i = 0; i < list.length; i += 2) attrs[at(words, at(list, i) as number)] = unpackAttr(at(list, i + 1));
     return attrs;
   };
-  const unpackNode = ([op, attrs, inputs, outputs, regions, phase, replay, where, scope]: PackedNode): Node => {
+  const unpackNode = ([op, attrs, inputs, outputs, regions, phase, replay, ...place]: PackedNode): Node => {
+    const [where, scope, within] = place;
     const found = ops.get(at(words, op));
     invariant(found, () => `there is no operation ${words[op]}`);
     return {
@@ -182,6 +186,7 @@ export function unpackGraph(packed: PackedGraph, ops: ReadonlyMap<string, AnyOp>
       where: word(where),
       replay,
       ...(scope === NONE ? {} : { scope: word(scope) }),
+      ...(within === NONE ? {} : { within: word(within) }),
     };
   };
   for (const { name, params, nodes, results } of packed.graphs) {

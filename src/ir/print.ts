@@ -36,15 +36,21 @@ function legalName(hint: string | undefined): string | undefined {
   return /^[\p{L}_]/u.test(clean) ? clean : `_${clean}`;
 }
 
-/** The name of every value that a graph defines (regions have names of their own). */
-export function valueNames(graph: Graph): ReadonlyMap<Value, string> {
+/**
+ * The name of every value that a graph defines (regions have names of their own). Hints are those of values, or from
+ * elsewhere.
+ */
+export function valueNames(
+  graph: Graph,
+  hintOf: (value: Value) => string | undefined = ({ name }) => name,
+): ReadonlyMap<Value, string> {
   const names = new Map<Value, string>();
   const taken = new Set<string>();
   const suffixes = new Map<string, number>();
   let unnamed = 0;
   const define = (value: Value): void => {
     if (names.has(value)) return;
-    const hint = legalName(value.name);
+    const hint = legalName(hintOf(value));
     let name = hint ?? `v${unnamed++}`;
     while (taken.has(name)) {
       if (hint === undefined) {

@@ -190,6 +190,7 @@ function rewriteNode(rewrite: Rewrite, node: Node, visit: Visit): void {
   build.where = node.where;
   build.replay = node.replay;
   build.scope = node.scope;
+  build.within = node.within;
   const before = build.nodes.length;
   const made = visit(build, node);
   if (made) {

@@ -11,6 +11,7 @@ import { reshape, swapAxes } from "../api/shape.ts";
 import { typeText } from "../ir/type.ts";
 import { fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
+import { asPart } from "../trace/trace.ts";
 import { glorotUniform, type Initializer, type ParamDType, zeros } from "./distributions.ts";
 import { partKey } from "./key.ts";
 import { APPLY_OPTIONS, type Layer, requireCounts, requireExtent, type Weights } from "./layer.ts";
@@ -78,9 +79,11 @@ export function multiHeadAttention<B extends boolean = true>(
         const message = `multiHeadAttention: takes [..., positions, features], got ${typeText(x)}`;
         fail("ShapeMismatch", message, "add the axis of positions: expandDims(x, 0)");
       }
-      const [q, k, v] = split(qkv.apply(params.qkv, x), 3, -1).map(byHead) as [Tensor, Tensor, Tensor];
-      const y = attention(q, k, v, { causal, ...(mask ? { mask } : {}) });
-      return out.apply(params.out, reshape(swapAxes(y, -2, -3), x.shape));
+      return asPart("attention", () => {
+        const [q, k, v] = split(qkv.apply(params.qkv, x), 3, -1).map(byHead) as [Tensor, Tensor, Tensor];
+        const y = attention(q, k, v, { causal, ...(mask ? { mask } : {}) });
+        return out.apply(params.out, reshape(swapAxes(y, -2, -3), x.shape));
+      });
     },
   };
 }

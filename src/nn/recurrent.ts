@@ -15,6 +15,7 @@ import { at } from "../base/invariant.ts";
 import { typeText } from "../ir/type.ts";
 import { fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import { Tensor } from "../trace/tensor.ts";
+import { asFunction } from "../trace/trace.ts";
 import type { Tree } from "../trace/tree.ts";
 import { fanInUniform, type Initializer, type ParamDType, zeros } from "./distributions.ts";
 import { type Key, partKey } from "./key.ts";
@@ -94,10 +95,12 @@ export function lstmCell(inFeatures: number, hidden: number, options: CellOption
     step: ({ wx, wh, b }, x, { h, c }) => {
       requireExtent("lstmCell", x, -1, ["features", inFeatures]);
       requireExtent("lstmCell", h, -1, ["hidden features", hidden]);
-      const gates = add(add(matmul(x, wx), matmul(h, wh)), b);
-      const [i, f, g, o] = split(gates, 4, -1) as readonly Tensor[] as readonly [Tensor, Tensor, Tensor, Tensor];
-      const memory = add(mul(sigmoid(f), c), mul(sigmoid(i), tanh(g)));
-      return { h: mul(sigmoid(o), tanh(memory)), c: memory };
+      return asFunction("lstmCell", () => {
+        const gates = add(add(matmul(x, wx), matmul(h, wh)), b);
+        const [i, f, g, o] = split(gates, 4, -1) as readonly Tensor[] as readonly [Tensor, Tensor, Tensor, Tensor];
+        const memory = add(mul(sigmoid(f), c), mul(sigmoid(i), tanh(g)));
+        return { h: mul(sigmoid(o), tanh(memory)), c: memory };
+      });
     },
     output: ({ h }) => h,
   };
@@ -137,10 +140,12 @@ export function gruCell(inFeatures: number, hidden: number, options: CellOptions
     step: ({ wx, wh, bx, bh }, x, { h }) => {
       requireExtent("gruCell", x, -1, ["features", inFeatures]);
       requireExtent("gruCell", h, -1, ["hidden features", hidden]);
-      const [xr, xz, xn] = split(add(matmul(x, wx), bx), 3, -1) as [Tensor, Tensor, Tensor];
-      const [hr, hz, hn] = split(add(matmul(h, wh), bh), 3, -1) as [Tensor, Tensor, Tensor];
-      const candidate = tanh(add(xn, mul(sigmoid(add(xr, hr)), hn)));
-      return { h: add(candidate, mul(sigmoid(add(xz, hz)), sub(h, candidate))) };
+      return asFunction("gruCell", () => {
+        const [xr, xz, xn] = split(add(matmul(x, wx), bx), 3, -1) as [Tensor, Tensor, Tensor];
+        const [hr, hz, hn] = split(add(matmul(h, wh), bh), 3, -1) as [Tensor, Tensor, Tensor];
+        const candidate = tanh(add(xn, mul(sigmoid(add(xr, hr)), hn)));
+        return { h: add(candidate, mul(sigmoid(add(xz, hz)), sub(h, candidate))) };
+      });
     },
     output: ({ h }) => h,
   };

@@ -15,7 +15,7 @@ import { type DType, isFloat } from "../kernel/dtype.ts";
 import { fail, type OptionKinds } from "../trace/arguments.ts";
 import { tensor } from "../trace/literal.ts";
 import { numberOf, type Tensor } from "../trace/tensor.ts";
-import { atOneLine, inPhase } from "../trace/trace.ts";
+import { asFunction, atOneLine, inPhase } from "../trace/trace.ts";
 import { type Flat, flatten, flattenLike, type Tree, unflatten } from "../trace/tree.ts";
 import type { GradientTransform } from "./clip.ts";
 import type { LearningRate } from "./schedules.ts";
@@ -170,6 +170,6 @@ export function optimizer<C>(rule: Rule<C>, lr: LearningRate, clip: GradientTran
       const slots = atOneLine(() => Object.entries(rule.slots).map(([slot, value]) => [slot, filled(value)] as const));
       return { params, slots: Object.fromEntries(slots), step: tensor(0, { dtype: "i32" }) };
     },
-    update: (state, grads) => atOneLine(() => inPhase("update", () => updated(state, grads))),
+    update: (state, grads) => asFunction(rule.name, () => inPhase("update", () => updated(state, grads))),
   };
 }

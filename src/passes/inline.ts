@@ -42,6 +42,7 @@ function inlineRegion(b: Build, call: Node, region: Graph, replayOf: (inner: num
       where: node.where ?? call.where,
       replay: replayOf(node.replay),
       scope: node.scope ?? call.scope,
+      within: node.within ?? call.within,
     });
     for (const [i, value] of node.outputs.entries()) now.set(value, at(outputs, i));
   }

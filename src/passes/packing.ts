@@ -7,9 +7,11 @@ import type { Shape } from "../ir/type.ts";
 import { packBits, unpackBits } from "../ops/bits.ts";
 
 /** Where a node belongs. */
-export type Place = Pick<Node, "phase" | "replay" | "where" | "scope">;
+export type Place = Pick<Node, "phase" | "replay" | "where" | "scope" | "within">;
 
-export const placeOf = ({ phase, replay, where, scope }: Node): Place => ({ phase, replay, where, scope });
+export const placeOf = ({ phase, replay, where, scope, within }: Node): Place => ({
+  ...{ phase, replay, where, scope, within },
+});
 
 function newNode(op: AnyOp, input: Value, attrs: Attrs, place: Place): Node {
   const outputs = op.infer([input.type], attrs, []).map((type) => newValue(type));

@@ -15,9 +15,9 @@ it("names are unique, from hints where there are any, and cover operands that ar
   const last = program.steps[2]!;
   const steps = [...program.steps.slice(0, 2), { ...last, node: { ...last.node, inputs: [y, constant, z] } }];
   const nameOf = nameValues({ ...program, steps });
-  expect([x, y, z, r, constant].map(nameOf)).toEqual(["x", "x_1", "v0", "r", "one"]);
-  expect(stepText(steps[2]!, nameOf, (v) => v !== constant)).toBe("r = f(x_1, v0)");
-  expect(stepText(steps[2]!, nameOf, () => true)).toBe("r = f(x_1, one, v0)");
+  expect([x, y, z, r, constant].map(nameOf)).toEqual(["x", "x_1", "x.f", "r", "one"]);
+  expect(stepText(steps[2]!, nameOf, (v) => v !== constant)).toBe("r = f(x_1, x.f)");
+  expect(stepText(steps[2]!, nameOf, () => true)).toBe("r = f(x_1, one, x.f)");
 });
 
 it("tables align their columns and lists are cut", () => {

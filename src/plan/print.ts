@@ -31,6 +31,7 @@ import { type PlanStep, replacementOf } from "./program.ts";
 import { formatStatement, type StatementFormat } from "./statement.ts";
 
 /** Columns are aligned up to these widths; longer cells shift the rest to the right. */
+const MAX_NAME = 36;
 const MAX_CALL = 56;
 const MAX_TYPE = 24;
 
@@ -72,7 +73,7 @@ function head(plan: Plan, nameOf: NameOf): string[] {
   const { name, params } = plan.program;
   if (params.length === 0) return [`func ${name}() {`];
   const rows = params.map((param) => [`${nameOf(param)}:`, typeText(param.type), paramPlace(plan, param, nameOf)]);
-  return [`func ${name}(`, ...columns(rows, [MAX_TYPE, MAX_TYPE]), ") {"];
+  return [`func ${name}(`, ...columns(rows, [MAX_NAME, MAX_TYPE]), ") {"];
 }
 
 function paramPlace(plan: Plan, param: Value, nameOf: NameOf): string {
@@ -94,7 +95,7 @@ function body(plan: Plan, nameOf: NameOf, format: StatementFormat): string[] {
     const queue = step.queue ? ` queue ${step.queue}` : "";
     return [`${names}:`, types, `= ${call}`, `${places(plan, step, nameOf)}${scratchText(plan, i)}${queue}`.trim()];
   });
-  const texts = columns(rows, [MAX_TYPE, MAX_TYPE, MAX_CALL]);
+  const texts = columns(rows, [MAX_NAME, MAX_TYPE, MAX_CALL]);
   const lines: string[] = [];
   let phase: Phase = "forward";
   program.steps.forEach((step, i) => {

@@ -13,6 +13,7 @@ import { TidemarkError } from "../base/errors.ts";
 import { invariant } from "../base/invariant.ts";
 import { Build, type NodeOptions } from "../ir/build.ts";
 import type { Graph, Phase, Value } from "../ir/graph.ts";
+import { libraryPart } from "../ir/label.ts";
 import type { AnyOp, Attrs, OpDef } from "../ir/op.ts";
 import { elementsOf, type Shape, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { type DType, elementReader } from "../kernel/dtype.ts";
@@ -89,6 +90,7 @@ export class Trace {
     this.build = new Build(name);
     // Nodes of a traced function belong to the part of the program that calls it.
     this.build.scope = currentTrace()?.build.scope;
+    this.build.within = currentTrace()?.build.within;
   }
 
   /** Nodes recorded by `fn` belong to a part of this name; the second part of a name is `name#2`. */
@@ -98,11 +100,24 @@ export class Trace {
     const path = outer === undefined ? name : `${outer}/${name}`;
     const times = (this.#scopes.get(path) ?? 0) + 1;
     this.#scopes.set(path, times);
-    build.scope = times === 1 ? path : `${path}#${times}`;
+    const number = times === 1 ? "" : `#${times}`;
+    build.scope = `${path}${number}`;
+    try {
+      return this.inPart(`${name}${number}`, fn);
+    } finally {
+      build.scope = outer;
+    }
+  }
+
+  /** Names of values that `fn` records say that they belong to this part; plans are the same without. */
+  inPart<T>(name: string, fn: () => T): T {
+    const { build } = this;
+    const outer = build.within;
+    build.within = outer === undefined ? name : `${outer}/${name}`;
     try {
       return fn();
     } finally {
-      build.scope = outer;
+      build.within = outer;
     }
   }
 
@@ -293,6 +308,17 @@ export function atOneLine<T>(body: () => T): T {
   } finally {
     oneLine = null;
   }
+}
+
+/** Runs a function of the library, or a part of one, by its name: values that it makes are named after it. */
+export function asPart<T>(name: string, body: () => T): T {
+  const trace = currentTrace();
+  return trace ? trace.inPart(libraryPart(name), body) : body();
+}
+
+/** The same for a function that calls none of the user's. */
+export function asFunction<T>(name: string, body: () => T): T {
+  return currentTrace() ? atOneLine(() => asPart(name, body)) : body();
 }
 
 /** Marks the nodes that `body` records as part of a phase; graphs inlined meanwhile keep their own. */

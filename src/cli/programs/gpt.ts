@@ -15,6 +15,7 @@ import { reshape, transpose } from "../../api/shape.ts";
 import { adamw } from "../../optim/adam.ts";
 import type { OptimizerState } from "../../optim/optimizer.ts";
 import type { Tensor } from "../../trace/tensor.ts";
+import { asPart } from "../../trace/trace.ts";
 import { classIds, INPUT_STREAM, type Numbers } from "./data.ts";
 import type { TrainingProgram } from "./program.ts";
 import { training } from "./training.ts";
@@ -69,12 +70,16 @@ const norm = (x: Tensor, scale: Tensor, offset: Tensor): Tensor => layerNorm(x, 
 function block({ batch, time, width, heads }: Size, x: Tensor, p: Block): Tensor {
   /** [tokens, width] → [batch, heads, positions, width of a head]. */
   const headsOf = (v: Tensor): Tensor => transpose(reshape(v, [batch, time, heads, width / heads]), [0, 2, 1, 3]);
-  const qkv = add(matmul(norm(x, p.ln1g, p.ln1b), p.qkv), p.qkvb);
-  const [q, k, v] = split(qkv, 3, 1).map(headsOf) as [Tensor, Tensor, Tensor];
-  const seen = reshape(transpose(attention(q, k, v, { causal: true }), [0, 2, 1, 3]), [batch * time, width]);
-  const attended = add(x, add(matmul(seen, p.proj), p.projb));
-  const wide = gelu(add(matmul(norm(attended, p.ln2g, p.ln2b), p.fc), p.fcb));
-  return add(attended, add(matmul(wide, p.fo), p.fob));
+  const attended = asPart("attention", () => {
+    const qkv = add(matmul(norm(x, p.ln1g, p.ln1b), p.qkv), p.qkvb);
+    const [q, k, v] = split(qkv, 3, 1).map(headsOf) as [Tensor, Tensor, Tensor];
+    const seen = reshape(transpose(attention(q, k, v, { causal: true }), [0, 2, 1, 3]), [batch * time, width]);
+    return add(x, add(matmul(seen, p.proj), p.projb));
+  });
+  return asPart("feed", () => {
+    const wide = gelu(add(matmul(norm(attended, p.ln2g, p.ln2b), p.fc), p.fcb));
+    return add(attended, add(matmul(wide, p.fo), p.fob));
+  });
 }
 
 /** A text of random tokens: each position is to predict the one after it. */

@@ -3,6 +3,7 @@
  * selection and the axes are drawn over them. Two plans have two maps on the same scale of addresses.
  */
 import { formatBytes } from "../../base/bytes.ts";
+import { fittingName, MISS, matchesOf } from "../names.ts";
 import { KIND_LABELS, placeText, rectCount } from "../picture.ts";
 import { drawRects, rectAt, type Window } from "../raster.ts";
 import { drawAxes, FONT, fitted, plane, type Surface } from "./canvas.ts";
@@ -25,13 +26,13 @@ export function windowOf({ t0, t1, a0, a1 }: Frame, { picture }: Shown): Window 
   return { t0: t0 * picture.columns, t1: t1 * picture.columns, a0, a1 };
 }
 
-/** Which rectangles contain a value whose name matches the query; null without a query. */
+/** Which rectangles contain a value that matches the query; null without a query. */
 export function brightRects({ picture, byRect }: Shown, query: string): Uint8Array | null {
-  const words = query.trim().toLowerCase();
-  if (words === "") return null;
+  const matches = matchesOf(picture, query);
+  if (!matches) return null;
   const bright = new Uint8Array(rectCount(picture.rects));
   byRect.forEach((values, rect) => {
-    bright[rect] = values.some((v) => picture.values[v]?.name.toLowerCase().includes(words)) ? 1 : 0;
+    bright[rect] = values.some((v) => matches(v) < MISS) ? 1 : 0;
   });
   return bright;
 }
@@ -194,8 +195,7 @@ function drawNames(surface: Surface, shown: Shown, view: Window, state: State): 
     const room = Math.floor((box.right - box.left - 8) / 6.7);
     if (room < 2 || box.bottom - box.top < 12) continue;
     left -= 1;
-    const name = rectName(shown, i);
-    const text = name.length > room ? `${name.slice(0, room - 1)}…` : name;
+    const text = fittingName(rectName(shown, i), room);
     const light = ["persistent", "result", "gradient", "scratch"].includes(kindOf(shown, i));
     context.fillStyle = light ? "#ffffff" : "#101418";
     context.fillText(text, box.left + 4, (box.top + box.bottom) / 2 + 0.5);

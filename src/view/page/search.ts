@@ -1,4 +1,6 @@
-/** @file Search by name: matches are highlighted in the map, the best ones are listed. */
+/** @file Search by name and operation: matches are highlighted in the map, the best ones are listed. */
+
+import { MISS, matchesOf } from "../names.ts";
 import { button, h, replace } from "./dom.ts";
 import { matched, type Shown, type State, type Store, selectValue } from "./store.ts";
 
@@ -20,13 +22,12 @@ function hitsOf({ sides }: State, query: string): readonly Hit[] {
   return [...mine, ...others.map((value) => ({ side: 1, value }))];
 }
 
-/** Values whose names contain the query; those that begin with it first. */
-export function found({ picture }: Shown, query: string): readonly number[] {
-  const words = query.trim().toLowerCase();
-  if (words === "") return [];
-  const hits = picture.values.flatMap(({ name }, v) => (name.toLowerCase().includes(words) ? [v] : []));
-  const rank = (v: number): number => (picture.values[v]?.name.toLowerCase().startsWith(words) ? 0 : 1);
-  return hits.sort((a, b) => rank(a) - rank(b) || a - b);
+/** Values that match the query. */
+function found({ picture }: Shown, query: string): readonly number[] {
+  const matches = matchesOf(picture, query);
+  if (!matches) return [];
+  const hits = picture.values.map((_, value) => ({ value, rank: matches(value) })).filter(({ rank }) => rank < MISS);
+  return hits.sort((a, b) => a.rank - b.rank || a.value - b.value).map(({ value }) => value);
 }
 
 export interface SearchView {
