@@ -35,6 +35,7 @@ import { type CompileProgress, CompileWatch } from "./compile-progress.ts";
 import type { SentProgram, WorkerMessage } from "./compile-worker.ts";
 import { type AbortSignalLike, nextTask } from "./event-loop.ts";
 import { currentHost } from "./host.ts";
+import { pagePlans } from "./page-plans.ts";
 import { programFigures } from "./plan.ts";
 import { LoadedProgram, loadProgram } from "./program.ts";
 import { type CompileOptions, parseCompile } from "./request.ts";
@@ -108,6 +109,8 @@ export async function compileAsync<A extends readonly (Tree | undefined)[], R = 
 async function entryFor(making: Making): Promise<Entry> {
   const { maker, watch } = making;
   watch.begin("plan");
+  // tracing and packing the graph are tasks of their own
+  await nextTask();
   const planned = await maker.kept.loadLater((chosen) => makeElsewhere(making, chosen));
   if (typeof planned !== "string") return planned;
   // after the note is shown
@@ -134,15 +137,20 @@ async function makeElsewhere(making: Making, chosen: ChosenTarget): Promise<Entr
   const { maker, source, watch } = making;
   const task = planTask(source, chosen.target.description, maker.request);
   if (typeof task === "string") return task;
+  await nextTask();
   const { WORKER_SOURCE: text } = await import("./worker-source.ts");
   watch.check();
   if (text === null) return "unbuilt sources have no worker";
-  const store = maker.request.cache ? currentHost().planStore : null;
+  // on disk, or in the page
+  const store = maker.request.cache ? (currentHost().planStore ?? (await pagePlans())) : null;
   const key = store && storeKey(store, source, task);
-  const kept = key === null ? null : (store?.read(key) ?? null);
+  const kept = store && key !== null ? await store.read(key) : null;
+  watch.check();
   const sent = await inWorker(text, { ...task, kept }, making);
   if (typeof sent === "string") return sent;
-  if (key !== null && sent.kept !== null && sent.figures.planMs >= (store?.leastMs ?? 0)) store?.write(key, sent.kept);
+  if (store && key !== null && sent.kept !== null && sent.figures.planMs >= store.leastMs) {
+    await store.write(key, sent.kept);
+  }
   return await loadSent(making, chosen, { ...sent, kept: sent.kept ?? kept });
 }
 

@@ -75,6 +75,7 @@ export * from "./reversible.ts";
 export { type LoadOptions as LoadFileOptions, load, loadFrom, type SaveOptions, save, saveTo } from "./save.ts";
 export { scope } from "./scope.ts";
 export * from "./shape.ts";
+export { type TrainLoopOptions, type TrainLoopResult, trainLoop } from "./train-loop.ts";
 export type { TreeStructure, WithLeaves } from "./tree.ts";
 export * as tree from "./tree.ts";
 export type { Padding, PerAxis } from "./window.ts";

@@ -4,6 +4,7 @@
  *   yields     lets the event loop run, so that writes proceed, timers fire and progress is reported
  *   saves      makes its state durable: every `every` evaluations, or when that is cheap relative to the time since
  */
+import { nextTask } from "../api/event-loop.ts";
 
 /** Yield to the event loop at least this often; more often while files are being written. */
 const YIELD_MS = 50;
@@ -39,7 +40,7 @@ export class Pace {
   }
 
   async yieldToEvents(): Promise<void> {
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextTask();
     this.#yielded = performance.now();
   }
 }
