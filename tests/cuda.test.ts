@@ -36,6 +36,7 @@ import { lowerNode } from "../src/lower/lower.ts";
 import { cudaCompiler } from "../src/node/cuda/compiler.ts";
 import { CudaContext } from "../src/node/cuda/context.ts";
 import { Driver } from "../src/node/cuda/driver.ts";
+import { cuda } from "../src/node/cuda/public.ts";
 import { cudaTarget } from "../src/node/cuda/target.ts";
 import { sum } from "../src/ops/broadcast.ts";
 import { add } from "../src/ops/elementwise.ts";
@@ -356,5 +357,16 @@ describe.skipIf(!nvcc)("memory of a device", () => {
     const memory = found(fakeDriver({ cuMemsetD8Async: "() { return 700; }" })).allocate();
     memory.reserve(64);
     expect(() => memory.fill(0, 64, 1)).toThrow("the CUDA driver refused cuMemsetD8Async: CUDA_ERROR_FAKE");
+  });
+});
+
+describe("cuda() of tidemark/node", () => {
+  it("is a target, or says what is missing", () => {
+    try {
+      expect(cuda().description.name).toBe("cuda");
+    } catch (error) {
+      expect(String(error)).toMatch(/TargetUnsupported: cuda: .*help: /s);
+    }
+    expect(() => cuda({ products: "f16" as "f32" })).toThrow("cuda: products is f16");
   });
 });
