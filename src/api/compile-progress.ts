@@ -1,10 +1,10 @@
 /**
  * @file How far `compileAsync` is, and whether it is still wanted. The number of plans that a search compares is not known
- * before; over programs and budgets it is 15 to 50, each taking about the same time, so the share of planning grows with the
- * number of plans, linearly to three quarters and ever more slowly from there:
+ * before; over programs and budgets it is 15 to 60, each taking about the same time, so the share of planning grows with the
+ * number of plans, linearly to one half and ever more slowly from there:
  *
- *   plans    1    4    8   12   16   24   48
- *   share  .06  .25  .50  .75  .91  .99  1.0     of planning
+ *   plans    1    5   10   16   20   30   56
+ *   share  .05  .25  .50  .73  .82  .93  1.0     of planning
  */
 import { TidemarkError } from "../base/errors.ts";
 import type { PlanProgress } from "../compiler/request.ts";
@@ -33,11 +33,12 @@ export interface CompileProgress {
 const BEGINS: Readonly<Record<CompileStage, number>> = { trace: 0, plan: 0.05, generate: 0.9, load: 0.95 };
 
 /** Plans of an average search. */
-const USUAL_PLANS = 16;
+const USUAL_PLANS = 20;
 
-function planningShare(plans: number): number {
+/** How much of a search is done when so many plans were compared. @internal */
+export function planningShare(plans: number): number {
   const x = plans / USUAL_PLANS;
-  return x <= 0.75 ? x : 1 - 0.25 * Math.exp(-4 * (x - 0.75));
+  return x <= 0.5 ? x : 1 - 0.5 * Math.exp(-2 * (x - 0.5));
 }
 
 interface WatchOptions {

@@ -8,6 +8,7 @@ import { TidemarkError } from "../base/errors.ts";
 import { guess } from "../base/suggest.ts";
 import type { Paint } from "../plan/memory-map.ts";
 import { terminalPaint } from "../plan/terminal.ts";
+import type { Progress } from "./progress.ts";
 
 /** Output of a command: results to `out`, progress and messages to `err`. Texts end with a line break. */
 export interface Io {
@@ -15,6 +16,10 @@ export interface Io {
   err(text: string): void;
   /** Whether `out` is a terminal with colours. */
   readonly colour?: boolean;
+  /** Whether `err` is a terminal. */
+  readonly terminal?: boolean;
+  /** Is told how far a command is, where its user sees that (progress.ts). */
+  readonly progress?: (told: Progress) => void;
 }
 
 /** The paint option for pictures of memory. */

@@ -23,6 +23,7 @@ import { trace } from "./commands/trace.ts";
 import { view } from "./commands/view.ts";
 import { LOAD_SECONDS, LOAD_VARIABLE } from "./load.ts";
 import { ALL_PROGRAMS } from "./programs/built-in.ts";
+import { withProgress } from "./progress.ts";
 import { asUserError } from "./thrown.ts";
 
 const COMMANDS: readonly Command[] = [plan, view, bench, curve, trace, opt, pack, remat, revolve, calibrate, doctor];
@@ -74,7 +75,12 @@ async function run(argv: readonly string[], io: Io): Promise<void> {
   const command = commandNamed(name);
   const args = parseArguments(command, rest);
   if (args === null) return io.out(commandHelp(command));
-  await command.run(args, io);
+  const shown = withProgress(io, args);
+  try {
+    await command.run(args, shown.io);
+  } finally {
+    shown.end();
+  }
 }
 
 /** The process's streams; a closed reader (`| head`) ends the process quietly. */
@@ -87,6 +93,7 @@ function processIo(): Io {
     out: (text: string) => process.stdout.write(text),
     err: (text: string) => process.stderr.write(text),
     colour: wantsColour(process.stdout.isTTY === true, process.env),
+    terminal: process.stderr.isTTY === true,
   };
   // errors that a module throws later, from a timer or a promise
   process.once("uncaughtException", (thrown) => process.exit(report(thrown, io)));

@@ -3,6 +3,7 @@
  * figures too: those of the smallest plan.
  */
 
+import { planningShare } from "../api/compile-progress.ts";
 import { currentHost } from "../api/host.ts";
 import { plansOf } from "../api/plan.ts";
 import { MOST_THREADS, type PlanningOptions } from "../api/request.ts";
@@ -47,9 +48,6 @@ export const PLAN_OPTIONS = {
   threads: { value: "N", help: "number of threads; default: 1" },
 } as const satisfies Record<string, OptionSpec>;
 
-/** Interval of progress messages. */
-const PROGRESS_MS = 2000;
-
 export interface PlanSettings {
   readonly target: TargetName;
   readonly threads?: number;
@@ -78,23 +76,22 @@ export async function planSettings(args: Arguments, io: Io): Promise<PlanSetting
   const settingsFor = ({ name, target, note, instead }: NamedTarget): PlanSettings => {
     if (note !== null) io.err(`${note}\n`);
     const machine = machineModel(io.err, target.description.rates);
-    const progress = progressTo(io);
+    const progress = progressTo(io, () => "planning", !args.has("html"));
     const settings = { target: name, threads: target.threads, memory, machine, progress };
     return instead ? { ...settings, instead: (why) => settingsFor(instead(why)) } : settings;
   };
   return settingsFor(chooseTarget(currentHost(), choice(args, "target", TARGET_NAMES), { threads }));
 }
 
-/** Writes a progress line every few seconds. */
-function progressTo(io: Io): PlanSettings["progress"] {
-  if (!process.stderr.isTTY) return undefined;
-  let [plans, least, last] = [0, Number.POSITIVE_INFINITY, performance.now()];
+/** Counts plans; of one search the share is estimated, of a curve it is not known. */
+export function progressTo({ progress }: Io, doing: () => string, isSearch: boolean): PlanSettings["progress"] {
+  if (!progress) return undefined;
+  let [plans, least] = [0, Number.POSITIVE_INFINITY];
   return ({ arenaBytes }) => {
     plans += 1;
     least = Math.min(least, arenaBytes);
-    if (performance.now() - last < PROGRESS_MS) return;
-    last = performance.now();
-    io.err(`planning: ${plans} plans so far, the smallest takes ${formatBytes(least)}\n`);
+    const count = `${doing()}: ${plans} plans, the smallest takes ${formatBytes(least)}`;
+    progress({ doing: count, ...(isSearch ? { share: planningShare(plans) } : {}) });
   };
 }
 

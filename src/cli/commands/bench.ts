@@ -34,6 +34,7 @@ import {
 } from "../plan-figures.ts";
 import { type Profile, profile, profileText } from "../profile.ts";
 import type { AnyProgram } from "../programs/built-in.ts";
+import { PROGRESS_OPTION } from "../progress.ts";
 import { measurePeaks, type Roofline, rooflineOf, rooflineText } from "../roofline.ts";
 
 const DEFAULT_STEPS = 20;
@@ -90,7 +91,14 @@ interface Run {
   readonly state: object;
 }
 
-function runSteps(name: string, step: (state: object) => unknown, first: object, steps: number): Run {
+interface Steps {
+  readonly name: string;
+  readonly step: (state: object) => unknown;
+  readonly first: object;
+  readonly steps: number;
+}
+
+function runSteps({ name, step, first, steps }: Steps, progress: Io["progress"]): Run {
   const losses: number[] = [];
   const [ms, cpuMs]: [number[], number[]] = [[], []];
   let state = first;
@@ -104,6 +112,8 @@ function runSteps(name: string, step: (state: object) => unknown, first: object,
     const { user, system } = process.cpuUsage(used);
     cpuMs.push((user + system) / 1000);
     state = next;
+    // between steps: it is not measured
+    progress?.({ doing: `${name}: ${i + 1} of ${steps} steps`, share: (i + 1) / steps });
   }
   const warm = Math.min(MOST_WARM_UP, Math.floor(steps / 3));
   return { losses, ms: ms.slice(warm), cpuMs: cpuMs.slice(warm), state };
@@ -143,10 +153,12 @@ function figuresOfProgram({ arenaBytes, compileMs, moduleBytes, kernelFunctions,
 function train(program: AnyProgram, settings: PlanSettings, steps: number, io: Io) {
   const [baselineRssBytes, before] = [baselineRss(), residentParts()];
   const step = compile(program.step, { donate: [0], name: program.name, ...compileOptions(settings) });
+  io.progress?.({ doing: `${program.name}: planning and compiling`, blocks: true });
   const [first, batch] = [program.init(), program.batch()];
   const { arenaBytes, ...info } = figuresOfProgram(step.program(first, ...batch));
   io.err(`${program.name}: compiled in ${info.compileMs.toFixed(0)} ms, running ${grouped(steps)} steps\n`);
-  const run = runSteps(program.name, (current) => step(current, ...batch), first, steps);
+  const { name } = program;
+  const run = runSteps({ name, step: (current) => step(current, ...batch), first, steps }, io.progress);
   const [peakRssBytes, after] = [peakRss(), residentParts()];
   const arenaArrayBytes = targetOf(settings).arenaIsArray ? arenaBytes : 0;
   const memory = { peakRssBytes, baselineRssBytes, before, after, arenaBytes, arenaArrayBytes };
@@ -273,6 +285,7 @@ export const bench: Command = {
     profile: { help: "also run kernel by kernel on one thread: time, work and bytes of each" },
     "chrome-trace": { value: "FILE", help: "write that profile for chrome://tracing and Perfetto" },
     json: { help: "print one line of JSON" },
+    ...PROGRESS_OPTION,
   },
   async run(args, io) {
     const loaded = await loadProgram(args.positionals[0] as string);

@@ -19,7 +19,8 @@ import { type Arguments, type Command, type Io, integerOption, usageError, write
 import { loadProgram } from "../load.ts";
 import { loopForms } from "../loop-text.ts";
 import { machineModel } from "../machine.ts";
-import { plansOfLoaded, recomputed } from "../plan-figures.ts";
+import { plansOfLoaded, progressTo, recomputed } from "../plan-figures.ts";
+import { PROGRESS_OPTION } from "../progress.ts";
 
 export interface CurvePoint {
   readonly strategy: string;
@@ -89,10 +90,13 @@ async function run(args: Arguments, io: Io): Promise<void> {
   const strategies = strategiesOf(args);
   const loaded = await loadProgram(args.positionals[0] as string);
   const machine = machineModel(io.err);
-  const { plans } = plansOfLoaded(loaded, { target: DEFAULT_TARGET, memory: {}, machine });
+  let doing = "planning";
+  const progress = progressTo(io, () => doing, false);
+  const { plans } = plansOfLoaded(loaded, { target: DEFAULT_TARGET, memory: {}, machine, progress });
   const storeAll = plans.storeAllFigures;
   const points: CurvePoint[] = [];
-  for (const name of strategies) {
+  for (const [i, name] of strategies.entries()) {
+    doing = `${name}, ${i + 1} of ${strategies.length} strategies`;
     const began = performance.now();
     for (const { budgetBytes, plan } of plans.curve(name, count)) points.push(pointOf(budgetBytes, plan, name));
     io.err(`${name}: ${((performance.now() - began) / 1000).toFixed(1)} s\n`);
@@ -119,6 +123,7 @@ export const curve: Command = {
     points: { value: "N", help: "number of budgets for strategies that take one; default: 10" },
     strategies: { value: "A,B,…", help: `some of ${STRATEGY_NAMES.join(", ")}; default: all but optimal` },
     json: { help: "print one line of JSON" },
+    ...PROGRESS_OPTION,
   },
   run,
 };

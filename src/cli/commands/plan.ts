@@ -15,6 +15,7 @@ import { CONTRACT } from "../contract.ts";
 import { writeText } from "../files.ts";
 import { loadProgram } from "../load.ts";
 import { PLAN_OPTIONS, type PlanFigures, type PlanOutcome, planLoaded, planSettings } from "../plan-figures.ts";
+import { PROGRESS_OPTION } from "../progress.ts";
 
 function persistentText(f: PlanFigures): string {
   const parts = [
@@ -73,6 +74,7 @@ export const plan: Command = {
       help: "write kernels and memory over predicted time, for chrome://tracing and Perfetto",
     },
     csv: { value: "FILE", help: "write the placed buffers in MiniMalloc's format" },
+    ...PROGRESS_OPTION,
   },
   async run(args, io) {
     const settings = await planSettings(args, io);

@@ -11,6 +11,7 @@ import { readBytes, writeText } from "../files.ts";
 import { loadProgram } from "../load.ts";
 import { pageOf } from "../page.ts";
 import { PLAN_OPTIONS, planLoaded, planSettings } from "../plan-figures.ts";
+import { PROGRESS_OPTION } from "../progress.ts";
 import { serveView } from "../view-server.ts";
 import { plansInThread } from "../view-thread.ts";
 
@@ -108,6 +109,7 @@ export const view: Command = {
     port: { value: "N", help: "port of the server; default: any free port" },
     points: { value: "N", help: "number of budgets on the curve, default: 8; with --html, of plans in the file" },
     ...PLAN_OPTIONS,
+    ...PROGRESS_OPTION,
   },
   run,
 };
