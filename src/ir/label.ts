@@ -81,7 +81,9 @@ export function originOf(value: Value, around: Surroundings, depth: number = DEP
     const weight = weightName(shown, around);
     return { weight, op: weight === undefined ? around.producer(value)?.op.name : undefined };
   }
-  const operands = node.inputs.map((input) => shownValue(input, around));
+  const all = node.inputs.map((input) => shownValue(input, around));
+  // Constants say nothing.
+  const operands = all.filter((v) => around.producer(v)?.inputs.length !== 0);
   const weights = operands.flatMap((v) => (around.producer(v) ? [] : (weightName(v, around) ?? [])));
   const weight = weights.at(-1);
   if (node.op.lower.kind === "control") return { op: node.op.name };
@@ -139,23 +141,34 @@ function weightParts(name: string): WeightParts {
   return { containers: kept.slice(0, cut), own: kept.slice(cut) };
 }
 
-/** Scopes of one name that is used several times are numbered from 0: `repeated` knows the paths of the first of each. */
-function scopeName(path: string, part: string, repeated: ReadonlySet<string>): string {
-  const [name = "", number] = part.replace(/^@/, "").split("#");
-  if (number === undefined && !repeated.has(path)) return name;
-  return `${name}${/\d$/.test(name) ? "_" : ""}${number === undefined ? 0 : Number(number) - 1}`;
-}
-
-/** The paths of parts whose names were used again, of all that nodes were recorded in. */
+/** The paths of parts that have another part of the same name beside them, of all that nodes were recorded in. */
 export function repeatedParts(withins: Iterable<string>): ReadonlySet<string> {
+  const first = new Map<string, string>();
   const repeated = new Set<string>();
   for (const within of withins) {
-    const parts = (within.split(":")[0] ?? "").split("/");
-    parts.forEach((part, i) => {
-      if (part.includes("#")) repeated.add([...parts.slice(0, i), part.replace(/#.*$/, "")].join("/"));
-    });
+    let outer = "";
+    for (const part of (within.split(":")[0] ?? "").split("/")) {
+      const path = `${outer}/${part.replace(/#.*$/, "")}`;
+      const known = first.get(path);
+      if (known === undefined) first.set(path, part);
+      else if (known !== part) repeated.add(path);
+      outer = `${outer}/${part}`;
+    }
   }
   return repeated;
+}
+
+/** Parts as they are printed: scopes of one name side by side are numbered from 0. */
+function partNames(parts: readonly string[], repeated: ReadonlySet<string>): readonly string[] {
+  let outer = "";
+  return parts.map((part) => {
+    const [scope = "", number = "1"] = part.split("#");
+    const path = `${outer}/${scope}`;
+    outer = `${outer}/${part}`;
+    if (part.endsWith(CALL)) return part.slice(0, -CALL.length);
+    const name = scope.replace(/^@/, "");
+    return repeated.has(path) ? `${name}${/\d$/.test(name) ? "_" : ""}${Number(number) - 1}` : name;
+  });
 }
 
 const NO_WEIGHT: WeightParts = { containers: [], own: [] };
@@ -163,18 +176,19 @@ const NO_WEIGHT: WeightParts = { containers: [], own: [] };
 /** The name of a value from this part and origin; undefined if nothing is known about it. */
 export function labelOf(within: string, origin: Origin, repeated: ReadonlySet<string>): string | undefined {
   const parts = within === "" ? [] : within.split("/");
-  const functions = parts.filter((part) => part.endsWith(CALL)).map((part) => part.slice(0, -CALL.length));
-  const scopes = parts.flatMap((part, i) =>
-    part.endsWith(CALL) ? [] : [scopeName(parts.slice(0, i + 1).join("/"), part, repeated)],
-  );
   const { containers, own } = origin.weight === undefined ? NO_WEIGHT : weightParts(origin.weight);
-  const places = [...(scopes.length > 0 ? scopes : containers), ...functions];
-  const said = new Set(places);
+  const hasScopes = parts.some((part) => !part.endsWith(CALL));
+  const places = [...(hasScopes ? [] : containers), ...partNames(parts, repeated)];
+  const said = new Set(places.map(withoutNumber));
   const rest = [...own.filter((part) => !said.has(part)), ...(origin.op === undefined ? [] : [origin.op])];
   // An operation of the same name as its function, and a part within one of the same name, are said once.
-  const all = [...places, ...rest].filter((part, i, list) => part !== list[i - 1]);
+  const all = [...places, ...rest].filter(
+    (part, i, list) => part !== list[i - 1] && part !== withoutNumber(list[i - 1]),
+  );
   return all.length === 0 ? undefined : shortened(all).join(".");
 }
+
+const withoutNumber = (part = ""): string => part.replace(/_?\d+$/, "");
 
 /** Without parts from the middle, if all are too long. */
 function shortened(parts: readonly string[]): readonly string[] {

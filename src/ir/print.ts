@@ -70,8 +70,8 @@ export function valueNames(
 }
 
 /** Looks names up; a value that the graph does not define shows as `#id`, so that broken graphs print too. */
-export function namer(graph: Graph): (value: Value) => string {
-  const names = valueNames(graph);
+export function namer(graph: Graph, hintOf?: (value: Value) => string | undefined): (value: Value) => string {
+  const names = valueNames(graph, hintOf);
   return (value) => names.get(value) ?? `#${value.id}`;
 }
 

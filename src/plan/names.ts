@@ -10,11 +10,9 @@
  * Names are made unique as in the text of graphs, in the order of the schedule: equal programs get equal names whatever
  * their values' ids are. They are made when something is printed, and no decision of the planner reads them.
  */
-import { at } from "../base/invariant.ts";
-import type { Node, Value } from "../ir/graph.ts";
-import { cotangentOrigin, labelOf, originOf, repeatedParts, type Surroundings, shownValue } from "../ir/label.ts";
-import { valueNames } from "../ir/print.ts";
-import { allNodes } from "../ir/walk.ts";
+import type { Value } from "../ir/graph.ts";
+import { nodeNames } from "../ir/node-names.ts";
+import { namer } from "../ir/print.ts";
 import { type PlanStep, type Program, replacementOf } from "./program.ts";
 
 export type NameOf = (value: Value) => string;
@@ -27,22 +25,16 @@ export function nameValues(program: Program): NameOf {
     ...step.node,
     outputs: [...step.node.inputs, ...step.writes, ...step.node.outputs],
   }));
-  const graph = { name: program.name, params: program.params, nodes, results: program.results };
-  const names = valueNames(graph, hintsOf(program));
-  return (value) => names.get(value) ?? `#${value.id}`;
-}
-
-/** Every node of a program, without those of loops and branches, which are programs with names of their own. */
-function nodesOf({ steps }: Program): readonly Node[] {
-  const own = steps.map(({ node, bodies }) => (bodies ? { ...node, regions: [] } : node));
-  return [...allNodes({ name: "", params: [], nodes: own, results: [] })];
+  return namer({ name: program.name, params: program.params, nodes, results: program.results }, hintsOf(program));
 }
 
 function hintsOf(program: Program): HintOf {
-  const repeated = repeatedParts(new Set(nodesOf(program).flatMap(({ within }) => within ?? [])));
+  const names = nodeNames(
+    program.steps.map(({ node }) => node),
+    weightsOf(program),
+  );
   const stepOf = new Map(program.steps.flatMap((step) => step.node.outputs.map((value) => [value, step] as const)));
   const replaced = new Map(program.params.map((param) => [replacementOf(program, param), param]));
-  const around = surroundingsOf(program);
   const hintOf: HintOf = (value) => {
     if (value.name) return value.name;
     const param = replaced.get(value);
@@ -51,7 +43,7 @@ function hintsOf(program: Program): HintOf {
     if (!step) return paramHint(value);
     const same = step.copy?.from ?? step.alias?.[0];
     if (same) return hintOf(same);
-    return bodyHint(step, value) ?? madeName(value, around, repeated);
+    return bodyHint(step, value) ?? names.value(value);
   };
   const hintsOfBody = new Map<PlanStep, HintOf>();
   /** A result of a loop or branch is named after the result of its body. */
@@ -61,7 +53,8 @@ function hintsOf(program: Program): HintOf {
     if (!body || !result || body.program.results.length !== node.outputs.length) return undefined;
     const inside = hintsOfBody.get(step) ?? hintsOf(body.program);
     hintsOfBody.set(step, inside);
-    return resultName(node, inside(result) ?? "", repeated);
+    const [, cotangent = "", own] = /^(d_)?(.*?)(?:\.new)?$/.exec(inside(result) ?? "") ?? [];
+    return own ? `${cotangent}${names.node(node)}.${own}` : undefined;
   };
   /** Of parameters without names, which bodies of loops have: storage of a result, or an input. */
   const paramHint = (param: Value): string => {
@@ -69,13 +62,6 @@ function hintsOf(program: Program): HintOf {
     return result && replaced.get(result) === param && !result.name ? `${hintOf(result) ?? "value"}.out` : "input";
   };
   return hintOf;
-}
-
-/** Of a loop or branch, for a result that has a name in its body. */
-function resultName({ within, op }: Node, inside: string, repeated: ReadonlySet<string>): string | undefined {
-  const [, cotangent = "", own] = /^(d_)?(.*?)(?:\.new)?$/.exec(inside) ?? [];
-  const loop = labelOf(cotangentOrigin(within)?.within ?? within ?? "", { op: op.name }, repeated);
-  return own ? `${cotangent}${loop}.${own}` : undefined;
 }
 
 /** Parameters that values are named after: those that stay, where there are any; otherwise all. */
@@ -87,35 +73,3 @@ function weightsOf({ params, persistent, donated }: Program): HintOf {
 
 /** The name of tensors that a function closes over, which says nothing about them. */
 const CAPTURED = "captured";
-
-/** Nodes by the values that they make, through the borders of kernels: as if nothing had been fused. */
-function surroundingsOf(program: Program): Surroundings {
-  const makers = new Map<Value, Node>();
-  /** What a result of a kernel, or a parameter of its nodes, is outside or inside of it. */
-  const same = new Map<Value, Value>();
-  for (const { node, bodies } of program.steps) {
-    const [region] = bodies ? [] : node.regions;
-    if (!region) for (const value of node.outputs) makers.set(value, node);
-    region?.params.forEach((param, i) => void same.set(param, at(node.inputs, i)));
-    region?.results.forEach((result, i) => void same.set(at(node.outputs, i), result));
-    for (const inner of region?.nodes ?? []) for (const value of inner.outputs) makers.set(value, inner);
-  }
-  const source = (value: Value): Value => {
-    let now = value;
-    for (let next = same.get(now); next; next = same.get(now)) now = next;
-    return now;
-  };
-  const weight = weightsOf(program);
-  return { producer: (value) => makers.get(source(value)), weight: (value) => weight(source(value)) };
-}
-
-function madeName(value: Value, around: Surroundings, repeated: ReadonlySet<string>): string | undefined {
-  const node = around.producer(value);
-  if (!node) return undefined;
-  const within = (around.producer(shownValue(value, around)) ?? node).within ?? "";
-  const cotangent = cotangentOrigin(node.within) ?? cotangentOrigin(within);
-  const label = labelOf(cotangent?.within ?? within, cotangent ?? originOf(value, around), repeated);
-  if (label === undefined) return undefined;
-  if (node.replay > 0) return `${label}_re`;
-  return cotangent || node.phase === "backward" ? `d_${label}` : label;
-}

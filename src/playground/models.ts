@@ -17,6 +17,7 @@ import { layerNorm } from "../nn/norm.ts";
 import { sequential } from "../nn/sequential.ts";
 import { transformerBlock } from "../nn/transformer.ts";
 import { adam } from "../optim/adam.ts";
+import { asPart } from "../trace/trace.ts";
 import { BLOCKS, CATALOG, PICTURES, SIDE, TEXTS, TIME, WIDTH } from "./catalog.ts";
 import { type Batch, type PlaygroundModel, playgroundModel } from "./model.ts";
 
@@ -63,7 +64,7 @@ function transformer(): PlaygroundModel {
     batch: letters,
     loss(p, x, y) {
       const embedded = add(token.apply(p.token, x), p.place);
-      const last = p.blocks.reduce((h, b) => block.apply(b, h), embedded);
+      const last = p.blocks.reduce((h, b, i) => asPart(`block${i}`, () => block.apply(b, h)), embedded);
       const logits = head.apply(p.head, norm.apply(p.norm, last));
       return crossEntropy(reshape(logits, [TEXTS * TIME, LETTERS.length]), reshape(y, [TEXTS * TIME]));
     },

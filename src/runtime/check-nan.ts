@@ -1,7 +1,8 @@
 /** @file Finding where NaN comes from: a program run operation by operation, with a look at each result. */
 import { grouped, TidemarkError } from "../base/errors.ts";
 import type { Value } from "../ir/graph.ts";
-import { namer, nodeText } from "../ir/print.ts";
+import { messageNames } from "../ir/node-names.ts";
+import { nodeText } from "../ir/print.ts";
 import { splitElement } from "../ir/type.ts";
 import { isFloat } from "../kernel/dtype.ts";
 import { sourceLocation } from "../trace/source-location.ts";
@@ -43,14 +44,13 @@ export function runChecked(executable: Executable): void {
       help: "look at where the data comes from; isnan(x) and where(...) can replace missing values",
     });
   });
-  const nameOf = namer(graph);
   executable.runStepwise((kernel) => {
     const node = kernelNodes[kernel];
     for (const output of node?.outputs ?? []) {
       const buffer = plan.bufferOf.get(output);
       const found = buffer === undefined ? null : findNaN(executable, output, base + (plan.offsets[buffer] ?? 0));
       if (!node || !found) continue;
-      throw new TidemarkError("NotANumber", `${nodeText(node, nameOf)} made ${countText(found)}`, {
+      throw new TidemarkError("NotANumber", `${nodeText(node, messageNames(graph))} made ${countText(found)}`, {
         where: node.where,
         help: "its inputs had none: look for a division by zero, the logarithm or root of a negative number, or ∞ - ∞",
       });

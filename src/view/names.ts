@@ -22,13 +22,15 @@ export function matchesOf({ values, steps }: Picture, query: string): ((value: n
   };
 }
 
-/** As much of a name as there is room for: the last parts say most. `d_block0.attention.qkv`, `d_attention.qkv`, `d_qkv`, `d_…`. */
+/**
+ * As much of a name as there is room for. The last parts say most: `d_block0.attention.qkv`, `d_attention.qkv`, `d_qkv`,
+ * `d_q…`.
+ */
 export function fittingName(name: string, room: number): string {
-  if (name.length <= room) return name;
   const mark = name.startsWith("d_") ? "d_" : "";
-  for (let dot = name.indexOf("."); dot >= 0; dot = name.indexOf(".", dot + 1)) {
-    const rest = `${mark}${name.slice(dot + 1)}`;
-    if (rest.length <= room) return rest;
+  let rest = name;
+  for (let dot = name.indexOf("."); dot >= 0 && rest.length > room; dot = name.indexOf(".", dot + 1)) {
+    rest = `${mark}${name.slice(dot + 1)}`;
   }
-  return `${name.slice(0, room - 1)}…`;
+  return rest.length > room ? `${rest.slice(0, room - 1)}…` : rest;
 }

@@ -67,6 +67,7 @@ function rowOf(shown: Shown, index: number, selection: Selection | null): HTMLEl
   const { steps, values } = shown.picture;
   const step = steps[index];
   const names = step?.writes.map((v) => values[v]?.name ?? "?").join(", ") ?? "";
+  const text = `${names ? " = " : ""}${step?.text ?? ""}`;
   const touched =
     selection !== null && selection.value !== null && selection.step !== index && step?.reads.includes(selection.value);
   const selected = selection?.step === index;
@@ -83,7 +84,7 @@ function rowOf(shown: Shown, index: number, selection: Selection | null): HTMLEl
     },
     h("span", { class: "number" }, `${index}`),
     h("span", { class: "phase" }, mark),
-    h("span", { class: "code" }, names ? h("b", {}, names) : null, `${names ? " = " : ""}${step?.text ?? ""}`),
+    h("span", { class: "code", title: `${names}${text}` }, names ? h("b", {}, names) : null, text),
     h("span", { class: "badges" }, ...decisions(shown, index)),
   );
 }

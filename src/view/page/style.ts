@@ -70,7 +70,7 @@ section{background:var(--card);border:1px solid var(--line);border-radius:8px;pa
 .row.reads{box-shadow:inset 3px 0 var(--quiet)}
 .number{color:var(--quiet);min-width:44px;text-align:right}
 .phase{color:var(--quiet);min-width:64px;font-style:italic}
-.code{min-width:260px}
+.code{min-width:260px;max-width:88ch;overflow:hidden;text-overflow:ellipsis}
 .badges{display:flex;gap:5px;align-items:center}
 .badge{line-height:16px;border:1px solid var(--line);border-radius:8px;padding:0 7px;color:var(--quiet);font-size:11px}
 .badge.again{background:#f0e442;color:#1b2430;border-color:#b8ae20}
