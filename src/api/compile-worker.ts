@@ -3,7 +3,6 @@
  * (scripts/worker-source.mjs), which is started after a text that defines `listen` and `tell` (runtime/task-worker.ts).
  */
 import { TidemarkError } from "../base/errors.ts";
-import { invariant } from "../base/invariant.ts";
 import type { PlanProgress } from "../compiler/request.ts";
 import { planSent, type SentTask } from "../compiler/sent-plan.ts";
 import type { ProgramCode } from "../runtime/device.ts";
@@ -39,10 +38,11 @@ export type WorkerMessage =
 declare function listen(handler: (task: SentTask) => void): void;
 declare function tell(message: WorkerMessage, transferred: readonly ArrayBuffer[]): void;
 
-function program(task: SentTask): SentProgram {
+/** The program; one line where the worker does not know its target. */
+function program(task: SentTask): SentProgram | string {
   const { target: key } = task.settings;
   const target = descriptionOf(key);
-  invariant(target, () => `no description of ${key}`);
+  if (!target) return `workers do not know the target ${key.split(" ", 1)[0]}`;
   const { placed, kept } = planSent(task, target, (plan) => tell({ told: "plan", plan }, []));
   const figures = placedFigures(placed, task);
   const { params, results, plan } = placed;
@@ -53,7 +53,8 @@ function program(task: SentTask): SentProgram {
 listen((task) => {
   try {
     const made = program(task);
-    tell({ told: "done", program: made }, made.code ? [made.code.bytes.buffer] : []);
+    if (typeof made === "string") tell({ told: "failure", why: made }, []);
+    else tell({ told: "done", program: made }, made.code ? [made.code.bytes.buffer] : []);
   } catch (error) {
     if (error instanceof TidemarkError) {
       const { code, summary, where, help } = error;

@@ -24,7 +24,7 @@ export interface TaskListener {
 export type TaskStarter = (text: string, listener: TaskListener) => TaskWorker | string;
 
 interface PageScope {
-  readonly Worker?: new (url: string) => PageWorker;
+  readonly Worker?: new (url: string, options: { readonly type: "module" }) => PageWorker;
   readonly Blob?: new (parts: readonly string[], options: { readonly type: string }) => object;
   readonly URL?: { createObjectURL(blob: object): string; revokeObjectURL(url: string): void };
 }
@@ -48,14 +48,18 @@ export const pageTask: TaskStarter = (text, { onMessage, onFailure }) => {
   if (!Worker || !Blob || !URL) return "there are no workers here; in Node they come with tidemark/node";
   const url = URL.createObjectURL(new Blob([PRELUDE, text], { type: "text/javascript" }));
   try {
-    const worker = new Worker(url);
+    // Deno has no others
+    const worker = new Worker(url, { type: "module" });
     worker.addEventListener("message", ({ data }) => onMessage(data));
     // a policy of the page that forbids workers from text is an event without a message
     worker.addEventListener("error", ({ message }) => onFailure(message ?? "its text was refused (worker-src blob:)"));
-    return { post: (message) => worker.postMessage(message), end: () => worker.terminate() };
+    const end = (): void => {
+      worker.terminate();
+      URL.revokeObjectURL(url);
+    };
+    return { post: (message) => worker.postMessage(message), end };
   } catch (error) {
-    return String(error);
-  } finally {
     URL.revokeObjectURL(url);
+    return String(error);
   }
 };
