@@ -15,7 +15,9 @@ header{display:flex;flex-wrap:wrap;gap:8px 12px;align-items:center;padding:8px 1
 h1{font-size:16px;margin:0;overflow:hidden;text-overflow:ellipsis;white-space:nowrap;max-width:40vw}
 h2{font-size:12px;margin:0 0 6px;color:var(--quiet);font-weight:600;letter-spacing:.03em}
 h3{font-size:15px;margin:0 0 6px;overflow-wrap:anywhere}
-h3 small{color:var(--quiet);font-weight:400;margin-left:8px}
+h3 small{color:var(--quiet);font-weight:400;margin-left:8px;display:inline-block}
+h3:has(.dot){position:relative;padding-left:19px}
+h3 .dot{position:absolute;left:0;top:4px}
 select,input,button,.button{font:inherit;color:var(--text);background:var(--card);border:1px solid var(--line);
   border-radius:6px;padding:4px 9px}
 select{max-width:200px}
