@@ -9,6 +9,7 @@ import type { PlanningOptions } from "../api/request.ts";
 import { ALL_PROGRAMS, type AnyProgram } from "../cli/programs/built-in.ts";
 import { print } from "../ir/print.ts";
 import { planJson } from "../plan/json.ts";
+import { exactPlanner } from "../remat/exact-planner.ts";
 import type { AnyFunction } from "../trace/function.ts";
 import type { PlanStore } from "./plan-cache.ts";
 
@@ -102,8 +103,8 @@ describe("a plan from the cache", () => {
 
   it("is not asked for where a check, a solver or the user says so", () => {
     planned("mlp", { memory: "min" });
-    const solver = () => ({ status: "failed" as const });
-    for (const options of [{ validate: true }, { cache: false }, { solver: solver as never }]) {
+    const solver = exactPlanner(() => ({ status: "unknown", objective: 0, bound: 0, value: () => 0 }));
+    for (const options of [{ validate: true }, { cache: false }, { solver }]) {
       expect(planned("mlp", { memory: "min", ...options }).planCached).toBe(false);
     }
     expect([store.texts.size, store.found]).toEqual([1, 0]);

@@ -68,6 +68,11 @@ export const PLACES: readonly Edit[] = [
     after: `import type { Expr } from "./expr.ts";
 import { add, and, bitcast, ne, pick, shrU } from "./scalar-ops.ts";`,
   },
+  {
+    path: "src/codegen/wgsl/dialect.ts",
+    before: "\n  f64: null,\n  i32: { own",
+    after: "\n  f64: null,\n  x16: null,\n  i32: { own",
+  },
   { path: "src/formats/elements.ts", before: 'bool: "BOOL" }', after: 'bool: "BOOL", x16: "BF16" }' },
   { path: "src/ops/select.ts", before: "\n  bool: [],", after: '\n  bool: [],\n  x16: ["bool"],' },
   {
