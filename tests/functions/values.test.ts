@@ -63,6 +63,10 @@ const OTHERS = new Set([
   ...["reversible", "reversibleChain", "reversibleLoop", "drift", "additiveCoupling", "onGrid"],
   // functions of functions: tests/control-flow
   ...["scan", "forLoop", "whileLoop", "cond", "switchCase"],
+  // tests/weights.test.ts
+  ...["save", "load", "saveTo", "loadFrom", "fileInfo", "toMessage", "fromMessage"],
+  // src/api/compile-async.test.ts, src/api/train-loop.test.ts
+  ...["compileAsync", "trainLoop"],
 ]);
 
 test("every function that the API exports has samples", () => {
