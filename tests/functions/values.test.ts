@@ -65,7 +65,7 @@ const OTHERS = new Set([
   ...["scan", "forLoop", "whileLoop", "cond", "switchCase"],
   // tests/weights.test.ts
   ...["save", "load", "saveTo", "loadFrom", "fileInfo", "toMessage", "fromMessage"],
-  // src/api/compile-async.test.ts, src/api/train-loop.test.ts
+  // tests/compile-async.test.ts, src/api/train-loop.test.ts
   ...["compileAsync", "trainLoop"],
 ]);
 
