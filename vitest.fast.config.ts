@@ -33,6 +33,7 @@ export default mergeConfig(
       ],
       exclude: [
         "src/kernel/math*.test.ts",
+        "src/plan/move.test.ts",
         "src/plan/order.test.ts",
         "src/plan/order/search.test.ts",
         "src/plan/place/**",
