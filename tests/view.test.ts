@@ -299,6 +299,75 @@ describe.runIf(path !== null)("the page", () => {
     expect(labels[1]).toContain(labels[0]!.split(" · ")[0]!);
   });
 
+  const hash = async (): Promise<string> => new URL(page.url()).hash;
+
+  it("has its state in its address: a copied link opens the same view", async () => {
+    await open(pathToFileURL(htmlFile).href);
+    await page.selectOption('select[aria-label="compare with"]', { index: 4 });
+    await page.focus("#budget");
+    await page.keyboard.press("Home");
+    await find("params");
+    const least = (await page.getAttribute("#budget", "data-bytes")) ?? "";
+    await page.focus("canvas.map");
+    await page.keyboard.press("+");
+    await page.click("#copy-link");
+    await page.locator("#copy-link").getByText("copied", { exact: true }).waitFor();
+    const link = page.url();
+    const { name } = planJson(plan).values.find((v) => v.name.includes("params"))!;
+    expect(link).toMatch(/#v1&.*with=3&value=.*&zoom=0\.15,0\.85,\d+,\d+&search=params$/);
+    expect(link).toContain(`value=${name}`);
+    const [label, numbers] = [await mapLabel(), await text(".compare table.numbers")];
+    await page.close();
+    await open(link);
+    await page.waitForSelector(".story h3");
+    expect(await text(".story h3")).toContain(name);
+    expect(await mapLabel()).toBe(label);
+    expect(await text(".compare table.numbers")).toBe(numbers);
+    expect(await page.inputValue("input[type=search]")).toBe("params");
+    expect(await page.getAttribute("#budget", "data-bytes")).toBe(least);
+    await expect.poll(() => page.url()).toBe(link);
+  });
+
+  it("goes back and forward", async () => {
+    await open(server.url);
+    await page.focus(".program");
+    await page.keyboard.press("Home");
+    await expect.poll(hash).toMatch(/^#v1&value=/);
+    const first = await text(".story h3");
+    await page.keyboard.press("End");
+    await expect.poll(() => text(".story h3")).not.toBe(first);
+    await expect.poll(hash).toMatch(/^#v1&value=(?!.*none)/);
+    const last = await text(".story h3");
+    await expect.poll(() => page.evaluate("history.length")).toBe(4);
+    await page.goBack();
+    await expect.poll(() => text(".story h3")).toBe(first);
+    await page.goBack();
+    await page.waitForSelector(".story h3", { state: "detached" });
+    await page.goForward();
+    await page.goForward();
+    await expect.poll(() => text(".story h3")).toBe(last);
+  });
+
+  it("plans for the budget in its address, and selects there", async () => {
+    const budget = Math.round(plan.height * 0.7);
+    const chosen = plans.choose({ budgetBytes: budget });
+    const { name } = planJson(chosen.result.plan).values.at(-1)!;
+    await open(`${server.url}#v1&budget=${budget}&value=${encodeURIComponent(name)}`);
+    await shows("arena", formatBytes(chosen.arenaBytes));
+    await page.locator(".story h3").getByText(name).waitFor();
+    expect(await page.locator(".message").isHidden()).toBe(true);
+  });
+
+  it.each([
+    ["#v1&value=%E0%A4", "The address was ignored: value is damaged."],
+    ["#v7&value=x", "The address was ignored: it is of version 7"],
+    ["#v1&value=nothing&zoom=3,2,1", "the part of the map is damaged; the value nothing is not in this plan."],
+  ])("says what is wrong with the address %s, and opens", async (wrong, said) => {
+    await open(`${pathToFileURL(htmlFile).href}${wrong}`);
+    await page.locator(".message").getByText(said).waitFor();
+    expect(await figure("arena")).toBe(formatBytes(plan.height));
+  });
+
   it("works with keys alone", async () => {
     await open(pathToFileURL(htmlFile).href);
     const seen = new Set<string>();

@@ -33,6 +33,8 @@ export type PlanSource = (budgetBytes: number) => Promise<PlanReply>;
 
 export interface CurveView {
   readonly element: HTMLElement;
+  /** Sets the budget; resolves when its plan is shown or refused. */
+  ask(budgetBytes: number): Promise<void>;
   draw(state: State, before: State | null): void;
 }
 
@@ -44,22 +46,22 @@ export function curveView(store: Store, planFor: PlanSource): CurveView {
   const label = h("label", { class: "slider" }, "budget", slider);
   const element = h("div", {}, drawing, label, output, note);
   const planner = createPlanner(store, planFor);
-  const ask = (bytes: number): void => {
+  const ask = (bytes: number): Promise<void> => {
     store.set({ budgetBytes: bytes });
-    planner(bytes);
+    return planner(bytes);
   };
   slider.addEventListener("input", () => {
     const { curve } = store.get();
     if (!curve) return;
     const { least, most } = scales(curve);
-    ask(Math.round(least + ((most - least) * Number(slider.value)) / 1000));
+    void ask(Math.round(least + ((most - least) * Number(slider.value)) / 1000));
   });
   const drag = (event: PointerEvent): void => {
     const { curve } = store.get();
     if (!curve || event.buttons === 0) return;
     const box = drawing.getBoundingClientRect();
     const { bytesAt, least, most } = scales(curve);
-    ask(Math.min(most, Math.max(least, bytesAt(((event.clientX - box.left) / box.width) * WIDTH))));
+    void ask(Math.min(most, Math.max(least, bytesAt(((event.clientX - box.left) / box.width) * WIDTH))));
   };
   drawing.addEventListener("pointerdown", (event) => {
     drawing.setPointerCapture(event.pointerId);
@@ -68,6 +70,7 @@ export function curveView(store: Store, planFor: PlanSource): CurveView {
   drawing.addEventListener("pointermove", drag);
   return {
     element,
+    ask,
     draw(state, before) {
       if (before && before.curve === state.curve && before.sides === state.sides && !changedBudget(state, before))
         return;
@@ -158,12 +161,11 @@ export function showEntry(store: Store, entry: ViewEntry): void {
   });
 }
 
-/** Requests plans one at a time; the latest budget wins. */
-function createPlanner(store: Store, planFor: PlanSource): (bytes: number) => void {
+/** Requests plans one at a time; the latest budget wins. The promise ends with the last request. */
+function createPlanner(store: Store, planFor: PlanSource): (bytes: number) => Promise<void> {
   let wanted: number | null = null;
-  let running = false;
+  let running: Promise<void> | null = null;
   const work = async (): Promise<void> => {
-    running = true;
     store.set({ busy: true });
     while (wanted !== null) {
       const bytes = wanted;
@@ -176,7 +178,7 @@ function createPlanner(store: Store, planFor: PlanSource): (bytes: number) => vo
         store.set({ message: `no plan: ${String(error)}` });
       }
     }
-    running = false;
+    running = null;
     store.set({ busy: false });
   };
   return (bytes) => {
@@ -184,11 +186,11 @@ function createPlanner(store: Store, planFor: PlanSource): (bytes: number) => vo
     if (!live) {
       const point = curve && pointWithin(curve, bytes);
       const entry = point?.entry === null || !point ? undefined : entries[point.entry];
-      if (!entry || entry === store.get().sides[0].entry) return;
-      showEntry(store, entry);
-      return;
+      if (entry && entry !== store.get().sides[0].entry) showEntry(store, entry);
+      return Promise.resolve();
     }
     wanted = bytes;
-    if (!running) void work();
+    running ??= work();
+    return running;
   };
 }

@@ -3,6 +3,7 @@
  * `draw(state, before)`; they share only the store.
  */
 import type { ViewData, ViewEntry } from "../data.ts";
+import { type Address, createAddress } from "./address.ts";
 import { chartView } from "./chart.ts";
 import { compareView } from "./compare.ts";
 import { curveView } from "./curve.ts";
@@ -12,9 +13,11 @@ import { helpDialog } from "./help.ts";
 import { drawFigures, drawLegend } from "./legend.ts";
 import { packedStory } from "./packed.ts";
 import { entryMenu, listenToKeys, mapsView, messageView, openBody, section, themeButton } from "./parts.ts";
+import { applyPlace, placeFields, QUIET_FIELDS } from "./place.ts";
 import { programView } from "./program.ts";
 import { searchView } from "./search.ts";
 import { fetchCurve, fetchPlan, fetchStory } from "./server.ts";
+import { copyLinkButton } from "./share.ts";
 import { createStore, type State, type Store, shownOf } from "./store.ts";
 import { storyView } from "./story.ts";
 import { STYLE } from "./style.ts";
@@ -41,7 +44,23 @@ function storeOf({ title, entries, first, second, curve, live }: ViewData): Stor
   );
 }
 
-function build(store: Store): (state: State, before: State | null) => void {
+interface Built {
+  readonly address: Address;
+  draw(state: State, before: State | null): void;
+}
+
+/** The address of a page with these data. */
+function addressOf(store: Store, { first, second, entries }: ViewData, ask: (bytes: number) => Promise<void>): Address {
+  const place = { plan: first, compared: second, count: entries.length };
+  return createAddress({
+    fields: () => placeFields(store.get(), place),
+    apply: (fields) => applyPlace(store, fields, place, ask),
+    note: (message) => store.set({ message }),
+    quiet: QUIET_FIELDS,
+  });
+}
+
+function build(store: Store, data: ViewData): Built {
   const hint = h("div", { class: "hint" });
   const [maps, chart, curve] = [mapsView(store, hint), chartView(store, hint), curveView(store, fetchPlan)];
   const program = programView(store);
@@ -54,6 +73,8 @@ function build(store: Store): (state: State, before: State | null) => void {
   const plans = entryMenu(store, "plan", 0, null);
   const others = entryMenu(store, "compare with", 1, "compare with …");
   const help = helpDialog(true);
+  const address = addressOf(store, data, curve.ask);
+  const link = copyLinkButton(address.href, (message) => store.set({ message }));
   const [legend, figures] = [h("ul", { class: "legend" }), h("div", { class: "figures" })];
   const difference = section("difference", "order-4", compare.element);
   const open = (as: "shown" | "compared") => (files: readonly File[]) => void openFiles(store, files, as);
@@ -63,6 +84,7 @@ function build(store: Store): (state: State, before: State | null) => void {
       {},
       h("h1", { title: store.get().title }, store.get().title),
       ...[plans.element, others.element, search.element, h("span", { class: "spacer" })],
+      link,
       ...[fileButton("open", open("shown")), fileButton("compare file", open("compared"))],
       ...[themeButton(store), button("?", () => help.showModal(), { "aria-label": "keys and help" })],
     ),
@@ -89,24 +111,28 @@ function build(store: Store): (state: State, before: State | null) => void {
   );
   listenToKeys(store, search.input, help);
   const views = [plans, others, message, maps, chart, curve, program, story, compare, search];
-  return (state, before) => {
+  const draw: Built["draw"] = (state, before) => {
     difference.hidden = state.sides.length < 2;
     if (before?.sides !== state.sides || before.theme !== state.theme) drawLegend(legend, state);
     if (before?.sides !== state.sides) drawFigures(figures, state);
     for (const view of views) view.draw(state, before);
+    address.changed();
   };
+  return { address, draw };
 }
 
 function start(): void {
   document.head.append(h("style", {}, STYLE));
-  const store = storeOf(readData());
-  const draw = build(store);
+  const data = readData();
+  const store = storeOf(data);
+  const { address, draw } = build(store, data);
   draw(store.get(), null);
   performance.mark("first-picture");
   document.documentElement.dataset.ready = "true";
   store.onChange(draw);
   new ResizeObserver(() => store.set({})).observe(document.body);
   acceptDrops(store);
+  void address.follow();
   if (store.get().live && store.get().curve === null) void fetchCurve(store);
 }
 

@@ -80,9 +80,15 @@ export function searchView(store: Store): SearchView {
     search("");
     input.blur();
   });
+  results.hidden = true;
   const element = h("div", { class: "search" }, input, results);
   element.addEventListener("focusout", (event) => {
     if (!element.contains(event.relatedTarget as Node | null)) results.hidden = true;
   });
-  return { element, input, draw: list };
+  const draw = (state: State): void => {
+    // The query may come from the page's address.
+    if (input.value !== state.query && document.activeElement !== input) input.value = state.query;
+    list(state);
+  };
+  return { element, input, draw };
 }
