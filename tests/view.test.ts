@@ -7,8 +7,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import type { Browser, Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { formatBytes } from "../src/base/bytes.ts";
 import { machineModel } from "../src/cli/machine.ts";
 import { pageOf } from "../src/cli/page.ts";
@@ -23,10 +22,10 @@ import { memorySpace } from "../src/plan/space.ts";
 import type { ViewData } from "../src/view/data.ts";
 import { curveOf, curveWithEntries, entryName, entryOf, livePlans } from "../src/view/plans.ts";
 import { entriesOfFile } from "../src/view/read-file.ts";
-import { browserPath, launch, NO_BROWSER, pictureDistance } from "./support/browser.ts";
-import { bundlePage } from "./support/page-bundle.ts";
+import { browserPath, NO_BROWSER, pictureDistance } from "./support/browser.ts";
 import { patience } from "./support/patience.ts";
 import { trainingStep } from "./support/plan-programs.ts";
+import { viewPages } from "./support/view-pages.ts";
 
 const path = browserPath();
 if (path === null) process.stderr.write(`\n*** ${NO_BROWSER} ***\n\n`);
@@ -65,52 +64,21 @@ const base: ViewData = {
 };
 
 describe.runIf(path !== null)("the page", () => {
-  let browser: Browser;
+  const pages = viewPages(path as string);
+  const { open, text, figure, shows, mapLabel, find } = pages;
   let server: ViewServer;
-  let page: Page;
   let script: string;
-  const problems: string[] = [];
-
-  async function open(url: string, width = 1300, dark = false): Promise<void> {
-    page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme: dark ? "dark" : "light" });
-    page.on("pageerror", (error) => problems.push(error.message));
-    page.on("console", (message) => message.type() === "error" && problems.push(message.text()));
-    await page.goto(url);
-    await page.waitForSelector("html[data-ready]");
-  }
-
-  const text = async (selector: string): Promise<string> => (await page.textContent(selector)) ?? "";
-  const figure = (name: string): Promise<string> => text(`[data-figure="${name}"] b`);
-  /** Waits until a number is shown. */
-  const shows = (name: string, value: string): Promise<void> =>
-    page.locator(`[data-figure="${name}"] b`).getByText(value, { exact: true }).waitFor();
-  const mapLabel = async (): Promise<string> => (await page.getAttribute("canvas.map", "aria-label")) ?? "";
-  /** Shows and selects what the search finds first. */
-  async function find(name: string): Promise<void> {
-    await page.fill("input[type=search]", name);
-    await page.keyboard.press("Enter");
-    await page.waitForSelector(".story h3");
-  }
 
   beforeAll(async () => {
-    const bundle = join(folder, "page.js");
-    await bundlePage(bundle);
-    script = readFileSync(bundle, "utf8");
+    script = await pages.script();
     const { curve, entries, named } = curveWithEntries(plans, 4, 1);
     const inFile = { ...base, entries: [whole, ...entries], curve, live: false };
     writeFileSync(htmlFile, pageOf(inFile, new Map([...first, ...named]), script));
     server = await serveView(pageOf(base, new Map(), script), livePlans(plans, 4, first), 0);
-    browser = await launch(path as string);
   });
 
-  afterEach(async () => {
-    await page?.close();
-    expect(problems.splice(0)).toEqual([]);
-  });
-
-  afterAll(async () => {
+  afterAll(() => {
     server?.close();
-    await browser?.close();
     rmSync(folder, { recursive: true, force: true });
   });
 
@@ -122,13 +90,13 @@ describe.runIf(path !== null)("the page", () => {
     expect(await mapLabel()).toContain(
       `${plan.problem.buffers.length} buffers over ${plan.program.steps.length + 1} steps`,
     );
-    const chart = await page.getAttribute("canvas.chart", "aria-label");
+    const chart = await pages.page.getAttribute("canvas.chart", "aria-label");
     expect(chart).toContain(`at most ${formatBytes(plan.bound.bytes)} at step ${plan.bound.step}`);
-    expect(await page.locator(".curve .point").count()).toBeGreaterThan(2);
+    expect(await pages.page.locator(".curve .point").count()).toBeGreaterThan(2);
     const first = planJson(plan).steps[0]!;
     expect(await text("#step-0 .code")).toContain(first.text);
     // What is drawn is not the background alone: each kind of the legend has its colour on the map.
-    const colours = await page.evaluate<number[]>(`(() => {
+    const colours = await pages.page.evaluate<number[]>(`(() => {
       const { width, height } = document.querySelector("canvas.map");
       const { data } = document.querySelector("canvas.map").getContext("2d").getImageData(0, 0, width, height);
       return [...new Set(new Uint32Array(data.buffer))];
@@ -142,11 +110,11 @@ describe.runIf(path !== null)("the page", () => {
     const { values, steps } = planJson(plan);
     const step = Math.floor(steps.length / 2);
     const value = values[steps[step]!.writes[0]!]!;
-    await page.locator(".program").evaluate((list, row) => {
+    await pages.page.locator(".program").evaluate((list, row) => {
       list.scrollTop = row * 24 - 60;
     }, step);
-    await page.click(`#step-${step}`);
-    await page.waitForSelector(`#step-${step}.selected`);
+    await pages.page.click(`#step-${step}`);
+    await pages.page.waitForSelector(`#step-${step}.selected`);
     expect(await text(".story h3")).toContain(value.name);
     expect(await mapLabel()).toContain(formatBytes(plan.problem.buffers[value.buffer]!.bytes));
     const story = await text(".story");
@@ -154,21 +122,21 @@ describe.runIf(path !== null)("the page", () => {
     expect(story).toContain(value.type);
     // On to what it reads, by the story's own links.
     const read = values[steps[step]!.reads[0]!]!;
-    await page.click(`.story dd .link:text-is("${read.name}")`);
-    await page.locator(".story h3").getByText(read.name).waitFor();
+    await pages.page.click(`.story dd .link:text-is("${read.name}")`);
+    await pages.page.locator(".story h3").getByText(read.name).waitFor();
   });
 
   it("selects the rectangle under the pointer, and moves and zooms the plane", async () => {
     await open(pathToFileURL(htmlFile).href);
-    const box = (await page.locator("canvas.map").boundingBox())!;
+    const box = (await pages.page.locator("canvas.map").boundingBox())!;
     // The lowest rectangle is persistent and always there: just above the bottom of the plane.
-    await page.mouse.click(box.x + box.width / 2, box.y + box.height - 26);
-    await page.waitForSelector(".story h3");
+    await pages.page.mouse.click(box.x + box.width / 2, box.y + box.height - 26);
+    await pages.page.waitForSelector(".story h3");
     expect(await text(".story h3 small")).toBe("persistent");
-    const before = await page.locator("canvas.map").screenshot();
-    await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
-    await page.mouse.wheel(0, -300);
-    await expect.poll(async () => before.equals(await page.locator("canvas.map").screenshot())).toBe(false);
+    const before = await pages.page.locator("canvas.map").screenshot();
+    await pages.page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+    await pages.page.mouse.wheel(0, -300);
+    await expect.poll(async () => before.equals(await pages.page.locator("canvas.map").screenshot())).toBe(false);
   });
 
   it("shows memory spaces on top of each other, and copies with both of their steps", async () => {
@@ -191,21 +159,21 @@ describe.runIf(path !== null)("the page", () => {
     expect(story).toContain("It is in host, which holds 2 KiB at most at once.");
     expect(story).toMatch(/queue1waited for by\d+ wait/);
     // Above the arena is the host: its only rectangle is under the pointer at the top of what is drawn.
-    const box = (await page.locator("canvas.map").boundingBox())!;
-    await page.keyboard.press("Escape");
-    await page.mouse.click(box.x + box.width / 2, box.y + 30);
-    await page.locator(".story h3").getByText("h0_host").waitFor();
+    const box = (await pages.page.locator("canvas.map").boundingBox())!;
+    await pages.page.keyboard.press("Escape");
+    await pages.page.mouse.click(box.x + box.width / 2, box.y + 30);
+    await pages.page.locator(".story h3").getByText("h0_host").waitFor();
   });
 
   it("finds values by name", async () => {
     await open(pathToFileURL(htmlFile).href);
-    await page.keyboard.press("/");
-    await page.keyboard.type("params");
-    await page.waitForSelector(".hit");
+    await pages.page.keyboard.press("/");
+    await pages.page.keyboard.type("params");
+    await pages.page.waitForSelector(".hit");
     const expected = planJson(plan).values.filter((v) => v.name.includes("params")).length;
     expect(await text(".results p")).toBe(`${expected} matches`);
-    await page.keyboard.press("Enter");
-    await page.waitForSelector(".story h3");
+    await pages.page.keyboard.press("Enter");
+    await pages.page.waitForSelector(".story h3");
     expect(await text(".story h3")).toContain("params");
   });
 
@@ -218,7 +186,7 @@ describe.runIf(path !== null)("the page", () => {
     const names = planJson(model.plan).values.map(({ name }) => name);
     const attention = names.filter((name) => name.includes("attention"));
     expect(attention.length).toBeGreaterThan(100);
-    await page.fill("input[type=search]", "attention");
+    await pages.page.fill("input[type=search]", "attention");
     expect(await text(".results p")).toBe(`${attention.length} matches`);
     await find("block 0 attention qkv");
     expect(await text(".story h3")).toContain("block0.attention.qkv");
@@ -230,28 +198,28 @@ describe.runIf(path !== null)("the page", () => {
   it("shows the plan of the budget at hand when the slider moves, in a file", async () => {
     await open(pathToFileURL(htmlFile).href);
     const least = Math.min(...curveWithEntries(plans, 4, 0).curve.points.map((p) => p.arenaBytes));
-    await page.focus("#budget");
-    await page.keyboard.press("Home");
+    await pages.page.focus("#budget");
+    await pages.page.keyboard.press("Home");
     await shows("arena", formatBytes(least));
     expect(Number(await figure("recomputed"))).toBeGreaterThan(0);
     expect(await text(".legend")).toContain("recomputed");
-    await page.keyboard.press("End");
+    await pages.page.keyboard.press("End");
     await shows("arena", formatBytes(plan.height));
     // The menu chooses among the same plans, and the slider goes with it.
-    await page.selectOption('select[aria-label="plan"]', { index: 4 });
+    await pages.page.selectOption('select[aria-label="plan"]', { index: 4 });
     await shows("arena", formatBytes(least));
-    await expect.poll(() => page.getAttribute("#budget", "data-bytes")).toBe(`${least}`);
-    await page.selectOption('select[aria-label="plan"]', { index: 1 });
-    await expect.poll(() => page.getAttribute("#budget", "data-bytes")).toBe(`${plan.height}`);
+    await expect.poll(() => pages.page.getAttribute("#budget", "data-bytes")).toBe(`${least}`);
+    await pages.page.selectOption('select[aria-label="plan"]', { index: 1 });
+    await expect.poll(() => pages.page.getAttribute("#budget", "data-bytes")).toBe(`${plan.height}`);
   });
 
   it("plans for the very budget that the slider is at, from the server", async () => {
     await open(server.url);
-    await page.waitForSelector(".curve[aria-busy=false] .point");
+    await pages.page.waitForSelector(".curve[aria-busy=false] .point");
     const { curve } = curveWithEntries(plans, 4, 0);
     const least = Math.min(...curve.points.map((p) => p.arenaBytes));
-    await page.focus("#budget");
-    await page.evaluate(`(() => {
+    await pages.page.focus("#budget");
+    await pages.page.evaluate(`(() => {
       const slider = document.querySelector("#budget");
       slider.value = "437";
       slider.dispatchEvent(new Event("input", { bubbles: true }));
@@ -270,12 +238,12 @@ describe.runIf(path !== null)("the page", () => {
       const { values } = planJson(plan, { stories: true });
       const name = values[values.length - 1]!.name;
       await find(name);
-      await page.locator(".reasons li").first().waitFor();
-      const shown = (): Promise<string[]> => page.locator(".reasons li").allTextContents();
+      await pages.page.locator(".reasons li").first().waitFor();
+      const shown = (): Promise<string[]> => pages.page.locator(".reasons li").allTextContents();
       expect(await shown()).toEqual(values[values.length - 1]!.story!.slice(1));
-      await page.waitForSelector(".curve[aria-busy=false] .point");
-      await page.focus("#budget");
-      await page.keyboard.press("Home");
+      await pages.page.waitForSelector(".curve[aria-busy=false] .point");
+      await pages.page.focus("#budget");
+      await pages.page.keyboard.press("Home");
       const { points } = curveWithEntries(plans, 4, 0).curve;
       const least = plans.choose({ budgetBytes: Math.min(...points.map((p) => p.arenaBytes)) });
       await shows("arena", formatBytes(least.arenaBytes));
@@ -287,64 +255,66 @@ describe.runIf(path !== null)("the page", () => {
 
   it("compares two plans: numbers, values, and the same selection in both maps", async () => {
     await open(pathToFileURL(htmlFile).href);
-    await page.selectOption('select[aria-label="compare with"]', { index: 4 });
-    await page.waitForSelector(".compare table.numbers");
-    expect(await page.locator("canvas.map").count()).toBe(2);
+    await pages.page.selectOption('select[aria-label="compare with"]', { index: 4 });
+    await pages.page.waitForSelector(".compare table.numbers");
+    expect(await pages.page.locator("canvas.map").count()).toBe(2);
     const rows = await text(".compare table.numbers");
     expect(rows).toContain(formatBytes(plan.height));
     expect(await text(".differences p")).toMatch(/^\d+ values differ, \d+ are the same/);
     await find("params");
-    const labels = await page.locator("canvas.map").evaluateAll((all) => all.map((c) => c.getAttribute("aria-label")));
+    const labels = await pages.page
+      .locator("canvas.map")
+      .evaluateAll((all) => all.map((c) => c.getAttribute("aria-label")));
     expect(labels[0]).toContain("persistent");
     expect(labels[1]).toContain(labels[0]!.split(" · ")[0]!);
   });
 
-  const hash = async (): Promise<string> => new URL(page.url()).hash;
+  const hash = async (): Promise<string> => new URL(pages.page.url()).hash;
 
   it("has its state in its address: a copied link opens the same view", async () => {
     await open(pathToFileURL(htmlFile).href);
-    await page.selectOption('select[aria-label="compare with"]', { index: 4 });
-    await page.focus("#budget");
-    await page.keyboard.press("Home");
+    await pages.page.selectOption('select[aria-label="compare with"]', { index: 4 });
+    await pages.page.focus("#budget");
+    await pages.page.keyboard.press("Home");
     await find("params");
-    const least = (await page.getAttribute("#budget", "data-bytes")) ?? "";
-    await page.focus("canvas.map");
-    await page.keyboard.press("+");
-    await page.click("#copy-link");
-    await page.locator("#copy-link").getByText("copied", { exact: true }).waitFor();
-    const link = page.url();
+    const least = (await pages.page.getAttribute("#budget", "data-bytes")) ?? "";
+    await pages.page.focus("canvas.map");
+    await pages.page.keyboard.press("+");
+    await pages.page.click("#copy-link");
+    await pages.page.locator("#copy-link").getByText("copied", { exact: true }).waitFor();
+    const link = pages.page.url();
     const { name } = planJson(plan).values.find((v) => v.name.includes("params"))!;
     expect(link).toMatch(/#v1&.*with=3&value=.*&zoom=0\.15,0\.85,\d+,\d+&search=params$/);
     expect(link).toContain(`value=${name}`);
     const [label, numbers] = [await mapLabel(), await text(".compare table.numbers")];
-    await page.close();
+    await pages.page.close();
     await open(link);
-    await page.waitForSelector(".story h3");
+    await pages.page.waitForSelector(".story h3");
     expect(await text(".story h3")).toContain(name);
     expect(await mapLabel()).toBe(label);
     expect(await text(".compare table.numbers")).toBe(numbers);
-    expect(await page.inputValue("input[type=search]")).toBe("params");
-    expect(await page.getAttribute("#budget", "data-bytes")).toBe(least);
-    await expect.poll(() => page.url()).toBe(link);
+    expect(await pages.page.inputValue("input[type=search]")).toBe("params");
+    expect(await pages.page.getAttribute("#budget", "data-bytes")).toBe(least);
+    await expect.poll(() => pages.page.url()).toBe(link);
   });
 
   it("goes back and forward", async () => {
     await open(server.url);
-    await page.focus(".program");
-    await page.keyboard.press("Home");
+    await pages.page.focus(".program");
+    await pages.page.keyboard.press("Home");
     await expect.poll(hash).toMatch(/^#v1&value=/);
     const first = await text(".story h3");
-    await page.keyboard.press("End");
+    await pages.page.keyboard.press("End");
     await expect.poll(() => text(".story h3")).not.toBe(first);
     await expect.poll(hash).toMatch(/^#v1&value=(?!.*none)/);
     const last = await text(".story h3");
-    await expect.poll(() => page.evaluate("history.length")).toBe(4);
-    await page.goBack();
+    await expect.poll(() => pages.page.evaluate("history.length")).toBe(4);
+    await pages.page.goBack();
     await expect.poll(() => text(".story h3")).toBe(first);
-    await page.goBack();
-    await page.waitForSelector(".story h3", { state: "detached" });
-    await page.goForward();
-    await page.goForward();
+    await pages.page.goBack();
+    await pages.page.waitForSelector(".story h3", { state: "detached" });
+    await pages.page.goForward();
+    await pages.page.goForward();
     await expect.poll(() => text(".story h3")).toBe(last);
   });
 
@@ -354,8 +324,8 @@ describe.runIf(path !== null)("the page", () => {
     const { name } = planJson(chosen.result.plan).values.at(-1)!;
     await open(`${server.url}#v1&budget=${budget}&value=${encodeURIComponent(name)}`);
     await shows("arena", formatBytes(chosen.arenaBytes));
-    await page.locator(".story h3").getByText(name).waitFor();
-    expect(await page.locator(".message").isHidden()).toBe(true);
+    await pages.page.locator(".story h3").getByText(name).waitFor();
+    expect(await pages.page.locator(".message").isHidden()).toBe(true);
   });
 
   it.each([
@@ -364,7 +334,7 @@ describe.runIf(path !== null)("the page", () => {
     ["#v1&value=nothing&zoom=3,2,1", "the part of the map is damaged; the value nothing is not in this plan."],
   ])("says what is wrong with the address %s, and opens", async (wrong, said) => {
     await open(`${pathToFileURL(htmlFile).href}${wrong}`);
-    await page.locator(".message").getByText(said).waitFor();
+    await pages.page.locator(".message").getByText(said).waitFor();
     expect(await figure("arena")).toBe(formatBytes(plan.height));
   });
 
@@ -372,49 +342,51 @@ describe.runIf(path !== null)("the page", () => {
     await open(pathToFileURL(htmlFile).href);
     const seen = new Set<string>();
     for (let i = 0; i < 24; i++) {
-      await page.keyboard.press("Tab");
-      seen.add(await page.evaluate("[document.activeElement.tagName, document.activeElement.className].join('.')"));
+      await pages.page.keyboard.press("Tab");
+      seen.add(
+        await pages.page.evaluate("[document.activeElement.tagName, document.activeElement.className].join('.')"),
+      );
     }
     for (const stop of ["CANVAS.plane map", "CANVAS.plane chart", "DIV.program", "INPUT.", "SELECT."])
       expect(seen).toContain(stop);
-    await page.focus("canvas.map");
-    await page.keyboard.press("]");
-    await page.waitForSelector(".story h3");
+    await pages.page.focus("canvas.map");
+    await pages.page.keyboard.press("]");
+    await pages.page.waitForSelector(".story h3");
     const first = await mapLabel();
-    await page.keyboard.press("]");
+    await pages.page.keyboard.press("]");
     await expect.poll(mapLabel).not.toBe(first);
-    await page.keyboard.press("Escape");
-    await page.waitForSelector(".story h3", { state: "detached" });
-    await page.focus(".program");
-    await page.keyboard.press("End");
-    await page.waitForSelector(`#step-${plan.program.steps.length - 1}.selected`);
+    await pages.page.keyboard.press("Escape");
+    await pages.page.waitForSelector(".story h3", { state: "detached" });
+    await pages.page.focus(".program");
+    await pages.page.keyboard.press("End");
+    await pages.page.waitForSelector(`#step-${plan.program.steps.length - 1}.selected`);
     // What is chosen from a list that goes away does not take the focus with it.
-    const focused = (): Promise<string> => page.evaluate("document.activeElement.tagName");
-    await page.focus(".story .link");
-    await page.keyboard.press("Enter");
+    const focused = (): Promise<string> => pages.page.evaluate("document.activeElement.tagName");
+    await pages.page.focus(".story .link");
+    await pages.page.keyboard.press("Enter");
     await expect.poll(focused).toBe("H3");
-    await page.keyboard.press("/");
-    await page.keyboard.type("params");
+    await pages.page.keyboard.press("/");
+    await pages.page.keyboard.type("params");
     // At once: the list is there with the last letter, not a frame later.
-    await page.keyboard.press("Tab");
-    await page.keyboard.press("Enter");
-    await page.locator(".story h3").getByText("params").waitFor();
+    await pages.page.keyboard.press("Tab");
+    await pages.page.keyboard.press("Enter");
+    await pages.page.locator(".story h3").getByText("params").waitFor();
     expect(await focused()).toBe("INPUT");
-    await page.focus("canvas.map");
-    await page.keyboard.press("?");
-    await page.waitForSelector("dialog[open]");
+    await pages.page.focus("canvas.map");
+    await pages.page.keyboard.press("?");
+    await pages.page.waitForSelector("dialog[open]");
   });
 
   it("fits any screen from 360 pixels on, in light and dark", async () => {
     await open(pathToFileURL(htmlFile).href, 360, true);
-    expect(await page.getAttribute("html", "data-theme")).toBe("dark");
+    expect(await pages.page.getAttribute("html", "data-theme")).toBe("dark");
     await find("params");
     for (const width of [360, 760, 1000, 2400]) {
-      await page.setViewportSize({ width, height: 800 });
-      expect(await page.evaluate("document.documentElement.scrollWidth"), `${width}`).toBeLessThanOrEqual(width);
+      await pages.page.setViewportSize({ width, height: 800 });
+      expect(await pages.page.evaluate("document.documentElement.scrollWidth"), `${width}`).toBeLessThanOrEqual(width);
     }
-    await page.click("#theme");
-    await expect.poll(() => page.getAttribute("html", "data-theme")).toBe("light");
+    await pages.page.click("#theme");
+    await expect.poll(() => pages.page.getAttribute("html", "data-theme")).toBe("light");
   });
 
   it.each([
@@ -427,82 +399,10 @@ describe.runIf(path !== null)("the page", () => {
     writeFileSync(file, pageOf({ ...base, title: "kept plan", entries: [entry], live: false }, new Map(), script));
     await open(pathToFileURL(file).href, width, dark);
     const kept = join(PICTURES, `${name}.png`);
-    const now = await page.screenshot();
+    const now = await pages.page.screenshot();
     if (process.env.UPDATE_PICTURES) writeFileSync(kept, now);
-    const { mean, most } = await pictureDistance(page, readFileSync(kept), now);
+    const { mean, most } = await pictureDistance(pages.page, readFileSync(kept), now);
     expect(mean, "mean difference of blocks, of 255").toBeLessThan(3);
     expect(most, "largest difference of a block").toBeLessThan(64);
-  });
-
-  describe("given a file", () => {
-    const give = async (name: string, content: string | Buffer, as = "open"): Promise<void> => {
-      const buffer = typeof content === "string" ? Buffer.from(content) : content;
-      await page.setInputFiles(`input[aria-label="${as}"]`, { name, mimeType: "application/octet-stream", buffer });
-    };
-
-    it("with markup in its names shows the markup as text", async () => {
-      await open(pathToFileURL(htmlFile).href);
-      const evil = "<img src=x onerror=\"document.title='owned'\">";
-      const json = JSON.parse(JSON.stringify(planJson(plan, { stories: true })));
-      json.name = evil;
-      for (const value of json.values) [value.name, value.type, value.story] = [evil, evil, [evil, evil]];
-      for (const step of json.steps) [step.text, step.where, step.phase] = [evil, evil, evil];
-      await give(`${evil}.json`, JSON.stringify(json));
-      await page.locator("#step-0 .code").getByText("<img").first().waitFor();
-      await page.click("#step-0");
-      await page.waitForSelector(".story h3");
-      await find("<img");
-      expect(await page.locator("img").count()).toBe(0);
-      expect(await page.title()).toBe(`${program.name} · Tidemark`);
-    });
-
-    it("that is cut off, newer, without measure or circular says so and stays as it was", async () => {
-      const good = JSON.stringify(planJson(plan));
-      const spoilt = [
-        [good.slice(0, good.length / 2), "not JSON"],
-        [good.replace('"version":1', '"version":9'), "version 9, this reads up to"],
-        [good.replace(/"bytes":\d+/, '"bytes":1e300'), "is not a whole number"],
-        [good.replaceAll('"over":null', '"over":0'), "leads back to itself"],
-      ] as const;
-      await open(pathToFileURL(htmlFile).href);
-      for (const [file, message] of spoilt) {
-        await give("plan.json", file);
-        await page.locator(".message").getByText(message).waitFor();
-        expect(await figure("arena")).toBe(formatBytes(plan.height));
-      }
-    });
-
-    const snapshot = (name: string): Buffer =>
-      readFileSync(new URL(`fixtures/snapshots/${name}.pickle`, import.meta.url));
-
-    it("of PyTorch's allocator shows it", async () => {
-      await open(pathToFileURL(htmlFile).href);
-      await give("small.pickle", snapshot("small"));
-      await page.waitForSelector('[data-figure="most live"]');
-      expect(await figure("address range")).toBe("6 MiB");
-      expect(await figure("buffers")).toBe("5");
-      expect(await text("#step-0 .code")).toContain("alloc 1 MiB");
-      await give("segments.pickle", snapshot("segments"));
-      await shows("most live", "24 MiB");
-    });
-
-    it("and another one of PyTorch's shows what differs, by the line that asked for memory", async () => {
-      await open(pathToFileURL(htmlFile).href);
-      await give("traced.pickle", snapshot("traced"));
-      await shows("most live", "140 MiB");
-      await give("checkpointed.pickle", snapshot("checkpointed"), "compare file");
-      await page.waitForSelector(".compare table.numbers");
-      expect(await text(".compare table.numbers")).toContain("-32 MiB");
-      const rows = await page.locator(".differences tr").allTextContents();
-      expect(rows.filter((row) => row.includes("only in B, train.py:23 in recompute"))).toHaveLength(4);
-      expect(rows.filter((row) => row.includes("lives shorter, train.py:21 in step"))).toHaveLength(4);
-      expect(await page.locator("canvas.map").count()).toBe(2);
-      // What is in the second alone is found too, after what is in both.
-      await page.fill("input[type=search]", "a19");
-      await page.locator(".hit").getByText("only in B").click();
-      await page.locator(".story dd").getByText("train.py:23 in recompute").waitFor();
-      expect(await page.getAttribute('[data-side="1"] canvas', "aria-label")).toContain("a19 · ");
-      expect(await page.locator(".reasons").count()).toBe(0);
-    });
   });
 });

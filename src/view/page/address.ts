@@ -1,7 +1,7 @@
 /**
  * @file Keeps the page's address in step with its state. A page gives its state as fields and can be set by fields; this
- * writes them shortly after the last change, as a new entry of the history where more than the quiet fields changed, and
- * sets the page when somebody goes back, forward or edits the address.
+ * writes them shortly after the last change, as a new entry of the history where more than the quiet fields changed. When
+ * the user goes back, forward or edits the address, the page is set to it.
  */
 import { type AddressFields, addressText, readAddress } from "../address.ts";
 
