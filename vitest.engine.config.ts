@@ -1,5 +1,5 @@
 /**
- * @file What depends on the engine, for a second Node (tests/support/second-node.mjs): code for WebAssembly with fused
+ * @file What depends on the engine, for a second Node (tests/support/tool.mjs): code for WebAssembly with fused
  * multiply-add, and plans, since tiles, workspaces and costs are others with it. Part of `npm test`.
  */
 import { defineConfig, mergeConfig } from "vitest/config";

@@ -3,15 +3,21 @@
  * then used from JavaScript and from TypeScript. The subpaths come from the exports map, so a new one is tested as soon
  * as it is listed. The build goes to a folder of its own: other tests may be reading dist/.
  */
-import { execFileSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core";
+import { publint } from "publint";
+import { formatMessage } from "publint/utils";
 import { type OutputChunk, rolldown } from "rolldown";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { buildPackage } from "./support/build.ts";
+import { TEAM } from "../src/codegen/wasm/team.ts";
+import { systemCompiler } from "../src/node/native/compiler.ts";
 import { effectsOf } from "./support/code-rules.ts";
+import { linkViolations } from "./support/document-rules.ts";
+import { filesBelow, installPackage, run, testedTool } from "./support/installed-package.ts";
 import { ROOT, subpathSources } from "./support/project.ts";
 
 interface Manifest {
@@ -19,6 +25,9 @@ interface Manifest {
   readonly exports: Readonly<Record<string, string | { readonly types: string; readonly default: string }>>;
   readonly sideEffects: readonly string[];
   readonly dependencies?: Readonly<Record<string, string>>;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
+  readonly peerDependencies: Readonly<Record<string, string>>;
+  readonly peerDependenciesMeta: Readonly<Record<string, { readonly optional: boolean }>>;
 }
 
 /** What the bundler adds to keep the name of a function: a change of that function alone. */
@@ -43,24 +52,22 @@ const manifest = JSON.parse(manifestText) as Manifest;
 const sources = subpathSources(manifestText);
 const subpaths = [...sources].filter(([, source]) => existsSync(join(ROOT, source))).map(([name]) => name);
 
-/** Runs a command; on failure the error carries everything it printed. */
-function run(cwd: string, command: string, ...args: readonly string[]): string {
-  try {
-    return execFileSync(command, args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
-  } catch (error) {
-    const { stdout, stderr } = error as { stdout: string; stderr: string };
-    throw new Error(`${command} ${args.join(" ")} failed:\n${stdout}${stderr}`);
-  }
-}
+/**
+ * Documents for people who change the library cite its sources and tests, which are in a checkout and not in the package.
+ * All that documents for users link to is in the package.
+ */
+const isForContributors = (violation: string): boolean =>
+  /^(ARCHITECTURE|docs\/(adding-a|testing|decisions\/|lab\/|tutorial\/))/.test(violation) &&
+  /the link (\.\.\/)*(src|tests|bench|scripts|examples|vitest)\b/.test(violation);
+
+/**
+ * What @arethetypeswrong/core reports and is meant to be: the package is for module resolution by `exports` (README), which
+ * `node10` has not, and it is modules only, which CommonJS loads by `import()` or by `require` of Node 20.19.
+ */
+const IGNORED_KINDS: ReadonlySet<string> = new Set(["NoResolution", "CJSResolvesToESM"]);
 
 const tsc = (cwd: string, ...args: readonly string[]): string =>
   run(cwd, process.execPath, join(ROOT, "node_modules", "typescript", "bin", "tsc"), ...args);
-
-/** Paths below a folder, with forward slashes. */
-function filesBelow(folder: string): readonly string[] {
-  const names = readdirSync(folder, { recursive: true, encoding: "utf8" });
-  return names.map((name) => name.replaceAll("\\", "/")).sort();
-}
 
 describe("the manifest", () => {
   it("exports only what has a source", () => {
@@ -80,31 +87,20 @@ describe("the installed package", () => {
   const staging = join(folder, "staging");
   const consumer = join(folder, "consumer");
   const installed = join(consumer, "node_modules", "tidemark");
+  let archive = "";
 
   beforeAll(() => {
-    mkdirSync(staging);
-    for (const name of ["package.json", "bin", "README.md", "LICENSE", "CHANGELOG.md"]) {
-      if (existsSync(join(ROOT, name))) cpSync(join(ROOT, name), join(staging, name), { recursive: true });
-    }
-    buildPackage(join(staging, "dist"));
-    // Scripts are off because they would build; a person who installs the archive has none to switch off.
-    run(staging, "npm", "pack", "--ignore-scripts", "--pack-destination", folder);
-    const archive = readdirSync(folder).find((name) => name.endsWith(".tgz")) ?? "";
-    cpSync(join(ROOT, "tests", "fixtures", "consumer"), consumer, { recursive: true });
-    writeFileSync(join(consumer, "package.json"), '{ "name": "consumer", "private": true, "type": "module" }');
-    run(consumer, "npm", "install", "--offline", "--no-audit", "--no-fund", join(folder, archive));
+    archive = installPackage({ folder, staging, consumer });
   });
 
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  it("brings nothing with it but what its manifest calls optional", () => {
-    const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
-    const optional = Object.keys(manifest.optionalDependencies ?? {});
-    expect(manifest.dependencies).toBeUndefined();
-    const brought = readdirSync(join(consumer, "node_modules")).filter((name) => !name.startsWith("."));
-    // koffi's compiled part for each system is a package of its own
-    const parts = existsSync(join(consumer, "node_modules", "koffi")) ? ["@koromix"] : [];
-    expect(brought.filter((name) => ![...optional, ...parts].includes(name))).toEqual(["tidemark"]);
+  it("brings nothing with it: what some programs need is named as an optional peer", () => {
+    const { dependencies, optionalDependencies, peerDependencies, peerDependenciesMeta } = manifest;
+    expect([dependencies, optionalDependencies]).toEqual([undefined, undefined]);
+    const optional = Object.entries(peerDependenciesMeta).flatMap(([name, meta]) => (meta.optional ? [name] : []));
+    expect(optional).toEqual(Object.keys(peerDependencies));
+    expect(readdirSync(join(consumer, "node_modules")).filter((name) => !name.startsWith("."))).toEqual(["tidemark"]);
   });
 
   const codeOf = (paths: readonly string[]) =>
@@ -195,14 +191,26 @@ describe("the installed package", () => {
     }
   });
 
-  it("works in a bundle, with what Node adds", async () => {
+  it("works in a bundle, with what Node adds, and says which package to install for native code", async () => {
     const path = join(consumer, "bundled.mjs");
     const { code } = await bundled(path, readFileSync(path, "utf8"));
     writeFileSync(join(consumer, "bundle.mjs"), code);
-    const found = JSON.parse(run(consumer, process.execPath, "bundle.mjs")) as Record<string, unknown>;
-    expect(found.results).toEqual([2, 4]);
-    expect(String(found.targetNote)).not.toContain("not imported");
-    if (existsSync(join(consumer, "node_modules", "koffi"))) expect(found.target).toBe("native");
+    const answer = () => JSON.parse(run(consumer, process.execPath, "bundle.mjs")) as Record<string, unknown>;
+    const without = answer();
+    expect(without).toMatchObject({ results: [2, 4], target: "wasm" });
+    expect(String(without.targetNote)).not.toContain("not imported");
+    const doctor = JSON.parse(
+      run(consumer, process.execPath, join(installed, "bin", "tidemark.js"), "doctor", "--json"),
+    );
+    expect(doctor.solver).toEqual({ available: false, note: "the package highs is not installed: npm install highs" });
+    if (typeof systemCompiler() === "string") return;
+    const note = "the package koffi is not installed: npm install koffi";
+    expect(without.targetNote).toBe(`wasm, not native: ${note}`);
+    expect(doctor.targets).toContainEqual({ name: "native", available: false, note });
+    for (const name of ["koffi", "@koromix"]) {
+      cpSync(join(ROOT, "node_modules", name), join(consumer, "node_modules", name), { recursive: true });
+    }
+    expect(answer()).toMatchObject({ results: [2, 4], target: "native", targetNote: null });
   });
 
   it("carries what its command imports", () => {
@@ -247,11 +255,77 @@ describe("the installed package", () => {
     expect(mapped).toBe("lines.mjs:8:42 in twice");
   });
 
-  it("type-checks in a strict project that checks the types of its libraries too", () => {
-    const lines = subpaths.map((name, i) => `export * as subpath${i} from "${name}";`);
-    writeFileSync(join(consumer, "subpaths.ts"), `${lines.join("\n")}\nexport {};\n`);
-    expect(tsc(consumer, "-p", ".")).toBe("");
-    writeFileSync(join(consumer, "wrong.ts"), 'import "tidemark/no-such-subpath";\n');
-    expect(() => tsc(consumer, "-p", ".", "--noUncheckedSideEffectImports")).toThrow("tidemark/no-such-subpath");
+  describe("type-checks in a strict project that checks the types of its libraries too", () => {
+    const KINDS = [
+      ["--module", "nodenext", "--moduleResolution", "nodenext"],
+      ["--module", "esnext", "--moduleResolution", "bundler"],
+    ];
+
+    beforeAll(() => {
+      const lines = subpaths.map((name, i) => `export * as subpath${i} from "${name}";`);
+      writeFileSync(join(consumer, "subpaths.ts"), `${lines.join("\n")}\nexport {};\n`);
+    });
+
+    it("with the current TypeScript", () => {
+      for (const kind of KINDS) expect(tsc(consumer, "-p", ".", ...kind), kind.join(" ")).toBe("");
+      const [path, text] = [join(consumer, "wrong.ts"), 'import "tidemark/no-such-subpath";\n'];
+      writeFileSync(path, text);
+      expect(() => tsc(consumer, "-p", ".", "--noUncheckedSideEffectImports")).toThrow("tidemark/no-such-subpath");
+      rmSync(path);
+    });
+
+    const least = testedTool("typescript");
+    it.skipIf(least.missing)("with the least that README names", () => {
+      const { title, command, args } = least.found();
+      const [stated] = readFileSync(join(installed, "README.md"), "utf8").match(/TypeScript \d+\.\d+/) ?? [];
+      expect(title).toMatch(new RegExp(`^${stated}\\.`));
+      for (const kind of KINDS) expect(run(consumer, command, ...args, "-p", ".", ...kind), kind.join(" ")).toBe("");
+    });
+  });
+
+  describe.each(["deno", "bun"])("runs on %s", (name) => {
+    const engine = testedTool(name);
+    const asked = name === "deno" ? ["run", "-A"] : [];
+
+    it.skipIf(engine.missing).each(["with tidemark/node", "plain"])("%s", (kind) => {
+      const { command } = engine.found();
+      const words = [...asked, "engine.mjs", String(TEAM.helped), kind];
+      const env = { ...process.env, NO_COLOR: "1", DENO_NO_UPDATE_CHECK: "1", TIDEMARK_PLAN_CACHE: "off" };
+      const { stdout, stderr, status } = spawnSync(command, words, { cwd: consumer, encoding: "utf8", env });
+      expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+      const found = JSON.parse(stdout);
+      expect(new Set(found.results).size).toBe(1);
+      expect(found).toMatchObject({ target: "wasm", stages: ["trace", "plan", "generate", "load"], notes: [] });
+      for (const bytes of [found.budgetBytes, found.laterBytes]) expect(bytes).toBeLessThan(0.7 * found.arenaBytes);
+      const hint = "one thread, not 2: there are no workers here; in Node, Deno and Bun they come with tidemark/node";
+      expect(found).toMatchObject(
+        kind === "plain" ? { targetNote: hint, helped: false } : { targetNote: null, helped: true },
+      );
+    });
+  });
+
+  it("carries the documents that it refers to", () => {
+    const files = filesBelow(installed)
+      .filter((path) => statSync(join(installed, path)).isFile())
+      .map((path) => ({ path, text: /\.(md|js)$/.test(path) ? readFileSync(join(installed, path), "utf8") : "" }));
+    const dangling = linkViolations(files).filter((violation) => !isForContributors(violation));
+    expect(dangling).toEqual([]);
+    const named = files
+      .filter(({ path }) => path.endsWith(".js"))
+      .flatMap(({ text }) => [...text.matchAll(/\bdocs\/[\w/-]+\.md/g)].map(([path]) => path));
+    expect(named).toContain("docs/plan-json.md");
+    expect(named.filter((path) => !files.some((file) => file.path === path))).toEqual([]);
+  });
+
+  it("has nothing that checkers of packages complain about", async () => {
+    const bytes = new Uint8Array(readFileSync(archive));
+    const { messages } = await publint({ pack: { tarball: bytes.buffer }, strict: true });
+    expect(messages.map((message) => formatMessage(message, JSON.parse(manifestText)))).toEqual([]);
+    const checked = await checkPackage(createPackageFromTarballData(bytes));
+    expect(checked.types).toMatchObject({ kind: "included" });
+    const problems = "problems" in checked ? checked.problems : [];
+    expect(problems.filter(({ kind }) => !IGNORED_KINDS.has(kind))).toEqual([]);
+    // what is ignored is still found: the list has nothing that could go
+    expect(new Set(problems.map(({ kind }) => kind))).toEqual(IGNORED_KINDS);
   });
 });

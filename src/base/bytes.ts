@@ -3,6 +3,10 @@
  * GiB); case does not matter, nor does a space before the unit. Fractions of a byte are rounded down: a budget is never
  * larger than what was asked for.
  */
+
+/** Bytes in memory that is not shared: `Uint8Array<ArrayBuffer>`, which TypeScript before 5.7 cannot read in published types. */
+export type PlainBytes = Uint8Array & { readonly buffer: ArrayBuffer };
+
 import { grouped, TidemarkError } from "./errors.ts";
 
 const UNITS: readonly (readonly [string, number])[] = [

@@ -49,6 +49,10 @@ function load({ code, wasm }: { readonly code: string; readonly wasm: string }):
 /** Loaded once: the package does not change while the process runs. */
 let solver: ExactPlanner | undefined;
 
+/** Why the package cannot be used, or null. */
+export const solverProblem = (): string | null =>
+  filesOf() ? null : "the package highs is not installed: npm install highs";
+
 /** HiGHS, or undefined where the package is not installed. */
 export function findSolver(): ExactPlanner | undefined {
   if (solver) return solver;

@@ -4,7 +4,8 @@
  *
  * The caller waits without a turn of its event loop, so the event `exit` comes too late to end that wait. But the idle time
  * of a worker's event loop can be asked for at any time, and is −1 once its thread has stopped; this may go when Node says
- * by itself, and at once, whether a thread runs.
+ * by itself, and at once, whether a thread runs. Deno and Bun have no such time: there the event is all there is, and a
+ * wait for a thread that ended without an exception goes on.
  */
 import { Worker } from "node:worker_threads";
 import type { TaskStarter } from "../runtime/task-worker.ts";
@@ -27,6 +28,9 @@ const listen = (handler) => {
 const close = () => process.exit(0);
 `;
 
+/** Bun has the function, which prints that it is not implemented. */
+const isAsked = process.versions.bun === undefined && process.versions.deno === undefined;
+
 export function nodeWorkers(text: string): WorkerThread {
   // Loaders and other flags of the process are of no use to a text without imports.
   const heap = new Float64Array(new SharedArrayBuffer(8));
@@ -39,7 +43,7 @@ export function nodeWorkers(text: string): WorkerThread {
   worker.on("exit", (code) => {
     ended ??= `its thread ended with code ${code}`;
   });
-  const stopped = (): boolean => worker.performance.eventLoopUtilization().idle < 0;
+  const stopped = (): boolean => isAsked && worker.performance.eventLoopUtilization().idle < 0;
   return {
     post: (message) => worker.postMessage(message),
     ended: () => ended ?? (stopped() ? "its thread has stopped" : null),

@@ -6,6 +6,7 @@
  *   trainer                                       ╰─→ one memory: state │ batch │ constants │ the rest of the arena
  */
 
+import type { PlainBytes } from "../base/bytes.ts";
 import { at } from "../base/invariant.ts";
 import { elementsOf, type TensorType } from "../ir/type.ts";
 import { elementsIn } from "../kernel/dtype.ts";
@@ -24,7 +25,7 @@ export interface Place {
 }
 
 export interface SentProgram {
-  readonly code: Uint8Array<ArrayBuffer>;
+  readonly code: PlainBytes;
   /** Pages of the memory that the code imports. */
   readonly pages: number;
   readonly arenaBytes: number;

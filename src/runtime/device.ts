@@ -6,6 +6,7 @@
  * Targets compute the same numbers to rounding, not to the bit: products may be fused with sums on one and not on another.
  * A program is therefore compiled for one target and stays on it.
  */
+import type { PlainBytes } from "../base/bytes.ts";
 import { grouped, TidemarkError } from "../base/errors.ts";
 import type { PlacedProgram } from "../codegen/placed.ts";
 import type { TargetDescription } from "../target/description.ts";
@@ -69,7 +70,7 @@ export interface LoadOptions {
 
 /** A program's code as data, which can be generated on one thread and loaded on another. */
 export interface ProgramCode {
-  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly bytes: PlainBytes;
   /** Distinct kernel functions. */
   readonly functions: number;
   /** Of the memory that it runs in, at least. */

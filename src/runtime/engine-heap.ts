@@ -22,7 +22,7 @@ interface Vm {
 interface NodeProcess {
   readonly execArgv?: readonly string[];
   readonly env?: Readonly<Record<string, string | undefined>>;
-  readonly versions?: { readonly node?: string };
+  readonly versions?: { readonly node?: string; readonly bun?: string; readonly deno?: string };
   getBuiltinModule?(name: string): unknown;
 }
 
@@ -50,9 +50,10 @@ interface Engine {
   readonly flags: typeof FLAGS;
 }
 
-/** V8 where it can be asked; null elsewhere. */
+/** V8 where it can be asked; null elsewhere. Bun and Deno have Node's modules by name; flags do nothing there. */
 function findEngine(): Engine | null {
   const node = nodeProcess();
+  if (node?.versions?.bun || node?.versions?.deno) return null;
   const given = [...(node?.execArgv ?? []), node?.env?.NODE_OPTIONS ?? ""].join(" ");
   const major = Number.parseInt(node?.versions?.node ?? "0", 10);
   const flags = FLAGS.filter(([, , since]) => major >= since);

@@ -1,5 +1,6 @@
 /** @file What the engine does not take is an error that says so: real modules that are too large, and memories. */
 import { describe, expect, it } from "vitest";
+import type { PlainBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { ByteBuffer, LARGEST_FUNCTION } from "../codegen/wasm/byte-buffer.ts";
 import { Code, ModuleBuilder } from "../codegen/wasm/encoder.ts";
@@ -17,7 +18,7 @@ function refusal(run: () => unknown): TidemarkError {
 }
 
 /** A module of one function. */
-function moduleOf(write: (code: Code) => void): Uint8Array<ArrayBuffer> {
+function moduleOf(write: (code: Code) => void): PlainBytes {
   const module = new ModuleBuilder();
   const code = new Code([]);
   write(code);

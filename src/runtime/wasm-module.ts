@@ -2,6 +2,7 @@
  * @file Modules from the engine, whose refusals become TidemarkErrors: an engine may take less than the limits that all have in
  * common, and may be out of memory.
  */
+import type { PlainBytes } from "../base/bytes.ts";
 import { grouped, type TidemarkError } from "../base/errors.ts";
 import { codeRefused } from "../codegen/wasm/byte-buffer.ts";
 
@@ -18,7 +19,7 @@ const refusedModule = (bytes: Uint8Array, error: unknown): TidemarkError =>
 const refusedInstance = (error: unknown): TidemarkError =>
   codeRefused(`the engine refused to load the program's code: ${reasonOf(error)}`);
 
-export function moduleFrom(bytes: Uint8Array<ArrayBuffer>): WebAssembly.Module {
+export function moduleFrom(bytes: PlainBytes): WebAssembly.Module {
   try {
     return new WebAssembly.Module(bytes);
   } catch (error) {
@@ -27,7 +28,7 @@ export function moduleFrom(bytes: Uint8Array<ArrayBuffer>): WebAssembly.Module {
 }
 
 /** The same on a thread of the engine's. */
-export async function moduleLater(bytes: Uint8Array<ArrayBuffer>): Promise<WebAssembly.Module> {
+export async function moduleLater(bytes: PlainBytes): Promise<WebAssembly.Module> {
   try {
     return await WebAssembly.compile(bytes);
   } catch (error) {

@@ -42,7 +42,9 @@ interface PageWorker {
 /** Web workers, where there are any. */
 export function pageWorkers(scope = globalThis as unknown as PageScope): WorkerStarter {
   const { Worker, Blob, URL, crossOriginIsolated } = scope;
-  if (!Worker || !Blob || !URL) return "there are no workers here; in Node they come with tidemark/node";
+  if (!Worker || !Blob || !URL || crossOriginIsolated === undefined) {
+    return "there are no workers here; in Node, Deno and Bun they come with tidemark/node";
+  }
   if (crossOriginIsolated !== true) {
     return "the page is not cross-origin isolated (headers COOP same-origin and COEP require-corp)";
   }

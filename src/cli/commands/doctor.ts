@@ -10,6 +10,7 @@ import { formatBytes } from "../../base/bytes.ts";
 import { TidemarkError } from "../../base/errors.ts";
 import { detectFeatures, type Features } from "../../codegen/wasm/features.ts";
 import { cacheFolder, NO_CACHE_FOLDER } from "../../node/cache-folder.ts";
+import { solverProblem } from "../../node/highs.ts";
 import { plansFolder } from "../../node/plan-store.ts";
 import { privateFolder } from "../../node/private-folder.ts";
 import { table } from "../../plan/table.ts";
@@ -43,6 +44,8 @@ interface MachineReport {
   readonly memoryBytes: number;
   readonly wasm: Features;
   readonly targets: readonly TargetState[];
+  /** Of integer programs, for the strategy `optimal`. */
+  readonly solver: { readonly available: boolean; readonly note: string };
   readonly compiler: Tool | null;
   readonly mpi: Tool | null;
   readonly gpus: readonly string[];
@@ -91,6 +94,11 @@ const LATER: readonly TargetState[] = ["webgpu", "cuda"].map((name) => {
   return { name, available: false, note: "not in this version of Tidemark" };
 });
 
+function solverState(): MachineReport["solver"] {
+  const problem = solverProblem();
+  return { available: problem === null, note: problem ?? "highs, for the strategy optimal" };
+}
+
 function findings(io: Io): MachineReport {
   const wasm = detectFeatures();
   const gpus = outputOf("nvidia-smi", ["--query-gpu=name,memory.total", "--format=csv,noheader"]);
@@ -102,6 +110,7 @@ function findings(io: Io): MachineReport {
     memoryBytes: totalmem(),
     wasm,
     targets: [...OWN_TARGETS.map(stateOf), ...LATER],
+    solver: solverState(),
     compiler: firstOf(["cc", "gcc", "clang"]),
     mpi: firstOf(["mpirun", "mpiexec"]),
     gpus: gpus === null ? [] : gpus.split("\n"),
@@ -121,6 +130,7 @@ function findingsText(f: MachineReport): string {
     ["node", `${f.node} on ${f.platform}`],
     ["cpu", `${f.cpu}, ${f.threads} threads, ${formatBytes(f.memoryBytes)}`],
     ...f.targets.map((t) => [t.name, `${t.available ? "available" : "not available"}: ${t.note}`]),
+    ["solver", `${f.solver.available ? "available" : "not available"}: ${f.solver.note}`],
     ["speed", speedText(f.speed)],
     ["cache", cacheText(f.cache)],
     ["compiler", toolText(f.compiler)],

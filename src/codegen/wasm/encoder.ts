@@ -3,6 +3,7 @@
  * Follows the binary format of the WebAssembly core specification, version 2 with SIMD, plus relaxed SIMD's
  * multiply-add. Nothing here knows about kernels.
  */
+import type { PlainBytes } from "../../base/bytes.ts";
 import { invariant } from "../../base/invariant.ts";
 import { ByteBuffer, LARGEST_FUNCTION, LARGEST_MODULE } from "./byte-buffer.ts";
 
@@ -410,7 +411,7 @@ export class ModuleBuilder {
   }
 
   /** Imports `env.memory` of at least the given number of 64 KiB pages. */
-  finish(pages: number, shared = false): Uint8Array<ArrayBuffer> {
+  finish(pages: number, shared = false): PlainBytes {
     const out = new ByteBuffer("the code of the program", LARGEST_MODULE);
     out.push(0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00);
     const types: number[] = [...unsignedLeb(this.#types.length)];

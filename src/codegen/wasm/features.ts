@@ -10,6 +10,7 @@
  *
  * Then results are the same bits in every run on this machine, and those of the exact multiply-add of IEEE 754.
  */
+import type { PlainBytes } from "../../base/bytes.ts";
 import { Code, ModuleBuilder, type SimdOp, type VectorMemoryOp } from "./encoder.ts";
 
 export interface Features {
@@ -58,7 +59,7 @@ function fuses(epsilon: number, splat: VectorMemoryOp, madd: SimdOp): boolean {
   return numbers.subarray(at(16), at(32)).every((lane) => lane === epsilon * epsilon);
 }
 
-function probe(body: (code: Code) => void): Uint8Array<ArrayBuffer> {
+function probe(body: (code: Code) => void): PlainBytes {
   const module = new ModuleBuilder();
   const code = new Code([]);
   body(code);

@@ -2,6 +2,7 @@
  * @file A placed program as one WebAssembly module: a function for each distinct kernel, and `run`, which calls them in
  * order with the addresses of the plan. The module imports one memory, the arena, and allocates nothing.
  */
+import type { PlainBytes } from "../../base/bytes.ts";
 import { type PlacedCopy, type PlacedStep, statementsOf } from "../placed.ts";
 import { Code, ModuleBuilder } from "./encoder.ts";
 import { type EmitOptions, KernelLibrary } from "./kernel.ts";
@@ -9,7 +10,7 @@ import { ScriptEmitter, type Sharing } from "./script.ts";
 import { TeamEmitter, teamBytes } from "./team.ts";
 
 export interface WasmModule {
-  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly bytes: PlainBytes;
   /** Distinct kernel functions. */
   readonly functions: number;
   /** Of the memory that it imports, at least. */

@@ -38,7 +38,9 @@ function loadKoffi(): Koffi | string {
   try {
     return createRequire(import.meta.url)("koffi") as Koffi;
   } catch (error) {
-    return `the package koffi cannot be loaded (${(error as Error).message.split("\n")[0]}); npm install koffi`;
+    const { code, message } = error as NodeJS.ErrnoException;
+    const why = code === "MODULE_NOT_FOUND" ? "is not installed" : `cannot be loaded (${message.split("\n")[0]})`;
+    return `the package koffi ${why}: npm install koffi`;
   }
 }
 
