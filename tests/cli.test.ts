@@ -164,7 +164,7 @@ describe("tidemark plan", () => {
   });
 
   it("names what this version has for a target or strategy that it does not", async () => {
-    expectRefusal(await tidemark("plan", "mlp", "--target", "cuda"), "UsageError: --target cuda");
+    expectRefusal(await tidemark("plan", "mlp", "--target", "tpu"), "UsageError: --target tpu");
     expectRefusal(await tidemark("plan", "mlp", "--strategy", "magic"), "UsageError: --strategy magic");
   });
 });

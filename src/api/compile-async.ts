@@ -107,10 +107,11 @@ export async function compileAsync<A extends readonly (Tree | undefined)[], R = 
 }
 
 async function entryFor(making: Making): Promise<Entry> {
-  const { maker, watch } = making;
+  const { maker, source, watch } = making;
   watch.begin("plan");
   // tracing and packing the graph are tasks of their own
   await nextTask();
+  maker.kept.settle(source);
   const planned = await maker.kept.loadLater((chosen) => makeElsewhere(making, chosen));
   if (typeof planned !== "string") return planned;
   // after the note is shown

@@ -90,6 +90,7 @@ export function build(maker: Maker, source: TracedProgram): Entry {
   const { request, kept } = maker;
   const started = performance.now();
   const host = currentHost();
+  located(() => kept.settle(source));
   const { program, placed } = located(() =>
     kept.load(({ target }) => loadProgram(source, request, { target, host, arena: () => kept.arena })),
   );

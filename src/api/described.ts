@@ -2,6 +2,7 @@
  * @file The built-in targets by the keys of their descriptions, for threads and processes that only have the key: what the
  * compiler knows of them, and how their code is generated where that is possible without loading it.
  */
+import { type CudaOptions, cudaDescription } from "../codegen/cuda/description.ts";
 import { nativeDescription } from "../codegen/native/description.ts";
 import type { NativeEmitOptions } from "../codegen/native/options.ts";
 import type { PlacedProgram } from "../codegen/placed.ts";
@@ -24,6 +25,7 @@ const DESCRIBED: Readonly<Record<Own, (options: unknown) => TargetDescription>> 
     return wasmDescription(fma, threads);
   },
   native: (options) => nativeDescription(options as NativeEmitOptions),
+  cuda: (options) => cudaDescription(options as CudaOptions),
 };
 
 /** Code of programs that share a memory with others. */

@@ -11,8 +11,10 @@
  * `exports`: docs/decisions/0034-one-host.md.
  */
 import { invariant } from "../base/invariant.ts";
+import { estimatedMs } from "../compiler/estimate.ts";
 import { NO_HOST, type PlannerHost } from "../compiler/host.ts";
-import { type ChosenTarget, chooseTarget, DEFAULT_TARGET } from "../runtime/choose-target.ts";
+import type { SourceProgram } from "../compiler/request.ts";
+import { type ChosenTarget, chooseTarget, DEFAULT_TARGET, type TimeOn } from "../runtime/choose-target.ts";
 import { isTarget } from "../runtime/device.ts";
 import { plainRuntime, type RuntimeHost } from "../runtime/host.ts";
 import type { AskedTarget } from "./request.ts";
@@ -33,8 +35,19 @@ export function installHost(host: Host): void {
 }
 
 /** The target that was asked for, of those that a host has. @internal */
-export function targetOf({ target = DEFAULT_TARGET, threads }: AskedTarget, host: Host): ChosenTarget {
-  return isTarget(target) ? { target, note: target.note ?? null } : chooseTarget(host, target, { threads });
+export function targetOf(asked: AskedTarget, host: Host, isPlanned = false): ChosenTarget {
+  const { target = DEFAULT_TARGET, threads, products } = asked;
+  if (isTarget(target)) return { target, note: target.note ?? null };
+  return chooseTarget(host, target, { threads, products, isPlanned });
+}
+
+/** With `auto`: the fastest target for a program, where there is more than one. @internal */
+export function fastestFor<C extends Choice<C>>({ graph }: Pick<SourceProgram, "graph">, chosen: C): C {
+  return chosen.fastest?.((description) => estimatedMs(graph, description)) ?? chosen;
+}
+
+interface Choice<C> {
+  readonly fastest?: (timeOn: TimeOn) => C;
 }
 
 /** The host of this process at the time of the call. @internal */

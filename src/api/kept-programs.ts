@@ -6,10 +6,11 @@
  */
 import { TidemarkError } from "../base/errors.ts";
 import { Recent } from "../base/recent.ts";
+import type { SourceProgram } from "../compiler/request.ts";
 import { Arena } from "../runtime/arena.ts";
 import { type ChosenTarget, madeFor, madeLater } from "../runtime/choose-target.ts";
 import { sourceLocation } from "../trace/source-location.ts";
-import { currentHost, targetOf } from "./host.ts";
+import { currentHost, fastestFor, targetOf } from "./host.ts";
 import type { LoadedProgram } from "./program.ts";
 import type { CompileRequest } from "./request.ts";
 
@@ -42,6 +43,11 @@ export class KeptPrograms<E extends Entry> {
   get target(): ChosenTarget {
     this.#chosen ??= targetOf(this.#request, currentHost());
     return this.#chosen;
+  }
+
+  /** Before the first program is made: with `auto` its times decide among several targets. */
+  settle(source: SourceProgram): void {
+    if (this.#entries.size === 0) this.#take(fastestFor(source, this.target));
   }
 
   find(key: string): E | undefined {

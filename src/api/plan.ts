@@ -7,7 +7,6 @@
  *                                       └─→ WebAssembly, an arena, a run   compile
  */
 import { type ChosenProgram, ProgramPlans } from "../compiler/assemble.ts";
-import type { PlannerHost } from "../compiler/host.ts";
 import type { PlanRequest } from "../compiler/request.ts";
 import type { Graph } from "../ir/graph.ts";
 import type { Plan } from "../plan/problem.ts";
@@ -18,9 +17,9 @@ import { type AnyFunction, flattenArguments, traceFlat } from "../trace/function
 import type { Tensor } from "../trace/tensor.ts";
 import { type Tree, unflatten } from "../trace/tree.ts";
 import { spec } from "./create.ts";
-import { currentHost, targetOf } from "./host.ts";
+import { currentHost, fastestFor, targetOf } from "./host.ts";
 import { type PlacedFigures, placedFigures } from "./placed-figures.ts";
-import { type CompileRequest, type PlanningOptions, parsePlanning } from "./request.ts";
+import { type PlanningOptions, parsePlanning } from "./request.ts";
 import { CallReader, pathsOf, type TracedProgram } from "./traced-program.ts";
 
 /** What a program needs. */
@@ -100,8 +99,9 @@ export function plan<A extends readonly Tree[] = [Tensor], R = unknown>(
   const request = parsePlanning("plan", options);
   return (...args) => {
     const host = currentHost();
-    const target = targetOf(request, host);
-    const { source, plans } = tracedPlans({ fn: fn as AnyFunction, args }, request, target.target, host);
+    const source = new CallReader(fn as AnyFunction, request).trace(args);
+    const target = fastestFor(source, targetOf(request, host, true));
+    const plans = new ProgramPlans(source, target.target.description, request, host);
     const started = performance.now();
     const chosen = plans.choose();
     return planInfo(source, plans.placed(chosen, performance.now() - started), request, target);
@@ -114,16 +114,6 @@ export interface TracedPlans {
   readonly plans: ProgramPlans;
 }
 
-function tracedPlans(
-  { fn, args }: { readonly fn: AnyFunction; readonly args: readonly unknown[] },
-  request: CompileRequest,
-  { description }: Pick<Target, "description">,
-  host: PlannerHost,
-): TracedPlans {
-  const source = new CallReader(fn, request).trace(args);
-  return { source, plans: new ProgramPlans(source, description, request, host) };
-}
-
 /** All plans of a function's program for arguments like these. @internal */
 export function plansOf(
   fn: AnyFunction,
@@ -132,7 +122,9 @@ export function plansOf(
   target?: Pick<Target, "description">,
 ): TracedPlans {
   const [request, host] = [parsePlanning("plan", options), currentHost()];
-  return tracedPlans({ fn, args }, request, target ?? targetOf(request, host).target, host);
+  const source = new CallReader(fn, request).trace(args);
+  const { description } = target ?? fastestFor(source, targetOf(request, host, true)).target;
+  return { source, plans: new ProgramPlans(source, description, request, host) };
 }
 
 /**

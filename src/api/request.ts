@@ -14,7 +14,7 @@ import type { ExactPlanner } from "../plan/recompute/solver.ts";
 import { STRATEGY_NAMES } from "../plan/recompute/strategies.ts";
 import type { StrategyName } from "../plan/recompute/strategy.ts";
 import { DEFAULT_TARGET, TARGET_NAMES, type TargetName } from "../runtime/choose-target.ts";
-import { isTarget, type Target } from "../runtime/device.ts";
+import { isTarget, PRODUCTS, type Products, type Target } from "../runtime/device.ts";
 import type { CostModel } from "../target/work.ts";
 import { describe, fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
 
@@ -46,10 +46,15 @@ export interface PlanningOptions {
   /** What strategies with segments cut at: `"operation"`, or parts as named by `scope` and `checkpoint`. */
   readonly segments?: Level;
   /**
-   * What the program is compiled for: by name `wasm`, with `tidemark/node` also `native`, or `auto` for the faster one; or a
-   * target of your own (docs/adding-a-target.md).
+   * What the program is compiled for: by name `wasm`, with `tidemark/node` also `native` and `cuda`, or `auto` for the one that is
+   * predicted to be fastest; or a target of your own (docs/adding-a-target.md).
    */
   readonly target?: TargetName | Target;
+  /**
+   * What large products of f32 are multiplied in: `"f32"`, the default, or `"tf32"` on the tensor cores of an NVIDIA GPU of the Hopper
+   * generation, which rounds their operands to 11 bits. Only with the target `cuda`.
+   */
+  readonly products?: Products;
   /** How many threads run it; default: 1. Bits do not depend on it. Without workers `wasm` has one (`targetNote`). */
   readonly threads?: number;
   /** How long kernels take on this machine; default: those of a server's core. */
@@ -85,6 +90,7 @@ export const PLANNING_OPTIONS: OptionKinds<PlanningOptions> = {
   strategy: "a text",
   segments: "a text",
   target: "anything",
+  products: "a text",
   threads: "anything",
   costs: "anything",
   solver: "anything",
@@ -106,6 +112,7 @@ export interface CompileRequest extends PlanRequest {
   readonly donate: readonly number[];
   readonly static: readonly number[];
   readonly target: TargetName | Target;
+  readonly products: Products | undefined;
   readonly threads: number | undefined;
   readonly name: string | undefined;
   /** How many are kept. */
@@ -137,14 +144,14 @@ function parsed(caller: string, options: PlanningOptions): CompileRequest {
   requirePositions(caller, "donate", options.donate);
   requirePositions(caller, "static", options.static);
   const { donate = [], static: constant = [], target = DEFAULT_TARGET, cache = true, validate = false } = options;
-  const { threads, costs, solver, progress, name } = options;
+  const { threads, products, costs, solver, progress, name } = options;
   if (solver !== undefined && typeof solver?.family !== "function") {
     const help =
       "give highsSolver(await highs()), or exactPlanner(solve) for another solver; both are in tidemark/remat";
     fail("InvalidArgument", `${caller}: solver is ${describe(solver)}`, help);
   }
   return {
-    ...{ memory, donate, static: constant, target, threads, costs, solver, progress, cache, name, validate },
+    ...{ memory, donate, static: constant, target, products, threads, costs, solver, progress, cache, name, validate },
     ...{ passes: undefined, programs: MOST_PROGRAMS, checkNaN: false },
   };
 }
@@ -161,14 +168,22 @@ function requirePositions(name: string, option: "donate" | "static", given: unkn
 export interface AskedTarget {
   readonly target?: TargetName | Target;
   readonly threads?: number | undefined;
+  readonly products?: Products | undefined;
 }
 
 /** Throws unless target and threads can be asked for. @internal */
-export function requireTarget(name: string, { target, threads }: AskedTarget): void {
+export function requireTarget(name: string, { target, threads, products }: AskedTarget): void {
   const isName = typeof target === "string" && TARGET_NAMES.includes(target);
   if (target !== undefined && !isName && !isTarget(target)) {
     const help = `give one of ${TARGET_NAMES.join(", ")}, or a target of your own`;
     fail("InvalidArgument", `${name}: target is ${describe(target)}`, help);
+  }
+  if (products !== undefined && !PRODUCTS.includes(products)) {
+    fail("InvalidArgument", `${name}: products is ${describe(products)}`, `give one of ${PRODUCTS.join(", ")}`);
+  }
+  if (products !== undefined && isTarget(target)) {
+    const help = "leave products out: a target of your own says what it multiplies in, cuda({ products }) for example";
+    fail("InvalidArgument", `${name}: products is ${products}, and the target is an object`, help);
   }
   if (threads !== undefined && !(Number.isInteger(threads) && threads >= 1 && threads <= MOST_THREADS)) {
     const help = `give a whole number from 1 to ${MOST_THREADS}`;

@@ -60,8 +60,8 @@ describe("calibration", () => {
     expect(wasmTile(true)).toEqual(tileOf(true));
   });
 
-  it("measures real programs", () => {
-    const { model, samples } = calibrate({ msEach: 1, streamBytes: MiB });
+  it("measures real programs", async () => {
+    const { model, samples } = await calibrate({ msEach: 1, streamBytes: MiB });
     expect(samples.length).toBeGreaterThan(10);
     for (const { seconds, work } of samples) {
       expect(seconds).toBeGreaterThan(0);

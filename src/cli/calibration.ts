@@ -26,6 +26,7 @@ import { fusedPipeline } from "../passes/pipeline.ts";
 import type { Target } from "../runtime/device.ts";
 import type { Executable } from "../runtime/executable.ts";
 import { wasmTarget } from "../runtime/wasm-target.ts";
+import { arenaSpace } from "../target/description.ts";
 import { addWork, type CostModel, NO_WORK, type Work } from "../target/work.ts";
 
 export interface CalibrationOptions {
@@ -71,6 +72,11 @@ function graphOf(shapes: readonly (readonly number[])[], body: (b: Build, x: rea
 type Extents = readonly [m: number, n: number, k: number];
 type Flags = { readonly ta: boolean; readonly tb: boolean };
 
+/** Products a second of f32 from which on a device is wide: the small programs that fill a core leave most of it idle. */
+const WIDE_RATE = 1e12;
+/** Factor on the extents of products on wide devices; other programs grow with its third power, as products do. */
+const WIDER = 8;
+
 /** Consecutive products, each with a different right operand: as in training, it is not in the first-level cache. */
 function productsOf(count: number, [m, n, k]: Extents, { ta, tb }: Flags): Experiment {
   const [left, right] = [ta ? [k, m] : [m, k], tb ? [n, k] : [k, n]];
@@ -100,11 +106,11 @@ function tinyKernels(): Experiment {
 }
 
 /** Elementwise chains typical of training, sums, and a transposition: all within the second-level cache. */
-function arithmeticPrograms(): readonly Experiment[] {
-  const one = (name: string, shape: readonly number[], body: (b: Build, x: Value) => Value): Experiment => ({
+function arithmeticPrograms(wider: number): readonly Experiment[] {
+  const one = (name: string, [rows, cols]: readonly [number, number], body: (b: Build, x: Value) => Value) => ({
     name,
-    family: "arithmetic",
-    graph: graphOf([shape], (b, [x]) => body(b, x as Value)),
+    family: "arithmetic" as const,
+    graph: graphOf([[rows * wider ** 2, cols * wider]], (b, [x]) => body(b, x as Value)),
   });
   return [
     one("tanh and sigmoid", [64, 256], (b, x) => b.call(mul, [b.call(tanh, [x], {}), b.call(sigmoid, [x], {})], {})),
@@ -124,16 +130,19 @@ const CACHED_BYTES = [96 * 1024, 768 * 1024] as const;
 const STREAM_BYTES = 96 * 2 ** 20;
 const MS_EACH = 150;
 
-function experiments(streamBytes: number): readonly Experiment[] {
+function experiments(streamBytes: number, { productRate, cacheBytes = 0 }: CostModel): readonly Experiment[] {
+  const wider = productRate >= WIDE_RATE ? WIDER : 1;
+  const products = (count: number, [m, n, k]: Extents, flags: Flags): Experiment =>
+    productsOf(count, [m * wider, n * wider, k * wider], flags);
   return [
     tinyKernels(),
-    ...arithmeticPrograms(),
-    productsOf(8, [256, 256, 256], { ta: false, tb: false }),
-    productsOf(4, [128, 512, 512], { ta: false, tb: true }),
-    productsOf(4, [512, 512, 128], { ta: true, tb: false }),
-    productsOf(8, [32, 1024, 256], { ta: false, tb: false }),
-    ...CACHED_BYTES.map((bytes) => streamOf("cached", bytes)),
-    streamOf("memory", streamBytes),
+    ...arithmeticPrograms(wider),
+    products(8, [256, 256, 256], { ta: false, tb: false }),
+    products(4, [128, 512, 512], { ta: false, tb: true }),
+    products(4, [512, 512, 128], { ta: true, tb: false }),
+    products(8, [32, 1024, 256], { ta: false, tb: false }),
+    ...CACHED_BYTES.map((bytes) => streamOf("cached", wider === 1 ? bytes : cacheBytes / 2)),
+    streamOf("memory", wider === 1 ? streamBytes : Math.max(streamBytes, 32 * cacheBytes)),
   ];
 }
 
@@ -148,49 +157,63 @@ function fill(executable: Executable): void {
   });
 }
 
-/** Repeats for a duration. */
-function repeatFor(ms: number, act: () => void): void {
-  const end = performance.now() + ms;
-  for (let i = 0; i < LEAST_REPETITIONS || performance.now() < end; i++) act();
+/** Waits for what a device was handed: what is read is there when everything before it is done. */
+function settle({ target, memory }: Executable): Promise<unknown> | undefined {
+  return arenaSpace(target.description).hostVisible ? undefined : memory.read(0, 1);
 }
 
+/** Milliseconds between clock readings, at least: those of devices include the way there and back. */
+const LEAST_MS = { host: 0.2, device: 5 } as const;
+
 /** Seconds of the fastest run; short programs run several times between clock readings. */
-function fastestRun(executable: Executable, msEach: number): number {
-  executable.run();
-  const first = performance.now();
-  executable.run();
-  const repeats = Math.max(1, Math.min(1000, Math.floor(0.2 / Math.max(1e-4, performance.now() - first))));
-  let best = Number.POSITIVE_INFINITY;
-  repeatFor(msEach, () => {
+async function fastestRun(executable: Executable, msEach: number): Promise<number> {
+  const leastMs = LEAST_MS[arenaSpace(executable.target.description).hostVisible ? "host" : "device"];
+  const timed = async (repeats: number): Promise<number> => {
     const started = performance.now();
     for (let n = 0; n < repeats; n++) executable.run();
-    best = Math.min(best, (performance.now() - started) / repeats);
-  });
+    await settle(executable);
+    return performance.now() - started;
+  };
+  await timed(1);
+  const repeats = Math.max(1, Math.min(1000, Math.floor(leastMs / Math.max(1e-4, await timed(1)))));
+  let best = Number.POSITIVE_INFINITY;
+  const end = performance.now() + msEach;
+  for (let i = 0; i < LEAST_REPETITIONS || performance.now() < end; i++) {
+    best = Math.min(best, (await timed(repeats)) / repeats);
+  }
   return best / 1000;
 }
 
 /** Seconds of all kernels, the fastest run of each: a busy machine leaves a millisecond uninterrupted, but not ten. */
 function fastestKernels(executable: Executable, msEach: number): number {
   const best = executable.placed.kernels.map(() => Number.POSITIVE_INFINITY);
-  repeatFor(msEach, () => {
+  const end = performance.now() + msEach;
+  for (let i = 0; i < LEAST_REPETITIONS || performance.now() < end; i++) {
     let started = performance.now();
     executable.runStepwise((kernel) => {
       best[kernel] = Math.min(at(best, kernel), performance.now() - started);
       started = performance.now();
     });
-  });
+  }
   return best.reduce((sum, ms) => sum + ms, 0) / 1000;
 }
 
-function measure({ name, graph, family }: Experiment, target: Target, msEach: number): CalibrationSample {
-  const [stepwise, unfused] = [family === "product", family === "calls"];
+async function measure(
+  { name, graph, family }: Experiment,
+  target: Target,
+  msEach: number,
+): Promise<CalibrationSample> {
+  const stepwise = family === "product" && arenaSpace(target.description).hostVisible;
+  const unfused = family === "calls";
   // no passes: every node is a separate kernel
   const executable = loadGraph(graph, { target, passes: unfused ? [] : fusedPipeline, stepwise });
   const work = executable.placed.kernels
     .flatMap(({ kernel }) => (kernel ? [target.description.work(kernel, false)] : []))
     .reduce(addWork, NO_WORK);
   fill(executable);
-  return { name, work, seconds: stepwise ? fastestKernels(executable, msEach) : fastestRun(executable, msEach) };
+  const seconds = stepwise ? fastestKernels(executable, msEach) : await fastestRun(executable, msEach);
+  executable.close();
+  return { name, work, seconds };
 }
 
 function median(numbers: readonly number[]): number {
@@ -231,13 +254,14 @@ export function modelFrom(samples: Families, { name, cacheBytes = 0 }: CostModel
 }
 
 /** Runs the programs and derives a model of a target on this machine. */
-export function calibrate(options: CalibrationOptions = {}): Calibration {
+export async function calibrate(options: CalibrationOptions = {}): Promise<Calibration> {
   const { msEach = MS_EACH, streamBytes = STREAM_BYTES, target = wasmTarget() } = options;
   const families = new Map<Family, CalibrationSample[]>();
-  const samples = experiments(streamBytes).map((experiment) => {
-    const sample = measure(experiment, target, msEach);
+  const samples: CalibrationSample[] = [];
+  for (const experiment of experiments(streamBytes, target.description.rates)) {
+    const sample = await measure(experiment, target, msEach);
     families.set(experiment.family, [...(families.get(experiment.family) ?? []), sample]);
-    return sample;
-  });
+    samples.push(sample);
+  }
   return { model: modelFrom(families, target.description.rates), samples };
 }

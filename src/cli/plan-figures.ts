@@ -6,7 +6,7 @@
 import { planningShare } from "../api/compile-progress.ts";
 import { currentHost } from "../api/host.ts";
 import { plansOf } from "../api/plan.ts";
-import { MOST_THREADS, type PlanningOptions } from "../api/request.ts";
+import type { PlanningOptions } from "../api/request.ts";
 import { pathsOf } from "../api/traced-program.ts";
 import { formatBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
@@ -23,42 +23,31 @@ import type { Candidate, Proof } from "../plan/budget/budget-levels.ts";
 import { type Plan, withCapacity } from "../plan/problem.ts";
 import { LEVELS } from "../plan/recompute/levels.ts";
 import { auto, STRATEGY_NAMES } from "../plan/recompute/strategies.ts";
-import {
-  chooseTarget,
-  DEFAULT_TARGET,
-  type NamedTarget,
-  TARGET_NAMES,
-  type TargetName,
-} from "../runtime/choose-target.ts";
+import { chooseTarget, type NamedTarget } from "../runtime/choose-target.ts";
 import type { AnyFunction } from "../trace/function.ts";
-import { type Arguments, choice, type Io, integerOption, type OptionSpec, sizeOf, usageError } from "./command.ts";
+import { type Arguments, choice, type Io, type OptionSpec, sizeOf, usageError } from "./command.ts";
 import type { Loaded } from "./load.ts";
-import { type MachineModel, machineModel } from "./machine.ts";
+import type { MachineModel } from "./machine.ts";
 import { planTraffic, type Traffic } from "./plan-traffic.ts";
+import { argumentsOf, TARGET_OPTIONS, type TargetSettings, targetFor, targetSettings } from "./target-settings.ts";
 
 export const PLAN_OPTIONS = {
   budget: { value: "SIZE", help: "limit on the arena: 64MiB, 1.5GB, 4096; or min, the smallest arena" },
   "max-slowdown": { value: "X", help: "the smallest arena at X times the predicted time: 1.3" },
   strategy: { value: "NAME", help: `how to choose what to recompute: ${STRATEGY_NAMES.join(", ")}; default: auto` },
   segments: { value: "LEVEL", help: `where segments may be cut: ${LEVELS.join(", ")}; default: operation` },
-  target: {
-    value: "NAME",
-    help: `the target to compile for: ${TARGET_NAMES.join(", ")}; default: ${DEFAULT_TARGET}`,
-  },
-  threads: { value: "N", help: "number of threads; default: 1" },
+  ...TARGET_OPTIONS,
 } as const satisfies Record<string, OptionSpec>;
 
-export interface PlanSettings {
-  readonly target: TargetName;
-  readonly threads?: number;
+export interface PlanSettings extends TargetSettings {
   readonly memory: MemoryRequest;
-  readonly machine: MachineModel;
   readonly progress?: ((event: PlanProgress) => void) | undefined;
   /** With `auto`: the settings for WebAssembly, used if programs cannot be loaded for the chosen target. */
   readonly instead?: (why: string) => PlanSettings;
 }
 
-export async function planSettings(args: Arguments, io: Io): Promise<PlanSettings> {
+/** What the options ask of memory. */
+function memoryOf(args: Arguments): MemoryRequest {
   const strategy =
     args.value("strategy") === undefined ? undefined : choice(args, "strategy", [auto.name, ...STRATEGY_NAMES]);
   const least = args.value("budget") === "min";
@@ -71,16 +60,19 @@ export async function planSettings(args: Arguments, io: Io): Promise<PlanSetting
     throw usageError("--budget min with --max-slowdown", "give one of them: both ask for few bytes");
   }
   const budgetBytes = least ? undefined : (sizeOf(args, "budget") ?? undefined);
-  const threads = integerOption(args, "threads", 1, { least: 1, most: MOST_THREADS });
-  const memory = { budgetBytes, least, maxSlowdown, strategy, segments: choice(args, "segments", LEVELS) };
-  const settingsFor = ({ name, target, note, instead }: NamedTarget): PlanSettings => {
-    if (note !== null) io.err(`${note}\n`);
-    const machine = machineModel(io.err, target.description.rates);
-    const progress = progressTo(io, () => "planning", !args.has("html"));
-    const settings = { target: name, threads: target.threads, memory, machine, progress };
+  return { budgetBytes, least, maxSlowdown, strategy, segments: choice(args, "segments", LEVELS) };
+}
+
+/** `runs`: the program is run and not only planned, so that its target must be here. */
+export function planSettings(args: Arguments, io: Io, loaded: Loaded, runs = false): PlanSettings {
+  const memory = memoryOf(args);
+  const progress = progressTo(io, () => "planning", !args.has("html"));
+  const settingsFor = (chosen: NamedTarget): PlanSettings => {
+    const { instead } = chosen;
+    const settings = { ...targetSettings(chosen, args, io), memory, progress };
     return instead ? { ...settings, instead: (why) => settingsFor(instead(why)) } : settings;
   };
-  return settingsFor(chooseTarget(currentHost(), choice(args, "target", TARGET_NAMES), { threads }));
+  return settingsFor(targetFor(args, loaded, runs));
 }
 
 /** Counts plans; of one search the share is estimated, of a curve it is not known. */
@@ -96,12 +88,13 @@ export function progressTo({ progress }: Io, doing: () => string, isSearch: bool
 }
 
 /** The settings as options of `compile`. */
-export function compileOptions({ target, threads = 1, memory, machine }: PlanSettings): PlanningOptions {
+export function compileOptions({ target, products, threads = 1, memory, machine }: PlanSettings): PlanningOptions {
   const { budgetBytes, least, maxSlowdown, strategy, segments } = memory;
   const bytes = least ? "min" : budgetBytes;
   return {
     ...{ target, threads },
     costs: machine.costs,
+    ...(products === undefined ? {} : { products }),
     ...(bytes === undefined ? {} : { memory: bytes }),
     ...(maxSlowdown === undefined ? {} : { maxSlowdown }),
     ...(strategy === undefined ? {} : { strategy }),
@@ -156,7 +149,6 @@ export interface PlanFigures extends PersistentFigures, Traffic {
 /** A planned program, with the path of each parameter in the arguments. */
 export interface Planned {
   readonly graph: Graph;
-  /** The kernels of its nodes. */
   /** The costs of its nodes. */
   readonly costs: TargetCosts;
   readonly plan: Plan;
@@ -183,18 +175,20 @@ export interface PlanOutcome extends LoadedPlans {
 }
 
 /** The plans of a loaded program; nothing is allocated. */
-export function plansOfLoaded(loaded: Loaded, { target, threads, machine, progress }: PlanSettings): LoadedPlans {
+export function plansOfLoaded(loaded: Loaded, settings: PlanSettings): LoadedPlans {
+  const { machine, target, products, threads, progress } = settings;
   const { costs } = machine;
   if (loaded.kind === "graph") {
     const host = currentHost();
-    const { description } = chooseTarget(host, target, { threads }).target;
+    const { description } = chooseTarget(host, target, { threads, products, isPlanned: true }).target;
     const plans = new ProgramPlans(loaded, description, { ...PLAIN_REQUEST, costs, progress }, host);
     return { plans, traceMs: 0, paths: loaded.graph.params.map((param) => param.name ?? "") };
   }
   const { program } = loaded;
-  const args = program.specs?.() ?? ([program.init(), ...program.batch()] as const);
+  const args = argumentsOf(program);
   const options = {
     ...{ donate: [0], name: program.name, target, costs },
+    ...(products === undefined ? {} : { products }),
     ...(progress === undefined ? {} : { progress }),
     ...(threads === undefined ? {} : { threads }),
   };

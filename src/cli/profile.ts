@@ -80,7 +80,7 @@ function fastest(stepwise: Executable, complete: Executable, restore: () => void
 
 /** Runs a program kernel by kernel for some seconds. */
 export function profile(program: AnyProgram, settings: PlanSettings, seconds: number): Profile {
-  const { target } = chooseTarget(currentHost(), settings.target);
+  const { target } = chooseTarget(currentHost(), settings.target, { products: settings.products });
   const args = [program.init(), ...program.batch()];
   const options = { donate: [0], name: program.name, ...compileOptions({ ...settings, threads: 1 }) };
   const { plans, source } = plansOf(program.step as AnyFunction, args, options, target);

@@ -17,7 +17,8 @@ const taskArguments: Arguments = {
 const silent = { out: () => undefined, err: () => undefined };
 
 installHost(nodeHost);
-const { plans } = planLoaded(await loadProgram(program), await planSettings(taskArguments, silent));
+const loaded = await loadProgram(program);
+const { plans } = planLoaded(loaded, planSettings(taskArguments, silent, loaded));
 const live = livePlans(plans, points, new Map());
 
 function answerTo({ id, ask, args }: ViewQuestion): ViewAnswer {

@@ -1,9 +1,10 @@
 /**
- * @file What Node has for programs (api/host.ts): native code, worker threads, plans on disk, the package `highs`. Each is
+ * @file What Node has for programs (api/host.ts): native code, GPUs, worker threads, plans on disk, the package `highs`. Each is
  * looked for when it is first needed.
  */
 import { type Host, plainHost } from "../api/host.ts";
 import { WorkerPool } from "../runtime/workers.ts";
+import { cudaNamed } from "./cuda/public.ts";
 import { findSolver } from "./highs.ts";
 import { nativeTarget } from "./native/target.ts";
 import { withProcess } from "./plan-in-process.ts";
@@ -13,7 +14,7 @@ import { nodeTask, nodeWorkers } from "./workers.ts";
 /** The one of this process. */
 export const nodeHost: Host = {
   ...plainHost(),
-  targets: { native: nativeTarget },
+  targets: { native: nativeTarget, cuda: cudaNamed },
   workers: new WorkerPool(() => nodeWorkers),
   startTask: nodeTask,
   planStore: withProcess(systemPlanStore()),

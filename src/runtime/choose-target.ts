@@ -1,17 +1,19 @@
 /**
- * @file The names under which targets are asked for. WebAssembly is always there; `native` needs a compiler and memory of the
- * process, so it is part of the host of `tidemark/node` (host.ts): the core knows neither Node nor C.
+ * @file The names under which targets are asked for. WebAssembly is always there; `native` and `cuda` need a compiler and memory
+ * outside the engine, so they are part of the host of `tidemark/node` (host.ts): the core knows neither Node nor C.
  */
 import { TidemarkError } from "../base/errors.ts";
 import { detectFeatures } from "../codegen/wasm/features.ts";
-import type { Target, TargetRequest } from "./device.ts";
+import type { TargetDescription } from "../target/description.ts";
+import { PRODUCTS, type Target, type TargetRequest } from "./device.ts";
 import type { RuntimeHost } from "./host.ts";
 import { wasmTarget } from "./wasm-target.ts";
 
 /** Those with a name; the first is the default. */
-export const OWN_TARGETS = ["wasm", "native"] as const;
+export const OWN_TARGETS = ["wasm", "native", "cuda"] as const;
+type OwnTargetName = (typeof OWN_TARGETS)[number];
 /** Those that a host may have. */
-export type HostTargetName = Exclude<(typeof OWN_TARGETS)[number], "wasm">;
+export type HostTargetName = Exclude<OwnTargetName, "wasm">;
 /** `auto`: the fastest of them that can be had. */
 export const TARGET_NAMES = [...OWN_TARGETS, "auto"] as const;
 export type TargetName = (typeof TARGET_NAMES)[number];
@@ -20,18 +22,24 @@ export const DEFAULT_TARGET: TargetName = OWN_TARGETS[0];
 /** What targets need of the host. */
 export type TargetHost = Pick<RuntimeHost, "targets" | "workers">;
 
+/** Predicted milliseconds of a program on a target. */
+export type TimeOn = (description: TargetDescription) => number;
+
 /** The target that was asked for, and why it is not a faster one, has fewer threads or keeps nothing. */
 export interface ChosenTarget {
   readonly target: Target;
   readonly note: string | null;
   /** What `auto` takes where a program cannot be loaded for the target after all. */
   readonly instead?: (why: string) => ChosenTarget;
+  /** What `auto` takes for a program, where the machine has a processor and a GPU. */
+  readonly fastest?: (timeOn: TimeOn) => ChosenTarget;
 }
 
 export interface NamedTarget extends ChosenTarget {
   /** Under which it is had again. */
   readonly name: TargetName;
   readonly instead?: (why: string) => NamedTarget;
+  readonly fastest?: (timeOn: TimeOn) => NamedTarget;
 }
 
 /** One thread where there are no workers: a page that may not share memory runs the same program, with the same bits. */
@@ -42,23 +50,67 @@ function wasm({ threads = 1 }: TargetRequest, { workers }: TargetHost): NamedTar
   return { name: "wasm", target: wasmTarget(undefined, { threads, workers }), note: null };
 }
 
+/** A target of the host, or one line that says why there is none. */
+function hosted(name: HostTargetName, request: TargetRequest, host: TargetHost): NamedTarget | string {
+  const found = host.targets[name]?.(request) ?? `${name} needs tidemark/node, which is not imported`;
+  return typeof found === "string" ? found : { name, target: found, note: found.note ?? null };
+}
+
 /** WebAssembly in place of native, with the reason. */
 function notNative(request: TargetRequest, host: TargetHost, why: string): NamedTarget {
   const { note, ...chosen } = wasm(request, host);
   return { ...chosen, note: [`wasm, not native: ${why}`, ...(note === null ? [] : [note])].join("; ") };
 }
 
-/** `auto`: native where it can be had, else WebAssembly with the reason. Throws `TargetUnsupported` otherwise. */
+/** Native where it can be had, else WebAssembly with the reason. */
+function onProcessor(request: TargetRequest, host: TargetHost): NamedTarget {
+  const native = hosted("native", request, host);
+  if (typeof native === "string") return notNative(request, host, native);
+  return { ...native, instead: (why) => notNative(request, host, why) };
+}
+
+/** The faster of two for a program, with both times. */
+function fasterOf(gpu: NamedTarget, processor: NamedTarget, timeOn: TimeOn): NamedTarget {
+  const times = [gpu, processor].map(({ target }) => timeOn(target.description));
+  const [onGpu = 0, onProcessor = 0] = times;
+  const text = `predicted: ${onGpu.toPrecision(3)} ms on ${gpu.name}, ${onProcessor.toPrecision(3)} on ${processor.name}`;
+  const said = (chosen: NamedTarget): NamedTarget => ({
+    ...chosen,
+    note: [text, ...(chosen.note === null ? [] : [chosen.note])].join("; "),
+  });
+  if (onGpu >= onProcessor) return said(processor);
+  return { ...said(gpu), instead: (why) => ({ ...processor, note: `${processor.name}, not ${gpu.name}: ${why}` }) };
+}
+
+/**
+ * `auto`: where there is a GPU, it or the processor, whichever is predicted to be faster for the program; the processor until that is
+ * known.
+ */
+function automatic(request: TargetRequest, host: TargetHost): NamedTarget {
+  const processor = onProcessor(request, host);
+  const gpu = hosted("cuda", request, host);
+  if (typeof gpu === "string") return processor;
+  return { ...processor, fastest: (timeOn) => fasterOf(gpu, processor, timeOn) };
+}
+
+/** The target with a name. Throws `TargetUnsupported` where it cannot be had. */
 export function chooseTarget(host: TargetHost, name: TargetName, request: TargetRequest = {}): NamedTarget {
+  if (name === "auto") return automatic(request, host);
+  requireProducts(name, request);
   if (name === "wasm") return wasm(request, host);
-  const found = host.targets.native?.(request) ?? "native needs tidemark/node, which is not imported";
-  const isAuto = name === "auto";
-  if (typeof found !== "string") {
-    const chosen: NamedTarget = { name: "native", target: found, note: found.note ?? null };
-    return isAuto ? { ...chosen, instead: (why) => notNative(request, host, why) } : chosen;
-  }
-  if (isAuto) return notNative(request, host, found);
-  throw new TidemarkError("TargetUnsupported", found, { help: 'the target "auto" falls back to wasm' });
+  const found = hosted(name, request, host);
+  if (typeof found !== "string") return found;
+  throw new TidemarkError("TargetUnsupported", found, { help: 'the target "auto" takes what there is' });
+}
+
+const [PLAIN_PRODUCTS] = PRODUCTS;
+
+/** Only tensor cores have another type for products of f32. */
+function requireProducts(name: OwnTargetName, { products = PLAIN_PRODUCTS }: TargetRequest): void {
+  if (products === PLAIN_PRODUCTS || name === "cuda") return;
+  throw new TidemarkError("TargetUnsupported", `${name} multiplies in ${PLAIN_PRODUCTS}, not in ${products}`, {
+    help: 'leave products out, or give target: "cuda"',
+  });
 }
 
 /**

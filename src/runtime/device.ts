@@ -112,7 +112,15 @@ export function isTarget(value: unknown): value is Target {
 export interface TargetRequest {
   /** How many threads run the program; default: 1. */
   readonly threads?: number | undefined;
+  /** What large products of f32 are multiplied in; default: f32. */
+  readonly products?: Products | undefined;
+  /** It is only planned for: a device that is not here may be described all the same. */
+  readonly isPlanned?: boolean | undefined;
 }
+
+/** Types that products of f32 may be multiplied in; sums are f32. */
+export const PRODUCTS = ["f32", "tf32"] as const;
+export type Products = (typeof PRODUCTS)[number];
 
 /** A target, or one line that says why there is none. */
 export type TargetAnswer = Target | string;

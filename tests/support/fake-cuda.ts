@@ -5,7 +5,7 @@
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DRIVER_FUNCTIONS } from "../../src/node/cuda/driver.ts";
+import { driverFunctions } from "../../src/node/cuda/driver.ts";
 import { compileTo, systemCompiler } from "../../src/node/native/compiler.ts";
 
 /** Functions that do something, as C; the others succeed. */
@@ -32,7 +32,7 @@ export function fakeDriver(changes: Readonly<Record<string, string | null>> = {}
   const compiler = systemCompiler();
   if (typeof compiler === "string") throw new Error(compiler);
   const functions = { ...WORKING, ...changes };
-  const texts = DRIVER_FUNCTIONS.flatMap((name) => {
+  const texts = driverFunctions().flatMap((name) => {
     const body = name in functions ? functions[name] : "() { return 0; }";
     return body === null ? [] : [`int ${name}${body}`];
   });

@@ -119,7 +119,8 @@ function runSteps({ name, step, first, steps }: Steps, progress: Io["progress"])
   return { losses, ms: ms.slice(warm), cpuMs: cpuMs.slice(warm), state };
 }
 
-const targetOf = ({ target, threads }: PlanSettings): Target => chooseTarget(currentHost(), target, { threads }).target;
+const targetOf = ({ target, threads, products }: PlanSettings): Target =>
+  chooseTarget(currentHost(), target, { threads, products }).target;
 
 /** Throws if an arena exceeds the target's memory. */
 function requireMemory(program: string, { description }: Target, arenaBytes: number): void {
@@ -140,7 +141,8 @@ interface Measured {
 
 async function measure(program: AnyProgram, args: Arguments, io: Io): Promise<Measured> {
   const steps = integerOption(args, "steps", DEFAULT_STEPS, { least: 1 });
-  return madeFor(await planSettings(args, io), (settings) => measureWith(program, settings, steps, io));
+  const settings = planSettings(args, io, { kind: "training", name: program.name, program }, true);
+  return madeFor(settings, (taken) => measureWith(program, taken, steps, io));
 }
 
 /** The small fields of a program's information; other fields would keep the plan in memory. */

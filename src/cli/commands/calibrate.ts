@@ -6,9 +6,11 @@
 import { currentHost } from "../../api/host.ts";
 import { table } from "../../plan/table.ts";
 import { chooseTarget, DEFAULT_TARGET, OWN_TARGETS } from "../../runtime/choose-target.ts";
+import { PRODUCTS } from "../../runtime/device.ts";
 import { calibrate as measure } from "../calibration.ts";
 import { type Command, choice, writeJson } from "../command.ts";
 import { cpuName, machinePath, ratesText, storeModel } from "../machine.ts";
+import { TARGET_OPTIONS } from "../target-settings.ts";
 
 /** Rough figures in a fraction of a second, with a stream that fits the caches. */
 const QUICK = { msEach: 5, streamBytes: 6 * 2 ** 20 };
@@ -24,13 +26,15 @@ export const calibrate: Command = {
   ].join("\n"),
   options: {
     target: { value: "NAME", help: `the target to measure: ${OWN_TARGETS.join(", ")}; default: ${DEFAULT_TARGET}` },
+    products: TARGET_OPTIONS.products,
     quick: { help: "less accurate, in a fraction of a second" },
     json: { help: "print one line of JSON" },
   },
-  run(args, io) {
+  async run(args, io) {
     const started = performance.now();
-    const { target } = chooseTarget(currentHost(), choice(args, "target", OWN_TARGETS));
-    const { model, samples } = measure({ target, ...(args.has("quick") ? QUICK : {}) });
+    const products = choice(args, "products", PRODUCTS);
+    const { target } = chooseTarget(currentHost(), choice(args, "target", OWN_TARGETS), { products });
+    const { model, samples } = await measure({ target, ...(args.has("quick") ? QUICK : {}) });
     const ms = performance.now() - started;
     const path = machinePath(model);
     const problem = storeModel(model, new Date());

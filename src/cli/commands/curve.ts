@@ -14,13 +14,12 @@ import type { Candidate } from "../../plan/budget/budget-levels.ts";
 import { STRATEGIES, STRATEGY_NAMES } from "../../plan/recompute/strategies.ts";
 import type { StrategyName } from "../../plan/recompute/strategy.ts";
 import { table } from "../../plan/table.ts";
-import { DEFAULT_TARGET } from "../../runtime/choose-target.ts";
 import { type Arguments, type Command, type Io, integerOption, usageError, writeJson } from "../command.ts";
 import { loadProgram } from "../load.ts";
 import { loopForms } from "../loop-text.ts";
-import { machineModel } from "../machine.ts";
 import { plansOfLoaded, progressTo, recomputed } from "../plan-figures.ts";
 import { PROGRESS_OPTION } from "../progress.ts";
+import { TARGET_OPTIONS, targetFor, targetSettings } from "../target-settings.ts";
 
 export interface CurvePoint {
   readonly strategy: string;
@@ -89,10 +88,10 @@ async function run(args: Arguments, io: Io): Promise<void> {
   const count = integerOption(args, "points", 10, { least: 2 });
   const strategies = strategiesOf(args);
   const loaded = await loadProgram(args.positionals[0] as string);
-  const machine = machineModel(io.err);
+  const settings = targetSettings(targetFor(args, loaded), args, io);
   let doing = "planning";
   const progress = progressTo(io, () => doing, false);
-  const { plans } = plansOfLoaded(loaded, { target: DEFAULT_TARGET, memory: {}, machine, progress });
+  const { plans } = plansOfLoaded(loaded, { ...settings, memory: {}, progress });
   const storeAll = plans.storeAllFigures;
   const points: CurvePoint[] = [];
   for (const [i, name] of strategies.entries()) {
@@ -105,8 +104,8 @@ async function run(args: Arguments, io: Io): Promise<void> {
   if (!args.has("json")) return io.out(curveText(points, storeAll, floorBytes));
   writeJson(io, {
     program: loaded.name,
-    target: DEFAULT_TARGET,
-    costModel: machine.costModel,
+    target: settings.target,
+    costModel: settings.machine.costModel,
     storeAllArenaBytes: storeAll.arenaBytes,
     storeAllPredictedMs: storeAll.predictedMs,
     lowerBoundBytes: floorBytes,
@@ -122,6 +121,7 @@ export const curve: Command = {
   options: {
     points: { value: "N", help: "number of budgets for strategies that take one; default: 10" },
     strategies: { value: "A,B,…", help: `some of ${STRATEGY_NAMES.join(", ")}; default: all but optimal` },
+    ...TARGET_OPTIONS,
     json: { help: "print one line of JSON" },
     ...PROGRESS_OPTION,
   },

@@ -90,7 +90,7 @@ function cacheText({ folder, plans, problem }: CacheState): string {
   return `${folder}, ${plans === null ? "no plans" : "plans too"}`;
 }
 
-const LATER: readonly TargetState[] = ["webgpu", "cuda"].map((name) => {
+const LATER: readonly TargetState[] = ["webgpu"].map((name) => {
   return { name, available: false, note: "not in this version of Tidemark" };
 });
 

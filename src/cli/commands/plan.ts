@@ -77,8 +77,8 @@ export const plan: Command = {
     ...PROGRESS_OPTION,
   },
   async run(args, io) {
-    const settings = await planSettings(args, io);
     const loaded = await loadProgram(args.positionals[0] as string);
+    const settings = planSettings(args, io, loaded);
     const outcome = planLoaded(loaded, settings);
     const { planned, figures, refusal } = outcome;
     const asked = args.value("explain");

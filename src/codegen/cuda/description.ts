@@ -70,6 +70,6 @@ export function cudaDescription(options: CudaOptions): TargetDescription {
     },
     shapeLoops: (kernel) => kernel,
     work: cpuWork(DEFAULT_TILE),
-    rates: tensor ? { ...CUDA_RATES, productRate: TENSOR_RATE } : CUDA_RATES,
+    rates: tensor ? { ...CUDA_RATES, name: "cuda-tf32", productRate: TENSOR_RATE } : CUDA_RATES,
   };
 }

@@ -55,7 +55,7 @@ const FUNCTIONS = {
 } as const satisfies Readonly<Record<string, readonly string[]>>;
 
 /** What a driver must have. */
-export const DRIVER_FUNCTIONS: readonly string[] = Object.keys(FUNCTIONS);
+export const driverFunctions = (): readonly string[] => Object.keys(FUNCTIONS);
 
 type FunctionName = keyof typeof FUNCTIONS;
 type Functions = Readonly<Record<FunctionName, (...args: unknown[]) => number>>;
