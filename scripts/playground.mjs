@@ -14,8 +14,10 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { gzipSync } from "node:zlib";
 import { build } from "rolldown";
+import { completionList } from "./completions.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const SRC = join(ROOT, "src/");
 const HOST = "127.0.0.1";
 /** All that is written and served: a folder that is given may have other files in it. */
 const FILES = ["index.html", "edit.html", "worker.js"];
@@ -84,9 +86,10 @@ async function bundled(entry) {
   const { output } = await build({
     input,
     write: false,
-    treeshake: { moduleSideEffects: (id) => id.startsWith(ROOT) },
+    treeshake: { moduleSideEffects: (id) => id.startsWith(SRC) },
     output: { format: "iife", minify: entry === "worker.ts" ? { mangle: false, compress: true, codegen: true } : true },
     logLevel: "silent",
+    plugins: [completionList(join(ROOT, "dist"))],
   });
   return output[0].code.replaceAll(/<(?=\/script|!--)/gi, "\\x3c").trim();
 }

@@ -32,8 +32,12 @@ export const LAYERS: readonly (readonly string[])[] = [
 /** The layers that may use Node. */
 const ON_NODE: readonly string[] = ["node", "cli"];
 
-/** Optional packages, each with the one file that may import it; `highs` is not imported but read (src/node/highs.ts). */
-const ADAPTERS: Readonly<Record<string, string>> = { sucrase: "src/playground/strip.ts" };
+/** Packages with the files that may import them, by how both begin; `highs` is not imported but read (src/node/highs.ts). */
+const ADAPTERS: readonly (readonly [string, string])[] = [
+  ["sucrase", "src/playground/strip.ts"],
+  ["@codemirror/", "src/playground/page/editor"],
+  ["@lezer/highlight", "src/playground/page/editor-theme.ts"],
+];
 
 /** Files that hand entry points to users: what is typed in the editor imports them by their names. */
 const HANDING_OUT: readonly string[] = ["src/playground/user-code.ts"];
@@ -58,7 +62,8 @@ export function layerViolations(files: readonly ProjectFile[]): readonly string[
         const target = resolveImport(file.path, specifier);
         if (target === null) {
           const node = specifier.startsWith("node:") && ON_NODE.includes(from);
-          const allowed = node || ADAPTERS[specifier] === file.path;
+          const allowed =
+            node || ADAPTERS.some(([name, place]) => specifier.startsWith(name) && file.path.startsWith(place));
           return allowed ? [] : [`${place}: ${from}/ has no Node modules and the package has no dependencies`];
         }
         return targetViolations(place, file.path, target, paths);

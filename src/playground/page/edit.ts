@@ -29,6 +29,8 @@ const ABOUT: readonly string[] = [
   " are its arguments. The text runs in a worker of this page, for at most three seconds.",
 ];
 
+const KEYS = "Tab indents; Escape, then Tab leaves the field. Ctrl-Space completes a name.";
+
 /** The text of a graph under its tab. */
 function textsView() {
   const tabs = [
@@ -76,6 +78,8 @@ function createStudy(desk: Desk, seen: (sight: Sight) => void, curve: (curve: Vi
   const complain = (complaint: Complaint | null): void => {
     desk.editor.complain(complaint);
     desk.complaint.hidden = complaint === null;
+    // An error with a line is shown there; here it is for screen readers.
+    desk.complaint.classList.toggle("unseen", complaint?.line != null);
     desk.complaint.textContent = complaint?.message ?? "";
   };
   const look = async (): Promise<void> => {
@@ -116,7 +120,8 @@ function deskView(desk: Desk, study: () => StudyClient) {
     study().soon();
   });
   const label = h("label", { class: "controls" }, h("span", { class: "quiet" }, "example"), menu);
-  return section("function", "early-1", label, desk.editor.element, desk.status, desk.complaint);
+  const keys = h("p", { class: "keys-note", id: "editor-keys" }, KEYS);
+  return section("function", "early-1", label, desk.editor.element, keys, desk.status, desk.complaint);
 }
 
 /** The editor, its controls, and the texts of graphs. */
@@ -157,7 +162,7 @@ function start(): void {
   const texts = textsView();
   let store: Store | null = null;
   const desk: Desk = {
-    ...{ editor: createEditor(() => study.soon()), status, complaint },
+    ...{ editor: createEditor(EXAMPLES[0]?.text ?? "", () => study.soon()), status, complaint },
     failed({ message }) {
       if (!store) wait.textContent = `The page does not start: ${message}`;
     },
@@ -174,7 +179,6 @@ function start(): void {
   };
   const study: StudyClient = createStudy(desk, seen, (curve) => store?.set({ curve }));
   const box = deskView(desk, () => study);
-  desk.editor.set(EXAMPLES[0]?.text ?? "");
   void study.now();
 }
 

@@ -21,26 +21,11 @@ button.main{background:var(--accent);border-color:var(--accent);color:var(--card
 .verdict::before{content:"= ";font-family:ui-monospace,Menlo,Consolas,monospace}
 .verdict.differs{color:var(--bad)}
 .verdict.differs::before{content:"≠ "}
-.editor{position:relative;border:1px solid var(--line);border-radius:6px;overflow:auto;max-height:min(70vh,640px);
-  font:13px/20px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;background:var(--card);tab-size:2}
-.editor:focus-within{outline:2px solid var(--accent);outline-offset:1px}
-.sheet{display:grid;min-width:max-content;padding:8px 0}
-.sheet>*{grid-area:1/1;font:inherit;white-space:pre;margin:0}
-.sheet pre{pointer-events:none;position:relative;z-index:1}
-.sheet textarea{border:0;padding:0 16px 0 52px;background:none;color:transparent;caret-color:var(--text);resize:none;
-  overflow:hidden;outline:0;width:100%;border-radius:0}
-.sheet textarea::selection{background:color-mix(in srgb,var(--accent) 35%,transparent)}
-.line{display:block;padding:0 16px 0 0;min-height:20px}
-.line::before{content:attr(data-n);display:inline-block;width:40px;margin-right:12px;text-align:right;color:var(--quiet)}
-.line.bad{background:color-mix(in srgb,var(--bad) 16%,transparent);box-shadow:inset 3px 0 var(--bad)}
-.line.bad::before{color:var(--bad);font-weight:700}
-.line.here{background:var(--mark);box-shadow:inset 3px 0 var(--accent)}
-.line .tail{color:var(--bad);margin-left:24px;font-style:italic}
-.t-keyword{color:#8a3ffc}.t-string{color:#0e6027}.t-number{color:#9f1853}.t-comment{color:var(--quiet);font-style:italic}
-.t-type{color:#00539a}.t-call{color:#684e00}
-:root[data-theme=dark] .t-keyword{color:#be95ff}:root[data-theme=dark] .t-string{color:#6fdc8c}
-:root[data-theme=dark] .t-number{color:#ff7eb6}:root[data-theme=dark] .t-type{color:#82cfff}
-:root[data-theme=dark] .t-call{color:#f1c21b}
+.editor .cm-editor{border:1px solid var(--line);border-radius:6px;overflow:hidden}
+.keys-note{margin:6px 0 0;color:var(--quiet);font-size:12px}
+:root{--code-keyword:#8a3ffc;--code-string:#0e6027;--code-number:#9f1853;--code-type:#00539a;--code-call:#684e00}
+:root[data-theme=dark]{--code-keyword:#be95ff;--code-string:#6fdc8c;--code-number:#ff7eb6;--code-type:#82cfff;--code-call:#f1c21b}
+.unseen{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
 .complaint{border-left:5px solid var(--bad);margin:8px 0 0;padding:6px 12px;white-space:pre-wrap;overflow-wrap:anywhere;
   font:12px/1.5 ui-monospace,Menlo,Consolas,monospace}
 .status{min-height:1.5em;margin:6px 0 0;color:var(--quiet)}
