@@ -68,6 +68,7 @@ describe.runIf(path !== null)("the page", () => {
   const { open, text, figure, shows, mapLabel, find } = pages;
   let server: ViewServer;
   let script: string;
+  const hash = async (): Promise<string> => new URL(pages.page.url()).hash;
 
   beforeAll(async () => {
     script = await pages.script();
@@ -85,7 +86,7 @@ describe.runIf(path !== null)("the page", () => {
   it("opens from disk and shows the plan's numbers in every view", async () => {
     await open(pathToFileURL(htmlFile).href);
     expect(await figure("arena")).toBe(formatBytes(plan.height));
-    expect(await figure("bound")).toBe(formatBytes(plan.bound.bytes));
+    expect(await figure("most live")).toBe(formatBytes(plan.bound.bytes));
     expect(await figure("steps")).toBe(String(plan.program.steps.length));
     expect(await mapLabel()).toContain(
       `${plan.problem.buffers.length} buffers over ${plan.program.steps.length + 1} steps`,
@@ -129,8 +130,11 @@ describe.runIf(path !== null)("the page", () => {
   it("selects the rectangle under the pointer, and moves and zooms the plane", async () => {
     await open(pathToFileURL(htmlFile).href);
     const box = (await pages.page.locator("canvas.map").boundingBox())!;
-    // The lowest rectangle is persistent and always there: just above the bottom of the plane.
-    await pages.page.mouse.click(box.x + box.width / 2, box.y + box.height - 26);
+    // Persistent buffers are one band below the plane, above the strip of phases; a click there unfolds them.
+    await pages.page.mouse.click(box.x + box.width / 2, box.y + box.height - 44);
+    await expect.poll(hash).toBe("#v1&persistent=each");
+    // Now the lowest rectangle is persistent and always there: just above the strip.
+    await pages.page.mouse.click(box.x + box.width / 2, box.y + box.height - 44);
     await pages.page.waitForSelector(".story h3");
     expect(await text(".story h3 small")).toBe("persistent");
     const before = await pages.page.locator("canvas.map").screenshot();
@@ -203,8 +207,12 @@ describe.runIf(path !== null)("the page", () => {
     await shows("arena", formatBytes(least));
     expect(Number(await figure("recomputed"))).toBeGreaterThan(0);
     expect(await text(".legend")).toContain("recomputed");
+    expect(await text(".sentence b")).toMatch(/ instead of .*: .* less, for .* more time\.$/);
     await pages.page.keyboard.press("End");
     await shows("arena", formatBytes(plan.height));
+    const smallest = `A budget can go down to ${formatBytes(least)}.`;
+    const plain = `${formatBytes(plan.height)} with everything stored: nothing is recomputed.`;
+    expect(await text(".sentence")).toBe(`${plain} ${smallest}`);
     // The menu chooses among the same plans, and the slider goes with it.
     await pages.page.selectOption('select[aria-label="plan"]', { index: 4 });
     await shows("arena", formatBytes(least));
@@ -268,8 +276,6 @@ describe.runIf(path !== null)("the page", () => {
     expect(labels[0]).toContain("persistent");
     expect(labels[1]).toContain(labels[0]!.split(" · ")[0]!);
   });
-
-  const hash = async (): Promise<string> => new URL(pages.page.url()).hash;
 
   it("has its state in its address: a copied link opens the same view", async () => {
     await open(pathToFileURL(htmlFile).href);

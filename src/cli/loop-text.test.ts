@@ -4,7 +4,7 @@ import { grad, type Tensor, tensor, whileLoop } from "../api/index.ts";
 import { plansOf } from "../api/plan.ts";
 import type { MemoryRequest } from "../compiler/request.ts";
 import type { AnyFunction } from "../trace/function.ts";
-import { loopForms } from "./loop-text.ts";
+import { loopForms } from "../view/loop-text.ts";
 import { lstm } from "./programs/lstm.ts";
 
 const args = [lstm.init(), ...lstm.batch()] as const;

@@ -16,6 +16,14 @@ export interface ViewEntry {
   readonly picture: Picture;
   /** The plan's name in requests for explanations; null: they are included, or there are none. */
   readonly asks: string | null;
+  /** What its loops keep for their reverses, if it has any. */
+  readonly loops?: readonly string[];
+}
+
+/** The figures of the plan with everything stored. */
+export interface StoredFigures {
+  readonly arenaBytes: number;
+  readonly predictedMs: number;
 }
 
 export interface CurvePoint {
@@ -43,6 +51,8 @@ export interface ViewData {
   readonly first: number;
   readonly second: number | null;
   readonly curve: ViewCurve | null;
+  /** Of the program that the first entry is a plan of. */
+  readonly stored?: StoredFigures;
   /** Plans for other budgets can be requested. */
   readonly live: boolean;
 }

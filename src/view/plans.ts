@@ -6,18 +6,24 @@ import { formatBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
 import type { ProgramPlans } from "../compiler/assemble.ts";
 import type { PlannedProgram } from "../compiler/assembler.ts";
+import type { Graph } from "../ir/graph.ts";
 import type { Candidate } from "../plan/budget/budget-levels.ts";
 import { planJson } from "../plan/json.ts";
 import { type Plan, withCapacity } from "../plan/problem.ts";
 import type { CurvePoint, PlanReply, ViewCurve, ViewEntry } from "./data.ts";
 import { pictureOfPlan } from "./from-plan.ts";
+import { loopForms } from "./loop-text.ts";
 import { type NamedPlans, storyOf } from "./stories.ts";
 
 /** A plan with the budget it was made for. */
 export function entryOf(plan: Plan, entry: Omit<ViewEntry, "picture">): ViewEntry {
-  const { label, budgetBytes, predictedMs, asks } = entry;
-  const picture = pictureOfPlan(planJson(withBudget(plan, budgetBytes)));
-  return { label, budgetBytes, predictedMs, picture, asks };
+  return { ...entry, picture: pictureOfPlan(planJson(withBudget(plan, entry.budgetBytes))) };
+}
+
+/** What the loops of a program keep, for an entry; nothing if it has none. */
+export function loopsOf(graph: Graph): Pick<ViewEntry, "loops"> {
+  const loops = loopForms(graph);
+  return loops.length === 0 ? {} : { loops };
 }
 
 function withBudget(plan: Plan, budgetBytes: number | null): Plan {
@@ -54,7 +60,7 @@ export function livePlans(plans: ProgramPlans, points: number, known: NamedPlans
         const asks = `budget-${budgetBytes}`;
         sent.set(asks, result.plan);
         const label = `budget ${formatBytes(budgetBytes)}`;
-        return { entry: entryOf(result.plan, { label, predictedMs, budgetBytes, asks }) };
+        return { entry: entryOf(result.plan, { label, predictedMs, budgetBytes, asks, ...loopsOf(result.graph) }) };
       } catch (error) {
         if (error instanceof TidemarkError && error.code === "PlanInfeasible") return { refusal: error.message };
         throw error;
@@ -145,7 +151,8 @@ export function curveWithEntries(
     const { budgetBytes = arenaBytes } = curve.points[i] ?? {};
     const label = i === 0 ? "everything stored" : `budget ${formatBytes(budgetBytes)}`;
     const asked = i === 0 ? null : budgetBytes;
-    return entryOf(result.plan, { label, predictedMs, budgetBytes: asked, asks: entryName(first + i) });
+    const about = { label, predictedMs, budgetBytes: asked, asks: entryName(first + i), ...loopsOf(result.graph) };
+    return entryOf(result.plan, about);
   });
   const points = curve.points.map((point, i) => ({ ...point, entry: first + i }));
   const named = new Map(candidates.map(({ result }, i) => [entryName(first + i), result.plan]));

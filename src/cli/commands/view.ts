@@ -3,7 +3,7 @@ import { basename } from "node:path";
 import type { ProgramPlans } from "../../compiler/assemble.ts";
 import { storeAll } from "../../plan/recompute/strategies.ts";
 import type { ViewCurve, ViewData, ViewEntry } from "../../view/data.ts";
-import { curveWithEntries, entryName, entryOf, livePlans } from "../../view/plans.ts";
+import { curveWithEntries, entryName, entryOf, livePlans, loopsOf } from "../../view/plans.ts";
 import { entriesOfFile, FILE_KINDS, isViewFile } from "../../view/read-file.ts";
 import type { NamedPlans } from "../../view/stories.ts";
 import { type Arguments, type Command, type Io, integerOption } from "../command.ts";
@@ -46,7 +46,7 @@ async function sourceOf(word: string, first: number, args: Arguments, io: Io): P
   const label = asked === null && planned.strategy === storeAll.name ? "as compiled" : `as asked (${planned.strategy})`;
   const { plan, predictedMs } = planned;
   const name = entryName(first);
-  const entry = entryOf(plan, { label, predictedMs, budgetBytes: asked, asks: name });
+  const entry = entryOf(plan, { label, predictedMs, budgetBytes: asked, asks: name, ...loopsOf(planned.graph) });
   const source = { title: loaded.name, entries: [entry], curve: null, named: new Map([[name, plan]]), plans };
   if (!args.has("html")) return source;
   const { curve, entries, named } = curveWithEntries(plans, pointsOf(args), first + 1);
@@ -80,6 +80,7 @@ async function run(args: Arguments, io: Io): Promise<void> {
     first: 0,
     second: other ? source.entries.length : null,
     curve: source.curve,
+    ...(source.plans ? { stored: source.plans.storeAllFigures } : {}),
     live: live !== null,
   };
   const page = pageOf(data, live ? new Map() : named);

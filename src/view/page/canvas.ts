@@ -1,5 +1,6 @@
 /** @file A canvas that fills its box at the screen's resolution, and axes. */
 import { formatBytes } from "../../base/bytes.ts";
+import type { Window } from "../raster.ts";
 
 export interface Surface {
   readonly canvas: HTMLCanvasElement;
@@ -11,7 +12,15 @@ export interface Surface {
 }
 
 /** Room around the plane, in CSS pixels: addresses on the left, steps below. */
-export const MARGIN = { left: 66, right: 10, top: 8, bottom: 20 } as const;
+export const MARGIN = { left: 80, right: 10, top: 8, bottom: 20 } as const;
+
+/** A part of a canvas, in CSS pixels. */
+export interface Box {
+  readonly x: number;
+  readonly y: number;
+  readonly w: number;
+  readonly h: number;
+}
 
 /** Fits the canvas to its box; null while the box is not shown. */
 export function fitted(canvas: HTMLCanvasElement): Surface | null {
@@ -27,7 +36,7 @@ export function fitted(canvas: HTMLCanvasElement): Surface | null {
 }
 
 /** The plane inside the margins. */
-export function plane({ width, height }: Surface): { x: number; y: number; w: number; h: number } {
+export function plane({ width, height }: Pick<Surface, "width" | "height">): Box {
   const { left, right, top, bottom } = MARGIN;
   return { x: left, y: top, w: width - left - right, h: height - top - bottom };
 }
@@ -47,32 +56,69 @@ export function ticks(low: number, high: number, count: number, base: 2 | 10): r
   return marks;
 }
 
-/** Bytes on the left, steps below. */
-export function drawAxes(
-  surface: Surface,
-  { a0, a1, t0, t1 }: { readonly a0: number; readonly a1: number; readonly t0: number; readonly t1: number },
-  colours: { readonly quiet: string; readonly line: string },
-): void {
-  const { context } = surface;
-  const { x, y, w, h } = plane(surface);
+/** Axes around a box. */
+export interface Axes {
+  readonly box: Box;
+  /** Bytes as they are drawn. */
+  readonly view: Window;
+  /** Where the time axis is, if not at the lower edge of the box. */
+  readonly base?: number;
+  readonly colours: { readonly quiet: string; readonly line: string };
+  /** What the axes are of: addresses or bytes, steps or events. */
+  readonly words: { readonly up: string; readonly across: string };
+  /** For an axis without the bytes of folded buffers. */
+  readonly fold?: { shown(real: number): number; real(shown: number): number } | null;
+}
+
+/** Bytes on the left, steps below, and a word for each. */
+export function drawAxes(context: CanvasRenderingContext2D, axes: Axes): void {
+  const { box, colours } = axes;
+  const { x, y, w, h } = box;
   context.font = FONT;
   context.fillStyle = colours.quiet;
   context.strokeStyle = colours.line;
   context.lineWidth = 1;
   context.strokeRect(x - 0.5, y - 0.5, w + 1, h + 1);
+  drawBytes(context, axes);
+  drawSteps(context, axes);
+}
+
+function drawBytes(context: CanvasRenderingContext2D, { box, view, words, fold }: Axes): void {
+  const { x, y, h } = box;
+  const { a0, a1 } = view;
   context.textAlign = "right";
   context.textBaseline = "middle";
-  for (const bytes of ticks(a0, a1, Math.max(2, h / 60), 2)) {
-    const at = y + h - ((bytes - a0) / (a1 - a0)) * h;
-    if (at < y + 4) continue;
+  const [low, high] = fold ? [fold.real(a0), fold.real(a1)] : [a0, a1];
+  let above = Number.POSITIVE_INFINITY;
+  for (const bytes of ticks(low, high, Math.max(2, h / 60), 2)) {
+    const shown = fold ? fold.shown(bytes) : bytes;
+    const at = y + h - ((shown - a0) / (a1 - a0)) * h;
+    // Folded bytes have no place on the axis.
+    if (at < y + 4 || above - at < 14 || (fold && fold.real(shown) !== bytes)) continue;
+    above = at;
     context.fillText(formatBytes(bytes), x - 8, at);
     context.fillRect(x - 5, at, 4, 1);
   }
+  context.save();
+  context.translate(9, y + h / 2);
+  context.rotate(-Math.PI / 2);
   context.textAlign = "center";
+  context.fillText(words.up, 0, 0);
+  context.restore();
+}
+
+function drawSteps(context: CanvasRenderingContext2D, { box, view, words, base = box.y + box.h }: Axes): void {
+  const { x, w } = box;
+  const { t0, t1 } = view;
   context.textBaseline = "top";
+  context.textAlign = "right";
+  context.fillText(words.across, x + w, base + 6);
+  const free = x + w - context.measureText(words.across).width - 10;
+  context.textAlign = "center";
   for (const step of ticks(t0, t1, Math.max(2, w / 90), 10)) {
     const at = x + ((step - t0) / (t1 - t0)) * w;
-    context.fillText(`${step}`, Math.min(at, x + w - 8), y + h + 6);
-    context.fillRect(at, y + h, 1, 4);
+    const text = `${step}`;
+    context.fillRect(at, base, 1, 4);
+    if (at + context.measureText(text).width / 2 <= free) context.fillText(text, at, base + 6);
   }
 }

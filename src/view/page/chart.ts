@@ -1,6 +1,6 @@
 /**
  * @file Memory over time, stacked by kind, on the time axis of the map. A column of pixels that stands for many steps
- * shows the one with the most live bytes, so the peak is never lost. Lines: the lower bound, the arena, the budget; the
+ * shows the one with the most live bytes, so the peak is never lost. Lines: the most live bytes, the arena, the budget; the
  * other plan of a comparison as an outline.
  */
 import { formatBytes } from "../../base/bytes.ts";
@@ -8,7 +8,7 @@ import { KIND_LABELS, VIEW_KINDS } from "../picture.ts";
 import { drawAxes, FONT, fitted, plane, type Surface } from "./canvas.ts";
 import { h } from "./dom.ts";
 import { keyMoves, listen } from "./gestures.ts";
-import { locator, windowOf } from "./map.ts";
+import { axisWords, windowOf } from "./map-drawing.ts";
 import { kindColour } from "./palette.ts";
 import { type Shown, type State, type Store, selectionOn, selectStep } from "./store.ts";
 
@@ -32,12 +32,17 @@ export interface ChartView {
 
 export function chartView(store: Store, hint: HTMLElement): ChartView {
   const canvas = h("canvas", { class: "plane chart", tabindex: 0, role: "application" });
+  const locate = (event: { readonly clientX: number; readonly clientY: number }) => {
+    const box = canvas.getBoundingClientRect();
+    const { x, y, w, h: high } = plane(box);
+    return { x: (event.clientX - box.left - x) / w, y: 1 - (event.clientY - box.top - y) / high };
+  };
   const stepAt = (x: number): number => {
     const { frame, sides } = store.get();
     const { t0, t1 } = windowOf(frame, sides[0]);
     return Math.max(0, Math.min(sides[0].picture.columns - 1, Math.floor(t0 + (t1 - t0) * x)));
   };
-  listen(canvas, store, locator(canvas), {
+  listen(canvas, store, locate, {
     vertical: false,
     click: (x) => selectStep(store, 0, stepAt(x)),
     hover(x) {
@@ -96,13 +101,14 @@ function draw(canvas: HTMLCanvasElement, state: State): void {
   drawStep(surface, state);
   const lines = [
     { name: "arena", bytes: picture.heightBytes, colour: state.theme.quiet, dash: [2, 3] },
-    { name: "bound", bytes: picture.boundBytes, colour: state.theme.bound, dash: [] },
+    { name: "most live", bytes: picture.boundBytes, colour: state.theme.bound, dash: [] },
     ...(picture.budgetBytes === null
       ? []
       : [{ name: "budget", bytes: picture.budgetBytes, colour: state.theme.budget, dash: [7, 4] }]),
   ];
   drawLines(surface, lines, most);
-  drawAxes(surface, { ...view, a0: 0, a1: most }, state.theme);
+  const words = { up: "bytes live", across: axisWords(picture).across };
+  drawAxes(context, { box: plane(surface), view: { ...view, a0: 0, a1: most }, colours: state.theme, words });
   const budget = picture.budgetBytes === null ? "" : `, budget ${formatBytes(picture.budgetBytes)}`;
   canvas.setAttribute(
     "aria-label",

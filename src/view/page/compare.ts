@@ -37,7 +37,7 @@ function numbers(a: Shown, b: Shown): HTMLElement {
   const [timeA, timeB] = [ms(a), ms(b)];
   const rows = [
     bytes("arena", (s) => s.picture.heightBytes),
-    bytes("bound", (s) => s.picture.boundBytes),
+    bytes("most live", (s) => s.picture.boundBytes),
     count("steps", (s) => s.picture.steps.length),
     count("buffers", (s) => rectCount(s.picture.rects)),
     count("recomputing steps", again),

@@ -140,11 +140,11 @@ function marks(curve: ViewCurve, state: State): readonly Element[] {
 
 /** Replaces the first entry; the visible frame stays. */
 export function showEntry(store: Store, entry: ViewEntry): void {
-  const { sides, frame, selection, reachBytes } = store.get();
+  const { sides, frame, selection, reachBytes, unfolded } = store.get();
   const [old, ...others] = sides;
   const shown = shownOf(entry);
-  const whole = wholeFrame([shown, ...others], reachBytes);
-  const before = wholeFrame(sides, reachBytes);
+  const whole = wholeFrame([shown, ...others], reachBytes, unfolded);
+  const before = wholeFrame(sides, reachBytes, unfolded);
   const all = frame.a0 === 0 && frame.a1 === before.a1;
   const named =
     selection?.side === 0 && selection.value !== null ? old.picture.values[selection.value]?.name : undefined;
@@ -158,6 +158,7 @@ export function showEntry(store: Store, entry: ViewEntry): void {
     frame: next,
     selection: selection?.side === 0 ? kept : selection,
     message: "",
+    refusedBytes: null,
   });
 }
 
@@ -173,7 +174,7 @@ function createPlanner(store: Store, planFor: PlanSource): (bytes: number) => Pr
       try {
         const reply = await planFor(bytes);
         if ("entry" in reply) showEntry(store, reply.entry);
-        else store.set({ message: reply.refusal });
+        else store.set({ message: reply.refusal, refusedBytes: bytes });
       } catch (error) {
         store.set({ message: `no plan: ${String(error)}` });
       }

@@ -20,13 +20,13 @@ export async function openFiles(store: Store, files: readonly File[], as: "shown
 export function addEntries(store: Store, added: readonly ViewEntry[], as: "shown" | "compared"): void {
   const [first] = added;
   if (!first) return;
-  const { entries, sides, reachBytes } = store.get();
+  const { entries, sides, reachBytes, unfolded } = store.get();
   const shown = shownOf(first);
   const next = as === "shown" ? ([shown, ...sides.slice(1)] as const) : ([sides[0], shown] as const);
   store.set({
     entries: [...entries, ...added],
     sides: next,
-    frame: wholeFrame(next, reachBytes),
+    frame: wholeFrame(next, reachBytes, unfolded),
     selection: null,
     message: "",
   });

@@ -58,8 +58,8 @@ export interface Gestures {
 
 export function listen(canvas: HTMLElement, store: Store, locate: Locate, does: Gestures): void {
   const change = (next: (frame: Frame, whole: Frame) => Frame): void => {
-    const { frame, sides, reachBytes } = store.get();
-    store.set({ frame: next(frame, wholeFrame(sides, reachBytes)) });
+    const { frame, sides, reachBytes, unfolded } = store.get();
+    store.set({ frame: next(frame, wholeFrame(sides, reachBytes, unfolded)) });
   };
   canvas.addEventListener(
     "wheel",
@@ -119,8 +119,8 @@ function listenToPointers(
 
 /** Handles keys of a focused plane; false if the key has no meaning here. */
 export function keyMoves(key: string, store: Store): boolean {
-  const { frame, sides, reachBytes } = store.get();
-  const whole = wholeFrame(sides, reachBytes);
+  const { frame, sides, reachBytes, unfolded } = store.get();
+  const whole = wholeFrame(sides, reachBytes, unfolded);
   const moves: Readonly<Record<string, () => Frame>> = {
     ArrowLeft: () => moved(frame, whole, -0.15, 0),
     ArrowRight: () => moved(frame, whole, 0.15, 0),

@@ -1,5 +1,6 @@
-/** @file The help dialog: keys and files. */
+/** @file The help dialog: keys, words and files. */
 import { button, h } from "./dom.ts";
+import { TERMS } from "./legend.ts";
 
 const KEYS: readonly (readonly [string, string])[] = [
   ["/", "search by name; Enter takes the first match, Escape leaves"],
@@ -7,6 +8,7 @@ const KEYS: readonly (readonly [string, string])[] = [
   ["[  ]", "previous and next buffer in the map, step in the chart"],
   ["← → ↑ ↓", "move in the map and the chart, go through steps in the program, change the budget at its slider"],
   ["+  −  0", "zoom in, out, show everything"],
+  ["p", "fold and unfold persistent buffers (parameters, optimizer state)"],
   ["Escape", "select nothing"],
 ];
 
@@ -15,10 +17,12 @@ const FILES = " Plan files, PyTorch snapshots and placed tables can be dropped a
 /** @param files whether plans can be opened from files */
 export function helpDialog(files: boolean): HTMLDialogElement {
   const rows = KEYS.map(([key, what]) => h("tr", {}, h("td", {}, h("kbd", {}, key)), h("td", {}, what)));
+  const words = Object.entries(TERMS).map(([word, means]) => h("tr", {}, h("td", {}, word), h("td", {}, means)));
   const dialog = h(
     "dialog",
     { "aria-label": "keys and help" },
-    h("table", {}, h("tbody", {}, ...rows)),
+    h("table", {}, h("caption", {}, "keys"), h("tbody", {}, ...rows)),
+    h("table", { class: "terms" }, h("caption", {}, "words"), h("tbody", {}, ...words)),
     h(
       "p",
       { class: "quiet" },

@@ -16,6 +16,7 @@ import { entryMenu, listenToKeys, mapsView, messageView, openBody, section, them
 import { applyPlace, placeFields, QUIET_FIELDS } from "./place.ts";
 import { programView } from "./program.ts";
 import { searchView } from "./search.ts";
+import { sentenceView } from "./sentence.ts";
 import { fetchCurve, fetchPlan, fetchStory } from "./server.ts";
 import { copyLinkButton } from "./share.ts";
 import { createStore, type State, type Store, shownOf } from "./store.ts";
@@ -26,7 +27,7 @@ function readData(): ViewData {
   return JSON.parse(document.getElementById("data")?.textContent ?? "") as ViewData;
 }
 
-function storeOf({ title, entries, first, second, curve, live }: ViewData): Store {
+function storeOf({ title, entries, first, second, curve, live, stored }: ViewData): Store {
   const entry = entries[first] as ViewEntry;
   const other = second === null ? undefined : entries[second];
   const sides = [shownOf(entry), ...(other ? [shownOf(other)] : [])] as unknown as State["sides"];
@@ -35,6 +36,7 @@ function storeOf({ title, entries, first, second, curve, live }: ViewData): Stor
   return createStore(
     {
       ...{ title, entries, sides, curve, live, budgetBytes, reachBytes: 0 },
+      ...(stored ? { stored } : {}),
       selection: null,
       query: "",
       busy: false,
@@ -70,6 +72,7 @@ function build(store: Store, data: ViewData): Built {
     store.get().live ? fetchStory : packedStory,
   );
   const [compare, search, message] = [compareView(store), searchView(store), messageView(store)];
+  const sentence = sentenceView();
   const plans = entryMenu(store, "plan", 0, null);
   const others = entryMenu(store, "compare with", 1, "compare with …");
   const help = helpDialog(true);
@@ -88,7 +91,7 @@ function build(store: Store, data: ViewData): Built {
       ...[fileButton("open", open("shown")), fileButton("compare file", open("compared"))],
       ...[themeButton(store), button("?", () => help.showModal(), { "aria-label": "keys and help" })],
     ),
-    ...[message.element, figures],
+    ...[message.element, sentence.element, figures],
     h(
       "main",
       {},
@@ -110,7 +113,7 @@ function build(store: Store, data: ViewData): Built {
     help,
   );
   listenToKeys(store, search.input, help);
-  const views = [plans, others, message, maps, chart, curve, program, story, compare, search];
+  const views = [sentence, plans, others, message, maps, chart, curve, program, story, compare, search];
   const draw: Built["draw"] = (state, before) => {
     difference.hidden = state.sides.length < 2;
     if (before?.sides !== state.sides || before.theme !== state.theme) drawLegend(legend, state);

@@ -2,6 +2,7 @@
  * @file Colours of kinds: those of Okabe and Ito (Color Universal Design, 2008), which are distinguishable with any
  * common form of colour blindness, with greys for the least important kinds. Textures are redundant with colours.
  */
+import type { Phase } from "../phases.ts";
 import { VIEW_KINDS, type ViewKind } from "../picture.ts";
 import type { Ink, Texture } from "../raster.ts";
 
@@ -78,3 +79,9 @@ export const kindColour = (kind: ViewKind, dark: boolean): string =>
   css(dark ? mix(FILL[kind], NIGHT, 0.12) : FILL[kind]);
 
 export const kindTexture = (kind: ViewKind): Texture => TEXTURE[kind] ?? "plain";
+
+/** Phases have the colours of the values that they make, light enough for a name over them. */
+export function phaseColour(phase: Phase, dark: boolean): string {
+  const kind: ViewKind = { forward: "forward", backward: "gradient", update: "update" }[phase] as ViewKind;
+  return css(mix(FILL[kind], dark ? NIGHT : PAPER, 0.6));
+}

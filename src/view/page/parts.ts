@@ -6,7 +6,7 @@ import { button, h, replace } from "./dom.ts";
 import { addEntries } from "./files.ts";
 import { type MapView, mapView } from "./map.ts";
 import { themeOf } from "./palette.ts";
-import { type State, type Store, shownOf, wholeFrame } from "./store.ts";
+import { type State, type Store, shownOf, toggleFold, wholeFrame } from "./store.ts";
 
 export function themeButton(store: Store): HTMLElement {
   const element = button("", () => store.set({ theme: themeOf(!store.get().theme.dark) }), { id: "theme" });
@@ -66,14 +66,14 @@ export const section = (name: string, order: string, ...children: readonly HTMLE
 export function entryMenu(store: Store, label: string, side: number, none: string | null) {
   const menu = h("select", { "aria-label": label, title: label });
   menu.addEventListener("change", () => {
-    const { entries, sides, reachBytes } = store.get();
+    const { entries, sides, reachBytes, unfolded } = store.get();
     const entry = entries[Number(menu.value)];
     if (entry && side === 0) {
       showEntry(store, entry);
       return store.set({ budgetBytes: entry.budgetBytes });
     }
     const next = entry ? ([sides[0], shownOf(entry)] as const) : ([sides[0]] as const);
-    store.set({ sides: next, frame: wholeFrame(next, reachBytes), selection: null });
+    store.set({ sides: next, frame: wholeFrame(next, reachBytes, unfolded), selection: null });
     return undefined;
   });
   const draw = ({ entries, sides }: State, before: State | null): void => {
@@ -106,6 +106,7 @@ export function listenToKeys(store: Store, search: HTMLInputElement, help: HTMLD
       search.focus();
     }
     if (event.key === "?") help.showModal();
+    if (event.key === "p") toggleFold(store);
     if (event.key === "Escape" && !help.open) store.set({ selection: null });
   });
 }

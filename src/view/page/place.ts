@@ -18,17 +18,18 @@ export const QUIET_FIELDS: readonly string[] = ["zoom", "search"];
 
 /** The fields of a state; those at their defaults are empty. */
 export function placeFields(state: State, first: FirstPlace): AddressFields {
-  const { entries, sides, frame, budgetBytes, query, reachBytes } = state;
+  const { entries, sides, frame, budgetBytes, query, reachBytes, unfolded } = state;
   const [own, other] = sides.map(({ entry }) => entries.indexOf(entry));
   const shown = entries[own ?? -1];
   const kept = budgetBytes === (shown ?? sides[0].entry).budgetBytes && shown !== undefined;
-  const whole = wholeFrame(sides, reachBytes);
+  const whole = wholeFrame(sides, reachBytes, unfolded);
   const zoomed = frame.t0 > 0 || frame.t1 < 1 || frame.a0 > 0 || frame.a1 !== whole.a1;
   return {
     plan: shown && own !== first.plan && (own ?? 0) < first.count ? `${own}` : "",
     budget: kept || budgetBytes === null ? "" : `${budgetBytes}`,
     with: comparedText(other, first),
     ...selectionFields(state),
+    persistent: unfolded ? "each" : "",
     zoom: zoomed ? windowText(frame) : "",
     search: query,
   };
@@ -67,11 +68,12 @@ export async function applyPlace(
   await applyPlan(store, fields, first, { ask, problems });
   applyCompared(store, fields, first, problems);
   const { sides, reachBytes } = store.get();
+  const unfolded = fields.persistent === "each";
   const frame = fields.zoom === undefined ? null : windowOfText(fields.zoom);
   if (fields.zoom !== undefined && !frame) problems.push("the part of the map is damaged");
-  const whole = wholeFrame(sides, reachBytes);
+  const whole = wholeFrame(sides, reachBytes, unfolded);
   const inside = frame && frame.a1 <= whole.a1 * 1.001 ? frame : whole;
-  store.set({ frame: inside, query: fields.search ?? "", selection: null });
+  store.set({ unfolded, frame: inside, query: fields.search ?? "", selection: null });
   applySelection(store, fields, problems);
   return problems;
 }

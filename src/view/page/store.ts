@@ -2,8 +2,10 @@
  * @file The state of the page. Views read it and change it by `set`; after changes all views are redrawn once in the
  * next frame, so a selection appears in all views.
  */
-import type { ViewCurve, ViewEntry } from "../data.ts";
+import type { StoredFigures, ViewCurve, ViewEntry } from "../data.ts";
 import { matchValues } from "../difference.ts";
+import { type Fold, foldOf } from "../fold.ts";
+import { type Band, phaseBands, phaseRuns, type Run } from "../phases.ts";
 import {
   KIND_LABELS,
   liveColumns,
@@ -28,6 +30,10 @@ export interface Shown {
   readonly total: Float64Array;
   readonly byRect: readonly (readonly number[])[];
   readonly readers: readonly (readonly number[])[];
+  /** The map without persistent buffers, where there are any. */
+  readonly fold: Fold | null;
+  readonly runs: readonly Run[];
+  readonly bands: readonly Band[];
 }
 
 /** `side` is which of the two pictures; a step may be selected without a rectangle. */
@@ -57,6 +63,12 @@ export interface State {
   readonly busy: boolean;
   /** The last error message. */
   readonly message: string;
+  /** The budget that was asked for last, if there is no plan for it. */
+  readonly refusedBytes?: number | null;
+  /** Of the plan with everything stored; without it, the first point of the curve. */
+  readonly stored?: StoredFigures;
+  /** Whether persistent buffers are drawn one by one; by default they are one band. */
+  readonly unfolded?: boolean;
   readonly theme: Theme;
 }
 
@@ -71,14 +83,32 @@ export function shownOf(entry: ViewEntry): Shown {
   const live = liveColumns(picture);
   const total = new Float64Array(picture.columns);
   for (const mine of live) for (let t = 0; t < total.length; t++) total[t] = (total[t] ?? 0) + (mine[t] ?? 0);
-  return { entry, picture, live, total, byRect: valuesByRect(picture), readers: readersOf(picture) };
+  const [runs, bands] = [phaseRuns(picture.steps), phaseBands(picture.steps)];
+  const tables = { byRect: valuesByRect(picture), readers: readersOf(picture), fold: foldOf(picture) };
+  return { entry, picture, live, total, ...tables, runs, bands };
+}
+
+/** The fold of a side, if it is folded now. */
+export const foldedOf = ({ unfolded = false }: Pick<State, "unfolded">, { fold }: Shown): Fold | null =>
+  unfolded ? null : fold;
+
+/** Folds persistent buffers, or draws them one by one. */
+export function toggleFold(store: Store): void {
+  const { sides, reachBytes, unfolded = false } = store.get();
+  if (!sides.some(({ fold }) => fold)) return;
+  store.set({ unfolded: !unfolded, frame: wholeFrame(sides, reachBytes, !unfolded) });
 }
 
 /** Everything; at least `reachBytes` of the arena, so that plans of one program can be seen on one scale. */
-export function wholeFrame(sides: readonly Shown[], reachBytes: number): Frame {
-  const highest = Math.max(1, ...sides.map(({ picture }) => Math.max(topBytes(picture), picture.budgetBytes ?? 0)));
-  const top = Math.min(highest, 1.3 * Math.max(1, ...sides.map(({ picture }) => topBytes(picture))));
-  return { t0: 0, t1: 1, a0: 0, a1: Math.max(top, reachBytes) * 1.02 };
+export function wholeFrame(sides: readonly Shown[], reachBytes: number, unfolded = false): Frame {
+  const tops = sides.map((side) => {
+    const folded = foldedOf({ unfolded }, side)?.bytes ?? 0;
+    const top = topBytes(side.picture) - folded;
+    return { top, highest: Math.max(top, (side.picture.budgetBytes ?? 0) - folded), reach: reachBytes - folded };
+  });
+  const highest = Math.max(1, ...tops.map((side) => side.highest));
+  const top = Math.min(highest, 1.3 * Math.max(1, ...tops.map((side) => side.top)));
+  return { t0: 0, t1: 1, a0: 0, a1: Math.max(top, ...tops.map((side) => side.reach)) * 1.02 };
 }
 
 export function createStore(first: Omit<State, "frame" | "theme">, dark: boolean): Store {

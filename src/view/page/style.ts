@@ -36,9 +36,12 @@ button:hover,.button:hover{border-color:var(--quiet)}
 .hit b{color:var(--text)}
 .hit:hover,.hit:focus{background:var(--mark)}
 main{display:grid;grid-template-columns:minmax(0,1fr);gap:12px;padding:12px;max-width:2200px;margin:0 auto}
-.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(112px,1fr));gap:8px;padding:12px 12px 0;max-width:2200px;margin:0 auto}
-.figure{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:7px 10px;min-width:0}
-.figure b{display:block;font-size:17px;font-variant-numeric:tabular-nums;white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
+.sentence{max-width:2200px;margin:14px auto 0;padding:0 14px;color:var(--quiet)}
+.sentence b{display:block;font-size:22px;line-height:1.3;font-weight:600;color:var(--text);font-variant-numeric:tabular-nums}
+.figures{display:flex;flex-wrap:wrap;gap:4px 26px;padding:10px 14px 0;max-width:2200px;margin:0 auto}
+.figure{min-width:0;cursor:help}
+.figure b{font-size:14px;font-weight:600;font-variant-numeric:tabular-nums;white-space:nowrap;margin-right:6px}
+.figure b[data-letter]::before{content:attr(data-letter) " ";color:var(--quiet);font-weight:400}
 .figure span{color:var(--quiet);font-size:12px}
 section{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:10px 12px;min-width:0}
 .plane{display:block;width:100%;touch-action:pan-y;cursor:crosshair;border-radius:4px}
@@ -97,6 +100,7 @@ thead th{color:var(--quiet)}
   padding:8px 12px;white-space:pre-wrap;overflow-wrap:anywhere;font:12px/1.5 ui-monospace,Menlo,Consolas,monospace;display:flex;gap:12px;justify-content:space-between;align-items:start}
 dialog{background:var(--card);color:var(--text);border:1px solid var(--line);border-radius:10px;max-width:520px;width:calc(100% - 32px)}
 dialog table td{text-align:left}
+.terms td:first-child{color:var(--quiet);white-space:nowrap}
 kbd{border:1px solid var(--line);border-radius:4px;padding:0 5px;font:12px ui-monospace,Menlo,Consolas,monospace}
 @media (min-width:760px){.maps.two{grid-template-columns:minmax(0,1fr) minmax(0,1fr)}}
 @media (min-width:1000px){
@@ -105,7 +109,7 @@ kbd{border:1px solid var(--line);border-radius:4px;padding:0 5px;font:12px ui-mo
 }
 @media (max-width:999px){.left,.right{display:contents}.order-3{order:3}.order-4{order:4}.order-5{order:5}}
 @media (max-width:760px){header{position:static}}
-@media (max-width:480px){main,.figures{padding:8px;gap:8px}.figures{grid-template-columns:repeat(3,minmax(0,1fr))}
-  .figure b{font-size:14px}.code{min-width:180px}section{padding:8px}h1{max-width:60vw}}
+@media (max-width:480px){main{padding:8px;gap:8px}.figures{padding:8px 12px 0;display:grid;gap:2px 12px;grid-template-columns:repeat(2,minmax(0,1fr))}
+  .figures.two{grid-template-columns:minmax(0,1fr)}.sentence{padding:0 12px;margin-top:10px}.sentence b{font-size:18px}.figure b{font-size:13px}.code{min-width:180px}section{padding:8px}h1{max-width:60vw}}
 @media (prefers-reduced-motion:no-preference){button,.button{transition:border-color .12s}}
 `;
