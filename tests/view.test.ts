@@ -304,6 +304,17 @@ describe.runIf(path !== null)("the page", () => {
     await expect.poll(() => pages.page.url()).toBe(link);
   });
 
+  it("saves a picture of the map", async () => {
+    await open(pathToFileURL(htmlFile).href, 360, true);
+    const [download] = await Promise.all([pages.page.waitForEvent("download"), pages.page.click("#picture")]);
+    expect(download.suggestedFilename()).toBe(`${program.name}.png`);
+    const file = readFileSync(await download.path());
+    // A PNG of its own size, not that of the screen: width and height are the first numbers of its header.
+    expect(file.subarray(1, 4).toString()).toBe("PNG");
+    expect(file.readUInt32BE(16)).toBe(2400);
+    expect(file.readUInt32BE(20)).toBeGreaterThan(1300);
+  });
+
   it("goes back and forward", async () => {
     await open(server.url);
     await pages.page.focus(".program");

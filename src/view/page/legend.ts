@@ -23,11 +23,12 @@ function swatch(kind: ViewKind, dark: boolean): SVGElement {
   );
 }
 
-export function drawLegend(element: HTMLElement, { sides, theme }: State): void {
-  const used = VIEW_KINDS.filter((_, k) =>
-    sides.some(({ picture }) => Array.prototype.includes.call(picture.rects.kind, k)),
-  );
-  replace(element, ...used.map((kind) => h("li", {}, swatch(kind, theme.dark), KIND_LABELS[kind])));
+/** The kinds that are in the shown pictures. */
+export const kindsOf = ({ sides }: State): readonly ViewKind[] =>
+  VIEW_KINDS.filter((_, k) => sides.some(({ picture }) => Array.prototype.includes.call(picture.rects.kind, k)));
+
+export function drawLegend(element: HTMLElement, state: State): void {
+  replace(element, ...kindsOf(state).map((kind) => h("li", {}, swatch(kind, state.theme.dark), KIND_LABELS[kind])));
 }
 
 /** A figure of a picture: its name, its value, and what it means. */

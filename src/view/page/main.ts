@@ -13,6 +13,7 @@ import { helpDialog } from "./help.ts";
 import { drawFigures, drawLegend } from "./legend.ts";
 import { packedStory } from "./packed.ts";
 import { entryMenu, listenToKeys, mapsView, messageView, openBody, section, themeButton } from "./parts.ts";
+import { pictureButton } from "./picture-file.ts";
 import { applyPlace, placeFields, QUIET_FIELDS } from "./place.ts";
 import { programView } from "./program.ts";
 import { searchView } from "./search.ts";
@@ -62,35 +63,37 @@ function addressOf(store: Store, { first, second, entries }: ViewData, ask: (byt
   });
 }
 
+/** Titles, menus and buttons. */
+function header(store: Store, address: Address, menus: readonly HTMLElement[], help: HTMLDialogElement): HTMLElement {
+  const open = (as: "shown" | "compared") => (files: readonly File[]) => void openFiles(store, files, as);
+  const note = (message: string): void => store.set({ message });
+  return h(
+    "header",
+    {},
+    h("h1", { title: store.get().title }, store.get().title),
+    ...[...menus, h("span", { class: "spacer" })],
+    ...[copyLinkButton(address.href, note), pictureButton(store)],
+    ...[fileButton("open", open("shown")), fileButton("compare file", open("compared"))],
+    ...[themeButton(store), button("?", () => help.showModal(), { "aria-label": "keys and help" })],
+  );
+}
+
 function build(store: Store, data: ViewData): Built {
   const hint = h("div", { class: "hint" });
   const [maps, chart, curve] = [mapsView(store, hint), chartView(store, hint), curveView(store, fetchPlan)];
   const program = programView(store);
-  const story = storyView(
-    store,
-    (step, body) => openBody(store, step, body),
-    store.get().live ? fetchStory : packedStory,
-  );
+  const stories = store.get().live ? fetchStory : packedStory;
+  const story = storyView(store, (step, body) => openBody(store, step, body), stories);
   const [compare, search, message] = [compareView(store), searchView(store), messageView(store)];
   const sentence = sentenceView();
   const plans = entryMenu(store, "plan", 0, null);
   const others = entryMenu(store, "compare with", 1, "compare with …");
   const help = helpDialog(true);
   const address = addressOf(store, data, curve.ask);
-  const link = copyLinkButton(address.href, (message) => store.set({ message }));
   const [legend, figures] = [h("ul", { class: "legend" }), h("div", { class: "figures" })];
   const difference = section("difference", "order-4", compare.element);
-  const open = (as: "shown" | "compared") => (files: readonly File[]) => void openFiles(store, files, as);
   document.body.append(
-    h(
-      "header",
-      {},
-      h("h1", { title: store.get().title }, store.get().title),
-      ...[plans.element, others.element, search.element, h("span", { class: "spacer" })],
-      link,
-      ...[fileButton("open", open("shown")), fileButton("compare file", open("compared"))],
-      ...[themeButton(store), button("?", () => help.showModal(), { "aria-label": "keys and help" })],
-    ),
+    header(store, address, [plans.element, others.element, search.element], help),
     ...[message.element, sentence.element, figures],
     h(
       "main",
