@@ -1,12 +1,12 @@
 /**
  * @file The names that the playground's editor completes, from the library's published types: the exports of the modules
  * that a text imports most, the methods of tensors, each with its signature and the first sentence of its documentation.
- * A plugin of the bundler puts the list in the place of src/playground/completion-list.ts.
+ * They are read by the compiler's own interface. A plugin of the bundler puts the list in the place of src/playground/completion-list.ts.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import ts from "typescript-least";
+import { API, NodeBuilderFlags, SignatureKind, SymbolFlags } from "typescript/unstable/sync";
 
 /** Modules by the names under which they are imported, and the folders of their types. */
 const MODULES = { tidemark: "api", "tidemark/nn": "nn", "tidemark/optim": "optim", "tidemark/sim": "sim" };
@@ -14,18 +14,9 @@ const MODULES = { tidemark: "api", "tidemark/nn": "nn", "tidemark/optim": "optim
 const LIST_FILE = fileURLToPath(new URL("../src/playground/completion-list.ts", import.meta.url));
 
 const OPTIONS = {
-  noEmit: true,
-  skipLibCheck: true,
-  strict: true,
-  types: [],
-  lib: ["lib.es2023.d.ts"],
-  target: ts.ScriptTarget.ES2022,
-  module: ts.ModuleKind.NodeNext,
-  moduleResolution: ts.ModuleResolutionKind.NodeNext,
-  allowImportingTsExtensions: true,
+  ...{ noEmit: true, skipLibCheck: true, strict: true, types: [], lib: ["es2023"], target: "es2022" },
+  ...{ module: "nodenext", allowImportingTsExtensions: true },
 };
-
-const FORMAT = ts.TypeFormatFlags.NoTruncation | ts.TypeFormatFlags.UseAliasDefinedOutsideCurrentScope;
 
 /** The first sentence; a period after a single letter is that of an initial. */
 function firstSentence(text) {
@@ -37,53 +28,68 @@ function firstSentence(text) {
 /** Without what a question mark already says. */
 const shortened = (text) => text.replaceAll(/(\?: (?:[^(),]|\([^()]*\))*?) \| undefined(?=[,)])/g, "$1");
 
-function isHidden(symbol) {
-  return /^(#|_)/.test(symbol.name) || symbol.getJsDocTags().some(({ name }) => name === "internal");
+/** The end of the bracket at a position. */
+function closing(text, open) {
+  let depth = 0;
+  for (let i = open; i < text.length; i++) {
+    const letter = text.charAt(i);
+    if ("([{<".includes(letter)) depth += 1;
+    if (")]}".includes(letter) || (letter === ">" && text.charAt(i - 1) !== "=")) depth -= 1;
+    if (depth === 0) return i + 1;
+  }
+  return text.length;
 }
 
-/** Reads symbols of one program. */
-function reader(checker, place) {
-  const aliased = (symbol) => (symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol);
-  const typeOf = (symbol) => checker.getTypeOfSymbolAtLocation(symbol, place);
+/** A function's type, `(x: A) => B` or `{ (x: A): B; … }`, as a signature, `(x: A): B`; the first of several. */
+function signatureText(type) {
+  const [first] = type.startsWith("{ ") ? type.slice(2).split(/; (?=[<(])|; \}$/) : [type];
+  const end = closing(first, first.startsWith("<") ? closing(first, 0) : 0);
+  return shortened(`${first.slice(0, end)}${first.slice(end).replace(/^( =>|:) /, ": ")}`);
+}
+
+/** Reads symbols of one project. */
+function reader({ checker }) {
+  const aliased = (symbol) => (symbol.flags & SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol);
+  const callsOf = (type) => checker.getSignaturesOfType(type, SignatureKind.Call);
+
+  const isInternal = (symbol) => checker.getJsDocTagsOfSymbol(symbol).some(({ name }) => name === "internal");
 
   /** What a symbol is, and its signature or type. */
   const described = (symbol, isMember) => {
-    if (!(symbol.flags & ts.SymbolFlags.Value)) return { kind: "type", signature: "" };
-    if (symbol.flags & ts.SymbolFlags.Class) return { kind: "class", signature: "" };
-    if (symbol.flags & ts.SymbolFlags.Module) return { kind: "namespace", signature: "" };
-    const type = typeOf(symbol);
-    const [call] = type.getCallSignatures();
-    if (!call) {
-      const text = checker.typeToString(type, place, FORMAT);
-      return { kind: isMember ? "property" : "constant", signature: text.length > 60 ? "" : text };
-    }
-    const text = checker.signatureToString(call, place, FORMAT);
-    return { kind: isMember ? "method" : "function", signature: shortened(text) };
+    if (!(symbol.flags & SymbolFlags.Value)) return { kind: "type", signature: "" };
+    if (symbol.flags & SymbolFlags.Class) return { kind: "class", signature: "" };
+    if (symbol.flags & SymbolFlags.Module) return { kind: "namespace", signature: "" };
+    const type = checker.getTypeOfSymbol(symbol);
+    const text = checker.typeToString(type, undefined, NodeBuilderFlags.NoTruncation);
+    if (callsOf(type).length > 0) return { kind: isMember ? "method" : "function", signature: signatureText(text) };
+    return { kind: isMember ? "property" : "constant", signature: text.length > 60 ? "" : text };
   };
 
   const item = (isMember) => (symbol) => {
     const own = aliased(symbol);
-    if (isHidden(symbol) || isHidden(own)) return [];
-    const about = firstSentence(ts.displayPartsToString(own.getDocumentationComment(checker)));
+    if (!/^[A-Za-z]/.test(symbol.name) || isInternal(own)) return [];
+    const about = firstSentence(checker.getDocumentationCommentOfSymbol(own));
     return [{ name: symbol.name, ...described(own, isMember), about }];
   };
 
-  /** The members of a module or of an object of functions, such as `random`; null of anything else. */
-  const inside = (symbol) => {
-    const own = aliased(symbol);
-    if (own.flags & ts.SymbolFlags.Module) return list(checker.getExportsOfModule(own), true);
-    if (!(own.flags & ts.SymbolFlags.Variable) || typeOf(own).getNumberIndexType()) return null;
-    const members = checker.getPropertiesOfType(typeOf(own));
-    return members.some((member) => typeOf(member).getCallSignatures().length > 0) ? list(members, true) : null;
-  };
-
   const list = (symbols, isMember) => symbols.flatMap(item(isMember)).sort((a, b) => (a.name < b.name ? -1 : 1));
+
   return {
     exportsOf: (symbol) => checker.getExportsOfModule(symbol),
     items: (symbols) => list(symbols, false),
     /** Of an instance of a class. */
     members: (symbol) => list(checker.getPropertiesOfType(checker.getDeclaredTypeOfSymbol(aliased(symbol))), true),
-    inside,
+    /** The members of a module or of an object of functions, such as `random`; null of anything else. */
+    inside(symbol) {
+      const own = aliased(symbol);
+      if (own.flags & SymbolFlags.Module) return list(checker.getExportsOfModule(own), true);
+      if (!(own.flags & SymbolFlags.Variable)) return null;
+      const type = checker.getTypeOfSymbol(own);
+      if (checker.isArrayLikeType(type)) return null;
+      const members = checker.getPropertiesOfType(type);
+      const isObject = members.some((member) => callsOf(checker.getTypeOfSymbol(member)).length > 0);
+      return isObject ? list(members, true) : null;
+    },
   };
 }
 
@@ -101,11 +107,25 @@ export function completionsOf(types) {
   const files = Object.values(MODULES).map((folder) => join(types, folder, "index.d.ts"));
   const missing = files.find((file) => !existsSync(file));
   if (missing !== undefined) throw new Error(`${missing} is missing: npm run build`);
-  const program = ts.createProgram(files, OPTIONS);
-  const checker = program.getTypeChecker();
-  const sources = files.map((file) => program.getSourceFile(file));
-  const { exportsOf, items, members, inside } = reader(checker, sources[0]);
-  const exported = sources.map((source) => exportsOf(checker.getSymbolAtLocation(source)));
+  // A project of these files alone, which is on no disk.
+  const config = join(types, "completions.json");
+  const text = JSON.stringify({ compilerOptions: OPTIONS, files });
+  const fs = {
+    readFile: (path) => (path === config ? text : undefined),
+    fileExists: (path) => (path === config ? true : undefined),
+  };
+  const api = new API({ cwd: types, fs });
+  try {
+    return listOf(api.updateSnapshot({ openProjects: [config] }).getProject(config), files);
+  } finally {
+    api.close();
+  }
+}
+
+function listOf(project, files) {
+  const { exportsOf, items, members, inside } = reader(project);
+  const modulesOf = files.map((file) => project.checker.getSymbolAtLocation(project.program.getSourceFile(file)));
+  const exported = modulesOf.map(exportsOf);
   const all = exported.flat();
   const modules = Object.fromEntries(Object.keys(MODULES).map((name, i) => [name, items(exported[i])]));
   const tensor = members(all.find(({ name }) => name === "Tensor"));
