@@ -70,7 +70,7 @@ export * from "./pool.ts";
 export { type DrawOptions, dropout, random, type Tensors } from "./random.ts";
 export { type FileInfo, fileInfo } from "./read-tensors.ts";
 export * from "./reduce.ts";
-export type { CompileOptions, PlanningOptions, PlanProgress } from "./request.ts";
+export type { CompileOptions, PlanEffort, PlanningOptions, PlanProgress } from "./request.ts";
 export * from "./reversible.ts";
 export { type LoadOptions as LoadFileOptions, load, loadFrom, type SaveOptions, save, saveTo } from "./save.ts";
 export { scope } from "./scope.ts";

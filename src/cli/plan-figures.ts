@@ -93,6 +93,7 @@ export function compileOptions({ target, products, threads = 1, memory, machine 
   const bytes = least ? "min" : budgetBytes;
   return {
     ...{ target, threads },
+    effort: "full",
     costs: machine.costs,
     ...(products === undefined ? {} : { products }),
     ...(bytes === undefined ? {} : { memory: bytes }),

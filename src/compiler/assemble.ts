@@ -41,6 +41,7 @@ import { fitted } from "./offload.ts";
 import { type ChosenPlan, PlanCache, settingsOf } from "./plan-cache.ts";
 import {
   asksNothing,
+  isQuick,
   type MemoryRequest,
   memoryKey,
   PLAIN_REQUEST,
@@ -123,6 +124,9 @@ function cacheOf(source: SourceProgram, { assembler, costs, request, host }: Pla
 
 /** Where the quick search answers with a plan that takes so many times as long as storing everything, others are tried. */
 const SLOW = 1.5;
+
+/** Where the first good plan takes so many times as long as storing everything, the whole search is worth its time. */
+const SLOW_QUICK = 1.2;
 
 /** All plans of a program. Each is made when it is first asked for, and may come from a cache (plan-cache.ts). */
 export class ProgramPlans {
@@ -244,10 +248,22 @@ export class ProgramPlans {
     const strategy = strategyNamed(request.strategy);
     if (least) return this.least(request);
     if (maxSlowdown !== undefined) return this.#underMs(this.storeAllFigures.predictedMs * maxSlowdown, request);
-    if (budgetBytes !== undefined) return this.#within(budgetBytes, request);
+    if (budgetBytes !== undefined) {
+      const quick = isQuick(request) ? this.#firstWithin(budgetBytes, segments) : null;
+      return quick ?? this.#within(budgetBytes, request);
+    }
     // Without a number of bytes to aim at, a rule does the most that it can.
     const family = this.#family(strategy, segments);
     return strategy.aims ? family.base : family.least();
+  }
+
+  /** The first good plan within a budget (docs/decisions/0037-planning-in-a-second.md); null where more has to be searched. */
+  #firstWithin(budgetBytes: number, segments: Level = "operation"): Candidate<PlannedProgram> | null {
+    const { asWritten, stored } = this.#commonPlans();
+    const written = asWritten.arenaBytes <= budgetBytes ? asWritten : null;
+    const ofLoops = this.#loopForms(auto)?.loopsWithin(budgetBytes) ?? null;
+    const first = fastestOf([stored.quickWithin(budgetBytes, segments), ofLoops, written]);
+    return first && first.predictedMs <= SLOW_QUICK * stored.base.predictedMs ? first : null;
   }
 
   #within(budgetBytes: number, { strategy: name, segments }: MemoryRequest): Candidate<PlannedProgram> | null {

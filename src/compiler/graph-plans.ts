@@ -25,7 +25,7 @@ import type { Realised } from "../plan/recompute/arena.ts";
 import type { Level } from "../plan/recompute/levels.ts";
 import type { Sequence } from "../plan/recompute/problem.ts";
 import type { ExactPlanner } from "../plan/recompute/solver.ts";
-import { noSolver } from "../plan/recompute/strategies.ts";
+import { auto, noSolver } from "../plan/recompute/strategies.ts";
 import type { Strategy } from "../plan/recompute/strategy.ts";
 import type { Assembler, PlannedProgram } from "./assembler.ts";
 import type { PlannerHost } from "./host.ts";
@@ -101,6 +101,11 @@ export class GraphPlans {
     const { program, plan } = this.base.result;
     this.#sliced ??= sliceProgram(this.#graph, planLowArea(program, plan), this.#tools.costs);
     return this.#sliced;
+  }
+
+  /** A plan of `auto` within a budget, for little work; a program that fits as it is is not sliced. */
+  quickWithin(budgetBytes: number, segments: Level): Candidate<PlannedProgram> | null {
+    return this.base.arenaBytes <= budgetBytes ? this.base : this.family(auto, segments).quickWithin(budgetBytes);
   }
 
   /** The smallest plan of a strategy; of a large program the smallest of those that were made so far. */

@@ -91,6 +91,11 @@ export class LoopForms {
     return best;
   }
 
+  /** The same among plans in which loops alone hold less. */
+  loopsWithin(budgetBytes: number): Candidate<PlannedProgram> | null {
+    return this.#loops.within(budgetBytes);
+  }
+
   /** The smallest plan that does not run loops hundreds of times for the last few states. */
   least(segments?: Level): Candidate<PlannedProgram> {
     const few = at(this.#forms, this.#forms.length - 1)()

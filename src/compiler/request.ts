@@ -21,6 +21,8 @@ export interface MemoryRequest {
   readonly strategy?: StrategyName | undefined;
   /** What segments are made of, for strategies that have segments; default: operations. */
   readonly segments?: Level | undefined;
+  /** For a budget: the first good plan will do, where `auto` finds one with little work. */
+  readonly quick?: boolean | undefined;
 }
 
 /** Whether nothing is asked of memory: the program is planned as it was written. */
@@ -28,9 +30,15 @@ export const asksNothing = ({ budgetBytes, least = false, maxSlowdown, strategy 
   strategy === undefined && budgetBytes === undefined && !least && maxSlowdown === undefined;
 
 /** As data that is equal for requests that mean the same. */
-export function memoryKey({ budgetBytes, least, maxSlowdown, strategy, segments }: MemoryRequest): readonly unknown[] {
-  return [budgetBytes ?? null, least ?? false, maxSlowdown ?? null, strategy ?? null, segments ?? "operation"];
+export function memoryKey(request: MemoryRequest): readonly unknown[] {
+  const { budgetBytes, least, maxSlowdown, strategy, segments } = request;
+  const asked = [budgetBytes ?? null, least ?? false, maxSlowdown ?? null, strategy ?? null, segments ?? "operation"];
+  return isQuick(request) ? [...asked, "quick"] : asked;
 }
+
+/** Whether the first good plan will do. Where fewer bytes are asked for, or a strategy by name, there is only one answer. */
+export const isQuick = ({ quick = false, budgetBytes, maxSlowdown, strategy }: MemoryRequest): boolean =>
+  quick && budgetBytes !== undefined && maxSlowdown === undefined && strategy === undefined;
 
 /** A plan that was made on the way to an answer. */
 export interface PlanProgress {

@@ -32,7 +32,8 @@ function plannedOf<T extends object>(from: T): Pick<T, Extract<keyof T, (typeof 
   return Object.fromEntries(Object.entries(from).filter(([name]) => PLANNED.includes(name as never))) as never;
 }
 
-const stepOptions = (options: StepOptions): PlanningOptions => ({ ...plannedOf(options), donate: [0] });
+/** A run that is worth a folder is worth the whole search for a plan. */
+const stepOptions = (options: StepOptions): PlanningOptions => ({ effort: "full", ...plannedOf(options), donate: [0] });
 
 export interface TrainOptions<S extends Tree, B extends readonly Tree[]> extends StepOptions {
   /** One step: the next state, of the same structure and types, and the loss. */

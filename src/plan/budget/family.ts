@@ -22,6 +22,8 @@ import { ParetoFront } from "./pareto-front.ts";
 
 /** Levels that are planned for, as plans are larger or smaller than expected. */
 const AROUND = 3;
+/** Levels that are planned for before a quick answer is given up. */
+const QUICK_LEVELS = 2;
 
 export class PlanFamily<R> {
   /** Everything is stored. */
@@ -49,21 +51,36 @@ export class PlanFamily<R> {
     return this.#levels.costly ? this.#firstWithin(budgetBytes) : this.#front.within(budgetBytes);
   }
 
-  /** The plan of the first level that has one. */
   #firstWithin(budgetBytes: number): Candidate<R> | null {
+    const first = this.#ofFirstLevels(budgetBytes, this.#levels.count);
+    if (first) return first;
+    // The smallest plan may be one for a larger target.
+    const least = this.#least();
+    return least.arenaBytes <= budgetBytes ? least : null;
+  }
+
+  /** The plan of the first level within a budget that has one, of at most so many levels. */
+  #ofFirstLevels(budgetBytes: number, most: number): Candidate<R> | null {
     const { count } = this.#levels;
     let level = 1;
     while (level <= count && this.#levels.targetOf(level) > budgetBytes) level++;
-    for (; level <= count; level++) {
+    for (const end = Math.min(count, level + most - 1); level <= end; level++) {
       const plans = this.#levels.plansAt(level);
       // A level without plans has none below it.
       if (plans.length === 0) break;
       const fitting = plans.filter(({ arenaBytes }) => arenaBytes <= budgetBytes);
       if (fitting.length > 0) return fitting.reduce((a, b) => (isFaster(b, a) ? b : a));
     }
-    // The smallest plan may be one for a larger target.
-    const least = this.#least();
-    return least.arenaBytes <= budgetBytes ? least : null;
+    return null;
+  }
+
+  /**
+   * A plan within a budget, for a fraction of the work of `within`: that of the level next below it. It is seldom slower, but
+   * plans for different budgets are not in order. Null where that level and the next have none.
+   */
+  quickWithin(budgetBytes: number): Candidate<R> | null {
+    if (this.base.arenaBytes <= budgetBytes) return this.base;
+    return this.#ofFirstLevels(budgetBytes, QUICK_LEVELS);
   }
 
   /** The smallest plan whose predicted time is at most `slowdown` times that of storing everything. */
