@@ -14,7 +14,9 @@ import { chromium } from "playwright-core";
 const file = process.argv[2] ?? fileURLToPath(new URL("../docs/figures/playground.png", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "tidemark-picture-"));
 const script = fileURLToPath(new URL("../scripts/playground.mjs", import.meta.url));
-const server = spawn(process.execPath, [script, "--out", folder], { stdio: ["ignore", "pipe", "ignore"] });
+const server = spawn(process.execPath, [script, "--port", "0", "--out", folder], {
+  stdio: ["ignore", "pipe", "ignore"],
+});
 const url = await new Promise((resolve) => server.stdout.once("data", (text) => resolve(String(text).trim())));
 
 const executablePath = process.env.CHROMIUM ?? execFileSync("which", ["chromium"], { encoding: "utf8" }).trim();

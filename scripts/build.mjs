@@ -1,6 +1,6 @@
 /**
  * @file Builds the published files: types from the compiler, code in a few files from the bundler, the page of
- * `tidemark view`.
+ * `tidemark view`, the playground.
  *
  *   node scripts/build.mjs [--out FOLDER]          FOLDER is dist/ by default
  *
@@ -26,14 +26,13 @@ import { basename, dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { build, rolldown } from "rolldown";
+import { buildPlayground, PLAYGROUND_FILES } from "./playground-files.mjs";
 import { WORKER_SOURCE_FILE, workerSource } from "./worker-source.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const SRC = join(ROOT, "src/");
 /** Parts whose code the entry point `tidemark` shares with them, so that they can be had without it. */
 const APART = ["ir", "plan", "codegen/wasm"];
-/** Built by others. */
-const FOREIGN = ["playground/"];
 
 const { values: options } = parseArgs({ options: { out: { type: "string", default: join(ROOT, "dist") } } });
 const out = resolve(options.out);
@@ -144,6 +143,12 @@ async function writePage() {
   return [file];
 }
 
+/** The playground's pages, which complete names from the types that were just written. */
+async function writePlayground() {
+  await buildPlayground(join(out, "playground"), out);
+  return PLAYGROUND_FILES.map((name) => `playground/${name}`);
+}
+
 /** Paths of the types. */
 function writeTypes() {
   const tsc = join(ROOT, "node_modules", "typescript", "bin", "tsc");
@@ -163,13 +168,13 @@ function removeOthers(written) {
   const keep = new Set(written);
   for (const entry of readdirSync(out, { recursive: true, withFileTypes: true })) {
     const path = slashed(join(entry.parentPath, entry.name)).slice(out.length + 1);
-    if (!entry.isFile() || keep.has(path) || FOREIGN.some((folder) => path.startsWith(folder))) continue;
+    if (!entry.isFile() || keep.has(path)) continue;
     rmSync(join(out, path));
   }
 }
 
 const types = writeTypes();
-const written = [...types, ...(await writeCode()), ...(await writePage())];
+const written = [...types, ...(await writeCode()), ...(await writePage()), ...(await writePlayground())];
 const missing = written.filter((path) => !existsSync(join(out, path)));
 if (missing.length > 0) throw new Error(`not written: ${missing.join(", ")}`);
 removeOthers(written);

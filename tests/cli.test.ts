@@ -362,6 +362,7 @@ describe("the command line", () => {
     expect(commands).toEqual([
       "plan",
       "view",
+      "playground",
       "bench",
       "curve",
       "trace",

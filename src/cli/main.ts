@@ -17,6 +17,7 @@ import { doctor } from "./commands/doctor.ts";
 import { opt } from "./commands/opt.ts";
 import { pack } from "./commands/pack.ts";
 import { plan } from "./commands/plan.ts";
+import { playground } from "./commands/playground.ts";
 import { remat } from "./commands/remat.ts";
 import { revolve } from "./commands/revolve.ts";
 import { trace } from "./commands/trace.ts";
@@ -26,7 +27,9 @@ import { ALL_PROGRAMS } from "./programs/built-in.ts";
 import { withProgress } from "./progress.ts";
 import { asUserError } from "./thrown.ts";
 
-const COMMANDS: readonly Command[] = [plan, view, bench, curve, trace, opt, pack, remat, revolve, calibrate, doctor];
+const COMMANDS: readonly Command[] = [
+  ...[plan, view, playground, bench, curve, trace, opt, pack, remat, revolve, calibrate, doctor],
+];
 
 /** The package's version; its manifest is two levels up from here, in the sources and in the published package. */
 export function version(): string {

@@ -13,7 +13,9 @@ export interface Playground {
 /** @param folder where the files go */
 export async function servePlayground(folder: string): Promise<Playground> {
   const script = join(ROOT, "scripts", "playground.mjs");
-  const child: ChildProcess = spawn(process.execPath, [script, "--out", folder], { stdio: ["ignore", "pipe", "pipe"] });
+  const child: ChildProcess = spawn(process.execPath, [script, "--port", "0", "--out", folder], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   let sizes = "";
   child.stderr?.on("data", (text: Buffer) => {
     sizes += text.toString();
