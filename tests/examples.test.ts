@@ -6,13 +6,19 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writ
 import { join, relative } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { ProgramInfo, Tensor } from "../src/api/index.ts";
+import { compile, load, type ProgramInfo, save, type Tensor, type Tree, tensor } from "../src/api/index.ts";
 import { againstSources } from "./support/examples.ts";
 import { ROOT, subpathSources } from "./support/project.ts";
 
 interface Trained {
   readonly losses: readonly number[];
   readonly info: ProgramInfo;
+}
+
+/** Of a training. */
+interface State extends Readonly<Record<string, Tree>> {
+  readonly params: Tree;
+  readonly step: Tensor;
 }
 
 /** What the cores export; they are JavaScript. */
@@ -25,6 +31,14 @@ interface Cores {
   spiral(sizes: object): { truth: Tensor };
   learn(data: object, how: object): Trained & { readonly learned: Tensor };
   distance(a: Tensor, b: Tensor): number;
+  training(
+    sizes: object,
+    how: object,
+  ): { init(): State; step(...args: unknown[]): unknown; batch(i: number): Tensor[] };
+  nextScores(sizes: object): (...args: unknown[]) => Tensor;
+  write(next: unknown, params: unknown, sizes: object, how: object): string;
+  sizesOf(bytes: Uint8Array): object;
+  description(sizes: object): Record<string, string>;
   shades(rows: readonly (readonly number[])[], range: readonly [number, number]): string;
   canvas(lists: object, frame: object): string;
   beside(pictures: object): string;
@@ -54,6 +68,34 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const AMPLE = 2 ** 30;
 
 describe("the examples", () => {
+  it("train a GPT of characters, and go on from a checkpoint with the same bits", async () => {
+    type Names = "training" | "nextScores" | "write" | "sizesOf" | "description";
+    const { training, nextScores, write, sizesOf, description } = await core<Names>("char-gpt/gpt.mjs");
+    const sizes = { characters: ["a", "b", "c"], context: 8, width: 8, heads: 2, blocks: 1 };
+    const ids = Int32Array.from({ length: 90 }, (_, i) => i % 3);
+    const { init, step, batch } = training(sizes, { ids, batch: 4, total: 30, rate: 3e-2 });
+    const compiled = compile(step as (state: State, x: Tensor, y: Tensor) => [State, Tensor], { donate: [0] });
+    const run = (from: State, [first, end]: readonly [number, number]) => {
+      let state = from;
+      const losses = Array.from({ length: end - first }, (_, i) => {
+        const [next, loss] = compiled(state, ...(batch(first + i) as [Tensor, Tensor]));
+        state = next;
+        return loss.item();
+      });
+      return { state, losses };
+    };
+    const whole = run(init(), [0, 30]);
+    const half = run(init(), [0, 11]);
+    const bytes = save(half.state, { metadata: description(sizes) });
+    expect(sizesOf(bytes)).toEqual(sizes);
+    const rest = run(load(bytes, init()), [11, 30]);
+    expect([...half.losses, ...rest.losses]).toEqual(whole.losses);
+    expect(whole.losses.at(-1)).toBeLessThan(0.5);
+    const how = { prompt: "ab", count: 10, temperature: 0.1 };
+    expect(write(compile(nextScores(sizes)), whole.state.params, sizes, how)).toBe("abcabcabcabc");
+    expect(() => sizesOf(save({ a: tensor([1]) }))).toThrow("no checkpoint of this example");
+  });
+
   it("find a medium from waves: the misfit falls and the medium grows alike", async () => {
     const { survey, anomaly, invert, likeness } = await core<"survey" | "anomaly" | "invert" | "likeness">(
       "wave-inversion/wave.mjs",

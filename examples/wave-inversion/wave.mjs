@@ -127,15 +127,25 @@ export function misfit(known, medium, heard) {
   return total.mul(0.5);
 }
 
-/** Finds the medium again, in at most `memory` bytes. `each` is called with the number of the iteration, the misfit and the medium so far. */
-export function invert(known, { iterations, memory, rate = 0.012, each = () => {} }) {
-  const observed = compile((medium) => record(known, medium))(anomaly(known));
+/** What finding the medium needs: the recording, the first state, and a step to be compiled. */
+export function inversion(known, { rate = 0.012 } = {}) {
   const optimizer = adam({ lr: rate });
-  const step = (state, heard) => {
-    const [loss, slope] = valueAndGrad((medium) => misfit(known, medium, heard))(state.params);
-    return [optimizer.update(state, slope.mul(known.inside)), loss];
+  return {
+    /** To be compiled as well, and called with the true medium. */
+    observe: (medium) => record(known, medium),
+    init: () => optimizer.init(f64(new Float64Array(known.size ** 2), [known.size, known.size])),
+    step(state, heard) {
+      const [loss, slope] = valueAndGrad((medium) => misfit(known, medium, heard))(state.params);
+      return [optimizer.update(state, slope.mul(known.inside)), loss];
+    },
   };
-  let state = optimizer.init(anomaly(known).mul(0));
+}
+
+/** Finds the medium again, in at most `memory` bytes. `each` is called with the number of the iteration, the misfit and the medium so far. */
+export function invert(known, { iterations, memory, rate, each = () => {} }) {
+  const { observe, init, step } = inversion(known, { rate });
+  const observed = compile(observe)(anomaly(known));
+  let state = init();
   const compiled = compile(step, { donate: [0], memory });
   const info = compiled.program(state, observed);
   const misfits = [];
@@ -150,6 +160,7 @@ export function invert(known, { iterations, memory, rate = 0.012, each = () => {
 
 /** How alike two media are: the cosine of the angle between them. */
 export function likeness(a, b) {
-  const dot = (x, y) => x.mul(y).sum().item();
-  return dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b));
+  const dot = (x, y) => x.reduce((sum, value, i) => sum + value * y[i], 0);
+  const [left, right] = [a.data(), b.data()];
+  return dot(left, right) / Math.sqrt(dot(left, left) * dot(right, right));
 }

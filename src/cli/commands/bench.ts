@@ -162,8 +162,10 @@ function train(program: AnyProgram, settings: PlanSettings, steps: number, io: I
   const { name } = program;
   const run = runSteps({ name, step: (current) => step(current, ...batch), first, steps }, io.progress);
   const [peakRssBytes, after] = [peakRss(), residentParts()];
-  const arenaArrayBytes = targetOf(settings).arenaIsArray ? arenaBytes : 0;
-  const memory = { peakRssBytes, baselineRssBytes, before, after, arenaBytes, arenaArrayBytes };
+  const { arenaIsArray, description } = targetOf(settings);
+  const hostArenaBytes = arenaSpace(description).hostVisible ? arenaBytes : 0;
+  const arenaArrayBytes = arenaIsArray ? arenaBytes : 0;
+  const memory = { peakRssBytes, baselineRssBytes, before, after, arenaBytes: hostArenaBytes, arenaArrayBytes };
   return { ...run, info: { ...info, peakRssBytes, baselineRssBytes, outsideArenaBytes: outsideArena(memory) } };
 }
 

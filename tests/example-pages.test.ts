@@ -1,0 +1,95 @@
+/**
+ * @file The examples that are pages, in a real browser on the built package: nothing is planned on the page's thread, losses fall,
+ * a checkpoint that the page saves is read in Node and goes on there with the numbers that the page would have had.
+ */
+import { readFileSync } from "node:fs";
+import type { Server } from "node:http";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { fileInfo, load, type Tensor } from "../src/api/index.ts";
+import { browserPath, launch, NO_BROWSER } from "./support/browser.ts";
+import { patience } from "./support/patience.ts";
+
+const path = browserPath();
+if (path === null) {
+  if (process.env.CI) throw new Error(NO_BROWSER);
+  console.warn(NO_BROWSER);
+}
+
+interface Served {
+  readonly server: Server;
+  readonly address: string;
+}
+
+describe.runIf(path !== null)("the examples in a page", () => {
+  let served: Served;
+  let browser: Browser;
+  const failures: string[] = [];
+
+  const open = async (name: string): Promise<Page> => {
+    const page = await (await browser.newContext()).newPage();
+    page.setDefaultTimeout(patience(60_000));
+    page.on("pageerror", (error) => failures.push(error.message));
+    // counts plans that are made on the page's own thread
+    await page.route("**/dist/shared/tidemark-plan.js", async (route) => {
+      const text = await (await route.fetch()).text();
+      const counting = text.replace(
+        /^(function planUnlimited\(.*\{)$/m,
+        "$1 globalThis.planned = (globalThis.planned ?? 0) + 1;",
+      );
+      if (counting === text) failures.push("planUnlimited is not where plans are made any more");
+      await route.fulfill({ contentType: "text/javascript", body: counting });
+    });
+    await page.goto(`${served.address}/examples/${name}/`);
+    await page.waitForFunction("globalThis.example !== undefined");
+    return page;
+  };
+
+  beforeAll(async () => {
+    const { serve } = await import(new URL("../examples/serve.mjs", import.meta.url).href);
+    [served, browser] = await Promise.all([serve() as Promise<Served>, launch(path as string)]);
+  }, patience(60_000));
+
+  afterAll(async () => {
+    served?.server.close();
+    await browser?.close();
+  });
+
+  it(
+    "train a GPT under a budget, save it, and go on from the file with the same bits",
+    async () => {
+      const page = await open("char-gpt");
+      await page.fill("#steps", "12");
+      const losses = await page.evaluate<number[]>("example.begin()");
+      expect(losses).toHaveLength(12);
+      expect(losses.at(-1)).toBeLessThan(losses[0] as number);
+      expect(await page.textContent("#result")).toMatch(/^[\d.]+ MiB instead of [\d.]+ MiB, for \d+ % more time/);
+      expect(await page.textContent("#sample")).toHaveLength(220);
+      const half = await page.evaluate<number[]>("example.begin(5)");
+      const [download] = await Promise.all([page.waitForEvent("download"), page.click("#save")]);
+      const bytes = readFileSync(await download.path());
+      await page.setInputFiles("#file", { name: "half.safetensors", mimeType: "", buffer: bytes });
+      const rest = await page.evaluate<number[]>("example.begin()");
+      expect([...half, ...rest]).toEqual(losses);
+      const saved = load(bytes) as Readonly<Record<string, Tensor>>;
+      expect(saved.step?.item()).toBe(5);
+      expect(fileInfo(bytes).metadata.format).toBe("char-gpt");
+      expect([await page.evaluate("globalThis.planned"), failures]).toEqual([undefined, []]);
+    },
+    patience(120_000),
+  );
+
+  it(
+    "find a medium through 400 time steps under a budget",
+    async () => {
+      const page = await open("wave-inversion");
+      await page.fill("#iterations", "6");
+      const misfits = await page.evaluate<number[]>("example.begin()");
+      expect(misfits).toHaveLength(6);
+      expect(misfits.at(-1)).toBeLessThan(misfits[0] as number);
+      expect(await page.textContent("#result")).toMatch(/^[\d.]+ MiB instead of [\d.]+ MiB, for \d+ % more time/);
+      expect([await page.evaluate("globalThis.planned"), failures]).toEqual([undefined, []]);
+    },
+    patience(120_000),
+  );
+});
