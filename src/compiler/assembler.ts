@@ -13,7 +13,7 @@ import { sharedLowering } from "../lower/share.ts";
 import { fuseWithin, leanFusions } from "../passes/fuse.ts";
 import type { Pass } from "../passes/pass.ts";
 import { runPasses } from "../passes/pipeline.ts";
-import { planAsPlaced, planUnlimited } from "../plan/plan.ts";
+import { planAsPlaced, planUnlimited, planVariant } from "../plan/plan.ts";
 import type { Plan } from "../plan/problem.ts";
 import type { PlanStep, Program } from "../plan/program.ts";
 import { arenaSpace, type TargetDescription } from "../target/description.ts";
@@ -96,9 +96,7 @@ export class Assembler {
   make(graph: Graph, passes: readonly Pass[], { budgetBytes = 0, quick = false }: VariantOptions = {}): PlannedProgram {
     const optimised = runPasses(graph, passes, { verify: this.#validate });
     const { program, lowered, controls } = this.#program(optimised, quick);
-    const given = budgetBytes > 0 ? planUnlimited(program, { keepOrder: true }) : null;
-    const orderWork = budgetBytes > 0 ? VARIANT_WORK : undefined;
-    const plan = given && given.height <= budgetBytes ? given : planUnlimited(program, { orderWork });
+    const plan = budgetBytes > 0 ? planVariant(program, budgetBytes, VARIANT_WORK) : planUnlimited(program);
     const ordered: Graph = { ...optimised, nodes: plan.program.steps.map((step) => step.node) };
     return { graph: ordered, program, plan, lowered, controls };
   }

@@ -16,8 +16,7 @@
  * ones take O((n + edges) log n) and a constant amount of improvement.
  */
 import { at } from "../base/invariant.ts";
-import { assignBuffers } from "./alias.ts";
-import { boundOf } from "./bound.ts";
+import { Draft } from "./draft.ts";
 import { backwardOrder } from "./order/backward.ts";
 import { Improver, isBetter, type Ordering, WORK } from "./order/improve.ts";
 import { ListScheduler } from "./order/list.ts";
@@ -25,7 +24,6 @@ import { Memory, peakOf } from "./order/memory.ts";
 import { type Model, modelOf } from "./order/model.ts";
 import { sameOrder } from "./order/order-cache.ts";
 import { treeOrder } from "./order/trees.ts";
-import { problemIn } from "./problem.ts";
 import type { Program } from "./program.ts";
 
 /**
@@ -56,27 +54,30 @@ export interface Orderings {
 }
 
 /** The program with its steps in an order that needs no more memory at once than the given one; `work` limits the search. */
-export function orderSteps(program: Program, work: number = WORK): Program {
-  if (program.steps.length < 2 || program.spaces.length > 1) return program;
+export function orderSteps(program: Program, work?: number): Program {
+  return bestOrder(new Draft(program), work).program;
+}
+
+/** The same with what is known of the orders. */
+export function bestOrder(given: Draft, work: number = WORK): Draft {
+  const { program } = given;
+  if (program.steps.length < 2 || program.spaces.length > 1) return given;
   const [careful, large] = [modelOf(program), program.steps.length > LARGE];
   const orders = [...candidates(careful, careful.exact || large ? 1 : COMPARED, work)];
-  const inOrder = (order: ArrayLike<number>): Program => ({
-    ...program,
-    steps: Array.from(order, (step) => at(program.steps, step)),
-  });
-  if (large && careful.exact) return orders[0] ? inOrder(orders[0]) : program;
+  const inOrder = (order: ArrayLike<number>): Draft =>
+    new Draft({ ...program, steps: Array.from(order, (step) => at(program.steps, step)) });
+  if (large && careful.exact) return orders[0] ? inOrder(orders[0]) : given;
   if (!large && careful.settled.includes(1)) orders.push(...candidates(modelOf(program, "allow"), COMPARED, work));
   // The memory model may overestimate the bound (memory.ts), for some orders more than for others: compare bounds.
-  const given = needsOf(program);
-  let [best, cost] = [program, given.cost];
+  let [best, cost] = [given, costOf(given)];
   for (const [k, order] of orders.entries()) {
     // Skip duplicates.
     if (orders.slice(0, k).some((earlier) => sameOrder(earlier, order))) continue;
     const next = inOrder(order);
-    const needs = needsOf(next);
+    const nextCost = costOf(next);
     // On a tie with program order, prefer the first of these: less is live on average.
-    const better = needs.cost < cost || (needs.cost === cost && best === program);
-    if (needs.bytes <= given.bytes && better) [best, cost] = [next, needs.cost];
+    const better = nextCost < cost || (nextCost === cost && best === given);
+    if (next.bound.bytes <= given.bound.bytes && better) [best, cost] = [next, nextCost];
   }
   return best;
 }
@@ -110,12 +111,10 @@ function candidates(model: Model, most: number, work: number): readonly ArrayLik
 
 const givenOrder = (model: Model): Int32Array => Int32Array.from({ length: model.steps }, (_, i) => i);
 
-/** The bound of a program in its current order, alone and with the penalty for final copies. */
-function needsOf(program: Program): { readonly bytes: number; readonly cost: number } {
-  const { problem, copies } = assignBuffers(program);
-  const { bytes } = boundOf(problemIn(problem));
+/** The bound of an order, with the penalty for final copies. */
+function costOf({ assignment: { problem, copies }, bound }: Draft): number {
   const copied = copies.reduce((sum, { from }) => sum + at(problem.buffers, from).bytes, 0);
-  return { bytes, cost: bytes + COPY_WORTH * copied };
+  return bound.bytes + COPY_WORTH * copied;
 }
 
 /** All orders worth comparing. */

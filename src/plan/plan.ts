@@ -10,19 +10,10 @@
 import { at } from "../base/invariant.ts";
 import { assignBuffers } from "./alias.ts";
 import { boundOf } from "./bound.ts";
+import { Draft } from "./draft.ts";
 import { bufferTooLarge, planInfeasible } from "./infeasible.ts";
-import { lowAreaOrder, orderSteps } from "./order.ts";
-import { place } from "./place.ts";
-import {
-  heightOf,
-  type Layout,
-  layoutIn,
-  type Plan,
-  type ProgramProblem,
-  partOf,
-  problemIn,
-  withCapacity,
-} from "./problem.ts";
+import { bestOrder, lowAreaOrder } from "./order.ts";
+import { heightOf, type Layout, layoutIn, type Plan, problemIn, withCapacity } from "./problem.ts";
 import { checkProgram, type Program } from "./program.ts";
 import type { SpaceId } from "./space.ts";
 
@@ -43,21 +34,31 @@ export function planProgram(program: Program, options: PlanOptions = {}): Plan {
 /** Plans a program without checking capacities. */
 export function planUnlimited(program: Program, options: PlanOptions = {}): Plan {
   checkProgram(program);
-  const capacity = options.budgetBytes ?? Number.POSITIVE_INFINITY;
-  if (options.keepOrder) return planInOrder(program, capacity);
-  const ordered = orderSteps(program, options.orderWork);
-  let plan = planInOrder(ordered, capacity);
+  const given = new Draft(program);
+  const plan = options.keepOrder ? given.plan : planOrdered(given, options.orderWork);
+  return withCapacity(plan, options.budgetBytes ?? Number.POSITIVE_INFINITY);
+}
+
+/** Plans one of many variants of a program: in its own order of steps where the arena then takes at most `enoughBytes`. */
+export function planVariant(program: Program, enoughBytes: number, orderWork?: number): Plan {
+  checkProgram(program);
+  const given = new Draft(program);
+  // no placement is below the bound
+  const isEnough = given.bound.bytes <= enoughBytes && given.plan.height <= enoughBytes;
+  return isEnough ? given.plan : planOrdered(given, orderWork);
+}
+
+function planOrdered(given: Draft, orderWork: number | undefined): Plan {
+  const ordered = bestOrder(given, orderWork);
+  const { plan } = ordered;
   // An order with a lower bound is not always packed lower; program order is the other candidate.
-  if (ordered !== program && plan.height > plan.bound.bytes) {
-    const other = planInOrder(program, capacity);
-    if (other.height < plan.height) plan = other;
-  }
-  return plan;
+  const isLowest = ordered === given || plan.height <= plan.bound.bytes;
+  return isLowest || given.plan.height >= plan.height ? plan : given.plan;
 }
 
 /** A plan of a program with less live on average than `lowest`, its plan, for recomputation to start from. */
 export function planLowArea(program: Program, lowest: Plan): Plan {
-  return planInOrder(lowAreaOrder(program, lowest.program), Number.POSITIVE_INFINITY);
+  return new Draft(lowAreaOrder(program, lowest.program)).plan;
 }
 
 /** The plan under a budget; throws `PlanInfeasible` when the arena exceeds it, or a space or a buffer its limit. */
@@ -80,31 +81,4 @@ export function planAsPlaced(program: Program, { offsets, strategy }: Pick<Plan,
   };
   const others = program.spaces.slice(1).map((_, i) => layout(i + 1));
   return { ...assignment, offsets, ...layout(0), others };
-}
-
-/** A plan for the steps in their current order. */
-function planInOrder(program: Program, capacity: number): Plan {
-  const assignment = assignBuffers(program, capacity);
-  const problem = problemIn(assignment.problem);
-  const bound = boundOf(problem);
-  if (program.spaces.length === 1) return { ...assignment, ...place(problem, bound.bytes), bound, others: [] };
-  return { ...assignment, ...placeSpaces(assignment.problem) };
-}
-
-/** Every space is a separate problem, with its buffers renumbered. */
-function placeSpaces({ buffers, spaces }: ProgramProblem): Pick<Plan, "offsets" | "others" | keyof Layout> {
-  const offsets = new Array<number>(buffers.length).fill(0);
-  const layoutOf = (space: SpaceId): Layout => {
-    const { capacity, alignment } = at(spaces, space);
-    const ids = buffers.filter((b) => b.space === space).map((b) => b.id);
-    const part = partOf({ buffers, capacity, alignment }, ids);
-    const bound = boundOf(part);
-    const { height, strategy, offsets: partOffsets } = place(part, bound.bytes);
-    ids.forEach((id, index) => {
-      offsets[id] = at(partOffsets, index);
-    });
-    return { height, strategy, bound: { ...bound, live: bound.live.map((index) => at(ids, index)) } };
-  };
-  const first = layoutOf(0);
-  return { offsets, ...first, others: spaces.slice(1).map((_, i) => layoutOf(i + 1)) };
 }

@@ -5,8 +5,10 @@
  */
 import { at } from "../../base/invariant.ts";
 import { fitArena, type Realised } from "../recompute/arena.ts";
+import type { Answer } from "../recompute/auto.ts";
 import type { Level } from "../recompute/levels.ts";
-import { baseCost, type RecomputeProblem, type Sequence } from "../recompute/problem.ts";
+import { baseCost, baseSequence, type RecomputeProblem, type Sequence } from "../recompute/problem.ts";
+import { simulate } from "../recompute/simulate.ts";
 import type { IntegerSolver } from "../recompute/solver.ts";
 import { planRecompute } from "../recompute/strategies.ts";
 import type { Strategy } from "../recompute/strategy.ts";
@@ -140,6 +142,32 @@ export class TargetLevels<R> implements BudgetLevels<R> {
   }
 }
 
+type Planned = Pick<Answer, "sequence" | "cost" | "peakBytes">;
+
+/** A rule's plan by budget, or null; of a rule that has a list of plans, each is made and simulated once. */
+function planner(
+  problem: RecomputeProblem,
+  strategy: Strategy,
+  options: Omit<FamilyOptions, "strategy">,
+): (budget: number) => Planned | null {
+  if (!strategy.plans || problem.ops.length === 0) {
+    return (budget) => {
+      const answer = planRecompute(problem, budget, strategy, options);
+      return answer.feasible ? answer : null;
+    };
+  }
+  const simulated = (sequence: Sequence) => ({ sequence, ...simulate(problem, sequence) });
+  const all = [...strategy.plans(problem, options.segments)]
+    .map(simulated)
+    .filter((plan) => plan.violations.length === 0);
+  const stored = simulated(baseSequence(problem));
+  return (budget) => {
+    const fitting = all.filter(({ peakBytes }) => peakBytes <= budget);
+    if (fitting.length === 0) return stored.peakBytes <= budget ? stored : null;
+    return fitting.reduce((a, b) => (b.cost < a.cost ? b : a));
+  };
+}
+
 /** The plans of a rule with a parameter (the length of segments, say) that are not beaten by another of its plans. */
 export class RuleLevels<R> implements BudgetLevels<R> {
   readonly aims = false;
@@ -156,9 +184,11 @@ export class RuleLevels<R> implements BudgetLevels<R> {
     { strategy, ...options }: FamilyOptions,
   ) {
     const points = [];
+    const planWithin = planner(problem, strategy, options);
     for (let budget = Number.POSITIVE_INFINITY; ; ) {
-      const { feasible, sequence, cost, peakBytes } = planRecompute(problem, budget, strategy, options);
-      if (!feasible) break;
+      const plan = planWithin(budget);
+      if (!plan) break;
+      const { sequence, cost, peakBytes } = plan;
       const isLong = sequence.length > Math.max(LONGEST, 4 * problem.ops.length);
       if (!isLong) points.push({ sequence, expectedMs: base.predictedMs + cost - baseCost(problem) });
       budget = peakBytes - 1;

@@ -5,7 +5,7 @@
 import { TidemarkError } from "../../base/errors.ts";
 import { invariant } from "../../base/invariant.ts";
 import { type Answer, auto as autoPlan } from "./auto.ts";
-import { calls as callsPlan } from "./calls.ts";
+import { callPlans } from "./calls.ts";
 import { chainPlan } from "./chain-of-graph.ts";
 import { dropBound } from "./drop-bound.ts";
 import { flatGraph } from "./flat-graph.ts";
@@ -35,6 +35,12 @@ const planBy =
   (rule: Rule): Strategy["plan"] =>
   (problem, budget, options) =>
     answerOf(problem, budget, rule(problem, budget, options));
+
+/** A rule that takes the cheapest of some plans. */
+const ruleOf = (plans: NonNullable<Strategy["plans"]>): Pick<Strategy, "plan" | "plans"> => ({
+  plans,
+  plan: planBy((problem, budget, { segments }) => cheapest(problem, budget, plans(problem, segments))),
+});
 
 /** Of the work of the strategy `look-ahead`, the shares of all scorings and of variations of the best. */
 const [SCORED, VARIED] = [1, 0.1];
@@ -66,7 +72,7 @@ export const everyK: Strategy = {
   name: "every-k",
   aims: false,
   loops: { schedule: "periodic", isSingle: false, isAlways: false },
-  plan: planBy((problem, budget, { segments }) => cheapest(problem, budget, segmentPlans(problem, segments))),
+  ...ruleOf(segmentPlans),
   look: { colour: 4, mark: "cross", line: "none" },
 };
 
@@ -81,21 +87,21 @@ export const sqrt: Strategy = {
 export const selective: Strategy = {
   name: "selective",
   aims: false,
-  plan: planBy((problem, budget) => cheapest(problem, budget, selectivePlans(problem))),
+  ...ruleOf(selectivePlans),
   look: { colour: 2, mark: "square", line: "thin" },
 };
 
 export const minCut: Strategy = {
   name: "min-cut",
   aims: false,
-  plan: planBy((problem, budget) => cheapest(problem, budget, minCutPlans(problem))),
+  ...ruleOf(minCutPlans),
   look: { colour: 3, mark: "diamond", line: "dashed" },
 };
 
 export const calls: Strategy = {
   name: "calls",
   aims: false,
-  plan: planBy(callsPlan),
+  ...ruleOf(callPlans),
   look: { colour: 5, mark: "square", line: "dashed" },
 };
 

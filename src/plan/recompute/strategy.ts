@@ -1,7 +1,7 @@
 /** @file What a strategy of recomputation is: a name, the facts that others need to know about it, and its plans. */
 import type { Answer, AutoOptions } from "./auto.ts";
 import type { Level } from "./levels.ts";
-import type { RecomputeProblem } from "./problem.ts";
+import type { RecomputeProblem, Sequence } from "./problem.ts";
 import type { IntegerSolver } from "./solver.ts";
 
 export type StrategyName =
@@ -56,5 +56,7 @@ export interface Strategy {
   /** Strategies whose plans are this one's too, by the number of operations. */
   readonly rules?: (ops: number) => readonly Strategy[];
   readonly plan: (problem: RecomputeProblem, budget: number, options: RecomputeOptions) => Answer;
+  /** All plans of a rule of which `plan` takes the cheapest that fits, or everything stored where none does. */
+  readonly plans?: (problem: RecomputeProblem, segments?: Level) => Iterable<Sequence>;
   readonly look?: StrategyLook;
 }
