@@ -278,7 +278,13 @@ describe("tidemark curve", () => {
     const { code, out } = await tidemark("curve", "cnn", "--points", "3", "--json");
     expect(code).toBe(0);
     const { points, lowerBoundBytes, storeAllArenaBytes } = lastLine(out) as {
-      points: { strategy: string; arenaBytes: number; predictedMs: number; recomputedFlops: number }[];
+      points: {
+        strategy: string;
+        arenaBytes: number;
+        predictedMs: number;
+        recomputedFlops: number;
+        isBest: boolean;
+      }[];
       lowerBoundBytes: number;
       storeAllArenaBytes: number;
     };
@@ -288,6 +294,12 @@ describe("tidemark curve", () => {
       expect(predictedMs).toBeGreaterThan(0);
       expect(recomputedFlops).toBeGreaterThanOrEqual(0);
     }
+    const best = points.filter((p) => p.isBest);
+    for (const p of points) {
+      const beaten = points.some((q) => q.arenaBytes <= p.arenaBytes && q.predictedMs < p.predictedMs * (1 - 1e-9));
+      if (beaten) expect(best).not.toContain(p);
+    }
+    expect(best.length).toBeGreaterThan(1);
     const auto = points.filter((p) => p.strategy === "auto").map((p) => p.arenaBytes);
     expect(auto[0]).toBe(storeAllArenaBytes);
     expect([...auto].sort((a, b) => b - a)).toEqual(auto);
@@ -307,6 +319,27 @@ describe("tidemark curve", () => {
       await tidemark("curve", "cnn", "--strategies", "magic"),
       "UsageError: --strategies: there is no magic",
     );
+  });
+});
+
+describe("tidemark curve as text", () => {
+  it("has one line for equal plans, with a mark for those that no other beats", async () => {
+    const { out } = await tidemark(
+      "curve",
+      file("curve.ir", GRAPH),
+      "--points",
+      "4",
+      "--strategies",
+      "store-all,sqrt,auto",
+    );
+    const lines = out.trimEnd().split("\n");
+    const plans = lines.filter((line) => line.includes("█"));
+    const figures = plans.map((line) => line.slice(2).replace(/█.*/, ""));
+    expect(new Set(figures).size).toBe(figures.length);
+    expect(plans[0]).toMatch(/^.* 1\.000 × .* 1\.000 × .*store-all.*auto$/);
+    const best = plans.filter((line) => line.startsWith("*")).length;
+    expect(best).toBeGreaterThan(0);
+    expect(lines.at(-2)).toBe(`* ${best} of ${plans.length} plans that no other beats: none is smaller and as fast`);
   });
 });
 
@@ -377,6 +410,7 @@ describe("the command line", () => {
       const help = await tidemark(name, "--help");
       expect([help.code, help.err]).toEqual([0, ""]);
       expect(help.out).toContain(`usage: tidemark ${name}`);
+      expect(await tidemark(name, "-h")).toEqual(help);
     }
   });
 

@@ -171,7 +171,7 @@ describe.runIf(path !== null)("the playground", () => {
     await open("edit.html");
     const shown = async ({ graph, gradient, entry }: Sight): Promise<void> => {
       await shows("arena", formatBytes(entry.picture.heightBytes));
-      await shows("bound", formatBytes(entry.picture.boundBytes));
+      await shows("most live", formatBytes(entry.picture.boundBytes));
       await shows("steps", `${entry.picture.steps.length}`);
       expect(await text("#graph-text")).toBe(gradient);
       await page.click("#tab-graph");

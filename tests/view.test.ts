@@ -72,7 +72,7 @@ describe.runIf(path !== null)("the page", () => {
 
   beforeAll(async () => {
     script = await pages.script();
-    const { curve, entries, named } = curveWithEntries(plans, 4, 1);
+    const { curve, entries, named } = curveWithEntries(plans, 4, 1, ["sqrt", "selective"]);
     const inFile = { ...base, entries: [whole, ...entries], curve, live: false };
     writeFileSync(htmlFile, pageOf(inFile, new Map([...first, ...named]), script));
     server = await serveView(pageOf(base, new Map(), script), livePlans(plans, 4, first), 0);
@@ -219,6 +219,59 @@ describe.runIf(path !== null)("the page", () => {
     await expect.poll(() => pages.page.getAttribute("#budget", "data-bytes")).toBe(`${least}`);
     await pages.page.selectOption('select[aria-label="plan"]', { index: 1 });
     await expect.poll(() => pages.page.getAttribute("#budget", "data-bytes")).toBe(`${plan.height}`);
+  });
+
+  it("draws the plans of other strategies, equal ones once, with a legend", async () => {
+    await open(pathToFileURL(htmlFile).href);
+    expect(await pages.page.locator(".strategies li").allTextContents()).toEqual([
+      ...["auto", "sqrt", "selective", "best of all"],
+    ]);
+    const titles = await pages.page.locator(".curve .point title").allTextContents();
+    expect(new Set(titles).size).toBe(titles.length);
+    const found = (name: string): number => titles.filter((title) => title.split(":")[0]?.includes(name)).length;
+    expect([found("auto"), found("sqrt"), found("selective")].every((n) => n > 0)).toBe(true);
+    // everything stored is found by several, and drawn once
+    expect(titles.filter((title) => title.includes(`: ${formatBytes(plan.height)}, `))).toHaveLength(1);
+    expect(titles.filter((title) => title.includes("no other plan beats it")).length).toBeGreaterThan(1);
+    await pages.page.hover(".strategies li:nth-child(2)");
+    const faint = await pages.page.locator(".curve .point.faint").count();
+    expect(faint).toBe(titles.length - found("sqrt"));
+  });
+
+  it("has its thumb and its mark in place while the curve is computed, and says how far that is", async () => {
+    const live = livePlans(plans, 4, first);
+    const partial = live.curve();
+    const budget = Math.round(plan.height * 0.72);
+    expect(budget).toBeLessThan(Math.min(...partial.points.map((p) => p.arenaBytes)));
+    const chosen = plans.choose({ budgetBytes: budget });
+    const about = { label: "as asked", predictedMs: chosen.predictedMs, budgetBytes: budget, asks: null };
+    const data = { ...base, entries: [entryOf(chosen.result.plan, about)] };
+    let asked = 0;
+    const answers = {
+      ...live,
+      curve: () => (asked++ === 0 ? partial : new Promise<never>(() => {})),
+    };
+    const slow = await serveView(pageOf(data, new Map(), script), answers, 0);
+    await open(slow.url);
+    await pages.page.waitForSelector(".curve[aria-busy=true] .point");
+    expect(await text('section[aria-label="time against memory"] p')).toBe(
+      "2 of 4 plans of the curve so far; computing the smallest plan …",
+    );
+    const { floorBytes } = partial;
+    const thumb = Number(await pages.page.inputValue("#budget"));
+    expect(thumb).toBe(Math.round(((budget - floorBytes) / (plan.height - floorBytes)) * 1000));
+    const inside = await pages.page.evaluate<boolean>(`["here", "budget", "handle"].every((name) => {
+      const [mark, all] = [document.querySelector(".curve ." + name), document.querySelector(".curve")];
+      const [a, b] = [mark.getBoundingClientRect(), all.getBoundingClientRect()];
+      return a.left >= b.left && a.right <= b.right && a.top >= b.top && a.bottom <= b.bottom;
+    })`);
+    expect(inside).toBe(true);
+    await pages.page.focus("#budget");
+    await pages.page.keyboard.press("ArrowLeft");
+    await expect.poll(async () => Number(await pages.page.getAttribute("#budget", "data-bytes"))).toBeLessThan(budget);
+    await expect.poll(() => text(".budget-text")).not.toContain("planning");
+    await pages.page.close();
+    slow.close();
   });
 
   it("plans for the very budget that the slider is at, from the server", async () => {

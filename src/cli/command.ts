@@ -59,7 +59,8 @@ export function usageError(summary: string, help: string): TidemarkError {
 /** The text of `tidemark NAME --help`. */
 export function commandHelp(command: Command): string {
   const rows = Object.entries({ ...command.options, help: HELP }).map(([name, { value, help }]) => {
-    return [`--${name}${value ? ` ${value}` : ""}`, help] as const;
+    const short = name === "help" ? "-h, " : "";
+    return [`${short}--${name}${value ? ` ${value}` : ""}`, help] as const;
   });
   const width = Math.max(...rows.map(([left]) => left.length));
   const lines = [
@@ -77,10 +78,10 @@ export function commandHelp(command: Command): string {
 /** Reads arguments as the command declares them; null when help is asked for. */
 export function parseArguments(command: Command, argv: readonly string[]): Arguments | null {
   const specs = { ...command.options, help: HELP };
-  const types = Object.entries(specs).map(
-    ([name, { value }]) => [name, { type: value ? "string" : "boolean" }] as const,
-  );
-  const options = Object.fromEntries(types) as Record<string, { type: "string" | "boolean" }>;
+  const types = Object.entries(specs).map(([name, { value }]) => {
+    return [name, { type: value ? "string" : "boolean", ...(name === "help" ? { short: "h" } : {}) }] as const;
+  });
+  const options = Object.fromEntries(types) as Record<string, { type: "string" | "boolean"; short?: string }>;
   const parsed = orUsageError(command, () =>
     parseArgs({ args: withNegatives(argv, options), options, allowPositionals: true }),
   );

@@ -1,9 +1,10 @@
 /**
- * @file Plans for the page, made in a worker thread: meanwhile the server answers requests that need no search. The
+ * @file Plans for the page, made in worker threads: meanwhile the server answers requests that need no search. A
  * thread loads the program again, since plans cannot be sent to it.
  */
 import { Worker } from "node:worker_threads";
 import { InternalError } from "../base/invariant.ts";
+import type { StrategyName } from "../plan/recompute/strategy.ts";
 import type { LivePlans } from "../view/plans.ts";
 import { type NamedPlans, storyOf } from "../view/stories.ts";
 
@@ -20,6 +21,8 @@ export interface ViewTask {
   /** Options as they were given; true for a switch. */
   readonly options: Readonly<Record<string, string | true>>;
   readonly points: number;
+  /** Strategies drawn beside `auto`. */
+  readonly strategies: readonly StrategyName[];
 }
 
 export interface ViewQuestion {
@@ -35,14 +38,12 @@ interface PendingAnswer {
   reject(error: Error): void;
 }
 
-/**
- * Answers from a thread.
- * @param known plans available in this thread: their explanations need no worker
- */
-export function plansInThread(
-  task: ViewTask,
-  known: NamedPlans,
-): { readonly plans: PlanAnswers; readonly close: () => void } {
+interface Thread {
+  ask<T>(ask: keyof LivePlans, ...args: readonly unknown[]): Promise<T>;
+  close(): void;
+}
+
+function threadOf(task: ViewTask): Thread {
   const worker = new Worker(new URL("./view-worker.js", import.meta.url), { workerData: task, execArgv: [] });
   const waiting = new Map<number, PendingAnswer>();
   let asked = 0;
@@ -60,22 +61,43 @@ export function plansInThread(
   });
   worker.on("error", end);
   worker.on("exit", () => end(new InternalError("the planning thread ended")));
-  const askFor = <T>(ask: keyof LivePlans, ...args: readonly unknown[]): Promise<T> =>
-    new Promise<T>((resolve, reject) => {
-      if (ended) {
-        reject(ended);
-        return;
-      }
-      const id = asked++;
-      waiting.set(id, { resolve: resolve as (answer: unknown) => void, reject });
-      worker.postMessage({ id, ask, args } satisfies ViewQuestion);
-    });
+  return {
+    ask: <T>(ask: keyof LivePlans, ...args: readonly unknown[]): Promise<T> =>
+      new Promise<T>((resolve, reject) => {
+        if (ended) {
+          reject(ended);
+          return;
+        }
+        const id = asked++;
+        waiting.set(id, { resolve: resolve as (answer: unknown) => void, reject });
+        worker.postMessage({ id, ask, args } satisfies ViewQuestion);
+      }),
+    close: () => void worker.terminate(),
+  };
+}
+
+/**
+ * Answers from two threads: the points of the curve take long, and the plan of a budget should not wait for them.
+ * @param known plans available in this thread: their explanations need no worker
+ */
+export function plansInThread(
+  task: ViewTask,
+  known: NamedPlans,
+): { readonly plans: PlanAnswers; readonly close: () => void } {
+  const plans = threadOf(task);
+  let curve: Thread | null = null;
   return {
     plans: {
-      curve: () => askFor("curve"),
-      within: (budgetBytes) => askFor("within", budgetBytes),
-      story: (asks, value) => storyOf(known, asks, value) ?? askFor("story", asks, value),
+      curve() {
+        curve ??= threadOf(task);
+        return curve.ask("curve");
+      },
+      within: (budgetBytes) => plans.ask("within", budgetBytes),
+      story: (asks, value) => storyOf(known, asks, value) ?? plans.ask("story", asks, value),
     },
-    close: () => void worker.terminate(),
+    close() {
+      plans.close();
+      curve?.close();
+    },
   };
 }

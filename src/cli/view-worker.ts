@@ -8,7 +8,7 @@ import { loadProgram } from "./load.ts";
 import { planLoaded, planSettings } from "./plan-figures.ts";
 import type { ViewAnswer, ViewQuestion, ViewTask } from "./view-thread.ts";
 
-const { program, options, points } = workerData as ViewTask;
+const { program, options, points, strategies } = workerData as ViewTask;
 const taskArguments: Arguments = {
   positionals: [program],
   value: (name) => (typeof options[name] === "string" ? options[name] : undefined),
@@ -19,7 +19,7 @@ const silent = { out: () => undefined, err: () => undefined };
 installHost(nodeHost);
 const loaded = await loadProgram(program);
 const { plans } = planLoaded(loaded, planSettings(taskArguments, silent, loaded));
-const live = livePlans(plans, points, new Map());
+const live = livePlans(plans, points, new Map(), strategies);
 
 function answerTo({ id, ask, args }: ViewQuestion): ViewAnswer {
   try {

@@ -2,7 +2,7 @@
  * @file The page's data: pictures, their trade-off curve, and whether a server can make more plans. A page in a file
  * contains all its plans; a page from the server requests the plan of a budget:
  *
- *   GET curve                     → CurveReply, with one more point each time until it is complete
+ *   GET curve                     → CurveReply, with one more point each time until it has no progress
  *   GET plan?budget=BYTES         → PlanReply
  *   GET story?plan=ASKS&value=N   → StoryReply
  */
@@ -18,9 +18,11 @@ export interface ViewEntry {
   readonly asks: string | null;
   /** What its loops keep for their reverses, if it has any. */
   readonly loops?: readonly string[];
+  /** Of the same program with everything stored. */
+  readonly stored?: StoredFigures;
 }
 
-/** The figures of the plan with everything stored. */
+/** The figures of a plan, for instance the one with everything stored. */
 export interface StoredFigures {
   readonly arenaBytes: number;
   readonly predictedMs: number;
@@ -34,13 +36,34 @@ export interface CurvePoint {
   readonly entry: number | null;
 }
 
+/** The plans of another strategy. */
+export interface CurveStrategy {
+  readonly name: string;
+  /** Index into the palette of curves; 0 is the colour of text. */
+  readonly colour: number;
+  readonly mark: "circle" | "triangle" | "square" | "diamond" | "cross" | "ring";
+  readonly points: readonly StoredFigures[];
+}
+
+/** How far a curve is. */
+export interface CurveProgress {
+  readonly done: number;
+  readonly of: number;
+  /** What is being computed. */
+  readonly doing: string;
+}
+
 export interface ViewCurve {
   /** From everything stored to the smallest. */
   readonly points: readonly CurvePoint[];
   /** A lower bound of all plans: the bytes of one operation and the state. */
   readonly floorBytes: number;
-  /** The curve is complete; it may be shown earlier. */
+  /** The points are complete; they may be shown earlier. */
   readonly whole: boolean;
+  /** The plans of other strategies so far. */
+  readonly others?: readonly CurveStrategy[];
+  /** While more is to come. */
+  readonly progress?: CurveProgress;
 }
 
 export interface ViewData {
@@ -51,8 +74,6 @@ export interface ViewData {
   readonly first: number;
   readonly second: number | null;
   readonly curve: ViewCurve | null;
-  /** Of the program that the first entry is a plan of. */
-  readonly stored?: StoredFigures;
   /** Plans for other budgets can be requested. */
   readonly live: boolean;
 }

@@ -10,20 +10,22 @@ import type { Graph } from "../ir/graph.ts";
 import type { Candidate } from "../plan/budget/budget-levels.ts";
 import { planJson } from "../plan/json.ts";
 import { type Plan, withCapacity } from "../plan/problem.ts";
-import type { CurvePoint, PlanReply, ViewCurve, ViewEntry } from "./data.ts";
+import type { StrategyName } from "../plan/recompute/strategy.ts";
+import type { CurvePoint, CurveProgress, PlanReply, ViewCurve, ViewEntry } from "./data.ts";
 import { pictureOfPlan } from "./from-plan.ts";
 import { loopForms } from "./loop-text.ts";
 import { type NamedPlans, storyOf } from "./stories.ts";
+import { strategyCurves } from "./strategy-curves.ts";
 
 /** A plan with the budget it was made for. */
 export function entryOf(plan: Plan, entry: Omit<ViewEntry, "picture">): ViewEntry {
   return { ...entry, picture: pictureOfPlan(planJson(withBudget(plan, entry.budgetBytes))) };
 }
 
-/** What the loops of a program keep, for an entry; nothing if it has none. */
-export function loopsOf(graph: Graph): Pick<ViewEntry, "loops"> {
+/** What the sentence of an entry needs: what its loops keep, if it has any, and the figures with everything stored. */
+export function storedAnd(plans: ProgramPlans, graph: Graph): Pick<ViewEntry, "loops" | "stored"> {
   const loops = loopForms(graph);
-  return loops.length === 0 ? {} : { loops };
+  return { stored: plans.storeAllFigures, ...(loops.length === 0 ? {} : { loops }) };
 }
 
 function withBudget(plan: Plan, budgetBytes: number | null): Plan {
@@ -45,8 +47,13 @@ export interface LivePlans {
  * Answers for the page from one program's plans.
  * @param known plans that the page already has
  */
-export function livePlans(plans: ProgramPlans, points: number, known: NamedPlans): LivePlans {
-  const curves = growingCurves(plans, points);
+export function livePlans(
+  plans: ProgramPlans,
+  points: number,
+  known: NamedPlans,
+  strategies: readonly StrategyName[] = [],
+): LivePlans {
+  const curves = growingCurves(plans, points, strategies);
   let curve: ViewCurve = { floorBytes: 0, points: [], whole: false };
   const sent = new Map(known);
   return {
@@ -60,7 +67,9 @@ export function livePlans(plans: ProgramPlans, points: number, known: NamedPlans
         const asks = `budget-${budgetBytes}`;
         sent.set(asks, result.plan);
         const label = `budget ${formatBytes(budgetBytes)}`;
-        return { entry: entryOf(result.plan, { label, predictedMs, budgetBytes, asks, ...loopsOf(result.graph) }) };
+        return {
+          entry: entryOf(result.plan, { label, predictedMs, budgetBytes, asks, ...storedAnd(plans, result.graph) }),
+        };
       } catch (error) {
         if (error instanceof TidemarkError && error.code === "PlanInfeasible") return { refusal: error.message };
         throw error;
@@ -86,7 +95,9 @@ export function* curvesOf(plans: ProgramPlans, count: number): Generator<Planned
   const most = plans.storeAll.arenaBytes;
   const sofar = (complete: boolean): PlannedCurve => {
     const floorBytes = Math.min(plans.floorBytes(), ...points.map((point) => point.arenaBytes));
-    return { candidates: [...candidates], curve: { floorBytes, points: [...points], whole: complete } };
+    const progress = { done: points.length, of: count, doing: "the next budget" };
+    const curve = { floorBytes, points: [...points], whole: complete, ...(complete ? {} : { progress }) };
+    return { candidates: [...candidates], curve };
   };
   const smallest = plans.least({}).arenaBytes;
   for (let i = 1; i < count && smallest < most; i++) {
@@ -103,24 +114,35 @@ export function* curvesOf(plans: ProgramPlans, count: number): Generator<Planned
 /** The first budgets to plan, as fractions of everything stored: an initial curve. */
 const FIRST_SHARES = [0.8, 0.65, 0.5] as const;
 
-/** Curves for interactive use: first the cheap points, then all. Other work can run between two of them. */
-export function* growingCurves(plans: ProgramPlans, count: number): Generator<ViewCurve, undefined> {
+/**
+ * Curves for interactive use: first the cheap points, then all, then other strategies. Other work can run between two of
+ * them. The last one has no progress.
+ */
+export function* growingCurves(
+  plans: ProgramPlans,
+  count: number,
+  strategies: readonly StrategyName[] = [],
+): Generator<ViewCurve, undefined> {
   const { storeAll } = plans;
   const floorBytes = plans.floorBytes();
   const points: CurvePoint[] = [pointOf(storeAll, storeAll.arenaBytes)];
+  const progress = (): CurveProgress => ({ done: points.length, of: count, doing: "the smallest plan" });
   for (const share of FIRST_SHARES) {
     const budgetBytes = Math.round(storeAll.arenaBytes * share);
     const candidate = budgetBytes < floorBytes ? null : plans.family("auto").within(budgetBytes);
     if (!candidate) continue;
     points.push(pointOf(candidate, budgetBytes));
-    yield { floorBytes, points: [...points], whole: false };
+    yield { floorBytes, points: [...points], whole: false, progress: progress() };
   }
   // A curve with no more points than the shown one is not an improvement.
   const curves = curvesOf(plans, count);
   for (let step = curves.next(); ; step = curves.next()) {
     const { curve } = step.value;
-    if (step.done || curve.points.length > points.length) yield curve;
-    if (step.done) return;
+    if (step.done) {
+      yield* strategyCurves(plans, curve, strategies, count);
+      return;
+    }
+    if (curve.points.length > points.length) yield curve;
   }
 }
 
@@ -145,16 +167,24 @@ export function curveWithEntries(
   plans: ProgramPlans,
   count: number,
   first: number,
+  strategies: readonly StrategyName[] = [],
 ): { readonly curve: ViewCurve; readonly entries: readonly ViewEntry[]; readonly named: NamedPlans } {
   const { curve, candidates } = curveOf(plans, count);
   const entries = candidates.map(({ arenaBytes, predictedMs, result }, i) => {
     const { budgetBytes = arenaBytes } = curve.points[i] ?? {};
     const label = i === 0 ? "everything stored" : `budget ${formatBytes(budgetBytes)}`;
     const asked = i === 0 ? null : budgetBytes;
-    const about = { label, predictedMs, budgetBytes: asked, asks: entryName(first + i), ...loopsOf(result.graph) };
+    const about = {
+      label,
+      predictedMs,
+      budgetBytes: asked,
+      asks: entryName(first + i),
+      ...storedAnd(plans, result.graph),
+    };
     return entryOf(result.plan, about);
   });
   const points = curve.points.map((point, i) => ({ ...point, entry: first + i }));
   const named = new Map(candidates.map(({ result }, i) => [entryName(first + i), result.plan]));
-  return { curve: { ...curve, points }, entries, named };
+  const whole = [...strategyCurves(plans, { ...curve, points }, strategies, count)].at(-1);
+  return { curve: whole ?? { ...curve, points }, entries, named };
 }

@@ -12,13 +12,14 @@ import type { ProgramPlans } from "../../compiler/assemble.ts";
 import type { PlannedProgram } from "../../compiler/assembler.ts";
 import type { Candidate } from "../../plan/budget/budget-levels.ts";
 import { STRATEGIES, STRATEGY_NAMES } from "../../plan/recompute/strategies.ts";
-import type { StrategyName } from "../../plan/recompute/strategy.ts";
 import { table } from "../../plan/table.ts";
+import { type MergedPlan, mergedPlans } from "../../view/frontier.ts";
 import { loopForms } from "../../view/loop-text.ts";
-import { type Arguments, type Command, type Io, integerOption, usageError, writeJson } from "../command.ts";
+import { type Arguments, type Command, type Io, integerOption, writeJson } from "../command.ts";
 import { loadProgram } from "../load.ts";
 import { plansOfLoaded, progressTo, recomputed } from "../plan-figures.ts";
 import { PROGRESS_OPTION } from "../progress.ts";
+import { strategiesOption } from "../strategies-option.ts";
 import { TARGET_OPTIONS, targetFor, targetSettings } from "../target-settings.ts";
 
 export interface CurvePoint {
@@ -38,16 +39,6 @@ export interface CurvePoint {
 /** Strategies that need a solver, and time, are drawn only on request. */
 const ON_REQUEST = STRATEGIES.filter(({ solver }) => solver !== "required").map(({ name }) => name);
 
-function strategiesOf(args: Arguments): readonly StrategyName[] {
-  const text = args.value("strategies");
-  if (text === undefined) return ON_REQUEST;
-  return text.split(",").map((name) => {
-    const found = STRATEGY_NAMES.find((known) => known === name);
-    if (found) return found;
-    throw usageError(`--strategies: there is no ${name}`, `strategies are ${STRATEGY_NAMES.join(", ")}`);
-  });
-}
-
 const pointOf = (
   budgetBytes: number | null,
   { strategy, ...c }: Candidate<PlannedProgram>,
@@ -64,29 +55,35 @@ const pointOf = (
 });
 
 /** A bar whose length is proportional to a number. */
-const bar = (share: number): string => "█".repeat(Math.max(1, Math.round(share * 40)));
+const bar = (share: number): string => "█".repeat(Math.max(1, Math.round(share * 30)));
 
+/** One line a plan, from the largest on; `*` marks those that no other beats. */
 function curveText(
-  points: readonly CurvePoint[],
+  plans: readonly MergedPlan<CurvePoint>[],
   storeAll: ProgramPlans["storeAllFigures"],
   floorBytes: number,
 ): string {
-  const rows = points.map((p) => [
-    p.strategy,
-    formatBytes(p.arenaBytes),
-    `${(p.arenaBytes / storeAll.arenaBytes).toFixed(3)} ×`,
-    `${p.predictedMs.toFixed(1)} ms`,
-    `${(p.predictedMs / storeAll.predictedMs).toFixed(3)} ×`,
-    bar(p.arenaBytes / storeAll.arenaBytes).padEnd(40),
-    p.loops.join("; "),
+  const rows = plans.map(({ arenaBytes, predictedMs, strategies, isBest, plans: [first] }) => [
+    isBest ? "*" : " ",
+    formatBytes(arenaBytes),
+    `${(arenaBytes / storeAll.arenaBytes).toFixed(3)} ×`,
+    `${predictedMs.toFixed(1)} ms`,
+    `${(predictedMs / storeAll.predictedMs).toFixed(3)} ×`,
+    bar(arenaBytes / storeAll.arenaBytes).padEnd(30),
+    strategies.join(", "),
+    first.loops.join("; "),
   ]);
-  const lines = table(rows, ["left", "right", "right", "right", "right", "left", "left"]).map((line) => line.trimEnd());
-  return `${lines.join("\n")}\nno plan is below ${formatBytes(floorBytes)}: what one operation and the state need\n`;
+  const sides = ["left", "right", "right", "right", "right", "left", "left", "left"] as const;
+  const lines = table(rows, [...sides]).map((line) => line.trimEnd());
+  const best = plans.filter(({ isBest }) => isBest).length;
+  const key = `* ${best} of ${plans.length} plans that no other beats: none is smaller and as fast`;
+  const floor = `no plan is below ${formatBytes(floorBytes)}: what one operation and the state need`;
+  return `${[...lines, key, floor].join("\n")}\n`;
 }
 
 async function run(args: Arguments, io: Io): Promise<void> {
   const count = integerOption(args, "points", 10, { least: 2 });
-  const strategies = strategiesOf(args);
+  const strategies = strategiesOption(args, ON_REQUEST);
   const loaded = await loadProgram(args.positionals[0] as string);
   const settings = targetSettings(targetFor(args, loaded), args, io);
   let doing = "planning";
@@ -101,7 +98,9 @@ async function run(args: Arguments, io: Io): Promise<void> {
     io.err(`${name}: ${((performance.now() - began) / 1000).toFixed(1)} s\n`);
   }
   const floorBytes = plans.floorBytes();
-  if (!args.has("json")) return io.out(curveText(points, storeAll, floorBytes));
+  const merged = mergedPlans(points);
+  if (!args.has("json")) return io.out(curveText(merged, storeAll, floorBytes));
+  const best = new Set(merged.flatMap((plan) => (plan.isBest ? plan.plans : [])));
   writeJson(io, {
     program: loaded.name,
     target: settings.target,
@@ -109,7 +108,7 @@ async function run(args: Arguments, io: Io): Promise<void> {
     storeAllArenaBytes: storeAll.arenaBytes,
     storeAllPredictedMs: storeAll.predictedMs,
     lowerBoundBytes: floorBytes,
-    points,
+    points: points.map((point) => ({ ...point, isBest: best.has(point) })),
   });
 }
 
@@ -117,7 +116,9 @@ export const curve: Command = {
   name: "curve",
   positionals: ["PROGRAM"],
   summary: "memory against predicted time, for every strategy",
-  details: "Each line is a plan: its arena, its predicted time, and both relative to storing everything.",
+  details:
+    "Each line is a plan: its arena, its predicted time, both relative to storing everything, and the strategies that find it.\n" +
+    "* marks plans that no other beats in bytes and time.",
   options: {
     points: { value: "N", help: "number of budgets for strategies that take one; default: 10" },
     strategies: { value: "A,B,…", help: `some of ${STRATEGY_NAMES.join(", ")}; default: all but optimal` },

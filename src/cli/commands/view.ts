@@ -1,17 +1,22 @@
 /** @file `tidemark view`: a plan as a page, from a server on this machine or as one file. */
-import { basename } from "node:path";
+import { basename, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
 import type { ProgramPlans } from "../../compiler/assemble.ts";
 import { storeAll } from "../../plan/recompute/strategies.ts";
+import type { StrategyName } from "../../plan/recompute/strategy.ts";
 import type { ViewCurve, ViewData, ViewEntry } from "../../view/data.ts";
-import { curveWithEntries, entryName, entryOf, livePlans, loopsOf } from "../../view/plans.ts";
+import { curveWithEntries, entryName, entryOf, livePlans, storedAnd } from "../../view/plans.ts";
 import { entriesOfFile, FILE_KINDS, isViewFile } from "../../view/read-file.ts";
 import type { NamedPlans } from "../../view/stories.ts";
+import { DRAWN_STRATEGIES } from "../../view/strategy-curves.ts";
 import { type Arguments, type Command, type Io, integerOption } from "../command.ts";
 import { readBytes, writeText } from "../files.ts";
 import { loadProgram } from "../load.ts";
+import { openInBrowser } from "../open.ts";
 import { pageOf } from "../page.ts";
 import { PLAN_OPTIONS, planLoaded, planSettings } from "../plan-figures.ts";
 import { PROGRESS_OPTION } from "../progress.ts";
+import { strategiesOption } from "../strategies-option.ts";
 import { serveView } from "../view-server.ts";
 import { plansInThread } from "../view-thread.ts";
 
@@ -46,23 +51,35 @@ async function sourceOf(word: string, first: number, args: Arguments, io: Io): P
   const label = asked === null && planned.strategy === storeAll.name ? "as compiled" : `as asked (${planned.strategy})`;
   const { plan, predictedMs } = planned;
   const name = entryName(first);
-  const entry = entryOf(plan, { label, predictedMs, budgetBytes: asked, asks: name, ...loopsOf(planned.graph) });
+  const entry = entryOf(plan, {
+    label,
+    predictedMs,
+    budgetBytes: asked,
+    asks: name,
+    ...storedAnd(plans, planned.graph),
+  });
   const source = { title: loaded.name, entries: [entry], curve: null, named: new Map([[name, plan]]), plans };
   if (!args.has("html")) return source;
-  const { curve, entries, named } = curveWithEntries(plans, pointsOf(args), first + 1);
+  const { curve, entries, named } = curveWithEntries(plans, pointsOf(args), first + 1, drawnStrategies(args));
   return { ...source, entries: [entry, ...entries], curve, named: new Map([...source.named, ...named]) };
 }
 
 const pointsOf = (args: Arguments): number => integerOption(args, "points", 8, { least: 2 });
 
+/** The strategies drawn beside `auto`. */
+const drawnStrategies = (args: Arguments): readonly StrategyName[] =>
+  args.value("strategies") === "none" ? [] : strategiesOption(args, DRAWN_STRATEGIES);
+
 /** Answers requests of the page from a thread; from this thread if unbuilt sources run, which a worker cannot load. */
 function answersOf(program: string, plans: ProgramPlans, named: NamedPlans, args: Arguments) {
-  const points = pointsOf(args);
-  if (import.meta.url.endsWith(".ts")) return { plans: livePlans(plans, points, named), close: () => undefined };
+  const [points, strategies] = [pointsOf(args), drawnStrategies(args)];
+  if (import.meta.url.endsWith(".ts")) {
+    return { plans: livePlans(plans, points, named, strategies), close: () => undefined };
+  }
   const options = Object.fromEntries(
     Object.keys(PLAN_OPTIONS).flatMap((name) => (args.has(name) ? [[name, args.value(name) ?? true] as const] : [])),
   );
-  return plansInThread({ program, options, points }, named);
+  return plansInThread({ program, options, points, strategies }, named);
 }
 
 async function run(args: Arguments, io: Io): Promise<void> {
@@ -80,17 +97,17 @@ async function run(args: Arguments, io: Io): Promise<void> {
     first: 0,
     second: other ? source.entries.length : null,
     curve: source.curve,
-    ...(source.plans ? { stored: source.plans.storeAllFigures } : {}),
     live: live !== null,
   };
   const page = pageOf(data, live ? new Map() : named);
   if (file !== undefined) {
     writeText(file, page);
-    io.err(`${file}: open it in a browser\n`);
-    return;
+    if (args.has("open")) return openInBrowser(pathToFileURL(resolve(file)).href, io);
+    return io.err(`${file}: open it in a browser\n`);
   }
   const server = await serveView(page, live?.plans ?? null, port);
   io.out(`${server.url}\n`);
+  if (args.has("open")) await openInBrowser(server.url, io);
   io.err("Ctrl-C ends it\n");
   process.once("SIGINT", server.close);
   process.once("SIGTERM", server.close);
@@ -107,8 +124,10 @@ export const view: Command = {
     "OTHER is compared with it. Serves on this machine and prints the address, or writes one file with --html.",
   options: {
     html: { value: "FILE", help: "write one self-contained file that opens from disk" },
+    open: { help: "open it in a browser; not where CI is set" },
     port: { value: "N", help: "port of the server; default: any free port" },
     points: { value: "N", help: "number of budgets on the curve, default: 8; with --html, of plans in the file" },
+    strategies: { value: "A,B,…", help: "strategies drawn beside auto; default: all but optimal; none: auto alone" },
     ...PLAN_OPTIONS,
     ...PROGRESS_OPTION,
   },

@@ -28,7 +28,7 @@ function readData(): ViewData {
   return JSON.parse(document.getElementById("data")?.textContent ?? "") as ViewData;
 }
 
-function storeOf({ title, entries, first, second, curve, live, stored }: ViewData): Store {
+function storeOf({ title, entries, first, second, curve, live }: ViewData): Store {
   const entry = entries[first] as ViewEntry;
   const other = second === null ? undefined : entries[second];
   const sides = [shownOf(entry), ...(other ? [shownOf(other)] : [])] as unknown as State["sides"];
@@ -37,7 +37,6 @@ function storeOf({ title, entries, first, second, curve, live, stored }: ViewDat
   return createStore(
     {
       ...{ title, entries, sides, curve, live, budgetBytes, reachBytes: 0 },
-      ...(stored ? { stored } : {}),
       selection: null,
       query: "",
       busy: false,

@@ -13,7 +13,7 @@ export function sentencesOf(state: State): { readonly main: string; readonly res
   const { sides, curve, refusedBytes = null } = state;
   const [{ entry }, other] = sides;
   // Bodies of loops and plans from files have no predicted time, and nothing to be compared with.
-  const stored = entry.predictedMs === null ? null : (state.stored ?? curve?.points[0] ?? null);
+  const stored = entry.predictedMs === null ? null : (entry.stored ?? curve?.points[0] ?? null);
   const whole = curve?.whole === true && entry.predictedMs !== null;
   const leastBytes = whole ? Math.min(...curve.points.map((p) => p.arenaBytes)) : null;
   const single = sentenceOf({ entry, stored, leastBytes, refusedBytes });

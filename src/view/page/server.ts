@@ -20,7 +20,7 @@ export async function fetchCurve(store: Store): Promise<void> {
     for (let isComplete = false; !isComplete; ) {
       const { curve } = await answer<CurveReply>("curve");
       store.set({ curve });
-      isComplete = curve.whole;
+      isComplete = curve.progress === undefined;
     }
   } catch (error) {
     store.set({ message: `no curve: ${String(error)}` });

@@ -2,7 +2,7 @@
  * @file The state of the page. Views read it and change it by `set`; after changes all views are redrawn once in the
  * next frame, so a selection appears in all views.
  */
-import type { StoredFigures, ViewCurve, ViewEntry } from "../data.ts";
+import type { ViewCurve, ViewEntry } from "../data.ts";
 import { matchValues } from "../difference.ts";
 import { type Fold, foldOf } from "../fold.ts";
 import { type Band, phaseBands, phaseRuns, type Run } from "../phases.ts";
@@ -65,8 +65,6 @@ export interface State {
   readonly message: string;
   /** The budget that was asked for last, if there is no plan for it. */
   readonly refusedBytes?: number | null;
-  /** Of the plan with everything stored; without it, the first point of the curve. */
-  readonly stored?: StoredFigures;
   /** Whether persistent buffers are drawn one by one; by default they are one band. */
   readonly unfolded?: boolean;
   readonly theme: Theme;

@@ -54,11 +54,19 @@ section{background:var(--card);border:1px solid var(--line);border-radius:8px;pa
 .legend{display:flex;flex-wrap:wrap;gap:3px 14px;margin:6px 0 0;padding:0;list-style:none;font-size:12px;color:var(--quiet)}
 .legend svg{width:14px;height:14px;vertical-align:-2px;margin-right:5px;border-radius:2px}
 .dot{display:inline-block;width:12px;height:12px;border-radius:3px;margin-right:7px;vertical-align:-1px}
-.curve{width:100%;max-height:300px;display:block;touch-action:none;cursor:ew-resize}
+.curve{width:100%;max-height:320px;display:block;touch-action:none;cursor:ew-resize}
 .curve .axis{fill:none;stroke:var(--line)}
 .curve .floor{stroke:var(--quiet);stroke-dasharray:2 3}
 .curve .front{fill:none;stroke:var(--accent);stroke-width:1.5}
-.curve .point{fill:var(--accent)}
+.curve .frontier,.strategies .frontier{fill:none;stroke:var(--text);stroke-opacity:.22;stroke-width:6;stroke-linejoin:round}
+.curve .front{stroke-linejoin:round}
+.mark{fill:var(--card);stroke:currentColor;stroke-width:1.3}
+.mark.best{fill:currentColor}
+.c0{color:var(--quiet)}.c1{color:var(--accent)}.c2{color:#d55e00}.c3{color:#009e73}.c4{color:#cc79a7}.c5{color:#b07800}.c6{color:#3b9bd6}
+.faint{opacity:.12}
+.note{min-height:2.9em}
+.strategies{margin:4px 0}
+.strategies li{cursor:default}
 .curve .here{fill:none;stroke:var(--text);stroke-width:2}
 .curve .budget{stroke:var(--bad);stroke-width:1.5;stroke-dasharray:7 4}
 .curve .handle{fill:var(--bad)}
