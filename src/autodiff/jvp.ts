@@ -27,6 +27,13 @@ function noForwardMode(maker: string, { where }: Node): TidemarkError {
   return new TidemarkError("NotDifferentiable", `a ${maker} function has no forward-mode derivative`, { where, help });
 }
 
+/** Nodes that compute the same as an operation without regions, whose tangents are its tangents. */
+function expansionOf(rule: RegionRule, node: Node): Graph | null {
+  if (node.regions.length > 0) return null;
+  if (rule.kind === "custom_vjp") return rule.expansion ?? null;
+  return rule.kind === "replay" ? rule.body : null;
+}
+
 class Forward {
   readonly b: Build;
   readonly #map = new Map<Value, Value>();
@@ -80,6 +87,15 @@ class Forward {
     if (tangent) this.#tangents.set(copy.outputs[0] as Value, tangent);
   }
 
+  /** Tangents of a node's results from nodes that compute the same. */
+  #tangentsThrough(body: Graph, { inputs, outputs, phase, where }: Node, active: readonly number[]) {
+    const which = inputs.map((_, i) => active.includes(i));
+    const { graph, tangentOf } = transform(body, which, false);
+    const given = active.map((i) => this.#tangents.get(inputs[i] as Value) as Value);
+    const made = this.b.inline(graph, [...inputs, ...given], { phase, where });
+    return tangentOf.map((at) => (at === null ? undefined : made[outputs.length + at]));
+  }
+
   #region(rule: RegionRule, node: Node, active: readonly number[]): void {
     const { b } = this;
     const { inputs } = node;
@@ -90,6 +106,13 @@ class Forward {
         if (tangent) this.#tangents.set(value, tangent);
       });
     };
+    const expansion = expansionOf(rule, node);
+    if (expansion) {
+      // the node itself keeps its bits; of the expansion only tangents are used
+      const copy = this.#copy(node, inputs);
+      bind(copy.outputs, this.#tangentsThrough(expansion, node, active));
+      return;
+    }
     switch (rule.kind) {
       case "custom_vjp":
         throw noForwardMode(rule.maker, node);

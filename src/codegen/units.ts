@@ -59,5 +59,7 @@ export function workOf(nest: Nest): number {
       return size * product([...nest.batch, nest.rows, nest.cols, nest.depth]);
     case "shuffle":
       return size * nest.along.extent;
+    case "attend":
+      return size * product([...nest.batch, nest.group, nest.rows, nest.cols, nest.depth]);
   }
 }

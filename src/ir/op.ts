@@ -76,7 +76,7 @@ export type Derivative<A> =
 export type RegionRule =
   /** A plain call: its nodes take its place. */
   | { readonly kind: "inline"; readonly body: Graph }
-  /** A checkpointed call: its nodes run once more before their backward. */
+  /** A checkpointed call: its nodes run once more before their backward. Or nodes that compute the same as the operation. */
   | { readonly kind: "replay"; readonly body: Graph }
   /** A call whose first result says whether anything flows back through the others. */
   | { readonly kind: "gated"; readonly body: Graph }
@@ -87,6 +87,8 @@ export type RegionRule =
       readonly results: number;
       readonly forward: Graph;
       readonly backward: Graph;
+      /** x… → y… in operations that have forward mode; without one there is none. */
+      readonly expansion?: Graph;
     }
   /** x… ++ t of x… → t of y…, linear in the tangents. */
   | { readonly kind: "custom_jvp"; readonly tangent: Graph }
@@ -131,6 +133,30 @@ export interface ContractShape {
   readonly depths?: readonly number[];
   /** Of a convolution, if it moves by one. */
   readonly window?: Window;
+}
+
+/** Attention: extents, and reads of operands at places (kernel/loops.ts says what each is). */
+export interface AttendPart {
+  readonly batch: readonly number[];
+  readonly group: number;
+  readonly rows: number;
+  readonly cols: number;
+  readonly depth: number;
+  readonly width: number;
+  readonly sees: readonly [least: number | null, most: number | null];
+  q(batch: readonly Index[], group: Index, i: Index, l: Index): Expr;
+  k(batch: readonly Index[], j: Index, l: Index): Expr;
+  v(batch: readonly Index[], j: Index, l: Index): Expr;
+  score(batch: readonly Index[], group: Index, pair: readonly [i: Index, j: Index], product: Expr): Expr;
+  /** Number of a query head among all of a batch. */
+  head(batch: readonly Index[], group: Index): Index;
+  readonly backward: {
+    /** Factor of the scores, and so of the cotangents of q and k. */
+    readonly scale: number;
+    logsum(batch: readonly Index[], group: Index, i: Index): Expr;
+    delta(batch: readonly Index[], group: Index, i: Index): Expr;
+    g(batch: readonly Index[], group: Index, i: Index, l: Index): Expr;
+  } | null;
 }
 
 /**
@@ -196,6 +222,8 @@ export type Lowering<A> =
   /** Input by input into slices of the output along an axis. */
   | { readonly kind: "concat"; axis(attrs: A): number }
   | { readonly kind: "shuffle" }
+  /** Results: result and logsum, or cotangents of q, k and v. */
+  | { readonly kind: "attend"; part(c: LowerContext<A>): AttendPart }
   /** Regions: inlined before lowering, or lowered by the node's own region (fusion groups). */
   | { readonly kind: "region" }
   /** Regions that run several times or not at all: programs within the program, never part of a kernel. */

@@ -5,11 +5,14 @@
  * Sums start from +0 in every kind of nest, so a sum of negative zeros is +0.
  */
 import { at, invariant } from "../base/invariant.ts";
-import { elementReader, elementWriter, laneBytes, type TypedArray } from "./dtype.ts";
+import { attendStages } from "./attend.ts";
+import type { Stage } from "./attend-stages.ts";
+import { elementReader, elementWriter, laneBytes, newElements, type TypedArray } from "./dtype.ts";
 import type { Bound, LoopVar } from "./expr.ts";
 import { counterCell, type Environment, environment, Program } from "./interpret-expr.ts";
 import { type NumberFn, numberFn } from "./interpret-scalar.ts";
 import {
+  type AttendNest,
   BLOCK_TERMS,
   blockElements,
   type ContractNest,
@@ -58,6 +61,9 @@ function runNest(nest: Nest, env: Environment): void {
       break;
     case "shuffle":
       runShuffle(nest, env);
+      break;
+    case "attend":
+      runAttend(nest, env);
       break;
   }
 }
@@ -286,5 +292,31 @@ function runShuffle(nest: ShuffleNest, env: Environment): void {
     const moved = out[i] as number;
     out[i] = out[j] as number;
     out[j] = moved;
+  }
+}
+
+/** Stage by stage, unit by unit, over tiles behind the operands. */
+function runAttend(nest: AttendNest, env: Environment): void {
+  const { tiles, programs } = attendStages(nest, env.types.length);
+  const buffers = [...env.buffers, ...tiles.map((elements) => newElements(nest.dtype, elements))];
+  const inside: Environment = { ...env, buffers, types: [...env.types, ...tiles.map(() => nest.dtype)] };
+  for (const { units, body } of programs) forEach(units, inside, () => runStages(body, inside));
+}
+
+function runStages(stages: readonly Stage[], env: Environment): void {
+  for (const stage of stages) {
+    if (stage.kind !== "repeat") {
+      runNest(stage, env);
+      continue;
+    }
+    const program = new Program(env);
+    const [from, to] = [stage.from && program.address(stage.from), stage.to && program.address(stage.to)];
+    program.run();
+    const cell = counterCell(env, stage.counter.name);
+    const [first, last] = [Math.max(stage.first, from?.() ?? 0), Math.min(stage.last, to?.() ?? stage.last)];
+    for (let i = first; i < last; i++) {
+      cell.value = i;
+      runStages(stage.body, env);
+    }
   }
 }

@@ -9,6 +9,7 @@
  *   contract  for batch, rows, cols: acc = Σ over depth of a · b;   stores
  *   scatter   for loops: if bounds: operand[index] += value          in loop order, one after the other
  *   shuffle   the permutation that a sequence of random bits encodes
+ *   attend    softmax(scores of queries and keys) · values, or its derivatives, block by block (attend.ts)
  *
  * All stores of one iteration happen after all its loads, so an operand that is read only at the element being stored may
  * be overwritten in place.
@@ -151,7 +152,36 @@ export interface ShuffleNest extends Workspaced {
   readonly operand: number;
 }
 
-export type Nest = MapNest | ReduceNest | ScanNest | ContractNest | ScatterNest | ShuffleNest;
+/**
+ * Attention: the counters of batches, of the query heads that share their keys, of queries, keys, and of the elements of a key
+ * and of a value. attend.ts has what is computed, and in which order.
+ */
+export interface AttendNest extends Workspaced {
+  readonly kind: "attend";
+  readonly batch: readonly LoopVar[];
+  readonly group: LoopVar;
+  readonly rows: LoopVar;
+  readonly cols: LoopVar;
+  readonly depth: LoopVar;
+  readonly width: LoopVar;
+  readonly dtype: ProductType;
+  /** Query i sees no key j unless j - i is within these; null: no limit. The score says the same: this saves time. */
+  readonly sees: readonly [least: number | null, most: number | null];
+  /** Over batch, group, rows, depth. */
+  readonly q: Expr;
+  /** Over batch, cols, depth. */
+  readonly k: Expr;
+  /** Over batch, cols, width. */
+  readonly v: Expr;
+  /** Over batch, group, rows, cols, with q·k as the accumulator; -∞ hides a key from a query. */
+  readonly score: Expr;
+  /** Cotangent of the result, over batch, group, rows, width; the rest over batch, group, rows. Forward: null. */
+  readonly backward: { readonly g: Expr; readonly logsum: Expr; readonly delta: Expr } | null;
+  /** Forward: result and logsum. Backward: cotangents of q, k and v. */
+  readonly stores: readonly Store[];
+}
+
+export type Nest = MapNest | ReduceNest | ScanNest | ContractNest | ScatterNest | ShuffleNest | AttendNest;
 
 export interface Kernel {
   readonly operands: readonly Operand[];
@@ -216,6 +246,11 @@ function dataAddresses(stores: readonly Store[]): readonly Expr[] {
 /** The expressions that a scan evaluates for each element. */
 export const scanExprs = ({ scale, body }: ScanNest): readonly Expr[] => (scale ? [scale, body] : [body]);
 
+/** The expressions of attention but for those that are stored. */
+export function attendExprs({ q, k, v, score, backward }: AttendNest): readonly Expr[] {
+  return [q, k, v, score, ...(backward ? [backward.g, backward.logsum, backward.delta] : [])];
+}
+
 /** Expressions evaluated at the stored element, and those evaluated elsewhere (reduction bodies, panels, addresses). */
 export function nestExprs(nest: Nest): { readonly atStore: readonly Expr[]; readonly elsewhere: readonly Expr[] } {
   switch (nest.kind) {
@@ -234,6 +269,8 @@ export function nestExprs(nest: Nest): { readonly atStore: readonly Expr[]; read
       };
     case "shuffle":
       return { atStore: [], elsewhere: [nest.bits] };
+    case "attend":
+      return { atStore: [], elsewhere: [...attendExprs(nest), ...nest.stores.map((s) => s.value)] };
   }
 }
 

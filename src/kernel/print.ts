@@ -130,6 +130,19 @@ function writeNest(nest: Nest, p: Printer): void {
     case "shuffle":
       p.lines.push(`  shuffle ${loopsText([nest.along])}`);
       p.lines.push(`    ${p.expr(nest.bits)} → ${p.operand(nest.operand)}`);
+      return;
+    case "attend": {
+      const { batch, group, rows, cols, depth, width, sees, backward } = nest;
+      const counters = `${loopsText(batch)} | ${loopsText([group, rows, cols, depth, width])}`;
+      p.lines.push(`  attend ${counters}, ${sees[0] ?? "-∞"} ≤ j - i ≤ ${sees[1] ?? "∞"}: ${nest.dtype}`);
+      p.lines.push(`    q = ${p.expr(nest.q)}, k = ${p.expr(nest.k)}, v = ${p.expr(nest.v)}`);
+      p.lines.push(`    score = ${p.expr(nest.score)}`);
+      if (backward) {
+        const { g, logsum, delta } = backward;
+        p.lines.push(`    g = ${p.expr(g)}, logsum = ${p.expr(logsum)}, delta = ${p.expr(delta)}`);
+      }
+      p.stores(nest.stores);
+    }
   }
 }
 

@@ -24,6 +24,7 @@ import { Position } from "../kernel/position.ts";
 import { inType, mul } from "../kernel/scalar-ops.ts";
 import { asStored } from "../kernel/stored.ts";
 import type { LoweringTarget, UnplacedNest } from "../target/description.ts";
+import { attendNest } from "./attend.ts";
 
 export interface Lowered {
   readonly kernel: Kernel;
@@ -413,6 +414,8 @@ function anchorNests(c: Composer, node: Node, target: LoweringTarget): readonly 
       return concatNests(c, node, lower);
     case "shuffle":
       return shuffleNests(c, node);
+    case "attend":
+      return [attendNest(c, node, lower)];
     default:
       throw new InternalError(`${node.op.name} has no kernel of its own; regions are inlined before lowering`);
   }

@@ -1,5 +1,6 @@
 /** @file Every operation there is, for the parser of graphs and for tests over all of them. Nothing else needs the list. */
 import type { AnyOp } from "../ir/op.ts";
+import { attend, attendBackward } from "./attend.ts";
 import { packBits, unpackBits } from "./bits.ts";
 import { switchOp } from "./branch.ts";
 import { broadcast, sum } from "./broadcast.ts";
@@ -145,6 +146,9 @@ export const allOps: readonly AnyOp[] = [
   conv,
   convInput,
   convWeight,
+  // attend
+  attend,
+  attendBackward,
   // random
   randomBits,
   randomUniform,

@@ -79,7 +79,7 @@ type Role = "body" | "prologue";
  */
 const STAGES: readonly Stage[] = [
   {
-    tries: (_, to) => to.anchor !== null && to.anchor.op.lower.kind !== "contract",
+    tries: (_, to) => to.anchor !== null && !packs(to.anchor),
     accepts: (role) => role === "prologue",
   },
   { tries: (from) => from.anchor !== null, accepts: () => true },
@@ -148,6 +148,12 @@ export function inlinedNodes(graph: Graph): ReadonlySet<Node> {
 function hasEpilogue(node: Node): boolean {
   const { kind } = node.op.lower;
   return kind === "reduce" || kind === "contract" || kind === "scan";
+}
+
+/** These anchors read an element of an input several times, and compute what is in front of them as often. */
+function packs(node: Node): boolean {
+  const { kind } = node.op.lower;
+  return kind === "contract" || kind === "attend";
 }
 
 /** A graph to group: `inlined` nodes are in no group of their own, `named` ones in groups of one. */
@@ -262,7 +268,7 @@ export class Grouping {
     if (intoFront) {
       // in front of an anchor: any map without other readers
       if (from.anchor || !hides(from, to)) return null;
-      if (to.anchor?.op.lower.kind === "contract" && flopsOf(from) > this.#options.maxPackedFlops) return null;
+      if (to.anchor && packs(to.anchor) && flopsOf(from) > this.#options.maxPackedFlops) return null;
       return "prologue";
     }
     if (!intoBody) return null;

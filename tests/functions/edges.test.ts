@@ -118,13 +118,13 @@ describe("softmax and its kin", () => {
     expect(both(loss, f64([[0, 0, 2000]]))).toEqual(near(0));
   });
 
-  test("attention gives what a query cannot see no gradient", () => {
+  test.each(["stored", "streamed"] as const)("%s attention gives what a query cannot see no gradient", (form) => {
     const q = f64([
       [1, 0],
       [0, 1],
       [1, 1],
     ]);
-    const loss = (k: Tensor): Tensor => tm.attention(q, k, k, { causal: true }).slice([0]).sum();
+    const loss = (k: Tensor): Tensor => tm.attention(q, k, k, { causal: true, form }).slice([0]).sum();
     expect(tm.grad(loss)(q).toArray()).toEqual([
       [1, 1],
       [0, 0],
@@ -132,7 +132,7 @@ describe("softmax and its kin", () => {
     ]);
   });
 
-  describe("attention of a query that sees no key", () => {
+  describe.each(["stored", "streamed"] as const)("%s attention of a query that sees no key", (form) => {
     const q = f64([
       [1, 0],
       [0, 1],
@@ -144,7 +144,7 @@ describe("softmax and its kin", () => {
       [hidden, hidden, hidden],
       [hidden, 1, hidden],
     ]);
-    const of = (mask: Tensor) => (k: Tensor, v: Tensor) => tm.attention(q, k, v, { mask });
+    const of = (mask: Tensor) => (k: Tensor, v: Tensor) => tm.attention(q, k, v, { mask, form });
     const zero = [0, 0];
 
     test("is zero, for a mask of bools and of floats", () => {
@@ -166,7 +166,7 @@ describe("softmax and its kin", () => {
     });
 
     test("leaves the gradient of the mask finite: zero where it hides, differences elsewhere", () => {
-      const loss = (mask: Tensor): Tensor => tm.attention(q, q, q, { mask }).square().sum();
+      const loss = (mask: Tensor): Tensor => tm.attention(q, q, q, { mask, form }).square().sum();
       const d = tm.grad(loss)(floats).toArray() as number[][];
       const eps = 1e-6;
       const moved = (j: number, by: number): number =>

@@ -54,6 +54,7 @@ function workOf({ operands, nests }: Kernel): Work {
   for (const nest of nests) {
     if (nest.kind === "contract") work.productFlops += 2 * product([...nest.batch, nest.rows, nest.cols, nest.depth]);
     else if (nest.kind === "reduce") work.arithmetic += product([...nest.loops, ...nest.reduce]);
+    else if (nest.kind === "attend") work.arithmetic += product([...nest.batch, nest.group, nest.rows, nest.cols]);
     else work.arithmetic += "loops" in nest ? product(nest.loops) : nest.along.extent;
   }
   return work;

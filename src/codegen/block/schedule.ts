@@ -5,6 +5,7 @@
 import type { Kernel, Nest, Operand } from "../../kernel/loops.ts";
 import type { UnplacedNest } from "../../target/description.ts";
 import type { BlockProgram, DeviceClass, Launch } from "./program.ts";
+import { attendWorkspace, scheduleAttend } from "./schedule-attend.ts";
 import { contractWorkspace, scheduleContract } from "./schedule-contract.ts";
 import { scheduleMap, scheduleScan } from "./schedule-map.ts";
 import { reduceWorkspace, scheduleReduce } from "./schedule-reduce.ts";
@@ -20,6 +21,8 @@ export function blockWorkspace(nest: UnplacedNest, device: DeviceClass): number 
       return contractWorkspace(nest, device);
     case "scatter":
       return scatterWorkspace(nest, device);
+    case "attend":
+      return attendWorkspace(nest, device);
     case "map":
     case "scan":
     case "shuffle":
@@ -41,6 +44,8 @@ function schedule(nest: Nest, operands: readonly Operand[], device: DeviceClass)
       return scheduleScatter(nest, operands, device);
     case "shuffle":
       return scheduleShuffle(nest, operands, device);
+    case "attend":
+      return scheduleAttend(nest, operands, device);
   }
 }
 

@@ -4,8 +4,12 @@
  * of a register end in iterations with one lane in use; the sides of a product are rounded up to its tile; an input gradient
  * of a strided convolution multiplies the zeros between its elements.
  */
+
+import { attendStages } from "../../kernel/attend.ts";
+import { stageRuns } from "../../kernel/attend-stages.ts";
 import type { Expr, LoopVar } from "../../kernel/expr.ts";
 import type {
+  AttendNest,
   ContractNest,
   MapNest,
   Nest,
@@ -35,6 +39,9 @@ export interface ProductCycles {
   readonly cycles: number;
   readonly lanes: number;
 }
+
+/** Tiles of stages are numbered behind the operands of any kernel. */
+const MANY_OPERANDS = 2 ** 20;
 
 /** Tiles of 4 × 8, blocks of 192 KiB. */
 export const DEFAULT_TILE: ProductTile = { rows: 4, columns: 8, blockBytes: 192 * 1024, even: true };
@@ -181,6 +188,19 @@ function shuffleWork({ along, bits }: ShuffleNest): NestWork {
   return arithmetic(loop(body, along.extent));
 }
 
+/** That of its stages, as often as they run. */
+function attendWork(nest: AttendNest, tile: ProductTile, elementBytes: number): NestWork {
+  const sum = { productFlops: 0, arithmetic: 0 };
+  for (const units of attendStages(nest, MANY_OPERANDS).programs) {
+    for (const { nest: stage, runs } of stageRuns(units)) {
+      const { productFlops, arithmetic } = nestWork(stage, tile, elementBytes);
+      sum.productFlops += runs * productFlops;
+      sum.arithmetic += runs * arithmetic;
+    }
+  }
+  return sum;
+}
+
 export function nestWork(nest: Nest, tile: ProductTile, elementBytes: number): NestWork {
   switch (nest.kind) {
     case "map":
@@ -195,5 +215,7 @@ export function nestWork(nest: Nest, tile: ProductTile, elementBytes: number): N
       return contractWork(nest, tile, elementBytes);
     case "shuffle":
       return shuffleWork(nest);
+    case "attend":
+      return attendWork(nest, tile, elementBytes);
   }
 }

@@ -4,6 +4,7 @@ import type { ContractNest } from "../../kernel/loops.ts";
 import { COMMON_FUSION, COMMON_ORDER, type TargetDescription } from "../../target/description.ts";
 import { memorySpace } from "../../target/space.ts";
 import type { CostModel } from "../../target/work.ts";
+import { attendScratch } from "../cpu/attend.ts";
 import { CPU_SCALARS } from "../cpu/limits.ts";
 import { DEFAULT_TILE, type ProductCycles, type ProductTile } from "../cpu/nests.ts";
 import { tileLoops } from "../cpu/tile.ts";
@@ -54,7 +55,10 @@ export function nativeDescription(options: NativeEmitOptions): TargetDescription
       name: `native, ${options.fma ? "fused multiply-add" : "plain"}`,
       fusedMultiplyAdd: options.fma,
     },
-    workspace: (nest, operands) => (nest.kind === "contract" ? contractScratch(nest, operands, options) : 0),
+    workspace(nest, operands) {
+      if (nest.kind === "attend") return attendScratch(nest, options.threads);
+      return nest.kind === "contract" ? contractScratch(nest, operands, options) : 0;
+    },
     shapeLoops: tileLoops,
     work: cpuWork(nativeTile(options)),
     rates: NATIVE_RATES,

@@ -9,6 +9,7 @@ import { at } from "../../base/invariant.ts";
 import type { Kernel, Nest } from "../../kernel/loops.ts";
 import { addressesOf, addressNumbers, isWide, nestKey, type OperandAddress } from "../operand-addresses.ts";
 import { type Units, workOf } from "../units.ts";
+import { emitAttend } from "./attend.ts";
 import { CCode } from "./c-code.ts";
 import { emitContract } from "./contract.ts";
 import { elementForm } from "./elements.ts";
@@ -55,6 +56,8 @@ function emitNest(em: VectorEmitter, nest: Nest, file: CFile): Units {
       return emitContract(em, nest, file);
     case "shuffle":
       return emitShuffle(em, nest);
+    case "attend":
+      return emitAttend(em, nest, file);
   }
 }
 

@@ -7,6 +7,7 @@ import { CPU_SCALARS } from "../cpu/limits.ts";
 import { DEFAULT_TILE, type ProductTile } from "../cpu/nests.ts";
 import { tileLoops } from "../cpu/tile.ts";
 import { cpuWork } from "../cpu/work.ts";
+import { attendScratch } from "./attend.ts";
 import { contractScratch } from "./blocking.ts";
 import { STORAGE_TYPES } from "./elements.ts";
 import { MOST_PAGES } from "./encoder.ts";
@@ -44,6 +45,7 @@ export function wasmDescription(fma: boolean = detectFeatures().relaxedMadd, thr
     fusion: COMMON_FUSION,
     arithmetic: { ...COMMON_ORDER, name: fma ? "fused multiply-add" : "plain", fusedMultiplyAdd: fma },
     workspace(nest) {
+      if (nest.kind === "attend") return attendScratch(nest, fma, threads);
       if (nest.kind !== "contract") return 0;
       const { dtype, rows, cols, depth } = nest;
       return contractScratch(dtype, fma, [rows.extent, cols.extent, depth.extent], threads);

@@ -3,7 +3,7 @@
  * constant element offset that it uses, so that nests which differ only in the addresses of their data share one function (an
  * unrolled network of a thousand layers has the code of a few, a concatenation of a hundred equal parts that of one).
  */
-import type { Kernel, Nest } from "../../kernel/loops.ts";
+import type { ContractNest, Kernel, Nest } from "../../kernel/loops.ts";
 import {
   type AddressNumber,
   addressesOf,
@@ -13,6 +13,7 @@ import {
   type OperandAddress,
 } from "../operand-addresses.ts";
 import { UNDIVIDED, type Units, workOf } from "../units.ts";
+import { emitAttend } from "./attend.ts";
 import { emitContract } from "./contract.ts";
 import { Code, type ModuleBuilder, OP } from "./encoder.ts";
 import { addMicroKernel, tileOf } from "./micro-kernel.ts";
@@ -94,20 +95,30 @@ export class KernelLibrary {
       case "scatter":
         return emitScatter(em, nest, kernel.operands);
       case "contract": {
-        const { dtype } = nest;
         const { fma } = this.#options;
-        const tile = tileOf(dtype, fma, nest.rows.extent);
-        const key = `${dtype} ${tile.rows}`;
-        let micro = this.#micro.get(key);
-        if (micro === undefined) {
-          micro = addMicroKernel(this.#module, dtype, fma, tile);
-          this.#micro.set(key, micro);
-        }
-        return emitContract(em, nest, kernel.operands, { micro, fma, scratch: addressNumber(nest.scratch, 0) });
+        const scratch = addressNumber(nest.scratch, 0);
+        return emitContract(em, nest, kernel.operands, { micro: this.#microKernel(nest), fma, scratch });
       }
       case "shuffle":
         emitShuffle(em, nest, addressNumber(nest.operand, 0));
         return UNDIVIDED;
+      case "attend": {
+        const { fma } = this.#options;
+        const micro = (product: ContractNest): number => this.#microKernel(product);
+        return emitAttend(em, nest, kernel.operands, { fma, micro, addressNumber });
+      }
     }
+  }
+
+  /** The function that computes tiles of a product. */
+  #microKernel({ dtype, rows }: ContractNest): number {
+    const { fma } = this.#options;
+    const tile = tileOf(dtype, fma, rows.extent);
+    const key = `${dtype} ${tile.rows}`;
+    const known = this.#micro.get(key);
+    if (known !== undefined) return known;
+    const made = addMicroKernel(this.#module, dtype, fma, tile);
+    this.#micro.set(key, made);
+    return made;
   }
 }

@@ -192,20 +192,20 @@ const losses: Family = (t) => {
   ]);
 };
 
-const attentions: Family = (t) => {
+const attentionsOf = (t: "f32" | "f64", form: tm.AttentionForm): readonly FunctionSample[] => {
   const x = (...shape: Shape) => tensorType(t, shape);
   const heads = [x(2, 3, 4, 5), x(2, 3, 6, 5), x(2, 3, 6, 2)];
   return [
     {
       name: "attention",
       inputs: [x(4, 3), x(6, 3), x(6, 2)],
-      call: (q, k, v) => tm.attention(q!, k!, v!),
+      call: (q, k, v) => tm.attention(q!, k!, v!, { form }),
       reference: (q, k, v) => attentionOf([q!, k!, v!], () => true),
     },
     {
       name: "attention",
       inputs: heads,
-      call: (q, k, v) => tm.attention(q!, k!, v!, { causal: true }),
+      call: (q, k, v) => tm.attention(q!, k!, v!, { causal: true, form }),
       // four queries are the last four of six positions
       reference: (q, k, v) => attentionOf([q!, k!, v!], (i, j) => j <= i + 2),
     },
@@ -214,14 +214,14 @@ const attentions: Family = (t) => {
       inputs: [...heads, bool(4, 6)],
       call: (q, k, v, mask) => {
         const own = tm.greaterEqual(tm.arange(4).expandDims(1), tm.arange(6)); // so that every query sees a key
-        return tm.attention(q!, k!, v!, { mask: mask!.logicalOr(own), scale: 0.7 });
+        return tm.attention(q!, k!, v!, { mask: mask!.logicalOr(own), scale: 0.7, form });
       },
       reference: (q, k, v, mask) => attentionOf([q!, k!, v!], (i, j) => get(mask!, [i, j]) === 1 || i >= j, 0.7),
     },
     {
       name: "attention",
       inputs: [...heads, x(3, 4, 6)],
-      call: (q, k, v, bias) => tm.attention(q!, k!, v!, { mask: bias!, causal: true, scale: 0.7 }),
+      call: (q, k, v, bias) => tm.attention(q!, k!, v!, { mask: bias!, causal: true, scale: 0.7, form }),
       reference: (q, k, v, bias) =>
         attentionOf(
           [q!, k!, v!],
@@ -233,11 +233,25 @@ const attentions: Family = (t) => {
     {
       name: "attention",
       inputs: [x(2, 5, 4)],
-      call: (q) => tm.attention(q!, q!, q!, { causal: true }),
+      call: (q) => tm.attention(q!, q!, q!, { causal: true, form }),
       reference: (q) => attentionOf([q!, q!, q!], (i, j) => j <= i),
     },
   ];
 };
+
+/** Two of four heads of queries share one of keys. */
+const grouped = (t: "f32" | "f64", form: tm.AttentionForm): FunctionSample => ({
+  name: "attention",
+  inputs: [tensorType(t, [4, 3, 2]), tensorType(t, [2, 5, 2]), tensorType(t, [2, 5, 3])],
+  call: (q, k, v) => tm.attention(q!, k!, v!, { window: 2, form }),
+  reference: (q, k, v) => {
+    const twice = (x: Plain): Plain => build([4, ...x.shape.slice(1)], ([h, i, c]) => get(x, [h! >> 1, i!, c!]));
+    return attentionOf([q!, twice(k!), twice(v!)], (i, j) => Math.abs(i + 2 - j) < 2);
+  },
+});
+
+const attentions: Family = (t) =>
+  (["stored", "streamed"] as const).flatMap((form) => [...attentionsOf(t, form), grouped(t, form)]);
 
 const KEY = [-0x80000000, 0x80000000] as const;
 

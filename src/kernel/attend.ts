@@ -1,0 +1,195 @@
+/**
+ * @file Attention as stages: what a nest of kind `attend` does, in the order of arithmetic that all targets keep.
+ *
+ * Queries and keys are cut into blocks of 64, the last one shorter. A tile of 64 × 64 scores at a time is computed, used, and
+ * overwritten by the next; no more of the scores is ever held. A unit is one block of queries (or keys), independent of all
+ * others; it goes through the blocks of keys (or queries) in ascending order, those left out that the limits of the nest hide
+ * from it entirely:
+ *
+ *   forward, for a block of queries          s = score(q·kᵀ)               m' = max(m, max s)      α = exp(m - m')
+ *     for each block of keys                 p = exp(s - m')               l = l · α + Σ p         o = (o · α) + p·v
+ *     at the end                             out = o / l                   logsum = m + log l
+ *
+ *   backward, for a block of keys            p = exp(score(q·kᵀ) - logsum) d = p ∘ (g·vᵀ - delta)
+ *     for each block of queries              dv = dv + pᵀ·g                dk = dk + dᵀ·q
+ *   backward, for a block of queries         the same p and d
+ *     for each block of keys                 dq = dq + d·k
+ *
+ * where every product is summed as one of its own, from zero, in runs along its depth (`depthRun`), and every sum over keys
+ * of one block goes up element by element. So bits depend on shapes alone, not on how many blocks are computed at once.
+ *
+ * A stage is a nest over the kernel's operands and over tiles, which are numbered behind the operands. The counter that is
+ * the same in all products of a unit is the last axis of every tile, so that it can be in the lanes: that of queries going
+ * forward, for instance. A query that sees no key has m = -∞, l = 0, out = 0 and logsum = -∞.
+ */
+import { at, invariant } from "../base/invariant.ts";
+import {
+  ATTEND_BLOCK,
+  type AttendStages,
+  accOf,
+  type Band,
+  type Factor,
+  finite,
+  type IsApart,
+  ONCE,
+  type Sides,
+  type StagedUnits,
+  Stages,
+  type TileName,
+} from "./attend-stages.ts";
+import type { Expr } from "./expr.ts";
+import { varIndex, ZERO } from "./index-math.ts";
+import type { AttendNest, Nest } from "./loops.ts";
+import { exp, log } from "./math.ts";
+import { add, div, eq, max, mul, pick, sub } from "./scalar-ops.ts";
+
+// ---- forward --------------------------------------------------------------------------------------------------------
+
+function forward(s: Stages): readonly StagedUnits[] {
+  const { nest } = s;
+  const { rows, cols, depth, width, sees } = nest;
+  const [q, o] = [s.tile("own"), s.tile("sum")];
+  const [m, l] = [s.tile("m"), s.tile("l")];
+  return s.units([...nest.batch, nest.group], rows, (number, own) => [
+    s.turned(q, rows, { of: nest.q, inside: depth }, own),
+    s.filled(o, width.extent, own.length),
+    s.filled(m, 1, own.length, Number.NEGATIVE_INFINITY),
+    s.filled(l, 1, own.length),
+    ...s.repeats(number, own, [cols, ...sees], (other) => keys(s, { own, other, ownVar: rows, otherVar: cols })),
+    s.result(at(nest.stores, 0), rows, { inside: width, place: own }, (c, x) => {
+      const total = s.read(l, ZERO, x);
+      return div(s.read(o, c, x), pick(eq(total, 0), 1, total));
+    }),
+    s.result(at(nest.stores, 1), rows, { inside: ONCE, place: own }, (_, x) =>
+      add(s.read(m, ZERO, x), log(s.read(l, ZERO, x))),
+    ),
+  ]);
+}
+
+/** One block of keys. */
+function keys(s: Stages, sides: Sides): readonly Nest[] {
+  const { nest } = s;
+  const acc = accOf(nest);
+  const p = s.tile("p");
+  const [m, l, shift, alpha] = [s.tile("m"), s.tile("l"), s.tile("shift"), s.tile("alpha")];
+  const q = { of: s.tile("own"), inside: nest.depth };
+  const scores = s.pairs(p, sides, [{ of: nest.k, inside: nest.depth }, q], (at) => s.expr(nest.score, at, acc));
+  const maxima = s.down("max", p, sides, (x) => {
+    const before = s.read(m, ZERO, x);
+    const most = max(before, acc);
+    return [
+      s.write(m, ZERO, x, most),
+      s.write(shift, ZERO, x, finite(most)),
+      s.write(alpha, ZERO, x, exp(sub(before, finite(most)))),
+    ];
+  });
+  const [y, x] = [s.counter("y", sides.other.length), s.counter("x", sides.own.length)];
+  const [yi, xi] = [varIndex(y), varIndex(x)];
+  const weight = exp(sub(s.read(p, yi, xi), s.read(shift, ZERO, xi)));
+  const weights: Nest = { kind: "map", loops: [y, x], stores: [s.write(p, yi, xi, weight)] };
+  const totals = s.down("add", p, sides, (i) => [
+    s.write(l, ZERO, i, add(mul(s.read(l, ZERO, i), s.read(alpha, ZERO, i)), acc)),
+  ]);
+  const scaled = s.scaled(s.tile("sum"), nest.width.extent, alpha, sides.own.length);
+  return [
+    ...[scores, maxima, weights, totals, scaled],
+    s.sums(s.tile("sum"), sides, [{ of: nest.v, inside: nest.width }, p]),
+  ];
+}
+
+// ---- backward -------------------------------------------------------------------------------------------------------
+
+/** Expressions of the other side, and tiles of the unit's own: of scores, then of their derivatives. */
+type Factors = readonly (readonly [Factor<Expr>, Factor<number>])[];
+
+/** Weights and derivatives of scores as tiles p and d. */
+function derivatives(s: Stages, sides: Sides, factors: Factors): readonly Nest[] {
+  const { nest } = s;
+  const acc = accOf(nest);
+  const { logsum, delta } = backwardOf(nest);
+  const [p, d] = [s.tile("p"), s.tile("d")];
+  return [
+    s.pairs(p, sides, at(factors, 0), (places) =>
+      exp(sub(s.expr(nest.score, places, acc), finite(s.expr(logsum, places)))),
+    ),
+    s.pairs(d, sides, at(factors, 1), (places, y, x) => mul(s.read(p, y, x), sub(acc, s.expr(delta, places)))),
+  ];
+}
+
+function backwardOf(nest: AttendNest): NonNullable<AttendNest["backward"]> {
+  invariant(nest.backward, () => "attention forward has no derivatives");
+  return nest.backward;
+}
+
+/** dk and dv of a block of keys. */
+function ofKeys(s: Stages): readonly StagedUnits[] {
+  const { nest } = s;
+  const { rows, cols, depth, width, group, sees } = nest;
+  const [q, g] = [
+    { of: nest.q, inside: depth },
+    { of: backwardOf(nest).g, inside: width },
+  ];
+  const [k, v] = [s.tile("own"), s.tile("own2")];
+  const [dk, dv] = [s.tile("sum"), s.tile("sum2")];
+  const band: Band = [rows, sees[1] === null ? null : -sees[1], sees[0] === null ? null : -sees[0]];
+  return s.units(nest.batch, cols, (number, own) => {
+    const queries = s.repeats(number, own, band, (other) => {
+      const sides = { own, other, ownVar: cols, otherVar: rows };
+      const factors: Factors = [
+        [q, { of: k, inside: depth }],
+        [g, { of: v, inside: width }],
+      ];
+      return [
+        ...derivatives(s, sides, factors),
+        s.sums(dv, sides, [g, s.tile("p")]),
+        s.sums(dk, sides, [q, s.tile("d")]),
+      ];
+    });
+    return [
+      s.turned(k, cols, { of: nest.k, inside: depth }, own),
+      s.turned(v, cols, { of: nest.v, inside: width }, own),
+      s.filled(dk, depth.extent, own.length),
+      s.filled(dv, width.extent, own.length),
+      { kind: "repeat", counter: group, first: 0, last: group.extent, from: null, to: null, body: queries },
+      s.result(at(nest.stores, 1), cols, { inside: depth, place: own }, (c, x) => s.read(dk, c, x)),
+      s.result(at(nest.stores, 2), cols, { inside: width, place: own }, (c, x) => s.read(dv, c, x)),
+    ];
+  });
+}
+
+/** dq of a block of queries. */
+function ofQueries(s: Stages): readonly StagedUnits[] {
+  const { nest } = s;
+  const { rows, cols, depth, width } = nest;
+  const [k, v] = [
+    { of: nest.k, inside: depth },
+    { of: nest.v, inside: width },
+  ];
+  const [q, g] = [s.tile("own"), s.tile("own2")];
+  const dq = s.tile("sum");
+  return s.units([...nest.batch, nest.group], rows, (number, own) => [
+    s.turned(q, rows, { of: nest.q, inside: depth }, own),
+    s.turned(g, rows, { of: backwardOf(nest).g, inside: width }, own),
+    s.filled(dq, depth.extent, own.length),
+    ...s.repeats(number, own, [cols, ...nest.sees], (other) => {
+      const sides = { own, other, ownVar: rows, otherVar: cols };
+      const factors: Factors = [
+        [k, { of: q, inside: depth }],
+        [v, { of: g, inside: width }],
+      ];
+      return [...derivatives(s, sides, factors), s.sums(dq, sides, [k, s.tile("d")])];
+    }),
+    s.result(at(nest.stores, 0), rows, { inside: depth, place: own }, (c, x) => s.read(dq, c, x)),
+  ]);
+}
+
+/** The stages of a nest in a kernel of so many operands. */
+export function attendStages(nest: AttendNest, operands: number, isApart: IsApart = () => false): AttendStages {
+  const [depth, width, p] = [nest.depth.extent, nest.width.extent, ATTEND_BLOCK];
+  const rows: Partial<Record<TileName, number>> = nest.backward
+    ? { p, d: p, own: depth, own2: width, sum: depth, sum2: width }
+    : { p, m: 1, l: 1, shift: 1, alpha: 1, own: depth, sum: width };
+  const s = new Stages(nest, operands, rows, isApart);
+  const programs = nest.backward ? [...ofKeys(s), ...ofQueries(s)] : forward(s);
+  return { tiles: s.tiles, apart: new Set(s.offsets.keys()), unitElements: s.unitElements, programs };
+}

@@ -1,0 +1,345 @@
+/**
+ * @file Attention without its matrix of scores: for q [..., heads, queries, d], k [..., heads', keys, d], v [..., heads', keys, w]
+ *
+ *   attend             softmax(scale · q·kᵀ + mask) · v, and the logarithm of each query's sum of exponentials
+ *   attend_backward    from that logarithm and the cotangent g of the result, the cotangents of q, k and v
+ *
+ * A mask is added to the scores (floats), or hides keys (bools); it has the rank of the scores, with extents of 1 where it
+ * repeats. Heads of q are a multiple of those of k: neighbours share one. A query that sees no key has zeros and a logarithm of
+ * -∞. kernel/attend.ts has the order of arithmetic; docs/decisions/0038-attend.md says why.
+ *
+ * With s the scores and L the logarithms, p = exp(s - L), and for cotangents g of the result y and h of L:
+ *
+ *   delta = Σ g∘y - h        ds = p∘(g·vᵀ - delta)        dq = scale · ds·k        dk = scale · dsᵀ·q        dv = pᵀ·g
+ */
+import { at } from "../base/invariant.ts";
+import { Build } from "../ir/build.ts";
+import type { Graph, Node, Value } from "../ir/graph.ts";
+import type { AttendPart, EvaluateContext, LowerContext, OpDef, Reference, Sample } from "../ir/op.ts";
+import { elementsOf, type TensorType, tensorType } from "../ir/type.ts";
+import { isBool } from "../kernel/dtype.ts";
+import { constant, type Expr, type Index } from "../kernel/expr.ts";
+import { addIndex, scaleIndex, ZERO } from "../kernel/index-math.ts";
+import { asExpr } from "../kernel/loops.ts";
+import { Position } from "../kernel/position.ts";
+import { add, le, mul, pick } from "../kernel/scalar-ops.ts";
+import { biasCotangent, composedAttend, composedBackward } from "./attend-composed.ts";
+import {
+  type AttendAttrs,
+  type AttendShape,
+  allPairs,
+  attendShape,
+  isBias,
+  requireAttend,
+  seenKeys,
+} from "./attend-shape.ts";
+import { sum } from "./broadcast.ts";
+import { requireInputs } from "./checks.ts";
+import { apply, defineOp, requireSame } from "./define.ts";
+import { mul as multiply, sub } from "./elementwise.ts";
+
+export type { AttendAttrs };
+
+const DEFAULTS: Partial<AttendAttrs> = { causal: false, window: 0 };
+
+/** Of one pair: a product, and its exponential. */
+const EXP_FLOPS = 16;
+
+const typesOf = (values: readonly Value[]): readonly TensorType[] => values.map(({ type }) => type);
+
+// ---- lowering -------------------------------------------------------------------------------------------------------
+
+/** Number of a query head from its number among those that share keys. */
+function headOf(batch: readonly Index[], group: Index, shape: AttendShape): Index {
+  return addIndex(scaleIndex(batch[batch.length - 1] ?? ZERO, shape.group), group);
+}
+
+/** Reads of an operand of query heads, [..., heads, queries], or with one more axis. */
+function ofQueries(c: LowerContext<AttendAttrs>, input: number, shape: AttendShape) {
+  return (batch: readonly Index[], group: Index, last: readonly Index[]): Expr => {
+    const head = headOf(batch, group, shape);
+    return at(c.inputs, input)(Position.at(at(c.inTypes, input).shape, [...batch.slice(0, -1), head, ...last]));
+  };
+}
+
+/** Reads of an operand of key heads. */
+function ofKeys(c: LowerContext<AttendAttrs>, input: number) {
+  return (batch: readonly Index[], j: Index, l: Index): Expr =>
+    at(c.inputs, input)(Position.at(at(c.inTypes, input).shape, [...batch, j, l]));
+}
+
+/** The score of a pair from the product of its query and key. */
+function scoreOf(c: LowerContext<AttendAttrs>, shape: AttendShape, maskInput: number): AttendPart["score"] {
+  return (batch, group, [i, j], product) => {
+    const hidden = constant(product.dtype, Number.NEGATIVE_INFINITY);
+    let score = mul(product, c.attrs.scale);
+    const mask = c.inTypes[maskInput];
+    if (mask) {
+      const place = [...batch.slice(0, -1), headOf(batch, group, shape), i, j];
+      const own = place.map((index, axis) => (mask.shape[axis] === 1 ? ZERO : index));
+      const read = at(c.inputs, maskInput)(Position.at(mask.shape, own));
+      score = isBool(mask.dtype) ? pick(read, score, hidden) : add(score, read);
+    }
+    const [least, most] = seenKeys(shape, c.attrs);
+    const distance = asExpr(addIndex(j, scaleIndex(i, -1)));
+    if (most !== null) score = pick(le(distance, most), score, hidden);
+    if (least !== null) score = pick(le(constant("i32", least), distance), score, hidden);
+    return score;
+  };
+}
+
+function partOf(c: LowerContext<AttendAttrs>, maskInput: number): AttendPart {
+  const shape = attendShape(c.inTypes);
+  const q = ofQueries(c, 0, shape);
+  return {
+    batch: [...shape.lead, shape.heads],
+    group: shape.group,
+    rows: shape.queries,
+    cols: shape.keys,
+    depth: shape.depth,
+    width: shape.width,
+    sees: seenKeys(shape, c.attrs),
+    q: (batch, group, i, l) => q(batch, group, [i, l]),
+    k: ofKeys(c, 1),
+    v: ofKeys(c, 2),
+    score: scoreOf(c, shape, maskInput),
+    head: (batch, group) => headOf(batch, group, shape),
+    backward: null,
+  };
+}
+
+// ---- reference ------------------------------------------------------------------------------------------------------
+
+/** Calls `visit` for every query head and query with the scores of all keys, and where its elements begin. */
+function forEachQuery(
+  { inputs, inTypes, attrs }: EvaluateContext<AttendAttrs>,
+  maskInput: number,
+  visit: (row: number, head: number, scores: Float64Array) => void,
+): void {
+  const shape = attendShape(inTypes);
+  const { lead, heads, group, queries, keys, depth } = shape;
+  const [least, most] = seenKeys(shape, attrs);
+  const [q, k, mask, maskType] = [at(inputs, 0), at(inputs, 1), inputs[maskInput], inTypes[maskInput]];
+  const scores = new Float64Array(keys);
+  const outer = [...lead, heads * group];
+  for (let h = 0; h < elementsOf(outer); h++) {
+    for (let i = 0; i < queries; i++) {
+      const [row, keyHead] = [h * queries + i, Math.floor(h / group)];
+      for (let j = 0; j < keys; j++) {
+        let score = 0;
+        for (let l = 0; l < depth; l++) {
+          score += at(q, row * depth + l) * at(k, (keyHead * keys + j) * depth + l);
+        }
+        score *= attrs.scale;
+        if (mask && maskType) {
+          const m = at(mask, maskElement(maskType, outer, [h, i, j]));
+          if (isBool(maskType.dtype)) score = m === 0 ? Number.NEGATIVE_INFINITY : score;
+          else score += m;
+        }
+        const isSeen = j - i >= (least ?? Number.NEGATIVE_INFINITY) && j - i <= (most ?? Number.POSITIVE_INFINITY);
+        scores[j] = isSeen ? score : Number.NEGATIVE_INFINITY;
+      }
+      visit(row, keyHead, scores);
+    }
+  }
+}
+
+/** Number of a mask's element for a head (among all), a query and a key. */
+function maskElement({ shape }: TensorType, outer: readonly number[], [h, i, j]: readonly number[]): number {
+  const place: number[] = [i ?? 0, j ?? 0];
+  let rest = h ?? 0;
+  for (const extent of [...outer].reverse()) {
+    place.unshift(rest % extent);
+    rest = Math.floor(rest / extent);
+  }
+  return place.reduce((n, p, axis) => n * (shape[axis] ?? 1) + (shape[axis] === 1 ? 0 : p), 0);
+}
+
+function evaluateAttend(c: EvaluateContext<AttendAttrs>): readonly Reference[] {
+  const { keys, width } = attendShape(c.inTypes);
+  const [out, logsum] = c.outTypes.map((type) => new Float64Array(elementsOf(type.shape))) as [Reference, Reference];
+  const v = at(c.inputs, 2);
+  forEachQuery(c, 3, (row, head, scores) => {
+    const most = scores.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
+    const e = scores.map((s) => (most === Number.NEGATIVE_INFINITY ? 0 : Math.exp(s - most)));
+    const total = e.reduce((a, b) => a + b, 0);
+    logsum[row] = most + Math.log(total);
+    for (let w = 0; w < width; w++) {
+      let mean = 0;
+      for (let j = 0; j < keys; j++) mean += at(e, j) * at(v, (head * keys + j) * width + w);
+      out[row * width + w] = total === 0 ? 0 : mean / total;
+    }
+  });
+  return [out, logsum];
+}
+
+function evaluateBackward(c: EvaluateContext<AttendAttrs>): readonly Reference[] {
+  const { keys, width, depth } = attendShape(c.inTypes);
+  const [dq, dk, dv] = c.outTypes.map((type) => new Float64Array(elementsOf(type.shape))) as Reference[];
+  const [q, k, v, logsum, delta, g] = c.inputs as Reference[];
+  const plus = (to: Reference | undefined, e: number, by: number): void => {
+    if (to) to[e] = (to[e] ?? 0) + by;
+  };
+  forEachQuery(c, 6, (row, head, scores) => {
+    const shift = logsum?.[row] ?? 0;
+    for (let j = 0; j < keys; j++) {
+      const p = Math.exp(at(scores, j) - (shift === Number.NEGATIVE_INFINITY ? 0 : shift));
+      const key = head * keys + j;
+      let slope = -(delta?.[row] ?? 0);
+      for (let w = 0; w < width; w++) {
+        slope += (g?.[row * width + w] ?? 0) * (v?.[key * width + w] ?? 0);
+        plus(dv, key * width + w, p * (g?.[row * width + w] ?? 0));
+      }
+      for (let l = 0; l < depth; l++) {
+        plus(dq, row * depth + l, p * slope * c.attrs.scale * (k?.[key * depth + l] ?? 0));
+        plus(dk, key * depth + l, p * slope * c.attrs.scale * (q?.[row * depth + l] ?? 0));
+      }
+    }
+  });
+  return [dq, dk, dv] as Reference[];
+}
+
+// ---- samples --------------------------------------------------------------------------------------------------------
+
+/** Batches, heads of q and of k; queries, keys, depth and width. */
+type Case = readonly [batch: number, heads: number, keyHeads: number, ...extents: readonly number[]];
+
+interface SampleCase {
+  readonly of: Case;
+  readonly attrs?: Partial<AttendAttrs>;
+  readonly mask?: TensorType;
+  readonly dtype?: "f32" | "f64";
+  readonly smooth?: false;
+}
+
+/** Blocks of 64 and their ends, limits on both sides, shared keys, masks of both kinds, empty extents. */
+const CASES: readonly SampleCase[] = [
+  { of: [2, 2, 1, 3, 4, 5, 2], attrs: { causal: true } },
+  { of: [1, 1, 1, 5, 4, 3, 3], attrs: { window: 2 }, dtype: "f64" },
+  { of: [1, 2, 2, 3, 3, 2, 2], mask: tensorType("f32", [1, 2, 3, 3]) },
+  { of: [2, 2, 2, 4, 3, 2, 2], mask: tensorType("bool", [2, 1, 1, 3]), smooth: false },
+  { of: [1, 2, 1, 70, 150, 3, 5], attrs: { causal: true, window: 40 }, smooth: false },
+  { of: [1, 1, 1, 2, 3, 520, 1], smooth: false },
+  { of: [1, 1, 1, 3, 0, 2, 2], smooth: false },
+  { of: [1, 1, 1, 0, 3, 2, 2] },
+  { of: [1, 1, 1, 2, 3, 0, 2] },
+];
+
+function samplesOf(more: (q: TensorType, v: TensorType) => readonly TensorType[]): readonly Sample<AttendAttrs>[] {
+  return CASES.map(({ of: [batch, heads, keyHeads, ...extents], attrs, mask, dtype = "f32", smooth = true }) => {
+    const [queries = 0, keys = 0, depth = 0, width = 0] = extents;
+    const q = tensorType(dtype, [batch, heads, queries, depth]);
+    const v = tensorType(dtype, [batch, keyHeads, keys, width]);
+    const inputs = [q, tensorType(dtype, [batch, keyHeads, keys, depth]), v, ...more(q, v), ...(mask ? [mask] : [])];
+    const ranges = inputs.map((type) => (type === mask && isBool(type.dtype) ? ([0, 2] as const) : ([-1, 1] as const)));
+    return { inputs, attrs: { scale: 0.5, causal: false, window: 0, ...attrs }, range: ranges, smooth };
+  });
+}
+
+// ---- operations -----------------------------------------------------------------------------------------------------
+
+/** q, k, v, mask → result, logsum, then all that the backward graph reads. */
+function forwardGraph(types: readonly TensorType[], attrs: AttendAttrs): Graph {
+  const b = new Build("attend_forward");
+  const inputs = types.map((type) => b.param(type));
+  const made = b.callAll(attend, inputs, attrs);
+  return b.finish([...made, ...inputs, ...made]);
+}
+
+function backwardGraph(types: readonly TensorType[], attrs: AttendAttrs): Graph {
+  const b = new Build("attend_cotangents");
+  b.phase = "backward";
+  const [q, k, v, mask] = types.map((type) => b.param(type)) as [Value, Value, Value, Value | undefined];
+  const [outType, sumType] = attend.infer(types, attrs, []) as [TensorType, TensorType];
+  const [out, logsum] = [b.param(outType), b.param(sumType)];
+  const [g, h] = [b.param(outType), b.param(sumType)];
+  const dots = b.call(sum, [apply(b, multiply, g, out)], { axes: [outType.shape.length - 1] });
+  const delta = apply(b, sub, dots, h);
+  const made = b.callAll(attendBackward, [q, k, v, logsum, delta, g, ...(mask ? [mask] : [])], attrs);
+  if (!isBias(mask?.type)) return b.finish(made);
+  return b.finish([...made, biasCotangent(b, { q, k, v, mask, logsum, delta, g }, attrs)]);
+}
+
+export const attend: OpDef<AttendAttrs> = defineOp<AttendAttrs>({
+  name: "attend",
+  defaults: DEFAULTS,
+  infer(inputs, attrs) {
+    if (inputs.length !== 4) requireInputs("attend", ["q", "k", "v"], inputs);
+    const { width } = requireAttend("attend", inputs, attrs);
+    const { dtype, shape } = at(inputs, 0);
+    return [tensorType(dtype, [...shape.slice(0, -1), width]), tensorType(dtype, shape.slice(0, -1))];
+  },
+  derivative: {
+    kind: "region",
+    rule({ inputs, attrs }: Node) {
+      const [types, own] = [typesOf(inputs), attrs as AttendAttrs];
+      return {
+        kind: "custom_vjp",
+        maker: "attend",
+        results: 2,
+        forward: forwardGraph(types, own),
+        backward: backwardGraph(types, own),
+        expansion: composedAttend(types, own),
+      };
+    },
+  },
+  cost(inputs, _, attrs) {
+    const shape = attendShape(inputs);
+    return { flops: allPairs(shape, attrs) * (2 * shape.depth + 2 * shape.width + EXP_FLOPS) };
+  },
+  lower: { kind: "attend", part: (c) => partOf(c, 3) },
+  evaluate: evaluateAttend,
+  samples: () => samplesOf(() => []),
+});
+
+export const attendBackward: OpDef<AttendAttrs> = defineOp<AttendAttrs>({
+  name: "attend_backward",
+  defaults: DEFAULTS,
+  infer(inputs, attrs) {
+    const roles = ["q", "k", "v", "logsum", "delta", "g"];
+    if (inputs.length !== 7) requireInputs("attend_backward", roles, inputs);
+    const [q, k, v, logsum, delta, g] = inputs as [
+      TensorType,
+      TensorType,
+      TensorType,
+      TensorType,
+      TensorType,
+      TensorType,
+    ];
+    const { width } = requireAttend("attend_backward", [q, k, v, ...inputs.slice(6)], attrs);
+    requireSame("attend_backward", [logsum, delta, tensorType(q.dtype, q.shape.slice(0, -1))]);
+    requireSame("attend_backward", [g, tensorType(q.dtype, [...q.shape.slice(0, -1), width])]);
+    return [q, k, v];
+  },
+  derivative: {
+    kind: "region",
+    rule: ({ inputs, attrs }) => ({ kind: "replay", body: composedBackward(typesOf(inputs), attrs as AttendAttrs) }),
+  },
+  cost(inputs, _, attrs) {
+    const shape = attendShape(inputs);
+    return { flops: allPairs(shape, attrs) * (6 * shape.depth + 4 * shape.width + EXP_FLOPS) };
+  },
+  lower: {
+    kind: "attend",
+    part(c) {
+      const shape = attendShape(c.inTypes);
+      const [logsum, delta, g] = [ofQueries(c, 3, shape), ofQueries(c, 4, shape), ofQueries(c, 5, shape)];
+      return {
+        ...partOf(c, 6),
+        backward: {
+          scale: c.attrs.scale,
+          logsum: (batch, group, i) => logsum(batch, group, [i]),
+          delta: (batch, group, i) => delta(batch, group, [i]),
+          g: (batch, group, i, l) => g(batch, group, [i, l]),
+        },
+      };
+    },
+  },
+  evaluate: evaluateBackward,
+  samples: () =>
+    samplesOf((q, v) => {
+      const rows = q.shape.slice(0, -1);
+      const row = tensorType(q.dtype, rows);
+      return [row, row, tensorType(q.dtype, [...rows, v.shape.at(-1) ?? 0])];
+    }),
+});
