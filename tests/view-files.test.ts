@@ -101,9 +101,13 @@ describe.runIf(path !== null)("the page, given a file", () => {
     await give("checkpointed.pickle", snapshot("checkpointed"), "compare file");
     await pages.page.waitForSelector(".compare table.numbers");
     expect(await text(".compare table.numbers")).toContain("-32 MiB");
-    const rows = await pages.page.locator(".differences tr").allTextContents();
-    expect(rows.filter((row) => row.includes("only in B, train.py:23 in recompute"))).toHaveLength(4);
-    expect(rows.filter((row) => row.includes("lives shorter, train.py:21 in step"))).toHaveLength(4);
+    const rows = await pages.page.locator(".differences li").allTextContents();
+    expect(rows.filter((row) => /only in B: .* events?, train\.py:23 in recompute/.test(row))).toHaveLength(4);
+    const lives = rows.flatMap((row) => {
+      const [, a, b] = /live for (\d+) events in A, for (\d+) in B, train\.py:21 in step/.exec(row) ?? [];
+      return a === undefined ? [] : [{ a: Number(a), b: Number(b) }];
+    });
+    expect(lives.filter(({ a, b }) => b < a)).toHaveLength(4);
     expect(await pages.page.locator("canvas.map").count()).toBe(2);
     // What is in the second alone is found too, after what is in both.
     await pages.page.fill("input[type=search]", "a19");

@@ -224,7 +224,7 @@ describe.runIf(path !== null)("the page", () => {
   it("draws the plans of other strategies, equal ones once, with a legend", async () => {
     await open(pathToFileURL(htmlFile).href);
     expect(await pages.page.locator(".strategies li").allTextContents()).toEqual([
-      ...["auto", "sqrt", "selective", "best of all"],
+      ...["auto", "sqrt", "selective", "no other plan beats these"],
     ]);
     const titles = await pages.page.locator(".curve .point title").allTextContents();
     expect(new Set(titles).size).toBe(titles.length);
@@ -321,7 +321,7 @@ describe.runIf(path !== null)("the page", () => {
     expect(await pages.page.locator("canvas.map").count()).toBe(2);
     const rows = await text(".compare table.numbers");
     expect(rows).toContain(formatBytes(plan.height));
-    expect(await text(".differences p")).toMatch(/^\d+ values differ, \d+ are the same/);
+    expect(await text(".differences .count")).toMatch(/^\d+ values differ, \d+ are the same/);
     await find("params");
     const labels = await pages.page
       .locator("canvas.map")

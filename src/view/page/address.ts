@@ -53,7 +53,7 @@ export function createAddress(page: AddressedPage): Address {
     const problems = await page.apply(reading.fields);
     if (mine !== latest) return undefined;
     busy = false;
-    if (problems.length > 0) page.note(`Of the address, ${problems.join("; ")}.`);
+    if (problems.length > 0) page.note(`A part of the address was ignored: ${problems.join("; ")}.`);
     return undefined;
   };
   return {

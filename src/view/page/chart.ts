@@ -6,7 +6,7 @@
 import { formatBytes } from "../../base/bytes.ts";
 import { KIND_LABELS, VIEW_KINDS } from "../picture.ts";
 import { drawAxes, FONT, fitted, plane, type Surface } from "./canvas.ts";
-import { h } from "./dom.ts";
+import { h, replace } from "./dom.ts";
 import { keyMoves, listen } from "./gestures.ts";
 import { axisWords, windowOf } from "./map-drawing.ts";
 import { kindColour } from "./palette.ts";
@@ -27,7 +27,7 @@ export function tightestSteps(total: Float64Array, t0: number, t1: number, colum
 
 export interface ChartView {
   readonly element: HTMLElement;
-  draw(state: State): void;
+  draw(state: State, before: State | null): void;
 }
 
 export function chartView(store: Store, hint: HTMLElement): ChartView {
@@ -59,7 +59,24 @@ export function chartView(store: Store, hint: HTMLElement): ChartView {
     if (stepped) selectStep(store, 0, Math.max(0, Math.min(goes, store.get().sides[0].picture.columns - 1)));
     if (stepped || keyMoves(event.key, store)) event.preventDefault();
   });
-  return { element: h("div", { class: "chart-box" }, canvas), draw: (state) => draw(canvas, state) };
+  const legend = h("ul", { class: "legend sides" });
+  return {
+    element: h("div", { class: "chart-box" }, canvas, legend),
+    draw(state, before) {
+      draw(canvas, state);
+      if (before?.sides !== state.sides) drawSides(legend, state);
+    },
+  };
+}
+
+/** Which plan is filled and which is an outline, of a comparison. */
+function drawSides(legend: HTMLElement, { sides }: State): void {
+  const [a, b] = sides.map(({ entry }) => entry.label);
+  const items = [
+    h("li", {}, h("span", { class: "key filled" }), `A: ${a}, filled by kind`),
+    h("li", {}, h("span", { class: "key outline" }), `B: ${b}, outline`),
+  ];
+  replace(legend, ...(b === undefined ? [] : items));
 }
 
 /** Live bytes of a step by kind. */
@@ -81,7 +98,8 @@ function draw(canvas: HTMLCanvasElement, state: State): void {
   const { x, y, w, h: high } = plane(surface);
   const view = windowOf(state.frame, shown);
   const tops = state.sides.map((s) => Math.max(s.picture.heightBytes, s.picture.boundBytes));
-  const most = Math.max(1, ...tops) * 1.18;
+  // Room for the names of the lines.
+  const most = Math.max(1, ...tops) * 1.2;
   context.clearRect(0, 0, surface.width, surface.height);
   const columns = Math.max(1, Math.floor(w));
   const steps = tightestSteps(shown.total, view.t0, view.t1, columns);
@@ -141,31 +159,33 @@ interface Line {
   readonly dash: readonly number[];
 }
 
-/** Names are placed side by side above the highest line, since lines may be close. */
+/** The lines; their names are side by side at the top, each with a sample, since lines may be close to each other. */
 function drawLines(surface: Surface, lines: readonly Line[], most: number): void {
   const { context } = surface;
   const { x, y, w, h: high } = plane(surface);
-  context.font = FONT;
-  context.textBaseline = "bottom";
-  context.textAlign = "left";
-  let right = x + w - 4;
-  const shown = lines.filter(({ bytes }) => bytes <= most);
-  const highest = y + high - (Math.max(...shown.map(({ bytes }) => bytes)) / most) * high;
-  for (const { name, bytes, colour, dash } of shown) {
-    const at = Math.round(y + high - (bytes / most) * high) + 0.5;
+  const stroke = ({ colour, dash }: Line, from: number, to: number, at: number): void => {
     context.setLineDash([...dash]);
     context.strokeStyle = colour;
     context.lineWidth = 1.5;
     context.beginPath();
-    context.moveTo(x, at);
-    context.lineTo(x + w, at);
+    context.moveTo(from, at);
+    context.lineTo(to, at);
     context.stroke();
     context.setLineDash([]);
-    const text = w < 420 ? name : `${name} ${formatBytes(bytes)}`;
+  };
+  context.font = FONT;
+  context.textBaseline = "middle";
+  context.textAlign = "left";
+  let right = x + w - 6;
+  for (const line of lines.filter(({ bytes }) => bytes <= most)) {
+    stroke(line, x, x + w, Math.round(y + high - (line.bytes / most) * high) + 0.5);
+    const text = w < 420 ? line.name : `${line.name} ${formatBytes(line.bytes)}`;
     const width = context.measureText(text).width;
-    right -= width + 12;
-    context.fillStyle = colour;
-    context.fillText(text, right, Math.max(y + 12, highest - 2));
+    right -= width;
+    context.fillStyle = line.colour;
+    context.fillText(text, right, y + 10);
+    stroke(line, right - 22, right - 4, y + 10);
+    right -= 34;
   }
 }
 

@@ -2,6 +2,7 @@
 import { formatBytes } from "../../base/bytes.ts";
 import { grouped } from "../../base/errors.ts";
 import { differences } from "../difference.ts";
+import { differenceText } from "../difference-text.ts";
 import { rectCount } from "../picture.ts";
 import { button, h, replace } from "./dom.ts";
 import { type Shown, type State, type Store, selectValue } from "./store.ts";
@@ -20,7 +21,7 @@ export function compareView(store: Store): CompareView {
     draw(state, before) {
       if (before && before.sides === state.sides) return;
       const [a, b] = state.sides;
-      replace(element, ...(b ? [numbers(a, b), valueTable(store, a, b)] : []));
+      replace(element, ...(b ? [numbers(a, b), valueList(store, a, b)] : []));
     },
   };
 }
@@ -58,32 +59,29 @@ function numbers(a: Shown, b: Shown): HTMLElement {
 const row = (name: string, cells: readonly string[]): HTMLElement =>
   h("tr", {}, h("th", { scope: "row" }, name), ...cells.map((cell) => h("td", {}, cell)));
 
-function valueTable(store: Store, a: Shown, b: Shown): HTMLElement {
+function valueList(store: Store, a: Shown, b: Shown): HTMLElement {
   const all = differences(a.picture, b.picture);
   const changed = all.filter(({ change }) => change !== "same");
-  const rows = changed.slice(0, LISTED).map(({ name, change, byteSteps, a: inA, b: inB }) => {
+  const items = changed.slice(0, LISTED).map((difference) => {
+    const { name, a: inA, b: inB, byteSteps } = difference;
     const select = (): void => (inA === null ? selectValue(store, 1, inB ?? 0) : selectValue(store, 0, inA));
-    const place = inA === null ? placeOf(b, inB ?? 0) : placeOf(a, inA);
-    const cells = [h("td", {}, `${change}${place}`), h("td", {}, `${signed(byteSteps)} · steps`)];
-    return h("tr", {}, h("th", { scope: "row" }, button(name, select, { class: "link" })), ...cells);
+    const average = byteSteps / Math.max(1, a.picture.columns, b.picture.columns);
+    return h(
+      "li",
+      {},
+      button(name, select, { class: "link" }),
+      h("b", {}, signed(Math.round(average))),
+      h("span", {}, differenceText(difference, a.picture, b.picture)),
+    );
   });
   const same = all.length - changed.length;
   const more = changed.length > LISTED ? `; ${changed.length - LISTED} more that change less are not listed` : "";
   return h(
     "div",
     { class: "differences" },
-    h(
-      "table",
-      { class: "values" },
-      h("caption", {}, "values, by what they add to memory over time"),
-      h("tbody", {}, ...rows),
-    ),
-    h("p", { class: "quiet" }, `${changed.length} values differ, ${same} are the same${more}.`),
+    h("h3", {}, "values that differ"),
+    h("p", { class: "quiet" }, "by the memory that they take in B more than in A, averaged over the run"),
+    h("ul", { class: "values" }, ...items),
+    h("p", { class: "quiet count" }, `${changed.length} values differ, ${same} are the same${more}.`),
   );
-}
-
-/** Recorded allocations have no names, so their source line identifies them. */
-function placeOf({ picture }: Shown, value: number): string {
-  const where = picture.source === "snapshot" ? picture.steps[picture.values[value]?.written ?? -1]?.where : null;
-  return where ? `, ${where}` : "";
 }

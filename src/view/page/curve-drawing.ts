@@ -17,8 +17,8 @@ import type { State } from "./store.ts";
 const [WIDTH, HEIGHT] = [380, 240];
 const BOX = { left: 46, right: 12, top: 16, bottom: 34 } as const;
 
-/** Plans that take more than this times the fastest are drawn at the upper edge. */
-const SLOWEST = 2;
+/** Other plans that take more than this times the slowest of the curve are drawn at the upper edge. */
+const SLOWEST = 1.15;
 
 export interface Range {
   readonly least: number;
@@ -40,8 +40,8 @@ function scales(curve: ViewCurve, { sides }: State) {
   const all = [...points, ...mine, ...others.flatMap((strategy) => strategy.points)];
   const times = all.map((p) => p.predictedMs);
   const fast = Math.min(...times);
-  const needed = Math.max(fast * SLOWEST, ...points.map((p) => p.predictedMs), ...mine.map((p) => p.predictedMs));
-  const slow = Math.min(needed, Math.max(...times));
+  const own = Math.max(...[...points, ...mine].map((p) => p.predictedMs));
+  const slow = Math.max(own, Math.min(own * SLOWEST, Math.max(...times)));
   const most = Math.max(...all.map((p) => p.arenaBytes));
   const least = Math.min(floorBytes, ...all.map((p) => p.arenaBytes));
   const [low, high] = [least - (most - least) * 0.05, most + (most - least) * 0.05 + 1];
@@ -78,28 +78,43 @@ function markOf({ mark, colour }: Look, isBest: boolean): SVGElement {
 const planText = ({ arenaBytes, predictedMs, strategies, isBest }: MergedPlan<StrategyPlan>): string =>
   `${strategies.join(", ")}: ${formatBytes(arenaBytes)}, ${predictedMs.toFixed(2)} ms${isBest ? "; no other plan beats it" : ""}`;
 
-/** All plans, equal ones as one mark. */
-function planMarks({ points, others = [] }: ViewCurve, { x, y, slow }: Scales): readonly Element[] {
+/** The plan of a curve with everything that is drawn of it. */
+interface DrawnPlan extends MergedPlan<StrategyPlan> {
+  readonly look: Look;
+}
+
+/** All plans, equal ones once. Where several strategies found a plan, it is drawn as one of `auto`. */
+function drawnPlans({ points, others = [] }: ViewCurve): readonly DrawnPlan[] {
   const looks = new Map<string, Look>([AUTO, ...others].map((look) => [look.name, look]));
   const plans = [
     ...points.map((p) => ({ ...p, strategy: AUTO.name })),
     ...others.flatMap(({ name, points: theirs }) => theirs.map((p) => ({ ...p, strategy: name }))),
   ];
-  const merged = mergedPlans<StrategyPlan>(plans);
-  const front = merged.filter(({ isBest }) => isBest);
-  const at = ({ arenaBytes, predictedMs }: StrategyPlan | MergedPlan<StrategyPlan>): string =>
+  return mergedPlans<StrategyPlan>(plans).map((plan) => {
+    const name = plan.strategies.find((one) => one === AUTO.name) ?? plan.strategies[0] ?? "";
+    return { ...plan, look: looks.get(name) ?? AUTO };
+  });
+}
+
+function planMarks(curve: ViewCurve, { x, y, slow }: Scales): readonly Element[] {
+  const plans = drawnPlans(curve);
+  const at = ({ arenaBytes, predictedMs }: Pick<StrategyPlan, "arenaBytes" | "predictedMs">): string =>
     `${x(arenaBytes).toFixed(1)},${y(predictedMs).toFixed(1)}`;
-  const mine = [...points].sort((a, b) => a.arenaBytes - b.arenaBytes).map((p) => ({ ...p, strategy: AUTO.name }));
+  const line = (of: readonly Pick<StrategyPlan, "arenaBytes" | "predictedMs">[], name: string): SVGElement =>
+    svg("polyline", { points: of.map(at).join(" "), class: name });
+  const best = plans.filter(({ isBest }) => isBest);
   return [
-    ...(others.length > 0 ? [svg("polyline", { points: front.map(at).join(" "), class: "frontier" })] : []),
-    svg("polyline", { points: mine.map(at).join(" "), class: "front" }),
-    ...[...merged].reverse().map((plan) => {
-      // Where several strategies found a plan, `auto` is drawn over the others.
-      const look = looks.get(plan.strategies.find((name) => name === AUTO.name) ?? plan.strategies[0] ?? "") ?? AUTO;
-      const isOut = plan.predictedMs > slow * 1.0001;
-      const place = { transform: `translate(${at(plan)})`, class: "point", "data-names": plan.strategies.join(" ") };
+    ...(curve.others?.length ? [line(best, "frontier")] : []),
+    line(
+      [...curve.points].sort((a, b) => a.arenaBytes - b.arenaBytes),
+      "front",
+    ),
+    ...[...plans].reverse().map((plan) => {
+      const { look, strategies, isBest, predictedMs } = plan;
+      const place = { transform: `translate(${at(plan)})`, class: "point", "data-names": strategies.join(" ") };
+      const isOut = predictedMs > slow * 1.0001;
       const arrow = isOut ? svg("path", { d: "M-4 -6L0 -11L4 -6", class: `mark c${look.colour}` }) : null;
-      return svg("g", place, svg("title", {}, planText(plan)), markOf(look, plan.isBest), arrow);
+      return svg("g", place, svg("title", {}, planText(plan)), markOf(look, isBest), arrow);
     }),
   ];
 }
@@ -130,7 +145,8 @@ function drawingOf(curve: ViewCurve, state: State): readonly Element[] {
 }
 
 /** The names of the strategies; pointing at one shows its plans alone. */
-function legendOf({ others = [] }: ViewCurve, drawing: Element): readonly HTMLElement[] {
+function legendOf(curve: ViewCurve, drawing: Element): readonly HTMLElement[] {
+  const { others = [] } = curve;
   if (others.length === 0) return [];
   const only = (name: string | null): void => {
     for (const point of drawing.querySelectorAll("[data-names]")) {
@@ -138,16 +154,21 @@ function legendOf({ others = [] }: ViewCurve, drawing: Element): readonly HTMLEl
       point.classList.toggle("faint", name !== null && !names.includes(name));
     }
   };
-  const items = [AUTO, ...others].map((look) => {
-    const sample = svg("svg", { viewBox: "-6 -6 12 12", "aria-hidden": "true" }, markOf(look, true));
-    const item = h("li", {}, sample, look.name);
-    item.addEventListener("pointerenter", () => only(look.name));
-    item.addEventListener("pointerleave", () => only(null));
-    return item;
+  const item = (sample: SVGElement, name: string): HTMLElement => {
+    const box = svg("svg", { viewBox: "-6 -6 12 12", "aria-hidden": "true" }, sample);
+    return h("li", {}, box, name);
+  };
+  const drawn = new Set(drawnPlans(curve).map(({ look }) => look.name));
+  const items = [AUTO, ...others.filter(({ name }) => drawn.has(name))].map((look) => {
+    const element = item(markOf(look, true), look.name);
+    element.addEventListener("pointerenter", () => only(look.name));
+    element.addEventListener("pointerleave", () => only(null));
+    return element;
   });
-  const sample = svg("svg", { viewBox: "-6 -6 12 12", "aria-hidden": "true" });
-  sample.append(svg("path", { d: "M-6 0H6", class: "frontier" }));
-  return [...items, h("li", { title: "plans that no other plan beats in bytes and time" }, sample, "best of all")];
+  const best = item(svg("path", { d: "M-6 0H6", class: "frontier" }), "no other plan beats these");
+  const rest = others.flatMap(({ name }) => (drawn.has(name) ? [] : [name]));
+  const same = rest.length === 0 ? [] : [h("li", {}, `no plans of their own: ${rest.join(", ")}`)];
+  return [...items, best, ...same];
 }
 
 export interface CurveDrawing {

@@ -84,7 +84,11 @@ interface Drawing {
   readonly rects: Picture["rects"];
 }
 
-export function createPainter(side: number): (surface: Surface, state: State, before: State | null) => void {
+/** @param isStill for a picture that cannot be clicked */
+export function createPainter(
+  side: number,
+  isStill = false,
+): (surface: Surface, state: State, before: State | null) => void {
   let image: ImageData | null = null;
   let pixels = new Uint32Array();
   return (surface, state, before) => {
@@ -122,7 +126,7 @@ export function createPainter(side: number): (surface: Surface, state: State, be
     drawBudget(drawing);
     drawSpaces(drawing);
     if (layout.phases) drawPhases(drawing, layout.phases);
-    if (layout.band) drawBand(drawing, layout.band, selectionOn(state, side));
+    if (layout.band) drawBand({ ...drawing, isStill }, layout.band, selectionOn(state, side));
     drawSelection(drawing, selectionOn(state, side));
     const { theme: colours } = state;
     drawAxes(context, { box: layout.plane, view, base: layout.base, colours, words: axisWords(shown.picture), fold });
@@ -159,7 +163,11 @@ function drawPhases({ context, shown, view, state }: Drawing, box: Box): void {
 }
 
 /** Folded persistent buffers. */
-function drawBand({ context, shown, state }: Drawing, box: Box, selection: Selection | null): void {
+function drawBand(
+  { context, shown, state, isStill }: Drawing & { readonly isStill: boolean },
+  box: Box,
+  selection: Selection | null,
+): void {
   const { fold } = shown;
   if (!fold) return;
   const { theme } = state;
@@ -174,10 +182,11 @@ function drawBand({ context, shown, state }: Drawing, box: Box, selection: Selec
   context.textBaseline = "middle";
   context.fillStyle = "#ffffff";
   const name = chosen ? ` · ${rectName(shown, selection?.rect ?? 0)}` : "";
+  const mark = isStill ? "" : "▸ ";
   const words = [
-    `▸ persistent ${formatBytes(fold.bytes)} in ${fold.count} buffers, click to unfold${name}`,
-    `▸ persistent ${formatBytes(fold.bytes)}${name}`,
-    "▸ persistent",
+    `${mark}persistent ${formatBytes(fold.bytes)} in ${fold.count} buffers${isStill ? "" : ", click to unfold"}${name}`,
+    `${mark}persistent ${formatBytes(fold.bytes)}${name}`,
+    `${mark}persistent`,
   ];
   const text = words.find((one) => context.measureText(one).width + 12 <= box.w);
   if (text !== undefined) context.fillText(text, box.x + 5, box.y + box.h / 2 + 0.5);

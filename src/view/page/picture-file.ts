@@ -63,7 +63,7 @@ function drawMaps(pen: Pen, state: State): void {
     if (!context) return;
     context.scale(SCALE, SCALE);
     const surface: Surface = { canvas, context, width: wide, height: MAP, scale: SCALE };
-    createPainter(side)(surface, state, null);
+    createPainter(side, true)(surface, state, null);
     const left = EDGE + side * (wide + 12);
     pen.context.drawImage(canvas, left, top, wide, MAP);
     pen.context.font = `13px ${LETTERS}`;

@@ -114,11 +114,15 @@ function applyCompared(store: Store, fields: AddressFields, first: FirstPlace, p
 
 function applySelection(store: Store, fields: AddressFields, problems: string[]): void {
   const { sides } = store.get();
-  const side = wholeField(fields, "side") ?? 0;
+  const asked = wholeField(fields, "side") ?? 0;
+  const valueIn = (at: number): number =>
+    sides[at]?.picture.values.findIndex(({ name }) => name === fields.value) ?? -1;
+  // A value of the other plan is better than none.
+  const side = [asked, ...sides.keys()].find((at) => valueIn(at) >= 0) ?? asked;
   const picture = sides[side]?.picture;
   const [step, buffer] = [wholeField(fields, "step"), wholeField(fields, "buffer")];
   if (fields.value !== undefined) {
-    const value = picture?.values.findIndex(({ name }) => name === fields.value) ?? -1;
+    const value = valueIn(side);
     if (value >= 0) selectValue(store, side, value);
     else problems.push(`the value ${fields.value.slice(0, 80)} is not in this plan`);
   } else if (typeof buffer === "number") selectRect(store, side, buffer);

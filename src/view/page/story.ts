@@ -125,7 +125,7 @@ function whyText(shown: Shown, { rect, value }: Selection): HTMLElement {
     return h("p", {}, `${reasonOf(shown, at, value)} ${text}`);
   }
   const peak = atPeak
-    ? `It is live at the tightest step ${picture.boundStep}, where it takes ${percent(size, picture.boundBytes)} of the bound.`
+    ? `It is live at the tightest step ${picture.boundStep}, where it is ${percent(size, picture.boundBytes)} of all live bytes.`
     : `It is not live at the tightest step ${picture.boundStep}.`;
   return h("p", {}, `${reasonOf(shown, at, value)} ${peak}`);
 }

@@ -101,9 +101,16 @@ caption{text-align:left;color:var(--quiet);font-size:12px;padding:4px 0}
 th,td{padding:2px 8px 2px 0;text-align:right;font-weight:400;font-variant-numeric:tabular-nums;vertical-align:top}
 th:first-child{text-align:left;overflow-wrap:anywhere}
 thead th{color:var(--quiet)}
-.values th:first-child{min-width:6ch}
-.values td:nth-child(2){text-align:left;color:var(--quiet)}
-.differences{max-height:340px;overflow:auto}
+.values{list-style:none;margin:6px 0;padding:0}
+.values li{display:grid;grid-template-columns:minmax(0,1fr) max-content;gap:0 10px;padding:4px 0;border-top:1px solid var(--line)}
+.values b{font-weight:600;font-variant-numeric:tabular-nums}
+.values span{grid-column:1/-1;color:var(--quiet);font-size:12px}
+.differences{margin-top:10px}
+.differences h3{font-size:13px;margin:0}
+.values{max-height:360px;overflow:auto}
+.key{display:inline-block;width:22px;height:10px;margin-right:6px;vertical-align:-1px}
+.key.filled{background:linear-gradient(90deg,#0072b2 0 33%,#e69f00 33% 66%,#009e73 66%)}
+.key.outline{border-top:2px solid var(--text);height:0;vertical-align:4px}
 .message{background:var(--card);border:1px solid var(--bad);border-left-width:5px;border-radius:6px;margin:12px 12px 0;
   padding:8px 12px;white-space:pre-wrap;overflow-wrap:anywhere;font:12px/1.5 ui-monospace,Menlo,Consolas,monospace;display:flex;gap:12px;justify-content:space-between;align-items:start}
 dialog{background:var(--card);color:var(--text);border:1px solid var(--line);border-radius:10px;max-width:520px;width:calc(100% - 32px)}
