@@ -2,8 +2,8 @@
 import { describe, expect, it } from "vitest";
 import type { DeviceClass } from "../src/codegen/block/program.ts";
 import { blockProgram } from "../src/codegen/block/schedule.ts";
-import { WGSL_PRELUDE } from "../src/codegen/wgsl/dialect.ts";
-import { printWgsl, type WgslModule } from "../src/codegen/wgsl/launch.ts";
+import { wgslPrelude } from "../src/codegen/wgsl/dialect.ts";
+import { printWgsl, separateLayout, type WgslModule } from "../src/codegen/wgsl/launch.ts";
 import { tensorType } from "../src/ir/type.ts";
 import type { Kernel } from "../src/kernel/loops.ts";
 import { sum } from "../src/ops/broadcast.ts";
@@ -17,12 +17,13 @@ const ADAPTER: DeviceClass = { threads: 256, lanes: 32, sharedBytes: 16 * 1024, 
 const traits = loweringFor(ADAPTER);
 const f32 = (...shape: number[]) => tensorType("f32", shape);
 
-const modulesOf = (kernel: Kernel): readonly WgslModule[] => blockProgram(kernel, ADAPTER).launches.map(printWgsl);
+const modulesOf = (kernel: Kernel): readonly WgslModule[] =>
+  blockProgram(kernel, ADAPTER).launches.map((launch) => printWgsl(launch, separateLayout(launch), false));
 
 /** The modules of a kernel, without the functions that all of them have. */
 const textOf = (kernel: Kernel): string =>
   modulesOf(kernel)
-    .map(({ text }) => text.replace(WGSL_PRELUDE, ""))
+    .map(({ text }) => text.replace(wgslPrelude(false), ""))
     .join("\n");
 
 describe("kernels as WGSL", () => {
@@ -58,7 +59,8 @@ describe("kernels as WGSL", () => {
     const [launch] = blockProgram(kernel, ADAPTER).launches;
     if (!launch) throw new Error("no launch");
     const block = { kind: "var", name: "block", extent: 200_003 } as const;
-    const { dispatch, text } = printWgsl({ ...launch, grid: [block] });
+    const long = { ...launch, grid: [block] };
+    const { dispatch, text } = printWgsl(long, separateLayout(long), false);
     expect(dispatch).toEqual([50_001, 4]);
     expect(text).toContain("if (block >= 200003) { return; }");
   });

@@ -12,7 +12,7 @@
  */
 import { TidemarkError, withLocation } from "../base/errors.ts";
 import { planTask, type SentTask, storeKey, withPlan } from "../compiler/sent-plan.ts";
-import type { ChosenTarget } from "../runtime/choose-target.ts";
+import { AWAITED_TARGET, type ChosenTarget } from "../runtime/choose-target.ts";
 import { requireArena } from "../runtime/executable.ts";
 import type { TaskWorker } from "../runtime/task-worker.ts";
 import { describe, fail, type OptionKinds, requireFunction } from "../trace/arguments.ts";
@@ -87,6 +87,7 @@ export async function compileAsync<A extends readonly (Tree | undefined)[], R = 
   }
   const { onProgress, signal } = options;
   const request = parseCompile("compileAsync", options, ASYNC_OPTIONS);
+  if (request.target === AWAITED_TARGET) await currentHost().webgpu.target();
   const name = request.name ?? (fn.name || "the function");
   const watch = new CompileWatch({ onProgress, signal, name, where: sourceLocation() });
   watch.check();

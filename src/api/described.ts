@@ -7,29 +7,29 @@ import { nativeDescription } from "../codegen/native/description.ts";
 import type { NativeEmitOptions } from "../codegen/native/options.ts";
 import type { PlacedProgram } from "../codegen/placed.ts";
 import { wasmDescription } from "../codegen/wasm/description.ts";
-import type { OWN_TARGETS } from "../runtime/choose-target.ts";
+import { type WebgpuOptions, webgpuDescription } from "../codegen/wgsl/description.ts";
+import type { OwnTargetName } from "../runtime/choose-target.ts";
 import type { ProgramCode } from "../runtime/device.ts";
 import { wasmCode } from "../runtime/wasm-code.ts";
 import type { TargetDescription } from "../target/description.ts";
-
-type Own = (typeof OWN_TARGETS)[number];
 
 interface WasmOptions {
   readonly fma: boolean;
   readonly threads: number;
 }
 
-const DESCRIBED: Readonly<Record<Own, (options: unknown) => TargetDescription>> = {
+const DESCRIBED: Readonly<Record<OwnTargetName, (options: unknown) => TargetDescription>> = {
   wasm(options) {
     const { fma, threads } = options as WasmOptions;
     return wasmDescription(fma, threads);
   },
   native: (options) => nativeDescription(options as NativeEmitOptions),
   cuda: (options) => cudaDescription(options as CudaOptions),
+  webgpu: (options) => webgpuDescription(options as WebgpuOptions),
 };
 
 /** Code of programs that share a memory with others. */
-const GENERATED: Readonly<Partial<Record<Own, (placed: PlacedProgram, options: unknown) => ProgramCode>>> = {
+const GENERATED: Readonly<Partial<Record<OwnTargetName, (placed: PlacedProgram, options: unknown) => ProgramCode>>> = {
   wasm(placed, options) {
     const { fma, threads } = options as WasmOptions;
     return wasmCode(placed, { fma, threads, stepwise: false, sharesMemory: true });
@@ -41,7 +41,7 @@ function read(key: string): { readonly name: string; readonly options: unknown }
   return { name, options: JSON.parse(options.join(" ")) };
 }
 
-const named = <T>(table: Readonly<Partial<Record<Own, T>>>, name: string): T | undefined =>
+const named = <T>(table: Readonly<Partial<Record<OwnTargetName, T>>>, name: string): T | undefined =>
   Object.entries(table).find(([known]) => known === name)?.[1];
 
 /** The description with a key, which is a target's name and its options; null for other targets. */

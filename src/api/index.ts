@@ -78,4 +78,5 @@ export * from "./shape.ts";
 export { type TrainLoopOptions, type TrainLoopResult, trainLoop } from "./train-loop.ts";
 export type { TreeStructure, WithLeaves } from "./tree.ts";
 export * as tree from "./tree.ts";
+export { type WebgpuTargetOptions, webgpu } from "./webgpu.ts";
 export type { Padding, PerAxis } from "./window.ts";

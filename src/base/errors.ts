@@ -17,6 +17,7 @@ export type ErrorCode =
   | "DonatedTensor"
   | "Disposed"
   | "NotReady"
+  | "DeviceLost"
   | "Aborted"
   | "NotANumber"
   | "ParseError"

@@ -3,10 +3,10 @@ import { currentHost, fastestFor } from "../api/host.ts";
 import { MOST_THREADS } from "../api/request.ts";
 import type { Graph } from "../ir/graph.ts";
 import {
+  COMMAND_TARGETS,
   chooseTarget,
   DEFAULT_TARGET,
   type NamedTarget,
-  TARGET_NAMES,
   type TargetName,
 } from "../runtime/choose-target.ts";
 import { PRODUCTS, type Products } from "../runtime/device.ts";
@@ -19,7 +19,7 @@ import type { AnyProgram } from "./programs/built-in.ts";
 export const TARGET_OPTIONS = {
   target: {
     value: "NAME",
-    help: `the target to compile for: ${TARGET_NAMES.join(", ")}; default: ${DEFAULT_TARGET}`,
+    help: `the target to compile for: ${COMMAND_TARGETS.join(", ")}; default: ${DEFAULT_TARGET}`,
   },
   products: { value: "TYPE", help: `what cuda multiplies f32 in: ${PRODUCTS.join(", ")}; default: ${PRODUCTS[0]}` },
   threads: { value: "N", help: "number of threads; default: 1" },
@@ -47,7 +47,7 @@ export function targetFor(args: Arguments, loaded: Loaded, runs = false): NamedT
   const threads = integerOption(args, "threads", 1, { least: 1, most: MOST_THREADS });
   const products = choice(args, "products", PRODUCTS);
   const request = { threads, products, isPlanned: !runs };
-  const chosen = chooseTarget(currentHost(), choice(args, "target", TARGET_NAMES), request);
+  const chosen = chooseTarget(currentHost(), choice(args, "target", COMMAND_TARGETS), request);
   return chosen.fastest ? fastestFor({ graph: graphOf(loaded) }, chosen) : chosen;
 }
 

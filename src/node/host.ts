@@ -3,18 +3,24 @@
  * looked for when it is first needed.
  */
 import { type Host, plainHost } from "../api/host.ts";
+import { awaitedTargets } from "../runtime/host.ts";
+import { WebgpuTargets } from "../runtime/webgpu/targets.ts";
 import { WorkerPool } from "../runtime/workers.ts";
 import { cudaNamed } from "./cuda/public.ts";
 import { findSolver } from "./highs.ts";
 import { nativeTarget } from "./native/target.ts";
 import { withProcess } from "./plan-in-process.ts";
 import { systemPlanStore } from "./plan-store.ts";
+import { nodeGpu } from "./webgpu.ts";
 import { nodeTask, nodeWorkers } from "./workers.ts";
+
+const awaited = awaitedTargets(new WebgpuTargets(nodeGpu));
 
 /** The one of this process. */
 export const nodeHost: Host = {
   ...plainHost(),
-  targets: { native: nativeTarget, cuda: cudaNamed },
+  ...awaited,
+  targets: { ...awaited.targets, native: nativeTarget, cuda: cudaNamed },
   workers: new WorkerPool(() => nodeWorkers),
   startTask: nodeTask,
   planStore: withProcess(systemPlanStore()),

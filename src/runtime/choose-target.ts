@@ -1,6 +1,7 @@
 /**
  * @file The names under which targets are asked for. WebAssembly is always there; `native` and `cuda` need a compiler and memory
- * outside the engine, so they are part of the host of `tidemark/node` (host.ts): the core knows neither Node nor C.
+ * outside the engine, so they are part of the host of `tidemark/node` (host.ts): the core knows neither Node nor C. `webgpu` is there
+ * under its name once it has been waited for (webgpu/targets.ts).
  */
 import { TidemarkError } from "../base/errors.ts";
 import { detectFeatures } from "../codegen/wasm/features.ts";
@@ -9,13 +10,17 @@ import { PRODUCTS, type Target, type TargetRequest } from "./device.ts";
 import type { RuntimeHost } from "./host.ts";
 import { wasmTarget } from "./wasm-target.ts";
 
-/** Those with a name; the first is the default. */
+/** Those with a name that can be had at once; the first is the default. */
 export const OWN_TARGETS = ["wasm", "native", "cuda"] as const;
-type OwnTargetName = (typeof OWN_TARGETS)[number];
+/** The one that has to be waited for. */
+export const AWAITED_TARGET = "webgpu";
+export type OwnTargetName = (typeof OWN_TARGETS)[number] | typeof AWAITED_TARGET;
 /** Those that a host may have. */
 export type HostTargetName = Exclude<OwnTargetName, "wasm">;
-/** `auto`: the fastest of them that can be had. */
-export const TARGET_NAMES = [...OWN_TARGETS, "auto"] as const;
+/** `auto`: the fastest of those that can be had at once. */
+export const TARGET_NAMES = [...OWN_TARGETS, AWAITED_TARGET, "auto"] as const;
+/** Those that commands run programs on. */
+export const COMMAND_TARGETS = [...OWN_TARGETS, "auto"] as const;
 export type TargetName = (typeof TARGET_NAMES)[number];
 export const DEFAULT_TARGET: TargetName = OWN_TARGETS[0];
 

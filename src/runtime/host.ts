@@ -6,11 +6,14 @@ import type { HostTargetName } from "./choose-target.ts";
 import type { TargetProvider } from "./device.ts";
 import { EngineHeap } from "./engine-heap.ts";
 import { pageTask, type TaskStarter } from "./task-worker.ts";
+import { pageGpu, WebgpuTargets } from "./webgpu/targets.ts";
 import { pageWorkers, WorkerPool } from "./workers.ts";
 
 export interface RuntimeHost {
   /** Targets beside `wasm`, by name. */
   readonly targets: Readonly<Partial<Record<HostTargetName, TargetProvider>>>;
+  /** Gets the target `webgpu`, which has to be waited for. */
+  readonly webgpu: WebgpuTargets;
   readonly workers: WorkerPool;
   /** Workers that plan and generate code beside the thread that runs. */
   readonly startTask: TaskStarter;
@@ -20,8 +23,14 @@ export interface RuntimeHost {
 
 /** What every engine has by itself. */
 export const plainRuntime = (): RuntimeHost => ({
-  targets: {},
+  ...awaitedTargets(new WebgpuTargets(pageGpu)),
   workers: new WorkerPool(pageWorkers),
   startTask: pageTask,
   heap: new EngineHeap(),
+});
+
+/** The target that has to be waited for, by name once it has been. */
+export const awaitedTargets = (webgpu: WebgpuTargets): Pick<RuntimeHost, "targets" | "webgpu"> => ({
+  targets: { webgpu: (request) => webgpu.now(request) },
+  webgpu,
 });

@@ -1,8 +1,11 @@
 /**
- * @file What the tests need from the system: Chromium, for the page, and a C compiler, for the target `native`. Installed here
- * where that is allowed (root, apt); where it is not, the tests that need them skip with a word, and fail when CI is set.
+ * @file What the tests need from the system: Chromium, for the page, a C compiler, for the target `native`, and a Vulkan driver that
+ * needs no GPU, for the target `webgpu`. Installed here where that is allowed (root, apt); where it is not, the tests that need them
+ * skip with a word, and fail when CI is set.
  */
 import { execFileSync, spawnSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { driverProblem, lavapipeSteps } from "./lavapipe.mjs";
 
 const has = (command) => spawnSync("sh", ["-c", `command -v ${command}`]).status === 0;
 
@@ -31,5 +34,25 @@ for (const { packages, use } of missing) {
     execFileSync("apt-get", ["install", "-y", "-qq", "--no-install-recommends", ...packages], { stdio: "ignore" });
   } catch (error) {
     console.error(`${names} could not be installed: ${error.message}`);
+  }
+}
+
+/** Another source of packages is added to a machine of continuous integration alone. */
+const driver = driverProblem();
+if (driver !== null) {
+  const { source, commands } = lavapipeSteps();
+  if (allowed && process.env.CI) {
+    console.log(`installing lavapipe, on which the target webgpu is tested: ${driver}`);
+    try {
+      if (source) writeFileSync(source.path, source.text);
+      for (const [command, ...args] of commands) execFileSync(command, args, { stdio: "ignore" });
+    } catch (error) {
+      console.error(`lavapipe could not be installed: ${error.message}`);
+    }
+  } else {
+    const lines = commands.map((words) => words.join(" ")).join(" && ");
+    console.error(`lavapipe, on which the target webgpu is tested, is missing (${driver}): its tests are skipped`);
+    if (source) console.error(`(write to ${source.path}:\n${source.text})`);
+    console.error(`(${lines})`);
   }
 }

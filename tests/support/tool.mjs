@@ -4,13 +4,13 @@
  * whose command has the name of the current one's. They come from npm, the engines as the packages that `node`, `deno` and `bun`
  * are made of, which have no scripts to run. Each is in a folder of its own, so that no command finds it in its path by accident.
  *
- *   node tests/support/tool.mjs NAME                      installs it; NAME is node24, deno, bun or typescript
+ *   node tests/support/tool.mjs NAME                      installs it; NAME is node24, deno, bun, typescript or webgpu
  *   node tests/support/tool.mjs NAME ARGUMENTS…           runs it
  *
  * Where it cannot be had, nothing is run and a message says so; under CI that is a failure.
  */
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -31,8 +31,24 @@ const TOOLS = {
     ...{ title: "Bun", version: "1.4.4", path: `bin/bun${exe}` },
     pack: `@oven/bun-${platform === "win32" ? "windows" : platform}-${arch === "arm64" ? "aarch64" : arch}`,
   },
+  /** No program: a package that tests import, with libraries for all systems in it. */
+  webgpu: { title: "the package webgpu", version: "0.6.2", path: "index.js", pack: "webgpu" },
   typescript: { title: "TypeScript", version: "5.4.5", path: "bin/tsc", pack: "typescript", by: [process.execPath] },
 };
+
+/** The version of a package that is installed for a tool. */
+function versionOf(name, pack) {
+  const file = join(folderOf(name), "node_modules", pack, "package.json");
+  return existsSync(file) ? JSON.parse(readFileSync(file, "utf8")).version : "none";
+}
+
+/** The file of a package that tests import, installed if it is not there; or one line that says why there is none. */
+export function library(name) {
+  const { title, version, pack, path } = TOOLS[name];
+  if (versionOf(name, pack) !== version) install(name, TOOLS[name]);
+  if (versionOf(name, pack) !== version) return { missing: `${title} ${version}: npm could not install it` };
+  return { file: join(folderOf(name), "node_modules", pack, path) };
+}
 
 const folderOf = (name) => fileURLToPath(new URL(`../../node_modules/.cache/tool-${name}/`, import.meta.url));
 

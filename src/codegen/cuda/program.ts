@@ -10,9 +10,9 @@ import { at } from "../../base/invariant.ts";
 import type { Kernel } from "../../kernel/loops.ts";
 import { type PlacedCopy, type PlacedStep, statementsOf } from "../placed.ts";
 import { int, type Statement } from "../script.ts";
+import { driveScript, readsData, type Action as ScriptAction } from "../script-run.ts";
 import type { CudaOptions } from "./description.ts";
 import { CudaLibrary, type LaunchCode } from "./library.ts";
-import { readsData, runScript, type ScriptDevice } from "./script.ts";
 
 /** Of the widest load. */
 const VECTOR_BYTES = 16;
@@ -88,17 +88,12 @@ function partOf(library: CudaLibrary, script: readonly Statement[]): CudaPart {
   const add = (command: Command): void => {
     if (commands.length <= MOST_COMMANDS) commands.push(command);
   };
-  runScript(script, recorder(library, add));
-  return commands.length <= MOST_COMMANDS ? { kind: "row", commands } : { kind: "script", script };
-}
-
-function recorder(library: CudaLibrary, add: (command: Command) => void): ScriptDevice {
-  return {
-    kernel: (kernel, addresses) => launchesOf(library, kernel, addresses).forEach(add),
-    copy: (to, from, bytes) => add({ kind: "copy", to, from, bytes }),
-    store: (address, value) => add({ kind: "store", at: address, value }),
-    load: () => 0,
+  const record = (action: Exclude<ScriptAction, { kind: "load" }>): void => {
+    if (action.kind === "kernel") launchesOf(library, action.kernel, action.addresses).forEach(add);
+    else add(action);
   };
+  driveScript(script, record, () => 0);
+  return commands.length <= MOST_COMMANDS ? { kind: "row", commands } : { kind: "script", script };
 }
 
 function launchesOf(library: CudaLibrary, kernel: Kernel, addresses: readonly number[]): readonly Command[] {

@@ -5,9 +5,7 @@
  * Drivers may take it that there are neither NaN nor infinities; so NaN is told by its bits, and constants that are not finite
  * are the bits of a number that a function is given, which no compiler rejects. They may also take sums apart and fuse products
  * with sums ((a + b) - b becomes a, which undoes what the mathematical functions do); so a result of arithmetic that goes straight
- * into more of it passes through an exclusive or with a zero that only a run knows. A bool in memory is a byte, and the least that
- * can be addressed is a word of four: elements of such an operand are read and written as parts of atomic words, so that threads
- * may own neighbouring bytes.
+ * into more of it passes through an exclusive or with a zero that only a run knows.
  */
 import { InternalError } from "../../base/invariant.ts";
 import { type DType, isBool, isFloatScalar, kindOf, type ScalarType } from "../../kernel/dtype.ts";
@@ -15,33 +13,8 @@ import type { Expr, ScalarFn } from "../../kernel/expr.ts";
 import type { Dialect, ElementText } from "../block/print-c-like.ts";
 import { literalText, type ScalarCall } from "../block/scalar-text.ts";
 import { INFIX } from "../native/scalar.ts";
-
-/** Types of elements in private memory, and in operands. */
-const ELEMENTS: Readonly<Record<DType, { readonly own: string; readonly global: string } | null>> = {
-  f32: { own: "f32", global: "f32" },
-  f64: null,
-  i32: { own: "i32", global: "i32" },
-  bool: { own: "bool", global: "atomic<u32>" },
-};
-
-/** The types of elements, of a storage type that WGSL has. */
-export function elementTypes(dtype: DType): { readonly own: string; readonly global: string } {
-  const found = ELEMENTS[dtype];
-  if (!found) throw new InternalError(`WGSL has no ${dtype} in memory`);
-  return found;
-}
-
-/** How many elements are in one of an operand's array: four bytes in a word, or one. */
-export const isPacked = (dtype: DType): boolean => elementTypes(dtype).own !== elementTypes(dtype).global;
-
-/** An element that is part of a word: the array and the element's number. */
-export interface PackedPlace {
-  readonly array: string;
-  readonly index: string;
-}
-
-const wordOf = ({ array, index }: PackedPlace): string => `&${array}[u32(${index}) / 4u]`;
-const shiftOf = ({ index }: PackedPlace): string => `8u * (u32(${index}) % 4u)`;
+import { type ElementAccess, elementTypes } from "./elements.ts";
+import { EXACT_PRELUDE } from "./exact.ts";
 
 /** Numbers that are not finite, by their bits. */
 const wordBits = (number: number): number => new Int32Array(Float32Array.of(number).buffer)[0] ?? 0;
@@ -86,7 +59,13 @@ function convertText(from: Expr | undefined, to: ScalarType, a: string): string 
   return isFloatScalar(type) && kindOf(to) === "integer" ? `i32_of_f32(${a})` : `${to}(${a})`;
 }
 
-function applyText(call: ScalarCall, texts: readonly string[]): string {
+/** Sums, products and quotients of floats. */
+function arithmeticText({ fn, args }: ScalarCall, texts: readonly string[], exactly: boolean): string {
+  const operands = args.map((arg, i) => kept(arg, texts[i] ?? ""));
+  return exactly && fn === "div" ? `f32_div(${operands.join(", ")})` : `(${operands.join(` ${INFIX[fn]} `)})`;
+}
+
+function applyText(call: ScalarCall, texts: readonly string[], exactly: boolean): string {
   const { fn, args, dtype } = call;
   const [a = "", b = "", c = ""] = texts;
   const from = args[0]?.dtype ?? dtype;
@@ -108,16 +87,15 @@ function applyText(call: ScalarCall, texts: readonly string[]): string {
     case "xor":
       return isBool(dtype) ? `(${a} != ${b})` : `(${a} ^ ${b})`;
   }
-  if (isFloatScalar(dtype) && ARITHMETIC.has(fn))
-    return `(${args.map((arg, i) => kept(arg, texts[i] ?? "")).join(` ${INFIX[fn]} `)})`;
+  if (isFloatScalar(dtype) && ARITHMETIC.has(fn)) return arithmeticText(call, texts, exactly);
   const asFunction = COMPARISONS.has(fn) ? isFloatScalar(from) : kindOf(dtype) === "integer" && fn === "div";
   const infix = INFIX[fn];
   if (infix && !asFunction) return `(${a} ${infix} ${b})`;
   return `${from}_${fn}(${texts.join(", ")})`;
 }
 
-/** The functions that the text calls. */
-export const WGSL_PRELUDE = `fn f32_bits(a: i32) -> f32 { return bitcast<f32>(a); }
+/** The functions that the text calls, but for roots. */
+const PRELUDE = `fn f32_bits(a: i32) -> f32 { return bitcast<f32>(a); }
 fn i32_bits(a: f32) -> i32 { return bitcast<i32>(a); }
 var<private> zero: u32;
 fn f32_kept(a: f32) -> f32 { return bitcast<f32>(bitcast<u32>(a) ^ zero); }
@@ -140,7 +118,6 @@ fn f32_max(a: f32, b: f32) -> f32 {
   return select(b, a, a > b);
 }
 fn f32_abs(a: f32) -> f32 { return bitcast<f32>(bitcast<u32>(a) & 0x7fffffffu); }
-fn f32_sqrt(a: f32) -> f32 { return sqrt(a); }
 fn f32_floor(a: f32) -> f32 { return floor(a); }
 fn f32_ceil(a: f32) -> f32 { return ceil(a); }
 fn f32_nearest(a: f32) -> f32 { return round(a); }
@@ -161,6 +138,10 @@ fn i32_div(a: i32, b: i32) -> i32 {
 }
 `;
 
+/** The functions that the text calls; `exactly`: quotients and roots are not those of the adapter. */
+export const wgslPrelude = (exactly: boolean): string =>
+  `${PRELUDE}${exactly ? EXACT_PRELUDE : "fn f32_sqrt(a: f32) -> f32 { return sqrt(a); }\n"}`;
+
 /** Types of values. */
 const TYPES: Dialect["types"] = {
   f32: "f32",
@@ -174,14 +155,11 @@ const TYPES: Dialect["types"] = {
   },
 };
 
-/** The dialect of one launch; `packed` has the places that are parts of words, by the text of the place. */
-export function wgslDialect(packed: ReadonlyMap<string, PackedPlace>): Dialect {
+/** The dialect of one launch; `accesses` has the elements that are not just an element of an array, by the text of their place. */
+export function wgslDialect(accesses: ReadonlyMap<string, ElementAccess>, exactly: boolean): Dialect {
   const element = (dtype: DType): ElementText => ({
     type: elementTypes(dtype).own,
-    value(text) {
-      const place = packed.get(text);
-      return place ? `((atomicLoad(${wordOf(place)}) >> (${shiftOf(place)})) & 1u) == 1u` : text;
-    },
+    value: (text) => accesses.get(text)?.read ?? text,
     element: (value) => value,
   });
   return {
@@ -189,7 +167,7 @@ export function wgslDialect(packed: ReadonlyMap<string, PackedPlace>): Dialect {
     index: "i32",
     element,
     literal: (dtype, value) => LITERALS[dtype](value),
-    apply: applyText,
+    apply: (call, texts) => applyText(call, texts, exactly),
     fma: (_, a, b, c) => `fma(${a}, ${b}, ${c})`,
     quotient: ({ of, sign, by }) => `i32(u32(${of}) ${sign} ${by}u)`,
     convert: { toWord: (index) => index, toIndex: (word) => word },
@@ -198,12 +176,7 @@ export function wgslDialect(packed: ReadonlyMap<string, PackedPlace>): Dialect {
     least: (a, b) => `min(${a}, ${b})`,
     loop: (name, end) => `for (var ${name}: i32 = 0; ${name} < ${end}; ${name}++)`,
     unroll: () => null,
-    assign(text, value) {
-      const place = packed.get(text);
-      if (!place) return `${text} = ${value};`;
-      const [word, shift] = [wordOf(place), shiftOf(place)];
-      return `atomicAnd(${word}, ~(255u << (${shift}))); atomicOr(${word}, select(0u, 1u, ${value}) << (${shift}));`;
-    },
+    assign: (text, value) => accesses.get(text)?.write(value) ?? `${text} = ${value};`,
     copy: () => null,
   };
 }

@@ -1,6 +1,7 @@
 /**
- * @file One launch of a block program as a WGSL module: operands are bindings of one group, in the order in which the launch
- * uses them; a phase is straight code with barriers after it.
+ * @file One launch of a block program as a WGSL module: the parts of the arena that its operands lie in are bindings of one group
+ * (bindings.ts), then come the elements that operands start at where that is not the start of a part; a phase is straight code
+ * with barriers after it.
  *
  *   @group(0) @binding(0) var<storage, read_write> global_1: array<f32>;
  *   var<workgroup> shared_3: array<f32, 1056>;
@@ -13,20 +14,23 @@
  * is decided where it is dispatched.
  */
 import { at } from "../../base/invariant.ts";
+import type { DType } from "../../kernel/dtype.ts";
 import { memoriesIn } from "../block/print-c.ts";
 import { type Dialect, type Place, StatementPrinter } from "../block/print-c-like.ts";
 import type { Launch, Memory, Part, Statement } from "../block/program.ts";
 import { CCode } from "../native/c-code.ts";
 import { product } from "../units.ts";
-import { elementTypes, isPacked, type PackedPlace, WGSL_PRELUDE, wgslDialect } from "./dialect.ts";
+import { type Layout, partType } from "./bindings.ts";
+import { wgslDialect, wgslPrelude } from "./dialect.ts";
+import { accessTo, type ElementAccess, elementTypes } from "./elements.ts";
 
 /** Blocks along one axis of a dispatch. */
 const MOST_BLOCKS = 65_535;
+/** Numbers in an element of an array that is the same for all threads. */
+const SHIFTS_OF_VECTOR = 4;
 
 export interface WgslModule {
   readonly text: string;
-  /** The operand of each binding. */
-  readonly operands: readonly number[];
   /** Blocks along the axes of the dispatch. */
   readonly dispatch: readonly [number, number];
 }
@@ -34,25 +38,86 @@ export interface WgslModule {
 const statementsIn = (parts: readonly Part[]): readonly Statement[] =>
   parts.flatMap((part) => (part.kind === "phase" ? part.body : statementsIn(part.body)));
 
+/** Numbers of the memories that a statement writes. */
+function writtenBy(statement: Statement): readonly number[] {
+  switch (statement.kind) {
+    case "store":
+      return statement.stores.map(({ operand }) => operand);
+    case "fma":
+      return [statement.sum.operand];
+    case "copy":
+      return [statement.to.operand];
+    case "for":
+    case "if":
+      return statement.body.flatMap(writtenBy);
+  }
+}
+
+/** An operand that a launch uses, maybe as elements of another type. */
+export interface UsedOperand {
+  /** Its number among the memories of the launch, and among the operands of the kernel. */
+  readonly memory: number;
+  readonly operand: number;
+  readonly dtype: DType;
+  readonly elements: number;
+  readonly isWritten: boolean;
+}
+
+export function operandsOf({ memories, body }: Launch): readonly UsedOperand[] {
+  const statements = statementsIn(body);
+  const used = memoriesIn(statements);
+  const written = new Set(statements.flatMap(writtenBy));
+  return memories.flatMap((memory, i) => {
+    if (memory.scope !== "global" || !used.has(i)) return [];
+    const { operand, dtype, elements } = memory;
+    return [{ memory: i, operand, dtype, elements, isWritten: written.has(i) }];
+  });
+}
+
 class LaunchPrinter {
   readonly #launch: Launch;
+  readonly #layout: Layout;
+  readonly #exactly: boolean;
   readonly #code = new CCode();
   readonly #names: readonly string[];
+  /** Of the arrays of parts: each has the name of its first operand. */
+  readonly #arrays: readonly string[];
+  readonly #operands: readonly UsedOperand[];
   readonly #dialect: Dialect;
   readonly #printer: StatementPrinter;
+  readonly #accesses = new Map<string, ElementAccess>();
 
-  constructor(launch: Launch) {
+  constructor(launch: Launch, layout: Layout, exactly: boolean) {
+    this.#exactly = exactly;
     this.#launch = launch;
+    this.#layout = layout;
     this.#names = launch.memories.map(({ scope }) => this.#code.name(scope));
-    const packed = new Map<string, PackedPlace>();
-    this.#dialect = wgslDialect(packed);
-    const place: Place = (number, index) => {
-      const [array, memory] = [at(this.#names, number), at(launch.memories, number)];
-      const text = `${array}[${index}]`;
-      if (memory.scope === "global" && isPacked(memory.dtype)) packed.set(text, { array, index });
+    this.#operands = operandsOf(launch);
+    this.#arrays = layout.parts.map((_, part) => {
+      const first = layout.spans.findIndex((span) => span.part === part);
+      return at(this.#names, at(this.#operands, first).memory);
+    });
+    this.#dialect = wgslDialect(this.#accesses, exactly);
+    this.#printer = new StatementPrinter(this.#dialect, this.#code, launch, this.#place());
+  }
+
+  /** Elements of memories; those of operands wherever they lie. */
+  #place(): Place {
+    const number = new Map(this.#operands.map(({ memory }, i) => [memory, i]));
+    return (memory, index) => {
+      const name = at(this.#names, memory);
+      const text = `${name}[${index}]`;
+      const i = number.get(memory);
+      if (i === undefined) return text;
+      const { part, isShifted } = at(this.#layout.spans, i);
+      const type = at(this.#layout.parts, part);
+      const from = isShifted ? `${name}_at + ${index}` : index;
+      this.#accesses.set(
+        text,
+        accessTo(at(this.#operands, i).dtype, { array: at(this.#arrays, part), type, index: from }),
+      );
       return text;
     };
-    this.#printer = new StatementPrinter(this.#dialect, this.#code, launch, place);
   }
 
   #part(part: Part, isLast: boolean): void {
@@ -79,7 +144,7 @@ class LaunchPrinter {
   }
 
   print(): WgslModule {
-    const { grid, thread, memories, body } = this.#launch;
+    const { grid, thread, body } = this.#launch;
     const used = memoriesIn(statementsIn(body));
     const blocks = product(grid);
     const rows = Math.ceil(blocks / MOST_BLOCKS);
@@ -94,26 +159,51 @@ class LaunchPrinter {
     body.forEach((part, i) => {
       this.#part(part, i === body.length - 1);
     });
-    const bound = memories.flatMap((memory, i) => (memory.scope === "global" && used.has(i) ? [{ memory, i }] : []));
-    const bindings = bound.map(({ memory, i }, binding) => {
-      const type = elementTypes(memory.dtype).global;
-      return `@group(0) @binding(${binding}) var<storage, read_write> ${at(this.#names, i)}: array<${type}>;`;
-    });
     const head = "@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32";
     const text = [
-      ...bindings,
+      ...this.#bindings(),
       ...this.#declared("shared", used),
-      WGSL_PRELUDE,
+      wgslPrelude(this.#exactly),
       `@compute @workgroup_size(${thread.extent}) fn main(${head}) {`,
+      ...this.#shifts(),
       ...this.#code.lines,
       "}\n",
     ];
-    return {
-      text: text.join("\n"),
-      operands: bound.map(({ memory }) => memory.operand),
-      dispatch: [columns, rows],
-    };
+    return { text: text.join("\n"), dispatch: [columns, rows] };
+  }
+
+  /** Operands that do not start where their part does. */
+  get #shifted(): readonly string[] {
+    return this.#operands.flatMap(({ memory }, i) =>
+      at(this.#layout.spans, i).isShifted ? [at(this.#names, memory)] : [],
+    );
+  }
+
+  #bindings(): readonly string[] {
+    const parts = this.#layout.parts.map(
+      (type, i) => `@group(0) @binding(${i}) var<storage, read_write> ${at(this.#arrays, i)}: array<${type}>;`,
+    );
+    const vectors = Math.ceil(this.#shifted.length / SHIFTS_OF_VECTOR);
+    if (vectors === 0) return parts;
+    return [...parts, `@group(0) @binding(${parts.length}) var<uniform> shifts: array<vec4<i32>, ${vectors}>;`];
+  }
+
+  #shifts(): readonly string[] {
+    return this.#shifted.map((name, i) => {
+      return `let ${name}_at: i32 = shifts[${Math.floor(i / SHIFTS_OF_VECTOR)}][${i % SHIFTS_OF_VECTOR}];`;
+    });
   }
 }
 
-export const printWgsl = (launch: Launch): WgslModule => new LaunchPrinter(launch).print();
+/** Every operand in a part of its own, from its start. */
+export function separateLayout(launch: Launch): Layout {
+  const operands = operandsOf(launch);
+  return {
+    parts: operands.map(({ dtype, isWritten }) => partType([{ dtype, isWritten }])),
+    spans: operands.map((_, part) => ({ part, isShifted: false })),
+  };
+}
+
+/** `exactly`: quotients and roots are the nearest numbers also where those of the adapter are not. */
+export const printWgsl = (launch: Launch, layout: Layout, exactly: boolean): WgslModule =>
+  new LaunchPrinter(launch, layout, exactly).print();

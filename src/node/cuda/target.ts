@@ -6,8 +6,8 @@ import { at, invariant } from "../../base/invariant.ts";
 import { type CudaOptions, cudaDescription } from "../../codegen/cuda/description.ts";
 import type { LaunchCode } from "../../codegen/cuda/library.ts";
 import { type Command, type CudaPart, type CudaProgram, emitCudaProgram } from "../../codegen/cuda/program.ts";
-import { runScript } from "../../codegen/cuda/script.ts";
 import type { PlacedProgram } from "../../codegen/placed.ts";
+import { driveScript } from "../../codegen/script-run.ts";
 import type { LoadOptions, Machine, Target, TargetAnswer } from "../../runtime/device.ts";
 import { architectureOf, type CompilerPlaces, type CudaCompiler, cudaCompiler, machineCode } from "./compiler.ts";
 import { CudaContext } from "./context.ts";
@@ -114,17 +114,17 @@ class CudaMachine implements Machine {
       return;
     }
     const word = new Uint8Array(4);
-    runScript(part.script, {
-      kernel: (kernel, addresses) => {
-        for (const command of this.#program.launches(kernel, addresses)) this.#command(command);
+    driveScript(
+      part.script,
+      (action) => {
+        if (action.kind !== "kernel") this.#command(action);
+        else for (const command of this.#program.launches(action.kernel, action.addresses)) this.#command(command);
       },
-      copy: (to, from, bytes) => this.#command({ kind: "copy", to, from, bytes }),
-      store: (address, value) => this.#command({ kind: "store", at: address, value }),
-      load: (address, bytes) => {
+      (address, bytes) => {
         this.memory.readInto(address, word.subarray(0, bytes));
         return bytes === 1 ? at(word, 0) : new DataView(word.buffer).getInt32(0, true);
       },
-    });
+    );
   }
 
   #command(command: Command): void {
