@@ -220,6 +220,25 @@ export class Stages {
     });
   }
 
+  /** store[y, c] = store[y, c] + Σ_x own[x, c] · tile[y, x], the elements of the other side being those of the result. */
+  sumsInPlace(
+    store: Store,
+    { own, other, ownVar, otherVar }: Sides,
+    [left, tile]: readonly [Factor<Expr>, number],
+  ): Nest {
+    return this.#product([other.length, left.inside.extent, own.length], ([y = ZERO, c = ZERO, x = ZERO]) => {
+      const places = new Map([
+        [otherVar, addIndex(other.start, y)],
+        [ownVar, addIndex(own.start, x)],
+        [left.inside, c],
+      ]);
+      const index = replacing(places)(store.index, (expr) => expr);
+      const before = load(this.nest.dtype, store.operand, index);
+      const value = add(before, accOf(this.nest));
+      return [this.read(tile, y, x), this.expr(left.of, places), { operand: store.operand, index, value }];
+    });
+  }
+
   /** Over each column of a tile. */
   down(combine: "add" | "max", tile: number, { own, other }: Sides, stores: (x: Index) => readonly Store[]): Nest {
     const { dtype } = this.nest;
@@ -271,7 +290,12 @@ export class Stages {
   }
 
   /** All blocks along a counter of which an element differs by something within the limits from one of the unit's. */
-  repeats(number: Index, own: Place, [along, least, most]: Band, body: (other: Place) => readonly Stage[]) {
+  repeats(
+    number: Index,
+    own: Place,
+    [along, least, most]: Band,
+    body: (other: Place, number: Index) => readonly Stage[],
+  ): readonly Repeat[] {
     const limit = (by: number | null): Index | null =>
       by === null ? null : addIndex(number, constIndex(Math.floor(by / ATTEND_BLOCK)));
     return blocksOf(along.extent).map(({ first, count, length }): Repeat => {
@@ -285,7 +309,7 @@ export class Stages {
         last: first + count,
         from: limit(least),
         to,
-        body: body({ start, length }),
+        body: body({ start, length }, varIndex(block)),
       };
     });
   }

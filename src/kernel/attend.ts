@@ -32,15 +32,18 @@ import {
   finite,
   type IsApart,
   ONCE,
+  type Place,
   type Sides,
+  type Stage,
   type StagedUnits,
   Stages,
   type TileName,
 } from "./attend-stages.ts";
-import type { Expr } from "./expr.ts";
+import { constant, type Expr, type Index, load } from "./expr.ts";
 import { varIndex, ZERO } from "./index-math.ts";
 import type { AttendNest, Nest } from "./loops.ts";
 import { exp, log } from "./math.ts";
+import { mapIndices } from "./rewrite.ts";
 import { add, div, eq, max, mul, pick, sub } from "./scalar-ops.ts";
 
 // ---- forward --------------------------------------------------------------------------------------------------------
@@ -121,8 +124,8 @@ function backwardOf(nest: AttendNest): NonNullable<AttendNest["backward"]> {
   return nest.backward;
 }
 
-/** dk and dv of a block of keys. */
-function ofKeys(s: Stages): readonly StagedUnits[] {
+/** dk and dv of a block of keys, and more with the tiles of each pair of blocks. */
+function keyBlock(s: Stages, number: Index, own: Place, more: (sides: Sides) => readonly Nest[]): readonly Stage[] {
   const { nest } = s;
   const { rows, cols, depth, width, group, sees } = nest;
   const [q, g] = [
@@ -132,30 +135,33 @@ function ofKeys(s: Stages): readonly StagedUnits[] {
   const [k, v] = [s.tile("own"), s.tile("own2")];
   const [dk, dv] = [s.tile("sum"), s.tile("sum2")];
   const band: Band = [rows, sees[1] === null ? null : -sees[1], sees[0] === null ? null : -sees[0]];
-  return s.units(nest.batch, cols, (number, own) => {
-    const queries = s.repeats(number, own, band, (other) => {
-      const sides = { own, other, ownVar: cols, otherVar: rows };
-      const factors: Factors = [
-        [q, { of: k, inside: depth }],
-        [g, { of: v, inside: width }],
-      ];
-      return [
-        ...derivatives(s, sides, factors),
-        s.sums(dv, sides, [g, s.tile("p")]),
-        s.sums(dk, sides, [q, s.tile("d")]),
-      ];
-    });
+  const factors: Factors = [
+    [q, { of: k, inside: depth }],
+    [g, { of: v, inside: width }],
+  ];
+  const queries = s.repeats(number, own, band, (other) => {
+    const sides = { own, other, ownVar: cols, otherVar: rows };
     return [
-      s.turned(k, cols, { of: nest.k, inside: depth }, own),
-      s.turned(v, cols, { of: nest.v, inside: width }, own),
-      s.filled(dk, depth.extent, own.length),
-      s.filled(dv, width.extent, own.length),
-      { kind: "repeat", counter: group, first: 0, last: group.extent, from: null, to: null, body: queries },
-      s.result(at(nest.stores, 1), cols, { inside: depth, place: own }, (c, x) => s.read(dk, c, x)),
-      s.result(at(nest.stores, 2), cols, { inside: width, place: own }, (c, x) => s.read(dv, c, x)),
+      ...derivatives(s, sides, factors),
+      s.sums(dv, sides, [g, s.tile("p")]),
+      s.sums(dk, sides, [q, s.tile("d")]),
+      ...more(sides),
     ];
   });
+  return [
+    s.turned(k, cols, { of: nest.k, inside: depth }, own),
+    s.turned(v, cols, { of: nest.v, inside: width }, own),
+    s.filled(dk, depth.extent, own.length),
+    s.filled(dv, width.extent, own.length),
+    { kind: "repeat", counter: group, first: 0, last: group.extent, from: null, to: null, body: queries },
+    s.result(at(nest.stores, 1), cols, { inside: depth, place: own }, (c, x) => s.read(dk, c, x)),
+    s.result(at(nest.stores, 2), cols, { inside: width, place: own }, (c, x) => s.read(dv, c, x)),
+  ];
 }
+
+/** dk and dv of all keys. */
+const ofKeys = (s: Stages): readonly StagedUnits[] =>
+  s.units(s.nest.batch, s.nest.cols, (number, own) => keyBlock(s, number, own, () => []));
 
 /** dq of a block of queries. */
 function ofQueries(s: Stages): readonly StagedUnits[] {
@@ -183,13 +189,38 @@ function ofQueries(s: Stages): readonly StagedUnits[] {
   ]);
 }
 
-/** The stages of a nest in a kernel of so many operands. */
-export function attendStages(nest: AttendNest, operands: number, isApart: IsApart = () => false): AttendStages {
+/** Rows of each tile, those first that are read most. */
+function tileRowsOf(nest: AttendNest): Partial<Record<TileName, number>> {
   const [depth, width, p] = [nest.depth.extent, nest.width.extent, ATTEND_BLOCK];
-  const rows: Partial<Record<TileName, number>> = nest.backward
+  return nest.backward
     ? { p, d: p, own: depth, own2: width, sum: depth, sum2: width }
     : { p, m: 1, l: 1, shift: 1, alpha: 1, own: depth, sum: width };
-  const s = new Stages(nest, operands, rows, isApart);
+}
+
+/** The stages of a nest in a kernel of so many operands. */
+export function attendStages(nest: AttendNest, operands: number, isApart: IsApart = () => false): AttendStages {
+  const s = new Stages(nest, operands, tileRowsOf(nest), isApart);
   const programs = nest.backward ? [...ofKeys(s), ...ofQueries(s)] : forward(s);
   return { tiles: s.tiles, apart: new Set(s.offsets.keys()), unitElements: s.unitElements, programs };
+}
+
+/**
+ * The stages backward with all of a head as one unit: dq is summed in place, as blocks of keys go by, from the same tiles as dk
+ * and dv. Five products for each pair of blocks instead of seven, and the same sums in the same order. The result dq has
+ * elements of the nest's own type.
+ */
+export function attendByHeads(nest: AttendNest, operands: number): AttendStages {
+  const s = new Stages(nest, operands, tileRowsOf(nest), () => false);
+  const { rows, cols, depth, group, dtype } = nest;
+  const dq = at(nest.stores, 0);
+  const loops = [group, rows, depth];
+  const held = load(dtype, dq.operand, dq.index);
+  const body: readonly Stage[] = [
+    { kind: "map", loops, stores: [{ ...dq, value: constant(dtype, 0) }] },
+    ...s.repeats(ZERO, { start: ZERO, length: 0 }, [cols, null, null], (own, number) =>
+      keyBlock(s, number, own, (sides) => [s.sumsInPlace(dq, sides, [{ of: nest.k, inside: depth }, s.tile("d")])]),
+    ),
+    { kind: "map", loops, stores: [{ ...dq, value: mapIndices(dq.value, (index) => index, held) }] },
+  ];
+  return { tiles: s.tiles, apart: new Set(), unitElements: 0, programs: [{ units: nest.batch, body }] };
 }

@@ -1,10 +1,9 @@
 /** @file Attention on processors: the facts about its stages that code generators share. */
 
-import { attendStages } from "../../kernel/attend.ts";
 import type { AttendStages, Stage } from "../../kernel/attend-stages.ts";
-import type { Index, LoopVar } from "../../kernel/expr.ts";
+import type { Expr, Index, LoopVar } from "../../kernel/expr.ts";
 import { load } from "../../kernel/expr.ts";
-import type { AttendNest, ContractNest, MapNest, Store } from "../../kernel/loops.ts";
+import type { ContractNest, MapNest, Store } from "../../kernel/loops.ts";
 import { depthRun } from "../../kernel/loops.ts";
 import { mapIndices } from "../../kernel/rewrite.ts";
 import { Interner, linearCoefficient } from "../intern.ts";
@@ -26,24 +25,22 @@ export function afterProduct({ rows, cols, dtype, stores }: ContractNest): MapNe
   return { kind: "map", loops: [rows, cols], stores: made };
 }
 
-/** The left side of a product, read in place: an operand at even steps of rows and depth. */
+/** An operand read in place, at even steps of two counters. */
 export interface InPlace {
   readonly operand: number;
-  /** Of row 0 and depth 0. */
+  /** Where both are 0. */
   readonly start: Index;
-  readonly rowStep: number;
-  readonly depthStep: number;
+  readonly steps: readonly [number, number];
 }
 
-/** Null where the left side is computed, or read at uneven steps: it has to be copied. */
-export function leftInPlace({ a, rows, depth, dtype }: ContractNest): InPlace | null {
-  if (a.kind !== "load" || a.storage !== dtype) return null;
+/** Null where an expression is computed, or read at uneven steps. */
+export function inPlace(expr: Expr, counters: readonly [LoopVar, LoopVar]): InPlace | null {
+  if (expr.kind !== "load" || expr.storage !== expr.dtype) return null;
   const interner = new Interner();
-  const steps = [rows, depth].map((v) => linearCoefficient(interner, a.index, v));
-  const [rowStep, depthStep] = steps;
-  if (rowStep === null || rowStep === undefined || depthStep === null || depthStep === undefined) return null;
-  const terms = a.index.terms.filter(({ atom }) => atom !== rows && atom !== depth);
-  return { operand: a.operand, start: { ...a.index, terms }, rowStep, depthStep };
+  const [first, second] = counters.map((v) => linearCoefficient(interner, expr.index, v));
+  if (first === null || first === undefined || second === null || second === undefined) return null;
+  const terms = expr.index.terms.filter(({ atom }) => !counters.some((v) => v === atom));
+  return { operand: expr.operand, start: { ...expr.index, terms }, steps: [first, second] };
 }
 
 /** Calls `visit` on every product of some stages. */
@@ -62,8 +59,8 @@ export function productsOf({ programs }: AttendStages): readonly ContractNest[] 
 }
 
 /** Elements of the copy of a left side that is not read in place. */
-export const copiedElements = (nest: ContractNest): number =>
-  leftInPlace(nest) ? 0 : nest.rows.extent * nest.depth.extent;
+export const copiedElements = ({ a, rows, depth }: ContractNest): number =>
+  inPlace(a, [rows, depth]) ? 0 : rows.extent * depth.extent;
 
 const roundUp = (n: number, to: number): number => Math.ceil(n / to) * to;
 
@@ -76,8 +73,7 @@ export interface AttendLayout {
   readonly elements: number;
 }
 
-export function attendLayout(nest: AttendNest, operands: number): AttendLayout {
-  const stages = attendStages(nest, operands);
+export function attendLayout(stages: AttendStages): AttendLayout {
   const offsets: number[] = [];
   let top = 0;
   for (const elements of stages.tiles) {
@@ -99,14 +95,8 @@ export function unitsOf({ programs }: AttendStages): { readonly starts: readonly
   return { starts, count };
 }
 
-/** Elements of the workspace: of every thread where there is anything to compute. */
-export function attendScratch(nest: AttendNest, threads: number): number {
-  const { stages, elements } = attendLayout(nest, MANY_OPERANDS);
-  return unitsOf(stages).count === 0 ? 0 : threads * elements;
-}
-
 /** Tiles of stages are numbered behind the operands of any kernel. */
-const MANY_OPERANDS = 2 ** 20;
+export const MANY_OPERANDS = 2 ** 20;
 
 /** Runs of a product's depth: where each begins, and its length. */
 export function depthRuns(depth: LoopVar): readonly (readonly [from: number, length: number])[] {

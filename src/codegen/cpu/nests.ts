@@ -20,6 +20,7 @@ import type {
   Store,
 } from "../../kernel/loops.ts";
 import { depthRun, scanExprs, tileRows } from "../../kernel/loops.ts";
+import { MANY_OPERANDS } from "./attend.ts";
 import { BodyCounter, Dependence, LANES, type Place, WEIGHT } from "./instructions.ts";
 
 /** How a target blocks its products. */
@@ -39,9 +40,6 @@ export interface ProductCycles {
   readonly cycles: number;
   readonly lanes: number;
 }
-
-/** Tiles of stages are numbered behind the operands of any kernel. */
-const MANY_OPERANDS = 2 ** 20;
 
 /** Tiles of 4 × 8, blocks of 192 KiB. */
 export const DEFAULT_TILE: ProductTile = { rows: 4, columns: 8, blockBytes: 192 * 1024, even: true };

@@ -8,10 +8,11 @@
  *
  * So neither keys nor values are packed or copied, and every maximum, exponential and sum over keys is one of whole vectors.
  */
-import { at } from "../../base/invariant.ts";
-import type { Repeat, Stage } from "../../kernel/attend-stages.ts";
-import { ATTEND_BLOCK } from "../../kernel/attend-stages.ts";
-import { isFloatScalar } from "../../kernel/dtype.ts";
+import { at, invariant } from "../../base/invariant.ts";
+import { attendByHeads, attendStages } from "../../kernel/attend.ts";
+import type { AttendStages, Repeat, Stage } from "../../kernel/attend-stages.ts";
+import { bytesOf, isFloatScalar } from "../../kernel/dtype.ts";
+import { type Expr, type LoopVar, load } from "../../kernel/expr.ts";
 import { addIndex, scaleIndex, varIndex } from "../../kernel/index-math.ts";
 import { type AttendNest, type ContractNest, type Nest, type Operand, tileRows } from "../../kernel/loops.ts";
 import {
@@ -19,8 +20,9 @@ import {
   afterProduct,
   attendLayout,
   depthRuns,
+  type InPlace,
+  inPlace,
   isAdded,
-  leftInPlace,
   unitsOf,
 } from "../cpu/attend.ts";
 import { addressesOf } from "../operand-addresses.ts";
@@ -29,7 +31,7 @@ import { splitUnit } from "./emit-loops.ts";
 import { VectorEmitter } from "./emitter.ts";
 import { sharedMicro, shareVectors } from "./gemm-micro.ts";
 import { emitMap } from "./nests.ts";
-import type { CFile } from "./options.ts";
+import type { CFile, NativeOptions } from "./options.ts";
 import { emitReduce } from "./reduce.ts";
 
 /** Vectors of a tile of sums, and the most rows: with two vectors of the right side they fill the registers. */
@@ -43,8 +45,42 @@ interface Left {
   readonly depthStep: number;
 }
 
+/** Tiles of sums below each other: rows of each, the first row, how many; vectors of a row; from row to row. */
+interface Tiles {
+  readonly rows: number;
+  readonly from: number;
+  readonly count: number;
+  readonly vectors: number;
+  readonly added: boolean;
+  readonly rightStep: number;
+  readonly sumsStep: number;
+}
+
+/** Units of whole heads where there are enough for all threads, and where keys and dq can be read and added to as vectors. */
+function nativeStages(nest: AttendNest, operands: readonly Operand[], options: NativeOptions): AttendStages {
+  const dq = at(nest.stores, 0);
+  const lanes = (options.lanes * 4) / bytesOf(nest.dtype);
+  const isDense = (expr: Expr, along: LoopVar): boolean => inPlace(expr, [along, nest.depth])?.steps[1] === 1;
+  const byHeads =
+    nest.backward !== null &&
+    (options.threads === 1 || product(nest.batch) >= 2 * options.threads) &&
+    nest.depth.extent % lanes === 0 &&
+    operands[dq.operand]?.dtype === nest.dtype &&
+    isDense(nest.k, nest.cols) &&
+    isDense(load(nest.dtype, dq.operand, dq.index), nest.rows);
+  return byHeads ? attendByHeads(nest, operands.length) : attendStages(nest, operands.length);
+}
+
+/** Elements of the workspace: of every thread where there is anything to compute. */
+export function attendScratch(nest: AttendNest, operands: readonly Operand[], options: NativeOptions): number {
+  const { stages, elements } = attendLayout(nativeStages(nest, operands, options));
+  return unitsOf(stages).count === 0 ? 0 : options.threads * elements;
+}
+
 class AttendEmitter {
   readonly em: VectorEmitter;
+  /** Of the kernel, behind which are the tiles. */
+  readonly operands: number;
   readonly nest: AttendNest;
   readonly file: CFile;
   readonly layout: AttendLayout;
@@ -54,7 +90,8 @@ class AttendEmitter {
     const { code, operands } = outer;
     this.nest = nest;
     this.file = file;
-    this.layout = attendLayout(nest, operands.length);
+    this.operands = operands.length;
+    this.layout = attendLayout(nativeStages(nest, operands, file.options));
     const { offsets, elements, copy } = this.layout;
     const w = code.name("w");
     code.line(`${nest.dtype} *const ${w} = ${outer.pointer(nest.scratch ?? 0, 0)} + thread * ${elements};`);
@@ -123,57 +160,60 @@ class AttendEmitter {
 
   // ---- products -----------------------------------------------------------------------------------------------------
 
-  /** Sums into the tile that is stored to; then what is computed of them. */
+  /** Sums into the tile or result that is stored to; then what is computed of them. */
   product(nest: ContractNest): void {
     const { em, file } = this;
     const { code } = em;
-    const { rows, cols, dtype } = nest;
-    if (rows.extent === 0) return;
+    const { rows, cols, depth, dtype } = nest;
+    if (rows.extent === 0 || cols.extent === 0) return;
     em.vec = null;
     const store = at(nest.stores, 0);
+    const right = inPlace(nest.b, [depth, cols]);
+    const sums = inPlace(load(dtype, store.operand, store.index), [rows, cols]);
+    invariant(right && sums, () => "the right side of a product of attention is a tile, or lies side by side");
     const added = isAdded(store);
-    const width = VECTORS * em.lanes;
-    const right = em.pointer((nest.b as { operand: number }).operand, 0);
+    // rows of tiles have room for whole vectors; those of operands have none to spare
+    const wide = Math.ceil(cols.extent / em.lanes);
+    const vectors = wide % VECTORS === 0 || sums.operand >= this.operands ? VECTORS : 1;
     em.block("", () => {
       const left = this.left(nest);
       code.line(`const ${dtype} *const left = ${left.pointer};`);
-      code.line(`const ${dtype} *const right = ${right};`);
-      code.line(`${dtype} *const sums = ${em.pointer(store.operand, 0)};`);
+      code.line(`const ${dtype} *const right = ${this.place(right)};`);
+      code.line(`${dtype} *const sums = ${this.place(sums)};`);
       const most = mostRows(file.options.lanes);
       const [high, tiles] = [tileRows(rows.extent, most), Math.ceil(rows.extent / most)];
       const taller = rows.extent - tiles * (high - 1);
-      em.block(
-        `for (idx col = 0; col < ${Math.min(ATTEND_BLOCK, Math.ceil(cols.extent / width) * width)}; col += ${width})`,
-        () => {
-          this.tiles(nest, left, { rows: high, from: 0, count: taller, added });
-          this.tiles(nest, left, { rows: high - 1, from: taller * high, count: tiles - taller, added });
-        },
-      );
+      const width = vectors * em.lanes;
+      em.block(`for (idx col = 0; col < ${Math.ceil(wide / vectors) * width}; col += ${width})`, () => {
+        const shared = { vectors, added, rightStep: right.steps[0], sumsStep: sums.steps[0] };
+        this.tiles(nest, left, { ...shared, rows: high, from: 0, count: taller });
+        this.tiles(nest, left, { ...shared, rows: high - 1, from: taller * high, count: tiles - taller });
+      });
     });
     if (!added) this.whole(afterProduct(nest));
   }
 
+  /** Address of an element at counters that are 0. */
+  place({ operand, start }: InPlace): string {
+    return `${this.em.pointer(operand, start.offset)} + (${this.em.index(start, this.em.all, null, true)})`;
+  }
+
   /** Equal tiles, one below the other. */
-  tiles(
-    { dtype, depth }: ContractNest,
-    { rowStep, depthStep }: Left,
-    { rows, from, count, added }: { rows: number; from: number; count: number; added: boolean },
-  ): void {
+  tiles({ dtype, depth }: ContractNest, { rowStep, depthStep }: Left, tiles: Tiles): void {
+    const { rows, from, count, vectors, added, rightStep, sumsStep } = tiles;
     if (count === 0) return;
     const { em, file } = this;
     const { share, options } = file;
     shareVectors(share, dtype, em.lanes);
     const pattern = Array.from({ length: rows }, (_, r) => r * rowStep);
-    const widths = new Array<number>(VECTORS).fill(em.lanes);
-    const shape = { dtype, widths, pattern, broadcastStep: depthStep, vectorStep: ATTEND_BLOCK };
+    const widths = new Array<number>(vectors).fill(em.lanes);
+    const shape = { dtype, widths, pattern, broadcastStep: depthStep, vectorStep: rightStep };
     const name = sharedMicro(share, shape, options.fma && isFloatScalar(dtype));
     em.block(`for (idx row = ${from}; row < ${from + count * rows}; row += ${rows})`, () => {
       for (const [start, length] of depthRuns(depth)) {
-        const [s, v] = [`left + row * ${rowStep} + ${start * depthStep}`, `right + col + ${start * ATTEND_BLOCK}`];
+        const [s, v] = [`left + row * ${rowStep} + ${start * depthStep}`, `right + col + ${start * rightStep}`];
         const more = added || start > 0 ? 1 : 0;
-        em.code.line(
-          `${name}(${s}, ${v}, 0, 0, ${length}, sums + row * ${ATTEND_BLOCK} + col, ${ATTEND_BLOCK}, ${more});`,
-        );
+        em.code.line(`${name}(${s}, ${v}, 0, 0, ${length}, sums + row * ${sumsStep} + col, ${sumsStep}, ${more});`);
       }
     });
   }
@@ -181,12 +221,8 @@ class AttendEmitter {
   /** The left side in place, or a copy of it [row, depth]. */
   left(nest: ContractNest): Left {
     const { em } = this;
-    const direct = leftInPlace(nest);
-    if (direct) {
-      const { operand, start, rowStep, depthStep } = direct;
-      const pointer = `${em.pointer(operand, start.offset)} + (${em.index(start, em.all, null, true)})`;
-      return { pointer, rowStep, depthStep };
-    }
+    const direct = inPlace(nest.a, [nest.rows, nest.depth]);
+    if (direct) return { pointer: this.place(direct), rowStep: direct.steps[0], depthStep: direct.steps[1] };
     const { rows, depth, a } = nest;
     const copied: Operand = { dtype: nest.dtype, elements: 0, role: "scratch" };
     const own = em.operands.length;

@@ -4,11 +4,11 @@ import type { ContractNest } from "../../kernel/loops.ts";
 import { COMMON_FUSION, COMMON_ORDER, type TargetDescription } from "../../target/description.ts";
 import { memorySpace } from "../../target/space.ts";
 import type { CostModel } from "../../target/work.ts";
-import { attendScratch } from "../cpu/attend.ts";
 import { CPU_SCALARS } from "../cpu/limits.ts";
 import { DEFAULT_TILE, type ProductCycles, type ProductTile } from "../cpu/nests.ts";
 import { tileLoops } from "../cpu/tile.ts";
 import { cpuWork } from "../cpu/work.ts";
+import { attendScratch } from "./attend.ts";
 import { contractScratch } from "./contract.ts";
 import { STORAGE_TYPES } from "./elements.ts";
 import type { NativeEmitOptions } from "./options.ts";
@@ -56,7 +56,7 @@ export function nativeDescription(options: NativeEmitOptions): TargetDescription
       fusedMultiplyAdd: options.fma,
     },
     workspace(nest, operands) {
-      if (nest.kind === "attend") return attendScratch(nest, options.threads);
+      if (nest.kind === "attend") return attendScratch(nest, operands, options);
       return nest.kind === "contract" ? contractScratch(nest, operands, options) : 0;
     },
     shapeLoops: tileLoops,

@@ -3,11 +3,12 @@
  * in a thread's own workspace; behind them are the panels of products.
  */
 import { at } from "../../base/invariant.ts";
+import { attendStages } from "../../kernel/attend.ts";
 import type { Repeat, Stage } from "../../kernel/attend-stages.ts";
 import { bytesOf } from "../../kernel/dtype.ts";
 import type { Index } from "../../kernel/expr.ts";
 import type { AttendNest, ContractNest, Operand } from "../../kernel/loops.ts";
-import { type AttendLayout, attendLayout, productsOf, unitsOf } from "../cpu/attend.ts";
+import { type AttendLayout, attendLayout, MANY_OPERANDS, productsOf, unitsOf } from "../cpu/attend.ts";
 import { type AddressNumber, addressesOf } from "../operand-addresses.ts";
 import { product, UNDIVIDED, type Units } from "../units.ts";
 import { SINGLE } from "./addresses.ts";
@@ -29,13 +30,10 @@ function threadWorkspace({ stages, elements }: AttendLayout, fma: boolean): read
 
 /** Elements of the workspace operand. */
 export function attendScratch(nest: AttendNest, fma: boolean, threads: number): number {
-  const layout = attendLayout(nest, MANY_OPERANDS);
+  const layout = attendLayout(attendStages(nest, MANY_OPERANDS));
   const [tiles, panels] = threadWorkspace(layout, fma);
   return unitsOf(layout.stages).count === 0 ? 0 : threads * (tiles + panels);
 }
-
-/** Tiles are numbered behind the operands of any kernel. */
-const MANY_OPERANDS = 2 ** 20;
 
 export interface AttendOptions {
   readonly fma: boolean;
@@ -57,7 +55,7 @@ class AttendEmitter {
     const { code, share } = outer;
     this.outer = outer;
     this.options = options;
-    this.layout = attendLayout(nest, operands.length);
+    this.layout = attendLayout(attendStages(nest, operands.length));
     const { offsets } = this.layout;
     const [tiles, panels] = threadWorkspace(this.layout, options.fma);
     const bytes = bytesOf(nest.dtype);
