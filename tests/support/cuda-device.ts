@@ -3,12 +3,15 @@
  * GPU with its driver, a CUDA toolkit, a C compiler and koffi:
  *
  *   npx rolldown tests/support/cuda-device.ts -p node --external koffi --file node_modules/.cache/cuda-device.mjs &&
- *     node node_modules/.cache/cuda-device.mjs [samples graphs tensor programs]
+ *     node node_modules/.cache/cuda-device.mjs [samples graphs tensor programs budgets memory soak]
  *
  *   samples    every operation on every sample, against the kernel interpreter
  *   graphs     random graphs, gradients and loops, against WebAssembly; neither fuses multiplications with additions
  *   tensor     products on tensor cores, against products in f32, of numbers for which both are exact
  *   programs   training steps of the built-in programs, against `native`; both fuse
+ *   budgets    gpt within five budgets, against the one without
+ *   memory     the arena, against what the driver says was taken
+ *   soak       ten thousand steps without growth
  */
 import { compile } from "../../src/api/compile.ts";
 import "../../src/api/methods.ts";
@@ -24,6 +27,8 @@ import type { Graph, Value } from "../../src/ir/graph.ts";
 import { elementsOf, tensorType } from "../../src/ir/type.ts";
 import { bytesOf, isFloat, type TypedArray } from "../../src/kernel/dtype.ts";
 import { interpretKernel } from "../../src/kernel/interpret.ts";
+import { CudaContext } from "../../src/node/cuda/context.ts";
+import { Driver } from "../../src/node/cuda/driver.ts";
 import { cudaTarget } from "../../src/node/cuda/target.ts";
 import { nativeTarget } from "../../src/node/native/target.ts";
 import { add } from "../../src/ops/elementwise.ts";
@@ -283,7 +288,69 @@ function programs(): void {
   }
 }
 
-const SECTIONS = { samples, graphs, tensor, programs };
+// ---- budgets, memory, long runs -------------------------------------------------------------------------------------
+
+const programNamed = (name: string): AnyProgram => BUILT_IN.find((program) => program.name === name) as AnyProgram;
+
+/** A few steps under a budget, or without one. */
+function stepped(program: AnyProgram, target: Target, options: { readonly memory?: number }, steps: number) {
+  const step = compile(program.step, { donate: [0], target, name: program.name, ...options });
+  const batch = program.batch();
+  let state = program.init();
+  const { arenaBytes } = step.program(state, ...batch);
+  for (let i = 0; i < steps; i++) [state] = step(state, ...batch);
+  return { arenaBytes, state: tensorsOf(state).map((tensor) => storageOf(tensor).read().slice()), step, batch };
+}
+
+function budgets(): void {
+  const [target, program] = [found(cudaTarget()), programNamed("gpt")];
+  const whole = stepped(program, target, {}, 2);
+  for (const share of [0.9, 0.75, 0.6, 0.5, 0.4]) {
+    const { arenaBytes, state } = stepped(program, target, { memory: Math.floor(share * whole.arenaBytes) }, 2);
+    const wrong = state.flatMap((data, i) => (difference(data, at(whole.state, i)) < 0 ? [] : [`tensor ${i}`]));
+    report(`gpt at ${share}, ${grouped(arenaBytes)} bytes`, wrong, state.length);
+  }
+}
+
+/** What the driver says is free, before and after. */
+function memory(): void {
+  const driver = Driver.open();
+  if (typeof driver === "string") return void found(driver);
+  const device = new CudaContext(driver);
+  for (const name of ["gpt", "chain256"]) {
+    const before = device.memory().free;
+    const { arenaBytes, step } = stepped(programNamed(name), found(cudaTarget()), {}, 3);
+    const taken = before - device.memory().free;
+    console.log(
+      `${name}: arena ${grouped(arenaBytes)}, the device gave ${grouped(taken)}, the rest ${grouped(taken - arenaBytes)}`,
+    );
+    if (taken < arenaBytes) failures += 1;
+    step.dispose();
+  }
+}
+
+/** Ten thousand steps: the device and the process hold what they held after the first hundred. */
+function soak(): void {
+  const driver = Driver.open();
+  if (typeof driver === "string") return void found(driver);
+  const device = new CudaContext(driver);
+  const program = programNamed("mlp");
+  const step = compile(program.step, { donate: [0], target: found(cudaTarget()), name: program.name });
+  const batch = program.batch();
+  let state = program.init();
+  let held = { free: 0, rss: 0 };
+  for (let i = 0; i < 10_000; i++) {
+    const [next, loss] = step(state, ...batch);
+    state = next;
+    if (i % 100 === 99) loss.item();
+    if (i === 999) held = { free: device.memory().free, rss: process.memoryUsage().rss };
+  }
+  const grown = { device: held.free - device.memory().free, process: process.memoryUsage().rss - held.rss };
+  console.log(`10,000 steps of mlp: the device holds ${grown.device} bytes more, the process ${grown.process}`);
+  if (grown.device !== 0 || grown.process > 32 * 2 ** 20) failures += 1;
+}
+
+const SECTIONS = { samples, graphs, tensor, programs, budgets, memory, soak };
 
 for (const name of process.argv.slice(2)) {
   const started = performance.now();
