@@ -92,4 +92,17 @@ describe.runIf(path !== null)("the examples in a page", () => {
     },
     patience(120_000),
   );
+
+  it(
+    "recognise a digit with weights from PyTorch",
+    async () => {
+      const page = await open("foreign-weights");
+      const one = await page.evaluate<number[]>("example.stroke([[14, 5], [14, 22]])");
+      await page.click("#clear");
+      const seven = await page.evaluate<number[]>("example.stroke([[8, 7], [19, 7], [12, 22]])");
+      expect([one, seven].map((chances) => chances.indexOf(Math.max(...chances)))).toEqual([1, 7]);
+      expect([await page.evaluate("globalThis.planned"), failures]).toEqual([undefined, []]);
+    },
+    patience(60_000),
+  );
 });

