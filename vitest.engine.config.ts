@@ -12,6 +12,7 @@ export default mergeConfig(
       include: [
         "src/codegen/wasm/*.test.ts",
         "src/cli/calibration.test.ts",
+        "tests/ahead-load.test.ts",
         "tests/budget.test.ts",
         "tests/budget-order.test.ts",
         "tests/fuzz/slice.test.ts",

@@ -26,6 +26,7 @@ import { basename, dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { build, rolldown } from "rolldown";
+import { AHEAD_OUTPUT, aheadRuntime } from "./ahead-runtime.mjs";
 import { buildPlayground, PLAYGROUND_FILES } from "./playground-files.mjs";
 import { WORKER_SOURCE_FILE, workerSource } from "./worker-source.mjs";
 
@@ -149,6 +150,13 @@ async function writePlayground() {
   return PLAYGROUND_FILES.map((name) => `playground/${name}`);
 }
 
+/** The runtime of programs that are compiled ahead of time: alone in its file, since `tidemark build` copies it. */
+async function writeAheadRuntime() {
+  const file = "ahead/runtime.bundle.js";
+  await build({ ...aheadRuntime(), output: { ...AHEAD_OUTPUT, file: join(out, file) } });
+  return [file];
+}
+
 /** Paths of the types. */
 function writeTypes() {
   const tsc = join(ROOT, "node_modules", "typescript", "bin", "tsc");
@@ -174,7 +182,13 @@ function removeOthers(written) {
 }
 
 const types = writeTypes();
-const written = [...types, ...(await writeCode()), ...(await writePage()), ...(await writePlayground())];
+const written = [
+  ...types,
+  ...(await writeCode()),
+  ...(await writePage()),
+  ...(await writePlayground()),
+  ...(await writeAheadRuntime()),
+];
 const missing = written.filter((path) => !existsSync(join(out, path)));
 if (missing.length > 0) throw new Error(`not written: ${missing.join(", ")}`);
 removeOthers(written);

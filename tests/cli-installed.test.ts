@@ -8,6 +8,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
@@ -113,6 +114,42 @@ export const program = {
     );
     expect(collide).toEqual([]);
     expect(Math.max(...rows.map(({ size }, i) => (offsets[i] as number) + size))).toBe(heightBytes);
+  });
+
+  it("builds what a module exports, to run without the package", () => {
+    const functions = `export const double = { params: () => ({ by: tensor(2) }), batch: () => [tensor([1, 2])], run: ({ by }, x) => x.mul(by) };
+export const plain = { batch: () => [tensor([1, 2]), 3], run: (x, n) => x.add(n) };
+export const wrong = { run: (x) => x };
+`;
+    file("parts.mjs", `${PROGRAM}${functions}`);
+    const { code, out } = command("build", "parts.mjs", "--out", "built/line", "--budget", "1MB", "--json");
+    expect(code).toBe(0);
+    const { files, ...figures } = lastLine(out) as {
+      files: readonly { name: string; bytes: number }[];
+      arenaBytes: number;
+    };
+    expect(figures).toMatchObject({ program: "line", target: "wasm", budgetBytes: 1_000_000, folder: "built/line" });
+    for (const { name, bytes } of files) expect(statSync(join(folder, "built", "line", name)).size, name).toBe(bytes);
+    for (const name of ["double", "plain"]) {
+      expect(command("build", "parts.mjs", "--name", name, "--out", `built/${name}`).code).toBe(0);
+    }
+    const script = `const [line, double, plain] = await Promise.all(["line", "double", "plain"].map(async (name) => (await import("./built/" + name + "/index.js")).load()));
+      const [, loss] = line([[1, 2], [3, 4]], [[1], [0]]);
+      console.log(JSON.stringify([loss[0], [...double([3, 4])], [...plain([3, 4], 0.5)]]));`;
+    rmSync(join(folder, "elsewhere"), { recursive: true, force: true });
+    cpSync(join(folder, "built"), join(folder, "elsewhere", "built"), { recursive: true });
+    const run = spawnSync(process.execPath, ["--input-type=module", "-e", script], {
+      ...{ cwd: join(folder, "elsewhere"), encoding: "utf8" },
+    });
+    expect([run.stdout, run.stderr]).toEqual(["[68.5,[6,8],[3.5,4.5]]\n", ""]);
+    const refused = "UnknownProgram: parts: it has `run` and no function `batch`";
+    expectRefusal(command("build", "parts.mjs", "--name", "wrong", "--out", "built/wrong"), refused);
+    const missing = "UnknownProgram: parts.mjs: exports no `other`";
+    expectRefusal(command("build", "parts.mjs", "--name", "other", "--out", "built/other"), missing);
+    file("built/line/weights.safetensors", "mine");
+    const kept = "StorageError: built/line has files that no build has written";
+    expectRefusal(command("build", "parts.mjs", "--out", "built/line"), kept);
+    expect(command("build", "parts.mjs", "--out", "built/line", "--force").code).toBe(0);
   });
 
   it("says what is wrong with a module", () => {

@@ -386,6 +386,24 @@ describe("tidemark view", () => {
   });
 });
 
+describe("tidemark build", () => {
+  it("refuses what a build is not for", async () => {
+    const graph = file("build.ir", GRAPH);
+    const out = join(folder, "built");
+    expectRefusal(await tidemark("build", graph), "UsageError: build: --out is missing");
+    expectRefusal(
+      await tidemark("build", graph, "--out", out, "--target", "native"),
+      "TargetUnsupported: build: programs are built for wasm",
+    );
+    expectRefusal(
+      await tidemark("build", graph, "--out", out, "--threads", "2"),
+      "TargetUnsupported: build: programs are built for one thread",
+    );
+    expectRefusal(await tidemark("build", graph, "--out", out, "--budget", "1KB"), "PlanInfeasible");
+    expectRefusal(await tidemark("build", "nothing", "--out", out), "UnknownProgram: there is no program nothing");
+  });
+});
+
 describe("the command line", () => {
   it("explains itself and every command", async () => {
     const { code, out } = await tidemark("--help");
@@ -397,6 +415,7 @@ describe("the command line", () => {
       "view",
       "playground",
       "bench",
+      "build",
       "curve",
       "trace",
       "opt",

@@ -7,7 +7,13 @@ import { createRequire } from "node:module";
 import { join, relative } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { buildFiles, parseBuild } from "../src/api/ahead.ts";
+import { sourceOfFunction } from "../src/api/ahead-source.ts";
+import { plainHost } from "../src/api/host.ts";
 import { compile, fileInfo, load, type ProgramInfo, save, type Tensor, type Tree, tensor } from "../src/api/index.ts";
+import { FILES } from "../src/runtime/ahead/format.ts";
+import { load as loadProgram } from "../src/runtime/ahead/main.ts";
+import type { AnyFunction } from "../src/trace/function.ts";
 import { againstSources } from "./support/examples.ts";
 import { ROOT, subpathSources } from "./support/project.ts";
 
@@ -50,6 +56,8 @@ interface Cores {
   shades(rows: readonly (readonly number[])[], range: readonly [number, number]): string;
   canvas(lists: object, frame: object): string;
   beside(pictures: object): string;
+  readonly program: { init(): object; batch(): readonly object[]; readonly step: unknown };
+  readonly classify: object;
 }
 
 const sources = subpathSources(readFileSync(join(ROOT, "package.json"), "utf8"));
@@ -169,6 +177,25 @@ describe("the examples", () => {
     const { learned, losses } = learn(data, { hidden: 8, length: 4, iterations: 60, memory: AMPLE });
     expect(losses.at(-1)).toBeLessThan((losses[0] as number) / 10);
     expect(distance(learned, data.truth)).toBeLessThan(0.3);
+  });
+
+  it("train a network that was built ahead of time", async () => {
+    const { program, classify } = await core<"program" | "classify">("ahead-of-time/model.mjs");
+    const [request, runtime] = [parseBuild({ donate: [0] }), new Uint8Array()];
+    const step = program.step as AnyFunction;
+    const source = sourceOfFunction(step, [program.init(), ...program.batch()], request, []);
+    const { files } = buildFiles(source, request, runtime, plainHost());
+    const file = (name: string) => files.get(name) as Uint8Array<ArrayBuffer>;
+    const run = await loadProgram({
+      program: file(FILES.program),
+      wasm: file(FILES.code),
+      weights: file(FILES.weights),
+    });
+    const points = Array.from({ length: 128 }, (_, i) => [Math.cos(i % 3) + i / 512, Math.sin(i % 3)]);
+    const arms = Int32Array.from({ length: 128 }, (_, i) => i % 3);
+    const losses = Array.from({ length: 40 }, () => (run(points, arms) as [undefined, Float32Array])[1][0] as number);
+    expect(losses.at(-1)).toBeLessThan((losses[0] as number) / 2);
+    expect(Object.keys(classify)).toEqual(["name", "params", "batch", "run"]);
   });
 
   it("draw what they find", async () => {

@@ -20,6 +20,22 @@ export const CONTRACT: string = [
   "  specs()                 optional: [state, ...batch] as specs, to plan without creating tensors",
 ].join("\n");
 
+/** For `tidemark build --help`. */
+export const FUNCTION_CONTRACT: string = [
+  "Or a function without a state:",
+  "  params()                optional: tensors that stay in memory, an object of them to any depth",
+  "  batch()                 a list: the other arguments of a call, as tensors, specs, numbers, or objects of them",
+  "  run(params, ...batch)   the results; without `params()` run(...batch)",
+].join("\n");
+
+/** A function to be built: parameters that stay, and arguments like those of its calls. */
+export interface FunctionProgram {
+  readonly name: string;
+  params?(): object;
+  batch(): readonly unknown[];
+  run(...args: unknown[]): unknown;
+}
+
 function contractError(name: string, summary: string, help: string): TidemarkError {
   return new TidemarkError("UnknownProgram", `${name}: ${summary}`, { help });
 }
@@ -47,7 +63,7 @@ function requireBatch(name: string, batch: unknown): readonly Tensor[] {
 }
 
 /** Calls a function of a module; thrown errors keep their location. */
-function checkedCall(name: string, member: "init" | "batch", make: () => unknown): unknown {
+function checkedCall(name: string, member: "init" | "batch" | "params", make: () => unknown): unknown {
   try {
     return make();
   } catch (thrown) {
@@ -63,6 +79,29 @@ export function checkedProgram(program: AnyProgram): AnyProgram {
     init: () => requireState(program.name, checkedCall(program.name, "init", program.init)),
     batch: () => requireBatch(program.name, checkedCall(program.name, "batch", program.batch)),
   };
+}
+
+/** The same of a function; its arguments are checked when it is traced. */
+export function checkedFunction({ name, run, ...members }: FunctionProgram): FunctionProgram {
+  const params = members.params as unknown;
+  if (params !== undefined && typeof params !== "function") {
+    throw contractError(name, "`params` is not a function", "params: () => ({ w })");
+  }
+  if (typeof members.batch !== "function") {
+    throw contractError(name, "it has `run` and no function `batch`", "batch: () => [spec([1, 784])]");
+  }
+  const batch = (): readonly unknown[] => {
+    const made = checkedCall(name, "batch", members.batch);
+    if (Array.isArray(made)) return made;
+    throw contractError(name, `batch() returned ${describe(made)}`, "return a list, also of one tensor: [x]");
+  };
+  if (params === undefined) return { name, run, batch };
+  const stays = (): object => {
+    const made = checkedCall(name, "params", params as () => unknown);
+    if (typeof made === "object" && made !== null && !(made instanceof Promise)) return made;
+    throw contractError(name, `params() returned ${describe(made)}`, "return an object of tensors: { w }");
+  };
+  return { name, run, batch, params: stays };
 }
 
 const shapeOf = (state: unknown): string => {

@@ -11,7 +11,7 @@ import { parse } from "../ir/parse.ts";
 import { verify } from "../ir/verify.ts";
 import { allOps } from "../ops/all.ts";
 import { usageError } from "./command.ts";
-import { checkedProgram } from "./contract.ts";
+import { checkedFunction, checkedProgram, type FunctionProgram } from "./contract.ts";
 import { readText, requireFile } from "./files.ts";
 import { ALL_PROGRAMS, type AnyProgram } from "./programs/built-in.ts";
 import { thrownText } from "./thrown.ts";
@@ -20,6 +20,11 @@ import { thrownText } from "./thrown.ts";
 export type Loaded =
   | { readonly kind: "training"; readonly name: string; readonly program: AnyProgram }
   | { readonly kind: "graph"; readonly name: string; readonly graph: Graph };
+
+/** What can be built: also a function without a state. */
+export type Buildable =
+  | Loaded
+  | { readonly kind: "function"; readonly name: string; readonly program: FunctionProgram };
 
 const MODULES: readonly string[] = [".js", ".mjs", ".ts", ".mts"];
 const KINDS = ".js, .mjs, .ts or .ir";
@@ -37,6 +42,31 @@ export function readGraphs(path: string): readonly Graph[] {
 }
 
 export async function loadProgram(word: string): Promise<Loaded> {
+  return builtInOrGraph(word) ?? trainingOf(await moduleExport(word), "program", word);
+}
+
+/** The same, and functions; `name` is the export that a module has it under. */
+export async function loadBuildable(word: string, name = "program"): Promise<Buildable> {
+  const known = builtInOrGraph(word);
+  if (known) return known;
+  const exported = await moduleExport(word, name);
+  const { run } = membersOf<FunctionProgram>(exported);
+  if (typeof run !== "function") return trainingOf(exported, name, word);
+  const program = checkedFunction({ ...(exported as FunctionProgram), name: nameIn(exported, word) });
+  return { kind: "function", name: program.name, program };
+}
+
+const membersOf = <T>(exported: unknown): Partial<T> =>
+  (typeof exported === "object" && exported !== null ? exported : {}) as Partial<T>;
+
+/** The name that a program gives itself, or that of its file. */
+function nameIn(exported: unknown, path: string): string {
+  const { name } = membersOf<AnyProgram>(exported);
+  return typeof name === "string" ? name : basename(path, extname(path));
+}
+
+/** Null: it is in a module. */
+function builtInOrGraph(word: string): Loaded | null {
   const builtIn = ALL_PROGRAMS.find((program) => program.name === word);
   if (builtIn) return { kind: "training", name: builtIn.name, program: builtIn };
   const extension = extname(word);
@@ -54,8 +84,7 @@ export async function loadProgram(word: string): Promise<Loaded> {
   }
   if (!existsSync(word))
     throw unknownProgram(`there is no file ${word}`, "give the path of a module, or a built-in name");
-  const program = await moduleProgram(word);
-  return { kind: "training", name: program.name, program };
+  return null;
 }
 
 function unknownName(word: string): TidemarkError {
@@ -67,28 +96,30 @@ function unknownName(word: string): TidemarkError {
   );
 }
 
-async function moduleProgram(path: string): Promise<AnyProgram> {
-  const { program } = await importModule(path);
-  const functions = ["init", "batch", "step"] as const;
-  const members = (typeof program === "object" && program !== null ? program : {}) as Partial<AnyProgram>;
-  const missing = functions.filter((name) => typeof members[name] !== "function");
-  if (missing.length > 0) {
-    const summary =
-      program === undefined ? "exports no `program`" : `\`program\` has no function ${missing.join(", ")}`;
-    throw unknownProgram(
-      `${path}: ${summary}`,
-      "export const program = { name, init(), batch(), step(state, ...batch) }",
-    );
-  }
-  const name = typeof members.name === "string" ? members.name : basename(path, extname(path));
-  return checkedProgram({ ...(members as AnyProgram), name });
+async function moduleExport(path: string, name = "program"): Promise<unknown> {
+  const exports = await importModule(path);
+  if (exports[name] !== undefined) return exports[name];
+  throw unknownProgram(`${path}: exports no \`${name}\``, CONTRACT_LINE.replace("program", name));
 }
 
-async function importModule(path: string): Promise<{ readonly program?: unknown }> {
+const CONTRACT_LINE = "export const program = { name, init(), batch(), step(state, ...batch) }";
+
+function trainingOf(exported: unknown, name: string, path: string): Loaded {
+  const functions = ["init", "batch", "step"] as const;
+  const members = membersOf<AnyProgram>(exported);
+  const missing = functions.filter((member) => typeof members[member] !== "function");
+  if (missing.length > 0) {
+    throw unknownProgram(`${path}: \`${name}\` has no function ${missing.join(", ")}`, CONTRACT_LINE);
+  }
+  const program = checkedProgram({ ...(members as AnyProgram), name: nameIn(exported, path) });
+  return { kind: "training", name: program.name, program };
+}
+
+async function importModule(path: string): Promise<Readonly<Record<string, unknown>>> {
   requireFile(path, "module");
   const url = pathToFileURL(resolve(path)).href;
   try {
-    return await awaitModule(path, import(url) as Promise<{ readonly program?: unknown }>);
+    return await awaitModule(path, import(url) as Promise<Readonly<Record<string, unknown>>>);
   } catch (error) {
     if (error instanceof TidemarkError) throw error;
     const said = thrownText(error);

@@ -11,6 +11,7 @@ import { nodeHost } from "../node/host.ts";
 import { wantsColour } from "../plan/terminal.ts";
 import { type Command, commandHelp, type Io, parseArguments, usageError } from "./command.ts";
 import { bench } from "./commands/bench.ts";
+import { build } from "./commands/build.ts";
 import { calibrate } from "./commands/calibrate.ts";
 import { curve } from "./commands/curve.ts";
 import { doctor } from "./commands/doctor.ts";
@@ -28,7 +29,7 @@ import { withProgress } from "./progress.ts";
 import { asUserError } from "./thrown.ts";
 
 const COMMANDS: readonly Command[] = [
-  ...[plan, view, playground, bench, curve, trace, opt, pack, remat, revolve, calibrate, doctor],
+  ...[plan, view, playground, bench, build, curve, trace, opt, pack, remat, revolve, calibrate, doctor],
 ];
 
 /** The package's version; its manifest is two levels up from here, in the sources and in the published package. */

@@ -31,13 +31,14 @@ import type { MachineModel } from "./machine.ts";
 import { planTraffic, type Traffic } from "./plan-traffic.ts";
 import { argumentsOf, TARGET_OPTIONS, type TargetSettings, targetFor, targetSettings } from "./target-settings.ts";
 
-export const PLAN_OPTIONS = {
+export const MEMORY_OPTIONS = {
   budget: { value: "SIZE", help: "limit on the arena: 64MiB, 1.5GB, 4096; or min, the smallest arena" },
   "max-slowdown": { value: "X", help: "the smallest arena at X times the predicted time: 1.3" },
   strategy: { value: "NAME", help: `how to choose what to recompute: ${STRATEGY_NAMES.join(", ")}; default: auto` },
   segments: { value: "LEVEL", help: `where segments may be cut: ${LEVELS.join(", ")}; default: operation` },
-  ...TARGET_OPTIONS,
 } as const satisfies Record<string, OptionSpec>;
+
+export const PLAN_OPTIONS = { ...MEMORY_OPTIONS, ...TARGET_OPTIONS } as const satisfies Record<string, OptionSpec>;
 
 export interface PlanSettings extends TargetSettings {
   readonly memory: MemoryRequest;
@@ -47,7 +48,7 @@ export interface PlanSettings extends TargetSettings {
 }
 
 /** What the options ask of memory. */
-function memoryOf(args: Arguments): MemoryRequest {
+export function memoryOf(args: Arguments): MemoryRequest {
   const strategy =
     args.value("strategy") === undefined ? undefined : choice(args, "strategy", [auto.name, ...STRATEGY_NAMES]);
   const least = args.value("budget") === "min";
@@ -87,20 +88,21 @@ export function progressTo({ progress }: Io, doing: () => string, isSearch: bool
   };
 }
 
-/** The settings as options of `compile`. */
-export function compileOptions({ target, products, threads = 1, memory, machine }: PlanSettings): PlanningOptions {
-  const { budgetBytes, least, maxSlowdown, strategy, segments } = memory;
+/** A request as options of `compile`. */
+export function memoryOptions({ budgetBytes, least, maxSlowdown, strategy, segments }: MemoryRequest): PlanningOptions {
   const bytes = least ? "min" : budgetBytes;
   return {
-    ...{ target, threads },
-    effort: "full",
-    costs: machine.costs,
-    ...(products === undefined ? {} : { products }),
     ...(bytes === undefined ? {} : { memory: bytes }),
     ...(maxSlowdown === undefined ? {} : { maxSlowdown }),
     ...(strategy === undefined ? {} : { strategy }),
     ...(segments === undefined ? {} : { segments }),
   };
+}
+
+/** The settings as options of `compile`. */
+export function compileOptions({ target, products, threads = 1, memory, machine }: PlanSettings): PlanningOptions {
+  const chosen = products === undefined ? {} : { products };
+  return { target, threads, effort: "full", costs: machine.costs, ...chosen, ...memoryOptions(memory) };
 }
 
 /** Bytes that stay in the arena between steps. */

@@ -10,6 +10,7 @@
 import { installHost } from "../api/host.ts";
 import { nodeHost } from "./host.ts";
 
+export { type BuildOptions, type BuiltProgram, build, type WriteOptions, writeProgram } from "./build.ts";
 export { type CudaTargetOptions, cuda } from "./cuda/public.ts";
 export type { Progress } from "./execution.ts";
 export { type LongRunCounts, type LongRunResult, longRun } from "./long-run.ts";

@@ -22,6 +22,7 @@ declare namespace WebAssembly {
 
   class Module {
     constructor(bytes: ArrayBufferView | ArrayBuffer);
+    static customSections(module: Module, name: string): ArrayBuffer[];
   }
 
   type ImportValue = Memory | number | bigint | ((...args: never[]) => unknown);
@@ -33,6 +34,8 @@ declare namespace WebAssembly {
   }
 
   function compile(bytes: ArrayBufferView | ArrayBuffer): Promise<Module>;
+  /** Of a `Response`. */
+  function compileStreaming(response: object): Promise<Module>;
   function instantiate(module: Module, imports?: Imports): Promise<Instance>;
   function validate(bytes: ArrayBufferView | ArrayBuffer): boolean;
 }

@@ -91,7 +91,7 @@ function tokens({ batch, time, vocabulary }: Size, numbers: Numbers): readonly [
   return [numbers.ids([batch, time], () => from(0)), numbers.ids([batch, time], () => from(1))];
 }
 
-function languageModel(name: string, title: string, size: Size): TrainingProgram<OptimizerState<GptParams>> {
+export function languageModel(name: string, title: string, size: Size): TrainingProgram<OptimizerState<GptParams>> {
   const { batch, time, width, blocks, vocabulary, tied } = size;
   return training<GptParams>({
     name,
