@@ -86,7 +86,7 @@ async function refusal(promise: Promise<unknown>): Promise<tm.TidemarkError> {
 describe("compileAsync", () => {
   it("has the plan, the figures and the bits of compile", async () => {
     const now = tm.compile(step, options);
-    const later = await tm.compileAsync(step, [init(), batch], options);
+    const later = await tm.compileAsync(step, [init(), batch], { ...options, refine: false });
     const [a, b] = [now.program(init(), batch), later.program(init(), batch)];
     expect(b.slowdown).toBeGreaterThan(1);
     expect(printPlan(b.plan)).toBe(printPlan(a.plan));
@@ -104,6 +104,7 @@ describe("compileAsync", () => {
     const plans: unknown[] = [];
     await tm.compileAsync(step, [init(), batch], {
       ...options,
+      refine: false,
       onProgress: (progress) => told.push(progress),
       progress: (plan) => plans.push(plan),
     });
@@ -134,8 +135,8 @@ describe("compileAsync", () => {
   it("compiles two functions at once, each in a worker of its own", async () => {
     const counts = countWorkers();
     const made = await Promise.all([
-      tm.compileAsync(step, [init(), batch], options),
-      tm.compileAsync(step, [init(), batch], { ...options, memory: "750KB" }),
+      tm.compileAsync(step, [init(), batch], { ...options, refine: false }),
+      tm.compileAsync(step, [init(), batch], { ...options, memory: "750KB", refine: false }),
     ]);
     const [tight, wide] = made.map((run) => run.program(init(), batch).arenaBytes);
     expect(tight).toBeLessThan(wide as number);
@@ -144,7 +145,12 @@ describe("compileAsync", () => {
   });
 
   it("runs on several threads with the same bits", async () => {
-    const run = await tm.compileAsync(step, [init(), batch], { ...options, memory: "780KB", threads: 2 });
+    const run = await tm.compileAsync(step, [init(), batch], {
+      ...options,
+      memory: "780KB",
+      threads: 2,
+      refine: false,
+    });
     expect(losses(run)).toEqual(losses(tm.compile(step, { ...options, memory: "780KB", threads: 2 })));
   });
 
@@ -153,6 +159,68 @@ describe("compileAsync", () => {
     const run = await tm.compileAsync(power, [tm.spec([2]), 2]);
     expect(run(tm.tensor([3, 4]), 2).toArray()).toEqual([9, 16]);
     expect(run(tm.tensor([3, 4]), 1).toArray()).toEqual([3, 4]);
+  });
+});
+
+describe("the better plan", () => {
+  /** Four normalised products and their updates: at this budget the whole search finds a plan that is 9 % faster. */
+  const normalised = (ws: readonly tm.Tensor[], x: tm.Tensor) => {
+    const lossOfAll = (own: readonly tm.Tensor[]): tm.Tensor =>
+      own
+        .reduce((h, w) => h.layerNorm().gelu().matmul(w), x)
+        .square()
+        .sum();
+    const [loss, gradients] = tm.valueAndGrad(lossOfAll)(ws);
+    return [ws.map((w, i) => w.sub((gradients[i] as tm.Tensor).mul(1e-4))), loss] as const;
+  };
+  const weights = () => [0, 1, 2, 3].map((i) => tm.random.normal(tm.random.key(i), [32, 32]).mul(0.2));
+  const rows = tm.random.normal(tm.random.key(9), [256, 32]);
+  const asked = { donate: [0], memory: 294_500, cache: false } as const;
+
+  it("replaces the first between two calls, within the same budget, with state and bits as they were", async () => {
+    const counts = countWorkers();
+    const told: tm.CompileProgress[] = [];
+    let refined = (): void => undefined;
+    const done = new Promise<void>((resolve) => {
+      refined = resolve;
+    });
+    const run = await tm.compileAsync(normalised, [weights(), rows], {
+      ...asked,
+      onProgress(progress) {
+        told.push(progress);
+        if (progress.stage === "refine") refined();
+      },
+    });
+    const first = run.program(weights(), rows);
+    expect(first.planVersion).toBe(1);
+    const same = tm.compile(normalised, asked);
+    let [state, expected] = [weights(), weights()] as (readonly tm.Tensor[])[];
+    const steps = (count: number): void => {
+      for (let i = 0; i < count; i++) {
+        [state] = run(state as tm.Tensor[], rows);
+        [expected] = same(expected as tm.Tensor[], rows);
+      }
+    };
+    steps(2);
+    await done;
+    const better = run.program(weights(), rows);
+    expect(better.planVersion).toBe(2);
+    expect(better.predictedMs).toBeLessThan(first.predictedMs);
+    expect(told.at(-1)).toMatchObject({ stage: "refine", share: 1, plan: { predictedMs: better.predictedMs } });
+    steps(2);
+    expect((state as tm.Tensor[]).map((w) => w.toArray())).toEqual((expected as tm.Tensor[]).map((w) => w.toArray()));
+    expect(run.usage().arenaBytes).toBeLessThanOrEqual(asked.memory);
+    expect(run.usage().programs).toBe(1);
+    expect(better.plan.height).toBe(better.arenaBytes);
+    expect(counts).toMatchObject({ started: 2, ended: 2 });
+  });
+
+  it("is not looked for any more once the function is disposed of", async () => {
+    const counts = countWorkers();
+    const run = await tm.compileAsync(normalised, [weights(), rows], asked);
+    run.dispose();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(counts.started).toBe(counts.ended);
   });
 });
 

@@ -11,6 +11,7 @@
  * thread does it all and says so.
  */
 import { TidemarkError, withLocation } from "../base/errors.ts";
+import { isQuick } from "../compiler/request.ts";
 import { planTask, type SentTask, storeKey, withPlan } from "../compiler/sent-plan.ts";
 import { AWAITED_TARGET, type ChosenTarget } from "../runtime/choose-target.ts";
 import { requireArena } from "../runtime/executable.ts";
@@ -33,12 +34,12 @@ import {
 } from "./compile.ts";
 import { type CompileProgress, CompileWatch } from "./compile-progress.ts";
 import type { SentProgram, WorkerMessage } from "./compile-worker.ts";
-import { type AbortSignalLike, nextTask } from "./event-loop.ts";
+import { type AbortSignalLike, nextTask, StopSignal } from "./event-loop.ts";
 import { currentHost } from "./host.ts";
 import { pagePlans } from "./page-plans.ts";
 import { programFigures } from "./plan.ts";
 import { LoadedProgram, loadProgram } from "./program.ts";
-import { type CompileOptions, parseCompile } from "./request.ts";
+import { type CompileOptions, type CompileRequest, parseCompile } from "./request.ts";
 import type { TracedProgram } from "./traced-program.ts";
 
 export interface CompileAsyncOptions extends CompileOptions {
@@ -46,11 +47,17 @@ export interface CompileAsyncOptions extends CompileOptions {
   readonly onProgress?: (progress: CompileProgress) => void;
   /** Aborts it: the worker ends, and the promise is rejected with the code `Aborted`. */
   readonly signal?: AbortSignalLike;
+  /**
+   * Whether, after the first good plan within `memory`, a worker searches on, and the better plan is used from the next call on; default:
+   * true. Results keep their bits and the arena its budget. `onProgress` is told with the stage `refine`; `effort` rules it out.
+   */
+  readonly refine?: boolean;
 }
 
 const ASYNC_OPTIONS: OptionKinds<Omit<CompileAsyncOptions, keyof CompileOptions>> = {
   onProgress: "a function",
   signal: "anything",
+  refine: "a boolean",
 };
 
 /** A program that is made, and what tells how far it is. */
@@ -58,6 +65,10 @@ interface Making {
   readonly maker: Maker;
   readonly source: TracedProgram;
   readonly watch: CompileWatch;
+  /** Whether a better plan would be taken at once if it were kept. */
+  readonly wantsBetter?: boolean;
+  /** Whether it makes a better plan than the one that is in use, for which nothing waits. */
+  readonly isRefinement?: boolean;
 }
 
 /**
@@ -95,8 +106,10 @@ export async function compileAsync<A extends readonly (Tree | undefined)[], R = 
   const maker = makerOf(fn as AnyFunction, request);
   const source = maker.reader.trace(args);
   for (const leaf of source.flat.tensors) requireActive(leaf);
+  const wantsBetter = (options.refine ?? true) && options.effort === undefined && isQuick(request.memory);
+  let entry: Entry;
   try {
-    const entry = await entryFor({ maker, source, watch });
+    entry = await entryFor({ maker, source, watch, wantsBetter });
     maker.kept.add(source.flat.key, entry);
     watch.check();
   } catch (error) {
@@ -104,7 +117,40 @@ export async function compileAsync<A extends readonly (Tree | undefined)[], R = 
     throw withLocation(error, watch.where);
   }
   watch.done();
+  if (wantsBetter && isQuick(entry.request.memory)) void refine({ maker, source, watch }, entry);
   return compiledBy(maker);
+}
+
+const searchingOn = (request: CompileRequest): CompileRequest => ({
+  ...request,
+  memory: { ...request.memory, quick: false },
+});
+
+/** Searches on in another worker, and uses the better plan from the next call on. Whatever goes wrong, the first one stays. */
+async function refine({ maker, source, watch }: Making, first: Entry): Promise<void> {
+  const stop = new StopSignal();
+  const end = (): void => stop.stop();
+  watch.signal?.addEventListener("abort", end);
+  maker.kept.onDispose(end);
+  const silent = new CompileWatch({ onProgress: undefined, signal: stop, name: "", where: watch.where });
+  const better = { ...maker, request: searchingOn(maker.request) };
+  const making: Making = { maker: better, source, watch: silent, isRefinement: true };
+  const { key } = source.flat;
+  try {
+    const sent = await planElsewhere(making, maker.kept.target);
+    if (typeof sent === "string") return;
+    const { strategy, arenaBytes, predictedMs } = sent.figures;
+    if (predictedMs >= first.figures.predictedMs) return watch.refined(first.figures);
+    // code that is loaded on this thread would keep it busy
+    if (!sent.code) return;
+    const entry = await loadSent(making, maker.kept.target, sent);
+    maker.kept.replace(key, first, { ...entry, figures: { ...entry.figures, planVersion: 2 } });
+    watch.refined({ strategy, arenaBytes, predictedMs });
+  } catch {
+    // stopped, or the worker or the user's callback failed
+  } finally {
+    watch.signal?.removeEventListener("abort", end);
+  }
 }
 
 async function entryFor(making: Making): Promise<Entry> {
@@ -136,28 +182,54 @@ function makeHere({ maker, source, watch }: Making): Entry {
 
 /** The program, planned by a worker; one line that says why there is none. */
 async function makeElsewhere(making: Making, chosen: ChosenTarget): Promise<Entry | string> {
-  const { maker, source, watch } = making;
-  const task = planTask(source, chosen.target.description, maker.request);
+  const sent = await planElsewhere(making, chosen);
+  return typeof sent === "string" ? sent : await loadSent(making, chosen, sent);
+}
+
+/** What is asked of a worker, with the plan that is kept for it. */
+async function taskFor({ maker, source, wantsBetter }: Making, chosen: ChosenTarget) {
+  const { request } = maker;
+  const task = planTask(source, chosen.target.description, request);
   if (typeof task === "string") return task;
+  const better = searchingOn(request);
+  const whole = wantsBetter ? await keptPlan(better, source, { ...task, memory: better.memory }) : null;
+  if (whole && whole.text !== null) return { task: { ...task, memory: better.memory }, kept: whole, request: better };
+  return { task, kept: await keptPlan(request, source, task), request };
+}
+
+/** The plan of a request in the host's store or the page's, and how to keep it there. */
+async function keptPlan(request: CompileRequest, source: TracedProgram, task: Omit<SentTask, "kept">) {
+  const store = request.cache ? (currentHost().planStore ?? (await pagePlans())) : null;
+  const key = store && storeKey(store, source, task);
+  const keep = async (text: string, planMs: number): Promise<void> => {
+    if (store && key !== null && planMs >= store.leastMs) await store.write(key, text);
+  };
+  return { text: store && key !== null ? await store.read(key) : null, keep };
+}
+
+/** A program as a worker planned it, and what for. */
+interface Planned extends SentProgram {
+  readonly request: CompileRequest;
+}
+
+/** What a worker makes of the program; one line that says why there is none. */
+async function planElsewhere(making: Making, chosen: ChosenTarget): Promise<Planned | string> {
+  const { watch } = making;
+  const asked = await taskFor(making, chosen);
+  if (typeof asked === "string") return asked;
+  const { task, kept, request } = asked;
   await nextTask();
   const { WORKER_SOURCE: text } = await import("./worker-source.ts");
   watch.check();
   if (text === null) return "unbuilt sources have no worker";
-  // on disk, or in the page
-  const store = maker.request.cache ? (currentHost().planStore ?? (await pagePlans())) : null;
-  const key = store && storeKey(store, source, task);
-  const kept = store && key !== null ? await store.read(key) : null;
-  watch.check();
-  const sent = await inWorker(text, { ...task, kept }, making);
+  const sent = await inWorker(text, { ...task, kept: kept.text }, making);
   if (typeof sent === "string") return sent;
-  if (store && key !== null && sent.kept !== null && sent.figures.planMs >= store.leastMs) {
-    await store.write(key, sent.kept);
-  }
-  return await loadSent(making, chosen, { ...sent, kept: sent.kept ?? kept });
+  if (sent.kept !== null) await kept.keep(sent.kept, sent.figures.planMs);
+  return { ...sent, kept: sent.kept ?? kept.text, request };
 }
 
 /** Has a worker do a task; one line where it could not. Errors of the user's are thrown as they would be here. */
-function inWorker(text: string, task: SentTask, { maker, watch }: Making): Promise<SentProgram | string> {
+function inWorker(text: string, task: SentTask, { maker, watch, isRefinement }: Making): Promise<SentProgram | string> {
   return new Promise((resolve, reject) => {
     let worker: TaskWorker | string = "not started";
     let isSettled = false;
@@ -171,7 +243,7 @@ function inWorker(text: string, task: SentTask, { maker, watch }: Making): Promi
     const abort = (): void => settle(reject, watch.aborted());
     const receive = (message: WorkerMessage): void => {
       if (message.told === "plan") {
-        maker.request.progress?.(message.plan);
+        if (!isRefinement) maker.request.progress?.(message.plan);
         watch.planned(message.plan);
       } else if (message.told === "generate") watch.begin("generate");
       else if (message.told === "done") settle(resolve, message.program);
@@ -188,6 +260,7 @@ function inWorker(text: string, task: SentTask, { maker, watch }: Making): Promi
         }
       },
       onFailure: (why) => settle(resolve, why),
+      ...(isRefinement ? { isOptional: true } : {}),
     });
     if (typeof worker === "string") settle(resolve, worker);
     else worker.post(task);
@@ -195,7 +268,7 @@ function inWorker(text: string, task: SentTask, { maker, watch }: Making): Promi
 }
 
 /** Loads a program that a worker planned. */
-async function loadSent(making: Making, chosen: ChosenTarget, sent: SentProgram): Promise<Entry> {
+async function loadSent(making: Making, chosen: ChosenTarget, sent: Planned): Promise<Entry> {
   const { maker, source, watch } = making;
   const program = await loadedCode(making, chosen, sent);
   const { moduleBytes, kernelFunctions } = program;
@@ -204,14 +277,15 @@ async function loadSent(making: Making, chosen: ChosenTarget, sent: SentProgram)
   const host = withPlan(currentHost(), sent.kept);
   return {
     ...{ program, ...tracedParts(source) },
-    figures: { ...figures, moduleBytes, kernelFunctions, compileMs: watch.elapsedMs },
-    details: () => planAgain(maker, types, host),
+    figures: { ...figures, moduleBytes, kernelFunctions, compileMs: watch.elapsedMs, planVersion: 1 },
+    details: () => planAgain({ ...maker, request: sent.request }, types, host),
+    request: sent.request,
   };
 }
 
-async function loadedCode({ maker, source, watch }: Making, { target }: ChosenTarget, sent: SentProgram) {
-  const { kept: programs, request } = maker;
-  const { code, places, kept } = sent;
+async function loadedCode({ maker, source, watch }: Making, { target }: ChosenTarget, sent: Planned) {
+  const { kept: programs } = maker;
+  const { code, places, kept, request } = sent;
   if (!code || !target.loadCode) {
     watch.begin("load", `${target.code} is generated and loaded on this thread`);
     const on = { target, host: withPlan(currentHost(), kept), arena: () => programs.arena };

@@ -10,8 +10,8 @@ import { TidemarkError } from "../base/errors.ts";
 import type { PlanProgress } from "../compiler/request.ts";
 import type { AbortSignalLike } from "./event-loop.ts";
 
-/** What is being done, in this order. */
-export type CompileStage = "trace" | "plan" | "generate" | "load";
+/** What is being done, in this order. `refine` is told once, after the promise: the search for a better plan is done. */
+export type CompileStage = "trace" | "plan" | "generate" | "load" | "refine";
 
 /** How far a compilation is. */
 export interface CompileProgress {
@@ -30,7 +30,7 @@ export interface CompileProgress {
 }
 
 /** Where each stage begins. */
-const BEGINS: Readonly<Record<CompileStage, number>> = { trace: 0, plan: 0.05, generate: 0.9, load: 0.95 };
+const BEGINS: Readonly<Record<CompileStage, number>> = { trace: 0, plan: 0.05, generate: 0.9, load: 0.95, refine: 1 };
 
 /** Plans of an average search. */
 const USUAL_PLANS = 20;
@@ -91,6 +91,12 @@ export class CompileWatch {
 
   done(): void {
     this.#tell(1);
+  }
+
+  /** The search for a better plan is done: the one that is used from now on. */
+  refined(plan: PlanProgress): void {
+    this.#plan = plan;
+    this.begin("refine");
   }
 
   /** Throws `Aborted` where the result is not wanted any more. */

@@ -27,6 +27,8 @@ export interface ProgramInfo extends PlanInfo {
   readonly kernelFunctions: number;
   /** From trace to ready. */
   readonly compileMs: number;
+  /** 1, and 2 once a better plan has replaced the first one (`refine` of `compileAsync`). */
+  readonly planVersion: number;
 }
 
 export interface Compiled<A extends readonly unknown[], R> {
@@ -54,6 +56,8 @@ export interface Entry {
   readonly figures: Omit<ProgramInfo, keyof Details>;
   /** Until the first run; later the program is planned once more where they are asked for. */
   details: (() => Details) | null;
+  /** What it was planned for. */
+  readonly request: CompileRequest;
 }
 
 /** What a function's programs are made with. @internal */
@@ -99,8 +103,9 @@ export function build(maker: Maker, source: TracedProgram): Entry {
   const compileMs = source.traceMs + performance.now() - started;
   return {
     ...{ program, ...tracedParts(source) },
-    figures: { ...info, moduleBytes, kernelFunctions, compileMs },
+    figures: { ...info, moduleBytes, kernelFunctions, compileMs, planVersion: 1 },
     details: () => ({ graph, plan }),
+    request,
   };
 }
 
@@ -122,11 +127,11 @@ export const typesOf = (flat: FlatArguments): FlatArguments => ({
   tensors: flat.tensors.map(({ shape, dtype }) => spec(shape, dtype)),
 });
 
-function infoOf(maker: Maker, { flat, entry: { figures, details } }: Call): ProgramInfo {
+function infoOf(maker: Maker, { flat, entry: { figures, details, request } }: Call): ProgramInfo {
   const types = typesOf(flat);
   let planned: Details | undefined;
   const detailed = (): Details => {
-    planned ??= details?.() ?? planAgain(maker, types, currentHost());
+    planned ??= details?.() ?? planAgain({ ...maker, request }, types, currentHost());
     return planned;
   };
   return {

@@ -38,3 +38,22 @@ export interface AbortSignalLike {
   addEventListener(kind: "abort", listener: () => void): void;
   removeEventListener(kind: "abort", listener: () => void): void;
 }
+
+/** A signal that the library gives itself. @internal */
+export class StopSignal implements AbortSignalLike {
+  aborted = false;
+  readonly #listeners = new Set<() => void>();
+
+  addEventListener(_: "abort", listener: () => void): void {
+    this.#listeners.add(listener);
+  }
+
+  removeEventListener(_: "abort", listener: () => void): void {
+    this.#listeners.delete(listener);
+  }
+
+  stop(): void {
+    this.aborted = true;
+    for (const listener of [...this.#listeners]) listener();
+  }
+}

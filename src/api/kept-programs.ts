@@ -32,6 +32,7 @@ export class KeptPrograms<E extends Entry> {
   #chosen: ChosenTarget | undefined;
   #arena: Arena | undefined;
   #disposed = false;
+  readonly #listeners: (() => void)[] = [];
 
   /** `name` is the function's, for messages. */
   constructor(name: string, request: CompileRequest) {
@@ -62,6 +63,18 @@ export class KeptPrograms<E extends Entry> {
 
   add(key: string, entry: E): E {
     return this.#entries.add(key, entry);
+  }
+
+  /** Puts a program in place of another for the same arguments, between two calls; closes it where that is not kept any more. */
+  replace(key: string, earlier: E, next: E): void {
+    const isKept = !this.#disposed && this.#entries.peek(key) === earlier;
+    if (isKept) this.#entries.replace(key, next);
+    (isKept ? earlier : next).program.close();
+  }
+
+  /** Is called when the function is disposed of. */
+  onDispose(listener: () => void): void {
+    this.#listeners.push(listener);
   }
 
   /**
@@ -97,6 +110,7 @@ export class KeptPrograms<E extends Entry> {
   /** Frees code and arenas; tensors in them go on in arrays of their own. */
   dispose(): void {
     this.#disposed = true;
+    for (const listener of this.#listeners.splice(0)) listener();
     while (this.#entries.dropOldest());
     this.#arena?.clear();
     this.#arena = undefined;

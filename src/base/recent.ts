@@ -31,6 +31,17 @@ export class Recent<K, V> {
     return value === undefined ? undefined : this.add(key, value);
   }
 
+  /** Without using it. */
+  peek(key: K): V | undefined {
+    return this.#entries.get(key);
+  }
+
+  /** Another value for a key that is there, which is not used by that. */
+  replace(key: K, value: V): void {
+    this.#entries.set(key, value);
+    if (this.#latest?.key === key) this.#latest = { key, value };
+  }
+
   add(key: K, value: V): V {
     // Map keeps insertion order: the first entry is the one longest unused
     this.#entries.delete(key);

@@ -262,7 +262,9 @@ export class ProgramPlans {
     const { asWritten, stored } = this.#commonPlans();
     const written = asWritten.arenaBytes <= budgetBytes ? asWritten : null;
     const ofLoops = this.#loopForms(auto)?.loopsWithin(budgetBytes) ?? null;
-    const first = fastestOf([stored.quickWithin(budgetBytes, segments), ofLoops, written]);
+    // in small programs, which are soon fused in other ways, that alone may save enough
+    const fused = stored.steps <= SMALL ? this.#wideSearch().storedWithin(budgetBytes) : null;
+    const first = fastestOf([stored.quickWithin(budgetBytes, segments), ofLoops, fused, written]);
     return first && first.predictedMs <= SLOW_QUICK * stored.base.predictedMs ? first : null;
   }
 

@@ -56,13 +56,14 @@ const listen = (handler) => parentPort.once("message", handler);
 const tell = (message, transferred) => parentPort.postMessage(message, transferred);
 `;
 
-/** A thread for one task (runtime/task-worker.ts). Unlike the others it keeps the process alive: its result is awaited. */
-export const nodeTask: TaskStarter = (text, { onMessage, onFailure }) => {
+/** A thread for one task (runtime/task-worker.ts). It keeps the process alive where its result is awaited. */
+export const nodeTask: TaskStarter = (text, { onMessage, onFailure, isOptional }) => {
   try {
     const worker = new Worker(TASK + text, { eval: true, execArgv: [], env: {} });
     worker.on("message", onMessage);
     worker.on("error", (error) => onFailure(String(error)));
     worker.on("exit", (code) => onFailure(`its thread ended with code ${code}`));
+    if (isOptional) worker.unref();
     return { post: (message) => worker.postMessage(message), end: () => void worker.terminate() };
   } catch (error) {
     return String(error);

@@ -15,6 +15,8 @@ export interface TaskListener {
   onMessage(message: unknown): void;
   /** It could not be started, or ended by itself. */
   onFailure(why: string): void;
+  /** Whether the process may end before it is done. */
+  readonly isOptional?: boolean;
 }
 
 /**
