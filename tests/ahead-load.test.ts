@@ -271,6 +271,14 @@ describe("loading a program", () => {
     expect((await load(sourcesOf(empty)))([1])).toEqual([new Float32Array([2]), new Float32Array([])]);
   });
 
+  it("writes no text of the user's into scripts, and none that ends a comment into types", () => {
+    const named = make(((x: Tensor) => ({ "a */ b": x })) as AnyFunction, [spec([1])], { name: "*/ alert(1) /*" });
+    expect(new TextDecoder().decode(bytesOf(named, FILES.index))).not.toContain("alert");
+    const types = new TextDecoder().decode(bytesOf(named, FILES.types));
+    expect(types).toContain("The program __ alert_1_ __, compiled");
+    expect(types).toContain('"a */ b": /* f32[1] */ Float32Array;');
+  });
+
   it("leaves state out of results, also beside parts without tensors", async () => {
     const fn = (state: readonly [Tensor, object], x: Tensor) => ({
       state: [state[0].add(x), {}],

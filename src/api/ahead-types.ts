@@ -21,13 +21,16 @@ export function indexText(hasWeights: boolean): string {
     ...files.map((file) => `  ${file},`),
     "};",
     "",
-    'export const load = (from = {}) => loadFrom("href" in from ? from : { ...FILES, ...from });',
+    'export const load = (from = {}) => loadFrom(typeof from === "string" || "href" in from ? from : { ...FILES, ...from });',
     "",
   ].join("\n");
 }
 
 const isName = (key: string): boolean => /^[A-Za-z_$][\w$]*$/.test(key);
 const memberName = (key: string): string => (isName(key) ? key : JSON.stringify(key));
+
+/** A name that cannot end a comment. */
+const inComment = (name: string): string => name.replace(/[^\w .:-]/g, "_");
 
 /** The array that holds the elements of a type. */
 function arrayName({ dtype }: TensorType): string {
@@ -101,13 +104,14 @@ export function typesText(source: AheadSource): string {
   const resultLeaf: LeafText = (i) => (replaced.has(i) ? null : tensorText(at(graph.results, i).type));
   const stays = residents(source);
   const types = stays.map(
-    ({ name, type, text }) => `\n/** ${name}, which stays in the arena. */\nexport type ${type} = ${text};\n`,
+    ({ name, type, text }) =>
+      `\n/** ${inComment(name)}, which stays in the arena. */\nexport type ${type} = ${text};\n`,
   );
   const members = stays.flatMap(({ name, type }) => [
     `  read(name: ${JSON.stringify(name)}): ${type};`,
     `  write(name: ${JSON.stringify(name)}, value: Given<${type}>): void;`,
   ]);
-  return `/** The program ${graph.name}, compiled ahead of time: docs/ahead-of-time.md of tidemark. */
+  return `/** The program ${inComment(graph.name)}, compiled ahead of time: docs/ahead-of-time.md of tidemark. */
 
 /** Elements as nested arrays, of the shape of the tensor; a scalar is a number. */
 export type Nested = number | boolean | readonly Nested[];
@@ -146,6 +150,7 @@ export type FileSource = string | { readonly href: string } | ArrayBuffer | Uint
 /** Loads the program: its own files, some of them from elsewhere, or all from the URL of a folder. */
 export function load(
   from?:
+    | string
     | { readonly href: string }
     | { readonly program?: FileSource; readonly wasm?: FileSource; readonly weights?: FileSource | undefined },
 ): Promise<Program>;

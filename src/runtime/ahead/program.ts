@@ -8,7 +8,7 @@ import { byteLength } from "../../ir/type.ts";
 import type { TypedArray } from "../../kernel/dtype.ts";
 import { elementsAt } from "../executable.ts";
 import type { PlacedTensor, ProgramFile, ProgramParam, ProgramTree } from "./format.ts";
-import { filled, type Given, paramsOf, partAt, ValueReader } from "./values.ts";
+import { filled, type Given, isAbsent, paramsOf, partAt, ValueReader, without } from "./values.ts";
 import { weightsFile, weightsFrom } from "./weights.ts";
 
 /** What the runtime needs of an instance. */
@@ -41,14 +41,22 @@ const MOST_NAMED = 3;
 class Running {
   readonly #program: ProgramFile;
   readonly #instance: Instance;
-  /** Parameters that stay and have a value. */
+  /** Parameters that stay and have a value, and the number of all that stay. */
   readonly #present = new Set<number>();
+  readonly #residents: number;
   readonly #isResident: (param: number) => boolean;
+  /** Those with something to give. */
+  readonly #arguments: ProgramFile["arguments"];
+  /** Without state. */
+  readonly #result: ProgramTree;
 
   constructor(program: ProgramFile, instance: Instance) {
     this.#program = program;
     this.#instance = instance;
     this.#isResident = (param) => program.params[param]?.kind !== "input";
+    this.#residents = this.resident.length;
+    this.#arguments = program.arguments.filter(({ tree }) => !isAbsent(tree, this.#isResident));
+    this.#result = without(program.result, (i) => program.results[i]?.state !== null);
   }
 
   #at(tensor: PlacedTensor): TypedArray {
@@ -62,16 +70,8 @@ class Running {
     }
   }
 
-  /** Arguments that a call has: those with something to give. */
-  get #arguments(): ProgramFile["arguments"] {
-    return this.#program.arguments.filter(({ tree }) => {
-      const params = paramsOf(tree);
-      return params.length === 0 || !params.every(this.#isResident);
-    });
-  }
-
   call(args: readonly unknown[]): unknown {
-    const { params, result, results } = this.#program;
+    const { params, results } = this.#program;
     const wanted = this.#arguments;
     if (args.length > wanted.length) {
       const names = wanted.map(({ name }) => name).join(", ");
@@ -83,16 +83,12 @@ class Running {
     this.#requirePresent();
     this.put(reader.given);
     this.#instance.run();
-    return filled(
-      result,
-      (i) => this.#at(results[i] as PlacedTensor).slice(),
-      (i) => results[i]?.state !== null,
-    );
+    return filled(this.#result, (i) => this.#at(results[i] as PlacedTensor).slice());
   }
 
   #requirePresent(): void {
-    const absent = this.#program.params.filter(({ kind }, i) => kind !== "input" && !this.#present.has(i));
-    if (absent.length === 0) return;
+    if (this.#present.size === this.#residents) return;
+    const absent = this.#program.params.filter((_, i) => this.#isResident(i) && !this.#present.has(i));
     const names = absent.slice(0, MOST_NAMED).map(({ name }) => name);
     const more = absent.length > MOST_NAMED ? ` and ${absent.length - MOST_NAMED} more` : "";
     throw new TidemarkError("NotReady", `${names.join(", ")}${more} have no value yet`, {
@@ -125,7 +121,10 @@ class Running {
       const help = "give load the weights, or write(name, value) first";
       throw new TidemarkError("NotReady", `${place.name} has no value yet`, { help });
     };
-    return filled(this.#part(name), elements, (param) => !this.#isResident(param));
+    return filled(
+      without(this.#part(name), (param) => !this.#isResident(param)),
+      elements,
+    );
   }
 
   write(name: string, value: unknown): void {

@@ -145,17 +145,20 @@ export function isAbsent(tree: ProgramTree, absent: (tensor: number) => boolean)
   return tensors.length > 0 && tensors.every(absent);
 }
 
-/** A tree with something in the places of its tensors; a part whose tensors are all absent is undefined. */
-export function filled(
-  tree: ProgramTree,
-  leaf: (tensor: number) => unknown,
-  absent: (tensor: number) => boolean,
-): unknown {
-  if (isAbsent(tree, absent)) return undefined;
+/** A tree without its absent tensors: a part that has no others is a constant. */
+export function without(tree: ProgramTree, absent: (tensor: number) => boolean): ProgramTree {
+  if (isAbsent(tree, absent)) return { constant: "undefined" };
+  if ("list" in tree) return { list: tree.list.map((item) => without(item, absent)) };
+  if (!("object" in tree)) return tree;
+  return { object: Object.fromEntries(Object.entries(tree.object).map(([key, item]) => [key, without(item, absent)])) };
+}
+
+/** A tree with something in the places of its tensors; constants are undefined. */
+export function filled(tree: ProgramTree, leaf: (tensor: number) => unknown): unknown {
   if ("tensor" in tree) return leaf(tree.tensor);
-  if ("list" in tree) return tree.list.map((item) => filled(item, leaf, absent));
+  if ("list" in tree) return tree.list.map((item) => filled(item, leaf));
   if (!("object" in tree)) return undefined;
-  return Object.fromEntries(Object.entries(tree.object).map(([key, item]) => [key, filled(item, leaf, absent)]));
+  return Object.fromEntries(Object.entries(tree.object).map(([key, item]) => [key, filled(item, leaf)]));
 }
 
 /** The part of a tree at a path of keys and positions; null if there is none. */
