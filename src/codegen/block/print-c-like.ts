@@ -63,10 +63,19 @@ export interface Dialect {
   loop(name: string, end: string): string;
   /** The line before a loop that is written out so often. */
   unroll(times: number): string | null;
+  /** Whether a loop that is to be unrolled is written out here, so many statements in all. */
+  writesOut(statements: number): boolean;
   /** The statement that writes an element, given as it is in memory. */
   assign(place: string, element: string): string;
   /** A copy as one statement, or null where it is one for each element. */
   copy(copy: CopyText): string | null;
+}
+
+/** Statements that a statement is once its unrolled loops are written out. */
+function countOf(statement: Statement): number {
+  if (!("body" in statement)) return 1;
+  const inside = statement.body.reduce((count, inner) => count + countOf(inner), 0);
+  return statement.kind === "for" && statement.unroll ? statement.counter.extent * inside : inside + 1;
 }
 
 /** The text of an element of a memory, as something to read or assign to. */
@@ -141,6 +150,10 @@ export class StatementPrinter {
         this.#copy(statement);
         return;
       case "for": {
+        if (statement.unroll && this.#dialect.writesOut(countOf(statement))) {
+          this.#writeOut(statement);
+          return;
+        }
         const pragma = statement.unroll ? this.#dialect.unroll(statement.counter.extent) : null;
         if (pragma !== null) this.#code.line(pragma);
         this.loop(statement, () => this.statements(statement.body));
@@ -150,6 +163,14 @@ export class StatementPrinter {
         const condition = this.#condition(statement.bounds);
         this.#code.block(`if (${condition})`, () => this.statements(statement.body));
       }
+    }
+  }
+
+  /** A loop as its body with a number in place of the counter, again and again. */
+  #writeOut({ counter, body }: Extract<Statement, { kind: "for" }>): void {
+    for (let i = 0; i < counter.extent; i++) {
+      this.#counters.set(counter.name, String(i));
+      this.statements(body);
     }
   }
 

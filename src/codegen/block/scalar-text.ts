@@ -150,6 +150,7 @@ export const C_DIALECT: Dialect = {
   loop: (name, end) => `for (idx ${name} = 0; ${name} < ${end}; ${name}++)`,
   // longer loops around others are more code than they are worth on a processor
   unroll: (times) => (times > 8 ? null : `#pragma GCC unroll ${times}`),
+  writesOut: () => false,
   assign: (place, element) => `${place} = ${element};`,
   copy: () => null,
 };

@@ -155,6 +155,12 @@ const TYPES: Dialect["types"] = {
   },
 };
 
+/**
+ * Statements of a loop that is written out, so that elements of a thread's arrays have constant numbers: compilers keep them in registers,
+ * and do not check whether they are inside.
+ */
+const MOST_WRITTEN_OUT = 160;
+
 /** The dialect of one launch; `accesses` has the elements that are not just an element of an array, by the text of their place. */
 export function wgslDialect(accesses: ReadonlyMap<string, ElementAccess>, exactly: boolean): Dialect {
   const element = (dtype: DType): ElementText => ({
@@ -176,6 +182,7 @@ export function wgslDialect(accesses: ReadonlyMap<string, ElementAccess>, exactl
     least: (a, b) => `min(${a}, ${b})`,
     loop: (name, end) => `for (var ${name}: i32 = 0; ${name} < ${end}; ${name}++)`,
     unroll: () => null,
+    writesOut: (statements) => statements <= MOST_WRITTEN_OUT,
     assign: (text, value) => accesses.get(text)?.write(value) ?? `${text} = ${value};`,
     copy: () => null,
   };

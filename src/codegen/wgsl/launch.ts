@@ -1,7 +1,7 @@
 /**
  * @file One launch of a block program as a WGSL module: the parts of the arena that its operands lie in are bindings of one group
  * (bindings.ts), then come the elements that operands start at where that is not the start of a part; a phase is straight code
- * with barriers after it.
+ * with a barrier after it.
  *
  *   @group(0) @binding(0) var<storage, read_write> global_1: array<f32>;
  *   var<workgroup> shared_3: array<f32, 1056>;
@@ -17,7 +17,7 @@ import { at } from "../../base/invariant.ts";
 import type { DType } from "../../kernel/dtype.ts";
 import { memoriesIn } from "../block/print-c.ts";
 import { type Dialect, type Place, StatementPrinter } from "../block/print-c-like.ts";
-import type { Launch, Memory, Part, Statement } from "../block/program.ts";
+import type { Launch, Memory, Part, Phase, Statement } from "../block/program.ts";
 import { CCode } from "../native/c-code.ts";
 import { product } from "../units.ts";
 import { type Layout, partType } from "./bindings.ts";
@@ -35,8 +35,8 @@ export interface WgslModule {
   readonly dispatch: readonly [number, number];
 }
 
-const statementsIn = (parts: readonly Part[]): readonly Statement[] =>
-  parts.flatMap((part) => (part.kind === "phase" ? part.body : statementsIn(part.body)));
+const phasesIn = (parts: readonly Part[]): readonly Phase[] =>
+  parts.flatMap((part) => (part.kind === "phase" ? [part] : phasesIn(part.body)));
 
 /** Numbers of the memories that a statement writes. */
 function writtenBy(statement: Statement): readonly number[] {
@@ -64,7 +64,7 @@ export interface UsedOperand {
 }
 
 export function operandsOf({ memories, body }: Launch): readonly UsedOperand[] {
-  const statements = statementsIn(body);
+  const statements = phasesIn(body).flatMap((phase) => phase.body);
   const used = memoriesIn(statements);
   const written = new Set(statements.flatMap(writtenBy));
   return memories.flatMap((memory, i) => {
@@ -131,7 +131,19 @@ class LaunchPrinter {
       for (const line of this.#declared("local", memoriesIn(part.body))) this.#code.line(line);
       this.#printer.statements(part.body);
     });
-    if (!isLast) this.#code.line("workgroupBarrier(); storageBarrier();");
+    if (!isLast) this.#code.line(this.#barrier);
+  }
+
+  /** Of shared memory, and of operands where one phase may read what another has written. */
+  get #barrier(): string {
+    const phases = phasesIn(this.#launch.body).map(({ body }) => memoriesIn(body));
+    const operandOf = new Map(this.#operands.map(({ memory, operand }) => [memory, operand]));
+    const written = this.#operands.filter(({ isWritten }) => isWritten);
+    const passesOn = written.some(({ operand }) => {
+      const uses = phases.filter((used) => [...used].some((memory) => operandOf.get(memory) === operand));
+      return uses.length > 1;
+    });
+    return passesOn ? "workgroupBarrier(); storageBarrier();" : "workgroupBarrier();";
   }
 
   /** Arrays of a scope that are used. */
@@ -145,7 +157,7 @@ class LaunchPrinter {
 
   print(): WgslModule {
     const { grid, thread, body } = this.#launch;
-    const used = memoriesIn(statementsIn(body));
+    const used = memoriesIn(phasesIn(body).flatMap((phase) => phase.body));
     const blocks = product(grid);
     const rows = Math.ceil(blocks / MOST_BLOCKS);
     const columns = Math.ceil(blocks / rows);
