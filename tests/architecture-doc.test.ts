@@ -61,11 +61,15 @@ function stages(): Parts {
   };
 }
 
-/** Runs the first example of README.md and collects what it prints. */
+/** Runs the example of README.md with a chart and collects what it prints. */
 async function readmeOutput(): Promise<string> {
   const files = projectFiles();
   const text = (path: string): string => files.find((file) => file.path === path)?.text ?? "";
-  const example = at(markdownExamples({ path: "README.md", text: text("README.md") }), 0);
+  const examples = markdownExamples({ path: "README.md", text: text("README.md") });
+  const example = at(
+    examples.filter(({ code }) => code.includes("console.log(memoryChart(")),
+    0,
+  );
   const parent = join(ROOT, "tests", ".examples");
   mkdirSync(parent, { recursive: true });
   const folder = mkdtempSync(join(parent, "readme-"));
