@@ -39,7 +39,7 @@ it("is told the curve point by point, so that whatever else is asked for waits f
   const curves = [live.curve()];
   while (!curves.at(-1)!.whole) curves.push(live.curve());
   const lengths = curves.slice(0, -1).map(({ points }) => points.length);
-  expect(lengths[0]).toBe(2);
+  expect(lengths[0]).toBe(1);
   expect(lengths).toEqual([...lengths].sort((a, b) => a - b));
   expect(live.curve()).toEqual(curveOf(plans, 4).curve);
 });
@@ -255,7 +255,7 @@ describe.runIf(path !== null)("the page", () => {
     await open(slow.url);
     await pages.page.waitForSelector(".curve[aria-busy=true] .point");
     expect(await text('section[aria-label="time against memory"] p')).toBe(
-      "2 of 4 plans of the curve so far; computing the smallest plan …",
+      "1 of 4 plans of the curve so far; computing the next budget …",
     );
     const { floorBytes } = partial;
     const thumb = Number(await pages.page.inputValue("#budget"));

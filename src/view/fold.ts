@@ -44,8 +44,7 @@ export function foldOf(picture: Picture): Fold | null {
   const bytes = pieces.reduce((sum, [from, to]) => sum + to - from, 0);
   const top = topBytes(picture);
   if (bytes < WORTH * top || bytes >= top) return null;
-  const shown = (real: number): number =>
-    real - pieces.reduce((sum, [from, to]) => sum + Math.max(0, Math.min(real, to) - from), 0);
+  const shown = shownIn(pieces);
   return {
     bytes,
     count: folded.reduce((sum, one) => sum + one, 0),
@@ -58,6 +57,23 @@ export function foldOf(picture: Picture): Fold | null {
       return real;
     },
     has: (rect) => folded[rect] === 1,
+  };
+}
+
+/** Addresses without those of some pieces; by search, since there may be many of both. */
+function shownIn(pieces: readonly (readonly [number, number])[]): (real: number) => number {
+  const before = [0];
+  for (const [from, to] of pieces) before.push((before.at(-1) ?? 0) + to - from);
+  return (real) => {
+    let [low, high] = [0, pieces.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((pieces[middle]?.[0] ?? 0) < real) low = middle + 1;
+      else high = middle;
+    }
+    // `low` pieces begin below; the last of them may end above
+    const [, end = 0] = pieces[low - 1] ?? [];
+    return real - (before[low] ?? 0) + Math.max(0, end - real);
   };
 }
 

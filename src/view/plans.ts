@@ -126,13 +126,17 @@ export function* growingCurves(
   const { storeAll } = plans;
   const floorBytes = plans.floorBytes();
   const points: CurvePoint[] = [pointOf(storeAll, storeAll.arenaBytes)];
-  const progress = (): CurveProgress => ({ done: points.length, of: count, doing: "the smallest plan" });
-  for (const share of FIRST_SHARES) {
+  const sofar = (doing: string): ViewCurve => {
+    const progress: CurveProgress = { done: points.length, of: count, doing };
+    return { floorBytes, points: [...points], whole: false, progress };
+  };
+  yield sofar("the next budget");
+  for (const [i, share] of FIRST_SHARES.entries()) {
     const budgetBytes = Math.round(storeAll.arenaBytes * share);
     const candidate = budgetBytes < floorBytes ? null : plans.family("auto").within(budgetBytes);
     if (!candidate) continue;
     points.push(pointOf(candidate, budgetBytes));
-    yield { floorBytes, points: [...points], whole: false, progress: progress() };
+    yield sofar(i < FIRST_SHARES.length - 1 ? "the next budget" : "the smallest plan");
   }
   // A curve with no more points than the shown one is not an improvement.
   const curves = curvesOf(plans, count);

@@ -54,12 +54,21 @@ interface Built {
 /** The address of a page with these data. */
 function addressOf(store: Store, { first, second, entries }: ViewData, ask: (bytes: number) => Promise<void>): Address {
   const place = { plan: first, compared: second, count: entries.length };
-  return createAddress({
+  const address = createAddress({
     fields: () => placeFields(store.get(), place),
     apply: (fields) => applyPlace(store, fields, place, ask),
     note: (message) => store.set({ message }),
     quiet: QUIET_FIELDS,
   });
+  return {
+    ...address,
+    href() {
+      const { sides, entries: all } = store.get();
+      const isOwn = sides.every(({ entry }) => all.indexOf(entry) < entries.length);
+      if (!isOwn) store.set({ message: "The link opens the page without the plans that were opened here." });
+      return address.href();
+    },
+  };
 }
 
 /** Titles, menus and buttons. */

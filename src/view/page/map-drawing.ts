@@ -140,9 +140,12 @@ const acrossIn = ({ x, w }: Box, { t0, t1 }: Window, t: number): number =>
 /** The phases of the steps, with a name for each band. */
 function drawPhases({ context, shown, view, state }: Drawing, box: Box): void {
   const { dark, text, line } = state.theme;
+  let drawn = -1;
   for (const { phase, from, to } of shown.runs) {
     const [left, right] = [acrossIn(box, view, from), acrossIn(box, view, to)];
-    if (right <= left) continue;
+    // Of the runs within a pixel one is enough.
+    if (right <= left || Math.floor(right) === drawn) continue;
+    drawn = Math.floor(right);
     context.fillStyle = phaseColour(phase, dark);
     context.fillRect(left, box.y + 2, Math.max(0.6, right - left), box.h - 3);
   }
