@@ -24,7 +24,8 @@ select{max-width:200px}
 button,.button{cursor:pointer;white-space:nowrap}
 button:hover,.button:hover{border-color:var(--quiet)}
 :focus-visible,.button:focus-within{outline:2px solid var(--accent);outline-offset:1px}
-.file{position:absolute;width:1px;height:1px;opacity:0;pointer-events:none}
+.button{position:relative}
+.file{position:absolute;left:0;top:0;width:1px;height:1px;padding:0;border:0;opacity:0;pointer-events:none}
 .spacer{flex:1}
 .search{position:relative;flex:1 1 190px;max-width:320px}
 .search input{width:100%}
@@ -124,7 +125,8 @@ kbd{border:1px solid var(--line);border-radius:4px;padding:0 5px;font:12px ui-mo
 }
 @media (max-width:999px){.left,.right{display:contents}.order-3{order:3}.order-4{order:4}.order-5{order:5}}
 @media (max-width:760px){header{position:static}}
-@media (max-width:480px){main{padding:8px;gap:8px}.figures{padding:8px 12px 0;display:grid;gap:2px 12px;grid-template-columns:repeat(2,minmax(0,1fr))}
+@media (max-width:480px){header{gap:6px;padding:8px}header .spacer{display:none}header select{flex:1 1 30%;min-width:0;max-width:none}
+  header .search{flex:1 1 45%}header button,header .button{font-size:13px;padding:4px 7px}main{padding:8px;gap:8px}.figures{padding:8px 12px 0;display:grid;gap:2px 12px;grid-template-columns:repeat(2,minmax(0,1fr))}
   .figures.two{grid-template-columns:minmax(0,1fr)}.sentence{padding:0 12px;margin-top:10px}.sentence b{font-size:18px}.figure b{font-size:13px}.code{min-width:180px}section{padding:8px}h1{max-width:60vw}}
 @media (prefers-reduced-motion:no-preference){button,.button{transition:border-color .12s}}
 `;
