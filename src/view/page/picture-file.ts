@@ -11,7 +11,7 @@
  */
 import { KIND_LABELS, type ViewKind } from "../picture.ts";
 import type { Surface } from "./canvas.ts";
-import { button } from "./dom.ts";
+import { button, h } from "./dom.ts";
 import { kindsOf } from "./legend.ts";
 import { createPainter } from "./map-drawing.ts";
 import { kindColour, kindTexture } from "./palette.ts";
@@ -146,11 +146,10 @@ export function pictureButton(store: Store): HTMLButtonElement {
   const save = async (): Promise<void> => {
     const file = await pictureFile(store.get());
     if (!file) return store.set({ message: "This browser makes no pictures of drawings." });
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(file);
-    link.download = `${store.get().title.replaceAll(/[^\w.-]+/g, "-") || "plan"}.png`;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+    const href = URL.createObjectURL(file);
+    const download = `${store.get().title.replaceAll(/[^\w.-]+/g, "-") || "plan"}.png`;
+    h("a", { href, download }).click();
+    setTimeout(() => URL.revokeObjectURL(href), 10_000);
     return undefined;
   };
   const title = "saves the map as a PNG file, with its legend and the result";
