@@ -8,6 +8,7 @@ import { CPU_SCALARS } from "../cpu/limits.ts";
 import { DEFAULT_TILE } from "../cpu/nests.ts";
 import { cpuWork } from "../cpu/work.ts";
 import { STORAGE_TYPES } from "../native/elements.ts";
+import { isTensorAttend } from "./tensor-attend.ts";
 import { type TensorDevice, tensorPlan, tensorWorkspace } from "./tensor-plan.ts";
 
 /** Bytes; what the driver aligns allocations to as well. */
@@ -65,6 +66,7 @@ export function cudaDescription(options: CudaOptions): TargetDescription {
       fusedMultiplyAdd: options.fma,
     },
     workspace(nest) {
+      if (tensor && nest.kind === "attend" && isTensorAttend(nest)) return 0;
       const plan = nest.kind === "contract" && tensor ? tensorPlan(nest, options) : null;
       return plan && nest.kind === "contract" ? tensorWorkspace(nest, plan) : blockWorkspace(nest, device);
     },

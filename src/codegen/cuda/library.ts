@@ -1,14 +1,15 @@
 /** @file The CUDA functions of a program: launches with equal text are one function, wherever their data is. */
-import type { Kernel, Nest, Operand } from "../../kernel/loops.ts";
+import type { AttendNest, Kernel, Nest, Operand } from "../../kernel/loops.ts";
 import type { DeviceClass, Launch } from "../block/program.ts";
 import { blockProgram } from "../block/schedule.ts";
 import { product } from "../units.ts";
 import { type CudaOptions, deviceClass } from "./description.ts";
 import { cudaPrelude } from "./dialect.ts";
 import { printLaunch } from "./launch.ts";
+import { isTensorAttend, printTensorAttend } from "./tensor-attend.ts";
 import { tensorPlan } from "./tensor-plan.ts";
 import { addingLaunch, printTensorProduct } from "./tensor-product.ts";
-import { TENSOR_PRELUDE, wgmmaText } from "./tensor-text.ts";
+import { ATTEND_PRELUDE, TENSOR_PRELUDE, wgmmaText } from "./tensor-text.ts";
 
 /** A function of the module and how it is launched. */
 export interface LaunchCode {
@@ -66,6 +67,7 @@ export class CudaLibrary {
 
   #nest(nest: Nest, operands: readonly Operand[], aligned: boolean): readonly LaunchCode[] {
     const tensor = this.#options.products === "tf32";
+    if (tensor && nest.kind === "attend" && isTensorAttend(nest)) return this.#attend(nest, operands, aligned);
     const plan = nest.kind === "contract" && tensor ? tensorPlan(nest, this.#options) : null;
     if (!plan || nest.kind !== "contract" || product([...nest.batch, nest.rows, nest.cols]) === 0) {
       return blockProgram({ operands, nests: [nest] }, this.#device).launches.map((launch) => this.#code(launch));
@@ -75,6 +77,17 @@ export class CudaLibrary {
     const name = this.#name(`extern "C" __global__ void __launch_bounds__(${threads}, 1) ${NAME}${printed.text}`);
     const first = { name, blocks: product(grid), threads, sharedBytes, operands: printed.operands };
     return plan.parts > 1 ? [first, this.#code(addingLaunch(nest, operands, plan.parts, this.#device))] : [first];
+  }
+
+  /** Attention on tensor cores. */
+  #attend(nest: AttendNest, operands: readonly Operand[], aligned: boolean): readonly LaunchCode[] {
+    this.#shared.add(TENSOR_PRELUDE).add(ATTEND_PRELUDE);
+    return printTensorAttend(nest, operands, () => aligned).map(({ grid, threads, text, ...printed }) => ({
+      ...printed,
+      name: this.#name(`extern "C" __global__ void __launch_bounds__(${threads}) ${NAME}${text}`),
+      blocks: product(grid),
+      threads,
+    }));
   }
 
   #code(launch: Launch): LaunchCode {

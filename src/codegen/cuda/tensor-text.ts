@@ -28,3 +28,42 @@ export function wgmmaText(cols: number): string {
 }
 `;
 }
+
+/** What attention calls beside the functions of products. */
+export const ATTEND_PRELUDE = `static __device__ __forceinline__ void mma_tf32(f32 *c, const u32 *a, u32 b0, u32 b1) {
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+static __device__ __forceinline__ f32 exp_fast(f32 x) { f32 y; asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x * 1.44269504f)); return y; }
+/* sums[y, x] += own[y, c] · other[x, c]: rows of a warp, 64 columns */
+template <int DEPTH, int PITCH> static __device__ __forceinline__ void pair_products(f32 *sums, const f32 *own, const f32 *other) {
+  const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
+  const u32 *left = (const u32 *)own + (16 * (threadIdx.x >> 5) + g) * PITCH + t, *right = (const u32 *)other + g * PITCH + t;
+  #pragma unroll
+  for (int k = 0; k < DEPTH; k += 8) {
+    const u32 a[4] = { left[k], left[k + 8 * PITCH], left[k + 4], left[k + 8 * PITCH + 4] };
+    #pragma unroll
+    for (int n = 0; n < 8; n++) mma_tf32(sums + 4 * n, a, right[8 * n * PITCH + k], right[8 * n * PITCH + k + 4]);
+  }
+}
+/* sums[y, c] += p[y, x] · other[x, c], p being sums of the same rows */
+template <int WIDTH, int PITCH> static __device__ __forceinline__ void weighted_sums(f32 *sums, const f32 *p, const f32 *other) {
+  const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
+  const u32 *right = (const u32 *)other + 2 * t * PITCH + g;
+  #pragma unroll
+  for (int k = 0; k < 8; k++) {
+    const u32 a[4] = { to_tf32(p[4 * k]), to_tf32(p[4 * k + 2]), to_tf32(p[4 * k + 1]), to_tf32(p[4 * k + 3]) };
+    #pragma unroll
+    for (int n = 0; n < WIDTH / 8; n++) mma_tf32(sums + 4 * n, a, right[8 * k * PITCH + 8 * n], right[(8 * k + 1) * PITCH + 8 * n]);
+  }
+}
+/* over the four threads that have a row */
+static __device__ __forceinline__ f32 row_max(f32 x) {
+  x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
+  return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
+}
+static __device__ __forceinline__ f32 row_sum(f32 x) {
+  x += __shfl_xor_sync(0xffffffffu, x, 1);
+  return x + __shfl_xor_sync(0xffffffffu, x, 2);
+}
+`;
