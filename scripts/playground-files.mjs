@@ -48,13 +48,14 @@ function pageHtml(title, script) {
  * The bundled script of an entry point. Every file counts: some make methods and targets known when they are loaded. The
  * worker keeps the names of its variables: graphs show those of the library's own functions.
  */
-async function bundled(entry, types) {
+async function bundled(entry, types, define = {}) {
   const input = join(SRC, "playground", "page", entry);
   const { output } = await build({
     input,
     write: false,
     treeshake: { moduleSideEffects: (id) => id.startsWith(SRC) },
     output: { format: "iife", minify: entry === "worker.ts" ? { mangle: false, compress: true, codegen: true } : true },
+    transform: { define },
     logLevel: "silent",
     plugins: [completionList(types)],
   });
@@ -66,8 +67,11 @@ async function bundled(entry, types) {
  * @param {string} types the folder with the published types
  */
 export async function buildPlayground(folder, types) {
-  const entries = ["train.ts", "edit.ts", "worker.ts"];
-  const [train, edit, worker] = await Promise.all(entries.map((entry) => bundled(entry, types)));
+  const worker = await bundled("worker.ts", types);
+  // Plans that a browser keeps are those of this script.
+  const digest = createHash("sha256").update(worker).digest("hex");
+  const define = { PLAYGROUND_BUILD: JSON.stringify(digest) };
+  const [train, edit] = await Promise.all(["train.ts", "edit.ts"].map((entry) => bundled(entry, types, define)));
   mkdirSync(folder, { recursive: true });
   const texts = [pageHtml("train", train), pageHtml("edit", edit), worker];
   PLAYGROUND_FILES.forEach((name, i) => {

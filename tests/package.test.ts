@@ -104,7 +104,7 @@ describe("the installed package", () => {
   });
 
   const codeOf = (paths: readonly string[]) =>
-    paths.filter((path) => path.endsWith(".js") && !path.endsWith(".bundle.js"));
+    paths.filter((path) => path.endsWith(".js") && !/\.bundle\.js$|\bplayground\//.test(path));
 
   it("carries code and types, and neither maps, tests, sources nor benchmarks", () => {
     const paths = filesBelow(installed);

@@ -24,6 +24,15 @@ const path = browserPath();
 const PICTURES = fileURLToPath(new URL("fixtures/page", import.meta.url));
 const STEPS = 2;
 
+/** An address that trains nothing by itself, with everything stored. */
+const STILL = "run=off&budget=999999999";
+
+interface Opening {
+  readonly width?: number;
+  readonly dark?: boolean;
+  readonly motion?: "reduce";
+}
+
 describe.runIf(path !== null)("the playground", () => {
   const folder = mkdtempSync(join(tmpdir(), "tidemark-playground-"));
   let browser: Browser;
@@ -31,8 +40,9 @@ describe.runIf(path !== null)("the playground", () => {
   let page: Page;
   const problems: string[] = [];
 
-  async function open(file: string, width = 1300, dark = false): Promise<void> {
-    page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme: dark ? "dark" : "light" });
+  async function open(file: string, { width = 1300, dark = false, motion }: Opening = {}): Promise<void> {
+    const looks = { colorScheme: dark ? "dark" : "light", reducedMotion: motion ?? null } as const;
+    page = await browser.newPage({ viewport: { width, height: 900 }, ...looks });
     // Planning takes what it takes on a machine with other work to do.
     page.setDefaultTimeout(patience(120_000));
     page.on("pageerror", (error) => problems.push(error.message));
@@ -105,10 +115,10 @@ describe.runIf(path !== null)("the playground", () => {
       const losses = Array.from({ length: STEPS }, () => trainer.step().loss);
       const { hash } = trainer.hashes();
 
-      await open("");
-      await page.selectOption("#model", model.name);
+      await open(`#v1&model=${model.name}&${STILL}`);
       await shows("stored arena", formatBytes(stored.program.arenaBytes));
-      for (const share of [1000, 600, 0]) {
+      await shows("budget", "none");
+      for (const share of [600, 0]) {
         const bytes = await slide(share);
         const plan = planner.within(bytes) as SentPlan;
         await shows("arena", formatBytes(plan.program.arenaBytes));
@@ -116,9 +126,10 @@ describe.runIf(path !== null)("the playground", () => {
         expect(await text("#stored-hash")).toBe(hash);
         expect(await text('[data-figure="loss"] b')).toBe(losses.at(-1)?.toPrecision(6));
         expect(await page.getAttribute(".losses", "aria-label")).toContain("the same bits as with everything stored");
-        if (share < 1000) expect(Number(await text('[data-figure="recomputed"] b'))).toBeGreaterThan(0);
+        expect(Number(await text('[data-figure="recomputed"] b'))).toBeGreaterThan(0);
         await restart();
       }
+      await slide(1000);
       await trainUntil(STEPS / 2);
       await slide(0);
       expect(await trainUntil(STEPS)).toBe(hash);
@@ -127,35 +138,46 @@ describe.runIf(path !== null)("the playground", () => {
     },
   );
 
-  it("trains another model when it is chosen, one step at a time if wanted, and starts again", async () => {
-    await open("?model=cnn");
-    await page.click("#once");
-    await shows("step", "1");
-    await page.click("#once");
-    await shows("step", "2");
-    await restart();
-    expect(await text(".losses")).toBe("");
-    await page.selectOption("#model", "transformer");
-    await page.locator("#about-model").getByText("Transformer").waitFor();
-    await shows("step", "0");
-    // Back before the other is there, and to the start while it comes: the last wish counts.
-    const isCnn = async (): Promise<void> => {
-      await shows("step", "0");
-      await page.locator("#about-model").getByText("Convolutional").waitFor();
-      expect(await page.getAttribute("canvas.map", "aria-label")).toContain("cnn: ");
-      await page.waitForSelector(".curve .point");
-    };
-    await page.selectOption("#model", "cnn");
-    await page.selectOption("#model", "transformer");
-    await page.selectOption("#model", "cnn");
-    await page.click("#reset");
-    await isCnn();
-    await slide(500);
+  const steps = async (): Promise<number> => Number(await text('[data-figure="step"] b'));
+
+  it("trains by itself within a budget, and at once on the second visit", async () => {
+    await open("");
+    await expect.poll(steps, { timeout: patience(30_000) }).toBeGreaterThan(2);
+    await page.locator(".sentence").getByText("MiB instead of 7.01: 1.7 times less").waitFor();
+    expect(Number(await text('[data-figure="recomputed"] b'))).toBeGreaterThan(0);
+    expect(new URL(page.url()).hash).toBe("");
+    await page.click("#start");
+    await expect.poll(() => new URL(page.url()).hash).toBe("#v1&run=off");
+    // The plans are in the browser now.
+    const kept = `new Promise((done) => {
+      indexedDB.open("tidemark-playground").onsuccess = ({ target: { result } }) => {
+        const get = result.transaction("models").objectStore("models").get("transformer");
+        get.onsuccess = () => done([...get.result.kept.budgets.keys()]);
+      };
+    })`;
+    await expect.poll(() => page.evaluate(kept)).toEqual([4413350]);
+    await page.reload();
+    await page.waitForSelector("html[data-ready]");
+    await page.locator(".sentence").getByText("1.7 times less").waitFor();
+    expect(await steps()).toBe(0);
     await page.click("#once");
     await page.locator(".verdict").getByText("the same bits: 1 losses").waitFor();
+  });
+
+  it("shows a still picture of a run where motion is unwanted", async () => {
+    await open("#v1&model=cnn", { motion: "reduce" });
+    await shows("step", "40");
+    expect(await page.getAttribute(".losses", "aria-label")).toContain("the same bits as with everything stored");
+    expect(await text("#start")).toBe("train");
     await page.selectOption("#model", "transformer");
     await page.selectOption("#model", "cnn");
-    await isCnn();
+    // The last choice counts, whatever was planned in between.
+    await page.locator("#about-model").getByText("Convolutional").waitFor();
+    await restart();
+    expect(await page.getAttribute("canvas.map", "aria-label")).toContain("cnn: ");
+    await page.click("#once");
+    await shows("step", "1");
+    await page.locator(".verdict").getByText("the same bits: 1 losses").waitFor();
   });
 
   /** What the editor has, and what Node makes of a text. */
@@ -249,6 +271,8 @@ describe.runIf(path !== null)("the playground", () => {
     const offer = page.locator(".cm-tooltip-autocomplete li[aria-selected]");
     await offer.getByText("(axis?: number): Tensor").waitFor();
     await page.locator(".cm-completionInfo").getByText("along an axis").waitFor();
+    // A list that has only just opened takes no keys.
+    await page.waitForTimeout(300);
     await page.keyboard.press("Enter");
     expect(await text(".cm-line >> nth=13")).toBe("  const h1 = x.matmul(p.w1).gelu().softmax;");
     await page.keyboard.press("End");
@@ -256,7 +280,6 @@ describe.runIf(path !== null)("the playground", () => {
     await page.keyboard.type("transformerBl");
     await offer.getByText("Layer<").waitFor();
     await page.locator(".cm-completionInfo").getByText("tidemark/nn").waitFor();
-    // A list that has only just opened takes no keys.
     await page.waitForTimeout(300);
     await page.keyboard.press("Tab");
     expect(await text(".cm-line >> nth=1")).toBe('import { transformerBlock } from "tidemark/nn";');
@@ -265,6 +288,43 @@ describe.runIf(path !== null)("the playground", () => {
     expect(await text(".cm-line >> nth=15")).toBe("    transformerBlock");
     for (let i = 0; i < 12; i++) await page.keyboard.press("Control+z");
     expect(await page.locator(".cm-line").allTextContents()).toEqual(first.split("\n"));
+  });
+
+  it("keeps text, example, budget and selection in the address; a text from a link waits for its reader", async () => {
+    await open("edit.html");
+    await page.selectOption("#example", { label: EXAMPLES[2]!.name });
+    await shows("steps", `${sightOf(second).entry.picture.steps.length}`);
+    // Nothing of the text before is left.
+    expect(await text(".budget-text")).not.toContain(formatBytes(sightOf(first).entry.picture.heightBytes));
+    const mine = `${second}// {"ü"}?`;
+    await type(mine);
+    await slide(300);
+    await page.click("#step-0");
+    const hash = (): string => new URL(page.url()).hash;
+    await expect
+      .poll(hash, { timeout: patience(10_000) })
+      .toMatch(/^#v1&example=attention&code=z[\w-]+&budget=\d+&value=/);
+    const link = hash();
+    const budget = await text('[data-figure="budget"] b');
+    await page.reload();
+    await page.waitForSelector("html[data-ready]");
+    await shows("budget", budget);
+    expect(await page.locator(".cm-line").allTextContents()).toEqual(mine.split("\n"));
+    await page.waitForSelector(".story h3");
+    expect(hash()).toBe(link);
+    await page.close();
+    // In another tab the text is shown, and runs when it is asked to.
+    await open(`edit.html${link}`);
+    expect(await page.locator(".cm-line").allTextContents()).toEqual(mine.split("\n"));
+    expect(await page.locator("canvas").count()).toBe(0);
+    await page.click("#run");
+    await shows("budget", budget);
+    expect(await page.inputValue("#example")).toBe("2");
+    // Damaged: a note, and the example.
+    await page.goto("about:blank");
+    await page.goto(`${served.url}edit.html${link.slice(0, 80)}`);
+    await page.locator(".message").getByText("the program is damaged").waitFor();
+    expect(await page.locator(".cm-line").allTextContents()).toEqual(second.split("\n"));
   });
 
   it("stops a text without an end, and shows markup as text", async () => {
@@ -308,7 +368,7 @@ describe.runIf(path !== null)("the playground", () => {
     await shows("steps", `${sightOf(first).entry.picture.steps.length}`);
   });
 
-  it.each(["?model=cnn", "edit.html"])("works with keys alone: '%s'", async (file) => {
+  it.each([`#v1&model=cnn&${STILL}`, "edit.html"])("works with keys alone: '%s'", async (file) => {
     await open(file);
     const seen = new Set<string>();
     for (let i = 0; i < 28; i++) {
@@ -332,11 +392,21 @@ describe.runIf(path !== null)("the playground", () => {
   });
 
   it.each([
-    ["train", "?model=cnn"],
+    ["train", `#v1&model=cnn&${STILL}`],
     ["edit", "edit.html"],
   ])("%s fits any screen from 360 pixels on, and looks as it did when it was last looked at", async (name, file) => {
     /** What a plan looks like is for the page of plans: plans change when planning does. */
-    const planes = [".map", ".chart", ".curve", ".budget-text", ".program", ".text", ".figure b", ".slider input"];
+    const planes = [
+      ".sentence",
+      ".map",
+      ".chart",
+      ".curve",
+      ".budget-text",
+      ".program",
+      ".text",
+      ".figure b",
+      ".slider input",
+    ];
     const looks = async (as: string): Promise<void> => {
       const now = await page.screenshot({ mask: planes.map((plane) => page.locator(plane)), maskColor: "#808080" });
       const kept = join(PICTURES, `${name}-${as}.png`);
@@ -345,7 +415,7 @@ describe.runIf(path !== null)("the playground", () => {
       expect(mean, `${as}: mean difference of blocks, of 255`).toBeLessThan(3);
       expect(most, `${as}: largest difference of a block`).toBeLessThan(64);
     };
-    await open(file, 360, true);
+    await open(file, { width: 360, dark: true });
     expect(await page.getAttribute("html", "data-theme")).toBe("dark");
     await page.waitForSelector(".curve:not([hidden])");
     await looks("phone-dark");

@@ -19,6 +19,9 @@ import { storyOf } from "../view/stories.ts";
 import { type PlaygroundModel, specsOfModel } from "./model.ts";
 import { FMA, type Place, type SentProgram } from "./program.ts";
 
+/** The name of the plan with everything stored. */
+const STORED = "stored";
+
 /** Points of the whole curve. */
 const POINTS = 8;
 
@@ -64,14 +67,21 @@ export class Planner {
     return growingCurves(this.#plans, POINTS);
   }
 
+  /** Of a plan that was sent, or that another planner of this model sent: its name says how to make it. */
   story(asks: string, value: number): readonly string[] {
+    const [name = ""] = asks.split("/");
+    const budget = /^budget-(\d+)$/.exec(name)?.[1];
+    if (!this.#given.has(name) && name === STORED) this.stored();
+    if (!this.#given.has(name) && budget !== undefined) this.within(Number(budget));
     return storyOf(this.#given, asks, value) ?? [];
   }
 
   #sent(label: string, chosen: Candidate<PlannedProgram>, budgetBytes: number | null): SentPlan {
     const { plan } = chosen.result;
-    const asks = this.#names.get(plan) ?? `plan-${this.#names.size}`;
+    const name = budgetBytes === null ? STORED : `budget-${budgetBytes}`;
+    const asks = this.#names.get(plan) ?? name;
     this.#names.set(plan, asks);
+    this.#given.set(name, plan);
     this.#given.set(asks, plan);
     const entry = entryOf(plan, { label, predictedMs: chosen.predictedMs, budgetBytes, asks });
     return { entry, program: this.#program(chosen) };

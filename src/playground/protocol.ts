@@ -11,8 +11,11 @@ import type { StateHashes, StepReport } from "./trainer.ts";
 
 /** The calls of a worker; one worker does one kind of work. */
 export interface Calls {
-  /** Plans of a model: the one with everything stored, then those of budgets. Sends `curve` as points arrive. */
-  planModel(model: string): SentPlan;
+  /**
+   * Plans of a model: the one with everything stored, then those of budgets. Sends `curve` as points arrive, if that is
+   * asked for.
+   */
+  planModel(model: string, withCurve: boolean): SentPlan;
   planWithin(budgetBytes: number): SentPlan | string;
   planStory(asks: string, value: number): readonly string[];
 

@@ -82,10 +82,10 @@ function planning(surroundings: Surroundings) {
     return planner;
   };
   return {
-    planModel(model: string) {
+    planModel(model: string, withCurve: boolean) {
       const mine = new Planner(modelNamed(model));
       planner = mine;
-      tellCurves(surroundings, model, mine.curves(), () => planner === mine);
+      if (withCurve) tellCurves(surroundings, model, mine.curves(), () => planner === mine);
       return mine.stored();
     },
     planWithin: (budgetBytes: number) => currentPlanner().within(budgetBytes),

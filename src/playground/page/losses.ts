@@ -24,6 +24,8 @@ export interface Run {
   readonly reports: readonly StepReport[];
   /** Steps after which the plan changed. */
   readonly changes: readonly number[];
+  /** The step that training goes to. */
+  readonly until: number;
 }
 
 /** A run as text. */
@@ -82,11 +84,11 @@ interface Panel {
   readonly high: number;
 }
 
-function paint(surface: Surface, { reports, changes }: Run, theme: Theme): void {
+function paint(surface: Surface, { reports, changes, until }: Run, theme: Theme): void {
   const { context } = surface;
   const { x, y, w, h: tall } = plane(surface);
   context.clearRect(0, 0, surface.width, surface.height);
-  const steps = Math.max(20, reports.length);
+  const steps = Math.max(20, reports.length, until);
   const across = (step: number): number => x + (step / steps) * w;
   const drawn = drawnSteps(reports.length);
   const column = (of: (step: number) => number): readonly number[] => drawn.map(of);

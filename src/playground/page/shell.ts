@@ -1,9 +1,12 @@
 /** @file Shared by both pages of the playground: styles, navigation, colours. */
-import type { ViewEntry } from "../../view/data.ts";
+import type { StoredFigures, ViewEntry } from "../../view/data.ts";
+import type { Address } from "../../view/page/address.ts";
 import { button, type Child, h } from "../../view/page/dom.ts";
 import { helpDialog } from "../../view/page/help.ts";
 import { listenToKeys, themeButton } from "../../view/page/parts.ts";
+import { pictureButton } from "../../view/page/picture-file.ts";
 import { searchView } from "../../view/page/search.ts";
+import { copyLinkButton } from "../../view/page/share.ts";
 import { createStore, type State, type Store, shownOf, wholeFrame } from "../../view/page/store.ts";
 import { STYLE } from "../../view/page/style.ts";
 import { PLAYGROUND_STYLE } from "./style.ts";
@@ -25,21 +28,33 @@ export function dress(): void {
 export function storeFor(title: string, entry: ViewEntry): Store {
   const reachBytes = entry.picture.heightBytes;
   const none = { selection: null, query: "", busy: false, message: "", curve: null, budgetBytes: null };
+  const stored = figuresOf(entry);
   return createStore(
-    { ...none, reachBytes, title, entries: [entry], sides: [shownOf(entry)], live: true },
+    { ...none, stored, reachBytes, title, entries: [entry], sides: [shownOf(entry)], live: true },
     prefersDark(),
   );
+}
+
+const figuresOf = ({ picture, predictedMs }: ViewEntry): StoredFigures => ({
+  arenaBytes: picture.heightBytes,
+  predictedMs: predictedMs ?? 0,
+});
+
+/** The title of a page, and the way to the other. */
+export function titleOf(page: (typeof PAGES)[number]["name"]): readonly HTMLElement[] {
+  const links = PAGES.map(({ file, name }) =>
+    h("a", { href: file, "aria-current": name === page ? "page" : null }, name),
+  );
+  return [h("h1", {}, "Tidemark playground"), h("nav", { "aria-label": "pages" }, ...links)];
 }
 
 /** The header of a page, with page-specific content in the middle. */
 export function headerOf(
   store: Store,
   page: (typeof PAGES)[number]["name"],
+  address: Address,
   ...content: readonly Child[]
 ): HTMLElement {
-  const links = PAGES.map(({ file, name }) =>
-    h("a", { href: file, "aria-current": name === page ? "page" : null }, name),
-  );
   const help = helpDialog(false);
   const search = searchView(store);
   search.draw(store.get());
@@ -49,11 +64,11 @@ export function headerOf(
   return h(
     "header",
     {},
-    h("h1", {}, "Tidemark playground"),
-    h("nav", { "aria-label": "pages" }, ...links),
+    ...titleOf(page),
     ...content,
     search.element,
     h("span", { class: "spacer" }),
+    ...[copyLinkButton(address.href, (message) => store.set({ message })), pictureButton(store)],
     themeButton(store),
     button("?", () => help.showModal(), { "aria-label": "keys and help" }),
   );
@@ -70,6 +85,13 @@ export function drawAlways(store: Store, draw: (state: State, before: State | nu
 export function showFresh(store: Store, entry: ViewEntry): void {
   const sides = [shownOf(entry)] as const;
   const reachBytes = entry.picture.heightBytes;
-  const none = { selection: null, curve: null, budgetBytes: null, busy: false, message: "" };
-  store.set({ ...none, reachBytes, entries: [entry], sides, frame: wholeFrame(sides, reachBytes) });
+  const none = { selection: null, curve: null, budgetBytes: null, busy: false, message: "", refusedBytes: null };
+  store.set({
+    ...none,
+    stored: figuresOf(entry),
+    reachBytes,
+    entries: [entry],
+    sides,
+    frame: wholeFrame(sides, reachBytes),
+  });
 }

@@ -32,8 +32,11 @@ button.main{background:var(--accent);border-color:var(--accent);color:var(--card
 .tabs{display:flex;gap:4px;margin-bottom:6px}
 .tabs button[aria-selected=true]{background:var(--mark);font-weight:600}
 .text{margin:0;max-height:min(60vh,460px);overflow:auto;font:12px/1.5 ui-monospace,Menlo,Consolas,monospace;white-space:pre}
-.stale{opacity:.55}
-@media (min-width:1000px){main.wide{grid-template-columns:minmax(0,1fr) minmax(0,1fr)}}
+.stale :is(.map,.chart,.curve,.program,.sentence,.figures,.story,.text){opacity:.45}
+.held{display:flex;flex-wrap:wrap;gap:6px 10px;align-items:center;margin:0 0 8px;padding:8px 12px;border-left:5px solid var(--accent);background:var(--mark)}
+@media (min-width:1000px){main.wide{grid-template-columns:minmax(0,1fr) minmax(0,1fr)}
+  .column{display:flex!important;flex-direction:column}.column>.fills{display:flex;flex-direction:column;flex:1 1 auto;min-height:300px}
+  .fills>.program{flex:1 1 0;height:auto}}
 @media (max-width:999px){.early-1{order:-4}.early-2{order:-3}.early-3{order:-2}.early-4{order:-1}}
 @media (max-width:480px){.losses{height:220px}.about{padding:8px 10px 0}}
 `;

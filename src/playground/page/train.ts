@@ -1,89 +1,79 @@
-/** @file The training page: its layout, and the figures next to the drawings. */
-import { formatBytes } from "../../base/bytes.ts";
-import { grouped } from "../../base/errors.ts";
+/**
+ * @file The training page: its layout, and how it begins. Training starts by itself, in the plan with everything stored,
+ * and goes on in the plan of a budget as soon as there is one. Where motion is unwanted, a few steps run unseen and the
+ * page shows their result.
+ */
+import { type AddressFields, readAddress, wholeField } from "../../view/address.ts";
+import { type Address, createAddress } from "../../view/page/address.ts";
 import { button, h, replace } from "../../view/page/dom.ts";
 import { section } from "../../view/page/parts.ts";
+import { applyPlace, placeFields, QUIET_FIELDS } from "../../view/page/place.ts";
 import type { State, Store } from "../../view/page/store.ts";
 import { CATALOG } from "../catalog.ts";
-import { lossesView, timeAround } from "./losses.ts";
+import { drawHashes, drawTrainFigures } from "./figures.ts";
+import { lossesView } from "./losses.ts";
 import { createSession, type Progress, type Session } from "./session.ts";
 import { drawAlways, dress, headerOf, showFresh, storeFor } from "./shell.ts";
-import { planViews } from "./views.ts";
+import { type PlanViews, planViews } from "./views.ts";
 
 const MODELS = Object.values(CATALOG);
+const FIRST_MODEL = CATALOG.transformer.name;
 
-/** The default number of steps of a run. */
-const UNTIL = 300;
+/** Steps of a run, and those that run unseen where motion is unwanted. */
+const [UNTIL, STILL_UNTIL] = [300, 40] as const;
+
+/** The first budget, as a share of everything stored. */
+const FIRST_SHARE = 0.6;
+
+/** The page has one plan of its own, that with everything stored. */
+const PLACE = { plan: 0, compared: null, count: 1 } as const;
 
 const ABOUT =
   "Two trainings of one model on the same batches, in this page, compiled to WebAssembly: one with everything stored, one " +
   "within the budget. Drag the budget during training: the arena is replanned and the time of a step changes, but not a " +
   "single bit of the loss.";
 
-/** The current figures. */
-function figuresOf({ reports, stored }: Progress, { sides }: State): readonly (readonly [string, string])[] {
-  const [{ picture }] = sides;
-  const last = reports.at(-1);
-  const now = reports.length - 1;
-  const [ms, storedMs] = [timeAround(reports, now, "ms"), timeAround(reports, now, "storedMs")];
-  const again = picture.steps.filter((step) => step.again).length;
-  return [
-    ["step", last ? grouped(last.step) : "0"],
-    ["loss", last ? last.loss.toPrecision(6) : "–"],
-    ["step time", last === undefined ? "–" : `${ms.toFixed(1)} ms`],
-    ["× stored", storedMs === 0 ? "–" : `${(ms / storedMs).toFixed(2)} ×`],
-    ["arena", formatBytes(picture.heightBytes)],
-    ["stored arena", formatBytes(stored.picture.heightBytes)],
-    ["budget", picture.budgetBytes === null ? "none" : formatBytes(picture.budgetBytes)],
-    ["recomputed", grouped(again)],
-  ];
+const wantsStillness = (): boolean => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+/** The page's parts that several functions need. */
+interface Parts {
+  readonly session: Session;
+  readonly store: Store;
+  readonly views: PlanViews;
+  /** Whether the user stopped the training, which the address keeps. */
+  stopped: boolean;
+  /** Nothing is drawn until the training stops. */
+  still: boolean;
 }
 
-function drawFigures(element: HTMLElement, progress: Progress, state: State): void {
-  const tiles = figuresOf(progress, state).map(([name, value]) =>
-    h("div", { class: "figure", "data-figure": name }, h("b", {}, value), h("span", {}, name)),
-  );
-  replace(element, ...tiles);
-}
-
-/** The two hashes, and whether any loss differed so far. */
-function drawHashes(element: HTMLElement, { hashes, reports }: Progress): void {
-  if (!hashes) {
-    replace(element, h("p", { class: "quiet" }, "SHA-256 of all parameters, of both trainings, every 25 steps."));
-    return;
-  }
-  const same = reports.every(({ loss, storedLoss }) => Object.is(loss, storedLoss));
-  const equal = same && hashes.hash === hashes.storedHash;
-  const verdict = equal
-    ? `the same bits: ${grouped(reports.length)} losses, and all parameters after step ${hashes.step}`
-    : "something differs, which is an internal error";
-  replace(
-    element,
-    h(
-      "dl",
-      { class: "hashes", "data-step": hashes.step },
-      ...[h("dt", {}, "stored"), h("dd", { id: "stored-hash" }, hashes.storedHash)],
-      ...[h("dt", {}, "budget"), h("dd", { id: "hash" }, hashes.hash)],
-    ),
-    h("p", { class: `verdict${equal ? "" : " differs"}` }, verdict),
-  );
-}
-
-function controlsOf(session: Session, reopen: () => void) {
+function controlsOf(parts: Parts) {
+  const { session, store } = parts;
   const until = h("input", { type: "number", id: "until", min: 1, max: 100000, value: UNTIL });
+  const run = (last: number): void => {
+    parts.still = false;
+    parts.stopped = false;
+    session.run(last);
+  };
   const toggle = (): void => {
     const { running, reports } = session.progress();
-    if (running) session.pause();
-    else {
-      const asked = Math.round(Number(until.value) || UNTIL);
-      const last = asked > reports.length ? asked : reports.length + UNTIL;
-      until.value = `${last}`;
-      session.run(last);
+    if (running) {
+      parts.stopped = true;
+      session.pause();
+      return;
     }
+    const asked = Math.round(Number(until.value) || UNTIL);
+    const last = asked > reports.length ? asked : reports.length + UNTIL;
+    until.value = `${last}`;
+    run(last);
   };
   const start = button("train", toggle, { class: "main", id: "start" });
-  const once = button("one step", () => session.run(session.progress().reports.length + 1), { id: "once" });
-  const again = button("from the start", reopen, { id: "reset" });
+  const once = button("one step", () => run(session.progress().reports.length + 1), { id: "once" });
+  const restart = async (): Promise<void> => {
+    parts.stopped = true;
+    await session.restart();
+    store.set({});
+  };
+  const again = button("from the start", () => void restart(), { id: "reset" });
   const element = h("div", { class: "controls" }, start, once, again, h("label", {}, "until step", until));
   const draw = ({ running }: Progress): void => {
     start.textContent = running ? "pause" : "train";
@@ -93,29 +83,77 @@ function controlsOf(session: Session, reopen: () => void) {
 }
 
 /** Shows a model from the beginning. */
-async function reopened(session: Session, store: Store, model: string): Promise<void> {
+async function reopened({ session, store }: Parts, model: string): Promise<boolean> {
   store.set({ busy: true });
   const entry = await session.open(model);
-  if (!entry) return;
+  if (!entry) return false;
   showFresh(store, entry);
-  store.set({ curve: session.progress().curve });
+  store.set({ curve: session.progress().curve, title: model });
+  return true;
 }
 
-function build(session: Session, store: Store): (state: State, before: State | null) => void {
-  const views = planViews(store, session.within, session.story);
+/** Trains, first with everything stored and then within a budget; after the budget where motion is unwanted. */
+async function begin(parts: Parts, budgetBytes: number | null): Promise<void> {
+  const { session, views } = parts;
+  const { stored, model } = session.progress();
+  const first = Math.round(stored.picture.heightBytes * FIRST_SHARE);
+  const asked = Math.min(budgetBytes ?? first, stored.picture.heightBytes);
+  const isStill = wantsStillness();
+  if (!parts.stopped && !isStill) session.run(UNTIL);
+  await views.ask(asked);
+  if (parts.stopped || !isStill || session.progress().model !== model) return;
+  parts.still = true;
+  session.run(STILL_UNTIL);
+}
+
+/** The state of the page in its address. */
+function addressOf(parts: Parts): Address {
+  const { store, session, views } = parts;
+  const firstBudget = (): number => Math.round(session.progress().stored.picture.heightBytes * FIRST_SHARE);
+  const fields = (): AddressFields => {
+    const { model } = session.progress();
+    const place = placeFields(store.get(), PLACE);
+    return {
+      model: model === FIRST_MODEL ? "" : model,
+      run: parts.stopped ? "off" : "",
+      ...place,
+      budget: place.budget === `${firstBudget()}` ? "" : (place.budget ?? ""),
+    };
+  };
+  const apply = async (given: AddressFields): Promise<readonly string[]> => {
+    const model = given.model ?? FIRST_MODEL;
+    const known = MODELS.some(({ name }) => name === model);
+    const problems = known ? [] : [`there is no model ${model.slice(0, 40)}`];
+    if (known && model !== session.progress().model && !(await reopened(parts, model))) return [];
+    if (given.run === "off") {
+      parts.stopped = true;
+      session.pause();
+    }
+    const { budget: _, ...rest } = given;
+    const budget = wholeField(given, "budget");
+    if (budget === undefined) problems.push("the budget is no number of bytes");
+    const most = session.progress().stored.picture.heightBytes;
+    const bytes = Math.min(budget ?? firstBudget(), most);
+    return [...problems, ...(await applyPlace(store, { ...rest, budget: `${bytes}` }, PLACE, views.ask))];
+  };
+  return createAddress({ fields, apply, note: (message) => store.set({ message }), quiet: QUIET_FIELDS });
+}
+
+function build(parts: Parts, address: Address): (state: State, before: State | null) => void {
+  const { session, store, views } = parts;
   const losses = lossesView();
   const [figures, hashes] = [h("div", { class: "figures" }), h("div", { "aria-live": "polite" })];
   const menu = h("select", { "aria-label": "model", id: "model" });
   replace(menu, ...MODELS.map(({ name }) => h("option", { value: name, selected: name === store.get().title }, name)));
-  menu.addEventListener("change", () => void reopened(session, store, menu.value));
-  const controls = controlsOf(session, () => void reopened(session, store, menu.value));
+  menu.addEventListener("change", () => {
+    parts.stopped = false;
+    void reopened(parts, menu.value).then((isOpen) => (isOpen ? begin(parts, null) : undefined));
+  });
+  const controls = controlsOf(parts);
   const about = h("p", { class: "quiet", id: "about-model" });
-  const header = headerOf(store, "train", menu);
   document.body.append(
-    header,
-    views.message,
-    h("p", { class: "about" }, ABOUT),
-    figures,
+    headerOf(store, "train", address, menu),
+    ...[views.message, views.sentence, h("p", { class: "about" }, ABOUT), figures],
     h(
       "main",
       {},
@@ -123,52 +161,62 @@ function build(session: Session, store: Store): (state: State, before: State | n
         "div",
         { class: "left" },
         section("loss and step time", "early-2", losses.element),
-        views.map,
-        views.chart,
-        views.program,
+        ...[views.map, views.story, views.chart],
       ),
       h(
         "div",
-        { class: "right" },
+        { class: "right column" },
         section("training", "early-1", controls.element, about),
-        views.curve,
-        section("state", "early-4", hashes),
-        views.story,
+        ...[views.curve, section("state", "early-4", hashes), views.program],
       ),
     ),
   );
   return (state, before) => {
     const progress = session.progress();
+    if (parts.still && progress.running) return;
+    if (menu.value !== progress.model) menu.value = progress.model;
     about.textContent = MODELS.find(({ name }) => name === progress.model)?.title ?? "";
-    drawFigures(figures, progress, state);
+    drawTrainFigures(figures, progress, state);
     drawHashes(hashes, progress);
     controls.draw(progress);
     losses.draw(progress, state.theme);
     views.draw(state, before);
+    address.changed();
   };
 }
 
-async function start(): Promise<void> {
-  dress();
+/** The first plan; the page is empty until then. */
+async function firstPlan(session: Session, model: string) {
   const wait = h("p", { class: "about" }, "planning …");
   document.body.append(wait);
-  let store: Store | null = null;
-  const asked = new URLSearchParams(location.search).get("model");
-  const model = MODELS.find(({ name }) => name === asked)?.name ?? CATALOG.transformer.name;
-  const session = createSession({
-    moved: () => store?.set({}),
-    curve: (curve) => store?.set({ curve }),
-  });
   const entry = await session.open(model).catch((why: unknown) => {
     wait.textContent = `The page does not start: ${String(why)}`;
     throw why;
   });
+  wait.remove();
+  return entry;
+}
+
+async function start(): Promise<void> {
+  dress();
+  const reading = readAddress(location.hash);
+  const fields: AddressFields = "fields" in reading ? reading.fields : {};
+  const model = MODELS.find(({ name }) => name === fields.model)?.name ?? FIRST_MODEL;
+  let store: Store | null = null;
+  const session = createSession({ moved: () => store?.set({}), curve: (curve) => store?.set({ curve }) });
+  const entry = await firstPlan(session, model);
   if (!entry) return;
   store = storeFor(model, entry);
-  wait.remove();
-  drawAlways(store, build(session, store));
+  const views = planViews(store, session.within, session.story);
+  const parts: Parts = { session, store, views, stopped: fields.run === "off", still: false };
+  const address = addressOf(parts);
+  drawAlways(store, build(parts, address));
   store.set({ curve: session.progress().curve });
   document.documentElement.dataset.ready = "true";
+  const began = begin(parts, wholeField(fields, "budget") ?? null);
+  await address.follow();
+  await began;
+  store.set({});
 }
 
 void start();

@@ -112,4 +112,6 @@ export function listenToKeys(store: Store, search: HTMLInputElement, help: HTMLD
 }
 
 const isField = (target: EventTarget | null): boolean =>
-  target instanceof HTMLTextAreaElement || (target instanceof HTMLInputElement && target.type !== "range");
+  target instanceof HTMLTextAreaElement ||
+  (target instanceof HTMLInputElement && target.type !== "range") ||
+  (target instanceof HTMLElement && target.isContentEditable);
