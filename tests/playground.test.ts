@@ -118,7 +118,7 @@ describe.runIf(path !== null)("the playground", () => {
       await open(`#v1&model=${model.name}&${STILL}`);
       await shows("stored arena", formatBytes(stored.program.arenaBytes));
       await shows("budget", "none");
-      for (const share of [600, 0]) {
+      for (const share of [700, 450]) {
         const bytes = await slide(share);
         const plan = planner.within(bytes) as SentPlan;
         await shows("arena", formatBytes(plan.program.arenaBytes));
@@ -131,7 +131,7 @@ describe.runIf(path !== null)("the playground", () => {
       }
       await slide(1000);
       await trainUntil(STEPS / 2);
-      await slide(0);
+      await slide(450);
       expect(await trainUntil(STEPS)).toBe(hash);
       expect(await page.getAttribute(".losses", "aria-label")).toContain("1 changes of plan");
       expect(await text(".verdict")).toContain("the same bits");
@@ -207,6 +207,7 @@ describe.runIf(path !== null)("the playground", () => {
     await shown(sightOf(first.replace("spec([128, 64])", "spec([256, 64])").replace("spec([128]", "spec([256]")));
     await page.selectOption("#example", { label: EXAMPLES[2]!.name });
     await shown(sightOf(second));
+    await page.waitForSelector('.curve[aria-busy="false"]');
     const least = await slide(0);
     const study = new Study();
     study.look(second);
@@ -298,7 +299,8 @@ describe.runIf(path !== null)("the playground", () => {
     expect(await text(".budget-text")).not.toContain(formatBytes(sightOf(first).entry.picture.heightBytes));
     const mine = `${second}// {"ü"}?`;
     await type(mine);
-    await slide(300);
+    await page.locator("html:not(.stale)").waitFor();
+    await slide(700);
     await page.click("#step-0");
     const hash = (): string => new URL(page.url()).hash;
     await expect

@@ -10,11 +10,12 @@ import type { ProgramPlans } from "../compiler/assemble.ts";
 import type { PlannedProgram } from "../compiler/assembler.ts";
 import type { Candidate } from "../plan/budget/budget-levels.ts";
 import type { Plan } from "../plan/problem.ts";
+import type { StrategyName } from "../plan/recompute/strategy.ts";
 import { wasmTarget } from "../runtime/wasm-target.ts";
 import type { AnyFunction } from "../trace/function.ts";
 import { storageOf } from "../trace/tensor.ts";
 import type { ViewCurve, ViewEntry } from "../view/data.ts";
-import { entryOf, growingCurves } from "../view/plans.ts";
+import { entryOf, growingCurves, storedAnd } from "../view/plans.ts";
 import { storyOf } from "../view/stories.ts";
 import { type PlaygroundModel, specsOfModel } from "./model.ts";
 import { FMA, type Place, type SentProgram } from "./program.ts";
@@ -24,6 +25,9 @@ const STORED = "stored";
 
 /** Points of the whole curve. */
 const POINTS = 8;
+
+/** Strategies drawn beside the curve: those of the literature that take little time to plan. */
+export const COMPARED: readonly StrategyName[] = ["every-k", "sqrt", "selective", "min-cut"];
 
 export interface SentPlan {
   readonly entry: ViewEntry;
@@ -64,7 +68,7 @@ export class Planner {
 
   /** Growing curves. */
   curves(): Generator<ViewCurve> {
-    return growingCurves(this.#plans, POINTS);
+    return growingCurves(this.#plans, POINTS, COMPARED);
   }
 
   /** Of a plan that was sent, or that another planner of this model sent: its name says how to make it. */
@@ -83,7 +87,9 @@ export class Planner {
     this.#names.set(plan, asks);
     this.#given.set(name, plan);
     this.#given.set(asks, plan);
-    const entry = entryOf(plan, { label, predictedMs: chosen.predictedMs, budgetBytes, asks });
+    const { predictedMs } = chosen;
+    const figures = storedAnd(this.#plans, chosen.result.graph);
+    const entry = entryOf(plan, { label, predictedMs, budgetBytes, asks, ...figures });
     return { entry, program: this.#program(chosen) };
   }
 

@@ -10,8 +10,9 @@ import { pipeline, runPasses } from "../passes/pipeline.ts";
 import { wasmTarget } from "../runtime/wasm-target.ts";
 import { type AnyFunction, traceFunction } from "../trace/function.ts";
 import type { PlanReply, ViewCurve, ViewEntry } from "../view/data.ts";
-import { curvesOf, entryName, entryOf, type LivePlans, livePlans } from "../view/plans.ts";
+import { entryName, entryOf, growingCurves, type LivePlans, livePlans, storedAnd } from "../view/plans.ts";
 import { type Complaint, isComplaint } from "./complaint.ts";
+import { COMPARED } from "./planner.ts";
 import { FMA } from "./program.ts";
 import { orComplaint, type UserProgram, userProgram } from "./user-code.ts";
 
@@ -47,12 +48,7 @@ export class Study {
 
   /** The growing curve. */
   *curves(): Generator<ViewCurve> {
-    if (!this.#plans) return;
-    const curves = curvesOf(this.#plans, POINTS);
-    for (let step = curves.next(); ; step = curves.next()) {
-      yield step.value.curve;
-      if (step.done) return;
-    }
+    if (this.#plans) yield* growingCurves(this.#plans, POINTS, COMPARED);
   }
 
   story(asks: string, value: number): readonly string[] {
@@ -71,7 +67,8 @@ export class Study {
     this.#plans = plans;
     this.#live = livePlans(plans, POINTS, new Map([[name, result.plan]]));
     const gradient = print(runPasses(source.graph, pipeline));
-    const entry = { label: "everything stored", predictedMs, budgetBytes: null, asks: name };
+    const figures = storedAnd(plans, result.graph);
+    const entry = { label: "everything stored", predictedMs, budgetBytes: null, asks: name, ...figures };
     return { graph, gradient, entry: entryOf(result.plan, entry) };
   }
 }

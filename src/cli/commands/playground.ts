@@ -1,7 +1,7 @@
 /** @file `tidemark playground`: the playground's pages from a server on this machine. */
 import { fileURLToPath } from "node:url";
 import { type Command, integerOption, usageError } from "../command.ts";
-import { openPage } from "../open-page.ts";
+import { openInBrowser } from "../open.ts";
 import { isPlayground, servePlayground } from "../playground-server.ts";
 
 /** From the package, and from the sources after a build. */
@@ -28,7 +28,7 @@ export const playground: Command = {
     const server = await servePlayground(playgroundFolder(), port);
     io.out(`${server.url}\n`);
     io.err("Ctrl-C ends it\n");
-    if (args.has("open")) openPage(server.url, (why) => io.err(`${why}\n`));
+    if (args.has("open")) await openInBrowser(server.url, io);
     process.once("SIGINT", server.close);
     process.once("SIGTERM", server.close);
     await server.closed;

@@ -61,11 +61,11 @@ export function lossesView() {
   const keys = h(
     "p",
     { class: "quiet" },
-    h("span", { class: "key" }, line({ stroke: "#e69f00", "stroke-width": 9 }), "everything stored"),
-    h("span", { class: "key" }, line({ stroke: "currentColor", "stroke-width": 2 }), "under the budget"),
+    h("span", { class: "loss-key" }, line({ stroke: "#e69f00", "stroke-width": 9 }), "everything stored"),
+    h("span", { class: "loss-key" }, line({ stroke: "currentColor", "stroke-width": 2 }), "under the budget"),
     h(
       "span",
-      { class: "key" },
+      { class: "loss-key" },
       line({ stroke: "currentColor", "stroke-width": 1.5, "stroke-dasharray": "3 3" }),
       "plan changed",
     ),

@@ -15,8 +15,8 @@ const base64url = (bytes: Uint8Array): string =>
 const bytesOf = (text: string): Uint8Array<ArrayBuffer> =>
   Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (letter) => letter.charCodeAt(0));
 
-/** The bytes of a stream, up to a limit. */
-async function collected(stream: ReadableStream<Uint8Array>, most: number): Promise<Uint8Array<ArrayBuffer>> {
+/** The bytes of a stream; null if there are more than a limit. */
+async function collected(stream: ReadableStream<Uint8Array>, most: number): Promise<Uint8Array<ArrayBuffer> | null> {
   const parts: Uint8Array[] = [];
   let size = 0;
   for (const reader = stream.getReader(); ; ) {
@@ -25,7 +25,7 @@ async function collected(stream: ReadableStream<Uint8Array>, most: number): Prom
     size += value.length;
     if (size > most) {
       await reader.cancel();
-      throw new RangeError("too long");
+      return null;
     }
     parts.push(value);
   }
@@ -47,7 +47,8 @@ export async function packedText(text: string): Promise<string> {
   if (bytes.length > LONGEST_TEXT) return "";
   if (typeof CompressionStream === "undefined") return `t${base64url(bytes)}`;
   const deflated = streamOf(bytes).pipeThrough(new CompressionStream("deflate-raw"));
-  return `z${base64url(await collected(deflated, Number.POSITIVE_INFINITY))}`;
+  const packed = await collected(deflated, Number.POSITIVE_INFINITY);
+  return packed ? `z${base64url(packed)}` : "";
 }
 
 /** Null if it is damaged, too long, or compressed in a way that this browser does not read. */
@@ -57,7 +58,9 @@ export async function unpackedText(field: string): Promise<string | null> {
     const decode = (all: Uint8Array): string => new TextDecoder("utf-8", { fatal: true }).decode(all);
     if (field.startsWith("t") && bytes.length <= LONGEST_TEXT) return decode(bytes);
     if (!field.startsWith("z") || typeof DecompressionStream === "undefined") return null;
-    return decode(await collected(streamOf(bytes).pipeThrough(new DecompressionStream("deflate-raw")), LONGEST_TEXT));
+    const inflated = streamOf(bytes).pipeThrough(new DecompressionStream("deflate-raw"));
+    const all = await collected(inflated, LONGEST_TEXT);
+    return all && decode(all);
   } catch {
     return null;
   }

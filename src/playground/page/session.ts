@@ -32,22 +32,6 @@ export interface SessionEvents {
   curve(curve: ViewCurve): void;
 }
 
-export interface Session {
-  progress(): Progress;
-  /**
-   * Plans a model and prepares its training; returns the plan with everything stored, or null if a later call replaced
-   * it.
-   */
-  open(model: string): Promise<ViewEntry | null>;
-  /** Trains from the beginning in the same plan. */
-  restart(): Promise<void>;
-  run(until: number): void;
-  pause(): void;
-  /** Plans for a budget and continues in that plan. */
-  within(budgetBytes: number): Promise<PlanReply>;
-  story(asks: string, value: number): Promise<readonly string[]>;
-}
-
 interface Mutable {
   readonly model: string;
   readonly stored: SentPlan;
@@ -66,6 +50,8 @@ const begun = (model: string, { stored, budgets, curve }: KeptModel): Mutable =>
   ...{ model, stored, budgets: new Map(budgets), curve, plan: stored },
   ...{ reports: [], changes: [], hashes: null, running: false, until: 0 },
 });
+
+const isComplete = (curve: ViewCurve | null): boolean => curve?.whole === true && curve.progress === undefined;
 
 /** Continues in a plan, unless it is the current one. */
 async function changePlan(trainer: Client, mine: Mutable, plan: SentPlan): Promise<void> {
@@ -89,20 +75,115 @@ function createPlanning(heard: (told: Told) => void) {
   return { client, open };
 }
 
-export function createSession(events: SessionEvents): Session {
-  const kept = createKeptPlans();
-  let at: Mutable | null = null;
-  let openings = 0;
-  const current = (): Mutable => at as Mutable;
+export class Session {
+  readonly #events: SessionEvents;
+  readonly #kept = createKeptPlans();
+  readonly #planning = createPlanning((told) => this.#heard(told));
+  readonly #trainer = createClient((told) => this.#heard(told));
+  #at: Mutable | null = null;
+  #openings = 0;
   /** A curve may come before its model is open. */
-  let early: { readonly of: string; readonly curve: ViewCurve } | null = null;
-  const heard = (told: Told): void => {
+  #early: { readonly of: string; readonly curve: ViewCurve } | null = null;
+
+  constructor(events: SessionEvents) {
+    this.#events = events;
+  }
+
+  progress(): Progress {
+    const { stored, ...rest } = this.#current();
+    return { ...rest, stored: stored.entry };
+  }
+
+  /**
+   * Plans a model and prepares its training; returns the plan with everything stored, or null if a later call replaced
+   * it.
+   */
+  async open(model: string): Promise<ViewEntry | null> {
+    const mine = ++this.#openings;
+    const known = await this.#known(model);
+    if (mine !== this.#openings) return null;
+    await this.#trainer.call("train", model, known.stored.program);
+    if (mine !== this.#openings) return null;
+    const early = this.#early?.of === model ? this.#early.curve : null;
+    const at = begun(model, { ...known, curve: known.curve ?? early });
+    this.#at = at;
+    this.#kept.write(model, at);
+    this.#events.moved();
+    // The rest of the curve of an earlier visit.
+    if (!isComplete(at.curve)) void this.#planner();
+    return at.stored.entry;
+  }
+
+  /** Trains from the beginning in the same plan. */
+  async restart(): Promise<void> {
+    const mine = this.#current();
+    mine.running = false;
+    await this.#trainer.call("train", mine.model, mine.stored.program);
+    if (mine.plan !== mine.stored) await this.#trainer.call("change", mine.plan.program);
+    if (this.#current() !== mine) return;
+    Object.assign(mine, { reports: [], changes: [], hashes: null, running: false });
+    this.#events.moved();
+  }
+
+  run(until: number): void {
+    Object.assign(this.#current(), { running: true, until });
+    void this.#trainer.call("run", until);
+    this.#events.moved();
+  }
+
+  pause(): void {
+    this.#current().running = false;
+    void this.#trainer.call("pause");
+    this.#events.moved();
+  }
+
+  /** Plans for a budget and continues in that plan. */
+  async within(budgetBytes: number): Promise<PlanReply> {
+    const mine = this.#current();
+    const all = budgetBytes >= mine.stored.program.arenaBytes;
+    const known = all ? mine.stored : mine.budgets.get(budgetBytes);
+    const plan = known ?? (await (await this.#planner()).call("planWithin", budgetBytes));
+    // Another session began meanwhile.
+    if (this.#current() !== mine) return { entry: this.#current().stored.entry };
+    if (typeof plan === "string") return { refusal: plan };
+    await changePlan(this.#trainer, mine, plan);
+    if (!known) {
+      mine.budgets.set(budgetBytes, plan);
+      this.#kept.write(mine.model, mine);
+    }
+    this.#events.moved();
+    return { entry: plan.entry };
+  }
+
+  async story(asks: string, value: number): Promise<readonly string[]> {
+    return (await this.#planner()).call("planStory", asks, value);
+  }
+
+  #current(): Mutable {
+    return this.#at as Mutable;
+  }
+
+  /** The planner for the current model. */
+  async #planner(): Promise<Client> {
+    const { model, curve } = this.#current();
+    await this.#planning.open(model, !isComplete(curve));
+    return this.#planning.client;
+  }
+
+  /** What is known of a model: from this session, from an earlier visit, or from the planner. */
+  async #known(model: string): Promise<KeptModel> {
+    const before = this.#at?.model === model ? this.#at : await this.#kept.read(model);
+    return before ?? { stored: await this.#planning.open(model, true), budgets: new Map(), curve: null };
+  }
+
+  #heard(told: Told): void {
+    const at = this.#at;
     if (told.told === "curve") {
-      early = told;
+      this.#early = told;
       if (at?.model !== told.of) return;
       at.curve = told.curve;
-      if (told.curve.whole) kept.write(at.model, at);
-      events.curve(told.curve);
+      if (isComplete(told.curve)) this.#kept.write(at.model, at);
+      this.#events.curve(told.curve);
       return;
     }
     if (at && told.told === "hashes") at.hashes = told.hashes;
@@ -110,70 +191,6 @@ export function createSession(events: SessionEvents): Session {
       at.reports.push(...told.reports);
       at.running = told.running;
     }
-    if (at) events.moved();
-  };
-  const planning = createPlanning(heard);
-  const trainer = createClient(heard);
-  /** The planner for the current model. */
-  const planner = async (): Promise<Client> => {
-    const { model, curve } = current();
-    await planning.open(model, !curve?.whole);
-    return planning.client;
-  };
-  const begin = async (model: string): Promise<KeptModel> => {
-    const before = at?.model === model ? at : await kept.read(model);
-    return before ?? { stored: await planning.open(model, true), budgets: new Map(), curve: null };
-  };
-  return {
-    progress: () => ({ ...current(), stored: current().stored.entry }),
-    async open(model) {
-      const mine = ++openings;
-      const known = await begin(model);
-      if (mine !== openings) return null;
-      await trainer.call("train", model, known.stored.program);
-      if (mine !== openings) return null;
-      at = begun(model, { ...known, curve: known.curve ?? (early?.of === model ? early.curve : null) });
-      kept.write(model, at);
-      events.moved();
-      // The rest of the curve of an earlier visit.
-      if (!at.curve?.whole) void planner();
-      return at.stored.entry;
-    },
-    async restart() {
-      const mine = current();
-      mine.running = false;
-      await trainer.call("train", mine.model, mine.stored.program);
-      if (mine.plan !== mine.stored) await trainer.call("change", mine.plan.program);
-      if (current() !== mine) return;
-      Object.assign(mine, { reports: [], changes: [], hashes: null, running: false });
-      events.moved();
-    },
-    run(until) {
-      Object.assign(current(), { running: true, until });
-      void trainer.call("run", until);
-      events.moved();
-    },
-    pause() {
-      current().running = false;
-      void trainer.call("pause");
-      events.moved();
-    },
-    async within(budgetBytes) {
-      const mine = current();
-      const all = budgetBytes >= mine.stored.program.arenaBytes;
-      const known = all ? mine.stored : mine.budgets.get(budgetBytes);
-      const plan = known ?? (await (await planner()).call("planWithin", budgetBytes));
-      // Another session began meanwhile.
-      if (current() !== mine) return { entry: current().stored.entry };
-      if (typeof plan === "string") return { refusal: plan };
-      await changePlan(trainer, mine, plan);
-      if (!known) {
-        mine.budgets.set(budgetBytes, plan);
-        kept.write(mine.model, mine);
-      }
-      events.moved();
-      return { entry: plan.entry };
-    },
-    story: async (asks, value) => (await planner()).call("planStory", asks, value),
-  };
+    if (at) this.#events.moved();
+  }
 }

@@ -1,5 +1,5 @@
 /** @file Shared by both pages of the playground: styles, navigation, colours. */
-import type { StoredFigures, ViewEntry } from "../../view/data.ts";
+import type { ViewEntry } from "../../view/data.ts";
 import type { Address } from "../../view/page/address.ts";
 import { button, type Child, h } from "../../view/page/dom.ts";
 import { helpDialog } from "../../view/page/help.ts";
@@ -28,17 +28,11 @@ export function dress(): void {
 export function storeFor(title: string, entry: ViewEntry): Store {
   const reachBytes = entry.picture.heightBytes;
   const none = { selection: null, query: "", busy: false, message: "", curve: null, budgetBytes: null };
-  const stored = figuresOf(entry);
   return createStore(
-    { ...none, stored, reachBytes, title, entries: [entry], sides: [shownOf(entry)], live: true },
+    { ...none, reachBytes, title, entries: [entry], sides: [shownOf(entry)], live: true },
     prefersDark(),
   );
 }
-
-const figuresOf = ({ picture, predictedMs }: ViewEntry): StoredFigures => ({
-  arenaBytes: picture.heightBytes,
-  predictedMs: predictedMs ?? 0,
-});
 
 /** The title of a page, and the way to the other. */
 export function titleOf(page: (typeof PAGES)[number]["name"]): readonly HTMLElement[] {
@@ -88,7 +82,6 @@ export function showFresh(store: Store, entry: ViewEntry): void {
   const none = { selection: null, curve: null, budgetBytes: null, busy: false, message: "", refusedBytes: null };
   store.set({
     ...none,
-    stored: figuresOf(entry),
     reachBytes,
     entries: [entry],
     sides,

@@ -12,8 +12,8 @@ nav a[aria-current=page]{background:var(--mark);font-weight:600}
 label.controls{margin-bottom:8px}
 button.main{background:var(--accent);border-color:var(--accent);color:var(--card);font-weight:600;min-width:84px}
 .losses{display:block;width:100%;height:260px}
-.key{display:inline-flex;align-items:center;gap:6px;margin-right:14px}
-.key svg{width:26px;height:10px}
+.loss-key{display:inline-flex;align-items:center;gap:6px;margin-right:14px}
+.loss-key svg{width:26px;height:10px}
 .hashes{display:grid;grid-template-columns:max-content minmax(0,1fr);gap:3px 12px;margin:6px 0 0}
 .hashes dt{color:var(--quiet)}
 .hashes dd{margin:0;font:12px/1.6 ui-monospace,Menlo,Consolas,monospace;overflow-wrap:anywhere}

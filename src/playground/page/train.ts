@@ -12,7 +12,7 @@ import type { State, Store } from "../../view/page/store.ts";
 import { CATALOG } from "../catalog.ts";
 import { drawHashes, drawTrainFigures } from "./figures.ts";
 import { lossesView } from "./losses.ts";
-import { createSession, type Progress, type Session } from "./session.ts";
+import { type Progress, Session } from "./session.ts";
 import { drawAlways, dress, headerOf, showFresh, storeFor } from "./shell.ts";
 import { type PlanViews, planViews } from "./views.ts";
 
@@ -42,7 +42,7 @@ interface Parts {
   readonly views: PlanViews;
   /** Whether the user stopped the training, which the address keeps. */
   stopped: boolean;
-  /** Nothing is drawn until the training stops. */
+  /** The training is not drawn until it stops. */
   still: boolean;
 }
 
@@ -92,18 +92,15 @@ async function reopened({ session, store }: Parts, model: string): Promise<boole
   return true;
 }
 
-/** Trains, first with everything stored and then within a budget; after the budget where motion is unwanted. */
+/** Trains, first with everything stored and then within a budget; where motion is unwanted, a few steps unseen. */
 async function begin(parts: Parts, budgetBytes: number | null): Promise<void> {
   const { session, views } = parts;
-  const { stored, model } = session.progress();
+  const { stored } = session.progress();
   const first = Math.round(stored.picture.heightBytes * FIRST_SHARE);
   const asked = Math.min(budgetBytes ?? first, stored.picture.heightBytes);
-  const isStill = wantsStillness();
-  if (!parts.stopped && !isStill) session.run(UNTIL);
+  parts.still = wantsStillness();
+  if (!parts.stopped) session.run(parts.still ? STILL_UNTIL : UNTIL);
   await views.ask(asked);
-  if (parts.stopped || !isStill || session.progress().model !== model) return;
-  parts.still = true;
-  session.run(STILL_UNTIL);
 }
 
 /** The state of the page in its address. */
@@ -173,13 +170,14 @@ function build(parts: Parts, address: Address): (state: State, before: State | n
   );
   return (state, before) => {
     const progress = session.progress();
-    if (parts.still && progress.running) return;
     if (menu.value !== progress.model) menu.value = progress.model;
     about.textContent = MODELS.find(({ name }) => name === progress.model)?.title ?? "";
-    drawTrainFigures(figures, progress, state);
-    drawHashes(hashes, progress);
     controls.draw(progress);
-    losses.draw(progress, state.theme);
+    if (!parts.still || !progress.running) {
+      drawTrainFigures(figures, progress, state);
+      drawHashes(hashes, progress);
+      losses.draw(progress, state.theme);
+    }
     views.draw(state, before);
     address.changed();
   };
@@ -203,11 +201,15 @@ async function start(): Promise<void> {
   const fields: AddressFields = "fields" in reading ? reading.fields : {};
   const model = MODELS.find(({ name }) => name === fields.model)?.name ?? FIRST_MODEL;
   let store: Store | null = null;
-  const session = createSession({ moved: () => store?.set({}), curve: (curve) => store?.set({ curve }) });
+  const session = new Session({ moved: () => store?.set({}), curve: (curve) => store?.set({ curve }) });
   const entry = await firstPlan(session, model);
   if (!entry) return;
   store = storeFor(model, entry);
-  const views = planViews(store, session.within, session.story);
+  const views = planViews(
+    store,
+    (budgetBytes) => session.within(budgetBytes),
+    (asks, value) => session.story(asks, value),
+  );
   const parts: Parts = { session, store, views, stopped: fields.run === "off", still: false };
   const address = addressOf(parts);
   drawAlways(store, build(parts, address));

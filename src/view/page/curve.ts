@@ -51,7 +51,10 @@ export function curveView(store: Store, planFor: PlanSource): CurveView {
       note.textContent = noteText(state);
       label.hidden = state.curve === null;
       drawing.draw(state);
-      if (!state.curve) return;
+      if (!state.curve) {
+        output.textContent = "";
+        return;
+      }
       const range = rangeOf(state.curve);
       const { least, most } = range;
       const bytes = state.budgetBytes ?? most;
