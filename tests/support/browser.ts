@@ -17,9 +17,10 @@ export function browserPath(env: NodeJS.ProcessEnv = process.env): string | null
 export const NO_BROWSER =
   "no Chromium found: apt-get install chromium, or set CHROMIUM to one. Tests of the page did not run.";
 
-export function launch(path: string): Promise<Browser> {
+/** `gpu`: how it draws and computes; default: without a GPU. */
+export function launch(path: string, gpu: readonly string[] = ["--disable-gpu"]): Promise<Browser> {
   // Containers have neither user namespaces for the sandbox nor a large /dev/shm; what is opened is our own page.
-  return chromium.launch({ executablePath: path, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
+  return chromium.launch({ executablePath: path, args: ["--no-sandbox", "--disable-dev-shm-usage", ...gpu] });
 }
 
 /**
