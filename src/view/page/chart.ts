@@ -73,8 +73,8 @@ export function chartView(store: Store, hint: HTMLElement): ChartView {
 function drawSides(legend: HTMLElement, { sides }: State): void {
   const [a, b] = sides.map(({ entry }) => entry.label);
   const items = [
-    h("li", {}, h("span", { class: "key filled" }), `A: ${a}, filled by kind`),
-    h("li", {}, h("span", { class: "key outline" }), `B: ${b}, outline`),
+    h("li", {}, h("span", { class: "side-key filled" }), `A: ${a}, filled by kind`),
+    h("li", {}, h("span", { class: "side-key outline" }), `B: ${b}, outline`),
   ];
   replace(legend, ...(b === undefined ? [] : items));
 }

@@ -37,7 +37,7 @@ button:hover,.button:hover{border-color:var(--quiet)}
 .hit b{color:var(--text)}
 .hit:hover,.hit:focus{background:var(--mark)}
 main{display:grid;grid-template-columns:minmax(0,1fr);gap:12px;padding:12px;max-width:2200px;margin:0 auto}
-.sentence{max-width:2200px;margin:14px auto 0;padding:0 14px;color:var(--quiet)}
+.sentence{max-width:2200px;min-height:50px;margin:14px auto 0;padding:0 14px;color:var(--quiet)}
 .sentence b{display:block;font-size:22px;line-height:1.3;font-weight:600;color:var(--text);font-variant-numeric:tabular-nums}
 .figures{display:flex;flex-wrap:wrap;gap:4px 26px;padding:10px 14px 0;max-width:2200px;margin:0 auto}
 .figure{min-width:0;cursor:help}
@@ -109,9 +109,9 @@ thead th{color:var(--quiet)}
 .differences{margin-top:10px}
 .differences h3{font-size:13px;margin:0}
 .values{max-height:360px;overflow:auto}
-.key{display:inline-block;width:22px;height:10px;margin-right:6px;vertical-align:-1px}
-.key.filled{background:linear-gradient(90deg,#0072b2 0 33%,#e69f00 33% 66%,#009e73 66%)}
-.key.outline{border-top:2px solid var(--text);height:0;vertical-align:4px}
+.side-key{display:inline-block;width:22px;height:10px;margin-right:6px;vertical-align:-1px}
+.side-key.filled{background:linear-gradient(90deg,#0072b2 0 33%,#e69f00 33% 66%,#009e73 66%)}
+.side-key.outline{border-top:2px solid var(--text);height:0;vertical-align:4px}
 .message{background:var(--card);border:1px solid var(--bad);border-left-width:5px;border-radius:6px;margin:12px 12px 0;
   padding:8px 12px;white-space:pre-wrap;overflow-wrap:anywhere;font:12px/1.5 ui-monospace,Menlo,Consolas,monospace;display:flex;gap:12px;justify-content:space-between;align-items:start}
 dialog{background:var(--card);color:var(--text);border:1px solid var(--line);border-radius:10px;max-width:520px;width:calc(100% - 32px)}
@@ -127,6 +127,6 @@ kbd{border:1px solid var(--line);border-radius:4px;padding:0 5px;font:12px ui-mo
 @media (max-width:760px){header{position:static}}
 @media (max-width:480px){header{gap:6px;padding:8px}header .spacer{display:none}header select{flex:1 1 30%;min-width:0;max-width:none}
   header .search{flex:1 1 45%}header button,header .button{font-size:13px;padding:4px 7px}main{padding:8px;gap:8px}.figures{padding:8px 12px 0;display:grid;gap:2px 12px;grid-template-columns:repeat(2,minmax(0,1fr))}
-  .figures.two{grid-template-columns:minmax(0,1fr)}.sentence{padding:0 12px;margin-top:10px}.sentence b{font-size:18px}.figure b{font-size:13px}.code{min-width:180px}section{padding:8px}h1{max-width:60vw}}
+  .figures.two{grid-template-columns:minmax(0,1fr)}.sentence{padding:0 12px;margin-top:10px;min-height:88px}.sentence b{font-size:18px}.figure b{font-size:13px}.code{min-width:180px}section{padding:8px}h1{max-width:60vw}}
 @media (prefers-reduced-motion:no-preference){button,.button{transition:border-color .12s}}
 `;
