@@ -173,7 +173,7 @@ const cases: Readonly<Record<string, () => unknown>> = {
   "compile-programs": () => tm.compile((v: Tensor) => v, { programs: 0 }),
   "donated-read": () => {
     const step = tm.compile((v: Tensor) => v.add(1), { donate: [0] });
-    const held = step(x);
+    const held = step(tm.tensor([1, 2, 3]));
     step(held);
     return held.toArray();
   },

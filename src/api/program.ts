@@ -133,16 +133,19 @@ export class LoadedProgram {
     const isResident = storage instanceof ResidentStorage;
     if (!isConstant && isResident && !storage.isIn(this.arena)) return storage.writer();
     // Lazy elements that stay are computed where they stay; those that are given again and again have an array.
-    if ((isConstant || this.#donated.has(param)) && storage.writeTo) return (into) => storage.writeTo?.(into);
+    if ((isConstant || this.#donated.has(param)) && storage.writeTo && !storage.isConsumed) {
+      const own = storage.spare?.() ?? storage;
+      return (into) => own.writeTo?.(into);
+    }
     const data = isConstant ? this.arena.readConstant(storage) : storage.read();
     return (into) => into.set(data);
   }
 
   #consume(storages: readonly TensorStorage[]): void {
-    const given = storages.filter((storage, i) => this.#donated.has(i) && storage instanceof ResidentStorage);
+    const given = storages.filter((_, i) => this.#donated.has(i));
     if (given.length === 0) return;
-    const where = laterLocation();
-    for (const storage of given) (storage as ResidentStorage).consume(this.#name, where);
+    const to = { by: this.#name, where: laterLocation() };
+    for (const storage of given) storage.consume?.(to);
   }
 
   #outputs(): readonly Tensor[] {

@@ -12,7 +12,7 @@ import { at } from "../base/invariant.ts";
 import { type TensorType, tensorType } from "../ir/type.ts";
 import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import { type AnyFunction, flattenArguments, type Traced, traceFlat } from "../trace/function.ts";
-import type { Tensor } from "../trace/tensor.ts";
+import { spareTensor, type Tensor } from "../trace/tensor.ts";
 import { type Flat, flatten, flattenLike, type Tree, unflatten } from "../trace/tree.ts";
 import { DurablePoints } from "./durable-points.ts";
 import { type Files, NODE_FILES } from "./files.ts";
@@ -165,7 +165,8 @@ export async function train<S extends Tree, B extends readonly Tree[]>(
 async function trainAlone(options: TrainOptions<Tree, readonly Tree[]>, files: Files): Promise<TrainResult<Tree>> {
   const { step, steps, batch, directory, every = null, onStep } = options;
   const flat = flatten(options.state, "state", "result");
-  const first = unflatten(flat.def, flat.leaves) as Tree;
+  // the steps donate their states, and the first one is the user's
+  const first = unflatten(flat.def, flat.leaves.map(spareTensor)) as Tree;
   const traced = traceFlat(step as AnyFunction, flattenArguments(step as AnyFunction, [first, ...(await batch(0))]));
   const checkpoint = checkpointOf(traced, flat);
   const chosen = targetOf(options, currentHost());

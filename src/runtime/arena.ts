@@ -77,7 +77,10 @@ export class Arena {
 
   /** The elements of a constant, which stays what it was even if it is donated elsewhere meanwhile. */
   readConstant(storage: TensorStorage): Elements {
-    return (this.#aside.get(storage) ?? storage).read();
+    const aside = this.#aside.get(storage);
+    if (aside || !storage.isConsumed) return (aside ?? storage).read();
+    const [address] = [...this.#residents].find(([, own]) => own.isConstant && own.storage === storage) ?? [];
+    return address === undefined ? storage.read() : this.read(storage, address);
   }
 
   /** From now on a constant is at an address, which was vacated before. */
@@ -109,9 +112,13 @@ export class Arena {
   vacate(address: number): void {
     const resident = this.#residents.get(address);
     this.#residents.delete(address);
-    if (!(resident?.storage instanceof ResidentStorage)) return;
-    if (resident.isConstant) this.#aside.set(resident.storage, this.result(resident.storage, address));
-    else resident.storage.moveOut();
+    if (!resident) return;
+    const { storage, isConstant } = resident;
+    const isResident = storage instanceof ResidentStorage;
+    // an array of the user's is there as long as it is not donated
+    const spare = isResident || storage.isConsumed ? null : storage.spare?.();
+    if (isConstant) this.#aside.set(storage, spare ?? this.result(storage, address));
+    else if (isResident) storage.moveOut();
   }
 
   /** Nothing lives here any more. */

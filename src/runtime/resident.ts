@@ -6,11 +6,9 @@
  *   resident ──(donated to a run)──→ consumed: its storage now holds the result that replaced it
  *   resident ──(slot needed for other data)──→ copied out to an array of its own, still readable
  */
-import { TidemarkError } from "../base/errors.ts";
-import { type Shape, type TensorType, typeText } from "../ir/type.ts";
+import type { Shape, TensorType } from "../ir/type.ts";
 import type { DType } from "../kernel/dtype.ts";
-import { sourceLocation } from "../trace/source-location.ts";
-import type { TensorStorage } from "../trace/storage.ts";
+import { type Donation, donatedTensor, type TensorStorage } from "../trace/storage.ts";
 import { type Elements, notReadable } from "./executable.ts";
 
 /** Whose memory it is in. */
@@ -30,6 +28,7 @@ export class PendingStorage implements TensorStorage {
   readonly shape: Shape;
   readonly #coming: Promise<Elements>;
   #data: Elements | null = null;
+  #donation: Donation | null = null;
 
   constructor({ dtype, shape }: TensorType, coming: Promise<Elements>) {
     this.dtype = dtype;
@@ -43,19 +42,29 @@ export class PendingStorage implements TensorStorage {
   }
 
   read(): Elements {
+    if (this.#donation) throw donatedTensor(this, this.#donation);
     if (!this.#data) throw notReadable(this);
     return this.#data;
   }
 
-  fetch(): Promise<Elements> {
+  async fetch(): Promise<Elements> {
+    if (this.#donation) throw donatedTensor(this, this.#donation);
     return this.#coming;
+  }
+
+  consume(to: Donation): void {
+    this.#donation ??= to;
+  }
+
+  spare(): PendingStorage {
+    return new PendingStorage(this, this.fetch());
   }
 }
 
 type State =
   | { readonly kind: "resident"; readonly home: Home; readonly address: number }
   | { readonly kind: "moved"; readonly storage: TensorStorage }
-  | { readonly kind: "consumed"; readonly by: string; readonly where: () => string | undefined };
+  | { readonly kind: "consumed"; readonly to: Donation };
 
 export class ResidentStorage implements TensorStorage {
   readonly dtype: DType;
@@ -75,7 +84,7 @@ export class ResidentStorage implements TensorStorage {
     if (this.#fetched) return this.#fetched;
     if (state.kind === "resident") return state.home.read(this, state.address);
     if (state.kind === "moved") return state.storage.read();
-    throw this.#consumed(state);
+    throw donatedTensor(this, state.to);
   }
 
   copy(): Elements {
@@ -91,7 +100,7 @@ export class ResidentStorage implements TensorStorage {
       return data;
     }
     if (state.kind === "moved") return state.storage.fetch?.() ?? state.storage.read();
-    throw this.#consumed(state);
+    throw donatedTensor(this, state.to);
   }
 
   /** Writes the elements of now into an array, also when they have been donated since. Throws at once where it cannot. */
@@ -101,15 +110,6 @@ export class ResidentStorage implements TensorStorage {
       return (into) => state.home.readInto(this, state.address, into);
     const data = this.read();
     return (into) => into.set(data);
-  }
-
-  #consumed(state: Extract<State, { readonly kind: "consumed" }>): TidemarkError {
-    const [type, donatedAt] = [typeText(this), state.where()];
-    const taken = `${state.by}${donatedAt ? ` at ${donatedAt}` : ""}`;
-    return new TidemarkError("DonatedTensor", `this ${type} was donated to ${taken} and its storage was reused`, {
-      where: sourceLocation(),
-      help: "use the tensor that the call returned in its place, or leave the argument out of `donate`",
-    });
   }
 
   /** Where it lives; null when it was moved out or donated. */
@@ -125,11 +125,22 @@ export class ResidentStorage implements TensorStorage {
     return this.#state.kind === "resident" && this.isIn(home) && this.#state.address === address;
   }
 
+  get isConsumed(): boolean {
+    return this.#state.kind === "consumed";
+  }
+
   /** Its storage is about to be taken over by what replaces it. */
-  consume(by: string, where: () => string | undefined): void {
-    if (this.#state.kind !== "resident") return;
-    this.#state = { kind: "consumed", by, where };
+  consume(to: Donation): void {
+    if (this.#state.kind === "consumed") return;
+    this.#state = { kind: "consumed", to };
     this.#fetched = null;
+  }
+
+  spare(): TensorStorage {
+    const state = this.#state;
+    if (state.kind === "consumed") throw donatedTensor(this, state.to);
+    if (state.kind === "resident") return state.home.result(this, state.address);
+    return state.storage.spare?.() ?? state.storage;
   }
 
   /** Its slot is needed for something else: keep the elements in an array. */

@@ -21,6 +21,32 @@ export interface TensorStorage {
   fetch?(): Promise<TypedArray>;
   /** Writes the elements without making an array of them first, where that can be done. */
   writeTo?(into: TypedArray): void;
+  /** Whether they were given up. */
+  readonly isConsumed?: boolean;
+  /** Gives the elements up: whoever reads them from now on is told where. */
+  consume?(to: Donation): void;
+  /** The same elements for someone else, who may have them after they are given up here. */
+  spare?(): TensorStorage;
+}
+
+/** The call that a tensor was donated to. */
+export interface Donation {
+  readonly by: string;
+  readonly where: () => string | undefined;
+}
+
+/** What readers of a donated tensor are told. */
+export function donatedTensor(type: Pick<TensorStorage, "dtype" | "shape">, { by, where }: Donation): TidemarkError {
+  const donatedAt = where();
+  const taken = `${by}${donatedAt ? ` at ${donatedAt}` : ""}`;
+  return new TidemarkError(
+    "DonatedTensor",
+    `this ${typeText(type)} was donated to ${taken} and its storage was reused`,
+    {
+      where: sourceLocation(),
+      help: "use the tensor that the call returned in its place, or leave the argument out of `donate`",
+    },
+  );
 }
 
 /** Zeroed elements of a dtype. */
@@ -45,7 +71,8 @@ export function newArray(dtype: DType, elements: number): TypedArray {
 export class ArrayStorage implements TensorStorage {
   readonly dtype: DType;
   readonly shape: Shape;
-  readonly #data: TypedArray;
+  #data: TypedArray | null;
+  #donation: Donation | null = null;
 
   /** Takes ownership of the array. */
   constructor(dtype: DType, shape: Shape, data: TypedArray) {
@@ -56,7 +83,21 @@ export class ArrayStorage implements TensorStorage {
   }
 
   read(): TypedArray {
-    return this.#data;
+    if (this.#donation) throw donatedTensor(this, this.#donation);
+    return this.#data as TypedArray;
+  }
+
+  get isConsumed(): boolean {
+    return this.#donation !== null;
+  }
+
+  consume(to: Donation): void {
+    this.#donation ??= to;
+    this.#data = null;
+  }
+
+  spare(): ArrayStorage {
+    return new ArrayStorage(this.dtype, this.shape, this.read());
   }
 }
 
@@ -69,6 +110,7 @@ export class LazyStorage implements TensorStorage {
   readonly shape: Shape;
   readonly #fill: (into: TypedArray) => void;
   #data: TypedArray | null = null;
+  #donation: Donation | null = null;
 
   /** @param fill writes all elements, the same ones every time */
   constructor(dtype: DType, shape: Shape, fill: (into: TypedArray) => void) {
@@ -78,6 +120,7 @@ export class LazyStorage implements TensorStorage {
   }
 
   read(): TypedArray {
+    this.#requireOwn();
     if (this.#data === null) {
       const data = newArray(this.dtype, elementsOf(this.shape));
       this.#fill(data);
@@ -87,8 +130,29 @@ export class LazyStorage implements TensorStorage {
   }
 
   writeTo(into: TypedArray): void {
+    this.#requireOwn();
     if (this.#data === null) this.#fill(into);
     else into.set(this.#data);
+  }
+
+  get isConsumed(): boolean {
+    return this.#donation !== null;
+  }
+
+  consume(to: Donation): void {
+    this.#donation ??= to;
+    this.#data = null;
+  }
+
+  spare(): LazyStorage {
+    this.#requireOwn();
+    const same = new LazyStorage(this.dtype, this.shape, this.#fill);
+    same.#data = this.#data;
+    return same;
+  }
+
+  #requireOwn(): void {
+    if (this.#donation) throw donatedTensor(this, this.#donation);
   }
 }
 

@@ -213,3 +213,9 @@ export function storageOf(tensor: Tensor): TensorStorage {
   invariant(storage, () => `tensor of shape ${shapeText(tensor.shape)} is traced`);
   return storage;
 }
+
+/** A tensor of the same elements, which can be donated without taking them from this one. */
+export function spareTensor(tensor: Tensor): Tensor {
+  const storage = storageOf(tensor);
+  return new Tensor(storage.spare?.() ?? storage);
+}
