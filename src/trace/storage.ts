@@ -23,7 +23,7 @@ export interface TensorStorage {
   writeTo?(into: TypedArray): void;
   /** Whether they were given up. */
   readonly isConsumed?: boolean;
-  /** Gives the elements up: whoever reads them from now on is told where. */
+  /** Gives the elements up: reading them from now on is an error that names the call. */
   consume?(to: Donation): void;
   /** The same elements for someone else, who may have them after they are given up here. */
   spare?(): TensorStorage;

@@ -21,7 +21,8 @@ import type { DType, TypedArray } from "../../src/kernel/dtype.ts";
 import { adam } from "../../src/optim/index.ts";
 import { wasmTarget } from "../../src/runtime/wasm-target.ts";
 import type { AnyFunction } from "../../src/trace/function.ts";
-import { flatten, type Tree } from "../../src/trace/tree.ts";
+import { spareTensor } from "../../src/trace/tensor.ts";
+import { flatten, type Tree, unflatten } from "../../src/trace/tree.ts";
 
 /** A tensor that is given for a call, as JSON has it. */
 export interface GivenTensor {
@@ -188,13 +189,19 @@ export interface AheadOutcome {
   readonly state: readonly string[];
 }
 
+function spareTree(tree: object): object {
+  const { def, leaves } = flatten(tree, "first");
+  return unflatten(def, leaves.map(spareTensor)) as object;
+}
+
 /** What `compile` makes of the calls on WebAssembly, with or without fused multiply-add. */
 export function compiledOutcome(testCase: AheadCase, fma: boolean): AheadOutcome & { readonly arenaBytes: number } {
   const { fn, first, options, calls } = testCase;
   const { resident: _, ...planning } = options;
   const compiled = compile(fn as (...args: readonly Tree[]) => unknown, { ...planning, target: wasmTarget(fma) });
   const isState = options.donate !== undefined;
-  let stays = first;
+  // the case is run several times, and donates it
+  let stays = first && isState ? spareTree(first) : first;
   const texts = (tree: unknown): readonly string[] =>
     flatten(tree, "result").leaves.map((leaf) => bytesText(leaf.data()));
   const [call] = calls;

@@ -69,9 +69,9 @@ export function checkDonation(session: Session, options: CompileOptions): void {
   begin(`donation ${textOf(options)}`);
   try {
     const [kept, plain] = [compileFor(session, { ...options, donate: [0] }), compileFor(session)];
-    const given = program.args(0);
+    const [donated, given] = [program.args(0), program.args(0)];
     const before = bitsOf(given as unknown as Tree);
-    let [a, b]: readonly [Tree, Tree] = [given[0], given[0]];
+    let [a, b]: readonly [Tree, Tree] = [donated[0], given[0]];
     for (let i = 0; i < 3; i++) {
       const [, ...rest] = program.args(i) as unknown as [Tree, ...Tree[]];
       const [next, same] = [kept, plain].map((step, k) => {
@@ -85,7 +85,7 @@ export function checkDonation(session: Session, options: CompileOptions): void {
     }
     counts.plans += 2;
     const changed = difference(before, bitsOf(given as unknown as Tree));
-    if (changed) found("inputs", `a donated argument was changed: ${changed}`);
+    if (changed) found("inputs", `an argument was changed: ${changed}`);
   } catch (error) {
     if (isRefusal(error)) found("refused", `donated ${textOf(options)}: ${error.message.split("\n")[0]}`);
     else found("threw", `donated ${textOf(options)}: ${errorText(error)}`);
