@@ -2,20 +2,26 @@
  * @file How fast the target `cuda` is on the device at hand. Needs an NVIDIA GPU with its driver, a CUDA toolkit and koffi.
  *
  *   npx rolldown bench/cuda.ts -p node --external koffi --file node_modules/.cache/cuda.mjs &&
- *     node node_modules/.cache/cuda.mjs [kernels large large_tf32 budget profile]
+ *     node node_modules/.cache/cuda.mjs [kernels attention large large_tf32 budget profile]
  *
  *   kernels    rates of single kernels
+ *   attention  streamed attention, forward and backward: rates, errors against f32 on the processor, bits of two runs
  *   large      GPT-2 small, one step; large_tf32: with products on tensor cores
  *   budget     the same within 4 GB
  *   profile    the same, step by step
  */
 
+import { attention } from "../src/api/attention.ts";
 import { compile } from "../src/api/compile.ts";
+
+import { mul as mulOf } from "../src/api/elementwise.ts";
+import { grad } from "../src/api/grad.ts";
 import { loadGraph } from "../src/api/load-graph.ts";
 import { plansOf } from "../src/api/plan.ts";
 import { Executable } from "../src/runtime/executable.ts";
 import type { AnyFunction } from "../src/trace/function.ts";
-import { storageOf } from "../src/trace/tensor.ts";
+import { tensor } from "../src/trace/literal.ts";
+import { storageOf, type Tensor } from "../src/trace/tensor.ts";
 import "../src/api/methods.ts";
 import { grouped } from "../src/base/errors.ts";
 import { at } from "../src/base/invariant.ts";
@@ -25,6 +31,7 @@ import { Build } from "../src/ir/build.ts";
 import type { Value } from "../src/ir/graph.ts";
 import { elementsOf, tensorType } from "../src/ir/type.ts";
 import { cudaTarget } from "../src/node/cuda/target.ts";
+import { attend, attendBackward } from "../src/ops/attend.ts";
 import { sum } from "../src/ops/broadcast.ts";
 import { add } from "../src/ops/elementwise.ts";
 import { matmul } from "../src/ops/matmul.ts";
@@ -118,6 +125,69 @@ function kernels(): void {
   }
 }
 
+/** q, k and v of attention, and for its derivative logsum, delta and g. */
+const attentionTypes = (batch: number, heads: number, positions: number, width: number, isBackward: boolean) => {
+  const side = tensorType("f32", [batch, heads, positions, width]);
+  const row = tensorType("f32", [batch, heads, positions]);
+  return isBackward ? [side, side, side, row, row, side] : [side, side, side];
+};
+
+/** Errors of streamed attention relative to the largest element, against WebAssembly; and whether two runs have equal bits. */
+function attentionErrors(target: Target, causal: boolean): void {
+  const random = hostRandom(3);
+  const shape = [2, 3, 333, 64];
+  const drawn = () =>
+    tensor(
+      Float32Array.from({ length: elementsOf(shape) }, () => 2 * random.next() - 1),
+      { shape },
+    );
+  const args = [drawn(), drawn(), drawn(), drawn()] as const;
+  const step = (q: Tensor, k: Tensor, v: Tensor, w: Tensor) => {
+    const loss = (a: Tensor, b: Tensor, c: Tensor) => mulOf(attention(a, b, c, { causal, form: "streamed" }), w).sum();
+    return [attention(q, k, v, { causal, form: "streamed" }), ...grad(loss, { argnums: [0, 1, 2] })(q, k, v)];
+  };
+  const own = compile(step, { target });
+  const [want, first, second] = [compile(step)(...args), own(...args).map((x) => [...x.data()]), own(...args)];
+  const errors = want.map((x, i) => {
+    const numbers = [...x.data()].map(Number);
+    const scale = numbers.reduce((a, b) => Math.max(a, Math.abs(b)), 0);
+    return numbers.reduce((a, b, e) => Math.max(a, Math.abs(b - Number(at(at(first, i), e)))), 0) / scale;
+  });
+  const isSame = first.every((x, i) => [...at(second, i).data()].every((y, e) => Object.is(y, at(x, e))));
+  const text = errors.map((error) => error.toExponential(1)).join(", ");
+  console.log(`attention ${causal ? "causal" : "full"}: errors of y, dq, dk, dv ${text}; equal bits ${isSame}`);
+}
+
+function attentions(): void {
+  for (const products of ["tf32", "f32"] as const) {
+    const target = found(cudaTarget({ products }));
+    for (const causal of [true, false]) attentionErrors(target, causal);
+    for (const [batch, heads, positions, width] of [
+      [8, 12, 1024, 64],
+      [4, 12, 4096, 64],
+      [4, 8, 2048, 128],
+    ] as const) {
+      for (const [op, passes] of [
+        [attend, 2],
+        [attendBackward, 7],
+      ] as const) {
+        const types = attentionTypes(batch, heads, positions, width, op === attendBackward);
+        const attrs = { scale: 0.125, causal: true, window: 0 };
+        const seconds = secondsOf(target, (b) =>
+          b.callAll(
+            op,
+            types.map((type) => b.param(type)),
+            attrs,
+          ),
+        );
+        const flops = passes * batch * heads * positions ** 2 * width;
+        const name = `${products} ${op.name} [${batch},${heads},${positions},${width}] causal`;
+        console.log(`${name}: ${(1000 * seconds).toFixed(3)} ms, ${(flops / seconds / 1e12).toFixed(1)} TFLOP/s`);
+      }
+    }
+  }
+}
+
 function large(products: "f32" | "tf32", memory?: string): void {
   const program = LARGE.find(({ name }) => name === "gpt2-small");
   if (!program) return;
@@ -191,6 +261,7 @@ function profile(): void {
 
 const SECTIONS = {
   kernels,
+  attention: attentions,
   profile,
   large: () => large("f32"),
   large_tf32: () => large("tf32"),

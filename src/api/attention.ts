@@ -30,7 +30,8 @@ export interface AttentionOptions {
   readonly scale?: number;
   /**
    * Both compute the same up to rounding. `stored`: all scores are a tensor, which the planner may keep or recompute.
-   * `streamed`: scores are computed block by block and never stored, going forward and again in reverse. Default: stored.
+   * `streamed`: scores are computed block by block and never stored, going forward and again in reverse. By default
+   * streamed from 1,024 queries and keys on, unless the mask is one of floats, whose gradient would need all scores.
    */
   readonly form?: AttentionForm;
 }
@@ -44,6 +45,9 @@ const OPTIONS: OptionKinds<AttentionOptions> = {
   scale: "a number",
   form: "a text",
 };
+
+/** Queries and keys from which on scores are not stored by default (bench/attention.ts). */
+const STREAMED_FROM = 1024;
 
 /**
  * softmax(scores)·v as (e·v) / Σe for e = exp(scores - most): dividing [queries, width] instead of [queries, keys].
@@ -131,6 +135,13 @@ function canStream(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | undefined): b
   return shape.length === q.rank && shape.every((n, i) => n === 1 || n === scores[i]);
 }
 
+/** Whether scores are streamed: as asked, or where they are many. */
+function isStreamed([q, k, v]: readonly [Tensor, Tensor, Tensor], { form, mask }: AttentionOptions): boolean {
+  if (form !== undefined) return form === "streamed";
+  const positions = Math.min(at(q.shape, q.rank - 2), at(k.shape, k.rank - 2));
+  return positions >= STREAMED_FROM && (!mask || isBool(mask.dtype)) && canStream(q, k, v, mask);
+}
+
 /** One node instead of scores; a lone matrix is a head of its own. */
 function streamed(inputs: readonly Tensor[], options: AttentionOptions): Tensor {
   const { rank, shape } = at(inputs, 0);
@@ -172,7 +183,7 @@ export function attention(q: Tensor, k: Tensor, v: Tensor, options: AttentionOpt
   }
   requireForm(options);
   return asFunction("attention", () => {
-    if (options.form === "streamed") {
+    if (isStreamed([q, k, v], options)) {
       if (canStream(q, k, v, options.mask)) return streamed([q, k, v], options);
       const all = [q, k, v, ...(options.mask ? [options.mask] : [])].map(typeText).join(", ");
       const help = "k and v have q's leading axes, but for fewer heads; a mask has extents of the scores, or 1";
