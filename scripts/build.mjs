@@ -28,12 +28,15 @@ import { parseArgs } from "node:util";
 import { build, rolldown } from "rolldown";
 import { AHEAD_OUTPUT, aheadRuntime } from "./ahead-runtime.mjs";
 import { buildPlayground, PLAYGROUND_FILES } from "./playground-files.mjs";
+import { pureValues } from "./pure-values.mjs";
 import { WORKER_SOURCE_FILE, workerSource } from "./worker-source.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const SRC = join(ROOT, "src/");
 /** Parts whose code the entry point `tidemark` shares with them, so that they can be had without it. */
 const APART = ["ir", "plan", "codegen/wasm"];
+/** Its methods for tensors are an effect of `tidemark` alone, and in its own file. */
+const OWN = ["api/methods.ts", "api/method-hints.ts"].map((path) => join(SRC, path));
 
 const { values: options } = parseArgs({ options: { out: { type: "string", default: join(ROOT, "dist") } } });
 const out = resolve(options.out);
@@ -64,6 +67,8 @@ const INPUT = {
   treeshake: { moduleSideEffects: (id) => id.startsWith(ROOT) },
   preserveEntrySignatures: "strict",
   logLevel: "warn",
+  // on a busy machine the worker's text takes long
+  checks: { bundlerTimings: false },
   plugins: [workerSource()],
 };
 
@@ -77,9 +82,12 @@ function sourcesDigest() {
   return hash.digest("hex");
 }
 
+/** What is loaded later is no part of an entry point. */
+const withoutLater = { name: "without-later", resolveDynamicImport: () => false };
+
 /** All modules that an entry point is made of. */
 async function modulesOf(path) {
-  const bundle = await rolldown({ ...INPUT, input: path });
+  const bundle = await rolldown({ ...INPUT, input: path, plugins: [withoutLater, ...INPUT.plugins] });
   const { output } = await bundle.generate({ codeSplitting: false });
   await bundle.close();
   return new Set(output[0].moduleIds);
@@ -92,13 +100,19 @@ async function sharedFiles(inputs) {
   const needs = new Map();
   for (const [name, path] of Object.entries(inputs)) needs.set(name, await modulesOf(path));
   const needed = (id) => [...needs].filter(([, modules]) => modules.has(id)).map(([name]) => name);
-  const main = needs.get("api/index");
+  const [main, core] = [needs.get("api/index"), needs.get("core/index")];
+  // loaded later, and without what else needs parts of it
+  const webgpu = await modulesOf(join(SRC, "runtime", "webgpu", "target.ts"));
   const rest = Object.keys(inputs).filter((name) => name.endsWith("/index") && name !== "api/index");
   const inMain = (part) => (id) => main.has(id) && needs.get(`${part}/index`).has(id);
   const shared = (name) => (id) => !main.has(id) && needs.get(name).has(id) && needed(id).length > 1;
   const files = [
-    ...APART.map((part) => ({ name: basename(part), holds: inMain(part) })),
-    { name: "core", holds: (id) => main.has(id) },
+    ...APART.map((part) => ({ name: basename(part), holds: (id) => inMain(part)(id) && core.has(id) })),
+    { name: "core", holds: inMain("core") },
+    { name: "search", holds: inMain("plan") },
+    { name: "budget", holds: (id) => main.has(id) && needs.get("core/budget").has(id) },
+    { name: "more", holds: (id) => main.has(id) && !OWN.includes(id) },
+    { name: "webgpu", holds: (id) => webgpu.has(id) },
     ...rest.map((name) => ({ name: `${basename(dirname(name))}-more`, holds: shared(name) })),
     { name: "cli", holds: shared("cli/main") },
   ];
@@ -128,9 +142,10 @@ async function writeCode() {
       sourcemap: "hidden",
       sourcemapPathTransform: fromPackage,
       keepNames: true,
-      comments: false,
+      comments: { annotation: true, jsdoc: false, legal: false },
       minifyInternalExports: false,
       codeSplitting: { groups: await sharedFiles(input) },
+      plugins: [pureValues()],
     },
   });
   return output.map(({ fileName }) => fileName);

@@ -57,6 +57,7 @@ const OTHER_WORDS: readonly string[] = [
 /** What happens on import, by file. Users import `methods.ts` and `node/index.ts` by entry points; the others run in places of their own. */
 const IMPORT_EFFECTS: readonly ImportEffect[] = [
   { path: "src/api/methods.ts", effect: "gives tensors their methods" },
+  { path: "src/api/budgets.ts", effect: "installs the planner of budgets" },
   { path: "src/api/compile-worker.ts", effect: "is a worker" },
   { path: "src/node/index.ts", effect: "installs Node as the host" },
   { path: "src/node/plan-process.ts", effect: "is a process" },

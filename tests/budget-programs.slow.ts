@@ -17,7 +17,7 @@ import { formatBytes } from "../src/base/bytes.ts";
 import { stateHash } from "../src/cli/commands/bench.ts";
 import { type AnyProgram, BUILT_IN } from "../src/cli/programs/built-in.ts";
 import { PAGE, pagesOf } from "../src/codegen/wasm/program.ts";
-import { STRATEGY_NAMES } from "../src/plan/recompute/strategies.ts";
+import { STRATEGY_NAMES } from "../src/plan/recompute/strategy.ts";
 import type { AnyFunction } from "../src/trace/function.ts";
 import { storageOf, type Tensor } from "../src/trace/tensor.ts";
 import { flatten } from "../src/trace/tree.ts";

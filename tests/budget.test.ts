@@ -18,8 +18,7 @@ import {
 } from "../src/api/index.ts";
 import { stateHash } from "../src/cli/commands/bench.ts";
 import { allNodes } from "../src/ir/walk.ts";
-import { STRATEGY_NAMES } from "../src/plan/recompute/strategies.ts";
-import type { StrategyName } from "../src/plan/recompute/strategy.ts";
+import { STRATEGY_NAMES, type StrategyName } from "../src/plan/recompute/strategy.ts";
 import { residualChain, type TrainingStep, tinyConvNet, tinyTransformer } from "./support/training-steps.ts";
 
 const CHAIN = residualChain(6);

@@ -8,6 +8,7 @@ import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, sta
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { gzipSync } from "node:zlib";
 import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
@@ -30,8 +31,12 @@ interface Manifest {
   readonly peerDependenciesMeta: Readonly<Record<string, { readonly optional: boolean }>>;
 }
 
+/** Limits of bundles that use some functions, minified and compressed, in kB. */
+const BUNDLES = { tensor: 6, core: 132, "budget, later": 80, tidemark: 203 };
+
 /** What the bundler adds to keep the name of a function: a change of that function alone. */
-const isNaming = (statement: string): boolean => /^__name\([\w$]+, "[^"]*"\);$/.test(statement);
+const isNaming = (statement: string): boolean =>
+  /^(?:\/\* @__PURE__ \*\/ )?__name\([\w$]+, "[^"]*"\);$/.test(statement);
 
 /** The module at `path`, with a text, as users' bundlers see it. */
 async function bundled(path: string, text: string): Promise<OutputChunk> {
@@ -160,19 +165,24 @@ describe("the installed package", () => {
     const files = [...reached(join(installed, "dist", "api", "index.js"))];
     expect(files.filter((path) => path.startsWith("node:"))).toEqual([]);
     expect(files.length).toBeGreaterThan(2);
-    expect(files.length).toBeLessThan(8);
+    expect(files.length).toBeLessThan(10);
   });
 
   it("lists every file that does something when it is imported, and no other", () => {
     const code = filesBelow(installed).filter((path) => path.endsWith(".js"));
-    const effects = code.filter((path) => {
-      const file = { path, text: readFileSync(join(installed, path), "utf8").replace(/^#!.*/, "") };
-      return effectsOf(file).some(({ start, end }) => !isNaming(file.text.slice(start, end)));
-    });
-    // an import of `tidemark` alone is an import of the shared file with the methods
-    expect([...effects, "dist/api/index.js"].sort()).toEqual(
-      manifest.sideEffects.map((path) => path.slice("./".length)).sort(),
-    );
+    const files = code.map((path) => ({
+      path,
+      text: readFileSync(join(installed, path), "utf8").replace(/^#!.*/, ""),
+    }));
+    const does = (file: (typeof files)[number]) =>
+      effectsOf(file).some(({ start, end }) => !isNaming(file.text.slice(start, end)));
+    const effects = new Set(files.filter(does).map(({ path }) => path));
+    // an entry point that imports such a file for its effect has that effect
+    for (const { path, text } of files) {
+      const imported = [...text.matchAll(/^import "([^"]+)";$/gm)].map(([, to = ""]) => join(path, "..", to));
+      if (imported.some((to) => effects.has(to.replaceAll("\\", "/")))) effects.add(path);
+    }
+    expect([...effects].sort()).toEqual(manifest.sideEffects.map((path) => path.slice("./".length)).sort());
   });
 
   it("leaves nothing of an import in a bundle where nothing is used and nothing is done", async () => {
@@ -180,7 +190,8 @@ describe("the installed package", () => {
       const { code, modules } = await bundled(join(consumer, "import.mjs"), `import ${JSON.stringify(name)};\n`);
       const entry = source.replace(/^src\/(.*)\.ts$/, "dist/$1.js");
       const left = Object.entries(modules).flatMap(([path, { renderedLength }]) => (renderedLength > 0 ? [path] : []));
-      if (manifest.sideEffects.includes(`./${entry}`)) expect(code, name).toContain("prototype");
+      if (manifest.sideEffects.includes(`./${entry}`))
+        expect(code, name).toMatch(/prototype|installBudgets|installHost/);
       else
         expect(
           left.filter((path) => path.endsWith(entry)),
@@ -189,6 +200,32 @@ describe("the installed package", () => {
       // these do without tensors, and so without their methods
       if (/\/(ir|plan|wasm)$/.test(name)) expect(left, name).toEqual([]);
     }
+  });
+
+  it("is no larger in a bundle than what is used of it", async () => {
+    const step = "compile(grad((w) => matmul(tensor([[1, 2]]), w)))";
+    const used = "import { compile, grad, matmul, tensor } from";
+    const sizes: Record<string, number> = {};
+    for (const [name, text] of Object.entries({
+      tensor: 'import { tensor } from "tidemark/core"; console.log(tensor([1]));',
+      core: `${used} "tidemark/core"; console.log(${step});`,
+      budget: `${used} "tidemark/core"; await import("tidemark/core/budget"); console.log(${step});`,
+      tidemark: `${used} "tidemark"; console.log(${step});`,
+    })) {
+      const path = join(consumer, "size.mjs");
+      writeFileSync(path, text);
+      const bundle = await rolldown({ input: path, logLevel: "silent" });
+      const { output } = await bundle.generate({ minify: true });
+      await bundle.close();
+      const atFirst = new Set([output[0].fileName, ...output[0].imports]);
+      for (const chunk of output.filter((each) => each.type === "chunk")) {
+        const when = atFirst.has(chunk.fileName) ? name : `${name}, later`;
+        sizes[when] = (sizes[when] ?? 0) + gzipSync(chunk.code, { level: 9 }).length;
+      }
+    }
+    // what a page loads at first does not grow by what it loads later
+    console.log("bytes of bundles, gzip:", JSON.stringify(sizes));
+    for (const [name, limit] of Object.entries(BUNDLES)) expect(sizes[name], name).toBeLessThan(1000 * limit);
   });
 
   it("works in a bundle, with what Node adds, and says which package to install for native code", async () => {
@@ -268,6 +305,7 @@ describe("the installed package", () => {
 
     it("with the current TypeScript", () => {
       for (const kind of KINDS) expect(tsc(consumer, "-p", ".", ...kind), kind.join(" ")).toBe("");
+      expect(tsc(consumer, "-p", "core"), "functions alone").toBe("");
       const [path, text] = [join(consumer, "wrong.ts"), 'import "tidemark/no-such-subpath";\n'];
       writeFileSync(path, text);
       expect(() => tsc(consumer, "-p", ".", "--noUncheckedSideEffectImports")).toThrow("tidemark/no-such-subpath");

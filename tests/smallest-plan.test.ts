@@ -8,7 +8,7 @@ import { checkpoint, compile, forLoop, grad, plan, spec, type Tensor, zeros } fr
 import { plansOf } from "../src/api/plan.ts";
 import { TidemarkError } from "../src/base/errors.ts";
 import type { ProgramPlans } from "../src/compiler/assemble.ts";
-import { STRATEGY_NAMES } from "../src/plan/recompute/strategies.ts";
+import { STRATEGY_NAMES } from "../src/plan/recompute/strategy.ts";
 import type { AnyFunction } from "../src/trace/function.ts";
 import type { Tree } from "../src/trace/tree.ts";
 

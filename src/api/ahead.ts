@@ -5,9 +5,10 @@
 import { at } from "../base/invariant.ts";
 import { wasmDescription } from "../codegen/wasm/description.ts";
 import { fusedProbes } from "../codegen/wasm/features.ts";
-import { assemble, type ChosenProgram } from "../compiler/assemble.ts";
+import { assemble } from "../compiler/assemble.ts";
 import type { PlannerHost } from "../compiler/host.ts";
 import type { PlanRequest } from "../compiler/request.ts";
+import type { ChosenProgram } from "../compiler/stored.ts";
 import { planJson } from "../plan/json.ts";
 import {
   FILES,
@@ -104,7 +105,7 @@ function programFile(
   request: BuildRequest,
   { code, pages, others }: { readonly code: Uint8Array; readonly pages: number; readonly others: Files },
 ): ProgramFile {
-  const { strategy, lowerBoundBytes, persistentBytes, kernelCalls } = placedFigures(placed, request);
+  const { strategy, lowerBoundBytes, persistentBytes, kernelCalls } = placedFigures(placed);
   const probes = request.fma ? fusedProbes() : null;
   return {
     ...{ format: FORMAT, version: FORMAT_VERSION, name: source.graph.name, target: "wasm", threads: 1 },

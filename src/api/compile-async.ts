@@ -37,7 +37,7 @@ import type { SentProgram, WorkerMessage } from "./compile-worker.ts";
 import { type AbortSignalLike, nextTask, StopSignal } from "./event-loop.ts";
 import { currentHost } from "./host.ts";
 import { pagePlans } from "./page-plans.ts";
-import { programFigures } from "./plan.ts";
+import { programFigures } from "./plan-info.ts";
 import { LoadedProgram, loadProgram } from "./program.ts";
 import { type CompileOptions, type CompileRequest, parseCompile } from "./request.ts";
 import type { TracedProgram } from "./traced-program.ts";

@@ -44,7 +44,7 @@ function program(task: SentTask): SentProgram | string {
   const target = descriptionOf(key);
   if (!target) return `workers do not know the target ${key.split(" ", 1)[0]}`;
   const { placed, kept } = planSent(task, target, (plan) => tell({ told: "plan", plan }, []));
-  const figures = placedFigures(placed, task);
+  const figures = placedFigures(placed);
   const { params, results, plan } = placed;
   tell({ told: "generate" }, []);
   return { figures, places: { params, results, arenaBytes: plan.height }, code: codeOf(key, placed), kept };

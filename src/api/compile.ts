@@ -4,8 +4,6 @@
  */
 
 import { withLocation } from "../base/errors.ts";
-import { assemble } from "../compiler/assemble.ts";
-import type { PlannerHost } from "../compiler/host.ts";
 import { requireFunction } from "../trace/arguments.ts";
 import { type AnyFunction, callByValue, type FlatArguments, type Traced } from "../trace/function.ts";
 import { sourceLocation } from "../trace/source-location.ts";
@@ -13,9 +11,9 @@ import type { Tensor } from "../trace/tensor.ts";
 import { currentTrace, requireActive } from "../trace/trace.ts";
 import { type Tree, unflatten } from "../trace/tree.ts";
 import { spec } from "./create.ts";
-import { currentHost } from "./host.ts";
+import { currentHost, type Host } from "./host.ts";
 import { KeptPrograms, type Usage } from "./kept-programs.ts";
-import { type PlanInfo, planInfo } from "./plan.ts";
+import { type PlanInfo, planInfo } from "./plan-info.ts";
 import { type LoadedProgram, loadProgram } from "./program.ts";
 import { type CompileOptions, type CompileRequest, parseCompile } from "./request.ts";
 import { CallReader, numberTensors, type TracedProgram, traceProgram } from "./traced-program.ts";
@@ -98,7 +96,7 @@ export function build(maker: Maker, source: TracedProgram): Entry {
   const { program, placed } = located(() =>
     kept.load(({ target }) => loadProgram(source, request, { target, host, arena: () => kept.arena })),
   );
-  const { graph, plan, ...info } = planInfo(source, placed, request, kept.target);
+  const { graph, plan, ...info } = planInfo(source, placed, kept.target);
   const { moduleBytes, kernelFunctions } = program;
   const compileMs = source.traceMs + performance.now() - started;
   return {
@@ -115,9 +113,9 @@ interface Call {
 }
 
 /** Planning is a function of types: it gives the same graph and plan as the first time. @internal */
-export function planAgain({ fn, request, kept }: Maker, flat: FlatArguments, host: PlannerHost): Details {
+export function planAgain({ fn, request, kept }: Maker, flat: FlatArguments, host: Host): Details {
   const source = traceProgram(fn, flat, request);
-  const { graph, plan } = assemble(source, kept.target.target.description, request, host);
+  const { graph, plan } = host.planner.assemble(source, kept.target.target.description, request, host);
   return { graph, plan };
 }
 

@@ -28,6 +28,6 @@ describe("a host", () => {
 
   it("of an engine by itself has neither native code, plans on disk nor a solver", () => {
     const { targets, planStore, findSolver } = plainHost();
-    expect([Object.keys(targets), planStore, findSolver()]).toEqual([[], null, undefined]);
+    expect([Object.keys(targets), planStore, findSolver()]).toEqual([["webgpu"], null, undefined]);
   });
 });

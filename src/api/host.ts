@@ -12,26 +12,40 @@
  */
 import { invariant } from "../base/invariant.ts";
 import { estimatedMs } from "../compiler/estimate.ts";
-import { NO_HOST, type PlannerHost } from "../compiler/host.ts";
+import { NO_HOST, type Planner, type PlanningHost } from "../compiler/host.ts";
 import type { SourceProgram } from "../compiler/request.ts";
+import { storedPlanner } from "../compiler/stored.ts";
 import { type ChosenTarget, chooseTarget, DEFAULT_TARGET, type TimeOn } from "../runtime/choose-target.ts";
 import { isTarget } from "../runtime/device.ts";
 import { plainRuntime, type RuntimeHost } from "../runtime/host.ts";
 import type { AskedTarget } from "./request.ts";
 
-export interface Host extends PlannerHost, RuntimeHost {}
+export interface Host extends PlanningHost, RuntimeHost {}
 
 let installed: Host | null = null;
+/** What is imported to plan within budgets. */
+let budgets: Planner | null = null;
 /** Made when it is first asked for. */
 let plain: Host | null = null;
 
 /** @internal */
-export const plainHost = (): Host => ({ ...NO_HOST, ...plainRuntime() });
+export const plainHost = (): Host => ({
+  ...{ ...NO_HOST, ...plainRuntime() },
+  get planner() {
+    return budgets ?? storedPlanner;
+  },
+});
 
 /** Makes a host that of this process. @internal */
 export function installHost(host: Host): void {
   invariant(installed === null || installed === host, () => "another host is installed already");
   installed = host;
+}
+
+/** Makes plans within budgets possible where the host has none of its own. @internal */
+export function installBudgets(planner: Planner): void {
+  invariant(budgets === null || budgets === planner, () => "another planner is installed already");
+  budgets = planner;
 }
 
 /** The target that was asked for, of those that a host has. @internal */

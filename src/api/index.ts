@@ -1,4 +1,6 @@
 /** @file The library's entry point: tensors, operations, derivatives. */
+import "./budgets.ts";
+
 export { type ErrorCode, TidemarkError } from "../base/errors.ts";
 export type { Shape, TensorType } from "../ir/type.ts";
 export type { DType } from "../kernel/dtype.ts";
@@ -65,7 +67,8 @@ export * from "./modes.ts";
 export type { Place } from "./mutation.ts";
 export * from "./normalize.ts";
 export type { Axes, TensorLike } from "./operands.ts";
-export { type PlanInfo, plan, specsOf } from "./plan.ts";
+export { plan } from "./plan.ts";
+export type { PlanInfo } from "./plan-info.ts";
 export * from "./pool.ts";
 export { type DrawOptions, dropout, random, type Tensors } from "./random.ts";
 export { type FileInfo, fileInfo } from "./read-tensors.ts";
@@ -75,6 +78,7 @@ export * from "./reversible.ts";
 export { type LoadOptions as LoadFileOptions, load, loadFrom, type SaveOptions, save, saveTo } from "./save.ts";
 export { scope } from "./scope.ts";
 export * from "./shape.ts";
+export { specsOf } from "./specs-of.ts";
 export { type TrainLoopOptions, type TrainLoopResult, trainLoop } from "./train-loop.ts";
 export type { TreeStructure, WithLeaves } from "./tree.ts";
 export * as tree from "./tree.ts";

@@ -1,7 +1,8 @@
 /** @file From a graph to a program that is ready to run, for measurements and tests. */
-import { assemble, type ChosenProgram } from "../compiler/assemble.ts";
+import { assemble } from "../compiler/assemble.ts";
 import { NO_HOST, type PlannerHost } from "../compiler/host.ts";
 import type { PlanRequest, SourceProgram } from "../compiler/request.ts";
+import type { ChosenProgram } from "../compiler/stored.ts";
 import type { Graph } from "../ir/graph.ts";
 import type { DeviceMemory, Target } from "../runtime/device.ts";
 import { Executable } from "../runtime/executable.ts";

@@ -1,20 +1,15 @@
 /** @file The figures of a placed program. They are data: a worker that plans sends them (compile-worker.ts). */
-import { TidemarkError } from "../base/errors.ts";
 import { isTransfer } from "../codegen/placed.ts";
-import type { ChosenProgram } from "../compiler/assemble.ts";
-import type { PlanRequest } from "../compiler/request.ts";
+import type { ChosenProgram } from "../compiler/stored.ts";
 import { graphCost } from "../ops/control.ts";
-import type { Plan } from "../plan/problem.ts";
-import { validate } from "../plan/validate.ts";
-import type { PlanInfo } from "./plan.ts";
+import type { PlanInfo } from "./plan-info.ts";
 
 /** What a placed program says of itself, in numbers and words alone. @internal */
 export type PlacedFigures = Omit<PlanInfo, "graph" | "plan" | "target" | "targetNote" | "paths" | "traceMs">;
 
-/** Throws when `validate` finds the plan broken. @internal */
-export function placedFigures(placed: ChosenProgram, request: Pick<PlanRequest, "validate">): PlacedFigures {
+/** @internal */
+export function placedFigures(placed: ChosenProgram): PlacedFigures {
   const { plan, graph } = placed;
-  if (request.validate) requireValidPlan(plan);
   return {
     arenaBytes: plan.height,
     storeAllArenaBytes: placed.storeAll.arenaBytes,
@@ -30,12 +25,4 @@ export function placedFigures(placed: ChosenProgram, request: Pick<PlanRequest, 
     planMs: placed.planMs,
     planCached: placed.planCached,
   };
-}
-
-function requireValidPlan(plan: Plan): void {
-  const broken = validate(plan.program, plan);
-  if (broken.length === 0) return;
-  throw new TidemarkError("InvalidPlan", broken.map((b) => `${b.rule}: ${b.message}`).join("\n  "), {
-    help: "this is an internal error of the planner: report it with the text of the traced graph",
-  });
 }

@@ -3,9 +3,9 @@
  * that are already in their slot are not touched; results that replace them stay in the arena.
  */
 import { at } from "../base/invariant.ts";
-import { assemble, type ChosenProgram } from "../compiler/assemble.ts";
-import type { PlannerHost } from "../compiler/host.ts";
+import type { PlanningHost } from "../compiler/host.ts";
 import type { PlanRequest } from "../compiler/request.ts";
+import type { ChosenProgram } from "../compiler/stored.ts";
 import { byteLength, type TensorType } from "../ir/type.ts";
 import { Arena, type Tenant } from "../runtime/arena.ts";
 import { runChecked } from "../runtime/check-nan.ts";
@@ -21,7 +21,7 @@ import type { TracedProgram } from "./traced-program.ts";
 /** What a program runs on. */
 export interface RunsOn {
   readonly target: Target;
-  readonly host: PlannerHost;
+  readonly host: PlanningHost;
   /** What it runs in, in turn with others; asked for when it is loaded. Default: an arena of its own. */
   readonly arena?: () => Arena;
 }
@@ -164,7 +164,7 @@ export function loadProgram(
   request: PlanRequest & Pick<CompileRequest, "checkNaN">,
   on: RunsOn,
 ): { readonly program: LoadedProgram; readonly placed: ChosenProgram } {
-  const placed = assemble(source, on.target.description, request, on.host);
+  const placed = on.host.planner.assemble(source, on.target.description, request, on.host);
   return { program: loadPlaced(source, placed, on, request.checkNaN), placed };
 }
 

@@ -11,8 +11,7 @@ import type { MemoryRequest, PlanProgress, PlanRequest } from "../compiler/reque
 import { pipeline } from "../passes/pipeline.ts";
 import { LEVELS, type Level } from "../plan/recompute/levels.ts";
 import type { ExactPlanner } from "../plan/recompute/solver.ts";
-import { STRATEGY_NAMES } from "../plan/recompute/strategies.ts";
-import type { StrategyName } from "../plan/recompute/strategy.ts";
+import { STRATEGY_NAMES, type StrategyName } from "../plan/recompute/strategy.ts";
 import { DEFAULT_TARGET, TARGET_NAMES, type TargetName } from "../runtime/choose-target.ts";
 import { isTarget, PRODUCTS, type Products, type Target } from "../runtime/device.ts";
 import type { CostModel } from "../target/work.ts";

@@ -1,6 +1,7 @@
 /** @file The option `--strategies A,B`, for commands that show plans of several. */
-import { STRATEGY_NAMES } from "../plan/recompute/strategies.ts";
+
 import type { StrategyName } from "../plan/recompute/strategy.ts";
+import { STRATEGY_NAMES } from "../plan/recompute/strategy.ts";
 import { type Arguments, usageError } from "./command.ts";
 
 /** @param otherwise those that are taken where the option is not given */

@@ -13,30 +13,27 @@
  * The budget is on the arena of the real plan: after fusion, order and placement, with workspace and what persists.
  */
 
-import type { PlacedProgram } from "../codegen/placed.ts";
+import { TidemarkError } from "../base/errors.ts";
 import type { Graph } from "../ir/graph.ts";
-import { loopGroups, withoutChoice, withSchedules } from "../loops/groups.ts";
-import { rewindLoops, userDecisions } from "../loops/rewrite.ts";
+import { loopGroups, withSchedules } from "../loops/groups.ts";
 import { LoopLevels, openCheckpoints } from "../loops/strategies.ts";
-import { mergeReplays } from "../passes/merge-replays.ts";
-import { pipeline, runPasses } from "../passes/pipeline.ts";
-import { smallerResiduals } from "../passes/smaller-residuals.ts";
 import { endsBytes } from "../plan/bound.ts";
-import { type Candidate, type Proof, UNREACHED } from "../plan/budget/budget-levels.ts";
+import { type Candidate, UNREACHED } from "../plan/budget/budget-levels.ts";
 import { isSmaller, PlanFamily } from "../plan/budget/family.ts";
 import { planInfeasible } from "../plan/infeasible.ts";
 import { withinBudget } from "../plan/plan.ts";
-import { withCapacity } from "../plan/problem.ts";
+import { type Plan, withCapacity } from "../plan/problem.ts";
 import type { Level } from "../plan/recompute/levels.ts";
 import { auto, binomial, strategyNamed } from "../plan/recompute/strategies.ts";
 import type { Strategy, StrategyName } from "../plan/recompute/strategy.ts";
+import { validate } from "../plan/validate.ts";
 import { arenaSpace, type TargetDescription } from "../target/description.ts";
-import { Assembler, type PlannedProgram } from "./assembler.ts";
-import { placedProgram } from "./bind.ts";
-import { candidateOf, familyKey, GraphPlans, type PlanTools } from "./graph-plans.ts";
-import { NO_HOST, type PlannerHost } from "./host.ts";
+import type { PlannedProgram } from "./assembler.ts";
+import { candidateOf, type PlanTools } from "./candidate.ts";
+import { familyKey, GraphPlans } from "./graph-plans.ts";
+import { NO_HOST, type Planner, type PlannerHost } from "./host.ts";
 import { LoopForms, SMALL } from "./loop-forms.ts";
-import { TargetCosts } from "./node-costs.ts";
+import type { TargetCosts } from "./node-costs.ts";
 import { fitted } from "./offload.ts";
 import { type ChosenPlan, PlanCache, settingsOf } from "./plan-cache.ts";
 import {
@@ -48,61 +45,8 @@ import {
   type PlanRequest,
   type SourceProgram,
 } from "./request.ts";
-import { requireTypes } from "./types.ts";
+import { type ChosenProgram, placedPlan, planTools, type StoredPlans, storedPlans } from "./stored.ts";
 import { fastestOf, WideSearch } from "./wide-search.ts";
-
-/** A placed program, and the figures of the plans that it was chosen from. */
-export interface ChosenProgram extends PlacedProgram {
-  readonly strategy: string;
-  readonly predictedMs: number;
-  readonly storeAll: { readonly arenaBytes: number; readonly predictedMs: number };
-  /** Where a solver was asked: how far the plan is from the cheapest. */
-  readonly proof?: Proof | undefined;
-  /** Whether the plan came from a cache. */
-  readonly planCached: boolean;
-}
-
-/** Plans that all requests of a program share. */
-interface CommonPlans {
-  /** Everything stored but what loops do that users named a reversal for. */
-  readonly storeAll: Candidate<PlannedProgram>;
-  /** That is stored too: what plans are compared with. */
-  readonly baseline: Candidate<PlannedProgram>;
-  readonly asWritten: Candidate<PlannedProgram>;
-  readonly stored: GraphPlans;
-  readonly merged: Graph;
-}
-
-function commonPlans(graph: Graph, tools: PlanTools): CommonPlans {
-  const { assembler, costs, request } = tools;
-  const { passes, validate } = request;
-  const cleaned = runPasses(graph, passes ?? pipeline, { verify: validate });
-  requireTypes(cleaned, assembler.target, assembler.lower);
-  let named = 0;
-  const rewound = passes ? cleaned : rewindLoops(cleaned, userDecisions, () => named++);
-  const written = passes ? cleaned : smallerResiduals.run(rewound);
-  const bare = passes ? cleaned : mergeReplays.run(rewound);
-  const merged = bare === rewound ? written : smallerResiduals.run(bare);
-  const asked = merged === written ? "store-all" : "checkpoint";
-  const decided = passes ? written : withoutChoice(written, costs);
-  const asWritten = candidateOf(assembler.make(decided, passes ? [] : [assembler.fuse]), asked, tools);
-  const stored = merged === written ? decided : withoutChoice(merged, costs);
-  const storeAll =
-    stored === decided ? asWritten : candidateOf(assembler.make(stored, [assembler.fuse]), "store-all", tools);
-  const baseline = named === 0 ? storeAll : loopsStored(cleaned, tools);
-  return { storeAll, baseline, asWritten, stored: new GraphPlans(stored, storeAll, tools), merged };
-}
-
-/** The program whose loops keep what their reverses read, whatever reversal was named for them. */
-function loopsStored(cleaned: Graph, tools: PlanTools): Candidate<PlannedProgram> {
-  const bare = mergeReplays.run(rewindLoops(cleaned, { ...userDecisions, counted: () => null }));
-  const merged = smallerResiduals.run(bare);
-  return candidateOf(
-    tools.assembler.make(withoutChoice(merged, tools.costs), [tools.assembler.fuse]),
-    "store-all",
-    tools,
-  );
-}
 
 /** Programs of fewer nodes are planned about as fast as a plan is read, unless something is asked of their memory. */
 const LEAST_NODES = 256;
@@ -133,7 +77,7 @@ export class ProgramPlans {
   readonly #graph: Graph;
   readonly #tools: PlanTools;
   readonly #cache: PlanCache | null;
-  #common: CommonPlans | undefined;
+  #common: (StoredPlans & { readonly stored: GraphPlans }) | undefined;
   #forms: LoopForms | null | undefined;
   readonly #rules = new Map<string, PlanFamily<PlannedProgram>>();
   #wide: WideSearch | undefined;
@@ -153,15 +97,16 @@ export class ProgramPlans {
     host: PlannerHost = NO_HOST,
   ) {
     this.#graph = source.graph;
-    const assembler = new Assembler(target, source, request.validate);
-    const costs = new TargetCosts(target, { rates: request.costs ?? target.rates, lower: assembler.lower });
-    this.#tools = { assembler, costs, request, host };
+    this.#tools = planTools(source, target, request, host);
     this.#cache = cacheOf(source, this.#tools);
   }
 
   /** After passes and fusion: the plans with everything stored. */
-  #commonPlans(): CommonPlans {
-    this.#common ??= commonPlans(this.#graph, this.#tools);
+  #commonPlans(): StoredPlans & { readonly stored: GraphPlans } {
+    if (!this.#common) {
+      const plans = storedPlans(this.#graph, this.#tools);
+      this.#common = { ...plans, stored: new GraphPlans(plans.graph, plans.storeAll, this.#tools) };
+    }
     return this.#common;
   }
 
@@ -382,11 +327,11 @@ export class ProgramPlans {
     return this.#forms;
   }
 
-  /** A plan with its kernels bound to addresses. */
+  /** A plan with its kernels bound to addresses; throws when `validate` finds it broken. */
   placed(chosen: Candidate<PlannedProgram>, planMs: number, base = 0): ChosenProgram {
-    const { strategy, predictedMs, proof } = chosen;
-    const about = { strategy, predictedMs, proof, storeAll: this.storeAllFigures, planCached: this.isCached(chosen) };
-    return { ...placedProgram(chosen.result, planMs, base), ...about };
+    if (this.#tools.request.validate) requireValidPlan(chosen.result.plan);
+    const about = { storeAll: this.storeAllFigures, planCached: this.isCached(chosen), planMs };
+    return placedPlan(chosen, about, base);
   }
 
   /** Bytes of the arguments, or of results and persistent values: no plan is smaller. */
@@ -431,6 +376,18 @@ export class ProgramPlans {
     return family;
   }
 }
+
+/** Throws when independent code finds a plan broken. */
+function requireValidPlan(plan: Plan): void {
+  const broken = validate(plan.program, plan);
+  if (broken.length === 0) return;
+  throw new TidemarkError("InvalidPlan", broken.map((b) => `${b.rule}: ${b.message}`).join("\n  "), {
+    help: "this is an internal error of the planner: report it with the text of the traced graph",
+  });
+}
+
+/** Plans for whatever is asked of memory. */
+export const budgetPlanner: Planner = { assemble };
 
 /** A traced graph, planned as asked; what is not asked for is as in `PLAIN_REQUEST`. */
 export function assemble(

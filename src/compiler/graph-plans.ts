@@ -19,7 +19,6 @@ import { planConflicts } from "../plan/budget/conflicts.ts";
 import { PlanFamily } from "../plan/budget/family.ts";
 import { replayGraph } from "../plan/budget/replay.ts";
 import { type SlicedProgram, sliceProgram } from "../plan/budget/slices.ts";
-import { planMs } from "../plan/cost/model.ts";
 import { planLowArea } from "../plan/plan.ts";
 import type { Realised } from "../plan/recompute/arena.ts";
 import type { Level } from "../plan/recompute/levels.ts";
@@ -27,32 +26,11 @@ import type { Sequence } from "../plan/recompute/problem.ts";
 import type { ExactPlanner } from "../plan/recompute/solver.ts";
 import { auto, noSolver } from "../plan/recompute/strategies.ts";
 import type { Strategy } from "../plan/recompute/strategy.ts";
-import type { Assembler, PlannedProgram } from "./assembler.ts";
-import type { PlannerHost } from "./host.ts";
-import type { TargetCosts } from "./node-costs.ts";
-import type { PlanRequest } from "./request.ts";
+import type { PlannedProgram } from "./assembler.ts";
+import { candidateOf, type PlanTools } from "./candidate.ts";
 
 /** Work of a plan of recomputation: about as long as fusing and placing the program takes. */
 const effortFor = (ops: number): number => Math.min(0.025, 8 / Math.max(1, ops));
-
-/** What makes plans, for all forms of a program. */
-export interface PlanTools {
-  readonly assembler: Assembler;
-  readonly costs: TargetCosts;
-  readonly request: PlanRequest;
-  readonly host: PlannerHost;
-}
-
-/** A real plan with its numbers. */
-export function candidateOf(
-  result: PlannedProgram,
-  strategy: string,
-  { costs, request }: PlanTools,
-): Candidate<PlannedProgram> {
-  const predictedMs = planMs(result.plan, costs);
-  request.progress?.({ strategy, arenaBytes: result.plan.height, predictedMs });
-  return { strategy, arenaBytes: result.plan.height, predictedMs, result };
-}
 
 export const familyKey = ({ name }: Strategy, segments: Level): string => `${name} of ${segments}s`;
 

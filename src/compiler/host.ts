@@ -3,13 +3,27 @@
  * itself: `tidemark/node` has a store of plans on disk and the package `highs`; elsewhere a solver is given as an option.
  */
 import type { ExactPlanner } from "../plan/recompute/solver.ts";
+import type { TargetDescription } from "../target/description.ts";
 import type { PlanStore } from "./plan-cache.ts";
+import type { PlanRequest, SourceProgram } from "./request.ts";
+import type { ChosenProgram } from "./stored.ts";
 
+/** Plans programs: with everything stored (stored.ts), or for whatever is asked of memory (assemble.ts). */
+export interface Planner {
+  assemble(source: SourceProgram, target: TargetDescription, request: PlanRequest, host: PlannerHost): ChosenProgram;
+}
+
+/** What planners use. */
 export interface PlannerHost {
   /** Where plans are kept; null: nowhere. */
   readonly planStore: PlanStore | null;
   /** A solver of integer programs, for strategies that need one; called when a plan needs it. */
   readonly findSolver: () => ExactPlanner | undefined;
+}
+
+/** With what plans programs. */
+export interface PlanningHost extends PlannerHost {
+  readonly planner: Planner;
 }
 
 /** A system that has neither. */

@@ -16,7 +16,8 @@ import { isFaster, isSmaller } from "../plan/budget/family.ts";
 import type { Level } from "../plan/recompute/levels.ts";
 import { auto } from "../plan/recompute/strategies.ts";
 import type { PlannedProgram } from "./assembler.ts";
-import { candidateOf, GraphPlans, type PlanTools } from "./graph-plans.ts";
+import { candidateOf, type PlanTools } from "./candidate.ts";
+import { GraphPlans } from "./graph-plans.ts";
 
 /** Steps of a program of which more is searched. */
 export const SMALL = 64;

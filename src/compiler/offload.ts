@@ -13,7 +13,7 @@ import { planUnlimited } from "../plan/plan.ts";
 import type { Plan } from "../plan/problem.ts";
 import type { PlanStep } from "../plan/program.ts";
 import type { PlannedProgram } from "./assembler.ts";
-import { candidateOf, type PlanTools } from "./graph-plans.ts";
+import { candidateOf, type PlanTools } from "./candidate.ts";
 
 /** The plan within so many bytes of the device, with values moved to its other memory if need be; null where none is. */
 export function fitted(

@@ -4,7 +4,8 @@
  */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { testHost } from "../../tests/support/host.ts";
-import { type PlanInfo, plan, plansOf } from "../api/plan.ts";
+import { plan, plansOf } from "../api/plan.ts";
+import type { PlanInfo } from "../api/plan-info.ts";
 import type { PlanningOptions } from "../api/request.ts";
 import { ALL_PROGRAMS, type AnyProgram } from "../cli/programs/built-in.ts";
 import { print } from "../ir/print.ts";

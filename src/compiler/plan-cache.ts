@@ -25,7 +25,7 @@ import type { Candidate } from "../plan/budget/budget-levels.ts";
 import { validate } from "../plan/validate.ts";
 import type { CostModel } from "../target/work.ts";
 import type { PlannedProgram } from "./assembler.ts";
-import { candidateOf, type PlanTools } from "./graph-plans.ts";
+import { candidateOf, type PlanTools } from "./candidate.ts";
 import type { MemoryRequest, SourceProgram } from "./request.ts";
 
 /** Texts by keys of any length; what is read was written whole, by a process that is trusted, or is not there. */

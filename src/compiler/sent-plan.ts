@@ -7,10 +7,11 @@
 import { isPackable, type PackedGraph, packGraph, unpackGraph } from "../ir/pack.ts";
 import { strategyNamed } from "../plan/recompute/strategies.ts";
 import type { TargetDescription } from "../target/description.ts";
-import { assemble, type ChosenProgram, isWorthKeeping } from "./assemble.ts";
+import { assemble, isWorthKeeping } from "./assemble.ts";
 import { NO_HOST, type PlannerHost } from "./host.ts";
 import { OPS, PlanCache, type PlanSettings, type PlanStore, settingsOf } from "./plan-cache.ts";
 import { type MemoryRequest, memoryKey, type PlanProgress, type PlanRequest, type SourceProgram } from "./request.ts";
+import type { ChosenProgram } from "./stored.ts";
 
 /** A plan that is asked for, as data. */
 export interface SentTask {
@@ -71,7 +72,7 @@ function oneText(text: string | null): TextStore {
 }
 
 /** A host that has a plan which was made elsewhere: it is restored and checked, not made again. */
-export const withPlan = (host: PlannerHost, kept: string | null): PlannerHost =>
+export const withPlan = <H extends PlannerHost>(host: H, kept: string | null): H =>
   kept === null ? host : { ...host, planStore: oneText(kept) };
 
 /** Does what was sent; the plan to keep is null where it is the one that was sent along, or not worth keeping. */

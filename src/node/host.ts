@@ -3,6 +3,7 @@
  * looked for when it is first needed.
  */
 import { type Host, plainHost } from "../api/host.ts";
+import { budgetPlanner } from "../compiler/assemble.ts";
 import { awaitedTargets } from "../runtime/host.ts";
 import { WebgpuTargets } from "../runtime/webgpu/targets.ts";
 import { WorkerPool } from "../runtime/workers.ts";
@@ -25,4 +26,5 @@ export const nodeHost: Host = {
   startTask: nodeTask,
   planStore: withProcess(systemPlanStore()),
   findSolver,
+  planner: budgetPlanner,
 };

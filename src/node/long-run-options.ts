@@ -1,7 +1,7 @@
 /** @file Options of a long run with their checks; losses of steps become part of the state. */
 import { spec, zeros } from "../api/create.ts";
-import { specsOf } from "../api/plan.ts";
 import { PLANNING_OPTIONS, type PlanningOptions, requireTarget } from "../api/request.ts";
+import { specsOf } from "../api/specs-of.ts";
 import { MOST_ITERATIONS } from "../ops/loops.ts";
 import type { ChosenTarget } from "../runtime/choose-target.ts";
 import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";

@@ -5,7 +5,7 @@
 
 import { spec } from "../api/create.ts";
 import { valueAndGrad } from "../api/grad.ts";
-import { specsOf } from "../api/plan.ts";
+import { specsOf } from "../api/specs-of.ts";
 import type { TensorType } from "../ir/type.ts";
 import type { Optimizer, OptimizerState } from "../optim/optimizer.ts";
 import type { TypedArray } from "../trace/storage.ts";

@@ -1,6 +1,6 @@
 /** @file A program from a model: parameters, a batch, a loss and an optimizer make a training step. */
 import { valueAndGrad } from "../../api/grad.ts";
-import { specsOf } from "../../api/plan.ts";
+import { specsOf } from "../../api/specs-of.ts";
 import type { Optimizer, OptimizerState } from "../../optim/optimizer.ts";
 import type { Tensor } from "../../trace/tensor.ts";
 import { drawn, type Numbers, typesAlone } from "./data.ts";

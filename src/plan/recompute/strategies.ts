@@ -174,8 +174,6 @@ export const optimal: Strategy = {
 
 export const STRATEGIES: readonly Strategy[] = [...PLAIN_STRATEGIES.filter(({ isFree }) => !isFree), optimal, auto];
 
-export const STRATEGY_NAMES: readonly StrategyName[] = STRATEGIES.map(({ name }) => name);
-
 /** The strategy of that name; `auto` unless told. */
 export function strategyNamed(name: StrategyName = auto.name): Strategy {
   const strategy = STRATEGIES.find((one) => one.name === name);

@@ -4,19 +4,23 @@ import type { Level } from "./levels.ts";
 import type { RecomputeProblem, Sequence } from "./problem.ts";
 import type { IntegerSolver } from "./solver.ts";
 
-export type StrategyName =
-  | "store-all"
-  | "recompute-all"
-  | "every-k"
-  | "sqrt"
-  | "selective"
-  | "min-cut"
-  | "calls"
-  | "chain"
-  | "look-ahead"
-  | "binomial"
-  | "optimal"
-  | "auto";
+/** Of all strategies, in the order in which they are listed. */
+export const STRATEGY_NAMES = [
+  "store-all",
+  "recompute-all",
+  "every-k",
+  "sqrt",
+  "selective",
+  "min-cut",
+  "calls",
+  "chain",
+  "look-ahead",
+  "binomial",
+  "optimal",
+  "auto",
+] as const;
+
+export type StrategyName = (typeof STRATEGY_NAMES)[number];
 
 export interface RecomputeOptions extends AutoOptions {
   /** The unit of segments; default: operations. */

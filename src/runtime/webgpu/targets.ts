@@ -5,7 +5,6 @@
 import { TidemarkError } from "../../base/errors.ts";
 import type { Target, TargetAnswer, TargetRequest } from "../device.ts";
 import type { Gpu, GpuAdapter } from "./gpu.ts";
-import { webgpuTarget } from "./target.ts";
 
 /** WebGPU, or one line that says why there is none. */
 export type GpuFinder = () => Promise<Gpu | string>;
@@ -21,6 +20,10 @@ export const pageGpu: GpuFinder = async () => {
 const unsupported = (summary: string): TidemarkError =>
   new TidemarkError("TargetUnsupported", `webgpu: ${summary}`, { help: 'the target "wasm" needs no GPU' });
 
+/** Its compiler is loaded when it is first asked for: most programs run without it. */
+const targetOn = async (adapter: GpuAdapter): ReturnType<typeof import("./target.ts").webgpuTarget> =>
+  (await import("./target.ts")).webgpuTarget(adapter);
+
 export class WebgpuTargets {
   readonly #find: GpuFinder;
   #coming: Promise<Target> | null = null;
@@ -32,7 +35,7 @@ export class WebgpuTargets {
 
   /** Throws `TargetUnsupported` where there is no WebGPU, or no adapter. */
   async target(adapter?: GpuAdapter): Promise<Target> {
-    if (adapter) return (await webgpuTarget(adapter)).target;
+    if (adapter) return (await targetOn(adapter)).target;
     this.#coming ??= this.#make();
     return this.#coming;
   }
@@ -51,7 +54,7 @@ export class WebgpuTargets {
       if (typeof gpu === "string") throw unsupported(gpu);
       const adapter = await gpu.requestAdapter({ powerPreference: "high-performance" });
       if (!adapter) throw unsupported("no adapter: the system has no GPU that WebGPU can use");
-      const { target, lost } = await webgpuTarget(adapter);
+      const { target, lost } = await targetOn(adapter);
       this.#target = target;
       void lost.then(() => this.#forget());
       return target;

@@ -1,0 +1,5 @@
+/** @file Makes budgets work: an effect of importing `tidemark` or `tidemark/core/budget` (docs/decisions/0035-core-entry.md). */
+import { budgetPlanner } from "../compiler/assemble.ts";
+import { installBudgets } from "./host.ts";
+
+installBudgets(budgetPlanner);
