@@ -41,7 +41,12 @@ it("says that no plan fits, and what is shown instead", () => {
 
 it("tells of loops, and of recorded allocations", () => {
   const entry = entryWith(1, 183, { loops: ["64 iterations: 8 states"] });
-  expect(sentenceOf({ ...none, entry }).rest).toBe("Its loops keep: 64 iterations: 8 states.");
+  expect(sentenceOf({ ...none, entry }).rest).toBe("A loop of 64 iterations keeps 8 states.");
+  const forms = ["2 × 10000 iterations: rows", "while: 32 states", "while of 9 at most: rows", "something else"];
+  expect(sentenceOf({ ...none, entry: { ...entry, loops: forms } }).rest).toBe(
+    "2 loops of 10,000 iterations keep the rows of every iteration. A while loop keeps 32 states. " +
+      "A while loop of 9 at most keeps the rows of every iteration. something else.",
+  );
   const recorded = entryWith(150, null);
   const picture = { ...recorded.picture, source: "snapshot", boundBytes: 140 * MIB } as Picture;
   const { main } = sentenceOf({ ...none, stored: null, entry: { ...recorded, picture } });

@@ -63,12 +63,23 @@ export function sentenceOf(input: SentenceInput): Sentence {
     const range = formatBytes(picture.heightBytes);
     return { main: `At most ${formatBytes(picture.boundBytes)} live at once, in ${range} of addresses.`, rest: "" };
   }
-  const loops = entry.loops?.length ? `Its loops keep: ${entry.loops.join("; ")}.` : "";
+  const loops = (entry.loops ?? []).map((form) => `${loopSentence(form)}.`).join(" ");
   const shown = resultText(input);
   if (refusedBytes === null) return { main: shown, rest: [budgetText(input), loops].filter(Boolean).join(" ") };
   const smallest = leastBytes === null ? "" : `: the smallest plan takes ${formatBytes(leastBytes)}`;
   const main = `No plan fits ${formatBytes(refusedBytes)}${smallest}.`;
   return { main, rest: `Shown is the previous plan: ${stored ? shown : formatBytes(picture.heightBytes)}` };
+}
+
+/** `64 iterations: 8 states` as a sentence. */
+function loopSentence(form: string): string {
+  const [, count, iterations, most = "", kept] =
+    /^(?:(\d+) × )?(?:(\d+) iterations|while( of \d+ at most)?): (.*)$/.exec(form) ?? [];
+  if (kept === undefined) return form;
+  const loops = iterations === undefined ? `while loop${count ? "s" : ""}${most}` : `loop${count ? "s" : ""}`;
+  const of = iterations === undefined ? "" : ` of ${grouped(Number(iterations))} iterations`;
+  const what = kept === "rows" ? "the rows of every iteration" : kept;
+  return count ? `${count} ${loops}${of} keep ${what}` : `A ${loops}${of} keeps ${what}`;
 }
 
 const recomputes = ({ picture }: ViewEntry): boolean => picture.steps.some((step) => step.again);

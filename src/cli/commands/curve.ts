@@ -58,28 +58,36 @@ const pointOf = (
 /** A bar whose length is proportional to a number. */
 const bar = (share: number): string => "█".repeat(Math.max(1, Math.round(share * 30)));
 
-/** One line a plan, from the largest on; `*` marks those that no other beats. */
+/** One line a plan, from the largest on; `*` marks those that no other beats. Plans with the same figures share a line. */
 function curveText(
   plans: readonly MergedPlan<CurvePoint>[],
   storeAll: ProgramPlans["storeAllFigures"],
   floorBytes: number,
 ): string {
-  const rows = plans.map(({ arenaBytes, predictedMs, strategies, isBest, plans: [first] }) => [
-    isBest ? "*" : " ",
-    formatBytes(arenaBytes),
-    `${(arenaBytes / storeAll.arenaBytes).toFixed(3)} ×`,
-    `${predictedMs.toFixed(1)} ms`,
-    `${(predictedMs / storeAll.predictedMs).toFixed(3)} ×`,
-    bar(arenaBytes / storeAll.arenaBytes).padEnd(30),
-    strategies.join(", "),
-    first.loops.join("; "),
-  ]);
+  const lines = new Map<string, { readonly row: string[]; readonly names: Set<string>; isBest: boolean }>();
+  for (const { arenaBytes, predictedMs, strategies, isBest, plans: alike } of plans) {
+    const row = [
+      formatBytes(arenaBytes),
+      `${(arenaBytes / storeAll.arenaBytes).toFixed(3)} ×`,
+      `${predictedMs.toFixed(1)} ms`,
+      `${(predictedMs / storeAll.predictedMs).toFixed(3)} ×`,
+      bar(arenaBytes / storeAll.arenaBytes).padEnd(30),
+      alike[0].loops.join("; "),
+    ];
+    const line = lines.get(row.join()) ?? { row, names: new Set(), isBest: false };
+    lines.set(row.join(), line);
+    for (const name of strategies) line.names.add(name);
+    line.isBest ||= isBest;
+  }
+  const rows = [...lines.values()].map(({ row, names, isBest }) => {
+    return [isBest ? "*" : " ", ...row.slice(0, -1), [...names].join(", "), row.at(-1) ?? ""];
+  });
   const sides = ["left", "right", "right", "right", "right", "left", "left", "left"] as const;
-  const lines = table(rows, [...sides]).map((line) => line.trimEnd());
-  const best = plans.filter(({ isBest }) => isBest).length;
-  const key = `* ${best} of ${plans.length} plans that no other beats: none is smaller and as fast`;
+  const printed = table(rows, [...sides]).map((line) => line.trimEnd());
+  const best = rows.filter(([mark]) => mark === "*").length;
+  const key = `* ${best} of ${rows.length} plans that no other beats: none is smaller and as fast`;
   const floor = `no plan is below ${formatBytes(floorBytes)}: what one operation and the state need`;
-  return `${[...lines, key, floor].join("\n")}\n`;
+  return `${[...printed, key, floor].join("\n")}\n`;
 }
 
 async function run(args: Arguments, io: Io): Promise<void> {

@@ -9,6 +9,7 @@
  *           budget
  */
 import { formatBytes } from "../../base/bytes.ts";
+import { grouped } from "../../base/errors.ts";
 import type { CurveStrategy, ViewCurve } from "../data.ts";
 import { type MergedPlan, mergedPlans, type StrategyPlan } from "../frontier.ts";
 import { h, replace, svg } from "./dom.ts";
@@ -19,6 +20,9 @@ const BOX = { left: 46, right: 12, top: 16, bottom: 34 } as const;
 
 /** Other plans that take more than this times the slowest of the curve are drawn at the upper edge. */
 const SLOWEST = 1.15;
+
+/** Times further apart than this have a logarithmic axis. */
+const STEEP = 4;
 
 export interface Range {
   readonly least: number;
@@ -46,12 +50,14 @@ function scales(curve: ViewCurve, { sides }: State) {
   const least = Math.min(floorBytes, ...all.map((p) => p.arenaBytes));
   const [low, high] = [least - (most - least) * 0.05, most + (most - least) * 0.05 + 1];
   const [w, tall] = [WIDTH - BOX.left - BOX.right, HEIGHT - BOX.top - BOX.bottom];
-  const room = Math.max(slow - fast, slow * 0.02, 1e-9) * 1.1;
+  const isLog = slow > fast * STEEP;
+  const room = isLog ? Math.log(slow / fast) : Math.max(slow - fast, slow * 0.02, 1e-9);
+  const up = (ms: number): number => (isLog ? Math.log(ms / fast) : ms - fast) / (room * 1.1);
   return {
     x: (bytes: number) => BOX.left + Math.max(0, Math.min(1, (bytes - low) / (high - low))) * w,
-    y: (ms: number) => BOX.top + tall - Math.min(1, (ms - fast) / room) * tall,
+    y: (ms: number) => BOX.top + tall - Math.min(1, up(ms)) * tall,
     bytesAt: (x: number) => Math.round(low + ((x - BOX.left) / w) * (high - low)),
-    ...{ fast, slow, most },
+    ...{ fast, slow, most, isLog },
   };
 }
 
@@ -119,9 +125,12 @@ function planMarks(curve: ViewCurve, { x, y, slow }: Scales): readonly Element[]
   ];
 }
 
+/** Three digits, and no exponent. */
+const msText = (ms: number): string => (ms >= 100 ? grouped(Math.round(ms)) : `${Number(ms.toPrecision(3))}`);
+
 function drawingOf(curve: ViewCurve, state: State): readonly Element[] {
   const scale = scales(curve, state);
-  const { x, y, fast, slow, most } = scale;
+  const { x, y, fast, slow, most, isLog } = scale;
   const [bottom, right] = [HEIGHT - BOX.bottom, WIDTH - BOX.right];
   const budget = x(state.budgetBytes ?? most);
   const { picture, entry } = state.sides[0];
@@ -136,9 +145,9 @@ function drawingOf(curve: ViewCurve, state: State): readonly Element[] {
     ...here,
     svg("line", { x1: budget, x2: budget, y1: BOX.top, y2: bottom, class: "budget" }),
     svg("path", { d: `M${budget} ${bottom}l-6 9h12z`, class: "handle" }),
-    text(BOX.left - 5, y(fast) + 3, `${fast.toPrecision(3)}`, "end"),
-    ...(slow > fast * 1.001 ? [text(BOX.left - 5, y(slow) + 3, `${slow.toPrecision(3)}`, "end")] : []),
-    text(4, BOX.top - 4, "ms predicted", "start"),
+    text(BOX.left - 5, y(fast) + 3, msText(fast), "end"),
+    ...(slow > fast * 1.001 ? [text(BOX.left - 5, y(slow) + 3, msText(slow), "end")] : []),
+    text(4, BOX.top - 4, isLog ? "ms predicted, logarithmic" : "ms predicted", "start"),
     text(x(curve.floorBytes), HEIGHT - 8, `floor ${formatBytes(curve.floorBytes)}`, "start"),
     text(right, HEIGHT - 8, `arena ${formatBytes(most)}`, "end"),
   ];
