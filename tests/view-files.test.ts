@@ -90,6 +90,12 @@ describe.runIf(path !== null)("the page, given a file", () => {
     expect(await figure("address range")).toBe("6 MiB");
     expect(await figure("buffers")).toBe("5");
     expect(await text("#step-0 .code")).toContain("alloc 1 MiB");
+    expect(await text(".sentence")).toMatch(/^At most .* live at once, in 6 MiB of addresses\.$/);
+    // A file that was opened here is not in a link, which says so.
+    await pages.page.click("#step-0");
+    await pages.page.click("#copy-link");
+    await pages.page.locator(".message").getByText("without the plans that were opened here").waitFor();
+    expect(new URL(pages.page.url()).hash).toBe("");
     await give("segments.pickle", snapshot("segments"));
     await shows("most live", "24 MiB");
   });

@@ -104,6 +104,7 @@ describe.runIf(path !== null)("the page", () => {
     })()`);
     expect(colours).toContain(0xffb27200); // persistent, 0xAABBGGRR
     expect(colours).toContain(0xff009fe6); // kept for backward
+    expect(colours).toContain(0xffe3dfdc); // the strip of the forward pass
   });
 
   it("selects in all views what is selected in one", async () => {
@@ -322,6 +323,13 @@ describe.runIf(path !== null)("the page", () => {
     const rows = await text(".compare table.numbers");
     expect(rows).toContain(formatBytes(plan.height));
     expect(await text(".differences .count")).toMatch(/^\d+ values differ, \d+ are the same/);
+    const changes = await pages.page.locator(".differences li span").allTextContents();
+    expect(changes.some((words) => /^recomputed in B at step \d+: .* for \d+ steps?$/.test(words))).toBe(true);
+    expect(changes.some((words) => / live for \d+ steps in A, for \d+ in B$/.test(words))).toBe(true);
+    const letters = pages.page.locator('[data-figure="arena"] b');
+    expect(await letters.evaluateAll((all) => all.map((b) => b.getAttribute("data-letter")))).toEqual(["A", "B"]);
+    expect(await text(".sides")).toMatch(/^A: .*, filled by kindB: .*, outline$/);
+    expect(await text(".sentence b")).toMatch(/^B takes .* instead of .* of A: /);
     await find("params");
     const labels = await pages.page
       .locator("canvas.map")

@@ -20,12 +20,14 @@ export const QUIET_FIELDS: readonly string[] = ["zoom", "search"];
 export function placeFields(state: State, first: FirstPlace): AddressFields {
   const { entries, sides, frame, budgetBytes, query, reachBytes, unfolded } = state;
   const [own, other] = sides.map(({ entry }) => entries.indexOf(entry));
+  // A plan that was opened here, or the body of a loop, is not in the page that a link opens.
+  if ((own ?? -1) >= first.count) return { search: query };
   const shown = entries[own ?? -1];
   const kept = budgetBytes === (shown ?? sides[0].entry).budgetBytes && shown !== undefined;
   const whole = wholeFrame(sides, reachBytes, unfolded);
   const zoomed = frame.t0 > 0 || frame.t1 < 1 || frame.a0 > 0 || frame.a1 !== whole.a1;
   return {
-    plan: shown && own !== first.plan && (own ?? 0) < first.count ? `${own}` : "",
+    plan: shown && own !== first.plan ? `${own}` : "",
     budget: kept || budgetBytes === null ? "" : `${budgetBytes}`,
     with: comparedText(other, first),
     ...selectionFields(state),
