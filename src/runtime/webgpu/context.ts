@@ -108,7 +108,12 @@ export class GpuContext {
     const encoder = device.createCommandEncoder();
     encoder.copyBufferToBuffer(from, address, read.buffer, 0, bytes);
     device.queue.submit([encoder.finish()]);
-    await read.buffer.mapAsync(MAP_READ);
+    try {
+      await read.buffer.mapAsync(MAP_READ);
+    } catch (error) {
+      // buffers for reading can always be mapped while there is a device, which may say so only later
+      throw this.line.failure ?? deviceLost(error instanceof Error ? error.message : String(error));
+    }
     const got = new Uint8Array(read.buffer.getMappedRange()).slice(0, bytes);
     read.buffer.unmap();
     if (this.#free.length < MOST_KEPT) this.#free.push(read);
