@@ -3,7 +3,7 @@
 import type { AttendStages, Stage } from "../../kernel/attend-stages.ts";
 import type { Expr, Index, LoopVar } from "../../kernel/expr.ts";
 import { load } from "../../kernel/expr.ts";
-import type { ContractNest, MapNest, Store } from "../../kernel/loops.ts";
+import type { AttendNest, ContractNest, MapNest, Store } from "../../kernel/loops.ts";
 import { depthRun } from "../../kernel/loops.ts";
 import { mapIndices } from "../../kernel/rewrite.ts";
 import { Interner, linearCoefficient } from "../intern.ts";
@@ -94,6 +94,10 @@ export function unitsOf({ programs }: AttendStages): { readonly starts: readonly
   });
   return { starts, count };
 }
+
+/** Whether heads are enough to be the units of so many threads. */
+export const hasHeadsFor = ({ batch }: AttendNest, threads: number): boolean =>
+  threads === 1 || product(batch) >= 2 * threads;
 
 /** Tiles of stages are numbered behind the operands of any kernel. */
 export const MANY_OPERANDS = 2 ** 20;

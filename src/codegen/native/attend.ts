@@ -20,6 +20,7 @@ import {
   afterProduct,
   attendLayout,
   depthRuns,
+  hasHeadsFor,
   type InPlace,
   inPlace,
   isAdded,
@@ -63,7 +64,7 @@ function nativeStages(nest: AttendNest, operands: readonly Operand[], options: N
   const isDense = (expr: Expr, along: LoopVar): boolean => inPlace(expr, [along, nest.depth])?.steps[1] === 1;
   const byHeads =
     nest.backward !== null &&
-    (options.threads === 1 || product(nest.batch) >= 2 * options.threads) &&
+    hasHeadsFor(nest, options.threads) &&
     nest.depth.extent % lanes === 0 &&
     operands[dq.operand]?.dtype === nest.dtype &&
     isDense(nest.k, nest.cols) &&

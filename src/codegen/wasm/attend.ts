@@ -3,18 +3,19 @@
  * in a thread's own workspace; behind them are the panels of products.
  */
 import { at } from "../../base/invariant.ts";
-import { attendStages } from "../../kernel/attend.ts";
-import type { Repeat, Stage } from "../../kernel/attend-stages.ts";
+import { attendByHeads, attendStages } from "../../kernel/attend.ts";
+import type { AttendStages, Repeat, Stage } from "../../kernel/attend-stages.ts";
 import { bytesOf } from "../../kernel/dtype.ts";
 import type { Index } from "../../kernel/expr.ts";
 import type { AttendNest, ContractNest, Operand } from "../../kernel/loops.ts";
-import { type AttendLayout, attendLayout, MANY_OPERANDS, productsOf, unitsOf } from "../cpu/attend.ts";
+import { type AttendLayout, attendLayout, hasHeadsFor, productsOf, unitsOf } from "../cpu/attend.ts";
 import { type AddressNumber, addressesOf } from "../operand-addresses.ts";
 import { product, UNDIVIDED, type Units } from "../units.ts";
 import { SINGLE } from "./addresses.ts";
 import { contractScratch } from "./blocking.ts";
 import { emitContract } from "./contract.ts";
 import { emitSplit } from "./emit-loops.ts";
+import type { EmitOptions } from "./emit-options.ts";
 import { OP } from "./encoder.ts";
 import { emitMap } from "./nests.ts";
 import { emitReduce } from "./reduce.ts";
@@ -28,15 +29,25 @@ function threadWorkspace({ stages, elements }: AttendLayout, fma: boolean): read
   return [elements, Math.ceil(Math.max(0, ...panels) / 16) * 16];
 }
 
+/** Units of whole heads where there are enough for all threads: fewer products. */
+function wasmStages(nest: AttendNest, operands: readonly Operand[], threads: number): AttendStages {
+  const isOwnType = operands[at(nest.stores, 0).operand]?.dtype === nest.dtype;
+  const byHeads = nest.backward !== null && isOwnType && hasHeadsFor(nest, threads);
+  return byHeads ? attendByHeads(nest, operands.length) : attendStages(nest, operands.length);
+}
+
 /** Elements of the workspace operand. */
-export function attendScratch(nest: AttendNest, fma: boolean, threads: number): number {
-  const layout = attendLayout(attendStages(nest, MANY_OPERANDS));
+export function attendScratch(
+  nest: AttendNest,
+  operands: readonly Operand[],
+  { fma, threads = 1 }: EmitOptions,
+): number {
+  const layout = attendLayout(wasmStages(nest, operands, threads));
   const [tiles, panels] = threadWorkspace(layout, fma);
   return unitsOf(layout.stages).count === 0 ? 0 : threads * (tiles + panels);
 }
 
-export interface AttendOptions {
-  readonly fma: boolean;
+export interface AttendOptions extends EmitOptions {
   /** The function that computes tiles of a product of so many rows. */
   micro(nest: ContractNest): number;
   readonly addressNumber: AddressNumber;
@@ -55,7 +66,7 @@ class AttendEmitter {
     const { code, share } = outer;
     this.outer = outer;
     this.options = options;
-    this.layout = attendLayout(attendStages(nest, operands.length));
+    this.layout = attendLayout(wasmStages(nest, operands, options.threads ?? 1));
     const { offsets } = this.layout;
     const [tiles, panels] = threadWorkspace(this.layout, options.fma);
     const bytes = bytesOf(nest.dtype);

@@ -44,8 +44,8 @@ export function wasmDescription(fma: boolean = detectFeatures().relaxedMadd, thr
     computeTypes: CPU_SCALARS,
     fusion: COMMON_FUSION,
     arithmetic: { ...COMMON_ORDER, name: fma ? "fused multiply-add" : "plain", fusedMultiplyAdd: fma },
-    workspace(nest) {
-      if (nest.kind === "attend") return attendScratch(nest, fma, threads);
+    workspace(nest, operands) {
+      if (nest.kind === "attend") return attendScratch(nest, operands, { fma, threads });
       if (nest.kind !== "contract") return 0;
       const { dtype, rows, cols, depth } = nest;
       return contractScratch(dtype, fma, [rows.extent, cols.extent, depth.extent], threads);

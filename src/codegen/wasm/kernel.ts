@@ -15,6 +15,7 @@ import {
 import { UNDIVIDED, type Units, workOf } from "../units.ts";
 import { emitAttend } from "./attend.ts";
 import { emitContract } from "./contract.ts";
+import type { EmitOptions } from "./emit-options.ts";
 import { Code, type ModuleBuilder, OP } from "./encoder.ts";
 import { addMicroKernel, tileOf } from "./micro-kernel.ts";
 import { emitMap, emitScan, emitScatter } from "./nests.ts";
@@ -29,13 +30,6 @@ export interface KernelFunction {
   readonly units: Units | null;
   /** Scalar operations of one call, roughly: whether it is worth sharing. */
   readonly work: number;
-}
-
-export interface EmitOptions {
-  /** Use relaxed SIMD's fused multiply-add in products. */
-  readonly fma: boolean;
-  /** Threads that run the program; default: 1. */
-  readonly threads?: number;
 }
 
 /** Emits the nests of kernels into a module, each distinct one once. */
@@ -103,9 +97,8 @@ export class KernelLibrary {
         emitShuffle(em, nest, addressNumber(nest.operand, 0));
         return UNDIVIDED;
       case "attend": {
-        const { fma } = this.#options;
         const micro = (product: ContractNest): number => this.#microKernel(product);
-        return emitAttend(em, nest, kernel.operands, { fma, micro, addressNumber });
+        return emitAttend(em, nest, kernel.operands, { ...this.#options, micro, addressNumber });
       }
     }
   }

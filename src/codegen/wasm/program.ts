@@ -4,8 +4,9 @@
  */
 import type { PlainBytes } from "../../base/bytes.ts";
 import { type PlacedCopy, type PlacedStep, statementsOf } from "../placed.ts";
+import type { EmitOptions } from "./emit-options.ts";
 import { Code, ModuleBuilder } from "./encoder.ts";
-import { type EmitOptions, KernelLibrary } from "./kernel.ts";
+import { KernelLibrary } from "./kernel.ts";
 import { ScriptEmitter, type Sharing } from "./script.ts";
 import { TeamEmitter, teamBytes } from "./team.ts";
 
