@@ -14,6 +14,7 @@ import { tensorType, typeText } from "../ir/type.ts";
 import { sourceLocation } from "../trace/source-location.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { currentTrace, requireActive, type TracedGraph } from "../trace/trace.ts";
+import { agreed } from "../trace/weak.ts";
 import { runConcrete } from "./execute.ts";
 
 /** Programs of one operation by types and attributes; compiling again would give the same. */
@@ -42,8 +43,9 @@ export function ownCopy(x: Tensor): Tensor {
 }
 
 /** Applies an operation with one result. */
-export function applyOp<A>(op: OpDef<A>, inputs: readonly Tensor[], attrs: NoInfer<A>): Tensor {
+export function applyOp<A>(op: OpDef<A>, given: readonly Tensor[], attrs: NoInfer<A>): Tensor {
   const trace = currentTrace();
+  const inputs = agreed(given);
   if (trace) return at(trace.record(op, inputs, attrs), 0);
   inputs.forEach(requireActive);
   try {

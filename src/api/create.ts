@@ -5,15 +5,22 @@ import { iota } from "../ops/create.ts";
 import { fail, requireShape, requireTensor, requireTypeOption, type TypeOption } from "../trace/arguments.ts";
 import { AbstractStorage } from "../trace/storage.ts";
 import { Tensor } from "../trace/tensor.ts";
+import { weaklyTyped } from "../trace/weak.ts";
 import { applyOp } from "./apply.ts";
 import { add, cast, equal, greaterEqual, lessEqual, mul, where } from "./elementwise.ts";
 import { constantOf, fullOf } from "./operands.ts";
 
+/** What a function makes in its default type; weakly typed, where no type was given. */
+function madeIn<T extends DType>(name: string, type: TypeOption<T> | undefined, make: (dtype: T) => Tensor): Tensor {
+  const made = make(requireTypeOption(name, type, "f32" as T));
+  return type === undefined ? weaklyTyped(made, (dtype) => make(dtype as DType as T)) : made;
+}
+
 /** A tensor of one value throughout; f32, or bool for a boolean, where no type is given. */
 export function full(shape: Shape, value: number | boolean, type?: TypeOption): Tensor {
   requireShape("full", shape);
-  const dtype = requireTypeOption("full", type, typeof value === "boolean" ? "bool" : "f32");
-  return constantOf("full", value, dtype, shape);
+  if (typeof value === "boolean") return constantOf("full", value, requireTypeOption("full", type, "bool"), shape);
+  return madeIn("full", type, (dtype) => constantOf("full", value, dtype, shape));
 }
 
 /**
@@ -27,13 +34,13 @@ export function full(shape: Shape, value: number | boolean, type?: TypeOption): 
  */
 export function zeros(shape: Shape, type?: TypeOption): Tensor {
   requireShape("zeros", shape);
-  return fullOf(requireTypeOption("zeros", type, "f32"), shape, 0);
+  return madeIn("zeros", type, (dtype) => fullOf(dtype, shape, 0));
 }
 
 /** Ones. */
 export function ones(shape: Shape, type?: TypeOption): Tensor {
   requireShape("ones", shape);
-  return fullOf(requireTypeOption("ones", type, "f32"), shape, 1);
+  return madeIn("ones", type, (dtype) => fullOf(dtype, shape, 1));
 }
 
 /** Zeros with the type of another tensor. */
@@ -98,11 +105,10 @@ export function arange(
 
 /** `count` numbers from start to stop, both included, at equal distances. */
 export function linspace(start: number, stop: number, count: number, type?: TypeOption<FloatType>): Tensor {
-  const dtype = requireTypeOption("linspace", type, "f32");
   if (!Number.isInteger(count) || count < 1)
     fail("InvalidArgument", `linspace: count ${count}`, "a count is a whole number ≥ 1");
   const step = count === 1 ? 0 : (stop - start) / (count - 1);
-  return add(mul(cast(arange(count), dtype), step), start);
+  return madeIn("linspace", type, (dtype) => add(mul(cast(arange(count), dtype), step), start));
 }
 
 /** Row number and column number of every element of a matrix. */
@@ -114,7 +120,7 @@ function coordinates(rows: number, columns: number): readonly [Tensor, Tensor] {
 /** The identity matrix; the number of columns may be left out. */
 export function eye(rows: number, columns?: number | TypeOption, type?: TypeOption): Tensor {
   if (typeof columns !== "number" && columns !== undefined) return eye(rows, rows, columns);
-  return identity(rows, columns ?? rows, requireTypeOption("eye", type, "f32"));
+  return madeIn("eye", type, (dtype) => identity(rows, columns ?? rows, dtype));
 }
 
 function identity(rows: number, columns: number, dtype: DType): Tensor {

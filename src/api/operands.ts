@@ -14,6 +14,7 @@ import { tensor } from "../trace/literal.ts";
 import { LazyStorage } from "../trace/storage.ts";
 import { type NestedArray, numberOf, Tensor } from "../trace/tensor.ts";
 import { currentTrace } from "../trace/trace.ts";
+import { agreed } from "../trace/weak.ts";
 import { applyOp } from "./apply.ts";
 
 /** Rows of numbers or booleans. */
@@ -122,12 +123,20 @@ export function broadcastToShape(x: Tensor, shape: Shape): Tensor {
 
 /** Tensors of one element type and one shape, from what the user gave. */
 export function operands(name: string, ...given: readonly TensorLike[]): readonly Tensor[] {
-  const whole = given.filter((x) => x instanceof Tensor && !numberOf(x)) as readonly Tensor[];
+  const isWhole = (x: TensorLike): x is Tensor => x instanceof Tensor && !numberOf(x);
+  const whole = given.filter(isWhole);
   if (given.some(isRows)) {
-    const dtype = whole[0]?.dtype;
+    const dtype = agreed(whole)[0]?.dtype;
     return operands(name, ...given.map((x) => (isRows(x) ? fromRows(x, dtype) : x)));
   }
-  return together(name, given, whole);
+  const same = agreed(whole);
+  if (same === whole) return together(name, given, whole);
+  const rest = [...same];
+  return together(
+    name,
+    given.map((x) => (isWhole(x) ? (rest.shift() ?? x) : x)),
+    same,
+  );
 }
 
 /** The same without arrays. */

@@ -1,7 +1,7 @@
 /** @file Tensors from JavaScript values: numbers, nested arrays, typed arrays. */
 import { grouped } from "../base/errors.ts";
 import { elementsOf, type Shape, shapeText } from "../ir/type.ts";
-import { type DType, elementWriter, INDEX_TYPE, typeOf } from "../kernel/dtype.ts";
+import { type DType, elementWriter, INDEX_TYPE, isFloat, typeOf } from "../kernel/dtype.ts";
 import {
   describe,
   fail as failAt,
@@ -12,11 +12,12 @@ import {
 } from "./arguments.ts";
 import { ArrayStorage, newArray, type TypedArray } from "./storage.ts";
 import { type NestedArray, Tensor } from "./tensor.ts";
+import { weaklyTyped } from "./weak.ts";
 
 export interface TensorOptions {
   /** Defaults to the shape of the nesting, or one axis for a typed array. */
   readonly shape?: Shape;
-  /** Defaults to f32; bool for booleans; for typed arrays f32, f64 or i32, whichever holds their numbers. */
+  /** Defaults to f32, weakly: it takes the float type of what it meets; bool for booleans; for typed arrays f32, f64 or i32, whichever holds their numbers. */
   readonly dtype?: DType;
 }
 
@@ -153,5 +154,17 @@ export function tensor(data: NestedArray | NumberArray, given: TensorOptions | D
       `the extents must be whole numbers whose product is ${grouped(source.length)}`,
     );
   }
-  return new Tensor(new ArrayStorage(dtype, [...wanted], converted(source, dtype)));
+  const made = new ArrayStorage(dtype, [...wanted], converted(source, dtype));
+  const isWeak = options.dtype === undefined && !isTypedArray(data) && isFloat(dtype);
+  return isWeak ? weak(made, source as readonly number[]) : new Tensor(made);
+}
+
+/** A tensor of plain numbers. They are kept where its own elements are rounded. */
+function weak(made: ArrayStorage, source: readonly number[]): Tensor {
+  const { shape } = made;
+  const elements = made.read();
+  const numbers = source.every((x, i) => Object.is(Number(x), elements[i])) ? null : Float64Array.from(source, Number);
+  const as = (dtype: DType): Tensor =>
+    new Tensor(new ArrayStorage(dtype, shape, converted(numbers ?? (made.read() as Float32Array), dtype)));
+  return weaklyTyped(new Tensor(made), as);
 }
