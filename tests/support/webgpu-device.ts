@@ -2,8 +2,8 @@
  * @file The target `webgpu` on the adapter at hand: are its bits those of the other targets, and how fast is it? Run by hand where there is
  * a GPU with its Vulkan driver, and the package `webgpu`:
  *
- *   npx rolldown tests/support/webgpu-device.ts -p node --external koffi --file node_modules/.cache/webgpu-device.mjs &&
- *     node node_modules/.cache/webgpu-device.mjs [adapter samples graphs programs product steps]
+ *   npx rolldown tests/support/webgpu-device.ts -p node --no-treeshake --no-codeSplitting --external koffi --external highs \
+ *     --file node_modules/.cache/webgpu-device.mjs && node node_modules/.cache/webgpu-device.mjs [adapter samples graphs programs product steps]
  *
  *   adapter    what it is called, its limits and its arithmetic
  *   samples    every operation on every sample without f64, against the kernel interpreter
