@@ -11,6 +11,7 @@
 
 import type { ErrorCode } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
+import { loopSupport } from "../compiler/loops.ts";
 import { Build } from "../ir/build.ts";
 import type { Graph } from "../ir/graph.ts";
 import type { OpDef } from "../ir/op.ts";
@@ -34,6 +35,7 @@ import { type Flat, flatten, flattenLike, type Tree, type TreeDef, treeKey, unfl
 import { applyGraph, ownCopy } from "./apply.ts";
 import { concreteOf } from "./concrete.ts";
 import { add, less, sub } from "./elementwise.ts";
+import { installLoops } from "./host.ts";
 import { slice } from "./shape.ts";
 
 const typeOf = (tensor: Tensor): TensorType => tensorType(tensor.dtype, tensor.shape);
@@ -118,6 +120,7 @@ function applyRegions<A>(
   attrs: NoInfer<A>,
   regions: readonly Graph[],
 ): readonly Tensor[] {
+  installLoops(loopSupport);
   const trace = currentTrace();
   if (trace) return trace.record(op, inputs, attrs, { regions });
   inputs.forEach(requireActive);

@@ -13,6 +13,7 @@
 import { invariant } from "../base/invariant.ts";
 import { estimatedMs } from "../compiler/estimate.ts";
 import { NO_HOST, type Planner, type PlanningHost } from "../compiler/host.ts";
+import type { LoopSupport } from "../compiler/loops.ts";
 import type { SourceProgram } from "../compiler/request.ts";
 import { storedPlanner } from "../compiler/stored.ts";
 import { type ChosenTarget, chooseTarget, DEFAULT_TARGET, type TimeOn } from "../runtime/choose-target.ts";
@@ -25,6 +26,8 @@ export interface Host extends PlanningHost, RuntimeHost {}
 let installed: Host | null = null;
 /** What is imported to plan within budgets. */
 let budgets: Planner | null = null;
+/** What the functions that make loops and branches bring along. */
+let loops: LoopSupport | null = null;
 /** Made when it is first asked for. */
 let plain: Host | null = null;
 
@@ -33,6 +36,9 @@ export const plainHost = (): Host => ({
   ...{ ...NO_HOST, ...plainRuntime() },
   get planner() {
     return budgets ?? storedPlanner;
+  },
+  get loops() {
+    return loops;
   },
 });
 
@@ -46,6 +52,11 @@ export function installHost(host: Host): void {
 export function installBudgets(planner: Planner): void {
   invariant(budgets === null || budgets === planner, () => "another planner is installed already");
   budgets = planner;
+}
+
+/** Makes programs with loops and branches possible: called by whatever adds one to a graph, before it does. @internal */
+export function installLoops(support: LoopSupport): void {
+  loops = support;
 }
 
 /** The target that was asked for, of those that a host has. @internal */

@@ -33,6 +33,7 @@ import { candidateOf, type PlanTools } from "./candidate.ts";
 import { familyKey, GraphPlans } from "./graph-plans.ts";
 import { NO_HOST, type Planner, type PlannerHost } from "./host.ts";
 import { LoopForms, SMALL } from "./loop-forms.ts";
+import { loopSupport } from "./loops.ts";
 import type { TargetCosts } from "./node-costs.ts";
 import { fitted } from "./offload.ts";
 import { type ChosenPlan, PlanCache, settingsOf } from "./plan-cache.ts";
@@ -97,7 +98,7 @@ export class ProgramPlans {
     host: PlannerHost = NO_HOST,
   ) {
     this.#graph = source.graph;
-    this.#tools = planTools(source, target, request, host);
+    this.#tools = planTools(source, target, request, { ...host, loops: loopSupport });
     this.#cache = cacheOf(source, this.#tools);
   }
 

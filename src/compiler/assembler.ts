@@ -7,7 +7,6 @@ import type { Graph, Node, Value } from "../ir/graph.ts";
 import { bytesOf } from "../kernel/dtype.ts";
 import { inPlacePairs, type Kernel } from "../kernel/loops.ts";
 import type { LoweredStep, LowerNode } from "../loops/lower/body.ts";
-import { lowerControl } from "../loops/lower/control.ts";
 import type { Lowered } from "../lower/lower.ts";
 import { sharedLowering } from "../lower/share.ts";
 import { fuseWithin, leanFusions } from "../passes/fuse.ts";
@@ -17,6 +16,7 @@ import { planAsPlaced, planUnlimited, planVariant } from "../plan/plan.ts";
 import type { Plan } from "../plan/problem.ts";
 import type { PlanStep, Program } from "../plan/program.ts";
 import { arenaSpace, type TargetDescription } from "../target/description.ts";
+import type { LoopSupport } from "./loops.ts";
 import type { SourceProgram } from "./request.ts";
 
 /** Of the search for an order for one of many variants, in steps run. */
@@ -69,6 +69,13 @@ export interface PlannedProgram {
   readonly controls: ReadonlyMap<Node, LoweredStep>;
 }
 
+export interface AssemblerOptions {
+  /** Check graphs after every pass. */
+  readonly validate?: boolean;
+  /** For graphs with loops or branches. */
+  readonly loops?: LoopSupport | null;
+}
+
 /** Fuses, lowers and plans graphs that are variants of one program; equal kernels are lowered once for all of them. */
 export class Assembler {
   readonly lower: (node: Node) => Lowered;
@@ -78,16 +85,22 @@ export class Assembler {
   readonly target: TargetDescription;
   readonly #source: Omit<SourceProgram, "graph">;
   readonly #validate: boolean;
+  readonly #loops: LoopSupport | null;
   readonly #pairs = new Map<Kernel, Pairs>();
 
   /** `source`: the program of which all graphs are variants. */
-  constructor(target: TargetDescription, source: Omit<SourceProgram, "graph">, validate = false) {
+  constructor(
+    target: TargetDescription,
+    source: Omit<SourceProgram, "graph">,
+    { validate = false, loops = null }: AssemblerOptions = {},
+  ) {
     this.lower = sharedLowering(target);
     this.fuse = fuseWithin(target.fusion);
     this.leanFusions = leanFusions(target.fusion);
     this.target = target;
     this.#source = source;
     this.#validate = validate;
+    this.#loops = loops;
     this.#unitOf = this.#newUnitOf(undefined);
     this.#quickUnitOf = this.#newUnitOf(VARIANT_WORK);
   }
@@ -151,7 +164,11 @@ export class Assembler {
     const alias = aliasStep(node);
     if (alias) return { step: alias, statements: () => [] };
     const { lower } = node.op;
-    if (lower.kind === "control") return lowerControl(node, lower.control(node), unitOf);
+    if (lower.kind === "control") {
+      const loops = this.#loops;
+      invariant(loops, () => `${node.op.name} in a program that was said to have no loops`);
+      return loops.lowerControl(node, lower.control(node), unitOf);
+    }
     const lowered = new Map<Node, Lowered>();
     const step = this.#kernelStep(node, lowered);
     const { kernel, values } = lowered.get(node) as Lowered;

@@ -3,6 +3,7 @@ import type { Candidate } from "../plan/budget/budget-levels.ts";
 import { planMs } from "../plan/cost/model.ts";
 import type { Assembler, PlannedProgram } from "./assembler.ts";
 import type { PlannerHost } from "./host.ts";
+import type { LoopSupport } from "./loops.ts";
 import type { TargetCosts } from "./node-costs.ts";
 import type { PlanRequest } from "./request.ts";
 
@@ -12,6 +13,8 @@ export interface PlanTools {
   readonly costs: TargetCosts;
   readonly request: PlanRequest;
   readonly host: PlannerHost;
+  /** Null where the program has no loops and no branches. */
+  readonly loops: LoopSupport | null;
 }
 
 /** A real plan with its numbers. */

@@ -4,13 +4,14 @@
  */
 import type { ExactPlanner } from "../plan/recompute/solver.ts";
 import type { TargetDescription } from "../target/description.ts";
+import type { LoopSupport } from "./loops.ts";
 import type { PlanStore } from "./plan-cache.ts";
 import type { PlanRequest, SourceProgram } from "./request.ts";
 import type { ChosenProgram } from "./stored.ts";
 
 /** Plans programs: with everything stored (stored.ts), or for whatever is asked of memory (assemble.ts). */
 export interface Planner {
-  assemble(source: SourceProgram, target: TargetDescription, request: PlanRequest, host: PlannerHost): ChosenProgram;
+  assemble(source: SourceProgram, target: TargetDescription, request: PlanRequest, host: PlanningHost): ChosenProgram;
 }
 
 /** What planners use. */
@@ -24,6 +25,8 @@ export interface PlannerHost {
 /** With what plans programs. */
 export interface PlanningHost extends PlannerHost {
   readonly planner: Planner;
+  /** Null until a program has a loop or a branch. */
+  readonly loops: LoopSupport | null;
 }
 
 /** A system that has neither. */

@@ -6,8 +6,6 @@
 import { grouped, TidemarkError } from "../base/errors.ts";
 import type { PlacedProgram } from "../codegen/placed.ts";
 import type { Graph } from "../ir/graph.ts";
-import { withoutChoice } from "../loops/groups.ts";
-import { rewindLoops, userDecisions } from "../loops/rewrite.ts";
 import { mergeReplays } from "../passes/merge-replays.ts";
 import { pipeline, runPasses } from "../passes/pipeline.ts";
 import { smallerResiduals } from "../passes/smaller-residuals.ts";
@@ -17,7 +15,8 @@ import { arenaSpace, type TargetDescription } from "../target/description.ts";
 import { Assembler, type PlannedProgram } from "./assembler.ts";
 import { placedProgram } from "./bind.ts";
 import { candidateOf, type PlanTools } from "./candidate.ts";
-import type { Planner, PlannerHost } from "./host.ts";
+import type { Planner, PlannerHost, PlanningHost } from "./host.ts";
+import type { LoopSupport } from "./loops.ts";
 import { TargetCosts } from "./node-costs.ts";
 import { asksNothing, type PlanRequest, type SourceProgram } from "./request.ts";
 import { requireTypes } from "./types.ts";
@@ -47,27 +46,29 @@ export interface StoredPlans {
 }
 
 export function storedPlans(graph: Graph, tools: PlanTools): StoredPlans {
-  const { assembler, costs, request } = tools;
+  const { assembler, costs, request, loops } = tools;
   const { passes, validate } = request;
   const cleaned = runPasses(graph, passes ?? pipeline, { verify: validate });
   requireTypes(cleaned, assembler.target, assembler.lower);
   let named = 0;
-  const rewound = passes ? cleaned : rewindLoops(cleaned, userDecisions, () => named++);
+  const rewound = passes || !loops ? cleaned : loops.rewindLoops(cleaned, loops.userDecisions, () => named++);
   const written = passes ? cleaned : smallerResiduals.run(rewound);
   const bare = passes ? cleaned : mergeReplays.run(rewound);
   const merged = bare === rewound ? written : smallerResiduals.run(bare);
   const asked = merged === written ? "store-all" : "checkpoint";
-  const decided = passes ? written : withoutChoice(written, costs);
+  const withoutChoice = (chosen: Graph): Graph => loops?.withoutChoice(chosen, costs) ?? chosen;
+  const decided = passes ? written : withoutChoice(written);
   const asWritten = candidateOf(assembler.make(decided, passes ? [] : [assembler.fuse]), asked, tools);
-  const stored = merged === written ? decided : withoutChoice(merged, costs);
+  const stored = merged === written ? decided : withoutChoice(merged);
   const storeAll =
     stored === decided ? asWritten : candidateOf(assembler.make(stored, [assembler.fuse]), "store-all", tools);
-  const baseline = named === 0 ? storeAll : loopsStored(cleaned, tools);
+  const baseline = named === 0 || !loops ? storeAll : loopsStored(cleaned, tools, loops);
   return { storeAll, baseline, asWritten, graph: stored, merged };
 }
 
 /** The program whose loops keep what their reverses read, whatever reversal was named for them. */
-function loopsStored(cleaned: Graph, tools: PlanTools): Candidate<PlannedProgram> {
+function loopsStored(cleaned: Graph, tools: PlanTools, loops: LoopSupport): Candidate<PlannedProgram> {
+  const { rewindLoops, userDecisions, withoutChoice } = loops;
   const bare = mergeReplays.run(rewindLoops(cleaned, { ...userDecisions, counted: () => null }));
   const merged = smallerResiduals.run(bare);
   return candidateOf(
@@ -82,11 +83,12 @@ export function planTools(
   source: SourceProgram,
   target: TargetDescription,
   request: PlanRequest,
-  host: PlannerHost,
+  host: PlannerHost & Pick<PlanningHost, "loops">,
 ): PlanTools {
-  const assembler = new Assembler(target, source, request.validate);
+  const { loops } = host;
+  const assembler = new Assembler(target, source, { validate: request.validate, loops });
   const costs = new TargetCosts(target, { rates: request.costs ?? target.rates, lower: assembler.lower });
-  return { assembler, costs, request, host };
+  return { assembler, costs, request, host, loops };
 }
 
 /** A plan with its kernels bound to addresses, and what is known about it. */

@@ -21,6 +21,20 @@ describe("tidemark/core", () => {
     expect(compile(grad(loss))(w).shape).toEqual([64, 64]);
   });
 
+  it("has loops and branches, which bring along what compiles them", () => {
+    const powers = (v: core.Tensor) => sum(core.forLoop(3, v, (_, state) => mul(state, v)));
+    expect(compile(grad(powers))(tensor([1, 2])).toArray()).toEqual([4, 32]);
+    const sign = compile((v: core.Tensor) =>
+      core.cond(
+        core.less(v, 0),
+        (u) => core.neg(u),
+        (u) => u,
+        v,
+      ),
+    );
+    expect([sign(tensor(-2)).item(), sign(tensor(3)).item()]).toEqual([2, 3]);
+  });
+
   it("has no methods for operations", () => {
     expect("matmul" in w).toBe(false);
   });

@@ -4,6 +4,7 @@
  */
 import { type Host, plainHost } from "../api/host.ts";
 import { budgetPlanner } from "../compiler/assemble.ts";
+import { loopSupport } from "../compiler/loops.ts";
 import { awaitedTargets } from "../runtime/host.ts";
 import { WebgpuTargets } from "../runtime/webgpu/targets.ts";
 import { WorkerPool } from "../runtime/workers.ts";
@@ -27,4 +28,5 @@ export const nodeHost: Host = {
   planStore: withProcess(systemPlanStore()),
   findSolver,
   planner: budgetPlanner,
+  loops: loopSupport,
 };
