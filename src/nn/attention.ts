@@ -5,7 +5,7 @@
  *   x [..., t, d] ── qkv [d, 3d] ── [..., t, 3, heads, d/heads] ── q, k, v each [..., heads, t, d/heads]
  *                                                                   └── attention ── [..., t, d] ── out [d, d]
  */
-import { attention } from "../api/attention.ts";
+import { type AttentionForm, attention } from "../api/attention.ts";
 import { split } from "../api/join.ts";
 import { reshape, swapAxes } from "../api/shape.ts";
 import { typeText } from "../ir/type.ts";
@@ -22,6 +22,8 @@ export interface MultiHeadAttentionOptions<B extends boolean = true> {
   /** A position sees itself and those before it. */
   readonly causal?: boolean;
   readonly bias?: B;
+  /** Whether scores are stored; by default as `attention` chooses. */
+  readonly form?: AttentionForm;
   /** Of both products; Glorot uniform by default, with offsets zero. */
   readonly weight?: Initializer;
   readonly dtype?: ParamDType;
@@ -31,6 +33,7 @@ const OPTIONS: OptionKinds<MultiHeadAttentionOptions> = {
   heads: "a number",
   causal: "a boolean",
   bias: "a boolean",
+  form: "a text",
   weight: "a function",
   dtype: "a float type",
 };
@@ -56,7 +59,7 @@ export function multiHeadAttention<B extends boolean = true>(
   options: MultiHeadAttentionOptions<B>,
 ): Layer<AttentionParams<B>> {
   requireOptions<MultiHeadAttentionOptions<boolean>>("multiHeadAttention", options, OPTIONS);
-  const { heads, causal = false, dtype = "f32" } = options;
+  const { heads, causal = false, dtype = "f32", form } = options;
   requireCounts("multiHeadAttention", { features, heads });
   if (features % heads !== 0) {
     const message = `multiHeadAttention: ${features} features in ${heads} heads`;
@@ -81,7 +84,7 @@ export function multiHeadAttention<B extends boolean = true>(
       }
       return asPart("attention", () => {
         const [q, k, v] = split(qkv.apply(params.qkv, x), 3, -1).map(byHead) as [Tensor, Tensor, Tensor];
-        const y = attention(q, k, v, { causal, ...(mask ? { mask } : {}) });
+        const y = attention(q, k, v, { causal, ...(mask ? { mask } : {}), ...(form ? { form } : {}) });
         return out.apply(params.out, reshape(swapAxes(y, -2, -3), x.shape));
       });
     },
