@@ -21,17 +21,19 @@ const url = await new Promise((resolve) => server.stdout.once("data", (text) => 
 
 const executablePath = process.env.CHROMIUM ?? execFileSync("which", ["chromium"], { encoding: "utf8" }).trim();
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
-const page = await browser.newPage({ viewport: { width: 1180, height: 980 }, colorScheme: "light" });
-await page.goto(url);
+const page = await browser.newPage({ viewport: { width: 1180, height: 1060 }, colorScheme: "light" });
+page.setDefaultTimeout(300_000);
+// Everything stored first, and nothing runs before the curve is there: planning would slow down the steps.
+await page.goto(`${url}#v1&run=off&budget=999999999`);
 await page.waitForSelector("html[data-ready]");
-// The whole curve has nine points; until then it grows.
-await page.locator(".curve .point").nth(7).waitFor({ timeout: 120_000 });
+await page.waitForSelector('.curve[aria-busy="false"]');
+await page.locator(".budget-text ~ .quiet").filter({ hasText: /^$/ }).first().waitFor({ state: "attached" });
 
 /** Trains to a step. */
 async function trainUntil(step) {
   await page.fill("#until", `${step}`);
   await page.click("#start");
-  await page.waitForSelector(`.hashes[data-step="${step}"]`, { timeout: 120_000 });
+  await page.waitForSelector(`.hashes[data-step="${step}"]`);
   await page.locator("#start").getByText("train", { exact: true }).waitFor();
 }
 
@@ -39,9 +41,7 @@ async function trainUntil(step) {
 async function slide(share) {
   const before = await page.textContent('[data-figure="budget"] b');
   await page.locator("#budget").fill(`${share}`);
-  await page.waitForFunction((old) => document.querySelector('[data-figure="budget"] b').textContent !== old, before, {
-    timeout: 60_000,
-  });
+  await page.waitForFunction((old) => document.querySelector('[data-figure="budget"] b').textContent !== old, before);
 }
 
 await trainUntil(60);

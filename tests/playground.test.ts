@@ -300,7 +300,8 @@ describe.runIf(path !== null)("the playground", () => {
     const mine = `${second}// {"ü"}?`;
     await type(mine);
     await page.locator("html:not(.stale)").waitFor();
-    await slide(700);
+    await page.waitForSelector('.curve[aria-busy="false"]');
+    await slide(500);
     await page.click("#step-0");
     const hash = (): string => new URL(page.url()).hash;
     await expect

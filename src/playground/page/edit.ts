@@ -147,7 +147,7 @@ interface Started {
 /** Everything around the editor, once there is a first plan. */
 function build({ store, views, address }: Started, desk: Desk, texts: HTMLElement) {
   const figures = h("div", { class: "figures" });
-  const graphs = section("graphs", "early-2", texts);
+  const graphs = section("graphs", "order-4", texts);
   document.body.append(
     headerOf(store, "edit", address),
     ...[views.message, views.sentence],

@@ -37,7 +37,7 @@ export function planViews(store: Store, planFor: PlanSource, storyOf: StorySourc
     chart: section("memory over time", "", chart.element),
     curve: section("time against memory", "early-3", curve.element),
     program: section("program", "order-5 fills", program.element),
-    story: section("story", "order-4", story.element),
+    story: section("story", "", story.element),
     ask: curve.ask,
     draw(state, before) {
       menu.element.hidden = state.entries.length < 2;

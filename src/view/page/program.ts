@@ -30,6 +30,8 @@ export function programView(store: Store): ProgramView {
     else list.removeAttribute("aria-activedescendant");
   };
   list.addEventListener("scroll", () => requestAnimationFrame(render));
+  // Rows are those that fit.
+  new ResizeObserver(() => render()).observe(list);
   list.addEventListener("click", (event) => {
     const step = (event.target as Element).closest("[data-step]")?.getAttribute("data-step");
     if (step !== null && step !== undefined) selectStep(store, 0, Number(step));
