@@ -5,6 +5,7 @@
 import { type CudaOptions, cudaDescription } from "../codegen/cuda/description.ts";
 import { nativeDescription } from "../codegen/native/description.ts";
 import type { NativeEmitOptions } from "../codegen/native/options.ts";
+import { emitNativeProgram } from "../codegen/native/program.ts";
 import type { PlacedProgram } from "../codegen/placed.ts";
 import { wasmDescription } from "../codegen/wasm/description.ts";
 import { type WebgpuOptions, webgpuDescription } from "../codegen/wgsl/description.ts";
@@ -33,6 +34,10 @@ const GENERATED: Readonly<Partial<Record<OwnTargetName, (placed: PlacedProgram, 
   wasm(placed, options) {
     const { fma, threads } = options as WasmOptions;
     return wasmCode(placed, { fma, threads, stepwise: false, sharesMemory: true });
+  },
+  native(placed, options) {
+    const { text, functions } = emitNativeProgram(placed.kernels, placed.copies, options as NativeEmitOptions);
+    return { bytes: new Uint8Array(new TextEncoder().encode(text)), functions, pages: 0, isShared: false };
   },
 };
 

@@ -6,7 +6,7 @@
  * because the generated text decides about fused multiply-add; `-fno-math-errno` and `-fno-trapping-math` change only
  * error flags, which programs do not read; never `-ffast-math`.
  */
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { cpus } from "node:os";
@@ -167,10 +167,30 @@ export function compilerFor(compiler: Compiler, machine: string, lanes: Compiler
   return { ...compiler, flags, lanes, fma: false, identity: digest(compiler.identity, flags.join(" ")) };
 }
 
-/** Compiles text to a shared object at a path; temporary files of the compiler lie next to it. */
-export function compileTo(compiler: Pick<Compiler, "command" | "flags">, text: string, path: string): void {
-  const args = [...compiler.flags, "-x", "c", "-", "-o", path, ...LIBRARIES];
-  const env = { ...process.env, TMPDIR: dirname(path) };
+type Run = Pick<Compiler, "command" | "flags">;
+
+/** How text becomes a shared object at a path; temporary files of the compiler lie next to it. */
+const runOf = ({ flags }: Run, path: string) => ({
+  args: [...flags, "-x", "c", "-", "-o", path, ...LIBRARIES],
+  env: { ...process.env, TMPDIR: dirname(path) },
+});
+
+/** The same while this thread goes on; whether there is a file in the end. */
+export function compileLater(compiler: Run, text: string, path: string): Promise<boolean> {
+  const { args, env } = runOf(compiler, path);
+  return new Promise((resolve) => {
+    const child = spawn(compiler.command, args, { env, stdio: ["pipe", "ignore", "ignore"] });
+    child.on("error", () => resolve(false));
+    child.on("close", (status) => resolve(status === 0 && existsSync(path)));
+    // a compiler that ends early says so by its status
+    child.stdin.on("error", () => undefined);
+    child.stdin.end(text);
+  });
+}
+
+/** Compiles text to a shared object at a path. */
+export function compileTo(compiler: Run, text: string, path: string): void {
+  const { args, env } = runOf(compiler, path);
   const { status, stderr, error } = spawnSync(compiler.command, args, { input: text, encoding: "utf8", env });
   const made = status === 0 && existsSync(path);
   if (made) return;

@@ -13,7 +13,7 @@ import { prune, temporaryName } from "../cache-files.ts";
 import { cacheFolder } from "../cache-folder.ts";
 import type { SealedFolder } from "../sealed-folder.ts";
 import { LARGEST_CACHE, persistentFolder, transientFolder } from "./cache.ts";
-import { type Compiler, compileTo, digest } from "./compiler.ts";
+import { type Compiler, compileLater, compileTo, digest } from "./compiler.ts";
 
 /** The parts of koffi that are used. */
 export interface Koffi {
@@ -77,16 +77,42 @@ function sealedPath(folder: SealedFolder, name: string): string | null {
   return folder.read(name) === null ? null : folder.pathOf(name);
 }
 
+/** Seals a file that was compiled aside, and gives it its name. */
+function adopt(folder: SealedFolder, name: string, aside: string): void {
+  appendFileSync(aside, folder.seal(name, readFileSync(aside)));
+  chmodSync(aside, 0o600);
+  renameSync(aside, folder.pathOf(name));
+  prune(folder.path, LARGEST_CACHE);
+}
+
+const nameOf = ({ compiler, text }: Pick<LibraryRequest, "compiler" | "text">): string =>
+  `${digest(compiler.identity, text)}.so`;
+
+/**
+ * Compiles a text into the cache while this thread goes on, where it is not there yet. What goes wrong is found, and said, when the
+ * library is asked for.
+ */
+export async function prepareLibrary(request: Pick<LibraryRequest, "compiler" | "text">): Promise<void> {
+  const name = nameOf(request);
+  const folder = [persistentFolder, transientFolder].map((folderOf) => folderOf()).find((f) => typeof f !== "string");
+  if (folder === undefined || typeof folder === "string" || sealedPath(folder, name) !== null) return;
+  const aside = temporaryName(folder.pathOf(name));
+  try {
+    if (await compileLater(request.compiler, request.text, aside)) adopt(folder, name, aside);
+  } catch {
+    // the folder cannot be used
+  } finally {
+    rmSync(aside, { force: true });
+  }
+}
+
 /** Compiles a text into a folder; the path of the file. */
 function compileInto(folder: SealedFolder, name: string, compiler: Compiler, text: string): string {
   const path = folder.pathOf(name);
   const aside = temporaryName(path);
   try {
     compileTo(compiler, text, aside);
-    appendFileSync(aside, folder.seal(name, readFileSync(aside)));
-    chmodSync(aside, 0o600);
-    renameSync(aside, path);
-    prune(folder.path, LARGEST_CACHE);
+    adopt(folder, name, aside);
     return path;
   } finally {
     rmSync(aside, { force: true });
@@ -116,8 +142,8 @@ export interface LibraryRequest {
 
 /** The library for a text, from the cache or compiled. */
 export function libraryFor(request: LibraryRequest): Library {
-  const { koffi, compiler, text, stepwise } = request;
-  const name = `${digest(compiler.identity, text)}.so`;
+  const { koffi, stepwise } = request;
+  const name = nameOf(request);
   const problems: string[] = [];
   for (const folderOf of [persistentFolder, transientFolder]) {
     const folder = folderOf();

@@ -14,6 +14,7 @@ import {
   allocated,
   type LoadOptions,
   type Machine,
+  type ProgramCode,
   type TargetAnswer,
   type TargetRequest,
 } from "../../runtime/device.ts";
@@ -21,7 +22,7 @@ import { HostMemory } from "../../runtime/host-memory.ts";
 import { arenaSpace, type TargetDescription } from "../../target/description.ts";
 import { persistentFolder } from "./cache.ts";
 import { type Compiler, systemCompiler } from "./compiler.ts";
-import { foreignFunctions, libraryFor, loadProblem } from "./library.ts";
+import { foreignFunctions, libraryFor, loadProblem, prepareLibrary } from "./library.ts";
 
 type Koffi = Exclude<ReturnType<typeof foreignFunctions>, string>;
 
@@ -122,18 +123,37 @@ interface Toolchain {
   readonly compiler: Compiler;
 }
 
-function load(
+/** Where a program's arena lies in its memory. */
+interface Extent {
+  readonly base: number;
+  readonly height: number;
+}
+
+function load(tools: Toolchain, program: CProgram, placed: PlacedProgram, how: LoadOptions): Machine {
+  const { stepwise } = how;
+  const options = stepwise ? { ...program.options, threads: 1, stepwise } : program.options;
+  const source = program.emit(placed, options);
+  return loadSource(tools, { ...program, options }, source, { ...how, base: placed.base, height: placed.plan.height });
+}
+
+/** Loads code that was generated elsewhere, once it is compiled beside this thread. */
+async function loadLater(tools: Toolchain, program: CProgram, code: ProgramCode, how: LoadOptions & Extent) {
+  const text = Buffer.from(code.bytes).toString("utf8");
+  await prepareLibrary({ compiler: tools.compiler, text });
+  return loadSource(tools, program, { text, functions: code.functions }, how);
+}
+
+function loadSource(
   { koffi, compiler }: Toolchain,
   program: CProgram,
-  placed: PlacedProgram,
-  { stepwise, memory = memoryFor(program, koffi) }: LoadOptions,
+  { text, functions }: Pick<NativeSource, "text" | "functions">,
+  { stepwise, base, height, memory = memoryFor(program, koffi) }: LoadOptions & Extent,
 ): Machine {
+  const { options } = program;
   invariant(memory instanceof NativeMemory, () => "a memory of another target");
-  const options = stepwise ? { ...program.options, threads: 1, stepwise } : program.options;
-  const { text, functions } = program.emit(placed, options);
   const library = libraryFor({ koffi, compiler, text, stepwise });
-  memory.reserve(placed.base + placed.plan.height);
-  library.arena(memory.address + BigInt(placed.base), placed.plan.height);
+  memory.reserve(base + height);
+  library.arena(memory.address + BigInt(base), height);
   const team = library.open();
   if (team === null) {
     const summary = `${options.threads} threads could not be started`;
@@ -183,6 +203,7 @@ export function cTarget(
     arenaIsArray: true,
     note: typeof folder === "string" ? `compiled programs are not cached: ${folder}` : null,
     load: (placed, how) => load(tools, program, placed, how),
+    loadCode: (code, height, how) => loadLater(tools, program, code, { ...how, base: 0, height }),
     allocate: (most) => memoryFor(program, tools.koffi, most),
   };
 }
