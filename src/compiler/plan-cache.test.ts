@@ -12,9 +12,11 @@ import { print } from "../ir/print.ts";
 import { planJson } from "../plan/json.ts";
 import { exactPlanner } from "../remat/exact-planner.ts";
 import type { AnyFunction } from "../trace/function.ts";
+import { OPS } from "./known-ops.ts";
 import type { PlanStore } from "./plan-cache.ts";
 
 class MapStore implements PlanStore {
+  readonly ops = OPS;
   readonly planner: string;
   readonly leastMs = 0;
   readonly texts = new Map<string, string>();

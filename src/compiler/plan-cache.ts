@@ -20,7 +20,6 @@ import type { AnyOp } from "../ir/op.ts";
 import { graphKey, isPackable, type PackedGraph, packGraph, unpackGraph } from "../ir/pack.ts";
 import { sameType } from "../ir/type.ts";
 import { violations } from "../ir/verify.ts";
-import { allOps } from "../ops/all.ts";
 import type { Candidate } from "../plan/budget/budget-levels.ts";
 import { validate } from "../plan/validate.ts";
 import type { CostModel } from "../target/work.ts";
@@ -30,6 +29,8 @@ import type { MemoryRequest, SourceProgram } from "./request.ts";
 
 /** Texts by keys of any length; what is read was written whole, by a process that is trusted, or is not there. */
 export interface PlanStore {
+  /** Operations by name (known-ops.ts): programs with others are not kept. */
+  readonly ops: ReadonlyMap<string, AnyOp>;
   /** Equal for equal code of the planner: another one's plans are not asked for. */
   readonly planner: string;
   /** Plans that were made in less time are not worth keeping. */
@@ -81,9 +82,6 @@ interface KeptPlan {
   readonly storeAll: ChosenPlan["storeAll"] | null;
 }
 
-/** Operations by name. */
-export const OPS: ReadonlyMap<string, AnyOp> = new Map(allOps.map((op) => [op.name, op]));
-
 /** Changes when what is kept is read differently. */
 const FORMAT = 2;
 
@@ -105,7 +103,7 @@ export class PlanCache {
 
   /** Null where nothing is kept. */
   static of(store: PlanStore | null, graph: Graph, settings: PlanSettings): PlanCache | null {
-    return store && isPackable(graph, OPS) ? new PlanCache(store, graph, settings) : null;
+    return store && isPackable(graph, store.ops) ? new PlanCache(store, graph, settings) : null;
   }
 
   #key(what: string, request: unknown): string {
@@ -134,7 +132,7 @@ export class PlanCache {
   #restored(kept: KeptPlan, tools: PlanTools): ChosenPlan | null {
     const { offsets, placer, strategy } = kept;
     if (typeof placer !== "string" || typeof strategy !== "string") return null;
-    const graph = unpackGraph(kept.graph, OPS);
+    const graph = unpackGraph(kept.graph, this.#store.ops);
     if (!sameTypes(graph.params, this.#graph.params) || !sameTypes(graph.results, this.#graph.results)) return null;
     if (violations(graph).length > 0) return null;
     const result = tools.assembler.remake(graph, { offsets, strategy: placer });
@@ -165,7 +163,7 @@ export class PlanCache {
   keepPlan(request: unknown, { chosen, storeAll }: ChosenPlan): void {
     const { plan, graph } = chosen.result;
     // passes make nodes of operations that the traced graph has not
-    if (!isPackable(graph, OPS)) return;
+    if (!isPackable(graph, this.#store.ops)) return;
     const isChosen = storeAll === chosen;
     const kept: KeptPlan = {
       graph: packGraph(graph),

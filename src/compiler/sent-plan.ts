@@ -9,7 +9,8 @@ import { strategyNamed } from "../plan/recompute/strategies.ts";
 import type { TargetDescription } from "../target/description.ts";
 import { assemble, isWorthKeeping } from "./assemble.ts";
 import { NO_HOST, type PlannerHost } from "./host.ts";
-import { OPS, PlanCache, type PlanSettings, type PlanStore, settingsOf } from "./plan-cache.ts";
+import { OPS } from "./known-ops.ts";
+import { PlanCache, type PlanSettings, type PlanStore, settingsOf } from "./plan-cache.ts";
 import { type MemoryRequest, memoryKey, type PlanProgress, type PlanRequest, type SourceProgram } from "./request.ts";
 import type { ChosenProgram } from "./stored.ts";
 
@@ -59,6 +60,7 @@ interface TextStore extends PlanStore {
 function oneText(text: string | null): TextStore {
   let written: string | null = null;
   return {
+    ops: OPS,
     planner: "",
     leastMs: 0,
     read: () => text,

@@ -7,6 +7,7 @@
  */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
+import { OPS } from "../compiler/known-ops.ts";
 import type { PlanStore } from "../compiler/plan-cache.ts";
 import { prune } from "./cache-files.ts";
 import { cacheFolder, NO_CACHE_FOLDER } from "./cache-folder.ts";
@@ -33,6 +34,7 @@ export function planStore(
   largestBytes: number = LARGEST,
 ): PlanStore {
   return {
+    ops: OPS,
     planner,
     leastMs: LEAST_MS,
     read(key) {

@@ -6,6 +6,7 @@ import { plan, type Tree } from "../../../src/api/index.ts";
 import { plansOf } from "../../../src/api/plan.ts";
 import type { ProgramPlans } from "../../../src/compiler/assemble.ts";
 import type { PlannedProgram } from "../../../src/compiler/assembler.ts";
+import { OPS } from "../../../src/compiler/known-ops.ts";
 import { PATIENCE, SMALL } from "../../../src/compiler/loop-forms.ts";
 import type { PlanStore } from "../../../src/compiler/plan-cache.ts";
 import type { MemoryRequest } from "../../../src/compiler/request.ts";
@@ -173,6 +174,7 @@ class PlanChecks {
 function storeInMemory(): PlanStore {
   const kept = new Map<string, string>();
   return {
+    ops: OPS,
     planner: "fuzz",
     leastMs: 0,
     read: (key) => kept.get(key) ?? null,
