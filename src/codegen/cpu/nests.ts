@@ -31,6 +31,8 @@ export interface ProductTile {
   readonly blockBytes: number;
   /** A product of few rows has as many tiles, each of no more rows than it needs (`tileRows`). */
   readonly even?: boolean;
+  /** Operands are read where they are, and nothing is packed. */
+  readonly inPlace?: boolean;
   /** Of a product that another algorithm computes; null where none does. */
   otherAlgorithm?(nest: ContractNest): ProductCycles | null;
 }
@@ -165,8 +167,9 @@ function contractWork(nest: ContractNest, most: ProductTile, elementBytes: numbe
   };
   const kc = Math.max(1, depthRun(k));
   const block = Math.max(tile.rows, Math.floor(tile.blockBytes / (kc * elementBytes) / tile.rows) * tile.rows);
-  const left = (high / tile.rows) * panel(nest.a, nest.rows, tile.rows);
-  const right = (wide / tile.columns) * panel(nest.b, nest.cols, tile.columns) * Math.ceil(m / block);
+  const packed = tile.inPlace ? 0 : 1;
+  const left = packed * (high / tile.rows) * panel(nest.a, nest.rows, tile.rows);
+  const right = packed * (wide / tile.columns) * panel(nest.b, nest.cols, tile.columns) * Math.ceil(m / block);
   const end = counter({ lane: nest.cols, inner: nest.cols }, [], nest.stores).count;
   const pieces = kc < k ? 1 : wide / tile.columns;
   const stores = m * (pieces * end.entry + iterationsOf(n) * (end.each + end.iteration + WEIGHT.access + WEIGHT.bump));

@@ -5,11 +5,10 @@ import type { CostModel } from "../../target/work.ts";
 import type { DeviceClass } from "../block/program.ts";
 import { blockWorkspace } from "../block/schedule.ts";
 import { CPU_SCALARS } from "../cpu/limits.ts";
-import { DEFAULT_TILE } from "../cpu/nests.ts";
-import { cpuWork } from "../cpu/work.ts";
 import { STORAGE_TYPES } from "../native/elements.ts";
 import { isTensorAttend } from "./tensor-attend.ts";
 import { type TensorDevice, tensorPlan, tensorWorkspace } from "./tensor-plan.ts";
+import { cudaWork } from "./work.ts";
 
 /** Bytes; what the driver aligns allocations to as well. */
 const ALIGNMENT = 256;
@@ -33,20 +32,20 @@ export const deviceClass = ({ multiprocessors, fma }: CudaOptions): DeviceClass 
   fma,
 });
 
-/** On an H200, in f32. */
+/** Of an H200 in f32, by `tidemark calibrate --target cuda`. */
 export const CUDA_RATES: CostModel = {
   name: "cuda",
-  productRate: 30e12,
-  arithmeticRate: 20e12,
-  byteRate: 3.6e12,
-  cachedByteRate: 5e12,
+  productRate: 41e12,
+  arithmeticRate: 9.6e12,
+  byteRate: 3.7e12,
+  cachedByteRate: 4.7e12,
   cacheBytes: 50 * 2 ** 20,
   linkRate: 50e9,
-  callSeconds: 2e-6,
+  callSeconds: 0.9e-6,
 };
 
-/** Of products in tf32, flops a second. */
-const TENSOR_RATE = 140e12;
+/** Of products in tf32, flops a second: the median of those of GPT-2 (docs/lab/cuda.md). */
+const TENSOR_RATE = 200e12;
 
 export function cudaDescription(options: CudaOptions): TargetDescription {
   const device = deviceClass(options);
@@ -71,7 +70,7 @@ export function cudaDescription(options: CudaOptions): TargetDescription {
       return plan && nest.kind === "contract" ? tensorWorkspace(nest, plan) : blockWorkspace(nest, device);
     },
     shapeLoops: (kernel) => kernel,
-    work: cpuWork(DEFAULT_TILE),
+    work: cudaWork(options.multiprocessors),
     rates: tensor ? { ...CUDA_RATES, name: "cuda-tf32", productRate: TENSOR_RATE } : CUDA_RATES,
   };
 }
