@@ -1,7 +1,7 @@
 /**
  * @file How fast the target `cuda` is on the device at hand. Needs an NVIDIA GPU with its driver, a CUDA toolkit and koffi.
  *
- *   npx rolldown bench/cuda.ts -p node --external koffi --file node_modules/.cache/cuda.mjs &&
+ *   npx rolldown bench/cuda.ts -p node --no-treeshake --no-codeSplitting --external koffi --external highs --file node_modules/.cache/cuda.mjs &&
  *     node node_modules/.cache/cuda.mjs [kernels attention large large_tf32 budget profile]
  *
  *   kernels    rates of single kernels

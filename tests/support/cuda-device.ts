@@ -2,7 +2,7 @@
  * @file The target `cuda` on the device at hand: are its bits those of the other targets? Run by hand, where there is an NVIDIA
  * GPU with its driver, a CUDA toolkit, a C compiler and koffi:
  *
- *   npx rolldown tests/support/cuda-device.ts -p node --external koffi --file node_modules/.cache/cuda-device.mjs &&
+ *   npx rolldown tests/support/cuda-device.ts -p node --no-treeshake --no-codeSplitting --external koffi --external highs --file node_modules/.cache/cuda-device.mjs &&
  *     node node_modules/.cache/cuda-device.mjs [samples graphs tensor programs budgets memory soak]
  *
  *   samples    every operation on every sample, against the kernel interpreter
