@@ -94,7 +94,7 @@ describe.runIf(path !== null)("compileAsync in a page", () => {
         `longest gap ${ms[0]} ms, longest task ${ms[1]} ms, of ${ms[2]} ms, tracing ${ms[4]} ms; compile: one task of ${ms[3]} ms`,
       );
       expect(later.planned).toBe(0);
-      expect(now.planned).toBeGreaterThan(3);
+      expect(now.planned).toBeGreaterThan(0);
       expect(later.progress.flatMap(({ note }) => note ?? [])).toEqual([]);
       expect(later.slowdown).toBeGreaterThan(1);
       expect([later.arenaBytes, later.losses]).toEqual([now.arenaBytes, now.losses]);
@@ -123,7 +123,7 @@ describe.runIf(path !== null)("compileAsync in a page", () => {
     async () => {
       const strict = await open("strict");
       const outcome = await strict.evaluate<AsyncOutcome>(`compileLater("${BUDGET}", false)`);
-      expect(outcome.planned).toBeGreaterThan(3);
+      expect(outcome.planned).toBeGreaterThan(0);
       expect(outcome.progress.at(-1)?.note).toContain("planned on this thread");
       expect(outcome.losses).toEqual((await page.evaluate<AsyncOutcome>(`compileNow("${BUDGET}")`)).losses);
     },

@@ -120,7 +120,7 @@ describe("workers of a page", () => {
   it("are there where memory may be shared, and otherwise the reason is", () => {
     const scope = { Worker: class {}, Blob: class {}, URL: { createObjectURL: () => "" } } as never as object;
     expect(pageWorkers({})).toContain("no workers here");
-    expect(pageWorkers(scope)).toContain("not cross-origin isolated");
+    expect(pageWorkers({ ...scope, crossOriginIsolated: false })).toContain("not cross-origin isolated");
     expect(typeof pageWorkers({ ...scope, crossOriginIsolated: true })).toBe("function");
   });
 });
