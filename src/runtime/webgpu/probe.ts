@@ -89,6 +89,9 @@ async function compute(device: GpuDevice, numbers: Float32Array<ArrayBuffer>): P
   return results;
 }
 
+/** Whether a subnormal number is in it: adapters that flush those may still round everything else once. */
+const isTiny = ([a]: Case): boolean => a < 2 ** -100;
+
 /** `name` is the adapter's, for arithmetic that is its own. */
 export async function probe(device: GpuDevice, name: string): Promise<Answer> {
   const all = cases();
@@ -100,6 +103,7 @@ export async function probe(device: GpuDevice, name: string): Promise<Answer> {
   const wrong = new Set<string>();
   all.forEach((row, i) => {
     TRIED.forEach(({ value, shows }, t) => {
+      if (shows === "fma" && isTiny(row)) return;
       if (!Object.is(results[i * TRIED.length + t], Math.fround(value(row)))) wrong.add(shows);
     });
   });
