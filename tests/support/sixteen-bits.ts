@@ -69,7 +69,7 @@ export const PLACES: readonly Edit[] = [
 import { add, and, bitcast, ne, pick, shrU } from "./scalar-ops.ts";`,
   },
   {
-    path: "src/codegen/wgsl/dialect.ts",
+    path: "src/codegen/wgsl/elements.ts",
     before: "\n  f64: null,\n  i32: { own",
     after: "\n  f64: null,\n  x16: null,\n  i32: { own",
   },
