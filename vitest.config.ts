@@ -20,6 +20,9 @@ function workMs(): number {
 /** Test files that run at a time; the measurement below has for itself what they share. */
 const WORKERS = 2;
 
+/** Minutes of processor time: `npm run test:slow` runs them. */
+export const SLOW = ["tests/budget-order.test.ts", "tests/remat.test.ts", "tests/resident-memory.test.ts"];
+
 const measured = Math.min(SLOWEST, Math.max(1, (WORKERS * workMs()) / USUAL_MS));
 const slowness = Number(process.env.TEST_SLOWNESS ?? measured);
 
@@ -30,6 +33,7 @@ export default defineConfig({
   plugins: [workerSource()],
   test: {
     include: ["src/**/*.test.ts", "tests/**/*.test.ts"],
+    exclude: SLOW,
     env: { TEST_SLOWNESS: String(slowness) },
     pool: "forks",
     maxWorkers: WORKERS,

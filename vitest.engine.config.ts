@@ -14,7 +14,6 @@ export default mergeConfig(
         "src/cli/calibration.test.ts",
         "tests/ahead-load.test.ts",
         "tests/budget.test.ts",
-        "tests/budget-order.test.ts",
         "tests/fuzz/slice.test.ts",
         "tests/programs.test.ts",
         "tests/ratio.test.ts",

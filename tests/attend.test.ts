@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "vitest";
 import type { AttentionForm, AttentionOptions } from "../src/api/attention.ts";
-import { attention, compile, mul, plan, sum, type Tensor, tensor, valueAndGrad } from "../src/api/index.ts";
+import { attention, compile, mul, plan, sum, type Tensor, tensor, valueAndGrad, zeros } from "../src/api/index.ts";
 import { plainTargets } from "./support/targets.ts";
 
 type Shape = readonly number[];
@@ -88,4 +88,10 @@ test("says which operands it cannot stream, and which forms there are", () => {
   );
   expect(() => attention(x, x, x, { form: "flash" as never })).toThrow(/form is "flash"/);
   expect(() => attention(x, x, x, { window: 0 })).toThrow(/window is 0/);
+});
+
+test("the default form is stored where a scale is no number or there is no depth, at any length", () => {
+  const [deep, flat] = [zeros([1024, 1]), zeros([1024, 0])];
+  expect(attention(deep, deep, deep, { scale: Number.NaN }).data()[0]).toBeNaN();
+  expect(attention(flat, flat, deep).data()[0]).toBe(0);
 });

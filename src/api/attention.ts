@@ -136,10 +136,12 @@ function canStream(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | undefined): b
 }
 
 /** Whether scores are streamed: as asked, or where they are many. */
-function isStreamed([q, k, v]: readonly [Tensor, Tensor, Tensor], { form, mask }: AttentionOptions): boolean {
+function isStreamed([q, k, v]: readonly [Tensor, Tensor, Tensor], options: AttentionOptions): boolean {
+  const { form, mask, scale = 1 } = options;
   if (form !== undefined) return form === "streamed";
   const positions = Math.min(at(q.shape, q.rank - 2), at(k.shape, k.rank - 2));
-  return positions >= STREAMED_FROM && (!mask || isBool(mask.dtype)) && canStream(q, k, v, mask);
+  const isUsual = at(q.shape, q.rank - 1) > 0 && Number.isFinite(scale);
+  return positions >= STREAMED_FROM && isUsual && (!mask || isBool(mask.dtype)) && canStream(q, k, v, mask);
 }
 
 /** One node instead of scores; a lone matrix is a head of its own. */

@@ -66,7 +66,7 @@ const OTHERS = new Set([
   // tests/weights.test.ts
   ...["save", "load", "saveTo", "loadFrom", "fileInfo", "toMessage", "fromMessage"],
   // tests/compile-async.test.ts, src/api/train-loop.test.ts
-  ...["compileAsync", "trainLoop"],
+  ...["compileAsync", "trainLoop", "webgpu"],
 ]);
 
 test("every function that the API exports has samples", () => {
