@@ -34,7 +34,7 @@ import {
 } from "./compile.ts";
 import { type CompileProgress, CompileWatch } from "./compile-progress.ts";
 import type { SentProgram, WorkerMessage } from "./compile-worker.ts";
-import { type AbortSignalLike, nextTask, StopSignal } from "./event-loop.ts";
+import { type AbortSignalLike, nextTask, requireSignal, StopSignal } from "./event-loop.ts";
 import { currentHost } from "./host.ts";
 import { pagePlans } from "./page-plans.ts";
 import { programFigures } from "./plan-info.ts";
@@ -97,6 +97,7 @@ export async function compileAsync<A extends readonly (Tree | undefined)[], R = 
     fail("InvalidArgument", `compileAsync: its second argument is ${describe(args)}`, help);
   }
   const { onProgress, signal } = options;
+  requireSignal("compileAsync", signal);
   const request = parseCompile("compileAsync", options, ASYNC_OPTIONS);
   if (request.target === AWAITED_TARGET) await currentHost().webgpu.target();
   const name = request.name ?? (fn.name || "the function");

@@ -1,4 +1,5 @@
 /** @file Yielding to the event loop, in whatever way the environment has: input and drawing first where it can be asked for. */
+import { describe, fail } from "../trace/arguments.ts";
 
 interface Scope {
   readonly scheduler?: { yield?(): Promise<void> };
@@ -37,6 +38,13 @@ export interface AbortSignalLike {
   readonly reason?: unknown;
   addEventListener(kind: "abort", listener: () => void): void;
   removeEventListener(kind: "abort", listener: () => void): void;
+}
+
+/** Throws unless a signal is one, or there is none. @internal */
+export function requireSignal(name: string, signal: unknown): void {
+  const { addEventListener } = (signal ?? {}) as Partial<AbortSignalLike>;
+  if (signal === undefined || typeof addEventListener === "function") return;
+  fail("InvalidArgument", `${name}: signal is ${describe(signal)}`, "give the signal of an AbortController");
 }
 
 /** A signal that the library gives itself. @internal */

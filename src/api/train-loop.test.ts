@@ -50,6 +50,11 @@ describe("trainLoop", () => {
     await expect(trainLoop({ state: tensor(1), steps: 1, step, yieldEvery: -1 })).rejects.toThrow("yieldEvery is -1");
     const wrong = { state: tensor(1), steps: 1, step, every: 3 };
     await expect(trainLoop(wrong)).rejects.toThrow("there is no option every");
+    await expect(trainLoop(undefined as never)).rejects.toThrow("trainLoop: its argument is");
+    await expect(trainLoop({ state: tensor(0), steps: 1, step: () => 3 as never })).rejects.toThrow("step returned");
+    await expect(trainLoop({ state: tensor(0), steps: 1, step: () => 3 as never, signal: 5 as never })).rejects.toThrow(
+      "trainLoop: signal is",
+    );
   });
 });
 

@@ -5,7 +5,7 @@
 import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import type { Tree } from "../trace/tree.ts";
-import { type AbortSignalLike, nextTask } from "./event-loop.ts";
+import { type AbortSignalLike, nextTask, requireSignal } from "./event-loop.ts";
 
 /** Milliseconds: less than a frame of a page that is drawn 60 times a second. */
 const YIELD_EVERY = 12;
@@ -40,8 +40,15 @@ const OPTIONS: OptionKinds<TrainLoopOptions<Tree>> = {
   yieldEvery: "a number",
 };
 
-function requireLoop({ steps, step, yieldEvery = 0, ...more }: TrainLoopOptions<Tree>): void {
-  requireOptions("trainLoop", { steps, step, yieldEvery, ...more }, OPTIONS);
+const USAGE = "trainLoop({ state, steps, step: (state, i) => [state, loss] })";
+
+function requireLoop(options: TrainLoopOptions<Tree>): void {
+  if (typeof options !== "object" || options === null) {
+    fail("InvalidArgument", `trainLoop: its argument is ${describe(options)}`, USAGE);
+  }
+  const { steps, step, yieldEvery = 0, signal } = options;
+  requireOptions("trainLoop", options, OPTIONS);
+  requireSignal("trainLoop", signal);
   requireFunction("trainLoop", "step", step, "trainLoop({ step: (state, i) => [state, loss], … })");
   if (!(Number.isInteger(steps) && steps >= 0)) {
     fail("InvalidArgument", `trainLoop: steps is ${describe(steps)}`, "give a whole number, 0 or more");
@@ -49,6 +56,12 @@ function requireLoop({ steps, step, yieldEvery = 0, ...more }: TrainLoopOptions<
   if (!(yieldEvery >= 0)) {
     fail("InvalidArgument", `trainLoop: yieldEvery is ${describe(yieldEvery)}`, "give milliseconds, 0 or more");
   }
+}
+
+/** What a step returns; anything else would be an error of the engine's, without a word on steps. */
+function requirePair<S>(returned: readonly [S, Tensor]): readonly [S, Tensor] {
+  if (Array.isArray(returned) && returned.length === 2) return returned;
+  return fail("InvalidArgument", `trainLoop: step returned ${describe(returned)}`, "return [next state, loss]");
 }
 
 /**
@@ -78,7 +91,7 @@ export async function trainLoop<S extends Tree>(options: TrainLoopOptions<S>): P
   while (i < steps && !signal?.aborted) {
     const next = step(state, i);
     // a step that is there is not waited for: a promise would let only other promises run
-    [state, loss] = next instanceof Promise ? await next : (next as readonly [S, Tensor]);
+    [state, loss] = requirePair(next instanceof Promise ? await next : (next as readonly [S, Tensor]));
     const told = onStep?.(i, loss);
     if (told instanceof Promise) await told;
     i++;
