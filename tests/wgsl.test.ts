@@ -26,6 +26,13 @@ const textOf = (kernel: Kernel): string =>
     .map(({ text }) => text.replace(wgslPrelude(false), ""))
     .join("\n");
 
+/** Products in registers that a compiler may fuse with the sum that they are added to. */
+function bareProducts(text: string): readonly string[] {
+  const products = new Set([...text.matchAll(/let (t_\d+): f32 = \([^()]* \* [^()]*\);/g)].map(([, name]) => name));
+  const kept = [...text.matchAll(/(?:register|local)_\d+\[[^\]]*\] = (\w+);/g)];
+  return kept.flatMap(([line, value]) => (products.has(value) ? [line] : []));
+}
+
 describe("kernels as WGSL", () => {
   it.each([
     ["add", kernelSample(add, { inputs: [f32(1000), f32(1000)], attrs: {} }, traits).kernel],
@@ -46,6 +53,7 @@ describe("kernels as WGSL", () => {
       if (kernel.operands.some(({ dtype, elements }) => dtype === "f64" && elements > 0)) continue;
       for (const { text } of modulesOf(kernel)) {
         expect(text).not.toMatch(/\b(f64|i64|idx|u8)\b/);
+        expect(bareProducts(text)).toEqual([]);
         printed += 1;
       }
     }

@@ -11,13 +11,13 @@ const PACKAGE = "webgpu";
 /** By the package's place. Devices end with what they came from, so it is kept for as long as the process runs. */
 const found = new Map<string, Gpu>();
 
-/** WebGPU of this process, or one line that says what is missing; `from` is where the package is. */
-export async function nodeGpu(from: string = PACKAGE): Promise<Gpu | string> {
+/** WebGPU of this process, or one line that says what is missing; `from` is where the package is, `flags` are Dawn's. */
+export async function nodeGpu(from: string = PACKAGE, flags: readonly string[] = []): Promise<Gpu | string> {
   const known = found.get(from);
   if (known) return known;
   try {
     const { create } = (await import(from)) as WebgpuPackage;
-    const gpu = create([]);
+    const gpu = create(flags);
     found.set(from, gpu);
     return gpu;
   } catch (error) {

@@ -65,6 +65,8 @@ export interface Dialect {
   unroll(times: number): string | null;
   /** Whether a loop that is to be unrolled is written out here, so many statements in all. */
   writesOut(statements: number): boolean;
+  /** A value that goes into a register or a local: compilers see where it is read again, as if it had never been stored. */
+  held(value: Expr, text: string): string;
   /** The statement that writes an element, given as it is in memory. */
   assign(place: string, element: string): string;
   /** A copy as one statement, or null where it is one for each element. */
@@ -185,9 +187,12 @@ export class StatementPrinter {
   #store({ stores }: Extract<Statement, { kind: "store" }>): void {
     const values = stores.map(({ value }) => this.#emit(value));
     const places = stores.map((store) => this.#element(store));
-    stores.forEach(({ operand }, i) => {
-      const { element } = this.#dialect.element(this.#memory(operand).dtype);
-      this.#code.line(this.#dialect.assign(at(places, i), element(at(values, i))));
+    stores.forEach(({ operand, value }, i) => {
+      const { dtype, scope } = this.#memory(operand);
+      const { element } = this.#dialect.element(dtype);
+      const isOwn = scope === "register" || scope === "local";
+      const text = isOwn ? this.#dialect.held(value, at(values, i)) : at(values, i);
+      this.#code.line(this.#dialect.assign(at(places, i), element(text)));
     });
   }
 

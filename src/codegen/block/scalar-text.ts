@@ -151,6 +151,7 @@ export const C_DIALECT: Dialect = {
   // longer loops around others are more code than they are worth on a processor
   unroll: (times) => (times > 8 ? null : `#pragma GCC unroll ${times}`),
   writesOut: () => false,
+  held: (_, text) => text,
   assign: (place, element) => `${place} = ${element};`,
   copy: () => null,
 };

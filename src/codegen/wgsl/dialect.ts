@@ -5,7 +5,8 @@
  * Drivers may take it that there are neither NaN nor infinities; so NaN is told by its bits, and constants that are not finite
  * are the bits of a number that a function is given, which no compiler rejects. They may also take sums apart and fuse products
  * with sums ((a + b) - b becomes a, which undoes what the mathematical functions do); so a result of arithmetic that goes straight
- * into more of it passes through an exclusive or with a zero that only a run knows.
+ * into more of it, or a product that waits in a register for its sum, passes through an exclusive or with a zero that only a run
+ * knows.
  */
 import { InternalError } from "../../base/invariant.ts";
 import { type DType, isBool, isFloatScalar, kindOf, type ScalarType } from "../../kernel/dtype.ts";
@@ -39,9 +40,18 @@ const COMPARISONS: ReadonlySet<ScalarFn> = new Set(["eq", "ne", "lt", "le"]);
 /** What drivers take apart where one is an argument of another. */
 const ARITHMETIC: ReadonlySet<ScalarFn> = new Set(["add", "sub", "mul", "div"]);
 
+/** Whether a value is the result of some of these functions, maybe with another sign or only under a condition. */
+function comesFrom(value: Expr, fns: ReadonlySet<ScalarFn>): boolean {
+  if (value.kind === "guard") return comesFrom(value.then, fns) || comesFrom(value.otherwise, fns);
+  if (value.kind !== "call" || !isFloatScalar(value.dtype)) return false;
+  const { fn, args } = value;
+  return fns.has(fn) || ((fn === "neg" || fn === "pick") && args.some((arg) => comesFrom(arg, fns)));
+}
+
 /** An argument of arithmetic, as it was rounded. */
-const kept = (arg: Expr, text: string): string =>
-  arg.kind === "call" && ARITHMETIC.has(arg.fn) ? `f32_kept(${text})` : text;
+const kept = (arg: Expr, text: string): string => (comesFrom(arg, ARITHMETIC) ? `f32_kept(${text})` : text);
+
+const PRODUCT: ReadonlySet<ScalarFn> = new Set(["mul"]);
 
 function shiftText({ fn, args }: ScalarCall, [a = "", b = ""]: readonly string[]): string {
   const count = args[1];
@@ -183,6 +193,8 @@ export function wgslDialect(accesses: ReadonlyMap<string, ElementAccess>, exactl
     loop: (name, end) => `for (var ${name}: i32 = 0; ${name} < ${end}; ${name}++)`,
     unroll: () => null,
     writesOut: (statements) => statements <= MOST_WRITTEN_OUT,
+    // sums in registers are left to the compiler: they are most of a product's time
+    held: (value, text) => (comesFrom(value, PRODUCT) ? `f32_kept(${text})` : text),
     assign: (text, value) => accesses.get(text)?.write(value) ?? `${text} = ${value};`,
     copy: () => null,
   };

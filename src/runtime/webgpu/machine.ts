@@ -219,7 +219,9 @@ export class GpuMachine implements Machine {
     for (let first = 0; first < commands.length; first += COMMANDS_AT_ONCE) {
       const encoder = device.createCommandEncoder();
       const passes = new Passes(encoder);
-      for (const command of commands.slice(first, first + COMMANDS_AT_ONCE)) {
+      const end = Math.min(first + COMMANDS_AT_ONCE, commands.length);
+      for (let i = first; i < end; i++) {
+        const command = at(commands, i);
         if (command.kind === "dispatch") passes.dispatch(command);
         else {
           passes.end();
