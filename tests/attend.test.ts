@@ -4,7 +4,23 @@
  */
 import { describe, expect, test } from "vitest";
 import type { AttentionForm, AttentionOptions } from "../src/api/attention.ts";
-import { attention, compile, mul, plan, sum, type Tensor, tensor, valueAndGrad, zeros } from "../src/api/index.ts";
+import {
+  arange,
+  attention,
+  compile,
+  expandDims,
+  greaterEqual,
+  mul,
+  ones,
+  plan,
+  slice,
+  sum,
+  type Tensor,
+  tensor,
+  valueAndGrad,
+  where,
+  zeros,
+} from "../src/api/index.ts";
 import { plainTargets } from "./support/targets.ts";
 
 type Shape = readonly number[];
@@ -39,6 +55,14 @@ const CASES: Readonly<Record<string, Case>> = {
       ),
     },
   },
+  "a length for each batch, causal, more keys than queries": {
+    ...{ q: [2, 2, 66, 6], k: [2, 1, 140, 6], v: [2, 1, 140, 3] },
+    options: { causal: true, length: tensor([130, 40], { dtype: "i32" }) },
+  },
+  "a length, a window, and operands that repeat": {
+    ...{ q: [2, 2, 5, 6], k: [1, 7, 6], v: [1, 2, 7, 3] },
+    options: { window: 3, length: tensor(6, { dtype: "i32" }) },
+  },
   "a matrix, and a bias": { q: [65, 4], k: [9, 4], v: [9, 4], options: { mask: drawn([65, 9], 9) } },
 };
 
@@ -51,7 +75,8 @@ const loss =
   };
 
 /** Where the kernels of samples are compared bit for bit (kernels.test.ts), one case is enough. */
-const casesOn = (target: string): readonly string[] => Object.keys(CASES).slice(0, target === "wasm" ? undefined : 1);
+const casesOn = (target: string): readonly string[] =>
+  Object.keys(CASES).filter((name, i) => target === "wasm" || i === 0 || name.startsWith("a length for"));
 
 for (const tested of plainTargets.filter(({ name }) => name === "wasm" || name === "native")) {
   describe.skipIf(tested.missing)(`streamed attention on ${tested.name}`, () => {
@@ -80,14 +105,74 @@ test("the arena of a streamed step has no room for scores", () => {
   expect(bytes("streamed")).toBeLessThan(scores / 2);
 });
 
-test("says which operands it cannot stream, and which forms there are", () => {
+/** Keys and values with NaN from some key on. */
+const spoiled = (x: Tensor, from: number): Tensor =>
+  where(greaterEqual(expandDims(arange(x.shape.at(-2) ?? 0), 1), from), Number.NaN, x);
+
+describe("a length", () => {
+  const [q, k, v] = [drawn([2, 3, 4], 1), drawn([2, 200, 4], 2), drawn([2, 200, 5], 3)];
+  const of = (length: number, options: AttentionOptions = {}) =>
+    attention(q, spoiled(k, 128), spoiled(v, 128), {
+      ...{ length: tensor(length, { dtype: "i32" }), form: "streamed" },
+      ...options,
+    });
+
+  test.each([1, 63, 64, 65, 128])("of %s: bits of the first so many keys; blocks behind are not read", (length) => {
+    const first = (x: Tensor): Tensor => slice(x, [null, [0, length]]);
+    for (const causal of [false, true]) {
+      const want = attention(q, first(k), first(v), { causal, form: "streamed" });
+      expect(of(length, { causal }).data()).toEqual(want.data());
+    }
+  });
+
+  test("is limited to the keys, and of none the result is zero in both forms", () => {
+    expect(attention(q, k, v, { length: tensor(999, { dtype: "i32" }) }).data()).toEqual(
+      attention(q, k, v, { form: "streamed" }).data(),
+    );
+    for (const form of ["stored", "streamed"] as const) {
+      const zero = attention(q, k, v, { length: tensor(-1, { dtype: "i32" }), form }).data();
+      expect([...zero].every((x) => x === 0)).toBe(true);
+    }
+  });
+});
+
+test.each(["stored", "streamed"] as const)(
+  "%s: no batch, no key, no query and no depth give zeros or means",
+  (form) => {
+    const of = (q: Shape, k: Shape, v: Shape): Tensor => attention(drawn(q, 1), drawn(k, 2), ones(v), { form });
+    expect(of([0, 2, 3, 4], [0, 2, 5, 4], [0, 2, 5, 6]).shape).toEqual([0, 2, 3, 6]);
+    expect(of([0, 3, 4], [0, 5, 4], [0, 5, 6]).shape).toEqual([0, 3, 6]);
+    expect(of([2, 0, 4], [2, 5, 4], [2, 5, 6]).shape).toEqual([2, 0, 6]);
+    expect([...of([1, 2, 4], [1, 0, 4], [1, 0, 3]).data()]).toEqual([0, 0, 0, 0, 0, 0]);
+    expect([...of([1, 2, 0], [1, 4, 0], [1, 4, 1]).data()]).toEqual([1, 1]);
+  },
+);
+
+test.each(["stored", "streamed"] as const)("%s: refuses what does not fit in words of its own", (form) => {
   const x = drawn([2, 3, 4], 1);
-  const wide = drawn([3, 4, 5], 1);
-  expect(() => attention(x, wide, wide, { form: "streamed" })).toThrow(
-    /cannot be streamed: f32\[2,3,4\], f32\[3,4,5\]/,
+  const of = (q: Shape, k: Shape, v: Shape, options: AttentionOptions = {}) => {
+    return () => attention(drawn(q, 1), drawn(k, 2), drawn(v, 3), { ...options, form });
+  };
+  const i32 = (data: number | number[]): Tensor => tensor(data, { dtype: "i32" });
+  expect(of([2, 3, 4], [3, 4, 5], [3, 4, 5])).toThrow(/attention: queries have 4 elements, keys 5: q f32\[2,3,4\]/);
+  expect(of([2, 3, 4], [3, 5, 4], [3, 5, 4])).toThrow(/attention: 2 heads of q, 3 and 3 of k and v/);
+  expect(of([2, 3, 4], [2, 5, 4], [2, 6, 4])).toThrow(/attention: 5 keys, 6 values/);
+  expect(of([2, 1, 3, 4], [3, 1, 5, 4], [3, 1, 5, 4])).toThrow(/attention: leading axes differ/);
+  expect(of([3], [3, 4], [3, 4])).toThrow(/attention: takes \[..., positions, depth\]/);
+  expect(() => attention(x, x, x.cast("f64"), { form })).toThrow(/attention: element types differ/);
+  expect(of([3, 4], [5, 4], [5, 4], { mask: drawn([2, 3, 5], 1) })).toThrow(
+    /attention: the mask is f32\[2,3,5\], the scores are \[3,5\]/,
   );
+  expect(of([1, 3, 4], [1, 5, 4], [1, 5, 4], { mask: drawn([2, 3, 5], 1) })).toThrow(/the mask is f32\[2,3,5\]/);
+  expect(of([2, 3, 4], [2, 5, 4], [2, 5, 4], { length: i32([1, 2]) })).toThrow(/the length is i32\[2\]/);
+  expect(of([2, 3, 4], [2, 5, 4], [2, 5, 4], { length: tensor(2) })).toThrow(/the length is f32\[\]/);
+});
+
+test("says which forms and options there are", () => {
+  const x = drawn([2, 3, 4], 1);
   expect(() => attention(x, x, x, { form: "flash" as never })).toThrow(/form is "flash"/);
   expect(() => attention(x, x, x, { window: 0 })).toThrow(/window is 0/);
+  expect(() => attention(x, x, x, { scale: Number.NaN, form: "streamed" })).toThrow(/attention: scale is NaN/);
 });
 
 test("the default form is stored where a scale is no number or there is no depth, at any length", () => {

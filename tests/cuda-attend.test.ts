@@ -27,18 +27,24 @@ const rows = f32(1, 2, 66);
 const attrs = { scale: 0.25, causal: true, window: 90 };
 const bias = f32(1, 1, 1, 130);
 
+/** The range of a length: of 130 keys some are left out, and a whole block of them. */
+const length = tensorType("i32", [1]);
+const LENGTHS = [30, 60] as const;
+
 const SAMPLES: readonly (readonly [AnyOp, readonly ReturnType<typeof f32>[]])[] = [
   [attend, [q, k, v, bias]],
+  [attend, [q, k, v, length]],
   [attendBackward, [q, k, v, rows, rows, f32(1, 2, 66, 16), bias]],
+  [attendBackward, [q, k, v, rows, rows, f32(1, 2, 66, 16), length]],
 ];
 
 /** C++ that reads the inputs of a kernel, launches its functions and writes its results. */
 function programOf(library: CudaLibrary, sample: ReturnType<typeof kernelSample>): string {
   const launches = library.launches(sample.kernel, true);
   const { operands } = sample.kernel;
-  const lines = operands.map(({ elements, role }, i) => {
+  const lines = operands.map(({ elements, role, dtype }, i) => {
     const read = role === "in" ? ` read_all(p${i}, sizeof p${i});` : "";
-    return `static float p${i}[${elements}] __attribute__((aligned(16)));${read}`;
+    return `static ${dtype === "i32" ? "int" : "float"} p${i}[${elements}] __attribute__((aligned(16)));${read}`;
   });
   for (const { name, blocks, threads, operands: given } of launches) {
     lines.push(`launch(${blocks}, ${threads}, [] { ${name}(${given.map((i) => `p${i}`).join(", ")}); });`);
@@ -66,7 +72,8 @@ test.skipIf(compiler === undefined).each(SAMPLES)(
   "runs as its text says, up to the rounding of tf32: $0.name",
   { timeout: patience(60_000) },
   (op, inputs) => {
-    const sample = kernelSample(op, { inputs, attrs, range: [-1, 1] }, cudaDescription(OPTIONS));
+    const range = inputs.map((type) => (type === length ? LENGTHS : ([-1, 1] as const)));
+    const sample = kernelSample(op, { inputs, attrs, range }, cudaDescription(OPTIONS));
     expect(sample.kernel.operands.some(({ role }) => role === "scratch")).toBe(false);
     const input = Buffer.concat(
       sample.kernel.operands.flatMap(({ role }, i) => {

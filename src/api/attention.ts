@@ -1,18 +1,19 @@
 /** @file Attention: every query takes a mean of values, weighted by how well it matches their keys. */
 
 import { at } from "../base/invariant.ts";
-import { type Shape, typeText } from "../ir/type.ts";
+import { type Shape, sameShape } from "../ir/type.ts";
 import { isBool } from "../kernel/dtype.ts";
 import { attend } from "../ops/attend.ts";
 import { fail, type OptionKinds, requireOptions, requireTensor } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { asFunction, asPart } from "../trace/trace.ts";
 import { applyOp } from "./apply.ts";
+import { type AttentionShape, attentionShape, type Operands, requireLength, requireMask } from "./attention-shape.ts";
 import { arange } from "./create.ts";
-import { add, div, equal, exp, greaterEqual, less, mul, sub, where } from "./elementwise.ts";
+import { add, div, equal, exp, greaterEqual, less, maximum, minimum, mul, sub, where } from "./elementwise.ts";
 import { matmul } from "./linear.ts";
 import { shiftOf } from "./log-sum.ts";
-import { requireFloat } from "./operands.ts";
+import { broadcastToShape } from "./operands.ts";
 import { sum } from "./reduce.ts";
 import { broadcastTo, expandDims, reshape } from "./shape.ts";
 
@@ -22,6 +23,12 @@ export interface AttentionOptions {
    * bias, which may be differentiated. Broadcasts to [..., queries, keys]. A query that sees no key gets zeros.
    */
   readonly mask?: Tensor;
+  /**
+   * How many keys there are, i32: one number, or one for each batch, [...] of q [..., heads, queries, depth]. The result is
+   * that of the first so many keys and values, whatever is behind them; `causal` and `window` count from there. Numbers
+   * below 0 are 0, those above the keys are all. Where scores are streamed, keys from there on cost no time.
+   */
+  readonly length?: Tensor;
   /** Query i sees keys up to position i, counted from the ends when there are more keys than queries. */
   readonly causal?: boolean;
   /** Query i sees keys less than so many positions away, counted as with `causal`, which it may be combined with. */
@@ -31,7 +38,8 @@ export interface AttentionOptions {
   /**
    * Both compute the same up to rounding. `stored`: all scores are a tensor, which the planner may keep or recompute.
    * `streamed`: scores are computed block by block and never stored, going forward and again in reverse. By default
-   * streamed from 1,024 queries and keys on, unless the mask is one of floats, whose gradient would need all scores.
+   * streamed from 1,024 queries and keys on, and with a length, unless the mask is one of floats, whose gradient would
+   * need all scores.
    */
   readonly form?: AttentionForm;
 }
@@ -40,6 +48,7 @@ export type AttentionForm = "stored" | "streamed";
 
 const OPTIONS: OptionKinds<AttentionOptions> = {
   mask: "a tensor",
+  length: "a tensor",
   causal: "a boolean",
   window: "a number",
   scale: "a number",
@@ -66,29 +75,32 @@ function weightedMean(scores: Tensor, v: Tensor, mayBeEmpty: boolean): Tensor {
 }
 
 /** Scores after a mask: chosen by bools, or shifted by floats. */
-function masked(scores: Tensor, mask: Tensor): Tensor {
-  if (isBool(mask.dtype)) return where(mask, scores, Number.NEGATIVE_INFINITY);
-  if (mask.dtype === scores.dtype) return add(scores, mask);
-  return fail(
-    "DtypeMismatch",
-    `attention: the mask is ${typeText(mask)}, the scores are ${scores.dtype}`,
-    `give bool, true where a query may see a key, or ${scores.dtype}, which is added to the scores`,
-  );
+const masked = (scores: Tensor, mask: Tensor): Tensor =>
+  isBool(mask.dtype) ? where(mask, scores, Number.NEGATIVE_INFINITY) : add(scores, mask);
+
+/** Keys that there are, along the axes of the scores. */
+function lengthOf(length: Tensor, { keys }: AttentionShape): Tensor {
+  const own = minimum(maximum(length, 0), keys);
+  return length.rank === 0 ? own : reshape(own, [...length.shape, 1, 1, 1]);
 }
 
 /** How well queries match the keys that they see, -∞ for other keys. */
-function seenScores(q: Tensor, k: Tensor, options: AttentionOptions): Tensor {
-  const [queries, depth] = [at(q.shape, q.rank - 2), at(q.shape, q.rank - 1)];
-  const keys = at(k.shape, k.rank - 2);
+function seenScores(q: Tensor, k: Tensor, options: AttentionOptions, shape: AttentionShape): Tensor {
+  const { queries, keys, depth } = shape;
   return asPart("scores", () => {
     // scaling q costs less than scaling the scores
     const scores = matmul(mul(q, options.scale ?? 1 / Math.sqrt(depth)), k, { tb: true });
     const seen = options.mask ? masked(scores, options.mask) : scores;
-    if (!options.causal && !options.window) return seen;
-    const first = Math.max(0, keys - queries);
-    const [own, other] = [expandDims(arange(first, first + queries), 1), expandDims(arange(keys), 0)];
+    const length = options.length && lengthOf(options.length, shape);
+    if (!options.causal && !options.window && !length) return seen;
     const hidden = Number.NEGATIVE_INFINITY;
-    const past = options.causal ? where(greaterEqual(own, other), seen, hidden) : seen;
+    const first = Math.max(0, keys - queries);
+    const other = expandDims(arange(keys), 0);
+    const own = length
+      ? add(expandDims(arange(queries), 1), maximum(sub(length, queries), 0))
+      : expandDims(arange(first, first + queries), 1);
+    const there = length ? where(less(other, length), seen, hidden) : seen;
+    const past = options.causal ? where(greaterEqual(own, other), there, hidden) : there;
     if (!options.window) return past;
     const near = where(less(sub(own, other), options.window), past, hidden);
     return options.causal ? near : where(less(sub(other, own), options.window), near, hidden);
@@ -111,47 +123,53 @@ function sharesHeads(q: Tensor, k: Tensor): boolean {
 
 // ---- streamed -------------------------------------------------------------------------------------------------------
 
-const same = (a: Shape, b: Shape): boolean => a.length === b.length && a.every((n, i) => n === b[i]);
-
 /** The shape of a mask with as many axes as the scores. */
 const maskShape = (mask: Tensor, rank: number): Shape => [
   ...new Array<number>(Math.max(0, rank - mask.rank)).fill(1),
   ...mask.shape,
 ];
 
-/** Whether `attend` takes them: it repeats heads of keys and axes of a mask, and nothing else. */
-function canStream(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | undefined): boolean {
-  const [heads, own] = [q.shape.at(-3) ?? 1, k.shape.at(-3) ?? 1];
-  const fits =
-    [k, v].every(({ dtype, rank }) => dtype === q.dtype && rank === q.rank) &&
-    same(q.shape.slice(0, -3), k.shape.slice(0, -3)) &&
-    same(k.shape.slice(0, -1), v.shape.slice(0, -1)) &&
-    q.shape.at(-1) === k.shape.at(-1) &&
-    own > 0 &&
-    heads % own === 0;
-  if (!fits || !mask) return fits;
-  const scores = [...q.shape.slice(0, -1), k.shape.at(-2) ?? 1];
-  const shape = maskShape(mask, q.rank);
-  return shape.length === q.rank && shape.every((n, i) => n === 1 || n === scores[i]);
+/** Whether `attend` takes them as they are: it repeats heads of keys and axes of a mask, and nothing else. */
+function isPlain([q, k, v]: Operands, { heads, keyHeads }: AttentionShape): boolean {
+  const lead = q.shape.slice(0, -3);
+  return (
+    [k, v].every(({ rank, shape }) => rank === q.rank && sameShape(shape.slice(0, -3), lead)) &&
+    sameShape(k.shape.slice(0, -1), v.shape.slice(0, -1)) &&
+    (q.shape.at(-3) ?? 1) === heads &&
+    keyHeads > 0
+  );
 }
 
-/** Whether scores are streamed: as asked, or where they are many. */
-function isStreamed([q, k, v]: readonly [Tensor, Tensor, Tensor], options: AttentionOptions): boolean {
-  const { form, mask, scale = 1 } = options;
+/** Whether scores are streamed: as asked, or where they are many, or where keys may be left out. */
+function isStreamed(all: Operands, options: AttentionOptions, shape: AttentionShape): boolean {
+  const { form, mask, scale = 1, length } = options;
   if (form !== undefined) return form === "streamed";
-  const positions = Math.min(at(q.shape, q.rank - 2), at(k.shape, k.rank - 2));
-  const isUsual = at(q.shape, q.rank - 1) > 0 && Number.isFinite(scale);
-  return positions >= STREAMED_FROM && isUsual && (!mask || isBool(mask.dtype)) && canStream(q, k, v, mask);
+  const isLong = length !== undefined || Math.min(shape.queries, shape.keys) >= STREAMED_FROM;
+  const isUsual = shape.depth > 0 && Number.isFinite(scale);
+  return isLong && isUsual && (!mask || isBool(mask.dtype)) && isPlain(all, shape);
 }
 
 /** One node instead of scores; a lone matrix is a head of its own. */
-function streamed(inputs: readonly Tensor[], options: AttentionOptions): Tensor {
-  const { rank, shape } = at(inputs, 0);
-  const { scale = 1 / Math.sqrt(at(shape, rank - 1)), causal = false, window = 0 } = options;
-  const mask = options.mask ? [reshape(options.mask, maskShape(options.mask, rank))] : [];
-  const own = [...inputs, ...mask].map((x) => (rank === 2 ? expandDims(x, 0) : x));
-  const made = applyOp(attend, own, { scale, causal, window });
-  return rank === 2 ? reshape(made, made.shape.slice(1)) : made;
+function streamed([q, k, v]: Operands, options: AttentionOptions, shape: AttentionShape): Tensor {
+  const { lead, heads, keyHeads, queries, keys, depth, width, scores } = shape;
+  // of keys without elements all scores are 0, whatever they are multiplied with
+  const { scale = depth === 0 ? 1 : 1 / Math.sqrt(depth), causal = false, window = 0 } = options;
+  if (!Number.isFinite(scale)) {
+    fail("InvalidArgument", `attention: scale is ${scale}`, 'give a finite number, or form: "stored"');
+  }
+  const mask = options.mask ? [reshape(options.mask, maskShape(options.mask, Math.max(3, scores.length)))] : [];
+  const made = applyOp(
+    attend,
+    [
+      broadcastToShape(q, [...lead, heads, queries, depth]),
+      broadcastToShape(k, [...lead, keyHeads, keys, depth]),
+      broadcastToShape(v, [...lead, keyHeads, keys, width]),
+      ...mask,
+      ...(options.length ? [options.length] : []),
+    ],
+    { scale, causal, window },
+  );
+  return scores.length === 2 ? reshape(made, made.shape.slice(1)) : made;
 }
 
 function requireForm({ form, window }: AttentionOptions): void {
@@ -164,7 +182,8 @@ function requireForm({ form, window }: AttentionOptions): void {
 
 /**
  * softmax(q·kᵀ · scale) · v for q [..., queries, depth], k [..., keys, depth], v [..., keys, width]. Where q has a multiple of
- * the heads of k and v, [..., heads, positions, depth], neighbouring heads share keys and values.
+ * the heads of k and v, [..., heads, positions, depth], neighbouring heads share keys and values; leading axes broadcast. A query
+ * that sees no key gets zeros.
  *
  * @example
  * import { attention, ones } from "tidemark";
@@ -175,25 +194,17 @@ function requireForm({ form, window }: AttentionOptions): void {
 export function attention(q: Tensor, k: Tensor, v: Tensor, options: AttentionOptions = {}): Tensor {
   requireOptions("attention", options, OPTIONS);
   for (const [what, x] of Object.entries({ q, k, v })) requireTensor("attention", what, x);
-  requireFloat("attention", q);
-  if (q.rank < 2 || k.rank < 2) {
-    fail(
-      "ShapeMismatch",
-      `attention: takes [..., positions, depth], got ${typeText(q)}, ${typeText(k)}`,
-      "add axes with expandDims",
-    );
-  }
   requireForm(options);
   return asFunction("attention", () => {
-    if (isStreamed([q, k, v], options)) {
-      if (canStream(q, k, v, options.mask)) return streamed([q, k, v], options);
-      const all = [q, k, v, ...(options.mask ? [options.mask] : [])].map(typeText).join(", ");
-      const help = "k and v have q's leading axes, but for fewer heads; a mask has extents of the scores, or 1";
-      fail("ShapeMismatch", `attention: these cannot be streamed: ${all}`, help);
-    }
+    const all = [q, k, v] as const;
+    const shape = attentionShape(all);
+    if (options.mask) requireMask(options.mask, shape, q);
+    if (options.length) requireLength(options.length, shape);
+    if (isStreamed(all, options, shape)) return streamed(all, options, shape);
     const [keys, values] = sharesHeads(q, k) ? [k, v].map((x) => shared(x, at(q.shape, q.rank - 3))) : [k, v];
-    const scores = seenScores(q, keys as Tensor, options);
+    const scores = seenScores(q, keys as Tensor, options, shape);
     // With a causal mask alone every query sees the first key.
-    return weightedMean(scores, values as Tensor, options.mask !== undefined || options.window !== undefined);
+    const mayBeEmpty = [options.mask, options.window, options.length].some((option) => option !== undefined);
+    return weightedMean(scores, values as Tensor, mayBeEmpty);
   });
 }

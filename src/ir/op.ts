@@ -143,7 +143,8 @@ export interface AttendPart {
   readonly cols: number;
   readonly depth: number;
   readonly width: number;
-  readonly sees: readonly [least: number | null, most: number | null];
+  length(batch: readonly Index[]): Index | null;
+  sees(batch: readonly Index[]): readonly [least: Index | null, most: Index | null];
   q(batch: readonly Index[], group: Index, i: Index, l: Index): Expr;
   k(batch: readonly Index[], j: Index, l: Index): Expr;
   v(batch: readonly Index[], j: Index, l: Index): Expr;

@@ -3,8 +3,8 @@
  * units and loops over blocks.
  */
 import { at, invariant } from "../base/invariant.ts";
-import { constant, type Expr, type Index, type LoopVar, load } from "./expr.ts";
-import { addIndex, constIndex, linearIndex, scaleIndex, substitute, varIndex, ZERO } from "./index-math.ts";
+import { type Atom, constant, type Expr, type Index, type LoopVar, load } from "./expr.ts";
+import { addIndex, constIndex, divIndex, linearIndex, scaleIndex, substitute, varIndex, ZERO } from "./index-math.ts";
 import type { AttendNest, Nest, Store } from "./loops.ts";
 import { mapIndices } from "./rewrite.ts";
 import { add, eq, mul, pick } from "./scalar-ops.ts";
@@ -12,14 +12,14 @@ import { add, eq, mul, pick } from "./scalar-ops.ts";
 /** Queries, and keys, of a block. */
 export const ATTEND_BLOCK = 64;
 
-/** A loop around stages: the counter runs through [first, last), and no further down than `from`, up than `to`. */
+/** A loop around stages: the counter runs through [first, last), no further down than `from`, and below every one of `to`. */
 export interface Repeat {
   readonly kind: "repeat";
   readonly counter: LoopVar;
   readonly first: number;
   readonly last: number;
   readonly from: Index | null;
-  readonly to: Index | null;
+  readonly to: readonly Index[];
   readonly body: readonly Stage[];
 }
 
@@ -289,34 +289,39 @@ export class Stages {
     });
   }
 
+  /** The number of the first block of keys that a length leaves out. */
+  keyBlocks(): Index | null {
+    const { length } = this.nest;
+    return length && divIndex(addIndex(length, constIndex(ATTEND_BLOCK - 1)), ATTEND_BLOCK);
+  }
+
   /** All blocks along a counter of which an element differs by something within the limits from one of the unit's. */
   repeats(
     number: Index,
     own: Place,
-    [along, least, most]: Band,
+    [along, least, most, end = null]: Band,
     body: (other: Place, number: Index) => readonly Stage[],
   ): readonly Repeat[] {
-    const limit = (by: number | null): Index | null =>
-      by === null ? null : addIndex(number, constIndex(Math.floor(by / ATTEND_BLOCK)));
+    const limit = (by: Index): Index => addIndex(number, divIndex(by, ATTEND_BLOCK));
     return blocksOf(along.extent).map(({ first, count, length }): Repeat => {
       const block = this.counter("block", first + count);
       const start = scaleIndex(varIndex(block), ATTEND_BLOCK);
-      const to = limit(most === null ? null : most + own.length - 1 + ATTEND_BLOCK);
+      const beyond = most && limit(addIndex(most, constIndex(own.length - 1 + ATTEND_BLOCK)));
       return {
         kind: "repeat",
         counter: block,
         first,
         last: first + count,
-        from: limit(least),
-        to,
+        from: least && limit(least),
+        to: [beyond, end].filter((index) => index !== null),
         body: body({ start, length }, varIndex(block)),
       };
     });
   }
 }
 
-/** A counter, and by how much its values may differ at least and at most from those of the unit's block. */
-export type Band = readonly [along: LoopVar, least: number | null, most: number | null];
+/** A counter, by how much its values may differ at least and at most from those of the unit's block, and the first block left out. */
+export type Band = readonly [along: LoopVar, least: Index | null, most: Index | null, end?: Index | null];
 
 const replacing =
   (at: At) =>
@@ -335,9 +340,17 @@ export interface StageRuns {
   readonly runs: number;
 }
 
-/** An index of the unit's last counter alone, at a number of it. */
-const valueAt = (index: Index | null, number: number, otherwise: number): number =>
-  index ? index.offset + (index.terms[0]?.coef ?? 0) * number : otherwise;
+/** An index of the unit's last counter, at a number of it, where lengths are the greatest. */
+function valueAt({ terms, offset }: Index, number: number): number {
+  return terms.reduce((sum, { atom, coef }) => sum + coef * atomAt(atom, number), offset);
+}
+
+function atomAt(atom: Atom, number: number): number {
+  if (atom.kind === "var") return number;
+  if (atom.kind === "value") return atom.hi;
+  const of = valueAt(atom.of, number);
+  return atom.kind === "div" ? Math.floor(of / atom.by) : of % atom.by;
+}
 
 /** All nests of stages, and how often each runs in all units together. */
 export function stageRuns({ units, body }: StagedUnits): readonly StageRuns[] {
@@ -347,8 +360,10 @@ export function stageRuns({ units, body }: StagedUnits): readonly StageRuns[] {
     stages.flatMap((stage): readonly StageRuns[] => {
       if (stage.kind === "repeat") {
         const { first, last, from, to } = stage;
-        const passes = (n: number): number =>
-          Math.max(0, Math.min(last, valueAt(to, n, last)) - Math.max(first, valueAt(from, n, first)));
+        const passes = (n: number): number => {
+          const end = Math.min(last, ...to.map((index) => valueAt(index, n)));
+          return Math.max(0, end - Math.max(first, from ? valueAt(from, n) : first));
+        };
         return visit(stage.body, (n) => times(n) * passes(n));
       }
       let runs = 0;

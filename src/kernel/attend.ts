@@ -4,7 +4,7 @@
  * Queries and keys are cut into blocks of 64, the last one shorter. A tile of 64 × 64 scores at a time is computed, used, and
  * overwritten by the next; no more of the scores is ever held. A unit is one block of queries (or keys), independent of all
  * others; it goes through the blocks of keys (or queries) in ascending order, those left out that the limits of the nest hide
- * from it entirely:
+ * from it entirely, and those of keys from its length on:
  *
  *   forward, for a block of queries          s = score(q·kᵀ)               m' = max(m, max s)      α = exp(m - m')
  *     for each block of keys                 p = exp(s - m')               l = l · α + Σ p         o = (o · α) + p·v
@@ -40,7 +40,7 @@ import {
   type TileName,
 } from "./attend-stages.ts";
 import { constant, type Expr, type Index, load } from "./expr.ts";
-import { varIndex, ZERO } from "./index-math.ts";
+import { addIndex, scaleIndex, varIndex, ZERO } from "./index-math.ts";
 import type { AttendNest, Nest } from "./loops.ts";
 import { exp, log } from "./math.ts";
 import { mapIndices } from "./rewrite.ts";
@@ -58,7 +58,9 @@ function forward(s: Stages): readonly StagedUnits[] {
     s.filled(o, width.extent, own.length),
     s.filled(m, 1, own.length, Number.NEGATIVE_INFINITY),
     s.filled(l, 1, own.length),
-    ...s.repeats(number, own, [cols, ...sees], (other) => keys(s, { own, other, ownVar: rows, otherVar: cols })),
+    ...s.repeats(number, own, [cols, ...sees, s.keyBlocks()], (other) =>
+      keys(s, { own, other, ownVar: rows, otherVar: cols }),
+    ),
     s.result(at(nest.stores, 0), rows, { inside: width, place: own }, (c, x) => {
       const total = s.read(l, ZERO, x);
       return div(s.read(o, c, x), pick(eq(total, 0), 1, total));
@@ -134,7 +136,8 @@ function keyBlock(s: Stages, number: Index, own: Place, more: (sides: Sides) => 
   ];
   const [k, v] = [s.tile("own"), s.tile("own2")];
   const [dk, dv] = [s.tile("sum"), s.tile("sum2")];
-  const band: Band = [rows, sees[1] === null ? null : -sees[1], sees[0] === null ? null : -sees[0]];
+  const [most, least] = [sees[1], sees[0]].map((limit) => limit && scaleIndex(limit, -1));
+  const band: Band = [rows, most ?? null, least ?? null];
   const factors: Factors = [
     [q, { of: k, inside: depth }],
     [g, { of: v, inside: width }],
@@ -153,10 +156,16 @@ function keyBlock(s: Stages, number: Index, own: Place, more: (sides: Sides) => 
     s.turned(v, cols, { of: nest.v, inside: width }, own),
     s.filled(dk, depth.extent, own.length),
     s.filled(dv, width.extent, own.length),
-    { kind: "repeat", counter: group, first: 0, last: group.extent, from: null, to: null, body: queries },
+    { kind: "repeat", counter: group, first: 0, last: group.extent, from: null, to: within(s, number), body: queries },
     s.result(at(nest.stores, 1), cols, { inside: depth, place: own }, (c, x) => s.read(dk, c, x)),
     s.result(at(nest.stores, 2), cols, { inside: width, place: own }, (c, x) => s.read(dv, c, x)),
   ];
+}
+
+/** Limits of the loop over query heads: there are none for a block of keys beyond the length. */
+function within(s: Stages, number: Index): readonly Index[] {
+  const blocks = s.keyBlocks();
+  return blocks ? [scaleIndex(addIndex(blocks, scaleIndex(number, -1)), s.nest.group.extent)] : [];
 }
 
 /** dk and dv of all keys. */
@@ -177,7 +186,7 @@ function ofQueries(s: Stages): readonly StagedUnits[] {
     s.turned(q, rows, { of: nest.q, inside: depth }, own),
     s.turned(g, rows, { of: backwardOf(nest).g, inside: width }, own),
     s.filled(dq, depth.extent, own.length),
-    ...s.repeats(number, own, [cols, ...nest.sees], (other) => {
+    ...s.repeats(number, own, [cols, ...nest.sees, s.keyBlocks()], (other) => {
       const sides = { own, other, ownVar: rows, otherVar: cols };
       const factors: Factors = [
         [k, { of: q, inside: depth }],

@@ -310,10 +310,11 @@ function runStages(stages: readonly Stage[], env: Environment): void {
       continue;
     }
     const program = new Program(env);
-    const [from, to] = [stage.from && program.address(stage.from), stage.to && program.address(stage.to)];
+    const from = stage.from && program.address(stage.from);
+    const to = stage.to.map((index) => program.address(index));
     program.run();
     const cell = counterCell(env, stage.counter.name);
-    const [first, last] = [Math.max(stage.first, from?.() ?? 0), Math.min(stage.last, to?.() ?? stage.last)];
+    const [first, last] = [Math.max(stage.first, from?.() ?? 0), Math.min(stage.last, ...to.map((end) => end()))];
     for (let i = first; i < last; i++) {
       cell.value = i;
       runStages(stage.body, env);

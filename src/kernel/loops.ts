@@ -165,8 +165,12 @@ export interface AttendNest extends Workspaced {
   readonly depth: LoopVar;
   readonly width: LoopVar;
   readonly dtype: ProductType;
-  /** Query i sees no key j unless j - i is within these; null: no limit. The score says the same: this saves time. */
-  readonly sees: readonly [least: number | null, most: number | null];
+  /**
+   * Keys that there are, and by how much a key's number may differ from that of a query that sees it, over batch; null: no
+   * limit. The score says the same: this saves time.
+   */
+  readonly length: Index | null;
+  readonly sees: readonly [least: Index | null, most: Index | null];
   /** Over batch, group, rows, depth. */
   readonly q: Expr;
   /** Over batch, cols, depth. */
@@ -247,8 +251,9 @@ function dataAddresses(stores: readonly Store[]): readonly Expr[] {
 export const scanExprs = ({ scale, body }: ScanNest): readonly Expr[] => (scale ? [scale, body] : [body]);
 
 /** The expressions of attention but for those that are stored. */
-export function attendExprs({ q, k, v, score, backward }: AttendNest): readonly Expr[] {
-  return [q, k, v, score, ...(backward ? [backward.g, backward.logsum, backward.delta] : [])];
+export function attendExprs({ q, k, v, score, backward, length, sees }: AttendNest): readonly Expr[] {
+  const limits = [length, ...sees].flatMap((limit) => (limit && limit.terms.length > 0 ? [asExpr(limit)] : []));
+  return [q, k, v, score, ...(backward ? [backward.g, backward.logsum, backward.delta] : []), ...limits];
 }
 
 /** Expressions evaluated at the stored element, and those evaluated elsewhere (reduction bodies, panels, addresses). */

@@ -3,7 +3,7 @@
  * distinct expression is a numbered line, so shared work shows as shared.
  */
 import type { Bound, Expr, Index } from "./expr.ts";
-import type { Kernel, Nest, Store } from "./loops.ts";
+import type { AttendNest, Kernel, Nest, Store } from "./loops.ts";
 
 /** How an operand at a constant element offset is named; equal kernels at other offsets get equal text through this. */
 export type OperandName = (operand: number, offset: number) => string;
@@ -86,6 +86,21 @@ class Printer {
 const loopsText = (loops: readonly { readonly name: string; readonly extent: number }[]): string =>
   loops.map((v) => `${v.name} < ${v.extent}`).join(", ");
 
+function writeAttend(nest: AttendNest, p: Printer): void {
+  const { batch, group, rows, cols, depth, width, backward, length } = nest;
+  const [least, most] = nest.sees.map((limit) => limit && p.index(limit));
+  const keys = length ? `, j < ${p.index(length)}` : "";
+  const counters = `${loopsText(batch)} | ${loopsText([group, rows, cols, depth, width])}`;
+  p.lines.push(`  attend ${counters}, ${least ?? "-∞"} ≤ j - i ≤ ${most ?? "∞"}${keys}: ${nest.dtype}`);
+  p.lines.push(`    q = ${p.expr(nest.q)}, k = ${p.expr(nest.k)}, v = ${p.expr(nest.v)}`);
+  p.lines.push(`    score = ${p.expr(nest.score)}`);
+  if (backward) {
+    const { g, logsum, delta } = backward;
+    p.lines.push(`    g = ${p.expr(g)}, logsum = ${p.expr(logsum)}, delta = ${p.expr(delta)}`);
+  }
+  p.stores(nest.stores);
+}
+
 function writeNest(nest: Nest, p: Printer): void {
   switch (nest.kind) {
     case "map": {
@@ -131,18 +146,8 @@ function writeNest(nest: Nest, p: Printer): void {
       p.lines.push(`  shuffle ${loopsText([nest.along])}`);
       p.lines.push(`    ${p.expr(nest.bits)} → ${p.operand(nest.operand)}`);
       return;
-    case "attend": {
-      const { batch, group, rows, cols, depth, width, sees, backward } = nest;
-      const counters = `${loopsText(batch)} | ${loopsText([group, rows, cols, depth, width])}`;
-      p.lines.push(`  attend ${counters}, ${sees[0] ?? "-∞"} ≤ j - i ≤ ${sees[1] ?? "∞"}: ${nest.dtype}`);
-      p.lines.push(`    q = ${p.expr(nest.q)}, k = ${p.expr(nest.k)}, v = ${p.expr(nest.v)}`);
-      p.lines.push(`    score = ${p.expr(nest.score)}`);
-      if (backward) {
-        const { g, logsum, delta } = backward;
-        p.lines.push(`    g = ${p.expr(g)}, logsum = ${p.expr(logsum)}, delta = ${p.expr(delta)}`);
-      }
-      p.stores(nest.stores);
-    }
+    case "attend":
+      writeAttend(nest, p);
   }
 }
 

@@ -7,11 +7,11 @@ import { Build } from "../ir/build.ts";
 import type { Graph, Value } from "../ir/graph.ts";
 import { elementsOf, type TensorType } from "../ir/type.ts";
 import { INDEX_TYPE, isBool } from "../kernel/dtype.ts";
-import { type AttendAttrs, type AttendShape, attendShape, isBias, seenKeys } from "./attend-shape.ts";
+import { type AttendAttrs, type AttendShape, attendShape, isBias, moreInputs, seenKeys } from "./attend-shape.ts";
 import { broadcast, broadcastAlong, sum } from "./broadcast.ts";
 import { type FullAttrs, full, fullLike, iota } from "./create.ts";
 import { apply } from "./define.ts";
-import { add, and, div, eq, ge, le, mul, sub } from "./elementwise.ts";
+import { add, and, div, eq, ge, le, lt, max, min, mul, sub } from "./elementwise.ts";
 import { exp, log } from "./math.ts";
 import { matmul } from "./matmul.ts";
 import { reshape } from "./movement.ts";
@@ -58,7 +58,7 @@ class Composed {
   }
 
   /** Scores after masks. */
-  scores(q: Value, k: Value, mask: Value | undefined): Value {
+  scores(q: Value, k: Value, { mask, length }: AttendMasks): Value {
     const { b } = this;
     const plain = this.times(this.scaled(q), k, true);
     const { shape } = plain.type;
@@ -68,20 +68,37 @@ class Composed {
       const all = b.call(broadcast, [mask], { shape, axes: shape.map((_, axis) => axis) });
       made = isBool(mask.type.dtype) ? apply(b, where, all, made, hidden) : apply(b, add, made, all);
     }
-    const seen = this.#seen(shape);
+    const seen = this.#seen(shape, length);
     return seen ? apply(b, where, seen, made, hidden) : made;
   }
 
-  #seen(shape: readonly number[]): Value | null {
+  #seen(shape: readonly number[], length: Value | undefined): Value | null {
     const { b } = this;
-    const [least, most] = seenKeys(this.shape, this.attrs);
-    if (least === null && most === null) return null;
-    const [i, j] = [shape.length - 2, shape.length - 1].map((axis) => b.call(iota, [], { shape, axis }));
-    const distance = apply(b, sub, j as Value, i as Value);
+    const { queries, keys } = this.shape;
+    const [least, most] = seenKeys(this.attrs);
+    if (least === null && most === null && !length) return null;
+    const [i, j] = [shape.length - 2, shape.length - 1].map((axis) => b.call(iota, [], { shape, axis })) as [
+      Value,
+      Value,
+    ];
     const to = (n: number): Value => b.call<FullAttrs>(full, [], { dtype: INDEX_TYPE, shape, value: n });
-    const above = least === null ? null : apply(b, ge, distance, to(least));
-    const below = most === null ? null : apply(b, le, distance, to(most));
-    return above && below ? apply(b, and, above, below) : (above ?? below);
+    const all = length && this.#ofBatches(length, shape);
+    // the position of query 0 among the keys
+    const later = all && apply(b, max, apply(b, sub, apply(b, min, all, to(keys)), to(queries)), to(0));
+    const first = all ? 0 : Math.max(0, keys - queries);
+    const apart = apply(b, sub, j, i);
+    const distance = later ? apply(b, sub, apart, later) : apart;
+    const conditions = [
+      ...(least === null ? [] : [apply(b, ge, distance, to(first + least))]),
+      ...(most === null ? [] : [apply(b, le, distance, to(first + most))]),
+      ...(all ? [apply(b, lt, j, all)] : []),
+    ];
+    return conditions.reduce<Value | null>((seen, one) => (seen ? apply(b, and, seen, one) : one), null);
+  }
+
+  /** A number for each batch, or one for all, for each pair. */
+  #ofBatches(length: Value, shape: readonly number[]): Value {
+    return this.b.call(broadcast, [length], { shape, axes: length.type.shape.map((_, axis) => axis) });
   }
 
   /** x where it is not -∞, else 0. */
@@ -102,11 +119,27 @@ const named = (name: string, types: readonly TensorType[]): { b: Build; inputs: 
   return { b, inputs: types.map((type) => b.param(type)) };
 };
 
-/** q, k, v, mask → result, logsum. */
+/** What hides keys. */
+export interface AttendMasks {
+  readonly mask: Value | undefined;
+  readonly length: Value | undefined;
+}
+
+/** Masks among inputs, from one of them on. */
+export function masksOf(inputs: readonly Value[], from: number): AttendMasks {
+  const numbers = moreInputs(
+    inputs.map(({ type }) => type),
+    from,
+  );
+  const [mask, length] = [numbers.mask, numbers.length].map((n) => (n === null ? undefined : inputs[n]));
+  return { mask, length };
+}
+
+/** q, k, v, mask, length → result, logsum. */
 export function composedAttend(types: readonly TensorType[], attrs: AttendAttrs): Graph {
   const { b, inputs } = named("attention", types);
   const c = new Composed(b, inputs, attrs);
-  const [q, k, v, mask] = inputs as [Value, Value, Value, Value | undefined];
+  const [q, k, v] = inputs as [Value, Value, Value];
   const { dtype } = q.type;
   const rows = q.type.shape.slice(0, -1);
   const out = [...rows, c.shape.width];
@@ -114,7 +147,7 @@ export function composedAttend(types: readonly TensorType[], attrs: AttendAttrs)
     const zeros = b.call(full, [], { dtype, shape: out, value: 0 });
     return b.finish([zeros, b.call(full, [], { dtype, shape: rows, value: Number.NEGATIVE_INFINITY })]);
   }
-  const scores = c.scores(q, k, mask);
+  const scores = c.scores(q, k, masksOf(inputs, 3));
   const axes = [scores.type.shape.length - 1];
   const shift = b.call(stopGradient, [c.finite(b.call(reduceMax, [scores], { axes }))], {});
   const e = apply(b, exp, apply(b, sub, scores, c.along(shift, scores.type.shape)));
@@ -130,7 +163,7 @@ export function composedAttend(types: readonly TensorType[], attrs: AttendAttrs)
 /** Weights and the derivatives of scores from logsum and delta. */
 function derivatives(c: Composed, inputs: AttendBackwardInputs): { readonly p: Value; readonly d: Value } {
   const { b } = c;
-  const scores = c.scores(inputs.q, inputs.k, inputs.mask);
+  const scores = c.scores(inputs.q, inputs.k, inputs);
   const { shape } = scores.type;
   const p = apply(b, exp, apply(b, sub, scores, c.along(c.finite(inputs.logsum), shape)));
   const slopes = apply(b, sub, c.times(inputs.g, inputs.v, true), c.along(inputs.delta, shape));
@@ -138,22 +171,21 @@ function derivatives(c: Composed, inputs: AttendBackwardInputs): { readonly p: V
 }
 
 /** The inputs of the derivative of attention. */
-export interface AttendBackwardInputs {
+export interface AttendBackwardInputs extends AttendMasks {
   readonly q: Value;
   readonly k: Value;
   readonly v: Value;
-  readonly mask: Value | undefined;
   readonly logsum: Value;
   readonly delta: Value;
   readonly g: Value;
 }
 
-/** q, k, v, logsum, delta, g, mask → dq, dk, dv. */
+/** q, k, v, logsum, delta, g, mask, length → dq, dk, dv. */
 export function composedBackward(types: readonly TensorType[], attrs: AttendAttrs): Graph {
   const { b, inputs } = named("attention_backward", types);
   const c = new Composed(b, inputs, attrs);
-  const [q, k, v, logsum, delta, g, mask] = inputs as [Value, Value, Value, Value, Value, Value, Value | undefined];
-  const { p, d } = derivatives(c, { q, k, v, mask, logsum, delta, g });
+  const [q, k, v, logsum, delta, g] = inputs as [Value, Value, Value, Value, Value, Value];
+  const { p, d } = derivatives(c, { q, k, v, logsum, delta, g, ...masksOf(inputs, 6) });
   return b.finish([c.scaled(c.times(d, k, false)), c.across(d, c.scaled(q)), c.across(p, g)]);
 }
 

@@ -2,14 +2,14 @@
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import { elementsOf, sameShape, shapeText, type TensorType, typeText } from "../ir/type.ts";
-import { isBool, isFloat } from "../kernel/dtype.ts";
+import { isBool, isFloat, isIndexType } from "../kernel/dtype.ts";
 import { requireSameDtype } from "./checks.ts";
 import { requireDomain } from "./define.ts";
 
 export type AttendAttrs = {
   /** Factor of the queries. */
   readonly scale: number;
-  /** Query i sees keys up to i, counted from the ends where there are more keys than queries. */
+  /** Query i sees keys up to its own position: i, or, where there are more keys than queries, counted from the ends. */
   readonly causal: boolean;
   /** Query i sees keys less than so far away, counted in the same way; 0: all. */
   readonly window: number;
@@ -41,20 +41,33 @@ export function attendShape([q, k, v]: readonly TensorType[]): AttendShape {
   };
 }
 
-/** Query i sees no key j unless j - i is within these; null: no limit. */
-export function seenKeys(
-  { queries, keys }: AttendShape,
-  { causal, window }: AttendAttrs,
-): readonly [least: number | null, most: number | null] {
-  const first = Math.max(0, keys - queries);
-  const most = window > 0 ? first + window - 1 : null;
-  return [window > 0 ? first - window + 1 : null, causal ? first : most];
+/** A query sees no key that is not between these, counted from its own position; null: no limit. */
+export function seenKeys({ causal, window }: AttendAttrs): readonly [least: number | null, most: number | null] {
+  const near = window > 0 ? window - 1 : null;
+  return [near === null ? null : -near, causal ? 0 : near];
+}
+
+/** Numbers of the inputs from one on: a mask is not of integers, a length is. */
+export interface MoreInputs {
+  readonly mask: number | null;
+  readonly length: number | null;
+}
+
+export function moreInputs(types: readonly TensorType[], from: number): MoreInputs {
+  const isLength = (type: TensorType | undefined): boolean => type !== undefined && isIndexType(type.dtype);
+  const hasMask = types.length > from && !isLength(types[from]);
+  const next = hasMask ? from + 1 : from;
+  return { mask: hasMask ? from : null, length: isLength(types[next]) ? next : null };
 }
 
 /** Pairs of a query and a key that it sees, of one head. */
 export function seenPairs(shape: AttendShape, attrs: AttendAttrs): number {
-  const [least, most] = seenKeys(shape, attrs);
   const { queries, keys } = shape;
+  const first = Math.max(0, keys - queries);
+  const [least, most] = seenKeys(attrs).map((by) => (by === null ? null : by + first)) as [
+    number | null,
+    number | null,
+  ];
   if (least === null && most === null) return queries * keys;
   let pairs = 0;
   for (let i = 0; i < queries; i++) {
@@ -91,7 +104,14 @@ function requireMask(name: string, mask: TensorType, q: TensorType, scores: read
   if (!isBool(mask.dtype)) requireSameDtype(name, ["q", "mask"], q, mask);
 }
 
-/** Checks q, k, v and a mask where there is one; their extents. */
+/** One number of keys, or one for each batch. */
+function requireLength(name: string, length: TensorType, lead: readonly number[]): void {
+  if (length.shape.length === 0 || sameShape(length.shape, lead)) return;
+  const summary = `${name}: the length is ${typeText(length)}, batches are ${shapeText(lead)}`;
+  throw wrong(summary, `give one number, i32[], or one for each batch, i32${shapeText(lead)}`);
+}
+
+/** Checks q, k, v, and a mask and a length where there are any; their extents. */
 export function requireAttend(name: string, inputs: readonly TensorType[], attrs: AttendAttrs): AttendShape {
   requireAttrs(name, attrs);
   const [q, k, v] = [at(inputs, 0), at(inputs, 1), at(inputs, 2)];
@@ -120,8 +140,9 @@ export function requireAttend(name: string, inputs: readonly TensorType[], attrs
       "q has a whole number of heads for each of k",
     );
   }
-  const mask = inputs[3];
-  if (mask) requireMask(name, mask, q, [...q.shape.slice(0, -1), shape.keys]);
+  const { mask, length } = moreInputs(inputs, 3);
+  if (mask !== null) requireMask(name, at(inputs, mask), q, [...q.shape.slice(0, -1), shape.keys]);
+  if (length !== null) requireLength(name, at(inputs, length), shape.lead);
   return shape;
 }
 

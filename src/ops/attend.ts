@@ -5,7 +5,8 @@
  *   attend_backward    from that logarithm and the cotangent g of the result, the cotangents of q, k and v
  *
  * A mask is added to the scores (floats), or hides keys (bools); it has the rank of the scores, with extents of 1 where it
- * repeats. Heads of q are a multiple of those of k: neighbours share one. A query that sees no key has zeros and a logarithm of
+ * repeats. A length (integers, behind the mask) is the number of keys that there are, of all batches or of each: the result is
+ * that of the first so many keys and values. Heads of q are a multiple of those of k: neighbours share one. A query that sees no key has zeros and a logarithm of
  * -∞. kernel/attend.ts has the order of arithmetic; docs/decisions/0038-attend.md says why.
  *
  * With s the scores and L the logarithms, p = exp(s - L), and for cotangents g of the result y and h of L:
@@ -17,26 +18,27 @@ import { Build } from "../ir/build.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import type { AttendPart, EvaluateContext, LowerContext, OpDef, Reference, Sample } from "../ir/op.ts";
 import { elementsOf, type TensorType, tensorType } from "../ir/type.ts";
-import { isBool } from "../kernel/dtype.ts";
+import { INDEX_TYPE, isBool } from "../kernel/dtype.ts";
 import { constant, type Expr, type Index } from "../kernel/expr.ts";
-import { addIndex, scaleIndex, ZERO } from "../kernel/index-math.ts";
+import { addIndex, constIndex, offsetIndex, scaleIndex, valueIndex, ZERO } from "../kernel/index-math.ts";
 import { asExpr } from "../kernel/loops.ts";
 import { Position } from "../kernel/position.ts";
-import { add, le, mul, pick } from "../kernel/scalar-ops.ts";
-import { biasCotangent, composedAttend, composedBackward } from "./attend-composed.ts";
+import { add, clamp, le, lt, max, mul, pick, sub } from "../kernel/scalar-ops.ts";
+import { biasCotangent, composedAttend, composedBackward, masksOf } from "./attend-composed.ts";
 import {
   type AttendAttrs,
   type AttendShape,
   allPairs,
   attendShape,
   isBias,
+  moreInputs,
   requireAttend,
   seenKeys,
 } from "./attend-shape.ts";
 import { sum } from "./broadcast.ts";
 import { requireInputs } from "./checks.ts";
 import { apply, defineOp, requireSame } from "./define.ts";
-import { mul as multiply, sub } from "./elementwise.ts";
+import { sub as difference, mul as multiply } from "./elementwise.ts";
 
 export type { AttendAttrs };
 
@@ -68,28 +70,62 @@ function ofKeys(c: LowerContext<AttendAttrs>, input: number) {
     at(c.inputs, input)(Position.at(at(c.inTypes, input).shape, [...batch, j, l]));
 }
 
+/** Keys that there are, and the number of the key that query 0 is at. */
+function lengthOf(c: LowerContext<AttendAttrs>, { queries, keys }: AttendShape, input: number | null) {
+  return (batch: readonly Index[]): { readonly length: Index | null; readonly first: Index } => {
+    if (input === null) return { length: null, first: constIndex(Math.max(0, keys - queries)) };
+    const { shape } = at(c.inTypes, input);
+    const read = at(c.inputs, input)(Position.at(shape, shape.length === 0 ? [] : batch.slice(0, -1)));
+    const given = clamp(read, 0, keys);
+    const later = keys - queries;
+    const first = later <= 0 ? ZERO : valueIndex(max(sub(given, queries), 0), 0, later);
+    return { length: valueIndex(given, 0, keys), first };
+  };
+}
+
+type Lengths = ReturnType<typeof lengthOf>;
+
+/** By how much the number of a key differs from that of a query that sees it. */
+const seenFrom = (attrs: AttendAttrs, first: Index): readonly [Index | null, Index | null] => {
+  const [least, most] = seenKeys(attrs);
+  return [least === null ? null : offsetIndex(first, least), most === null ? null : offsetIndex(first, most)];
+};
+
 /** The score of a pair from the product of its query and key. */
-function scoreOf(c: LowerContext<AttendAttrs>, shape: AttendShape, maskInput: number): AttendPart["score"] {
+function scoreOf(
+  c: LowerContext<AttendAttrs>,
+  shape: AttendShape,
+  maskInput: number | null,
+  lengths: Lengths,
+): AttendPart["score"] {
   return (batch, group, [i, j], product) => {
     const hidden = constant(product.dtype, Number.NEGATIVE_INFINITY);
     let score = mul(product, c.attrs.scale);
-    const mask = c.inTypes[maskInput];
-    if (mask) {
+    if (maskInput !== null) {
+      const mask = at(c.inTypes, maskInput);
       const place = [...batch.slice(0, -1), headOf(batch, group, shape), i, j];
       const own = place.map((index, axis) => (mask.shape[axis] === 1 ? ZERO : index));
       const read = at(c.inputs, maskInput)(Position.at(mask.shape, own));
       score = isBool(mask.dtype) ? pick(read, score, hidden) : add(score, read);
     }
-    const [least, most] = seenKeys(shape, c.attrs);
+    const { length, first } = lengths(batch);
+    const [least, most] = seenFrom(c.attrs, first);
     const distance = asExpr(addIndex(j, scaleIndex(i, -1)));
-    if (most !== null) score = pick(le(distance, most), score, hidden);
-    if (least !== null) score = pick(le(constant("i32", least), distance), score, hidden);
+    if (most) score = pick(le(distance, asValue(most)), score, hidden);
+    if (least) score = pick(le(asValue(least), distance), score, hidden);
+    if (length) score = pick(lt(asExpr(j), asValue(length)), score, hidden);
     return score;
   };
 }
 
-function partOf(c: LowerContext<AttendAttrs>, maskInput: number): AttendPart {
+/** An index as a value. */
+const asValue = (index: Index): Expr => (index.terms.length === 0 ? constant(INDEX_TYPE, index.offset) : asExpr(index));
+
+/** `from`: the input where a mask or a length would be. */
+function partOf(c: LowerContext<AttendAttrs>, from: number): AttendPart {
   const shape = attendShape(c.inTypes);
+  const more = moreInputs(c.inTypes, from);
+  const lengths = lengthOf(c, shape, more.length);
   const q = ofQueries(c, 0, shape);
   return {
     batch: [...shape.lead, shape.heads],
@@ -98,11 +134,12 @@ function partOf(c: LowerContext<AttendAttrs>, maskInput: number): AttendPart {
     cols: shape.keys,
     depth: shape.depth,
     width: shape.width,
-    sees: seenKeys(shape, c.attrs),
+    length: (batch) => lengths(batch).length,
+    sees: (batch) => seenFrom(c.attrs, lengths(batch).first),
     q: (batch, group, i, l) => q(batch, group, [i, l]),
     k: ofKeys(c, 1),
     v: ofKeys(c, 2),
-    score: scoreOf(c, shape, maskInput),
+    score: scoreOf(c, shape, more.mask, lengths),
     head: (batch, group) => headOf(batch, group, shape),
     backward: null,
   };
@@ -113,16 +150,21 @@ function partOf(c: LowerContext<AttendAttrs>, maskInput: number): AttendPart {
 /** Calls `visit` for every query head and query with the scores of all keys, and where its elements begin. */
 function forEachQuery(
   { inputs, inTypes, attrs }: EvaluateContext<AttendAttrs>,
-  maskInput: number,
+  from: number,
   visit: (row: number, head: number, scores: Float64Array) => void,
 ): void {
   const shape = attendShape(inTypes);
   const { lead, heads, group, queries, keys, depth } = shape;
-  const [least, most] = seenKeys(shape, attrs);
-  const [q, k, mask, maskType] = [at(inputs, 0), at(inputs, 1), inputs[maskInput], inTypes[maskInput]];
+  const more = moreInputs(inTypes, from);
+  const [q, k] = [at(inputs, 0), at(inputs, 1)];
+  const [mask, maskType] = more.mask === null ? [] : [inputs[more.mask], inTypes[more.mask]];
+  const lengths = more.length === null ? [keys] : at(inputs, more.length);
   const scores = new Float64Array(keys);
   const outer = [...lead, heads * group];
   for (let h = 0; h < elementsOf(outer); h++) {
+    const given = lengths[lengths.length === 1 ? 0 : Math.floor(h / (heads * group))] ?? keys;
+    const length = Math.min(Math.max(0, given), keys);
+    const [least, most] = seenKeys(attrs).map((by) => (by === null ? null : by + Math.max(0, length - queries)));
     for (let i = 0; i < queries; i++) {
       const [row, keyHead] = [h * queries + i, Math.floor(h / group)];
       for (let j = 0; j < keys; j++) {
@@ -137,7 +179,7 @@ function forEachQuery(
           else score += m;
         }
         const isSeen = j - i >= (least ?? Number.NEGATIVE_INFINITY) && j - i <= (most ?? Number.POSITIVE_INFINITY);
-        scores[j] = isSeen ? score : Number.NEGATIVE_INFINITY;
+        scores[j] = isSeen && j < length ? score : Number.NEGATIVE_INFINITY;
       }
       visit(row, keyHead, scores);
     }
@@ -208,17 +250,23 @@ interface SampleCase {
   readonly of: Case;
   readonly attrs?: Partial<AttendAttrs>;
   readonly mask?: TensorType;
+  readonly length?: TensorType;
   readonly dtype?: "f32" | "f64";
   readonly smooth?: false;
 }
 
-/** Blocks of 64 and their ends, limits on both sides, shared keys, masks of both kinds, empty extents. */
+/** Blocks of 64 and their ends, limits on both sides, shared keys, masks of both kinds, lengths, empty extents. */
 const CASES: readonly SampleCase[] = [
   { of: [2, 2, 1, 3, 4, 5, 2], attrs: { causal: true } },
   { of: [1, 1, 1, 5, 4, 3, 3], attrs: { window: 2 }, dtype: "f64" },
   { of: [1, 2, 2, 3, 3, 2, 2], mask: tensorType("f32", [1, 2, 3, 3]) },
   { of: [2, 2, 2, 4, 3, 2, 2], mask: tensorType("bool", [2, 1, 1, 3]), smooth: false },
   { of: [1, 2, 1, 66, 130, 16, 5], attrs: { causal: true, window: 40 }, smooth: false },
+  { of: [2, 2, 1, 3, 5, 2, 2], attrs: { causal: true }, length: tensorType("i32", [2]) },
+  {
+    ...{ of: [1, 2, 1, 70, 140, 2, 2], attrs: { causal: true, window: 50 }, smooth: false },
+    ...{ mask: tensorType("bool", [1, 1, 1, 140]), length: tensorType("i32", []) },
+  },
   { of: [1, 1, 1, 2, 3, 520, 1], smooth: false },
   { of: [1, 1, 1, 3, 0, 2, 2], smooth: false },
   { of: [1, 1, 1, 0, 3, 2, 2] },
@@ -226,19 +274,25 @@ const CASES: readonly SampleCase[] = [
 ];
 
 function samplesOf(more: (q: TensorType, v: TensorType) => readonly TensorType[]): readonly Sample<AttendAttrs>[] {
-  return CASES.map(({ of: [batch, heads, keyHeads, ...extents], attrs, mask, dtype = "f32", smooth = true }) => {
-    const [queries = 0, keys = 0, depth = 0, width = 0] = extents;
-    const q = tensorType(dtype, [batch, heads, queries, depth]);
-    const v = tensorType(dtype, [batch, keyHeads, keys, width]);
-    const inputs = [q, tensorType(dtype, [batch, keyHeads, keys, depth]), v, ...more(q, v), ...(mask ? [mask] : [])];
-    const ranges = inputs.map((type) => (type === mask && isBool(type.dtype) ? ([0, 2] as const) : ([-1, 1] as const)));
-    return { inputs, attrs: { scale: 0.5, causal: false, window: 0, ...attrs }, range: ranges, smooth };
-  });
+  return CASES.map(
+    ({ of: [batch, heads, keyHeads, ...extents], attrs, mask, length, dtype = "f32", smooth = true }) => {
+      const [queries = 0, keys = 0, depth = 0, width = 0] = extents;
+      const q = tensorType(dtype, [batch, heads, queries, depth]);
+      const v = tensorType(dtype, [batch, keyHeads, keys, width]);
+      const last = [mask, length].filter((type) => type !== undefined);
+      const inputs = [q, tensorType(dtype, [batch, keyHeads, keys, depth]), v, ...more(q, v), ...last];
+      const ranges = inputs.map((type): readonly [number, number] => {
+        if (type === length) return [-1, keys + 2];
+        return type === mask && isBool(type.dtype) ? [0, 2] : [-1, 1];
+      });
+      return { inputs, attrs: { scale: 0.5, causal: false, window: 0, ...attrs }, range: ranges, smooth };
+    },
+  );
 }
 
 // ---- operations -----------------------------------------------------------------------------------------------------
 
-/** q, k, v, mask → result, logsum, then all that the backward graph reads. */
+/** q, k, v, mask, length → result, logsum, then all that the backward graph reads. */
 function forwardGraph(types: readonly TensorType[], attrs: AttendAttrs): Graph {
   const b = new Build("attend_forward");
   const inputs = types.map((type) => b.param(type));
@@ -249,22 +303,27 @@ function forwardGraph(types: readonly TensorType[], attrs: AttendAttrs): Graph {
 function backwardGraph(types: readonly TensorType[], attrs: AttendAttrs): Graph {
   const b = new Build("attend_cotangents");
   b.phase = "backward";
-  const [q, k, v, mask] = types.map((type) => b.param(type)) as [Value, Value, Value, Value | undefined];
+  const inputs = types.map((type) => b.param(type));
+  const [q, k, v, ...more] = inputs as [Value, Value, Value, ...Value[]];
   const [outType, sumType] = attend.infer(types, attrs, []) as [TensorType, TensorType];
   const [out, logsum] = [b.param(outType), b.param(sumType)];
   const [g, h] = [b.param(outType), b.param(sumType)];
   const dots = b.call(sum, [apply(b, multiply, g, out)], { axes: [outType.shape.length - 1] });
-  const delta = apply(b, sub, dots, h);
-  const made = b.callAll(attendBackward, [q, k, v, logsum, delta, g, ...(mask ? [mask] : [])], attrs);
+  const delta = apply(b, difference, dots, h);
+  const made = b.callAll(attendBackward, [q, k, v, logsum, delta, g, ...more], attrs);
+  const { mask, length } = masksOf(inputs, 3);
   if (!isBias(mask?.type)) return b.finish(made);
-  return b.finish([...made, biasCotangent(b, { q, k, v, mask, logsum, delta, g }, attrs)]);
+  return b.finish([...made, biasCotangent(b, { q, k, v, mask, length, logsum, delta, g }, attrs)]);
 }
+
+/** Whether so many inputs are all that are needed, and no more than a mask and a length besides. */
+const isNumber = (inputs: number, needed: number): boolean => inputs >= needed && inputs <= needed + 2;
 
 export const attend: OpDef<AttendAttrs> = defineOp<AttendAttrs>({
   name: "attend",
   defaults: DEFAULTS,
   infer(inputs, attrs) {
-    if (inputs.length !== 4) requireInputs("attend", ["q", "k", "v"], inputs);
+    if (!isNumber(inputs.length, 3)) requireInputs("attend", ["q", "k", "v"], inputs);
     const { width } = requireAttend("attend", inputs, attrs);
     const { dtype, shape } = at(inputs, 0);
     return [tensorType(dtype, [...shape.slice(0, -1), width]), tensorType(dtype, shape.slice(0, -1))];
@@ -297,7 +356,7 @@ export const attendBackward: OpDef<AttendAttrs> = defineOp<AttendAttrs>({
   defaults: DEFAULTS,
   infer(inputs, attrs) {
     const roles = ["q", "k", "v", "logsum", "delta", "g"];
-    if (inputs.length !== 7) requireInputs("attend_backward", roles, inputs);
+    if (!isNumber(inputs.length, 6)) requireInputs("attend_backward", roles, inputs);
     const [q, k, v, logsum, delta, g] = inputs as [
       TensorType,
       TensorType,

@@ -14,9 +14,19 @@ import { attendStages } from "../../kernel/attend.ts";
 import type { AttendStages, Repeat, Stage, StagedUnits } from "../../kernel/attend-stages.ts";
 import { bytesOf, isFloatScalar } from "../../kernel/dtype.ts";
 import { type Bound, call, constant, type Expr, type Index, type LoopVar } from "../../kernel/expr.ts";
-import { addIndex, constIndex, divIndex, modIndex, rangeOf, scaleIndex, varIndex } from "../../kernel/index-math.ts";
+import {
+  addIndex,
+  constIndex,
+  divIndex,
+  modIndex,
+  rangeOf,
+  scaleIndex,
+  valueIndex,
+  varIndex,
+} from "../../kernel/index-math.ts";
 import {
   type AttendNest,
+  asExpr,
   type ContractNest,
   depthRun,
   identityOf,
@@ -66,6 +76,16 @@ interface Square {
   /** For all sums. */
   all(body: readonly Statement[]): readonly Statement[];
   set(to: number, value: Expr): readonly Statement[];
+}
+
+/** The least of some indices; null of none. */
+function least([first, ...rest]: readonly Index[]): Index | null {
+  return rest.reduce<Index | null>((a, b) => a && lesser(a, b), first ?? null);
+}
+
+function lesser(a: Index, b: Index): Index {
+  const [[loA, hiA], [loB, hiB]] = [rangeOf(a), rangeOf(b)];
+  return valueIndex(call("min", [asExpr(a), asExpr(b)]), Math.min(loA, loB), Math.min(hiA, hiB));
 }
 
 class AttendSchedule {
@@ -125,14 +145,15 @@ class AttendSchedule {
   /** A loop from its first value on; one that may begin before it does nothing until then. */
   repeat({ counter: own, first, last, from, to, body }: Repeat, bounds: readonly Bound[]): readonly Part[] {
     const start = from ?? constIndex(first);
-    const least = Math.min(first, rangeOf(start)[0]);
-    const step = this.#counter("step", last - least);
+    const lowest = Math.min(first, rangeOf(start)[0]);
+    const step = this.#counter("step", last - lowest);
     if (step.extent <= 0) return [];
     const at = addIndex(start, varIndex(step));
     this.places.set(own, at);
-    const length = addIndex(to ?? constIndex(last), scaleIndex(start, -1));
-    const beyond = [...(from ? [{ index: at, lo: first, hi: last }] : []), ...(to && !from ? below(at, last) : [])];
-    const limit = from || to ? { limit: length } : {};
+    const end = least(to);
+    const length = addIndex(end ?? constIndex(last), scaleIndex(start, -1));
+    const beyond = [...(from ? [{ index: at, lo: first, hi: last }] : []), ...(end && !from ? below(at, last) : [])];
+    const limit = from || end ? { limit: length } : {};
     const parts = body.flatMap((stage) => this.part(stage, [...bounds, ...beyond]));
     return [{ kind: "repeat", counter: step, ...limit, body: parts }];
   }

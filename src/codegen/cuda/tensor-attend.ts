@@ -19,7 +19,7 @@ import { at } from "../../base/invariant.ts";
 import { ATTEND_BLOCK } from "../../kernel/attend-stages.ts";
 import { isFloatScalar, laneBytes } from "../../kernel/dtype.ts";
 import { type Bound, constant, type Expr, type Index, type LoopVar } from "../../kernel/expr.ts";
-import { addIndex, divIndex, modIndex, scaleIndex, varIndex, ZERO } from "../../kernel/index-math.ts";
+import { addIndex, constIndex, divIndex, modIndex, scaleIndex, varIndex, ZERO } from "../../kernel/index-math.ts";
 import type { AttendNest, Operand, Store } from "../../kernel/loops.ts";
 import { log } from "../../kernel/math.ts";
 import { add, div, eq, pick } from "../../kernel/scalar-ops.ts";
@@ -249,13 +249,21 @@ class AttendPrinter {
   steps(body: () => void): void {
     const { nest, role, step } = this;
     const [least, most] = nest.sees;
-    const [down, up] = role === "keys" ? [most === null ? null : -most, least === null ? null : -least] : [least, most];
-    const block = this.printer.index(varIndex(this.block));
+    const isKeys = role === "keys";
+    const [down, up] = isKeys ? [most && scaleIndex(most, -1), least && scaleIndex(least, -1)] : [least, most];
+    const blocks = nest.length && divIndex(addIndex(nest.length, constIndex(ATTEND_BLOCK - 1)), ATTEND_BLOCK);
     const name = this.printer.counter(step);
-    const by = (n: number): string => `(int)(${block}) + ${Math.floor(n / ATTEND_BLOCK)}`;
+    const text = (index: Index): string => `(int)(${this.printer.index(index)})`;
+    const by = (index: Index, more = 0): string =>
+      text(addIndex(varIndex(this.block), divIndex(addIndex(index, constIndex(more)), ATTEND_BLOCK)));
     const from = down === null ? "0" : `max(0, ${by(down)})`;
-    const to = up === null ? String(step.extent) : `min(${step.extent}, ${by(up + ATTEND_BLOCK - 1 + ATTEND_BLOCK)})`;
-    this.code.block(`for (idx ${name} = ${from}; ${name} < ${to}; ${name}++)`, () => {
+    let to = up === null ? String(step.extent) : `min(${step.extent}, ${by(up, ATTEND_BLOCK - 1 + ATTEND_BLOCK)})`;
+    if (blocks && !isKeys) to = `min(${to}, ${text(blocks)})`;
+    // a block of keys beyond the length has no queries
+    if (blocks && isKeys) to = `${text(varIndex(this.block))} < ${text(blocks)} ? ${to} : 0`;
+    const [lo, hi] = [this.code.name("from"), this.code.name("to")];
+    this.line(`const idx ${lo} = ${from}, ${hi} = ${to};`);
+    this.code.block(`for (idx ${name} = ${lo}; ${name} < ${hi}; ${name}++)`, () => {
       this.line("__syncthreads();");
       body();
     });

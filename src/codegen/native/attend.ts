@@ -141,9 +141,11 @@ class AttendEmitter {
     const { code } = em;
     const [lo, hi] = [code.name("from"), code.name("to")];
     em.vec = null;
-    code.line(`idx ${lo} = ${from ? em.index(from, em.all) : first}, ${hi} = ${to ? em.index(to, em.all) : last};`);
+    const ends = to.map((index) => em.index(index, em.all));
+    code.line(`idx ${lo} = ${from ? em.index(from, em.all) : first}, ${hi} = ${ends[0] ?? last};`);
     if (from) code.line(`if (${lo} < ${first}) ${lo} = ${first};`);
-    if (to) code.line(`if (${hi} > ${last}) ${hi} = ${last};`);
+    for (const end of ends.slice(1)) code.line(`if (${hi} > ${end}) ${hi} = ${end};`);
+    if (to.length > 0) code.line(`if (${hi} > ${last}) ${hi} = ${last};`);
     const name = em.counter(counter);
     em.block(`for (idx ${name} = ${lo}; ${name} < ${hi}; ${name}++)`, () => this.stages(body));
   }

@@ -165,7 +165,7 @@ class AttendEmitter {
     em.vec = null;
     code.i32Const(first).set(local).i32Const(last).set(end);
     if (from) this.#raise(local, index(from));
-    if (to) this.#lower(end, index(to));
+    for (const other of to) this.#lower(end, index(other));
     em.vars.set(counter, local);
     code.while(
       () => code.get(local).get(end).op(OP.i32LtS),
