@@ -13,6 +13,7 @@ import {
   tensor,
   tree,
   valueAndGrad,
+  where,
   whileLoop,
 } from "../src/api/index.ts";
 import { vjp } from "../src/autodiff/vjp.ts";
@@ -160,6 +161,19 @@ describe.skipIf(missingGpu !== null)("webgpu", () => {
       await expectBitsOfWasm(narrow, randomGraph(seed, { nodes: 12, ...OWN }), seed);
       await expectBitsOfWasm(narrow, looped(randomCase(seed + 10, OWN)), seed);
     }
+  });
+
+  it("has them where operands are larger than a binding, so that they are cut into pieces", async () => {
+    const { target: cut } = await onGpu({ bindingBytes: 1024 });
+    // numbers in six pieces, bools in two, and a result over its operand
+    const steps = (x: Tensor, w: Tensor) => {
+      const mask = x.greater(0.25);
+      const h = where(mask, x.matmul(w), x.mul(2)).tanh();
+      return [h, mask, h.sum(0), h.cumsum(0), mask.cast("f32").sum()] as const;
+    };
+    const args = [numbers([96, 16], 3), numbers([16, 16], 4)] as const;
+    const [got, want] = [cut, wasmTarget(false)].map((on) => dataOf(compile(steps, { target: on })(...args)));
+    expect(await got).toEqual(await want);
   });
 
   /** Losses and state after two steps. */
@@ -327,7 +341,7 @@ describe.skipIf(missingGpu !== null)("webgpu", () => {
 
   it("refuses what an adapter is too small for, with the numbers", async () => {
     const wide = (x: Tensor): Tensor => x.add(1);
-    const { target: small } = await onGpu({ bindingBytes: 4096 });
+    const { target: small } = await onGpu({ bindingBytes: 4096, storageBuffers: 2 });
     expect(() => compile(wide, { target: small })(numbers([2000], 1))).toThrow(
       /PlanInfeasible: .* has 8,000 bytes, a buffer of device at most 4,096/,
     );

@@ -14,6 +14,8 @@ describe("parts of the arena that a dispatch is given", () => {
   it("are the operands themselves where they are apart", () => {
     expect(bindingsOf([span(0, 64), span(256, 10, true), span(1024, 3, true, "i32")], LIMITS)).toEqual({
       parts: ["f32", "f32", "i32"],
+      pieces: [1, 1, 1],
+      pieceBytes: 2 ** 20,
       ranges: [
         { from: 0, to: 256 },
         { from: 256, to: 296 },
@@ -62,13 +64,33 @@ describe("parts of the arena that a dispatch is given", () => {
     expect(shifts).toEqual([256, 384]);
   });
 
-  it("are refused with the numbers where they are too large, or too far apart", () => {
-    expect(() => bindingsOf([span(0, 2 ** 19)], LIMITS)).toThrow(
-      "TargetUnsupported: an operand of 2,097,152 bytes: webgpu binds at most 1,048,576",
+  it("are cut into pieces where they are larger than a binding, and counted as such", () => {
+    const few = { storageBuffers: 4, bindingBytes: 1024 };
+    const { parts, pieces, ranges, shifts } = bindingsOf([span(512, 600), span(4096, 10, true)], few);
+    expect([parts, pieces, shifts]).toEqual([["f32", "f32"], [3, 1], []]);
+    expect(ranges).toEqual([
+      { from: 512, to: 1536 },
+      { from: 1536, to: 2560 },
+      { from: 2560, to: 2912 },
+      { from: 4096, to: 4136 },
+    ]);
+    // three pieces and two are one too many; together with what is between them they are four
+    const joined = bindingsOf([span(0, 544), span(2304, 300)], few);
+    expect([joined.pieces, joined.shifts, joined.ranges.length]).toEqual([[4], [576], 4]);
+  });
+
+  it("are refused with the numbers where they need too many bindings, or indices that are too large", () => {
+    expect(() => bindingsOf([span(0, 2 ** 22)], LIMITS)).toThrow(
+      "TargetUnsupported: the operands of a kernel need 16 bindings of 1,048,576 bytes: webgpu has 8",
     );
     const far = [0, 2 ** 21, 2 ** 22].map((address) => span(address, 64));
     expect(() => bindingsOf(far, { ...LIMITS, storageBuffers: 2 })).toThrow(
-      "TargetUnsupported: a kernel with operands in 3 places: webgpu binds 2 of 1,048,576 bytes",
+      "TargetUnsupported: the operands of a kernel need 3 bindings of 1,048,576 bytes: webgpu has 2",
     );
+    const large = { storageBuffers: 8, bindingBytes: 2 ** 30 };
+    expect(() => bindingsOf([span(0, 2 ** 31, false, "bool")], large)).toThrow(
+      "TargetUnsupported: an operand of 2,147,483,648 bytes: indices of webgpu reach 2,147,483,648 elements",
+    );
+    expect(bindingsOf([span(0, 2 ** 30)], large).pieces).toEqual([4]);
   });
 });

@@ -7,7 +7,8 @@
  *   operands    [a───────)        [b─)[c─────────)      b ends and c starts within the same 256 bytes
  *   parts       [0─────────)      [1─────────────)      a at 0 of part 0, b and c at elements of part 1
  *
- * Where a dispatch would have more parts than the device allows, those with the smallest gaps are joined.
+ * A part that has more bytes than one binding may is cut into pieces, each a binding of its own. Where a dispatch would have more
+ * bindings than the device allows, parts with the smallest gaps are joined.
  */
 import { grouped, TidemarkError } from "../../base/errors.ts";
 import { at } from "../../base/invariant.ts";
@@ -22,7 +23,7 @@ const WORD = 4;
 export interface BindingLimits {
   /** Storage buffers of one dispatch. */
   readonly storageBuffers: number;
-  /** Bytes of one part. */
+  /** Bytes of one binding: a multiple of 256. */
   readonly bindingBytes: number;
 }
 
@@ -44,10 +45,14 @@ export interface ArenaPart {
 export interface Layout {
   /** Types of the elements of parts. */
   readonly parts: readonly string[];
+  /** Bindings that each part is cut into, and the bytes of every one but the last. */
+  readonly pieces: readonly number[];
+  readonly pieceBytes: number;
   readonly spans: readonly { readonly part: number; readonly isShifted: boolean }[];
 }
 
 export interface Bindings extends Layout {
+  /** Of every piece of every part. */
   readonly ranges: readonly ArenaPart[];
   /** Elements from the start of its part, for every operand that does not start there. */
   readonly shifts: readonly number[];
@@ -83,13 +88,17 @@ function separated(spans: readonly Span[]): Draft[] {
   return parts;
 }
 
-/** Joins two neighbours, those with the smallest gap that are not too large together; false where all would be. */
-function joinTwo(parts: Draft[], { bindingBytes }: BindingLimits): boolean {
+const piecesOf = ({ from, to }: ArenaPart, { bindingBytes }: BindingLimits): number =>
+  Math.ceil((to - from) / bindingBytes);
+
+/** Joins two neighbours, those with the smallest gap that are fewer bindings together; false where none are. */
+function joinTwo(parts: Draft[], limits: BindingLimits): boolean {
   let best = -1;
   let least = Number.POSITIVE_INFINITY;
   for (let i = 0; i + 1 < parts.length; i++) {
     const [a, b] = [at(parts, i), at(parts, i + 1)];
-    if (b.to - a.from > bindingBytes || b.from - a.to >= least) continue;
+    const saves = piecesOf(joined(a, b), limits) < piecesOf(a, limits) + piecesOf(b, limits);
+    if (!saves || b.from - a.to >= least) continue;
     [best, least] = [i, b.from - a.to];
   }
   if (best < 0) return false;
@@ -110,25 +119,45 @@ function tooLarge(summary: string): TidemarkError {
   return new TidemarkError("TargetUnsupported", summary, { help: "use smaller batches, or another target" });
 }
 
+/** Indices have 32 bits with a sign. */
+const MOST_ELEMENTS = 2 ** 31;
+
+function requireIndices({ from, to, members }: Draft, spans: readonly Span[]): void {
+  const least = Math.min(...members.map((i) => bytesOf(at(spans, i).dtype)));
+  if ((to - from) / least < MOST_ELEMENTS) return;
+  throw tooLarge(
+    `an operand of ${grouped(to - from)} bytes: indices of webgpu reach ${grouped(MOST_ELEMENTS)} elements`,
+  );
+}
+
+/** The bindings of a part. */
+function cut(part: ArenaPart, limits: BindingLimits): readonly ArenaPart[] {
+  const { bindingBytes } = limits;
+  return Array.from({ length: piecesOf(part, limits) }, (_, i) => {
+    const from = part.from + i * bindingBytes;
+    return { from, to: Math.min(part.to, from + bindingBytes) };
+  });
+}
+
 /** Parts for the operands of one dispatch. Throws `TargetUnsupported` where a device does not allow what it needs. */
 export function bindingsOf(spans: readonly Span[], limits: BindingLimits): Bindings {
   const parts = separated(spans);
-  for (const { from, to } of parts) {
-    if (to - from <= limits.bindingBytes) continue;
-    throw tooLarge(`an operand of ${grouped(to - from)} bytes: webgpu binds at most ${grouped(limits.bindingBytes)}`);
-  }
-  while (parts.length > limits.storageBuffers) {
+  const { storageBuffers, bindingBytes } = limits;
+  const count = (): number => parts.reduce((sum, part) => sum + piecesOf(part, limits), 0);
+  while (count() > storageBuffers) {
     if (joinTwo(parts, limits)) continue;
-    const { storageBuffers, bindingBytes } = limits;
     throw tooLarge(
-      `a kernel with operands in ${parts.length} places: webgpu binds ${storageBuffers} of ${grouped(bindingBytes)} bytes`,
+      `the operands of a kernel need ${count()} bindings of ${grouped(bindingBytes)} bytes: webgpu has ${storageBuffers}`,
     );
   }
+  for (const part of parts) requireIndices(part, spans);
   const partOf = spans.map((_, i) => parts.findIndex(({ members }) => members.includes(i)));
   const shifts = spans.map(({ address, dtype }, i) => (address - at(parts, at(partOf, i)).from) / bytesOf(dtype));
   return {
     parts: parts.map(({ members }) => partType(members.map((i) => at(spans, i)))),
-    ranges: parts.map(({ from, to }) => ({ from, to })),
+    pieces: parts.map((part) => piecesOf(part, limits)),
+    pieceBytes: bindingBytes,
+    ranges: parts.flatMap((part) => cut(part, limits)),
     spans: partOf.map((part, i) => ({ part, isShifted: at(shifts, i) > 0 })),
     shifts: shifts.filter((shift) => shift > 0),
   };

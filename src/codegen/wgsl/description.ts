@@ -53,8 +53,10 @@ export const WEBGPU_RATES: CostModel = {
 export function webgpuDescription(options: WebgpuOptions): TargetDescription {
   const device = deviceClass(options);
   const profile = options.fma ? "fused multiply-add" : "plain";
-  const { bufferBytes, bindingBytes } = options;
-  const limits = { largestArena: bufferBytes, largestAllocation: bindingBytes };
+  const { bufferBytes, bindingBytes, storageBuffers } = options;
+  // a kernel reads one value and writes another, each in as many pieces as it needs
+  const largestAllocation = bindingBytes * Math.max(1, Math.floor(storageBuffers / 2));
+  const limits = { largestArena: bufferBytes, largestAllocation };
   return {
     name: "webgpu",
     key: `webgpu ${JSON.stringify(options)}`,

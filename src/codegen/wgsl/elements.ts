@@ -1,7 +1,7 @@
 /**
  * @file Elements of storage types in WGSL. A bool in memory is a byte, and the least that can be addressed is a word of four: elements
  * of such an operand are parts of words. Where several operands share a part of the arena (bindings.ts) its array is of words, and
- * elements are their bits.
+ * elements are their bits. An array that is larger than a binding is several, of which functions choose by the element's number.
  */
 import { InternalError } from "../../base/invariant.ts";
 import type { DType } from "../../kernel/dtype.ts";
@@ -42,29 +42,89 @@ export interface ElementPlace {
   readonly array: string;
   readonly type: string;
   readonly index: string;
+  /** The array is several (`pieceFunctions`). */
+  readonly isCut: boolean;
 }
 
 const isAtomic = (type: string): boolean => type.startsWith("atomic");
 
-/** A byte of a word: threads may own neighbouring bytes, so it is written by operations that leave the others alone. */
-function packedAccess({ array, type, index }: ElementPlace): ElementAccess {
-  const word = `${array}[u32(${index}) / 4u]`;
-  const shift = `8u * (u32(${index}) % 4u)`;
+/** Statements that change an element of an array. */
+const STATEMENTS: Readonly<Record<"set" | "and" | "or", (place: string, value: string, type: string) => string>> = {
+  set: (place, value, type) => (isAtomic(type) ? `atomicStore(&${place}, ${value});` : `${place} = ${value};`),
+  and: (place, value) => `atomicAnd(&${place}, ${value});`,
+  or: (place, value) => `atomicOr(&${place}, ${value});`,
+};
+
+const readText = (place: string, type: string): string => (isAtomic(type) ? `atomicLoad(&${place})` : place);
+
+/** The name of a piece of an array that is too large for one binding. */
+export const pieceName = (array: string, piece: number): string => (piece === 0 ? array : `${array}_piece${piece}`);
+
+/**
+ * Functions that read and write elements of an array in pieces of so many elements each, by the number of an element:
+ *
+ *   fn global_1_get(i: i32) -> f32 {
+ *     if (i < 33554432) { return global_1[i]; }
+ *     return global_1_piece1[i - 33554432];
+ *   }
+ */
+export function pieceFunctions(array: string, type: string, { pieces, elements }: PieceSizes): readonly string[] {
+  const value = isAtomic(type) ? "u32" : type;
+  const cases = (on: (place: string) => string): string => {
+    const lines = Array.from({ length: pieces }, (_, piece) => {
+      const from = piece * elements;
+      const text = on(`${pieceName(array, piece)}[${from === 0 ? "i" : `i - ${from}`}]`);
+      return piece === pieces - 1 ? `  ${text}` : `  if (i < ${from + elements}) { ${text} }`;
+    });
+    return `${lines.join("\n")}\n}`;
+  };
+  const writers = isAtomic(type) ? (["set", "and", "or"] as const) : (["set"] as const);
+  return [
+    `fn ${array}_get(i: i32) -> ${value} {\n${cases((place) => `return ${readText(place, type)};`)}`,
+    ...writers.map((name) => {
+      const statement = (place: string): string => `${STATEMENTS[name](place, "a", type)} return;`;
+      return `fn ${array}_${name}(i: i32, a: ${value}) {\n${cases(statement)}`;
+    }),
+  ];
+}
+
+export interface PieceSizes {
+  readonly pieces: number;
+  /** Of every piece but the last. */
+  readonly elements: number;
+}
+
+/** How elements of an array are read and changed: in place, or by the functions of its pieces. */
+function arrayAccess({ array, type, isCut }: ElementPlace) {
+  const change = (name: keyof typeof STATEMENTS) => (index: string, value: string) =>
+    isCut ? `${array}_${name}(i32(${index}), ${value});` : STATEMENTS[name](`${array}[${index}]`, value, type);
   return {
-    read: `((${isAtomic(type) ? `atomicLoad(&${word})` : word} >> (${shift})) & 1u) == 1u`,
+    get: (index: string): string => (isCut ? `${array}_get(i32(${index}))` : readText(`${array}[${index}]`, type)),
+    set: change("set"),
+    and: change("and"),
+    or: change("or"),
+  };
+}
+
+/** A byte of a word: threads may own neighbouring bytes, so it is written by operations that leave the others alone. */
+function packedAccess(place: ElementPlace): ElementAccess {
+  const words = arrayAccess(place);
+  const word = `u32(${place.index}) / 4u`;
+  const shift = `8u * (u32(${place.index}) % 4u)`;
+  return {
+    read: `((${words.get(word)} >> (${shift})) & 1u) == 1u`,
     write: (value) =>
-      `atomicAnd(&${word}, ~(255u << (${shift}))); atomicOr(&${word}, select(0u, 1u, ${value}) << (${shift}));`,
+      `${words.and(word, `~(255u << (${shift}))`)} ${words.or(word, `select(0u, 1u, ${value}) << (${shift})`)}`,
   };
 }
 
 export function accessTo(dtype: DType, place: ElementPlace): ElementAccess {
   const { own, packed } = elementTypes(dtype);
   if (packed) return packedAccess(place);
-  const word = `${place.array}[${place.index}]`;
-  if (place.type === own) return { read: word, write: (value) => `${word} = ${value};` };
+  const { get, set } = arrayAccess(place);
+  if (place.type === own) return { read: get(place.index), write: (value) => set(place.index, value) };
   return {
-    read: `bitcast<${own}>(${isAtomic(place.type) ? `atomicLoad(&${word})` : word})`,
-    write: (value) =>
-      isAtomic(place.type) ? `atomicStore(&${word}, bitcast<u32>(${value}));` : `${word} = bitcast<u32>(${value});`,
+    read: `bitcast<${own}>(${get(place.index)})`,
+    write: (value) => set(place.index, `bitcast<u32>(${value})`),
   };
 }

@@ -22,12 +22,13 @@ import { CCode } from "../native/c-code.ts";
 import { product } from "../units.ts";
 import { type Layout, partType } from "./bindings.ts";
 import { wgslDialect, wgslPrelude } from "./dialect.ts";
-import { accessTo, type ElementAccess, elementTypes } from "./elements.ts";
+import { accessTo, type ElementAccess, elementTypes, pieceFunctions, pieceName } from "./elements.ts";
 
 /** Blocks along one axis of a dispatch. */
 const MOST_BLOCKS = 65_535;
 /** Numbers in an element of an array that is the same for all threads. */
 const SHIFTS_OF_VECTOR = 4;
+const WORD_BYTES = 4;
 
 export interface WgslModule {
   readonly text: string;
@@ -112,10 +113,8 @@ class LaunchPrinter {
       const { part, isShifted } = at(this.#layout.spans, i);
       const type = at(this.#layout.parts, part);
       const from = isShifted ? `${name}_at + ${index}` : index;
-      this.#accesses.set(
-        text,
-        accessTo(at(this.#operands, i).dtype, { array: at(this.#arrays, part), type, index: from }),
-      );
+      const place = { array: at(this.#arrays, part), type, index: from, isCut: at(this.#layout.pieces, part) > 1 };
+      this.#accesses.set(text, accessTo(at(this.#operands, i).dtype, place));
       return text;
     };
   }
@@ -192,12 +191,18 @@ class LaunchPrinter {
   }
 
   #bindings(): readonly string[] {
-    const parts = this.#layout.parts.map(
-      (type, i) => `@group(0) @binding(${i}) var<storage, read_write> ${at(this.#arrays, i)}: array<${type}>;`,
+    const { parts, pieces, pieceBytes } = this.#layout;
+    const arrays = parts.flatMap((type, i) =>
+      Array.from({ length: at(pieces, i) }, (_, piece) => `${pieceName(at(this.#arrays, i), piece)}: array<${type}>;`),
     );
+    const bound = arrays.map((array, i) => `@group(0) @binding(${i}) var<storage, read_write> ${array}`);
+    const functions = parts.flatMap((type, i) => {
+      const sizes = { pieces: at(pieces, i), elements: pieceBytes / WORD_BYTES };
+      return sizes.pieces === 1 ? [] : pieceFunctions(at(this.#arrays, i), type, sizes);
+    });
     const vectors = Math.ceil(this.#shifted.length / SHIFTS_OF_VECTOR);
-    if (vectors === 0) return parts;
-    return [...parts, `@group(0) @binding(${parts.length}) var<uniform> shifts: array<vec4<i32>, ${vectors}>;`];
+    const shifts = `@group(0) @binding(${bound.length}) var<uniform> shifts: array<vec4<i32>, ${vectors}>;`;
+    return [...bound, ...(vectors === 0 ? [] : [shifts]), ...functions];
   }
 
   #shifts(): readonly string[] {
@@ -212,6 +217,8 @@ export function separateLayout(launch: Launch): Layout {
   const operands = operandsOf(launch);
   return {
     parts: operands.map(({ dtype, isWritten }) => partType([{ dtype, isWritten }])),
+    pieces: operands.map(() => 1),
+    pieceBytes: Number.MAX_SAFE_INTEGER,
     spans: operands.map((_, part) => ({ part, isShifted: false })),
   };
 }
