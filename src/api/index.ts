@@ -59,6 +59,7 @@ export * from "./jacobian.ts";
 export * from "./join.ts";
 export type { Usage } from "./kept-programs.ts";
 export * from "./linear.ts";
+export * from "./linear-loss.ts";
 export { logsumexp } from "./log-sum.ts";
 export * from "./loss.ts";
 export { fromMessage, type TreeMessage, toMessage } from "./message.ts";

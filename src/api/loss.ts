@@ -1,7 +1,6 @@
 /** @file Losses over batches of predictions. */
 
 import { at } from "../base/invariant.ts";
-import { guess } from "../base/suggest.ts";
 import { sameShape, typeText } from "../ir/type.ts";
 import { isIndexType } from "../kernel/dtype.ts";
 import { fail, type OptionKinds, requireOptions, requireTensor } from "../trace/arguments.ts";
@@ -12,14 +11,9 @@ import { oneHotMask } from "./indexing.ts";
 import { logSoftmax } from "./normalize.ts";
 import { requireFloat } from "./operands.ts";
 import { mean, sum } from "./reduce.ts";
+import { type LossOptions, type Reduction, requireReduction } from "./reduction.ts";
 
-/** What becomes of the losses of single examples. */
-export type Reduction = "mean" | "sum" | "none";
-
-export interface LossOptions {
-  /** "mean" by default. */
-  readonly reduction?: Reduction;
-}
+export type { LossOptions, Reduction };
 
 const OPTIONS: OptionKinds<LossOptions> = { reduction: "anything" };
 
@@ -32,11 +26,7 @@ const REDUCTIONS: Readonly<Record<Reduction, (losses: Tensor) => Tensor>> = {
 
 function reductionOf(name: string, options: LossOptions): (losses: Tensor) => Tensor {
   requireOptions(name, options, OPTIONS);
-  const { reduction = "mean" } = options;
-  if (Object.hasOwn(REDUCTIONS, reduction)) return REDUCTIONS[reduction];
-  const names = Object.keys(REDUCTIONS);
-  const help = `${guess(String(reduction), names)}reductions are ${names.join(", ")}`;
-  return fail("InvalidArgument", `${name}: there is no reduction ${JSON.stringify(reduction)}`, help);
+  return REDUCTIONS[requireReduction(name, options)];
 }
 
 /**

@@ -51,6 +51,7 @@ export * from "../api/jacobian.ts";
 export * from "../api/join.ts";
 export type { Usage } from "../api/kept-programs.ts";
 export * from "../api/linear.ts";
+export * from "../api/linear-loss.ts";
 export { logsumexp } from "../api/log-sum.ts";
 export * from "../api/loss.ts";
 export { fromMessage, type TreeMessage, toMessage } from "../api/message.ts";

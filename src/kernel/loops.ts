@@ -210,7 +210,7 @@ export function usesBlockSums(nest: ReduceNest): boolean {
 }
 
 /** Longest run along the depth of a product with one accumulator. */
-const LONGEST_DEPTH = 512;
+export const LONGEST_DEPTH = 512;
 
 /** Length of the runs: equal cuts of at most 512. Each is summed from zero, then they are added up in order. */
 export function depthRun(depth: number): number {
