@@ -116,6 +116,8 @@ const cases: Readonly<Record<string, () => unknown>> = {
   "random-seed": () => tm.random.key(0.5),
   "clamp-bounds": () => x.clamp(1, 0),
   "argmax-empty": () => tm.zeros([0]).argmax(),
+  "top-k": () => tm.topK(m, 9),
+  "sort-axis": () => m.sort(2),
   "zeros-shape": () => tm.zeros([-1]),
   // the wrong kind of argument
   "zeros-number": () => tm.zeros(wrong<number[]>(3)),

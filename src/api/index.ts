@@ -79,6 +79,7 @@ export * from "./reversible.ts";
 export { type LoadOptions as LoadFileOptions, load, loadFrom, type SaveOptions, save, saveTo } from "./save.ts";
 export { scope } from "./scope.ts";
 export * from "./shape.ts";
+export { argsort, type SortOptions, sort, type TopK, type TopKOptions, topK } from "./sort.ts";
 export { specsOf } from "./specs-of.ts";
 export { type TrainLoopOptions, type TrainLoopResult, trainLoop } from "./train-loop.ts";
 export type { TreeStructure, WithLeaves } from "./tree.ts";

@@ -28,10 +28,12 @@ import * as pool from "./pool.ts";
 import { dropout } from "./random.ts";
 import * as reduce from "./reduce.ts";
 import * as shape from "./shape.ts";
+import { argsort, sort, topK } from "./sort.ts";
 
 const single = {
   ...{ onesLike, tril, triu, zerosLike, repeat, split, tile, dropout, logsumexp, var: reduce.variance },
   ...{ diagonal, dynamicSlice, dynamicUpdate, gather, oneHot, scatterAdd, scatterAddAlong, take },
+  ...{ argsort, sort, topK },
 } as const;
 
 const families = [

@@ -38,7 +38,7 @@ export function addressesOf(nest: Nest): readonly OperandAddress[] {
   });
   if ("stores" in nest) for (const store of nest.stores) add(store.operand, store.index.offset);
   if (nest.kind === "contract") add(nest.scratch, 0);
-  if (nest.kind === "attend" && nest.scratch !== undefined) add(nest.scratch, 0);
+  if ((nest.kind === "attend" || nest.kind === "sort") && nest.scratch !== undefined) add(nest.scratch, 0);
   if (nest.kind === "scatter") add(nest.operand, nest.index.offset);
   if (nest.kind === "shuffle") add(nest.operand, 0);
   if (nest.kind === "map" && nest.skipIfAliased) for (const operand of nest.skipIfAliased) add(operand, 0);

@@ -41,6 +41,9 @@ export function piecesOf(threads: number, { count, grain }: Units): number {
   return Math.max(1, Math.min(MOST_PIECES, 2 * threads, Math.ceil(count / grain)));
 }
 
+/** Scalar operations for each element that is sorted, roughly: a count and a move for each byte of its key. */
+const SORT_PASSES = 32;
+
 /** Scalar operations of a nest, roughly: iterations of the innermost loop, times the operations in each. */
 export function workOf(nest: Nest): number {
   const { atStore, elsewhere } = nestExprs(nest);
@@ -59,6 +62,8 @@ export function workOf(nest: Nest): number {
       return size * product([...nest.batch, nest.rows, nest.cols, nest.depth]);
     case "shuffle":
       return size * nest.along.extent;
+    case "sort":
+      return (size + SORT_PASSES) * product([...nest.loops, nest.along]);
     case "attend":
       return size * product([...nest.batch, nest.group, nest.rows, nest.cols, nest.depth]);
   }

@@ -69,6 +69,7 @@ export * from "../api/reversible.ts";
 export { type LoadOptions as LoadFileOptions, load, loadFrom, type SaveOptions, save, saveTo } from "../api/save.ts";
 export { scope } from "../api/scope.ts";
 export * from "../api/shape.ts";
+export { argsort, type SortOptions, sort, type TopK, type TopKOptions, topK } from "../api/sort.ts";
 export { specsOf } from "../api/specs-of.ts";
 export { type TrainLoopOptions, type TrainLoopResult, trainLoop } from "../api/train-loop.ts";
 export type { TreeStructure, WithLeaves } from "../api/tree.ts";

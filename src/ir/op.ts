@@ -223,6 +223,8 @@ export type Lowering<A> =
   /** Input by input into slices of the output along an axis. */
   | { readonly kind: "concat"; axis(attrs: A): number }
   | { readonly kind: "shuffle" }
+  /** Of each row of the only input along an axis, the numbers of the elements in order; the result has the first of them. */
+  | { readonly kind: "sort"; readonly axis: (attrs: A) => number; readonly descending: (attrs: A) => boolean }
   /** Results: result and logsum, or cotangents of q, k and v. */
   | { readonly kind: "attend"; part(c: LowerContext<A>): AttendPart }
   /** Regions: inlined before lowering, or lowered by the node's own region (fusion groups). */

@@ -68,6 +68,8 @@ function applyMerge(nest: Nest, loops: readonly LoopVar[], m: Merge): Nest {
         value: m.expr(nest.value),
         bounds: nest.bounds.map((b) => ({ ...b, index: m.index(b.index) })),
       };
+    case "sort":
+      return { ...nest, loops, keys: nest.keys.map((key) => m.expr(key)), stores: mapStores(nest.stores, m) };
     default:
       return nest;
   }

@@ -25,6 +25,7 @@ import {
   type ScanNest,
   type ScatterNest,
   type ShuffleNest,
+  type SortNest,
   type Store,
   usesBlockSums,
 } from "./loops.ts";
@@ -61,6 +62,9 @@ function runNest(nest: Nest, env: Environment): void {
       break;
     case "shuffle":
       runShuffle(nest, env);
+      break;
+    case "sort":
+      runSort(nest, env);
       break;
     case "attend":
       runAttend(nest, env);
@@ -293,6 +297,29 @@ function runShuffle(nest: ShuffleNest, env: Environment): void {
     out[i] = out[j] as number;
     out[j] = moved;
   }
+}
+
+function runSort({ loops, along, rank, keys, stores }: SortNest, env: Environment): void {
+  const program = new Program(env);
+  const words = keys.map((key) => program.number(key));
+  const store = storing(stores, env);
+  const [element, place] = [counterCell(env, along.name), counterCell(env, rank.name)];
+  forEach(loops, env, () => {
+    const row = Array.from({ length: along.extent }, (_, i) => {
+      element.value = i;
+      program.run();
+      return { i, key: words.map((word) => word()) };
+    });
+    row.sort((a, b) => {
+      const differs = a.key.findIndex((word, w) => word !== b.key[w]);
+      return differs < 0 ? a.i - b.i : at(a.key, differs) - at(b.key, differs);
+    });
+    for (let r = 0; r < rank.extent; r++) {
+      place.value = r;
+      env.acc.value = at(row, r).i;
+      store();
+    }
+  });
 }
 
 /** Stage by stage, unit by unit, over tiles behind the operands. */

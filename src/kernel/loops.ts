@@ -9,6 +9,7 @@
  *   contract  for batch, rows, cols: acc = Σ over depth of a · b;   stores
  *   scatter   for loops: if bounds: operand[index] += value          in loop order, one after the other
  *   shuffle   the permutation that a sequence of random bits encodes
+ *   sort      for loops: the numbers of the elements along a row in the order of their keys; stores for the first of them
  *   attend    softmax(scores of queries and keys) · values, or its derivatives, block by block (attend.ts)
  *
  * All stores of one iteration happen after all its loads, so an operand that is read only at the element being stored may
@@ -153,6 +154,24 @@ export interface ShuffleNest extends Workspaced {
 }
 
 /**
+ * The order of a row's elements. Keys are words of i32 (sort-key.ts), compared one after the other as signed numbers; elements
+ * with equal keys stay in the order of the row. So the result is one, whichever way it is computed.
+ */
+export interface SortNest extends Workspaced {
+  readonly kind: "sort";
+  readonly loops: readonly LoopVar[];
+  /** Counter over the elements of a row, and over places in order, of which only the first may be wanted. */
+  readonly along: LoopVar;
+  readonly rank: LoopVar;
+  /** Of workspace. */
+  readonly dtype: "i32";
+  /** Over loops and along, the highest word first. */
+  readonly keys: readonly Expr[];
+  /** Over loops and rank; the accumulator is the number of the element in that place, an i32. */
+  readonly stores: readonly Store[];
+}
+
+/**
  * Attention: the counters of batches, of the query heads that share their keys, of queries, keys, and of the elements of a key
  * and of a value. attend.ts has what is computed, and in which order.
  */
@@ -185,7 +204,7 @@ export interface AttendNest extends Workspaced {
   readonly stores: readonly Store[];
 }
 
-export type Nest = MapNest | ReduceNest | ScanNest | ContractNest | ScatterNest | ShuffleNest | AttendNest;
+export type Nest = MapNest | ReduceNest | ScanNest | ContractNest | ScatterNest | ShuffleNest | SortNest | AttendNest;
 
 export interface Kernel {
   readonly operands: readonly Operand[];
@@ -274,6 +293,8 @@ export function nestExprs(nest: Nest): { readonly atStore: readonly Expr[]; read
       };
     case "shuffle":
       return { atStore: [], elsewhere: [nest.bits] };
+    case "sort":
+      return { atStore: [], elsewhere: [...nest.keys, ...nest.stores.map((s) => s.value)] };
     case "attend":
       return { atStore: [], elsewhere: [...attendExprs(nest), ...nest.stores.map((s) => s.value)] };
   }

@@ -146,6 +146,11 @@ function writeNest(nest: Nest, p: Printer): void {
       p.lines.push(`  shuffle ${loopsText([nest.along])}`);
       p.lines.push(`    ${p.expr(nest.bits)} → ${p.operand(nest.operand)}`);
       return;
+    case "sort":
+      p.lines.push(`  sort ${loopsText(nest.loops)} | ${loopsText([nest.along, nest.rank])}`);
+      p.lines.push(`    by ${nest.keys.map((key) => p.expr(key)).join(", ")}`);
+      p.stores(nest.stores);
+      return;
     case "attend":
       writeAttend(nest, p);
   }

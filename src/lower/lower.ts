@@ -25,6 +25,7 @@ import { inType, mul } from "../kernel/scalar-ops.ts";
 import { asStored } from "../kernel/stored.ts";
 import type { LoweringTarget, UnplacedNest } from "../target/description.ts";
 import { attendNest } from "./attend.ts";
+import { sortNest } from "./sort.ts";
 
 export interface Lowered {
   readonly kernel: Kernel;
@@ -414,6 +415,8 @@ function anchorNests(c: Composer, node: Node, target: LoweringTarget): readonly 
       return concatNests(c, node, lower);
     case "shuffle":
       return shuffleNests(c, node);
+    case "sort":
+      return [sortNest(c, node, lower)];
     case "attend":
       return [attendNest(c, node, lower)];
     default:

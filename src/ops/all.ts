@@ -50,6 +50,7 @@ import { rewind } from "./rewind.ts";
 import { cumsum, linearScan } from "./scan.ts";
 import { cast, stopGradient, where } from "./select.ts";
 import { pad, slice, sliceAdd, sliceUpdate } from "./slice.ts";
+import { argsort } from "./sort.ts";
 import { fold, unfold } from "./window.ts";
 
 export const allOps: readonly AnyOp[] = [
@@ -119,6 +120,8 @@ export const allOps: readonly AnyOp[] = [
   // scan
   cumsum,
   linearScan,
+  // sort
+  argsort,
   // movement
   reshape,
   transpose,

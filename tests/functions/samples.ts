@@ -4,12 +4,13 @@ import { elementwise } from "./samples/elementwise.ts";
 import { indexing } from "./samples/indexing.ts";
 import { losses } from "./samples/losses.ts";
 import { networks } from "./samples/networks.ts";
+import { order } from "./samples/order.ts";
 import { products } from "./samples/products.ts";
 import { reduce } from "./samples/reduce.ts";
 import { shape } from "./samples/shape.ts";
 import { windows } from "./samples/windows.ts";
 
-const families: readonly Family[] = [elementwise, reduce, shape, indexing, products, windows, networks, losses];
+const families: readonly Family[] = [elementwise, reduce, shape, indexing, order, products, windows, networks, losses];
 
 /** Samples of every function for one float type, under the function's name. */
 export function samplesByName(t: Float): ReadonlyMap<string, readonly FunctionSample[]> {

@@ -8,6 +8,7 @@ import type { BlockProgram, DeviceClass, Launch } from "./program.ts";
 import { attendWorkspace, scheduleAttend } from "./schedule-attend.ts";
 import { contractWorkspace, scheduleContract } from "./schedule-contract.ts";
 import { scheduleMap, scheduleScan } from "./schedule-map.ts";
+import { scheduleSort, sortWorkspace } from "./schedule-order.ts";
 import { reduceWorkspace, scheduleReduce } from "./schedule-reduce.ts";
 import { scatterWorkspace, scheduleScatter } from "./schedule-scatter.ts";
 import { scheduleShuffle } from "./schedule-shuffle.ts";
@@ -21,6 +22,8 @@ export function blockWorkspace(nest: UnplacedNest, device: DeviceClass): number 
       return contractWorkspace(nest, device);
     case "scatter":
       return scatterWorkspace(nest, device);
+    case "sort":
+      return sortWorkspace(nest);
     case "attend":
       return attendWorkspace(nest, device);
     case "map":
@@ -44,6 +47,8 @@ function schedule(nest: Nest, operands: readonly Operand[], device: DeviceClass)
       return scheduleScatter(nest, operands, device);
     case "shuffle":
       return scheduleShuffle(nest, operands, device);
+    case "sort":
+      return scheduleSort(nest, operands, device);
     case "attend":
       return scheduleAttend(nest, operands, device);
   }

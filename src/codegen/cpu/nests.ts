@@ -17,6 +17,7 @@ import type {
   ScanNest,
   ScatterNest,
   ShuffleNest,
+  SortNest,
   Store,
 } from "../../kernel/loops.ts";
 import { depthRun, scanExprs, tileRows } from "../../kernel/loops.ts";
@@ -189,6 +190,16 @@ function shuffleWork({ along, bits }: ShuffleNest): NestWork {
   return arithmetic(loop(body, along.extent));
 }
 
+/** A count and a move for every byte of the keys, one element at a time. */
+function sortWork({ loops, along, rank, keys, stores }: SortNest): NestWork {
+  const body = counter({ lane: along, inner: along }, keys, []);
+  const end = counter({ lane: rank, inner: rank }, [], stores);
+  const moves = 8 * keys.length * along.extent;
+  return arithmetic(
+    product(loops) * (loop(body, iterationsOf(along.extent)) + moves + loop(end, iterationsOf(rank.extent))),
+  );
+}
+
 /** That of its stages, as often as they run. */
 function attendWork(nest: AttendNest, tile: ProductTile, elementBytes: number): NestWork {
   const sum = { productFlops: 0, arithmetic: 0 };
@@ -216,6 +227,8 @@ export function nestWork(nest: Nest, tile: ProductTile, elementBytes: number): N
       return contractWork(nest, tile, elementBytes);
     case "shuffle":
       return shuffleWork(nest);
+    case "sort":
+      return sortWork(nest);
     case "attend":
       return attendWork(nest, tile, elementBytes);
   }

@@ -6,6 +6,7 @@ import { memorySpace } from "../../target/space.ts";
 import type { CostModel } from "../../target/work.ts";
 import { CPU_SCALARS } from "../cpu/limits.ts";
 import { DEFAULT_TILE, type ProductCycles, type ProductTile } from "../cpu/nests.ts";
+import { sortScratch } from "../cpu/sort.ts";
 import { tileLoops } from "../cpu/tile.ts";
 import { cpuWork } from "../cpu/work.ts";
 import { attendScratch } from "./attend.ts";
@@ -57,6 +58,7 @@ export function nativeDescription(options: NativeEmitOptions): TargetDescription
     },
     workspace(nest, operands) {
       if (nest.kind === "attend") return attendScratch(nest, operands, options);
+      if (nest.kind === "sort") return sortScratch(nest, options.threads);
       return nest.kind === "contract" ? contractScratch(nest, operands, options) : 0;
     },
     shapeLoops: tileLoops,

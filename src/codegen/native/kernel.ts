@@ -18,6 +18,7 @@ import { fileName } from "./names.ts";
 import { emitMap, emitScan, emitScatter, emitShuffle } from "./nests.ts";
 import { type CFile, lanesOf, type NativeOptions } from "./options.ts";
 import { emitReduce } from "./reduce.ts";
+import { emitSort } from "./sort.ts";
 
 export interface NativeFunction {
   readonly name: string;
@@ -56,6 +57,8 @@ function emitNest(em: VectorEmitter, nest: Nest, file: CFile): Units {
       return emitContract(em, nest, file);
     case "shuffle":
       return emitShuffle(em, nest);
+    case "sort":
+      return emitSort(em, nest, file);
     case "attend":
       return emitAttend(em, nest, file);
   }

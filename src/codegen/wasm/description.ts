@@ -5,6 +5,7 @@ import { memorySpace } from "../../target/space.ts";
 import type { CostModel } from "../../target/work.ts";
 import { CPU_SCALARS } from "../cpu/limits.ts";
 import { DEFAULT_TILE, type ProductTile } from "../cpu/nests.ts";
+import { sortScratch } from "../cpu/sort.ts";
 import { tileLoops } from "../cpu/tile.ts";
 import { cpuWork } from "../cpu/work.ts";
 import { attendScratch } from "./attend.ts";
@@ -46,6 +47,7 @@ export function wasmDescription(fma: boolean = detectFeatures().relaxedMadd, thr
     arithmetic: { ...COMMON_ORDER, name: fma ? "fused multiply-add" : "plain", fusedMultiplyAdd: fma },
     workspace(nest, operands) {
       if (nest.kind === "attend") return attendScratch(nest, operands, { fma, threads });
+      if (nest.kind === "sort") return sortScratch(nest, threads);
       if (nest.kind !== "contract") return 0;
       const { dtype, rows, cols, depth } = nest;
       return contractScratch(dtype, fma, [rows.extent, cols.extent, depth.extent], threads);

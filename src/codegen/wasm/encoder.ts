@@ -63,6 +63,8 @@ export const OP = {
   i32Shl: 0x74,
   i32ShrU: 0x76,
   i64Ne: 0x52,
+  i64GtU: 0x56,
+  i64LeU: 0x58,
   i64Mul: 0x7e,
   i64DivU: 0x80,
   i64Or: 0x84,
@@ -269,6 +271,16 @@ export class Code {
 
   i32Store(offset = 0): this {
     this.bytes.push(0x36, 2, ...unsignedLeb(offset));
+    return this;
+  }
+
+  i64Load(offset = 0): this {
+    this.bytes.push(0x29, 3, ...unsignedLeb(offset));
+    return this;
+  }
+
+  i64Store(offset = 0): this {
+    this.bytes.push(0x37, 3, ...unsignedLeb(offset));
     return this;
   }
 

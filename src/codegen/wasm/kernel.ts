@@ -21,6 +21,7 @@ import { addMicroKernel, tileOf } from "./micro-kernel.ts";
 import { emitMap, emitScan, emitScatter } from "./nests.ts";
 import { emitReduce } from "./reduce.ts";
 import { emitShuffle } from "./shuffle.ts";
+import { addSortFunctions, emitSort, type SortFunctions } from "./sort.ts";
 import { VectorEmitter } from "./vector.ts";
 
 export interface KernelFunction {
@@ -38,6 +39,7 @@ export class KernelLibrary {
   readonly #options: EmitOptions;
   readonly #byText = new Map<string, KernelFunction>();
   readonly #micro = new Map<string, number>();
+  #sort: SortFunctions | null = null;
 
   constructor(module: ModuleBuilder, options: EmitOptions) {
     this.#module = module;
@@ -96,6 +98,9 @@ export class KernelLibrary {
       case "shuffle":
         emitShuffle(em, nest, addressNumber(nest.operand, 0));
         return UNDIVIDED;
+      case "sort":
+        this.#sort ??= addSortFunctions(this.#module);
+        return emitSort(em, nest, kernel.operands, { functions: this.#sort, addressNumber });
       case "attend": {
         const micro = (product: ContractNest): number => this.#microKernel(product);
         return emitAttend(em, nest, kernel.operands, { ...this.#options, micro, addressNumber });
