@@ -11,6 +11,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
 import { at } from "../src/base/invariant.ts";
+import { copiedPlan } from "../src/codegen/cuda/copied-plan.ts";
 import { cudaDescription } from "../src/codegen/cuda/description.ts";
 import { CudaLibrary } from "../src/codegen/cuda/library.ts";
 import { emitCudaProgram } from "../src/codegen/cuda/program.ts";
@@ -166,8 +167,49 @@ describe("products on tensor cores", () => {
 
   it("have workspace for the sums of parts", () => {
     const { workspace } = cudaDescription(products);
-    expect(workspace(nestOf(8192, 3072, 768), [])).toBe(0);
-    expect(workspace(nestOf(768, 768, 8192), [])).toBe(8 * 768 * 768);
+    expect(workspace(nestOf(8192, 50257, 768), [])).toBe(0);
+    expect(workspace(nestOf(768, 770, 8192), [])).toBe(8 * 768 * 770);
+  });
+
+  /** Products of a matrix with another or its transpose, and how the copy engine would bring them. */
+  const copiedOf = ([m, n, k]: readonly [number, number, number], ta: boolean, tb: boolean) => {
+    const inputs = [ta ? f32(k, m) : f32(m, k), tb ? f32(n, k) : f32(k, n)];
+    const { kernel } = kernelSample(matmul, { inputs, attrs: { ta, tb } }, cudaDescription(products));
+    const nest = kernel.nests[0] as ContractNest;
+    const plan = tensorPlan(nest, products);
+    return { kernel, plan: plan && copiedPlan(nest, kernel.operands, plan, products) };
+  };
+
+  it("have their sides brought by the copy engine, where rows start at multiples of 16 bytes", () => {
+    expect(copiedOf([8192, 768, 3072], false, true).plan).toMatchObject({
+      left: { pitch: 3072, rows: 8192, transposedAt: null },
+      right: { pitch: 3072, rows: 768, transposedAt: null },
+      workspace: 0,
+    });
+    expect(copiedOf([8192, 768, 3070], false, true).plan).toBeNull();
+    expect(copiedOf([8192, 770, 3072], false, true).plan).toBeNull();
+  });
+
+  it("have a small side transposed behind the sums of parts first, and no large one", () => {
+    expect(copiedOf([8192, 3072, 768], false, false).plan).toMatchObject({
+      right: { transposedAt: 0 },
+      pitch: 768,
+      workspace: 3072 * 768,
+    });
+    const parts = copiedOf([512, 384, 768], false, false).plan;
+    expect(parts).toMatchObject({ right: { transposedAt: 2 * 512 * 384 }, workspace: 2 * 512 * 384 + 384 * 768 });
+    expect(copiedOf([768, 3072, 8192], true, false).plan).toBeNull();
+  });
+
+  it("have maps of what is copied, unless an operand starts elsewhere", () => {
+    const { kernel } = copiedOf([8192, 3072, 768], false, false);
+    const launches = new CudaLibrary(products).launches(kernel, true);
+    expect(launches.map(({ maps }) => maps?.length ?? 0)).toEqual([0, 2]);
+    expect(launches[1]?.maps).toMatchObject([
+      { operand: 0, extents: [768, 8192], box: [32, 128] },
+      { operand: kernel.operands.length - 1, extents: [768, 3072], box: [32, 256] },
+    ]);
+    expect(new CudaLibrary(products).launches(kernel, false).map(({ maps }) => maps)).toEqual([undefined]);
   });
 
   it("leave out steps in which a side is zero for the whole tile", () => {
@@ -193,7 +235,7 @@ describe("products on tensor cores", () => {
   it("read four elements at once where all operands lie so", () => {
     const { kernel } = kernelSample(
       matmul,
-      { inputs: [f32(512, 768), f32(768, 384)], attrs: { ta: false, tb: false } },
+      { inputs: [f32(8192, 768), f32(8192, 3072)], attrs: { ta: true, tb: false } },
       cudaDescription(products),
     );
     const textOf = (aligned: boolean): string => {

@@ -8,34 +8,17 @@
  * Rows of a tile are 33 elements apart, so that both ways go through all banks.
  */
 import { bytesOf, storable } from "../../kernel/dtype.ts";
-import { type Expr, type Index, type LoopVar, load } from "../../kernel/expr.ts";
+import { type Index, type LoopVar, load } from "../../kernel/expr.ts";
 import { addIndex, divIndex, modIndex, scaleIndex, varIndex } from "../../kernel/index-math.ts";
-import type { MapNest, Operand, Store } from "../../kernel/loops.ts";
+import type { MapNest, Operand } from "../../kernel/loops.ts";
 import { Interner, linearCoefficient } from "../intern.ts";
 import { live, product } from "../units.ts";
 import { below, counter, Memories, Replacement } from "./counters.ts";
+import { certainLoads, type Load, loadKey, replaceLoads } from "./loads.ts";
 import { type DeviceClass, type Launch, loop, phase, type Statement, storing, where } from "./program.ts";
 
 const TILE = 32;
 const PITCH = TILE + 1;
-
-type Load = Extract<Expr, { kind: "load" }>;
-
-/** Loads that happen wherever the nest stores: those that no guard keeps from happening. */
-function certainLoads(stores: readonly Store[]): readonly Load[] {
-  const found = new Map<string, Load>();
-  const seen = new Set<Expr>();
-  const visit = (expr: Expr): void => {
-    if (seen.has(expr)) return;
-    seen.add(expr);
-    if (expr.kind === "load") found.set(keyOf(expr), expr);
-    if (expr.kind === "call") expr.args.forEach(visit);
-  };
-  for (const { value } of stores) visit(value);
-  return [...found.values()];
-}
-
-const keyOf = ({ operand, index }: Load): string => `${operand} ${index.key}`;
 
 interface Transposed {
   /** The counter along which neighbours are read, and that along which they are stored. */
@@ -60,23 +43,6 @@ function transposedOf(nest: MapNest, { threads, multiprocessors, sharedBytes }: 
     if (loads.length > 0 && reads.extent >= TILE && bytes <= sharedBytes) return { reads, stores, loads };
   }
   return null;
-}
-
-/** Other expressions in place of loads, everywhere in an expression but in its indices. */
-function replaceLoads(root: Expr, by: ReadonlyMap<string, Expr>): Expr {
-  const memo = new Map<Expr, Expr>();
-  const visit = (expr: Expr): Expr => {
-    const known = memo.get(expr) ?? replaced(expr);
-    memo.set(expr, known);
-    return known;
-  };
-  const replaced = (expr: Expr): Expr => {
-    if (expr.kind === "load") return by.get(keyOf(expr)) ?? expr;
-    if (expr.kind === "call") return { ...expr, args: expr.args.map(visit) };
-    if (expr.kind === "guard") return { ...expr, then: visit(expr.then), otherwise: visit(expr.otherwise) };
-    return expr;
-  };
-  return visit(root);
 }
 
 /** Each thread at some places of a tile, neighbours along the first side. */
@@ -126,7 +92,7 @@ export function scheduleTransposed(
   const put = places(counter("stored", reads), thread, (store, read) =>
     inside(read, store, (here) => {
       const tile = found.loads.map(
-        (e, i) => [keyOf(e), load(storable(e.dtype), shared[i] as number, at(read, store))] as const,
+        (e, i) => [loadKey(e), load(storable(e.dtype), shared[i] as number, at(read, store))] as const,
       );
       const values = nest.stores.map((s) => ({ ...s, value: replaceLoads(s.value, new Map(tile)) }));
       return [storing(...here.stores(values))];

@@ -6,8 +6,9 @@ import type { DeviceClass } from "../block/program.ts";
 import { blockWorkspace } from "../block/schedule.ts";
 import { CPU_SCALARS } from "../cpu/limits.ts";
 import { STORAGE_TYPES } from "../native/elements.ts";
+import { copiedPlan } from "./copied-plan.ts";
 import { isTensorAttend } from "./tensor-attend.ts";
-import { type TensorDevice, tensorPlan, tensorWorkspace } from "./tensor-plan.ts";
+import { sumElements, type TensorDevice, tensorPlan } from "./tensor-plan.ts";
 import { cudaWork } from "./work.ts";
 
 /** Bytes; what the driver aligns allocations to as well. */
@@ -45,7 +46,7 @@ export const CUDA_RATES: CostModel = {
 };
 
 /** Of products in tf32, flops a second: the median of those of GPT-2 (docs/lab/cuda.md). */
-const TENSOR_RATE = 200e12;
+const TENSOR_RATE = 250e12;
 
 export function cudaDescription(options: CudaOptions): TargetDescription {
   const device = deviceClass(options);
@@ -64,10 +65,11 @@ export function cudaDescription(options: CudaOptions): TargetDescription {
       name: `cuda, ${profile}`,
       fusedMultiplyAdd: options.fma,
     },
-    workspace(nest) {
+    workspace(nest, operands) {
       if (tensor && nest.kind === "attend" && isTensorAttend(nest)) return 0;
       const plan = nest.kind === "contract" && tensor ? tensorPlan(nest, options) : null;
-      return plan && nest.kind === "contract" ? tensorWorkspace(nest, plan) : blockWorkspace(nest, device);
+      if (!plan || nest.kind !== "contract") return blockWorkspace(nest, device);
+      return copiedPlan(nest, operands, plan, options)?.workspace ?? sumElements(nest, plan);
     },
     shapeLoops: (kernel) => kernel,
     work: cudaWork(options.multiprocessors),

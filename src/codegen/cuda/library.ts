@@ -1,15 +1,17 @@
 /** @file The CUDA functions of a program: launches with equal text are one function, wherever their data is. */
-import type { AttendNest, Kernel, Nest, Operand } from "../../kernel/loops.ts";
+import type { AttendNest, ContractNest, Kernel, Nest, Operand } from "../../kernel/loops.ts";
 import type { DeviceClass, Launch } from "../block/program.ts";
 import { blockProgram } from "../block/schedule.ts";
 import { product } from "../units.ts";
+import { copiedPlan } from "./copied-plan.ts";
 import { type CudaOptions, deviceClass } from "./description.ts";
 import { cudaPrelude } from "./dialect.ts";
 import { printLaunch } from "./launch.ts";
 import { isTensorAttend, printTensorAttend } from "./tensor-attend.ts";
-import { tensorPlan } from "./tensor-plan.ts";
+import { printCopiedProduct, type TensorMap, transposing } from "./tensor-copied.ts";
+import { type TensorPlan, tensorPlan } from "./tensor-plan.ts";
 import { addingLaunch, printTensorProduct } from "./tensor-product.ts";
-import { ATTEND_PRELUDE, TENSOR_PRELUDE, wgmmaText } from "./tensor-text.ts";
+import { ATTEND_PRELUDE, COPY_PRELUDE, TENSOR_PRELUDE, wgmmaText } from "./tensor-text.ts";
 
 /** A function of the module and how it is launched. */
 export interface LaunchCode {
@@ -18,6 +20,8 @@ export interface LaunchCode {
   readonly threads: number;
   /** Of shared memory beyond what its text declares. */
   readonly sharedBytes: number;
+  /** What the copy engine reads: its first arguments. */
+  readonly maps?: readonly TensorMap[];
   /** The operands of its kernel that it is given the addresses of. */
   readonly operands: readonly number[];
   /** Operands of its kernel: where both are in one place it is not launched. */
@@ -72,11 +76,33 @@ export class CudaLibrary {
     if (!plan || nest.kind !== "contract" || product([...nest.batch, nest.rows, nest.cols]) === 0) {
       return blockProgram({ operands, nests: [nest] }, this.#device).launches.map((launch) => this.#code(launch));
     }
-    this.#shared.add(TENSOR_PRELUDE).add(wgmmaText(plan.width));
+    const products = this.#product(nest, operands, plan, aligned);
+    return plan.parts > 1
+      ? [...products, this.#code(addingLaunch(nest, operands, plan.parts, this.#device))]
+      : products;
+  }
+
+  /** A product on tensor cores, but for the sum of its parts. */
+  #product(
+    nest: ContractNest,
+    operands: readonly Operand[],
+    plan: TensorPlan,
+    aligned: boolean,
+  ): readonly LaunchCode[] {
+    this.#shared.add(TENSOR_PRELUDE);
+    const copied = aligned ? copiedPlan(nest, operands, plan, this.#options) : null;
+    if (copied) {
+      this.#shared.add(COPY_PRELUDE).add(wgmmaText(copied.cols));
+      const before = blockProgram({ operands, nests: transposing(nest, copied) }, this.#device).launches;
+      const { text, ...printed } = printCopiedProduct(nest, operands, plan, copied);
+      const bounds = `__launch_bounds__(${printed.threads}, 1)`;
+      const name = this.#name(`extern "C" __global__ void ${bounds} ${NAME}${text}`);
+      return [...before.map((launch) => this.#code(launch)), { ...printed, name }];
+    }
+    this.#shared.add(wgmmaText(plan.width));
     const { grid, threads, sharedBytes, ...printed } = printTensorProduct(nest, operands, plan, () => aligned);
     const name = this.#name(`extern "C" __global__ void __launch_bounds__(${threads}, 1) ${NAME}${printed.text}`);
-    const first = { name, blocks: product(grid), threads, sharedBytes, operands: printed.operands };
-    return plan.parts > 1 ? [first, this.#code(addingLaunch(nest, operands, plan.parts, this.#device))] : [first];
+    return [{ name, blocks: product(grid), threads, sharedBytes, operands: printed.operands }];
   }
 
   /** Attention on tensor cores. */

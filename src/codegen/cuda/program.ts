@@ -21,7 +21,13 @@ const MOST_COMMANDS = 4096;
 
 /** Addresses are bytes from the arena's start. */
 export type Command =
-  | { readonly kind: "launch"; readonly code: LaunchCode; readonly addresses: readonly number[] }
+  | {
+      readonly kind: "launch";
+      readonly code: LaunchCode;
+      /** Where the matrices of the code's maps start. */
+      readonly matrices: readonly number[];
+      readonly addresses: readonly number[];
+    }
   | { readonly kind: "copy"; readonly to: number; readonly from: number; readonly bytes: number }
   /** A word of 32 bits. */
   | { readonly kind: "store"; readonly at: number; readonly value: number };
@@ -101,6 +107,7 @@ function launchesOf(library: CudaLibrary, kernel: Kernel, addresses: readonly nu
   return library.launches(kernel, aligned).flatMap((code): readonly Command[] => {
     const [a, b] = (code.skipIfAliased ?? []).map((operand) => at(addresses, operand));
     if (a !== undefined && a === b) return [];
-    return [{ kind: "launch", code, addresses: code.operands.map((operand) => at(addresses, operand)) }];
+    const matrices = (code.maps ?? []).map(({ operand, offset }) => at(addresses, operand) + 4 * offset);
+    return [{ kind: "launch", code, matrices, addresses: code.operands.map((operand) => at(addresses, operand)) }];
   });
 }

@@ -1,5 +1,5 @@
 /** @file How the elements of one side of a product lie in memory: which neighbours are read together. */
-import { typeOf } from "../../kernel/dtype.ts";
+import { bytesOf, type DType, isFloat, typeOf } from "../../kernel/dtype.ts";
 import { type Expr, type Index, type LoopVar, walkExpr } from "../../kernel/expr.ts";
 import { Interner, linearCoefficient } from "../intern.ts";
 
@@ -34,7 +34,28 @@ export function neighbours(expr: Expr, { along, depth, aligned }: SideCounters):
 }
 
 /** Whether four neighbours from a multiple of four on are there together, and the first of them at a multiple of four. */
-function inFours({ terms, offset }: Index, inner: LoopVar): boolean {
-  if (inner.extent % 4 !== 0 || offset % 4 !== 0) return false;
+export function inFours({ terms, offset }: Index, inner: LoopVar): boolean {
+  if (inner.extent % 4 !== 0 || offset % 4 !== 0 || terms.every(({ atom }) => atom !== inner)) return false;
   return terms.every(({ atom, coef }) => (atom === inner ? coef === 1 : atom.kind === "var" && coef % 4 === 0));
+}
+
+/** Whether elements are floats of four bytes, as registers have them. */
+export const isWordFloat = (dtype: DType): boolean => isFloat(dtype) && typeOf(dtype).plain && bytesOf(dtype) === 4;
+
+/** A side that is a matrix in memory: rows at a distance, or columns. */
+export interface Matrix {
+  readonly operand: number;
+  /** Of its first element in the operand. */
+  readonly offset: number;
+  readonly alongStride: number;
+  readonly depthStride: number;
+}
+
+/** The matrix that a side is, where it is one. */
+export function matrixOf(expr: Expr, along: LoopVar, depth: LoopVar): Matrix | null {
+  if (expr.kind !== "load" || !isWordFloat(expr.storage)) return null;
+  const { terms, offset } = expr.index;
+  if (terms.some(({ atom }) => atom !== along && atom !== depth)) return null;
+  const stride = (v: LoopVar): number => terms.find(({ atom }) => atom === v)?.coef ?? 0;
+  return { operand: expr.operand, offset, alongStride: stride(along), depthStride: stride(depth) };
 }

@@ -15,6 +15,15 @@ static __device__ __forceinline__ void store_tf32(u32 at, f32 a, f32 b, f32 c, f
 static __device__ __forceinline__ u32 swizzled(int r, int c) { return r * 128 + ((c ^ (r & 7)) << 4); }
 `;
 
+/** What products call whose sides the copy engine brings (tensor-copied.ts). */
+export const COPY_PRELUDE = `struct __align__(64) TensorMap { u64 words[16]; };
+static __device__ __forceinline__ void barrier_expect(u32 at, u32 bytes) { asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" :: "r"(at), "r"(bytes) : "memory"); }
+/* a box of rows along the depth, whose bytes a barrier counts */
+static __device__ __forceinline__ void copy_box(u32 to, const TensorMap *map, int depth, int row, u32 barrier) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" :: "r"(to), "l"(map), "r"(depth), "r"(row), "r"(barrier) : "memory");
+}
+`;
+
 const numbered = (count: number, text: (i: number) => string): string =>
   Array.from({ length: count }, (_, i) => text(i)).join(", ");
 

@@ -13,6 +13,7 @@ import { architectureOf, type CompilerPlaces, type CudaCompiler, cudaCompiler, m
 import { CudaContext } from "./context.ts";
 import { Driver } from "./driver.ts";
 import { CudaMemory } from "./memory.ts";
+import { TensorMaps } from "./tensor-maps.ts";
 
 /** Compute capability 9.0: its tensor core instructions are in no other. */
 const HOPPER = 90;
@@ -25,6 +26,8 @@ class LoadedModule {
   readonly #module: bigint;
   readonly #functions = new Map<string, bigint>();
   graphs: readonly (bigint | null)[] = [];
+  /** Host memory that the driver reads in the present call. */
+  read: readonly unknown[] = [];
   #isOpen = true;
 
   constructor(context: CudaContext, code: Uint8Array) {
@@ -135,12 +138,18 @@ class CudaMachine implements Machine {
     } else this.#launch(command);
   }
 
-  #launch({ code, addresses }: Extract<Command, { kind: "launch" }>): void {
+  #launch({ code, matrices, addresses }: Extract<Command, { kind: "launch" }>): void {
     const { driver, stream } = this.#context;
     // the driver copies arguments before it returns
     const args = BigUint64Array.from(addresses, (address) => this.memory.address + BigInt(address));
     const first = driver.addressOf(args);
-    const pointers = BigUint64Array.from(addresses, (_, i) => first + BigInt(8 * i));
+    const maps = new TensorMaps(
+      driver,
+      code.maps ?? [],
+      matrices.map((address) => this.memory.address + BigInt(address)),
+    );
+    const pointers = BigUint64Array.from([...maps.addresses, ...addresses.map((_, i) => first + BigInt(8 * i))]);
+    this.#loaded.read = [args, maps];
     const shape = [code.blocks, 1, 1, code.threads, 1, 1];
     driver.call("cuLaunchKernel", this.#loaded.function(code), ...shape, code.sharedBytes, stream, pointers, null);
   }

@@ -1,0 +1,394 @@
+/**
+ * @file A product on tensor cores whose sides the copy engine brings. It copies boxes of rows along the depth from memory to
+ * shared memory and rounds them to tf32 on the way, as `cvt.rn.tf32.f32` does, so one thread of a block fills stages and two
+ * groups of warps multiply. A side whose memory does not follow the depth is transposed into the workspace first.
+ *
+ *   one thread   memory ──→ stage 0  stage 1  stage 2 …      wait until empty, ask for two boxes
+ *   consumers               wgmma    wgmma                   wait until full, multiply, say empty
+ *
+ * Blocks stay: each takes every n-th tile, and stages of the next tile are filled while sums of the last one are stored. These
+ * are in registers, two neighbours of a row to a thread; threads exchange so that each has four, which are read and stored at once:
+ *
+ *   columns     0 1  2 3  4 5  6 7              columns     0 1 2 3  4 5 6 7
+ *   row y       t0   t1   t2   t3       ──→     row y       t0       t2
+ *   row y + 8   t0   t1   t2   t3               row y + 8   t1       t3
+ *
+ * The bits are those of tensor-product.ts: the same numbers are added in the same order.
+ */
+import { at } from "../../base/invariant.ts";
+import { type Expr, type Index, type LoopVar, load, walkExpr } from "../../kernel/expr.ts";
+import {
+  addIndex,
+  constIndex,
+  divIndex,
+  linearIndex,
+  modIndex,
+  scaleIndex,
+  varIndex,
+} from "../../kernel/index-math.ts";
+import type { ContractNest, MapNest, Operand, Store } from "../../kernel/loops.ts";
+import { below, counter, Memories, Replacement } from "../block/counters.ts";
+import { certainLoads, type Load, loadKey, replaceLoads } from "../block/loads.ts";
+import { memoriesIn } from "../block/print-c.ts";
+import { type CopyText, type Dialect, type Place, StatementPrinter } from "../block/print-c-like.ts";
+import { type Element, type Launch, type Statement, storing, where } from "../block/program.ts";
+import { CCode } from "../native/c-code.ts";
+import { live, product } from "../units.ts";
+import type { CopiedPlan, CopiedSide } from "./copied-plan.ts";
+import { CUDA_DIALECT, vectorCopy } from "./dialect.ts";
+import { type TensorPlan, TILE_DEPTH, TILE_ROWS } from "./tensor-plan.ts";
+import { inFours, isWordFloat } from "./tensor-side.ts";
+
+const CONSUMERS = 256;
+/** A warp, of which one thread works. */
+const PRODUCERS = 32;
+/** Bytes of a row of a stage. */
+const ROW_BYTES = 4 * TILE_DEPTH;
+/** Fours of a thread whose results are computed together: all are read before any is stored. Fewer where they are many. */
+const TOGETHER = 4;
+const MANY = 3;
+/** Calls for one sum up to which every batch has code of its own; more would not fit into the cache of instructions. */
+const MOST_WRITTEN_OUT = 24;
+/** Before stages, so that they start at a multiple. */
+const SLACK = 1024;
+
+/** A part of an operand as the copy engine sees it: rows of f32 at a distance, of which it copies boxes. */
+export interface TensorMap {
+  readonly operand: number;
+  /** In elements from the operand's start, and from one row to the next. */
+  readonly offset: number;
+  readonly pitch: number;
+  /** Elements of a row, rows. */
+  readonly extents: readonly [number, number];
+  readonly box: readonly [number, number];
+}
+
+export interface CopiedText {
+  /** Parameters and body; maps come before pointers. */
+  readonly text: string;
+  readonly maps: readonly TensorMap[];
+  readonly operands: readonly number[];
+  readonly blocks: number;
+  readonly threads: number;
+  readonly sharedBytes: number;
+}
+
+/** Reads and writes four at once. */
+const copyVector = (copy: CopyText): string | null => {
+  if (copy.memories.to.scope !== "global") return vectorCopy(copy);
+  const parts = Array.from({ length: copy.count }, (_, i) => `(&${copy.from})[${i}]`);
+  return copy.count === 4 ? `*(float4 *)&${copy.to} = make_float4(${parts.join(", ")});` : null;
+};
+
+const copyOf = (to: Element, from: Element): Statement => ({ kind: "copy", to, from, count: 4 });
+
+const COPIED_DIALECT: Dialect = { ...CUDA_DIALECT, copy: copyVector };
+
+/** Where a side is in the workspace once it is transposed, or in its operand. */
+function mapOf(nest: ContractNest, plan: CopiedPlan, side: CopiedSide, rows: number): TensorMap {
+  const box = [TILE_DEPTH, rows] as const;
+  const extents = [nest.depth.extent, side.rows] as const;
+  const { operand, offset, pitch } = side;
+  if (side.transposedAt === null) return { box, extents, operand, offset, pitch };
+  return { box, extents, operand: nest.scratch, offset: side.transposedAt, pitch: plan.pitch };
+}
+
+/** The maps that transpose sides into the workspace. */
+export function transposing({ a, b, rows, cols, depth, scratch }: ContractNest, plan: CopiedPlan): readonly MapNest[] {
+  const sides = [
+    { value: a, along: rows, to: plan.left.transposedAt },
+    { value: b, along: cols, to: plan.right.transposedAt },
+  ];
+  return sides.flatMap(({ value, along, to }): readonly MapNest[] => {
+    if (to === null) return [];
+    const index = addIndex(scaleIndex(varIndex(along), plan.pitch), varIndex(depth), constIndex(to));
+    return [{ kind: "map", loops: [along, depth], stores: [{ operand: scratch, index, value }] }];
+  });
+}
+
+/** Calls that results consist of, each once. */
+function callsIn(results: readonly Store[]): number {
+  const seen = new Set<Expr>();
+  for (const { value } of results) {
+    walkExpr(value, (e) => {
+      if (e.kind === "call") seen.add(e);
+    });
+  }
+  return seen.size;
+}
+
+class CopiedPrinter {
+  readonly #nest: ContractNest;
+  readonly #plan: TensorPlan;
+  readonly #copied: CopiedPlan;
+  readonly #code = new CCode();
+  readonly #printer: StatementPrinter;
+  readonly #memories: Memories;
+  readonly #names: readonly string[];
+  readonly #part: LoopVar;
+  readonly #rowTile: LoopVar;
+  readonly #colTile: LoopVar;
+  readonly #thread = counter("thread", CONSUMERS);
+  readonly #batch: LoopVar;
+  /** Sums after the exchange; what loads of four bring, by key; what stores of four take. */
+  readonly #sums: number;
+  readonly #loads: ReadonlyMap<string, { readonly memory: number; readonly load: Load }>;
+  readonly #stored: readonly number[];
+  readonly #together: number;
+  /** One code for all batches: sums move up in the registers. */
+  readonly #isLoop: boolean;
+  readonly #statements: Statement[] = [];
+
+  constructor(nest: ContractNest, operands: readonly Operand[], plan: TensorPlan, copied: CopiedPlan) {
+    this.#nest = nest;
+    this.#plan = plan;
+    this.#copied = copied;
+    this.#memories = new Memories(operands);
+    this.#part = counter("part", plan.parts);
+    this.#rowTile = counter("row_tile", Math.ceil(nest.rows.extent / TILE_ROWS));
+    this.#colTile = counter("col_tile", Math.ceil(nest.cols.extent / copied.cols));
+    const loads = certainLoads(this.#results).filter((e) => isWordFloat(e.storage) && inFours(e.index, nest.cols));
+    this.#together = loads.length + this.#results.length > MANY ? TOGETHER / 2 : TOGETHER;
+    this.#isLoop = callsIn(this.#results) > MOST_WRITTEN_OUT;
+    this.#batch = counter("batch", copied.cols / 8 / this.#together);
+    const local = (): number => this.#memories.add({ scope: "local", dtype: "f32", elements: 4 * this.#together });
+    this.#sums = local();
+    this.#loads = new Map(loads.map((e) => [loadKey(e), { memory: local(), load: e }]));
+    this.#stored = this.#results.map(local);
+    this.#names = this.#memories.list.map(({ scope }) => this.#code.name(scope === "global" ? "global" : "own"));
+    const place: Place = (memory, index) => `${at(this.#names, memory)}[${index}]`;
+    const launch: Launch = { grid: this.#grid, thread: this.#thread, memories: this.#memories.list, body: [] };
+    this.#printer = new StatementPrinter(COPIED_DIALECT, this.#code, launch, place);
+  }
+
+  /** What is made of a sum, or the sum itself where it is that of a part. */
+  get #results(): readonly Store[] {
+    const { rows, cols, stores, scratch } = this.#nest;
+    if (this.#plan.parts === 1) return stores;
+    const index = linearIndex(
+      [varIndex(this.#part), varIndex(rows), varIndex(cols)],
+      [this.#plan.parts, rows.extent, cols.extent],
+    );
+    return [{ operand: scratch, index, value: { kind: "acc", dtype: "f32" } }];
+  }
+
+  /** The smaller side is read again and again from the cache, so its tiles come first. */
+  get #grid(): readonly LoopVar[] {
+    const tiles = [this.#rowTile, this.#colTile];
+    const order = this.#nest.rows.extent <= this.#nest.cols.extent ? tiles.reverse() : tiles;
+    return live([this.#part, ...order]);
+  }
+
+  get #stageBytes(): number {
+    return (TILE_ROWS + this.#copied.cols) * ROW_BYTES;
+  }
+
+  /** For every tile of the block: where it is, and how many steps its part has. */
+  #tiles(body: () => void): void {
+    const { steps, partSteps, parts } = this.#plan;
+    this.#code.block(`for (int tile = blockIdx.x; tile < ${product(this.#grid)}; tile += gridDim.x)`, () => {
+      this.#printer.splitBlock(this.#grid, "(idx)tile");
+      const first = this.#printer.index(scaleIndex(varIndex(this.#part), partSteps));
+      this.#code.line(`const int first = ${parts > 1 ? first : 0}, steps = min(${partSteps}, ${steps} - first);`);
+      body();
+    });
+  }
+
+  #produce(): void {
+    const { cols, stages } = this.#copied;
+    const line = (text: string): void => this.#code.line(text);
+    this.#code.block(`if (threadIdx.x == ${CONSUMERS})`, () => {
+      line("u32 parity = 1, number = 0;");
+      this.#tiles(() => {
+        const [row, col] = [scaleIndex(varIndex(this.#rowTile), TILE_ROWS), scaleIndex(varIndex(this.#colTile), cols)];
+        line(`const int row = ${this.#printer.index(row)}, col = ${this.#printer.index(col)};`);
+        this.#code.block("for (int step = first; step < first + steps; step++)", () => {
+          line("barrier_wait(empty + 8 * number, parity);");
+          line(`const u32 stage = stages + number * ${this.#stageBytes};`);
+          line(`barrier_expect(full + 8 * number, ${this.#stageBytes});`);
+          line(`copy_box(stage, &left, step * ${TILE_DEPTH}, row, full + 8 * number);`);
+          line(`copy_box(stage + ${TILE_ROWS * ROW_BYTES}, &right, step * ${TILE_DEPTH}, col, full + 8 * number);`);
+          line(`if (++number == ${stages}) { number = 0; parity ^= 1; }`);
+        });
+      });
+    });
+  }
+
+  #multiply(): void {
+    const { cols, stages } = this.#copied;
+    const line = (text: string): void => this.#code.line(text);
+    line("const int group = threadIdx.x / 128;");
+    line(`const idx ${this.#printer.counter(this.#thread)} = threadIdx.x;`);
+    line("u32 parity = 0, number = 0, before = 0;");
+    line("const u64 form = (u64)1 << 62 | (u64)64 << 32 | (u64)1 << 16;");
+    this.#tiles(() => {
+      line(`f32 sum[${cols / 2}];`);
+      this.#code.block("for (int step = 0; step < steps; step++)", () => {
+        line("barrier_wait(full + 8 * number, parity);");
+        line(`const u32 stage = stages + number * ${this.#stageBytes};`);
+        line(`const u64 a = form | (u64)((stage + group * ${64 * ROW_BYTES}) >> 4);`);
+        line(`const u64 b = form | (u64)((stage + ${TILE_ROWS * ROW_BYTES}) >> 4);`);
+        line('asm volatile("wgmma.fence.sync.aligned;" ::: "memory");');
+        for (let k = 0; k < 4; k++) {
+          line(`wgmma_${cols}(sum, a + ${2 * k}, b + ${2 * k}, ${k > 0 ? 1 : "step > 0"});`);
+        }
+        line('asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");');
+        line('asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");');
+        line("if (step > 0 && threadIdx.x % 32 == 0) barrier_arrive(empty + 8 * before);");
+        line("before = number;");
+        line(`if (++number == ${stages}) { number = 0; parity ^= 1; }`);
+      });
+      line('asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");');
+      line("if (threadIdx.x % 32 == 0) barrier_arrive(empty + 8 * before);");
+      this.#store();
+    });
+  }
+
+  // ---- results ------------------------------------------------------------------------------------------------------
+
+  /** Sums of a batch of fours, after the exchange between neighbours. */
+  #exchange(): void {
+    const own = at(this.#names, this.#sums);
+    this.#code.line("const bool odd = threadIdx.x % 2;");
+    for (let q = 0; q < this.#together; q++) {
+      const sum = (i: number): string => `sum[${this.#isLoop ? "" : `${4 * this.#together} * batch + `}${4 * q + i}]`;
+      this.#code.block("", () => {
+        for (const i of [0, 1]) {
+          this.#code.line(`const f32 other_${i} = __shfl_xor_sync(~0u, odd ? ${sum(i)} : ${sum(i + 2)}, 1);`);
+        }
+        for (const i of [0, 1]) {
+          this.#code.line(`${own}[${4 * q + i}] = odd ? other_${i} : ${sum(i)};`);
+          this.#code.line(`${own}[${4 * q + i + 2}] = odd ? ${sum(i + 2)} : other_${i};`);
+        }
+      });
+    }
+  }
+
+  /** Row of a thread's fours, and the first column of one. */
+  #place(q: number): { readonly row: Index; readonly col: Index } {
+    const thread = varIndex(this.#thread);
+    const lane = modIndex(thread, 32);
+    const inTile = addIndex(scaleIndex(divIndex(thread, 32), 16), scaleIndex(modIndex(lane, 2), 8), divIndex(lane, 4));
+    const col = addIndex(
+      scaleIndex(varIndex(this.#batch), 8 * this.#together),
+      constIndex(8 * q),
+      scaleIndex(divIndex(modIndex(lane, 4), 2), 4),
+    );
+    return {
+      row: addIndex(scaleIndex(varIndex(this.#rowTile), TILE_ROWS), inTile),
+      col: addIndex(scaleIndex(varIndex(this.#colTile), this.#copied.cols), col),
+    };
+  }
+
+  #at(row: Index, col: Index, acc: Expr | null = null): Replacement {
+    return new Replacement(
+      new Map([
+        [this.#nest.rows, row],
+        [this.#nest.cols, col],
+      ]),
+      acc,
+    );
+  }
+
+  /** What one four reads, computes and writes. */
+  #four(q: number): Readonly<Record<"before" | "after", readonly Statement[]>> & { readonly values: readonly Store[] } {
+    const { row, col } = this.#place(q);
+    const four = (memory: number): Element => ({ operand: memory, index: constIndex(4 * q) });
+    const place = ({ operand, index }: Element): Element => ({ operand, index: this.#at(row, col).index(index) });
+    return {
+      before: [...this.#loads.values()].map(({ memory, load: from }) => copyOf(four(memory), place(from))),
+      values: this.#results.flatMap(({ value }, s) =>
+        [0, 1, 2, 3].map((c) => {
+          const index = constIndex(4 * q + c);
+          const here = this.#at(row, addIndex(col, constIndex(c)), this.#memories.read(this.#sums, index));
+          return { operand: at(this.#stored, s), index, value: here.expr(this.#withVectors(value, 4 * q + c)) };
+        }),
+      ),
+      after: this.#results.map((result, s) => copyOf(place(result), four(at(this.#stored, s)))),
+    };
+  }
+
+  /** Loads of four replaced by what they brought. */
+  #withVectors(value: Expr, i: number): Expr {
+    const brought = [...this.#loads].map(([key, { memory }]) => [key, load("f32", memory, constIndex(i))] as const);
+    return replaceLoads(value, new Map(brought));
+  }
+
+  #store(): void {
+    this.#code.line(this.#isLoop ? "#pragma unroll 1" : "#pragma unroll");
+    this.#code.block(`for (int batch = 0; batch < ${this.#batch.extent}; batch++)`, () => {
+      this.#code.line(`const idx ${this.#printer.counter(this.#batch)} = batch;`);
+      for (const memory of [this.#sums, ...[...this.#loads.values()].map(({ memory }) => memory), ...this.#stored]) {
+        this.#code.line(`f32 ${at(this.#names, memory)}[${4 * this.#together}];`);
+      }
+      this.#exchange();
+      const { row } = this.#place(0);
+      const list = where(below(row, this.#nest.rows.extent), this.#fours());
+      this.#statements.push(...list);
+      this.#printer.statements(list);
+      if (!this.#isLoop) return;
+      const [step, all] = [4 * this.#together, this.#copied.cols / 2];
+      this.#code.line("#pragma unroll");
+      this.#code.line(`for (int i = 0; i < ${all - step}; i++) sum[i] = sum[i + ${step}];`);
+    });
+  }
+
+  /** All fours of a batch together, or one by one in a tile that may reach beyond the last column. */
+  #fours(): readonly Statement[] {
+    const { extent } = this.#nest.cols;
+    const fours = Array.from({ length: this.#together }, (_, q) => this.#four(q));
+    if (extent % this.#copied.cols === 0) {
+      return [
+        ...fours.flatMap(({ before }) => before),
+        storing(...fours.flatMap(({ values }) => values)),
+        ...fours.flatMap(({ after }) => after),
+      ];
+    }
+    return fours.flatMap(({ before, values, after }, q) =>
+      where(below(addIndex(this.#place(q).col, constIndex(3)), extent), [...before, storing(...values), ...after]),
+    );
+  }
+
+  print(): CopiedText {
+    const { cols, stages } = this.#copied;
+    const line = (text: string): void => this.#code.line(text);
+    line("extern __shared__ char raw[];");
+    line(`const u32 stages = (shared_address(raw) + ${SLACK - 1}) & ~${SLACK - 1}u;`);
+    line(`const u32 full = stages + ${stages * this.#stageBytes}, empty = full + ${8 * stages};`);
+    this.#code.block("if (threadIdx.x == 0)", () => {
+      const init = `barrier_init(full + 8 * i, 1); barrier_init(empty + 8 * i, ${CONSUMERS / 32});`;
+      line(`for (int i = 0; i < ${stages}; i++) { ${init} }`);
+      line('asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");');
+    });
+    line("__syncthreads();");
+    this.#code.block(`if (threadIdx.x >= ${CONSUMERS})`, () => this.#produce());
+    this.#code.block("else", () => this.#multiply());
+    const used = memoriesIn(this.#statements);
+    const pointers = this.#memories.list.flatMap((memory, i) =>
+      memory.scope === "global" && used.has(i) ? [{ memory, i }] : [],
+    );
+    const params = [
+      "const __grid_constant__ TensorMap left",
+      "const __grid_constant__ TensorMap right",
+      ...pointers.map(({ memory, i }) => `${CUDA_DIALECT.element(memory.dtype).type} *${at(this.#names, i)}`),
+    ];
+    return {
+      text: `(${params.join(", ")}) {\n${this.#code.lines.join("\n")}\n}\n`,
+      maps: [
+        mapOf(this.#nest, this.#copied, this.#copied.left, TILE_ROWS),
+        mapOf(this.#nest, this.#copied, this.#copied.right, cols),
+      ],
+      operands: pointers.map(({ memory }) => memory.operand),
+      blocks: Math.min(product(this.#grid), this.#copied.blocks),
+      threads: CONSUMERS + PRODUCERS,
+      sharedBytes: SLACK + stages * (this.#stageBytes + 16),
+    };
+  }
+}
+
+export const printCopiedProduct = (
+  nest: ContractNest,
+  operands: readonly Operand[],
+  plan: TensorPlan,
+  copied: CopiedPlan,
+): CopiedText => new CopiedPrinter(nest, operands, plan, copied).print();
