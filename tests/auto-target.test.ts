@@ -4,10 +4,11 @@ import { fastestFor, plainHost, targetOf } from "../src/api/host.ts";
 import { matmul, plan, spec, type Tensor } from "../src/api/index.ts";
 import "../src/api/methods.ts";
 import { TidemarkError } from "../src/base/errors.ts";
+import { webgpuDescription } from "../src/codegen/wgsl/description.ts";
 import { cudaNamed } from "../src/node/cuda/public.ts";
 import { nativeTarget } from "../src/node/native/target.ts";
 import { chooseTarget } from "../src/runtime/choose-target.ts";
-import type { TargetAnswer, TargetRequest } from "../src/runtime/device.ts";
+import type { Target, TargetAnswer, TargetRequest } from "../src/runtime/device.ts";
 import { wasmTarget } from "../src/runtime/wasm-target.ts";
 import { flattenArguments, traceFlat } from "../src/trace/function.ts";
 
@@ -37,6 +38,34 @@ describe("auto", () => {
     expect([small.target.description.name, large.target.description.name]).toEqual(["native", "cuda"]);
     expect(large.note).toMatch(/^predicted: [\d.e+-]+ ms on cuda, [\d.e+-]+ on native/);
     expect(large.instead?.("the device is gone").note).toBe("native, not cuda: the device is gone");
+  });
+
+  it("weighs WebGPU too once it has been waited for, and takes the next one where a program cannot be loaded", () => {
+    const options = { storageBuffers: 8, bindingBytes: 2 ** 27, bufferBytes: 2 ** 28, sharedBytes: 2 ** 14 };
+    const rest = { fma: true, exactly: false, rounding: null };
+    const on = (isSoftware: boolean): Target => ({
+      ...wasmTarget(),
+      description: webgpuDescription({ ...options, ...rest, isSoftware }),
+    });
+    const auto = (isSoftware: boolean, cuda: boolean) => {
+      const targets = { native: nativeTarget, ...(cuda ? { cuda: described } : {}), webgpu: () => on(isSoftware) };
+      return fastestFor(productOf(2048), chooseTarget({ ...host, targets }, "auto"));
+    };
+    expect(auto(false, false).note).toMatch(/^predicted: [\d.e+-]+ ms on webgpu, [\d.e+-]+ on native/);
+    expect([auto(false, false).name, auto(true, false).name, auto(false, true).name]).toEqual([
+      "webgpu",
+      "native",
+      "cuda",
+    ]);
+    const next = auto(false, true).instead?.("the driver is gone");
+    expect([next?.name, next?.note]).toEqual(["webgpu", "webgpu, not cuda: the driver is gone"]);
+    expect(next?.instead?.("it needs f64").note).toBe("native, not webgpu: it needs f64");
+  });
+
+  it("leaves out GPUs that are not there, also for plans", () => {
+    const absent = { ...host, targets: { native: nativeTarget, cuda: cudaNamed } };
+    if (typeof cudaNamed({}) === "string")
+      expect(chooseTarget(absent, "auto", { isPlanned: true }).fastest).toBeUndefined();
   });
 
   it("is the processor where nothing is known of the program", () => {

@@ -56,8 +56,8 @@ export interface PlanningOptions {
   /** What strategies with segments cut at: `"operation"`, or parts as named by `scope` and `checkpoint`. */
   readonly segments?: Level;
   /**
-   * What the program is compiled for: by name `wasm`, with `tidemark/node` also `native` and `cuda`, or `auto` for the one that is
-   * predicted to be fastest; or a target of your own (docs/adding-a-target.md).
+   * What the program is compiled for: by name `wasm`, with `tidemark/node` also `native` and `cuda`, after `await webgpu()` also `webgpu`,
+   * or `auto` for the one of these that is predicted to be fastest; or a target of your own (docs/adding-a-target.md).
    */
   readonly target?: TargetName | Target;
   /**

@@ -66,7 +66,7 @@ export function memoryOf(args: Arguments): MemoryRequest {
 }
 
 /** `runs`: the program is run and not only planned, so that its target must be here. */
-export function planSettings(args: Arguments, io: Io, loaded: Loaded, runs = false): PlanSettings {
+export async function planSettings(args: Arguments, io: Io, loaded: Loaded, runs = false): Promise<PlanSettings> {
   const memory = memoryOf(args);
   const progress = progressTo(io, () => "planning", !args.has("html"));
   const settingsFor = (chosen: NamedTarget): PlanSettings => {
@@ -74,7 +74,7 @@ export function planSettings(args: Arguments, io: Io, loaded: Loaded, runs = fal
     const settings = { ...targetSettings(chosen, args, io), memory, progress };
     return instead ? { ...settings, instead: (why) => settingsFor(instead(why)) } : settings;
   };
-  return settingsFor(targetFor(args, loaded, runs));
+  return settingsFor(await targetFor(args, loaded, runs));
 }
 
 /** Counts plans; of one search the share is estimated, of a curve it is not known. */

@@ -18,7 +18,7 @@ const silent = { out: () => undefined, err: () => undefined };
 
 installHost(nodeHost);
 const loaded = await loadProgram(program);
-const { plans } = planLoaded(loaded, planSettings(taskArguments, silent, loaded));
+const { plans } = planLoaded(loaded, await planSettings(taskArguments, silent, loaded));
 const live = livePlans(plans, points, new Map(), strategies);
 
 function answerTo({ id, ask, args }: ViewQuestion): ViewAnswer {

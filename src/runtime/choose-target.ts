@@ -17,10 +17,8 @@ export const AWAITED_TARGET = "webgpu";
 export type OwnTargetName = (typeof OWN_TARGETS)[number] | typeof AWAITED_TARGET;
 /** Those that a host may have. */
 export type HostTargetName = Exclude<OwnTargetName, "wasm">;
-/** `auto`: the fastest of those that can be had at once. */
+/** `auto`: the fastest of those that are there. */
 export const TARGET_NAMES = [...OWN_TARGETS, AWAITED_TARGET, "auto"] as const;
-/** Those that commands run programs on. */
-export const COMMAND_TARGETS = [...OWN_TARGETS, "auto"] as const;
 export type TargetName = (typeof TARGET_NAMES)[number];
 export const DEFAULT_TARGET: TargetName = OWN_TARGETS[0];
 
@@ -74,28 +72,47 @@ function onProcessor(request: TargetRequest, host: TargetHost): NamedTarget {
   return { ...native, instead: (why) => notNative(request, host, why) };
 }
 
-/** The faster of two for a program, with both times. */
-function fasterOf(gpu: NamedTarget, processor: NamedTarget, timeOn: TimeOn): NamedTarget {
-  const times = [gpu, processor].map(({ target }) => timeOn(target.description));
-  const [onGpu = 0, onProcessor = 0] = times;
-  const text = `predicted: ${onGpu.toPrecision(3)} ms on ${gpu.name}, ${onProcessor.toPrecision(3)} on ${processor.name}`;
-  const said = (chosen: NamedTarget): NamedTarget => ({
-    ...chosen,
-    note: [text, ...(chosen.note === null ? [] : [chosen.note])].join("; "),
-  });
-  if (onGpu >= onProcessor) return said(processor);
-  return { ...said(gpu), instead: (why) => ({ ...processor, note: `${processor.name}, not ${gpu.name}: ${why}` }) };
+interface TimedTarget {
+  readonly chosen: NamedTarget;
+  readonly ms: number;
 }
 
+/** The fastest of several for a program, with all times; where it cannot load the program, the next one. */
+function fastestOf(processor: NamedTarget, gpus: readonly NamedTarget[], timeOn: TimeOn): NamedTarget {
+  const timed = [...gpus, processor].map((chosen): TimedTarget => ({ chosen, ms: timeOn(chosen.target.description) }));
+  const [first, ...others] = timed.map(({ chosen, ms }) => [ms.toPrecision(3), chosen.name] as const);
+  const times = [`${first?.[0]} ms on ${first?.[1]}`, ...others.map(([ms, name]) => `${ms} on ${name}`)];
+  // the processor where they are as fast
+  const byTime = timed.reverse().sort((a, b) => a.ms - b.ms);
+  return inOrder(byTime, processor, `predicted: ${times.join(", ")}`);
+}
+
+/** The first of several, and if it cannot load the program those after it; the processor has a successor of its own. */
+function inOrder([first, ...rest]: readonly TimedTarget[], processor: NamedTarget, why: string): NamedTarget {
+  const { chosen } = first ?? { chosen: processor };
+  const note = [why, ...(chosen.note === null ? [] : [chosen.note])].join("; ");
+  if (chosen === processor) return { ...chosen, note };
+  const instead = (problem: string): NamedTarget => {
+    const next = rest[0]?.chosen ?? processor;
+    return inOrder(rest, processor, `${next.name}, not ${chosen.name}: ${problem}`);
+  };
+  return { ...chosen, note, instead };
+}
+
+/** GPUs, the first one where two are as fast. */
+const GPU_TARGETS = ["cuda", AWAITED_TARGET] as const satisfies readonly HostTargetName[];
+
 /**
- * `auto`: where there is a GPU, it or the processor, whichever is predicted to be faster for the program; the processor until that is
- * known.
+ * `auto`: the processor or a GPU that is there, whichever is predicted to be fastest for the program; the processor until that is
+ * known. WebGPU is there once it has been waited for: results on it are read by waiting, which only its user can do.
  */
 function automatic(request: TargetRequest, host: TargetHost): NamedTarget {
   const processor = onProcessor(request, host);
-  const gpu = hosted("cuda", request, host);
-  if (typeof gpu === "string") return processor;
-  return { ...processor, fastest: (timeOn) => fasterOf(gpu, processor, timeOn) };
+  const gpus = GPU_TARGETS.flatMap((name) => {
+    const gpu = hosted(name, { ...request, isPlanned: false }, host);
+    return typeof gpu === "string" ? [] : [gpu];
+  });
+  return gpus.length === 0 ? processor : { ...processor, fastest: (timeOn) => fastestOf(processor, gpus, timeOn) };
 }
 
 /** The target with a name. Throws `TargetUnsupported` where it cannot be had. */

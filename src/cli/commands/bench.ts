@@ -12,7 +12,7 @@ import { grouped, TidemarkError } from "../../base/errors.ts";
 import { memoryChart } from "../../plan/memory-chart.ts";
 import { table } from "../../plan/table.ts";
 import { planTrace } from "../../plan/trace-events.ts";
-import { chooseTarget, madeFor, OWN_TARGETS } from "../../runtime/choose-target.ts";
+import { AWAITED_TARGET, chooseTarget, madeLater } from "../../runtime/choose-target.ts";
 import type { Target } from "../../runtime/device.ts";
 import { arenaSpace } from "../../target/description.ts";
 import { storageOf, type Tensor } from "../../trace/tensor.ts";
@@ -36,6 +36,7 @@ import { type Profile, profile, profileText } from "../profile.ts";
 import type { AnyProgram } from "../programs/built-in.ts";
 import { PROGRESS_OPTION } from "../progress.ts";
 import { measurePeaks, type Roofline, rooflineOf, rooflineText } from "../roofline.ts";
+import { MEASURED_TARGETS } from "../target-settings.ts";
 
 const DEFAULT_STEPS = 20;
 const MOST_WARM_UP = 3;
@@ -93,12 +94,14 @@ interface Run {
 
 interface Steps {
   readonly name: string;
+  /** Results are read by waiting. */
+  readonly isAwaited: boolean;
   readonly step: (state: object) => unknown;
   readonly first: object;
   readonly steps: number;
 }
 
-function runSteps({ name, step, first, steps }: Steps, progress: Io["progress"]): Run {
+async function runSteps({ name, isAwaited, step, first, steps }: Steps, progress: Io["progress"]): Promise<Run> {
   const losses: number[] = [];
   const [ms, cpuMs]: [number[], number[]] = [[], []];
   let state = first;
@@ -107,6 +110,7 @@ function runSteps({ name, step, first, steps }: Steps, progress: Io["progress"])
     const result = step(state);
     // all steps return the same structure: checking the first suffices
     const [next, loss] = i === 0 ? stepResult(name, first, result) : (result as readonly [object, Tensor]);
+    if (isAwaited) await loss.dataAsync();
     losses.push(loss.item());
     ms.push(performance.now() - started);
     const { user, system } = process.cpuUsage(used);
@@ -115,6 +119,7 @@ function runSteps({ name, step, first, steps }: Steps, progress: Io["progress"])
     // between steps: it is not measured
     progress?.({ doing: `${name}: ${i + 1} of ${steps} steps`, share: (i + 1) / steps });
   }
+  if (isAwaited) for (const leaf of flatten(state, "state").leaves) await leaf.dataAsync();
   const warm = Math.min(MOST_WARM_UP, Math.floor(steps / 3));
   return { losses, ms: ms.slice(warm), cpuMs: cpuMs.slice(warm), state };
 }
@@ -128,9 +133,18 @@ function requireMemory(program: string, { description }: Target, arenaBytes: num
   if (arenaBytes <= largestArena) return;
   const { name } = description;
   const summary = `${program} needs an arena of ${formatBytes(arenaBytes)}, and ${name} has at most ${formatBytes(largestArena)}`;
-  const others = OWN_TARGETS.filter((other) => other !== name).join(" or ");
+  const others = MEASURED_TARGETS.filter((other) => other !== name).join(" or ");
   const help = `tidemark plan ${program} shows what takes it; run it with --target ${others}, a smaller batch or smaller layers`;
   throw new TidemarkError("TargetUnsupported", summary, { help });
+}
+
+/** Kernels are timed one by one where a run is over when its call returns, or can be waited for in the middle of one. */
+function requireClock(args: Arguments, { target }: PlanSettings): void {
+  const asked = ["profile", "roofline", "chrome-trace"].find((option) => args.has(option));
+  if (target !== AWAITED_TARGET || asked === undefined) return;
+  throw new TidemarkError("TargetUnsupported", `bench: ${target} times no single kernels, and --${asked} needs that`, {
+    help: `leave --${asked} out, or give another target`,
+  });
 }
 
 interface Measured {
@@ -141,8 +155,9 @@ interface Measured {
 
 async function measure(program: AnyProgram, args: Arguments, io: Io): Promise<Measured> {
   const steps = integerOption(args, "steps", DEFAULT_STEPS, { least: 1 });
-  const settings = planSettings(args, io, { kind: "training", name: program.name, program }, true);
-  return madeFor(settings, (taken) => measureWith(program, taken, steps, io));
+  const settings = await planSettings(args, io, { kind: "training", name: program.name, program }, true);
+  requireClock(args, settings);
+  return madeLater(settings, (taken) => measureWith(program, taken, steps, io));
 }
 
 /** The small fields of a program's information; other fields would keep the plan in memory. */
@@ -152,7 +167,7 @@ function figuresOfProgram({ arenaBytes, compileMs, moduleBytes, kernelFunctions,
 }
 
 /** Compiles, runs and measures a program. It does not examine the plan, because that would be measured too. */
-function train(program: AnyProgram, settings: PlanSettings, steps: number, io: Io) {
+async function train(program: AnyProgram, settings: PlanSettings, steps: number, io: Io) {
   const [baselineRssBytes, before] = [baselineRss(), residentParts()];
   const step = compile(program.step, { donate: [0], name: program.name, ...compileOptions(settings) });
   io.progress?.({ doing: `${program.name}: planning and compiling`, blocks: true });
@@ -160,7 +175,8 @@ function train(program: AnyProgram, settings: PlanSettings, steps: number, io: I
   const { arenaBytes, ...info } = figuresOfProgram(step.program(first, ...batch));
   io.err(`${program.name}: compiled in ${info.compileMs.toFixed(0)} ms, running ${grouped(steps)} steps\n`);
   const { name } = program;
-  const run = runSteps({ name, step: (current) => step(current, ...batch), first, steps }, io.progress);
+  const isAwaited = settings.target === AWAITED_TARGET;
+  const run = await runSteps({ name, isAwaited, step: (s) => step(s, ...batch), first, steps }, io.progress);
   const [peakRssBytes, after] = [peakRss(), residentParts()];
   const { arenaIsArray, description } = targetOf(settings);
   const hostArenaBytes = arenaSpace(description).hostVisible ? arenaBytes : 0;
@@ -169,11 +185,11 @@ function train(program: AnyProgram, settings: PlanSettings, steps: number, io: I
   return { ...run, info: { ...info, peakRssBytes, baselineRssBytes, outsideArenaBytes: outsideArena(memory) } };
 }
 
-function measureWith(program: AnyProgram, settings: PlanSettings, steps: number, io: Io): Measured {
+async function measureWith(program: AnyProgram, settings: PlanSettings, steps: number, io: Io): Promise<Measured> {
   const planned = (): PlanOutcome => planLoaded({ kind: "training", name: program.name, program }, settings);
-  const { losses, ms, cpuMs, state, info } = (() => {
+  const { losses, ms, cpuMs, state, info } = await (async () => {
     try {
-      return train(program, settings, steps, io);
+      return await train(program, settings, steps, io);
     } catch (error) {
       if (error instanceof TidemarkError && error.code === "TargetUnsupported") {
         requireMemory(program.name, targetOf(settings), planned().planned.plan.height);

@@ -5,12 +5,12 @@
 
 import { currentHost } from "../../api/host.ts";
 import { table } from "../../plan/table.ts";
-import { chooseTarget, DEFAULT_TARGET, OWN_TARGETS } from "../../runtime/choose-target.ts";
+import { chooseTarget, DEFAULT_TARGET } from "../../runtime/choose-target.ts";
 import { PRODUCTS } from "../../runtime/device.ts";
 import { calibrate as measure } from "../calibration.ts";
 import { type Command, choice, writeJson } from "../command.ts";
 import { cpuName, machinePath, ratesText, storeModel } from "../machine.ts";
-import { TARGET_OPTIONS } from "../target-settings.ts";
+import { awaitTarget, MEASURED_TARGETS, TARGET_OPTIONS } from "../target-settings.ts";
 
 /** Rough figures in a fraction of a second, with a stream that fits the caches. */
 const QUICK = { msEach: 5, streamBytes: 6 * 2 ** 20 };
@@ -25,7 +25,10 @@ export const calibrate: Command = {
     "major version of Node. Without them, predictions use the rates of a typical server core.",
   ].join("\n"),
   options: {
-    target: { value: "NAME", help: `the target to measure: ${OWN_TARGETS.join(", ")}; default: ${DEFAULT_TARGET}` },
+    target: {
+      value: "NAME",
+      help: `the target to measure: ${MEASURED_TARGETS.join(", ")}; default: ${DEFAULT_TARGET}`,
+    },
     products: TARGET_OPTIONS.products,
     quick: { help: "less accurate, in a fraction of a second" },
     json: { help: "print one line of JSON" },
@@ -33,7 +36,9 @@ export const calibrate: Command = {
   async run(args, io) {
     const started = performance.now();
     const products = choice(args, "products", PRODUCTS);
-    const { target } = chooseTarget(currentHost(), choice(args, "target", OWN_TARGETS), { products });
+    const name = choice(args, "target", MEASURED_TARGETS);
+    await awaitTarget(name);
+    const { target } = chooseTarget(currentHost(), name, { products });
     const { model, samples } = await measure({ target, ...(args.has("quick") ? QUICK : {}) });
     const ms = performance.now() - started;
     const path = machinePath(model);

@@ -94,7 +94,7 @@ async function run(args: Arguments, io: Io): Promise<void> {
   const count = integerOption(args, "points", 10, { least: 2 });
   const strategies = strategiesOption(args, ON_REQUEST);
   const loaded = await loadProgram(args.positionals[0] as string);
-  const settings = targetSettings(targetFor(args, loaded), args, io);
+  const settings = targetSettings(await targetFor(args, loaded), args, io);
   let doing = "planning";
   const progress = progressTo(io, () => doing, false);
   const { plans } = plansOfLoaded(loaded, { ...settings, memory: {}, progress });

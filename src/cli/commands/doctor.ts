@@ -14,9 +14,10 @@ import { solverProblem } from "../../node/highs.ts";
 import { plansFolder } from "../../node/plan-store.ts";
 import { privateFolder } from "../../node/private-folder.ts";
 import { table } from "../../plan/table.ts";
-import { chooseTarget, OWN_TARGETS, type TargetName } from "../../runtime/choose-target.ts";
+import { chooseTarget, type TargetName } from "../../runtime/choose-target.ts";
 import { type Command, type Io, writeJson } from "../command.ts";
 import { cpuName, type MachineModel, machineModel, ratesText } from "../machine.ts";
+import { awaitTarget, MEASURED_TARGETS } from "../target-settings.ts";
 
 interface Tool {
   readonly command: string;
@@ -69,8 +70,9 @@ function firstOf(commands: readonly string[]): Tool | null {
   return null;
 }
 
-function stateOf(name: TargetName): TargetState {
+async function stateOf(name: TargetName): Promise<TargetState> {
   try {
+    await awaitTarget(name);
     const { target, note } = chooseTarget(currentHost(), name);
     return { name, available: true, note: note === null ? target.uses : `${target.uses}; ${note}` };
   } catch (error) {
@@ -90,16 +92,12 @@ function cacheText({ folder, plans, problem }: CacheState): string {
   return `${folder}, ${plans === null ? "no plans" : "plans too"}`;
 }
 
-const LATER: readonly TargetState[] = ["webgpu"].map((name) => {
-  return { name, available: false, note: "not in this version of Tidemark" };
-});
-
 function solverState(): MachineReport["solver"] {
   const problem = solverProblem();
   return { available: problem === null, note: problem ?? "highs, for the strategy optimal" };
 }
 
-function findings(io: Io): MachineReport {
+async function findings(io: Io): Promise<MachineReport> {
   const wasm = detectFeatures();
   const gpus = outputOf("nvidia-smi", ["--query-gpu=name,memory.total", "--format=csv,noheader"]);
   return {
@@ -109,7 +107,7 @@ function findings(io: Io): MachineReport {
     threads: availableParallelism(),
     memoryBytes: totalmem(),
     wasm,
-    targets: [...OWN_TARGETS.map(stateOf), ...LATER],
+    targets: await Promise.all(MEASURED_TARGETS.map(stateOf)),
     solver: solverState(),
     compiler: firstOf(["cc", "gcc", "clang"]),
     mpi: firstOf(["mpirun", "mpiexec"]),
@@ -145,8 +143,8 @@ export const doctor: Command = {
   positionals: [],
   summary: "show the features of this machine: targets, threads, compiler, MPI, GPU",
   options: { json: { help: "print one line of JSON" } },
-  run(args, io) {
-    const report = findings(io);
+  async run(args, io) {
+    const report = await findings(io);
     if (args.has("json")) writeJson(io, report);
     else io.out(findingsText(report));
   },

@@ -78,7 +78,7 @@ export const plan: Command = {
   },
   async run(args, io) {
     const loaded = await loadProgram(args.positionals[0] as string);
-    const settings = planSettings(args, io, loaded);
+    const settings = await planSettings(args, io, loaded);
     const outcome = planLoaded(loaded, settings);
     const { planned, figures, refusal } = outcome;
     const asked = args.value("explain");

@@ -43,7 +43,7 @@ async function sourceOf(word: string, first: number, args: Arguments, io: Io): P
     return { title: entries[0]?.picture.name ?? word, entries, curve: null, named: new Map(), plans: null };
   }
   const loaded = await loadProgram(word);
-  const settings = planSettings(args, io, loaded);
+  const settings = await planSettings(args, io, loaded);
   const { plans, planned, refusal } = planLoaded(loaded, settings);
   if (refusal) throw refusal;
   const { memory } = settings;

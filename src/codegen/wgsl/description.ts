@@ -20,6 +20,8 @@ export interface WebgpuOptions extends BindingLimits {
   readonly fma: boolean;
   /** Quotients and roots are computed from their bits, since those of the adapter are not the nearest numbers. */
   readonly exactly: boolean;
+  /** Kernels run on the processor: there is no GPU. */
+  readonly isSoftware: boolean;
   /** Whose arithmetic it is, where it differs from that of other targets; null where it does not. */
   readonly rounding: string | null;
 }
@@ -50,6 +52,18 @@ export const WEBGPU_RATES: CostModel = {
   callSeconds: 8e-6,
 };
 
+/** Of a driver without a GPU, on a few cores: slower than WebAssembly, so that nothing is run on it by itself. */
+const SOFTWARE_RATES: CostModel = {
+  name: "webgpu-software",
+  productRate: 1e9,
+  arithmeticRate: 5e8,
+  byteRate: 2e9,
+  cachedByteRate: 2e9,
+  cacheBytes: 2 ** 20,
+  linkRate: 2e9,
+  callSeconds: 2e-5,
+};
+
 export function webgpuDescription(options: WebgpuOptions): TargetDescription {
   const device = deviceClass(options);
   const profile = options.fma ? "fused multiply-add" : "plain";
@@ -72,6 +86,6 @@ export function webgpuDescription(options: WebgpuOptions): TargetDescription {
     workspace: (nest) => blockWorkspace(nest, device),
     shapeLoops: (kernel) => kernel,
     work: cpuWork(DEFAULT_TILE),
-    rates: WEBGPU_RATES,
+    rates: options.isSoftware ? SOFTWARE_RATES : WEBGPU_RATES,
   };
 }

@@ -15,6 +15,8 @@ export interface GpuInfo {
   readonly architecture: string;
   readonly device: string;
   readonly description: string;
+  /** It runs on the processor; not every implementation says so. */
+  readonly isFallbackAdapter?: boolean;
 }
 
 export interface GpuBuffer {

@@ -60,6 +60,7 @@ export async function webgpuTarget(adapter: GpuAdapter, less: WebgpuLimits = {})
     bindingBytes: Math.min(aligned(limits.maxStorageBufferBindingSize), LARGEST_PART),
     storageBuffers: limits.maxStorageBuffersPerShaderStage,
     sharedBytes: limits.maxComputeWorkgroupStorageSize,
+    isSoftware: adapter.info.isFallbackAdapter === true,
     ...arithmetic,
     ...less,
   };
