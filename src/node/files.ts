@@ -7,7 +7,8 @@
  * A crash before the rename leaves a `.tmp`, which is never read; a crash after it leaves the complete file.
  */
 import { constants } from "node:fs";
-import { mkdir, open, readdir, rename, rm } from "node:fs/promises";
+import { open, readdir, rename, rm } from "node:fs/promises";
+import { makeFolder } from "./make-folder.ts";
 
 export interface Files {
   makeFolder(path: string): Promise<void>;
@@ -49,7 +50,7 @@ async function withFile<T>(
 
 export const NODE_FILES: Files = {
   async makeFolder(path) {
-    await mkdir(path, { recursive: true });
+    makeFolder(path);
   },
   list: (folder) => readdir(folder),
   write: (path, contents) =>

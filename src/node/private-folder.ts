@@ -9,8 +9,9 @@
  * A world-writable parent is allowed if its sticky bit is set (`/tmp`): there only the owner of an entry can rename it.
  * Root is trusted. On systems without owners and modes (Windows), only links are refused.
  */
-import { lstatSync, mkdirSync, mkdtempSync, realpathSync, rmSync, type Stats, statSync } from "node:fs";
+import { lstatSync, mkdtempSync, realpathSync, rmSync, type Stats, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
+import { makeFolder } from "./make-folder.ts";
 
 /** A path without links, or why it is not private to this user. */
 export type PrivateFolder = { readonly path: string } | { readonly problem: string };
@@ -81,9 +82,7 @@ function checked(path: string, make: (path: string) => void): PrivateFolder {
 
 /** The folder at a path, created if missing. */
 export function privateFolder(path: string): PrivateFolder {
-  return checked(resolve(path), (folder) => {
-    mkdirSync(folder, { recursive: true, mode: OURS_ALONE });
-  });
+  return checked(resolve(path), (folder) => makeFolder(folder, OURS_ALONE));
 }
 
 /** The same for a folder that is only read: it is not created. */
