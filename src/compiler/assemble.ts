@@ -36,7 +36,7 @@ import { LoopForms, SMALL } from "./loop-forms.ts";
 import { loopSupport } from "./loops.ts";
 import type { TargetCosts } from "./node-costs.ts";
 import { fitted } from "./offload.ts";
-import { type ChosenPlan, PlanCache, settingsOf } from "./plan-cache.ts";
+import { type ChosenPlan, type KeptAnswer, PlanCache, settingsOf } from "./plan-cache.ts";
 import {
   asksNothing,
   isQuick,
@@ -85,7 +85,7 @@ export class ProgramPlans {
   /** Whether the smallest plan of all was looked for. */
   #lookedFurther = false;
   /** The last one that came from the cache, and what it was asked for with. */
-  #restored: (ChosenPlan & { readonly request: MemoryRequest }) | null = null;
+  #restored: (KeptAnswer & { readonly request: MemoryRequest }) | null = null;
   /** Whether plans of this program are in the cache. */
   #isKept = false;
   /** Whether the one that came from there was made for this request, by another process. */
@@ -139,7 +139,7 @@ export class ProgramPlans {
     const budgeted = { ...memory, budgetBytes };
     const first = within(memory.budgetBytes === undefined ? memory : budgeted);
     const chosen = first ?? (asksNothing(memory) ? within(budgeted) : null);
-    if (!chosen) throw planInfeasible(withCapacity(this.#smallest(memory).result.plan, budgetBytes), true);
+    if (!chosen) throw planInfeasible(withCapacity(this.smallest(memory).result.plan, budgetBytes), true);
     withinBudget(chosen.result.plan, Number.POSITIVE_INFINITY);
     return chosen;
   }
@@ -149,27 +149,40 @@ export class ProgramPlans {
     // a proof cannot be checked when the plan is read
     const isProven = strategyNamed(request.strategy).solver === "required";
     const cache = worth && !isProven ? this.#cache : null;
-    let restored = cache?.plan(memoryKey(request), this.#tools, request.budgetBytes);
+    let restored = cache?.answer(memoryKey(request), this.#tools, request.budgetBytes);
     this.#isNew = false;
     const isSearched = !restored && !asksNothing(request) && this.#graph.nodes.length >= LEAST_SEARCHED;
     // progress can be reported from this process alone
     if (cache?.hasPlanProcess && isSearched && !this.#tools.request.progress) {
       cache.planInProcess(request, memoryKey(request));
-      restored = cache.plan(memoryKey(request), this.#tools, request.budgetBytes);
+      restored = cache.answer(memoryKey(request), this.#tools, request.budgetBytes);
       this.#isNew = true;
     }
     if (restored) {
       this.#restored = { ...restored, request };
       this.#isKept = true;
-      return restored.chosen;
+      return this.#notRefused(restored.chosen, request);
     }
     const started = performance.now();
     const chosen = this.#choose(request);
     if (cache?.wants(performance.now() - started)) {
       this.#isKept = true;
-      cache.keepPlan(memoryKey(request), { chosen, storeAll: this.#commonPlans().baseline });
+      const what = this.#isRefused(chosen, request) ? "refused" : "plan";
+      cache.keepPlan(what, memoryKey(request), { chosen, storeAll: this.#commonPlans().baseline });
     }
-    return chosen;
+    return this.#notRefused(chosen, request);
+  }
+
+  /** Whether a plan is above the budget, and there is no other memory that its values could be moved to. */
+  #isRefused({ arenaBytes, result }: Candidate<PlannedProgram>, { budgetBytes }: MemoryRequest): boolean {
+    return budgetBytes !== undefined && arenaBytes > budgetBytes && result.program.spaces.length === 1;
+  }
+
+  /** The smallest plan of a request that is refused becomes the error that says so. */
+  #notRefused(chosen: Candidate<PlannedProgram>, request: MemoryRequest): Candidate<PlannedProgram> {
+    if (!this.#isRefused(chosen, request)) return chosen;
+    const budgeted = withCapacity(chosen.result.plan, request.budgetBytes ?? Number.POSITIVE_INFINITY);
+    throw planInfeasible(budgeted, !strategyNamed(request.strategy).recomputesNothing);
   }
 
   /** Whether a plan that was chosen came from the cache. */
@@ -177,16 +190,10 @@ export class ProgramPlans {
     return this.#restored?.chosen === chosen && !this.#isNew;
   }
 
+  /** The plan that is asked for; where there is none, the smallest. */
   #choose(request: MemoryRequest): Candidate<PlannedProgram> {
-    const { budgetBytes, strategy } = request;
     if (asksNothing(request)) return this.#commonPlans().asWritten;
-    const plan = this.#find(request);
-    if (plan) return plan;
-    const smallest = this.#smallest(request);
-    const { program } = smallest.result.plan;
-    if (program.spaces.length > 1) return smallest;
-    const budgeted = withCapacity(smallest.result.plan, budgetBytes ?? Number.POSITIVE_INFINITY);
-    throw planInfeasible(budgeted, !strategyNamed(strategy).recomputesNothing);
+    return this.#find(request) ?? this.smallest(request);
   }
 
   #find(request: MemoryRequest): Candidate<PlannedProgram> | null {
@@ -250,7 +257,7 @@ export class ProgramPlans {
 
   /** The smallest plans, where they are within a budget: loops may be reversed in ways that no step of a search comes to. */
   #lastResorts(budgetBytes: number, segments: Level | undefined): readonly Candidate<PlannedProgram>[] {
-    const plans = [this.least({ segments }), this.#smallest({ segments })];
+    const plans = [this.least({ segments }), this.smallest({ segments })];
     return plans.filter(({ arenaBytes }) => arenaBytes <= budgetBytes);
   }
 
@@ -273,7 +280,9 @@ export class ProgramPlans {
   }
 
   /** The smallest plan there is, however long it takes. */
-  #smallest({ strategy, segments }: MemoryRequest): Candidate<PlannedProgram> {
+  smallest({ strategy, segments }: MemoryRequest): Candidate<PlannedProgram> {
+    const { chosen, isRefused, request: asked } = this.#restored ?? {};
+    if (chosen && isRefused && asked?.strategy === strategy && asked?.segments === segments) return chosen;
     const forms = this.#loopForms(strategyNamed(strategy));
     const [least, tight] = [this.least({ strategy, segments }), forms?.smallest(segments)];
     return tight && isSmaller(tight, least) ? tight : least;
@@ -300,14 +309,15 @@ export class ProgramPlans {
    * of those that were made so far.
    */
   leastKnownBytes(request: MemoryRequest = this.#tools.request.memory): number {
-    const { chosen } = this.#restored ?? {};
-    const kept = chosen && this.#cache?.bytes("least", memoryKey(request), chosen.arenaBytes);
+    const { chosen, isRefused = false } = this.#restored ?? {};
+    const kept = chosen && this.#cache?.least(memoryKey(request), chosen.arenaBytes);
     if (typeof kept === "number") return kept;
+    if (chosen && isRefused) return chosen.arenaBytes;
     // the plans that a plan from the cache was chosen from
     if (this.#restored && !this.#common) this.#choose(this.#restored.request);
     const isLooked = request.least || this.#lookedFurther || this.#commonPlans().stored.steps <= SMALL;
-    const least = isLooked ? this.#smallest(request) : this.#leastKnown(request);
-    if (this.#isKept) this.#cache?.keepBytes("least", memoryKey(request), least.arenaBytes);
+    const least = isLooked ? this.smallest(request) : this.#leastKnown(request);
+    if (this.#isKept) this.#cache?.keepLeast(memoryKey(request), least.arenaBytes);
     return least.arenaBytes;
   }
 

@@ -26,6 +26,7 @@ import type { Sequence } from "../plan/recompute/problem.ts";
 import type { ExactPlanner } from "../plan/recompute/solver.ts";
 import { auto, noSolver } from "../plan/recompute/strategies.ts";
 import type { Strategy } from "../plan/recompute/strategy.ts";
+import { arenaSpace } from "../target/description.ts";
 import type { PlannedProgram } from "./assembler.ts";
 import { candidateOf, type PlanTools } from "./candidate.ts";
 
@@ -110,6 +111,7 @@ export class GraphPlans {
     const options: FamilyOptions = {
       floorBytes: sliced.floorBytes,
       persistentBytes: sliced.persistentBytes,
+      alignment: arenaSpace(this.#tools.assembler.target).alignment,
       strategy,
       effort: effortFor(problem.ops.length),
       segments,

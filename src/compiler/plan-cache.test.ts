@@ -73,12 +73,15 @@ function textOf({ graph, plan: made, planMs, traceMs, planCached, ...numbers }: 
   ].join("\n");
 }
 
+/** A request whose plan is soon made, where it does not matter which one it is. */
+const QUICK = { memory: "min", strategy: "sqrt" } as const;
+
 const REQUESTS: readonly (readonly [string, PlanningOptions])[] = [
   ["unet", {}],
   ["mlp", { memory: "min" }],
   ["lstm", { memory: "min" }],
   ["cnn", { maxSlowdown: 1.2 }],
-  ["mlp", { memory: "min", strategy: "sqrt" }],
+  ["mlp", QUICK],
 ];
 
 describe("a plan from the cache", () => {
@@ -97,18 +100,18 @@ describe("a plan from the cache", () => {
 
   it("is for one request, one model of costs, one target and one planner", () => {
     const costs = { name: "slow", productRate: 1e9, arithmeticRate: 1e9, byteRate: 1e9, callSeconds: 1e-9 };
-    const all: readonly PlanningOptions[] = [{}, { costs }, { strategy: "sqrt" }, { donate: [] }, { name: "other" }];
-    for (const options of all) expect(planned("mlp", { memory: "min", ...options }).planCached).toBe(false);
+    const all: readonly PlanningOptions[] = [{}, { costs }, { strategy: "every-k" }, { donate: [] }, { name: "other" }];
+    for (const options of all) expect(planned("mlp", { ...QUICK, ...options }).planCached).toBe(false);
     expect(store.texts.size).toBe(all.length);
     testHost.planStore = new MapStore("another");
-    expect(planned("mlp", { memory: "min" }).planCached).toBe(false);
+    expect(planned("mlp", QUICK).planCached).toBe(false);
   });
 
   it("is not asked for where a check, a solver or the user says so", () => {
-    planned("mlp", { memory: "min" });
+    planned("mlp", QUICK);
     const solver = exactPlanner(() => ({ status: "unknown", objective: 0, bound: 0, value: () => 0 }));
     for (const options of [{ validate: true }, { cache: false }, { solver }]) {
-      expect(planned("mlp", { memory: "min", ...options }).planCached).toBe(false);
+      expect(planned("mlp", { ...QUICK, ...options }).planCached).toBe(false);
     }
     expect([store.texts.size, store.found]).toEqual([1, 0]);
   });
@@ -117,7 +120,7 @@ describe("a plan from the cache", () => {
     const smallest = (): number => {
       const { plans } = plansOf(programNamed("mlp").step as AnyFunction, argumentsOf(programNamed("mlp")), {
         donate: [0],
-        memory: "min",
+        ...QUICK,
       });
       plans.choose();
       return plans.leastKnownBytes();
@@ -130,6 +133,20 @@ describe("a plan from the cache", () => {
     expect(store.texts.size).toBe(2);
   });
 
+  it("is the smallest one where a request was refused, and the error is the same", () => {
+    const refusal = (): string => {
+      try {
+        return String(planned("mlp", { memory: 10_000 }).arenaBytes);
+      } catch (error) {
+        return String(error);
+      }
+    };
+    const first = refusal();
+    expect(first).toContain("needs 9,437,760 bytes, the budget is 10,000");
+    expect([store.texts.size, store.found]).toEqual([1, 0]);
+    expect([refusal(), store.found]).toEqual([first, 1]);
+  });
+
   it("is not kept of small programs of which nothing is asked", () => {
     planned("mlp", {});
     expect(store.texts.size).toBe(0);
@@ -137,7 +154,7 @@ describe("a plan from the cache", () => {
 });
 
 describe("what is not the plan of a program", () => {
-  const options: PlanningOptions = { memory: "min" };
+  const options: PlanningOptions = QUICK;
 
   /** Plans with a cache whose only text was changed. */
   function withChanged(change: (text: string) => string): PlanInfo {
@@ -213,10 +230,23 @@ describe("what is not the plan of a program", () => {
     expect(textOf(again)).toBe(right);
   });
 
+  it("changes nothing: a refusal with a plan that fits", () => {
+    const { arenaBytes } = planned("mlp", options);
+    store.texts.clear();
+    const right = textOf(planned("mlp", { memory: arenaBytes }));
+    for (const [key, text] of [...store.texts]) {
+      store.texts.delete(key);
+      store.texts.set(key.replace(/^plan /, "refused "), text);
+    }
+    const again = planned("mlp", { memory: arenaBytes });
+    expect(again.planCached).toBe(false);
+    expect(textOf(again)).toBe(right);
+  });
+
   it("changes nothing: a smallest budget above the plan itself", () => {
     const smallest = (): number => {
       const program = programNamed("mlp");
-      const asked = { donate: [0], memory: "min" } as const;
+      const asked = { donate: [0], ...QUICK } as const;
       const { plans } = plansOf(program.step as AnyFunction, argumentsOf(program), asked);
       plans.choose();
       return plans.leastKnownBytes();

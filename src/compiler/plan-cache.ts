@@ -11,7 +11,7 @@
  * again, the graph must be well-formed and have the parameters and results of the traced one, workspaces must be what kernels
  * need now, the arena must fit what was asked for, and the independent validator must find nothing. Otherwise the program is
  * planned as if nothing had been found. What cannot be checked without planning (that the graph computes what was traced, the
- * figures of the plan that stores everything, that nothing smaller was found) is the store's to answer for.
+ * figures of the plan that stores everything, that nothing smaller was found or nothing fits) is the store's to answer for.
  *
  * Where values are kept is not known here: the core has no files. The host has the store (host.ts).
  */
@@ -41,10 +41,16 @@ export interface PlanStore {
   planInProcess?(task: PlanTask): void;
 }
 
+/**
+ * What is kept for a request: its plan, or where it was refused the smallest plan there is, which does not fit; and the bytes
+ * of the smallest plan that is known.
+ */
+export type Entry = "plan" | "refused" | "least";
+
 /** A plan that is asked for, as data. */
 export interface PlanTask {
-  /** Under which it is looked for. */
-  readonly key: string;
+  /** Under which its entries are looked for. */
+  readonly keys: Readonly<Record<Entry, string>>;
   readonly graph: PackedGraph;
   readonly settings: PlanSettings;
   readonly request: MemoryRequest;
@@ -68,6 +74,12 @@ export function settingsOf(source: SourceProgram, target: string, rates: CostMod
 export interface ChosenPlan {
   readonly chosen: Candidate<PlannedProgram>;
   readonly storeAll: Pick<Candidate<PlannedProgram>, "arenaBytes" | "predictedMs">;
+}
+
+/** The same from the cache. */
+export interface KeptAnswer extends ChosenPlan {
+  /** Whether it is the smallest plan there is, and still above the budget. */
+  readonly isRefused: boolean;
 }
 
 interface KeptPlan {
@@ -106,7 +118,7 @@ export class PlanCache {
     return store && isPackable(graph, store.ops) ? new PlanCache(store, graph, settings) : null;
   }
 
-  #key(what: string, request: unknown): string {
+  #key(what: Entry, request: unknown): string {
     this.#program ??= `${JSON.stringify([FORMAT, this.#store.planner, this.#settings])} ${graphKey(this.#graph)}`;
     return `${what} ${JSON.stringify(request)} ${this.#program}`;
   }
@@ -116,13 +128,19 @@ export class PlanCache {
     return this.#key("plan", request);
   }
 
-  /** The plan that was kept for a request, if it is a plan within the budget. */
-  plan(request: unknown, tools: PlanTools, budgetBytes = Number.POSITIVE_INFINITY): ChosenPlan | null {
-    const text = this.#store.read(this.#key("plan", request));
+  /** What was kept for a request: a plan within the budget, or where it was refused, the smallest, which is above it. */
+  answer(request: unknown, tools: PlanTools, budgetBytes = Number.POSITIVE_INFINITY): KeptAnswer | null {
+    const plan = this.#read("plan", request, tools);
+    if (plan && plan.chosen.arenaBytes <= budgetBytes) return { ...plan, isRefused: false };
+    const smallest = this.#read("refused", request, tools);
+    return smallest && smallest.chosen.arenaBytes > budgetBytes ? { ...smallest, isRefused: true } : null;
+  }
+
+  #read(what: Entry, request: unknown, tools: PlanTools): ChosenPlan | null {
+    const text = this.#store.read(this.#key(what, request));
     if (text === null) return null;
     try {
-      const restored = this.#restored(JSON.parse(text) as KeptPlan, tools);
-      return restored && restored.chosen.arenaBytes <= budgetBytes ? restored : null;
+      return this.#restored(JSON.parse(text) as KeptPlan, tools);
     } catch {
       // not a plan of this program: it is planned again
       return null;
@@ -152,15 +170,16 @@ export class PlanCache {
 
   /** Has a plan made by another process; it is then in the store, unless something went wrong. */
   planInProcess(request: MemoryRequest, asked: unknown): void {
-    const task = { graph: packGraph(this.#graph), settings: this.#settings, request };
-    this.#store.planInProcess?.({ ...task, key: this.#key("plan", asked) });
+    const key = (what: Entry): string => this.#key(what, asked);
+    const keys = { plan: key("plan"), refused: key("refused"), least: key("least") };
+    this.#store.planInProcess?.({ keys, graph: packGraph(this.#graph), settings: this.#settings, request });
   }
 
   wants(ms: number): boolean {
     return ms >= this.#store.leastMs;
   }
 
-  keepPlan(request: unknown, { chosen, storeAll }: ChosenPlan): void {
+  keepPlan(what: "plan" | "refused", request: unknown, { chosen, storeAll }: ChosenPlan): void {
     const { plan, graph } = chosen.result;
     // passes make nodes of operations that the traced graph has not
     if (!isPackable(graph, this.#store.ops)) return;
@@ -174,18 +193,18 @@ export class PlanCache {
       strategy: chosen.strategy,
       storeAll: isChosen ? null : { arenaBytes: storeAll.arenaBytes, predictedMs: storeAll.predictedMs },
     };
-    this.#store.write(this.#key("plan", request), JSON.stringify(kept));
+    this.#store.write(this.#key(what, request), JSON.stringify(kept));
   }
 
-  /** A number of bytes that was kept, if it is one and no larger than `most`. */
-  bytes(what: string, request: unknown, most: number): number | null {
-    const text = this.#store.read(this.#key(what, request));
+  /** The smallest number of bytes that was known for a request, if it is one and no larger than `most`. */
+  least(request: unknown, most: number): number | null {
+    const text = this.#store.read(this.#key("least", request));
     const bytes = text === null ? Number.NaN : Number(text);
     return isBytes(bytes) && bytes <= most ? bytes : null;
   }
 
-  keepBytes(what: string, request: unknown, bytes: number): void {
-    this.#store.write(this.#key(what, request), String(bytes));
+  keepLeast(request: unknown, bytes: number): void {
+    this.#store.write(this.#key("least", request), String(bytes));
   }
 }
 

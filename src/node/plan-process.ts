@@ -4,12 +4,12 @@ import { descriptionOf } from "../api/described.ts";
 import { ProgramPlans } from "../compiler/assemble.ts";
 import { NO_HOST } from "../compiler/host.ts";
 import { OPS } from "../compiler/known-ops.ts";
-import type { PlanTask } from "../compiler/plan-cache.ts";
+import type { Entry, PlanTask } from "../compiler/plan-cache.ts";
 import { PLAIN_REQUEST } from "../compiler/request.ts";
 import { unpackGraph } from "../ir/pack.ts";
 import { systemPlanStore } from "./plan-store.ts";
 
-const { key, graph, settings, request: memory } = JSON.parse(readFileSync(0, "utf8")) as PlanTask;
+const { keys, graph, settings, request: memory } = JSON.parse(readFileSync(0, "utf8")) as PlanTask;
 const { target, rates, donated, persistent } = settings;
 const store = systemPlanStore();
 // a parsed graph numbers its values differently, in the same order: its key differs, its plan does not
@@ -17,7 +17,7 @@ const planStore = store && {
   ...store,
   leastMs: 0,
   read: () => null,
-  write: (_: string, text: string) => store.write(key, text),
+  write: (key: string, text: string) => store.write(keys[key.slice(0, key.indexOf(" ")) as Entry], text),
 };
 const description = descriptionOf(target);
 if (description) {
@@ -26,5 +26,9 @@ if (description) {
     donated: new Map(donated),
     persistent: new Set(persistent),
   };
-  new ProgramPlans(source, description, { ...PLAIN_REQUEST, memory, costs: rates }, { ...NO_HOST, planStore }).choose();
+  const request = { ...PLAIN_REQUEST, memory, costs: rates };
+  const plans = new ProgramPlans(source, description, request, { ...NO_HOST, planStore });
+  plans.choose();
+  // no further search now; reports of the plan ask for it
+  if (memory.least) plans.leastKnownBytes();
 }

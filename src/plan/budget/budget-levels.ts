@@ -42,6 +42,8 @@ export interface FamilyOptions {
   readonly floorBytes: number;
   /** Bytes that all plans hold. */
   readonly persistentBytes: number;
+  /** Arenas are multiples of it: targets with none between them are one. */
+  readonly alignment: number;
   readonly strategy: Strategy;
   /** Work of one plan, as `planRecompute` counts it. */
   readonly effort: number;
@@ -126,9 +128,24 @@ export class TargetLevels<R> implements BudgetLevels<R> {
     return this.#plans.get(level) ?? [];
   }
 
+  /** The first of the levels that the same arenas fit. */
+  #firstLike(level: number): number {
+    const most = (of: number): number => Math.floor(this.targetOf(of) / this.#options.alignment);
+    let first = level;
+    while (first > 1 && most(first - 1) === most(level)) first--;
+    return first;
+  }
+
   plansAt(level: number): readonly Candidate<R>[] {
     const cached = this.#plans.get(level);
     if (cached) return cached;
+    const first = this.#firstLike(level);
+    const plans = first < level ? this.plansAt(first) : this.#newPlans(level);
+    this.#plans.set(level, plans);
+    return plans;
+  }
+
+  #newPlans(level: number): readonly Candidate<R>[] {
     const target = this.targetOf(level);
     const candidates: Candidate<R>[] = [];
     const realise = (sequence: Sequence): Realised<Candidate<R>> => {
@@ -137,7 +154,6 @@ export class TargetLevels<R> implements BudgetLevels<R> {
       return realised;
     };
     fitArena(this.#problem, target, realise, { ...this.#options, attempts: this.costly ? FEW_ATTEMPTS : ATTEMPTS });
-    this.#plans.set(level, candidates);
     return candidates;
   }
 }
