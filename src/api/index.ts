@@ -44,6 +44,7 @@ export * from "./einsum.ts";
 export * from "./elementwise.ts";
 export type { AbortSignalLike } from "./event-loop.ts";
 export { type ArgNums, type AuxOptions, type GradOf, type GradOptions, grad, valueAndGrad } from "./grad.ts";
+export { type GroupedMatmulOptions, groupedMatmul } from "./grouped.ts";
 export {
   diagonal,
   dynamicSlice,

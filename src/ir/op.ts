@@ -4,7 +4,7 @@
  */
 
 import type { Expr, Index } from "../kernel/expr.ts";
-import type { Combine, Window, Within } from "../kernel/loops.ts";
+import type { Combine, Span, Window, Within } from "../kernel/loops.ts";
 import type { Position } from "../kernel/position.ts";
 import type { Build } from "./build.ts";
 import type { Control, Wiring } from "./control.ts";
@@ -119,6 +119,8 @@ export interface ContractPart<A> extends ContractShape {
   readonly place?: (batch: readonly Index[], i: Index, j: Index) => readonly Index[];
   /** Outside of these, factors are zero. */
   readonly within?: readonly Within[];
+  /** The part of k that is added, where that is data; not of a product with a `run`. */
+  span?(c: LowerContext<A>, batch: readonly Index[]): Span;
 }
 
 export interface ContractShape {

@@ -239,13 +239,16 @@ function runContract(nest: ContractNest, env: Environment): void {
   const add = numberFn("add", nest.dtype);
   const mul = numberFn("mul", nest.dtype);
   const run = depthRun(nest.depth.extent);
+  const inSpan = spanTest(nest, env);
   forEach([...nest.batch, nest.rows, nest.cols], env, () => {
     let total = 0;
     let sum = 0;
     let k = 0;
     forEach(nest.split ?? [nest.depth], env, () => {
-      program.run();
-      sum = add(sum, mul(a(), b()));
+      if (inSpan(k)) {
+        program.run();
+        sum = add(sum, mul(a(), b()));
+      }
       k += 1;
       if (k % run !== 0 && k !== nest.depth.extent) return;
       total = k <= run ? sum : add(total, sum);
@@ -254,6 +257,17 @@ function runContract(nest: ContractNest, env: Environment): void {
     env.acc.value = total;
     store();
   });
+}
+
+/** Whether a place of the depth is in the span of the batch. */
+function spanTest({ span }: ContractNest, env: Environment): (k: number) => boolean {
+  if (!span) return () => true;
+  const program = new Program(env);
+  const [from, to] = [program.address(span.from), program.address(span.to)];
+  return (k) => {
+    program.run();
+    return from() <= k && k < to();
+  };
 }
 
 function runScatter(nest: ScatterNest, env: Environment): void {

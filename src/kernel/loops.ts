@@ -6,7 +6,7 @@
  *   map       for loops:                       stores
  *   reduce    for loops: acc = ⊕ over reduce of body;   stores (which may use acc)
  *   scan      for loops: acc = 0; for along: acc = acc · scale + body; stores
- *   contract  for batch, rows, cols: acc = Σ over depth of a · b;   stores
+ *   contract  for batch, rows, cols: acc = Σ over depth of a · b;   stores     the part of the depth may be data (Span)
  *   scatter   for loops: if bounds: operand[index] += value          in loop order, one after the other
  *   shuffle   the permutation that a sequence of random bits encodes
  *   sort      for loops: the numbers of the elements along a row in the order of their keys; stores for the first of them
@@ -24,6 +24,7 @@
 import { type Accumulator, type DType, isFloatScalar, laneBytes, type ProductType, typeOf } from "./dtype.ts";
 import type { Bound, Expr, Index, LoopVar } from "./expr.ts";
 import { walkExpr } from "./expr.ts";
+import { addIndex, scaleIndex } from "./index-math.ts";
 
 export interface Operand {
   /** Of its elements in memory. */
@@ -115,6 +116,21 @@ export interface Window {
   readonly slides: 1 | -1;
 }
 
+/**
+ * The part of a product's depth that is added, [from, to) by batch, where that is data: groups of rows whose ends are known when
+ * the program runs. Factors elsewhere are other groups', not zeros.
+ */
+export interface Span {
+  /** Over batch; at least 0. */
+  readonly from: Index;
+  /** Over batch; at most the depth. Not above `from`: nothing is added. */
+  readonly to: Index;
+  /** All of the depth or nothing. */
+  readonly whole: boolean;
+  /** Terms of all batches together, at most: what is expected. */
+  readonly terms: number;
+}
+
 export interface ContractNest {
   readonly kind: "contract";
   readonly batch: readonly LoopVar[];
@@ -131,6 +147,8 @@ export interface ContractNest {
   readonly b: Expr;
   /** Terms are added only inside all of these. */
   readonly within?: readonly Within[];
+  /** Terms are added only in it. Not together with `split`. */
+  readonly span?: Span;
   readonly stores: readonly Store[];
   /** Operand number of the workspace for packed panels. */
   readonly scratch: number;
@@ -275,6 +293,16 @@ export function attendExprs({ q, k, v, score, backward, length, sees }: AttendNe
   return [q, k, v, score, ...(backward ? [backward.g, backward.logsum, backward.delta] : []), ...limits];
 }
 
+const spanExprs = (span?: Span): readonly Expr[] => (span ? [asExpr(span.from), asExpr(span.to)] : []);
+
+/** That place `l` of the depth is in the span: two bounds. `most`: the depth. */
+export function spanBounds({ from, to }: Span, l: Index, most: number): readonly Bound[] {
+  return [
+    { index: addIndex(l, scaleIndex(from, -1)), lo: 0, hi: most },
+    { index: addIndex(to, scaleIndex(l, -1)), lo: 1, hi: most + 1 },
+  ];
+}
+
 /** Expressions evaluated at the stored element, and those evaluated elsewhere (reduction bodies, panels, addresses). */
 export function nestExprs(nest: Nest): { readonly atStore: readonly Expr[]; readonly elsewhere: readonly Expr[] } {
   switch (nest.kind) {
@@ -285,7 +313,7 @@ export function nestExprs(nest: Nest): { readonly atStore: readonly Expr[]; read
     case "scan":
       return { atStore: [...nest.stores.map((s) => s.value), ...scanExprs(nest)], elsewhere: [] };
     case "contract":
-      return { atStore: nest.stores.map((s) => s.value), elsewhere: [nest.a, nest.b] };
+      return { atStore: nest.stores.map((s) => s.value), elsewhere: [nest.a, nest.b, ...spanExprs(nest.span)] };
     case "scatter":
       return {
         atStore: [],

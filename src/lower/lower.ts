@@ -17,12 +17,13 @@ import type { ContractPart, ContractShape, LowerContext, Lowering, Reader } from
 import { elementsOf, type TensorType } from "../ir/type.ts";
 import { collapseLoops } from "../kernel/collapse.ts";
 import { type Accumulator, productType, typeOf } from "../kernel/dtype.ts";
-import { type Expr, type Index, type LoopVar, load } from "../kernel/expr.ts";
+import { constant, type Expr, type Index, type LoopVar, load } from "../kernel/expr.ts";
 import { addIndex, constIndex, linearIndex, offsetIndex, scaleIndex, varIndex } from "../kernel/index-math.ts";
-import type { ContractNest, Kernel, Nest, Operand, Store } from "../kernel/loops.ts";
+import { type ContractNest, type Kernel, type Nest, type Operand, type Store, spanBounds } from "../kernel/loops.ts";
 import { Position } from "../kernel/position.ts";
 import { inType, mul } from "../kernel/scalar-ops.ts";
 import { asStored } from "../kernel/stored.ts";
+import { guarded } from "../ops/guard.ts";
 import type { LoweringTarget, UnplacedNest } from "../target/description.ts";
 import { attendNest } from "./attend.ts";
 import { sortNest } from "./sort.ts";
@@ -280,8 +281,10 @@ function contractNest(
   const [left, right] = [inType(part.a(context, b, i, l), dtype), inType(part.b(context, b, l, j), dtype)];
   const stores = partStores(c, context, part, [b, i, j]);
   const within = part.within && part.within.length > 0 && !split ? { within: part.within } : {};
+  const span = part.span ? { span: part.span(context, b) } : {};
   const window = split && part.window ? { window: part.window } : {};
-  return { kind: "contract", batch, rows, cols, depth, split, ...window, dtype, a: left, b: right, ...within, stores };
+  const sides = { a: left, b: right };
+  return { kind: "contract", batch, rows, cols, depth, split, ...window, dtype, ...sides, ...within, ...span, stores };
 }
 
 /** Copies the first input to the result; skipped if the two share storage. */
@@ -333,7 +336,8 @@ function thinNest(
   const [i, j] = [varIndex(rows), linearIndex(cols.map(varIndex), columns)];
   const l = linearIndex(reduce.map(varIndex), depths);
   const at = b.map(varIndex);
-  const body = mul(inType(part.a(context, at, i, l), dtype), inType(part.b(context, at, l, j), dtype));
+  const term = (): Expr => mul(inType(part.a(context, at, i, l), dtype), inType(part.b(context, at, l, j), dtype));
+  const body = part.span ? guarded(spanBounds(part.span(context, at), l, k), term, constant(dtype, 0)) : term();
   const stores = partStores(c, context, part, [at, i, j]);
   const across = (columns.at(-1) ?? 1) < shortRow && (depths.at(-1) ?? 1) >= shortRow;
   const order = across ? "interleaved" : "sequential";

@@ -40,6 +40,14 @@ export type {
   Weights,
 } from "./layer.ts";
 export { type EmbeddingOptions, type EmbeddingParams, embedding, linear } from "./linear.ts";
+export {
+  type Activation,
+  type Mixture,
+  type MixtureLayer,
+  type MixtureOptions,
+  type MixtureParams,
+  mixtureOfExperts,
+} from "./mixture.ts";
 export { type AffineParams, groupNorm, layerNorm, type NormOptions, rmsNorm, type ScaleParams } from "./norm.ts";
 export {
   type Cell,

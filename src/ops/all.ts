@@ -38,6 +38,7 @@ import {
   sub,
   xor,
 } from "./elementwise.ts";
+import { groupedMatmul, groupedOuter, permuteRows } from "./grouped.ts";
 import { gather, scatterAdd, scatterAddAlong, take } from "./indexing.ts";
 import { scan, whileLoop } from "./loops.ts";
 import { cos, erf, exp, expm1, gelu, log, log1p, pow, rsqrt, sigmoid, silu, sin, softplus, tan, tanh } from "./math.ts";
@@ -145,6 +146,10 @@ export const allOps: readonly AnyOp[] = [
   dynamicUpdate,
   // matmul
   matmul,
+  // grouped
+  groupedMatmul,
+  groupedOuter,
+  permuteRows,
   // conv
   conv,
   convInput,

@@ -36,6 +36,7 @@ import { Interner, linearCoefficient } from "../intern.ts";
 import { live, product } from "../units.ts";
 import { below, counter, countersAt, equals, isEmpty, Memories, Replacement, rowOf } from "./counters.ts";
 import { type DeviceClass, type Launch, loop, type Part, phase, type Statement, storing, where } from "./program.ts";
+import { withSpanGuards } from "./span.ts";
 
 /** Depth of a tile in shared memory. */
 const DEPTH = 16;
@@ -150,13 +151,14 @@ class ContractSchedule {
   readonly step: LoopVar;
   readonly sum: number;
 
-  constructor(nest: ContractNest, operands: readonly Operand[], device: DeviceClass) {
+  constructor(given: ContractNest, operands: readonly Operand[], device: DeviceClass) {
+    const nest = withSpanGuards(given);
     this.nest = nest;
     this.operands = operands;
     this.device = device;
-    const given = operands[nest.scratch]?.elements ?? 0;
+    const room = operands[nest.scratch]?.elements ?? 0;
     const tiling = tilingOf(nest, device);
-    this.tiling = given >= contractWorkspace(nest, device) ? tiling : { ...tiling, apart: false };
+    this.tiling = room >= contractWorkspace(nest, device) ? tiling : { ...tiling, apart: false };
     this.memories = new Memories(operands);
     const { side, rows, cols, run, runs } = tiling;
     this.thread = counter("thread", side * side);
@@ -200,6 +202,17 @@ class ContractSchedule {
     if (run % DEPTH === 0 && last % DEPTH === 0) return [];
     const within = addIndex(scaleIndex(step, DEPTH), l);
     return [...below(within, run), ...(runs > 1 ? below(this.#depth(step, l), extent) : [])];
+  }
+
+  /** That a step's tile has terms of the span. */
+  #inSpan(step: Index): readonly Bound[] {
+    const { span, depth } = this.nest;
+    if (!span) return [];
+    const [first, beyond] = [this.#depth(step, ZERO), DEPTH + depth.extent];
+    return [
+      { index: addIndex(first, constIndex(DEPTH), scaleIndex(span.from, -1)), lo: 1, hi: beyond + DEPTH },
+      { index: addIndex(span.to, scaleIndex(first, -1)), lo: 1, hi: beyond },
+    ];
   }
 
   // ---- tiles --------------------------------------------------------------------------------------------------------
@@ -308,14 +321,16 @@ class ContractSchedule {
   /** What one step does, from tile to sums. */
   #oneStep(): readonly Part[] {
     const step = varIndex(this.step);
-    if (!this.tiling.ahead) return [phase(...this.#fill(step)), phase(...this.#multiply())];
+    const here = this.#inSpan(step);
+    const multiply = where(here, this.#multiply());
+    if (!this.tiling.ahead) return [phase(...where(here, this.#fill(step))), phase(...multiply)];
     const next = offsetIndex(step, 1);
     const { extent } = this.nest.depth;
-    const more = [...below(next, this.step.extent), ...below(this.#depth(next, ZERO), extent)];
+    const more = [...below(next, this.step.extent), ...below(this.#depth(next, ZERO), extent), ...this.#inSpan(next)];
     const put = this.#put(next, (side) => this.memories.read(side.next, varIndex(side.read)));
     return this.step.extent === 1
-      ? [phase(...this.#multiply())]
-      : [phase(...where(more, this.#fetch(next)), ...this.#multiply(), ...where(more, put))];
+      ? [phase(...multiply)]
+      : [phase(...where(more, this.#fetch(next)), ...multiply, ...where(more, put))];
   }
 
   /** The sums of one run. */
@@ -328,7 +343,7 @@ class ContractSchedule {
     const left = addIndex(constIndex(extent + DEPTH - 1), scaleIndex(varIndex(this.run), -run));
     const limit = extent === runs * run ? {} : { limit: divIndex(left, DEPTH) };
     const steps: Part = { kind: "repeat", counter: this.step, ...limit, body: this.#oneStep() };
-    return [phase(...start, ...(ahead ? this.#fill(ZERO) : [])), steps];
+    return [phase(...start, ...(ahead ? where(this.#inSpan(ZERO), this.#fill(ZERO)) : [])), steps];
   }
 
   /** A thread's place in the result, and that it is inside. */

@@ -132,9 +132,9 @@ function scatterWork({ loops, bounds, index, value, operand }: ScatterNest): Nes
   return arithmetic(product(outer) * loop(body, iterationsOf(inner?.extent ?? 1)));
 }
 
-/** How much of the depth has anything to add, over all rows and columns: 1 where nothing is known to be zero. */
-function depthShare({ rows, cols, depth, within = [] }: ContractNest): number {
-  let share = 1;
+/** How much of the depth has anything to add, over all rows and columns: 1 where nothing is left out. */
+function depthShare({ batch, rows, cols, depth, span, within = [] }: ContractNest): number {
+  let share = span ? Math.min(1, span.terms / Math.max(1, product(batch) * depth.extent)) : 1;
   for (const half of within) {
     const [side, coef] = half.rows === 0 ? [cols, half.cols] : [rows, half.rows];
     let inside = 0;

@@ -86,8 +86,8 @@ export function copiedPlan(
   plan: TensorPlan,
   { multiprocessors, tileCols }: TensorDevice,
 ): CopiedPlan | null {
-  const { batch, rows, cols, depth, split, within } = nest;
-  if (product(batch) !== 1 || split !== null || within !== undefined) return null;
+  const { batch, rows, cols, depth, split, within, span } = nest;
+  if (product(batch) !== 1 || split !== null || within !== undefined || span !== undefined) return null;
   const [a, b] = [foundSide(nest.a, rows, depth), foundSide(nest.b, cols, depth)];
   if (!a || !b || !storesFours(nest, operands, plan.parts)) return null;
   const down = Math.ceil(rows.extent / TILE_ROWS) * plan.parts;

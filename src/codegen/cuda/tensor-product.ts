@@ -27,6 +27,7 @@ import { below, counter, countersAt, Memories, Replacement, rowOf } from "../blo
 import { memoriesIn } from "../block/print-c.ts";
 import { type Dialect, type Place, StatementPrinter } from "../block/print-c-like.ts";
 import { type DeviceClass, type Launch, loop, phase, type Statement, storing, where } from "../block/program.ts";
+import { withSpanGuards } from "../block/span.ts";
 import { CCode } from "../native/c-code.ts";
 import { live, product } from "../units.ts";
 import { CUDA_DIALECT, vectorCopy } from "./dialect.ts";
@@ -98,7 +99,8 @@ class TensorPrinter {
   readonly #thread: LoopVar;
   readonly #statements: Statement[] = [];
 
-  constructor(nest: ContractNest, operands: readonly Operand[], plan: TensorPlan, aligned: Alignment) {
+  constructor(given: ContractNest, operands: readonly Operand[], plan: TensorPlan, aligned: Alignment) {
+    const nest = withSpanGuards(given);
     this.#nest = nest;
     this.#plan = plan;
     this.#memories = new Memories(operands);
@@ -304,7 +306,7 @@ class TensorPrinter {
       line(`if (++number == ${stages}) { number = 0; parity ^= 1; }`);
     });
     line('asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");');
-    if (this.#nest.within) {
+    if (this.#nest.within || this.#nest.span) {
       line("#pragma unroll");
       line(`for (int i = 0; i < ${cols / 2}; i++) sum[i] = steps == 0 ? 0 : sum[i];`);
     }
@@ -386,6 +388,10 @@ class TensorPrinter {
       if (depth > 0) line(`end = min(end, (int)(${step}) + 1);`);
       else line(`first = max(first, (int)(${step}));`);
     }
+    const { span } = this.#nest;
+    const stepOf = (index: Index): string => `((int)(${text(index)}) >> ${Math.log2(TILE_DEPTH)}) - (int)(${before})`;
+    if (span) line(`first = max(first, ${stepOf(span.from)});`);
+    if (span) line(`end = min(end, ${stepOf(addIndex(span.to, constIndex(-1)))} + 1);`);
     line("const int steps = max(0, end - first);");
   }
 

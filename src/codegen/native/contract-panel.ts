@@ -49,13 +49,38 @@ export class PanelPacking<Plan extends PanelPlan> {
     );
   }
 
-  /** A loop over the runs of the depth, [pc, pEnd). */
+  /** A loop over the runs of the depth, [pc, pEnd), or over the parts of them that have terms. */
   runs(body: () => void): void {
+    const { em } = this;
     const [depth, run] = [this.nest.depth.extent, this.plan.run];
-    this.em.block(`for (idx pc = 0; pc == 0 || pc < ${depth}; pc += ${run})`, () => {
-      this.em.code.line(`const idx pEnd = pc + ${run} < ${depth} ? pc + ${run} : ${depth};`);
+    if (!this.nest.span) {
+      em.block(`for (idx pc = 0; pc == 0 || pc < ${depth}; pc += ${run})`, () => {
+        em.code.line(`const idx pEnd = pc + ${run} < ${depth} ? pc + ${run} : ${depth};`);
+        body();
+      });
+      return;
+    }
+    em.block(`for (idx run = 0; run == 0 || run < ${depth}; run += ${run})`, () => {
+      const end = `(run + ${run} < ${depth} ? run + ${run} : ${depth})`;
+      em.code.line(`idx pc = run < spanFrom ? spanFrom : run, pEnd = ${end} < spanTo ? ${end} : spanTo;`);
+      em.code.line(`if (pc >= pEnd) pc = pEnd = run;`);
+      // A run without terms writes the zeros that others are added to, or ends a block of partial sums.
+      em.code.line(`if (pc == pEnd && run > 0 && run + ${run} < ${depth}) continue;`);
       body();
     });
+  }
+
+  /** The part of the depth that has terms, where it is data; batch counters have names. */
+  span(): void {
+    const { em, nest } = this;
+    if (!nest.span) return;
+    em.code.line(`const idx spanFrom = ${em.index(nest.span.from, em.all)};`);
+    em.code.line(`const idx spanTo = ${em.index(nest.span.to, em.all)};`);
+  }
+
+  /** In C: the run is not the first, so that its sums are added to those before. */
+  get afterFirst(): string {
+    return this.nest.span ? "run > 0" : "pc > 0";
   }
 
   /** Address of the first element of a side that is read in place, at the start of the run. */

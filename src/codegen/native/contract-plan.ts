@@ -219,8 +219,10 @@ class Planner {
     const { nest, options, lanes } = this;
     const [broadcast, vector] = swapped ? [nest.cols, nest.rows] : [nest.rows, nest.cols];
     const [broadcastExpr, vectorExpr] = swapped ? [nest.b, nest.a] : [nest.a, nest.b];
+    const apart = this.spanCounters();
     const mergedBatch = nest.batch.filter(
-      (b) => b.extent > 1 && !this.interner.of(vectorExpr).has(b) && this.interner.of(broadcastExpr).has(b),
+      (b) =>
+        b.extent > 1 && !apart.has(b) && !this.interner.of(vectorExpr).has(b) && this.interner.of(broadcastExpr).has(b),
     );
     const limits = tileLimits(options);
     const vectors = Math.ceil(vector.extent / lanes);
@@ -250,6 +252,13 @@ class Planner {
       run: this.run,
       sums: this.sumsOf(swapped),
     });
+  }
+
+  /** Batch counters that the part of the depth with terms depends on. */
+  spanCounters(): ReadonlySet<LoopVar> {
+    const { span } = this.nest;
+    if (!span) return new Set();
+    return new Set([...this.interner.ofIndex(span.from), ...this.interner.ofIndex(span.to)]);
   }
 
   /** Adds blocks and workspace to the choices so far. */

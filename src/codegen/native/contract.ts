@@ -76,6 +76,7 @@ class ContractEmitter extends ContractPacking {
       code.line(`const idx u1 = u0 + hi - unit < ${each} ? u0 + hi - unit : ${each};`);
       code.line("unit += u1 - u0;");
       splitUnit(em, "batch", plan.batch);
+      this.span();
       const cut = (n: number, u: string): string => `${u} * ${n} / ${each}`;
       const [t0, t1] = byPanels ? ["0", String(this.tiles)] : [cut(this.tiles, "u0"), cut(this.tiles, "u1")];
       const [p0, p1] = byPanels ? [cut(this.panels, "u0"), cut(this.panels, "u1")] : ["0", String(this.panels)];
@@ -105,7 +106,7 @@ class ContractEmitter extends ContractPacking {
     em.block(`for (idx p0 = first; p0 < panels; p0 += ${plan.blockPanels})`, () => {
       code.line(`const idx p1 = p0 + ${plan.blockPanels} < panels ? p0 + ${plan.blockPanels} : panels;`);
       const last = (): void => {
-        if (plan.sums === "block") code.line(`const int last = pEnd == ${this.nest.depth.extent};`);
+        if (plan.sums === "block") code.line(`const int last = ${this.lastRun};`);
       };
       const whole = plan.v.kind === "permuted" && !plan.resident;
       if (!whole) {
@@ -207,7 +208,7 @@ class ContractEmitter extends ContractPacking {
   /** The call that sums the tile's run of the depth, or the part of it with nonzero terms. */
   sums(name: string, to: { readonly vectorStep: DepthStep; readonly lanes: number; readonly at: string }): void {
     const { em, plan, nest } = this;
-    const more = plan.sums === "tile" ? "0" : "pc > 0";
+    const more = plan.sums === "tile" ? "0" : this.afterFirst;
     const tile = this.area("row", "rows", "col0", to.lanes);
     const skips = nest.within !== undefined;
     if (nest.within) emitDepthRange(em, nest.within, tile);
@@ -223,10 +224,16 @@ class ContractEmitter extends ContractPacking {
     const conditions = [
       ...(this.needed ? [anyNeeded(this.needed, tile)] : []),
       // No terms to add to the partial sums.
-      ...(skips && plan.sums !== "tile" ? ["(kc < kEnd || pc == 0)"] : []),
+      ...(skips && plan.sums !== "tile" ? [`(kc < kEnd || !(${this.afterFirst}))`] : []),
     ];
     const call = `${name}(${sides}, ${tables}, ${depth}, ${to.at}, ${more});`;
     em.code.line(conditions.length > 0 ? `if (${conditions.join(" && ")}) ${call}` : call);
+  }
+
+  /** In C: the run is the last one. */
+  get lastRun(): string {
+    const { depth, span } = this.nest;
+    return span ? `run + ${this.plan.run} >= ${depth.extent}` : `pEnd == ${depth.extent}`;
   }
 
   /** Address of the broadcast side's first element of the tile. */
@@ -294,7 +301,7 @@ class ContractEmitter extends ContractPacking {
     const [to, from] = way === "to result" ? [inResult, inTile] : [inTile, inResult];
     const bytes = `${widthOf(widths) - beyond} * sizeof(${plan.dtype})`;
     em.code.line(
-      `${way === "to result" ? "" : "if (pc > 0) "}for (int r = 0; r < rows; r++) memcpy(${to}, ${from}, ${bytes});`,
+      `${way === "to result" ? "" : `if (${this.afterFirst}) `}for (int r = 0; r < rows; r++) memcpy(${to}, ${from}, ${bytes});`,
     );
   }
 

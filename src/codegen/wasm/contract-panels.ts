@@ -42,6 +42,10 @@ export class ContractPanels {
     "ic" | "jc" | "pc" | "jr" | "ip" | "kcur" | "mend" | "nend" | "a" | "b" | "c" | "tile" | "dst" | "begin" | "end",
     number
   >;
+  /** Locals with the part of the depth that has terms, where it is data; null elsewhere. */
+  readonly span: readonly [from: number, to: number] | null;
+  /** Terms of the depth are left out. */
+  readonly skips: boolean;
 
   constructor(em: VectorEmitter, nest: ContractNest, parts: ContractOptions) {
     this.em = em;
@@ -68,6 +72,19 @@ export class ContractPanels {
       begin: i32(),
       end: i32(),
     };
+    this.span = nest.span ? [i32(), i32()] : null;
+    this.skips = nest.within !== undefined || nest.span !== undefined;
+  }
+
+  /** Sets the span of the batch, whose counters have locals. */
+  setSpan(): void {
+    const { em, nest, span } = this;
+    if (!nest.span || !span) return;
+    em.vec = null;
+    em.emitIndex(nest.span.from, SINGLE);
+    em.code.set(span[0]);
+    em.emitIndex(nest.span.to, SINGLE);
+    em.code.set(span[1]);
   }
 
   /** for (local = from; local < to; local += step) body; from and to are constants or locals. */
@@ -134,22 +151,29 @@ export class ContractPanels {
     code.op(OP.i32Add).i32Const(plane.constant).op(OP.i32Add);
   }
 
-  /** [begin, end): the part of the depth block where factors of some rows and columns are not zero by construction. */
+  /** [begin, end): the part of the depth block where factors of some rows and columns are not left out. */
   setRange(sides: Sides): void {
-    const { nest, locals } = this;
+    const { nest, locals, span } = this;
     const { code } = this.em;
-    if (!nest.within) return;
+    if (!this.skips) return;
     code.get(locals.pc).tee(locals.begin).get(locals.kcur).op(OP.i32Add).set(locals.end);
+    const narrow = (moved: number, bound: number): void => {
+      code
+        .get(bound)
+        .get(moved)
+        .op(moved === locals.end ? OP.i32LtS : OP.i32GtS);
+      code.if(null, () => code.get(bound).set(moved));
+    };
+    if (span) narrow(locals.begin, span[0]);
+    if (span) narrow(locals.end, span[1]);
     const bound = code.local("i32");
-    for (const half of nest.within) {
+    for (const half of nest.within ?? []) {
       const { depth } = half;
       this.pushLeast(half, sides);
       code.set(bound);
       // depth · l ≤ -bound: l < 1 - bound, or l ≥ bound
       if (depth === 1) code.i32Const(1).get(bound).op(OP.i32Sub).set(bound);
-      const [moved, beyond] = depth === 1 ? [locals.end, OP.i32LtS] : [locals.begin, OP.i32GtS];
-      code.get(bound).get(moved).op(beyond);
-      code.if(null, () => code.get(bound).set(moved));
+      narrow(depth === 1 ? locals.end : locals.begin, bound);
     }
     // an empty range is [begin, begin)
     code.get(locals.begin).get(locals.end).op(OP.i32GtS);
@@ -158,8 +182,8 @@ export class ContractPanels {
 
   /** Moves the address on the stack, of a panel of `count` lanes, to `begin`. */
   skip(count: number): void {
-    const { nest, locals, width } = this;
-    if (!nest.within) return;
+    const { locals, width } = this;
+    if (!this.skips) return;
     const { code } = this.em;
     code.get(locals.begin).get(locals.pc).op(OP.i32Sub);
     code
@@ -218,7 +242,7 @@ export class ContractPanels {
     const { em, nest, locals } = this;
     const { code } = em;
     const [depth, end] = [code.local("i32"), code.local("i32")];
-    if (nest.within) code.get(locals.begin).set(depth).get(locals.end).set(end);
+    if (this.skips) code.get(locals.begin).set(depth).get(locals.end).set(end);
     else code.get(locals.pc).tee(depth).get(locals.kcur).op(OP.i32Add).set(end);
     if (!nest.split) {
       em.vars.set(nest.depth, depth);

@@ -120,6 +120,7 @@ class ContractEmitter extends ContractPanels {
     const { em, nest, block, locals, width } = this;
     const { code } = em;
     const k = nest.depth.extent;
+    this.setSpan();
     this.loop(locals.jc, cols, block.nc, () => {
       this.setMin(locals.nend, locals.jc, block.nc, cols[1]);
       this.loop(locals.ic, rows, block.mc, () => {
@@ -179,7 +180,7 @@ class ContractEmitter extends ContractPanels {
   }
 
   microTile(): void {
-    const { em, nest, block, locals, width, parts } = this;
+    const { em, block, locals, width, parts } = this;
     const { code } = em;
     const micro = (): void => {
       this.setRange({ rows: [locals.ip, block.mr], cols: [locals.jr, block.nr] });
@@ -187,7 +188,7 @@ class ContractEmitter extends ContractPanels {
       this.skip(block.mr);
       code.get(locals.b);
       this.skip(block.nr);
-      if (nest.within) code.get(locals.end).get(locals.begin).op(OP.i32Sub);
+      if (this.skips) code.get(locals.end).get(locals.begin).op(OP.i32Sub);
       else code.get(locals.kcur);
       code.get(locals.tile);
       code.i32Const((block.whole ? block.nc : block.nr) * width);

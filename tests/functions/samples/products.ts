@@ -1,7 +1,7 @@
 /** @file Samples of products: matmul with every rank on either side, broadcast batches, transposed sides; einsum patterns. */
 import * as tm from "../../../src/api/index.ts";
 import { type Shape, tensorType } from "../../../src/ir/type.ts";
-import { einsumOf, matmulOf } from "../plain.ts";
+import { build, einsumOf, get, matmulOf, type Plain } from "../plain.ts";
 import { type Family, type FunctionSample, i32 } from "../sample.ts";
 
 type Sides = readonly [left: Shape, right: Shape, options?: tm.MatmulOptions];
@@ -105,6 +105,53 @@ const EINSUMS: readonly (readonly [string, ...Shape[]])[] = [
   ["ij,jk->ik", [2, 0], [0, 3]],
 ];
 
+/** Rows in tiles, where groups start, [rows, k, n], and whether matrices are read transposed. */
+type Groups = readonly [
+  tile: number,
+  offsets: readonly number[],
+  sizes: readonly [rows: number, k: number, n: number],
+  tb: boolean,
+];
+
+const GROUPS: readonly Groups[] = [
+  [4, [0, 4, 4, 12], [16, 5, 3], false],
+  [4, [0, 4, 4, 12], [16, 5, 3], true],
+  [2, [2, 4, 8], [8, 3, 1], false],
+  [1, [0, 1, 1, 3], [3, 2, 5], true],
+  [3, [0, 6], [6, 4, 2], false],
+  [16, [0, 0, 0], [16, 2, 3], false],
+  [8, [0, 0], [0, 2, 3], false],
+];
+
+const groupedOf =
+  (offsets: readonly number[], n: number, tb: boolean) =>
+  (x: Plain, w: Plain): Plain =>
+    build([x.shape[0]!, n], ([r = 0, j = 0]) => {
+      const group = offsets.findIndex((from, e) => from <= r && r < (offsets[e + 1] ?? 0));
+      if (group < 0) return 0;
+      return Array.from(
+        { length: x.shape[1]! },
+        (_, l) => get(x, [r, l]) * get(w, tb ? [group, j, l] : [group, l, j]),
+      ).reduce((s, v) => s + v, 0);
+    });
+
+const grouped: Family = (t) => {
+  const types = (shapes: readonly Shape[]) => shapes.map((shape) => tensorType(t, shape));
+  return [
+    ...GROUPS.map(
+      ([tile, offsets, [rows, k, n], tb]): FunctionSample => ({
+        name: "groupedMatmul",
+        inputs: types([
+          [rows, k],
+          [offsets.length - 1, ...(tb ? [n, k] : [k, n])],
+        ]),
+        call: (x, w) => tm.groupedMatmul(x!, w!, tm.tensor(offsets, { dtype: "i32" }), { tile, tb }),
+        reference: (x, w) => groupedOf(offsets, n, tb)(x!, w!),
+      }),
+    ),
+  ];
+};
+
 export const products: Family = (t) => {
   const types = (shapes: readonly Shape[]) => shapes.map((shape) => tensorType(t, shape));
   return [
@@ -139,6 +186,7 @@ export const products: Family = (t) => {
       call: (a) => tm.einsum("ij,jk->ik", a!, a!),
       reference: (a) => einsumOf("ij,jk->ik", [a!, a!]),
     },
+    ...grouped(t),
     { name: "dot", inputs: types([[9], [9]]), call: (a, b) => tm.dot(a!, b!), reference: (a, b) => matmulOf(a!, b!) },
     {
       name: "outer",

@@ -1,0 +1,195 @@
+/**
+ * @file Mixture of experts: a feed-forward layer of which every token uses a few of many parts. A router chooses `active` of
+ * `experts` for each token, and their outputs are added, weighted by its probabilities.
+ *
+ *   x [T, d] ── router ── k of E ──┐
+ *      └── rows, sorted by expert ─┴── up ── activation ── down ── rows back to tokens ── Σ gate · row ── y [T, d]
+ *          [T·k + padding, d]          [E, d, h]            [E, h, d]
+ *
+ * N. Shazeer and others, ICLR 2017; Switch: W. Fedus and others, 2022; without dropped tokens: T. Gale and others, MLSys 2023.
+ */
+import { applyOp } from "../api/apply.ts";
+import { gelu, mul, relu, silu } from "../api/elementwise.ts";
+import { TILE } from "../api/grouped.ts";
+import { matmul } from "../api/linear.ts";
+import { sum } from "../api/reduce.ts";
+import { expandDims, reshape } from "../api/shape.ts";
+import { at } from "../base/invariant.ts";
+import { groupedMatmul, permuteRows } from "../ops/grouped.ts";
+import { fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
+import type { Tensor } from "../trace/tensor.ts";
+import { asPart } from "../trace/trace.ts";
+import { fanInUniform, type Initializer, type ParamDType } from "./distributions.ts";
+import { type Key, partKey } from "./key.ts";
+import { requireCounts, requireExtent } from "./layer.ts";
+import { exactPlaces, exactRows, limitedPlaces, type Places, type Routing, route } from "./routing.ts";
+
+export type Activation = "gelu" | "silu" | "relu";
+
+const ACTIVATIONS: Readonly<Record<Activation, (x: Tensor) => Tensor>> = { gelu, silu, relu };
+
+export interface MixtureOptions {
+  readonly experts: number;
+  /** Experts that a token uses; 2 by default. */
+  readonly active?: number;
+  /** Width of an expert's inner layer; four times the features by default. */
+  readonly hidden?: number;
+  /** Of the inner layer; gelu by default. */
+  readonly activation?: Activation;
+  /** Experts multiply the activation by a second product, as Mixtral's do; false by default. */
+  readonly gated?: boolean;
+  /** The weights of a token's experts add up to 1; by default where several are active. */
+  readonly normalize?: boolean;
+  /**
+   * Without it every choice is computed. With it an expert has room for capacity · tokens · active / experts choices; those beyond
+   * are dropped: they add nothing, and `dropped` counts them.
+   */
+  readonly capacity?: number;
+  /** Rows of an expert are padded to multiples of so many; 16 by default. Devices that multiply tiles want 64 or 128. */
+  readonly tile?: number;
+  /** Of all products; uniform in ±√(1 / in) by default. */
+  readonly weight?: Initializer;
+  readonly dtype?: ParamDType;
+}
+
+const OPTIONS: OptionKinds<MixtureOptions> = {
+  experts: "a number",
+  active: "a number",
+  hidden: "a number",
+  activation: "a text",
+  gated: "a boolean",
+  normalize: "a boolean",
+  capacity: "a number",
+  tile: "a number",
+  weight: "a function",
+  dtype: "a float type",
+};
+
+export interface MixtureParams {
+  /** [features, experts]. */
+  readonly router: Tensor;
+  /** [experts, features, hidden]. */
+  readonly up: Tensor;
+  /** The second product of a gated expert: [experts, features, hidden]. */
+  readonly gate?: Tensor;
+  /** [experts, hidden, features]. */
+  readonly down: Tensor;
+}
+
+/** What a mixture returns. */
+export interface Mixture {
+  /** Of the shape of x. */
+  readonly y: Tensor;
+  /** Add it to the loss, times 0.01 or so: experts · Σ (share of choices) · (mean probability); 1 where experts are used evenly. */
+  readonly balance: Tensor;
+  /** Mean squared log-sum-exp of the router's outputs: add it, times 0.001 or so, to keep them small. */
+  readonly zLoss: Tensor;
+  /** Choices that found no room; 0 without `capacity`. i32. */
+  readonly dropped: Tensor;
+  /** Tokens that chose each expert: i32 [experts]. */
+  readonly load: Tensor;
+}
+
+export interface MixtureLayer {
+  init(key: Key): MixtureParams;
+  /** x is [..., features]; all leading axes are tokens. */
+  apply(params: MixtureParams, x: Tensor): Mixture;
+  /** Rows that are computed for so many tokens, whatever the router does: what memory is planned for. */
+  rows(tokens: number): number;
+}
+
+interface Sizes {
+  readonly experts: number;
+  readonly active: number;
+  readonly tile: number;
+  readonly capacity: number | undefined;
+}
+
+function requireSizes({ experts, active, tile, capacity }: Sizes): void {
+  requireCounts("mixtureOfExperts", { experts, active, tile });
+  if (active > experts) {
+    const message = `mixtureOfExperts: ${active} active of ${experts} experts`;
+    fail("InvalidArgument", message, "a token uses at most all experts: lower active, or make more experts");
+  }
+  if (capacity === undefined || (Number.isFinite(capacity) && capacity > 0)) return;
+  fail(
+    "InvalidArgument",
+    `mixtureOfExperts: capacity ${capacity}`,
+    "a capacity is above 0: 1 has room for an even load",
+  );
+}
+
+/** Rows of one expert under a capacity: no more than there are tokens. */
+function roomOf(tokens: number, { experts, active, capacity = 0 }: Sizes): number {
+  return Math.min(tokens, Math.ceil((capacity * tokens * active) / experts));
+}
+
+function placesOf(routing: Routing, tokens: number, sizes: Sizes): Places {
+  const { experts, active, tile, capacity } = sizes;
+  if (capacity === undefined) return exactPlaces(routing, exactRows(tokens, active, experts, tile), tile);
+  return limitedPlaces(routing, experts, roomOf(tokens, sizes));
+}
+
+/**
+ * A feed-forward layer of several experts, of which each token uses a few. Without `capacity` no token is dropped, and memory is
+ * planned for any routing: tokens · active rows, and up to tile - 1 of padding for each expert.
+ *
+ * A router output that is NaN makes its token's result NaN, and the two losses; other tokens are not touched.
+ *
+ * @example
+ * import { ones } from "tidemark";
+ * import { mixtureOfExperts } from "tidemark/nn";
+ *
+ * const layer = mixtureOfExperts(8, { experts: 4, active: 2, hidden: 16 });
+ * const { y, load } = layer.apply(layer.init(0), ones([3, 5, 8]));
+ * console.log(y.shape, load.sum().item(), layer.rows(15)); // [3, 5, 8] 30 80
+ */
+export function mixtureOfExperts(features: number, options: MixtureOptions): MixtureLayer {
+  requireOptions("mixtureOfExperts", options, OPTIONS);
+  const { experts, active = 2, hidden = 4 * features, activation = "gelu", gated = false, dtype = "f32" } = options;
+  const sizes: Sizes = { experts, active, tile: options.tile ?? TILE, capacity: options.capacity };
+  requireCounts("mixtureOfExperts", { features, hidden });
+  requireSizes(sizes);
+  const act = ACTIVATIONS[activation];
+  if (!act) {
+    const known = Object.keys(ACTIVATIONS).join(", ");
+    fail("InvalidArgument", `mixtureOfExperts: activation ${JSON.stringify(activation)}`, `choose one of: ${known}`);
+  }
+  const normalize = options.normalize ?? active > 1;
+  const weight = (fanIn: number, fanOut: number): Initializer => options.weight ?? fanInUniform({ fanIn, fanOut });
+  const [inward, outward] = [weight(features, hidden), weight(hidden, features)];
+  /** Experts on rows sorted by expert. */
+  const compute = ({ up, gate, down }: MixtureParams, rows: Tensor, groups: Tensor | null): Tensor => {
+    const product = (x: Tensor, w: Tensor): Tensor =>
+      groups ? applyOp(groupedMatmul, [x, w, groups], { tb: false }) : matmul(x, w);
+    const all = groups ? rows : reshape(rows, [experts, at(rows.shape, 0) / experts, features]);
+    const inner = act(product(all, up));
+    return reshape(product(gate ? mul(inner, product(all, gate)) : inner, down), rows.shape);
+  };
+  return {
+    rows: (tokens) =>
+      sizes.capacity === undefined ? exactRows(tokens, active, experts, sizes.tile) : experts * roomOf(tokens, sizes),
+    init: (key) => ({
+      router: weight(features, experts)(partKey(key, 0), [features, experts], dtype),
+      up: inward(partKey(key, 1), [experts, features, hidden], dtype),
+      ...(gated ? { gate: inward(partKey(key, 2), [experts, features, hidden], dtype) } : {}),
+      down: outward(partKey(key, 3), [experts, hidden, features], dtype),
+    }),
+    apply: (params, x) => {
+      requireExtent("mixtureOfExperts", x, -1, ["features", features]);
+      return asPart("mixtureOfExperts", () => {
+        const tokens = reshape(x, [x.elements / features, features]);
+        const count = at(tokens.shape, 0);
+        const routing = route(matmul(tokens, params.router), active, normalize);
+        const { slots, pairs, groups, dropped } = placesOf(routing, count, sizes);
+        const rows = applyOp(permuteRows, [tokens, pairs, slots], { copies: active });
+        const made = compute(params, rows, groups);
+        const back = applyOp(permuteRows, [made, slots, pairs], { copies: 1 });
+        const parts = reshape(back, [count, active, features]);
+        const y = sum(mul(parts, expandDims(routing.gates, 2)), 1);
+        const { balance, zLoss, load } = routing;
+        return { y: reshape(y, x.shape), balance, zLoss, dropped, load };
+      });
+    },
+  };
+}
