@@ -42,8 +42,7 @@ interface Cores {
     sizes: object,
     how: object,
   ): { init(): State; step(...args: unknown[]): unknown; batch(i: number): Tensor[] };
-  nextScores(sizes: object): (...args: unknown[]) => Tensor;
-  write(next: unknown, params: unknown, sizes: object, how: object): string;
+  writer(sizes: object): (params: unknown, how: object) => Promise<string>;
   sizesOf(bytes: Uint8Array): object;
   description(sizes: object): Record<string, string>;
   readWeights(bytes: Uint8Array): Tree;
@@ -85,8 +84,8 @@ const AMPLE = 2 ** 30;
 
 describe("the examples", () => {
   it("train a GPT of characters, and go on from a checkpoint with the same bits", async () => {
-    type Names = "training" | "nextScores" | "write" | "sizesOf" | "description";
-    const { training, nextScores, write, sizesOf, description } = await core<Names>("char-gpt/gpt.mjs");
+    type Names = "training" | "writer" | "sizesOf" | "description";
+    const { training, writer, sizesOf, description } = await core<Names>("char-gpt/gpt.mjs");
     const sizes = { characters: ["a", "b", "c"], context: 8, width: 8, heads: 2, blocks: 1 };
     const ids = Int32Array.from({ length: 90 }, (_, i) => i % 3);
     const { init, step, batch } = training(sizes, { ids, batch: 4, total: 30, rate: 3e-2 });
@@ -108,7 +107,7 @@ describe("the examples", () => {
     expect([...half.losses, ...rest.losses]).toEqual(whole.losses);
     expect(whole.losses.at(-1)).toBeLessThan(0.5);
     const how = { prompt: "ab", count: 10, temperature: 0.1 };
-    expect(write(compile(nextScores(sizes)), whole.state.params, sizes, how)).toBe("abcabcabcabc");
+    expect(await writer(sizes)(whole.state.params, how)).toBe("abcabcabcabc");
     expect(() => sizesOf(save({ a: tensor([1]) }))).toThrow("no checkpoint of this example");
   });
 

@@ -2,8 +2,8 @@
  * @file A language model of characters: text to numbers, a small GPT, its training step, sampling, and checkpoints that training
  * goes on from as if it had never stopped. Runs in Node (main.mjs) and in a page (page.mjs) alike.
  */
-import { crossEntropy, fileInfo, scope, tensor, valueAndGrad } from "tidemark";
-import { embedding, layerNorm, linear, transformerBlock } from "tidemark/nn";
+import { arange, crossEntropy, fileInfo, scope, tensor, valueAndGrad } from "tidemark";
+import { embedding, generator, layerNorm, linear, transformerBlock } from "tidemark/nn";
 import { adamw, clipByGlobalNorm, warmupCosine } from "tidemark/optim";
 
 /** A number between 0 and 1 that follows from two others (the last steps of MurmurHash3, A. Appleby). */
@@ -36,7 +36,10 @@ export function model({ characters, context, width, heads, blocks }) {
     norm: layerNorm(width),
     head: linear(width, characters.length),
   };
-  const positions = tensor(Int32Array.from({ length: context }, (_, i) => i));
+  /** Characters, and where they are. */
+  const embedded = (params, ids, positions) =>
+    layers.token.apply(params.token, ids).add(layers.position.apply(params.position, positions));
+  const scored = (params, seen) => layers.head.apply(params.head, layers.norm.apply(params.norm, seen));
   return {
     init(seed) {
       const seeds = Array.from({ length: blocks + 3 }, (_, i) => seed * 1000 + i);
@@ -50,12 +53,23 @@ export function model({ characters, context, width, heads, blocks }) {
     },
     /** [batch, context] → [batch, context, characters]. */
     scores(params, ids) {
-      const embedded = layers.token.apply(params.token, ids).add(layers.position.apply(params.position, positions));
       const seen = params.blocks.reduce(
         (h, block, i) => scope("block", () => layers.blocks[i].apply(block, h)),
-        embedded,
+        embedded(params, ids, arange(context)),
       );
-      return layers.head.apply(params.head, layers.norm.apply(params.norm, seen));
+      return scored(params, seen);
+    },
+    /** What blocks keep of the characters before. */
+    initCache: (capacity) => layers.blocks.map((block) => block.initCache(capacity)),
+    /** [n] → [n, characters], for characters from number `position` on. */
+    extend(params, ids, cache, position) {
+      let seen = embedded(params, ids, arange(ids.shape[0]).add(position));
+      const kept = layers.blocks.map((block, i) => {
+        const [next, own] = scope("block", () => block.extend(params.blocks[i], seen, cache[i], position));
+        seen = next;
+        return own;
+      });
+      return [scored(params, seen), kept];
     },
   };
 }
@@ -89,37 +103,21 @@ export function training(sizes, { ids, batch, total, seed = 1, rate = 3e-3 }) {
   };
 }
 
-/** Scores for the character after a text, as a function to be compiled: the text is at the left, and position `last` is its end. */
-export function nextScores(sizes) {
-  const { scores } = model(sizes);
-  return (params, ids, last) => scores(params, ids).take(last, 1).reshape([-1]);
-}
-
-/** One of the characters, drawn by the softmax of their scores; `place` is between 0 and 1. */
-function pick(scores, temperature, place) {
-  const best = Math.max(...scores);
-  const shares = Array.from(scores, (score) => Math.exp((score - best) / temperature));
-  let rest = place * shares.reduce((sum, share) => sum + share, 0);
-  const found = shares.findIndex((share) => {
-    rest -= share;
-    return rest < 0;
-  });
-  return found < 0 ? shares.length - 1 : found;
-}
-
-/** Goes on writing after a text, a character at a time. `next` is `nextScores`, compiled. */
-export function write(next, params, { characters, context }, { prompt, count, temperature = 0.8, seed = 1 }) {
-  const { encode, decode } = alphabet(characters);
-  const ids = [...encode(prompt)];
-  if (ids.length === 0) ids.push(0);
-  for (let n = 0; n < count; n++) {
-    const window = ids.slice(-context);
-    const padded = new Int32Array(context);
-    padded.set(window);
-    const scores = next(params, tensor(padded, { shape: [1, context] }), tensor([window.length - 1], { dtype: "i32" }));
-    ids.push(pick(scores.data(), temperature, drawn(seed, n)));
-  }
-  return decode(ids);
+/** Writes texts; its programs are compiled with the first of them, and serve all parameters. */
+export function writer(sizes) {
+  const { encode, decode } = alphabet(sizes.characters);
+  const { context } = sizes;
+  const texts = generator(model(sizes), { capacity: context, chunk: Math.min(16, context) });
+  return async (params, { prompt, count, temperature = 0.8, seed = 1, onText = () => {} }) => {
+    const ids = encode(prompt);
+    let text = ids.length === 0 ? sizes.characters[0] : decode(ids);
+    const options = { maxTokens: count, temperature, seed, whenFull: "restart" };
+    for await (const id of texts.generate(params, encode(text), options)) {
+      text += sizes.characters[id];
+      onText(text);
+    }
+    return text;
+  };
 }
 
 /** What a checkpoint says of its model, beside the tensors. */

@@ -11,7 +11,7 @@ import { parseArgs } from "node:util";
 import { compile, fileInfo } from "tidemark";
 import { loadFile, saveFile } from "tidemark/node";
 import { budgetText } from "../shared/budget.mjs";
-import { alphabet, charactersOf, description, nextScores, sizesOf, training, write } from "./gpt.mjs";
+import { alphabet, charactersOf, description, sizesOf, training, writer } from "./gpt.mjs";
 
 const EACH = 50;
 
@@ -54,7 +54,7 @@ async function main() {
   }
   const { tensors } = fileInfo(readFileSync(values.checkpoint));
   console.log(`${values.checkpoint}: ${tensors.length} tensors\n`);
-  console.log(write(compile(nextScores(sizes)), state.params, sizes, { prompt: values.prompt, count: 300 }));
+  console.log(await writer(sizes)(state.params, { prompt: values.prompt, count: 300 }));
 }
 
 await main();

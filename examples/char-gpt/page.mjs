@@ -1,7 +1,7 @@
 /** @file The example in a page: compiled in a worker, trained between frames, saved to a file and read back. */
 import { compileAsync, load, save, spec, trainLoop } from "tidemark";
 import { byId, download, drawLine, resultText, showProgress } from "../shared/page.mjs";
-import { alphabet, charactersOf, description, nextScores, sizesOf, training, write } from "./gpt.mjs";
+import { alphabet, charactersOf, description, sizesOf, training, writer } from "./gpt.mjs";
 
 const BATCH = 12;
 const SHOWN_EACH = 10;
@@ -49,14 +49,12 @@ async function train(most = Number.POSITIVE_INFINITY) {
     signal,
   });
   trained = { state: run.state, sizes };
-  const next = await compileAsync(
-    nextScores(sizes),
-    [run.state.params, spec([1, sizes.context], "i32"), spec([1], "i32")],
-    { onProgress: showProgress },
-  );
   drawLine(document.querySelector("svg"), losses, losses.length - 1);
   byId("status").textContent = `${begun + run.steps} steps, loss ${losses.at(-1)?.toFixed(3) ?? "-"}`;
-  byId("sample").textContent = write(next, run.state.params, sizes, { prompt: text.slice(0, 20), count: 200 });
+  const onText = (written) => {
+    byId("sample").textContent = written;
+  };
+  await writer(sizes)(run.state.params, { prompt: text.slice(0, 20), count: 200, onText });
   return losses;
 }
 

@@ -24,6 +24,13 @@ export {
   convTranspose2d,
 } from "./conv.ts";
 export type { Fans, Initializer, ParamDType } from "./distributions.ts";
+export {
+  type GenerateOptions,
+  type GeneratorOptions,
+  generator,
+  type LanguageModel,
+  type TextGenerator,
+} from "./generate.ts";
 export { initializers } from "./initializers.ts";
 export type { Key } from "./key.ts";
 export type {
@@ -31,6 +38,8 @@ export type {
   AnyPlainLayer,
   AnyStatefulLayer,
   ApplyOptions,
+  CachedLayer,
+  KeyValueCache,
   Layer,
   NoParams,
   ParamsOf,
@@ -64,5 +73,6 @@ export {
   unroll,
 } from "./recurrent.ts";
 export { type ReversibleParts, type ReversibleSequenceOptions, reversibleSequence } from "./reversible.ts";
+export type { SamplingOptions } from "./sampling.ts";
 export { sequential } from "./sequential.ts";
 export { type TransformerBlockOptions, type TransformerBlockParams, transformerBlock } from "./transformer.ts";

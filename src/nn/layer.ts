@@ -5,7 +5,7 @@
  * goes in and comes out.
  */
 import { grouped } from "../base/errors.ts";
-import { typeText } from "../ir/type.ts";
+import { type Shape, typeText } from "../ir/type.ts";
 import { describe, fail, type OptionKinds, requireTensor } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import type { Tree } from "../trace/tree.ts";
@@ -39,6 +39,24 @@ export interface StatefulLayer<P extends Tree = Tree, S extends Tree = Tree> {
   /** The output and the next state, which is the given one unless `train` is set. */
   apply(params: P, state: S, x: Tensor, options?: ApplyOptions): readonly [Tensor, S];
   readonly random?: boolean;
+}
+
+/** Keys and values of the positions so far, [..., heads, capacity, width of a head]; what is behind them has no meaning. */
+export interface KeyValueCache {
+  readonly k: Tensor;
+  readonly v: Tensor;
+}
+
+/** A layer that computes the outputs of new positions from what it keeps of those before. */
+export interface CachedLayer<P extends Tree = Tree, C extends Tree = Tree> extends Layer<P> {
+  /** An empty cache for so many positions, of inputs with these axes before positions and features. */
+  initCache(capacity: number, batch?: Shape): C;
+  /**
+   * The outputs of positions [..., n, features], the first of which is number `position` (i32[]), and the cache with them.
+   * Donated to a compiled function, the cache is changed in place. `position` + n may not exceed the capacity: the program
+   * cannot check it.
+   */
+  extend(params: P, x: Tensor, cache: C, position: Tensor): readonly [Tensor, C];
 }
 
 /** A layer without state whose parameters only it knows: they go from its `init` to its `apply`. */

@@ -14,7 +14,7 @@ import { dropout as dropoutLayer } from "./activation.ts";
 import { type AttentionParams, multiHeadAttention } from "./attention.ts";
 import { type Initializer, normal, type ParamDType, zeros } from "./distributions.ts";
 import { partKey } from "./key.ts";
-import { type ApplyOptions, type Layer, requireExtent, type Weights } from "./layer.ts";
+import { type ApplyOptions, type CachedLayer, type KeyValueCache, requireExtent, type Weights } from "./layer.ts";
 import { linear } from "./linear.ts";
 import { type AffineParams, layerNorm } from "./norm.ts";
 import { partOptions } from "./sequential.ts";
@@ -60,7 +60,10 @@ export interface TransformerBlockParams {
  * const block = transformerBlock(16, { heads: 4, causal: true });
  * console.log(block.apply(block.init(0), ones([2, 5, 16])).shape); // [2, 5, 16]
  */
-export function transformerBlock(features: number, options: TransformerBlockOptions): Layer<TransformerBlockParams> {
+export function transformerBlock(
+  features: number,
+  options: TransformerBlockOptions,
+): CachedLayer<TransformerBlockParams, KeyValueCache> {
   requireOptions("transformerBlock", options, OPTIONS);
   const { heads, hidden = 4 * features, causal = false, eps = 1e-5, dtype = "f32" } = options;
   const weights = { weight: options.weight ?? normal(0.02), offset: zeros(), dtype };
@@ -71,6 +74,8 @@ export function transformerBlock(features: number, options: TransformerBlockOpti
   const drop = dropoutLayer(options.dropout ?? 0);
   const dropped = (x: Tensor, given: ApplyOptions | undefined, place: number): Tensor =>
     drop.apply({}, x, partOptions(given, place, drop.random));
+  const inner = (params: TransformerBlockParams, x: Tensor): Tensor =>
+    down.apply(params.down, gelu(up.apply(params.up, norm.apply(params.norm2, x))));
   return {
     random: drop.random ?? false,
     init: (key) => ({
@@ -86,10 +91,16 @@ export function transformerBlock(features: number, options: TransformerBlockOpti
         const seen = attention.apply(params.attention, norm.apply(params.norm1, x), given);
         return add(x, dropped(seen, given, 0));
       });
-      return scope("feed-forward", () => {
-        const inner = gelu(up.apply(params.up, norm.apply(params.norm2, middle)));
-        return add(middle, dropped(down.apply(params.down, inner), given, 1));
+      return scope("feed-forward", () => add(middle, dropped(inner(params, middle), given, 1)));
+    },
+    initCache: (capacity, batch) => attention.initCache(capacity, batch),
+    extend: (params, x, cache, position) => {
+      requireExtent("transformerBlock", x, -1, ["features", features]);
+      const [middle, next] = scope("attention", () => {
+        const [seen, kept] = attention.extend(params.attention, norm.apply(params.norm1, x), cache, position);
+        return [add(x, seen), kept] as const;
       });
+      return [scope("feed-forward", () => add(middle, inner(params, middle))), next];
     },
   };
 }
