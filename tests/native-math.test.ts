@@ -13,6 +13,7 @@ import { varIndex } from "../src/kernel/index-math.ts";
 import { interpretKernel } from "../src/kernel/interpret.ts";
 import type { Kernel } from "../src/kernel/loops.ts";
 import * as math from "../src/kernel/math.ts";
+import { floorDiv, fmod, remainder } from "../src/kernel/remainder.ts";
 import * as scalar from "../src/kernel/scalar-ops.ts";
 import { type FloatType, floats, points } from "./support/float-sweeps.ts";
 import { hostMemory } from "./support/host-memory.ts";
@@ -57,6 +58,11 @@ const unary: Readonly<Record<string, (x: Expr) => Expr>> = {
   },
   ...{ tanh: math.tanh, sigmoid: math.sigmoid, erf: math.erf, rsqrt: math.rsqrt, softplus: math.softplus },
   ...{ silu: math.silu, gelu: math.gelu, floor: scalar.floor, abs: scalar.abs, neg: scalar.neg, sqrt: scalar.sqrt },
+  ...{ exp2: math.exp2, log2: math.log2, log10: math.log10, cbrt: math.cbrt, erfc: math.erfc, erfinv: math.erfinv },
+  ...{ asin: math.asin, acos: math.acos, atan: math.atan, sinh: math.sinh, cosh: math.cosh, asinh: math.asinh },
+  ...{ acosh: math.acosh, atanh: math.atanh, lgamma: math.lgamma },
+  digamma: (x) => math.polygamma(x, 0),
+  trigamma: (x) => math.polygamma(x, 1),
   ceil: (x) => call("ceil", [x]),
   nearest: (x) => call("nearest", [x]),
   trunc: (x) => call("trunc", [x]),
@@ -72,6 +78,7 @@ const unary: Readonly<Record<string, (x: Expr) => Expr>> = {
 
 const binary: Readonly<Record<string, (x: Expr, y: Expr) => Expr>> = {
   ...{ min: scalar.min, max: scalar.max, less: scalar.lt, equal: scalar.eq, unequal: scalar.ne, power: math.pow },
+  ...{ atan2: math.atan2, fmod, remainder, floorDiv },
 };
 
 interface Case {

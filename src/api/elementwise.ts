@@ -236,20 +236,37 @@ export function greaterEqual(a: TensorLike, b: TensorLike): Tensor {
   return binary("greaterEqual", ops.ge, a, b);
 }
 
+/** The operations on bits take integers too. */
+function truthValues(name: string, tensors: readonly Tensor[]): readonly Tensor[] {
+  for (const x of tensors) {
+    if (isBool(x.dtype)) continue;
+    fail(
+      "DtypeMismatch",
+      `${name}: takes bool, got ${typeText(x)}`,
+      'convert it first with cast(x, "bool"), or use the bits of integers: bitwiseAnd, bitwiseOr, bitwiseXor, bitwiseNot',
+    );
+  }
+  return tensors;
+}
+
+function logical(name: string, op: OpDef<NoAttrs>, a: TensorLike, b: TensorLike): Tensor {
+  return atOneLine(() => applyOp(op, truthValues(name, operands(name, a, b)), {}));
+}
+
 export function logicalAnd(a: TensorLike, b: TensorLike): Tensor {
-  return binary("logicalAnd", ops.and, a, b);
+  return logical("logicalAnd", ops.and, a, b);
 }
 
 export function logicalOr(a: TensorLike, b: TensorLike): Tensor {
-  return binary("logicalOr", ops.or, a, b);
+  return logical("logicalOr", ops.or, a, b);
 }
 
 export function logicalXor(a: TensorLike, b: TensorLike): Tensor {
-  return binary("logicalXor", ops.xor, a, b);
+  return logical("logicalXor", ops.xor, a, b);
 }
 
 export function logicalNot(x: TensorLike): Tensor {
-  return unary("logicalNot", ops.not, x);
+  return applyOp(ops.not, truthValues("logicalNot", [asTensor("logicalNot", x)]), {});
 }
 
 /** Whether an element is not a number. */

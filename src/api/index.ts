@@ -11,6 +11,7 @@ export { type TensorOptions, tensor } from "../trace/literal.ts";
 export type { TensorStorage, TypedArray } from "../trace/storage.ts";
 export type { NestedArray } from "../trace/tensor.ts";
 export type { Tree } from "../trace/tree.ts";
+export * from "./arithmetic.ts";
 export * from "./attention.ts";
 export type {
   BlobLike,
@@ -81,6 +82,7 @@ export { type LoadOptions as LoadFileOptions, load, loadFrom, type SaveOptions, 
 export { scope } from "./scope.ts";
 export * from "./shape.ts";
 export { argsort, type SortOptions, sort, type TopK, type TopKOptions, topK } from "./sort.ts";
+export * from "./special.ts";
 export { specsOf } from "./specs-of.ts";
 export { type TrainLoopOptions, type TrainLoopResult, trainLoop } from "./train-loop.ts";
 export type { TreeStructure, WithLeaves } from "./tree.ts";

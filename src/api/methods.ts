@@ -3,6 +3,7 @@
  * method is that function with the tensor in front of the dot, and its type and its documentation are the function's.
  */
 import { Tensor } from "../trace/tensor.ts";
+import * as arithmetic from "./arithmetic.ts";
 import * as attention from "./attention.ts";
 import * as conv from "./conv.ts";
 import { onesLike, tril, triu, zerosLike } from "./create.ts";
@@ -29,6 +30,7 @@ import { dropout } from "./random.ts";
 import * as reduce from "./reduce.ts";
 import * as shape from "./shape.ts";
 import { argsort, sort, topK } from "./sort.ts";
+import * as special from "./special.ts";
 
 const single = {
   ...{ onesLike, tril, triu, zerosLike, repeat, split, tile, dropout, logsumexp, var: reduce.variance },
@@ -38,6 +40,8 @@ const single = {
 
 const families = [
   elementwise,
+  arithmetic,
+  special,
   shape,
   reduce,
   linear,
@@ -55,6 +59,8 @@ type Method<F> = F extends (x: Tensor, ...rest: infer Rest) => infer R ? (...res
 type MethodsOf<M> = { readonly [K in keyof M]: Method<M[K]> };
 
 type AllMethods = MethodsOf<typeof elementwise> &
+  MethodsOf<typeof arithmetic> &
+  MethodsOf<typeof special> &
   MethodsOf<typeof shape> &
   MethodsOf<typeof reduce> &
   MethodsOf<typeof linear> &

@@ -3,6 +3,7 @@
  * every operation along; of functions a bundler keeps those that are used. Plans within budgets are in `tidemark/core/budget`, and
  * `compileAsync` loads them when it is called. Why: docs/decisions/0035-core-entry.md.
  */
+export * from "../api/arithmetic.ts";
 export * from "../api/attention.ts";
 export type {
   BlobLike,
@@ -70,6 +71,7 @@ export { type LoadOptions as LoadFileOptions, load, loadFrom, type SaveOptions, 
 export { scope } from "../api/scope.ts";
 export * from "../api/shape.ts";
 export { argsort, type SortOptions, sort, type TopK, type TopKOptions, topK } from "../api/sort.ts";
+export * from "../api/special.ts";
 export { specsOf } from "../api/specs-of.ts";
 export { type TrainLoopOptions, type TrainLoopResult, trainLoop } from "../api/train-loop.ts";
 export type { TreeStructure, WithLeaves } from "../api/tree.ts";

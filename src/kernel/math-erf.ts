@@ -1,5 +1,5 @@
 /**
- * @file The error function, odd and with erf ∞ = 1.
+ * @file The error function, odd and with erf ∞ = 1, and erfc = 1 - erf, which is accurate where it is small.
  *
  * f32: x + x·P(x²) for |x| < 1.1875, else 1 - Q(|x|)⁻⁸, both minimax fits: the eighth root makes the steep
  * tail 1 - erf a function that a short polynomial follows, and the eightfold error counts only in proportion to the tail.
@@ -13,12 +13,14 @@
  *
  * Two pieces at a time share one evaluation with coefficients picked by lane. The exponential is rounded once as a whole
  * (fdlibm splits it for the sake of erfc): its error counts only in proportion to 1 - erf.
+ *
+ * erfc has those pieces in both types, and splits: x² = h² + (x - h)·(x + h) with h of half a significand, so that h² is exact.
  */
 import type { FloatScalar } from "./dtype.ts";
 import { constant, type Expr } from "./expr.ts";
-import { formatOf } from "./float-format.ts";
+import { bitsOf, floatOf, formatOf } from "./float-format.ts";
 import { expOfNegative } from "./math-exp.ts";
-import { abs, add, div, lt, min, mul, neg, pick, polynomial, sub } from "./scalar-ops.ts";
+import { abs, add, and, div, lt, min, mul, neg, pick, polynomial, sub } from "./scalar-ops.ts";
 
 /** erf x / x - 1 in x², for |x| ≤ 1.1875. */
 const F32_NEAR = [0.128379151, -0.376125336, 0.112826467, -0.0268188789, 0.00512936991, -0.000754941488, 6.49551366e-5];
@@ -73,24 +75,53 @@ const SB = [
 function pickedPolynomial(x: Expr, which: Expr, a: readonly number[], b: readonly number[]): Expr {
   return polynomial(
     x,
-    a.map((c, i) => (c === b[i] ? c : pick(which, constant("f64", c), b[i] ?? 0))),
+    a.map((c, i) => (c === b[i] ? c : pick(which, constant(x.dtype, c), b[i] ?? 0))),
   );
 }
 
-function erfF64(x: Expr): Expr {
-  const size = min(abs(x), 6);
-  const nearZero = lt(size, 0.84375);
+/** pp/qq or pa/qa, for |x| < 1.25. */
+function nearQuotient(x: Expr, size: Expr, nearZero: Expr): Expr {
   const t = pick(nearZero, mul(x, x), sub(size, 1));
-  const quotient = div(pickedPolynomial(t, nearZero, PP, PA), pickedPolynomial(t, nearZero, QQ, QA));
+  return div(pickedPolynomial(t, nearZero, PP, PA), pickedPolynomial(t, nearZero, QQ, QA));
+}
 
-  const square = mul(size, size);
+/** R/S, for |x| ≥ 1.25; `square` is x². */
+function farQuotient(size: Expr, square: Expr): Expr {
   const inverse = div(1, square);
   const below = lt(size, 1 / 0.35);
-  const tail = div(pickedPolynomial(inverse, below, RA, RB), pickedPolynomial(inverse, below, SA, SB));
-  const erfc = div(expOfNegative(min(add(sub(-0.5625, square), tail), 0)), size);
+  return div(pickedPolynomial(inverse, below, RA, RB), pickedPolynomial(inverse, below, SA, SB));
+}
+
+const NEAR_ZERO = 0.84375;
+
+function erfF64(x: Expr): Expr {
+  const size = min(abs(x), 6);
+  const nearZero = lt(size, NEAR_ZERO);
+  const quotient = nearQuotient(x, size, nearZero);
+  const square = mul(size, size);
+  const exponent = add(sub(-0.5625, square), farQuotient(size, square));
+  const erfc = div(expOfNegative(min(exponent, 0)), size);
 
   const positive = pick(lt(size, 1.25), add(quotient, ERX), sub(1, erfc));
   return pick(nearZero, add(x, mul(x, quotient)), pick(lt(x, 0), neg(positive), positive));
+}
+
+/** Keeps a part of a significand whose square plus 0.5625 is exact. */
+const SQUARABLE: Record<FloatScalar, number | bigint> = { f32: 0xffffe000 | 0, f64: -0x100000000n };
+
+export function erfc(x: Expr): Expr {
+  // erfc 28 is 0 in both types
+  const size = min(abs(x), 28);
+  const nearZero = lt(size, NEAR_ZERO);
+  const quotient = nearQuotient(x, size, nearZero);
+  const half = floatOf(and(bitsOf(size), SQUARABLE[formatOf(x).dtype]));
+  const rest = add(mul(sub(half, size), add(half, size)), farQuotient(size, mul(size, size)));
+  const far = div(mul(expOfNegative(sub(-0.5625, mul(half, half))), expOfNegative(min(rest, 1))), size);
+  const positive = pick(lt(size, 1.25), sub(1 - ERX, quotient), far);
+  // ½ - (x - ½ + x·q) where 1 - x would round first
+  const small = mul(x, quotient);
+  const atZero = pick(lt(x, 0.25), sub(1, add(x, small)), sub(0.5, add(sub(x, 0.5), small)));
+  return pick(nearZero, atZero, pick(lt(x, 0), sub(2, positive), positive));
 }
 
 const FUNCTIONS: Record<FloatScalar, (x: Expr) => Expr> = { f32: erfF32, f64: erfF64 };

@@ -1,5 +1,5 @@
 /**
- * @file exp, expm1 and what is made of them: sigmoid, tanh.
+ * @file exp, exp2, expm1 and what is made of them: sigmoid, tanh.
  *
  * x = n·ln 2 + r with |r| ≤ ½ ln 2 (Cody and Waite, 1980: ln 2 in two parts, the first so short that n·part is exact),
  * eˣ = 2ⁿ·eʳ, and eʳ = 1 + r + r²·P(r). P is a minimax fit (Remez exchange).
@@ -54,7 +54,7 @@ export function expTail(r: Expr): Expr {
 }
 
 /** eʳ - 1 for the reduced argument, and n of 2ⁿ. */
-interface Reduced {
+export interface Reduced {
   readonly expm1: Expr;
   readonly low: Expr;
 }
@@ -63,6 +63,11 @@ function reduce(x: Expr, table: ExpTable): Reduced {
   const { n, low } = roundToInteger(mul(x, Math.LOG2E));
   const r = sub(sub(x, mul(n, table.ln2[0])), mul(n, table.ln2[1]));
   return { expm1: add(r, expTail(r)), low };
+}
+
+/** For x within twice the range of exponents. */
+export function reducedExp(x: Expr): Reduced {
+  return reduce(x, TABLES[formatOf(x).dtype]);
 }
 
 function tableOf(x: Expr): { readonly format: Format; readonly table: ExpTable } {
@@ -88,6 +93,16 @@ export function expOfNegative(x: Expr): Expr {
   const vanishes = lt(x, table.lo);
   const { expm1, low } = reduce(pick(vanishes, 0, x), table);
   return pick(vanishes, 0, scaleByPower(add(1, expm1), low));
+}
+
+/** 2ˣ = 2ⁿ·e^(f·ln 2) with n the nearest integer and f = x - n, exact. Whole powers come out exactly. */
+export function exp2(x: Expr): Expr {
+  const { table } = tableOf(x);
+  // half as far again as exponents of e: 1/ln 2 is 1.44
+  const bounded = clamp(x, 1.5 * table.lo, 1.5 * table.hi);
+  const { n, low } = roundToInteger(bounded);
+  const r = mul(sub(bounded, n), Math.LN2);
+  return scaleByPower(add(1, add(r, expTail(r))), low);
 }
 
 /** 2·(2ⁿ⁻¹·(eʳ - 1) + (2ⁿ⁻¹ - ½)): exact in its second part while it matters, and no overflow before the result's. */

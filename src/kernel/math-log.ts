@@ -1,5 +1,5 @@
 /**
- * @file log, log1p, softplus.
+ * @file log, log2, log10, log1p, softplus.
  *
  * x = m·2^e with √½ ≤ m < √2, f = m - 1 (exact), s = f / (2 + f), and with z = s²
  *
@@ -19,6 +19,8 @@ interface LogTable {
   readonly r: readonly number[];
   /** ln 2 in two parts; e·part is exact for the first. */
   readonly ln2: readonly [number, number];
+  /** log₁₀ 2 likewise. */
+  readonly log10Of2: readonly [number, number];
   readonly tiny: number;
 }
 
@@ -26,6 +28,7 @@ const TABLES: Record<FloatScalar, LogTable> = {
   f32: {
     r: [0.666666627, 0.400009722, 0.284987926, 0.242788583],
     ln2: [0.69313812256, 9.0580006145e-6],
+    log10Of2: [0.301025390625, 4.60503898e-6],
     tiny: 2 ** -26,
   },
   f64: {
@@ -34,21 +37,28 @@ const TABLES: Record<FloatScalar, LogTable> = {
       0.15313837699209373, 0.14798198605116586,
     ],
     ln2: [0.6931471803691238, 1.9082149292705877e-10],
+    log10Of2: [0.30102999566361177, 3.694239077158931e-13],
     tiny: 2 ** -55,
   },
 };
 
-/** log (m·2^e) + low. */
-function logPlus({ m, e }: Split, low: Expr | null): Expr {
-  const table = TABLES[formatOf(m).dtype];
+/** log m = f - (½f² - rest). */
+function logOfMantissa(m: Expr): { readonly f: Expr; readonly halfSquare: Expr; readonly rest: Expr } {
   const f = sub(m, 1);
   const s = div(f, add(f, 2));
   const z = mul(s, s);
   const halfSquare = mul(mul(f, 0.5), f);
-  const r = mul(z, polynomial(z, table.r));
-  const small = mul(e, table.ln2[1]);
-  const correction = add(mul(s, add(halfSquare, r)), low ? add(small, low) : small);
-  return add(mul(e, table.ln2[0]), sub(f, sub(halfSquare, correction)));
+  const r = mul(z, polynomial(z, TABLES[formatOf(m).dtype].r));
+  return { f, halfSquare, rest: mul(s, add(halfSquare, r)) };
+}
+
+/** log (m·2^e) + low. */
+function logPlus({ m, e }: Split, low: Expr | null): Expr {
+  const [high, rest] = TABLES[formatOf(m).dtype].ln2;
+  const log = logOfMantissa(m);
+  const small = mul(e, rest);
+  const correction = add(log.rest, low ? add(small, low) : small);
+  return add(mul(e, high), sub(log.f, sub(log.halfSquare, correction)));
 }
 
 /** log 0 = -∞, log ∞ = ∞; of less, and of NaN, NaN. */
@@ -60,6 +70,22 @@ function withSpecial(x: Expr, result: Expr): Expr {
 
 export function log(x: Expr): Expr {
   return withSpecial(x, logPlus(splitAnyExponent(x), null));
+}
+
+/** e·log_b 2 + log m / ln b: exact for powers of two in log2, and for the powers of ten that the type has in log10. */
+function logOfBase(x: Expr, inverse: number, [high, low]: readonly [number, number]): Expr {
+  const { m, e } = splitAnyExponent(x);
+  const { f, halfSquare, rest } = logOfMantissa(m);
+  const fraction = mul(sub(f, sub(halfSquare, rest)), inverse);
+  return withSpecial(x, add(mul(e, high), low === 0 ? fraction : add(fraction, mul(e, low))));
+}
+
+export function log2(x: Expr): Expr {
+  return logOfBase(x, Math.LOG2E, [1, 0]);
+}
+
+export function log10(x: Expr): Expr {
+  return logOfBase(x, Math.LOG10E, TABLES[formatOf(x).dtype].log10Of2);
 }
 
 /**

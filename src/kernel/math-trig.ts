@@ -79,7 +79,7 @@ function quadrantOf(x: Expr): Quadrant {
 }
 
 /** sin r and cos r for |r| ≤ 0.8. */
-function circlePoint(r: Expr): { readonly sin: Expr; readonly cos: Expr } {
+export function circlePoint(r: Expr): { readonly sin: Expr; readonly cos: Expr } {
   const table = TABLES[formatOf(r).dtype];
   const z = mul(r, r);
   const sin = add(r, mul(mul(r, z), polynomial(z, table.sin)));

@@ -4,6 +4,7 @@
  */
 import { describe, expect, it } from "vitest";
 import * as exact from "../../tests/support/exact-math.ts";
+import * as special from "../../tests/support/exact-special.ts";
 import {
   applied,
   type Domain,
@@ -17,7 +18,7 @@ import {
   worst,
 } from "../../tests/support/float-sweeps.ts";
 import { at } from "../base/invariant.ts";
-import { erf as erfOfDouble } from "../base/special.ts";
+import * as double from "../base/special.ts";
 import { type Expr, load, walkExpr } from "./expr.ts";
 import { varIndex } from "./index-math.ts";
 import * as math from "./math.ts";
@@ -54,10 +55,43 @@ const SWEEPS: readonly Sweep[] = [
   ["tanh", math.tanh, Math.tanh, exact.tanh, over(-3, 3, -ALL, ALL), over(-3, 3, -300, 300)],
   ["sigmoid", math.sigmoid, sigmoid, exact.sigmoid, over(-6, 6, -ALL, ALL), over(-6, 6, -740, 740)],
   ["softplus", math.softplus, softplus, exact.softplus, over(-20, 20, -ALL, ALL), over(-20, 20, -740, 740)],
-  ["erf", math.erf, erfOfDouble, exact.erf, over(-4.5, 4.5, -ALL, ALL), over(-6.5, 6.5, -7, 7)],
+  ["erf", math.erf, double.erf, exact.erf, over(-4.5, 4.5, -ALL, ALL), over(-6.5, 6.5, -7, 7)],
   ["rsqrt", math.rsqrt, rsqrt, exact.rsqrt, over(0, 10, 0, ALL), over(1e-9, 10, 1e-300, ALL)],
   // Where sigmoid is subnormal, its coarse steps are multiplied by x.
   ["silu", math.silu, silu, exact.silu, over(-20, 20, -87, ALL), over(-20, 20, -700, 700)],
+];
+
+const digamma = (x: Expr): Expr => math.polygamma(x, 0);
+const trigamma = (x: Expr): Expr => math.polygamma(x, 1);
+
+const UNIT = over(-1, 1, -1, 1);
+const POSITIVE = [over(0.3, 4, 0, ALL), over(0.3, 4, 2 ** -1074, ALL)] as const;
+
+/** These on a quarter of the points. */
+const MORE: readonly Sweep[] = [
+  ["exp2", math.exp2, (x) => 2 ** x, special.exp2, over(-20, 20, -ALL, ALL), over(-20, 20, -1100, 1030)],
+  ["log2", math.log2, Math.log2, special.log2, ...POSITIVE],
+  ["log10", math.log10, Math.log10, special.log10, ...POSITIVE],
+  ["atan", math.atan, Math.atan, special.atan, over(-3, 3, -ALL, ALL), over(-3, 3, -ALL, ALL)],
+  ["asin", math.asin, Math.asin, special.asin, UNIT, UNIT],
+  ["acos", math.acos, Math.acos, special.acos, UNIT, UNIT],
+  ["sinh", math.sinh, Math.sinh, special.sinh, over(-3, 3, -ALL, ALL), over(-3, 3, -720, 720)],
+  ["cosh", math.cosh, Math.cosh, special.cosh, over(-3, 3, -ALL, ALL), over(-3, 3, -720, 720)],
+  ["asinh", math.asinh, Math.asinh, special.asinh, over(-3, 3, -ALL, ALL), over(-3, 3, -ALL, ALL)],
+  ["acosh", math.acosh, Math.acosh, special.acosh, over(1, 4, 1, ALL), over(1, 4, 1.001, 1e150)],
+  ["atanh", math.atanh, Math.atanh, special.atanh, UNIT, over(-0.99, 0.99, -0.999, 0.999)],
+  ["cbrt", math.cbrt, Math.cbrt, special.cbrt, over(-9, 9, -ALL, ALL), over(-9, 9, -ALL, ALL)],
+  ["erfc", math.erfc, double.erfc, special.erfc, over(-3, 9, -ALL, ALL), over(-3, 12, -7, 27)],
+  ["erfinv", math.erfinv, double.erfinv, special.erfinv, UNIT, over(-0.999, 0.999, -0.9999, 0.9999)],
+  ["lgamma", math.lgamma, double.lgamma, special.lgamma, over(0, 12, 0, ALL), over(0.01, 12, 1e-300, 1e300)],
+  [
+    "trigamma",
+    trigamma,
+    (x) => double.polygamma(x, 1),
+    special.trigamma,
+    over(0, 12, 1e-18, ALL),
+    over(0.01, 12, 1e-100, 1e100),
+  ],
 ];
 
 const F32_POINTS = 120_000;
@@ -74,9 +108,11 @@ function expectWithin(name: MathName, dtype: FloatType, { off, x }: Worst): void
   expect(off, `the bound ${bound} of ${name} is loose`).toBeGreaterThan(bound / 3);
 }
 
-describe.each(SWEEPS)("%s", (name, of, truth, exactTruth, f32, f64) => {
+describe.each([...SWEEPS, ...MORE])("%s", (name, of, truth, exactTruth, f32, f64) => {
+  const share = SWEEPS.some(([known]) => known === name) ? 1 : 4;
+
   it("of f32 is within its bound", () => {
-    const x = points("f32", F32_POINTS, f32);
+    const x = points("f32", F32_POINTS / share, f32);
     const y = mapped(of, "f32", x);
     expectWithin(
       name,
@@ -86,7 +122,7 @@ describe.each(SWEEPS)("%s", (name, of, truth, exactTruth, f32, f64) => {
   });
 
   it("of f64 is within its bound", () => {
-    const x = points("f64", F64_POINTS, f64);
+    const x = points("f64", F64_POINTS / share, f64);
     const y = mapped(of, "f64", x);
     expectWithin(
       name,
@@ -133,6 +169,56 @@ describe("pow", () => {
     };
     expectWithin("pow", dtype, worst(x, off));
   });
+});
+
+describe("atan2", () => {
+  it.each(["f32", "f64"] as const)("of %s is within its bound, in all four quadrants", (dtype) => {
+    const n = dtype === "f32" ? F32_POINTS / 4 : F64_POINTS / 4;
+    const domain = over(-3, 3, -1e30, 1e30);
+    const y = points(dtype, n, domain);
+    const x = points(dtype, n + 1, domain).slice(0, n);
+    const angle = applied((...args) => math.atan2(at(args, 0), at(args, 1)), dtype, [y, x]);
+    const off = (i: number): number => {
+      if (dtype === "f32") return ulpsOffF32(at(angle, i), Math.atan2(at(y, i), at(x, i)));
+      return exact.ulpsOff(at(angle, i), special.atan2(at(y, i), at(x, i)));
+    };
+    expectWithin("atan2", dtype, worst(y, off));
+  });
+});
+
+describe("functions with zeros that no number is near enough to", () => {
+  /** Of f64 the double is no truth where it cancels, so the error is one of at least 1. */
+  const scale = (y: number): number => Math.min(1, Math.abs(y));
+
+  it("digamma is within its bound where it is 1 or more, and within that many units of 1 elsewhere", () => {
+    const x = points("f32", F32_POINTS / 4, over(0, 12, 1e-30, ALL));
+    const y = mapped(digamma, "f32", x);
+    const truth = (i: number): number => double.polygamma(at(x, i), 0);
+    const off = (i: number): number => ulpsOffF32(at(y, i), truth(i)) * scale(truth(i));
+    expectWithin("digamma", "f32", worst(x, off));
+    const wide = points("f64", F64_POINTS / 4, over(0.01, 12, 1e-300, 1e300));
+    const z = mapped(digamma, "f64", wide);
+    const offWide = (i: number): number => exact.ulpsOff(at(z, i), special.digamma(at(wide, i))) * scale(at(z, i));
+    expectWithin("digamma", "f64", worst(wide, offWide));
+  });
+
+  it.each([
+    ["lgamma", math.lgamma, (x: number) => double.lgamma(x)],
+    ["digamma", digamma, (x: number) => double.polygamma(x, 0)],
+  ] as const)(
+    "%s of negative numbers is within three times its bound of what the reflection adds",
+    (name, of, truth) => {
+      const x = points("f32", F32_POINTS / 4, over(-6, 0, -100, -1e-6)).filter((v) => v !== Math.round(v));
+      const y = mapped(of, "f32", x);
+      const off = (i: number): number => {
+        const v = at(x, i);
+        const size = Math.max(1, Math.abs(truth(v)), Math.abs(truth(1 - v)));
+        return Math.abs(at(y, i) - truth(v)) / size / 2 ** -23;
+      };
+      const found = worst(x, off);
+      expect(found.off, `${name} ${found.x}`).toBeLessThan(3 * ULP_BOUNDS.f32[name]);
+    },
+  );
 });
 
 describe("sin, cos and tan", () => {

@@ -11,26 +11,49 @@ import type { Expr } from "./expr.ts";
 import { sigmoid } from "./math-exp.ts";
 import { add, div, max, mul, sqrt } from "./scalar-ops.ts";
 
-export { erf } from "./math-erf.ts";
-export { exp, expm1, sigmoid, tanh } from "./math-exp.ts";
-export { log, log1p, softplus } from "./math-log.ts";
+export { acos, asin, atan, atan2 } from "./math-atan.ts";
+export { erf, erfc } from "./math-erf.ts";
+export { erfinv } from "./math-erfinv.ts";
+export { exp, exp2, expm1, sigmoid, tanh } from "./math-exp.ts";
+export { lgamma, polygamma } from "./math-gamma.ts";
+export { acosh, asinh, atanh, cosh, sinh } from "./math-hyperbolic.ts";
+export { log, log1p, log2, log10, softplus } from "./math-log.ts";
 export { pow } from "./math-pow.ts";
+export { cbrt } from "./math-root.ts";
 export { cos, sin, tan } from "./math-trig.ts";
 export { normalFromBits, threefry, uniformFromBits } from "./random.ts";
 
 export type MathName =
   | "exp"
+  | "exp2"
   | "expm1"
   | "log"
+  | "log2"
+  | "log10"
   | "log1p"
   | "sin"
   | "cos"
   | "tan"
+  | "asin"
+  | "acos"
+  | "atan"
+  | "atan2"
+  | "sinh"
+  | "cosh"
   | "tanh"
+  | "asinh"
+  | "acosh"
+  | "atanh"
   | "sigmoid"
   | "erf"
+  | "erfc"
+  | "erfinv"
+  | "lgamma"
+  | "digamma"
+  | "trigamma"
   | "pow"
   | "rsqrt"
+  | "cbrt"
   | "softplus"
   | "gelu"
   | "silu";
@@ -38,39 +61,76 @@ export type MathName =
 /**
  * Greatest error in units of the last place. sin, cos and tan: for |x| ≤ 5e4 (f32) and 1.6e6 (f64); see math-trig for
  * what is beyond. silu: where sigmoid(x) is not subnormal. gelu: times 1 + max(0, -2u), the exponent of
- * its tail, whose rounding it carries.
+ * its tail, whose rounding it carries. lgamma: of x > 0; digamma: of x > 0, in units of at least those of 1, because
+ * no float is near enough to its zero. Of x < 0 both have the error of the larger term of their reflection.
  */
 export const ULP_BOUNDS: Readonly<Record<FloatScalar, Readonly<Record<MathName, number>>>> = {
   f32: {
     exp: 1.1,
+    exp2: 1.1,
     expm1: 2,
     log: 1,
+    log2: 1.75,
+    log10: 2.25,
     log1p: 1,
     sin: 1.75,
     cos: 1.75,
     tan: 3.25,
+    asin: 3,
+    acos: 2.75,
+    atan: 2,
+    atan2: 2.25,
+    sinh: 2.25,
+    cosh: 1.75,
     tanh: 2.5,
+    asinh: 2,
+    acosh: 2,
+    atanh: 2,
     sigmoid: 2.5,
     erf: 2.25,
+    erfc: 3.5,
+    erfinv: 3.5,
+    lgamma: 5.5,
+    digamma: 6.5,
+    trigamma: 2.5,
     pow: 1.1,
     rsqrt: 1.5,
+    cbrt: 1.1,
     softplus: 2,
     gelu: 3,
     silu: 3.5,
   },
   f64: {
     exp: 1.1,
+    exp2: 1.1,
     expm1: 2,
     log: 1,
+    log2: 1.5,
+    log10: 1.5,
     log1p: 1,
     sin: 1.5,
     cos: 1.5,
     tan: 2.75,
+    asin: 2.5,
+    acos: 2,
+    atan: 1.25,
+    atan2: 2,
+    sinh: 1.75,
+    cosh: 1.5,
     tanh: 2.5,
+    asinh: 1.5,
+    acosh: 2,
+    atanh: 1.5,
     sigmoid: 2.5,
     erf: 1.1,
+    erfc: 2.5,
+    erfinv: 1.75,
+    lgamma: 2.5,
+    digamma: 4,
+    trigamma: 2.5,
     pow: 1.1,
     rsqrt: 1.5,
+    cbrt: 1.1,
     softplus: 2,
     gelu: 4,
     silu: 3.5,

@@ -41,6 +41,8 @@ export const neg = (a: Expr): Expr => call("neg", [a]);
 export const abs = (a: Expr): Expr => call("abs", [a]);
 export const sqrt = (a: Expr): Expr => call("sqrt", [a]);
 export const floor = (a: Expr): Expr => call("floor", [a]);
+export const nearest = (a: Expr): Expr => call("nearest", [a]);
+export const trunc = (a: Expr): Expr => call("trunc", [a]);
 export const not = (a: Expr): Expr => call("not", [a]);
 export const eq = (a: Arg, b: Arg): Expr => compare("eq", ...lift(a, b));
 export const ne = (a: Arg, b: Arg): Expr => compare("ne", ...lift(a, b));

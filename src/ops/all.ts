@@ -47,11 +47,31 @@ import { flip, reshape, transpose } from "./movement.ts";
 import { randomBernoulli, randomBits, randomNormal, randomUniform, shuffle } from "./random.ts";
 import { record } from "./record.ts";
 import { all, any, reduceMax, reduceMin, reduceProd } from "./reduce.ts";
+import { floorDiv, fmod, remainder, shiftLeft, shiftRight, trunc } from "./remainder.ts";
 import { rewind } from "./rewind.ts";
 import { cumsum, linearScan } from "./scan.ts";
 import { cast, stopGradient, where } from "./select.ts";
 import { pad, slice, sliceAdd, sliceUpdate } from "./slice.ts";
 import { argsort } from "./sort.ts";
+import {
+  acos,
+  acosh,
+  asin,
+  asinh,
+  atan,
+  atan2,
+  atanh,
+  cbrt,
+  cosh,
+  erfc,
+  erfinv,
+  exp2,
+  lgamma,
+  log2,
+  log10,
+  polygamma,
+  sinh,
+} from "./special.ts";
 import { fold, unfold } from "./window.ts";
 
 export const allOps: readonly AnyOp[] = [
@@ -102,6 +122,31 @@ export const allOps: readonly AnyOp[] = [
   silu,
   softplus,
   pow,
+  // special
+  exp2,
+  log2,
+  log10,
+  cbrt,
+  asin,
+  acos,
+  atan,
+  atan2,
+  sinh,
+  cosh,
+  asinh,
+  acosh,
+  atanh,
+  erfc,
+  erfinv,
+  lgamma,
+  polygamma,
+  // remainder
+  trunc,
+  fmod,
+  remainder,
+  floorDiv,
+  shiftLeft,
+  shiftRight,
   // select
   where,
   cast,

@@ -4,8 +4,8 @@ import type { Build } from "../ir/build.ts";
 import type { OpFacts } from "../ir/facts.ts";
 import type { Value } from "../ir/graph.ts";
 import type { NoAttrs, OpDef, Partial, Sample } from "../ir/op.ts";
-import { elementsOf, sameShape, type TensorType, tensorType, typeText } from "../ir/type.ts";
-import { DTYPES, type DType, FLOAT_TYPES, isBool, NUMBER_TYPES, typeOf } from "../kernel/dtype.ts";
+import { elementsOf, type Shape, sameShape, type TensorType, tensorType, typeText } from "../ir/type.ts";
+import { DTYPES, type DType, FLOAT_TYPES, isBool, isFloat, NUMBER_TYPES, typeOf } from "../kernel/dtype.ts";
 import type { Expr } from "../kernel/expr.ts";
 
 /** Fields with a harmless default; all others must be given. */
@@ -15,14 +15,16 @@ export function defineOp<A>(op: Omit<OpDef<A>, Defaulted> & { [K in Defaulted]?:
   return { defaults: {}, alias: null, simplify: () => null, ...op };
 }
 
-/** Element types an operation takes: floats; floats and integers; bool; anything. */
-export type Domain = "float" | "number" | "bool" | "any";
+/** Element types an operation takes: floats; floats and integers; integers; bool; those made of bits; anything. */
+export type Domain = "float" | "number" | "integer" | "bool" | "bits" | "any";
 
 /** By domain, the types that it consists of. */
 export const DOMAIN: Record<Domain, readonly DType[]> = {
   float: FLOAT_TYPES,
   number: NUMBER_TYPES,
+  integer: DTYPES.filter((dtype) => typeOf(dtype).kind === "integer"),
   bool: ["bool"],
+  bits: DTYPES.filter((dtype) => !isFloat(dtype)),
   any: DTYPES,
 };
 
@@ -86,11 +88,19 @@ export interface ElementwiseSpec<A> {
   /** Points to keep clear of: not smooth anywhere near, so differences are not taken. */
   readonly smooth?: boolean;
   readonly attrSamples?: readonly A[];
+  /** Shapes of samples; by default several vectors, a scalar and one without elements. */
+  readonly shapes?: readonly Shape[];
   readonly simplify?: OpDef<A>["simplify"];
 }
 
+/** For functions whose scalar expression is all that is new. */
+export const FEW_SHAPES: readonly Shape[] = [
+  [3, 5],
+  [0, 4],
+];
+
 function elementwiseSamples<A>(spec: ElementwiseSpec<A>): readonly Sample<A>[] {
-  const shapes: readonly (readonly number[])[] = [[3, 5], [], [0, 4], [17]];
+  const shapes: readonly Shape[] = spec.shapes ?? [[3, 5], [], [0, 4], [17]];
   const attrsList = spec.attrSamples ?? [{} as A];
   const samples: Sample<A>[] = [];
   for (const dtype of DOMAIN[spec.domain]) {

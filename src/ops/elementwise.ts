@@ -10,7 +10,7 @@ import type { Build } from "../ir/build.ts";
 import type { OpFacts } from "../ir/facts.ts";
 import type { Node, Value } from "../ir/graph.ts";
 import type { NoAttrs, OpDef } from "../ir/op.ts";
-import { isFloat } from "../kernel/dtype.ts";
+import { isBool, isFloat } from "../kernel/dtype.ts";
 import { call, compare, constant, type Expr } from "../kernel/expr.ts";
 import { fullLike, splatOf } from "./create.ts";
 import { apply, elementwise, inputsIfMadeBy } from "./define.ts";
@@ -394,37 +394,40 @@ export const isnan: OpDef<NoAttrs> = elementwise("isnan", {
   exactInDouble: true,
 });
 
+/** True, or all bits of an integer. */
+const allOnes = (v: Value): number => (isBool(v.type.dtype) ? 1 : -1);
+
 export const and: OpDef<NoAttrs> = elementwise("and", {
   inputs: 2,
-  domain: "bool",
+  domain: "bits",
   scalar: (x) => call("and", x),
   reference: (x) => num(x, 0) & num(x, 1),
   exactInDouble: true,
   simplify(b, node) {
     const x = val(node.inputs, 0);
     const y = val(node.inputs, 1);
-    if (isSplat(b, y, 1) || isSplat(b, x, 0)) return x;
-    return isSplat(b, x, 1) || isSplat(b, y, 0) ? y : ofEqual(node);
+    if (isSplat(b, y, allOnes(y)) || isSplat(b, x, 0)) return x;
+    return isSplat(b, x, allOnes(x)) || isSplat(b, y, 0) ? y : ofEqual(node);
   },
 });
 
 export const or: OpDef<NoAttrs> = elementwise("or", {
   inputs: 2,
-  domain: "bool",
+  domain: "bits",
   scalar: (x) => call("or", x),
   reference: (x) => num(x, 0) | num(x, 1),
   exactInDouble: true,
   simplify(b, node) {
     const x = val(node.inputs, 0);
     const y = val(node.inputs, 1);
-    if (isSplat(b, y, 0) || isSplat(b, x, 1)) return x;
-    return isSplat(b, x, 0) || isSplat(b, y, 1) ? y : ofEqual(node);
+    if (isSplat(b, y, 0) || isSplat(b, x, allOnes(x))) return x;
+    return isSplat(b, x, 0) || isSplat(b, y, allOnes(y)) ? y : ofEqual(node);
   },
 });
 
 export const xor: OpDef<NoAttrs> = elementwise("xor", {
   inputs: 2,
-  domain: "bool",
+  domain: "bits",
   scalar: (x) => call("xor", x),
   reference: (x) => num(x, 0) ^ num(x, 1),
   exactInDouble: true,
@@ -433,16 +436,17 @@ export const xor: OpDef<NoAttrs> = elementwise("xor", {
     const y = val(node.inputs, 1);
     if (isSplat(b, y, 0)) return x;
     if (isSplat(b, x, 0)) return y;
-    if (isSplat(b, y, 1)) return apply(b, not, x);
-    return isSplat(b, x, 1) ? apply(b, not, y) : null;
+    if (isSplat(b, y, allOnes(y))) return apply(b, not, x);
+    return isSplat(b, x, allOnes(x)) ? apply(b, not, y) : null;
   },
 });
 
 export const not: OpDef<NoAttrs> = elementwise("not", {
   inputs: 1,
-  domain: "bool",
+  domain: "bits",
   scalar: (x) => call("not", x),
   reference: (x) => 1 - num(x, 0),
+  integer: (x) => ~num(x, 0),
   exactInDouble: true,
   facts: { isNegation: true },
   simplify(b, node) {

@@ -1,5 +1,5 @@
 /**
- * @file Transcendental functions, one element at a time. The kernels compute them with `kernel/math.ts`, which every
+ * @file The usual transcendental functions, one element at a time; more are in special.ts. The kernels compute them with `kernel/math.ts`, which every
  * target shares; the reference uses doubles. Each derivative has its formula above it, in y rather than x where both
  * are possible: y usually lives anyway.
  */
@@ -15,12 +15,16 @@ import { apply, type ElementwiseSpec, elementwise } from "./define.ts";
 import { add, and, div, eq, min, mul, neg, square, sub } from "./elementwise.ts";
 import { where } from "./select.ts";
 
+export type UnarySpec = Pick<ElementwiseSpec<NoAttrs>, "flops" | "range" | "shapes"> & {
+  partial(b: Build, x: Value, y: Value): Value;
+};
+
 /** y = f(x) on floats with y' = `partial`. */
-function unary(
+export function unary(
   name: string,
   scalar: (x: Expr) => Expr,
   reference: (x: number) => number,
-  spec: Pick<ElementwiseSpec<NoAttrs>, "flops" | "range"> & { partial(b: Build, x: Value, y: Value): Value },
+  spec: UnarySpec,
 ): OpDef<NoAttrs> {
   const { partial, ...rest } = spec;
   return elementwise(name, {
@@ -34,9 +38,9 @@ function unary(
 }
 
 /** c · x */
-const scale = (b: Build, x: Value, c: number): Value => apply(b, mul, x, fullLike(b, x, c));
+export const scale = (b: Build, x: Value, c: number): Value => apply(b, mul, x, fullLike(b, x, c));
 /** c + x */
-const shift = (b: Build, x: Value, c: number): Value => apply(b, add, x, fullLike(b, x, c));
+export const shift = (b: Build, x: Value, c: number): Value => apply(b, add, x, fullLike(b, x, c));
 /** min(x, 64²) */
 const bounded = (b: Build, x: Value): Value => apply(b, min, x, fullLike(b, x, 64 ** 2));
 /** 1 - x */

@@ -8,9 +8,21 @@ import { order } from "./samples/order.ts";
 import { products } from "./samples/products.ts";
 import { reduce } from "./samples/reduce.ts";
 import { shape } from "./samples/shape.ts";
+import { special } from "./samples/special.ts";
 import { windows } from "./samples/windows.ts";
 
-const families: readonly Family[] = [elementwise, reduce, shape, indexing, order, products, windows, networks, losses];
+const families: readonly Family[] = [
+  elementwise,
+  reduce,
+  shape,
+  indexing,
+  order,
+  products,
+  windows,
+  networks,
+  losses,
+  special,
+];
 
 /** Samples of every function for one float type, under the function's name. */
 export function samplesByName(t: Float): ReadonlyMap<string, readonly FunctionSample[]> {

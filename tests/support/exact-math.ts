@@ -28,7 +28,7 @@ function bitLength(m: bigint): number {
 }
 
 /** Fraction bits for an argument: more when it is small. */
-function fractionBits(x: number): number {
+export function fractionBits(x: number): number {
   const small = x === 0 ? 0 : Math.max(0, -Math.floor(Math.log2(Math.abs(x))));
   return 256 * Math.ceil((256 + small) / 256);
 }
@@ -37,15 +37,15 @@ function shift(m: bigint, by: number): bigint {
   return by >= 0 ? m << BigInt(by) : m >> BigInt(-by);
 }
 
-function fixed({ m, e }: Real, f: number): bigint {
+export function fixed({ m, e }: Real, f: number): bigint {
   return shift(m, e + f);
 }
 
-const times = (a: bigint, b: bigint, f: number): bigint => (a * b) >> BigInt(f);
-const over = (a: bigint, b: bigint, f: number): bigint => (a << BigInt(f)) / b;
-const one = (f: number): bigint => 1n << BigInt(f);
+export const times = (a: bigint, b: bigint, f: number): bigint => (a * b) >> BigInt(f);
+export const over = (a: bigint, b: bigint, f: number): bigint => (a << BigInt(f)) / b;
+export const one = (f: number): bigint => 1n << BigInt(f);
 
-function memo(compute: (f: number) => bigint): (f: number) => bigint {
+export function memo(compute: (f: number) => bigint): (f: number) => bigint {
   const known = new Map<number, bigint>();
   return (f) => {
     const value = known.get(f) ?? compute(f);
@@ -55,7 +55,7 @@ function memo(compute: (f: number) => bigint): (f: number) => bigint {
 }
 
 /** Σ s^(2k+1)/(2k+1)·sign^k: atanh (sign 1) or atan (sign -1). */
-function oddSeries(s: bigint, sign: 1n | -1n, f: number): bigint {
+export function oddSeries(s: bigint, sign: 1n | -1n, f: number): bigint {
   const square = times(s, s, f) * sign;
   let power = s;
   let sum = 0n;
@@ -67,8 +67,10 @@ function oddSeries(s: bigint, sign: 1n | -1n, f: number): bigint {
 }
 
 // ln 2 = 2 atanh 1/3; π = 16 atan 1/5 - 4 atan 1/239 (Machin).
-const ln2 = memo((f) => 2n * oddSeries(one(f) / 3n, 1n, f));
-const pi = memo((f) => 16n * oddSeries(one(f) / 5n, -1n, f) - 4n * oddSeries(one(f) / 239n, -1n, f));
+export const ln2: (f: number) => bigint = memo((f) => 2n * oddSeries(one(f) / 3n, 1n, f));
+export const pi: (f: number) => bigint = memo(
+  (f) => 16n * oddSeries(one(f) / 5n, -1n, f) - 4n * oddSeries(one(f) / 239n, -1n, f),
+);
 
 /** The integer nearest to a/b, b positive. BigInt division truncates, so a negative a is counted from the other side. */
 function roundedQuotient(a: bigint, b: bigint): bigint {
@@ -76,7 +78,7 @@ function roundedQuotient(a: bigint, b: bigint): bigint {
 }
 
 /** e^x of a fixed-point number. */
-function expFixed(x: bigint, f: number): Real {
+export function expFixed(x: bigint, f: number): Real {
   const n = roundedQuotient(x, ln2(f));
   return { m: one(f) + expm1Series(x - n * ln2(f), f), e: Number(n) - f };
 }
@@ -102,7 +104,7 @@ export function expm1(x: number): Real {
   return { m: fixed(expFixed(r, f), f) - one(f), e: -f };
 }
 
-function logFixed({ m, e }: Real, f: number): bigint {
+export function logFixed({ m, e }: Real, f: number): bigint {
   const length = bitLength(m);
   const mantissa = shift(m, f - length);
   return 2n * oddSeries(over(mantissa - one(f), mantissa + one(f), f), 1n, f) + BigInt(e + length) * ln2(f);
@@ -119,7 +121,7 @@ export function log1p(x: number): Real {
   return { m: logFixed({ m: one(f) + y, e: -f }, f), e: -f };
 }
 
-function quotient(a: bigint, b: bigint, f: number): Real {
+export function quotient(a: bigint, b: bigint, f: number): Real {
   return { m: over(a, b, f), e: -f };
 }
 
@@ -202,8 +204,8 @@ export function tan(x: number): Real {
 }
 
 /** 2/√π Σ (-1)^k x^(2k+1) / (k! (2k+1)); terms reach e^(x²) before they fall, which 512 bits bear for |x| ≤ 8. */
-export function erf(x: number): Real {
-  const f = fractionBits(x) + 256;
+export function erf(x: number, more = 0): Real {
+  const f = fractionBits(x) + 256 * Math.ceil((256 + more) / 256);
   const y = fixed(realFromNumber(x), f);
   const square = times(y, y, f);
   let power = y;
@@ -215,7 +217,7 @@ export function erf(x: number): Real {
   return quotient(2n * sum, sqrtFixed(pi(f), f), f);
 }
 
-function sqrtFixed(a: bigint, f: number): bigint {
+export function sqrtFixed(a: bigint, f: number): bigint {
   const target = a << BigInt(f);
   let root = 1n << BigInt(Math.ceil(bitLength(target) / 2));
   for (;;) {
