@@ -23,6 +23,7 @@ import { type Plan, withCapacity } from "../plan/problem.ts";
 import { LEVELS } from "../plan/recompute/levels.ts";
 import { auto } from "../plan/recompute/strategies.ts";
 import { STRATEGY_NAMES } from "../plan/recompute/strategy.ts";
+import { type StripReport, stripReports } from "../plan/strips.ts";
 import { chooseTarget, type NamedTarget } from "../runtime/choose-target.ts";
 import type { AnyFunction } from "../trace/function.ts";
 import { type Arguments, choice, type Io, type OptionSpec, sizeOf, usageError } from "./command.ts";
@@ -133,6 +134,8 @@ export interface PlanFigures extends PersistentFigures, Traffic {
   readonly totalFlops: number;
   readonly predictedMs: number;
   readonly storeAllPredictedMs: number;
+  /** Parts that run in strips of rows. */
+  readonly strips: readonly StripReport[];
   /** For the strategy `optimal`: the cost of recomputation over the solver's bound, minus 1; null for others. */
   readonly gap: number | null;
   /** Whether the solver proved optimality. */
@@ -260,6 +263,7 @@ function figuresOf(
     ...planTraffic(made, plans.costs),
     predictedMs,
     storeAllPredictedMs: plans.storeAllFigures.predictedMs,
+    strips: stripReports(made),
     gap: proof?.gap ?? null,
     proven: proof?.proven ?? false,
     costModel: machine.costModel,

@@ -47,6 +47,7 @@ import {
   type SourceProgram,
 } from "./request.ts";
 import { type ChosenProgram, placedPlan, planTools, type StoredPlans, storedPlans } from "./stored.ts";
+import { stripForm } from "./strip-forms.ts";
 import { fastestOf, WideSearch } from "./wide-search.ts";
 
 /** Programs of fewer nodes are planned about as fast as a plan is read, unless something is asked of their memory. */
@@ -70,6 +71,9 @@ function cacheOf(source: SourceProgram, { assembler, costs, request, host }: Pla
 /** Where the quick search answers with a plan that takes so many times as long as storing everything, others are tried. */
 const SLOW = 1.5;
 
+/** Where plans without strips take so many times as long as storing everything, strips are tried. */
+const SLOW_WHOLE = 1.1;
+
 /** Where the first good plan takes so many times as long as storing everything, the whole search is worth its time. */
 const SLOW_QUICK = 1.2;
 
@@ -82,6 +86,7 @@ export class ProgramPlans {
   #forms: LoopForms | null | undefined;
   readonly #rules = new Map<string, PlanFamily<PlannedProgram>>();
   #wide: WideSearch | undefined;
+  #inStrips: GraphPlans | null | undefined;
   /** Whether the smallest plan of all was looked for. */
   #lookedFurther = false;
   /** The last one that came from the cache, and what it was asked for with. */
@@ -217,7 +222,9 @@ export class ProgramPlans {
     const ofLoops = this.#loopForms(auto)?.loopsWithin(budgetBytes) ?? null;
     // in small programs, which are soon fused in other ways, that alone may save enough
     const fused = stored.steps <= SMALL ? this.#wideSearch().storedWithin(budgetBytes) : null;
-    const first = fastestOf([stored.quickWithin(budgetBytes, segments), ofLoops, fused, written]);
+    const whole = fastestOf([stored.quickWithin(budgetBytes, segments), ofLoops, fused, written]);
+    const strips = this.#isSlow(whole) ? this.#strips()?.quickWithin(budgetBytes, segments) : null;
+    const first = fastestOf([whole, strips ?? null]);
     return first && first.predictedMs <= SLOW_QUICK * stored.base.predictedMs ? first : null;
   }
 
@@ -246,13 +253,34 @@ export class ProgramPlans {
     strategy: Strategy = auto,
     segments: Level = "operation",
   ): Candidate<PlannedProgram> | null {
+    if (!strategy.isFree) return this.#family(strategy, segments).within(budgetBytes);
+    const { asWritten, stored } = this.#commonPlans();
+    const isBelow = stored.base.arenaBytes > budgetBytes && stored.floorBytes > budgetBytes;
+    const first = isBelow ? this.#stripsWithin(budgetBytes, segments) : null;
+    if (first && !this.#isSlow(first, SLOW)) return first;
     const forms = this.#loopForms(strategy);
     const searched = forms ? forms.within(budgetBytes, segments) : this.#family(strategy, segments).within(budgetBytes);
-    const { asWritten } = this.#commonPlans();
-    if (!strategy.isFree) return searched;
     // `auto` also considers the plan with the user's checkpoints, and plans with other kernels.
     const written = asWritten.arenaBytes <= budgetBytes ? asWritten : null;
-    return fastestOf([searched, written, this.#wideSearch().storedWithin(budgetBytes)]);
+    const whole = fastestOf([searched, written, this.#wideSearch().storedWithin(budgetBytes)]);
+    return this.#isSlow(whole) ? fastestOf([whole, this.#stripsWithin(budgetBytes, segments)]) : whole;
+  }
+
+  #isSlow(plan: Candidate<PlannedProgram> | null, times = SLOW_WHOLE): boolean {
+    return plan === null || plan.predictedMs > times * this.#commonPlans().stored.base.predictedMs;
+  }
+
+  #stripsWithin(budgetBytes: number, segments: Level): Candidate<PlannedProgram> | null {
+    return this.#strips()?.family(auto, segments).within(budgetBytes) ?? null;
+  }
+
+  /** The program with its tightest parts in strips; null where there are none, or passes were given. */
+  #strips(): GraphPlans | null {
+    if (this.#inStrips === undefined) {
+      const { graph, stored } = this.#commonPlans();
+      this.#inStrips = this.#tools.request.passes ? null : stripForm(graph, stored, this.#tools);
+    }
+    return this.#inStrips;
   }
 
   /** The smallest plans, where they are within a budget: loops may be reversed in ways that no step of a search comes to. */
@@ -267,16 +295,24 @@ export class ProgramPlans {
     const family = this.#family(strategy, segments);
     // a reversal that the user named is kept even where it takes longer
     const quick = ofLoops ?? family.slowedBy(Math.max(1, limitMs / family.base.predictedMs));
-    if (!strategy.isFree || limitMs <= SLOW * this.storeAll.predictedMs) return quick;
+    if (!strategy.isFree) return quick;
+    const strips = this.#strips();
+    const isFast = strips !== null && strips.base.predictedMs <= limitMs;
+    const cut = isFast ? strips.family(auto, segments).slowedBy(limitMs / strips.base.predictedMs) : quick;
+    const first = isSmaller(cut, quick) ? cut : quick;
+    if (limitMs <= SLOW * this.storeAll.predictedMs) return first;
     const wide = this.#wideSearch().underMs(limitMs, segments);
-    return wide && isSmaller(wide, quick) ? wide : quick;
+    return wide && isSmaller(wide, first) ? wide : first;
   }
 
   /** The smallest plan; loops do not run hundreds of times for the last few bytes. */
   least({ strategy: name, segments }: MemoryRequest): Candidate<PlannedProgram> {
     const strategy = strategyNamed(name);
+    const strips = strategy.isFree ? this.#strips()?.family(auto, segments).least() : undefined;
+    // where no choice of what is recomputed could be smaller, none is searched for
+    if (strips && strips.arenaBytes < this.#commonPlans().stored.floorBytes) return strips;
     const quick = this.#loopForms(strategy)?.least(segments) ?? this.#family(strategy, segments).least();
-    return strategy.isFree ? this.#leastOf(quick, segments) : quick;
+    return strategy.isFree ? this.#leastOf(strips && isSmaller(strips, quick) ? strips : quick, segments) : quick;
   }
 
   /** The smallest plan there is, however long it takes. */
@@ -324,7 +360,9 @@ export class ProgramPlans {
   #leastKnown({ strategy: name, segments }: MemoryRequest): Candidate<PlannedProgram> {
     const strategy = strategyNamed(name);
     const ofLoops = this.#loopForms(strategy)?.smallest(segments) ?? this.#loopRule(strategy, segments)?.leastKnown();
-    return ofLoops ?? this.#commonPlans().stored.leastKnown(strategy, segments);
+    const whole = ofLoops ?? this.#commonPlans().stored.leastKnown(strategy, segments);
+    const strips = strategy.isFree ? this.#inStrips?.leastKnown(strategy, segments) : undefined;
+    return strips && isSmaller(strips, whole) ? strips : whole;
   }
 
   /** With loops that the planner may decide about: their forms. Strategies by name are about operations alone. */

@@ -82,6 +82,11 @@ export class GraphPlans {
     return this.#sliced;
   }
 
+  /** Below this no choice of what is recomputed helps, as long as kernels are these. */
+  get floorBytes(): number {
+    return this.#slices().floorBytes;
+  }
+
   /** A plan of `auto` within a budget, for little work; a program that fits as it is is not sliced. */
   quickWithin(budgetBytes: number, segments: Level): Candidate<PlannedProgram> | null {
     return this.base.arenaBytes <= budgetBytes ? this.base : this.family(auto, segments).quickWithin(budgetBytes);

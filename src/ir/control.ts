@@ -34,6 +34,8 @@ export interface Loop {
   readonly reverse: boolean;
   /** The states that it keeps for its reverse. */
   readonly recording: Recording | null;
+  /** Rows of a strip, of a loop that the planner made of a part of the program; 0 for others. */
+  readonly strip: number;
 }
 
 /** States that a loop keeps for its reverse, and where. */

@@ -4,6 +4,7 @@
  */
 import type { Node, Value } from "./graph.ts";
 import type { Attrs } from "./op.ts";
+import type { StripForms } from "./strips.ts";
 import type { Shape } from "./type.ts";
 
 export interface OpFacts<A> {
@@ -32,6 +33,8 @@ export interface OpFacts<A> {
   withZeroFactors?(attrs: A, lines: readonly (readonly number[])[]): A;
   /** The result is the first input with a window of it overwritten by the second, or changed by it. */
   readonly change?: ChangeRule<A>;
+  /** How it acts on strips of rows; operations on elements need not say. */
+  readonly strips?: StripForms<A>;
 }
 
 /** A node apart from where it stands. */

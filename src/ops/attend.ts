@@ -17,6 +17,7 @@ import { at } from "../base/invariant.ts";
 import { Build } from "../ir/build.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import type { AttendPart, EvaluateContext, LowerContext, OpDef, Reference, Sample } from "../ir/op.ts";
+import { type StripForms, sameAttrs } from "../ir/strips.ts";
 import { elementsOf, type TensorType, tensorType } from "../ir/type.ts";
 import { INDEX_TYPE, isBool } from "../kernel/dtype.ts";
 import { constant, type Expr, type Index } from "../kernel/expr.ts";
@@ -319,9 +320,25 @@ function backwardGraph(types: readonly TensorType[], attrs: AttendAttrs): Graph 
 /** Whether so many inputs are all that are needed, and no more than a mask and a length besides. */
 const isNumber = (inputs: number, needed: number): boolean => inputs >= needed && inputs <= needed + 2;
 
+/** Cut along a batch axis, or along heads that do not share keys; a mask is whole where it repeats. */
+const attendStrips: StripForms<AttendAttrs> = (inputs, outputs, attrs) => {
+  const rank = at(inputs, 0).shape.length;
+  const batches = Array.from({ length: attendShape(inputs).group === 1 ? rank - 2 : rank - 3 }, (_, axis) => axis);
+  const cut = ({ shape }: TensorType, axis: number): number | null =>
+    shape[axis] === at(inputs, 0).shape[axis] ? axis : null;
+  return batches.map((axis) =>
+    sameAttrs(
+      inputs.map((type) => cut(type, axis)),
+      outputs.map(() => axis),
+      attrs,
+    ),
+  );
+};
+
 export const attend: OpDef<AttendAttrs> = defineOp<AttendAttrs>({
   name: "attend",
   defaults: DEFAULTS,
+  facts: { strips: attendStrips },
   infer(inputs, attrs) {
     if (!isNumber(inputs.length, 3)) requireInputs("attend", ["q", "k", "v"], inputs);
     const { width } = requireAttend("attend", inputs, attrs);
@@ -354,6 +371,7 @@ export const attend: OpDef<AttendAttrs> = defineOp<AttendAttrs>({
 export const attendBackward: OpDef<AttendAttrs> = defineOp<AttendAttrs>({
   name: "attend_backward",
   defaults: DEFAULTS,
+  facts: { strips: attendStrips },
   infer(inputs, attrs) {
     const roles = ["q", "k", "v", "logsum", "delta", "g"];
     if (!isNumber(inputs.length, 6)) requireInputs("attend_backward", roles, inputs);

@@ -15,17 +15,19 @@ import { at as item } from "../base/invariant.ts";
 import type { Build } from "../ir/build.ts";
 import type { Node, Value } from "../ir/graph.ts";
 import type { Derivative, LowerContext, OpDef } from "../ir/op.ts";
-import { elementsOf, type Shape, sameShape, shapeText, tensorType, typeText } from "../ir/type.ts";
+import { axesOf, type StripForm, type StripForms, sameAttrs } from "../ir/strips.ts";
+import { elementsOf, type Shape, sameShape, shapeText, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { DTYPES, type DType, typeOf } from "../kernel/dtype.ts";
 import type { Expr, Index } from "../kernel/expr.ts";
 import { splitIndex, ZERO } from "../kernel/index-math.ts";
-import { type Combine, identityOf } from "../kernel/loops.ts";
+import { BLOCK_TERMS, type Combine, identityOf } from "../kernel/loops.ts";
 import { Position } from "../kernel/position.ts";
 import { requireAxes, requireList, requireOne } from "./checks.ts";
 import { full } from "./create.ts";
 import { DOMAIN, type Domain, defineOp, requireDomain } from "./define.ts";
 import { movedFull, reshape } from "./movement.ts";
 import { addIn, type Case, elementAt, forEachIndex, samplesIn, tabulate } from "./reference.ts";
+import { partAlong } from "./slice.ts";
 
 export type BroadcastAttrs = { readonly shape: readonly number[]; readonly axes: readonly number[] };
 
@@ -50,6 +52,18 @@ function inferBroadcast(x: { readonly dtype: DType; readonly shape: Shape }, { s
   });
 }
 
+/** Cut along an axis of the result: the operand is cut where it has that axis, and whole where it is repeated. */
+const broadcastStrips: StripForms<BroadcastAttrs> = ([x], [y], { shape, axes }) =>
+  (y ? axesOf(y) : []).map((axis) => {
+    const from = axes.indexOf(axis);
+    const extent = item(shape, axis);
+    return {
+      inputs: [from >= 0 && x?.shape[from] === extent ? from : null],
+      outputs: [axis],
+      attrs: (strips) => ({ shape: shape.with(axis, extent / strips), axes }),
+    };
+  });
+
 /** Repeats the input along the axes that it lacks and along those of extent 1. */
 export const broadcast: OpDef<BroadcastAttrs> = defineOp<BroadcastAttrs>({
   name: "broadcast",
@@ -58,7 +72,7 @@ export const broadcast: OpDef<BroadcastAttrs> = defineOp<BroadcastAttrs>({
     inferBroadcast(x, attrs);
     return [tensorType(x.dtype, attrs.shape)];
   },
-  facts: { viewAxes: ({ axes }) => axes },
+  facts: { viewAxes: ({ axes }) => axes, strips: broadcastStrips },
   derivative: {
     kind: "multilinear",
     transpose(b, { x, ct, attrs: { shape, axes } }) {
@@ -165,6 +179,40 @@ function reducedElement(c: LowerContext<ReduceAttrs>, at: Position, r: readonly 
   return read(Position.at(shape, idx));
 }
 
+/** Cut along an axis that is kept; or, a sum, along the first of all reduced axes. */
+function reductionStrips(op: () => OpDef<ReduceAttrs>, combine: Combine): StripForms<ReduceAttrs> {
+  return ([x], _, { axes }) => {
+    if (!x) return [];
+    const kept = otherAxes(x.shape.length, axes);
+    const along = kept.map((axis, i) => sameAttrs([axis], [i], { axes }));
+    return combine === "add" ? [...along, ...sumStrips(op(), x, axes)] : along;
+  };
+}
+
+/**
+ * A long sum over the first axes is a sum of blocks of 256 terms (kernel/loops.ts), each of which is a sum of its own. One
+ * level of blocks is enough up to 256 of them.
+ */
+function sumStrips(op: OpDef<ReduceAttrs>, x: TensorType, axes: readonly number[]): readonly StripForm[] {
+  const { runs, order } = countersOf(x.shape, axes);
+  const first = axes[0] ?? 0;
+  const terms = elementsOf(axes.map((axis) => item(x.shape, axis)));
+  const isBlocked = terms > BLOCK_TERMS && terms <= BLOCK_TERMS * BLOCK_TERMS;
+  if (runs.length !== 1 || order !== "sequential" || !isBlocked || typeOf(x.dtype).accumulate !== x.dtype) return [];
+  const merged = [elementsOf(x.shape.slice(0, first)), 0, elementsOf(x.shape.slice(first + axes.length))];
+  const parts: StripForm["parts"] = (b, inputs, strips) => {
+    const rows = terms / strips;
+    if (rows % BLOCK_TERMS !== 0 || merged[0] !== 1) return null;
+    const flat = b.call(reshape, [item(inputs, 0)], { shape: [rows, item(merged, 2)] });
+    return Array.from({ length: rows / BLOCK_TERMS }, (_, block) => {
+      const part = partAlong(b, flat, 0, [block * BLOCK_TERMS, BLOCK_TERMS]);
+      const sumOfBlock = b.call(op, [part], { axes: [0] });
+      return b.call(reshape, [sumOfBlock], { shape: x.shape.filter((__, axis) => !axes.includes(axis)) });
+    });
+  };
+  return [{ inputs: [first], outputs: [null], attrs: () => ({ axes }), parts }];
+}
+
 export interface ReductionSpec {
   readonly domain: Domain;
   readonly combine: Combine;
@@ -206,8 +254,9 @@ const EMPTY_CASES: readonly Case<ReduceAttrs>[] = [
 
 /** y = ⊕ of x over `axes`: everything follows from the combining function and the derivative. */
 export function reduction(name: string, spec: ReductionSpec): OpDef<ReduceAttrs> {
-  return defineOp<ReduceAttrs>({
+  const op: OpDef<ReduceAttrs> = defineOp<ReduceAttrs>({
     name,
+    facts: { strips: reductionStrips(() => op, spec.combine) },
     infer(inputs, { axes }) {
       const x = requireOne(name, inputs);
       requireDomain(name, spec.domain, [x]);
@@ -255,6 +304,7 @@ export function reduction(name: string, spec: ReductionSpec): OpDef<ReduceAttrs>
     samples: () =>
       samplesIn(DOMAIN[spec.domain], spec.empty === null ? REDUCE_CASES : [...REDUCE_CASES, ...EMPTY_CASES]),
   });
+  return op;
 }
 
 /** Σ over the axes; 0 over none. */

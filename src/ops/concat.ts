@@ -3,6 +3,7 @@ import { TidemarkError } from "../base/errors.ts";
 import { at as item } from "../base/invariant.ts";
 import type { Value } from "../ir/graph.ts";
 import type { OpDef } from "../ir/op.ts";
+import { alongAll } from "../ir/strips.ts";
 import { elementsOf, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { DTYPES } from "../kernel/dtype.ts";
 import { requireSameDtype } from "./checks.ts";
@@ -29,6 +30,7 @@ function requireJoinable(first: TensorType, next: TensorType, axis: number): voi
 /** The inputs one after the other along an axis. */
 export const concat: OpDef<ConcatAttrs> = defineOp<ConcatAttrs>({
   name: "concat",
+  facts: { strips: (inputs, outputs, attrs) => alongAll(inputs, outputs, attrs, [attrs.axis]) },
   defaults: { axis: 0 },
   infer(inputs, { axis }) {
     const [first] = inputs;

@@ -20,11 +20,12 @@
 
 import { at } from "../base/invariant.ts";
 import type { ContractPart, Derivative, LowerContext, OpDef, Reference, Sample } from "../ir/op.ts";
+import { type StripForm, type StripForms, sameAttrs } from "../ir/strips.ts";
 import { elementsOf, type TensorType, tensorType } from "../ir/type.ts";
 import { typeOf } from "../kernel/dtype.ts";
 import { type Bound, constant, type Expr, type Index } from "../kernel/expr.ts";
 import { addIndex, linearIndex, offsetIndex, scaleIndex, splitIndex } from "../kernel/index-math.ts";
-import type { Window } from "../kernel/loops.ts";
+import { depthRun, type Window } from "../kernel/loops.ts";
 import { Position } from "../kernel/position.ts";
 import {
   type ConvAttrs,
@@ -45,6 +46,7 @@ import {
 import { convInputSamples, convSamples, convWeightSamples } from "./conv-samples.ts";
 import { defineOp } from "./define.ts";
 import { guarded } from "./guard.ts";
+import { partAlong } from "./slice.ts";
 
 export type { ConvAttrs, ConvInputAttrs, ConvWeightAttrs } from "./conv-geometry.ts";
 
@@ -125,6 +127,7 @@ interface View<A extends ConvAttrs> {
   geometry(inputs: readonly TensorType[], attrs: A): Geometry;
   result(g: Geometry): readonly number[];
   parts(g: Geometry): readonly ContractPart<A>[];
+  readonly strips: StripForms<A>;
   readonly transpose: Extract<Derivative<A>, { kind: "multilinear" }>["transpose"];
   /** Elements of the result and of both inputs in the term x[e] · w[f] · y[h]. */
   term(e: number, f: number, h: number): readonly [number, number, number];
@@ -137,6 +140,7 @@ function defineView<A extends ConvAttrs>(view: View<A>): OpDef<A> {
   return defineOp<A>({
     name: view.name,
     defaults: { groups: 1 } as OpDef<A>["defaults"],
+    facts: { strips: view.strips },
     infer: (inputs, attrs) => [tensorType(at(inputs, 0).dtype, view.result(view.geometry(inputs, attrs)))],
     derivative: { kind: "multilinear", transpose: view.transpose },
     cost(inputs, _, attrs) {
@@ -186,10 +190,36 @@ function windowOf(g: Geometry, sums: Window["sums"]): Pick<ContractPart<never>, 
   return { window: { sums, places: output, taps: kernel, slides: 1 } };
 }
 
+/** Cut along images, or along the channels of the result, which are those of the weights along `weights`. */
+const imageStrips =
+  <A extends ConvAttrs>(weights: number): StripForms<A> =>
+  (_, __, attrs) => [
+    sameAttrs([0, null], [0], attrs),
+    ...(attrs.groups === 1 ? [sameAttrs([null, weights], [1], attrs)] : []),
+  ];
+
+/** Cut along images, which are summed over: one product for each run of the depth, where runs are whole images. */
+const weightStrips: StripForms<ConvWeightAttrs> = (inputs, _, attrs) => {
+  const { batch, output } = convWeightGeometry(inputs, attrs);
+  const places = elementsOf(output);
+  const images = depthRun(batch * places) / places;
+  const isExact = typeOf(at(inputs, 0).dtype).accumulate === at(inputs, 0).dtype;
+  const parts: StripForm["parts"] = (b, [x, y], strips) => {
+    const strip = batch / strips;
+    if (!x || !y || !isExact || !Number.isInteger(images) || strip % images !== 0) return null;
+    return Array.from({ length: strip / images }, (__, i) => {
+      const part = [i * images, images] as const;
+      return b.call(convWeight, [partAlong(b, x, 0, part), partAlong(b, y, 0, part)], attrs);
+    });
+  };
+  return [{ inputs: [0, 0], outputs: [null], attrs: () => attrs, parts }];
+};
+
 /** y[n, o, p] = Σ over c, r of x[n, c, s] · w[o, c, r]. */
 export const conv: OpDef<ConvAttrs> = defineView<ConvAttrs>({
   name: "conv",
   geometry: convGeometry,
+  strips: imageStrips(0),
   result: shapeOfY,
   parts: (g) => [
     {
@@ -259,6 +289,7 @@ function phasePart(g: Geometry, phase: readonly Phase[]): ContractPart<ConvInput
 export const convInput: OpDef<ConvInputAttrs> = defineView<ConvInputAttrs>({
   name: "conv_input",
   geometry: convInputGeometry,
+  strips: imageStrips(1),
   result: shapeOfX,
   parts: (g) => phases(g).map((phase) => phasePart(g, phase)),
   // ∂/∂y and ∂/∂w of T(dx, w, y)
@@ -274,6 +305,7 @@ export const convInput: OpDef<ConvInputAttrs> = defineView<ConvInputAttrs>({
 export const convWeight: OpDef<ConvWeightAttrs> = defineView<ConvWeightAttrs>({
   name: "conv_weight",
   geometry: convWeightGeometry,
+  strips: weightStrips,
   result: shapeOfW,
   parts: (g) => [
     {

@@ -3,6 +3,7 @@ import { TidemarkError } from "../base/errors.ts";
 import type { Build } from "../ir/build.ts";
 import type { Value } from "../ir/graph.ts";
 import type { OpDef } from "../ir/op.ts";
+import type { StripForm } from "../ir/strips.ts";
 import { elementsOf, tensorType } from "../ir/type.ts";
 import { type DType, storedNumber, typeOf } from "../kernel/dtype.ts";
 import { constant as constantExpr } from "../kernel/expr.ts";
@@ -18,6 +19,20 @@ export function requireShape(name: string, shape: readonly number[]): void {
   );
 }
 
+/** Independent along every axis but `not`. */
+const madeStrips = (attrs: Pick<FullAttrs, "shape">, not?: number): readonly StripForm[] =>
+  attrs.shape.flatMap((extent, axis) =>
+    axis === not
+      ? []
+      : [
+          {
+            inputs: [],
+            outputs: [axis],
+            attrs: (strips) => ({ ...attrs, shape: attrs.shape.with(axis, extent / strips) }),
+          },
+        ],
+  );
+
 /** A tensor of one value throughout. */
 export const full: OpDef<FullAttrs> = defineOp<FullAttrs>({
   name: "full",
@@ -29,7 +44,10 @@ export const full: OpDef<FullAttrs> = defineOp<FullAttrs>({
   derivative: { kind: "none" },
   cost: () => ({ flops: 0 }),
   lower: { kind: "map", fusion: "always", value: (c) => constantExpr(typeOf(c.attrs.dtype).compute, c.attrs.value) },
-  facts: { constant: ({ value }) => value },
+  facts: {
+    constant: ({ value }) => value,
+    strips: (_, __, attrs) => madeStrips(attrs),
+  },
   evaluate: ({ attrs }) => [new Float64Array(elementsOf(attrs.shape)).fill(storedNumber(attrs.dtype, attrs.value))],
   samples: () => [
     { inputs: [], attrs: { dtype: "f32", shape: [2, 3], value: 0.5 } },
@@ -50,7 +68,7 @@ export const iota: OpDef<IotaAttrs> = defineOp<IotaAttrs>({
     requireAxis("iota", axis, shape.length);
     return [tensorType("i32", shape)];
   },
-  facts: { counter: ({ axis }) => axis },
+  facts: { counter: ({ axis }) => axis, strips: (_, __, attrs) => madeStrips(attrs, attrs.axis) },
   derivative: { kind: "none" },
   cost: () => ({ flops: 0 }),
   lower: {

@@ -12,6 +12,7 @@
 import { TidemarkError } from "../base/errors.ts";
 import { at as item } from "../base/invariant.ts";
 import type { LowerContext, OpDef, Reference, Sample } from "../ir/op.ts";
+import { alongAll, type StripForms, sameAttrs } from "../ir/strips.ts";
 import { elementsOf, type Shape, sameShape, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { DTYPES, type DType, isFloat, NUMBER_TYPES, typeOf } from "../kernel/dtype.ts";
 import { type Bound, constant, type Expr, type Index } from "../kernel/expr.ts";
@@ -89,6 +90,8 @@ function pairedNumber(pairing: Pairing, types: readonly TensorType[], indices: R
 
 interface PairSpec {
   readonly pairing: Pairing;
+  /** Of the read. */
+  readonly strips: StripForms<ReadAttrs>;
   readonly cases: readonly { readonly x: Shape; readonly indices: Shape; readonly axis: number }[];
   check(name: string, x: TensorType, indices: TensorType, axis: number): void;
 }
@@ -124,6 +127,7 @@ function reading(name: string, spec: PairSpec, adding: () => OpDef<AxisAttrs>): 
   return defineOp<ReadAttrs>({
     name,
     defaults: { axis: 0, outside: "nan" },
+    facts: { strips: spec.strips },
     infer(inputs, attrs) {
       requireInputs(name, ["x", "indices"], inputs);
       const [x, indices] = [item(inputs, 0), item(inputs, 1)];
@@ -222,6 +226,9 @@ function adding(name: string, spec: PairSpec, reader: () => OpDef<ReadAttrs>): O
 
 const rows: PairSpec = {
   pairing: byRows,
+  // cut along the indices: all of x is read
+  strips: ([, indices], _, attrs) =>
+    (indices?.shape ?? []).map((__, axis) => sameAttrs([null, axis], [attrs.axis + axis], attrs)),
   check(name, x, indices, axis) {
     requireIndices(name, "indices", indices);
     requireAxis(name, axis, x.shape.length);
@@ -237,6 +244,7 @@ const rows: PairSpec = {
 
 const aligned: PairSpec = {
   pairing: alongAxis,
+  strips: (inputs, outputs, attrs) => alongAll(inputs, outputs, attrs, [attrs.axis]),
   check(name, x, indices, axis) {
     requireIndices(name, "indices", indices);
     requireAxis(name, axis, x.shape.length);

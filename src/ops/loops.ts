@@ -42,7 +42,10 @@ import {
 export const REVERSALS = ["auto", "store-all", "binomial", "binary", "periodic", "square-root"] as const;
 export type Reversal = (typeof REVERSALS)[number];
 
-/** `reversal` is one of REVERSALS, `snapshots` the number of states for it (0: as many as it needs or the planner chooses). */
+/**
+ * `reversal` is one of REVERSALS, `snapshots` the number of states for it (0: as many as it needs or the planner chooses).
+ * `strip` is the number of rows of a strip where the planner made the loop (loops/strips), and 0 elsewhere.
+ */
 export type ScanAttrs = {
   readonly carries: number;
   readonly xs: number;
@@ -51,6 +54,7 @@ export type ScanAttrs = {
   readonly counted: boolean;
   readonly reversal: string;
   readonly snapshots: number;
+  readonly strip?: number;
 };
 
 /** `checkpoints`: states that its reverse may hold when it is not bounded; 0 leaves it to the planner. */
@@ -70,7 +74,7 @@ export const MOST_ITERATIONS = 2 ** 31 - 1;
 
 /** The groups of inputs and results of a scan. */
 export function scanLoop({ inputs, outputs, attrs, regions }: Node): Loop {
-  const { carries, xs, counted, length, reverse } = attrs as ScanAttrs;
+  const { carries, xs, counted, length, reverse, strip = 0 } = attrs as ScanAttrs;
   const first = counted ? 1 : 0;
   return {
     count: counted ? at(inputs, 0) : null,
@@ -87,6 +91,7 @@ export function scanLoop({ inputs, outputs, attrs, regions }: Node): Loop {
     isBounded: true,
     reverse,
     recording: null,
+    strip,
   };
 }
 
@@ -124,6 +129,7 @@ export function whileOf({ inputs, outputs, attrs, regions }: Node): Loop & { rea
     isBounded: length > 0,
     reverse: false,
     recording: null,
+    strip: 0,
   };
 }
 
@@ -156,7 +162,7 @@ function requireBody(name: string, body: Graph, carries: readonly TensorType[], 
 /** A body run for the rows of stacks, with a state passed from iteration to iteration. */
 export const scan: OpDef<ScanAttrs> = defineOp<ScanAttrs>({
   name: "scan",
-  defaults: { carries: 0, xs: 0, reverse: false, counted: false, reversal: "auto", snapshots: 0 },
+  defaults: { carries: 0, xs: 0, reverse: false, counted: false, reversal: "auto", snapshots: 0, strip: 0 },
   infer(inputs, { carries, xs, length, counted, reversal, snapshots }, regions) {
     requireRegions("scan", regions, 1);
     requireCount("scan", "length", length, MOST_ITERATIONS);

@@ -19,15 +19,17 @@ import { at } from "../base/invariant.ts";
 import type { Build } from "../ir/build.ts";
 import type { Node, Value } from "../ir/graph.ts";
 import type { ContractShape, EvaluateContext, OpDef, Reader, Sample, TransposeSite } from "../ir/op.ts";
+import { type StripForm, type StripForms, sameAttrs } from "../ir/strips.ts";
 import { elementsOf, sameShape, shapeText, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { isFloat, NUMBER_TYPES, type NumberType, typeOf } from "../kernel/dtype.ts";
 import type { Index } from "../kernel/expr.ts";
-import type { Within } from "../kernel/loops.ts";
+import { depthRun, type Within } from "../kernel/loops.ts";
 import { Position } from "../kernel/position.ts";
 import { requireInputs, requireSameDtype } from "./checks.ts";
 import { defineOp, requireDomain } from "./define.ts";
 import { reshape, type TransposeAttrs, transpose } from "./movement.ts";
 import { addIn, mulIn } from "./reference.ts";
+import { partAlong } from "./slice.ts";
 
 export type MatmulAttrs = {
   readonly ta: boolean;
@@ -248,11 +250,44 @@ function matmulSamples(): readonly Sample<MatmulAttrs>[] {
   return samples;
 }
 
+/**
+ * Cut along a batch axis, along rows or columns of the result, or along the depth: then one product a run, which is how the
+ * runs of the whole depth are added up. Lines beyond which factors are zero are not those of a strip, except in batches.
+ */
+const matmulStrips: StripForms<MatmulAttrs> = (inputs, [y], attrs) => {
+  const rank = y?.shape.length ?? 0;
+  const { ta, tb } = attrs;
+  const plain = { ta, tb };
+  const [rows, cols] = [rank - 2, rank - 1];
+  const batch = Array.from({ length: rows }, (_, axis) => sameAttrs([axis, axis], [axis], attrs));
+  const [xRows, xDepth] = ta ? [cols, rows] : [rows, cols];
+  const [wDepth, wCols] = tb ? [cols, rows] : [rows, cols];
+  const parts: StripForm["parts"] = (b, [x, w], strips) => {
+    const { k } = contraction(inputs, attrs);
+    const [strip, run] = [k / strips, depthRun(k)];
+    const isExact = typeOf(at(inputs, 0).dtype).accumulate === at(inputs, 0).dtype;
+    if (!x || !w || !isExact || strip % run !== 0) return null;
+    return Array.from({ length: strip / run }, (_, i) => {
+      const part = [i * run, run] as const;
+      return b.call(matmul, [partAlong(b, x, xDepth, part), partAlong(b, w, wDepth, part)], plain);
+    });
+  };
+  return [
+    ...batch,
+    sameAttrs([xRows, null], [rows], plain),
+    sameAttrs([null, wCols], [cols], plain),
+    { inputs: [xDepth, wDepth], outputs: [null], attrs: () => plain, parts },
+  ];
+};
+
 export const matmul: OpDef<MatmulAttrs> = defineOp<MatmulAttrs>({
   name: "matmul",
   defaults: { ta: false, tb: false, xNonzero: [], wNonzero: [] },
   infer: inferMatmul,
-  facts: { withZeroFactors: (attrs, [xNonzero = [], wNonzero = []]) => ({ ...attrs, xNonzero, wNonzero }) },
+  facts: {
+    withZeroFactors: (attrs, [xNonzero = [], wNonzero = []]) => ({ ...attrs, xNonzero, wNonzero }),
+    strips: matmulStrips,
+  },
   derivative: { kind: "multilinear", transpose: matmulTranspose },
   cost(inputs, _, attrs) {
     const { batch, m, n, k } = contraction(inputs, attrs);

@@ -8,6 +8,7 @@ import { at as item } from "../base/invariant.ts";
 import type { Build } from "../ir/build.ts";
 import type { Value } from "../ir/graph.ts";
 import type { OpDef } from "../ir/op.ts";
+import { alongAll, axesOf, cutExtent, type StripForms, sameAttrs } from "../ir/strips.ts";
 import { elementsOf, type Shape, sameShape, shapeText, tensorType, typeText } from "../ir/type.ts";
 import { DTYPES } from "../kernel/dtype.ts";
 import { addIndex, constIndex, scaleIndex } from "../kernel/index-math.ts";
@@ -34,10 +35,25 @@ function reshapedAxis(from: Shape, to: Shape, axis: number): number | null {
   return place < 0 ? null : place;
 }
 
+/** A strip is a run of elements in every part before its axis: [8, 1024, d] and [8192, d] have the same ones. */
+const reshapeStrips: StripForms<ReshapeAttrs> = ([x], [y], { shape }) => {
+  if (!x || !y) return [];
+  const before = (extents: Shape, axis: number): number => elementsOf(extents.slice(0, axis));
+  return axesOf(x).flatMap((axis) => {
+    const to = shape.findIndex((extent, i) => extent > 1 && before(shape, i) === before(x.shape, axis));
+    if (item(x.shape, axis) <= 1 || to < 0) return [];
+    const attrs = (strips: number): ReshapeAttrs | null => {
+      const [from, rows] = [cutExtent(x.shape[axis], strips), cutExtent(shape[to], strips)];
+      return from === null || rows === null ? null : { shape: shape.with(to, rows) };
+    };
+    return [{ inputs: [axis], outputs: [to], attrs }];
+  });
+};
+
 /** The same elements in the same order under another shape; shares the input's storage. */
 export const reshape: OpDef<ReshapeAttrs> = defineOp<ReshapeAttrs>({
   name: "reshape",
-  facts: { viewAxes: (_, from, to) => from.map((__, axis) => reshapedAxis(from, to, axis)) },
+  facts: { viewAxes: (_, from, to) => from.map((__, axis) => reshapedAxis(from, to, axis)), strips: reshapeStrips },
   infer(inputs, { shape }) {
     const x = requireOne("reshape", inputs);
     requireList("reshape", "shape", shape, { count: shape.length, least: 0, of: "the result" });
@@ -89,7 +105,10 @@ const inverse = (perm: readonly number[]): readonly number[] => perm.map((_axis,
 /** Output axis i is input axis perm[i]. */
 export const transpose: OpDef<TransposeAttrs> = defineOp<TransposeAttrs>({
   name: "transpose",
-  facts: { viewAxes: ({ perm }) => perm.map((_, axis) => perm.indexOf(axis)) },
+  facts: {
+    viewAxes: ({ perm }) => perm.map((_, axis) => perm.indexOf(axis)),
+    strips: (_, __, { perm }) => perm.map((from, axis) => sameAttrs([from], [axis], { perm })),
+  },
   infer(inputs, { perm }) {
     const x = requireOne("transpose", inputs);
     const rank = x.shape.length;
@@ -155,6 +174,7 @@ export type FlipAttrs = { readonly axes: readonly number[] };
 /** Reversed along the axes. */
 export const flip: OpDef<FlipAttrs> = defineOp<FlipAttrs>({
   name: "flip",
+  facts: { strips: (inputs, outputs, attrs) => alongAll(inputs, outputs, attrs, attrs.axes) },
   infer(inputs, { axes }) {
     const x = requireOne("flip", inputs);
     requireAxes("flip", axes, x);

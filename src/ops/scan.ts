@@ -11,6 +11,7 @@ import { at } from "../base/invariant.ts";
 import type { Build } from "../ir/build.ts";
 import type { Value } from "../ir/graph.ts";
 import type { OpDef, Reference, Sample } from "../ir/op.ts";
+import { alongAll, type StripForms } from "../ir/strips.ts";
 import { elementsOf, type TensorType, tensorType } from "../ir/type.ts";
 import { NUMBER_TYPES } from "../kernel/dtype.ts";
 import { requireInputs, requireOne } from "./checks.ts";
@@ -60,8 +61,12 @@ function recur(type: TensorType, { axis, reverse }: ScanAxisAttrs, next: (e: num
   return out;
 }
 
+const alongOtherAxes: StripForms<ScanAxisAttrs> = (inputs, outputs, attrs) =>
+  alongAll(inputs, outputs, attrs, [attrs.axis]);
+
 export const cumsum: OpDef<ScanAxisAttrs> = defineOp<ScanAxisAttrs>({
   name: "cumsum",
+  facts: { strips: alongOtherAxes },
   defaults: { reverse: false },
   infer(inputs, { axis }) {
     const x = requireOne("cumsum", inputs);
@@ -95,6 +100,7 @@ function before(b: Build, x: Value, { axis, reverse }: ScanAxisAttrs): Value {
 
 export const linearScan: OpDef<ScanAxisAttrs> = defineOp<ScanAxisAttrs>({
   name: "linear_scan",
+  facts: { strips: alongOtherAxes },
   defaults: { reverse: false },
   infer(inputs, { axis }) {
     requireInputs("linear_scan", ["scale", "body"], inputs);

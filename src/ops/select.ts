@@ -2,6 +2,7 @@
 import { TidemarkError } from "../base/errors.ts";
 import type { Value } from "../ir/graph.ts";
 import type { NoAttrs, OpDef } from "../ir/op.ts";
+import { alongAll } from "../ir/strips.ts";
 import { elementsOf, sameShape, tensorType, typeText } from "../ir/type.ts";
 import { DTYPES, type DType, isBool, isFloat, typeOf } from "../kernel/dtype.ts";
 import { call, type Expr } from "../kernel/expr.ts";
@@ -122,7 +123,7 @@ export const cast: OpDef<CastAttrs> = defineOp<CastAttrs>({
 /** The value itself, with no derivative through it. */
 export const stopGradient: OpDef<NoAttrs> = defineOp<NoAttrs>({
   name: "stop_gradient",
-  facts: { viewAxes: (_, from) => from.map((__, axis) => axis) },
+  facts: { viewAxes: (_, from) => from.map((__, axis) => axis), strips: alongAll },
   infer: ([x]) => (x ? [x] : []),
   derivative: { kind: "none" },
   cost: () => ({ flops: 0 }),

@@ -13,6 +13,7 @@ import type { Build } from "../ir/build.ts";
 import type { ChangeRule } from "../ir/facts.ts";
 import type { Value } from "../ir/graph.ts";
 import type { OpDef } from "../ir/op.ts";
+import { alongAll, axesOf, type StripForms } from "../ir/strips.ts";
 import { elementsOf, type Shape, sameShape, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { DTYPES, NUMBER_TYPES, storedNumber, typeOf } from "../kernel/dtype.ts";
 import { type Bound, call, constant, type Index } from "../kernel/expr.ts";
@@ -61,9 +62,31 @@ function readBack(b: Build, x: Value, wanted: Selection): Value | null {
   return null;
 }
 
+/** `count` elements from `start` on along one axis. */
+export function partAlong(b: Build, x: Value, axis: number, [start, count]: readonly [number, number]): Value {
+  const { shape } = x.type;
+  if (start === 0 && count === shape[axis]) return x;
+  return b.call(slice, [x], {
+    start: shape.map((_, a) => (a === axis ? start : 0)),
+    limit: shape.with(axis, start + count),
+    stride: shape.map(() => 1),
+  });
+}
+
+/** Independent along an axis of which all elements are taken. */
+const sliceStrips: StripForms<SliceAttrs> = ([x], _, { start, limit, stride }) =>
+  (x ? axesOf(x) : [])
+    .filter((axis) => start[axis] === 0 && stride[axis] === 1 && limit[axis] === x?.shape[axis])
+    .map((axis) => ({
+      inputs: [axis],
+      outputs: [axis],
+      attrs: (strips) => ({ start, limit: limit.with(axis, item(limit, axis) / strips), stride }),
+    }));
+
 /** Elements start, start + stride, … below limit, along every axis. */
 export const slice: OpDef<SliceAttrs> = defineOp<SliceAttrs>({
   name: "slice",
+  facts: { strips: sliceStrips },
   infer(inputs, { start, limit, stride }) {
     const x = requireOne("slice", inputs);
     const count = x.shape.length;
@@ -294,6 +317,14 @@ function spanOf(n: number, gap: number): number {
 export const pad: OpDef<PadAttrs> = defineOp<PadAttrs>({
   name: "pad",
   defaults: { value: 0 },
+  facts: {
+    strips: (inputs, outputs, attrs) => {
+      const padded = attrs.lo.flatMap((lo, axis) =>
+        lo === 0 && attrs.hi[axis] === 0 && attrs.interior[axis] === 0 ? [] : [axis],
+      );
+      return alongAll(inputs, outputs, attrs, padded);
+    },
+  },
   infer(inputs, { lo, hi, interior, value }) {
     const x = requireOne("pad", inputs);
     const form = { count: x.shape.length, least: 0, of: typeText(x) };

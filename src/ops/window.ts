@@ -14,6 +14,7 @@
 import { TidemarkError } from "../base/errors.ts";
 import { at as item } from "../base/invariant.ts";
 import type { OpDef } from "../ir/op.ts";
+import { type StripForms, sameAttrs } from "../ir/strips.ts";
 import { elementsOf, type Shape, sameShape, shapeText, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { DTYPES, FLOAT_TYPES, NUMBER_TYPES, storedNumber, typeOf } from "../kernel/dtype.ts";
 import { type Bound, constant, type Index } from "../kernel/expr.ts";
@@ -68,6 +69,12 @@ function splitShape(name: string, x: TensorType, trailing: number): readonly [Sh
   });
 }
 
+/** Cut along an axis that windows do not touch. */
+const alongLead: StripForms<WindowAttrs> = ([x], [y], attrs) => {
+  const lead = Math.min(x?.shape.length ?? 0, y?.shape.length ?? 0) - attrs.window.length;
+  return Array.from({ length: Math.max(0, lead) }, (_, axis) => sameAttrs([axis], [axis], attrs));
+};
+
 /** The position, along one axis, that window position w of window o reads. */
 function readAt(attrs: WindowAttrs, k: number, o: number, w: number): number {
   return o * item(attrs.stride, k) + w * item(attrs.dilation, k) - item(attrs.lo, k);
@@ -76,6 +83,7 @@ function readAt(attrs: WindowAttrs, k: number, o: number, w: number): number {
 /** x[…, s₁ … s_d] → windows[…, o₁ … o_d, w₁ … w_d]. */
 export const unfold: OpDef<UnfoldAttrs> = defineOp<UnfoldAttrs>({
   name: "unfold",
+  facts: { strips: alongLead },
   defaults: { value: 0 },
   infer(inputs, attrs) {
     const x = requireOne("unfold", inputs);
@@ -158,6 +166,7 @@ function windowsOf({ window, stride, dilation }: WindowAttrs, k: number): number
 /** windows[…, o₁ … o_d, w₁ … w_d] → x[…, s₁ … s_d], each element the sum of all window positions that read it. */
 export const fold: OpDef<FoldAttrs> = defineOp<FoldAttrs>({
   name: "fold",
+  facts: { strips: alongLead },
   infer(inputs, attrs) {
     const x = requireOne("fold", inputs);
     requireDomain("fold", "number", [x]);

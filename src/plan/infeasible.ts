@@ -9,9 +9,10 @@ import { at } from "../base/invariant.ts";
 import { endsBytes } from "./bound.ts";
 import { type LiveBuffer, liveAt, liveName, waitingBytes, whyText } from "./live.ts";
 import { type NameOf, nameValues } from "./names.ts";
-import { type BufferId, type Layout, layoutIn, type Plan } from "./problem.ts";
+import { type BufferId, type BufferKind, type Layout, layoutIn, type Plan } from "./problem.ts";
 import type { MemorySpace } from "./space.ts";
 import { stepText } from "./statement.ts";
+import { stripReports, stripText } from "./strips.ts";
 import { table } from "./table.ts";
 
 /** Buffers named in the message; the rest is summed up. */
@@ -49,7 +50,7 @@ export function planInfeasible(plan: Plan, searched = false): TidemarkError {
     problem.spaces.length === 1
       ? `${program.name} needs ${grouped(height)} bytes, the budget is ${grouped(space.capacity)}`
       : `${program.name} needs ${grouped(height)} bytes of ${space.name}, which has ${grouped(space.capacity)}`,
-    ...(searched ? ["  that is the smallest plan found with recomputation"] : []),
+    ...(searched ? smallestLines(plan) : []),
     `  tightest at ${where}:`,
     ...liveTable(live, nameOf).map((line) => `    ${line}`),
     `  ${verdict(refused)}`,
@@ -57,6 +58,13 @@ export function planInfeasible(plan: Plan, searched = false): TidemarkError {
   const what = problem.spaces.length === 1 ? "the budget" : space.name;
   const help = `raise ${what} to ${grouped(height)}${advice(refused, searched)}`;
   return new TidemarkError("PlanInfeasible", lines.join("\n"), { where: step?.node.where, help });
+}
+
+function smallestLines(plan: Plan): readonly string[] {
+  const strips = stripReports(plan);
+  if (strips.length === 0) return ["  that is the smallest plan found with recomputation"];
+  const lines = strips.map((report) => `    ${stripText(report)}`);
+  return ["  that is the smallest plan found with recomputation and strips of rows:", ...lines];
 }
 
 /** The error for a plan with a buffer that is larger than its space's largest allocation. */
@@ -89,9 +97,32 @@ function verdict({ plan, layout, space, live }: ExceededSpace): string {
   return `${grouped(waiting)} of ${grouped(bound.bytes)} bytes are held there for later steps or for the caller`;
 }
 
-function advice({ layout, space, live }: ExceededSpace, searched: boolean): string {
+/** What callers give and get is whole. */
+const WHOLE: ReadonlySet<BufferKind> = new Set<BufferKind>(["persistent", "input", "result"]);
+
+/** In how many strips of rows the largest value of the step would fit, if it alone were cut. */
+function stripAdvice({ plan, layout, space, live }: ExceededSpace): string {
+  const { program, bufferOf } = plan;
+  const step = program.steps[layout.bound.step];
+  const excess = layout.bound.bytes - space.capacity;
+  const own = [...(step?.writes ?? []), ...(step?.reads ?? [])];
+  const here = live.flatMap(({ buffer, kind, bytes }) => {
+    const value = own.find((one) => bufferOf.get(one) === buffer);
+    const [rows = 1] = value?.type.shape ?? [];
+    const strips = WHOLE.has(kind) || bytes <= excess ? rows + 1 : Math.ceil(bytes / (bytes - excess));
+    const equal = Array.from({ length: rows }, (_, i) => i + 1).find((n) => n >= strips && n > 1 && rows % n === 0);
+    return value && equal !== undefined ? [{ value, equal, rows, bytes }] : [];
+  });
+  const [largest] = here.sort((a, b) => b.bytes - a.bytes);
+  if (!largest) return "";
+  const { value, equal, rows } = largest;
+  return `: ${nameValues(program)(value)} in ${grouped(equal)} strips of ${grouped(rows / equal)} rows would fit`;
+}
+
+function advice(refused: ExceededSpace, searched: boolean): string {
+  const { layout, space, live } = refused;
   if (layout.bound.bytes <= space.capacity) return "";
-  if (searched) return ", use smaller batches, or split the large values of this step";
+  if (searched) return `, use smaller batches, or split the large values of this step${stripAdvice(refused)}`;
   return waitingBytes(live) > 0
     ? ", use smaller batches, or recompute values held for later (checkpoint)"
     : ", use smaller batches, or split this step";

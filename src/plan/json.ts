@@ -11,6 +11,7 @@ import { type NameOf, nameValues } from "./names.ts";
 import { addressOf, type BufferKind, layoutIn, type Plan } from "./problem.ts";
 import { type CopyStep, type PlanStep, type Program, replacementOf } from "./program.ts";
 import { formatStatement } from "./statement.ts";
+import { type StripReport, stripReport } from "./strips.ts";
 
 /** The newest version of the format. */
 export const PLAN_JSON_VERSION = 1;
@@ -31,6 +32,9 @@ export interface SpaceJson {
   readonly boundBytes: number;
   readonly boundStep: number;
 }
+
+/** `value` is the name of the largest value inside, `wholeBytes` what it would take, `stripBytes` what it takes. */
+export type StripsJson = Omit<StripReport, "where">;
 
 export interface PlanJson {
   readonly version: 1;
@@ -89,6 +93,8 @@ export interface PlanJson {
       readonly to: number;
       readonly other: number;
     };
+    /** For a loop over strips of rows: how many, of how many rows, and the largest value inside, which is never whole. */
+    readonly strips?: StripsJson;
     /** For a loop or branch: the plans of its bodies. Their persistent buffers are the step's own values. */
     readonly bodies?: readonly PlanJson[];
   }[];
@@ -152,6 +158,13 @@ function copyJson(
   return { kind, from: indexOf(from), to: indexOf(to), other };
 }
 
+function stripsJson(step: PlanStep): { readonly strips?: StripsJson } {
+  const report = stripReport(step);
+  if (!report) return {};
+  const { where: _, ...strips } = report;
+  return { strips };
+}
+
 function stepsJson(
   plan: Plan,
   nameOf: NameOf,
@@ -171,6 +184,7 @@ function stepsJson(
     alias: step.alias !== null,
     ...(step.queue ? { queue: step.queue } : {}),
     ...(step.copy ? { copy: copyJson(program, step.copy, indexOf) } : {}),
+    ...stripsJson(step),
     ...(step.bodies ? { bodies: step.bodies.map((body) => planJson(body, options)) } : {}),
   }));
 }

@@ -245,10 +245,17 @@ function checkStep(step: CheckedObject, values: number, buffers: number, depth: 
   step.indices("writes", values);
   step.indices("scratch", buffers);
   step.flag("alias");
+  if (step.get("strips") !== undefined) checkStrips(step);
   if (step.get("bodies") === undefined) return;
   step.list("bodies").forEach((body, i) => {
     checkPlan(body, `${step.where}.bodies[${i}]`, step.faults, depth + 1);
   });
+}
+
+function checkStrips(step: CheckedObject): void {
+  const strips = new CheckedObject(step.get("strips"), `${step.where}.strips`, step.faults);
+  strips.text("value");
+  for (const name of ["strips", "rows", "stripBytes", "wholeBytes", "carriedBytes"]) strips.whole(name);
 }
 
 function checkEnds(plan: CheckedObject, values: number, buffers: number): void {

@@ -10,6 +10,7 @@ import { nameValues } from "./names.ts";
 import { alignUp, BUFFER_KINDS, type BufferKind, layoutIn, type Plan, problemIn, type Step } from "./problem.ts";
 import { spaceOf } from "./space.ts";
 import { stepText } from "./statement.ts";
+import { type StripReport, stripReports, stripText } from "./strips.ts";
 import { table } from "./table.ts";
 
 export interface KindReport {
@@ -65,6 +66,8 @@ export interface PlanReport {
     readonly live: readonly LiveBuffer[];
   };
   readonly spaces: readonly SpaceReport[];
+  /** Parts that run in strips of rows. */
+  readonly strips: readonly StripReport[];
 }
 
 function spaceReports(plan: Plan): readonly SpaceReport[] {
@@ -123,6 +126,7 @@ export function reportPlan(plan: Plan): PlanReport {
     kinds,
     tightest: { step: bound.step, text, where: step?.node.where, live },
     spaces: spaceReports(plan),
+    strips: stripReports(plan),
   };
 }
 
@@ -156,11 +160,19 @@ export function reportText(plan: Plan, mostLive = 8): string {
     ...indented(2, table(numbers, ["left", "right", "left"])),
     ...indented(2, spacesTable(r.spaces)),
     ...indented(2, table([["kind", "buffers", "bytes", "at peak"], ...kindRows], ["left", "right", "right", "right"])),
+    ...stripLines(r.strips),
     `  tightest at step ${step}, ${text}${where ? ` (${where})` : ""}:`,
     ...indented(4, table(liveRows, ["left", "left", "right", "left"])),
     ...more,
   ];
   return `${lines.join("\n")}\n`;
+}
+
+/** What runs in strips, and why; empty if nothing does. */
+function stripLines(strips: readonly StripReport[]): readonly string[] {
+  if (strips.length === 0) return [];
+  const why = "  plans that hold these values whole are larger or slower: their rows are independent of each other";
+  return [...strips.map((report) => `  strips: ${stripText(report)}`), why];
 }
 
 /** Empty if there is one space: its figures are the plan's. */

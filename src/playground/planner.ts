@@ -88,7 +88,7 @@ export class Planner {
     this.#given.set(name, plan);
     this.#given.set(asks, plan);
     const { predictedMs } = chosen;
-    const figures = storedAnd(this.#plans, chosen.result.graph);
+    const figures = storedAnd(this.#plans, chosen.result);
     const entry = entryOf(plan, { label, predictedMs, budgetBytes, asks, ...figures });
     return { entry, program: this.#program(chosen) };
   }

@@ -67,7 +67,7 @@ export class Study {
     this.#plans = plans;
     this.#live = livePlans(plans, POINTS, new Map([[name, result.plan]]));
     const gradient = print(runPasses(source.graph, pipeline));
-    const figures = storedAnd(plans, result.graph);
+    const figures = storedAnd(plans, result);
     const entry = { label: "everything stored", predictedMs, budgetBytes: null, asks: name, ...figures };
     return { graph, gradient, entry: entryOf(result.plan, entry) };
   }

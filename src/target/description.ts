@@ -54,6 +54,11 @@ export interface LoweringTarget {
   readonly arithmetic: ArithmeticProfile;
   /** Elements of workspace, of the nest's own type, that its code needs. */
   workspace(nest: UnplacedNest, operands: readonly Operand[]): number;
+  /**
+   * The order of a product's sums where it is not that of kernel/loops.ts, and null where it is; equal for equal orders. Whether
+   * it is another one may depend on all extents: strips of rows have to have the order of the whole.
+   */
+  sumOrder?(nest: Omit<ContractNest, "scratch">): string | null;
   /** The same kernel with its loops in the order and sizes that suit the target's memory; which elements are computed stays. */
   shapeLoops(kernel: Kernel): Kernel;
 }

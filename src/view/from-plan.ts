@@ -53,11 +53,25 @@ export function pictureOfPlan(plan: PlanJson): Picture {
       }),
     ),
     steps: plan.steps.map(
-      ({ text, kernel, phase, where, reads, writes, scratch, alias, bodies, copy, queue = 0 }): PictureStep => ({
+      ({
+        text,
+        kernel,
+        phase,
+        where,
+        reads,
+        writes,
+        scratch,
+        alias,
+        bodies,
+        strips,
+        copy,
+        queue = 0,
+      }): PictureStep => ({
         ...{ phase, where, reads, writes, scratch, alias },
         text: kernel === undefined ? text : `${kernel} · ${text}`,
         again: writes.some((v) => plan.values[v]?.again === true),
         bodies: (bodies ?? []).map(pictureOfPlan),
+        ...(strips ? { strips: { count: strips.strips, rows: strips.rows } } : {}),
         ...(copy ? { copy: { kind: copy.kind, queue, other: copy.other } } : {}),
       }),
     ),

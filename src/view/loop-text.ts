@@ -16,7 +16,7 @@ function textOf(node: Node): string | null {
   if (reversal && !reversal.isRecorded) {
     return `while: ${states(reversal.checkpoints || DEFAULT_CHECKPOINTS)} in the reverse`;
   }
-  if (!loop) return null;
+  if (!loop || loop.strip > 0) return null;
   const { length, test, recording } = loop;
   if (recording) {
     const { checkpoints, taped } = recording;

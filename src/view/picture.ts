@@ -88,6 +88,8 @@ export interface PictureStep {
   readonly again: boolean;
   /** Pictures of its bodies: a loop's body, branches. */
   readonly bodies: readonly Picture[];
+  /** For a loop over strips of rows: how many, and of how many rows. */
+  readonly strips?: { readonly count: number; readonly rows: number };
   /** For a copy between spaces: its queue, and the step that is its other half. */
   readonly copy?: { readonly kind: "start" | "wait"; readonly queue: number; readonly other: number };
 }

@@ -11,6 +11,7 @@ import type { Candidate } from "../plan/budget/budget-levels.ts";
 import { planJson } from "../plan/json.ts";
 import { type Plan, withCapacity } from "../plan/problem.ts";
 import type { StrategyName } from "../plan/recompute/strategy.ts";
+import { stripReports, stripText } from "../plan/strips.ts";
 import type { CurvePoint, CurveProgress, PlanReply, ViewCurve, ViewEntry } from "./data.ts";
 import { pictureOfPlan } from "./from-plan.ts";
 import { loopForms } from "./loop-text.ts";
@@ -22,9 +23,15 @@ export function entryOf(plan: Plan, entry: Omit<ViewEntry, "picture">): ViewEntr
   return { ...entry, picture: pictureOfPlan(planJson(withBudget(plan, entry.budgetBytes))) };
 }
 
-/** What the sentence of an entry needs: what its loops keep, if it has any, and the figures with everything stored. */
-export function storedAnd(plans: ProgramPlans, graph: Graph): Pick<ViewEntry, "loops" | "stored"> {
-  const loops = loopForms(graph);
+/**
+ * What the sentence of an entry needs: what its loops keep and what runs in strips, if there is any of either, and the figures
+ * with everything stored.
+ */
+export function storedAnd(
+  plans: ProgramPlans,
+  { graph, plan }: { readonly graph: Graph; readonly plan: Plan },
+): Pick<ViewEntry, "loops" | "stored"> {
+  const loops = [...loopForms(graph), ...stripReports(plan).map(stripText)];
   return { stored: plans.storeAllFigures, ...(loops.length === 0 ? {} : { loops }) };
 }
 
@@ -68,7 +75,7 @@ export function livePlans(
         sent.set(asks, result.plan);
         const label = `budget ${formatBytes(budgetBytes)}`;
         return {
-          entry: entryOf(result.plan, { label, predictedMs, budgetBytes, asks, ...storedAnd(plans, result.graph) }),
+          entry: entryOf(result.plan, { label, predictedMs, budgetBytes, asks, ...storedAnd(plans, result) }),
         };
       } catch (error) {
         if (error instanceof TidemarkError && error.code === "PlanInfeasible") return { refusal: error.message };
@@ -183,7 +190,7 @@ export function curveWithEntries(
       predictedMs,
       budgetBytes: asked,
       asks: entryName(first + i),
-      ...storedAnd(plans, result.graph),
+      ...storedAnd(plans, result),
     };
     return entryOf(result.plan, about);
   });

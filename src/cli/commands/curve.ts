@@ -13,6 +13,7 @@ import type { PlannedProgram } from "../../compiler/assembler.ts";
 import type { Candidate } from "../../plan/budget/budget-levels.ts";
 import { STRATEGIES } from "../../plan/recompute/strategies.ts";
 import { STRATEGY_NAMES } from "../../plan/recompute/strategy.ts";
+import { stripReports, stripText } from "../../plan/strips.ts";
 import { table } from "../../plan/table.ts";
 import { type MergedPlan, mergedPlans } from "../../view/frontier.ts";
 import { loopForms } from "../../view/loop-text.ts";
@@ -52,7 +53,7 @@ const pointOf = (
   recomputedFlops: recomputed(c.result.graph).flops,
   gap: c.proof?.gap ?? null,
   proven: c.proof?.proven ?? false,
-  loops: loopForms(c.result.graph),
+  loops: [...loopForms(c.result.graph), ...stripReports(c.result.plan).map(stripText)],
 });
 
 /** A bar whose length is proportional to a number. */

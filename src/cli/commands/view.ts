@@ -56,7 +56,7 @@ async function sourceOf(word: string, first: number, args: Arguments, io: Io): P
     predictedMs,
     budgetBytes: asked,
     asks: name,
-    ...storedAnd(plans, planned.graph),
+    ...storedAnd(plans, planned),
   });
   const source = { title: loaded.name, entries: [entry], curve: null, named: new Map([[name, plan]]), plans };
   if (!args.has("html")) return source;

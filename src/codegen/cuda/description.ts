@@ -71,6 +71,10 @@ export function cudaDescription(options: CudaOptions): TargetDescription {
       if (!plan || nest.kind !== "contract") return blockWorkspace(nest, device);
       return copiedPlan(nest, operands, plan, options)?.workspace ?? sumElements(nest, plan);
     },
+    sumOrder(nest) {
+      const plan = tensor ? tensorPlan(nest, options) : null;
+      return plan && `tf32, ${plan.parts} × ${plan.partSteps}`;
+    },
     shapeLoops: (kernel) => kernel,
     work: cudaWork(options.multiprocessors),
     rates: tensor ? { ...CUDA_RATES, name: "cuda-tf32", productRate: TENSOR_RATE } : CUDA_RATES,

@@ -37,6 +37,12 @@ const winogradOf =
     return cycles === null ? null : { cycles, lanes };
   };
 
+/** Sums of an image are its own, those of weights go over all images. */
+function winogradOrder(nest: Omit<ContractNest, "scratch">, lanes: number): string | null {
+  if (winogradWeightsCycles(nest, lanes) !== null) return `winograd of ${nest.depth.extent}`;
+  return winogradCycles(nest, lanes) === null ? null : "winograd";
+}
+
 /** How products are blocked, and whether some convolutions are computed by Winograd's algorithm. */
 export function nativeTile({ winograd, lanes }: Pick<NativeEmitOptions, "winograd" | "lanes">): ProductTile {
   const tile: ProductTile = { ...DEFAULT_TILE, even: false, rows: 14 };
@@ -61,6 +67,7 @@ export function nativeDescription(options: NativeEmitOptions): TargetDescription
       if (nest.kind === "sort") return sortScratch(nest, options.threads);
       return nest.kind === "contract" ? contractScratch(nest, operands, options) : 0;
     },
+    sumOrder: (nest) => (options.winograd ? winogradOrder(nest, options.lanes) : null),
     shapeLoops: tileLoops,
     work: cpuWork(nativeTile(options)),
     rates: NATIVE_RATES,

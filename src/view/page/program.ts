@@ -101,6 +101,7 @@ function decisions({ picture }: Shown, index: number): readonly Child[] {
     badges.push(h("span", { class: `badge ${kind}` }, text));
   };
   if (step.again) badge("again", "recomputed");
+  if (step.strips) badge("again", `${step.strips.count} strips of ${step.strips.rows} rows`);
   if (step.alias) badge("alias", "renamed, no kernel");
   for (const v of step.writes) {
     const over = values[v]?.over ?? null;

@@ -1,0 +1,276 @@
+/**
+ * @file Parts of programs as loops over strips of rows: every region that is found, in every number of strips, has the bits of
+ * the program without strips, on WebAssembly and native code, on one thread and on several.
+ */
+import { describe, expect, it } from "vitest";
+import { conv2d } from "../src/api/conv.ts";
+import {
+  attention,
+  crossEntropy,
+  layerNorm,
+  matmul,
+  spec,
+  split,
+  type Tensor,
+  valueAndGrad,
+} from "../src/api/index.ts";
+import { loadGraph } from "../src/api/load-graph.ts";
+import { plansOf } from "../src/api/plan.ts";
+import { at } from "../src/base/invariant.ts";
+import type { Graph, Value } from "../src/ir/graph.ts";
+import { print } from "../src/ir/print.ts";
+import { elementsOf } from "../src/ir/type.ts";
+import { verify } from "../src/ir/verify.ts";
+import { isFloat } from "../src/kernel/dtype.ts";
+import { pipeline, runPasses } from "../src/passes/pipeline.ts";
+import { planJson } from "../src/plan/json.ts";
+import { readPlanJson } from "../src/plan/read-json.ts";
+import { reportText } from "../src/plan/report.ts";
+import { stripReports } from "../src/plan/strips.ts";
+import type { Elements } from "../src/runtime/executable.ts";
+import type { AnyFunction } from "../src/trace/function.ts";
+import { Random } from "./support/random.ts";
+import { randomGraph, together } from "./support/random-graph.ts";
+import { runGraph } from "./support/run-graph.ts";
+import { allStrips, type Stripped } from "./support/strips.ts";
+import { plainTargets, type TestedTarget } from "./support/targets.ts";
+
+/** After the passes that come before fusion. */
+function graphOf(fn: AnyFunction, args: readonly unknown[]): Graph {
+  return runPasses(plansOf(fn, args, { name: "f", cache: false }).source.graph, pipeline);
+}
+
+/** Numbers of both signs, zeros of both signs among them; indices below `classes`. */
+const inputs =
+  (classes: number) =>
+  (param: Value, i: number): Float64Array => {
+    const random = new Random(i);
+    const draw = isFloat(param.type.dtype)
+      ? () => (random.int(9) === 0 ? -0 : Math.fround(random.next() - 0.5))
+      : () => random.int(classes);
+    return Float64Array.from({ length: elementsOf(param.type.shape) }, draw);
+  };
+
+interface Case {
+  readonly name: string;
+  readonly graph: () => Graph;
+  readonly counts: readonly number[];
+  /** The share of all nodes that the largest region has at least. */
+  readonly share: number;
+  readonly wideBytes?: number;
+}
+
+/** Of a loss in all its arguments. */
+const gradients =
+  (loss: (...args: Tensor[]) => Tensor, count: number) =>
+  (...args: Tensor[]) =>
+    valueAndGrad((...own: Tensor[]) => loss(...own, ...args.slice(count)), {
+      argnums: Array.from({ length: count }, (_, i) => i),
+    })(...args.slice(0, count));
+
+const CASES: readonly Case[] = [
+  {
+    name: "a loss over classes",
+    graph: () =>
+      graphOf(
+        gradients((h, w, y) => crossEntropy(matmul(h as Tensor, w as Tensor, { tb: true }), y as Tensor), 2),
+        [spec([2048, 8]), spec([40, 8]), spec([2048], "i32")],
+      ),
+    counts: [2, 4],
+    share: 0.6,
+  },
+  {
+    name: "half a block, all of it, with offsets that are summed over rows",
+    graph: () =>
+      graphOf(
+        gradients((x, w, b, v) => {
+          const wide = matmul(layerNorm(x as Tensor), w as Tensor)
+            .add(b as Tensor)
+            .gelu();
+          return matmul(wide, v as Tensor)
+            .square()
+            .sum();
+        }, 4),
+        [spec([2, 1024, 6]), spec([6, 24]), spec([24]), spec([24, 6])],
+      ),
+    counts: [2, 4],
+    share: 0.9,
+    wideBytes: 1,
+  },
+  {
+    name: "attention over batches and heads",
+    graph: () =>
+      graphOf(
+        gradients((x, w) => {
+          const heads = matmul(x as Tensor, w as Tensor)
+            .reshape([4, 32, 3, 4, 2])
+            .transpose([2, 0, 3, 1, 4]);
+          const [q, k, v] = split(heads, 3).map((part) => part.reshape([4, 4, 32, 2])) as [Tensor, Tensor, Tensor];
+          return attention(q, k, v, { causal: true }).square().sum();
+        }, 2),
+        [spec([128, 8]), spec([8, 24])],
+      ),
+    counts: [2],
+    share: 0.7,
+  },
+  {
+    name: "convolutions over images",
+    graph: () =>
+      graphOf(
+        gradients((x, w, v) => {
+          const h = conv2d(x as Tensor, w as Tensor, { padding: 1 }).relu();
+          return conv2d(h, v as Tensor, { stride: 2 })
+            .square()
+            .sum();
+        }, 3),
+        [spec([16, 3, 8, 8]), spec([8, 3, 3, 3]), spec([4, 8, 2, 2])],
+      ),
+    counts: [2],
+    share: 0.4,
+  },
+];
+
+/** The first target's own choice of regions: sums have the same order on all of these. */
+const description = at(plainTargets, 0).target().description;
+
+/** Regions of a case that are compared: the largest in each number of strips. */
+const COMPARED = 2;
+
+interface Compared extends Stripped {
+  readonly of: Case;
+  readonly whole: Graph;
+}
+
+function compared(of: Case): readonly Compared[] {
+  const whole = of.graph();
+  const found = [...allStrips(whole, description, of.counts, of.wideBytes)];
+  return of.counts.flatMap((count) =>
+    found
+      .filter(({ strips }) => strips === count)
+      .sort((a, b) => b.nodes - a.nodes)
+      .slice(0, COMPARED)
+      .map((one) => ({ ...one, of, whole })),
+  );
+}
+
+const CLASSES = 40;
+
+/** Results of several programs that run as one, as text that tells zeros of different signs apart. */
+function resultsOf(tested: TestedTarget, graphs: readonly Graph[]): readonly (readonly string[])[] {
+  const places = graphs.flatMap(({ params }) => params.map((_, i) => i));
+  const results = runGraph(tested.target(), together(graphs), (param, i) => inputs(CLASSES)(param, at(places, i)));
+  const texts = results.map((one) => Array.from(one, (x) => (Object.is(x, -0) ? "-0" : String(x))).join());
+  let next = 0;
+  return graphs.map((graph) => graph.results.map(() => texts[next++] as string));
+}
+
+/** Regions of one random graph that are compared. */
+const OF_EACH = 6;
+
+describe("random programs in strips", () => {
+  it("have the bits of the whole", () => {
+    let compared = 0;
+    for (let seed = 0; seed < 100; seed++) {
+      const graph = runPasses(randomGraph(seed, { nodes: 6 + (seed % 24), regions: false }), pipeline);
+      const found = [...allStrips(graph, description, [2, 3, 4], seed % 2 === 0 ? 1 : undefined)];
+      if (found.length === 0) continue;
+      const some = found.sort((a, b) => b.nodes - a.nodes).slice(0, OF_EACH);
+      compared += some.length;
+      for (const one of some) verify(one.graph);
+      const [want, ...got] = resultsOf(at(plainTargets, 0), [graph, ...some.map((one) => one.graph)]);
+      got.forEach((own, i) => {
+        expect(own, `seed ${seed}:\n${print(graph)}\n${print(at(some, i).graph)}`).toEqual(want);
+      });
+    }
+    expect(compared).toBeGreaterThan(80);
+  });
+});
+
+describe("regions in strips", () => {
+  const all = CASES.flatMap(compared);
+  const wholes = [...new Set(all.map(({ whole }) => whole))];
+
+  it("are found in every case, and are whole networks where everything is wide", () => {
+    for (const of of CASES) {
+      const own = all.filter((one) => one.of === of);
+      expect(Math.max(...own.map(({ nodes, whole }) => nodes / whole.nodes.length)), of.name).toBeGreaterThan(of.share);
+    }
+    for (const { graph } of all) verify(graph);
+  });
+
+  for (const tested of plainTargets) {
+    it.skipIf(tested.missing)(`have the bits of the whole on ${tested.name}`, () => {
+      const want = resultsOf(at(plainTargets, 0), wholes);
+      // threads: the largest region of each case
+      const some = /threads/.test(tested.name) ? all.filter(({ of }, i) => all[i - 1]?.of !== of) : all;
+      const got = resultsOf(
+        tested,
+        some.map(({ graph }) => graph),
+      );
+      some.forEach(({ of, strips, whole, graph }, i) => {
+        const same = at(got, i).every((text, r) => text === at(at(want, wholes.indexOf(whole)), r));
+        expect(same, same ? "" : `${of.name} in ${strips} strips:\n${print(graph)}`).toBe(true);
+      });
+    });
+  }
+});
+
+/** A loss whose scores take 6 MiB, and whose arguments take less than 300 KiB. */
+const large = graphOf(
+  gradients((h, w, y) => crossEntropy(matmul(h as Tensor, w as Tensor, { tb: true }), y as Tensor), 2),
+  [spec([2048, 16]), spec([768, 16]), spec([2048], "i32")],
+);
+const MIB = 2 ** 20;
+
+describe("a budget below the operands of a step", () => {
+  const target = at(plainTargets, 0).target();
+  const stored = loadGraph(large, { target });
+  const cut = loadGraph(large, { target, memory: { budgetBytes: 4 * MIB } });
+
+  it("is met in strips, with the bits of storing everything", () => {
+    expect(stored.placed.plan.height).toBeGreaterThan(6 * MIB);
+    expect(cut.placed.plan.height).toBeLessThanOrEqual(4 * MIB);
+    const run = (executable: typeof cut): readonly Elements[] => {
+      large.params.forEach((param, i) => {
+        executable.write(param.type, at(executable.placed.params, i), inputs(768)(param, i));
+      });
+      executable.run();
+      return large.results.map((value, i) => executable.read(value.type, at(executable.placed.results, i)));
+    };
+    expect(run(cut)).toEqual(run(stored));
+  });
+
+  it("is met by a plan that says what it cut", () => {
+    const { plan } = cut.placed;
+    const [report, ...others] = stripReports(plan);
+    expect(others).toEqual([]);
+    expect(report).toMatchObject({ strips: 4, rows: 512, wholeBytes: 6 * MIB, stripBytes: 1.5 * MIB });
+    expect(reportText(plan)).toMatch(
+      /\n {2}strips: \S+ in 4 strips of 512 rows: 1\.5 MiB at a time instead of 6 MiB, sums of 48 KiB carried\n/,
+    );
+    const json = readPlanJson(JSON.stringify(planJson(plan)));
+    const [loop] = json.steps.flatMap(({ strips }) => strips ?? []);
+    expect(loop).toMatchObject({ strips: 4, rows: 512 });
+  });
+
+  it("is not asked for where nothing is asked of memory, or the budget is large", () => {
+    expect(stripReports(stored.placed.plan)).toEqual([]);
+    expect(stripReports(loadGraph(large, { target, memory: { budgetBytes: 16 * MIB } }).placed.plan)).toEqual([]);
+  });
+
+  it("that strips do not meet is refused with the strips of the smallest plan", () => {
+    const refused = () => loadGraph(large, { target, memory: { budgetBytes: MIB } });
+    expect(refused).toThrow(
+      /smallest plan found with recomputation and strips of rows:\n {4}\S+ in 4 strips of 512 rows/,
+    );
+  });
+
+  it("that is refused since rows are not independent names the strips that would fit", () => {
+    const mixed = graphOf(
+      (x: Tensor, w: Tensor) => matmul(x, w).cumsum(0).square().sum(),
+      [spec([2048, 16]), spec([16, 768])],
+    );
+    const refused = () => loadGraph(mixed, { target, memory: { budgetBytes: 4 * MIB } });
+    expect(refused).toThrow(/in \d+ strips of [\d,]+ rows would fit/);
+  });
+});
